@@ -1,0 +1,293 @@
+package board
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// Options are what a Board needs besides the team; all may be left out.
+type Options struct {
+	Logger   *slog.Logger
+	Registry prometheus.Registerer
+}
+
+// Board is a team's task list. Safe for concurrent use.
+type Board struct {
+	bucket  *broker.Bucket
+	log     *slog.Logger
+	metrics metrics
+}
+
+// New returns the board of a team.
+func New(t *broker.Team, o Options) *Board {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Board{t.Bucket, o.Logger, newMetrics(o.Registry)}
+}
+
+// Decode reads a task from its entry.
+func Decode(e broker.Entry) (team.Task, error) {
+	var t team.Task
+	if err := json.Unmarshal(e.Value, &t); err != nil {
+		return t, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
+	}
+	if t.V != team.Protocol {
+		return t, team.Errorf(team.InvalidState, "record %s has protocol version %d, this program speaks %d", e.Key, t.V, team.Protocol)
+	}
+	t.Revision = e.Revision
+	return t, nil
+}
+
+// Get returns a task. Errors: NotFound; Unavailable.
+func (b *Board) Get(ctx context.Context, id team.TaskID) (team.Task, error) {
+	e, err := b.bucket.Get(ctx, subject.KeyTask(id))
+	if errors.Is(err, team.NotFound) {
+		// It may be about to appear: its creator wrote the intent and died.
+		if done, ferr := b.finishCreate(ctx, id); ferr != nil || !done {
+			return team.Task{}, cmp.Or(ferr, error(notFound(id)))
+		}
+		e, err = b.bucket.Get(ctx, subject.KeyTask(id))
+	}
+	if err != nil {
+		return team.Task{}, err
+	}
+	return Decode(e)
+}
+
+func notFound(id team.TaskID) *team.Error {
+	return team.Errorf(team.NotFound, "there is no task %s", id).WithHint("`teamctl tasks` lists the tasks")
+}
+
+// All returns every task in order of id, after finishing a creation that somebody
+// left half done. The listing is one pass over the bucket.
+func (b *Board) All(ctx context.Context) ([]team.Task, error) {
+	for {
+		entries, err := b.bucket.Load(ctx, subject.AllTasks, subject.KeySequence)
+		if err != nil {
+			return nil, err
+		}
+		tasks, seq, err := split(entries)
+		if err != nil {
+			return nil, err
+		}
+		if missing := seq.missing(tasks); len(missing) > 0 {
+			if err := b.createKeys(ctx, missing); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		slices.SortFunc(tasks, func(a, b team.Task) int { return cmp.Compare(a.ID.Number(), b.ID.Number()) })
+		return tasks, nil
+	}
+}
+
+func split(entries []broker.Entry) (tasks []team.Task, seq sequence, err error) {
+	for _, e := range entries {
+		if e.Key == subject.KeySequence {
+			if seq, err = decodeSequence(e); err != nil {
+				return nil, seq, err
+			}
+			continue
+		}
+		t, err := Decode(e)
+		if err != nil {
+			return nil, seq, err
+		}
+		tasks = append(tasks, t)
+	}
+	return tasks, seq, nil
+}
+
+// change is the way of every transition of one task: read it, let f make the next
+// copy, store that if the task is still as it was read. f is called again with
+// the new copy if somebody wrote in between, so it judges what it sees, not what
+// it remembers. If f returns the task unchanged (same Op), nothing is written.
+func (b *Board) change(ctx context.Context, id team.TaskID, f func(team.Task) (team.Task, error)) (team.Task, error) {
+	for {
+		t, err := b.Get(ctx, id)
+		if err != nil {
+			return team.Task{}, err
+		}
+		next, err := f(t)
+		if err != nil {
+			return team.Task{}, err
+		}
+		next, err = b.put(ctx, next)
+		if !errors.Is(err, team.Conflict) {
+			return next, err
+		}
+	}
+}
+
+// put stores t over the revision it was made from.
+func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
+	t.Op = ulid.Make().String()
+	data, err := json.Marshal(t)
+	if err != nil {
+		return t, err
+	}
+	rev, err := b.bucket.Put(ctx, subject.KeyTask(t.ID), data, t.Revision)
+	if err != nil {
+		return t, err
+	}
+	t.Revision = rev
+	b.metrics.transitions.WithLabelValues(string(t.Status)).Inc()
+	return t, nil
+}
+
+// Claim makes h the task's assignee. The task is read first; see [Board.ClaimAt]
+// for one that was read already. Errors: NotFound; Conflict (somebody holds it or
+// was first); *team.Error Blocked naming the dependencies; InvalidState;
+// PermissionDenied for a role that is not h's, unless assigned; Unavailable, and
+// then the outcome is unknown.
+//
+// It does not know what else h holds: an agent claims through its [Hand].
+func (b *Board) Claim(ctx context.Context, id team.TaskID, h team.Holder) (team.Task, error) {
+	t, err := b.Get(ctx, id)
+	if err == nil {
+		err = b.unblocked(ctx, t)
+	}
+	if err != nil {
+		b.metrics.claim(err)
+		return team.Task{}, err
+	}
+	return b.ClaimAt(ctx, t, h)
+}
+
+// ClaimAt claims t as it was read, without reading it again: the caller vouches
+// that its dependencies are completed, which once true stays true.
+func (b *Board) ClaimAt(ctx context.Context, t team.Task, h team.Holder) (team.Task, error) {
+	next, err := t.Claim(h, now())
+	if err == nil {
+		next, err = b.put(ctx, next)
+	}
+	b.metrics.claim(err)
+	switch {
+	case err == nil:
+		b.log.InfoContext(ctx, "task claimed", "task", t.ID, "agent", h.Agent, "epoch", next.Epoch, "revision", next.Revision)
+		return next, nil
+	case errors.Is(err, team.Conflict) && t.Status == team.Pending:
+		return team.Task{}, team.Errorf(team.Conflict, "somebody else was first at %s", t.ID).WithHint("choose another task")
+	}
+	return team.Task{}, err
+}
+
+// unblocked returns a Blocked error naming what t waits for, or nil.
+func (b *Board) unblocked(ctx context.Context, t team.Task) error {
+	var waiting []team.Task
+	for _, id := range t.Dependencies {
+		d, err := b.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if d.Status != team.Completed {
+			waiting = append(waiting, d)
+		}
+	}
+	if t.Status != team.Pending || len(waiting) == 0 {
+		return nil
+	}
+	return blockedError(t.ID, waiting)
+}
+
+func blockedError(id team.TaskID, waiting []team.Task) error {
+	msg := ""
+	for _, d := range waiting {
+		msg += ", " + string(d.ID) + " (" + string(d.Status) + ")"
+	}
+	return team.Errorf(team.Blocked, "%s is blocked by %s", id, msg[2:]).WithHint("choose another task, or wait until you are woken")
+}
+
+// Adopt takes over a task that an earlier incarnation of h holds.
+func (b *Board) Adopt(ctx context.Context, id team.TaskID, h team.Holder) (team.Task, error) {
+	return b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Adopt(h, now()) })
+}
+
+// Complete completes a task for its holder; see [team.Task.Complete].
+func (b *Board) Complete(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, summary string) (team.Task, error) {
+	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Complete(h, epoch, summary, now()) })
+	if err == nil {
+		b.log.InfoContext(ctx, "task completed", "task", id, "agent", h.Agent, "revision", t.Revision)
+	}
+	return t, b.late(err)
+}
+
+// Fail ends a task as failed; see [team.Task.Fail].
+func (b *Board) Fail(ctx context.Context, id team.TaskID, a team.Actor, epoch uint64, reason string) (team.Task, error) {
+	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Fail(a, epoch, reason, now()) })
+	return t, b.late(err)
+}
+
+// Release puts a task back to pending; see [team.Task.Release].
+func (b *Board) Release(ctx context.Context, id team.TaskID, a team.Actor, epoch uint64, reason string, attempt bool) (team.Task, error) {
+	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Release(a, epoch, reason, attempt, now()) })
+	if err == nil {
+		b.log.InfoContext(ctx, "task released", "task", id, "agent", a.Agent, "reason", reason)
+	}
+	return t, b.late(err)
+}
+
+// Reap takes a task from the holder of this epoch, who was judged gone. It is no
+// error (and changes nothing) if the task has moved on meanwhile.
+func (b *Board) Reap(ctx context.Context, id team.TaskID, epoch uint64, reason string, attempt bool) error {
+	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) {
+		if t.Status != team.InProgress || t.Epoch != epoch {
+			return t, errMovedOn
+		}
+		return t.Reap(reason, attempt, now())
+	})
+	if errors.Is(err, errMovedOn) {
+		return nil
+	}
+	if err == nil {
+		b.metrics.reaped.Inc()
+		b.log.WarnContext(ctx, "task taken from its holder", "task", id, "agent", t.Assignee, "reason", reason, "status", t.Status)
+	}
+	return err
+}
+
+var errMovedOn = errors.New("the task has moved on")
+
+// Cancel cancels a task; see [team.Task.Cancel].
+func (b *Board) Cancel(ctx context.Context, id team.TaskID, a team.Actor, reason string) (team.Task, error) {
+	return b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Cancel(a, reason, now()) })
+}
+
+// Edit changes what a task says; see [team.Edit]. It takes the leader's rights,
+// except that a holder may change its task's metadata.
+func (b *Board) Edit(ctx context.Context, id team.TaskID, a team.Actor, e team.Edit) (team.Task, error) {
+	metadataOnly := e.Title == nil && e.Description == nil && e.Priority == nil && !e.TouchesGraph()
+	apply := func(t team.Task) (team.Task, error) {
+		if !a.Leads && !(metadataOnly && t.HeldBy(a.Holder)) {
+			return t, team.Errorf(team.PermissionDenied, "only the leader or a person may edit %s", id).WithHint("ask the leader")
+		}
+		return e.Apply(t, now())
+	}
+	if e.TouchesGraph() {
+		return b.editGraph(ctx, id, e, apply)
+	}
+	return b.change(ctx, id, apply)
+}
+
+// late counts a write that came from somebody who no longer holds the task.
+func (b *Board) late(err error) error {
+	if errors.Is(err, team.Conflict) {
+		b.metrics.late.Inc()
+	}
+	return err
+}
+
+func now() time.Time { return time.Now().UTC() }

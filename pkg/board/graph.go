@@ -1,0 +1,166 @@
+package board
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/oklog/ulid/v2"
+
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// graphGuard is the value of the key graph, which orders all edits of
+// dependencies: two edits that are harmless alone may close a cycle together, and
+// they touch different tasks, so the tasks' own revisions do not see each other.
+// An edit first stores its intent here, then writes the task, then clears the
+// intent; whoever finds an intent finishes it before judging its own edit.
+type graphGuard struct {
+	V      int    `json:"v"`
+	Op     string `json:"op"`
+	Intent *struct {
+		Task     team.Task `json:"task"`     // as it is to be
+		Revision uint64    `json:"revision"` // of the task it replaces
+	} `json:"intent,omitempty"`
+
+	revision uint64
+}
+
+func (b *Board) graph(ctx context.Context) (graphGuard, error) {
+	var g graphGuard
+	e, err := b.bucket.Get(ctx, subject.KeyGraph)
+	if errors.Is(err, team.NotFound) {
+		return g, nil
+	}
+	if err != nil {
+		return g, err
+	}
+	if err := json.Unmarshal(e.Value, &g); err != nil {
+		return g, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
+	}
+	g.revision = e.Revision
+	return g, nil
+}
+
+func (b *Board) putGraph(ctx context.Context, g graphGuard) (graphGuard, error) {
+	g.V, g.Op = team.Protocol, ulid.Make().String()
+	data, err := json.Marshal(g)
+	if err != nil {
+		return g, err
+	}
+	g.revision, err = b.bucket.Put(ctx, subject.KeyGraph, data, g.revision)
+	return g, err
+}
+
+// finishEdit makes the write that the guard announces, which may have been made
+// already, and clears the intent. A task that was claimed meanwhile stays as it
+// is: edits lose against claims.
+func (b *Board) finishEdit(ctx context.Context, g graphGuard) (written team.Task, err error) {
+	data, err := json.Marshal(g.Intent.Task)
+	if err != nil {
+		return written, err
+	}
+	written = g.Intent.Task
+	var lost error
+	written.Revision, lost = b.bucket.Put(ctx, subject.KeyTask(written.ID), data, g.Intent.Revision)
+	if lost != nil && !errors.Is(lost, team.Conflict) {
+		return written, lost
+	}
+	g.Intent = nil
+	if _, err := b.putGraph(ctx, g); err != nil && !errors.Is(err, team.Conflict) {
+		return written, err
+	}
+	return written, lost
+}
+
+// editGraph makes an edit that changes dependencies.
+func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, apply func(team.Task) (team.Task, error)) (team.Task, error) {
+	for {
+		g, err := b.graph(ctx)
+		if err != nil {
+			return team.Task{}, err
+		}
+		if g.Intent != nil {
+			if _, err := b.finishEdit(ctx, g); err != nil && !errors.Is(err, team.Conflict) {
+				return team.Task{}, err
+			}
+			continue
+		}
+		tasks, err := b.All(ctx)
+		if err != nil {
+			return team.Task{}, err
+		}
+		i := slices.IndexFunc(tasks, func(t team.Task) bool { return t.ID == id })
+		if i < 0 {
+			return team.Task{}, notFound(id)
+		}
+		next, err := apply(tasks[i])
+		if err == nil {
+			err = checkGraph(tasks, next, e.AddDependencies)
+		}
+		if err != nil {
+			return team.Task{}, err
+		}
+		next.Op = ulid.Make().String()
+		g.Intent = &struct {
+			Task     team.Task `json:"task"`
+			Revision uint64    `json:"revision"`
+		}{next, tasks[i].Revision}
+		g, err = b.putGraph(ctx, g)
+		if err == nil {
+			next, err = b.finishEdit(ctx, g)
+		}
+		if !errors.Is(err, team.Conflict) {
+			return next, err
+		}
+		if err := pause(ctx); err != nil {
+			return team.Task{}, err
+		}
+	}
+}
+
+// checkGraph refuses dependencies that do not exist and those that close a cycle.
+func checkGraph(tasks []team.Task, next team.Task, added []team.TaskID) error {
+	deps := make(map[team.TaskID][]team.TaskID, len(tasks))
+	for _, t := range tasks {
+		deps[t.ID] = t.Dependencies
+	}
+	for _, d := range added {
+		if _, ok := deps[d]; !ok {
+			return team.Errorf(team.NotFound, "dependency %s does not exist", d).WithHint("create it first; list_tasks shows what exists")
+		}
+	}
+	deps[next.ID] = next.Dependencies
+	if path := cycle(deps, next.ID); path != nil {
+		s := ""
+		for _, id := range path {
+			s += string(id) + " -> "
+		}
+		return team.Errorf(team.InvalidArgument, "the dependency would close a cycle: %s%s", s, path[0])
+	}
+	return nil
+}
+
+// cycle returns a path from id back to id along deps, or nil.
+func cycle(deps map[team.TaskID][]team.TaskID, id team.TaskID) []team.TaskID {
+	seen := map[team.TaskID]bool{}
+	var walk func(at team.TaskID, path []team.TaskID) []team.TaskID
+	walk = func(at team.TaskID, path []team.TaskID) []team.TaskID {
+		path = append(path, at)
+		for _, d := range deps[at] {
+			if d == id {
+				return path
+			}
+			if !seen[d] {
+				seen[d] = true
+				if p := walk(d, path); p != nil {
+					return p
+				}
+			}
+		}
+		return nil
+	}
+	return walk(id, nil)
+}

@@ -1,0 +1,177 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"agentteam/pkg/team"
+)
+
+// Hand is one incarnation's hold on the board: at most one task at a time, one
+// claim in flight. Whoever wants the agent to have a task (its model, an offer,
+// an assignment) asks its Hand, so the one-task rule is kept where the claims are
+// made and needs no second record. Safe for concurrent use.
+type Hand struct {
+	board  *Board
+	holder team.Holder
+	life   context.Context
+	notify func(team.Task, bool)
+
+	claiming sync.Mutex // held for the length of a claim
+	mu       sync.Mutex
+	task     team.Task // held now; ID is "" if none
+	epochs   map[team.TaskID]uint64
+}
+
+// NewHand returns the hand of h. life is the membership: a claim goes on after
+// its caller gave up, until its outcome is known, or life ends. notify, if not
+// nil, is called with each task taken (true) and let go (false), under no lock.
+func NewHand(life context.Context, b *Board, h team.Holder, notify func(t team.Task, held bool)) *Hand {
+	if notify == nil {
+		notify = func(team.Task, bool) {}
+	}
+	return &Hand{board: b, holder: h, life: life, notify: notify, epochs: map[team.TaskID]uint64{}}
+}
+
+// Holder is whose hand it is.
+func (h *Hand) Holder() team.Holder { return h.holder }
+
+// Task returns the task held, as it was when it was claimed.
+func (h *Hand) Task() (team.Task, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.task, h.task.ID != ""
+}
+
+// Claim claims a task that the caller knows by its id. Errors: Busy if the agent
+// holds, or is just claiming, another; else those of [Board.Claim]. Claiming the
+// task that is held already returns it.
+func (h *Hand) Claim(ctx context.Context, id team.TaskID) (team.Task, error) {
+	return h.claim(ctx, id, func(ctx context.Context) (team.Task, error) { return h.board.Claim(ctx, id, h.holder) })
+}
+
+// Assign claims a task on behalf of somebody with the leader's rights: its role
+// does not matter.
+func (h *Hand) Assign(ctx context.Context, id team.TaskID) (team.Task, error) {
+	any := h.holder
+	any.Role = ""
+	return h.claim(ctx, id, func(ctx context.Context) (team.Task, error) { return h.board.Claim(ctx, id, any) })
+}
+
+// Take claims a task that was offered, as it was read by who offers it.
+func (h *Hand) Take(ctx context.Context, t team.Task) (team.Task, error) {
+	return h.claim(ctx, t.ID, func(ctx context.Context) (team.Task, error) { return h.board.ClaimAt(ctx, t, h.holder) })
+}
+
+func (h *Hand) claim(ctx context.Context, id team.TaskID, do func(context.Context) (team.Task, error)) (team.Task, error) {
+	if !h.claiming.TryLock() {
+		return team.Task{}, h.busy(team.Errorf(team.Busy, "%s is claiming another task right now", h.holder.Agent))
+	}
+	defer h.claiming.Unlock()
+	if held, ok := h.Task(); ok {
+		now, err := h.board.Get(ctx, held.ID)
+		switch {
+		case err != nil:
+			return team.Task{}, err
+		case now.HeldBy(h.holder) && held.ID == id:
+			return now, nil
+		case now.HeldBy(h.holder):
+			return team.Task{}, h.busy(team.Errorf(team.Busy, "%s already holds %s (%s)", h.holder.Agent, held.ID, held.Title).
+				WithHint("complete or release it first"))
+		}
+		h.Drop(held.ID) // it was taken away meanwhile
+	}
+	t, err := do(h.life)
+	if err != nil {
+		return team.Task{}, err
+	}
+	h.set(t)
+	return t, nil
+}
+
+func (h *Hand) busy(err error) error {
+	h.board.metrics.claim(err)
+	return err
+}
+
+func (h *Hand) set(t team.Task) {
+	h.mu.Lock()
+	h.task, h.epochs[t.ID] = t, t.Epoch
+	h.mu.Unlock()
+	h.notify(t, true)
+}
+
+// Adopt takes over the task that an earlier incarnation of the agent left in
+// progress. ok is false if there is none.
+func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
+	h.claiming.Lock()
+	defer h.claiming.Unlock()
+	tasks, err := h.board.All(ctx)
+	if err != nil {
+		return t, false, err
+	}
+	for _, t := range tasks {
+		if t.Status != team.InProgress || t.Assignee != h.holder.Agent || t.Incarnation >= h.holder.Incarnation {
+			continue
+		}
+		t, err := h.board.Adopt(h.life, t.ID, h.holder)
+		if errors.Is(err, team.InvalidState) {
+			continue // it was freed meanwhile
+		}
+		if err != nil {
+			return t, false, err
+		}
+		h.set(t)
+		return t, true, nil
+	}
+	return t, false, nil
+}
+
+// Drop lets go of a task that is no longer the agent's.
+func (h *Hand) Drop(id team.TaskID) {
+	h.mu.Lock()
+	t := h.task
+	held := t.ID == id
+	if held {
+		h.task = team.Task{}
+	}
+	h.mu.Unlock()
+	if held {
+		h.notify(t, false)
+	}
+}
+
+// epoch is the one under which the agent last held the task; 0 if it never did.
+func (h *Hand) epoch(id team.TaskID) uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.epochs[id]
+}
+
+// Complete completes the task; see [Board.Complete].
+func (h *Hand) Complete(ctx context.Context, id team.TaskID, summary string) (team.Task, error) {
+	t, err := h.board.Complete(ctx, id, h.holder, h.epoch(id), summary)
+	return t, h.after(id, err)
+}
+
+// Fail ends the task as failed.
+func (h *Hand) Fail(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
+	t, err := h.board.Fail(ctx, id, team.Actor{Holder: h.holder}, h.epoch(id), reason)
+	return t, h.after(id, err)
+}
+
+// Release puts the task back; attempt counts it as one (nudge, turn limit).
+func (h *Hand) Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error) {
+	t, err := h.board.Release(ctx, id, team.Actor{Holder: h.holder}, h.epoch(id), reason, attempt)
+	return t, h.after(id, err)
+}
+
+// after lets go of the task once a write ended the hold, or showed that it had
+// been lost.
+func (h *Hand) after(id team.TaskID, err error) error {
+	if err == nil || errors.Is(err, team.Conflict) || errors.Is(err, team.InvalidState) {
+		h.Drop(id)
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"agentteam/pkg/team"
+)
+
+// Bucket is a key-value bucket: a Stream with one subject a key. Reads go to the
+// stream's leader, never to a replica that may be behind.
+type Bucket struct {
+	*Stream
+	prefix string // "$KV.<bucket>."
+}
+
+// Entry is a key with its value. Revision is the value's sequence in the bucket.
+type Entry struct {
+	Key      string
+	Value    []byte
+	Revision uint64
+	Deleted  bool
+}
+
+// Get returns the key's newest value. Errors: NotFound, also after a Delete;
+// Unavailable.
+func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
+	m, err := b.Last(ctx, b.prefix+key)
+	if err != nil {
+		return Entry{}, err
+	}
+	if m.Deleted {
+		return Entry{}, team.Errorf(team.NotFound, "there is nothing at %s", key)
+	}
+	return b.entry(m), nil
+}
+
+// Put stores value under key if the key is still at revision (0: not there), and
+// returns the new revision. Its outcomes are those of [Stream.Append].
+func (b *Bucket) Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	return b.Append(ctx, b.prefix+key, value, revision)
+}
+
+// Delete removes the key if it is still at revision. A key that is already gone
+// is no error. Errors: Conflict; Unavailable.
+func (b *Bucket) Delete(ctx context.Context, key string, revision uint64) error {
+	for {
+		msg := nats.NewMsg(b.prefix + key)
+		msg.Header.Set("KV-Operation", "DEL")
+		_, err := b.try(ctx, msg, nil, jetstream.WithExpectLastSequencePerSubject(revision))
+		switch {
+		case err == nil:
+			return nil
+		case lostCAS(err):
+			if _, err := b.Get(ctx, key); errors.Is(err, team.NotFound) {
+				return nil
+			}
+			return team.Errorf(team.Conflict, "%s was changed by somebody else", key)
+		case refused(err):
+			return team.Errorf(team.Unavailable, "NATS refuses to delete %s: %w", key, err)
+		}
+		if err := backoff(ctx, err, "delete "+key); err != nil {
+			return err
+		}
+	}
+}
+
+// Load returns the newest values of the keys that match the filters
+// ("task.>"), as they stand when it is called, without deleted ones.
+func (b *Bucket) Load(ctx context.Context, filters ...string) ([]Entry, error) {
+	var all []Entry
+	err := b.Snapshot(ctx, func(m Msg) error {
+		if !m.Deleted {
+			all = append(all, b.entry(m))
+		}
+		return nil
+	}, func() error { return errEnd }, b.subjects(filters)...)
+	return all, err
+}
+
+// Watch calls f for the newest value of every matching key, then caughtUp, then f
+// for every change, in order, until ctx ends. Deleted keys come with Deleted set.
+func (b *Bucket) Watch(ctx context.Context, f func(Entry) error, caughtUp func(), filters ...string) error {
+	return b.Snapshot(ctx, func(m Msg) error { return f(b.entry(m)) }, once(caughtUp), b.subjects(filters)...)
+}
+
+// Changes is Watch for every write since revision from, in place of the newest
+// values: a reader that knows what it has read goes on without a gap, as far as
+// the bucket's history reaches.
+func (b *Bucket) Changes(ctx context.Context, from uint64, f func(Entry) error, caughtUp func(), filters ...string) error {
+	return b.Follow(ctx, from, func(m Msg) error { return f(b.entry(m)) }, caughtUp, b.subjects(filters)...)
+}
+
+func (b *Bucket) entry(m Msg) Entry {
+	return Entry{Key: strings.TrimPrefix(m.Subject, b.prefix), Value: m.Data, Revision: m.Seq, Deleted: m.Deleted}
+}
+
+func (b *Bucket) subjects(filters []string) []string {
+	out := make([]string, len(filters))
+	for i, f := range filters {
+		out[i] = b.prefix + f
+	}
+	return out
+}

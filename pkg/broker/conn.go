@@ -1,0 +1,181 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/team"
+)
+
+// Options says where NATS is and who calls.
+type Options struct {
+	URL      string                // one or more nats:// addresses, comma-separated; required
+	Name     string                // of the connection, as the server's monitoring shows it
+	Wait     time.Duration         // how long to try the first connect; default 3 s
+	Logger   *slog.Logger          // default: discard
+	Registry prometheus.Registerer // default: none
+}
+
+// Conn is a connection to NATS. It reconnects for ever. While NATS is away a
+// publish fails at once instead of being kept: a heartbeat that arrives a minute
+// late is a lie, and a write kept in a buffer could not be told from a lost one.
+// Safe for concurrent use.
+type Conn struct {
+	nc  *nats.Conn
+	js  jetstream.JetStream
+	url string
+	log *slog.Logger
+}
+
+// Connect connects and checks that the server has JetStream. It gives up after
+// o.Wait. Errors: Unavailable, in one line that names the address.
+func Connect(ctx context.Context, o Options) (*Conn, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Wait == 0 {
+		o.Wait = 3 * time.Second
+	}
+	if err := checkURL(o.URL); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Wait)
+	defer cancel()
+
+	m := newMetrics(o.Registry)
+	log := o.Logger
+	opts := []nats.Option{
+		nats.Name(o.Name),
+		nats.MaxReconnects(-1), // the default gives up after 60
+		nats.ReconnectWait(200 * time.Millisecond),
+		nats.ReconnectJitter(300*time.Millisecond, time.Second), // 50 agents must not return in one wave
+		nats.ReconnectBufSize(-1),
+		nats.PingInterval(5 * time.Second), // a silent partition is seen after 15 s; the default takes 6 minutes
+		nats.MaxPingsOutstanding(3),
+		nats.Timeout(5 * time.Second),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			m.connected.Set(0)
+			if err != nil {
+				log.Warn("nats connection lost", "err", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			m.connected.Set(1)
+			m.reconnects.Inc()
+			log.Info("nats connection restored", "url", nc.ConnectedUrlRedacted())
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
+			// Refusals by permission arrive only here (the publish itself returned nil).
+			if s != nil {
+				log.Warn("nats error", "subject", s.Subject, "err", err)
+				return
+			}
+			log.Warn("nats error", "err", err)
+		}),
+	}
+	nc, err := dial(ctx, o.URL, opts)
+	if err != nil {
+		return nil, err
+	}
+	m.connected.Set(1)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(callTimeout))
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	c := &Conn{nc: nc, js: js, url: o.URL, log: log}
+	if err := c.checkJetStream(ctx); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func checkURL(s string) error {
+	for part := range strings.SplitSeq(s, ",") {
+		u, err := url.Parse(strings.TrimSpace(part))
+		if err != nil || u.Host == "" {
+			return team.Errorf(team.InvalidArgument, "%q is not the address of a NATS server", s).WithHint("an address looks like nats://127.0.0.1:4222")
+		}
+	}
+	return nil
+}
+
+// dial tries until ctx ends, since a server that is just starting refuses for a
+// moment. A wrong password is not tried twice.
+func dial(ctx context.Context, url string, opts []nats.Option) (*nats.Conn, error) {
+	for {
+		nc, err := nats.Connect(url, opts...)
+		if err == nil {
+			return nc, nil
+		}
+		away := team.Errorf(team.Unavailable, "NATS is not to be reached at %s: %w", redact(url), err).
+			WithHint("start a cluster with `teamctl up`, or name a server with --server or AGENTTEAM_SERVER")
+		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
+			return nil, away.WithHint("check the user and password in the address")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, away
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func redact(s string) string {
+	if u, err := url.Parse(s); err == nil {
+		return u.Redacted()
+	}
+	return s
+}
+
+// checkJetStream tells a server without JetStream from one whose JetStream is
+// not ready yet (a replicated one that elects a leader).
+func (c *Conn) checkJetStream(ctx context.Context) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, callTimeout)
+		_, err := c.js.AccountInfo(attempt)
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+			return team.Errorf(team.Unavailable, "the NATS server at %s has no JetStream", redact(c.url)).
+				WithHint("start nats-server with -js, or enable jetstream in its configuration")
+		}
+		select {
+		case <-ctx.Done():
+			return team.Errorf(team.Unavailable, "JetStream at %s does not answer: %w", redact(c.url), err).
+				WithHint("a replicated server may be electing a leader: try again")
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// NATS is the connection itself, for core messages and micro services.
+func (c *Conn) NATS() *nats.Conn { return c.nc }
+
+// Server is the address that answers now, without credentials.
+func (c *Conn) Server() string { return c.nc.ConnectedUrlRedacted() }
+
+// Ready is nil while NATS is connected, else Unavailable.
+func (c *Conn) Ready(context.Context) error {
+	if s := c.nc.Status(); s != nats.CONNECTED {
+		return team.Errorf(team.Unavailable, "NATS is away (%s)", strings.ToLower(s.String()))
+	}
+	return nil
+}
+
+// Flush waits until all that was published has reached the server.
+func (c *Conn) Flush(ctx context.Context) error { return c.nc.FlushWithContext(ctx) }
+
+// Close ends the connection and every subscription on it.
+func (c *Conn) Close() { c.nc.Close() }

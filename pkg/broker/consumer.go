@@ -1,0 +1,142 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"agentteam/pkg/team"
+)
+
+// ErrConsumerGone: the durable consumer was removed while it was read.
+var ErrConsumerGone = errors.New("the consumer was removed")
+
+// Consumer is a durable reader of a stream, which the server remembers.
+type Consumer struct {
+	stream *Stream
+	c      jetstream.Consumer
+	name   string
+}
+
+// Delivery is a message handed to a Consumer; it comes again until Ack.
+type Delivery struct {
+	Msg
+	Ack func() error
+}
+
+// ackWait is after how long an unacknowledged message comes again to a process
+// that lives. A message may wait for a long tool call; a process that died is
+// succeeded by a consumer of its own.
+const ackWait = 10 * time.Minute
+
+// Consumer makes or opens the durable consumer of this name. A new one starts at
+// sequence from.
+func (s *Stream) Consumer(ctx context.Context, name string, from uint64, filters ...string) (*Consumer, error) {
+	cfg := jetstream.ConsumerConfig{
+		Durable: name, FilterSubjects: filters, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), MaxAckPending: 1000,
+	}
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
+		c, err := s.s.CreateConsumer(attempt, cfg)
+		if errors.Is(err, jetstream.ErrConsumerExists) {
+			c, err = s.s.Consumer(attempt, name)
+		}
+		cancel()
+		switch {
+		case err == nil:
+			return &Consumer{s, c, name}, nil
+		case refused(err):
+			return nil, team.Errorf(team.Unavailable, "open consumer %s of %s: %w", name, s.name, err)
+		}
+		if err := backoff(ctx, err, "open consumer "+name); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Run hands each message to f, one at a time and in order, until ctx ends (then
+// it returns nil), f fails, or the consumer is removed ([ErrConsumerGone]). It
+// survives restarts of the server.
+func (c *Consumer) Run(ctx context.Context, f func(Delivery) error) error {
+	it, err := c.c.Messages(jetstream.PullMaxMessages(64))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", c.name, err)
+	}
+	defer it.Stop()
+	stop := context.AfterFunc(ctx, it.Stop)
+	defer stop()
+	for {
+		m, err := it.Next()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, jetstream.ErrConsumerDeleted), errors.Is(err, jetstream.ErrConsumerNotFound):
+			return ErrConsumerGone
+		case errors.Is(err, jetstream.ErrMsgIteratorClosed):
+			return fmt.Errorf("read %s: %w", c.name, err)
+		case err != nil:
+			c.stream.conn.log.Debug("consumer interrupted", "consumer", c.name, "err", err)
+			if gone, err := c.gone(ctx); gone || err != nil {
+				return err
+			}
+			continue
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return fmt.Errorf("read %s: %w", c.name, err)
+		}
+		d := Delivery{Msg: Msg{Subject: m.Subject(), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp}, Ack: m.Ack}
+		if err := f(d); err != nil {
+			return err
+		}
+	}
+}
+
+// gone tells an interruption from a removal, which is announced only to a pull
+// that is open at that moment.
+func (c *Consumer) gone(ctx context.Context) (bool, error) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, callTimeout)
+		_, err := c.c.Info(attempt)
+		cancel()
+		switch {
+		case err == nil:
+			return false, nil
+		case errors.Is(err, jetstream.ErrConsumerNotFound):
+			return true, ErrConsumerGone
+		}
+		if backoff(ctx, err, "look at consumer "+c.name) != nil {
+			return false, nil // ctx is over; the caller sees that
+		}
+	}
+}
+
+// Unread is how many messages the named consumer has yet to acknowledge.
+func (s *Stream) Unread(ctx context.Context, name string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	c, err := s.s.Consumer(ctx, name)
+	if err != nil {
+		return 0, team.Errorf(team.Unavailable, "look at consumer %s: %w", name, err)
+	}
+	info := c.CachedInfo()
+	return int(info.NumPending) + info.NumAckPending, nil
+}
+
+// RemoveConsumer removes a durable consumer. Errors: NotFound; Unavailable.
+func (s *Stream) RemoveConsumer(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := s.s.DeleteConsumer(ctx, name)
+	switch {
+	case errors.Is(err, jetstream.ErrConsumerNotFound):
+		return team.Errorf(team.NotFound, "there is no consumer %s", name)
+	case err != nil:
+		return team.Errorf(team.Unavailable, "remove consumer %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"agentteam/pkg/team"
+)
+
+// ServerOptions says where an embedded server listens and keeps its data.
+type ServerOptions struct {
+	Dir    string       // JetStream's folder, made if absent; required
+	Port   int          // on 127.0.0.1; 0 = a free one
+	Logger *slog.Logger // default: discard
+}
+
+// Server is a NATS server with JetStream inside this process.
+type Server struct{ s *server.Server }
+
+// StartServer starts a server and returns once it takes connections. Errors:
+// InvalidState for a port in use and
+// for a folder that cannot be written.
+func StartServer(o ServerOptions) (*Server, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := checkDir(o.Dir); err != nil {
+		return nil, err
+	}
+	if err := checkPort(o.Port); err != nil {
+		return nil, err
+	}
+	port := o.Port
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName: "agentteam", Host: "127.0.0.1", Port: port,
+		JetStream: true, StoreDir: o.Dir, NoSigs: true, DisableJetStreamBanner: true,
+		// JetStream acknowledges before it syncs to disk, by default every two
+		// minutes. Killing the process loses nothing; a power cut loses at most
+		// this much. One second costs nothing that we could measure.
+		SyncInterval: time.Second,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("embedded nats-server: %w", err)
+	}
+	s.SetLoggerV2(serverLog{o.Logger}, false, false, false)
+	s.Start()
+	if !s.ReadyForConnections(20 * time.Second) {
+		s.Shutdown()
+		return nil, team.Errorf(team.Unavailable, "the embedded NATS server did not start within 20 s").WithHint("look at its log lines above")
+	}
+	return &Server{s}, nil
+}
+
+func checkDir(dir string) error {
+	if dir == "" {
+		return errors.New("broker: ServerOptions.Dir is empty")
+	}
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		var f *os.File
+		if f, err = os.CreateTemp(dir, ".write-test-*"); err == nil {
+			f.Close()
+			err = os.Remove(f.Name())
+		}
+	}
+	if err != nil {
+		abs, _ := filepath.Abs(dir)
+		return team.Errorf(team.InvalidState, "the data folder %s cannot be written: %w", abs, err).WithHint("name another one with --data")
+	}
+	return nil
+}
+
+func checkPort(port int) error {
+	if port == 0 {
+		return nil
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return team.Errorf(team.InvalidState, "port %d cannot be used: %w", port, err).WithHint("choose another port, or leave it out for a free one")
+	}
+	return l.Close()
+}
+
+// URL is the address to connect to.
+func (s *Server) URL() string { return s.s.ClientURL() }
+
+// Shutdown stops the server and waits until its files are closed.
+func (s *Server) Shutdown() {
+	s.s.Shutdown()
+	s.s.WaitForShutdown()
+}
+
+// serverLog passes on what an operator must know; the server's notices are
+// Debug here.
+type serverLog struct{ log *slog.Logger }
+
+func (l serverLog) Noticef(f string, a ...any) {
+	l.log.Debug("nats-server", "msg", fmt.Sprintf(f, a...))
+}
+func (l serverLog) Warnf(f string, a ...any) { l.log.Debug("nats-server", "msg", fmt.Sprintf(f, a...)) }
+func (l serverLog) Errorf(f string, a ...any) {
+	l.log.Error("nats-server", "msg", fmt.Sprintf(f, a...))
+}
+func (l serverLog) Fatalf(f string, a ...any) {
+	l.log.Error("nats-server", "msg", fmt.Sprintf(f, a...))
+}
+func (l serverLog) Debugf(string, ...any) {}
+func (l serverLog) Tracef(string, ...any) {}

@@ -1,0 +1,326 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"agentteam/pkg/team"
+)
+
+const (
+	// callTimeout bounds one try of a request. A restart of the server takes
+	// 60 ms and a lost reply is not announced, so a short try repeated beats a
+	// long one; repeating is harmless, see Append.
+	callTimeout = 2 * time.Second
+	// codeWrongLastReplicated answers a lost compare-and-set on a replicated stream; a single
+	// server uses JSErrCodeStreamWrongLastSequence.
+	codeWrongLastReplicated jetstream.ErrorCode = 10164
+)
+
+// Stream is one JetStream stream. Safe for concurrent use.
+type Stream struct {
+	conn *Conn
+	name string
+	s    jetstream.Stream
+}
+
+// Msg is an entry of a stream. Data must not be changed.
+type Msg struct {
+	Subject string
+	Data    []byte
+	Seq     uint64
+	Time    time.Time
+	Deleted bool // a marker that the key before it was deleted
+	Pending uint64
+}
+
+// Append stores data under the literal subject if the subject's last message has
+// sequence last (0: there is none), and returns the new sequence.
+//
+// A try that is not answered may still be applied later, so it is never settled
+// by a read alone: the same write is repeated until the server answers. Once it
+// answers that the expectation failed, the stream is read, and data found there
+// means that an earlier try was applied. data must therefore be unique to this
+// write (records carry an op id for that).
+//
+// Errors: Conflict (nothing changed); Unavailable (a definite refusal, such as a
+// full disk); ctx's error wrapped in Unavailable, and then the outcome is unknown.
+func (s *Stream) Append(ctx context.Context, subject string, data []byte, last uint64) (uint64, error) {
+	doubt := false // an earlier try may have been applied
+	for {
+		seq, err := s.try(ctx, nats.NewMsg(subject), data, jetstream.WithExpectLastSequencePerSubject(last))
+		switch {
+		case err == nil:
+			return seq, nil
+		case lostCAS(err):
+			seq, markerSeq, err := s.settle(ctx, subject, data, last, doubt)
+			switch {
+			case err != nil:
+				return 0, err
+			case seq != 0:
+				return seq, nil
+			case last == 0 && markerSeq != 0: // a deleted key counts as absent
+				last = markerSeq
+				continue
+			}
+			return 0, team.Errorf(team.Conflict, "%s was changed by somebody else", subject)
+		case refused(err):
+			return 0, team.Errorf(team.Unavailable, "NATS refuses to store %s: %w", subject, err).WithHint("the disk or the stream may be full")
+		}
+		doubt = doubt || !unsent(err)
+		if err := backoff(ctx, err, "store "+subject); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// settle looks for data in what was stored after last. A later write of somebody
+// else may stand on top of ours, so after a doubt the whole tail is read.
+func (s *Stream) settle(ctx context.Context, subject string, data []byte, last uint64, doubt bool) (seq, marker uint64, err error) {
+	m, err := s.Last(ctx, subject)
+	switch {
+	case errors.Is(err, team.NotFound):
+		return 0, 0, nil
+	case err != nil:
+		return 0, 0, err
+	case !m.Deleted && bytes.Equal(m.Data, data):
+		return m.Seq, 0, nil
+	case m.Deleted && !doubt:
+		return 0, m.Seq, nil
+	case !doubt:
+		return 0, 0, nil
+	}
+	err = s.Read(ctx, last+1, func(m Msg) error {
+		if !m.Deleted && bytes.Equal(m.Data, data) {
+			seq = m.Seq
+		}
+		return nil
+	}, subject)
+	if m.Deleted {
+		marker = m.Seq
+	}
+	return seq, marker, err
+}
+
+// Publish stores data under subject, once for each id within the stream's window
+// of two minutes, and returns its sequence. It repeats until answered or ctx ends.
+func (s *Stream) Publish(ctx context.Context, subject, id string, data []byte) (uint64, error) {
+	for {
+		seq, err := s.try(ctx, nats.NewMsg(subject), data, jetstream.WithMsgID(id))
+		switch {
+		case err == nil:
+			return seq, nil
+		case refused(err):
+			return 0, team.Errorf(team.Unavailable, "NATS refuses to store %s: %w", subject, err).WithHint("the disk or the stream may be full")
+		}
+		if err := backoff(ctx, err, "store "+subject); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (s *Stream) try(ctx context.Context, msg *nats.Msg, data []byte, opt jetstream.PublishOpt) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	msg.Data = data
+	ack, err := s.conn.js.PublishMsg(ctx, msg, opt, jetstream.WithRetryAttempts(0))
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
+
+// Last returns the newest message of a literal subject, read from the stream's
+// leader. Errors: NotFound; Unavailable.
+func (s *Stream) Last(ctx context.Context, subject string) (Msg, error) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, callTimeout)
+		raw, err := s.s.GetLastMsgForSubject(attempt, subject)
+		cancel()
+		switch {
+		case err == nil:
+			return Msg{Subject: raw.Subject, Data: raw.Data, Seq: raw.Sequence, Time: raw.Time, Deleted: isMarker(raw.Header)}, nil
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			return Msg{}, team.Errorf(team.NotFound, "there is nothing at %s", subject)
+		case refused(err):
+			return Msg{}, team.Errorf(team.Unavailable, "read %s: %w", subject, err)
+		}
+		if err := backoff(ctx, err, "read "+subject); err != nil {
+			return Msg{}, err
+		}
+	}
+}
+
+// LastSeq returns the sequence of the newest message of the whole stream.
+func (s *Stream) LastSeq(ctx context.Context) (uint64, error) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, callTimeout)
+		info, err := s.s.Info(attempt)
+		cancel()
+		if err == nil {
+			return info.State.LastSeq, nil
+		}
+		if err := backoff(ctx, err, "look at stream "+s.name); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func isMarker(h nats.Header) bool {
+	op := h.Get("KV-Operation")
+	return op == "DEL" || op == "PURGE" || h.Get("Nats-Marker-Reason") != ""
+}
+
+func lostCAS(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == codeWrongLastReplicated)
+}
+
+// refused reports a definite answer of the server, as opposed to silence. 503 is
+// a server that cannot tell yet (no leader, not ready).
+func refused(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.Code != 503 || errors.Is(err, nats.ErrMaxPayload)
+}
+
+// unsent reports whether the request certainly never left.
+func unsent(err error) bool {
+	return errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionReconnecting) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+}
+
+// backoff waits a little before the next try, or says that time is up.
+func backoff(ctx context.Context, cause error, what string) error {
+	if errors.Is(cause, nats.ErrConnectionClosed) {
+		return team.Errorf(team.Unavailable, "%s: %w", what, cause)
+	}
+	select {
+	case <-ctx.Done():
+		return team.Errorf(team.Unavailable, "%s: NATS did not answer in time: %w", what, errors.Join(ctx.Err(), cause)).
+			WithHint("the server may be away or electing a leader: try again")
+	case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
+		return nil
+	}
+}
+
+// Read calls f for each message from sequence from on that matches one of the
+// filters (none: all), up to the end of the stream as it is when Read starts.
+// An error of f ends it.
+func (s *Stream) Read(ctx context.Context, from uint64, f func(Msg) error, filters ...string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return s.follow(ctx, jetstream.OrderedConsumerConfig{
+		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
+	}, f, func() error { return errEnd })
+}
+
+// Follow calls f for each message from sequence from on that matches one of the
+// filters, and goes on with new ones until ctx ends; then it returns nil. It
+// survives restarts of the server without a gap. caughtUp, if not nil, is called
+// once, when all that was stored at the start has been given to f.
+func (s *Stream) Follow(ctx context.Context, from uint64, f func(Msg) error, caughtUp func(), filters ...string) error {
+	return s.follow(ctx, jetstream.OrderedConsumerConfig{
+		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
+	}, f, once(caughtUp))
+}
+
+// Snapshot calls f for the newest message of every subject that matches, then
+// caughtUp, then goes on like Follow.
+func (s *Stream) Snapshot(ctx context.Context, f func(Msg) error, caughtUp func() error, filters ...string) error {
+	return s.follow(ctx, jetstream.OrderedConsumerConfig{
+		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
+	}, f, caughtUp)
+}
+
+// errEnd ends a follow at the point where it has caught up.
+var errEnd = errors.New("end of the stream")
+
+func once(f func()) func() error {
+	return func() error {
+		if f != nil {
+			f()
+		}
+		return nil
+	}
+}
+
+// follow uses an ordered pull consumer: push consumers and KV watchers were seen
+// blind for 19 s after a restart of the server.
+func (s *Stream) follow(ctx context.Context, cfg jetstream.OrderedConsumerConfig, f func(Msg) error, caughtUp func() error) error {
+	err := s.consumeOrdered(ctx, cfg, f, caughtUp)
+	if errors.Is(err, errEnd) || (ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+		return nil
+	}
+	return err
+}
+
+func (s *Stream) consumeOrdered(ctx context.Context, cfg jetstream.OrderedConsumerConfig, f func(Msg) error, caughtUp func() error) error {
+	cons, pending, err := s.ordered(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if pending == 0 {
+		if err := caughtUp(); err != nil {
+			return err
+		}
+	}
+	it, err := cons.Messages(jetstream.PullMaxMessages(512))
+	if err != nil {
+		return fmt.Errorf("follow %s: %w", s.name, err)
+	}
+	defer it.Stop()
+	stop := context.AfterFunc(ctx, it.Stop)
+	defer stop()
+	for waiting := pending > 0; ; {
+		m, err := it.Next()
+		switch {
+		case errors.Is(err, jetstream.ErrMsgIteratorClosed):
+			return context.Cause(ctx)
+		case err != nil:
+			// The iterator repairs itself (a missed heartbeat, a restart of the server).
+			s.conn.log.Debug("stream follow interrupted", "stream", s.name, "err", err)
+			if err := backoff(ctx, err, "follow "+s.name); err != nil {
+				return err
+			}
+			continue
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return fmt.Errorf("follow %s: %w", s.name, err)
+		}
+		msg := Msg{Subject: m.Subject(), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp, Deleted: isMarker(m.Headers()), Pending: meta.NumPending}
+		if err := f(msg); err != nil {
+			return err
+		}
+		if waiting && meta.NumPending == 0 {
+			waiting = false
+			if err := caughtUp(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (s *Stream) ordered(ctx context.Context, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, uint64, error) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
+		cons, err := s.s.OrderedConsumer(attempt, cfg)
+		cancel()
+		switch {
+		case err == nil:
+			return cons, cons.CachedInfo().NumPending, nil
+		case refused(err):
+			return nil, 0, team.Errorf(team.Unavailable, "follow stream %s: %w", s.name, err)
+		}
+		if err := backoff(ctx, err, "follow "+s.name); err != nil {
+			return nil, 0, err
+		}
+	}
+}

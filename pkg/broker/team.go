@@ -1,0 +1,173 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// Team is the storage of one team: its three streams, its bucket, its files.
+type Team struct {
+	ID       team.TeamID
+	Conn     *Conn
+	Messages *Stream // mail
+	Events   *Stream // what agents did
+	Logs     *Stream // conversations
+	Bucket   *Bucket // team record, members, tasks
+}
+
+const (
+	history     = 64 // values kept of each key; also what a reader behind can still catch up on
+	eventAge    = 7 * 24 * time.Hour
+	eventBytes  = 64 << 20 // reserved on disk when the stream is made, so not more than is needed
+	dedupWindow = 2 * time.Minute
+)
+
+// layout is what a team is made of. Mail and conversations have no limit of age
+// or size and refuse new writes when the disk is full: nothing expires silently.
+// Events are a log that may forget its oldest entries.
+func layout(id team.TeamID) []jetstream.StreamConfig {
+	msg, msgSubjects := subject.Messages(id)
+	evt, evtSubjects := subject.Events(id)
+	log, logSubjects := subject.Logs(id)
+	return []jetstream.StreamConfig{
+		{Name: msg, Subjects: msgSubjects, Discard: jetstream.DiscardNew, Duplicates: dedupWindow},
+		{Name: evt, Subjects: evtSubjects, Discard: jetstream.DiscardOld, MaxAge: eventAge, MaxBytes: eventBytes, Duplicates: dedupWindow},
+		{Name: log, Subjects: logSubjects, Discard: jetstream.DiscardNew, Duplicates: dedupWindow},
+		bucketConfig(subject.Bucket(id)),
+		{Name: filesStream(id), Subjects: []string{"$O." + subject.Files(id) + ".C.>", "$O." + subject.Files(id) + ".M.>"},
+			Discard: jetstream.DiscardNew, AllowRollup: true, AllowDirect: true},
+	}
+}
+
+func filesStream(id team.TeamID) string { return "OBJ_" + subject.Files(id) }
+
+// bucketConfig is that of a KV bucket without AllowDirect: a direct get may be
+// answered by a replica that is behind, also right after one's own write.
+func bucketConfig(bucket string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"},
+		MaxMsgsPerSubject: history, Discard: jetstream.DiscardNew,
+		AllowRollup: true, DenyDelete: true, Duplicates: dedupWindow,
+	}
+}
+
+// Make makes what the team lacks and opens it. It is idempotent, and racing
+// makers agree. Errors: InvalidState if a stream of that name exists with
+// another configuration; Unavailable.
+func (c *Conn) Make(ctx context.Context, id team.TeamID) (*Team, error) {
+	for _, cfg := range layout(id) {
+		if err := c.makeStream(ctx, cfg); err != nil {
+			return nil, err
+		}
+	}
+	return c.Open(ctx, id)
+}
+
+// Open opens a team that was made before. A stream that is gone is an error
+// (InvalidState), never made anew: with it went what the team relied on.
+func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Team, error) {
+	t := &Team{ID: id, Conn: c}
+	streams := make([]*Stream, 0, 5)
+	for _, cfg := range layout(id) {
+		s, err := c.openStream(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		streams = append(streams, s)
+	}
+	t.Messages, t.Events, t.Logs = streams[0], streams[1], streams[2]
+	t.Bucket = &Bucket{Stream: streams[3], prefix: "$KV." + subject.Bucket(id) + "."}
+	return t, nil
+}
+
+// Registry opens the bucket of all teams, and makes it if nobody has.
+func (c *Conn) Registry(ctx context.Context) (*Bucket, error) {
+	cfg := bucketConfig(subject.Registry)
+	cfg.MaxMsgsPerSubject = 1 // leases are renewed here every few seconds: no history
+	s, err := c.openStream(ctx, cfg)
+	if errors.Is(err, errGone) {
+		if err = c.makeStream(ctx, cfg); err == nil {
+			s, err = c.openStream(ctx, cfg)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Bucket{Stream: s, prefix: "$KV." + subject.Registry + "."}, nil
+}
+
+// errGone marks a stream that does not exist.
+var errGone = errors.New("stream does not exist")
+
+func (c *Conn) makeStream(ctx context.Context, want jetstream.StreamConfig) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
+		_, err := c.js.CreateStream(attempt, want)
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
+			return nil // openStream compares what matters; the server fills in the rest
+		case refused(err):
+			return team.Errorf(team.Unavailable, "make stream %s: %w", want.Name, err).WithHint("the server may lack disk space or JetStream limits")
+		}
+		if err := backoff(ctx, err, "make stream "+want.Name); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Conn) openStream(ctx context.Context, want jetstream.StreamConfig) (*Stream, error) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
+		s, err := c.js.Stream(attempt, want.Name)
+		cancel()
+		switch {
+		case err == nil:
+			if diff := differs(s.CachedInfo().Config, want); diff != "" {
+				return nil, team.Errorf(team.InvalidState, "stream %s exists with another configuration: %s", want.Name, diff).
+					WithHint("it is not agentteam's: use another server or team name, or delete the stream")
+			}
+			return &Stream{conn: c, name: want.Name, s: s}, nil
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			return nil, team.Errorf(team.InvalidState, "stream %s is gone: %w", want.Name, errGone).
+				WithHint("restore it from a backup, or use another team name; it is not made anew, since what it held is lost")
+		}
+		if err := backoff(ctx, err, "open stream "+want.Name); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// differs names the first setting on which the team's promises rest and that is
+// not as wanted. Replicas and placement are the operator's.
+func differs(have, want jetstream.StreamConfig) string {
+	slices.Sort(have.Subjects)
+	slices.Sort(want.Subjects)
+	switch {
+	case !slices.Equal(have.Subjects, want.Subjects):
+		return fmt.Sprintf("subjects are %v, not %v", have.Subjects, want.Subjects)
+	case have.Storage != jetstream.FileStorage:
+		return "storage is memory, not file"
+	case have.Retention != jetstream.LimitsPolicy:
+		return fmt.Sprintf("retention is %v, not limits", have.Retention)
+	case have.Discard != want.Discard:
+		return fmt.Sprintf("discard is %v, not %v", have.Discard, want.Discard)
+	case have.MaxAge != want.MaxAge:
+		return fmt.Sprintf("max age is %v, not %v", have.MaxAge, want.MaxAge)
+	case want.MaxMsgsPerSubject > 0 && have.MaxMsgsPerSubject < want.MaxMsgsPerSubject:
+		return fmt.Sprintf("history is %d, not %d", have.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
+	case have.AllowDirect && !want.AllowDirect:
+		return "it allows direct gets, which may be stale"
+	}
+	return ""
+}

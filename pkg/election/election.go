@@ -1,0 +1,267 @@
+// Package election decides which leader process leads which team: it follows the
+// registry of all teams and takes the lease of each active team that nobody
+// leads.
+//
+// A lease is a key that its holder rewrites every third of the lease's length. A
+// candidate takes it by compare-and-set once it has seen no change for the whole
+// length, on its own monotonic clock, so no two machines' clocks are compared
+// (the observed-time scheme of Kubernetes' client-go leader election). The lease
+// only keeps leaders from working at the same time for long; what makes a deposed
+// one harmless is its journal, which a successor's start record closes.
+package election
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// Lead serves a team as its leader for one term. It returns when ctx ends (the
+// lease was lost or the process stops) or when the team is no longer active. The
+// term is the leader's incarnation.
+type Lead func(ctx context.Context, id team.TeamID, term uint64) error
+
+// Options say who campaigns for what.
+type Options struct {
+	Registry *broker.Bucket // required
+	Process  string         // names this process in the lease; unique, required
+	Only     team.TeamID    // campaign for this team only; "" = all
+	Lease    time.Duration  // default 10 s
+	Lead     Lead           // required
+	Logger   *slog.Logger
+}
+
+// Elector campaigns for teams on behalf of one process.
+type Elector struct {
+	o Options
+
+	mu    sync.Mutex
+	teams map[team.TeamID]*candidacy
+	wg    sync.WaitGroup
+}
+
+// candidacy is what the process knows of one team.
+type candidacy struct {
+	active  bool
+	lead    team.Lead
+	rev     uint64    // of the lease; 0 = there is none
+	changed time.Time // when the lease was last seen to change, by the monotonic clock
+	retry   time.Time // not before this, after a term that failed
+	cancel  context.CancelCauseFunc
+}
+
+// ErrDeposed is the cause of a term's context when somebody else took the lease
+// or it could not be renewed.
+var ErrDeposed = errors.New("the lease on the team was lost")
+
+// New returns an elector.
+func New(o Options) *Elector {
+	o.Lease = cmp.Or(o.Lease, 10*time.Second)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Elector{o: o, teams: map[team.TeamID]*candidacy{}}
+}
+
+// Run campaigns until ctx ends, then waits until every term has ended and its
+// lease is given back, and returns nil.
+func (e *Elector) Run(ctx context.Context) error {
+	defer e.wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch := make(chan error, 1)
+	go func() {
+		watch <- e.o.Registry.Watch(ctx, func(entry broker.Entry) error {
+			e.observe(entry)
+			e.campaign(ctx)
+			return nil
+		}, nil, subject.AllOfRegistry)
+	}()
+	tick := time.NewTicker(min(e.o.Lease/10, time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-watch:
+			return err
+		case <-tick.C:
+			e.campaign(ctx)
+		}
+	}
+}
+
+// observe takes in a change of the registry.
+func (e *Elector) observe(entry broker.Entry) {
+	kind, name := subject.ParseKey(entry.Key)
+	id := team.TeamID(name)
+	if e.o.Only != "" && id != e.o.Only {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.teams[id]
+	if c == nil {
+		c = &candidacy{}
+		e.teams[id] = c
+	}
+	switch kind {
+	case subject.Registered:
+		var s team.Small
+		c.active = !entry.Deleted && json.Unmarshal(entry.Value, &s) == nil && s.Status == team.Active
+		c.retry = time.Time{}
+	case subject.Lead:
+		if entry.Revision <= c.rev {
+			return // an echo of our own renewal
+		}
+		var l team.Lead
+		_ = json.Unmarshal(entry.Value, &l) // unreadable counts as a lease that may run out
+		if c.cancel != nil && l.Process != "" && l.Process != e.o.Process {
+			c.cancel(ErrDeposed)
+		}
+		c.rev, c.lead, c.changed = entry.Revision, l, time.Now()
+	}
+}
+
+// campaign takes every lease that is free.
+func (e *Elector) campaign(ctx context.Context) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	for id, c := range e.teams {
+		if !c.active || c.cancel != nil || now.Before(c.retry) || ctx.Err() != nil {
+			continue
+		}
+		if c.lead.Process != "" && now.Sub(c.changed) < e.o.Lease {
+			continue // somebody leads it, as far as we know
+		}
+		term, cancel := context.WithCancelCause(ctx)
+		c.cancel = cancel
+		e.wg.Go(func() {
+			defer cancel(nil)
+			err := e.term(term, id, c)
+			e.mu.Lock()
+			c.cancel = nil
+			if err != nil {
+				c.retry = time.Now().Add(e.o.Lease / 5)
+			}
+			e.mu.Unlock()
+			if err != nil && !errors.Is(err, team.Conflict) && ctx.Err() == nil {
+				e.o.Logger.Warn("term ended", "team", id, "err", err)
+			}
+		})
+	}
+}
+
+// term takes the lease, leads, and gives it back. Each term's number is one more
+// than the last one's, also across leases that were given back.
+func (e *Elector) term(ctx context.Context, id team.TeamID, c *candidacy) error {
+	e.mu.Lock()
+	lead, rev := team.Lead{Process: e.o.Process, Incarnation: c.lead.Incarnation + 1, N: 1}, c.rev
+	e.mu.Unlock()
+	rev, err := e.put(ctx, id, lead, rev)
+	if err != nil {
+		return err
+	}
+	e.note(c, lead, rev)
+	e.o.Logger.Info("leading", "team", id, "term", lead.Incarnation)
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		if err := e.renew(ctx, id, c, lead, rev); err != nil {
+			cancel(err)
+		}
+	}()
+	err = e.o.Lead(ctx, id, lead.Incarnation)
+	deposed := errors.Is(context.Cause(ctx), ErrDeposed)
+	cancel(nil)
+	<-renewed
+	if deposed {
+		return ErrDeposed
+	}
+	e.giveBack(ctx, id, c, lead)
+	return err
+}
+
+func (e *Elector) note(c *candidacy, l team.Lead, rev uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if rev > c.rev {
+		c.lead, c.rev, c.changed = l, rev, time.Now()
+	}
+}
+
+// renew rewrites the lease every third of its length until ctx ends. It returns
+// ErrDeposed once two thirds have passed since the start of the last renewal that
+// was answered: from then on a candidate may soon think the lease free.
+func (e *Elector) renew(ctx context.Context, id team.TeamID, c *candidacy, l team.Lead, rev uint64) error {
+	tick := time.NewTicker(e.o.Lease / 3)
+	defer tick.Stop()
+	for good := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		begun := time.Now()
+		l.N++
+		attempt, cancel := context.WithDeadline(ctx, good.Add(e.o.Lease*2/3))
+		next, err := e.put(attempt, id, l, rev)
+		cancel()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return errors.Join(ErrDeposed, err)
+		}
+		good, rev = begun, next
+		e.note(c, l, rev)
+	}
+}
+
+// giveBack ends the lease at once, so that a successor need not wait. The entry
+// stays, with its term and no process, so that terms keep growing.
+func (e *Elector) giveBack(ctx context.Context, id team.TeamID, c *candidacy, l team.Lead) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	e.mu.Lock()
+	rev := c.rev
+	e.mu.Unlock()
+	l.Process, l.N = "", 0
+	rev, err := e.put(ctx, id, l, rev)
+	if err != nil {
+		e.o.Logger.Warn("lease not given back; a successor waits for it to run out", "team", id, "err", err)
+		return
+	}
+	e.note(c, l, rev)
+}
+
+func (e *Elector) put(ctx context.Context, id team.TeamID, l team.Lead, rev uint64) (uint64, error) {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return 0, err
+	}
+	return e.o.Registry.Put(ctx, subject.KeyLead(id), data, rev)
+}
+
+// Holder returns the lease on a team as it stands; ok is false if nobody holds it.
+func Holder(ctx context.Context, registry *broker.Bucket, id team.TeamID) (l team.Lead, ok bool, err error) {
+	e, err := registry.Get(ctx, subject.KeyLead(id))
+	if errors.Is(err, team.NotFound) {
+		return l, false, nil
+	}
+	if err != nil {
+		return l, false, err
+	}
+	err = json.Unmarshal(e.Value, &l)
+	return l, err == nil && l.Process != "", err
+}

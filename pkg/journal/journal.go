@@ -1,0 +1,184 @@
+// Package journal is an agent's persisted conversation: an append-only list of
+// records on one subject of the team's log stream, each append guarded by the
+// sequence of the one before, so that two processes can never both write it.
+//
+// The journal is also the fence of an agent's process: whoever appends a start
+// record with a higher incarnation shuts out the one before. It does not know
+// what a model is told; package agent makes the conversation from the records.
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// Kind says what a record holds.
+type Kind string
+
+// The kinds of records. Each names the field of Record that it fills.
+const (
+	Start  Kind = "start"  // an incarnation began
+	Mail   Kind = "mail"   // a message came
+	Task   Kind = "task"   // a task was claimed, assigned or adopted
+	Note   Kind = "note"   // the runtime told the agent something
+	Turn   Kind = "turn"   // the model answered, completely
+	Result Kind = "result" // a tool call of the last turn was answered
+	End    Kind = "end"    // the run ended and the agent went idle
+)
+
+// Record is one entry.
+type Record struct {
+	V           int       `json:"v"`
+	ID          string    `json:"id"` // ULID; tells this write from every other
+	Kind        Kind      `json:"kind"`
+	Incarnation uint64    `json:"incarnation"`
+	RunID       string    `json:"run_id,omitempty"`
+	At          time.Time `json:"at"`
+
+	Message  *team.Message   `json:"message,omitempty"`   // mail
+	InboxSeq uint64          `json:"inbox_seq,omitempty"` // mail: the message's sequence in the stream
+	Task     *team.Task      `json:"task,omitempty"`      // task
+	Text     string          `json:"text,omitempty"`      // note
+	Turn     json.RawMessage `json:"turn,omitempty"`      // turn: the assistant message and its usage, as package agent wrote it
+	Result   *ToolResult     `json:"result,omitempty"`    // result
+
+	Seq uint64 `json:"-"` // in the log stream
+}
+
+// ToolResult answers one tool call.
+type ToolResult struct {
+	CallID  string `json:"call_id"`
+	Name    string `json:"name"`
+	Content string `json:"content"`
+	IsError bool   `json:"is_error,omitempty"`
+	Await   *Await `json:"await,omitempty"`
+}
+
+// Await says that the agent waits for an answer to a message it sent.
+type Await struct {
+	MessageID string       `json:"message_id"`
+	From      team.AgentID `json:"from"`
+	Until     time.Time    `json:"until"`
+}
+
+// ErrSuperseded: a later incarnation of the agent has begun. The process must end.
+var ErrSuperseded = errors.New("a later incarnation writes this journal")
+
+// Journal appends for one incarnation. Safe for concurrent use; appends are made
+// strictly one after another.
+type Journal struct {
+	stream      *broker.Stream
+	subject     string
+	incarnation uint64
+
+	mu   sync.Mutex
+	last uint64 // sequence of the newest record that this process knows
+}
+
+// Open appends the incarnation's start record and returns the whole journal up to
+// and including it. From then on an earlier incarnation can append nothing.
+func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64) (*Journal, []Record, error) {
+	j := &Journal{stream: t.Logs, subject: subject.Log(t.ID, a), incarnation: incarnation}
+	for {
+		records, err := Read(ctx, t, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		if n := len(records); n > 0 {
+			j.last = records[n-1].Seq
+		}
+		if superseded(records, incarnation) {
+			return nil, nil, ErrSuperseded
+		}
+		start, err := j.append(ctx, Record{Kind: Start})
+		switch {
+		case err == nil:
+			return j, append(records, start), nil
+		case !errors.Is(err, team.Conflict):
+			return nil, nil, err
+		}
+		// The predecessor wrote a last record in between: take it in.
+	}
+}
+
+// Read returns an agent's journal.
+func Read(ctx context.Context, t *broker.Team, a team.AgentID) ([]Record, error) {
+	return read(ctx, t.Logs, subject.Log(t.ID, a), 0)
+}
+
+func read(ctx context.Context, s *broker.Stream, subj string, after uint64) ([]Record, error) {
+	var records []Record
+	err := s.Read(ctx, after+1, func(m broker.Msg) error {
+		var r Record
+		if err := json.Unmarshal(m.Data, &r); err != nil {
+			return team.Errorf(team.InvalidState, "record %d of %s cannot be read: %w", m.Seq, subj, err)
+		}
+		if r.V != team.Protocol {
+			return team.Errorf(team.InvalidState, "record %d of %s has protocol version %d, this program speaks %d", m.Seq, subj, r.V, team.Protocol)
+		}
+		r.Seq = m.Seq
+		records = append(records, r)
+		return nil
+	}, subj)
+	return records, err
+}
+
+// Append stores r as the next record and returns it with its sequence and time.
+// Errors: [ErrSuperseded]; Unavailable, and then the outcome is unknown until the
+// next Append, which settles it.
+func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for {
+		done, err := j.append(ctx, r)
+		if !errors.Is(err, team.Conflict) {
+			return done, err
+		}
+		// Somebody wrote in between: a later incarnation ends this one; a record of
+		// an earlier one, which was on its way when this one started, is taken in.
+		tail, err := read(ctx, j.stream, j.subject, j.last)
+		if err != nil {
+			return r, err
+		}
+		if superseded(tail, j.incarnation) {
+			return r, ErrSuperseded
+		}
+		if len(tail) == 0 {
+			return r, team.Errorf(team.InvalidState, "the journal %s has lost records", j.subject)
+		}
+		j.last = tail[len(tail)-1].Seq
+	}
+}
+
+func (j *Journal) append(ctx context.Context, r Record) (Record, error) {
+	r.V, r.Incarnation, r.ID, r.At = team.Protocol, j.incarnation, ulid.Make().String(), time.Now().UTC()
+	data, err := json.Marshal(r)
+	if err != nil {
+		return r, fmt.Errorf("journal: %w", err)
+	}
+	seq, err := j.stream.Append(ctx, j.subject, data, j.last)
+	if err != nil {
+		return r, err
+	}
+	r.Seq, j.last = seq, seq
+	return r, nil
+}
+
+func superseded(records []Record, incarnation uint64) bool {
+	for _, r := range records {
+		if r.Incarnation > incarnation {
+			return true
+		}
+	}
+	return false
+}

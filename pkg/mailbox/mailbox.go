@@ -1,0 +1,199 @@
+// Package mailbox is the team's mail: one durable stream, an inbox for each
+// member, and broadcasts that go to all. A message is stored before Send returns,
+// and stays until its receiver has it in its journal.
+//
+// It delivers at least once and in order; making that exactly once is the work of
+// the receiver (package agent), which records each message's sequence. It never
+// looks into a message.
+package mailbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// Members is what the mailbox must know of the team; *roster.Roster is one.
+type Members interface {
+	List(ctx context.Context) ([]team.Member, error)
+}
+
+// Options are what a Mailbox needs besides the team.
+type Options struct {
+	Members  Members // required
+	Logger   *slog.Logger
+	Registry prometheus.Registerer
+}
+
+// Mailbox sends and receives a team's mail. Safe for concurrent use.
+type Mailbox struct {
+	team    *broker.Team
+	members Members
+	log     *slog.Logger
+	metrics metrics
+}
+
+// New returns the mailbox of a team.
+func New(t *broker.Team, o Options) *Mailbox {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Mailbox{t, o.Members, o.Logger, newMetrics(o.Registry)}
+}
+
+// Send stores m in the inbox of m.To, or for everyone if that is team.Everyone,
+// and returns it with its id, and to whom it goes. m.From is who sends; callers
+// take it from the membership, never from a tool's arguments.
+//
+// Errors: NotFound for a recipient who is not in the team; InvalidArgument;
+// Unavailable, and then the message may or may not have been stored.
+func (b *Mailbox) Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error) {
+	m.V, m.ID, m.CreatedAt = team.Protocol, ulid.Make().String(), time.Now().UTC()
+	if m.Summary == "" {
+		m.Summary = team.Summarize(m.Content)
+	}
+	if err := m.Validate(); err != nil {
+		return m, nil, err
+	}
+	to, err := b.recipients(ctx, m)
+	if err != nil {
+		return m, nil, err
+	}
+	subj := subject.Inbox(b.team.ID, m.To, m.From)
+	if m.To == team.Everyone {
+		subj = subject.Broadcast(b.team.ID, m.From)
+	}
+	data, err := json.Marshal(m)
+	if err != nil {
+		return m, nil, err
+	}
+	if _, err := b.team.Messages.Publish(ctx, subj, m.ID, data); err != nil {
+		return m, nil, err
+	}
+	b.metrics.sent.WithLabelValues(string(m.Type)).Inc()
+	b.log.DebugContext(ctx, "message sent", "message", m.ID, "type", m.Type, "from", m.From, "to", m.To)
+	return m, to, nil
+}
+
+// recipients resolves m.To to the members that will hear it.
+func (b *Mailbox) recipients(ctx context.Context, m team.Message) ([]team.AgentID, error) {
+	if m.To == team.Leader && m.From != team.Leader {
+		return []team.AgentID{team.Leader}, nil // always there, also while no process leads
+	}
+	all, err := b.members.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var here []team.AgentID
+	for _, o := range all {
+		if o.State != team.Stopped && o.AgentID != m.From {
+			here = append(here, o.AgentID)
+		}
+	}
+	if m.From != team.Leader && !slices.Contains(here, team.Leader) {
+		here = append([]team.AgentID{team.Leader}, here...)
+	}
+	switch {
+	case m.To == team.Everyone:
+		return here, nil
+	case m.To == m.From:
+		return nil, team.Errorf(team.InvalidArgument, "%s cannot send a message to itself", m.From).WithHint("members are: %s", names(here))
+	case !slices.Contains(here, m.To):
+		return nil, team.Errorf(team.NotFound, "there is no member %q to send to", m.To).WithHint("members are: %s", names(here))
+	}
+	return []team.AgentID{m.To}, nil
+}
+
+func names(all []team.AgentID) string {
+	if len(all) == 0 {
+		return "nobody else yet"
+	}
+	s := string(all[0])
+	for _, a := range all[1:] {
+		s += ", " + string(a)
+	}
+	return s
+}
+
+// Delivery is a message that came. It comes again unless Ack is called once it is
+// recorded.
+type Delivery struct {
+	team.Message
+	Seq uint64 // in the message stream; grows
+	Ack func()
+}
+
+// Receive gives each message for one incarnation of a member to f, in order, from
+// sequence from on, until ctx ends (then it returns nil) or f fails. Predecessors'
+// consumers are removed, so that a process that was replaced hears nothing more;
+// such a process gets [ErrSuperseded].
+func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation, from uint64, f func(Delivery) error) error {
+	c, err := b.team.Messages.Consumer(ctx, subject.Consumer(a, incarnation), from, subject.Mail(b.team.ID, a)...)
+	if err != nil {
+		return err
+	}
+	b.removeBefore(ctx, a, incarnation)
+	err = c.Run(ctx, func(m broker.Delivery) error {
+		var msg team.Message
+		if err := json.Unmarshal(m.Data, &msg); err != nil || msg.V != team.Protocol {
+			return b.bury(ctx, a, m)
+		}
+		// The subject is what the broker vouches for; the payload is only a claim.
+		msg.From = subject.Sender(m.Subject)
+		if msg.From == a { // one's own broadcast
+			return m.Ack()
+		}
+		b.metrics.received.WithLabelValues(string(msg.Type)).Inc()
+		return f(Delivery{Message: msg, Seq: m.Seq, Ack: func() {
+			// A lost ack means that the message comes again and is skipped.
+			if err := m.Ack(); err != nil {
+				b.log.DebugContext(ctx, "ack failed", "message", msg.ID, "err", err)
+			}
+		}})
+	})
+	if errors.Is(err, broker.ErrConsumerGone) {
+		return ErrSuperseded
+	}
+	return err
+}
+
+// ErrSuperseded: a later incarnation receives the mail.
+var ErrSuperseded = errors.New("a later incarnation receives this mail")
+
+// Unread is how many messages the incarnation has not acknowledged.
+func (b *Mailbox) Unread(ctx context.Context, a team.AgentID, incarnation uint64) (int, error) {
+	return b.team.Messages.Unread(ctx, subject.Consumer(a, incarnation))
+}
+
+// Close removes the consumer of an incarnation that has left for good.
+func (b *Mailbox) Close(ctx context.Context, a team.AgentID, incarnation uint64) error {
+	return b.team.Messages.RemoveConsumer(ctx, subject.Consumer(a, incarnation))
+}
+
+func (b *Mailbox) removeBefore(ctx context.Context, a team.AgentID, incarnation uint64) {
+	for i := incarnation; i > 1; i-- {
+		if err := b.Close(ctx, a, i-1); err != nil {
+			return // the nearest one is gone, so those before it are too
+		}
+	}
+}
+
+// bury sets a message aside that cannot be read, so that it blocks nobody.
+func (b *Mailbox) bury(ctx context.Context, a team.AgentID, m broker.Delivery) error {
+	b.log.WarnContext(ctx, "unreadable message set aside", "agent", a, "subject", m.Subject, "sequence", m.Seq)
+	b.metrics.received.WithLabelValues("dead").Inc()
+	if _, err := b.team.Messages.Publish(ctx, subject.Dead(b.team.ID, a), ulid.Make().String(), m.Data); err != nil {
+		return err
+	}
+	return m.Ack()
+}

@@ -1,0 +1,162 @@
+// Package subject makes and parses every name that agentteam uses in NATS:
+// subjects, streams, buckets, keys, consumers. No other package spells one, so
+// this file is the map of what is on the wire (docs/protocol.md shows it to
+// people).
+//
+// It trusts its arguments: names are checked at the edge, by team.ParseTeamID
+// and team.ParseAgentID.
+package subject
+
+import (
+	"fmt"
+	"strings"
+
+	"agentteam/pkg/team"
+)
+
+const root = "at"
+
+// Pool is where standbys are asked to become a member; Queue is their group.
+const (
+	Pool  = root + ".pool.spawn"
+	Queue = "standbys"
+)
+
+// Service is the name of the micro service of a process of this kind (leader or
+// teammate).
+func Service(kind string) string { return "agentteam-" + kind }
+
+// Beat is where an agent's heartbeats are published.
+func Beat(t team.TeamID, a team.AgentID) string { return join(t, "hb", a) }
+
+// Beats matches the heartbeats of a whole team.
+func Beats(t team.TeamID) string { return join(t, "hb", "*") }
+
+// Verb is a request to an agent's process rather than to its inbox.
+type Verb string
+
+// The verbs of process control.
+const (
+	Offer   Verb = "offer"   // a task for the taking; no right to it
+	Assign  Verb = "assign"  // claim this task; answered with the task or the error
+	Revoked Verb = "revoked" // the task you hold is no longer yours
+	Stop    Verb = "stop"    // end at once
+	Ping    Verb = "ping"    // answered with a beat
+	Start   Verb = "start"   // to a leader's process: run this member as your child
+)
+
+// Control is where the process of an agent takes requests.
+func Control(t team.TeamID, a team.AgentID, v Verb) string { return join(t, "ctl", a, v) }
+
+// Inbox is where from writes to to. The last token is the sender, set by code.
+func Inbox(t team.TeamID, to, from team.AgentID) string { return join(t, "inbox", to, from) }
+
+// Broadcast is where from writes to everyone.
+func Broadcast(t team.TeamID, from team.AgentID) string { return join(t, "all", from) }
+
+// Dead is where a message goes that to could not read.
+func Dead(t team.TeamID, to team.AgentID) string { return join(t, "dead", to) }
+
+// Mail returns what the member receives: its own inbox and all broadcasts.
+func Mail(t team.TeamID, a team.AgentID) []string {
+	return []string{join(t, "inbox", a, ">"), join(t, "all", ">")}
+}
+
+// Sender is the author of a message that came on subject s.
+func Sender(s string) team.AgentID {
+	return team.AgentID(s[strings.LastIndexByte(s, '.')+1:])
+}
+
+// Messages is the stream of a team's mail, and Subjects what it stores.
+func Messages(t team.TeamID) (stream string, subjects []string) {
+	return "AT_" + string(t) + "_MSG", []string{join(t, "inbox", ">"), join(t, "all", ">"), join(t, "dead", ">")}
+}
+
+// Consumer is the durable consumer of one incarnation of a member.
+func Consumer(a team.AgentID, incarnation uint64) string {
+	return fmt.Sprintf("%s-%d", a, incarnation)
+}
+
+// Event is where an agent's events are stored.
+func Event(t team.TeamID, a team.AgentID, typ team.EventType) string {
+	return join(t, "evt", a, strings.ToLower(string(typ)))
+}
+
+// Events is the stream of a team's events, and what it stores.
+func Events(t team.TeamID) (stream string, subjects []string) {
+	return "AT_" + string(t) + "_EVT", []string{join(t, "evt", ">")}
+}
+
+// Log is where an agent's conversation is appended.
+func Log(t team.TeamID, a team.AgentID) string { return join(t, "log", a) }
+
+// Logs is the stream of a team's conversations, and what it stores.
+func Logs(t team.TeamID) (stream string, subjects []string) {
+	return "AT_" + string(t) + "_LOG", []string{join(t, "log", ">")}
+}
+
+// Files is the object store of a team's deliverables and oversize texts.
+func Files(t team.TeamID) string { return root + "-" + string(t) + "-files" }
+
+// Bucket is the key-value bucket of a team's state.
+func Bucket(t team.TeamID) string { return root + "-" + string(t) }
+
+// Registry is the bucket of all teams.
+const Registry = "atteams"
+
+// Keys of a team's bucket.
+const (
+	KeyTeam       = "team"     // the Team record
+	KeySequence   = "seq.task" // the next task number, and tasks about to appear
+	KeyGraph      = "graph"    // guard of dependency edits
+	prefixTask    = "task."
+	prefixMember  = "member."
+	prefixTeam    = "team."
+	prefixLead    = "lead."
+	AllTasks      = prefixTask + ">"
+	AllMembers    = prefixMember + ">"
+	AllOfRegistry = ">"
+)
+
+// KeyTask is the key of a task.
+func KeyTask(id team.TaskID) string { return prefixTask + string(id) }
+
+// KeyMember is the key of a member.
+func KeyMember(a team.AgentID) string { return prefixMember + string(a) }
+
+// KeyRegistered is the key of a team in the registry.
+func KeyRegistered(t team.TeamID) string { return prefixTeam + string(t) }
+
+// KeyLead is the key of the leader's lease in the registry.
+func KeyLead(t team.TeamID) string { return prefixLead + string(t) }
+
+// Kind says what a key of a bucket holds, and the rest of the key behind it.
+type Kind int
+
+// The kinds of keys.
+const (
+	Other Kind = iota
+	Task
+	Member
+	Registered
+	Lead
+)
+
+// ParseKey tells what a key holds and its name: Task "T-001", Member "coder-1".
+func ParseKey(key string) (Kind, string) {
+	for prefix, kind := range map[string]Kind{prefixTask: Task, prefixMember: Member, prefixTeam: Registered, prefixLead: Lead} {
+		if name, ok := strings.CutPrefix(key, prefix); ok {
+			return kind, name
+		}
+	}
+	return Other, key
+}
+
+func join(t team.TeamID, kind string, rest ...any) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.%s.%s", root, t, kind)
+	for _, r := range rest {
+		fmt.Fprintf(&b, ".%v", r)
+	}
+	return b.String()
+}

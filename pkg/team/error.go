@@ -1,0 +1,76 @@
+package team
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code classifies an error for whoever must react to it: a model reads it in a
+// tool result, a program in teamctl's JSON, a person as the exit status.
+// A Code is itself an error, so errors.Is(err, team.Conflict) works on any error
+// that carries it.
+type Code string
+
+// The codes. They are part of the protocol and never renamed.
+const (
+	PermissionDenied Code = "permission_denied" // not yours to do
+	Conflict         Code = "conflict"          // somebody else was first; nothing changed
+	Blocked          Code = "blocked"           // a dependency is not completed
+	Busy             Code = "busy"              // you hold, or are claiming, another task
+	NotFound         Code = "not_found"         // no such task, member, role or team
+	InvalidState     Code = "invalid_state"     // not possible from the present status
+	InvalidArgument  Code = "invalid_argument"  // the request itself is wrong
+	BudgetExceeded   Code = "budget_exceeded"   // the next call would pass a limit
+	Unavailable      Code = "unavailable"       // NATS, the pool or the model cannot be reached
+)
+
+// Error makes a Code usable as the target of errors.Is.
+func (c Code) Error() string { return string(c) }
+
+// Error is an error with a code and, where there is one, a hint that says what
+// to do about it.
+type Error struct {
+	Code    Code
+	Message string // what was wrong and where; one line
+	Hint    string // what to do; may be empty
+	cause   error
+}
+
+// Errorf makes an *Error. A %w verb in format is kept as the cause.
+func Errorf(code Code, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: code, Message: err.Error(), cause: errors.Unwrap(err)}
+}
+
+// WithHint returns a copy of e that tells what to do.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	c := *e
+	c.Hint = fmt.Sprintf(format, args...)
+	return &c
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap lets errors.Is find both the code and the cause.
+func (e *Error) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.Code}
+	}
+	return []error{e.Code, e.cause}
+}
+
+// CodeOf returns the code that err carries, or "" if it carries none.
+func CodeOf(err error) Code {
+	var c Code
+	errors.As(err, &c)
+	return c
+}
+
+// HintOf returns the hint that err carries, or "".
+func HintOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}

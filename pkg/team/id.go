@@ -1,0 +1,92 @@
+package team
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// TeamID names a team: [a-z0-9][a-z0-9-]{0,62}, not a reserved word. It is part
+// of NATS subjects, where a bad name would close the connection.
+type TeamID string
+
+// AgentID names a member within its team, by the same grammar as TeamID. The
+// team's name is not part of it; name@team is made where people read it.
+type AgentID string
+
+// TaskID is "T-001", "T-002", ...: at least three digits, dense within a team,
+// never reused.
+type TaskID string
+
+// Names that are not members chosen by anybody.
+const (
+	Leader    AgentID = "leader"   // the member that leads
+	UserAgent AgentID = "user"     // a person outside a seat
+	Watchdog  AgentID = "watchdog" // sender of the watchdog's notices
+	Everyone  AgentID = "*"        // addressee of a broadcast
+)
+
+// DefaultTeam is the team of a command that names none.
+const DefaultTeam TeamID = "default"
+
+var (
+	namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+	reserved    = []string{"teams", "pool", "all", "board", "user", "watchdog"}
+)
+
+// ParseTeamID checks s; the error is InvalidArgument and says what is allowed.
+func ParseTeamID(s string) (TeamID, error) {
+	return TeamID(s), checkName("team name", s)
+}
+
+// ParseAgentID checks the name of a member; "leader" is one.
+func ParseAgentID(s string) (AgentID, error) {
+	return AgentID(s), checkName("agent name", s)
+}
+
+func checkName(what, s string) error {
+	const hint = "use 1 to 63 of a-z, 0-9 and -, beginning with a letter or digit"
+	switch {
+	case slices.Contains(reserved, s):
+		return Errorf(InvalidArgument, "%s %q is reserved", what, s).WithHint("reserved are: %s", strings.Join(reserved, ", "))
+	case !namePattern.MatchString(s):
+		return Errorf(InvalidArgument, "%s %q is not valid", what, clip(s, 80)).WithHint(hint)
+	}
+	return nil
+}
+
+// At is how a member is shown to people: name@team.
+func (a AgentID) At(t TeamID) string { return string(a) + "@" + string(t) }
+
+// MakeTaskID returns the id of the n-th task of a team, counted from 1.
+func MakeTaskID(n int) TaskID { return TaskID(fmt.Sprintf("T-%03d", n)) }
+
+// Number is the count in the id, 0 if the id is not well-formed. Tasks are
+// ordered by it, since "T-1000" comes after "T-999" only as a number.
+func (id TaskID) Number() int {
+	digits, ok := strings.CutPrefix(string(id), "T-")
+	if !ok || len(digits) < 3 || len(digits) > 9 || (len(digits) > 3 && digits[0] == '0') {
+		return 0
+	}
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// ParseTaskID reads an id as people and models write it: T-001, t-1, #1, 1.
+func ParseTaskID(s string) (TaskID, error) {
+	digits := strings.TrimSpace(s)
+	digits = strings.TrimPrefix(digits, "#")
+	if len(digits) > 1 && (digits[0] == 'T' || digits[0] == 't') {
+		digits = strings.TrimPrefix(digits[1:], "-")
+	}
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil || n == 0 || len(digits) > 9 {
+		return "", Errorf(InvalidArgument, "%q is not a task id", clip(s, 40)).WithHint("task ids look like T-001")
+	}
+	return MakeTaskID(int(n)), nil
+}

@@ -1,0 +1,62 @@
+package team
+
+import "encoding/json"
+
+// TaskView is a task as it is printed: the record with what follows from it and
+// its neighbours. None of that is stored.
+type TaskView struct {
+	Task
+	Revision   uint64   `json:"revision"`
+	IsBlocked  bool     `json:"is_blocked"`  // pending, and a dependency is not completed
+	WaitingFor []TaskID `json:"waiting_for"` // its dependencies that are not completed
+	Blocks     []TaskID `json:"blocks"`      // tasks that name it as a dependency
+}
+
+// View prints tasks, which are all tasks of the board.
+func View(tasks []Task) []TaskView {
+	status := make(map[TaskID]TaskStatus, len(tasks))
+	blocks := map[TaskID][]TaskID{}
+	for _, t := range tasks {
+		status[t.ID] = t.Status
+		for _, d := range t.Dependencies {
+			blocks[d] = append(blocks[d], t.ID)
+		}
+	}
+	views := make([]TaskView, len(tasks))
+	for i, t := range tasks {
+		v := TaskView{Task: t, Revision: t.Revision, WaitingFor: []TaskID{}, Blocks: blocks[t.ID]}
+		for _, d := range t.Dependencies {
+			if status[d] != Completed {
+				v.WaitingFor = append(v.WaitingFor, d)
+			}
+		}
+		v.IsBlocked = t.Status == Pending && len(v.WaitingFor) > 0
+		if v.Blocks == nil {
+			v.Blocks = []TaskID{}
+		}
+		if v.Dependencies == nil {
+			v.Dependencies = []TaskID{}
+		}
+		if v.Metadata == nil {
+			v.Metadata = json.RawMessage("{}")
+		}
+		views[i] = v
+	}
+	return views
+}
+
+// Claimable reports whether an agent of this role would take the task by itself.
+func (v TaskView) Claimable(role string) bool {
+	return v.Status == Pending && !v.IsBlocked && (v.Role == "" || v.Role == role)
+}
+
+// Dead reports whether the task waits for a dependency that failed or was
+// cancelled, and so will never become claimable by itself; by names it.
+func (v TaskView) Dead(status func(TaskID) TaskStatus) (by TaskID, dead bool) {
+	for _, d := range v.WaitingFor {
+		if s := status(d); s == Failed || s == Cancelled {
+			return d, true
+		}
+	}
+	return "", false
+}

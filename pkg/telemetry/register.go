@@ -1,0 +1,26 @@
+package telemetry
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Register registers c and returns it, or the collector of the same description
+// that is registered already: a process may serve several teams one after another
+// or at once, and they count together. A nil reg registers nothing. It panics on
+// a collector that clashes with another, which is a broken program.
+func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	if reg == nil {
+		return c
+	}
+	err := reg.Register(c)
+	var already prometheus.AlreadyRegisteredError
+	if errors.As(err, &already) {
+		return already.ExistingCollector.(C)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
