@@ -175,3 +175,16 @@ func (h *Hand) after(id team.TaskID, err error) error {
 	}
 	return err
 }
+
+// Inputs returns where the results of t's dependencies lie.
+func (h *Hand) Inputs(ctx context.Context, t team.Task) ([]team.Input, error) {
+	inputs := make([]team.Input, len(t.Dependencies))
+	for i, id := range t.Dependencies {
+		d, err := h.board.Get(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		inputs[i] = team.Input{Task: id, Path: d.DeliverablePath}
+	}
+	return inputs, nil
+}

@@ -115,16 +115,24 @@ func (c *Consumer) gone(ctx context.Context) (bool, error) {
 	}
 }
 
-// Unread is how many messages the named consumer has yet to acknowledge.
-func (s *Stream) Unread(ctx context.Context, name string) (int, error) {
+// AckFloor is the sequence up to which the named consumer has acknowledged all.
+// Errors: NotFound; Unavailable.
+func (s *Stream) AckFloor(ctx context.Context, name string) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	c, err := s.s.Consumer(ctx, name)
-	if err != nil {
+	switch {
+	case errors.Is(err, jetstream.ErrConsumerNotFound):
+		return 0, team.Errorf(team.NotFound, "there is no consumer %s", name)
+	case err != nil:
 		return 0, team.Errorf(team.Unavailable, "look at consumer %s: %w", name, err)
 	}
 	info := c.CachedInfo()
-	return int(info.NumPending) + info.NumAckPending, nil
+	floor := info.AckFloor.Stream
+	if info.NumPending == 0 && info.NumAckPending == 0 {
+		floor = info.Delivered.Stream
+	}
+	return max(floor, info.Config.OptStartSeq-1), nil
 }
 
 // RemoveConsumer removes a durable consumer. Errors: NotFound; Unavailable.

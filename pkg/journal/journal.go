@@ -48,6 +48,7 @@ type Record struct {
 	Message  *team.Message   `json:"message,omitempty"`   // mail
 	InboxSeq uint64          `json:"inbox_seq,omitempty"` // mail: the message's sequence in the stream
 	Task     *team.Task      `json:"task,omitempty"`      // task
+	Inputs   []team.Input    `json:"inputs,omitempty"`    // task: its dependencies' deliverables
 	Text     string          `json:"text,omitempty"`      // note
 	Turn     json.RawMessage `json:"turn,omitempty"`      // turn: the assistant message and its usage, as package agent wrote it
 	Result   *ToolResult     `json:"result,omitempty"`    // result

@@ -170,9 +170,22 @@ func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation, from
 // ErrSuperseded: a later incarnation receives the mail.
 var ErrSuperseded = errors.New("a later incarnation receives this mail")
 
-// Unread is how many messages the incarnation has not acknowledged.
-func (b *Mailbox) Unread(ctx context.Context, a team.AgentID, incarnation uint64) (int, error) {
-	return b.team.Messages.Unread(ctx, subject.Consumer(a, incarnation))
+// Unread is how many messages that wake their reader wait for the incarnation:
+// stored, and not yet recorded in its journal. Errors: NotFound before the
+// incarnation has begun to receive.
+func (b *Mailbox) Unread(ctx context.Context, a team.AgentID, incarnation uint64) (n int, err error) {
+	floor, err := b.team.Messages.AckFloor(ctx, subject.Consumer(a, incarnation))
+	if err != nil {
+		return 0, err
+	}
+	err = b.team.Messages.Read(ctx, floor+1, func(m broker.Msg) error {
+		var msg team.Message
+		if json.Unmarshal(m.Data, &msg) == nil && msg.Wakes() && subject.Sender(m.Subject) != a {
+			n++
+		}
+		return nil
+	}, subject.Mail(b.team.ID, a)...)
+	return n, err
 }
 
 // Close removes the consumer of an incarnation that has left for good.

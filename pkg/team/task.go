@@ -144,6 +144,12 @@ func (t Task) Compare(u Task) int {
 	return cmp.Or(cmp.Compare(u.Priority, t.Priority), cmp.Compare(t.ID.Number(), u.ID.Number()))
 }
 
+// Input is a dependency of a task and where its result lies.
+type Input struct {
+	Task TaskID `json:"task"`
+	Path string `json:"path"`
+}
+
 // Holder is one incarnation of an agent, which may hold one task. Incarnation 0
 // is a person's seat, which has no process.
 type Holder struct {

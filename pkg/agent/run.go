@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// run is one run: from waking to going idle.
+func (a *Agent) run(ctx context.Context) error {
+	a.runID, a.ended = newRunID(), false
+	a.beat(team.Running)
+	a.emit(ctx, team.EventBody{Type: team.RunStarted, ThreadID: string(a.o.Member.AgentID)})
+	before := a.conv.usage
+
+	turns, err := a.turns(ctx)
+	switch {
+	case errors.Is(err, ErrShutdown), err == nil:
+		used := a.conv.usage
+		used.PromptTokens -= before.PromptTokens
+		used.CompletionTokens -= before.CompletionTokens
+		a.emit(ctx, team.EventBody{Type: team.RunFinished, ThreadID: string(a.o.Member.AgentID),
+			Result: asJSON(map[string]any{"turns": turns, "usage": used})})
+	case ctx.Err() == nil && !errors.Is(err, errRefused) && !errors.Is(err, journal.ErrSuperseded):
+		a.emit(ctx, team.EventBody{Type: team.RunError, Message: err.Error(), Code: string(team.CodeOf(err))})
+	}
+	if err != nil && !errors.Is(err, errRefused) {
+		return err
+	}
+	if a.o.Member.AgentID != team.Leader {
+		a.notify(ctx, team.Message{Type: team.MsgIdle, To: team.Leader, Content: a.idleText()})
+	}
+	return nil
+}
+
+func (a *Agent) idleText() string {
+	if a.conv.await != nil {
+		return fmt.Sprintf("%s waits for an answer from %s", a.o.Member.AgentID, a.conv.await.From)
+	}
+	return string(a.o.Member.AgentID) + " is idle"
+}
+
+// turns asks the model and runs its tools until it has nothing more to do, and
+// returns how many turns that took.
+func (a *Agent) turns(ctx context.Context) (n int, err error) {
+	for nudged := false; ; {
+		if err := a.drain(ctx); err != nil {
+			return n, err
+		}
+		if n == a.o.MaxTurns {
+			return n, a.giveUp(ctx, fmt.Sprintf("%s reached the limit of %d turns in one run", a.o.Member.AgentID, n))
+		}
+		reply, err := a.ask(ctx)
+		if err != nil {
+			return n, err
+		}
+		n++
+		switch {
+		case len(reply.Message.ToolCalls) > 0:
+			if err := a.callTools(ctx, reply.Message.ToolCalls); err != nil {
+				return n, err
+			}
+			if a.ended {
+				return n, a.record(ctx, journal.Record{Kind: journal.End})
+			}
+			continue
+		case reply.FinishReason == "length":
+			if err := a.record(ctx, journal.Record{Kind: journal.Note, Text: "Your last answer was cut at the output limit; tool calls in it were not run. Go on in smaller steps."}); err != nil {
+				return n, err
+			}
+			continue
+		}
+		// Text only: the agent would go idle. It may not with a task in its hand,
+		// unless it waits for an answer (rule 11).
+		t, holds := a.o.Hand.Task()
+		if !holds || a.conv.await != nil {
+			return n, a.record(ctx, journal.Record{Kind: journal.End})
+		}
+		if nudged {
+			return n, a.giveUp(ctx, fmt.Sprintf("%s went idle without completing it", a.o.Member.AgentID))
+		}
+		nudged = true
+		if err := a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf(
+			"You stopped, but %s (%s) is still in progress and yours. Go on working; or complete it with update_task and a result_summary; or release it with release_task; or ask somebody with send_message and await_reply.", t.ID, t.Title)}); err != nil {
+			return n, err
+		}
+	}
+}
+
+// giveUp ends the run by force: the task, if there is one, goes back to the board
+// and that counts as an attempt.
+func (a *Agent) giveUp(ctx context.Context, reason string) error {
+	if t, ok := a.o.Hand.Task(); ok {
+		_, err := a.o.Hand.Release(ctx, t.ID, reason, a.begun)
+		if err != nil && !errors.Is(err, team.Conflict) && !errors.Is(err, team.InvalidState) {
+			return err
+		}
+		a.log.WarnContext(ctx, "task released", "task", t.ID, "reason", reason)
+		if err := a.record(ctx, journal.Record{Kind: journal.Note, Text: string(t.ID) + " was released: " + reason + "."}); err != nil {
+			return err
+		}
+	}
+	return a.record(ctx, journal.Record{Kind: journal.End})
+}
+
+// ask gets one complete answer of the model, records it, and tells of it. While
+// the model is away it tries again for as long as it takes; a refusal that will
+// not change ends the run.
+func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
+	if _, ok := a.o.Hand.Task(); ok {
+		a.begun = true
+	}
+	a.beat(team.Running)
+	for {
+		reply, err := a.complete(ctx)
+		if err == nil {
+			return reply, a.recordTurn(ctx, reply)
+		}
+		if ctx.Err() != nil {
+			return reply, ctx.Err()
+		}
+		a.log.WarnContext(ctx, "model call failed", "err", err)
+		a.emit(ctx, team.EventBody{Type: team.RunError, Message: err.Error(), Code: string(team.CodeOf(err))})
+		if !errors.Is(err, team.Unavailable) {
+			return reply, a.refused(ctx, err)
+		}
+		a.beat(team.WaitingModel)
+		select {
+		case <-ctx.Done():
+			return reply, ctx.Err()
+		case <-time.After(modelRest):
+		}
+		a.beat(team.Running)
+	}
+}
+
+// errRefused ends a run whose model refuses for good.
+var errRefused = errors.New("the model refuses")
+
+// refused gives the task back, so that the board's limit of attempts ends what
+// nobody can do, and tells whoever can mend it.
+func (a *Agent) refused(ctx context.Context, cause error) error {
+	if err := a.giveUp(ctx, "the model of "+string(a.o.Member.AgentID)+" refuses: "+cause.Error()); err != nil {
+		return err
+	}
+	if a.o.Broken != nil {
+		a.o.Broken(ctx, cause)
+	}
+	return errRefused
+}
+
+func (a *Agent) complete(ctx context.Context) (model.Reply, error) {
+	if a.o.Model == nil {
+		return model.Reply{}, team.Errorf(team.InvalidArgument, "no model is configured for %s", a.o.Member.AgentID).
+			WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, for the leader and teammate processes")
+	}
+	messages := append([]model.Message{{Role: "system", Content: a.o.System}}, a.conv.messages...)
+	specs := a.o.Tools.Specs()
+	tools := make([]model.ToolSpec, len(specs))
+	for i, s := range specs {
+		tools[i] = model.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema}
+	}
+	return a.o.Model.Complete(ctx, model.Request{Model: a.o.Member.Model, Messages: messages, Tools: tools, MaxTokens: a.o.MaxTokens}, nil)
+}
+
+func (a *Agent) recordTurn(ctx context.Context, r model.Reply) error {
+	err := a.record(ctx, journal.Record{Kind: journal.Turn, Turn: asJSON(turn{r.Message, r.FinishReason, r.Usage, r.Model})})
+	if err != nil {
+		return err
+	}
+	a.beat(team.Running)
+	id := newRunID()
+	if r.Message.Content != "" {
+		a.said.Store(&r.Message.Content)
+		a.emit(ctx, team.EventBody{Type: team.TextChunk, MessageID: id, Role: "assistant", Delta: r.Message.Content})
+	}
+	for _, c := range r.Message.ToolCalls {
+		a.emit(ctx, team.EventBody{Type: team.ToolCallChunk, MessageID: id, ToolCallID: c.ID, ToolCallName: c.Name, Delta: c.Arguments})
+	}
+	return nil
+}
+
+// callTools runs the calls of a turn one after another and records each result
+// before the next call begins.
+func (a *Agent) callTools(ctx context.Context, calls []model.ToolCall) error {
+	for _, c := range calls {
+		res := a.o.Tools.Run(ctx, tool.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+		if ctx.Err() != nil {
+			return ctx.Err() // what it returned is of the interruption; the successor says so
+		}
+		r := journal.ToolResult{CallID: c.ID, Name: c.Name, Content: res.Content, IsError: res.IsError}
+		if w, ok := res.Value.(Awaiter); ok {
+			r.Await = w.Awaits()
+		}
+		if e, ok := res.Value.(Ender); ok && e.EndsRun() {
+			a.ended = true
+		}
+		if err := a.record(ctx, journal.Record{Kind: journal.Result, Result: &r}); err != nil {
+			return err
+		}
+		a.beat(team.Running)
+		a.emit(ctx, team.EventBody{Type: team.ToolCallResult, MessageID: newRunID(), ToolCallID: c.ID, ToolCallName: c.Name, Role: "tool", Content: res.Content})
+	}
+	return nil
+}

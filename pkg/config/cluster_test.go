@@ -1,0 +1,109 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"agentteam/pkg/config"
+	"agentteam/pkg/team"
+)
+
+func TestClusterFile(t *testing.T) {
+	top := t.TempDir()
+	below := filepath.Join(top, "源码 🦀", "pkg")
+	if err := os.MkdirAll(below, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := config.FindCluster(below); !errors.Is(err, team.NotFound) || team.HintOf(err) == "" {
+		t.Fatalf("FindCluster without one = %v, want NotFound and a hint", err)
+	}
+	want := config.Cluster{NATS: "nats://127.0.0.1:4000", HTTP: "http://127.0.0.1:4001", PIDs: []int{7, 8}}
+	if err := config.WriteCluster(top, want); err != nil {
+		t.Fatal(err)
+	}
+	got, path, err := config.FindCluster(below)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("FindCluster = %+v, %v, want %+v", got, err, want)
+	}
+	if path != filepath.Join(top, ".agentteam", "cluster.json") {
+		t.Errorf("path = %s", path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || string(text) != `{"nats":"nats://127.0.0.1:4000","http":"http://127.0.0.1:4001","pids":[7,8]}`+"\n" {
+		t.Errorf("the file holds %s, %v", text, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v, want 0600", info.Mode(), err)
+	}
+
+	nearer := config.Cluster{NATS: "nats://127.0.0.1:5000"}
+	if err := config.WriteCluster(below, nearer); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := config.FindCluster(below); err != nil || got.NATS != nearer.NATS {
+		t.Errorf("FindCluster = %+v, %v, want the nearer one", got, err)
+	}
+	for range 2 { // the second has nothing to do
+		if err := config.RemoveCluster(below); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, _, err := config.FindCluster(below); err != nil || got.NATS != want.NATS {
+		t.Errorf("FindCluster after removal = %+v, %v, want the one above", got, err)
+	}
+}
+
+func TestClusterFileIsNeverSeenHalf(t *testing.T) {
+	dir := t.TempDir()
+	// Long enough that writing in place would be seen.
+	c := config.Cluster{NATS: "nats://127.0.0.1:4000", PIDs: make([]int, 10_000)}
+	if err := config.WriteCluster(dir, c); err != nil {
+		t.Fatal(err)
+	}
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for range 10 {
+			if err := config.WriteCluster(dir, c); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 30 {
+		if got, _, err := config.FindCluster(dir); err != nil || len(got.PIDs) != len(c.PIDs) {
+			t.Errorf("FindCluster while it is rewritten: %d pids, %v", len(got.PIDs), err)
+		}
+	}
+	writing.Wait()
+	if files, err := os.ReadDir(filepath.Join(dir, ".agentteam")); err != nil || len(files) != 1 {
+		t.Errorf("files left behind: %v, %v", files, err)
+	}
+}
+
+func TestBadClusterFile(t *testing.T) {
+	for _, text := range []string{"", "{", "[]", "{}", `{"nats":4222}`} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, ".agentteam", "cluster.json")
+		write(t, path, text)
+		_, err := config.Load(config.Sources{Dir: dir})
+		checkRefused(t, text, err, []string{path, "remove it"})
+
+		// Nobody who names the server needs the file.
+		if _, err := config.Load(config.Sources{Dir: dir, Flags: from(map[string]string{"server": "nats://a"})}); err != nil {
+			t.Errorf("%q: Load with --server = %v", text, err)
+		}
+	}
+}
+
+func TestWriteClusterWhereItCannot(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, ".agentteam"), "a file, not a folder") // as root, permissions stop nobody
+	err := config.WriteCluster(dir, config.Cluster{NATS: "nats://127.0.0.1:4000"})
+	if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, ".agentteam")) {
+		t.Errorf("WriteCluster = %v, want an error that names the folder", err)
+	}
+}

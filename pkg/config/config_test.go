@@ -1,0 +1,289 @@
+package config_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/config"
+	"agentteam/pkg/team"
+)
+
+// from makes a lookup of a map.
+func from(values map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := values[name]; return v, ok }
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func origin(c config.Config, name string) config.Origin {
+	for _, o := range c.Origins() {
+		if o.Name == name {
+			return o
+		}
+	}
+	return config.Origin{}
+}
+
+func TestDefaults(t *testing.T) {
+	dir := t.TempDir()
+	c, err := config.Load(config.Sources{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"server": "nats://127.0.0.1:4222", "team": "default", "api_key": "not set", "base_url": "", "model": "",
+		"max_tokens": "8000", "lease": "30s", "http": "127.0.0.1:0", "workspace": "",
+		"data_dir": filepath.Join(dir, ".agentteam", "data"), "log_level": "info", "log_format": "text",
+	}
+	for _, o := range c.Origins() {
+		if v, ok := want[o.Name]; !ok || o.Value != v || o.Origin != "default" {
+			t.Errorf("%+v, want value %q from default", o, v)
+		}
+		delete(want, o.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not listed: %v", want)
+	}
+	if c.Lease != 30*time.Second || c.MaxTokens != 8000 || c.Team != team.DefaultTeam || c.ServerKnown() {
+		t.Errorf("Load = %+v, ServerKnown %v", c, c.ServerKnown())
+	}
+}
+
+// Each step takes one more source away; the next one in order must take over.
+func TestServerOrder(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "a", "b")
+	write(t, filepath.Join(dir, "team.yaml"), "# 团队 🦀\n\nserver: nats://yaml:1\n")
+	if err := config.WriteCluster(top, config.Cluster{NATS: "nats://cluster:1"}); err != nil {
+		t.Fatal(err)
+	}
+	flags := map[string]string{"server": "nats://flag:1"}
+	env := map[string]string{"AGENTTEAM_SERVER": "nats://own:1", "NATS_URL": "nats://common:1"}
+	for _, step := range []struct {
+		value, origin string
+		remove        func()
+	}{
+		{"nats://flag:1", "flag --server", func() { delete(flags, "server") }},
+		{"nats://own:1", "env AGENTTEAM_SERVER", func() { env["AGENTTEAM_SERVER"] = "" }}, // empty is not set
+		{"nats://common:1", "env NATS_URL", func() { delete(env, "NATS_URL") }},
+		{"nats://yaml:1", "team.yaml:3", func() { os.Remove(filepath.Join(dir, "team.yaml")) }},
+		{"nats://cluster:1", filepath.Join(top, ".agentteam", "cluster.json"), func() { config.RemoveCluster(top) }},
+		{"nats://127.0.0.1:4222", "default", func() {}},
+	} {
+		c, err := config.Load(config.Sources{Flags: from(flags), Env: from(env), Dir: dir})
+		if err != nil {
+			t.Fatalf("%s: %v", step.origin, err)
+		}
+		if o := origin(c, "server"); c.Server != step.value || o.Value != step.value || o.Origin != step.origin {
+			t.Errorf("Server = %q, %+v, want %q from %s", c.Server, o, step.value, step.origin)
+		}
+		if known := step.origin != "default"; c.ServerKnown() != known {
+			t.Errorf("%s: ServerKnown = %v", step.origin, !known)
+		}
+		step.remove()
+	}
+}
+
+func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
+	dir := t.TempDir()
+	check := func(name string, c config.Config, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if c.Server != "a:1,tls://b:2" || c.Team != "blue" || c.BaseURL != "http://m/v1" || c.Model != "通义 🦀" ||
+			c.MaxTokens != 1 || c.Lease != time.Hour || c.HTTP != ":8080" || c.Workspace != filepath.Join(dir, "w") ||
+			c.DataDir != "/data" || c.LogLevel != "debug" || c.LogFormat != "json" {
+			t.Errorf("%s: Load = %+v", name, c)
+		}
+		for _, o := range c.Origins() {
+			if !strings.HasPrefix(o.Origin, name) && o.Name != "api_key" {
+				t.Errorf("%+v, want it from %s", o, name)
+			}
+		}
+	}
+	c, err := config.Load(config.Sources{Dir: dir, Env: from(map[string]string{
+		"AGENTTEAM_SERVER": "a:1,tls://b:2", "AGENTTEAM_TEAM": "blue", "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://m/v1",
+		"OPENAI_MODEL": "通义 🦀\n", "AGENTTEAM_MAX_TOKENS": "1", "AGENTTEAM_LEASE": "1h", "AGENTTEAM_HTTP": ":8080", "AGENTTEAM_WORKSPACE": "w",
+		"AGENTTEAM_DATA_DIR": "/data", "AGENTTEAM_LOG_LEVEL": "DEBUG", "AGENTTEAM_LOG_FORMAT": "json",
+	})})
+	check("env ", c, err)
+	if o := origin(c, "api_key"); string(c.APIKey) != "k" || o.Value != "set" || o.Origin != "env OPENAI_API_KEY" {
+		t.Errorf("api_key: %+v", o)
+	}
+
+	write(t, filepath.Join(dir, "team.yaml"), "server: a:1,tls://b:2\nteam: blue\nbase_url: http://m/v1\nmodel: 通义 🦀\nmax_tokens: 1\n"+
+		"lease: 1h\nhttp: :8080\nworkspace: w\ndata_dir: /data\nlog_level: debug\nlog_format: json\n")
+	c, err = config.Load(config.Sources{Dir: dir})
+	check("team.yaml:", c, err)
+}
+
+func TestBadValues(t *testing.T) {
+	long := strings.Repeat("长", 64<<10/3)
+	for _, tt := range []struct {
+		flag, env, value string
+		want             []string
+	}{
+		{flag: "team", value: "Größe", want: []string{"team", "flag --team", "Größe", "a-z"}},
+		{flag: "team", value: "pool", want: []string{"reserved"}},
+		{flag: "team", value: " ", want: []string{"flag --team", "empty"}},
+		{flag: "server", value: "http://x", want: []string{"server", "flag --server", "nats://127.0.0.1:4222"}},
+		{env: "NATS_URL", value: "nats://a,", want: []string{"env NATS_URL"}},
+		{env: "AGENTTEAM_LEASE", value: "1s", want: []string{"lease", "env AGENTTEAM_LEASE", `"1s"`, "2s to 1h"}},
+		{env: "AGENTTEAM_LEASE", value: "61m", want: []string{"2s to 1h"}},
+		{env: "AGENTTEAM_LEASE", value: "30", want: []string{"2s to 1h"}},
+		{env: "AGENTTEAM_MAX_TOKENS", value: "0", want: []string{"max_tokens", "1 or more"}},
+		{env: "AGENTTEAM_MAX_TOKENS", value: "viele", want: []string{"max_tokens"}},
+		{env: "AGENTTEAM_HTTP", value: "8080", want: []string{"http", "host:port"}},
+		{env: "AGENTTEAM_HTTP", value: "localhost:99999", want: []string{"host:port"}},
+		{env: "OPENAI_BASE_URL", value: "127.0.0.1:8000", want: []string{"base_url", "env OPENAI_BASE_URL", "http or https"}},
+		{env: "AGENTTEAM_LOG_LEVEL", value: "loud", want: []string{"log_level", "debug, info, warn or error"}},
+		{env: "AGENTTEAM_LOG_FORMAT", value: long, want: []string{"log_format", "text or json"}},
+	} {
+		src := config.Sources{Dir: t.TempDir(), Env: from(map[string]string{tt.env: tt.value})}
+		if tt.flag != "" {
+			src.Flags = from(map[string]string{tt.flag: tt.value})
+		}
+		_, err := config.Load(src)
+		checkRefused(t, fmt.Sprintf("%s%s=%.20s", tt.flag, tt.env, tt.value), err, tt.want)
+	}
+}
+
+func TestBadFile(t *testing.T) {
+	for text, want := range map[string][]string{
+		"team: a\n\nmodle: x\n":     {"team.yaml:3", `unknown setting "modle"`, "model"},
+		"team: a\nteam: b\n":        {"team.yaml:2", "team is set twice"},
+		"api_key: sk-1\n":           {"team.yaml:1", "environment only", "OPENAI_API_KEY"},
+		"lease:\n  - 30s\n":         {"team.yaml:2", "lease", "2s to 1h"},
+		"\nlease: 1s\n":             {"team.yaml:2", "lease", "2s to 1h"},
+		"- team\n":                  {"team.yaml:1", "mapping"},
+		"team: \"a\nb: 🦀":           {"team.yaml", "line"},
+		"team: a\n<<: {model: x}\n": {"team.yaml:2", `unknown setting "<<"`},
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "team.yaml"), text)
+		_, err := config.Load(config.Sources{Dir: dir})
+		checkRefused(t, fmt.Sprintf("%q", text), err, want)
+	}
+}
+
+func TestFileWithoutValues(t *testing.T) {
+	for _, text := range []string{"", "# nothing yet\n", "model:\nteam: ''\nlease: ~\n"} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "team.yaml"), text)
+		c, err := config.Load(config.Sources{Dir: dir})
+		if err != nil || c.Team != team.DefaultTeam || c.Lease != 30*time.Second {
+			t.Errorf("%q: Load = %+v, %v, want the defaults", text, c, err)
+		}
+	}
+}
+
+func checkRefused(t *testing.T, what string, err error, want []string) {
+	t.Helper()
+	if !errors.Is(err, team.InvalidArgument) {
+		t.Errorf("%s: error %v, want InvalidArgument", what, err)
+		return
+	}
+	msg := err.Error()
+	if strings.Contains(msg, "\n") || len(msg) > 500 {
+		t.Errorf("%s: not one clear line: %q", what, msg)
+	}
+	for _, w := range want {
+		if !strings.Contains(msg, w) {
+			t.Errorf("%s: %q does not mention %q", what, msg, w)
+		}
+	}
+}
+
+func TestSecretsAreNotPrinted(t *testing.T) {
+	env := map[string]string{
+		"OPENAI_API_KEY":  "hush",
+		"OPENAI_BASE_URL": "https://me:hush@host/v1?key=hush",
+		"NATS_URL":        "nats://me:hu@sh@a:1, hush@b:2,tls://c",
+	}
+	c, err := config.Load(config.Sources{Env: from(env), Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	origins, err := json.Marshal(c.Origins())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := json.Marshal(c.APIKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := string(origins) + string(key) + fmt.Sprintf("%v %+v %#v %q %s", c.APIKey, c.APIKey, c.APIKey, c.APIKey, c.APIKey.LogValue())
+	if strings.Contains(printed, "hush") || strings.Contains(printed, "sh@") {
+		t.Errorf("a secret is printed: %s", printed)
+	}
+	if v := origin(c, "server").Value; v != "nats://xxxxx@a:1,xxxxx@b:2,tls://c" {
+		t.Errorf("server is shown as %q", v)
+	}
+	if c.BaseURL != env["OPENAI_BASE_URL"] || c.Server != env["NATS_URL"] {
+		t.Error("the masked URL is used, not only shown")
+	}
+
+	for _, name := range []string{"OPENAI_BASE_URL", "NATS_URL"} {
+		_, err = config.Load(config.Sources{Dir: t.TempDir(), Env: from(map[string]string{name: "ftp://me:hu sh@host"})})
+		if err == nil || strings.Contains(err.Error(), "hu sh") {
+			t.Errorf("%s: error %v, want one without the password", name, err)
+		}
+	}
+}
+
+func TestCheckModel(t *testing.T) {
+	for _, tt := range []struct {
+		cfg     config.Config
+		missing string // "" if a model can be asked
+	}{
+		{config.Config{}, "set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL"},
+		{config.Config{APIKey: "k"}, "set OPENAI_MODEL"},
+		{config.Config{Model: "m"}, "set OPENAI_API_KEY or OPENAI_BASE_URL"},
+		{config.Config{Model: "m", APIKey: "k"}, ""},
+		{config.Config{Model: "m", BaseURL: "http://127.0.0.1:11434/v1"}, ""},
+	} {
+		err := tt.cfg.CheckModel()
+		if tt.missing == "" {
+			if err != nil {
+				t.Errorf("CheckModel(%+v) = %v, want nil", tt.cfg, err)
+			}
+			continue
+		}
+		if !errors.Is(err, team.InvalidArgument) || !strings.HasSuffix(err.Error(), tt.missing) {
+			t.Errorf("CheckModel(%+v) = %v, want %q", tt.cfg, err, tt.missing)
+		}
+	}
+}
+
+func ExampleLoad() {
+	env := map[string]string{"NATS_URL": "nats://me:secret@broker:4222"} // os.LookupEnv in a program
+	c, err := config.Load(config.Sources{
+		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, o := range c.Origins()[:3] {
+		fmt.Printf("%s=%s (%s)\n", o.Name, o.Value, o.Origin)
+	}
+	// Output:
+	// server=nats://xxxxx@broker:4222 (env NATS_URL)
+	// team=default (default)
+	// api_key=not set (default)
+}

@@ -1,0 +1,8 @@
+// Package config holds the settings of a process and knows where each one came
+// from: a flag, else the environment, else team.yaml in the working folder, else a
+// default. The server alone has one more source, the nearest cluster file up the
+// tree, which "teamctl up" leaves there for the commands run beside it.
+//
+// It reads and checks; it does not connect to anything (package broker) and knows
+// nothing of a team's own settings, which live in its Team record (package team).
+package config

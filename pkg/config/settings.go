@@ -1,0 +1,151 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// setting is one row of the table that Load works through.
+type setting struct {
+	name     string   // the key in team.yaml, and the name in errors
+	flag     string   // without dashes; "" if it has none
+	env      []string // the first that is not empty counts
+	def      string   // used when no source has a value
+	allowed  string   // completes "... is not"
+	secret   bool     // never read from team.yaml, which people commit
+	fallback func() (value, origin string, err error)
+
+	// parse checks v and puts it into the Config. shown is v as people may see it,
+	// whether or not it is ok.
+	parse func(v string) (shown string, ok bool)
+}
+
+// settings is the table, its rows bound to the fields of c. Relative paths are
+// taken from dir.
+func settings(c *Config, dir string) []setting {
+	return []setting{
+		{name: "server", flag: "server", env: []string{"AGENTTEAM_SERVER", "NATS_URL"}, def: "nats://127.0.0.1:4222",
+			fallback: func() (string, string, error) { return clusterServer(dir) },
+			allowed:  "a NATS URL such as nats://127.0.0.1:4222, or several with commas between", parse: servers(&c.Server)},
+		{name: "team", flag: "team", env: []string{"AGENTTEAM_TEAM"}, def: string(team.DefaultTeam),
+			allowed: "a team name: 1 to 63 of a-z, 0-9 and -, beginning with a letter or digit, not a reserved word", parse: teamID(&c.Team)},
+		{name: "api_key", env: []string{"OPENAI_API_KEY"}, secret: true, allowed: "a key", parse: secret(&c.APIKey)},
+		{name: "base_url", env: []string{"OPENAI_BASE_URL"},
+			allowed: "an http or https URL such as http://127.0.0.1:8000/v1", parse: baseURL(&c.BaseURL)},
+		{name: "model", env: []string{"OPENAI_MODEL"}, allowed: "a model's name", parse: text(&c.Model)},
+		{name: "max_tokens", env: []string{"AGENTTEAM_MAX_TOKENS"}, def: "8000",
+			allowed: "a whole number of tokens, 1 or more", parse: positive(&c.MaxTokens)},
+		{name: "lease", env: []string{"AGENTTEAM_LEASE"}, def: "30s",
+			allowed: "a duration from 2s to 1h", parse: duration(&c.Lease, 2*time.Second, time.Hour)},
+		{name: "http", env: []string{"AGENTTEAM_HTTP"}, def: "127.0.0.1:0",
+			allowed: "host:port, such as 127.0.0.1:8080 or :0", parse: hostPort(&c.HTTP)},
+		{name: "workspace", env: []string{"AGENTTEAM_WORKSPACE"}, allowed: "a folder", parse: path(&c.Workspace, dir)},
+		{name: "data_dir", env: []string{"AGENTTEAM_DATA_DIR"}, def: filepath.Join(clusterDir, "data"),
+			allowed: "a folder", parse: path(&c.DataDir, dir)},
+		{name: "log_level", env: []string{"AGENTTEAM_LOG_LEVEL"}, def: "info",
+			allowed: "debug, info, warn or error", parse: oneOf(&c.LogLevel, "debug", "info", "warn", "error")},
+		{name: "log_format", env: []string{"AGENTTEAM_LOG_FORMAT"}, def: "text",
+			allowed: "text or json", parse: oneOf(&c.LogFormat, "text", "json")},
+	}
+}
+
+func text(dst *string) func(string) (string, bool) {
+	return func(v string) (string, bool) { *dst = v; return v, true }
+}
+
+func oneOf(dst *string, values ...string) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		v = strings.ToLower(v)
+		*dst = v
+		return v, slices.Contains(values, v)
+	}
+}
+
+func teamID(dst *team.TeamID) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		id, err := team.ParseTeamID(v)
+		*dst = id
+		return v, err == nil
+	}
+}
+
+func secret(dst *Secret) func(string) (string, bool) {
+	return func(v string) (string, bool) { *dst = Secret(v); return dst.String(), true }
+}
+
+func positive(dst *int) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		n, err := strconv.Atoi(v)
+		*dst = n
+		return v, err == nil && n > 0
+	}
+}
+
+func duration(dst *time.Duration, least, most time.Duration) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		d, err := time.ParseDuration(v)
+		*dst = d
+		return v, err == nil && least <= d && d <= most
+	}
+}
+
+func hostPort(dst *string) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		*dst = v
+		_, port, err := net.SplitHostPort(v)
+		if err != nil {
+			return v, false
+		}
+		_, err = strconv.ParseUint(port, 10, 16)
+		return v, err == nil
+	}
+}
+
+// path makes v absolute, since children of this process may run elsewhere.
+func path(dst *string, dir string) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		if v != "" && !filepath.IsAbs(v) {
+			v = filepath.Join(dir, v)
+		}
+		*dst = v
+		return v, true
+	}
+}
+
+func baseURL(dst *string) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		*dst = v
+		return maskURL(v), v == "" || isURL(v, "http", "https")
+	}
+}
+
+// servers takes what nats.go takes: several URLs with commas between, the scheme
+// of each optional.
+func servers(dst *string) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		*dst = v
+		parts := strings.Split(v, ",")
+		ok := true
+		for i, part := range parts {
+			part = strings.TrimSpace(part)
+			parts[i] = maskURL(part)
+			if !strings.Contains(part, "://") {
+				part = "nats://" + part
+			}
+			ok = ok && isURL(part, "nats", "tls", "ws", "wss")
+		}
+		return strings.Join(parts, ","), ok
+	}
+}
+
+func isURL(v string, schemes ...string) bool {
+	u, err := url.Parse(v)
+	return err == nil && u.Hostname() != "" && slices.Contains(schemes, u.Scheme)
+}

@@ -1,0 +1,339 @@
+// Package membership runs one incarnation of a member inside a process, leader or
+// teammate: it opens the journal, receives the mail, beats, answers process
+// control, gives the agent its tools, and lets it work until the membership ends.
+//
+// Who becomes which member, and what else the process does, is decided by packages
+// leader and teammate.
+package membership
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"agentteam/pkg/agent"
+	"agentteam/pkg/board"
+	"agentteam/pkg/board/index"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/control"
+	"agentteam/pkg/event"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/mailbox"
+	"agentteam/pkg/registry"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/teamtool"
+	"agentteam/pkg/tool/workspace"
+)
+
+// Options say who works on what, with what.
+type Options struct {
+	Team      *broker.Team  // required
+	Record    team.Team     // of the team; required
+	Member    team.Member   // as it joined; required
+	Role      team.Role     // its role, as the team has it; required
+	Model     agent.Model   // nil: none is configured
+	Workspace string        // folder of the tools; required
+	Crew      teamtool.Crew // the leader's
+	Pulse     *roster.Pulse // default: one of its own
+	OnBeat    func(team.Beat)
+	Verbs     map[subject.Verb]control.Handler // beside those that every member answers
+	Broken    func(ctx context.Context, err error) // told when the model refuses for good; default: the leader gets a message
+	Started   func(*agent.Agent) // called once the agent is about to work
+	Logger    *slog.Logger
+	Registry  prometheus.Registerer
+}
+
+// ErrTeamEnded ends a membership whose team is no longer active.
+var ErrTeamEnded = errors.New("the team's goal has ended")
+
+// ErrForced ends a membership that was stopped by force.
+var ErrForced = errors.New("the membership was ended by force")
+
+// lonely is how long an idle agent hears no leader before it looks for work by
+// itself (DESIGN section 5, how work is found).
+const lonely = 10 * time.Second
+
+// offerGrace lets an offer wait for an agent whose idle beat went out a moment
+// before it began to listen.
+const offerGrace = 200 * time.Millisecond
+
+// Run works as the member until ctx ends (the process stops; then it returns nil)
+// or the membership does: [agent.ErrShutdown], [ErrForced],
+// [ErrTeamEnded], [roster.ErrSuperseded], [journal.ErrSuperseded], [mailbox.ErrSuperseded], or
+// what went wrong. It returns once all its tools' processes have ended. It does
+// not touch the member's record.
+func Run(ctx context.Context, o Options) error {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	m := &member{Options: o, ctx: ctx, cancel: cancel, roster: roster.New(o.Team),
+		offers: make(chan team.Task), given: make(chan team.Task, 16), mail: make(chan mailbox.Delivery)}
+	if m.Pulse == nil {
+		m.Pulse = roster.NewPulse()
+	}
+	return m.run()
+}
+
+// member is one running membership.
+type member struct {
+	Options
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	roster *roster.Roster
+	board  *board.Board
+	hand   *board.Hand
+	heart  *roster.Heart
+	offers chan team.Task
+	given  chan team.Task
+	mail   chan mailbox.Delivery
+}
+
+func (m *member) run() error {
+	ctx, o := m.ctx, m.Options
+	ws, err := workspace.Open(o.Workspace, workspace.Options{})
+	if err != nil {
+		return err
+	}
+	defer ws.Close() //nolint:errcheck // read-only handle
+	m.board = board.New(o.Team, board.Options{Logger: o.Logger, Registry: o.Registry})
+	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Registry: o.Registry})
+	m.heart = roster.NewHeart(m.roster, o.Member, o.Record.Lease())
+	m.hand = board.NewHand(ctx, m.board, o.Member.Holder(), nil)
+
+	begun := time.Now()
+	stopListening, err := m.roster.Listen(func(b team.Beat) {
+		if m.Pulse.Hear(b) && o.OnBeat != nil {
+			o.OnBeat(b)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer stopListening()
+	stopServing, err := control.Serve(ctx, o.Team.Conn, o.Team.ID, o.Member.AgentID, m.verbs())
+	if err != nil {
+		return err
+	}
+	defer stopServing()
+
+	log, records, err := journal.Open(ctx, o.Team, o.Member.AgentID, o.Member.Incarnation)
+	if err != nil {
+		return err
+	}
+	tools, err := m.tools(ws, box)
+	if err != nil {
+		return err
+	}
+	opts := agent.Options{
+		Member: o.Member, Team: o.Team.ID, System: agent.System(o.Record, o.Member, o.Role, o.Workspace),
+		Records: records, Journal: log, Model: o.Model, Tools: tools, Hand: m.hand, Post: box, Heart: m.heart,
+		Events: event.New(o.Team, o.Logger), Mail: m.mail, Offers: m.offers, Given: m.given, Broken: o.Broken, Logger: o.Logger,
+	}
+	if o.Member.AgentID != team.Leader {
+		opts.Look = func(ctx context.Context) (team.TaskID, bool) { return m.look(ctx, begun) }
+	}
+	if opts.Broken == nil {
+		opts.Broken = func(ctx context.Context, cause error) {
+			_, _, err := box.Send(ctx, team.Message{Type: team.MsgMessage, From: o.Member.AgentID, To: team.Leader,
+				Content: "My model refuses to answer, so I cannot work: " + cause.Error()})
+			if err != nil {
+				o.Logger.WarnContext(ctx, "leader not told", "err", err)
+			}
+		}
+	}
+	a, err := agent.New(opts)
+	if err != nil {
+		return err
+	}
+	if o.Started != nil {
+		o.Started(a)
+	}
+	return m.work(a, box, max(agent.InboxSeq(records)+1, o.Member.InboxFrom))
+}
+
+// work runs the parts until the first one ends the membership.
+func (m *member) work(a *agent.Agent, box *mailbox.Mailbox, from uint64) error {
+	g, ctx := errgroup.WithContext(m.ctx)
+	g.Go(func() error { return ended(m.heart.Run(ctx)) })
+	g.Go(func() error {
+		return ended(box.Receive(ctx, m.Member.AgentID, m.Member.Incarnation, from, func(d mailbox.Delivery) error {
+			select {
+			case m.mail <- d:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}))
+	})
+	g.Go(func() error { return ended(a.Run(ctx)) })
+	g.Go(func() error { return ended(m.watchTeam(ctx)) })
+	err := g.Wait()
+	if cause := context.Cause(m.ctx); errors.Is(cause, ErrForced) {
+		return ErrForced
+	}
+	if m.ctx.Err() != nil || errors.Is(err, errStopped) {
+		m.letGo("its holder's process was stopped")
+		return nil
+	}
+	return err
+}
+
+// watchTeam returns ErrTeamEnded once the team is not active. Every member looks
+// for itself, so that none outlives its team because a message was lost.
+func (m *member) watchTeam(ctx context.Context) error {
+	return m.Team.Bucket.Watch(ctx, func(e broker.Entry) error {
+		t, err := registry.Decode(e)
+		if err == nil && t.Status != team.Active {
+			err = ErrTeamEnded
+		}
+		return err
+	}, nil, subject.KeyTeam)
+}
+
+// errStopped makes the errgroup end the other parts when one returns nil, which it
+// does only because its context is over.
+var errStopped = errors.New("stopped")
+
+func ended(err error) error {
+	if err == nil {
+		return errStopped
+	}
+	return err
+}
+
+// letGo gives the task back when the process stops in an orderly way, so that
+// nobody has to wait for the lease to run out.
+func (m *member) letGo(reason string) {
+	t, ok := m.hand.Task()
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), 2*time.Second)
+	defer cancel()
+	if _, err := m.hand.Release(ctx, t.ID, reason, false); err != nil {
+		m.Logger.WarnContext(ctx, "task not released; it is freed when its lease has run out", "task", t.ID, "err", err)
+	}
+}
+
+func (m *member) tools(ws *workspace.Workspace, box *mailbox.Mailbox) (*tool.Set, error) {
+	files := ws.Tools()
+	crew := teamtool.New(teamtool.Options{
+		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Pulse: m.Pulse, Crew: m.Crew,
+		Team: func(ctx context.Context) (team.Team, error) { return registry.Record(ctx, m.Team) },
+	})
+	set, err := tool.NewSet(m.Registry, append(files, crew...)...)
+	if err != nil {
+		return nil, err
+	}
+	names := m.Role.Tools
+	if len(names) == 0 || slices.Contains(names, "*") {
+		names = toolNames(files)
+	}
+	// A role chooses among the tools of the workspace; the team's are everybody's,
+	// since without them nobody could take part.
+	return set.Allow(teamtool.Allowed(m.Member, append(slices.Clone(names), toolNames(crew)...)))
+}
+
+func toolNames(tools []tool.Tool) []string {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// verbs are the requests that every member's process answers.
+func (m *member) verbs() map[subject.Verb]control.Handler {
+	verbs := map[subject.Verb]control.Handler{
+		subject.Ping: func(_ context.Context, data []byte) (any, error) {
+			var nonce string
+			_ = json.Unmarshal(data, &nonce) // a ping without one is answered too
+			return m.heart.Now(nonce), nil
+		},
+		subject.Offer: func(_ context.Context, data []byte) (any, error) {
+			var o index.Offer
+			if err := json.Unmarshal(data, &o); err != nil {
+				return nil, team.Errorf(team.InvalidArgument, "offer: %w", err)
+			}
+			o.Task.Revision = o.Revision
+			select {
+			case m.offers <- o.Task: // only an idle agent takes it
+			case <-time.After(offerGrace):
+			}
+			return nil, nil
+		},
+		subject.Assign: func(ctx context.Context, data []byte) (any, error) {
+			var id team.TaskID
+			if err := json.Unmarshal(data, &id); err != nil {
+				return nil, team.Errorf(team.InvalidArgument, "assignment: %w", err)
+			}
+			t, err := m.hand.Assign(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			m.given <- t
+			return t, nil
+		},
+		subject.Revoked: func(_ context.Context, data []byte) (any, error) {
+			var id team.TaskID
+			if err := json.Unmarshal(data, &id); err != nil {
+				return nil, team.Errorf(team.InvalidArgument, "revocation: %w", err)
+			}
+			m.hand.Drop(id)
+			return nil, nil
+		},
+		subject.Stop: func(context.Context, []byte) (any, error) {
+			m.cancel(ErrForced)
+			return nil, nil
+		},
+	}
+	for v, h := range m.Verbs {
+		verbs[v] = h
+	}
+	return verbs
+}
+
+// look finds a task by itself while no leader was heard: then nobody makes offers.
+func (m *member) look(ctx context.Context, begun time.Time) (team.TaskID, bool) {
+	heard := begun
+	if h, ok := m.Pulse.Of(team.Leader); ok {
+		heard = h.At
+	}
+	if time.Since(heard) < lonely {
+		return "", false
+	}
+	select { // so that not all who are lonely try for the same task at once
+	case <-ctx.Done():
+		return "", false
+	case <-time.After(rand.N(time.Second)):
+	}
+	all, err := m.board.All(ctx)
+	if err != nil {
+		return "", false
+	}
+	var best team.TaskView
+	for _, v := range team.View(all) {
+		if v.Claimable(m.Member.Role) && (best.ID == "" || v.Before(best.Task)) {
+			best = v
+		}
+	}
+	return best.ID, best.ID != ""
+}
+
+// Superseded reports whether a membership ended because a later incarnation has
+// taken over; then its record is the successor's.
+func Superseded(err error) bool {
+	return errors.Is(err, roster.ErrSuperseded) || errors.Is(err, journal.ErrSuperseded) || errors.Is(err, mailbox.ErrSuperseded)
+}

@@ -1,0 +1,145 @@
+// Package process is what every process of agentteam has: its log, its metrics and
+// health pages, its connection to NATS, its model client, and a name by which it
+// can be found.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/agent"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/config"
+	"agentteam/pkg/control"
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+)
+
+// connectWait is how long a process tries to reach NATS before it gives up with
+// one clear line; whoever supervises it starts it again with back-off.
+const connectWait = 10 * time.Second
+
+// Process is one running process. Its fields must not be changed.
+type Process struct {
+	ID       string // unique; names the process in leases
+	Config   config.Config
+	Log      *slog.Logger
+	Registry *prometheus.Registry
+	Conn     *broker.Conn
+	Model    agent.Model // nil if none is configured
+
+	http     *telemetry.Server
+	httpDone chan struct{}
+	stop     []func()
+}
+
+// NoModel is what a process without a model says in place of the model's name.
+const NoModel = "none"
+
+// Open starts the pages, connects to NATS and announces the process as kind
+// ("leader" or "teammate"). The caller must Close it.
+func Open(ctx context.Context, kind string, cfg config.Config, stderr io.Writer) (*Process, error) {
+	log, err := telemetry.NewLogger(stderr, cfg.LogLevel, cfg.LogFormat)
+	if err != nil {
+		return nil, team.Errorf(team.InvalidArgument, "%w", err)
+	}
+	host, _ := os.Hostname()
+	p := &Process{
+		ID: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), ulid.Make()), Config: cfg,
+		Log: log.With("process", kind), Registry: telemetry.NewRegistry(), httpDone: make(chan struct{}),
+	}
+	if err := p.open(ctx, kind); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Process) open(ctx context.Context, kind string) error {
+	var conn atomic.Pointer[broker.Conn]
+	var err error
+	p.http, err = telemetry.Listen(telemetry.Options{Addr: p.Config.HTTP, Registry: p.Registry, Logger: p.Log,
+		Ready: func(ctx context.Context) error {
+			if c := conn.Load(); c != nil {
+				return c.Ready(ctx)
+			}
+			return errors.New("NATS is not connected yet")
+		}})
+	if err != nil {
+		return err
+	}
+	pages, stopPages := context.WithCancel(context.WithoutCancel(ctx))
+	p.stop = append(p.stop, stopPages)
+	go func() {
+		defer close(p.httpDone)
+		if err := p.http.Run(pages); err != nil {
+			p.Log.Error("health pages", "err", err)
+		}
+	}()
+	modelName := NoModel
+	if err := p.Config.CheckModel(); err == nil {
+		c, err := model.New(model.Options{BaseURL: p.Config.BaseURL, APIKey: string(p.Config.APIKey), Model: p.Config.Model,
+			MaxTokens: p.Config.MaxTokens, Logger: p.Log, Registry: p.Registry})
+		if err != nil {
+			return err
+		}
+		p.Model, modelName = c, p.Config.Model
+	} else {
+		p.Log.Info("no model is configured; the process can only wait", "hint", err.Error())
+	}
+	p.Conn, err = broker.Connect(ctx, broker.Options{URL: p.Config.Server, Name: "agentteam " + kind, Wait: connectWait, Logger: p.Log, Registry: p.Registry})
+	if err != nil {
+		return err
+	}
+	conn.Store(p.Conn)
+	hide, err := control.Announce(p.Conn, control.Process{Kind: kind, Metrics: p.http.URL() + "/metrics", Model: modelName, Version: telemetry.Version()})
+	if err != nil {
+		return err
+	}
+	p.stop = append(p.stop, hide)
+	p.Log.Info("ready", "nats", p.Conn.Server(), "http", p.http.URL(), "model", modelName, "pid", os.Getpid())
+	return nil
+}
+
+// HTTP is the address of the process's pages.
+func (p *Process) HTTP() string { return p.http.URL() }
+
+// Workspace is the folder in which a member of t works here: the one this process
+// was given, else the team's, else the current one.
+func (p *Process) Workspace(t team.Team) (string, error) {
+	if p.Config.Workspace != "" {
+		return p.Config.Workspace, nil
+	}
+	if t.Workspace != "" {
+		return t.Workspace, nil
+	}
+	return os.Getwd()
+}
+
+// Close hides the process, ends the connection and then the pages.
+func (p *Process) Close() {
+	if p.Conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_ = p.Conn.Flush(ctx) // what was published last, such as an ack, should arrive
+		cancel()
+	}
+	for i := len(p.stop) - 1; i >= 0; i-- {
+		p.stop[i]()
+	}
+	if p.Conn != nil {
+		p.Conn.Close()
+	}
+	if p.stop != nil {
+		<-p.httpDone
+	}
+}

@@ -1,0 +1,126 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const (
+	readyTimeout    = time.Second // a probe that hangs tells less than one that fails
+	shutdownTimeout = time.Second // a process has 5 s to stop in all, most of it for its tools
+)
+
+// Options says what a [Server] serves.
+type Options struct {
+	Addr     string               // host:port to listen on; port 0 takes a free one; required
+	Registry *prometheus.Registry // what /metrics shows; required
+
+	// Ready says whether the process can do its work now; its error is what
+	// /readyz answers, so it must not hold secrets. It is called from many
+	// goroutines and must return when its context ends, after 1 s at most.
+	// Default: always ready.
+	Ready func(context.Context) error
+
+	Logger *slog.Logger // default: discard
+}
+
+// Server is the HTTP server of a process: /metrics for Prometheus, /livez (200
+// "ok" while the process answers at all), /readyz (200 "ready", or 503 and the
+// reason in one line), and the routes added with [Server.Handle].
+type Server struct {
+	ln    net.Listener
+	mux   *http.ServeMux
+	http  *http.Server
+	ready func(context.Context) error
+}
+
+// Listen takes the address at once, so that a port in use is known before
+// anything else has started; the error then wraps the [*net.OpError] and says
+// what to do. Callers connect but are not answered until [Server.Run].
+func Listen(opt Options) (*Server, error) {
+	ln, err := net.Listen("tcp", opt.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("%w; choose another address to listen on (port 0 takes a free one)", err)
+	}
+	log := cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
+	errorLog := slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	s := &Server{ln: ln, mux: http.NewServeMux(), ready: opt.Ready}
+	s.mux.Handle("GET /metrics", promhttp.HandlerFor(opt.Registry, promhttp.HandlerOpts{ErrorLog: errorLog}))
+	s.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	s.mux.HandleFunc("GET /readyz", s.readyz)
+	s.http = &http.Server{
+		Handler:  s.mux,
+		ErrorLog: errorLog,
+		// Neither ReadTimeout nor WriteTimeout: both would cut event streams, which
+		// stay open for as long as somebody reads.
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+	}
+	return s, nil
+}
+
+// Handle adds a route, in the pattern language of [http.ServeMux]; it panics if
+// the pattern is malformed or taken. It may be called while the server runs.
+func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+
+// URL returns the server's base URL, "http://host:port". A server that listens on
+// all interfaces names the machine, so that the URL works from others too.
+func (s *Server) URL() string {
+	addr := s.ln.Addr().(*net.TCPAddr)
+	host := addr.IP.String()
+	if addr.IP.IsUnspecified() {
+		host = "127.0.0.1"
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	return "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port))
+}
+
+// Run serves until ctx ends, then stops within 1 s: it ends the context of every
+// request, waits for the handlers, and cuts off those that do not return. It
+// returns nil after that, or the error that made serving impossible. Call it once.
+func (s *Server) Run(ctx context.Context) error {
+	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.ln) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve http: %w", err)
+	case <-ctx.Done():
+	}
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if s.http.Shutdown(bye) != nil {
+		s.http.Close()
+	}
+	<-served
+	return nil
+}
+
+// Close gives the address back. It is for a process that could not start after
+// [Listen]; Run does it by itself.
+func (s *Server) Close() error { return s.ln.Close() }
+
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	if s.ready != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		if err := s.ready(ctx); err != nil {
+			http.Error(w, strings.Join(strings.Fields(err.Error()), " "), http.StatusServiceUnavailable)
+			return
+		}
+	}
+	io.WriteString(w, "ready\n")
+}

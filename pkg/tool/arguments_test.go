@@ -1,0 +1,98 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+type arguments struct {
+	Title    string         `json:"title" jsonschema:"what to do"`
+	Priority int            `json:"priority,omitempty"`
+	Needs    []string       `json:"needs,omitempty"`
+	Assignee *string        `json:"assignee,omitempty"`
+	Metadata map[string]any `json:"metadata,omitempty"`
+}
+
+// received runs a call of these arguments and returns what the tool was given.
+func received(t *testing.T, text string) (got *arguments, r tool.Result) {
+	s := newSet(t, tool.New("create", "", func(_ context.Context, in arguments) (any, error) {
+		got = &in
+		return "done", nil
+	}))
+	return got, s.Run(t.Context(), tool.Call{Name: "create", Arguments: text})
+}
+
+func TestArguments(t *testing.T) {
+	nobody := ""
+	for text, want := range map[string]arguments{
+		`{"title":"迁移 API 🚀 <b>"}`:                                   {Title: "迁移 API 🚀 <b>"},
+		`{"title":"a","priority":2.0,"needs":["T-1"]}`:               {Title: "a", Priority: 2, Needs: []string{"T-1"}},
+		`{"title":"a","priority":null,"needs":null,"assignee":null}`: {Title: "a"},
+		`{"title":"a","assignee":""}`:                                {Title: "a", Assignee: &nobody},
+		` {"title":"a","metadata":{"k":null}} `:                      {Title: "a", Metadata: map[string]any{"k": nil}},
+		`{"title":"` + strings.Repeat("长", 64<<10/3) + `"}`:          {Title: strings.Repeat("长", 64<<10/3)},
+	} {
+		got, r := received(t, text)
+		if r.IsError || !reflect.DeepEqual(*got, want) {
+			t.Errorf("%.80s: got %+v, %s", text, got, r.Content)
+		}
+	}
+}
+
+func TestArgumentsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                                "title: missing",
+		`null`:                            "title: missing",
+		`{"title":null}`:                  "title: missing",
+		`{"title":"a","Priority":1}`:      "Priority: there is no such argument",
+		`{"title":"a","priority":"high"}`: `priority: type: high has type "string", want "integer"`,
+		`{"title":"a","priority":1.5}`:    `priority: type: 1.5 has type "number", want "integer"`,
+		`{"title":"a","priority":1e30}`:   "priority: number 1e+30 does not fit, want int",
+		`{"title":["a"]}`:                 `title: type: [a] has type "array", want "string"`,
+		`{"title":"a","needs":["b",3]}`:   `needs: validating /items: type: 3 has type "integer", want "string"`,
+		`["a"]`:                           "the arguments are a JSON array, want an object",
+		`{"title":"a"`:                    "the arguments are not valid JSON, byte 12 of 12: unexpected end of JSON input",
+		`{"title":"a",}`:                  "the arguments are not valid JSON, byte 14 of 14: invalid character '}' looking for beginning of object key string",
+		`{"title":"a"} {"title":"b"}`:     "the arguments are not valid JSON, byte 15 of 27: invalid character '{' after top-level value",
+	} {
+		got, r := received(t, text)
+		if message, _ := failed(t, r, team.InvalidArgument); message != want || got != nil {
+			t.Errorf("%s: error %q, want %q; ran: %v", text, message, want, got != nil)
+		}
+	}
+	_, r := received(t, `{"tilte":"a"}`)
+	if _, hint := failed(t, r, team.InvalidArgument); hint != "arguments: title, priority?, needs?, assignee?, metadata?" {
+		t.Errorf("hint %q", hint)
+	}
+	_, r = received(t, `{"title":"a","priority":"`+strings.Repeat("x", 64<<10)+`"}`)
+	if message, _ := failed(t, r, team.InvalidArgument); len(message) > 500 {
+		t.Errorf("an error quotes %d bytes of the argument", len(message))
+	}
+}
+
+func TestSchema(t *testing.T) {
+	s := newSet(t, tool.New("create", "makes a task", func(context.Context, arguments) (any, error) { return nil, nil }), returns("list", nil, nil))
+	specs := s.Specs()
+	var got, want any
+	if err := json.Unmarshal(specs[0].Schema, &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(`{"type":"object","required":["title"],"additionalProperties":false,"properties":{
+		"title":{"type":"string","description":"what to do"}, "priority":{"type":"integer"},
+		"needs":{"type":"array","items":{"type":"string"}}, "assignee":{"type":"string"},
+		"metadata":{"type":"object","additionalProperties":true}}}`), &want); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("schema %s", specs[0].Schema)
+	}
+	if got := string(specs[1].Schema); !strings.Contains(got, `"properties":{}`) {
+		t.Errorf("schema of a tool without arguments: %s", got) // several endpoints refuse an object schema without it
+	}
+}

@@ -1,0 +1,109 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"agentteam/pkg/team"
+)
+
+// MaxContent is the most bytes of a result that the model sees.
+const MaxContent = 64 << 10
+
+// maxError is the most bytes of an error's message. JSON makes at most six bytes
+// of one, so an error is never cut and always parses.
+const maxError = 8 << 10
+
+// Call is a model's request: Arguments is the JSON text as the model wrote it.
+type Call struct{ ID, Name, Arguments string }
+
+// Result is the answer to a call.
+type Result struct {
+	// Content is what the model sees. It is valid UTF-8, never empty (endpoints
+	// refuse that) and at most [MaxContent] bytes; of more, the middle is cut
+	// and a line says how much. An error is a JSON object
+	// {"error", "code", "status":"error"}, with "hint" if there is one.
+	Content string
+	IsError bool
+	Code    team.Code // of an error
+	Value   any       // what the tool returned, for programs; nil for an error
+}
+
+// success makes the result of a tool's value.
+func success(v any) (Result, error) {
+	text, isText := v.(string)
+	if !isText && v != nil {
+		var err error
+		if text, err = encode(v); err != nil {
+			return Result{}, err
+		}
+	}
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	if strings.TrimSpace(text) == "" {
+		text = "(no output)"
+	}
+	return Result{Content: cut(text, MaxContent), Value: v}, nil
+}
+
+// failure makes the result of an error. One without a code is unavailable: the
+// tool did not do its work, and the model can do no more than try again.
+func failure(err error) Result {
+	code := team.CodeOf(err)
+	if code == "" {
+		code = team.Unavailable
+	}
+	text, encodeErr := encode(struct {
+		Error  string    `json:"error"`
+		Code   team.Code `json:"code"`
+		Status string    `json:"status"`
+		Hint   string    `json:"hint,omitempty"`
+	}{cut(err.Error(), maxError), code, "error", shorten(team.HintOf(err), 1000)})
+	if encodeErr != nil { // four strings always encode
+		panic(encodeErr)
+	}
+	return Result{Content: text, IsError: true, Code: code}
+}
+
+// encode is json.Marshal without HTML escaping: a model reads "<" better than "\u003c".
+func encode(v any) (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// cut takes out the middle of s so that at most limit bytes are left, the line
+// that says so included. Beginning and end tell most: the end of a build log has
+// the error, the beginning of a file what it is.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	const room = 64 // for the line between
+	head := runeBoundary(s, (limit-room)/2)
+	tail := runeBoundary(s, len(s)-(limit-room)/2)
+	return fmt.Sprintf("%s\n[... %d bytes cut ...]\n%s", s[:head], tail-head, s[tail:])
+}
+
+// shorten cuts the end of s off so that at most limit bytes and a mark are left.
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return s[:runeBoundary(s, limit)] + "..."
+}
+
+// runeBoundary returns the last index at or before i that does not split a
+// character of s.
+func runeBoundary(s string, i int) int {
+	for i > 0 && !utf8.RuneStart(s[i]) {
+		i--
+	}
+	return i
+}

@@ -1,0 +1,253 @@
+package teamtool
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+type listTasksArgs struct {
+	Status    string `json:"status,omitempty" jsonschema:"only tasks with this status: pending, in_progress, completed, failed or cancelled; cancelled ones are listed only if asked for"`
+	Assignee  string `json:"assignee,omitempty" jsonschema:"only tasks of this member"`
+	Claimable bool   `json:"claimable,omitempty" jsonschema:"only tasks that you could claim now"`
+}
+
+type taskArgs struct {
+	TaskID string `json:"task_id" jsonschema:"the task's id, like T-001"`
+}
+
+type createTaskArgs struct {
+	Title               string   `json:"title" jsonschema:"one line that says what is to be done"`
+	Description         string   `json:"description,omitempty" jsonschema:"all that somebody without your knowledge needs: what, where, what the result is"`
+	Priority            int      `json:"priority,omitempty" jsonschema:"0 normal, 1 high, 2 critical"`
+	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"ids of tasks that must be completed first"`
+	Role                string   `json:"role,omitempty" jsonschema:"only members of this role may claim it"`
+	Assignee            string   `json:"assignee,omitempty" jsonschema:"leader only: the member that is to do it; left out, the next idle one takes it"`
+	Check               string   `json:"check,omitempty" jsonschema:"leader only: a command that must succeed before the task counts as completed"`
+	DeliverableRequired bool     `json:"deliverable_required,omitempty" jsonschema:"the task can be completed only once its deliverable is there and not empty"`
+}
+
+type updateTaskArgs struct {
+	TaskID             string         `json:"task_id" jsonschema:"the task's id, like T-001"`
+	Status             string         `json:"status,omitempty" jsonschema:"completed (with result_summary), failed (with reason), in_progress (claims it), pending (releases it), cancelled (leader)"`
+	ResultSummary      string         `json:"result_summary,omitempty" jsonschema:"what was done and where the result is; needed for completed"`
+	Reason             string         `json:"reason,omitempty" jsonschema:"why it failed, is released or cancelled"`
+	Assignee           string         `json:"assignee,omitempty" jsonschema:"leader: has this member claim it; else your own name to claim it"`
+	Title              *string        `json:"title,omitempty" jsonschema:"leader: a new title, while it is pending"`
+	Description        *string        `json:"description,omitempty" jsonschema:"leader: a new description, while it is pending"`
+	Priority           *int           `json:"priority,omitempty" jsonschema:"leader: 0 normal, 1 high, 2 critical"`
+	AddDependencies    []string       `json:"add_dependencies,omitempty" jsonschema:"leader: ids of tasks that must be completed first"`
+	RemoveDependencies []string       `json:"remove_dependencies,omitempty" jsonschema:"leader: dependencies to take away"`
+	Metadata           map[string]any `json:"metadata,omitempty" jsonschema:"an object that is stored with the task"`
+}
+
+type releaseTaskArgs struct {
+	TaskID string `json:"task_id" jsonschema:"the task's id, like T-001"`
+	Reason string `json:"reason,omitempty" jsonschema:"why you give it back; the next one reads it"`
+}
+
+func (t tools) taskTools() []tool.Tool {
+	return []tool.Tool{
+		tool.New("list_tasks", "List the tasks on the team's board, as an array of task records.", t.listTasks, tool.Alias("TaskList")),
+		tool.New("get_task", "Show one task of the board.", t.getTask, tool.Alias("TaskGet")),
+		tool.New("create_task", "Put a task on the board. An idle teammate takes it as soon as its dependencies are completed. Returns the task record.", t.createTask, tool.Alias("TaskCreate")),
+		tool.New("claim_task", "Take a task: it becomes yours and nobody else works on it. You can hold one task at a time.", t.claimTask),
+		tool.New("update_task", "Complete, fail, release or change a task. Returns the task record.", t.updateTask, tool.Alias("TaskUpdate", "update_task_status")),
+		tool.New("release_task", "Give your task back to the board so that somebody else can take it.", t.releaseTask),
+	}
+}
+
+func (t tools) listTasks(ctx context.Context, in listTasksArgs) (any, error) {
+	var status team.TaskStatus
+	if in.Status != "" {
+		var err error
+		if status, err = team.ParseTaskStatus(in.Status); err != nil {
+			return nil, err
+		}
+	}
+	all, err := t.Board.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := []team.TaskView{}
+	for _, v := range team.View(all) {
+		switch {
+		case status == "" && v.Status == team.Cancelled,
+			status != "" && v.Status != status,
+			in.Assignee != "" && v.Assignee != team.AgentID(in.Assignee),
+			in.Claimable && !v.Claimable(t.Self.Role):
+			continue
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func (t tools) getTask(ctx context.Context, in taskArgs) (any, error) {
+	id, err := team.ParseTaskID(in.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	return t.view(ctx, id)
+}
+
+func (t tools) createTask(ctx context.Context, in createTaskArgs) (any, error) {
+	if err := t.mayCreate(ctx); err != nil {
+		return nil, err
+	}
+	if !t.leads() && (in.Assignee != "" && in.Assignee != string(t.Self.AgentID) || in.Check != "") {
+		return nil, team.Errorf(team.PermissionDenied, "only the leader may assign a task to others or set a check")
+	}
+	deps, err := parseIDs(in.Dependencies)
+	if err != nil {
+		return nil, err
+	}
+	created, err := t.Board.Create(ctx, t.Self.AgentID, team.NewTask{
+		Title: in.Title, Description: in.Description, Priority: in.Priority, Dependencies: deps,
+		Role: in.Role, Check: in.Check, DeliverableReq: in.DeliverableRequired,
+	})
+	if err != nil {
+		return nil, err
+	}
+	id := created[0].ID
+	if in.Assignee != "" {
+		if err := t.assign(ctx, team.AgentID(in.Assignee), id); err != nil {
+			return nil, team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%s was created, but not assigned to %s: %w", id, in.Assignee, err).
+				WithHint("it is pending; any idle teammate of its role takes it")
+		}
+	}
+	return t.view(ctx, id)
+}
+
+func (t tools) claimTask(ctx context.Context, in taskArgs) (any, error) {
+	id, err := team.ParseTaskID(in.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := t.Hand.Claim(ctx, id); err != nil {
+		return nil, err
+	}
+	return t.view(ctx, id)
+}
+
+// assign gives a task to a member: to oneself by one's own hand, to another by a
+// request to its process.
+func (t tools) assign(ctx context.Context, a team.AgentID, id team.TaskID) error {
+	if a == t.Self.AgentID {
+		_, err := t.Hand.Claim(ctx, id)
+		return err
+	}
+	if !t.leads() {
+		return team.Errorf(team.PermissionDenied, "only the leader may assign a task to others")
+	}
+	_, err := t.Crew.Assign(ctx, a, id)
+	return err
+}
+
+func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (any, error) {
+	id, err := team.ParseTaskID(in.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	edit := team.Edit{Title: in.Title, Description: in.Description, Priority: in.Priority}
+	if in.Metadata != nil {
+		if edit.Metadata, err = json.Marshal(in.Metadata); err != nil {
+			return nil, err
+		}
+	}
+	if edit.AddDependencies, err = parseIDs(in.AddDependencies); err != nil {
+		return nil, err
+	}
+	if edit.RemoveDependencies, err = parseIDs(in.RemoveDependencies); err != nil {
+		return nil, err
+	}
+	var status team.TaskStatus
+	if in.Status != "" {
+		if status, err = team.ParseTaskStatus(in.Status); err != nil {
+			return nil, err
+		}
+	}
+	if edit.Empty() && status == "" && in.Assignee == "" {
+		return nil, team.Errorf(team.InvalidArgument, "update_task changes nothing: no field besides task_id is set").WithHint("set status, or a field to change")
+	}
+	if !edit.Empty() {
+		if _, err := t.Board.Edit(ctx, id, t.actor(), edit); err != nil {
+			return nil, err
+		}
+	}
+	if in.Assignee != "" && (status == "" || status == team.InProgress) {
+		status = ""
+		if err := t.assign(ctx, team.AgentID(in.Assignee), id); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.move(ctx, id, status, in); err != nil {
+		return nil, err
+	}
+	return t.view(ctx, id)
+}
+
+// move makes the transition that a status asks for.
+func (t tools) move(ctx context.Context, id team.TaskID, status team.TaskStatus, in updateTaskArgs) (err error) {
+	switch status {
+	case team.Completed:
+		_, err = t.Hand.Complete(ctx, id, in.ResultSummary)
+	case team.InProgress:
+		_, err = t.Hand.Claim(ctx, id)
+	case team.Pending:
+		err = t.release(ctx, id, in.Reason)
+	case team.Failed:
+		if t.held(id) || !t.leads() {
+			_, err = t.Hand.Fail(ctx, id, in.Reason)
+		} else {
+			_, err = t.Board.Fail(ctx, id, t.actor(), 0, in.Reason)
+		}
+	case team.Cancelled:
+		_, err = t.Board.Cancel(ctx, id, t.actor(), in.Reason)
+		if err == nil {
+			t.Hand.Drop(id)
+		}
+	}
+	return err
+}
+
+func (t tools) held(id team.TaskID) bool {
+	h, ok := t.Hand.Task()
+	return ok && h.ID == id
+}
+
+func (t tools) releaseTask(ctx context.Context, in releaseTaskArgs) (any, error) {
+	id, err := team.ParseTaskID(in.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.release(ctx, id, in.Reason); err != nil {
+		return nil, err
+	}
+	return t.view(ctx, id)
+}
+
+// release gives back one's own task, or takes back another's with the leader's
+// rights.
+func (t tools) release(ctx context.Context, id team.TaskID, reason string) error {
+	if t.held(id) || !t.leads() {
+		_, err := t.Hand.Release(ctx, id, reason, false)
+		return err
+	}
+	_, err := t.Board.Release(ctx, id, t.actor(), 0, reason, false)
+	return err
+}
+
+func parseIDs(ids []string) ([]team.TaskID, error) {
+	var out []team.TaskID
+	var errs []error
+	for _, s := range ids {
+		id, err := team.ParseTaskID(s)
+		out, errs = append(out, id), append(errs, err)
+	}
+	return out, errors.Join(errs...)
+}

@@ -1,0 +1,96 @@
+// Package teamtool is the team as tools: what a model can do to the board, to its
+// teammates and, if it leads, to the team itself. Each tool is a thin translation
+// of arguments into one call of board, mailbox, roster or spawn; who may do what
+// is decided there and by the set that the agent is given.
+package teamtool
+
+import (
+	"context"
+	"slices"
+
+	"agentteam/pkg/board"
+	"agentteam/pkg/mailbox"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// Crew is what the leader's tools need to spawn, assign and end; the process that
+// leads provides it.
+type Crew interface {
+	// Spawn makes m (its role, and what of name, prompt and model is wanted) a
+	// member that lives.
+	Spawn(ctx context.Context, m team.Member) (team.Member, error)
+	// Remove asks a member to leave and stops it if it does not.
+	Remove(ctx context.Context, a team.AgentID) error
+	// Assign has the process of another member claim a task.
+	Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team.Task, error)
+	// Finish ends the goal, or says what stands in the way.
+	Finish(ctx context.Context, summary string) error
+}
+
+// Options are whose tools they are and what they work on.
+type Options struct {
+	Self    team.Member
+	Team    func(ctx context.Context) (team.Team, error) // the team's record as it stands
+	Board   *board.Board
+	Hand    *board.Hand
+	Mailbox *mailbox.Mailbox
+	Roster  *roster.Roster
+	Pulse   *roster.Pulse
+	Crew    Crew // the leader's; nil for a teammate
+}
+
+type tools struct{ Options }
+
+// New returns the team tools of one member. A teammate's set holds the leader's
+// tools too, so that calling one is permission_denied rather than not_found;
+// [Allowed] leaves them out.
+func New(o Options) []tool.Tool {
+	t := tools{o}
+	return append(t.taskTools(), append(t.talkTools(), t.leadTools()...)...)
+}
+
+// leaderOnly are the tools that a teammate may not use.
+var leaderOnly = []string{"spawn_teammate", "remove_teammate", "finish_team"}
+
+// Allowed narrows the names of tools to those that m may use.
+func Allowed(m team.Member, names []string) []string {
+	if m.AgentID == team.Leader {
+		return names
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(leaderOnly, n) })
+}
+
+func (t tools) leads() bool { return t.Self.AgentID == team.Leader }
+
+func (t tools) actor() team.Actor { return team.Actor{Holder: t.Self.Holder(), Leads: t.leads()} }
+
+func (t tools) mayCreate(ctx context.Context) error {
+	if t.leads() {
+		return nil
+	}
+	record, err := t.Team(ctx)
+	if err != nil {
+		return err
+	}
+	if record.Policies.Create == "leader" {
+		return team.Errorf(team.PermissionDenied, "in this team only the leader creates tasks").WithHint("ask the leader by send_message")
+	}
+	return nil
+}
+
+// view returns the printed form of one task.
+func (t tools) view(ctx context.Context, id team.TaskID) (team.TaskView, error) {
+	all, err := t.Board.All(ctx)
+	if err != nil {
+		return team.TaskView{}, err
+	}
+	for _, v := range team.View(all) {
+		if v.ID == id {
+			return v, nil
+		}
+	}
+	_, err = t.Board.Get(ctx, id) // the board's own words for what is not there
+	return team.TaskView{}, err
+}

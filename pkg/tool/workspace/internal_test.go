@@ -1,0 +1,70 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"agentteam/pkg/team"
+)
+
+func openInside(t *testing.T) *Workspace {
+	t.Helper()
+	w, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+// Between an edit's reading and writing another process may write the file.
+func TestEditOfAFileThatChangesMeanwhile(t *testing.T) {
+	w := openInside(t)
+	path := filepath.Join(w.dir, "f")
+	for name, meddle := range map[string]func() error{
+		"written in place": func() error { return os.WriteFile(path, []byte("their longer text"), 0o644) },
+		"replaced": func() error {
+			return errors.Join(os.WriteFile(path+"2", []byte("mine"), 0o644), os.Rename(path+"2", path))
+		},
+		"made a folder": func() error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o755)) },
+	} {
+		if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, []byte("mine"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		_, seen, err := w.readWhole("f")
+		if err := errors.Join(err, meddle()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.replace("f", []byte("edited"), seen); err == nil || team.CodeOf(err) == team.Unavailable {
+			t.Errorf("%s: replace: %v, want it refused", name, err)
+		}
+		entries, err := os.ReadDir(w.dir)
+		if err != nil || len(entries) != 1 {
+			t.Errorf("%s: left behind: %v, %v", name, entries, err)
+		}
+	}
+}
+
+// Also in the middle of a file that would take minutes to read.
+func TestReadingEndsWithItsContext(t *testing.T) {
+	w := openInside(t)
+	if err := os.WriteFile(filepath.Join(w.dir, "f"), []byte("text\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cause := errors.New("the agent is stopped")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	_, err := w.read(ctx, readArgs{Path: "f"})
+	if !errors.Is(err, cause) {
+		t.Errorf("read_file: %v", err)
+	}
+	if _, err = w.grep(ctx, grepArgs{Pattern: "text", Path: "f"}); !errors.Is(err, cause) {
+		t.Errorf("grep: %v", err)
+	}
+	if _, err = w.glob(ctx, globArgs{Pattern: "*"}); !errors.Is(err, cause) {
+		t.Errorf("glob: %v", err)
+	}
+}

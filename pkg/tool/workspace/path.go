@@ -1,0 +1,102 @@
+package workspace
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"agentteam/pkg/team"
+)
+
+// local makes a name below the root of a path as a model writes it: relative to
+// the workspace or absolute. It looks at the text only; links are the root's matter.
+func (w *Workspace) local(path string) (string, error) {
+	if path == "" || strings.ContainsRune(path, 0) {
+		return "", team.Errorf(team.InvalidArgument, "path: %q is not a path", path)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(w.dir, path)
+	}
+	for _, dir := range []string{w.dir, w.real} {
+		if name, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(name) {
+			return name, nil
+		}
+	}
+	return "", team.Errorf(team.PermissionDenied, "%s is outside the workspace %s", path, w.dir)
+}
+
+// openRegular opens a regular file for reading. The caller closes it.
+func (w *Workspace) openRegular(name string) (*os.File, fs.FileInfo, error) {
+	info, err := w.root.Stat(name)
+	if err != nil {
+		return nil, nil, w.coded(name, err)
+	}
+	if err := regular(name, info.Mode()); err != nil { // before opening: a device may act on that
+		return nil, nil, err
+	}
+	// Between the two another agent may have put a named pipe there, on which a
+	// plain open would wait for a writer.
+	f, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, w.coded(name, err)
+	}
+	if info, err = f.Stat(); err == nil {
+		err = regular(name, info.Mode())
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// regular refuses all that is not a regular file.
+func regular(name string, mode fs.FileMode) error {
+	what := "is not a regular file"
+	switch {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		what = "is a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		what = "is a named pipe"
+	case mode&fs.ModeDevice != 0:
+		what = "is a device"
+	case mode&fs.ModeSocket != 0:
+		what = "is a socket"
+	}
+	return team.Errorf(team.InvalidArgument, "%s %s", name, what)
+}
+
+// coded gives an error of the file system its code.
+func (w *Workspace) coded(name string, err error) error {
+	switch {
+	case errors.Is(err, w.escapes):
+		return team.Errorf(team.PermissionDenied, "%s leads out of the workspace by a symbolic link", name).
+			WithHint("links inside the workspace must be relative")
+	case errors.Is(err, fs.ErrNotExist):
+		return team.Errorf(team.NotFound, "there is no %s", name)
+	case errors.Is(err, fs.ErrPermission):
+		return team.Errorf(team.PermissionDenied, "%s: %w", name, reason(err))
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP):
+		return team.Errorf(team.InvalidArgument, "%s: %w", name, reason(err))
+	}
+	return team.Errorf(team.Unavailable, "%s: %w", name, reason(err))
+}
+
+// reason is err without the system call and the path, which the caller names in
+// the words of the one who asked.
+func reason(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &link):
+		return link.Err
+	}
+	return err
+}

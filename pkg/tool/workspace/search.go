@@ -1,0 +1,201 @@
+package workspace
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"agentteam/pkg/team"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+const (
+	globDescription = `Finds files and folders by name. Returns their paths, one a line, folders with a / at the end. * is anything but /, ** any folders, {a,b} either. .git is left out.`
+	grepDescription = `Searches the contents of files for a regular expression (RE2 syntax) and returns lines "path:line:text". Binary files and .git are left out.`
+)
+
+// maxMatch is how many bytes of a matching line grep shows: minified code has
+// lines of megabytes.
+const maxMatch = 500
+
+type globArgs struct {
+	Pattern string `json:"pattern" jsonschema:"for example **/*.go or cmd/*/main.go"`
+	Path    string `json:"path,omitempty" jsonschema:"folder to search (default: the workspace)"`
+}
+
+// glob is the tool glob. Errors: not_found, permission_denied, invalid_argument
+// (a malformed pattern, a path that is no folder), unavailable.
+func (w *Workspace) glob(ctx context.Context, in globArgs) (any, error) {
+	if in.Pattern == "" || !doublestar.ValidatePattern(in.Pattern) {
+		return nil, team.Errorf(team.InvalidArgument, "pattern: %q is malformed", in.Pattern)
+	}
+	// Searched from the last folder that the pattern names outright.
+	base, pattern := doublestar.SplitPattern(path.Clean(in.Pattern))
+	if !path.IsAbs(base) {
+		base = path.Join(cmp.Or(in.Path, "."), base)
+	}
+	start, err := w.local(base)
+	if err != nil {
+		return nil, err
+	}
+	depth := strings.Count(pattern, "/")
+	if strings.Contains(pattern, "**") {
+		depth = -1
+	}
+	var found listing
+	full := false
+	err = w.walk(ctx, start, func(name string, d fs.DirEntry) error {
+		if name == start {
+			if !d.IsDir() {
+				return team.Errorf(team.InvalidArgument, "%s is not a folder", name)
+			}
+			return nil
+		}
+		below := below(start, name)
+		line := name
+		if d.IsDir() {
+			line += "/"
+		}
+		switch {
+		case doublestar.MatchUnvalidated(pattern, below) && !found.add(line):
+			full = true
+			return fs.SkipAll
+		case d.IsDir() && depth >= 0 && strings.Count(below, "/") >= depth:
+			return fs.SkipDir // nothing deeper can match
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.answer(full), nil
+}
+
+type grepArgs struct {
+	Pattern string `json:"pattern" jsonschema:"regular expression in RE2 syntax; (?i) at the front ignores case"`
+	Path    string `json:"path,omitempty" jsonschema:"folder or file to search (default: the workspace)"`
+	Glob    string `json:"glob,omitempty" jsonschema:"only files whose name, or path if it has a /, matches, for example *.go"`
+}
+
+// grep is the tool grep. Of a line longer than 64 KiB only the beginning is
+// searched. Errors: not_found, permission_denied, invalid_argument (a malformed
+// pattern or glob), unavailable.
+func (w *Workspace) grep(ctx context.Context, in grepArgs) (any, error) {
+	re, err := regexp.Compile(in.Pattern)
+	switch {
+	case err != nil:
+		return nil, team.Errorf(team.InvalidArgument, "pattern: %w", err)
+	case in.Pattern == "":
+		return nil, team.Errorf(team.InvalidArgument, "pattern: empty")
+	case !doublestar.ValidatePattern(in.Glob):
+		return nil, team.Errorf(team.InvalidArgument, "glob: %q is malformed", in.Glob)
+	}
+	start, err := w.local(cmp.Or(in.Path, "."))
+	if err != nil {
+		return nil, err
+	}
+	s := &search{workspace: w, re: re, r: bufio.NewReaderSize(nil, 64<<10)}
+	err = w.walk(ctx, start, func(name string, d fs.DirEntry) error {
+		switch {
+		case name == start && !d.IsDir():
+			return s.file(ctx, name) // asked for by name: what is wrong with it is said
+		case !d.Type().IsRegular() || !selected(in.Glob, below(start, name)):
+			return nil
+		}
+		if err := s.file(ctx, name); team.CodeOf(err) == "" {
+			return err
+		}
+		return nil // gone or closed to us: files of a shared folder come and go
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.found.answer(s.full), nil
+}
+
+// search is one grep on its way.
+type search struct {
+	workspace *Workspace
+	re        *regexp.Regexp
+	r         *bufio.Reader
+	found     listing
+	full      bool
+}
+
+// file adds the matching lines of a file. It returns fs.SkipAll when the answer
+// is full, ctx's error when that is over, and errors with a code for a file that
+// cannot be opened.
+func (s *search) file(ctx context.Context, name string) error {
+	f, _, err := s.workspace.openRegular(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s.r.Reset(cancellable{ctx, f})
+	if binary(s.r) {
+		return nil
+	}
+	for n := 1; ; n++ {
+		line, _, err := nextLine(s.r)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil: // the end; a file that cannot be read further ends here too
+			return nil
+		}
+		text := strings.TrimRight(string(line), "\r\n")
+		if !s.re.MatchString(text) {
+			continue
+		}
+		if len(text) > maxMatch {
+			text = strings.ToValidUTF8(text[:maxMatch], "") + "..."
+		}
+		if !s.found.add(name + ":" + strconv.Itoa(n) + ":" + text) {
+			s.full = true
+			return fs.SkipAll
+		}
+	}
+}
+
+// walk calls fn for start and for all below it, a folder before what it holds,
+// in the order of names. Symbolic links are entries, never followed, so a walk
+// ends. fn may return [fs.SkipDir] and [fs.SkipAll].
+func (w *Workspace) walk(ctx context.Context, start string, fn func(name string, d fs.DirEntry) error) error {
+	return fs.WalkDir(w.root.FS(), filepath.ToSlash(start), func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && name == start:
+			return w.coded(name, err)
+		case err != nil && errors.Is(err, fs.ErrPermission), err != nil && errors.Is(err, fs.ErrNotExist):
+			return nil // closed to us, or removed since its folder was read
+		case err != nil:
+			return w.coded(name, err)
+		case d.IsDir() && d.Name() == ".git" && name != start:
+			return fs.SkipDir
+		}
+		return fn(name, d)
+	})
+}
+
+// below returns name, which is below start, relative to start.
+func below(start, name string) string { return strings.TrimPrefix(name, start+"/") }
+
+// selected reports whether a file is one of those that grep's glob asks for.
+func selected(glob, name string) bool {
+	switch {
+	case glob == "":
+		return true
+	case !strings.Contains(glob, "/"):
+		name = path.Base(name)
+	}
+	return doublestar.MatchUnvalidated(glob, name)
+}

@@ -1,0 +1,132 @@
+package workspace
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"agentteam/pkg/team"
+)
+
+const writeDescription = `Writes a whole text file: makes it, with its folders, or replaces what is there. To change a part of a file use edit_file.`
+
+type writeArgs struct {
+	Path    string `json:"path" jsonschema:"the file, relative to the workspace"`
+	Content string `json:"content" jsonschema:"all that the file shall hold"`
+}
+
+// write is the tool write_file. Errors: permission_denied, invalid_argument (the
+// path is a folder or goes through a file), unavailable (disk full).
+func (w *Workspace) write(_ context.Context, in writeArgs) (any, error) {
+	name, err := w.local(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	w.editing.Lock()
+	defer w.editing.Unlock()
+	if err := w.replace(name, []byte(in.Content), nil); err != nil {
+		return nil, err
+	}
+	return fmt.Sprintf("wrote %d bytes to %s", len(in.Content), name), nil
+}
+
+// replace makes data the content of a file in one step: whoever reads it sees
+// the old content or the new one. The mode stays; a symbolic link stays and what
+// it points to is replaced. If seen is not nil, the file must still be that one,
+// unchanged, else the error is conflict.
+func (w *Workspace) replace(name string, data []byte, seen fs.FileInfo) error {
+	target, err := w.follow(name)
+	if err != nil {
+		return err
+	}
+	old, err := w.root.Lstat(target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		old = nil
+	case err != nil:
+		return w.coded(name, err)
+	default:
+		if err := regular(name, old.Mode()); err != nil {
+			return err
+		}
+		if old.Mode().Perm()&0o222 == 0 { // a rename would not ask
+			return team.Errorf(team.PermissionDenied, "%s is read-only", name)
+		}
+	}
+	dir, _ := path.Split(target)
+	if dir != "" {
+		if err := w.root.MkdirAll(strings.TrimSuffix(dir, "/"), 0o755); err != nil {
+			return w.coded(name, err)
+		}
+	}
+	temporary := temporaryName(dir)
+	err = w.writeNew(temporary, data, old)
+	if err == nil && seen != nil && !w.unchanged(target, seen) {
+		err = team.Errorf(team.Conflict, "%s was changed meanwhile", name).WithHint("read it again")
+	}
+	if err == nil {
+		err = w.root.Rename(temporary, target)
+	}
+	if err == nil {
+		return nil
+	}
+	if removeErr := w.root.Remove(temporary); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; %s stayed there: %w", err, temporary, reason(removeErr))
+	}
+	if team.CodeOf(err) != "" {
+		return err
+	}
+	return w.coded(name, err)
+}
+
+// writeNew writes data to a file that is not there yet, with the mode of old.
+func (w *Workspace) writeNew(name string, data []byte, old fs.FileInfo) error {
+	f, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && old != nil {
+		err = f.Chmod(old.Mode().Perm()) // the umask has no say in a mode that was there
+	}
+	return errors.Join(err, f.Close())
+}
+
+// unchanged reports whether the file is the one that was seen. It comes right
+// before the rename, so that of two agents that edit one file the later one is
+// told, not the earlier one overwritten; what is left of the gap is microseconds.
+func (w *Workspace) unchanged(name string, seen fs.FileInfo) bool {
+	now, err := w.root.Lstat(name)
+	return err == nil && os.SameFile(seen, now) && now.ModTime().Equal(seen.ModTime()) && now.Size() == seen.Size()
+}
+
+// follow returns what name stands for when it is a symbolic link, or name. Names
+// that lead out are left to the root to refuse: they are joined by text and not
+// cleaned, since ".." behind a linked folder means another place.
+func (w *Workspace) follow(name string) (string, error) {
+	target := name
+	for range 40 { // as many as Linux follows
+		info, err := w.root.Lstat(target)
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			return target, nil // the error comes again where the name is used
+		}
+		to, err := w.root.Readlink(target)
+		if err != nil {
+			return "", w.coded(name, err)
+		}
+		if path.IsAbs(to) {
+			return "", w.coded(name, w.escapes)
+		}
+		dir, _ := path.Split(target)
+		target = dir + to
+	}
+	return "", w.coded(name, syscall.ELOOP)
+}
+
+func temporaryName(dir string) string { return dir + ".agentteam-" + rand.Text() + ".tmp" }

@@ -1,0 +1,189 @@
+package watchdog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// Look is what the watchdog saw of the team at one moment.
+type Look struct {
+	Team    team.Team
+	Members []team.Member
+	Tasks   []team.Task
+	Beats   map[team.AgentID]team.Beat // the last of each member with a process
+	Seq     uint64                     // newest entry of the bucket, as read from the server
+	Unread  int                        // messages that wake their reader, stored and not in its journal
+}
+
+// Stirs says in a word why the team is not quiet by this look alone, or "".
+func (l Look) Stirs() string {
+	if l.Team.Status != team.Active || l.Team.Goal == "" {
+		return "no goal"
+	}
+	waiting := map[team.AgentID]bool{}
+	idle := map[string]bool{} // roles of members that would claim
+	for _, m := range l.Members {
+		switch {
+		case m.State == team.Created:
+			return "a spawn is under way"
+		case m.Backend == team.Person:
+			waiting[m.AgentID] = true // a person's task may take as long as it takes
+			continue
+		case !m.HasProcess():
+			continue
+		}
+		b, ok := l.Beats[m.AgentID]
+		if !ok || b.Incarnation != m.Incarnation || !b.Quiet() {
+			return string(m.AgentID) + " is not idle"
+		}
+		if b.State == team.WaitingAnswer {
+			waiting[m.AgentID] = true
+		} else if m.AgentID != team.Leader {
+			idle[m.Role] = true
+		}
+	}
+	for _, v := range team.View(l.Tasks) {
+		if v.Status == team.InProgress && !waiting[v.Assignee] {
+			return string(v.ID) + " is in progress"
+		}
+		for role := range idle {
+			if v.Claimable(role) {
+				return string(v.ID) + " is about to be claimed"
+			}
+		}
+	}
+	if l.Unread > 0 {
+		return "there is unread mail"
+	}
+	return ""
+}
+
+// Quiet reports whether nobody moved between two looks and nothing would move by
+// itself. One look is not enough: a message may be between two agents.
+func Quiet(before, now Look) bool {
+	return before.Stirs() == "" && now.Stirs() == "" && before.Seq == now.Seq &&
+		len(before.Beats) == len(now.Beats) && samePeople(before, now)
+}
+
+func samePeople(before, now Look) bool {
+	for a, b := range now.Beats {
+		if !before.Beats[a].SameAs(b) {
+			return false
+		}
+	}
+	return true
+}
+
+// spell names a stretch of quiet by all whose moving ends it: teammates, the
+// board, and mail. What the leader does in answer to the notice is not in it.
+func (l Look) spell(mailSeq uint64) string {
+	var b strings.Builder
+	for _, m := range l.Members {
+		if m.AgentID != team.Leader {
+			beat := l.Beats[m.AgentID]
+			fmt.Fprintf(&b, "%s %d %d %d;", m.AgentID, m.Revision, beat.Turn, beat.InboxSeq)
+		}
+	}
+	for _, t := range l.Tasks {
+		fmt.Fprintf(&b, "%s %d;", t.ID, t.Revision)
+	}
+	fmt.Fprintf(&b, "goal %d, mail %d", l.Team.GoalNumber, mailSeq)
+	return b.String()
+}
+
+// deserted reports that the leader is alone with nothing to do.
+func (l Look) deserted() bool {
+	return !slices.ContainsFunc(l.Members, func(m team.Member) bool { return m.AgentID != team.Leader && m.State != team.Stopped }) &&
+		!l.open()
+}
+
+func (l Look) open() bool {
+	return slices.ContainsFunc(l.Tasks, func(t team.Task) bool { return t.Status.Open() })
+}
+
+// Notice is what the leader is told when all are idle.
+func (l Look) Notice() string {
+	status := map[team.TaskID]team.TaskStatus{}
+	count := map[team.TaskStatus]int{}
+	for _, t := range l.Tasks {
+		status[t.ID] = t.Status
+		count[t.Status]++
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[All Idle] Nobody has anything left to do. Tasks: %d completed, %d in progress, %d pending, %d failed, %d cancelled.\n",
+		count[team.Completed], count[team.InProgress], count[team.Pending], count[team.Failed], count[team.Cancelled])
+	for _, v := range team.View(l.Tasks) {
+		by, dead := v.Dead(func(id team.TaskID) team.TaskStatus { return status[id] })
+		switch {
+		case v.Status == team.Failed:
+			fmt.Fprintf(&b, "- %s (%s) failed: %s\n", v.ID, v.Title, v.Reason)
+		case v.Status == team.InProgress:
+			fmt.Fprintf(&b, "- %s (%s) is in progress at %s, who waits\n", v.ID, v.Title, v.Assignee)
+		case v.Status == team.Pending && dead:
+			fmt.Fprintf(&b, "- %s (%s) is blocked for good: %s is %s\n", v.ID, v.Title, by, status[by])
+		case v.IsBlocked:
+			fmt.Fprintf(&b, "- %s (%s) waits for %v\n", v.ID, v.Title, v.WaitingFor)
+		case v.Status == team.Pending && v.Role != "":
+			fmt.Fprintf(&b, "- %s (%s) is pending: no idle teammate has the role %s\n", v.ID, v.Title, v.Role)
+		case v.Status == team.Pending:
+			fmt.Fprintf(&b, "- %s (%s) is pending: no idle teammate is there to take it\n", v.ID, v.Title)
+		}
+	}
+	for _, m := range l.Members {
+		if l.Beats[m.AgentID].State == team.WaitingAnswer {
+			fmt.Fprintf(&b, "- %s waits for an answer\n", m.AgentID)
+		}
+	}
+	b.WriteString("If the goal is reached, check the result and call finish_team with the summary. If not, say what is to be done: create tasks, spawn or write to teammates, cancel what is given up.")
+	if l.deserted() {
+		b.WriteString(" A text answer now ends the goal with that text as the summary.")
+	}
+	return b.String()
+}
+
+// Silence is a member with a process that was not heard for the lease.
+type Silence struct {
+	Member team.Member
+	For    time.Duration
+}
+
+// Silent returns the members that were not heard for the lease, and whether that
+// is more than half of those with a process (self, the leader, counted): then it
+// is more likely that the watchdog is cut off than that they are all dead, and
+// only silences of three leases are returned.
+func Silent(members []team.Member, silence func(team.Member) time.Duration, lease time.Duration) (lost []Silence, many bool) {
+	processes := 0
+	for _, m := range members {
+		if !m.HasProcess() {
+			continue
+		}
+		processes++
+		if s := silence(m); m.AgentID != team.Leader && s >= lease {
+			lost = append(lost, Silence{m, s})
+		}
+	}
+	if many = 2*len(lost) > processes; many {
+		lost = slices.DeleteFunc(lost, func(s Silence) bool { return s.For < 3*lease })
+	}
+	return lost, many
+}
+
+// Orphans returns the tasks in progress whose holder is no longer a member as it
+// was when it claimed: stopped, removed, or superseded by a later incarnation
+// that may still adopt it.
+func Orphans(members []team.Member, tasks []team.Task) (orphans []team.Task) {
+	for _, t := range tasks {
+		if t.Status != team.InProgress {
+			continue
+		}
+		i := slices.IndexFunc(members, func(m team.Member) bool { return m.AgentID == t.Assignee })
+		if i < 0 || members[i].State == team.Stopped || members[i].Incarnation != t.Incarnation {
+			orphans = append(orphans, t)
+		}
+	}
+	return orphans
+}

@@ -1,0 +1,325 @@
+// Package watchdog judges, for the process that leads a team: who is lost, whose
+// task is to be freed, and when nobody has anything left to do. The judgements
+// are pure functions of what was seen (judge.go); the loop here looks, asks once
+// more, and acts.
+//
+// It does not decide what the team does next: it tells the leader. Nor does it
+// start processes itself: it asks for a respawn.
+package watchdog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/board/index"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/team"
+)
+
+// Team is what the watchdog sees and does; package leader provides it.
+type Team interface {
+	// Look is the bucket as the index knows it.
+	Look() index.Look
+	// Heard is the last beat of every member.
+	Heard() map[team.AgentID]roster.Heard
+	// BucketSeq and MailSeq are the newest sequences, read from the server.
+	BucketSeq(ctx context.Context) (uint64, error)
+	MailSeq(ctx context.Context) (uint64, error)
+	// Unread counts the mail that wakes a member and is not in its journal.
+	Unread(ctx context.Context, m team.Member) (int, error)
+	// Ping asks a member's process for a beat with this nonce.
+	Ping(ctx context.Context, a team.AgentID, nonce string, wait time.Duration) (team.Beat, error)
+	// Reap frees a task if it is still held under this epoch.
+	Reap(ctx context.Context, t team.Task, reason string, attempt bool) error
+	// Respawn brings a lost member back.
+	Respawn(ctx context.Context, m team.Member) error
+	// Tell sends the leader a notice.
+	Tell(ctx context.Context, text string) error
+	// LastText is the leader's last text answer.
+	LastText() string
+	// End ends the goal.
+	End(ctx context.Context, status team.Status, summary string) error
+}
+
+// Options are what a Watchdog needs.
+type Options struct {
+	Team     Team          // required
+	Lease    time.Duration // required: the team's
+	Interval time.Duration // between looks; default 1 s, half a heartbeat
+	Logger   *slog.Logger
+	Registry prometheus.Registerer
+}
+
+const (
+	pingWait    = time.Second     // for a process to answer before its task is freed
+	adoptWithin = 5 * time.Second // for a later incarnation to take over its task
+	maxTold     = 3               // notices in one quiet spell; the next text ends the goal
+)
+
+// Watchdog watches one team. Use it from one goroutine.
+type Watchdog struct {
+	o       Options
+	metrics metrics
+
+	selfSeen  time.Time // last time our own beat was heard
+	blind     time.Time // until then we do not trust our own hearing
+	orphans   map[team.TaskID]orphan
+	joined    map[team.AgentID]since  // when each incarnation was first seen in the roster
+	respawned map[team.AgentID]uint64 // the lost incarnation that a respawn was asked for
+	warned    bool                    // a silence of many was reported
+	ended     map[team.TaskID]bool    // failed or cancelled tasks whose dependents were told of
+	spell     string                  // of the last notice
+	told      int                     // notices in it
+	toldTurn  uint64                  // the leader's turn when it was told last
+}
+
+type since struct {
+	incarnation uint64
+	at          time.Time
+}
+
+type orphan struct {
+	epoch uint64
+	since time.Time
+}
+
+// New returns a watchdog.
+func New(o Options) *Watchdog {
+	o.Interval = cmp.Or(o.Interval, roster.Interval/2)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Watchdog{o: o, metrics: newMetrics(o.Registry), orphans: map[team.TaskID]orphan{},
+		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]uint64{}}
+}
+
+// Run watches until ctx ends, then returns nil.
+func (w *Watchdog) Run(ctx context.Context) error {
+	w.selfSeen = time.Now()
+	tick := time.NewTicker(w.o.Interval)
+	defer tick.Stop()
+	defer w.metrics.clear()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		// A look that failed (NATS is away) is taken again at the next tick.
+		if err := w.step(ctx); err != nil && ctx.Err() == nil {
+			w.o.Logger.WarnContext(ctx, "watchdog", "err", err)
+		}
+	}
+}
+
+func (w *Watchdog) step(ctx context.Context) error {
+	look, heard := w.o.Team.Look(), w.o.Team.Heard()
+	if look.Team.ID == "" {
+		return nil // the index has not read the bucket yet
+	}
+	now := time.Now()
+	w.metrics.show(look, heard, w.o.Lease, now)
+	if err := w.tellBlocked(ctx, look.Tasks); err != nil {
+		return err
+	}
+	if !w.hearing(heard, now) {
+		return nil
+	}
+	if err := w.free(ctx, look, heard, now); err != nil {
+		return err
+	}
+	return w.allIdle(ctx)
+}
+
+// hearing reports whether our own beat was heard in every sixth of the last
+// lease. If it was not, the silence of others proves nothing.
+func (w *Watchdog) hearing(heard map[team.AgentID]roster.Heard, now time.Time) bool {
+	gap := max(w.o.Lease/6, roster.Interval*3/2) // a beat comes every 2 s, also under a short lease
+	if at := heard[team.Leader].At; at.After(w.selfSeen) {
+		if at.Sub(w.selfSeen) > gap {
+			w.blind = now.Add(w.o.Lease)
+		}
+		w.selfSeen = at
+	}
+	if now.Sub(w.selfSeen) > gap {
+		w.blind = now.Add(w.o.Lease)
+	}
+	return now.After(w.blind)
+}
+
+// free takes tasks from members that are lost, and respawns those.
+func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
+	lost, many := Silent(look.Members, func(m team.Member) time.Duration {
+		seen := w.joined[m.AgentID]
+		if seen.incarnation != m.Incarnation {
+			seen = since{m.Incarnation, now}
+			w.joined[m.AgentID] = seen
+		}
+		if h := heard[m.AgentID]; h.Incarnation == m.Incarnation && h.At.After(seen.at) {
+			return now.Sub(h.At)
+		}
+		return now.Sub(seen.at) // not heard yet since we look: it has had that long
+	}, w.o.Lease)
+	if many && !w.warned {
+		w.o.Logger.WarnContext(ctx, "more than half of the members are silent; their tasks are freed after three leases only")
+	}
+	w.warned = many
+	var errs []error
+	for _, s := range lost {
+		if _, err := w.o.Team.Ping(ctx, s.Member.AgentID, ulid.Make().String(), pingWait); err == nil {
+			continue // its beats get lost, but it lives
+		}
+		errs = append(errs, w.reap(ctx, look, s, heard[s.Member.AgentID].Beat))
+	}
+	errs = append(errs, w.reapOrphans(ctx, look, now))
+	return errors.Join(errs...)
+}
+
+func (w *Watchdog) reap(ctx context.Context, look index.Look, s Silence, last team.Beat) error {
+	m := s.Member
+	for _, t := range look.Tasks {
+		if t.Status != team.InProgress || t.Assignee != m.AgentID || t.Incarnation != m.Incarnation {
+			continue
+		}
+		begun := last.Incarnation == m.Incarnation && last.Task == t.ID && last.Begun
+		if err := w.o.Team.Reap(ctx, t, string(m.AgentID)+" was not heard for "+w.o.Lease.String(), begun); err != nil {
+			return err
+		}
+	}
+	if look.Team.Policies.Respawn != "" && look.Team.Policies.Respawn != team.RespawnAlways || w.respawned[m.AgentID] == m.Incarnation {
+		return nil
+	}
+	w.respawned[m.AgentID] = m.Incarnation
+	w.metrics.lost.Inc()
+	w.o.Logger.WarnContext(ctx, "member lost", "agent", m.AgentID, "incarnation", m.Incarnation)
+	return w.o.Team.Respawn(ctx, m)
+}
+
+// reapOrphans frees tasks of holders that are gone for good, at once if they have
+// left, after a while if a later incarnation may adopt them. Neither is an attempt.
+func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Time) error {
+	seen := map[team.TaskID]orphan{}
+	var errs []error
+	for _, t := range Orphans(look.Members, look.Tasks) {
+		o, ok := w.orphans[t.ID]
+		if !ok || o.epoch != t.Epoch {
+			o = orphan{t.Epoch, now}
+		}
+		seen[t.ID] = o
+		if now.Sub(o.since) >= adoptWithin {
+			errs = append(errs, w.o.Team.Reap(ctx, t, "its holder "+string(t.Assignee)+" has left", false))
+		}
+	}
+	w.orphans = seen
+	return errors.Join(errs...)
+}
+
+// tellBlocked tells the leader, once, of tasks that wait for one that failed or
+// was cancelled. What was so before this watch began is not told again.
+func (w *Watchdog) tellBlocked(ctx context.Context, tasks []team.Task) error {
+	first := w.ended == nil
+	if first {
+		w.ended = map[team.TaskID]bool{}
+	}
+	for _, v := range team.View(tasks) {
+		if v.Status != team.Failed && v.Status != team.Cancelled || w.ended[v.ID] {
+			continue
+		}
+		if len(v.Blocks) > 0 && !first {
+			text := "[Blocked] " + string(v.ID) + " (" + v.Title + ") is " + string(v.Status) + ": " + v.Reason + "\nTasks that depend on it and cannot go on:"
+			for _, id := range v.Blocks {
+				text += " " + string(id)
+			}
+			if err := w.o.Team.Tell(ctx, text); err != nil {
+				return err
+			}
+		}
+		w.ended[v.ID] = true
+	}
+	return nil
+}
+
+// allIdle tells the leader when the team is quiet, and ends the goal when it has
+// been told often enough (rule 8).
+func (w *Watchdog) allIdle(ctx context.Context) error {
+	before, err := w.look(ctx, false)
+	if err != nil || before.Stirs() != "" {
+		return err
+	}
+	now, err := w.look(ctx, true)
+	if err != nil || !Quiet(before, now) {
+		return err
+	}
+	mail, err := w.o.Team.MailSeq(ctx)
+	if err != nil {
+		return err
+	}
+	turn := now.Beats[team.Leader].Turn
+	if now.spell(mail) != w.spell {
+		w.told = 0
+	} else if turn == w.toldTurn {
+		return nil // it has been told and has not answered yet
+	}
+	if w.told >= maxTold || w.told > 0 && now.deserted() {
+		status := team.TeamFinished
+		if now.open() {
+			status = team.TeamFailed
+		}
+		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status)
+		return w.o.Team.End(ctx, status, w.o.Team.LastText())
+	}
+	if err := w.o.Team.Tell(ctx, now.Notice()); err != nil {
+		return err
+	}
+	w.metrics.allIdle.Inc()
+	w.o.Logger.InfoContext(ctx, "all idle", "told", w.told+1)
+	if mail, err = w.o.Team.MailSeq(ctx); err != nil {
+		return err
+	}
+	w.spell, w.toldTurn = now.spell(mail), turn
+	w.told++
+	return nil
+}
+
+// look takes one look. With ask, every process is asked for a fresh beat, and the
+// unread mail is counted: the second round begins after the first is complete.
+func (w *Watchdog) look(ctx context.Context, ask bool) (Look, error) {
+	l := w.o.Team.Look()
+	look := Look{Team: l.Team, Members: l.Members, Tasks: l.Tasks, Beats: map[team.AgentID]team.Beat{}}
+	heard := w.o.Team.Heard()
+	nonce := ulid.Make().String()
+	for _, m := range l.Members {
+		if !m.HasProcess() {
+			continue
+		}
+		look.Beats[m.AgentID] = heard[m.AgentID].Beat
+		if !ask {
+			continue
+		}
+		b, err := w.o.Team.Ping(ctx, m.AgentID, nonce, pingWait)
+		if err != nil || b.Nonce != nonce {
+			delete(look.Beats, m.AgentID) // one that does not answer is not known to be idle
+			continue
+		}
+		look.Beats[m.AgentID] = b
+		n, err := w.o.Team.Unread(ctx, m)
+		if err != nil {
+			return look, err
+		}
+		look.Unread += n
+	}
+	if look.Stirs() != "" {
+		return look, nil // no need to ask the server
+	}
+	var err error
+	if look.Seq, err = w.o.Team.BucketSeq(ctx); err == nil && look.Seq != l.Seq {
+		look.Team.Goal = "" // the index is behind: not a look to judge by
+	}
+	return look, err
+}
