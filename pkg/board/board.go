@@ -158,13 +158,21 @@ func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
 func (b *Board) Claim(ctx context.Context, id team.TaskID, h team.Holder) (team.Task, error) {
 	t, err := b.Get(ctx, id)
 	if err == nil {
-		err = b.unblocked(ctx, t)
+		err = b.Claimable(ctx, t, h)
 	}
 	if err != nil {
 		b.metrics.claim(err)
 		return team.Task{}, err
 	}
 	return b.ClaimAt(ctx, t, h)
+}
+
+// Claimable returns why h could not claim t as it was read, or nil.
+func (b *Board) Claimable(ctx context.Context, t team.Task, h team.Holder) error {
+	if _, err := t.Claim(h, now()); err != nil {
+		return err
+	}
+	return b.unblocked(ctx, t)
 }
 
 // ClaimAt claims t as it was read, without reading it again: the caller vouches
@@ -197,7 +205,7 @@ func (b *Board) unblocked(ctx context.Context, t team.Task) error {
 			waiting = append(waiting, d)
 		}
 	}
-	if t.Status != team.Pending || len(waiting) == 0 {
+	if len(waiting) == 0 {
 		return nil
 	}
 	return blockedError(t.ID, waiting)

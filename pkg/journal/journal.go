@@ -183,3 +183,31 @@ func superseded(records []Record, incarnation uint64) bool {
 	}
 	return false
 }
+
+// Each calls f for every record of all journals of the team from sequence from on,
+// up to the present end. Records that cannot be read are passed over.
+func Each(ctx context.Context, t *broker.Team, from uint64, f func(Record)) error {
+	return t.Logs.Read(ctx, from, func(m broker.Msg) error {
+		var r Record
+		if json.Unmarshal(m.Data, &r) == nil {
+			r.Seq = m.Seq
+			f(r)
+		}
+		return nil
+	})
+}
+
+// Usage is what the model call of a turn cost, in tokens; ok is false for records
+// of other kinds.
+func (r Record) Usage() (prompt, completion int, ok bool) {
+	var t struct {
+		Usage struct {
+			Prompt     int `json:"prompt_tokens"`
+			Completion int `json:"completion_tokens"`
+		} `json:"usage"`
+	}
+	if r.Kind != Turn || json.Unmarshal(r.Turn, &t) != nil {
+		return 0, 0, false
+	}
+	return t.Usage.Prompt, t.Usage.Completion, true
+}

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"time"
 
@@ -38,7 +37,7 @@ type Options struct {
 	Config    config.Config
 	Only      team.TeamID // lead this team only; "" = every team
 	LocalExec bool        // start a teammate process where no standby takes a spawn
-	Lifeline  *os.File    // handed to those processes
+	Lifeline  *os.File    // ends this process and, handed on, those; nil: none
 	Stderr    io.Writer
 }
 
@@ -46,6 +45,10 @@ type Options struct {
 // if Only is led by a process that answers; NotFound if there is no such team;
 // Unavailable without NATS.
 func Run(ctx context.Context, o Options) error {
+	owner := spawn.WithLifeline(context.WithoutCancel(ctx), o.Lifeline)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(owner, cancel)()
 	p, err := process.Open(ctx, "leader", o.Config, o.Stderr)
 	if err != nil {
 		return err
@@ -61,9 +64,13 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 	l := &leader{Process: p, registry: reg, options: o}
-	return election.New(election.Options{
+	err = election.New(election.Options{
 		Registry: reg.Bucket(), Process: p.ID, Only: o.Only, Lead: l.lead, Logger: p.Log,
 	}).Run(ctx)
+	if owner.Err() != nil {
+		l.children.end()
+	}
+	return err
 }
 
 // led returns Conflict if the team's leader answers.
@@ -86,6 +93,7 @@ type leader struct {
 	*process.Process
 	registry *registry.Registry
 	options  Options
+	children children
 }
 
 // lead serves one term.
@@ -207,15 +215,12 @@ func (t *term) exec(_ context.Context, o spawn.Order) error {
 	if err != nil {
 		return err
 	}
-	child, err := spawn.StartChild(bin, []string{"--server", t.leader.Config.Server, "--team", string(o.Team), "--name", string(o.Agent)},
+	child, err := spawn.StartChild(bin, []string{"--server", t.leader.Config.Server, "--team", string(o.Team), "--name", string(o.Agent), "--http", "127.0.0.1:0"},
 		nil, t.leader.options.Lifeline, t.leader.options.Stderr)
 	if err != nil {
 		return err
 	}
 	t.log.Info("teammate process started", "agent", o.Agent, "pid", child.PID())
-	go func() {
-		<-child.Done()
-		t.log.Info("teammate process ended", "agent", o.Agent, "pid", child.PID(), slog.Any("err", child.Err()))
-	}()
+	t.leader.children.add(child)
 	return nil
 }

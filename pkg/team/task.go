@@ -107,6 +107,9 @@ func (n NewTask) Validate() error {
 	if len(n.Dependencies) > MaxDependencies {
 		return Errorf(InvalidArgument, "%d dependencies are too many, the limit is %d", len(n.Dependencies), MaxDependencies)
 	}
+	if err := checkMetadata(n.Metadata); err != nil {
+		return err
+	}
 	if n.Role != "" {
 		return checkName("role", n.Role)
 	}
@@ -220,7 +223,7 @@ func (t Task) mayWrite(h Holder, epoch uint64) error {
 	switch {
 	case t.HeldBy(h) && (epoch == 0 || epoch == t.Epoch):
 		return nil
-	case !t.Status.Open():
+	case !t.Status.Open() && (epoch == 0 || epoch == t.Epoch):
 		return Errorf(InvalidState, "%s is already %s", t.ID, t.Status)
 	case epoch != 0 || t.Assignee == h.Agent: // it did hold it once
 		return Errorf(Conflict, "%s is no longer yours: %s", t.ID, t.whereabouts()).WithHint("stop working on it")
@@ -342,7 +345,7 @@ func (e Edit) Apply(t Task, now time.Time) (Task, error) {
 		}
 		return t, Errorf(InvalidState, "%s is %s and cannot be edited", t.ID, t.Status)
 	}
-	n := NewTask{Title: t.Title, Description: t.Description, Priority: t.Priority, Role: t.Role}
+	n := NewTask{Title: t.Title, Description: t.Description, Priority: t.Priority, Role: t.Role, Metadata: e.Metadata}
 	if e.Title != nil {
 		n.Title = *e.Title
 	}

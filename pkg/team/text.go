@@ -1,6 +1,7 @@
 package team
 
 import (
+	"encoding/json"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,7 +11,7 @@ import (
 // 1 MiB; what is longer than these belongs in a file of the workspace.
 const (
 	MaxTitleBytes   = 512
-	MaxTextBytes    = 64 << 10 // description, message, summary, reason, prompt
+	MaxTextBytes    = 64 << 10 // description, message, summary, reason, prompt, metadata
 	MaxDependencies = 256
 )
 
@@ -40,6 +41,14 @@ func checkTitle(s string) error {
 		return Errorf(InvalidArgument, "the title has more than one line").WithHint("put the rest into the description")
 	}
 	return checkText("the title", s, MaxTitleBytes)
+}
+
+// checkMetadata refuses what could not be stored as part of a record.
+func checkMetadata(m json.RawMessage) error {
+	if len(m) > 0 && !json.Valid(m) {
+		return Errorf(InvalidArgument, "metadata is not valid JSON")
+	}
+	return checkText("metadata", string(m), MaxTextBytes)
 }
 
 // clip shortens s to at most n runes for use in a message to people.

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/demo"
+	"agentteam/pkg/model/rehearsal"
+	"agentteam/pkg/team"
+)
+
+func (a *app) demoCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "demo [DIR]", Short: "See a team at work: it surveys the source tree DIR, without a model or a key", Args: cobra.MaximumNArgs(1),
+		Long: "demo starts a cluster and a scripted model endpoint of its own, and sets a team the goal of surveying DIR (default: this folder).\n" +
+			"Processes, tasks, messages, commands and files are real; only the agents' words come from a script.\n" +
+			"The team works in " + demo.Folder + "/ in this folder, which is replaced on each run; DIR is only read.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			return a.demo(cmd.Context(), dir)
+		},
+	}
+}
+
+func (a *app) demo(ctx context.Context, dir string) error {
+	tree, err := demo.Tree(dir)
+	if err != nil {
+		return err
+	}
+	workspace, err := demo.Workspace(".")
+	if err != nil {
+		return err
+	}
+	data, err := os.MkdirTemp("", "agentteam-demo-*")
+	if err != nil {
+		return team.Errorf(team.InvalidState, "%w", err)
+	}
+	defer os.RemoveAll(data)
+	log, err := os.Create(filepath.Join(workspace, "cluster.log"))
+	if err != nil {
+		return team.Errorf(team.InvalidState, "%w", err)
+	}
+	defer log.Close()
+
+	endpoint, stop, err := startRehearsal(ctx, "demo", demo.Script, "127.0.0.1:0", slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	cfg, err := a.settings()
+	if err != nil {
+		return err
+	}
+	cfg.HTTP = "127.0.0.1:0"
+	cluster, err := a.startCluster(ctx, cfg, "", data, defaultStandbys, 0, log, []string{
+		"OPENAI_BASE_URL=" + endpoint, "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=rehearsal", "AGENTTEAM_WORKSPACE=" + workspace,
+	})
+	if err != nil {
+		return err
+	}
+	defer cluster.Stop()
+	cfg.Server = cluster.URL()
+	fmt.Fprintf(a.err, "a team surveys %s; it works in %s\n", tree, workspace)
+	return a.pursue(ctx, cfg, demo.Goal(tree), workspace, false, func(w io.Writer) {
+		fmt.Fprintf(w, "the survey: %s\n", filepath.Join(workspace, demo.Result))
+	})
+}
+
+// startRehearsal plays a script on addr until stop is called, and returns the base
+// URL of the endpoint.
+func startRehearsal(ctx context.Context, name string, script []byte, addr string, log *slog.Logger) (url string, stop func(), err error) {
+	s, err := rehearsal.Parse(name, script)
+	if err != nil {
+		return "", nil, err
+	}
+	srv, err := rehearsal.Listen(addr, s, log)
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Run(ctx); err != nil {
+			log.Error("rehearsal endpoint", "err", err)
+		}
+	}()
+	return srv.URL(), func() { cancel(); <-done }, nil
+}

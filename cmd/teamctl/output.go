@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// writeJSON writes v as one line of JSON.
+func writeJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// writeYAML writes v with the names that its JSON has.
+func writeYAML(w io.Writer, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var node yaml.Node // JSON is YAML; decoding it as a node keeps the order of the keys
+	if err := yaml.Unmarshal(data, &node); err != nil {
+		return err
+	}
+	plain(&node)
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	if err := enc.Encode(&node); err != nil {
+		return err
+	}
+	return enc.Close()
+}
+
+// plain takes JSON's braces and quotes off.
+func plain(n *yaml.Node) {
+	n.Style = 0
+	for _, c := range n.Content {
+		plain(c)
+	}
+}
+
+// print writes v in the format that was asked for: as it is in JSON and YAML, one
+// line an item in jsonl, by name with name, else by table.
+func (a *app) print(v any, items []any, names []string, table func(io.Writer, bool) error) error {
+	switch a.output {
+	case asJSON:
+		return writeJSON(a.out, v)
+	case asYAML:
+		return writeYAML(a.out, v)
+	case asJSONL:
+		if items == nil {
+			return writeJSON(a.out, v)
+		}
+		for _, item := range items {
+			if err := writeJSON(a.out, item); err != nil {
+				return err
+			}
+		}
+		return nil
+	case asName:
+		for _, name := range names {
+			if _, err := fmt.Fprintln(a.out, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return table(a.out, a.output == asWide)
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/local"
+	"agentteam/pkg/team"
+)
+
+func (a *app) runCmd() *cobra.Command {
+	var detach bool
+	cmd := &cobra.Command{
+		Use: "run GOAL", Short: "Set a team a goal, watch it work, and get the answer", Args: exactly(1, "GOAL"),
+		Long: "run sets the team a goal and streams what every agent says and does, until the leader ends it.\n" +
+			"Without a cluster in this folder and without --server it starts one for its own duration.\n" +
+			"A team that is at work gets the text as mail to its leader.",
+	}
+	cmd.Flags().BoolVar(&detach, "detach", false, "set the goal and return")
+	cmd.Flags().String("workspace", "", "folder that the team works in (default: this one)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if strings.TrimSpace(args[0]) == "" {
+			return team.Errorf(team.InvalidArgument, "the goal is empty")
+		}
+		cfg, err := a.settings()
+		if err != nil {
+			return err
+		}
+		ctx := cmd.Context()
+		if !clusterKnown(cfg) {
+			if detach {
+				return team.Errorf(team.Unavailable, "no cluster runs here that could go on with the goal").WithHint("start one in the background: teamctl up -d")
+			}
+			if err := cfg.CheckModel(); err != nil {
+				return err
+			}
+			stop, server, err := a.ownCluster(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			cfg.Server = server
+		}
+		workspace := cfg.Workspace
+		if workspace == "" {
+			if workspace, err = os.Getwd(); err != nil {
+				return err
+			}
+		}
+		return a.pursue(ctx, cfg, args[0], workspace, detach, nil)
+	}
+	return cmd
+}
+
+// exactly is cobra's ExactArgs with an error that says what is missing.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != n {
+			return team.Errorf(team.InvalidArgument, "this command takes %s, not %d arguments", what, len(args)).WithHint("quote texts with spaces")
+		}
+		return nil
+	}
+}
+
+// clusterKnown reports whether a server was named, or a cluster of this folder is
+// alive; the file of one that was killed names nothing.
+func clusterKnown(cfg config.Config) bool {
+	if !cfg.ServerKnown() {
+		return false
+	}
+	for _, o := range cfg.Origins() {
+		if o.Name == "server" && strings.HasSuffix(o.Origin, "cluster.json") {
+			running, _ := local.Running(".")
+			return running
+		}
+	}
+	return true
+}
+
+// ownCluster starts a cluster in this folder for the length of the command.
+func (a *app) ownCluster(ctx context.Context, cfg config.Config) (stop func(), server string, err error) {
+	if err := os.MkdirAll(".agentteam", 0o755); err != nil {
+		return nil, "", team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
+	}
+	log, err := os.Create(filepath.Join(".agentteam", "run.log"))
+	if err != nil {
+		return nil, "", team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
+	}
+	c, err := a.startCluster(ctx, cfg, ".", cfg.DataDir, defaultStandbys, 0, log, nil)
+	if err != nil {
+		log.Close()
+		return nil, "", err
+	}
+	fmt.Fprintf(a.err, "started a cluster for this run; its log is %s\n", log.Name())
+	return func() { c.Stop(); log.Close() }, c.URL(), nil
+}
+
+// outcome is what run prints last with -o json.
+type outcome struct {
+	Team    team.TeamID     `json:"team"`
+	Status  string          `json:"status"` // finished, failed, stopped or timed_out
+	Summary string          `json:"summary"`
+	Tasks   []team.TaskView `json:"tasks"`
+	Agents  []client.Agent  `json:"agents"`
+	Usage   client.Usage    `json:"usage"`
+	Elapsed float64         `json:"elapsed_seconds"`
+}
+
+// pursue sets the goal and follows it to its end. epilogue, if not nil, prints
+// what comes after the summary.
+func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace string, detach bool, epilogue func(io.Writer)) error {
+	c, err := client.Connect(ctx, cfg.Server)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	procs, err := c.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	if procs.Model == "none" {
+		return team.Errorf(team.InvalidArgument, "no model is configured in the cluster's leader process").
+			WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where leader and teammates are started")
+	}
+	t, err := makeTeam(ctx, c, cfg, workspace)
+	if err != nil {
+		return err
+	}
+	g, err := t.StartGoal(ctx, goal, workspace)
+	if err != nil {
+		return err
+	}
+	if !g.Started() {
+		fmt.Fprintf(a.err, "team %s is at work; the text was mailed to its leader\n", t.ID())
+	}
+	if detach {
+		return a.print(map[string]any{"team": t.ID(), "status": team.Active}, nil, []string{string(t.ID())}, func(w io.Writer, _ bool) error {
+			_, err := fmt.Fprintf(w, "team %s works on it; watch with: teamctl events --follow --team %s\n", t.ID(), t.ID())
+			return err
+		})
+	}
+	record, werr := a.watch(ctx, g)
+	return a.conclude(t, g, record, werr, epilogue)
+}
+
+// watch streams the team's events until the goal has ended, the time limit passes
+// or the command is interrupted.
+func (a *app) watch(ctx context.Context, g *client.Goal) (team.Team, error) {
+	if a.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, a.timeout, errTimeout)
+		defer cancel()
+	}
+	show := newStream(a.streamTo()).show
+	if a.output == asJSONL {
+		show = func(e team.Event) { _ = writeJSON(a.out, e) }
+	}
+	eg, ctx := errgroup.WithContext(ctx)
+	following, stop := context.WithCancel(ctx)
+	eg.Go(func() error {
+		return g.Follow(following, func(e team.Event) error { show(e); return nil })
+	})
+	var record team.Team
+	eg.Go(func() error {
+		defer func() { time.AfterFunc(linger, stop) }()
+		var err error
+		record, err = g.Wait(ctx)
+		return err
+	})
+	err := eg.Wait()
+	stop()
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errTimeout) {
+		err = cause
+	}
+	return record, err
+}
+
+// linger lets the last events of a goal arrive.
+const linger = 300 * time.Millisecond
+
+// streamTo is where the stream goes: with a format for programs, stdout is for the
+// result alone.
+func (a *app) streamTo() io.Writer {
+	if a.output == asTable || a.output == asWide {
+		return a.out
+	}
+	return a.err
+}
+
+// conclude prints the result and turns the goal's end into the command's.
+func (a *app) conclude(t *client.Team, g *client.Goal, record team.Team, werr error, epilogue func(io.Writer)) error {
+	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Elapsed: g.Elapsed().Seconds()}
+	switch {
+	case errors.Is(werr, errTimeout):
+		o.Status = "timed_out"
+	case errors.Is(werr, context.Canceled):
+		o.Status = string(team.TeamStopped)
+	case werr != nil:
+		return werr
+	case record.Status == team.Active: // another goal has taken its place
+		o.Status = string(team.TeamStopped)
+	}
+	// The command's context may be over; the result is printed all the same.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var err, aerr, uerr error
+	o.Tasks, err = t.Tasks(ctx)
+	o.Agents, aerr = t.Agents(ctx, true)
+	o.Usage, uerr = g.Usage(ctx)
+	if err := errors.Join(err, aerr, uerr); err != nil && werr == nil {
+		return err
+	}
+	if err := a.printOutcome(o, epilogue); err != nil {
+		return err
+	}
+	switch {
+	case werr != nil:
+		return werr
+	case o.Status != string(team.TeamFinished):
+		return team.Errorf(team.InvalidState, "the goal ended as %s", o.Status)
+	}
+	return nil
+}
+
+func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {
+	if a.output == asJSON || a.output == asJSONL {
+		return writeJSON(a.out, o)
+	}
+	if a.output == asYAML {
+		return writeYAML(a.out, o)
+	}
+	done := 0
+	for _, v := range o.Tasks {
+		if v.Status == team.Completed {
+			done++
+		}
+	}
+	fmt.Fprintf(a.out, "\n%s\n", strings.TrimSpace(o.Summary))
+	fmt.Fprintf(a.out, "\n%s: %d of %d tasks completed, %d model calls, %d tokens, %.1f s\n", o.Status, done, len(o.Tasks), o.Usage.ModelCalls, o.Usage.TotalTokens, o.Elapsed)
+	if epilogue != nil && o.Status == string(team.TeamFinished) {
+		epilogue(a.out)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/colorprofile"
+
+	"agentteam/pkg/team"
+)
+
+// stream prints what agents do, a line each, headed by the coloured name@team.
+// Colours are left out where the writer is no terminal or NO_COLOR is set.
+type stream struct {
+	w      io.Writer
+	mu     sync.Mutex
+	styles map[team.AgentID]lipgloss.Style
+}
+
+// palette holds the colours of members in order of joining (DESIGN: five, then
+// again); the leader's is bold.
+var palette = []string{"6", "3", "5", "2", "4"}
+
+func newStream(w io.Writer) *stream {
+	return &stream{w: colorprofile.NewWriter(w, os.Environ()), styles: map[team.AgentID]lipgloss.Style{
+		team.Leader: lipgloss.NewStyle().Bold(true),
+	}}
+}
+
+var faint = lipgloss.NewStyle().Faint(true)
+
+// show prints one event; those that only frame others are left out.
+func (s *stream) show(e team.Event) {
+	b := e.Event
+	switch b.Type {
+	case team.TextChunk:
+		s.lines(e, "", b.Delta)
+	case team.ToolCallChunk:
+		s.line(e, "→ "+b.ToolCallName+" ", clip(oneLine(b.Delta), width))
+	case team.ToolCallResult:
+		s.line(e, "", "← "+clip(oneLine(b.Content), width))
+	case team.RunError:
+		s.lines(e, "! ", b.Message)
+	}
+}
+
+func (s *stream) lines(e team.Event, lead, text string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			s.line(e, lead+line, "")
+		}
+	}
+}
+
+// line prints text and, less bright, what is only looked at if need be.
+func (s *stream) line(e team.Event, text, aside string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	style, ok := s.styles[e.AgentID]
+	if !ok {
+		style = lipgloss.NewStyle().Foreground(lipgloss.Color(palette[(len(s.styles)-1)%len(palette)]))
+		s.styles[e.AgentID] = style
+	}
+	fmt.Fprintln(s.w, style.Render(e.AgentID.At(e.TeamID))+" "+printable(text)+faint.Render(printable(aside)))
+}
+
+// printable takes control characters out, so that what an agent read cannot move
+// the cursor of the one who watches.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case unicode.IsControl(r):
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// width is how many characters of arguments and results are shown.
+const width = 160
+
+// clip shortens s to n characters.
+func clip(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}

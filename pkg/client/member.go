@@ -1,0 +1,210 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"agentteam/pkg/control"
+	"agentteam/pkg/election"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
+
+// Agent is a member as it is printed: its record, how it stands, what it works on.
+type Agent struct {
+	team.Member
+	State    team.MemberState `json:"state"` // derived; the record's own says less
+	Task     team.TaskID      `json:"task,omitempty"`
+	Turn     uint64           `json:"turn"`
+	Revision uint64           `json:"revision"`
+}
+
+// pingWait is how long a member's process may take to answer when it is asked how
+// it is; one that does not is shown as lost.
+const pingWait = time.Second
+
+// Agents returns all members in order of joining; stopped ones only if all is set.
+func (t *Team) Agents(ctx context.Context, all bool) ([]Agent, error) {
+	members, err := t.roster.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	members = slices.DeleteFunc(members, func(m team.Member) bool { return m.State == team.Stopped && !all })
+	agents := make([]Agent, len(members))
+	done := make(chan int)
+	for i, m := range members {
+		go func() {
+			agents[i] = t.agent(ctx, m)
+			done <- i
+		}()
+	}
+	for range members {
+		<-done
+	}
+	return agents, nil
+}
+
+// Agent returns one member.
+func (t *Team) Agent(ctx context.Context, a team.AgentID) (Agent, error) {
+	m, err := t.roster.Get(ctx, a)
+	if err != nil {
+		return Agent{}, err
+	}
+	return t.agent(ctx, m), nil
+}
+
+// agent asks the member's process how it is.
+func (t *Team) agent(ctx context.Context, m team.Member) Agent {
+	a := Agent{Member: m, State: m.State, Revision: m.Revision}
+	if !m.HasProcess() {
+		if m.Claim != nil {
+			a.Task = m.Claim.Task
+		}
+		return a
+	}
+	b, err := t.ping(ctx, m.AgentID)
+	if err != nil || b.Incarnation != m.Incarnation {
+		a.State = team.Lost
+		return a
+	}
+	a.State, a.Task, a.Turn = b.State, b.Task, b.Turn
+	return a
+}
+
+func (t *Team) ping(ctx context.Context, a team.AgentID) (b team.Beat, err error) {
+	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Ping, "", &b, pingWait)
+	return b, err
+}
+
+// status also returns the processes of the members, as host/pid.
+func (t *Team) status(ctx context.Context) (s TeamStatus, processes []string, err error) {
+	record, err := t.Record(ctx)
+	if err != nil {
+		return s, nil, err
+	}
+	s = TeamStatus{ID: record.ID, Status: record.Status, Goal: record.Goal, Members: map[team.MemberState]int{}, Tasks: map[team.TaskStatus]int{}}
+	if l, ok, err := election.Holder(ctx, t.client.registry.Bucket(), record.ID); err != nil {
+		return s, nil, err
+	} else if ok {
+		s.Leader = l.Process
+	}
+	agents, err := t.Agents(ctx, false)
+	if err != nil {
+		return s, nil, err
+	}
+	for _, a := range agents {
+		s.Members[a.State]++
+		processes = append(processes, fmt.Sprintf("%s/%d", a.Host, a.PID))
+	}
+	tasks, err := t.board.All(ctx)
+	if err != nil {
+		return s, nil, err
+	}
+	for _, task := range tasks {
+		s.Tasks[task.Status]++
+	}
+	return s, processes, nil
+}
+
+// split tells the teammate processes that are members from those that stand by.
+func split(all []control.Process, busy map[string]bool) (standbys, members []control.Process) {
+	standbys, members = []control.Process{}, []control.Process{}
+	for _, p := range all {
+		if busy[p.Host+"/"+p.PID] {
+			members = append(members, p)
+		} else {
+			standbys = append(standbys, p)
+		}
+	}
+	return standbys, members
+}
+
+// Spawn makes count members of a role; either all of them come up or none stays.
+// A name is for one. Errors: NotFound for the role; InvalidState at the team's
+// limit; Unavailable if no process took one.
+func (t *Team) Spawn(ctx context.Context, m team.Member, count int) ([]team.Member, error) {
+	if m.AgentID != "" && count > 1 {
+		return nil, team.Errorf(team.InvalidArgument, "one name cannot be given to %d members", count)
+	}
+	record, err := t.client.registry.Activate(ctx, t.team)
+	if err != nil {
+		return nil, err
+	}
+	role, err := record.Role(m.Role)
+	if err != nil {
+		return nil, err
+	}
+	if role.Name == team.LeaderRole {
+		return nil, team.Errorf(team.InvalidArgument, "a team has one leader; it cannot be spawned")
+	}
+	m.Role = role.Name
+	var spawned []team.Member
+	for range count {
+		s, err := t.spawner.Spawn(ctx, m, record.MaxTeammates)
+		if err != nil {
+			for _, s := range spawned {
+				if serr := t.spawner.Stop(ctx, t.mailbox, team.UserAgent, s.AgentID, 0); serr != nil {
+					err = fmt.Errorf("%w; and %s was not taken back: %w", err, s.AgentID, serr)
+				}
+			}
+			return nil, err
+		}
+		spawned = append(spawned, s)
+	}
+	return spawned, nil
+}
+
+// Stop stops one member: it is asked, given wait to leave, then stopped by force;
+// a wait of 0 is force at once. The leader cannot be stopped alone.
+func (t *Team) Stop(ctx context.Context, a team.AgentID, wait time.Duration) error {
+	if a == team.Leader {
+		return team.Errorf(team.InvalidArgument, "the leader cannot be stopped alone").WithHint("teamctl stop, without a name, stops the team")
+	}
+	return t.spawner.Stop(ctx, t.mailbox, team.UserAgent, a, wait)
+}
+
+// StopTeam ends the team's goal as stopped and sees every member leave; those who
+// have not after wait are stopped by force.
+func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
+	members, err := t.roster.List(ctx)
+	if err != nil {
+		return err
+	}
+	// Every member watches the record and leaves by itself.
+	if _, err := t.client.registry.End(ctx, t.team, team.TeamStopped, "stopped by a person"); err != nil {
+		return err
+	}
+	limit := time.Now().Add(wait)
+	for _, m := range members {
+		if m.State == team.Stopped || m.Backend == team.Person {
+			continue
+		}
+		for time.Now().Before(limit) && t.roster.Check(ctx, m.AgentID, m.Incarnation) != roster.ErrSuperseded {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		if err := t.spawner.Stop(ctx, t.mailbox, team.UserAgent, m.AgentID, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Send writes to one member on behalf of a person.
+func (t *Team) Send(ctx context.Context, to team.AgentID, text string) (team.Message, []team.AgentID, error) {
+	return t.mailbox.Send(ctx, team.Message{Type: team.MsgUser, From: team.UserAgent, To: to, Content: text})
+}
+
+// Broadcast writes to everybody on behalf of a person.
+func (t *Team) Broadcast(ctx context.Context, text string) (team.Message, []team.AgentID, error) {
+	return t.mailbox.Send(ctx, team.Message{Type: team.MsgUser, From: team.UserAgent, To: team.Everyone, Content: text})
+}

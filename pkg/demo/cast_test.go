@@ -1,0 +1,373 @@
+package demo
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// cast is a whole team without processes: it asks the rehearsal endpoint for each
+// turn, runs the commands of bash for real and keeps board and mail in memory. Who
+// has the next turn and who gets a task is left to chance.
+type cast struct {
+	t         *testing.T
+	rng       *rand.Rand
+	url       string // of the endpoint
+	workspace string
+	players   []*player // the leader first
+	tasks     []*task
+	all       int // notices that all are idle
+	summary   string
+
+	// What is still to go wrong, at moments left to chance: calls cut off, tasks
+	// taken back, answers that never come.
+	cuts, losses, silences int
+
+	answered, broadcasts int
+}
+
+type player struct {
+	name, role string
+	conv       []map[string]any
+	mail       []string // not yet seen
+	awake      bool
+	waiting    bool // for an answer
+	stopped    bool // since the team finished
+}
+
+type task struct {
+	ID           string   `json:"id"`
+	Title        string   `json:"title"`
+	Description  string   `json:"description"`
+	Status       string   `json:"status"`
+	Dependencies []string `json:"dependencies"`
+	Assignee     string   `json:"assignee"`
+	Deliverable  string   `json:"deliverable_path"`
+	Summary      string   `json:"result_summary"`
+
+	nudged   bool
+	attempts int
+}
+
+// play gives the team a goal and lets it work until it finishes, or has been told
+// three times that all are idle.
+func (c *cast) play(goal string) {
+	c.t.Helper()
+	if len(c.players) == 0 {
+		c.join("leader")
+	}
+	c.all, c.summary = 0, ""
+	c.post(c.players[0], `<mail from="user" type="user_message" id="m-0" mark="x">`+"\n"+goal+"\n</mail x>")
+	for range 500 {
+		c.assign()
+		awake := slices.DeleteFunc(slices.Clone(c.players), func(p *player) bool { return !p.awake })
+		if len(awake) == 0 {
+			if i := slices.IndexFunc(c.players, func(p *player) bool { return p.waiting }); i >= 0 {
+				c.players[i].waiting = false
+				c.post(c.players[i], "No answer came within 10 minutes.")
+				continue
+			}
+			if c.all++; c.all > 3 {
+				return
+			}
+			c.post(c.players[0], `<mail from="watchdog" type="watchdog" id="w-1" mark="x">`+"\n[All Idle] nobody moves\n</mail x>")
+			continue
+		}
+		c.turn(awake[c.rng.IntN(len(awake))])
+		if c.summary != "" {
+			for _, p := range c.players[1:] {
+				p.stopped, p.awake = true, false
+			}
+			return
+		}
+	}
+	c.t.Fatal("500 turns and no end")
+}
+
+func (c *cast) join(role string) *player {
+	p := &player{name: role, role: role}
+	if role != "leader" {
+		p.name = fmt.Sprintf("%s-%d", role, len(c.players))
+	}
+	system := fmt.Sprintf("You are %s, role %s, in team t1.\nWork.", p.name, p.role)
+	p.conv = []map[string]any{{"role": "system", "content": system}}
+	c.players = append(c.players, p)
+	return p
+}
+
+func (c *cast) post(to *player, mail string) { to.mail, to.awake = append(to.mail, mail), true }
+
+// holds returns the task that p is at, or nil.
+func (c *cast) holds(p *player) *task {
+	for _, t := range c.tasks {
+		if t.Status == "in_progress" && t.Assignee == p.name {
+			return t
+		}
+	}
+	return nil
+}
+
+// assign gives claimable tasks to idle teammates, and now and then takes one away
+// from its holder, who is stopped in the middle of it.
+func (c *cast) assign() {
+	for _, t := range c.tasks {
+		if t.Status == "in_progress" && c.losses > 0 && c.rng.IntN(15) == 0 {
+			c.losses--
+			t.Status = "pending"
+			p := c.player(t.Assignee)
+			p.waiting, p.awake = false, len(p.mail) > 0
+		}
+		if t.Status != "pending" || slices.ContainsFunc(t.Dependencies, func(id string) bool { return c.task(id).Status != "completed" }) {
+			continue
+		}
+		for _, i := range c.rng.Perm(len(c.players)) {
+			if p := c.players[i]; p.role != "leader" && !p.stopped && !p.awake && !p.waiting && c.holds(p) == nil {
+				t.Status, t.Assignee, t.nudged = "in_progress", p.name, false
+				c.post(p, c.describe(t))
+				break
+			}
+		}
+	}
+}
+
+func (c *cast) player(name string) *player {
+	i := slices.IndexFunc(c.players, func(p *player) bool { return p.name == name })
+	return c.players[i]
+}
+
+func (c *cast) task(id string) *task {
+	for _, t := range c.tasks {
+		if t.ID == id {
+			return t
+		}
+	}
+	c.t.Fatalf("no task %q", id)
+	return nil
+}
+
+func (c *cast) describe(t *task) string {
+	text := fmt.Sprintf("<task id=%q mark=\"x\">\ntitle: %s\n%s\ndeliverable: %s\n", t.ID, t.Title, t.Description, t.Deliverable)
+	if len(t.Dependencies) > 0 {
+		text += "dependencies:\n"
+	}
+	for _, id := range t.Dependencies {
+		text += fmt.Sprintf("- %s %s\n", id, c.task(id).Deliverable)
+	}
+	return text + "</task x>"
+}
+
+// turn is one model call of p with the tool calls it asks for.
+func (c *cast) turn(p *player) {
+	c.t.Helper()
+	if len(p.mail) > 0 {
+		p.conv = append(p.conv, map[string]any{"role": "user", "content": strings.Join(p.mail, "\n")})
+		p.mail = nil
+	}
+	var reply struct {
+		Choices []struct{ Message message }
+	}
+	c.ask(p.conv, &reply)
+	said := reply.Choices[0].Message
+	if strings.HasPrefix(said.Content, "(nothing in the script") {
+		c.t.Fatalf("%s has no line: %s", p.name, encode(p.conv))
+	}
+	p.conv = append(p.conv, map[string]any{"role": "assistant", "content": said.Content, "tool_calls": said.ToolCalls})
+	if len(said.ToolCalls) == 0 {
+		delete(p.conv[len(p.conv)-1], "tool_calls")
+		p.awake = len(p.mail) > 0
+		c.idle(p)
+		return
+	}
+	for _, call := range said.ToolCalls {
+		var in args
+		decoder := json.NewDecoder(strings.NewReader(call.Function.Arguments))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&in); err != nil {
+			c.t.Fatalf("%s calls %s with %s: %v", p.name, call.Function.Name, call.Function.Arguments, err)
+		}
+		result := c.run(p, call.Function.Name, in)
+		p.conv = append(p.conv, map[string]any{"role": "tool", "tool_call_id": call.ID, "content": result})
+	}
+}
+
+// idle does what the team does with a member that goes idle with a task: it is
+// told so once, then the task goes back to the board, three times at most.
+func (c *cast) idle(p *player) {
+	c.t.Helper()
+	t := c.holds(p)
+	switch {
+	case t == nil || p.waiting || p.awake:
+	case !t.nudged:
+		t.nudged = true
+		c.post(p, "Your task "+t.ID+" is still in progress.")
+	case t.attempts == 2:
+		t.Status = "failed"
+	default:
+		t.Status = "pending"
+		t.attempts++
+	}
+}
+
+type message struct {
+	Content   string     `json:"content"`
+	ToolCalls []toolCall `json:"tool_calls"`
+}
+
+type toolCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+func (c *cast) ask(conv []map[string]any, reply any) {
+	c.t.Helper()
+	res, err := http.Post(c.url+"/v1/chat/completions", "application/json", strings.NewReader(encode(map[string]any{"model": "m", "messages": conv})))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(res.Body); err != nil {
+		c.t.Fatal(err)
+	}
+	if res.StatusCode != http.StatusOK {
+		c.t.Fatalf("%s: %s after %s", res.Status, body.String(), encode(conv[len(conv)-1]))
+	}
+	if err := json.Unmarshal(body.Bytes(), reply); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// args are those of all tools that the script may use.
+type args struct {
+	Role, Title, Description, Command, To, Content, Path, Status, Reason, Summary string
+
+	Dependencies  []string
+	Limit         int
+	TaskID        string `json:"task_id"`
+	ResultSummary string `json:"result_summary"`
+	AwaitReply    bool   `json:"await_reply"`
+	InReplyTo     string `json:"in_reply_to"`
+}
+
+// run carries out a call and returns what the model is told.
+func (c *cast) run(p *player, tool string, in args) string {
+	c.t.Helper()
+	switch tool {
+	case "bash":
+		return c.bash(in.Command)
+	case "read_file":
+		text, err := os.ReadFile(filepath.Join(c.workspace, in.Path))
+		if err != nil {
+			return failure("not_found", err.Error())
+		}
+		lines := strings.SplitAfter(string(text), "\n")
+		return strings.Join(lines[:min(in.Limit, len(lines))], "")
+	case "spawn_teammate":
+		return encode(map[string]string{"agent_id": c.join(in.Role).name, "role": in.Role})
+	case "list_teammates":
+		var list []map[string]string
+		for _, p := range c.players {
+			list = append(list, map[string]string{"agent_id": p.name, "role": p.role, "state": map[bool]string{false: "idle", true: "stopped"}[p.stopped]})
+		}
+		return encode(list)
+	case "create_task":
+		t := &task{ID: fmt.Sprintf("T-%03d", len(c.tasks)+1), Title: in.Title, Description: in.Description, Status: "pending", Dependencies: in.Dependencies}
+		slug := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(in.Title), "-"), "-")
+		t.Deliverable = "deliverables/" + t.ID + "-" + slug + ".md"
+		c.tasks = append(c.tasks, t)
+		return encode(t)
+	case "list_tasks":
+		return encode(c.tasks)
+	case "get_task":
+		return encode(c.task(in.TaskID))
+	case "update_task", "release_task":
+		t := c.task(in.TaskID)
+		if t.Status != "in_progress" || t.Assignee != p.name {
+			if c.holds(p) != nil {
+				c.t.Errorf("%s goes on with %s, which it lost, instead of %s", p.name, t.Title, c.holds(p).Title)
+			}
+			return failure("conflict", "the task is not yours any more")
+		}
+		t.Status, t.Summary = in.Status, in.ResultSummary
+		if tool == "release_task" {
+			t.Status = "pending"
+		}
+		return encode(t)
+	case "send_message", "broadcast":
+		return c.send(p, tool, in)
+	case "finish_team":
+		c.summary = in.Summary
+		return `{"completed_tasks":4}`
+	}
+	c.t.Fatalf("%s calls the unknown tool %s", p.name, tool)
+	return ""
+}
+
+func (c *cast) bash(command string) string {
+	if c.cuts > 0 && c.rng.IntN(8) == 0 {
+		c.cuts--
+		return failure("unavailable", "the process was restarted; whether the command ended is unknown")
+	}
+	cmd := exec.Command("bash", "-c", command)
+	cmd.Dir = c.workspace
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		out = fmt.Appendf(out, "\n%v", err)
+	}
+	if len(out) == 0 {
+		return "(no output)"
+	}
+	return string(out)
+}
+
+func (c *cast) send(from *player, tool string, in args) string {
+	kind := map[string]string{"send_message": "message", "broadcast": "broadcast"}[tool]
+	if in.InReplyTo != "" {
+		c.answered++
+		if c.silences > 0 {
+			c.silences--
+			return encode(map[string]any{"message_id": "m", "delivered_to": []string{}})
+		}
+	}
+	var to []string
+	for _, p := range c.players {
+		if !p.stopped && (p.name == in.To || tool == "broadcast" && p != from) {
+			to = append(to, p.name)
+			p.waiting = p.waiting && in.InReplyTo == ""
+			c.post(p, fmt.Sprintf("<mail from=%q type=%q id=\"m-%d\" mark=\"x\">\n%s\n</mail x>", from.name, kind, c.rng.IntN(1e6), in.Content))
+		}
+	}
+	if len(to) == 0 || in.To == from.name {
+		c.t.Fatalf("%s writes to %q", from.name, in.To)
+	}
+	from.waiting = in.AwaitReply
+	if tool == "broadcast" {
+		c.broadcasts++
+	}
+	return encode(map[string]any{"message_id": "m", "delivered_to": to})
+}
+
+func failure(code, text string) string {
+	return encode(map[string]string{"error": text, "code": code, "status": "error"})
+}
+
+func encode(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // plain data always encodes
+	}
+	return string(b)
+}

@@ -1,0 +1,235 @@
+// Package local runs a cluster on this machine: an embedded NATS server in this
+// process, and a leader and standby teammates as its children. A child that dies
+// is started again with back-off; all of them end when this process does, however
+// it does.
+package local
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/spawn"
+	"agentteam/pkg/team"
+)
+
+// Options say what the cluster is made of.
+type Options struct {
+	Dir      string   // where .agentteam/cluster.json is written; "" = nowhere
+	DataDir  string   // of the NATS server; required
+	Port     int      // of the NATS server on 127.0.0.1; 0 = a free one
+	HTTP     string   // of the leader; default 127.0.0.1:0
+	Standbys int      // teammate processes that wait for work
+	Env      []string // for the children, beside this process's environment
+	Output   io.Writer
+	Logger   *slog.Logger
+}
+
+// Cluster is a running cluster.
+type Cluster struct {
+	opt      Options
+	server   *broker.Server
+	lifeline [2]*os.File // read end, given to children; write end, held open by us
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+
+	mu   sync.Mutex
+	pids map[string]int // by the child's label
+}
+
+const (
+	stopWait     = 5 * time.Second // for children to stop by themselves
+	readyWait    = 20 * time.Second
+	firstBackoff = 200 * time.Millisecond
+	maxBackoff   = 10 * time.Second
+	steady       = 10 * time.Second // a child that ran so long had started well
+)
+
+// Start starts a cluster and returns once its leader and all its standbys answer.
+// The caller must Stop it. Errors: InvalidState for a port in use, a folder that
+// cannot be written, or a cluster that runs in o.Dir already; NotFound for
+// programs that are not installed.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	o.HTTP = cmp.Or(o.HTTP, "127.0.0.1:0")
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Dir != "" {
+		if running, pid := Running(o.Dir); running {
+			return nil, team.Errorf(team.InvalidState, "a cluster runs here already (pid %d)", pid).WithHint("use it, or end it: teamctl down")
+		}
+	}
+	bins := map[string]string{}
+	for _, name := range []string{"leader", "teammate"} {
+		bin, err := spawn.FindBinary(name)
+		if err != nil {
+			return nil, err
+		}
+		bins[name] = bin
+	}
+	c := &Cluster{opt: o, pids: map[string]int{}}
+	var err error
+	if c.server, err = broker.StartServer(broker.ServerOptions{Dir: o.DataDir, Port: o.Port, Logger: o.Logger}); err != nil {
+		return nil, err
+	}
+	if c.lifeline[0], c.lifeline[1], err = os.Pipe(); err != nil {
+		c.server.Shutdown()
+		return nil, err
+	}
+	children, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c.cancel = cancel
+	c.supervise(children, "leader", bins["leader"], "--local-exec", "--http", o.HTTP)
+	for i := range o.Standbys {
+		c.supervise(children, "teammate "+strconv.Itoa(i+1), bins["teammate"], "--http", "127.0.0.1:0")
+	}
+	if err := c.ready(ctx); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Running reports whether the cluster that dir's file tells of is alive, and the
+// process that owns it.
+func Running(dir string) (bool, int) {
+	cl, _, err := config.FindCluster(dir)
+	if err != nil || len(cl.PIDs) == 0 {
+		return false, 0
+	}
+	p, err := os.FindProcess(cl.PIDs[0])
+	return err == nil && alive(p), cl.PIDs[0]
+}
+
+// URL is the address of the NATS server.
+func (c *Cluster) URL() string { return c.server.URL() }
+
+// supervise keeps one child running until ctx ends, then stops it.
+func (c *Cluster) supervise(ctx context.Context, label, bin string, args ...string) {
+	args = append([]string{"--server", c.server.URL()}, args...)
+	c.wg.Go(func() {
+		for backoff := firstBackoff; ctx.Err() == nil; {
+			begun := time.Now()
+			child, err := spawn.StartChild(bin, args, c.opt.Env, c.lifeline[0], c.opt.Output)
+			if err != nil {
+				c.opt.Logger.Error("child not started", "child", label, "err", err)
+			} else {
+				c.note(label, child.PID())
+				if c.attend(ctx, child) {
+					return
+				}
+				c.opt.Logger.Warn("child ended; it is started again", "child", label, "pid", child.PID(), "err", child.Err(), "in", backoff)
+			}
+			if time.Since(begun) > steady {
+				backoff = firstBackoff
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(backoff):
+			}
+			backoff = min(2*backoff, maxBackoff)
+		}
+	})
+}
+
+// attend waits until the child has ended, and reports whether that was wanted.
+func (c *Cluster) attend(ctx context.Context, child *spawn.Child) bool {
+	select {
+	case <-child.Done():
+		return ctx.Err() != nil
+	case <-ctx.Done():
+	}
+	child.Terminate()
+	select {
+	case <-child.Done():
+	case <-time.After(stopWait):
+		child.Kill()
+		<-child.Done()
+	}
+	return true
+}
+
+// note keeps the cluster file up to date with the children's process ids.
+func (c *Cluster) note(label string, pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pids[label] = pid
+	if c.opt.Dir == "" {
+		return
+	}
+	pids := []int{os.Getpid()} // the owner comes first
+	for _, p := range c.pids {
+		pids = append(pids, p)
+	}
+	cl := config.Cluster{NATS: c.server.URL(), PIDs: pids}
+	if old, _, err := config.FindCluster(c.opt.Dir); err == nil && old.NATS == cl.NATS {
+		cl.HTTP = old.HTTP
+	}
+	if err := config.WriteCluster(c.opt.Dir, cl); err != nil {
+		c.opt.Logger.Error("cluster file not written", "err", err)
+	}
+}
+
+// ready waits until the leader and every standby answer.
+func (c *Cluster) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	cl, err := client.Connect(ctx, c.server.URL())
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	for {
+		s, err := cl.Processes(ctx)
+		if err == nil && len(s.Standbys) >= c.opt.Standbys {
+			return c.tellHTTP(s)
+		}
+		if ctx.Err() != nil {
+			return team.Errorf(team.Unavailable, "the cluster did not come up within %v: %d leader and %d of %d teammate processes answer",
+				readyWait, len(s.Leaders), len(s.Standbys), c.opt.Standbys).WithHint("their log lines say why")
+		}
+	}
+}
+
+// tellHTTP adds the leader's address to the cluster file.
+func (c *Cluster) tellHTTP(s client.Status) error {
+	if c.opt.Dir == "" {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cl, _, err := config.FindCluster(c.opt.Dir)
+	if err != nil {
+		return err
+	}
+	cl.HTTP = s.Leaders[0].Metrics
+	return config.WriteCluster(c.opt.Dir, cl)
+}
+
+// Stop ends the children, then the server, and removes the cluster file. It
+// returns within about six seconds, when no process of the cluster is left.
+func (c *Cluster) Stop() {
+	// The lifeline first: it ends the teammates that the leader started as well,
+	// and the leader waits for those.
+	c.lifeline[1].Close()
+	c.cancel()
+	c.wg.Wait()
+	c.lifeline[0].Close()
+	c.server.Shutdown()
+	if c.opt.Dir != "" {
+		if err := config.RemoveCluster(c.opt.Dir); err != nil {
+			c.opt.Logger.Warn("cluster file not removed", "err", err)
+		}
+	}
+}
+
+// alive asks the system whether a process is there, by the signal that is none.
+func alive(p *os.Process) bool { return p.Signal(syscall.Signal(0)) == nil }

@@ -1,0 +1,96 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// argumentText returns the text of the arguments, a JSON string that holds JSON;
+// some endpoints send the object itself.
+func argumentText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return string(raw)
+	}
+	return s
+}
+
+// fields is a JSON object of which some keys are known.
+type fields map[string]json.RawMessage
+
+// take moves a known key's value into dst, which stays as it is if the key is
+// absent or null.
+func (f fields) take(key string, dst any) error {
+	raw, ok := f[key]
+	if !ok {
+		return nil
+	}
+	delete(f, key)
+	if err := json.Unmarshal(raw, dst); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+// pieces collects the values of unknown keys over the chunks.
+type pieces map[string][]json.RawMessage
+
+func (p pieces) add(f fields) {
+	for k, v := range f {
+		if string(v) != "null" {
+			p[k] = append(p[k], v)
+		}
+	}
+}
+
+func (p pieces) size() (n int) {
+	for _, vs := range p {
+		for _, v := range vs {
+			n += len(v)
+		}
+	}
+	return n
+}
+
+// join puts the pieces of each key together: strings and arrays are concatenated,
+// of anything else the last value stays.
+func (p pieces) join() map[string]json.RawMessage {
+	if len(p) == 0 {
+		return nil
+	}
+	whole := make(map[string]json.RawMessage, len(p))
+	for k, vs := range p {
+		whole[k] = joined(vs)
+	}
+	return whole
+}
+
+func joined(vs []json.RawMessage) json.RawMessage {
+	last := vs[len(vs)-1]
+	var whole any
+	switch last[0] {
+	case '"':
+		var text strings.Builder
+		for _, v := range vs {
+			var s string
+			if json.Unmarshal(v, &s) == nil {
+				text.WriteString(s)
+			}
+		}
+		whole = text.String()
+	case '[':
+		list := []json.RawMessage{}
+		for _, v := range vs {
+			var l []json.RawMessage
+			if json.Unmarshal(v, &l) == nil {
+				list = append(list, l...)
+			}
+		}
+		whole = list
+	default:
+		return last
+	}
+	raw, _ := json.Marshal(whole) // strings and valid JSON always encode
+	return raw
+}

@@ -1,0 +1,51 @@
+package model
+
+import (
+	"cmp"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/team"
+)
+
+const openAI = "https://api.openai.com/v1"
+
+// Options says which endpoint to ask and how patiently.
+type Options struct {
+	BaseURL   string                // with the /v1; default OpenAI's own, which needs APIKey
+	APIKey    string                // may be empty for an endpoint that wants none
+	Model     string                // required
+	MaxTokens int                   // limit of one answer; default 8,000
+	Attempts  int                   // tries of one call, the first included; default 8
+	FirstByte time.Duration         // longest wait for the first byte of an answer; default 60 s
+	Idle      time.Duration         // longest silence inside an answer; default 60 s
+	Logger    *slog.Logger          // default: discard
+	Registry  prometheus.Registerer // default: metrics are not published
+}
+
+func (o Options) withDefaults() (Options, error) {
+	switch {
+	case o.Model == "":
+		return o, team.Errorf(team.InvalidArgument, "no model is configured: OPENAI_MODEL is not set").
+			WithHint("set OPENAI_MODEL to a model of your endpoint")
+	case o.BaseURL == "" && o.APIKey == "":
+		return o, team.Errorf(team.InvalidArgument, "no model endpoint is configured: neither OPENAI_API_KEY nor OPENAI_BASE_URL is set").
+			WithHint("set OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint of your own")
+	}
+	o.BaseURL = cmp.Or(o.BaseURL, openAI)
+	u, err := url.Parse(o.BaseURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		// The value is not quoted: it may hold a password.
+		return o, team.Errorf(team.InvalidArgument, "OPENAI_BASE_URL is not an http or https address").
+			WithHint("it looks like http://127.0.0.1:11434/v1")
+	}
+	o.MaxTokens = cmp.Or(o.MaxTokens, 8000)
+	o.Attempts = cmp.Or(o.Attempts, 8)
+	o.FirstByte = cmp.Or(o.FirstByte, time.Minute)
+	o.Idle = cmp.Or(o.Idle, time.Minute)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	return o, nil
+}

@@ -1,0 +1,163 @@
+package rehearsal
+
+import (
+	"crypto/rand"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// turn is what an agent answers.
+type turn struct {
+	text  string
+	calls []toolCall
+	rule  string // which rule gave it; "" if none applied
+	step  int
+	fault *fault
+}
+
+// next returns the turn of who in the conversation conv, which is without its
+// system message. An error is a fault of the script.
+func (s *Script) next(who asker, conv []message) (turn, error) {
+	for _, a := range s.agents {
+		if !a.plays(who) {
+			continue
+		}
+		for _, r := range a.rules {
+			t, ok, err := r.play(who, conv)
+			if err != nil {
+				return turn{}, fmt.Errorf("rule %s, step %d: %w", r.name, t.step, err)
+			}
+			if ok {
+				return t, nil
+			}
+		}
+		break
+	}
+	return turn{text: fmt.Sprintf("(nothing in the script for %s)", who.name)}, nil
+}
+
+// play returns the rule's turn; ok is false if the rule does not apply.
+func (r rule) play(who asker, conv []message) (t turn, ok bool, err error) {
+	scope, groups, ok := r.scope(conv)
+	if !ok {
+		return turn{}, false, nil
+	}
+	at, waiting, ok := r.stand(scope)
+	if !ok {
+		return turn{}, false, nil
+	}
+	s := r.steps[at]
+	t = turn{rule: r.name, step: at}
+	st := stage{who: who, match: groups, conv: conv}
+	if waiting {
+		t.text, err = st.text(s.waiting)
+		return t, true, err
+	}
+	t.fault = s.fault
+	if t.text, err = st.text(s.say); err != nil {
+		return t, true, err
+	}
+	for _, c := range s.calls {
+		args, err := st.value(c.args)
+		if err != nil {
+			return t, true, fmt.Errorf("call of %s: %w", c.tool, err)
+		}
+		id := idPrefix(r.name, at) + rand.Text()[:8]
+		t.calls = append(t.calls, toolCall{ID: id, Type: "function", Function: function{Name: c.tool, Arguments: string(encoded(args))}})
+	}
+	return t, true, nil
+}
+
+// scope returns the part of the conversation that the rule looks at, and the
+// named groups of its patterns. ok is false if its conditions do not hold.
+func (r rule) scope(conv []message) (scope []message, groups map[string]string, ok bool) {
+	groups = map[string]string{}
+	scope = conv
+	if r.since != nil {
+		i := lastMatch(r.since, conv, message.fromUser)
+		if i < 0 {
+			return nil, nil, false
+		}
+		collect(groups, r.since, conv[i].Content)
+		scope = conv[i:]
+	}
+	if r.unless != nil && lastMatch(r.unless, scope, message.heard) >= 0 {
+		return nil, nil, false
+	}
+	if r.newest != nil {
+		input := conv[1+lastMatch(nil, conv, message.fromAssistant):]
+		i := lastMatch(r.newest, input, message.heard)
+		if i < 0 {
+			return nil, nil, false
+		}
+		collect(groups, r.newest, input[i].Content)
+	}
+	return scope, groups, true
+}
+
+// stand returns the step that the rule stands at, given what was played and heard
+// in its scope, and whether that step is still closed. ok is false if all is
+// played.
+func (r rule) stand(scope []message) (at int, waiting, ok bool) {
+	since := 0 // where to listen for what a step awaits: after the last played turn
+	for i, s := range r.steps {
+		if len(s.calls) == 0 {
+			continue
+		}
+		prefix := idPrefix(r.name, i)
+		if turn := lastMatch(nil, scope, func(m message) bool { return len(m.callsOf(prefix)) > 0 }); turn >= 0 {
+			at, since = i+1, turn+1
+		}
+	}
+	heard := func(re *regexp.Regexp) bool { return lastMatch(re, scope[since:], message.heard) >= 0 }
+
+	// A step that only says something is given again and again until the next one
+	// opens; the parser sees to it that the next one awaits something.
+	for at+1 < len(r.steps) && len(r.steps[at].calls) == 0 && heard(r.steps[at+1].await) {
+		at++
+	}
+	if at == len(r.steps) {
+		return 0, false, false
+	}
+	await := r.steps[at].await
+	return at, await != nil && !heard(await), true
+}
+
+// idPrefix begins the id of every call that the step makes, and marks it as
+// played in the conversation.
+func idPrefix(rule string, step int) string { return fmt.Sprintf("call_%s_%d_", rule, step) }
+
+// lastMatch returns the index of the last message of the kind that re matches, or
+// -1; a nil re matches all.
+func lastMatch(re *regexp.Regexp, ms []message, kind func(message) bool) int {
+	for i := len(ms) - 1; i >= 0; i-- {
+		if kind(ms[i]) && (re == nil || re.MatchString(ms[i].Content)) {
+			return i
+		}
+	}
+	return -1
+}
+
+func collect(groups map[string]string, re *regexp.Regexp, text string) {
+	found := re.FindStringSubmatch(text)
+	for i, name := range re.SubexpNames() {
+		if name != "" {
+			groups[name] = found[i]
+		}
+	}
+}
+
+func (m message) fromUser() bool      { return m.Role == "user" }
+func (m message) fromAssistant() bool { return m.Role == "assistant" }
+func (m message) heard() bool         { return m.Role == "user" || m.Role == "tool" }
+
+// callsOf returns the calls of m whose ids begin with prefix.
+func (m message) callsOf(prefix string) (calls []toolCall) {
+	for _, c := range m.ToolCalls {
+		if strings.HasPrefix(c.ID, prefix) {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}

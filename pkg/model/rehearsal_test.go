@@ -1,0 +1,128 @@
+package model_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/model/rehearsal"
+)
+
+// rehearse serves the script until the test ends and returns a client of it.
+func rehearse(t testing.TB, script string) *model.Client {
+	t.Helper()
+	s, err := rehearsal.Parse("test", []byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := rehearsal.Listen("127.0.0.1:0", s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := model.New(model.Options{BaseURL: srv.URL(), Model: "rehearsal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The client and the strict endpoint get on with each other through a whole run,
+// whatever the endpoint does wrong on the way.
+func TestRunThroughEveryFault(t *testing.T) {
+	t.Parallel()
+	c := rehearse(t, `
+agents:
+- rules:
+  - name: work
+    steps:
+    - say: "我看看 🔍"
+      calls: [{tool: bash, args: {command: "echo <1>"}}, {tool: list_tasks}]
+      fault: {status: 500}
+    - {calls: [{tool: bash, args: {command: "echo 2"}}], fault: {malformed: true}}
+    - {calls: [{tool: list_tasks}], fault: {cut: true, times: 2}}
+    - {say: 'It was {{result "work" 1}}.', fault: {status: 429}}
+`)
+	if err := c.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conv := []model.Message{
+		{Role: "system", Content: "You are coder-1, role coder, in team red."},
+		{Role: "user", Content: "go"},
+	}
+	var turns []string
+	for len(turns) < 10 {
+		r, err := c.Complete(t.Context(), model.Request{
+			Messages: conv,
+			Tools:    []model.ToolSpec{{Name: "bash"}, {Name: "list_tasks"}},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Usage.Estimated || r.Usage.PromptTokens == 0 {
+			t.Errorf("usage %+v, want the endpoint's", r.Usage)
+		}
+		turn := r.FinishReason + ": " + r.Message.Content
+		conv = append(conv, r.Message)
+		for _, call := range r.Message.ToolCalls {
+			turn += " " + call.Name + call.Arguments
+			conv = append(conv, model.Message{Role: "tool", ToolCallID: call.ID, Content: "done " + call.Name})
+		}
+		turns = append(turns, turn)
+		if len(r.Message.ToolCalls) == 0 {
+			break
+		}
+	}
+	want := `tool_calls: 我看看 🔍 bash{"command":"echo <1>"} list_tasks{}
+tool_calls:  bash{"command"
+tool_calls:  bash{"command":"echo 2"}
+tool_calls:  list_tasks{}
+stop: It was done bash.`
+	if got := strings.Join(turns, "\n"); got != want {
+		t.Errorf("turns\n%s\nwant\n%s", got, want)
+	}
+}
+
+func Example() {
+	script, err := rehearsal.Parse("hello.yaml", []byte(`agents: [{rules: [{name: greet, say: "Hello from {{.Name}}."}]}]`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	endpoint, err := rehearsal.Listen("127.0.0.1:0", script, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error)
+	go func() { ended <- endpoint.Run(ctx) }()
+
+	client, err := model.New(model.Options{BaseURL: endpoint.URL(), Model: "rehearsal"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	reply, err := client.Complete(ctx, model.Request{Messages: []model.Message{
+		{Role: "system", Content: "You are coder-1, role coder, in team red."},
+		{Role: "user", Content: "hello"},
+	}}, nil)
+	fmt.Println(reply.Message.Content, reply.FinishReason, err)
+
+	stop()
+	fmt.Println(<-ended)
+	// Output:
+	// Hello from coder-1. stop <nil>
+	// <nil>
+}

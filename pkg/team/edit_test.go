@@ -1,0 +1,74 @@
+package team_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentteam/pkg/team"
+)
+
+func TestEdit(t *testing.T) {
+	task := team.NewTask{Title: "old", Role: "coder", Dependencies: []team.TaskID{"T-001", "T-002"}}.Task("T-009", "leader", at)
+	later := at.Add(1)
+	e := team.Edit{
+		Title: new("新的 🚀"), Description: new("more"), Priority: new(2), Metadata: json.RawMessage(`{"k":1}`),
+		AddDependencies: []team.TaskID{"T-1000", "T-002", "T-999"}, RemoveDependencies: []team.TaskID{"T-001", "T-777"},
+	}
+	got := must(t)(e.Apply(task, later))
+	if got.Title != "新的 🚀" || got.Description != "more" || got.Priority != 2 || string(got.Metadata) != `{"k":1}` || !got.UpdatedAt.Equal(later) {
+		t.Errorf("edited = %+v", got)
+	}
+	if want := []team.TaskID{"T-002", "T-999", "T-1000"}; !slices.Equal(got.Dependencies, want) {
+		t.Errorf("dependencies are %v, want %v", got.Dependencies, want)
+	}
+	if got.DeliverablePath != task.DeliverablePath || got.Role != "coder" || got.CreatedBy != "leader" || !got.CreatedAt.Equal(at) {
+		t.Errorf("an edit changed what it must keep: %+v", got)
+	}
+	if !slices.Equal(task.Dependencies, []team.TaskID{"T-001", "T-002"}) {
+		t.Error("the task it was made from has changed")
+	}
+}
+
+func TestEditRefused(t *testing.T) {
+	tasks := inEach(t)
+	title, meta := team.Edit{Title: new("x")}, team.Edit{Metadata: json.RawMessage(`{}`)}
+	for status, want := range map[team.TaskStatus]team.Code{
+		team.Pending: "", team.InProgress: team.Conflict,
+		team.Completed: team.InvalidState, team.Failed: team.InvalidState, team.Cancelled: team.InvalidState,
+	} {
+		for name, e := range map[string]team.Edit{"title": title, "priority": {Priority: new(1)}, "description": {Description: new("")},
+			"dependencies": {AddDependencies: []team.TaskID{"T-002"}}} {
+			if _, err := e.Apply(tasks[status], at); team.CodeOf(err) != want {
+				t.Errorf("%s of a task that is %s: %v, want %q", name, status, err, want)
+			}
+		}
+		if _, err := meta.Apply(tasks[status], at); err != nil {
+			t.Errorf("metadata of a task that is %s: %v", status, err)
+		}
+	}
+	for name, e := range map[string]team.Edit{
+		"empty title": {Title: new("")}, "priority": {Priority: new(5)}, "long": {Description: new(strings.Repeat("x", team.MaxTextBytes+1))},
+		"metadata": {Metadata: json.RawMessage(`nonsense`)},
+	} {
+		if _, err := e.Apply(tasks[team.Pending], at); team.CodeOf(err) != team.InvalidArgument {
+			t.Errorf("%s: %v, want invalid_argument", name, err)
+		}
+	}
+}
+
+func TestEditEmpty(t *testing.T) {
+	if e := (team.Edit{}); !e.Empty() || e.TouchesGraph() {
+		t.Error("the zero Edit changes nothing")
+	}
+	for _, e := range []team.Edit{{Title: new("")}, {Description: new("")}, {Priority: new(0)}, {Metadata: json.RawMessage(`{}`)},
+		{AddDependencies: []team.TaskID{"T-001"}}, {RemoveDependencies: []team.TaskID{"T-001"}}} {
+		if e.Empty() {
+			t.Errorf("%+v is not empty", e)
+		}
+	}
+	if e := (team.Edit{RemoveDependencies: []team.TaskID{"T-001"}}); !e.TouchesGraph() {
+		t.Error("removing a dependency touches the graph")
+	}
+}

@@ -1,0 +1,41 @@
+package team
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// ExitCode is the status with which all of agentteam's programs end for an error.
+func ExitCode(err error) int {
+	switch CodeOf(err) {
+	case InvalidArgument:
+		return 2
+	case NotFound:
+		return 3
+	case Conflict, Blocked, Busy:
+		return 4
+	case Unavailable:
+		return 5
+	case PermissionDenied:
+		return 6
+	}
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, context.DeadlineExceeded):
+		return 124
+	case errors.Is(err, context.Canceled):
+		return 130
+	}
+	return 1 // failed, invalid_state, budget_exceeded, and whatever has no code
+}
+
+// Line is an error as programs print it: one line, with the hint behind it.
+func Line(err error) string {
+	s := strings.Join(strings.Fields(err.Error()), " ")
+	if h := HintOf(err); h != "" {
+		s += " (" + h + ")"
+	}
+	return s
+}

@@ -1,0 +1,75 @@
+package team_test
+
+import (
+	"testing"
+
+	"agentteam/pkg/team"
+)
+
+func TestBeatNewer(t *testing.T) {
+	last := team.Beat{Incarnation: 2, N: 10}
+	for b, want := range map[team.Beat]bool{
+		{Incarnation: 2, N: 11}: true,
+		{Incarnation: 2, N: 10}: false, // the same once more
+		{Incarnation: 2, N: 9}:  false, // late, after a reconnect
+		{Incarnation: 3, N: 1}:  true,  // a new process counts from the start
+		{Incarnation: 1, N: 99}: false, // a predecessor that still lives
+	} {
+		if b.Newer(last) != want {
+			t.Errorf("beat %d of incarnation %d is newer: %v, want %v", b.N, b.Incarnation, !want, want)
+		}
+	}
+}
+
+func TestBeatQuiet(t *testing.T) {
+	for state, want := range map[team.MemberState]bool{team.Idle: true, team.WaitingAnswer: true, team.Running: false, team.WaitingModel: false} {
+		if (team.Beat{State: state}).Quiet() != want {
+			t.Errorf("%s is quiet: %v, want %v", state, !want, want)
+		}
+		if (team.Beat{State: state, Unseen: true}).Quiet() {
+			t.Errorf("%s with input that the model has not seen is quiet", state)
+		}
+	}
+}
+
+func TestBeatSameAs(t *testing.T) {
+	b := team.Beat{AgentID: "a", Incarnation: 1, N: 1, Turn: 3, InboxSeq: 7}
+	next := b
+	next.N, next.Nonce = 2, "x"
+	if !b.SameAs(next) {
+		t.Error("only the number of a beat grew, and it is not the same")
+	}
+	for _, change := range []func(*team.Beat){func(b *team.Beat) { b.Turn++ }, func(b *team.Beat) { b.InboxSeq++ }, func(b *team.Beat) { b.Incarnation++ }} {
+		moved := b
+		change(&moved)
+		if b.SameAs(moved) {
+			t.Errorf("%+v is the same as %+v", moved, b)
+		}
+	}
+}
+
+func TestMemberCounts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		m               team.Member
+		counts, process bool
+	}{
+		"teammate":      {team.Member{AgentID: "coder-1", State: team.Joined, Backend: team.Pool}, true, true},
+		"being started": {team.Member{AgentID: "coder-1", State: team.Created, Backend: team.Pool}, true, false},
+		"stopped":       {team.Member{AgentID: "coder-1", State: team.Stopped, Backend: team.Exec}, false, false},
+		"seat":          {team.Member{AgentID: "ann", State: team.Joined, Backend: team.Person}, false, false},
+		"leader":        {team.Member{AgentID: team.Leader, State: team.Joined, Backend: team.Exec}, false, true},
+	} {
+		if tt.m.Counts() != tt.counts || tt.m.HasProcess() != tt.process {
+			t.Errorf("%s: counts %v, has a process %v", name, tt.m.Counts(), tt.m.HasProcess())
+		}
+	}
+}
+
+func TestColours(t *testing.T) {
+	want := []string{"cyan", "yellow", "magenta", "green", "blue", "cyan", "yellow"}
+	for i, c := range want {
+		if got := team.Colour(i); got != c {
+			t.Errorf("colour %d is %s, want %s", i, got, c)
+		}
+	}
+}

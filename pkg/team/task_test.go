@@ -1,0 +1,324 @@
+package team_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+var (
+	at  = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ann = team.Holder{Agent: "coder-1", Incarnation: 2, Role: "coder"}
+	bob = team.Holder{Agent: "tester-1", Incarnation: 1, Role: "tester"}
+
+	annActs = team.Actor{Holder: ann}
+	leader  = team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}
+)
+
+func pending() team.Task { return team.NewTask{Title: "Build it"}.Task("T-001", "leader", at) }
+
+func must(t *testing.T) func(team.Task, error) team.Task {
+	return func(task team.Task, err error) team.Task {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return task
+	}
+}
+
+// inEach returns a task in each status, all but the pending one held, at the end
+// or still, by ann.
+func inEach(t *testing.T) map[team.TaskStatus]team.Task {
+	held := must(t)(pending().Claim(ann, at))
+	return map[team.TaskStatus]team.Task{
+		team.Pending:    pending(),
+		team.InProgress: held,
+		team.Completed:  must(t)(held.Complete(ann, held.Epoch, "done", at)),
+		team.Failed:     must(t)(held.Fail(annActs, held.Epoch, "cannot", at)),
+		team.Cancelled:  must(t)(held.Cancel(leader, "not needed", at)),
+	}
+}
+
+// outcome is what an operation leads to: a status, or a code.
+type outcome any
+
+func TestTransitions(t *testing.T) {
+	const (
+		pending, working, completed, failed, cancelled = team.Pending, team.InProgress, team.Completed, team.Failed, team.Cancelled
+
+		conflict, invalid, denied = team.Conflict, team.InvalidState, team.PermissionDenied
+	)
+	order := []team.TaskStatus{pending, working, completed, failed, cancelled}
+	later := team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation + 1}
+	for name, op := range map[string]struct {
+		do   func(team.Task) (team.Task, error)
+		want []outcome // from each status, in order
+	}{
+		"claim by another": {
+			func(t team.Task) (team.Task, error) { return t.Claim(bob, at) },
+			[]outcome{working, conflict, invalid, invalid, invalid}},
+		"claim again": {
+			func(t team.Task) (team.Task, error) { return t.Claim(ann, at) },
+			[]outcome{working, conflict, invalid, invalid, invalid}},
+		"adopt by the next incarnation": {
+			func(t team.Task) (team.Task, error) { return t.Adopt(later, at) },
+			[]outcome{invalid, working, invalid, invalid, invalid}},
+		"adopt by the same incarnation": {
+			func(t team.Task) (team.Task, error) { return t.Adopt(ann, at) },
+			[]outcome{invalid, invalid, invalid, invalid, invalid}},
+		"adopt by another": {
+			func(t team.Task) (team.Task, error) {
+				return t.Adopt(team.Holder{Agent: "tester-1", Incarnation: 9}, at)
+			},
+			[]outcome{invalid, invalid, invalid, invalid, invalid}},
+		"complete by the holder": {
+			func(t team.Task) (team.Task, error) { return t.Complete(ann, t.Epoch, "done", at) },
+			[]outcome{denied, completed, invalid, invalid, invalid}},
+		"complete by one who never held it": {
+			func(t team.Task) (team.Task, error) { return t.Complete(bob, 0, "done", at) },
+			[]outcome{denied, denied, invalid, invalid, invalid}},
+		"fail by the holder": {
+			func(t team.Task) (team.Task, error) { return t.Fail(annActs, t.Epoch, "cannot", at) },
+			[]outcome{denied, failed, invalid, invalid, invalid}},
+		"fail by the leader": {
+			func(t team.Task) (team.Task, error) { return t.Fail(leader, 0, "hopeless", at) },
+			[]outcome{invalid, failed, invalid, invalid, invalid}},
+		"release by the holder": {
+			func(t team.Task) (team.Task, error) { return t.Release(annActs, t.Epoch, "", false, at) },
+			[]outcome{denied, pending, invalid, invalid, invalid}},
+		"release by the leader": {
+			func(t team.Task) (team.Task, error) { return t.Release(leader, 0, "", false, at) },
+			[]outcome{invalid, pending, invalid, invalid, invalid}},
+		"reap": {
+			func(t team.Task) (team.Task, error) { return t.Reap("silent", true, at) },
+			[]outcome{invalid, pending, invalid, invalid, invalid}},
+		"cancel by the leader": {
+			func(t team.Task) (team.Task, error) { return t.Cancel(leader, "", at) },
+			[]outcome{cancelled, cancelled, invalid, invalid, invalid}},
+		"cancel by the holder": {
+			func(t team.Task) (team.Task, error) { return t.Cancel(annActs, "", at) },
+			[]outcome{denied, denied, denied, denied, denied}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := inEach(t)
+			for i, status := range order {
+				before := from[status]
+				after, err := op.do(before)
+				switch want := op.want[i].(type) {
+				case team.TaskStatus:
+					if err != nil || after.Status != want {
+						t.Errorf("from %s: %s, %v, want %s", status, after.Status, err, want)
+					}
+				case team.Code:
+					if team.CodeOf(err) != want {
+						t.Errorf("from %s: %v (%s), want %s", status, err, team.CodeOf(err), want)
+					}
+					if !reflect.DeepEqual(after, before) {
+						t.Errorf("from %s: refused, and yet the task changed", status)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Only the incarnation and epoch of the claim may write: one who held the task
+// before is told conflict, one who never did permission_denied.
+func TestFence(t *testing.T) {
+	epoch5 := pending()
+	epoch5.Epoch = 4
+	held := must(t)(epoch5.Claim(ann, at))
+	reaped := must(t)(held.Reap("silent", false, at))
+	moved := must(t)(reaped.Claim(bob, at))
+	done := must(t)(moved.Complete(bob, moved.Epoch, "done", at))
+	former := team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation - 1}
+	adopted := must(t)(held.Adopt(team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation + 1}, at))
+
+	for name, tt := range map[string]struct {
+		task  team.Task
+		by    team.Holder
+		epoch uint64
+		want  team.Code
+	}{
+		"the holder":                               {held, ann, 5, ""},
+		"the holder, which forgot its epoch":       {held, ann, 0, ""},
+		"the holder, under an epoch before":        {held, ann, 3, team.Conflict},
+		"a superseded incarnation":                 {held, former, 4, team.Conflict},
+		"a superseded incarnation without epoch":   {held, former, 0, team.Conflict},
+		"another that held it once":                {held, bob, 2, team.Conflict},
+		"another that never held it":               {held, bob, 0, team.PermissionDenied},
+		"adopted from it":                          {adopted, ann, 5, team.Conflict},
+		"taken from it":                            {reaped, ann, 5, team.Conflict},
+		"taken from it, without epoch":             {reaped, ann, 0, team.Conflict},
+		"taken from somebody else":                 {reaped, bob, 0, team.PermissionDenied},
+		"taken from it and given to another":       {moved, ann, 5, team.Conflict},
+		"taken from it and completed by another":   {done, ann, 5, team.Conflict},
+		"completed by itself":                      {done, bob, 6 + 1, team.InvalidState},
+		"completed, by another that never held it": {done, team.Holder{Agent: "x"}, 0, team.InvalidState},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actor := team.Actor{Holder: tt.by}
+			_, complete := tt.task.Complete(tt.by, tt.epoch, "done", at)
+			_, fail := tt.task.Fail(actor, tt.epoch, "cannot", at)
+			_, release := tt.task.Release(actor, tt.epoch, "", false, at)
+			for op, err := range map[string]error{"complete": complete, "fail": fail, "release": release} {
+				if team.CodeOf(err) != tt.want {
+					t.Errorf("%s: %v (%s), want %q", op, err, team.CodeOf(err), tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestClaim(t *testing.T) {
+	task := pending()
+	task.Reason, task.Epoch = "released", 7
+	got := must(t)(task.Claim(ann, at))
+	if got.Assignee != ann.Agent || got.Incarnation != ann.Incarnation || got.Epoch != 8 || got.Reason != "" || !got.ClaimedAt.Equal(at) {
+		t.Errorf("claimed = %+v", got)
+	}
+	if !got.HeldBy(ann) || got.HeldBy(bob) || got.HeldBy(team.Holder{Agent: ann.Agent, Incarnation: 1}) {
+		t.Error("HeldBy: only the claiming incarnation holds it")
+	}
+
+	task.Role = "tester"
+	if _, err := task.Claim(ann, at); team.CodeOf(err) != team.PermissionDenied {
+		t.Errorf("another role: %v, want permission_denied", err)
+	}
+	for _, h := range []team.Holder{bob, {Agent: "guest"}} { // the role itself; one without a role (assigned, or a seat)
+		if _, err := task.Claim(h, at); err != nil {
+			t.Errorf("claim by %+v: %v", h, err)
+		}
+	}
+}
+
+// A task that was begun three times and taken away each time is failed, with the
+// reason; releases that are no attempt do not count.
+func TestAttempts(t *testing.T) {
+	task := pending()
+	for i := range 4 {
+		task = must(t)(task.Claim(ann, at))
+		task = must(t)(task.Release(annActs, task.Epoch, "not for me", false, at))
+		if task.Attempts != 0 || task.Status != team.Pending {
+			t.Fatalf("release %d: %d attempts, %s", i, task.Attempts, task.Status)
+		}
+	}
+	task = must(t)(task.Claim(ann, at))
+	task = must(t)(task.Reap("silent", true, at))
+	task = must(t)(task.Claim(ann, at))
+	task = must(t)(task.Release(annActs, task.Epoch, "turn limit", true, at))
+	if task.Attempts != 2 || task.Status != team.Pending || task.ClaimedAt != nil || task.Assignee != ann.Agent {
+		t.Fatalf("after two attempts: %+v", task)
+	}
+	task = must(t)(task.Claim(bob, at))
+	task = must(t)(task.Reap("silent again", true, at))
+	if task.Attempts != team.MaxAttempts || task.Status != team.Failed || !strings.Contains(task.Reason, "silent again") {
+		t.Errorf("after three: %d attempts, %s, %q", task.Attempts, task.Status, task.Reason)
+	}
+}
+
+func TestCompleteNeedsASummary(t *testing.T) {
+	held := must(t)(pending().Claim(ann, at))
+	for _, summary := range []string{"", " \n\t", strings.Repeat("x", team.MaxTextBytes+1), "bell \a"} {
+		if _, err := held.Complete(ann, held.Epoch, summary, at); team.CodeOf(err) != team.InvalidArgument {
+			t.Errorf("summary of %d bytes: %v, want invalid_argument", len(summary), err)
+		}
+	}
+	done := must(t)(held.Complete(ann, held.Epoch, strings.Repeat("完", team.MaxTextBytes/3), at))
+	if !done.CompletedAt.Equal(at) {
+		t.Errorf("completed at %v", done.CompletedAt)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	var tasks []team.Task
+	for _, n := range []team.NewTask{{Title: "a"}, {Title: "b", Priority: 2}, {Title: "c", Priority: 1}} {
+		for _, number := range []int{1000, 999, 7} {
+			tasks = append(tasks, n.Task(team.MakeTaskID(number), "leader", at))
+		}
+	}
+	slices.SortFunc(tasks, team.Task.Compare)
+	var got []string
+	for _, task := range tasks {
+		got = append(got, task.Title+string(task.ID))
+	}
+	want := "bT-007 bT-999 bT-1000 cT-007 cT-999 cT-1000 aT-007 aT-999 aT-1000"
+	if s := strings.Join(got, " "); s != want {
+		t.Errorf("order is %s, want %s", s, want)
+	}
+	if tasks[0].Before(tasks[0]) || !tasks[0].Before(tasks[1]) || tasks[1].Before(tasks[0]) {
+		t.Error("Before is not a strict order")
+	}
+}
+
+func TestDeliverablePath(t *testing.T) {
+	for title, want := range map[string]string{
+		"Build the API":           "build-the-api",
+		"  --Fix: it!! (v2)  ":    "fix-it-v2",
+		"修复登录 🚀":                  "task",
+		"Über café":               "ber-caf",
+		strings.Repeat("a", 61):   strings.Repeat("a", 60),
+		strings.Repeat("ab ", 21): strings.TrimSuffix(strings.Repeat("ab-", 20), "-"),
+		"../../etc/passwd":        "etc-passwd",
+	} {
+		got := team.NewTask{Title: title}.Task("T-012", "leader", at).DeliverablePath
+		if want := "deliverables/T-012-" + want + ".md"; got != want {
+			t.Errorf("path of %q is %s, want %s", title, got, want)
+		}
+	}
+}
+
+func TestNewTask(t *testing.T) {
+	deps := []team.TaskID{"T-1000", "T-002", "T-999", "T-002"}
+	n := team.NewTask{Title: "标题 🚀", Dependencies: deps, Metadata: json.RawMessage(`{"a":1}`)}
+	task := n.Task("T-1001", "coder-1", at)
+	if want := []team.TaskID{"T-002", "T-999", "T-1000"}; !slices.Equal(task.Dependencies, want) {
+		t.Errorf("dependencies are %v, want %v", task.Dependencies, want)
+	}
+	if deps[0] != "T-1000" {
+		t.Error("the caller's slice was sorted")
+	}
+	if task.V != team.Protocol || task.Status != team.Pending || task.CreatedBy != "coder-1" || !task.CreatedAt.Equal(at) {
+		t.Errorf("task = %+v", task)
+	}
+}
+
+func TestNewTaskValidate(t *testing.T) {
+	many := make([]team.TaskID, team.MaxDependencies+1)
+	for name, tt := range map[string]struct {
+		task team.NewTask
+		ok   bool
+	}{
+		"plain":                      {team.NewTask{Title: "x"}, true},
+		"Chinese and emoji":          {team.NewTask{Title: "写报告 🚀👩‍💻", Description: "第一行\n\t第二行 🎉"}, true},
+		"description at the limit":   {team.NewTask{Title: "x", Description: strings.Repeat("x", 64<<10)}, true},
+		"description past the limit": {team.NewTask{Title: "x", Description: strings.Repeat("x", 64<<10+1)}, false},
+		"title at the limit":         {team.NewTask{Title: strings.Repeat("x", team.MaxTitleBytes)}, true},
+		"title past the limit":       {team.NewTask{Title: strings.Repeat("x", team.MaxTitleBytes+1)}, false},
+		"no title":                   {team.NewTask{Title: " \t"}, false},
+		"two lines":                  {team.NewTask{Title: "a\nb"}, false},
+		"a control character":        {team.NewTask{Title: "a\x1b[31mb"}, false},
+		"NUL in the description":     {team.NewTask{Title: "x", Description: "a\x00b"}, false},
+		"not UTF-8":                  {team.NewTask{Title: "x", Description: "\xff"}, false},
+		"priority 2":                 {team.NewTask{Title: "x", Priority: 2}, true},
+		"priority 3":                 {team.NewTask{Title: "x", Priority: 3}, false},
+		"priority -1":                {team.NewTask{Title: "x", Priority: -1}, false},
+		"too many dependencies":      {team.NewTask{Title: "x", Dependencies: many}, false},
+		"a role":                     {team.NewTask{Title: "x", Role: "coder"}, true},
+		"a bad role":                 {team.NewTask{Title: "x", Role: "Der Coder"}, false},
+		"metadata":                   {team.NewTask{Title: "x", Metadata: json.RawMessage(`{"k":"v"}`)}, true},
+		"metadata that is not JSON":  {team.NewTask{Title: "x", Metadata: json.RawMessage(`{`)}, false},
+		"metadata past the limit":    {team.NewTask{Title: "x", Metadata: json.RawMessage(`"` + strings.Repeat("x", 64<<10) + `"`)}, false},
+	} {
+		err := tt.task.Validate()
+		if tt.ok && err != nil || !tt.ok && team.CodeOf(err) != team.InvalidArgument {
+			t.Errorf("%s: %v, want ok = %v", name, err, tt.ok)
+		}
+	}
+}
