@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -210,7 +211,7 @@ func (c *Cluster) tellHTTP(s client.Status) error {
 	if err != nil {
 		return err
 	}
-	cl.HTTP = s.Leaders[0].Metrics
+	cl.HTTP = strings.TrimSuffix(s.Leaders[0].Metrics, "/metrics")
 	return config.WriteCluster(c.opt.Dir, cl)
 }
 

@@ -56,7 +56,7 @@ func Open(ctx context.Context, kind string, cfg config.Config, stderr io.Writer)
 	host, _ := os.Hostname()
 	p := &Process{
 		ID: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), ulid.Make()), Config: cfg,
-		Log: log.With("process", kind), Registry: telemetry.NewRegistry(), httpDone: make(chan struct{}),
+		Log: log.With("process", kind, "pid", os.Getpid()), Registry: telemetry.NewRegistry(), httpDone: make(chan struct{}),
 	}
 	if err := p.open(ctx, kind); err != nil {
 		p.Close()
@@ -107,7 +107,7 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		return err
 	}
 	p.stop = append(p.stop, hide)
-	p.Log.Info("ready", "nats", p.Conn.Server(), "http", p.http.URL(), "model", modelName, "pid", os.Getpid())
+	p.Log.Info("ready", "nats", p.Conn.Server(), "http", p.http.URL(), "model", modelName)
 	return nil
 }
 

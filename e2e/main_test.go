@@ -1,0 +1,218 @@
+// Package e2e tests agentteam as its users run it: the three programs as real
+// processes over a real NATS server, with only the model's words from a script.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/team"
+)
+
+// bin is the folder of the three programs, built once.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "agentteam-e2e-*")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		args := append([]string{"build", "-o", dir + "/"}, raceFlag...)
+		build := exec.Command("go", append(args, "../cmd/...")...)
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+			return 1
+		}
+		bin = dir
+		return m.Run()
+	}())
+}
+
+// limit bounds every wait: generous, since CI machines are slow and shared.
+const limit = 2 * time.Minute
+
+// cluster is a folder with `teamctl up -d` in it, its model a rehearsal endpoint.
+type cluster struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+// up starts an endpoint that plays script ("" = the demo's) and a cluster with
+// this many standbys; both end with the test, and then nothing may be left.
+func up(t *testing.T, script string, standbys int) *cluster {
+	t.Helper()
+	c := &cluster{t: t, dir: t.TempDir()}
+	c.env = append(environ(), "AGENTTEAM_LEASE=5s", "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+rehearse(t, script))
+	c.ok("up", "-d", "-n", fmt.Sprint(standbys))
+	t.Cleanup(func() {
+		pids := c.pids()
+		c.ok("down")
+		for _, pid := range pids {
+			gone(t, pid)
+		}
+		if t.Failed() {
+			log, _ := os.ReadFile(filepath.Join(c.dir, ".agentteam", "up.log"))
+			t.Logf("log of the cluster:\n%s", log)
+		}
+	})
+	return c
+}
+
+// environ is this process's environment without settings of agentteam.
+func environ() []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "AGENTTEAM_") && !strings.HasPrefix(kv, "OPENAI_") && !strings.HasPrefix(kv, "NATS_") {
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+// rehearse starts `teamctl rehearse` and returns the base URL that it prints.
+func rehearse(t *testing.T, script string) string {
+	t.Helper()
+	args := []string{"rehearse"}
+	if script != "" {
+		file := filepath.Join(t.TempDir(), "script.yaml")
+		if err := os.WriteFile(file, []byte(script), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, file)
+	}
+	cmd := exec.Command(filepath.Join(bin, "teamctl"), args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("rehearsal endpoint:\n%s", stderr.String())
+		}
+	})
+	var url string
+	if _, err := fmt.Fscanln(out, &url); err != nil {
+		t.Fatalf("the endpoint prints no address: %v\n%s", err, stderr.String())
+	}
+	return url
+}
+
+// command prepares a call of teamctl in the cluster's folder.
+func (c *cluster) command(args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	c.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "teamctl"), args...)
+	cmd.Dir, cmd.Env = c.dir, c.env
+	return cmd
+}
+
+// ok runs teamctl, wants exit status 0 and returns stdout.
+func (c *cluster) ok(args ...string) string {
+	c.t.Helper()
+	cmd := c.command(args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		c.t.Fatalf("teamctl %s: %v\n%s%s", strings.Join(args, " "), err, stdout.String(), stderr.String())
+	}
+	return stdout.String()
+}
+
+// result is the object that `run -o json` ends with.
+type result struct {
+	Team    string          `json:"team"`
+	Status  string          `json:"status"`
+	Summary string          `json:"summary"`
+	Tasks   []team.TaskView `json:"tasks"`
+	Agents  []client.Agent  `json:"agents"`
+	Usage   client.Usage    `json:"usage"`
+	Elapsed float64         `json:"elapsed_seconds"`
+}
+
+// run sets a goal and returns its end.
+func (c *cluster) run(args ...string) result {
+	c.t.Helper()
+	out := strings.TrimSpace(c.ok(append([]string{"run", "-o", "json"}, args...)...))
+	var r result
+	if err := json.Unmarshal([]byte(out[strings.LastIndexByte(out, '\n')+1:]), &r); err != nil {
+		c.t.Fatalf("last line of run -o json: %v\n%s", err, out)
+	}
+	return r
+}
+
+// connect opens the cluster for a look from this process.
+func (c *cluster) connect() *client.Client {
+	c.t.Helper()
+	cl, _, err := config.FindCluster(c.dir)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	conn, err := client.Connect(c.t.Context(), cl.NATS)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(conn.Close)
+	return conn
+}
+
+func (c *cluster) pids() []int {
+	cl, _, err := config.FindCluster(c.dir)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return cl.PIDs
+}
+
+// gone waits until a process has ended.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	until(t, fmt.Sprintf("process %d ends", pid), func() bool { return !alive(pid) })
+}
+
+// alive reports whether pid runs; a zombie, whose parent has yet to take notice,
+// does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return syscall.Kill(pid, 0) == nil && !os.IsNotExist(err)
+	}
+	after := stat[bytes.LastIndexByte(stat, ')')+1:]
+	return !bytes.HasPrefix(bytes.TrimSpace(after), []byte("Z"))
+}
+
+// until waits for a condition that nobody announces.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(limit)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("waited %v in vain: %s", limit, what)
+		}
+	}
+}
