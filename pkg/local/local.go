@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/spawn"
@@ -38,7 +38,7 @@ type Options struct {
 // Cluster is a running cluster.
 type Cluster struct {
 	opt      Options
-	server   *broker.Server
+	server   *embedded.Server
 	lifeline [2]*os.File // read end, given to children; write end, held open by us
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
@@ -79,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	c := &Cluster{opt: o, pids: map[string]int{}}
 	var err error
-	if c.server, err = broker.StartServer(broker.ServerOptions{Dir: o.DataDir, Port: o.Port, Logger: o.Logger}); err != nil {
+	if c.server, err = embedded.Start(embedded.Options{Dir: o.DataDir, Port: o.Port, Logger: o.Logger}); err != nil {
 		return nil, err
 	}
 	if c.lifeline[0], c.lifeline[1], err = os.Pipe(); err != nil {
@@ -218,10 +218,10 @@ func (c *Cluster) tellHTTP(s client.Status) error {
 // Stop ends the children, then the server, and removes the cluster file. It
 // returns within about six seconds, when no process of the cluster is left.
 func (c *Cluster) Stop() {
-	// The lifeline first: it ends the teammates that the leader started as well,
-	// and the leader waits for those.
-	c.lifeline[1].Close()
 	c.cancel()
+	// The lifeline ends the teammates that the leader started as well, and tells
+	// the leader to wait for them.
+	c.lifeline[1].Close()
 	c.wg.Wait()
 	c.lifeline[0].Close()
 	c.server.Shutdown()

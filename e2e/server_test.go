@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// start runs one of the programs until the test ends, its log in dir.
+func (c *cluster) start(program string, args ...string) *exec.Cmd {
+	c.t.Helper()
+	log, err := os.OpenFile(filepath.Join(c.dir, "processes.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(bin, program), args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, c.env, log, log
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			c.t.Errorf("%s after SIGTERM: %v", program, err)
+		}
+		if c.t.Failed() {
+			data, _ := os.ReadFile(log.Name())
+			c.t.Logf("%s:\n%s", log.Name(), data)
+		}
+	})
+	return cmd
+}
+
+// The NATS server, not embedded but one of its own, is restarted in the middle of
+// the work: every process finds back to it, and nothing is lost or done twice.
+func TestServerRestart(t *testing.T) {
+	data := t.TempDir()
+	srv, err := embedded.Start(embedded.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Shutdown() })
+	var port int
+	if _, err := fmt.Sscanf(srv.URL(), "nats://127.0.0.1:%d", &port); err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, dir: t.TempDir()}
+	c.env = append(environ(), "NATS_URL="+srv.URL(), "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, ""))
+	c.start("leader")
+	for range 3 {
+		c.start("teammate")
+	}
+	conn, err := client.Connect(t.Context(), srv.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	until(t, "leader and standbys answer", func() bool {
+		s, err := conn.Processes(t.Context())
+		return err == nil && len(s.Leaders) == 1 && len(s.Standbys) == 3
+	})
+	tm := newTeam(t, conn, team.DefaultTeam)
+	f := follow(t, tm)
+	done := make(chan result, 1)
+	go func() { done <- c.run(goal(tree(t))) }()
+	for range 2 { // once while the surveys are under way, once after the first
+		f.next("work goes on", func(e client.Entry) bool {
+			return e.Event.Event.Type == "TASK_CLAIMED" || e.Event.Event.Type == "TASK_COMPLETED"
+		})
+		srv.Shutdown()
+		if srv, err = embedded.Start(embedded.Options{Dir: data, Port: port}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := <-done
+	if r.Status != "finished" || !strings.Contains(r.Summary, "Files: 4") {
+		t.Errorf("run ended as %s: %s", r.Status, r.Summary)
+	}
+	for _, v := range r.Tasks {
+		if v.Status != team.Completed || v.Attempts != 0 {
+			t.Errorf("%s is %s after %d attempts", v.ID, v.Status, v.Attempts)
+		}
+	}
+}
