@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 
 BINARIES := leader teammate teamctl
-SOURCES  := $(wildcard cmd pkg)
+SOURCES  := $(wildcard cmd pkg e2e bench)
 
 # The race detector needs a C compiler; the go command turns cgo off if it finds none.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
@@ -29,8 +29,8 @@ test: ## go vet, gofmt and all tests, with the race detector where it can run
 	go test $(RACE) -timeout 9m ./...
 
 .PHONY: bench
-bench: ## measure; each bench prints a table and one line of JSON
-	go test -run '^$$' -bench . -timeout 20m ./...
+bench: build ## measure beside bare JetStream; prints a table and, last, a line of JSON
+	@go run ./bench core
 
 .PHONY: lint
 lint: ## go vet and staticcheck, which is fetched on first use

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,6 +69,15 @@ func TestServerRestart(t *testing.T) {
 		s, err := conn.Processes(t.Context())
 		return err == nil && len(s.Leaders) == 1 && len(s.Standbys) == 3
 	})
+	procs, err := conn.Processes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := strings.TrimSuffix(procs.Standbys[0].Metrics, "/metrics")
+	ready, live := base+"/readyz", base+"/livez"
+	if status(ready) != http.StatusOK || status(procs.Leaders[0].Metrics) != http.StatusOK {
+		t.Error("the processes' pages do not answer")
+	}
 	tm := newTeam(t, conn, team.DefaultTeam)
 	f := follow(t, tm)
 	done := make(chan result, 1)
@@ -77,6 +87,10 @@ func TestServerRestart(t *testing.T) {
 			return e.Event.Event.Type == "TASK_CLAIMED" || e.Event.Event.Type == "TASK_COMPLETED"
 		})
 		srv.Shutdown()
+		until(t, "/readyz fails while NATS is away", func() bool { return status(ready) == http.StatusServiceUnavailable })
+		if status(live) != http.StatusOK {
+			t.Error("/livez fails while NATS is away")
+		}
 		if srv, err = embedded.Start(embedded.Options{Dir: data, Port: port}); err != nil {
 			t.Fatal(err)
 		}
@@ -90,4 +104,14 @@ func TestServerRestart(t *testing.T) {
 			t.Errorf("%s is %s after %d attempts", v.ID, v.Status, v.Attempts)
 		}
 	}
+}
+
+// status gets a page and returns its HTTP status, 0 if nobody answers.
+func status(url string) int {
+	resp, err := http.Get(url)
+	if err != nil {
+		return 0
+	}
+	resp.Body.Close()
+	return resp.StatusCode
 }

@@ -22,7 +22,7 @@ const module = "agentteam"
 // longest name here that it begins with.
 var floors = [][]string{
 	0: {"team"},
-	1: {"subject", "telemetry", "config", "role"},
+	1: {"subject", "telemetry", "config", "role", "broker/embedded"},
 	2: {"broker"},
 	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool"},
 	4: {"spawn"},
@@ -40,6 +40,7 @@ const abstract = 5
 type listed struct {
 	ImportPath string
 	Imports    []string // without those of tests, which may look anywhere
+	Deps       []string // what the package imports, and those import, and so on
 }
 
 // place returns the entry of floors that the package belongs to, and its floor.
@@ -66,6 +67,18 @@ func violations(pkgs []listed) (lines []string) {
 		}
 		if _, _, ok := place(p.ImportPath); !ok && inPkg(p.ImportPath) {
 			lines = append(lines, p.ImportPath+" has no floor: place it in pkg/floors_test.go")
+		}
+	}
+	return lines
+}
+
+// stowaways names the programs among pkgs that carry a NATS server without ever
+// starting one: it would cost each of many teammate processes a megabyte.
+func stowaways(pkgs []listed) (lines []string) {
+	for _, p := range pkgs {
+		program := p.ImportPath == module+"/cmd/leader" || p.ImportPath == module+"/cmd/teammate"
+		if program && slices.Contains(p.Deps, module+"/pkg/broker/embedded") {
+			lines = append(lines, p.ImportPath+" links the embedded NATS server")
 		}
 	}
 	return lines
@@ -117,7 +130,7 @@ func TestFloors(t *testing.T) {
 	if len(pkgs) == 0 {
 		t.Fatal("go list names no package")
 	}
-	for _, line := range violations(pkgs) {
+	for _, line := range slices.Concat(violations(pkgs), stowaways(pkgs)) {
 		t.Error(line)
 	}
 }
@@ -125,7 +138,7 @@ func TestFloors(t *testing.T) {
 // list returns every package of the module.
 func list(t *testing.T) (pkgs []listed) {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", module+"/...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", module+"/...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

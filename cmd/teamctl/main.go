@@ -14,7 +14,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	a := newApp(os.Stdout, os.Stderr)
-	err := a.root().ExecuteContext(ctx)
+	err := a.run(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		a.printError(err)

@@ -76,3 +76,23 @@ func (a *app) print(v any, items []any, names []string, table func(io.Writer, bo
 	}
 	return table(a.out, a.output == asWide)
 }
+
+// printList prints all as an array, one a line in jsonl, or by name or table.
+func printList[T any](a *app, all []T, name func(T) string, table func(wide bool) table) error {
+	items, names := make([]any, len(all)), make([]string, len(all))
+	for i, v := range all {
+		items[i], names[i] = v, name(v)
+	}
+	return a.print(items, items, names, func(_ io.Writer, wide bool) error {
+		if len(all) == 0 {
+			return nil
+		}
+		return table(wide).write(a.screen(), a.width())
+	})
+}
+
+// say prints a sentence as the result of a command.
+func (a *app) say(line string) error {
+	_, err := fmt.Fprintln(a.out, printable(line))
+	return err
+}

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
 )
 
 // app is one invocation of teamctl: where it prints, and the flags that every
@@ -45,8 +47,12 @@ const defaultTimeout = 30 * time.Second
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "teamctl", Short: "Teams of LLM agents as real processes over NATS",
-		Long:          "teamctl starts clusters, sets goals to teams of agents, shows what goes on, and works on their boards.",
+		Long: "teamctl starts clusters, sets goals to teams of agents, shows what goes on, and works on their boards.\n" +
+			"Exit status: 0 ok, 1 failed, 2 usage or a setting missing, 3 not found, 4 conflict, blocked or busy,\n" +
+			"5 unavailable, 6 not permitted, 124 timed out, 130 interrupted.",
+		Version:       telemetry.Version(),
 		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.ArbitraryArgs, RunE: needsCommand,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.cmd = cmd
 			switch a.output {
@@ -67,10 +73,42 @@ func (a *app) root() *cobra.Command {
 	f.StringVarP(&a.output, "output", "o", asTable, "table, wide, json, yaml, jsonl or name")
 	f.DurationVar(&a.timeout, "timeout", 0, "give up after this time (default 30s; none for commands that follow)")
 	root.AddCommand(
-		a.upCmd(), a.downCmd(), a.runCmd(), a.demoCmd(), a.rehearseCmd(),
+		a.upCmd(), a.downCmd(), a.runCmd(), a.demoCmd(), a.rehearseCmd(), a.statusCmd(),
+		a.spawnCmd(), a.tasksCmd(), a.agentsCmd(), a.sendCmd(), a.broadcastCmd(), a.eventsCmd(), a.stopCmd(),
+		a.doctorCmd(), a.configCmd(), a.versionCmd(),
 	)
-	root.AddCommand(a.moreCmds()...)
 	return root
+}
+
+// run runs the command that args name. What is wrong with args themselves is
+// InvalidArgument.
+func (a *app) run(ctx context.Context, args []string) error {
+	// The format of errors must be known also where parsing stops before -o.
+	peek := pflag.NewFlagSet("", pflag.ContinueOnError)
+	peek.ParseErrorsAllowlist.UnknownFlags = true
+	peek.SetOutput(io.Discard)
+	peek.StringVarP(&a.output, "output", "o", asTable, "")
+	_ = peek.Parse(args) // the command will say what is wrong
+
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && a.cmd == nil && team.CodeOf(err) == "" { // cobra refused it before a command began
+		err = team.Errorf(team.InvalidArgument, "%w", err).WithHint("teamctl --help lists the commands")
+	}
+	return err
+}
+
+// needsCommand is what a command does that only has others below it.
+func needsCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	err := team.Errorf(team.InvalidArgument, "there is no command %q", cmd.CommandPath()+" "+args[0])
+	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+		return err.WithHint("did you mean %s?", strings.Join(like, " or "))
+	}
+	return err.WithHint("%s --help lists the commands", cmd.CommandPath())
 }
 
 // settings loads the settings with this command's flags.
@@ -89,54 +127,97 @@ func (a *app) deadline(ctx context.Context) (context.Context, context.CancelFunc
 
 var errTimeout = fmt.Errorf("the time limit (--timeout) has passed: %w", context.DeadlineExceeded)
 
-// connect connects to the cluster. The caller closes the client.
-func (a *app) connect(ctx context.Context) (*client.Client, config.Config, error) {
+// connected runs f with a connection to the cluster, within the command's time
+// limit.
+func (a *app) connected(f func(ctx context.Context, c *client.Client, cfg config.Config) error) error {
+	ctx, cancel := a.deadline(a.cmd.Context())
+	defer cancel()
+	return a.connectedIn(ctx, f)
+}
+
+// connectedIn is connected under a context of the caller's.
+func (a *app) connectedIn(ctx context.Context, f func(ctx context.Context, c *client.Client, cfg config.Config) error) error {
 	cfg, err := a.settings()
 	if err != nil {
-		return nil, cfg, err
+		return err
 	}
 	c, err := client.Connect(ctx, cfg.Server)
-	return c, cfg, err
+	if err == nil {
+		defer c.Close()
+		if err = f(ctx, c, cfg); err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+			return errTimeout // whatever was under way then
+		}
+	}
+	if err != nil && a.cmd.Context().Err() != nil {
+		return fmt.Errorf("interrupted: %w", context.Canceled)
+	}
+	return err
 }
 
 // withTeam runs f on the team that the command names, within the command's time
 // limit. A team that is not there is an error (not_found).
 func (a *app) withTeam(f func(ctx context.Context, t *client.Team) error) error {
-	ctx, cancel := a.deadline(a.cmd.Context())
-	defer cancel()
-	return a.inTeam(ctx, f)
+	return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
+		t, err := c.Open(ctx, cfg.Team)
+		if err != nil {
+			return err
+		}
+		return f(ctx, t)
+	})
 }
 
-// inTeam is withTeam under a context of the caller's.
-func (a *app) inTeam(ctx context.Context, f func(ctx context.Context, t *client.Team) error) error {
-	c, cfg, err := a.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	t, err := c.Open(ctx, cfg.Team)
-	if err != nil {
-		return err
-	}
-	return f(ctx, t)
+// readTeam is withTeam for commands that list something: the default team has
+// nothing, rather than being unknown, until somebody makes it, and f is not called.
+func (a *app) readTeam(f func(ctx context.Context, t *client.Team) error) error {
+	return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
+		t, err := c.Open(ctx, cfg.Team)
+		if errors.Is(err, team.NotFound) && cfg.Team == team.DefaultTeam {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return f(ctx, t)
+	})
 }
 
-// makeTeam makes the team that the command names, or opens it.
-func makeTeam(ctx context.Context, c *client.Client, cfg config.Config, workspace string) (*client.Team, error) {
+// inMadeTeam is withTeam for commands that make the team they name. needs is the
+// role they are about, or "".
+func (a *app) inMadeTeam(needs string, f func(ctx context.Context, t *client.Team) error) error {
+	return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
+		workspace, err := workspaceOf(cfg)
+		if err != nil {
+			return err
+		}
+		t, err := makeTeam(ctx, c, cfg, workspace, needs)
+		if err != nil {
+			return err
+		}
+		return f(ctx, t)
+	})
+}
+
+// workspaceOf is where a team made here works.
+func workspaceOf(cfg config.Config) (string, error) {
+	if cfg.Workspace != "" {
+		return cfg.Workspace, nil
+	}
+	return os.Getwd()
+}
+
+// makeTeam makes the team that the command names, or opens it. needs is a role
+// that the team must have, or "".
+func makeTeam(ctx context.Context, c *client.Client, cfg config.Config, workspace, needs string) (*client.Team, error) {
 	roles, err := role.Load(".")
 	if err != nil {
 		return nil, err
 	}
-	return c.Make(ctx, client.NewTeam{ID: cfg.Team, Roles: roles, Lease: cfg.Lease, Workspace: workspace})
+	return c.Make(ctx, client.NewTeam{ID: cfg.Team, Roles: roles, Lease: cfg.Lease, Workspace: workspace, Needs: needs})
 }
 
 // printError writes an error to stderr: one line for people, one object for
 // programs.
 func (a *app) printError(err error) {
-	var quiet *exitError
-	if errors.As(err, &quiet) {
-		return // the command has said it all
-	}
 	if a.output == asJSON || a.output == asJSONL {
 		code := team.CodeOf(err)
 		if code == "" {
@@ -149,10 +230,3 @@ func (a *app) printError(err error) {
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// exitError ends teamctl with the exit status of its cause, whose text the command
-// has printed already.
-type exitError struct{ cause error }
-
-func (e *exitError) Error() string { return e.cause.Error() }
-func (e *exitError) Unwrap() error { return e.cause }

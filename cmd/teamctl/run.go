@@ -15,6 +15,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
+	"agentteam/pkg/control"
 	"agentteam/pkg/local"
 	"agentteam/pkg/team"
 )
@@ -52,11 +53,9 @@ func (a *app) runCmd() *cobra.Command {
 			defer stop()
 			cfg.Server = server
 		}
-		workspace := cfg.Workspace
-		if workspace == "" {
-			if workspace, err = os.Getwd(); err != nil {
-				return err
-			}
+		workspace, err := workspaceOf(cfg)
+		if err != nil {
+			return err
 		}
 		return a.pursue(ctx, cfg, args[0], workspace, detach, nil)
 	}
@@ -129,11 +128,11 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace str
 	if err != nil {
 		return err
 	}
-	if procs.Model == "none" {
+	if procs.Model == control.NoModel {
 		return team.Errorf(team.InvalidArgument, "no model is configured in the cluster's leader process").
 			WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where leader and teammates are started")
 	}
-	t, err := makeTeam(ctx, c, cfg, workspace)
+	t, err := makeTeam(ctx, c, cfg, workspace, "")
 	if err != nil {
 		return err
 	}

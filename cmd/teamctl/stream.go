@@ -60,14 +60,19 @@ func (s *stream) lines(e team.Event, lead, text string) {
 
 // line prints text and, less bright, what is only looked at if need be.
 func (s *stream) line(e team.Event, text, aside string) {
+	fmt.Fprintln(s.w, s.name(e)+" "+printable(text)+faint.Render(printable(aside)))
+}
+
+// name is the coloured name@team of the one whose event it is.
+func (s *stream) name(e team.Event) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	style, ok := s.styles[e.AgentID]
 	if !ok {
-		style = lipgloss.NewStyle().Foreground(lipgloss.Color(palette[(len(s.styles)-1)%len(palette)]))
+		style = ink(palette[(len(s.styles)-1)%len(palette)])
 		s.styles[e.AgentID] = style
 	}
-	fmt.Fprintln(s.w, style.Render(e.AgentID.At(e.TeamID))+" "+printable(text)+faint.Render(printable(aside)))
+	return style.Render(e.AgentID.At(e.TeamID))
 }
 
 // printable takes control characters out, so that what an agent read cannot move

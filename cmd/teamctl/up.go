@@ -158,7 +158,7 @@ func (a *app) downCmd() *cobra.Command {
 			ctx, cancel := a.deadline(cmd.Context())
 			defer cancel()
 			for {
-				if running, _ := local.Running("."); !running {
+				if local.Ended(".", pid) {
 					fmt.Fprintln(a.err, "the cluster has ended")
 					return nil
 				}

@@ -63,7 +63,7 @@ type Events interface {
 // because of it; nil means that it does not.
 type Awaiter interface{ Awaits() *journal.Await }
 
-// Ender is what a tool's value implements if the run is over with it.
+// Ender is what a tool's value implements if the agent's work is over with it.
 type Ender interface{ EndsRun() bool }
 
 // Options are an agent's parts. All are required unless it says otherwise.
@@ -102,6 +102,9 @@ const (
 
 // ErrShutdown is returned by Run after a shutdown request was granted.
 var ErrShutdown = errors.New("the agent was asked to shut down")
+
+// ErrFinished is returned by Run after a tool ended the agent's work ([Ender]).
+var ErrFinished = errors.New("the agent ended its work")
 
 // Agent is one incarnation of a member at work.
 type Agent struct {
@@ -150,7 +153,8 @@ func (a *Agent) LastText() string {
 }
 
 // Run works until ctx ends (then it returns nil), a shutdown request is granted
-// ([ErrShutdown]), or a later incarnation took over ([journal.ErrSuperseded]).
+// ([ErrShutdown]), a tool ends the work ([ErrFinished]), or a later incarnation
+// took over ([journal.ErrSuperseded]).
 func (a *Agent) Run(ctx context.Context) error {
 	err := a.resume(ctx)
 	for err == nil {
@@ -159,7 +163,9 @@ func (a *Agent) Run(ctx context.Context) error {
 			err = a.await(ctx)
 			continue
 		}
-		err = a.run(ctx)
+		if err = a.run(ctx); err == nil && a.ended {
+			return ErrFinished
+		}
 	}
 	if ctx.Err() != nil && !errors.Is(err, ErrShutdown) && !errors.Is(err, journal.ErrSuperseded) {
 		return nil
@@ -184,17 +190,23 @@ func (a *Agent) resume(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
+	if a.conv.task != t.ID { // the predecessor claimed it and had no time to record that
+		return a.begin(ctx, t)
+	}
 	return a.record(ctx, journal.Record{Kind: journal.Note, Text: "Your process was restarted. " + string(t.ID) +
 		" is still yours: check what is done already, and go on."})
 }
 
 // rest tells the team that the agent has nothing to do.
 func (a *Agent) rest() {
-	state := team.Idle
-	if a.conv.await != nil {
-		state = team.WaitingAnswer
+	switch {
+	case a.o.Model == nil:
+		a.beat(team.WaitingModel) // not idle: it could do nothing with a task
+	case a.conv.await != nil:
+		a.beat(team.WaitingAnswer)
+	default:
+		a.beat(team.Idle)
 	}
-	a.beat(state)
 }
 
 func (a *Agent) beat(state team.MemberState) {
@@ -217,12 +229,12 @@ func (a *Agent) await(ctx context.Context) error {
 	if a.conv.await != nil {
 		answer = time.After(time.Until(a.conv.await.Until))
 	}
-	if a.o.Look != nil {
+	if a.o.Look != nil && a.o.Model != nil {
 		look = time.After(lookEvery)
 	}
 	offers := a.o.Offers
-	if a.conv.await != nil {
-		offers = nil // it has work: the task that it waits with
+	if a.conv.await != nil || a.o.Model == nil {
+		offers = nil // it has work, the task that it waits with; or it can do none
 	}
 	select {
 	case <-ctx.Done():

@@ -28,6 +28,7 @@ type conversation struct {
 	held     []model.Message  // input that came while calls were open
 	unseen   bool             // the model has yet to see something that wants an answer
 	inboxSeq uint64           // of the newest message taken in
+	task     team.TaskID      // the last one it was told to work on
 	await    *journal.Await   // an answer the agent waits for
 	mail     int              // index of the user message that takes further mail; -1 = none
 	usage    model.Usage
@@ -39,6 +40,9 @@ func newConversation() *conversation { return &conversation{mail: -1} }
 // add takes in the next record. Results follow their turn directly, as endpoints
 // demand: input that was recorded between them comes after the last result.
 func (c *conversation) add(r journal.Record) error {
+	if c.await != nil && !r.At.Before(c.await.Until) {
+		c.await = nil // a predecessor waited long enough, and was told so
+	}
 	switch r.Kind {
 	case journal.Mail:
 		c.inboxSeq = max(c.inboxSeq, r.InboxSeq)
@@ -48,7 +52,7 @@ func (c *conversation) add(r journal.Record) error {
 		c.unseen = c.unseen || r.Message.Wakes()
 		c.input(mailBlock(*r.Message, mark(r)), true)
 	case journal.Task:
-		c.unseen = true
+		c.unseen, c.task = true, r.Task.ID
 		c.input(taskBlock(*r.Task, r.Inputs, mark(r)), false)
 	case journal.Note:
 		c.unseen = true
@@ -109,7 +113,7 @@ func mark(r journal.Record) string { return r.ID[max(0, len(r.ID)-8):] }
 
 func mailBlock(m team.Message, mark string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<mail from="%s" type="%s" id="%s"`, m.From, m.Type, m.ID)
+	fmt.Fprintf(&b, `<mail from="%s" type="%s" id="%s"`, attribute(string(m.From)), attribute(string(m.Type)), attribute(m.ID))
 	if m.InReplyTo != "" {
 		fmt.Fprintf(&b, ` in_reply_to="%s"`, attribute(m.InReplyTo))
 	}
@@ -134,7 +138,7 @@ func taskBlock(t team.Task, inputs []team.Input, mark string) string {
 	return b.String()
 }
 
-var lookAlike = regexp.MustCompile(`(?i)<(/?\s*(?:mail|task)\b)`)
+var lookAlike = regexp.MustCompile(`(?i)<(\s*/?\s*(?:mail|task)\b)`)
 
 // neutral takes the force from text that looks like one of our blocks.
 func neutral(s string) string { return lookAlike.ReplaceAllString(s, "&lt;$1") }

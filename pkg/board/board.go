@@ -3,7 +3,6 @@ package board
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -41,7 +40,8 @@ func New(t *broker.Team, o Options) *Board {
 // Decode reads a task from its entry.
 func Decode(e broker.Entry) (team.Task, error) {
 	var t team.Task
-	if err := json.Unmarshal(e.Value, &t); err != nil {
+	var err error
+	if t.Kept, err = team.Decode(e.Value, &t); err != nil {
 		return t, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
 	}
 	if t.V != team.Protocol {
@@ -135,7 +135,7 @@ func (b *Board) change(ctx context.Context, id team.TaskID, f func(team.Task) (t
 // put stores t over the revision it was made from.
 func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
 	t.Op = ulid.Make().String()
-	data, err := json.Marshal(t)
+	data, err := team.Encode(t, t.Kept)
 	if err != nil {
 		return t, err
 	}

@@ -139,7 +139,7 @@ func (b *Board) known(ctx context.Context, tasks []team.NewTask) error {
 	for _, n := range tasks {
 		for _, d := range n.Dependencies {
 			if _, err := b.Get(ctx, d); errors.Is(err, team.NotFound) {
-				return team.Errorf(team.NotFound, "dependency %s of %q does not exist", d, n.Title).WithHint("create it first; list_tasks shows what exists")
+				return team.Errorf(team.NotFound, "dependency %s of %q does not exist", d, n.Title).WithHint("create it first, or list the tasks to see what exists")
 			} else if err != nil {
 				return err
 			}

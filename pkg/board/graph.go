@@ -8,6 +8,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -18,14 +19,18 @@ import (
 // An edit first stores its intent here, then writes the task, then clears the
 // intent; whoever finds an intent finishes it before judging its own edit.
 type graphGuard struct {
-	V      int    `json:"v"`
-	Op     string `json:"op"`
-	Intent *struct {
-		Task     team.Task `json:"task"`     // as it is to be
-		Revision uint64    `json:"revision"` // of the task it replaces
-	} `json:"intent,omitempty"`
+	V      int         `json:"v"`
+	Op     string      `json:"op"`
+	Intent *editIntent `json:"intent,omitempty"`
 
 	revision uint64
+}
+
+// editIntent is an edit that is about to be written, or has been.
+type editIntent struct {
+	Task     team.TaskID     `json:"task"`
+	Record   json.RawMessage `json:"record"`   // the task as it is to be, to the byte
+	Revision uint64          `json:"revision"` // of the task that it replaces
 }
 
 func (b *Board) graph(ctx context.Context) (graphGuard, error) {
@@ -58,13 +63,13 @@ func (b *Board) putGraph(ctx context.Context, g graphGuard) (graphGuard, error) 
 // already, and clears the intent. A task that was claimed meanwhile stays as it
 // is: edits lose against claims.
 func (b *Board) finishEdit(ctx context.Context, g graphGuard) (written team.Task, err error) {
-	data, err := json.Marshal(g.Intent.Task)
+	key := subject.KeyTask(g.Intent.Task)
+	written, err = Decode(broker.Entry{Key: key, Value: g.Intent.Record})
 	if err != nil {
 		return written, err
 	}
-	written = g.Intent.Task
 	var lost error
-	written.Revision, lost = b.bucket.Put(ctx, subject.KeyTask(written.ID), data, g.Intent.Revision)
+	written.Revision, lost = b.bucket.Put(ctx, key, g.Intent.Record, g.Intent.Revision)
 	if lost != nil && !errors.Is(lost, team.Conflict) {
 		return written, lost
 	}
@@ -104,10 +109,11 @@ func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, appl
 			return team.Task{}, err
 		}
 		next.Op = ulid.Make().String()
-		g.Intent = &struct {
-			Task     team.Task `json:"task"`
-			Revision uint64    `json:"revision"`
-		}{next, tasks[i].Revision}
+		record, err := team.Encode(next, next.Kept)
+		if err != nil {
+			return team.Task{}, err
+		}
+		g.Intent = &editIntent{id, record, tasks[i].Revision}
 		g, err = b.putGraph(ctx, g)
 		if err == nil {
 			next, err = b.finishEdit(ctx, g)
@@ -129,7 +135,7 @@ func checkGraph(tasks []team.Task, next team.Task, added []team.TaskID) error {
 	}
 	for _, d := range added {
 		if _, ok := deps[d]; !ok {
-			return team.Errorf(team.NotFound, "dependency %s does not exist", d).WithHint("create it first; list_tasks shows what exists")
+			return team.Errorf(team.NotFound, "dependency %s does not exist", d).WithHint("create it first, or list the tasks to see what exists")
 		}
 	}
 	deps[next.ID] = next.Dependencies

@@ -14,6 +14,7 @@ import (
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/team"
 )
 
@@ -67,7 +68,7 @@ func TestPutRace(t *testing.T) {
 // A writer and a watcher both survive a restart of the server, without a gap.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
-	srv, err := broker.StartServer(broker.ServerOptions{Dir: dir})
+	srv, err := embedded.Start(embedded.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestRestart(t *testing.T) {
 	srv.Shutdown()
 	wrote := make(chan struct{})
 	go func() { defer close(wrote); put(2) }() // while it is away
-	srv, err = broker.StartServer(broker.ServerOptions{Dir: dir, Port: port})
+	srv, err = embedded.Start(embedded.Options{Dir: dir, Port: port})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,23 +183,9 @@ func TestConnectErrors(t *testing.T) {
 	}
 }
 
-func TestServerErrors(t *testing.T) {
-	s, err := broker.StartServer(broker.ServerOptions{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Shutdown()
-	if _, err := broker.StartServer(broker.ServerOptions{Dir: t.TempDir(), Port: mustPort(t, s.URL())}); !errors.Is(err, team.InvalidState) {
-		t.Errorf("port in use: %v, want invalid_state", err)
-	}
-	if _, err := broker.StartServer(broker.ServerOptions{Dir: "/proc/none/such"}); !errors.Is(err, team.InvalidState) {
-		t.Errorf("unwritable folder: %v, want invalid_state", err)
-	}
-}
-
 // A publish while NATS is away must not be kept and delivered later.
 func TestNoReconnectBuffer(t *testing.T) {
-	s, err := broker.StartServer(broker.ServerOptions{Dir: t.TempDir()})
+	s, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

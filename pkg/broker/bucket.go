@@ -1,8 +1,11 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -72,20 +75,20 @@ func (b *Bucket) Delete(ctx context.Context, key string, revision uint64) error 
 // Load returns the newest values of the keys that match the filters
 // ("task.>"), as they stand when it is called, without deleted ones.
 func (b *Bucket) Load(ctx context.Context, filters ...string) ([]Entry, error) {
-	var all []Entry
-	err := b.Snapshot(ctx, func(m Msg) error {
-		if !m.Deleted {
-			all = append(all, b.entry(m))
-		}
+	newest := map[string]Entry{} // a key that is written meanwhile may come twice
+	err := b.newest(ctx, func(m Msg) error {
+		e := b.entry(m)
+		newest[e.Key] = e
 		return nil
-	}, func() error { return errEnd }, b.subjects(filters)...)
-	return all, err
+	}, b.subjects(filters)...)
+	maps.DeleteFunc(newest, func(_ string, e Entry) bool { return e.Deleted })
+	return slices.SortedFunc(maps.Values(newest), func(a, b Entry) int { return cmp.Compare(a.Revision, b.Revision) }), err
 }
 
 // Watch calls f for the newest value of every matching key, then caughtUp, then f
 // for every change, in order, until ctx ends. Deleted keys come with Deleted set.
 func (b *Bucket) Watch(ctx context.Context, f func(Entry) error, caughtUp func(), filters ...string) error {
-	return b.Snapshot(ctx, func(m Msg) error { return f(b.entry(m)) }, once(caughtUp), b.subjects(filters)...)
+	return b.Snapshot(ctx, func(m Msg) error { return f(b.entry(m)) }, caughtUp, b.subjects(filters)...)
 }
 
 // Changes is Watch for every write since revision from, in place of the newest

@@ -36,7 +36,8 @@ type Conn struct {
 }
 
 // Connect connects and checks that the server has JetStream. It gives up after
-// o.Wait. Errors: Unavailable, in one line that names the address.
+// o.Wait. Errors: Unavailable, in one line that names the address;
+// [ErrNoJetStream] is one of them.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -137,6 +138,9 @@ func redact(s string) string {
 	return s
 }
 
+// ErrNoJetStream: the server answers, and keeps nothing.
+var ErrNoJetStream = errors.New("no JetStream")
+
 // checkJetStream tells a server without JetStream from one whose JetStream is
 // not ready yet (a replicated one that elects a leader).
 func (c *Conn) checkJetStream(ctx context.Context) error {
@@ -148,7 +152,7 @@ func (c *Conn) checkJetStream(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-			return team.Errorf(team.Unavailable, "the NATS server at %s has no JetStream", redact(c.url)).
+			return team.Errorf(team.Unavailable, "the NATS server at %s has %w", redact(c.url), ErrNoJetStream).
 				WithHint("start nats-server with -js, or enable jetstream in its configuration")
 		}
 		select {

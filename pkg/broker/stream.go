@@ -212,13 +212,31 @@ func backoff(ctx context.Context, cause error, what string) error {
 
 // Read calls f for each message from sequence from on that matches one of the
 // filters (none: all), up to the end of the stream as it is when Read starts.
-// An error of f ends it.
+// An error of f ends it. Unless it returns nil, f has not seen everything.
 func (s *Stream) Read(ctx context.Context, from uint64, f func(Msg) error, filters ...string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return s.follow(ctx, jetstream.OrderedConsumerConfig{
+	return s.toEnd(ctx, jetstream.OrderedConsumerConfig{
 		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
-	}, f, func() error { return errEnd })
+	}, f)
+}
+
+// newest calls f for the newest message of every subject that matches, as Read.
+func (s *Stream) newest(ctx context.Context, f func(Msg) error, filters ...string) error {
+	return s.toEnd(ctx, jetstream.OrderedConsumerConfig{
+		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
+	}, f)
+}
+
+// toEnd reads up to the present end. A context that ends before is an error: half
+// a list must not pass for the whole.
+func (s *Stream) toEnd(ctx context.Context, cfg jetstream.OrderedConsumerConfig, f func(Msg) error) error {
+	switch err := s.consumeOrdered(ctx, cfg, f, func() error { return errEnd }); {
+	case errors.Is(err, errEnd):
+		return nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return team.Errorf(team.Unavailable, "read stream %s: %w", s.name, err)
+	default:
+		return err
+	}
 }
 
 // Follow calls f for each message from sequence from on that matches one of the
@@ -228,34 +246,30 @@ func (s *Stream) Read(ctx context.Context, from uint64, f func(Msg) error, filte
 func (s *Stream) Follow(ctx context.Context, from uint64, f func(Msg) error, caughtUp func(), filters ...string) error {
 	return s.follow(ctx, jetstream.OrderedConsumerConfig{
 		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
-	}, f, once(caughtUp))
+	}, f, caughtUp)
 }
 
 // Snapshot calls f for the newest message of every subject that matches, then
 // caughtUp, then goes on like Follow.
-func (s *Stream) Snapshot(ctx context.Context, f func(Msg) error, caughtUp func() error, filters ...string) error {
+func (s *Stream) Snapshot(ctx context.Context, f func(Msg) error, caughtUp func(), filters ...string) error {
 	return s.follow(ctx, jetstream.OrderedConsumerConfig{
 		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
 	}, f, caughtUp)
 }
 
-// errEnd ends a follow at the point where it has caught up.
+// errEnd ends the reading at the point where it has caught up.
 var errEnd = errors.New("end of the stream")
-
-func once(f func()) func() error {
-	return func() error {
-		if f != nil {
-			f()
-		}
-		return nil
-	}
-}
 
 // follow uses an ordered pull consumer: push consumers and KV watchers were seen
 // blind for 19 s after a restart of the server.
-func (s *Stream) follow(ctx context.Context, cfg jetstream.OrderedConsumerConfig, f func(Msg) error, caughtUp func() error) error {
-	err := s.consumeOrdered(ctx, cfg, f, caughtUp)
-	if errors.Is(err, errEnd) || (ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+func (s *Stream) follow(ctx context.Context, cfg jetstream.OrderedConsumerConfig, f func(Msg) error, caughtUp func()) error {
+	err := s.consumeOrdered(ctx, cfg, f, func() error {
+		if caughtUp != nil {
+			caughtUp()
+		}
+		return nil
+	})
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
 	}
 	return err
@@ -266,6 +280,7 @@ func (s *Stream) consumeOrdered(ctx context.Context, cfg jetstream.OrderedConsum
 	if err != nil {
 		return err
 	}
+	defer s.discard(cons)
 	if pending == 0 {
 		if err := caughtUp(); err != nil {
 			return err
@@ -273,7 +288,7 @@ func (s *Stream) consumeOrdered(ctx context.Context, cfg jetstream.OrderedConsum
 	}
 	it, err := cons.Messages(jetstream.PullMaxMessages(512))
 	if err != nil {
-		return fmt.Errorf("follow %s: %w", s.name, err)
+		return team.Errorf(team.Unavailable, "follow %s: %w", s.name, err)
 	}
 	defer it.Stop()
 	stop := context.AfterFunc(ctx, it.Stop)
@@ -281,8 +296,10 @@ func (s *Stream) consumeOrdered(ctx context.Context, cfg jetstream.OrderedConsum
 	for waiting := pending > 0; ; {
 		m, err := it.Next()
 		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
 		case errors.Is(err, jetstream.ErrMsgIteratorClosed):
-			return context.Cause(ctx)
+			return team.Errorf(team.Unavailable, "follow %s: %w", s.name, err) // the connection was closed
 		case err != nil:
 			// The iterator repairs itself (a missed heartbeat, a restart of the server).
 			s.conn.log.Debug("stream follow interrupted", "stream", s.name, "err", err)
@@ -308,7 +325,17 @@ func (s *Stream) consumeOrdered(ctx context.Context, cfg jetstream.OrderedConsum
 	}
 }
 
+// discard tells the server that a reading has ended: it allows 1,000 consumers a
+// stream, and frequent short readings would soon use them up. Nobody waits for its
+// answer, since a consumer for which the word gets lost goes away by itself.
+func (s *Stream) discard(cons jetstream.Consumer) {
+	_ = s.conn.nc.Publish("$JS.API.CONSUMER.DELETE."+s.name+"."+cons.CachedInfo().Name, nil)
+}
+
 func (s *Stream) ordered(ctx context.Context, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, uint64, error) {
+	// The server keeps the consumer of a read that has ended for this long, by
+	// default five minutes; one that is removed too early is made anew unnoticed.
+	cfg.InactiveThreshold = 10 * time.Second
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
 		cons, err := s.s.OrderedConsumer(attempt, cfg)

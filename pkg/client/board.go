@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -39,29 +40,59 @@ func (t *Team) Task(ctx context.Context, id team.TaskID) (team.TaskView, error) 
 	return team.TaskView{}, err
 }
 
+// View returns a task, as another call returned it, as it is printed: with what
+// follows from its neighbours.
+func (t *Team) View(ctx context.Context, task team.Task) (team.TaskView, error) {
+	all, err := t.board.All(ctx)
+	if err != nil {
+		return team.TaskView{}, err
+	}
+	at := slices.IndexFunc(all, func(o team.Task) bool { return o.ID == task.ID })
+	if at < 0 {
+		return team.TaskView{}, team.Errorf(team.InvalidState, "%s was stored and is gone", task.ID)
+	}
+	all[at] = task
+	return team.View(all)[at], nil
+}
+
 // AddTasks puts tasks on the board. A team whose goal has ended becomes active
-// again, so that somebody leads it.
+// again, so that somebody leads it. Errors: those of [board.Board.Create]; NotFound
+// for a role that the team does not have.
 func (t *Team) AddTasks(ctx context.Context, tasks ...team.NewTask) ([]team.Task, error) {
-	record, err := t.client.registry.Activate(ctx, t.team)
+	record, err := t.Record(ctx)
 	if err != nil {
 		return nil, err
+	}
+	tasks = slices.Clone(tasks)
+	for i, n := range tasks {
+		if n.Role == "" {
+			continue
+		}
+		role, err := record.Role(n.Role)
+		if err != nil {
+			return nil, err
+		}
+		tasks[i].Role = role.Name
 	}
 	if err := t.board.Reopen(ctx); err != nil {
 		return nil, err
 	}
-	for _, n := range tasks {
-		if n.Role != "" {
-			if _, err := record.Role(n.Role); err != nil {
-				return nil, err
-			}
-		}
+	created, err := t.board.Create(ctx, team.UserAgent, tasks...)
+	if err != nil {
+		return nil, err
 	}
-	return t.board.Create(ctx, team.UserAgent, tasks...)
+	// Last, so that a team is not woken for tasks that were refused.
+	_, err = t.client.registry.Activate(ctx, t.team)
+	return created, err
 }
 
-// Edit changes what a pending task says.
-func (t *Team) Edit(ctx context.Context, id team.TaskID, e team.Edit) (team.Task, error) {
-	return t.board.Edit(ctx, id, person, e)
+// Edit changes what a pending task says, with a person's rights unless as is set.
+func (t *Team) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team.Edit) (team.Task, error) {
+	a, err := t.actor(ctx, as)
+	if err != nil {
+		return team.Task{}, err
+	}
+	return t.board.Edit(ctx, id, a, e)
 }
 
 // Claim gives a task to a member: a running one is asked, and its answer is
@@ -72,6 +103,14 @@ func (t *Team) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team
 	m, err := t.roster.Get(ctx, as)
 	switch {
 	case errors.Is(err, team.NotFound), err == nil && m.State == team.Stopped:
+		// Before a seat is made for it: a claim that is lost changes nothing.
+		task, err := t.board.Get(ctx, id)
+		if err == nil {
+			err = t.board.Claimable(ctx, task, team.Holder{Agent: as})
+		}
+		if err != nil {
+			return team.Task{}, err
+		}
 		if m, err = t.sit(ctx, m, as); err != nil {
 			return team.Task{}, err
 		}
@@ -226,9 +265,13 @@ func (t *Team) Fail(ctx context.Context, id team.TaskID, as team.AgentID, reason
 	return task, err
 }
 
-// Cancel cancels a task with a person's rights.
-func (t *Team) Cancel(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
-	task, err := t.board.Cancel(ctx, id, person, reason)
+// Cancel cancels a task, with a person's rights unless as is set.
+func (t *Team) Cancel(ctx context.Context, id team.TaskID, as team.AgentID, reason string) (team.Task, error) {
+	a, err := t.actor(ctx, as)
+	if err != nil {
+		return team.Task{}, err
+	}
+	task, err := t.board.Cancel(ctx, id, a, reason)
 	if err == nil {
 		t.revoke(task)
 	}

@@ -47,6 +47,9 @@ func Connect(ctx context.Context, url string) (*Client, error) {
 // Close ends the connection.
 func (c *Client) Close() { c.conn.Close() }
 
+// Server is the address of the NATS server, without credentials.
+func (c *Client) Server() string { return c.conn.Server() }
+
 // Team is one team, opened.
 type Team struct {
 	client  *Client
@@ -63,11 +66,20 @@ type NewTeam struct {
 	Roles     map[string]team.Role
 	Lease     time.Duration
 	Workspace string // where its members work, unless their process says otherwise; may be ""
+	Needs     string // a role that Roles, or the team if it is there, must have; may be ""
 }
 
 // Make makes the team, or opens it; a team that is there stays as it is, but for
-// roles that it lacks.
+// roles that it lacks. Errors: NotFound if nobody knows the role n.Needs, and then
+// nothing is made.
 func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
+	if _, err := (team.Team{Roles: n.Roles}).Role(n.Needs); n.Needs != "" && err != nil {
+		t, oerr := c.Open(ctx, n.ID)
+		if errors.Is(oerr, team.NotFound) {
+			return nil, err
+		}
+		return t, oerr // whose record may have a role of its own by that name
+	}
 	bt, record, err := c.registry.Make(ctx, team.Team{
 		ID: n.ID, Roles: n.Roles, LeaseSeconds: int(n.Lease / time.Second), MaxTeammates: team.DefaultMaxTeammates,
 		Policies:  team.Policies{Create: "all", Respawn: team.RespawnAlways, Approver: "leader"},
@@ -130,13 +142,13 @@ const answerWait = 300 * time.Millisecond
 // Processes finds who runs, and the model that the leaders have. Errors:
 // Unavailable if no leader process answers.
 func (c *Client) Processes(ctx context.Context) (Status, error) {
-	s := Status{Server: c.conn.Server(), Model: noModel, Leaders: []control.Process{}, Standbys: []control.Process{}, Members: []control.Process{}, Teams: []TeamStatus{}}
+	s := Status{Server: c.conn.Server(), Model: control.NoModel, Leaders: []control.Process{}, Standbys: []control.Process{}, Members: []control.Process{}, Teams: []TeamStatus{}}
 	var err error
 	if s.Leaders, err = control.Processes(ctx, c.conn, "leader", answerWait); err != nil {
 		return s, err
 	}
 	for _, p := range s.Leaders {
-		if p.Model != "" && p.Model != noModel {
+		if p.Model != "" && p.Model != control.NoModel {
 			s.Model = p.Model
 		}
 	}
@@ -151,9 +163,6 @@ func (c *Client) Processes(ctx context.Context) (Status, error) {
 	}
 	return s, nil
 }
-
-// noModel is what a process says that has no model configured.
-const noModel = "none"
 
 // Status finds who runs and how the teams stand. Errors: Unavailable if no leader
 // process answers; the Status is then filled as far as possible.

@@ -137,8 +137,9 @@ func (v *view) entries(e broker.Entry, cur Cursor) []Entry {
 		if err != nil {
 			return nil
 		}
+		before := v.members[m.AgentID]
 		v.members[m.AgentID] = m
-		return make1(m.AgentID, m.UpdatedAt, memberEvent(m.State), m)
+		return make1(m.AgentID, m.UpdatedAt, memberEvent(before, m), m)
 	}
 	return nil
 }
@@ -163,8 +164,11 @@ func taskEvent(before team.Task, known bool, t team.Task) string {
 	return "TASK_UPDATED"
 }
 
-func memberEvent(s team.MemberState) string {
-	switch s {
+func memberEvent(before, m team.Member) string {
+	if before.State == m.State && before.Incarnation == m.Incarnation {
+		return "MEMBER_UPDATED" // a seat's claim, say
+	}
+	switch m.State {
 	case team.Created:
 		return "MEMBER_CREATED"
 	case team.Joined:

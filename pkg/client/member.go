@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -59,12 +60,14 @@ func (t *Team) Agent(ctx context.Context, a team.AgentID) (Agent, error) {
 	return t.agent(ctx, m), nil
 }
 
-// agent asks the member's process how it is.
+// agent asks the member's process how it is, or looks at what a seat holds.
 func (t *Team) agent(ctx context.Context, m team.Member) Agent {
 	a := Agent{Member: m, State: m.State, Revision: m.Revision}
 	if !m.HasProcess() {
 		if m.Claim != nil {
-			a.Task = m.Claim.Task
+			if task, err := t.board.Get(ctx, m.Claim.Task); err == nil && task.HeldBy(t.seatHolder(m)) {
+				a.Task = task.ID
+			}
 		}
 		return a
 	}
@@ -132,7 +135,7 @@ func (t *Team) Spawn(ctx context.Context, m team.Member, count int) ([]team.Memb
 	if m.AgentID != "" && count > 1 {
 		return nil, team.Errorf(team.InvalidArgument, "one name cannot be given to %d members", count)
 	}
-	record, err := t.client.registry.Activate(ctx, t.team)
+	record, err := t.Record(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -140,10 +143,13 @@ func (t *Team) Spawn(ctx context.Context, m team.Member, count int) ([]team.Memb
 	if err != nil {
 		return nil, err
 	}
-	if role.Name == team.LeaderRole {
+	if role.Name == team.LeaderRole || m.AgentID == team.Leader {
 		return nil, team.Errorf(team.InvalidArgument, "a team has one leader; it cannot be spawned")
 	}
 	m.Role = role.Name
+	if record, err = t.client.registry.Activate(ctx, t.team); err != nil {
+		return nil, err
+	}
 	var spawned []team.Member
 	for range count {
 		s, err := t.spawner.Spawn(ctx, m, record.MaxTeammates)
@@ -193,6 +199,30 @@ func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 			}
 		}
 		if err := t.spawner.Stop(ctx, t.mailbox, team.UserAgent, m.AgentID, 0); err != nil {
+			return err
+		}
+	}
+	return t.freeAll(ctx)
+}
+
+// freeAll puts the tasks back on the board that agents held who could not do so
+// themselves; a person's task stays with its seat.
+func (t *Team) freeAll(ctx context.Context) error {
+	members, err := t.roster.List(ctx)
+	if err != nil {
+		return err
+	}
+	tasks, err := t.board.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		seat := slices.ContainsFunc(members, func(m team.Member) bool { return m.AgentID == task.Assignee && m.Backend == team.Person })
+		if task.Status != team.InProgress || seat {
+			continue
+		}
+		_, err := t.board.Release(ctx, task.ID, person, 0, "the team was stopped", false)
+		if err != nil && !errors.Is(err, team.InvalidState) {
 			return err
 		}
 	}

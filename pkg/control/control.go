@@ -32,11 +32,14 @@ type Process struct {
 	Host    string `json:"host"`
 	PID     string `json:"pid"`
 	Metrics string `json:"metrics"` // URL
-	Model   string `json:"model"`   // "none" if it has no model configured
+	Model   string `json:"model"`   // NoModel if none is configured
 	Version string `json:"version"`
 	Team    string `json:"team,omitempty"`     // the membership, if it has one now
 	AgentID string `json:"agent_id,omitempty"` // "
 }
+
+// NoModel is what a process without a model says in place of the model's name.
+const NoModel = "none"
 
 // Announce makes the process known until the returned stop is called.
 func Announce(c *broker.Conn, p Process) (stop func(), err error) {
@@ -108,7 +111,7 @@ func Serve(ctx context.Context, c *broker.Conn, t team.TeamID, a team.AgentID, v
 		return nil, fmt.Errorf("serve %s: %w", a.At(t), err)
 	}
 	for verb, h := range verbs {
-		err := svc.AddEndpoint(string(verb), answer(ctx, h),
+		err := svc.AddEndpoint(string(verb), answer(ctx, c, h),
 			micro.WithEndpointSubject(subject.Control(t, a, verb)), micro.WithEndpointQueueGroupDisabled())
 		if err != nil {
 			_ = svc.Stop()
@@ -130,12 +133,15 @@ func ServePool(ctx context.Context, c *broker.Conn, h Handler) (stop func(), err
 	return func() { _ = sub.Unsubscribe() }, nil
 }
 
-func answer(ctx context.Context, h Handler) micro.Handler {
+func answer(ctx context.Context, c *broker.Conn, h Handler) micro.Handler {
 	return micro.HandlerFunc(func(req micro.Request) {
 		go func() {
 			v, err := h(ctx, req.Data())
-			msg := reply("", v, err)
-			_ = req.Respond(msg.Data, micro.WithHeaders(micro.Headers(msg.Header)))
+			// Not req.Respond: that writes to req, which the service reads as soon as
+			// this handler has returned.
+			if to := req.Reply(); to != "" { // else it was sent by Notify
+				_ = c.NATS().PublishMsg(reply(to, v, err))
+			}
 		}()
 	})
 }

@@ -228,10 +228,14 @@ func (e *Elector) renew(ctx context.Context, id team.TeamID, c *candidacy, l tea
 	}
 }
 
+// goodbye bounds the giving back of a lease: with NATS away a process that is told
+// to stop must not hang on it.
+const goodbye = 1500 * time.Millisecond
+
 // giveBack ends the lease at once, so that a successor need not wait. The entry
 // stays, with its term and no process, so that terms keep growing.
 func (e *Elector) giveBack(ctx context.Context, id team.TeamID, c *candidacy, l team.Lead) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
 	e.mu.Lock()
 	rev := c.rev

@@ -90,16 +90,18 @@ type Journal struct {
 // and including it. From then on an earlier incarnation can append nothing.
 func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64) (*Journal, []Record, error) {
 	j := &Journal{stream: t.Logs, subject: subject.Log(t.ID, a), incarnation: incarnation}
+	var records []Record
 	for {
-		records, err := Read(ctx, t, a)
+		tail, err := read(ctx, t.Logs, j.subject, j.last)
 		if err != nil {
 			return nil, nil, err
 		}
+		if superseded(tail, incarnation) {
+			return nil, nil, ErrSuperseded
+		}
+		records = append(records, tail...)
 		if n := len(records); n > 0 {
 			j.last = records[n-1].Seq
-		}
-		if superseded(records, incarnation) {
-			return nil, nil, ErrSuperseded
 		}
 		start, err := j.append(ctx, Record{Kind: Start})
 		switch {
@@ -108,7 +110,8 @@ func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint6
 		case !errors.Is(err, team.Conflict):
 			return nil, nil, err
 		}
-		// The predecessor wrote a last record in between: take it in.
+		// The predecessor wrote in between: take in its tail only, or one that writes
+		// fast could not be caught up with.
 	}
 }
 

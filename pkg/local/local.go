@@ -9,6 +9,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -69,6 +71,12 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 			return nil, team.Errorf(team.InvalidState, "a cluster runs here already (pid %d)", pid).WithHint("use it, or end it: teamctl down")
 		}
 	}
+	// The leader would find out too, but only it, again and again.
+	l, err := net.Listen("tcp", o.HTTP)
+	if err != nil {
+		return nil, team.Errorf(team.InvalidState, "the leader's pages cannot be served: %w", err).WithHint("choose another address with --http, or leave it out for a free port")
+	}
+	l.Close()
 	bins := map[string]string{}
 	for _, name := range []string{"leader", "teammate"} {
 		bin, err := spawn.FindBinary(name)
@@ -78,7 +86,6 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		bins[name] = bin
 	}
 	c := &Cluster{opt: o, pids: map[string]int{}}
-	var err error
 	if c.server, err = embedded.Start(embedded.Options{Dir: o.DataDir, Port: o.Port, Logger: o.Logger}); err != nil {
 		return nil, err
 	}
@@ -99,15 +106,30 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Running reports whether the cluster that dir's file tells of is alive, and the
-// process that owns it.
+// Running reports whether the cluster that dir's file tells of is there, and the
+// process that owns it. The file may be of a cluster that was killed, and its
+// process id given to another program since, so the server must answer too.
 func Running(dir string) (bool, int) {
 	cl, _, err := config.FindCluster(dir)
-	if err != nil || len(cl.PIDs) == 0 {
+	if err != nil || len(cl.PIDs) == 0 || !alive(cl.PIDs[0]) {
 		return false, 0
 	}
-	p, err := os.FindProcess(cl.PIDs[0])
-	return err == nil && alive(p), cl.PIDs[0]
+	u, err := url.Parse(cl.NATS)
+	if err != nil {
+		return false, 0
+	}
+	conn, err := net.DialTimeout("tcp", u.Host, time.Second)
+	if err != nil {
+		return false, 0
+	}
+	conn.Close()
+	return true, cl.PIDs[0]
+}
+
+// Ended reports whether nothing is left of the cluster of that owner.
+func Ended(dir string, owner int) bool {
+	cl, _, err := config.FindCluster(dir)
+	return err != nil || len(cl.PIDs) == 0 || cl.PIDs[0] != owner || !alive(owner)
 }
 
 // URL is the address of the NATS server.
@@ -233,4 +255,4 @@ func (c *Cluster) Stop() {
 }
 
 // alive asks the system whether a process is there, by the signal that is none.
-func alive(p *os.Process) bool { return p.Signal(syscall.Signal(0)) == nil }
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }

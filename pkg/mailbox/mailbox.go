@@ -25,6 +25,7 @@ import (
 
 // Members is what the mailbox must know of the team; *roster.Roster is one.
 type Members interface {
+	Get(ctx context.Context, a team.AgentID) (team.Member, error)
 	List(ctx context.Context) ([]team.Member, error)
 }
 
@@ -89,6 +90,16 @@ func (b *Mailbox) Send(ctx context.Context, m team.Message) (team.Message, []tea
 func (b *Mailbox) recipients(ctx context.Context, m team.Message) ([]team.AgentID, error) {
 	if m.To == team.Leader && m.From != team.Leader {
 		return []team.AgentID{team.Leader}, nil // always there, also while no process leads
+	}
+	if m.To != team.Everyone && m.To != m.From {
+		// One record is read much faster than all, which only errors need.
+		to, err := b.members.Get(ctx, m.To)
+		switch {
+		case err == nil && to.State != team.Stopped:
+			return []team.AgentID{m.To}, nil
+		case err != nil && !errors.Is(err, team.NotFound):
+			return nil, err
+		}
 	}
 	all, err := b.members.List(ctx)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,9 +47,9 @@ type Options struct {
 	Crew      teamtool.Crew // the leader's
 	Pulse     *roster.Pulse // default: one of its own
 	OnBeat    func(team.Beat)
-	Verbs     map[subject.Verb]control.Handler // beside those that every member answers
+	Verbs     map[subject.Verb]control.Handler     // beside those that every member answers
 	Broken    func(ctx context.Context, err error) // told when the model refuses for good; default: the leader gets a message
-	Started   func(*agent.Agent) // called once the agent is about to work
+	Started   func(*agent.Agent)                   // called once the agent is about to work
 	Logger    *slog.Logger
 	Registry  prometheus.Registerer
 }
@@ -98,6 +99,8 @@ type member struct {
 	offers chan team.Task
 	given  chan team.Task
 	mail   chan mailbox.Delivery
+
+	finishing atomic.Bool // the member's own finish_team is under way or done
 }
 
 func (m *member) run() error {
@@ -177,15 +180,25 @@ func (m *member) work(a *agent.Agent, box *mailbox.Mailbox, from uint64) error {
 			}
 		}))
 	})
-	g.Go(func() error { return ended(a.Run(ctx)) })
+	g.Go(func() error {
+		err := a.Run(ctx)
+		if errors.Is(err, agent.ErrFinished) {
+			err = ErrTeamEnded // by the agent itself
+		}
+		return ended(err)
+	})
 	g.Go(func() error { return ended(m.watchTeam(ctx)) })
 	err := g.Wait()
 	if cause := context.Cause(m.ctx); errors.Is(cause, ErrForced) {
-		return ErrForced
+		err = ErrForced
+	} else if m.ctx.Err() != nil || errors.Is(err, errStopped) {
+		err = nil
 	}
-	if m.ctx.Err() != nil || errors.Is(err, errStopped) {
+	switch {
+	case err == nil:
 		m.letGo("its holder's process was stopped")
-		return nil
+	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded):
+		m.letGo("its holder was stopped")
 	}
 	return err
 }
@@ -196,10 +209,41 @@ func (m *member) watchTeam(ctx context.Context) error {
 	return m.Team.Bucket.Watch(ctx, func(e broker.Entry) error {
 		t, err := registry.Decode(e)
 		if err == nil && t.Status != team.Active {
+			if m.finishing.Load() {
+				m.lastWord(ctx)
+			}
 			err = ErrTeamEnded
 		}
 		return err
 	}, nil, subject.KeyTeam)
+}
+
+// lastWordWithin is how long the call that ended the team may take to be answered.
+const lastWordWithin = 2 * time.Second
+
+// lastWord lets the agent that ended the team record how: else its successor, at
+// the team's next goal, would find the call open and think that it was interrupted.
+func (m *member) lastWord(ctx context.Context) {
+	select {
+	case <-ctx.Done(): // the agent is done
+	case <-time.After(lastWordWithin):
+	}
+}
+
+// finisher is the crew of a leader, whose membership must know that it ends the
+// team before the team's record says so.
+type finisher struct {
+	teamtool.Crew
+	finishing *atomic.Bool
+}
+
+func (f finisher) Finish(ctx context.Context, summary string) error {
+	f.finishing.Store(true)
+	err := f.Crew.Finish(ctx, summary)
+	if err != nil {
+		f.finishing.Store(false)
+	}
+	return err
 }
 
 // errStopped makes the errgroup end the other parts when one returns nil, which it
@@ -213,6 +257,9 @@ func ended(err error) error {
 	return err
 }
 
+// goodbye bounds the last word of a process that was told to stop.
+const goodbye = 1500 * time.Millisecond
+
 // letGo gives the task back when the process stops in an orderly way, so that
 // nobody has to wait for the lease to run out.
 func (m *member) letGo(reason string) {
@@ -220,7 +267,7 @@ func (m *member) letGo(reason string) {
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), goodbye)
 	defer cancel()
 	if _, err := m.hand.Release(ctx, t.ID, reason, false); err != nil {
 		m.Logger.WarnContext(ctx, "task not released; it is freed when its lease has run out", "task", t.ID, "err", err)
@@ -229,8 +276,12 @@ func (m *member) letGo(reason string) {
 
 func (m *member) tools(ws *workspace.Workspace, box *mailbox.Mailbox) (*tool.Set, error) {
 	files := ws.Tools()
+	var leads teamtool.Crew
+	if m.Crew != nil {
+		leads = finisher{m.Crew, &m.finishing}
+	}
 	crew := teamtool.New(teamtool.Options{
-		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Pulse: m.Pulse, Crew: m.Crew,
+		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Pulse: m.Pulse, Crew: leads,
 		Team: func(ctx context.Context) (team.Team, error) { return registry.Record(ctx, m.Team) },
 	})
 	set, err := tool.NewSet(m.Registry, append(files, crew...)...)
@@ -278,6 +329,9 @@ func (m *member) verbs() map[subject.Verb]control.Handler {
 			var id team.TaskID
 			if err := json.Unmarshal(data, &id); err != nil {
 				return nil, team.Errorf(team.InvalidArgument, "assignment: %w", err)
+			}
+			if m.Model == nil {
+				return nil, team.Errorf(team.Unavailable, "%s has no model configured and can do nothing", m.Member.AgentID)
 			}
 			t, err := m.hand.Assign(ctx, id)
 			if err != nil {

@@ -43,9 +43,6 @@ type Process struct {
 	stop     []func()
 }
 
-// NoModel is what a process without a model says in place of the model's name.
-const NoModel = "none"
-
 // Open starts the pages, connects to NATS and announces the process as kind
 // ("leader" or "teammate"). The caller must Close it.
 func Open(ctx context.Context, kind string, cfg config.Config, stderr io.Writer) (*Process, error) {
@@ -86,7 +83,7 @@ func (p *Process) open(ctx context.Context, kind string) error {
 			p.Log.Error("health pages", "err", err)
 		}
 	}()
-	modelName := NoModel
+	modelName := control.NoModel
 	if err := p.Config.CheckModel(); err == nil {
 		c, err := model.New(model.Options{BaseURL: p.Config.BaseURL, APIKey: string(p.Config.APIKey), Model: p.Config.Model,
 			MaxTokens: p.Config.MaxTokens, Logger: p.Log, Registry: p.Registry})

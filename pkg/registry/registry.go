@@ -101,7 +101,8 @@ func Record(ctx context.Context, bt *broker.Team) (team.Team, error) {
 // Decode reads a team's record from its entry.
 func Decode(e broker.Entry) (team.Team, error) {
 	var t team.Team
-	if err := json.Unmarshal(e.Value, &t); err != nil {
+	var err error
+	if t.Kept, err = team.Decode(e.Value, &t); err != nil {
 		return t, team.Errorf(team.InvalidState, "the record of the team cannot be read: %w", err)
 	}
 	if t.V != team.Protocol {
@@ -208,7 +209,7 @@ func (r *Registry) update(ctx context.Context, bt *broker.Team, f func(*team.Tea
 			return t, err
 		}
 		t.UpdatedAt = time.Now().UTC()
-		data, err := json.Marshal(t)
+		data, err := team.Encode(t, t.Kept)
 		if err != nil {
 			return t, err
 		}

@@ -8,7 +8,6 @@ package roster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,7 +68,8 @@ func (r *Roster) Get(ctx context.Context, a team.AgentID) (team.Member, error) {
 // Decode reads a member's record.
 func Decode(e broker.Entry) (team.Member, error) {
 	var m team.Member
-	if err := json.Unmarshal(e.Value, &m); err != nil {
+	var err error
+	if m.Kept, err = team.Decode(e.Value, &m); err != nil {
 		return m, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
 	}
 	if m.V != team.Protocol {
@@ -83,7 +83,7 @@ func Decode(e broker.Entry) (team.Member, error) {
 // with its new revision. Errors: Conflict.
 func (r *Roster) Put(ctx context.Context, m team.Member) (team.Member, error) {
 	m.V, m.Op, m.UpdatedAt = team.Protocol, ulid.Make().String(), time.Now().UTC()
-	data, err := json.Marshal(m)
+	data, err := team.Encode(m, m.Kept)
 	if err != nil {
 		return m, err
 	}
@@ -198,9 +198,19 @@ func (r *Roster) Withdraw(ctx context.Context, m team.Member) error {
 	return err
 }
 
-// Leave marks the incarnation as stopped. Errors: ErrSuperseded if it is no
-// longer the one in the record.
+// Leave marks the incarnation as stopped: its membership is over. Errors:
+// ErrSuperseded if it is no longer the one in the record.
 func (r *Roster) Leave(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
+	return r.end(ctx, a, incarnation, team.Stopped, lastError)
+}
+
+// Lose marks the incarnation as lost: its process goes away, and the member waits
+// to be brought back elsewhere. Errors: ErrSuperseded.
+func (r *Roster) Lose(ctx context.Context, a team.AgentID, incarnation uint64) error {
+	return r.end(ctx, a, incarnation, team.Lost, "")
+}
+
+func (r *Roster) end(ctx context.Context, a team.AgentID, incarnation uint64, state team.MemberState, lastError string) error {
 	for {
 		m, err := r.Get(ctx, a)
 		if errors.Is(err, team.NotFound) || err == nil && m.Incarnation != incarnation {
@@ -209,10 +219,10 @@ func (r *Roster) Leave(ctx context.Context, a team.AgentID, incarnation uint64, 
 		if err != nil {
 			return err
 		}
-		if m.State == team.Stopped {
+		if m.State == team.Stopped || m.State == state {
 			return nil
 		}
-		m.State, m.LastError = team.Stopped, lastError
+		m.State, m.LastError = state, lastError
 		if _, err = r.Put(ctx, m); !errors.Is(err, team.Conflict) {
 			return err
 		}

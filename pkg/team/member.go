@@ -2,8 +2,9 @@ package team
 
 import "time"
 
-// MemberState is where a member stands. The bucket holds Created, Joined and
-// Stopped; the others are heard in beats or derived from their absence.
+// MemberState is where a member stands. The bucket holds Created, Joined,
+// Stopped and, after an orderly stop of the process, Lost; the others are heard in
+// beats or derived from their absence.
 type MemberState string
 
 // The states of a member.
@@ -14,7 +15,7 @@ const (
 	Idle          MemberState = "idle"           // nothing to do; waits for mail or a task
 	WaitingAnswer MemberState = "waiting_answer" // asked somebody and waits, at most 10 minutes
 	WaitingModel  MemberState = "waiting_model"  // its model endpoint refuses or fails; it tries again
-	Lost          MemberState = "lost"           // no beat for the lease
+	Lost          MemberState = "lost"           // no beat for the lease, or its process said goodbye
 	Stopped       MemberState = "stopped"        // left or was stopped; its name is kept
 )
 
@@ -64,6 +65,7 @@ type Member struct {
 	LastError   string      `json:"last_error,omitempty"`
 
 	Revision uint64 `json:"-"`
+	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
 }
 
 // Holder is m as one that may hold a task.

@@ -76,6 +76,7 @@ type Task struct {
 	CompletedAt     *time.Time      `json:"completed_at"`
 
 	Revision uint64 `json:"-"` // bucket revision this copy was read at; 0 if never stored
+	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
 }
 
 // NewTask is what a creator says of a task; the board adds the rest.
@@ -173,12 +174,16 @@ type Actor struct {
 }
 
 // Claim returns t as it is once h has claimed it. Dependencies are not t's own
-// and are judged by the board. Errors: Conflict if somebody holds it,
-// InvalidState if it is over, PermissionDenied for a role that is not h's.
+// and are judged by the board. Errors: Conflict if somebody holds it or has
+// completed it, InvalidState if it failed or was cancelled, PermissionDenied for a
+// role that is not h's.
 func (t Task) Claim(h Holder, now time.Time) (Task, error) {
 	switch {
 	case t.Status == InProgress:
 		return t, Errorf(Conflict, "%s is held by %s", t.ID, t.Assignee).WithHint("choose another task")
+	case t.Status == Completed:
+		// A loser must not be told something else only because the winner was quick.
+		return t, Errorf(Conflict, "%s was completed by %s", t.ID, t.Assignee).WithHint("choose another task")
 	case t.Status != Pending:
 		return t, Errorf(InvalidState, "%s is %s and cannot be claimed", t.ID, t.Status)
 	case t.Role != "" && h.Role != "" && t.Role != h.Role:

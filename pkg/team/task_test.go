@@ -62,10 +62,10 @@ func TestTransitions(t *testing.T) {
 	}{
 		"claim by another": {
 			func(t team.Task) (team.Task, error) { return t.Claim(bob, at) },
-			[]outcome{working, conflict, invalid, invalid, invalid}},
+			[]outcome{working, conflict, conflict, invalid, invalid}},
 		"claim again": {
 			func(t team.Task) (team.Task, error) { return t.Claim(ann, at) },
-			[]outcome{working, conflict, invalid, invalid, invalid}},
+			[]outcome{working, conflict, conflict, invalid, invalid}},
 		"adopt by the next incarnation": {
 			func(t team.Task) (team.Task, error) { return t.Adopt(later, at) },
 			[]outcome{invalid, working, invalid, invalid, invalid}},

@@ -49,6 +49,7 @@ type Team struct {
 	FinishedAt   *time.Time      `json:"finished_at,omitempty"`
 
 	Revision uint64 `json:"-"`
+	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
 }
 
 // Defaults of a team.

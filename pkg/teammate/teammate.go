@@ -208,11 +208,11 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 		Team: j.team, Record: j.record, Member: j.member, Role: role, Model: t.Model,
 		Workspace: j.member.Workspace, Logger: t.Log, Registry: t.Registry,
 	})
-	if err == nil {
-		return nil // the process stops; the member may be brought back elsewhere
-	}
 	lastError := ""
 	switch {
+	case err == nil:
+		t.lose(ctx, j)
+		return nil
 	case errors.Is(err, agent.ErrShutdown), errors.Is(err, membership.ErrForced), errors.Is(err, membership.ErrTeamEnded):
 		err = nil
 	case membership.Superseded(err):
@@ -233,3 +233,17 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 	t.Log.Info("left", "agent", j.member.AgentID)
 	return err
 }
+
+// lose tells the team that this process goes away, so that the member is brought
+// back elsewhere without waiting for its lease to run out.
+func (t *teammate) lose(ctx context.Context, j joined) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	err := roster.New(j.team).Lose(ctx, j.member.AgentID, j.member.Incarnation)
+	if err != nil && !errors.Is(err, roster.ErrSuperseded) {
+		t.Log.Warn("not signed off; the member is missed when its lease has run out", "agent", j.member.AgentID, "err", err)
+	}
+}
+
+// goodbye bounds the last word of a process that was told to stop.
+const goodbye = time.Second

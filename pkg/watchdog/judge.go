@@ -181,7 +181,7 @@ func Orphans(members []team.Member, tasks []team.Task) (orphans []team.Task) {
 			continue
 		}
 		i := slices.IndexFunc(members, func(m team.Member) bool { return m.AgentID == t.Assignee })
-		if i < 0 || members[i].State == team.Stopped || members[i].Incarnation != t.Incarnation {
+		if i < 0 || members[i].State == team.Stopped || members[i].State == team.Lost || members[i].Incarnation != t.Incarnation {
 			orphans = append(orphans, t)
 		}
 	}

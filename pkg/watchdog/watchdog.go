@@ -57,9 +57,10 @@ type Options struct {
 }
 
 const (
-	pingWait    = time.Second     // for a process to answer before its task is freed
-	adoptWithin = 5 * time.Second // for a later incarnation to take over its task
-	maxTold     = 3               // notices in one quiet spell; the next text ends the goal
+	pingWait    = time.Second      // for a process to answer before its task is freed
+	adoptWithin = 5 * time.Second  // for a later incarnation to take over its task
+	spawnWithin = 15 * time.Second // a spawner gives up after 10 s; one that died left the record
+	maxTold     = 3                // notices in one quiet spell; the next text ends the goal
 )
 
 // Watchdog watches one team. Use it from one goroutine.
@@ -70,13 +71,20 @@ type Watchdog struct {
 	selfSeen  time.Time // last time our own beat was heard
 	blind     time.Time // until then we do not trust our own hearing
 	orphans   map[team.TaskID]orphan
-	joined    map[team.AgentID]since  // when each incarnation was first seen in the roster
+	joined    map[team.AgentID]since // when each incarnation was first seen in the roster
+	waiting   map[team.AgentID]waiter
 	respawned map[team.AgentID]uint64 // the lost incarnation that a respawn was asked for
 	warned    bool                    // a silence of many was reported
 	ended     map[team.TaskID]bool    // failed or cancelled tasks whose dependents were told of
 	spell     string                  // of the last notice
 	told      int                     // notices in it
 	toldTurn  uint64                  // the leader's turn when it was told last
+}
+
+// waiter is a member without a process, and since when its record is as it is.
+type waiter struct {
+	revision uint64
+	since    time.Time
 }
 
 type since struct {
@@ -177,7 +185,7 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 		}
 		errs = append(errs, w.reap(ctx, look, s, heard[s.Member.AgentID].Beat))
 	}
-	errs = append(errs, w.reapOrphans(ctx, look, now))
+	errs = append(errs, w.bringUp(ctx, look, now), w.reapOrphans(ctx, look, now))
 	return errors.Join(errs...)
 }
 
@@ -192,13 +200,43 @@ func (w *Watchdog) reap(ctx context.Context, look index.Look, s Silence, last te
 			return err
 		}
 	}
-	if look.Team.Policies.Respawn != "" && look.Team.Policies.Respawn != team.RespawnAlways || w.respawned[m.AgentID] == m.Incarnation {
+	return w.bringBack(ctx, look.Team, m)
+}
+
+// bringBack asks for the next incarnation of a member that is lost, once for each
+// incarnation, if that is the team's policy.
+func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member) error {
+	if t.Policies.Respawn != "" && t.Policies.Respawn != team.RespawnAlways || w.respawned[m.AgentID] == m.Incarnation {
 		return nil
 	}
 	w.respawned[m.AgentID] = m.Incarnation
 	w.metrics.lost.Inc()
 	w.o.Logger.WarnContext(ctx, "member lost", "agent", m.AgentID, "incarnation", m.Incarnation)
 	return w.o.Team.Respawn(ctx, m)
+}
+
+// bringUp sees to members that have no process and nobody else sees to: those
+// whose process said goodbye, and those whose spawner died before one took them.
+func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) error {
+	var errs []error
+	waiting := map[team.AgentID]waiter{}
+	for _, m := range look.Members {
+		switch m.State {
+		case team.Lost:
+			errs = append(errs, w.bringBack(ctx, look.Team, m))
+		case team.Created:
+			c, ok := w.waiting[m.AgentID]
+			if !ok || c.revision != m.Revision {
+				c = waiter{m.Revision, now}
+			}
+			waiting[m.AgentID] = c
+			if now.Sub(c.since) >= spawnWithin {
+				errs = append(errs, w.bringBack(ctx, look.Team, m))
+			}
+		}
+	}
+	w.waiting = waiting
+	return errors.Join(errs...)
 }
 
 // reapOrphans frees tasks of holders that are gone for good, at once if they have

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/team"
 )
 
@@ -14,7 +15,7 @@ import (
 // the test's folder, and returns its URL. It stops when the test ends.
 func Server(t testing.TB) string {
 	t.Helper()
-	s, err := broker.StartServer(broker.ServerOptions{Dir: t.TempDir()})
+	s, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

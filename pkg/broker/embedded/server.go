@@ -1,4 +1,9 @@
-package broker
+// Package embedded runs a NATS server with JetStream inside this process: for a
+// cluster on one machine, and for tests.
+//
+// It stands apart from package broker so that the programs which only connect, the
+// leader and the teammate, do not carry a server that they never start.
+package embedded
 
 import (
 	"errors"
@@ -15,8 +20,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// ServerOptions says where an embedded server listens and keeps its data.
-type ServerOptions struct {
+// Options says where the server listens and keeps its data.
+type Options struct {
 	Dir    string       // JetStream's folder, made if absent; required
 	Port   int          // on 127.0.0.1; 0 = a free one
 	Logger *slog.Logger // default: discard
@@ -25,10 +30,10 @@ type ServerOptions struct {
 // Server is a NATS server with JetStream inside this process.
 type Server struct{ s *server.Server }
 
-// StartServer starts a server and returns once it takes connections. Errors:
-// InvalidState for a port in use and
-// for a folder that cannot be written.
-func StartServer(o ServerOptions) (*Server, error) {
+// Start starts a server and returns once it takes connections. Errors:
+// InvalidState for a port in use and for a folder that cannot be written;
+// Unavailable if it is not up within 20 s.
+func Start(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -64,7 +69,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 
 func checkDir(dir string) error {
 	if dir == "" {
-		return errors.New("broker: ServerOptions.Dir is empty")
+		return errors.New("embedded: Options.Dir is empty")
 	}
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {

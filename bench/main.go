@@ -1,0 +1,69 @@
+// Command bench measures agentteam beside bare JetStream: both on one server, in
+// one run, in turns, so that their ratio says something on any machine. It asserts
+// nothing; a goal that is missed is printed as missed.
+//
+//	go run ./bench core
+//
+// A Go benchmark beside the code answers "is this function faster than before?".
+// These figures need several packages and the built programs at once, and end
+// with a line for machines, which the go test command does not leave at the end.
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// limit is far above what a bench takes; it ends one that hangs.
+const limit = 5 * time.Minute
+
+// benches are what can be run, by name.
+var benches = map[string]func(context.Context, *rig) ([]figure, error){
+	"core": core,
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) != 1 || benches[args[0]] == nil {
+		return fmt.Errorf("name one of: %s", strings.Join(slices.Sorted(maps.Keys(benches)), ", "))
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	r, err := newRig("bin")
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	figures, err := benches[args[0]](ctx, r)
+	if err != nil {
+		return err
+	}
+	return report{Bench: args[0], Figures: figures}.write(os.Stdout)
+}
+
+// core measures what every team lives on: claims, mail, processes.
+func core(ctx context.Context, r *rig) (all []figure, err error) {
+	for _, part := range []func(context.Context, *rig) ([]figure, error){claims, wake, processes, sizes} {
+		figures, err := part(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, figures...)
+	}
+	return all, nil
+}

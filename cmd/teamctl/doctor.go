@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/doctor"
+)
+
+func (a *app) doctorCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "doctor", Short: "Check what agentteam needs, and say what to do about what is missing", Args: cobra.NoArgs,
+		Long: "doctor checks the programs, the workspace, the server, the processes on it and the model.\n" +
+			"It succeeds if nothing fails; else its exit status is that of the first failure.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := a.settings()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := a.deadline(cmd.Context())
+			defer cancel()
+			checks := doctor.Run(ctx, cfg)
+			items, names := make([]any, len(checks)), make([]string, len(checks))
+			for i, c := range checks {
+				items[i], names[i] = c, c.Name
+			}
+			if err := a.print(checks, items, names, func(io.Writer, bool) error { return a.printChecks(checks) }); err != nil {
+				return err
+			}
+			return doctor.Err(checks)
+		},
+	}
+}
+
+// printChecks prints each check with its hint below; long lines are folded, since
+// here every word counts.
+func (a *app) printChecks(checks []doctor.Check) error {
+	const statusWidth, nameWidth = 6, 13
+	w, width := a.screen(), a.width()
+	indent := strings.Repeat(" ", statusWidth+nameWidth)
+	for _, c := range checks {
+		text := printable(c.Detail)
+		if c.Hint != "" {
+			text += "\n→ " + printable(c.Hint)
+		}
+		if width > len(indent)+leastCut {
+			text = lipgloss.Wrap(text, width-len(indent), "")
+		}
+		status := paint(string(c.Status)) + strings.Repeat(" ", statusWidth-len(c.Status))
+		name := fmt.Sprintf("%-*s", nameWidth, c.Name)
+		if _, err := fmt.Fprintln(w, status+name+strings.ReplaceAll(text, "\n", "\n"+indent)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+func (a *app) spawnCmd() *cobra.Command {
+	var name string
+	var count int
+	var m team.Member
+	cmd := &cobra.Command{
+		Use: "spawn ROLE", Short: "Start teammates of a role", Args: exactly(1, "ROLE"),
+		Long: "spawn makes new members of the team out of standby processes; either all of them come up or none stays.\n" +
+			"A team that is not there yet is made. With --count, -o json is an array.",
+	}
+	f := cmd.Flags()
+	f.StringVar(&name, "name", "", "name of the member (default: the role with the next number)")
+	f.IntVar(&count, "count", 1, "how many")
+	f.StringVar(&m.Prompt, "prompt", "", "added to the role's instructions; - reads it from stdin")
+	f.StringVar(&m.Model, "model", "", "the model it uses (default: the role's, else its process's)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		m.Role = team.CanonicalRole(args[0])
+		if m.AgentID, err = optionalName(name); err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("name") && name == "" {
+			return team.Errorf(team.InvalidArgument, "the name is empty").WithHint("leave --name out to have one counted")
+		}
+		if count < 1 {
+			return team.Errorf(team.InvalidArgument, "--count %d: at least one is spawned", count)
+		}
+		if m.Prompt, err = textOf(cmd, m.Prompt); err != nil {
+			return err
+		}
+		return a.inMadeTeam(m.Role, func(ctx context.Context, t *client.Team) error {
+			spawned, err := t.Spawn(ctx, m, count)
+			if err != nil {
+				return err
+			}
+			agents := make([]client.Agent, len(spawned))
+			for i, s := range spawned {
+				if agents[i], err = t.Agent(ctx, s.AgentID); err != nil {
+					return err
+				}
+			}
+			if cmd.Flags().Changed("count") {
+				return a.printAgents(t.ID(), agents)
+			}
+			return a.print(agents[0], nil, []string{string(agents[0].AgentID)}, func(io.Writer, bool) error {
+				return a.say(fmt.Sprintf("%s joined as %s", agents[0].AgentID.At(t.ID()), agents[0].Role))
+			})
+		})
+	}
+	return cmd
+}

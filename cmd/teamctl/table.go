@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/term"
+
+	"agentteam/pkg/team"
+)
+
+// column is one column of a table, and what becomes of it on a narrow terminal.
+type column struct {
+	head string
+	cut  bool // its texts may be cut, down to leastCut cells
+	drop int  // if that is not enough, the column with the highest drop goes; 0 stays
+}
+
+const (
+	leastCut = 10
+	gap      = 2 // cells between two columns
+)
+
+// table is printed with its columns aligned by the cells that their texts take on
+// a terminal, where a Chinese character takes two. Texts may hold colours.
+type table struct {
+	columns []column
+	rows    [][]string // of as many texts as there are columns
+}
+
+func (t *table) add(texts ...string) { t.rows = append(t.rows, texts) }
+
+// write prints the table within width cells; 0 is no limit.
+func (t table) write(w io.Writer, width int) error {
+	widths := t.fit(width)
+	heads := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		heads[i] = faint.Render(c.head)
+	}
+	for _, row := range append([][]string{heads}, t.rows...) {
+		var line strings.Builder
+		for i, text := range row {
+			if widths[i] == 0 {
+				continue
+			}
+			text = ansi.Truncate(text, widths[i], "…")
+			line.WriteString(text + strings.Repeat(" ", widths[i]-lipgloss.Width(text)+gap))
+		}
+		s := strings.TrimRight(line.String(), " ")
+		if width > 0 {
+			s = ansi.Truncate(s, width, "…")
+		}
+		if _, err := fmt.Fprintln(w, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fit returns the width of each column; 0 is one that is left out.
+func (t table) fit(limit int) []int {
+	widths := make([]int, len(t.columns))
+	for i, c := range t.columns {
+		widths[i] = lipgloss.Width(c.head)
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], lipgloss.Width(row[i]))
+		}
+	}
+	for limit > 0 {
+		total, widest, last := -gap, -1, -1
+		for i, c := range t.columns {
+			if widths[i] == 0 {
+				continue
+			}
+			total += widths[i] + gap
+			if c.cut && widths[i] > leastCut && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+			if c.drop > 0 && (last < 0 || c.drop > t.columns[last].drop) {
+				last = i
+			}
+		}
+		switch {
+		case total <= limit:
+			return widths
+		case widest >= 0:
+			widths[widest]--
+		case last >= 0:
+			return t.without(last, limit)
+		default:
+			return widths // each line is cut as a whole
+		}
+	}
+	return widths
+}
+
+// without fits the table anew with one column left out, so that the others need
+// not be cut for its sake.
+func (t table) without(gone, limit int) []int {
+	var rest table
+	rest.columns = append(append(rest.columns, t.columns[:gone]...), t.columns[gone+1:]...)
+	for _, row := range t.rows {
+		rest.add(append(append([]string(nil), row[:gone]...), row[gone+1:]...)...)
+	}
+	widths := rest.fit(limit)
+	return append(append(append([]int(nil), widths[:gone]...), 0), widths[gone:]...)
+}
+
+// screen is stdout for people: without colours where it is no terminal or NO_COLOR
+// is set.
+func (a *app) screen() io.Writer { return colorprofile.NewWriter(a.out, os.Environ()) }
+
+// width is how many cells a line of stdout may take: those of the terminal, else
+// COLUMNS, else 0 for no limit.
+func (a *app) width() int {
+	if f, ok := a.out.(*os.File); ok {
+		if w, _, err := term.GetSize(f.Fd()); err == nil && w > 0 {
+			return w
+		}
+	}
+	n, err := strconv.Atoi(os.Getenv("COLUMNS"))
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}
+
+// field is one line of a record: a name and a text, which may have several lines.
+type field struct{ name, text string }
+
+// writeFields prints a record, leaving out what is empty.
+func writeFields(w io.Writer, fields []field) error {
+	longest := 0
+	for _, f := range fields {
+		if f.text != "" {
+			longest = max(longest, lipgloss.Width(f.name))
+		}
+	}
+	indent := strings.Repeat(" ", longest+gap)
+	for _, f := range fields {
+		if f.text == "" {
+			continue
+		}
+		name := faint.Render(f.name) + indent[lipgloss.Width(f.name):]
+		lines := strings.Split(strings.TrimRight(f.text, "\n"), "\n")
+		for i, line := range lines {
+			lines[i] = printable(line)
+		}
+		if _, err := fmt.Fprintln(w, name+strings.Join(lines, "\n"+indent)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// age is how long ago t was, in one unit.
+func age(t time.Time) string {
+	switch d := time.Since(t); {
+	case t.IsZero():
+		return ""
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	}
+}
+
+// moment is a time as people read it; "" for none.
+func moment(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+// colours are those of members, by the name in their record.
+var colours = map[string]lipgloss.Style{
+	"cyan": ink("6"), "yellow": ink("3"), "magenta": ink("5"), "green": ink("2"), "blue": ink("4"),
+}
+
+func ink(colour string) lipgloss.Style { return lipgloss.NewStyle().Foreground(lipgloss.Color(colour)) }
+
+// paint gives a status of a task or a state of a member its colour.
+func paint(status string) string {
+	style, ok := map[string]lipgloss.Style{
+		string(team.InProgress): ink("6"), string(team.Running): ink("6"),
+		string(team.Completed): ink("2"), "ok": ink("2"),
+		"blocked": ink("3"), string(team.WaitingModel): ink("3"), string(team.WaitingAnswer): ink("3"), "warn": ink("3"),
+		string(team.Failed): ink("1"), string(team.Lost): ink("1"), "fail": ink("1"),
+		string(team.Cancelled): faint, string(team.Stopped): faint,
+	}[status]
+	if !ok {
+		return status
+	}
+	return style.Render(status)
+}

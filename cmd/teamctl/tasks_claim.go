@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+func (a *app) tasksClaimCmd() *cobra.Command {
+	var as string
+	cmd := &cobra.Command{
+		Use: "claim ID --as NAME", Short: "Have a member take a task", Args: exactly(1, "the task's ID"),
+		Long: "claim asks the running teammate NAME to take the task and waits for its answer.\n" +
+			"If nobody runs under that name, a person's seat of that name takes it; it is made on first use.",
+	}
+	cmd.Flags().StringVar(&as, "as", "", "who takes it; required")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		id, err := team.ParseTaskID(args[0])
+		if err != nil {
+			return err
+		}
+		if as == "" {
+			return team.Errorf(team.InvalidArgument, "who is to claim %s?", id).WithHint("add --as NAME")
+		}
+		name, err := team.ParseAgentID(as)
+		if err != nil {
+			return err
+		}
+		return a.withTeam(func(ctx context.Context, t *client.Team) error {
+			task, err := t.Claim(ctx, id, name)
+			if err != nil {
+				return err
+			}
+			return a.printTask(ctx, t, task, "claimed by "+as)
+		})
+	}
+	return cmd
+}

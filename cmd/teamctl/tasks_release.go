@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+func (a *app) tasksReleaseCmd() *cobra.Command {
+	var as, reason string
+	cmd := &cobra.Command{
+		Use: "release ID", Short: "Put a task back on the board", Args: exactly(1, "the task's ID"),
+		Long: "release puts a task in progress back on the board: with --as for the person's seat that holds it,\n" +
+			"without for whoever does.",
+	}
+	cmd.Flags().StringVar(&as, "as", "", "the person's seat that gives it back")
+	cmd.Flags().StringVar(&reason, "reason", "", "why; the next one reads it")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		id, err := team.ParseTaskID(args[0])
+		if err != nil {
+			return err
+		}
+		name, err := optionalName(as)
+		if err != nil {
+			return err
+		}
+		return a.withTeam(func(ctx context.Context, t *client.Team) error {
+			task, err := t.Release(ctx, id, name, reason)
+			if err != nil {
+				return err
+			}
+			return a.printTask(ctx, t, task, "released")
+		})
+	}
+	return cmd
+}
+
+// optionalName checks the name of a member that may be left out.
+func optionalName(s string) (team.AgentID, error) {
+	if s == "" {
+		return "", nil
+	}
+	return team.ParseAgentID(s)
+}

@@ -1,0 +1,323 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentteam/pkg/journal"
+	"agentteam/pkg/mailbox"
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// loop runs a test of one agent in a bubble and ends the agent after it.
+func loop(t *testing.T, f func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		f(t, r)
+		if r.cancel != nil {
+			r.cancel()
+			<-r.ended
+		}
+	})
+}
+
+func TestRunWithTools(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.says("!look,peek", "!look", "done")
+		r.start()
+		r.wantStates(team.Idle)
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		r.wantKinds("start mail turn result result turn result turn end")
+		r.wantStates(team.Idle, team.Running, team.Idle)
+		if want := []string{"call1-look", "call1-peek", "call2-look"}; !slices.Equal(r.ran, want) {
+			t.Errorf("calls run: %v, want %v", r.ran, want)
+		}
+		if last := r.asked[2].Messages; transcript(last[len(last)-1:]) != "tool call2-look: result of look\n" {
+			t.Errorf("the model was last told %s", transcript(last[len(last)-1:]))
+		}
+		if len(r.asked[0].Tools) != 1 || r.asked[0].Tools[0].Name != "look" {
+			t.Errorf("tools offered: %+v", r.asked[0].Tools)
+		}
+		if len(r.sent) != 1 || r.sent[0].Type != team.MsgIdle || r.sent[0].To != team.Leader || r.sent[0].From != "coder-1" {
+			t.Errorf("sent: %+v, want an idle_notification to the leader", r.sent)
+		}
+		want := []team.EventType{team.RunStarted, team.ToolCallChunk, team.ToolCallChunk, team.ToolCallResult, team.ToolCallResult,
+			team.ToolCallChunk, team.ToolCallResult, team.TextChunk, team.RunFinished}
+		if !slices.Equal(r.events, want) {
+			t.Errorf("events: %v\nwant:   %v", r.events, want)
+		}
+		if !slices.Equal(r.acked, []uint64{1}) || r.beat.Turn != 3 || r.beat.InboxSeq != 1 || r.beat.Unseen {
+			t.Errorf("acked %v, beat %+v", r.acked, r.beat)
+		}
+	})
+}
+
+func TestLeaderSendsNoIdleNotice(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.Member.AgentID = team.Leader
+		r.says("done")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if len(r.sent) != 0 {
+			t.Errorf("sent: %+v", r.sent)
+		}
+	})
+}
+
+// Rule 11: an agent that would go idle with its task gets one nudge, then the task
+// is released; that is an attempt, since it had begun a turn on it.
+func TestNudge(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.says("I think about it", "Still thinking")
+		r.start()
+		r.offer()
+		r.wantKinds("start task turn note turn note end")
+		if r.task.Status != team.Pending || r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "idle") {
+			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+		}
+		if r.beat.Task != "" || r.beat.Begun || r.beat.State != team.Idle {
+			t.Errorf("beat: %+v", r.beat)
+		}
+	})
+}
+
+func TestNudgeHelps(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
+			r.task.Status, r.held = team.Completed, false
+			return tool.Result{Content: "{}"}
+		}
+		r.says("I think about it", "!complete", "done")
+		r.start()
+		r.offer()
+		r.wantKinds("start task turn note turn result turn end")
+		if r.task.Status != team.Completed || r.task.Attempts != 0 {
+			t.Errorf("the task is %s after %d attempts", r.task.Status, r.task.Attempts)
+		}
+	})
+}
+
+// A task that comes to an agent in the middle of a run, and of which the model has
+// not heard when the run is cut short, was never begun.
+func TestReleaseBeforeBegun(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.MaxTurns = 1
+		r.says("!look")
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
+			task, err := rigHand{r}.Claim(t.Context(), r.task.ID)
+			if err != nil {
+				t.Error(err)
+			}
+			r.given <- task
+			return tool.Result{Content: "ok"}
+		}
+		r.start()
+		r.post(1, team.Leader, team.MsgMessage, "look around")
+		if r.task.Status != team.Pending || r.task.Attempts != 0 {
+			t.Errorf("the task is %s after %d attempts, want pending after 0", r.task.Status, r.task.Attempts)
+		}
+	})
+}
+
+func TestTurnLimit(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		for range 60 {
+			r.says("!look")
+		}
+		r.start()
+		r.offer()
+		if len(r.asked) != 50 {
+			t.Errorf("the model was asked %d times, want 50", len(r.asked))
+		}
+		if r.task.Status != team.Pending || r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "limit of 50 turns") {
+			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+		}
+		r.wantStates(team.Idle, team.Running, team.Idle)
+	})
+}
+
+func TestCutAnswerGoesOn(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
+			reply := r.reply("a long")
+			reply.FinishReason = "length"
+			return reply, nil
+		})
+		r.says("done")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		r.wantKinds("start mail turn note turn end")
+	})
+}
+
+func TestShutdownWhileIdle(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.start()
+		r.post(1, team.Leader, team.MsgShutdownRequest, "please")
+		if err := <-r.ended; !errors.Is(err, ErrShutdown) {
+			t.Errorf("Run = %v", err)
+		}
+		r.cancel = nil
+		if len(r.sent) != 1 || r.sent[0].Type != team.MsgShutdownResponse || r.sent[0].RequestID != "r1" || r.sent[0].Approve == nil || !*r.sent[0].Approve {
+			t.Errorf("sent: %+v", r.sent)
+		}
+		if !slices.Equal(r.acked, []uint64{1}) || len(r.asked) != 0 {
+			t.Errorf("acked %v, asked the model %d times", r.acked, len(r.asked))
+		}
+	})
+}
+
+func TestShutdownWhileRunning(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
+			r.mail <- mailbox.Delivery{Message: team.Message{ID: "m1", Type: team.MsgShutdownRequest, From: team.UserAgent}, Seq: 1, Ack: func() {}}
+			return tool.Result{Content: "seen"}
+		}
+		r.says("!look", "never said")
+		r.start()
+		r.offer()
+		if err := <-r.ended; !errors.Is(err, ErrShutdown) {
+			t.Errorf("Run = %v", err)
+		}
+		r.cancel = nil
+		if r.task.Status != team.Pending || r.task.Attempts != 0 || !strings.Contains(r.task.Reason, "shut down") {
+			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+		}
+		if len(r.asked) != 1 || len(r.sent) != 0 {
+			t.Errorf("asked %d times, sent %+v", len(r.asked), r.sent)
+		}
+	})
+}
+
+func TestOffersOnlyWhenIdle(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
+			select {
+			case r.offers <- r.task:
+				t.Error("took an offer in the middle of a run")
+			case <-time.After(time.Second):
+			}
+			return tool.Result{Content: "seen"}
+		}
+		r.says("!look", "done")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		r.pass(time.Minute)
+		r.wantKinds("start mail turn result turn end")
+	})
+}
+
+func TestLostOffer(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.losing = "somebody else was first"
+		r.start()
+		r.offer()
+		r.wantKinds("start")
+		r.wantStates(team.Idle)
+		r.losing = ""
+		r.says("a", "b")
+		r.offer()
+		if !strings.HasPrefix(r.kinds(), "start task turn") {
+			t.Errorf("the next offer was not taken: %s", r.kinds())
+		}
+	})
+}
+
+// With no leader heard, an idle agent looks for work by itself.
+func TestLooksByItself(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		var alone atomic.Bool
+		r.opts.Look = func(context.Context) (team.TaskID, bool) { return r.task.ID, alone.Load() }
+		r.says("a", "b")
+		r.start()
+		r.pass(3 * lookEvery)
+		r.wantKinds("start")
+		alone.Store(true)
+		r.pass(lookEvery)
+		alone.Store(false)
+		if !strings.HasPrefix(r.kinds(), "start task turn") {
+			t.Errorf("no task was claimed: %s", r.kinds())
+		}
+	})
+}
+
+func TestAssignedTask(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.says("a", "b")
+		r.start()
+		task, err := rigHand{r}.Claim(t.Context(), r.task.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.given <- task
+		synctest.Wait()
+		if !strings.HasPrefix(r.kinds(), "start task turn") {
+			t.Errorf("the assigned task was not begun: %s", r.kinds())
+		}
+	})
+}
+
+type ender struct{}
+
+func (ender) EndsRun() bool { return true }
+
+func TestEnder(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.Member.AgentID = team.Leader
+		r.tools["finish"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: "finished", Value: ender{}}
+		}
+		r.says("!finish", "never said")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if err := <-r.ended; !errors.Is(err, ErrFinished) {
+			t.Errorf("Run = %v", err)
+		}
+		r.cancel = nil
+		r.wantKinds("start mail turn result end")
+		if r.events[len(r.events)-1] != team.RunFinished {
+			t.Errorf("events: %v", r.events)
+		}
+	})
+}
+
+func TestLastText(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		a, err := New(r.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.LastText() != "" {
+			t.Errorf("LastText of a new agent: %q", a.LastText())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- a.Run(ctx) }()
+		r.says("first", "!look", "last")
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		r.post(2, team.UserAgent, team.MsgUser, "on")
+		if a.LastText() != "last" {
+			t.Errorf("LastText = %q", a.LastText())
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+func TestInboxSeq(t *testing.T) {
+	records := []journal.Record{{Kind: journal.Start}, mailRecord(3, "a", team.MsgMessage, "x"), noteRecord("n"), mailRecord(8, "a", team.MsgIdle, "y"), turnRecord("z")}
+	if got := InboxSeq(records); got != 8 {
+		t.Errorf("InboxSeq = %d, want 8", got)
+	}
+}

@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"agentteam/pkg/journal"
+	"agentteam/pkg/mailbox"
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// The work of these tests: a goal for which two tools are called at once, then a
+// task for which a tool is called, somebody is asked, and the task completed.
+func work(r *rig) (post *[]mailbox.Delivery) {
+	var mail []mailbox.Delivery
+	send := func(from team.AgentID, text string) {
+		seq := uint64(len(mail) + 1)
+		mail = append(mail, mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("m%d", seq), Type: team.MsgMessage, From: from, Content: text}, Seq: seq,
+			Ack: func() { r.acked = append(r.acked, seq) }})
+	}
+	send(team.Leader, "the goal")
+	r.awaits("coder-2")
+	ask := r.tools["ask"]
+	r.tools["ask"] = func(ctx context.Context, c tool.Call) tool.Result {
+		send("coder-2", "the answer")
+		return ask(ctx, c)
+	}
+	r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
+		if r.task.Status == team.Completed {
+			return tool.Result{Content: "it is completed already"}
+		}
+		r.task.Status, r.held = team.Completed, false
+		return tool.Result{Content: "completed"}
+	}
+	r.decide = decide
+	return &mail
+}
+
+// decide plays the model: what is to be done follows from the conversation alone.
+func decide(messages []model.Message) string {
+	names, done, heard := map[string]string{}, map[string]bool{}, ""
+	for _, m := range messages {
+		for _, c := range m.ToolCalls {
+			names[c.ID] = c.Name
+		}
+		if m.Role == "tool" && !strings.Contains(m.Content, `"code":"`) {
+			done[names[m.ToolCallID]] = true
+		}
+		if m.Role == "user" {
+			heard += m.Content
+		}
+	}
+	var missing []string
+	for _, name := range []string{"prepare", "measure"} {
+		if !done[name] {
+			missing = append(missing, name)
+		}
+	}
+	switch {
+	case strings.Contains(heard, "the goal") && missing != nil:
+		return "!" + strings.Join(missing, ",")
+	case !strings.Contains(heard, "<task id=\"T-001\"") || done["complete"]:
+		return "nothing to do"
+	case !done["work"]:
+		return "!work"
+	case !done["ask"]:
+		return "!ask"
+	case !strings.Contains(heard, "the answer"):
+		return "I wait"
+	}
+	return "!complete"
+}
+
+// live runs the agent, and a successor each time its process dies, until nothing
+// moves any more; meanwhile it delivers the mail and offers the task.
+func live(r *rig, mail *[]mailbox.Delivery) {
+	r.t.Helper()
+	r.start()
+	delivered := 0
+	for {
+		select {
+		case err := <-r.ended:
+			if err != nil {
+				r.t.Fatalf("Run = %v", err)
+			}
+			r.opts.Member.Incarnation++
+			r.mail = make(chan mailbox.Delivery, 1)
+			r.opts.Mail = r.mail
+			r.journal = append(r.journal, journal.Record{Kind: journal.Start, Incarnation: r.opts.Member.Incarnation})
+			delivered = 0
+			r.start()
+			continue
+		default:
+		}
+		// The broker delivers again whatever was not acknowledged.
+		for delivered < len(*mail) && slices.Contains(r.acked, (*mail)[delivered].Seq) {
+			delivered++
+		}
+		switch {
+		case delivered < len(*mail):
+			r.mail <- (*mail)[delivered]
+			delivered++
+		case r.task.Status == team.Pending && r.beat.State == team.Idle:
+			r.offers <- r.task
+		default:
+			return
+		}
+		synctest.Wait()
+	}
+}
+
+// Killed before or after any record is written, an agent is succeeded by one that
+// ends where it would have ended: the task done, no call run twice, no attempt
+// counted, each message heard once.
+func TestKilledAnywhere(t *testing.T) {
+	appends := 0
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		live(r, work(r))
+		appends = r.appends
+		r.stop()
+		r.wantKinds("start mail turn result result turn end task turn result turn result turn end mail turn result turn end")
+	})
+	for n := 1; n <= appends; n++ {
+		for _, when := range []string{"before", "after"} {
+			t.Run(fmt.Sprintf("%s record %d", when, n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t)
+					if when == "before" {
+						r.killBefore = n
+					} else {
+						r.killAfter = n
+					}
+					mail := work(r)
+					live(r, mail)
+					defer r.stop()
+					if r.opts.Member.Incarnation != 2 {
+						t.Fatalf("incarnation %d, want 2", r.opts.Member.Incarnation)
+					}
+					if r.task.Status != team.Completed || r.task.Attempts != 0 || r.beat.State != team.Idle {
+						t.Errorf("%s is %s after %d attempts; the agent is %s", r.task.ID, r.task.Status, r.task.Attempts, r.beat.State)
+					}
+					slices.Sort(r.ran)
+					if n := len(r.ran); n != len(slices.Compact(r.ran)) {
+						t.Errorf("a call was run twice: %v", r.ran)
+					}
+					conv := fold(t, r.journal...)
+					if err := validProtocol(conv.messages); err != nil {
+						t.Error(err)
+					}
+					whole := transcript(conv.messages)
+					for _, m := range *mail {
+						if n := strings.Count(whole, `id="`+m.ID+`"`); n != 1 {
+							t.Errorf("message %s stands in the conversation %d times", m.ID, n)
+						}
+					}
+					if conv.unseen || conv.await != nil {
+						t.Errorf("unseen %v, await %v at the end", conv.unseen, conv.await)
+					}
+					if t.Failed() {
+						t.Logf("journal: %s\n%s", r.kinds(), whole)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What a call that was cut off did is unknown; the model is told so, and nobody
+// runs the call again.
+func TestInterruptedCalls(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.journal = append(r.journal, mailRecord(1, team.Leader, team.MsgMessage, "go"), turnRecord("", "a", "b"), resultRecord("a", "A"))
+		r.opts.Member.Incarnation = 2
+		r.says("I look first")
+		r.start()
+		r.wantKinds("start mail turn result result turn end")
+		if len(r.ran) != 0 {
+			t.Errorf("calls were run: %v", r.ran)
+		}
+		if got := r.journal[4].Result; got.CallID != "b" || !got.IsError || !strings.Contains(got.Content, `"code":"unavailable"`) || !strings.Contains(got.Content, "look before you repeat") {
+			t.Errorf("the open call was answered with %+v", got)
+		}
+	})
+}
+
+// A successor of one that died between the claim and its record hears what the
+// task is about.
+func TestAdoptsUnrecordedTask(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.task.Status, r.task.Assignee, r.task.Incarnation, r.task.Epoch = team.InProgress, "coder-1", 1, 1
+		r.opts.Member.Incarnation = 2
+		r.says("a", "b")
+		r.start()
+		if got := r.asked[0].Messages[1].Content; !strings.Contains(got, "title: Count") {
+			t.Errorf("the model was told\n%s", got)
+		}
+	})
+}
+
+// One that is told of its task already is not told as if it were new: it goes on.
+func TestAdoptsRecordedTask(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.task.Status, r.task.Assignee, r.task.Incarnation, r.task.Epoch = team.InProgress, "coder-1", 1, 1
+		r.journal = append(r.journal, taskRecord(r.task), turnRecord("hm"))
+		r.opts.Member.Incarnation = 2
+		r.says("a", "b")
+		r.start()
+		if !strings.HasPrefix(r.kinds(), "start task turn note turn") || !strings.Contains(r.notes(), "T-001 is still yours") {
+			t.Errorf("journal: %s, notes: %s", r.kinds(), r.notes())
+		}
+		if r.task.Incarnation != 2 && r.task.Status == team.InProgress {
+			t.Errorf("the task was not adopted: %+v", r.task)
+		}
+	})
+}
+
+func TestUnreadableJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.opts.Records = []journal.Record{{Kind: journal.Turn, Turn: []byte("{")}}
+		if _, err := New(r.opts); !errors.Is(err, team.InvalidState) {
+			t.Errorf("New = %v, want invalid_state", err)
+		}
+	})
+}

@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/journal"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// awaits makes the tool ask send a message whose answer the agent waits for.
+func (r *rig) awaits(from team.AgentID) {
+	r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
+		return tool.Result{Content: "sent", Value: waiter{&journal.Await{From: from, Until: time.Now().Add(10 * time.Minute)}}}
+	}
+}
+
+type waiter struct{ await *journal.Await }
+
+func (w waiter) Awaits() *journal.Await { return w.await }
+
+func TestAwaitReply(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.awaits("coder-2")
+		r.says("!ask", "I wait", "not from you", "!ask", "I wait", "done")
+		r.start()
+		r.offer()
+		r.wantStates(team.Idle, team.Running, team.WaitingAnswer)
+		if r.task.Status != team.InProgress || !strings.Contains(r.sent[0].Content, "waits for an answer from coder-2") {
+			t.Errorf("the task is %s; sent %+v", r.task.Status, r.sent)
+		}
+		select {
+		case r.offers <- r.task:
+			t.Error("took an offer while it waits with its task")
+		default:
+		}
+		r.post(1, "coder-3", team.MsgMessage, "by the way")
+		if r.beat.State != team.WaitingAnswer {
+			t.Errorf("after mail of somebody else: %s", r.beat.State)
+		}
+		r.held = false // so that it may go idle
+		r.post(2, "coder-2", team.MsgMessage, "the answer")
+		if r.beat.State != team.WaitingAnswer || len(r.asked) != 5 {
+			t.Errorf("after the answer it asked again: %s after %d questions", r.beat.State, len(r.asked))
+		}
+		r.post(3, "coder-2", team.MsgMessage, "the other answer")
+		if r.beat.State != team.Idle {
+			t.Errorf("after the second answer: %s", r.beat.State)
+		}
+	})
+}
+
+func TestNoAnswerComes(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.awaits("coder-2")
+		r.says("!ask", "I wait", "!ask", "I wait again")
+		r.start()
+		r.offer()
+		begun := time.Now()
+		r.pass(10*time.Minute - time.Second)
+		if len(r.asked) != 2 {
+			t.Fatalf("woke after %v", time.Since(begun))
+		}
+		r.pass(2 * time.Second)
+		if !strings.Contains(r.notes(), "No answer came from coder-2") || len(r.asked) != 4 {
+			t.Errorf("after 10 minutes: %d questions, notes %q", len(r.asked), r.notes())
+		}
+		if r.beat.State != team.WaitingAnswer || r.task.Status != team.InProgress {
+			t.Errorf("it asked again: %s, the task is %s", r.beat.State, r.task.Status)
+		}
+	})
+}
+
+// A successor of an agent that gave up waiting does not give up again.
+func TestNoAnswerIsRemembered(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.awaits("coder-2")
+		r.says("!ask", "I wait", "then without")
+		r.start()
+		r.post(1, team.Leader, team.MsgMessage, "ask coder-2")
+		r.pass(11 * time.Minute)
+		r.wantStates(team.Idle, team.Running, team.WaitingAnswer, team.Running, team.Idle)
+		r.stop()
+		before := r.kinds()
+		r.start()
+		r.pass(time.Minute)
+		if r.kinds() != before || r.beat.State != team.Idle {
+			t.Errorf("the successor is %s; journal: %s", r.beat.State, r.kinds())
+		}
+	})
+}
+
+func TestModelRefuses(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		var broken error
+		r.opts.Broken = func(_ context.Context, err error) { broken = err }
+		r.fails(team.InvalidArgument)
+		r.says("back again")
+		r.start()
+		r.offer()
+		if r.task.Status != team.Pending || r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "the endpoint says no") {
+			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+		}
+		if team.CodeOf(broken) != team.InvalidArgument {
+			t.Errorf("Broken was told %v", broken)
+		}
+		r.wantStates(team.Idle, team.Running, team.Idle)
+		r.post(1, team.Leader, team.MsgMessage, "the key is mended")
+		if !strings.HasSuffix(r.kinds(), "mail turn end") {
+			t.Errorf("it does not work again: %s", r.kinds())
+		}
+	})
+}
+
+func TestNoModel(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		var broken error
+		r.opts.Model, r.opts.Broken = nil, func(_ context.Context, err error) { broken = err }
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if team.CodeOf(broken) != team.InvalidArgument || !strings.Contains(team.HintOf(broken), "OPENAI_MODEL") {
+			t.Errorf("Broken was told %v (hint %q)", broken, team.HintOf(broken))
+		}
+		r.wantKinds("start mail end")
+	})
+}
+
+func TestModelAway(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.fails(team.Unavailable)
+		r.fails(team.Unavailable)
+		r.says("done")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if r.beat.State != team.WaitingModel || len(r.asked) != 1 {
+			t.Fatalf("%s after %d tries", r.beat.State, len(r.asked))
+		}
+		r.pass(3 * modelRest)
+		r.wantStates(team.Idle, team.Running, team.WaitingModel, team.Running, team.WaitingModel, team.Running, team.Idle)
+		r.wantKinds("start mail turn end")
+	})
+}

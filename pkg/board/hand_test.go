@@ -1,0 +1,165 @@
+package board_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"agentteam/pkg/board"
+	"agentteam/pkg/team"
+)
+
+// One task whoever claims for the agent and however many at once: by id, by offer
+// and by assignment.
+func TestHandHoldsOne(t *testing.T) {
+	b, _ := open(t)
+	var tasks []team.Task
+	for range 32 {
+		tasks = append(tasks, add(t, b))
+	}
+	hand := board.NewHand(t.Context(), b, ann, nil)
+	codes := atOnce(32, func(i int) (err error) {
+		switch i % 3 {
+		case 0:
+			_, err = hand.Claim(t.Context(), tasks[i].ID)
+		case 1:
+			_, err = hand.Take(t.Context(), tasks[i])
+		default:
+			_, err = hand.Assign(t.Context(), tasks[i].ID)
+		}
+		return err
+	})
+	if codes[""] != 1 || codes[team.Busy] != 31 {
+		t.Errorf("32 claims through one hand: %v, want 1 ok and 31 busy", codes)
+	}
+	all, err := b.All(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := slices.DeleteFunc(all, func(task team.Task) bool { return !task.HeldBy(ann) })
+	if task, ok := hand.Task(); !ok || len(held) != 1 || held[0].ID != task.ID {
+		t.Errorf("the board says it holds %v, the hand %v, %v", ids(held), task.ID, ok)
+	}
+}
+
+func TestHandLife(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	one, two, three := add(t, b).ID, add(t, b).ID, add(t, b).ID
+	var told []string
+	hand := board.NewHand(ctx, b, ann, func(t team.Task, held bool) { told = append(told, fmt.Sprintf("%s %v", t.ID, held)) })
+
+	_, err := hand.Complete(ctx, one, "not mine")
+	wantCode(t, "complete before any claim", err, team.PermissionDenied)
+	if _, err := hand.Claim(ctx, one); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := hand.Claim(ctx, one); err != nil || again.Epoch != 1 {
+		t.Errorf("claiming the task that is held: %+v, %v", again, err)
+	}
+	_, err = hand.Claim(ctx, two)
+	wantCode(t, "claim of a second task", err, team.Busy)
+	if _, err := hand.Complete(ctx, one, "done"); err != nil {
+		t.Fatal(err)
+	}
+	if _, held := hand.Task(); held {
+		t.Error("it holds the task that it completed")
+	}
+	if _, err := hand.Claim(ctx, two); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hand.Release(ctx, two, "not for me", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hand.Claim(ctx, three); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hand.Fail(ctx, three, "cannot"); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"T-001 true", "T-001 false", "T-002 true", "T-002 false", "T-003 true", "T-003 false"}; !slices.Equal(told, want) {
+		t.Errorf("it told %v, want %v", told, want)
+	}
+}
+
+// A task that was taken away does not bind the hand: neither to claim another nor
+// when a late write shows it.
+func TestHandLosesTask(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	one, two := add(t, b).ID, add(t, b).ID
+	hand := board.NewHand(ctx, b, ann, nil)
+	for _, late := range []func() error{
+		func() error { _, err := hand.Claim(ctx, two); return err },
+		func() error {
+			_, err := hand.Complete(ctx, one, "late")
+			wantCode(t, "late complete", err, team.Conflict)
+			_, err = hand.Claim(ctx, two)
+			return err
+		},
+	} {
+		held, err := hand.Claim(ctx, one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Reap(ctx, one, held.Epoch, "silent", false); err != nil {
+			t.Fatal(err)
+		}
+		if err := late(); err != nil {
+			t.Errorf("it cannot claim another: %v", err)
+		}
+		if _, err := hand.Release(ctx, two, "", false); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestHandRole(t *testing.T) {
+	b, _ := open(t)
+	tasks, err := b.Create(t.Context(), "leader", team.NewTask{Title: "for testers", Role: "tester"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hand := board.NewHand(t.Context(), b, ann, nil)
+	_, err = hand.Claim(t.Context(), tasks[0].ID)
+	wantCode(t, "claim by another role", err, team.PermissionDenied)
+	_, err = hand.Take(t.Context(), tasks[0])
+	wantCode(t, "offer to another role", err, team.PermissionDenied)
+	if task, err := hand.Assign(t.Context(), tasks[0].ID); err != nil || !task.HeldBy(ann) {
+		t.Errorf("assigned: %+v, %v", task, err)
+	}
+}
+
+func TestHandAdopts(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	dep := done(t, b, add(t, b).ID, bob)
+	task := add(t, b, dep.ID)
+	before := board.NewHand(ctx, b, ann, nil)
+	if _, err := before.Claim(ctx, task.ID); err != nil {
+		t.Fatal(err)
+	}
+	next := ann
+	next.Incarnation = 2
+	hand := board.NewHand(ctx, b, next, nil)
+	adopted, ok, err := hand.Adopt(ctx)
+	if err != nil || !ok || !adopted.HeldBy(next) {
+		t.Fatalf("adopted %+v, %v, %v", adopted, ok, err)
+	}
+	if held, ok := hand.Task(); !ok || held.ID != task.ID {
+		t.Errorf("the hand holds %v, %v", held.ID, ok)
+	}
+	_, err = hand.Claim(ctx, add(t, b).ID)
+	wantCode(t, "claim beside the adopted task", err, team.Busy)
+	_, err = before.Complete(ctx, task.ID, "by the old incarnation")
+	wantCode(t, "complete by the old incarnation", err, team.Conflict)
+	if inputs, err := hand.Inputs(ctx, adopted); err != nil || !slices.Equal(inputs, []team.Input{{Task: dep.ID, Path: dep.DeliverablePath}}) {
+		t.Errorf("inputs are %v, %v", inputs, err)
+	}
+	if _, err := hand.Complete(ctx, task.ID, "done"); err != nil {
+		t.Error(err)
+	}
+	if _, ok, err := hand.Adopt(ctx); ok || err != nil {
+		t.Errorf("nothing is left to adopt: %v, %v", ok, err)
+	}
+}

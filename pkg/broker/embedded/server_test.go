@@ -1,0 +1,30 @@
+package embedded_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/team"
+)
+
+func TestStartErrors(t *testing.T) {
+	s, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Shutdown()
+	var taken int
+	if _, err := fmt.Sscanf(s.URL(), "nats://127.0.0.1:%d", &taken); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]embedded.Options{
+		"a port in use":        {Dir: t.TempDir(), Port: taken},
+		"an unwritable folder": {Dir: "/proc/none/such"},
+	} {
+		if _, err := embedded.Start(o); !errors.Is(err, team.InvalidState) || team.HintOf(err) == "" {
+			t.Errorf("%s: %v (hint %q), want invalid_state with a hint", name, err, team.HintOf(err))
+		}
+	}
+}

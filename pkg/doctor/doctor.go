@@ -1,0 +1,213 @@
+// Package doctor looks whether agentteam can work from here: the programs, the
+// workspace, the server, the processes on it, the model. It changes nothing, and
+// says what to do about each thing that it finds wrong.
+//
+// It also names what this version does not protect against, so that nobody takes
+// it for granted.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/control"
+	"agentteam/pkg/model"
+	"agentteam/pkg/spawn"
+	"agentteam/pkg/team"
+)
+
+// Status is what a check found.
+type Status string
+
+// The statuses of a check.
+const (
+	OK   Status = "ok"
+	Warn Status = "warn" // works, with a limit that one should know
+	Fail Status = "fail" // does not work
+)
+
+// Check is the outcome of one check.
+type Check struct {
+	Name   string    `json:"name"`
+	Status Status    `json:"status"`
+	Detail string    `json:"detail"`         // what was found; one line
+	Hint   string    `json:"hint,omitempty"` // what to do; "" if there is nothing
+	Code   team.Code `json:"code,omitempty"` // of a failure
+}
+
+// Err is the check's failure as an error with its code and hint; nil if it did
+// not fail.
+func (c Check) Err() error {
+	if c.Status != Fail {
+		return nil
+	}
+	err := team.Errorf(c.Code, "%s: %s", c.Name, c.Detail)
+	if c.Hint != "" {
+		err = err.WithHint("%s", c.Hint)
+	}
+	return err
+}
+
+// Err is the first failure among checks, or nil.
+func Err(checks []Check) error {
+	for _, c := range checks {
+		if err := c.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modelWait is how long the model endpoint may take to answer.
+const modelWait = 10 * time.Second
+
+// Run checks what a process with these settings could do, on this machine and on
+// its server. It blocks for a few seconds at most, or until ctx ends. The checks
+// are always the same, in the same order; one that depends on another that failed
+// is left out.
+func Run(ctx context.Context, cfg config.Config) []Check {
+	checks := []Check{programs(), shell(), workspace(cfg.Workspace)}
+	c, connected := server(ctx, cfg)
+	checks = append(checks, connected...)
+	var s client.Status
+	if c != nil {
+		defer c.Close()
+		var err error
+		s, err = c.Status(ctx)
+		checks = append(checks, leaders(s, err), standbys(s))
+	}
+	return append(checks, modelCheck(ctx, cfg, s),
+		Check{Name: "confinement", Status: Warn, Detail: "bash is not confined",
+			Hint: "the commands that agents run can do all that their process may: run agents as a user, or in a container, that may do little"},
+		Check{Name: "identity", Status: Warn, Detail: "sender identity is by agentteam's code, not by NATS credentials",
+			Hint: "let only agentteam's processes and people whom you trust reach the NATS server"},
+	)
+}
+
+func failed(name string, err error) Check {
+	code := team.CodeOf(err)
+	if code == "" {
+		code = team.InvalidState
+	}
+	return Check{Name: name, Status: Fail, Detail: err.Error(), Hint: team.HintOf(err), Code: code}
+}
+
+// programs are only needed where a cluster is started, so their absence alone is
+// no failure.
+func programs() Check {
+	c := Check{Name: "programs", Status: OK}
+	for _, name := range []string{"leader", "teammate"} {
+		path, err := spawn.FindBinary(name)
+		if err != nil {
+			return Check{Name: "programs", Status: Warn, Detail: err.Error(), Hint: "teamctl up, run and demo need it here; " + team.HintOf(err)}
+		}
+		if c.Detail != "" {
+			c.Detail += ", "
+		}
+		c.Detail += path
+	}
+	return c
+}
+
+func shell() Check {
+	path, err := exec.LookPath("bash")
+	if err != nil {
+		return Check{Name: "bash", Status: Warn, Detail: "there is no bash on this machine", Hint: "install bash: agents that run here cannot use their bash tool"}
+	}
+	return Check{Name: "bash", Status: OK, Detail: path}
+}
+
+// workspace tries to write, since permission bits do not tell of read-only mounts
+// and full disks.
+func workspace(dir string) Check {
+	dir, err := filepath.Abs(dir) // "" is the current one
+	if err == nil {
+		var f *os.File
+		if f, err = os.CreateTemp(dir, ".agentteam-doctor-*"); err == nil {
+			_, err = f.WriteString("may this be written?\n")
+			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+		}
+	}
+	if err != nil {
+		return failed("workspace", team.Errorf(team.InvalidState, "%w", err).WithHint("make the folder writable, or name another with AGENTTEAM_WORKSPACE"))
+	}
+	return Check{Name: "workspace", Status: OK, Detail: dir + " can be written"}
+}
+
+// server returns a client, or nil if there is nothing to be asked.
+func server(ctx context.Context, cfg config.Config) (*client.Client, []Check) {
+	c, err := client.Connect(ctx, cfg.Server)
+	switch {
+	case err == nil:
+		return c, []Check{{Name: "server", Status: OK, Detail: c.Server() + " answers"}, {Name: "jetstream", Status: OK, Detail: "JetStream is on"}}
+	case errors.Is(err, broker.ErrNoJetStream):
+		return nil, []Check{{Name: "server", Status: OK, Detail: "NATS answers"}, failed("jetstream", err)}
+	}
+	return nil, []Check{failed("server", err)}
+}
+
+func leaders(s client.Status, err error) Check {
+	if err != nil {
+		return failed("leaders", err)
+	}
+	return Check{Name: "leaders", Status: OK, Detail: fmt.Sprintf("%d running", len(s.Leaders))}
+}
+
+func standbys(s client.Status) Check {
+	c := Check{Name: "standbys", Status: OK, Detail: fmt.Sprintf("%d waiting", len(s.Standbys))}
+	if len(s.Standbys) == 0 {
+		c.Status, c.Hint = Warn, "a spawn needs one, unless the leader may start processes (under teamctl up and run): start teammate processes"
+	}
+	return c
+}
+
+// modelCheck asks the endpoint itself where the settings are here. What leaders
+// say counts as well: they run elsewhere, with settings of their own.
+func modelCheck(ctx context.Context, cfg config.Config, s client.Status) Check {
+	const name = "model"
+	missing := cfg.CheckModel()
+	if len(s.Leaders) > 0 && s.Model == control.NoModel {
+		if missing != nil {
+			return failed(name, missing)
+		}
+		return failed(name, team.Errorf(team.InvalidArgument, "no model is configured where the leader processes run, though it is here").
+			WithHint("start them, and the teammates, with OPENAI_MODEL and OPENAI_API_KEY or OPENAI_BASE_URL set"))
+	}
+	if missing != nil {
+		if len(s.Leaders) > 0 {
+			return Check{Name: name, Status: OK, Detail: fmt.Sprintf("the leaders use %s; whether it answers cannot be asked without its settings", s.Model)}
+		}
+		return failed(name, missing)
+	}
+	m, err := model.New(model.Options{BaseURL: cfg.BaseURL, APIKey: string(cfg.APIKey), Model: cfg.Model, FirstByte: modelWait})
+	if err == nil {
+		err = m.Check(ctx)
+	}
+	if err != nil {
+		return failed(name, err)
+	}
+	detail := cfg.Model + " is configured and its endpoint answers"
+	if n := without(s.Standbys) + without(s.Members); n > 0 {
+		return Check{Name: name, Status: Warn, Detail: fmt.Sprintf("%s, but %d teammate processes have no model", detail, n),
+			Hint: "start them with OPENAI_MODEL and OPENAI_API_KEY or OPENAI_BASE_URL set"}
+	}
+	return Check{Name: name, Status: OK, Detail: detail}
+}
+
+// without counts the processes that have no model.
+func without(all []control.Process) (n int) {
+	for _, p := range all {
+		if p.Model == control.NoModel {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,176 @@
+package journal_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+func open(t *testing.T, bt *broker.Team, incarnation uint64) (*journal.Journal, []journal.Record) {
+	t.Helper()
+	j, records, err := journal.Open(t.Context(), bt, "coder-1", incarnation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j, records
+}
+
+func note(t *testing.T, j *journal.Journal, text string) journal.Record {
+	t.Helper()
+	r, err := j.Append(t.Context(), journal.Record{Kind: journal.Note, Text: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// show is a journal in short: "1:start 1:note hello".
+func show(records []journal.Record) string {
+	var s []string
+	for _, r := range records {
+		s = append(s, strings.TrimSpace(fmt.Sprintf("%d:%s %s", r.Incarnation, r.Kind, r.Text)))
+	}
+	return strings.Join(s, ", ")
+}
+
+func stored(t *testing.T, bt *broker.Team) []journal.Record {
+	t.Helper()
+	records, err := journal.Read(t.Context(), bt, "coder-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+func TestAppend(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, records := open(t, bt, 1)
+	if got := show(records); got != "1:start" {
+		t.Errorf("a new journal holds %q", got)
+	}
+	if r := note(t, j, "你好 🚀"); r.Seq == 0 || r.ID == "" || r.At.IsZero() {
+		t.Errorf("appended %+v", r)
+	}
+	// Another agent's records in between are no conflict.
+	if _, _, err := journal.Open(t.Context(), bt, "coder-2", 1); err != nil {
+		t.Fatal(err)
+	}
+	note(t, j, strings.Repeat("x", team.MaxTextBytes))
+	records = stored(t, bt)
+	if len(records) != 3 || records[1].Text != "你好 🚀" || len(records[2].Text) != team.MaxTextBytes {
+		t.Errorf("%d records: %.200s", len(records), show(records))
+	}
+	if !slices.IsSortedFunc(records, func(a, b journal.Record) int { return int(a.Seq) - int(b.Seq) }) {
+		t.Error("the records are not in the order of their sequences")
+	}
+}
+
+// Many goroutines of one incarnation append one after another.
+func TestAppendTogether(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, _ := open(t, bt, 1)
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Note, Text: fmt.Sprint(i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(stored(t, bt)); n != 17 {
+		t.Errorf("%d records, want the start and 16", n)
+	}
+}
+
+// The start record of a later incarnation shuts the earlier one out.
+func TestSuperseded(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	old, _ := open(t, bt, 1)
+	note(t, old, "before")
+	next, records := open(t, bt, 2)
+	if got := show(records); got != "1:start, 1:note before, 2:start" {
+		t.Errorf("the successor read %q", got)
+	}
+	for range 2 { // and it stays out
+		if _, err := old.Append(t.Context(), journal.Record{Kind: journal.Note, Text: "late"}); !errors.Is(err, journal.ErrSuperseded) {
+			t.Errorf("append by the old incarnation: %v, want ErrSuperseded", err)
+		}
+	}
+	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1); !errors.Is(err, journal.ErrSuperseded) {
+		t.Errorf("open by the old incarnation: %v, want ErrSuperseded", err)
+	}
+	note(t, next, "after")
+	if got := show(stored(t, bt)); got != "1:start, 1:note before, 2:start, 2:note after" {
+		t.Errorf("the journal holds %q", got)
+	}
+}
+
+// Old and new write at once, as when a frozen process thaws: whatever the order,
+// nothing of the old one stands behind the start of the new one.
+func TestSupersededRace(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	for n := uint64(1); n < 12; n++ {
+		old, _ := open(t, bt, n)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for range 200 {
+				if _, err := old.Append(t.Context(), journal.Record{Kind: journal.Note}); err != nil {
+					if !errors.Is(err, journal.ErrSuperseded) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+		next, _ := open(t, bt, n+1)
+		note(t, next, "")
+		wg.Wait()
+	}
+	records := stored(t, bt)
+	if !slices.IsSortedFunc(records, func(a, b journal.Record) int { return int(a.Incarnation) - int(b.Incarnation) }) {
+		t.Errorf("an old incarnation wrote behind a new one's start: %s", show(records))
+	}
+}
+
+// A record of an earlier incarnation that arrives late is taken in, not a reason
+// to stop.
+func TestLateRecordTakenIn(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, _ := open(t, bt, 2)
+	last, err := bt.Logs.LastSeq(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := []byte(`{"v":1,"id":"late","kind":"note","incarnation":1,"text":"late"}`)
+	if _, err := bt.Logs.Append(t.Context(), subject.Log("t", "coder-1"), late, last); err != nil {
+		t.Fatal(err)
+	}
+	note(t, j, "mine")
+	if got := show(stored(t, bt)); got != "2:start, 1:note late, 2:note mine" {
+		t.Errorf("the journal holds %q", got)
+	}
+}
+
+func TestUnreadableRecord(t *testing.T) {
+	for name, data := range map[string]string{"no JSON": "nonsense", "another version": `{"v":9,"kind":"note"}`} {
+		t.Run(name, func(t *testing.T) {
+			bt := brokertest.Team(t, "t")
+			if _, err := bt.Logs.Append(t.Context(), subject.Log("t", "coder-1"), []byte(data), 0); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1); team.CodeOf(err) != team.InvalidState {
+				t.Errorf("open: %v, want invalid_state", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,362 @@
+package mailbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/mailbox"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// members is a team's roster.
+type members []team.Member
+
+func (m members) List(context.Context) ([]team.Member, error) { return m, nil }
+
+var crew = members{
+	{AgentID: team.Leader, State: team.Joined},
+	{AgentID: "coder-1", State: team.Joined},
+	{AgentID: "tester-1", State: team.Created},
+	{AgentID: "coder-0", State: team.Stopped},
+}
+
+func open(t *testing.T) (*mailbox.Mailbox, *broker.Team) {
+	t.Helper()
+	bt := brokertest.Team(t, "t")
+	return mailbox.New(bt, mailbox.Options{Members: crew}), bt
+}
+
+func send(t *testing.T, b *mailbox.Mailbox, from, to team.AgentID, text string) team.Message {
+	t.Helper()
+	typ := team.MsgMessage
+	if to == team.Everyone {
+		typ = team.MsgBroadcast
+	}
+	m, _, err := b.Send(t.Context(), team.Message{Type: typ, From: from, To: to, Content: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// inbox is one incarnation that receives.
+type inbox struct {
+	t    *testing.T
+	mail chan mailbox.Delivery
+	done chan error
+	stop func()
+}
+
+func receive(t *testing.T, b *mailbox.Mailbox, a team.AgentID, incarnation, from uint64) *inbox {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	in := &inbox{t, make(chan mailbox.Delivery, 1000), make(chan error, 1), stop}
+	go func() {
+		in.done <- b.Receive(ctx, a, incarnation, from, func(d mailbox.Delivery) error { in.mail <- d; return nil })
+	}()
+	return in
+}
+
+// next waits for the next message and sees that it is this one.
+func (in *inbox) next(text string) mailbox.Delivery {
+	in.t.Helper()
+	select {
+	case d := <-in.mail:
+		if d.Content != text {
+			in.t.Fatalf("received %q from %s, want %q", d.Content, d.From, text)
+		}
+		return d
+	case err := <-in.done:
+		in.t.Fatalf("waiting for %q: Receive = %v", text, err)
+		return mailbox.Delivery{}
+	}
+}
+
+// end stops receiving and sees that nothing else had come.
+func (in *inbox) end() {
+	in.t.Helper()
+	in.stop()
+	if err := <-in.done; err != nil {
+		in.t.Errorf("Receive = %v", err)
+	}
+	if len(in.mail) > 0 {
+		in.t.Errorf("received %q too", (<-in.mail).Content)
+	}
+}
+
+func TestPointToPoint(t *testing.T) {
+	b, _ := open(t)
+	long := strings.Repeat("字", team.MaxTextBytes/3)
+	send(t, b, team.Leader, "tester-1", "not for coder-1")
+	sent := send(t, b, team.Leader, "coder-1", "你好 🚀\nsecond line")
+	send(t, b, "coder-1", team.Leader, "its own answer")
+	send(t, b, team.UserAgent, "coder-1", long)
+
+	in := receive(t, b, "coder-1", 1, 1)
+	got := in.next("你好 🚀\nsecond line")
+	if got.From != team.Leader || got.ID != sent.ID || got.Summary != "你好 🚀" || got.Seq == 0 || got.CreatedAt.IsZero() {
+		t.Errorf("received %+v", got)
+	}
+	if d := in.next(long); d.From != team.UserAgent || d.Seq <= got.Seq {
+		t.Errorf("received from %s with sequence %d after %d", d.From, d.Seq, got.Seq)
+	}
+	in.end()
+}
+
+func TestBroadcast(t *testing.T) {
+	b, _ := open(t)
+	_, to, err := b.Send(t.Context(), team.Message{Type: team.MsgBroadcast, From: "coder-1", To: team.Everyone, Content: "to all"})
+	if want := []team.AgentID{team.Leader, "tester-1"}; err != nil || !slices.Equal(to, want) {
+		t.Errorf("delivered to %v, %v, want %v", to, err, want)
+	}
+	send(t, b, team.Leader, "coder-1", "after it")
+	for _, a := range []team.AgentID{team.Leader, "tester-1"} {
+		in := receive(t, b, a, 1, 1)
+		if d := in.next("to all"); d.To != team.Everyone || d.From != "coder-1" {
+			t.Errorf("%s received %+v", a, d)
+		}
+		in.end()
+	}
+	own := receive(t, b, "coder-1", 1, 1)
+	own.next("after it")
+	own.end()
+}
+
+func TestSendRefused(t *testing.T) {
+	b, bt := open(t)
+	for name, tt := range map[string]struct {
+		m    team.Message
+		want team.Code
+		hint string
+	}{
+		"unknown":  {team.Message{Type: team.MsgMessage, From: team.Leader, To: "nobody", Content: "x"}, team.NotFound, "coder-1, tester-1"},
+		"stopped":  {team.Message{Type: team.MsgMessage, From: team.Leader, To: "coder-0", Content: "x"}, team.NotFound, "coder-1, tester-1"},
+		"oneself":  {team.Message{Type: team.MsgMessage, From: "coder-1", To: "coder-1", Content: "x"}, team.InvalidArgument, "leader, tester-1"},
+		"empty":    {team.Message{Type: team.MsgMessage, From: team.Leader, To: "coder-1", Content: "\n "}, team.InvalidArgument, ""},
+		"too long": {team.Message{Type: team.MsgMessage, From: team.Leader, To: "coder-1", Content: strings.Repeat("x", team.MaxTextBytes+1)}, team.InvalidArgument, ""},
+	} {
+		_, _, err := b.Send(t.Context(), tt.m)
+		if team.CodeOf(err) != tt.want || !strings.Contains(team.HintOf(err), tt.hint) {
+			t.Errorf("%s: %v (%s), hint %q, want %s and %q", name, err, team.CodeOf(err), team.HintOf(err), tt.want, tt.hint)
+		}
+	}
+	if last, err := bt.Messages.LastSeq(t.Context()); last != 0 || err != nil {
+		t.Errorf("%d messages were stored, %v", last, err)
+	}
+}
+
+// Its leader has an inbox also while no process leads the team.
+func TestLeaderIsAlwaysThere(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	b := mailbox.New(bt, mailbox.Options{Members: members{{AgentID: "coder-1", State: team.Joined}}})
+	for _, to := range []team.AgentID{team.Leader, team.Everyone} {
+		if _, got, err := b.Send(t.Context(), team.Message{Type: team.MsgMessage, From: "coder-1", To: to, Content: "x"}); err != nil || !slices.Equal(got, []team.AgentID{team.Leader}) {
+			t.Errorf("to %s: delivered to %v, %v", to, got, err)
+		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	b, _ := open(t)
+	in := receive(t, b, "coder-1", 1, 1)
+	for i := range 100 {
+		to := team.AgentID("coder-1")
+		if i%3 == 0 {
+			to = team.Everyone
+		}
+		send(t, b, team.Leader, to, fmt.Sprint(i))
+	}
+	for i, last := 0, uint64(0); i < 100; i++ {
+		d := in.next(fmt.Sprint(i))
+		if d.Seq <= last {
+			t.Errorf("message %d has sequence %d after %d", i, d.Seq, last)
+		}
+		last = d.Seq
+		d.Ack()
+	}
+	in.end()
+}
+
+// The sender is the one of the subject, whatever the payload claims.
+func TestSenderOfSubject(t *testing.T) {
+	b, bt := open(t)
+	data, err := json.Marshal(team.Message{V: team.Protocol, ID: "x", Type: team.MsgMessage, From: team.Leader, To: "coder-1", Content: "forged"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bt.Messages.Publish(t.Context(), subject.Inbox("t", "coder-1", "tester-1"), "x", data); err != nil {
+		t.Fatal(err)
+	}
+	in := receive(t, b, "coder-1", 1, 1)
+	if d := in.next("forged"); d.From != "tester-1" {
+		t.Errorf("the message counts as from %s", d.From)
+	}
+	in.end()
+}
+
+// What an incarnation did not get to record comes again to the next one, which
+// shuts the earlier one out.
+func TestNextIncarnation(t *testing.T) {
+	b, _ := open(t)
+	send(t, b, team.Leader, "coder-1", "one")
+	send(t, b, team.Leader, "coder-1", "two")
+	first := receive(t, b, "coder-1", 1, 1)
+	one := first.next("one")
+	one.Ack() // recorded
+	first.next("two")
+
+	next := receive(t, b, "coder-1", 2, one.Seq+1)
+	next.next("two").Ack()
+	if err := <-first.done; !errors.Is(err, mailbox.ErrSuperseded) {
+		t.Errorf("the earlier incarnation ended with %v, want ErrSuperseded", err)
+	}
+	send(t, b, team.Leader, "coder-1", "three")
+	next.next("three")
+	next.end()
+	if len(first.mail) > 0 {
+		t.Errorf("the earlier incarnation received %q", (<-first.mail).Content)
+	}
+}
+
+// An incarnation that never received does not hide those before it.
+func TestIncarnationWithoutMail(t *testing.T) {
+	b, _ := open(t)
+	first := receive(t, b, "coder-1", 1, 1)
+	send(t, b, team.Leader, "coder-1", "one")
+	first.next("one")
+	third := receive(t, b, "coder-1", 3, 1)
+	third.next("one")
+	if err := <-first.done; !errors.Is(err, mailbox.ErrSuperseded) {
+		t.Errorf("incarnation 1 ended with %v, want ErrSuperseded", err)
+	}
+	third.end()
+}
+
+// Only the predecessors of this very member: another's name may begin with its own.
+func TestNeighboursStay(t *testing.T) {
+	b, _ := open(t)
+	a := receive(t, b, "coder", 1, 1)   // consumer coder-1
+	c := receive(t, b, "coder-1", 1, 1) // consumer coder-1-1
+	send(t, b, team.Leader, team.Everyone, "hello")
+	a.next("hello")
+	c.next("hello")
+	next := receive(t, b, "coder-1", 3, 1)
+	next.next("hello")
+	if err := <-c.done; !errors.Is(err, mailbox.ErrSuperseded) {
+		t.Errorf("the predecessor ended with %v", err)
+	}
+	send(t, b, team.Leader, team.Everyone, "still there?")
+	a.next("still there?")
+	a.end()
+}
+
+func TestUnreadable(t *testing.T) {
+	b, bt := open(t)
+	for i, data := range []string{"nonsense", `{"v":9,"content":"of another version"}`} {
+		if _, err := bt.Messages.Publish(t.Context(), subject.Inbox("t", "coder-1", "tester-1"), fmt.Sprint(i), []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(t, b, team.Leader, "coder-1", "readable")
+	in := receive(t, b, "coder-1", 1, 1)
+	in.next("readable")
+	in.end()
+	var dead []string
+	if err := bt.Messages.Read(t.Context(), 1, func(m broker.Msg) error { dead = append(dead, string(m.Data)); return nil }, subject.Dead("t", "coder-1")); err != nil {
+		t.Fatal(err)
+	}
+	if len(dead) != 2 || dead[0] != "nonsense" {
+		t.Errorf("set aside: %q", dead)
+	}
+}
+
+// Only mail that wakes its reader is unread, and only until it was recorded.
+func TestUnread(t *testing.T) {
+	b, _ := open(t)
+	unread := func(want int) {
+		t.Helper()
+		if n, err := b.Unread(t.Context(), "coder-1", 1); n != want || err != nil {
+			t.Errorf("%d unread, %v, want %d", n, err, want)
+		}
+	}
+	if _, err := b.Unread(t.Context(), "coder-1", 1); team.CodeOf(err) != team.NotFound {
+		t.Errorf("before it receives: %v, want not_found", err)
+	}
+	in := receive(t, b, "coder-1", 1, 1)
+	send(t, b, team.Leader, "coder-1", "one")
+	one := in.next("one")
+	unread(1)
+	if _, _, err := b.Send(t.Context(), team.Message{Type: team.MsgIdle, From: "tester-1", To: "coder-1"}); err != nil {
+		t.Fatal(err)
+	}
+	idle := in.next("")
+	send(t, b, "coder-1", team.Everyone, "its own") // comes to others only
+	send(t, b, "tester-1", team.Leader, "for the leader")
+	send(t, b, "tester-1", team.Everyone, "two")
+	two := in.next("two")
+	unread(2)
+	for _, d := range []mailbox.Delivery{one, idle, two} {
+		d.Ack()
+	}
+	in.end()
+	if err := b.Close(t.Context(), "coder-1", 1); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Unread(t.Context(), "coder-1", 1); team.CodeOf(err) != team.NotFound {
+		t.Errorf("after it has left: %v, want not_found", err)
+	}
+}
+
+// Mail that was sent after a member was made and before its process came is there
+// when it comes; what is older is not for it.
+func TestMailBeforeJoining(t *testing.T) {
+	b, bt := open(t)
+	send(t, b, team.Leader, team.Everyone, "before it was made")
+	last, err := bt.Messages.LastSeq(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, b, team.Leader, "tester-1", "welcome")
+	send(t, b, team.Leader, team.Everyone, "all together")
+	in := receive(t, b, "tester-1", 1, last+1)
+	in.next("welcome")
+	in.next("all together")
+	in.end()
+}
+
+func TestRestartedServer(t *testing.T) {
+	dir := t.TempDir()
+	srv, err := embedded.Start(embedded.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var port int
+	if _, err := fmt.Sscanf(srv.URL(), "nats://127.0.0.1:%d", &port); err != nil {
+		t.Fatal(err)
+	}
+	bt, err := brokertest.Connect(t, srv.URL()).Make(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := mailbox.New(bt, mailbox.Options{Members: crew})
+	in := receive(t, b, "coder-1", 1, 1)
+	send(t, b, team.Leader, "coder-1", "before")
+	in.next("before").Ack()
+	srv.Shutdown()
+	if srv, err = embedded.Start(embedded.Options{Dir: dir, Port: port}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Shutdown)
+	send(t, b, team.Leader, "coder-1", "after")
+	in.next("after")
+	in.end()
+}

@@ -1,0 +1,61 @@
+package teamtest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// Set sets t a goal, which must become the team's.
+func Set(t testing.TB, tm *client.Team, goal string) *client.Goal {
+	t.Helper()
+	g, err := tm.StartGoal(t.Context(), goal, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !g.Started() {
+		t.Fatalf("team %s is at work on another goal", tm.ID())
+	}
+	return g
+}
+
+// Wait waits until the goal has ended and returns the team's record.
+func Wait(t testing.TB, g *client.Goal) team.Team {
+	t.Helper()
+	record, err := g.Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+// Tasks returns the team's board.
+func Tasks(t testing.TB, tm *client.Team) []team.TaskView {
+	t.Helper()
+	tasks, err := tm.Tasks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tasks
+}
+
+// Until returns the first entry of the team's feed, from its beginning on, for
+// which ok is true; it waits for one that is yet to come.
+func Until(t testing.TB, tm *client.Team, ok func(client.Entry) bool) (found client.Entry) {
+	t.Helper()
+	stop := errors.New("found")
+	err := tm.Feed(t.Context(), true, func(e client.Entry) error {
+		if ok(e) {
+			found = e
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) && !errors.Is(err, context.Canceled) {
+		t.Fatalf("the feed of %s ended: %v", tm.ID(), err)
+	}
+	return found
+}

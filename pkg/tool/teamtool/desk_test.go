@@ -1,0 +1,153 @@
+package teamtool_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"agentteam/pkg/board"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/mailbox"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/teamtool"
+)
+
+// desk is a team on a real board with the tools of each member: the leader,
+// coder-1, coder-2, tester-1, and gone-1, who has left.
+type desk struct {
+	t      *testing.T
+	broker *broker.Team
+	board  *board.Board
+	record team.Team
+	pulse  *roster.Pulse
+	crew   crew
+	sets   map[team.AgentID]*tool.Set
+	hands  map[team.AgentID]*board.Hand
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	t.Parallel()
+	bt := brokertest.Team(t, "t")
+	d := &desk{t: t, broker: bt, board: board.New(bt, board.Options{}), pulse: roster.NewPulse(),
+		record: team.Team{ID: "t", Status: team.Active, LeaseSeconds: 30, Policies: team.Policies{Create: "all"}},
+		sets:   map[team.AgentID]*tool.Set{}, hands: map[team.AgentID]*board.Hand{}}
+	r := roster.New(bt)
+	d.crew.d = d
+	box := mailbox.New(bt, mailbox.Options{Members: r})
+	for i, m := range []team.Member{
+		{AgentID: team.Leader, Role: "leader"}, {AgentID: "coder-1", Role: "coder"}, {AgentID: "coder-2", Role: "coder"}, {AgentID: "tester-1", Role: "tester"},
+		{AgentID: "gone-1", Role: "coder", State: team.Stopped},
+	} {
+		if m.State == "" {
+			m.State = team.Joined
+		}
+		m.Incarnation, m.Backend, m.JoinedAt = 1, team.Pool, time.Unix(int64(i), 0).UTC()
+		m, err := r.Put(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := teamtool.Options{
+			Self: m, Team: func(context.Context) (team.Team, error) { return d.record, nil }, Board: d.board,
+			Hand: board.NewHand(t.Context(), d.board, m.Holder(), nil), Mailbox: box, Roster: r, Pulse: d.pulse,
+		}
+		if m.AgentID == team.Leader {
+			o.Crew = &d.crew
+		}
+		set, err := tool.NewSet(nil, teamtool.New(o)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, s := range set.Specs() {
+			names = append(names, s.Name)
+		}
+		if set, err = set.Allow(teamtool.Allowed(m, names)); err != nil {
+			t.Fatal(err)
+		}
+		d.sets[m.AgentID], d.hands[m.AgentID] = set, o.Hand
+	}
+	return d
+}
+
+// call calls a tool as a model does.
+func (d *desk) call(who team.AgentID, name, arguments string) tool.Result {
+	d.t.Helper()
+	return d.sets[who].Run(d.t.Context(), tool.Call{ID: "call-1", Name: name, Arguments: arguments})
+}
+
+// ok is a call that must succeed; its result is decoded into out, unless that is nil.
+func (d *desk) ok(out any, who team.AgentID, name, arguments string) {
+	d.t.Helper()
+	res := d.call(who, name, arguments)
+	if res.IsError {
+		d.t.Fatalf("%s by %s with %s: %s", name, who, arguments, res.Content)
+	}
+	if out == nil {
+		return
+	}
+	if err := json.Unmarshal([]byte(res.Content), out); err != nil {
+		d.t.Fatalf("%s answered %s: %v", name, res.Content, err)
+	}
+}
+
+// refused is a call that must fail with this code, in the shape that models see.
+func (d *desk) refused(code team.Code, who team.AgentID, name, arguments string) {
+	d.t.Helper()
+	res := d.call(who, name, arguments)
+	var shape struct{ Error, Code, Status string }
+	if err := json.Unmarshal([]byte(res.Content), &shape); err != nil {
+		d.t.Errorf("%s by %s with %s answered %s: %v", name, who, arguments, res.Content, err)
+	}
+	if !res.IsError || res.Code != code || shape.Code != string(code) || shape.Status != "error" || shape.Error == "" {
+		d.t.Errorf("%s by %s with %s: %s, want %s", name, who, arguments, res.Content, code)
+	}
+}
+
+// task returns a task as the board has it.
+func (d *desk) task(id team.TaskID) team.Task {
+	d.t.Helper()
+	task, err := d.board.Get(d.t.Context(), id)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return task
+}
+
+// crew is the leader's process: it records what it is asked, and assigns for real.
+type crew struct {
+	d       *desk
+	err     error // of the next call
+	spawned []team.Member
+	removed []team.AgentID
+	summary string
+}
+
+func (c *crew) Spawn(_ context.Context, m team.Member) (team.Member, error) {
+	if m.AgentID == "" {
+		m.AgentID = team.AgentID(m.Role + "-9")
+	}
+	c.spawned = append(c.spawned, m)
+	return m, c.err
+}
+
+func (c *crew) Remove(_ context.Context, a team.AgentID) error {
+	c.removed = append(c.removed, a)
+	return c.err
+}
+
+func (c *crew) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team.Task, error) {
+	if c.err != nil {
+		return team.Task{}, c.err
+	}
+	return c.d.hands[a].Assign(ctx, id)
+}
+
+func (c *crew) Finish(_ context.Context, summary string) error {
+	c.summary = summary
+	return c.err
+}

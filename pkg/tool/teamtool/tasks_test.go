@@ -1,0 +1,310 @@
+package teamtool_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentteam/pkg/team"
+)
+
+func TestCreateTask(t *testing.T) {
+	d := newDesk(t)
+	var v team.TaskView
+	d.ok(&v, "coder-1", "create_task", `{"title":"Count 行数 🧮","description":"all files","priority":2,"role":"tester"}`)
+	if v.ID != "T-001" || v.Status != team.Pending || v.Priority != 2 || v.CreatedBy != "coder-1" || v.DeliverablePath != "deliverables/T-001-count.md" || v.IsBlocked || v.Revision == 0 {
+		t.Errorf("created %+v", v)
+	}
+	d.ok(&v, team.Leader, "TaskCreate", `{"title":"Report","dependencies":["1","T-1"]}`)
+	if v.ID != "T-002" || !v.IsBlocked || !slices.Equal(v.WaitingFor, []team.TaskID{"T-001"}) || !slices.Equal(v.Dependencies, []team.TaskID{"T-001"}) {
+		t.Errorf("created %+v", v)
+	}
+	d.ok(&v, "coder-1", "get_task", `{"task_id":"1"}`)
+	if !slices.Equal(v.Blocks, []team.TaskID{"T-002"}) {
+		t.Errorf("T-001 blocks %v", v.Blocks)
+	}
+	for _, bad := range []string{
+		`{}`, `{"title":""}`, `{"title":"  "}`, `{"title":"two\nlines"}`, `{"title":"x","priority":3}`, `{"title":"x","priority":"high"}`,
+		`{"title":"x","dependencies":["one"]}`, `{"title":"x","role":"No Role"}`, `{"title":"x","owner":"me"}`,
+		fmt.Sprintf(`{"title":"x","description":%q}`, strings.Repeat("長", 22<<10)),
+	} {
+		d.refused(team.InvalidArgument, team.Leader, "create_task", bad)
+	}
+	d.refused(team.NotFound, team.Leader, "create_task", `{"title":"x","dependencies":["T-099"]}`)
+	d.ok(nil, team.Leader, "create_task", fmt.Sprintf(`{"title":"long","description":%q}`, strings.Repeat("x", 64<<10)))
+	if n := len(d.task("T-003").Description); n != 64<<10 { // and a call that was refused took no number
+		t.Errorf("the description has %d bytes", n)
+	}
+}
+
+func TestWhoMayCreate(t *testing.T) {
+	d := newDesk(t)
+	d.refused(team.PermissionDenied, "coder-1", "create_task", `{"title":"x","assignee":"coder-2"}`)
+	d.refused(team.PermissionDenied, "coder-1", "create_task", `{"title":"x","check":"true"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"x","check":"true"}`)
+	if c := d.task("T-001").Check; c != "true" {
+		t.Errorf("check %q", c)
+	}
+	d.record.Policies.Create = "leader"
+	d.refused(team.PermissionDenied, "coder-1", "create_task", `{"title":"x"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"y"}`)
+	if err := d.board.Close(t.Context()); err == nil {
+		t.Fatal("closed a board with open tasks")
+	}
+	for _, id := range []string{"1", "2"} {
+		d.ok(nil, team.Leader, "update_task", `{"task_id":"`+id+`","status":"cancelled"}`)
+	}
+	if err := d.board.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.refused(team.InvalidState, team.Leader, "create_task", `{"title":"too late"}`)
+}
+
+func TestCreateAndAssign(t *testing.T) {
+	d := newDesk(t)
+	var v team.TaskView
+	d.ok(&v, team.Leader, "create_task", `{"title":"x","assignee":"tester-1","role":"coder"}`)
+	if v.Status != team.InProgress || v.Assignee != "tester-1" { // an assignment overrides the role
+		t.Errorf("created %+v", v)
+	}
+	d.refused(team.Busy, team.Leader, "create_task", `{"title":"y","assignee":"tester-1"}`)
+	if got := d.task("T-002").Status; got != team.Pending {
+		t.Errorf("the task whose assignment was refused is %s", got)
+	}
+	d.ok(&v, "coder-1", "create_task", `{"title":"z","assignee":"coder-1"}`)
+	if v.Assignee != "coder-1" {
+		t.Errorf("created %+v", v)
+	}
+}
+
+func TestGetTask(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "create_task", `{"title":"x"}`)
+	for _, id := range []string{"1", "#1", "T-1", "T-001", "t-1", " 1 "} {
+		var v team.TaskView
+		d.ok(&v, "coder-1", "TaskGet", fmt.Sprintf(`{"task_id":%q}`, id))
+		if v.ID != "T-001" {
+			t.Errorf("%q is %s", id, v.ID)
+		}
+	}
+	d.refused(team.NotFound, "coder-1", "get_task", `{"task_id":"T-002"}`)
+	for _, id := range []string{"", "one", "T-", "0", "-1", "T-001.md"} {
+		d.refused(team.InvalidArgument, "coder-1", "get_task", fmt.Sprintf(`{"task_id":%q}`, id))
+	}
+}
+
+func TestListTasks(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "create_task", `{"title":"done"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"held"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"free"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"blocked","dependencies":["3"]}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"for testers","role":"tester"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"cancelled"}`)
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1"}`)
+	d.ok(nil, "coder-1", "update_task", `{"task_id":"1","status":"completed","result_summary":"ok"}`)
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"2"}`)
+	d.ok(nil, team.Leader, "update_task", `{"task_id":"6","status":"deleted"}`)
+	for arguments, want := range map[string]string{
+		`{}`:                     "[T-001 T-002 T-003 T-004 T-005]",
+		``:                       "[T-001 T-002 T-003 T-004 T-005]",
+		`{"status":"pending"}`:   "[T-003 T-004 T-005]",
+		`{"status":"completed"}`: "[T-001]",
+		`{"status":"cancelled"}`: "[T-006]",
+		`{"status":"deleted"}`:   "[T-006]",
+		`{"assignee":"coder-1"}`: "[T-001 T-002]",
+		`{"assignee":"coder-1","status":"in_progress"}`: "[T-002]",
+		`{"assignee":"nobody"}`:                         "[]",
+		`{"claimable":true}`:                            "[T-003]",
+		`{"claimable":true,"status":"completed"}`:       "[]",
+	} {
+		var list []team.TaskView
+		d.ok(&list, "coder-2", "list_tasks", arguments)
+		ids := make([]team.TaskID, len(list))
+		for i, v := range list {
+			ids[i] = v.ID
+		}
+		if got := fmt.Sprint(ids); got != want {
+			t.Errorf("list_tasks %s = %s, want %s", arguments, got, want)
+		}
+	}
+	var list []team.TaskView
+	if d.ok(&list, "tester-1", "TaskList", `{"claimable":true}`); len(list) != 2 {
+		t.Errorf("a tester could claim %v", list)
+	}
+	if res := d.call("coder-2", "list_tasks", `{"assignee":"nobody"}`); res.Content != "[]" {
+		t.Errorf("an empty list is %q", res.Content)
+	}
+	d.refused(team.InvalidArgument, "coder-2", "list_tasks", `{"status":"done"}`)
+}
+
+func TestClaimTask(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"b","dependencies":["1"]}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"c","role":"tester"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"d"}`)
+	d.refused(team.Blocked, "coder-1", "claim_task", `{"task_id":"2"}`)
+	d.refused(team.PermissionDenied, "coder-1", "claim_task", `{"task_id":"3"}`)
+	d.refused(team.NotFound, "coder-1", "claim_task", `{"task_id":"9"}`)
+	d.refused(team.InvalidArgument, "coder-1", "claim_task", `{}`)
+	var v team.TaskView
+	d.ok(&v, "coder-1", "claim_task", `{"task_id":"#1"}`)
+	if v.Status != team.InProgress || v.Assignee != "coder-1" || v.Epoch != 1 {
+		t.Errorf("claimed %+v", v)
+	}
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1"}`) // again is no error
+	d.refused(team.Busy, "coder-1", "claim_task", `{"task_id":"4"}`)
+	d.refused(team.Conflict, "coder-2", "claim_task", `{"task_id":"1"}`)
+	d.ok(nil, "coder-1", "update_task", `{"task_id":"1","status":"completed","result_summary":"ok"}`)
+	d.refused(team.Conflict, "coder-2", "claim_task", `{"task_id":"1"}`)        // the race for it was lost
+	d.ok(&v, "coder-2", "TaskUpdate", `{"task_id":"2","status":"in_progress"}`) // unblocked now
+	if v.Assignee != "coder-2" {
+		t.Errorf("claimed %+v", v)
+	}
+}
+
+func TestCompleteTask(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)
+	complete := `{"task_id":"1","status":"completed","result_summary":"it is done ✅"}`
+	d.refused(team.PermissionDenied, "coder-1", "update_task", complete)
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1"}`)
+	d.refused(team.InvalidArgument, "coder-1", "update_task", `{"task_id":"1","status":"completed"}`)
+	d.refused(team.InvalidArgument, "coder-1", "update_task", `{"task_id":"1","status":"completed","result_summary":" "}`)
+	d.refused(team.PermissionDenied, "coder-2", "update_task", complete)
+	d.refused(team.PermissionDenied, team.Leader, "update_task", complete) // not even the leader completes for another
+	var v team.TaskView
+	d.ok(&v, "coder-1", "update_task_status", complete)
+	if v.Status != team.Completed || v.ResultSummary != "it is done ✅" || v.CompletedAt == nil {
+		t.Errorf("completed %+v", v)
+	}
+	d.refused(team.InvalidState, "coder-1", "update_task", complete)
+}
+
+// One who lost its task meanwhile is told so, and is free for another.
+func TestFormerHolder(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"b"}`)
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1"}`)
+	if err := d.board.Reap(t.Context(), "T-001", 1, "not heard", true); err != nil {
+		t.Fatal(err)
+	}
+	d.ok(nil, "coder-2", "claim_task", `{"task_id":"1"}`)
+	d.refused(team.Conflict, "coder-1", "update_task", `{"task_id":"1","status":"completed","result_summary":"late"}`)
+	d.refused(team.Conflict, "coder-1", "release_task", `{"task_id":"1"}`)
+	if got := d.task("T-001"); got.Assignee != "coder-2" || got.Status != team.InProgress {
+		t.Errorf("after the late write: %+v", got)
+	}
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"2"}`)
+}
+
+func TestFailAndRelease(t *testing.T) {
+	d := newDesk(t)
+	for range 4 {
+		d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)
+	}
+	var v team.TaskView
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1"}`)
+	d.ok(&v, "coder-1", "update_task", `{"task_id":"1","status":"failed","reason":"no compiler"}`)
+	if v.Status != team.Failed || v.Reason != "no compiler" {
+		t.Errorf("failed %+v", v)
+	}
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"2"}`) // free again
+	d.ok(&v, "coder-1", "release_task", `{"task_id":"2","reason":"too hard"}`)
+	if v.Status != team.Pending || v.Reason != "too hard" || v.Attempts != 0 {
+		t.Errorf("released %+v", v)
+	}
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"3"}`)
+	d.ok(&v, "coder-1", "update_task", `{"task_id":"3","status":"pending"}`)
+	if v.Status != team.Pending {
+		t.Errorf("released %+v", v)
+	}
+	d.refused(team.PermissionDenied, "coder-2", "release_task", `{"task_id":"3"}`)
+	d.refused(team.PermissionDenied, "coder-2", "update_task", `{"task_id":"4","status":"failed"}`)
+	d.refused(team.InvalidArgument, "coder-2", "release_task", `{"task_id":"x"}`)
+
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"3"}`)
+	d.ok(&v, team.Leader, "release_task", `{"task_id":"3","reason":"more urgent things"}`) // the leader takes it back
+	if v.Status != team.Pending {
+		t.Errorf("taken back %+v", v)
+	}
+	d.refused(team.InvalidState, team.Leader, "release_task", `{"task_id":"3"}`)
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"3"}`)
+	d.ok(&v, team.Leader, "update_task", `{"task_id":"3","status":"failed","reason":"moot"}`)
+	if v.Status != team.Failed {
+		t.Errorf("failed by the leader %+v", v)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"b"}`)
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1"}`)
+	d.refused(team.PermissionDenied, "coder-1", "update_task", `{"task_id":"1","status":"cancelled"}`)
+	var v team.TaskView
+	d.ok(&v, team.Leader, "update_task", `{"task_id":"1","status":"deleted","reason":"not needed"}`)
+	if v.Status != team.Cancelled || v.Reason != "not needed" {
+		t.Errorf("cancelled %+v", v)
+	}
+	d.refused(team.InvalidState, team.Leader, "update_task", `{"task_id":"1","status":"cancelled"}`)
+	d.refused(team.InvalidState, "coder-1", "update_task", `{"task_id":"1","status":"completed","result_summary":"late"}`)
+	d.ok(nil, team.Leader, "claim_task", `{"task_id":"2"}`)
+	d.ok(&v, team.Leader, "update_task", `{"task_id":"2","status":"cancelled","assignee":"coder-1"}`)
+	if v.Status != team.Cancelled || v.Assignee != team.Leader {
+		t.Errorf("cancelled %+v", v)
+	}
+	if held, ok := d.hands[team.Leader].Task(); ok {
+		t.Errorf("the leader still holds %s", held.ID)
+	}
+}
+
+func TestEditTask(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"b","dependencies":["1"]}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"c"}`)
+	var v team.TaskView
+	d.ok(&v, team.Leader, "update_task", `{"task_id":"2","title":"B","description":"more","priority":1,"add_dependencies":["3"],"remove_dependencies":["1"],"metadata":{"activeForm":"B-ing"}}`)
+	if v.Title != "B" || v.Description != "more" || v.Priority != 1 || !slices.Equal(v.Dependencies, []team.TaskID{"T-003"}) || string(v.Metadata) != `{"activeForm":"B-ing"}` {
+		t.Errorf("edited %+v", v)
+	}
+	d.refused(team.InvalidArgument, team.Leader, "update_task", `{"task_id":"2"}`)
+	d.refused(team.InvalidArgument, team.Leader, "update_task", `{"task_id":"2","reason":"none"}`)
+	d.refused(team.InvalidArgument, team.Leader, "update_task", `{"task_id":"2","status":"done"}`)
+	d.refused(team.InvalidArgument, team.Leader, "update_task", `{"task_id":"2","title":""}`)
+	d.refused(team.InvalidArgument, team.Leader, "update_task", `{"task_id":"3","add_dependencies":["2"]}`) // a cycle
+	d.refused(team.NotFound, team.Leader, "update_task", `{"task_id":"3","add_dependencies":["9"]}`)
+	d.refused(team.NotFound, team.Leader, "update_task", `{"task_id":"9","title":"x"}`)
+	d.refused(team.PermissionDenied, "coder-1", "update_task", `{"task_id":"3","title":"mine"}`)
+	d.refused(team.PermissionDenied, "coder-1", "update_task", `{"task_id":"3","metadata":{"a":1}}`)
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"3"}`)
+	d.ok(&v, "coder-1", "update_task", `{"task_id":"3","metadata":{"a":1}}`)
+	if string(v.Metadata) != `{"a":1}` {
+		t.Errorf("metadata %s", v.Metadata)
+	}
+	d.refused(team.Conflict, team.Leader, "update_task", `{"task_id":"3","title":"while it is worked on"}`)
+}
+
+func TestAssign(t *testing.T) {
+	d := newDesk(t)
+	for range 3 {
+		d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)
+	}
+	var v team.TaskView
+	d.refused(team.PermissionDenied, "coder-1", "update_task", `{"task_id":"1","assignee":"coder-2"}`)
+	d.ok(&v, team.Leader, "update_task", `{"task_id":"1","assignee":"coder-2","status":"in_progress"}`)
+	if v.Assignee != "coder-2" || v.Status != team.InProgress {
+		t.Errorf("assigned %+v", v)
+	}
+	d.refused(team.Busy, team.Leader, "update_task", `{"task_id":"2","assignee":"coder-2"}`)
+	d.ok(&v, "coder-1", "update_task", `{"task_id":"2","assignee":"coder-1"}`)
+	if v.Assignee != "coder-1" {
+		t.Errorf("claimed %+v", v)
+	}
+	d.crew.err = team.Errorf(team.Unavailable, "tester-1 does not answer")
+	d.refused(team.Unavailable, team.Leader, "update_task", `{"task_id":"3","assignee":"tester-1"}`)
+}

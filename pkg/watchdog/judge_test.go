@@ -1,0 +1,217 @@
+package watchdog
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+func joined(a team.AgentID, role string) team.Member {
+	return team.Member{AgentID: a, Role: role, State: team.Joined, Backend: team.Pool, Incarnation: 1}
+}
+
+func beat(a team.AgentID, s team.MemberState) team.Beat {
+	return team.Beat{AgentID: a, Incarnation: 1, State: s, Turn: 3, InboxSeq: 7}
+}
+
+// quiet is a look at a team of a leader and a coder that have nothing to do.
+func quiet() Look {
+	return Look{
+		Team:    team.Team{ID: "t", Status: team.Active, Goal: "build it"},
+		Members: []team.Member{joined(team.Leader, "leader"), joined("coder-1", "coder")},
+		Beats:   map[team.AgentID]team.Beat{team.Leader: beat(team.Leader, team.Idle), "coder-1": beat("coder-1", team.Idle)},
+		Seq:     9,
+	}
+}
+
+func TestStirs(t *testing.T) {
+	state := func(a team.AgentID, s team.MemberState) func(*Look) {
+		return func(l *Look) { l.Beats[a] = beat(a, s) }
+	}
+	tasks := func(all ...team.Task) func(*Look) { return func(l *Look) { l.Tasks = all } }
+	held := team.Task{ID: "T-001", Status: team.InProgress, Assignee: "coder-1"}
+	pending := team.Task{ID: "T-001", Status: team.Pending}
+	forTester := team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}
+	blocked := team.Task{ID: "T-002", Status: team.Pending, Dependencies: []team.TaskID{"T-001"}}
+	for name, tt := range map[string]struct {
+		change []func(*Look)
+		want   string
+	}{
+		"nobody moves":            {nil, ""},
+		"no goal":                 {[]func(*Look){func(l *Look) { l.Team.Goal = "" }}, "no goal"},
+		"ended":                   {[]func(*Look){func(l *Look) { l.Team.Status = team.TeamFinished }}, "no goal"},
+		"a spawn":                 {[]func(*Look){func(l *Look) { l.Members[1].State = team.Created }}, "a spawn is under way"},
+		"the coder runs":          {[]func(*Look){state("coder-1", team.Running)}, "coder-1 is not idle"},
+		"the leader runs":         {[]func(*Look){state(team.Leader, team.Running)}, "leader is not idle"},
+		"not heard":               {[]func(*Look){func(l *Look) { delete(l.Beats, "coder-1") }}, "coder-1 is not idle"},
+		"a predecessor was heard": {[]func(*Look){func(l *Look) { l.Members[1].Incarnation = 2 }}, "coder-1 is not idle"},
+		"input not seen yet": {[]func(*Look){func(l *Look) {
+			b := beat("coder-1", team.Idle)
+			b.Unseen = true
+			l.Beats["coder-1"] = b
+		}}, "coder-1 is not idle"},
+		"waits for its model":                        {[]func(*Look){state("coder-1", team.WaitingModel)}, "coder-1 is not idle"},
+		"waits for an answer":                        {[]func(*Look){state("coder-1", team.WaitingAnswer)}, ""},
+		"waits with its task":                        {[]func(*Look){state("coder-1", team.WaitingAnswer), tasks(held)}, ""},
+		"idle with a task":                           {[]func(*Look){tasks(held)}, "T-001 is in progress"},
+		"a task for the taking":                      {[]func(*Look){tasks(pending)}, "T-001 is about to be claimed"},
+		"a task while the only one that could waits": {[]func(*Look){tasks(pending), state("coder-1", team.WaitingAnswer)}, ""},
+		"a task for a role that nobody plays":        {[]func(*Look){tasks(forTester)}, ""},
+		"a task that waits for one of another role":  {[]func(*Look){tasks(forTester, blocked)}, ""},
+		"unread mail":                                {[]func(*Look){func(l *Look) { l.Unread = 1 }}, "there is unread mail"},
+		"a member that left":                         {[]func(*Look){func(l *Look) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
+		"a task alone with the leader":               {[]func(*Look){tasks(pending), func(l *Look) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
+		"a person works": {[]func(*Look){tasks(team.Task{ID: "T-001", Status: team.InProgress, Assignee: "ann"}), func(l *Look) {
+			l.Members = append(l.Members, team.Member{AgentID: "ann", State: team.Joined, Backend: team.Person})
+		}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := quiet()
+			for _, change := range tt.change {
+				change(&l)
+			}
+			if got := l.Stirs(); got != tt.want {
+				t.Errorf("Stirs = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before, now func(*Look)
+		want        bool
+	}{
+		"nothing moved":                {want: true},
+		"busy before":                  {before: func(l *Look) { l.Beats["coder-1"] = beat("coder-1", team.Running) }},
+		"busy now":                     {now: func(l *Look) { l.Beats["coder-1"] = beat("coder-1", team.Running) }},
+		"a turn between":               {now: func(l *Look) { b := l.Beats["coder-1"]; b.Turn++; l.Beats["coder-1"] = b }},
+		"a turn of the leader between": {now: func(l *Look) { b := l.Beats[team.Leader]; b.Turn++; l.Beats[team.Leader] = b }},
+		"mail between":                 {now: func(l *Look) { b := l.Beats["coder-1"]; b.InboxSeq++; l.Beats["coder-1"] = b }},
+		"the board moved":              {now: func(l *Look) { l.Seq++ }},
+		"mail is there":                {now: func(l *Look) { l.Unread = 1 }},
+		"restarted between": {now: func(l *Look) {
+			l.Members[1].Incarnation = 2
+			b := l.Beats["coder-1"]
+			b.Incarnation = 2
+			l.Beats["coder-1"] = b
+		}},
+		"somebody who was not there left": {before: func(l *Look) { l.Beats["coder-2"] = beat("coder-2", team.Idle) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, now := quiet(), quiet()
+			before.Members, now.Members = slices.Clone(before.Members), slices.Clone(now.Members)
+			before.Beats, now.Beats = maps.Clone(before.Beats), maps.Clone(now.Beats)
+			if tt.before != nil {
+				tt.before(&before)
+			}
+			if tt.now != nil {
+				tt.now(&now)
+			}
+			if got := Quiet(before, now); got != tt.want {
+				t.Errorf("Quiet = %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestSilent(t *testing.T) {
+	const lease = 30 * time.Second
+	type silences map[team.AgentID]time.Duration
+	members := []team.Member{joined(team.Leader, "leader"), joined("a", "coder"), joined("b", "coder"), joined("c", "coder"),
+		{AgentID: "ann", State: team.Joined, Backend: team.Person}, {AgentID: "old", State: team.Stopped}, {AgentID: "new", State: team.Created}}
+	for name, tt := range map[string]struct {
+		silent silences
+		want   []team.AgentID
+		many   bool
+	}{
+		"all are heard":                        {silences{}, nil, false},
+		"one is late":                          {silences{"a": lease - 1}, nil, false},
+		"one is silent":                        {silences{"a": lease}, []team.AgentID{"a"}, false},
+		"half of them, the leader counted":     {silences{"a": lease, "b": lease}, []team.AgentID{"a", "b"}, false},
+		"more than half":                       {silences{"a": lease, "b": lease, "c": lease}, nil, true},
+		"more than half, one for three leases": {silences{"a": 3 * lease, "b": 3*lease - 1, "c": lease}, []team.AgentID{"a"}, true},
+		"who has no process":                   {silences{"ann": 9 * lease, "old": 9 * lease, "new": 9 * lease}, nil, false},
+		"the leader itself":                    {silences{team.Leader: 9 * lease}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lost, many := Silent(members, func(m team.Member) time.Duration { return tt.silent[m.AgentID] }, lease)
+			var got []team.AgentID
+			for _, s := range lost {
+				if got = append(got, s.Member.AgentID); s.For != tt.silent[s.Member.AgentID] {
+					t.Errorf("%s is silent for %v", s.Member.AgentID, s.For)
+				}
+			}
+			if !slices.Equal(got, tt.want) || many != tt.many {
+				t.Errorf("Silent = %v, %v; want %v, %v", got, many, tt.want, tt.many)
+			}
+		})
+	}
+}
+
+func TestOrphans(t *testing.T) {
+	stopped := joined("b", "coder")
+	stopped.State = team.Stopped
+	respawned := joined("c", "coder")
+	respawned.Incarnation, respawned.State = 2, team.Created
+	members := []team.Member{joined("a", "coder"), stopped, respawned, {AgentID: "ann", State: team.Joined, Backend: team.Person, Incarnation: 1}}
+	for name, tt := range map[string]struct {
+		task team.Task
+		want bool
+	}{
+		"its holder works":          {team.Task{Status: team.InProgress, Assignee: "a", Incarnation: 1}, false},
+		"its holder has left":       {team.Task{Status: team.InProgress, Assignee: "b", Incarnation: 1}, true},
+		"its holder was restarted":  {team.Task{Status: team.InProgress, Assignee: "c", Incarnation: 1}, true},
+		"the successor adopted it":  {team.Task{Status: team.InProgress, Assignee: "c", Incarnation: 2}, false},
+		"its holder was removed":    {team.Task{Status: team.InProgress, Assignee: "gone", Incarnation: 1}, true},
+		"a person holds it":         {team.Task{Status: team.InProgress, Assignee: "ann", Incarnation: 1}, false},
+		"who held it once has left": {team.Task{Status: team.Pending, Assignee: "b", Incarnation: 1}, false},
+		"who completed it has left": {team.Task{Status: team.Completed, Assignee: "b", Incarnation: 1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := len(Orphans(members, []team.Task{tt.task})) == 1; got != tt.want {
+				t.Errorf("an orphan: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestNotice(t *testing.T) {
+	l := quiet()
+	l.Beats["coder-1"] = beat("coder-1", team.WaitingAnswer)
+	l.Tasks = []team.Task{
+		{ID: "T-001", Title: "Count", Status: team.Completed},
+		{ID: "T-002", Title: "写一份报告 📝", Status: team.Failed, Reason: "given up after 3 attempts; the last: disk full"},
+		{ID: "T-003", Title: "Print it", Status: team.Pending, Dependencies: []team.TaskID{"T-002"}},
+		{ID: "T-004", Title: "Ask", Status: team.InProgress, Assignee: "coder-1"},
+		{ID: "T-005", Title: "Bind it", Status: team.Pending, Dependencies: []team.TaskID{"T-001", "T-004"}},
+		{ID: "T-006", Title: "Test it", Status: team.Pending, Role: "tester"},
+		{ID: "T-007", Title: "Anything", Status: team.Pending},
+		{ID: "T-008", Title: "No more", Status: team.Cancelled},
+	}
+	const want = `[All Idle] Nobody has anything left to do. Tasks: 1 completed, 1 in progress, 4 pending, 1 failed, 1 cancelled.
+- T-002 (写一份报告 📝) failed: given up after 3 attempts; the last: disk full
+- T-003 (Print it) is blocked for good: T-002 is failed
+- T-004 (Ask) is in progress at coder-1, who waits
+- T-005 (Bind it) waits for [T-004]
+- T-006 (Test it) is pending: no idle teammate has the role tester
+- T-007 (Anything) is pending: no idle teammate is there to take it
+- coder-1 waits for an answer
+If the goal is reached, check the result and call finish_team with the summary. If not, say what is to be done: create tasks, spawn or write to teammates, cancel what is given up.`
+	if got := l.Notice(); got != want {
+		t.Errorf("Notice:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestNoticeToADesertedLeader(t *testing.T) {
+	l := quiet()
+	l.Members = l.Members[:1]
+	const want = `[All Idle] Nobody has anything left to do. Tasks: 0 completed, 0 in progress, 0 pending, 0 failed, 0 cancelled.
+If the goal is reached, check the result and call finish_team with the summary. If not, say what is to be done: create tasks, spawn or write to teammates, cancel what is given up. A text answer now ends the goal with that text as the summary.`
+	if got := l.Notice(); got != want {
+		t.Errorf("Notice:\n%s\nwant:\n%s", got, want)
+	}
+}
