@@ -173,7 +173,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return err
 }
 
-// resume answers the calls that a predecessor left open and takes over its task.
+// resume answers the calls that a predecessor left open, takes over its task, and
+// carries out a request to shut down that it had no time for.
 func (a *Agent) resume(ctx context.Context) error {
 	if len(a.conv.open) > 0 {
 		for _, call := range a.conv.open {
@@ -187,6 +188,9 @@ func (a *Agent) resume(ctx context.Context) error {
 		}
 	}
 	t, ok, err := a.o.Hand.Adopt(ctx)
+	if err == nil && a.conv.shutdown != nil {
+		return a.shutdown(ctx, *a.conv.shutdown)
+	}
 	if err != nil || !ok {
 		return err
 	}
@@ -202,11 +206,18 @@ func (a *Agent) rest() {
 	switch {
 	case a.o.Model == nil:
 		a.beat(team.WaitingModel) // not idle: it could do nothing with a task
-	case a.conv.await != nil:
+	case a.waits():
 		a.beat(team.WaitingAnswer)
 	default:
 		a.beat(team.Idle)
 	}
+}
+
+// waits reports whether the agent waits for an answer. A teammate without a task
+// does not: it takes the next one, and reads the answer when it comes.
+func (a *Agent) waits() bool {
+	_, holds := a.o.Hand.Task()
+	return a.conv.await != nil && (holds || a.o.Member.AgentID == team.Leader)
 }
 
 func (a *Agent) beat(state team.MemberState) {
@@ -226,14 +237,14 @@ func (a *Agent) beat(state team.MemberState) {
 // await waits for the next input and records it.
 func (a *Agent) await(ctx context.Context) error {
 	var answer, look <-chan time.Time
-	if a.conv.await != nil {
+	if a.waits() {
 		answer = time.After(time.Until(a.conv.await.Until))
 	}
 	if a.o.Look != nil && a.o.Model != nil {
 		look = time.After(lookEvery)
 	}
 	offers := a.o.Offers
-	if a.conv.await != nil || a.o.Model == nil {
+	if a.waits() || a.o.Model == nil {
 		offers = nil // it has work, the task that it waits with; or it can do none
 	}
 	select {

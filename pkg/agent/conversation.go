@@ -30,6 +30,7 @@ type conversation struct {
 	inboxSeq uint64           // of the newest message taken in
 	task     team.TaskID      // the last one it was told to work on
 	await    *journal.Await   // an answer the agent waits for
+	shutdown *team.Message    // a request to shut down that was not carried out yet
 	mail     int              // index of the user message that takes further mail; -1 = none
 	usage    model.Usage
 	turns    uint64
@@ -50,9 +51,12 @@ func (c *conversation) add(r journal.Record) error {
 			c.await = nil
 		}
 		c.unseen = c.unseen || r.Message.Wakes()
+		if r.Message.Type == team.MsgShutdownRequest {
+			c.shutdown = r.Message
+		}
 		c.input(mailBlock(*r.Message, mark(r)), true)
 	case journal.Task:
-		c.unseen, c.task = true, r.Task.ID
+		c.unseen, c.task, c.await = true, r.Task.ID, nil // what was waited for was another task's
 		c.input(taskBlock(*r.Task, r.Inputs, mark(r)), false)
 	case journal.Note:
 		c.unseen = true
@@ -70,7 +74,7 @@ func (c *conversation) add(r journal.Record) error {
 	case journal.Result:
 		c.result(*r.Result)
 	case journal.End:
-		c.unseen = false
+		c.unseen, c.shutdown = false, nil
 	}
 	return nil
 }

@@ -176,6 +176,20 @@ func TestShutdownWhileIdle(t *testing.T) {
 	})
 }
 
+// A request that was recorded and not carried out, because the process was killed,
+// is carried out by the successor: its redelivery is skipped as known.
+func TestShutdownSurvivesKill(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.journal = append(r.journal, journal.Record{Kind: journal.Mail, InboxSeq: 1, Message: &team.Message{ID: "m1", Type: team.MsgShutdownRequest, From: team.Leader}})
+		r.start()
+		if err := <-r.ended; !errors.Is(err, ErrShutdown) {
+			t.Errorf("Run = %v", err)
+		}
+		r.cancel = nil
+		r.wantKinds("start mail end")
+	})
+}
+
 func TestShutdownWhileRunning(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.tools["look"] = func(context.Context, tool.Call) tool.Result {

@@ -40,7 +40,7 @@ func (a *Agent) run(ctx context.Context) error {
 }
 
 func (a *Agent) idleText() string {
-	if a.conv.await != nil {
+	if a.waits() {
 		return fmt.Sprintf("%s waits for an answer from %s", a.o.Member.AgentID, a.conv.await.From)
 	}
 	return string(a.o.Member.AgentID) + " is idle"

@@ -41,11 +41,11 @@ func TestAwaitReply(t *testing.T) {
 		if r.beat.State != team.WaitingAnswer {
 			t.Errorf("after mail of somebody else: %s", r.beat.State)
 		}
-		r.held = false // so that it may go idle
 		r.post(2, "coder-2", team.MsgMessage, "the answer")
 		if r.beat.State != team.WaitingAnswer || len(r.asked) != 5 {
 			t.Errorf("after the answer it asked again: %s after %d questions", r.beat.State, len(r.asked))
 		}
+		r.held = false // so that it may go idle
 		r.post(3, "coder-2", team.MsgMessage, "the other answer")
 		if r.beat.State != team.Idle {
 			t.Errorf("after the second answer: %s", r.beat.State)
@@ -78,9 +78,9 @@ func TestNoAnswerComes(t *testing.T) {
 func TestNoAnswerIsRemembered(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.awaits("coder-2")
-		r.says("!ask", "I wait", "then without")
+		r.says("!ask", "I wait", "then without", "I stop")
 		r.start()
-		r.post(1, team.Leader, team.MsgMessage, "ask coder-2")
+		r.offer()
 		r.pass(11 * time.Minute)
 		r.wantStates(team.Idle, team.Running, team.WaitingAnswer, team.Running, team.Idle)
 		r.stop()
@@ -90,6 +90,17 @@ func TestNoAnswerIsRemembered(t *testing.T) {
 		if r.kinds() != before || r.beat.State != team.Idle {
 			t.Errorf("the successor is %s; journal: %s", r.beat.State, r.kinds())
 		}
+	})
+}
+
+// Without a task there is nothing to wait with: the next task is taken.
+func TestAwaitWithoutTask(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.awaits("coder-2")
+		r.says("!ask", "I wait", "done")
+		r.start()
+		r.post(1, team.Leader, team.MsgMessage, "ask coder-2")
+		r.wantStates(team.Idle, team.Running, team.Idle)
 	})
 }
 

@@ -179,7 +179,11 @@ func (c *Conn) Ready(context.Context) error {
 }
 
 // Flush waits until all that was published has reached the server.
-func (c *Conn) Flush(ctx context.Context) error { return c.nc.FlushWithContext(ctx) }
+func (c *Conn) Flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout) // nats.go insists on a deadline
+	defer cancel()
+	return c.nc.FlushWithContext(ctx)
+}
 
 // Close ends the connection and every subscription on it.
 func (c *Conn) Close() { c.nc.Close() }

@@ -135,6 +135,21 @@ func (s *Stream) AckFloor(ctx context.Context, name string) (uint64, error) {
 	return max(floor, info.Config.OptStartSeq-1), nil
 }
 
+// Consumers returns the names of the stream's consumers. Errors: Unavailable.
+func (s *Stream) Consumers(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list := s.s.ConsumerNames(ctx)
+	var names []string
+	for name := range list.Name() {
+		names = append(names, name)
+	}
+	if err := list.Err(); err != nil {
+		return names, team.Errorf(team.Unavailable, "list the consumers of %s: %w", s.name, err)
+	}
+	return names, nil
+}
+
 // RemoveConsumer removes a durable consumer. Errors: NotFound; Unavailable.
 func (s *Stream) RemoveConsumer(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -152,7 +152,7 @@ func (e *Elector) campaign(ctx context.Context) {
 				c.retry = time.Now().Add(e.o.Lease / 5)
 			}
 			e.mu.Unlock()
-			if err != nil && !errors.Is(err, team.Conflict) && ctx.Err() == nil {
+			if err != nil && ctx.Err() == nil {
 				e.o.Logger.Warn("term ended", "team", id, "err", err)
 			}
 		})
@@ -166,6 +166,9 @@ func (e *Elector) term(ctx context.Context, id team.TeamID, c *candidacy) error 
 	lead, rev := team.Lead{Process: e.o.Process, Incarnation: c.lead.Incarnation + 1, N: 1}, c.rev
 	e.mu.Unlock()
 	rev, err := e.put(ctx, id, lead, rev)
+	if errors.Is(err, team.Conflict) {
+		return nil // somebody else was first, as the feed is about to tell
+	}
 	if err != nil {
 		return err
 	}
@@ -238,8 +241,11 @@ func (e *Elector) giveBack(ctx context.Context, id team.TeamID, c *candidacy, l 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
 	e.mu.Lock()
-	rev := c.rev
+	rev, mine := c.rev, c.lead.Process == l.Process && c.lead.Incarnation == l.Incarnation
 	e.mu.Unlock()
+	if !mine {
+		return // a successor took it while this term was ending
+	}
 	l.Process, l.N = "", 0
 	rev, err := e.put(ctx, id, l, rev)
 	if err != nil {

@@ -204,11 +204,18 @@ func (b *Mailbox) Close(ctx context.Context, a team.AgentID, incarnation uint64)
 	return b.team.Messages.RemoveConsumer(ctx, subject.Consumer(a, incarnation))
 }
 
+// removeBefore removes the consumers of earlier incarnations. They are looked up,
+// since not every incarnation came to receive. One that stays behind is harmless:
+// its process finds itself superseded elsewhere too.
 func (b *Mailbox) removeBefore(ctx context.Context, a team.AgentID, incarnation uint64) {
-	for i := incarnation; i > 1; i-- {
-		if err := b.Close(ctx, a, i-1); err != nil {
-			return // the nearest one is gone, so those before it are too
+	names, err := b.team.Messages.Consumers(ctx)
+	for _, name := range names {
+		if who, n := subject.ParseConsumer(name); who == a && n < incarnation {
+			err = errors.Join(err, b.Close(ctx, a, n))
 		}
+	}
+	if err != nil && !errors.Is(err, team.NotFound) {
+		b.log.DebugContext(ctx, "earlier inbox not closed", "agent", a, "err", err)
 	}
 }
 

@@ -22,6 +22,14 @@ type members []team.Member
 
 func (m members) List(context.Context) ([]team.Member, error) { return m, nil }
 
+func (m members) Get(_ context.Context, a team.AgentID) (team.Member, error) {
+	i := slices.IndexFunc(m, func(o team.Member) bool { return o.AgentID == a })
+	if i < 0 {
+		return team.Member{}, team.Errorf(team.NotFound, "no %s", a)
+	}
+	return m[i], nil
+}
+
 var crew = members{
 	{AgentID: team.Leader, State: team.Joined},
 	{AgentID: "coder-1", State: team.Joined},

@@ -231,14 +231,15 @@ func (r *Registry) Publish(ctx context.Context, t team.Team) error {
 		switch {
 		case err == nil:
 			var have team.Small
-			if json.Unmarshal(e.Value, &have) == nil && have.Status == t.Status {
+			// One who publishes late must not put an older record over a newer one.
+			if json.Unmarshal(e.Value, &have) == nil && have.Of >= t.Revision {
 				return nil
 			}
 			rev = e.Revision
 		case !errors.Is(err, team.NotFound):
 			return err
 		}
-		data, err := json.Marshal(team.Small{V: team.Protocol, ID: t.ID, Status: t.Status, Op: ulid.Make().String()})
+		data, err := json.Marshal(team.Small{V: team.Protocol, ID: t.ID, Status: t.Status, Of: t.Revision, Op: ulid.Make().String()})
 		if err != nil {
 			return err
 		}

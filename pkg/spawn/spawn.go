@@ -27,8 +27,9 @@ type Order struct {
 }
 
 const (
-	poolTry     = time.Second      // for a standby to answer; a busy one does so at once
-	joinTimeout = 10 * time.Second // from the order to the first heartbeat
+	poolTry      = time.Second      // for a standby to answer; a busy one does so at once
+	poolPatience = 2 * time.Second  // for a standby to come free: after a goal all members return at once
+	joinTimeout  = 10 * time.Second // from the order to the first heartbeat
 )
 
 // Options are what a Spawner needs.
@@ -112,17 +113,21 @@ func (s *Spawner) bring(ctx context.Context, m team.Member) (team.Member, error)
 // order tries the pool, then a child process of the leader.
 func (s *Spawner) order(ctx context.Context, m team.Member) error {
 	o := Order{s.o.Team.ID, m.AgentID, m.Incarnation}
-	for {
+	for patience := time.Now().Add(poolPatience); ; {
 		err := control.RequestPool(ctx, s.o.Team.Conn, o, poolTry)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, team.Busy) && ctx.Err() == nil:
-			continue // it was just taken by another spawn; the queue group picks one that is free
-		case control.Nobody(err), errors.Is(err, team.Unavailable):
-			return s.exec(ctx, o)
+		if errors.Is(err, team.Unavailable) {
+			err = s.exec(ctx, o)
 		}
-		return err
+		// Busy is a standby that was just taken by another spawn.
+		again := errors.Is(err, team.Busy) || errors.Is(err, team.Unavailable) && time.Now().Before(patience)
+		if !again || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ package subject
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"agentteam/pkg/team"
@@ -75,6 +76,19 @@ func Messages(t team.TeamID) (stream string, subjects []string) {
 // Consumer is the durable consumer of one incarnation of a member.
 func Consumer(a team.AgentID, incarnation uint64) string {
 	return fmt.Sprintf("%s-%d", a, incarnation)
+}
+
+// ParseConsumer tells whose consumer this is; the name is "" if it is nobody's.
+func ParseConsumer(name string) (a team.AgentID, incarnation uint64) {
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 {
+		return "", 0
+	}
+	incarnation, err := strconv.ParseUint(name[i+1:], 10, 64)
+	if err != nil {
+		return "", 0
+	}
+	return team.AgentID(name[:i]), incarnation
 }
 
 // Event is where an agent's events are stored.

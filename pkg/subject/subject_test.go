@@ -77,6 +77,17 @@ func TestConsumer(t *testing.T) {
 				t.Errorf("%s and %s share the consumer %s", a, other, name)
 			}
 			seen[name] = a
+			if who, incarnation := subject.ParseConsumer(name); who != a || incarnation != n {
+				t.Errorf("ParseConsumer(%s) = %s, %d", name, who, incarnation)
+			}
+		}
+	}
+}
+
+func TestForeignConsumer(t *testing.T) {
+	for _, name := range []string{"", "x", "xyz-abc", "8s8wiyJZ3bfQ7eHI4yrCfD_1"} {
+		if who, _ := subject.ParseConsumer(name); who != "" {
+			t.Errorf("ParseConsumer(%s) = %s", name, who)
 		}
 	}
 }

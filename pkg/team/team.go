@@ -76,6 +76,7 @@ type Small struct {
 	V      int    `json:"v"`
 	ID     TeamID `json:"id"`
 	Status Status `json:"status"`
+	Of     uint64 `json:"of"` // revision of the Team record that this was taken from
 	Op     string `json:"op"`
 }
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"agentteam/pkg/client"
@@ -154,32 +153,30 @@ func TestTwoTeams(t *testing.T) {
 	c := teamtest.Start(t, script)
 	c.Leader()
 	c.Teammates(4)
-	goals := map[team.TeamID]string{"red": "bridges", "blue": "towers"}
-	var wg sync.WaitGroup
-	for id, what := range goals {
-		tm := c.Team(id)
-		g := teamtest.Set(t, tm, "Build "+what)
-		wg.Go(func() {
-			record, err := g.Wait(t.Context())
-			if err != nil || record.Status != team.TeamFinished || record.Summary != what+": read blue, claim blocked" {
-				t.Errorf("%s is %s: %q, %v", id, record.Status, record.Summary, err)
-			}
-			tasks, err := tm.Tasks(t.Context())
-			if err != nil || len(tasks) != 2 || !strings.Contains(tasks[0].Title, what) {
-				t.Errorf("board of %s: %+v, %v", id, tasks, err)
-			}
-			err = tm.Feed(t.Context(), false, func(e client.Entry) error {
-				if text := e.Event.Event.Delta + e.Event.Event.Content; e.TeamID != id || strings.Contains(text, goals["red"]) && strings.Contains(text, goals["blue"]) {
-					t.Errorf("in the feed of %s: %+v", id, e)
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
+	what := map[team.TeamID]string{"red": "bridges", "blue": "towers"}
+	teams, goals := map[team.TeamID]*client.Team{}, map[team.TeamID]*client.Goal{}
+	for id := range what {
+		teams[id] = c.Team(id)
+		goals[id] = teamtest.Set(t, teams[id], "Build "+what[id])
 	}
-	wg.Wait()
+	for id, g := range goals {
+		record := teamtest.Wait(t, g)
+		if record.Status != team.TeamFinished || record.Summary != what[id]+": read blue, claim blocked" {
+			t.Errorf("%s is %s: %q", id, record.Status, record.Summary)
+		}
+		if tasks := teamtest.Tasks(t, teams[id]); len(tasks) != 2 || !strings.Contains(tasks[0].Title, what[id]) {
+			t.Errorf("board of %s: %+v", id, tasks)
+		}
+		err := teams[id].Feed(t.Context(), false, func(e client.Entry) error {
+			if text := e.Event.Event.Delta + e.Event.Event.Content; e.TeamID != id || strings.Contains(text, what["red"]) && strings.Contains(text, what["blue"]) {
+				t.Errorf("in the feed of %s: %+v", id, e)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // A leader stops in the middle of the work; another goes on from its journal, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
@@ -22,10 +23,16 @@ func Set(t testing.TB, tm *client.Team, goal string) *client.Goal {
 	return g
 }
 
+// patience ends a test that waits for what will not come: long, since it is
+// nothing that a test measures.
+const patience = time.Minute
+
 // Wait waits until the goal has ended and returns the team's record.
 func Wait(t testing.TB, g *client.Goal) team.Team {
 	t.Helper()
-	record, err := g.Wait(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	record, err := g.Wait(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,16 +53,18 @@ func Tasks(t testing.TB, tm *client.Team) []team.TaskView {
 // which ok is true; it waits for one that is yet to come.
 func Until(t testing.TB, tm *client.Team, ok func(client.Entry) bool) (found client.Entry) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	stop := errors.New("found")
-	err := tm.Feed(t.Context(), true, func(e client.Entry) error {
+	err := tm.Feed(ctx, true, func(e client.Entry) error {
 		if ok(e) {
 			found = e
 			return stop
 		}
 		return nil
 	})
-	if !errors.Is(err, stop) && !errors.Is(err, context.Canceled) {
-		t.Fatalf("the feed of %s ended: %v", tm.ID(), err)
+	if !errors.Is(err, stop) {
+		t.Fatalf("what was waited for is not in the feed of %s (%v)", tm.ID(), err)
 	}
 	return found
 }

@@ -34,8 +34,9 @@ func newDesk(t *testing.T) *desk {
 	t.Parallel()
 	bt := brokertest.Team(t, "t")
 	d := &desk{t: t, broker: bt, board: board.New(bt, board.Options{}), pulse: roster.NewPulse(),
-		record: team.Team{ID: "t", Status: team.Active, LeaseSeconds: 30, Policies: team.Policies{Create: "all"}},
-		sets:   map[team.AgentID]*tool.Set{}, hands: map[team.AgentID]*board.Hand{}}
+		record: team.Team{ID: "t", Status: team.Active, LeaseSeconds: 30, Policies: team.Policies{Create: "all"},
+			Roles: map[string]team.Role{"coder": {Name: "coder"}, "tester": {Name: "tester"}}},
+		sets: map[team.AgentID]*tool.Set{}, hands: map[team.AgentID]*board.Hand{}}
 	r := roster.New(bt)
 	d.crew.d = d
 	box := mailbox.New(bt, mailbox.Options{Members: r})

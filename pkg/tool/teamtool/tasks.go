@@ -52,7 +52,7 @@ type releaseTaskArgs struct {
 
 func (t tools) taskTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("list_tasks", "List the tasks on the team's board, as an array of task records.", t.listTasks, tool.Alias("TaskList")),
+		tool.New("list_tasks", "List the tasks on the team's board, as an array of task records with the first words of their descriptions.", t.listTasks, tool.Alias("TaskList")),
 		tool.New("get_task", "Show one task of the board.", t.getTask, tool.Alias("TaskGet")),
 		tool.New("create_task", "Put a task on the board. An idle teammate takes it as soon as its dependencies are completed. Returns the task record.", t.createTask, tool.Alias("TaskCreate")),
 		tool.New("claim_task", "Take a task: it becomes yours and nobody else works on it. You can hold one task at a time.", t.claimTask),
@@ -82,6 +82,7 @@ func (t tools) listTasks(ctx context.Context, in listTasksArgs) (any, error) {
 			in.Claimable && !v.Claimable(t.Self.Role):
 			continue
 		}
+		v.Description = team.Summarize(v.Description) // get_task shows it whole
 		list = append(list, v)
 	}
 	return list, nil
@@ -105,6 +106,15 @@ func (t tools) createTask(ctx context.Context, in createTaskArgs) (any, error) {
 	deps, err := parseIDs(in.Dependencies)
 	if err != nil {
 		return nil, err
+	}
+	if in.Role != "" { // a role that nobody can play would leave the task to itself
+		record, err := t.Team(ctx)
+		if err == nil {
+			_, err = record.Role(in.Role)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	created, err := t.Board.Create(ctx, t.Self.AgentID, team.NewTask{
 		Title: in.Title, Description: in.Description, Priority: in.Priority, Dependencies: deps,
@@ -179,7 +189,10 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (any, error) {
 			return nil, err
 		}
 	}
-	if in.Assignee != "" && (status == "" || status == team.InProgress) {
+	if in.Assignee != "" {
+		if status != "" && status != team.InProgress {
+			return nil, team.Errorf(team.InvalidArgument, "status %s and an assignee exclude each other", status).WithHint("make two calls")
+		}
 		status = ""
 		if err := t.assign(ctx, team.AgentID(in.Assignee), id); err != nil {
 			return nil, err

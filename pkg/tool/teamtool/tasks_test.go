@@ -26,12 +26,13 @@ func TestCreateTask(t *testing.T) {
 	}
 	for _, bad := range []string{
 		`{}`, `{"title":""}`, `{"title":"  "}`, `{"title":"two\nlines"}`, `{"title":"x","priority":3}`, `{"title":"x","priority":"high"}`,
-		`{"title":"x","dependencies":["one"]}`, `{"title":"x","role":"No Role"}`, `{"title":"x","owner":"me"}`,
+		`{"title":"x","dependencies":["one"]}`, `{"title":"x","owner":"me"}`,
 		fmt.Sprintf(`{"title":"x","description":%q}`, strings.Repeat("長", 22<<10)),
 	} {
 		d.refused(team.InvalidArgument, team.Leader, "create_task", bad)
 	}
 	d.refused(team.NotFound, team.Leader, "create_task", `{"title":"x","dependencies":["T-099"]}`)
+	d.refused(team.NotFound, team.Leader, "create_task", `{"title":"x","role":"unknown"}`)
 	d.ok(nil, team.Leader, "create_task", fmt.Sprintf(`{"title":"long","description":%q}`, strings.Repeat("x", 64<<10)))
 	if n := len(d.task("T-003").Description); n != 64<<10 { // and a call that was refused took no number
 		t.Errorf("the description has %d bytes", n)
@@ -253,7 +254,8 @@ func TestCancel(t *testing.T) {
 	d.refused(team.InvalidState, team.Leader, "update_task", `{"task_id":"1","status":"cancelled"}`)
 	d.refused(team.InvalidState, "coder-1", "update_task", `{"task_id":"1","status":"completed","result_summary":"late"}`)
 	d.ok(nil, team.Leader, "claim_task", `{"task_id":"2"}`)
-	d.ok(&v, team.Leader, "update_task", `{"task_id":"2","status":"cancelled","assignee":"coder-1"}`)
+	d.refused(team.InvalidArgument, team.Leader, "update_task", `{"task_id":"2","status":"cancelled","assignee":"coder-1"}`)
+	d.ok(&v, team.Leader, "update_task", `{"task_id":"2","status":"cancelled"}`)
 	if v.Status != team.Cancelled || v.Assignee != team.Leader {
 		t.Errorf("cancelled %+v", v)
 	}

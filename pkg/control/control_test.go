@@ -1,0 +1,139 @@
+package control_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/control"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+func TestRequest(t *testing.T) {
+	c := brokertest.Connect(t, brokertest.Server(t))
+	ctx := t.Context()
+	release := make(chan struct{})
+	heard := make(chan string, 10)
+	stop, err := control.Serve(ctx, c, "t", "coder-1", map[subject.Verb]control.Handler{
+		subject.Ping: func(_ context.Context, data []byte) (any, error) {
+			var nonce string
+			err := json.Unmarshal(data, &nonce)
+			return team.Beat{AgentID: "coder-1", Nonce: nonce}, err
+		},
+		subject.Assign: func(context.Context, []byte) (any, error) {
+			return nil, fmt.Errorf("assign: %w", team.Errorf(team.Blocked, "T-002 等待 T-001\nsecond line").WithHint("choose %q", "另一个 🚀"))
+		},
+		subject.Offer:   func(context.Context, []byte) (any, error) { <-release; return nil, nil },
+		subject.Revoked: func(_ context.Context, data []byte) (any, error) { heard <- string(data); return nil, nil },
+		subject.Stop:    func(context.Context, []byte) (any, error) { return nil, fmt.Errorf("of no code") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(verb subject.Verb, in, out any, wait time.Duration) error {
+		return control.Request(ctx, c, "t", "coder-1", verb, in, out, wait)
+	}
+	var b team.Beat
+	if err := ask(subject.Ping, "n-1 🚀", &b, time.Minute); err != nil || b.AgentID != "coder-1" || b.Nonce != "n-1 🚀" {
+		t.Errorf("ping: %+v, %v", b, err)
+	}
+	err = ask(subject.Assign, nil, nil, time.Minute)
+	if team.CodeOf(err) != team.Blocked || team.HintOf(err) != `choose "另一个 🚀"` || err.Error() != "assign: T-002 等待 T-001 second line" {
+		t.Errorf("a refusal arrives as %v (%s), hint %q", err, team.CodeOf(err), team.HintOf(err))
+	}
+	if err := ask(subject.Stop, nil, nil, time.Minute); team.CodeOf(err) != team.Unavailable {
+		t.Errorf("an error without a code arrives as %v (%s)", err, team.CodeOf(err))
+	}
+	err = ask(subject.Offer, nil, nil, 50*time.Millisecond)
+	if team.CodeOf(err) != team.Unavailable || control.Nobody(err) {
+		t.Errorf("no answer in time: %v, nobody is %v", err, control.Nobody(err))
+	}
+	// The pending request above must not keep another from being served.
+	if err := control.Notify(c, "t", "coder-1", subject.Revoked, "T-001"); err != nil || <-heard != `"T-001"` {
+		t.Errorf("notify: %v", err)
+	}
+	close(release)
+
+	stop()
+	err = ask(subject.Ping, nil, nil, time.Minute)
+	if team.CodeOf(err) != team.Unavailable || !control.Nobody(err) {
+		t.Errorf("once nobody serves: %v, nobody is %v", err, control.Nobody(err))
+	}
+}
+
+// Each request to the pool is taken by one standby.
+func TestPool(t *testing.T) {
+	url := brokertest.Server(t)
+	ctx := t.Context()
+	c := brokertest.Connect(t, url)
+	if err := control.RequestPool(ctx, c, nil, time.Minute); !control.Nobody(err) {
+		t.Errorf("an empty pool: %v", err)
+	}
+	var taken atomic.Int32
+	for range 3 {
+		standby := brokertest.Connect(t, url)
+		stop, err := control.ServePool(ctx, standby, func(_ context.Context, data []byte) (any, error) {
+			if taken.Add(1) > 5 {
+				return nil, team.Errorf(team.Busy, "taken: %s", data)
+			}
+			return nil, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stop)
+		if err := standby.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 5 {
+		if err := control.RequestPool(ctx, c, i, time.Minute); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := taken.Load(); n != 5 {
+		t.Errorf("5 requests were taken %d times", n)
+	}
+	if err := control.RequestPool(ctx, c, "x", time.Minute); team.CodeOf(err) != team.Busy {
+		t.Errorf("a busy standby: %v, want busy", err)
+	}
+}
+
+func TestProcesses(t *testing.T) {
+	url := brokertest.Server(t)
+	c := brokertest.Connect(t, url)
+	for _, p := range []control.Process{
+		{Kind: "leader", Metrics: "http://127.0.0.1:1/metrics", Model: "m", Version: "v1.2.3"},
+		{Kind: "teammate", Model: control.NoModel, Version: "(devel)"},
+		{Kind: "teammate", Model: control.NoModel, Version: "abc-dirty"},
+	} {
+		own := brokertest.Connect(t, url)
+		stop, err := control.Announce(own, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		if err := own.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for kind, want := range map[string]int{"leader": 1, "teammate": 2, "nothing": 0} {
+		all, err := control.Processes(t.Context(), c, kind, time.Second)
+		if err != nil || len(all) != want {
+			t.Errorf("%d processes of kind %s, %v, want %d", len(all), kind, err, want)
+		}
+		for _, p := range all {
+			if p.Kind != kind || p.PID == "" || p.ID == "" {
+				t.Errorf("process = %+v", p)
+			}
+		}
+	}
+	if all, err := control.Processes(t.Context(), c, "leader", time.Second); err != nil || len(all) != 1 || all[0].Metrics != "http://127.0.0.1:1/metrics" || all[0].Version != "v1.2.3" {
+		t.Errorf("the leader tells %+v, %v", all, err)
+	}
+}

@@ -1,0 +1,210 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/registry"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+func open(t *testing.T) (*registry.Registry, *broker.Conn) {
+	t.Helper()
+	c := brokertest.Connect(t, brokertest.Server(t))
+	r, err := registry.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, c
+}
+
+func newTeam(t *testing.T, r *registry.Registry, id team.TeamID) (*broker.Team, team.Team) {
+	t.Helper()
+	bt, record, err := r.Make(t.Context(), team.Team{ID: id, LeaseSeconds: 30, MaxTeammates: 10, Roles: map[string]team.Role{"coder": {Name: "coder"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bt, record
+}
+
+// listed is the registry in short: "a active, b finished".
+func listed(t *testing.T, r *registry.Registry) string {
+	t.Helper()
+	all, err := r.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s []string
+	for _, small := range all {
+		s = append(s, fmt.Sprintf("%s %s", small.ID, small.Status))
+	}
+	slices.Sort(s)
+	return strings.Join(s, ", ")
+}
+
+func TestMake(t *testing.T) {
+	r, _ := open(t)
+	if _, _, err := r.Open(t.Context(), "a"); team.CodeOf(err) != team.NotFound {
+		t.Errorf("open of a team that is not there: %v, want not_found", err)
+	}
+	_, first := newTeam(t, r, "a")
+	if first.Status != team.Active || first.V != team.Protocol || first.Revision == 0 || first.Goal != "" {
+		t.Errorf("made %+v", first)
+	}
+	_, again, err := r.Make(t.Context(), team.Team{ID: "a", LeaseSeconds: 5, Roles: map[string]team.Role{"coder": {Name: "another"}, "tester": {Name: "tester"}}})
+	if err != nil || again.LeaseSeconds != 30 || again.Roles["coder"].Name != "coder" || again.Roles["tester"].Name != "tester" {
+		t.Errorf("made again: %+v, %v; the record stays, roles that it lacks are added", again, err)
+	}
+	newTeam(t, r, "b")
+	if got := listed(t, r); got != "a active, b active" {
+		t.Errorf("registered: %s", got)
+	}
+	if _, record, err := r.Open(t.Context(), "a"); err != nil || record.ID != "a" || len(record.Roles) != 2 {
+		t.Errorf("opened %+v, %v", record, err)
+	}
+}
+
+func TestMakersAgree(t *testing.T) {
+	r, _ := open(t)
+	var wg sync.WaitGroup
+	leases := make([]int, 6)
+	for i := range leases {
+		wg.Go(func() {
+			_, record, err := r.Make(t.Context(), team.Team{ID: "a", LeaseSeconds: 10 + i})
+			if err != nil {
+				t.Error(err)
+			}
+			leases[i] = record.LeaseSeconds
+		})
+	}
+	wg.Wait()
+	if slices.Min(leases) != slices.Max(leases) {
+		t.Errorf("racing makers were told different leases: %v", leases)
+	}
+	if got := listed(t, r); got != "a active" {
+		t.Errorf("registered: %s", got)
+	}
+}
+
+// What a registered team has lost is not made anew.
+func TestMakeAfterLoss(t *testing.T) {
+	r, c := open(t)
+	newTeam(t, r, "a")
+	js, err := jetstream.New(c.NATS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), "AT_a_LOG"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Make(t.Context(), team.Team{ID: "a"}); team.CodeOf(err) != team.InvalidState {
+		t.Errorf("make: %v, want invalid_state", err)
+	}
+}
+
+func TestGoals(t *testing.T) {
+	r, _ := open(t)
+	bt, _ := newTeam(t, r, "a")
+	ctx := t.Context()
+	record, started, err := r.StartGoal(ctx, bt, "造一个 🚀", "/work")
+	if err != nil || !started || record.Goal != "造一个 🚀" || record.GoalNumber != 1 || record.Workspace != "/work" {
+		t.Fatalf("first goal: %+v, %v, %v", record, started, err)
+	}
+	record, started, err = r.StartGoal(ctx, bt, "another", "/else")
+	if err != nil || started || record.Goal != "造一个 🚀" || record.Workspace != "/work" {
+		t.Errorf("a goal to a team at work: %+v, %v, %v", record, started, err)
+	}
+	record, err = r.End(ctx, bt, team.TeamFinished, "done")
+	if err != nil || record.Status != team.TeamFinished || record.Summary != "done" || record.FinishedAt == nil {
+		t.Errorf("ended: %+v, %v", record, err)
+	}
+	again, err := r.End(ctx, bt, team.TeamFailed, "no, failed")
+	if err != nil || again.Status != team.TeamFinished || again.Summary != "done" || again.Revision != record.Revision {
+		t.Errorf("ended again: %+v, %v", again, err)
+	}
+	if got := listed(t, r); got != "a finished" {
+		t.Errorf("registered: %s", got)
+	}
+	record, started, err = r.StartGoal(ctx, bt, "second", "")
+	if err != nil || !started || record.GoalNumber != 2 || record.Summary != "" || record.FinishedAt != nil || record.Workspace != "/work" {
+		t.Errorf("second goal: %+v, %v, %v", record, started, err)
+	}
+	if _, err = r.End(ctx, bt, team.TeamStopped, ""); err != nil {
+		t.Fatal(err)
+	}
+	record, err = r.Activate(ctx, bt)
+	if err != nil || record.Status != team.Active || record.Goal != "" || record.GoalNumber != 2 {
+		t.Errorf("activated: %+v, %v", record, err)
+	}
+	if got := listed(t, r); got != "a active" {
+		t.Errorf("registered: %s", got)
+	}
+}
+
+// Of many goals at once one is started.
+func TestGoalRace(t *testing.T) {
+	r, _ := open(t)
+	bt, _ := newTeam(t, r, "a")
+	var wg sync.WaitGroup
+	won := make(chan string, 8)
+	for i := range 8 {
+		wg.Go(func() {
+			goal := fmt.Sprint("goal ", i)
+			_, started, err := r.StartGoal(t.Context(), bt, goal, "")
+			if err != nil {
+				t.Error(err)
+			} else if started {
+				won <- goal
+			}
+		})
+	}
+	wg.Wait()
+	if len(won) != 1 {
+		t.Fatalf("%d goals were started, want 1", len(won))
+	}
+	if record, err := registry.Record(t.Context(), bt); err != nil || record.Goal != <-won || record.GoalNumber != 1 {
+		t.Errorf("the record is %+v, %v", record, err)
+	}
+}
+
+// A writer that died between its record and the registry is made good for, and
+// one that was only slow undoes nothing.
+func TestPublish(t *testing.T) {
+	r, _ := open(t)
+	bt, old := newTeam(t, r, "a")
+	ended := old
+	ended.Status = team.TeamFinished
+	data, err := json.Marshal(ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ended.Revision, err = bt.Bucket.Put(t.Context(), subject.KeyTeam, data, old.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Publish(t.Context(), ended); err != nil {
+		t.Fatal(err)
+	}
+	if got := listed(t, r); got != "a finished" {
+		t.Errorf("registered: %s", got)
+	}
+	if _, _, err := r.StartGoal(t.Context(), bt, "next", ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, late := range []team.Team{ended, old} {
+		if err := r.Publish(t.Context(), late); err != nil {
+			t.Fatal(err)
+		}
+		if got := listed(t, r); got != "a active" {
+			t.Errorf("after the record of revision %d was published late: %s", late.Revision, got)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package roster_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"agentteam/pkg/roster"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// listen returns the beats of the team as they come.
+func listen(t *testing.T, r *roster.Roster) <-chan team.Beat {
+	t.Helper()
+	beats := make(chan team.Beat, 100)
+	stop, err := r.Listen(func(b team.Beat) { beats <- b })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return beats
+}
+
+// A change of state is told at once; one of no interest waits for the next beat.
+func TestHeartTellsChanges(t *testing.T) {
+	r, _ := open(t)
+	m := create(t, r, team.Member{Role: "coder"})
+	beats := listen(t, r)
+	h := roster.NewHeart(r, m, team.DefaultLease)
+	for i, change := range []func(*team.Beat){
+		func(b *team.Beat) { b.State = team.Idle },
+		func(b *team.Beat) { b.Task, b.State = "T-001", team.Running },
+		func(b *team.Beat) { b.Unseen = true },
+	} {
+		h.Set(func(b *team.Beat) { b.Turn++ })
+		h.Set(change)
+		b := <-beats
+		if b.AgentID != m.AgentID || b.Incarnation != 1 || b.N != uint64(i+1) || b.Turn != uint64(i+1) || b.Role != "coder" {
+			t.Errorf("beat %d is %+v", i+1, b)
+		}
+	}
+	if b := h.Now("nonce"); b.N != 4 || b.Nonce != "nonce" || b.Task != "T-001" {
+		t.Errorf("answer to a ping: %+v", b)
+	}
+}
+
+// A heart stops for good once its record is gone or bears a later incarnation.
+func TestHeartSuperseded(t *testing.T) {
+	const lease = 60 * time.Millisecond
+	for name, end := range map[string]func(*testing.T, *roster.Roster, team.Member){
+		"stopped": func(t *testing.T, r *roster.Roster, m team.Member) { leave(t, r, m) },
+		"gone": func(t *testing.T, r *roster.Roster, m team.Member) {
+			if err := r.Withdraw(t.Context(), m); err != nil {
+				t.Error(err)
+			}
+		},
+		"replaced": func(t *testing.T, r *roster.Roster, m team.Member) {
+			m.Incarnation++
+			if _, err := r.Put(t.Context(), m); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := open(t)
+			m := create(t, r, team.Member{Role: "coder"})
+			beats := listen(t, r)
+			done := make(chan error, 1)
+			go func() { done <- roster.NewHeart(r, m, lease).Run(t.Context()) }()
+			<-beats
+			end(t, r, m)
+			if err := <-done; !errors.Is(err, roster.ErrSuperseded) {
+				t.Errorf("Run = %v, want ErrSuperseded", err)
+			}
+		})
+	}
+}
+
+func TestHeartStops(t *testing.T) {
+	r, _ := open(t)
+	m := create(t, r, team.Member{Role: "coder"})
+	beats := listen(t, r)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- roster.NewHeart(r, m, team.DefaultLease).Run(ctx) }()
+	<-beats // the first one at once
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+// A beat counts only under its agent's own subject.
+func TestListenRefusesForgery(t *testing.T) {
+	r, bt := open(t)
+	beats := listen(t, r)
+	nc := bt.Conn.NATS()
+	for _, m := range []struct{ subject, data string }{
+		{subject.Beat("t", "coder-2"), `{"agent_id":"coder-1","n":7}`},
+		{subject.Beat("t", "coder-1"), `nonsense`},
+		{subject.Beat("t", "coder-1"), `{"agent_id":"coder-1","n":8}`},
+	} {
+		if err := nc.Publish(m.subject, []byte(m.data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b := <-beats; b.N != 8 {
+		t.Errorf("heard %+v, want the third one only", b)
+	}
+}
+
+func TestPulse(t *testing.T) {
+	p := roster.NewPulse()
+	beat := func(incarnation, n uint64, s team.MemberState) team.Beat {
+		return team.Beat{AgentID: "coder-1", Incarnation: incarnation, N: n, State: s}
+	}
+	for _, tt := range []struct {
+		b    team.Beat
+		news bool
+	}{
+		{beat(1, 5, team.Running), true},
+		{beat(1, 5, team.Running), false},
+		{beat(1, 4, team.Idle), false}, // late
+		{beat(1, 6, team.Idle), true},
+		{beat(2, 1, team.Running), true},
+		{beat(1, 99, team.Idle), false}, // of a process that was replaced
+	} {
+		if p.Hear(tt.b) != tt.news {
+			t.Errorf("beat %d of incarnation %d is news: %v, want %v", tt.b.N, tt.b.Incarnation, !tt.news, tt.news)
+		}
+	}
+	if h, ok := p.Of("coder-1"); !ok || h.Incarnation != 2 || h.Beat.State != team.Running || len(p.Last()) != 1 {
+		t.Errorf("last heard: %+v", p.Last())
+	}
+	if _, ok := p.Of("nobody"); ok {
+		t.Error("nobody was heard")
+	}
+}
+
+func TestHeardState(t *testing.T) {
+	const lease = 10 * time.Second
+	at := time.Unix(1000, 0)
+	h := roster.Heard{Beat: team.Beat{AgentID: "coder-1", Incarnation: 2, State: team.Idle}, At: at}
+	for name, tt := range map[string]struct {
+		m    team.Member
+		now  time.Time
+		want team.MemberState
+	}{
+		"heard":                  {team.Member{State: team.Joined, Incarnation: 2}, at.Add(lease - 1), team.Idle},
+		"silent for the lease":   {team.Member{State: team.Joined, Incarnation: 2}, at.Add(lease), team.Lost},
+		"heard its predecessor":  {team.Member{State: team.Joined, Incarnation: 3}, at, team.Lost},
+		"stopped":                {team.Member{State: team.Stopped, Incarnation: 2}, at, team.Stopped},
+		"being started":          {team.Member{State: team.Created, Incarnation: 3}, at, team.Created},
+		"a seat, silent forever": {team.Member{State: team.Joined, Backend: team.Person}, at.Add(time.Hour), team.Joined},
+	} {
+		if got := h.State(tt.m, lease, tt.now); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package roster_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+func open(t *testing.T) (*roster.Roster, *broker.Team) {
+	t.Helper()
+	bt := brokertest.Team(t, "t")
+	return roster.New(bt), bt
+}
+
+func create(t *testing.T, r *roster.Roster, m team.Member) team.Member {
+	t.Helper()
+	m, err := r.Create(t.Context(), m, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func leave(t *testing.T, r *roster.Roster, m team.Member) {
+	t.Helper()
+	if err := r.Leave(t.Context(), m.AgentID, m.Incarnation, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func names(t *testing.T, r *roster.Roster) (all []team.AgentID) {
+	t.Helper()
+	members, err := r.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range members {
+		all = append(all, m.AgentID)
+	}
+	return all
+}
+
+// Counting goes on behind the highest number that was ever given, stopped members
+// included.
+func TestNamesAreNotReused(t *testing.T) {
+	r, _ := open(t)
+	coder := team.Member{Role: "coder"}
+	leave(t, r, create(t, r, coder))
+	second := create(t, r, coder)
+	create(t, r, team.Member{AgentID: "coder-9", Role: "coder"})
+	create(t, r, team.Member{AgentID: "coder-x", Role: "coder"})
+	create(t, r, team.Member{Role: "tester"})
+	leave(t, r, second)
+	create(t, r, coder)
+	want := []team.AgentID{"coder-1", "coder-2", "coder-9", "coder-x", "tester-1", "coder-10"}
+	if got := names(t, r); !slices.Equal(got, want) {
+		t.Errorf("members are %v, want %v", got, want)
+	}
+}
+
+func TestCreate(t *testing.T) {
+	r, bt := open(t)
+	if _, err := bt.Messages.Publish(t.Context(), subject.Broadcast("t", "leader"), "x", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	for i, colour := range []string{"cyan", "yellow", "magenta"} {
+		m := create(t, r, team.Member{Role: "coder", Prompt: "请写 🚀"})
+		if m.Color != colour || m.State != team.Created || m.Incarnation != 1 || m.Revision == 0 || m.InboxFrom != 2 {
+			t.Errorf("member %d is %+v", i+1, m)
+		}
+		if stored, err := r.Get(t.Context(), m.AgentID); err != nil || stored.Revision != m.Revision || stored.Prompt != m.Prompt {
+			t.Errorf("stored is %+v, %v", stored, err)
+		}
+	}
+	if _, err := r.Create(t.Context(), team.Member{AgentID: "coder-1", Role: "coder"}, 100); team.CodeOf(err) != team.Conflict {
+		t.Errorf("the name of a member that is there: %v, want conflict", err)
+	}
+	if _, err := r.Get(t.Context(), "nobody"); team.CodeOf(err) != team.NotFound {
+		t.Errorf("unknown member: %v, want not_found", err)
+	}
+}
+
+func TestStoppedComesBack(t *testing.T) {
+	r, bt := open(t)
+	first := create(t, r, team.Member{Role: "coder"})
+	create(t, r, team.Member{Role: "coder"})
+	leave(t, r, first)
+	leave(t, r, first) // stopping a stopped member is no error
+	if _, err := bt.Messages.Publish(t.Context(), subject.Broadcast("t", "leader"), "x", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	back := create(t, r, team.Member{AgentID: first.AgentID, Role: "coder"})
+	if back.Incarnation != 2 || back.State != team.Created || back.Color != first.Color || back.InboxFrom != first.InboxFrom || !back.JoinedAt.Equal(first.JoinedAt) {
+		t.Errorf("came back as %+v, was %+v", back, first)
+	}
+	for what, err := range map[string]error{
+		"check of the old incarnation": r.Check(t.Context(), first.AgentID, 1),
+		"leave of the old incarnation": r.Leave(t.Context(), first.AgentID, 1, ""),
+		"check of a stranger":          r.Check(t.Context(), "nobody", 1),
+	} {
+		if !errors.Is(err, roster.ErrSuperseded) {
+			t.Errorf("%s: %v, want ErrSuperseded", what, err)
+		}
+	}
+	if err := r.Check(t.Context(), back.AgentID, 2); err != nil {
+		t.Errorf("check of the present incarnation: %v", err)
+	}
+	leave(t, r, back)
+	if err := r.Check(t.Context(), back.AgentID, 2); !errors.Is(err, roster.ErrSuperseded) {
+		t.Errorf("check after leaving: %v, want ErrSuperseded", err)
+	}
+}
+
+// A creation that is taken back leaves the team as it was: without the member, or
+// with the stopped one.
+func TestWithdraw(t *testing.T) {
+	r, _ := open(t)
+	m := create(t, r, team.Member{Role: "coder"})
+	if err := r.Withdraw(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, r); len(got) != 0 {
+		t.Errorf("left behind: %v", got)
+	}
+	m = create(t, r, team.Member{Role: "coder"})
+	leave(t, r, m)
+	m = create(t, r, m)
+	if err := r.Withdraw(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.Get(t.Context(), m.AgentID); err != nil || got.State != team.Stopped {
+		t.Errorf("after the withdrawal: %+v, %v", got, err)
+	}
+}
+
+func TestLimit(t *testing.T) {
+	r, _ := open(t)
+	create(t, r, team.Member{AgentID: team.Leader, Role: "leader"})
+	create(t, r, team.Member{AgentID: "ann", Backend: team.Person})
+	leave(t, r, create(t, r, team.Member{Role: "coder"}))
+	for range 2 { // leader, seat and stopped members count for nothing
+		if _, err := r.Create(t.Context(), team.Member{Role: "coder"}, 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := names(t, r)
+	for _, m := range []team.Member{{Role: "coder"}, {AgentID: "coder-1", Role: "coder"}} {
+		if _, err := r.Create(t.Context(), m, 2); team.CodeOf(err) != team.InvalidState {
+			t.Errorf("a third: %v, want invalid_state", err)
+		}
+	}
+	if got := names(t, r); !slices.Equal(got, before) {
+		t.Errorf("refused creations left %v, before it was %v", got, before)
+	}
+}
+
+// However many create at once, there are never more than the limit; and names are
+// given out once.
+func TestLimitRace(t *testing.T) {
+	r, bt := open(t)
+	const limit, racers = 3, 12
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	got := map[team.AgentID]int{}
+	for i := range racers {
+		wg.Go(func() {
+			m, err := roster.New(bt).Create(t.Context(), team.Member{Role: fmt.Sprintf("role%d", i%2)}, limit)
+			switch {
+			case err == nil:
+				mu.Lock()
+				got[m.AgentID]++
+				mu.Unlock()
+			case team.CodeOf(err) != team.InvalidState:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(got) > limit {
+		t.Errorf("%d members were made, the limit is %d", len(got), limit)
+	}
+	for a, n := range got {
+		if n != 1 {
+			t.Errorf("%s was made %d times", a, n)
+		}
+	}
+	if all := names(t, r); len(all) != len(got) {
+		t.Errorf("the roster holds %v, made were %v", all, got)
+	}
+}
+
+func TestPutConflict(t *testing.T) {
+	r, _ := open(t)
+	m := create(t, r, team.Member{Role: "coder"})
+	m.State = team.Joined
+	var wg sync.WaitGroup
+	won := make(chan int, 8)
+	for i := range 8 { // as processes that all got the order
+		wg.Go(func() {
+			m := m
+			m.PID = i
+			if _, err := r.Put(t.Context(), m); err == nil {
+				won <- i
+			} else if team.CodeOf(err) != team.Conflict {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(won) != 1 {
+		t.Errorf("%d took the record, want 1", len(won))
+	}
+}

@@ -1,0 +1,306 @@
+package spawn_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/control"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/spawn"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// site is a team with standbys that join as package teammate does.
+type site struct {
+	t      *testing.T
+	team   *broker.Team
+	roster *roster.Roster
+
+	mu     sync.Mutex
+	joined []string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	bt := brokertest.Team(t, "t")
+	return &site{t: t, team: bt, roster: roster.New(bt)}
+}
+
+func (s *site) spawner() *spawn.Spawner {
+	return spawn.New(spawn.Options{Team: s.team, Roster: s.roster})
+}
+
+// standby offers a process that takes one order with f.
+func (s *site) standby(f func(o spawn.Order) error) {
+	s.t.Helper()
+	conn := s.team.Conn
+	var once sync.Once
+	stop, err := control.ServePool(s.t.Context(), conn, func(_ context.Context, data []byte) (any, error) {
+		err := error(team.Errorf(team.Busy, "this standby was just taken"))
+		once.Do(func() {
+			var o spawn.Order
+			if err = json.Unmarshal(data, &o); err == nil {
+				err = f(o)
+			}
+		})
+		return nil, err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(stop)
+	if err := conn.Flush(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// join takes the record and beats.
+func (s *site) join(o spawn.Order) error {
+	ctx := s.t.Context()
+	m, err := s.roster.Get(ctx, o.Agent)
+	if err == nil && (m.State != team.Created || m.Incarnation != o.Incarnation) {
+		err = team.Errorf(team.Conflict, "%s is %s", o.Agent, m.State)
+	}
+	if err == nil {
+		m.State = team.Joined
+		m, err = s.roster.Put(ctx, m)
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.joined = append(s.joined, fmt.Sprintf("%s/%d", m.AgentID, m.Incarnation))
+	s.mu.Unlock()
+	roster.NewHeart(s.roster, m, team.DefaultLease).Set(func(b *team.Beat) { b.State = team.Idle })
+	return nil
+}
+
+func (s *site) gone(a team.AgentID) {
+	s.t.Helper()
+	if m, err := s.roster.Get(s.t.Context(), a); team.CodeOf(err) != team.NotFound {
+		s.t.Errorf("%s is still in the roster: %+v, %v", a, m, err)
+	}
+}
+
+var coder = team.Member{Role: "coder", Prompt: "请小心 🚀"}
+
+func TestSpawnFromPool(t *testing.T) {
+	s := newSite(t)
+	s.standby(s.join)
+	s.standby(s.join)
+	for i := range 2 {
+		m, err := s.spawner().Spawn(t.Context(), coder, 10)
+		if want := team.AgentID(fmt.Sprintf("coder-%d", i+1)); err != nil || m.AgentID != want || m.State != team.Joined || m.Backend != team.Pool || m.Prompt != coder.Prompt {
+			t.Fatalf("spawned %+v, %v, want %s joined", m, err, want)
+		}
+	}
+	if len(s.joined) != 2 {
+		t.Errorf("joined: %v", s.joined)
+	}
+}
+
+// Of many standbys and many orders, each member is taken once.
+func TestSpawnTogether(t *testing.T) {
+	s := newSite(t)
+	const n = 6
+	for range n {
+		s.standby(s.join)
+	}
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			if _, err := s.spawner().Spawn(t.Context(), coder, 100); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	seen := map[string]bool{}
+	for _, who := range s.joined {
+		if seen[who] {
+			t.Errorf("%s was taken twice", who)
+		}
+		seen[who] = true
+	}
+	if len(seen) != n {
+		t.Errorf("joined: %v", s.joined)
+	}
+}
+
+func TestNoStandby(t *testing.T) {
+	s := newSite(t)
+	_, err := s.spawner().Spawn(t.Context(), coder, 10)
+	if team.CodeOf(err) != team.Unavailable || team.HintOf(err) == "" {
+		t.Errorf("Spawn = %v (%s), hint %q", err, team.CodeOf(err), team.HintOf(err))
+	}
+	s.gone("coder-1")
+}
+
+func TestSpawnRefused(t *testing.T) {
+	s := newSite(t)
+	s.standby(s.join)
+	if _, err := s.spawner().Spawn(t.Context(), coder, 0); team.CodeOf(err) != team.InvalidState {
+		t.Errorf("past the limit: %v, want invalid_state", err)
+	}
+	named := coder
+	named.AgentID = "bob"
+	if _, err := s.spawner().Spawn(t.Context(), named, 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.spawner().Spawn(t.Context(), named, 10); team.CodeOf(err) != team.Conflict {
+		t.Errorf("a name that is there: %v, want conflict", err)
+	}
+}
+
+// Without a standby the process that may start children does.
+func TestExec(t *testing.T) {
+	s := newSite(t)
+	exec := func(_ context.Context, o spawn.Order) error { return s.join(o) }
+	local := spawn.New(spawn.Options{Team: s.team, Roster: s.roster, Exec: exec})
+	if m, err := local.Spawn(t.Context(), coder, 10); err != nil || m.AgentID != "coder-1" {
+		t.Errorf("spawned %+v, %v", m, err)
+	}
+	// From elsewhere it is asked of the leader's process.
+	stop, err := control.Serve(t.Context(), s.team.Conn, "t", team.Leader, map[subject.Verb]control.Handler{
+		subject.Start: func(ctx context.Context, data []byte) (any, error) {
+			var o spawn.Order
+			if err := json.Unmarshal(data, &o); err != nil {
+				return nil, err
+			}
+			return nil, exec(ctx, o)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if m, err := s.spawner().Spawn(t.Context(), coder, 10); err != nil || m.AgentID != "coder-2" {
+		t.Errorf("spawned %+v, %v", m, err)
+	}
+	broken := spawn.New(spawn.Options{Team: s.team, Roster: s.roster, Exec: func(context.Context, spawn.Order) error {
+		return team.Errorf(team.NotFound, "no such program")
+	}})
+	if _, err := broken.Spawn(t.Context(), coder, 10); team.CodeOf(err) != team.NotFound {
+		t.Errorf("a child that cannot be started: %v", err)
+	}
+	s.gone("coder-3")
+}
+
+// A process that takes the order and is never heard: all is taken back, and the
+// process told to go.
+func TestNeverUp(t *testing.T) {
+	s := newSite(t)
+	told := make(chan struct{}, 1)
+	stop, err := control.Serve(t.Context(), s.team.Conn, "t", "coder-1", map[subject.Verb]control.Handler{
+		subject.Stop: func(context.Context, []byte) (any, error) { told <- struct{}{}; return nil, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	s.standby(func(o spawn.Order) error {
+		m, err := s.roster.Get(ctx, o.Agent)
+		if err == nil {
+			m.State = team.Joined
+			_, err = s.roster.Put(ctx, m)
+		}
+		time.AfterFunc(0, cancel) // the wait for its beat is over early
+		return err
+	})
+	if _, err := s.spawner().Spawn(ctx, coder, 10); team.CodeOf(err) != team.Unavailable {
+		t.Errorf("Spawn = %v, want unavailable", err)
+	}
+	s.gone("coder-1")
+	<-told
+}
+
+// A lost member comes back once, whoever brings it back.
+func TestRespawn(t *testing.T) {
+	s := newSite(t)
+	s.standby(s.join)
+	m, err := s.spawner().Spawn(t.Context(), coder, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.standby(s.join)
+	s.standby(s.join)
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { _, errs[i] = s.spawner().Respawn(t.Context(), m) })
+	}
+	wg.Wait()
+	if (errs[0] == nil) == (errs[1] == nil) || team.CodeOf(errors.Join(errs...)) != team.Conflict {
+		t.Errorf("two respawns: %v", errs)
+	}
+	if now, err := s.roster.Get(t.Context(), m.AgentID); err != nil || now.Incarnation != 2 || now.State != team.Joined {
+		t.Errorf("after it: %+v, %v", now, err)
+	}
+}
+
+// post is how a member hears that it shall stop.
+type post func(team.Message) error
+
+func (p post) Send(_ context.Context, m team.Message) (team.Message, []team.AgentID, error) {
+	return m, []team.AgentID{m.To}, p(m)
+}
+
+func TestStop(t *testing.T) {
+	s := newSite(t)
+	spawned := func() team.Member {
+		s.standby(s.join)
+		m, err := s.spawner().Spawn(t.Context(), coder, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	asked := 0
+	leaves := post(func(m team.Message) error {
+		asked++
+		if m.Type != team.MsgShutdownRequest || m.From != team.Leader || m.RequestID == "" {
+			t.Errorf("asked with %+v", m)
+		}
+		return s.roster.Leave(t.Context(), m.To, 1, "")
+	})
+	deaf := post(func(team.Message) error { asked++; return nil })
+	stopped := func(m team.Member, requests int) {
+		t.Helper()
+		if now, err := s.roster.Get(t.Context(), m.AgentID); err != nil || now.State != team.Stopped || asked != requests {
+			t.Errorf("%s is %s after %d requests, %v; want stopped after %d", m.AgentID, now.State, asked, err, requests)
+		}
+	}
+
+	polite := spawned()
+	for range 2 { // the second time it is stopped already
+		if err := s.spawner().Stop(t.Context(), leaves, team.Leader, polite.AgentID, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopped(polite, 1)
+
+	forced := spawned()
+	if err := s.spawner().Stop(t.Context(), deaf, team.Leader, forced.AgentID, 0); err != nil {
+		t.Fatal(err)
+	}
+	stopped(forced, 1)
+
+	stubborn := spawned()
+	if err := s.spawner().Stop(t.Context(), deaf, team.Leader, stubborn.AgentID, time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	stopped(stubborn, 2)
+
+	if err := s.spawner().Stop(t.Context(), deaf, team.Leader, "nobody", 0); team.CodeOf(err) != team.NotFound {
+		t.Errorf("a stranger: %v, want not_found", err)
+	}
+}
