@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) agentsCmd() *cobra.Command {
-	cmd := a.agentsLsCmd()
+	cmd := group(a.agentsLsCmd())
 	cmd.Use, cmd.Aliases, cmd.Short = "agents", []string{"agent"}, "Show the members of the team; by itself it lists them"
 	cmd.AddCommand(a.agentsLsCmd(), a.agentsGetCmd())
 	return cmd

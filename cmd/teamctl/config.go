@@ -7,7 +7,7 @@ import (
 )
 
 func (a *app) configCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Show the settings", Args: cobra.ArbitraryArgs, RunE: needsCommand}
+	cmd := group(&cobra.Command{Use: "config", Short: "Show the settings"})
 	var origin bool
 	view := &cobra.Command{
 		Use: "view", Short: "Print every setting as it holds here", Args: cobra.NoArgs,
@@ -24,7 +24,7 @@ func (a *app) configCmd() *cobra.Command {
 					t.columns = append(t.columns, column{head: "ORIGIN", cut: true})
 				}
 				for _, o := range cfg.Origins() {
-					t.add([]string{o.Name, printable(o.Value), printable(o.Origin)}[:len(t.columns)]...)
+					t.add([]string{o.Name, orDash(printable(o.Value)), printable(o.Origin)}[:len(t.columns)]...)
 				}
 				return t
 			})

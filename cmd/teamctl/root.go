@@ -45,14 +45,13 @@ const (
 const defaultTimeout = 30 * time.Second
 
 func (a *app) root() *cobra.Command {
-	root := &cobra.Command{
+	root := group(&cobra.Command{
 		Use: "teamctl", Short: "Teams of LLM agents as real processes over NATS",
 		Long: "teamctl starts clusters, sets goals to teams of agents, shows what goes on, and works on their boards.\n" +
 			"Exit status: 0 ok, 1 failed, 2 usage or a setting missing, 3 not found, 4 conflict, blocked or busy,\n" +
 			"5 unavailable, 6 not permitted, 124 timed out, 130 interrupted.",
 		Version:       telemetry.Version(),
 		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.ArbitraryArgs, RunE: needsCommand,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.cmd = cmd
 			switch a.output {
@@ -63,7 +62,7 @@ func (a *app) root() *cobra.Command {
 			a.output = asTable
 			return team.Errorf(team.InvalidArgument, "--output %q is not known", bad).WithHint("use table, wide, json, yaml, jsonl or name")
 		},
-	}
+	})
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return team.Errorf(team.InvalidArgument, "%w", err) })
@@ -77,12 +76,20 @@ func (a *app) root() *cobra.Command {
 		a.spawnCmd(), a.tasksCmd(), a.agentsCmd(), a.sendCmd(), a.broadcastCmd(), a.eventsCmd(), a.stopCmd(),
 		a.doctorCmd(), a.configCmd(), a.versionCmd(),
 	)
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			group(cmd)
+		}
+	}
 	return root
 }
 
 // run runs the command that args name. What is wrong with args themselves is
 // InvalidArgument.
 func (a *app) run(ctx context.Context, args []string) error {
+	root := a.root()
+	root.SetArgs(args)
 	// The format of errors must be known also where parsing stops before -o.
 	peek := pflag.NewFlagSet("", pflag.ContinueOnError)
 	peek.ParseErrorsAllowlist.UnknownFlags = true
@@ -90,19 +97,26 @@ func (a *app) run(ctx context.Context, args []string) error {
 	peek.StringVarP(&a.output, "output", "o", asTable, "")
 	_ = peek.Parse(args) // the command will say what is wrong
 
-	root := a.root()
-	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && a.cmd == nil && team.CodeOf(err) == "" { // cobra refused it before a command began
-		err = team.Errorf(team.InvalidArgument, "%w", err).WithHint("teamctl --help lists the commands")
+		err = team.Errorf(team.InvalidArgument, "%w", err)
 	}
 	return err
 }
 
-// needsCommand is what a command does that only has others below it.
-func needsCommand(cmd *cobra.Command, args []string) error {
+// group makes cmd one that has others below it: by itself it prints its help, if
+// it does nothing else, and a name that none of them has is an error.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args, cmd.SuggestionsMinimumDistance = known, 2
+	if cmd.RunE == nil {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	return cmd
+}
+
+func known(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return cmd.Help()
+		return nil
 	}
 	err := team.Errorf(team.InvalidArgument, "there is no command %q", cmd.CommandPath()+" "+args[0])
 	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {

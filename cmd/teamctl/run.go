@@ -64,9 +64,13 @@ func (a *app) runCmd() *cobra.Command {
 
 // exactly is cobra's ExactArgs with an error that says what is missing.
 func exactly(n int, what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != n {
-			return team.Errorf(team.InvalidArgument, "this command takes %s, not %d arguments", what, len(args)).WithHint("quote texts with spaces")
+	return func(cmd *cobra.Command, args []string) error {
+		err := team.Errorf(team.InvalidArgument, "%s takes %s; it was given %d arguments", cmd.CommandPath(), what, len(args))
+		switch {
+		case len(args) < n:
+			return err.WithHint("usage: %s", cmd.UseLine())
+		case len(args) > n:
+			return err.WithHint("quote texts with spaces")
 		}
 		return nil
 	}

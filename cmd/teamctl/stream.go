@@ -24,12 +24,12 @@ type stream struct {
 }
 
 // palette holds the colours of members in order of joining (DESIGN: five, then
-// again); the leader's is bold.
+// again); the leader's is bold, a person's plain.
 var palette = []string{"6", "3", "5", "2", "4"}
 
 func newStream(w io.Writer) *stream {
 	return &stream{w: colorprofile.NewWriter(w, os.Environ()), styles: map[team.AgentID]lipgloss.Style{
-		team.Leader: lipgloss.NewStyle().Bold(true),
+		team.Leader: lipgloss.NewStyle().Bold(true), team.UserAgent: lipgloss.NewStyle(),
 	}}
 }
 
@@ -69,7 +69,7 @@ func (s *stream) name(e team.Event) string {
 	defer s.mu.Unlock()
 	style, ok := s.styles[e.AgentID]
 	if !ok {
-		style = ink(palette[(len(s.styles)-1)%len(palette)])
+		style = ink(palette[(len(s.styles)-2)%len(palette)])
 		s.styles[e.AgentID] = style
 	}
 	return style.Render(e.AgentID.At(e.TeamID))

@@ -14,9 +14,8 @@ import (
 )
 
 func (a *app) tasksCmd() *cobra.Command {
-	cmd := a.tasksLsCmd()
+	cmd := group(a.tasksLsCmd())
 	cmd.Use, cmd.Aliases, cmd.Short = "tasks", []string{"task"}, "Work on the team's board; by itself it lists the tasks"
-	cmd.Args = cobra.NoArgs
 	cmd.AddCommand(a.tasksLsCmd(), a.tasksGetCmd(), a.tasksAddCmd(), a.tasksClaimCmd(), a.tasksReleaseCmd(),
 		a.tasksUpdateCmd(), a.tasksCancelCmd(), a.tasksGraphCmd())
 	return cmd

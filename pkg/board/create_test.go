@@ -146,7 +146,7 @@ func TestUnfinishedCreate(t *testing.T) {
 			}
 		},
 		"next create": func(t *testing.T, b *board.Board) {
-			if task := add(t, b, "T-002"); task.ID != "T-004" {
+			if task := add(t, b); task.ID != "T-004" {
 				t.Errorf("the next task is %s", task.ID)
 			}
 		},

@@ -50,6 +50,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Wait)
 	defer cancel()
+	deadline, _ := ctx.Deadline()
 
 	m := newMetrics(o.Registry)
 	log := o.Logger
@@ -61,7 +62,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(5 * time.Second), // a silent partition is seen after 15 s; the default takes 6 minutes
 		nats.MaxPingsOutstanding(3),
-		nats.Timeout(5 * time.Second),
+		nats.Timeout(min(5*time.Second, time.Until(deadline))), // a frozen server takes the connection and says nothing
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			m.connected.Set(0)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -137,8 +138,8 @@ func (s *Stream) try(ctx context.Context, msg *nats.Msg, data []byte, opt jetstr
 	return ack.Sequence, nil
 }
 
-// Last returns the newest message of a literal subject, read from the stream's
-// leader. Errors: NotFound; Unavailable.
+// Last returns the newest message of a subject, which may have wildcards, read from
+// the stream's leader. Errors: NotFound; Unavailable.
 func (s *Stream) Last(ctx context.Context, subject string) (Msg, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, callTimeout)
@@ -286,6 +287,10 @@ func (s *Stream) consumeOrdered(ctx context.Context, cfg jetstream.OrderedConsum
 			return err
 		}
 	}
+	end, err := s.end(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	it, err := cons.Messages(jetstream.PullMaxMessages(512))
 	if err != nil {
 		return team.Errorf(team.Unavailable, "follow %s: %w", s.name, err)
@@ -316,13 +321,32 @@ func (s *Stream) consumeOrdered(ctx context.Context, cfg jetstream.OrderedConsum
 		if err := f(msg); err != nil {
 			return err
 		}
-		if waiting && meta.NumPending == 0 {
+		if waiting && (msg.Seq >= end || meta.NumPending == 0 && cfg.DeliverPolicy != jetstream.DeliverLastPerSubjectPolicy) {
 			waiting = false
 			if err := caughtUp(); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// end returns the sequence at which a reading of the newest messages is complete.
+// What the server says is pending cannot tell: it counts down when old values of a
+// key drop out of the history, also those that it never meant to deliver, so that
+// lists were cut short while somebody wrote. It is asked for after the consumer was
+// made, which at that moment has noted what to deliver.
+func (s *Stream) end(ctx context.Context, cfg jetstream.OrderedConsumerConfig) (last uint64, err error) {
+	if cfg.DeliverPolicy != jetstream.DeliverLastPerSubjectPolicy {
+		return math.MaxUint64, nil
+	}
+	for _, filter := range cfg.FilterSubjects {
+		m, err := s.Last(ctx, filter)
+		if err != nil && !errors.Is(err, team.NotFound) {
+			return 0, err
+		}
+		last = max(last, m.Seq)
+	}
+	return last, nil
 }
 
 // discard tells the server that a reading has ended: it allows 1,000 consumers a

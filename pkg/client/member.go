@@ -172,7 +172,30 @@ func (t *Team) Stop(ctx context.Context, a team.AgentID, wait time.Duration) err
 	if a == team.Leader {
 		return team.Errorf(team.InvalidArgument, "the leader cannot be stopped alone").WithHint("teamctl stop, without a name, stops the team")
 	}
+	m, err := t.roster.Get(ctx, a)
+	if err != nil {
+		return err
+	}
+	if m.Backend == team.Person {
+		if err := t.clearSeat(ctx, m); err != nil {
+			return err
+		}
+	}
 	return t.spawner.Stop(ctx, t.mailbox, team.UserAgent, a, wait)
+}
+
+// clearSeat puts back what the seat holds: it has no process that could, and no
+// lease after which the watchdog would.
+func (t *Team) clearSeat(ctx context.Context, seat team.Member) error {
+	held, err := t.settleSeat(ctx, seat)
+	if err != nil || held.ID == "" {
+		return err
+	}
+	_, err = t.board.Release(ctx, held.ID, team.Actor{Holder: t.seatHolder(seat)}, held.Epoch, string(seat.AgentID)+" was stopped", false)
+	if errors.Is(err, team.Conflict) || errors.Is(err, team.InvalidState) {
+		return nil // it was taken back meanwhile
+	}
+	return err
 }
 
 // StopTeam ends the team's goal as stopped and sees every member leave; those who

@@ -166,8 +166,8 @@ func (e *Elector) term(ctx context.Context, id team.TeamID, c *candidacy) error 
 	lead, rev := team.Lead{Process: e.o.Process, Incarnation: c.lead.Incarnation + 1, N: 1}, c.rev
 	e.mu.Unlock()
 	rev, err := e.put(ctx, id, lead, rev)
-	if errors.Is(err, team.Conflict) {
-		return nil // somebody else was first, as the feed is about to tell
+	if errors.Is(err, team.Conflict) || err != nil && errors.Is(context.Cause(ctx), ErrDeposed) {
+		return nil // somebody else was first, as the feed tells or is about to
 	}
 	if err != nil {
 		return err
