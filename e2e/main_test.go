@@ -151,15 +151,42 @@ type result struct {
 	Elapsed float64         `json:"elapsed_seconds"`
 }
 
-// run sets a goal and returns its end.
-func (c *cluster) run(args ...string) result {
-	c.t.Helper()
-	out := strings.TrimSpace(c.ok(append([]string{"run", "-o", "json"}, args...)...))
-	var r result
-	if err := json.Unmarshal([]byte(out[strings.LastIndexByte(out, '\n')+1:]), &r); err != nil {
-		c.t.Fatalf("last line of run -o json: %v\n%s", err, out)
+// run sets a goal and returns its end. It may be called on any goroutine: what is
+// wrong is in the error.
+func (c *cluster) run(args ...string) (r result, err error) {
+	cmd := c.command(append([]string{"run", "-o", "json"}, args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return r, fmt.Errorf("teamctl run: %w\n%s%s", err, stdout.String(), stderr.String())
 	}
-	return r
+	out := strings.TrimSpace(stdout.String())
+	if err := json.Unmarshal([]byte(out[strings.LastIndexByte(out, '\n')+1:]), &r); err != nil {
+		return r, fmt.Errorf("last line of run -o json: %w\n%s", err, out)
+	}
+	return r, nil
+}
+
+// running is a run under way.
+type running chan func() (result, error)
+
+// begin starts a run; end waits for it.
+func (c *cluster) begin(args ...string) running {
+	done := make(running, 1)
+	go func() {
+		r, err := c.run(args...)
+		done <- func() (result, error) { return r, err }
+	}()
+	return done
+}
+
+func (r running) end(t *testing.T) result {
+	t.Helper()
+	res, err := (<-r)()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
 }
 
 // connect opens the cluster for a look from this process.

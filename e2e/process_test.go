@@ -144,8 +144,7 @@ func TestLeaderSurvivesKill(t *testing.T) {
 	c := up(t, "", 3)
 	tm := newTeam(t, c.connect(), team.DefaultTeam)
 	f := follow(t, tm)
-	done := make(chan result, 1)
-	go func() { done <- c.run(goal(tree(t))) }()
+	done := c.begin(goal(tree(t)))
 	f.next("a survey is complete", func(e client.Entry) bool { return e.Event.Event.Type == "TASK_COMPLETED" })
 	leader, err := tm.Agent(t.Context(), team.Leader)
 	if err != nil {
@@ -154,7 +153,7 @@ func TestLeaderSurvivesKill(t *testing.T) {
 	if err := syscall.Kill(leader.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	r := <-done
+	r := done.end(t)
 	if r.Status != "finished" || !strings.Contains(r.Summary, "Files: 4") {
 		t.Errorf("run ended as %s: %s", r.Status, r.Summary)
 	}

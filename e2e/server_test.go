@@ -80,8 +80,7 @@ func TestServerRestart(t *testing.T) {
 	}
 	tm := newTeam(t, conn, team.DefaultTeam)
 	f := follow(t, tm)
-	done := make(chan result, 1)
-	go func() { done <- c.run(goal(tree(t))) }()
+	done := c.begin(goal(tree(t)))
 	for range 2 { // once while the surveys are under way, once after the first
 		f.next("work goes on", func(e client.Entry) bool {
 			return e.Event.Event.Type == "TASK_CLAIMED" || e.Event.Event.Type == "TASK_COMPLETED"
@@ -95,7 +94,7 @@ func TestServerRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := <-done
+	r := done.end(t)
 	if r.Status != "finished" || !strings.Contains(r.Summary, "Files: 4") {
 		t.Errorf("run ended as %s: %s", r.Status, r.Summary)
 	}

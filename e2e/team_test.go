@@ -109,8 +109,7 @@ func TestSurveySurvivesKill(t *testing.T) {
 	tm := newTeam(t, conn, team.DefaultTeam) // before the goal, so that it can be watched from the start
 	f := follow(t, tm)
 
-	done := make(chan result, 1)
-	go func() { done <- c.run(goal(src)) }()
+	done := c.begin(goal(src))
 	claimed := f.next("somebody measures", func(e client.Entry) bool {
 		return e.Event.Event.Type == "TASK_CLAIMED" && strings.Contains(string(e.Event.Event.Value), "Measure")
 	})
@@ -126,7 +125,7 @@ func TestSurveySurvivesKill(t *testing.T) {
 		return e.Event.Event.Type == "TASK_RELEASED" && strings.Contains(string(e.Event.Event.Value), "Measure")
 	})
 
-	r := <-done
+	r := done.end(t)
 	if r.Status != "finished" || !strings.Contains(r.Summary, "SURVEY.md") {
 		t.Errorf("run ended as %s: %s", r.Status, r.Summary)
 	}
@@ -164,7 +163,7 @@ func TestSurveySurvivesKill(t *testing.T) {
 	}
 
 	t.Logf("first goal, with a kill: %.1f s", r.Elapsed)
-	second := c.run(goal(filepath.Join(src, "lib")))
+	second := c.begin(goal(filepath.Join(src, "lib"))).end(t)
 	if second.Status != "finished" || !strings.Contains(second.Summary, "Files: 2") {
 		t.Errorf("second goal ended as %s: %s", second.Status, second.Summary)
 	}

@@ -68,7 +68,11 @@ func TestTwoTeams(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, id := range []string{"red", "blue"} {
 		wg.Go(func() {
-			r := c.run("--team", id, "do it 做 🎯")
+			r, err := c.run("--team", id, "do it 做 🎯")
+			if err != nil {
+				t.Error(err)
+				return
+			}
 			if r.Status != "finished" || r.Summary != id+" is done" {
 				t.Errorf("%s ended as %s: %s", id, r.Status, r.Summary)
 			}
@@ -79,7 +83,7 @@ func TestTwoTeams(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	r := c.run("--team", "red", "again")
+	r := c.begin("--team", "red", "again").end(t)
 	if len(r.Tasks) != 4 {
 		t.Fatalf("red has %d tasks after its second goal, want 4", len(r.Tasks))
 	}

@@ -191,14 +191,27 @@ func (a *Agent) resume(ctx context.Context) error {
 	if err == nil && a.conv.shutdown != nil {
 		return a.shutdown(ctx, *a.conv.shutdown)
 	}
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		return a.warnLost(ctx)
 	}
 	if a.conv.task != t.ID { // the predecessor claimed it and had no time to record that
 		return a.begin(ctx, t)
 	}
 	return a.record(ctx, journal.Record{Kind: journal.Note, Text: "Your process was restarted. " + string(t.ID) +
 		" is still yours: check what is done already, and go on."})
+}
+
+// warnLost tells an agent that comes back in the middle of its work, and holds no
+// task now, that it may have lost the one it was at: it would do it a second time.
+func (a *Agent) warnLost(ctx context.Context) error {
+	if a.conv.task == "" || !a.conv.unseen && a.conv.await == nil {
+		return nil
+	}
+	return a.record(ctx, journal.Record{Kind: journal.Note, Text: "Your process was restarted, and you hold no task now. If you were at work on " +
+		string(a.conv.task) + ", stop: it is no longer yours."})
 }
 
 // rest tells the team that the agent has nothing to do.

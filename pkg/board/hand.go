@@ -128,6 +128,14 @@ func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
 	return t, false, nil
 }
 
+// Remember tells the hand of a task that an earlier incarnation held under this
+// epoch, so that a late write is answered as that of a former holder.
+func (h *Hand) Remember(id team.TaskID, epoch uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.epochs[id] = max(h.epochs[id], epoch)
+}
+
 // Drop lets go of a task that is no longer the agent's.
 func (h *Hand) Drop(id team.TaskID) {
 	h.mu.Lock()

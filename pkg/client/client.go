@@ -176,6 +176,10 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	busy := map[string]bool{}
 	for _, sm := range small {
 		t, err := c.Open(ctx, sm.ID)
+		if errors.Is(err, team.InvalidState) { // part of its storage is gone: the others are shown all the same
+			s.Teams = append(s.Teams, TeamStatus{ID: sm.ID, Status: "broken", Goal: err.Error()})
+			continue
+		}
 		if err != nil {
 			return s, errors.Join(perr, err)
 		}

@@ -135,6 +135,11 @@ func (m *member) run() error {
 	if err != nil {
 		return err
 	}
+	for _, r := range records {
+		if r.Kind == journal.Task {
+			m.hand.Remember(r.Task.ID, r.Task.Epoch)
+		}
+	}
 	tools, err := m.tools(ws, box)
 	if err != nil {
 		return err

@@ -53,10 +53,10 @@ func (p *Pulse) Of(a team.AgentID) (Heard, bool) {
 }
 
 // State derives how m stands from its record and its last beat: a member with a
-// process that was not heard for the lease is lost.
+// process that was heard, and then not for the lease, is lost.
 func (h Heard) State(m team.Member, lease time.Duration, now time.Time) team.MemberState {
 	switch {
-	case !m.HasProcess():
+	case !m.HasProcess(), h.At.IsZero(): // not heard yet says nothing: we may have begun to listen just now
 		return m.State
 	case h.Incarnation == m.Incarnation && now.Sub(h.At) < lease:
 		return h.Beat.State
