@@ -14,7 +14,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/leader, bin/teammate and bin/teamctl
-	CGO_ENABLED=0 go build -trimpath -o bin/ $(BINARIES:%=./cmd/%)
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/ $(BINARIES:%=./cmd/%)
 
 .PHONY: demo
 demo: build ## a whole team surveys DIR (default: this repository); no key, no network
