@@ -70,7 +70,7 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 				column{head: "MODEL", cut: true, drop: 5}, column{head: "JOINED", drop: 6}, column{head: "WORKSPACE", cut: true, drop: 7})
 		}
 		for _, m := range agents {
-			row := []string{colours[m.Color].Render(m.AgentID.At(id)), m.Role, paint(string(m.State)), orDash(string(m.Task)), fmt.Sprint(m.Turn)}
+			row := []string{memberInk[m.Color].Render(m.AgentID.At(id)), m.Role, paint(string(m.State)), orDash(string(m.Task)), fmt.Sprint(m.Turn)}
 			if wide {
 				row = slices.Concat(row, []string{string(m.Backend), orDash(m.Host), pid(m), orDash(m.Model), age(m.JoinedAt), orDash(printable(m.Workspace))})
 			}

@@ -29,7 +29,9 @@ func (a *app) eventsCmd() *cobra.Command {
 			return a.followEvents(cmd.Context())
 		}
 		var all []client.Entry
+		var colours map[team.AgentID]string
 		err := a.readTeam(func(ctx context.Context, t *client.Team) error {
+			colours = t.Colours(ctx)
 			return t.Feed(ctx, false, func(e client.Entry) error { all = append(all, e); return nil })
 		})
 		if err != nil {
@@ -40,7 +42,7 @@ func (a *app) eventsCmd() *cobra.Command {
 			items[i], cursors[i] = e, e.Cursor
 		}
 		return a.print(items, items, cursors, func(io.Writer, bool) error {
-			show := a.showEntries()
+			show := a.showEntries(func() map[team.AgentID]string { return colours })
 			for _, e := range all {
 				if err := show(e); err != nil {
 					return err
@@ -60,12 +62,12 @@ func (a *app) followEvents(ctx context.Context) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, a.timeout, errTimeout)
 		defer cancel()
 	}
-	show := a.showEntries()
 	return a.connectedIn(ctx, func(ctx context.Context, c *client.Client, cfg config.Config) error {
 		t, err := c.Open(ctx, cfg.Team)
 		if err != nil {
 			return err
 		}
+		show := a.showEntries(func() map[team.AgentID]string { return t.Colours(ctx) })
 		err = t.Feed(ctx, true, func(e client.Entry) error {
 			switch a.output {
 			case asJSON, asJSONL:
@@ -89,8 +91,8 @@ func (a *app) followEvents(ctx context.Context) error {
 }
 
 // showEntries returns what prints an entry as a line for people.
-func (a *app) showEntries() func(client.Entry) error {
-	s, width := newStream(a.out), a.width()
+func (a *app) showEntries(colours func() map[team.AgentID]string) func(client.Entry) error {
+	s, width := newStream(a.out, colours), a.width()
 	if a.output == asWide {
 		width = 0
 	}

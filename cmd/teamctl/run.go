@@ -153,19 +153,19 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace str
 			return err
 		})
 	}
-	record, werr := a.watch(ctx, g)
+	record, werr := a.watch(ctx, t, g)
 	return a.conclude(t, g, record, werr, epilogue)
 }
 
 // watch streams the team's events until the goal has ended, the time limit passes
 // or the command is interrupted.
-func (a *app) watch(ctx context.Context, g *client.Goal) (team.Team, error) {
+func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal) (team.Team, error) {
 	if a.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, a.timeout, errTimeout)
 		defer cancel()
 	}
-	show := newStream(a.streamTo()).show
+	show := newStream(a.streamTo(), func() map[team.AgentID]string { return t.Colours(ctx) }).show
 	if a.output == asJSONL {
 		show = func(e team.Event) { _ = writeJSON(a.out, e) }
 	}

@@ -190,7 +190,7 @@ func gone(ts *testscript.TestScript, _ bool, _ []string) {
 // A colour that the roster gives out and teamctl does not know would print nothing.
 func TestColoursOfEveryMember(t *testing.T) {
 	for n := range 5 {
-		if _, ok := colours[team.Colour(n)]; !ok {
+		if _, ok := memberInk[team.Colour(n)]; !ok {
 			t.Errorf("members in %s are printed without a colour", team.Colour(n))
 		}
 	}

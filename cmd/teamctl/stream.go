@@ -18,17 +18,17 @@ import (
 // stream prints what agents do, a line each, headed by the coloured name@team.
 // Colours are left out where the writer is no terminal or NO_COLOR is set.
 type stream struct {
-	w      io.Writer
+	w       io.Writer
+	colours func() map[team.AgentID]string // as the members' records say
+
 	mu     sync.Mutex
 	styles map[team.AgentID]lipgloss.Style
 }
 
-// palette holds the colours of members in order of joining (DESIGN: five, then
-// again); the leader's is bold, a person's plain.
-var palette = []string{"6", "3", "5", "2", "4"}
-
-func newStream(w io.Writer) *stream {
-	return &stream{w: colorprofile.NewWriter(w, os.Environ()), styles: map[team.AgentID]lipgloss.Style{
+// newStream returns a stream to w. colours is asked when a name appears that was
+// not seen before.
+func newStream(w io.Writer, colours func() map[team.AgentID]string) *stream {
+	return &stream{w: colorprofile.NewWriter(w, os.Environ()), colours: colours, styles: map[team.AgentID]lipgloss.Style{
 		team.Leader: lipgloss.NewStyle().Bold(true), team.UserAgent: lipgloss.NewStyle(),
 	}}
 }
@@ -69,7 +69,7 @@ func (s *stream) name(e team.Event) string {
 	defer s.mu.Unlock()
 	style, ok := s.styles[e.AgentID]
 	if !ok {
-		style = ink(palette[(len(s.styles)-2)%len(palette)])
+		style = memberInk[s.colours()[e.AgentID]]
 		s.styles[e.AgentID] = style
 	}
 	return style.Render(e.AgentID.At(e.TeamID))

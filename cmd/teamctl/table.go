@@ -184,8 +184,8 @@ func moment(t *time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// colours are those of members, by the name in their record.
-var colours = map[string]lipgloss.Style{
+// memberInk is the colour of members, by its name in their record.
+var memberInk = map[string]lipgloss.Style{
 	"cyan": ink("6"), "yellow": ink("3"), "magenta": ink("5"), "green": ink("2"), "blue": ink("4"),
 }
 

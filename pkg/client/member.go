@@ -51,6 +51,20 @@ func (t *Team) Agents(ctx context.Context, all bool) ([]Agent, error) {
 	return agents, nil
 }
 
+// Colours returns the colour of each member, for display: what cannot be read has
+// none.
+func (t *Team) Colours(ctx context.Context) map[team.AgentID]string {
+	members, err := t.roster.List(ctx)
+	if err != nil {
+		return nil
+	}
+	colours := make(map[team.AgentID]string, len(members))
+	for _, m := range members {
+		colours[m.AgentID] = m.Color
+	}
+	return colours
+}
+
 // Agent returns one member.
 func (t *Team) Agent(ctx context.Context, a team.AgentID) (Agent, error) {
 	m, err := t.roster.Get(ctx, a)
