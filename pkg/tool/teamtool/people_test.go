@@ -109,8 +109,8 @@ func TestListTeammates(t *testing.T) {
 	var list []teammate
 	d.ok(&list, "coder-1", "TeamStatus", ``)
 	want := []teammate{
-		{team.Leader, "leader", team.Lost, "", false}, {"coder-1", "coder", team.Lost, "", true},
-		{"coder-2", "coder", team.Running, "T-007", false}, {"tester-1", "tester", team.Lost, "", false},
+		{team.Leader, "leader", team.Joined, "", false}, {"coder-1", "coder", team.Joined, "", true},
+		{"coder-2", "coder", team.Running, "T-007", false}, {"tester-1", "tester", team.Joined, "", false},
 	}
 	if !slices.Equal(list, want) {
 		t.Errorf("list_teammates = %+v\nwant %+v", list, want)
