@@ -135,11 +135,19 @@ func (w *tree) pythonPackage(folder string) {
 }
 
 // others adds what must not be counted, or not as lines.
+// hasPackage notes that there is a package of this name, and leaves what is known
+// of its tests.
+func (w *tree) hasPackage(name string) {
+	if _, ok := w.packages[name]; !ok {
+		w.packages[name] = false
+	}
+}
+
 func (w *tree) others() {
 	for i := range w.rng.IntN(4) {
 		w.write(fmt.Sprintf("data%d.go", i), "package p // TODO: no\nfunc f() {\n}\n"+strings.Repeat("x\n", w.rng.IntN(99))+"\x00")
 		w.binary++
-		w.packages[". (Go)"] = w.packages[". (Go)"] // a Go file by its name
+		w.hasPackage(". (Go)") // a Go file by its name
 	}
 	for _, left := range []string{".git", "vendor/a", "a/node_modules", "third_party", "agentteam-demo", "b/.agentteam/nats"} {
 		w.write(left+"/x.go", "package x\n// TODO: not ours\nfunc f() {\n}\n")
@@ -170,5 +178,5 @@ func (w *tree) others() {
 		w.lines["Go"]++
 		w.sizes = append(w.sizes, place{path: "secret.go", size: 1})
 	}
-	w.packages[". (Go)"] = w.packages[". (Go)"]
+	w.hasPackage(". (Go)")
 }

@@ -57,6 +57,7 @@ func encode(req Request) ([]byte, error) {
 // max_completion_tokens. The SDK knows which do; all others, and every endpoint
 // that is not OpenAI's, know max_tokens.
 func renamedLimit(model string) bool {
+	//lint:ignore SA1019 asking whether it is refused is the point
 	err := openai.NewReasoningValidator().Validate(openai.ChatCompletionRequest{Model: model, MaxTokens: 1})
 	return errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated)
 }

@@ -29,6 +29,10 @@ import (
 // one clear line; whoever supervises it starts it again with back-off.
 const connectWait = 10 * time.Second
 
+// modelAttempts are the tries of one model call. An agent goes on for as long as it
+// takes, so few tries only mean that people hear sooner that the model is away.
+const modelAttempts = 5
+
 // Process is one running process. Its fields must not be changed.
 type Process struct {
 	ID       string // unique; names the process in leases
@@ -86,7 +90,7 @@ func (p *Process) open(ctx context.Context, kind string) error {
 	modelName := control.NoModel
 	if err := p.Config.CheckModel(); err == nil {
 		c, err := model.New(model.Options{BaseURL: p.Config.BaseURL, APIKey: string(p.Config.APIKey), Model: p.Config.Model,
-			MaxTokens: p.Config.MaxTokens, Logger: p.Log, Registry: p.Registry})
+			MaxTokens: p.Config.MaxTokens, Attempts: modelAttempts, Logger: p.Log, Registry: p.Registry})
 		if err != nil {
 			return err
 		}
