@@ -215,8 +215,9 @@ func (t *term) exec(_ context.Context, o spawn.Order) error {
 	if err != nil {
 		return err
 	}
-	child, err := spawn.StartChild(bin, []string{"--server", t.leader.Config.Server, "--team", string(o.Team), "--name", string(o.Agent), "--http", "127.0.0.1:0"},
-		nil, t.leader.options.Lifeline, t.leader.options.Stderr)
+	// The address may hold a password, which must not stand in the process list.
+	child, err := spawn.StartChild(bin, []string{"--team", string(o.Team), "--name", string(o.Agent), "--http", "127.0.0.1:0"},
+		[]string{"AGENTTEAM_SERVER=" + t.leader.Config.Server}, t.leader.options.Lifeline, t.leader.options.Stderr)
 	if err != nil {
 		return err
 	}
