@@ -173,6 +173,8 @@ func memberEvent(before, m team.Member) string {
 		return "MEMBER_CREATED"
 	case team.Joined:
 		return "MEMBER_JOINED"
+	case team.Lost:
+		return "MEMBER_LOST"
 	case team.Stopped:
 		return "MEMBER_STOPPED"
 	}

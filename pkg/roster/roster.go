@@ -98,9 +98,12 @@ func (r *Roster) Put(ctx context.Context, m team.Member) (team.Member, error) {
 // name it is given the role's next number, never one that was given before. A
 // stopped member's name brings it back as its next incarnation.
 //
-// Errors: Conflict for the name of a member that is there; InvalidState once max
+// Errors: InvalidArgument; Conflict for the name of a member that is there; InvalidState once max
 // members with a process are there.
 func (r *Roster) Create(ctx context.Context, m team.Member, max int) (team.Member, error) {
+	if err := m.Validate(); err != nil {
+		return m, err
+	}
 	counted := m.AgentID == ""
 	for {
 		all, err := r.List(ctx)

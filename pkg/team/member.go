@@ -68,6 +68,11 @@ type Member struct {
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
 }
 
+// Validate checks what whoever asks for a member may say of it.
+func (m Member) Validate() error {
+	return checkText("the prompt", m.Prompt, MaxTextBytes)
+}
+
 // Holder is m as one that may hold a task.
 func (m Member) Holder() Holder {
 	return Holder{Agent: m.AgentID, Incarnation: m.Incarnation, Role: m.Role}
