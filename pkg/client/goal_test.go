@@ -1,0 +1,104 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/client"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+func (r *rig) start(t *testing.T, text string) *client.Goal {
+	t.Helper()
+	g, err := r.StartGoal(t.Context(), text, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (r *rig) end(t *testing.T, summary string) {
+	t.Helper()
+	if _, err := r.registry.End(t.Context(), r.bt, team.TeamFinished, summary); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGoal(t *testing.T) {
+	r := newRig(t)
+	g := r.start(t, "migrate")
+	if rec := record(t, r.Team); !g.Started() || rec.Goal != "migrate" || rec.GoalNumber != 1 || rec.Status != team.Active {
+		t.Errorf("started: %v, the record is %+v", g.Started(), rec)
+	}
+	type outcome struct {
+		record team.Team
+		err    error
+	}
+	waited := make(chan outcome, 1)
+	go func() {
+		rec, err := g.Wait(t.Context())
+		waited <- outcome{rec, err}
+	}()
+	r.add(t, 1) // a change of the board is no end
+	r.end(t, "migrated")
+	if o := <-waited; o.err != nil || o.record.Status != team.TeamFinished || o.record.Summary != "migrated" || o.record.FinishedAt == nil {
+		t.Errorf("Wait = %+v, %v", o.record, o.err)
+	}
+	if rec, err := g.Wait(t.Context()); err != nil || rec.Summary != "migrated" { // it ended long ago
+		t.Errorf("Wait after the end = %+v, %v", rec, err)
+	}
+
+	next := r.start(t, "and document it")
+	if rec := record(t, r.Team); !next.Started() || rec.Goal != "and document it" || rec.GoalNumber != 2 || rec.Summary != "" {
+		t.Errorf("started: %v, the record is %+v", next.Started(), rec)
+	}
+	// Who waits for the first goal does not wait for the second.
+	if rec, err := g.Wait(t.Context()); err != nil || rec.GoalNumber != 2 {
+		t.Errorf("Wait for the goal before = %+v, %v", rec, err)
+	}
+}
+
+func TestWaitGivesUp(t *testing.T) {
+	r := newRig(t)
+	g := r.start(t, "migrate")
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() {
+		_, err := g.Wait(ctx)
+		waited <- err
+	}()
+	cancel()
+	if err := <-waited; !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait = %v, want the context's error", err)
+	}
+}
+
+// A goal to a team at work is mail to its leader.
+func TestSecondGoalIsMail(t *testing.T) {
+	r := newRig(t)
+	r.start(t, "migrate")
+	before := record(t, r.Team)
+	if g := r.start(t, "and document it"); g.Started() {
+		t.Error("a team at work started another goal")
+	}
+	if after := record(t, r.Team); after.Revision != before.Revision {
+		t.Errorf("the record became %+v, was %+v", after, before)
+	}
+	var texts []string
+	err := r.bt.Messages.Read(t.Context(), 1, func(m broker.Msg) error {
+		var msg team.Message
+		err := json.Unmarshal(m.Data, &msg)
+		if msg.Type != team.MsgUser || msg.From != team.UserAgent {
+			t.Errorf("the leader has mail %+v", msg)
+		}
+		texts = append(texts, msg.Content)
+		return err
+	}, subject.Mail("t", team.Leader)...)
+	if err != nil || len(texts) != 2 || texts[0] != "migrate" || texts[1] != "and document it" {
+		t.Errorf("the leader has mail %q, %v", texts, err)
+	}
+}
