@@ -91,7 +91,7 @@ func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Team, error) {
 // Registry opens the bucket of all teams, and makes it if nobody has.
 func (c *Conn) Registry(ctx context.Context) (*Bucket, error) {
 	cfg := bucketConfig(subject.Registry)
-	cfg.MaxMsgsPerSubject = 1 // leases are renewed here every few seconds: no history
+	cfg.MaxMsgsPerSubject = 8 // leases are renewed every few seconds; a list being read must still find the one before
 	s, err := c.openStream(ctx, cfg)
 	if errors.Is(err, errGone) {
 		if err = c.makeStream(ctx, cfg); err == nil {
