@@ -108,12 +108,20 @@ func (t *Team) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team
 		if err == nil {
 			err = t.board.Claimable(ctx, task, team.Holder{Agent: as})
 		}
+		seat := m
+		if err == nil {
+			seat, err = t.sit(ctx, m, as)
+		}
+		if errors.Is(err, team.Conflict) {
+			// Another terminal may have made the seat meanwhile, and claimed.
+			if now, gerr := t.roster.Get(ctx, as); gerr == nil && now.Revision != m.Revision {
+				return t.Claim(ctx, id, as)
+			}
+		}
 		if err != nil {
 			return team.Task{}, err
 		}
-		if m, err = t.sit(ctx, m, as); err != nil {
-			return team.Task{}, err
-		}
+		m = seat
 	case err != nil:
 		return team.Task{}, err
 	case m.Backend != team.Person:
@@ -161,21 +169,24 @@ func (t *Team) claimSeat(ctx context.Context, id team.TaskID, seat team.Member) 
 		if err != nil {
 			return team.Task{}, err
 		}
+		if task.HeldBy(t.seatHolder(seat)) { // since the seat was read, by another terminal
+			return task, nil
+		}
 		if err := t.board.Claimable(ctx, task, t.seatHolder(seat)); err != nil {
 			return team.Task{}, err
 		}
 		seat.Claim = &team.SeatClaim{Task: id, Revision: task.Revision, Op: ulid.Make().String()}
-		seat, err = t.roster.Put(ctx, seat)
-		if errors.Is(err, team.Conflict) { // another terminal claims for the same seat
-			if seat, err = t.roster.Get(ctx, seat.AgentID); err != nil {
-				return team.Task{}, err
-			}
-			continue
+		stored, err := t.roster.Put(ctx, seat)
+		if err == nil {
+			task, err = t.board.ClaimAt(ctx, task, t.seatHolder(stored))
 		}
-		if err != nil {
+		if !errors.Is(err, team.Conflict) {
+			return task, err
+		}
+		// Another terminal of the seat claims too, or has finished this very claim.
+		if seat, err = t.roster.Get(ctx, seat.AgentID); err != nil {
 			return team.Task{}, err
 		}
-		return t.board.ClaimAt(ctx, task, t.seatHolder(seat))
 	}
 }
 

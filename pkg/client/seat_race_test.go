@@ -1,0 +1,104 @@
+package client_test
+
+import (
+	"sync"
+	"testing"
+
+	"agentteam/pkg/team"
+)
+
+// held returns the tasks in progress, all of which must be by's.
+func (r *rig) held(t *testing.T, by team.AgentID) (ids []team.TaskID) {
+	t.Helper()
+	tasks, err := r.Tasks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		if task.Status != team.InProgress {
+			continue
+		}
+		if task.Assignee != by {
+			t.Errorf("%s is held by %s, want %s", task.ID, task.Assignee, by)
+		}
+		ids = append(ids, task.ID)
+	}
+	return ids
+}
+
+// However many terminals claim for a seat at once, one claim goes in and the
+// others are told that the seat is busy, whether it was there before or not.
+func TestSeatRace(t *testing.T) {
+	for name, prepare := range map[string]func(*testing.T, *rig){
+		"new seat": func(*testing.T, *rig) {},
+		"seat that is there": func(t *testing.T, r *rig) {
+			id := r.add(t, 1)[0].ID
+			r.claim(t, id, "alice")
+			if _, err := r.Complete(t.Context(), id, "alice", "done"); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			prepare(t, r)
+			tasks := r.add(t, 16)
+			won := make(chan team.TaskID, len(tasks))
+			var wg sync.WaitGroup
+			for _, task := range tasks {
+				wg.Go(func() {
+					if _, err := r.Claim(t.Context(), task.ID, "alice"); err == nil {
+						won <- task.ID
+					} else {
+						wantCode(t, "claim of "+string(task.ID), err, team.Busy)
+					}
+				})
+			}
+			wg.Wait()
+			held := r.held(t, "alice")
+			if len(held) != 1 || len(won) != 1 {
+				t.Fatalf("%v are in progress, %d claims went in; want one of each", held, len(won))
+			}
+			if id := <-won; id != held[0] {
+				t.Errorf("the claim of %s went in, %s is in progress", id, held[0])
+			}
+		})
+	}
+}
+
+// Terminals of one seat that claim the same task do not stand in each other's way.
+func TestSeatClaimsTogether(t *testing.T) {
+	r := newRig(t)
+	id := r.add(t, 1)[0].ID
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			task, err := r.Claim(t.Context(), id, "alice")
+			wantCode(t, "claim", err, "")
+			if err == nil && (task.Assignee != "alice" || task.Epoch != 1) {
+				t.Errorf("claimed %+v", task)
+			}
+		})
+	}
+	wg.Wait()
+	r.held(t, "alice")
+}
+
+// What somebody died over, between the seat's record and the task, the next claim
+// of the seat finishes.
+func TestSeatFinishesOpenClaim(t *testing.T) {
+	r := newRig(t)
+	tasks := r.add(t, 2)
+	_, err := r.roster.Put(t.Context(), team.Member{
+		AgentID: "alice", Role: "person", Backend: team.Person, State: team.Joined, Incarnation: 1,
+		Claim: &team.SeatClaim{Task: tasks[0].ID, Revision: tasks[0].Revision, Op: "op"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Claim(t.Context(), tasks[1].ID, "alice")
+	wantCode(t, "claim of another task", err, team.Busy)
+	if held := r.held(t, "alice"); len(held) != 1 || held[0] != tasks[0].ID {
+		t.Errorf("in progress are %v, want %s", held, tasks[0].ID)
+	}
+}
