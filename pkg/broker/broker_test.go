@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -180,6 +181,98 @@ func TestConnectErrors(t *testing.T) {
 				t.Errorf("Connect = %v (hint %q), want %s with a hint", err, team.HintOf(err), tt.want)
 			}
 		})
+	}
+}
+
+// No error tells what may be a password.
+func TestConnectErrorsKeepSecrets(t *testing.T) {
+	for name, url := range map[string]string{
+		"one":                "nats://user:SECRET@127.0.0.1:1",
+		"a token":            "nats://SECRET@127.0.0.1:1",
+		"the second of two":  "nats://127.0.0.1:1,nats://user:SECRET@127.0.0.1:2",
+		"not to be parsed":   "nats://user:%SECRET@127.0.0.1:1",
+		"cut by a comma":     "nats://user:SEC,SECRET@127.0.0.1:1",
+		"one of two is none": "nats://user:SECRET@127.0.0.1:1,somewhere",
+	} {
+		_, err := broker.Connect(t.Context(), broker.Options{URL: url, Wait: 200 * time.Millisecond})
+		if err == nil || strings.Contains(err.Error(), "SEC") || strings.Contains(team.HintOf(err), "SEC") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !strings.Contains(err.Error(), "127.0.0.1:") && name != "one of two is none" {
+			t.Errorf("%s: %v does not tell the address", name, err)
+		}
+	}
+}
+
+// A stream that would forget or refuse what the team relies on is not taken for its
+// own, whoever changed it.
+func TestForeignSettings(t *testing.T) {
+	c := brokertest.Connect(t, brokertest.Server(t))
+	js, err := jetstream.New(c.NATS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for name, change := range map[string]func(*jetstream.StreamConfig){
+		"forgets":   func(cfg *jetstream.StreamConfig) { cfg.MaxMsgsPerSubject = 1 },
+		"holds-few": func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = 5 },
+		"short":     func(cfg *jetstream.StreamConfig) { cfg.MaxMsgSize = 1000 },
+		"repeats":   func(cfg *jetstream.StreamConfig) { cfg.Duplicates = time.Second },
+	} {
+		id := team.TeamID(name)
+		if _, err := c.Make(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		s, err := js.Stream(ctx, "AT_"+name+"_MSG")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := s.CachedInfo().Config
+		change(&cfg)
+		if _, err := js.UpdateStream(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Open(ctx, id); !errors.Is(err, team.InvalidState) || team.HintOf(err) == "" {
+			t.Errorf("%s: %v, want invalid_state with a hint", name, err)
+		}
+	}
+}
+
+// A stream that is full says so at once; the write is not repeated until its caller
+// gives up.
+func TestFullStream(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	js, err := jetstream.New(bt.Conn.NATS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for _, name := range []string{"AT_t_MSG", "KV_at-t"} {
+		s, err := js.Stream(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := s.CachedInfo().Config
+		cfg.MaxBytes = 1000
+		if _, err := js.UpdateStream(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for what, write := range map[string]func() error{
+		"Publish": func() error {
+			_, err := bt.Messages.Publish(ctx, "at.t.inbox.a.b", "1", make([]byte, 5000))
+			return err
+		},
+		"Put": func() error {
+			_, err := bt.Bucket.Put(ctx, "graph", make([]byte, 5000), 0)
+			return err
+		},
+	} {
+		if err := write(); !errors.Is(err, team.Unavailable) || ctx.Err() != nil {
+			t.Errorf("%s: %v, %v; want unavailable at once", what, err, ctx.Err())
+		}
 	}
 }
 

@@ -3,13 +3,9 @@ package broker
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"agentteam/pkg/team"
 )
@@ -46,30 +42,6 @@ func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 // returns the new revision. Its outcomes are those of [Stream.Append].
 func (b *Bucket) Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	return b.Append(ctx, b.prefix+key, value, revision)
-}
-
-// Delete removes the key if it is still at revision. A key that is already gone
-// is no error. Errors: Conflict; Unavailable.
-func (b *Bucket) Delete(ctx context.Context, key string, revision uint64) error {
-	for {
-		msg := nats.NewMsg(b.prefix + key)
-		msg.Header.Set("KV-Operation", "DEL")
-		_, err := b.try(ctx, msg, nil, jetstream.WithExpectLastSequencePerSubject(revision))
-		switch {
-		case err == nil:
-			return nil
-		case lostCAS(err):
-			if _, err := b.Get(ctx, key); errors.Is(err, team.NotFound) {
-				return nil
-			}
-			return team.Errorf(team.Conflict, "%s was changed by somebody else", key)
-		case refused(err):
-			return team.Errorf(team.Unavailable, "NATS refuses to delete %s: %w", key, err)
-		}
-		if err := backoff(ctx, err, "delete "+key); err != nil {
-			return err
-		}
-	}
 }
 
 // Load returns the newest values of the keys that match the filters

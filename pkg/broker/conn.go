@@ -20,6 +20,7 @@ type Options struct {
 	URL      string                // one or more nats:// addresses, comma-separated; required
 	Name     string                // of the connection, as the server's monitoring shows it
 	Wait     time.Duration         // how long to try the first connect; default 3 s
+	Replicas int                   // of the streams that this connection makes; default 1. Those that are there keep theirs
 	Logger   *slog.Logger          // default: discard
 	Registry prometheus.Registerer // default: none
 }
@@ -29,10 +30,12 @@ type Options struct {
 // late is a lie, and a write kept in a buffer could not be told from a lost one.
 // Safe for concurrent use.
 type Conn struct {
-	nc  *nats.Conn
-	js  jetstream.JetStream
-	url string
-	log *slog.Logger
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	url      string
+	replicas int
+	metrics  metrics
+	log      *slog.Logger
 }
 
 // Connect connects and checks that the server has JetStream. It gives up after
@@ -72,7 +75,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			m.connected.Set(1)
 			m.reconnects.Inc()
-			log.Info("nats connection restored", "url", nc.ConnectedUrlRedacted())
+			log.Info("nats connection restored", "url", redact(nc.ConnectedUrl()))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
 			// Refusals by permission arrive only here (the publish itself returned nil).
@@ -93,7 +96,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		nc.Close()
 		return nil, err
 	}
-	c := &Conn{nc: nc, js: js, url: o.URL, log: log}
+	c := &Conn{nc: nc, js: js, url: o.URL, replicas: max(o.Replicas, 1), metrics: m, log: log}
 	if err := c.checkJetStream(ctx); err != nil {
 		nc.Close()
 		return nil, err
@@ -102,13 +105,22 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 }
 
 func checkURL(s string) error {
+	if _, ok := addresses(s); !ok {
+		return team.Errorf(team.InvalidArgument, "%q is not the address of a NATS server", redact(s)).WithHint("an address looks like nats://127.0.0.1:4222")
+	}
+	return nil
+}
+
+// addresses reads a comma-separated list; ok is false if one of them is none.
+func addresses(s string) (all []*url.URL, ok bool) {
 	for part := range strings.SplitSeq(s, ",") {
 		u, err := url.Parse(strings.TrimSpace(part))
 		if err != nil || u.Host == "" {
-			return team.Errorf(team.InvalidArgument, "%q is not the address of a NATS server", s).WithHint("an address looks like nats://127.0.0.1:4222")
+			return nil, false
 		}
+		all = append(all, u)
 	}
-	return nil
+	return all, true
 }
 
 // dial tries until ctx ends, since a server that is just starting refuses for a
@@ -132,11 +144,24 @@ func dial(ctx context.Context, url string, opts []nats.Option) (*nats.Conn, erro
 	}
 }
 
+// redact is a list of addresses without what may be secret in it: passwords, and
+// user names, which are tokens where there is no password.
 func redact(s string) string {
-	if u, err := url.Parse(s); err == nil {
-		return u.Redacted()
+	all, ok := addresses(s)
+	if !ok { // a password with a comma or a % in it: what it is cannot be told
+		if at := strings.LastIndexByte(s, '@'); at >= 0 {
+			return "xxxxx" + s[at:]
+		}
+		return s
 	}
-	return s
+	shown := make([]string, len(all))
+	for i, u := range all {
+		if u.User != nil {
+			u.User = url.User("xxxxx")
+		}
+		shown[i] = u.String()
+	}
+	return strings.Join(shown, ",")
 }
 
 // ErrNoJetStream: the server answers, and keeps nothing.
@@ -169,7 +194,7 @@ func (c *Conn) checkJetStream(ctx context.Context) error {
 func (c *Conn) NATS() *nats.Conn { return c.nc }
 
 // Server is the address that answers now, without credentials.
-func (c *Conn) Server() string { return c.nc.ConnectedUrlRedacted() }
+func (c *Conn) Server() string { return redact(c.nc.ConnectedUrl()) }
 
 // Ready is nil while NATS is connected, else Unavailable.
 func (c *Conn) Ready(context.Context) error {

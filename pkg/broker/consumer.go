@@ -27,17 +27,20 @@ type Delivery struct {
 	Ack func() error
 }
 
-// ackWait is after how long an unacknowledged message comes again to a process
-// that lives. A message may wait for a long tool call; a process that died is
-// succeeded by a consumer of its own.
-const ackWait = 10 * time.Minute
+// ackWait is after how long an unacknowledged message comes again. It is short,
+// since what the server wrote to a connection that died comes no sooner; while a
+// message is in the reader's hands, which may be for a long tool call, Run tells the
+// server so.
+const ackWait = 2 * time.Second
 
 // Consumer makes or opens the durable consumer of this name. A new one starts at
-// sequence from.
+// sequence from. The server hands out one message at a time and the next one only
+// once that is acknowledged: with several under way, one that was lost with its
+// connection would come again behind those that followed it.
 func (s *Stream) Consumer(ctx context.Context, name string, from uint64, filters ...string) (*Consumer, error) {
 	cfg := jetstream.ConsumerConfig{
 		Durable: name, FilterSubjects: filters, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), MaxAckPending: 1000,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), MaxAckPending: 1,
 	}
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
@@ -49,7 +52,7 @@ func (s *Stream) Consumer(ctx context.Context, name string, from uint64, filters
 		switch {
 		case err == nil:
 			return &Consumer{s, c, name}, nil
-		case refused(err):
+		case refused(err) && !unmanned(err):
 			return nil, team.Errorf(team.Unavailable, "open consumer %s of %s: %w", name, s.name, err)
 		}
 		if err := backoff(ctx, err, "open consumer "+name); err != nil {
@@ -58,9 +61,10 @@ func (s *Stream) Consumer(ctx context.Context, name string, from uint64, filters
 	}
 }
 
-// Run hands each message to f, one at a time and in order, until ctx ends (then
-// it returns nil), f fails, or the consumer is removed ([ErrConsumerGone]). It
-// survives restarts of the server.
+// Run hands each message to f until ctx ends (then it returns nil), f fails, or the
+// consumer is removed ([ErrConsumerGone]). A message comes only after the one before
+// it was acknowledged, so never out of order; until its own Ack it comes again and
+// again, but not while f has it. Run survives restarts of the server.
 func (c *Consumer) Run(ctx context.Context, f func(Delivery) error) error {
 	it, err := c.c.Messages(jetstream.PullMaxMessages(64))
 	if err != nil {
@@ -90,10 +94,32 @@ func (c *Consumer) Run(ctx context.Context, f func(Delivery) error) error {
 			return fmt.Errorf("read %s: %w", c.name, err)
 		}
 		d := Delivery{Msg: Msg{Subject: m.Subject(), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp}, Ack: m.Ack}
-		if err := f(d); err != nil {
+		release := hold(m)
+		err = f(d)
+		release()
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// hold keeps m from coming again until release is called.
+func hold(m jetstream.Msg) (release func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(ackWait / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				_ = m.InProgress() // one that gets lost lets m come again, which is harmless
+			}
+		}
+	}()
+	return func() { close(stop); <-done }
 }
 
 // gone tells an interruption from a removal, which is announced only to a pull

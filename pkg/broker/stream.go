@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"time"
 
@@ -20,17 +19,22 @@ const (
 	// 60 ms and a lost reply is not announced, so a short try repeated beats a
 	// long one; repeating is harmless, see Append.
 	callTimeout = 2 * time.Second
-	// codeWrongLastReplicated answers a lost compare-and-set on a replicated stream; a single
-	// server uses JSErrCodeStreamWrongLastSequence.
-	codeWrongLastReplicated jetstream.ErrorCode = 10164
+	// codeUnderWay is how a replicated stream answers a compare-and-set while another
+	// write of the same subject is not yet stored by enough servers. That other one
+	// may be lost with its leader, and may be an earlier try of this one.
+	codeUnderWay jetstream.ErrorCode = 10164
 )
 
 // Stream is one JetStream stream. Safe for concurrent use.
 type Stream struct {
-	conn *Conn
-	name string
-	s    jetstream.Stream
+	conn     *Conn
+	name     string
+	replicas int
+	s        jetstream.Stream
 }
+
+// Replicas is how many servers kept the stream when it was opened.
+func (s *Stream) Replicas() int { return s.replicas }
 
 // Msg is an entry of a stream. Data must not be changed.
 type Msg struct {
@@ -49,7 +53,8 @@ type Msg struct {
 // by a read alone: the same write is repeated until the server answers. Once it
 // answers that the expectation failed, the stream is read, and data found there
 // means that an earlier try was applied. data must therefore be unique to this
-// write (records carry an op id for that).
+// write (records carry an op id for that). An answer that another write is under
+// way is none: it may be one's own.
 //
 // Errors: Conflict (nothing changed); Unavailable (a definite refusal, such as a
 // full disk); ctx's error wrapped in Unavailable, and then the outcome is unknown.
@@ -75,8 +80,8 @@ func (s *Stream) Append(ctx context.Context, subject string, data []byte, last u
 		case refused(err):
 			return 0, team.Errorf(team.Unavailable, "NATS refuses to store %s: %w", subject, err).WithHint("the disk or the stream may be full")
 		}
-		doubt = doubt || !unsent(err)
-		if err := backoff(ctx, err, "store "+subject); err != nil {
+		doubt = doubt || !unsent(err) && !underWay(err)
+		if err := s.again(ctx, err, "store "+subject); err != nil {
 			return 0, err
 		}
 	}
@@ -111,7 +116,8 @@ func (s *Stream) settle(ctx context.Context, subject string, data []byte, last u
 }
 
 // Publish stores data under subject, once for each id within the stream's window
-// of two minutes, and returns its sequence. It repeats until answered or ctx ends.
+// of two minutes, and returns its sequence. It repeats until answered or ctx ends; a
+// repetition after that window, of a write whose answer was lost, is stored again.
 func (s *Stream) Publish(ctx context.Context, subject, id string, data []byte) (uint64, error) {
 	for {
 		seq, err := s.try(ctx, nats.NewMsg(subject), data, jetstream.WithMsgID(id))
@@ -121,10 +127,20 @@ func (s *Stream) Publish(ctx context.Context, subject, id string, data []byte) (
 		case refused(err):
 			return 0, team.Errorf(team.Unavailable, "NATS refuses to store %s: %w", subject, err).WithHint("the disk or the stream may be full")
 		}
-		if err := backoff(ctx, err, "store "+subject); err != nil {
+		if err := s.again(ctx, err, "store "+subject); err != nil {
 			return 0, err
 		}
 	}
+}
+
+// again waits before a write is sent once more, and counts it. One that was put off
+// because another was under way has been answered, and is an everyday thing.
+func (s *Stream) again(ctx context.Context, cause error, what string) error {
+	err := backoff(ctx, cause, what)
+	if err == nil && !underWay(cause) {
+		s.conn.metrics.repeated.Inc()
+	}
+	return err
 }
 
 func (s *Stream) try(ctx context.Context, msg *nats.Msg, data []byte, opt jetstream.PublishOpt) (uint64, error) {
@@ -179,17 +195,40 @@ func isMarker(h nats.Header) bool {
 	return op == "DEL" || op == "PURGE" || h.Get("Nats-Marker-Reason") != ""
 }
 
-func lostCAS(err error) bool {
+func lostCAS(err error) bool  { return hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence) }
+func underWay(err error) bool { return hasCode(err, codeUnderWay) }
+
+func hasCode(err error, code jetstream.ErrorCode) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == codeWrongLastReplicated)
+	return errors.As(err, &api) && api.ErrorCode == code
 }
 
-// refused reports a definite answer of the server, as opposed to silence. 503 is
-// a server that cannot tell yet (no leader, not ready).
+// refused reports a definite answer of the server, as opposed to silence and to an
+// answer that it cannot tell yet.
 func refused(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && api.Code != 503 || errors.Is(err, nats.ErrMaxPayload)
+	return errors.As(err, &api) && !notYet(api) || errors.Is(err, nats.ErrMaxPayload)
 }
+
+// notYet reports whether a server that gave this answer may soon give another. The
+// status does not tell: 503 is also that of a stream that is full.
+func notYet(e *jetstream.APIError) bool {
+	switch e.ErrorCode {
+	case 10008, 10004: // there is no leader; some have not answered
+		return true
+	case 10039, 10076: // JetStream is not enabled: the server starts or stops
+		return true
+	case 10163, codeUnderWay: // of a compare-and-set
+		return true
+	case 10077: // not stored, for whatever reason; this one is that the server stops
+		return e.Description == "store is closed"
+	}
+	return false
+}
+
+// unmanned reports whether a consumer could not be made because too few of the
+// stream's servers are up. For a write the same code says that storage is used up.
+func unmanned(err error) bool { return hasCode(err, 10023) }
 
 // unsent reports whether the request certainly never left.
 func unsent(err error) bool {
@@ -202,11 +241,15 @@ func backoff(ctx context.Context, cause error, what string) error {
 	if errors.Is(cause, nats.ErrConnectionClosed) {
 		return team.Errorf(team.Unavailable, "%s: %w", what, cause)
 	}
+	wait := 50 * time.Millisecond
+	if underWay(cause) {
+		wait = 2 * time.Millisecond // about as long as a write takes
+	}
 	select {
 	case <-ctx.Done():
 		return team.Errorf(team.Unavailable, "%s: NATS did not answer in time: %w", what, errors.Join(ctx.Err(), cause)).
 			WithHint("the server may be away or electing a leader: try again")
-	case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
+	case <-time.After(wait + rand.N(2*wait)):
 		return nil
 	}
 }
@@ -258,51 +301,83 @@ func (s *Stream) Snapshot(ctx context.Context, f func(Msg) error, caughtUp func(
 	}, f, caughtUp)
 }
 
+// feedHeartbeat is how often a server says that a feed is only quiet. A first
+// request may reach a replicated server before the consumer is there, and is lost;
+// the client asks again after two heartbeats that did not come. Waiting for a
+// message must take longer than that, since each wait begins to count anew.
+const feedHeartbeat = time.Second
+
 // errEnd ends the reading at the point where it has caught up.
 var errEnd = errors.New("end of the stream")
 
 // follow uses an ordered pull consumer: push consumers and KV watchers were seen
 // blind for 19 s after a restart of the server.
 func (s *Stream) follow(ctx context.Context, cfg jetstream.OrderedConsumerConfig, f func(Msg) error, caughtUp func()) error {
-	err := s.consumeOrdered(ctx, cfg, f, func() error {
-		if caughtUp != nil {
-			caughtUp()
-		}
-		return nil
-	})
+	var told func() error
+	if caughtUp != nil {
+		told = func() error { caughtUp(); return nil }
+	}
+	err := s.consumeOrdered(ctx, cfg, f, told)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
 	}
 	return err
 }
 
+// consumeOrdered calls f for each message, and caughtUp, if not nil, once all that
+// was stored at the start has been given to f.
 func (s *Stream) consumeOrdered(ctx context.Context, cfg jetstream.OrderedConsumerConfig, f func(Msg) error, caughtUp func() error) error {
-	cons, pending, err := s.ordered(ctx, cfg)
+	cons, err := s.ordered(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer s.discard(cons)
-	if pending == 0 {
-		if err := caughtUp(); err != nil {
+	var end uint64
+	seen := cfg.OptStartSeq
+	if seen > 0 {
+		seen-- // what is before the start counts as seen
+	}
+	waiting := caughtUp != nil
+	check := func() error {
+		if !waiting || seen < end {
+			return nil
+		}
+		waiting = false
+		return caughtUp()
+	}
+	if waiting {
+		if end, err = s.end(ctx, cfg.FilterSubjects); err != nil {
+			return err
+		}
+		if err := check(); err != nil {
 			return err
 		}
 	}
-	end, err := s.end(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	it, err := cons.Messages(jetstream.PullMaxMessages(512))
+	it, err := cons.Messages(jetstream.PullMaxMessages(512), jetstream.PullHeartbeat(feedHeartbeat))
 	if err != nil {
 		return team.Errorf(team.Unavailable, "follow %s: %w", s.name, err)
 	}
 	defer it.Stop()
 	stop := context.AfterFunc(ctx, it.Stop)
 	defer stop()
-	for waiting := pending > 0; ; {
-		m, err := it.Next()
+	for {
+		var opts []jetstream.NextOpt
+		if waiting {
+			opts = append(opts, jetstream.NextMaxWait(3*feedHeartbeat))
+		}
+		m, err := it.Next(opts...)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case errors.Is(err, nats.ErrTimeout) && waiting:
+			// What stood at the end may have been removed meanwhile.
+			if end, err = s.end(ctx, cfg.FilterSubjects); err != nil {
+				return err
+			}
+			if err := check(); err != nil {
+				return err
+			}
+			continue
 		case errors.Is(err, jetstream.ErrMsgIteratorClosed):
 			return team.Errorf(team.Unavailable, "follow %s: %w", s.name, err) // the connection was closed
 		case err != nil:
@@ -321,25 +396,24 @@ func (s *Stream) consumeOrdered(ctx context.Context, cfg jetstream.OrderedConsum
 		if err := f(msg); err != nil {
 			return err
 		}
-		if waiting && (msg.Seq >= end || meta.NumPending == 0 && cfg.DeliverPolicy != jetstream.DeliverLastPerSubjectPolicy) {
-			waiting = false
-			if err := caughtUp(); err != nil {
-				return err
-			}
+		seen = msg.Seq
+		if err := check(); err != nil {
+			return err
 		}
 	}
 }
 
-// end returns the sequence at which a reading of the newest messages is complete.
-// What the server says is pending cannot tell: it counts down when old values of a
-// key drop out of the history, also those that it never meant to deliver, so that
-// lists were cut short while somebody wrote. It is asked for after the consumer was
-// made, which at that moment has noted what to deliver.
-func (s *Stream) end(ctx context.Context, cfg jetstream.OrderedConsumerConfig) (last uint64, err error) {
-	if cfg.DeliverPolicy != jetstream.DeliverLastPerSubjectPolicy {
-		return math.MaxUint64, nil
+// end returns the newest sequence that matches, as the stream's leader knows it. A
+// reading is complete once it has come that far. What the server says is pending
+// cannot tell: on a replicated stream it is what another server has to deliver,
+// which may be behind; and it counts down when old values of a key drop out of the
+// history, also those that it never meant to deliver. A reading of the newest
+// messages asks after its consumer was made, which has then noted what to deliver.
+func (s *Stream) end(ctx context.Context, filters []string) (last uint64, err error) {
+	if len(filters) == 0 {
+		filters = []string{">"}
 	}
-	for _, filter := range cfg.FilterSubjects {
+	for _, filter := range filters {
 		m, err := s.Last(ctx, filter)
 		if err != nil && !errors.Is(err, team.NotFound) {
 			return 0, err
@@ -356,7 +430,7 @@ func (s *Stream) discard(cons jetstream.Consumer) {
 	_ = s.conn.nc.Publish("$JS.API.CONSUMER.DELETE."+s.name+"."+cons.CachedInfo().Name, nil)
 }
 
-func (s *Stream) ordered(ctx context.Context, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, uint64, error) {
+func (s *Stream) ordered(ctx context.Context, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
 	// The server keeps the consumer of a read that has ended for this long, by
 	// default five minutes; one that is removed too early is made anew unnoticed.
 	cfg.InactiveThreshold = 10 * time.Second
@@ -366,12 +440,12 @@ func (s *Stream) ordered(ctx context.Context, cfg jetstream.OrderedConsumerConfi
 		cancel()
 		switch {
 		case err == nil:
-			return cons, cons.CachedInfo().NumPending, nil
-		case refused(err):
-			return nil, 0, team.Errorf(team.Unavailable, "follow stream %s: %w", s.name, err)
+			return cons, nil
+		case refused(err) && !unmanned(err):
+			return nil, team.Errorf(team.Unavailable, "follow stream %s: %w", s.name, err)
 		}
 		if err := backoff(ctx, err, "follow "+s.name); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 }

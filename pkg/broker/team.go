@@ -21,6 +21,7 @@ type Team struct {
 	Events   *Stream // what agents did
 	Logs     *Stream // conversations
 	Bucket   *Bucket // team record, members, tasks
+	Files    *Files  // deliverables
 }
 
 const (
@@ -84,6 +85,7 @@ func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Team, error) {
 		streams = append(streams, s)
 	}
 	t.Messages, t.Events, t.Logs = streams[0], streams[1], streams[2]
+	t.Files = &Files{c, subject.Files(id)}
 	t.Bucket = &Bucket{Stream: streams[3], prefix: "$KV." + subject.Bucket(id) + "."}
 	return t, nil
 }
@@ -108,7 +110,8 @@ func (c *Conn) Registry(ctx context.Context) (*Bucket, error) {
 var errGone = errors.New("stream does not exist")
 
 func (c *Conn) makeStream(ctx context.Context, want jetstream.StreamConfig) error {
-	for {
+	want.Replicas = c.replicas
+	for begun := time.Now(); ; {
 		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
 		_, err := c.js.CreateStream(attempt, want)
 		cancel()
@@ -117,6 +120,10 @@ func (c *Conn) makeStream(ctx context.Context, want jetstream.StreamConfig) erro
 			return nil
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
 			return nil // openStream compares what matters; the server fills in the rest
+		case tooFewServers(err) && time.Since(begun) < formTime: // below
+		case standsAlone(err), tooFewServers(err):
+			return team.Errorf(team.Unavailable, "make stream %s with %d replicas: %w", want.Name, want.Replicas, err).
+				WithHint("so many replicas take a NATS cluster of at least so many servers, all of them up; or set AGENTTEAM_REPLICAS=1")
 		case refused(err):
 			return team.Errorf(team.Unavailable, "make stream %s: %w", want.Name, err).WithHint("the server may lack disk space or JetStream limits")
 		}
@@ -125,6 +132,13 @@ func (c *Conn) makeStream(ctx context.Context, want jetstream.StreamConfig) erro
 		}
 	}
 }
+
+// formTime is how long a cluster is given to form. For a moment after two servers
+// have found each other they do not place replicas on one another.
+const formTime = 5 * time.Second
+
+func standsAlone(err error) bool   { return hasCode(err, 10074) }
+func tooFewServers(err error) bool { return hasCode(err, 10005) }
 
 func (c *Conn) openStream(ctx context.Context, want jetstream.StreamConfig) (*Stream, error) {
 	for {
@@ -137,7 +151,7 @@ func (c *Conn) openStream(ctx context.Context, want jetstream.StreamConfig) (*St
 				return nil, team.Errorf(team.InvalidState, "stream %s exists with another configuration: %s", want.Name, diff).
 					WithHint("it is not agentteam's: use another server or team name, or delete the stream")
 			}
-			return &Stream{conn: c, name: want.Name, s: s}, nil
+			return &Stream{conn: c, name: want.Name, replicas: s.CachedInfo().Config.Replicas, s: s}, nil
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			return nil, team.Errorf(team.InvalidState, "stream %s is gone: %w", want.Name, errGone).
 				WithHint("restore it from a backup, or use another team name; it is not made anew, since what it held is lost")
@@ -166,6 +180,15 @@ func differs(have, want jetstream.StreamConfig) string {
 		return fmt.Sprintf("max age is %v, not %v", have.MaxAge, want.MaxAge)
 	case want.MaxMsgsPerSubject > 0 && have.MaxMsgsPerSubject < want.MaxMsgsPerSubject:
 		return fmt.Sprintf("history is %d, not %d", have.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
+	// What has no limit has -1, or 0 before the server has filled that in.
+	case want.MaxMsgsPerSubject <= 0 && have.MaxMsgsPerSubject > 0:
+		return fmt.Sprintf("it forgets all but %d messages of a subject", have.MaxMsgsPerSubject)
+	case have.MaxMsgs > 0:
+		return fmt.Sprintf("it holds %d messages only", have.MaxMsgs)
+	case have.MaxMsgSize > 0:
+		return fmt.Sprintf("a message may have %d bytes only", have.MaxMsgSize)
+	case have.Duplicates < want.Duplicates:
+		return fmt.Sprintf("repetitions are known for %v, not %v", have.Duplicates, want.Duplicates)
 	case have.AllowDirect && !want.AllowDirect:
 		return "it allows direct gets, which may be stale"
 	}

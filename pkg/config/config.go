@@ -20,6 +20,7 @@ type Config struct {
 	Model     string // name of the model; empty: none configured
 	MaxTokens int    // most tokens of one answer of the model
 
+	Replicas  int           // servers that keep each stream made by this process; those that are there keep theirs
 	Lease     time.Duration // silence after which a member's task is freed, in the teams made by this process
 	HTTP      string        // host:port where the process serves health and metrics; port 0: any free one
 	Workspace string        // absolute path of the folder that tools work in; empty: not named

@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := map[string]string{
 		"server": "nats://127.0.0.1:4222", "team": "default", "api_key": "not set", "base_url": "", "model": "",
-		"max_tokens": "8000", "lease": "30s", "http": "127.0.0.1:0", "workspace": "",
+		"max_tokens": "8000", "replicas": "1", "lease": "30s", "http": "127.0.0.1:0", "workspace": "",
 		"data_dir": filepath.Join(dir, ".agentteam", "data"), "log_level": "info", "log_format": "text",
 	}
 	for _, o := range c.Origins() {
@@ -106,7 +106,7 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if c.Server != "a:1,tls://b:2" || c.Team != "blue" || c.BaseURL != "http://m/v1" || c.Model != "通义 🦀" ||
-			c.MaxTokens != 1 || c.Lease != time.Hour || c.HTTP != ":8080" || c.Workspace != filepath.Join(dir, "w") ||
+			c.MaxTokens != 1 || c.Replicas != 3 || c.Lease != time.Hour || c.HTTP != ":8080" || c.Workspace != filepath.Join(dir, "w") ||
 			c.DataDir != "/data" || c.LogLevel != "debug" || c.LogFormat != "json" {
 			t.Errorf("%s: Load = %+v", name, c)
 		}
@@ -118,7 +118,7 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 	}
 	c, err := config.Load(config.Sources{Dir: dir, Env: from(map[string]string{
 		"AGENTTEAM_SERVER": "a:1,tls://b:2", "AGENTTEAM_TEAM": "blue", "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://m/v1",
-		"OPENAI_MODEL": "通义 🦀\n", "AGENTTEAM_MAX_TOKENS": "1", "AGENTTEAM_LEASE": "1h", "AGENTTEAM_HTTP": ":8080", "AGENTTEAM_WORKSPACE": "w",
+		"OPENAI_MODEL": "通义 🦀\n", "AGENTTEAM_MAX_TOKENS": "1", "AGENTTEAM_REPLICAS": "3", "AGENTTEAM_LEASE": "1h", "AGENTTEAM_HTTP": ":8080", "AGENTTEAM_WORKSPACE": "w",
 		"AGENTTEAM_DATA_DIR": "/data", "AGENTTEAM_LOG_LEVEL": "DEBUG", "AGENTTEAM_LOG_FORMAT": "json",
 	})})
 	check("env ", c, err)
@@ -126,7 +126,7 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 		t.Errorf("api_key: %+v", o)
 	}
 
-	write(t, filepath.Join(dir, "team.yaml"), "server: a:1,tls://b:2\nteam: blue\nbase_url: http://m/v1\nmodel: 通义 🦀\nmax_tokens: 1\n"+
+	write(t, filepath.Join(dir, "team.yaml"), "server: a:1,tls://b:2\nteam: blue\nbase_url: http://m/v1\nmodel: 通义 🦀\nmax_tokens: 1\nreplicas: 3\n"+
 		"lease: 1h\nhttp: :8080\nworkspace: w\ndata_dir: /data\nlog_level: debug\nlog_format: json\n")
 	c, err = config.Load(config.Sources{Dir: dir})
 	check("team.yaml:", c, err)
@@ -148,6 +148,8 @@ func TestBadValues(t *testing.T) {
 		{env: "AGENTTEAM_LEASE", value: "30", want: []string{"2s to 1h"}},
 		{env: "AGENTTEAM_MAX_TOKENS", value: "0", want: []string{"max_tokens", "1 or more"}},
 		{env: "AGENTTEAM_MAX_TOKENS", value: "viele", want: []string{"max_tokens"}},
+		{env: "AGENTTEAM_REPLICAS", value: "2", want: []string{"replicas", "env AGENTTEAM_REPLICAS", "1, 3 or 5"}},
+		{env: "AGENTTEAM_REPLICAS", value: "drei", want: []string{"1, 3 or 5"}},
 		{env: "AGENTTEAM_HTTP", value: "8080", want: []string{"http", "host:port"}},
 		{env: "AGENTTEAM_HTTP", value: "localhost:99999", want: []string{"host:port"}},
 		{env: "OPENAI_BASE_URL", value: "127.0.0.1:8000", want: []string{"base_url", "env OPENAI_BASE_URL", "http or https"}},

@@ -42,6 +42,8 @@ func settings(c *Config, dir string) []setting {
 		{name: "model", env: []string{"OPENAI_MODEL"}, allowed: "a model's name", parse: text(&c.Model)},
 		{name: "max_tokens", env: []string{"AGENTTEAM_MAX_TOKENS"}, def: "8000",
 			allowed: "a whole number of tokens, 1 or more", parse: positive(&c.MaxTokens)},
+		{name: "replicas", env: []string{"AGENTTEAM_REPLICAS"}, def: "1",
+			allowed: "1, 3 or 5", parse: replicas(&c.Replicas)},
 		{name: "lease", env: []string{"AGENTTEAM_LEASE"}, def: "30s",
 			allowed: "a duration from 2s to 1h", parse: duration(&c.Lease, 2*time.Second, time.Hour)},
 		{name: "http", flag: "http", env: []string{"AGENTTEAM_HTTP"}, def: "127.0.0.1:0",
@@ -85,6 +87,15 @@ func positive(dst *int) func(string) (string, bool) {
 		n, err := strconv.Atoi(v)
 		*dst = n
 		return v, err == nil && n > 0
+	}
+}
+
+// replicas takes odd numbers only: of four servers, as of three, one may be lost.
+func replicas(dst *int) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		n, err := strconv.Atoi(v)
+		*dst = n
+		return v, err == nil && (n == 1 || n == 3 || n == 5)
 	}
 }
 

@@ -34,7 +34,7 @@ type Options struct {
 	Registry *broker.Bucket // required
 	Process  string         // names this process in the lease; unique, required
 	Only     team.TeamID    // campaign for this team only; "" = all
-	Lease    time.Duration  // default 10 s
+	Lease    time.Duration  // default: see LeaseOn
 	Lead     Lead           // required
 	Logger   *slog.Logger
 }
@@ -55,6 +55,8 @@ type candidacy struct {
 	rev     uint64    // of the lease; 0 = there is none
 	changed time.Time // when the lease was last seen to change, by the monotonic clock
 	retry   time.Time // not before this, after a term that failed
+	failed  int       // terms that failed soon, one after the other
+	tries   uint64    // of taking the lease; makes each such write unlike any other
 	cancel  context.CancelCauseFunc
 }
 
@@ -62,9 +64,20 @@ type candidacy struct {
 // or it could not be renewed.
 var ErrDeposed = errors.New("the lease on the team was lost")
 
+// LeaseOn is the length of the lease where the registry has so many replicas. A
+// replicated stream whose leader dies takes no write for some 6 s, until another
+// is elected: within two thirds of 10 s, after which a leader steps down, that
+// leaves no time for a second try. Two thirds of 25 s outlast two such elections.
+func LeaseOn(replicas int) time.Duration {
+	if replicas > 1 {
+		return 25 * time.Second
+	}
+	return 10 * time.Second
+}
+
 // New returns an elector.
 func New(o Options) *Elector {
-	o.Lease = cmp.Or(o.Lease, 10*time.Second)
+	o.Lease = cmp.Or(o.Lease, LeaseOn(o.Registry.Replicas()))
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -114,8 +127,10 @@ func (e *Elector) observe(entry broker.Entry) {
 	switch kind {
 	case subject.Registered:
 		var s team.Small
-		c.active = !entry.Deleted && json.Unmarshal(entry.Value, &s) == nil && s.Status == team.Active
-		c.retry = time.Time{}
+		active := !entry.Deleted && json.Unmarshal(entry.Value, &s) == nil && s.Status == team.Active
+		if active != c.active { // else it may be our own term that has corrected the entry
+			c.active, c.retry, c.failed = active, time.Time{}, 0
+		}
 	case subject.Lead:
 		if entry.Revision <= c.rev {
 			return // an echo of our own renewal
@@ -148,12 +163,17 @@ func (e *Elector) campaign(ctx context.Context) {
 			err := e.term(term, id, c)
 			e.mu.Lock()
 			c.cancel = nil
+			if err == nil || time.Since(now) > e.o.Lease {
+				c.failed = 0
+			}
+			var rest time.Duration
 			if err != nil {
-				c.retry = time.Now().Add(e.o.Lease / 5)
+				rest = min(e.o.Lease/5<<c.failed, 6*e.o.Lease)
+				c.retry, c.failed = time.Now().Add(rest), min(c.failed+1, 8)
 			}
 			e.mu.Unlock()
 			if err != nil && ctx.Err() == nil {
-				e.o.Logger.Warn("term ended", "team", id, "err", err)
+				e.o.Logger.Warn("term ended", "team", id, "err", err, "rest", rest)
 			}
 		})
 	}
@@ -163,11 +183,17 @@ func (e *Elector) campaign(ctx context.Context) {
 // than the last one's, also across leases that were given back.
 func (e *Elector) term(ctx context.Context, id team.TeamID, c *candidacy) error {
 	e.mu.Lock()
-	lead, rev := team.Lead{Process: e.o.Process, Incarnation: c.lead.Incarnation + 1, N: 1}, c.rev
+	c.tries++
+	lead, rev := team.Lead{Process: e.o.Process, Incarnation: c.lead.Incarnation + 1, N: c.tries}, c.rev
 	e.mu.Unlock()
-	rev, err := e.put(ctx, id, lead, rev)
+	begun := time.Now()
+	rev, err := e.within(ctx, begun, id, lead, rev)
 	if errors.Is(err, team.Conflict) || err != nil && errors.Is(context.Cause(ctx), ErrDeposed) {
 		return nil // somebody else was first, as the feed tells or is about to
+	}
+	if err != nil && time.Since(begun) >= e.o.Lease*2/3 {
+		e.o.Logger.Debug("lease not taken: no answer in time", "team", id, "err", err)
+		return nil // no term has failed: as soon as NATS answers, it is tried again
 	}
 	if err != nil {
 		return err
@@ -180,7 +206,7 @@ func (e *Elector) term(ctx context.Context, id team.TeamID, c *candidacy) error 
 	renewed := make(chan struct{})
 	go func() {
 		defer close(renewed)
-		if err := e.renew(ctx, id, c, lead, rev); err != nil {
+		if err := e.renew(ctx, id, c, lead, rev, begun); err != nil {
 			cancel(err)
 		}
 	}()
@@ -204,22 +230,19 @@ func (e *Elector) note(c *candidacy, l team.Lead, rev uint64) {
 }
 
 // renew rewrites the lease every third of its length until ctx ends. It returns
-// ErrDeposed once two thirds have passed since the start of the last renewal that
-// was answered: from then on a candidate may soon think the lease free.
-func (e *Elector) renew(ctx context.Context, id team.TeamID, c *candidacy, l team.Lead, rev uint64) error {
-	tick := time.NewTicker(e.o.Lease / 3)
-	defer tick.Stop()
-	for good := time.Now(); ; {
+// ErrDeposed once two thirds have passed since the start of the last write that was
+// answered, which at first is the one that took the lease: from then on a candidate
+// may soon think the lease free.
+func (e *Elector) renew(ctx context.Context, id team.TeamID, c *candidacy, l team.Lead, rev uint64, good time.Time) error {
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(time.Until(good.Add(e.o.Lease / 3))):
 		}
 		begun := time.Now()
 		l.N++
-		attempt, cancel := context.WithDeadline(ctx, good.Add(e.o.Lease*2/3))
-		next, err := e.put(attempt, id, l, rev)
-		cancel()
+		next, err := e.within(ctx, good, id, l, rev)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -253,6 +276,15 @@ func (e *Elector) giveBack(ctx context.Context, id team.TeamID, c *candidacy, l 
 		return
 	}
 	e.note(c, l, rev)
+}
+
+// within is put with an end at two thirds of the lease after good. A write that is
+// answered later holds nothing: candidates count from when they saw it, which may
+// have been long before the answer.
+func (e *Elector) within(ctx context.Context, good time.Time, id team.TeamID, l team.Lead, rev uint64) (uint64, error) {
+	ctx, cancel := context.WithDeadline(ctx, good.Add(e.o.Lease*2/3))
+	defer cancel()
+	return e.put(ctx, id, l, rev)
 }
 
 func (e *Elector) put(ctx context.Context, id team.TeamID, l team.Lead, rev uint64) (uint64, error) {

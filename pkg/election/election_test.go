@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -156,11 +154,11 @@ func TestHandOver(t *testing.T) {
 func TestCutOff(t *testing.T) {
 	r := newRace(t)
 	r.register("a", team.Active)
-	p := newProxy(t, r.url)
-	r.enter(election.Options{Process: "p1", Lease: time.Second, Registry: r.registry(p.url)})
+	p := brokertest.NewProxy(t, r.url)
+	r.enter(election.Options{Process: "p1", Lease: time.Second, Registry: r.registry(p.URL)})
 	first := r.next(false)
 	stop := r.enter(election.Options{Process: "p2", Lease: time.Second})
-	p.set(false)
+	p.Close()
 	if e := r.next(true); e.process != "p1" || !errors.Is(e.cause, election.ErrDeposed) {
 		t.Errorf("the first end is that of %+v, want p1, deposed", e)
 	}
@@ -168,10 +166,53 @@ func TestCutOff(t *testing.T) {
 	if second.process != "p2" || second.term <= first.term {
 		t.Errorf("succeeded by %+v after term %d", second, first.term)
 	}
-	p.set(true)
+	p.Open()
 	stop()
 	if e := r.next(false); e.process != "p1" || e.term <= second.term {
 		t.Errorf("back again: %+v after term %d", e, second.term)
+	}
+}
+
+// A lease whose taking is answered only when it may have run out is not held: it
+// runs out, and the next term begins.
+func TestTakenLate(t *testing.T) {
+	const lease = 600 * time.Millisecond
+	r := newRace(t)
+	r.register("a", team.Active)
+	p := brokertest.NewProxy(t, r.url)
+	r.enter(election.Options{Process: "p1", Lease: lease, Registry: r.registry(p.URL)})
+	first := r.next(false)
+	r.usurp("a", first.term+1)
+	r.next(true) // so it has seen the usurper, whose lease will run out
+	taken := p.Swallow(fmt.Sprintf(`"incarnation":%d`, first.term+2))
+	<-taken // as the feed says
+	<-time.After(lease)
+	p.Close()
+	p.Open()
+	if e := r.next(false); e.term != first.term+3 {
+		t.Errorf("leads in term %d after term %d and the usurper's; want %d", e.term, first.term, first.term+3)
+	}
+}
+
+// usurp writes another's name into the lease.
+func (r *race) usurp(id team.TeamID, term uint64) {
+	r.t.Helper()
+	data, err := json.Marshal(team.Lead{Process: "usurper", Incarnation: term, N: 1})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for {
+		e, err := r.bucket.Get(r.t.Context(), subject.KeyLead(id))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		_, err = r.bucket.Put(r.t.Context(), subject.KeyLead(id), data, e.Revision)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, team.Conflict) { // with a renewal
+			r.t.Fatal(err)
+		}
 	}
 }
 
@@ -198,17 +239,7 @@ func TestDeposed(t *testing.T) {
 	r.register("a", team.Active)
 	r.enter(election.Options{Process: "p1", Lease: long})
 	first := r.next(false)
-	e, err := r.bucket.Get(t.Context(), subject.KeyLead("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := json.Marshal(team.Lead{Process: "usurper", Incarnation: first.term + 1, N: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.bucket.Put(t.Context(), subject.KeyLead("a"), data, e.Revision); err != nil {
-		t.Fatal(err)
-	}
+	r.usurp("a", first.term+1)
 	if end := r.next(true); !errors.Is(end.cause, election.ErrDeposed) {
 		t.Errorf("the term ended with %v, want ErrDeposed", end.cause)
 	}
@@ -240,59 +271,41 @@ func TestWhichTeams(t *testing.T) {
 	}
 }
 
-// proxy is a way to the server that can be closed and opened.
-type proxy struct {
-	url, server string
-
-	mu    sync.Mutex
-	open  bool
-	conns []net.Conn
-}
-
-func newProxy(t *testing.T, server string) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{url: "nats://" + l.Addr().String(), server: strings.TrimPrefix(server, "nats://"), open: true}
-	t.Cleanup(func() { l.Close(); p.set(false) })
+// A team that cannot be led is tried again more and more rarely.
+func TestFailedTerms(t *testing.T) {
+	r := newRace(t)
+	r.register("t", team.Active)
+	const lease = 250 * time.Millisecond
+	begun := make(chan time.Time, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
 	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			p.serve(c)
-		}
+		done <- election.New(election.Options{Registry: r.registry(r.url), Process: "a", Lease: lease,
+			Lead: func(context.Context, team.TeamID, uint64) error {
+				begun <- time.Now()
+				return errors.New("its record cannot be read")
+			}}).Run(ctx)
 	}()
-	return p
-}
-
-func (p *proxy) serve(c net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s, err := net.Dial("tcp", p.server)
-	if err != nil || !p.open {
-		c.Close()
-		return
+	last := <-begun
+	for _, rest := range []time.Duration{lease / 5, lease * 2 / 5, lease * 4 / 5, lease * 8 / 5} {
+		now := <-begun
+		if got := now.Sub(last); got < rest {
+			t.Errorf("tried again after %v, want %v at least", got, rest)
+		}
+		last = now
 	}
-	p.conns = append(p.conns, c, s)
-	for _, pair := range [][2]net.Conn{{c, s}, {s, c}} {
-		go func() {
-			_, _ = io.Copy(pair[0], pair[1])
-			pair[0].Close()
-		}()
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
-func (p *proxy) set(open bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.open = open
-	for _, c := range p.conns {
-		if !open {
-			c.Close()
+// The lease outlasts the election of a new stream leader where the registry is
+// replicated: some 6 s, within two thirds of it with time for a second try.
+func TestLeaseOn(t *testing.T) {
+	for replicas, want := range map[int]time.Duration{1: 10 * time.Second, 3: 25 * time.Second, 5: 25 * time.Second} {
+		if got := election.LeaseOn(replicas); got != want {
+			t.Errorf("with %d replicas the lease is %v, want %v", replicas, got, want)
 		}
 	}
 }

@@ -1,8 +1,12 @@
-// Package brokertest runs the real NATS server inside a test's process.
+// Package brokertest runs real NATS servers for tests: one inside the test's
+// process, or several as processes of their own, which can be killed.
 package brokertest
 
 import (
 	"context"
+	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,10 +15,17 @@ import (
 	"agentteam/pkg/team"
 )
 
+// replicatedEnv, if it is set, makes every Server a cluster of three, so that tests
+// written for one server run against replicated streams too (make test-r3).
+const replicatedEnv = "AGENTTEAM_TEST_REPLICATED"
+
 // Server starts a server with JetStream on a free loopback port, its store in
 // the test's folder, and returns its URL. It stops when the test ends.
 func Server(t testing.TB) string {
 	t.Helper()
+	if os.Getenv(replicatedEnv) != "" {
+		return replicated(t)
+	}
 	s, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -23,10 +34,11 @@ func Server(t testing.TB) string {
 	return s.URL()
 }
 
-// Connect connects to url until the test ends.
+// Connect connects to url until the test ends. What it makes on a cluster is
+// replicated on all servers.
 func Connect(t testing.TB, url string) *broker.Conn {
 	t.Helper()
-	c, err := broker.Connect(context.Background(), broker.Options{URL: url, Name: t.Name(), Wait: 20 * time.Second})
+	c, err := broker.Connect(context.Background(), broker.Options{URL: url, Name: t.Name(), Wait: 20 * time.Second, Replicas: 1 + strings.Count(url, ",")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,4 +54,29 @@ func Team(t testing.TB, id team.TeamID) *broker.Team {
 		t.Fatal(err)
 	}
 	return bt
+}
+
+// shared is the cluster of all tests of a package, which run one after the other:
+// one for each would take seconds. It ends with the test's process.
+var shared = sync.OnceValues(func() (*Cluster, error) {
+	dir, err := os.MkdirTemp("", "brokertest-*")
+	if err != nil {
+		return nil, err
+	}
+	return startCluster(dir, 3, true)
+})
+
+// replicated lends out the shared cluster, empty at the start of each test.
+func replicated(t testing.TB) string {
+	t.Helper()
+	c, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.removeStreams(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.URL()
 }

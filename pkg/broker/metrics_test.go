@@ -1,0 +1,65 @@
+package broker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry/telemetrytest"
+)
+
+func TestMetrics(t *testing.T) {
+	srv, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Shutdown)
+	reg := prometheus.NewRegistry()
+	c, err := broker.Connect(t.Context(), broker.Options{URL: srv.URL(), Registry: reg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	bt, err := c.Make(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := func() map[string]float64 {
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range families {
+			got[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
+		}
+		return got
+	}
+	telemetrytest.Lint(t, reg)
+	if _, err := bt.Bucket.Put(t.Context(), "task.T-001", []byte("1"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bt.Bucket.Put(t.Context(), "task.T-001", []byte("2"), 0); team.CodeOf(err) != team.Conflict {
+		t.Fatal(err)
+	}
+	if got := told(); got["agentteam_nats_connected"] != 1 || got["agentteam_repeated_writes_total"] != 0 {
+		t.Errorf("while all is well: %v", got)
+	}
+	srv.Shutdown()
+	for c.Ready(t.Context()) == nil { // until the client has seen it
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // a pause between two tries is 150 ms at most
+	defer cancel()
+	if _, err := bt.Bucket.Put(ctx, "task.T-002", []byte("1"), 0); team.CodeOf(err) != team.Unavailable {
+		t.Fatal(err)
+	}
+	if got := told(); got["agentteam_nats_connected"] != 0 || got["agentteam_repeated_writes_total"] == 0 {
+		t.Errorf("without a server: %v", got)
+	}
+}
