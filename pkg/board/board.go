@@ -10,6 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
@@ -47,6 +48,9 @@ func Decode(e broker.Entry) (team.Task, error) {
 	if t.V != team.Protocol {
 		return t, team.Errorf(team.InvalidState, "record %s has protocol version %d, this program speaks %d", e.Key, t.V, team.Protocol)
 	}
+	if !t.Status.Valid() || e.Key != subject.KeyTask(t.ID) {
+		return t, team.Errorf(team.InvalidState, "record %s is no task of that id: it says %q with status %q", e.Key, t.ID, t.Status)
+	}
 	t.Revision = e.Revision
 	return t, nil
 }
@@ -71,65 +75,100 @@ func notFound(id team.TaskID) *team.Error {
 	return team.Errorf(team.NotFound, "there is no task %s", id).WithHint("`teamctl tasks` lists the tasks")
 }
 
-// All returns every task in order of id, after finishing a creation that somebody
-// left half done. The listing is one pass over the bucket.
+// Listing is the board as it stood at one moment.
+type Listing struct {
+	Tasks []team.Task        // by number
+	Bad   []team.Quarantined // records that cannot be read; the rest of the board works without them
+}
+
+// All returns every task that can be read, by number; see [Board.Load].
 func (b *Board) All(ctx context.Context) ([]team.Task, error) {
+	l, err := b.Load(ctx)
+	return l.Tasks, err
+}
+
+// Load reads the whole board in one pass over the bucket, after finishing a
+// creation that somebody left half done. Errors: Unavailable.
+func (b *Board) Load(ctx context.Context) (Listing, error) {
 	for {
 		entries, err := b.bucket.Load(ctx, subject.AllTasks, subject.KeySequence)
 		if err != nil {
-			return nil, err
+			return Listing{}, err
 		}
-		tasks, seq, err := split(entries)
-		if err != nil {
-			return nil, err
+		var l Listing
+		var seq Sequence
+		have := map[string]bool{}
+		for _, e := range entries {
+			have[e.Key] = true
+			if e.Key == subject.KeySequence {
+				if seq, err = DecodeSequence(e); err != nil {
+					return l, err
+				}
+				continue
+			}
+			t, err := Decode(e)
+			if err != nil {
+				b.log.WarnContext(ctx, "record set aside", "key", e.Key, "revision", e.Revision, "err", err)
+				l.Bad = append(l.Bad, team.Quarantined{Key: e.Key, Revision: e.Revision, Error: err.Error()})
+				continue
+			}
+			l.Tasks = append(l.Tasks, t)
 		}
-		if missing := seq.missing(tasks); len(missing) > 0 {
-			if err := b.createKeys(ctx, missing); err != nil {
-				return nil, err
+		if slices.ContainsFunc(seq.Intent, func(t team.Task) bool { return !have[subject.KeyTask(t.ID)] }) {
+			if err := b.finish(ctx, seq); err != nil {
+				return l, err
 			}
 			continue
 		}
-		slices.SortFunc(tasks, func(a, b team.Task) int { return cmp.Compare(a.ID.Number(), b.ID.Number()) })
-		return tasks, nil
+		slices.SortFunc(l.Tasks, func(a, b team.Task) int { return cmp.Compare(a.ID.Number(), b.ID.Number()) })
+		return l, nil
 	}
-}
-
-func split(entries []broker.Entry) (tasks []team.Task, seq sequence, err error) {
-	for _, e := range entries {
-		if e.Key == subject.KeySequence {
-			if seq, err = decodeSequence(e); err != nil {
-				return nil, seq, err
-			}
-			continue
-		}
-		t, err := Decode(e)
-		if err != nil {
-			return nil, seq, err
-		}
-		tasks = append(tasks, t)
-	}
-	return tasks, seq, nil
 }
 
 // change is the way of every transition of one task: read it, let f make the next
 // copy, store that if the task is still as it was read. f is called again with
 // the new copy if somebody wrote in between, so it judges what it sees, not what
-// it remembers. If f returns the task unchanged (same Op), nothing is written.
+// it remembers.
 func (b *Board) change(ctx context.Context, id team.TaskID, f func(team.Task) (team.Task, error)) (team.Task, error) {
 	for {
 		t, err := b.Get(ctx, id)
 		if err != nil {
 			return team.Task{}, err
 		}
-		next, err := f(t)
-		if err != nil {
-			return team.Task{}, err
-		}
-		next, err = b.put(ctx, next)
-		if !errors.Is(err, team.Conflict) {
+		next, err := b.changeFrom(ctx, t, f)
+		if !errors.Is(err, errStale) {
 			return next, err
 		}
 	}
+}
+
+// errStale: the task was written since it was read.
+var errStale = errors.New("the task has changed since it was read")
+
+// changeFrom makes a transition of a task as it was read. If it has changed since,
+// the error is errStale.
+func (b *Board) changeFrom(ctx context.Context, t team.Task, f func(team.Task) (team.Task, error)) (team.Task, error) {
+	next, err := f(t)
+	if err != nil {
+		return team.Task{}, err
+	}
+	next, err = b.put(ctx, next)
+	if errors.Is(err, team.Conflict) {
+		return team.Task{}, errStale
+	}
+	return next, err
+}
+
+// changeHeld is change for a task that the caller read when it took it, and that
+// hardly anybody else writes meanwhile: the reading is saved.
+func (b *Board) changeHeld(ctx context.Context, held team.Task, f func(team.Task) (team.Task, error)) (team.Task, error) {
+	if held.Revision != 0 {
+		if next, err := b.changeFrom(ctx, held, f); err == nil || team.CodeOf(err) == team.Unavailable {
+			return next, err
+		}
+		// What was refused was a copy that may be old: the board's own copy decides.
+	}
+	return b.change(ctx, held.ID, f)
 }
 
 // put stores t over the revision it was made from.
@@ -195,28 +234,40 @@ func (b *Board) ClaimAt(ctx context.Context, t team.Task, h team.Holder) (team.T
 
 // unblocked returns a Blocked error naming what t waits for, or nil.
 func (b *Board) unblocked(ctx context.Context, t team.Task) error {
-	var waiting []team.Task
-	for _, id := range t.Dependencies {
-		d, err := b.Get(ctx, id)
-		if err != nil {
-			return err
-		}
-		if d.Status != team.Completed {
-			waiting = append(waiting, d)
-		}
+	deps, err := b.several(ctx, t.Dependencies)
+	if err != nil {
+		return err
 	}
+	waiting := slices.DeleteFunc(deps, func(d team.Task) bool { return d.Status == team.Completed })
 	if len(waiting) == 0 {
 		return nil
 	}
 	return blockedError(t.ID, waiting)
 }
 
+// several reads tasks, in the order of ids.
+func (b *Board) several(ctx context.Context, ids []team.TaskID) ([]team.Task, error) {
+	tasks := make([]team.Task, len(ids))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for i, id := range ids {
+		g.Go(func() (err error) {
+			tasks[i], err = b.Get(ctx, id)
+			return err
+		})
+	}
+	return tasks, g.Wait()
+}
+
+// parallel is how many requests of one call are on their way at once.
+const parallel = 32
+
 func blockedError(id team.TaskID, waiting []team.Task) error {
 	msg := ""
 	for _, d := range waiting {
 		msg += ", " + string(d.ID) + " (" + string(d.Status) + ")"
 	}
-	return team.Errorf(team.Blocked, "%s is blocked by %s", id, msg[2:]).WithHint("choose another task, or wait until you are woken")
+	return team.Errorf(team.Blocked, "%s is blocked by %s", id, msg[2:]).WithHint("it can be claimed once they are completed")
 }
 
 // Adopt takes over a task that an earlier incarnation of h holds.
@@ -224,11 +275,44 @@ func (b *Board) Adopt(ctx context.Context, id team.TaskID, h team.Holder) (team.
 	return b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Adopt(h, now()) })
 }
 
-// Complete completes a task for its holder; see [team.Task.Complete].
-func (b *Board) Complete(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, summary string) (team.Task, error) {
-	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Complete(h, epoch, summary, now()) })
+// Assign gives a task to h on behalf of somebody with the leader's rights; see
+// [team.Task.Assign]. Like Claim it does not know what else h holds. Errors:
+// Blocked; those of the transition; Unavailable.
+func (b *Board) Assign(ctx context.Context, a team.Assignment, h team.Holder) (team.Task, error) {
+	t, err := b.change(ctx, a.Task, func(t team.Task) (team.Task, error) {
+		next, err := t.Assign(h, a, now())
+		if err == nil {
+			err = b.unblocked(ctx, t)
+		}
+		return next, err
+	})
+	b.metrics.claim(err)
 	if err == nil {
-		b.log.InfoContext(ctx, "task completed", "task", id, "agent", h.Agent, "revision", t.Revision)
+		b.log.InfoContext(ctx, "task assigned", "task", t.ID, "by", a.By, "agent", h.Agent, "epoch", t.Epoch, "revision", t.Revision)
+	}
+	return t, err
+}
+
+// Complete completes a task for its holder; see [team.Task.Complete].
+func (b *Board) Complete(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, d team.Done) (team.Task, error) {
+	return b.complete(ctx, team.Task{ID: id}, h, epoch, d)
+}
+
+// complete is Complete for a task as its holder has it, or of which only the id is
+// known.
+func (b *Board) complete(ctx context.Context, held team.Task, h team.Holder, epoch uint64, d team.Done) (team.Task, error) {
+	t, err := b.changeHeld(ctx, held, func(t team.Task) (team.Task, error) { return t.Complete(h, epoch, d, now()) })
+	if err == nil {
+		b.log.InfoContext(ctx, "task completed", "task", t.ID, "agent", h.Agent, "revision", t.Revision)
+	}
+	return t, b.late(err)
+}
+
+// FailCheck records that the task's check has failed; see [team.Task.FailCheck].
+func (b *Board) FailCheck(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, why string) (team.Task, error) {
+	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.FailCheck(h, epoch, why, now()) })
+	if err == nil {
+		b.log.InfoContext(ctx, "check failed", "task", id, "agent", h.Agent, "attempts", t.Attempts, "status", t.Status)
 	}
 	return t, b.late(err)
 }
@@ -248,6 +332,23 @@ func (b *Board) Release(ctx context.Context, id team.TaskID, a team.Actor, epoch
 	return t, b.late(err)
 }
 
+// History returns every copy of the task that the bucket still holds (the last 64
+// writes), oldest first. Errors: NotFound; Unavailable.
+func (b *Board) History(ctx context.Context, id team.TaskID) ([]team.Task, error) {
+	if _, err := b.Get(ctx, id); err != nil {
+		return nil, err
+	}
+	var all []team.Task
+	err := b.bucket.Past(ctx, func(e broker.Entry) error {
+		t, err := Decode(e)
+		if err == nil { // one that cannot be read leaves a gap in the story, not none
+			all = append(all, t)
+		}
+		return nil
+	}, subject.KeyTask(id))
+	return all, err
+}
+
 // Reap takes a task from the holder of this epoch, who was judged gone. It is no
 // error (and changes nothing) if the task has moved on meanwhile.
 func (b *Board) Reap(ctx context.Context, id team.TaskID, epoch uint64, reason string, attempt bool) error {
@@ -261,7 +362,6 @@ func (b *Board) Reap(ctx context.Context, id team.TaskID, epoch uint64, reason s
 		return nil
 	}
 	if err == nil {
-		b.metrics.reaped.Inc()
 		b.log.WarnContext(ctx, "task taken from its holder", "task", id, "agent", t.Assignee, "reason", reason, "status", t.Status)
 	}
 	return err
@@ -282,7 +382,7 @@ func (b *Board) Edit(ctx context.Context, id team.TaskID, a team.Actor, e team.E
 		if !a.Leads && !(metadataOnly && t.HeldBy(a.Holder)) {
 			return t, team.Errorf(team.PermissionDenied, "only the leader or a person may edit %s", id).WithHint("ask the leader")
 		}
-		return e.Apply(t, now())
+		return e.Apply(t, a.Agent, now())
 	}
 	if e.TouchesGraph() {
 		return b.editGraph(ctx, id, e, apply)

@@ -51,7 +51,7 @@ func done(t *testing.T, b *board.Board, id team.TaskID, h team.Holder) team.Task
 	t.Helper()
 	task, err := b.Claim(t.Context(), id, h)
 	if err == nil {
-		task, err = b.Complete(t.Context(), id, h, task.Epoch, "done")
+		task, err = b.Complete(t.Context(), id, h, task.Epoch, team.Done{Summary: "done"})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestLateWrites(t *testing.T) {
 	late := func(when string) {
 		t.Helper()
 		before := get(t, b, id)
-		_, err := b.Complete(ctx, id, ann, held.Epoch, "late")
+		_, err := b.Complete(ctx, id, ann, held.Epoch, team.Done{Summary: "late"})
 		wantCode(t, "complete "+when, err, team.Conflict)
 		_, err = b.Release(ctx, id, team.Actor{Holder: ann}, held.Epoch, "late", false)
 		wantCode(t, "release "+when, err, team.Conflict)
@@ -184,11 +184,11 @@ func TestLateWrites(t *testing.T) {
 	if now := get(t, b, id); !now.HeldBy(bob) || now.Attempts != 1 {
 		t.Errorf("a reap of a former epoch hit the present holder: %+v", now)
 	}
-	if _, err := b.Complete(ctx, id, bob, next.Epoch, "done"); err != nil {
+	if _, err := b.Complete(ctx, id, bob, next.Epoch, team.Done{Summary: "done"}); err != nil {
 		t.Fatal(err)
 	}
 	late("after another completed it")
-	_, err = b.Complete(ctx, id, team.Holder{Agent: "coder-9", Incarnation: 1}, 0, "never held")
+	_, err = b.Complete(ctx, id, team.Holder{Agent: "coder-9", Incarnation: 1}, 0, team.Done{Summary: "never held"})
 	wantCode(t, "complete by one who never held it", err, team.InvalidState)
 }
 
@@ -206,11 +206,11 @@ func TestAdopt(t *testing.T) {
 	if err != nil || got.Incarnation != 2 || got.Epoch != old.Epoch+1 || got.Attempts != 0 {
 		t.Fatalf("adopted = %+v, %v", got, err)
 	}
-	_, err = b.Complete(ctx, id, ann, old.Epoch, "by the old incarnation")
+	_, err = b.Complete(ctx, id, ann, old.Epoch, team.Done{Summary: "by the old incarnation"})
 	wantCode(t, "complete by the old incarnation", err, team.Conflict)
 	_, err = b.Adopt(ctx, id, ann)
 	wantCode(t, "adopt by the old incarnation", err, team.InvalidState)
-	if _, err := b.Complete(ctx, id, again, got.Epoch, "done"); err != nil {
+	if _, err := b.Complete(ctx, id, again, got.Epoch, team.Done{Summary: "done"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -249,7 +249,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("cancel %s: %+v, %v", id, got, err)
 		}
 	}
-	_, err = b.Complete(ctx, second, ann, held.Epoch, "done")
+	_, err = b.Complete(ctx, second, ann, held.Epoch, team.Done{Summary: "done"})
 	wantCode(t, "complete of a cancelled task", err, team.InvalidState)
 	third := add(t, b, first).ID
 	_, err = b.Claim(ctx, third, ann)

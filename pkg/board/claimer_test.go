@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentteam/pkg/board"
+	"agentteam/pkg/board/boardtest"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -26,22 +27,29 @@ const (
 	stressEnv = "AGENTTEAM_BOARD_STRESS"
 )
 
+// processes are what the test binary is in place of a test, by the variable that
+// says so.
+var processes = map[string]func(value string) error{stressEnv: stressProcess, workerEnv: runWorker}
+
 func TestMain(m *testing.M) {
-	if who := os.Getenv(stressEnv); who != "" {
-		if err := stressProcess(who); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for env, run := range processes {
+		if value := os.Getenv(env); value != "" {
+			if err := run(value); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
 		}
-		return
 	}
 	os.Exit(m.Run())
 }
 
 // tally is what the claimers of a process report: the tasks that each completed,
-// and how often each error came.
+// how often each error came, and every write that was acknowledged.
 type tally struct {
 	Won   map[team.AgentID][]team.TaskID
 	Codes map[team.Code]int
+	Acked []boardtest.Ack
 }
 
 // stressProcess is one of the processes: claimers on one connection, which print
@@ -64,7 +72,7 @@ func stressProcess(who string) error {
 		return err
 	}
 	seen := newFeed(ctx, bt.Bucket)
-	sum := tally{map[team.AgentID][]team.TaskID{}, map[team.Code]int{}}
+	sum := tally{Won: map[team.AgentID][]team.TaskID{}, Codes: map[team.Code]int{}}
 	errs := make([]error, stressClaimers)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -81,6 +89,7 @@ func stressProcess(who string) error {
 			for code, n := range cl.codes {
 				sum.Codes[code] += n
 			}
+			sum.Acked = append(sum.Acked, cl.acked...)
 		})
 	}
 	wg.Wait()
@@ -128,6 +137,7 @@ type claimer struct {
 	tried  map[team.TaskID]bool // although it was blocked
 	won    []team.TaskID
 	codes  map[team.Code]int
+	acked  []boardtest.Ack
 }
 
 func (c *claimer) run(ctx context.Context) error {
@@ -137,16 +147,19 @@ func (c *claimer) run(ctx context.Context) error {
 		if err != nil || task.ID == "" {
 			return err
 		}
+		var claimed team.Task
 		if n%2 == 0 || blocked {
-			_, err = c.hand.Claim(ctx, task.ID)
+			claimed, err = c.hand.Claim(ctx, task.ID)
 		} else { // as an offer is taken, without reading it again
-			_, err = c.hand.Take(ctx, task)
+			claimed, err = c.hand.Take(ctx, task)
 		}
 		if code := team.CodeOf(err); err == nil {
-			if _, err := c.hand.Complete(ctx, task.ID, "完成 ✅"); err != nil {
+			completed, err := c.hand.Complete(ctx, task.ID, team.Done{Summary: "完成 ✅"})
+			if err != nil {
 				return fmt.Errorf("complete what it has claimed: %w", err)
 			}
 			c.won = append(c.won, task.ID)
+			c.acked = append(c.acked, boardtest.AckOf(claimed), boardtest.AckOf(completed))
 		} else if code == "" {
 			return err
 		} else {

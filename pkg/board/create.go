@@ -10,59 +10,91 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
-// sequence is the value of seq.task. Ids are dense and several tasks appear at
+// Sequence is the value of seq.task. Ids are dense and several tasks appear at
 // once because a creator first stores the whole tasks here, under the next
-// numbers, and only then creates their keys; whoever finds the intent unfinished
-// finishes it.
-type sequence struct {
+// numbers, and only then creates their keys, the last one last; whoever finds the
+// intent unfinished finishes it. The tasks exist for everyone once the last key does.
+type Sequence struct {
 	V      int         `json:"v"`
 	Op     string      `json:"op"`
-	Next   int         `json:"next"`   // number of the next task; 0 means 1
-	Closed bool        `json:"closed"` // the goal was ended: no more tasks
-	Intent []team.Task `json:"intent"` // the tasks created last
+	Next   int         `json:"next"`          // number of the next task; 0 means 1
+	Closed bool        `json:"closed"`        // the goal was ended: no more tasks
+	Intent []team.Task `json:"intent"`        // the tasks created last
+	Key    string      `json:"key,omitempty"` // idempotency key of the call that created them
 
 	revision uint64
+	kept     team.Extra
+}
+
+// storedSequence is a Sequence as it is stored: the tasks byte by byte, so that
+// whoever finishes or passes on what a newer program began drops nothing of it.
+type storedSequence struct {
+	Sequence
+	Intent []json.RawMessage `json:"intent"`
 }
 
 // maxIntentBytes bounds the tasks of one call; a message to NATS may hold 1 MiB.
 const maxIntentBytes = 512 << 10
 
-func decodeSequence(e broker.Entry) (sequence, error) {
-	var s sequence
-	if err := json.Unmarshal(e.Value, &s); err != nil {
+// DecodeSequence reads the sequence from its entry.
+func DecodeSequence(e broker.Entry) (Sequence, error) {
+	var stored storedSequence
+	kept, err := team.Decode(e.Value, &stored)
+	s := stored.Sequence
+	if err == nil && s.V != team.Protocol {
+		err = fmt.Errorf("it has protocol version %d, this program speaks %d", s.V, team.Protocol)
+	}
+	for _, raw := range stored.Intent {
+		var t team.Task
+		if err == nil {
+			t.Kept, err = team.Decode(raw, &t)
+		}
+		s.Intent = append(s.Intent, t)
+	}
+	if err != nil {
 		return s, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
 	}
-	s.revision = e.Revision
+	s.revision, s.kept = e.Revision, kept
 	return s, nil
 }
 
-// missing returns the tasks of the intent that are not among tasks.
-func (s sequence) missing(tasks []team.Task) []team.Task {
-	return slices.DeleteFunc(slices.Clone(s.Intent), func(t team.Task) bool {
-		return slices.ContainsFunc(tasks, func(have team.Task) bool { return have.ID == t.ID })
-	})
+// Last is the id of the intent's last task, "" if there is none.
+func (s Sequence) Last() team.TaskID {
+	if len(s.Intent) == 0 {
+		return ""
+	}
+	return s.Intent[len(s.Intent)-1].ID
 }
 
-func (b *Board) sequence(ctx context.Context) (sequence, error) {
+func (b *Board) sequence(ctx context.Context) (Sequence, error) {
 	e, err := b.bucket.Get(ctx, subject.KeySequence)
 	if errors.Is(err, team.NotFound) {
-		return sequence{Next: 1}, nil
+		return Sequence{Next: 1}, nil
 	}
 	if err != nil {
-		return sequence{}, err
+		return Sequence{}, err
 	}
-	return decodeSequence(e)
+	return DecodeSequence(e)
 }
 
-func (b *Board) putSequence(ctx context.Context, s sequence) error {
+func (b *Board) putSequence(ctx context.Context, s Sequence) error {
 	s.V, s.Op = team.Protocol, ulid.Make().String()
-	data, err := json.Marshal(s)
+	stored := storedSequence{Sequence: s}
+	for _, t := range s.Intent {
+		raw, err := team.Encode(t, t.Kept)
+		if err != nil {
+			return err
+		}
+		stored.Intent = append(stored.Intent, raw)
+	}
+	data, err := team.Encode(stored, s.kept)
 	if err != nil {
 		return err
 	}
@@ -71,20 +103,31 @@ func (b *Board) putSequence(ctx context.Context, s sequence) error {
 }
 
 // Create adds the tasks, in order, with the next ids; either all of them exist
-// from now on or none. A dependency names a task of the board.
+// from now on or none. A dependency names a task of the board; one of the same
+// call is named by its position ([team.NewTask.After]).
 //
 // Errors: InvalidArgument; NotFound for an unknown dependency; InvalidState once
 // the goal was ended; Unavailable, and then the outcome is unknown.
 func (b *Board) Create(ctx context.Context, by team.AgentID, tasks ...team.NewTask) ([]team.Task, error) {
-	for i, n := range tasks {
-		if err := n.Validate(); err != nil {
-			if len(tasks) > 1 {
-				err = fmt.Errorf("task %d: %w", i+1, err)
-			}
-			return nil, err
-		}
+	return b.create(ctx, by, "", tasks)
+}
+
+// CreateOnce is Create for a caller that may have to repeat it: a call with the
+// same key as an earlier one creates nothing and returns the tasks of that one, as
+// they stand now. Keys are the caller's own, at most [MaxKeyBytes] long, and are
+// remembered as long as the team.
+func (b *Board) CreateOnce(ctx context.Context, by team.AgentID, key string, tasks ...team.NewTask) ([]team.Task, error) {
+	if key == "" || len(key) > MaxKeyBytes {
+		return nil, team.Errorf(team.InvalidArgument, "the idempotency key is %d bytes long; it has 1 to %d", len(key), MaxKeyBytes)
 	}
-	if err := b.known(ctx, tasks); err != nil {
+	return b.create(ctx, by, key, tasks)
+}
+
+// MaxKeyBytes bounds an idempotency key.
+const MaxKeyBytes = 256
+
+func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks []team.NewTask) ([]team.Task, error) {
+	if err := team.ValidatePlan(tasks); err != nil {
 		return nil, err
 	}
 	for {
@@ -92,23 +135,32 @@ func (b *Board) Create(ctx context.Context, by team.AgentID, tasks ...team.NewTa
 		if err != nil {
 			return nil, err
 		}
-		if seq.Closed {
-			return nil, team.Errorf(team.InvalidState, "the team's goal has ended; no task can be added").WithHint("start a new goal with `teamctl run`")
-		}
 		// The previous intent must be finished before ours replaces it.
-		if err := b.createKeys(ctx, seq.Intent); err != nil {
+		if err := b.finish(ctx, seq); err != nil {
 			return nil, err
 		}
-		created := make([]team.Task, len(tasks))
-		for i, n := range tasks {
-			created[i] = n.Task(team.MakeTaskID(seq.Next+i), by, now())
+		if key != "" {
+			// The sequence was read first: if it is still the same when ours is stored,
+			// nobody has used the key in between.
+			if before, err := b.once(ctx, key); err != nil || before != nil {
+				return before, err
+			}
+		}
+		if err := known(tasks, seq.Next); err != nil {
+			return nil, err
+		}
+		created := team.Plan(tasks, seq.Next, by, now())
+		for i := range created {
 			created[i].Op = ulid.Make().String()
 		}
-		seq.Next, seq.Intent = seq.Next+len(tasks), created
 		if data, err := json.Marshal(created); err != nil || len(data) > maxIntentBytes {
 			return nil, errors.Join(err, team.Errorf(team.InvalidArgument, "the tasks of one call take %d bytes, the limit is %d", len(data), maxIntentBytes).
 				WithHint("create them in several calls"))
 		}
+		if seq.Closed {
+			return nil, team.Errorf(team.InvalidState, "the team's goal has ended; no task can be added").WithHint("start a new goal with `teamctl run`")
+		}
+		seq.Next, seq.Intent, seq.Key = seq.Next+len(tasks), created, key
 		err = b.putSequence(ctx, seq)
 		if errors.Is(err, team.Conflict) { // another creator was first
 			if err := pause(ctx); err != nil {
@@ -119,53 +171,128 @@ func (b *Board) Create(ctx context.Context, by team.AgentID, tasks ...team.NewTa
 		if err != nil {
 			return nil, err
 		}
-		if err := b.createKeys(ctx, created); err != nil {
+		if err := b.createKeys(ctx, seq); err != nil {
 			return nil, err
 		}
-		for i := range created {
-			b.log.InfoContext(ctx, "task created", "task", created[i].ID, "by", by)
-			if created[i], err = b.Get(ctx, created[i].ID); err != nil {
-				return nil, err
-			}
+		for _, t := range created {
+			b.log.InfoContext(ctx, "task created", "task", t.ID, "by", by)
 		}
 		return created, nil
 	}
 }
 
-// known refuses dependencies that do not exist. A task is never removed, so what
-// exists now exists for good; and since a new task can be named by none before
-// it, creating makes no cycle.
-func (b *Board) known(ctx context.Context, tasks []team.NewTask) error {
+// known refuses dependencies that do not exist: ids are dense and tasks are never
+// removed, so those below the next number do, for good. And since a new task can be
+// named by none before its call, creating makes no cycle but within the call
+// ([team.ValidatePlan]).
+func known(tasks []team.NewTask, next int) error {
 	for _, n := range tasks {
 		for _, d := range n.Dependencies {
-			if _, err := b.Get(ctx, d); errors.Is(err, team.NotFound) {
+			if number := d.Number(); number == 0 || number >= max(next, 1) {
 				return team.Errorf(team.NotFound, "dependency %s of %q does not exist", d, n.Title).WithHint("create it first, or list the tasks to see what exists")
-			} else if err != nil {
-				return err
 			}
 		}
 	}
 	return nil
 }
 
-// createKeys creates the keys of an intent in order. A key that exists was made
-// by somebody else who found the intent, and may have moved on since.
-func (b *Board) createKeys(ctx context.Context, tasks []team.Task) error {
-	for _, t := range tasks {
-		if _, err := b.bucket.Get(ctx, subject.KeyTask(t.ID)); err == nil {
-			continue
-		} else if !errors.Is(err, team.NotFound) {
-			return err
-		}
-		data, err := json.Marshal(t)
-		if err != nil {
-			return err
-		}
-		if _, err := b.bucket.Put(ctx, subject.KeyTask(t.ID), data, 0); err != nil && !errors.Is(err, team.Conflict) {
-			return err
-		}
+// FinishCreate creates what is missing of the last intent, whose creator may have
+// died.
+func (b *Board) FinishCreate(ctx context.Context) error {
+	seq, err := b.sequence(ctx)
+	if err != nil {
+		return err
 	}
-	return nil
+	return b.finish(ctx, seq)
+}
+
+// finish creates the keys of an intent that are missing.
+func (b *Board) finish(ctx context.Context, seq Sequence) error {
+	if len(seq.Intent) == 0 {
+		return nil
+	}
+	if _, err := b.bucket.Get(ctx, subject.KeyTask(seq.Last())); !errors.Is(err, team.NotFound) {
+		return err // the last key is there, so all are
+	}
+	return b.createKeys(ctx, seq)
+}
+
+// createKeys creates the keys of an intent, and sets the tasks to what is stored
+// there. The last task's key comes last, so that it tells whether all are there.
+func (b *Board) createKeys(ctx context.Context, seq Sequence) error {
+	last := len(seq.Intent) - 1
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	if seq.Key != "" {
+		g.Go(func() error { return b.putOnce(gctx, seq) })
+	}
+	for i := range last {
+		g.Go(func() error { return b.createKey(gctx, &seq.Intent[i]) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return b.createKey(ctx, &seq.Intent[last])
+}
+
+// createKey creates one task's key. If it exists, somebody else who found the intent
+// has made it, and the task may have moved on since.
+func (b *Board) createKey(ctx context.Context, t *team.Task) error {
+	data, err := team.Encode(*t, t.Kept)
+	if err != nil {
+		return err
+	}
+	t.Revision, err = b.bucket.Put(ctx, subject.KeyTask(t.ID), data, 0)
+	if !errors.Is(err, team.Conflict) {
+		return err
+	}
+	now, err := b.Get(ctx, t.ID)
+	if errors.Is(err, team.InvalidState) { // it was damaged since, which is not for a creator to judge
+		return nil
+	}
+	if err == nil {
+		*t = now
+	}
+	return err
+}
+
+// onceRecord is the value under an idempotency key: what the call created.
+type onceRecord struct {
+	V     int         `json:"v"`
+	Key   string      `json:"key"`
+	First team.TaskID `json:"first"`
+	Count int         `json:"count"`
+}
+
+func (b *Board) putOnce(ctx context.Context, seq Sequence) error {
+	data, err := json.Marshal(onceRecord{team.Protocol, seq.Key, seq.Intent[0].ID, len(seq.Intent)})
+	if err != nil {
+		return err
+	}
+	if _, err = b.bucket.Put(ctx, subject.KeyOnce(seq.Key), data, 0); errors.Is(err, team.Conflict) {
+		err = nil
+	}
+	return err
+}
+
+// once returns the tasks that a call with this key created; nil if there was none.
+func (b *Board) once(ctx context.Context, key string) ([]team.Task, error) {
+	e, err := b.bucket.Get(ctx, subject.KeyOnce(key))
+	if errors.Is(err, team.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var r onceRecord
+	if err := json.Unmarshal(e.Value, &r); err != nil {
+		return nil, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
+	}
+	ids := make([]team.TaskID, r.Count)
+	for i := range ids {
+		ids[i] = team.MakeTaskID(r.First.Number() + i)
+	}
+	return b.several(ctx, ids)
 }
 
 // finishCreate finishes the open intent if it holds id, and reports whether it did.
@@ -174,18 +301,14 @@ func (b *Board) finishCreate(ctx context.Context, id team.TaskID) (bool, error) 
 	if err != nil || !slices.ContainsFunc(seq.Intent, func(t team.Task) bool { return t.ID == id }) {
 		return false, err
 	}
-	return true, b.createKeys(ctx, seq.Intent)
+	return true, b.finish(ctx, seq)
 }
 
 // Close ends the creating of tasks, as the last act of a goal. It is refused
 // (InvalidState, naming them) while tasks are pending or in progress. From the
 // moment it returns no task can slip in.
 func (b *Board) Close(ctx context.Context) error {
-	for {
-		seq, err := b.sequence(ctx)
-		if err != nil {
-			return err
-		}
+	return b.close(ctx, func() error {
 		tasks, err := b.All(ctx)
 		if err != nil {
 			return err
@@ -193,6 +316,26 @@ func (b *Board) Close(ctx context.Context) error {
 		if open := openIDs(tasks); len(open) > 0 {
 			return team.Errorf(team.InvalidState, "the goal is not finished: %s", summarizeOpen(open)).
 				WithHint("wait for them, or cancel what you give up")
+		}
+		return nil
+	})
+}
+
+// Seal is Close whatever is open: a goal that has failed leaves its tasks as they
+// are, and none is added to them.
+func (b *Board) Seal(ctx context.Context) error {
+	return b.close(ctx, func() error { return nil })
+}
+
+// close closes the sequence if may allows it; a task created meanwhile is looked at.
+func (b *Board) close(ctx context.Context, may func() error) error {
+	for {
+		seq, err := b.sequence(ctx)
+		if err != nil {
+			return err
+		}
+		if err := may(); err != nil {
+			return err
 		}
 		seq.Closed = true
 		if err = b.putSequence(ctx, seq); !errors.Is(err, team.Conflict) {

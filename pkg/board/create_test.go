@@ -227,6 +227,21 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// A goal that has failed leaves its tasks as they are, and none is added to them.
+func TestSeal(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	before := add(t, b)
+	if err := b.Seal(ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Create(ctx, "coder-1", team.NewTask{Title: "too late"})
+	wantCode(t, "create after the end", err, team.InvalidState)
+	if after, err := b.Get(ctx, before.ID); err != nil || after.Revision != before.Revision {
+		t.Errorf("the open task is %+v, %v", after, err)
+	}
+}
+
 // No create slips in beside a close: of the two exactly one succeeds.
 func TestCloseRace(t *testing.T) {
 	b, bt := open(t)

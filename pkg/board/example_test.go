@@ -55,7 +55,7 @@ func Example() {
 	_, err = tester.Claim(ctx, second[0].ID)
 	fmt.Println(errors.Is(err, team.Blocked), "-", err)
 
-	task, _ = coder.Complete(ctx, first[0].ID, "It is small and clear.")
+	task, _ = coder.Complete(ctx, first[0].ID, team.Done{Summary: "It is small and clear."})
 	fmt.Println(task.ID, "is", task.Status)
 	task, _ = tester.Claim(ctx, second[0].ID)
 	fmt.Println(task.Assignee, "has", task.ID, "and is to write", task.DeliverablePath)

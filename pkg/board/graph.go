@@ -45,6 +45,9 @@ func (b *Board) graph(ctx context.Context) (graphGuard, error) {
 	if err := json.Unmarshal(e.Value, &g); err != nil {
 		return g, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
 	}
+	if g.V != team.Protocol {
+		return g, team.Errorf(team.InvalidState, "record %s has protocol version %d, this program speaks %d", e.Key, g.V, team.Protocol)
+	}
 	g.revision = e.Revision
 	return g, nil
 }
@@ -139,7 +142,7 @@ func checkGraph(tasks []team.Task, next team.Task, added []team.TaskID) error {
 		}
 	}
 	deps[next.ID] = next.Dependencies
-	if path := cycle(deps, next.ID); path != nil {
+	if path := team.Cycle(deps, next.ID); path != nil {
 		s := ""
 		for _, id := range path {
 			s += string(id) + " -> "
@@ -147,26 +150,4 @@ func checkGraph(tasks []team.Task, next team.Task, added []team.TaskID) error {
 		return team.Errorf(team.InvalidArgument, "the dependency would close a cycle: %s%s", s, path[0])
 	}
 	return nil
-}
-
-// cycle returns a path from id back to id along deps, or nil.
-func cycle(deps map[team.TaskID][]team.TaskID, id team.TaskID) []team.TaskID {
-	seen := map[team.TaskID]bool{}
-	var walk func(at team.TaskID, path []team.TaskID) []team.TaskID
-	walk = func(at team.TaskID, path []team.TaskID) []team.TaskID {
-		path = append(path, at)
-		for _, d := range deps[at] {
-			if d == id {
-				return path
-			}
-			if !seen[d] {
-				seen[d] = true
-				if p := walk(d, path); p != nil {
-					return p
-				}
-			}
-		}
-		return nil
-	}
-	return walk(id, nil)
 }

@@ -20,6 +20,7 @@ type Hand struct {
 
 	claiming sync.Mutex // held for the length of a claim
 	mu       sync.Mutex
+	settled  bool      // under claiming: what a predecessor held was adopted, or there is nothing
 	task     team.Task // held now; ID is "" if none
 	epochs   map[team.TaskID]uint64
 }
@@ -31,7 +32,7 @@ func NewHand(life context.Context, b *Board, h team.Holder, notify func(t team.T
 	if notify == nil {
 		notify = func(team.Task, bool) {}
 	}
-	return &Hand{board: b, holder: h, life: life, notify: notify, epochs: map[team.TaskID]uint64{}}
+	return &Hand{board: b, holder: h, life: life, notify: notify, settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{}}
 }
 
 // Holder is whose hand it is.
@@ -51,12 +52,10 @@ func (h *Hand) Claim(ctx context.Context, id team.TaskID) (team.Task, error) {
 	return h.claim(ctx, id, func(ctx context.Context) (team.Task, error) { return h.board.Claim(ctx, id, h.holder) })
 }
 
-// Assign claims a task on behalf of somebody with the leader's rights: its role
-// does not matter.
-func (h *Hand) Assign(ctx context.Context, id team.TaskID) (team.Task, error) {
-	any := h.holder
-	any.Role = ""
-	return h.claim(ctx, id, func(ctx context.Context) (team.Task, error) { return h.board.Claim(ctx, id, any) })
+// Assign takes a task on behalf of somebody with the leader's rights; see
+// [Board.Assign].
+func (h *Hand) Assign(ctx context.Context, a team.Assignment) (team.Task, error) {
+	return h.claim(ctx, a.Task, func(ctx context.Context) (team.Task, error) { return h.board.Assign(ctx, a, h.holder) })
 }
 
 // Take claims a task that was offered, as it was read by who offers it.
@@ -69,6 +68,10 @@ func (h *Hand) claim(ctx context.Context, id team.TaskID, do func(context.Contex
 		return team.Task{}, h.busy(team.Errorf(team.Busy, "%s is claiming another task right now", h.holder.Agent))
 	}
 	defer h.claiming.Unlock()
+	if !h.settled {
+		// A claim now and the adoption after it would make two tasks.
+		return team.Task{}, h.busy(team.Errorf(team.Busy, "%s was just restarted", h.holder.Agent).WithHint("try again in a moment"))
+	}
 	if held, ok := h.Task(); ok {
 		now, err := h.board.Get(ctx, held.ID)
 		switch {
@@ -103,7 +106,8 @@ func (h *Hand) set(t team.Task) {
 }
 
 // Adopt takes over the task that an earlier incarnation of the agent left in
-// progress. ok is false if there is none.
+// progress. ok is false if there is none. An incarnation that has predecessors can
+// claim nothing before it has returned.
 func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
 	h.claiming.Lock()
 	defer h.claiming.Unlock()
@@ -123,8 +127,10 @@ func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
 			return t, false, err
 		}
 		h.set(t)
+		h.settled = true
 		return t, true, nil
 	}
+	h.settled = true
 	return t, false, nil
 }
 
@@ -158,9 +164,43 @@ func (h *Hand) epoch(id team.TaskID) uint64 {
 }
 
 // Complete completes the task; see [Board.Complete].
-func (h *Hand) Complete(ctx context.Context, id team.TaskID, summary string) (team.Task, error) {
-	t, err := h.board.Complete(ctx, id, h.holder, h.epoch(id), summary)
+func (h *Hand) Complete(ctx context.Context, id team.TaskID, d team.Done) (team.Task, error) {
+	held, ok := h.Task()
+	if !ok || held.ID != id {
+		held = team.Task{ID: id}
+	}
+	t, err := h.board.complete(ctx, held, h.holder, h.epoch(id), d)
 	return t, h.after(id, err)
+}
+
+// Confirm reads the task and reports why the agent may not go on with it, or nil:
+// the errors that [Hand.Complete] would give. A task that was lost is let go of.
+func (h *Hand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
+	t, err := h.board.Get(ctx, id)
+	if err == nil {
+		err = t.MayComplete(h.holder, h.epoch(id))
+	}
+	return t, h.after(id, err)
+}
+
+// FailCheck records that the task's check has failed; the task stays the agent's
+// unless that was the last attempt.
+func (h *Hand) FailCheck(ctx context.Context, id team.TaskID, why string) (team.Task, error) {
+	t, err := h.board.FailCheck(ctx, id, h.holder, h.epoch(id), why)
+	if err == nil && t.Status == team.InProgress {
+		h.update(t)
+		return t, nil
+	}
+	return t, h.after(id, err)
+}
+
+// update takes in a newer copy of the task held.
+func (h *Hand) update(t team.Task) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.task.ID == t.ID {
+		h.task = t
+	}
 }
 
 // Fail ends the task as failed.
@@ -186,13 +226,13 @@ func (h *Hand) after(id team.TaskID, err error) error {
 
 // Inputs returns where the results of t's dependencies lie.
 func (h *Hand) Inputs(ctx context.Context, t team.Task) ([]team.Input, error) {
-	inputs := make([]team.Input, len(t.Dependencies))
-	for i, id := range t.Dependencies {
-		d, err := h.board.Get(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		inputs[i] = team.Input{Task: id, Path: d.DeliverablePath}
+	deps, err := h.board.several(ctx, t.Dependencies)
+	if err != nil {
+		return nil, err
+	}
+	inputs := make([]team.Input, len(deps))
+	for i, d := range deps {
+		inputs[i] = team.Input{Task: d.ID, Path: d.DeliverablePath}
 	}
 	return inputs, nil
 }

@@ -3,6 +3,7 @@ package board_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"agentteam/pkg/board"
@@ -25,7 +26,7 @@ func TestHandHoldsOne(t *testing.T) {
 		case 1:
 			_, err = hand.Take(t.Context(), tasks[i])
 		default:
-			_, err = hand.Assign(t.Context(), tasks[i].ID)
+			_, err = hand.Assign(t.Context(), byLeader(tasks[i].ID))
 		}
 		return err
 	})
@@ -49,7 +50,7 @@ func TestHandLife(t *testing.T) {
 	var told []string
 	hand := board.NewHand(ctx, b, ann, func(t team.Task, held bool) { told = append(told, fmt.Sprintf("%s %v", t.ID, held)) })
 
-	_, err := hand.Complete(ctx, one, "not mine")
+	_, err := hand.Complete(ctx, one, team.Done{Summary: "not mine"})
 	wantCode(t, "complete before any claim", err, team.PermissionDenied)
 	if _, err := hand.Claim(ctx, one); err != nil {
 		t.Fatal(err)
@@ -59,7 +60,7 @@ func TestHandLife(t *testing.T) {
 	}
 	_, err = hand.Claim(ctx, two)
 	wantCode(t, "claim of a second task", err, team.Busy)
-	if _, err := hand.Complete(ctx, one, "done"); err != nil {
+	if _, err := hand.Complete(ctx, one, team.Done{Summary: "done"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, held := hand.Task(); held {
@@ -92,7 +93,7 @@ func TestHandLosesTask(t *testing.T) {
 	for _, late := range []func() error{
 		func() error { _, err := hand.Claim(ctx, two); return err },
 		func() error {
-			_, err := hand.Complete(ctx, one, "late")
+			_, err := hand.Complete(ctx, one, team.Done{Summary: "late"})
 			wantCode(t, "late complete", err, team.Conflict)
 			_, err = hand.Claim(ctx, two)
 			return err
@@ -125,7 +126,7 @@ func TestHandRole(t *testing.T) {
 	wantCode(t, "claim by another role", err, team.PermissionDenied)
 	_, err = hand.Take(t.Context(), tasks[0])
 	wantCode(t, "offer to another role", err, team.PermissionDenied)
-	if task, err := hand.Assign(t.Context(), tasks[0].ID); err != nil || !task.HeldBy(ann) {
+	if task, err := hand.Assign(t.Context(), byLeader(tasks[0].ID)); err != nil || !task.HeldBy(ann) {
 		t.Errorf("assigned: %+v, %v", task, err)
 	}
 }
@@ -151,15 +152,148 @@ func TestHandAdopts(t *testing.T) {
 	}
 	_, err = hand.Claim(ctx, add(t, b).ID)
 	wantCode(t, "claim beside the adopted task", err, team.Busy)
-	_, err = before.Complete(ctx, task.ID, "by the old incarnation")
+	_, err = before.Complete(ctx, task.ID, team.Done{Summary: "by the old incarnation"})
 	wantCode(t, "complete by the old incarnation", err, team.Conflict)
 	if inputs, err := hand.Inputs(ctx, adopted); err != nil || !slices.Equal(inputs, []team.Input{{Task: dep.ID, Path: dep.DeliverablePath}}) {
 		t.Errorf("inputs are %v, %v", inputs, err)
 	}
-	if _, err := hand.Complete(ctx, task.ID, "done"); err != nil {
+	if _, err := hand.Complete(ctx, task.ID, team.Done{Summary: "done"}); err != nil {
 		t.Error(err)
 	}
 	if _, ok, err := hand.Adopt(ctx); ok || err != nil {
 		t.Errorf("nothing is left to adopt: %v, %v", ok, err)
 	}
+}
+
+// An assignment that comes before the predecessor's task was adopted would make two.
+func TestHandClaimsNothingBeforeItAdopts(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	first, second := add(t, b), add(t, b)
+	if _, err := board.NewHand(ctx, b, ann, nil).Claim(ctx, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	next := ann
+	next.Incarnation = 2
+	hand := board.NewHand(ctx, b, next, nil)
+	_, err := hand.Assign(ctx, byLeader(second.ID))
+	wantCode(t, "assignment before adoption", err, team.Busy)
+	if _, ok, err := hand.Adopt(ctx); !ok || err != nil {
+		t.Fatalf("Adopt = %v, %v", ok, err)
+	}
+	_, err = hand.Assign(ctx, byLeader(second.ID))
+	wantCode(t, "assignment beside the adopted task", err, team.Busy)
+	if task := get(t, b, second.ID); task.Status != team.Pending {
+		t.Errorf("the second task is %s of %s", task.Status, task.Assignee)
+	}
+}
+
+// The leader may take a task from one member and give it to another; the first one's
+// writes are refused from then on.
+func TestHandAssignedFromOther(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	task := add(t, b)
+	anns, bobs := board.NewHand(ctx, b, ann, nil), board.NewHand(ctx, b, bob, nil)
+	held, err := anns.Claim(ctx, task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = bobs.Assign(ctx, byLeader(task.ID))
+	wantCode(t, "assignment that takes from nobody", err, team.Conflict)
+	if task, err = bobs.Assign(ctx, taken(task.ID)); err != nil || !task.HeldBy(bob) || task.Epoch != held.Epoch+1 {
+		t.Fatalf("reassigned: %+v, %v", task, err)
+	}
+	_, err = anns.Confirm(ctx, task.ID)
+	wantCode(t, "confirmation by the former holder", err, team.Conflict)
+	if !strings.Contains(err.Error(), string(bob.Agent)) {
+		t.Errorf("%q does not name the new holder", err)
+	}
+	if _, holds := anns.Task(); holds {
+		t.Error("the former holder's hand is not free")
+	}
+	_, err = anns.Complete(ctx, task.ID, team.Done{Summary: "late"})
+	wantCode(t, "completion by the former holder", err, team.Conflict)
+	if again, err := bobs.Assign(ctx, taken(task.ID)); err != nil || again.Epoch != task.Epoch {
+		t.Errorf("assigned what it holds: %+v, %v", again, err)
+	}
+	if _, err := bobs.Complete(ctx, task.ID, team.Done{Summary: "done"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Completing saves the reading of the task, and is right also if somebody wrote it
+// meanwhile.
+func TestHandCompletesOverMetadata(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	hand := board.NewHand(ctx, b, ann, nil)
+	task, err := hand.Claim(ctx, add(t, b).ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Edit(ctx, task.ID, leader, team.Edit{Metadata: []byte(`{"note":"读"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if task, err = hand.Complete(ctx, task.ID, team.Done{Summary: "done"}); err != nil || string(task.Metadata) != `{"note":"读"}` {
+		t.Errorf("completed: metadata %s, %v", task.Metadata, err)
+	}
+}
+
+func TestHandFailsCheck(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	hand := board.NewHand(ctx, b, ann, nil)
+	task, err := hand.Claim(ctx, add(t, b).ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n <= team.MaxAttempts; n++ {
+		if task, err = hand.FailCheck(ctx, task.ID, "1 of 3 tests failed"); err != nil || task.Attempts != n {
+			t.Fatalf("failure %d: %d attempts, %v", n, task.Attempts, err)
+		}
+		if _, holds := hand.Task(); holds != (n < team.MaxAttempts) {
+			t.Errorf("after failure %d the hand holds it: %v", n, holds)
+		}
+	}
+	if task.Status != team.Failed || !strings.Contains(task.Reason, "1 of 3 tests failed") {
+		t.Errorf("after the last: %s (%s)", task.Status, task.Reason)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	task := add(t, b)
+	hand := board.NewHand(ctx, b, ann, nil)
+	held, err := hand.Claim(ctx, task.ID)
+	if err == nil {
+		err = b.Reap(ctx, task.ID, held.Epoch, "silent for 30s", true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	done(t, b, task.ID, bob)
+	copies, err := b.History(ctx, task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var story []string
+	for _, c := range copies {
+		story = append(story, fmt.Sprintf("%s by %s", c.Status, c.UpdatedBy))
+	}
+	want := []string{"pending by leader", "in_progress by coder-1", "pending by watchdog", "in_progress by tester-1", "completed by tester-1"}
+	if !slices.Equal(story, want) {
+		t.Errorf("history %q, want %q", story, want)
+	}
+	_, err = b.History(ctx, "T-099")
+	wantCode(t, "history of nothing", err, team.NotFound)
+}
+
+// byLeader is an assignment of a task that nobody holds.
+func byLeader(id team.TaskID) team.Assignment { return team.Assignment{Task: id, By: team.Leader} }
+
+// taken is an assignment of a task that somebody may hold.
+func taken(id team.TaskID) team.Assignment {
+	return team.Assignment{Task: id, By: team.Leader, Take: true}
 }

@@ -12,9 +12,8 @@ import (
 	"testing"
 
 	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
+	"agentteam/pkg/board/boardtest"
 	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -30,8 +29,9 @@ func TestStress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	recorder := boardtest.Record(t, bt.Bucket)
 	b := board.New(bt, board.Options{})
-	createStressTasks(t, b)
+	acked := createStressTasks(t, b)
 
 	self, err := os.Executable()
 	if err != nil {
@@ -63,6 +63,7 @@ func TestStress(t *testing.T) {
 			for code, n := range got.Codes {
 				codes[code] += n
 			}
+			acked = append(acked, got.Acked...)
 		})
 	}
 	wg.Wait()
@@ -77,10 +78,12 @@ func TestStress(t *testing.T) {
 			t.Errorf("%s was completed by %v, want exactly one", id, won[id])
 		}
 	}
-	judgeHistory(t, bt, won)
+	if n := recorder.Judge(t, acked...); n[team.Completed] != stressTasks {
+		t.Errorf("tasks by status: %v, want all completed", n)
+	}
 }
 
-func createStressTasks(t *testing.T, b *board.Board) {
+func createStressTasks(t *testing.T, b *board.Board) (acked []boardtest.Ack) {
 	t.Helper()
 	for n := 0; n < stressTasks; {
 		var call []team.NewTask
@@ -92,79 +95,13 @@ func createStressTasks(t *testing.T, b *board.Board) {
 			}
 			call = append(call, task)
 		}
-		if _, err := b.Create(t.Context(), "leader", call...); err != nil {
+		created, err := b.Create(t.Context(), "leader", call...)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// judgeHistory reads every write of every task, in order, as the bucket keeps
-// them, and holds the rules against what really happened.
-func judgeHistory(t *testing.T, bt *broker.Team, won map[team.TaskID][]team.AgentID) {
-	t.Helper()
-	now := map[team.TaskID]team.Task{}
-	holds := map[team.AgentID]team.TaskID{}
-	claims := map[team.TaskID]int{}
-	end := errors.New("end")
-	last, err := bt.Bucket.LastSeq(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = bt.Bucket.Changes(t.Context(), 1, func(e broker.Entry) error {
-		if kind, _ := subject.ParseKey(e.Key); kind == subject.Task {
-			task, err := board.Decode(e)
-			if err != nil {
-				return err
-			}
-			judgeWrite(t, now, task)
-			switch task.Status {
-			case team.InProgress:
-				claims[task.ID]++
-				if other, ok := holds[task.Assignee]; ok {
-					t.Errorf("%s claimed %s while it held %s", task.Assignee, task.ID, other)
-				}
-				holds[task.Assignee] = task.ID
-			case team.Completed:
-				delete(holds, task.Assignee)
-				if !slices.Equal(won[task.ID], []team.AgentID{task.Assignee}) {
-					t.Errorf("%s was completed by %s, and %v were told that they did", task.ID, task.Assignee, won[task.ID])
-				}
-			}
-			now[task.ID] = task
-		}
-		if e.Revision == last {
-			return end
-		}
-		return nil
-	}, nil, ">")
-	if !errors.Is(err, end) {
-		t.Fatal(err)
-	}
-	for n := range stressTasks {
-		id := team.MakeTaskID(n + 1)
-		if claims[id] != 1 || now[id].Status != team.Completed {
-			t.Errorf("%s was claimed %d times and is %s", id, claims[id], now[id].Status)
+		for _, task := range created {
+			acked = append(acked, boardtest.AckOf(task))
 		}
 	}
-}
-
-// judgeWrite checks one write against the one before and the tasks as they stood.
-func judgeWrite(t *testing.T, now map[team.TaskID]team.Task, task team.Task) {
-	t.Helper()
-	before, ok := now[task.ID]
-	switch {
-	case !ok && task.Status == team.Pending:
-	case before.Status == team.Pending && task.Status == team.InProgress && task.Epoch == before.Epoch+1:
-	case before.Status == team.InProgress && task.Status == team.Completed && task.Assignee == before.Assignee && task.Epoch == before.Epoch:
-	default:
-		t.Errorf("%s went from %q (%s) to %s (%s)", task.ID, before.Status, before.Assignee, task.Status, task.Assignee)
-	}
-	if task.Status != team.InProgress {
-		return
-	}
-	for _, d := range task.Dependencies {
-		if now[d].Status != team.Completed {
-			t.Errorf("%s was claimed while its dependency %s was %s", task.ID, d, now[d].Status)
-		}
-	}
+	return acked
 }

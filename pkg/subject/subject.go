@@ -8,6 +8,8 @@
 package subject
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -48,6 +50,10 @@ const (
 
 // Control is where the process of an agent takes requests.
 func Control(t team.TeamID, a team.AgentID, v Verb) string { return join(t, "ctl", a, v) }
+
+// Query is where the index of the process that leads the team answers questions
+// for lists of tasks.
+func Query(t team.TeamID) string { return join(t, "query") }
 
 // Inbox is where from writes to to. The last token is the sender, set by code.
 func Inbox(t team.TeamID, to, from team.AgentID) string { return join(t, "inbox", to, from) }
@@ -123,6 +129,8 @@ const (
 	KeyTeam       = "team"     // the Team record
 	KeySequence   = "seq.task" // the next task number, and tasks about to appear
 	KeyGraph      = "graph"    // guard of dependency edits
+	KeyWatchdog   = "watchdog" // what the leader was told
+	prefixOnce    = "once."
 	prefixTask    = "task."
 	prefixMember  = "member."
 	prefixTeam    = "team."
@@ -134,6 +142,13 @@ const (
 
 // KeyTask is the key of a task.
 func KeyTask(id team.TaskID) string { return prefixTask + string(id) }
+
+// KeyOnce is the key of a call that may come again, under its idempotency key,
+// which may hold anything: it is hashed.
+func KeyOnce(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return prefixOnce + hex.EncodeToString(sum[:16])
+}
 
 // KeyMember is the key of a member.
 func KeyMember(a team.AgentID) string { return prefixMember + string(a) }
@@ -158,10 +173,19 @@ const (
 
 // ParseKey tells what a key holds and its name: Task "T-001", Member "coder-1".
 func ParseKey(key string) (Kind, string) {
-	for prefix, kind := range map[string]Kind{prefixTask: Task, prefixMember: Member, prefixTeam: Registered, prefixLead: Lead} {
-		if name, ok := strings.CutPrefix(key, prefix); ok {
-			return kind, name
-		}
+	prefix, name, dot := strings.Cut(key, ".")
+	if !dot {
+		return Other, key
+	}
+	switch prefix + "." {
+	case prefixTask:
+		return Task, name
+	case prefixMember:
+		return Member, name
+	case prefixTeam:
+		return Registered, name
+	case prefixLead:
+		return Lead, name
 	}
 	return Other, key
 }

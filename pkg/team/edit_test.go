@@ -16,7 +16,7 @@ func TestEdit(t *testing.T) {
 		Title: new("新的 🚀"), Description: new("more"), Priority: new(2), Metadata: json.RawMessage(`{"k":1}`),
 		AddDependencies: []team.TaskID{"T-1000", "T-002", "T-999"}, RemoveDependencies: []team.TaskID{"T-001", "T-777"},
 	}
-	got := must(t)(e.Apply(task, later))
+	got := must(t)(e.Apply(task, team.Leader, later))
 	if got.Title != "新的 🚀" || got.Description != "more" || got.Priority != 2 || string(got.Metadata) != `{"k":1}` || !got.UpdatedAt.Equal(later) {
 		t.Errorf("edited = %+v", got)
 	}
@@ -40,11 +40,11 @@ func TestEditRefused(t *testing.T) {
 	} {
 		for name, e := range map[string]team.Edit{"title": title, "priority": {Priority: new(1)}, "description": {Description: new("")},
 			"dependencies": {AddDependencies: []team.TaskID{"T-002"}}} {
-			if _, err := e.Apply(tasks[status], at); team.CodeOf(err) != want {
+			if _, err := e.Apply(tasks[status], team.Leader, at); team.CodeOf(err) != want {
 				t.Errorf("%s of a task that is %s: %v, want %q", name, status, err, want)
 			}
 		}
-		if _, err := meta.Apply(tasks[status], at); err != nil {
+		if _, err := meta.Apply(tasks[status], team.Leader, at); err != nil {
 			t.Errorf("metadata of a task that is %s: %v", status, err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestEditRefused(t *testing.T) {
 		"empty title": {Title: new("")}, "priority": {Priority: new(5)}, "long": {Description: new(strings.Repeat("x", team.MaxTextBytes+1))},
 		"metadata": {Metadata: json.RawMessage(`nonsense`)},
 	} {
-		if _, err := e.Apply(tasks[team.Pending], at); team.CodeOf(err) != team.InvalidArgument {
+		if _, err := e.Apply(tasks[team.Pending], team.Leader, at); team.CodeOf(err) != team.InvalidArgument {
 			t.Errorf("%s: %v, want invalid_argument", name, err)
 		}
 	}

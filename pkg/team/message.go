@@ -41,7 +41,7 @@ type Message struct {
 // Validate checks the parts that a sender fills in.
 func (m Message) Validate() error {
 	if strings.TrimSpace(m.Content) == "" && slices.Contains([]MessageType{MsgMessage, MsgBroadcast, MsgUser}, m.Type) {
-		return Errorf(InvalidArgument, "the message is empty").WithHint("say something in content")
+		return Errorf(InvalidArgument, "the message is empty").WithHint("give it a text")
 	}
 	if err := checkText("the message", m.Content, MaxTextBytes); err != nil {
 		return err

@@ -82,7 +82,7 @@ func TestTaskLife(t *testing.T) {
 				}
 			},
 			"complete": func(*rapid.T) {
-				write("complete", func(h hold) (team.Task, error) { return task.Complete(h.by, h.epoch, "done", at) }, ended)
+				write("complete", func(h hold) (team.Task, error) { return task.Complete(h.by, h.epoch, team.Done{Summary: "done"}, at) }, ended)
 			},
 			"fail": func(*rapid.T) {
 				write("fail", func(h hold) (team.Task, error) { return task.Fail(team.Actor{Holder: h.by}, h.epoch, "", at) }, ended)

@@ -26,20 +26,25 @@ const (
 	Cancelled  TaskStatus = "cancelled"
 )
 
-// taskStatuses lists every status, in the order of a task's life.
 var taskStatuses = []TaskStatus{Pending, InProgress, Completed, Failed, Cancelled}
+
+// TaskStatuses returns every status, in the order of a task's life.
+func TaskStatuses() []TaskStatus { return slices.Clone(taskStatuses) }
 
 // ParseTaskStatus checks s; "deleted" is read as cancelled.
 func ParseTaskStatus(s string) (TaskStatus, error) {
 	if s == "deleted" {
 		return Cancelled, nil
 	}
-	if st := TaskStatus(s); slices.Contains(taskStatuses, st) {
+	if st := TaskStatus(s); st.Valid() {
 		return st, nil
 	}
 	return "", Errorf(InvalidArgument, "%q is not a task status", clip(s, 40)).
 		WithHint("a status is one of pending, in_progress, completed, failed, cancelled")
 }
+
+// Valid reports whether s is one of the statuses.
+func (s TaskStatus) Valid() bool { return slices.Contains(taskStatuses, s) }
 
 // Open reports whether the task can still change by somebody working on it.
 func (s TaskStatus) Open() bool { return s == Pending || s == InProgress }
@@ -66,12 +71,14 @@ type Task struct {
 	Check           string          `json:"check,omitempty"`
 	DeliverablePath string          `json:"deliverable_path"`
 	DeliverableReq  bool            `json:"deliverable_required,omitempty"`
+	Digest          string          `json:"deliverable_digest,omitempty"` // of the stored deliverable, "sha256:" and hex; "" = none
 	ResultSummary   string          `json:"result_summary"`
 	Reason          string          `json:"reason,omitempty"` // why it was released, failed or cancelled
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
 	CreatedBy       AgentID         `json:"created_by"`
 	CreatedAt       time.Time       `json:"created_at"`
 	UpdatedAt       time.Time       `json:"updated_at"`
+	UpdatedBy       AgentID         `json:"updated_by"` // who made this copy
 	ClaimedAt       *time.Time      `json:"claimed_at"`
 	CompletedAt     *time.Time      `json:"completed_at"`
 
@@ -85,8 +92,9 @@ type NewTask struct {
 	Description    string
 	Priority       int
 	Dependencies   []TaskID
+	After          []int // tasks of the same call, by position from 0, that must be completed first
 	Role           string
-	Check          string
+	Check          string // a shell command that must succeed before the task is completed
 	DeliverableReq bool
 	Metadata       json.RawMessage
 }
@@ -105,8 +113,8 @@ func (n NewTask) Validate() error {
 	if n.Priority < 0 || n.Priority > 2 {
 		return Errorf(InvalidArgument, "priority %d is out of range", n.Priority).WithHint("0 is normal, 1 high, 2 critical")
 	}
-	if len(n.Dependencies) > MaxDependencies {
-		return Errorf(InvalidArgument, "%d dependencies are too many, the limit is %d", len(n.Dependencies), MaxDependencies)
+	if all := len(n.Dependencies) + len(n.After); all > MaxDependencies {
+		return Errorf(InvalidArgument, "%d dependencies are too many, the limit is %d", all, MaxDependencies)
 	}
 	if err := checkMetadata(n.Metadata); err != nil {
 		return err
@@ -125,8 +133,113 @@ func (n NewTask) Task(id TaskID, by AgentID, now time.Time) Task {
 		V: Protocol, ID: id, Title: n.Title, Description: n.Description, Status: Pending,
 		Priority: n.Priority, Dependencies: slices.Compact(deps), Role: n.Role, Check: n.Check,
 		DeliverableReq: n.DeliverableReq, DeliverablePath: deliverablePath(id, n.Title),
-		Metadata: n.Metadata, CreatedBy: by, CreatedAt: now, UpdatedAt: now,
+		Metadata: n.Metadata, CreatedBy: by, CreatedAt: now, UpdatedAt: now, UpdatedBy: by,
 	}
+}
+
+// ValidatePlan checks the tasks of one call as far as that can be done without the
+// board. Errors: InvalidArgument for a task that is not valid, or one that comes
+// after itself, also by way of others.
+func ValidatePlan(tasks []NewTask) error {
+	if len(tasks) == 0 {
+		return Errorf(InvalidArgument, "there are no tasks to create")
+	}
+	after := make(map[int][]int, len(tasks))
+	for i, n := range tasks {
+		if err := n.Validate(); err != nil {
+			return inCall(tasks, i, err)
+		}
+		for _, at := range n.After {
+			if at < 0 || at >= len(tasks) {
+				return inCall(tasks, i, Errorf(InvalidArgument, "it comes after task %d, and the call has %d", at+1, len(tasks)))
+			}
+		}
+		after[i] = n.After
+	}
+	for _, i := range stuck(after) { // hardly ever any
+		if path := Cycle(after, i); path != nil {
+			return inCall(tasks, i, Errorf(InvalidArgument, "it would wait for itself (a cycle of %d)", len(path)))
+		}
+	}
+	return nil
+}
+
+// stuck returns those of the tasks 0 to len(after)-1 that could never begin: those on
+// a cycle, and those that wait for one. (Kahn's algorithm: what waits for nothing is
+// taken away until nothing is left that does.)
+func stuck(after map[int][]int) (left []int) {
+	waits := make([]int, len(after))
+	blocks := make([][]int, len(after))
+	for i, deps := range after {
+		waits[i] = len(deps)
+		for _, d := range deps {
+			blocks[d] = append(blocks[d], i)
+		}
+	}
+	var free []int
+	for i, n := range waits {
+		if n == 0 {
+			free = append(free, i)
+		}
+	}
+	for ; len(free) > 0; free = free[1:] {
+		for _, i := range blocks[free[0]] {
+			if waits[i]--; waits[i] == 0 {
+				free = append(free, i)
+			}
+		}
+	}
+	for i, n := range waits {
+		if n > 0 {
+			left = append(left, i)
+		}
+	}
+	return left
+}
+
+// Plan returns the tasks of one call, which are valid, as they are stored, the first
+// under the id with the number first.
+func Plan(tasks []NewTask, first int, by AgentID, now time.Time) []Task {
+	plan := make([]Task, len(tasks))
+	for i, n := range tasks {
+		n.Dependencies = slices.Clone(n.Dependencies)
+		for _, at := range n.After {
+			n.Dependencies = append(n.Dependencies, MakeTaskID(first+at))
+		}
+		plan[i] = n.Task(MakeTaskID(first+i), by, now)
+	}
+	return plan
+}
+
+// inCall says which task of a call an error is about.
+func inCall(tasks []NewTask, i int, err error) error {
+	if len(tasks) == 1 {
+		return err
+	}
+	return fmt.Errorf("task %d (%s): %w", i+1, clip(tasks[i].Title, 40), err)
+}
+
+// Cycle returns a path from x back to x along deps, which names what each one waits
+// for, or nil if there is none.
+func Cycle[T comparable](deps map[T][]T, x T) []T {
+	seen := map[T]bool{}
+	var walk func(at T, path []T) []T
+	walk = func(at T, path []T) []T {
+		path = append(path, at)
+		for _, d := range deps[at] {
+			if d == x {
+				return path
+			}
+			if !seen[d] {
+				seen[d] = true
+				if p := walk(d, path); p != nil {
+					return p
+				}
+			}
+		}
+		return nil
+	}
+	return walk(x, nil)
 }
 
 var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
@@ -190,8 +303,36 @@ func (t Task) Claim(h Holder, now time.Time) (Task, error) {
 		return t, Errorf(PermissionDenied, "%s is for role %s, %s is a %s", t.ID, t.Role, h.Agent, h.Role).
 			WithHint("the leader may assign it")
 	}
+	return t.hold(h, now), nil
+}
+
+func (t Task) hold(h Holder, now time.Time) Task {
 	t.Status, t.Assignee, t.Incarnation, t.Epoch = InProgress, h.Agent, h.Incarnation, t.Epoch+1
-	t.ClaimedAt, t.UpdatedAt, t.Reason = &now, now, ""
+	t.ClaimedAt, t.UpdatedAt, t.UpdatedBy, t.Reason = &now, now, h.Agent, ""
+	return t
+}
+
+// Assignment is the word of somebody with the leader's rights that an agent is to
+// take a task.
+type Assignment struct {
+	Task TaskID  `json:"task"`
+	By   AgentID `json:"by"`
+	Take bool    `json:"take,omitempty"` // also from somebody else who holds it
+}
+
+// Assign returns t as given to h: its role does not matter. Errors: those of Claim,
+// but that somebody else who holds the task loses it if the assignment says so.
+func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
+	h.Role = "" // fits any task
+	if !a.Take || t.Status != InProgress || t.HeldBy(h) {
+		var err error
+		if t, err = t.Claim(h, now); err != nil {
+			return t, err
+		}
+	} else {
+		t = t.hold(h, now)
+	}
+	t.UpdatedBy = a.By
 	return t, nil
 }
 
@@ -201,25 +342,52 @@ func (t Task) Adopt(h Holder, now time.Time) (Task, error) {
 	if t.Status != InProgress || t.Assignee != h.Agent || t.Incarnation >= h.Incarnation {
 		return t, Errorf(InvalidState, "%s is not held by an earlier incarnation of %s", t.ID, h.Agent)
 	}
-	t.Incarnation, t.Epoch, t.UpdatedAt = h.Incarnation, t.Epoch+1, now
+	t.Incarnation, t.Epoch, t.UpdatedAt, t.UpdatedBy = h.Incarnation, t.Epoch+1, now, h.Agent
 	return t, nil
 }
 
+// Done is what a holder says of a task that it has done.
+type Done struct {
+	Summary string // what was done and where it is; required
+	Digest  string // of the deliverable as it was stored; "" if there is none
+}
+
+// Validate checks what can be checked without the task.
+func (d Done) Validate() error {
+	if strings.TrimSpace(d.Summary) == "" {
+		return Errorf(InvalidArgument, "result_summary is empty").WithHint("say in a few sentences what was done and where it is")
+	}
+	return checkText("result_summary", d.Summary, MaxTextBytes)
+}
+
 // Complete returns t as completed by its holder. A former holder gets Conflict,
-// naming the present one; one who never held it PermissionDenied.
-func (t Task) Complete(h Holder, epoch uint64, summary string, now time.Time) (Task, error) {
+// naming the present one; one who never held it PermissionDenied. That its check
+// passes and its deliverable is there is made sure of before (package completion).
+func (t Task) Complete(h Holder, epoch uint64, d Done, now time.Time) (Task, error) {
 	if err := t.mayWrite(h, epoch); err != nil {
 		return t, err
 	}
-	if strings.TrimSpace(summary) == "" {
-		return t, Errorf(InvalidArgument, "result_summary is empty").WithHint("say in a few sentences what was done and where it is")
-	}
-	if err := checkText("result_summary", summary, MaxTextBytes); err != nil {
+	if err := d.Validate(); err != nil {
 		return t, err
 	}
-	t.Status, t.ResultSummary, t.Reason = Completed, summary, ""
-	t.CompletedAt, t.UpdatedAt = &now, now
+	t.Status, t.ResultSummary, t.Digest, t.Reason = Completed, d.Summary, d.Digest, ""
+	t.CompletedAt, t.UpdatedAt, t.UpdatedBy = &now, now, h.Agent
 	return t, nil
+}
+
+// MayComplete returns the error that Complete would give h, whatever it says of
+// the result; it is asked before a check is run.
+func (t Task) MayComplete(h Holder, epoch uint64) error { return t.mayWrite(h, epoch) }
+
+// FailCheck returns t after its check has failed: still the holder's, one attempt
+// more; the last attempt fails it.
+func (t Task) FailCheck(h Holder, epoch uint64, why string, now time.Time) (Task, error) {
+	if err := t.mayWrite(h, epoch); err != nil {
+		return t, err
+	}
+	t.Attempts++
+	t.Reason, t.UpdatedAt, t.UpdatedBy = clip("the check failed: "+why, 1000), now, h.Agent
+	return t.giveUpAtLast(), nil
 }
 
 // mayWrite is the fence: only the incarnation and epoch of the claim may go on
@@ -256,7 +424,7 @@ func (t Task) Fail(a Actor, epoch uint64, reason string, now time.Time) (Task, e
 	if err := checkText("the reason", reason, MaxTextBytes); err != nil {
 		return t, err
 	}
-	t.Status, t.Reason, t.UpdatedAt = Failed, cmp.Or(reason, "given up by "+string(a.Agent)), now
+	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy = Failed, cmp.Or(reason, "given up by "+string(a.Agent)), now, a.Agent
 	return t, nil
 }
 
@@ -273,7 +441,7 @@ func (t Task) Release(a Actor, epoch uint64, reason string, attempt bool, now ti
 	if err := checkText("the reason", reason, MaxTextBytes); err != nil {
 		return t, err
 	}
-	return t.free(cmp.Or(reason, "released by "+string(a.Agent)), attempt, now), nil
+	return t.free(a.Agent, cmp.Or(reason, "released by "+string(a.Agent)), attempt, now), nil
 }
 
 // Reap returns t as taken from a holder that was judged gone: the epoch grows,
@@ -283,19 +451,23 @@ func (t Task) Reap(reason string, attempt bool, now time.Time) (Task, error) {
 		return t, Errorf(InvalidState, "%s is %s and held by nobody", t.ID, t.Status)
 	}
 	t.Epoch++
-	return t.free(reason, attempt, now), nil
+	return t.free(Watchdog, reason, attempt, now), nil
 }
 
 // free keeps Assignee as "held it last", so that the former holder can be told
 // Conflict rather than PermissionDenied.
-func (t Task) free(reason string, attempt bool, now time.Time) Task {
-	t.Status, t.Reason, t.UpdatedAt, t.ClaimedAt = Pending, reason, now, nil
+func (t Task) free(by AgentID, reason string, attempt bool, now time.Time) Task {
+	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy, t.ClaimedAt = Pending, reason, now, by, nil
 	if attempt {
 		t.Attempts++
-		if t.Attempts >= MaxAttempts {
-			t.Status = Failed
-			t.Reason = fmt.Sprintf("given up after %d attempts; the last: %s", t.Attempts, reason)
-		}
+	}
+	return t.giveUpAtLast()
+}
+
+func (t Task) giveUpAtLast() Task {
+	if t.Attempts >= MaxAttempts {
+		t.Status = Failed
+		t.Reason = fmt.Sprintf("given up after %d attempts; the last: %s", t.Attempts, t.Reason)
 	}
 	return t
 }
@@ -311,7 +483,7 @@ func (t Task) Cancel(a Actor, reason string, now time.Time) (Task, error) {
 	if err := checkText("the reason", reason, MaxTextBytes); err != nil {
 		return t, err
 	}
-	t.Status, t.Reason, t.UpdatedAt = Cancelled, cmp.Or(reason, "cancelled by "+string(a.Agent)), now
+	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy = Cancelled, cmp.Or(reason, "cancelled by "+string(a.Agent)), now, a.Agent
 	return t, nil
 }
 
@@ -341,9 +513,9 @@ func (e Edit) Empty() bool {
 // guard against cycles.
 func (e Edit) TouchesGraph() bool { return len(e.AddDependencies)+len(e.RemoveDependencies) > 0 }
 
-// Apply returns t with the edit made. Only a pending task can be edited (the
+// Apply returns t with the edit made by somebody. Only a pending task can be edited (the
 // assignee of a task in progress works on what it was told), except for metadata.
-func (e Edit) Apply(t Task, now time.Time) (Task, error) {
+func (e Edit) Apply(t Task, by AgentID, now time.Time) (Task, error) {
 	if t.Status != Pending && (e.Title != nil || e.Description != nil || e.Priority != nil || e.TouchesGraph()) {
 		if t.Status == InProgress {
 			return t, Errorf(Conflict, "%s is being worked on by %s and cannot be edited", t.ID, t.Assignee).WithHint("send %s a message", t.Assignee)
@@ -371,6 +543,6 @@ func (e Edit) Apply(t Task, now time.Time) (Task, error) {
 	if e.Metadata != nil {
 		t.Metadata = e.Metadata
 	}
-	t.UpdatedAt = now
+	t.UpdatedAt, t.UpdatedBy = now, by
 	return t, nil
 }

@@ -39,7 +39,7 @@ func inEach(t *testing.T) map[team.TaskStatus]team.Task {
 	return map[team.TaskStatus]team.Task{
 		team.Pending:    pending(),
 		team.InProgress: held,
-		team.Completed:  must(t)(held.Complete(ann, held.Epoch, "done", at)),
+		team.Completed:  must(t)(held.Complete(ann, held.Epoch, team.Done{Summary: "done"}, at)),
 		team.Failed:     must(t)(held.Fail(annActs, held.Epoch, "cannot", at)),
 		team.Cancelled:  must(t)(held.Cancel(leader, "not needed", at)),
 	}
@@ -78,10 +78,10 @@ func TestTransitions(t *testing.T) {
 			},
 			[]outcome{invalid, invalid, invalid, invalid, invalid}},
 		"complete by the holder": {
-			func(t team.Task) (team.Task, error) { return t.Complete(ann, t.Epoch, "done", at) },
+			func(t team.Task) (team.Task, error) { return t.Complete(ann, t.Epoch, team.Done{Summary: "done"}, at) },
 			[]outcome{denied, completed, invalid, invalid, invalid}},
 		"complete by one who never held it": {
-			func(t team.Task) (team.Task, error) { return t.Complete(bob, 0, "done", at) },
+			func(t team.Task) (team.Task, error) { return t.Complete(bob, 0, team.Done{Summary: "done"}, at) },
 			[]outcome{denied, denied, invalid, invalid, invalid}},
 		"fail by the holder": {
 			func(t team.Task) (team.Task, error) { return t.Fail(annActs, t.Epoch, "cannot", at) },
@@ -136,7 +136,7 @@ func TestFence(t *testing.T) {
 	held := must(t)(epoch5.Claim(ann, at))
 	reaped := must(t)(held.Reap("silent", false, at))
 	moved := must(t)(reaped.Claim(bob, at))
-	done := must(t)(moved.Complete(bob, moved.Epoch, "done", at))
+	done := must(t)(moved.Complete(bob, moved.Epoch, team.Done{Summary: "done"}, at))
 	former := team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation - 1}
 	adopted := must(t)(held.Adopt(team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation + 1}, at))
 
@@ -164,7 +164,7 @@ func TestFence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			actor := team.Actor{Holder: tt.by}
-			_, complete := tt.task.Complete(tt.by, tt.epoch, "done", at)
+			_, complete := tt.task.Complete(tt.by, tt.epoch, team.Done{Summary: "done"}, at)
 			_, fail := tt.task.Fail(actor, tt.epoch, "cannot", at)
 			_, release := tt.task.Release(actor, tt.epoch, "", false, at)
 			for op, err := range map[string]error{"complete": complete, "fail": fail, "release": release} {
@@ -226,11 +226,11 @@ func TestAttempts(t *testing.T) {
 func TestCompleteNeedsASummary(t *testing.T) {
 	held := must(t)(pending().Claim(ann, at))
 	for _, summary := range []string{"", " \n\t", strings.Repeat("x", team.MaxTextBytes+1), "bell \a"} {
-		if _, err := held.Complete(ann, held.Epoch, summary, at); team.CodeOf(err) != team.InvalidArgument {
+		if _, err := held.Complete(ann, held.Epoch, team.Done{Summary: summary}, at); team.CodeOf(err) != team.InvalidArgument {
 			t.Errorf("summary of %d bytes: %v, want invalid_argument", len(summary), err)
 		}
 	}
-	done := must(t)(held.Complete(ann, held.Epoch, strings.Repeat("完", team.MaxTextBytes/3), at))
+	done := must(t)(held.Complete(ann, held.Epoch, team.Done{Summary: strings.Repeat("完", team.MaxTextBytes/3)}, at))
 	if !done.CompletedAt.Equal(at) {
 		t.Errorf("completed at %v", done.CompletedAt)
 	}

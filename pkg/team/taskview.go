@@ -24,25 +24,30 @@ func View(tasks []Task) []TaskView {
 	}
 	views := make([]TaskView, len(tasks))
 	for i, t := range tasks {
-		v := TaskView{Task: t, Revision: t.Revision, WaitingFor: []TaskID{}, Blocks: blocks[t.ID]}
+		waiting := []TaskID{}
 		for _, d := range t.Dependencies {
 			if status[d] != Completed {
-				v.WaitingFor = append(v.WaitingFor, d)
+				waiting = append(waiting, d)
 			}
 		}
-		v.IsBlocked = t.Status == Pending && len(v.WaitingFor) > 0
-		if v.Blocks == nil {
-			v.Blocks = []TaskID{}
-		}
-		if v.Dependencies == nil {
-			v.Dependencies = []TaskID{}
-		}
-		if v.Metadata == nil {
-			v.Metadata = json.RawMessage("{}")
-		}
-		views[i] = v
+		views[i] = t.View(waiting, blocks[t.ID])
 	}
 	return views
+}
+
+// View prints t, which waits for some of its dependencies and blocks others. A
+// list that is empty is printed as such.
+func (t Task) View(waitingFor, blocks []TaskID) TaskView {
+	v := TaskView{Task: t, Revision: t.Revision, IsBlocked: t.Status == Pending && len(waitingFor) > 0, WaitingFor: waitingFor, Blocks: blocks}
+	for _, list := range []*[]TaskID{&v.WaitingFor, &v.Blocks, &v.Dependencies} {
+		if *list == nil {
+			*list = []TaskID{}
+		}
+	}
+	if v.Metadata == nil {
+		v.Metadata = json.RawMessage("{}")
+	}
+	return v
 }
 
 // Claimable reports whether an agent of this role would take the task by itself.

@@ -60,6 +60,17 @@ func clip(s string, n int) string {
 	return string(r[:n-1]) + "…"
 }
 
+// Clean makes a text of foreign origin fit for a record and for people's eyes: at
+// most n characters, valid UTF-8, without control characters but for newline and tab.
+func Clean(s string, n int) string {
+	return clip(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD")), n)
+}
+
 // Summarize returns the first words of a text: its first non-empty line, at most
 // 80 characters. It is the summary of a message that came without one.
 func Summarize(text string) string {

@@ -1,0 +1,125 @@
+package team
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Step is one change in the life of a task, as it is told to people.
+type Step struct {
+	At       time.Time  `json:"at"`
+	By       AgentID    `json:"by"`       // who made the change; "" if the record does not tell
+	From     TaskStatus `json:"from"`     // "" for the first step
+	To       TaskStatus `json:"to"`       // the same as From if something else was changed
+	Assignee AgentID    `json:"assignee"` // afterwards: who holds it, or held it last
+	Epoch    uint64     `json:"epoch"`
+	Revision uint64     `json:"revision"`
+	What     string     `json:"what"` // what was done, in a few words
+	Why      string     `json:"why"`  // the reason, the result, or what was edited
+}
+
+// History tells the life of a task from copies of its record, oldest first. whole
+// is false if the oldest is not the one that was created; the first step then only
+// says how it stood.
+func History(copies []Task) (steps []Step, whole bool) {
+	for i, t := range copies {
+		s := Step{At: t.UpdatedAt, By: t.UpdatedBy, To: t.Status, Assignee: t.Assignee, Epoch: t.Epoch, Revision: t.Revision}
+		if i == 0 {
+			whole = t.Status == Pending && t.Epoch == 0 && t.UpdatedAt.Equal(t.CreatedAt)
+			s.By, s.What = cmp.Or(s.By, t.CreatedBy), "created"
+			if !whole {
+				s.What, s.Why = "older copies are gone", t.Reason
+			}
+		} else {
+			s.From = copies[i-1].Status
+			s.What, s.Why = changed(copies[i-1], t)
+		}
+		steps = append(steps, s)
+	}
+	return steps, whole
+}
+
+// changed says what was done between two copies of a task, and why.
+func changed(before, t Task) (what, why string) {
+	held := before.Status == InProgress
+	switch {
+	case t.Status == Completed && before.Status != Completed:
+		return "completed", t.ResultSummary
+	case t.Status == Failed && before.Status != Failed && held && t.UpdatedBy == Watchdog:
+		return fmt.Sprintf("taken from %s, failed", before.Assignee), t.Reason
+	case t.Status == Failed && before.Status != Failed:
+		return "failed", t.Reason
+	case t.Status == Cancelled && before.Status != Cancelled && held:
+		return fmt.Sprintf("cancelled, taken from %s", before.Assignee), t.Reason
+	case t.Status == Cancelled && before.Status != Cancelled:
+		return "cancelled", t.Reason
+	case t.Status == InProgress && !held && t.UpdatedBy != t.Assignee && t.UpdatedBy != "":
+		return fmt.Sprintf("assigned to %s", t.Assignee), ""
+	case t.Status == InProgress && !held:
+		return "claimed", ""
+	case t.Status == InProgress && t.Assignee != before.Assignee:
+		return fmt.Sprintf("reassigned from %s to %s", before.Assignee, t.Assignee), ""
+	case t.Status == InProgress && t.Incarnation != before.Incarnation:
+		return "adopted", fmt.Sprintf("incarnation %d goes on for %d", t.Incarnation, before.Incarnation)
+	case t.Status == InProgress && t.Attempts > before.Attempts:
+		return "check failed" + attempts(t), t.Reason
+	case t.Status == Pending && held && t.UpdatedBy != before.Assignee:
+		return fmt.Sprintf("taken from %s%s", before.Assignee, counted(before, t)), t.Reason
+	case t.Status == Pending && held:
+		return "released" + counted(before, t), t.Reason
+	}
+	return edited(before, t)
+}
+
+// counted tells of the attempt that a change counted as, if it did.
+func counted(before, t Task) string {
+	if t.Attempts > before.Attempts {
+		return attempts(t)
+	}
+	return ""
+}
+
+func attempts(t Task) string { return fmt.Sprintf(" (attempt %d of %d)", t.Attempts, MaxAttempts) }
+
+// edited names the fields that an edit changed, and how.
+func edited(before, t Task) (what, why string) {
+	var fields, how []string
+	note := func(differs bool, field, detail string) {
+		if !differs {
+			return
+		}
+		fields = append(fields, field)
+		if detail != "" {
+			how = append(how, detail)
+		}
+	}
+	note(before.Title != t.Title, "title", fmt.Sprintf("%q -> %q", before.Title, t.Title))
+	note(before.Description != t.Description, "description", "")
+	note(before.Priority != t.Priority, "priority", PriorityName(before.Priority)+" -> "+PriorityName(t.Priority))
+	note(!slices.Equal(before.Dependencies, t.Dependencies), "dependencies", difference(before.Dependencies, t.Dependencies))
+	note(!bytes.Equal(before.Metadata, t.Metadata), "metadata", "")
+	if fields == nil {
+		return "written again", ""
+	}
+	return "edited " + strings.Join(fields, ", "), strings.Join(how, "; ")
+}
+
+// difference is what was added and taken away, as "+T-003 -T-001".
+func difference(before, after []TaskID) string {
+	var parts []string
+	for _, id := range after {
+		if !slices.Contains(before, id) {
+			parts = append(parts, "+"+string(id))
+		}
+	}
+	for _, id := range before {
+		if !slices.Contains(after, id) {
+			parts = append(parts, "-"+string(id))
+		}
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,29 @@
+package team
+
+import (
+	"slices"
+	"strconv"
+)
+
+// priorities are the names of a task's priorities, by number.
+var priorities = []string{"normal", "high", "critical"}
+
+// ParsePriority reads a priority by its name or its number. Errors:
+// InvalidArgument.
+func ParsePriority(s string) (int, error) {
+	if p := slices.Index(priorities, s); p >= 0 {
+		return p, nil
+	}
+	if p, err := strconv.Atoi(s); err == nil && p >= 0 && p < len(priorities) {
+		return p, nil
+	}
+	return 0, Errorf(InvalidArgument, "%q is not a priority", clip(s, 40)).WithHint("use normal, high or critical; or 0, 1, 2")
+}
+
+// PriorityName is the name of a priority; of one that has none, the number.
+func PriorityName(p int) string {
+	if p >= 0 && p < len(priorities) {
+		return priorities[p]
+	}
+	return strconv.Itoa(p)
+}

@@ -1,0 +1,252 @@
+package team
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Query says which tasks are wanted, in what order, and which part of that list.
+// The zero Query is the first page of all tasks by number. All conditions must
+// hold; one that is left out holds for every task.
+type Query struct {
+	IDs       []TaskID     `json:"ids,omitempty"`       // one of these
+	Status    []TaskStatus `json:"status,omitempty"`    // in one of these
+	Assignee  AgentID      `json:"assignee,omitempty"`  // who holds it, or held it last
+	Role      string       `json:"role,omitempty"`      // for this role; with Claimable set, tasks for any role too
+	Claimable *bool        `json:"claimable,omitempty"` // pending, and all dependencies are completed; or not so
+	Blocked   *bool        `json:"blocked,omitempty"`   // pending, and a dependency is not completed; or not so
+	Text      string       `json:"text,omitempty"`      // in title or description; upper and lower case are the same
+	Sort      TaskOrder    `json:"sort,omitempty"`      // default ByNumber
+	After     string       `json:"after,omitempty"`     // Next of the page before
+	Limit     int          `json:"limit,omitempty"`     // tasks on a page; default DefaultPage, at most MaxPage
+}
+
+// TaskOrder is the order of a list of tasks.
+type TaskOrder string
+
+// The orders of a list.
+const (
+	ByNumber  TaskOrder = "id"
+	ByWork    TaskOrder = "priority" // as they are offered: higher priority first, then by number
+	ByUpdated TaskOrder = "updated"  // changed last first
+)
+
+// The length of a page.
+const (
+	DefaultPage = 100
+	MaxPage     = 1000
+)
+
+// Page is the answer to a Query.
+type Page struct {
+	Tasks       []TaskView    `json:"tasks"`
+	Total       int           `json:"total"`                 // tasks that match, on all pages
+	Next        string        `json:"next,omitempty"`        // After of the next page; "" = this is the last
+	Seq         uint64        `json:"seq"`                   // of the bucket, up to which it was read
+	Quarantined []Quarantined `json:"quarantined,omitempty"` // records that are missing since they cannot be read
+}
+
+// Quarantined is a record that cannot be read: damaged, or of another protocol
+// version. The rest of the board works without it, and a good write heals it.
+type Quarantined struct {
+	Key      string `json:"key"`
+	Revision uint64 `json:"revision"`
+	Error    string `json:"error"`
+}
+
+// Validate checks everything that can be checked without the board. Errors:
+// InvalidArgument.
+func (q Query) Validate() error {
+	for _, s := range q.Status {
+		if !slices.Contains(taskStatuses, s) {
+			_, err := ParseTaskStatus(string(s))
+			return cmp.Or(err, error(Errorf(InvalidArgument, "%q is not a task status", s)))
+		}
+	}
+	if q.Assignee != "" {
+		if _, err := ParseAgentID(string(q.Assignee)); err != nil {
+			return err
+		}
+	}
+	if q.Role != "" {
+		if err := checkName("role", q.Role); err != nil {
+			return err
+		}
+	}
+	if err := checkText("the text to look for", q.Text, MaxTextBytes); err != nil {
+		return err
+	}
+	if !slices.Contains([]TaskOrder{"", ByNumber, ByWork, ByUpdated}, q.Sort) {
+		return Errorf(InvalidArgument, "%q is no order of tasks", clip(string(q.Sort), 40)).WithHint("an order is one of id, priority, updated")
+	}
+	if q.Limit < 0 || q.Limit > MaxPage || len(q.IDs) > MaxPage {
+		return Errorf(InvalidArgument, "a page has at most %d tasks", MaxPage).WithHint("read the list page by page")
+	}
+	_, err := parseCursor(q.After)
+	return err
+}
+
+// Row is a task with what a list needs to know of it, so that whoever keeps a
+// board in memory need not work it out again for each question.
+type Row struct {
+	*Task
+	Number  int  // of its id
+	Blocked bool // a dependency is not completed
+}
+
+// Match reports whether the task is wanted.
+func (q *Query) Match(r Row) bool {
+	pending := r.Status == Pending
+	switch {
+	case len(q.IDs) > 0 && !slices.Contains(q.IDs, r.ID),
+		len(q.Status) > 0 && !slices.Contains(q.Status, r.Status),
+		q.Assignee != "" && q.Assignee != r.Assignee,
+		q.Role != "" && q.Role != r.Role && (q.Claimable == nil || r.Role != ""),
+		q.Claimable != nil && *q.Claimable != (pending && !r.Blocked),
+		q.Blocked != nil && *q.Blocked != (pending && r.Blocked):
+		return false
+	}
+	return q.Text == "" || containsFold(r.Title, q.Text) || containsFold(r.Description, q.Text)
+}
+
+// containsFold reports whether s contains part, if upper and lower case are the
+// same. Plain ASCII is compared in place: a board is many texts.
+func containsFold(s, part string) bool {
+	if !ascii(s) || !ascii(part) {
+		return strings.Contains(strings.ToLower(s), strings.ToLower(part))
+	}
+	for ; len(s) >= len(part); s = s[1:] {
+		// A letter and its capital differ in one bit; whatever else does is told apart next.
+		if (s[0]^part[0])&^0x20 == 0 && strings.EqualFold(s[:len(part)], part) {
+			return true
+		}
+	}
+	return false
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// compare orders tasks for the list; it is 0 for a task and itself only.
+func (q *Query) compare(a, b Row) int {
+	order := 0
+	switch q.Sort {
+	case ByWork:
+		order = cmp.Compare(b.Priority, a.Priority)
+	case ByUpdated:
+		order = b.UpdatedAt.Compare(a.UpdatedAt)
+	}
+	if order != 0 {
+		return order
+	}
+	if order = cmp.Compare(a.Number, b.Number); order != 0 {
+		return order
+	}
+	return cmp.Compare(a.ID, b.ID)
+}
+
+// cursor is the place right behind t in a list of any order: what the orders
+// compare is in it, so that the list may change between two pages.
+func cursor(t *Task) string {
+	return fmt.Sprintf("%s.%d.%d", t.ID, t.Priority, t.UpdatedAt.UnixNano())
+}
+
+// parseCursor returns a task with the cursor's place in every list, nothing for "".
+func parseCursor(s string) (Row, error) {
+	if s == "" {
+		return Row{}, nil
+	}
+	parts := strings.Split(s, ".")
+	if len(parts) == 3 {
+		priority, perr := strconv.Atoi(parts[1])
+		nanos, nerr := strconv.ParseInt(parts[2], 10, 64)
+		if perr == nil && nerr == nil {
+			t := Task{ID: TaskID(parts[0]), Priority: priority, UpdatedAt: time.Unix(0, nanos)}
+			return Row{Task: &t, Number: t.ID.Number()}, nil
+		}
+	}
+	return Row{}, Errorf(InvalidArgument, "%q is not a place in the list", clip(s, 80)).WithHint("give what the page before named as next")
+}
+
+// Select picks q's page out of all tasks, which may come in any order: the tasks
+// of the page in the list's order, how many match on all pages, and the cursor of
+// the next page. row tells of one of them. It holds for the index and for whoever
+// reads the bucket itself.
+func Select[T any](q Query, all iter.Seq[T], row func(T) Row) (page []T, total int, next string) {
+	limit := cmp.Or(q.Limit, DefaultPage)
+	after, _ := parseCursor(q.After) // Validate has told
+	compare := func(a, b T) int { return q.compare(row(a), row(b)) }
+	rest := 0     // that match and come after the cursor
+	var worst Row // the last of a full page
+	for x := range all {
+		r := row(x)
+		if !q.Match(r) {
+			continue
+		}
+		total++
+		if after.Task != nil && q.compare(r, after) <= 0 {
+			continue
+		}
+		rest++
+		if len(page) == limit {
+			if q.compare(r, worst) >= 0 {
+				continue
+			}
+			page = page[:limit-1]
+		}
+		at, _ := slices.BinarySearchFunc(page, x, compare)
+		page = slices.Insert(page, at, x)
+		worst = row(page[len(page)-1])
+	}
+	if rest > len(page) {
+		next = cursor(worst.Task)
+	}
+	return page, total, next
+}
+
+// Page answers q from all tasks of the board.
+func (q Query) Page(tasks []Task) Page {
+	views := View(tasks)
+	page, total, next := Select(q, func(yield func(*TaskView) bool) {
+		for i := range views {
+			if !yield(&views[i]) {
+				return
+			}
+		}
+	}, func(v *TaskView) Row { return Row{&v.Task, v.ID.Number(), v.IsBlocked} })
+	p := Page{Tasks: make([]TaskView, len(page)), Total: total, Next: next}
+	for i, v := range page {
+		p.Tasks[i] = *v
+	}
+	return p
+}
+
+// Fit returns p cut to what takes about limit bytes as JSON, but never to
+// nothing; what was cut off is on the next page.
+func (p Page) Fit(limit int) (Page, error) {
+	size := 0
+	for i := range p.Tasks {
+		data, err := json.Marshal(p.Tasks[i])
+		if err != nil {
+			return p, err
+		}
+		if size += len(data) + 1; size > limit && i > 0 {
+			p.Tasks, p.Next = p.Tasks[:i], cursor(&p.Tasks[i-1].Task)
+			break
+		}
+	}
+	return p, nil
+}
