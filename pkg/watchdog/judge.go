@@ -6,17 +6,16 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/board/index"
 	"agentteam/pkg/team"
 )
 
-// Look is what the watchdog saw of the team at one moment.
+// Look is what the watchdog saw of the team at one moment: the bucket as the index
+// knows it, with what was heard and read besides.
 type Look struct {
-	Team    team.Team
-	Members []team.Member
-	Tasks   []team.Task
-	Beats   map[team.AgentID]team.Beat // the last of each member with a process
-	Seq     uint64                     // newest entry of the bucket, as read from the server
-	Unread  int                        // messages that wake their reader, stored and not in its journal
+	index.Look
+	Beats  map[team.AgentID]team.Beat // the last of each member with a process
+	Unread int                        // messages that wake their reader, stored and not in its journal
 }
 
 // Stirs says in a word why the team is not quiet by this look alone, or "".
@@ -46,14 +45,14 @@ func (l Look) Stirs() string {
 			idle[m.Role] = true
 		}
 	}
-	for _, v := range team.View(l.Tasks) {
-		if v.Status == team.InProgress && !waiting[v.Assignee] {
-			return string(v.ID) + " is in progress"
+	for _, t := range l.Running {
+		if !waiting[t.Assignee] {
+			return string(t.ID) + " is in progress"
 		}
-		for role := range idle {
-			if v.Claimable(role) {
-				return string(v.ID) + " is about to be claimed"
-			}
+	}
+	for role := range idle {
+		if l.Claimable[role]+l.Claimable[""] > 0 {
+			return "a task is about to be claimed"
 		}
 	}
 	if l.Unread > 0 {
@@ -88,10 +87,7 @@ func (l Look) spell(mailSeq uint64) string {
 			fmt.Fprintf(&b, "%s %d %d %d;", m.AgentID, m.Revision, beat.Turn, beat.InboxSeq)
 		}
 	}
-	for _, t := range l.Tasks {
-		fmt.Fprintf(&b, "%s %d;", t.ID, t.Revision)
-	}
-	fmt.Fprintf(&b, "goal %d, mail %d", l.Team.GoalNumber, mailSeq)
+	fmt.Fprintf(&b, "board %d, goal %d, mail %d", l.Moved, l.Team.GoalNumber, mailSeq)
 	return b.String()
 }
 
@@ -101,37 +97,35 @@ func (l Look) deserted() bool {
 		!l.open()
 }
 
-func (l Look) open() bool {
-	return slices.ContainsFunc(l.Tasks, func(t team.Task) bool { return t.Status.Open() })
-}
+func (l Look) open() bool { return l.Tasks[team.Pending]+l.Tasks[team.InProgress] > 0 }
 
-// Notice is what the leader is told when all are idle.
-func (l Look) Notice() string {
-	status := map[team.TaskID]team.TaskStatus{}
-	count := map[team.TaskStatus]int{}
-	for _, t := range l.Tasks {
-		status[t.ID] = t.Status
-		count[t.Status]++
-	}
+// Notice is what the leader is told when all are idle. unfinished are the first of
+// the tasks that are open or have failed, out of total.
+func (l Look) Notice(unfinished []index.Unfinished, total int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[All Idle] Nobody has anything left to do. Tasks: %d completed, %d in progress, %d pending, %d failed, %d cancelled.\n",
-		count[team.Completed], count[team.InProgress], count[team.Pending], count[team.Failed], count[team.Cancelled])
-	for _, v := range team.View(l.Tasks) {
-		by, dead := v.Dead(func(id team.TaskID) team.TaskStatus { return status[id] })
+		l.Tasks[team.Completed], l.Tasks[team.InProgress], l.Tasks[team.Pending], l.Tasks[team.Failed], l.Tasks[team.Cancelled])
+	for _, v := range unfinished {
 		switch {
 		case v.Status == team.Failed:
-			fmt.Fprintf(&b, "- %s (%s) failed: %s\n", v.ID, v.Title, v.Reason)
+			fmt.Fprintf(&b, "- %s (%s) failed: %s\n", v.ID, v.Title, team.Summarize(v.Reason))
 		case v.Status == team.InProgress:
 			fmt.Fprintf(&b, "- %s (%s) is in progress at %s, who waits\n", v.ID, v.Title, v.Assignee)
-		case v.Status == team.Pending && dead:
-			fmt.Fprintf(&b, "- %s (%s) is blocked for good: %s is %s\n", v.ID, v.Title, by, status[by])
+		case v.Dead != "":
+			fmt.Fprintf(&b, "- %s (%s) is blocked for good: %s is %s\n", v.ID, v.Title, v.Dead, v.DeadStatus)
 		case v.IsBlocked:
 			fmt.Fprintf(&b, "- %s (%s) waits for %v\n", v.ID, v.Title, v.WaitingFor)
-		case v.Status == team.Pending && v.Role != "":
+		case v.Role != "":
 			fmt.Fprintf(&b, "- %s (%s) is pending: no idle teammate has the role %s\n", v.ID, v.Title, v.Role)
-		case v.Status == team.Pending:
+		default:
 			fmt.Fprintf(&b, "- %s (%s) is pending: no idle teammate is there to take it\n", v.ID, v.Title)
 		}
+	}
+	if more := total - len(unfinished); more > 0 {
+		fmt.Fprintf(&b, "- and %d more, which list_tasks shows\n", more)
+	}
+	for _, q := range l.Quarantined {
+		fmt.Fprintf(&b, "- the record %s cannot be read: %s\n", q.Key, q.Error)
 	}
 	for _, m := range l.Members {
 		if l.Beats[m.AgentID].State == team.WaitingAnswer {
@@ -143,6 +137,19 @@ func (l Look) Notice() string {
 		b.WriteString(" A text answer now ends the goal with that text as the summary.")
 	}
 	return b.String()
+}
+
+// Blocked is what the leader is told of a task that failed or was cancelled and
+// that others wait for.
+func Blocked(e index.End) string {
+	text := fmt.Sprintf("[Blocked] %s (%s) is %s: %s\nTasks that depend on it and cannot go on:", e.Task.ID, e.Task.Title, e.Task.Status, team.Summarize(e.Task.Reason))
+	for i, id := range e.Blocks {
+		if i == maxNamed {
+			return text + fmt.Sprintf(" and %d more", len(e.Blocks)-maxNamed)
+		}
+		text += " " + string(id)
+	}
+	return text
 }
 
 // Silence is a member with a process that was not heard for the lease.
@@ -172,16 +179,17 @@ func Silent(members []team.Member, silence func(team.Member) time.Duration, leas
 	return lost, many
 }
 
-// Orphans returns the tasks in progress whose holder is no longer a member as it
-// was when it claimed: stopped, removed, or superseded by a later incarnation
+// Orphans returns those of the tasks in progress whose holder is no longer a member
+// as it was when it claimed: stopped, removed, or superseded by a later incarnation
 // that may still adopt it.
-func Orphans(members []team.Member, tasks []team.Task) (orphans []team.Task) {
-	for _, t := range tasks {
-		if t.Status != team.InProgress {
-			continue
-		}
-		i := slices.IndexFunc(members, func(m team.Member) bool { return m.AgentID == t.Assignee })
-		if i < 0 || members[i].State == team.Stopped || members[i].State == team.Lost || members[i].Incarnation != t.Incarnation {
+func Orphans(members []team.Member, running []team.Task) (orphans []team.Task) {
+	byName := make(map[team.AgentID]team.Member, len(members))
+	for _, m := range members {
+		byName[m.AgentID] = m
+	}
+	for _, t := range running {
+		m, ok := byName[t.Assignee]
+		if !ok || m.State == team.Stopped || m.State == team.Lost || m.Incarnation != t.Incarnation {
 			orphans = append(orphans, t)
 		}
 	}

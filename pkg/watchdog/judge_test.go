@@ -3,9 +3,11 @@ package watchdog
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"agentteam/pkg/board/index"
 	"agentteam/pkg/team"
 )
 
@@ -20,10 +22,12 @@ func beat(a team.AgentID, s team.MemberState) team.Beat {
 // quiet is a look at a team of a leader and a coder that have nothing to do.
 func quiet() Look {
 	return Look{
-		Team:    team.Team{ID: "t", Status: team.Active, Goal: "build it"},
-		Members: []team.Member{joined(team.Leader, "leader"), joined("coder-1", "coder")},
-		Beats:   map[team.AgentID]team.Beat{team.Leader: beat(team.Leader, team.Idle), "coder-1": beat("coder-1", team.Idle)},
-		Seq:     9,
+		Look: index.Look{
+			Team:    team.Team{ID: "t", Status: team.Active, Goal: "build it"},
+			Members: []team.Member{joined(team.Leader, "leader"), joined("coder-1", "coder")},
+			Seq:     9,
+		},
+		Beats: map[team.AgentID]team.Beat{team.Leader: beat(team.Leader, team.Idle), "coder-1": beat("coder-1", team.Idle)},
 	}
 }
 
@@ -31,7 +35,7 @@ func TestStirs(t *testing.T) {
 	state := func(a team.AgentID, s team.MemberState) func(*Look) {
 		return func(l *Look) { l.Beats[a] = beat(a, s) }
 	}
-	tasks := func(all ...team.Task) func(*Look) { return func(l *Look) { l.Tasks = all } }
+	tasks := func(all ...team.Task) func(*Look) { return func(l *Look) { l.Look = on(l.Look, all) } }
 	held := team.Task{ID: "T-001", Status: team.InProgress, Assignee: "coder-1"}
 	pending := team.Task{ID: "T-001", Status: team.Pending}
 	forTester := team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}
@@ -57,7 +61,7 @@ func TestStirs(t *testing.T) {
 		"waits for an answer":                        {[]func(*Look){state("coder-1", team.WaitingAnswer)}, ""},
 		"waits with its task":                        {[]func(*Look){state("coder-1", team.WaitingAnswer), tasks(held)}, ""},
 		"idle with a task":                           {[]func(*Look){tasks(held)}, "T-001 is in progress"},
-		"a task for the taking":                      {[]func(*Look){tasks(pending)}, "T-001 is about to be claimed"},
+		"a task for the taking":                      {[]func(*Look){tasks(pending)}, "a task is about to be claimed"},
 		"a task while the only one that could waits": {[]func(*Look){tasks(pending), state("coder-1", team.WaitingAnswer)}, ""},
 		"a task for a role that nobody plays":        {[]func(*Look){tasks(forTester)}, ""},
 		"a task that waits for one of another role":  {[]func(*Look){tasks(forTester, blocked)}, ""},
@@ -162,14 +166,12 @@ func TestOrphans(t *testing.T) {
 		task team.Task
 		want bool
 	}{
-		"its holder works":          {team.Task{Status: team.InProgress, Assignee: "a", Incarnation: 1}, false},
-		"its holder has left":       {team.Task{Status: team.InProgress, Assignee: "b", Incarnation: 1}, true},
-		"its holder was restarted":  {team.Task{Status: team.InProgress, Assignee: "c", Incarnation: 1}, true},
-		"the successor adopted it":  {team.Task{Status: team.InProgress, Assignee: "c", Incarnation: 2}, false},
-		"its holder was removed":    {team.Task{Status: team.InProgress, Assignee: "gone", Incarnation: 1}, true},
-		"a person holds it":         {team.Task{Status: team.InProgress, Assignee: "ann", Incarnation: 1}, false},
-		"who held it once has left": {team.Task{Status: team.Pending, Assignee: "b", Incarnation: 1}, false},
-		"who completed it has left": {team.Task{Status: team.Completed, Assignee: "b", Incarnation: 1}, false},
+		"its holder works":         {team.Task{Status: team.InProgress, Assignee: "a", Incarnation: 1}, false},
+		"its holder has left":      {team.Task{Status: team.InProgress, Assignee: "b", Incarnation: 1}, true},
+		"its holder was restarted": {team.Task{Status: team.InProgress, Assignee: "c", Incarnation: 1}, true},
+		"the successor adopted it": {team.Task{Status: team.InProgress, Assignee: "c", Incarnation: 2}, false},
+		"its holder was removed":   {team.Task{Status: team.InProgress, Assignee: "gone", Incarnation: 1}, true},
+		"a person holds it":        {team.Task{Status: team.InProgress, Assignee: "ann", Incarnation: 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := len(Orphans(members, []team.Task{tt.task})) == 1; got != tt.want {
@@ -182,7 +184,7 @@ func TestOrphans(t *testing.T) {
 func TestNotice(t *testing.T) {
 	l := quiet()
 	l.Beats["coder-1"] = beat("coder-1", team.WaitingAnswer)
-	l.Tasks = []team.Task{
+	tasks := []team.Task{
 		{ID: "T-001", Title: "Count", Status: team.Completed},
 		{ID: "T-002", Title: "写一份报告 📝", Status: team.Failed, Reason: "given up after 3 attempts; the last: disk full"},
 		{ID: "T-003", Title: "Print it", Status: team.Pending, Dependencies: []team.TaskID{"T-002"}},
@@ -201,8 +203,17 @@ func TestNotice(t *testing.T) {
 - T-007 (Anything) is pending: no idle teammate is there to take it
 - coder-1 waits for an answer
 If the goal is reached, check the result and call finish_team with the summary. If not, say what is to be done: create tasks, spawn or write to teammates, cancel what is given up.`
-	if got := l.Notice(); got != want {
+	l.Look = on(l.Look, tasks)
+	if got := l.Notice(unfinished(tasks, 50)); got != want {
 		t.Errorf("Notice:\n%s\nwant:\n%s", got, want)
+	}
+	// However much there is to say, it must fit a message.
+	l.Quarantined = []team.Quarantined{{Key: "task.T-009", Error: "it is damaged"}}
+	short := l.Notice(unfinished(tasks, 1))
+	for _, want := range []string{"- T-002", "- and 5 more, which list_tasks shows", "- the record task.T-009 cannot be read: it is damaged"} {
+		if !strings.Contains(short, want) {
+			t.Errorf("a short notice lacks %q:\n%s", want, short)
+		}
 	}
 }
 
@@ -211,7 +222,7 @@ func TestNoticeToADesertedLeader(t *testing.T) {
 	l.Members = l.Members[:1]
 	const want = `[All Idle] Nobody has anything left to do. Tasks: 0 completed, 0 in progress, 0 pending, 0 failed, 0 cancelled.
 If the goal is reached, check the result and call finish_team with the summary. If not, say what is to be done: create tasks, spawn or write to teammates, cancel what is given up. A text answer now ends the goal with that text as the summary.`
-	if got := l.Notice(); got != want {
+	if got := l.Notice(nil, 0); got != want {
 		t.Errorf("Notice:\n%s\nwant:\n%s", got, want)
 	}
 }

@@ -14,8 +14,9 @@ import (
 type metrics struct {
 	members *prometheus.GaugeVec
 	age     *prometheus.GaugeVec
-	lost    prometheus.Counter
-	allIdle prometheus.Counter
+	lost    *prometheus.CounterVec
+	expired *prometheus.CounterVec
+	allIdle *prometheus.CounterVec
 	team    team.TeamID
 }
 
@@ -25,10 +26,12 @@ func newMetrics(reg prometheus.Registerer) metrics {
 			Name: "agentteam_members", Help: "Members of the team by state, as seen by the process that leads it."}, []string{"team", "state"})),
 		age: telemetry.Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "agentteam_heartbeat_age_seconds", Help: "Time since the last heartbeat of a member, as seen by the process that leads the team."}, []string{"team", "agent_id"})),
-		lost: telemetry.Register(reg, prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "agentteam_members_lost_total", Help: "Members that were judged lost."})),
-		allIdle: telemetry.Register(reg, prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "agentteam_all_idle_total", Help: "Notices to the leader that nobody has anything left to do."})),
+		lost: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentteam_members_lost_total", Help: "Members that were judged lost, or whose process went away, and that were to be brought back."}, []string{"team"})),
+		expired: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentteam_leases_expired_total", Help: "Tasks taken from a holder that was not heard for the lease."}, []string{"team"})),
+		allIdle: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentteam_all_idle_total", Help: "Notices to the leader that nobody has anything left to do."}, []string{"team"})),
 	}
 }
 
@@ -36,6 +39,9 @@ var states = []team.MemberState{team.Created, team.Joined, team.Running, team.Id
 
 func (m *metrics) show(l index.Look, heard map[team.AgentID]roster.Heard, lease time.Duration, now time.Time) {
 	m.team = l.Team.ID
+	m.lost.WithLabelValues(string(m.team)) // at 0, so that the first one is seen as an increase
+	m.expired.WithLabelValues(string(m.team))
+	m.allIdle.WithLabelValues(string(m.team))
 	count := map[team.MemberState]int{}
 	for _, o := range l.Members {
 		h := heard[o.AgentID]
@@ -52,7 +58,16 @@ func (m *metrics) show(l index.Look, heard map[team.AgentID]roster.Heard, lease 
 	}
 }
 
-// clear forgets the team once this process no longer leads it.
+// countLost counts a member of the team shown last.
+func (m *metrics) countExpired() { m.expired.WithLabelValues(string(m.team)).Inc() }
+
+func (m *metrics) countLost() { m.lost.WithLabelValues(string(m.team)).Inc() }
+
+// countAllIdle counts a notice to the leader of the team shown last.
+func (m *metrics) countAllIdle() { m.allIdle.WithLabelValues(string(m.team)).Inc() }
+
+// clear forgets how the team stands once this process no longer leads it. What was
+// counted until then stays true.
 func (m *metrics) clear() {
 	m.members.DeletePartialMatch(prometheus.Labels{"team": string(m.team)})
 	m.age.DeletePartialMatch(prometheus.Labels{"team": string(m.team)})

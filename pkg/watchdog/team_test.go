@@ -25,7 +25,10 @@ type fake struct {
 	reg *prometheus.Registry
 
 	mu     sync.Mutex
-	look   index.Look
+	look   index.Look // but for what follows from the tasks
+	tasks  []team.Task
+	ends   []index.End
+	stored uint64 // up to which the leader was told of ends
 	seq    uint64 // of the bucket, if it is ahead of what the index knows
 	beats  map[team.AgentID]team.Beat
 	silent map[team.AgentID]time.Time // since when no beat of it is heard
@@ -33,15 +36,16 @@ type fake struct {
 	mail   uint64
 	unread int
 	text   string
-	broken error         // of every call to the server
-	freeze time.Duration // the process stands still this long, once
+	ids    map[string]time.Time // of the notices, when they came
+	broken error                // of every call to the server
+	freeze time.Duration        // the process stands still this long, once
 
 	did []string // what the watchdog did, in order
 }
 
 func newFake(t *testing.T) *fake {
 	l := quiet()
-	return &fake{t: t, reg: prometheus.NewRegistry(), beats: l.Beats, silent: map[team.AgentID]time.Time{}, dead: map[team.AgentID]bool{},
+	return &fake{t: t, reg: prometheus.NewRegistry(), beats: l.Beats, silent: map[team.AgentID]time.Time{}, dead: map[team.AgentID]bool{}, ids: map[string]time.Time{},
 		look: index.Look{Team: l.Team, Members: l.Members, Seq: l.Seq}, text: "that is all"}
 }
 
@@ -50,15 +54,20 @@ func watch(t *testing.T, f func(t *testing.T, w *fake)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newFake(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- New(Options{Team: w, Lease: lease, Registry: w.reg}).Run(ctx) }()
-		f(t, w)
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run = %v", err)
-		}
+		w.term(func() { f(t, w) })
 	})
+}
+
+// term runs f beside a watchdog of the team: that of one leader.
+func (w *fake) term(f func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error)
+	go func() { done <- New(Options{Team: w, Lease: lease, Registry: w.reg}).Run(ctx) }()
+	f()
+	cancel()
+	if err := <-done; err != nil {
+		w.t.Errorf("Run = %v", err)
+	}
 }
 
 // change changes the team, and lets time go by.
@@ -72,7 +81,57 @@ func (w *fake) change(d time.Duration, f func()) {
 
 func (w *fake) pass(d time.Duration) { w.change(d, func() {}) }
 
-func (w *fake) task(t team.Task) { w.look.Tasks = append(slices.Clone(w.look.Tasks), t) }
+func (w *fake) task(t team.Task) { w.tasks = append(w.tasks, t) }
+
+// end ends a task without success.
+func (w *fake) end(id team.TaskID, s team.TaskStatus) {
+	e := index.End{Revision: uint64(len(w.ends) + 1)}
+	for i := range w.tasks {
+		switch t := &w.tasks[i]; {
+		case t.ID == id:
+			t.Status, t.Revision = s, e.Revision
+			e.Task = *t
+		case t.Status == team.Pending && slices.Contains(t.Dependencies, id):
+			e.Blocks = append(e.Blocks, t.ID)
+		}
+	}
+	w.ends = append(w.ends, e)
+}
+
+// on returns the look at a board with these tasks.
+func on(l index.Look, tasks []team.Task) index.Look {
+	l.Tasks, l.Claimable, l.Running, l.Moved = map[team.TaskStatus]int{}, map[string]int{}, nil, 0
+	for _, v := range team.View(tasks) {
+		l.Tasks[v.Status]++
+		l.Moved = max(l.Moved, v.Revision)
+		switch {
+		case v.Status == team.InProgress:
+			l.Running = append(l.Running, v.Task)
+		case v.Status == team.Pending && !v.IsBlocked:
+			l.Claimable[v.Role]++
+		}
+	}
+	return l
+}
+
+func unfinished(tasks []team.Task, limit int) (first []index.Unfinished, total int) {
+	status := func(id team.TaskID) team.TaskStatus {
+		return tasks[slices.IndexFunc(tasks, func(t team.Task) bool { return t.ID == id })].Status
+	}
+	for _, v := range team.View(tasks) {
+		if !v.Status.Open() && v.Status != team.Failed {
+			continue
+		}
+		u := index.Unfinished{TaskView: v}
+		if by, dead := v.Dead(status); dead {
+			u.Dead, u.DeadStatus = by, status(by)
+		}
+		if total++; total <= limit {
+			first = append(first, u)
+		}
+	}
+	return first, total
+}
 
 func (w *fake) goSilent(a team.AgentID) { w.silent[a], w.dead[a] = time.Now(), true }
 
@@ -101,9 +160,36 @@ func (w *fake) Look() index.Look {
 	defer w.mu.Unlock()
 	time.Sleep(w.freeze)
 	w.freeze = 0
-	l := w.look
-	l.Members, l.Tasks = slices.Clone(l.Members), slices.Clone(l.Tasks)
+	l := on(w.look, w.tasks)
+	l.Members = slices.Clone(l.Members)
 	return l
+}
+
+func (w *fake) EndsSince(revision uint64) []index.End {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.ends), func(e index.End) bool { return e.Revision <= revision })
+}
+
+func (w *fake) Unfinished(limit int) ([]index.Unfinished, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return unfinished(w.tasks, limit)
+}
+
+func (w *fake) Told(context.Context) (uint64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stored, w.broken
+}
+
+func (w *fake) SetTold(_ context.Context, revision uint64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken == nil {
+		w.stored = revision
+	}
+	return w.broken
 }
 
 func (w *fake) Heard() map[team.AgentID]roster.Heard {
@@ -153,10 +239,9 @@ func (w *fake) Reap(_ context.Context, t team.Task, reason string, attempt bool)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note("reap %s attempt=%v: %s", t.ID, attempt, reason)
-	for i := range w.look.Tasks {
-		if w.look.Tasks[i].ID == t.ID {
-			w.look.Tasks = slices.Clone(w.look.Tasks)
-			w.look.Tasks[i].Status = team.Cancelled // so that nothing more happens to it
+	for i := range w.tasks {
+		if w.tasks[i].ID == t.ID {
+			w.tasks[i].Status = team.Cancelled // so that nothing more happens to it
 		}
 	}
 	return nil
@@ -169,9 +254,13 @@ func (w *fake) Respawn(_ context.Context, m team.Member) error {
 	return nil
 }
 
-func (w *fake) Tell(_ context.Context, text string) error {
+func (w *fake) Tell(_ context.Context, id, text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if at, ok := w.ids[id]; w.broken != nil || ok && time.Since(at) < 2*time.Minute { // as the server does
+		return w.broken
+	}
+	w.ids[id] = time.Now()
 	w.mail++
 	word, _, _ := cut(text)
 	w.note("tell %s", word)

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -24,8 +25,10 @@ import (
 
 // Team is what the watchdog sees and does; package leader provides it.
 type Team interface {
-	// Look is the bucket as the index knows it.
+	// Look is the bucket as the index knows it; the other two are its details.
 	Look() index.Look
+	EndsSince(revision uint64) []index.End
+	Unfinished(limit int) (first []index.Unfinished, total int)
 	// Heard is the last beat of every member.
 	Heard() map[team.AgentID]roster.Heard
 	// BucketSeq and MailSeq are the newest sequences, read from the server.
@@ -39,8 +42,13 @@ type Team interface {
 	Reap(ctx context.Context, t team.Task, reason string, attempt bool) error
 	// Respawn brings a lost member back.
 	Respawn(ctx context.Context, m team.Member) error
-	// Tell sends the leader a notice.
-	Tell(ctx context.Context, text string) error
+	// Tell sends the leader a notice; of several with one id, sent one after another,
+	// it gets the first.
+	Tell(ctx context.Context, id, text string) error
+	// Told is the revision of the bucket up to which the leader was told of tasks
+	// that failed or were cancelled; SetTold stores it.
+	Told(ctx context.Context) (uint64, error)
+	SetTold(ctx context.Context, revision uint64) error
 	// LastText is the leader's last text answer.
 	LastText() string
 	// End ends the goal.
@@ -57,10 +65,12 @@ type Options struct {
 }
 
 const (
-	pingWait    = time.Second      // for a process to answer before its task is freed
-	adoptWithin = 5 * time.Second  // for a later incarnation to take over its task
-	spawnWithin = 15 * time.Second // a spawner gives up after 10 s; one that died left the record
-	maxTold     = 3                // notices in one quiet spell; the next text ends the goal
+	pingWait      = time.Second      // for a process to answer before its task is freed
+	adoptWithin   = 5 * time.Second  // for a later incarnation to take over its task
+	spawnWithin   = 15 * time.Second // a spawner gives up after 10 s; one that died left the record
+	respawnWithin = time.Minute      // for a respawn to write the next incarnation; one may rest half as long first
+	maxTold       = 3                // notices in one quiet spell; the next text ends the goal
+	maxNamed      = 50               // tasks in a notice: it must not outgrow a message, nor a model's patience
 )
 
 // Watchdog watches one team. Use it from one goroutine.
@@ -73,12 +83,21 @@ type Watchdog struct {
 	orphans   map[team.TaskID]orphan
 	joined    map[team.AgentID]since // when each incarnation was first seen in the roster
 	waiting   map[team.AgentID]waiter
-	respawned map[team.AgentID]uint64 // the lost incarnation that a respawn was asked for
-	warned    bool                    // a silence of many was reported
-	ended     map[team.TaskID]bool    // failed or cancelled tasks whose dependents were told of
-	spell     string                  // of the last notice
-	told      int                     // notices in it
-	toldTurn  uint64                  // the leader's turn when it was told last
+	respawned map[team.AgentID]since // the lost incarnation that a respawn was asked for
+	warned    bool                   // a silence of many was reported
+	told      told                   // what the leader was told of dependencies
+	spell     string                 // of the last notice
+	notices   int                    // notices in it
+	toldTurn  uint64                 // the leader's turn when it was told last
+}
+
+// told is what the leader was told of failed and cancelled dependencies. The
+// revision is stored, so that a later leader's watchdog goes on from there: it
+// neither repeats what was told nor misses what happened while nobody led.
+type told struct {
+	read     bool // what is stored
+	revision uint64
+	tasks    map[team.TaskID]bool // by this watchdog
 }
 
 // waiter is a member without a process, and since when its record is as it is.
@@ -104,7 +123,7 @@ func New(o Options) *Watchdog {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Watchdog{o: o, metrics: newMetrics(o.Registry), orphans: map[team.TaskID]orphan{},
-		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]uint64{}}
+		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]since{}}
 }
 
 // Run watches until ctx ends, then returns nil.
@@ -133,7 +152,7 @@ func (w *Watchdog) step(ctx context.Context) error {
 	}
 	now := time.Now()
 	w.metrics.show(look, heard, w.o.Lease, now)
-	if err := w.tellBlocked(ctx, look.Tasks); err != nil {
+	if err := w.tellBlocked(ctx); err != nil {
 		return err
 	}
 	if !w.hearing(heard, now) {
@@ -183,35 +202,44 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 		if _, err := w.o.Team.Ping(ctx, s.Member.AgentID, ulid.Make().String(), pingWait); err == nil {
 			continue // its beats get lost, but it lives
 		}
-		errs = append(errs, w.reap(ctx, look, s, heard[s.Member.AgentID].Beat))
+		errs = append(errs, w.reap(ctx, look, s, heard[s.Member.AgentID].Beat, now))
 	}
 	errs = append(errs, w.bringUp(ctx, look, now), w.reapOrphans(ctx, look, now))
 	return errors.Join(errs...)
 }
 
-func (w *Watchdog) reap(ctx context.Context, look index.Look, s Silence, last team.Beat) error {
+func (w *Watchdog) reap(ctx context.Context, look index.Look, s Silence, last team.Beat, now time.Time) error {
 	m := s.Member
-	for _, t := range look.Tasks {
-		if t.Status != team.InProgress || t.Assignee != m.AgentID || t.Incarnation != m.Incarnation {
+	for _, t := range look.Running {
+		if t.Assignee != m.AgentID || t.Incarnation != m.Incarnation {
 			continue
 		}
 		begun := last.Incarnation == m.Incarnation && last.Task == t.ID && last.Begun
 		if err := w.o.Team.Reap(ctx, t, string(m.AgentID)+" was not heard for "+w.o.Lease.String(), begun); err != nil {
 			return err
 		}
+		w.metrics.countExpired()
 	}
-	return w.bringBack(ctx, look.Team, m)
+	return w.bringBack(ctx, look.Team, m, now)
 }
 
-// bringBack asks for the next incarnation of a member that is lost, once for each
-// incarnation, if that is the team's policy.
-func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member) error {
-	if t.Policies.Respawn != "" && t.Policies.Respawn != team.RespawnAlways || w.respawned[m.AgentID] == m.Incarnation {
+// bringBack asks for the next incarnation of a member that is lost, if that is the
+// team's policy. A respawn that failed leaves a later incarnation lost; one that left
+// everything as it was is asked for again after a while.
+func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, now time.Time) error {
+	if t.Policies.Respawn != "" && t.Policies.Respawn != team.RespawnAlways {
 		return nil
 	}
-	w.respawned[m.AgentID] = m.Incarnation
-	w.metrics.lost.Inc()
-	w.o.Logger.WarnContext(ctx, "member lost", "agent", m.AgentID, "incarnation", m.Incarnation)
+	asked := w.respawned[m.AgentID]
+	again := asked.incarnation == m.Incarnation
+	if again && now.Sub(asked.at) < respawnWithin {
+		return nil
+	}
+	w.respawned[m.AgentID] = since{m.Incarnation, now}
+	if !again {
+		w.metrics.countLost()
+		w.o.Logger.WarnContext(ctx, "member lost", "agent", m.AgentID, "incarnation", m.Incarnation)
+	}
 	return w.o.Team.Respawn(ctx, m)
 }
 
@@ -223,7 +251,7 @@ func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) 
 	for _, m := range look.Members {
 		switch m.State {
 		case team.Lost:
-			errs = append(errs, w.bringBack(ctx, look.Team, m))
+			errs = append(errs, w.bringBack(ctx, look.Team, m, now))
 		case team.Created:
 			c, ok := w.waiting[m.AgentID]
 			if !ok || c.revision != m.Revision {
@@ -231,7 +259,7 @@ func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) 
 			}
 			waiting[m.AgentID] = c
 			if now.Sub(c.since) >= spawnWithin {
-				errs = append(errs, w.bringBack(ctx, look.Team, m))
+				errs = append(errs, w.bringBack(ctx, look.Team, m, now))
 			}
 		}
 	}
@@ -244,7 +272,7 @@ func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) 
 func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Time) error {
 	seen := map[team.TaskID]orphan{}
 	var errs []error
-	for _, t := range Orphans(look.Members, look.Tasks) {
+	for _, t := range Orphans(look.Members, look.Running) {
 		o, ok := w.orphans[t.ID]
 		if !ok || o.epoch != t.Epoch {
 			o = orphan{t.Epoch, now}
@@ -259,27 +287,35 @@ func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Ti
 }
 
 // tellBlocked tells the leader, once, of tasks that wait for one that failed or
-// was cancelled. What was so before this watch began is not told again.
-func (w *Watchdog) tellBlocked(ctx context.Context, tasks []team.Task) error {
-	first := w.ended == nil
-	if first {
-		w.ended = map[team.TaskID]bool{}
-	}
-	for _, v := range team.View(tasks) {
-		if v.Status != team.Failed && v.Status != team.Cancelled || w.ended[v.ID] {
-			continue
+// was cancelled.
+//
+// The notice is sent before it is noted, and goes under an id of its own: should
+// this process die in between, the next sends the same, which the server drops.
+func (w *Watchdog) tellBlocked(ctx context.Context) error {
+	if !w.told.read {
+		revision, err := w.o.Team.Told(ctx)
+		if err != nil {
+			return err
 		}
-		if len(v.Blocks) > 0 && !first {
-			text := "[Blocked] " + string(v.ID) + " (" + v.Title + ") is " + string(v.Status) + ": " + v.Reason + "\nTasks that depend on it and cannot go on:"
-			for _, id := range v.Blocks {
-				text += " " + string(id)
-			}
-			if err := w.o.Team.Tell(ctx, text); err != nil {
+		w.told = told{true, revision, map[team.TaskID]bool{}}
+	}
+	upTo, note := w.told.revision, false
+	for _, e := range w.o.Team.EndsSince(upTo) {
+		if len(e.Blocks) > 0 && !w.told.tasks[e.Task.ID] {
+			id := fmt.Sprintf("blocked-%s-%d", e.Task.ID, e.Task.Revision)
+			if err := w.o.Team.Tell(ctx, id, Blocked(e)); err != nil {
 				return err
 			}
+			w.told.tasks[e.Task.ID] = true
 		}
-		w.ended[v.ID] = true
+		upTo, note = e.Revision, note || w.told.tasks[e.Task.ID]
 	}
+	if note {
+		if err := w.o.Team.SetTold(ctx, upTo); err != nil {
+			return err
+		}
+	}
+	w.told.revision = upTo
 	return nil
 }
 
@@ -300,11 +336,11 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 	}
 	turn := now.Beats[team.Leader].Turn
 	if now.spell(mail) != w.spell {
-		w.told = 0
+		w.notices = 0
 	} else if turn == w.toldTurn {
 		return nil // it has been told and has not answered yet
 	}
-	if w.told >= maxTold || w.told > 0 && now.deserted() {
+	if w.notices >= maxTold || w.notices > 0 && now.deserted() {
 		status := team.TeamFinished
 		if now.open() {
 			status = team.TeamFailed
@@ -312,16 +348,16 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status)
 		return w.o.Team.End(ctx, status, w.o.Team.LastText())
 	}
-	if err := w.o.Team.Tell(ctx, now.Notice()); err != nil {
+	if err := w.o.Team.Tell(ctx, ulid.Make().String(), now.Notice(w.o.Team.Unfinished(maxNamed))); err != nil {
 		return err
 	}
-	w.metrics.allIdle.Inc()
-	w.o.Logger.InfoContext(ctx, "all idle", "told", w.told+1)
+	w.metrics.countAllIdle()
+	w.o.Logger.InfoContext(ctx, "all idle", "told", w.notices+1)
 	if mail, err = w.o.Team.MailSeq(ctx); err != nil {
 		return err
 	}
 	w.spell, w.toldTurn = now.spell(mail), turn
-	w.told++
+	w.notices++
 	return nil
 }
 
@@ -329,7 +365,7 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 // unread mail is counted: the second round begins after the first is complete.
 func (w *Watchdog) look(ctx context.Context, ask bool) (Look, error) {
 	l := w.o.Team.Look()
-	look := Look{Team: l.Team, Members: l.Members, Tasks: l.Tasks, Beats: map[team.AgentID]team.Beat{}}
+	look := Look{Look: l, Beats: map[team.AgentID]team.Beat{}}
 	heard := w.o.Team.Heard()
 	nonce := ulid.Make().String()
 	for _, m := range l.Members {
@@ -355,8 +391,8 @@ func (w *Watchdog) look(ctx context.Context, ask bool) (Look, error) {
 	if look.Stirs() != "" {
 		return look, nil // no need to ask the server
 	}
-	var err error
-	if look.Seq, err = w.o.Team.BucketSeq(ctx); err == nil && look.Seq != l.Seq {
+	seq, err := w.o.Team.BucketSeq(ctx)
+	if err == nil && seq != look.Seq {
 		look.Team.Goal = "" // the index is behind: not a look to judge by
 	}
 	return look, err

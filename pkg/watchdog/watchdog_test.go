@@ -3,6 +3,7 @@ package watchdog
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentteam/pkg/team"
@@ -130,8 +131,10 @@ func TestLostMember(t *testing.T) {
 		w.want()
 		w.pass(4 * time.Second)
 		w.want("reap T-001 attempt=true: coder-1 was not heard for 30s", "respawn coder-1 1")
-		w.pass(10 * time.Minute)
+		w.pass(50 * time.Second)
 		w.want() // once for each incarnation
+		w.pass(15 * time.Second)
+		w.want("respawn coder-1 1") // unless nothing came of it
 		w.change(lease-2*time.Second, func() { w.look.Members[1].Incarnation = 2 })
 		w.want() // it has had no time yet to be heard
 		w.pass(4 * time.Second)
@@ -159,7 +162,7 @@ func TestSaidGoodbye(t *testing.T) {
 		w.want("respawn coder-1 1")
 		w.pass(5 * time.Second)
 		w.want("reap T-001 attempt=false: its holder coder-1 has left", allIdle) // in this test nobody comes back
-		w.pass(time.Minute)
+		w.pass(30 * time.Second)
 		w.want()
 	})
 	watch(t, func(t *testing.T, w *fake) {
@@ -260,7 +263,7 @@ func TestSupersededClaim(t *testing.T) {
 	})
 	watch(t, func(t *testing.T, w *fake) { // adopted in time
 		w.change(3*time.Second, func() { restart(w) })
-		w.change(time.Minute, func() { w.look.Tasks[0].Incarnation, w.look.Tasks[0].Epoch = 2, 2 })
+		w.change(time.Minute, func() { w.tasks[0].Incarnation, w.tasks[0].Epoch = 2, 2 })
 		w.want()
 	})
 }
@@ -275,24 +278,75 @@ func TestPersonsAreNotJudged(t *testing.T) {
 	})
 }
 
+// The leader is told once of a dependency that failed or was cancelled.
 func TestBlockedForGood(t *testing.T) {
 	const blocked = "tell [Blocked]"
-	watch(t, func(t *testing.T, w *fake) {
-		w.change(10*time.Second, func() {
-			w.beats["coder-1"] = beat("coder-1", team.Running)
-			w.task(team.Task{ID: "T-001", Status: team.Failed})
-			w.task(team.Task{ID: "T-002", Status: team.Pending, Dependencies: []team.TaskID{"T-001"}})
-			w.task(team.Task{ID: "T-003", Status: team.InProgress, Assignee: "coder-1", Incarnation: 1})
-			w.task(team.Task{ID: "T-004", Status: team.Pending, Dependencies: []team.TaskID{"T-003"}})
-			w.task(team.Task{ID: "T-005", Status: team.Pending})
+	plan := func(w *fake) {
+		w.beats["coder-1"] = beat("coder-1", team.Running)
+		for n := range 6 {
+			w.task(team.Task{ID: team.MakeTaskID(n + 1), Status: team.Pending})
+		}
+		w.tasks[1].Dependencies = []team.TaskID{"T-001"}
+		w.tasks[3].Dependencies = []team.TaskID{"T-003"}
+	}
+	t.Run("by one leader", func(t *testing.T) {
+		watch(t, func(t *testing.T, w *fake) {
+			w.change(10*time.Second, func() { plan(w) })
+			w.want()
+			w.change(time.Minute, func() { w.end("T-001", team.Failed) })
+			w.want(blocked)
+			w.change(time.Minute, func() { w.end("T-006", team.Cancelled) })
+			w.want() // nothing depends on it
+			w.change(time.Minute, func() { w.end("T-001", team.Failed) })
+			w.want() // it was written again
+			w.change(time.Minute, func() { w.end("T-003", team.Cancelled); w.end("T-002", team.Cancelled) })
+			w.want(blocked)
 		})
-		w.want() // what was so before this watch began was told before
-		w.change(time.Minute, func() { w.look.Tasks[2].Status = team.Failed })
-		w.want(blocked)
-		w.change(time.Minute, func() { w.look.Tasks[4].Status = team.Cancelled })
-		w.want() // nothing depends on it
-		w.change(time.Minute, func() { w.look.Tasks[1].Status = team.Cancelled })
-		w.want()
+	})
+	t.Run("by its successor", func(t *testing.T) {
+		watch(t, func(t *testing.T, w *fake) {
+			w.change(10*time.Second, func() { plan(w); w.end("T-001", team.Failed) })
+			w.want(blocked)
+			w.change(time.Hour, func() { w.end("T-001", team.Failed) })
+			w.term(func() {
+				w.pass(time.Minute)
+				w.want() // it was told before
+			})
+		})
+	})
+	t.Run("of what happened while nobody led", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newFake(t)
+			plan(w)
+			w.end("T-001", team.Failed)
+			w.term(func() {
+				w.pass(time.Minute)
+				w.want(blocked)
+			})
+		})
+	})
+	t.Run("though the first died before it noted that", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newFake(t)
+			plan(w)
+			w.end("T-001", team.Failed)
+			for _, want := range [][]string{{blocked}, nil} {
+				w.stored = 0
+				w.term(func() {
+					w.pass(time.Minute)
+					w.want(want...)
+				})
+			}
+		})
+	})
+	t.Run("once NATS is back", func(t *testing.T) {
+		watch(t, func(t *testing.T, w *fake) {
+			w.change(10*time.Second, func() { plan(w) })
+			w.change(time.Minute, func() { w.broken = errors.New("NATS is away"); w.end("T-001", team.Failed) })
+			w.want()
+			w.change(time.Minute, func() { w.broken = nil })
+			w.want(blocked)
+		})
 	})
 }
 
@@ -304,8 +358,8 @@ func TestMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(families) != 4 {
-			t.Errorf("%d metrics, want 4", len(families))
+		if len(families) != 5 {
+			t.Errorf("%d metrics, want 5", len(families))
 		}
 	})
 }

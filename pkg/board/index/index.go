@@ -1,6 +1,7 @@
 // Package index is the one place that knows what is claimable: it reads the
 // bucket's feed once, in the process that leads the team, and offers each task
-// that may be claimed to one idle agent whose role fits.
+// that may be claimed to one idle agent whose role fits. What it knows it tells the
+// watchdog (Look) and whoever asks for a list (Ask).
 //
 // An offer is never a right. A second index, a lost or doubled offer, a stale
 // record cost one failed try; what decides is the compare-and-set of the claim.
@@ -9,11 +10,8 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -36,21 +34,26 @@ type Offer struct {
 
 // Index offers a team's tasks. Safe for concurrent use.
 type Index struct {
-	team *broker.Team
-	send func(team.AgentID, Offer) error
+	o    Options
 	log  *slog.Logger
 	m    metrics
+	kick chan struct{}
 
 	mu    sync.Mutex
 	state state
-	kick  chan struct{}
+	ready bool          // the bucket was read once
+	news  chan struct{} // closed at the next entry; nil while nobody waits for one
 }
 
 // Options are what an Index needs.
 type Options struct {
-	Team     *broker.Team                         // required
-	Send     func(to team.AgentID, o Offer) error // carries an offer to an agent's process; required
-	Logger   *slog.Logger                         // default: discard
+	Team   *broker.Team                         // required
+	Send   func(to team.AgentID, o Offer) error // carries an offer to an agent's process; required
+	Finish func(context.Context) error          // finishes a creation whose creator may have died; required
+	// Taken tells an agent's process that a task which it held was freed, ended or
+	// taken by somebody else; default: nobody is told. It must not block.
+	Taken    func(from team.AgentID, id team.TaskID)
+	Logger   *slog.Logger // default: discard
 	Registry prometheus.Registerer
 }
 
@@ -59,7 +62,10 @@ func New(o Options) *Index {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Index{team: o.Team, send: o.Send, log: o.Logger, m: newMetrics(o.Registry), state: newState(), kick: make(chan struct{}, 1)}
+	if o.Taken == nil {
+		o.Taken = func(team.AgentID, team.TaskID) {}
+	}
+	return &Index{o: o, log: o.Logger, m: newMetrics(o.Registry, o.Team.ID), state: newState(), kick: make(chan struct{}, 1)}
 }
 
 // Hear takes in a beat: an idle agent's is its request for work.
@@ -77,23 +83,33 @@ func (x *Index) wake() {
 	}
 }
 
-// Run follows the board and makes offers until ctx ends, then returns nil.
+// Run follows the board, makes offers and answers queries until ctx ends, then
+// returns nil.
 func (x *Index) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
+	var parts sync.WaitGroup
+	defer parts.Wait()
 	defer cancel()
-	defer x.m.tasks.DeletePartialMatch(prometheus.Labels{"team": string(x.team.ID)})
+	defer x.m.clear()
 	feed := make(chan error, 1)
 	ready := make(chan struct{})
-	go func() {
-		feed <- x.team.Bucket.Watch(ctx, x.take, func() { close(ready) }, ">")
-	}()
+	parts.Go(func() {
+		feed <- x.o.Team.Bucket.Watch(ctx, x.take, func() { close(ready) }, ">")
+	})
 	select {
 	case err := <-feed:
 		return err
 	case <-ready: // before that a dependency might be unknown only because it was not read yet
 	}
+	x.mu.Lock()
+	x.ready = true
+	x.mu.Unlock()
+	if err := x.serve(ctx, &parts); err != nil {
+		return err
+	}
 	tick := time.NewTicker(Patience / 2)
 	defer tick.Stop()
+	x.check(ctx, &parts)
 	for {
 		x.offer()
 		select {
@@ -101,7 +117,24 @@ func (x *Index) Run(ctx context.Context) error {
 			return err
 		case <-x.kick:
 		case <-tick.C:
+			x.check(ctx, &parts)
 		}
+	}
+}
+
+// check does what time alone demands.
+func (x *Index) check(ctx context.Context, parts *sync.WaitGroup) {
+	x.mu.Lock()
+	now := time.Now()
+	x.m.show(&x.state, now)
+	unfinished := x.state.unfinished(now)
+	x.mu.Unlock()
+	if unfinished {
+		parts.Go(func() {
+			if err := x.o.Finish(ctx); err != nil && ctx.Err() == nil {
+				x.log.WarnContext(ctx, "creation of tasks not finished", "err", err)
+			}
+		})
 	}
 }
 
@@ -109,47 +142,70 @@ func (x *Index) Run(ctx context.Context) error {
 // the board: it is set aside and named in the log.
 func (x *Index) take(e broker.Entry) error {
 	x.mu.Lock()
-	err := x.state.take(e)
-	x.m.show(x.team.ID, x.state.count())
+	err := x.state.take(e, time.Now())
+	x.m.observe(&x.state)
+	lost := x.state.taken
+	x.state.taken = nil
+	// While the bucket is being read for the first time this is an old story, and
+	// the holder has long found out.
+	if !x.ready {
+		lost = nil
+	}
+	if x.news != nil {
+		close(x.news)
+		x.news = nil
+	}
 	x.mu.Unlock()
 	if err != nil {
-		x.log.Warn("record set aside", "err", err)
+		x.log.Warn("record set aside", "key", e.Key, "revision", e.Revision, "err", err)
+	}
+	for _, l := range lost {
+		x.o.Taken(l.from, l.task)
 	}
 	x.wake()
 	return nil
-}
-
-// Look is the team's bucket as the feed has shown it so far. Its slices are the
-// caller's own.
-type Look struct {
-	Team    team.Team
-	Members []team.Member
-	Tasks   []team.Task // by number
-	Seq     uint64      // of the newest entry taken in
 }
 
 // Look returns what is known now.
 func (x *Index) Look() Look {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := &x.state
-	return Look{
-		Team: s.team, Seq: s.seq,
-		Members: slices.SortedFunc(maps.Values(s.members), func(a, b team.Member) int {
-			return cmp.Or(a.JoinedAt.Compare(b.JoinedAt), cmp.Compare(a.AgentID, b.AgentID))
-		}),
-		Tasks: slices.SortedFunc(maps.Values(s.tasks), func(a, b team.Task) int { return cmp.Compare(a.ID.Number(), b.ID.Number()) }),
-	}
+	return x.state.look()
+}
+
+// EndsSince returns the tasks that failed or were cancelled after a revision of the
+// bucket, in that order, and only those that still are as they were then.
+func (x *Index) EndsSince(revision uint64) []End {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.state.endsSince(revision)
+}
+
+// Unfinished returns the first limit tasks that are open or have failed, by number,
+// and how many there are.
+func (x *Index) Unfinished(limit int) (first []Unfinished, total int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.state.unfinishedTasks(limit)
 }
 
 func (x *Index) offer() {
 	x.mu.Lock()
-	offers := x.state.match(time.Now())
+	var made []sent
+	for _, o := range x.state.match(time.Now()) {
+		made = append(made, sent{o.agent.beat.AgentID, Offer{o.node.task, o.node.task.Revision}})
+	}
 	x.mu.Unlock()
-	for _, o := range offers {
+	for _, s := range made {
 		x.m.offers.Inc()
-		if err := x.send(o.agent, Offer{o.task, o.task.Revision}); err != nil {
-			x.log.Debug("offer not sent", "task", o.task.ID, "agent", o.agent, "err", err)
+		if err := x.o.Send(s.to, s.offer); err != nil {
+			x.log.Debug("offer not sent", "task", s.offer.Task.ID, "agent", s.to, "err", err)
 		}
 	}
+}
+
+// sent is an offer on its way to an agent.
+type sent struct {
+	to    team.AgentID
+	offer Offer
 }

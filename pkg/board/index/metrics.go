@@ -1,30 +1,73 @@
 package index
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
 
+// durations are the buckets for what may take milliseconds or hours.
+var durations = []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 4 * 3600, 12 * 3600}
+
+// metrics are those of one team's index.
 type metrics struct {
-	tasks  *prometheus.GaugeVec
-	offers prometheus.Counter
+	team        prometheus.Labels
+	tasks       *prometheus.GaugeVec
+	age         *prometheus.GaugeVec
+	quarantined *prometheus.GaugeVec
+	queue       prometheus.Observer
+	execution   prometheus.Observer
+	offers      prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) metrics {
+func newMetrics(reg prometheus.Registerer, id team.TeamID) metrics {
+	label := prometheus.Labels{"team": string(id)}
 	return metrics{
+		team: label,
 		tasks: telemetry.Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "agentteam_tasks", Help: "Tasks on the board, by team and status; only the process that leads the team tells."}, []string{"team", "status"})),
-		offers: telemetry.Register(reg, prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "agentteam_offers_total", Help: "Tasks offered to idle agents."})),
+		age: telemetry.Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "agentteam_oldest_task_age_seconds", Help: "How long the oldest pending task that could be claimed, and the oldest in progress, have been so; 0 without one."}, []string{"team", "status"})),
+		quarantined: telemetry.Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "agentteam_records_quarantined", Help: "Records of the team's bucket that cannot be read."}, []string{"team"})),
+		queue: telemetry.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "agentteam_task_queue_duration_seconds", Help: "Time from when a task could be claimed until it was.", Buckets: durations}, []string{"team"})).With(label),
+		execution: telemetry.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "agentteam_task_execution_duration_seconds", Help: "Time from a task's last claim until its completion.", Buckets: durations}, []string{"team"})).With(label),
+		offers: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentteam_offers_total", Help: "Tasks offered to idle agents."}, []string{"team"})).With(label),
 	}
 }
 
-// show publishes the size of the board; every status is told, so that none stays
-// at an old figure.
-func (m metrics) show(id team.TeamID, n map[team.TaskStatus]int) {
-	for _, s := range []team.TaskStatus{team.Pending, team.InProgress, team.Completed, team.Failed, team.Cancelled} {
-		m.tasks.WithLabelValues(string(id), string(s)).Set(float64(n[s]))
+// show publishes how the board stands; every status is told, so that none stays at
+// an old figure.
+func (m metrics) show(s *state, now time.Time) {
+	for _, status := range team.TaskStatuses() {
+		m.tasks.WithLabelValues(m.team["team"], string(status)).Set(float64(s.count[status]))
+	}
+	pending, running := s.oldest(now)
+	m.age.WithLabelValues(m.team["team"], string(team.Pending)).Set(pending.Seconds())
+	m.age.WithLabelValues(m.team["team"], string(team.InProgress)).Set(running.Seconds())
+	m.quarantined.With(m.team).Set(float64(len(s.bad)))
+}
+
+// observe counts the claims and completions that s has seen since the last time.
+func (m metrics) observe(s *state) {
+	for _, d := range s.queued {
+		m.queue.Observe(d.Seconds())
+	}
+	for _, d := range s.executed {
+		m.execution.Observe(d.Seconds())
+	}
+	s.queued, s.executed = s.queued[:0], s.executed[:0]
+}
+
+// clear takes back what only the process that leads the team may tell.
+func (m metrics) clear() {
+	for _, g := range []*prometheus.GaugeVec{m.tasks, m.age, m.quarantined} {
+		g.DeletePartialMatch(m.team)
 	}
 }

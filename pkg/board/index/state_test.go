@@ -1,15 +1,13 @@
 package index
 
 import (
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker"
-	"agentteam/pkg/subject"
+	"pgregory.net/rapid"
+
 	"agentteam/pkg/team"
 )
 
@@ -20,7 +18,7 @@ func on(s *state, tasks ...team.Task) {
 	for _, t := range tasks {
 		s.seq++
 		t.Revision = s.seq
-		s.put(t)
+		s.show(t.ID, t)
 	}
 }
 
@@ -43,10 +41,10 @@ func idle(a team.AgentID, role string) team.Beat {
 	return team.Beat{AgentID: a, Incarnation: 1, N: 1, Role: role, State: team.Idle}
 }
 
-func show(offers []offer) string {
+func show(offers []*offer) string {
 	var s []string
 	for _, o := range offers {
-		s = append(s, fmt.Sprintf("%s:%s", o.task.ID, o.agent))
+		s = append(s, fmt.Sprintf("%s:%s", o.node.id, o.agent.beat.AgentID))
 	}
 	return strings.Join(s, " ")
 }
@@ -73,6 +71,7 @@ func TestMatch(t *testing.T) {
 		"behind a failed task":          {[]team.Task{task(1, status(team.Failed)), task(2, behind("T-001"))}, []team.Beat{ann}, ""},
 		"behind a task not yet read":    {[]team.Task{task(2, behind("T-001"))}, []team.Beat{ann}, ""},
 		"for its role":                  {[]team.Task{task(1, role("tester")), task(2)}, []team.Beat{ann, idle("tester-1", "tester")}, "T-001:tester-1 T-002:coder-1"},
+		"to who has waited longest":     {[]team.Task{task(1)}, []team.Beat{idle("tester-1", "tester"), ann, idle("a-1", "architect")}, "T-001:tester-1"},
 		"for a role that nobody plays":  {[]team.Task{task(1, role("tester"), priority(2)), task(2)}, []team.Beat{ann}, "T-002:coder-1"},
 		"not to the leader":             {[]team.Task{task(1)}, []team.Beat{idle(team.Leader, "leader")}, ""},
 		"not to one at work":            {[]team.Task{task(1)}, []team.Beat{with(ann, func(b *team.Beat) { b.State = team.Running })}, ""},
@@ -120,6 +119,12 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+func heldBy(a team.AgentID) func(*team.Task) {
+	return func(t *team.Task) {
+		t.Status, t.Assignee, t.Incarnation = team.InProgress, a, 1
+	}
+}
+
 // What an agent does ends its offer before the patience does.
 func TestOfferEnds(t *testing.T) {
 	s := newState()
@@ -129,9 +134,13 @@ func TestOfferEnds(t *testing.T) {
 	if got := show(s.match(start)); got != "T-001:coder-1" {
 		t.Fatalf("offers are %q", got)
 	}
-	on(&s, task(1, status(team.InProgress), func(t *team.Task) { t.Assignee, t.Incarnation = "coder-1", 1 }))
+	on(&s, task(1, heldBy("coder-1")))
 	if got := show(s.match(start.Add(Patience + 1))); got != "" {
 		t.Errorf("its idle beat is older than its claim, and it was offered %q", got)
+	}
+	on(&s, task(1, status(team.Completed)))
+	if got := show(s.match(start.Add(Patience + 1))); got != "" {
+		t.Errorf("it has not said that it is idle again, and was offered %q", got)
 	}
 	b.N, b.State = 2, team.Running
 	s.hear(b, start)
@@ -140,58 +149,159 @@ func TestOfferEnds(t *testing.T) {
 	if got := show(s.match(start)); got != "T-002:coder-1" {
 		t.Errorf("idle again, it was offered %q", got)
 	}
-	// Released: the task may be offered again at once.
+	// Edited: the offer is stale, and both may have another at once. The agent has
+	// waited less than one that has come meanwhile.
 	s.hear(idle("coder-2", "coder"), start)
-	on(&s, task(1))
+	on(&s, task(2, priority(1)), task(3))
+	if got := show(s.match(start)); got != "T-002:coder-2 T-003:coder-1" {
+		t.Errorf("after an edit, offered %q", got)
+	}
+	on(&s, task(3, heldBy("coder-9")), task(4))
+	if got := show(s.match(start)); got != "T-004:coder-1" {
+		t.Errorf("somebody else was first, and it was offered %q", got)
+	}
+}
+
+// Beats and the feed come by different ways: an agent that is quick says that it is
+// idle again before the feed shows its claim.
+func TestQuickAgent(t *testing.T) {
+	s := newState()
+	on(&s, task(1), task(2))
+	b := idle("coder-1", "coder")
+	s.hear(b, start)
+	if got := show(s.match(start)); got != "T-001:coder-1" {
+		t.Fatalf("offers are %q", got)
+	}
+	b.N = 2
+	s.hear(b, start)
+	for i, step := range []struct {
+		task team.Task
+		want string
+	}{
+		{task(1, heldBy("coder-1")), ""},
+		{task(1, status(team.Completed)), "T-002:coder-1"},
+	} {
+		on(&s, step.task)
+		if got := show(s.match(start)); got != step.want {
+			t.Errorf("step %d: offered %q, want %q", i, got, step.want)
+		}
+	}
+}
+
+// One that was given something else to do does not keep the task it was offered.
+func TestAssignedInstead(t *testing.T) {
+	s := newState()
+	on(&s, task(1), task(2, role("nobody")))
+	s.hear(idle("coder-1", "coder"), start)
+	s.match(start)
+	on(&s, task(2, role("nobody"), heldBy("coder-1")))
+	s.hear(idle("coder-2", "coder"), start)
 	if got := show(s.match(start)); got != "T-001:coder-2" {
-		t.Errorf("the released task was offered %q", got)
+		t.Errorf("offered %q", got)
 	}
 }
 
-func TestTake(t *testing.T) {
+func TestAgentLeaves(t *testing.T) {
 	s := newState()
-	entry := func(key string, v any, revision uint64) broker.Entry {
-		data, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return broker.Entry{Key: key, Value: data, Revision: revision}
-	}
-	take := func(e broker.Entry, ok bool) {
-		t.Helper()
-		if err := s.take(e); (err == nil) != ok {
-			t.Errorf("%s: %v", e.Key, err)
-		}
-	}
-	done := task(1, status(team.Completed))
-	take(entry(subject.KeyTask("T-001"), done, 7), true)
-	take(entry(subject.KeyTask("T-001"), task(1), 6), true) // late
-	take(entry(subject.KeyTeam, team.Team{ID: "t", Goal: "g"}, 8), true)
-	take(entry(subject.KeyMember("coder-1"), team.Member{AgentID: "coder-1", Role: "coder"}, 9), true)
-	take(entry(subject.KeyMember("coder-2"), team.Member{AgentID: "coder-2"}, 10), true)
-	take(broker.Entry{Key: subject.KeyMember("coder-2"), Revision: 11, Deleted: true}, true)
-	take(entry(subject.KeySequence, 1, 12), true)
-	take(entry(subject.KeyTask("T-002"), "nonsense", 13), false)
-	take(entry(subject.KeyTask("T-003"), map[string]any{"v": 99, "id": "T-003"}, 14), false)
-	if s.tasks["T-001"].Status != team.Completed || len(s.tasks) != 1 || s.team.Goal != "g" || s.seq != 14 {
-		t.Errorf("state = %+v", s)
-	}
-	if len(s.members) != 1 || s.members["coder-1"].Revision != 9 {
-		t.Errorf("members = %+v", s.members)
-	}
-	if n := s.count(); n[team.Completed] != 1 || n[team.Pending] != 0 {
-		t.Errorf("counts are %v", n)
+	on(&s, task(1))
+	s.hear(idle("coder-1", "coder"), start)
+	s.match(start)
+	s.setMember(team.Member{AgentID: "coder-1", State: team.Stopped}, true)
+	s.hear(idle("coder-2", "coder"), start)
+	s.hear(idle("coder-3", "coder"), start)
+	s.setMember(team.Member{AgentID: "coder-2"}, false)
+	if got := show(s.match(start)); got != "T-001:coder-3" {
+		t.Errorf("offered %q", got)
 	}
 }
 
-// Whatever is on the board, the order of the offers is the order of work.
-func TestClaimableOrder(t *testing.T) {
+// Priority and role may change while the task is pending.
+func TestEditedTask(t *testing.T) {
 	s := newState()
-	for n := range 200 {
-		on(&s, task(n+900, priority(n%3)))
+	on(&s, task(1, priority(2)), task(2), task(3), task(4, role("tester")))
+	on(&s, task(3, priority(1)), task(1), task(4), task(2, role("tester")))
+	for n := range 4 {
+		s.hear(idle(team.AgentID(fmt.Sprintf("coder-%d", n)), "coder"), start)
 	}
-	list := s.claimable(start)
-	if len(list) != 200 || !slices.IsSortedFunc(list, team.Task.Compare) {
-		t.Errorf("%d claimable tasks, sorted %v", len(list), slices.IsSortedFunc(list, team.Task.Compare))
+	if got := show(s.match(start)); got != "T-003:coder-0 T-001:coder-1 T-004:coder-2" {
+		t.Errorf("offered %q", got)
 	}
+	on(&s, task(5, behind("T-003", "T-001")), task(3, status(team.Completed)))
+	if got := show(s.match(start)); got != "" {
+		t.Errorf("blocked, but offered %q", got)
+	}
+	on(&s, task(5, behind("T-003", "T-003")))
+	if got := show(s.match(start)); got != "T-005:coder-3" {
+		t.Errorf("with nothing left to wait for, offered %q", got)
+	}
+}
+
+// In a run without disturbances each task wakes one agent, in whatever order the
+// feed and the beats come.
+func TestOneWakePerTask(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newState()
+		const tasks = 60
+		for n := range tasks {
+			change := role([]string{"", "coder", "tester"}[n%3])
+			if n >= 10 && n%2 == 0 {
+				on(&s, task(n+1, change, behind(team.MakeTaskID(n-8), team.MakeTaskID(n-3))))
+			} else {
+				on(&s, task(n+1, change))
+			}
+		}
+		// What an agent does goes two ways, each of which keeps its order.
+		type worker struct {
+			beats []team.Beat
+			n     uint64
+		}
+		workers := map[team.AgentID]*worker{}
+		var feed []team.Task
+		beat := func(a team.AgentID, st team.MemberState) {
+			w := workers[a]
+			w.n++
+			b := idle(a, map[bool]string{true: "coder", false: "tester"}[a < "d"])
+			b.N, b.State = w.n, st
+			w.beats = append(w.beats, b)
+		}
+		for _, a := range []team.AgentID{"a", "b", "c", "d", "e", "f"} {
+			workers[a] = &worker{}
+			beat(a, team.Idle)
+		}
+		offers, now := 0, start
+		for {
+			for _, o := range s.match(now) {
+				offers++
+				a := o.agent.beat.AgentID
+				held := o.node.task
+				held.Status, held.Assignee, held.Incarnation = team.InProgress, a, 1
+				done := held
+				done.Status = team.Completed
+				feed = append(feed, held, done)
+				beat(a, team.Running)
+				beat(a, team.Idle)
+			}
+			var ready []team.AgentID
+			for _, a := range []team.AgentID{"a", "b", "c", "d", "e", "f"} {
+				if len(workers[a].beats) > 0 {
+					ready = append(ready, a)
+				}
+			}
+			if len(ready)+len(feed) == 0 {
+				break
+			}
+			now = now.Add(time.Millisecond)
+			if len(ready) == 0 || len(feed) > 0 && rapid.Bool().Draw(t, "feed") {
+				on(&s, feed[0])
+				feed = feed[1:]
+				continue
+			}
+			w := workers[rapid.SampledFrom(ready).Draw(t, "agent")]
+			s.hear(w.beats[0], now)
+			w.beats = w.beats[1:]
+		}
+		if s.count[team.Completed] != tasks || offers != tasks {
+			t.Fatalf("%d of %d tasks are completed, by %d offers", s.count[team.Completed], tasks, offers)
+		}
+	})
 }

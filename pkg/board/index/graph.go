@@ -1,0 +1,276 @@
+package index
+
+import (
+	"cmp"
+	"container/heap"
+	"container/list"
+	"slices"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// graph is the tasks with what follows from their dependencies, kept up to date
+// change by change: what one change costs depends on the edges it touches, not on
+// the number of tasks.
+type graph struct {
+	nodes   map[team.TaskID]*node
+	ordered []*node // every node that ever had a task; by number if inOrder
+	inOrder bool
+
+	count   map[team.TaskStatus]int
+	running map[*node]struct{}  // in progress
+	held    map[team.Holder]int // how many each incarnation of an agent holds: one, if nobody meddles
+	free    map[string]int      // how many are claimable, by role
+	ready   *list.List          // the claimable ones, in the order in which they became so
+	heaps   map[string]*work    // the claimable ones that are offered to nobody, by role
+	ended   []mark              // failed and cancelled ones, in the order of the feed
+	moved   uint64              // newest revision at which any task changed
+}
+
+// node is a task in the graph. One that is only named as a dependency, or whose
+// record is not to be seen yet or cannot be read, has a task without a status.
+type node struct {
+	id         team.TaskID
+	number     int
+	task       team.Task
+	missing    int                // dependencies that are not completed
+	dependents map[*node]struct{} // tasks that name it as a dependency
+	endedAt    uint64             // its mark in graph.ended
+	offer      *offer             // under way; nil if it is offered to nobody
+	at         int                // place in its heap; -1 if it is in none
+	ready      *list.Element      // place in graph.ready; nil if it is not claimable
+	since      time.Time          // since when it is claimable
+	filed      bool               // it counts in graph.free
+	listed     bool               // it is in graph.ordered
+}
+
+// mark says that a task failed or was cancelled.
+type mark struct {
+	revision uint64
+	node     *node
+}
+
+func newGraph() graph {
+	return graph{nodes: map[team.TaskID]*node{}, inOrder: true, count: map[team.TaskStatus]int{},
+		running: map[*node]struct{}{}, held: map[team.Holder]int{}, free: map[string]int{},
+		ready: list.New(), heaps: map[string]*work{}}
+}
+
+func (g *graph) node(id team.TaskID) *node {
+	n := g.nodes[id]
+	if n == nil {
+		n = &node{id: id, number: id.Number(), at: -1}
+		g.nodes[id] = n
+	}
+	return n
+}
+
+// known reports whether there is a task, as opposed to a name.
+func (n *node) known() bool { return n.task.Status != "" }
+
+func (n *node) claimable() bool { return n.task.Status == team.Pending && n.missing == 0 }
+
+// compare orders tasks for work, as team.Task.Compare does; the number of each id
+// is read once.
+func (n *node) compare(o *node) int {
+	return cmp.Or(cmp.Compare(o.task.Priority, n.task.Priority), cmp.Compare(n.number, o.number))
+}
+
+func (n *node) compareNumber(o *node) int { return cmp.Compare(n.number, o.number) }
+
+// set makes t the task of n; the zero Task takes it off the board. revision is the
+// feed's.
+func (g *graph) set(n *node, t team.Task, revision uint64) {
+	was := n.task
+	g.lift(n)
+	if was.Status == team.InProgress {
+		delete(g.running, n)
+		h := team.Holder{Agent: was.Assignee, Incarnation: was.Incarnation}
+		if g.held[h]--; g.held[h] == 0 {
+			delete(g.held, h)
+		}
+	}
+	g.link(n, t.Dependencies)
+	n.task = t
+	g.moved = revision
+	if was.Status != t.Status {
+		g.tally(was.Status, -1)
+		g.tally(t.Status, 1)
+	}
+	if !n.listed && n.known() {
+		n.listed = true
+		g.inOrder = g.inOrder && (len(g.ordered) == 0 || g.ordered[len(g.ordered)-1].number < n.number)
+		g.ordered = append(g.ordered, n)
+	}
+	switch t.Status {
+	case team.InProgress:
+		g.running[n] = struct{}{}
+		g.held[team.Holder{Agent: t.Assignee, Incarnation: t.Incarnation}]++
+	case team.Failed, team.Cancelled:
+		n.endedAt = revision
+		g.ended = append(g.ended, mark{revision, n})
+	}
+	if before, after := was.Status == team.Completed, t.Status == team.Completed; before != after {
+		by := 1
+		if after {
+			by = -1
+		}
+		for d := range n.dependents {
+			g.lift(d)
+			d.missing += by
+			g.place(d, t.UpdatedAt)
+		}
+	}
+	g.place(n, t.UpdatedAt)
+}
+
+func (g *graph) tally(s team.TaskStatus, by int) {
+	if s != "" {
+		g.count[s] += by
+	}
+}
+
+// link makes deps the dependencies of n, each counted once.
+func (g *graph) link(n *node, deps []team.TaskID) {
+	if slices.Equal(n.task.Dependencies, deps) {
+		return
+	}
+	for _, id := range n.task.Dependencies {
+		delete(g.nodes[id].dependents, n)
+	}
+	n.missing = 0
+	for _, id := range deps {
+		d := g.node(id)
+		if _, twice := d.dependents[n]; twice {
+			continue
+		}
+		if d.dependents == nil {
+			d.dependents = map[*node]struct{}{}
+		}
+		d.dependents[n] = struct{}{}
+		if d.task.Status != team.Completed {
+			n.missing++
+		}
+	}
+}
+
+// lift takes n out of what it is filed under by its role and priority, before
+// these or its dependencies change; place files it again, as claimable since
+// cause if it has become so. Both may be called twice.
+func (g *graph) lift(n *node) {
+	if n.at >= 0 {
+		heap.Remove(g.heaps[n.task.Role], n.at)
+	}
+	if n.filed {
+		g.free[n.task.Role]--
+		n.filed = false
+	}
+}
+
+func (g *graph) place(n *node, cause time.Time) {
+	if !n.claimable() {
+		if n.ready != nil {
+			g.ready.Remove(n.ready)
+			n.ready = nil
+		}
+		return
+	}
+	if n.ready == nil {
+		n.since = n.task.UpdatedAt
+		if cause.After(n.since) {
+			n.since = cause
+		}
+		n.ready = g.ready.PushBack(n)
+	}
+	if n.filed {
+		return
+	}
+	n.filed = true
+	g.free[n.task.Role]++
+	if n.offer == nil {
+		h := g.heaps[n.task.Role]
+		if h == nil {
+			h = &work{}
+			g.heaps[n.task.Role] = h
+		}
+		heap.Push(h, n)
+	}
+}
+
+// best returns the task for this role that is to be offered first, nil if there
+// is none.
+func (g *graph) best(role string) *node {
+	if h := g.heaps[role]; h != nil && len(*h) > 0 {
+		return (*h)[0]
+	}
+	return nil
+}
+
+// bind marks n as offered, or with nil as free to be offered again.
+func (g *graph) bind(n *node, o *offer) {
+	g.lift(n)
+	n.offer = o
+	g.place(n, n.since)
+}
+
+// byNumber returns all tasks in order of their numbers.
+func (g *graph) byNumber(yield func(*node) bool) {
+	if !g.inOrder {
+		slices.SortFunc(g.ordered, (*node).compareNumber)
+		g.inOrder = true
+	}
+	for _, n := range g.ordered {
+		if n.known() && !yield(n) {
+			return
+		}
+	}
+}
+
+// view is n's task as it is printed.
+func (g *graph) view(n *node) team.TaskView {
+	waiting := []team.TaskID{}
+	for _, id := range n.task.Dependencies {
+		if g.nodes[id].task.Status != team.Completed {
+			waiting = append(waiting, id)
+		}
+	}
+	return n.task.View(waiting, dependents(n, func(d *node) bool { return true }))
+}
+
+// dependents returns the ids of the tasks that name n as a dependency, by number.
+func dependents(n *node, which func(*node) bool) []team.TaskID {
+	ids := make([]team.TaskID, 0, len(n.dependents))
+	for d := range n.dependents {
+		if which(d) {
+			ids = append(ids, d.id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) })
+	return ids
+}
+
+// work is a heap of tasks in the order of work.
+type work []*node
+
+func (w work) Len() int           { return len(w) }
+func (w work) Less(i, j int) bool { return w[i].compare(w[j]) < 0 }
+
+func (w work) Swap(i, j int) {
+	w[i], w[j] = w[j], w[i]
+	w[i].at, w[j].at = i, j
+}
+
+func (w *work) Push(x any) {
+	n := x.(*node)
+	n.at = len(*w)
+	*w = append(*w, n)
+}
+
+func (w *work) Pop() any {
+	last := len(*w) - 1
+	n := (*w)[last]
+	(*w)[last], n.at = nil, -1
+	*w = (*w)[:last]
+	return n
+}

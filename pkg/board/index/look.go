@@ -1,0 +1,126 @@
+package index
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sort"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// Look is the team as the feed has shown it so far. What one costs depends on the
+// members and the tasks in progress, not on the size of the board. Nothing in it
+// may be changed.
+type Look struct {
+	Team        team.Team
+	Members     []team.Member           // in order of joining
+	Tasks       map[team.TaskStatus]int // how many of each status
+	Running     []team.Task             // those in progress, by number
+	Claimable   map[string]int          // how many could be claimed now, by role; "" is for any
+	Moved       uint64                  // newest revision at which a task changed
+	Quarantined []team.Quarantined      // records that cannot be read, by key
+	Seq         uint64                  // of the newest entry taken in
+}
+
+func (s *state) look() Look {
+	if s.roster == nil {
+		s.roster = slices.SortedFunc(maps.Values(s.members), func(a, b team.Member) int {
+			return cmp.Or(a.JoinedAt.Compare(b.JoinedAt), cmp.Compare(a.AgentID, b.AgentID))
+		})
+	}
+	l := Look{Team: s.team, Members: s.roster, Tasks: maps.Clone(s.count), Claimable: maps.Clone(s.free),
+		Moved: s.moved, Quarantined: s.quarantined(), Seq: s.seq}
+	for _, n := range slices.SortedFunc(maps.Keys(s.running), (*node).compareNumber) {
+		l.Running = append(l.Running, n.task)
+	}
+	return l
+}
+
+func (s *state) quarantined() []team.Quarantined {
+	return slices.SortedFunc(maps.Values(s.bad), func(a, b team.Quarantined) int { return cmp.Compare(a.Key, b.Key) })
+}
+
+// End is a task that failed or was cancelled.
+type End struct {
+	Task     team.Task
+	Blocks   []team.TaskID // pending tasks that depend on it, by number
+	Revision uint64        // at which it came in the feed
+}
+
+// endsSince returns the ends that came after a revision, in order.
+func (s *state) endsSince(revision uint64) []End {
+	var ends []End
+	from := sort.Search(len(s.ended), func(i int) bool { return s.ended[i].revision > revision })
+	for _, m := range s.ended[from:] {
+		n := m.node
+		if n.endedAt != m.revision || n.task.Status != team.Failed && n.task.Status != team.Cancelled {
+			continue // written again since
+		}
+		ends = append(ends, End{n.task, dependents(n, func(d *node) bool { return d.task.Status == team.Pending }), m.revision})
+	}
+	return ends
+}
+
+// Unfinished is a task that is open or has failed, and what keeps it from going on.
+type Unfinished struct {
+	team.TaskView
+	Dead       team.TaskID     // a dependency that will never be completed by itself; "" if there is none
+	DeadStatus team.TaskStatus // of that
+}
+
+// unfinished returns the first limit tasks that are open or have failed, by number,
+// and how many there are.
+func (s *state) unfinishedTasks(limit int) (first []Unfinished, total int) {
+	total = s.count[team.Pending] + s.count[team.InProgress] + s.count[team.Failed]
+	for n := range s.byNumber {
+		if len(first) == limit {
+			break
+		}
+		if !n.task.Status.Open() && n.task.Status != team.Failed {
+			continue
+		}
+		u := Unfinished{TaskView: s.view(n)}
+		var dead bool
+		if u.Dead, dead = u.TaskView.Dead(func(id team.TaskID) team.TaskStatus { return s.nodes[id].task.Status }); dead {
+			u.DeadStatus = s.nodes[u.Dead].task.Status
+		}
+		first = append(first, u)
+	}
+	return first, total
+}
+
+// oldest returns how long the oldest claimable and the oldest task in progress have
+// been so, by the times in their records; 0 if there is none.
+func (s *state) oldest(now time.Time) (pending, running time.Duration) {
+	if e := s.ready.Front(); e != nil {
+		pending = max(0, now.Sub(e.Value.(*node).since))
+	}
+	for n := range s.running {
+		if at := n.task.ClaimedAt; at != nil {
+			running = max(running, now.Sub(*at))
+		}
+	}
+	return pending, running
+}
+
+// page answers q.
+func (s *state) page(q team.Query) team.Page {
+	all := s.byNumber
+	if len(q.IDs) > 0 {
+		all = func(yield func(*node) bool) {
+			for _, id := range slices.Compact(slices.Sorted(slices.Values(q.IDs))) {
+				if n := s.nodes[id]; n != nil && n.known() && !yield(n) {
+					return
+				}
+			}
+		}
+	}
+	nodes, total, next := team.Select(q, all, func(n *node) team.Row { return team.Row{Task: &n.task, Number: n.number, Blocked: n.missing > 0} })
+	p := team.Page{Tasks: make([]team.TaskView, len(nodes)), Total: total, Next: next, Seq: s.seq, Quarantined: s.quarantined()}
+	for i, n := range nodes {
+		p.Tasks[i] = s.view(n)
+	}
+	return p
+}
