@@ -31,6 +31,7 @@ type Journal interface {
 // Tools runs what the model calls; *tool.Set is one.
 type Tools interface {
 	Specs() []tool.Spec
+	Writes(name string) bool
 	Run(ctx context.Context, c tool.Call) tool.Result
 }
 
@@ -40,6 +41,7 @@ type Hand interface {
 	Take(ctx context.Context, t team.Task) (team.Task, error)
 	Claim(ctx context.Context, id team.TaskID) (team.Task, error)
 	Adopt(ctx context.Context) (team.Task, bool, error)
+	Confirm(ctx context.Context, id team.TaskID) (team.Task, error)
 	Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error)
 	Inputs(ctx context.Context, t team.Task) ([]team.Input, error)
 }
@@ -49,9 +51,12 @@ type Post interface {
 	Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error)
 }
 
-// Heart tells the team how the agent is; *roster.Heart is one.
+// Heart tells the team how the agent is, and the agent whether it may go on;
+// *roster.Heart is one.
 type Heart interface {
 	Set(f func(*team.Beat))
+	Certain(ctx context.Context) error
+	Within(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // Events records what the agent does; *event.Log is one.
@@ -82,6 +87,7 @@ type Options struct {
 	Mail    <-chan mailbox.Delivery
 	Offers  <-chan team.Task // tasks offered by the index
 	Given   <-chan team.Task // tasks that the hand took by assignment
+	Lease   time.Duration    // the team's
 
 	// Look finds a claimable task when no leader was heard; nil: the agent never
 	// looks by itself. ok is false while a leader is heard or nothing is claimable.
@@ -115,6 +121,9 @@ type Agent struct {
 	ended bool // a tool ended the run
 	said  atomic.Pointer[string]
 	log   *slog.Logger
+
+	confirmed time.Time // when the task held was last known to be the agent's
+	lost      lost
 }
 
 // New returns an agent whose conversation is that of its journal. Errors:
@@ -124,7 +133,7 @@ func New(o Options) (*Agent, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &Agent{o: o, conv: newConversation(), log: o.Logger.With("team", o.Team, "agent", o.Member.AgentID)}
+	a := &Agent{o: o, conv: newConversation(), lost: lost{signal: make(chan struct{}, 1)}, log: o.Logger.With("team", o.Team, "agent", o.Member.AgentID)}
 	for _, r := range o.Records {
 		if err := a.conv.add(r); err != nil {
 			return nil, err
@@ -267,6 +276,8 @@ func (a *Agent) await(ctx context.Context) error {
 		return a.receive(ctx, d)
 	case t := <-a.o.Given:
 		return a.begin(ctx, t)
+	case <-a.lost.signal:
+		return a.noteLost(ctx)
 	case t := <-offers:
 		return a.claim(ctx, func() (team.Task, error) { return a.o.Hand.Take(ctx, t) })
 	case <-look:
@@ -298,6 +309,7 @@ func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error 
 
 // begin records a task that the hand has taken, with where its inputs are.
 func (a *Agent) begin(ctx context.Context, t team.Task) error {
+	a.confirmed = time.Now()
 	inputs, err := a.o.Hand.Inputs(ctx, t)
 	if err != nil {
 		return err
@@ -306,9 +318,11 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 }
 
 // receive records a message, which makes it part of the conversation, and only
-// then acknowledges it. One that is recorded already came again.
+// then acknowledges it. One that is recorded already came again, or was stored twice
+// by a sender that had no answer for longer than the server remembers.
 func (a *Agent) receive(ctx context.Context, d mailbox.Delivery) error {
-	if d.Seq <= a.conv.inboxSeq {
+	if d.Seq <= a.conv.inboxSeq || a.conv.read[d.ID] {
+		a.conv.inboxSeq = max(a.conv.inboxSeq, d.Seq)
 		d.Ack()
 		return nil
 	}
@@ -367,6 +381,10 @@ func (a *Agent) drain(ctx context.Context) error {
 			}
 		case t := <-a.o.Given:
 			if err := a.begin(ctx, t); err != nil {
+				return err
+			}
+		case <-a.lost.signal:
+			if err := a.noteLost(ctx); err != nil {
 				return err
 			}
 		default:

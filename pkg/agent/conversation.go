@@ -28,6 +28,7 @@ type conversation struct {
 	held     []model.Message  // input that came while calls were open
 	unseen   bool             // the model has yet to see something that wants an answer
 	inboxSeq uint64           // of the newest message taken in
+	read     map[string]bool  // ids of the messages taken in
 	task     team.TaskID      // the last one it was told to work on
 	await    *journal.Await   // an answer the agent waits for
 	shutdown *team.Message    // a request to shut down that was not carried out yet
@@ -36,7 +37,7 @@ type conversation struct {
 	turns    uint64
 }
 
-func newConversation() *conversation { return &conversation{mail: -1} }
+func newConversation() *conversation { return &conversation{mail: -1, read: map[string]bool{}} }
 
 // add takes in the next record. Results follow their turn directly, as endpoints
 // demand: input that was recorded between them comes after the last result.
@@ -47,6 +48,7 @@ func (c *conversation) add(r journal.Record) error {
 	switch r.Kind {
 	case journal.Mail:
 		c.inboxSeq = max(c.inboxSeq, r.InboxSeq)
+		c.read[r.Message.ID] = true
 		if c.await != nil && r.Message.From == c.await.From && r.Message.Wakes() {
 			c.await = nil
 		}

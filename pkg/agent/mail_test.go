@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
+	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -35,19 +37,22 @@ func TestMailDuringRun(t *testing.T) {
 	})
 }
 
+// What is recorded and comes again, since its acknowledgement got lost, is told to
+// nobody. (What was never recorded comes before all that is newer: package broker.)
 func TestDuplicateDelivery(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		r.says("one", "two")
+		r.says("one", "two", "three")
 		r.start()
-		r.post(3, team.UserAgent, team.MsgUser, "go")
-		r.post(3, team.UserAgent, team.MsgUser, "go")
-		r.post(2, team.UserAgent, team.MsgUser, "older")
-		r.wantKinds("start mail turn end")
-		if !slices.Equal(r.acked, []uint64{3, 3, 2}) {
+		r.post(2, team.UserAgent, team.MsgUser, "go")
+		r.post(3, team.UserAgent, team.MsgUser, "go on")
+		r.post(3, team.UserAgent, team.MsgUser, "go on")
+		r.post(2, team.UserAgent, team.MsgUser, "go")
+		r.wantKinds("start mail turn end mail turn end")
+		if !slices.Equal(r.acked, []uint64{2, 3, 3, 2}) {
 			t.Errorf("acked %v: what came again must be acked too", r.acked)
 		}
 		r.post(4, team.UserAgent, team.MsgUser, "more")
-		r.wantKinds("start mail turn end mail turn end")
+		r.wantKinds("start mail turn end mail turn end mail turn end")
 	})
 }
 
@@ -81,5 +86,87 @@ func TestIdleNotificationWakesNobody(t *testing.T) {
 		if got := r.asked[0].Messages[1].Content; !strings.Contains(got, "coder-2 is idle") || !strings.Contains(got, "hi") {
 			t.Errorf("the model was told\n%s", got)
 		}
+	})
+}
+
+// A sender that had no answer for longer than the server remembers ids stores its
+// message twice.
+func TestMessageStoredTwice(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.says("read", "read the other")
+		r.start()
+		r.post(1, "coder-2", team.MsgMessage, "hello")
+		r.mail <- mailbox.Delivery{Message: team.Message{ID: "m1", Type: team.MsgMessage, From: "coder-2", To: "coder-1", Content: "hello"},
+			Seq: 2, Ack: func() { r.acked = append(r.acked, 2) }}
+		synctest.Wait()
+		r.wantKinds("start mail turn end")
+		if !slices.Equal(r.acked, []uint64{1, 2}) {
+			t.Errorf("acknowledged %v", r.acked)
+		}
+		r.post(3, "coder-2", team.MsgMessage, "hello") // the same words, but another message
+		r.wantKinds("start mail turn end mail turn end")
+	})
+}
+
+// A request to shut down is heard also while the model is away.
+func TestShutdownWhileModelIsAway(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		for range 20 {
+			r.fails(team.Unavailable)
+		}
+		r.start()
+		r.offer()
+		r.post(1, "coder-2", team.MsgMessage, "hello")
+		asked := len(r.asked)
+		r.post(2, team.Leader, team.MsgShutdownRequest, "please stop")
+		select {
+		case err := <-r.ended:
+			if !errors.Is(err, ErrShutdown) {
+				t.Errorf("Run = %v", err)
+			}
+		default:
+			t.Fatal("the agent goes on")
+		}
+		if len(r.asked) != asked {
+			t.Errorf("the model was asked %d times more", len(r.asked)-asked)
+		}
+		if r.task.Status != team.Pending {
+			t.Errorf("the task is %s", r.task.Status)
+		}
+		r.ended <- nil // for the rig
+	})
+}
+
+// Mail that comes when the turns of a run are used up wakes the agent again.
+func TestMailAtTurnLimit(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.MaxTurns = 1
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
+			r.tools["look"] = nil
+			r.mail <- mailbox.Delivery{Message: team.Message{ID: "m2", Type: team.MsgMessage, From: "coder-2", To: "coder-1", Content: "the question"},
+				Seq: 2, Ack: func() {}}
+			return tool.Result{Content: "seen"}
+		}
+		r.says("!look", "the answer")
+		r.start()
+		r.post(1, "coder-2", team.MsgMessage, "hello")
+		r.wantKinds("start mail turn result end mail turn end")
+	})
+}
+
+// What an endpoint answers is not fit for a record as it is.
+func TestRefusalWithControlCharacters(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		var told error
+		r.opts.Broken = func(_ context.Context, err error) { told = err }
+		r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
+			return model.Reply{}, team.Errorf(team.PermissionDenied, "401 \x1b[31m\xff%s", strings.Repeat("拒绝", 40_000))
+		})
+		r.start()
+		r.offer()
+		if told == nil || r.task.Status != team.Pending {
+			t.Errorf("told %v; the task is %s", told, r.task.Status)
+		}
+		r.wantStates(team.Idle, team.Running, team.Idle)
 	})
 }

@@ -27,17 +27,23 @@ type rig struct {
 	journal []journal.Record
 	asked   []model.Request // what the model was asked
 	answers []func(model.Request) (model.Reply, error)
-	decide  func([]model.Message) string // what the model says when no answer is queued; nil: an error
+	model   func(context.Context, model.Request) (model.Reply, error) // answers in place of all else
+	decide  func([]model.Message) string                              // what the model says when no answer is queued; nil: an error
 	tools   map[string]func(ctx context.Context, c tool.Call) tool.Result
 	ran     []string // ids of the calls that were run
 	task    team.Task
 	held    bool   // the agent's hand holds task
-	losing  string // the next claim is lost with this reason
-	sent    []team.Message
-	states  []team.MemberState // as told by beats, without repetitions
-	beat    team.Beat
-	events  []team.EventType
-	acked   []uint64
+	epoch   uint64 // under which it took it
+	// how often the agent made sure that it still holds the task
+	confirms int
+	fence    chan struct{}           // not nil: the membership is uncertain until it is closed
+	fenced   context.CancelCauseFunc // ends the step under way
+	losing   string                  // the next claim is lost with this reason
+	sent     []team.Message
+	states   []team.MemberState // as told by beats, without repetitions
+	beat     team.Beat
+	events   []team.EventType
+	acked    []uint64
 
 	appends, killBefore, killAfter int // the process dies before or after its n-th append; 0: it does not
 
@@ -45,6 +51,7 @@ type rig struct {
 	offers chan team.Task
 	given  chan team.Task
 
+	agent  *Agent
 	cancel context.CancelFunc
 	ended  chan error
 	turn   atomic.Int64 // orders the test's reads before what a timer sets off
@@ -56,7 +63,7 @@ func newRig(t *testing.T) *rig {
 	r.opts = Options{
 		Member: team.Member{AgentID: "coder-1", Role: "coder", Incarnation: 1}, Team: "t", System: "You are coder-1.",
 		Journal: rigJournal{r}, Model: rigModel{r}, Tools: rigTools{r}, Hand: rigHand{r}, Post: rigPost{r}, Heart: rigHeart{r}, Events: rigEvents{r},
-		Mail: r.mail, Offers: r.offers, Given: r.given,
+		Mail: r.mail, Offers: r.offers, Given: r.given, Lease: team.DefaultLease,
 	}
 	r.journal = []journal.Record{{Kind: journal.Start, Incarnation: 1}}
 	return r
@@ -70,6 +77,7 @@ func (r *rig) start() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.agent = a
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(r.t.Context())
 	r.ended = make(chan error, 1)
@@ -90,6 +98,19 @@ func (r *rig) post(seq uint64, from team.AgentID, typ team.MessageType, text str
 	r.mail <- mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("m%d", seq), Type: typ, From: from, To: r.opts.Member.AgentID, Content: text, RequestID: "r1"},
 		Seq: seq, Ack: func() { r.acked = append(r.acked, seq) }}
 	synctest.Wait()
+}
+
+// reap gives the task to somebody else.
+func (r *rig) reap() {
+	r.t.Helper()
+	freed, err := r.task.Reap("silent", false, time.Now())
+	if err == nil {
+		freed, err = freed.Claim(team.Holder{Agent: "coder-9", Incarnation: 1}, time.Now())
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.task = freed
 }
 
 // pass lets time go by.
@@ -185,6 +206,9 @@ func (r rigJournal) Append(ctx context.Context, rec journal.Record) (journal.Rec
 type rigModel struct{ *rig }
 
 func (r rigModel) Complete(ctx context.Context, req model.Request, _ func(string)) (model.Reply, error) {
+	if r.model != nil {
+		return r.model(ctx, req)
+	}
 	if err := validProtocol(req.Messages[1:]); err != nil || req.Messages[0].Role != "system" {
 		r.t.Errorf("the model was asked: %v (first a %s message)", err, req.Messages[0].Role)
 	}
@@ -203,6 +227,8 @@ func (r rigModel) Complete(ctx context.Context, req model.Request, _ func(string
 type rigTools struct{ *rig }
 
 func (r rigTools) Specs() []tool.Spec { return []tool.Spec{{Name: "look", Description: "looks"}} }
+
+func (r rigTools) Writes(name string) bool { return name == "write" }
 
 func (r rigTools) Run(ctx context.Context, c tool.Call) tool.Result {
 	r.rig.ran = append(r.ran, c.ID)
@@ -235,7 +261,7 @@ func (r rigHand) Claim(ctx context.Context, id team.TaskID) (team.Task, error) {
 
 func (r rigHand) hold(t team.Task, err error) (team.Task, error) {
 	if err == nil {
-		r.rig.task, r.rig.held = t, true
+		r.rig.task, r.rig.held, r.rig.epoch = t, true, t.Epoch
 	}
 	return t, err
 }
@@ -258,6 +284,15 @@ func (r rigHand) Release(_ context.Context, _ team.TaskID, reason string, attemp
 	return t, err
 }
 
+func (r rigHand) Confirm(context.Context, team.TaskID) (team.Task, error) {
+	r.rig.confirms++
+	err := r.task.MayComplete(r.opts.Member.Holder(), r.epoch)
+	if err != nil {
+		r.rig.held = false
+	}
+	return r.task, err
+}
+
 func (r rigHand) Inputs(context.Context, team.Task) ([]team.Input, error) { return nil, nil }
 
 type rigPost struct{ *rig }
@@ -275,6 +310,23 @@ func (r rigHeart) Set(f func(*team.Beat)) {
 	if n := len(r.states); n == 0 || r.states[n-1] != r.beat.State {
 		r.rig.states = append(r.states, r.beat.State)
 	}
+}
+
+func (r rigHeart) Certain(ctx context.Context) error {
+	if r.fence == nil {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+	case <-r.fence:
+	}
+	return ctx.Err()
+}
+
+func (r rigHeart) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.rig.fenced = cancel
+	return ctx, func() { cancel(nil) }
 }
 
 type rigEvents struct{ *rig }

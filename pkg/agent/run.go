@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,14 +51,22 @@ func (a *Agent) idleText() string {
 // returns how many turns that took.
 func (a *Agent) turns(ctx context.Context) (n int, err error) {
 	for nudged := false; ; {
+		if n == a.o.MaxTurns { // before mail is taken in, which then wakes the agent again
+			return n, a.giveUp(ctx, fmt.Sprintf("%s reached the limit of %d turns in one run", a.o.Member.AgentID, n))
+		}
 		if err := a.drain(ctx); err != nil {
 			return n, err
 		}
-		if n == a.o.MaxTurns {
-			return n, a.giveUp(ctx, fmt.Sprintf("%s reached the limit of %d turns in one run", a.o.Member.AgentID, n))
-		}
 		reply, err := a.ask(ctx)
-		if err != nil {
+		switch {
+		case errors.Is(err, errAway):
+			if err := a.pause(ctx); err != nil {
+				return n, err
+			}
+			continue
+		case errors.Is(err, errInterrupted):
+			continue
+		case err != nil:
 			return n, err
 		}
 		n++
@@ -109,36 +118,71 @@ func (a *Agent) giveUp(ctx context.Context, reason string) error {
 	return a.record(ctx, journal.Record{Kind: journal.End})
 }
 
-// ask gets one complete answer of the model, records it, and tells of it. While
-// the model is away it tries again for as long as it takes; a refusal that will
-// not change ends the run.
+// What ask may come back with besides an answer.
+var (
+	errAway        = errors.New("the model is away")
+	errInterrupted = errors.New("the model was interrupted, for the task may be the agent's no more")
+)
+
+// ask gets one complete answer of the model, records it, and tells of it. Errors:
+// errAway (try again later), errInterrupted (look what has changed and ask again),
+// errRefused.
 func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 	if _, ok := a.o.Hand.Task(); ok {
 		a.begun = true
 	}
 	a.beat(team.Running)
+	if err := a.mayGoOn(ctx, true); err != nil {
+		return model.Reply{}, err
+	}
+	step, done := a.step(ctx)
+	reply, err := a.complete(step)
+	interrupted := step.Err() != nil
+	done()
+	switch {
+	case err == nil:
+		return reply, a.recordTurn(ctx, reply)
+	case ctx.Err() != nil:
+		return reply, ctx.Err()
+	case interrupted:
+		return reply, errInterrupted
+	}
+	a.log.WarnContext(ctx, "model call failed", "err", err)
+	a.emit(ctx, team.EventBody{Type: team.RunError, Message: err.Error(), Code: string(team.CodeOf(err))})
+	if !errors.Is(err, team.Unavailable) {
+		return reply, a.refused(ctx, err)
+	}
+	return reply, errAway
+}
+
+// pause gives a model that is away some time. What comes meanwhile is taken in: it
+// may be a request to shut down.
+func (a *Agent) pause(ctx context.Context) error {
+	a.beat(team.WaitingModel)
+	rested := time.After(modelRest)
 	for {
-		reply, err := a.complete(ctx)
-		if err == nil {
-			return reply, a.recordTurn(ctx, reply)
-		}
-		if ctx.Err() != nil {
-			return reply, ctx.Err()
-		}
-		a.log.WarnContext(ctx, "model call failed", "err", err)
-		a.emit(ctx, team.EventBody{Type: team.RunError, Message: err.Error(), Code: string(team.CodeOf(err))})
-		if !errors.Is(err, team.Unavailable) {
-			return reply, a.refused(ctx, err)
-		}
-		a.beat(team.WaitingModel)
+		var err error
 		select {
 		case <-ctx.Done():
-			return reply, ctx.Err()
-		case <-time.After(modelRest):
+			return ctx.Err()
+		case <-rested:
+			return nil
+		case d := <-a.o.Mail:
+			err = a.receive(ctx, d)
+		case t := <-a.o.Given:
+			err = a.begin(ctx, t)
+		case <-a.lost.signal:
+			err = a.noteLost(ctx)
 		}
-		a.beat(team.Running)
+		if err != nil {
+			return err
+		}
 	}
 }
+
+// maxCause is how much of a model's refusal is told, in characters: an endpoint may
+// answer with a whole page.
+const maxCause = 1000
 
 // errRefused ends a run whose model refuses for good.
 var errRefused = errors.New("the model refuses")
@@ -146,13 +190,11 @@ var errRefused = errors.New("the model refuses")
 // refused gives the task back, so that the board's limit of attempts ends what
 // nobody can do, and tells whoever can mend it.
 func (a *Agent) refused(ctx context.Context, cause error) error {
-	if err := a.giveUp(ctx, "the model of "+string(a.o.Member.AgentID)+" refuses: "+cause.Error()); err != nil {
-		return err
-	}
+	err := a.giveUp(ctx, "the model of "+string(a.o.Member.AgentID)+" refuses: "+team.Clean(cause.Error(), maxCause))
 	if a.o.Broken != nil {
 		a.o.Broken(ctx, cause)
 	}
-	return errRefused
+	return cmp.Or(err, errRefused)
 }
 
 func (a *Agent) complete(ctx context.Context) (model.Reply, error) {
@@ -190,7 +232,12 @@ func (a *Agent) recordTurn(ctx context.Context, r model.Reply) error {
 // before the next call begins.
 func (a *Agent) callTools(ctx context.Context, calls []model.ToolCall) error {
 	for _, c := range calls {
-		res := a.o.Tools.Run(ctx, tool.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+		if err := a.mayGoOn(ctx, a.o.Tools.Writes(c.Name)); err != nil {
+			return err
+		}
+		step, done := a.step(ctx)
+		res := a.o.Tools.Run(step, tool.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+		done()
 		if ctx.Err() != nil {
 			return ctx.Err() // what it returned is of the interruption; the successor says so
 		}

@@ -8,13 +8,16 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,27 +30,39 @@ import (
 
 // Process is what a process tells of itself.
 type Process struct {
-	ID      string `json:"id"`
-	Kind    string `json:"kind"` // leader or teammate
-	Host    string `json:"host"`
-	PID     string `json:"pid"`
-	Metrics string `json:"metrics"` // URL
-	Model   string `json:"model"`   // NoModel if none is configured
-	Version string `json:"version"`
-	Team    string `json:"team,omitempty"`     // the membership, if it has one now
-	AgentID string `json:"agent_id,omitempty"` // "
+	ID          string       `json:"id"`   // as it stands in leases
+	Kind        string       `json:"kind"` // leader or teammate
+	Host        string       `json:"host"`
+	PID         string       `json:"pid"`
+	Metrics     string       `json:"metrics"` // URL
+	Model       string       `json:"model"`   // NoModel if none is configured
+	Version     string       `json:"version"`
+	Memberships []Membership `json:"memberships,omitempty"` // by team; a teammate has one at most, a leader one for each team it leads
 }
+
+// Membership is what a process is in a team. It is told for exactly as long as the
+// process works as that member, while the member's record says joined.
+type Membership struct {
+	Process string       `json:"-"` // ID of the process
+	Team    team.TeamID  `json:"team"`
+	AgentID team.AgentID `json:"agent_id"`
+	Role    string       `json:"role"`
+}
+
+// member is the kind of service that a membership is.
+const member = "member"
 
 // NoModel is what a process without a model says in place of the model's name.
 const NoModel = "none"
 
-// Announce makes the process known until the returned stop is called.
+// Announce makes the process known until the returned stop is called. It fills in
+// host and pid.
 func Announce(c *broker.Conn, p Process) (stop func(), err error) {
 	p.Host, _ = os.Hostname()
 	p.PID = fmt.Sprint(os.Getpid())
 	svc, err := micro.AddService(c.NATS(), micro.Config{
 		Name: subject.Service(p.Kind), Version: semver(p.Version), Description: "agentteam " + p.Kind + " process",
-		Metadata: map[string]string{"kind": p.Kind, "host": p.Host, "pid": p.PID, "metrics": p.Metrics, "model": p.Model, "version": p.Version},
+		Metadata: map[string]string{"process": p.ID, "kind": p.Kind, "host": p.Host, "pid": p.PID, "metrics": p.Metrics, "model": p.Model, "version": p.Version},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("announce the process: %w", err)
@@ -65,9 +80,13 @@ func semver(v string) string {
 
 var semverPattern = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
-// Processes asks who runs and collects the answers for as long as wait.
+// Processes asks who runs, collects the answers for as long as wait, and returns
+// the processes of this kind ("" = all), each with its memberships, unordered. A
+// process that does not answer in time is not among them.
 func Processes(ctx context.Context, c *broker.Conn, kind string, wait time.Duration) ([]Process, error) {
-	subj, err := micro.ControlSubject(micro.InfoVerb, subject.Service(kind), "")
+	// One question to all services, so that a process and its memberships are seen at
+	// the same moment; a ping, since its answer is the shortest that has the metadata.
+	subj, err := micro.ControlSubject(micro.PingVerb, "", "")
 	if err != nil {
 		return nil, err
 	}
@@ -83,67 +102,124 @@ func Processes(ctx context.Context, c *broker.Conn, kind string, wait time.Durat
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var all []Process
+	memberships := map[string][]Membership{}
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil { // time is up, or nobody is there
-			return all, nil
+			break
 		}
-		var info micro.Info
-		if json.Unmarshal(m.Data, &info) == nil {
-			md := info.Metadata
-			all = append(all, Process{ID: info.ID, Kind: md["kind"], Host: md["host"], PID: md["pid"], Metrics: md["metrics"], Model: md["model"], Version: md["version"]})
+		var pong micro.Ping
+		if json.Unmarshal(m.Data, &pong) != nil {
+			continue
+		}
+		switch md := pong.Metadata; {
+		case pong.Name == subject.Service(member):
+			memberships[md["process"]] = append(memberships[md["process"]],
+				Membership{Process: md["process"], Team: team.TeamID(md["team"]), AgentID: team.AgentID(md["agent_id"]), Role: md["role"]})
+		case pong.Name == subject.Service(md["kind"]) && (kind == "" || kind == md["kind"]): // else it is another program's
+			all = append(all, Process{ID: md["process"], Kind: md["kind"], Host: md["host"], PID: md["pid"],
+				Metrics: md["metrics"], Model: md["model"], Version: md["version"]})
 		}
 	}
+	for i, p := range all {
+		all[i].Memberships = memberships[p.ID]
+		slices.SortFunc(all[i].Memberships, func(a, b Membership) int { return cmp.Compare(a.Team, b.Team) })
+	}
+	return all, nil
 }
 
 // Handler answers one verb. What it returns is sent as JSON; an error travels
 // with its code, message and hint.
 type Handler func(ctx context.Context, data []byte) (any, error)
 
-// Serve answers the verbs of one membership until ctx ends. Each request runs on
-// its own goroutine, since claiming a task may wait for the broker.
-func Serve(ctx context.Context, c *broker.Conn, t team.TeamID, a team.AgentID, verbs map[subject.Verb]Handler) (stop func(), err error) {
+// Serve tells of one membership and answers its verbs until stop is called. Each
+// request runs on its own goroutine, since claiming a task may wait for the broker;
+// its context ends with ctx and with stop. stop returns once every handler has, and
+// then none runs again.
+func Serve(ctx context.Context, c *broker.Conn, m Membership, verbs map[subject.Verb]Handler) (stop func(), err error) {
 	svc, err := micro.AddService(c.NATS(), micro.Config{
-		Name: subject.Service("member"), Version: "0.0.0", Description: "a member's process",
-		Metadata: map[string]string{"team": string(t), "agent_id": string(a)},
+		Name: subject.Service(member), Version: "0.0.0", Description: "a member's process",
+		Metadata: map[string]string{"process": m.Process, "team": string(m.Team), "agent_id": string(m.AgentID), "role": m.Role},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("serve %s: %w", a.At(t), err)
+		return nil, fmt.Errorf("serve %s: %w", m.AgentID.At(m.Team), err)
+	}
+	d := newDesk(ctx, c)
+	stop = func() {
+		_ = svc.Stop()
+		d.close()
 	}
 	for verb, h := range verbs {
-		err := svc.AddEndpoint(string(verb), answer(ctx, c, h),
-			micro.WithEndpointSubject(subject.Control(t, a, verb)), micro.WithEndpointQueueGroupDisabled())
+		// What of a request is needed is read here: the service reads it, too, as soon
+		// as this function has returned.
+		err := svc.AddEndpoint(string(verb), micro.HandlerFunc(func(req micro.Request) { d.serve(h, req.Data(), req.Reply()) }),
+			micro.WithEndpointSubject(subject.Control(m.Team, m.AgentID, verb)), micro.WithEndpointQueueGroupDisabled())
 		if err != nil {
-			_ = svc.Stop()
-			return nil, fmt.Errorf("serve %s of %s: %w", verb, a.At(t), err)
+			stop()
+			return nil, fmt.Errorf("serve %s of %s: %w", verb, m.AgentID.At(m.Team), err)
 		}
 	}
-	return func() { _ = svc.Stop() }, nil
+	return stop, nil
 }
 
-// ServePool offers the process as a standby until stop is called.
+// ServePool offers the process as a standby until stop is called. Requests are
+// served at once, also while another is being served, and stop waits, as with [Serve].
 func ServePool(ctx context.Context, c *broker.Conn, h Handler) (stop func(), err error) {
-	sub, err := c.NATS().QueueSubscribe(subject.Pool, subject.Queue, func(m *nats.Msg) {
-		v, err := h(ctx, m.Data)
-		_ = m.RespondMsg(reply(m.Reply, v, err))
-	})
+	d := newDesk(ctx, c)
+	sub, err := c.NATS().QueueSubscribe(subject.Pool, subject.Queue, func(m *nats.Msg) { d.serve(h, m.Data, m.Reply) })
 	if err != nil {
 		return nil, fmt.Errorf("offer the process as a standby: %w", err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil
+	return func() {
+		_ = sub.Unsubscribe()
+		d.close()
+	}, nil
 }
 
-func answer(ctx context.Context, c *broker.Conn, h Handler) micro.Handler {
-	return micro.HandlerFunc(func(req micro.Request) {
-		go func() {
-			v, err := h(ctx, req.Data())
-			// Not req.Respond: that writes to req, which the service reads as soon as
-			// this handler has returned.
-			if to := req.Reply(); to != "" { // else it was sent by Notify
-				_ = c.NATS().PublishMsg(reply(to, v, err))
-			}
-		}()
+// desk runs the handlers of requests, until it is closed.
+type desk struct {
+	conn   *broker.Conn
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu      sync.Mutex // so that no handler begins while close waits for the others
+	closed  bool
+	serving sync.WaitGroup
+}
+
+func newDesk(ctx context.Context, c *broker.Conn) *desk {
+	d := &desk{conn: c}
+	d.ctx, d.cancel = context.WithCancel(ctx)
+	return d
+}
+
+// serve runs h on a goroutine and sends its answer. A request that was on its way
+// when the desk closed is answered too: its sender need not wait in vain.
+func (d *desk) serve(h Handler, data []byte, to string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		d.send(to, nil, team.Errorf(team.Unavailable, "the process has just left"))
+		return
+	}
+	d.serving.Go(func() {
+		v, err := h(d.ctx, data)
+		d.send(to, v, err)
 	})
+}
+
+func (d *desk) send(to string, v any, err error) {
+	if to != "" { // else the request was sent by Notify
+		_ = d.conn.NATS().PublishMsg(reply(to, v, err))
+	}
+}
+
+func (d *desk) close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.cancel()
+	d.serving.Wait()
 }
 
 func reply(to string, v any, err error) *nats.Msg {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/control"
 	"agentteam/pkg/subject"
@@ -19,7 +20,7 @@ func TestRequest(t *testing.T) {
 	ctx := t.Context()
 	release := make(chan struct{})
 	heard := make(chan string, 10)
-	stop, err := control.Serve(ctx, c, "t", "coder-1", map[subject.Verb]control.Handler{
+	stop, err := control.Serve(ctx, c, control.Membership{Team: "t", AgentID: "coder-1"}, map[subject.Verb]control.Handler{
 		subject.Ping: func(_ context.Context, data []byte) (any, error) {
 			var nonce string
 			err := json.Unmarshal(data, &nonce)
@@ -104,13 +105,79 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// A handler is done once stop has returned, and nothing is served after it: what
+// the process does then, such as giving its task back, is the last word.
+func TestStopWaits(t *testing.T) {
+	c := brokertest.Connect(t, brokertest.Server(t))
+	begun := make(chan struct{})
+	var served, done atomic.Int32
+	stop, err := control.Serve(t.Context(), c, control.Membership{Team: "t", AgentID: "coder-1"}, map[subject.Verb]control.Handler{
+		subject.Assign: func(ctx context.Context, _ []byte) (any, error) {
+			if served.Add(1) == 1 {
+				close(begun)
+			}
+			<-ctx.Done()
+			done.Add(1)
+			return nil, ctx.Err()
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		answered <- control.Request(t.Context(), c, "t", "coder-1", subject.Assign, nil, nil, time.Minute)
+	}()
+	<-begun
+	stop()
+	if served.Load() != done.Load() {
+		t.Error("a handler still runs after stop")
+	}
+	if err := <-answered; team.CodeOf(err) != team.Unavailable || control.Nobody(err) {
+		t.Errorf("the request under way was answered %v", err)
+	}
+}
+
+// A request that comes while another is being served is answered at once.
+func TestPoolServesTogether(t *testing.T) {
+	c := brokertest.Connect(t, brokertest.Server(t))
+	first, release := make(chan struct{}), make(chan struct{})
+	var served atomic.Int32
+	stop, err := control.ServePool(t.Context(), c, func(context.Context, []byte) (any, error) {
+		if served.Add(1) > 1 {
+			return nil, team.Errorf(team.Busy, "this standby was just taken")
+		}
+		close(first)
+		<-release
+		return nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := make(chan error, 1)
+	go func() { taken <- control.RequestPool(t.Context(), c, nil, time.Minute) }()
+	<-first
+	if err := control.RequestPool(t.Context(), c, nil, time.Minute); team.CodeOf(err) != team.Busy {
+		t.Errorf("while the first request is served: %v, want busy", err)
+	}
+	close(release)
+	if err := <-taken; err != nil {
+		t.Error(err)
+	}
+	stop()
+}
+
 func TestProcesses(t *testing.T) {
 	url := brokertest.Server(t)
 	c := brokertest.Connect(t, url)
+	var alice *broker.Conn
+	var leaves func()
 	for _, p := range []control.Process{
-		{Kind: "leader", Metrics: "http://127.0.0.1:1/metrics", Model: "m", Version: "v1.2.3"},
-		{Kind: "teammate", Model: control.NoModel, Version: "(devel)"},
-		{Kind: "teammate", Model: control.NoModel, Version: "abc-dirty"},
+		{ID: "h/1/a", Kind: "leader", Metrics: "http://127.0.0.1:1/metrics", Model: "m", Version: "v1.2.3",
+			Memberships: []control.Membership{{Team: "t", AgentID: "leader", Role: "leader"}, {Team: "u", AgentID: "leader", Role: "leader"}}},
+		{ID: "h/2/b", Kind: "teammate", Model: control.NoModel, Version: "(devel)",
+			Memberships: []control.Membership{{Team: "t", AgentID: "alice", Role: "coder"}}},
+		{ID: "h/3/c", Kind: "teammate", Model: control.NoModel, Version: "abc-dirty"},
 	} {
 		own := brokertest.Connect(t, url)
 		stop, err := control.Announce(own, p)
@@ -118,22 +185,48 @@ func TestProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stop()
+		for _, m := range p.Memberships {
+			m.Process = p.ID
+			alice = own
+			if leaves, err = control.Serve(t.Context(), own, m, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := own.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for kind, want := range map[string]int{"leader": 1, "teammate": 2, "nothing": 0} {
+	ask := func(kind string) map[string]control.Process {
+		t.Helper()
 		all, err := control.Processes(t.Context(), c, kind, time.Second)
-		if err != nil || len(all) != want {
-			t.Errorf("%d processes of kind %s, %v, want %d", len(all), kind, err, want)
+		if err != nil {
+			t.Fatal(err)
 		}
+		byID := map[string]control.Process{}
 		for _, p := range all {
-			if p.Kind != kind || p.PID == "" || p.ID == "" {
-				t.Errorf("process = %+v", p)
+			if byID[p.ID] = p; p.PID == "" || p.Host == "" || kind != "" && p.Kind != kind {
+				t.Errorf("asked for %q: %+v", kind, p)
 			}
 		}
+		return byID
 	}
-	if all, err := control.Processes(t.Context(), c, "leader", time.Second); err != nil || len(all) != 1 || all[0].Metrics != "http://127.0.0.1:1/metrics" || all[0].Version != "v1.2.3" {
-		t.Errorf("the leader tells %+v, %v", all, err)
+	for kind, want := range map[string]int{"leader": 1, "teammate": 2, "": 3, "member": 0} {
+		if got := ask(kind); len(got) != want {
+			t.Errorf("%d processes of kind %q, want %d", len(got), kind, want)
+		}
+	}
+	p := ask("leader")["h/1/a"]
+	if p.Metrics != "http://127.0.0.1:1/metrics" || p.Model != "m" || p.Version != "v1.2.3" || fmt.Sprint(p.Memberships) != "[{h/1/a t leader leader} {h/1/a u leader leader}]" {
+		t.Errorf("the leader tells %+v", p)
+	}
+	if all := ask("teammate"); fmt.Sprint(all["h/2/b"].Memberships) != "[{h/2/b t alice coder}]" || all["h/3/c"].Memberships != nil {
+		t.Errorf("the teammates tell %+v", all)
+	}
+	leaves()
+	if err := alice.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := ask("teammate")["h/2/b"]; p.ID == "" || p.Memberships != nil {
+		t.Errorf("once its membership is over, the process tells %+v", p)
 	}
 }

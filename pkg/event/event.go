@@ -25,22 +25,31 @@ type Log struct {
 	log  *slog.Logger
 }
 
-// New returns the log of a team.
-func New(t *broker.Team, log *slog.Logger) *Log { return &Log{t, log} }
+// New returns the log of a team. log, which may be nil, is told of events that were
+// dropped.
+func New(t *broker.Team, log *slog.Logger) *Log {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Log{t, log}
+}
 
 // patience bounds how long an agent's work waits for its own log.
 const patience = 10 * time.Second
 
-// Emit stores an event. Telling must not stop the doing: what cannot be stored
-// within 10 s is logged and dropped.
+// Emit stores an event. Telling must not stop the doing, nor the stopping: what
+// cannot be stored within 10 s, or before ctx ends, is logged and dropped.
 func (l *Log) Emit(ctx context.Context, e team.Event) {
 	e.TeamID = l.team.ID
 	e.Event = e.Event.Stamp(time.Now())
 	data, err := json.Marshal(e)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		err = ctx.Err() // a try would go out all the same
+	}
+	if err == nil {
+		attempt, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		_, err = l.team.Events.Publish(ctx, subject.Event(l.team.ID, e.AgentID, e.Event.Type), ulid.Make().String(), data)
+		_, err = l.team.Events.Publish(attempt, subject.Event(l.team.ID, e.AgentID, e.Event.Type), ulid.Make().String(), data)
 	}
 	if err != nil {
 		l.log.WarnContext(ctx, "event dropped", "agent", e.AgentID, "type", e.Event.Type, "err", err)

@@ -2,10 +2,13 @@ package event_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"testing"
+	"time"
 
 	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/event"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -53,14 +56,42 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// An agent that is being stopped still tells what it did.
+// Nobody waits for the log of an agent that is being stopped, also while NATS is
+// away; and a log without a logger drops what it must in silence.
 func TestEmitAfterTheEnd(t *testing.T) {
-	bt := brokertest.Team(t, "t")
-	l := event.New(bt, slog.New(slog.DiscardHandler))
+	srv, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Shutdown)
+	bt, err := brokertest.Connect(t, srv.URL()).Make(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := event.New(bt, nil)
 	ctx, cancel := context.WithCancel(t.Context())
+	e := team.Event{AgentID: "coder-1", Event: team.EventBody{Type: team.TextChunk}}
+	srv.Shutdown()
+	emitted := make(chan struct{})
+	go func() {
+		defer close(emitted)
+		for range 10 { // a turn with many tool calls
+			l.Emit(ctx, e)
+		}
+	}()
 	cancel()
-	l.Emit(ctx, team.Event{AgentID: "coder-1", Event: team.EventBody{Type: team.RunFinished}})
-	if last, err := l.Last(t.Context()); last != 1 || err != nil {
-		t.Errorf("Last = %d, %v, want 1", last, err)
+	select {
+	case <-emitted:
+	case <-time.After(5 * time.Second):
+		t.Error("an agent that was stopped still waits for its log after 5 s")
+	}
+}
+
+// What cannot be stored is dropped, also where nobody reads the log.
+func TestEmitDrops(t *testing.T) {
+	l := event.New(brokertest.Team(t, "t"), nil)
+	l.Emit(t.Context(), team.Event{AgentID: "coder-1", Event: team.EventBody{Type: team.Custom, Value: json.RawMessage("{")}})
+	if last, err := l.Last(t.Context()); last != 0 || err != nil {
+		t.Errorf("Last = %d, %v, want 0", last, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,8 +73,9 @@ type Await struct {
 	Until     time.Time    `json:"until"`
 }
 
-// ErrSuperseded: a later incarnation of the agent has begun. The process must end.
-var ErrSuperseded = errors.New("a later incarnation writes this journal")
+// ErrSuperseded: a later incarnation of the agent has begun, or another process
+// began as the same one first. The process must end.
+var ErrSuperseded = errors.New("another process writes this journal")
 
 // Journal appends for one incarnation. Safe for concurrent use; appends are made
 // strictly one after another.
@@ -87,7 +89,9 @@ type Journal struct {
 }
 
 // Open appends the incarnation's start record and returns the whole journal up to
-// and including it. From then on an earlier incarnation can append nothing.
+// and including it. From then on an earlier incarnation can append nothing, and
+// nobody else can open it as this one. Errors: [ErrSuperseded]; InvalidState for a
+// record that cannot be read; Unavailable.
 func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64) (*Journal, []Record, error) {
 	j := &Journal{stream: t.Logs, subject: subject.Log(t.ID, a), incarnation: incarnation}
 	var records []Record
@@ -115,11 +119,7 @@ func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint6
 	}
 }
 
-// Read returns an agent's journal.
-func Read(ctx context.Context, t *broker.Team, a team.AgentID) ([]Record, error) {
-	return read(ctx, t.Logs, subject.Log(t.ID, a), 0)
-}
-
+// read returns the records of an agent's journal that follow the sequence after.
 func read(ctx context.Context, s *broker.Stream, subj string, after uint64) ([]Record, error) {
 	var records []Record
 	err := s.Read(ctx, after+1, func(m broker.Msg) error {
@@ -130,11 +130,29 @@ func read(ctx context.Context, s *broker.Stream, subj string, after uint64) ([]R
 		if r.V != team.Protocol {
 			return team.Errorf(team.InvalidState, "record %d of %s has protocol version %d, this program speaks %d", m.Seq, subj, r.V, team.Protocol)
 		}
+		if field := r.missing(); field != "" {
+			return team.Errorf(team.InvalidState, "record %d of %s is of kind %s and has no %s", m.Seq, subj, r.Kind, field)
+		}
 		r.Seq = m.Seq
 		records = append(records, r)
 		return nil
 	}, subj)
 	return records, err
+}
+
+// missing names the field that a record of this kind must have and r has not.
+func (r Record) missing() string {
+	switch {
+	case r.Kind == Mail && r.Message == nil:
+		return "message"
+	case r.Kind == Task && r.Task == nil:
+		return "task"
+	case r.Kind == Turn && len(r.Turn) == 0:
+		return "turn"
+	case r.Kind == Result && r.Result == nil:
+		return "result"
+	}
+	return ""
 }
 
 // Append stores r as the next record and returns it with its sequence and time.
@@ -178,13 +196,12 @@ func (j *Journal) append(ctx context.Context, r Record) (Record, error) {
 	return r, nil
 }
 
+// superseded reports whether records of others show that the incarnation is not to
+// write: a later one began, or another process began as this one.
 func superseded(records []Record, incarnation uint64) bool {
-	for _, r := range records {
-		if r.Incarnation > incarnation {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(records, func(r Record) bool {
+		return r.Incarnation > incarnation || r.Incarnation == incarnation && r.Kind == Start
+	})
 }
 
 // Each calls f for every record of all journals of the team from sequence from on,

@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,7 +45,12 @@ func show(records []journal.Record) string {
 
 func stored(t *testing.T, bt *broker.Team) []journal.Record {
 	t.Helper()
-	records, err := journal.Read(t.Context(), bt, "coder-1")
+	var records []journal.Record
+	err := bt.Logs.Read(t.Context(), 1, func(m broker.Msg) error {
+		r := journal.Record{Seq: m.Seq}
+		records = append(records, r)
+		return json.Unmarshal(m.Data, &records[len(records)-1])
+	}, subject.Log("t", "coder-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,12 +121,44 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
+// Of two processes that take themselves for the same incarnation, one writes.
+func TestSameIncarnation(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	type opened struct {
+		j   *journal.Journal
+		err error
+	}
+	var wg sync.WaitGroup
+	all := make(chan opened, 8)
+	for range cap(all) {
+		wg.Go(func() {
+			j, _, err := journal.Open(t.Context(), bt, "coder-1", 1)
+			all <- opened{j, err}
+		})
+	}
+	wg.Wait()
+	close(all)
+	n := 0
+	for o := range all {
+		switch {
+		case o.err == nil:
+			n++
+			note(t, o.j, "mine")
+		case !errors.Is(o.err, journal.ErrSuperseded):
+			t.Error(o.err)
+		}
+	}
+	if got := show(stored(t, bt)); n != 1 || got != "1:start, 1:note mine" {
+		t.Errorf("%d opened it, and it holds %q", n, got)
+	}
+}
+
 // Old and new write at once, as when a frozen process thaws: whatever the order,
 // nothing of the old one stands behind the start of the new one.
 func TestSupersededRace(t *testing.T) {
 	bt := brokertest.Team(t, "t")
-	for n := uint64(1); n < 12; n++ {
-		old, _ := open(t, bt, n)
+	old, _ := open(t, bt, 1)
+	for n := uint64(2); n < 12; n++ {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for range 200 {
@@ -132,9 +170,10 @@ func TestSupersededRace(t *testing.T) {
 				}
 			}
 		})
-		next, _ := open(t, bt, n+1)
+		next, _ := open(t, bt, n)
 		note(t, next, "")
 		wg.Wait()
+		old = next
 	}
 	records := stored(t, bt)
 	if !slices.IsSortedFunc(records, func(a, b journal.Record) int { return int(a.Incarnation) - int(b.Incarnation) }) {
@@ -162,7 +201,11 @@ func TestLateRecordTakenIn(t *testing.T) {
 }
 
 func TestUnreadableRecord(t *testing.T) {
-	for name, data := range map[string]string{"no JSON": "nonsense", "another version": `{"v":9,"kind":"note"}`} {
+	for name, data := range map[string]string{
+		"no JSON": "nonsense", "another version": `{"v":9,"kind":"note"}`,
+		"mail without a message": `{"v":1,"kind":"mail","inbox_seq":3}`, "a task without one": `{"v":1,"kind":"task","task":null}`,
+		"a turn without one": `{"v":1,"kind":"turn"}`, "a result without one": `{"v":1,"kind":"result"}`,
+	} {
 		t.Run(name, func(t *testing.T) {
 			bt := brokertest.Team(t, "t")
 			if _, err := bt.Logs.Append(t.Context(), subject.Log("t", "coder-1"), []byte(data), 0); err != nil {

@@ -20,6 +20,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
+	"agentteam/pkg/discovery"
 	"agentteam/pkg/election"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/membership"
@@ -63,6 +64,7 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	}
+	p.Handle("GET /http_sd", discovery.Handler(p.Conn, p.ID))
 	l := &leader{Process: p, registry: reg, options: o}
 	err = election.New(election.Options{
 		Registry: reg.Bucket(), Process: p.ID, Only: o.Only, Lead: l.lead, Logger: p.Log,
@@ -114,11 +116,21 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	if err != nil {
 		return err
 	}
+	if record, err = l.registry.Lead(ctx, bt); err != nil || record.Status != team.Active {
+		return err
+	}
+	// A predecessor may have died, or lost the race against the goal, after it had
+	// closed the board.
+	if err := board.New(bt, board.Options{}).Reopen(ctx); err != nil {
+		return err
+	}
 	m, err := l.join(ctx, bt, role, term, workspace)
 	if err != nil {
 		return err
 	}
-	t := l.newTerm(bt, m)
+	bye, cancel := process.Outlive(ctx, goodbye)
+	defer cancel()
+	t := l.newTerm(bt, m, bye)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return orOver(t.index.Run(ctx)) })
 	g.Go(func() error {
@@ -126,15 +138,16 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	})
 	g.Go(func() error {
 		return orOver(membership.Run(ctx, membership.Options{
-			Team: bt, Record: record, Member: m, Role: role, Model: l.Model, Workspace: workspace, Crew: t, Pulse: t.pulse,
+			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: l.Model, Workspace: workspace, Crew: t, Pulse: t.pulse,
 			OnBeat: t.index.Hear, Broken: t.broken, Started: func(a *agent.Agent) { t.agent.Store(a) },
 			Verbs:  map[subject.Verb]control.Handler{subject.Start: t.start},
 			Logger: l.Log, Registry: l.Registry,
 		}))
 	})
 	err = g.Wait()
+	t.settle()
 	if errors.Is(err, membership.ErrTeamEnded) || errors.Is(err, membership.ErrForced) {
-		return t.leave(ctx)
+		return t.leave()
 	}
 	if errors.Is(err, errOver) || membership.Superseded(err) {
 		return nil
@@ -176,14 +189,21 @@ func (l *leader) join(ctx context.Context, bt *broker.Team, role team.Role, term
 	}
 }
 
-func (l *leader) newTerm(bt *broker.Team, m team.Member) *term {
+func (l *leader) newTerm(bt *broker.Team, m team.Member, bye context.Context) *term {
 	log := l.Log.With("team", bt.ID)
-	t := &term{leader: l, team: bt, member: m, log: log, roster: roster.New(bt), pulse: roster.NewPulse()}
+	t := &term{leader: l, team: bt, member: m, log: log, roster: roster.New(bt), pulse: roster.NewPulse(), bye: bye,
+		failures: map[team.AgentID]failures{}}
 	t.board = board.New(bt, board.Options{Logger: log, Registry: l.Registry})
 	t.mailbox = mailbox.New(bt, mailbox.Options{Members: t.roster, Logger: log, Registry: l.Registry})
-	t.index = index.New(index.Options{Team: bt, Logger: log, Registry: l.Registry,
+	t.index = index.New(index.Options{Team: bt, Logger: log, Registry: l.Registry, Finish: t.board.FinishCreate,
 		Send: func(to team.AgentID, o index.Offer) error {
 			return control.Notify(bt.Conn, bt.ID, to, subject.Offer, o)
+		},
+		Taken: func(from team.AgentID, id team.TaskID) {
+			// One that this does not reach finds out when it looks at its task.
+			if err := control.Notify(bt.Conn, bt.ID, from, subject.Revoked, id); err != nil {
+				log.Debug("former holder not told", "task", id, "agent", from, "err", err)
+			}
 		}})
 	opts := spawn.Options{Team: bt, Roster: t.roster, Logger: log, Exec: t.refuseExec}
 	if l.options.LocalExec {

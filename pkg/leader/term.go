@@ -2,11 +2,14 @@ package leader
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"agentteam/pkg/agent"
 	"agentteam/pkg/board"
@@ -36,9 +39,29 @@ type term struct {
 	spawner *spawn.Spawner
 	agent   atomic.Pointer[agent.Agent]
 
-	mu      sync.Mutex
-	refused bool // finish_team was refused once because of unread mail
+	bye      context.Context // ends a little after the term's, for what must still be said
+	respawns sync.WaitGroup
+
+	ending  sync.Mutex // one end of the goal at a time
+	refused refusal
+
+	mu       sync.Mutex
+	failures map[team.AgentID]failures
 }
+
+// failures are the incarnations of a member that ended by an error, one soon after
+// the other.
+type failures struct {
+	n    int
+	last time.Time
+}
+
+const (
+	firstRest = time.Second      // before a member that has failed is brought back; doubles
+	maxRest   = 30 * time.Second // at most
+	forgotten = 2 * time.Minute  // a member that worked so long had come back well
+	tellAfter = 3                // failures in a row: the leader is told
+)
 
 // removeWait is how long a member that is asked to leave may take.
 const removeWait = 10 * time.Second
@@ -71,34 +94,19 @@ func (t *term) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 		return team.Task{}, err
 	}
 	var task team.Task
-	err := control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign, id, &task, 15*time.Second)
+	err := control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign,
+		team.Assignment{Task: id, By: team.Leader, Take: true}, &task, 15*time.Second)
 	return task, err
-}
-
-// Finish is what finish_team does. Mail that the leader has not read refuses it
-// once: the mail stands in its next input, and it may decide again.
-func (t *term) Finish(ctx context.Context, summary string) error {
-	unread, err := t.mailbox.Unread(ctx, team.Leader, t.member.Incarnation)
-	if err != nil {
-		return err
-	}
-	t.mu.Lock()
-	refuse := unread > 0 && !t.refused
-	t.refused = refuse
-	t.mu.Unlock()
-	if refuse {
-		return team.Errorf(team.Conflict, "%d messages came that you have not read", unread).
-			WithHint("they stand in your next input; call finish_team again if they change nothing")
-	}
-	if err := t.board.Close(ctx); err != nil {
-		return err
-	}
-	_, err = t.leader.registry.End(context.WithoutCancel(ctx), t.team, team.TeamFinished, summary)
-	return err
 }
 
 // Look is the bucket as the index knows it.
 func (t *term) Look() index.Look { return t.index.Look() }
+
+// EndsSince returns the tasks that failed or were cancelled after a revision.
+func (t *term) EndsSince(revision uint64) []index.End { return t.index.EndsSince(revision) }
+
+// Unfinished returns the first tasks that are open or have failed.
+func (t *term) Unfinished(limit int) ([]index.Unfinished, int) { return t.index.Unfinished(limit) }
 
 // Heard is the last beat of every member.
 func (t *term) Heard() map[team.AgentID]roster.Heard { return t.pulse.Last() }
@@ -120,29 +128,122 @@ func (t *term) Ping(ctx context.Context, a team.AgentID, nonce string, wait time
 	return b, err
 }
 
-// Reap frees a task, and tells the former holder's process, should it live.
+// Reap frees a task.
 func (t *term) Reap(ctx context.Context, task team.Task, reason string, attempt bool) error {
-	if err := t.board.Reap(ctx, task.ID, task.Epoch, reason, attempt); err != nil {
-		return err
-	}
-	return control.Notify(t.team.Conn, t.team.ID, task.Assignee, subject.Revoked, task.ID)
+	return t.board.Reap(ctx, task.ID, task.Epoch, reason, attempt)
 }
 
 // Respawn brings a lost member back. It does not block: a process may take its
-// time, and the watchdog has others to look at.
+// time, and the watchdog has others to look at. A member that has failed rests first,
+// since it may be one that fails whoever plays it.
 func (t *term) Respawn(ctx context.Context, m team.Member) error {
-	go func() {
+	rest := t.rest(m, time.Now())
+	t.respawns.Go(func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rest):
+		}
 		if _, err := t.spawner.Respawn(ctx, m); err != nil && ctx.Err() == nil {
 			t.log.WarnContext(ctx, "member not brought back", "agent", m.AgentID, "err", err)
+			t.tellLost(ctx, m.AgentID, err)
 		}
-	}()
+	})
 	return nil
 }
 
+// tellLost tells the leader, once, of a member that has failed time and again. It is
+// still tried; the leader may not want to wait.
+func (t *term) tellLost(ctx context.Context, a team.AgentID, cause error) {
+	t.mu.Lock()
+	n := t.failures[a].n + 1 // this one is counted when its rest begins
+	t.mu.Unlock()
+	if n != tellAfter {
+		return
+	}
+	text := "[Lost] " + string(a) + " could not be brought back, and is tried again and again: " + team.Clean(cause.Error(), 1000)
+	if err := t.Tell(ctx, "", text); err != nil {
+		t.log.WarnContext(ctx, "leader not told", "agent", a, "err", err)
+	}
+}
+
+// rest is how long m waits to be brought back. One that has failed, or could not be
+// brought back, says so in its record; one that fell silent is replaced at once.
+func (t *term) rest(m team.Member, now time.Time) time.Duration {
+	if m.LastError == "" {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.failures[m.AgentID]
+	if now.Sub(f.last) > forgotten {
+		f.n = 0
+	}
+	t.failures[m.AgentID] = failures{f.n + 1, now}
+	return min(firstRest<<min(f.n, 10), maxRest)
+}
+
+// settle waits until nobody is being brought back any more, as long as the goodbye
+// lasts.
+func (t *term) settle() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.respawns.Wait()
+	}()
+	select {
+	case <-done:
+	case <-t.bye.Done():
+		t.log.Warn("the term ends while a member is being brought back")
+	}
+}
+
 // Tell sends the leader a notice of the watchdog.
-func (t *term) Tell(ctx context.Context, text string) error {
-	_, _, err := t.mailbox.Send(ctx, team.Message{Type: team.MsgWatchdog, From: team.Watchdog, To: team.Leader, Content: text})
+func (t *term) Tell(ctx context.Context, id, text string) error {
+	_, _, err := t.mailbox.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: team.Leader, Content: text})
 	return err
+}
+
+// told is the value of the watchdog's key.
+type told struct {
+	V    int    `json:"v"`
+	Op   string `json:"op"`
+	Told uint64 `json:"told"` // the leader was told of all ends up to this revision
+}
+
+// Told is the revision up to which the leader was told of tasks that failed or were
+// cancelled.
+func (t *term) Told(ctx context.Context) (uint64, error) {
+	v, _, err := t.told(ctx)
+	return v.Told, err
+}
+
+func (t *term) told(ctx context.Context) (v told, revision uint64, err error) {
+	e, err := t.team.Bucket.Get(ctx, subject.KeyWatchdog)
+	if errors.Is(err, team.NotFound) {
+		return v, 0, nil
+	}
+	if err == nil && json.Unmarshal(e.Value, &v) != nil {
+		v = told{} // damaged: better told twice than never
+	}
+	return v, e.Revision, err
+}
+
+// SetTold stores that; it never goes back.
+func (t *term) SetTold(ctx context.Context, upTo uint64) error {
+	for {
+		v, revision, err := t.told(ctx)
+		if err != nil || v.Told >= upTo {
+			return err
+		}
+		data, err := json.Marshal(told{team.Protocol, ulid.Make().String(), upTo})
+		if err != nil {
+			return err
+		}
+		if _, err = t.team.Bucket.Put(ctx, subject.KeyWatchdog, data, revision); !errors.Is(err, team.Conflict) {
+			return err
+		}
+	}
 }
 
 // LastText is the leader's last text answer.
@@ -151,36 +252,4 @@ func (t *term) LastText() string {
 		return a.LastText()
 	}
 	return ""
-}
-
-// End ends the goal on behalf of a leader that has nothing more to do.
-func (t *term) End(ctx context.Context, status team.Status, summary string) error {
-	_, err := t.leader.registry.End(context.WithoutCancel(ctx), t.team, status, summary)
-	return err
-}
-
-// broken ends the goal when the leader's model refuses for good: nobody else can
-// answer for it.
-func (t *term) broken(ctx context.Context, cause error) {
-	record, err := registry.Record(ctx, t.team)
-	if err == nil && record.Goal != "" {
-		err = t.End(ctx, team.TeamFailed, "The leader's model refuses to answer: "+cause.Error())
-	}
-	if err != nil {
-		t.log.WarnContext(ctx, "goal not ended", "err", err)
-	}
-}
-
-// leave closes the leader's record once the team has ended.
-func (t *term) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
-	defer cancel()
-	err := t.roster.Leave(ctx, team.Leader, t.member.Incarnation, "")
-	if errors.Is(err, roster.ErrSuperseded) {
-		err = nil
-	}
-	if cerr := t.mailbox.Close(ctx, team.Leader, t.member.Incarnation); cerr != nil && !errors.Is(cerr, team.NotFound) {
-		err = errors.Join(err, cerr)
-	}
-	return err
 }

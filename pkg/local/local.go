@@ -47,10 +47,15 @@ type Cluster struct {
 
 	mu   sync.Mutex
 	pids map[string]int // by the child's label
+	http string         // address of the leader's pages, the last one's until its successor tells its own; "" = none was up yet
 }
+
+// leader is the label of the child that leads.
+const leader = "leader"
 
 const (
 	stopWait     = 5 * time.Second // for children to stop by themselves
+	orphanWait   = time.Second     // for others, who had as long already
 	readyWait    = 20 * time.Second
 	firstBackoff = 200 * time.Millisecond
 	maxBackoff   = 10 * time.Second
@@ -59,8 +64,8 @@ const (
 
 // Start starts a cluster and returns once its leader and all its standbys answer.
 // The caller must Stop it. Errors: InvalidState for a port in use, a folder that
-// cannot be written, or a cluster that runs in o.Dir already; NotFound for
-// programs that are not installed.
+// cannot be written or is in use ([embedded.ErrInUse]), or a cluster that runs in
+// o.Dir already; NotFound for programs that are not installed; ctx's cause.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	o.HTTP = cmp.Or(o.HTTP, "127.0.0.1:0")
 	if o.Logger == nil {
@@ -95,12 +100,15 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	children, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
-	c.supervise(children, "leader", bins["leader"], "--local-exec", "--http", o.HTTP)
+	c.supervise(children, leader, bins["leader"], "--local-exec", "--http", o.HTTP)
 	for i := range o.Standbys {
 		c.supervise(children, "teammate "+strconv.Itoa(i+1), bins["teammate"], "--http", "127.0.0.1:0")
 	}
 	if err := c.ready(ctx); err != nil {
 		c.Stop()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		return nil, err
 	}
 	return c, nil
@@ -146,7 +154,13 @@ func (c *Cluster) supervise(ctx context.Context, label, bin string, args ...stri
 				c.opt.Logger.Error("child not started", "child", label, "err", err)
 			} else {
 				c.note(label, child.PID())
-				if c.attend(ctx, child) {
+				alive, ended := context.WithCancel(ctx)
+				if label == leader {
+					c.wg.Go(func() { c.learnHTTP(alive, child.PID()) })
+				}
+				wanted := c.attend(ctx, child)
+				ended()
+				if wanted {
 					return
 				}
 				c.opt.Logger.Warn("child ended; it is started again", "child", label, "pid", child.PID(), "err", child.Err(), "in", backoff)
@@ -185,6 +199,11 @@ func (c *Cluster) note(label string, pid int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pids[label] = pid
+	c.write()
+}
+
+// write writes the cluster file; c.mu is held.
+func (c *Cluster) write() {
 	if c.opt.Dir == "" {
 		return
 	}
@@ -192,13 +211,44 @@ func (c *Cluster) note(label string, pid int) {
 	for _, p := range c.pids {
 		pids = append(pids, p)
 	}
-	cl := config.Cluster{NATS: c.server.URL(), PIDs: pids}
-	if old, _, err := config.FindCluster(c.opt.Dir); err == nil && old.NATS == cl.NATS {
-		cl.HTTP = old.HTTP
-	}
-	if err := config.WriteCluster(c.opt.Dir, cl); err != nil {
+	if err := config.WriteCluster(c.opt.Dir, config.Cluster{NATS: c.server.URL(), HTTP: c.http, PIDs: pids}); err != nil {
 		c.opt.Logger.Error("cluster file not written", "err", err)
 	}
+}
+
+// learnHTTP asks the leader of this process id for its address until it answers. Each
+// one that is started has another, unless it was given a port.
+func (c *Cluster) learnHTTP(ctx context.Context, pid int) {
+	var cl *client.Client
+	for cl == nil { // each try takes as long as it needs, up to 3 s
+		var err error
+		if cl, err = client.Connect(ctx, c.server.URL()); err != nil && ctx.Err() != nil {
+			return
+		}
+	}
+	defer cl.Close()
+	for ctx.Err() == nil {
+		s, err := cl.Processes(ctx)
+		if err != nil {
+			continue // nobody answered within the time that it waits for answers
+		}
+		for _, p := range s.Leaders {
+			if p.PID == strconv.Itoa(pid) {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.http = strings.TrimSuffix(p.Metrics, "/metrics")
+				c.write()
+				return
+			}
+		}
+	}
+}
+
+// knowsHTTP reports whether the leader has told its address.
+func (c *Cluster) knowsHTTP() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.http != ""
 }
 
 // ready waits until the leader and every standby answer.
@@ -212,8 +262,8 @@ func (c *Cluster) ready(ctx context.Context) error {
 	defer cl.Close()
 	for {
 		s, err := cl.Processes(ctx)
-		if err == nil && len(s.Standbys) >= c.opt.Standbys {
-			return c.tellHTTP(s)
+		if err == nil && len(s.Standbys) >= c.opt.Standbys && c.knowsHTTP() {
+			return nil
 		}
 		if ctx.Err() != nil {
 			return team.Errorf(team.Unavailable, "the cluster did not come up within %v: %d leader and %d of %d teammate processes answer",
@@ -222,22 +272,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 	}
 }
 
-// tellHTTP adds the leader's address to the cluster file.
-func (c *Cluster) tellHTTP(s client.Status) error {
-	if c.opt.Dir == "" {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	cl, _, err := config.FindCluster(c.opt.Dir)
-	if err != nil {
-		return err
-	}
-	cl.HTTP = strings.TrimSuffix(s.Leaders[0].Metrics, "/metrics")
-	return config.WriteCluster(c.opt.Dir, cl)
-}
-
-// Stop ends the children, then the server, and removes the cluster file. It
+// Stop ends the children, then the server, and removes its own cluster file. It
 // returns within about six seconds, when no process of the cluster is left.
 func (c *Cluster) Stop() {
 	c.cancel()
@@ -245,12 +280,19 @@ func (c *Cluster) Stop() {
 	// the leader to wait for them.
 	c.lifeline[1].Close()
 	c.wg.Wait()
+	endOrphans(c.lifeline[0], orphanWait)
 	c.lifeline[0].Close()
+	url := c.server.URL()
 	c.server.Shutdown()
-	if c.opt.Dir != "" {
-		if err := config.RemoveCluster(c.opt.Dir); err != nil {
-			c.opt.Logger.Warn("cluster file not removed", "err", err)
-		}
+	if c.opt.Dir == "" {
+		return
+	}
+	// Another cluster may have put its own file there.
+	if cl, _, err := config.FindCluster(c.opt.Dir); err != nil || cl.NATS != url || len(cl.PIDs) == 0 || cl.PIDs[0] != os.Getpid() {
+		return
+	}
+	if err := config.RemoveCluster(c.opt.Dir); err != nil {
+		c.opt.Logger.Warn("cluster file not removed", "err", err)
 	}
 }
 

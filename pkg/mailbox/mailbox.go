@@ -53,13 +53,21 @@ func New(t *broker.Team, o Options) *Mailbox {
 }
 
 // Send stores m in the inbox of m.To, or for everyone if that is team.Everyone,
-// and returns it with its id, and to whom it goes. m.From is who sends; callers
-// take it from the membership, never from a tool's arguments.
+// and returns it with its id, and to whom it goes. A message that is sent again
+// under an id of the caller's own within two minutes is stored once. m.From is who
+// sends; callers take it from the membership, never from a tool's arguments.
+//
+// Send repeats until it is answered. If the server stored the message, its answer
+// got lost, and NATS then was away for longer than those two minutes, the message is
+// stored twice, under the same id: receivers go by the id.
 //
 // Errors: NotFound for a recipient who is not in the team; InvalidArgument;
 // Unavailable, and then the message may or may not have been stored.
 func (b *Mailbox) Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error) {
-	m.V, m.ID, m.CreatedAt = team.Protocol, ulid.Make().String(), time.Now().UTC()
+	m.V, m.CreatedAt = team.Protocol, time.Now().UTC()
+	if m.ID == "" {
+		m.ID = ulid.Make().String()
+	}
 	if m.Summary == "" {
 		m.Summary = team.Summarize(m.Content)
 	}
@@ -136,8 +144,8 @@ func names(all []team.AgentID) string {
 	return s
 }
 
-// Delivery is a message that came. It comes again unless Ack is called once it is
-// recorded.
+// Delivery is a message that came. Until Ack is called, once it is recorded, it comes
+// again and again, and none after it comes.
 type Delivery struct {
 	team.Message
 	Seq uint64 // in the message stream; grows
@@ -153,7 +161,10 @@ func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation, from
 	if err != nil {
 		return err
 	}
-	b.removeBefore(ctx, a, incarnation)
+	if err := b.Close(ctx, a, incarnation-1); err != nil {
+		// Harmless: who receives there finds itself superseded elsewhere too.
+		b.log.DebugContext(ctx, "earlier inbox not closed", "agent", a, "err", err)
+	}
 	err = c.Run(ctx, func(m broker.Delivery) error {
 		var msg team.Message
 		if err := json.Unmarshal(m.Data, &msg); err != nil || msg.V != team.Protocol {
@@ -164,7 +175,7 @@ func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation, from
 		if msg.From == a { // one's own broadcast
 			return m.Ack()
 		}
-		b.metrics.received.WithLabelValues(string(msg.Type)).Inc()
+		b.metrics.receive(msg.Type)
 		return f(Delivery{Message: msg, Seq: m.Seq, Ack: func() {
 			// A lost ack means that the message comes again and is skipped.
 			if err := m.Ack(); err != nil {
@@ -189,40 +200,47 @@ func (b *Mailbox) Unread(ctx context.Context, a team.AgentID, incarnation uint64
 	if err != nil {
 		return 0, err
 	}
-	err = b.team.Messages.Read(ctx, floor+1, func(m broker.Msg) error {
-		var msg team.Message
-		if json.Unmarshal(m.Data, &msg) == nil && msg.Wakes() && subject.Sender(m.Subject) != a {
-			n++
-		}
-		return nil
-	}, subject.Mail(b.team.ID, a)...)
+	n, _, err = b.After(ctx, a, floor)
 	return n, err
 }
 
-// Close removes the consumer of an incarnation that has left for good.
-func (b *Mailbox) Close(ctx context.Context, a team.AgentID, incarnation uint64) error {
-	return b.team.Messages.RemoveConsumer(ctx, subject.Consumer(a, incarnation))
+// After is how many messages that wake their reader are stored for a behind sequence
+// seq, and the sequence of the last one.
+func (b *Mailbox) After(ctx context.Context, a team.AgentID, seq uint64) (n int, last uint64, err error) {
+	err = b.team.Messages.Read(ctx, seq+1, func(m broker.Msg) error {
+		var msg team.Message
+		if json.Unmarshal(m.Data, &msg) == nil && msg.Wakes() && subject.Sender(m.Subject) != a {
+			n, last = n+1, m.Seq
+		}
+		return nil
+	}, subject.Mail(b.team.ID, a)...)
+	return n, last, err
 }
 
-// removeBefore removes the consumers of earlier incarnations. They are looked up,
-// since not every incarnation came to receive. One that stays behind is harmless:
-// its process finds itself superseded elsewhere too.
-func (b *Mailbox) removeBefore(ctx context.Context, a team.AgentID, incarnation uint64) {
+// Close removes the consumers of an incarnation that has left for good and of those
+// before it; there may be none. Should its process still live, it finds itself
+// superseded.
+func (b *Mailbox) Close(ctx context.Context, a team.AgentID, incarnation uint64) error {
+	// They are looked up, since not every incarnation came to receive.
 	names, err := b.team.Messages.Consumers(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
 	for _, name := range names {
-		if who, n := subject.ParseConsumer(name); who == a && n < incarnation {
-			err = errors.Join(err, b.Close(ctx, a, n))
+		if who, n := subject.ParseConsumer(name); who == a && n <= incarnation {
+			if err := b.team.Messages.RemoveConsumer(ctx, name); !errors.Is(err, team.NotFound) {
+				errs = append(errs, err)
+			}
 		}
 	}
-	if err != nil && !errors.Is(err, team.NotFound) {
-		b.log.DebugContext(ctx, "earlier inbox not closed", "agent", a, "err", err)
-	}
+	return errors.Join(errs...)
 }
 
 // bury sets a message aside that cannot be read, so that it blocks nobody.
 func (b *Mailbox) bury(ctx context.Context, a team.AgentID, m broker.Delivery) error {
 	b.log.WarnContext(ctx, "unreadable message set aside", "agent", a, "subject", m.Subject, "sequence", m.Seq)
-	b.metrics.received.WithLabelValues("dead").Inc()
+	b.metrics.received.WithLabelValues(unreadable).Inc()
 	if _, err := b.team.Messages.Publish(ctx, subject.Dead(b.team.ID, a), ulid.Make().String(), m.Data); err != nil {
 		return err
 	}

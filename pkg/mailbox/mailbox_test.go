@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
@@ -15,6 +16,9 @@ import (
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry/telemetrytest"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // members is a team's roster.
@@ -59,6 +63,7 @@ func send(t *testing.T, b *mailbox.Mailbox, from, to team.AgentID, text string) 
 // inbox is one incarnation that receives.
 type inbox struct {
 	t    *testing.T
+	last uint64 // sequence of the newest message that was taken
 	mail chan mailbox.Delivery
 	done chan error
 	stop func()
@@ -67,25 +72,38 @@ type inbox struct {
 func receive(t *testing.T, b *mailbox.Mailbox, a team.AgentID, incarnation, from uint64) *inbox {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	in := &inbox{t, make(chan mailbox.Delivery, 1000), make(chan error, 1), stop}
+	in := &inbox{t: t, mail: make(chan mailbox.Delivery, 1000), done: make(chan error, 1), stop: stop}
 	go func() {
 		in.done <- b.Receive(ctx, a, incarnation, from, func(d mailbox.Delivery) error { in.mail <- d; return nil })
 	}()
 	return in
 }
 
-// next waits for the next message and sees that it is this one.
+// next waits for the next message, sees that it is this one, and has it recorded.
 func (in *inbox) next(text string) mailbox.Delivery {
 	in.t.Helper()
-	select {
-	case d := <-in.mail:
-		if d.Content != text {
-			in.t.Fatalf("received %q from %s, want %q", d.Content, d.From, text)
+	d := in.take(text)
+	d.Ack()
+	return d
+}
+
+// take is next by a receiver that has not recorded the message yet.
+func (in *inbox) take(text string) mailbox.Delivery {
+	in.t.Helper()
+	for {
+		select {
+		case d := <-in.mail:
+			if d.Seq <= in.last {
+				continue // what is not recorded comes again
+			}
+			if d.Content != text {
+				in.t.Fatalf("received %q from %s, want %q", d.Content, d.From, text)
+			}
+			in.last = d.Seq
+			return d
+		case err := <-in.done:
+			in.t.Fatalf("waiting for %q: Receive = %v", text, err)
 		}
-		return d
-	case err := <-in.done:
-		in.t.Fatalf("waiting for %q: Receive = %v", text, err)
-		return mailbox.Delivery{}
 	}
 }
 
@@ -93,11 +111,19 @@ func (in *inbox) next(text string) mailbox.Delivery {
 func (in *inbox) end() {
 	in.t.Helper()
 	in.stop()
-	if err := <-in.done; err != nil {
-		in.t.Errorf("Receive = %v", err)
+	in.ended(nil)
+}
+
+// ended waits for Receive to end in this way and sees that nothing else had come.
+func (in *inbox) ended(want error) {
+	in.t.Helper()
+	if err := <-in.done; !errors.Is(err, want) {
+		in.t.Errorf("Receive = %v, want %v", err, want)
 	}
-	if len(in.mail) > 0 {
-		in.t.Errorf("received %q too", (<-in.mail).Content)
+	for len(in.mail) > 0 {
+		if d := <-in.mail; d.Seq > in.last {
+			in.t.Errorf("received %q too", d.Content)
+		}
 	}
 }
 
@@ -219,20 +245,14 @@ func TestNextIncarnation(t *testing.T) {
 	send(t, b, team.Leader, "coder-1", "two")
 	first := receive(t, b, "coder-1", 1, 1)
 	one := first.next("one")
-	one.Ack() // recorded
-	first.next("two")
+	first.take("two")
 
 	next := receive(t, b, "coder-1", 2, one.Seq+1)
-	next.next("two").Ack()
-	if err := <-first.done; !errors.Is(err, mailbox.ErrSuperseded) {
-		t.Errorf("the earlier incarnation ended with %v, want ErrSuperseded", err)
-	}
+	next.next("two")
 	send(t, b, team.Leader, "coder-1", "three")
 	next.next("three")
 	next.end()
-	if len(first.mail) > 0 {
-		t.Errorf("the earlier incarnation received %q", (<-first.mail).Content)
-	}
+	first.ended(mailbox.ErrSuperseded)
 }
 
 // An incarnation that never received does not hide those before it.
@@ -240,12 +260,10 @@ func TestIncarnationWithoutMail(t *testing.T) {
 	b, _ := open(t)
 	first := receive(t, b, "coder-1", 1, 1)
 	send(t, b, team.Leader, "coder-1", "one")
-	first.next("one")
+	first.take("one")
 	third := receive(t, b, "coder-1", 3, 1)
 	third.next("one")
-	if err := <-first.done; !errors.Is(err, mailbox.ErrSuperseded) {
-		t.Errorf("incarnation 1 ended with %v, want ErrSuperseded", err)
-	}
+	first.ended(mailbox.ErrSuperseded)
 	third.end()
 }
 
@@ -259,12 +277,42 @@ func TestNeighboursStay(t *testing.T) {
 	c.next("hello")
 	next := receive(t, b, "coder-1", 3, 1)
 	next.next("hello")
-	if err := <-c.done; !errors.Is(err, mailbox.ErrSuperseded) {
-		t.Errorf("the predecessor ended with %v", err)
-	}
+	c.ended(mailbox.ErrSuperseded)
 	send(t, b, team.Leader, team.Everyone, "still there?")
 	a.next("still there?")
 	a.end()
+}
+
+// What the server wrote to a connection that dies is delivered again before what was
+// sent later, and soon.
+func TestLostConnection(t *testing.T) {
+	url := brokertest.Server(t)
+	bt, err := brokertest.Connect(t, url).Make(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := mailbox.New(bt, mailbox.Options{Members: crew})
+	p := brokertest.NewProxy(t, url)
+	far, err := brokertest.Connect(t, p.URL).Open(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := receive(t, mailbox.New(far, mailbox.Options{Members: crew}), "coder-1", 1, 1)
+	send(t, b, team.Leader, "coder-1", "one")
+	in.next("one")
+	said := p.Swallow("two")
+	send(t, b, team.Leader, "coder-1", "two")
+	<-said
+	p.Close()
+	p.Open()
+	begun := time.Now()
+	send(t, b, team.Leader, "coder-1", "three")
+	in.next("two")
+	if took := time.Since(begun); took > 20*time.Second { // 3 s on a machine that has time
+		t.Errorf("it took %v", took)
+	}
+	in.next("three")
+	in.end()
 }
 
 func TestUnreadable(t *testing.T) {
@@ -287,6 +335,47 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// What a message says of itself is not to make a label of its own.
+func TestMetrics(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	reg := prometheus.NewRegistry()
+	b := mailbox.New(bt, mailbox.Options{Members: crew, Registry: reg})
+	for i, data := range []string{`{"v":1,"type":"T-001"}`, `{"v":1,"type":"T-002"}`, "nonsense"} {
+		if _, err := bt.Messages.Publish(t.Context(), subject.Inbox("t", "coder-1", "tester-1"), fmt.Sprint(i), []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(t, b, team.Leader, "coder-1", "the last")
+	in := receive(t, b, "coder-1", 1, 1)
+	in.next("")
+	in.next("")
+	in.next("the last")
+	in.end()
+	telemetrytest.Lint(t, reg)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			got[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+		}
+	}
+	for name, want := range map[string]float64{
+		"agentteam_messages_sent_total message": 1, "agentteam_messages_sent_total watchdog": 0,
+		"agentteam_messages_received_total message": 1, "agentteam_messages_received_total unknown": 2,
+		"agentteam_messages_received_total dead": 1, "agentteam_messages_received_total user_message": 0,
+	} {
+		if n, ok := got[name]; n != want || !ok {
+			t.Errorf("%s is %v, %v; want %v", name, n, ok, want)
+		}
+	}
+	if len(got) != 9+11 {
+		t.Errorf("series: %v", got)
+	}
+}
+
 // Only mail that wakes its reader is unread, and only until it was recorded.
 func TestUnread(t *testing.T) {
 	b, _ := open(t)
@@ -301,20 +390,20 @@ func TestUnread(t *testing.T) {
 	}
 	in := receive(t, b, "coder-1", 1, 1)
 	send(t, b, team.Leader, "coder-1", "one")
-	one := in.next("one")
+	one := in.take("one")
 	unread(1)
 	if _, _, err := b.Send(t.Context(), team.Message{Type: team.MsgIdle, From: "tester-1", To: "coder-1"}); err != nil {
 		t.Fatal(err)
 	}
-	idle := in.next("")
 	send(t, b, "coder-1", team.Everyone, "its own") // comes to others only
 	send(t, b, "tester-1", team.Leader, "for the leader")
 	send(t, b, "tester-1", team.Everyone, "two")
-	two := in.next("two")
 	unread(2)
-	for _, d := range []mailbox.Delivery{one, idle, two} {
-		d.Ack()
-	}
+	one.Ack()
+	in.next("")
+	two := in.take("two")
+	unread(1)
+	two.Ack()
 	in.end()
 	if err := b.Close(t.Context(), "coder-1", 1); err != nil {
 		t.Error(err)
@@ -358,7 +447,7 @@ func TestRestartedServer(t *testing.T) {
 	b := mailbox.New(bt, mailbox.Options{Members: crew})
 	in := receive(t, b, "coder-1", 1, 1)
 	send(t, b, team.Leader, "coder-1", "before")
-	in.next("before").Ack()
+	in.next("before")
 	srv.Shutdown()
 	if srv, err = embedded.Start(embedded.Options{Dir: dir, Port: port}); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/completion"
 	"agentteam/pkg/control"
 	"agentteam/pkg/event"
 	"agentteam/pkg/journal"
@@ -38,6 +40,7 @@ import (
 
 // Options say who works on what, with what.
 type Options struct {
+	Process   string        // ID of the process; required
 	Team      *broker.Team  // required
 	Record    team.Team     // of the team; required
 	Member    team.Member   // as it joined; required
@@ -45,7 +48,7 @@ type Options struct {
 	Model     agent.Model   // nil: none is configured
 	Workspace string        // folder of the tools; required
 	Crew      teamtool.Crew // the leader's
-	Pulse     *roster.Pulse // default: one of its own
+	Pulse     *roster.Pulse // the leader's: keeps the beats of all; default: one for the leader's beat
 	OnBeat    func(team.Beat)
 	Verbs     map[subject.Verb]control.Handler     // beside those that every member answers
 	Broken    func(ctx context.Context, err error) // told when the model refuses for good; default: the leader gets a message
@@ -81,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel(nil)
 	m := &member{Options: o, ctx: ctx, cancel: cancel, roster: roster.New(o.Team),
 		offers: make(chan team.Task), given: make(chan team.Task, 16), mail: make(chan mailbox.Delivery)}
-	if m.Pulse == nil {
+	if m.all = m.Pulse != nil; !m.all {
 		m.Pulse = roster.NewPulse()
 	}
 	return m.run()
@@ -95,11 +98,13 @@ type member struct {
 	roster *roster.Roster
 	board  *board.Board
 	hand   *board.Hand
+	agent  atomic.Pointer[agent.Agent]
 	heart  *roster.Heart
 	offers chan team.Task
 	given  chan team.Task
 	mail   chan mailbox.Delivery
 
+	all       bool        // all members' beats are heard, not only the leader's
 	finishing atomic.Bool // the member's own finish_team is under way or done
 }
 
@@ -116,7 +121,11 @@ func (m *member) run() error {
 	m.hand = board.NewHand(ctx, m.board, o.Member.Holder(), nil)
 
 	begun := time.Now()
-	stopListening, err := m.roster.Listen(func(b team.Beat) {
+	whose := team.Leader // a teammate that heard everybody would cost a large team dearly
+	if m.all {
+		whose = team.Everyone
+	}
+	stopListening, err := m.roster.Listen(whose, func(b team.Beat) {
 		if m.Pulse.Hear(b) && o.OnBeat != nil {
 			o.OnBeat(b)
 		}
@@ -125,7 +134,8 @@ func (m *member) run() error {
 		return err
 	}
 	defer stopListening()
-	stopServing, err := control.Serve(ctx, o.Team.Conn, o.Team.ID, o.Member.AgentID, m.verbs())
+	stopServing, err := control.Serve(ctx, o.Team.Conn,
+		control.Membership{Process: o.Process, Team: o.Team.ID, AgentID: o.Member.AgentID, Role: o.Role.Name}, m.verbs())
 	if err != nil {
 		return err
 	}
@@ -147,7 +157,7 @@ func (m *member) run() error {
 	opts := agent.Options{
 		Member: o.Member, Team: o.Team.ID, System: agent.System(o.Record, o.Member, o.Role, o.Workspace),
 		Records: records, Journal: log, Model: o.Model, Tools: tools, Hand: m.hand, Post: box, Heart: m.heart,
-		Events: event.New(o.Team, o.Logger), Mail: m.mail, Offers: m.offers, Given: m.given, Broken: o.Broken, Logger: o.Logger,
+		Events: event.New(o.Team, o.Logger), Mail: m.mail, Offers: m.offers, Given: m.given, Lease: o.Record.Lease(), Broken: o.Broken, Logger: o.Logger,
 	}
 	if o.Member.AgentID != team.Leader {
 		opts.Look = func(ctx context.Context) (team.TaskID, bool) { return m.look(ctx, begun) }
@@ -155,7 +165,7 @@ func (m *member) run() error {
 	if opts.Broken == nil {
 		opts.Broken = func(ctx context.Context, cause error) {
 			_, _, err := box.Send(ctx, team.Message{Type: team.MsgMessage, From: o.Member.AgentID, To: team.Leader,
-				Content: "My model refuses to answer, so I cannot work: " + cause.Error()})
+				Content: "My model refuses to answer, so I cannot work: " + team.Clean(cause.Error(), 1000)})
 			if err != nil {
 				o.Logger.WarnContext(ctx, "leader not told", "err", err)
 			}
@@ -165,10 +175,19 @@ func (m *member) run() error {
 	if err != nil {
 		return err
 	}
+	m.agent.Store(a)
 	if o.Started != nil {
 		o.Started(a)
 	}
-	return m.work(a, box, max(agent.InboxSeq(records)+1, o.Member.InboxFrom))
+	err = m.work(a, box, max(agent.InboxSeq(records)+1, o.Member.InboxFrom))
+	stopServing() // else a task could be assigned after letGo has looked
+	switch {
+	case err == nil:
+		m.letGo("its holder's process was stopped")
+	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded):
+		m.letGo("its holder was stopped")
+	}
+	return err
 }
 
 // work runs the parts until the first one ends the membership.
@@ -198,12 +217,6 @@ func (m *member) work(a *agent.Agent, box *mailbox.Mailbox, from uint64) error {
 		err = ErrForced
 	} else if m.ctx.Err() != nil || errors.Is(err, errStopped) {
 		err = nil
-	}
-	switch {
-	case err == nil:
-		m.letGo("its holder's process was stopped")
-	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded):
-		m.letGo("its holder was stopped")
 	}
 	return err
 }
@@ -286,20 +299,43 @@ func (m *member) tools(ws *workspace.Workspace, box *mailbox.Mailbox) (*tool.Set
 		leads = finisher{m.Crew, &m.finishing}
 	}
 	crew := teamtool.New(teamtool.Options{
-		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Pulse: m.Pulse, Crew: leads,
+		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Crew: leads,
+		List: func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, m.Team, m.board, q) },
 		Team: func(ctx context.Context) (team.Team, error) { return registry.Record(ctx, m.Team) },
+		Verify: func(ctx context.Context, t team.Task) (string, error) {
+			return completion.Verify(ctx, t, ws, m.Team.Files)
+		},
 	})
 	set, err := tool.NewSet(m.Registry, append(files, crew...)...)
 	if err != nil {
 		return nil, err
 	}
-	names := m.Role.Tools
-	if len(names) == 0 || slices.Contains(names, "*") {
-		names = toolNames(files)
-	}
 	// A role chooses among the tools of the workspace; the team's are everybody's,
 	// since without them nobody could take part.
-	return set.Allow(teamtool.Allowed(m.Member, append(slices.Clone(names), toolNames(crew)...)))
+	return set.Allow(teamtool.Allowed(m.Member, append(m.chosen(files, crew), toolNames(crew)...)))
+}
+
+// chosen are the tools of the workspace that the role lets its members use. A role
+// file may have been written for another program: what it names and nobody has here
+// is left out, and a role of nothing else is left with no tool rather than with all.
+func (m *member) chosen(files, crew []tool.Tool) []string {
+	if len(m.Role.Tools) == 0 || slices.Contains(m.Role.Tools, "*") {
+		return toolNames(files)
+	}
+	var names, unknown []string
+	for _, name := range m.Role.Tools {
+		is := func(t tool.Tool) bool { return t.Name == name || slices.Contains(t.Aliases, name) }
+		switch {
+		case slices.ContainsFunc(files, is):
+			names = append(names, name)
+		case !slices.ContainsFunc(crew, is):
+			unknown = append(unknown, name)
+		}
+	}
+	if unknown != nil {
+		m.Logger.Warn("the role names tools that are not there; they are left out", "agent", m.Member.AgentID, "role", m.Role.Name, "tools", unknown)
+	}
+	return names
 }
 
 func toolNames(tools []tool.Tool) []string {
@@ -331,26 +367,26 @@ func (m *member) verbs() map[subject.Verb]control.Handler {
 			return nil, nil
 		},
 		subject.Assign: func(ctx context.Context, data []byte) (any, error) {
-			var id team.TaskID
-			if err := json.Unmarshal(data, &id); err != nil {
+			var a team.Assignment
+			if err := json.Unmarshal(data, &a); err != nil {
 				return nil, team.Errorf(team.InvalidArgument, "assignment: %w", err)
 			}
 			if m.Model == nil {
 				return nil, team.Errorf(team.Unavailable, "%s has no model configured and can do nothing", m.Member.AgentID)
 			}
-			t, err := m.hand.Assign(ctx, id)
+			t, err := m.hand.Assign(ctx, a)
 			if err != nil {
 				return nil, err
 			}
 			m.given <- t
 			return t, nil
 		},
-		subject.Revoked: func(_ context.Context, data []byte) (any, error) {
+		subject.Revoked: func(ctx context.Context, data []byte) (any, error) {
 			var id team.TaskID
 			if err := json.Unmarshal(data, &id); err != nil {
 				return nil, team.Errorf(team.InvalidArgument, "revocation: %w", err)
 			}
-			m.hand.Drop(id)
+			m.revoked(ctx, id)
 			return nil, nil
 		},
 		subject.Stop: func(context.Context, []byte) (any, error) {
@@ -362,6 +398,49 @@ func (m *member) verbs() map[subject.Verb]control.Handler {
 		verbs[v] = h
 	}
 	return verbs
+}
+
+// askWait is for a member's process to answer how it is.
+const askWait = 500 * time.Millisecond
+
+// heard is how the members are: who leads has heard it, a teammate asks.
+func (m *member) heard(ctx context.Context, members []team.Member) map[team.AgentID]roster.Heard {
+	if m.all {
+		return m.Pulse.Last()
+	}
+	var mu sync.Mutex
+	heard := map[team.AgentID]roster.Heard{}
+	var wg sync.WaitGroup
+	for _, o := range members {
+		if !o.HasProcess() {
+			continue
+		}
+		wg.Go(func() {
+			var b team.Beat
+			err := control.Request(ctx, m.Team.Conn, m.Team.ID, o.AgentID, subject.Ping, "", &b, askWait)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				heard[o.AgentID] = roster.Heard{Beat: b, At: time.Now()}
+			}
+		})
+	}
+	wg.Wait()
+	return heard
+}
+
+// revoked looks whether the agent has really lost the task that it is said to have
+// lost, which may have been another hold of it, long ago.
+func (m *member) revoked(ctx context.Context, id team.TaskID) {
+	held, ok := m.hand.Task()
+	if !ok || held.ID != id {
+		return
+	}
+	_, err := m.hand.Confirm(ctx, id)
+	if a := m.agent.Load(); err != nil && ctx.Err() == nil && a != nil {
+		m.Logger.WarnContext(ctx, "task lost", "task", id, "err", err)
+		a.Revoked(id)
+	}
 }
 
 // look finds a task by itself while no leader was heard: then nobody makes offers.

@@ -26,13 +26,9 @@ type Client struct {
 // New returns a client of the endpoint in opt; it does not connect yet.
 //
 // Errors: [team.InvalidArgument] naming the setting that is missing or wrong
-// (OPENAI_MODEL, OPENAI_API_KEY or OPENAI_BASE_URL); those of opt.Registry.
+// (OPENAI_MODEL, OPENAI_API_KEY or OPENAI_BASE_URL).
 func New(opt Options) (*Client, error) {
 	opt, err := opt.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	m, err := newMetrics(opt.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +42,7 @@ func New(opt Options) (*Client, error) {
 	cfg.EmptyMessagesLimit = 100_000
 
 	u, _ := url.Parse(opt.BaseURL) // withDefaults has parsed it before
-	return &Client{opt: opt, name: u.Redacted(), api: openai.NewClientWithConfig(cfg), wire: w, metrics: m}, nil
+	return &Client{opt: opt, name: u.Redacted(), api: openai.NewClientWithConfig(cfg), wire: w, metrics: newMetrics(opt.Registry)}, nil
 }
 
 // Complete asks for the next turn and blocks until the endpoint has finished it.

@@ -296,8 +296,11 @@ agentteam_model_calls_total{outcome="refused"} 1
 agentteam_model_calls_total{outcome="unavailable"} 1
 # HELP agentteam_model_retries_total Attempts of model calls that were repeated, by reason: rate_limited, server_error, connection, incomplete or silent.
 # TYPE agentteam_model_retries_total counter
+agentteam_model_retries_total{reason="connection"} 0
 agentteam_model_retries_total{reason="incomplete"} 1
 agentteam_model_retries_total{reason="rate_limited"} 1
+agentteam_model_retries_total{reason="server_error"} 0
+agentteam_model_retries_total{reason="silent"} 0
 # HELP agentteam_model_tokens_total Tokens of finished model calls by direction: prompt or completion.
 # TYPE agentteam_model_tokens_total counter
 agentteam_model_tokens_total{direction="completion"} 21

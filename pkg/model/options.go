@@ -19,7 +19,7 @@ type Options struct {
 	APIKey    string                // may be empty for an endpoint that wants none
 	Model     string                // required
 	MaxTokens int                   // limit of one answer; default 8,000
-	Attempts  int                   // tries of one call, the first included; default 8
+	Attempts  int                   // tries of one call, the first included; default 5
 	FirstByte time.Duration         // longest wait for the first byte of an answer; default 60 s
 	Idle      time.Duration         // longest silence inside an answer; default 60 s
 	Logger    *slog.Logger          // default: discard
@@ -43,7 +43,9 @@ func (o Options) withDefaults() (Options, error) {
 			WithHint("it looks like http://127.0.0.1:11434/v1")
 	}
 	o.MaxTokens = cmp.Or(o.MaxTokens, 8000)
-	o.Attempts = cmp.Or(o.Attempts, 8)
+	// An agent goes on for as long as it takes, so few tries only mean that people
+	// hear sooner that the model is away.
+	o.Attempts = cmp.Or(o.Attempts, 5)
 	o.FirstByte = cmp.Or(o.FirstByte, time.Minute)
 	o.Idle = cmp.Or(o.Idle, time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))

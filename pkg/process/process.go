@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
@@ -23,15 +24,12 @@ import (
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
+	"agentteam/pkg/tool/workspace"
 )
 
 // connectWait is how long a process tries to reach NATS before it gives up with
 // one clear line; whoever supervises it starts it again with back-off.
 const connectWait = 10 * time.Second
-
-// modelAttempts are the tries of one model call. An agent goes on for as long as it
-// takes, so few tries only mean that people hear sooner that the model is away.
-const modelAttempts = 5
 
 // Process is one running process. Its fields must not be changed.
 type Process struct {
@@ -67,6 +65,14 @@ func Open(ctx context.Context, kind string, cfg config.Config, stderr io.Writer)
 }
 
 func (p *Process) open(ctx context.Context, kind string) error {
+	if dir := p.Config.Workspace; dir != "" {
+		// Said once, at the start, instead of by every member that this becomes.
+		ws, err := workspace.Open(dir, workspace.Options{})
+		if err != nil {
+			return err
+		}
+		ws.Close()
+	}
 	var conn atomic.Pointer[broker.Conn]
 	var err error
 	p.http, err = telemetry.Listen(telemetry.Options{Addr: p.Config.HTTP, Registry: p.Registry, Logger: p.Log,
@@ -90,7 +96,7 @@ func (p *Process) open(ctx context.Context, kind string) error {
 	modelName := control.NoModel
 	if err := p.Config.CheckModel(); err == nil {
 		c, err := model.New(model.Options{BaseURL: p.Config.BaseURL, APIKey: string(p.Config.APIKey), Model: p.Config.Model,
-			MaxTokens: p.Config.MaxTokens, Attempts: modelAttempts, Logger: p.Log, Registry: p.Registry})
+			MaxTokens: p.Config.MaxTokens, Logger: p.Log, Registry: p.Registry})
 		if err != nil {
 			return err
 		}
@@ -98,12 +104,12 @@ func (p *Process) open(ctx context.Context, kind string) error {
 	} else {
 		p.Log.Info("no model is configured; the process can only wait", "hint", err.Error())
 	}
-	p.Conn, err = broker.Connect(ctx, broker.Options{URL: p.Config.Server, Name: "agentteam " + kind, Wait: connectWait, Logger: p.Log, Registry: p.Registry})
+	p.Conn, err = broker.Connect(ctx, broker.Options{URL: p.Config.Server, Name: "agentteam " + kind, Wait: connectWait, Replicas: p.Config.Replicas, Logger: p.Log, Registry: p.Registry})
 	if err != nil {
 		return err
 	}
 	conn.Store(p.Conn)
-	hide, err := control.Announce(p.Conn, control.Process{Kind: kind, Metrics: p.http.URL() + "/metrics", Model: modelName, Version: telemetry.Version()})
+	hide, err := control.Announce(p.Conn, control.Process{ID: p.ID, Kind: kind, Metrics: p.http.URL() + "/metrics", Model: modelName, Version: telemetry.Version()})
 	if err != nil {
 		return err
 	}
@@ -112,8 +118,8 @@ func (p *Process) open(ctx context.Context, kind string) error {
 	return nil
 }
 
-// HTTP is the address of the process's pages.
-func (p *Process) HTTP() string { return p.http.URL() }
+// Handle adds a page to those of every process; see [telemetry.Server.Handle].
+func (p *Process) Handle(pattern string, h http.Handler) { p.http.Handle(pattern, h) }
 
 // Workspace is the folder in which a member of t works here: the one this process
 // was given, else the team's, else the current one.

@@ -8,9 +8,11 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -40,7 +42,12 @@ func (r *Registry) Bucket() *broker.Bucket { return r.bucket }
 
 // Make makes the team and its storage, or opens it if it is there; the record of
 // a team that is there stays as it is, except that roles which it lacks are added.
+// A lease of 0 is [team.DefaultLease].
 func (r *Registry) Make(ctx context.Context, t team.Team) (*broker.Team, team.Team, error) {
+	t.LeaseSeconds = cmp.Or(t.LeaseSeconds, int(team.DefaultLease/time.Second))
+	if err := check(t); err != nil {
+		return nil, team.Team{}, team.Errorf(team.InvalidArgument, "%w", err)
+	}
 	// A registered team is only opened: what it lost must not be made anew.
 	if _, err := r.bucket.Get(ctx, subject.KeyRegistered(t.ID)); err == nil {
 		bt, _, err := r.Open(ctx, t.ID)
@@ -109,8 +116,19 @@ func Decode(e broker.Entry) (team.Team, error) {
 		return t, team.Errorf(team.InvalidState, "team %s has protocol version %d, this program speaks %d", t.ID, t.V, team.Protocol).
 			WithHint("use the agentteam version that made the team")
 	}
+	if err := check(t); err != nil {
+		return t, team.Errorf(team.InvalidState, "%w", err)
+	}
 	t.Revision = e.Revision
 	return t, nil
+}
+
+// check refuses what no process could work with: what it divides by, and counts on.
+func check(t team.Team) error {
+	if t.LeaseSeconds <= 0 {
+		return fmt.Errorf("the record of team %s has lease_seconds %d; it must be at least 1", t.ID, t.LeaseSeconds)
+	}
+	return nil
 }
 
 // List returns the small record of every team, unordered.
@@ -134,12 +152,14 @@ func (r *Registry) List(ctx context.Context) ([]team.Small, error) {
 }
 
 // StartGoal makes goal the team's present one and the team active. A team at
-// work keeps its goal: then started is false, and the text is mail to its leader.
+// work keeps its goal: then started is false, and the text is mail to its leader,
+// who must have been sent it before. The record is written in either case, so that
+// an end of the goal that was prepared without that mail comes to nothing ([EndAt]).
 func (r *Registry) StartGoal(ctx context.Context, bt *broker.Team, goal, workspace string) (t team.Team, started bool, err error) {
 	t, err = r.update(ctx, bt, func(t *team.Team) bool {
 		started = t.Status != team.Active || t.Goal == ""
 		if !started {
-			return false
+			return true
 		}
 		t.Status, t.Goal, t.GoalNumber, t.Summary, t.FinishedAt = team.Active, goal, t.GoalNumber+1, "", nil
 		if workspace != "" {
@@ -169,11 +189,42 @@ func (r *Registry) Activate(ctx context.Context, bt *broker.Team) (team.Team, er
 	return t, r.Publish(ctx, t)
 }
 
-// End ends the team's goal with this status and summary. Ending a team that has
-// ended changes nothing and returns its record.
-func (r *Registry) End(ctx context.Context, bt *broker.Team, status team.Status, summary string) (team.Team, error) {
+// Revert undoes an Activate that turned before into after, unless the record was
+// changed since.
+func (r *Registry) Revert(ctx context.Context, bt *broker.Team, before, after team.Team) error {
 	t, err := r.update(ctx, bt, func(t *team.Team) bool {
-		if t.Status != team.Active {
+		if t.Revision != after.Revision {
+			return false
+		}
+		t.Status, t.Goal, t.Summary, t.FinishedAt = before.Status, before.Goal, before.Summary, before.FinishedAt
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return r.Publish(ctx, t)
+}
+
+// End ends the team's goal with this status and summary, whatever it is. Ending a
+// team that has ended changes nothing and returns its record.
+func (r *Registry) End(ctx context.Context, bt *broker.Team, status team.Status, summary string) (team.Team, error) {
+	return r.end(ctx, bt, func(team.Team) bool { return true }, status, summary)
+}
+
+// EndAt is End on the condition that nobody has written the record since it was at
+// this revision: what the end was decided on still holds. Errors: Conflict.
+func (r *Registry) EndAt(ctx context.Context, bt *broker.Team, revision uint64, status team.Status, summary string) (team.Team, error) {
+	same := true
+	t, err := r.end(ctx, bt, func(t team.Team) bool { same = t.Revision == revision; return same }, status, summary)
+	if err == nil && t.Status == team.Active && !same {
+		err = team.Errorf(team.Conflict, "the record of team %s was changed by somebody else", t.ID)
+	}
+	return t, err
+}
+
+func (r *Registry) end(ctx context.Context, bt *broker.Team, may func(team.Team) bool, status team.Status, summary string) (team.Team, error) {
+	t, err := r.update(ctx, bt, func(t *team.Team) bool {
+		if t.Status != team.Active || !may(*t) {
 			return false
 		}
 		now := time.Now().UTC()
@@ -184,6 +235,13 @@ func (r *Registry) End(ctx context.Context, bt *broker.Team, status team.Status,
 		return t, err
 	}
 	return t, r.Publish(ctx, t)
+}
+
+// Lead writes the record of an active team anew, on behalf of a process that begins
+// to lead it: an end that a predecessor has prepared comes to nothing ([EndAt]). A
+// team that is not active stays as it is.
+func (r *Registry) Lead(ctx context.Context, bt *broker.Team) (team.Team, error) {
+	return r.update(ctx, bt, func(t *team.Team) bool { return t.Status == team.Active })
 }
 
 func (r *Registry) addRoles(ctx context.Context, bt *broker.Team, roles map[string]team.Role) (team.Team, error) {

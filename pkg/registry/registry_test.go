@@ -150,6 +150,77 @@ func TestGoals(t *testing.T) {
 	}
 }
 
+// An end holds only if the record is as it was when the end was decided on: no goal
+// was mailed to the team since, and no other process has begun to lead it.
+func TestEndAt(t *testing.T) {
+	r, _ := open(t)
+	bt, _ := newTeam(t, r, "a")
+	ctx := t.Context()
+	seen, _, err := r.StartGoal(ctx, bt, "first", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, write := range map[string]func() (team.Team, error){
+		"a goal to the team at work": func() (team.Team, error) { now, _, err := r.StartGoal(ctx, bt, "more", ""); return now, err },
+		"another leader":             func() (team.Team, error) { return r.Lead(ctx, bt) },
+	} {
+		now, err := write()
+		if err != nil || now.Revision <= seen.Revision || now.Status != team.Active || now.Goal != "first" || now.GoalNumber != 1 {
+			t.Errorf("%s: the record is %+v, %v", what, now, err)
+		}
+		if _, err := r.EndAt(ctx, bt, seen.Revision, team.TeamFinished, "done"); team.CodeOf(err) != team.Conflict {
+			t.Errorf("an end from before %s: %v, want conflict", what, err)
+		}
+		seen = now
+	}
+	ended, err := r.EndAt(ctx, bt, seen.Revision, team.TeamFinished, "done")
+	if err != nil || ended.Status != team.TeamFinished || ended.Summary != "done" || listed(t, r) != "a finished" {
+		t.Errorf("ended: %+v, %v; registered: %s", ended, err, listed(t, r))
+	}
+	again, err := r.EndAt(ctx, bt, seen.Revision, team.TeamFailed, "no, failed")
+	if err != nil || again.Summary != "done" || again.Revision != ended.Revision {
+		t.Errorf("ended again: %+v, %v", again, err)
+	}
+	if now, err := r.Lead(ctx, bt); err != nil || now.Revision != ended.Revision {
+		t.Errorf("to lead a team that has ended wrote %+v, %v", now, err)
+	}
+}
+
+// A record with which no process could work is refused where it is read, in words
+// that name the team and the field, and is not made.
+func TestLease(t *testing.T) {
+	r, _ := open(t)
+	bt, record, err := r.Make(t.Context(), team.Team{ID: "a"})
+	if err != nil || record.Lease() != team.DefaultLease {
+		t.Fatalf("made without a lease: %v, %v, want the default", record.Lease(), err)
+	}
+	if _, _, err := r.Make(t.Context(), team.Team{ID: "b", LeaseSeconds: -1}); team.CodeOf(err) != team.InvalidArgument || listed(t, r) != "a active" {
+		t.Errorf("made with a negative lease: %v; registered: %s", err, listed(t, r))
+	}
+	for _, lease := range []string{"0", "-30", "null"} {
+		entry, err := bt.Bucket.Get(t.Context(), subject.KeyTeam)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(entry.Value, &fields); err != nil {
+			t.Fatal(err)
+		}
+		fields["lease_seconds"] = json.RawMessage(lease)
+		data, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bt.Bucket.Put(t.Context(), subject.KeyTeam, data, entry.Revision); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = r.Open(t.Context(), "a")
+		if team.CodeOf(err) != team.InvalidState || !strings.Contains(err.Error(), "team a") || !strings.Contains(err.Error(), "lease_seconds") {
+			t.Errorf("lease_seconds %s: %v, want invalid_state that names team and field", lease, err)
+		}
+	}
+}
+
 // Of many goals at once one is started.
 func TestGoalRace(t *testing.T) {
 	r, _ := open(t)

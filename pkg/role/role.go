@@ -80,47 +80,56 @@ func Parse(file string, src []byte) (team.Role, error) {
 
 // Load returns the roles that hold in dir: the built-in ones, replaced and added to
 // by those of the user's directory, of dir/.claude/agents and of dir/.agents, in
-// this order. A file that cannot be read is an error: a role that silently is
-// another than the one written is worse than none.
-func Load(dir string) (map[string]team.Role, error) {
-	roles := map[string]team.Role{}
+// this order. A role file that cannot be read is an error: a role that silently is
+// another than the one written is worse than none. A file that does not begin with
+// front matter, such as a README.md, is no role file; skipped lists those, for whoever
+// wrote one and expects a role.
+func Load(dir string) (roles map[string]team.Role, skipped []string, err error) {
+	roles = map[string]team.Role{}
 	own, err := fs.Sub(builtin, "builtin")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := read(roles, "built-in", own); err != nil {
-		return nil, err
+	if _, err := read(roles, "built-in", own); err != nil {
+		return nil, nil, err
 	}
 	dirs := []string{filepath.Join(dir, ".claude", "agents"), filepath.Join(dir, ".agents")}
 	if user, err := os.UserConfigDir(); err == nil {
 		dirs = append([]string{filepath.Join(user, "agentteam", "agents")}, dirs...)
 	}
 	for _, d := range dirs {
-		if err := read(roles, d, os.DirFS(d)); err != nil {
-			return nil, err
+		others, err := read(roles, d, os.DirFS(d))
+		if err != nil {
+			return nil, nil, err
 		}
+		skipped = append(skipped, others...)
 	}
-	return roles, nil
+	return roles, skipped, nil
 }
 
-func read(into map[string]team.Role, where string, dir fs.FS) error {
+func read(into map[string]team.Role, where string, dir fs.FS) (skipped []string, err error) {
 	files, err := fs.Glob(dir, "*.md")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var errs []error
 	for _, f := range files {
+		path := filepath.Join(where, f)
 		src, err := fs.ReadFile(dir, f)
 		if err != nil {
-			errs = append(errs, team.Errorf(team.InvalidArgument, "role file %s: %w", filepath.Join(where, f), err))
+			errs = append(errs, team.Errorf(team.InvalidArgument, "role file %s: %w", path, err))
 			continue
 		}
-		r, err := Parse(filepath.Join(where, f), src)
+		if !bytes.HasPrefix(src, []byte("---")) {
+			skipped = append(skipped, path)
+			continue
+		}
+		r, err := Parse(path, src)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		into[r.Name] = r
 	}
-	return errors.Join(errs...)
+	return skipped, errors.Join(errs...)
 }

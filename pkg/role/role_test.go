@@ -62,9 +62,13 @@ func TestLoad(t *testing.T) {
 	write(".claude/agents/coder.md", "---\ndescription: from claude\n---\n")
 	write(".claude/agents/painter.md", "---\ndescription: from claude\n---\n")
 	write(".agents/painter.md", "---\ndescription: ours\n---\n")
-	roles, err := Load(dir)
+	write(".agents/README.md", "# Our agents\n")
+	roles, skipped, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := []string{filepath.Join(dir, ".agents", "README.md")}; !slices.Equal(skipped, want) {
+		t.Errorf("skipped %q, want %q", skipped, want)
 	}
 	for name, want := range map[string]string{"coder": "from claude", "painter": "ours"} {
 		if got := roles[name].Description; got != want {
@@ -76,8 +80,8 @@ func TestLoad(t *testing.T) {
 			t.Errorf("built-in role %s is missing", name)
 		}
 	}
-	write(".agents/broken.md", "no head")
-	if _, err := Load(dir); !errors.Is(err, team.InvalidArgument) {
+	write(".agents/broken.md", "---\nno end")
+	if _, _, err := Load(dir); !errors.Is(err, team.InvalidArgument) {
 		t.Errorf("a broken file: %v, want invalid_argument", err)
 	}
 }

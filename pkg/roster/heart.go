@@ -21,6 +21,7 @@ const Interval = 2 * time.Second
 type Heart struct {
 	roster *Roster
 	lease  time.Duration
+	fence  *fence
 	subj   string
 
 	mu   sync.Mutex
@@ -31,7 +32,7 @@ type Heart struct {
 // again every sixth of it.
 func NewHeart(r *Roster, m team.Member, lease time.Duration) *Heart {
 	return &Heart{
-		roster: r, lease: lease, subj: subject.Beat(r.team.ID, m.AgentID),
+		roster: r, lease: lease, fence: newFence(lease, time.Now()), subj: subject.Beat(r.team.ID, m.AgentID),
 		beat: team.Beat{AgentID: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, State: team.Running, ProgressAt: time.Now().UTC()},
 	}
 }
@@ -84,20 +85,40 @@ func (h *Heart) Run(ctx context.Context) error {
 		case <-beat.C:
 			h.publish("")
 		case <-check.C:
+			began := time.Now()
 			attempt, cancel := context.WithTimeout(ctx, h.lease/6)
 			err := h.roster.Check(attempt, h.beat.AgentID, h.beat.Incarnation)
 			cancel()
-			if errors.Is(err, ErrSuperseded) {
+			switch {
+			case errors.Is(err, ErrSuperseded):
 				return err
+			case err == nil:
+				h.fence.confirm(began)
 			}
 		}
 	}
 }
 
-// Listen calls f for every beat of the team until stop is called. f runs on one
-// goroutine and must not block.
-func (r *Roster) Listen(f func(team.Beat)) (stop func(), err error) {
-	sub, err := r.team.Conn.NATS().Subscribe(subject.Beats(r.team.ID), func(m *nats.Msg) {
+// Certain returns once the member may begin something new: its record was last
+// read, and answered, within two thirds of the lease. It blocks while NATS is away,
+// until ctx ends. [Heart.Run] does the reading.
+func (h *Heart) Certain(ctx context.Context) error { return h.fence.wait(ctx) }
+
+// Within returns a context for something that the member does. It ends, with the
+// cause [ErrFenced], when the record was last read five sixths of the lease ago: at
+// the end of the lease the task may be given to another.
+func (h *Heart) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return h.fence.within(ctx)
+}
+
+// Listen calls f for every beat of one member, or of [team.Everyone], until stop is
+// called. f runs on one goroutine and must not block.
+func (r *Roster) Listen(whose team.AgentID, f func(team.Beat)) (stop func(), err error) {
+	subj := subject.Beats(r.team.ID)
+	if whose != team.Everyone {
+		subj = subject.Beat(r.team.ID, whose)
+	}
+	sub, err := r.team.Conn.NATS().Subscribe(subj, func(m *nats.Msg) {
 		var b team.Beat
 		if json.Unmarshal(m.Data, &b) == nil && b.AgentID == subject.Sender(m.Subject) {
 			f(b)

@@ -15,7 +15,7 @@ import (
 func listen(t *testing.T, r *roster.Roster) <-chan team.Beat {
 	t.Helper()
 	beats := make(chan team.Beat, 100)
-	stop, err := r.Listen(func(b team.Beat) { beats <- b })
+	stop, err := r.Listen(team.Everyone, func(b team.Beat) { beats <- b })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,16 +46,11 @@ func TestHeartTellsChanges(t *testing.T) {
 	}
 }
 
-// A heart stops for good once its record is gone or bears a later incarnation.
+// A heart stops for good once its record says stopped or bears a later incarnation.
 func TestHeartSuperseded(t *testing.T) {
 	const lease = 60 * time.Millisecond
 	for name, end := range map[string]func(*testing.T, *roster.Roster, team.Member){
 		"stopped": func(t *testing.T, r *roster.Roster, m team.Member) { leave(t, r, m) },
-		"gone": func(t *testing.T, r *roster.Roster, m team.Member) {
-			if err := r.Withdraw(t.Context(), m); err != nil {
-				t.Error(err)
-			}
-		},
 		"replaced": func(t *testing.T, r *roster.Roster, m team.Member) {
 			m.Incarnation++
 			if _, err := r.Put(t.Context(), m); err != nil {

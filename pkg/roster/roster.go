@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,6 +97,10 @@ func (r *Roster) Put(ctx context.Context, m team.Member) (team.Member, error) {
 // name it is given the role's next number, never one that was given before. A
 // stopped member's name brings it back as its next incarnation.
 //
+// A creation that comes to nothing is ended with [Roster.Leave], never by removing
+// the record: a process may have taken it unseen, and who is created next under
+// that name must be of a higher incarnation, which shuts such a process out.
+//
 // Errors: InvalidArgument; Conflict for the name of a member that is there; InvalidState once max
 // members with a process are there.
 func (r *Roster) Create(ctx context.Context, m team.Member, max int) (team.Member, error) {
@@ -133,7 +136,7 @@ func (r *Roster) Create(ctx context.Context, m team.Member, max int) (team.Membe
 			err = checkLimit(slices.DeleteFunc(all, func(o team.Member) bool { return o.AgentID == next.AgentID }), max)
 		}
 		if err != nil {
-			return m, errors.Join(err, r.Withdraw(ctx, next))
+			return m, errors.Join(err, r.Leave(ctx, next.AgentID, next.Incarnation, err.Error()))
 		}
 		return next, nil
 	}
@@ -179,27 +182,20 @@ func checkLimit(all []team.Member, max int) error {
 }
 
 func nextName(all []team.Member, role string) team.AgentID {
+	prefix := role[:min(len(role), maxPrefix)] + "-"
 	n := 0
 	for _, m := range all {
-		if digits, ok := strings.CutPrefix(string(m.AgentID), role+"-"); ok {
+		if digits, ok := strings.CutPrefix(string(m.AgentID), prefix); ok {
 			if k, err := strconv.Atoi(digits); err == nil {
 				n = max(n, k)
 			}
 		}
 	}
-	return team.AgentID(fmt.Sprintf("%s-%d", role, n+1))
+	return team.AgentID(prefix + strconv.Itoa(n+1))
 }
 
-// Withdraw takes back a Create that no process served: the record goes back to
-// what it was, absent or stopped.
-func (r *Roster) Withdraw(ctx context.Context, m team.Member) error {
-	if m.Incarnation == 1 {
-		return r.team.Bucket.Delete(ctx, subject.KeyMember(m.AgentID), m.Revision)
-	}
-	m.State = team.Stopped
-	_, err := r.Put(ctx, m)
-	return err
-}
+// maxPrefix leaves room for a number of six digits in a name of at most 63.
+const maxPrefix = 56
 
 // Leave marks the incarnation as stopped: its membership is over. Errors:
 // ErrSuperseded if it is no longer the one in the record.
@@ -207,10 +203,11 @@ func (r *Roster) Leave(ctx context.Context, a team.AgentID, incarnation uint64, 
 	return r.end(ctx, a, incarnation, team.Stopped, lastError)
 }
 
-// Lose marks the incarnation as lost: its process goes away, and the member waits
-// to be brought back elsewhere. Errors: ErrSuperseded.
-func (r *Roster) Lose(ctx context.Context, a team.AgentID, incarnation uint64) error {
-	return r.end(ctx, a, incarnation, team.Lost, "")
+// Lose marks the incarnation as lost: its process goes away or cannot go on, which
+// lastError then tells, and the member waits to be brought back elsewhere. Errors:
+// ErrSuperseded.
+func (r *Roster) Lose(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
+	return r.end(ctx, a, incarnation, team.Lost, lastError)
 }
 
 func (r *Roster) end(ctx context.Context, a team.AgentID, incarnation uint64, state team.MemberState, lastError string) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -119,25 +120,36 @@ func TestStoppedComesBack(t *testing.T) {
 	}
 }
 
-// A creation that is taken back leaves the team as it was: without the member, or
-// with the stopped one.
-func TestWithdraw(t *testing.T) {
+// A name whose creation came to nothing is not given out as if it had never been: a
+// process that took it unseen must find itself superseded.
+func TestTakenBack(t *testing.T) {
 	r, _ := open(t)
-	m := create(t, r, team.Member{Role: "coder"})
-	if err := r.Withdraw(t.Context(), m); err != nil {
+	first := create(t, r, team.Member{Role: "coder"})
+	slow := first
+	slow.State = team.Joined
+	if _, err := r.Put(t.Context(), slow); err != nil {
 		t.Fatal(err)
 	}
-	if got := names(t, r); len(got) != 0 {
-		t.Errorf("left behind: %v", got)
+	leave(t, r, first)
+	if m := create(t, r, team.Member{Role: "coder"}); m.AgentID != "coder-2" {
+		t.Errorf("the next name by counting is %s, want coder-2", m.AgentID)
 	}
-	m = create(t, r, team.Member{Role: "coder"})
-	leave(t, r, m)
-	m = create(t, r, m)
-	if err := r.Withdraw(t.Context(), m); err != nil {
-		t.Fatal(err)
+	if m := create(t, r, team.Member{AgentID: "coder-1", Role: "coder"}); m.Incarnation != 2 {
+		t.Errorf("created again: %+v, want incarnation 2", m)
 	}
-	if got, err := r.Get(t.Context(), m.AgentID); err != nil || got.State != team.Stopped {
-		t.Errorf("after the withdrawal: %+v, %v", got, err)
+	if err := r.Check(t.Context(), "coder-1", 1); !errors.Is(err, roster.ErrSuperseded) {
+		t.Errorf("the slow process: %v, want ErrSuperseded", err)
+	}
+}
+
+// A name made of a role's is a valid one, however long the role's is.
+func TestLongRole(t *testing.T) {
+	r, _ := open(t)
+	for _, end := range []string{"-1", "-2"} {
+		m := create(t, r, team.Member{Role: strings.Repeat("r", 63)})
+		if _, err := team.ParseAgentID(string(m.AgentID)); err != nil || !strings.HasSuffix(string(m.AgentID), end) {
+			t.Errorf("named %s, %v", m.AgentID, err)
+		}
 	}
 }
 
@@ -192,8 +204,14 @@ func TestLimitRace(t *testing.T) {
 			t.Errorf("%s was made %d times", a, n)
 		}
 	}
-	if all := names(t, r); len(all) != len(got) {
-		t.Errorf("the roster holds %v, made were %v", all, got)
+	all, err := r.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all { // one that gave way stays behind as a stopped one
+		if (m.State == team.Created) != (got[m.AgentID] == 1) {
+			t.Errorf("%s is %s; made were %v", m.AgentID, m.State, got)
+		}
 	}
 }
 

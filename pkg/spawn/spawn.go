@@ -1,12 +1,13 @@
 // Package spawn makes members out of processes: it writes the member's record,
 // finds a process that takes it (a standby from the pool, or a new child process
-// where that is allowed) and sees it live, or takes everything back.
+// where that is allowed) and sees it live, or writes that it does not.
 //
 // Which roles there are, and what a member does, is the business of its callers
 // and of package teammate.
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -56,71 +57,112 @@ func New(o Options) *Spawner {
 
 // Spawn makes m (role, and what of name, prompt and model is wanted) a member that
 // lives, and returns it as it joined. It blocks until the first heartbeat, up to
-// 10 s. If it fails the team is as it was before.
+// 10 s. If it fails the name stays, as that of a stopped member, and is not given out
+// again by counting.
 //
-// Errors: those of [roster.Roster.Create]; Unavailable if no process took it.
+// Errors: those of [roster.Roster.Create]; Unavailable if no process took it;
+// InvalidState, with the reason, if the one that took it could not become it.
 func (s *Spawner) Spawn(ctx context.Context, m team.Member, max int) (team.Member, error) {
 	m.Backend = team.Pool
 	created, err := s.o.Roster.Create(ctx, m, max)
 	if err != nil {
 		return team.Member{}, err
 	}
-	return s.bring(ctx, created)
+	m, err = s.bring(ctx, created)
+	if err != nil {
+		return m, errors.Join(err, s.takeBack(ctx, created, err))
+	}
+	return m, nil
 }
 
 // Respawn brings back a lost member as its next incarnation, with its
-// conversation. Errors: Conflict if somebody did so already.
+// conversation. If it fails the member is lost again, to be brought back by another
+// try; if ctx ends, it is left as it is then, for whoever comes after the caller.
+//
+// Errors: Conflict if somebody did so already; Unavailable.
 func (s *Spawner) Respawn(ctx context.Context, m team.Member) (team.Member, error) {
 	m.State, m.Incarnation, m.Backend = team.Created, m.Incarnation+1, team.Pool
-	m, err := s.o.Roster.Put(ctx, m)
+	created, err := s.o.Roster.Put(ctx, m)
 	if err != nil {
 		return team.Member{}, err
 	}
-	return s.bring(ctx, m)
+	m, err = s.bring(ctx, created)
+	if err != nil && ctx.Err() == nil {
+		// A process that took it late is not told to go, since that would stop the
+		// member for good: the next incarnation shuts it out.
+		lerr := s.o.Roster.Lose(ctx, created.AgentID, created.Incarnation, why(err))
+		if lerr != nil && !errors.Is(lerr, roster.ErrSuperseded) {
+			err = errors.Join(err, lerr)
+		}
+	}
+	return m, err
 }
 
 // bring finds a process for a created member and waits until it lives.
 func (s *Spawner) bring(ctx context.Context, m team.Member) (team.Member, error) {
-	alive := make(chan struct{}, 1)
-	stop, err := s.o.Roster.Listen(func(b team.Beat) {
-		if b.AgentID == m.AgentID && b.Incarnation >= m.Incarnation {
-			select {
-			case alive <- struct{}{}:
-			default:
-			}
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	alive, heard := context.WithCancel(ctx)
+	defer heard()
+	stop, err := s.o.Roster.Listen(m.AgentID, func(b team.Beat) {
+		if b.Incarnation >= m.Incarnation {
+			heard()
 		}
 	})
 	if err != nil {
-		return team.Member{}, errors.Join(err, s.takeBack(ctx, m))
+		return team.Member{}, err
 	}
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
-	defer cancel()
-	if err := s.order(ctx, m); err != nil {
-		return team.Member{}, errors.Join(err, s.takeBack(ctx, m))
+	// An order that nobody answered may have been carried out all the same: what
+	// counts is who is heard.
+	err = s.order(alive, m)
+	if err == nil {
+		err = s.up(alive, m)
 	}
-	select {
-	case <-alive:
-		s.o.Logger.InfoContext(ctx, "member joined", "team", s.o.Team.ID, "agent", m.AgentID, "role", m.Role, "incarnation", m.Incarnation)
-		return s.o.Roster.Get(ctx, m.AgentID)
-	case <-ctx.Done():
-		err := team.Errorf(team.Unavailable, "%s did not come up within %v", m.AgentID, joinTimeout).
-			WithHint("look at the log of the process that took it; `teamctl status` shows the standbys")
-		return team.Member{}, errors.Join(err, s.takeBack(ctx, m))
+	if alive.Err() == nil || ctx.Err() != nil {
+		return team.Member{}, err
+	}
+	s.o.Logger.InfoContext(ctx, "member joined", "team", s.o.Team.ID, "agent", m.AgentID, "role", m.Role, "incarnation", m.Incarnation)
+	return s.o.Roster.Get(ctx, m.AgentID)
+}
+
+// up waits until ctx ends, since m is heard or time is up, or until m's record says
+// that the process which took it could not become it.
+func (s *Spawner) up(ctx context.Context, m team.Member) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return team.Errorf(team.Unavailable, "%s did not come up within %v", m.AgentID, joinTimeout).
+				WithHint("look at the log of the process that took it; `teamctl status` shows the standbys")
+		case <-time.After(pollEvery):
+		}
+		now, err := s.o.Roster.Get(ctx, m.AgentID)
+		if err == nil && now.Incarnation == m.Incarnation && (now.State == team.Stopped || now.State == team.Lost) {
+			return team.Errorf(team.InvalidState, "%s cannot start: %s", m.AgentID, cmp.Or(now.LastError, "it was stopped")).
+				WithHint("the process that took it is pid %d on host %s; see its log", now.PID, now.Host)
+		}
 	}
 }
 
-// order tries the pool, then a child process of the leader.
+// order tries the pool, then a child process of the leader, until one takes the
+// order or ctx ends.
 func (s *Spawner) order(ctx context.Context, m team.Member) error {
 	o := Order{s.o.Team.ID, m.AgentID, m.Incarnation}
+	silent := false // a standby got the order and has not answered: it may be about to join
 	for patience := time.Now().Add(poolPatience); ; {
 		err := control.RequestPool(ctx, s.o.Team.Conn, o, poolTry)
 		if errors.Is(err, team.Unavailable) {
+			silent = silent || !control.Nobody(err)
 			err = s.exec(ctx, o)
 		}
-		// Busy is a standby that was just taken by another spawn.
-		again := errors.Is(err, team.Busy) || errors.Is(err, team.Unavailable) && time.Now().Before(patience)
-		if !again || ctx.Err() != nil {
+		switch {
+		case err == nil, ctx.Err() != nil:
+			return err
+		case errors.Is(err, team.Conflict): // somebody has taken it
+			return nil
+		case errors.Is(err, team.Busy), silent: // busy is one that was just taken by another spawn
+		case errors.Is(err, team.Unavailable) && time.Now().Before(patience):
+		default:
 			return err
 		}
 		select {
@@ -148,23 +190,19 @@ func NoStandby(cause error) error {
 		WithHint("start another `teammate` process, or a cluster with more standbys (`teamctl up -n N`)")
 }
 
-// takeBack undoes a spawn that came to nothing, whatever a process that took the
-// order late may have written meanwhile; such a process sees that its record is
-// gone and ends.
-func (s *Spawner) takeBack(ctx context.Context, m team.Member) error {
+// takeBack stops a member that did not come up, whatever a process that took the
+// order late may have written meanwhile. Such a process is told to go; it also sees
+// for itself that it is stopped.
+func (s *Spawner) takeBack(ctx context.Context, m team.Member, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	for {
-		now, err := s.o.Roster.Get(ctx, m.AgentID)
-		if errors.Is(err, team.NotFound) || err == nil && now.Incarnation != m.Incarnation {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err = s.o.Roster.Withdraw(ctx, now); !errors.Is(err, team.Conflict) {
-			_ = control.Notify(s.o.Team.Conn, s.o.Team.ID, m.AgentID, subject.Stop, nil)
-			return err
-		}
+	err := s.o.Roster.Leave(ctx, m.AgentID, m.Incarnation, why(cause))
+	if errors.Is(err, roster.ErrSuperseded) {
+		return nil // somebody else has seen to it
 	}
+	_ = control.Notify(s.o.Team.Conn, s.o.Team.ID, m.AgentID, subject.Stop, nil)
+	return err
 }
+
+// why is cause as it stands in a member's record.
+func why(cause error) string { return team.Clean(cause.Error(), 1000) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,10 +13,13 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/control"
+	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+
+	"github.com/nats-io/nats.go"
 )
 
 // site is a team with standbys that join as package teammate does.
@@ -83,10 +87,11 @@ func (s *site) join(o spawn.Order) error {
 	return nil
 }
 
+// gone sees that the member is stopped and that its record says why.
 func (s *site) gone(a team.AgentID) {
 	s.t.Helper()
-	if m, err := s.roster.Get(s.t.Context(), a); team.CodeOf(err) != team.NotFound {
-		s.t.Errorf("%s is still in the roster: %+v, %v", a, m, err)
+	if m, err := s.roster.Get(s.t.Context(), a); err != nil || m.State != team.Stopped || m.LastError == "" {
+		s.t.Errorf("%s is %+v, %v; want it stopped, with the reason", a, m, err)
 	}
 }
 
@@ -169,7 +174,7 @@ func TestExec(t *testing.T) {
 		t.Errorf("spawned %+v, %v", m, err)
 	}
 	// From elsewhere it is asked of the leader's process.
-	stop, err := control.Serve(t.Context(), s.team.Conn, "t", team.Leader, map[subject.Verb]control.Handler{
+	stop, err := control.Serve(t.Context(), s.team.Conn, control.Membership{Team: "t", AgentID: team.Leader}, map[subject.Verb]control.Handler{
 		subject.Start: func(ctx context.Context, data []byte) (any, error) {
 			var o spawn.Order
 			if err := json.Unmarshal(data, &o); err != nil {
@@ -199,7 +204,7 @@ func TestExec(t *testing.T) {
 func TestNeverUp(t *testing.T) {
 	s := newSite(t)
 	told := make(chan struct{}, 1)
-	stop, err := control.Serve(t.Context(), s.team.Conn, "t", "coder-1", map[subject.Verb]control.Handler{
+	stop, err := control.Serve(t.Context(), s.team.Conn, control.Membership{Team: "t", AgentID: "coder-1"}, map[subject.Verb]control.Handler{
 		subject.Stop: func(context.Context, []byte) (any, error) { told <- struct{}{}; return nil, nil },
 	})
 	if err != nil {
@@ -221,6 +226,28 @@ func TestNeverUp(t *testing.T) {
 	}
 	s.gone("coder-1")
 	<-told
+}
+
+// A process that takes the order and cannot become the member says why, and whoever
+// spawned need not wait for a beat that will not come.
+func TestCannotStart(t *testing.T) {
+	s := newSite(t)
+	s.standby(func(o spawn.Order) error {
+		m, err := s.roster.Get(t.Context(), o.Agent)
+		if err == nil {
+			m.State, m.Host, m.PID = team.Joined, "here", 4711
+			_, err = s.roster.Put(t.Context(), m)
+		}
+		if err == nil {
+			err = s.roster.Leave(t.Context(), o.Agent, o.Incarnation, "the workspace is gone")
+		}
+		return err
+	})
+	_, err := s.spawner().Spawn(t.Context(), coder, 10)
+	if team.CodeOf(err) != team.InvalidState || !strings.Contains(fmt.Sprint(err), "coder-1 cannot start: the workspace is gone") || !strings.Contains(team.HintOf(err), "pid 4711") {
+		t.Errorf("Spawn = %v, hint %q; want invalid_state with the reason", err, team.HintOf(err))
+	}
+	s.gone("coder-1")
 }
 
 // A lost member comes back once, whoever brings it back.
@@ -247,11 +274,121 @@ func TestRespawn(t *testing.T) {
 	}
 }
 
+// A respawn that finds no process leaves the member lost, for another try, with the
+// reason; the next one finds a process.
+func TestRespawnFails(t *testing.T) {
+	s := newSite(t)
+	m, err := s.roster.Create(t.Context(), coder, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.spawner().Respawn(t.Context(), m); team.CodeOf(err) != team.Unavailable {
+		t.Errorf("without a standby: %v, want unavailable", err)
+	}
+	lost, err := s.roster.Get(t.Context(), m.AgentID)
+	if err != nil || lost.State != team.Lost || lost.Incarnation != 2 || lost.LastError == "" {
+		t.Errorf("after it: %+v, %v; want incarnation 2, lost, with the reason", lost, err)
+	}
+	s.standby(s.join)
+	if m, err := s.spawner().Respawn(t.Context(), lost); err != nil || m.State != team.Joined || m.Incarnation != 3 {
+		t.Errorf("the next try: %+v, %v", m, err)
+	}
+}
+
+// A respawn whose caller stops, as a leader that is deposed, leaves the record to
+// the caller's successor.
+func TestRespawnAbandoned(t *testing.T) {
+	s := newSite(t)
+	m, err := s.roster.Create(t.Context(), coder, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s.standby(func(spawn.Order) error {
+		cancel()
+		return team.Errorf(team.Busy, "not now")
+	})
+	if _, err := s.spawner().Respawn(ctx, m); err == nil {
+		t.Error("Respawn = nil")
+	}
+	if now, err := s.roster.Get(t.Context(), m.AgentID); err != nil || now.State != team.Created || now.Incarnation != 2 {
+		t.Errorf("after it: %+v, %v; want it created", now, err)
+	}
+}
+
+// A standby that is slow to answer is waited for, also when nobody else is there to be
+// asked, or another standby finds the record taken.
+func TestSlowStandby(t *testing.T) {
+	for name, other := range map[string]error{
+		"alone":          nil,
+		"beside another": team.Errorf(team.Conflict, "coder-1 is no longer to be started"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			again := make(chan struct{}, 1000) // the spawner asks elsewhere
+			slow, err := s.team.Conn.NATS().QueueSubscribe(subject.Pool, subject.Queue, func(m *nats.Msg) {
+				var o spawn.Order
+				if err := json.Unmarshal(m.Data, &o); err != nil {
+					t.Error(err)
+				}
+				<-again
+				if other != nil {
+					s.standby(func(spawn.Order) error { return other })
+				}
+				<-time.After(2 * time.Second) // as long as a spawner waits for a standby to come free
+				if err := s.join(o); err != nil {
+					t.Error(err)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := slow.AutoUnsubscribe(1); err != nil {
+				t.Fatal(err)
+			}
+			spawner := spawn.New(spawn.Options{Team: s.team, Roster: s.roster, Exec: func(context.Context, spawn.Order) error {
+				again <- struct{}{}
+				return spawn.NoStandby(errors.New("none is started here"))
+			}})
+			if m, err := spawner.Spawn(t.Context(), coder, 10); err != nil || m.State != team.Joined {
+				t.Errorf("Spawn = %+v, %v", m, err)
+			}
+		})
+	}
+}
+
 // post is how a member hears that it shall stop.
 type post func(team.Message) error
 
 func (p post) Send(_ context.Context, m team.Message) (team.Message, []team.AgentID, error) {
 	return m, []team.AgentID{m.To}, p(m)
+}
+
+func (p post) Close(context.Context, team.AgentID, uint64) error { return nil }
+
+// The inbox of a member whose process died goes with the member.
+func TestStopClosesInbox(t *testing.T) {
+	s := newSite(t)
+	m, err := s.roster.Create(t.Context(), coder, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range uint64(2) { // of two incarnations that both died
+		if _, err := s.team.Messages.Consumer(t.Context(), subject.Consumer(m.AgentID, n+1), 1, subject.Mail("t", m.AgentID)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.State, m.Incarnation = team.Joined, 2
+	if _, err := s.roster.Put(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	box := mailbox.New(s.team, mailbox.Options{Members: s.roster})
+	if err := s.spawner().Stop(t.Context(), box, team.Leader, m.AgentID, 0); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := s.team.Messages.Consumers(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 }
 
 func TestStop(t *testing.T) {

@@ -13,9 +13,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Post sends mail; *mailbox.Mailbox is one.
+// Post sends mail and closes inboxes; *mailbox.Mailbox is one.
 type Post interface {
 	Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error)
+	Close(ctx context.Context, a team.AgentID, incarnation uint64) error
 }
 
 // pollEvery is how often the record of a member that is to stop is looked at.
@@ -23,7 +24,8 @@ const pollEvery = 100 * time.Millisecond
 
 // Stop asks a member to shut down, on behalf of from, and waits up to wait until
 // it has left; then, or at once if wait is 0, it is stopped by force: its record
-// is closed and its process told to end. Stopping a stopped member is no error.
+// is closed, its process told to end, and its inbox closed, since the process may be
+// dead. Stopping a stopped member is no error.
 //
 // A process that cannot hear now (frozen, cut off) ends by itself as soon as it
 // runs again and sees its record.
@@ -54,7 +56,7 @@ func (s *Spawner) Stop(ctx context.Context, post Post, from, a team.AgentID, wai
 	if err != nil && !errors.Is(err, team.Unavailable) {
 		return err
 	}
-	return nil
+	return post.Close(ctx, a, m.Incarnation)
 }
 
 // left waits until the incarnation is gone from the roster.

@@ -70,17 +70,36 @@ type joined struct {
 // offers itself again. While it is a member it is not in the pool, so that nobody
 // asks it in vain.
 func (t *teammate) standby(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for rest := firstRest; ctx.Err() == nil; {
 		j, err := t.offer(ctx)
 		if err != nil || j == nil {
 			return err
 		}
-		if err := t.work(ctx, *j); err != nil {
-			t.Log.Error("membership failed", "team", j.team.ID, "agent", j.member.AgentID, "err", err)
+		begun := time.Now()
+		err = t.work(ctx, *j)
+		if err == nil || time.Since(begun) > steady {
+			rest = firstRest
 		}
+		if err == nil {
+			continue
+		}
+		// It may be this process that is at fault, and it would be the first again to
+		// take the member that it has just failed as.
+		t.Log.Error("membership failed", "team", j.team.ID, "agent", j.member.AgentID, "err", err, "rest", rest)
+		select {
+		case <-ctx.Done():
+		case <-time.After(rest):
+		}
+		rest = min(2*rest, maxRest)
 	}
 	return nil
 }
+
+const (
+	firstRest = time.Second      // out of the pool after a membership that failed; doubles
+	maxRest   = 30 * time.Second // at most
+	steady    = time.Minute      // a membership that lasted so long was no false start
+)
 
 // offer waits in the pool until the process has joined a team, or ctx ends (nil).
 func (t *teammate) offer(ctx context.Context) (*joined, error) {
@@ -105,12 +124,18 @@ func (t *teammate) offer(ctx context.Context) (*joined, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer stop()
 	t.Log.Info("standby: waiting in the pool")
 	select {
 	case <-ctx.Done():
-		return nil, nil
+		stop()
+		select { // what was taken meanwhile is to be given back
+		case j := <-got:
+			return &j, nil
+		default:
+			return nil, nil
+		}
 	case j := <-got:
+		stop()
 		return &j, nil
 	}
 }
@@ -142,6 +167,10 @@ func (t *teammate) join(ctx context.Context, bt *broker.Team, record team.Team, 
 	if m.Workspace, err = t.Workspace(record); err != nil {
 		return joined{}, err
 	}
+	// Once begun the write is seen through: a process that is told to stop just now
+	// must know whether there is a membership to give back.
+	ctx, cancel := process.Outlive(ctx, time.Second)
+	defer cancel()
 	m, err = roster.New(bt).Put(ctx, m)
 	return joined{bt, record, m}, err
 }
@@ -170,6 +199,8 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Team, record team.T
 	r := roster.New(bt)
 	m, err := r.Get(ctx, o.Name)
 	switch {
+	case err == nil && m.Backend == team.Person:
+		return m, team.Errorf(team.Conflict, "%s is a person's seat", o.Name.At(bt.ID)).WithHint("choose another name")
 	case errors.Is(err, team.NotFound), err == nil && m.State == team.Stopped:
 		role := o.Role
 		if role == "" {
@@ -185,8 +216,13 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Team, record team.T
 	case err != nil, m.State == team.Created:
 		return m, err
 	}
-	err = control.Request(ctx, t.Conn, bt.ID, o.Name, subject.Ping, nil, nil, 2*time.Second)
-	if err == nil || m.Backend == team.Person {
+	alive := false
+	if m.State != team.Lost { // else its process has said goodbye
+		if alive, err = t.alive(ctx, bt, m); err != nil {
+			return m, err
+		}
+	}
+	if alive {
 		return m, team.Errorf(team.Conflict, "%s is a live member (host %s, pid %d)", o.Name.At(bt.ID), m.Host, m.PID).
 			WithHint("choose another name, or stop it first: teamctl stop %s", o.Name)
 	}
@@ -194,7 +230,39 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Team, record team.T
 	return r.Put(ctx, m)
 }
 
-// work runs the membership and, if it is over for good, closes the record.
+// alive reports whether a process works as m. One that does not answer, or does not
+// even listen, may just be connecting again: then it is heard within a beat or two.
+func (t *teammate) alive(ctx context.Context, bt *broker.Team, m team.Member) (bool, error) {
+	heard := make(chan struct{}, 1)
+	stop, err := roster.New(bt).Listen(m.AgentID, func(b team.Beat) {
+		if b.Incarnation == m.Incarnation {
+			select {
+			case heard <- struct{}{}:
+			default:
+			}
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	defer stop()
+	limit := time.After(2 * roster.Interval)
+	if control.Request(ctx, t.Conn, bt.ID, m.AgentID, subject.Ping, nil, nil, roster.Interval) == nil {
+		return true, nil
+	}
+	select {
+	case <-heard:
+		return true, nil
+	case <-limit:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// work runs the membership and writes into the record how it ended: for good, by a
+// decision, or for this process only. It returns the error of a membership that
+// failed.
 func (t *teammate) work(ctx context.Context, j joined) error {
 	role, err := j.record.Role(j.member.Role)
 	if err != nil {
@@ -205,45 +273,66 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 	}
 	t.Log.Info("member", "team", j.team.ID, "agent", j.member.AgentID, "role", role.Name, "incarnation", j.member.Incarnation)
 	err = membership.Run(ctx, membership.Options{
-		Team: j.team, Record: j.record, Member: j.member, Role: role, Model: t.Model,
+		Process: t.ID, Team: j.team, Record: j.record, Member: j.member, Role: role, Model: t.Model,
 		Workspace: j.member.Workspace, Logger: t.Log, Registry: t.Registry,
 	})
-	lastError := ""
+	// The caller's context may be over by now.
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
 	switch {
-	case err == nil:
-		t.lose(ctx, j)
-		return nil
 	case errors.Is(err, agent.ErrShutdown), errors.Is(err, membership.ErrForced), errors.Is(err, membership.ErrTeamEnded):
-		err = nil
+		t.leave(bye, j)
+		return nil
 	case membership.Superseded(err):
 		t.Log.Info("superseded", "agent", j.member.AgentID)
 		return nil
-	default:
-		lastError = err.Error()
 	}
-	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
-	defer cancel()
-	if lerr := roster.New(j.team).Leave(bye, j.member.AgentID, j.member.Incarnation, lastError); lerr != nil && !errors.Is(lerr, roster.ErrSuperseded) {
-		t.Log.Warn("not signed off", "agent", j.member.AgentID, "err", lerr)
+	if ctx.Err() != nil {
+		err = nil // the process was told to stop, and that is all that was wrong
 	}
-	box := mailbox.New(j.team, mailbox.Options{Members: roster.New(j.team), Registry: t.Registry})
-	if cerr := box.Close(bye, j.member.AgentID, j.member.Incarnation); cerr != nil && !errors.Is(cerr, team.NotFound) {
-		t.Log.Warn("inbox not closed", "agent", j.member.AgentID, "err", cerr)
-	}
-	t.Log.Info("left", "agent", j.member.AgentID)
+	t.lose(bye, j, err)
 	return err
 }
 
-// lose tells the team that this process goes away, so that the member is brought
-// back elsewhere without waiting for its lease to run out.
-func (t *teammate) lose(ctx context.Context, j joined) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
-	defer cancel()
-	err := roster.New(j.team).Lose(ctx, j.member.AgentID, j.member.Incarnation)
-	if err != nil && !errors.Is(err, roster.ErrSuperseded) {
-		t.Log.Warn("not signed off; the member is missed when its lease has run out", "agent", j.member.AgentID, "err", err)
+// goodbye bounds the last words of a membership: with NATS away the process must not
+// hang on them.
+const goodbye = 1500 * time.Millisecond
+
+// leave closes the member's record: it is over for good.
+func (t *teammate) leave(ctx context.Context, j joined) {
+	r := roster.New(j.team)
+	if err := r.Leave(ctx, j.member.AgentID, j.member.Incarnation, ""); err != nil && !errors.Is(err, roster.ErrSuperseded) {
+		t.Log.Warn("not signed off", "agent", j.member.AgentID, "err", err)
 	}
+	box := mailbox.New(j.team, mailbox.Options{Members: r, Registry: t.Registry})
+	if err := box.Close(ctx, j.member.AgentID, j.member.Incarnation); err != nil && !errors.Is(err, team.NotFound) {
+		t.Log.Warn("inbox not closed", "agent", j.member.AgentID, "err", err)
+	}
+	t.Log.Info("left", "agent", j.member.AgentID)
 }
 
-// goodbye bounds the last word of a process that was told to stop.
-const goodbye = time.Second
+// lose tells the team that this process goes away, or cannot go on because of cause,
+// so that the member is brought back without waiting for its lease to run out. That
+// is no decision to leave: whatever stands in one process's way may not in another's.
+func (t *teammate) lose(ctx context.Context, j joined, cause error) {
+	why := ""
+	if cause != nil {
+		why = team.Clean(cause.Error(), 1000)
+	}
+	r := roster.New(j.team)
+	err := r.Lose(ctx, j.member.AgentID, j.member.Incarnation, why)
+	if errors.Is(err, roster.ErrSuperseded) {
+		return
+	}
+	if err != nil {
+		t.Log.Warn("not signed off; the member is missed when its lease has run out", "agent", j.member.AgentID, "err", err)
+	}
+	if why == "" {
+		return
+	}
+	box := mailbox.New(j.team, mailbox.Options{Members: r, Registry: t.Registry})
+	if _, _, err := box.Send(ctx, team.Message{Type: team.MsgMessage, From: j.member.AgentID, To: team.Leader,
+		Content: "My process cannot go on: " + why + "\nUnless the team wants it otherwise I am brought back and go on with my work."}); err != nil {
+		t.Log.Warn("leader not told", "agent", j.member.AgentID, "err", err)
+	}
+}

@@ -114,7 +114,7 @@ func (c *Cluster) log() io.Writer { return c.t.Output() }
 func (c *Cluster) Team(id team.TeamID) *client.Team {
 	c.t.Helper()
 	dir := c.t.TempDir()
-	roles, err := role.Load(dir)
+	roles, _, err := role.Load(dir)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -1,13 +1,17 @@
 package teamtest_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"agentteam/pkg/board"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/leader"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teammate"
 	"agentteam/pkg/teamtest"
@@ -125,4 +129,55 @@ func TestWrongStarts(t *testing.T) {
 			t.Errorf("the record of %s was changed", after[i].AgentID)
 		}
 	}
+}
+
+// A leader is killed after it has closed the board and before it has ended the team:
+// the next one opens it again and goes on with the goal.
+func TestTermOpensTheBoard(t *testing.T) {
+	t.Parallel()
+	c := teamtest.Start(t, alone)
+	tm := c.Team("t")
+	g := teamtest.Set(t, tm, "Build")
+	bt, err := brokertest.Connect(t, c.URL).Open(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := board.New(bt, board.Options{}).Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	record, err := tm.Record(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(record.Workspace, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Leader()
+	c.Named("bob", "coder", "t")
+	if record = teamtest.Wait(t, g); record.Status != team.TeamFinished || record.Summary != "it is built" {
+		t.Errorf("the goal is %s: %q", record.Status, record.Summary)
+	}
+}
+
+// A team whose record no process can work with is left alone; the process that finds
+// it so goes on to lead the others.
+func TestBadTeamHarmsNoOther(t *testing.T) {
+	t.Parallel()
+	c := teamtest.Start(t, alone)
+	c.Team("bad")
+	tm := c.Team("good")
+	bt, err := brokertest.Connect(t, c.URL).Open(t.Context(), "bad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, err := bt.Bucket.Get(t.Context(), subject.KeyTeam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := bytes.Replace(entry.Value, []byte(`"lease_seconds":5`), []byte(`"lease_seconds":0`), 1)
+	if _, err := bt.Bucket.Put(t.Context(), subject.KeyTeam, bad, entry.Revision); err != nil {
+		t.Fatal(err)
+	}
+	c.Leader()
+	joined(t, tm, team.Leader)
 }

@@ -27,8 +27,7 @@ type Set struct {
 // NewSet makes a set in which every tool is allowed. Calls are counted in reg,
 // which may be nil; sets that share a registry share the counters.
 //
-// Errors: two tools with one name or alias, a tool that [New] did not make, a
-// registry in which the metrics' names are taken by others.
+// Errors: two tools with one name or alias; a tool that [New] did not make.
 func NewSet(reg prometheus.Registerer, tools ...Tool) (*Set, error) {
 	s := &Set{tools: slices.Clone(tools), byName: map[string]int{}, allowed: map[string]bool{}}
 	for i, t := range s.tools {
@@ -43,10 +42,7 @@ func NewSet(reg prometheus.Registerer, tools ...Tool) (*Set, error) {
 		}
 		s.allowed[t.Name] = true
 	}
-	var err error
-	if s.metrics, err = newMetrics(reg); err != nil {
-		return nil, fmt.Errorf("register the metrics of tool calls: %w", err)
-	}
+	s.metrics = newMetrics(reg, s.tools)
 	return s, nil
 }
 

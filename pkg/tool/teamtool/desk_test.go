@@ -7,18 +7,22 @@ import (
 	"time"
 
 	"agentteam/pkg/board"
+	"agentteam/pkg/board/index"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/completion"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/teamtool"
+	"agentteam/pkg/tool/workspace"
 )
 
 // desk is a team on a real board with the tools of each member: the leader,
 // coder-1, coder-2, tester-1, and gone-1, who has left.
 type desk struct {
+	dir    string // the workspace
 	t      *testing.T
 	broker *broker.Team
 	board  *board.Board
@@ -39,6 +43,12 @@ func newDesk(t *testing.T) *desk {
 		sets: map[team.AgentID]*tool.Set{}, hands: map[team.AgentID]*board.Hand{}}
 	r := roster.New(bt)
 	d.crew.d = d
+	d.dir = t.TempDir()
+	ws, err := workspace.Open(d.dir, workspace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
 	box := mailbox.New(bt, mailbox.Options{Members: r})
 	for i, m := range []team.Member{
 		{AgentID: team.Leader, Role: "leader"}, {AgentID: "coder-1", Role: "coder"}, {AgentID: "coder-2", Role: "coder"}, {AgentID: "tester-1", Role: "tester"},
@@ -54,7 +64,11 @@ func newDesk(t *testing.T) *desk {
 		}
 		o := teamtool.Options{
 			Self: m, Team: func(context.Context) (team.Team, error) { return d.record, nil }, Board: d.board,
-			Hand: board.NewHand(t.Context(), d.board, m.Holder(), nil), Mailbox: box, Roster: r, Pulse: d.pulse,
+			Hand: board.NewHand(t.Context(), d.board, m.Holder(), nil), Mailbox: box, Roster: r, Heard: func(context.Context, []team.Member) map[team.AgentID]roster.Heard { return d.pulse.Last() },
+			List: func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, bt, d.board, q) },
+			Verify: func(ctx context.Context, task team.Task) (string, error) {
+				return completion.Verify(ctx, task, ws, bt.Files)
+			},
 		}
 		if m.AgentID == team.Leader {
 			o.Crew = &d.crew
@@ -145,7 +159,7 @@ func (c *crew) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 	if c.err != nil {
 		return team.Task{}, c.err
 	}
-	return c.d.hands[a].Assign(ctx, id)
+	return c.d.hands[a].Assign(ctx, team.Assignment{Task: id, By: team.Leader, Take: true})
 }
 
 func (c *crew) Finish(_ context.Context, summary string) error {

@@ -68,7 +68,10 @@ func (t tools) spawn(ctx context.Context, in spawnArgs) (any, error) {
 }
 
 func (t tools) remove(ctx context.Context, in removeArgs) (any, error) {
-	a := team.AgentID(in.AgentID)
+	a, err := team.ParseAgentID(in.AgentID)
+	if err != nil {
+		return nil, err
+	}
 	if a == t.Self.AgentID {
 		return nil, team.Errorf(team.InvalidArgument, "the leader cannot remove itself").WithHint("finish_team ends the team's work")
 	}
@@ -80,7 +83,7 @@ func (t tools) remove(ctx context.Context, in removeArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, _ := t.Pulse.Of(a)
+	h := t.Heard(ctx, []team.Member{m})[a]
 	if s := h.State(m, record.Lease(), time.Now()); s == team.Running {
 		return nil, team.Errorf(team.InvalidState, "%s is running", a).WithHint("wait until it is idle, or ask it by send_message to stop")
 	}

@@ -2,6 +2,7 @@ package teamtool
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"agentteam/pkg/journal"
@@ -57,8 +58,12 @@ func (t tools) send(ctx context.Context, in sendArgs) (any, error) {
 	if in.To == string(team.Everyone) {
 		return nil, team.Errorf(team.InvalidArgument, "send_message goes to one member").WithHint("use broadcast to reach everybody")
 	}
+	name, err := team.ParseAgentID(in.To)
+	if err != nil {
+		return nil, err
+	}
 	m, to, err := t.Mailbox.Send(ctx, team.Message{
-		Type: team.MsgMessage, From: t.Self.AgentID, To: team.AgentID(in.To), Content: in.Content, Summary: in.Summary, InReplyTo: in.InReplyTo,
+		Type: team.MsgMessage, From: t.Self.AgentID, To: name, Content: in.Content, Summary: in.Summary, InReplyTo: in.InReplyTo,
 	})
 	if err != nil {
 		return nil, err
@@ -89,12 +94,11 @@ func (t tools) listTeammates(ctx context.Context, _ struct{}) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	members = slices.DeleteFunc(members, func(m team.Member) bool { return m.State == team.Stopped })
+	heard := t.Heard(ctx, members)
 	list := []teammate{}
 	for _, m := range members {
-		if m.State == team.Stopped {
-			continue
-		}
-		h, _ := t.Pulse.Of(m.AgentID)
+		h := heard[m.AgentID]
 		list = append(list, teammate{AgentID: m.AgentID, Role: m.Role, State: h.State(m, record.Lease(), time.Now()),
 			Task: h.Task, You: m.AgentID == t.Self.AgentID})
 	}

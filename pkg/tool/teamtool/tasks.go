@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"agentteam/pkg/completion"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -62,31 +63,43 @@ func (t tools) taskTools() []tool.Tool {
 }
 
 func (t tools) listTasks(ctx context.Context, in listTasksArgs) (any, error) {
-	var status team.TaskStatus
-	if in.Status != "" {
-		var err error
-		if status, err = team.ParseTaskStatus(in.Status); err != nil {
-			return nil, err
-		}
-	}
-	all, err := t.Board.All(ctx)
-	if err != nil {
+	q := team.Query{Status: []team.TaskStatus{team.Pending, team.InProgress, team.Completed, team.Failed}, Limit: maxListed}
+	var err error
+	if q.Assignee, err = optionalName(in.Assignee); err != nil {
 		return nil, err
 	}
-	list := []team.TaskView{}
-	for _, v := range team.View(all) {
-		switch {
-		case status == "" && v.Status == team.Cancelled,
-			status != "" && v.Status != status,
-			in.Assignee != "" && v.Assignee != team.AgentID(in.Assignee),
-			in.Claimable && !v.Claimable(t.Self.Role):
-			continue
+	if in.Status != "" {
+		status, err := team.ParseTaskStatus(in.Status)
+		if err != nil {
+			return nil, err
 		}
-		v.Description = team.Summarize(v.Description) // get_task shows it whole
-		list = append(list, v)
+		q.Status = []team.TaskStatus{status}
 	}
-	return list, nil
+	if in.Claimable {
+		q.Claimable, q.Role = &in.Claimable, t.Self.Role
+	}
+	list := []team.TaskView{}
+	for {
+		p, err := t.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		if p.Total > maxListed {
+			return nil, team.Errorf(team.InvalidArgument, "%d tasks match, and a list holds at most %d", p.Total, maxListed).
+				WithHint("narrow it down with status, assignee or claimable")
+		}
+		for _, v := range p.Tasks {
+			v.Description = team.Summarize(v.Description) // get_task shows it whole
+			list = append(list, v)
+		}
+		if q.After = p.Next; q.After == "" {
+			return list, nil
+		}
+	}
 }
+
+// maxListed bounds what a model is shown at once.
+const maxListed = 500
 
 func (t tools) getTask(ctx context.Context, in taskArgs) (any, error) {
 	id, err := team.ParseTaskID(in.TaskID)
@@ -107,14 +120,20 @@ func (t tools) createTask(ctx context.Context, in createTaskArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	assignee, err := optionalName(in.Assignee)
+	if err != nil {
+		return nil, err
+	}
 	if in.Role != "" { // a role that nobody can play would leave the task to itself
 		record, err := t.Team(ctx)
-		if err == nil {
-			_, err = record.Role(in.Role)
-		}
 		if err != nil {
 			return nil, err
 		}
+		role, err := record.Role(in.Role)
+		if err != nil {
+			return nil, err
+		}
+		in.Role = role.Name // it may have been asked for by another name
 	}
 	created, err := t.Board.Create(ctx, t.Self.AgentID, team.NewTask{
 		Title: in.Title, Description: in.Description, Priority: in.Priority, Dependencies: deps,
@@ -124,8 +143,8 @@ func (t tools) createTask(ctx context.Context, in createTaskArgs) (any, error) {
 		return nil, err
 	}
 	id := created[0].ID
-	if in.Assignee != "" {
-		if err := t.assign(ctx, team.AgentID(in.Assignee), id); err != nil {
+	if assignee != "" {
+		if err := t.assign(ctx, assignee, id); err != nil {
 			return nil, team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%s was created, but not assigned to %s: %w", id, in.Assignee, err).
 				WithHint("it is pending; any idle teammate of its role takes it")
 		}
@@ -181,20 +200,21 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (any, error) {
 			return nil, err
 		}
 	}
-	if edit.Empty() && status == "" && in.Assignee == "" {
-		return nil, team.Errorf(team.InvalidArgument, "update_task changes nothing: no field besides task_id is set").WithHint("set status, or a field to change")
+	assignee, err := optionalName(in.Assignee)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.check(edit, status); err != nil {
+		return nil, err
 	}
 	if !edit.Empty() {
 		if _, err := t.Board.Edit(ctx, id, t.actor(), edit); err != nil {
 			return nil, err
 		}
 	}
-	if in.Assignee != "" {
-		if status != "" && status != team.InProgress {
-			return nil, team.Errorf(team.InvalidArgument, "status %s and an assignee exclude each other", status).WithHint("make two calls")
-		}
+	if assignee != "" {
 		status = ""
-		if err := t.assign(ctx, team.AgentID(in.Assignee), id); err != nil {
+		if err := t.assign(ctx, assignee, id); err != nil {
 			return nil, err
 		}
 	}
@@ -204,11 +224,40 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (any, error) {
 	return t.view(ctx, id)
 }
 
+// check refuses fields that do not go together before anything is changed: a call is
+// done whole or not at all, and nothing that it says is left out of account.
+func (in updateTaskArgs) check(edit team.Edit, status team.TaskStatus) error {
+	moves := status != "" || in.Assignee != ""
+	switch {
+	case !moves && (in.ResultSummary != "" || in.Reason != ""):
+		return team.Errorf(team.InvalidArgument, "result_summary and reason go with a status").WithHint("set status, such as completed")
+	case !moves && edit.Empty():
+		return team.Errorf(team.InvalidArgument, "update_task changes nothing: no field besides task_id is set").WithHint("set status, or a field to change")
+	case moves && !edit.Empty():
+		return team.Errorf(team.InvalidArgument, "a change of status or assignee and a change of what the task says exclude each other").WithHint("make two calls")
+	case in.Assignee != "" && status != "" && status != team.InProgress:
+		return team.Errorf(team.InvalidArgument, "status %s and an assignee exclude each other", status).WithHint("make two calls")
+	case in.ResultSummary != "" && status != team.Completed:
+		return team.Errorf(team.InvalidArgument, "result_summary goes with status completed")
+	case in.Reason != "" && (status == team.Completed || status == team.InProgress || in.Assignee != ""):
+		return team.Errorf(team.InvalidArgument, "reason goes with status failed, pending or cancelled").WithHint("put it into result_summary, or leave it out")
+	}
+	return nil
+}
+
+// optionalName checks the name of a member that may be left out.
+func optionalName(s string) (team.AgentID, error) {
+	if s == "" {
+		return "", nil
+	}
+	return team.ParseAgentID(s)
+}
+
 // move makes the transition that a status asks for.
 func (t tools) move(ctx context.Context, id team.TaskID, status team.TaskStatus, in updateTaskArgs) (err error) {
 	switch status {
 	case team.Completed:
-		_, err = t.Hand.Complete(ctx, id, in.ResultSummary)
+		err = t.complete(ctx, id, in.ResultSummary)
 	case team.InProgress:
 		_, err = t.Hand.Claim(ctx, id)
 	case team.Pending:
@@ -225,6 +274,37 @@ func (t tools) move(ctx context.Context, id team.TaskID, status team.TaskStatus,
 			t.Hand.Drop(id)
 		}
 	}
+	return err
+}
+
+// complete completes the task, once its check and its deliverable are as they must
+// be.
+func (t tools) complete(ctx context.Context, id team.TaskID, summary string) error {
+	done := team.Done{Summary: summary}
+	if err := done.Validate(); err != nil { // a check may take minutes
+		return err
+	}
+	task, err := t.Hand.Confirm(ctx, id)
+	if err != nil {
+		return err
+	}
+	done.Digest, err = t.Verify(ctx, task)
+	var failed *completion.CheckError
+	if errors.As(err, &failed) {
+		task, ferr := t.Hand.FailCheck(ctx, id, failed.Output)
+		if ferr != nil {
+			return ferr
+		}
+		e := team.Errorf(team.InvalidState, "%w", failed)
+		if task.Status == team.Failed {
+			return e.WithHint("that was the last of %d attempts: the task has failed and is no longer yours", team.MaxAttempts)
+		}
+		return e.WithHint("mend it and complete the task again; this was attempt %d of %d", task.Attempts, team.MaxAttempts)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = t.Hand.Complete(ctx, id, done)
 	return err
 }
 

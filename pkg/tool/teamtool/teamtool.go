@@ -37,8 +37,14 @@ type Options struct {
 	Hand    *board.Hand
 	Mailbox *mailbox.Mailbox
 	Roster  *roster.Roster
-	Pulse   *roster.Pulse
-	Crew    Crew // the leader's; nil for a teammate
+	// List returns a part of the board; see index.List.
+	List func(ctx context.Context, q team.Query) (team.Page, error)
+	// Heard returns the last beat of those members that have a process and live.
+	Heard func(ctx context.Context, members []team.Member) map[team.AgentID]roster.Heard
+	// Verify makes sure that a task which the member holds is done, and stores its
+	// deliverable; see package completion.
+	Verify func(ctx context.Context, t team.Task) (digest string, err error)
+	Crew   Crew // the leader's; nil for a teammate
 }
 
 type tools struct{ Options }
@@ -82,14 +88,12 @@ func (t tools) mayCreate(ctx context.Context) error {
 
 // view returns the printed form of one task.
 func (t tools) view(ctx context.Context, id team.TaskID) (team.TaskView, error) {
-	all, err := t.Board.All(ctx)
+	p, err := t.List(ctx, team.Query{IDs: []team.TaskID{id}})
 	if err != nil {
 		return team.TaskView{}, err
 	}
-	for _, v := range team.View(all) {
-		if v.ID == id {
-			return v, nil
-		}
+	if len(p.Tasks) > 0 {
+		return p.Tasks[0], nil
 	}
 	_, err = t.Board.Get(ctx, id) // the board's own words for what is not there
 	return team.TaskView{}, err

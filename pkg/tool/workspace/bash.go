@@ -3,6 +3,7 @@ package workspace
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -97,4 +98,25 @@ func (w *Workspace) shell(ctx context.Context, command string) (output string, s
 	_ = r.SetReadDeadline(time.Now().Add(escapeGrace)) // a pipe takes deadlines
 	<-end
 	return captured.String(), cmd.ProcessState, err
+}
+
+// checkLimit bounds the check of a task.
+const checkLimit = 5 * time.Minute
+
+// Check runs a task's check, a shell command, as the tool bash would, and returns
+// its output and whether it succeeded. One that takes longer than five minutes has
+// failed. Errors: Unavailable if bash cannot be started or ctx ends.
+func (w *Workspace) Check(ctx context.Context, command string) (output string, passed bool, err error) {
+	limited, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	output, state, err := w.shell(limited, command)
+	switch {
+	case state == nil:
+		return "", false, team.Errorf(team.Unavailable, "bash was not started: %w", err)
+	case state.Exited() || limited.Err() == nil:
+		return report(output, state), state.Success(), nil
+	case ctx.Err() != nil:
+		return "", false, team.Errorf(team.Unavailable, "cancelled: %w", context.Cause(ctx))
+	}
+	return output + fmt.Sprintf("\n[killed after %v]", checkLimit), false, nil
 }

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,6 +27,21 @@ func (w *Workspace) local(path string) (string, error) {
 		}
 	}
 	return "", team.Errorf(team.PermissionDenied, "%s is outside the workspace %s", path, w.dir)
+}
+
+// Regular opens a regular file of the workspace and tells its size. The caller
+// closes it. Errors: NotFound; PermissionDenied outside the workspace;
+// InvalidArgument for what is no regular file.
+func (w *Workspace) Regular(path string) (io.ReadSeekCloser, int64, error) {
+	name, err := w.local(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, info, err := w.openRegular(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
 }
 
 // openRegular opens a regular file for reading. The caller closes it.

@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// A task that is taken away while a tool runs: the tool is ended, what else the
+// turn asked for is not begun, and the model is told before it says anything more.
+func TestTaskTakenDuringTool(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		running := make(chan struct{})
+		r.tools["slow"] = func(ctx context.Context, _ tool.Call) tool.Result {
+			close(running)
+			<-ctx.Done()
+			return tool.Result{Content: "ended: " + context.Cause(ctx).Error(), IsError: true}
+		}
+		r.tools["write"] = func(ctx context.Context, _ tool.Call) tool.Result {
+			if ctx.Err() == nil {
+				t.Error("a tool that writes was begun after the task was gone")
+			}
+			return tool.Result{Content: "not started", IsError: true}
+		}
+		r.says("!slow,write", "I stop")
+		r.start()
+		r.offer()
+		<-running
+		r.reap()
+		r.agent.Revoked(r.task.ID)
+		synctest.Wait()
+		r.wantKinds("start task turn result result note turn end")
+		if n := r.notes(); !strings.Contains(n, "T-001 was taken from you") || !strings.Contains(n, "held by coder-9") {
+			t.Errorf("the model was told %q", n)
+		}
+		r.wantStates(team.Idle, team.Running, team.Idle)
+	})
+}
+
+// While the model thinks: its answer is not waited for.
+func TestTaskTakenDuringModelCall(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		asked := make(chan struct{})
+		r.model = func(ctx context.Context, _ model.Request) (model.Reply, error) {
+			close(asked)
+			<-ctx.Done()
+			return model.Reply{}, ctx.Err()
+		}
+		r.says("I stop")
+		r.start()
+		r.offer()
+		<-asked
+		r.model = nil
+		r.reap()
+		r.agent.Revoked(r.task.ID)
+		synctest.Wait()
+		r.wantKinds("start task note turn end")
+	})
+}
+
+// The word that a task was taken may be old: what the agent still holds is not
+// spoken of.
+func TestRevocationOfEarlierHold(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.says("!look", "!look", "done")
+		r.start()
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
+			r.agent.Revoked(r.task.ID)
+			r.tools["look"] = nil
+			return tool.Result{Content: "seen"}
+		}
+		r.offer()
+		if n := r.notes(); strings.Contains(n, "taken from you") {
+			t.Errorf("the model was told %q", n)
+		}
+	})
+}
+
+// The holder makes sure of its task before a turn and before a tool that writes,
+// if it has not for a sixth of the lease; and only then.
+func TestTaskIsConfirmed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tool     string
+		after    time.Duration // the model takes that long
+		confirms int
+		runs     bool // the tool, although the task is gone
+	}{
+		"soon":           {"write", team.DefaultLease/6 - time.Second, 0, true},
+		"late, writes":   {"write", team.DefaultLease / 6, 2, false}, // and once more to tell the model why
+		"late, reads":    {"look", team.DefaultLease / 6, 0, true},
+		"long, it reads": {"look", 10 * team.DefaultLease, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.model = func(context.Context, model.Request) (model.Reply, error) {
+					time.Sleep(tt.after) // of the bubble
+					r.model = nil
+					r.reap()
+					return r.reply("!" + tt.tool), nil
+				}
+				before := 0
+				r.tools[tt.tool] = func(ctx context.Context, _ tool.Call) tool.Result {
+					before = r.confirms
+					if (ctx.Err() == nil) != tt.runs {
+						t.Errorf("the tool's context: %v", context.Cause(ctx))
+					}
+					return tool.Result{Content: "ran"}
+				}
+				r.says("I see", "done", "done")
+				r.start()
+				r.offer()
+				r.pass(tt.after)
+				if want := min(tt.confirms, 1); before != want {
+					t.Errorf("%d confirmations before the tool, want %d", before, want)
+				}
+			})
+		})
+	}
+}
+
+// A member that is cut off begins nothing and ends what it is at, and goes on once
+// it is certain again.
+func TestUncertainMembershipWaits(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		running := make(chan struct{})
+		r.tools["slow"] = func(ctx context.Context, _ tool.Call) tool.Result {
+			close(running)
+			<-ctx.Done()
+			return tool.Result{Content: "ended: " + context.Cause(ctx).Error(), IsError: true}
+		}
+		r.says("!slow", "!finish", "done", "done")
+		r.start()
+		r.offer()
+		<-running
+		r.fence = make(chan struct{})
+		r.fenced(roster.ErrFenced)
+		synctest.Wait()
+		if len(r.asked) != 1 {
+			t.Fatalf("asked the model %d times, the last while its membership was uncertain", len(r.asked))
+		}
+		close(r.fence)
+		synctest.Wait()
+		if len(r.asked) < 2 || !strings.Contains(r.asked[1].Messages[len(r.asked[1].Messages)-1].Content, "five sixths") {
+			t.Errorf("it did not go on, or the model was not told: %+v", r.asked)
+		}
+	})
+}

@@ -1,0 +1,91 @@
+// Package completion makes sure that a task which its holder calls done is done:
+// its check passes, and the deliverable that it must leave is there. The
+// deliverable is stored under the epoch of the claim, so that what a former holder
+// leaves behind can never pass for the result.
+//
+// It does not write the task: a task is completed by its holder's board.Hand, with
+// the digest that Verify returns.
+package completion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+
+	"agentteam/pkg/team"
+)
+
+// MaxBytes bounds a deliverable; what is larger stays in the workspace and is
+// named in one.
+const MaxBytes = 64 << 20
+
+// Workspace is where the task was worked on; *workspace.Workspace is one.
+type Workspace interface {
+	// Check runs a shell command and returns its output and whether it succeeded.
+	Check(ctx context.Context, command string) (output string, passed bool, err error)
+	// Regular opens a regular file; NotFound if it is not there.
+	Regular(name string) (f io.ReadSeekCloser, size int64, err error)
+}
+
+// Files stores deliverables; *broker.Files is one.
+type Files interface {
+	Put(ctx context.Context, name string, r io.ReadSeeker) (digest string, err error)
+}
+
+// CheckError says that the task's check has failed.
+type CheckError struct {
+	Task   team.TaskID
+	Output string // of the command
+}
+
+func (e *CheckError) Error() string {
+	return fmt.Sprintf("the check of %s failed:\n%s", e.Task, e.Output)
+}
+
+// Unwrap gives the error its code.
+func (e *CheckError) Unwrap() error { return team.InvalidState }
+
+// Verify runs the check of t, which its caller holds, and stores its deliverable.
+// It returns the deliverable's digest, "" if there is none. It takes as long as the
+// check does.
+//
+// Errors: *CheckError; InvalidState if a required deliverable is missing or empty;
+// InvalidArgument if it is too large; Unavailable.
+func Verify(ctx context.Context, t team.Task, ws Workspace, files Files) (digest string, err error) {
+	if t.Check != "" {
+		output, passed, err := ws.Check(ctx, t.Check)
+		if err != nil {
+			return "", fmt.Errorf("the check of %s: %w", t.ID, err)
+		}
+		if !passed {
+			return "", &CheckError{t.ID, output}
+		}
+	}
+	f, size, err := ws.Regular(t.DeliverablePath)
+	switch {
+	case errors.Is(err, team.NotFound) && t.DeliverableReq:
+		return "", team.Errorf(team.InvalidState, "%s needs its deliverable, and %s is not there", t.ID, t.DeliverablePath).WithHint("write it, then complete the task")
+	case errors.Is(err, team.NotFound):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("the deliverable of %s: %w", t.ID, err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	switch {
+	case size == 0 && t.DeliverableReq:
+		return "", team.Errorf(team.InvalidState, "%s needs its deliverable, and %s is empty", t.ID, t.DeliverablePath).WithHint("write it, then complete the task")
+	case size == 0:
+		return "", nil
+	case size > MaxBytes:
+		return "", team.Errorf(team.InvalidArgument, "the deliverable of %s is %d bytes long, the limit is %d", t.ID, size, MaxBytes).
+			WithHint("leave the bulk in other files of the workspace, and name them in %s", t.DeliverablePath)
+	}
+	return files.Put(ctx, Name(t), f)
+}
+
+// Name is under which name a deliverable is stored: T-001/<epoch>/<file>.
+func Name(t team.Task) string {
+	return fmt.Sprintf("%s/%d/%s", t.ID, t.Epoch, path.Base(t.DeliverablePath))
+}

@@ -1,0 +1,117 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentteam/pkg/registry"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/team"
+)
+
+// goodbye is how long the end of a goal or of a term may go on after the process was
+// told to stop, or the lease was lost: with NATS away it must not hang on it.
+const goodbye = 2 * time.Second
+
+// refusal is what finish_team was refused for last.
+type refusal struct {
+	revision uint64 // of the team's record: another one means that a goal was mailed since
+	upTo     uint64 // sequence of the last message that the leader had not seen
+}
+
+// Finish is what finish_team does. Mail that the leader's model has not seen refuses
+// it: the mail stands in its next input, and it may decide again. What other members
+// write from then on does not refuse it a second time, but a goal does.
+func (t *term) Finish(ctx context.Context, summary string) error {
+	return t.end(ctx, team.TeamFinished, summary, func(revision, seen uint64) bool {
+		return t.refused.revision == revision && t.refused.upTo <= seen
+	})
+}
+
+// End ends the goal on behalf of a leader that has nothing more to do. Errors:
+// Conflict if it has: mail that its model has not seen.
+func (t *term) End(ctx context.Context, status team.Status, summary string) error {
+	return t.end(ctx, status, summary, func(uint64, uint64) bool { return false })
+}
+
+// end closes the board and ends the goal. Unseen mail refuses it, unless spare says
+// otherwise for the record's revision and the last message that the model has seen.
+//
+// A goal may come at any moment. Whoever sets it mails it first and then writes the
+// team's record; so the record is read before the mail is counted, and the goal ends
+// only if that record is still the newest.
+func (t *term) end(ctx context.Context, status team.Status, summary string, spare func(revision, seen uint64) bool) error {
+	t.ending.Lock()
+	defer t.ending.Unlock()
+	for {
+		record, err := registry.Record(ctx, t.team)
+		if err != nil || record.Status != team.Active {
+			return err
+		}
+		unseen, last, seen, err := t.unseen(ctx)
+		if err != nil {
+			return err
+		}
+		if unseen > 0 && !spare(record.Revision, seen) {
+			t.refused = refusal{record.Revision, last}
+			return team.Errorf(team.Conflict, "%d messages came that you have not read", unseen).
+				WithHint("they stand in your next input; call finish_team again if they change nothing")
+		}
+		shut := t.board.Close
+		if status != team.TeamFinished {
+			shut = t.board.Seal // its tasks stay as they are
+		}
+		if err := shut(ctx); err != nil {
+			return err
+		}
+		// Once the record says so, this member is told to leave, and ctx ends.
+		_, err = t.leader.registry.EndAt(t.bye, t.team, record.Revision, status, summary)
+		if !errors.Is(err, team.Conflict) {
+			return err
+		}
+		if err := t.board.Reopen(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// selfWait is how long this process may take to answer its own question.
+const selfWait = 5 * time.Second
+
+// unseen counts the mail that the leader's model has not seen, which is not the same
+// as unread mail: a message is read into the journal while the model answers.
+func (t *term) unseen(ctx context.Context) (n int, last, seen uint64, err error) {
+	beat, err := t.Ping(ctx, team.Leader, "", selfWait)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	n, last, err = t.mailbox.After(ctx, team.Leader, beat.InboxSeq)
+	return n, last, beat.InboxSeq, err
+}
+
+// broken ends the goal when the leader's model refuses for good: nobody else can
+// answer for it.
+func (t *term) broken(ctx context.Context, cause error) {
+	record, err := registry.Record(ctx, t.team)
+	if err == nil && record.Goal != "" {
+		err = t.End(ctx, team.TeamFailed, "The leader's model refuses to answer: "+team.Clean(cause.Error(), 1000))
+	}
+	if err != nil {
+		t.log.WarnContext(ctx, "goal not ended", "err", err)
+	}
+}
+
+// leave closes the leader's record once the team has ended.
+func (t *term) leave() error {
+	ctx, cancel := context.WithTimeout(t.bye, goodbye)
+	defer cancel()
+	err := t.roster.Leave(ctx, team.Leader, t.member.Incarnation, "")
+	if errors.Is(err, roster.ErrSuperseded) {
+		err = nil
+	}
+	if cerr := t.mailbox.Close(ctx, team.Leader, t.member.Incarnation); cerr != nil && !errors.Is(cerr, team.NotFound) {
+		err = errors.Join(err, cerr)
+	}
+	return err
+}

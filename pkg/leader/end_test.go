@@ -1,0 +1,278 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/client"
+	"agentteam/pkg/control"
+	"agentteam/pkg/process"
+	"agentteam/pkg/registry"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+)
+
+// rig is a term without its membership: the test is the leader's agent.
+type rig struct {
+	*term
+	registry *registry.Registry
+	person   *client.Team
+	seen     atomic.Uint64 // sequence of the last message that the model has seen
+}
+
+func newRig(t *testing.T, url string) *rig {
+	t.Helper()
+	conn := brokertest.Connect(t, url)
+	r := &rig{}
+	var err error
+	if r.registry, err = registry.Open(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	person, err := client.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(person.Close)
+	if r.person, err = person.Make(t.Context(), client.NewTeam{ID: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	bt, err := conn.Open(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &leader{Process: &process.Process{Log: slog.New(slog.DiscardHandler), Registry: telemetry.NewRegistry()}, registry: r.registry}
+	r.term = l.newTerm(bt, team.Member{AgentID: team.Leader, Incarnation: 1}, context.Background())
+	stop, err := control.Serve(t.Context(), conn, control.Membership{Team: "t", AgentID: team.Leader}, map[subject.Verb]control.Handler{
+		subject.Ping: func(context.Context, []byte) (any, error) {
+			return team.Beat{AgentID: team.Leader, Incarnation: 1, InboxSeq: r.seen.Load()}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return r
+}
+
+func (r *rig) goal(t *testing.T, text string) *client.Goal {
+	t.Helper()
+	g, err := r.person.StartGoal(t.Context(), text, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// read lets the model see all mail that there is.
+func (r *rig) read(t *testing.T) uint64 {
+	t.Helper()
+	last, err := r.team.Messages.LastSeq(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.seen.Store(last)
+	return last
+}
+
+func (r *rig) record(t *testing.T) team.Team {
+	t.Helper()
+	record, err := registry.Record(t.Context(), r.team)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+// Mail that the model has not seen refuses an end: for as long as it has not seen
+// what was there when it was told, and again if a goal came since.
+func TestFinishWithUnseenMail(t *testing.T) {
+	r := newRig(t, brokertest.Server(t))
+	ctx := t.Context()
+	finish := func(what string, want team.Code) {
+		t.Helper()
+		if err := r.Finish(ctx, "done"); team.CodeOf(err) != want {
+			t.Errorf("%s: %v, want code %q", what, err, want)
+		}
+	}
+	say := func() {
+		t.Helper()
+		if _, _, err := r.mailbox.Send(ctx, team.Message{Type: team.MsgMessage, From: "coder-1", To: team.Leader, Content: "看 🚀"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.goal(t, "first")
+	finish("with the goal unseen", team.Conflict)
+	finish("called twice in one turn", team.Conflict)
+	r.read(t)
+	say()
+	r.goal(t, "and more")
+	finish("with another goal unseen", team.Conflict)
+	r.read(t)
+	say()
+	if err := r.End(ctx, team.TeamFailed, "no"); team.CodeOf(err) != team.Conflict {
+		t.Errorf("the watchdog's end with mail unseen: %v, want conflict", err)
+	}
+	if record := r.record(t); record.Status != team.Active {
+		t.Fatalf("the team is %s", record.Status)
+	}
+	r.read(t)
+	say() // came after the refusal: "refused once"
+	finish("with mail that came after the refusal", "")
+	if record := r.record(t); record.Status != team.TeamFinished || record.Summary != "done" {
+		t.Errorf("the team is %s: %q", record.Status, record.Summary)
+	}
+}
+
+// An end closes the board, whoever asks for it; a goal that has failed leaves its
+// tasks as they are.
+func TestEndClosesTheBoard(t *testing.T) {
+	for status, open := range map[team.Status]bool{team.TeamFinished: false, team.TeamFailed: true} {
+		t.Run(string(status), func(t *testing.T) {
+			r := newRig(t, brokertest.Server(t))
+			ctx := t.Context()
+			r.goal(t, "go")
+			r.read(t)
+			if open {
+				if _, err := r.board.Create(ctx, team.Leader, team.NewTask{Title: "open"}); err != nil {
+					t.Fatal(err)
+				}
+				if err := r.End(ctx, team.TeamFinished, ""); team.CodeOf(err) != team.InvalidState {
+					t.Errorf("finished with an open task: %v, want invalid_state", err)
+				}
+			}
+			if err := r.End(ctx, status, "nothing more to do"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.board.Create(ctx, "coder-1", team.NewTask{Title: "too late"}); team.CodeOf(err) != team.InvalidState {
+				t.Errorf("a task after the end: %v, want invalid_state", err)
+			}
+			all, err := r.board.All(ctx)
+			if err != nil || open != (len(all) == 1) || open && all[0].Status != team.Pending {
+				t.Errorf("the board: %+v, %v", all, err)
+			}
+		})
+	}
+}
+
+// A goal that is set at the moment at which the one before ends is never swallowed:
+// either it is the team's next goal, or the leader has seen it before the end.
+func TestGoalAgainstEnd(t *testing.T) {
+	r := newRig(t, brokertest.Server(t))
+	ctx := t.Context()
+	mailed := 0
+	for round := range 150 {
+		if r.goal(t, fmt.Sprint("goal ", round)); r.record(t).Status != team.Active {
+			t.Fatal("the team is not active")
+		}
+		r.read(t)
+		var g *client.Goal
+		var sent uint64
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			time.Sleep(time.Duration(round%15) * 100 * time.Microsecond) // the race at each of its points
+			var err error
+			if g, err = r.person.StartGoal(ctx, "late", ""); err != nil {
+				t.Error(err)
+			}
+			if sent, err = r.team.Messages.LastSeq(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		var atEnd uint64
+		for {
+			atEnd = r.seen.Load()
+			err := r.Finish(ctx, "done")
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, team.Conflict) {
+				t.Fatal(err)
+			}
+			r.read(t)
+		}
+		wg.Wait()
+		if t.Failed() {
+			return
+		}
+		record := r.record(t)
+		if g.Started() {
+			if record.Status != team.Active || record.Goal != "late" {
+				t.Fatalf("round %d: the next goal was started, and the team is %s with goal %q", round, record.Status, record.Goal)
+			}
+			if _, err := r.registry.End(ctx, r.team, team.TeamStopped, ""); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		mailed++
+		if record.Status != team.TeamFinished || atEnd < sent {
+			t.Fatalf("round %d: the team is %s, and its leader has seen %d of %d messages: the goal is lost", round, record.Status, atEnd, sent)
+		}
+	}
+	t.Logf("%d of 150 goals were mail to the leader", mailed)
+}
+
+// With NATS away the end of a goal does not outlast its term by more than a moment.
+func TestEndWhileServerIsAway(t *testing.T) {
+	srv, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Shutdown)
+	r := newRig(t, srv.URL())
+	ctx, cancel := context.WithCancel(t.Context())
+	bye, done := process.Outlive(ctx, 100*time.Millisecond)
+	defer done()
+	r.bye = bye
+	revision := r.record(t).Revision
+	srv.Shutdown()
+	ended := make(chan error, 2)
+	go func() { ended <- r.Finish(ctx, "done") }()
+	go func() { // past the point at which a call of finish_team can be interrupted
+		_, err := r.registry.EndAt(r.bye, r.team, revision, team.TeamFinished, "done")
+		ended <- err
+	}()
+	cancel()
+	for range 2 {
+		select {
+		case err := <-ended:
+			if team.CodeOf(err) != team.Unavailable {
+				t.Errorf("%v, want unavailable", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("the end hangs")
+		}
+	}
+	if err := r.leave(); team.CodeOf(err) != team.Unavailable {
+		t.Errorf("leave: %v, want unavailable", err)
+	}
+}
+
+// A member that fails again and again is brought back more and more slowly; one that
+// fell silent, or had worked well for a while, at once or soon.
+func TestRest(t *testing.T) {
+	r := &term{failures: map[team.AgentID]failures{}}
+	at := time.Now()
+	bob := team.Member{AgentID: "bob"}
+	if rest := r.rest(bob, at); rest != 0 {
+		t.Errorf("a member that fell silent rests %v", rest)
+	}
+	bob.LastError = "no such folder"
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		if rest := r.rest(bob, at); rest != want*time.Second {
+			t.Errorf("after failure %d it rests %v, want %d s", i+1, rest, want)
+		}
+	}
+	if rest := r.rest(bob, at.Add(forgotten+time.Second)); rest != firstRest {
+		t.Errorf("after a good while it rests %v", rest)
+	}
+}

@@ -1,0 +1,60 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestFence(t *testing.T) {
+	const lease = 30 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		f := newFence(lease, begun)
+		step, release := f.within(t.Context())
+		defer release()
+		ended := func() bool { synctest.Wait(); return step.Err() != nil }
+
+		time.Sleep(lease*2/3 - time.Second)
+		if err := f.wait(t.Context()); err != nil || time.Since(begun) != lease*2/3-time.Second {
+			t.Errorf("before two thirds: waited until %v, %v", time.Since(begun), err)
+		}
+		f.confirm(time.Now())
+		begun = time.Now()
+
+		time.Sleep(lease * 2 / 3)
+		certain := make(chan error, 1)
+		go func() { certain <- f.wait(t.Context()) }()
+		synctest.Wait()
+		select {
+		case err := <-certain:
+			t.Errorf("after two thirds it began something new: %v", err)
+		default:
+		}
+		time.Sleep(lease*5/6 - lease*2/3 - time.Millisecond)
+		if ended() {
+			t.Error("what it is at was ended before five sixths")
+		}
+		time.Sleep(time.Millisecond)
+		if !ended() || !errors.Is(context.Cause(step), ErrFenced) {
+			t.Errorf("after five sixths: %v", context.Cause(step))
+		}
+		f.confirm(time.Now())
+		if err := <-certain; err != nil {
+			t.Errorf("certain again: %v", err)
+		}
+	})
+}
+
+func TestFenceWaitEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFence(time.Second, time.Now().Add(-time.Hour))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := f.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("wait = %v", err)
+		}
+	})
+}

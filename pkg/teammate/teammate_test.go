@@ -1,0 +1,205 @@
+package teammate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/config"
+	"agentteam/pkg/control"
+	"agentteam/pkg/registry"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/spawn"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/teammate"
+)
+
+// rig is a team without a leader, and what its teammate processes are started with.
+type rig struct {
+	t      *testing.T
+	dir    string // workspace of the team
+	config config.Config
+	team   *broker.Team
+	roster *roster.Roster
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	url := brokertest.Server(t)
+	c := brokertest.Connect(t, url)
+	reg, err := registry.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	bt, _, err := reg.Make(t.Context(), team.Team{ID: "t", LeaseSeconds: 5, Workspace: dir, Roles: map[string]team.Role{"coder": {Name: "coder"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{t: t, dir: dir, team: bt, roster: roster.New(bt), config: config.Config{
+		Server: url, Team: "t", HTTP: "127.0.0.1:0", LogLevel: "info", LogFormat: "text",
+	}}
+}
+
+// run starts a teammate process until the returned stop is called or the test ends.
+func (r *rig) run(name team.AgentID) (stop func(), ended <-chan error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
+	done, over := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(over)
+		done <- teammate.Run(ctx, teammate.Options{Config: r.config, Name: name, Role: "coder", Stderr: r.t.Output()})
+	}()
+	stop = func() {
+		cancel()
+		<-over
+	}
+	r.t.Cleanup(stop)
+	return stop, done
+}
+
+// until returns the record of bob once ok is true for it.
+func (r *rig) until(ok func(team.Member) bool) (found team.Member) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	stop := errors.New("found")
+	err := r.team.Bucket.Watch(ctx, func(e broker.Entry) error {
+		m, err := roster.Decode(e)
+		if err == nil && ok(m) {
+			found, err = m, stop
+		}
+		return err
+	}, nil, subject.KeyMember("bob"))
+	if !errors.Is(err, stop) {
+		r.t.Fatalf("the record of bob never became what was waited for (%v)", err)
+	}
+	return found
+}
+
+// order asks the pool for bob until a standby takes it.
+func (r *rig) order(incarnation uint64) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		err := control.RequestPool(ctx, r.team.Conn, spawn.Order{Team: "t", Agent: "bob", Incarnation: incarnation}, time.Minute)
+		if err == nil {
+			return
+		}
+		if !control.Nobody(err) || ctx.Err() != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// What stands in one process's way is no decision to leave: the member is lost, says
+// why, and is the same member again once a process can be it.
+func TestFailedMembership(t *testing.T) {
+	r := newRig(t)
+	if err := os.Remove(r.dir); err != nil { // as a share that is not mounted yet
+		t.Fatal(err)
+	}
+	r.run("")
+	m, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Backend: team.Pool}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.order(1)
+	m = r.until(func(m team.Member) bool { return m.State != team.Created && m.State != team.Joined })
+	if m.State != team.Lost || !strings.Contains(m.LastError, r.dir) {
+		t.Errorf("bob is %s, last error %q, want lost and the reason", m.State, m.LastError)
+	}
+	told := make(chan team.Message, 1)
+	go func() {
+		_ = r.team.Messages.Follow(t.Context(), 1, func(m broker.Msg) error {
+			var msg team.Message
+			if json.Unmarshal(m.Data, &msg) == nil {
+				told <- msg
+			}
+			return nil
+		}, nil, subject.Mail("t", team.Leader)...)
+	}()
+	if msg := <-told; msg.From != "bob" || !strings.Contains(msg.Content, r.dir) {
+		t.Errorf("the leader was told %+v", msg)
+	}
+
+	if err := os.Mkdir(r.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.State, m.Incarnation = team.Created, 2
+	if _, err := r.roster.Put(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	r.order(2) // by the same process, after a rest
+	beats := make(chan team.Beat, 10)
+	stop, err := r.roster.Listen(team.Everyone, func(b team.Beat) { beats <- b })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if b := <-beats; b.AgentID != "bob" || b.Incarnation != 2 {
+		t.Errorf("heard %+v", b)
+	}
+}
+
+// The name of a member whose process lives is refused, also while that process does
+// not answer because it is just connecting again; one that is dead is followed.
+func TestNameOfALiveMember(t *testing.T) {
+	for name, lives := range map[string]bool{"reconnecting": true, "dead": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			m, err := r.roster.Put(t.Context(), team.Member{AgentID: "bob", Role: "coder", State: team.Joined, Incarnation: 1, Backend: team.Exec, JoinedAt: time.Now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lives { // it beats, and nobody serves its control subjects
+				ctx, cancel := context.WithCancel(t.Context())
+				beating := make(chan struct{})
+				go func() {
+					defer close(beating)
+					_ = roster.NewHeart(r.roster, m, 5*time.Second).Run(ctx)
+				}()
+				t.Cleanup(func() { cancel(); <-beating })
+			}
+			stop, ended := r.run("bob")
+			if !lives {
+				r.until(func(m team.Member) bool { return m.State == team.Joined && m.Incarnation == 2 })
+				stop()
+			}
+			err = <-ended
+			if want := map[bool]team.Code{true: team.Conflict}[lives]; team.CodeOf(err) != want {
+				t.Errorf("Run = %v, want code %q", err, want)
+			}
+			now, err := r.roster.Get(t.Context(), "bob")
+			if err != nil || lives && now.Revision != m.Revision {
+				t.Errorf("bob is now %+v, %v", now, err)
+			}
+		})
+	}
+}
+
+// A process that is told to stop at the moment at which it becomes a member gives the
+// membership back.
+func TestStopWhileJoining(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Backend: team.Pool}, 10); err != nil {
+		t.Fatal(err)
+	}
+	stop, ended := r.run("")
+	r.order(1)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if m, err := r.roster.Get(t.Context(), "bob"); err != nil || m.State != team.Lost || m.LastError != "" {
+		t.Errorf("bob is %+v, %v, want lost", m, err)
+	}
+}
