@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/config"
 	"agentteam/pkg/team"
 )
 
@@ -161,4 +163,48 @@ func TestLeaderSurvivesKill(t *testing.T) {
 	if err != nil || after.Incarnation <= leader.Incarnation {
 		t.Errorf("the leader's incarnation is %d after %d, %v", after.Incarnation, leader.Incarnation, err)
 	}
+}
+
+// The leader is killed, and the teammate that it had started is frozen: when the
+// cluster ends, that one does too, although nobody is its parent and it hears nothing.
+// Before that the cluster's file names the next leader's address.
+func TestFrozenOrphan(t *testing.T) {
+	c, tm, shell, child := slow(t, 0)
+	agent, err := tm.Agent(t.Context(), "coder-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader, err := tm.Agent(t.Context(), team.Leader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := c.http()
+	if err := syscall.Kill(agent.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(leader.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the cluster's file names the next leader's pages", func() bool {
+		now := c.http()
+		return now != before && status(now+"/livez") == http.StatusOK
+	})
+	c.ok("down")
+	if alive(agent.PID) {
+		t.Error("the frozen teammate was left behind")
+	}
+	for _, pid := range []int{agent.PID, shell, child} {
+		gone(t, pid)
+	}
+	c.ok("up", "-d", "-n", "0") // for the cleanup, which ends it
+}
+
+// http is the address of the leader's pages, as the cluster's file has it.
+func (c *cluster) http() string {
+	c.t.Helper()
+	cl, _, err := config.FindCluster(c.dir)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return cl.HTTP
 }

@@ -44,7 +44,7 @@ func tree(t *testing.T) string {
 // newTeam makes a team as `teamctl run` would.
 func newTeam(t *testing.T, c *client.Client, id team.TeamID) *client.Team {
 	t.Helper()
-	roles, err := role.Load(t.TempDir())
+	roles, _, err := role.Load(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

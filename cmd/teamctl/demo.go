@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,7 +27,9 @@ func (a *app) demoCmd() *cobra.Command {
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			return a.demo(cmd.Context(), dir)
+			ctx, cancel := a.bounded(cmd.Context())
+			defer cancel()
+			return a.ended(ctx, a.demo(ctx, dir))
 		},
 	}
 }
@@ -70,9 +73,17 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	defer cluster.Stop()
 	cfg.Server = cluster.URL()
 	fmt.Fprintf(a.err, "a team surveys %s; it works in %s\n", tree, workspace)
-	return a.pursue(ctx, cfg, demo.Goal(tree), workspace, false, func(w io.Writer) {
+	err = a.pursue(ctx, cfg, demo.Goal(tree), workspace, false, func(w io.Writer) {
 		fmt.Fprintf(w, "the survey: %s\n", filepath.Join(workspace, demo.Result))
 	})
+	// The goal ends with its cluster, whose data is thrown away.
+	switch {
+	case errors.Is(err, errInterrupted):
+		return errInterrupted
+	case errors.Is(err, errTimeout):
+		return errTimeout
+	}
+	return err
 }
 
 // startRehearsal plays a script on addr until stop is called, and returns the base

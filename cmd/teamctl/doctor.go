@@ -31,7 +31,7 @@ func (a *app) doctorCmd() *cobra.Command {
 			if err := a.print(checks, items, names, func(io.Writer, bool) error { return a.printChecks(checks) }); err != nil {
 				return err
 			}
-			return doctor.Err(checks)
+			return a.ended(ctx, doctor.Err(checks))
 		},
 	}
 }

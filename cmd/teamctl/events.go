@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -57,13 +58,10 @@ func (a *app) eventsCmd() *cobra.Command {
 // followEvents prints each entry as it comes; it ends by the time limit, if one
 // was given, or by an interrupt.
 func (a *app) followEvents(ctx context.Context) error {
-	if a.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, a.timeout, errTimeout)
-		defer cancel()
-	}
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
 	return a.connectedIn(ctx, func(ctx context.Context, c *client.Client, cfg config.Config) error {
-		t, err := c.Open(ctx, cfg.Team)
+		t, err := awaitTeam(ctx, c, cfg.Team)
 		if err != nil {
 			return err
 		}
@@ -89,6 +87,25 @@ func (a *app) followEvents(ctx context.Context) error {
 		return err
 	})
 }
+
+// awaitTeam opens the team. The default one has nothing to tell, rather than being
+// unknown, until somebody makes it.
+func awaitTeam(ctx context.Context, c *client.Client, id team.TeamID) (*client.Team, error) {
+	for {
+		t, err := c.Open(ctx, id)
+		if !errors.Is(err, team.NotFound) || id != team.DefaultTeam {
+			return t, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// lookEvery is how soon events --follow sees that the default team was made.
+const lookEvery = 300 * time.Millisecond
 
 // showEntries returns what prints an entry as a line for people.
 func (a *app) showEntries(colours func() map[team.AgentID]string) func(client.Entry) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,8 +41,9 @@ const (
 	asName  = "name"
 )
 
-// defaultTimeout bounds every command that answers and ends; those that follow
-// (run, demo, up, events --follow) have no limit unless --timeout gives one.
+// defaultTimeout bounds every command that answers and ends, and the start of a
+// cluster; those that follow (run, demo, events --follow) have no limit unless
+// --timeout gives one.
 const defaultTimeout = 30 * time.Second
 
 func (a *app) root() *cobra.Command {
@@ -54,6 +56,9 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.cmd = cmd
+			if a.timeout < 0 {
+				return team.Errorf(team.InvalidArgument, "--timeout %v: a time limit cannot be negative", a.timeout)
+			}
 			switch a.output {
 			case asTable, asWide, asJSON, asYAML, asJSONL, asName:
 				return nil
@@ -77,12 +82,29 @@ func (a *app) root() *cobra.Command {
 		a.doctorCmd(), a.configCmd(), a.versionCmd(),
 	)
 	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
-		if cmd.Name() == "completion" {
+		switch cmd.Name() {
+		case "completion":
 			group(cmd)
+		case "help":
+			cmd.Run, cmd.RunE = nil, help
 		}
 	}
 	return root
+}
+
+// help is cobra's own, except that a command that is not there is an error.
+func help(cmd *cobra.Command, args []string) error {
+	about, rest, err := cmd.Root().Find(args)
+	if err == nil {
+		err = known(about, rest)
+	}
+	if err != nil {
+		return err
+	}
+	about.InitDefaultHelpFlag()
+	return about.Help()
 }
 
 // run runs the command that args name. What is wrong with args themselves is
@@ -132,14 +154,49 @@ func (a *app) settings() (config.Config, error) {
 
 // deadline gives the command its time limit.
 func (a *app) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := a.timeout
-	if limit == 0 {
-		limit = defaultTimeout
-	}
-	return context.WithTimeoutCause(ctx, limit, errTimeout)
+	return context.WithTimeoutCause(ctx, cmp.Or(a.timeout, defaultTimeout), errTimeout)
 }
 
-var errTimeout = fmt.Errorf("the time limit (--timeout) has passed: %w", context.DeadlineExceeded)
+// bounded gives a command that follows the time limit that was asked for, if any.
+func (a *app) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return a.deadline(ctx)
+}
+
+// over is the error of a command that was ended from outside.
+type over struct {
+	text  string
+	cause error // context's, which decides the exit status
+}
+
+func (e *over) Error() string { return e.text }
+func (e *over) Unwrap() error { return e.cause }
+
+// What such a command tells programs.
+const (
+	timedOut    = "timed_out"
+	interrupted = "interrupted"
+)
+
+var (
+	errTimeout     = &over{"the time limit (--timeout) has passed", context.DeadlineExceeded}
+	errInterrupted = &over{"interrupted", context.Canceled}
+)
+
+// ended is err or, if that is only what was under way when ctx ended, why it did.
+func (a *app) ended(ctx context.Context, err error) error {
+	switch told := (*over)(nil); {
+	case err == nil, errors.As(err, &told):
+		return err
+	case a.cmd.Context().Err() != nil:
+		return errInterrupted
+	case errors.Is(context.Cause(ctx), errTimeout):
+		return errTimeout
+	}
+	return err
+}
 
 // connected runs f with a connection to the cluster, within the command's time
 // limit.
@@ -158,14 +215,9 @@ func (a *app) connectedIn(ctx context.Context, f func(ctx context.Context, c *cl
 	c, err := client.Connect(ctx, cfg.Server)
 	if err == nil {
 		defer c.Close()
-		if err = f(ctx, c, cfg); err != nil && errors.Is(context.Cause(ctx), errTimeout) {
-			return errTimeout // whatever was under way then
-		}
+		err = f(ctx, c, cfg)
 	}
-	if err != nil && a.cmd.Context().Err() != nil {
-		return fmt.Errorf("interrupted: %w", context.Canceled)
-	}
-	return err
+	return a.ended(ctx, err)
 }
 
 // withTeam runs f on the team that the command names, within the command's time
@@ -203,7 +255,7 @@ func (a *app) inMadeTeam(needs string, f func(ctx context.Context, t *client.Tea
 		if err != nil {
 			return err
 		}
-		t, err := makeTeam(ctx, c, cfg, workspace, needs)
+		t, err := a.makeTeam(ctx, c, cfg, workspace, needs)
 		if err != nil {
 			return err
 		}
@@ -221,26 +273,56 @@ func workspaceOf(cfg config.Config) (string, error) {
 
 // makeTeam makes the team that the command names, or opens it. needs is a role
 // that the team must have, or "".
-func makeTeam(ctx context.Context, c *client.Client, cfg config.Config, workspace, needs string) (*client.Team, error) {
-	roles, err := role.Load(".")
+func (a *app) makeTeam(ctx context.Context, c *client.Client, cfg config.Config, workspace, needs string) (*client.Team, error) {
+	n, err := a.newTeam(cfg, workspace)
 	if err != nil {
 		return nil, err
 	}
-	return c.Make(ctx, client.NewTeam{ID: cfg.Team, Roles: roles, Lease: cfg.Lease, Workspace: workspace, Needs: needs})
+	n.Needs = needs
+	return c.Make(ctx, n)
+}
+
+// newTeam is the team that the command names, as it is made if it is not there.
+func (a *app) newTeam(cfg config.Config, workspace string) (client.NewTeam, error) {
+	roles, skipped, err := role.Load(".")
+	if err != nil {
+		return client.NewTeam{}, err
+	}
+	for _, file := range skipped {
+		fmt.Fprintf(a.err, "%s is left out: a role file begins with ---\n", file)
+	}
+	return client.NewTeam{ID: cfg.Team, Roles: roles, Lease: cfg.Lease, Workspace: workspace}, nil
 }
 
 // printError writes an error to stderr: one line for people, one object for
 // programs.
 func (a *app) printError(err error) {
 	if a.output == asJSON || a.output == asJSONL {
-		code := team.CodeOf(err)
-		if code == "" {
-			code = "failed"
-		}
-		_ = writeJSON(a.err, map[string]any{"error": map[string]any{"code": code, "message": oneLine(err.Error()), "hint": team.HintOf(err)}})
+		_ = writeJSON(a.err, map[string]failure{"error": failureOf(err)})
 		return
 	}
 	fmt.Fprintln(a.err, "teamctl:", team.Line(err))
+}
+
+// failure is an error for programs.
+type failure struct {
+	Code    team.Code `json:"code"`
+	Hint    string    `json:"hint"`
+	Message string    `json:"message"`
+}
+
+func failureOf(err error) failure {
+	f := failure{Code: team.CodeOf(err), Hint: team.HintOf(err), Message: oneLine(err.Error())}
+	switch {
+	case f.Code != "":
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Code = timedOut
+	case errors.Is(err, context.Canceled):
+		f.Code = interrupted
+	default:
+		f.Code = "failed"
+	}
+	return f
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

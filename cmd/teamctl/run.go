@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
@@ -34,32 +33,49 @@ func (a *app) runCmd() *cobra.Command {
 		if strings.TrimSpace(args[0]) == "" {
 			return team.Errorf(team.InvalidArgument, "the goal is empty")
 		}
-		cfg, err := a.settings()
-		if err != nil {
+		if err := (team.Message{Type: team.MsgUser, Content: args[0]}).Validate(); err != nil { // as which it reaches the leader
 			return err
 		}
-		ctx := cmd.Context()
-		if !clusterKnown(cfg) {
-			if detach {
-				return team.Errorf(team.Unavailable, "no cluster runs here that could go on with the goal").WithHint("start one in the background: teamctl up -d")
-			}
-			if err := cfg.CheckModel(); err != nil {
-				return err
-			}
-			stop, server, err := a.ownCluster(ctx, cfg)
-			if err != nil {
-				return err
-			}
-			defer stop()
-			cfg.Server = server
+		limited := a.bounded
+		if detach {
+			limited = a.deadline
 		}
-		workspace, err := workspaceOf(cfg)
-		if err != nil {
-			return err
-		}
-		return a.pursue(ctx, cfg, args[0], workspace, detach, nil)
+		ctx, cancel := limited(cmd.Context())
+		defer cancel()
+		return a.ended(ctx, a.goal(ctx, args[0], detach))
 	}
 	return cmd
+}
+
+// goal sets the goal in the cluster that is there, or in one of its own.
+func (a *app) goal(ctx context.Context, text string, detach bool) error {
+	cfg, err := a.settings()
+	if err != nil {
+		return err
+	}
+	known, err := clusterKnown(cfg)
+	if err != nil {
+		return err
+	}
+	if !known {
+		if detach {
+			return team.Errorf(team.Unavailable, "no cluster runs here that could go on with the goal").WithHint("start one in the background: teamctl up -d")
+		}
+		if err := cfg.CheckModel(); err != nil {
+			return err
+		}
+		stop, server, err := a.ownCluster(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		cfg.Server = server
+	}
+	workspace, err := workspaceOf(cfg)
+	if err != nil {
+		return err
+	}
+	return a.pursue(ctx, cfg, text, workspace, detach, nil)
 }
 
 // exactly is cobra's ExactArgs with an error that says what is missing.
@@ -77,32 +93,37 @@ func exactly(n int, what string) cobra.PositionalArgs {
 }
 
 // clusterKnown reports whether a server was named, or a cluster of this folder is
-// alive; the file of one that was killed names nothing.
-func clusterKnown(cfg config.Config) bool {
+// alive; the file of one that was killed names nothing. One that is not up yet is an
+// error (unavailable).
+func clusterKnown(cfg config.Config) (bool, error) {
 	if !cfg.ServerKnown() {
-		return false
+		return false, nil
 	}
 	for _, o := range cfg.Origins() {
-		if o.Name == "server" && strings.HasSuffix(o.Origin, "cluster.json") {
-			running, _ := local.Running(".")
-			return running
+		if o.Name != "server" || !strings.HasSuffix(o.Origin, "cluster.json") {
+			continue
 		}
+		running, pid := local.Running(".")
+		if cl, _, err := config.FindCluster("."); running && err == nil && cl.HTTP == "" {
+			return true, team.Errorf(team.Unavailable, "the cluster of this folder is just being started (pid %d)", pid).WithHint("try again when it is up")
+		}
+		return running, nil
 	}
-	return true
+	return true, nil
 }
 
 // ownCluster starts a cluster in this folder for the length of the command.
 func (a *app) ownCluster(ctx context.Context, cfg config.Config) (stop func(), server string, err error) {
-	if err := os.MkdirAll(".agentteam", 0o755); err != nil {
-		return nil, "", team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
-	}
-	log, err := os.Create(filepath.Join(".agentteam", "run.log"))
+	log, err := openLog("run.log")
 	if err != nil {
-		return nil, "", team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
+		return nil, "", err
 	}
 	c, err := a.startCluster(ctx, cfg, ".", cfg.DataDir, defaultStandbys, 0, log, nil)
 	if err != nil {
 		log.Close()
+		if errors.Is(err, embedded.ErrInUse) {
+			err = team.Errorf(team.InvalidState, "%w", err).WithHint("it may be another run, whose cluster ends with it; for several start one that stays: teamctl up -d")
+		}
 		return nil, "", err
 	}
 	fmt.Fprintf(a.err, "started a cluster for this run; its log is %s\n", log.Name())
@@ -114,10 +135,12 @@ type outcome struct {
 	Team    team.TeamID     `json:"team"`
 	Status  string          `json:"status"` // finished, failed, stopped or timed_out
 	Summary string          `json:"summary"`
-	Tasks   []team.TaskView `json:"tasks"`
+	Tasks   []team.TaskView `json:"tasks"` // all of the board
 	Agents  []client.Agent  `json:"agents"`
 	Usage   client.Usage    `json:"usage"`
 	Elapsed float64         `json:"elapsed_seconds"`
+
+	interrupted bool // by the user: the goal is still active
 }
 
 // pursue sets the goal and follows it to its end. epilogue, if not nil, prints
@@ -136,7 +159,7 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace str
 		return team.Errorf(team.InvalidArgument, "no model is configured in the cluster's leader process").
 			WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where leader and teammates are started")
 	}
-	t, err := makeTeam(ctx, c, cfg, workspace, "")
+	t, err := a.makeTeam(ctx, c, cfg, workspace, "")
 	if err != nil {
 		return err
 	}
@@ -160,17 +183,12 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace str
 // watch streams the team's events until the goal has ended, the time limit passes
 // or the command is interrupted.
 func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal) (team.Team, error) {
-	if a.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, a.timeout, errTimeout)
-		defer cancel()
-	}
 	show := newStream(a.streamTo(), func() map[team.AgentID]string { return t.Colours(ctx) }).show
 	if a.output == asJSONL {
 		show = func(e team.Event) { _ = writeJSON(a.out, e) }
 	}
-	eg, ctx := errgroup.WithContext(ctx)
-	following, stop := context.WithCancel(ctx)
+	eg, watching := errgroup.WithContext(ctx)
+	following, stop := context.WithCancel(watching)
 	eg.Go(func() error {
 		return g.Follow(following, func(e team.Event) error { show(e); return nil })
 	})
@@ -178,15 +196,12 @@ func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal) (team.T
 	eg.Go(func() error {
 		defer func() { time.AfterFunc(linger, stop) }()
 		var err error
-		record, err = g.Wait(ctx)
+		record, err = g.Wait(watching)
 		return err
 	})
 	err := eg.Wait()
 	stop()
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errTimeout) {
-		err = cause
-	}
-	return record, err
+	return record, a.ended(ctx, err)
 }
 
 // linger lets the last events of a goal arrive.
@@ -206,9 +221,10 @@ func (a *app) conclude(t *client.Team, g *client.Goal, record team.Team, werr er
 	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Elapsed: g.Elapsed().Seconds()}
 	switch {
 	case errors.Is(werr, errTimeout):
-		o.Status = "timed_out"
-	case errors.Is(werr, context.Canceled):
-		o.Status = string(team.TeamStopped)
+		o.Status, werr = timedOut, stays(werr, t.ID())
+	case errors.Is(werr, errInterrupted):
+		// The run was stopped, though not the goal.
+		o.Status, o.interrupted, werr = string(team.TeamStopped), true, stays(werr, t.ID())
 	case werr != nil:
 		return werr
 	case record.Status == team.Active: // another goal has taken its place
@@ -224,7 +240,7 @@ func (a *app) conclude(t *client.Team, g *client.Goal, record team.Team, werr er
 	if err := errors.Join(err, aerr, uerr); err != nil && werr == nil {
 		return err
 	}
-	if err := a.printOutcome(o, epilogue); err != nil {
+	if err := a.printOutcome(o, g, epilogue); err != nil {
 		return err
 	}
 	switch {
@@ -236,21 +252,42 @@ func (a *app) conclude(t *client.Team, g *client.Goal, record team.Team, werr er
 	return nil
 }
 
-func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {
-	if a.output == asJSON || a.output == asJSONL {
+// stays adds to the error that ended a command what becomes of its goal.
+func stays(err error, id team.TeamID) error {
+	stop := "teamctl stop"
+	if id != team.DefaultTeam {
+		stop += " --team " + string(id)
+	}
+	return &over{err.Error() + "; the goal stays active: " + stop + " ends it", err}
+}
+
+func (a *app) printOutcome(o outcome, g *client.Goal, epilogue func(io.Writer)) error {
+	switch a.output {
+	case asJSON, asJSONL:
 		return writeJSON(a.out, o)
-	}
-	if a.output == asYAML {
+	case asYAML:
 		return writeYAML(a.out, o)
+	case asName:
+		_, err := fmt.Fprintln(a.out, o.Team)
+		return err
 	}
-	done := 0
+	if o.interrupted { // there is nothing to conclude yet
+		return nil
+	}
+	done, all := 0, 0
 	for _, v := range o.Tasks {
+		if !g.Has(v.ID) {
+			continue
+		}
+		all++
 		if v.Status == team.Completed {
 			done++
 		}
 	}
-	fmt.Fprintf(a.out, "\n%s\n", strings.TrimSpace(o.Summary))
-	fmt.Fprintf(a.out, "\n%s: %d of %d tasks completed, %d model calls, %d tokens, %.1f s\n", o.Status, done, len(o.Tasks), o.Usage.ModelCalls, o.Usage.TotalTokens, o.Elapsed)
+	if s := strings.TrimSpace(o.Summary); s != "" {
+		fmt.Fprintf(a.out, "\n%s\n", s)
+	}
+	fmt.Fprintf(a.out, "\n%s: %d of %d tasks completed, %d model calls, %d tokens, %.1f s\n", o.Status, done, all, o.Usage.ModelCalls, o.Usage.TotalTokens, o.Elapsed)
 	if epilogue != nil && o.Status == string(team.TeamFinished) {
 		epilogue(a.out)
 	}

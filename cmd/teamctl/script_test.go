@@ -50,6 +50,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:      os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+			e.Setenv("BIN", bin)
 			e.Setenv("TZ", "UTC")
 			e.Values[pidsKey{}] = new([]int)
 			down := exec.Command(filepath.Join(bin, "teamctl"), "down")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,9 @@ func (a *app) sendCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := checkText(args[1]); err != nil {
+				return err
+			}
 			return a.withTeam(func(ctx context.Context, t *client.Team) error {
 				m, to, err := t.Send(ctx, name, args[1])
 				if err != nil {
@@ -27,6 +31,14 @@ func (a *app) sendCmd() *cobra.Command {
 			})
 		},
 	}
+}
+
+// checkText refuses a message that says nothing.
+func checkText(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return team.Errorf(team.InvalidArgument, "TEXT is empty")
+	}
+	return nil
 }
 
 // sent is what send and broadcast print, as the agents' own tools do.

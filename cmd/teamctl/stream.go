@@ -75,14 +75,15 @@ func (s *stream) name(e team.Event) string {
 	return style.Render(e.AgentID.At(e.TeamID))
 }
 
-// printable takes control characters out, so that what an agent read cannot move
-// the cursor of the one who watches.
+// printable takes out control characters, and those that turn the direction of
+// writing, so that what an agent read can neither move the cursor of the one who
+// watches nor show a text as another than it is.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
 			return ' '
-		case unicode.IsControl(r):
+		case unicode.IsControl(r), r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
 			return -1
 		}
 		return r

@@ -16,107 +16,72 @@ import (
 func (a *app) tasksCmd() *cobra.Command {
 	cmd := group(a.tasksLsCmd())
 	cmd.Use, cmd.Aliases, cmd.Short = "tasks", []string{"task"}, "Work on the team's board; by itself it lists the tasks"
-	cmd.AddCommand(a.tasksLsCmd(), a.tasksGetCmd(), a.tasksAddCmd(), a.tasksClaimCmd(), a.tasksReleaseCmd(),
-		a.tasksUpdateCmd(), a.tasksCancelCmd(), a.tasksGraphCmd())
+	cmd.AddCommand(a.tasksLsCmd(), a.tasksGetCmd(), a.tasksAddCmd(), a.tasksClaimCmd(), a.tasksAssignCmd(), a.tasksReleaseCmd(),
+		a.tasksUpdateCmd(), a.tasksCancelCmd(), a.tasksWaitCmd(), a.tasksGraphCmd(), a.tasksHistoryCmd())
 	return cmd
 }
 
-// taskFilter says which tasks are listed.
-type taskFilter struct {
-	status, assignee     string
-	claimable, cancelled bool
-}
+// statuses is the status of tasks by id.
+type statuses map[team.TaskID]team.TaskStatus
 
-// statusBlocked is what people see of a pending task that waits for others.
-const statusBlocked = "blocked"
-
-func (a *app) tasksLsCmd() *cobra.Command {
-	var f taskFilter
-	var wide bool
-	cmd := &cobra.Command{
-		Use: "ls", Aliases: []string{"list"}, Short: "List the tasks in order of id", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			if wide && a.output == asTable {
-				a.output = asWide
-			}
-			var tasks []team.TaskView
-			err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
-				tasks, err = t.Tasks(ctx)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			return a.printTasks(slices.DeleteFunc(tasks, func(v team.TaskView) bool { return !f.match(v) }))
-		},
+func statusesOf(tasks []team.TaskView) statuses {
+	s := make(statuses, len(tasks))
+	for _, v := range tasks {
+		s[v.ID] = v.Status
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.status, "status", "", "only tasks that are pending, blocked, in_progress, completed, failed or cancelled")
-	flags.StringVar(&f.assignee, "assignee", "", "only tasks that this member holds or held last")
-	flags.BoolVar(&f.claimable, "claimable", false, "only tasks that could be claimed now")
-	flags.BoolVar(&f.cancelled, "all", false, "also cancelled tasks")
-	flags.BoolVarP(&wide, "wide", "w", false, "more columns, as -o wide")
-	return cmd
+	return s
 }
 
-func (f *taskFilter) check() error {
-	if f.status != "" && f.status != statusBlocked {
-		s, err := team.ParseTaskStatus(f.status)
-		if err != nil {
-			return err
+// add asks for the status of what the tasks wait for, where it is not known.
+func (s statuses) add(ctx context.Context, t *client.Team, tasks ...team.TaskView) error {
+	var ids []team.TaskID
+	for _, v := range tasks {
+		for _, id := range v.WaitingFor {
+			if _, known := s[id]; !known {
+				s[id] = "" // asked for, and known unless its record cannot be read
+				ids = append(ids, id)
+			}
 		}
-		f.status = string(s)
 	}
-	if f.assignee != "" {
-		_, err := team.ParseAgentID(f.assignee)
-		return err
+	found, err := t.ByID(ctx, ids...)
+	for id, v := range found {
+		s[id] = v.Status
 	}
-	return nil
+	return err
 }
 
-func (f *taskFilter) match(v team.TaskView) bool {
-	switch {
-	case v.Status == team.Cancelled && !f.cancelled && f.status != string(team.Cancelled),
-		f.status == statusBlocked && !v.IsBlocked,
-		f.status != "" && f.status != statusBlocked && f.status != string(v.Status),
-		f.assignee != "" && f.assignee != string(v.Assignee),
-		f.claimable && (v.Status != team.Pending || v.IsBlocked):
-		return false
+// waitingFor names what the task waits for; a dependency that will not be completed
+// with its status, since it is why the task goes no further.
+func (s statuses) waitingFor(v team.TaskView) string {
+	parts := make([]string, len(v.WaitingFor))
+	for i, id := range v.WaitingFor {
+		parts[i] = string(id)
+		switch status := s[id]; status {
+		case team.Failed, team.Cancelled:
+			parts[i] += " (" + string(status) + ")"
+		case "":
+			parts[i] += " (unknown)"
+		}
 	}
-	return true
+	return strings.Join(parts, ",")
 }
 
-var priorities = []string{"normal", "high", "critical"}
-
-// shownStatus is the status as people see it.
-func shownStatus(v team.TaskView) string {
-	if v.IsBlocked {
-		return statusBlocked
-	}
-	return string(v.Status)
-}
-
-func shownPriority(p int) string {
-	if p >= 0 && p < len(priorities) {
-		return priorities[p]
-	}
-	return fmt.Sprint(p)
-}
-
-func (a *app) printTasks(tasks []team.TaskView) error {
+// printTasks prints tasks as a list. status is looked at for wide tables only.
+func (a *app) printTasks(tasks []team.TaskView, status statuses) error {
 	return printList(a, tasks, func(v team.TaskView) string { return string(v.ID) }, func(wide bool) table {
-		t := table{columns: []column{{head: "ID"}, {head: "STATUS"}, {head: "PRIO", drop: 4}, {head: "ASSIGNEE", cut: true}, {head: "TITLE", cut: true}}}
+		t := table{columns: []column{{head: "ID"}, {head: "STATUS"}, {head: "PRIO", drop: 5}, {head: "ASSIGNEE", cut: true, drop: 1}, {head: "TITLE", cut: true}}}
 		if wide {
-			t.columns = slices.Insert(t.columns, 4, column{head: "DEPENDENCIES", cut: true, drop: 1}, column{head: "ROLE", drop: 2},
-				column{head: "ATTEMPTS", drop: 5}, column{head: "UPDATED", drop: 3})
+			t.columns = slices.Insert(t.columns, 4, column{head: "DEPENDENCIES", cut: true, drop: 3}, column{head: "WAITING FOR", cut: true, drop: 2},
+				column{head: "ROLE", drop: 4}, column{head: "ATTEMPTS", drop: 7}, column{head: "UPDATED", drop: 6})
 		}
 		for _, v := range tasks {
-			row := []string{string(v.ID), paint(shownStatus(v)), shownPriority(v.Priority), orDash(string(v.Assignee)), printable(v.Title)}
+			row := []string{string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(string(v.Assignee)), printable(v.Title)}
 			if wide {
-				row = slices.Insert(row, 4, orDash(joinIDs(v.Dependencies)), orDash(v.Role), fmt.Sprint(v.Attempts), age(v.UpdatedAt))
+				waiting := ""
+				if v.IsBlocked {
+					waiting = status.waitingFor(v)
+				}
+				row = slices.Insert(row, 4, orDash(joinIDs(v.Dependencies)), orDash(waiting), orDash(v.Role), fmt.Sprint(v.Attempts), age(v.UpdatedAt))
 			}
 			t.add(row...)
 		}
@@ -136,6 +101,13 @@ func (a *app) printTask(ctx context.Context, t *client.Team, task team.Task, wha
 	})
 }
 
+// warnBad names records that cannot be read, and so are missing in what is shown.
+func (a *app) warnBad(bad []team.Quarantined) {
+	for _, q := range bad {
+		fmt.Fprintf(a.err, "not shown: %s at revision %d: %s\n", q.Key, q.Revision, printable(oneLine(q.Error)))
+	}
+}
+
 func orDash(s string) string {
 	if s == "" {
 		return "-"
@@ -149,4 +121,19 @@ func joinIDs(ids []team.TaskID) string {
 		parts[i] = string(id)
 	}
 	return strings.Join(parts, ",")
+}
+
+// parseTaskIDs reads ids as people write them; one that comes twice counts once.
+func parseTaskIDs(all []string) ([]team.TaskID, error) {
+	var ids []team.TaskID
+	for _, s := range all {
+		id, err := team.ParseTaskID(s)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }

@@ -2,82 +2,164 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
-	"slices"
-	"strconv"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/plan"
 	"agentteam/pkg/team"
 )
 
+// newTask is what the flags of `tasks add` say of one task.
+type newTask struct {
+	title, description, priority, role, check, assignee string
+	after                                               []string
+	deliverable                                         bool
+}
+
 func (a *app) tasksAddCmd() *cobra.Command {
-	var title, description, priority, role string
-	var after []string
+	var n newTask
+	var file, key string
 	cmd := &cobra.Command{
-		Use: "add --title TITLE", Short: "Put a task on the board", Args: cobra.NoArgs,
+		Use: "add --title TITLE | -f FILE", Short: "Put a task, or all tasks of a plan, on the board", Args: cobra.NoArgs,
 		Long: "add puts a task on the board; an idle teammate takes it as soon as its dependencies are completed.\n" +
+			"With -f it puts all tasks of a plan there, all at once or none of them: a YAML file\n\n" +
+			"    tasks:\n      - name: tests\n        title: Run all tests\n      - title: Tag the release\n        depends_on: [tests, T-001]\n\n" +
+			"in which a task may also have description, priority, role, check, deliverable_required and metadata.\n" +
+			"With --key a call can be repeated: the same key again adds nothing and prints what was added first.\n" +
 			"A team that is not there yet is made.",
 	}
 	f := cmd.Flags()
-	f.StringVar(&title, "title", "", "one line that says what is to be done; required")
-	f.StringVar(&description, "description", "", "all that its assignee needs to know; - reads it from stdin")
-	f.StringVar(&priority, "priority", "normal", "normal, high or critical; or 0, 1, 2")
-	f.StringSliceVar(&after, "depends-on", nil, "ids of the tasks that must be completed first, with commas between")
-	f.StringVar(&role, "role", "", "only members of this role take it by themselves")
+	f.StringVar(&n.title, "title", "", "one line that says what is to be done; required")
+	f.StringVar(&n.description, "description", "", "all that its assignee needs to know; - reads it from stdin")
+	f.StringVar(&n.priority, "priority", "normal", "normal, high or critical; or 0, 1, 2")
+	f.StringSliceVar(&n.after, "depends-on", nil, "ids of the tasks that must be completed first, with commas between")
+	f.StringVar(&n.role, "role", "", "only members of this role take it by themselves")
+	f.StringVar(&n.check, "check", "", "a shell command that must succeed before the task counts as completed")
+	f.BoolVar(&n.deliverable, "deliverable-required", false, "it counts as completed only if its deliverable is there")
+	f.StringVar(&n.assignee, "assignee", "", "the member that is to do it, as with tasks assign; left out, the next idle one takes it")
+	single := []string{"title", "description", "priority", "depends-on", "role", "check", "deliverable-required", "assignee"}
+	f.StringVarP(&file, "file", "f", "", "a plan; - reads it from stdin")
+	f.StringVar(&key, "key", "", "a word of your own that makes the call one that can be repeated")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{
+		"priority": fixed("normal", "high", "critical"), "depends-on": completeTasks(0, anyTask), "assignee": completeMembers,
+	})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		n := team.NewTask{Title: title, Role: team.CanonicalRole(role)}
-		var err error
-		if n.Priority, err = parsePriority(priority); err != nil {
-			return err
+		if f.Changed("key") && key == "" {
+			return team.Errorf(team.InvalidArgument, "--key is empty")
 		}
-		if n.Dependencies, err = parseTaskIDs(after); err != nil {
-			return err
+		if !f.Changed("file") {
+			return a.addTask(cmd, n, key)
 		}
-		if n.Description, err = textOf(cmd, description); err != nil {
-			return err
-		}
-		if err := n.Validate(); err != nil { // before a team is made for it
-			return err
-		}
-		add := func(ctx context.Context, t *client.Team) error {
-			created, err := t.AddTasks(ctx, n)
-			if err != nil {
-				return err
+		for _, name := range single {
+			if f.Changed(name) {
+				return team.Errorf(team.InvalidArgument, "--file and --%s do not go together", name).WithHint("write it into the plan")
 			}
-			return a.printTask(ctx, t, created[0], "added")
 		}
-		if len(n.Dependencies) > 0 { // a team made now could not have them
-			return a.withTeam(add)
-		}
-		return a.inMadeTeam(n.Role, add)
+		return a.addPlan(cmd, file, key)
 	}
 	return cmd
 }
 
-// parsePriority reads a priority by its name or number.
-func parsePriority(s string) (int, error) {
-	if p := slices.Index(priorities, s); p >= 0 {
-		return p, nil
+func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
+	n := team.NewTask{Title: f.title, Role: team.CanonicalRole(f.role), Check: f.check, DeliverableReq: f.deliverable}
+	assignee, err := optionalName(f.assignee)
+	if err != nil {
+		return err
 	}
-	if p, err := strconv.Atoi(s); err == nil && p >= 0 && p < len(priorities) {
-		return p, nil
+	if n.Priority, err = team.ParsePriority(f.priority); err != nil {
+		return err
 	}
-	return 0, team.Errorf(team.InvalidArgument, "%q is not a priority", s).WithHint("use normal, high or critical; or 0, 1, 2")
+	if n.Dependencies, err = parseTaskIDs(f.after); err != nil {
+		return err
+	}
+	if n.Description, err = textOf(cmd, f.description); err != nil {
+		return err
+	}
+	return a.addTasks(key, []team.NewTask{n}, func(ctx context.Context, t *client.Team, created []team.Task) error {
+		task, done := created[0], "added"
+		if assignee != "" && task.Status == team.Pending {
+			var err error
+			if task, err = t.Assign(ctx, task.ID, assignee); err != nil {
+				return fmt.Errorf("%s was added, but not assigned: %w", created[0].ID, err)
+			}
+			done = "added, assigned to " + f.assignee
+		}
+		return a.printTask(ctx, t, task, done)
+	})
 }
 
-func parseTaskIDs(all []string) ([]team.TaskID, error) {
-	var ids []team.TaskID
-	for _, s := range all {
-		id, err := team.ParseTaskID(s)
+func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
+	in, name := cmd.InOrStdin(), "stdin"
+	if file != "-" {
+		f, err := os.Open(file)
 		if err != nil {
-			return nil, err
+			return team.Errorf(team.InvalidArgument, "read the plan: %w", err)
 		}
-		ids = append(ids, id)
+		defer f.Close() //nolint:errcheck // it was read only
+		in, name = f, file
 	}
-	return ids, nil
+	src, err := io.ReadAll(io.LimitReader(in, plan.MaxBytes+1))
+	if err != nil {
+		return team.Errorf(team.InvalidArgument, "read %s: %w", name, err)
+	}
+	tasks, err := plan.Parse(name, src)
+	if err != nil {
+		return err
+	}
+	return a.addTasks(key, tasks, func(ctx context.Context, t *client.Team, created []team.Task) error {
+		views, err := t.Views(ctx, created)
+		if err != nil {
+			return err
+		}
+		items, names := make([]any, len(views)), make([]string, len(views))
+		for i, v := range views {
+			items[i], names[i] = v, string(v.ID)
+		}
+		return a.print(items, items, names, func(io.Writer, bool) error {
+			for _, v := range views {
+				line := fmt.Sprintf("%s added: %s", v.ID, v.Title)
+				if len(v.Dependencies) > 0 {
+					line = fmt.Sprintf("%s added, after %s: %s", v.ID, joinIDs(v.Dependencies), v.Title)
+				}
+				if err := a.say(line); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// addTasks adds the tasks in one call, to a team that is made if it is not there.
+func (a *app) addTasks(key string, tasks []team.NewTask, then func(ctx context.Context, t *client.Team, created []team.Task) error) error {
+	if err := team.ValidatePlan(tasks); err != nil {
+		return err
+	}
+	return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
+		workspace, err := workspaceOf(cfg)
+		if err != nil {
+			return err
+		}
+		n, err := a.newTeam(cfg, workspace)
+		if err != nil {
+			return err
+		}
+		t, err := c.MakeFor(ctx, n, tasks)
+		if err != nil {
+			return err
+		}
+		created, err := t.AddTasks(ctx, key, tasks...)
+		if err != nil {
+			return err
+		}
+		return then(ctx, t, created)
+	})
 }
 
 // maxInput bounds what is read from stdin; a record holds less, and says so.

@@ -11,7 +11,10 @@ import (
 
 func (a *app) tasksCancelCmd() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{Use: "cancel ID", Short: "Give a task up", Args: exactly(1, "the task's ID")}
+	cmd := &cobra.Command{
+		Use: "cancel ID", Short: "Give a task up", Args: exactly(1, "the task's ID"),
+		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status.Open() }),
+	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := team.ParseTaskID(args[0])

@@ -15,8 +15,10 @@ func (a *app) tasksClaimCmd() *cobra.Command {
 		Use: "claim ID --as NAME", Short: "Have a member take a task", Args: exactly(1, "the task's ID"),
 		Long: "claim asks the running teammate NAME to take the task and waits for its answer.\n" +
 			"If nobody runs under that name, a person's seat of that name takes it; it is made on first use.",
+		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Claimable(v.Role) }),
 	}
 	cmd.Flags().StringVar(&as, "as", "", "who takes it; required")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completeMembers})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := team.ParseTaskID(args[0])
 		if err != nil {

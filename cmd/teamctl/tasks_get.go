@@ -14,37 +14,44 @@ import (
 func (a *app) tasksGetCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "get ID", Short: "Show one task with all its texts", Args: exactly(1, "the task's ID"),
+		ValidArgsFunction: completeTasks(1, anyTask),
 		RunE: func(_ *cobra.Command, args []string) error {
 			id, err := team.ParseTaskID(args[0])
 			if err != nil {
 				return err
 			}
 			var v team.TaskView
+			status := statuses{}
 			err = a.withTeam(func(ctx context.Context, t *client.Team) (err error) {
-				v, err = t.Task(ctx, id)
-				return err
+				if v, err = t.Task(ctx, id); err != nil {
+					return err
+				}
+				return status.add(ctx, t, v)
 			})
 			if err != nil {
 				return err
 			}
 			return a.print(v, nil, []string{string(v.ID)}, func(io.Writer, bool) error {
-				return writeFields(a.screen(), taskFields(v))
+				return writeFields(a.screen(), taskFields(v, status))
 			})
 		},
 	}
 }
 
-func taskFields(v team.TaskView) []field {
-	attempts := ""
+func taskFields(v team.TaskView, status statuses) []field {
+	attempts, deliverable := "", v.DeliverablePath
 	if v.Attempts > 0 {
 		attempts = fmt.Sprintf("%d of %d", v.Attempts, team.MaxAttempts)
 	}
+	if v.DeliverableReq {
+		deliverable += " (required)"
+	}
 	return []field{
-		{"id", string(v.ID)}, {"title", v.Title}, {"status", shownStatus(v)}, {"priority", shownPriority(v.Priority)},
+		{"id", string(v.ID)}, {"title", v.Title}, {"status", v.Shown()}, {"priority", team.PriorityName(v.Priority)},
 		{"assignee", string(v.Assignee)}, {"role", v.Role},
-		{"dependencies", joinIDs(v.Dependencies)}, {"waiting for", joinIDs(v.WaitingFor)}, {"blocks", joinIDs(v.Blocks)},
+		{"dependencies", joinIDs(v.Dependencies)}, {"waiting for", status.waitingFor(v)}, {"blocks", joinIDs(v.Blocks)},
 		{"attempts", attempts}, {"reason", v.Reason},
 		{"created", moment(&v.CreatedAt) + " by " + string(v.CreatedBy)}, {"claimed", moment(v.ClaimedAt)}, {"completed", moment(v.CompletedAt)},
-		{"deliverable", v.DeliverablePath}, {"description", v.Description}, {"result", v.ResultSummary},
+		{"check", v.Check}, {"deliverable", deliverable}, {"digest", v.Digest}, {"description", v.Description}, {"result", v.ResultSummary},
 	}
 }

@@ -15,9 +15,11 @@ func (a *app) tasksReleaseCmd() *cobra.Command {
 		Use: "release ID", Short: "Put a task back on the board", Args: exactly(1, "the task's ID"),
 		Long: "release puts a task in progress back on the board: with --as for the person's seat that holds it,\n" +
 			"without for whoever does.",
+		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status == team.InProgress }),
 	}
 	cmd.Flags().StringVar(&as, "as", "", "the person's seat that gives it back")
 	cmd.Flags().StringVar(&reason, "reason", "", "why; the next one reads it")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completeMembers})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := team.ParseTaskID(args[0])
 		if err != nil {

@@ -27,6 +27,7 @@ func (a *app) tasksUpdateCmd() *cobra.Command {
 		Use: "update ID", Short: "Complete, fail, claim, release, cancel or edit a task", Args: exactly(1, "the task's ID"),
 		Long: "update changes the status of a task, or what a pending task says.\n" +
 			"A person's seat completes the task that it holds: --status completed --as NAME --summary TEXT.",
+		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status.Open() }),
 	}
 	f := cmd.Flags()
 	f.String("status", "", "completed (with --as and --summary), failed, in_progress (with --as), pending or cancelled")
@@ -38,6 +39,10 @@ func (a *app) tasksUpdateCmd() *cobra.Command {
 	f.String("priority", "", "normal, high or critical; or 0, 1, 2")
 	f.StringSlice("add-dependency", nil, "ids of tasks that must be completed first")
 	f.StringSlice("remove-dependency", nil, "ids of dependencies to take away")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{
+		"as": completeMembers, "status": fixed(shownStatuses...), "priority": fixed("normal", "high", "critical"),
+		"add-dependency": completeTasks(0, anyTask), "remove-dependency": completeTasks(0, anyTask),
+	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		u, err := readUpdate(cmd, args[0])
 		if err != nil {
@@ -90,7 +95,7 @@ func readEdit(cmd *cobra.Command, given func(string) (string, bool)) (e team.Edi
 		e.Description = &text
 	}
 	if s, ok := given("priority"); ok {
-		p, err := parsePriority(s)
+		p, err := team.ParsePriority(s)
 		if err != nil {
 			return e, err
 		}

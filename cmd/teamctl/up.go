@@ -2,17 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"agentteam/pkg/config"
 	"agentteam/pkg/local"
@@ -23,7 +23,7 @@ import (
 const defaultStandbys = 3
 
 func (a *app) upCmd() *cobra.Command {
-	var standbys, port int
+	var standbys, port, report int
 	var background bool
 	cmd := &cobra.Command{
 		Use: "up", Short: "Start a cluster on this machine: NATS, a leader and standby teammates", Args: cobra.NoArgs,
@@ -36,29 +36,51 @@ func (a *app) upCmd() *cobra.Command {
 	f.IntVar(&port, "port", 0, "port of the NATS server on 127.0.0.1; 0 is a free one")
 	f.String("http", "", "host:port of the leader's pages; port 0 is a free one")
 	f.String("data", "", "folder of the NATS server's data (default .agentteam/data)")
+	f.IntVar(&report, "report", 0, "")
+	_ = f.MarkHidden("report") // of the background process: the file descriptor of its startup
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if standbys < 0 {
 			return team.Errorf(team.InvalidArgument, "-n %d: the number of standbys cannot be negative", standbys)
-		}
-		if background {
-			return a.upDetached(cmd.Context())
 		}
 		cfg, err := a.settings()
 		if err != nil {
 			return err
 		}
-		ctx := cmd.Context()
+		if background {
+			return a.upDetached(cmd)
+		}
+		tell := func(startup) {}
+		if report > 0 {
+			syscall.CloseOnExec(report)
+			pipe := os.NewFile(uintptr(report), "report")
+			tell = func(s startup) { _ = writeJSON(pipe, s); pipe.Close() }
+		}
+		ctx, cancel := cmd.Context(), func() {}
+		if report == 0 { // else whoever started this process keeps the time
+			ctx, cancel = a.deadline(ctx)
+		}
 		c, err := a.startCluster(ctx, cfg, ".", cfg.DataDir, standbys, port, a.err, nil)
-		if err != nil {
+		cancel()
+		if err = a.ended(ctx, err); err != nil {
+			f := failureOf(err)
+			tell(startup{Error: &f})
 			return err
 		}
 		defer c.Stop()
 		fmt.Fprintf(a.err, "cluster is up: NATS at %s, a leader and %d standbys; Ctrl-C ends it\n", c.URL(), standbys)
-		<-ctx.Done()
+		tell(startup{NATS: c.URL()})
+		<-cmd.Context().Done()
 		fmt.Fprintln(a.err, "stopping the cluster")
 		return nil
 	}
 	return cmd
+}
+
+// startup is what the process of a cluster in the background tells the one that
+// started it: where the cluster is, or why there is none.
+type startup struct {
+	NATS  string   `json:"nats,omitempty"`
+	Error *failure `json:"error,omitempty"`
 }
 
 // startCluster starts a cluster that is known by dir, or unknown if dir is "".
@@ -71,73 +93,89 @@ func (a *app) startCluster(ctx context.Context, cfg config.Config, dir, data str
 }
 
 // upDetached starts `teamctl up` again as a process of its own, and returns once
-// the cluster answers or that process has said why not.
-func (a *app) upDetached(ctx context.Context) error {
-	if running, pid := local.Running("."); running {
-		return team.Errorf(team.InvalidState, "a cluster runs here already (pid %d)", pid).WithHint("use it, or end it: teamctl down")
-	}
-	if err := os.MkdirAll(".agentteam", 0o755); err != nil {
-		return team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
-	}
-	logPath, err := filepath.Abs(filepath.Join(".agentteam", "up.log"))
+// that has said that its cluster is up, or why not.
+func (a *app) upDetached(cmd *cobra.Command) error {
+	log, err := openLog("up.log")
 	if err != nil {
 		return err
-	}
-	log, err := os.Create(logPath)
-	if err != nil {
-		return team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
 	}
 	defer log.Close()
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	child := exec.Command(self, withoutDetach(os.Args[1:])...)
-	child.Stdout, child.Stderr = log, log
-	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := child.Start(); err != nil {
+	r, w, err := os.Pipe()
+	if err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }()
-	ctx, cancel := a.deadline(ctx)
+	defer r.Close()
+	child := exec.Command(self, inForeground(cmd.Flags())...)
+	child.Stdout, child.Stderr, child.ExtraFiles = log, log, []*os.File{w} // the first one becomes descriptor 3
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = child.Start()
+	w.Close()
+	if err != nil {
+		return err
+	}
+	told := make(chan startup, 1)
+	go func() {
+		var s startup
+		_ = json.NewDecoder(r).Decode(&s) // it may have ended without a word
+		told <- s
+	}()
+	ctx, cancel := a.deadline(cmd.Context())
 	defer cancel()
-	for {
-		cl, _, ferr := config.FindCluster(".")
-		if ferr == nil && cl.HTTP != "" && len(cl.PIDs) > 0 && cl.PIDs[0] == child.Process.Pid {
-			fmt.Fprintf(a.err, "cluster is up in the background: NATS at %s, pid %d, log %s; end it with: teamctl down\n", cl.NATS, child.Process.Pid, logPath)
+	select {
+	case s := <-told:
+		if s.NATS != "" {
+			fmt.Fprintf(a.err, "cluster is up in the background: NATS at %s, pid %d, log %s; end it with: teamctl down\n", s.NATS, child.Process.Pid, log.Name())
 			return nil
 		}
-		select {
-		case err := <-ended:
-			return endedEarly(err, logPath)
-		case <-ctx.Done():
-			return team.Errorf(team.Unavailable, "the cluster did not come up in time: %w", context.Cause(ctx)).WithHint("look into %s", logPath)
-		case <-time.After(50 * time.Millisecond):
+		if err := child.Wait(); s.Error == nil {
+			return team.Errorf(team.Unavailable, "the cluster ended at once (%v)", err).WithHint("look into %s", log.Name())
 		}
+		return team.Errorf(s.Error.Code, "%s", s.Error.Message).WithHint("%s", s.Error.Hint)
+	case <-ctx.Done():
+		endChild(child)
+		return a.ended(ctx, ctx.Err())
 	}
 }
 
-// endedEarly passes on what the background process said last, with its exit code.
-func endedEarly(err error, logPath string) error {
-	data, _ := os.ReadFile(logPath) // what cannot be read is not quoted
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	last := strings.TrimPrefix(lines[len(lines)-1], "teamctl: ")
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 1 {
-		return team.Errorf(team.InvalidState, "%s", last)
-	}
-	return team.Errorf(team.Unavailable, "the cluster ended at once: %s", last).WithHint("look into %s", logPath)
+// inForeground are the arguments of the same `up` for its background process: what
+// the flags say, however they were written.
+func inForeground(flags *pflag.FlagSet) []string {
+	args := []string{"up", "--report=3"}
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Name != "detach" {
+			args = append(args, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return args
 }
 
-func withoutDetach(args []string) []string {
-	var out []string
-	for _, arg := range args {
-		if arg != "-d" && arg != "--detach" && arg != "--detach=true" {
-			out = append(out, arg)
-		}
+// endChild ends a background process that is not wanted any more, with its cluster.
+func endChild(child *exec.Cmd) {
+	_ = child.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(stopGrace, func() { _ = child.Process.Kill() })
+	defer kill.Stop()
+	_ = child.Wait() // it was told to end
+}
+
+// openLog opens a log in .agentteam to be added to: another command may be writing
+// the same one.
+func openLog(name string) (*os.File, error) {
+	path, err := filepath.Abs(filepath.Join(".agentteam", name))
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
 	}
-	return out
+	var log *os.File
+	if err == nil {
+		log, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	}
+	if err != nil {
+		return nil, team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
+	}
+	return log, nil
 }
 
 func (a *app) downCmd() *cobra.Command {
@@ -164,7 +202,7 @@ func (a *app) downCmd() *cobra.Command {
 				}
 				select {
 				case <-ctx.Done():
-					return fmt.Errorf("process %d has not ended: %w", pid, context.Cause(ctx))
+					return fmt.Errorf("process %d has not ended: %w", pid, a.ended(ctx, ctx.Err()))
 				case <-time.After(50 * time.Millisecond):
 				}
 			}

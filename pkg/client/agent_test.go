@@ -28,7 +28,7 @@ func (r *rig) join(t *testing.T) team.Member {
 // An agent with a process is asked for a claim, and its answer is the outcome.
 func TestClaimForAgent(t *testing.T) {
 	r := newRig(t)
-	r.add(t, 1)
+	r.add(t, 2)
 	m := r.join(t)
 	_, err := r.Claim(t.Context(), "T-001", m.AgentID)
 	wantCode(t, "claim for a process that does not answer", err, team.Unavailable)
@@ -37,7 +37,7 @@ func TestClaimForAgent(t *testing.T) {
 	}
 
 	answers := map[team.TaskID]error{"T-001": nil, "T-002": team.Errorf(team.Busy, "at work")}
-	stop, err := control.Serve(t.Context(), r.bt.Conn, "t", m.AgentID, map[subject.Verb]control.Handler{
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, map[subject.Verb]control.Handler{
 		subject.Assign: func(_ context.Context, data []byte) (any, error) {
 			var id team.TaskID
 			if err := json.Unmarshal(data, &id); err != nil {

@@ -1,64 +1,170 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
+	"agentteam/pkg/completion"
 	"agentteam/pkg/control"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
 )
 
 // person is one outside a seat: the leader's rights, and no task in the hand.
 var person = team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}
 
-// Tasks returns all tasks in order of id.
-func (t *Team) Tasks(ctx context.Context) ([]team.TaskView, error) {
-	all, err := t.board.All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return team.View(all), nil
+// Board is what there is on the board, or what changed on it.
+type Board struct {
+	Tasks []team.TaskView    // in order of id
+	Bad   []team.Quarantined // records that cannot be read; the rest of the board works without them
 }
 
-// Task returns one task. Errors: NotFound.
+// Board reads the whole board.
+func (t *Team) Board(ctx context.Context) (Board, error) {
+	l, err := t.board.Load(ctx)
+	return Board{team.View(l.Tasks), l.Bad}, err
+}
+
+// Tasks returns all tasks that can be read, in order of id.
+func (t *Team) Tasks(ctx context.Context) ([]team.TaskView, error) {
+	b, err := t.Board(ctx)
+	return b.Tasks, err
+}
+
+// ByID returns the tasks with these ids. One that does not exist, or cannot be read,
+// is not among them.
+func (t *Team) ByID(ctx context.Context, ids ...team.TaskID) (map[team.TaskID]team.TaskView, error) {
+	found := make(map[team.TaskID]team.TaskView, len(ids))
+	for part := range slices.Chunk(ids, team.MaxPage) {
+		for q, more := (team.Query{IDs: part, Limit: team.MaxPage}), true; more; {
+			page, err := t.List(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			for _, v := range page.Tasks {
+				found[v.ID] = v
+			}
+			q.After, more = page.Next, page.Next != ""
+		}
+	}
+	return found, nil
+}
+
+// Task returns one task. Errors: NotFound; InvalidState if it cannot be read.
 func (t *Team) Task(ctx context.Context, id team.TaskID) (team.TaskView, error) {
-	all, err := t.Tasks(ctx)
+	found, err := t.ByID(ctx, id)
 	if err != nil {
 		return team.TaskView{}, err
 	}
-	for _, v := range all {
-		if v.ID == id {
-			return v, nil
-		}
+	if v, ok := found[id]; ok {
+		return v, nil
 	}
-	_, err = t.board.Get(ctx, id) // the board's own words for what is not there
-	return team.TaskView{}, err
+	task, err := t.board.Get(ctx, id) // says why, or finishes what its creator left half done
+	if err != nil {
+		return team.TaskView{}, err
+	}
+	return t.View(ctx, task)
 }
 
 // View returns a task, as another call returned it, as it is printed: with what
 // follows from its neighbours.
 func (t *Team) View(ctx context.Context, task team.Task) (team.TaskView, error) {
-	all, err := t.board.All(ctx)
+	views, err := t.Views(ctx, []team.Task{task})
 	if err != nil {
 		return team.TaskView{}, err
 	}
-	at := slices.IndexFunc(all, func(o team.Task) bool { return o.ID == task.ID })
-	if at < 0 {
-		return team.TaskView{}, team.Errorf(team.InvalidState, "%s was stored and is gone", task.ID)
-	}
-	all[at] = task
-	return team.View(all)[at], nil
+	return views[0], nil
 }
 
-// AddTasks puts tasks on the board. A team whose goal has ended becomes active
-// again, so that somebody leads it. Errors: those of [board.Board.Create]; NotFound
+// Views is View for several tasks.
+func (t *Team) Views(ctx context.Context, tasks []team.Task) ([]team.TaskView, error) {
+	ids := make([]team.TaskID, len(tasks))
+	for i, task := range tasks {
+		ids[i] = task.ID
+	}
+	found, err := t.ByID(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]team.TaskView, len(tasks))
+	for i, task := range tasks {
+		v, ok := found[task.ID]
+		if !ok {
+			return nil, team.Errorf(team.InvalidState, "%s was stored and is gone", task.ID)
+		}
+		views[i] = task.View(v.WaitingFor, v.Blocks)
+	}
+	return views, nil
+}
+
+// History tells the life of a task; whole is false if the bucket no longer holds
+// its beginning. Errors: NotFound.
+func (t *Team) History(ctx context.Context, id team.TaskID) (steps []team.Step, whole bool, err error) {
+	copies, err := t.board.History(ctx, id)
+	if err != nil {
+		return nil, false, err
+	}
+	steps, whole = team.History(copies)
+	return steps, whole, nil
+}
+
+// MakeFor is [Client.Make] for a team that is to take these tasks. If they name a
+// role or a task that is not there, nothing is made and no role is added. Errors:
+// NotFound for what they name; InvalidArgument.
+func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (*Team, error) {
+	if err := team.ValidatePlan(tasks); err != nil {
+		return nil, err
+	}
+	with := team.Team{Roles: map[string]team.Role{}}
+	maps.Copy(with.Roles, n.Roles)
+	t, err := c.Open(ctx, n.ID)
+	if err == nil {
+		var record team.Team
+		if record, err = t.Record(ctx); err == nil {
+			maps.Copy(with.Roles, record.Roles)
+		}
+	}
+	absent := errors.Is(err, team.NotFound)
+	if err != nil && !absent {
+		return nil, err
+	}
+	known := map[team.TaskID]bool{}
+	for _, task := range tasks {
+		if task.Role != "" {
+			if _, err := with.Role(task.Role); err != nil {
+				return nil, err
+			}
+		}
+		for _, d := range task.Dependencies {
+			if known[d] {
+				continue
+			}
+			if !absent {
+				_, err = t.board.Get(ctx, d)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("dependency %s of %q: %w", d, task.Title, err)
+			}
+			known[d] = true
+		}
+	}
+	return c.Make(ctx, n)
+}
+
+// AddTasks puts tasks on the board, all or none. A team whose goal has ended becomes
+// active again, so that somebody leads it. key, unless it is "", makes the call one
+// that may be repeated: the same key again creates nothing and returns the tasks of
+// the first call (see [board.Board.CreateOnce]). Errors: those of the board; NotFound
 // for a role that the team does not have.
-func (t *Team) AddTasks(ctx context.Context, tasks ...team.NewTask) ([]team.Task, error) {
+func (t *Team) AddTasks(ctx context.Context, key string, tasks ...team.NewTask) ([]team.Task, error) {
 	record, err := t.Record(ctx)
 	if err != nil {
 		return nil, err
@@ -74,16 +180,31 @@ func (t *Team) AddTasks(ctx context.Context, tasks ...team.NewTask) ([]team.Task
 		}
 		tasks[i].Role = role.Name
 	}
-	if err := t.board.Reopen(ctx); err != nil {
-		return nil, err
+	created, err := t.create(ctx, key, tasks)
+	if errors.Is(err, team.InvalidState) { // a goal has ended, and with it the board was closed
+		if err := t.board.Reopen(ctx); err != nil {
+			return nil, err
+		}
+		if created, err = t.create(ctx, key, tasks); err != nil && !errors.Is(err, team.Unavailable) {
+			_ = t.board.Close(ctx) // as it was; it stays open if somebody else has added tasks
+		}
 	}
-	created, err := t.board.Create(ctx, team.UserAgent, tasks...)
 	if err != nil {
 		return nil, err
 	}
-	// Last, so that a team is not woken for tasks that were refused.
-	_, err = t.client.registry.Activate(ctx, t.team)
+	// Last, so that a team is not woken for tasks that were refused, or, with a key that
+	// was used before, for tasks that are over.
+	if slices.ContainsFunc(created, func(t team.Task) bool { return t.Status.Open() }) {
+		_, err = t.client.registry.Activate(ctx, t.team)
+	}
 	return created, err
+}
+
+func (t *Team) create(ctx context.Context, key string, tasks []team.NewTask) ([]team.Task, error) {
+	if key == "" {
+		return t.board.Create(ctx, team.UserAgent, tasks...)
+	}
+	return t.board.CreateOnce(ctx, team.UserAgent, key, tasks...)
 }
 
 // Edit changes what a pending task says, with a person's rights unless as is set.
@@ -95,14 +216,65 @@ func (t *Team) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team
 	return t.board.Edit(ctx, id, a, e)
 }
 
-// Claim gives a task to a member: a running one is asked, and its answer is
+// Claim gives a free task to a member: a running one is asked, and its answer is
 // returned; for a name that nobody runs under, a person's seat is made on first
 // use and claims. Errors: those of the claim; Unavailable if the member has a
 // process that does not answer.
 func (t *Team) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team.Task, error) {
-	m, err := t.roster.Get(ctx, as)
-	switch {
-	case errors.Is(err, team.NotFound), err == nil && m.State == team.Stopped:
+	m, runs, err := t.member(ctx, as)
+	if err != nil {
+		return team.Task{}, err
+	}
+	if !runs {
+		return t.claimSeated(ctx, id, as, m)
+	}
+	return t.request(ctx, as, team.Assignment{Task: id, By: team.UserAgent})
+}
+
+// Assign gives a task to a member with a person's rights: a running one is asked, and
+// takes it also from somebody else; a seat takes it as [Team.Claim] does, so from
+// nobody.
+func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (team.Task, error) {
+	m, runs, err := t.member(ctx, to)
+	if err != nil {
+		return team.Task{}, err
+	}
+	if !runs {
+		before, err := t.board.Get(ctx, id)
+		if err != nil {
+			return team.Task{}, err
+		}
+		if before.Status == team.InProgress && before.Assignee != to {
+			return team.Task{}, team.Errorf(team.Conflict, "%s is held by %s, and %s has no process that could take it over", id, before.Assignee, to).
+				WithHint("put it back first: teamctl tasks release %s", id)
+		}
+		return t.claimSeated(ctx, id, to, m)
+	}
+	return t.request(ctx, to, team.Assignment{Task: id, By: team.UserAgent, Take: true})
+}
+
+// member returns the member of this name, the zero Member if there is none, and
+// whether a process is to answer for it.
+func (t *Team) member(ctx context.Context, name team.AgentID) (m team.Member, runs bool, err error) {
+	m, err = t.roster.Get(ctx, name)
+	if errors.Is(err, team.NotFound) {
+		return team.Member{}, false, nil
+	}
+	return m, err == nil && m.State != team.Stopped && m.Backend != team.Person, err
+}
+
+// request asks the process of a member to take the task.
+func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignment) (task team.Task, err error) {
+	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign, order, &task, 15*time.Second)
+	if control.Nobody(err) {
+		return task, team.Errorf(team.Unavailable, "the process of %s does not answer", a).WithHint("it may be restarting: try again, or choose another name")
+	}
+	return task, err
+}
+
+// claimSeated claims for a seat, which is made if m is none.
+func (t *Team) claimSeated(ctx context.Context, id team.TaskID, as team.AgentID, m team.Member) (team.Task, error) {
+	if m.Backend != team.Person || m.State == team.Stopped {
 		// Before a seat is made for it: a claim that is lost changes nothing.
 		task, err := t.board.Get(ctx, id)
 		if err == nil {
@@ -122,15 +294,6 @@ func (t *Team) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team
 			return team.Task{}, err
 		}
 		m = seat
-	case err != nil:
-		return team.Task{}, err
-	case m.Backend != team.Person:
-		var task team.Task
-		err := control.Request(ctx, t.team.Conn, t.team.ID, as, subject.Assign, id, &task, 15*time.Second)
-		if control.Nobody(err) {
-			return task, team.Errorf(team.Unavailable, "the process of %s does not answer", as).WithHint("it may be restarting: try again, or choose another name")
-		}
-		return task, err
 	}
 	return t.claimSeat(ctx, id, m)
 }
@@ -244,11 +407,7 @@ func (t *Team) Release(ctx context.Context, id team.TaskID, as team.AgentID, rea
 	if err != nil {
 		return team.Task{}, err
 	}
-	task, err := t.board.Release(ctx, id, a, 0, reason, false)
-	if err == nil {
-		t.revoke(task)
-	}
-	return task, err
+	return t.board.Release(ctx, id, a, 0, reason, false)
 }
 
 // Complete completes a task that a person's seat holds.
@@ -260,7 +419,52 @@ func (t *Team) Complete(ctx context.Context, id team.TaskID, as team.AgentID, su
 	if err != nil {
 		return team.Task{}, err
 	}
-	return t.board.Complete(ctx, id, a.Holder, 0, summary)
+	done := team.Done{Summary: summary}
+	if err := done.Validate(); err != nil {
+		return team.Task{}, err
+	}
+	task, err := t.board.Get(ctx, id)
+	if err == nil {
+		err = task.MayComplete(a.Holder, 0)
+	}
+	if err != nil {
+		return team.Task{}, err
+	}
+	if done.Digest, err = t.verify(ctx, task); err != nil {
+		return t.failCheck(ctx, task, a.Holder, err)
+	}
+	return t.board.Complete(ctx, id, a.Holder, task.Epoch, done)
+}
+
+// verify makes sure that the task is done, in the team's workspace on this machine,
+// or the current folder if the team has none. Where that folder is not to be had,
+// only a task that needs neither check nor deliverable can be completed.
+func (t *Team) verify(ctx context.Context, task team.Task) (digest string, err error) {
+	record, err := t.Record(ctx)
+	if err != nil {
+		return "", err
+	}
+	ws, err := workspace.Open(cmp.Or(record.Workspace, "."), workspace.Options{})
+	switch {
+	case err == nil:
+		defer ws.Close() //nolint:errcheck // read-only handle
+		return completion.Verify(ctx, task, ws, t.team.Files)
+	case task.Check == "" && !task.DeliverableReq:
+		return "", nil
+	}
+	return "", team.Errorf(team.InvalidState, "%s has a check or needs its deliverable, and the team's workspace cannot be used from here: %w", task.ID, err).
+		WithHint("complete it where the workspace is")
+}
+
+// failCheck records a failed check, and returns err, which says what was wrong.
+func (t *Team) failCheck(ctx context.Context, task team.Task, h team.Holder, err error) (team.Task, error) {
+	var failed *completion.CheckError
+	if errors.As(err, &failed) {
+		if _, ferr := t.board.FailCheck(ctx, task.ID, h, task.Epoch, failed.Output); ferr != nil {
+			return team.Task{}, ferr
+		}
+	}
+	return team.Task{}, err
 }
 
 // Fail ends a task as failed.
@@ -269,11 +473,7 @@ func (t *Team) Fail(ctx context.Context, id team.TaskID, as team.AgentID, reason
 	if err != nil {
 		return team.Task{}, err
 	}
-	task, err := t.board.Fail(ctx, id, a, 0, reason)
-	if err == nil {
-		t.revoke(task)
-	}
-	return task, err
+	return t.board.Fail(ctx, id, a, 0, reason)
 }
 
 // Cancel cancels a task, with a person's rights unless as is set.
@@ -282,17 +482,5 @@ func (t *Team) Cancel(ctx context.Context, id team.TaskID, as team.AgentID, reas
 	if err != nil {
 		return team.Task{}, err
 	}
-	task, err := t.board.Cancel(ctx, id, a, reason)
-	if err == nil {
-		t.revoke(task)
-	}
-	return task, err
-}
-
-// revoke tells the process of a former holder; should it not hear, the board
-// refuses its next write all the same.
-func (t *Team) revoke(task team.Task) {
-	if task.Assignee != "" {
-		_ = control.Notify(t.team.Conn, t.team.ID, task.Assignee, subject.Revoked, task.ID)
-	}
+	return t.board.Cancel(ctx, id, a, reason)
 }

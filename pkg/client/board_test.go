@@ -1,8 +1,16 @@
 package client_test
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"agentteam/pkg/client"
+	"agentteam/pkg/control"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -82,12 +90,23 @@ func TestAddTasksActivates(t *testing.T) {
 		"unknown role":       {team.NewTask{Title: "x", Role: "poet"}, team.NotFound},
 		"unknown dependency": {team.NewTask{Title: "x", Dependencies: []team.TaskID{"T-009"}}, team.NotFound},
 	} {
-		_, err := r.AddTasks(t.Context(), team.NewTask{Title: "good"}, tt.task)
+		_, err := r.AddTasks(t.Context(), "", team.NewTask{Title: "good"}, tt.task)
 		wantCode(t, name, err, tt.want)
 		if got := record(t, r.Team).Status; got != team.TeamFinished {
 			t.Fatalf("%s: the team is %s, want finished", name, got)
 		}
 	}
+	// The board's own goal is over too: it was closed, and stays so.
+	if err := r.board.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	big := strings.Repeat("x", team.MaxTextBytes)
+	_, err := r.AddTasks(t.Context(), "", slices.Repeat([]team.NewTask{{Title: "x", Description: big}}, 9)...)
+	wantCode(t, "too much for one call", err, team.InvalidArgument)
+	_, err = r.AddTasks(t.Context(), "", team.NewTask{Title: "x", Dependencies: []team.TaskID{"T-009"}})
+	wantCode(t, "unknown dependency on a closed board", err, team.NotFound)
+	_, err = r.board.Create(t.Context(), team.Leader, team.NewTask{Title: "slips in"})
+	wantCode(t, "after refused tasks the board is open", err, team.InvalidState)
 	r.add(t, 1)
 	if got := record(t, r.Team).Status; got != team.Active {
 		t.Errorf("with a new task the team is %s, want active", got)
@@ -96,4 +115,189 @@ func TestAddTasksActivates(t *testing.T) {
 	if err != nil || len(tasks) != 1 || tasks[0].ID != "T-001" || tasks[0].CreatedBy != team.UserAgent {
 		t.Errorf("tasks are %+v, %v; want the one that was not refused", tasks, err)
 	}
+}
+
+// A call that is repeated with its key adds nothing, and wakes no team for what is
+// over.
+func TestAddTasksOnce(t *testing.T) {
+	r := newRig(t)
+	plan := []team.NewTask{{Title: "first"}, {Title: "second", After: []int{0}}}
+	add := func() {
+		t.Helper()
+		created, err := r.AddTasks(t.Context(), "键 1", plan...)
+		if err != nil || len(created) != 2 || created[0].ID != "T-001" || !slices.Equal(created[1].Dependencies, []team.TaskID{"T-001"}) {
+			t.Errorf("added %+v, %v", created, err)
+		}
+	}
+	add()
+	add()
+	if _, err := r.registry.End(t.Context(), r.bt, team.TeamStopped, "killed before it was woken"); err != nil {
+		t.Fatal(err)
+	}
+	add()
+	if got := record(t, r.Team).Status; got != team.Active {
+		t.Errorf("repeated with open tasks the team is %s, want active", got)
+	}
+	for _, id := range []team.TaskID{"T-001", "T-002"} {
+		if _, err := r.Cancel(t.Context(), id, "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.registry.End(t.Context(), r.bt, team.TeamFinished, "done"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.board.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	add()
+	if got := record(t, r.Team).Status; got != team.TeamFinished {
+		t.Errorf("repeated when all is over the team is %s, want finished", got)
+	}
+	_, err := r.AddTasks(t.Context(), strings.Repeat("k", 257), plan...)
+	wantCode(t, "a long key", err, team.InvalidArgument)
+}
+
+// A team is made, and gets roles, only for tasks that it can take.
+func TestMakeFor(t *testing.T) {
+	r := newRig(t)
+	r.add(t, 1)
+	known := client.NewTeam{ID: "t", Roles: roles("poet")}
+	other := client.NewTeam{ID: "other", Roles: roles("poet")}
+	for name, tt := range map[string]struct {
+		n     client.NewTeam
+		tasks []team.NewTask
+		want  team.Code
+	}{
+		"no task":                   {other, nil, team.InvalidArgument},
+		"unknown role, no team":     {other, []team.NewTask{{Title: "x", Role: "poet"}, {Title: "x", Role: "critic"}}, team.NotFound},
+		"unknown role":              {known, []team.NewTask{{Title: "x", Role: "poet"}, {Title: "x", Role: "critic"}}, team.NotFound},
+		"a dependency, but no team": {other, []team.NewTask{{Title: "x", Dependencies: []team.TaskID{"T-001"}}}, team.NotFound},
+		"unknown dependency":        {known, []team.NewTask{{Title: "x", Dependencies: []team.TaskID{"T-001", "T-002"}}}, team.NotFound},
+	} {
+		_, err := r.client.MakeFor(t.Context(), tt.n, tt.tasks)
+		wantCode(t, name, err, tt.want)
+	}
+	_, err := r.client.Open(t.Context(), "other")
+	wantCode(t, "the team that was refused", err, team.NotFound)
+	if _, ok := record(t, r.Team).Roles["poet"]; ok {
+		t.Error("the team got a role for tasks that were refused")
+	}
+	good := []team.NewTask{{Title: "x", Role: "poet", Dependencies: []team.TaskID{"T-001"}}, {Title: "y", Role: "coder"}}
+	tm, err := r.client.MakeFor(t.Context(), known, good)
+	if err == nil {
+		_, err = tm.AddTasks(t.Context(), "", good...)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := r.client.MakeFor(t.Context(), other, []team.NewTask{{Title: "x", Role: "poet"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// answer serves assignments in the place of a member's process.
+func (r *rig) answer(t *testing.T, m team.Member) {
+	t.Helper()
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, map[subject.Verb]control.Handler{
+		subject.Assign: func(ctx context.Context, data []byte) (any, error) {
+			var a team.Assignment
+			if err := json.Unmarshal(data, &a); err != nil {
+				return nil, err
+			}
+			return r.board.Assign(ctx, a, m.Holder())
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	if err := r.bt.Conn.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An assignment takes a task from whoever holds it; a claim does not, for whomever it
+// is made.
+func TestAssign(t *testing.T) {
+	r := newRig(t)
+	r.add(t, 3)
+	ann, bob := r.join(t), r.join(t)
+	r.answer(t, ann)
+	r.answer(t, bob)
+	if task, err := r.Assign(t.Context(), "T-001", ann.AgentID); err != nil || task.Assignee != ann.AgentID {
+		t.Fatalf("assigned %+v, %v", task, err)
+	}
+	_, err := r.Claim(t.Context(), "T-001", bob.AgentID)
+	wantCode(t, "claim of what another holds", err, team.Conflict)
+	_, err = r.Assign(t.Context(), "T-001", "alice")
+	wantCode(t, "assign to a seat what another holds", err, team.Conflict)
+	if _, err := r.roster.Get(t.Context(), "alice"); team.CodeOf(err) != team.NotFound {
+		t.Errorf("a seat was made for an assignment that was refused: %v", err)
+	}
+	if task, err := r.Assign(t.Context(), "T-001", bob.AgentID); err != nil || task.Assignee != bob.AgentID || task.Epoch != 2 {
+		t.Errorf("assigned to another: %+v, %v", task, err)
+	}
+	if task, err := r.Assign(t.Context(), "T-002", "alice"); err != nil || task.Assignee != "alice" {
+		t.Errorf("assigned to a seat: %+v, %v", task, err)
+	}
+	for id, want := range map[team.TaskID]team.Code{"T-009": team.NotFound, "T-002": ""} {
+		_, err := r.Assign(t.Context(), id, bob.AgentID)
+		wantCode(t, "assign "+string(id), err, want)
+	}
+	if _, err := r.Cancel(t.Context(), "T-003", "", ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []team.AgentID{ann.AgentID, "carol"} {
+		_, err := r.Assign(t.Context(), "T-003", to)
+		wantCode(t, "assign what is over", err, team.InvalidState)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	r := newRig(t)
+	r.add(t, 2)
+	r.claim(t, "T-001", "alice")
+	if _, err := r.Release(t.Context(), "T-001", "", "lunch 🍜"); err != nil {
+		t.Fatal(err)
+	}
+	steps, whole, err := r.History(t.Context(), "T-001")
+	var got []string
+	for _, s := range steps {
+		got = append(got, fmt.Sprintf("%s %s %s", s.By, s.What, s.Why))
+	}
+	if want := []string{"user created ", "alice claimed ", "user taken from alice lunch 🍜"}; err != nil || !whole || !slices.Equal(got, want) {
+		t.Errorf("the history is %q, whole %v, %v; want %q", got, whole, err, want)
+	}
+	for range 40 { // 80 writes, of which the bucket keeps 64
+		r.claim(t, "T-002", "alice")
+		if _, err := r.Release(t.Context(), "T-002", "alice", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if steps, whole, err := r.History(t.Context(), "T-002"); err != nil || whole || len(steps) != 64 {
+		t.Errorf("of 81 copies %d are told, whole %v, %v", len(steps), whole, err)
+	}
+	_, _, err = r.History(t.Context(), "T-009")
+	wantCode(t, "history of no task", err, team.NotFound)
+}
+
+// A record that cannot be read is named, and hides no other.
+func TestBadRecord(t *testing.T) {
+	r := newRig(t)
+	r.add(t, 3)
+	v, err := r.Task(t.Context(), "T-002")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.bt.Bucket.Put(t.Context(), subject.KeyTask("T-002"), []byte("{"), v.Revision); err != nil {
+		t.Fatal(err)
+	}
+	b, err := r.Board(t.Context())
+	if err != nil || len(b.Tasks) != 2 || len(b.Bad) != 1 || b.Bad[0].Key != "task.T-002" {
+		t.Errorf("the board is %+v, %v", b, err)
+	}
+	_, err = r.Task(t.Context(), "T-002")
+	wantCode(t, "get", err, team.InvalidState)
+	_, err = r.Task(t.Context(), "T-004")
+	wantCode(t, "get what is not there", err, team.NotFound)
 }

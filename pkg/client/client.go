@@ -7,6 +7,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -64,9 +65,9 @@ type Team struct {
 type NewTeam struct {
 	ID        team.TeamID
 	Roles     map[string]team.Role
-	Lease     time.Duration
-	Workspace string // where its members work, unless their process says otherwise; may be ""
-	Needs     string // a role that Roles, or the team if it is there, must have; may be ""
+	Lease     time.Duration // in whole seconds; default [team.DefaultLease]
+	Workspace string        // where its members work, unless their process says otherwise; may be ""
+	Needs     string        // a role that Roles, or the team if it is there, must have; may be ""
 }
 
 // Make makes the team, or opens it; a team that is there stays as it is, but for
@@ -80,7 +81,7 @@ func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
 		}
 		return t, oerr // whose record may have a role of its own by that name
 	}
-	bt, record, err := c.registry.Make(ctx, team.Team{
+	bt, _, err := c.registry.Make(ctx, team.Team{
 		ID: n.ID, Roles: n.Roles, LeaseSeconds: int(n.Lease / time.Second), MaxTeammates: team.DefaultMaxTeammates,
 		Policies:  team.Policies{Create: "all", Respawn: team.RespawnAlways, Approver: "leader"},
 		Workspace: n.Workspace, CreatedBy: team.UserAgent,
@@ -88,19 +89,19 @@ func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.open(bt, record), nil
+	return c.open(bt), nil
 }
 
 // Open opens a team that is there. Errors: NotFound.
 func (c *Client) Open(ctx context.Context, id team.TeamID) (*Team, error) {
-	bt, record, err := c.registry.Open(ctx, id)
+	bt, _, err := c.registry.Open(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return c.open(bt, record), nil
+	return c.open(bt), nil
 }
 
-func (c *Client) open(bt *broker.Team, _ team.Team) *Team {
+func (c *Client) open(bt *broker.Team) *Team {
 	r := roster.New(bt)
 	return &Team{
 		client: c, team: bt, roster: r,
@@ -172,7 +173,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return s, errors.Join(perr, err)
 	}
-	slices.SortFunc(small, func(a, b team.Small) int { return compare(a.ID, b.ID) })
+	slices.SortFunc(small, func(a, b team.Small) int { return cmp.Compare(a.ID, b.ID) })
 	busy := map[string]bool{}
 	for _, sm := range small {
 		t, err := c.Open(ctx, sm.ID)

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
@@ -19,6 +20,7 @@ type rig struct {
 	bt       *broker.Team
 	registry *registry.Registry
 	roster   *roster.Roster
+	board    *board.Board
 }
 
 func newRig(t *testing.T) *rig {
@@ -35,7 +37,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rig{Team: tm, client: c, bt: bt, registry: reg, roster: roster.New(bt)}
+	return &rig{Team: tm, client: c, bt: bt, registry: reg, roster: roster.New(bt), board: board.New(bt, board.Options{})}
 }
 
 func connect(t *testing.T, url string) *client.Client {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -33,7 +32,7 @@ type Entry struct {
 	team.Event
 }
 
-func (t *Team) log() *event.Log { return event.New(t.team, slog.New(slog.DiscardHandler)) }
+func (t *Team) log() *event.Log { return event.New(t.team, nil) }
 
 // Feed calls f for everything that happened in the team: what its agents did,
 // merged with what became of tasks and members, which is read from the bucket and
@@ -112,15 +111,8 @@ func newView(id team.TeamID) *view {
 	return &view{id, map[team.TaskID]team.Task{}, map[team.AgentID]team.Member{}}
 }
 
+// entries is what one entry of the bucket tells: one event, or none.
 func (v *view) entries(e broker.Entry, cur Cursor) []Entry {
-	make1 := func(agent team.AgentID, at time.Time, typ string, value any) []Entry {
-		data, err := json.Marshal(value)
-		if err != nil {
-			return nil
-		}
-		body := team.EventBody{Type: team.EventType(typ), Value: data}.Stamp(at)
-		return []Entry{{Cursor: cur.String(), Time: at, Event: team.Event{TeamID: v.team, AgentID: agent, Event: body}}}
-	}
 	switch kind, name := subject.ParseKey(e.Key); {
 	case kind == subject.Task && !e.Deleted:
 		t, err := board.Decode(e)
@@ -129,9 +121,9 @@ func (v *view) entries(e broker.Entry, cur Cursor) []Entry {
 		}
 		before, known := v.tasks[t.ID]
 		v.tasks[t.ID] = t
-		return make1(cmp.Or(t.Assignee, t.CreatedBy), t.UpdatedAt, taskEvent(before, known, t), t)
+		return v.entry(cur, cmp.Or(t.Assignee, t.CreatedBy), t.UpdatedAt, taskEvent(before, known, t), t)
 	case kind == subject.Member && e.Deleted:
-		return make1(team.AgentID(name), v.members[team.AgentID(name)].UpdatedAt, "MEMBER_REMOVED", map[string]string{"agent_id": name})
+		return v.entry(cur, team.AgentID(name), v.members[team.AgentID(name)].UpdatedAt, "MEMBER_REMOVED", map[string]string{"agent_id": name})
 	case kind == subject.Member:
 		m, err := roster.Decode(e)
 		if err != nil {
@@ -139,12 +131,21 @@ func (v *view) entries(e broker.Entry, cur Cursor) []Entry {
 		}
 		before := v.members[m.AgentID]
 		v.members[m.AgentID] = m
-		return make1(m.AgentID, m.UpdatedAt, memberEvent(before, m), m)
+		return v.entry(cur, m.AgentID, m.UpdatedAt, memberEvent(before, m), m)
 	}
 	return nil
 }
 
-func taskEvent(before team.Task, known bool, t team.Task) string {
+func (v *view) entry(cur Cursor, agent team.AgentID, at time.Time, typ team.EventType, value any) []Entry {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	body := team.EventBody{Type: typ, Value: data}.Stamp(at)
+	return []Entry{{Cursor: cur.String(), Time: at, Event: team.Event{TeamID: v.team, AgentID: agent, Event: body}}}
+}
+
+func taskEvent(before team.Task, known bool, t team.Task) team.EventType {
 	switch {
 	case !known && t.Status == team.Pending && t.Epoch == 0:
 		return "TASK_CREATED"
@@ -164,7 +165,7 @@ func taskEvent(before team.Task, known bool, t team.Task) string {
 	return "TASK_UPDATED"
 }
 
-func memberEvent(before, m team.Member) string {
+func memberEvent(before, m team.Member) team.EventType {
 	if before.State == m.State && before.Incarnation == m.Incarnation {
 		return "MEMBER_UPDATED" // a seat's claim, say
 	}

@@ -26,18 +26,27 @@ type Goal struct {
 	number  int
 	started bool
 	begun   time.Time
-	events  uint64 // first event that may belong to it
-	log     uint64 // first journal record that may belong to it
+	ended   map[team.TaskID]bool // tasks of the board that had ended before
+	events  uint64               // first event that may belong to it
+	log     uint64               // first journal record that may belong to it
 }
 
 // Started reports whether the text became the team's goal; false means that the
 // team was at work, and the text was mailed to its leader.
 func (g *Goal) Started() bool { return g.started }
 
+// Has reports whether the task was there to be done for this goal: it was open when
+// the goal was set, or was created since.
+func (g *Goal) Has(id team.TaskID) bool { return !g.ended[id] }
+
 // StartGoal sets the team a goal. A team that is at work keeps its own, and the
 // text goes to its leader as mail.
 func (t *Team) StartGoal(ctx context.Context, text, workspace string) (*Goal, error) {
-	g := &Goal{team: t, begun: time.Now()}
+	mail := team.Message{Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: text}
+	if err := mail.Validate(); err != nil { // before anything is changed
+		return nil, err
+	}
+	g := &Goal{team: t, begun: time.Now(), ended: map[team.TaskID]bool{}}
 	last, err := t.team.Events.LastSeq(ctx)
 	if err != nil {
 		return nil, err
@@ -47,12 +56,17 @@ func (t *Team) StartGoal(ctx context.Context, text, workspace string) (*Goal, er
 		return nil, err
 	}
 	g.log = last + 1
-	if err := t.board.Reopen(ctx); err != nil {
+	tasks, err := t.board.All(ctx)
+	if err != nil {
 		return nil, err
 	}
+	for _, task := range tasks {
+		g.ended[task.ID] = !task.Status.Open()
+	}
 	// The mail first: a team that became active without it would be asked what it
-	// does, and know nothing.
-	if _, _, err := t.Send(ctx, team.Leader, text); err != nil {
+	// does, and know nothing; and an end of the present goal that does not know of it
+	// is refused once the record is written. The board is opened by whoever leads.
+	if _, _, err := t.mailbox.Send(ctx, mail); err != nil {
 		return nil, err
 	}
 	record, started, err := t.client.registry.StartGoal(ctx, t.team, text, workspace)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"agentteam/pkg/broker"
@@ -85,8 +86,11 @@ func TestSecondGoalIsMail(t *testing.T) {
 	if g := r.start(t, "and document it"); g.Started() {
 		t.Error("a team at work started another goal")
 	}
-	if after := record(t, r.Team); after.Revision != before.Revision {
+	if after := record(t, r.Team); after.Goal != "migrate" || after.GoalNumber != 1 || after.Status != team.Active {
 		t.Errorf("the record became %+v, was %+v", after, before)
+	}
+	if _, err := r.registry.EndAt(t.Context(), r.bt, before.Revision, team.TeamFinished, "migrated"); !errors.Is(err, team.Conflict) {
+		t.Errorf("an end that was prepared before the mail came: %v, want conflict", err)
 	}
 	var texts []string
 	err := r.bt.Messages.Read(t.Context(), 1, func(m broker.Msg) error {
@@ -100,5 +104,41 @@ func TestSecondGoalIsMail(t *testing.T) {
 	}, subject.Mail("t", team.Leader)...)
 	if err != nil || len(texts) != 2 || texts[0] != "migrate" || texts[1] != "and document it" {
 		t.Errorf("the leader has mail %q, %v", texts, err)
+	}
+}
+
+// What is no goal changes nothing.
+func TestGoalRefused(t *testing.T) {
+	r := newRig(t)
+	r.end(t, "done")
+	before := record(t, r.Team)
+	for _, text := range []string{" ", strings.Repeat("x", team.MaxTextBytes+1), "\x1b[2J"} {
+		_, err := r.StartGoal(t.Context(), text, "")
+		wantCode(t, "start", err, team.InvalidArgument)
+	}
+	if after := record(t, r.Team); after.Revision != before.Revision {
+		t.Errorf("the record became %+v, was %+v", after, before)
+	}
+	if seq, err := r.bt.Messages.LastSeq(t.Context()); seq != 0 || err != nil {
+		t.Errorf("%d messages were sent, %v", seq, err)
+	}
+}
+
+// A goal has the tasks that were open when it was set, and those created since.
+func TestTasksOfGoal(t *testing.T) {
+	r := newRig(t)
+	r.add(t, 2)
+	if _, err := r.Cancel(t.Context(), "T-001", "", ""); err != nil {
+		t.Fatal(err)
+	}
+	g := r.start(t, "migrate")
+	r.add(t, 1)
+	if _, err := r.Cancel(t.Context(), "T-002", "", ""); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[team.TaskID]bool{"T-001": false, "T-002": true, "T-003": true} {
+		if g.Has(id) != want {
+			t.Errorf("the goal has %s: %v, want %v", id, g.Has(id), want)
+		}
 	}
 }

@@ -1,11 +1,11 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"agentteam/pkg/control"
@@ -14,8 +14,6 @@ import (
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
-
-func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
 
 // Agent is a member as it is printed: its record, how it stands, what it works on.
 type Agent struct {
@@ -38,16 +36,11 @@ func (t *Team) Agents(ctx context.Context, all bool) ([]Agent, error) {
 	}
 	members = slices.DeleteFunc(members, func(m team.Member) bool { return m.State == team.Stopped && !all })
 	agents := make([]Agent, len(members))
-	done := make(chan int)
+	var wg sync.WaitGroup
 	for i, m := range members {
-		go func() {
-			agents[i] = t.agent(ctx, m)
-			done <- i
-		}()
+		wg.Go(func() { agents[i] = t.agent(ctx, m) })
 	}
-	for range members {
-		<-done
-	}
+	wg.Wait()
 	return agents, nil
 }
 
@@ -143,8 +136,10 @@ func split(all []control.Process, busy map[string]bool) (standbys, members []con
 }
 
 // Spawn makes count members of a role; either all of them come up or none stays.
-// A name is for one. Errors: NotFound for the role; InvalidState at the team's
-// limit; Unavailable if no process took one.
+// A team that has ended is active again then, without a goal; a spawn that fails
+// leaves it as it was. A name is for one. Errors: NotFound for the role;
+// InvalidState at the team's limit; Conflict for the name of a member that is there;
+// Unavailable if no process took one.
 func (t *Team) Spawn(ctx context.Context, m team.Member, count int) ([]team.Member, error) {
 	if m.AgentID != "" && count > 1 {
 		return nil, team.Errorf(team.InvalidArgument, "one name cannot be given to %d members", count)
@@ -161,23 +156,74 @@ func (t *Team) Spawn(ctx context.Context, m team.Member, count int) ([]team.Memb
 		return nil, team.Errorf(team.InvalidArgument, "a team has one leader; it cannot be spawned")
 	}
 	m.Role = role.Name
-	if record, err = t.client.registry.Activate(ctx, t.team); err != nil {
+	if err := t.maySpawn(ctx, m, count, record.MaxTeammates); err != nil {
+		return nil, err
+	}
+	active, err := t.client.registry.Activate(ctx, t.team)
+	if err != nil {
 		return nil, err
 	}
 	var spawned []team.Member
 	for range count {
-		s, err := t.spawner.Spawn(ctx, m, record.MaxTeammates)
+		s, err := t.spawner.Spawn(ctx, m, active.MaxTeammates)
 		if err != nil {
-			for _, s := range spawned {
-				if serr := t.spawner.Stop(ctx, t.mailbox, team.UserAgent, s.AgentID, 0); serr != nil {
-					err = fmt.Errorf("%w; and %s was not taken back: %w", err, s.AgentID, serr)
-				}
-			}
-			return nil, err
+			return nil, errors.Join(err, t.unspawn(ctx, spawned, record, active))
 		}
 		spawned = append(spawned, s)
 	}
 	return spawned, nil
+}
+
+// maySpawn refuses what can be seen to fail before anything is changed. The roster
+// checks each member again as it writes it.
+func (t *Team) maySpawn(ctx context.Context, m team.Member, count, limit int) error {
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	members, err := t.roster.List(ctx)
+	if err != nil {
+		return err
+	}
+	have := 0
+	for _, o := range members {
+		if o.Counts() {
+			have++
+		}
+		if o.AgentID == m.AgentID && o.State != team.Stopped {
+			return team.Errorf(team.Conflict, "team %s already has a member %s (%s)", t.team.ID, o.AgentID, o.State).
+				WithHint("choose another name, or stop it first")
+		}
+	}
+	if have+count > limit {
+		return team.Errorf(team.InvalidState, "the team has %d teammates and its limit is %d (max_teammates): %d more are too many", have, limit, count).
+			WithHint("stop one, or give the work to those who are there")
+	}
+	return nil
+}
+
+// takeBackWait bounds the undoing of a spawn, whose own time may be over.
+const takeBackWait = 15 * time.Second
+
+// unspawn takes back the members of a spawn that failed on the way, and puts the
+// team, which the spawn had turned from before into active, to rest again; not if
+// there are members of others in it by now.
+func (t *Team) unspawn(ctx context.Context, spawned []team.Member, before, active team.Team) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackWait)
+	defer cancel()
+	var errs []error
+	for _, s := range spawned {
+		if err := t.spawner.Stop(ctx, t.mailbox, team.UserAgent, s.AgentID, 0); err != nil {
+			errs = append(errs, fmt.Errorf("%s was not taken back: %w", s.AgentID, err))
+		}
+	}
+	if before.Status == team.Active {
+		return errors.Join(errs...)
+	}
+	members, err := t.roster.List(ctx)
+	if err == nil && !slices.ContainsFunc(members, team.Member.Counts) {
+		err = t.client.registry.Revert(ctx, t.team, before, active)
+	}
+	return errors.Join(append(errs, err)...)
 }
 
 // Stop stops one member: it is asked, given wait to leave, then stopped by force;

@@ -15,7 +15,7 @@ func (r *rig) add(t *testing.T, n int) []team.Task {
 	for i := range tasks {
 		tasks[i].Title = "做 🎯"
 	}
-	created, err := r.AddTasks(t.Context(), tasks...)
+	created, err := r.AddTasks(t.Context(), "", tasks...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestSeatRights(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
 	first := r.add(t, 1)[0].ID
-	created, err := r.AddTasks(ctx, team.NewTask{Title: "second", Dependencies: []team.TaskID{first}})
+	created, err := r.AddTasks(ctx, "", team.NewTask{Title: "second", Dependencies: []team.TaskID{first}})
 	if err != nil {
 		t.Fatal(err)
 	}

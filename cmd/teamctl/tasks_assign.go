@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+func (a *app) tasksAssignCmd() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use: "assign ID --to NAME", Short: "Give a task to a member", Args: exactly(1, "the task's ID"),
+		Long: "assign has the running teammate NAME take the task, whatever its role, and waits for its answer. If somebody\n" +
+			"else holds the task, it is taken from them. A person's seat, if nobody runs under that name, takes it as\n" +
+			"`tasks claim` does.",
+		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status.Open() }),
+	}
+	cmd.Flags().StringVar(&to, "to", "", "who is to do it; required")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"to": completeMembers})
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		id, err := team.ParseTaskID(args[0])
+		if err != nil {
+			return err
+		}
+		if to == "" {
+			return team.Errorf(team.InvalidArgument, "who is to do %s?", id).WithHint("add --to NAME")
+		}
+		name, err := team.ParseAgentID(to)
+		if err != nil {
+			return err
+		}
+		return a.withTeam(func(ctx context.Context, t *client.Team) error {
+			task, err := t.Assign(ctx, id, name)
+			if err != nil {
+				return err
+			}
+			return a.printTask(ctx, t, task, "assigned to "+to)
+		})
+	}
+	return cmd
+}

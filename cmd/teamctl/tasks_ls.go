@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// taskFilter says which tasks are listed, and how.
+type taskFilter struct {
+	status                        []string
+	assignee, role, text          string
+	claimable, blocked, cancelled bool
+	sort, page                    string
+	limit                         int
+}
+
+func (a *app) tasksLsCmd() *cobra.Command {
+	var f taskFilter
+	var watch bool
+	cmd := &cobra.Command{
+		Use: "ls", Aliases: []string{"list"}, Short: "List the tasks", Args: cobra.NoArgs,
+		Long: "ls lists the tasks that meet all conditions, without cancelled ones unless they are asked for.\n" +
+			"With --limit or --page it lists one page, and says on stderr how to get the next.\n" +
+			"With --watch it goes on with the tasks that change, and with those that a change sets free,\n" +
+			"until Ctrl-C or --timeout; one that no longer meets the conditions is shown once more.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q, err := f.query()
+			if err != nil {
+				return err
+			}
+			if watch {
+				if f.sort+f.page != "" || f.limit != 0 {
+					return team.Errorf(team.InvalidArgument, "--watch goes with none of --sort, --limit, --page")
+				}
+				return a.watchTasks(cmd.Context(), q)
+			}
+			return a.listTasks(q, f.limit == 0 && f.page == "")
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.status, "status", nil, "only tasks that are pending, blocked, in_progress, completed, failed or cancelled; several with commas between")
+	flags.StringVar(&f.assignee, "assignee", "", "only tasks that this member holds or held last")
+	flags.StringVar(&f.role, "role", "", "only tasks for this role; with --claimable also those for any role")
+	flags.BoolVar(&f.claimable, "claimable", false, "only tasks that could be claimed now")
+	flags.BoolVar(&f.blocked, "blocked", false, "only pending tasks that wait for others")
+	flags.StringVar(&f.text, "text", "", "only tasks with this text in title or description")
+	flags.BoolVar(&f.cancelled, "all", false, "also cancelled tasks")
+	flags.StringVar(&f.sort, "sort", "", "id (default), priority (as they are offered) or updated (changed last first)")
+	flags.IntVar(&f.limit, "limit", 0, fmt.Sprintf("one page of this many tasks, at most %d", team.MaxPage))
+	flags.StringVar(&f.page, "page", "", fmt.Sprintf("the page that begins here, as the one before told; of %d tasks unless --limit is given", team.DefaultPage))
+	flags.BoolVarP(&watch, "watch", "w", false, "go on with what changes")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{
+		"assignee": completeMembers, "status": fixed(append(shownStatuses, team.ShownBlocked)...),
+		"sort": fixed(string(team.ByNumber), string(team.ByWork), string(team.ByUpdated)),
+	})
+	return cmd
+}
+
+// listed are the statuses of tasks that are listed unless others are asked for.
+var listed = []team.TaskStatus{team.Pending, team.InProgress, team.Completed, team.Failed}
+
+func (f *taskFilter) query() (q team.Query, err error) {
+	yes := true
+	q = team.Query{Assignee: team.AgentID(f.assignee), Role: team.CanonicalRole(f.role), Text: f.text, Sort: team.TaskOrder(f.sort), After: f.page, Limit: f.limit}
+	for _, s := range f.status {
+		if s == team.ShownBlocked {
+			continue
+		}
+		status, err := team.ParseTaskStatus(s)
+		if err != nil {
+			return q, err
+		}
+		q.Status = append(q.Status, status)
+	}
+	// A blocked task is pending, so both together are all pending ones.
+	if slices.Contains(f.status, team.ShownBlocked) && !slices.Contains(q.Status, team.Pending) {
+		if len(q.Status) > 0 {
+			return q, team.Errorf(team.InvalidArgument, "blocked goes with no other status than pending").WithHint("list them one after the other")
+		}
+		f.blocked = true
+	}
+	if len(q.Status) == 0 && !f.cancelled {
+		q.Status = listed
+	}
+	if f.blocked {
+		q.Blocked = &yes
+	}
+	if f.claimable {
+		q.Claimable = &yes
+	}
+	return q, q.Validate()
+}
+
+// listTasks prints the tasks that q names: the page, or all there are.
+func (a *app) listTasks(q team.Query, all bool) error {
+	var page team.Page
+	var status statuses
+	err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
+		if all {
+			b, err := t.Board(ctx)
+			page, status = selectAll(b, q), statusesOf(b.Tasks)
+			return err
+		}
+		if page, err = t.List(ctx, q); err == nil && a.output == asWide {
+			status = statusesOf(page.Tasks)
+			err = status.add(ctx, t, page.Tasks...)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	a.warnBad(page.Quarantined)
+	if err := a.printTasks(page.Tasks, status); err != nil {
+		return err
+	}
+	a.tellNext(page)
+	return nil
+}
+
+// selectAll returns all tasks of b that q names as one page.
+func selectAll(b client.Board, q team.Query) team.Page {
+	all := make([]*team.TaskView, len(b.Tasks))
+	for i := range b.Tasks {
+		all[i] = &b.Tasks[i]
+	}
+	p := team.Page{Quarantined: b.Bad}
+	for q.Limit = team.MaxPage; ; {
+		part, _, next := team.Select(q, slices.Values(all), rowOf)
+		for _, v := range part {
+			p.Tasks = append(p.Tasks, *v)
+		}
+		if q.After = next; next == "" {
+			return p
+		}
+	}
+}
+
+// rowOf is the task as a query looks at it.
+func rowOf(v *team.TaskView) team.Row {
+	return team.Row{Task: &v.Task, Number: v.ID.Number(), Blocked: v.IsBlocked}
+}
+
+// tellNext says on stderr that there are more pages, and how to get the next.
+func (a *app) tellNext(p team.Page) {
+	switch {
+	case p.Next == "":
+	case a.output == asJSON || a.output == asJSONL:
+		_ = writeJSON(a.err, map[string]any{"total": p.Total, "next": p.Next})
+	default:
+		fmt.Fprintf(a.err, "%d match in all; the next page: --page %s\n", p.Total, p.Next)
+	}
+}

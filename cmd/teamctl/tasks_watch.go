@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/team"
+)
+
+// following runs f on the team that the command names, as open opens it, with no
+// time limit unless one was given.
+func (a *app) following(ctx context.Context, open opener, f func(ctx context.Context, t *client.Team) error) error {
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	return a.connectedIn(ctx, func(ctx context.Context, c *client.Client, cfg config.Config) error {
+		t, err := open(ctx, c, cfg.Team)
+		if err == nil {
+			err = f(ctx, t)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		return err
+	})
+}
+
+// opener is [awaitTeam], or openTeam.
+type opener func(context.Context, *client.Client, team.TeamID) (*client.Team, error)
+
+func openTeam(ctx context.Context, c *client.Client, id team.TeamID) (*client.Team, error) {
+	return c.Open(ctx, id)
+}
+
+// watchTasks prints the tasks that q names, and each of them again when it changes.
+func (a *app) watchTasks(ctx context.Context, q team.Query) error {
+	shown := map[team.TaskID]bool{}
+	print := a.taskPrinter()
+	return a.following(ctx, awaitTeam, func(ctx context.Context, t *client.Team) error {
+		return t.Watch(ctx, func(b client.Board) error {
+			a.warnBad(b.Bad)
+			for _, v := range b.Tasks {
+				match := q.Match(rowOf(&v))
+				if match || shown[v.ID] { // or it has just ceased to match
+					if err := print(v); err != nil {
+						return err
+					}
+				}
+				shown[v.ID] = match
+			}
+			return nil
+		})
+	})
+}
+
+// narrow is a terminal in which little would be left for the title.
+const narrow = 60
+
+// taskPrinter returns what prints one task after the other: a record, or a row of a
+// table whose columns are as wide as is known before the rows are.
+func (a *app) taskPrinter() func(team.TaskView) error {
+	switch a.output {
+	case asJSON, asJSONL:
+		return func(v team.TaskView) error { return writeJSON(a.out, v) }
+	case asYAML:
+		return func(v team.TaskView) error {
+			if _, err := fmt.Fprintln(a.out, "---"); err != nil {
+				return err
+			}
+			return writeYAML(a.out, v)
+		}
+	case asName:
+		return func(v team.TaskView) error { _, err := fmt.Fprintln(a.out, v.ID); return err }
+	}
+	w, width, head := a.screen(), a.width(), false
+	row := func(id, status, priority, assignee, title string) error {
+		line := pad(id, 6) + pad(status, 11)
+		if width == 0 || width >= narrow {
+			line += pad(priority, 8) + pad(assignee, 12)
+		}
+		line += title
+		if width > 0 {
+			line = ansi.Truncate(line, width, "…")
+		}
+		_, err := fmt.Fprintln(w, line)
+		return err
+	}
+	return func(v team.TaskView) error {
+		if !head {
+			head = true
+			if err := row(faint.Render("ID"), faint.Render("STATUS"), faint.Render("PRIO"), faint.Render("ASSIGNEE"), faint.Render("TITLE")); err != nil {
+				return err
+			}
+		}
+		return row(string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(string(v.Assignee)), printable(v.Title))
+	}
+}
+
+// pad fills a text up to the width of its column and the gap to the next.
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-lipgloss.Width(s))+gap)
+}

@@ -1,0 +1,123 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"agentteam/pkg/control"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/spawn"
+	"agentteam/pkg/team"
+)
+
+// standby serves the pool: each order is taken, and its member joins and is heard.
+// after is called then.
+func (r *rig) standby(t *testing.T, after func()) {
+	t.Helper()
+	stop, err := control.ServePool(t.Context(), r.bt.Conn, func(_ context.Context, data []byte) (any, error) {
+		var o spawn.Order
+		if err := json.Unmarshal(data, &o); err != nil {
+			return nil, err
+		}
+		m, err := r.roster.Get(t.Context(), o.Agent)
+		if err != nil {
+			return nil, err
+		}
+		m.State = team.Joined
+		if m, err = r.roster.Put(t.Context(), m); err != nil {
+			return nil, err
+		}
+		roster.NewHeart(r.roster, m, team.DefaultLease).Set(func(b *team.Beat) { b.State = team.Idle })
+		after()
+		return nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	if err := r.bt.Conn.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// left are the members that have not gone.
+func (r *rig) left(t *testing.T) (names []team.AgentID) {
+	t.Helper()
+	members, err := r.roster.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range members {
+		if m.State != team.Stopped {
+			names = append(names, m.AgentID)
+		}
+	}
+	return names
+}
+
+// All or none come up, also when the caller gives up on the way: then there is time
+// still to take the first ones back.
+func TestSpawnGivenUp(t *testing.T) {
+	r := newRig(t)
+	r.end(t, "done")
+	before := record(t, r.Team)
+	ctx, cancel := context.WithCancel(t.Context())
+	var joined atomic.Int32
+	r.standby(t, func() {
+		if joined.Add(1) == 2 {
+			cancel()
+		}
+	})
+	if spawned, err := r.Spawn(ctx, team.Member{Role: "coder"}, 3); err == nil {
+		t.Errorf("spawned %+v", spawned)
+	}
+	if names := r.left(t); names != nil {
+		t.Errorf("%v stayed", names)
+	}
+	if after := record(t, r.Team); after.Status != before.Status || after.Summary != before.Summary || after.FinishedAt == nil {
+		t.Errorf("the team was %+v and became %+v", before, after)
+	}
+}
+
+// A spawn that is refused changes nothing, neither the members nor a team at rest.
+func TestSpawnRefused(t *testing.T) {
+	r := newRig(t)
+	r.standby(t, func() {})
+	if _, err := r.Spawn(t.Context(), team.Member{Role: "coder"}, 2); err != nil {
+		t.Fatal(err)
+	}
+	r.end(t, "done")
+	before, there := record(t, r.Team), len(r.left(t))
+	for name, tt := range map[string]struct {
+		m     team.Member
+		count int
+		want  team.Code
+	}{
+		"too many":             {team.Member{Role: "coder"}, team.DefaultMaxTeammates - 1, team.InvalidState},
+		"a name that is taken": {team.Member{Role: "coder", AgentID: "coder-1"}, 1, team.Conflict},
+		"one name for two":     {team.Member{Role: "coder", AgentID: "bob"}, 2, team.InvalidArgument},
+		"an unknown role":      {team.Member{Role: "poet"}, 1, team.NotFound},
+		"a prompt too long":    {team.Member{Role: "coder", Prompt: strings.Repeat("x", team.MaxTextBytes+1)}, 1, team.InvalidArgument},
+	} {
+		_, err := r.Spawn(t.Context(), tt.m, tt.count)
+		wantCode(t, name, err, tt.want)
+		if after := record(t, r.Team); after.Revision != before.Revision || len(r.left(t)) != there {
+			t.Errorf("%s: the team became %+v with %v", name, after, r.left(t))
+		}
+	}
+}
+
+// Without a process for it the spawn leaves a team at rest as it was.
+func TestSpawnUnavailable(t *testing.T) {
+	r := newRig(t)
+	r.end(t, "done")
+	before := record(t, r.Team)
+	_, err := r.Spawn(t.Context(), team.Member{Role: "coder"}, 1)
+	wantCode(t, "spawn without a standby", err, team.Unavailable)
+	if after := record(t, r.Team); after.Status != team.TeamFinished || after.Summary != "done" || !after.FinishedAt.Equal(*before.FinishedAt) || r.left(t) != nil {
+		t.Errorf("the team became %+v with %v", after, r.left(t))
+	}
+}
