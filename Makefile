@@ -3,18 +3,22 @@
 .DEFAULT_GOAL := help
 
 BINARIES := leader teammate teamctl
-SOURCES  := $(wildcard cmd pkg e2e bench)
+SOURCES  := $(wildcard cmd pkg e2e bench mutants)
 
 # The race detector needs a C compiler; the go command turns cgo off if it finds none.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
+# What the programs say of themselves; the go command stamps nothing where GOFLAGS says
+# -buildvcs=false, and without git nobody knows.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/leader, bin/teammate and bin/teamctl
-	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/ $(BINARIES:%=./cmd/%)
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -X agentteam/pkg/telemetry.version=$(VERSION)' -o bin/ $(BINARIES:%=./cmd/%)
 
 .PHONY: demo
 demo: build ## a whole team surveys DIR (default: this repository); no key, no network
@@ -27,6 +31,30 @@ test: ## go vet, gofmt and all tests, with the race detector where it can run
 		{ echo "not formatted, run make fmt: $$unformatted" >&2; exit 1; }
 	$(if $(RACE),,@echo "*** NO C COMPILER FOUND: TESTING WITHOUT THE RACE DETECTOR ***" >&2)
 	go test $(RACE) -timeout 9m ./...
+
+# The packages whose promises rest on compare-and-set.
+STORES := ./pkg/broker ./pkg/board/... ./pkg/mailbox ./pkg/journal ./pkg/roster ./pkg/registry ./pkg/election
+
+.PHONY: test-r3
+test-r3: ## the tests of all stores against a cluster of three NATS servers
+	AGENTTEAM_TEST_REPLICATED=1 go test -p 1 -timeout 20m $(STORES)
+
+.PHONY: test-long
+test-long: ## recorded histories of many processes, LONG times (default 20) as long
+	AGENTTEAM_TEST_LONG=$(or $(LONG),20) go test -count=1 -timeout 60m -v -run 'TestLinearizable' ./pkg/board
+
+.PHONY: test-claims
+test-claims: ## CLAIMS (default 1,000,000) claims by 64 workers, every write of them judged
+	AGENTTEAM_TEST_CLAIMS=$(or $(CLAIMS),1000000) go test -count=1 -timeout 120m -v -run 'TestClaims' ./pkg/board
+
+.PHONY: test-compose
+test-compose: ## build the images, start docker-compose.yml and have it do work; needs an engine, no registry
+	go vet -tags compose ./e2e/compose
+	go test -tags compose -count=1 -timeout 30m -v ./e2e/compose
+
+.PHONY: mutants
+mutants: ## plant known bugs, MUTANT=name for one, in copies of the tree: each must be caught
+	go run ./mutants $(MUTANT)
 
 .PHONY: bench
 bench: build ## measure beside bare JetStream; prints a table and, last, a line of JSON

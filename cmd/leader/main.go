@@ -13,6 +13,7 @@ import (
 
 	"agentteam/pkg/config"
 	"agentteam/pkg/leader"
+	"agentteam/pkg/process"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
@@ -30,7 +31,7 @@ func main() {
 
 func command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "leader", Short: "Lead every active team of a NATS server, or one", Args: cobra.NoArgs,
+		Use: "leader", Short: "Lead every active team of a NATS server, or one", Args: noArgs,
 		Version: telemetry.Version(), SilenceErrors: true, SilenceUsage: true,
 	}
 	f := cmd.Flags()
@@ -51,5 +52,29 @@ func command() *cobra.Command {
 		}
 		return leader.Run(cmd.Context(), o)
 	}
+	cmd.AddCommand(health())
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
+}
+
+// health is the health check of a container.
+func health() *cobra.Command {
+	return &cobra.Command{
+		Use: "health", Short: "Ask the leader that runs here with the same settings whether it is ready", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.Load(config.Sources{Env: os.LookupEnv})
+			if err != nil {
+				return err
+			}
+			return process.Health(cmd.Context(), cfg)
+		},
+	}
+}
+
+// noArgs is cobra's own as a usage error.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(cmd, args); err != nil {
+		return team.Errorf(team.InvalidArgument, "%w", err)
+	}
+	return nil
 }

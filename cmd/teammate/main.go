@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/config"
+	"agentteam/pkg/process"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teammate"
@@ -31,7 +32,7 @@ func main() {
 
 func command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "teammate", Short: "Stand by for any team, or join one under a name", Args: cobra.NoArgs,
+		Use: "teammate", Short: "Stand by for any team, or join one under a name", Args: noArgs,
 		Version: telemetry.Version(), SilenceErrors: true, SilenceUsage: true,
 	}
 	f := cmd.Flags()
@@ -61,5 +62,29 @@ func command() *cobra.Command {
 		}
 		return teammate.Run(cmd.Context(), o)
 	}
+	cmd.AddCommand(health())
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
+}
+
+// health is the health check of a container.
+func health() *cobra.Command {
+	return &cobra.Command{
+		Use: "health", Short: "Ask the teammate that runs here with the same settings whether it is ready", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.Load(config.Sources{Env: os.LookupEnv})
+			if err != nil {
+				return err
+			}
+			return process.Health(cmd.Context(), cfg)
+		},
+	}
+}
+
+// noArgs is cobra's own as a usage error.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(cmd, args); err != nil {
+		return team.Errorf(team.InvalidArgument, "%w", err)
+	}
+	return nil
 }

@@ -1,0 +1,439 @@
+// Package deploy_test checks the files of this folder against each other, the code
+// and the docs. Whether Prometheus itself takes them is checked where there is one.
+package deploy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"agentteam/pkg/telemetry"
+)
+
+// rule is one recording rule or alert.
+type rule struct {
+	Record      string            `yaml:"record"`
+	Alert       string            `yaml:"alert"`
+	Expr        string            `yaml:"expr"`
+	For         string            `yaml:"for"`
+	Labels      map[string]string `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
+}
+
+func readYAML(t *testing.T, path string, into any) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dec := yaml.NewDecoder(f)
+	dec.KnownFields(true)
+	if err := dec.Decode(into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+func rules(t *testing.T) (all []rule) {
+	t.Helper()
+	var file struct {
+		Groups []struct {
+			Name  string `yaml:"name"`
+			Rules []rule `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	readYAML(t, "prometheus/rules/agentteam.yml", &file)
+	for _, g := range file.Groups {
+		all = append(all, g.Rules...)
+	}
+	if len(all) == 0 {
+		t.Fatal("there are no rules")
+	}
+	return all
+}
+
+func TestRules(t *testing.T) {
+	known := metrics(t)
+	docs, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests struct {
+		Tests []struct {
+			Alerts []struct {
+				Name string         `yaml:"alertname"`
+				Exp  []any          `yaml:"exp_alerts"`
+				Rest map[string]any `yaml:",inline"`
+			} `yaml:"alert_rule_test"`
+			Rest map[string]any `yaml:",inline"`
+		} `yaml:"tests"`
+		Rest map[string]any `yaml:",inline"`
+	}
+	readYAML(t, "prometheus/rules_test.yml", &tests)
+	fires := map[string]bool{}
+	for _, c := range tests.Tests {
+		for _, a := range c.Alerts {
+			fires[a.Name] = fires[a.Name] || len(a.Exp) > 0
+		}
+	}
+
+	for _, r := range rules(t) {
+		name := r.Record + r.Alert
+		checkExpr(t, name, r.Expr, known)
+		if r.Record != "" {
+			continue
+		}
+		if s := r.Labels["severity"]; s != "warning" && s != "critical" {
+			t.Errorf("%s has the severity %q", name, s)
+		}
+		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			t.Errorf("%s has no summary or no description", name)
+		}
+		if want := "docs/operations.md#" + strings.ToLower(name); r.Annotations["runbook_url"] != want {
+			t.Errorf("%s names the runbook %q, want %q", name, r.Annotations["runbook_url"], want)
+		}
+		if !strings.Contains(string(docs), "\n#### "+name+"\n") {
+			t.Errorf("docs/operations.md has no heading %q", "#### "+name)
+		}
+		if !fires[name] {
+			t.Errorf("prometheus/rules_test.yml makes %s never fire", name)
+		}
+		delete(fires, name)
+	}
+	for name := range fires {
+		t.Errorf("prometheus/rules_test.yml tests %s, which is no alert", name)
+	}
+}
+
+func TestPrometheusConfig(t *testing.T) {
+	var config struct {
+		Global    map[string]string `yaml:"global"`
+		RuleFiles []string          `yaml:"rule_files"`
+		Scrape    []struct {
+			Job         string `yaml:"job_name"`
+			HonorLabels bool   `yaml:"honor_labels"`
+			HTTP        []struct {
+				URL     string `yaml:"url"`
+				Refresh string `yaml:"refresh_interval"`
+			} `yaml:"http_sd_configs"`
+			Static []any `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	readYAML(t, "prometheus/prometheus.yml", &config)
+	for _, pattern := range config.RuleFiles {
+		if found, err := filepath.Glob("prometheus/" + pattern); err != nil || len(found) == 0 {
+			t.Errorf("rule_files: %s matches nothing (%v)", pattern, err)
+		}
+	}
+	// The job's name stands in rules and dashboard, and the labels that leader
+	// processes give their teams' metrics must win over those of the target.
+	job := config.Scrape[0]
+	if job.Job != "agentteam" || !job.HonorLabels || len(job.HTTP) != 1 || job.HTTP[0].URL != "http://leader:8080/http_sd" || job.HTTP[0].Refresh != "5s" {
+		t.Errorf("the first job is %+v", job)
+	}
+}
+
+// Prometheus' own tool, where it is installed.
+func TestPromtool(t *testing.T) {
+	bin, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed")
+	}
+	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"test", "rules", "rules_test.yml"}} {
+		cmd := exec.CommandContext(t.Context(), bin, args...)
+		cmd.Dir = "prometheus"
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+type source struct{ Type, UID string }
+
+type dashboard struct {
+	UID, Title, Refresh string
+	Templating          struct {
+		List []struct {
+			Name, Definition, AllValue string
+			IncludeAll                 bool
+			Datasource                 source
+		}
+	}
+	Panels []struct {
+		ID          int
+		Type, Title string
+		Datasource  source
+		GridPos     struct{ X, Y, W, H int }
+		Targets     []struct {
+			RefID, Expr string
+			Datasource  source
+		}
+	}
+}
+
+func TestDashboard(t *testing.T) {
+	data, err := os.ReadFile("grafana/dashboards/agentteam.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d dashboard
+	if err := json.Unmarshal(data, &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.UID != "agentteam" || d.Title != "agentteam" || d.Refresh == "" {
+		t.Errorf("uid %q, title %q, refresh %q", d.UID, d.Title, d.Refresh)
+	}
+	var provisioned struct {
+		Version int `yaml:"apiVersion"`
+		Sources []struct {
+			UID  string         `yaml:"uid"`
+			Type string         `yaml:"type"`
+			URL  string         `yaml:"url"`
+			Rest map[string]any `yaml:",inline"`
+		} `yaml:"datasources"`
+	}
+	readYAML(t, "grafana/provisioning/datasources/prometheus.yml", &provisioned)
+	want := source{provisioned.Sources[0].Type, provisioned.Sources[0].UID}
+	if want.UID == "" || want.Type != "prometheus" {
+		t.Errorf("the data source is %+v", want)
+	}
+
+	known := metrics(t)
+	var variables []string
+	for _, v := range d.Templating.List {
+		variables = append(variables, v.Name)
+		// A process of no team has no label team, which only .* matches.
+		if !v.IncludeAll || v.AllValue != ".*" || v.Datasource != want {
+			t.Errorf("variable %+v", v)
+		}
+		args := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(v.Definition)
+		if args == nil {
+			t.Errorf("variable %s is asked for as %q", v.Name, v.Definition)
+			continue
+		}
+		checkExpr(t, "variable "+v.Name, args[1], known)
+	}
+	if !slices.Equal(variables, []string{"team", "role", "agent"}) {
+		t.Errorf("the variables are %q", variables)
+	}
+	variables = append(variables, "__rate_interval")
+
+	ids := map[int]bool{}
+	taken := map[[2]int]string{}
+	for _, p := range d.Panels {
+		if ids[p.ID] || p.ID == 0 {
+			t.Errorf("%s: id %d is taken, or none", p.Title, p.ID)
+		}
+		ids[p.ID] = true
+		g := p.GridPos
+		if g.X < 0 || g.W < 1 || g.H < 1 || g.X+g.W > 24 {
+			t.Errorf("%s lies outside the grid: %+v", p.Title, g)
+		}
+		for x := g.X; x < g.X+g.W; x++ {
+			for y := g.Y; y < g.Y+g.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" {
+					t.Fatalf("%s covers %s", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		if p.Datasource != want || len(p.Targets) == 0 {
+			t.Errorf("%s has the data source %+v and %d targets", p.Title, p.Datasource, len(p.Targets))
+		}
+		refs := map[string]bool{}
+		for _, target := range p.Targets {
+			if target.Datasource != want || refs[target.RefID] {
+				t.Errorf("%s: target %+v", p.Title, target)
+			}
+			refs[target.RefID] = true
+			for _, v := range regexp.MustCompile(`\$\{?(\w+)`).FindAllStringSubmatch(target.Expr, -1) {
+				if !slices.Contains(variables, v[1]) {
+					t.Errorf("%s: there is no variable $%s", p.Title, v[1])
+				}
+			}
+			checkExpr(t, p.Title, target.Expr, known)
+		}
+	}
+}
+
+// checkExpr complains of a metric that nobody tells and of brackets that do not
+// match. More is known only by a PromQL parser, whose module brings a hundred others.
+func checkExpr(t *testing.T, where, expr string, known map[string]bool) {
+	t.Helper()
+	names, err := metricsIn(expr)
+	if err != nil || len(names) == 0 {
+		t.Errorf("%s: %q: %v", where, expr, err)
+	}
+	for _, name := range names {
+		if !known[name] {
+			t.Errorf("%s: nobody tells the metric %s", where, name)
+		}
+	}
+}
+
+var (
+	quoted   = regexp.MustCompile(`"(\\.|[^"\\])*"`)
+	grouping = regexp.MustCompile(`\b(by|on|without|ignoring|group_left|group_right)\s*\([^()]*\)`)
+	selector = regexp.MustCompile(`\{[^{}]*\}|\[[^\[\]]*\]`)
+	call     = regexp.MustCompile(`\b\w+\s*\(`)
+	name     = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
+	operator = []string{"and", "or", "unless", "bool", "offset"}
+)
+
+// metricsIn returns the metrics that a PromQL expression names.
+func metricsIn(expr string) (names []string, err error) {
+	bare := quoted.ReplaceAllString(expr, "")
+	var open []rune
+	for _, c := range bare {
+		switch c {
+		case '(', '{', '[':
+			open = append(open, c)
+		case ')', '}', ']':
+			if len(open) == 0 || map[rune]rune{')': '(', '}': '{', ']': '['}[c] != open[len(open)-1] {
+				return nil, fmt.Errorf("%q closes nothing", c)
+			}
+			open = open[:len(open)-1]
+		}
+	}
+	if len(open) > 0 {
+		return nil, fmt.Errorf("%q is not closed", open)
+	}
+	bare = grouping.ReplaceAllString(bare, "")
+	bare = selector.ReplaceAllString(bare, "")
+	bare = call.ReplaceAllString(bare, "(")
+	for _, n := range name.FindAllString(bare, -1) {
+		if !slices.Contains(operator, n) && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return names, nil
+}
+
+func TestMetricsIn(t *testing.T) {
+	for expr, want := range map[string]string{
+		`sum by (a, b) (rate(x_total{l=~"y(", m!="z"}[5m])) > 0.5 * t:x:rate5m`: "[x_total t:x:rate5m]",
+		`up == 0 and on (job) absent(up) or vector(0)`:                          "[up]",
+		`sum(rate(x[5m])`: "not closed",
+		`x{l="y"})`:       "closes nothing",
+	} {
+		if got, err := metricsIn(expr); fmt.Sprint(got) != want && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s names %q, %v; want %s", expr, got, err, want)
+		}
+	}
+}
+
+// metrics returns the names of all that Prometheus gets from the processes, itself,
+// or the recording rules.
+func metrics(t *testing.T) map[string]bool {
+	t.Helper()
+	known := map[string]bool{"up": true, "ALERTS": true}
+	for _, r := range rules(t) {
+		if r.Record != "" {
+			known[r.Record] = true
+		}
+	}
+	families, err := telemetry.NewRegistry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		known[f.GetName()] = true
+	}
+	maps.Copy(known, registered(t))
+	return known
+}
+
+// The table of metrics in the docs is whole, and holds none that was given up.
+func TestMetricsDocumented(t *testing.T) {
+	docs, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{"agentteam_build_info": true}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(agentteam_\\w+)` \\|").FindAllStringSubmatch(string(docs), -1) {
+		documented[row[1]] = true
+	}
+	told := registered(t)
+	for name := range documented {
+		if !told[name] {
+			t.Errorf("docs/operations.md tells of %s, which is no metric", name)
+		}
+	}
+	for name := range told {
+		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+		if !documented[base] {
+			t.Errorf("docs/operations.md does not tell of %s", base)
+		}
+	}
+}
+
+// registered finds in the sources what the packages register: each metric is made
+// from a prometheus.XOpts that says its name.
+func registered(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	err := filepath.WalkDir("../pkg", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			opts, ok := lit.Type.(*ast.SelectorExpr)
+			if !ok || fmt.Sprint(opts.X) != "prometheus" || !strings.HasSuffix(opts.Sel.Name, "Opts") {
+				return true
+			}
+			for _, e := range lit.Elts {
+				kv, ok := e.(*ast.KeyValueExpr)
+				if !ok || fmt.Sprint(kv.Key) != "Name" {
+					continue
+				}
+				value, ok := kv.Value.(*ast.BasicLit)
+				if !ok {
+					t.Errorf("%s: a metric's name is not a literal", path)
+					continue
+				}
+				name, err := strconv.Unquote(value.Value)
+				if err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+				names[name] = true
+				if opts.Sel.Name == "HistogramOpts" {
+					names[name+"_bucket"], names[name+"_sum"], names[name+"_count"] = true, true, true
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) < 10 {
+		t.Fatalf("the sources register %d metrics", len(names))
+	}
+	return names
+}

@@ -1,0 +1,194 @@
+//go:build compose
+
+package compose
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// project is one cluster, with a name and ports of its own.
+type project struct {
+	name   string
+	env    []string // settings, as .env would hold them
+	nats   string   // URL on this machine
+	leader string
+	prom   string
+}
+
+// withModel are the lines of .env.example for the rehearsal.
+var withModel = []string{"OPENAI_BASE_URL=http://rehearsal:8099/v1", "OPENAI_API_KEY=rehearsal", "OPENAI_MODEL=rehearsal"}
+
+// newProject takes a name and ports. When the test ends the project is removed, and
+// nothing of it may be left.
+func newProject(t *testing.T, name string) *project {
+	t.Helper()
+	p := &project{name: fmt.Sprintf("agentteam-%s-%d", name, port(t))}
+	nats, leader, prom := port(t), port(t), port(t)
+	p.env = []string{fmt.Sprint("NATS_PORT=", nats), fmt.Sprint("LEADER_PORT=", leader), fmt.Sprint("PROMETHEUS_PORT=", prom)}
+	p.nats = fmt.Sprint("nats://127.0.0.1:", nats)
+	p.leader, p.prom = fmt.Sprint("http://127.0.0.1:", leader), fmt.Sprint("http://127.0.0.1:", prom)
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := p.compose(nil, "logs", "--no-color", "--tail=200").CombinedOutput()
+			t.Logf("logs of the containers:\n%s", out)
+		}
+		if out, err := p.compose(nil, "down", "-v", "--remove-orphans", "-t", "10").CombinedOutput(); err != nil {
+			t.Errorf("down: %v\n%s", err, out)
+		}
+		if left := p.left(t, "container", "network", "volume"); left != "" {
+			t.Errorf("down -v leaves %s", left)
+		}
+	})
+	return p
+}
+
+// port returns a free port of 127.0.0.1. Somebody else may take it meanwhile, which
+// is unlikely.
+func port(t *testing.T) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+func (p *project) compose(env []string, args ...string) *exec.Cmd {
+	return composed(append(p.env, env...), append([]string{"-p", p.name}, args...)...)
+}
+
+// run runs docker compose on the project.
+func (p *project) run(t *testing.T, args ...string) string {
+	t.Helper()
+	return output(t, p.compose(nil, args...))
+}
+
+func docker(t *testing.T, args ...string) string {
+	t.Helper()
+	return output(t, command("docker", args...))
+}
+
+// output runs cmd, which must succeed, and returns what it prints, trimmed.
+func output(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", strings.Join(cmd.Args, " "), err, out, stderr.Bytes())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// teamctl prepares teamctl on this machine.
+func (p *project) teamctl(args ...string) *exec.Cmd {
+	cmd := command(teamctl, args...)
+	// Short, since the test waits for it to run out.
+	cmd.Env = append(cmd.Env, "AGENTTEAM_SERVER="+p.nats, "AGENTTEAM_LEASE=5s")
+	return cmd
+}
+
+// team opens the default team.
+func (p *project) team(t *testing.T) *client.Team {
+	t.Helper()
+	c, err := client.Connect(t.Context(), p.nats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	tm, err := c.Open(t.Context(), team.DefaultTeam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tm
+}
+
+// containers returns the ids of the containers that a service has, running or not.
+func (p *project) containers(t *testing.T, service string) []string {
+	t.Helper()
+	return strings.Fields(docker(t, "ps", "-aq", "--no-trunc",
+		"--filter", "label=com.docker.compose.project="+p.name, "--filter", "label=com.docker.compose.service="+service))
+}
+
+// left names what the engine still has of the project.
+func (p *project) left(t *testing.T, kinds ...string) string {
+	t.Helper()
+	var left []string
+	for _, kind := range kinds {
+		args := []string{kind, "ls", "-q", "--filter", "label=com.docker.compose.project=" + p.name}
+		if kind == "container" {
+			args = append(args, "-a")
+		}
+		for _, id := range strings.Fields(docker(t, args...)) {
+			left = append(left, kind+" "+id)
+		}
+	}
+	return strings.Join(left, ", ")
+}
+
+// container is what docker inspect says of one.
+type container struct {
+	ID, Name string
+	Config   struct {
+		Hostname, User string
+		Labels         map[string]string
+	}
+	State struct {
+		Status string
+		Health *struct{ Status string }
+	}
+	HostConfig struct {
+		ReadonlyRootfs       bool
+		CapDrop, SecurityOpt []string
+		Memory               int64
+		PidsLimit            *int64
+	}
+}
+
+func inspect(t *testing.T, ids ...string) (all []container) {
+	t.Helper()
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(docker(t, append([]string{"inspect"}, ids...)...)), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// running returns the containers of a service that run.
+func (p *project) running(t *testing.T, service string) []container {
+	t.Helper()
+	return slices.DeleteFunc(inspect(t, p.containers(t, service)...), func(c container) bool { return c.State.Status != "running" })
+}
+
+// healthy waits until these services run and all that have a health check pass it.
+func (p *project) healthy(t *testing.T, services ...string) {
+	t.Helper()
+	until(t, "healthy", func(context.Context) string {
+		for _, service := range services {
+			all := inspect(t, p.containers(t, service)...)
+			if len(all) == 0 {
+				return service + " has no container"
+			}
+			for _, c := range all {
+				if c.State.Status != "running" || c.State.Health != nil && c.State.Health.Status != "healthy" {
+					return fmt.Sprintf("%s is %s, %+v", c.Name, c.State.Status, c.State.Health)
+				}
+			}
+		}
+		return ""
+	})
+}
