@@ -43,7 +43,7 @@ func processes(ctx context.Context, r *rig) ([]figure, error) {
 		return nil, err
 	}
 	heard := make(chan beat, 1000) // many more than come while nobody reads
-	stop, err := roster.New(bt).Listen(func(b team.Beat) { heard <- beat{b, time.Now()} })
+	stop, err := roster.New(bt).Listen(team.Everyone, func(b team.Beat) { heard <- beat{b, time.Now()} })
 	if err != nil {
 		return nil, err
 	}

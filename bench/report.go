@@ -18,8 +18,10 @@ type figure struct {
 	Unit  string   `json:"unit"`
 	Raw   *float64 `json:"raw"`   // the same work without agentteam, in Unit; null if there is no such thing
 	Ratio *float64 `json:"ratio"` // Value / Raw: for a rate less is worse, for a time more
-	Goal  *float64 `json:"goal"`  // the most that Value should be, in Unit; null if none is set
+	Goal  *float64 `json:"goal"`  // of Ratio if there is one, else of Value; null if none is set
 	Met   *bool    `json:"met"`
+
+	bound string // "<=" or ">=": on which side of the goal is good
 }
 
 func measured(name string, value float64, unit string) figure {
@@ -32,9 +34,23 @@ func (f figure) beside(raw float64) figure {
 	return f
 }
 
-// atMost returns f judged by a goal.
+// judged is what a goal is held against.
+func (f figure) judged() float64 {
+	if f.Ratio != nil {
+		return *f.Ratio
+	}
+	return f.Value
+}
+
+// atMost returns f judged by a goal that it should not exceed.
 func (f figure) atMost(goal float64) figure {
-	f.Goal, f.Met = &goal, new(f.Value <= goal)
+	f.Goal, f.Met, f.bound = &goal, new(f.judged() <= goal), "<="
+	return f
+}
+
+// atLeast returns f judged by a goal that it should reach.
+func (f figure) atLeast(goal float64) figure {
+	f.Goal, f.Met, f.bound = &goal, new(f.judged() >= goal), ">="
 	return f
 }
 
@@ -51,7 +67,7 @@ func (r report) write(w io.Writer) error {
 	for _, f := range r.Figures {
 		goal, met := "-", "-"
 		if f.Goal != nil {
-			goal, met = "<= "+number(f.Goal), "no"
+			goal, met = f.bound+" "+number(f.Goal), "no"
 			if *f.Met {
 				met = "yes"
 			}

@@ -10,19 +10,22 @@ func TestReport(t *testing.T) {
 	err := report{Bench: "core", Figures: []figure{
 		measured("claim", 12345.6, "1/s").beside(20000),
 		measured("memory", 13.6171, "MiB").atMost(25),
-		measured("start", 30, "ms").beside(10).atMost(20),
+		measured("start", 30, "ms").beside(10).atMost(2.5),
+		measured("cycles", 60, "1/s").beside(100).atLeast(0.5),
 	}}.write(&out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `FIGURE  VALUE  UNIT  RAW    RATIO   GOAL   MET
-claim   12350  1/s   20000  0.6175  -      -
-memory  13.62  MiB   -      -       <= 25  yes
-start   30     ms    10     3       <= 20  no
+	const want = `FIGURE  VALUE  UNIT  RAW    RATIO   GOAL    MET
+claim   12350  1/s   20000  0.6175  -       -
+memory  13.62  MiB   -      -       <= 25   yes
+start   30     ms    10     3       <= 2.5  no
+cycles  60     1/s   100    0.6     >= 0.5  yes
 {"bench":"core","figures":[` +
 		`{"name":"claim","value":12350,"unit":"1/s","raw":20000,"ratio":0.6175,"goal":null,"met":null},` +
 		`{"name":"memory","value":13.62,"unit":"MiB","raw":null,"ratio":null,"goal":25,"met":true},` +
-		`{"name":"start","value":30,"unit":"ms","raw":10,"ratio":3,"goal":20,"met":false}]}
+		`{"name":"start","value":30,"unit":"ms","raw":10,"ratio":3,"goal":2.5,"met":false},` +
+		`{"name":"cycles","value":60,"unit":"1/s","raw":100,"ratio":0.6,"goal":0.5,"met":true}]}
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)

@@ -20,12 +20,13 @@ type rig struct {
 	bin    string // folder of the built programs
 }
 
-func newRig(bin string) (*rig, error) {
+func newRig(bin string, o embedded.Options) (*rig, error) {
 	dir, err := os.MkdirTemp("", "agentteam-bench-*")
 	if err != nil {
 		return nil, err
 	}
-	server, err := embedded.Start(embedded.Options{Dir: dir})
+	o.Dir = dir
+	server, err := embedded.Start(o)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -45,7 +46,7 @@ func (r *rig) connect(ctx context.Context) (*broker.Conn, error) {
 
 // makeTeam makes a team and returns it as opened over conn.
 func (r *rig) makeTeam(ctx context.Context, conn *broker.Conn, id team.TeamID) (*broker.Team, error) {
-	roles, err := role.Load(r.dir)
+	roles, _, err := role.Load(r.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -22,11 +22,11 @@ const module = "agentteam"
 // longest name here that it begins with.
 var floors = [][]string{
 	0: {"team"},
-	1: {"subject", "telemetry", "config", "role", "broker/embedded"},
+	1: {"subject", "telemetry", "config", "role", "plan", "broker/embedded"},
 	2: {"broker"},
 	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool"},
-	4: {"spawn"},
-	5: {"agent", "watchdog", "approval", "client", "tool/teamtool"},
+	4: {"spawn", "completion"},
+	5: {"agent", "watchdog", "approval", "client", "discovery", "tool/teamtool"},
 	6: {"api", "membership", "process"},
 	7: {"leader", "teammate", "local", "doctor", "archive"},
 	8: {"demo", "chaos", "teamtest"},

@@ -1,0 +1,385 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"agentteam/pkg/board"
+	"agentteam/pkg/board/index"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/control"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// crew is a team without models: workers that claim and complete as fast as they are
+// offered tasks, each on a connection of its own, and the index that offers. Beats,
+// offers and hands are the product's.
+type crew struct {
+	id      team.TeamID
+	conn    *broker.Conn // of whoever leads
+	team    *broker.Team
+	board   *board.Board
+	workers []*worker
+
+	created  int // tasks so far
+	offers   atomic.Int64
+	finished chan finished // one for each task completed, while work runs
+
+	completed  atomic.Int64
+	progressed chan struct{} // a task was completed
+	stop       context.CancelFunc
+	ended      chan error
+}
+
+// finished is a task that was completed: when it was claimed and how long that took.
+type finished struct {
+	task    team.Task
+	claim   time.Duration
+	claimed time.Time
+	at      time.Time
+}
+
+// worker is a teammate without a model.
+type worker struct {
+	crew   *crew
+	conn   *broker.Conn
+	hand   *board.Hand
+	heart  *roster.Heart
+	lost   atomic.Int64
+	offers chan team.Task
+
+	kv        jetstream.KeyValue
+	value     []byte
+	revisions []uint64
+}
+
+func newCrew(ctx context.Context, r *rig, name string, workers int) (*crew, error) {
+	conn, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &crew{id: team.TeamID(name), conn: conn, ended: make(chan error, 1), finished: make(chan finished, workers), progressed: make(chan struct{}, 1)}
+	if t.team, err = r.makeTeam(ctx, conn, t.id); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	t.board = board.New(t.team, board.Options{})
+	ctx, t.stop = context.WithCancel(ctx)
+	if err := t.lead(ctx); err == nil {
+		err = t.hire(ctx, r, workers)
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// lead starts the index, as the process does that leads a team.
+func (t *crew) lead(ctx context.Context) error {
+	x := index.New(index.Options{Team: t.team, Finish: t.board.FinishCreate, Send: func(to team.AgentID, o index.Offer) error {
+		t.offers.Add(1)
+		return control.Notify(t.conn, t.id, to, subject.Offer, o)
+	}})
+	if _, err := roster.New(t.team).Listen(team.Everyone, x.Hear); err != nil { // ends with the connection
+		return err
+	}
+	go func() { t.ended <- x.Run(ctx) }()
+	return nil
+}
+
+// hire starts n workers.
+func (t *crew) hire(ctx context.Context, r *rig, n int) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(16)
+	t.workers = make([]*worker, n)
+	for i := range n {
+		g.Go(func() (err error) {
+			t.workers[i], err = t.newWorker(gctx, r, ctx, i)
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+func (t *crew) newWorker(ctx context.Context, r *rig, life context.Context, n int) (*worker, error) {
+	conn, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{crew: t, conn: conn, offers: make(chan team.Task, 1)}
+	if err := w.open(ctx, life, n); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *worker) open(ctx, life context.Context, n int) error {
+	bt, err := w.conn.Open(ctx, w.crew.id)
+	if err != nil {
+		return err
+	}
+	m := team.Member{AgentID: team.AgentID(fmt.Sprintf("coder-%d", n+1)), Role: "coder", Incarnation: 1, State: team.Joined}
+	w.hand = board.NewHand(life, board.New(bt, board.Options{}), m.Holder(), nil)
+	w.heart = roster.NewHeart(roster.New(bt), m, team.DefaultLease)
+	_, err = control.Serve(life, w.conn, control.Membership{Team: bt.ID, AgentID: m.AgentID, Role: m.Role}, map[subject.Verb]control.Handler{
+		subject.Offer: func(_ context.Context, data []byte) (any, error) {
+			var o index.Offer
+			if err := json.Unmarshal(data, &o); err != nil {
+				return nil, err
+			}
+			o.Task.Revision = o.Revision
+			w.offers <- o.Task
+			return nil, nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	js, err := jetstream.New(w.conn.NATS())
+	if err != nil {
+		return err
+	}
+	w.kv, err = js.KeyValue(ctx, subject.Bucket(bt.ID))
+	return err
+}
+
+func (t *crew) close() {
+	t.stop()
+	<-t.ended
+	for _, w := range t.workers {
+		if w != nil {
+			w.conn.Close()
+		}
+	}
+	t.conn.Close()
+}
+
+// newTask is a task with a record of a usual size.
+var newTask = team.NewTask{Title: "Migrate the orders API to GraphQL", Description: strings.Repeat("Read the handlers, write the resolvers. ", 8)}
+
+// batch is how many tasks one call creates.
+const batch = 100
+
+// fill creates n tasks. depends, if not nil, says on which tasks the i-th of them
+// depends.
+func (t *crew) fill(ctx context.Context, n int, depends func(i int) []team.TaskID) error {
+	for first := 0; first < n; first += batch {
+		if _, err := t.board.Create(ctx, team.Leader, t.tasks(first, min(n, first+batch), depends)...); err != nil {
+			return err
+		}
+	}
+	t.created += n
+	return nil
+}
+
+func (t *crew) tasks(from, to int, depends func(i int) []team.TaskID) []team.NewTask {
+	all := make([]team.NewTask, 0, to-from)
+	for i := from; i < to; i++ {
+		n := newTask
+		if depends != nil {
+			n.Dependencies = depends(i)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// worked is what a pass of the whole path brought.
+type worked struct {
+	took   time.Duration
+	done   int
+	lost   int // claims that somebody else won
+	offers int
+	claims []float64 // ms that each claim took
+	tasks  []finished
+}
+
+func (w worked) rate() float64 { return float64(w.done) / w.took.Seconds() }
+
+// work lets the workers work until they have completed n tasks. When it begins they
+// are not idle, so nothing was offered before.
+func (t *crew) work(ctx context.Context, n int) (worked, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	offers, lost := t.offers.Load(), t.lost()
+	begun := time.Now()
+	for _, w := range t.workers {
+		wg.Go(func() { w.run(ctx) })
+	}
+	var res worked
+	for len(res.tasks) < n {
+		select {
+		case f := <-t.finished:
+			res.tasks = append(res.tasks, f)
+			res.claims = append(res.claims, milliseconds(f.claim))
+			t.completed.Add(1)
+			select {
+			case t.progressed <- struct{}{}:
+			default:
+			}
+		case err := <-t.ended:
+			t.ended <- err
+			return res, errors.Join(errors.New("the index has ended"), err)
+		case <-ctx.Done():
+			return res, context.Cause(ctx)
+		}
+	}
+	res.took, res.done = time.Since(begun), n
+	res.offers, res.lost = int(t.offers.Load()-offers), int(t.lost()-lost)
+	return res, nil
+}
+
+func (t *crew) lost() (n int64) {
+	for _, w := range t.workers {
+		n += w.lost.Load()
+	}
+	return n
+}
+
+// run is a teammate's life without its model: it says that it is idle, is offered a
+// task, claims it, says that it works, completes it.
+func (w *worker) run(ctx context.Context) {
+	defer w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Running, "" })
+	w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Idle, "" })
+	for {
+		var task team.Task
+		select {
+		case <-ctx.Done():
+			return
+		case task = <-w.offers:
+		}
+		begun := time.Now()
+		task, err := w.hand.Take(ctx, task)
+		if err != nil {
+			w.lost.Add(1)
+			w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Running, "" })
+			w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Idle, "" })
+			continue
+		}
+		claimed := time.Now()
+		w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Running, task.ID })
+		if task, err = w.hand.Complete(ctx, task.ID, team.Done{Summary: "The resolvers are written and their tests pass."}); err != nil {
+			return // the pass is over
+		}
+		at := time.Now()
+		w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Idle, "" })
+		select {
+		case w.crew.finished <- finished{task, claimed.Sub(begun), claimed, at}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// bare lets the workers make two updates with known revisions for each of n tasks,
+// with get a read from the stream's leader before them. It returns tasks a second
+// and how long single updates took, in ms.
+func (t *crew) bare(ctx context.Context, n int, get bool) (rate float64, updates []float64, err error) {
+	each := n / len(t.workers)
+	var mu sync.Mutex
+	for _, w := range t.workers {
+		if err := w.prepare(ctx, each); err != nil {
+			return 0, nil, err
+		}
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	begun := time.Now()
+	for _, w := range t.workers {
+		g.Go(func() error {
+			took, err := w.update(gctx, each, get)
+			mu.Lock()
+			defer mu.Unlock()
+			updates = append(updates, took...)
+			return err
+		})
+	}
+	err = g.Wait()
+	return float64(each*len(t.workers)) / time.Since(begun).Seconds(), updates, err
+}
+
+// prepare makes sure that the worker has n keys of its own, with values.
+func (w *worker) prepare(ctx context.Context, n int) error {
+	if w.value == nil {
+		task, err := newTask.Task("T-001", team.Leader, time.Now().UTC()).Claim(w.hand.Holder(), time.Now().UTC())
+		if err != nil {
+			return err
+		}
+		task.Op = strings.Repeat("0", 26)
+		if w.value, err = json.Marshal(task); err != nil {
+			return err
+		}
+	}
+	for i := len(w.revisions); i < n; i++ {
+		rev, err := w.kv.Create(ctx, w.key(i), w.value)
+		if err != nil {
+			return err
+		}
+		w.revisions = append(w.revisions, rev)
+	}
+	return nil
+}
+
+func (w *worker) key(i int) string { return fmt.Sprintf("bench.%s.%d", w.hand.Holder().Agent, i) }
+
+func (w *worker) update(ctx context.Context, n int, get bool) (took []float64, err error) {
+	for i := range n {
+		if get {
+			if _, err := w.kv.Get(ctx, w.key(i)); err != nil {
+				return took, err
+			}
+		}
+		for range 2 {
+			begun := time.Now()
+			if w.revisions[i], err = w.kv.Update(ctx, w.key(i), w.value, w.revisions[i]); err != nil {
+				return took, err
+			}
+			took = append(took, milliseconds(time.Since(begun)))
+		}
+	}
+	return took, nil
+}
+
+// crowd is n teammates that are idle all the time, beating over one connection, and
+// play a role that no task is for.
+func (t *crew) crowd(ctx context.Context, r *rig, n int) (stop func(), err error) {
+	conn, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { beatAll(ctx, conn.NATS(), t.id, n) })
+	return func() { cancel(); wg.Wait(); conn.Close() }, nil
+}
+
+func beatAll(ctx context.Context, nc *nats.Conn, id team.TeamID, n int) {
+	tick := time.NewTicker(roster.Interval / time.Duration(n))
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		b := team.Beat{AgentID: team.AgentID(fmt.Sprintf("reviewer-%d", i%n+1)), Incarnation: 1, N: uint64(i/n + 1), State: team.Idle, Role: "reviewer"}
+		if data, err := json.Marshal(b); err == nil {
+			_ = nc.Publish(subject.Beat(id, b.AgentID), data)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
