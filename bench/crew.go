@@ -133,7 +133,7 @@ func (w *worker) open(ctx, life context.Context, n int) error {
 		return err
 	}
 	m := team.Member{AgentID: team.AgentID(fmt.Sprintf("coder-%d", n+1)), Role: "coder", Incarnation: 1, State: team.Joined}
-	w.hand = board.NewHand(life, board.New(bt, board.Options{}), m.Holder(), nil)
+	w.hand = board.NewHand(life, board.New(bt, board.Options{}), m.Holder())
 	w.heart = roster.NewHeart(roster.New(bt), m, team.DefaultLease)
 	_, err = control.Serve(life, w.conn, control.Membership{Team: bt.ID, AgentID: m.AgentID, Role: m.Role}, map[subject.Verb]control.Handler{
 		subject.Offer: func(_ context.Context, data []byte) (any, error) {
@@ -168,8 +168,8 @@ func (t *crew) close() {
 	t.conn.Close()
 }
 
-// newTask is a task with a record of a usual size.
-var newTask = team.NewTask{Title: "Migrate the orders API to GraphQL", Description: strings.Repeat("Read the handlers, write the resolvers. ", 8)}
+// newTask is a task with a record of a usual size, for the role that the workers play.
+var newTask = team.NewTask{Role: "coder", Title: "Migrate the orders API to GraphQL", Description: strings.Repeat("Read the handlers, write the resolvers. ", 8)}
 
 // batch is how many tasks one call creates.
 const batch = 100

@@ -40,7 +40,7 @@ func TestStopWhileServerIsAway(t *testing.T) {
 				t.Cleanup(func() { _ = cmd.Process.Kill() })
 				processes[program], ended[program] = cmd, done
 			}
-			conn, err := client.Connect(t.Context(), nats.URL())
+			conn, err := client.Connect(t.Context(), client.Options{URL: nats.URL()})
 			if err != nil {
 				t.Fatal(err)
 			}

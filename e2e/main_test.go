@@ -61,6 +61,11 @@ func up(t *testing.T, script string, standbys int) *cluster {
 	c.ok("up", "-d", "-n", fmt.Sprint(standbys))
 	t.Cleanup(func() {
 		pids := c.pids()
+		if t.Failed() { // what each process was at
+			for _, pid := range pids[1:] {
+				_ = syscall.Kill(pid, syscall.SIGQUIT)
+			}
+		}
 		c.ok("down")
 		for _, pid := range pids {
 			gone(t, pid)
@@ -196,7 +201,7 @@ func (c *cluster) connect() *client.Client {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	conn, err := client.Connect(c.t.Context(), cl.NATS)
+	conn, err := client.Connect(c.t.Context(), client.Options{URL: cl.NATS})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func TestServerRestart(t *testing.T) {
 	for range 3 {
 		c.start("teammate")
 	}
-	conn, err := client.Connect(t.Context(), srv.URL())
+	conn, err := client.Connect(t.Context(), client.Options{URL: srv.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}

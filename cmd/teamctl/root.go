@@ -212,7 +212,7 @@ func (a *app) connectedIn(ctx context.Context, f func(ctx context.Context, c *cl
 	if err != nil {
 		return err
 	}
-	c, err := client.Connect(ctx, cfg.Server)
+	c, err := client.Connect(ctx, client.Options{URL: cfg.Server, Replicas: cfg.Replicas})
 	if err == nil {
 		defer c.Close()
 		err = f(ctx, c, cfg)

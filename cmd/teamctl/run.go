@@ -146,7 +146,7 @@ type outcome struct {
 // pursue sets the goal and follows it to its end. epilogue, if not nil, prints
 // what comes after the summary.
 func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace string, detach bool, epilogue func(io.Writer)) error {
-	c, err := client.Connect(ctx, cfg.Server)
+	c, err := client.Connect(ctx, client.Options{URL: cfg.Server, Replicas: cfg.Replicas})
 	if err != nil {
 		return err
 	}

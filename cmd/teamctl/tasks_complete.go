@@ -82,7 +82,7 @@ func glance(cmd *cobra.Command, f func(ctx context.Context, t *client.Team)) {
 	if err != nil {
 		return
 	}
-	c, err := client.Connect(ctx, cfg.Server)
+	c, err := client.Connect(ctx, client.Options{URL: cfg.Server, Replicas: cfg.Replicas})
 	if err != nil {
 		return
 	}

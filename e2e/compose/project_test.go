@@ -103,7 +103,7 @@ func (p *project) teamctl(args ...string) *exec.Cmd {
 // team opens the default team.
 func (p *project) team(t *testing.T) *client.Team {
 	t.Helper()
-	c, err := client.Connect(t.Context(), p.nats)
+	c, err := client.Connect(t.Context(), client.Options{URL: p.nats})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -197,8 +197,8 @@ func (a *Agent) resume(ctx context.Context) error {
 		}
 	}
 	t, ok, err := a.o.Hand.Adopt(ctx)
-	if err == nil && a.conv.shutdown != nil {
-		return a.shutdown(ctx, *a.conv.shutdown)
+	if r := a.conv.shutdown; err == nil && r != nil && r.InboxSeq >= a.o.Member.ObeysFrom {
+		return a.shutdown(ctx, *r.Message)
 	}
 	if err != nil {
 		return err
@@ -330,7 +330,7 @@ func (a *Agent) receive(ctx context.Context, d mailbox.Delivery) error {
 		return err
 	}
 	d.Ack()
-	if d.Type == team.MsgShutdownRequest {
+	if d.Type == team.MsgShutdownRequest && d.Seq >= a.o.Member.ObeysFrom {
 		return a.shutdown(ctx, d.Message)
 	}
 	return nil

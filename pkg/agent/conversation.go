@@ -31,7 +31,7 @@ type conversation struct {
 	read     map[string]bool  // ids of the messages taken in
 	task     team.TaskID      // the last one it was told to work on
 	await    *journal.Await   // an answer the agent waits for
-	shutdown *team.Message    // a request to shut down that was not carried out yet
+	shutdown *journal.Record  // a request to shut down that was not carried out yet
 	mail     int              // index of the user message that takes further mail; -1 = none
 	usage    model.Usage
 	turns    uint64
@@ -54,7 +54,7 @@ func (c *conversation) add(r journal.Record) error {
 		}
 		c.unseen = c.unseen || r.Message.Wakes()
 		if r.Message.Type == team.MsgShutdownRequest {
-			c.shutdown = r.Message
+			c.shutdown = &r
 		}
 		c.input(mailBlock(*r.Message, mark(r)), true)
 	case journal.Task:

@@ -335,3 +335,16 @@ func TestInboxSeq(t *testing.T) {
 		t.Errorf("InboxSeq = %d, want 8", got)
 	}
 }
+
+// A request to shut down that nobody took before the member was stopped by force is
+// not meant for the member that is brought back under its name.
+func TestOldShutdownRequest(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.Member.ObeysFrom = 2
+		r.says("I see", "hello")
+		r.start()
+		r.post(1, team.Leader, team.MsgShutdownRequest, "please stop")
+		r.post(2, team.Leader, team.MsgMessage, "hello")
+		r.wantStates(team.Idle, team.Running, team.Idle, team.Running, team.Idle)
+	})
+}

@@ -80,7 +80,7 @@ func stressProcess(who string) error {
 		wg.Go(func() {
 			h := team.Holder{Agent: team.AgentID(fmt.Sprintf("coder-%d", number*stressClaimers+i)), Incarnation: 1}
 			// One claimer of each process begins at the same place.
-			cl := &claimer{feed: seen, hand: board.NewHand(ctx, board.New(bt, board.Options{}), h, nil),
+			cl := &claimer{feed: seen, hand: board.NewHand(ctx, board.New(bt, board.Options{}), h),
 				offset: i * stressTasks / stressClaimers, tried: map[team.TaskID]bool{}, codes: map[team.Code]int{}}
 			errs[i] = cl.run(ctx)
 			mu.Lock()

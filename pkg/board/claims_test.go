@@ -56,7 +56,7 @@ func TestClaims(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := board.NewHand(t.Context(), board.New(bt, board.Options{}), team.Holder{Agent: team.AgentID(fmt.Sprintf("coder-%d", i)), Incarnation: 1}, nil)
+		h := board.NewHand(t.Context(), board.New(bt, board.Options{}), team.Holder{Agent: team.AgentID(fmt.Sprintf("coder-%d", i)), Incarnation: 1})
 		wg.Go(func() {
 			if err := c.run(t.Context(), h); err != nil {
 				t.Errorf("%s: %v", h.Holder().Agent, err)

@@ -16,7 +16,6 @@ type Hand struct {
 	board  *Board
 	holder team.Holder
 	life   context.Context
-	notify func(team.Task, bool)
 
 	claiming sync.Mutex // held for the length of a claim
 	mu       sync.Mutex
@@ -26,13 +25,9 @@ type Hand struct {
 }
 
 // NewHand returns the hand of h. life is the membership: a claim goes on after
-// its caller gave up, until its outcome is known, or life ends. notify, if not
-// nil, is called with each task taken (true) and let go (false), under no lock.
-func NewHand(life context.Context, b *Board, h team.Holder, notify func(t team.Task, held bool)) *Hand {
-	if notify == nil {
-		notify = func(team.Task, bool) {}
-	}
-	return &Hand{board: b, holder: h, life: life, notify: notify, settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{}}
+// its caller gave up, until its outcome is known, or life ends.
+func NewHand(life context.Context, b *Board, h team.Holder) *Hand {
+	return &Hand{board: b, holder: h, life: life, settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{}}
 }
 
 // Holder is whose hand it is.
@@ -100,9 +95,8 @@ func (h *Hand) busy(err error) error {
 
 func (h *Hand) set(t team.Task) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.task, h.epochs[t.ID] = t, t.Epoch
-	h.mu.Unlock()
-	h.notify(t, true)
 }
 
 // Adopt takes over the task that an earlier incarnation of the agent left in
@@ -145,14 +139,9 @@ func (h *Hand) Remember(id team.TaskID, epoch uint64) {
 // Drop lets go of a task that is no longer the agent's.
 func (h *Hand) Drop(id team.TaskID) {
 	h.mu.Lock()
-	t := h.task
-	held := t.ID == id
-	if held {
+	defer h.mu.Unlock()
+	if h.task.ID == id {
 		h.task = team.Task{}
-	}
-	h.mu.Unlock()
-	if held {
-		h.notify(t, false)
 	}
 }
 

@@ -66,6 +66,7 @@ func run(t *testing.T, c *brokertest.Cluster, steps int, disturb func(n int)) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	boardtest.KeepAll(t, bt)
 	recorder := boardtest.Record(t, bt.Bucket)
 	var history []step
 	var acked []boardtest.Ack

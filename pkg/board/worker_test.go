@@ -59,7 +59,7 @@ func runWorker(value string) error {
 		return err
 	}
 	w.board = board.New(bt, board.Options{})
-	w.hand = board.NewHand(ctx, w.board, team.Holder{Agent: w.Agent, Incarnation: w.Inc}, nil)
+	w.hand = board.NewHand(ctx, w.board, team.Holder{Agent: w.Agent, Incarnation: w.Inc})
 	if w.Create != "" {
 		if err := w.create(ctx, w.Create); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -258,26 +257,28 @@ func backoff(ctx context.Context, cause error, what string) error {
 // filters (none: all), up to the end of the stream as it is when Read starts.
 // An error of f ends it. Unless it returns nil, f has not seen everything.
 func (s *Stream) Read(ctx context.Context, from uint64, f func(Msg) error, filters ...string) error {
-	return s.toEnd(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
-	}, f)
+	return s.newFeed(from, f, atEnd, filters).toEnd(ctx)
 }
 
-// newest calls f for the newest message of every subject that matches, as Read.
+// newest calls f for the newest message of every subject that matches, as Read. One
+// that is rewritten meanwhile may come twice.
 func (s *Stream) newest(ctx context.Context, f func(Msg) error, filters ...string) error {
-	return s.toEnd(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
-	}, f)
+	return s.newFeed(0, f, atEnd, filters).newest().toEnd(ctx)
 }
+
+// errEnd ends a reading at the point where it has caught up.
+var errEnd = errors.New("end of the stream")
+
+func atEnd() error { return errEnd }
 
 // toEnd reads up to the present end. A context that ends before is an error: half
 // a list must not pass for the whole.
-func (s *Stream) toEnd(ctx context.Context, cfg jetstream.OrderedConsumerConfig, f func(Msg) error) error {
-	switch err := s.consumeOrdered(ctx, cfg, f, func() error { return errEnd }); {
+func (r *feed) toEnd(ctx context.Context) error {
+	switch err := r.run(ctx); {
 	case errors.Is(err, errEnd):
 		return nil
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return team.Errorf(team.Unavailable, "read stream %s: %w", s.name, err)
+		return team.Errorf(team.Unavailable, "read stream %s: %w", r.s.name, err)
 	default:
 		return err
 	}
@@ -288,164 +289,26 @@ func (s *Stream) toEnd(ctx context.Context, cfg jetstream.OrderedConsumerConfig,
 // survives restarts of the server without a gap. caughtUp, if not nil, is called
 // once, when all that was stored at the start has been given to f.
 func (s *Stream) Follow(ctx context.Context, from uint64, f func(Msg) error, caughtUp func(), filters ...string) error {
-	return s.follow(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
-	}, f, caughtUp)
+	return s.newFeed(from, f, told(caughtUp), filters).follow(ctx)
 }
 
 // Snapshot calls f for the newest message of every subject that matches, then
 // caughtUp, then goes on like Follow.
 func (s *Stream) Snapshot(ctx context.Context, f func(Msg) error, caughtUp func(), filters ...string) error {
-	return s.follow(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
-	}, f, caughtUp)
+	return s.newFeed(0, f, told(caughtUp), filters).newest().follow(ctx)
 }
 
-// feedHeartbeat is how often a server says that a feed is only quiet. A first
-// request may reach a replicated server before the consumer is there, and is lost;
-// the client asks again after two heartbeats that did not come. Waiting for a
-// message must take longer than that, since each wait begins to count anew.
-const feedHeartbeat = time.Second
-
-// errEnd ends the reading at the point where it has caught up.
-var errEnd = errors.New("end of the stream")
-
-// follow uses an ordered pull consumer: push consumers and KV watchers were seen
-// blind for 19 s after a restart of the server.
-func (s *Stream) follow(ctx context.Context, cfg jetstream.OrderedConsumerConfig, f func(Msg) error, caughtUp func()) error {
-	var told func() error
-	if caughtUp != nil {
-		told = func() error { caughtUp(); return nil }
+func told(caughtUp func()) func() error {
+	if caughtUp == nil {
+		return nil
 	}
-	err := s.consumeOrdered(ctx, cfg, f, told)
+	return func() error { caughtUp(); return nil }
+}
+
+func (r *feed) follow(ctx context.Context) error {
+	err := r.run(ctx)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
 	}
 	return err
-}
-
-// consumeOrdered calls f for each message, and caughtUp, if not nil, once all that
-// was stored at the start has been given to f.
-func (s *Stream) consumeOrdered(ctx context.Context, cfg jetstream.OrderedConsumerConfig, f func(Msg) error, caughtUp func() error) error {
-	cons, err := s.ordered(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer s.discard(cons)
-	var end uint64
-	seen := cfg.OptStartSeq
-	if seen > 0 {
-		seen-- // what is before the start counts as seen
-	}
-	waiting := caughtUp != nil
-	check := func() error {
-		if !waiting || seen < end {
-			return nil
-		}
-		waiting = false
-		return caughtUp()
-	}
-	if waiting {
-		if end, err = s.end(ctx, cfg.FilterSubjects); err != nil {
-			return err
-		}
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	it, err := cons.Messages(jetstream.PullMaxMessages(512), jetstream.PullHeartbeat(feedHeartbeat))
-	if err != nil {
-		return team.Errorf(team.Unavailable, "follow %s: %w", s.name, err)
-	}
-	defer it.Stop()
-	stop := context.AfterFunc(ctx, it.Stop)
-	defer stop()
-	for {
-		var opts []jetstream.NextOpt
-		if waiting {
-			opts = append(opts, jetstream.NextMaxWait(3*feedHeartbeat))
-		}
-		m, err := it.Next(opts...)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, nats.ErrTimeout) && waiting:
-			// What stood at the end may have been removed meanwhile.
-			if end, err = s.end(ctx, cfg.FilterSubjects); err != nil {
-				return err
-			}
-			if err := check(); err != nil {
-				return err
-			}
-			continue
-		case errors.Is(err, jetstream.ErrMsgIteratorClosed):
-			return team.Errorf(team.Unavailable, "follow %s: %w", s.name, err) // the connection was closed
-		case err != nil:
-			// The iterator repairs itself (a missed heartbeat, a restart of the server).
-			s.conn.log.Debug("stream follow interrupted", "stream", s.name, "err", err)
-			if err := backoff(ctx, err, "follow "+s.name); err != nil {
-				return err
-			}
-			continue
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return fmt.Errorf("follow %s: %w", s.name, err)
-		}
-		msg := Msg{Subject: m.Subject(), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp, Deleted: isMarker(m.Headers()), Pending: meta.NumPending}
-		if err := f(msg); err != nil {
-			return err
-		}
-		seen = msg.Seq
-		if err := check(); err != nil {
-			return err
-		}
-	}
-}
-
-// end returns the newest sequence that matches, as the stream's leader knows it. A
-// reading is complete once it has come that far. What the server says is pending
-// cannot tell: on a replicated stream it is what another server has to deliver,
-// which may be behind; and it counts down when old values of a key drop out of the
-// history, also those that it never meant to deliver. A reading of the newest
-// messages asks after its consumer was made, which has then noted what to deliver.
-func (s *Stream) end(ctx context.Context, filters []string) (last uint64, err error) {
-	if len(filters) == 0 {
-		filters = []string{">"}
-	}
-	for _, filter := range filters {
-		m, err := s.Last(ctx, filter)
-		if err != nil && !errors.Is(err, team.NotFound) {
-			return 0, err
-		}
-		last = max(last, m.Seq)
-	}
-	return last, nil
-}
-
-// discard tells the server that a reading has ended: it allows 1,000 consumers a
-// stream, and frequent short readings would soon use them up. Nobody waits for its
-// answer, since a consumer for which the word gets lost goes away by itself.
-func (s *Stream) discard(cons jetstream.Consumer) {
-	_ = s.conn.nc.Publish("$JS.API.CONSUMER.DELETE."+s.name+"."+cons.CachedInfo().Name, nil)
-}
-
-func (s *Stream) ordered(ctx context.Context, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
-	// The server keeps the consumer of a read that has ended for this long, by
-	// default five minutes; one that is removed too early is made anew unnoticed.
-	cfg.InactiveThreshold = 10 * time.Second
-	for {
-		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
-		cons, err := s.s.OrderedConsumer(attempt, cfg)
-		cancel()
-		switch {
-		case err == nil:
-			return cons, nil
-		case refused(err) && !unmanned(err):
-			return nil, team.Errorf(team.Unavailable, "follow stream %s: %w", s.name, err)
-		}
-		if err := backoff(ctx, err, "follow "+s.name); err != nil {
-			return nil, err
-		}
-	}
 }

@@ -39,11 +39,11 @@ func TestClaimForAgent(t *testing.T) {
 	answers := map[team.TaskID]error{"T-001": nil, "T-002": team.Errorf(team.Busy, "at work")}
 	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, map[subject.Verb]control.Handler{
 		subject.Assign: func(_ context.Context, data []byte) (any, error) {
-			var id team.TaskID
-			if err := json.Unmarshal(data, &id); err != nil {
+			var a team.Assignment
+			if err := json.Unmarshal(data, &a); err != nil {
 				return nil, err
 			}
-			return team.Task{ID: id, Assignee: m.AgentID}, answers[id]
+			return team.Task{ID: a.Task, Assignee: m.AgentID}, answers[a.Task]
 		},
 	})
 	if err != nil {

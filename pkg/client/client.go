@@ -30,10 +30,16 @@ type Client struct {
 	registry *registry.Registry
 }
 
-// Connect connects to the NATS server at url. It gives up after 3 s. Errors:
-// Unavailable, in one line; InvalidArgument for what is no address.
-func Connect(ctx context.Context, url string) (*Client, error) {
-	conn, err := broker.Connect(ctx, broker.Options{URL: url, Name: "teamctl"})
+// Options say what to connect to.
+type Options struct {
+	URL      string // of the NATS server; required
+	Replicas int    // servers that keep what this client makes; default 1
+}
+
+// Connect connects to a NATS server. It gives up after 3 s. Errors: Unavailable, in
+// one line; InvalidArgument for what is no address.
+func Connect(ctx context.Context, o Options) (*Client, error) {
+	conn, err := broker.Connect(ctx, broker.Options{URL: o.URL, Name: "teamctl", Replicas: o.Replicas})
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func newRig(t *testing.T) *rig {
 
 func connect(t *testing.T, url string) *client.Client {
 	t.Helper()
-	c, err := client.Connect(t.Context(), url)
+	c, err := client.Connect(t.Context(), client.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func workspace(dir string) Check {
 
 // server returns a client, or nil if there is nothing to be asked.
 func server(ctx context.Context, cfg config.Config) (*client.Client, []Check) {
-	c, err := client.Connect(ctx, cfg.Server)
+	c, err := client.Connect(ctx, client.Options{URL: cfg.Server, Replicas: cfg.Replicas})
 	switch {
 	case err == nil:
 		return c, []Check{{Name: "server", Status: OK, Detail: c.Server() + " answers"}, {Name: "jetstream", Status: OK, Detail: "JetStream is on"}}

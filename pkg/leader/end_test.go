@@ -37,7 +37,7 @@ func newRig(t *testing.T, url string) *rig {
 	if r.registry, err = registry.Open(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	person, err := client.Connect(t.Context(), url)
+	person, err := client.Connect(t.Context(), client.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}

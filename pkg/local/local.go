@@ -222,7 +222,7 @@ func (c *Cluster) learnHTTP(ctx context.Context, pid int) {
 	var cl *client.Client
 	for cl == nil { // each try takes as long as it needs, up to 3 s
 		var err error
-		if cl, err = client.Connect(ctx, c.server.URL()); err != nil && ctx.Err() != nil {
+		if cl, err = client.Connect(ctx, client.Options{URL: c.server.URL()}); err != nil && ctx.Err() != nil {
 			return
 		}
 	}
@@ -255,7 +255,7 @@ func (c *Cluster) knowsHTTP() bool {
 func (c *Cluster) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
-	cl, err := client.Connect(ctx, c.server.URL())
+	cl, err := client.Connect(ctx, client.Options{URL: c.server.URL()})
 	if err != nil {
 		return err
 	}

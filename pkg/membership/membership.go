@@ -118,7 +118,7 @@ func (m *member) run() error {
 	m.board = board.New(o.Team, board.Options{Logger: o.Logger, Registry: o.Registry})
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Registry: o.Registry})
 	m.heart = roster.NewHeart(m.roster, o.Member, o.Record.Lease())
-	m.hand = board.NewHand(ctx, m.board, o.Member.Holder(), nil)
+	m.hand = board.NewHand(ctx, m.board, o.Member.Holder())
 
 	begun := time.Now()
 	whose := team.Leader // a teammate that heard everybody would cost a large team dearly
@@ -276,7 +276,7 @@ func ended(err error) error {
 }
 
 // goodbye bounds the last word of a process that was told to stop.
-const goodbye = 1500 * time.Millisecond
+const goodbye = time.Second
 
 // letGo gives the task back when the process stops in an orderly way, so that
 // nobody has to wait for the lease to run out.

@@ -145,6 +145,13 @@ func (r *Roster) Create(ctx context.Context, m team.Member, max int) (team.Membe
 // next is the record that m would be created as.
 func (r *Roster) next(ctx context.Context, all []team.Member, m team.Member) (team.Member, error) {
 	m.State, m.Incarnation, m.JoinedAt = team.Created, 1, time.Now().UTC()
+	last, err := r.team.Messages.LastSeq(ctx)
+	if err != nil {
+		return m, err
+	}
+	// A new member hears what is sent from now on, also before its process is up. One
+	// that is brought back also hears what came when it was gone, but does not obey it.
+	m.InboxFrom, m.ObeysFrom = last+1, last+1
 	teammates := 0
 	for _, o := range all {
 		if o.AgentID != team.Leader {
@@ -161,10 +168,7 @@ func (r *Roster) next(ctx context.Context, all []team.Member, m team.Member) (te
 		return m, nil
 	}
 	m.Color = team.Colour(teammates)
-	// A new member hears what is sent from now on, also before its process is up.
-	last, err := r.team.Messages.LastSeq(ctx)
-	m.InboxFrom = last + 1
-	return m, err
+	return m, nil
 }
 
 func checkLimit(all []team.Member, max int) error {

@@ -59,6 +59,7 @@ type Member struct {
 	PID         int         `json:"pid,omitempty"`
 	Workspace   string      `json:"workspace,omitempty"`
 	InboxFrom   uint64      `json:"inbox_from"` // first message sequence it is to hear
+	ObeysFrom   uint64      `json:"obeys_from"` // first one whose request to shut down is meant for it as it was made last
 	Claim       *SeatClaim  `json:"claim,omitempty"`
 	JoinedAt    time.Time   `json:"joined_at"`
 	UpdatedAt   time.Time   `json:"updated_at"`

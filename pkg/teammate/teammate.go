@@ -296,7 +296,7 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 
 // goodbye bounds the last words of a membership: with NATS away the process must not
 // hang on them.
-const goodbye = 1500 * time.Millisecond
+const goodbye = time.Second
 
 // leave closes the member's record: it is over for good.
 func (t *teammate) leave(ctx context.Context, j joined) {

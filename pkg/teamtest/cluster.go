@@ -48,7 +48,7 @@ func Start(t testing.TB, script string) *Cluster {
 		Server: c.URL, Team: team.DefaultTeam, BaseURL: c.Endpoint, Model: "rehearsal", MaxTokens: 8000,
 		Lease: Lease, HTTP: "127.0.0.1:0", LogLevel: "info", LogFormat: "text",
 	}
-	if c.Client, err = client.Connect(t.Context(), c.URL); err != nil {
+	if c.Client, err = client.Connect(t.Context(), client.Options{URL: c.URL}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Client.Close)

@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"agentteam/pkg/broker"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -37,6 +40,26 @@ func Record(t testing.TB, b *broker.Bucket) *Recorder {
 	})
 	t.Cleanup(func() { cancel(); done.Wait() })
 	return r
+}
+
+// KeepAll makes the team's bucket keep every write. On a cluster whose servers are
+// killed a feed may be seconds behind the writers, and then miss what they made the
+// bucket forget.
+func KeepAll(t testing.TB, bt *broker.Team) {
+	t.Helper()
+	js, err := jetstream.New(bt.Conn.NATS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), "KV_"+subject.Bucket(bt.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := s.CachedInfo().Config
+	cfg.MaxMsgsPerSubject = 1 << 20
+	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (r *Recorder) change(f func()) {

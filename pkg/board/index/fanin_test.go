@@ -31,7 +31,7 @@ func TestLastOfSeveral(t *testing.T) {
 	}()
 
 	waiter := team.Holder{Agent: "waiter", Incarnation: 1}
-	wait := board.NewHand(ctx, b, waiter, nil)
+	wait := board.NewHand(ctx, b, waiter)
 	workers := []team.Holder{{Agent: "a", Incarnation: 1}, {Agent: "b", Incarnation: 1}, {Agent: "c", Incarnation: 1}}
 	for round := range 20 {
 		tasks, err := b.Create(ctx, "leader", team.NewTask{Title: "1"}, team.NewTask{Title: "2"}, team.NewTask{Title: "3"},

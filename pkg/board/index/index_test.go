@@ -90,7 +90,7 @@ func TestOffers(t *testing.T) {
 	first := r.create(team.NewTask{Title: "first"})
 	r.create(team.NewTask{Title: "second", Dependencies: []team.TaskID{first[0].ID}})
 	beat := team.Beat{AgentID: "coder-1", Incarnation: 1, State: team.Idle}
-	hand := board.NewHand(t.Context(), r.board, team.Holder{Agent: "coder-1", Incarnation: 1}, nil)
+	hand := board.NewHand(t.Context(), r.board, team.Holder{Agent: "coder-1", Incarnation: 1})
 	for _, title := range []string{"first", "second"} {
 		beat.N++
 		r.Hear(beat)

@@ -94,6 +94,11 @@ func (c *Cluster) start() error {
 	if c.js, err = jetstream.New(nc); err != nil {
 		return err
 	}
+	return c.whole()
+}
+
+// whole waits until all servers take part.
+func (c *Cluster) whole() error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
 	const probe = "BROKERTEST"
@@ -161,10 +166,15 @@ func (c *Cluster) Kill(i int) {
 	c.nodes[i].kill()
 }
 
-// Restart starts a server that was killed, on its ports and its store.
+// Restart starts a server that was killed, on its ports and its store, and returns
+// once all servers take part.
 func (c *Cluster) Restart(i int) {
 	c.t.Helper()
-	if err := c.nodes[i].start(); err != nil {
+	err := c.nodes[i].start()
+	if err == nil {
+		err = c.whole()
+	}
+	if err != nil {
 		c.t.Fatal(err)
 	}
 }

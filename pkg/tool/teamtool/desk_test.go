@@ -64,7 +64,7 @@ func newDesk(t *testing.T) *desk {
 		}
 		o := teamtool.Options{
 			Self: m, Team: func(context.Context) (team.Team, error) { return d.record, nil }, Board: d.board,
-			Hand: board.NewHand(t.Context(), d.board, m.Holder(), nil), Mailbox: box, Roster: r, Heard: func(context.Context, []team.Member) map[team.AgentID]roster.Heard { return d.pulse.Last() },
+			Hand: board.NewHand(t.Context(), d.board, m.Holder()), Mailbox: box, Roster: r, Heard: func(context.Context, []team.Member) map[team.AgentID]roster.Heard { return d.pulse.Last() },
 			List: func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, bt, d.board, q) },
 			Verify: func(ctx context.Context, task team.Task) (string, error) {
 				return completion.Verify(ctx, task, ws, bt.Files)

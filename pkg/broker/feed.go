@@ -1,0 +1,215 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"agentteam/pkg/team"
+)
+
+// feed is one reading of a stream: every message from some point on, each once and
+// in order, whatever happens to servers and connections meanwhile.
+//
+// It pulls from a consumer that lives in the memory of one server and acknowledges
+// nothing. When that consumer falls silent, or skips a number, another is made that
+// goes on behind the last message that was seen. (Push consumers and KV watchers
+// were seen blind for 19 s after a restart of the server. The ordered consumer of
+// nats.go asks for its replacement under one name, without end; one that was placed
+// on a server that has just died leaves it blind until that server is back.)
+type feed struct {
+	s        *Stream
+	cfg      jetstream.ConsumerConfig
+	f        func(Msg) error
+	caughtUp func() error // nil if nobody wants to know, or was told
+
+	seen uint64 // sequence of the last message; what is before the start counts as seen
+	end  uint64 // sequence at which it has caught up
+}
+
+// feedHeartbeat is how often a server says that a feed is only quiet. After two
+// that did not come the feed is taken for dead.
+const feedHeartbeat = time.Second
+
+// errInterrupted: the consumer is gone, and another will do.
+var errInterrupted = errors.New("interrupted")
+
+func (s *Stream) newFeed(from uint64, f func(Msg) error, caughtUp func() error, filters []string) *feed {
+	from = max(from, 1)
+	return &feed{s: s, f: f, caughtUp: caughtUp, seen: from - 1, cfg: jetstream.ConsumerConfig{
+		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
+		AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, Replicas: 1, MemoryStorage: true,
+		// The server keeps the consumer of a feed that has ended for this long, if it
+		// is not told; one that is removed too early is made anew.
+		InactiveThreshold: 10 * time.Second,
+	}}
+}
+
+// newest makes the feed begin with the newest message of every subject.
+func (r *feed) newest() *feed {
+	r.seen, r.cfg.DeliverPolicy, r.cfg.OptStartSeq = 0, jetstream.DeliverLastPerSubjectPolicy, 0
+	return r
+}
+
+// run reads until f or caughtUp fails, or ctx ends; it returns that error.
+func (r *feed) run(ctx context.Context) error {
+	for {
+		err := r.stretch(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.Is(err, errInterrupted):
+			return err
+		}
+		r.s.conn.log.Debug("feed interrupted", "stream", r.s.name, "seq", r.seen, "err", err)
+		if err := backoff(ctx, err, "follow "+r.s.name); err != nil {
+			return err
+		}
+		if r.seen > 0 {
+			r.cfg.DeliverPolicy, r.cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, r.seen+1
+		}
+	}
+}
+
+// stretch reads from one consumer.
+func (r *feed) stretch(ctx context.Context) error {
+	cons, err := r.consumer(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.discard(cons)
+	if err := r.look(ctx); err != nil {
+		return err
+	}
+	it, err := cons.Messages(jetstream.PullMaxMessages(512), jetstream.PullHeartbeat(feedHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	if err != nil {
+		return team.Errorf(team.Unavailable, "follow %s: %w", r.s.name, err)
+	}
+	defer it.Stop()
+	ctx, stop := r.s.conn.untilReconnect(ctx)
+	defer stop()
+	for delivered := uint64(1); ; delivered++ {
+		m, err := r.next(ctx, it)
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return fmt.Errorf("follow %s: %w", r.s.name, err)
+		}
+		if meta.Sequence.Consumer != delivered {
+			return fmt.Errorf("%w: message %d came in place of %d", errInterrupted, meta.Sequence.Consumer, delivered)
+		}
+		msg := Msg{Subject: m.Subject(), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp, Deleted: isMarker(m.Headers()), Pending: meta.NumPending}
+		if err := r.f(msg); err != nil {
+			return err
+		}
+		r.seen = msg.Seq
+		if err := r.check(); err != nil {
+			return err
+		}
+	}
+}
+
+// next waits for a message. While the feed has not caught up it also looks whether
+// the end is still where it was: what stood there may have been removed.
+func (r *feed) next(ctx context.Context, it jetstream.MessagesContext) (jetstream.Msg, error) {
+	for {
+		attempt, cancel := ctx, context.CancelFunc(func() {})
+		if r.caughtUp != nil {
+			attempt, cancel = context.WithTimeout(ctx, 3*feedHeartbeat)
+		}
+		m, err := it.Next(jetstream.NextContext(attempt))
+		cancel()
+		switch {
+		case err == nil:
+			return m, nil
+		case errors.Is(err, jetstream.ErrMsgIteratorClosed) && r.s.conn.nc.IsClosed():
+			return nil, team.Errorf(team.Unavailable, "follow %s: %w", r.s.name, err)
+		case r.caughtUp == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+			return nil, fmt.Errorf("%w: %w", errInterrupted, err)
+		}
+		if err := r.look(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// look finds the end: the newest sequence that matches, as the stream's leader
+// knows it. What the server says is pending cannot tell: on a replicated stream it
+// is what another server has to deliver, which may be behind; and it counts down
+// when old values of a key drop out of the history, also those that it never meant
+// to deliver. A feed of the newest messages looks after its consumer was made,
+// which has then noted what to deliver.
+func (r *feed) look(ctx context.Context) error {
+	if r.caughtUp == nil {
+		return nil
+	}
+	filters := r.cfg.FilterSubjects
+	if len(filters) == 0 {
+		filters = []string{">"}
+	}
+	r.end = 0
+	for _, filter := range filters {
+		m, err := r.s.Last(ctx, filter)
+		if err != nil && !errors.Is(err, team.NotFound) {
+			return err
+		}
+		r.end = max(r.end, m.Seq)
+	}
+	return r.check()
+}
+
+// check tells, once, that the feed has caught up.
+func (r *feed) check() error {
+	if r.caughtUp == nil || r.seen < r.end {
+		return nil
+	}
+	tell := r.caughtUp
+	r.caughtUp = nil
+	return tell()
+}
+
+// consumer makes a consumer, under a new name at each try.
+func (r *feed) consumer(ctx context.Context) (jetstream.Consumer, error) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
+		cons, err := r.s.s.CreateConsumer(attempt, r.cfg)
+		cancel()
+		switch {
+		case err == nil:
+			return cons, nil
+		case refused(err) && !unmanned(err):
+			return nil, team.Errorf(team.Unavailable, "follow stream %s: %w", r.s.name, err)
+		}
+		if err := backoff(ctx, err, "follow "+r.s.name); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// discard tells the server that a consumer is not needed any more: it allows 1,000
+// a stream, and frequent short readings would soon use them up. Nobody waits for its
+// answer, since a consumer for which the word gets lost goes away by itself.
+func (r *feed) discard(cons jetstream.Consumer) {
+	_ = r.s.conn.nc.Publish("$JS.API.CONSUMER.DELETE."+r.s.name+"."+cons.CachedInfo().Name, nil)
+}
+
+// untilReconnect returns a context that ends when the connection has been lost and
+// restored: what a server kept in memory for it may be gone, and messages that were
+// under way are.
+func (c *Conn) untilReconnect(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	restored := c.nc.StatusChanged(nats.CONNECTED)
+	context.AfterFunc(ctx, func() { c.nc.RemoveStatusListener(restored) }) // which closes it
+	go func() {
+		for range restored {
+			cancel()
+		}
+	}()
+	return ctx, cancel
+}
