@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 
 BINARIES := leader teammate teamctl
-SOURCES  := $(wildcard cmd pkg e2e bench mutants)
+SOURCES  := $(wildcard cmd pkg e2e bench deploy mutants)
 
 # The race detector needs a C compiler; the go command turns cgo off if it finds none.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
@@ -14,7 +14,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/leader, bin/teammate and bin/teamctl
@@ -59,6 +59,10 @@ mutants: ## plant known bugs, MUTANT=name for one, in copies of the tree: each m
 .PHONY: bench
 bench: build ## measure beside bare JetStream; prints a table and, last, a line of JSON
 	@go run ./bench core
+
+.PHONY: bench-board
+bench-board: build ## measure the board at all sizes, up to 100,000 tasks (8 min; BENCH=quick within 1)
+	@go run ./bench board
 
 .PHONY: lint
 lint: ## go vet and staticcheck, which is fetched on first use

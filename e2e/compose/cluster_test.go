@@ -309,6 +309,12 @@ func (p *project) testMetrics(t *testing.T, begun time.Time) {
 		}
 	}
 	p.run(t, "exec", "-T", "prometheus", "promtool", "check", "config", "/etc/prometheus/prometheus.yml")
+	rules, err := filepath.Abs("../../deploy/prometheus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docker(t, "run", "--rm", "-v", rules+":/rules:ro", "--entrypoint", "promtool", inspect(t, p.containers(t, "prometheus")...)[0].Config.Image,
+		"test", "rules", "/rules/rules_test.yml")
 }
 
 // inventory is what a team must find again.

@@ -142,8 +142,8 @@ func (p *project) left(t *testing.T, kinds ...string) string {
 type container struct {
 	ID, Name string
 	Config   struct {
-		Hostname, User string
-		Labels         map[string]string
+		Hostname, User, Image string
+		Labels                map[string]string
 	}
 	State struct {
 		Status string

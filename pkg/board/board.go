@@ -1,10 +1,12 @@
 package board
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -123,6 +125,27 @@ func (b *Board) Load(ctx context.Context) (Listing, error) {
 		slices.SortFunc(l.Tasks, func(a, b team.Task) int { return cmp.Compare(a.ID.Number(), b.ID.Number()) })
 		return l, nil
 	}
+}
+
+// leftBy returns the tasks that earlier incarnations of h hold, at most one in a
+// world without faults. It reads the whole board, but holds no more of it than that.
+func (b *Board) leftBy(ctx context.Context, h team.Holder) ([]team.Task, error) {
+	left := map[team.TaskID]team.Task{}
+	err := b.bucket.Each(ctx, func(e broker.Entry) error {
+		if !bytes.Contains(e.Value, []byte(h.Agent)) { // saves decoding nearly all of them
+			return nil
+		}
+		t, err := Decode(e)
+		switch {
+		case err != nil: // what cannot be read cannot be adopted
+		case t.Status == team.InProgress && t.Assignee == h.Agent && t.Incarnation < h.Incarnation:
+			left[t.ID] = t
+		default:
+			delete(left, t.ID)
+		}
+		return nil
+	}, subject.AllTasks)
+	return slices.Collect(maps.Values(left)), err
 }
 
 // change is the way of every transition of one task: read it, let f make the next

@@ -105,14 +105,14 @@ func (h *Hand) set(t team.Task) {
 func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
 	h.claiming.Lock()
 	defer h.claiming.Unlock()
-	tasks, err := h.board.All(ctx)
+	if h.settled {
+		return h.task, h.task.ID != "", nil
+	}
+	left, err := h.board.leftBy(ctx, h.holder)
 	if err != nil {
 		return t, false, err
 	}
-	for _, t := range tasks {
-		if t.Status != team.InProgress || t.Assignee != h.holder.Agent || t.Incarnation >= h.holder.Incarnation {
-			continue
-		}
+	for _, t := range left {
 		t, err := h.board.Adopt(h.life, t.ID, h.holder)
 		if errors.Is(err, team.InvalidState) {
 			continue // it was freed meanwhile

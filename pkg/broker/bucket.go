@@ -57,6 +57,17 @@ func (b *Bucket) Load(ctx context.Context, filters ...string) ([]Entry, error) {
 	return slices.SortedFunc(maps.Values(newest), func(a, b Entry) int { return cmp.Compare(a.Revision, b.Revision) }), err
 }
 
+// Each calls f for the newest value of every key that matches the filters, as Load
+// does, without holding them all. A key that is written meanwhile may come twice.
+func (b *Bucket) Each(ctx context.Context, f func(Entry) error, filters ...string) error {
+	return b.newest(ctx, func(m Msg) error {
+		if m.Deleted {
+			return nil
+		}
+		return f(b.entry(m))
+	}, b.subjects(filters)...)
+}
+
 // Watch calls f for the newest value of every matching key, then caughtUp, then f
 // for every change, in order, until ctx ends. Deleted keys come with Deleted set.
 func (b *Bucket) Watch(ctx context.Context, f func(Entry) error, caughtUp func(), filters ...string) error {

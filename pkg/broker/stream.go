@@ -3,8 +3,11 @@ package broker
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -60,7 +63,7 @@ type Msg struct {
 func (s *Stream) Append(ctx context.Context, subject string, data []byte, last uint64) (uint64, error) {
 	doubt := false // an earlier try may have been applied
 	for {
-		seq, err := s.try(ctx, nats.NewMsg(subject), data, jetstream.WithExpectLastSequencePerSubject(last))
+		seq, err := s.try(ctx, subject, data, jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last, 10))
 		switch {
 		case err == nil:
 			return seq, nil
@@ -119,7 +122,7 @@ func (s *Stream) settle(ctx context.Context, subject string, data []byte, last u
 // repetition after that window, of a write whose answer was lost, is stored again.
 func (s *Stream) Publish(ctx context.Context, subject, id string, data []byte) (uint64, error) {
 	for {
-		seq, err := s.try(ctx, nats.NewMsg(subject), data, jetstream.WithMsgID(id))
+		seq, err := s.try(ctx, subject, data, jetstream.MsgIDHeader, id)
 		switch {
 		case err == nil:
 			return seq, nil
@@ -142,15 +145,30 @@ func (s *Stream) again(ctx context.Context, cause error, what string) error {
 	return err
 }
 
-func (s *Stream) try(ctx context.Context, msg *nats.Msg, data []byte, opt jetstream.PublishOpt) (uint64, error) {
+// try asks the server once to store data. It speaks the protocol itself (a request
+// with headers, answered by an acknowledgement in JSON), since every claim and every
+// message goes this way, and jetstream.PublishMsg takes a tenth longer.
+func (s *Stream) try(ctx context.Context, subject string, data []byte, header, value string) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	msg.Data = data
-	ack, err := s.conn.js.PublishMsg(ctx, msg, opt, jetstream.WithRetryAttempts(0))
+	msg := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{header: []string{value}}}
+	answer, err := s.conn.nc.RequestMsgWithContext(ctx, msg)
 	if err != nil {
 		return 0, err
 	}
-	return ack.Sequence, nil
+	var ack struct {
+		Error *jetstream.APIError `json:"error"`
+		Seq   uint64              `json:"seq"`
+	}
+	switch err := json.Unmarshal(answer.Data, &ack); {
+	case err != nil:
+		return 0, fmt.Errorf("acknowledgement %q: %w", answer.Data, err)
+	case ack.Error != nil:
+		return 0, ack.Error
+	case ack.Seq == 0:
+		return 0, fmt.Errorf("acknowledgement %q has no sequence", answer.Data)
+	}
+	return ack.Seq, nil
 }
 
 // Last returns the newest message of a subject, which may have wildcards, read from
