@@ -313,7 +313,7 @@ func (p *project) testMetrics(t *testing.T, begun time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docker(t, "run", "--rm", "-v", rules+":/rules:ro", "--entrypoint", "promtool", inspect(t, p.containers(t, "prometheus")...)[0].Config.Image,
+	docker(t, "run", "--rm", "--tmpfs", "/scratch:mode=1777", "-e", "TMPDIR=/scratch", "-v", rules+":/rules:ro", "--entrypoint", "promtool", inspect(t, p.containers(t, "prometheus")...)[0].Config.Image,
 		"test", "rules", "/rules/rules_test.yml")
 }
 
