@@ -29,7 +29,7 @@ const (
 
 // processes are what the test binary is in place of a test, by the variable that
 // says so.
-var processes = map[string]func(value string) error{stressEnv: stressProcess, workerEnv: runWorker}
+var processes = map[string]func(value string) error{stressEnv: stressProcess, workerEnv: runWorker, frozenEnv: holdAndComplete}
 
 func TestMain(m *testing.M) {
 	for env, run := range processes {
