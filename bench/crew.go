@@ -77,7 +77,7 @@ func newCrew(ctx context.Context, r *rig, name string, workers int) (*crew, erro
 	}
 	t.board = board.New(t.team, board.Options{})
 	ctx, t.stop = context.WithCancel(ctx)
-	if err := t.lead(ctx); err == nil {
+	if err = t.lead(ctx); err == nil {
 		err = t.hire(ctx, r, workers)
 	}
 	if err != nil {
