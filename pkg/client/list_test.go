@@ -52,6 +52,9 @@ func TestListAnyway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := r.bt.Conn.Flush(t.Context()); err != nil { // the server knows that we listen
+		t.Fatal(err)
+	}
 	if got := r.lists(t); got != alone {
 		t.Errorf("who leads does not answer, and the lists are %s, want %s", got, alone)
 	}
@@ -95,6 +98,9 @@ func TestListByIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // the server ends
+	if err := r.bt.Conn.Flush(t.Context()); err != nil { // the server knows that we listen
+		t.Fatal(err)
+	}
 	if p, err := r.List(t.Context(), team.Query{}); err != nil || p.Total != 42 {
 		t.Errorf("List = %+v, %v", p, err)
 	}
