@@ -14,8 +14,7 @@ import (
 )
 
 // What cannot work is said in one line: by docker compose where it is the engine's
-// matter, else by the process, on the last line before it ends. Its container is then
-// started again and again, with growing pauses, and its log shows that line.
+// matter, else by the process, on the last line before it ends.
 func TestBadInput(t *testing.T) {
 	t.Run("port taken", func(t *testing.T) {
 		t.Parallel()

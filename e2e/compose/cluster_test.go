@@ -46,6 +46,11 @@ func TestCluster(t *testing.T) {
 		{"scale to 5", func(t *testing.T) { p.scale(t, 5) }},
 		{"a teammate is killed", func(t *testing.T) { p.job(t, p.kill); p.awaitTargets(t, 4) }},
 		{"nats is restarted", func(t *testing.T) { p.job(t, p.restart) }},
+		{"the leader is restarted", func(t *testing.T) {
+			p.run(t, "restart", "leader")
+			p.healthy(t, "leader")
+			p.awaitTargets(t, 4)
+		}},
 		{"scale to 2", func(t *testing.T) { p.scale(t, 2) }},
 		{"metrics", func(t *testing.T) { p.testMetrics(t, begun) }},
 		{"down", func(t *testing.T) {
@@ -302,7 +307,8 @@ func (p *project) testMetrics(t *testing.T, begun time.Time) {
 		}
 	}
 	// Members were seen as what they were, under their names.
-	for _, l := range []string{`kind="leader"`, `kind="teammate", state="standby"`, `kind="teammate", team="default", role="explorer", agent_id=~"explorer-.+"`} {
+	for _, l := range []string{`kind="leader"`, `kind="teammate", state="standby"`, `kind="teammate", state="joined", team="default", role="explorer", agent_id=~"explorer-.+"`,
+		`kind="leader", state="joined", team="default", role="leader", agent_id="leader"`} {
 		expr := `up{job="agentteam", ` + l + `} == 1`
 		if got, err := p.query(ctx, expr, begun); err != nil || len(got) == 0 {
 			t.Errorf("%s: %v, %v", expr, got, err)

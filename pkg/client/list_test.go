@@ -97,7 +97,7 @@ func TestListByIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer sub.Unsubscribe() //nolint:errcheck // the server ends
+	defer sub.Unsubscribe()                              //nolint:errcheck // the server ends
 	if err := r.bt.Conn.Flush(t.Context()); err != nil { // the server knows that we listen
 		t.Fatal(err)
 	}
