@@ -128,7 +128,7 @@ func (p *project) testContainers(t *testing.T) {
 		touch /workspace/x; rm /workspace/x; cd /tmp; git init -q repo; for p in bash find grep sed awk git; do command -v $p; done`
 	p.run(t, "exec", "-T", "teammate", "bash", "-c", script)
 
-	for _, image := range []string{"leader", "teammate", "teamctl"} {
+	for _, image := range []string{"leader", "teammate", "rehearsal"} {
 		var size int64
 		if _, err := fmt.Sscan(docker(t, "image", "inspect", "--format", "{{.Size}}", "agentteam/"+image), &size); err != nil {
 			t.Fatal(err)

@@ -275,7 +275,7 @@ func (a *Agent) await(ctx context.Context) error {
 	case d := <-a.o.Mail:
 		return a.receive(ctx, d)
 	case t := <-a.o.Given:
-		return a.begin(ctx, t)
+		return a.given(ctx, t)
 	case <-a.lost.signal:
 		return a.noteLost(ctx)
 	case t := <-offers:
@@ -305,6 +305,18 @@ func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error 
 	}
 	a.log.DebugContext(ctx, "no claim", "err", err)
 	return nil
+}
+
+// given begins a task that was assigned, perhaps a while ago: it may have been taken
+// away again since.
+func (a *Agent) given(ctx context.Context, t team.Task) error {
+	held, ok := a.o.Hand.Task()
+	if !ok || held.ID != t.ID || held.Epoch != t.Epoch {
+		return nil
+	}
+	err := a.begin(ctx, t)
+	a.confirmed = time.Time{} // nobody knows how long it has waited here
+	return err
 }
 
 // begin records a task that the hand has taken, with where its inputs are.
@@ -380,7 +392,7 @@ func (a *Agent) drain(ctx context.Context) error {
 				return err
 			}
 		case t := <-a.o.Given:
-			if err := a.begin(ctx, t); err != nil {
+			if err := a.given(ctx, t); err != nil {
 				return err
 			}
 		case <-a.lost.signal:

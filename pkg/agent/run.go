@@ -170,7 +170,7 @@ func (a *Agent) pause(ctx context.Context) error {
 		case d := <-a.o.Mail:
 			err = a.receive(ctx, d)
 		case t := <-a.o.Given:
-			err = a.begin(ctx, t)
+			err = a.given(ctx, t)
 		case <-a.lost.signal:
 			err = a.noteLost(ctx)
 		}

@@ -92,39 +92,58 @@ func (b *Board) All(ctx context.Context) ([]team.Task, error) {
 // Load reads the whole board in one pass over the bucket, after finishing a
 // creation that somebody left half done. Errors: Unavailable.
 func (b *Board) Load(ctx context.Context) (Listing, error) {
-	for {
-		entries, err := b.bucket.Load(ctx, subject.AllTasks, subject.KeySequence)
-		if err != nil {
-			return Listing{}, err
-		}
-		var l Listing
-		var seq Sequence
-		have := map[string]bool{}
-		for _, e := range entries {
-			have[e.Key] = true
-			if e.Key == subject.KeySequence {
-				if seq, err = DecodeSequence(e); err != nil {
-					return l, err
-				}
-				continue
-			}
-			t, err := Decode(e)
-			if err != nil {
-				b.log.WarnContext(ctx, "record set aside", "key", e.Key, "revision", e.Revision, "err", err)
-				l.Bad = append(l.Bad, team.Quarantined{Key: e.Key, Revision: e.Revision, Error: err.Error()})
-				continue
-			}
-			l.Tasks = append(l.Tasks, t)
-		}
-		if slices.ContainsFunc(seq.Intent, func(t team.Task) bool { return !have[subject.KeyTask(t.ID)] }) {
-			if err := b.finish(ctx, seq); err != nil {
+	entries, err := b.bucket.Load(ctx, subject.AllTasks, subject.KeySequence)
+	if err != nil {
+		return Listing{}, err
+	}
+	var l Listing
+	var seq Sequence
+	have := map[string]bool{}
+	for _, e := range entries {
+		have[e.Key] = true
+		if e.Key == subject.KeySequence {
+			if seq, err = DecodeSequence(e); err != nil {
 				return l, err
 			}
 			continue
 		}
-		slices.SortFunc(l.Tasks, func(a, b team.Task) int { return cmp.Compare(a.ID.Number(), b.ID.Number()) })
-		return l, nil
+		t, err := Decode(e)
+		if err != nil {
+			b.log.WarnContext(ctx, "record set aside", "key", e.Key, "revision", e.Revision, "err", err)
+			l.Bad = append(l.Bad, team.Quarantined{Key: e.Key, Revision: e.Revision, Error: err.Error()})
+			continue
+		}
+		l.Tasks = append(l.Tasks, t)
 	}
+	if slices.ContainsFunc(seq.Intent, func(t team.Task) bool { return !have[subject.KeyTask(t.ID)] }) {
+		if err := b.addMissing(ctx, seq, have, &l); err != nil {
+			return l, err
+		}
+	}
+	slices.SortFunc(l.Tasks, func(a, b team.Task) int { return cmp.Compare(a.ID.Number(), b.ID.Number()) })
+	return l, nil
+}
+
+// addMissing finishes the last creation and adds its tasks that were not read.
+func (b *Board) addMissing(ctx context.Context, seq Sequence, have map[string]bool, l *Listing) error {
+	if err := b.finish(ctx, seq); err != nil {
+		return err
+	}
+	for _, t := range seq.Intent {
+		if have[subject.KeyTask(t.ID)] {
+			continue
+		}
+		now, err := b.Get(ctx, t.ID)
+		switch {
+		case err == nil:
+			l.Tasks = append(l.Tasks, now)
+		case errors.Is(err, team.InvalidState):
+			l.Bad = append(l.Bad, team.Quarantined{Key: subject.KeyTask(t.ID), Error: err.Error()})
+		case !errors.Is(err, team.NotFound): // somebody has deleted it
+			return err
+		}
+	}
+	return nil
 }
 
 // leftBy returns the tasks that earlier incarnations of h hold, at most one in a

@@ -24,8 +24,8 @@ type Hand struct {
 	epochs   map[team.TaskID]uint64
 }
 
-// NewHand returns the hand of h. life is the membership: a claim goes on after
-// its caller gave up, until its outcome is known, or life ends.
+// NewHand returns the hand of h. life is the membership: a claim goes on until its
+// outcome is known, or life ends, whatever becomes of its caller's context.
 func NewHand(life context.Context, b *Board, h team.Holder) *Hand {
 	return &Hand{board: b, holder: h, life: life, settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{}}
 }

@@ -226,13 +226,17 @@ func (m *member) work(a *agent.Agent, box *mailbox.Mailbox, from uint64) error {
 func (m *member) watchTeam(ctx context.Context) error {
 	return m.Team.Bucket.Watch(ctx, func(e broker.Entry) error {
 		t, err := registry.Decode(e)
-		if err == nil && t.Status != team.Active {
-			if m.finishing.Load() {
-				m.lastWord(ctx)
-			}
-			err = ErrTeamEnded
+		switch {
+		case err != nil: // a damaged record says nothing, so it ends nothing
+			m.Logger.WarnContext(ctx, "the team's record cannot be read", "err", err)
+			return nil
+		case t.Status == team.Active:
+			return nil
 		}
-		return err
+		if m.finishing.Load() {
+			m.lastWord(ctx)
+		}
+		return ErrTeamEnded
 	}, nil, subject.KeyTeam)
 }
 
@@ -437,7 +441,7 @@ func (m *member) revoked(ctx context.Context, id team.TaskID) {
 		return
 	}
 	_, err := m.hand.Confirm(ctx, id)
-	if a := m.agent.Load(); err != nil && ctx.Err() == nil && a != nil {
+	if a := m.agent.Load(); err != nil && !errors.Is(err, team.Unavailable) && ctx.Err() == nil && a != nil {
 		m.Logger.WarnContext(ctx, "task lost", "task", id, "err", err)
 		a.Revoked(id)
 	}

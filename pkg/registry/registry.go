@@ -177,11 +177,10 @@ func (r *Registry) StartGoal(ctx context.Context, bt *broker.Team, goal, workspa
 // is led and can be worked with by hand.
 func (r *Registry) Activate(ctx context.Context, bt *broker.Team) (team.Team, error) {
 	t, err := r.update(ctx, bt, func(t *team.Team) bool {
-		if t.Status == team.Active {
-			return false
+		if t.Status != team.Active {
+			t.Status, t.Goal, t.Summary, t.FinishedAt = team.Active, "", "", nil
 		}
-		t.Status, t.Goal, t.Summary, t.FinishedAt = team.Active, "", "", nil
-		return true
+		return true // written also if it is active: an end that was prepared meanwhile is refused
 	})
 	if err != nil {
 		return t, err
