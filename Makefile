@@ -50,7 +50,7 @@ test-claims: ## CLAIMS (default 1,000,000) claims by 64 workers, every write of 
 .PHONY: test-compose
 test-compose: ## build the images, start docker-compose.yml and have it do work; needs an engine, no registry
 	go vet -tags compose ./e2e/compose
-	go test -tags compose -count=1 -timeout 30m -v ./e2e/compose
+	go test -tags compose -count=1 -timeout 10m -v ./e2e/compose
 
 .PHONY: mutants
 mutants: ## plant known bugs, MUTANT=name for one, in copies of the tree: each must be caught

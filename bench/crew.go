@@ -89,9 +89,13 @@ func newCrew(ctx context.Context, r *rig, name string, workers int) (*crew, erro
 
 // lead starts the index, as the process does that leads a team.
 func (t *crew) lead(ctx context.Context) error {
-	x := index.New(index.Options{Team: t.team, Finish: t.board.FinishCreate, Send: func(to team.AgentID, o index.Offer) error {
+	x := index.New(index.Options{Team: t.team, Finish: t.board.FinishCreate, Send: func(to team.AgentID, task team.Task) error {
 		t.offers.Add(1)
-		return control.Notify(t.conn, t.id, to, subject.Offer, o)
+		data, err := index.EncodeOffer(task)
+		if err != nil {
+			return err
+		}
+		return control.Notify(t.conn, t.id, to, subject.Offer, data)
 	}})
 	if _, err := roster.New(t.team).Listen(team.Everyone, x.Hear); err != nil { // ends with the connection
 		return err
@@ -135,15 +139,14 @@ func (w *worker) open(ctx, life context.Context, n int) error {
 	m := team.Member{AgentID: team.AgentID(fmt.Sprintf("coder-%d", n+1)), Role: "coder", Incarnation: 1, State: team.Joined}
 	w.hand = board.NewHand(life, board.New(bt, board.Options{}), m.Holder())
 	w.heart = roster.NewHeart(roster.New(bt), m, team.DefaultLease)
+	go func() { _ = w.heart.Run(life) }() // ends with life, and nothing that counts comes of it
 	_, err = control.Serve(life, w.conn, control.Membership{Team: bt.ID, AgentID: m.AgentID, Role: m.Role}, map[subject.Verb]control.Handler{
 		subject.Offer: func(_ context.Context, data []byte) (any, error) {
-			var o index.Offer
-			if err := json.Unmarshal(data, &o); err != nil {
-				return nil, err
+			t, err := index.DecodeOffer(data)
+			if err == nil {
+				w.offers <- t
 			}
-			o.Task.Revision = o.Revision
-			w.offers <- o.Task
-			return nil, nil
+			return nil, err
 		},
 	})
 	if err != nil {

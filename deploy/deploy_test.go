@@ -169,6 +169,7 @@ type dashboard struct {
 	Templating          struct {
 		List []struct {
 			Name, Definition, AllValue string
+			Query                      struct{ Query string }
 			IncludeAll                 bool
 			Datasource                 source
 		}
@@ -220,9 +221,11 @@ func TestDashboard(t *testing.T) {
 		if !v.IncludeAll || v.AllValue != ".*" || v.Datasource != want {
 			t.Errorf("variable %+v", v)
 		}
-		args := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(v.Definition)
-		if args == nil {
-			t.Errorf("variable %s is asked for as %q", v.Name, v.Definition)
+		// Query is what is asked, Definition what people are shown of it.
+		args := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(v.Query.Query)
+		label := map[string]string{"team": "team", "role": "role", "agent": "agent_id"}[v.Name] // that the panels select by
+		if args == nil || args[2] != label || v.Definition != v.Query.Query {
+			t.Errorf("variable %s is asked for as %q, and shown as %q", v.Name, v.Query.Query, v.Definition)
 			continue
 		}
 		checkExpr(t, "variable "+v.Name, args[1], known)

@@ -22,8 +22,8 @@ const module = "agentteam"
 // longest name here that it begins with.
 var floors = [][]string{
 	0: {"team"},
-	1: {"subject", "telemetry", "config", "role", "plan", "broker/embedded"},
-	2: {"broker"},
+	1: {"subject", "wire", "telemetry", "config", "role", "strictyaml", "broker/embedded"},
+	2: {"broker", "plan"},
 	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool"},
 	4: {"spawn", "completion"},
 	5: {"agent", "watchdog", "approval", "client", "discovery", "tool/teamtool"},

@@ -16,7 +16,6 @@ import (
 	"agentteam/pkg/process"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
-	"agentteam/pkg/telemetry"
 )
 
 func main() {
@@ -30,17 +29,10 @@ func main() {
 }
 
 func command() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "leader", Short: "Lead every active team of a NATS server, or one", Args: noArgs,
-		Version: telemetry.Version(), SilenceErrors: true, SilenceUsage: true,
-	}
+	cmd := process.Command("leader", "Lead every active team of a NATS server, or one")
 	f := cmd.Flags()
-	f.String("server", "", "address of the NATS server")
 	f.String("team", "", "lead this team only")
-	f.String("http", "", "host:port of health and metrics; port 0 is a free one")
-	f.String("workspace", "", "folder that the tools work in; default: the team's")
 	exec := f.Bool("local-exec", false, "start a teammate process when no standby takes a spawn")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return team.Errorf(team.InvalidArgument, "%w", err) })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(config.Sources{Flags: config.FlagsOf(f.Lookup), Env: os.LookupEnv})
 		if err != nil {
@@ -52,29 +44,5 @@ func command() *cobra.Command {
 		}
 		return leader.Run(cmd.Context(), o)
 	}
-	cmd.AddCommand(health())
-	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
-}
-
-// health is the health check of a container.
-func health() *cobra.Command {
-	return &cobra.Command{
-		Use: "health", Short: "Ask the leader that runs here with the same settings whether it is ready", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.Load(config.Sources{Env: os.LookupEnv})
-			if err != nil {
-				return err
-			}
-			return process.Health(cmd.Context(), cfg)
-		},
-	}
-}
-
-// noArgs is cobra's own as a usage error.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if err := cobra.NoArgs(cmd, args); err != nil {
-		return team.Errorf(team.InvalidArgument, "%w", err)
-	}
-	return nil
 }

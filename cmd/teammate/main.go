@@ -16,7 +16,6 @@ import (
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teammate"
-	"agentteam/pkg/telemetry"
 )
 
 func main() {
@@ -31,18 +30,11 @@ func main() {
 }
 
 func command() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "teammate", Short: "Stand by for any team, or join one under a name", Args: noArgs,
-		Version: telemetry.Version(), SilenceErrors: true, SilenceUsage: true,
-	}
+	cmd := process.Command("teammate", "Stand by for any team, or join one under a name")
 	f := cmd.Flags()
-	f.String("server", "", "address of the NATS server")
 	f.String("team", "", "with --name: the team to join")
-	f.String("http", "", "host:port of health and metrics; port 0 is a free one")
-	f.String("workspace", "", "folder that the tools work in; default: the team's")
 	name := f.String("name", "", "join under this name; without it, stand by")
 	role := f.String("role", "", "with --name: the role, for a member that is not there yet")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return team.Errorf(team.InvalidArgument, "%w", err) })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(config.Sources{Flags: config.FlagsOf(f.Lookup), Env: os.LookupEnv})
 		if err != nil {
@@ -62,29 +54,5 @@ func command() *cobra.Command {
 		}
 		return teammate.Run(cmd.Context(), o)
 	}
-	cmd.AddCommand(health())
-	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
-}
-
-// health is the health check of a container.
-func health() *cobra.Command {
-	return &cobra.Command{
-		Use: "health", Short: "Ask the teammate that runs here with the same settings whether it is ready", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.Load(config.Sources{Env: os.LookupEnv})
-			if err != nil {
-				return err
-			}
-			return process.Health(cmd.Context(), cfg)
-		},
-	}
-}
-
-// noArgs is cobra's own as a usage error.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if err := cobra.NoArgs(cmd, args); err != nil {
-		return team.Errorf(team.InvalidArgument, "%w", err)
-	}
-	return nil
 }

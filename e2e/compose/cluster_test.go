@@ -284,17 +284,24 @@ func (p *project) testMetrics(t *testing.T, begun time.Time) {
 			t.Errorf("rule %s: %s: %v", name, expr, err)
 		}
 	}
-	for _, panel := range dashboards(t) {
-		samples := 0
-		for _, target := range panel.Targets {
-			got, err := p.query(ctx, target.Expr, begun)
-			if err != nil {
-				t.Errorf("panel %q: %s: %v", panel.Title, target.Expr, err)
+	for _, board := range dashboards(t) {
+		for _, v := range board.Templating.List {
+			if got, err := p.values(ctx, v, begun); err != nil || len(got) == 0 {
+				t.Errorf("variable %s has no value: %v", v.Name, err)
 			}
-			samples += len(got)
 		}
-		if samples == 0 {
-			t.Errorf("panel %q has no sample: %v", panel.Title, panel.Targets)
+		for _, panel := range board.Panels {
+			samples := 0
+			for _, target := range panel.Targets {
+				got, err := p.query(ctx, target.Expr, begun)
+				if err != nil {
+					t.Errorf("panel %q: %s: %v", panel.Title, target.Expr, err)
+				}
+				samples += len(got)
+			}
+			if samples == 0 {
+				t.Errorf("panel %q has no sample: %v", panel.Title, panel.Targets)
+			}
 		}
 	}
 	for _, metric := range []string{

@@ -18,10 +18,11 @@ import (
 )
 
 var (
-	teamctl string   // the program on this machine
-	noEnv   string   // an empty file in the place of .env, whose settings are nothing for a test
-	compose []string // how docker compose is called here
-	figures []string // for docs/operations.md
+	teamctl  string   // the program on this machine
+	wrongkey string   // a model endpoint, see there
+	noEnv    string   // an empty file in the place of .env, whose settings are nothing for a test
+	compose  []string // how docker compose is called here
+	figures  []string // for docs/operations.md
 )
 
 // services are those that the tests start: all but Grafana, of which there is no
@@ -29,13 +30,14 @@ var (
 var services = []string{"nats", "leader", "teammate", "prometheus", "rehearsal"}
 
 func TestMain(m *testing.M) {
+	begun := time.Now()
 	os.Exit(func() int {
 		bin, err := os.MkdirTemp("", "agentteam-compose-*")
 		if err == nil {
 			defer os.RemoveAll(bin)
-			teamctl, noEnv = filepath.Join(bin, "teamctl"), filepath.Join(bin, "env")
+			teamctl, wrongkey, noEnv = filepath.Join(bin, "teamctl"), filepath.Join(bin, "wrongkey"), filepath.Join(bin, "env")
 			if err = os.WriteFile(noEnv, nil, 0o600); err == nil {
-				err = prepare()
+				err = prepare(bin)
 			}
 		}
 		if err != nil {
@@ -43,6 +45,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() {
+			figure("the whole test", "%.0f s", time.Since(begun).Seconds())
 			for _, f := range figures {
 				fmt.Println("figure:", f)
 			}
@@ -51,8 +54,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// prepare builds the images and the program.
-func prepare() error {
+// prepare builds the images, and the programs into bin.
+func prepare(bin string) error {
 	if err := command("docker", "info").Run(); err != nil {
 		return fmt.Errorf("no container engine answers: docker info: %w", err)
 	}
@@ -73,7 +76,9 @@ func prepare() error {
 		return fmt.Errorf("build the images: %w\n%s", err, out)
 	}
 	figure("docker compose build", "%.0f s", time.Since(begun).Seconds())
-	return shown(command("go", "build", "-o", teamctl, "../../cmd/teamctl"))
+	build := command("go", "build", "-o", bin, "../../cmd/teamctl", "./wrongkey")
+	build.Env = append(build.Env, "CGO_ENABLED=0") // wrongkey runs where there is no C library
+	return shown(build)
 }
 
 func figure(name, format string, args ...any) {

@@ -149,7 +149,8 @@ type container struct {
 		Status string
 		Health *struct{ Status string }
 	}
-	HostConfig struct {
+	RestartCount int
+	HostConfig   struct {
 		ReadonlyRootfs       bool
 		CapDrop, SecurityOpt []string
 		Memory               int64

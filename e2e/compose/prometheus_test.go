@@ -110,9 +110,9 @@ func (p *project) query(ctx context.Context, expr string, begun time.Time) ([]re
 	return data.Result, err
 }
 
-// dashboards returns the panels of every dashboard, rows unfolded, with the
-// variables in their expressions replaced as Grafana would for "All".
-func dashboards(t *testing.T) (panels []panel) {
+// dashboards returns all dashboards, their rows unfolded, with the variables in the
+// panels' expressions replaced as Grafana would for "All".
+func dashboards(t *testing.T) (boards []dashboard) {
 	t.Helper()
 	dir := os.DirFS("../../deploy/grafana/dashboards")
 	files, err := fs.Glob(dir, "*.json")
@@ -120,11 +120,7 @@ func dashboards(t *testing.T) (panels []panel) {
 		t.Fatalf("no dashboards: %v", err)
 	}
 	for _, name := range files {
-		var board struct {
-			UID        string
-			Templating struct{ List []struct{ Name string } }
-			Panels     []panel
-		}
+		var board dashboard
 		text, err := fs.ReadFile(dir, name)
 		if err != nil {
 			t.Fatal(err)
@@ -140,9 +136,10 @@ func dashboards(t *testing.T) (panels []panel) {
 		for _, row := range board.Panels {
 			all = append(all, row.Panels...)
 		}
-		for _, p := range all {
+		board.Panels = slices.DeleteFunc(all, func(p panel) bool { return len(p.Targets) == 0 })
+		for _, p := range board.Panels {
 			for i, target := range p.Targets {
-				p.Targets[i].Expr = variable.ReplaceAllStringFunc(target.Expr, func(v string) string {
+				p.Targets[i].Expr = inserted.ReplaceAllStringFunc(target.Expr, func(v string) string {
 					value, ok := values[strings.Trim(v, "${}")]
 					if !ok {
 						t.Errorf("panel %q: %s is no variable of the dashboard", p.Title, v)
@@ -150,20 +147,43 @@ func dashboards(t *testing.T) (panels []panel) {
 					return value
 				})
 			}
-			if len(p.Targets) > 0 {
-				panels = append(panels, p)
-			}
 		}
+		boards = append(boards, board)
 	}
-	return panels
+	return boards
 }
 
-var variable = regexp.MustCompile(`\$(\w+|\{\w+\})`)
+var inserted = regexp.MustCompile(`\$(\w+|\{\w+\})`)
+
+type dashboard struct {
+	UID        string
+	Templating struct{ List []variable }
+	Panels     []panel
+}
+
+// variable is what a person chooses from the answer to Query, which is
+// label_values(SERIES, LABEL).
+type variable struct {
+	Name  string
+	Query struct{ Query string }
+}
 
 type panel struct {
 	Title   string
 	Targets []struct{ Expr string }
 	Panels  []panel // of a row that is folded
+}
+
+// values asks what Grafana asks to offer the values of a variable.
+func (p *project) values(ctx context.Context, v variable, begun time.Time) (values []string, err error) {
+	args := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(v.Query.Query)
+	if args == nil {
+		return nil, fmt.Errorf("the query is %q", v.Query.Query)
+	}
+	err = p.ask(ctx, "label/"+args[2]+"/values", url.Values{
+		"match[]": {args[1]}, "start": {begun.Format(time.RFC3339)}, "end": {time.Now().Format(time.RFC3339)},
+	}, &values)
+	return values, err
 }
 
 // rules returns the expressions of all rules, by name, as Prometheus has loaded

@@ -89,9 +89,12 @@ type Options struct {
 	Given   <-chan team.Task // tasks that the hand took by assignment
 	Lease   time.Duration    // the team's
 
-	// Look finds a claimable task when no leader was heard; nil: the agent never
-	// looks by itself. ok is false while a leader is heard or nothing is claimable.
+	// Look finds a claimable task for an agent that is idle and hears no leader; nil:
+	// the agent never looks by itself. ok is false if nothing is claimable.
 	Look func(ctx context.Context) (id team.TaskID, ok bool)
+	// LeaderHeard tells when the leader's last beat was heard, or since when the agent
+	// listens for one; default: it listens from the start and hears none.
+	LeaderHeard func() time.Time
 	// Broken is told when the model refuses for good, such as a wrong key.
 	Broken func(ctx context.Context, err error)
 
@@ -102,7 +105,6 @@ type Options struct {
 
 const (
 	defaultMaxTurns = 50
-	lookEvery       = 5 * time.Second  // how often an idle agent considers looking by itself
 	modelRest       = 20 * time.Second // between rounds of tries while the model is away
 )
 
@@ -124,6 +126,7 @@ type Agent struct {
 
 	confirmed time.Time // when the task held was last known to be the agent's
 	lost      lost
+	lookout   lookout
 }
 
 // New returns an agent whose conversation is that of its journal. Errors:
@@ -133,7 +136,11 @@ func New(o Options) (*Agent, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &Agent{o: o, conv: newConversation(), lost: lost{signal: make(chan struct{}, 1)}, log: o.Logger.With("team", o.Team, "agent", o.Member.AgentID)}
+	if o.LeaderHeard == nil {
+		begun := time.Now()
+		o.LeaderHeard = func() time.Time { return begun }
+	}
+	a := &Agent{o: o, conv: newConversation(), lookout: newLookout(), lost: lost{signal: make(chan struct{}, 1)}, log: o.Logger.With("team", o.Team, "agent", o.Member.AgentID)}
 	for _, r := range o.Records {
 		if err := a.conv.add(r); err != nil {
 			return nil, err
@@ -258,16 +265,17 @@ func (a *Agent) beat(state team.MemberState) {
 
 // await waits for the next input and records it.
 func (a *Agent) await(ctx context.Context) error {
-	var answer, look <-chan time.Time
+	var answer <-chan time.Time
 	if a.waits() {
 		answer = time.After(time.Until(a.conv.await.Until))
 	}
-	if a.o.Look != nil && a.o.Model != nil {
-		look = time.After(lookEvery)
-	}
-	offers := a.o.Offers
-	if a.waits() || a.o.Model == nil {
-		offers = nil // it has work, the task that it waits with; or it can do none
+	var offers <-chan team.Task
+	var found <-chan team.TaskID
+	if !a.waits() && a.o.Model != nil { // else it has work, the task that it waits with; or it can do none
+		var stop func()
+		found, stop = a.look(ctx)
+		defer stop()
+		offers = a.o.Offers
 	}
 	select {
 	case <-ctx.Done():
@@ -280,11 +288,8 @@ func (a *Agent) await(ctx context.Context) error {
 		return a.noteLost(ctx)
 	case t := <-offers:
 		return a.claim(ctx, func() (team.Task, error) { return a.o.Hand.Take(ctx, t) })
-	case <-look:
-		if id, ok := a.o.Look(ctx); ok {
-			return a.claim(ctx, func() (team.Task, error) { return a.o.Hand.Claim(ctx, id) })
-		}
-		return nil
+	case id := <-found:
+		return a.claim(ctx, func() (team.Task, error) { return a.o.Hand.Claim(ctx, id) })
 	case <-answer:
 		from := a.conv.await.From
 		a.conv.await = nil

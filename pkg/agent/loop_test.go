@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,24 +241,6 @@ func TestLostOffer(t *testing.T) {
 		r.offer()
 		if !strings.HasPrefix(r.kinds(), "start task turn") {
 			t.Errorf("the next offer was not taken: %s", r.kinds())
-		}
-	})
-}
-
-// With no leader heard, an idle agent looks for work by itself.
-func TestLooksByItself(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		var alone atomic.Bool
-		r.opts.Look = func(context.Context) (team.TaskID, bool) { return r.task.ID, alone.Load() }
-		r.says("a", "b")
-		r.start()
-		r.pass(3 * lookEvery)
-		r.wantKinds("start")
-		alone.Store(true)
-		r.pass(lookEvery)
-		alone.Store(false)
-		if !strings.HasPrefix(r.kinds(), "start task turn") {
-			t.Errorf("no task was claimed: %s", r.kinds())
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -17,6 +18,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // Options are what a Board needs besides the team; all may be left out.
@@ -30,6 +32,7 @@ type Board struct {
 	bucket  *broker.Bucket
 	log     *slog.Logger
 	metrics metrics
+	whole   atomic.Int64 // the tasks up to this number exist, which stays so
 }
 
 // New returns the board of a team.
@@ -37,18 +40,15 @@ func New(t *broker.Team, o Options) *Board {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Board{t.Bucket, o.Logger, newMetrics(o.Registry)}
+	return &Board{bucket: t.Bucket, log: o.Logger, metrics: newMetrics(o.Registry)}
 }
 
 // Decode reads a task from its entry.
 func Decode(e broker.Entry) (team.Task, error) {
 	var t team.Task
 	var err error
-	if t.Kept, err = team.Decode(e.Value, &t); err != nil {
-		return t, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
-	}
-	if t.V != team.Protocol {
-		return t, team.Errorf(team.InvalidState, "record %s has protocol version %d, this program speaks %d", e.Key, t.V, team.Protocol)
+	if t.Kept, err = e.Decode(&t, &t.V); err != nil {
+		return t, err
 	}
 	if !t.Status.Valid() || e.Key != subject.KeyTask(t.ID) {
 		return t, team.Errorf(team.InvalidState, "record %s is no task of that id: it says %q with status %q", e.Key, t.ID, t.Status)
@@ -57,17 +57,32 @@ func Decode(e broker.Entry) (team.Task, error) {
 	return t, nil
 }
 
-// Get returns a task. Errors: NotFound; Unavailable.
+// Get returns a task, and the others of the call that created it exist from then on.
+// Errors: NotFound; Unavailable.
 func (b *Board) Get(ctx context.Context, id team.TaskID) (team.Task, error) {
-	e, err := b.bucket.Get(ctx, subject.KeyTask(id))
-	if errors.Is(err, team.NotFound) {
-		// It may be about to appear: its creator wrote the intent and died.
-		if done, ferr := b.finishCreate(ctx, id); ferr != nil || !done {
-			return team.Task{}, cmp.Or(ferr, error(notFound(id)))
+	t, err := b.read(ctx, id)
+	switch {
+	case errors.Is(err, team.NotFound): // it may be about to appear: its creator wrote the intent and died
+		if err := b.finishCall(ctx, id); err != nil {
+			return team.Task{}, err
 		}
-		e, err = b.bucket.Get(ctx, subject.KeyTask(id))
+		return b.read(ctx, id)
+	case err == nil && untouched(t): // the same, but the creator died a little later
+		err = b.finishCall(ctx, id)
 	}
 	if err != nil {
+		return team.Task{}, err
+	}
+	return t, nil
+}
+
+// read returns a task as it stands under its key.
+func (b *Board) read(ctx context.Context, id team.TaskID) (team.Task, error) {
+	e, err := b.bucket.Get(ctx, subject.KeyTask(id))
+	switch {
+	case errors.Is(err, team.NotFound):
+		return team.Task{}, notFound(id)
+	case err != nil:
 		return team.Task{}, err
 	}
 	return Decode(e)
@@ -216,7 +231,7 @@ func (b *Board) changeHeld(ctx context.Context, held team.Task, f func(team.Task
 // put stores t over the revision it was made from.
 func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
 	t.Op = ulid.Make().String()
-	data, err := team.Encode(t, t.Kept)
+	data, err := wire.Encode(t, t.Kept)
 	if err != nil {
 		return t, err
 	}

@@ -15,6 +15,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // Sequence is the value of seq.task. Ids are dense and several tasks appear at
@@ -46,20 +47,19 @@ const maxIntentBytes = 512 << 10
 // DecodeSequence reads the sequence from its entry.
 func DecodeSequence(e broker.Entry) (Sequence, error) {
 	var stored storedSequence
-	kept, err := team.Decode(e.Value, &stored)
+	kept, err := e.Decode(&stored, &stored.V)
 	s := stored.Sequence
-	if err == nil && s.V != team.Protocol {
-		err = fmt.Errorf("it has protocol version %d, this program speaks %d", s.V, team.Protocol)
-	}
 	for _, raw := range stored.Intent {
 		var t team.Task
 		if err == nil {
-			t.Kept, err = team.Decode(raw, &t)
+			if t.Kept, err = wire.Decode(raw, &t); err != nil {
+				err = team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
+			}
 		}
 		s.Intent = append(s.Intent, t)
 	}
 	if err != nil {
-		return s, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
+		return s, err
 	}
 	s.revision, s.kept = e.Revision, kept
 	return s, nil
@@ -88,13 +88,13 @@ func (b *Board) putSequence(ctx context.Context, s Sequence) error {
 	s.V, s.Op = team.Protocol, ulid.Make().String()
 	stored := storedSequence{Sequence: s}
 	for _, t := range s.Intent {
-		raw, err := team.Encode(t, t.Kept)
+		raw, err := wire.Encode(t, t.Kept)
 		if err != nil {
 			return err
 		}
 		stored.Intent = append(stored.Intent, raw)
 	}
-	data, err := team.Encode(stored, s.kept)
+	data, err := wire.Encode(stored, s.kept)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,8 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 	if err := team.ValidatePlan(tasks); err != nil {
 		return nil, err
 	}
-	for {
+	for lost := 1; ; lost++ {
+		begun := time.Now()
 		seq, err := b.sequence(ctx)
 		if err != nil {
 			return nil, err
@@ -162,8 +163,11 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 		}
 		seq.Next, seq.Intent, seq.Key = seq.Next+len(tasks), created, key
 		err = b.putSequence(ctx, seq)
+		if errors.Is(err, broker.ErrOvertaken) {
+			err = b.settleIntent(ctx, created[0], err)
+		}
 		if errors.Is(err, team.Conflict) { // another creator was first
-			if err := pause(ctx); err != nil {
+			if err := pause(ctx, time.Since(begun), lost); err != nil {
 				return nil, err
 			}
 			continue
@@ -179,6 +183,34 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 		}
 		return created, nil
 	}
+}
+
+// settleIntent tells what became of an intent that was overtaken: nil if it was
+// stored, Conflict if not. Whoever stored the next one had first created this one's
+// tasks, and what was created under its first number shows whose it is. If that task
+// too has been written too often to tell, the error is overtaken.
+func (b *Board) settleIntent(ctx context.Context, first team.Task, overtaken error) error {
+	if err := b.FinishCreate(ctx); err != nil { // it may be the last, if the board was only closed and opened since
+		return err
+	}
+	var copies []team.Task
+	err := b.bucket.Past(ctx, func(e broker.Entry) error {
+		t, err := Decode(e)
+		if err != nil {
+			t = team.Task{}
+		}
+		copies = append(copies, t)
+		return nil
+	}, subject.KeyTask(first.ID))
+	switch {
+	case err != nil:
+		return err
+	case slices.ContainsFunc(copies, func(t team.Task) bool { return t.Op == first.Op }):
+		return nil
+	case len(copies) == 0 || untouched(copies[0]):
+		return team.Errorf(team.Conflict, "other tasks were created first")
+	}
+	return overtaken
 }
 
 // known refuses dependencies that do not exist: ids are dense and tasks are never
@@ -208,13 +240,27 @@ func (b *Board) FinishCreate(ctx context.Context) error {
 
 // finish creates the keys of an intent that are missing.
 func (b *Board) finish(ctx context.Context, seq Sequence) error {
-	if len(seq.Intent) == 0 {
+	if len(seq.Intent) == 0 || seq.Last().Number() <= int(b.whole.Load()) {
 		return nil
 	}
-	if _, err := b.bucket.Get(ctx, subject.KeyTask(seq.Last())); !errors.Is(err, team.NotFound) {
-		return err // the last key is there, so all are
+	switch _, err := b.bucket.Get(ctx, subject.KeyTask(seq.Last())); {
+	case errors.Is(err, team.NotFound):
+		return b.createKeys(ctx, seq)
+	case err != nil:
+		return err
 	}
-	return b.createKeys(ctx, seq)
+	b.isWhole(seq) // the last key is there, so all are
+	return nil
+}
+
+// isWhole notes that the tasks of seq, and so all before them, exist.
+func (b *Board) isWhole(seq Sequence) {
+	last := int64(seq.Last().Number())
+	for {
+		if before := b.whole.Load(); before >= last || b.whole.CompareAndSwap(before, last) {
+			return
+		}
+	}
 }
 
 // createKeys creates the keys of an intent, and sets the tasks to what is stored
@@ -232,21 +278,25 @@ func (b *Board) createKeys(ctx context.Context, seq Sequence) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return b.createKey(ctx, &seq.Intent[last])
+	if err := b.createKey(ctx, &seq.Intent[last]); err != nil {
+		return err
+	}
+	b.isWhole(seq)
+	return nil
 }
 
 // createKey creates one task's key. If it exists, somebody else who found the intent
 // has made it, and the task may have moved on since.
 func (b *Board) createKey(ctx context.Context, t *team.Task) error {
-	data, err := team.Encode(*t, t.Kept)
+	data, err := wire.Encode(*t, t.Kept)
 	if err != nil {
 		return err
 	}
 	t.Revision, err = b.bucket.Put(ctx, subject.KeyTask(t.ID), data, 0)
-	if !errors.Is(err, team.Conflict) {
+	if err == nil || !over(err) {
 		return err
 	}
-	now, err := b.Get(ctx, t.ID)
+	now, err := b.read(ctx, t.ID)
 	if errors.Is(err, team.InvalidState) { // it was damaged since, which is not for a creator to judge
 		return nil
 	}
@@ -295,13 +345,19 @@ func (b *Board) once(ctx context.Context, key string) ([]team.Task, error) {
 	return b.several(ctx, ids)
 }
 
-// finishCreate finishes the open intent if it holds id, and reports whether it did.
-func (b *Board) finishCreate(ctx context.Context, id team.TaskID) (bool, error) {
-	seq, err := b.sequence(ctx)
-	if err != nil || !slices.ContainsFunc(seq.Intent, func(t team.Task) bool { return t.ID == id }) {
-		return false, err
+// finishCall sees to it that all tasks of the call that created id exist, if they are
+// not known to; it costs a reading of the sequence, and perhaps of the last task.
+func (b *Board) finishCall(ctx context.Context, id team.TaskID) error {
+	if int64(id.Number()) <= b.whole.Load() {
+		return nil
 	}
-	return true, b.finish(ctx, seq)
+	return b.FinishCreate(ctx)
+}
+
+// untouched reports whether t is as it was created. Only then others of its call may
+// not exist yet: whoever changes a task has first read it, and so seen to them.
+func untouched(t team.Task) bool {
+	return t.Status == team.Pending && t.Epoch == 0 && t.UpdatedAt.Equal(t.CreatedAt)
 }
 
 // Close ends the creating of tasks, as the last act of a goal. It is refused
@@ -378,12 +434,16 @@ func (b *Board) Reopen(ctx context.Context) error {
 	}
 }
 
-// pause spreads the next tries of writers that collided.
-func pause(ctx context.Context) error {
+// pause spreads the next tries of writers that collided. Tries at one key hold each
+// other up, so a pause is measured by how long the lost one took and how often one was
+// lost: 16 creators are twice as slow if they try again at once, and 64 six times if
+// they wait 20 ms while the server is slow.
+func pause(ctx context.Context, took time.Duration, lost int) error {
+	longest := max(time.Millisecond, min(took<<min(lost, 4), time.Second))
 	select {
 	case <-ctx.Done():
 		return team.Errorf(team.Unavailable, "the board is too busy: %w", ctx.Err())
-	case <-time.After(rand.N(20 * time.Millisecond)):
+	case <-time.After(rand.N(longest)):
 		return nil
 	}
 }

@@ -2,6 +2,7 @@ package board_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -121,6 +123,93 @@ func TestCreateRefused(t *testing.T) {
 	}
 	if _, err := b.Create(t.Context(), "leader", team.NewTask{Title: "字", Description: big}); err != nil {
 		t.Errorf("a description at the limit: %v", err)
+	}
+}
+
+// The answer to a creator is lost, and before it asks again more is created than the
+// history of the sequence holds: its tasks are created once, by whichever try.
+func TestCreateOvertaken(t *testing.T) {
+	for name, tt := range map[string]struct {
+		applied bool
+		others  func(*board.Board, *testing.T) // what they do meanwhile
+		want    team.TaskID                    // the first task of the call
+		code    team.Code
+	}{
+		"applied":                         {true, func(b *board.Board, t *testing.T) { addMany(t, b, 70) }, "T-002", ""},
+		"lost":                            {false, func(b *board.Board, t *testing.T) { addMany(t, b, 70) }, "T-072", ""},
+		"one later":                       {true, func(b *board.Board, t *testing.T) { addMany(t, b, 1) }, "T-002", ""},
+		"applied, then closed and opened": {true, func(b *board.Board, t *testing.T) { closeMany(t, b, 70) }, "T-002", ""},
+		"lost, and closed and opened":     {false, func(b *board.Board, t *testing.T) { closeMany(t, b, 70) }, "T-002", ""},
+		"applied, and worked on": {true, func(b *board.Board, t *testing.T) {
+			addMany(t, b, 70)
+			editMany(t, b, "T-002", 3)
+		}, "T-002", ""},
+		"applied, and worked on without end": {true, func(b *board.Board, t *testing.T) {
+			addMany(t, b, 70)
+			editMany(t, b, "T-002", 70)
+		}, "", team.Unavailable},
+		"lost, and another was worked on without end": {false, func(b *board.Board, t *testing.T) {
+			addMany(t, b, 70)
+			editMany(t, b, "T-002", 70)
+		}, "", team.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, bt := open(t)
+			add(t, b)
+			others := brokertest.Connect(t, bt.Conn.Server())
+			ot, err := others.Open(t.Context(), "t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			brokertest.Intercept(t, others, "t", subject.KeySequence, func(_ int, w brokertest.Write) ([]byte, bool) {
+				if tt.applied {
+					w.Store(t, others)
+				}
+				tt.others(board.New(ot, board.Options{}), t)
+				return nil, false
+			})
+			tasks, err := b.Create(t.Context(), "coder-9", team.NewTask{Title: "mine"}, team.NewTask{Title: "mine too"})
+			if team.CodeOf(err) != tt.code || err == nil && tasks[0].ID != tt.want {
+				t.Errorf("Create = %v, %v; want %s, %q", ids(tasks), err, tt.want, tt.code)
+			}
+			all, err := b.All(t.Context())
+			mine := 0
+			for i, task := range all {
+				if task.CreatedBy == "coder-9" {
+					mine++
+				}
+				if task.ID != team.MakeTaskID(i+1) {
+					t.Fatalf("task %d is %s: the ids have a gap", i+1, task.ID)
+				}
+			}
+			if want := 2; err != nil || mine != want && (tt.code == "" || tt.applied) {
+				t.Errorf("%d tasks were created, %v, want %d", mine, err, want)
+			}
+		})
+	}
+}
+
+func addMany(t *testing.T, b *board.Board, n int) {
+	for range n {
+		if _, err := b.Create(t.Context(), "leader", team.NewTask{Title: "another"}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func closeMany(t *testing.T, b *board.Board, n int) {
+	for range n / 2 {
+		if err := errors.Join(b.Seal(t.Context()), b.Reopen(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func editMany(t *testing.T, b *board.Board, id team.TaskID, n int) {
+	for i := range n {
+		if _, err := b.Edit(t.Context(), id, leader, team.Edit{Priority: new(i % 3)}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

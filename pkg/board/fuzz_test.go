@@ -9,6 +9,7 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // Whatever stands under a task's key is a task or a clear error, never a panic. A
@@ -36,7 +37,7 @@ func FuzzDecode(f *testing.F) {
 		if first.V != team.Protocol || first.Revision != 7 || first.ID != "T-001" || !first.Status.Valid() {
 			t.Errorf("%q is read as %+v", data, first)
 		}
-		once, err := team.Encode(first, first.Kept)
+		once, err := wire.Encode(first, first.Kept)
 		if err != nil {
 			t.Fatalf("%q is read and cannot be written: %v", data, err)
 		}
@@ -44,7 +45,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q is written as %q and then: %v", data, once, err)
 		}
-		if twice, err := team.Encode(second, second.Kept); err != nil || !bytes.Equal(once, twice) {
+		if twice, err := wire.Encode(second, second.Kept); err != nil || !bytes.Equal(once, twice) {
 			t.Errorf("%q is written as %q, then as %q, %v", data, once, twice, err)
 		}
 	})

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // graphGuard is the value of the key graph, which orders all edits of
@@ -42,11 +44,8 @@ func (b *Board) graph(ctx context.Context) (graphGuard, error) {
 	if err != nil {
 		return g, err
 	}
-	if err := json.Unmarshal(e.Value, &g); err != nil {
-		return g, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
-	}
-	if g.V != team.Protocol {
-		return g, team.Errorf(team.InvalidState, "record %s has protocol version %d, this program speaks %d", e.Key, g.V, team.Protocol)
+	if _, err := e.Decode(&g, &g.V); err != nil {
+		return g, err
 	}
 	g.revision = e.Revision
 	return g, nil
@@ -54,7 +53,7 @@ func (b *Board) graph(ctx context.Context) (graphGuard, error) {
 
 func (b *Board) putGraph(ctx context.Context, g graphGuard) (graphGuard, error) {
 	g.V, g.Op = team.Protocol, ulid.Make().String()
-	data, err := json.Marshal(g)
+	data, err := wire.Marshal(g)
 	if err != nil {
 		return g, err
 	}
@@ -62,9 +61,10 @@ func (b *Board) putGraph(ctx context.Context, g graphGuard) (graphGuard, error) 
 	return g, err
 }
 
-// finishEdit makes the write that the guard announces, which may have been made
-// already, and clears the intent. A task that was claimed meanwhile stays as it
-// is: edits lose against claims.
+// finishEdit makes the write that the guard announces and clears the intent. Somebody
+// else may have made it already, and the task may have been claimed since: it is made
+// all the same. A task that was claimed before it stays as it is: edits lose against
+// claims.
 func (b *Board) finishEdit(ctx context.Context, g graphGuard) (written team.Task, err error) {
 	key := subject.KeyTask(g.Intent.Task)
 	written, err = Decode(broker.Entry{Key: key, Value: g.Intent.Record})
@@ -72,26 +72,33 @@ func (b *Board) finishEdit(ctx context.Context, g graphGuard) (written team.Task
 		return written, err
 	}
 	var lost error
-	written.Revision, lost = b.bucket.Put(ctx, key, g.Intent.Record, g.Intent.Revision)
-	if lost != nil && !errors.Is(lost, team.Conflict) {
+	written.Revision, lost = b.bucket.PutAgain(ctx, key, g.Intent.Record, g.Intent.Revision)
+	if lost != nil && !over(lost) {
 		return written, lost
 	}
 	g.Intent = nil
-	if _, err := b.putGraph(ctx, g); err != nil && !errors.Is(err, team.Conflict) {
+	if _, err := b.putGraph(ctx, g); err != nil && !over(err) {
 		return written, err
 	}
 	return written, lost
 }
 
+// over reports whether a write that failed cannot be made any more: others were
+// first, or it was made long ago.
+func over(err error) bool {
+	return errors.Is(err, team.Conflict) || errors.Is(err, broker.ErrOvertaken)
+}
+
 // editGraph makes an edit that changes dependencies.
 func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, apply func(team.Task) (team.Task, error)) (team.Task, error) {
-	for {
+	for lost := 1; ; lost++ {
+		begun := time.Now()
 		g, err := b.graph(ctx)
 		if err != nil {
 			return team.Task{}, err
 		}
 		if g.Intent != nil {
-			if _, err := b.finishEdit(ctx, g); err != nil && !errors.Is(err, team.Conflict) {
+			if _, err := b.finishEdit(ctx, g); err != nil && !over(err) {
 				return team.Task{}, err
 			}
 			continue
@@ -112,7 +119,7 @@ func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, appl
 			return team.Task{}, err
 		}
 		next.Op = ulid.Make().String()
-		record, err := team.Encode(next, next.Kept)
+		record, err := wire.Encode(next, next.Kept)
 		if err != nil {
 			return team.Task{}, err
 		}
@@ -124,7 +131,7 @@ func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, appl
 		if !errors.Is(err, team.Conflict) {
 			return next, err
 		}
-		if err := pause(ctx); err != nil {
+		if err := pause(ctx, time.Since(begun), lost); err != nil {
 			return team.Task{}, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/board"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -106,6 +107,60 @@ func TestUnfinishedEditLost(t *testing.T) {
 	}
 	if got := get(t, b, two.ID); got.Revision != held.Revision {
 		t.Errorf("the void edit was made: %+v", got)
+	}
+}
+
+// An edit that somebody else made in its editor's stead, who then found the task
+// claimed, is made all the same: the editor is told so.
+func TestEditMadeByAnother(t *testing.T) {
+	b, bt := open(t)
+	one, two, three := add(t, b).ID, add(t, b).ID, add(t, b).ID
+	others := brokertest.Connect(t, bt.Conn.Server())
+	ot, err := others.Open(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := board.New(ot, board.Options{})
+	brokertest.Intercept(t, others, "t", subject.KeyGraph, func(_ int, w brokertest.Write) ([]byte, bool) {
+		answer := w.Store(t, others) // the intent, which is found open
+		if _, err := depend(other, t, three, one); err != nil {
+			t.Error(err)
+		}
+		if _, err := other.Claim(t.Context(), one, ann); err != nil {
+			t.Error(err)
+		}
+		if _, err := other.Complete(t.Context(), one, ann, 1, team.Done{Summary: "done"}); err != nil {
+			t.Error(err)
+		}
+		if _, err := other.Claim(t.Context(), two, bob); err != nil {
+			t.Error(err)
+		}
+		return answer, false
+	})
+	edited, err := depend(b, t, two, one)
+	if err != nil || !slices.Equal(edited.Dependencies, []team.TaskID{one}) || edited.Status != team.Pending {
+		t.Errorf("the edit ended with %+v, %v", edited, err)
+	}
+	if now := get(t, b, two); !slices.Equal(now.Dependencies, []team.TaskID{one}) || !now.HeldBy(bob) || now.Revision <= edited.Revision {
+		t.Errorf("the task is now %+v", now)
+	}
+}
+
+// An open intent whose task has been written too often since to tell whether the edit
+// was made keeps nobody from editing.
+func TestEditOvertaken(t *testing.T) {
+	b, bt := open(t)
+	one, two := add(t, b), add(t, b)
+	intended := two
+	intended.Dependencies, intended.Op = []team.TaskID{one.ID}, "of the dead editor"
+	for n := range 70 {
+		if _, err := b.Edit(t.Context(), two.ID, leader, team.Edit{Title: new(fmt.Sprint("title ", n))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, bt, subject.KeyGraph, map[string]any{"v": team.Protocol, "op": "x", "intent": map[string]any{"task": two.ID, "record": intended, "revision": two.Revision}})
+	if _, err := depend(b, t, one.ID, two.ID); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package board_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -73,8 +75,33 @@ func TestPlanOfDeadCreator(t *testing.T) {
 	tasks := func() []team.Task { return team.Plan(three(), 1, "coder-9", time.Now().UTC()) }
 	for keys := range len(tasks()) + 1 {
 		for name, read := range map[string]func(b *board.Board) error{
-			"list": func(b *board.Board) error { _, err := b.All(t.Context()); return err },
-			"get":  func(b *board.Board) error { _, err := b.Get(t.Context(), "T-003"); return err },
+			"list":          func(b *board.Board) error { _, err := b.All(t.Context()); return err },
+			"get":           func(b *board.Board) error { _, err := b.Get(t.Context(), "T-003"); return err },
+			"get the first": func(b *board.Board) error { _, err := b.Get(t.Context(), "T-001"); return err },
+			"claim the first": func(b *board.Board) error {
+				_, err := b.Claim(t.Context(), "T-001", ann)
+				return err
+			},
+			"cancel the second": func(b *board.Board) error {
+				_, err := b.Cancel(t.Context(), "T-002", leader, "")
+				return err
+			},
+			"assign the first": func(b *board.Board) error {
+				_, err := b.Assign(t.Context(), team.Assignment{Task: "T-001", By: "leader"}, ann)
+				return err
+			},
+			"edit the first": func(b *board.Board) error {
+				_, err := b.Edit(t.Context(), "T-001", leader, team.Edit{Title: new("x")})
+				return err
+			},
+			"read its history": func(b *board.Board) error { _, err := b.History(t.Context(), "T-001"); return err },
+			"claim what comes after it": func(b *board.Board) error {
+				_, err := b.Claim(t.Context(), "T-003", ann)
+				if errors.Is(err, team.Blocked) {
+					err = nil
+				}
+				return err
+			},
 			"create": func(b *board.Board) error {
 				_, err := b.Create(t.Context(), "leader", team.NewTask{Title: "next"})
 				return err
@@ -96,6 +123,70 @@ func TestPlanOfDeadCreator(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A plan whose creator is at work is completed by whoever gets at one of its tasks,
+// and the creator is told what became of them.
+func TestPlanOfSlowCreator(t *testing.T) {
+	b, bt := open(t)
+	others := brokertest.Connect(t, bt.Conn.Server())
+	ot, err := others.Open(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	brokertest.Intercept(t, others, "t", subject.KeySequence, func(_ int, w brokertest.Write) ([]byte, bool) {
+		answer := w.Store(t, others) // the intent, before any key
+		seq, err := board.DecodeSequence(broker.Entry{Key: subject.KeySequence, Value: w.Data})
+		if err != nil {
+			t.Error(err)
+		}
+		put(t, ot, subject.KeyTask("T-001"), seq.Intent[0])
+		if _, err := board.New(ot, board.Options{}).Claim(t.Context(), "T-001", ann); err != nil {
+			t.Error(err)
+		}
+		if _, err := ot.Bucket.Get(t.Context(), subject.KeyTask("T-003")); err != nil {
+			t.Errorf("a task was claimed before the last of its call was there: %v", err)
+		}
+		return answer, false
+	})
+	tasks, err := b.Create(t.Context(), "leader", three()...)
+	if err != nil || !slices.Equal(ids(tasks), []team.TaskID{"T-001", "T-002", "T-003"}) || !tasks[0].HeldBy(ann) || tasks[2].Revision == 0 {
+		t.Errorf("created %+v, %v", tasks, err)
+	}
+}
+
+// A task that is known to be of a complete plan is got by one reading, and one that
+// somebody has changed as well.
+func TestGetCosts(t *testing.T) {
+	b, bt := open(t)
+	plan, err := b.Create(t.Context(), "leader", three()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Claim(t.Context(), "T-002", ann); err != nil {
+		t.Fatal(err)
+	}
+	fresh := board.New(bt, board.Options{})
+	reads := func(b *board.Board, id team.TaskID) uint64 {
+		before := bt.Conn.NATS().Stats().OutMsgs
+		get(t, b, id)
+		return bt.Conn.NATS().Stats().OutMsgs - before
+	}
+	for _, tt := range []struct {
+		what string
+		b    *board.Board
+		id   team.TaskID
+		want uint64
+	}{
+		{"by its creator", b, plan[0].ID, 1},
+		{"claimed", fresh, plan[1].ID, 1},
+		{"the first look at a plan", fresh, plan[0].ID, 3},
+		{"the second", fresh, plan[2].ID, 1},
+	} {
+		if got := reads(tt.b, tt.id); got != tt.want {
+			t.Errorf("%s: %d requests, want %d", tt.what, got, tt.want)
 		}
 	}
 }

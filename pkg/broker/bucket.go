@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // Bucket is a key-value bucket: a Stream with one subject a key. Reads go to the
@@ -23,6 +24,21 @@ type Entry struct {
 	Value    []byte
 	Revision uint64
 	Deleted  bool
+}
+
+// Decode reads the entry as a record into v, a pointer to a struct, and returns the
+// fields that the struct does not have. version is the struct's own field v. It is an
+// error (InvalidState) if the record cannot be read or speaks another protocol.
+func (e Entry) Decode(v any, version *int) (team.Extra, error) {
+	kept, err := wire.Decode(e.Value, v)
+	if err != nil {
+		return nil, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
+	}
+	if *version != team.Protocol {
+		return nil, team.Errorf(team.InvalidState, "record %s has protocol version %d, this program speaks %d", e.Key, *version, team.Protocol).
+			WithHint("use the agentteam version that wrote it")
+	}
+	return kept, nil
 }
 
 // Get returns the key's newest value. Errors: NotFound, also after a Delete;
@@ -42,6 +58,12 @@ func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 // returns the new revision. Its outcomes are those of [Stream.Append].
 func (b *Bucket) Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	return b.Append(ctx, b.prefix+key, value, revision)
+}
+
+// PutAgain is Put for a write that somebody else may have made already; see
+// [Stream.Repeat].
+func (b *Bucket) PutAgain(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	return b.Repeat(ctx, b.prefix+key, value, revision)
 }
 
 // Load returns the newest values of the keys that match the filters

@@ -3,7 +3,6 @@ package broker
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 const (
@@ -58,9 +58,30 @@ type Msg struct {
 // write (records carry an op id for that). An answer that another write is under
 // way is none: it may be one's own.
 //
-// Errors: Conflict (nothing changed); Unavailable (a definite refusal, such as a
-// full disk); ctx's error wrapped in Unavailable, and then the outcome is unknown.
+// Nor does a refusal, such as that of a full disk, tell anything of an earlier try:
+// after a doubt the stream is read, data found there is the answer, and else the
+// write is repeated until the server takes it or somebody else was first.
+//
+// Errors: Conflict (nothing changed); Unavailable, and nothing changed, if the very
+// first try that arrived was refused; ctx's error wrapped in Unavailable, and then
+// the outcome is unknown; [ErrOvertaken].
 func (s *Stream) Append(ctx context.Context, subject string, data []byte, last uint64) (uint64, error) {
+	return s.append(ctx, subject, data, last, false)
+}
+
+// Repeat is Append for a write that somebody else may have made already, to the
+// byte: that counts as made, whatever was written after it.
+func (s *Stream) Repeat(ctx context.Context, subject string, data []byte, last uint64) (uint64, error) {
+	return s.append(ctx, subject, data, last, true)
+}
+
+// ErrOvertaken (Unavailable): the write was applied or others were first, and so much
+// was written after it that the stream, which keeps a number of messages a subject,
+// does not tell which. It is no longer on its way, so what it would have led to may
+// be looked for.
+var ErrOvertaken = errors.New("too many writes came after it to tell what became of it")
+
+func (s *Stream) append(ctx context.Context, subject string, data []byte, last uint64, shared bool) (uint64, error) {
 	doubt := false // an earlier try may have been applied
 	for {
 		seq, err := s.try(ctx, subject, data, jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last, 10))
@@ -68,7 +89,7 @@ func (s *Stream) Append(ctx context.Context, subject string, data []byte, last u
 		case err == nil:
 			return seq, nil
 		case lostCAS(err):
-			seq, markerSeq, err := s.settle(ctx, subject, data, last, doubt)
+			seq, markerSeq, err := s.settle(ctx, subject, data, last, doubt || shared)
 			switch {
 			case err != nil:
 				return 0, err
@@ -79,6 +100,10 @@ func (s *Stream) Append(ctx context.Context, subject string, data []byte, last u
 				continue
 			}
 			return 0, team.Errorf(team.Conflict, "%s was changed by somebody else", subject)
+		case refused(err) && doubt: // the servers of a cluster judge room before revisions
+			if seq, _, err := s.settle(ctx, subject, data, last, doubt); err == nil && seq != 0 {
+				return seq, nil
+			}
 		case refused(err):
 			return 0, team.Errorf(team.Unavailable, "NATS refuses to store %s: %w", subject, err).WithHint("the disk or the stream may be full")
 		}
@@ -90,7 +115,8 @@ func (s *Stream) Append(ctx context.Context, subject string, data []byte, last u
 }
 
 // settle looks for data in what was stored after last. A later write of somebody
-// else may stand on top of ours, so after a doubt the whole tail is read.
+// else may stand on top of ours, so after a doubt the whole tail is read. If that is
+// not all there any more, and data not in it, the error is ErrOvertaken.
 func (s *Stream) settle(ctx context.Context, subject string, data []byte, last uint64, doubt bool) (seq, marker uint64, err error) {
 	m, err := s.Last(ctx, subject)
 	switch {
@@ -105,12 +131,23 @@ func (s *Stream) settle(ctx context.Context, subject string, data []byte, last u
 	case !doubt:
 		return 0, 0, nil
 	}
-	err = s.Read(ctx, last+1, func(m Msg) error {
-		if !m.Deleted && bytes.Equal(m.Data, data) {
+	// The oldest messages of a subject go first: while the one at last is there, so is
+	// all that followed it.
+	after, whole := 0, false
+	err = s.Read(ctx, last, func(m Msg) error {
+		switch {
+		case m.Seq == last:
+			whole = true
+			return nil
+		case !m.Deleted && bytes.Equal(m.Data, data):
 			seq = m.Seq
 		}
+		after++
 		return nil
 	}, subject)
+	if kept := int(s.s.CachedInfo().Config.MaxMsgsPerSubject); err == nil && seq == 0 && !whole && kept > 0 && after >= kept {
+		err = team.Errorf(team.Unavailable, "store %s: %w", subject, ErrOvertaken)
+	}
 	if m.Deleted {
 		marker = m.Seq
 	}
@@ -160,7 +197,7 @@ func (s *Stream) try(ctx context.Context, subject string, data []byte, header, v
 		Error *jetstream.APIError `json:"error"`
 		Seq   uint64              `json:"seq"`
 	}
-	switch err := json.Unmarshal(answer.Data, &ack); {
+	switch err := wire.Unmarshal(answer.Data, &ack); {
 	case err != nil:
 		return 0, fmt.Errorf("acknowledgement %q: %w", answer.Data, err)
 	case ack.Error != nil:

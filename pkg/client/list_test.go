@@ -68,7 +68,7 @@ func TestListAnyway(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- index.New(index.Options{Team: r.bt, Finish: b.FinishCreate, Send: func(team.AgentID, index.Offer) error { return nil }}).Run(ctx)
+		done <- index.New(index.Options{Team: r.bt, Finish: b.FinishCreate, Send: func(team.AgentID, team.Task) error { return nil }}).Run(ctx)
 	}()
 	for { // until it answers
 		if _, err := index.Ask(t.Context(), r.bt, team.Query{}, 0); err == nil {

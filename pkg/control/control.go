@@ -288,11 +288,7 @@ var errNobody = errors.New("no responders")
 // does not answer.
 func Nobody(err error) bool { return errors.Is(err, errNobody) }
 
-// Notify sends a request without waiting for an answer.
-func Notify(c *broker.Conn, t team.TeamID, a team.AgentID, verb subject.Verb, in any) error {
-	data, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
+// Notify sends data as a request, without waiting for an answer.
+func Notify(c *broker.Conn, t team.TeamID, a team.AgentID, verb subject.Verb, data []byte) error {
 	return c.NATS().Publish(subject.Control(t, a, verb), data)
 }

@@ -55,7 +55,7 @@ func TestRequest(t *testing.T) {
 		t.Errorf("no answer in time: %v, nobody is %v", err, control.Nobody(err))
 	}
 	// The pending request above must not keep another from being served.
-	if err := control.Notify(c, "t", "coder-1", subject.Revoked, "T-001"); err != nil || <-heard != `"T-001"` {
+	if err := control.Notify(c, "t", "coder-1", subject.Revoked, []byte(`"T-001"`)); err != nil || <-heard != `"T-001"` {
 		t.Errorf("notify: %v", err)
 	}
 	close(release)

@@ -196,12 +196,19 @@ func (l *leader) newTerm(bt *broker.Team, m team.Member, bye context.Context) *t
 	t.board = board.New(bt, board.Options{Logger: log, Registry: l.Registry})
 	t.mailbox = mailbox.New(bt, mailbox.Options{Members: t.roster, Logger: log, Registry: l.Registry})
 	t.index = index.New(index.Options{Team: bt, Logger: log, Registry: l.Registry, Finish: t.board.FinishCreate,
-		Send: func(to team.AgentID, o index.Offer) error {
-			return control.Notify(bt.Conn, bt.ID, to, subject.Offer, o)
+		Send: func(to team.AgentID, task team.Task) error {
+			data, err := index.EncodeOffer(task)
+			if err != nil {
+				return err
+			}
+			return control.Notify(bt.Conn, bt.ID, to, subject.Offer, data)
 		},
 		Taken: func(from team.AgentID, id team.TaskID) {
-			// One that this does not reach finds out when it looks at its task.
-			if err := control.Notify(bt.Conn, bt.ID, from, subject.Revoked, id); err != nil {
+			data, err := json.Marshal(id)
+			if err == nil {
+				err = control.Notify(bt.Conn, bt.ID, from, subject.Revoked, data)
+			}
+			if err != nil { // a holder that is not told finds out when it looks at its task
 				log.Debug("former holder not told", "task", id, "agent", from, "err", err)
 			}
 		}})

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -62,10 +61,6 @@ var ErrTeamEnded = errors.New("the team's goal has ended")
 
 // ErrForced ends a membership that was stopped by force.
 var ErrForced = errors.New("the membership was ended by force")
-
-// lonely is how long an idle agent hears no leader before it looks for work by
-// itself (DESIGN section 5, how work is found).
-const lonely = 10 * time.Second
 
 // offerGrace lets an offer wait for an agent whose idle beat went out a moment
 // before it began to listen.
@@ -160,7 +155,7 @@ func (m *member) run() error {
 		Events: event.New(o.Team, o.Logger), Mail: m.mail, Offers: m.offers, Given: m.given, Lease: o.Record.Lease(), Broken: o.Broken, Logger: o.Logger,
 	}
 	if o.Member.AgentID != team.Leader {
-		opts.Look = func(ctx context.Context) (team.TaskID, bool) { return m.look(ctx, begun) }
+		opts.Look, opts.LeaderHeard = m.look, func() time.Time { return m.leaderHeard(begun) }
 	}
 	if opts.Broken == nil {
 		opts.Broken = func(ctx context.Context, cause error) {
@@ -359,13 +354,12 @@ func (m *member) verbs() map[subject.Verb]control.Handler {
 			return m.heart.Now(nonce), nil
 		},
 		subject.Offer: func(_ context.Context, data []byte) (any, error) {
-			var o index.Offer
-			if err := json.Unmarshal(data, &o); err != nil {
-				return nil, team.Errorf(team.InvalidArgument, "offer: %w", err)
+			t, err := index.DecodeOffer(data)
+			if err != nil {
+				return nil, err
 			}
-			o.Task.Revision = o.Revision
 			select {
-			case m.offers <- o.Task: // only an idle agent takes it
+			case m.offers <- t: // only an idle agent takes it
 			case <-time.After(offerGrace):
 			}
 			return nil, nil
@@ -447,20 +441,16 @@ func (m *member) revoked(ctx context.Context, id team.TaskID) {
 	}
 }
 
-// look finds a task by itself while no leader was heard: then nobody makes offers.
-func (m *member) look(ctx context.Context, begun time.Time) (team.TaskID, bool) {
-	heard := begun
+// leaderHeard is when the leader was last heard; begun is since when it could be.
+func (m *member) leaderHeard(begun time.Time) time.Time {
 	if h, ok := m.Pulse.Of(team.Leader); ok {
-		heard = h.At
+		return h.At
 	}
-	if time.Since(heard) < lonely {
-		return "", false
-	}
-	select { // so that not all who are lonely try for the same task at once
-	case <-ctx.Done():
-		return "", false
-	case <-time.After(rand.N(time.Second)):
-	}
+	return begun
+}
+
+// look finds a task for an agent to which nobody makes offers.
+func (m *member) look(ctx context.Context) (team.TaskID, bool) {
 	all, err := m.board.All(ctx)
 	if err != nil {
 		return "", false

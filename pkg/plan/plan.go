@@ -9,9 +9,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
 )
 
@@ -37,12 +36,12 @@ const (
 // Errors: [team.InvalidArgument], which begins with file:line:column and says what
 // is allowed there. Only the first fault is reported.
 func Parse(file string, src []byte) ([]team.NewTask, error) {
-	p := &parser{file: file, places: map[string]int{}}
-	if root := p.read(src); p.err == nil {
+	p := &parser{Reader: strictyaml.Reader{File: file, Files: "plans"}, places: map[string]int{}}
+	if root := p.read(src); p.Err() == nil {
 		p.plan(root)
 	}
-	if p.err != nil {
-		return nil, p.err
+	if p.Err() != nil {
+		return nil, p.Err()
 	}
 	return p.tasks, nil
 }
@@ -50,7 +49,7 @@ func Parse(file string, src []byte) ([]team.NewTask, error) {
 // read returns the root of the file's one document.
 func (p *parser) read(src []byte) *yaml.Node {
 	if len(src) > MaxBytes {
-		p.fail(start, "the plan is larger than the limit of %d bytes", MaxBytes)
+		p.Fail(strictyaml.Start, "the plan is larger than the limit of %d bytes", MaxBytes)
 		return nil
 	}
 	line, column := 1, 1 // the YAML reader does not say where such bytes stand
@@ -59,22 +58,22 @@ func (p *parser) read(src []byte) *yaml.Node {
 		at := &yaml.Node{Line: line, Column: column}
 		switch {
 		case r == utf8.RuneError && size == 1:
-			p.fail(at, "this is not UTF-8")
+			p.Fail(at, "this is not UTF-8")
 		case unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t':
-			p.fail(at, "here is the control character %U; remove it", r)
+			p.Fail(at, "here is the control character %U; remove it", r)
 		case r == '\n':
 			line, column = line+1, 0
 		}
 		column, rest = column+1, rest[size:]
 	}
-	if p.err != nil {
+	if p.Err() != nil {
 		return nil
 	}
 	var doc, more yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(src))
 	err := dec.Decode(&doc)
 	if errors.Is(err, io.EOF) {
-		p.fail(start, "the plan is empty; it needs tasks")
+		p.Fail(strictyaml.Start, "the plan is empty; it needs tasks")
 		return nil
 	}
 	if err == nil {
@@ -82,27 +81,17 @@ func (p *parser) read(src []byte) *yaml.Node {
 		case errors.Is(err, io.EOF):
 			return doc.Content[0]
 		case err == nil:
-			p.fail(&more, "a plan is one document; another one begins here")
+			p.Fail(&more, "a plan is one document; another one begins here")
 			return nil
 		}
 	}
-	at, what := *start, strings.TrimPrefix(err.Error(), "yaml: ") // "yaml: line 3: what"
-	if n, _ := fmt.Sscanf(what, "line %d:", &at.Line); n == 1 {
-		_, what, _ = strings.Cut(what, ": ")
-	}
-	p.fail(&at, "%s", what)
+	p.Malformed(err)
 	return nil
 }
 
-// start is the place of what is wrong with the file as a whole.
-var start = &yaml.Node{Line: 1, Column: 1}
-
-// parser turns YAML nodes, which know their line and column, into tasks. After the
-// first fault it goes on with zero values.
+// parser turns YAML nodes into tasks.
 type parser struct {
-	file string
-	err  error
-
+	strictyaml.Reader
 	tasks  []team.NewTask
 	places map[string]int // of the tasks that have a name
 	refs   []ref
@@ -114,121 +103,109 @@ type ref struct {
 	node *yaml.Node
 }
 
-func (p *parser) fail(at *yaml.Node, format string, args ...any) {
-	p.refuse(at, team.Errorf(team.InvalidArgument, format, args...))
-}
-
-// refuse takes err, if there is one, for what is wrong at this place.
-func (p *parser) refuse(at *yaml.Node, err error) {
-	if p.err == nil && err != nil {
-		p.err = fmt.Errorf("%s:%d:%d: %w", p.file, max(at.Line, 1), max(at.Column, 1), err)
-	}
-}
-
 func (p *parser) plan(n *yaml.Node) {
 	var list *yaml.Node
-	p.object(n, "a plan", map[string]func(*yaml.Node){"tasks": func(v *yaml.Node) { list = v }})
-	switch {
-	case p.err != nil:
-	case list == nil:
-		p.fail(n, "the plan has no tasks")
-	case list.Kind != yaml.SequenceNode || len(list.Content) == 0:
-		p.fail(list, "tasks must be a list with at least one entry")
-	case len(list.Content) > MaxTasks:
-		p.fail(list.Content[MaxTasks], "the plan has %d tasks, the limit is %d", len(list.Content), MaxTasks)
-	default:
-		p.tasks = make([]team.NewTask, len(list.Content))
-		for i, item := range list.Content {
-			p.task(i, item)
-		}
-		p.resolve()
+	p.Object(n, "a plan", map[string]func(*yaml.Node){"tasks": func(v *yaml.Node) { list = v }})
+	if list == nil {
+		p.Fail(n, "the plan has no tasks")
+		return
 	}
+	items := p.Items(list, "tasks")
+	if len(items) > MaxTasks {
+		p.Fail(items[MaxTasks], "the plan has %d tasks, the limit is %d", len(items), MaxTasks)
+		return
+	}
+	p.tasks = make([]team.NewTask, len(items))
+	for i, item := range items {
+		p.task(i, item)
+	}
+	p.resolve()
 }
 
 func (p *parser) task(i int, n *yaml.Node) {
 	t := &p.tasks[i]
 	titled := false
-	p.object(n, "a task", map[string]func(*yaml.Node){
+	p.Object(n, "a task", map[string]func(*yaml.Node){
 		"name": func(v *yaml.Node) { p.name(v, i) },
 		"title": func(v *yaml.Node) {
-			t.Title, titled = p.text(v, "title"), true
-			p.refuse(v, team.NewTask{Title: t.Title}.Validate())
+			t.Title, titled = p.str(v, "title"), true
+			p.Refuse(v, team.NewTask{Title: t.Title}.Validate())
 		},
 		"description": func(v *yaml.Node) {
-			t.Description = p.text(v, "description")
+			t.Description = p.str(v, "description")
 			p.valid(v, team.NewTask{Description: t.Description})
 		},
 		"priority": func(v *yaml.Node) {
 			if v.Tag != "!!int" && v.Tag != "!!str" {
-				p.fail(v, "priority must be normal, high or critical; or 0, 1, 2")
+				p.Fail(v, "priority must be normal, high or critical; or 0, 1, 2")
 				return
 			}
 			var err error
 			t.Priority, err = team.ParsePriority(v.Value)
-			p.refuse(v, err)
+			p.Refuse(v, err)
 		},
 		"role": func(v *yaml.Node) {
-			t.Role = team.CanonicalRole(p.text(v, "role"))
+			t.Role = team.CanonicalRole(p.str(v, "role"))
 			p.valid(v, team.NewTask{Role: t.Role})
 			if t.Role == "" {
-				p.fail(v, "role is empty; leave it out for a task that anybody may take")
+				p.Fail(v, "role is empty; leave it out for a task that anybody may take")
 			}
 		},
 		"depends_on": func(v *yaml.Node) {
 			if v.Kind != yaml.SequenceNode {
-				p.fail(v, "depends_on must be a list of names of this plan and ids of tasks, such as [tests, T-001]")
+				p.Fail(v, "depends_on must be a list of names of this plan and ids of tasks, such as [tests, T-001]")
 				return
 			}
 			for _, item := range v.Content {
 				p.refs = append(p.refs, ref{i, item})
 			}
 			if len(v.Content) > team.MaxDependencies {
-				p.fail(v, "%d dependencies are too many, the limit is %d", len(v.Content), team.MaxDependencies)
+				p.Fail(v, "%d dependencies are too many, the limit is %d", len(v.Content), team.MaxDependencies)
 			}
 		},
 		"check": func(v *yaml.Node) {
-			t.Check = p.text(v, "check")
+			t.Check = p.str(v, "check")
 			p.valid(v, team.NewTask{Check: t.Check})
 		},
 		"deliverable_required": func(v *yaml.Node) {
 			if v.Tag != "!!bool" || v.Decode(&t.DeliverableReq) != nil {
-				p.fail(v, "deliverable_required must be true or false")
+				p.Fail(v, "deliverable_required must be true or false")
 			}
 		},
 		"metadata": func(v *yaml.Node) {
 			if v.Kind != yaml.MappingNode {
-				p.fail(v, "metadata must be a mapping")
+				p.Fail(v, "metadata must be a mapping")
 				return
 			}
 			var err error
-			t.Metadata, err = json.Marshal(p.value(v))
-			p.refuse(v, err)
+			t.Metadata, err = json.Marshal(p.Value(v, p.leaf))
+			p.Refuse(v, err)
 			p.valid(v, team.NewTask{Metadata: t.Metadata})
 		},
 	})
 	if !titled {
-		p.fail(n, "the task has no title")
+		p.Fail(n, "the task has no title")
 	}
 }
 
 // valid checks one field as the board will, so that a fault is told with its place.
 func (p *parser) valid(at *yaml.Node, n team.NewTask) {
 	n.Title = "x"
-	p.refuse(at, n.Validate())
+	p.Refuse(at, n.Validate())
 }
 
 // name notes under which name others of the plan may refer to the task.
 func (p *parser) name(n *yaml.Node, i int) {
-	s := p.text(n, "name")
+	s := p.str(n, "name")
 	_, err := team.ParseTaskID(s)
 	_, twice := p.places[s]
 	switch {
 	case s == "" || len(s) > MaxNameBytes || strings.TrimSpace(s) != s || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl):
-		p.fail(n, "a name is 1 to %d bytes long, in one line, without spaces at its ends", MaxNameBytes)
+		p.Fail(n, "a name is 1 to %d bytes long, in one line, without spaces at its ends", MaxNameBytes)
 	case err == nil:
-		p.fail(n, "the name %q could be the id of a task on the board", s)
+		p.Fail(n, "the name %q could be the id of a task on the board", s)
 	case twice:
-		p.fail(n, "a second task with the name %q", s)
+		p.Fail(n, "a second task with the name %q", s)
 	}
 	p.places[s] = i
 }
@@ -237,11 +214,11 @@ func (p *parser) name(n *yaml.Node, i int) {
 // reading as an id, and none can be both.
 func (p *parser) resolve() {
 	for _, r := range p.refs {
-		if p.err != nil {
+		if p.Err() != nil {
 			return
 		}
 		if r.node.Kind != yaml.ScalarNode || r.node.Tag != "!!str" && r.node.Tag != "!!int" {
-			p.fail(r.node, "a dependency is the name of a task of this plan or the id of a task on the board")
+			p.Fail(r.node, "a dependency is the name of a task of this plan or the id of a task on the board")
 			return
 		}
 		t := &p.tasks[r.from]
@@ -249,13 +226,13 @@ func (p *parser) resolve() {
 		id, err := team.ParseTaskID(r.node.Value)
 		switch {
 		case named && at == r.from:
-			p.fail(r.node, "the task depends on itself")
+			p.Fail(r.node, "the task depends on itself")
 		case named:
 			t.After = append(t.After, at)
 		case err == nil:
 			t.Dependencies = append(t.Dependencies, id)
 		default:
-			p.refuse(r.node, team.Errorf(team.InvalidArgument, "no task of this plan has the name %q, and it is no task id", r.node.Value).
+			p.Refuse(r.node, team.Errorf(team.InvalidArgument, "no task of this plan has the name %q, and it is no task id", r.node.Value).
 				WithHint("give the other task a name, or write an id like T-001"))
 		}
 	}
@@ -274,7 +251,7 @@ func (p *parser) acyclic() {
 		for _, d := range p.tasks[i].After {
 			switch state[d] {
 			case under:
-				p.fail(p.place(i, d), "the tasks wait for each other: %s", p.round(path[slices.Index(path, d):]))
+				p.Fail(p.place(i, d), "the tasks wait for each other: %s", p.round(path[slices.Index(path, d):]))
 			case 0:
 				walk(d)
 			}
@@ -307,80 +284,21 @@ func (p *parser) round(path []int) string {
 	return strings.Join(names, " -> ")
 }
 
-// object calls the function of each key that n has.
-func (p *parser) object(n *yaml.Node, what string, keys map[string]func(*yaml.Node)) {
-	allowed := strings.Join(slices.Sorted(maps.Keys(keys)), ", ")
-	if n.Kind != yaml.MappingNode {
-		p.fail(n, "%s must be a mapping with the keys %s", what, allowed)
-		return
-	}
-	p.pairs(n, func(key, v *yaml.Node) {
-		if read, ok := keys[key.Value]; ok {
-			read(v)
-		} else {
-			p.fail(key, "unknown key %q in %s; allowed: %s", key.Value, what, allowed)
-		}
-	})
-}
-
-// pairs calls read for each entry of a mapping and refuses a key that comes twice.
-func (p *parser) pairs(n *yaml.Node, read func(key, v *yaml.Node)) {
-	seen := map[string]bool{}
-	for i := 0; i < len(n.Content); i += 2 {
-		key, v := n.Content[i], n.Content[i+1]
-		switch {
-		case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
-			p.fail(key, "a key must be plain text")
-		case seen[key.Value]:
-			p.fail(key, "the key %q comes twice", key.Value)
-		}
-		seen[key.Value] = true
-		read(key, v)
-	}
-}
-
-// text is a text that is written as one: 1.10 for a title would be read as 1.1 by
+// str is a text that is written as one: 1.10 for a title would be read as 1.1 by
 // the next program.
-func (p *parser) text(n *yaml.Node, what string) string {
-	switch {
-	case n.Kind == yaml.AliasNode:
-		p.fail(n, "aliases are not understood in plans")
-	case n.Kind != yaml.ScalarNode || n.Tag == "!!null":
-		p.fail(n, "%s must be a text", what)
-	case n.Tag != "!!str":
-		p.fail(n, "%s must be a text; put %s in quotes", what, n.Value)
+func (p *parser) str(n *yaml.Node, what string) string {
+	s := p.Text(n, what)
+	if n.Tag != "!!str" {
+		p.Fail(n, "%s must be a text; put %s in quotes", what, n.Value)
+	}
+	return s
+}
+
+// leaf is a text in metadata. Of what else comes here, such as dates, JSON knows
+// nothing.
+func (p *parser) leaf(n *yaml.Node) any {
+	if n.Tag != "!!str" {
+		p.Fail(n, "%q must be a text, a number, true, false, null, a list or a mapping; put it in quotes", n.Value)
 	}
 	return n.Value
-}
-
-// value is a value of metadata, as it is to stand in JSON.
-func (p *parser) value(n *yaml.Node) any {
-	switch n.Kind {
-	case yaml.MappingNode:
-		m := map[string]any{}
-		p.pairs(n, func(key, v *yaml.Node) { m[key.Value] = p.value(v) })
-		return m
-	case yaml.SequenceNode:
-		l := []any{}
-		for _, item := range n.Content {
-			l = append(l, p.value(item))
-		}
-		return l
-	}
-	var v any
-	switch n.Tag {
-	case "!!int", "!!float", "!!bool", "!!null":
-		if err := n.Decode(&v); err != nil {
-			p.fail(n, "%q cannot be read as %s", n.Value, n.Tag)
-		}
-		if _, err := json.Marshal(v); err != nil {
-			p.fail(n, "%s has no place in JSON", n.Value)
-			return nil
-		}
-		return v
-	case "!!str":
-		return p.text(n, "a value")
-	}
-	p.fail(n, "%q must be a text, a number, true, false, null, a list or a mapping; put it in quotes", n.Value)
-	return nil
 }

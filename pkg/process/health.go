@@ -15,11 +15,11 @@ import (
 // healthWait is how long a process may take to say whether it is ready.
 const healthWait = 3 * time.Second
 
-// Health asks the process that has these settings, on this machine, whether it is
+// health asks the process that has these settings, on this machine, whether it is
 // ready. It is for the health check of a container, whose image may hold nothing
 // else that could ask. Errors: Unavailable if the process does not answer or is not
 // ready; InvalidArgument if the settings do not tell where it listens.
-func Health(ctx context.Context, cfg config.Config) error {
+func health(ctx context.Context, cfg config.Config) error {
 	host, port, err := net.SplitHostPort(cfg.HTTP)
 	if err != nil || port == "0" {
 		return team.Errorf(team.InvalidArgument, "the process listens on a port of its own choice (%s)", cfg.HTTP).

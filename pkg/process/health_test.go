@@ -7,10 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/config"
 	"agentteam/pkg/process"
 	"agentteam/pkg/team"
 )
+
+// health runs the sub-command for a process that listens at addr.
+func health(t *testing.T, addr string) error {
+	t.Setenv("AGENTTEAM_HTTP", addr)
+	cmd := process.Command("leader", "Lead")
+	cmd.SetArgs([]string{"health"})
+	return cmd.ExecuteContext(t.Context())
+}
 
 func TestHealth(t *testing.T) {
 	ready := true
@@ -24,20 +31,20 @@ func TestHealth(t *testing.T) {
 	_, port, _ := strings.Cut(addr, ":")
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 
-	for _, http := range []string{addr, "0.0.0.0:" + port, ":" + port} {
-		if err := process.Health(t.Context(), config.Config{HTTP: http}); err != nil {
-			t.Errorf("Health at %s = %v", http, err)
+	for _, at := range []string{addr, "0.0.0.0:" + port, ":" + port} {
+		if err := health(t, at); err != nil {
+			t.Errorf("health at %s = %v", at, err)
 		}
 	}
 	ready = false
-	if err := process.Health(t.Context(), config.Config{HTTP: addr}); !errors.Is(err, team.Unavailable) || !strings.Contains(team.Line(err), "NATS is not connected yet") {
-		t.Errorf("Health of a process that is not ready = %v, want Unavailable and the reason", err)
+	if err := health(t, addr); !errors.Is(err, team.Unavailable) || !strings.Contains(team.Line(err), "NATS is not connected yet") {
+		t.Errorf("health of a process that is not ready = %v, want Unavailable and the reason", err)
 	}
 	srv.Close()
-	if err := process.Health(t.Context(), config.Config{HTTP: addr}); !errors.Is(err, team.Unavailable) {
-		t.Errorf("Health of a process that is gone = %v, want Unavailable", err)
+	if err := health(t, addr); !errors.Is(err, team.Unavailable) {
+		t.Errorf("health of a process that is gone = %v, want Unavailable", err)
 	}
-	if err := process.Health(t.Context(), config.Config{HTTP: "127.0.0.1:0"}); !errors.Is(err, team.InvalidArgument) || team.HintOf(err) == "" {
-		t.Errorf("Health at an unknown port = %v, want InvalidArgument and a hint", err)
+	if err := health(t, "127.0.0.1:0"); !errors.Is(err, team.InvalidArgument) || team.HintOf(err) == "" {
+		t.Errorf("health at an unknown port = %v, want InvalidArgument and a hint", err)
 	}
 }

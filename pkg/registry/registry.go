@@ -20,6 +20,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // Registry is the list of all teams of a NATS server. Safe for concurrent use.
@@ -109,12 +110,8 @@ func Record(ctx context.Context, bt *broker.Team) (team.Team, error) {
 func Decode(e broker.Entry) (team.Team, error) {
 	var t team.Team
 	var err error
-	if t.Kept, err = team.Decode(e.Value, &t); err != nil {
-		return t, team.Errorf(team.InvalidState, "the record of the team cannot be read: %w", err)
-	}
-	if t.V != team.Protocol {
-		return t, team.Errorf(team.InvalidState, "team %s has protocol version %d, this program speaks %d", t.ID, t.V, team.Protocol).
-			WithHint("use the agentteam version that made the team")
+	if t.Kept, err = e.Decode(&t, &t.V); err != nil {
+		return t, err
 	}
 	if err := check(t); err != nil {
 		return t, team.Errorf(team.InvalidState, "%w", err)
@@ -266,7 +263,7 @@ func (r *Registry) update(ctx context.Context, bt *broker.Team, f func(*team.Tea
 			return t, err
 		}
 		t.UpdatedAt = time.Now().UTC()
-		data, err := team.Encode(t, t.Kept)
+		data, err := wire.Encode(t, t.Kept)
 		if err != nil {
 			return t, err
 		}

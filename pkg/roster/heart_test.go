@@ -31,8 +31,8 @@ func TestHeartTellsChanges(t *testing.T) {
 	h := roster.NewHeart(r, m, team.DefaultLease)
 	for i, change := range []func(*team.Beat){
 		func(b *team.Beat) { b.State = team.Idle },
-		func(b *team.Beat) { b.Task, b.State = "T-001", team.Running },
 		func(b *team.Beat) { b.Unseen = true },
+		func(b *team.Beat) { b.Task, b.State = "T-001", team.WaitingAnswer },
 	} {
 		h.Set(func(b *team.Beat) { b.Turn++ })
 		h.Set(change)

@@ -19,6 +19,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // Roster is the list of a team's members. Safe for concurrent use.
@@ -68,11 +69,8 @@ func (r *Roster) Get(ctx context.Context, a team.AgentID) (team.Member, error) {
 func Decode(e broker.Entry) (team.Member, error) {
 	var m team.Member
 	var err error
-	if m.Kept, err = team.Decode(e.Value, &m); err != nil {
-		return m, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
-	}
-	if m.V != team.Protocol {
-		return m, team.Errorf(team.InvalidState, "record %s has protocol version %d, this program speaks %d", e.Key, m.V, team.Protocol)
+	if m.Kept, err = e.Decode(&m, &m.V); err != nil {
+		return m, err
 	}
 	m.Revision = e.Revision
 	return m, nil
@@ -82,7 +80,7 @@ func Decode(e broker.Entry) (team.Member, error) {
 // with its new revision. Errors: Conflict.
 func (r *Roster) Put(ctx context.Context, m team.Member) (team.Member, error) {
 	m.V, m.Op, m.UpdatedAt = team.Protocol, ulid.Make().String(), time.Now().UTC()
-	data, err := team.Encode(m, m.Kept)
+	data, err := wire.Encode(m, m.Kept)
 	if err != nil {
 		return m, err
 	}

@@ -19,8 +19,8 @@ func TestLastOfSeveral(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	ctx, cancel := context.WithCancel(t.Context())
 	b := board.New(bt, board.Options{})
-	offers := make(chan index.Offer, 10)
-	x := index.New(index.Options{Team: bt, Finish: b.FinishCreate, Send: func(_ team.AgentID, o index.Offer) error { offers <- o; return nil }})
+	offers := make(chan team.Task, 10)
+	x := index.New(index.Options{Team: bt, Finish: b.FinishCreate, Send: func(_ team.AgentID, o team.Task) error { offers <- o; return nil }})
 	done := make(chan error, 1)
 	go func() { done <- x.Run(ctx) }()
 	defer func() {
@@ -59,15 +59,14 @@ func TestLastOfSeveral(t *testing.T) {
 		for deadline, taken := time.After(10*time.Second), false; !taken; {
 			select {
 			case o := <-offers:
-				o.Task.Revision = o.Revision
-				_, err := wait.Take(ctx, o.Task)
+				_, err := wait.Take(ctx, o)
 				if errors.Is(err, team.Conflict) {
 					continue // offered before the feed showed that it was taken
 				}
-				if err != nil || o.Task.Title != "last" {
-					t.Fatalf("offered %s (%s): %v", o.Task.ID, o.Task.Title, err)
+				if err != nil || o.Title != "last" {
+					t.Fatalf("offered %s (%s): %v", o.ID, o.Title, err)
 				}
-				if _, err := wait.Complete(ctx, o.Task.ID, team.Done{Summary: "done"}); err != nil {
+				if _, err := wait.Complete(ctx, o.ID, team.Done{Summary: "done"}); err != nil {
 					t.Fatal(err)
 				}
 				taken = true

@@ -3,7 +3,6 @@ package index
 import (
 	"cmp"
 	"container/heap"
-	"container/list"
 	"slices"
 	"time"
 
@@ -22,8 +21,8 @@ type graph struct {
 	running map[*node]struct{}  // in progress
 	held    map[team.Holder]int // how many each incarnation of an agent holds: one, if nobody meddles
 	free    map[string]int      // how many are claimable, by role
-	ready   *list.List          // the claimable ones, in the order in which they became so
-	heaps   map[string]*work    // the claimable ones that are offered to nobody, by role
+	ready   pile                // the claimable ones; who has been so for longest is first
+	heaps   map[string]*pile    // the claimable ones that are offered to nobody, by role; in order of work
 	ended   []mark              // failed and cancelled ones, in the order of the feed
 	moved   uint64              // newest revision at which any task changed
 }
@@ -38,9 +37,9 @@ type node struct {
 	dependents map[*node]struct{} // tasks that name it as a dependency
 	endedAt    uint64             // its mark in graph.ended
 	offer      *offer             // under way; nil if it is offered to nobody
-	at         int                // place in its heap; -1 if it is in none
-	ready      *list.Element      // place in graph.ready; nil if it is not claimable
-	since      time.Time          // since when it is claimable
+	at         int                // place in its role's heap; -1 if it is in none
+	ready      int                // place in graph.ready; -1 if it is not claimable
+	since      time.Time          // since when it is claimable; it stays while it is in graph.ready
 	filed      bool               // it counts in graph.free
 	listed     bool               // it is in graph.ordered
 }
@@ -54,13 +53,13 @@ type mark struct {
 func newGraph() graph {
 	return graph{nodes: map[team.TaskID]*node{}, inOrder: true, count: map[team.TaskStatus]int{},
 		running: map[*node]struct{}{}, held: map[team.Holder]int{}, free: map[string]int{},
-		ready: list.New(), heaps: map[string]*work{}}
+		ready: pile{before: (*node).older, at: func(n *node) *int { return &n.ready }}, heaps: map[string]*pile{}}
 }
 
 func (g *graph) node(id team.TaskID) *node {
 	n := g.nodes[id]
 	if n == nil {
-		n = &node{id: id, number: id.Number(), at: -1}
+		n = &node{id: id, number: id.Number(), at: -1, ready: -1}
 		g.nodes[id] = n
 	}
 	return n
@@ -76,6 +75,10 @@ func (n *node) claimable() bool { return n.task.Status == team.Pending && n.miss
 func (n *node) compare(o *node) int {
 	return cmp.Or(cmp.Compare(o.task.Priority, n.task.Priority), cmp.Compare(n.number, o.number))
 }
+
+func (n *node) sooner(o *node) bool { return n.compare(o) < 0 }
+
+func (n *node) older(o *node) bool { return n.since.Before(o.since) }
 
 func (n *node) compareNumber(o *node) int { return cmp.Compare(n.number, o.number) }
 
@@ -119,10 +122,10 @@ func (g *graph) set(n *node, t team.Task, revision uint64) {
 		for d := range n.dependents {
 			g.lift(d)
 			d.missing += by
-			g.place(d, t.UpdatedAt)
+			g.place(d)
 		}
 	}
-	g.place(n, t.UpdatedAt)
+	g.place(n)
 }
 
 func (g *graph) tally(s team.TaskStatus, by int) {
@@ -156,8 +159,7 @@ func (g *graph) link(n *node, deps []team.TaskID) {
 }
 
 // lift takes n out of what it is filed under by its role and priority, before
-// these or its dependencies change; place files it again, as claimable since
-// cause if it has become so. Both may be called twice.
+// these or its dependencies change; place files it again. Both may be called twice.
 func (g *graph) lift(n *node) {
 	if n.at >= 0 {
 		heap.Remove(g.heaps[n.task.Role], n.at)
@@ -168,20 +170,16 @@ func (g *graph) lift(n *node) {
 	}
 }
 
-func (g *graph) place(n *node, cause time.Time) {
+func (g *graph) place(n *node) {
 	if !n.claimable() {
-		if n.ready != nil {
-			g.ready.Remove(n.ready)
-			n.ready = nil
+		if n.ready >= 0 {
+			heap.Remove(&g.ready, n.ready)
 		}
 		return
 	}
-	if n.ready == nil {
-		n.since = n.task.UpdatedAt
-		if cause.After(n.since) {
-			n.since = cause
-		}
-		n.ready = g.ready.PushBack(n)
+	if n.ready < 0 {
+		n.since = g.claimableSince(n)
+		heap.Push(&g.ready, n)
 	}
 	if n.filed {
 		return
@@ -191,18 +189,32 @@ func (g *graph) place(n *node, cause time.Time) {
 	if n.offer == nil {
 		h := g.heaps[n.task.Role]
 		if h == nil {
-			h = &work{}
+			h = &pile{before: (*node).sooner, at: func(n *node) *int { return &n.at }}
 			g.heaps[n.task.Role] = h
 		}
 		heap.Push(h, n)
 	}
 }
 
+// claimableSince returns since when n has been claimable, as far as records tell it:
+// since it was written, or since the last of its dependencies was completed. The
+// order in which they are read does not matter, nor what was written to those after
+// they were completed.
+func (g *graph) claimableSince(n *node) time.Time {
+	since := n.task.UpdatedAt
+	for _, id := range n.task.Dependencies {
+		if at := g.nodes[id].task.CompletedAt; at != nil && at.After(since) {
+			since = *at
+		}
+	}
+	return since
+}
+
 // best returns the task for this role that is to be offered first, nil if there
 // is none.
 func (g *graph) best(role string) *node {
-	if h := g.heaps[role]; h != nil && len(*h) > 0 {
-		return (*h)[0]
+	if h := g.heaps[role]; h != nil {
+		return h.first()
 	}
 	return nil
 }
@@ -211,7 +223,7 @@ func (g *graph) best(role string) *node {
 func (g *graph) bind(n *node, o *offer) {
 	g.lift(n)
 	n.offer = o
-	g.place(n, n.since)
+	g.place(n)
 }
 
 // byNumber returns all tasks in order of their numbers.
@@ -250,27 +262,40 @@ func dependents(n *node, which func(*node) bool) []team.TaskID {
 	return ids
 }
 
-// work is a heap of tasks in the order of work.
-type work []*node
+// pile is a heap of tasks, each of which knows its place in it.
+type pile struct {
+	nodes  []*node
+	before func(n, o *node) bool
+	at     func(*node) *int // where a task keeps its place; -1 if it is not in the pile
+}
 
-func (w work) Len() int           { return len(w) }
-func (w work) Less(i, j int) bool { return w[i].compare(w[j]) < 0 }
+// first returns the task that is before all others, nil if there is none.
+func (p *pile) first() *node {
+	if len(p.nodes) == 0 {
+		return nil
+	}
+	return p.nodes[0]
+}
 
-func (w work) Swap(i, j int) {
+func (p *pile) Len() int           { return len(p.nodes) }
+func (p *pile) Less(i, j int) bool { return p.before(p.nodes[i], p.nodes[j]) }
+
+func (p *pile) Swap(i, j int) {
+	w := p.nodes
 	w[i], w[j] = w[j], w[i]
-	w[i].at, w[j].at = i, j
+	*p.at(w[i]), *p.at(w[j]) = i, j
 }
 
-func (w *work) Push(x any) {
+func (p *pile) Push(x any) {
 	n := x.(*node)
-	n.at = len(*w)
-	*w = append(*w, n)
+	*p.at(n) = len(p.nodes)
+	p.nodes = append(p.nodes, n)
 }
 
-func (w *work) Pop() any {
-	last := len(*w) - 1
-	n := (*w)[last]
-	(*w)[last], n.at = nil, -1
-	*w = (*w)[:last]
+func (p *pile) Pop() any {
+	last := len(p.nodes) - 1
+	n := p.nodes[last]
+	p.nodes[last], *p.at(n) = nil, -1
+	p.nodes = p.nodes[:last]
 	return n
 }

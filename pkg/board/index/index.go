@@ -19,17 +19,34 @@ import (
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // Patience is how long an offer may stay unclaimed before the task is offered to
 // another agent.
 const Patience = 2 * time.Second
 
-// Offer is what is sent to an agent's process: the task as it was read, with its
-// revision, so that the agent can claim it without reading it again.
-type Offer struct {
-	Task     team.Task `json:"task"`
-	Revision uint64    `json:"revision"`
+// offerMessage is what is sent to an agent's process: the task's record as it was read, and
+// its revision, so that the agent can claim it without reading it again.
+type offerMessage struct {
+	team.Task
+	Revision uint64 `json:"revision"`
+}
+
+// EncodeOffer returns the message that offers t.
+func EncodeOffer(t team.Task) ([]byte, error) {
+	return wire.Encode(offerMessage{t, t.Revision}, t.Kept)
+}
+
+// DecodeOffer returns the task that data offers.
+func DecodeOffer(data []byte) (team.Task, error) {
+	var o offerMessage
+	kept, err := wire.Decode(data, &o)
+	if err != nil {
+		return team.Task{}, team.Errorf(team.InvalidArgument, "offer: %w", err)
+	}
+	o.Task.Revision, o.Task.Kept = o.Revision, kept
+	return o.Task, nil
 }
 
 // Index offers a team's tasks. Safe for concurrent use.
@@ -47,9 +64,9 @@ type Index struct {
 
 // Options are what an Index needs.
 type Options struct {
-	Team   *broker.Team                         // required
-	Send   func(to team.AgentID, o Offer) error // carries an offer to an agent's process; required
-	Finish func(context.Context) error          // finishes a creation whose creator may have died; required
+	Team   *broker.Team                             // required
+	Send   func(to team.AgentID, t team.Task) error // carries an offer of t to an agent's process; required
+	Finish func(context.Context) error              // finishes a creation whose creator may have died; required
 	// Taken tells an agent's process that a task which it held was freed, ended or
 	// taken by somebody else; default: nobody is told. It must not block.
 	Taken    func(from team.AgentID, id team.TaskID)
@@ -191,21 +208,21 @@ func (x *Index) Unfinished(limit int) (first []Unfinished, total int) {
 
 func (x *Index) offer() {
 	x.mu.Lock()
-	var made []sent
+	var made []offered
 	for _, o := range x.state.match(time.Now()) {
-		made = append(made, sent{o.agent.beat.AgentID, Offer{o.node.task, o.node.task.Revision}})
+		made = append(made, offered{o.node.task, o.agent.beat.AgentID})
 	}
 	x.mu.Unlock()
-	for _, s := range made {
+	for _, m := range made {
 		x.m.offers.Inc()
-		if err := x.o.Send(s.to, s.offer); err != nil {
-			x.log.Debug("offer not sent", "task", s.offer.Task.ID, "agent", s.to, "err", err)
+		if err := x.o.Send(m.to, m.task); err != nil {
+			x.log.Debug("offer not sent", "task", m.task.ID, "agent", m.to, "err", err)
 		}
 	}
 }
 
-// sent is an offer on its way to an agent.
-type sent struct {
-	to    team.AgentID
-	offer Offer
+// offered is a task on its way to an agent.
+type offered struct {
+	task team.Task
+	to   team.AgentID
 }

@@ -19,8 +19,8 @@ import (
 )
 
 type sent struct {
-	to team.AgentID
-	o  index.Offer
+	to   team.AgentID
+	task team.Task
 }
 
 // rig is a team with an index.
@@ -36,7 +36,7 @@ type rig struct {
 func run(t *testing.T, bt *broker.Team) *rig {
 	t.Helper()
 	r := &rig{t: t, team: bt, board: board.New(bt, board.Options{}), offers: make(chan sent, 1000)}
-	r.Index = index.New(index.Options{Team: bt, Finish: r.board.FinishCreate, Send: func(to team.AgentID, o index.Offer) error { r.offers <- sent{to, o}; return nil }})
+	r.Index = index.New(index.Options{Team: bt, Finish: r.board.FinishCreate, Send: func(to team.AgentID, task team.Task) error { r.offers <- sent{to, task}; return nil }})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -95,14 +95,13 @@ func TestOffers(t *testing.T) {
 		beat.N++
 		r.Hear(beat)
 		got := <-r.offers
-		if got.to != "coder-1" || got.o.Task.Title != title || got.o.Revision == 0 {
+		if got.to != "coder-1" || got.task.Title != title || got.task.Revision == 0 {
 			t.Fatalf("offered %+v, want %s to coder-1", got, title)
 		}
-		got.o.Task.Revision = got.o.Revision
-		if _, err := hand.Take(t.Context(), got.o.Task); err != nil {
+		if _, err := hand.Take(t.Context(), got.task); err != nil {
 			t.Fatalf("the offered task cannot be claimed: %v", err)
 		}
-		if _, err := hand.Complete(t.Context(), got.o.Task.ID, team.Done{Summary: "done"}); err != nil {
+		if _, err := hand.Complete(t.Context(), got.task.ID, team.Done{Summary: "done"}); err != nil {
 			t.Fatal(err)
 		}
 	}

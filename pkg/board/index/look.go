@@ -70,7 +70,7 @@ type Unfinished struct {
 	DeadStatus team.TaskStatus // of that
 }
 
-// unfinished returns the first limit tasks that are open or have failed, by number,
+// unfinishedTasks returns the first limit tasks that are open or have failed, by number,
 // and how many there are.
 func (s *state) unfinishedTasks(limit int) (first []Unfinished, total int) {
 	total = s.count[team.Pending] + s.count[team.InProgress] + s.count[team.Failed]
@@ -94,8 +94,8 @@ func (s *state) unfinishedTasks(limit int) (first []Unfinished, total int) {
 // oldest returns how long the oldest claimable and the oldest task in progress have
 // been so, by the times in their records; 0 if there is none.
 func (s *state) oldest(now time.Time) (pending, running time.Duration) {
-	if e := s.ready.Front(); e != nil {
-		pending = max(0, now.Sub(e.Value.(*node).since))
+	if n := s.ready.first(); n != nil {
+		pending = max(0, now.Sub(n.since))
 	}
 	for n := range s.running {
 		if at := n.task.ClaimedAt; at != nil {

@@ -296,7 +296,7 @@ func same(t *rapid.T, s *state, b *bucket) {
 	}
 	work := 0
 	for role, h := range s.heaps {
-		for i, n := range *h {
+		for i, n := range h.nodes {
 			if n.at != i || n.task.Role != role || !n.claimable() || n.offer != nil {
 				t.Fatalf("%s is in the heap of %q at %d", n.id, role, i)
 			}
@@ -307,6 +307,11 @@ func same(t *rapid.T, s *state, b *bucket) {
 	for _, n := range s.nodes {
 		if n.claimable() && n.offer != nil {
 			offered++
+		}
+	}
+	for i, n := range s.ready.nodes {
+		if n.ready != i || !n.claimable() || n.older(s.ready.first()) {
+			t.Fatalf("%s is among the claimable ones at %d", n.id, i)
 		}
 	}
 	if s.ready.Len() != work+offered {

@@ -90,46 +90,38 @@ func (s *state) read(e broker.Entry, now time.Time) error {
 	case kind == subject.Member:
 		m := team.Member{Revision: e.Revision}
 		var err error
-		if m.Kept, err = decode(e, &m); err != nil {
+		if m.Kept, err = e.Decode(&m, &m.V); err != nil {
 			return err // the member stays what it was: nobody is judged by a damaged record
 		}
-		if err := check(e, m.V, m.AgentID == team.AgentID(name)); err != nil {
-			return err
+		if m.AgentID != team.AgentID(name) {
+			return misplaced(e)
 		}
 		s.setMember(m, true)
 	case e.Key == subject.KeyTeam:
 		t := team.Team{Revision: e.Revision}
 		var err error
-		if t.Kept, err = decode(e, &t); err != nil {
-			return err
-		}
-		if err := check(e, t.V, true); err != nil {
+		if t.Kept, err = e.Decode(&t, &t.V); err != nil {
 			return err
 		}
 		s.team = t
 	case e.Key == subject.KeySequence:
 		seq, err := board.DecodeSequence(e)
-		if err == nil {
-			err = check(e, seq.V, true)
-		}
 		if err != nil {
 			return err
 		}
 		s.begin(seq, now)
 	case e.Key == subject.KeyGraph:
 		var g struct{ V int }
-		if _, err := decode(e, &g); err != nil {
-			return err
-		}
-		return check(e, g.V, true)
+		_, err := e.Decode(&g, &g.V)
+		return err
 	}
 	return nil
 }
 
 func decodeTask(e broker.Entry, id team.TaskID) (team.Task, error) {
 	t, err := board.Decode(e)
-	if err == nil {
-		err = check(e, t.V, id.Number() > 0)
+	if err == nil && id.Number() == 0 {
+		err = misplaced(e)
 	}
 	if err != nil {
 		return team.Task{}, err
@@ -137,22 +129,8 @@ func decodeTask(e broker.Entry, id team.TaskID) (team.Task, error) {
 	return t, nil
 }
 
-func decode(e broker.Entry, v any) (team.Extra, error) {
-	kept, err := team.Decode(e.Value, v)
-	if err != nil {
-		return nil, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
-	}
-	return kept, nil
-}
-
-func check(e broker.Entry, version int, itself bool) error {
-	switch {
-	case version != team.Protocol:
-		return team.Errorf(team.InvalidState, "record %s has protocol version %d, this program speaks %d", e.Key, version, team.Protocol)
-	case !itself:
-		return team.Errorf(team.InvalidState, "record %s is the record of something else", e.Key)
-	}
-	return nil
+func misplaced(e broker.Entry) error {
+	return team.Errorf(team.InvalidState, "record %s is the record of something else", e.Key)
 }
 
 func (s *state) setMember(m team.Member, there bool) {

@@ -325,3 +325,73 @@ func TestTakenFromHolder(t *testing.T) {
 		})
 	}
 }
+
+// How long the oldest task has been claimable does not depend on when the index came
+// to know that: it says the same after it has read the bucket anew, in which a record
+// stands where it was written last.
+func TestOldestClaimable(t *testing.T) {
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	updated := func(s int) func(*team.Task) { return func(t *team.Task) { t.UpdatedAt = at(s) } }
+	// completed, and its metadata changed later.
+	completed := func(done, changed int) func(*team.Task) {
+		return func(t *team.Task) {
+			end := at(done)
+			t.Status, t.CompletedAt, t.UpdatedAt = team.Completed, &end, at(changed)
+		}
+	}
+	for name, tt := range map[string]struct {
+		feed func(f *feed)
+		want int // since when the oldest is claimable, in seconds
+	}{
+		"written by clocks that differ": {func(f *feed) {
+			f.task(1, updated(40))
+			f.task(2, updated(10))
+			f.task(3, updated(30))
+		}, 10},
+		"the oldest is claimed": {func(f *feed) {
+			f.task(1, updated(40))
+			f.task(2, updated(10))
+			f.task(3, updated(30))
+			f.task(2, heldBy("coder-1"))
+		}, 30},
+		"edited while it waits": {func(f *feed) {
+			f.task(1, updated(10))
+			f.task(2, updated(20))
+			f.task(1, priority(2), updated(50))
+		}, 10},
+		"claimable again": {func(f *feed) {
+			f.task(1, updated(10))
+			f.task(2, updated(20))
+			f.task(1, heldBy("coder-1"), updated(30))
+			f.task(1, updated(40))
+		}, 20},
+		"behind one that was written to after its end": {func(f *feed) {
+			f.task(2, behind("T-001"), updated(5))
+			f.task(3, updated(30))
+			f.task(1, completed(20, 50))
+		}, 20},
+		"behind several, the last of which is read first": {func(f *feed) {
+			f.task(3, behind("T-001", "T-002"), updated(5))
+			f.task(2, completed(30, 30))
+			f.task(1, completed(20, 50))
+		}, 30},
+		"read after what it waited for": {func(f *feed) {
+			f.task(1, completed(20, 50))
+			f.task(2, behind("T-001"), updated(10))
+		}, 20},
+		"a plan, seen at its last key": {func(f *feed) {
+			f.plan(1, 2)
+			f.task(3, updated(20))
+			f.task(1, updated(10))
+			f.task(2, updated(10))
+		}, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFeed(t)
+			tt.feed(f)
+			if got, _ := f.oldest(at(100)); got != time.Duration(100-tt.want)*time.Second {
+				t.Errorf("the oldest is %v old, want %d s", got, 100-tt.want)
+			}
+		})
+	}
+}

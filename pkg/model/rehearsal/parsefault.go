@@ -9,7 +9,7 @@ import (
 
 func (p *parser) fault(n *yaml.Node) *fault {
 	f := &fault{times: 1}
-	p.object(n, "a fault", map[string]func(*yaml.Node){
+	p.Object(n, "a fault", map[string]func(*yaml.Node){
 		"status":      func(v *yaml.Node) { f.status = p.number(v, 400, 599) },
 		"retry_after": func(v *yaml.Node) { f.retryAfter = p.duration(v) },
 		"cut":         func(v *yaml.Node) { f.cut = p.isTrue(v) },
@@ -25,11 +25,11 @@ func (p *parser) fault(n *yaml.Node) *fault {
 	}
 	switch {
 	case kinds == 0 && f.delay == 0:
-		p.fail(n, "a fault needs status, cut, malformed or delay")
+		p.Fail(n, "a fault needs status, cut, malformed or delay")
 	case kinds > 1:
-		p.fail(n, "a fault has only one of status, cut and malformed")
+		p.Fail(n, "a fault has only one of status, cut and malformed")
 	case f.retryAfter != 0 && f.status == 0:
-		p.fail(n, "retry_after has no meaning without status")
+		p.Fail(n, "retry_after has no meaning without status")
 	}
 	return f
 }
@@ -37,7 +37,7 @@ func (p *parser) fault(n *yaml.Node) *fault {
 func (p *parser) number(n *yaml.Node, low, high int) int {
 	x, err := strconv.Atoi(n.Value)
 	if err != nil || x < low || x > high {
-		p.fail(n, "%q is not a number from %d to %d", n.Value, low, high)
+		p.Fail(n, "%q is not a number from %d to %d", n.Value, low, high)
 	}
 	return x
 }
@@ -45,14 +45,14 @@ func (p *parser) number(n *yaml.Node, low, high int) int {
 func (p *parser) duration(n *yaml.Node) time.Duration {
 	d, err := time.ParseDuration(n.Value)
 	if err != nil || d <= 0 {
-		p.fail(n, "%q is not a duration like 500ms or 2s", n.Value)
+		p.Fail(n, "%q is not a duration like 500ms or 2s", n.Value)
 	}
 	return d
 }
 
 func (p *parser) isTrue(n *yaml.Node) bool {
 	if n.Value != "true" {
-		p.fail(n, "%q: only true has a meaning here", n.Value)
+		p.Fail(n, "%q: only true has a meaning here", n.Value)
 	}
 	return true
 }

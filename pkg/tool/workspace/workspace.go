@@ -33,7 +33,7 @@ type Workspace struct {
 // Open opens dir, which must exist and be writable. The caller closes the
 // workspace when its tools are no longer called.
 //
-// Errors: not_found; invalid_argument if dir is not a folder; permission_denied
+// Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
 func Open(dir string, opts Options) (*Workspace, error) {
 	w := &Workspace{}
@@ -46,7 +46,7 @@ func Open(dir string, opts Options) (*Workspace, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, team.Errorf(team.NotFound, "workspace %s: there is no such folder", w.dir).WithHint("create it, or name another one")
 	case errors.Is(err, fs.ErrPermission):
-		return nil, team.Errorf(team.PermissionDenied, "workspace %s: %w", w.dir, reason(err))
+		return nil, team.Errorf(team.InvalidState, "workspace %s: %w", w.dir, reason(err))
 	case err != nil:
 		return nil, team.Errorf(team.InvalidArgument, "workspace %s: %w", w.dir, reason(err))
 	}
@@ -81,7 +81,7 @@ func (w *Workspace) probe() error {
 		err = errors.Join(f.Close(), w.root.Remove(name))
 	}
 	if err != nil {
-		return team.Errorf(team.PermissionDenied, "workspace %s is not writable: %w", w.dir, reason(err)).
+		return team.Errorf(team.InvalidState, "workspace %s is not writable: %w", w.dir, reason(err)).
 			WithHint("change its owner or mode, or name another folder")
 	}
 	return nil

@@ -110,7 +110,7 @@ func TestOpenRefuses(t *testing.T) {
 		file:                             team.InvalidArgument,
 	}
 	if runtime.GOOS == "linux" {
-		refused["/proc"] = team.PermissionDenied // not writable for root either
+		refused["/proc"] = team.InvalidState // not writable for root either
 	}
 	for dir, code := range refused {
 		_, err := workspace.Open(dir, workspace.Options{})

@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// An idle agent that hears no leader is made no offers, so it looks for work by
+// itself, at the latest 10 s after the leader's last beat. That leaves a second for
+// reading the board and claiming.
+const (
+	leaderSilent = 6 * time.Second // three beats of the leader that did not come
+	lookAgain    = 3 * time.Second // from the end of one look to the next
+	lookJitter   = 3 * time.Second // at most, on top of either: not all who are idle are to read the board at once
+)
+
+// lookout is when an agent looks by itself.
+type lookout struct {
+	looked time.Time     // end of the last look
+	jitter time.Duration // drawn anew for each look
+}
+
+func newLookout() lookout { return lookout{jitter: rand.N(lookJitter)} }
+
+// due returns when the next look is to be, if the leader was last heard then.
+func (l lookout) due(heard time.Time) time.Time {
+	at := heard.Add(leaderSilent)
+	if again := l.looked.Add(lookAgain); again.After(at) {
+		at = again
+	}
+	return at.Add(l.jitter)
+}
+
+// look looks for work each time that is due, beside whatever else the agent waits
+// for, until it has found some. stop ends that and must be called.
+func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()) {
+	if a.o.Look == nil {
+		return nil, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	task := make(chan team.TaskID)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			rest := time.Until(a.lookout.due(a.o.LeaderHeard()))
+			if rest > 0 { // the leader may be heard meanwhile
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(rest):
+					continue
+				}
+			}
+			id, ok := a.o.Look(ctx)
+			if ctx.Err() != nil {
+				return // a look that was interrupted is still due
+			}
+			if ok {
+				select {
+				case <-ctx.Done():
+					return // so is one of which nothing came
+				case task <- id:
+				}
+			}
+			a.lookout = lookout{time.Now(), rand.N(lookJitter)}
+			if ok {
+				return
+			}
+		}
+	})
+	return task, func() { cancel(); looking.Wait() }
+}

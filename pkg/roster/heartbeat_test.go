@@ -1,0 +1,112 @@
+package roster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/team"
+)
+
+// A member whose record takes long to read is not silent meanwhile.
+func TestHeartBeatsWhileItsRecordIsRead(t *testing.T) {
+	const lease = 30 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHeart(New(&broker.Team{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
+		begun := time.Now()
+		var beats []time.Duration
+		h.send = func([]byte) { beats = append(beats, time.Since(begun)) }
+		readings := 0
+		h.check = func(ctx context.Context) error {
+			if readings++; readings == 6 {
+				time.Sleep(time.Second)
+				return ErrSuperseded
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		if err := h.Run(t.Context()); !errors.Is(err, ErrSuperseded) {
+			t.Errorf("Run = %v", err)
+		}
+		for i, at := range beats {
+			if at != time.Duration(i)*Interval {
+				t.Errorf("beat %d came after %v", i+1, at)
+			}
+		}
+		if took := time.Since(begun); took != lease+time.Second || len(beats) != 16 {
+			t.Errorf("%d beats in %v, want 16 in 31 s", len(beats), took)
+		}
+	})
+}
+
+// Run ends with its context, also while the record is being read, and not before the
+// reading has.
+func TestHeartEndsItsReading(t *testing.T) {
+	const lease = 30 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHeart(New(&broker.Team{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
+		h.send = func([]byte) {}
+		reading := false
+		h.check = func(ctx context.Context) error {
+			reading = true
+			<-ctx.Done()
+			time.Sleep(time.Millisecond)
+			reading = false
+			return ctx.Err()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), lease/6+time.Second)
+		defer cancel()
+		if err := h.Run(ctx); err != nil || reading {
+			t.Errorf("Run = %v, and is reading: %v", err, reading)
+		}
+	})
+}
+
+// The board tells that a member has claimed a task, so the beat that says so may
+// wait; the one that asks for the next task does not, and makes it needless.
+func TestHeartTellsOfClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHeart(New(&broker.Team{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, 30*time.Second)
+		begun := time.Now()
+		type told struct {
+			at    time.Duration
+			state team.MemberState
+			task  team.TaskID
+		}
+		var got []told
+		h.send = func(data []byte) {
+			var b team.Beat
+			if err := json.Unmarshal(data, &b); err != nil {
+				t.Error(err)
+			}
+			got = append(got, told{time.Since(begun), b.State, b.Task})
+		}
+		idle := func(b *team.Beat) { b.State, b.Task = team.Idle, "" }
+		working := func(b *team.Beat) { b.State, b.Task = team.Running, "T-001" }
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(ctx) }()
+		for _, step := range []struct {
+			change func(*team.Beat)
+			then   time.Duration
+		}{{idle, 100}, {working, 5}, {idle, 95}, {working, 100}, {working, 100}, {idle, 100}, {working, 1}} {
+			synctest.Wait()
+			h.Set(step.change)
+			time.Sleep(step.then * time.Millisecond)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		want := []told{{0, team.Running, ""}, {0, team.Idle, ""}, {105 * time.Millisecond, team.Idle, ""},
+			{220 * time.Millisecond, team.Running, "T-001"}, {400 * time.Millisecond, team.Idle, ""}}
+		if !slices.Equal(got, want) {
+			t.Errorf("told %v\nwant %v", got, want)
+		}
+	})
+}
