@@ -46,7 +46,9 @@ func boardBench(ctx context.Context, r *rig) (all []figure, err error) {
 
 // cycles measures claim and complete with the whole product path (a beat asks, the
 // index offers, the hand claims and completes), in turns with two bare updates, and
-// with a read before those.
+// with a read before those. The bare ones are made in the team's bucket too, which
+// the index follows meanwhile: a board that nobody reads is none. What they would
+// make in a bucket that nobody follows is a figure without a goal.
 func cycles(ctx context.Context, r *rig, s scale) (figures []figure, err error) {
 	rate := map[int]float64{}
 	for _, load := range []struct {
@@ -68,6 +70,7 @@ func cycles(ctx context.Context, r *rig, s scale) (figures []figure, err error) 
 			figures = append(figures, measured("claim_p99_8", quantile(c.claims, 0.99), "ms").beside(quantile(c.updates, 0.99)).atMost(2))
 		case 64:
 			figures = append(figures,
+				measured("cycles_64_unfollowed", median(c.product), "1/s").beside(median(c.alone)),
 				measured("cas_failed_64", c.lostPerClaim(), "1/claim").atMost(0.02),
 				measured("wakes_per_task", c.offersPerClaim(), "1/task").atMost(1.05))
 		}
@@ -99,6 +102,7 @@ func synced(ctx context.Context, r *rig, s scale) (figures []figure, err error) 
 // measuredCycles are rates of each round, and of all rounds what single writes took.
 type measuredCycles struct {
 	product, bare, get []float64 // 1/s
+	alone              []float64 // bare, in a bucket that nobody follows
 	claims, updates    []float64 // ms
 	won, lost, offers  int
 }
@@ -119,13 +123,17 @@ func measureCycles(ctx context.Context, r *rig, name string, workers int, s scal
 		if round == 0 { // warms up
 			tasks = min(tasks, 10*workers)
 		}
-		bare, updates, err := t.bare(ctx, tasks, false)
+		bare, updates, err := t.bare(ctx, tasks, false, followed)
+		if err != nil {
+			return c, err
+		}
+		alone, _, err := t.bare(ctx, tasks, false, ignored)
 		if err != nil {
 			return c, err
 		}
 		get := 0.0
 		if withGet {
-			if get, _, err = t.bare(ctx, tasks, true); err != nil {
+			if get, _, err = t.bare(ctx, tasks, true, followed); err != nil {
 				return c, err
 			}
 		}
@@ -140,6 +148,7 @@ func measureCycles(ctx context.Context, r *rig, name string, workers int, s scal
 			continue
 		}
 		c.product, c.bare, c.get = append(c.product, p.rate()), append(c.bare, bare), append(c.get, get)
+		c.alone = append(c.alone, alone)
 		c.claims, c.updates = append(c.claims, p.claims...), append(c.updates, updates...)
 		c.won, c.lost, c.offers = c.won+p.done, c.lost+p.lost, c.offers+p.offers
 	}

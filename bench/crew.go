@@ -60,8 +60,14 @@ type worker struct {
 	lost   atomic.Int64
 	offers chan team.Task
 
+	value             []byte // of bare updates
+	followed, ignored *bare
+}
+
+// bare is a bucket in which a worker makes bare updates: the team's, which the index
+// follows as it does while the product works, or one that nobody reads.
+type bare struct {
 	kv        jetstream.KeyValue
-	value     []byte
 	revisions []uint64
 }
 
@@ -156,7 +162,17 @@ func (w *worker) open(ctx, life context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	w.kv, err = js.KeyValue(ctx, subject.Bucket(bt.ID))
+	kv, err := js.KeyValue(ctx, subject.Bucket(bt.ID))
+	if err != nil {
+		return err
+	}
+	w.followed = &bare{kv: kv}
+	status, err := kv.Status(ctx)
+	if err != nil {
+		return err
+	}
+	kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: subject.Bucket(bt.ID) + "-ignored", History: uint8(status.History())})
+	w.ignored = &bare{kv: kv}
 	return err
 }
 
@@ -293,11 +309,11 @@ func (w *worker) run(ctx context.Context) {
 // bare lets the workers make two updates with known revisions for each of n tasks,
 // with get a read from the stream's leader before them. It returns tasks a second
 // and how long single updates took, in ms.
-func (t *crew) bare(ctx context.Context, n int, get bool) (rate float64, updates []float64, err error) {
+func (t *crew) bare(ctx context.Context, n int, get bool, where func(*worker) *bare) (rate float64, updates []float64, err error) {
 	each := n / len(t.workers)
 	var mu sync.Mutex
 	for _, w := range t.workers {
-		if err := w.prepare(ctx, each); err != nil {
+		if err := w.prepare(ctx, where(w), each); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -305,7 +321,7 @@ func (t *crew) bare(ctx context.Context, n int, get bool) (rate float64, updates
 	begun := time.Now()
 	for _, w := range t.workers {
 		g.Go(func() error {
-			took, err := w.update(gctx, each, get)
+			took, err := w.update(gctx, where(w), each, get)
 			mu.Lock()
 			defer mu.Unlock()
 			updates = append(updates, took...)
@@ -316,8 +332,11 @@ func (t *crew) bare(ctx context.Context, n int, get bool) (rate float64, updates
 	return float64(each*len(t.workers)) / time.Since(begun).Seconds(), updates, err
 }
 
-// prepare makes sure that the worker has n keys of its own, with values.
-func (w *worker) prepare(ctx context.Context, n int) error {
+func followed(w *worker) *bare { return w.followed }
+func ignored(w *worker) *bare  { return w.ignored }
+
+// prepare makes sure that the worker has n keys of its own in b, with values.
+func (w *worker) prepare(ctx context.Context, b *bare, n int) error {
 	if w.value == nil {
 		task, err := newTask.Task("T-001", team.Leader, time.Now().UTC()).Claim(w.hand.Holder(), time.Now().UTC())
 		if err != nil {
@@ -328,28 +347,28 @@ func (w *worker) prepare(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	for i := len(w.revisions); i < n; i++ {
-		rev, err := w.kv.Create(ctx, w.key(i), w.value)
+	for i := len(b.revisions); i < n; i++ {
+		rev, err := b.kv.Create(ctx, w.key(i), w.value)
 		if err != nil {
 			return err
 		}
-		w.revisions = append(w.revisions, rev)
+		b.revisions = append(b.revisions, rev)
 	}
 	return nil
 }
 
 func (w *worker) key(i int) string { return fmt.Sprintf("bench.%s.%d", w.hand.Holder().Agent, i) }
 
-func (w *worker) update(ctx context.Context, n int, get bool) (took []float64, err error) {
+func (w *worker) update(ctx context.Context, b *bare, n int, get bool) (took []float64, err error) {
 	for i := range n {
 		if get {
-			if _, err := w.kv.Get(ctx, w.key(i)); err != nil {
+			if _, err := b.kv.Get(ctx, w.key(i)); err != nil {
 				return took, err
 			}
 		}
 		for range 2 {
 			begun := time.Now()
-			if w.revisions[i], err = w.kv.Update(ctx, w.key(i), w.value, w.revisions[i]); err != nil {
+			if b.revisions[i], err = b.kv.Update(ctx, w.key(i), w.value, b.revisions[i]); err != nil {
 				return took, err
 			}
 			took = append(took, milliseconds(time.Since(begun)))

@@ -26,7 +26,7 @@ func steady(ctx context.Context, r *rig, s scale) ([]figure, error) {
 	defer t.close()
 	var product, bare []float64
 	for range s.rounds {
-		raw, _, err := t.bare(ctx, s.cycles, false)
+		raw, _, err := t.bare(ctx, s.cycles, false, followed)
 		if err != nil {
 			return nil, err
 		}

@@ -29,6 +29,8 @@ type feed struct {
 
 	seen uint64 // sequence of the last message; what is before the start counts as seen
 	end  uint64 // sequence at which it has caught up
+
+	patience patience
 }
 
 // feedHeartbeat is how often a server says that a feed is only quiet. After two
@@ -92,6 +94,7 @@ func (r *feed) stretch(ctx context.Context) error {
 	defer it.Stop()
 	ctx, stop := r.s.conn.untilReconnect(ctx)
 	defer stop()
+	defer r.patience.stop()
 	for delivered := uint64(1); ; delivered++ {
 		m, err := r.next(ctx, it)
 		if err != nil {
@@ -115,27 +118,54 @@ func (r *feed) stretch(ctx context.Context) error {
 	}
 }
 
-// next waits for a message. While the feed has not caught up it also looks whether
-// the end is still where it was: what stood there may have been removed.
+// next waits for a message. While the feed has not caught up and nothing comes, it
+// also looks whether the end is still where it was: what stood there may have been
+// removed.
 func (r *feed) next(ctx context.Context, it jetstream.MessagesContext) (jetstream.Msg, error) {
 	for {
-		attempt, cancel := ctx, context.CancelFunc(func() {})
+		wait := ctx
 		if r.caughtUp != nil {
-			attempt, cancel = context.WithTimeout(ctx, 3*feedHeartbeat)
+			wait = r.patience.within(ctx)
 		}
-		m, err := it.Next(jetstream.NextContext(attempt))
-		cancel()
+		m, err := it.Next(jetstream.NextContext(wait))
 		switch {
 		case err == nil:
+			r.patience.came = true
 			return m, nil
 		case errors.Is(err, jetstream.ErrMsgIteratorClosed) && r.s.conn.nc.IsClosed():
 			return nil, team.Errorf(team.Unavailable, "follow %s: %w", r.s.name, err)
 		case r.caughtUp == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			return nil, fmt.Errorf("%w: %w", errInterrupted, err)
 		}
+		if r.patience.came {
+			continue
+		}
 		if err := r.look(ctx); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// patience bounds the wait for a message. One context serves for all messages that
+// come while it lasts, since one for each would take a fifth of a reading's time.
+type patience struct {
+	ctx  context.Context
+	end  context.CancelFunc
+	came bool // a message came since ctx began
+}
+
+func (p *patience) within(ctx context.Context) context.Context {
+	if p.ctx == nil || p.ctx.Err() != nil {
+		p.stop()
+		p.ctx, p.end = context.WithTimeout(ctx, 3*feedHeartbeat)
+		p.came = false
+	}
+	return p.ctx
+}
+
+func (p *patience) stop() {
+	if p.end != nil {
+		p.end()
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // claimGrace is how long a beat may wait that says what the board has said before:
 // that the member has begun on a task. One with a short task is idle again by then,
 // and one beat tells it all.
-const claimGrace = 20 * time.Millisecond
+const claimGrace = 100 * time.Millisecond
 
 // Interval is the time between two beats of a member.
 const Interval = 2 * time.Second

@@ -94,7 +94,7 @@ func TestHeartTellsOfClaims(t *testing.T) {
 		for _, step := range []struct {
 			change func(*team.Beat)
 			then   time.Duration
-		}{{idle, 100}, {working, 5}, {idle, 95}, {working, 100}, {working, 100}, {idle, 100}, {working, 1}} {
+		}{{idle, 400}, {working, 25}, {idle, 375}, {working, 400}, {working, 400}, {idle, 300}, {working, 10}} {
 			synctest.Wait()
 			h.Set(step.change)
 			time.Sleep(step.then * time.Millisecond)
@@ -103,8 +103,8 @@ func TestHeartTellsOfClaims(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		want := []told{{0, team.Running, ""}, {0, team.Idle, ""}, {105 * time.Millisecond, team.Idle, ""},
-			{220 * time.Millisecond, team.Running, "T-001"}, {400 * time.Millisecond, team.Idle, ""}}
+		want := []told{{0, team.Running, ""}, {0, team.Idle, ""}, {425 * time.Millisecond, team.Idle, ""},
+			{900 * time.Millisecond, team.Running, "T-001"}, {1600 * time.Millisecond, team.Idle, ""}}
 		if !slices.Equal(got, want) {
 			t.Errorf("told %v\nwant %v", got, want)
 		}

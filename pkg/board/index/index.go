@@ -88,12 +88,17 @@ func New(o Options) *Index {
 // Hear takes in a beat: an idle agent's is its request for work.
 func (x *Index) Hear(b team.Beat) {
 	x.mu.Lock()
-	x.state.hear(b, time.Now())
-	x.mu.Unlock()
-	x.wake()
+	defer x.mu.Unlock()
+	now := time.Now()
+	x.state.hear(b, now)
+	x.wake(now)
 }
 
-func (x *Index) wake() {
+// wake makes Run offer what there is to offer.
+func (x *Index) wake(now time.Time) {
+	if n, _ := x.state.next(now); n == nil {
+		return
+	}
 	select {
 	case x.kick <- struct{}{}:
 	default:
@@ -159,7 +164,9 @@ func (x *Index) check(ctx context.Context, parts *sync.WaitGroup) {
 // the board: it is set aside and named in the log.
 func (x *Index) take(e broker.Entry) error {
 	x.mu.Lock()
-	err := x.state.take(e, time.Now())
+	now := time.Now()
+	err := x.state.take(e, now)
+	x.wake(now)
 	x.m.observe(&x.state)
 	lost := x.state.taken
 	x.state.taken = nil
@@ -179,7 +186,6 @@ func (x *Index) take(e broker.Entry) error {
 	for _, l := range lost {
 		x.o.Taken(l.from, l.task)
 	}
-	x.wake()
 	return nil
 }
 
