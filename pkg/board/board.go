@@ -231,7 +231,7 @@ func (b *Board) changeHeld(ctx context.Context, held team.Task, f func(team.Task
 // put stores t over the revision it was made from.
 func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
 	t.Op = ulid.Make().String()
-	data, err := wire.Encode(t, t.Kept)
+	data, err := wire.Encode(&t, t.Kept)
 	if err != nil {
 		return t, err
 	}

@@ -134,7 +134,8 @@ type Handler func(ctx context.Context, data []byte) (any, error)
 
 // Serve tells of one membership and answers its verbs until stop is called. Each
 // request runs on its own goroutine, since claiming a task may wait for the broker;
-// its context ends with ctx and with stop. stop returns once every handler has, and
+// what comes by [Notify] runs one after another, apart for each verb. The context of
+// either ends with ctx and with stop. stop returns once every handler has, and
 // then none runs again.
 func Serve(ctx context.Context, c *broker.Conn, m Membership, verbs map[subject.Verb]Handler) (stop func(), err error) {
 	svc, err := micro.AddService(c.NATS(), micro.Config{
@@ -193,24 +194,29 @@ func newDesk(ctx context.Context, c *broker.Conn) *desk {
 	return d
 }
 
-// serve runs h on a goroutine and sends its answer. A request that was on its way
-// when the desk closed is answered too: its sender need not wait in vain.
+// serve runs h. If somebody waits for its answer, that is on a goroutine, and the
+// answer is sent; one that was on its way when the desk closed is answered too, so
+// that its sender need not wait in vain.
 func (d *desk) serve(h Handler, data []byte, to string) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		d.send(to, nil, team.Errorf(team.Unavailable, "the process has just left"))
-		return
+	closed := d.closed
+	if !closed {
+		d.serving.Add(1)
 	}
-	d.serving.Go(func() {
-		v, err := h(d.ctx, data)
-		d.send(to, v, err)
-	})
-}
-
-func (d *desk) send(to string, v any, err error) {
-	if to != "" { // else the request was sent by Notify
-		_ = d.conn.NATS().PublishMsg(reply(to, v, err))
+	d.mu.Unlock()
+	answer := func(v any, err error) { _ = d.conn.NATS().PublishMsg(reply(to, v, err)) }
+	switch {
+	case closed && to != "":
+		answer(nil, team.Errorf(team.Unavailable, "the process has just left"))
+	case closed:
+	case to == "": // every task comes this way, and a goroutine for each is not for nothing
+		defer d.serving.Done()
+		_, _ = h(d.ctx, data)
+	default:
+		go func() {
+			defer d.serving.Done()
+			answer(h(d.ctx, data))
+		}()
 	}
 }
 

@@ -35,7 +35,7 @@ type offerMessage struct {
 
 // EncodeOffer returns the message that offers t.
 func EncodeOffer(t team.Task) ([]byte, error) {
-	return wire.Encode(offerMessage{t, t.Revision}, t.Kept)
+	return wire.Encode(&offerMessage{t, t.Revision}, t.Kept)
 }
 
 // DecodeOffer returns the task that data offers.
