@@ -107,7 +107,24 @@ func (t *crew) lead(ctx context.Context) error {
 		return err
 	}
 	go func() { t.ended <- x.Run(ctx) }()
+	go beatAsLeader(ctx, t.conn.NATS(), t.id)
 	return nil
+}
+
+// beatAsLeader keeps idle teammates from taking the team for leaderless.
+func beatAsLeader(ctx context.Context, nc *nats.Conn, id team.TeamID) {
+	tick := time.NewTicker(roster.Interval)
+	defer tick.Stop()
+	for n := uint64(1); ; n++ {
+		if data, err := json.Marshal(team.Beat{AgentID: team.Leader, Incarnation: 1, N: n, State: team.Running}); err == nil {
+			_ = nc.Publish(subject.Beat(id, team.Leader), data)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // hire starts n workers.

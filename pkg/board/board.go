@@ -396,7 +396,7 @@ func (b *Board) History(ctx context.Context, id team.TaskID) ([]team.Task, error
 		return nil, err
 	}
 	var all []team.Task
-	err := b.bucket.Past(ctx, func(e broker.Entry) error {
+	err := b.bucket.Past(ctx, 1, func(e broker.Entry) error {
 		t, err := Decode(e)
 		if err == nil { // one that cannot be read leaves a gap in the story, not none
 			all = append(all, t)

@@ -194,7 +194,7 @@ func (b *Board) settleIntent(ctx context.Context, first team.Task, overtaken err
 		return err
 	}
 	var copies []team.Task
-	err := b.bucket.Past(ctx, func(e broker.Entry) error {
+	err := b.bucket.Past(ctx, 1, func(e broker.Entry) error {
 		t, err := Decode(e)
 		if err != nil {
 			t = team.Task{}

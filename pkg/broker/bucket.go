@@ -103,10 +103,10 @@ func (b *Bucket) Changes(ctx context.Context, from uint64, f func(Entry) error, 
 	return b.Follow(ctx, from, func(m Msg) error { return f(b.entry(m)) }, caughtUp, b.subjects(filters)...)
 }
 
-// Past calls f for every write of the matching keys that the history still holds,
-// in order, up to the present end.
-func (b *Bucket) Past(ctx context.Context, f func(Entry) error, filters ...string) error {
-	return b.Read(ctx, 1, func(m Msg) error { return f(b.entry(m)) }, b.subjects(filters)...)
+// Past calls f for every write of the matching keys since revision from that the
+// history still holds, in order, up to the present end.
+func (b *Bucket) Past(ctx context.Context, from uint64, f func(Entry) error, filters ...string) error {
+	return b.Read(ctx, from, func(m Msg) error { return f(b.entry(m)) }, b.subjects(filters)...)
 }
 
 func (b *Bucket) entry(m Msg) Entry {

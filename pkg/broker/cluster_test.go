@@ -142,7 +142,7 @@ func TestReadOwnWrites(t *testing.T) {
 		}
 		read := 0
 		count := func(broker.Entry) error { read++; return nil }
-		if err := bt.Bucket.Past(ctx, count, "task.>"); err != nil || read != n+1 {
+		if err := bt.Bucket.Past(ctx, 1, count, "task.>"); err != nil || read != n+1 {
 			t.Fatalf("after %d writes the history has %d, %v", n+1, read, err)
 		}
 		if all, err := bt.Bucket.Load(ctx, "task.>"); err != nil || len(all) != n+1 || all[n].Revision != rev {

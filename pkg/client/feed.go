@@ -51,7 +51,7 @@ func (t *Team) Feed(ctx context.Context, follow bool, f func(Entry) error) error
 	if err != nil {
 		return err
 	}
-	err = t.team.Bucket.Past(ctx, func(e broker.Entry) error {
+	err = t.team.Bucket.Past(ctx, 1, func(e broker.Entry) error {
 		cur.Bucket = e.Revision
 		past = append(past, view.entries(e, cur)...)
 		return nil

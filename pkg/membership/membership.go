@@ -155,7 +155,7 @@ func (m *member) run() error {
 		Events: event.New(o.Team, o.Logger), Mail: m.mail, Offers: m.offers, Given: m.given, Lease: o.Record.Lease(), Broken: o.Broken, Logger: o.Logger,
 	}
 	if o.Member.AgentID != team.Leader {
-		opts.Look, opts.LeaderHeard = m.look, func() time.Time { return m.leaderHeard(begun) }
+		opts.Look, opts.LeaderHeard = m.look(), func() time.Time { return m.leaderHeard(begun) }
 	}
 	if opts.Broken == nil {
 		opts.Broken = func(ctx context.Context, cause error) {
@@ -449,19 +449,16 @@ func (m *member) leaderHeard(begun time.Time) time.Time {
 	return begun
 }
 
-// look finds a task for an agent to which nobody makes offers.
-func (m *member) look(ctx context.Context) (team.TaskID, bool) {
-	all, err := m.board.All(ctx)
-	if err != nil {
-		return "", false
-	}
-	var best team.TaskView
-	for _, v := range team.View(all) {
-		if v.Claimable(m.Member.Role) && (best.ID == "" || v.Before(best.Task)) {
-			best = v
+// look returns what finds a task for an agent to which nobody makes offers.
+func (m *member) look() func(context.Context) (team.TaskID, bool) {
+	scout := board.NewScout(m.board, m.Member.Role)
+	return func(ctx context.Context) (team.TaskID, bool) {
+		id, ok, err := scout.Find(ctx)
+		if err != nil {
+			m.Logger.DebugContext(ctx, "look for work failed", "err", err)
 		}
+		return id, ok && err == nil
 	}
-	return best.ID, best.ID != ""
 }
 
 // Superseded reports whether a membership ended because a later incarnation has
