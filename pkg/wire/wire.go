@@ -21,11 +21,11 @@ import (
 	"agentteam/pkg/team"
 )
 
-// The library that this is becomes encoding/json/v2. By itself it writes a nil slice
-// as [], reads omitempty otherwise, refuses text that is not UTF-8, and writes the
-// keys of a map in any order.
+// The library that this is becomes encoding/json/v2. By itself it writes nil slices and
+// maps as empty ones, reads omitempty otherwise, refuses text that is not UTF-8, and
+// writes the keys of a map in any order.
 var (
-	writing = json.JoinOptions(jsonv1.OmitEmptyWithLegacySemantics(true), json.FormatNilSliceAsNull(true),
+	writing = json.JoinOptions(jsonv1.OmitEmptyWithLegacySemantics(true), json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true),
 		jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 	reading = jsontext.AllowInvalidUTF8(true)
 	strict  = json.JoinOptions(reading, json.RejectUnknownMembers(true))

@@ -2,7 +2,9 @@ package wire_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
+	"time"
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/wire"
@@ -30,5 +32,54 @@ func TestFieldsOfNewerProgramsAreKept(t *testing.T) {
 	}
 	if task.Kept, err = wire.Decode([]byte(`{"v":1,"id":"T-001"}`), &task); err != nil || task.Kept != nil {
 		t.Errorf("kept %v of a record without unknown fields, %v", task.Kept, err)
+	}
+}
+
+// Programs in other languages, and those that print records, read what encoding/json
+// would have written.
+func TestIsTheUsualJSON(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	for _, record := range []any{
+		team.Task{}, team.Beat{}, team.Member{}, team.Team{},
+		team.Task{ID: "T-001", Title: "<&>\u2028\xff", Dependencies: []team.TaskID{}, Metadata: json.RawMessage(`{"a": 1}`), ClaimedAt: &now},
+		team.Beat{AgentID: "coder-1", Epoch: 1, Begun: true, ProgressAt: now},
+		team.Member{PID: 1, Claim: &team.SeatClaim{Task: "T-001"}, JoinedAt: now},
+		team.Team{Roles: map[string]team.Role{"b": {Tools: []string{"x"}}, "a": {}}, FinishedAt: &now},
+	} {
+		got, err := wire.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var gotValue, wantValue any
+		if err := json.Unmarshal(got, &gotValue); err != nil {
+			t.Fatalf("%v: %s", err, got)
+		}
+		if err := json.Unmarshal(want, &wantValue); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(gotValue, wantValue) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		read := reflect.New(reflect.TypeOf(record))
+		if err := wire.Unmarshal(want, read.Interface()); err != nil {
+			t.Errorf("%v: %s", err, want)
+		}
+		if again, err := wire.Marshal(read.Interface()); err != nil || string(again) != string(got) {
+			t.Errorf("read and written again: %s\nwant %s", again, got)
+		}
+	}
+}
+
+// What only looks like a record, or could be read in two ways, is refused.
+func TestRefuses(t *testing.T) {
+	for _, data := range []string{``, `{`, `[]`, `{"v":1} x`, `{"v":1,"v":2}`, `{"v":"1"}`, `{"id":"T-001","extra":{"a":1,"a":2}}`} {
+		var task team.Task
+		if kept, err := wire.Decode([]byte(data), &task); err == nil {
+			t.Errorf("%s is read as %+v, %v", data, task, kept)
+		}
 	}
 }

@@ -228,3 +228,20 @@ func TestDamagedRecord(t *testing.T) {
 		t.Errorf("the page is %+v", p)
 	}
 }
+
+// Whoever claims an offered task writes the record back: also what only a newer
+// program put there.
+func TestOfferIsTheRecord(t *testing.T) {
+	task := team.Task{V: team.Protocol, ID: "T-007", Title: "first", Status: team.Pending, Revision: 9, Kept: team.Extra{"shape": json.RawMessage(`"round"`)}}
+	data, err := index.EncodeOffer(task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := index.DecodeOffer(data)
+	if err != nil || got.ID != task.ID || got.Revision != 9 || string(got.Kept["shape"]) != `"round"` || len(got.Kept) != 1 {
+		t.Errorf("offered %+v, %v\nfrom %s", got, err, data)
+	}
+	if _, err := index.DecodeOffer([]byte(`{"id":7}`)); !errors.Is(err, team.InvalidArgument) {
+		t.Errorf("a damaged offer: %v", err)
+	}
+}
