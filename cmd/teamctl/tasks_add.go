@@ -84,9 +84,13 @@ func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 	return a.addTasks(key, []team.NewTask{n}, func(ctx context.Context, t *client.Team, created []team.Task) error {
 		task, done := created[0], "added"
 		if assignee != "" && task.Status == team.Pending {
+			var seated bool
 			var err error
-			if task, err = t.Assign(ctx, task.ID, assignee); err != nil {
+			if task, seated, err = t.Assign(ctx, task.ID, assignee); err != nil {
 				return fmt.Errorf("%s was added, but not assigned: %w", created[0].ID, err)
+			}
+			if seated {
+				a.noteSeat(assignee, task.ID)
 			}
 			done = "added, assigned to " + f.assignee
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -33,12 +34,21 @@ func (a *app) tasksAssignCmd() *cobra.Command {
 			return err
 		}
 		return a.withTeam(func(ctx context.Context, t *client.Team) error {
-			task, err := t.Assign(ctx, id, name)
+			task, seated, err := t.Assign(ctx, id, name)
 			if err != nil {
 				return err
+			}
+			if seated {
+				a.noteSeat(name, id)
 			}
 			return a.printTask(ctx, t, task, "assigned to "+to)
 		})
 	}
 	return cmd
+}
+
+// noteSeat says that a task has gone to a person, in case the name was mistyped: a
+// person's task never comes back by itself.
+func (a *app) noteSeat(name team.AgentID, id team.TaskID) {
+	fmt.Fprintf(a.err, "no member is called %s: a person's seat of that name was made and has %s now (undo it with: teamctl tasks release %s)\n", name, id, id)
 }

@@ -16,6 +16,7 @@ const (
 	leaderSilent = 6 * time.Second // three beats of the leader that did not come
 	lookAgain    = 3 * time.Second // from the end of one look to the next
 	lookJitter   = 3 * time.Second // at most, on top of either: not all who are idle are to read the board at once
+	lookWithin   = time.Minute     // for one look; the largest boards take seconds
 )
 
 // lookout is when an agent looks by itself.
@@ -55,7 +56,9 @@ func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()
 					continue
 				}
 			}
-			id, ok := a.o.Look(ctx)
+			attempt, cancel := context.WithTimeout(ctx, lookWithin)
+			id, ok := a.o.Look(attempt)
+			cancel()
 			if ctx.Err() != nil {
 				return // a look that was interrupted is still due
 			}

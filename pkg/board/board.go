@@ -29,10 +29,10 @@ type Options struct {
 
 // Board is a team's task list. Safe for concurrent use.
 type Board struct {
-	bucket  *broker.Bucket
-	log     *slog.Logger
-	metrics metrics
-	whole   atomic.Int64 // the tasks up to this number exist, which stays so
+	bucket      *broker.Bucket
+	log         *slog.Logger
+	metrics     metrics
+	createdUpTo atomic.Int64 // the tasks up to this number exist, which stays so
 }
 
 // New returns the board of a team.

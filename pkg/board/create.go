@@ -240,7 +240,7 @@ func (b *Board) FinishCreate(ctx context.Context) error {
 
 // finish creates the keys of an intent that are missing.
 func (b *Board) finish(ctx context.Context, seq Sequence) error {
-	if len(seq.Intent) == 0 || seq.Last().Number() <= int(b.whole.Load()) {
+	if len(seq.Intent) == 0 || seq.Last().Number() <= int(b.createdUpTo.Load()) {
 		return nil
 	}
 	switch _, err := b.bucket.Get(ctx, subject.KeyTask(seq.Last())); {
@@ -249,15 +249,15 @@ func (b *Board) finish(ctx context.Context, seq Sequence) error {
 	case err != nil:
 		return err
 	}
-	b.isWhole(seq) // the last key is there, so all are
+	b.noteCreated(seq) // the last key is there, so all are
 	return nil
 }
 
-// isWhole notes that the tasks of seq, and so all before them, exist.
-func (b *Board) isWhole(seq Sequence) {
+// noteCreated notes that the tasks of seq, and so all before them, exist.
+func (b *Board) noteCreated(seq Sequence) {
 	last := int64(seq.Last().Number())
 	for {
-		if before := b.whole.Load(); before >= last || b.whole.CompareAndSwap(before, last) {
+		if before := b.createdUpTo.Load(); before >= last || b.createdUpTo.CompareAndSwap(before, last) {
 			return
 		}
 	}
@@ -281,7 +281,7 @@ func (b *Board) createKeys(ctx context.Context, seq Sequence) error {
 	if err := b.createKey(ctx, &seq.Intent[last]); err != nil {
 		return err
 	}
-	b.isWhole(seq)
+	b.noteCreated(seq)
 	return nil
 }
 
@@ -293,7 +293,7 @@ func (b *Board) createKey(ctx context.Context, t *team.Task) error {
 		return err
 	}
 	t.Revision, err = b.bucket.Put(ctx, subject.KeyTask(t.ID), data, 0)
-	if err == nil || !over(err) {
+	if err == nil || !tooLate(err) {
 		return err
 	}
 	now, err := b.read(ctx, t.ID)
@@ -335,8 +335,8 @@ func (b *Board) once(ctx context.Context, key string) ([]team.Task, error) {
 		return nil, err
 	}
 	var r onceRecord
-	if err := json.Unmarshal(e.Value, &r); err != nil {
-		return nil, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
+	if _, err := e.Decode(&r, &r.V); err != nil {
+		return nil, err
 	}
 	ids := make([]team.TaskID, r.Count)
 	for i := range ids {
@@ -348,7 +348,7 @@ func (b *Board) once(ctx context.Context, key string) ([]team.Task, error) {
 // finishCall sees to it that all tasks of the call that created id exist, if they are
 // not known to; it costs a reading of the sequence, and perhaps of the last task.
 func (b *Board) finishCall(ctx context.Context, id team.TaskID) error {
-	if int64(id.Number()) <= b.whole.Load() {
+	if int64(id.Number()) <= b.createdUpTo.Load() {
 		return nil
 	}
 	return b.FinishCreate(ctx)

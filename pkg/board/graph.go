@@ -73,19 +73,19 @@ func (b *Board) finishEdit(ctx context.Context, g graphGuard) (written team.Task
 	}
 	var lost error
 	written.Revision, lost = b.bucket.PutAgain(ctx, key, g.Intent.Record, g.Intent.Revision)
-	if lost != nil && !over(lost) {
+	if lost != nil && !tooLate(lost) {
 		return written, lost
 	}
 	g.Intent = nil
-	if _, err := b.putGraph(ctx, g); err != nil && !over(err) {
+	if _, err := b.putGraph(ctx, g); err != nil && !tooLate(err) {
 		return written, err
 	}
 	return written, lost
 }
 
-// over reports whether a write that failed cannot be made any more: others were
+// tooLate reports whether a write that failed cannot be made any more: others were
 // first, or it was made long ago.
-func over(err error) bool {
+func tooLate(err error) bool {
 	return errors.Is(err, team.Conflict) || errors.Is(err, broker.ErrOvertaken)
 }
 
@@ -98,7 +98,7 @@ func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, appl
 			return team.Task{}, err
 		}
 		if g.Intent != nil {
-			if _, err := b.finishEdit(ctx, g); err != nil && !over(err) {
+			if _, err := b.finishEdit(ctx, g); err != nil && !tooLate(err) {
 				return team.Task{}, err
 			}
 			continue

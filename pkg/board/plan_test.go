@@ -239,6 +239,17 @@ func TestCreateOnce(t *testing.T) {
 	}
 }
 
+// What a newer program noted under a key is not taken for what this one understands.
+func TestCreateOnceOfAnotherVersion(t *testing.T) {
+	b, bt := open(t)
+	if _, err := bt.Bucket.Put(t.Context(), subject.KeyOnce("key"), []byte(`{"v":99,"key":"key","first":"T-001","count":1}`), 0); err != nil {
+		t.Fatal(err)
+	}
+	if tasks, err := b.CreateOnce(t.Context(), "leader", "key", team.NewTask{Title: "x"}); !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), "version 99") {
+		t.Errorf("CreateOnce = %v, %v", tasks, err)
+	}
+}
+
 // Of many calls with one key, at once and from several processes, one creates.
 func TestCreateOnceAtOnce(t *testing.T) {
 	b, bt := open(t)

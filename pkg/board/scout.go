@@ -14,6 +14,7 @@ import (
 type Scout struct {
 	board     *Board
 	role      string
+	primed    bool   // the whole board was read once, to the end
 	seen      uint64 // newest revision that was read
 	completed map[team.TaskID]struct{}
 	prospects map[team.TaskID]prospect // the pending tasks that the role may claim
@@ -31,17 +32,12 @@ func NewScout(b *Board, role string) *Scout {
 }
 
 // Find returns the task that an index would offer first; ok is false if there is
-// none. Errors: Unavailable; what was read by then is not read again.
+// none. Errors: Unavailable.
 func (s *Scout) Find(ctx context.Context) (id team.TaskID, ok bool, err error) {
 	if err := s.board.FinishCreate(ctx); err != nil {
 		return "", false, err
 	}
-	if s.seen == 0 {
-		err = s.board.bucket.Each(ctx, s.take, subject.AllTasks)
-	} else {
-		err = s.board.bucket.Past(ctx, s.seen+1, s.take, subject.AllTasks)
-	}
-	if err != nil {
+	if err := s.read(ctx); err != nil {
 		return "", false, err
 	}
 	var best team.Task
@@ -51,6 +47,21 @@ func (s *Scout) Find(ctx context.Context) (id team.TaskID, ok bool, err error) {
 		}
 	}
 	return best.ID, ok, nil
+}
+
+// read reads what has not been read yet. A first reading that was cut short is done
+// anew: to go on with it would be to read every write of the tasks that are left, up to
+// 64 of each, in place of the newest. It takes a second for a hundred thousand tasks;
+// whom mail interrupts more often than that has something to do.
+func (s *Scout) read(ctx context.Context) error {
+	if s.primed {
+		return s.board.bucket.Past(ctx, s.seen+1, s.take, subject.AllTasks)
+	}
+	clear(s.completed) // a task may have been deleted since, which a first reading does not tell
+	clear(s.prospects)
+	err := s.board.bucket.Each(ctx, s.take, subject.AllTasks)
+	s.primed = err == nil
+	return err
 }
 
 func (s *Scout) ready(p prospect) bool {

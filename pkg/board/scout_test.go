@@ -3,6 +3,7 @@ package board_test
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker/brokertest"
@@ -97,5 +98,59 @@ func TestScout(t *testing.T) {
 	}
 	if find() {
 		t.Error("a task was found on a board without a readable one")
+	}
+}
+
+// A scout reads the whole board once, and after that only what was written since.
+func TestScoutCosts(t *testing.T) {
+	b, bt := open(t)
+	for range 100 {
+		add(t, b)
+	}
+	scout := board.NewScout(b, "coder")
+	finds := func(want team.TaskID) (read uint64) {
+		t.Helper()
+		before := bt.Conn.NATS().Stats().InMsgs
+		if id, ok, err := scout.Find(t.Context()); err != nil || !ok || id != want {
+			t.Fatalf("found %q, %v, %v, want %s", id, ok, err, want)
+		}
+		return bt.Conn.NATS().Stats().InMsgs - before
+	}
+	if read := finds("T-001"); read < 100 {
+		t.Errorf("the first look read %d messages for 100 tasks", read)
+	}
+	for _, id := range []team.TaskID{"T-001", "T-002"} {
+		done(t, b, id, ann)
+	}
+	if read := finds("T-003"); read < 4 || read > 20 {
+		t.Errorf("the second look read %d messages for 4 writes", read)
+	}
+}
+
+// A scout finds tasks whose creator died before it created their keys.
+func TestScoutFinishesCreation(t *testing.T) {
+	b, bt := open(t)
+	writeSequence(t, bt, 3, []team.Task{
+		team.NewTask{Title: "one"}.Task("T-001", "leader", time.Now()), team.NewTask{Title: "two"}.Task("T-002", "leader", time.Now())})
+	if id, ok, err := board.NewScout(b, "coder").Find(t.Context()); err != nil || !ok || id != "T-001" {
+		t.Errorf("found %q, %v, %v, want T-001", id, ok, err)
+	}
+}
+
+// What waits for a task is not found if that was completed and is so no more.
+func TestScoutForgetsCompletion(t *testing.T) {
+	b, bt := open(t)
+	first := add(t, b)
+	second := add(t, b, first.ID)
+	held := done(t, b, first.ID, ann)
+	scout := board.NewScout(b, "coder")
+	if id, ok, err := scout.Find(t.Context()); err != nil || !ok || id != second.ID {
+		t.Fatalf("found %q, %v, %v, want %s", id, ok, err, second.ID)
+	}
+	if _, err := bt.Bucket.Put(t.Context(), subject.KeyTask(first.ID), []byte("{"), held.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if id, ok, err := scout.Find(t.Context()); err != nil || ok {
+		t.Errorf("its dependency is damaged, and found is %q, %v", id, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -36,6 +37,7 @@ type Conn struct {
 	replicas int
 	metrics  metrics
 	log      *slog.Logger
+	restored *atomic.Pointer[time.Time] // when the connection was last made again; nil if never
 }
 
 // Connect connects and checks that the server has JetStream. It gives up after
@@ -55,6 +57,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 
+	restored := new(atomic.Pointer[time.Time])
 	m := newMetrics(o.Registry)
 	log := o.Logger
 	opts := []nats.Option{
@@ -73,6 +76,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
+			restored.Store(new(time.Now()))
 			m.connected.Set(1)
 			m.reconnects.Inc()
 			log.Info("nats connection restored", "url", redact(nc.ConnectedUrl()))
@@ -96,7 +100,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		nc.Close()
 		return nil, err
 	}
-	c := &Conn{nc: nc, js: js, url: o.URL, replicas: max(o.Replicas, 1), metrics: m, log: log}
+	c := &Conn{nc: nc, js: js, url: o.URL, replicas: max(o.Replicas, 1), metrics: m, log: log, restored: restored}
 	if err := c.checkJetStream(ctx); err != nil {
 		nc.Close()
 		return nil, err
@@ -193,6 +197,9 @@ func (c *Conn) checkJetStream(ctx context.Context) error {
 // NATS is the connection itself, for core messages and micro services.
 func (c *Conn) NATS() *nats.Conn { return c.nc }
 
+// Logger is where the connection, and what works on it, writes its log.
+func (c *Conn) Logger() *slog.Logger { return c.log }
+
 // Server is the address that answers now, without credentials.
 func (c *Conn) Server() string { return redact(c.nc.ConnectedUrl()) }
 
@@ -202,6 +209,15 @@ func (c *Conn) Ready(context.Context) error {
 		return team.Errorf(team.Unavailable, "NATS is away (%s)", strings.ToLower(s.String()))
 	}
 	return nil
+}
+
+// Restored is when the connection, after it had been lost, was last made again; the
+// zero time if it was never lost.
+func (c *Conn) Restored() time.Time {
+	if at := c.restored.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 // Flush waits until all that was published has reached the server.

@@ -30,7 +30,7 @@ type feed struct {
 	seen uint64 // sequence of the last message; what is before the start counts as seen
 	end  uint64 // sequence at which it has caught up
 
-	patience patience
+	lull lull
 }
 
 // feedHeartbeat is how often a server says that a feed is only quiet. After two
@@ -94,7 +94,7 @@ func (r *feed) stretch(ctx context.Context) error {
 	defer it.Stop()
 	ctx, stop := r.s.conn.untilReconnect(ctx)
 	defer stop()
-	defer r.patience.stop()
+	defer r.lull.stop()
 	for delivered := uint64(1); ; delivered++ {
 		m, err := r.next(ctx, it)
 		if err != nil {
@@ -125,19 +125,19 @@ func (r *feed) next(ctx context.Context, it jetstream.MessagesContext) (jetstrea
 	for {
 		wait := ctx
 		if r.caughtUp != nil {
-			wait = r.patience.within(ctx)
+			wait = r.lull.within(ctx)
 		}
 		m, err := it.Next(jetstream.NextContext(wait))
 		switch {
 		case err == nil:
-			r.patience.came = true
+			r.lull.came = true
 			return m, nil
 		case errors.Is(err, jetstream.ErrMsgIteratorClosed) && r.s.conn.nc.IsClosed():
 			return nil, team.Errorf(team.Unavailable, "follow %s: %w", r.s.name, err)
 		case r.caughtUp == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			return nil, fmt.Errorf("%w: %w", errInterrupted, err)
 		}
-		if r.patience.came {
+		if r.lull.came {
 			continue
 		}
 		if err := r.look(ctx); err != nil {
@@ -146,26 +146,26 @@ func (r *feed) next(ctx context.Context, it jetstream.MessagesContext) (jetstrea
 	}
 }
 
-// patience bounds the wait for a message. One context serves for all messages that
-// come while it lasts, since one for each would take a fifth of a reading's time.
-type patience struct {
+// lull tells when nothing has come for a while. One context serves for all messages
+// that come while it lasts, since one for each would take a fifth of a reading's time.
+type lull struct {
 	ctx  context.Context
 	end  context.CancelFunc
 	came bool // a message came since ctx began
 }
 
-func (p *patience) within(ctx context.Context) context.Context {
-	if p.ctx == nil || p.ctx.Err() != nil {
-		p.stop()
-		p.ctx, p.end = context.WithTimeout(ctx, 3*feedHeartbeat)
-		p.came = false
+func (l *lull) within(ctx context.Context) context.Context {
+	if l.ctx == nil || l.ctx.Err() != nil {
+		l.stop()
+		l.ctx, l.end = context.WithTimeout(ctx, 3*feedHeartbeat)
+		l.came = false
 	}
-	return p.ctx
+	return l.ctx
 }
 
-func (p *patience) stop() {
-	if p.end != nil {
-		p.end()
+func (l *lull) stop() {
+	if l.end != nil {
+		l.end()
 	}
 }
 

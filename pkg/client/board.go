@@ -233,24 +233,26 @@ func (t *Team) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team
 
 // Assign gives a task to a member with a person's rights: a running one is asked, and
 // takes it also from somebody else; a seat takes it as [Team.Claim] does, so from
-// nobody.
-func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (team.Task, error) {
+// nobody. seated tells that there was no member of that name, and a seat was made.
+func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (task team.Task, seated bool, err error) {
 	m, runs, err := t.member(ctx, to)
 	if err != nil {
-		return team.Task{}, err
+		return team.Task{}, false, err
 	}
 	if !runs {
 		before, err := t.board.Get(ctx, id)
 		if err != nil {
-			return team.Task{}, err
+			return team.Task{}, false, err
 		}
 		if before.Status == team.InProgress && before.Assignee != to {
-			return team.Task{}, team.Errorf(team.Conflict, "%s is held by %s, and %s has no process that could take it over", id, before.Assignee, to).
+			return team.Task{}, false, team.Errorf(team.Conflict, "%s is held by %s, and %s has no process that could take it over", id, before.Assignee, to).
 				WithHint("put it back first: teamctl tasks release %s", id)
 		}
-		return t.claimSeated(ctx, id, to, m)
+		task, err = t.claimSeated(ctx, id, to, m)
+		return task, err == nil && m.AgentID == "", err
 	}
-	return t.request(ctx, to, team.Assignment{Task: id, By: team.UserAgent, Take: true})
+	task, err = t.request(ctx, to, team.Assignment{Task: id, By: team.UserAgent, Take: true})
+	return task, false, err
 }
 
 // member returns the member of this name, the zero Member if there is none, and

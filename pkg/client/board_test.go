@@ -224,31 +224,31 @@ func TestAssign(t *testing.T) {
 	ann, bob := r.join(t), r.join(t)
 	r.answer(t, ann)
 	r.answer(t, bob)
-	if task, err := r.Assign(t.Context(), "T-001", ann.AgentID); err != nil || task.Assignee != ann.AgentID {
+	if task, _, err := r.Assign(t.Context(), "T-001", ann.AgentID); err != nil || task.Assignee != ann.AgentID {
 		t.Fatalf("assigned %+v, %v", task, err)
 	}
 	_, err := r.Claim(t.Context(), "T-001", bob.AgentID)
 	wantCode(t, "claim of what another holds", err, team.Conflict)
-	_, err = r.Assign(t.Context(), "T-001", "alice")
+	_, _, err = r.Assign(t.Context(), "T-001", "alice")
 	wantCode(t, "assign to a seat what another holds", err, team.Conflict)
 	if _, err := r.roster.Get(t.Context(), "alice"); team.CodeOf(err) != team.NotFound {
 		t.Errorf("a seat was made for an assignment that was refused: %v", err)
 	}
-	if task, err := r.Assign(t.Context(), "T-001", bob.AgentID); err != nil || task.Assignee != bob.AgentID || task.Epoch != 2 {
+	if task, seated, err := r.Assign(t.Context(), "T-001", bob.AgentID); err != nil || seated || task.Assignee != bob.AgentID || task.Epoch != 2 {
 		t.Errorf("assigned to another: %+v, %v", task, err)
 	}
-	if task, err := r.Assign(t.Context(), "T-002", "alice"); err != nil || task.Assignee != "alice" {
+	if task, seated, err := r.Assign(t.Context(), "T-002", "alice"); err != nil || !seated || task.Assignee != "alice" {
 		t.Errorf("assigned to a seat: %+v, %v", task, err)
 	}
 	for id, want := range map[team.TaskID]team.Code{"T-009": team.NotFound, "T-002": ""} {
-		_, err := r.Assign(t.Context(), id, bob.AgentID)
+		_, _, err := r.Assign(t.Context(), id, bob.AgentID)
 		wantCode(t, "assign "+string(id), err, want)
 	}
 	if _, err := r.Cancel(t.Context(), "T-003", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, to := range []team.AgentID{ann.AgentID, "carol"} {
-		_, err := r.Assign(t.Context(), "T-003", to)
+		_, _, err := r.Assign(t.Context(), "T-003", to)
 		wantCode(t, "assign what is over", err, team.InvalidState)
 	}
 }

@@ -134,9 +134,11 @@ type Handler func(ctx context.Context, data []byte) (any, error)
 
 // Serve tells of one membership and answers its verbs until stop is called. Each
 // request runs on its own goroutine, since claiming a task may wait for the broker;
-// what comes by [Notify] runs one after another, apart for each verb. The context of
-// either ends with ctx and with stop. stop returns once every handler has, and
-// then none runs again.
+// what comes by [Notify] runs one after another, apart for each verb, and its errors go
+// to the connection's log. A verb of which anybody is notified needs a quick handler:
+// while it runs, all else that comes for the verb waits, requests too. The context of
+// either ends with ctx and with stop. stop returns once every handler has, and then
+// none runs again.
 func Serve(ctx context.Context, c *broker.Conn, m Membership, verbs map[subject.Verb]Handler) (stop func(), err error) {
 	svc, err := micro.AddService(c.NATS(), micro.Config{
 		Name: subject.Service(member), Version: "0.0.0", Description: "a member's process",
@@ -211,7 +213,9 @@ func (d *desk) serve(h Handler, data []byte, to string) {
 	case closed:
 	case to == "": // every task comes this way, and a goroutine for each is not for nothing
 		defer d.serving.Done()
-		_, _ = h(d.ctx, data)
+		if _, err := h(d.ctx, data); err != nil {
+			d.conn.Logger().Debug("notification failed", "err", err)
+		}
 	default:
 		go func() {
 			defer d.serving.Done()
@@ -294,7 +298,8 @@ var errNobody = errors.New("no responders")
 // does not answer.
 func Nobody(err error) bool { return errors.Is(err, errNobody) }
 
-// Notify sends data as a request, without waiting for an answer.
+// Notify sends data as a request to which no answer is wanted. Only a verb whose
+// handler is quick may be notified; see [Serve].
 func Notify(c *broker.Conn, t team.TeamID, a team.AgentID, verb subject.Verb, data []byte) error {
 	return c.NATS().Publish(subject.Control(t, a, verb), data)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,6 +66,49 @@ func TestRequest(t *testing.T) {
 	err = ask(subject.Ping, nil, nil, time.Minute)
 	if team.CodeOf(err) != team.Unavailable || !control.Nobody(err) {
 		t.Errorf("once nobody serves: %v, nobody is %v", err, control.Nobody(err))
+	}
+}
+
+// What comes by Notify runs one after another, in order, and a request of the same verb
+// after what came before it.
+func TestNotifiedInOrder(t *testing.T) {
+	c := brokertest.Connect(t, brokertest.Server(t))
+	const all = 100
+	come := make(chan struct{}) // closed once all are here
+	var running atomic.Int32
+	var mu sync.Mutex
+	var order []string
+	stop, err := control.Serve(t.Context(), c, control.Membership{Team: "t", AgentID: "coder-1"}, map[subject.Verb]control.Handler{
+		subject.Offer: func(_ context.Context, data []byte) (any, error) {
+			if running.Add(1) > 1 {
+				t.Error("two handlers run at once")
+			}
+			defer running.Add(-1)
+			<-come
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, string(data))
+			return order, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	var want []string
+	for n := range all {
+		want = append(want, fmt.Sprint(n))
+		if err := control.Notify(c, "t", "coder-1", subject.Offer, []byte(want[n])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	close(come)
+	var got []string
+	if err := control.Request(t.Context(), c, "t", "coder-1", subject.Offer, all, &got, time.Minute); err != nil || !slices.Equal(got, append(want, fmt.Sprint(all))) {
+		t.Errorf("handled were %v, %v", got, err)
 	}
 }
 

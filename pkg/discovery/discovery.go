@@ -27,6 +27,10 @@ import (
 // its machine is overloaded should not fall out of the answer for that.
 const wait = time.Second
 
+// returning is how long the processes take, one by one, to come back to a NATS server
+// that was away: they try once in 1.2 s at most.
+const returning = 2 * time.Second
+
 // standby is the state of a process that is no member, or leads no team.
 const standby = "standby"
 
@@ -56,6 +60,9 @@ func Handler(c *broker.Conn, self string) http.Handler {
 func ask(ctx context.Context, c *broker.Conn, self string) ([]control.Process, error) {
 	if err := c.Ready(ctx); err != nil {
 		return nil, err
+	}
+	if time.Since(c.Restored()) < returning {
+		return nil, team.Errorf(team.Unavailable, "NATS has only just come back, and not yet all processes with it")
 	}
 	all, err := control.Processes(ctx, c, "", wait)
 	switch {

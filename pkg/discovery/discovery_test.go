@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,18 @@ func TestUnreliable(t *testing.T) {
 		time.Sleep(time.Millisecond) // until the client has seen it
 	}
 	refused(t.Context(), "host/1/x", "NATS is away")
+	port, err := strconv.Atoi(s.url[strings.LastIndexByte(s.url, ':')+1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server, err = embedded.Start(embedded.Options{Dir: t.TempDir(), Port: port}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	for self.Ready(t.Context()) != nil {
+		time.Sleep(time.Millisecond)
+	}
+	refused(t.Context(), "host/1/x", "NATS has only just come back") // this process, and who knows who else
 }
 
 func TestGroupsWithoutAddress(t *testing.T) {

@@ -50,7 +50,7 @@ func newRig(t *testing.T, url string) *rig {
 		t.Fatal(err)
 	}
 	l := &leader{Process: &process.Process{Log: slog.New(slog.DiscardHandler), Registry: telemetry.NewRegistry()}, registry: r.registry}
-	r.term = l.newTerm(bt, team.Member{AgentID: team.Leader, Incarnation: 1}, context.Background())
+	r.term = l.newTerm(bt, team.Member{AgentID: team.Leader, Incarnation: 1}, context.Background(), nil)
 	stop, err := control.Serve(t.Context(), conn, control.Membership{Team: "t", AgentID: team.Leader}, map[subject.Verb]control.Handler{
 		subject.Ping: func(context.Context, []byte) (any, error) {
 			return team.Beat{AgentID: team.Leader, Incarnation: 1, InboxSeq: r.seen.Load()}, nil

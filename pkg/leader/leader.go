@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/agent"
@@ -130,7 +131,9 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	}
 	bye, cancel := process.Outlive(ctx, goodbye)
 	defer cancel()
-	t := l.newTerm(bt, m, bye)
+	metrics, model, done := l.As(bt.ID, m)
+	defer done()
+	t := l.newTerm(bt, m, bye, metrics)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return orOver(t.index.Run(ctx)) })
 	g.Go(func() error {
@@ -138,10 +141,10 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	})
 	g.Go(func() error {
 		return orOver(membership.Run(ctx, membership.Options{
-			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: l.Model, Workspace: workspace, Crew: t, Pulse: t.pulse,
+			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Workspace: workspace, Crew: t, Pulse: t.pulse,
 			OnBeat: t.index.Hear, Broken: t.broken, Started: func(a *agent.Agent) { t.agent.Store(a) },
 			Verbs:  map[subject.Verb]control.Handler{subject.Start: t.start},
-			Logger: l.Log, Registry: l.Registry,
+			Logger: l.Log, Registry: metrics,
 		}))
 	})
 	err = g.Wait()
@@ -189,12 +192,12 @@ func (l *leader) join(ctx context.Context, bt *broker.Team, role team.Role, term
 	}
 }
 
-func (l *leader) newTerm(bt *broker.Team, m team.Member, bye context.Context) *term {
+func (l *leader) newTerm(bt *broker.Team, m team.Member, bye context.Context, metrics prometheus.Registerer) *term {
 	log := l.Log.With("team", bt.ID)
 	t := &term{leader: l, team: bt, member: m, log: log, roster: roster.New(bt), pulse: roster.NewPulse(), bye: bye,
 		failures: map[team.AgentID]failures{}}
-	t.board = board.New(bt, board.Options{Logger: log, Registry: l.Registry})
-	t.mailbox = mailbox.New(bt, mailbox.Options{Members: t.roster, Logger: log, Registry: l.Registry})
+	t.board = board.New(bt, board.Options{Logger: log, Registry: metrics})
+	t.mailbox = mailbox.New(bt, mailbox.Options{Members: t.roster, Logger: log, Registry: metrics})
 	t.index = index.New(index.Options{Team: bt, Logger: log, Registry: l.Registry, Finish: t.board.FinishCreate,
 		Send: func(to team.AgentID, task team.Task) error {
 			data, err := index.EncodeOffer(task)

@@ -441,12 +441,20 @@ func (m *member) revoked(ctx context.Context, id team.TaskID) {
 	}
 }
 
-// leaderHeard is when the leader was last heard; begun is since when it could be.
+// leaderHeard is when the leader was last heard, or since when it could be if that is
+// later: from begun on, and while NATS is there.
 func (m *member) leaderHeard(begun time.Time) time.Time {
-	if h, ok := m.Pulse.Of(team.Leader); ok {
-		return h.At
+	if m.Team.Conn.Ready(m.ctx) != nil {
+		return time.Now()
 	}
-	return begun
+	heard := begun
+	if h, ok := m.Pulse.Of(team.Leader); ok {
+		heard = h.At
+	}
+	if back := m.Team.Conn.Restored(); back.After(heard) {
+		return back
+	}
+	return heard
 }
 
 // look returns what finds a task for an agent to which nobody makes offers.

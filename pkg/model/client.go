@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sashabaranov/go-openai"
 
 	"agentteam/pkg/team"
@@ -43,6 +44,13 @@ func New(opt Options) (*Client, error) {
 
 	u, _ := url.Parse(opt.BaseURL) // withDefaults has parsed it before
 	return &Client{opt: opt, name: u.Redacted(), api: openai.NewClientWithConfig(cfg), wire: w, metrics: newMetrics(opt.Registry)}, nil
+}
+
+// Counting returns a client of the same endpoint that counts in the metrics of reg.
+func (c *Client) Counting(reg prometheus.Registerer) *Client {
+	counting := *c
+	counting.metrics = newMetrics(reg)
+	return &counting
 }
 
 // Complete asks for the next turn and blocks until the endpoint has finished it.

@@ -36,10 +36,10 @@ type Process struct {
 	ID       string // unique; names the process in leases
 	Config   config.Config
 	Log      *slog.Logger
-	Registry *prometheus.Registry
+	Registry *telemetry.Registry
 	Conn     *broker.Conn
-	Model    agent.Model // nil if none is configured
 
+	model    *model.Client // nil if none is configured
 	http     *telemetry.Server
 	httpDone chan struct{}
 	stop     []func()
@@ -95,12 +95,12 @@ func (p *Process) open(ctx context.Context, kind string) error {
 	}()
 	modelName := control.NoModel
 	if err := p.Config.CheckModel(); err == nil {
-		c, err := model.New(model.Options{BaseURL: p.Config.BaseURL, APIKey: string(p.Config.APIKey), Model: p.Config.Model,
-			MaxTokens: p.Config.MaxTokens, Logger: p.Log, Registry: p.Registry})
+		p.model, err = model.New(model.Options{BaseURL: p.Config.BaseURL, APIKey: string(p.Config.APIKey), Model: p.Config.Model,
+			MaxTokens: p.Config.MaxTokens, Logger: p.Log})
 		if err != nil {
 			return err
 		}
-		p.Model, modelName = c, p.Config.Model
+		modelName = p.Config.Model
 	} else {
 		p.Log.Info("no model is configured; the process can only wait", "hint", err.Error())
 	}
@@ -149,4 +149,15 @@ func (p *Process) Close() {
 	if p.stop != nil {
 		<-p.httpDone
 	}
+}
+
+// As returns where a process counts what it does as this member of a team, and the
+// model to do it with, nil if none is configured. done is to be called when it no
+// longer is that member.
+func (p *Process) As(id team.TeamID, m team.Member) (reg prometheus.Registerer, with agent.Model, done func()) {
+	reg, done = p.Registry.Labelled(prometheus.Labels{"team": string(id), "role": m.Role, "agent_id": string(m.AgentID)})
+	if p.model != nil {
+		with = p.model.Counting(reg)
+	}
+	return reg, with, done
 }

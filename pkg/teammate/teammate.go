@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentteam/pkg/agent"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/config"
@@ -61,9 +63,10 @@ type teammate struct {
 
 // joined is a membership that this process has taken.
 type joined struct {
-	team   *broker.Team
-	record team.Team
-	member team.Member
+	team    *broker.Team
+	record  team.Team
+	member  team.Member
+	metrics prometheus.Registerer // while it works
 }
 
 // standby offers the process to the pool, works as what it is asked to be, and
@@ -172,7 +175,7 @@ func (t *teammate) join(ctx context.Context, bt *broker.Team, record team.Team, 
 	ctx, cancel := process.Outlive(ctx, time.Second)
 	defer cancel()
 	m, err = roster.New(bt).Put(ctx, m)
-	return joined{bt, record, m}, err
+	return joined{team: bt, record: record, member: m}, err
 }
 
 // named joins as one member and works until that ends.
@@ -272,9 +275,12 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 		j.member.Model = role.Model
 	}
 	t.Log.Info("member", "team", j.team.ID, "agent", j.member.AgentID, "role", role.Name, "incarnation", j.member.Incarnation)
+	metrics, model, done := t.As(j.team.ID, j.member)
+	defer done()
+	j.metrics = metrics
 	err = membership.Run(ctx, membership.Options{
-		Process: t.ID, Team: j.team, Record: j.record, Member: j.member, Role: role, Model: t.Model,
-		Workspace: j.member.Workspace, Logger: t.Log, Registry: t.Registry,
+		Process: t.ID, Team: j.team, Record: j.record, Member: j.member, Role: role, Model: model,
+		Workspace: j.member.Workspace, Logger: t.Log, Registry: metrics,
 	})
 	// The caller's context may be over by now.
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
@@ -304,7 +310,7 @@ func (t *teammate) leave(ctx context.Context, j joined) {
 	if err := r.Leave(ctx, j.member.AgentID, j.member.Incarnation, ""); err != nil && !errors.Is(err, roster.ErrSuperseded) {
 		t.Log.Warn("not signed off", "agent", j.member.AgentID, "err", err)
 	}
-	box := mailbox.New(j.team, mailbox.Options{Members: r, Registry: t.Registry})
+	box := mailbox.New(j.team, mailbox.Options{Members: r, Registry: j.metrics})
 	if err := box.Close(ctx, j.member.AgentID, j.member.Incarnation); err != nil && !errors.Is(err, team.NotFound) {
 		t.Log.Warn("inbox not closed", "agent", j.member.AgentID, "err", err)
 	}
@@ -330,7 +336,7 @@ func (t *teammate) lose(ctx context.Context, j joined, cause error) {
 	if why == "" {
 		return
 	}
-	box := mailbox.New(j.team, mailbox.Options{Members: r, Registry: t.Registry})
+	box := mailbox.New(j.team, mailbox.Options{Members: r, Registry: j.metrics})
 	if _, _, err := box.Send(ctx, team.Message{Type: team.MsgMessage, From: j.member.AgentID, To: team.Leader,
 		Content: "My process cannot go on: " + why + "\nUnless the team wants it otherwise I am brought back and go on with my work."}); err != nil {
 		t.Log.Warn("leader not told", "agent", j.member.AgentID, "err", err)

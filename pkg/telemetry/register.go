@@ -7,9 +7,9 @@ import (
 )
 
 // Register registers c and returns it, or the collector of the same description
-// that is registered already: a process may serve several teams one after another
-// or at once, and they count together. A nil reg registers nothing. It panics on
-// a collector that clashes with another, which is a broken program.
+// that is registered already: what a process does several times, one after another
+// or at once, counts together. A nil reg registers nothing. It panics on a collector
+// that clashes with another, which is a broken program.
 func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if reg == nil {
 		return c

@@ -23,8 +23,8 @@ const (
 
 // Options says what a [Server] serves.
 type Options struct {
-	Addr     string               // host:port to listen on; port 0 takes a free one; required
-	Registry *prometheus.Registry // what /metrics shows; required
+	Addr     string              // host:port to listen on; port 0 takes a free one; required
+	Registry prometheus.Gatherer // what /metrics shows; required
 
 	// Ready says whether the process can do its work now; its error is what
 	// /readyz answers, so it must not hold secrets. It is called from many

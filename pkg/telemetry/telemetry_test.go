@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentteam/pkg/telemetry"
 	"agentteam/pkg/telemetry/telemetrytest"
@@ -124,4 +127,57 @@ func Example() {
 	defer srv.Close()
 	fmt.Println(strings.HasPrefix(srv.URL(), "http://127.0.0.1:"))
 	// Output: true
+}
+
+// What a process counts as one member of a team stays apart from what it counts as
+// another, and is told for a minute after it has ended.
+func TestLabelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := telemetry.NewRegistry()
+		open := func(agent string) (count func(), done func()) {
+			part, done := reg.Labelled(prometheus.Labels{"team": "t", "agent_id": agent})
+			return telemetry.Register(part, prometheus.NewCounter(prometheus.CounterOpts{Name: "turns_total", Help: "Turns."})).Inc, done
+		}
+		told := func(want map[string]float64) {
+			t.Helper()
+			families, err := reg.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]float64{}
+			for _, f := range families {
+				for _, m := range f.GetMetric() {
+					if f.GetName() == "turns_total" {
+						got[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+					}
+				}
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("told %v, want %v", got, want)
+			}
+		}
+		told(map[string]float64{})
+		first, firstDone := open("coder-1")
+		again, againDone := open("coder-1")
+		other, otherDone := open("coder-2")
+		first()
+		again()
+		other()
+		told(map[string]float64{"coder-1": 2, "coder-2": 1})
+		firstDone()
+		otherDone()
+		time.Sleep(time.Minute)
+		told(map[string]float64{"coder-1": 2, "coder-2": 1})
+		time.Sleep(time.Second)
+		told(map[string]float64{"coder-1": 2})
+		againDone()
+		time.Sleep(30 * time.Second)
+		back, backDone := open("coder-1") // it goes on where it was
+		back()
+		time.Sleep(time.Hour)
+		told(map[string]float64{"coder-1": 3})
+		backDone()
+		time.Sleep(time.Hour)
+		told(map[string]float64{})
+	})
 }

@@ -22,22 +22,22 @@ import (
 )
 
 // The library that this is becomes encoding/json/v2. By itself it writes nil slices and
-// maps as empty ones, reads omitempty otherwise, refuses text that is not UTF-8, and
-// writes the keys of a map in any order.
+// maps as empty ones, reads omitempty otherwise, writes the keys of a map in any order,
+// and refuses text that is not UTF-8 and objects that have a name twice: what somebody
+// has once put into a task's metadata must not make the task unreadable.
 var (
-	writing = json.JoinOptions(jsonv1.OmitEmptyWithLegacySemantics(true), json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true),
-		jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
-	reading = jsontext.AllowInvalidUTF8(true)
-	strict  = json.JoinOptions(reading, json.RejectUnknownMembers(true))
+	lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	writing = json.JoinOptions(lenient, jsonv1.OmitEmptyWithLegacySemantics(true), json.FormatNilSliceAsNull(true),
+		json.FormatNilMapAsNull(true), json.Deterministic(true))
+	strict = json.JoinOptions(lenient, json.RejectUnknownMembers(true))
 )
 
 // Marshal returns v as JSON.
 func Marshal(v any) ([]byte, error) { return json.Marshal(v, writing) }
 
 // Unmarshal reads data, one JSON value and nothing after it, into v, a pointer.
-// Unlike that of encoding/json it takes field names as they are written, and refuses
-// an object that has a name twice.
-func Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v, reading) }
+// Unlike that of encoding/json it takes field names as they are written.
+func Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v, lenient) }
 
 // Decode reads a stored record into v, a pointer to a struct, and returns the fields
 // that the struct does not have; nil if there are none.

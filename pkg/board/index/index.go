@@ -12,6 +12,7 @@ package index
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -26,16 +27,22 @@ import (
 // another agent.
 const Patience = 2 * time.Second
 
-// offerMessage is what is sent to an agent's process: the task's record as it was read, and
-// its revision, so that the agent can claim it without reading it again.
+// offerMessage is what is sent to an agent's process: the task's record as it was
+// read, and its revision, so that the agent can claim it without reading it again.
 type offerMessage struct {
 	team.Task
 	Revision uint64 `json:"revision"`
 }
 
-// EncodeOffer returns the message that offers t.
+// EncodeOffer returns the message that offers t. A record has no field revision: it
+// tells that of an offer, and of a printed task.
 func EncodeOffer(t team.Task) ([]byte, error) {
-	return wire.Encode(&offerMessage{t, t.Revision}, t.Kept)
+	kept := t.Kept
+	if _, clash := kept["revision"]; clash {
+		kept = maps.Clone(kept)
+		delete(kept, "revision")
+	}
+	return wire.Encode(&offerMessage{t, t.Revision}, kept)
 }
 
 // DecodeOffer returns the task that data offers.
@@ -54,7 +61,8 @@ type Index struct {
 	o    Options
 	log  *slog.Logger
 	m    metrics
-	kick chan struct{}
+	kick chan struct{}    // there is something to offer
+	tick <-chan time.Time // it is time for a check
 
 	mu    sync.Mutex
 	state state
@@ -82,7 +90,7 @@ func New(o Options) *Index {
 	if o.Taken == nil {
 		o.Taken = func(team.AgentID, team.TaskID) {}
 	}
-	return &Index{o: o, log: o.Logger, m: newMetrics(o.Registry, o.Team.ID), state: newState(), kick: make(chan struct{}, 1)}
+	return &Index{o: o, log: o.Logger, m: newMetrics(o.Registry, o.Team.ID), state: newState(), kick: make(chan struct{}, 1), tick: time.Tick(time.Second)}
 }
 
 // Hear takes in a beat: an idle agent's is its request for work.
@@ -129,16 +137,19 @@ func (x *Index) Run(ctx context.Context) error {
 	if err := x.serve(ctx, &parts); err != nil {
 		return err
 	}
-	tick := time.NewTicker(Patience / 2)
-	defer tick.Stop()
+	lapse := time.NewTimer(Patience)
+	defer lapse.Stop()
 	x.check(ctx, &parts)
 	for {
-		x.offer()
+		if due := x.offer(); !due.IsZero() {
+			lapse.Reset(time.Until(due))
+		}
 		select {
 		case err := <-feed:
 			return err
 		case <-x.kick:
-		case <-tick.C:
+		case <-lapse.C:
+		case <-x.tick:
 			x.check(ctx, &parts)
 		}
 	}
@@ -212,12 +223,15 @@ func (x *Index) Unfinished(limit int) (first []Unfinished, total int) {
 	return x.state.unfinishedTasks(limit)
 }
 
-func (x *Index) offer() {
+// offer makes the offers that can be made now, and returns when the next one lapses;
+// the zero time if none is under way.
+func (x *Index) offer() (due time.Time) {
 	x.mu.Lock()
 	var made []offered
 	for _, o := range x.state.match(time.Now()) {
 		made = append(made, offered{o.node.task, o.agent.beat.AgentID})
 	}
+	due = x.state.due()
 	x.mu.Unlock()
 	for _, m := range made {
 		x.m.offers.Inc()
@@ -225,6 +239,7 @@ func (x *Index) offer() {
 			x.log.Debug("offer not sent", "task", m.task.ID, "agent", m.to, "err", err)
 		}
 	}
+	return due
 }
 
 // offered is a task on its way to an agent.

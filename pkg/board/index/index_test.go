@@ -232,7 +232,8 @@ func TestDamagedRecord(t *testing.T) {
 // Whoever claims an offered task writes the record back: also what only a newer
 // program put there.
 func TestOfferIsTheRecord(t *testing.T) {
-	task := team.Task{V: team.Protocol, ID: "T-007", Title: "first", Status: team.Pending, Revision: 9, Kept: team.Extra{"shape": json.RawMessage(`"round"`)}}
+	task := team.Task{V: team.Protocol, ID: "T-007", Title: "first", Status: team.Pending, Revision: 9,
+		Kept: team.Extra{"shape": json.RawMessage(`"round"`), "revision": json.RawMessage(`1`)}}
 	data, err := index.EncodeOffer(task)
 	if err != nil {
 		t.Fatal(err)

@@ -125,7 +125,7 @@ func (s *state) match(now time.Time) []*offer {
 		if n == nil {
 			return made
 		}
-		o := &offer{a, n, now.Add(Patience), a.beat.N}
+		o := &offer{a, n, now.Add(s.patience), a.beat.N}
 		s.bind(n, o)
 		a.offer = o
 		s.seat(a)
@@ -138,7 +138,7 @@ func (s *state) match(now time.Time) []*offer {
 func (s *state) lapse(now time.Time) {
 	for e := s.offers.Front(); e != nil; e = s.offers.Front() {
 		o := e.Value.(*offer)
-		if !now.After(o.until) {
+		if now.Before(o.until) {
 			return
 		}
 		s.offers.Remove(e)
@@ -150,6 +150,17 @@ func (s *state) lapse(now time.Time) {
 			s.seat(o.agent)
 		}
 	}
+}
+
+// due returns when the next offer lapses; the zero time if none is under way.
+func (s *state) due() time.Time {
+	for e := s.offers.Front(); e != nil; e = s.offers.Front() {
+		if o := e.Value.(*offer); o.node.offer == o || o.agent.offer == o {
+			return o.until
+		}
+		s.offers.Remove(e) // settled
+	}
+	return time.Time{}
 }
 
 // next returns the first task for which there is an agent, and that agent. There

@@ -225,7 +225,7 @@ func TestIndexIsTrue(t *testing.T) {
 					}
 					before = slices.Delete(before, at, at+1)
 					to[a] = id
-					bound[a], offered[id] = now.Add(Patience+1), now.Add(Patience+1)
+					bound[a], offered[id] = now.Add(Patience), now.Add(Patience)
 				}
 				for _, v := range free() {
 					for _, a := range agents {

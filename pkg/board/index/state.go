@@ -38,6 +38,8 @@ type state struct {
 	idle    map[string]*list.List // those that wait for work, by role; who has waited longest is first
 	tickets uint64
 	offers  *list.List // under way, or settled; those that lapse first come first
+
+	patience time.Duration // Patience, but in tests
 }
 
 // taken is a task that somebody held until somebody else freed, ended or took it.
@@ -56,7 +58,7 @@ type plan struct {
 
 func newState() state {
 	return state{graph: newGraph(), members: map[team.AgentID]team.Member{}, bad: map[string]team.Quarantined{},
-		agents: map[team.AgentID]*asker{}, idle: map[string]*list.List{}, offers: list.New()}
+		agents: map[team.AgentID]*asker{}, idle: map[string]*list.List{}, offers: list.New(), patience: Patience}
 }
 
 // take takes in an entry of the feed. A record that cannot be read is set aside,

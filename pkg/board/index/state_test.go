@@ -107,10 +107,10 @@ func TestPatience(t *testing.T) {
 	}{
 		{0, "T-001:coder-1"},
 		{0, ""},
-		{Patience, ""},
-		{Patience + 1, "T-001:coder-2"},
-		{2*Patience + 1, ""},
-		{2*Patience + 2, "T-001:coder-1"},
+		{Patience - 1, ""},
+		{Patience, "T-001:coder-2"},
+		{2*Patience - 1, ""},
+		{2 * Patience, "T-001:coder-1"},
 		{silent, ""}, // nobody was heard for too long
 	} {
 		if got := show(s.match(start.Add(step.after))); got != step.want {

@@ -1,0 +1,46 @@
+package broker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/subject"
+)
+
+// A reading whose end is removed while it reads ends all the same, although messages
+// came before and no other comes after.
+func TestEndRemoved(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	js, err := jetstream.New(bt.Conn.NATS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _ := subject.Logs("t")
+	s, err := js.Stream(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const all = 600 // more than a reader asks for at once: the last one is not yet on its way to it
+	for last := range uint64(all) {
+		if _, err := bt.Logs.Append(t.Context(), subject.Log("t", "ann"), []byte("x"), last); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	read := 0
+	err = bt.Logs.Read(ctx, 1, func(broker.Msg) error {
+		if read++; read == 1 {
+			return s.DeleteMsg(ctx, all)
+		}
+		return nil
+	})
+	if err != nil || read != all-1 {
+		t.Errorf("read %d of %d messages: %v", read, all-1, err)
+	}
+}
