@@ -68,10 +68,7 @@ func rules(t *testing.T) (all []rule) {
 
 func TestRules(t *testing.T) {
 	known := metrics(t)
-	docs, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := read(t, "../docs/operations.md")
 	var tests struct {
 		Tests []struct {
 			Alerts []struct {
@@ -106,7 +103,7 @@ func TestRules(t *testing.T) {
 		if want := "docs/operations.md#" + strings.ToLower(name); r.Annotations["runbook_url"] != want {
 			t.Errorf("%s names the runbook %q, want %q", name, r.Annotations["runbook_url"], want)
 		}
-		if !strings.Contains(string(docs), "\n#### "+name+"\n") {
+		if !strings.Contains(docs, "\n#### "+name+"\n") {
 			t.Errorf("docs/operations.md has no heading %q", "#### "+name)
 		}
 		if !fires[name] {
@@ -180,19 +177,15 @@ type dashboard struct {
 		Datasource  source
 		GridPos     struct{ X, Y, W, H int }
 		Targets     []struct {
-			RefID, Expr string
-			Datasource  source
+			RefID, Expr, LegendFormat string
+			Datasource                source
 		}
 	}
 }
 
 func TestDashboard(t *testing.T) {
-	data, err := os.ReadFile("grafana/dashboards/agentteam.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var d dashboard
-	if err := json.Unmarshal(data, &d); err != nil {
+	if err := json.Unmarshal([]byte(read(t, "grafana/dashboards/agentteam.json")), &d); err != nil {
 		t.Fatal(err)
 	}
 	if d.UID != "agentteam" || d.Title != "agentteam" || d.Refresh == "" {
@@ -272,7 +265,115 @@ func TestDashboard(t *testing.T) {
 				}
 			}
 			checkExpr(t, p.Title, target.Expr, known)
+			if regexp.MustCompile(`(sum|count) by \([^)]*\) \((up|agentteam_(members|tasks|nats_connected))\{`).MatchString(target.Expr) {
+				t.Errorf("%s: %s counts a gauge twice while the labels of its target change", p.Title, target.Expr)
+			}
+			if strings.Contains(target.Expr, "histogram_quantile") {
+				want := ", since start"
+				if strings.Contains(target.Expr, "[5m]") {
+					want = ", 5 min"
+				}
+				if strings.Count(target.Expr, "histogram_quantile") != 1 || !strings.HasSuffix(target.LegendFormat, want) {
+					t.Errorf("%s: %q does not say of which time %s is", p.Title, target.LegendFormat, target.Expr)
+				}
+			}
 		}
+	}
+}
+
+// docker-compose.yml, the Dockerfile and .env.example name the same settings with the
+// same defaults, and no registry can give an image in the place of ours.
+func TestCompose(t *testing.T) {
+	var file struct {
+		Services map[string]struct {
+			Image string
+			Build *struct {
+				Args map[string]string
+				Rest map[string]any `yaml:",inline"`
+			}
+			DependsOn map[string]any `yaml:"depends_on"`
+			Ports     []string
+			Rest      map[string]any `yaml:",inline"`
+		}
+		Rest map[string]any `yaml:",inline"`
+	}
+	readYAML(t, "../docker-compose.yml", &file)
+	text := read(t, "../docker-compose.yml")
+	example := read(t, "../.env.example")
+
+	for _, v := range regexp.MustCompile(`\$\{(\w+)`).FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(example, "\n#"+v[1]+"=") {
+			t.Errorf(".env.example does not tell of %s", v[1])
+		}
+	}
+	for _, set := range regexp.MustCompile(`(?m)^#([A-Z_]+)=`).FindAllStringSubmatch(example, -1) {
+		if set[1] != "COMPOSE_PROFILES" && !strings.Contains(text, "${"+set[1]+":-") {
+			t.Errorf("docker-compose.yml has no setting %s", set[1])
+		}
+	}
+	bases := regexp.MustCompile(`(?m)^ARG (\w+)=(.+)$`).FindAllStringSubmatch(read(t, "Dockerfile"), -1)
+	if len(bases) != 3 {
+		t.Errorf("the Dockerfile has the bases %q", bases)
+	}
+	names := map[string]string{}
+	for name, s := range file.Services {
+		for _, port := range s.Ports {
+			if !strings.HasPrefix(port, "127.0.0.1:") {
+				t.Errorf("%s publishes %s, not on 127.0.0.1 alone", name, port)
+			}
+		}
+		if s.Build == nil {
+			continue
+		}
+		if _, ok := s.Rest["pull_policy"]; ok || !strings.HasPrefix(s.Image, "localhost/") {
+			t.Errorf("%s is built, but its image %s may be pulled, or built at every start", name, s.Image)
+		}
+		if other := names[s.Image]; other != "" {
+			t.Errorf("%s and %s build one image", name, other)
+		}
+		names[s.Image] = name
+		for _, base := range bases {
+			if want := "${" + base[1] + ":-" + base[2] + "}"; s.Build.Args[base[1]] != want || !strings.Contains(example, "\n#"+base[1]+"="+base[2]+"\n") {
+				t.Errorf("%s is built with %s=%s, want %s, and so in .env.example", name, base[1], s.Build.Args[base[1]], want)
+			}
+		}
+	}
+	if len(names) == 0 || len(file.Services["teamctl"].DependsOn) != 0 {
+		t.Errorf("images %q; teamctl waits for %v, whose faults its doctor is to tell", names, file.Services["teamctl"].DependsOn)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// stand-ins.sh --remove takes stand-ins away and nothing else.
+func TestRemoveStandIns(t *testing.T) {
+	dir := t.TempDir()
+	const docker = `#!/bin/sh
+case "$1 $2 $*" in
+"image inspect "*golang:*|"image inspect "*nats:*) echo 0123456789abcdef ;;
+"image inspect "*debian:*) echo ;;
+"image inspect "*) exit 1 ;;
+*) echo "$*" >>"$CALLS" ;;
+esac
+`
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(docker), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	calls := filepath.Join(dir, "calls")
+	cmd := exec.CommandContext(t.Context(), "bash", "stand-ins.sh", "--remove")
+	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "CALLS="+calls)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("stand-ins.sh --remove: %v\n%s", err, out)
+	}
+	if got := read(t, calls); !regexp.MustCompile(`^image rm golang:\S+\nimage rm nats:\S+\n$`).MatchString(got) {
+		t.Errorf("stand-ins.sh --remove calls docker for\n%s", got)
 	}
 }
 
@@ -297,6 +398,7 @@ var (
 	selector = regexp.MustCompile(`\{[^{}]*\}|\[[^\[\]]*\]`)
 	call     = regexp.MustCompile(`\b\w+\s*\(`)
 	name     = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
+	duration = regexp.MustCompile(`\b(\d+[a-z]+)+\b`)
 	operator = []string{"and", "or", "unless", "bool", "offset"}
 )
 
@@ -321,6 +423,7 @@ func metricsIn(expr string) (names []string, err error) {
 	bare = grouping.ReplaceAllString(bare, "")
 	bare = selector.ReplaceAllString(bare, "")
 	bare = call.ReplaceAllString(bare, "(")
+	bare = duration.ReplaceAllString(bare, "")
 	for _, n := range name.FindAllString(bare, -1) {
 		if !slices.Contains(operator, n) && !slices.Contains(names, n) {
 			names = append(names, n)
@@ -333,8 +436,9 @@ func TestMetricsIn(t *testing.T) {
 	for expr, want := range map[string]string{
 		`sum by (a, b) (rate(x_total{l=~"y(", m!="z"}[5m])) > 0.5 * t:x:rate5m`: "[x_total t:x:rate5m]",
 		`up == 0 and on (job) absent(up) or vector(0)`:                          "[up]",
-		`sum(rate(x[5m])`: "not closed",
-		`x{l="y"})`:       "closes nothing",
+		`x_5m offset 1h30m unless y offset 5m`:                                  "[x_5m y]",
+		`sum(rate(x[5m])`:                                                       "not closed",
+		`x{l="y"})`:                                                             "closes nothing",
 	} {
 		if got, err := metricsIn(expr); fmt.Sprint(got) != want && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s names %q, %v; want %s", expr, got, err, want)
@@ -365,12 +469,9 @@ func metrics(t *testing.T) map[string]bool {
 
 // The table of metrics in the docs is whole, and holds none that was given up.
 func TestMetricsDocumented(t *testing.T) {
-	docs, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := read(t, "../docs/operations.md")
 	documented := map[string]bool{"agentteam_build_info": true}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(agentteam_\\w+)` \\|").FindAllStringSubmatch(string(docs), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(agentteam_\\w+)` \\|").FindAllStringSubmatch(docs, -1) {
 		documented[row[1]] = true
 	}
 	told := registered(t)

@@ -9,15 +9,42 @@
 # NATS from its Go module, Prometheus and busybox from Debian's packages. Grafana has
 # none. An image that was pulled is left alone; a stand-in is replaced when what it
 # is made from has changed.
+#
+#   deploy/stand-ins.sh            make them
+#   deploy/stand-ins.sh --remove   take them away, so that the real ones are pulled
 set -euo pipefail
 umask 022
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-tmp=$(mktemp -d)
-trap 'chmod -R u+w "$tmp"; rm -rf "$tmp"' EXIT
-
 base_of() { sed -n "s/^ARG $1=//p" deploy/Dockerfile; }
 image_of() { sed -n "s,^ *image: \($1:.*\),\1,p" docker-compose.yml; }
+
+# mark_of IMAGE prints what marks a stand-in, nothing for a real image, and fails if
+# there is none of that name.
+mark_of() { docker image inspect --format '{{with .Config.Labels}}{{index . "agentteam.stand-in"}}{{end}}' "$1" 2>/dev/null; }
+
+case $* in
+'') ;;
+--remove)
+	for image in "$(base_of GO_IMAGE)" "$(base_of LEADER_BASE)" "$(base_of TEAMMATE_BASE)" "$(image_of nats)" "$(image_of prom/prometheus)"; do
+		mark=$(mark_of "$image") || continue
+		if [[ -n $mark ]]; then
+			docker image rm "$image" >/dev/null
+			echo "$image: the stand-in is removed"
+		else
+			echo "$image: the image itself is here"
+		fi
+	done
+	exit
+	;;
+*)
+	echo "usage: deploy/stand-ins.sh [--remove]" >&2
+	exit 2
+	;;
+esac
+
+tmp=$(mktemp -d)
+trap 'chmod -R u+w "$tmp"; rm -rf "$tmp"' EXIT
 
 # wanted IMAGE WHAT... says whether a stand-in is to be made, WHAT being all that it
 # depends on beside this script; key is then the label for it.
@@ -25,10 +52,10 @@ wanted() {
 	local image=$1 have
 	shift
 	key=$({ cat deploy/stand-ins.sh && printf '%s\n' "$@"; } | sha256sum | cut -c -16)
-	have=$(docker image inspect --format '{{index .Config.Labels "agentteam.stand-in"}}' "$image" 2>/dev/null) || have=none
+	have=$(mark_of "$image") || have=none
 	case $have in
 	"$key") echo "$image: the stand-in is up to date" ;;
-	'' | '<no value>') echo "$image: the image itself is here" ;;
+	'') echo "$image: the image itself is here" ;;
 	*)
 		docker image rm --force "$image" &>/dev/null || true
 		return 0

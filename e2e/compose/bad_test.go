@@ -37,21 +37,14 @@ func TestBadInput(t *testing.T) {
 		fails(t, p.teamctl("--server", "nats://127.0.0.1:"+taken, "doctor"), team.Unavailable, "server: NATS is not to be reached at nats://127.0.0.1:"+taken)
 	})
 
-	t.Run("an engine too old", func(t *testing.T) {
-		t.Parallel()
-		p := newProject(t, "old")
-		// Every engine is too old for what does not exist yet.
-		out, err := p.compose([]string{"COMPOSE_API_VERSION=1.99", "DOCKER_API_VERSION=1.99"}, "up", "-d", "nats").CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "client version 1.99 is too new. Maximum supported API version is") {
-			t.Errorf("up at an engine that is too old: %v\n%s", err, out)
-		}
-	})
-
 	t.Run("a server that is not there", func(t *testing.T) {
 		t.Parallel()
 		const why = "NATS is not to be reached at nats://nowhere.invalid:4222"
-		ends(t, team.Unavailable, why, "-e", "AGENTTEAM_SERVER=nats://nowhere.invalid:4222", "agentteam/leader")
+		ends(t, team.Unavailable, why, "-e", "AGENTTEAM_SERVER=nats://nowhere.invalid:4222", ours+"leader")
 		ends(t, team.Unavailable, "server: "+why, "-e", "AGENTTEAM_SERVER=nats://nowhere.invalid:4222", doctor, "doctor")
+		// In a cluster whose NATS is away the doctor is reached all the same.
+		fails(t, newProject(t, "away").compose(nil, "run", "--rm", "-T", "teamctl", "doctor"), team.Unavailable,
+			"server: NATS is not to be reached at nats://nats:4222")
 	})
 
 	t.Run("a server without JetStream", func(t *testing.T) {
@@ -60,7 +53,7 @@ func TestBadInput(t *testing.T) {
 		server := docker(t, "run", "-d", image, "nats-server")
 		t.Cleanup(func() { docker(t, "rm", "-f", server) })
 		there := []string{"--network", "container:" + server, "-e", "AGENTTEAM_SERVER=nats://127.0.0.1:4222"}
-		ends(t, team.Unavailable, "has no JetStream", append(there, "agentteam/teammate")...)
+		ends(t, team.Unavailable, "has no JetStream", append(there, ours+"teammate")...)
 		ends(t, team.Unavailable, "jetstream: the NATS server at nats://127.0.0.1:4222 has no JetStream", append(there, doctor, "doctor")...)
 	})
 
@@ -70,7 +63,7 @@ func TestBadInput(t *testing.T) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		ends(t, team.InvalidState, "workspace /workspace is not writable", "-v", dir+":/workspace", "agentteam/leader")
+		ends(t, team.InvalidState, "workspace /workspace is not writable", "-v", dir+":/workspace", ours+"leader")
 		ends(t, team.InvalidState, "workspace: open /workspace/", "-v", dir+":/workspace", doctor, "doctor")
 	})
 
@@ -84,7 +77,7 @@ func TestBadInput(t *testing.T) {
 		p.env = append(p.env, "OPENAI_BASE_URL=http://wrongkey:8000/v1", "OPENAI_API_KEY="+key, "OPENAI_MODEL=any")
 		p.run(t, "up", "-d", "leader")
 		endpoint := docker(t, "run", "-d", "--network", p.name+"_default", "--network-alias", "wrongkey",
-			"-v", wrongkey+":/wrongkey:ro", "--entrypoint", "/wrongkey", "agentteam/leader")
+			"-v", wrongkey+":/wrongkey:ro", "--entrypoint", "/wrongkey", ours+"leader")
 		t.Cleanup(func() { docker(t, "rm", "-f", endpoint) })
 		p.healthy(t, "leader")
 
@@ -106,7 +99,7 @@ func TestBadInput(t *testing.T) {
 	t.Run("a setting that is none", func(t *testing.T) {
 		t.Parallel()
 		const why = "setting lease, from env AGENTTEAM_LEASE"
-		ends(t, team.InvalidArgument, why, "-e", "AGENTTEAM_LEASE=soon", "agentteam/teammate")
+		ends(t, team.InvalidArgument, why, "-e", "AGENTTEAM_LEASE=soon", ours+"teammate")
 		ends(t, team.InvalidArgument, why, "-e", "AGENTTEAM_LEASE=soon", doctor, "doctor")
 	})
 
@@ -140,7 +133,7 @@ func TestBadInput(t *testing.T) {
 }
 
 // doctor is the image of teamctl; that of the rehearsal is the same and is there.
-const doctor = "agentteam/rehearsal"
+const doctor = ours + "rehearsal"
 
 // ends runs a container that must end with the exit code of code, saying why on its
 // last line.

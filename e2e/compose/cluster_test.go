@@ -34,14 +34,14 @@ func TestCluster(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"up without a model", p.testNoModel},
-		{"containers", p.testContainers},
 		{"up with the rehearsal", func(t *testing.T) {
-			p.env = append(p.env, withModel...)
+			p.env = append(p.env, withModel(t)...)
 			p.run(t, append([]string{"up", "-d"}, services...)...)
 			p.healthy(t, services...)
 			p.awaitTargets(t, 3)
 			p.fill(t)
 		}},
+		{"containers", p.testContainers},
 		{"the demo's job", func(t *testing.T) { p.job(t, nil) }},
 		{"scale to 5", func(t *testing.T) { p.scale(t, 5) }},
 		{"a teammate is killed", func(t *testing.T) { p.job(t, p.kill); p.awaitTargets(t, 4) }},
@@ -115,13 +115,34 @@ func (p *project) all(t *testing.T) (ids []string) {
 	return ids
 }
 
+// ours is the beginning of the names of the images that are built.
+const ours = "localhost/agentteam/"
+
 // testContainers looks how the containers are confined, and what is in the images.
 func (p *project) testContainers(t *testing.T) {
-	for _, c := range inspect(t, append(p.containers(t, "leader"), p.containers(t, "teammate")...)...) {
-		h := c.HostConfig
-		if c.Config.User != "65532:65532" || !h.ReadonlyRootfs || !slices.Contains(h.CapDrop, "ALL") ||
-			!slices.Contains(h.SecurityOpt, "no-new-privileges:true") || h.Memory == 0 || h.PidsLimit == nil || *h.PidsLimit == 0 {
-			t.Errorf("%s is not confined: user %s, %+v", c.Name, c.Config.User, h)
+	published := map[string]string{"nats": "4222/tcp", "leader": "8080/tcp", "prometheus": "9090/tcp"}
+	for _, service := range services {
+		for _, c := range inspect(t, p.containers(t, service)...) {
+			h := c.HostConfig
+			if !h.ReadonlyRootfs || !slices.Contains(h.CapDrop, "ALL") || !slices.Contains(h.SecurityOpt, "no-new-privileges:true") ||
+				h.Memory == 0 || h.PidsLimit == nil || *h.PidsLimit == 0 {
+				t.Errorf("%s is not confined: %+v", c.Name, h)
+			}
+			if strings.HasPrefix(c.Config.Image, ours) && c.Config.User != "65532:65532" {
+				t.Errorf("%s runs as user %q", c.Name, c.Config.User)
+			}
+			var ports []string
+			for port, at := range h.PortBindings {
+				ports = append(ports, port)
+				for _, b := range at {
+					if b.HostIp != "127.0.0.1" {
+						t.Errorf("%s publishes %s on %q", c.Name, port, b.HostIp)
+					}
+				}
+			}
+			if got := strings.Join(ports, " "); got != published[service] {
+				t.Errorf("%s publishes %q, want %q", c.Name, got, published[service])
+			}
 		}
 	}
 	script := `touch /x 2>/dev/null && exit 1; set -e; test $(id -u) = 65532; printf '#!/bin/sh\n' >/tmp/x; chmod +x /tmp/x; /tmp/x
@@ -130,7 +151,7 @@ func (p *project) testContainers(t *testing.T) {
 
 	for _, image := range []string{"leader", "teammate", "rehearsal"} {
 		var size int64
-		if _, err := fmt.Sscan(docker(t, "image", "inspect", "--format", "{{.Size}}", "agentteam/"+image), &size); err != nil {
+		if _, err := fmt.Sscan(docker(t, "image", "inspect", "--format", "{{.Size}}", ours+image), &size); err != nil {
 			t.Fatal(err)
 		}
 		figure("size of the image "+image, "%.1f MB", float64(size)/1e6)
@@ -264,10 +285,44 @@ func (p *project) kill(t *testing.T) {
 // restart restarts the NATS server while a teammate is at work.
 func (p *project) restart(t *testing.T) {
 	task := p.busy(t)
-	p.run(t, "restart", "nats")
-	held, err := p.team(t).Task(t.Context(), task.ID)
-	if err != nil || held.Status == team.Pending {
-		t.Errorf("after the restart of NATS the task is %+v, %v", held.Task, err)
+	server := p.containers(t, "nats")[0]
+	docker(t, "restart", server) // sooner there than docker compose
+	p.healthy(t, "nats")
+	up := inspect(t, server)[0].State.StartedAt
+
+	nc, err := nats.Connect(p.nats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.KeyValue(t.Context(), subject.Bucket(team.DefaultTeam))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Whatever was stored last before the server went must say that the task was held,
+	// by the server's own clock.
+	copies, err := kv.History(t.Context(), subject.KeyTask(task.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before team.Task
+	for _, c := range copies {
+		if c.Created().Before(up) {
+			if err := json.Unmarshal(c.Value(), &before); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if before.Status != team.InProgress || before.Epoch != task.Epoch {
+		t.Fatalf("the restart of NATS came too late for the middle of %s: %s was %s", task.Assignee, task.ID, before.Status)
+	}
+	now, err := p.team(t).Task(t.Context(), task.ID)
+	if err != nil || now.Status == team.Pending || now.Epoch != task.Epoch {
+		t.Errorf("after the restart of NATS the task is %+v, %v", now.Task, err)
 	}
 }
 
@@ -284,7 +339,7 @@ func (p *project) testMetrics(t *testing.T, begun time.Time) {
 			t.Errorf("rule %s: %s: %v", name, expr, err)
 		}
 	}
-	for _, board := range dashboards(t) {
+	for _, board := range askedForAll(t) {
 		for _, v := range board.Templating.List {
 			if got, err := p.values(ctx, v, begun); err != nil || len(got) == 0 {
 				t.Errorf("variable %s has no value: %v", v.Name, err)

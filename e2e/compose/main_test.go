@@ -21,7 +21,7 @@ var (
 	teamctl  string   // the program on this machine
 	wrongkey string   // a model endpoint, see there
 	noEnv    string   // an empty file in the place of .env, whose settings are nothing for a test
-	compose  []string // how docker compose is called here
+	program  []string // how docker compose is called here
 	figures  []string // for docs/operations.md
 )
 
@@ -59,9 +59,12 @@ func prepare(bin string) error {
 	if err := command("docker", "info").Run(); err != nil {
 		return fmt.Errorf("no container engine answers: docker info: %w", err)
 	}
-	compose = []string{"docker-compose"}
-	if command("docker", "compose", "version").Run() == nil {
-		compose = []string{"docker", "compose"}
+	program = []string{"docker", "compose"}
+	if command("docker", "compose", "version").Run() != nil {
+		program = []string{"docker-compose"}
+		if err := command("docker-compose", "version").Run(); err != nil {
+			return fmt.Errorf("neither docker compose nor docker-compose is here: %w", err)
+		}
 	}
 	begun := time.Now()
 	pull := composed(nil, "pull", "-q", "nats", "prometheus")
@@ -92,8 +95,8 @@ func command(name string, args ...string) *exec.Cmd {
 }
 
 func composed(env []string, args ...string) *exec.Cmd {
-	all := append(compose[1:len(compose):len(compose)], "--project-directory", "../..", "--env-file", noEnv, "--profile", "rehearsal")
-	cmd := command(compose[0], append(all, args...)...)
+	all := append(program[1:len(program):len(program)], "--project-directory", "../..", "--env-file", noEnv, "--profile", "rehearsal")
+	cmd := command(program[0], append(all, args...)...)
 	cmd.Env = append(cmd.Env, env...)
 	return cmd
 }
@@ -110,7 +113,7 @@ func environ() []string {
 		name, _, _ := strings.Cut(kv, "=")
 		prefix, _, _ := strings.Cut(name, "_")
 		switch prefix {
-		case "AGENTTEAM", "OPENAI", "NATS", "LEADER", "PROMETHEUS", "GRAFANA", "WORKSPACE", "COMPOSE":
+		case "AGENTTEAM", "OPENAI", "NATS", "LEADER", "TEAMMATE", "PROMETHEUS", "GRAFANA", "WORKSPACE", "COMPOSE", "VERSION", "GO":
 		default:
 			env = append(env, kv)
 		}

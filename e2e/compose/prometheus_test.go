@@ -110,9 +110,9 @@ func (p *project) query(ctx context.Context, expr string, begun time.Time) ([]re
 	return data.Result, err
 }
 
-// dashboards returns all dashboards, their rows unfolded, with the variables in the
+// askedForAll returns all dashboards, their rows unfolded, with the variables in the
 // panels' expressions replaced as Grafana would for "All".
-func dashboards(t *testing.T) (boards []dashboard) {
+func askedForAll(t *testing.T) (boards []dashboard) {
 	t.Helper()
 	dir := os.DirFS("../../deploy/grafana/dashboards")
 	files, err := fs.Glob(dir, "*.json")
