@@ -28,8 +28,9 @@ import (
 const wait = time.Second
 
 // returning is how long the processes take, one by one, to come back to a NATS server
-// that was away: they try once in 1.2 s at most.
-const returning = 2 * time.Second
+// that was away: they try again within 1.2 s, and a try at an address where nobody
+// answers takes up to 3 s.
+const returning = 5 * time.Second
 
 // standby is the state of a process that is no member, or leads no team.
 const standby = "standby"

@@ -173,8 +173,8 @@ func TestUnreliable(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Shutdown)
-	for self.Ready(t.Context()) != nil {
-		time.Sleep(time.Millisecond)
+	for self.Restored().IsZero() {
+		time.Sleep(time.Millisecond) // until the client has told of it
 	}
 	refused(t.Context(), "host/1/x", "NATS has only just come back") // this process, and who knows who else
 }

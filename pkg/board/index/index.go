@@ -138,6 +138,7 @@ func (x *Index) Run(ctx context.Context) error {
 		return err
 	}
 	lapse := time.NewTimer(Patience)
+	lapse.Stop() // nothing is offered yet
 	defer lapse.Stop()
 	x.check(ctx, &parts)
 	for {
