@@ -59,6 +59,7 @@ func Listen(opt Options) (*Server, error) {
 	s.mux.Handle("GET /metrics", promhttp.HandlerFor(opt.Registry, promhttp.HandlerOpts{ErrorLog: errorLog}))
 	s.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	s.mux.HandleFunc("GET /readyz", s.readyz)
+	s.mux.HandleFunc("/", notFound)
 	s.http = &http.Server{
 		Handler:  s.mux,
 		ErrorLog: errorLog,
@@ -68,6 +69,13 @@ func Listen(opt Options) (*Server, error) {
 		IdleTimeout:       2 * time.Minute,
 	}
 	return s, nil
+}
+
+// notFound closes the connection, too. A container may get the address of one that is
+// gone, and whoever asked that one must look it up anew, or is told 404 for ever.
+func notFound(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Connection", "close")
+	http.NotFound(w, r)
 }
 
 // Handle adds a route, in the pattern language of [http.ServeMux]; it panics if

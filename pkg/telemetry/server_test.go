@@ -145,3 +145,34 @@ func TestURLOfAllInterfacesNamesAHost(t *testing.T) {
 		t.Errorf("URL = %s, which nobody can connect to", u)
 	}
 }
+
+// Whoever asks the wrong process, at an address that was another's, is to look for
+// the right one anew.
+func TestNotFoundCloses(t *testing.T) {
+	srv, err := telemetry.Listen(telemetry.Options{Addr: "127.0.0.1:0", Registry: telemetry.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	for path, want := range map[string]struct {
+		status int
+		closes bool
+	}{"/http_sd": {404, true}, "/livez": {200, false}} {
+		resp, err := http.Get(srv.URL() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want.status || resp.Close != want.closes {
+			t.Errorf("%s: %d, closes %v; want %+v", path, resp.StatusCode, resp.Close, want)
+		}
+	}
+}
