@@ -21,7 +21,7 @@ image_of() { sed -n "s,^ *image: \($1:.*\),\1,p" docker-compose.yml; }
 
 # mark_of IMAGE prints what marks a stand-in, nothing for a real image, and fails if
 # there is none of that name.
-mark_of() { docker image inspect --format '{{with .Config.Labels}}{{index . "agentteam.stand-in"}}{{end}}' "$1" 2>/dev/null; }
+mark_of() { docker image inspect --format '{{with .Config.Labels}}{{with index . "agentteam.stand-in"}}{{.}}{{end}}{{end}}' "$1" 2>/dev/null; }
 
 case $* in
 '') ;;

@@ -33,7 +33,10 @@ func TestScoutCutShort(t *testing.T) {
 	nc := bt.Conn.NATS()
 	enough := errors.New("enough")
 	var s *Scout
-	for cut := false; !cut; { // the word to stop may come too late
+	for tries, cut := 0, false; !cut; tries++ { // the word to stop may come too late
+		if tries == 50 {
+			t.Fatal("no reading was cut short")
+		}
 		s = NewScout(b, "")
 		taken := 0
 		err := b.bucket.Each(t.Context(), func(e broker.Entry) error {

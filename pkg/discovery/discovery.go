@@ -62,15 +62,15 @@ func ask(ctx context.Context, c *broker.Conn, self string) ([]control.Process, e
 	if err := c.Ready(ctx); err != nil {
 		return nil, err
 	}
-	if time.Since(c.Restored()) < returning {
-		return nil, team.Errorf(team.Unavailable, "NATS has only just come back, and not yet all processes with it")
-	}
+	asked := time.Now()
 	all, err := control.Processes(ctx, c, "", wait)
 	switch {
 	case err != nil:
 		return nil, err
 	case ctx.Err() != nil: // collecting was cut short
 		return nil, ctx.Err()
+	case asked.Sub(c.Restored()) < returning: // which may have been meanwhile
+		return nil, team.Errorf(team.Unavailable, "NATS has only just come back, and not yet all processes with it")
 	case !slices.ContainsFunc(all, func(p control.Process) bool { return p.ID == self }):
 		// The question or the answers were lost, so the others' silence means nothing.
 		return nil, team.Errorf(team.Unavailable, "NATS did not even bring this process's own answer")

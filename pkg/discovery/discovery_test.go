@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -223,6 +224,7 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 	until("standby  leader leader", "standby   ")
+	passesOn(t, leader)
 
 	tm := c.Team("t")
 	if _, err := tm.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
@@ -237,6 +239,40 @@ func TestProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	until("joined t leader leader", "joined t reviewer bob")
+}
+
+// passesOn plays what happens when containers are made anew: the leader's address passes
+// to a teammate while Prometheus is connecting to it, which asks that teammate then. It
+// must not keep this connection, or it would never find the leader's new address.
+func passesOn(t *testing.T, leader string) {
+	t.Helper()
+	address := ""
+	for a := range decode(t, body(t, leader+"/http_sd")) {
+		if "http://"+a != leader {
+			address = a
+		}
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, now string) (net.Conn, error) {
+		at := address
+		address = now
+		return new(net.Dialer).DialContext(ctx, network, at)
+	}}}
+	defer client.CloseIdleConnections()
+	for _, want := range []int{http.StatusNotFound, http.StatusOK} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, leader+"/http_sd", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, resp.Body) // else the connection is not used again
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != want {
+			t.Errorf("%s, %v, want %d", resp.Status, err, want)
+		}
+	}
 }
 
 func body(t *testing.T, url string) []byte {

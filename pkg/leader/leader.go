@@ -56,6 +56,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer p.Close()
+	p.Handle("GET /http_sd", discovery.Handler(p.Conn, p.ID))
 	reg, err := registry.Open(ctx, p.Conn)
 	if err != nil {
 		return err
@@ -65,7 +66,6 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	p.Handle("GET /http_sd", discovery.Handler(p.Conn, p.ID))
 	l := &leader{Process: p, registry: reg, options: o}
 	err = election.New(election.Options{
 		Registry: reg.Bucket(), Process: p.ID, Only: o.Only, Lead: l.lead, Logger: p.Log,

@@ -71,8 +71,9 @@ func Listen(opt Options) (*Server, error) {
 	return s, nil
 }
 
-// notFound closes the connection, too. A container may get the address of one that is
-// gone, and whoever asked that one must look it up anew, or is told 404 for ever.
+// notFound closes the connection, too. Where containers are made anew the address of one
+// may pass to another while somebody is connecting to it; who then asks the wrong one
+// must look the name up again, and would be told 404 for ever over a connection kept.
 func notFound(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	http.NotFound(w, r)
