@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,9 +34,8 @@ type crew struct {
 	board   *board.Board
 	workers []*worker
 
-	created  int // tasks so far
-	offers   atomic.Int64
-	finished chan finished // one for each task completed, while work runs
+	created int // tasks so far
+	offers  atomic.Int64
 
 	completed  atomic.Int64
 	progressed chan struct{} // a task was completed
@@ -45,7 +45,7 @@ type crew struct {
 
 // finished is a task that was completed: when it was claimed and how long that took.
 type finished struct {
-	task    team.Task
+	task    team.TaskID
 	claim   time.Duration
 	claimed time.Time
 	at      time.Time
@@ -59,6 +59,7 @@ type worker struct {
 	heart  *roster.Heart
 	lost   atomic.Int64
 	offers chan team.Task
+	done   []finished // in this pass; nobody else reads it while run runs
 
 	value             []byte // of bare updates
 	followed, ignored *bare
@@ -76,7 +77,7 @@ func newCrew(ctx context.Context, r *rig, name string, workers int) (*crew, erro
 	if err != nil {
 		return nil, err
 	}
-	t := &crew{id: team.TeamID(name), conn: conn, ended: make(chan error, 1), finished: make(chan finished, workers), progressed: make(chan struct{}, 1)}
+	t := &crew{id: team.TeamID(name), conn: conn, ended: make(chan error, 1), progressed: make(chan struct{}, 1)}
 	if t.team, err = r.makeTeam(ctx, conn, t.id); err != nil {
 		conn.Close()
 		return nil, err
@@ -254,29 +255,44 @@ func (t *crew) work(ctx context.Context, n int) (worked, error) {
 	defer wg.Wait()
 	defer cancel()
 	offers, lost := t.offers.Load(), t.lost()
+	var left atomic.Int64
+	left.Store(int64(n))
+	over := make(chan struct{})
 	begun := time.Now()
 	for _, w := range t.workers {
-		wg.Go(func() { w.run(ctx) })
+		w.done = w.done[:0]
+		wg.Go(func() {
+			w.run(ctx, func() {
+				t.completed.Add(1)
+				select {
+				case t.progressed <- struct{}{}:
+				default:
+				}
+				if left.Add(-1) == 0 {
+					close(over)
+				}
+			})
+		})
 	}
-	var res worked
-	for len(res.tasks) < n {
-		select {
-		case f := <-t.finished:
-			res.tasks = append(res.tasks, f)
-			res.claims = append(res.claims, milliseconds(f.claim))
-			t.completed.Add(1)
-			select {
-			case t.progressed <- struct{}{}:
-			default:
-			}
-		case err := <-t.ended:
-			t.ended <- err
-			return res, errors.Join(errors.New("the index has ended"), err)
-		case <-ctx.Done():
-			return res, context.Cause(ctx)
-		}
+	select {
+	case <-over:
+	case err := <-t.ended:
+		t.ended <- err
+		return worked{}, errors.Join(errors.New("the index has ended"), err)
+	case <-ctx.Done():
+		return worked{}, context.Cause(ctx)
 	}
-	res.took, res.done = time.Since(begun), n
+	res := worked{took: time.Since(begun), done: n}
+	cancel()
+	wg.Wait()
+	for _, w := range t.workers {
+		res.tasks = append(res.tasks, w.done...)
+	}
+	slices.SortFunc(res.tasks, func(a, b finished) int { return a.at.Compare(b.at) })
+	res.tasks = res.tasks[:n] // there may have been more to do
+	for _, f := range res.tasks {
+		res.claims = append(res.claims, milliseconds(f.claim))
+	}
 	res.offers, res.lost = int(t.offers.Load()-offers), int(t.lost()-lost)
 	return res, nil
 }
@@ -289,8 +305,8 @@ func (t *crew) lost() (n int64) {
 }
 
 // run is a teammate's life without its model: it says that it is idle, is offered a
-// task, claims it, says that it works, completes it.
-func (w *worker) run(ctx context.Context) {
+// task, claims it, says that it works, completes it. Each time it calls completed.
+func (w *worker) run(ctx context.Context, completed func()) {
 	defer w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Running, "" })
 	w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Idle, "" })
 	for {
@@ -315,11 +331,8 @@ func (w *worker) run(ctx context.Context) {
 		}
 		at := time.Now()
 		w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Idle, "" })
-		select {
-		case w.crew.finished <- finished{task, claimed.Sub(begun), claimed, at}:
-		case <-ctx.Done():
-			return
-		}
+		w.done = append(w.done, finished{task.ID, claimed.Sub(begun), claimed, at})
+		completed()
 	}
 }
 

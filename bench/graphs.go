@@ -174,7 +174,7 @@ func layerBefore(first int) func(int) []team.TaskID {
 func layerEdges(tasks []finished, first int) (edges []float64) {
 	var last, claimed [layers]time.Time
 	for _, f := range tasks {
-		l := (f.task.ID.Number() - first - 1) / layerSize
+		l := (f.task.Number() - first - 1) / layerSize
 		if f.at.After(last[l]) {
 			last[l] = f.at
 		}

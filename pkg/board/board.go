@@ -240,7 +240,7 @@ func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
 		return t, err
 	}
 	t.Revision = rev
-	b.metrics.transitions.WithLabelValues(string(t.Status)).Inc()
+	b.metrics.transitions[t.Status].Inc()
 	return t, nil
 }
 

@@ -7,41 +7,49 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
+// metrics are the counters of one board. They are looked up once: each task is counted
+// several times on its way.
 type metrics struct {
-	claims      *prometheus.CounterVec
-	transitions *prometheus.CounterVec
+	claims      map[string]prometheus.Counter
+	transitions map[team.TaskStatus]prometheus.Counter
 	late        prometheus.Counter
 }
+
+const claimed, otherwise = "ok", "error" // results of a claim without a code
 
 // claimCodes are the codes of a claim that was not won.
 var claimCodes = []team.Code{team.Conflict, team.Blocked, team.Busy, team.NotFound, team.InvalidState, team.PermissionDenied, team.Unavailable}
 
 func newMetrics(reg prometheus.Registerer) metrics {
+	claims := telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "agentteam_claims_total", Help: "Claims of tasks by this process, by result: ok or an error code."}, []string{"result"}))
+	transitions := telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "agentteam_task_transitions_total", Help: "Writes of tasks by this process, by the status that they led to."}, []string{"status"}))
 	m := metrics{
-		claims: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_claims_total", Help: "Claims of tasks by this process, by result: ok or an error code."}, []string{"result"})),
-		transitions: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_task_transitions_total", Help: "Writes of tasks by this process, by the status that they led to."}, []string{"status"})),
+		claims: map[string]prometheus.Counter{}, transitions: map[team.TaskStatus]prometheus.Counter{},
 		late: telemetry.Register(reg, prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentteam_late_writes_total", Help: "Writes of former holders that were refused."})),
 	}
-	// From zero on, so that the first of each shows as an increase.
-	m.claims.WithLabelValues("ok")
+	for _, result := range []string{claimed, otherwise} {
+		m.claims[result] = claims.WithLabelValues(result)
+	}
 	for _, c := range claimCodes {
-		m.claims.WithLabelValues(string(c))
+		m.claims[string(c)] = claims.WithLabelValues(string(c))
 	}
 	for _, s := range team.TaskStatuses() {
-		m.transitions.WithLabelValues(string(s))
+		m.transitions[s] = transitions.WithLabelValues(string(s))
 	}
 	return m
 }
 
 func (m metrics) claim(err error) {
-	result := "ok"
+	result := claimed
 	if err != nil {
-		if result = string(team.CodeOf(err)); result == "" {
-			result = "error"
-		}
+		result = string(team.CodeOf(err))
 	}
-	m.claims.WithLabelValues(result).Inc()
+	counter, ok := m.claims[result]
+	if !ok {
+		counter = m.claims[otherwise]
+	}
+	counter.Inc()
 }

@@ -30,7 +30,7 @@ const (
 func Service(kind string) string { return "agentteam-" + kind }
 
 // Beat is where an agent's heartbeats are published.
-func Beat(t team.TeamID, a team.AgentID) string { return join(t, "hb", a) }
+func Beat(t team.TeamID, a team.AgentID) string { return join(t, "hb", string(a)) }
 
 // Beats matches the heartbeats of a whole team.
 func Beats(t team.TeamID) string { return join(t, "hb", "*") }
@@ -49,24 +49,28 @@ const (
 )
 
 // Control is where the process of an agent takes requests.
-func Control(t team.TeamID, a team.AgentID, v Verb) string { return join(t, "ctl", a, v) }
+func Control(t team.TeamID, a team.AgentID, v Verb) string {
+	return join(t, "ctl", string(a), string(v))
+}
 
 // Query is where the index of the process that leads the team answers questions
 // for lists of tasks.
 func Query(t team.TeamID) string { return join(t, "query") }
 
 // Inbox is where from writes to to. The last token is the sender, set by code.
-func Inbox(t team.TeamID, to, from team.AgentID) string { return join(t, "inbox", to, from) }
+func Inbox(t team.TeamID, to, from team.AgentID) string {
+	return join(t, "inbox", string(to), string(from))
+}
 
 // Broadcast is where from writes to everyone.
-func Broadcast(t team.TeamID, from team.AgentID) string { return join(t, "all", from) }
+func Broadcast(t team.TeamID, from team.AgentID) string { return join(t, "all", string(from)) }
 
 // Dead is where a message goes that to could not read.
-func Dead(t team.TeamID, to team.AgentID) string { return join(t, "dead", to) }
+func Dead(t team.TeamID, to team.AgentID) string { return join(t, "dead", string(to)) }
 
 // Mail returns what the member receives: its own inbox and all broadcasts.
 func Mail(t team.TeamID, a team.AgentID) []string {
-	return []string{join(t, "inbox", a, ">"), join(t, "all", ">")}
+	return []string{join(t, "inbox", string(a), ">"), join(t, "all", ">")}
 }
 
 // Sender is the author of a message that came on subject s.
@@ -99,7 +103,7 @@ func ParseConsumer(name string) (a team.AgentID, incarnation uint64) {
 
 // Event is where an agent's events are stored.
 func Event(t team.TeamID, a team.AgentID, typ team.EventType) string {
-	return join(t, "evt", a, strings.ToLower(string(typ)))
+	return join(t, "evt", string(a), strings.ToLower(string(typ)))
 }
 
 // Events is the stream of a team's events, and what it stores.
@@ -108,7 +112,7 @@ func Events(t team.TeamID) (stream string, subjects []string) {
 }
 
 // Log is where an agent's conversation is appended.
-func Log(t team.TeamID, a team.AgentID) string { return join(t, "log", a) }
+func Log(t team.TeamID, a team.AgentID) string { return join(t, "log", string(a)) }
 
 // Logs is the stream of a team's conversations, and what it stores.
 func Logs(t team.TeamID) (stream string, subjects []string) {
@@ -190,11 +194,6 @@ func ParseKey(key string) (Kind, string) {
 	return Other, key
 }
 
-func join(t team.TeamID, kind string, rest ...any) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s.%s.%s", root, t, kind)
-	for _, r := range rest {
-		fmt.Fprintf(&b, ".%v", r)
-	}
-	return b.String()
+func join(t team.TeamID, kind string, rest ...string) string {
+	return strings.Join(append([]string{root, string(t), kind}, rest...), ".")
 }

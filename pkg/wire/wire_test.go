@@ -1,8 +1,10 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,18 +70,72 @@ func TestIsTheUsualJSON(t *testing.T) {
 		if err := wire.Unmarshal(want, read.Interface()); err != nil {
 			t.Errorf("%v: %s", err, want)
 		}
-		if again, err := wire.Marshal(read.Interface()); err != nil || string(again) != string(got) {
-			t.Errorf("read and written again: %s\nwant %s", again, got)
+		again, err := wire.Marshal(read.Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var againValue any
+		if err := json.Unmarshal(again, &againValue); err != nil || !reflect.DeepEqual(againValue, wantValue) {
+			t.Errorf("read and written again: %s, %v\nwant %s", again, err, want)
 		}
 	}
 }
 
+// Whatever bytes come: what is read of them is what is written, and read again.
+func FuzzDecode(f *testing.F) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	for _, task := range []team.Task{{}, {V: 1, ID: "T-001", Title: "<&>\u2028\xff", Dependencies: []team.TaskID{"T-002"}, Metadata: json.RawMessage(`{"a": 1}`), ClaimedAt: &now}} {
+		data, err := json.Marshal(task)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"v":1,"title":"\ud83d\ude80","status":"pending","shape":{"a":[1,2]},"Title":7}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var read team.Task
+		var err error
+		if read.Kept, err = wire.Decode(data, &read); err != nil {
+			return
+		}
+		written, err := wire.Encode(&read, read.Kept)
+		if err != nil || !json.Valid(data) || !json.Valid(written) {
+			t.Fatalf("%q is written as %q, %v", data, written, err)
+		}
+		var again team.Task
+		if again.Kept, err = wire.Decode(written, &again); err != nil {
+			t.Fatalf("%q: %v", written, err)
+		}
+		read.Metadata, again.Metadata = compact(read.Metadata), compact(again.Metadata)
+		for name := range read.Kept {
+			read.Kept[name], again.Kept[name] = compact(read.Kept[name]), compact(again.Kept[name])
+		}
+		if !reflect.DeepEqual(again, read) {
+			t.Fatalf("%q is read as %+v, and again as %+v", data, read, again)
+		}
+	})
+}
+
+func compact(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return nil
+	}
+	return b.Bytes()
+}
+
 // What only looks like a record is refused.
 func TestRefuses(t *testing.T) {
-	for _, data := range []string{``, `{`, `[]`, `{"v":1} x`, `{"v":"1"}`, `{"v":1,"title":7}`} {
+	deep := `{"v":1,"shape":` + strings.Repeat("[", 5_000_000) + strings.Repeat("]", 5_000_000) + `}` // a stack would not hold it
+	for _, data := range []string{``, `{`, `[]`, `{"v":1} x`, `{"v":"1"}`, `{"v":1,"title":7}`, deep} {
 		var task team.Task
 		if kept, err := wire.Decode([]byte(data), &task); err == nil {
-			t.Errorf("%s is read as %+v, %v", data, task, kept)
+			t.Errorf("%.40s is read as %+v, %v", data, task, kept)
 		}
+	}
+	wide := `{"v":1,"metadata":[{}` + strings.Repeat(",{}", 20_000) + `]}`
+	var task team.Task
+	if _, err := wire.Decode([]byte(wide), &task); err != nil || len(task.Metadata) < 60_000 {
+		t.Errorf("a wide record: %v", err)
 	}
 }
