@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -258,6 +259,7 @@ func (t *crew) work(ctx context.Context, n int) (worked, error) {
 	var left atomic.Int64
 	left.Store(int64(n))
 	over := make(chan struct{})
+	runtime.GC() // no pass is to clear up after the one before, as in package testing
 	begun := time.Now()
 	for _, w := range t.workers {
 		w.done = w.done[:0]
@@ -348,6 +350,7 @@ func (t *crew) bare(ctx context.Context, n int, get bool, where func(*worker) *b
 		}
 	}
 	g, gctx := errgroup.WithContext(ctx)
+	runtime.GC()
 	begun := time.Now()
 	for _, w := range t.workers {
 		g.Go(func() error {

@@ -76,6 +76,7 @@ func (t *crew) workSteadily(ctx context.Context, n int) (res worked, err error) 
 const (
 	layers    = 10
 	layerSize = 100
+	barriers  = 4 // of each round: one has only nine edges, too few to speak of a p99
 )
 
 // graphs measures tasks that wait for others, beside as many with records of the
@@ -95,15 +96,17 @@ func graphs(ctx context.Context, r *rig, s scale) ([]figure, error) {
 		return nil, err
 	}
 	var fanin, faninFlat, barrier, barrierFlat, seconds, edges []float64
+	type pass struct {
+		n       int
+		depends func(i int) []team.TaskID // nil: on the layer before
+		into    *[]float64
+	}
 	for range s.rounds {
-		for _, g := range []struct {
-			n       int
-			depends func(i int) []team.TaskID
-			into    *[]float64
-		}{
-			{s.cycles / 2, completedOnes(3), &faninFlat}, {s.cycles / 2, threeBefore(t.created + s.cycles/2), &fanin},
-			{layers * layerSize, completedOnes(layerSize), &barrierFlat}, {layers * layerSize, nil, &barrier},
-		} {
+		passes := []pass{{s.cycles / 2, completedOnes(3), &faninFlat}, {s.cycles / 2, threeBefore(t.created + s.cycles/2), &fanin}}
+		for range barriers {
+			passes = append(passes, pass{layers * layerSize, completedOnes(layerSize), &barrierFlat}, pass{layers * layerSize, nil, &barrier})
+		}
+		for _, g := range passes {
 			if g.depends == nil {
 				g.depends = layerBefore(t.created)
 			}

@@ -61,20 +61,23 @@ type Index struct {
 	o    Options
 	log  *slog.Logger
 	m    metrics
-	kick chan struct{}    // there is something to offer
 	tick <-chan time.Time // it is time for a check
 
-	mu    sync.Mutex
-	state state
-	ready bool          // the bucket was read once
-	news  chan struct{} // closed at the next entry; nil while nobody waits for one
+	mu      sync.Mutex
+	state   state
+	ready   bool          // the bucket was read once
+	news    chan struct{} // closed at the next entry; nil while nobody waits for one
+	lapse   *time.Timer   // wakes Run when an offer lapses; nil while none may be made
+	lapseAt time.Time     // when that is; zero if it is not set
 }
 
 // Options are what an Index needs.
 type Options struct {
-	Team   *broker.Team                             // required
-	Send   func(to team.AgentID, t team.Task) error // carries an offer of t to an agent's process; required
-	Finish func(context.Context) error              // finishes a creation whose creator may have died; required
+	Team *broker.Team // required
+	// Send carries an offer of t to an agent's process; required. It must not block, and
+	// is called from several goroutines.
+	Send   func(to team.AgentID, t team.Task) error
+	Finish func(context.Context) error // finishes a creation whose creator may have died; required
 	// Taken tells an agent's process that a task which it held was freed, ended or
 	// taken by somebody else; default: nobody is told. It must not block.
 	Taken    func(from team.AgentID, id team.TaskID)
@@ -90,27 +93,17 @@ func New(o Options) *Index {
 	if o.Taken == nil {
 		o.Taken = func(team.AgentID, team.TaskID) {}
 	}
-	return &Index{o: o, log: o.Logger, m: newMetrics(o.Registry, o.Team.ID), state: newState(), kick: make(chan struct{}, 1), tick: time.Tick(time.Second)}
+	return &Index{o: o, log: o.Logger, m: newMetrics(o.Registry, o.Team.ID), state: newState(), tick: time.Tick(time.Second)}
 }
 
 // Hear takes in a beat: an idle agent's is its request for work.
 func (x *Index) Hear(b team.Beat) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	now := time.Now()
 	x.state.hear(b, now)
-	x.wake(now)
-}
-
-// wake makes Run offer what there is to offer.
-func (x *Index) wake(now time.Time) {
-	if n, _ := x.state.next(now); n == nil {
-		return
-	}
-	select {
-	case x.kick <- struct{}{}:
-	default:
-	}
+	made := x.match(now)
+	x.mu.Unlock()
+	x.send(made)
 }
 
 // Run follows the board, makes offers and answers queries until ctx ends, then
@@ -137,23 +130,36 @@ func (x *Index) Run(ctx context.Context) error {
 	if err := x.serve(ctx, &parts); err != nil {
 		return err
 	}
-	lapse := time.NewTimer(Patience)
-	lapse.Stop() // nothing is offered yet
-	defer lapse.Stop()
+	lapse := x.open()
+	defer x.shut()
 	x.check(ctx, &parts)
 	for {
-		if due := x.offer(); !due.IsZero() {
-			lapse.Reset(time.Until(due))
-		}
+		x.offer()
 		select {
 		case err := <-feed:
 			return err
-		case <-x.kick:
-		case <-lapse.C:
+		case <-lapse:
 		case <-x.tick:
 			x.check(ctx, &parts)
 		}
 	}
+}
+
+// open begins to make offers, and returns what tells that one may have lapsed.
+func (x *Index) open() <-chan time.Time {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lapse = time.NewTimer(Patience)
+	x.lapse.Stop() // nothing is offered yet
+	return x.lapse.C
+}
+
+// shut ends that: beats may come for as long as the connection lasts.
+func (x *Index) shut() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lapse.Stop()
+	x.lapse = nil
 }
 
 // check does what time alone demands.
@@ -178,7 +184,7 @@ func (x *Index) take(e broker.Entry) error {
 	x.mu.Lock()
 	now := time.Now()
 	err := x.state.take(e, now)
-	x.wake(now)
+	made := x.match(now)
 	x.m.observe(&x.state)
 	lost := x.state.taken
 	x.state.taken = nil
@@ -192,6 +198,7 @@ func (x *Index) take(e broker.Entry) error {
 		x.news = nil
 	}
 	x.mu.Unlock()
+	x.send(made)
 	if err != nil {
 		x.log.Warn("record set aside", "key", e.Key, "revision", e.Revision, "err", err)
 	}
@@ -224,23 +231,42 @@ func (x *Index) Unfinished(limit int) (first []Unfinished, total int) {
 	return x.state.unfinishedTasks(limit)
 }
 
-// offer makes the offers that can be made now, and returns when the next one lapses;
-// the zero time if none is under way.
-func (x *Index) offer() (due time.Time) {
+// offer makes the offers that time alone has made possible.
+func (x *Index) offer() {
 	x.mu.Lock()
-	var made []offered
-	for _, o := range x.state.match(time.Now()) {
+	made := x.match(time.Now())
+	x.mu.Unlock()
+	x.send(made)
+}
+
+// match decides the offers that can be made now. Whatever makes one possible calls it,
+// on the goroutine that brought the news: an agent waits for it. x.mu is held.
+func (x *Index) match(now time.Time) (made []offered) {
+	if x.lapse == nil {
+		return nil
+	}
+	if !now.Before(x.lapseAt) {
+		x.lapseAt = time.Time{}
+	}
+	for _, o := range x.state.match(now) {
 		made = append(made, offered{o.node.task, o.agent.beat.AgentID})
 	}
-	due = x.state.due()
-	x.mu.Unlock()
+	// Most offers are settled long before they lapse: one setting serves for many.
+	if due := x.state.due(); x.lapseAt.IsZero() && !due.IsZero() {
+		x.lapseAt = due
+		x.lapse.Reset(due.Sub(now))
+	}
+	return made
+}
+
+// send tells the agents of offers.
+func (x *Index) send(made []offered) {
 	for _, m := range made {
 		x.m.offers.Inc()
 		if err := x.o.Send(m.to, m.task); err != nil {
 			x.log.Debug("offer not sent", "task", m.task.ID, "agent", m.to, "err", err)
 		}
 	}
-	return due
 }
 
 // offered is a task on its way to an agent.
