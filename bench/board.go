@@ -49,55 +49,54 @@ func boardBench(ctx context.Context, r *rig) (all []figure, err error) {
 // with a read before those. The bare ones are made in the team's bucket too, which
 // the index follows meanwhile: a board that nobody reads is none. What they would
 // make in a bucket that nobody follows is a figure without a goal.
-func cycles(ctx context.Context, r *rig, s scale) (figures []figure, err error) {
-	rate := map[int]float64{}
-	for _, load := range []struct {
-		workers   int
-		bare, get float64 // goals
-	}{{8, 0.5, 1}, {64, 0.6, 1}, {256, 0.6, 0}} {
-		progress("cycles: %d workers, %d tasks", load.workers, s.cycles)
-		c, err := measureCycles(ctx, r, fmt.Sprintf("cycles-%d", load.workers), load.workers, s, load.get != 0)
-		if err != nil {
-			return nil, fmt.Errorf("cycles of %d workers: %w", load.workers, err)
-		}
-		rate[load.workers] = median(c.product)
-		figures = append(figures, measured(fmt.Sprintf("cycles_%d", load.workers), median(c.product), "1/s").beside(median(c.bare)).atLeast(load.bare))
-		if load.get != 0 {
-			figures = append(figures, measured(fmt.Sprintf("cycles_%d_get", load.workers), median(c.product), "1/s").beside(median(c.get)).atLeast(load.get))
-		}
-		switch load.workers {
-		case 8:
-			figures = append(figures, measured("claim_p99_8", quantile(c.claims, 0.99), "ms").beside(quantile(c.updates, 0.99)).atMost(2))
-		case 64:
-			figures = append(figures,
-				measured("cycles_64_unfollowed", median(c.product), "1/s").beside(median(c.alone)),
-				measured("cas_failed_64", c.lostPerClaim(), "1/claim").atMost(0.02),
-				measured("wakes_per_task", c.offersPerClaim(), "1/task").atMost(1.05))
-		}
+func cycles(ctx context.Context, r *rig, s scale) ([]figure, error) {
+	progress("cycles: 8, 64 and 256 workers, %d tasks each", s.cycles)
+	all, err := measureCycles(ctx, r, "cycles", s, 8, 64, 256)
+	if err != nil {
+		return nil, fmt.Errorf("cycles: %w", err)
 	}
-	return append(figures,
-		measured("scale_64_8", rate[64], "1/s").beside(rate[8]).atLeast(0.9),
-		measured("scale_256_64", rate[256], "1/s").beside(rate[64]).atLeast(0.8)), nil
+	few, some, many := all[0], all[1], all[2]
+	rate := func(name string, c measuredCycles, beside []float64) figure {
+		return measured(name, median(c.product), "1/s").beside(median(beside))
+	}
+	return []figure{
+		rate("cycles_8", few, few.bare).atLeast(0.5),
+		rate("cycles_8_get", few, few.get).atLeast(1),
+		measured("claim_p99_8", quantile(few.claims, 0.99), "ms").beside(quantile(few.updates, 0.99)).atMost(2),
+		rate("cycles_64", some, some.bare).atLeast(0.6),
+		rate("cycles_64_get", some, some.get).atLeast(1),
+		rate("cycles_64_unfollowed", some, some.alone),
+		measured("cas_failed_64", some.lostPerClaim(), "1/claim").atMost(0.02),
+		measured("wakes_per_task", some.offersPerClaim(), "1/task").atMost(1.05),
+		rate("cycles_256", many, many.bare).atLeast(0.6),
+		rate("scale_64_8", some, few.product).atLeast(0.9),
+		rate("scale_256_64", many, some.product).atLeast(0.8),
+	}, nil
 }
 
 // synced is cycles on a server that syncs to disk before each acknowledgement.
-func synced(ctx context.Context, r *rig, s scale) (figures []figure, err error) {
+func synced(ctx context.Context, r *rig, s scale) ([]figure, error) {
 	slow, err := newRig(r.bin, embedded.Options{SyncAlways: true})
 	if err != nil {
 		return nil, err
 	}
 	defer slow.close()
 	s.cycles /= 5
-	for _, workers := range []int{8, 64} {
-		progress("cycles with fsync: %d workers, %d tasks", workers, s.cycles)
-		c, err := measureCycles(ctx, slow, fmt.Sprintf("fsync-%d", workers), workers, s, false)
-		if err != nil {
-			return nil, fmt.Errorf("cycles of %d workers with fsync: %w", workers, err)
-		}
-		figures = append(figures, measured(fmt.Sprintf("cycles_%d_fsync", workers), median(c.product), "1/s").beside(median(c.bare)).atLeast(0.75))
+	progress("cycles with fsync: 8 and 64 workers, %d tasks each", s.cycles)
+	all, err := measureCycles(ctx, slow, "fsync", s, 8, 64)
+	if err != nil {
+		return nil, fmt.Errorf("cycles with fsync: %w", err)
+	}
+	var figures []figure
+	for i, workers := range []int{8, 64} {
+		figures = append(figures, measured(fmt.Sprintf("cycles_%d_fsync", workers), median(all[i].product), "1/s").beside(median(all[i].bare)).atLeast(0.75))
 	}
 	return figures, nil
 }
+
+// turns is into how many a round is cut. What is compared is then measured within
+// seconds of each other, since nobody has a machine for himself for longer.
+const turns = 4
 
 // measuredCycles are rates of each round, and of all rounds what single writes took.
 type measuredCycles struct {
@@ -112,45 +111,68 @@ func (c measuredCycles) offersPerClaim() float64 {
 	return float64(c.offers) / float64(cmp.Or(c.won, 1))
 }
 
-func measureCycles(ctx context.Context, r *rig, name string, workers int, s scale, withGet bool) (c measuredCycles, err error) {
-	t, err := newCrew(ctx, r, name, workers)
+// measureCycles lets a crew of each size do s.cycles tasks a round; the sizes take turns.
+func measureCycles(ctx context.Context, r *rig, name string, s scale, sizes ...int) ([]measuredCycles, error) {
+	var crews []*crew
+	for _, workers := range sizes {
+		t, err := newCrew(ctx, r, fmt.Sprintf("%s-%d", name, workers), workers)
+		if err != nil {
+			return nil, err
+		}
+		defer t.close()
+		crews = append(crews, t)
+		if _, err := t.turn(ctx, 10*workers); err != nil { // warms up
+			return nil, err
+		}
+	}
+	all := make([]measuredCycles, len(sizes))
+	for range s.rounds {
+		round := make([]measuredCycles, len(sizes))
+		for range turns {
+			for i, t := range crews {
+				turn, err := t.turn(ctx, s.cycles/turns)
+				if err != nil {
+					return nil, fmt.Errorf("%d workers: %w", sizes[i], err)
+				}
+				round[i] = round[i].and(turn)
+			}
+		}
+		for i, c := range round {
+			// The turns were of one length, so the round's rate is the harmonic mean of theirs.
+			c.product, c.bare, c.get, c.alone = []float64{harmonic(c.product)}, []float64{harmonic(c.bare)}, []float64{harmonic(c.get)}, []float64{harmonic(c.alone)}
+			all[i] = all[i].and(c)
+		}
+	}
+	return all, nil
+}
+
+// turn measures n tasks once each way.
+func (t *crew) turn(ctx context.Context, n int) (c measuredCycles, err error) {
+	bare, updates, err := t.bare(ctx, n, false, followed)
 	if err != nil {
 		return c, err
 	}
-	defer t.close()
-	for round := range 1 + s.rounds {
-		tasks := s.cycles
-		if round == 0 { // warms up
-			tasks = min(tasks, 10*workers)
-		}
-		bare, updates, err := t.bare(ctx, tasks, false, followed)
-		if err != nil {
-			return c, err
-		}
-		alone, _, err := t.bare(ctx, tasks, false, ignored)
-		if err != nil {
-			return c, err
-		}
-		get := 0.0
-		if withGet {
-			if get, _, err = t.bare(ctx, tasks, true, followed); err != nil {
-				return c, err
-			}
-		}
-		if err := t.fill(ctx, tasks, nil); err != nil {
-			return c, err
-		}
-		p, err := t.work(ctx, tasks)
-		if err != nil {
-			return c, err
-		}
-		if round == 0 {
-			continue
-		}
-		c.product, c.bare, c.get = append(c.product, p.rate()), append(c.bare, bare), append(c.get, get)
-		c.alone = append(c.alone, alone)
-		c.claims, c.updates = append(c.claims, p.claims...), append(c.updates, updates...)
-		c.won, c.lost, c.offers = c.won+p.done, c.lost+p.lost, c.offers+p.offers
+	alone, _, err := t.bare(ctx, n, false, ignored)
+	if err != nil {
+		return c, err
 	}
-	return c, nil
+	get, _, err := t.bare(ctx, n, true, followed)
+	if err != nil {
+		return c, err
+	}
+	if err := t.fill(ctx, n, nil); err != nil {
+		return c, err
+	}
+	p, err := t.work(ctx, n)
+	return measuredCycles{product: []float64{p.rate()}, bare: []float64{bare}, get: []float64{get}, alone: []float64{alone},
+		claims: p.claims, updates: updates, won: p.done, lost: p.lost, offers: p.offers}, err
+}
+
+// and puts what two measured together.
+func (c measuredCycles) and(d measuredCycles) measuredCycles {
+	return measuredCycles{
+		product: append(c.product, d.product...), bare: append(c.bare, d.bare...), get: append(c.get, d.get...), alone: append(c.alone, d.alone...),
+		claims: append(c.claims, d.claims...), updates: append(c.updates, d.updates...),
+		won: c.won + d.won, lost: c.lost + d.lost, offers: c.offers + d.offers,
+	}
 }

@@ -108,3 +108,12 @@ func quantile[T cmp.Ordered](samples []T, q float64) T {
 }
 
 func median[T cmp.Ordered](samples []T) T { return quantile(samples, 0.5) }
+
+// harmonic is the harmonic mean: of rates over equally much work, the rate of all of it.
+func harmonic(rates []float64) float64 {
+	sum := 0.0
+	for _, r := range rates {
+		sum += 1 / r
+	}
+	return float64(len(rates)) / sum
+}

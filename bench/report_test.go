@@ -32,6 +32,12 @@ cycles  60     1/s   100    0.6     >= 0.5  yes
 	}
 }
 
+func TestHarmonic(t *testing.T) {
+	if got := harmonic([]float64{30, 60}); got != 40 {
+		t.Errorf("one half at 30 a second and one at 60 make %v a second, want 40", got)
+	}
+}
+
 func TestRound(t *testing.T) {
 	for in, want := range map[float64]float64{0: 0, 0.0444849: 0.04448, 9.99996: 10, 1234.5: 1235, 123456: 123500, -2.71828: -2.718} {
 		if got := round(in); got != want {

@@ -53,6 +53,26 @@ func TestPutRefusedAfterDoubt(t *testing.T) {
 	}
 }
 
+// An answer that comes a second time, when the next write already waits for its own, is
+// not taken for that.
+func TestAnswerComesAgain(t *testing.T) {
+	mine, others := two(t)
+	var first string // where the first write was answered
+	brokertest.Intercept(t, others.Conn, "t", "graph", func(n int, w brokertest.Write) ([]byte, bool) {
+		if n == 1 {
+			first = w.Reply
+		} else if err := others.Conn.NATS().Publish(first, []byte(`{"stream":"KV_x","seq":99}`)); err != nil {
+			t.Error(err)
+		}
+		return w.Store(t, others.Conn), n < 2
+	})
+	for want := range uint64(2) {
+		if rev, err := mine.Bucket.Put(t.Context(), "graph", []byte{'0' + byte(want)}, want); err != nil || rev != want+1 {
+			t.Errorf("Put = %d, %v, want %d", rev, err, want+1)
+		}
+	}
+}
+
 // A write whose answer was lost is found under those that came after it. Where the
 // history does not reach back so far, nobody can tell, and so it does.
 func TestPutOvertaken(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,9 @@ type Conn struct {
 	metrics  metrics
 	log      *slog.Logger
 	restored *atomic.Pointer[time.Time] // when the connection was last made again; nil if never
+	inboxes  inboxes
+	closed   chan struct{}
+	close    sync.Once
 }
 
 // Connect connects and checks that the server has JetStream. It gives up after
@@ -100,7 +104,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		nc.Close()
 		return nil, err
 	}
-	c := &Conn{nc: nc, js: js, url: o.URL, replicas: max(o.Replicas, 1), metrics: m, log: log, restored: restored}
+	c := &Conn{nc: nc, js: js, url: o.URL, replicas: max(o.Replicas, 1), metrics: m, log: log, restored: restored, closed: make(chan struct{})}
 	if err := c.checkJetStream(ctx); err != nil {
 		nc.Close()
 		return nil, err
@@ -228,4 +232,7 @@ func (c *Conn) Flush(ctx context.Context) error {
 }
 
 // Close ends the connection and every subscription on it.
-func (c *Conn) Close() { c.nc.Close() }
+func (c *Conn) Close() {
+	c.close.Do(func() { close(c.closed) })
+	c.nc.Close()
+}

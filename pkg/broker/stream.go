@@ -186,10 +186,7 @@ func (s *Stream) again(ctx context.Context, cause error, what string) error {
 // with headers, answered by an acknowledgement in JSON), since every claim and every
 // message goes this way, and jetstream.PublishMsg takes a tenth longer.
 func (s *Stream) try(ctx context.Context, subject string, data []byte, header, value string) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	msg := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{header: []string{value}}}
-	answer, err := s.conn.nc.RequestMsgWithContext(ctx, msg)
+	answer, err := s.conn.request(ctx, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{header: []string{value}}})
 	if err != nil {
 		return 0, err
 	}
