@@ -238,7 +238,9 @@ func (t *crew) tasks(from, to int, depends func(i int) []team.TaskID) []team.New
 
 // worked is what a pass of the whole path brought.
 type worked struct {
+	begun  time.Time
 	took   time.Duration
+	cpu    time.Duration // that all processes used meanwhile, the server included
 	done   int
 	lost   int // claims that somebody else won
 	offers int
@@ -260,7 +262,7 @@ func (t *crew) work(ctx context.Context, n int) (worked, error) {
 	left.Store(int64(n))
 	over := make(chan struct{})
 	runtime.GC() // no pass is to clear up after the one before, as in package testing
-	begun := time.Now()
+	begun, cpu := time.Now(), cpuTime()
 	for _, w := range t.workers {
 		w.done = w.done[:0]
 		wg.Go(func() {
@@ -284,7 +286,8 @@ func (t *crew) work(ctx context.Context, n int) (worked, error) {
 	case <-ctx.Done():
 		return worked{}, context.Cause(ctx)
 	}
-	res := worked{took: time.Since(begun), done: n}
+	res := worked{begun: begun, took: time.Since(begun), cpu: cpuTime() - cpu, done: n,
+		offers: int(t.offers.Load() - offers), lost: int(t.lost() - lost)}
 	cancel()
 	wg.Wait()
 	for _, w := range t.workers {
@@ -295,7 +298,6 @@ func (t *crew) work(ctx context.Context, n int) (worked, error) {
 	for _, f := range res.tasks {
 		res.claims = append(res.claims, milliseconds(f.claim))
 	}
-	res.offers, res.lost = int(t.offers.Load()-offers), int(t.lost()-lost)
 	return res, nil
 }
 
@@ -342,19 +344,21 @@ func (w *worker) run(ctx context.Context, completed func()) {
 // with get a read from the stream's leader before them. It returns tasks a second
 // and how long single updates took, in ms.
 func (t *crew) bare(ctx context.Context, n int, get bool, where func(*worker) *bare) (rate float64, updates []float64, err error) {
-	each := n / len(t.workers)
+	each := max(1, n/len(t.workers))
 	var mu sync.Mutex
 	for _, w := range t.workers {
 		if err := w.prepare(ctx, where(w), each); err != nil {
 			return 0, nil, err
 		}
 	}
+	var left atomic.Int64 // for whoever is ready, as with tasks that are offered
+	left.Store(int64(n))
 	g, gctx := errgroup.WithContext(ctx)
 	runtime.GC()
 	begun := time.Now()
 	for _, w := range t.workers {
 		g.Go(func() error {
-			took, err := w.update(gctx, where(w), each, get)
+			took, err := w.update(gctx, where(w), &left, get)
 			mu.Lock()
 			defer mu.Unlock()
 			updates = append(updates, took...)
@@ -362,7 +366,7 @@ func (t *crew) bare(ctx context.Context, n int, get bool, where func(*worker) *b
 		})
 	}
 	err = g.Wait()
-	return float64(each*len(t.workers)) / time.Since(begun).Seconds(), updates, err
+	return float64(n) / time.Since(begun).Seconds(), updates, err
 }
 
 func followed(w *worker) *bare { return w.followed }
@@ -392,8 +396,10 @@ func (w *worker) prepare(ctx context.Context, b *bare, n int) error {
 
 func (w *worker) key(i int) string { return fmt.Sprintf("bench.%s.%d", w.hand.Holder().Agent, i) }
 
-func (w *worker) update(ctx context.Context, b *bare, n int, get bool) (took []float64, err error) {
-	for i := range n {
+// update makes two updates at a time, of one key after another, until none is left.
+func (w *worker) update(ctx context.Context, b *bare, left *atomic.Int64, get bool) (took []float64, err error) {
+	for next := 0; left.Add(-1) >= 0; next++ {
+		i := next % len(b.revisions)
 		if get {
 			if _, err := b.kv.Get(ctx, w.key(i)); err != nil {
 				return took, err

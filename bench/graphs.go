@@ -62,13 +62,12 @@ func (t *crew) workSteadily(ctx context.Context, n int) (res worked, err error) 
 		}
 		return nil
 	})
-	begun := time.Now()
 	g.Go(func() (err error) {
 		res, err = t.work(gctx, ahead+n)
 		return err
 	})
 	if err = g.Wait(); err == nil {
-		res.took, res.done = res.tasks[n-1].at.Sub(begun), n
+		res.took, res.done = res.tasks[n-1].at.Sub(res.begun), n
 	}
 	return res, err
 }

@@ -82,14 +82,13 @@ func claimsOfLarge(ctx context.Context, _ *rig, s scale, small, large *crew) ([]
 			if err := t.fill(ctx, s.cycles/2, nil); err != nil {
 				return nil, err
 			}
-			before := cpuTime()
 			p, err := t.work(ctx, s.cycles/2)
 			if err != nil {
 				return nil, err
 			}
 			if c := costs[t]; round > 0 {
 				c.claim = append(c.claim, median(p.claims))
-				c.cpu = append(c.cpu, milliseconds(cpuTime()-before)/float64(p.done))
+				c.cpu = append(c.cpu, milliseconds(p.cpu)/float64(p.done))
 			}
 		}
 	}

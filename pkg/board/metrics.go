@@ -15,14 +15,16 @@ type metrics struct {
 	late        prometheus.Counter
 }
 
-const claimed, otherwise = "ok", "error" // results of a claim without a code
+// Results of a claim beside the codes: it was won, or failed without a code that a claim
+// ends with.
+const claimed, otherwise = "ok", "error"
 
 // claimCodes are the codes of a claim that was not won.
 var claimCodes = []team.Code{team.Conflict, team.Blocked, team.Busy, team.NotFound, team.InvalidState, team.PermissionDenied, team.Unavailable}
 
 func newMetrics(reg prometheus.Registerer) metrics {
 	claims := telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "agentteam_claims_total", Help: "Claims of tasks by this process, by result: ok or an error code."}, []string{"result"}))
+		Name: "agentteam_claims_total", Help: "Claims of tasks by this process, by result: ok, an error code, or error."}, []string{"result"}))
 	transitions := telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentteam_task_transitions_total", Help: "Writes of tasks by this process, by the status that they led to."}, []string{"status"}))
 	m := metrics{

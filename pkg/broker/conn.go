@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,8 +39,7 @@ type Conn struct {
 	log      *slog.Logger
 	restored *atomic.Pointer[time.Time] // when the connection was last made again; nil if never
 	inboxes  inboxes
-	closed   chan struct{}
-	close    sync.Once
+	closed   chan struct{} // closed with the connection
 }
 
 // Connect connects and checks that the server has JetStream. It gives up after
@@ -62,6 +60,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	deadline, _ := ctx.Deadline()
 
 	restored := new(atomic.Pointer[time.Time])
+	closed := make(chan struct{})
 	m := newMetrics(o.Registry)
 	log := o.Logger
 	opts := []nats.Option{
@@ -73,6 +72,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		nats.PingInterval(5 * time.Second), // a silent partition is seen after 15 s; the default takes 6 minutes
 		nats.MaxPingsOutstanding(3),
 		nats.Timeout(min(5*time.Second, time.Until(deadline))), // a frozen server takes the connection and says nothing
+		nats.ClosedHandler(func(*nats.Conn) { close(closed) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			m.connected.Set(0)
 			if err != nil {
@@ -104,7 +104,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		nc.Close()
 		return nil, err
 	}
-	c := &Conn{nc: nc, js: js, url: o.URL, replicas: max(o.Replicas, 1), metrics: m, log: log, restored: restored, closed: make(chan struct{})}
+	c := &Conn{nc: nc, js: js, url: o.URL, replicas: max(o.Replicas, 1), metrics: m, log: log, restored: restored, closed: closed}
 	if err := c.checkJetStream(ctx); err != nil {
 		nc.Close()
 		return nil, err
@@ -232,7 +232,4 @@ func (c *Conn) Flush(ctx context.Context) error {
 }
 
 // Close ends the connection and every subscription on it.
-func (c *Conn) Close() {
-	c.close.Do(func() { close(c.closed) })
-	c.nc.Close()
-}
+func (c *Conn) Close() { c.nc.Close() }

@@ -32,12 +32,13 @@ const maxFree = 32
 
 func (b *inboxes) take(nc *nats.Conn) (*inbox, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if n := len(b.free); n > 0 {
+		defer b.mu.Unlock()
 		in := b.free[n-1]
 		b.free = b.free[:n-1]
 		return in, nil
 	}
+	b.mu.Unlock()
 	in := &inbox{prefix: nc.NewInbox() + ".", answers: make(chan *nats.Msg, 8), patient: time.NewTimer(callTimeout)}
 	var err error
 	in.sub, err = nc.ChanSubscribe(in.prefix+"*", in.answers)

@@ -69,6 +69,8 @@ func ask(ctx context.Context, c *broker.Conn, self string) ([]control.Process, e
 		return nil, err
 	case ctx.Err() != nil: // collecting was cut short
 		return nil, ctx.Err()
+	case c.Ready(ctx) != nil: // answers may have been lost with the connection
+		return nil, c.Ready(ctx)
 	case asked.Sub(c.Restored()) < returning: // which may have been meanwhile
 		return nil, team.Errorf(team.Unavailable, "NATS has only just come back, and not yet all processes with it")
 	case !slices.ContainsFunc(all, func(p control.Process) bool { return p.ID == self }):

@@ -75,7 +75,7 @@ type Index struct {
 type Options struct {
 	Team *broker.Team // required
 	// Send carries an offer of t to an agent's process; required. It must not block, and
-	// is called from several goroutines.
+	// is called from several goroutines, by Hear perhaps once more just after Run's end.
 	Send   func(to team.AgentID, t team.Task) error
 	Finish func(context.Context) error // finishes a creation whose creator may have died; required
 	// Taken tells an agent's process that a task which it held was freed, ended or
@@ -151,6 +151,7 @@ func (x *Index) open() <-chan time.Time {
 	defer x.mu.Unlock()
 	x.lapse = time.NewTimer(Patience)
 	x.lapse.Stop() // nothing is offered yet
+	x.lapseAt = time.Time{}
 	return x.lapse.C
 }
 
@@ -198,13 +199,13 @@ func (x *Index) take(e broker.Entry) error {
 		x.news = nil
 	}
 	x.mu.Unlock()
-	x.send(made)
 	if err != nil {
 		x.log.Warn("record set aside", "key", e.Key, "revision", e.Revision, "err", err)
 	}
-	for _, l := range lost {
+	for _, l := range lost { // before the task is offered, maybe to the same agent
 		x.o.Taken(l.from, l.task)
 	}
+	x.send(made)
 	return nil
 }
 
