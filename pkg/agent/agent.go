@@ -38,6 +38,7 @@ type Tools interface {
 // Hand holds the agent's task; *board.Hand is one.
 type Hand interface {
 	Task() (team.Task, bool)
+	Now() (t team.Task, seq uint64)
 	Take(ctx context.Context, t team.Task) (team.Task, error)
 	Claim(ctx context.Context, id team.TaskID) (team.Task, error)
 	Adopt(ctx context.Context) (team.Task, bool, error)
@@ -250,7 +251,7 @@ func (a *Agent) waits() bool {
 }
 
 func (a *Agent) beat(state team.MemberState) {
-	t, _ := a.o.Hand.Task()
+	t, seq := a.o.Hand.Now()
 	if t.ID == "" {
 		a.begun = false
 	}
@@ -259,7 +260,7 @@ func (a *Agent) beat(state team.MemberState) {
 			b.ProgressAt = time.Now().UTC()
 		}
 		b.State, b.Turn, b.Task, b.Epoch, b.Begun = state, a.conv.turns, t.ID, t.Epoch, a.begun
-		b.Unseen, b.InboxSeq = a.conv.unseen, a.conv.inboxSeq
+		b.Unseen, b.InboxSeq, b.BoardSeq = a.conv.unseen, a.conv.inboxSeq, seq
 	})
 }
 

@@ -248,6 +248,11 @@ func (r rigHand) Task() (team.Task, bool) {
 	return r.task, true
 }
 
+func (r rigHand) Now() (team.Task, uint64) {
+	t, _ := r.Task()
+	return t, 0
+}
+
 func (r rigHand) Take(_ context.Context, t team.Task) (team.Task, error) {
 	if r.losing != "" {
 		return team.Task{}, team.Errorf(team.Conflict, "%s", r.losing)

@@ -21,6 +21,7 @@ type Hand struct {
 	mu       sync.Mutex
 	settled  bool      // under claiming: what a predecessor held was adopted, or there is nothing
 	task     team.Task // held now; ID is "" if none
+	seq      uint64    // revision up to which that is known
 	epochs   map[team.TaskID]uint64
 }
 
@@ -56,6 +57,14 @@ func (h *Hand) Assign(ctx context.Context, a team.Assignment) (team.Task, error)
 // Take claims a task that was offered, as it was read by who offers it.
 func (h *Hand) Take(ctx context.Context, t team.Task) (team.Task, error) {
 	return h.claim(ctx, t.ID, func(ctx context.Context) (team.Task, error) { return h.board.ClaimAt(ctx, t, h.holder) })
+}
+
+// Now returns the task held, with ID "" if there is none, and the revision of the bucket
+// up to which that takes in what the board says of the agent.
+func (h *Hand) Now() (t team.Task, seq uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.task, h.seq
 }
 
 func (h *Hand) claim(ctx context.Context, id team.TaskID, do func(context.Context) (team.Task, error)) (team.Task, error) {
@@ -96,7 +105,7 @@ func (h *Hand) busy(err error) error {
 func (h *Hand) set(t team.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.task, h.epochs[t.ID] = t, t.Epoch
+	h.task, h.epochs[t.ID], h.seq = t, t.Epoch, max(h.seq, t.Revision)
 }
 
 // Adopt takes over the task that an earlier incarnation of the agent left in
@@ -145,70 +154,74 @@ func (h *Hand) Drop(id team.TaskID) {
 	}
 }
 
-// epoch is the one under which the agent last held the task; 0 if it never did.
-func (h *Hand) epoch(id team.TaskID) uint64 {
+// last returns the agent's last hold of a task: the task as it was claimed, no more
+// than its id if that is over, and the epoch, 0 if there never was one.
+func (h *Hand) last(id team.TaskID) (held team.Task, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.epochs[id]
+	held = h.task
+	if held.ID != id {
+		held = team.Task{ID: id}
+	}
+	return held, h.epochs[id]
 }
 
 // Complete completes the task; see [Board.Complete].
 func (h *Hand) Complete(ctx context.Context, id team.TaskID, d team.Done) (team.Task, error) {
-	held, ok := h.Task()
-	if !ok || held.ID != id {
-		held = team.Task{ID: id}
-	}
-	t, err := h.board.complete(ctx, held, h.holder, h.epoch(id), d)
-	return t, h.after(id, err)
+	held, epoch := h.last(id)
+	t, err := h.board.complete(ctx, held, h.holder, epoch, d)
+	return t, h.after(id, epoch, t, err)
 }
 
 // Confirm reads the task and reports why the agent may not go on with it, or nil:
 // the errors that [Hand.Complete] would give. A task that was lost is let go of.
 func (h *Hand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
+	_, epoch := h.last(id)
 	t, err := h.board.Get(ctx, id)
 	if err == nil {
-		err = t.MayComplete(h.holder, h.epoch(id))
+		err = t.MayComplete(h.holder, epoch)
 	}
-	return t, h.after(id, err)
+	return t, h.after(id, epoch, t, err)
 }
 
 // FailCheck records that the task's check has failed; the task stays the agent's
 // unless that was the last attempt.
 func (h *Hand) FailCheck(ctx context.Context, id team.TaskID, why string) (team.Task, error) {
-	t, err := h.board.FailCheck(ctx, id, h.holder, h.epoch(id), why)
-	if err == nil && t.Status == team.InProgress {
-		h.update(t)
-		return t, nil
-	}
-	return t, h.after(id, err)
-}
-
-// update takes in a newer copy of the task held.
-func (h *Hand) update(t team.Task) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.task.ID == t.ID {
-		h.task = t
-	}
+	_, epoch := h.last(id)
+	t, err := h.board.FailCheck(ctx, id, h.holder, epoch, why)
+	return t, h.after(id, epoch, t, err)
 }
 
 // Fail ends the task as failed.
 func (h *Hand) Fail(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
-	t, err := h.board.Fail(ctx, id, team.Actor{Holder: h.holder}, h.epoch(id), reason)
-	return t, h.after(id, err)
+	_, epoch := h.last(id)
+	t, err := h.board.Fail(ctx, id, team.Actor{Holder: h.holder}, epoch, reason)
+	return t, h.after(id, epoch, t, err)
 }
 
 // Release puts the task back; attempt counts it as one (nudge, turn limit).
 func (h *Hand) Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error) {
-	t, err := h.board.Release(ctx, id, team.Actor{Holder: h.holder}, h.epoch(id), reason, attempt)
-	return t, h.after(id, err)
+	_, epoch := h.last(id)
+	t, err := h.board.Release(ctx, id, team.Actor{Holder: h.holder}, epoch, reason, attempt)
+	return t, h.after(id, epoch, t, err)
 }
 
-// after lets go of the task once a write ended the hold, or showed that it had
-// been lost.
-func (h *Hand) after(id team.TaskID, err error) error {
-	if err == nil || errors.Is(err, team.Conflict) || errors.Is(err, team.InvalidState) {
-		h.Drop(id)
+// after takes in what a write or a reading has shown of the agent's hold of a task
+// under epoch: t, or why that hold is over. What says nothing of it changes nothing, and
+// neither does news of a hold that was followed by another meanwhile.
+func (h *Hand) after(id team.TaskID, epoch uint64, t team.Task, err error) error {
+	if err != nil && !errors.Is(err, team.Conflict) && !errors.Is(err, team.InvalidState) {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seq = max(h.seq, t.Revision)
+	switch {
+	case h.task.ID != id || h.epochs[id] != epoch:
+	case err == nil && t.HeldBy(h.holder):
+		h.task = t
+	default:
+		h.task = team.Task{}
 	}
 	return err
 }

@@ -82,6 +82,53 @@ func TestHandLife(t *testing.T) {
 	}
 }
 
+// An agent makes sure every few seconds that its task is still its own. If it is, nothing
+// changes; what the hand knows of itself grows with each write and reading.
+func TestHandConfirms(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	one, two := add(t, b).ID, add(t, b).ID
+	hand := board.NewHand(ctx, b, ann)
+	if _, seq := hand.Now(); seq != 0 {
+		t.Errorf("a new hand knows of revision %d", seq)
+	}
+	held, err := hand.Claim(ctx, one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited, err := b.Edit(ctx, one, leader, team.Edit{Metadata: []byte(`{"note":1}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, seq := hand.Now(); seq != held.Revision {
+		t.Errorf("after the claim at revision %d it knows of %d", held.Revision, seq)
+	}
+	for range 2 {
+		if _, err := hand.Confirm(ctx, one); err != nil {
+			t.Fatal(err)
+		}
+		if now, seq := hand.Now(); now.ID != one || seq != edited.Revision {
+			t.Errorf("after a confirmation it holds %q, as of revision %d, want %s at %d", now.ID, seq, one, edited.Revision)
+		}
+		_, err = hand.Claim(ctx, two)
+		wantCode(t, "claim of a second task", err, team.Busy)
+	}
+	failed, err := hand.FailCheck(ctx, one, "1 of 3 tests failed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, seq := hand.Now(); now.Attempts != 1 || seq != failed.Revision {
+		t.Errorf("after a failed check it holds %+v as of revision %d", now, seq)
+	}
+	done, err := hand.Complete(ctx, one, team.Done{Summary: "done"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, seq := hand.Now(); now.ID != "" || seq != done.Revision {
+		t.Errorf("after the completion at %d it holds %q as of revision %d", done.Revision, now.ID, seq)
+	}
+}
+
 // A task that was taken away does not bind the hand: neither to claim another nor
 // when a late write shows it.
 func TestHandLosesTask(t *testing.T) {

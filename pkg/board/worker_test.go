@@ -83,6 +83,12 @@ func (w *worker) step(ctx context.Context) error {
 	if holds && dice < 50 {
 		return w.end(ctx, held)
 	}
+	if holds && dice < 60 {
+		if _, err := w.hand.Confirm(ctx, held.ID); team.CodeOf(err) == "" {
+			return err
+		}
+		return nil // whatever it says, the hand must go by it
+	}
 	if !holds && dice < 60 {
 		for n := max(1, w.last-window); n <= w.last; n++ {
 			if t := w.known[team.MakeTaskID(n)]; t.Status == team.Pending {

@@ -15,7 +15,7 @@ type inbox struct {
 	prefix  string // of the subjects that it takes answers at
 	asked   uint64 // number of the last request
 	answers chan *nats.Msg
-	patient *time.Timer
+	timeout *time.Timer
 }
 
 // inboxes are those that wait for nothing. Each serves one request after another, which
@@ -27,7 +27,8 @@ type inboxes struct {
 	free []*inbox
 }
 
-// maxFree is how many are kept; a call has 32 requests on their way at most.
+// maxFree is how many are kept: about as many as one call of the board has on their way.
+// More are made when they are needed, and dropped afterwards.
 const maxFree = 32
 
 func (b *inboxes) take(nc *nats.Conn) (*inbox, error) {
@@ -39,27 +40,30 @@ func (b *inboxes) take(nc *nats.Conn) (*inbox, error) {
 		return in, nil
 	}
 	b.mu.Unlock()
-	in := &inbox{prefix: nc.NewInbox() + ".", answers: make(chan *nats.Msg, 8), patient: time.NewTimer(callTimeout)}
+	in := &inbox{prefix: nc.NewInbox() + ".", answers: make(chan *nats.Msg, 8), timeout: time.NewTimer(callTimeout)}
 	var err error
 	in.sub, err = nc.ChanSubscribe(in.prefix+"*", in.answers)
 	return in, err
 }
 
 func (b *inboxes) put(in *inbox) {
-	in.patient.Stop()
+	in.timeout.Stop()
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.free) < maxFree {
+	keep := len(b.free) < maxFree
+	if keep {
 		b.free = append(b.free, in)
-		return
 	}
-	in.drop()
+	b.mu.Unlock()
+	if !keep {
+		in.drop()
+	}
 }
 
 func (in *inbox) drop() { _ = in.sub.Unsubscribe() }
 
 // request sends msg and waits for the answer, for callTimeout at most. Errors: that of
-// ctx; [nats.ErrTimeout], [nats.ErrNoResponders], and those of a publish.
+// ctx; [nats.ErrTimeout], [nats.ErrNoResponders]; [nats.ErrConnectionClosed], also if that
+// happens while it waits; those of a subscription and of a publish.
 func (c *Conn) request(ctx context.Context, msg *nats.Msg) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -86,7 +90,7 @@ func (in *inbox) request(ctx context.Context, c *Conn, msg *nats.Msg) (*nats.Msg
 	if err := c.nc.PublishMsg(msg); err != nil {
 		return nil, err
 	}
-	in.patient.Reset(callTimeout)
+	in.timeout.Reset(callTimeout)
 	for {
 		select {
 		case answer := <-in.answers:
@@ -97,7 +101,7 @@ func (in *inbox) request(ctx context.Context, c *Conn, msg *nats.Msg) (*nats.Msg
 			return nil, ctx.Err()
 		case <-c.closed:
 			return nil, nats.ErrConnectionClosed
-		case <-in.patient.C:
+		case <-in.timeout.C:
 			return nil, nats.ErrTimeout
 		}
 	}

@@ -63,8 +63,8 @@ type Msg struct {
 // write is repeated until the server takes it or somebody else was first.
 //
 // Errors: Conflict (nothing changed); Unavailable, and nothing changed, if the very
-// first try that arrived was refused; ctx's error wrapped in Unavailable, and then
-// the outcome is unknown; [ErrOvertaken].
+// first try that arrived was refused; ctx's error or [nats.ErrConnectionClosed] wrapped
+// in Unavailable, and then the outcome is unknown; [ErrOvertaken].
 func (s *Stream) Append(ctx context.Context, subject string, data []byte, last uint64) (uint64, error) {
 	return s.append(ctx, subject, data, last, false)
 }

@@ -62,16 +62,17 @@ func ask(ctx context.Context, c *broker.Conn, self string) ([]control.Process, e
 	if err := c.Ready(ctx); err != nil {
 		return nil, err
 	}
-	asked := time.Now()
+	asked, before := time.Now(), c.NATS().Stats().Reconnects
 	all, err := control.Processes(ctx, c, "", wait)
+	ready := c.Ready(ctx)
 	switch {
 	case err != nil:
 		return nil, err
 	case ctx.Err() != nil: // collecting was cut short
 		return nil, ctx.Err()
-	case c.Ready(ctx) != nil: // answers may have been lost with the connection
-		return nil, c.Ready(ctx)
-	case asked.Sub(c.Restored()) < returning: // which may have been meanwhile
+	case ready != nil: // answers may have been lost with the connection
+		return nil, ready
+	case asked.Sub(c.Restored()) < returning || c.NATS().Stats().Reconnects != before:
 		return nil, team.Errorf(team.Unavailable, "NATS has only just come back, and not yet all processes with it")
 	case !slices.ContainsFunc(all, func(p control.Process) bool { return p.ID == self }):
 		// The question or the answers were lost, so the others' silence means nothing.

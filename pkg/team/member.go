@@ -100,6 +100,7 @@ type Beat struct {
 	Begun       bool        `json:"begun,omitempty"`  // it has begun a turn on that task
 	Unseen      bool        `json:"unseen,omitempty"` // journaled input that the model has not seen
 	InboxSeq    uint64      `json:"inbox_seq"`        // last message in its conversation
+	BoardSeq    uint64      `json:"board_seq"`        // revision of the board up to which it knows what it holds
 	ProgressAt  time.Time   `json:"progress_at"`      // last turn or tool result; for people, never compared
 	Nonce       string      `json:"nonce,omitempty"`  // of the ping that this beat answers
 }

@@ -313,6 +313,9 @@ func TestNewTaskValidate(t *testing.T) {
 		"a role":                     {team.NewTask{Title: "x", Role: "coder"}, true},
 		"a bad role":                 {team.NewTask{Title: "x", Role: "Der Coder"}, false},
 		"metadata":                   {team.NewTask{Title: "x", Metadata: json.RawMessage(`{"k":"v"}`)}, true},
+		"metadata that is deep":      {team.NewTask{Title: "x", Metadata: json.RawMessage(strings.Repeat(`{"k":[`, 50) + strings.Repeat(`]}`, 50))}, true},
+		"metadata that is too deep":  {team.NewTask{Title: "x", Metadata: json.RawMessage(strings.Repeat("[", 101) + strings.Repeat("]", 101))}, false},
+		"metadata that is wide":      {team.NewTask{Title: "x", Metadata: json.RawMessage("[[]" + strings.Repeat(",[]", 1000) + "]")}, true},
 		"metadata that is not JSON":  {team.NewTask{Title: "x", Metadata: json.RawMessage(`{`)}, false},
 		"metadata past the limit":    {team.NewTask{Title: "x", Metadata: json.RawMessage(`"` + strings.Repeat("x", 64<<10) + `"`)}, false},
 	} {

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode"
@@ -13,6 +14,8 @@ const (
 	MaxTitleBytes   = 512
 	MaxTextBytes    = 64 << 10 // description, message, summary, reason, prompt, metadata
 	MaxDependencies = 256
+
+	maxMetadataDepth = 100
 )
 
 // checkText refuses what no record may hold: more than limit bytes, bytes that
@@ -45,10 +48,26 @@ func checkTitle(s string) error {
 
 // checkMetadata refuses what could not be stored as part of a record.
 func checkMetadata(m json.RawMessage) error {
-	if len(m) > 0 && !json.Valid(m) {
+	if err := checkText("metadata", string(m), MaxTextBytes); err != nil || len(m) == 0 {
+		return err
+	}
+	if !json.Valid(m) {
 		return Errorf(InvalidArgument, "metadata is not valid JSON")
 	}
-	return checkText("metadata", string(m), MaxTextBytes)
+	// Records hold each other, and readers in some languages allow a few hundred levels.
+	depth := 0
+	for d := json.NewDecoder(bytes.NewReader(m)); ; {
+		switch token, err := d.Token(); {
+		case err != nil: // the end
+			return nil
+		case token == json.Delim('{'), token == json.Delim('['):
+			if depth++; depth > maxMetadataDepth {
+				return Errorf(InvalidArgument, "metadata is nested more than %d deep", maxMetadataDepth).WithHint("put it into a file of the workspace and name the file")
+			}
+		case token == json.Delim('}'), token == json.Delim(']'):
+			depth--
+		}
+	}
 }
 
 // clip shortens s to at most n runes for use in a message to people.

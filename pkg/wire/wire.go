@@ -32,9 +32,13 @@ const (
 // itself for each level, and a stack that overflows takes the process with it.
 const maxDepth = 10_000
 
-// Marshal returns v as JSON.
+// Marshal returns v as JSON. It refuses what [Unmarshal] would.
 func Marshal(v any) ([]byte, error) {
-	return json.Append(make([]byte, 0, 1024), v, json.SortMapKeys) // most records have less
+	data, err := json.Append(make([]byte, 0, 1024), v, json.SortMapKeys) // most records have less
+	if err != nil {
+		return nil, err
+	}
+	return data, checkDepth(data)
 }
 
 // Unmarshal reads data, one JSON value and nothing after it, into v, a pointer.
@@ -42,14 +46,49 @@ func Marshal(v any) ([]byte, error) {
 func Unmarshal(data []byte, v any) error { return parse(data, v, lenient) }
 
 func parse(data []byte, v any, flags json.ParseFlags) error {
-	if bytes.Count(data, []byte{'{'})+bytes.Count(data, []byte{'['}) > maxDepth && !stdjson.Valid(data) {
-		return errors.New("this is no JSON, or it is nested too deep")
+	if err := checkDepth(data); err != nil {
+		return err
+	}
+	if hasLongNumber(data) {
+		if err := stdjson.Unmarshal(data, reflect.New(reflect.TypeOf(v).Elem()).Interface()); err != nil {
+			return err
+		}
 	}
 	rest, err := json.Parse(data, v, flags)
 	if err == nil && len(rest) > 0 {
 		err = fmt.Errorf("something follows the JSON: %.20q", rest)
 	}
 	return err
+}
+
+func checkDepth(data []byte) error {
+	if bytes.Count(data, []byte{'{'})+bytes.Count(data, []byte{'['}) > maxDepth && !stdjson.Valid(data) {
+		return errors.New("this is no JSON, or it is nested too deep")
+	}
+	return nil
+}
+
+// hasLongNumber reports whether so many digits stand in a row somewhere that no 64 bits
+// may hold them: the library does not notice every overflow.
+func hasLongNumber(data []byte) bool {
+	const digits = 19 // of the largest int64
+	digit := func(i int) bool { return '0' <= data[i] && data[i] <= '9' }
+	for i := digits - 1; i < len(data); i += digits { // every such row has one of these
+		if !digit(i) {
+			continue
+		}
+		first, last := i, i
+		for first > 0 && digit(first-1) {
+			first--
+		}
+		for last+1 < len(data) && digit(last+1) {
+			last++
+		}
+		if last-first+1 >= digits {
+			return true
+		}
+	}
+	return false
 }
 
 // Decode reads a stored record into v, a pointer to a struct, and returns the fields
@@ -86,7 +125,8 @@ func Encode(v any, kept team.Extra) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(data[:len(data)-1], ','), more[1:]...), nil
+	data = append(append(data[:len(data)-1], ','), more[1:]...)
+	return data, checkDepth(data)
 }
 
 var fieldCache sync.Map // reflect.Type of a record -> map[string]bool

@@ -81,7 +81,8 @@ func TestIsTheUsualJSON(t *testing.T) {
 	}
 }
 
-// Whatever bytes come: what is read of them is what is written, and read again.
+// Whatever bytes come: what is read of them is what encoding/json reads, what is
+// written, and read again.
 func FuzzDecode(f *testing.F) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
 	for _, task := range []team.Task{{}, {V: 1, ID: "T-001", Title: "<&>\u2028\xff", Dependencies: []team.TaskID{"T-002"}, Metadata: json.RawMessage(`{"a": 1}`), ClaimedAt: &now}} {
@@ -97,6 +98,16 @@ func FuzzDecode(f *testing.F) {
 		var err error
 		if read.Kept, err = wire.Decode(data, &read); err != nil {
 			return
+		}
+		if usual := (team.Task{}); !aliased(data) {
+			if err := json.Unmarshal(data, &usual); err != nil {
+				t.Fatalf("%q is read, but %v", data, err)
+			}
+			same := read
+			same.Kept, same.Metadata, usual.Metadata = nil, compact(read.Metadata), compact(usual.Metadata)
+			if !reflect.DeepEqual(same, usual) {
+				t.Fatalf("%q is read as %+v, want %+v", data, same, usual)
+			}
 		}
 		written, err := wire.Encode(&read, read.Kept)
 		if err != nil || !json.Valid(data) || !json.Valid(written) {
@@ -116,6 +127,24 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// aliased reports whether a field's name differs from one of a task's by no more than
+// its case, in which encoding/json takes it for that.
+func aliased(data []byte) bool {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(data, &all) != nil {
+		return false
+	}
+	for name := range all {
+		for _, f := range reflect.VisibleFields(reflect.TypeFor[team.Task]()) {
+			known, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name != known && strings.EqualFold(name, known) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func compact(raw json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -127,11 +156,26 @@ func compact(raw json.RawMessage) json.RawMessage {
 // What only looks like a record is refused.
 func TestRefuses(t *testing.T) {
 	deep := `{"v":1,"shape":` + strings.Repeat("[", 5_000_000) + strings.Repeat("]", 5_000_000) + `}` // a stack would not hold it
-	for _, data := range []string{``, `{`, `[]`, `{"v":1} x`, `{"v":"1"}`, `{"v":1,"title":7}`, deep} {
+	for _, data := range []string{``, `{`, `[]`, `{"v":1} x`, `{"v":"1"}`, `{"v":1,"title":7}`, deep,
+		`{"v":1,"epoch":73000000000000000000}`, `{"v":1,"epoch":18446744073709551616}`, `{"v":9223372036854775808}`, `{"v":-9223372036854775809}`,
+		`{"v":1,"title":"12345678901234567890","epoch":-1}`} {
 		var task team.Task
 		if kept, err := wire.Decode([]byte(data), &task); err == nil {
 			t.Errorf("%.40s is read as %+v, %v", data, task, kept)
 		}
+	}
+	for _, data := range []string{`{"v":1,"epoch":18446744073709551615}`, `{"v":1,"title":"73000000000000000000"}`} {
+		var task team.Task
+		if _, err := wire.Decode([]byte(data), &task); err != nil {
+			t.Errorf("%s: %v", data, err)
+		}
+	}
+	inner := json.RawMessage(strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)) // which would fit alone
+	if data, err := wire.Marshal(team.Task{Metadata: inner}); err == nil {
+		t.Errorf("%d bytes were written that nobody could read", len(data))
+	}
+	if data, err := wire.Encode(team.Task{}, team.Extra{"shape": inner}); err == nil {
+		t.Errorf("%d bytes were written with fields that nobody could read", len(data))
 	}
 	wide := `{"v":1,"metadata":[{}` + strings.Repeat(",{}", 20_000) + `]}`
 	var task team.Task

@@ -18,13 +18,13 @@ type graph struct {
 	inOrder bool
 
 	count   map[team.TaskStatus]int
-	running map[*node]struct{}  // in progress
-	held    map[team.Holder]int // how many each incarnation of an agent holds: one, if nobody meddles
-	free    map[string]int      // how many are claimable, by role
-	ready   pile                // the claimable ones; who has been so for longest is first
-	heaps   map[string]*pile    // the claimable ones that are offered to nobody, by role; in order of work
-	ended   []mark              // failed and cancelled ones, in the order of the feed
-	moved   uint64              // newest revision at which any task changed
+	running map[*node]struct{}   // in progress
+	held    map[team.Holder]hold // what each incarnation of an agent holds
+	free    map[string]int       // how many are claimable, by role
+	ready   pile                 // the claimable ones; who has been so for longest is first
+	heaps   map[string]*pile     // the claimable ones that are offered to nobody, by role; in order of work
+	ended   []mark               // failed and cancelled ones, in the order of the feed
+	moved   uint64               // newest revision at which any task changed
 }
 
 // node is a task in the graph. One that is only named as a dependency, or whose
@@ -44,6 +44,12 @@ type node struct {
 	listed     bool               // it is in graph.ordered
 }
 
+// hold is what one incarnation of an agent has in progress.
+type hold struct {
+	tasks  int    // one, if nobody meddles
+	newest uint64 // revision of the newest of their records
+}
+
 // mark says that a task failed or was cancelled.
 type mark struct {
 	revision uint64
@@ -52,7 +58,7 @@ type mark struct {
 
 func newGraph() graph {
 	return graph{nodes: map[team.TaskID]*node{}, inOrder: true, count: map[team.TaskStatus]int{},
-		running: map[*node]struct{}{}, held: map[team.Holder]int{}, free: map[string]int{},
+		running: map[*node]struct{}{}, held: map[team.Holder]hold{}, free: map[string]int{},
 		ready: pile{before: (*node).older, at: func(n *node) *int { return &n.ready }}, heaps: map[string]*pile{}}
 }
 
@@ -82,6 +88,21 @@ func (n *node) older(o *node) bool { return n.since.Before(o.since) }
 
 func (n *node) compareNumber(o *node) int { return cmp.Compare(n.number, o.number) }
 
+// letGo takes a task, which is no longer running, out of what h holds.
+func (g *graph) letGo(h team.Holder) {
+	left := hold{tasks: g.held[h].tasks - 1}
+	if left.tasks == 0 {
+		delete(g.held, h)
+		return
+	}
+	for n := range g.running {
+		if n.task.HeldBy(h) {
+			left.newest = max(left.newest, n.task.Revision)
+		}
+	}
+	g.held[h] = left
+}
+
 // set makes t the task of n; the zero Task takes it off the board. revision is the
 // feed's.
 func (g *graph) set(n *node, t team.Task, revision uint64) {
@@ -89,10 +110,7 @@ func (g *graph) set(n *node, t team.Task, revision uint64) {
 	g.lift(n)
 	if was.Status == team.InProgress {
 		delete(g.running, n)
-		h := team.Holder{Agent: was.Assignee, Incarnation: was.Incarnation}
-		if g.held[h]--; g.held[h] == 0 {
-			delete(g.held, h)
-		}
+		g.letGo(team.Holder{Agent: was.Assignee, Incarnation: was.Incarnation})
 	}
 	g.link(n, t.Dependencies)
 	n.task = t
@@ -109,7 +127,8 @@ func (g *graph) set(n *node, t team.Task, revision uint64) {
 	switch t.Status {
 	case team.InProgress:
 		g.running[n] = struct{}{}
-		g.held[team.Holder{Agent: t.Assignee, Incarnation: t.Incarnation}]++
+		h := team.Holder{Agent: t.Assignee, Incarnation: t.Incarnation}
+		g.held[h] = hold{g.held[h].tasks + 1, max(g.held[h].newest, t.Revision)}
 	case team.Failed, team.Cancelled:
 		n.endedAt = revision
 		g.ended = append(g.ended, mark{revision, n})

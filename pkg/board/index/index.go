@@ -202,7 +202,7 @@ func (x *Index) take(e broker.Entry) error {
 	if err != nil {
 		x.log.Warn("record set aside", "key", e.Key, "revision", e.Revision, "err", err)
 	}
-	for _, l := range lost { // before the task is offered, maybe to the same agent
+	for _, l := range lost {
 		x.o.Taken(l.from, l.task)
 	}
 	x.send(made)

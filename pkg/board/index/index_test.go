@@ -93,6 +93,7 @@ func TestOffers(t *testing.T) {
 	hand := board.NewHand(t.Context(), r.board, team.Holder{Agent: "coder-1", Incarnation: 1})
 	for _, title := range []string{"first", "second"} {
 		beat.N++
+		_, beat.BoardSeq = hand.Now()
 		r.Hear(beat)
 		got := <-r.offers
 		if got.to != "coder-1" || got.task.Title != title || got.task.Revision == 0 {

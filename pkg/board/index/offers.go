@@ -27,7 +27,7 @@ type offer struct {
 	agent *asker
 	node  *node
 	until time.Time
-	beat  uint64 // number of the agent's last beat when it was made
+	seq   uint64 // what the agent's beat knew of the board when it was made
 }
 
 // asks reports whether a waits for work.
@@ -36,8 +36,9 @@ func (s *state) asks(a *asker) bool {
 	if b.State != team.Idle || b.Unseen || b.Task != "" || b.AgentID == team.Leader || a.offer != nil {
 		return false
 	}
-	// An idle beat may be older than a claim, or come before the feed shows the completion.
-	return s.held[team.Holder{Agent: b.AgentID, Incarnation: b.Incarnation}] == 0
+	// An idle beat may be older than a claim that the feed has shown, or so new that the
+	// feed has yet to show the completion.
+	return s.held[team.Holder{Agent: b.AgentID, Incarnation: b.Incarnation}].newest <= b.BoardSeq
 }
 
 // seat puts a at the end of its queue if it has begun to ask, and takes it out of
@@ -68,8 +69,8 @@ func (s *state) hear(b team.Beat, now time.Time) {
 	} else if !b.Newer(a.beat) {
 		return
 	}
-	if b.State != team.Idle {
-		a.offer = nil // the task stays bound: the agent may be about to claim it
+	if o := a.offer; o != nil && (b.State != team.Idle || b.BoardSeq > o.seq) {
+		a.offer = nil // the task stays bound: the agent may be about to claim it, or has
 	}
 	a.beat, a.heard = b, now
 	s.seat(a)
@@ -82,17 +83,14 @@ func (s *state) claimed(t team.Task, o *offer) {
 	if a == nil || a.beat.Incarnation != t.Incarnation {
 		return
 	}
-	if o != nil && o.agent == a {
-		if a.beat.N == o.beat {
-			a.beat.State = team.Running // its idle beat is older than its claim
-		} // else what came since the offer is newer; even the claim may be over by now
-		if a.offer == o {
-			a.offer = nil
-		}
-		return
+	if a.offer == o {
+		a.offer = nil
 	}
-	a.beat.State = team.Running
-	if o := a.offer; o != nil { // it works on something else
+	if t.Revision <= a.beat.BoardSeq {
+		return // even the claim may be over by now
+	}
+	a.beat.State = team.Running // its beat is older than its claim
+	if o := a.offer; o != nil { // and it was offered something else
 		a.offer = nil
 		if o.node.offer == o {
 			s.bind(o.node, nil)
@@ -125,7 +123,7 @@ func (s *state) match(now time.Time) []*offer {
 		if n == nil {
 			return made
 		}
-		o := &offer{a, n, now.Add(s.patience), a.beat.N}
+		o := &offer{a, n, now.Add(s.patience), a.beat.BoardSeq}
 		s.bind(n, o)
 		a.offer = o
 		s.seat(a)

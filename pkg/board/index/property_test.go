@@ -70,6 +70,7 @@ func TestIndexIsTrue(t *testing.T) {
 		heard := map[team.AgentID]time.Time{}
 		bound := map[team.AgentID]time.Time{}         // agents that were made an offer, until when
 		to := map[team.AgentID]team.TaskID{}          // which task
+		knew := map[team.AgentID]uint64{}             // up to where they knew the board then
 		offered := map[team.TaskID]time.Time{}        // tasks that were offered at their present revision, until when
 		agents := []team.AgentID{"ann", "bob", "cat"} // of these roles
 		roles := map[team.AgentID]string{"ann": "coder", "bob": "coder", "cat": "tester"}
@@ -184,9 +185,10 @@ func TestIndexIsTrue(t *testing.T) {
 			"beat": func(*rapid.T) {
 				a := rapid.SampledFrom(agents).Draw(t, "agent")
 				beat := team.Beat{AgentID: a, Incarnation: 1, N: beats[a].N + 1, Role: roles[a],
-					State: rapid.SampledFrom([]team.MemberState{team.Idle, team.Idle, team.Running}).Draw(t, "state")}
+					BoardSeq: rapid.Uint64Range(0, b.seq+2).Draw(t, "board_seq"),
+					State:    rapid.SampledFrom([]team.MemberState{team.Idle, team.Idle, team.Running}).Draw(t, "state")}
 				beats[a], heard[a] = beat, now
-				if beat.State != team.Idle {
+				if beat.State != team.Idle || beat.BoardSeq > knew[a] {
 					delete(bound, a)
 				}
 				s.hear(beat, now)
@@ -205,7 +207,9 @@ func TestIndexIsTrue(t *testing.T) {
 					return list
 				}
 				asks := func(a team.AgentID) bool {
-					holds := slices.ContainsFunc(all, func(v team.TaskView) bool { return v.Status == team.InProgress && v.Assignee == a })
+					holds := slices.ContainsFunc(all, func(v team.TaskView) bool {
+						return v.Status == team.InProgress && v.Assignee == a && v.Revision > beats[a].BoardSeq
+					})
 					return beats[a].State == team.Idle && !holds && now.Sub(heard[a]) < silent && !now.Before(bound[a])
 				}
 				before := free()
@@ -224,7 +228,7 @@ func TestIndexIsTrue(t *testing.T) {
 						}
 					}
 					before = slices.Delete(before, at, at+1)
-					to[a] = id
+					to[a], knew[a] = id, beats[a].BoardSeq
 					bound[a], offered[id] = now.Add(Patience), now.Add(Patience)
 				}
 				for _, v := range free() {

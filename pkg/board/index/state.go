@@ -113,7 +113,9 @@ func (s *state) read(e broker.Entry, now time.Time) error {
 		}
 		s.begin(seq, now)
 	case e.Key == subject.KeyGraph:
-		var g struct{ V int }
+		var g struct {
+			V int `json:"v"`
+		}
 		_, err := e.Decode(&g, &g.V)
 		return err
 	}

@@ -163,28 +163,45 @@ func TestOfferEnds(t *testing.T) {
 }
 
 // Beats and the feed come by different ways: an agent that is quick says that it is
-// idle again before the feed shows its claim.
+// idle again before the feed shows its claim, or its completion. The revision that its
+// beat names tells which is newer.
 func TestQuickAgent(t *testing.T) {
-	s := newState()
-	on(&s, task(1), task(2))
-	b := idle("coder-1", "coder")
-	s.hear(b, start)
-	if got := show(s.match(start)); got != "T-001:coder-1" {
-		t.Fatalf("offers are %q", got)
+	claimed, completed := task(1, heldBy("coder-1")), task(1, status(team.Completed))
+	beat := func(n, seq uint64) *team.Beat {
+		b := idle("coder-1", "coder")
+		b.N, b.BoardSeq = n, seq
+		return &b
 	}
-	b.N = 2
-	s.hear(b, start)
-	for i, step := range []struct {
-		task team.Task
+	type step struct {
+		task *team.Task // of the feed, or
+		beat *team.Beat
 		want string
-	}{
-		{task(1, heldBy("coder-1")), ""},
-		{task(1, status(team.Completed)), "T-002:coder-1"},
+	}
+	for name, steps := range map[string][]step{ // the claim is revision 3, the completion 4
+		"before its claim":       {{beat: beat(2, 4), want: "T-002:coder-1"}, {task: &claimed}, {task: &completed}},
+		"before its completion":  {{task: &claimed}, {beat: beat(2, 4), want: "T-002:coder-1"}, {task: &completed}},
+		"after its completion":   {{task: &claimed}, {task: &completed}, {beat: beat(2, 4), want: "T-002:coder-1"}},
+		"before it has claimed":  {{beat: beat(2, 0)}, {task: &claimed}, {task: &completed}, {beat: beat(3, 4), want: "T-002:coder-1"}},
+		"while it has the claim": {{task: &claimed}, {beat: beat(2, 2)}, {beat: beat(3, 4), want: "T-002:coder-1"}},
 	} {
-		on(&s, step.task)
-		if got := show(s.match(start)); got != step.want {
-			t.Errorf("step %d: offered %q, want %q", i, got, step.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := newState()
+			on(&s, task(1), task(2))
+			s.hear(*beat(1, 0), start)
+			if got := show(s.match(start)); got != "T-001:coder-1" {
+				t.Fatalf("offers are %q", got)
+			}
+			for i, step := range steps {
+				if step.task != nil {
+					on(&s, *step.task)
+				} else {
+					s.hear(*step.beat, start)
+				}
+				if got := show(s.match(start)); got != step.want {
+					t.Errorf("step %d: offered %q, want %q", i, got, step.want)
+				}
+			}
+		})
 	}
 }
 
@@ -257,16 +274,16 @@ func TestOneWakePerTask(t *testing.T) {
 		}
 		workers := map[team.AgentID]*worker{}
 		var feed []team.Task
-		beat := func(a team.AgentID, st team.MemberState) {
+		beat := func(a team.AgentID, st team.MemberState, seq uint64) {
 			w := workers[a]
 			w.n++
 			b := idle(a, map[bool]string{true: "coder", false: "tester"}[a < "d"])
-			b.N, b.State = w.n, st
+			b.N, b.State, b.BoardSeq = w.n, st, seq
 			w.beats = append(w.beats, b)
 		}
 		for _, a := range []team.AgentID{"a", "b", "c", "d", "e", "f"} {
 			workers[a] = &worker{}
-			beat(a, team.Idle)
+			beat(a, team.Idle, 0)
 		}
 		offers, now := 0, start
 		for {
@@ -278,8 +295,9 @@ func TestOneWakePerTask(t *testing.T) {
 				done := held
 				done.Status = team.Completed
 				feed = append(feed, held, done)
-				beat(a, team.Running)
-				beat(a, team.Idle)
+				last := s.seq + uint64(len(feed)) // revision of done
+				beat(a, team.Running, last-1)
+				beat(a, team.Idle, last)
 			}
 			var ready []team.AgentID
 			for _, a := range []team.AgentID{"a", "b", "c", "d", "e", "f"} {
