@@ -302,6 +302,9 @@ func (a *Agent) await(ctx context.Context) error {
 // claim tries to get a task; losing the race for it is the normal case and no
 // error.
 func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error {
+	if err := a.o.Heart.Certain(ctx); err != nil {
+		return err
+	}
 	t, err := get()
 	switch {
 	case err == nil:

@@ -26,7 +26,7 @@ func TestHandHoldsOne(t *testing.T) {
 		case 1:
 			_, err = hand.Take(t.Context(), tasks[i])
 		default:
-			_, err = hand.Assign(t.Context(), byLeader(tasks[i].ID))
+			_, err = hand.Assign(t.Context(), byLeader(tasks[i]))
 		}
 		return err
 	})
@@ -172,7 +172,7 @@ func TestHandRole(t *testing.T) {
 	wantCode(t, "claim by another role", err, team.PermissionDenied)
 	_, err = hand.Take(t.Context(), tasks[0])
 	wantCode(t, "offer to another role", err, team.PermissionDenied)
-	if task, err := hand.Assign(t.Context(), byLeader(tasks[0].ID)); err != nil || !task.HeldBy(ann) {
+	if task, err := hand.Assign(t.Context(), byLeader(tasks[0])); err != nil || !task.HeldBy(ann) {
 		t.Errorf("assigned: %+v, %v", task, err)
 	}
 }
@@ -222,12 +222,12 @@ func TestHandClaimsNothingBeforeItAdopts(t *testing.T) {
 	next := ann
 	next.Incarnation = 2
 	hand := board.NewHand(ctx, b, next)
-	_, err := hand.Assign(ctx, byLeader(second.ID))
+	_, err := hand.Assign(ctx, byLeader(second))
 	wantCode(t, "assignment before adoption", err, team.Busy)
 	if _, ok, err := hand.Adopt(ctx); !ok || err != nil {
 		t.Fatalf("Adopt = %v, %v", ok, err)
 	}
-	_, err = hand.Assign(ctx, byLeader(second.ID))
+	_, err = hand.Assign(ctx, byLeader(second))
 	wantCode(t, "assignment beside the adopted task", err, team.Busy)
 	if task := get(t, b, second.ID); task.Status != team.Pending {
 		t.Errorf("the second task is %s of %s", task.Status, task.Assignee)
@@ -245,9 +245,9 @@ func TestHandAssignedFromOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = bobs.Assign(ctx, byLeader(task.ID))
+	_, err = bobs.Assign(ctx, byLeader(held))
 	wantCode(t, "assignment that takes from nobody", err, team.Conflict)
-	if task, err = bobs.Assign(ctx, taken(task.ID)); err != nil || !task.HeldBy(bob) || task.Epoch != held.Epoch+1 {
+	if task, err = bobs.Assign(ctx, taken(held)); err != nil || !task.HeldBy(bob) || task.Epoch != held.Epoch+1 {
 		t.Fatalf("reassigned: %+v, %v", task, err)
 	}
 	_, err = anns.Confirm(ctx, task.ID)
@@ -260,11 +260,39 @@ func TestHandAssignedFromOther(t *testing.T) {
 	}
 	_, err = anns.Complete(ctx, task.ID, team.Done{Summary: "late"})
 	wantCode(t, "completion by the former holder", err, team.Conflict)
-	if again, err := bobs.Assign(ctx, taken(task.ID)); err != nil || again.Epoch != task.Epoch {
+	if again, err := bobs.Assign(ctx, taken(task)); err != nil || again.Epoch != task.Epoch {
 		t.Errorf("assigned what it holds: %+v, %v", again, err)
 	}
 	if _, err := bobs.Complete(ctx, task.ID, team.Done{Summary: "done"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// An assignment may reach its agent late, as when that was frozen: it takes the task from
+// nobody who has claimed it since.
+func TestHandAssignedLate(t *testing.T) {
+	b, _ := open(t)
+	ctx := t.Context()
+	task := add(t, b)
+	late := taken(task)
+	if _, err := b.Claim(ctx, task.ID, bob); err != nil {
+		t.Fatal(err)
+	}
+	hand := board.NewHand(ctx, b, ann)
+	for _, status := range []team.TaskStatus{team.InProgress, team.Pending} {
+		_, err := hand.Assign(ctx, late)
+		wantCode(t, "a late assignment of a task that is "+string(status), err, team.Conflict)
+		if now := get(t, b, task.ID); now.Status != status || now.Assignee == ann.Agent {
+			t.Errorf("after it the task is %s of %s", now.Status, now.Assignee)
+		}
+		if status == team.InProgress {
+			if _, err := b.Release(ctx, task.ID, team.Actor{Holder: bob}, 1, "", false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := hand.Assign(ctx, taken(get(t, b, task.ID))); err != nil {
+		t.Errorf("assigned again: %v", err)
 	}
 }
 
@@ -337,9 +365,11 @@ func TestHistory(t *testing.T) {
 }
 
 // byLeader is an assignment of a task that nobody holds.
-func byLeader(id team.TaskID) team.Assignment { return team.Assignment{Task: id, By: team.Leader} }
+func byLeader(t team.Task) team.Assignment {
+	return team.Assignment{Task: t.ID, By: team.Leader, Epoch: t.Epoch}
+}
 
 // taken is an assignment of a task that somebody may hold.
-func taken(id team.TaskID) team.Assignment {
-	return team.Assignment{Task: id, By: team.Leader, Take: true}
+func taken(t team.Task) team.Assignment {
+	return team.Assignment{Task: t.ID, By: team.Leader, Take: true, Epoch: t.Epoch}
 }

@@ -265,13 +265,20 @@ func (t *Team) member(ctx context.Context, name team.AgentID) (m team.Member, ru
 	return m, err == nil && m.State != team.Stopped && m.Backend != team.Person, err
 }
 
-// request asks the process of a member to take the task.
+// request asks the process of a member to take the task as it is now.
 func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignment) (task team.Task, err error) {
-	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign, order, &task, 15*time.Second)
-	if control.Nobody(err) {
-		return task, team.Errorf(team.Unavailable, "the process of %s does not answer", a).WithHint("it may be restarting: try again, or choose another name")
+	if task, err = t.board.Get(ctx, order.Task); err != nil {
+		return team.Task{}, err
 	}
-	return task, err
+	order.Epoch = task.Epoch
+	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign, order, &task, 15*time.Second)
+	switch {
+	case control.Nobody(err):
+		return team.Task{}, team.Errorf(team.Unavailable, "the process of %s does not answer", a).WithHint("it may be restarting: try again, or choose another name")
+	case err != nil:
+		return team.Task{}, err
+	}
+	return task, nil
 }
 
 // claimSeated claims for a seat, which is made if m is none.

@@ -93,9 +93,12 @@ func (t *term) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 	if _, err := t.roster.Get(ctx, a); err != nil {
 		return team.Task{}, err
 	}
-	var task team.Task
-	err := control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign,
-		team.Assignment{Task: id, By: team.Leader, Take: true}, &task, 15*time.Second)
+	task, err := t.board.Get(ctx, id)
+	if err != nil {
+		return team.Task{}, err
+	}
+	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign,
+		team.Assignment{Task: id, By: team.Leader, Take: true, Epoch: task.Epoch}, &task, 15*time.Second)
 	return task, err
 }
 

@@ -372,6 +372,9 @@ func (m *member) verbs() map[subject.Verb]control.Handler {
 			if m.Model == nil {
 				return nil, team.Errorf(team.Unavailable, "%s has no model configured and can do nothing", m.Member.AgentID)
 			}
+			if err := m.heart.Certain(ctx); err != nil { // it may have been replaced while it was frozen
+				return nil, team.Errorf(team.Unavailable, "%s is leaving: %w", m.Member.AgentID, err)
+			}
 			t, err := m.hand.Assign(ctx, a)
 			if err != nil {
 				return nil, err

@@ -47,7 +47,7 @@ func TestHistory(t *testing.T) {
 	l.is(l.last().Claim(bob, l.now()))
 	l.is(l.last().Release(leader, 0, "", false, l.now()))
 	l.is(l.last().Claim(bob, l.now()))
-	l.is(l.last().Assign(ann, team.Assignment{By: "leader", Take: true}, l.now()))
+	l.is(l.last().Assign(ann, team.Assignment{By: "leader", Take: true, Epoch: l.last().Epoch}, l.now()))
 	l.is(l.last().Complete(ann, 0, team.Done{Summary: "built"}, l.now()))
 
 	steps, whole := team.History(l.copies)

@@ -315,14 +315,20 @@ func (t Task) hold(h Holder, now time.Time) Task {
 // Assignment is the word of somebody with the leader's rights that an agent is to
 // take a task.
 type Assignment struct {
-	Task TaskID  `json:"task"`
-	By   AgentID `json:"by"`
-	Take bool    `json:"take,omitempty"` // also from somebody else who holds it
+	Task  TaskID  `json:"task"`
+	By    AgentID `json:"by"`
+	Take  bool    `json:"take,omitempty"` // also from somebody else who holds it
+	Epoch uint64  `json:"epoch"`          // of the task as whoever assigns it has seen it
 }
 
 // Assign returns t as given to h: its role does not matter. Errors: those of Claim,
-// but that somebody else who holds the task loses it if the assignment says so.
+// but that somebody else who holds the task loses it if the assignment says so;
+// Conflict if somebody has claimed the task since the assignment was made, which may
+// have been under way for long.
 func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
+	if t.Status.Open() && t.Epoch != a.Epoch {
+		return t, Errorf(Conflict, "%s was claimed since it was to be assigned: %s", t.ID, t.whereabouts()).WithHint("look at it, and assign it again if it is still to be")
+	}
 	h.Role = "" // fits any task
 	if !a.Take || t.Status != InProgress || t.HeldBy(h) {
 		var err error

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -279,7 +280,13 @@ func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Ti
 		}
 		seen[t.ID] = o
 		if now.Sub(o.since) >= adoptWithin {
-			errs = append(errs, w.o.Team.Reap(ctx, t, "its holder "+string(t.Assignee)+" has left", false))
+			reason := "its holder " + string(t.Assignee) + " has left"
+			if slices.ContainsFunc(look.Members, func(m team.Member) bool {
+				return m.AgentID == t.Assignee && m.Incarnation > t.Incarnation && m.State != team.Stopped
+			}) {
+				reason = "its holder " + string(t.Assignee) + " was restarted and has not taken it over"
+			}
+			errs = append(errs, w.o.Team.Reap(ctx, t, reason, false))
 		}
 	}
 	w.orphans = seen

@@ -259,7 +259,7 @@ func TestSupersededClaim(t *testing.T) {
 		w.change(3*time.Second, func() { restart(w) })
 		w.want()
 		w.pass(4 * time.Second)
-		w.want("reap T-001 attempt=false: its holder coder-1 has left")
+		w.want("reap T-001 attempt=false: its holder coder-1 was restarted and has not taken it over")
 	})
 	watch(t, func(t *testing.T, w *fake) { // adopted in time
 		w.change(3*time.Second, func() { restart(w) })

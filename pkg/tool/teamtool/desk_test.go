@@ -159,7 +159,11 @@ func (c *crew) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 	if c.err != nil {
 		return team.Task{}, c.err
 	}
-	return c.d.hands[a].Assign(ctx, team.Assignment{Task: id, By: team.Leader, Take: true})
+	task, err := c.d.board.Get(ctx, id)
+	if err != nil {
+		return team.Task{}, err
+	}
+	return c.d.hands[a].Assign(ctx, team.Assignment{Task: id, By: team.Leader, Take: true, Epoch: task.Epoch})
 }
 
 func (c *crew) Finish(_ context.Context, summary string) error {
