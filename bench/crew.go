@@ -311,8 +311,8 @@ func (t *crew) lost() (n int64) {
 // run is a teammate's life without its model: it says that it is idle, is offered a
 // task, claims it, says that it works, completes it. Each time it calls completed.
 func (w *worker) run(ctx context.Context, completed func()) {
-	defer w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Running, "" })
-	w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Idle, "" })
+	defer w.beat(team.Running)
+	w.beat(team.Idle)
 	for {
 		var task team.Task
 		select {
@@ -324,20 +324,26 @@ func (w *worker) run(ctx context.Context, completed func()) {
 		task, err := w.hand.Take(ctx, task)
 		if err != nil {
 			w.lost.Add(1)
-			w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Running, "" })
-			w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Idle, "" })
+			w.beat(team.Running)
+			w.beat(team.Idle)
 			continue
 		}
 		claimed := time.Now()
-		w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Running, task.ID })
+		w.beat(team.Running)
 		if task, err = w.hand.Complete(ctx, task.ID, team.Done{Summary: "The resolvers are written and their tests pass."}); err != nil {
 			return // the pass is over
 		}
 		at := time.Now()
-		w.heart.Set(func(b *team.Beat) { b.State, b.Task = team.Idle, "" })
+		w.beat(team.Idle)
 		w.done = append(w.done, finished{task.ID, claimed.Sub(begun), claimed, at})
 		completed()
 	}
+}
+
+// beat tells the team of the worker as an agent does.
+func (w *worker) beat(state team.MemberState) {
+	t, seq := w.hand.Now()
+	w.heart.Set(func(b *team.Beat) { b.State, b.Task, b.BoardSeq = state, t.ID, seq })
 }
 
 // bare lets the workers make two updates with known revisions for each of n tasks,
