@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -82,7 +83,7 @@ func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 		return err
 	}
 	return a.addTasks(key, []team.NewTask{n}, func(ctx context.Context, t *client.Team, created []team.Task) error {
-		task, done := created[0], "added"
+		task, done := created[0], added(created[0])
 		if assignee != "" && task.Status == team.Pending {
 			var seated bool
 			var err error
@@ -92,7 +93,7 @@ func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 			if seated {
 				a.noteSeat(assignee, task.ID)
 			}
-			done = "added, assigned to " + f.assignee
+			done += ", assigned to " + f.assignee
 		}
 		return a.printTask(ctx, t, task, done)
 	})
@@ -112,11 +113,11 @@ func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
 	if err != nil {
 		return team.Errorf(team.InvalidArgument, "read %s: %w", name, err)
 	}
-	tasks, err := plan.Parse(name, src)
+	p, err := plan.Parse(name, src)
 	if err != nil {
 		return err
 	}
-	return a.addTasks(key, tasks, func(ctx context.Context, t *client.Team, created []team.Task) error {
+	err = a.addTasks(key, p.Tasks, func(ctx context.Context, t *client.Team, created []team.Task) error {
 		views, err := t.Views(ctx, created)
 		if err != nil {
 			return err
@@ -127,17 +128,29 @@ func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
 		}
 		return a.print(items, items, names, func(io.Writer, bool) error {
 			for _, v := range views {
-				line := fmt.Sprintf("%s added: %s", v.ID, v.Title)
-				if len(v.Dependencies) > 0 {
-					line = fmt.Sprintf("%s added, after %s: %s", v.ID, joinIDs(v.Dependencies), v.Title)
-				}
-				if err := a.say(line); err != nil {
+				if err := a.say(fmt.Sprintf("%s %s: %s", v.ID, added(v.Task), v.Title)); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	})
+	var absent *client.AbsentError
+	switch {
+	case !errors.As(err, &absent):
+		return err
+	case absent.Dependency != "":
+		return p.InDependency(absent.Task, absent.Dependency, err)
+	}
+	return p.InRole(absent.Task, err)
+}
+
+// added says of a task that it was put on the board, and what it comes after.
+func added(t team.Task) string {
+	if len(t.Dependencies) == 0 {
+		return "added"
+	}
+	return "added, after " + joinIDs(t.Dependencies)
 }
 
 // addTasks adds the tasks in one call, to a team that is made if it is not there.

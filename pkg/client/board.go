@@ -116,9 +116,19 @@ func (t *Team) History(ctx context.Context, id team.TaskID) (steps []team.Step, 
 	return steps, whole, nil
 }
 
+// AbsentError says which of several tasks names what is not there.
+type AbsentError struct {
+	Task       int         // its position in the call, from 0
+	Dependency team.TaskID // what it names; "" = its role
+	err        error
+}
+
+func (e *AbsentError) Error() string { return e.err.Error() }
+func (e *AbsentError) Unwrap() error { return e.err }
+
 // MakeFor is [Client.Make] for a team that is to take these tasks. If they name a
 // role or a task that is not there, nothing is made and no role is added. Errors:
-// NotFound for what they name; InvalidArgument.
+// *AbsentError (NotFound) for what they name; InvalidArgument.
 func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (*Team, error) {
 	if err := team.ValidatePlan(tasks); err != nil {
 		return nil, err
@@ -137,10 +147,10 @@ func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (
 		return nil, err
 	}
 	known := map[team.TaskID]bool{}
-	for _, task := range tasks {
+	for i, task := range tasks {
 		if task.Role != "" {
 			if _, err := with.Role(task.Role); err != nil {
-				return nil, err
+				return nil, &AbsentError{i, "", err}
 			}
 		}
 		for _, d := range task.Dependencies {
@@ -149,6 +159,9 @@ func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (
 			}
 			if !absent {
 				_, err = t.board.Get(ctx, d)
+			}
+			if errors.Is(err, team.NotFound) {
+				err = &AbsentError{i, d, err}
 			}
 			if err != nil {
 				return nil, fmt.Errorf("dependency %s of %q: %w", d, task.Title, err)

@@ -6,10 +6,7 @@
 package plan
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -29,21 +26,60 @@ const (
 	MaxNameBytes = 128
 )
 
-// Parse reads a plan; file stands for it in errors. The tasks come in the order of
-// the file, and those that come after others of the plan name them by position
-// ([team.NewTask.After]).
+// Plan is a plan file that was read. It must not be changed.
+type Plan struct {
+	// Tasks come in the order of the file. Those that come after others of the plan
+	// name them by position ([team.NewTask.After]).
+	Tasks []team.NewTask
+
+	roles map[int]*yaml.Node // where the file says the role of a task
+	refs  []ref
+	file  string
+}
+
+// ref is a dependency as it is written, to be looked up once all names are known.
+type ref struct {
+	from int
+	node *yaml.Node
+}
+
+// Parse reads a plan; file stands for it in errors.
 //
 // Errors: [team.InvalidArgument], which begins with file:line:column and says what
 // is allowed there. Only the first fault is reported.
-func Parse(file string, src []byte) ([]team.NewTask, error) {
+func Parse(file string, src []byte) (Plan, error) {
 	p := &parser{Reader: strictyaml.Reader{File: file, Files: "plans"}, places: map[string]int{}}
+	p.roles = map[int]*yaml.Node{}
 	if root := p.read(src); p.Err() == nil {
 		p.plan(root)
 	}
 	if p.Err() != nil {
-		return nil, p.Err()
+		return Plan{}, p.Err()
 	}
-	return p.tasks, nil
+	return Plan{p.tasks, p.roles, p.refs, file}, nil
+}
+
+// InRole returns err, about the role of a task, with the place where the plan names
+// that role. Tasks are counted from 0, as in Plan.Tasks.
+func (p Plan) InRole(task int, err error) error { return p.at(p.roles[task], err) }
+
+// InDependency is InRole for a task on the board that the task depends on.
+func (p Plan) InDependency(task int, on team.TaskID, err error) error {
+	for _, r := range p.refs {
+		if id, perr := team.ParseTaskID(r.node.Value); perr == nil && r.from == task && id == on {
+			return p.at(r.node, err)
+		}
+	}
+	return err
+}
+
+func (p Plan) at(n *yaml.Node, err error) error {
+	if n == nil {
+		return err
+	}
+	r := strictyaml.Reader{File: p.file}
+	r.Refuse(n, err)
+	return r.Err()
 }
 
 // read returns the root of the file's one document.
@@ -69,24 +105,11 @@ func (p *parser) read(src []byte) *yaml.Node {
 	if p.Err() != nil {
 		return nil
 	}
-	var doc, more yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(src))
-	err := dec.Decode(&doc)
-	if errors.Is(err, io.EOF) {
+	root := p.Document(src)
+	if root == nil {
 		p.Fail(strictyaml.Start, "the plan is empty; it needs tasks")
-		return nil
 	}
-	if err == nil {
-		switch err = dec.Decode(&more); {
-		case errors.Is(err, io.EOF):
-			return doc.Content[0]
-		case err == nil:
-			p.Fail(&more, "a plan is one document; another one begins here")
-			return nil
-		}
-	}
-	p.Malformed(err)
-	return nil
+	return root
 }
 
 // parser turns YAML nodes into tasks.
@@ -94,16 +117,16 @@ type parser struct {
 	strictyaml.Reader
 	tasks  []team.NewTask
 	places map[string]int // of the tasks that have a name
+	roles  map[int]*yaml.Node
 	refs   []ref
 }
 
-// ref is a dependency as it is written, to be looked up once all names are known.
-type ref struct {
-	from int
-	node *yaml.Node
-}
-
 func (p *parser) plan(n *yaml.Node) {
+	if n.Kind == yaml.SequenceNode {
+		p.Refuse(n, team.Errorf(team.InvalidArgument, "a plan is a mapping with the key tasks, and this is a list").
+			WithHint("write `tasks:` in a line before it"))
+		return
+	}
 	var list *yaml.Node
 	p.Object(n, "a plan", map[string]func(*yaml.Node){"tasks": func(v *yaml.Node) { list = v }})
 	if list == nil {
@@ -145,7 +168,7 @@ func (p *parser) task(i int, n *yaml.Node) {
 			p.Refuse(v, err)
 		},
 		"role": func(v *yaml.Node) {
-			t.Role = team.CanonicalRole(p.str(v, "role"))
+			t.Role, p.roles[i] = team.CanonicalRole(p.str(v, "role")), v
 			p.valid(v, team.NewTask{Role: t.Role})
 			if t.Role == "" {
 				p.Fail(v, "role is empty; leave it out for a task that anybody may take")
@@ -166,6 +189,9 @@ func (p *parser) task(i int, n *yaml.Node) {
 		"check": func(v *yaml.Node) {
 			t.Check = p.str(v, "check")
 			p.valid(v, team.NewTask{Check: t.Check})
+			if strings.TrimSpace(t.Check) == "" {
+				p.Fail(v, "check is empty; leave it out for a task that needs none")
+			}
 		},
 		"deliverable_required": func(v *yaml.Node) {
 			if v.Tag != "!!bool" || v.Decode(&t.DeliverableReq) != nil {

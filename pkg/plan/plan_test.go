@@ -16,10 +16,11 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := plan.Parse("release.yaml", src)
+	read, err := plan.Parse("release.yaml", src)
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := read.Tasks
 	want := []team.NewTask{
 		{Title: "写变更日志 📝", Description: "Read `git log` since the last tag.\nOne line a change.\n", Priority: 1, Role: "coder",
 			DeliverableReq: true, Metadata: []byte(`{"issue":17,"labels":["docs","发布 🚀"],"ratio":0.5,"skip":null,"urgent":true}`)},
@@ -47,13 +48,15 @@ func TestParseRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ src, want string }{
 		"empty":                  {"", "p.yaml:1:1: the plan is empty"},
 		"comments only":          {"# nothing\n", "p.yaml:1:1: the plan is empty"},
-		"not YAML":               {"tasks:\n  - title: [\n", "p.yaml:2:1: did not find"},
-		"a list":                 {"- title: x\n", "p.yaml:1:1: a plan must be a mapping with the keys tasks"},
+		"not YAML":               {"tasks:\n  - title: [\n", "p.yaml:3:1: did not find"},
+		"a list":                 {"- title: x\n", "p.yaml:1:1: a plan is a mapping with the key tasks, and this is a list"},
+		"a text":                 {"x\n", "p.yaml:1:1: a plan must be a mapping with the key tasks"},
 		"no tasks":               {"{}\n", "p.yaml:1:1: the plan has no tasks"},
+		"wrong indent":           {"tasks:\n  - title: x\n    name: y\n   - title: z\n", "p.yaml:4:4: did not find expected '-' indicator"},
 		"tasks no list":          {"tasks: {title: x}\n", "p.yaml:1:8: tasks must be a list"},
 		"tasks empty":            {"tasks: []\n", "p.yaml:1:8: tasks must be a list with at least one"},
-		"two documents":          {"tasks:\n- title: x\n---\ntasks:\n- title: y\n", "p.yaml:3:1: a plan is one document"},
-		"second document broken": {"tasks:\n- title: x\n---\n[\n", "p.yaml:4:1: did not find"},
+		"two documents":          {"tasks:\n- title: x\n---\ntasks:\n- title: y\n", "p.yaml:3:1: plans are one document each"},
+		"second document broken": {"tasks:\n- title: x\n---\n[\n", "p.yaml:5:1: did not find"},
 		"task no mapping":        {"tasks:\n- x\n", "p.yaml:2:3: a task must be a mapping"},
 		"unknown key":            {"tasks:\n- title: x\n  after: [y]\n", `p.yaml:3:3: unknown key "after" in a task; allowed: check, deliverable_required,`},
 		"unknown key above":      {"goal: x\ntasks:\n- title: x\n", `p.yaml:1:1: unknown key "goal" in a plan; allowed: tasks`},
@@ -85,6 +88,7 @@ func TestParseRefuses(t *testing.T) {
 		"name like an id":      {"tasks:\n- {name: t-7, title: x}\n", `p.yaml:2:10: the name "t-7" could be the id`},
 		"name empty":           {"tasks:\n- {name: ' ', title: x}\n", "p.yaml:2:10: a name is 1 to 128 bytes long"},
 		"check a list":         {"tasks:\n- {title: x, check: [make]}\n", "p.yaml:2:21: check must be a text"},
+		"check empty":          {"tasks:\n- {title: x, check: ' '}\n", "p.yaml:2:21: check is empty"},
 		"deliverable_required": {"tasks:\n- {title: x, deliverable_required: maybe}\n", "p.yaml:2:36: deliverable_required must be true or false"},
 		"metadata":             {"tasks:\n- {title: x, metadata: [1]}\n", "p.yaml:2:24: metadata must be a mapping"},
 		"metadata infinite":    {"tasks:\n- {title: x, metadata: {a: .inf}}\n", "p.yaml:2:28: .inf has no place in JSON"},
@@ -96,11 +100,34 @@ func TestParseRefuses(t *testing.T) {
 		"too large": {"tasks:\n- title: x\n#" + strings.Repeat(" ", plan.MaxBytes), "p.yaml:1:1: the plan is larger than the limit of 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tasks, err := plan.Parse("p.yaml", []byte(tt.src))
+			read, err := plan.Parse("p.yaml", []byte(tt.src))
+			tasks := read.Tasks
 			if tasks != nil || team.CodeOf(err) != team.InvalidArgument || !strings.HasPrefix(fmt.Sprint(err), tt.want) {
 				t.Errorf("%d tasks, %q; want no task and invalid_argument %q...", len(tasks), err, tt.want)
 			}
 		})
+	}
+}
+
+// What only the board can find out is told with its place too.
+func TestPlaces(t *testing.T) {
+	p, err := plan.Parse("p.yaml", []byte("tasks:\n- {name: T1x, title: x, role: Explore}\n- title: y\n  depends_on: [T1x, '#7', T-8]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := team.Errorf(team.NotFound, "it is not there").WithHint("make it")
+	for want, got := range map[string]error{
+		"p.yaml:2:31: it is not there": p.InRole(0, missing),
+		"it is not there":              p.InRole(1, missing),
+		"p.yaml:4:21: it is not there": p.InDependency(1, "T-007", missing),
+		"p.yaml:4:27: it is not there": p.InDependency(1, "T-008", missing),
+	} {
+		if got.Error() != want || team.CodeOf(got) != team.NotFound || team.HintOf(got) != "make it" {
+			t.Errorf("told %q (%s, hint %q), want %q", got, team.CodeOf(got), team.HintOf(got), want)
+		}
+	}
+	if got := p.InDependency(0, "T-007", missing); got != error(missing) {
+		t.Errorf("a dependency that the task does not have is told as %q", got)
 	}
 }
 
@@ -115,7 +142,8 @@ func TestParseChain(t *testing.T) {
 		}
 		b.WriteString("]}\n")
 	}
-	tasks, err := plan.Parse("p.yaml", []byte(b.String()))
+	read, err := plan.Parse("p.yaml", []byte(b.String()))
+	tasks := read.Tasks
 	if err != nil || len(tasks) != plan.MaxTasks || len(tasks[999].After) != 20 {
 		t.Errorf("%d tasks, %v", len(tasks), err)
 	}
@@ -137,7 +165,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		tasks, err := plan.Parse("p.yaml", src)
+		read, err := plan.Parse("p.yaml", src)
 		if err != nil {
 			var line, column int
 			if n, _ := fmt.Sscanf(err.Error(), "p.yaml:%d:%d:", &line, &column); n != 2 || line < 1 || column < 1 || team.CodeOf(err) != team.InvalidArgument {
@@ -145,7 +173,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if err := team.ValidatePlan(tasks); err != nil {
+		if err := team.ValidatePlan(read.Tasks); err != nil {
 			t.Errorf("accepted what the board refuses: %v", err)
 		}
 	})

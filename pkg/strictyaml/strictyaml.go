@@ -7,9 +7,13 @@
 package strictyaml
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -46,13 +50,63 @@ func (r *Reader) Refuse(at *yaml.Node, err error) {
 	}
 }
 
-// Malformed notes an error of package yaml: the file is no YAML.
-func (r *Reader) Malformed(err error) {
-	at, what := *Start, strings.TrimPrefix(err.Error(), "yaml: ") // "yaml: line 3: what"
-	if n, _ := fmt.Sscanf(what, "line %d:", &at.Line); n == 1 {
+// Document returns the root of src, which must be one YAML document. It is nil after
+// a fault, and if there is no document at all, which is for the caller to judge.
+func (r *Reader) Document(src []byte) *yaml.Node {
+	var doc, more yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(src))
+	err := dec.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil {
+		err = dec.Decode(&more)
+		switch {
+		case errors.Is(err, io.EOF):
+			return doc.Content[0]
+		case err == nil:
+			r.Fail(&more, "%s are one document each; another one begins here", r.Files)
+			return nil
+		}
+	}
+	what := strings.TrimPrefix(err.Error(), "yaml: ") // "yaml: line 3: what"
+	if n, _ := fmt.Sscanf(what, "line %d:", new(int)); n == 1 {
 		_, what, _ = strings.Cut(what, ": ")
 	}
-	r.Fail(&at, "%s", what)
+	r.Fail(stopped(dec), "%s", what)
+	return nil
+}
+
+// stopped is where dec found what is no YAML. The line in package yaml's errors is
+// that of the list or mapping around it, counted from 0 or 1 as it comes, and there
+// is no column; the place itself stands in fields that the package does not export,
+// so the tests of this package pin what is read here. Without them it is [Start].
+func stopped(dec *yaml.Decoder) *yaml.Node {
+	const none, scanning = 0, 3 // of yaml_error_type_t
+	reading := reflect.ValueOf(dec).Elem().FieldByName("parser").Elem()
+	scanner := field(reading, "parser")
+	mark := field(scanner, "problem_mark")
+	if kind := field(scanner, "error"); kind.CanInt() {
+		switch kind.Int() {
+		case none: // the YAML is good, and means nothing: an alias of what is not there
+			mark = field(field(reading, "event"), "start_mark")
+		case scanning: // where the text begins that has no end
+			mark = field(scanner, "context_mark")
+		}
+	}
+	line, column := field(mark, "line"), field(mark, "column")
+	if !line.CanInt() || !column.CanInt() {
+		return Start
+	}
+	return &yaml.Node{Line: int(line.Int()) + 1, Column: int(column.Int()) + 1}
+}
+
+// field is a field of a struct, or the zero Value.
+func field(v reflect.Value, name string) reflect.Value {
+	if v.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	return v.FieldByName(name)
 }
 
 // Object calls the function of each key that n, a mapping, has. A key without a
@@ -60,7 +114,11 @@ func (r *Reader) Malformed(err error) {
 func (r *Reader) Object(n *yaml.Node, what string, keys map[string]func(*yaml.Node)) {
 	allowed := strings.Join(slices.Sorted(maps.Keys(keys)), ", ")
 	if n.Kind != yaml.MappingNode {
-		r.Fail(n, "%s must be a mapping with the keys %s", what, allowed)
+		noun := "keys"
+		if len(keys) == 1 {
+			noun = "key"
+		}
+		r.Fail(n, "%s must be a mapping with the %s %s", what, noun, allowed)
 		return
 	}
 	r.pairs(n, func(key, v *yaml.Node) {

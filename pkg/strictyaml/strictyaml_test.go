@@ -21,12 +21,11 @@ type recipe struct {
 
 func read(src string) (got recipe, err error) {
 	r := strictyaml.Reader{File: "r.yaml", Files: "recipes"}
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(src), &doc); err != nil {
-		r.Malformed(err)
+	root := r.Document([]byte(src))
+	if root == nil {
 		return got, r.Err()
 	}
-	r.Object(doc.Content[0], "a recipe", map[string]func(*yaml.Node){
+	r.Object(root, "a recipe", map[string]func(*yaml.Node){
 		"title": func(v *yaml.Node) { got.title = r.Text(v, "title") },
 		"steps": func(v *yaml.Node) {
 			for _, step := range r.Items(v, "steps") {
@@ -53,7 +52,16 @@ func TestReader(t *testing.T) {
 // first.
 func TestReaderRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ src, want string }{
-		"no YAML":          {"title: x\nsteps:\n  - [\n", "r.yaml:3:1: did not find expected node content"},
+		"no YAML":          {"title: x\nsteps:\n  - [\n", "r.yaml:4:1: did not find expected node content"},
+		"out of line":      {"title: x\nsteps:\n  - boil\n pour: cup\n", "r.yaml:4:2: did not find expected key"},
+		"out of its list":  {"steps:\n  - [boil, stir]\n   - pour\ntitle: x\n", "r.yaml:3:4: did not find expected '-' indicator"},
+		"no colon":         {"title: x\nsteps\nnotes: x\n", "r.yaml:2:1: could not find expected ':'"},
+		"no closing quote": {"title: x\nsteps:\n  - \"boil\n  - stir\n", "r.yaml:3:5: found unexpected end of stream"},
+		"tab":              {"title: x\nsteps:\n\t- boil\n", "r.yaml:3:1: found character that cannot start any token"},
+		"second colon":     {"title: tea: green\n", "r.yaml:1:11: mapping values are not allowed in this context"},
+		"nothing to alias": {"title: x\nsteps: [*a]\n", "r.yaml:2:9: unknown anchor 'a' referenced"},
+		"two documents":    {"title: x\n---\ntitle: y\n", "r.yaml:2:1: recipes are one document each; another one begins here"},
+		"second broken":    {"title: x\n---\n[\n", "r.yaml:4:1: did not find expected node content"},
 		"no YAML, no line": {"title: \x01", "r.yaml:1:1: control characters are not allowed"},
 		"no mapping":       {"- x", "r.yaml:1:1: a recipe must be a mapping with the keys notes, steps, title"},
 		"unknown key":      {"title: x\nstep: []", `r.yaml:2:1: unknown key "step" in a recipe; allowed: notes, steps, title`},
@@ -97,14 +105,13 @@ func TestRefuse(t *testing.T) {
 
 func ExampleReader() {
 	r := strictyaml.Reader{File: "tea.yaml", Files: "recipes"}
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte("title: Tea\nsteps:\n- boil\n- pour: cup\n"), &doc); err != nil {
-		r.Malformed(err)
+	root := r.Document([]byte("title: Tea\nsteps:\n- boil\n- pour: cup\n"))
+	if root == nil {
 		fmt.Println(r.Err())
 		return
 	}
 	var title string
-	r.Object(doc.Content[0], "a recipe", map[string]func(*yaml.Node){
+	r.Object(root, "a recipe", map[string]func(*yaml.Node){
 		"title": func(v *yaml.Node) { title = r.Text(v, "title") },
 		"steps": func(v *yaml.Node) {
 			for _, step := range r.Items(v, "steps") {

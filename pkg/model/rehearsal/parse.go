@@ -19,16 +19,12 @@ import (
 // says what is allowed there. Only the first fault is reported.
 func Parse(name string, src []byte) (*Script, error) {
 	p := &parser{strictyaml.Reader{File: name, Files: "scripts"}}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(src, &doc); err != nil {
-		p.Malformed(err)
-	} else if doc.Kind == 0 {
+	root := p.Document(src)
+	if root == nil {
 		p.Fail(strictyaml.Start, "the script is empty; it needs agents")
-	}
-	if p.Err() != nil {
 		return nil, p.Err()
 	}
-	s := p.script(doc.Content[0])
+	s := p.script(root)
 	if p.Err() != nil {
 		return nil, p.Err()
 	}
