@@ -22,7 +22,7 @@ func (a *app) agentsCmd() *cobra.Command {
 func (a *app) agentsLsCmd() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "ls", Aliases: []string{"list"}, Short: "List the members in order of joining", Args: cobra.NoArgs,
+		Use: "ls", Aliases: []string{"list"}, Short: "List the members in order of joining", Args: atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			var id team.TeamID
 			var agents []client.Agent
@@ -44,6 +44,7 @@ func (a *app) agentsLsCmd() *cobra.Command {
 func (a *app) agentsGetCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "get NAME", Short: "Show one member", Args: exactly(1, "the NAME of a member"),
+		ValidArgsFunction: first(completeMembers),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := team.ParseAgentID(args[0])
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 
 func (a *app) doctorCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "doctor", Short: "Check what agentteam needs, and say what to do about what is missing", Args: cobra.NoArgs,
+		Use: "doctor", Short: "Check what agentteam needs, and say what to do about what is missing", Args: atMost(0),
 		Long: "doctor checks the programs, the workspace, the server, the processes on it and the model.\n" +
 			"It succeeds if nothing fails; else its exit status is that of the first failure.",
 		RunE: func(cmd *cobra.Command, _ []string) error {

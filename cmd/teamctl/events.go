@@ -20,7 +20,7 @@ import (
 func (a *app) eventsCmd() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "events", Short: "Show what happened in the team, and with --follow what happens", Args: cobra.NoArgs,
+		Use: "events", Short: "Show what happened in the team, and with --follow what happens", Args: atMost(0),
 		Long: "events shows what the agents said and did, merged with what became of tasks and members.\n" +
 			"With -o jsonl, or json and --follow, it is one entry a line.",
 	}

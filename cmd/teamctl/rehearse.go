@@ -14,9 +14,10 @@ import (
 func (a *app) rehearseCmd() *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
-		Use: "rehearse [FILE]", Short: "Serve a scripted model endpoint, to try a team out without a model", Args: cobra.MaximumNArgs(1),
+		Use: "rehearse [FILE]", Short: "Serve a scripted model endpoint, to try a team out without a model", Args: atMost(1),
 		Long: "rehearse serves an OpenAI-compatible endpoint whose answers come from a script (docs/rehearsal.md), and prints its base URL.\n" +
 			"Without FILE it plays the demo's script. Ctrl-C ends it.",
+		ValidArgsFunction: first(aFile),
 	}
 	cmd.Flags().StringVar(&addr, "listen", "127.0.0.1:0", "host:port to listen on; port 0 is a free one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

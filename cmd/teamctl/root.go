@@ -24,22 +24,12 @@ import (
 // command takes.
 type app struct {
 	out, err io.Writer
-	output   string        // --output
+	output   format        // --output
 	timeout  time.Duration // --timeout; 0 = the command's own default
 	cmd      *cobra.Command
 }
 
-func newApp(out, err io.Writer) *app { return &app{out: out, err: err} }
-
-// The formats of --output.
-const (
-	asTable = "table"
-	asWide  = "wide"
-	asJSON  = "json"
-	asYAML  = "yaml"
-	asJSONL = "jsonl"
-	asName  = "name"
-)
+func newApp(out, err io.Writer) *app { return &app{out: out, err: err, output: asTable} }
 
 // defaultTimeout bounds every command that answers and ends, and the start of a
 // cluster; those that follow (run, demo, events --follow) have no limit unless
@@ -59,28 +49,25 @@ func (a *app) root() *cobra.Command {
 			if a.timeout < 0 {
 				return team.Errorf(team.InvalidArgument, "--timeout %v: a time limit cannot be negative", a.timeout)
 			}
-			switch a.output {
-			case asTable, asWide, asJSON, asYAML, asJSONL, asName:
-				return nil
-			}
-			bad := a.output
-			a.output = asTable
-			return team.Errorf(team.InvalidArgument, "--output %q is not known", bad).WithHint("use table, wide, json, yaml, jsonl or name")
+			return nil
 		},
 	})
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return team.Errorf(team.InvalidArgument, "%w", err) })
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	f := root.PersistentFlags()
 	f.String("server", "", "address of the NATS server (default: AGENTTEAM_SERVER, NATS_URL, the cluster of this folder, nats://127.0.0.1:4222)")
 	f.String("team", "", `the team (default "default")`)
-	f.StringVarP(&a.output, "output", "o", asTable, "table, wide, json, yaml, jsonl or name")
+	f.VarP(&a.output, "output", "o", "table, wide, json, yaml, jsonl or name")
 	f.DurationVar(&a.timeout, "timeout", 0, "give up after this time (default 30s; none for commands that follow)")
 	root.AddCommand(
 		a.upCmd(), a.downCmd(), a.runCmd(), a.demoCmd(), a.rehearseCmd(), a.statusCmd(),
 		a.spawnCmd(), a.tasksCmd(), a.agentsCmd(), a.sendCmd(), a.broadcastCmd(), a.eventsCmd(), a.stopCmd(),
 		a.doctorCmd(), a.configCmd(), a.versionCmd(),
 	)
+	completeFlags(root, map[string]cobra.CompletionFunc{"output": fixed(formats...)})
+	refuseEmpty(root)
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
@@ -116,7 +103,7 @@ func (a *app) run(ctx context.Context, args []string) error {
 	peek := pflag.NewFlagSet("", pflag.ContinueOnError)
 	peek.ParseErrorsAllowlist.UnknownFlags = true
 	peek.SetOutput(io.Discard)
-	peek.StringVarP(&a.output, "output", "o", asTable, "")
+	peek.VarP(&a.output, "output", "o", "")
 	_ = peek.Parse(args) // the command will say what is wrong
 
 	err := root.ExecuteContext(ctx)
@@ -168,7 +155,8 @@ func (a *app) bounded(ctx context.Context) (context.Context, context.CancelFunc)
 // over is the error of a command that was ended from outside.
 type over struct {
 	text  string
-	cause error // context's, which decides the exit status
+	hint  string // for programs; people read --timeout in the text
+	cause error  // context's, which decides the exit status
 }
 
 func (e *over) Error() string { return e.text }
@@ -181,8 +169,8 @@ const (
 )
 
 var (
-	errTimeout     = &over{"the time limit (--timeout) has passed", context.DeadlineExceeded}
-	errInterrupted = &over{"interrupted", context.Canceled}
+	errTimeout     = &over{"the time limit (--timeout) has passed", "allow more time with --timeout", context.DeadlineExceeded}
+	errInterrupted = &over{"interrupted", "", context.Canceled}
 )
 
 // ended is err or, if that is only what was under way when ctx ended, why it did.
@@ -313,6 +301,9 @@ type failure struct {
 
 func failureOf(err error) failure {
 	f := failure{Code: team.CodeOf(err), Hint: team.HintOf(err), Message: oneLine(err.Error())}
+	if ended := (*over)(nil); f.Hint == "" && errors.As(err, &ended) {
+		f.Hint = ended.hint
+	}
 	switch {
 	case f.Code != "":
 	case errors.Is(err, context.DeadlineExceeded):

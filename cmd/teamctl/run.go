@@ -29,6 +29,7 @@ func (a *app) runCmd() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&detach, "detach", false, "set the goal and return")
 	cmd.Flags().String("workspace", "", "folder that the team works in (default: this one)")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"workspace": aFolder})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if strings.TrimSpace(args[0]) == "" {
 			return team.Errorf(team.InvalidArgument, "the goal is empty")
@@ -76,20 +77,6 @@ func (a *app) goal(ctx context.Context, text string, detach bool) error {
 		return err
 	}
 	return a.pursue(ctx, cfg, text, workspace, detach, nil)
-}
-
-// exactly is cobra's ExactArgs with an error that says what is missing.
-func exactly(n int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		err := team.Errorf(team.InvalidArgument, "%s takes %s; it was given %d arguments", cmd.CommandPath(), what, len(args))
-		switch {
-		case len(args) < n:
-			return err.WithHint("usage: %s", cmd.UseLine())
-		case len(args) > n:
-			return err.WithHint("quote texts with spaces")
-		}
-		return nil
-	}
 }
 
 // clusterKnown reports whether a server was named, or a cluster of this folder is
@@ -258,7 +245,7 @@ func stays(err error, id team.TeamID) error {
 	if id != team.DefaultTeam {
 		stop += " --team " + string(id)
 	}
-	return &over{err.Error() + "; the goal stays active: " + stop + " ends it", err}
+	return &over{err.Error() + "; the goal stays active: " + stop + " ends it", stop + " ends it", err}
 }
 
 func (a *app) printOutcome(o outcome, g *client.Goal, epilogue func(io.Writer)) error {

@@ -14,6 +14,7 @@ import (
 func (a *app) sendCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "send NAME TEXT", Short: "Write to a member", Args: exactly(2, "NAME and TEXT"),
+		ValidArgsFunction: first(completeMembers),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := team.ParseAgentID(args[0])
 			if err != nil {

@@ -19,6 +19,7 @@ func (a *app) spawnCmd() *cobra.Command {
 		Use: "spawn ROLE", Short: "Start teammates of a role", Args: exactly(1, "ROLE"),
 		Long: "spawn makes new members of the team out of standby processes; either all of them come up or none stays.\n" +
 			"A team that is not there yet is made. With --count, -o json is an array.",
+		ValidArgsFunction: first(completeRoles),
 	}
 	f := cmd.Flags()
 	f.StringVar(&name, "name", "", "name of the member (default: the role with the next number)")
@@ -29,9 +30,6 @@ func (a *app) spawnCmd() *cobra.Command {
 		m.Role = team.CanonicalRole(args[0])
 		if m.AgentID, err = optionalName(name); err != nil {
 			return err
-		}
-		if cmd.Flags().Changed("name") && name == "" {
-			return team.Errorf(team.InvalidArgument, "the name is empty").WithHint("leave --name out to have one counted")
 		}
 		if count < 1 {
 			return team.Errorf(team.InvalidArgument, "--count %d: at least one is spawned", count)

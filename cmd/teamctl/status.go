@@ -17,7 +17,7 @@ import (
 
 func (a *app) statusCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Show what runs and how the teams stand", Args: cobra.NoArgs,
+		Use: "status", Short: "Show what runs and how the teams stand", Args: atMost(0),
 		Long: "status shows the server, the processes on it, their model, and every team (or that of --team) with its members\n" +
 			"by state and its tasks by status. It succeeds once NATS and a leader process answer.",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -23,6 +23,7 @@ func (a *app) stopCmd() *cobra.Command {
 		Use: "stop [NAME...]", Short: "Stop members, or the whole team",
 		Long: "stop asks the members to leave and waits for them; whoever has not left after --timeout is stopped by force.\n" +
 			"Without a name it ends the team's goal as stopped and stops every member. Tasks they hold go back to the board.",
+		ValidArgsFunction: completeMembers,
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -27,7 +27,7 @@ func (a *app) tasksAddCmd() *cobra.Command {
 	var n newTask
 	var file, key string
 	cmd := &cobra.Command{
-		Use: "add --title TITLE | -f FILE", Short: "Put a task, or all tasks of a plan, on the board", Args: cobra.NoArgs,
+		Use: "add --title TITLE | -f FILE", Short: "Put a task, or all tasks of a plan, on the board", Args: atMost(0),
 		Long: "add puts a task on the board; an idle teammate takes it as soon as its dependencies are completed.\n" +
 			"With -f it puts all tasks of a plan there, all at once or none of them: a YAML file\n\n" +
 			"    tasks:\n      - name: tests\n        title: Run all tests\n      - title: Tag the release\n        depends_on: [tests, T-001]\n\n" +
@@ -48,12 +48,10 @@ func (a *app) tasksAddCmd() *cobra.Command {
 	f.StringVarP(&file, "file", "f", "", "a plan; - reads it from stdin")
 	f.StringVar(&key, "key", "", "a word of your own that makes the call one that can be repeated")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
-		"priority": fixed("normal", "high", "critical"), "depends-on": completeTasks(0, anyTask), "assignee": completeMembers,
+		"priority": fixed("normal", "high", "critical"), "depends-on": inList(completeTasks(0, anyTask)), "role": completeRoles, "assignee": completeMembers,
+		"file": aFile,
 	})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if f.Changed("key") && key == "" {
-			return team.Errorf(team.InvalidArgument, "--key is empty")
-		}
 		if !f.Changed("file") {
 			return a.addTask(cmd, n, key)
 		}

@@ -5,12 +5,14 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
+	"agentteam/pkg/role"
 	"agentteam/pkg/team"
 )
 
@@ -59,6 +61,60 @@ func completeMembers(cmd *cobra.Command, _ []string, _ string) (names []cobra.Co
 	})
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
+
+// completeRoles offers the roles that role files and the program itself know, and
+// those of the team.
+func completeRoles(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+	roles, _, err := role.Load(".")
+	if err != nil {
+		roles = map[string]team.Role{} // a file that is damaged; the command will say so
+	}
+	glance(cmd, func(ctx context.Context, t *client.Team) {
+		if record, err := t.Record(ctx); err == nil {
+			maps.Copy(roles, record.Roles)
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(roles)) {
+		if name != team.LeaderRole {
+			names = append(names, cobra.CompletionWithDesc(name, printable(oneLine(roles[name].Description))))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// inList completes the last entry of a list with commas; the shell looks for words
+// that begin with all of it. The entries before count as arguments that were given.
+func inList(f cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, list string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		at := strings.LastIndexByte(list, ',') + 1
+		before := strings.Split(list[:at], ",")
+		words, directive := f(cmd, slices.Concat(args, before), list[at:])
+		all := make([]cobra.Completion, 0, len(words))
+		for _, word := range words {
+			name, _, _ := strings.Cut(word, "\t")
+			if !slices.Contains(before, name) {
+				all = append(all, list[:at]+word)
+			}
+		}
+		return all, directive
+	}
+}
+
+// first completes the first argument only.
+func first(f cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f(cmd, args, word)
+	}
+}
+
+// The directives for what is a file or a folder; nothing else is completed as one.
+var (
+	aFile   = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
+	aFolder = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+)
 
 func fixed(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)

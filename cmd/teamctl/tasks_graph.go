@@ -18,7 +18,7 @@ var graphFormats = []string{"text", "dot", "mermaid"}
 
 func (a *app) tasksGraphCmd() *cobra.Command {
 	var format string
-	cmd := &cobra.Command{Use: "graph", Short: "Show which task waits for which", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "graph", Short: "Show which task waits for which", Args: atMost(0)}
 	cmd.Flags().StringVar(&format, "format", "text", "text, dot (Graphviz) or mermaid")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"format": fixed(graphFormats...)})
 	cmd.RunE = func(*cobra.Command, []string) error {

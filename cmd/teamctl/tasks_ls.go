@@ -24,7 +24,7 @@ func (a *app) tasksLsCmd() *cobra.Command {
 	var f taskFilter
 	var watch bool
 	cmd := &cobra.Command{
-		Use: "ls", Aliases: []string{"list"}, Short: "List the tasks", Args: cobra.NoArgs,
+		Use: "ls", Aliases: []string{"list"}, Short: "List the tasks", Args: atMost(0),
 		Long: "ls lists the tasks that meet all conditions, without cancelled ones unless they are asked for.\n" +
 			"With --limit or --page it lists one page, and says on stderr how to get the next.\n" +
 			"With --watch it goes on with the tasks that change, and with those that a change sets free,\n" +
@@ -52,11 +52,11 @@ func (a *app) tasksLsCmd() *cobra.Command {
 	flags.StringVar(&f.text, "text", "", "only tasks with this text in title or description")
 	flags.BoolVar(&f.cancelled, "all", false, "also cancelled tasks")
 	flags.StringVar(&f.sort, "sort", "", "id (default), priority (as they are offered) or updated (changed last first)")
-	flags.IntVar(&f.limit, "limit", 0, fmt.Sprintf("one page of this many tasks, at most %d", team.MaxPage))
+	flags.IntVar(&f.limit, "limit", 0, fmt.Sprintf("one page of this many tasks, at most %d; 0 is all of them", team.MaxPage))
 	flags.StringVar(&f.page, "page", "", fmt.Sprintf("the page that begins here, as the one before told; of %d tasks unless --limit is given", team.DefaultPage))
 	flags.BoolVarP(&watch, "watch", "w", false, "go on with what changes")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
-		"assignee": completeMembers, "status": fixed(append(shownStatuses, team.ShownBlocked)...),
+		"assignee": completeMembers, "role": completeRoles, "status": inList(fixed(append(shownStatuses, team.ShownBlocked)...)),
 		"sort": fixed(string(team.ByNumber), string(team.ByWork), string(team.ByUpdated)),
 	})
 	return cmd
@@ -67,6 +67,9 @@ var listed = []team.TaskStatus{team.Pending, team.InProgress, team.Completed, te
 
 func (f *taskFilter) query() (q team.Query, err error) {
 	yes := true
+	if f.limit < 0 {
+		return q, team.Errorf(team.InvalidArgument, "--limit %d: a page has 1 task or more", f.limit).WithHint("leave --limit out for all tasks")
+	}
 	q = team.Query{Assignee: team.AgentID(f.assignee), Role: team.CanonicalRole(f.role), Text: f.text, Sort: team.TaskOrder(f.sort), After: f.page, Limit: f.limit}
 	for _, s := range f.status {
 		if s == team.ShownBlocked {
@@ -74,7 +77,7 @@ func (f *taskFilter) query() (q team.Query, err error) {
 		}
 		status, err := team.ParseTaskStatus(s)
 		if err != nil {
-			return q, err
+			return q, team.Errorf(team.InvalidArgument, "%w", err).WithHint("a list is of pending, blocked, in_progress, completed, failed or cancelled tasks")
 		}
 		q.Status = append(q.Status, status)
 	}

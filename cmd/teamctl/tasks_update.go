@@ -41,7 +41,7 @@ func (a *app) tasksUpdateCmd() *cobra.Command {
 	f.StringSlice("remove-dependency", nil, "ids of dependencies to take away")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
 		"as": completeMembers, "status": fixed(shownStatuses...), "priority": fixed("normal", "high", "critical"),
-		"add-dependency": completeTasks(0, anyTask), "remove-dependency": completeTasks(0, anyTask),
+		"add-dependency": inList(completeTasks(0, anyTask)), "remove-dependency": inList(completeTasks(0, anyTask)),
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		u, err := readUpdate(cmd, args[0])

@@ -26,7 +26,7 @@ func (a *app) upCmd() *cobra.Command {
 	var standbys, port, report int
 	var background bool
 	cmd := &cobra.Command{
-		Use: "up", Short: "Start a cluster on this machine: NATS, a leader and standby teammates", Args: cobra.NoArgs,
+		Use: "up", Short: "Start a cluster on this machine: NATS, a leader and standby teammates", Args: atMost(0),
 		Long: "up runs a NATS server in this process, and a leader and standby teammates as its children, until Ctrl-C or SIGTERM.\n" +
 			"Commands run in this folder or below find the cluster by .agentteam/cluster.json. It needs no model.",
 	}
@@ -36,6 +36,7 @@ func (a *app) upCmd() *cobra.Command {
 	f.IntVar(&port, "port", 0, "port of the NATS server on 127.0.0.1; 0 is a free one")
 	f.String("http", "", "host:port of the leader's pages; port 0 is a free one")
 	f.String("data", "", "folder of the NATS server's data (default .agentteam/data)")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"data": aFolder})
 	f.IntVar(&report, "report", 0, "")
 	_ = f.MarkHidden("report") // of the background process: the file descriptor of its startup
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -180,7 +181,7 @@ func openLog(name string) (*os.File, error) {
 
 func (a *app) downCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "down", Short: "End the cluster that was started in this folder", Args: cobra.NoArgs,
+		Use: "down", Short: "End the cluster that was started in this folder", Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			running, pid := local.Running(".")
 			if !running {

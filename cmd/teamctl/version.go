@@ -12,7 +12,7 @@ import (
 
 func (a *app) versionCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version of this program", Args: atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			v := telemetry.Version()
 			info := map[string]string{"version": v, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}

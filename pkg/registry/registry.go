@@ -85,7 +85,7 @@ func (r *Registry) Make(ctx context.Context, t team.Team) (*broker.Team, team.Te
 func (r *Registry) Open(ctx context.Context, id team.TeamID) (*broker.Team, team.Team, error) {
 	if _, err := r.bucket.Get(ctx, subject.KeyRegistered(id)); errors.Is(err, team.NotFound) {
 		return nil, team.Team{}, team.Errorf(team.NotFound, "there is no team %q", id).
-			WithHint("`teamctl run --team %s GOAL` makes it", id)
+			WithHint("`teamctl run --team %s GOAL` or `teamctl tasks add --team %s --title TITLE` makes it", id, id)
 	} else if err != nil {
 		return nil, team.Team{}, err
 	}

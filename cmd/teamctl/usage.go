@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"agentteam/pkg/team"
+)
+
+// What is wrong with a command line is told in words of our own, with a hint: those
+// of the libraries name arguments commands, and parsers instead of what is expected.
+
+// exactly is cobra's ExactArgs with an error that says what is missing.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		err := team.Errorf(team.InvalidArgument, "%s takes %s; it was given %d arguments", cmd.CommandPath(), what, len(args))
+		switch {
+		case len(args) < n:
+			return err.WithHint("usage: %s", cmd.UseLine())
+		case len(args) > n:
+			return err.WithHint("quote texts with spaces")
+		}
+		return nil
+	}
+}
+
+// atMost is cobra's MaximumNArgs with an error that shows what is too much.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		takes := "no arguments"
+		if n > 0 {
+			takes = "one argument"
+		}
+		return team.Errorf(team.InvalidArgument, "%s takes %s; %q is too much", cmd.CommandPath(), takes, args[n]).
+			WithHint("usage: %s", cmd.UseLine())
+	}
+}
+
+// flagError is what cobra found wrong with the flags of cmd.
+func flagError(cmd *cobra.Command, err error) error {
+	var ours *team.Error // of a flag's own Set
+	if errors.As(err, &ours) {
+		return ours
+	}
+	var value *pflag.InvalidValueError
+	if !errors.As(err, &value) {
+		return team.Errorf(team.InvalidArgument, "%w", err).WithHint("%s --help lists its flags", cmd.CommandPath())
+	}
+	bad := team.Errorf(team.InvalidArgument, "--%s %q is not valid", value.GetFlag().Name, value.GetValue())
+	switch value.GetFlag().Value.Type() {
+	case "int":
+		return bad.WithHint("give a whole number, such as 5")
+	case "duration":
+		return bad.WithHint("give a time with its unit, such as 90s or 5m")
+	case "bool":
+		return bad.WithHint("leave the value out, or give true or false")
+	}
+	return bad.WithHint("%s --help tells what it takes", cmd.CommandPath())
+}
+
+// given is a flag's value that must not be empty: a script that passes a variable
+// which is not set would else leave a condition out without knowing it.
+type given struct {
+	pflag.Value
+	flag string
+}
+
+func (g given) Set(s string) error {
+	if strings.TrimSpace(s) == "" {
+		return team.Errorf(team.InvalidArgument, "--%s is empty", g.flag).WithHint("give it a value, or leave it out")
+	}
+	return g.Value.Set(s)
+}
+
+// refuseEmpty has cmd, and all commands below it, refuse flags without a value. Only
+// a description may be empty: an edit can take it away.
+func refuseEmpty(cmd *cobra.Command) {
+	check := func(f *pflag.Flag) {
+		switch f.Value.Type() {
+		case "string", "stringSlice":
+			if _, done := f.Value.(given); !done && f.Name != "description" {
+				f.Value = given{f.Value, f.Name}
+			}
+		}
+	}
+	cmd.Flags().VisitAll(check)
+	cmd.PersistentFlags().VisitAll(check)
+	for _, below := range cmd.Commands() {
+		refuseEmpty(below)
+	}
+}
+
+// format is the value of --output.
+type format string
+
+// The formats of --output.
+const (
+	asTable format = "table"
+	asWide  format = "wide"
+	asJSON  format = "json"
+	asYAML  format = "yaml"
+	asJSONL format = "jsonl"
+	asName  format = "name"
+)
+
+var formats = []string{string(asTable), string(asWide), string(asJSON), string(asYAML), string(asJSONL), string(asName)}
+
+func (f *format) String() string { return string(*f) }
+func (f *format) Type() string   { return "string" }
+
+func (f *format) Set(s string) error {
+	if !slices.Contains(formats, s) {
+		return team.Errorf(team.InvalidArgument, "--output %q is not known", s).WithHint("use table, wide, json, yaml, jsonl or name")
+	}
+	*f = format(s)
+	return nil
+}
