@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/config"
 	"agentteam/pkg/team"
 )
 
@@ -58,15 +57,9 @@ func (a *app) eventsCmd() *cobra.Command {
 // followEvents prints each entry as it comes; it ends by the time limit, if one
 // was given, or by an interrupt.
 func (a *app) followEvents(ctx context.Context) error {
-	ctx, cancel := a.bounded(ctx)
-	defer cancel()
-	return a.connectedIn(ctx, func(ctx context.Context, c *client.Client, cfg config.Config) error {
-		t, err := awaitTeam(ctx, c, cfg.Team)
-		if err != nil {
-			return err
-		}
+	return a.following(ctx, awaitTeam, func(ctx context.Context, t *client.Team) error {
 		show := a.showEntries(func() map[team.AgentID]string { return t.Colours(ctx) })
-		err = t.Feed(ctx, true, func(e client.Entry) error {
+		return t.Feed(ctx, true, func(e client.Entry) error {
 			switch a.output {
 			case asJSON, asJSONL:
 				return writeJSON(a.out, e)
@@ -81,10 +74,6 @@ func (a *app) followEvents(ctx context.Context) error {
 			}
 			return show(e)
 		})
-		if err == nil {
-			err = ctx.Err()
-		}
-		return err
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -16,8 +17,9 @@ func (a *app) tasksWaitCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "wait ID...", Short: "Wait until tasks are completed, and print them",
 		Long: "wait returns once every task has the status, and prints the tasks. It ends with status 1 as soon as\n" +
-			"one of them has ended otherwise, and with 124 when the time given by --timeout has passed; without that\n" +
-			"it waits as long as it takes. A completed task counts as one that was in_progress.",
+			"one of them has ended otherwise, or cannot begin since it waits for one that failed or was cancelled; and\n" +
+			"with 124 when the time given by --timeout has passed. Without that it waits as long as it takes.\n" +
+			"A completed task counts as one that was in_progress.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return team.Errorf(team.InvalidArgument, "%s takes the ids of tasks", cmd.CommandPath()).WithHint("usage: %s", cmd.UseLine())
@@ -46,49 +48,117 @@ var errReached = errors.New("every task has the status")
 
 // waitFor prints the tasks as they stand when the waiting has ended, however.
 func (a *app) waitFor(ctx context.Context, ids []team.TaskID, status team.TaskStatus) error {
-	now, known := make([]team.TaskView, len(ids)), statuses{}
+	w := waiting{ids: ids, status: status, tasks: map[team.TaskID]team.TaskView{}}
 	err := a.following(ctx, openTeam, func(ctx context.Context, t *client.Team) error {
 		for _, id := range ids { // and not for one that does not exist
 			if _, err := t.Task(ctx, id); err != nil {
 				return err
 			}
 		}
-		return t.Watch(ctx, func(b client.Board) error {
-			for _, v := range b.Tasks {
-				known[v.ID] = v.Status
-				if at := slices.Index(ids, v.ID); at >= 0 {
-					now[at] = v
-				}
-			}
-			return reached(now, status)
-		})
+		return t.Watch(ctx, func(b client.Board) error { return w.take(b.Tasks) })
 	})
-	if now[0].ID != "" {
+	if len(w.tasks) > 0 {
+		now, known := make([]team.TaskView, len(ids)), make(statuses, len(w.tasks))
+		for i, id := range ids {
+			now[i] = w.tasks[id]
+		}
+		for id, v := range w.tasks {
+			known[id] = v.Status
+		}
 		if perr := a.printTasks(now, known); perr != nil {
 			return perr
 		}
 	}
-	if errors.Is(err, errReached) {
+	switch {
+	case errors.Is(err, errReached):
 		return nil
+	case errors.Is(err, errTimeout):
+		return &over{errTimeout.text + w.open(), errTimeout.hint, errTimeout.cause}
 	}
 	return err
 }
 
-// reached returns errReached if all tasks have the status, an error that names the
-// first that can no longer get it, or nil if there is something to wait for.
-func reached(tasks []team.TaskView, status team.TaskStatus) error {
-	open := false
-	for _, v := range tasks {
-		switch {
-		case v.Status == status || status == team.InProgress && v.Status == team.Completed:
+// waiting is for some tasks to get a status.
+type waiting struct {
+	ids    []team.TaskID
+	status team.TaskStatus
+	tasks  map[team.TaskID]team.TaskView // all of the board, as it was told so far
+}
+
+// take takes in tasks that are new or have changed. It returns errReached if all
+// awaited tasks have the status, an error that names the first that can no longer get
+// it, or nil if there is something to wait for.
+func (w *waiting) take(changed []team.TaskView) error {
+	blocks := false // somebody's way may be blocked for good now
+	for _, v := range changed {
+		before, known := w.tasks[v.ID]
+		blocks = blocks || !known || v.Status == team.Failed || v.Status == team.Cancelled || !slices.Equal(before.Dependencies, v.Dependencies)
+		w.tasks[v.ID] = v
+	}
+	reached, passed := true, map[team.TaskID]bool{}
+	for _, id := range w.ids {
+		switch v := w.tasks[id]; {
+		case w.has(v):
 		case v.Status.Open():
-			open = true
+			reached = false
+			if !blocks || w.status != team.Completed && w.status != team.InProgress {
+				continue // what is blocked can be given up
+			}
+			if way := w.deadEnd(id, passed); way != nil {
+				return w.neverBegins(way)
+			}
 		default:
-			return team.Errorf(team.InvalidState, "%s is %s and will not be %s%s", v.ID, v.Status, status, why(v.Task))
+			return team.Errorf(team.InvalidState, "%s is %s and will not be %s%s", v.ID, v.Status, w.status, why(v.Task))
 		}
 	}
-	if open {
+	if reached {
+		return errReached
+	}
+	return nil
+}
+
+func (w *waiting) has(v team.TaskView) bool {
+	return v.Status == w.status || w.status == team.InProgress && v.Status == team.Completed
+}
+
+// deadEnd returns the way from a task, over what each one waits for, to one that
+// failed or was cancelled; nil if there is none. passed are tasks known to have none.
+func (w *waiting) deadEnd(id team.TaskID, passed map[team.TaskID]bool) []team.TaskID {
+	v := w.tasks[id]
+	switch {
+	case v.Status == team.Failed || v.Status == team.Cancelled:
+		return []team.TaskID{id}
+	case v.Status != team.Pending || passed[id]:
 		return nil
 	}
-	return errReached
+	passed[id] = true
+	for _, d := range v.Dependencies {
+		if way := w.deadEnd(d, passed); way != nil {
+			return append([]team.TaskID{id}, way...)
+		}
+	}
+	return nil
+}
+
+// neverBegins says that nobody will begin the first task of the way, why, and what
+// can be done.
+func (w *waiting) neverBegins(way []team.TaskID) error {
+	text := string(way[0]) + " waits for " + string(way[1])
+	for _, id := range way[2:] {
+		text += ", that for " + string(id)
+	}
+	end := w.tasks[way[len(way)-1]]
+	return team.Errorf(team.InvalidState, "%s, which is %s%s: %s will not be %s", text, end.Status, why(end.Task), way[0], w.status).
+		WithHint("teamctl tasks update %s --remove-dependency %s, with --add-dependency if another task takes its place", way[len(way)-2], end.ID)
+}
+
+// open names the awaited tasks that do not have the status yet.
+func (w *waiting) open() string {
+	text := ""
+	for _, id := range w.ids {
+		if v := w.tasks[id]; !w.has(v) && v.ID != "" {
+			text += fmt.Sprintf("; %s is %s", id, v.Shown())
+		}
+	}
+	return text
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -14,11 +15,16 @@ import (
 )
 
 // following runs f on the team that the command names, as open opens it, with no
-// time limit unless one was given.
+// time limit unless one was given. Meanwhile it says when NATS goes away and returns.
 func (a *app) following(ctx context.Context, open opener, f func(ctx context.Context, t *client.Team) error) error {
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
 	return a.connectedIn(ctx, func(ctx context.Context, c *client.Client, cfg config.Config) error {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		wg.Go(func() { c.Connection(ctx, a.tellConnection) })
 		t, err := open(ctx, c, cfg.Team)
 		if err == nil {
 			err = f(ctx, t)
@@ -28,6 +34,14 @@ func (a *app) following(ctx context.Context, open opener, f func(ctx context.Con
 		}
 		return err
 	})
+}
+
+func (a *app) tellConnection(connected bool) {
+	line := "NATS is away; what changes meanwhile is told when it is back"
+	if connected {
+		line = "NATS is back"
+	}
+	fmt.Fprintln(a.err, line)
 }
 
 // opener is [awaitTeam], or openTeam.
