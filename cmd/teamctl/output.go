@@ -91,6 +91,17 @@ func printList[T any](a *app, all []T, name func(T) string, table func(wide bool
 	})
 }
 
+// forPeople reports whether the output is a table.
+func (a *app) forPeople() bool { return a.output == asTable || a.output == asWide }
+
+// note tells people what they would else have to guess from an output that is empty.
+// Programs read the output itself.
+func (a *app) note(line string) {
+	if a.forPeople() {
+		fmt.Fprintln(a.err, printable(line))
+	}
+}
+
 // say prints a sentence as the result of a command.
 func (a *app) say(line string) error {
 	_, err := fmt.Fprintln(a.out, printable(line))

@@ -226,6 +226,7 @@ func (a *app) readTeam(f func(ctx context.Context, t *client.Team) error) error 
 	return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
 		t, err := c.Open(ctx, cfg.Team)
 		if errors.Is(err, team.NotFound) && cfg.Team == team.DefaultTeam {
+			a.note(team.Line(err))
 			return nil
 		}
 		if err != nil {

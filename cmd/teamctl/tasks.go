@@ -55,33 +55,60 @@ func (s statuses) add(ctx context.Context, t *client.Team, tasks ...team.TaskVie
 func (s statuses) waitingFor(v team.TaskView) string {
 	parts := make([]string, len(v.WaitingFor))
 	for i, id := range v.WaitingFor {
-		parts[i] = string(id)
-		switch status := s[id]; status {
-		case team.Failed, team.Cancelled:
-			parts[i] += " (" + string(status) + ")"
-		case "":
-			parts[i] += " (unknown)"
-		}
+		parts[i] = s.named(id)
 	}
 	return strings.Join(parts, ",")
 }
 
-// printTasks prints tasks as a list. status is looked at for wide tables only.
+// named is the id, with the status if the task will not be completed.
+func (s statuses) named(id team.TaskID) string {
+	switch status := s[id]; status {
+	case team.Failed, team.Cancelled:
+		return string(id) + " (" + string(status) + ")"
+	case "":
+		return string(id) + " (unknown)"
+	}
+	return string(id)
+}
+
+// whyBlocked is what the task waits for, if that keeps it from being claimed.
+func (s statuses) whyBlocked(v team.TaskView) string {
+	if !v.IsBlocked {
+		return ""
+	}
+	return s.waitingFor(v)
+}
+
+// holder is who has the task, or had it when it ended. A pending task is nobody's,
+// whoever held it last.
+func holder(v team.TaskView) string {
+	if v.Status == team.Pending {
+		return ""
+	}
+	return string(v.Assignee)
+}
+
+// printTasks prints tasks as a list. status is looked at for tables only, which say
+// what a blocked task waits for.
 func (a *app) printTasks(tasks []team.TaskView, status statuses) error {
 	return printList(a, tasks, func(v team.TaskView) string { return string(v.ID) }, func(wide bool) table {
+		waiting := column{head: "WAITING FOR", cut: true, drop: 2}
 		t := table{columns: []column{{head: "ID"}, {head: "STATUS"}, {head: "PRIO", drop: 5}, {head: "ASSIGNEE", cut: true, drop: 1}, {head: "TITLE", cut: true}}}
-		if wide {
-			t.columns = slices.Insert(t.columns, 4, column{head: "DEPENDENCIES", cut: true, drop: 3}, column{head: "WAITING FOR", cut: true, drop: 2},
+		blocked := slices.ContainsFunc(tasks, func(v team.TaskView) bool { return v.IsBlocked })
+		switch {
+		case wide:
+			t.columns = slices.Insert(t.columns, 4, column{head: "DEPENDENCIES", cut: true, drop: 3}, waiting,
 				column{head: "ROLE", drop: 4}, column{head: "ATTEMPTS", drop: 7}, column{head: "UPDATED", drop: 6})
+		case blocked:
+			t.columns = slices.Insert(t.columns, 4, waiting)
 		}
 		for _, v := range tasks {
-			row := []string{string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(string(v.Assignee)), printable(v.Title)}
-			if wide {
-				waiting := ""
-				if v.IsBlocked {
-					waiting = status.waitingFor(v)
-				}
-				row = slices.Insert(row, 4, orDash(joinIDs(v.Dependencies)), orDash(waiting), orDash(v.Role), fmt.Sprint(v.Attempts), age(v.UpdatedAt))
+			row := []string{string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(holder(v)), printable(v.Title)}
+			switch {
+			case wide:
+				row = slices.Insert(row, 4, orDash(joinIDs(v.Dependencies)), orDash(status.whyBlocked(v)), orDash(v.Role), fmt.Sprint(v.Attempts), age(v.UpdatedAt))
+			case blocked:
+				row = slices.Insert(row, 4, orDash(status.whyBlocked(v)))
 			}
 			t.add(row...)
 		}

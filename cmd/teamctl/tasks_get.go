@@ -39,7 +39,10 @@ func (a *app) tasksGetCmd() *cobra.Command {
 }
 
 func taskFields(v team.TaskView, status statuses) []field {
-	attempts, deliverable := "", v.DeliverablePath
+	attempts, deliverable, last := "", v.DeliverablePath, ""
+	if v.Status == team.Pending {
+		last = string(v.Assignee)
+	}
 	if v.Attempts > 0 {
 		attempts = fmt.Sprintf("%d of %d", v.Attempts, team.MaxAttempts)
 	}
@@ -48,9 +51,9 @@ func taskFields(v team.TaskView, status statuses) []field {
 	}
 	return []field{
 		{"id", string(v.ID)}, {"title", v.Title}, {"status", v.Shown()}, {"priority", team.PriorityName(v.Priority)},
-		{"assignee", string(v.Assignee)}, {"role", v.Role},
+		{"assignee", holder(v)}, {"last held by", last}, {"role", v.Role},
 		{"dependencies", joinIDs(v.Dependencies)}, {"waiting for", status.waitingFor(v)}, {"blocks", joinIDs(v.Blocks)},
-		{"attempts", attempts}, {"reason", v.Reason},
+		{"attempts", attempts}, {"reason", v.Reason}, {"revision", fmt.Sprint(v.Revision)}, {"epoch", fmt.Sprint(v.Epoch)},
 		{"created", moment(&v.CreatedAt) + " by " + string(v.CreatedBy)}, {"claimed", moment(v.ClaimedAt)}, {"completed", moment(v.CompletedAt)},
 		{"check", v.Check}, {"deliverable", deliverable}, {"digest", v.Digest}, {"description", v.Description}, {"result", v.ResultSummary},
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
@@ -17,17 +16,28 @@ import (
 var graphFormats = []string{"text", "dot", "mermaid"}
 
 func (a *app) tasksGraphCmd() *cobra.Command {
-	var format string
-	cmd := &cobra.Command{Use: "graph", Short: "Show which task waits for which", Args: atMost(0)}
-	cmd.Flags().StringVar(&format, "format", "text", "text, dot (Graphviz) or mermaid")
+	var drawing string
+	var all bool
+	cmd := &cobra.Command{
+		Use: "graph", Short: "Show which task waits for which", Args: atMost(0),
+		Long: "graph shows the tasks with their dependencies, each below those that it comes after. The text leaves out cancelled\n" +
+			"tasks that no other comes after, unless --all is given; Graphviz, Mermaid and -o json have all tasks.",
+	}
+	cmd.Flags().StringVar(&drawing, "format", "text", "text, dot (Graphviz) or mermaid")
+	cmd.Flags().BoolVar(&all, "all", false, "also cancelled tasks in the text")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"format": fixed(graphFormats...)})
-	cmd.RunE = func(*cobra.Command, []string) error {
-		if !slices.Contains(graphFormats, format) {
-			return team.Errorf(team.InvalidArgument, "--format %q is not known", format).WithHint("use text, dot or mermaid")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if !slices.Contains(graphFormats, drawing) {
+			return team.Errorf(team.InvalidArgument, "--format %q is not known", drawing).WithHint("use text, dot or mermaid")
+		}
+		if cmd.Flags().Changed("format") && !a.forPeople() {
+			return team.Errorf(team.InvalidArgument, "--format %s and -o %s do not go together", drawing, a.output).WithHint("leave one of them out")
 		}
 		var b client.Board
 		err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
-			b, err = t.Board(ctx)
+			if b, err = t.Board(ctx); err == nil && len(b.Tasks)+len(b.Bad) == 0 {
+				a.note("the board is empty")
+			}
 			return err
 		})
 		if err != nil {
@@ -40,40 +50,65 @@ func (a *app) tasksGraphCmd() *cobra.Command {
 			names[i] = string(n.ID)
 		}
 		return a.print(g, nil, names, func(w io.Writer, _ bool) error {
-			text := ""
-			switch format {
+			switch drawing {
 			case "dot":
-				text = g.DOT()
+				_, err = io.WriteString(w, g.DOT())
 			case "mermaid":
-				text = g.Mermaid()
+				_, err = io.WriteString(w, g.Mermaid())
 			default:
-				w, text = a.screen(), a.fitLines(g.Text(paintAs))
+				if !all {
+					g.Nodes = worthShowing(g)
+				}
+				err = a.printGraph(g, statusesOf(b.Tasks))
 			}
-			_, err := io.WriteString(w, text)
 			return err
 		})
 	}
 	return cmd
 }
 
-// paintAs gives text the colour of a status, or that of what is only looked at if
-// need be.
-func paintAs(status, text string) string {
-	if status == "" {
-		return faint.Render(text)
+// worthShowing returns the nodes without cancelled tasks, but for those that one of
+// the others comes after.
+func worthShowing(g team.Graph) []team.Node {
+	deps := map[team.TaskID][]team.TaskID{}
+	for _, e := range g.Edges {
+		deps[e.To] = append(deps[e.To], e.From)
 	}
-	return paint(text)
+	shown := map[team.TaskID]bool{}
+	for _, n := range slices.Backward(g.Nodes) { // each comes after its dependencies
+		if shown[n.ID] = shown[n.ID] || n.Status != string(team.Cancelled); shown[n.ID] {
+			for _, d := range deps[n.ID] {
+				shown[d] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(g.Nodes), func(n team.Node) bool { return !shown[n.ID] })
 }
 
-// fitLines cuts each line to the width of the terminal.
-func (a *app) fitLines(text string) string {
-	width := a.width()
-	if width == 0 {
-		return text
+// deepest is how far a task is indented at most, in steps.
+const deepest = 16
+
+// printGraph draws the graph with a line for each task, indented by how many others
+// come before it.
+func (a *app) printGraph(g team.Graph, status statuses) error {
+	if len(g.Nodes) == 0 {
+		return nil
 	}
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		b.WriteString(ansi.Truncate(strings.TrimSuffix(line, "\n"), width, "…") + "\n")
+	blocked := map[team.TaskID]bool{}
+	for _, n := range g.Nodes {
+		blocked[n.ID] = n.Status == team.ShownBlocked
 	}
-	return b.String()
+	after := map[team.TaskID][]string{}
+	for _, e := range g.Edges {
+		dep := string(e.From)
+		if blocked[e.To] {
+			dep = status.named(e.From)
+		}
+		after[e.To] = append(after[e.To], dep)
+	}
+	t := table{columns: []column{{head: "ID"}, {head: "STATUS"}, {head: "DEPENDENCIES", cut: true, drop: 1}, {head: "TITLE", cut: true}}}
+	for _, n := range g.Nodes {
+		t.add(strings.Repeat("  ", min(n.Depth, deepest))+string(n.ID), paint(n.Status), orDash(strings.Join(after[n.ID], ",")), printable(oneLine(n.Title)))
+	}
+	return t.write(a.screen(), a.width())
 }

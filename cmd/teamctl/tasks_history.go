@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -32,25 +32,41 @@ func (a *app) tasksHistoryCmd() *cobra.Command {
 			if !whole {
 				fmt.Fprintf(a.err, "the bucket keeps the last copies of a record only: what became of %s before is not known\n", id)
 			}
-			return a.printHistory(steps)
+			return a.printHistory(id, steps)
 		},
 	}
 }
 
-func (a *app) printHistory(steps []team.Step) error {
-	return printList(a, steps, func(s team.Step) string { return fmt.Sprint(s.Revision) }, func(wide bool) table {
-		t := table{columns: []column{{head: "TIME", drop: 1}, {head: "BY"}, {head: "WHAT"}, {head: "STATUS", drop: 3}, {head: "EPOCH", drop: 2}}}
+// printHistory prints the steps; by name it is the task that they are of.
+func (a *app) printHistory(id team.TaskID, steps []team.Step) error {
+	items := make([]any, len(steps))
+	for i, s := range steps {
+		items[i] = s
+	}
+	return a.print(items, items, []string{string(id)}, func(_ io.Writer, wide bool) error {
+		t := table{columns: []column{{head: "TIME", drop: 1}, {head: "BY"}, {head: "WHAT"}, {head: "FROM", drop: 4}, {head: "STATUS", drop: 3}, {head: "EPOCH", drop: 2}}}
 		if wide {
-			t.columns = append(t.columns, column{head: "ASSIGNEE", drop: 4}, column{head: "REVISION", drop: 5})
+			t.columns = append(t.columns, column{head: "ASSIGNEE", drop: 5}, column{head: "REVISION", drop: 6})
 		}
 		t.columns = append(t.columns, column{head: "WHY", cut: true})
 		for _, s := range steps {
-			row := []string{moment(&s.At), orDash(string(s.By)), printable(s.What), paint(string(s.To)), fmt.Sprint(s.Epoch)}
+			row := []string{moment(&s.At), orDash(string(s.By)), printable(s.What), orDash(paint(string(s.From))), paint(string(s.To)), fmt.Sprint(s.Epoch)}
 			if wide {
 				row = append(row, orDash(string(s.Assignee)), fmt.Sprint(s.Revision))
 			}
-			t.add(append(row, printable(strings.Join(strings.Fields(s.Why), " ")))...)
+			t.add(append(row, printable(oneLine(reason(s))))...)
 		}
-		return t
+		return t.write(a.screen(), a.width())
 	})
+}
+
+// reason is why a step was made, unless nobody gave a reason: the board then writes
+// down who made it, which is told already.
+func reason(s team.Step) string {
+	for _, what := range []string{"cancelled", "given up", "released"} {
+		if s.Why == what+" by "+string(s.By) {
+			return ""
+		}
+	}
+	return s.Why
 }

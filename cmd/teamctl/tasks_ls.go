@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -107,11 +108,18 @@ func (a *app) listTasks(q team.Query, all bool) error {
 	err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
 		if all {
 			b, err := t.Board(ctx)
-			page, status = selectAll(b, q), statusesOf(b.Tasks)
+			if page, status = selectAll(b, q), statusesOf(b.Tasks); err == nil && len(page.Tasks) == 0 {
+				a.noteNone(ctx, t, q, len(b.Tasks) == 0)
+			}
 			return err
 		}
-		if page, err = t.List(ctx, q); err == nil && a.output == asWide {
-			status = statusesOf(page.Tasks)
+		if page, err = t.List(ctx, q); err != nil {
+			return err
+		}
+		if len(page.Tasks) == 0 {
+			a.noteNone(ctx, t, q, false)
+		}
+		if status = statusesOf(page.Tasks); a.forPeople() {
 			err = status.add(ctx, t, page.Tasks...)
 		}
 		return err
@@ -125,6 +133,35 @@ func (a *app) listTasks(q team.Query, all bool) error {
 	}
 	a.tellNext(page)
 	return nil
+}
+
+// noteNone says why there is no line: a list of nothing could be that of a name which
+// was mistyped.
+func (a *app) noteNone(ctx context.Context, t *client.Team, q team.Query, empty bool) {
+	if q.Role != "" {
+		if record, err := t.Record(ctx); err == nil {
+			if _, err := record.Role(q.Role); err != nil {
+				a.note("no task matches: " + team.Line(err))
+				return
+			}
+		}
+	}
+	if q.Assignee != "" {
+		if _, err := t.Agent(ctx, q.Assignee); errors.Is(err, team.NotFound) {
+			a.note("no task matches: " + team.Line(err))
+			return
+		}
+	}
+	switch {
+	case empty:
+		a.note("the board is empty")
+	case q.After != "":
+		a.note("no task that matches comes after " + q.After)
+	case slices.Equal(q.Status, listed) && q.Claimable == nil && q.Blocked == nil:
+		a.note("no task matches (cancelled ones are listed with --all)")
+	default:
+		a.note("no task matches")
+	}
 }
 
 // selectAll returns all tasks of b that q names as one page.

@@ -41,7 +41,7 @@ func TestUnreadableTask(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"tasks -o name", "T-001\nT-003\n"},
 		{"tasks --limit 10 -o name", "T-001\nT-003\n"},
-		{"tasks graph", "T-001 pending  one\nT-002 unknown\n  T-003 blocked ← T-002 (unknown)  three\n"},
+		{"tasks graph", "ID       STATUS   DEPENDENCIES     TITLE\nT-001    pending  -                one\nT-002    unknown  -\n  T-003  blocked  T-002 (unknown)  three\n"},
 	} {
 		stdout, stderr, err := teamctl(strings.Fields(tt.args)...)
 		if err != nil || stdout != tt.want {

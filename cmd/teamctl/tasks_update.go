@@ -30,7 +30,7 @@ func (a *app) tasksUpdateCmd() *cobra.Command {
 		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status.Open() }),
 	}
 	f := cmd.Flags()
-	f.String("status", "", "completed (with --as and --summary), failed, in_progress (with --as), pending or cancelled")
+	f.String("status", "", "completed (with --as and --summary), failed, in_progress (with --as), pending, or cancelled, which deleted is read as")
 	f.String("as", "", "the member in whose name")
 	f.String("summary", "", "what was done and where the result is, for completed; - reads it from stdin")
 	f.String("reason", "", "why, for failed, pending and cancelled")

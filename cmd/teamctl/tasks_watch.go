@@ -53,11 +53,21 @@ func openTeam(ctx context.Context, c *client.Client, id team.TeamID) (*client.Te
 
 // watchTasks prints the tasks that q names, and each of them again when it changes.
 func (a *app) watchTasks(ctx context.Context, q team.Query) error {
-	shown := map[team.TaskID]bool{}
-	print := a.taskPrinter()
+	shown, status := map[team.TaskID]bool{}, statuses{}
+	print := a.taskPrinter(status)
+	begun := false
 	return a.following(ctx, awaitTeam, func(ctx context.Context, t *client.Team) error {
 		return t.Watch(ctx, func(b client.Board) error {
 			a.warnBad(b.Bad)
+			for _, v := range b.Tasks {
+				status[v.ID] = v.Status
+			}
+			if !begun {
+				begun = true
+				if len(selectAll(b, q).Tasks) == 0 {
+					a.noteNone(ctx, t, q, len(b.Tasks) == 0)
+				}
+			}
 			for _, v := range b.Tasks {
 				match := q.Match(rowOf(&v))
 				if match || shown[v.ID] { // or it has just ceased to match
@@ -76,8 +86,9 @@ func (a *app) watchTasks(ctx context.Context, q team.Query) error {
 const narrow = 60
 
 // taskPrinter returns what prints one task after the other: a record, or a row of a
-// table whose columns are as wide as is known before the rows are.
-func (a *app) taskPrinter() func(team.TaskView) error {
+// table whose columns are as wide as is known before the rows are. What a blocked task
+// waits for stands behind its title; status is that of all tasks by then.
+func (a *app) taskPrinter(status statuses) func(team.TaskView) error {
 	switch a.output {
 	case asJSON, asJSONL:
 		return func(v team.TaskView) error { return writeJSON(a.out, v) }
@@ -111,7 +122,11 @@ func (a *app) taskPrinter() func(team.TaskView) error {
 				return err
 			}
 		}
-		return row(string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(string(v.Assignee)), printable(v.Title))
+		title := printable(v.Title)
+		if v.IsBlocked {
+			title += faint.Render(" ← " + status.waitingFor(v))
+		}
+		return row(string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(holder(v)), title)
 	}
 }
 

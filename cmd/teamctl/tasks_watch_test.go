@@ -16,6 +16,7 @@ import (
 // lines gives what is written to w a line at a time.
 func lines(t *testing.T) (w io.Writer, next func(want string)) {
 	r, w := io.Pipe()
+	t.Cleanup(func() { _ = r.Close() })
 	all := make(chan string, 100)
 	go func() {
 		for s := bufio.NewScanner(r); s.Scan(); {

@@ -478,13 +478,16 @@ func (t *Team) verify(ctx context.Context, task team.Task) (digest string, err e
 		WithHint("complete it where the workspace is")
 }
 
-// failCheck records a failed check, and returns err, which says what was wrong.
+// failCheck records a failed check, and returns err, which says what was wrong, with
+// what becomes of the task.
 func (t *Team) failCheck(ctx context.Context, task team.Task, h team.Holder, err error) (team.Task, error) {
 	var failed *completion.CheckError
 	if errors.As(err, &failed) {
-		if _, ferr := t.board.FailCheck(ctx, task.ID, h, task.Epoch, failed.Output); ferr != nil {
+		after, ferr := t.board.FailCheck(ctx, task.ID, h, task.Epoch, failed.Output)
+		if ferr != nil {
 			return team.Task{}, ferr
 		}
+		err = failed.Counted(after)
 	}
 	return team.Task{}, err
 }

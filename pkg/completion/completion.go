@@ -36,16 +36,30 @@ type Files interface {
 
 // CheckError says that the task's check has failed.
 type CheckError struct {
-	Task   team.TaskID
-	Output string // of the command
+	Task    team.TaskID
+	Command string
+	Output  string // of the command
 }
 
+// shownCommand is how many characters of a check's command its error shows.
+const shownCommand = 200
+
 func (e *CheckError) Error() string {
-	return fmt.Sprintf("the check of %s failed:\n%s", e.Task, e.Output)
+	return fmt.Sprintf("the check of %s failed: %s\n%s", e.Task, team.Clean(e.Command, shownCommand), e.Output)
 }
 
 // Unwrap gives the error its code.
 func (e *CheckError) Unwrap() error { return team.InvalidState }
+
+// Counted is e for whoever tried to complete the task, which is t now that the
+// attempt was counted: it tells how many are left, and what to do.
+func (e *CheckError) Counted(t team.Task) error {
+	err := team.Errorf(team.InvalidState, "%w", e)
+	if t.Status == team.Failed {
+		return err.WithHint("that was the last of %d attempts: %s has failed now and is no longer yours", team.MaxAttempts, t.ID)
+	}
+	return err.WithHint("mend it and complete the task again; this was attempt %d of %d", t.Attempts, team.MaxAttempts)
+}
 
 // Verify runs the check of t, which its caller holds, and stores its deliverable.
 // It returns the deliverable's digest, "" if there is none. It takes as long as the
@@ -60,7 +74,7 @@ func Verify(ctx context.Context, t team.Task, ws Workspace, files Files) (digest
 			return "", fmt.Errorf("the check of %s: %w", t.ID, err)
 		}
 		if !passed {
-			return "", &CheckError{t.ID, output}
+			return "", &CheckError{t.ID, t.Check, output}
 		}
 	}
 	f, size, err := ws.Regular(t.DeliverablePath)

@@ -79,47 +79,6 @@ func GraphOf(tasks []TaskView) Graph {
 	return g
 }
 
-// deepest is how far a line of text is indented at most, in steps.
-const deepest = 16
-
-// Text draws the graph with a line for each task, indented by how many others come
-// before it. paint, if not nil, gives a piece of the line the look of a status, or of
-// what is only looked at if need be ("").
-func (g Graph) Text(paint func(status, text string) string) string {
-	if paint == nil {
-		paint = func(_, text string) string { return text }
-	}
-	status := make(map[TaskID]string, len(g.Nodes))
-	for _, n := range g.Nodes {
-		status[n.ID] = n.Status
-	}
-	waits := map[TaskID][]string{}
-	for _, e := range g.Edges {
-		dep := string(e.From)
-		if status[e.To] == ShownBlocked && !alive(status[e.From]) {
-			dep += " (" + status[e.From] + ")"
-		}
-		waits[e.To] = append(waits[e.To], dep)
-	}
-	var b strings.Builder
-	for _, n := range g.Nodes {
-		b.WriteString(strings.Repeat("  ", min(n.Depth, deepest)) + string(n.ID) + " " + paint(n.Status, n.Status))
-		if deps := waits[n.ID]; deps != nil {
-			b.WriteString(paint("", " ← "+strings.Join(deps, ",")))
-		}
-		if n.Title != "" {
-			b.WriteString("  " + oneLine(n.Title))
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-// alive reports whether a dependency with this status may be completed yet, or is.
-func alive(shown string) bool {
-	return shown != string(Failed) && shown != string(Cancelled) && shown != shownUnknown
-}
-
 // looks is how a task of each status is drawn: filled with a colour, and in a shape
 // of its own for those who do not see colours.
 var looks = map[string]struct{ fill, dot, open, close string }{

@@ -295,11 +295,7 @@ func (t tools) complete(ctx context.Context, id team.TaskID, summary string) err
 		if ferr != nil {
 			return ferr
 		}
-		e := team.Errorf(team.InvalidState, "%w", failed)
-		if task.Status == team.Failed {
-			return e.WithHint("that was the last of %d attempts: the task has failed and is no longer yours", team.MaxAttempts)
-		}
-		return e.WithHint("mend it and complete the task again; this was attempt %d of %d", task.Attempts, team.MaxAttempts)
+		return failed.Counted(task)
 	}
 	if err != nil {
 		return err
