@@ -57,7 +57,7 @@ func (a *app) eventsCmd() *cobra.Command {
 // followEvents prints each entry as it comes; it ends by the time limit, if one
 // was given, or by an interrupt.
 func (a *app) followEvents(ctx context.Context) error {
-	return a.following(ctx, awaitTeam, func(ctx context.Context, t *client.Team) error {
+	return a.following(ctx, a.awaitTeam, func(ctx context.Context, t *client.Team) error {
 		show := a.showEntries(func() map[team.AgentID]string { return t.Colours(ctx) })
 		return t.Feed(ctx, true, func(e client.Entry) error {
 			switch a.output {
@@ -79,11 +79,14 @@ func (a *app) followEvents(ctx context.Context) error {
 
 // awaitTeam opens the team. The default one has nothing to tell, rather than being
 // unknown, until somebody makes it.
-func awaitTeam(ctx context.Context, c *client.Client, id team.TeamID) (*client.Team, error) {
-	for {
+func (a *app) awaitTeam(ctx context.Context, c *client.Client, id team.TeamID) (*client.Team, error) {
+	for told := false; ; told = true {
 		t, err := c.Open(ctx, id)
 		if !errors.Is(err, team.NotFound) || id != team.DefaultTeam {
 			return t, err
+		}
+		if !told {
+			a.note(team.Line(team.Errorf(team.NotFound, "%w; waiting for it", err).WithHint("%s", team.HintOf(err))))
 		}
 		select {
 		case <-ctx.Done():

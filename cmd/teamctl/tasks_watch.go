@@ -44,7 +44,7 @@ func (a *app) tellConnection(connected bool) {
 	fmt.Fprintln(a.err, line)
 }
 
-// opener is [awaitTeam], or openTeam.
+// opener is [app.awaitTeam], or openTeam.
 type opener func(context.Context, *client.Client, team.TeamID) (*client.Team, error)
 
 func openTeam(ctx context.Context, c *client.Client, id team.TeamID) (*client.Team, error) {
@@ -56,7 +56,7 @@ func (a *app) watchTasks(ctx context.Context, q team.Query) error {
 	shown, status := map[team.TaskID]bool{}, statuses{}
 	print := a.taskPrinter(status)
 	begun := false
-	return a.following(ctx, awaitTeam, func(ctx context.Context, t *client.Team) error {
+	return a.following(ctx, a.awaitTeam, func(ctx context.Context, t *client.Team) error {
 		return t.Watch(ctx, func(b client.Board) error {
 			a.warnBad(b.Bad)
 			for _, v := range b.Tasks {

@@ -87,6 +87,7 @@ func refuseEmpty(cmd *cobra.Command) {
 		case "string", "stringSlice":
 			if _, done := f.Value.(given); !done && f.Name != "description" {
 				f.Value = given{f.Value, f.Name}
+				f.DefValue = strings.Trim(f.DefValue, "[]") // help knows no list but its own to be empty
 			}
 		}
 	}

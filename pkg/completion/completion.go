@@ -45,7 +45,7 @@ type CheckError struct {
 const shownCommand = 200
 
 func (e *CheckError) Error() string {
-	return fmt.Sprintf("the check of %s failed: %s\n%s", e.Task, team.Clean(e.Command, shownCommand), e.Output)
+	return fmt.Sprintf("the check of %s, `%s`, failed:\n%s", e.Task, team.Clean(e.Command, shownCommand), e.Output)
 }
 
 // Unwrap gives the error its code.
