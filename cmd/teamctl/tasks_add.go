@@ -102,7 +102,7 @@ func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return team.Errorf(team.InvalidArgument, "read the plan: %w", err)
+			return team.Errorf(team.InvalidArgument, "read the plan: %w", err).WithHint("--file names a YAML file; - is stdin")
 		}
 		defer f.Close() //nolint:errcheck // it was read only
 		in, name = f, file

@@ -148,7 +148,11 @@ func (w *waiting) neverBegins(way []team.TaskID) error {
 		text += ", that for " + string(id)
 	}
 	end := w.tasks[way[len(way)-1]]
-	return team.Errorf(team.InvalidState, "%s, which is %s%s: %s will not be %s", text, end.Status, why(end.Task), way[0], w.status).
+	how := "was cancelled"
+	if end.Status == team.Failed {
+		how = "has failed"
+	}
+	return team.Errorf(team.InvalidState, "%s, which %s%s: %s will not be %s", text, how, why(end.Task), way[0], w.status).
 		WithHint("teamctl tasks update %s --remove-dependency %s, with --add-dependency if another task takes its place", way[len(way)-2], end.ID)
 }
 

@@ -16,6 +16,7 @@ func TestParseNamesThePlace(t *testing.T) {
 	}{
 		"empty":                    {"", "x.yaml:1:1: the script is empty; it needs agents"},
 		"not YAML":                 {"agents:\n\t- a", "x.yaml:2:1: found character that cannot start any token"},
+		"two documents":            {"agents: []\n---\nagents: []\n", "x.yaml:2:1: scripts are one document each; another one begins here"},
 		"not a mapping":            {"- a", "x.yaml:1:1: the script must be a mapping with the keys agents, model"},
 		"unknown key":              {"model: m\nagent: []", `x.yaml:2:1: unknown key "agent" in the script; allowed: agents, model`},
 		"no agents":                {"model: m", "x.yaml:1:1: the script needs agents"},
