@@ -84,6 +84,8 @@ func completeRoles(cmd *cobra.Command, _ []string, _ string) (names []cobra.Comp
 
 // inList completes the last entry of a list with commas; the shell looks for words
 // that begin with all of it. The entries before count as arguments that were given.
+// After a comma there are no descriptions: cobra's script for bash compares words
+// that have one in a quoted form, in which a comma is not what was typed.
 func inList(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, list string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		at := strings.LastIndexByte(list, ',') + 1
@@ -92,8 +94,11 @@ func inList(f cobra.CompletionFunc) cobra.CompletionFunc {
 		all := make([]cobra.Completion, 0, len(words))
 		for _, word := range words {
 			name, _, _ := strings.Cut(word, "\t")
-			if !slices.Contains(before, name) {
-				all = append(all, list[:at]+word)
+			switch {
+			case at == 0:
+				all = append(all, word)
+			case !slices.Contains(before, name):
+				all = append(all, list[:at]+name)
 			}
 		}
 		return all, directive
