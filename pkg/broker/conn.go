@@ -224,6 +224,23 @@ func (c *Conn) Restored() time.Time {
 	return time.Time{}
 }
 
+// Follow calls f when the connection is lost and when it is made again, until ctx ends.
+func (c *Conn) Follow(ctx context.Context, f func(connected bool)) {
+	changed := c.nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
+	defer c.nc.RemoveStatusListener(changed)
+	for connected := true; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-changed:
+			if now := s == nats.CONNECTED; now != connected {
+				connected = now
+				f(now)
+			}
+		}
+	}
+}
+
 // Flush waits until all that was published has reached the server.
 func (c *Conn) Flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout) // nats.go insists on a deadline

@@ -14,8 +14,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/control"
@@ -61,21 +59,7 @@ func (c *Client) Server() string { return c.conn.Server() }
 
 // Connection calls f when NATS is away and when it is back, until ctx ends. What is
 // followed meanwhile goes on by itself.
-func (c *Client) Connection(ctx context.Context, f func(connected bool)) {
-	changed := c.conn.NATS().StatusChanged(nats.RECONNECTING, nats.CONNECTED)
-	defer c.conn.NATS().RemoveStatusListener(changed)
-	for connected := true; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case s := <-changed:
-			if now := s == nats.CONNECTED; now != connected {
-				connected = now
-				f(now)
-			}
-		}
-	}
-}
+func (c *Client) Connection(ctx context.Context, f func(connected bool)) { c.conn.Follow(ctx, f) }
 
 // Team is one team, opened.
 type Team struct {
