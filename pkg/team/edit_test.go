@@ -1,6 +1,7 @@
 package team_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ func TestEdit(t *testing.T) {
 	later := at.Add(1)
 	e := team.Edit{
 		Title: new("新的 🚀"), Description: new("more"), Priority: new(2), Metadata: json.RawMessage(`{"k":1}`),
-		AddDependencies: []team.TaskID{"T-1000", "T-002", "T-999"}, RemoveDependencies: []team.TaskID{"T-001", "T-777"},
+		AddDependencies: []team.TaskID{"T-1000", "T-002", "T-999"}, RemoveDependencies: []team.TaskID{"T-001"},
 	}
 	got := must(t)(e.Apply(task, team.Leader, later))
 	if got.Title != "新的 🚀" || got.Description != "more" || got.Priority != 2 || string(got.Metadata) != `{"k":1}` || !got.UpdatedAt.Equal(later) {
@@ -54,6 +55,54 @@ func TestEditRefused(t *testing.T) {
 	} {
 		if _, err := e.Apply(tasks[team.Pending], team.Leader, at); team.CodeOf(err) != team.InvalidArgument {
 			t.Errorf("%s: %v, want invalid_argument", name, err)
+		}
+	}
+}
+
+// What a task says already is not written again: it stays as it was, with its time and
+// author.
+func TestEditChangesNothing(t *testing.T) {
+	task := team.NewTask{Title: "old", Description: "d", Priority: 1, Dependencies: []team.TaskID{"T-001"}, Metadata: json.RawMessage(`{"k":1}`)}.
+		Task("T-009", "leader", at)
+	bare := pending()
+	for name, tt := range map[string]struct {
+		task team.Task
+		edit team.Edit
+	}{
+		"title":       {task, team.Edit{Title: new(" old ")}},
+		"description": {task, team.Edit{Description: new("d")}},
+		"priority":    {task, team.Edit{Priority: new(1)}},
+		"dependency":  {task, team.Edit{AddDependencies: []team.TaskID{"T-001", "T-001"}}},
+		"metadata":    {task, team.Edit{Metadata: json.RawMessage("{ \"k\": 1 }\n")}},
+		"no metadata": {bare, team.Edit{Metadata: json.RawMessage(`{}`)}},
+		"all":         {task, team.Edit{Title: new("old"), Description: new("d"), Priority: new(1)}},
+	} {
+		got, err := tt.edit.Apply(tt.task, "user", at.Add(1))
+		if err != nil || !got.Says(tt.task) || got.UpdatedBy != "leader" || !got.UpdatedAt.Equal(at) || !bytes.Equal(got.Metadata, tt.task.Metadata) {
+			t.Errorf("%s: %+v, %v; want the task as it was", name, got, err)
+		}
+	}
+	if got := must(t)(team.Edit{Title: new("old"), Priority: new(2)}.Apply(task, "user", at.Add(1))); got.Says(task) || got.UpdatedBy != "user" {
+		t.Errorf("with one change it is %+v", got)
+	}
+}
+
+// A dependency that is not there cannot be removed, and nothing else of the edit is made.
+func TestEditRemovesWhatIsThere(t *testing.T) {
+	task := team.NewTask{Title: "x", Dependencies: []team.TaskID{"T-001", "T-002"}}.Task("T-009", "leader", at)
+	for name, tt := range map[string]struct {
+		task team.Task
+		edit team.Edit
+		hint string
+	}{
+		"no dependency":      {task, team.Edit{Title: new("y"), RemoveDependencies: []team.TaskID{"T-001", "T-007"}}, "it depends on T-001, T-002"},
+		"no dependencies":    {pending(), team.Edit{RemoveDependencies: []team.TaskID{"T-007"}}, "it has no dependencies"},
+		"added as well":      {task, team.Edit{AddDependencies: []team.TaskID{"T-007"}, RemoveDependencies: []team.TaskID{"T-007"}}, "leave one of both out"},
+		"there, added again": {task, team.Edit{AddDependencies: []team.TaskID{"T-001"}, RemoveDependencies: []team.TaskID{"T-001"}}, "leave one of both out"},
+	} {
+		_, err := tt.edit.Apply(tt.task, "user", at)
+		if team.CodeOf(err) != team.InvalidArgument || team.HintOf(err) != tt.hint {
+			t.Errorf("%s: %v, hint %q", name, err, team.HintOf(err))
 		}
 	}
 }

@@ -38,9 +38,17 @@ func Colour(n int) string { return colours[n%len(colours)] }
 // SeatClaim is the claim that a person's seat has open: whoever finds it repeats
 // the write to the task until it is answered.
 type SeatClaim struct {
-	Task     TaskID `json:"task"`
-	Revision uint64 `json:"revision"` // of the pending task
-	Op       string `json:"op"`
+	Task     TaskID  `json:"task"`
+	Revision uint64  `json:"revision"` // of the task before
+	Op       string  `json:"op"`
+	By       AgentID `json:"by,omitempty"`   // who assigned the task to the seat; "" if it claims by itself
+	Take     bool    `json:"take,omitempty"` // also from somebody else who holds it; with By
+}
+
+// Assignment is c as the word of whoever assigned the task; ok is false if the seat
+// claims by itself.
+func (c SeatClaim) Assignment() (a Assignment, ok bool) {
+	return Assignment{Task: c.Task, By: c.By, Take: c.Take}, c.By != ""
 }
 
 // Member is the record of one who belongs to a team.

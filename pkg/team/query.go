@@ -67,7 +67,7 @@ func (q Query) Validate() error {
 	for _, s := range q.Status {
 		if !slices.Contains(taskStatuses, s) {
 			_, err := ParseTaskStatus(string(s))
-			return cmp.Or(err, error(Errorf(InvalidArgument, "%q is not a task status", s)))
+			return cmp.Or(err, error(Errorf(InvalidArgument, "%q is not a task status", s).WithHint("it is called %s", Cancelled)))
 		}
 	}
 	if q.Assignee != "" {
@@ -86,10 +86,15 @@ func (q Query) Validate() error {
 	if !slices.Contains([]TaskOrder{"", ByNumber, ByWork, ByUpdated}, q.Sort) {
 		return Errorf(InvalidArgument, "%q is no order of tasks", clip(string(q.Sort), 40)).WithHint("an order is one of id, priority, updated")
 	}
-	if q.Limit < 0 || q.Limit > MaxPage || len(q.IDs) > MaxPage {
+	switch {
+	case q.Limit < 0:
+		return Errorf(InvalidArgument, "a page of %d tasks cannot be", q.Limit).WithHint("use 1 to %d", MaxPage)
+	case q.Limit > MaxPage:
 		return Errorf(InvalidArgument, "a page has at most %d tasks", MaxPage).WithHint("read the list page by page")
+	case len(q.IDs) > MaxPage:
+		return Errorf(InvalidArgument, "%d ids are too many, the limit is %d", len(q.IDs), MaxPage).WithHint("ask for some of them at a time")
 	}
-	_, err := parseCursor(q.After)
+	_, err := q.place()
 	return err
 }
 
@@ -158,27 +163,49 @@ func (q *Query) compare(a, b Row) int {
 	return cmp.Compare(a.ID, b.ID)
 }
 
-// cursor is the place right behind t in a list of any order: what the orders
-// compare is in it, so that the list may change between two pages.
-func cursor(t *Task) string {
-	return fmt.Sprintf("%s.%d.%d", t.ID, t.Priority, t.UpdatedAt.UnixNano())
+// order is the order of the list, also if none was named.
+func (q *Query) order() TaskOrder { return cmp.Or(q.Sort, ByNumber) }
+
+// cursor is the place right behind t in the list. It names the list's order and holds
+// what that compares, so that the list may change between two pages.
+func (q *Query) cursor(t *Task) string {
+	switch q.order() {
+	case ByWork:
+		return fmt.Sprintf("%s.%s.%d", ByWork, t.ID, t.Priority)
+	case ByUpdated:
+		return fmt.Sprintf("%s.%s.%d", ByUpdated, t.ID, t.UpdatedAt.UnixNano())
+	}
+	return fmt.Sprintf("%s.%s", ByNumber, t.ID)
 }
 
-// parseCursor returns a task with the cursor's place in every list, nothing for "".
-func parseCursor(s string) (Row, error) {
-	if s == "" {
+// place returns a task that stands where the page before ended, nothing if there was
+// none.
+func (q *Query) place() (Row, error) {
+	if q.After == "" {
 		return Row{}, nil
 	}
-	parts := strings.Split(s, ".")
-	if len(parts) == 3 {
-		priority, perr := strconv.Atoi(parts[1])
-		nanos, nerr := strconv.ParseInt(parts[2], 10, 64)
-		if perr == nil && nerr == nil {
-			t := Task{ID: TaskID(parts[0]), Priority: priority, UpdatedAt: time.Unix(0, nanos)}
-			return Row{Task: &t, Number: t.ID.Number()}, nil
-		}
+	bad := Errorf(InvalidArgument, "%q is not a place in the list", clip(q.After, 80)).WithHint("give what the page before named as next")
+	parts := strings.Split(q.After, ".")
+	order := TaskOrder(parts[0])
+	if !slices.Contains([]TaskOrder{ByNumber, ByWork, ByUpdated}, order) || (order == ByNumber) != (len(parts) == 2) || len(parts) > 3 {
+		return Row{}, bad
 	}
-	return Row{}, Errorf(InvalidArgument, "%q is not a place in the list", clip(s, 80)).WithHint("give what the page before named as next")
+	t := Task{ID: TaskID(parts[1])}
+	if t.ID.Number() == 0 {
+		return Row{}, bad
+	}
+	if order != ByNumber {
+		n, err := strconv.ParseInt(parts[2], 10, 64)
+		if err != nil {
+			return Row{}, bad
+		}
+		t.Priority, t.UpdatedAt = int(n), time.Unix(0, n) // whichever the order compares
+	}
+	if order != q.order() {
+		return Row{}, Errorf(InvalidArgument, "%q is a place in the order %s, and this list is in the order %s", clip(q.After, 80), order, q.order()).
+			WithHint("ask for the next page in the order of the first, or begin anew without a place")
+	}
+	return Row{Task: &t, Number: t.ID.Number()}, nil
 }
 
 // Select picks q's page out of all tasks, which may come in any order: the tasks
@@ -187,7 +214,7 @@ func parseCursor(s string) (Row, error) {
 // reads the bucket itself.
 func Select[T any](q Query, all iter.Seq[T], row func(T) Row) (page []T, total int, next string) {
 	limit := cmp.Or(q.Limit, DefaultPage)
-	after, _ := parseCursor(q.After) // Validate has told
+	after, _ := q.place() // Validate has told
 	compare := func(a, b T) int { return q.compare(row(a), row(b)) }
 	rest := 0     // that match and come after the cursor
 	var worst Row // the last of a full page
@@ -212,7 +239,7 @@ func Select[T any](q Query, all iter.Seq[T], row func(T) Row) (page []T, total i
 		worst = row(page[len(page)-1])
 	}
 	if rest > len(page) {
-		next = cursor(worst.Task)
+		next = q.cursor(worst.Task)
 	}
 	return page, total, next
 }
@@ -234,9 +261,9 @@ func (q Query) Page(tasks []Task) Page {
 	return p
 }
 
-// Fit returns p cut to what takes about limit bytes as JSON, but never to
-// nothing; what was cut off is on the next page.
-func (p Page) Fit(limit int) (Page, error) {
+// Fit returns p, an answer to q, cut to what takes about limit bytes as JSON, but
+// never to nothing; what was cut off is on the next page.
+func (q Query) Fit(p Page, limit int) (Page, error) {
 	size := 0
 	for i := range p.Tasks {
 		data, err := json.Marshal(p.Tasks[i])
@@ -244,7 +271,7 @@ func (p Page) Fit(limit int) (Page, error) {
 			return p, err
 		}
 		if size += len(data) + 1; size > limit && i > 0 {
-			p.Tasks, p.Next = p.Tasks[:i], cursor(&p.Tasks[i-1].Task)
+			p.Tasks, p.Next = p.Tasks[:i], q.cursor(&p.Tasks[i-1].Task)
 			break
 		}
 	}

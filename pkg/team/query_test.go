@@ -91,11 +91,18 @@ func TestQueryValidate(t *testing.T) {
 		"ids":            {IDs: make([]team.TaskID, team.MaxPage+1)},
 		"text":           {Text: "\x00"},
 		"cursor":         {After: "T-001"},
-		"cursor's time":  {After: "T-001.0.x"},
+		"older cursor":   {After: "T-001.0.5"},
+		"cursor's order": {After: "name.T-001"},
+		"cursor's task":  {After: "id.T-1"},
+		"cursor's time":  {After: "updated.T-001.x", Sort: team.ByUpdated},
+		"half a cursor":  {After: "updated.T-001", Sort: team.ByUpdated},
+		"too much":       {After: "id.T-001.0"},
+		"another order":  {After: "id.T-001", Sort: team.ByWork},
+		"no order":       {After: "priority.T-001.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := q.Validate(); !errors.Is(err, team.InvalidArgument) {
-				t.Errorf("Validate = %v", err)
+			if err := q.Validate(); !errors.Is(err, team.InvalidArgument) || team.HintOf(err) == "" {
+				t.Errorf("Validate = %v, hint %q", err, team.HintOf(err))
 			}
 		})
 	}
@@ -123,7 +130,7 @@ func TestPages(t *testing.T) {
 			if p.Total != len(tasks) || len(p.Tasks) > q.Limit {
 				t.Fatalf("a page of %d tasks of %d", len(p.Tasks), p.Total)
 			}
-			p, err := p.Fit(rapid.IntRange(0, 3000).Draw(t, "bytes"))
+			p, err := q.Fit(p, rapid.IntRange(0, 3000).Draw(t, "bytes"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,6 +149,26 @@ func TestPages(t *testing.T) {
 			t.Fatalf("page by page %s, at once %s", ids(got), ids(all))
 		}
 	})
+}
+
+// A place in the list of one order is none in that of another: there it would be a page
+// that leaves tasks out.
+func TestPlaceOfAnotherOrder(t *testing.T) {
+	orders := []team.TaskOrder{"", team.ByNumber, team.ByWork, team.ByUpdated}
+	for _, of := range orders {
+		next := team.Query{Sort: of, Limit: 2}.Page(listed()).Next
+		for _, in := range orders {
+			err := team.Query{Sort: in, After: next}.Validate()
+			same := of == in || of+in == team.ByNumber
+			if same != (err == nil) || err != nil && (team.CodeOf(err) != team.InvalidArgument || team.HintOf(err) == "") {
+				t.Errorf("%q, a place in the order %q, in the order %q: %v", next, of, in, err)
+			}
+		}
+	}
+	err := team.Query{After: "priority.T-001.2"}.Validate()
+	if want := `"priority.T-001.2" is a place in the order priority, and this list is in the order id`; err == nil || err.Error() != want {
+		t.Errorf("the refusal is %v, want %s", err, want)
+	}
 }
 
 // A page travels as JSON; the tasks are the printed ones.

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -101,7 +102,7 @@ type NewTask struct {
 
 // Validate checks everything that can be checked without the board.
 func (n NewTask) Validate() error {
-	if err := checkTitle(n.Title); err != nil {
+	if err := checkTitle(trimTitle(n.Title)); err != nil {
 		return err
 	}
 	if err := checkText("the description", n.Description, MaxTextBytes); err != nil {
@@ -114,7 +115,8 @@ func (n NewTask) Validate() error {
 		return Errorf(InvalidArgument, "priority %d is out of range", n.Priority).WithHint("0 is normal, 1 high, 2 critical")
 	}
 	if all := len(n.Dependencies) + len(n.After); all > MaxDependencies {
-		return Errorf(InvalidArgument, "%d dependencies are too many, the limit is %d", all, MaxDependencies)
+		return Errorf(InvalidArgument, "%d dependencies are too many, the limit is %d", all, MaxDependencies).
+			WithHint("let a task in between wait for some of them")
 	}
 	if err := checkMetadata(n.Metadata); err != nil {
 		return err
@@ -125,8 +127,10 @@ func (n NewTask) Validate() error {
 	return nil
 }
 
-// Task returns the n as the pending task with this id.
+// Task returns n as the pending task with this id. Spaces around its title are left
+// out.
 func (n NewTask) Task(id TaskID, by AgentID, now time.Time) Task {
+	n.Title = trimTitle(n.Title)
 	deps := slices.Clone(n.Dependencies)
 	slices.SortFunc(deps, func(a, b TaskID) int { return cmp.Compare(a.Number(), b.Number()) })
 	return Task{
@@ -142,7 +146,7 @@ func (n NewTask) Task(id TaskID, by AgentID, now time.Time) Task {
 // after itself, also by way of others.
 func ValidatePlan(tasks []NewTask) error {
 	if len(tasks) == 0 {
-		return Errorf(InvalidArgument, "there are no tasks to create")
+		return Errorf(InvalidArgument, "there are no tasks to create").WithHint("name at least one")
 	}
 	after := make(map[int][]int, len(tasks))
 	for i, n := range tasks {
@@ -151,18 +155,22 @@ func ValidatePlan(tasks []NewTask) error {
 		}
 		for _, at := range n.After {
 			if at < 0 || at >= len(tasks) {
-				return inCall(tasks, i, Errorf(InvalidArgument, "it comes after task %d, and the call has %d", at+1, len(tasks)))
+				return inCall(tasks, i, Errorf(InvalidArgument, "it comes after task %d, and the call has %d", at+1, len(tasks)).
+					WithHint("count the tasks of the call from 0"))
 			}
 		}
 		after[i] = n.After
 	}
 	for _, i := range stuck(after) { // hardly ever any
 		if path := Cycle(after, i); path != nil {
-			return inCall(tasks, i, Errorf(InvalidArgument, "it would wait for itself (a cycle of %d)", len(path)))
+			return inCall(tasks, i, Errorf(InvalidArgument, "it would wait for itself (a cycle of %d)", len(path)).WithHint(breakCycle))
 		}
 	}
 	return nil
 }
+
+// breakCycle is what to do about tasks that wait for each other.
+const breakCycle = "leave out one of the dependencies on the way round"
 
 // stuck returns those of the tasks 0 to len(after)-1 that could never begin: those on
 // a cycle, and those that wait for one. (Kahn's algorithm: what waits for nothing is
@@ -286,6 +294,9 @@ type Actor struct {
 	Leads bool // has the leader's rights: the leader, or a person outside a seat
 }
 
+// startAnew is what to do about a task that is over.
+const startAnew = "what is over stays so: add a new task for what is left to do"
+
 // Claim returns t as it is once h has claimed it. Dependencies are not t's own
 // and are judged by the board. Errors: Conflict if somebody holds it or has
 // completed it, InvalidState if it failed or was cancelled, PermissionDenied for a
@@ -298,7 +309,7 @@ func (t Task) Claim(h Holder, now time.Time) (Task, error) {
 		// A loser must not be told something else only because the winner was quick.
 		return t, Errorf(Conflict, "%s was completed by %s", t.ID, t.Assignee).WithHint("choose another task")
 	case t.Status != Pending:
-		return t, Errorf(InvalidState, "%s is %s and cannot be claimed", t.ID, t.Status)
+		return t, Errorf(InvalidState, "%s is %s and cannot be claimed", t.ID, t.Status).WithHint(startAnew)
 	case t.Role != "" && h.Role != "" && t.Role != h.Role:
 		return t, Errorf(PermissionDenied, "%s is for role %s, %s is a %s", t.ID, t.Role, h.Agent, h.Role).
 			WithHint("the leader may assign it")
@@ -346,7 +357,7 @@ func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
 // attempt: the work goes on from the journal.
 func (t Task) Adopt(h Holder, now time.Time) (Task, error) {
 	if t.Status != InProgress || t.Assignee != h.Agent || t.Incarnation >= h.Incarnation {
-		return t, Errorf(InvalidState, "%s is not held by an earlier incarnation of %s", t.ID, h.Agent)
+		return t, Errorf(InvalidState, "%s is not held by an earlier incarnation of %s", t.ID, h.Agent).WithHint("claim it, if it is pending")
 	}
 	t.Incarnation, t.Epoch, t.UpdatedAt, t.UpdatedBy = h.Incarnation, t.Epoch+1, now, h.Agent
 	return t, nil
@@ -397,18 +408,39 @@ func (t Task) FailCheck(h Holder, epoch uint64, why string, now time.Time) (Task
 }
 
 // mayWrite is the fence: only the incarnation and epoch of the claim may go on
-// writing. Epoch 0 is a writer that does not know its epoch (a restarted one).
+// writing. Epoch 0 is a writer that does not know its epoch (a restarted one, a seat);
+// whether that one held the task before others did, only older copies tell ([LostBy]).
 func (t Task) mayWrite(h Holder, epoch uint64) error {
 	switch {
 	case t.HeldBy(h) && (epoch == 0 || epoch == t.Epoch):
 		return nil
 	case !t.Status.Open() && (epoch == 0 || epoch == t.Epoch):
-		return Errorf(InvalidState, "%s is already %s", t.ID, t.Status)
+		return t.over()
 	case epoch != 0 || t.Assignee == h.Agent: // it did hold it once
-		return Errorf(Conflict, "%s is no longer yours: %s", t.ID, t.whereabouts()).WithHint("stop working on it")
+		return t.lost()
 	default:
 		return Errorf(PermissionDenied, "%s is not yours: %s", t.ID, t.whereabouts()).WithHint("claim a task before you work on it")
 	}
+}
+
+// lost is the error of a former holder's write.
+func (t Task) lost() error {
+	return Errorf(Conflict, "%s is no longer yours: %s", t.ID, t.whereabouts()).WithHint("stop working on it")
+}
+
+// over is the error of a write to a task that has ended.
+func (t Task) over() error {
+	return Errorf(InvalidState, "%s is already %s", t.ID, t.Status).WithHint(startAnew)
+}
+
+// LostBy tells a former holder from one who never held the task, as its record does not
+// if others held it since: it returns the Conflict of a former holder's write if agent
+// holds the task in one of its copies, oldest first, and else nil.
+func LostBy(copies []Task, agent AgentID) error {
+	if !slices.ContainsFunc(copies, func(t Task) bool { return t.Status == InProgress && t.Assignee == agent }) {
+		return nil
+	}
+	return copies[len(copies)-1].lost()
 }
 
 func (t Task) whereabouts() string {
@@ -442,7 +474,7 @@ func (t Task) Release(a Actor, epoch uint64, reason string, attempt bool, now ti
 		return t, err
 	}
 	if t.Status != InProgress {
-		return t, Errorf(InvalidState, "%s is %s and held by nobody", t.ID, t.Status)
+		return t, t.unheld()
 	}
 	if err := checkText("the reason", reason, MaxTextBytes); err != nil {
 		return t, err
@@ -454,10 +486,15 @@ func (t Task) Release(a Actor, epoch uint64, reason string, attempt bool, now ti
 // so that every later write of the old holder is refused.
 func (t Task) Reap(reason string, attempt bool, now time.Time) (Task, error) {
 	if t.Status != InProgress {
-		return t, Errorf(InvalidState, "%s is %s and held by nobody", t.ID, t.Status)
+		return t, t.unheld()
 	}
 	t.Epoch++
 	return t.free(Watchdog, reason, attempt, now), nil
+}
+
+// unheld is the error of taking a pending task from its holder.
+func (t Task) unheld() error {
+	return Errorf(InvalidState, "%s is %s and held by nobody", t.ID, t.Status).WithHint("there is nothing to put back: whoever is to have it can claim it")
 }
 
 // free keeps Assignee as "held it last", so that the former holder can be told
@@ -484,7 +521,7 @@ func (t Task) Cancel(a Actor, reason string, now time.Time) (Task, error) {
 	case !a.Leads:
 		return t, Errorf(PermissionDenied, "only the leader or a person may cancel a task").WithHint("release it, or ask the leader")
 	case !t.Status.Open():
-		return t, Errorf(InvalidState, "%s is already %s", t.ID, t.Status)
+		return t, t.over()
 	}
 	if err := checkText("the reason", reason, MaxTextBytes); err != nil {
 		return t, err
@@ -493,8 +530,10 @@ func (t Task) Cancel(a Actor, reason string, now time.Time) (Task, error) {
 	return t, nil
 }
 
+// mayEnd lets somebody with the leader's rights take the task from whoever holds it,
+// or, if an epoch is named, from that holder only.
 func (t Task) mayEnd(a Actor, epoch uint64) error {
-	if a.Leads && t.Status.Open() {
+	if a.Leads && t.Status.Open() && (epoch == 0 || epoch == t.Epoch) {
 		return nil
 	}
 	return t.mayWrite(a.Holder, epoch)
@@ -519,16 +558,24 @@ func (e Edit) Empty() bool {
 // guard against cycles.
 func (e Edit) TouchesGraph() bool { return len(e.AddDependencies)+len(e.RemoveDependencies) > 0 }
 
-// Apply returns t with the edit made by somebody. Only a pending task can be edited (the
+// Apply returns t with the edit made by somebody; if t says all that already it is
+// returned as it was, with its time and author. Only a pending task can be edited (the
 // assignee of a task in progress works on what it was told), except for metadata.
+// Errors: Conflict while it is in progress; InvalidState once it is over;
+// InvalidArgument, also for a dependency to remove that t does not have.
 func (e Edit) Apply(t Task, by AgentID, now time.Time) (Task, error) {
 	if t.Status != Pending && (e.Title != nil || e.Description != nil || e.Priority != nil || e.TouchesGraph()) {
 		if t.Status == InProgress {
-			return t, Errorf(Conflict, "%s is being worked on by %s and cannot be edited", t.ID, t.Assignee).WithHint("send %s a message", t.Assignee)
+			return t, Errorf(Conflict, "%s is being worked on by %s and cannot be edited", t.ID, t.Assignee).
+				WithHint("send %s a message, or release the task first", t.Assignee)
 		}
-		return t, Errorf(InvalidState, "%s is %s and cannot be edited", t.ID, t.Status)
+		return t, Errorf(InvalidState, "%s is %s and cannot be edited", t.ID, t.Status).WithHint(startAnew)
 	}
-	n := NewTask{Title: t.Title, Description: t.Description, Priority: t.Priority, Role: t.Role, Metadata: e.Metadata}
+	deps, err := e.dependencies(t)
+	if err != nil {
+		return t, err
+	}
+	n := NewTask{Title: t.Title, Description: t.Description, Priority: t.Priority, Dependencies: deps, Role: t.Role, Metadata: e.Metadata}
 	if e.Title != nil {
 		n.Title = *e.Title
 	}
@@ -538,17 +585,75 @@ func (e Edit) Apply(t Task, by AgentID, now time.Time) (Task, error) {
 	if e.Priority != nil {
 		n.Priority = *e.Priority
 	}
-	n.Dependencies = slices.DeleteFunc(append(slices.Clone(t.Dependencies), e.AddDependencies...), func(d TaskID) bool {
-		return slices.Contains(e.RemoveDependencies, d)
-	})
-	if err := n.Validate(); err != nil {
+	judged := n
+	if e.Title == nil { // what stays is not judged: it may have been let in by an older program
+		judged.Title = string(t.ID)
+	}
+	if err := judged.Validate(); err != nil {
 		return t, err
 	}
 	edited := n.Task(t.ID, t.CreatedBy, t.CreatedAt)
-	t.Title, t.Description, t.Priority, t.Dependencies = edited.Title, edited.Description, edited.Priority, edited.Dependencies
+	next := t
+	next.Title, next.Description, next.Priority, next.Dependencies = edited.Title, edited.Description, edited.Priority, edited.Dependencies
 	if e.Metadata != nil {
-		t.Metadata = e.Metadata
+		next.Metadata = e.Metadata
 	}
-	t.UpdatedAt, t.UpdatedBy = now, by
-	return t, nil
+	if next.Says(t) {
+		return t, nil
+	}
+	next.UpdatedAt, next.UpdatedBy = now, by
+	return next, nil
+}
+
+// dependencies returns those of t as the edit makes them.
+func (e Edit) dependencies(t Task) ([]TaskID, error) {
+	for _, d := range e.RemoveDependencies {
+		switch {
+		case slices.Contains(e.AddDependencies, d):
+			return nil, Errorf(InvalidArgument, "the dependency on %s is to be both added and removed", d).WithHint("leave one of both out")
+		case !slices.Contains(t.Dependencies, d) && len(t.Dependencies) == 0:
+			return nil, Errorf(InvalidArgument, "%s does not depend on %s", t.ID, d).WithHint("it has no dependencies")
+		case !slices.Contains(t.Dependencies, d):
+			return nil, Errorf(InvalidArgument, "%s does not depend on %s", t.ID, d).WithHint("it depends on %s", joinIDs(t.Dependencies))
+		}
+	}
+	return slices.DeleteFunc(append(slices.Clone(t.Dependencies), e.AddDependencies...), func(d TaskID) bool {
+		return slices.Contains(e.RemoveDependencies, d)
+	}), nil
+}
+
+// Says reports whether t says what u says: nothing that an [Edit] can change differs.
+func (t Task) Says(u Task) bool {
+	return t.Title == u.Title && t.Description == u.Description && t.Priority == u.Priority &&
+		slices.Equal(t.Dependencies, u.Dependencies) && bytes.Equal(compact(t.Metadata), compact(u.Metadata))
+}
+
+// compact is metadata without spaces, as the store may have left it; none is {}, as
+// it is printed.
+func compact(m json.RawMessage) []byte {
+	if len(m) == 0 {
+		return []byte("{}")
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, m) != nil {
+		return m
+	}
+	return b.Bytes()
+}
+
+// joinIDs lists the first of ids for people.
+func joinIDs(ids []TaskID) string {
+	const most = 20
+	var b strings.Builder
+	for i, id := range ids {
+		switch {
+		case i == most:
+			fmt.Fprintf(&b, " and %d more", len(ids)-i)
+			return b.String()
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(id))
+	}
+	return b.String()
 }

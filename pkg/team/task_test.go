@@ -200,6 +200,70 @@ func TestClaim(t *testing.T) {
 
 // A task that was begun three times and taken away each time is failed, with the
 // reason; releases that are no attempt do not count.
+// Whoever is refused is told what to do.
+func TestRefusalsHaveHints(t *testing.T) {
+	title, done := "x", team.Done{Summary: "done"}
+	for name, do := range map[string]func(team.Task) (team.Task, error){
+		"claim":    func(t team.Task) (team.Task, error) { return t.Claim(bob, at) },
+		"adopt":    func(t team.Task) (team.Task, error) { return t.Adopt(ann, at) },
+		"complete": func(t team.Task) (team.Task, error) { return t.Complete(bob, 0, done, at) },
+		"fail":     func(t team.Task) (team.Task, error) { return t.Fail(leader, 0, "", at) },
+		"release":  func(t team.Task) (team.Task, error) { return t.Release(leader, 0, "", false, at) },
+		"reap":     func(t team.Task) (team.Task, error) { return t.Reap("", false, at) },
+		"cancel":   func(t team.Task) (team.Task, error) { return t.Cancel(leader, "", at) },
+		"edit":     func(t team.Task) (team.Task, error) { return team.Edit{Title: &title}.Apply(t, "user", at) },
+	} {
+		for status, task := range inEach(t) {
+			if _, err := do(task); err != nil && team.HintOf(err) == "" {
+				t.Errorf("%s of a task that is %s: %v, without a hint", name, status, err)
+			}
+		}
+	}
+	for name, tasks := range map[string][]team.NewTask{
+		"none": {}, "cycle": {{Title: "a", After: []int{1}}, {Title: "b", After: []int{0}}}, "no such place": {{Title: "a", After: []int{9}}},
+		"metadata": {{Title: "a", Metadata: []byte("{")}}, "dependencies": {{Title: "a", Dependencies: make([]team.TaskID, 257)}},
+	} {
+		if err := team.ValidatePlan(tasks); team.HintOf(err) == "" {
+			t.Errorf("%s: %v, without a hint", name, err)
+		}
+	}
+}
+
+// With the leader's rights a task is taken from whoever holds it, or from the one hold
+// that is named.
+func TestReleaseOfOneHold(t *testing.T) {
+	first := must(t)(pending().Claim(ann, at))
+	second := must(t)(first.Assign(bob, team.Assignment{By: "user", Take: true}, at))
+	if _, err := second.Release(leader, first.Epoch, "", false, at); team.CodeOf(err) != team.Conflict {
+		t.Errorf("of a hold that is over: %v, want conflict", err)
+	}
+	if got := must(t)(second.Release(leader, second.Epoch, "stopped", false, at)); got.Status != team.Pending || got.UpdatedBy != team.Leader {
+		t.Errorf("released %+v", got)
+	}
+}
+
+// Who held a task before others did is told from who never did by its copies.
+func TestLostBy(t *testing.T) {
+	one := pending()
+	two := must(t)(one.Claim(ann, at))
+	three := must(t)(two.Release(annActs, two.Epoch, "", false, at))
+	four := must(t)(three.Claim(bob, at))
+	copies := []team.Task{one, two, three, four}
+	if err := four.MayComplete(ann, 0); team.CodeOf(err) != team.PermissionDenied {
+		t.Fatalf("by the newest copy alone: %v", err)
+	}
+	err := team.LostBy(copies, ann.Agent)
+	if team.CodeOf(err) != team.Conflict || err.Error() != "T-001 is no longer yours: it is held by tester-1 (epoch 2)" {
+		t.Errorf("a former holder: %v", err)
+	}
+	if err := team.LostBy(copies, "carol"); err != nil {
+		t.Errorf("one who never held it: %v", err)
+	}
+	if err := team.LostBy(nil, ann.Agent); err != nil {
+		t.Errorf("without copies: %v", err)
+	}
+}
+
 func TestAttempts(t *testing.T) {
 	task := pending()
 	for i := range 4 {

@@ -26,24 +26,62 @@ func checkText(what, s string, limit int) error {
 			WithHint("put the text into a file of the workspace and name the file")
 	}
 	if !utf8.ValidString(s) {
-		return Errorf(InvalidArgument, "%s is not valid UTF-8", what)
+		return Errorf(InvalidArgument, "%s is not valid UTF-8 at byte %d", what, invalidAt(s)).WithHint("save it as UTF-8")
 	}
 	for i, r := range s {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' {
-			return Errorf(InvalidArgument, "%s holds the control character %U at byte %d", what, r, i).WithHint("remove it")
+			return Errorf(InvalidArgument, "%s holds the control character %U at byte %d", what, r, i+1).WithHint("remove it")
 		}
 	}
 	return nil
 }
 
+// invalidAt returns where s stops being UTF-8, counted from 1 as people count bytes.
+func invalidAt(s string) int {
+	for i, r := range s {
+		if r != utf8.RuneError {
+			continue
+		}
+		if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
+			return i + 1
+		}
+	}
+	return len(s) + 1
+}
+
+// trimTitle returns a title without the spaces and line ends around it, which nobody
+// sees and a shell or a model easily adds.
+func trimTitle(s string) string { return strings.TrimSpace(s) }
+
+// checkTitle refuses what could not be shown as one line, as it was written: a title
+// that nobody can see, more than one line in whatever way, and characters that turn
+// the direction of writing, by which one text passes for another.
 func checkTitle(s string) error {
-	if strings.TrimSpace(s) == "" {
+	if s == "" {
 		return Errorf(InvalidArgument, "the title is empty").WithHint("give the task a title")
 	}
-	if strings.ContainsAny(s, "\n\r") {
+	if strings.ContainsAny(s, "\n\r\u2028\u2029") {
 		return Errorf(InvalidArgument, "the title has more than one line").WithHint("put the rest into the description")
 	}
-	return checkText("the title", s, MaxTitleBytes)
+	if err := checkText("the title", s, MaxTitleBytes); err != nil {
+		return err
+	}
+	for i, r := range s {
+		if unicode.Is(unicode.Bidi_Control, r) {
+			return Errorf(InvalidArgument, "the title holds %U at byte %d, which turns the direction of writing", r, i+1).WithHint("remove it")
+		}
+	}
+	if !strings.ContainsFunc(s, visible) {
+		return Errorf(InvalidArgument, "the title has no visible character").WithHint("give the task a title that can be read")
+	}
+	return nil
+}
+
+// visible reports whether r leaves ink: spaces, format characters (Unicode Z and Cf)
+// and the letters that are shown as nothing do not.
+func visible(r rune) bool {
+	return unicode.IsGraphic(r) && !unicode.In(r, unicode.Z, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) &&
+		r != '\u2800' // a pattern of Braille without a dot
 }
 
 // checkMetadata refuses what could not be stored as part of a record.
@@ -52,7 +90,7 @@ func checkMetadata(m json.RawMessage) error {
 		return err
 	}
 	if !json.Valid(m) {
-		return Errorf(InvalidArgument, "metadata is not valid JSON")
+		return Errorf(InvalidArgument, "metadata is not valid JSON").WithHint("give an object, such as {\"issue\": 4}")
 	}
 	// Records hold each other, and readers in some languages allow a few hundred levels.
 	depth := 0

@@ -149,7 +149,7 @@ func BenchmarkPage(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				begun := time.Now()
-				p, err := s.page(q).Fit(maxReply)
+				p, err := q.Fit(s.page(q), maxReply)
 				if err == nil {
 					_, err = json.Marshal(p)
 				}

@@ -50,7 +50,7 @@ func Ask(ctx context.Context, t *broker.Team, q team.Query, seq uint64) (team.Pa
 	defer cancel()
 	m, err := t.Conn.NATS().RequestWithContext(ctx, subject.Query(t.ID), data)
 	if err != nil {
-		return team.Page{}, team.Errorf(team.Unavailable, "no index answers for team %s: %w", t.ID, err)
+		return team.Page{}, team.Errorf(team.Unavailable, "no index answers for team %s: %w", t.ID, err).WithHint("the bucket has the same: read it")
 	}
 	var r reply
 	switch err := json.Unmarshal(m.Data, &r); {
@@ -158,5 +158,5 @@ func (x *Index) page(ctx context.Context, q request) (team.Page, error) {
 	}
 	p := x.state.page(q.Query)
 	x.mu.Unlock()
-	return p.Fit(maxReply)
+	return q.Fit(p, maxReply)
 }
