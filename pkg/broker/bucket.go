@@ -3,6 +3,7 @@ package broker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -64,6 +65,32 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte, revision uin
 // [Stream.Repeat].
 func (b *Bucket) PutAgain(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	return b.Repeat(ctx, b.prefix+key, value, revision)
+}
+
+// Delete removes key if it is still at revision; that it is gone already is no error.
+// A try that was not answered is repeated. Errors: Conflict if it holds something else
+// by now; Unavailable.
+func (b *Bucket) Delete(ctx context.Context, key string, revision uint64) error {
+	header := expecting(revision)
+	header.Set(operation, "DEL")
+	for doubt := false; ; {
+		_, err := b.try(ctx, b.prefix+key, nil, header)
+		switch {
+		case err == nil:
+			return nil
+		case lostCAS(err):
+			if _, err := b.Get(ctx, key); !errors.Is(err, team.NotFound) {
+				return cmp.Or(err, error(team.Errorf(team.Conflict, "%s was changed by somebody else", key)))
+			}
+			return nil
+		case refused(err) && !doubt:
+			return team.Errorf(team.Unavailable, "NATS refuses to delete %s: %w", key, err)
+		}
+		doubt = doubt || !unsent(err) && !underWay(err)
+		if err := b.again(ctx, err, "delete "+key); err != nil {
+			return err
+		}
+	}
 }
 
 // Load returns the newest values of the keys that match the filters

@@ -84,7 +84,7 @@ var ErrOvertaken = errors.New("too many writes came after it to tell what became
 func (s *Stream) append(ctx context.Context, subject string, data []byte, last uint64, shared bool) (uint64, error) {
 	doubt := false // an earlier try may have been applied
 	for {
-		seq, err := s.try(ctx, subject, data, jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last, 10))
+		seq, err := s.try(ctx, subject, data, expecting(last))
 		switch {
 		case err == nil:
 			return seq, nil
@@ -159,7 +159,7 @@ func (s *Stream) settle(ctx context.Context, subject string, data []byte, last u
 // repetition after that window, of a write whose answer was lost, is stored again.
 func (s *Stream) Publish(ctx context.Context, subject, id string, data []byte) (uint64, error) {
 	for {
-		seq, err := s.try(ctx, subject, data, jetstream.MsgIDHeader, id)
+		seq, err := s.try(ctx, subject, data, nats.Header{jetstream.MsgIDHeader: {id}})
 		switch {
 		case err == nil:
 			return seq, nil
@@ -185,8 +185,8 @@ func (s *Stream) again(ctx context.Context, cause error, what string) error {
 // try asks the server once to store data. It speaks the protocol itself (a request
 // with headers, answered by an acknowledgement in JSON), since every claim and every
 // message goes this way, and jetstream.PublishMsg takes a tenth longer.
-func (s *Stream) try(ctx context.Context, subject string, data []byte, header, value string) (uint64, error) {
-	answer, err := s.conn.request(ctx, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{header: []string{value}}})
+func (s *Stream) try(ctx context.Context, subject string, data []byte, header nats.Header) (uint64, error) {
+	answer, err := s.conn.request(ctx, &nats.Msg{Subject: subject, Data: data, Header: header})
 	if err != nil {
 		return 0, err
 	}
@@ -203,6 +203,12 @@ func (s *Stream) try(ctx context.Context, subject string, data []byte, header, v
 		return 0, fmt.Errorf("acknowledgement %q has no sequence", answer.Data)
 	}
 	return ack.Seq, nil
+}
+
+// expecting is the header of a write that is to be refused unless the subject's last
+// message has this sequence.
+func expecting(last uint64) nats.Header {
+	return nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(last, 10)}}
 }
 
 // Last returns the newest message of a subject, which may have wildcards, read from
@@ -241,8 +247,11 @@ func (s *Stream) LastSeq(ctx context.Context) (uint64, error) {
 	}
 }
 
+// operation is the header by which a message of a bucket says that it is no value.
+const operation = "KV-Operation"
+
 func isMarker(h nats.Header) bool {
-	op := h.Get("KV-Operation")
+	op := h.Get(operation)
 	return op == "DEL" || op == "PURGE" || h.Get("Nats-Marker-Reason") != ""
 }
 

@@ -91,6 +91,12 @@ func (r *Roster) Put(ctx context.Context, m team.Member) (team.Member, error) {
 	return m, err
 }
 
+// Remove takes the record of a seat away that was made in vain, if it is still as m was
+// read. That of a member with a process stays; see [Roster.Create]. Errors: Conflict.
+func (r *Roster) Remove(ctx context.Context, m team.Member) error {
+	return r.team.Bucket.Delete(ctx, subject.KeyMember(m.AgentID), m.Revision)
+}
+
 // Create writes the record of a member that a process is yet to take. Without a
 // name it is given the role's next number, never one that was given before. A
 // stopped member's name brings it back as its next incarnation.
