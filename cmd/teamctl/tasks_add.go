@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,7 +33,8 @@ func (a *app) tasksAddCmd() *cobra.Command {
 			"With -f it puts all tasks of a plan there, all at once or none of them: a YAML file\n\n" +
 			"    tasks:\n      - name: tests\n        title: Run all tests\n      - title: Tag the release\n        depends_on: [tests, T-001]\n\n" +
 			"in which a task may also have description, priority, role, check, deliverable_required and metadata.\n" +
-			"With --key a call can be repeated: the same key again adds nothing and prints what was added first.\n" +
+			"With --key a call can be repeated: the same key again adds nothing and prints what was added first,\n" +
+			"as it stands now.\n" +
 			"A team that is not there yet is made.",
 	}
 	f := cmd.Flags()
@@ -80,20 +82,20 @@ func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 	if n.Description, err = textOf(cmd, f.description); err != nil {
 		return err
 	}
-	return a.addTasks(key, []team.NewTask{n}, func(ctx context.Context, t *client.Team, created []team.Task) error {
-		task, done := created[0], added(created[0])
+	return a.addTasks(key, []team.NewTask{n}, func(ctx context.Context, t *client.Team, created []team.Task, done string) error {
+		task, told := created[0], whatWasDone(done, created[0])
 		if assignee != "" && task.Status == team.Pending {
 			var seated bool
 			var err error
 			if task, seated, err = t.Assign(ctx, task.ID, assignee); err != nil {
-				return fmt.Errorf("%s was added, but not assigned: %w", created[0].ID, err)
+				return fmt.Errorf("%s %s, but not assigned: %w", created[0].ID, strings.Replace(done, justAdded, "was added", 1), err)
 			}
 			if seated {
 				a.noteSeat(assignee, task.ID)
 			}
-			done += ", assigned to " + f.assignee
+			told += ", assigned to " + f.assignee
 		}
-		return a.printTask(ctx, t, task, done)
+		return a.printTask(ctx, t, task, told)
 	})
 }
 
@@ -115,7 +117,7 @@ func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
 	if err != nil {
 		return err
 	}
-	err = a.addTasks(key, p.Tasks, func(ctx context.Context, t *client.Team, created []team.Task) error {
+	err = a.addTasks(key, p.Tasks, func(ctx context.Context, t *client.Team, created []team.Task, done string) error {
 		views, err := t.Views(ctx, created)
 		if err != nil {
 			return err
@@ -126,7 +128,7 @@ func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
 		}
 		return a.print(items, items, names, func(io.Writer, bool) error {
 			for _, v := range views {
-				if err := a.say(fmt.Sprintf("%s %s: %s", v.ID, added(v.Task), v.Title)); err != nil {
+				if err := a.say(fmt.Sprintf("%s %s: %s", v.ID, whatWasDone(done, v.Task), v.Title)); err != nil {
 					return err
 				}
 			}
@@ -143,16 +145,35 @@ func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
 	return p.InRole(absent.Task, err)
 }
 
-// added says of a task that it was put on the board, and what it comes after.
-func added(t team.Task) string {
+// whatWasDone says of a task what was done with it, and what it comes after.
+func whatWasDone(done string, t team.Task) string {
 	if len(t.Dependencies) == 0 {
-		return "added"
+		return done
 	}
-	return "added, after " + joinIDs(t.Dependencies)
+	return done + ", after " + joinIDs(t.Dependencies)
 }
 
-// addTasks adds the tasks in one call, to a team that is made if it is not there.
-func (a *app) addTasks(key string, tasks []team.NewTask, then func(ctx context.Context, t *client.Team, created []team.Task) error) error {
+// What is said of the tasks of a call: of one that was made before with its key,
+// nothing was added.
+const (
+	justAdded = "added"
+	existed   = "exists already"
+)
+
+// noteKey says that the tasks of a call that came again are not those that it names
+// now, in case the key was meant for something else.
+func (a *app) noteKey(key string, tasks []team.NewTask, before []team.Task) {
+	same := func(n team.NewTask, t team.Task) bool {
+		return strings.TrimSpace(n.Title) == t.Title && n.Description == t.Description
+	}
+	if !slices.EqualFunc(tasks, before, same) {
+		fmt.Fprintf(a.err, "nothing was added: the key %s was used before, and what is on the board reads otherwise now (use another key for other tasks)\n", printable(key))
+	}
+}
+
+// addTasks adds the tasks in one call, to a team that is made if it is not there. then
+// prints them, and is told whether they were added.
+func (a *app) addTasks(key string, tasks []team.NewTask, then func(ctx context.Context, t *client.Team, added []team.Task, done string) error) error {
 	if err := team.ValidatePlan(tasks); err != nil {
 		return err
 	}
@@ -169,11 +190,15 @@ func (a *app) addTasks(key string, tasks []team.NewTask, then func(ctx context.C
 		if err != nil {
 			return err
 		}
-		created, err := t.AddTasks(ctx, key, tasks...)
+		added, again, err := t.AddTasks(ctx, key, tasks...)
 		if err != nil {
 			return err
 		}
-		return then(ctx, t, created)
+		if again {
+			a.noteKey(key, tasks, added)
+			return then(ctx, t, added, existed)
+		}
+		return then(ctx, t, added, justAdded)
 	})
 }
 

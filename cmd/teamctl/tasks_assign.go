@@ -15,8 +15,8 @@ func (a *app) tasksAssignCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "assign ID --to NAME", Short: "Give a task to a member", Args: exactly(1, "the task's ID"),
 		Long: "assign has the running teammate NAME take the task, whatever its role, and waits for its answer. If somebody\n" +
-			"else holds the task, it is taken from them. A person's seat, if nobody runs under that name, takes it as\n" +
-			"`tasks claim` does.",
+			"else holds the task, it is taken from them. If nobody runs under that name, a person's seat takes it, also from\n" +
+			"somebody else; it is made on first use.",
 		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status.Open() }),
 	}
 	cmd.Flags().StringVar(&to, "to", "", "who is to do it; required")

@@ -53,8 +53,8 @@ func (a *app) tasksLsCmd() *cobra.Command {
 	flags.StringVar(&f.text, "text", "", "only tasks with this text in title or description")
 	flags.BoolVar(&f.cancelled, "all", false, "also cancelled tasks")
 	flags.StringVar(&f.sort, "sort", "", "id (default), priority (as they are offered) or updated (changed last first)")
-	flags.IntVar(&f.limit, "limit", 0, fmt.Sprintf("one page of this many tasks, at most %d; 0 is all of them", team.MaxPage))
-	flags.StringVar(&f.page, "page", "", fmt.Sprintf("the page that begins here, as the one before told; of %d tasks unless --limit is given", team.DefaultPage))
+	flags.IntVar(&f.limit, "limit", 0, fmt.Sprintf("one page of this many tasks, at most %d; 0 lists all", team.MaxPage))
+	flags.StringVar(&f.page, "page", "", fmt.Sprintf("the page that begins here, as the one before told, with the same --sort; of %d tasks unless --limit is given", team.DefaultPage))
 	flags.BoolVarP(&watch, "watch", "w", false, "go on with what changes")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
 		"assignee": completeMembers, "role": completeRoles, "status": inList(fixed(append(shownStatuses, team.ShownBlocked)...)),

@@ -152,7 +152,10 @@ func (u taskUpdate) apply(ctx context.Context, t *client.Team) (task team.Task, 
 		task, err = t.Claim(ctx, u.id, u.as)
 		return task, "claimed by " + string(u.as), err
 	default:
-		task, err = t.Edit(ctx, u.id, u.as, u.edit)
+		var changed bool
+		if task, changed, err = t.Edit(ctx, u.id, u.as, u.edit); !changed {
+			return task, "says that already, nothing was changed", err
+		}
 		return task, "edited", err
 	}
 	return task, string(u.status), err

@@ -51,7 +51,8 @@ func Decode(e broker.Entry) (team.Task, error) {
 		return t, err
 	}
 	if !t.Status.Valid() || e.Key != subject.KeyTask(t.ID) {
-		return t, team.Errorf(team.InvalidState, "record %s is no task of that id: it says %q with status %q", e.Key, t.ID, t.Status)
+		return t, team.Errorf(team.InvalidState, "record %s is no task of that id: it says %q with status %q", e.Key, t.ID, t.Status).
+			WithHint("the rest of the board works without it; a good write of the key heals it")
 	}
 	t.Revision = e.Revision
 	return t, nil
@@ -271,6 +272,14 @@ func (b *Board) Claimable(ctx context.Context, t team.Task, h team.Holder) error
 	return b.unblocked(ctx, t)
 }
 
+// Assignable returns why t as it was read could not be given to h, or nil.
+func (b *Board) Assignable(ctx context.Context, t team.Task, a team.Assignment, h team.Holder) error {
+	if _, err := t.Assign(h, a, now()); err != nil {
+		return err
+	}
+	return b.unblocked(ctx, t)
+}
+
 // ClaimAt claims t as it was read, without reading it again: the caller vouches
 // that its dependencies are completed, which once true stays true.
 func (b *Board) ClaimAt(ctx context.Context, t team.Task, h team.Holder) (team.Task, error) {
@@ -320,11 +329,14 @@ func (b *Board) several(ctx context.Context, ids []team.TaskID) ([]team.Task, er
 const parallel = 32
 
 func blockedError(id team.TaskID, waiting []team.Task) error {
-	msg := ""
+	msg, hint := "", "it can be claimed once they are completed"
 	for _, d := range waiting {
 		msg += ", " + string(d.ID) + " (" + string(d.Status) + ")"
+		if !d.Status.Open() { // nobody completes that one any more
+			hint = "it can be claimed once " + string(d.ID) + " is no dependency of it: teamctl tasks update " + string(id) + " --remove-dependency " + string(d.ID)
+		}
 	}
-	return team.Errorf(team.Blocked, "%s is blocked by %s", id, msg[2:]).WithHint("it can be claimed once they are completed")
+	return team.Errorf(team.Blocked, "%s is blocked by %s", id, msg[2:]).WithHint("%s", hint)
 }
 
 // Adopt takes over a task that an earlier incarnation of h holds.
@@ -350,7 +362,26 @@ func (b *Board) Assign(ctx context.Context, a team.Assignment, h team.Holder) (t
 	return t, err
 }
 
-// Complete completes a task for its holder; see [team.Task.Complete].
+// AssignAt is [Board.Assign] for a task as it was read, without reading it again: the
+// caller vouches that its dependencies are completed.
+func (b *Board) AssignAt(ctx context.Context, t team.Task, a team.Assignment, h team.Holder) (team.Task, error) {
+	next, err := t.Assign(h, a, now())
+	if err == nil {
+		next, err = b.put(ctx, next)
+		if errors.Is(err, team.Conflict) {
+			err = team.Errorf(team.Conflict, "somebody else was first at %s", t.ID).WithHint("look at it again: teamctl tasks get %s", t.ID)
+		}
+	}
+	b.metrics.claim(err)
+	if err != nil {
+		return team.Task{}, err
+	}
+	b.log.InfoContext(ctx, "task assigned", "task", t.ID, "by", a.By, "agent", h.Agent, "epoch", next.Epoch, "revision", next.Revision)
+	return next, nil
+}
+
+// Complete completes a task for its holder; see [team.Task.Complete]. Epoch 0, here
+// and in what follows, is a holder that does not know its epoch.
 func (b *Board) Complete(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, d team.Done) (team.Task, error) {
 	return b.complete(ctx, team.Task{ID: id}, h, epoch, d)
 }
@@ -362,7 +393,41 @@ func (b *Board) complete(ctx context.Context, held team.Task, h team.Holder, epo
 	if err == nil {
 		b.log.InfoContext(ctx, "task completed", "task", t.ID, "agent", h.Agent, "revision", t.Revision)
 	}
-	return t, b.late(err)
+	return t, b.late(b.former(ctx, held.ID, h, epoch, err))
+}
+
+// MayComplete returns the error that Complete would give h for t as it was read.
+func (b *Board) MayComplete(ctx context.Context, t team.Task, h team.Holder, epoch uint64) error {
+	return b.former(ctx, t.ID, h, epoch, t.MayComplete(h, epoch))
+}
+
+// former returns err, with which a write of h to its task ended, as h is to hear it:
+// one that does not know its epoch is refused as if it never held the task once others
+// have held it since, and then the task's past tells. So only that refusal costs a
+// reading. What is older than the copies that the bucket keeps is forgotten.
+func (b *Board) former(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, err error) error {
+	if epoch != 0 || !errors.Is(err, team.PermissionDenied) {
+		return err
+	}
+	copies, perr := b.past(ctx, id)
+	if perr != nil {
+		return perr
+	}
+	return cmp.Or(team.LostBy(copies, h.Agent), err)
+}
+
+// past returns the copies of a task that can be read and that the bucket still holds,
+// oldest first.
+func (b *Board) past(ctx context.Context, id team.TaskID) ([]team.Task, error) {
+	var copies []team.Task
+	err := b.bucket.Past(ctx, 1, func(e broker.Entry) error {
+		t, err := Decode(e)
+		if err == nil { // one that cannot be read leaves a gap in the story, not none
+			copies = append(copies, t)
+		}
+		return nil
+	}, subject.KeyTask(id))
+	return copies, err
 }
 
 // FailCheck records that the task's check has failed; see [team.Task.FailCheck].
@@ -371,22 +436,24 @@ func (b *Board) FailCheck(ctx context.Context, id team.TaskID, h team.Holder, ep
 	if err == nil {
 		b.log.InfoContext(ctx, "check failed", "task", id, "agent", h.Agent, "attempts", t.Attempts, "status", t.Status)
 	}
-	return t, b.late(err)
+	return t, b.late(b.former(ctx, id, h, epoch, err))
 }
 
 // Fail ends a task as failed; see [team.Task.Fail].
 func (b *Board) Fail(ctx context.Context, id team.TaskID, a team.Actor, epoch uint64, reason string) (team.Task, error) {
 	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Fail(a, epoch, reason, now()) })
-	return t, b.late(err)
+	return t, b.late(b.former(ctx, id, a.Holder, epoch, err))
 }
 
-// Release puts a task back to pending; see [team.Task.Release].
+// Release puts a task back to pending; see [team.Task.Release]. With the leader's
+// rights it is taken from whoever holds it, or from the holder of the epoch that is
+// named.
 func (b *Board) Release(ctx context.Context, id team.TaskID, a team.Actor, epoch uint64, reason string, attempt bool) (team.Task, error) {
 	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Release(a, epoch, reason, attempt, now()) })
 	if err == nil {
 		b.log.InfoContext(ctx, "task released", "task", id, "agent", a.Agent, "reason", reason)
 	}
-	return t, b.late(err)
+	return t, b.late(b.former(ctx, id, a.Holder, epoch, err))
 }
 
 // History returns every copy of the task that the bucket still holds (the last 64
@@ -395,15 +462,7 @@ func (b *Board) History(ctx context.Context, id team.TaskID) ([]team.Task, error
 	if _, err := b.Get(ctx, id); err != nil {
 		return nil, err
 	}
-	var all []team.Task
-	err := b.bucket.Past(ctx, 1, func(e broker.Entry) error {
-		t, err := Decode(e)
-		if err == nil { // one that cannot be read leaves a gap in the story, not none
-			all = append(all, t)
-		}
-		return nil
-	}, subject.KeyTask(id))
-	return all, err
+	return b.past(ctx, id)
 }
 
 // Reap takes a task from the holder of this epoch, who was judged gone. It is no
@@ -432,20 +491,35 @@ func (b *Board) Cancel(ctx context.Context, id team.TaskID, a team.Actor, reason
 }
 
 // Edit changes what a task says; see [team.Edit]. It takes the leader's rights,
-// except that a holder may change its task's metadata.
-func (b *Board) Edit(ctx context.Context, id team.TaskID, a team.Actor, e team.Edit) (team.Task, error) {
+// except that a holder may change its task's metadata. If the task says all that
+// already, changed is false and nothing is written.
+func (b *Board) Edit(ctx context.Context, id team.TaskID, a team.Actor, e team.Edit) (t team.Task, changed bool, err error) {
 	metadataOnly := e.Title == nil && e.Description == nil && e.Priority == nil && !e.TouchesGraph()
 	apply := func(t team.Task) (team.Task, error) {
 		if !a.Leads && !(metadataOnly && t.HeldBy(a.Holder)) {
 			return t, team.Errorf(team.PermissionDenied, "only the leader or a person may edit %s", id).WithHint("ask the leader")
 		}
-		return e.Apply(t, a.Agent, now())
+		next, err := e.Apply(t, a.Agent, now())
+		if err == nil && next.Says(t) {
+			return t, &unchanged{t}
+		}
+		return next, err
 	}
 	if e.TouchesGraph() {
-		return b.editGraph(ctx, id, e, apply)
+		t, err = b.editGraph(ctx, id, e, apply)
+	} else {
+		t, err = b.change(ctx, id, apply)
 	}
-	return b.change(ctx, id, apply)
+	if same := (*unchanged)(nil); errors.As(err, &same) {
+		return same.task, false, nil
+	}
+	return t, err == nil, err
 }
+
+// unchanged ends an edit of a task that says all that already.
+type unchanged struct{ task team.Task }
+
+func (u *unchanged) Error() string { return string(u.task.ID) + " says that already" }
 
 // late counts a write that came from somebody who no longer holds the task.
 func (b *Board) late(err error) error {

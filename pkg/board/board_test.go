@@ -262,22 +262,22 @@ func TestEditRights(t *testing.T) {
 	id := add(t, b).ID
 	annActs := team.Actor{Holder: ann}
 	title, meta := team.Edit{Title: new("新标题")}, team.Edit{Metadata: []byte(`{"step":1}`)}
-	_, err := b.Edit(ctx, id, annActs, title)
+	_, _, err := b.Edit(ctx, id, annActs, title)
 	wantCode(t, "edit by a teammate", err, team.PermissionDenied)
-	if got, err := b.Edit(ctx, id, leader, title); err != nil || got.Title != "新标题" {
+	if got, _, err := b.Edit(ctx, id, leader, title); err != nil || got.Title != "新标题" {
 		t.Errorf("edit by the leader: %+v, %v", got, err)
 	}
-	_, err = b.Edit(ctx, id, annActs, meta)
+	_, _, err = b.Edit(ctx, id, annActs, meta)
 	wantCode(t, "metadata by one who does not hold it", err, team.PermissionDenied)
 	if _, err := b.Claim(ctx, id, ann); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.Edit(ctx, id, annActs, meta); err != nil || string(got.Metadata) != `{"step":1}` {
+	if got, _, err := b.Edit(ctx, id, annActs, meta); err != nil || string(got.Metadata) != `{"step":1}` {
 		t.Errorf("metadata by the holder: %s, %v", got.Metadata, err)
 	}
-	_, err = b.Edit(ctx, id, leader, title)
+	_, _, err = b.Edit(ctx, id, leader, title)
 	wantCode(t, "edit of a task in progress", err, team.Conflict)
-	_, err = b.Edit(ctx, "T-404", leader, title)
+	_, _, err = b.Edit(ctx, "T-404", leader, title)
 	wantCode(t, "edit of an unknown task", err, team.NotFound)
 }
 

@@ -53,7 +53,8 @@ func DecodeSequence(e broker.Entry) (Sequence, error) {
 		var t team.Task
 		if err == nil {
 			if t.Kept, err = wire.Decode(raw, &t); err != nil {
-				err = team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
+				err = team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err).
+					WithHint("nothing can be added until a good write heals it; the tasks that are there go on")
 			}
 		}
 		s.Intent = append(s.Intent, t)
@@ -109,16 +110,18 @@ func (b *Board) putSequence(ctx context.Context, s Sequence) error {
 // Errors: InvalidArgument; NotFound for an unknown dependency; InvalidState once
 // the goal was ended; Unavailable, and then the outcome is unknown.
 func (b *Board) Create(ctx context.Context, by team.AgentID, tasks ...team.NewTask) ([]team.Task, error) {
-	return b.create(ctx, by, "", tasks)
+	created, _, err := b.create(ctx, by, "", tasks)
+	return created, err
 }
 
 // CreateOnce is Create for a caller that may have to repeat it: a call with the
 // same key as an earlier one creates nothing and returns the tasks of that one, as
-// they stand now. Keys are the caller's own, at most [MaxKeyBytes] long, and are
+// they stand now, and that they existed. Keys are the caller's own, at most [MaxKeyBytes] long, and are
 // remembered as long as the team.
-func (b *Board) CreateOnce(ctx context.Context, by team.AgentID, key string, tasks ...team.NewTask) ([]team.Task, error) {
+func (b *Board) CreateOnce(ctx context.Context, by team.AgentID, key string, tasks ...team.NewTask) (_ []team.Task, existed bool, _ error) {
 	if key == "" || len(key) > MaxKeyBytes {
-		return nil, team.Errorf(team.InvalidArgument, "the idempotency key is %d bytes long; it has 1 to %d", len(key), MaxKeyBytes)
+		return nil, false, team.Errorf(team.InvalidArgument, "the idempotency key is %d bytes long; it has 1 to %d", len(key), MaxKeyBytes).
+			WithHint("use a word of your own, such as the number of an order; a long one can be hashed")
 	}
 	return b.create(ctx, by, key, tasks)
 }
@@ -126,40 +129,40 @@ func (b *Board) CreateOnce(ctx context.Context, by team.AgentID, key string, tas
 // MaxKeyBytes bounds an idempotency key.
 const MaxKeyBytes = 256
 
-func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks []team.NewTask) ([]team.Task, error) {
+func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks []team.NewTask) (_ []team.Task, existed bool, _ error) {
 	if err := team.ValidatePlan(tasks); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for lost := 1; ; lost++ {
 		begun := time.Now()
 		seq, err := b.sequence(ctx)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		// The previous intent must be finished before ours replaces it.
 		if err := b.finish(ctx, seq); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if key != "" {
 			// The sequence was read first: if it is still the same when ours is stored,
 			// nobody has used the key in between.
 			if before, err := b.once(ctx, key); err != nil || before != nil {
-				return before, err
+				return before, before != nil, err
 			}
 		}
 		if err := known(tasks, seq.Next); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		created := team.Plan(tasks, seq.Next, by, now())
 		for i := range created {
 			created[i].Op = ulid.Make().String()
 		}
 		if data, err := json.Marshal(created); err != nil || len(data) > maxIntentBytes {
-			return nil, errors.Join(err, team.Errorf(team.InvalidArgument, "the tasks of one call take %d bytes, the limit is %d", len(data), maxIntentBytes).
+			return nil, false, errors.Join(err, team.Errorf(team.InvalidArgument, "the tasks of one call take %d bytes, the limit is %d", len(data), maxIntentBytes).
 				WithHint("create them in several calls"))
 		}
 		if seq.Closed {
-			return nil, team.Errorf(team.InvalidState, "the team's goal has ended; no task can be added").WithHint("start a new goal with `teamctl run`")
+			return nil, false, team.Errorf(team.InvalidState, "the team's goal has ended; no task can be added").WithHint("start a new goal with `teamctl run`")
 		}
 		seq.Next, seq.Intent, seq.Key = seq.Next+len(tasks), created, key
 		err = b.putSequence(ctx, seq)
@@ -168,20 +171,20 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 		}
 		if errors.Is(err, team.Conflict) { // another creator was first
 			if err := pause(ctx, time.Since(begun), lost); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if err := b.createKeys(ctx, seq); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for _, t := range created {
 			b.log.InfoContext(ctx, "task created", "task", t.ID, "by", by)
 		}
-		return created, nil
+		return created, false, nil
 	}
 }
 
@@ -442,7 +445,7 @@ func pause(ctx context.Context, took time.Duration, lost int) error {
 	longest := max(time.Millisecond, min(took<<min(lost, 4), time.Second))
 	select {
 	case <-ctx.Done():
-		return team.Errorf(team.Unavailable, "the board is too busy: %w", ctx.Err())
+		return team.Errorf(team.Unavailable, "the board is too busy: %w", ctx.Err()).WithHint("nothing was changed: try again")
 	case <-time.After(rand.N(longest)):
 		return nil
 	}

@@ -207,7 +207,7 @@ func closeMany(t *testing.T, b *board.Board, n int) {
 
 func editMany(t *testing.T, b *board.Board, id team.TaskID, n int) {
 	for i := range n {
-		if _, err := b.Edit(t.Context(), id, leader, team.Edit{Priority: new(i % 3)}); err != nil {
+		if _, _, err := b.Edit(t.Context(), id, leader, team.Edit{Priority: new(i % 3)}); err != nil {
 			t.Error(err)
 		}
 	}

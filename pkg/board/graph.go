@@ -154,7 +154,8 @@ func checkGraph(tasks []team.Task, next team.Task, added []team.TaskID) error {
 		for _, id := range path {
 			s += string(id) + " -> "
 		}
-		return team.Errorf(team.InvalidArgument, "the dependency would close a cycle: %s%s", s, path[0])
+		return team.Errorf(team.InvalidArgument, "the dependency would close a cycle: %s%s", s, path[0]).
+			WithHint("each waits for the next: remove one of these dependencies first")
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 )
 
 func depend(b *board.Board, t *testing.T, id team.TaskID, on ...team.TaskID) (team.Task, error) {
-	return b.Edit(t.Context(), id, leader, team.Edit{AddDependencies: on})
+	got, _, err := b.Edit(t.Context(), id, leader, team.Edit{AddDependencies: on})
+	return got, err
 }
 
 func TestDependencies(t *testing.T) {
@@ -37,10 +38,10 @@ func TestDependencies(t *testing.T) {
 	wantCode(t, "on an unknown task", err, team.NotFound)
 	_, err = depend(b, t, "T-404", one)
 	wantCode(t, "of an unknown task", err, team.NotFound)
-	_, err = b.Edit(t.Context(), one, team.Actor{Holder: ann}, team.Edit{AddDependencies: []team.TaskID{two}})
+	_, _, err = b.Edit(t.Context(), one, team.Actor{Holder: ann}, team.Edit{AddDependencies: []team.TaskID{two}})
 	wantCode(t, "by a teammate", err, team.PermissionDenied)
 
-	got, err := b.Edit(t.Context(), three, leader, team.Edit{Title: new("新"), RemoveDependencies: []team.TaskID{two}})
+	got, _, err := b.Edit(t.Context(), three, leader, team.Edit{Title: new("新"), RemoveDependencies: []team.TaskID{two}})
 	if err != nil || len(got.Dependencies) != 0 || got.Title != "新" {
 		t.Errorf("removing a dependency: %+v, %v", got, err)
 	}
@@ -154,7 +155,7 @@ func TestEditOvertaken(t *testing.T) {
 	intended := two
 	intended.Dependencies, intended.Op = []team.TaskID{one.ID}, "of the dead editor"
 	for n := range 70 {
-		if _, err := b.Edit(t.Context(), two.ID, leader, team.Edit{Title: new(fmt.Sprint("title ", n))}); err != nil {
+		if _, _, err := b.Edit(t.Context(), two.ID, leader, team.Edit{Title: new(fmt.Sprint("title ", n))}); err != nil {
 			t.Fatal(err)
 		}
 	}

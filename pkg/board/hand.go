@@ -179,7 +179,7 @@ func (h *Hand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
 	_, epoch := h.last(id)
 	t, err := h.board.Get(ctx, id)
 	if err == nil {
-		err = t.MayComplete(h.holder, epoch)
+		err = h.board.MayComplete(ctx, t, h.holder, epoch)
 	}
 	return t, h.after(id, epoch, t, err)
 }

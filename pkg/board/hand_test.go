@@ -306,7 +306,7 @@ func TestHandCompletesOverMetadata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Edit(ctx, task.ID, leader, team.Edit{Metadata: []byte(`{"note":"读"}`)}); err != nil {
+	if _, _, err := b.Edit(ctx, task.ID, leader, team.Edit{Metadata: []byte(`{"note":"读"}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if task, err = hand.Complete(ctx, task.ID, team.Done{Summary: "done"}); err != nil || string(task.Metadata) != `{"note":"读"}` {

@@ -91,7 +91,7 @@ func TestPlanOfDeadCreator(t *testing.T) {
 				return err
 			},
 			"edit the first": func(b *board.Board) error {
-				_, err := b.Edit(t.Context(), "T-001", leader, team.Edit{Title: new("x")})
+				_, _, err := b.Edit(t.Context(), "T-001", leader, team.Edit{Title: new("x")})
 				return err
 			},
 			"read its history": func(b *board.Board) error { _, err := b.History(t.Context(), "T-001"); return err },
@@ -195,7 +195,7 @@ func TestGetCosts(t *testing.T) {
 func TestLastKeyComesLast(t *testing.T) {
 	b, bt := open(t)
 	plan := slices.Repeat([]team.NewTask{{Title: "x"}}, 60)
-	if _, err := b.CreateOnce(t.Context(), "leader", "key", plan...); err != nil {
+	if _, _, err := b.CreateOnce(t.Context(), "leader", "key", plan...); err != nil {
 		t.Fatal(err)
 	}
 	last, err := bt.Bucket.LastSeq(t.Context())
@@ -210,18 +210,18 @@ func TestLastKeyComesLast(t *testing.T) {
 func TestCreateOnce(t *testing.T) {
 	b, _ := open(t)
 	ctx := t.Context()
-	first, err := b.CreateOnce(ctx, "leader", "订单 1", three()...)
-	if err != nil {
-		t.Fatal(err)
+	first, existed, err := b.CreateOnce(ctx, "leader", "订单 1", three()...)
+	if err != nil || existed {
+		t.Fatal(existed, err)
 	}
 	add(t, b)
 	done(t, b, "T-002", ann)
-	again, err := b.CreateOnce(ctx, "leader", "订单 1", team.NewTask{Title: "other"})
-	if err != nil || !slices.Equal(ids(again), ids(first)) || again[1].Status != team.Completed {
+	again, existed, err := b.CreateOnce(ctx, "leader", "订单 1", team.NewTask{Title: "other"})
+	if err != nil || !existed || !slices.Equal(ids(again), ids(first)) || again[1].Status != team.Completed {
 		t.Errorf("the second call returned %v, %v; want the tasks of the first as they stand", ids(again), err)
 	}
-	other, err := b.CreateOnce(ctx, "leader", "order 2", team.NewTask{Title: "other"})
-	if err != nil || other[0].ID != "T-005" {
+	other, existed, err := b.CreateOnce(ctx, "leader", "order 2", team.NewTask{Title: "other"})
+	if err != nil || existed || other[0].ID != "T-005" {
 		t.Errorf("another key created %v, %v", ids(other), err)
 	}
 	if err := cancelAll(t, b); err != nil {
@@ -230,11 +230,11 @@ func TestCreateOnce(t *testing.T) {
 	if err := b.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if again, err = b.CreateOnce(ctx, "leader", "订单 1", diamond()...); err != nil || len(again) != 3 {
+	if again, _, err = b.CreateOnce(ctx, "leader", "订单 1", diamond()...); err != nil || len(again) != 3 {
 		t.Errorf("after the end of the goal a repeated call returned %v, %v", ids(again), err)
 	}
 	for _, key := range []string{"", strings.Repeat("x", board.MaxKeyBytes+1)} {
-		_, err := b.CreateOnce(ctx, "leader", key, team.NewTask{Title: "x"})
+		_, _, err := b.CreateOnce(ctx, "leader", key, team.NewTask{Title: "x"})
 		wantCode(t, "key of bad length", err, team.InvalidArgument)
 	}
 }
@@ -245,7 +245,7 @@ func TestCreateOnceOfAnotherVersion(t *testing.T) {
 	if _, err := bt.Bucket.Put(t.Context(), subject.KeyOnce("key"), []byte(`{"v":99,"key":"key","first":"T-001","count":1}`), 0); err != nil {
 		t.Fatal(err)
 	}
-	if tasks, err := b.CreateOnce(t.Context(), "leader", "key", team.NewTask{Title: "x"}); !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), "version 99") {
+	if tasks, _, err := b.CreateOnce(t.Context(), "leader", "key", team.NewTask{Title: "x"}); !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), "version 99") {
 		t.Errorf("CreateOnce = %v, %v", tasks, err)
 	}
 }
@@ -255,7 +255,7 @@ func TestCreateOnceAtOnce(t *testing.T) {
 	b, bt := open(t)
 	results := make([][]team.TaskID, 16)
 	codes := atOnce(len(results), func(i int) error {
-		tasks, err := board.New(bt, board.Options{}).CreateOnce(t.Context(), "leader", fmt.Sprint("key ", i%2), three()...)
+		tasks, _, err := board.New(bt, board.Options{}).CreateOnce(t.Context(), "leader", fmt.Sprint("key ", i%2), three()...)
 		results[i] = ids(tasks)
 		return err
 	})
@@ -277,7 +277,7 @@ func TestCreateOnceAfterDeath(t *testing.T) {
 	b, bt := open(t)
 	intent := []team.Task{made(1, "mine"), made(2, "mine too")}
 	put(t, bt, subject.KeySequence, map[string]any{"v": team.Protocol, "op": "x", "next": 3, "intent": intent, "key": "k"})
-	got, err := b.CreateOnce(t.Context(), "leader", "k", team.NewTask{Title: "mine"}, team.NewTask{Title: "mine too"})
+	got, _, err := b.CreateOnce(t.Context(), "leader", "k", team.NewTask{Title: "mine"}, team.NewTask{Title: "mine too"})
 	if err != nil || !slices.Equal(ids(got), ids(intent)) {
 		t.Errorf("the repeated call returned %v, %v", ids(got), err)
 	}

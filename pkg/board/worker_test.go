@@ -147,7 +147,7 @@ func (w *worker) read(ctx context.Context, id team.TaskID) error {
 // create repeats its call until it is answered: the key makes it one.
 func (w *worker) create(ctx context.Context, key string) error {
 	t, err := w.do(step{Kind: "create", Key: key}, func() (team.Task, error) {
-		tasks, err := w.board.CreateOnce(ctx, w.Agent, key, team.NewTask{Title: "任务 🚀"})
+		tasks, _, err := w.board.CreateOnce(ctx, w.Agent, key, team.NewTask{Title: "任务 🚀"})
 		if err != nil {
 			return team.Task{}, errors.Join(errors.New("create"), err)
 		}

@@ -98,7 +98,7 @@ func (t *Team) Views(ctx context.Context, tasks []team.Task) ([]team.TaskView, e
 	for i, task := range tasks {
 		v, ok := found[task.ID]
 		if !ok {
-			return nil, team.Errorf(team.InvalidState, "%s was stored and is gone", task.ID)
+			return nil, team.Errorf(team.InvalidState, "%s was stored and is gone", task.ID).WithHint("somebody has deleted its record from the bucket")
 		}
 		views[i] = task.View(v.WaitingFor, v.Blocks)
 	}
@@ -175,12 +175,12 @@ func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (
 // AddTasks puts tasks on the board, all or none. A team whose goal has ended becomes
 // active again, so that somebody leads it. key, unless it is "", makes the call one
 // that may be repeated: the same key again creates nothing and returns the tasks of
-// the first call (see [board.Board.CreateOnce]). Errors: those of the board; NotFound
-// for a role that the team does not have.
-func (t *Team) AddTasks(ctx context.Context, key string, tasks ...team.NewTask) ([]team.Task, error) {
+// the first call (see [board.Board.CreateOnce]), and that they existed. Errors: those of
+// the board; NotFound for a role that the team does not have.
+func (t *Team) AddTasks(ctx context.Context, key string, tasks ...team.NewTask) (added []team.Task, existed bool, err error) {
 	record, err := t.Record(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	tasks = slices.Clone(tasks)
 	for i, n := range tasks {
@@ -189,83 +189,87 @@ func (t *Team) AddTasks(ctx context.Context, key string, tasks ...team.NewTask) 
 		}
 		role, err := record.Role(n.Role)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		tasks[i].Role = role.Name
 	}
-	created, err := t.create(ctx, key, tasks)
+	added, existed, err = t.create(ctx, key, tasks)
 	if errors.Is(err, team.InvalidState) { // a goal has ended, and with it the board was closed
 		if err := t.board.Reopen(ctx); err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if created, err = t.create(ctx, key, tasks); err != nil && !errors.Is(err, team.Unavailable) {
+		if added, existed, err = t.create(ctx, key, tasks); err != nil && !errors.Is(err, team.Unavailable) {
 			_ = t.board.Close(ctx) // as it was; it stays open if somebody else has added tasks
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	// Last, so that a team is not woken for tasks that were refused, or, with a key that
 	// was used before, for tasks that are over.
-	if slices.ContainsFunc(created, func(t team.Task) bool { return t.Status.Open() }) {
+	if slices.ContainsFunc(added, func(t team.Task) bool { return t.Status.Open() }) {
 		_, err = t.client.registry.Activate(ctx, t.team)
 	}
-	return created, err
+	return added, existed, err
 }
 
-func (t *Team) create(ctx context.Context, key string, tasks []team.NewTask) ([]team.Task, error) {
+func (t *Team) create(ctx context.Context, key string, tasks []team.NewTask) (added []team.Task, existed bool, err error) {
 	if key == "" {
-		return t.board.Create(ctx, team.UserAgent, tasks...)
+		added, err = t.board.Create(ctx, team.UserAgent, tasks...)
+		return added, false, err
 	}
 	return t.board.CreateOnce(ctx, team.UserAgent, key, tasks...)
 }
 
-// Edit changes what a pending task says, with a person's rights unless as is set.
-func (t *Team) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team.Edit) (team.Task, error) {
+// Edit changes what a pending task says, with a person's rights unless as is set. If
+// it says all that already, changed is false and nothing is written.
+func (t *Team) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team.Edit) (task team.Task, changed bool, err error) {
 	a, err := t.actor(ctx, as)
 	if err != nil {
-		return team.Task{}, err
+		return team.Task{}, false, err
 	}
 	return t.board.Edit(ctx, id, a, e)
 }
 
 // Claim gives a free task to a member: a running one is asked, and its answer is
 // returned; for a name that nobody runs under, a person's seat is made on first
-// use and claims. Errors: those of the claim; Unavailable if the member has a
-// process that does not answer.
+// use and claims. A claim that is lost leaves no seat behind. Errors: those of the
+// claim; Unavailable if the member has a process that does not answer.
 func (t *Team) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team.Task, error) {
-	m, runs, err := t.member(ctx, as)
-	if err != nil {
-		return team.Task{}, err
-	}
-	if !runs {
-		return t.claimSeated(ctx, id, as, m)
-	}
-	return t.request(ctx, as, team.Assignment{Task: id, By: team.UserAgent})
+	task, _, err := t.take(ctx, as, team.SeatClaim{Task: id})
+	return task, err
 }
 
-// Assign gives a task to a member with a person's rights: a running one is asked, and
-// takes it also from somebody else; a seat takes it as [Team.Claim] does, so from
-// nobody. seated tells that there was no member of that name, and a seat was made.
+// Assign gives a task to a member with a person's rights, also from somebody else who
+// holds it: a running one is asked, a seat takes it as [Team.Claim] does. seated tells
+// that there was no member of that name, and a seat was made.
 func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (task team.Task, seated bool, err error) {
-	m, runs, err := t.member(ctx, to)
-	if err != nil {
-		return team.Task{}, false, err
-	}
-	if !runs {
-		before, err := t.board.Get(ctx, id)
+	return t.take(ctx, to, team.SeatClaim{Task: id, By: team.UserAgent, Take: true})
+}
+
+// take has the member of this name take a task, as want says. seated tells that there
+// was none and a seat was made.
+func (t *Team) take(ctx context.Context, name team.AgentID, want team.SeatClaim) (task team.Task, seated bool, err error) {
+	made := &seatMade{}
+	for {
+		m, runs, err := t.member(ctx, name)
 		if err != nil {
 			return team.Task{}, false, err
 		}
-		if before.Status == team.InProgress && before.Assignee != to {
-			return team.Task{}, false, team.Errorf(team.Conflict, "%s is held by %s, and %s has no process that could take it over", id, before.Assignee, to).
-				WithHint("put it back first: teamctl tasks release %s", id)
+		if runs {
+			task, err = t.request(ctx, name, team.Assignment{Task: want.Task, By: team.UserAgent, Take: want.Take})
+			return task, false, err
 		}
-		task, err = t.claimSeated(ctx, id, to, m)
-		return task, err == nil && m.AgentID == "", err
+		task, err = t.takeSeated(ctx, name, m, want, made)
+		switch {
+		case errors.Is(err, errSeatChanged):
+			continue
+		case err == nil:
+			return task, made.now.Revision != 0 && made.before.Revision == 0, nil
+		}
+		t.unseat(ctx, made, err)
+		return team.Task{}, false, err
 	}
-	task, err = t.request(ctx, to, team.Assignment{Task: id, By: team.UserAgent, Take: true})
-	return task, false, err
 }
 
 // member returns the member of this name, the zero Member if there is none, and
@@ -288,96 +292,133 @@ func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignmen
 	switch {
 	case control.Nobody(err):
 		return team.Task{}, team.Errorf(team.Unavailable, "the process of %s does not answer", a).WithHint("it may be restarting: try again, or choose another name")
+	case errors.Is(err, team.Busy): // its own hint is for the agent
+		return team.Task{}, team.Errorf(team.Busy, "%w", err).
+			WithHint("choose another member, or wait until %s is free; a task that it holds can be put back: teamctl tasks release ID", a)
 	case err != nil:
 		return team.Task{}, err
 	}
 	return task, nil
 }
 
-// claimSeated claims for a seat, which is made if m is none.
-func (t *Team) claimSeated(ctx context.Context, id team.TaskID, as team.AgentID, m team.Member) (team.Task, error) {
-	if m.Backend != team.Person || m.State == team.Stopped {
-		// Before a seat is made for it: a claim that is lost changes nothing.
-		task, err := t.board.Get(ctx, id)
-		if err == nil {
-			err = t.board.Claimable(ctx, task, team.Holder{Agent: as})
-		}
-		seat := m
-		if err == nil {
-			seat, err = t.sit(ctx, m, as)
-		}
-		if errors.Is(err, team.Conflict) {
-			// Another terminal may have made the seat meanwhile, and claimed.
-			if now, gerr := t.roster.Get(ctx, as); gerr == nil && now.Revision != m.Revision {
-				return t.Claim(ctx, id, as)
-			}
-		}
-		if err != nil {
-			return team.Task{}, err
-		}
-		m = seat
+// busy is the refusal to somebody who is busy, unless there is no such task at all.
+func (t *Team) busy(ctx context.Context, id team.TaskID, busy error) error {
+	if _, err := t.board.Get(ctx, id); errors.Is(err, team.NotFound) {
+		return err
 	}
-	return t.claimSeat(ctx, id, m)
+	return busy
 }
 
-// sit makes a person's seat: a member without a process.
-func (t *Team) sit(ctx context.Context, m team.Member, as team.AgentID) (team.Member, error) {
-	if as == team.Leader {
-		return m, team.Errorf(team.Unavailable, "the leader does not answer").WithHint("a person cannot sit in the leader's place")
+// errSeatChanged: somebody else has written the seat's record, or the task, since they
+// were read. The claim is to be begun again.
+var errSeatChanged = errors.New("the seat has changed since it was read")
+
+// seatMade is the seat that a call has made: what stood in its place before, and the
+// record as the call has written it last. Both are zero if it has made none.
+type seatMade struct{ before, now team.Member }
+
+// takeSeated has a seat take a task; it is made if m is none. What a process does by
+// having one claim in flight, a seat does by writing its claim into its record first:
+// whoever finds it open finishes it before the seat claims anything else, so it holds
+// one task also if two terminals claim for it at once.
+func (t *Team) takeSeated(ctx context.Context, name team.AgentID, m team.Member, want team.SeatClaim, made *seatMade) (team.Task, error) {
+	if m.Revision != made.now.Revision {
+		*made = seatMade{} // another terminal has used it since, and may go on
 	}
-	m.AgentID, m.Backend, m.State, m.Role = as, team.Person, team.Joined, "person"
+	seat := m
+	isSeat := m.Backend == team.Person && m.State != team.Stopped
+	if isSeat {
+		held, err := t.settleSeat(ctx, m)
+		switch {
+		case err != nil:
+			return team.Task{}, err
+		case held.ID == want.Task:
+			return held, nil
+		case held.ID != "":
+			return team.Task{}, t.busy(ctx, want.Task, team.Errorf(team.Busy, "%s already holds %s (%s)", name, held.ID, held.Title).
+				WithHint("complete it or put it back first: teamctl tasks release %s", held.ID))
+		}
+	} else {
+		seat = sit(m, name)
+	}
+	h := t.seatHolder(seat)
+	task, err := t.board.Get(ctx, want.Task)
+	if err != nil {
+		return team.Task{}, err
+	}
+	if task.HeldBy(h) { // since the seat was read, by another terminal
+		return task, nil
+	}
+	if err := t.mayTake(ctx, task, want, h); err != nil {
+		return team.Task{}, err
+	}
+	if name == team.Leader {
+		return team.Task{}, team.Errorf(team.Unavailable, "the leader does not answer").WithHint("a person cannot sit in the leader's place")
+	}
+	want.Revision, want.Op = task.Revision, ulid.Make().String()
+	seat.Claim = &want
+	if seat, err = t.roster.Put(ctx, seat); err == nil {
+		if !isSeat {
+			made.before = m
+		}
+		if !isSeat || made.now.Revision != 0 {
+			made.now = seat
+		}
+		task, err = t.takeAt(ctx, task, want, h)
+	}
+	if errors.Is(err, team.Conflict) {
+		// The task went to somebody else, or another terminal of the seat claims too, or
+		// has finished this very claim.
+		return team.Task{}, errSeatChanged
+	}
+	return task, err
+}
+
+// sit is a person's seat, a member without a process, in the place of m.
+func sit(m team.Member, name team.AgentID) team.Member {
+	m.AgentID, m.Backend, m.State, m.Role = name, team.Person, team.Joined, "person"
 	m.Incarnation++
 	if m.JoinedAt.IsZero() {
 		m.JoinedAt = time.Now().UTC()
 	}
-	return t.roster.Put(ctx, m)
+	return m
 }
 
-// claimSeat claims for a seat. What a process does by having one claim in flight,
-// a seat does by writing its claim into its record first: whoever finds it open
-// finishes it before the seat claims anything else, so it holds one task also if
-// two terminals claim for it at once.
-func (t *Team) claimSeat(ctx context.Context, id team.TaskID, seat team.Member) (team.Task, error) {
-	for {
-		held, err := t.settleSeat(ctx, seat)
-		if err != nil {
-			return team.Task{}, err
-		}
-		if held.ID == id {
-			return held, nil
-		}
-		if held.ID != "" {
-			return team.Task{}, team.Errorf(team.Busy, "%s already holds %s (%s)", seat.AgentID, held.ID, held.Title).
-				WithHint("complete or release it first")
-		}
-		task, err := t.board.Get(ctx, id)
-		if err != nil {
-			return team.Task{}, err
-		}
-		if task.HeldBy(t.seatHolder(seat)) { // since the seat was read, by another terminal
-			return task, nil
-		}
-		if err := t.board.Claimable(ctx, task, t.seatHolder(seat)); err != nil {
-			return team.Task{}, err
-		}
-		seat.Claim = &team.SeatClaim{Task: id, Revision: task.Revision, Op: ulid.Make().String()}
-		stored, err := t.roster.Put(ctx, seat)
-		if err == nil {
-			task, err = t.board.ClaimAt(ctx, task, t.seatHolder(stored))
-		}
-		if !errors.Is(err, team.Conflict) {
-			return task, err
-		}
-		// Another terminal of the seat claims too, or has finished this very claim.
-		if seat, err = t.roster.Get(ctx, seat.AgentID); err != nil {
-			return team.Task{}, err
-		}
+// unseat takes the seat back that this call made for a claim that ended with err, so
+// that a lost claim changes nothing. It stays if somebody else has used it since, or if
+// the claim may yet be applied; and if that cannot be done now, since it does no harm.
+func (t *Team) unseat(ctx context.Context, made *seatMade, err error) {
+	if made.now.Revision == 0 || errors.Is(err, team.Unavailable) || team.CodeOf(err) == "" {
+		return
 	}
+	if made.before.Revision == 0 {
+		_ = t.roster.Remove(ctx, made.now)
+		return
+	}
+	m := made.before
+	m.Revision, m.Incarnation = made.now.Revision, made.now.Incarnation
+	_, _ = t.roster.Put(ctx, m)
 }
 
 // seatHolder is a seat as a holder; a person may take a task of any role.
 func (t *Team) seatHolder(seat team.Member) team.Holder {
 	return team.Holder{Agent: seat.AgentID, Incarnation: seat.Incarnation}
+}
+
+// mayTake returns why a seat could not take the task as it was read, or nil.
+func (t *Team) mayTake(ctx context.Context, task team.Task, c team.SeatClaim, h team.Holder) error {
+	if order, ok := c.Assignment(task); ok {
+		return t.board.Assignable(ctx, task, order, h)
+	}
+	return t.board.Claimable(ctx, task, h)
+}
+
+// takeAt makes the write to the task that a seat's claim announces.
+func (t *Team) takeAt(ctx context.Context, task team.Task, c team.SeatClaim, h team.Holder) (team.Task, error) {
+	if order, ok := c.Assignment(task); ok {
+		return t.board.AssignAt(ctx, task, order, h)
+	}
+	return t.board.ClaimAt(ctx, task, h)
 }
 
 // settleSeat returns the task that the seat holds, after finishing a claim that
@@ -391,8 +432,8 @@ func (t *Team) settleSeat(ctx context.Context, seat team.Member) (team.Task, err
 		return team.Task{}, err
 	}
 	h := t.seatHolder(seat)
-	if task.Status == team.Pending && task.Revision == seat.Claim.Revision {
-		task, err = t.board.ClaimAt(ctx, task, h)
+	if task.Revision == seat.Claim.Revision && (task.Status == team.Pending || seat.Claim.Take && task.Status == team.InProgress) {
+		task, err = t.takeAt(ctx, task, *seat.Claim, h)
 		if errors.Is(err, team.Conflict) {
 			return t.settleSeat(ctx, seat)
 		}
@@ -447,7 +488,7 @@ func (t *Team) Complete(ctx context.Context, id team.TaskID, as team.AgentID, su
 	}
 	task, err := t.board.Get(ctx, id)
 	if err == nil {
-		err = task.MayComplete(a.Holder, 0)
+		err = t.board.MayComplete(ctx, task, a.Holder, 0)
 	}
 	if err != nil {
 		return team.Task{}, err

@@ -142,7 +142,7 @@ func split(all []control.Process, busy map[string]bool) (standbys, members []con
 // Unavailable if no process took one.
 func (t *Team) Spawn(ctx context.Context, m team.Member, count int) ([]team.Member, error) {
 	if m.AgentID != "" && count > 1 {
-		return nil, team.Errorf(team.InvalidArgument, "one name cannot be given to %d members", count)
+		return nil, team.Errorf(team.InvalidArgument, "one name cannot be given to %d members", count).WithHint("spawn one of that name, or leave the name out")
 	}
 	record, err := t.Record(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func (t *Team) Spawn(ctx context.Context, m team.Member, count int) ([]team.Memb
 		return nil, err
 	}
 	if role.Name == team.LeaderRole || m.AgentID == team.Leader {
-		return nil, team.Errorf(team.InvalidArgument, "a team has one leader; it cannot be spawned")
+		return nil, team.Errorf(team.InvalidArgument, "a team has one leader; it cannot be spawned").WithHint("choose another role")
 	}
 	m.Role = role.Name
 	if err := t.maySpawn(ctx, m, count, record.MaxTeammates); err != nil {
@@ -244,14 +244,14 @@ func (t *Team) Stop(ctx context.Context, a team.AgentID, wait time.Duration) err
 	return t.spawner.Stop(ctx, t.mailbox, team.UserAgent, a, wait)
 }
 
-// clearSeat puts back what the seat holds: it has no process that could, and no
-// lease after which the watchdog would.
+// clearSeat takes from the seat what it holds: it has no process that could put it back,
+// and no lease after which the watchdog would.
 func (t *Team) clearSeat(ctx context.Context, seat team.Member) error {
 	held, err := t.settleSeat(ctx, seat)
 	if err != nil || held.ID == "" {
 		return err
 	}
-	_, err = t.board.Release(ctx, held.ID, team.Actor{Holder: t.seatHolder(seat)}, held.Epoch, string(seat.AgentID)+" was stopped", false)
+	_, err = t.board.Release(ctx, held.ID, person, held.Epoch, string(seat.AgentID)+" was stopped", false)
 	if errors.Is(err, team.Conflict) || errors.Is(err, team.InvalidState) {
 		return nil // it was taken back meanwhile
 	}

@@ -73,7 +73,7 @@ func TestWatch(t *testing.T) {
 
 	// What is created together comes together, however it is written.
 	plan := []team.NewTask{{Title: "b", Dependencies: []team.TaskID{"T-001"}}, {Title: "c", After: []int{0}}, {Title: "d", Dependencies: []team.TaskID{"T-001"}}}
-	if _, err := r.AddTasks(t.Context(), "", plan...); err != nil {
+	if _, _, err := r.AddTasks(t.Context(), "", plan...); err != nil {
 		t.Fatal(err)
 	}
 	w.want(t, "T-002 blocked, T-003 blocked, T-004 blocked")
@@ -84,7 +84,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want(t, "T-001 completed, T-002 pending, T-004 pending")
-	if _, err := r.Edit(t.Context(), "T-004", "", team.Edit{AddDependencies: []team.TaskID{"T-003"}, RemoveDependencies: []team.TaskID{"T-001"}}); err != nil {
+	if _, _, err := r.Edit(t.Context(), "T-004", "", team.Edit{AddDependencies: []team.TaskID{"T-003"}, RemoveDependencies: []team.TaskID{"T-001"}}); err != nil {
 		t.Fatal(err)
 	}
 	w.want(t, "T-004 blocked")
@@ -157,7 +157,7 @@ func TestWatchEndsWithReader(t *testing.T) {
 			if n++; n == at {
 				return enough
 			}
-			_, err := r.AddTasks(t.Context(), "", team.NewTask{Title: "x"})
+			_, _, err := r.AddTasks(t.Context(), "", team.NewTask{Title: "x"})
 			return err
 		})
 		if !errors.Is(err, enough) {
@@ -192,7 +192,7 @@ func TestWatchSurvivesRestart(t *testing.T) {
 	add := func(n int) {
 		t.Helper()
 		for range n {
-			if _, err := other.AddTasks(t.Context(), "", team.NewTask{Title: "x"}); err != nil {
+			if _, _, err := other.AddTasks(t.Context(), "", team.NewTask{Title: "x"}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -45,10 +45,10 @@ type SeatClaim struct {
 	Take     bool    `json:"take,omitempty"` // also from somebody else who holds it; with By
 }
 
-// Assignment is c as the word of whoever assigned the task; ok is false if the seat
-// claims by itself.
-func (c SeatClaim) Assignment() (a Assignment, ok bool) {
-	return Assignment{Task: c.Task, By: c.By, Take: c.Take}, c.By != ""
+// Assignment is c as the word of whoever assigned t, which is as c names it; ok is
+// false if the seat claims by itself.
+func (c SeatClaim) Assignment(t Task) (a Assignment, ok bool) {
+	return Assignment{Task: t.ID, By: c.By, Take: c.Take, Epoch: t.Epoch}, c.By != ""
 }
 
 // Member is the record of one who belongs to a team.

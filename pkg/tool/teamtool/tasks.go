@@ -208,7 +208,7 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (any, error) {
 		return nil, err
 	}
 	if !edit.Empty() {
-		if _, err := t.Board.Edit(ctx, id, t.actor(), edit); err != nil {
+		if _, _, err := t.Board.Edit(ctx, id, t.actor(), edit); err != nil {
 			return nil, err
 		}
 	}
