@@ -194,6 +194,8 @@ func TestQuarantineOfOthers(t *testing.T) {
 	f.put(subject.KeyTeam, team.Team{V: team.Protocol, ID: "t"}, true)
 	f.put(member, team.Member{V: team.Protocol, AgentID: "coder-1"}, true)
 	f.plan(1, 2)
+	f.put(subject.KeyGraph, map[string]any{"v": team.Protocol, "op": "of an edit"}, true)
+	f.want("")
 	for key, bad := range map[string]any{
 		subject.KeyTeam: team.Team{V: 2, ID: "t"}, member: team.Member{V: team.Protocol, AgentID: "coder-9"},
 		subject.KeySequence: board.Sequence{V: 2}, subject.KeyGraph: 1,
