@@ -157,14 +157,18 @@ func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (
 			if known[d] {
 				continue
 			}
-			if !absent {
-				_, err = t.board.Get(ctx, d)
+			var err error
+			if absent {
+				err = team.Errorf(team.NotFound, "dependency %s of %q does not exist: team %s is not there yet", d, task.Title, n.ID).
+					WithHint("add that task first, or leave the dependency out")
+			} else if _, err = t.board.Get(ctx, d); err != nil {
+				err = fmt.Errorf("dependency %s of %q: %w", d, task.Title, err)
 			}
 			if errors.Is(err, team.NotFound) {
 				err = &AbsentError{i, d, err}
 			}
 			if err != nil {
-				return nil, fmt.Errorf("dependency %s of %q: %w", d, task.Title, err)
+				return nil, err
 			}
 			known[d] = true
 		}

@@ -178,6 +178,9 @@ func TestMakeFor(t *testing.T) {
 	} {
 		_, err := r.client.MakeFor(t.Context(), tt.n, tt.tasks)
 		wantCode(t, name, err, tt.want)
+		if hint := team.HintOf(err); hint == "" || strings.Contains(hint, "teamctl run") {
+			t.Errorf("%s: hint %q", name, hint)
+		}
 	}
 	_, err := r.client.Open(t.Context(), "other")
 	wantCode(t, "the team that was refused", err, team.NotFound)

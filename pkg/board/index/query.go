@@ -57,7 +57,7 @@ func Ask(ctx context.Context, t *broker.Team, q team.Query, seq uint64) (team.Pa
 	case err != nil:
 		return team.Page{}, fmt.Errorf("answer of the index: %w", err)
 	case r.Error != "" || r.Page == nil:
-		return team.Page{}, team.Errorf(team.InvalidArgument, "the index refuses the query: %s", r.Error)
+		return team.Page{}, team.Errorf(team.InvalidArgument, "the index refuses the query: %s", r.Error).WithHint("the process that leads the team may be of another version")
 	}
 	for i := range r.Tasks {
 		r.Tasks[i].Task.Revision = r.Tasks[i].Revision
