@@ -57,11 +57,14 @@ func trimTitle(s string) string { return strings.TrimSpace(s) }
 // that nobody can see, more than one line in whatever way, and characters that turn
 // the direction of writing, by which one text passes for another.
 func checkTitle(s string) error {
-	if s == "" {
+	const rest = "put the rest into the description"
+	switch {
+	case s == "":
 		return Errorf(InvalidArgument, "the title is empty").WithHint("give the task a title")
-	}
-	if strings.ContainsAny(s, "\n\r\u2028\u2029") {
-		return Errorf(InvalidArgument, "the title has more than one line").WithHint("put the rest into the description")
+	case strings.ContainsAny(s, "\n\r\u2028\u2029"):
+		return Errorf(InvalidArgument, "the title has more than one line").WithHint(rest)
+	case len(s) > MaxTitleBytes:
+		return Errorf(InvalidArgument, "the title is %d bytes long, the limit is %d", len(s), MaxTitleBytes).WithHint(rest)
 	}
 	if err := checkText("the title", s, MaxTitleBytes); err != nil {
 		return err
