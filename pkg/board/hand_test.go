@@ -96,7 +96,7 @@ func TestHandConfirms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edited, err := b.Edit(ctx, one, leader, team.Edit{Metadata: []byte(`{"note":1}`)})
+	edited, _, err := b.Edit(ctx, one, leader, team.Edit{Metadata: []byte(`{"note":1}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -233,7 +233,7 @@ func TestRefusalsHaveHints(t *testing.T) {
 // that is named.
 func TestReleaseOfOneHold(t *testing.T) {
 	first := must(t)(pending().Claim(ann, at))
-	second := must(t)(first.Assign(bob, team.Assignment{By: "user", Take: true}, at))
+	second := must(t)(first.Assign(bob, team.Assignment{By: "user", Take: true, Epoch: first.Epoch}, at))
 	if _, err := second.Release(leader, first.Epoch, "", false, at); team.CodeOf(err) != team.Conflict {
 		t.Errorf("of a hold that is over: %v, want conflict", err)
 	}

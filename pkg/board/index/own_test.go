@@ -21,7 +21,7 @@ func TestReadsWhatTheBoardWrites(t *testing.T) {
 	leader := team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}
 	ann := team.Holder{Agent: "ann", Incarnation: 1}
 	edit := func(e team.Edit) func() error {
-		return func() error { _, err := b.Edit(ctx, "T-001", leader, e); return err }
+		return func() error { _, _, err := b.Edit(ctx, "T-001", leader, e); return err }
 	}
 	for _, step := range []struct {
 		name string
@@ -31,7 +31,7 @@ func TestReadsWhatTheBoardWrites(t *testing.T) {
 			_, err := b.Create(ctx, team.Leader, team.NewTask{Title: "1"}, team.NewTask{Title: "2"})
 			return err
 		}},
-		{"create once", func() error { _, err := b.CreateOnce(ctx, team.Leader, "key", team.NewTask{Title: "3"}); return err }},
+		{"create once", func() error { _, _, err := b.CreateOnce(ctx, team.Leader, "key", team.NewTask{Title: "3"}); return err }},
 		{"add a dependency", edit(team.Edit{AddDependencies: []team.TaskID{"T-002"}})},
 		{"remove it", edit(team.Edit{RemoveDependencies: []team.TaskID{"T-002"}})},
 		{"edit", edit(team.Edit{Metadata: []byte(`{"a":[1]}`)})},
