@@ -41,14 +41,19 @@ func tree(t *testing.T) string {
 	return dir
 }
 
-// newTeam makes a team as `teamctl run` would.
+// newTeam makes a team as `teamctl run` would, with a short lease.
 func newTeam(t *testing.T, c *client.Client, id team.TeamID) *client.Team {
+	t.Helper()
+	return newTeamWith(t, c, id, 5*time.Second)
+}
+
+func newTeamWith(t *testing.T, c *client.Client, id team.TeamID, lease time.Duration) *client.Team {
 	t.Helper()
 	roles, _, err := role.Load(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tm, err := c.Make(t.Context(), client.NewTeam{ID: id, Roles: roles, Lease: 5 * time.Second})
+	tm, err := c.Make(t.Context(), client.NewTeam{ID: id, Roles: roles, Lease: lease})
 	if err != nil {
 		t.Fatal(err)
 	}
