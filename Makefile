@@ -40,8 +40,9 @@ test-r3: ## the tests of all stores against a cluster of three NATS servers
 	AGENTTEAM_TEST_REPLICATED=1 go test -p 1 -timeout 20m $(STORES)
 
 .PHONY: test-long
-test-long: ## recorded histories of many processes, LONG times (default 20) as long
+test-long: ## recorded histories of many processes, and 5 frozen teammates: LONG times (default 20) as long
 	AGENTTEAM_TEST_LONG=$(or $(LONG),20) go test -count=1 -timeout 60m -v -run 'TestLinearizable' ./pkg/board
+	AGENTTEAM_TEST_LONG=$(or $(LONG),20) go test -count=1 -timeout 60m -v -run 'TestFrozenTeammates' ./e2e
 
 .PHONY: test-claims
 test-claims: ## CLAIMS (default 1,000,000) claims by 64 workers, every write of them judged

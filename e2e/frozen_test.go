@@ -117,8 +117,8 @@ func TestFrozenTeammates(t *testing.T) {
 			})
 		}
 		refused := map[team.AgentID]string{} // what the call in the middle of which it was frozen has come to
-		for _, h := range held {
-			late += arrive(t, bt.Conn, h, processes[h.task.Assignee])
+		for i, h := range held {
+			late += arrive(t, bt.Conn, h, processes[h.task.Assignee], i%2 == 0)
 			refused[h.task.Assignee] = ""
 		}
 		open := len(held)
@@ -187,24 +187,33 @@ func freeze(t *testing.T, p *os.Process) {
 	}
 }
 
-// arrive wakes the writer of a completion, lets that reach the server, and returns 1
-// if it is refused for what was written in between.
-func arrive(t *testing.T, c *broker.Conn, h completion, writer *os.Process) int {
+// arrive lets a completion reach the server and wakes its writer, first the one or
+// first the other. It returns 1 if the server refuses the completion for what was
+// written in between.
+func arrive(t *testing.T, c *broker.Conn, h completion, writer *os.Process, wakeFirst bool) int {
 	t.Helper()
 	answers, err := c.NATS().SubscribeSync(h.reply)
 	if err == nil {
 		err = c.Flush(t.Context())
 	}
-	if err == nil {
-		err = writer.Signal(syscall.SIGCONT)
-	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	wake := func() {
+		if err := writer.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if wakeFirst {
+		wake()
 	}
 	close(h.pass)
 	m, err := answers.NextMsg(limit)
 	if err != nil {
 		t.Fatalf("the completion of %s by %s is not answered: %v", h.task.ID, h.task.Assignee, err)
+	}
+	if !wakeFirst {
+		wake()
 	}
 	var ack struct{ Error *jetstream.APIError }
 	if err := json.Unmarshal(m.Data, &ack); err != nil {

@@ -80,20 +80,20 @@ func TestLongTaskStaysHeld(t *testing.T) {
 			if _, err := tm.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
 				t.Fatal(err)
 			}
-			open := len(tt.tasks)
-			f.next("all tasks are completed", func(e client.Entry) bool {
-				switch e.Event.Event.Type {
-				case "TASK_COMPLETED":
-					open--
-				case team.RunFinished:
+			completed := func(e client.Entry) bool { return e.Event.Event.Type == "TASK_COMPLETED" }
+			f.next("the first task is completed", func(e client.Entry) bool {
+				if e.Event.Event.Type == team.RunFinished {
 					if v, err := tm.Task(t.Context(), "T-001"); err != nil || v.Status != team.Completed {
 						t.Fatalf("%s goes idle, and T-001 is %s at %s, %v", e.AgentID, v.Status, v.Assignee, err)
 					}
 				}
-				return open == 0
+				return completed(e)
 			})
 			if v, err := tm.Task(t.Context(), "T-001"); err != nil || !strings.Contains(v.ResultSummary, tt.summary) || v.Attempts != 0 {
-				t.Errorf("T-001 has the summary %q after %d attempts, %v", v.ResultSummary, v.Attempts, err)
+				t.Fatalf("T-001 has the summary %q after %d attempts, %v", v.ResultSummary, v.Attempts, err)
+			}
+			for range tt.tasks[1:] {
+				f.next("the next task is completed", completed)
 			}
 			recorder.Judge(t)
 		})
