@@ -148,7 +148,7 @@ func TestFrozenTeammates(t *testing.T) {
 	}
 	t.Logf("%d teammates were frozen while completing; %d of their completions reached the server late and were refused; "+
 		"%d were then told conflict (%d by the answer to that completion, the others on trying again); late writes that they counted: %d",
-		total, late, again, answered, lateWrites(t, conn))
+		total, late, again, answered, lateWrites(t, conn, teammates))
 	if late != total || again != total {
 		t.Errorf("of %d late completions %d were refused, of as many tries %d", total, late, again)
 	}
@@ -227,13 +227,15 @@ func arrive(t *testing.T, c *broker.Conn, h completion, writer *os.Process, wake
 }
 
 // lateWrites adds up what all teammates' pages say of late writes.
-func lateWrites(t *testing.T, c *client.Client) (sum int) {
+func lateWrites(t *testing.T, c *client.Client, teammates int) (sum int) {
 	t.Helper()
-	s, err := c.Processes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range append(s.Standbys, s.Members...) {
+	var s client.Status
+	until(t, "all tell where their pages are", func() (ok bool) {
+		var err error
+		s, err = c.Processes(t.Context())
+		return err == nil && len(s.Standbys) == teammates // members, too
+	})
+	for _, p := range s.Standbys {
 		resp, err := http.Get(p.Metrics)
 		if err != nil {
 			t.Fatal(err)
