@@ -121,6 +121,10 @@ func TestFrozenTeammates(t *testing.T) {
 			late += arrive(t, bt.Conn, h, processes[h.task.Assignee], i%2 == 0)
 			refused[h.task.Assignee] = ""
 		}
+		if t.Failed() {
+			recorder.Judge(t)
+			t.FailNow()
+		}
 		open := len(held)
 		f.next("the woken are refused", func(e client.Entry) bool {
 			before, ok := refused[e.AgentID]
