@@ -102,7 +102,7 @@ func TestFrozenTeammates(t *testing.T) {
 		for i := range tasks {
 			tasks[i].Title = "to be done once"
 		}
-		if _, err := tm.AddTasks(t.Context(), "", tasks...); err != nil {
+		if _, _, err := tm.AddTasks(t.Context(), "", tasks...); err != nil {
 			t.Fatal(err)
 		}
 		held := make([]completion, frozen)

@@ -74,7 +74,7 @@ func TestLongTaskStaysHeld(t *testing.T) {
 			}
 			recorder := boardtest.Record(t, bt.Bucket)
 			f := follow(t, tm)
-			if _, err := tm.AddTasks(t.Context(), "", tt.tasks...); err != nil {
+			if _, _, err := tm.AddTasks(t.Context(), "", tt.tasks...); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := tm.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {

@@ -95,7 +95,7 @@ func TestTakenWhileAtWork(t *testing.T) {
 		{"a person reassigns it", func(id string) { c.ok("--team", "taken", "tasks", "assign", id, "--to", "tester-1") }, team.Completed, "tester-1"},
 		{"the leader reassigns it", func(id string) { tell("reassign " + id) }, team.Completed, "tester-1"},
 	} {
-		added, err := tm.AddTasks(t.Context(), "", team.NewTask{Title: tt.name, Role: "coder"})
+		added, _, err := tm.AddTasks(t.Context(), "", team.NewTask{Title: tt.name, Role: "coder"})
 		if err != nil {
 			t.Fatal(err)
 		}
