@@ -224,10 +224,13 @@ func (w *fake) Unread(context.Context, team.Member) (int, error) {
 	return w.unread, w.broken
 }
 
-func (w *fake) Ping(_ context.Context, a team.AgentID, nonce string, _ time.Duration) (team.Beat, error) {
+func (w *fake) Ping(_ context.Context, a team.AgentID, nonce string, wait time.Duration) (team.Beat, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead[a] {
+		w.mu.Unlock()
+		time.Sleep(wait)
+		w.mu.Lock()
 		return team.Beat{}, team.Unavailable
 	}
 	b := w.beats[a]

@@ -14,10 +14,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/roster"
@@ -67,6 +69,7 @@ type Options struct {
 
 const (
 	pingWait      = time.Second      // for a process to answer before its task is freed
+	maxPings      = 64               // on their way at once
 	adoptWithin   = 5 * time.Second  // for a later incarnation to take over its task
 	spawnWithin   = 15 * time.Second // a spawner gives up after 10 s; one that died left the record
 	respawnWithin = time.Minute      // for a respawn to write the next incarnation; one may rest half as long first
@@ -198,15 +201,43 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 		w.o.Logger.WarnContext(ctx, "more than half of the members are silent; their tasks are freed after three leases only")
 	}
 	w.warned = many
+	silent := make([]team.Member, len(lost))
+	for i, s := range lost {
+		silent[i] = s.Member
+	}
+	answered := w.ping(ctx, silent)
 	var errs []error
 	for _, s := range lost {
-		if _, err := w.o.Team.Ping(ctx, s.Member.AgentID, ulid.Make().String(), pingWait); err == nil {
-			continue // its beats get lost, but it lives
+		if _, lives := answered[s.Member.AgentID]; lives {
+			continue // its beats get lost
 		}
 		errs = append(errs, w.reap(ctx, look, s, heard[s.Member.AgentID].Beat, now))
 	}
 	errs = append(errs, w.bringUp(ctx, look, now), w.reapOrphans(ctx, look, now))
 	return errors.Join(errs...)
+}
+
+// ping asks the processes of members for fresh beats and returns the answers. They are
+// asked at once: a host that is gone may have many, and each takes the whole wait.
+func (w *Watchdog) ping(ctx context.Context, members []team.Member) map[team.AgentID]team.Beat {
+	answers := map[team.AgentID]team.Beat{}
+	nonce := ulid.Make().String()
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(maxPings)
+	for _, m := range members {
+		g.Go(func() error {
+			b, err := w.o.Team.Ping(ctx, m.AgentID, nonce, pingWait)
+			if err == nil && b.Nonce == nonce {
+				mu.Lock()
+				defer mu.Unlock()
+				answers[m.AgentID] = b
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // who did not answer is not among the answers
+	return answers
 }
 
 func (w *Watchdog) reap(ctx context.Context, look index.Look, s Silence, last team.Beat, now time.Time) error {
@@ -374,21 +405,18 @@ func (w *Watchdog) look(ctx context.Context, ask bool) (Look, error) {
 	l := w.o.Team.Look()
 	look := Look{Look: l, Beats: map[team.AgentID]team.Beat{}}
 	heard := w.o.Team.Heard()
-	nonce := ulid.Make().String()
-	for _, m := range l.Members {
-		if !m.HasProcess() {
-			continue
-		}
-		look.Beats[m.AgentID] = heard[m.AgentID].Beat
+	members := slices.DeleteFunc(slices.Clone(l.Members), func(m team.Member) bool { return !m.HasProcess() })
+	if ask {
+		look.Beats = w.ping(ctx, members) // one that does not answer is not known to be idle
+	}
+	for _, m := range members {
 		if !ask {
+			look.Beats[m.AgentID] = heard[m.AgentID].Beat
 			continue
 		}
-		b, err := w.o.Team.Ping(ctx, m.AgentID, nonce, pingWait)
-		if err != nil || b.Nonce != nonce {
-			delete(look.Beats, m.AgentID) // one that does not answer is not known to be idle
+		if _, ok := look.Beats[m.AgentID]; !ok {
 			continue
 		}
-		look.Beats[m.AgentID] = b
 		n, err := w.o.Team.Unread(ctx, m)
 		if err != nil {
 			return look, err

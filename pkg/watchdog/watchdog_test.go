@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,6 +143,32 @@ func TestLostMember(t *testing.T) {
 	})
 }
 
+// A host that is gone may have had many members: all are asked at once whether they live.
+func TestLostHost(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		var want []string
+		w.change(10*time.Minute, func() {
+			for n := 2; n <= 41; n++ {
+				a := team.AgentID(fmt.Sprint("coder-", n))
+				w.look.Members = append(w.look.Members, joined(a, "coder"))
+				w.beats[a] = beat(a, team.Running)
+			}
+		})
+		w.want()
+		w.change(lease-2*time.Second, func() {
+			for n := 2; n <= 20; n++ { // fewer than half
+				a := team.AgentID(fmt.Sprint("coder-", n))
+				w.goSilent(a)
+				w.task(team.Task{ID: team.MakeTaskID(n), Status: team.InProgress, Assignee: a, Incarnation: 1, Epoch: 1})
+				want = append(want, fmt.Sprintf("reap T-%03d attempt=false: %s was not heard for 30s", n, a), fmt.Sprintf("respawn %s 1", a))
+			}
+		})
+		w.want()
+		w.pass(5 * time.Second)
+		w.want(want...)
+	})
+}
+
 // A task that its holder had not begun is freed without counting an attempt.
 func TestLostBeforeItBegan(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {
@@ -213,7 +240,7 @@ func TestDeafWatchdog(t *testing.T) {
 		w.want()
 		w.change(lease-2*time.Second, func() { delete(w.silent, team.Leader) })
 		w.want()
-		w.pass(4 * time.Second)
+		w.pass(5 * time.Second)
 		w.want("reap T-001 attempt=true: coder-1 was not heard for 30s", "respawn coder-1 1")
 	})
 }

@@ -285,6 +285,9 @@ func (t tools) complete(ctx context.Context, id team.TaskID, summary string) err
 		return err
 	}
 	task, err := t.Hand.Confirm(ctx, id)
+	if errors.Is(err, team.Conflict) {
+		_, err = t.Hand.Complete(ctx, id, done) // refused for the same reason, and counted as a late write
+	}
 	if err != nil {
 		return err
 	}
