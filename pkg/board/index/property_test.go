@@ -154,10 +154,11 @@ func TestIndexIsTrue(t *testing.T) {
 					if b.open && slices.Contains(b.intent, id) {
 						return // nobody claims what he cannot see
 					}
-					if _, ok := bound[changed.Assignee]; ok {
-						delete(offered, to[changed.Assignee])
+					a := changed.Assignee
+					if until, ok := bound[a]; ok && now.Before(until) && b.seq+1 > beats[a].BoardSeq { // it works on something else
+						delete(offered, to[a])
+						delete(bound, a)
 					}
-					delete(bound, changed.Assignee)
 				}
 				if err := write(id, changed); err != nil {
 					t.Fatal(err)
