@@ -317,10 +317,11 @@ func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error 
 }
 
 // given begins a task that was assigned, perhaps a while ago: it may have been taken
-// away again since.
+// away again since, or begun already, if it was assigned by somebody who had no answer the
+// first time.
 func (a *Agent) given(ctx context.Context, t team.Task) error {
 	held, ok := a.o.Hand.Task()
-	if !ok || held.ID != t.ID || held.Epoch != t.Epoch {
+	if !ok || held.ID != t.ID || held.Epoch != t.Epoch || a.conv.task == t.ID && a.conv.epoch == t.Epoch {
 		return nil
 	}
 	err := a.begin(ctx, t)

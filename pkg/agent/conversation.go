@@ -29,7 +29,8 @@ type conversation struct {
 	unseen   bool             // the model has yet to see something that wants an answer
 	inboxSeq uint64           // of the newest message taken in
 	read     map[string]bool  // ids of the messages taken in
-	task     team.TaskID      // the last one it was told to work on
+	task     team.TaskID      // the last one it was told to work on,
+	epoch    uint64           // and under which epoch
 	await    *journal.Await   // an answer the agent waits for
 	shutdown *journal.Record  // a request to shut down that was not carried out yet
 	mail     int              // index of the user message that takes further mail; -1 = none
@@ -58,7 +59,7 @@ func (c *conversation) add(r journal.Record) error {
 		}
 		c.input(mailBlock(*r.Message, mark(r)), true)
 	case journal.Task:
-		c.unseen, c.task, c.await = true, r.Task.ID, nil // what was waited for was another task's
+		c.unseen, c.task, c.epoch, c.await = true, r.Task.ID, r.Task.Epoch, nil // what was waited for was another task's
 		c.input(taskBlock(*r.Task, r.Inputs, mark(r)), false)
 	case journal.Note:
 		c.unseen = true

@@ -51,7 +51,7 @@ func Decode(e broker.Entry) (team.Task, error) {
 		return t, err
 	}
 	if !t.Status.Valid() || e.Key != subject.KeyTask(t.ID) {
-		return t, team.Errorf(team.InvalidState, "record %s is no task of that id: it says %q with status %q", e.Key, t.ID, t.Status).
+		return t, team.Errorf(team.InvalidState, "record %s %w: it is no task of that id, but says %q with status %q", e.Key, broker.ErrUnreadable, t.ID, t.Status).
 			WithHint("the rest of the board works without it; a good write of the key heals it")
 	}
 	t.Revision = e.Revision
@@ -244,6 +244,11 @@ func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
 	b.metrics.transitions[t.Status].Inc()
 	return t, nil
 }
+
+// Rewrite stores a task as it was read, under a new revision: a write that somebody has
+// announced for the one before is refused from then on. Errors: Conflict if it has
+// changed since it was read; Unavailable.
+func (b *Board) Rewrite(ctx context.Context, t team.Task) (team.Task, error) { return b.put(ctx, t) }
 
 // Claim makes h the task's assignee. The task is read first; see [Board.ClaimAt]
 // for one that was read already. Errors: NotFound; Conflict (somebody holds it or
@@ -494,9 +499,8 @@ func (b *Board) Cancel(ctx context.Context, id team.TaskID, a team.Actor, reason
 // except that a holder may change its task's metadata. If the task says all that
 // already, changed is false and nothing is written.
 func (b *Board) Edit(ctx context.Context, id team.TaskID, a team.Actor, e team.Edit) (t team.Task, changed bool, err error) {
-	metadataOnly := e.Title == nil && e.Description == nil && e.Priority == nil && !e.TouchesGraph()
 	apply := func(t team.Task) (team.Task, error) {
-		if !a.Leads && !(metadataOnly && t.HeldBy(a.Holder)) {
+		if !a.Leads && (e.TouchesWork() || !t.HeldBy(a.Holder)) {
 			return t, team.Errorf(team.PermissionDenied, "only the leader or a person may edit %s", id).WithHint("ask the leader")
 		}
 		next, err := e.Apply(t, a.Agent, now())

@@ -275,8 +275,11 @@ func TestEditRights(t *testing.T) {
 	if got, _, err := b.Edit(ctx, id, annActs, meta); err != nil || string(got.Metadata) != `{"step":1}` {
 		t.Errorf("metadata by the holder: %s, %v", got.Metadata, err)
 	}
-	_, _, err = b.Edit(ctx, id, leader, title)
+	_, _, err = b.Edit(ctx, id, leader, team.Edit{Title: new("另一个")})
 	wantCode(t, "edit of a task in progress", err, team.Conflict)
+	if _, changed, err := b.Edit(ctx, id, leader, title); err != nil || changed {
+		t.Errorf("an edit that was made before it was claimed, repeated: %v, %v", changed, err)
+	}
 	_, _, err = b.Edit(ctx, "T-404", leader, title)
 	wantCode(t, "edit of an unknown task", err, team.NotFound)
 }

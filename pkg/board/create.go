@@ -53,7 +53,7 @@ func DecodeSequence(e broker.Entry) (Sequence, error) {
 		var t team.Task
 		if err == nil {
 			if t.Kept, err = wire.Decode(raw, &t); err != nil {
-				err = team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err).
+				err = team.Errorf(team.InvalidState, "record %s %w: %w", e.Key, broker.ErrUnreadable, err).
 					WithHint("nothing can be added until a good write heals it; the tasks that are there go on")
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/team"
 )
 
@@ -206,11 +207,19 @@ func (h *Hand) Release(ctx context.Context, id team.TaskID, reason string, attem
 	return t, h.after(id, epoch, t, err)
 }
 
+// MayComplete is Confirm for an agent that is about to complete the task: a refusal is
+// that of a late write, and counts as one.
+func (h *Hand) MayComplete(ctx context.Context, id team.TaskID) (team.Task, error) {
+	t, err := h.Confirm(ctx, id)
+	return t, h.board.late(err)
+}
+
 // after takes in what a write or a reading has shown of the agent's hold of a task
 // under epoch: t, or why that hold is over. What says nothing of it changes nothing, and
 // neither does news of a hold that was followed by another meanwhile.
 func (h *Hand) after(id team.TaskID, epoch uint64, t team.Task, err error) error {
-	if err != nil && !errors.Is(err, team.Conflict) && !errors.Is(err, team.InvalidState) {
+	over := errors.Is(err, team.Conflict) || errors.Is(err, team.InvalidState) && !errors.Is(err, broker.ErrUnreadable)
+	if err != nil && !over {
 		return err
 	}
 	h.mu.Lock()

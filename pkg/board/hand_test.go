@@ -1,12 +1,19 @@
 package board_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"agentteam/pkg/board"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -126,6 +133,91 @@ func TestHandConfirms(t *testing.T) {
 	}
 	if now, seq := hand.Now(); now.ID != "" || seq != done.Revision {
 		t.Errorf("after the completion at %d it holds %q as of revision %d", done.Revision, now.ID, seq)
+	}
+}
+
+// A record that cannot be read tells nothing of who holds the task: should it be healed,
+// its holder is to have no other.
+func TestHandKeepsWhatCannotBeRead(t *testing.T) {
+	b, bt := open(t)
+	ctx := t.Context()
+	one, two := add(t, b).ID, add(t, b).ID
+	hand := board.NewHand(ctx, b, ann)
+	held, err := hand.Claim(ctx, one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := subject.KeyTask(one)
+	good, err := bt.Bucket.Get(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"{", `{"v":99,"id":"T-001","status":"pending"}`, `{"v":1,"id":"T-002","status":"pending"}`} {
+		now, err := bt.Bucket.Get(ctx, key)
+		if err == nil {
+			_, err = bt.Bucket.Put(ctx, key, []byte(bad), now.Revision)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, call := range map[string]func() error{
+			"confirm":  func() error { _, err := hand.Confirm(ctx, one); return err },
+			"complete": func() error { _, err := hand.Complete(ctx, one, team.Done{Summary: "done"}); return err },
+			"release":  func() error { _, err := hand.Release(ctx, one, "", false); return err },
+		} {
+			if err := call(); !errors.Is(err, broker.ErrUnreadable) {
+				t.Errorf("%s of %s: %v", what, bad, err)
+			}
+			if now, _ := hand.Now(); now.ID != one {
+				t.Errorf("after %s of %s the hand holds %q", what, bad, now.ID)
+			}
+		}
+		if _, err := hand.Claim(ctx, two); err == nil {
+			t.Fatal("it has claimed another")
+		}
+	}
+	now, err := bt.Bucket.Get(ctx, key)
+	if err == nil {
+		_, err = bt.Bucket.Put(ctx, key, good.Value, now.Revision)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task, err := hand.Complete(ctx, one, team.Done{Summary: "done"}); err != nil || task.Epoch != held.Epoch {
+		t.Errorf("once it is healed: %+v, %v", task, err)
+	}
+}
+
+// A completion that is refused before it is written is a late write too; it completes
+// nothing, even if the agent was given the task again.
+func TestHandMayComplete(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	reg := prometheus.NewRegistry()
+	b := board.New(bt, board.Options{Registry: reg})
+	ctx := t.Context()
+	task := add(t, b)
+	hand := board.NewHand(ctx, b, ann)
+	held, err := hand.Claim(ctx, task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hand.MayComplete(ctx, task.ID); err != nil {
+		t.Error(err)
+	}
+	if err := b.Reap(ctx, task.ID, held.Epoch, "silent", false); err != nil {
+		t.Fatal(err)
+	}
+	_, err = hand.MayComplete(ctx, task.ID)
+	wantCode(t, "completion of what was taken away", err, team.Conflict)
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP agentteam_late_writes_total Writes of former holders that were refused.
+# TYPE agentteam_late_writes_total counter
+agentteam_late_writes_total 1
+`), "agentteam_late_writes_total"); err != nil {
+		t.Error(err)
+	}
+	if now := get(t, b, task.ID); now.Status != team.Pending {
+		t.Errorf("the task is %s", now.Status)
 	}
 }
 

@@ -27,16 +27,20 @@ type Entry struct {
 	Deleted  bool
 }
 
+// ErrUnreadable (InvalidState): a record is damaged, or of another protocol. It tells
+// nothing of what the record is about.
+var ErrUnreadable = errors.New("cannot be read")
+
 // Decode reads the entry as a record into v, a pointer to a struct, and returns the
-// fields that the struct does not have. version is the struct's own field v. It is an
-// error (InvalidState) if the record cannot be read or speaks another protocol.
+// fields that the struct does not have. version is the struct's own field v. Errors:
+// [ErrUnreadable].
 func (e Entry) Decode(v any, version *int) (team.Extra, error) {
 	kept, err := wire.Decode(e.Value, v)
 	if err != nil {
-		return nil, team.Errorf(team.InvalidState, "record %s cannot be read: %w", e.Key, err)
+		return nil, team.Errorf(team.InvalidState, "record %s %w: %w", e.Key, ErrUnreadable, err)
 	}
 	if *version != team.Protocol {
-		return nil, team.Errorf(team.InvalidState, "record %s has protocol version %d, this program speaks %d", e.Key, *version, team.Protocol).
+		return nil, team.Errorf(team.InvalidState, "record %s %w: it has protocol version %d, this program speaks %d", e.Key, ErrUnreadable, *version, team.Protocol).
 			WithHint("use the agentteam version that wrote it")
 	}
 	return kept, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/completion"
 	"agentteam/pkg/control"
 	"agentteam/pkg/subject"
@@ -292,7 +293,8 @@ func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignmen
 		return team.Task{}, err
 	}
 	order.Epoch = task.Epoch
-	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign, order, &task, 15*time.Second)
+	var taken team.Task // the answer leaves out what is empty
+	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign, order, &taken, 15*time.Second)
 	switch {
 	case control.Nobody(err):
 		return team.Task{}, team.Errorf(team.Unavailable, "the process of %s does not answer", a).WithHint("it may be restarting: try again, or choose another name")
@@ -302,7 +304,11 @@ func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignmen
 	case err != nil:
 		return team.Task{}, err
 	}
-	return task, nil
+	// The answer does not tell the revision.
+	if now, err := t.board.Get(ctx, order.Task); err == nil && now.Epoch == taken.Epoch && now.Assignee == taken.Assignee {
+		return now, nil
+	}
+	return taken, nil
 }
 
 // busy is the refusal to somebody who is busy, unless there is no such task at all.
@@ -332,7 +338,7 @@ func (t *Team) takeSeated(ctx context.Context, name team.AgentID, m team.Member,
 	seat := m
 	isSeat := m.Backend == team.Person && m.State != team.Stopped
 	if isSeat {
-		held, err := t.settleSeat(ctx, m)
+		held, err := t.settleSeat(ctx, m, want.Task)
 		switch {
 		case err != nil:
 			return team.Task{}, err
@@ -395,6 +401,10 @@ func (t *Team) unseat(ctx context.Context, made *seatMade, err error) {
 	if made.now.Revision == 0 || errors.Is(err, team.Unavailable) || team.CodeOf(err) == "" {
 		return
 	}
+	task, gerr := t.board.Get(ctx, made.now.Claim.Task)
+	if gerr == nil && task.Assignee == made.now.AgentID && task.Incarnation == made.now.Incarnation {
+		return // another terminal has finished the claim
+	}
 	if made.before.Revision == 0 {
 		_ = t.roster.Remove(ctx, made.now)
 		return
@@ -425,21 +435,29 @@ func (t *Team) takeAt(ctx context.Context, task team.Task, c team.SeatClaim, h t
 	return t.board.ClaimAt(ctx, task, h)
 }
 
-// settleSeat returns the task that the seat holds, after finishing a claim that
-// was left open.
-func (t *Team) settleSeat(ctx context.Context, seat team.Member) (team.Task, error) {
+// settleSeat returns the task that the seat holds, after finishing a claim that was left
+// open, maybe long ago: an assignment that would take the task from somebody is then
+// carried out only if it is wanted.
+func (t *Team) settleSeat(ctx context.Context, seat team.Member, wanted team.TaskID) (team.Task, error) {
 	if seat.Claim == nil {
 		return team.Task{}, nil
 	}
 	task, err := t.board.Get(ctx, seat.Claim.Task)
-	if err != nil {
+	switch {
+	case errors.Is(err, team.NotFound), errors.Is(err, broker.ErrUnreadable): // written since, so the claim is decided
+		return team.Task{}, nil
+	case err != nil:
 		return team.Task{}, err
 	}
 	h := t.seatHolder(seat)
 	if task.Revision == seat.Claim.Revision && (task.Status == team.Pending || seat.Claim.Take && task.Status == team.InProgress) {
-		task, err = t.takeAt(ctx, task, *seat.Claim, h)
+		if task.Status == team.Pending || task.ID == wanted {
+			task, err = t.takeAt(ctx, task, *seat.Claim, h)
+		} else {
+			task, err = t.board.Rewrite(ctx, task) // then it can be carried out no more
+		}
 		if errors.Is(err, team.Conflict) {
-			return t.settleSeat(ctx, seat)
+			return t.settleSeat(ctx, seat, wanted)
 		}
 		if err != nil {
 			return team.Task{}, err

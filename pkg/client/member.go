@@ -247,7 +247,7 @@ func (t *Team) Stop(ctx context.Context, a team.AgentID, wait time.Duration) err
 // clearSeat takes from the seat what it holds: it has no process that could put it back,
 // and no lease after which the watchdog would.
 func (t *Team) clearSeat(ctx context.Context, seat team.Member) error {
-	held, err := t.settleSeat(ctx, seat)
+	held, err := t.settleSeat(ctx, seat, "")
 	if err != nil || held.ID == "" {
 		return err
 	}

@@ -102,23 +102,3 @@ func TestSeatFinishesOpenClaim(t *testing.T) {
 		t.Errorf("in progress are %v, want %s", held, tasks[0].ID)
 	}
 }
-
-// An assignment that somebody died over is finished as one, also if it takes the task
-// from somebody.
-func TestSeatFinishesOpenAssignment(t *testing.T) {
-	r := newRig(t)
-	tasks := r.add(t, 2)
-	held := r.claim(t, tasks[0].ID, "bob")
-	_, err := r.roster.Put(t.Context(), team.Member{
-		AgentID: "alice", Role: "person", Backend: team.Person, State: team.Joined, Incarnation: 1,
-		Claim: &team.SeatClaim{Task: held.ID, Revision: held.Revision, Op: "op", By: team.UserAgent, Take: true},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = r.Claim(t.Context(), tasks[1].ID, "alice")
-	wantCode(t, "claim of another task", err, team.Busy)
-	if now, err := r.Task(t.Context(), held.ID); err != nil || now.Assignee != "alice" || now.UpdatedBy != team.UserAgent || now.Epoch != 2 {
-		t.Errorf("the task is now %+v, %v", now, err)
-	}
-}

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"agentteam/pkg/board"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/control"
 	"agentteam/pkg/subject"
@@ -294,4 +296,84 @@ func TestAssignToBusyAgent(t *testing.T) {
 	}
 	_, _, err = r.Assign(t.Context(), "T-099", m.AgentID)
 	wantCode(t, "no task", err, team.NotFound)
+}
+
+// What becomes of a task that a seat has claimed once does not keep the seat from
+// anything: a record that is damaged is decided, whatever it says.
+func TestSeatOfDamagedTask(t *testing.T) {
+	r := newRig(t)
+	tasks := r.add(t, 2)
+	held := r.claim(t, tasks[0].ID, "alice")
+	if _, err := r.bt.Bucket.Put(t.Context(), subject.KeyTask(held.ID), []byte("{"), held.Revision); err != nil {
+		t.Fatal(err)
+	}
+	r.claim(t, tasks[1].ID, "alice")
+	if err := r.Stop(t.Context(), "alice", 0); err != nil {
+		t.Errorf("stopping the seat: %v", err)
+	}
+	if task, err := r.board.Get(t.Context(), tasks[1].ID); err != nil || task.Status != team.Pending {
+		t.Errorf("its other task is %s, %v", task.Status, err)
+	}
+}
+
+// An assignment that was cut off takes the task from its holder if it is repeated, and
+// not because the seat is used for something else an hour later.
+func TestCutOffAssignment(t *testing.T) {
+	for name, again := range map[string]bool{"repeated": true, "forgotten": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			tasks := r.add(t, 2)
+			held := r.claim(t, tasks[0].ID, "bob")
+			seat, err := r.roster.Put(t.Context(), team.Member{AgentID: "erin", Role: "person", Backend: team.Person, State: team.Joined, Incarnation: 1,
+				Claim: &team.SeatClaim{Task: held.ID, Revision: held.Revision, Op: "x", By: team.UserAgent, Take: true}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := held.Assignee
+			if again {
+				want = seat.AgentID
+				if _, _, err := r.Assign(t.Context(), held.ID, "erin"); err != nil {
+					t.Error(err)
+				}
+			} else {
+				r.claim(t, tasks[1].ID, "erin")
+			}
+			if task, err := r.board.Get(t.Context(), held.ID); err != nil || task.Assignee != want || again && task.UpdatedBy != team.UserAgent || task.Revision == held.Revision {
+				t.Errorf("the task is %s's at revision %d, %v; want %s, and that nobody can carry the assignment out any more", task.Assignee, task.Revision, err, want)
+			}
+		})
+	}
+}
+
+// What an assignment returns is the task as it is afterwards.
+func TestAssignedTask(t *testing.T) {
+	r := newRig(t)
+	id := r.add(t, 1)[0].ID
+	r.claim(t, id, "bob")
+	if _, err := r.Release(t.Context(), id, "", "an old reason"); err != nil {
+		t.Fatal(err)
+	}
+	m := r.join(t)
+	hand := board.NewHand(t.Context(), r.board, m.Holder())
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, map[subject.Verb]control.Handler{
+		subject.Assign: func(ctx context.Context, data []byte) (any, error) {
+			var a team.Assignment
+			if err := json.Unmarshal(data, &a); err != nil {
+				return nil, err
+			}
+			return hand.Assign(ctx, a)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	if err := r.bt.Conn.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	task, _, err := r.Assign(t.Context(), id, m.AgentID)
+	now, gerr := r.board.Get(t.Context(), id)
+	if err != nil || gerr != nil || task.Reason != "" || task.Revision != now.Revision || !task.HeldBy(m.Holder()) {
+		t.Errorf("assigned %+v, %v; want %+v, %v", task, err, now, gerr)
+	}
 }

@@ -97,9 +97,10 @@ func (t *term) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 	if err != nil {
 		return team.Task{}, err
 	}
+	var taken team.Task
 	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign,
-		team.Assignment{Task: id, By: team.Leader, Take: true, Epoch: task.Epoch}, &task, 15*time.Second)
-	return task, err
+		team.Assignment{Task: id, By: team.Leader, Take: true, Epoch: task.Epoch}, &taken, 15*time.Second)
+	return taken, err
 }
 
 // Look is the bucket as the index knows it.

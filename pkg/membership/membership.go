@@ -379,7 +379,10 @@ func (m *member) verbs() map[subject.Verb]control.Handler {
 			if err != nil {
 				return nil, err
 			}
-			m.given <- t
+			select {
+			case m.given <- t:
+			case <-ctx.Done(): // whoever comes after this process adopts it
+			}
 			return t, nil
 		},
 		subject.Revoked: func(ctx context.Context, data []byte) (any, error) {

@@ -83,7 +83,10 @@ func (r *Reader) Document(src []byte) *yaml.Node {
 // so the tests of this package pin what is read here. Without them it is [Start].
 func stopped(dec *yaml.Decoder) *yaml.Node {
 	const none, scanning = 0, 3 // of yaml_error_type_t
-	reading := reflect.ValueOf(dec).Elem().FieldByName("parser").Elem()
+	reading := field(reflect.ValueOf(dec).Elem(), "parser")
+	if reading.Kind() == reflect.Pointer {
+		reading = reading.Elem()
+	}
 	scanner := field(reading, "parser")
 	mark := field(scanner, "problem_mark")
 	if kind := field(scanner, "error"); kind.CanInt() {

@@ -39,7 +39,12 @@ type Error struct {
 // Errorf makes an *Error. A %w verb in format is kept as the cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Code: code, Message: err.Error(), cause: errors.Unwrap(err)}
+	e := &Error{Code: code, Message: err.Error()}
+	switch err.(type) {
+	case interface{ Unwrap() error }, interface{ Unwrap() []error }:
+		e.cause = err
+	}
+	return e
 }
 
 // WithHint returns a copy of e that tells what to do.

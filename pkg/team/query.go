@@ -187,7 +187,7 @@ func (q *Query) place() (Row, error) {
 	bad := Errorf(InvalidArgument, "%q is not a place in the list", clip(q.After, 80)).WithHint("give what the page before named as next")
 	parts := strings.Split(q.After, ".")
 	order := TaskOrder(parts[0])
-	if !slices.Contains([]TaskOrder{ByNumber, ByWork, ByUpdated}, order) || (order == ByNumber) != (len(parts) == 2) || len(parts) > 3 {
+	if want, ok := map[TaskOrder]int{ByNumber: 2, ByWork: 3, ByUpdated: 3}[order]; !ok || len(parts) != want {
 		return Row{}, bad
 	}
 	t := Task{ID: TaskID(parts[1])}

@@ -551,7 +551,7 @@ type Edit struct {
 
 // Empty reports whether e changes nothing.
 func (e Edit) Empty() bool {
-	return e.Title == nil && e.Description == nil && e.Priority == nil && e.Metadata == nil && !e.TouchesGraph()
+	return e.Metadata == nil && !e.TouchesWork()
 }
 
 // TouchesGraph reports whether e changes dependencies, which needs the board's
@@ -559,18 +559,34 @@ func (e Edit) Empty() bool {
 func (e Edit) TouchesGraph() bool { return len(e.AddDependencies)+len(e.RemoveDependencies) > 0 }
 
 // Apply returns t with the edit made by somebody; if t says all that already it is
-// returned as it was, with its time and author. Only a pending task can be edited (the
-// assignee of a task in progress works on what it was told), except for metadata.
-// Errors: Conflict while it is in progress; InvalidState once it is over;
-// InvalidArgument, also for a dependency to remove that t does not have.
+// returned as it was, with its time and author, whatever its status: whoever was not
+// answered may repeat an edit. Else only a pending task can be edited (the assignee of a
+// task in progress works on what it was told), except for metadata. Errors: Conflict
+// while it is in progress; InvalidState once it is over; InvalidArgument.
 func (e Edit) Apply(t Task, by AgentID, now time.Time) (Task, error) {
-	if t.Status != Pending && (e.Title != nil || e.Description != nil || e.Priority != nil || e.TouchesGraph()) {
-		if t.Status == InProgress {
-			return t, Errorf(Conflict, "%s is being worked on by %s and cannot be edited", t.ID, t.Assignee).
-				WithHint("send %s a message, or release the task first", t.Assignee)
-		}
+	next, err := e.made(t)
+	switch {
+	case err != nil:
+		return t, err
+	case next.Says(t):
+		return t, nil
+	case t.Status == InProgress && e.TouchesWork():
+		return t, Errorf(Conflict, "%s is being worked on by %s and cannot be edited", t.ID, t.Assignee).
+			WithHint("send %s a message, or release the task first", t.Assignee)
+	case t.Status != Pending && e.TouchesWork():
 		return t, Errorf(InvalidState, "%s is %s and cannot be edited", t.ID, t.Status).WithHint(startAnew)
 	}
+	next.UpdatedAt, next.UpdatedBy = now, by
+	return next, nil
+}
+
+// TouchesWork reports whether e changes more than metadata: what there is to do.
+func (e Edit) TouchesWork() bool {
+	return e.Title != nil || e.Description != nil || e.Priority != nil || e.TouchesGraph()
+}
+
+// made is t as the edit makes it.
+func (e Edit) made(t Task) (Task, error) {
 	deps, err := e.dependencies(t)
 	if err != nil {
 		return t, err
@@ -598,23 +614,14 @@ func (e Edit) Apply(t Task, by AgentID, now time.Time) (Task, error) {
 	if e.Metadata != nil {
 		next.Metadata = e.Metadata
 	}
-	if next.Says(t) {
-		return t, nil
-	}
-	next.UpdatedAt, next.UpdatedBy = now, by
 	return next, nil
 }
 
 // dependencies returns those of t as the edit makes them.
 func (e Edit) dependencies(t Task) ([]TaskID, error) {
 	for _, d := range e.RemoveDependencies {
-		switch {
-		case slices.Contains(e.AddDependencies, d):
+		if slices.Contains(e.AddDependencies, d) {
 			return nil, Errorf(InvalidArgument, "the dependency on %s is to be both added and removed", d).WithHint("leave one of both out")
-		case !slices.Contains(t.Dependencies, d) && len(t.Dependencies) == 0:
-			return nil, Errorf(InvalidArgument, "%s does not depend on %s", t.ID, d).WithHint("it has no dependencies")
-		case !slices.Contains(t.Dependencies, d):
-			return nil, Errorf(InvalidArgument, "%s does not depend on %s", t.ID, d).WithHint("it depends on %s", joinIDs(t.Dependencies))
 		}
 	}
 	return slices.DeleteFunc(append(slices.Clone(t.Dependencies), e.AddDependencies...), func(d TaskID) bool {
@@ -639,21 +646,4 @@ func compact(m json.RawMessage) []byte {
 		return m
 	}
 	return b.Bytes()
-}
-
-// joinIDs lists the first of ids for people.
-func joinIDs(ids []TaskID) string {
-	const most = 20
-	var b strings.Builder
-	for i, id := range ids {
-		switch {
-		case i == most:
-			fmt.Fprintf(&b, " and %d more", len(ids)-i)
-			return b.String()
-		case i > 0:
-			b.WriteString(", ")
-		}
-		b.WriteString(string(id))
-	}
-	return b.String()
 }

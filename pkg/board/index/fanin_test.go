@@ -55,7 +55,8 @@ func TestLastOfSeveral(t *testing.T) {
 			})
 		}
 		ended.Wait()
-		x.Hear(team.Beat{AgentID: waiter.Agent, Incarnation: 1, N: uint64(round + 1), State: team.Idle})
+		_, seq := wait.Now()
+		x.Hear(team.Beat{AgentID: waiter.Agent, Incarnation: 1, N: uint64(round + 1), State: team.Idle, BoardSeq: seq})
 		for deadline, taken := time.After(10*time.Second), false; !taken; {
 			select {
 			case o := <-offers:
