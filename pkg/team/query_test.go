@@ -191,3 +191,22 @@ func TestPageJSON(t *testing.T) {
 		t.Errorf("read back it is %+v", got)
 	}
 }
+
+// Whatever place somebody names, it is refused or begins a page.
+func FuzzQuery(f *testing.F) {
+	for _, after := range []string{"", "id", "id.T-001", "priority", "priority.T-001.2", "updated.T-001.-1", "..", "updated.T-001."} {
+		f.Add("", after)
+		f.Add("priority", after)
+		f.Add("updated", after)
+	}
+	f.Fuzz(func(t *testing.T, sort, after string) {
+		q := team.Query{Sort: team.TaskOrder(sort), After: after, Limit: 2}
+		if q.Validate() != nil {
+			return
+		}
+		row := func(task team.Task) team.Row { return team.Row{Task: &task, Number: task.ID.Number()} }
+		if page, total, _ := team.Select(q, slices.Values([]team.Task{pending()}), row); total != 1 || len(page) > 1 {
+			t.Errorf("of one task %d, %d on the page", total, len(page))
+		}
+	})
+}
