@@ -23,8 +23,9 @@ import (
 )
 
 // lenient takes field names as they are written; strict also refuses those that are unknown.
+// Both leave texts where they are, in what was read: a record is read once and kept whole.
 const (
-	lenient = json.DontMatchCaseInsensitiveStructFields
+	lenient = json.DontMatchCaseInsensitiveStructFields | json.DontCopyString | json.DontCopyRawMessage
 	strict  = lenient | json.DisallowUnknownFields
 )
 
@@ -41,8 +42,9 @@ func Marshal(v any) ([]byte, error) {
 	return data, checkDepth(data)
 }
 
-// Unmarshal reads data, one JSON value and nothing after it, into v, a pointer.
-// Unlike that of encoding/json it takes field names as they are written.
+// Unmarshal reads data, one JSON value and nothing after it, into v, a pointer. Unlike
+// that of encoding/json it takes field names as they are written, and v refers to data,
+// which must not be changed afterwards.
 func Unmarshal(data []byte, v any) error { return parse(data, v, lenient) }
 
 func parse(data []byte, v any, flags json.ParseFlags) error {
@@ -62,7 +64,7 @@ func parse(data []byte, v any, flags json.ParseFlags) error {
 }
 
 func checkDepth(data []byte) error {
-	if bytes.Count(data, []byte{'{'})+bytes.Count(data, []byte{'['}) > maxDepth && !stdjson.Valid(data) {
+	if len(data) > maxDepth && bytes.Count(data, []byte{'{'})+bytes.Count(data, []byte{'['}) > maxDepth && !stdjson.Valid(data) {
 		return errors.New("this is no JSON, or it is nested too deep")
 	}
 	return nil
@@ -92,7 +94,8 @@ func hasLongNumber(data []byte) bool {
 }
 
 // Decode reads a stored record into v, a pointer to a struct, and returns the fields
-// that the struct does not have; nil if there are none.
+// that the struct does not have; nil if there are none. Both refer to data, which must not
+// be changed afterwards.
 func Decode(data []byte, v any) (team.Extra, error) {
 	// Hardly any record holds unknown fields, and to find that out while it is decoded
 	// costs half of decoding it twice.
