@@ -97,19 +97,23 @@ func graphs(ctx context.Context, r *rig, s scale) ([]figure, error) {
 	var fanin, faninFlat, barrier, barrierFlat, seconds, edges []float64
 	type pass struct {
 		n       int
-		depends func(i int) []team.TaskID // nil: on the layer before
+		depends func(first int) func(i int) []team.TaskID
 		into    *[]float64
 	}
+	flat := func(n int) func(int) func(int) []team.TaskID {
+		return func(int) func(int) []team.TaskID { return completedOnes(n) }
+	}
 	for range s.rounds {
-		passes := []pass{{s.cycles / 2, completedOnes(3), &faninFlat}, {s.cycles / 2, threeBefore(t.created + s.cycles/2), &fanin}}
+		var passes []pass
+		for range turns {
+			n := s.cycles / 2 / turns
+			passes = append(passes, pass{n, flat(3), &faninFlat}, pass{n, threeBefore, &fanin})
+		}
 		for range barriers {
-			passes = append(passes, pass{layers * layerSize, completedOnes(layerSize), &barrierFlat}, pass{layers * layerSize, nil, &barrier})
+			passes = append(passes, pass{layers * layerSize, flat(layerSize), &barrierFlat}, pass{layers * layerSize, layerBefore, &barrier})
 		}
 		for _, g := range passes {
-			if g.depends == nil {
-				g.depends = layerBefore(t.created)
-			}
-			if err := t.fill(ctx, g.n, g.depends); err != nil {
+			if err := t.fill(ctx, g.n, g.depends(t.created)); err != nil {
 				return nil, err
 			}
 			p, err := t.work(ctx, g.n)
