@@ -198,12 +198,27 @@ func (w *worker) open(ctx, life context.Context, n int) error {
 func (t *crew) close() {
 	t.stop()
 	<-t.ended
+	t.forget()
 	for _, w := range t.workers {
 		if w != nil {
 			w.conn.Close()
 		}
 	}
 	t.conn.Close()
+}
+
+// forget drops what the server holds of the crew's tasks: it lives in this process, and
+// what it remembers makes the collection of garbage dearer for who is measured next.
+func (t *crew) forget() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	js, err := jetstream.New(t.conn.NATS())
+	if err != nil {
+		return
+	}
+	for _, bucket := range []string{subject.Bucket(t.id), subject.Bucket(t.id) + "-ignored"} {
+		_ = js.DeleteKeyValue(ctx, bucket) // it goes with the server at the latest
+	}
 }
 
 // newTask is a task with a record of a usual size, for the role that the workers play.

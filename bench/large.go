@@ -189,13 +189,15 @@ func pages(ctx context.Context, _ *rig, s scale, _, large *crew) ([]figure, erro
 // knows all of it, beside taking in the same messages without looking at them.
 func watchLoad(ctx context.Context, r *rig, s scale, _, large *crew) ([]figure, error) {
 	var product, raw []float64
-	for range s.rounds {
+	for range s.rounds * turns {
+		runtime.GC()
 		begun := time.Now()
 		n, err := rawLoad(ctx, r, large.id)
 		if err != nil {
 			return nil, err
 		}
 		raw = append(raw, time.Since(begun).Seconds())
+		runtime.GC()
 		begun = time.Now()
 		if err := load(ctx, large.team.Bucket, n); err != nil {
 			return nil, err
