@@ -444,8 +444,11 @@ func (t *Team) settleSeat(ctx context.Context, seat team.Member, wanted team.Tas
 	}
 	task, err := t.board.Get(ctx, seat.Claim.Task)
 	switch {
-	case errors.Is(err, team.NotFound), errors.Is(err, broker.ErrUnreadable): // written since, so the claim is decided
+	case errors.Is(err, team.NotFound): // deleted, so it holds nothing
 		return team.Task{}, nil
+	case errors.Is(err, broker.ErrUnreadable): // it may hold the task, once the record is healed
+		return team.Task{}, team.Errorf(team.InvalidState, "whether %s still holds %s is not known: %w", seat.AgentID, seat.Claim.Task, err).
+			WithHint("stop the seat, then it begins anew: teamctl stop %s", seat.AgentID)
 	case err != nil:
 		return team.Task{}, err
 	}

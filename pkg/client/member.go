@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/control"
 	"agentteam/pkg/election"
 	"agentteam/pkg/roster"
@@ -248,6 +249,9 @@ func (t *Team) Stop(ctx context.Context, a team.AgentID, wait time.Duration) err
 // and no lease after which the watchdog would.
 func (t *Team) clearSeat(ctx context.Context, seat team.Member) error {
 	held, err := t.settleSeat(ctx, seat, "")
+	if errors.Is(err, broker.ErrUnreadable) {
+		return nil // should the record be healed, the watchdog frees the task: its holder has left
+	}
 	if err != nil || held.ID == "" {
 		return err
 	}

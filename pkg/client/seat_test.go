@@ -298,8 +298,8 @@ func TestAssignToBusyAgent(t *testing.T) {
 	wantCode(t, "no task", err, team.NotFound)
 }
 
-// What becomes of a task that a seat has claimed once does not keep the seat from
-// anything: a record that is damaged is decided, whatever it says.
+// A seat whose task cannot be read may still hold it, and takes no other. Stopped and
+// taken again, it is another incarnation and begins anew.
 func TestSeatOfDamagedTask(t *testing.T) {
 	r := newRig(t)
 	tasks := r.add(t, 2)
@@ -307,12 +307,16 @@ func TestSeatOfDamagedTask(t *testing.T) {
 	if _, err := r.bt.Bucket.Put(t.Context(), subject.KeyTask(held.ID), []byte("{"), held.Revision); err != nil {
 		t.Fatal(err)
 	}
-	r.claim(t, tasks[1].ID, "alice")
+	_, err := r.Claim(t.Context(), tasks[1].ID, "alice")
+	wantCode(t, "claim of another", err, team.InvalidState)
+	if hint := team.HintOf(err); !strings.Contains(hint, "teamctl stop alice") {
+		t.Errorf("hint %q", hint)
+	}
 	if err := r.Stop(t.Context(), "alice", 0); err != nil {
 		t.Errorf("stopping the seat: %v", err)
 	}
-	if task, err := r.board.Get(t.Context(), tasks[1].ID); err != nil || task.Status != team.Pending {
-		t.Errorf("its other task is %s, %v", task.Status, err)
+	if task := r.claim(t, tasks[1].ID, "alice"); task.Incarnation == held.Incarnation {
+		t.Errorf("it is still incarnation %d", task.Incarnation)
 	}
 }
 
