@@ -1,0 +1,117 @@
+package team
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Edit is a change of what a pending task says. Nil fields stay as they are.
+type Edit struct {
+	Title              *string
+	Description        *string
+	Priority           *int
+	AddDependencies    []TaskID
+	RemoveDependencies []TaskID
+	Metadata           json.RawMessage
+}
+
+// Empty reports whether e changes nothing.
+func (e Edit) Empty() bool {
+	return e.Metadata == nil && !e.TouchesWork()
+}
+
+// TouchesGraph reports whether e changes dependencies, which needs the board's
+// guard against cycles.
+func (e Edit) TouchesGraph() bool { return len(e.AddDependencies)+len(e.RemoveDependencies) > 0 }
+
+// Apply returns t with the edit made by somebody; if t says all that already it is
+// returned as it was, with its time and author, whatever its status: whoever was not
+// answered may repeat an edit. Else only a pending task can be edited (the assignee of a
+// task in progress works on what it was told), except for metadata. Errors: Conflict
+// while it is in progress; InvalidState once it is over; InvalidArgument.
+func (e Edit) Apply(t Task, by AgentID, now time.Time) (Task, error) {
+	next, err := e.made(t)
+	switch {
+	case err != nil:
+		return t, err
+	case next.Says(t):
+		return t, nil
+	case t.Status == InProgress && e.TouchesWork():
+		return t, Errorf(Conflict, "%s is being worked on by %s and cannot be edited", t.ID, t.Assignee).
+			WithHint("send %s a message, or release the task first", t.Assignee)
+	case t.Status != Pending && e.TouchesWork():
+		return t, Errorf(InvalidState, "%s is %s and cannot be edited", t.ID, t.Status).WithHint(startAnew)
+	}
+	next.UpdatedAt, next.UpdatedBy = now, by
+	return next, nil
+}
+
+// TouchesWork reports whether e changes more than metadata: what there is to do.
+func (e Edit) TouchesWork() bool {
+	return e.Title != nil || e.Description != nil || e.Priority != nil || e.TouchesGraph()
+}
+
+// made is t as the edit makes it.
+func (e Edit) made(t Task) (Task, error) {
+	deps, err := e.dependencies(t)
+	if err != nil {
+		return t, err
+	}
+	n := NewTask{Title: t.Title, Description: t.Description, Priority: t.Priority, Dependencies: deps, Role: t.Role, Metadata: e.Metadata}
+	if e.Title != nil {
+		n.Title = *e.Title
+	}
+	if e.Description != nil {
+		n.Description = *e.Description
+	}
+	if e.Priority != nil {
+		n.Priority = *e.Priority
+	}
+	judged := n
+	if e.Title == nil { // what stays is not judged: it may have been let in by an older program
+		judged.Title = string(t.ID)
+	}
+	if err := judged.Validate(); err != nil {
+		return t, err
+	}
+	edited := n.Task(t.ID, t.CreatedBy, t.CreatedAt)
+	next := t
+	next.Title, next.Description, next.Priority, next.Dependencies = edited.Title, edited.Description, edited.Priority, edited.Dependencies
+	if e.Metadata != nil {
+		next.Metadata = e.Metadata
+	}
+	return next, nil
+}
+
+// dependencies returns those of t as the edit makes them.
+func (e Edit) dependencies(t Task) ([]TaskID, error) {
+	for _, d := range e.RemoveDependencies {
+		if slices.Contains(e.AddDependencies, d) {
+			return nil, Errorf(InvalidArgument, "the dependency on %s is to be both added and removed", d).WithHint("leave one of both out")
+		}
+	}
+	return slices.DeleteFunc(append(slices.Clone(t.Dependencies), e.AddDependencies...), func(d TaskID) bool {
+		return slices.Contains(e.RemoveDependencies, d)
+	}), nil
+}
+
+// Says reports whether t says what u says: nothing that an [Edit] can change differs.
+func (t Task) Says(u Task) bool {
+	return t.Title == u.Title && t.Description == u.Description && t.Priority == u.Priority &&
+		slices.Equal(t.Dependencies, u.Dependencies) && bytes.Equal(compact(t.Metadata), compact(u.Metadata))
+}
+
+// compact is metadata without spaces, as the store may have left it; none is {}, as
+// it is printed.
+func compact(m json.RawMessage) []byte {
+	if len(m) == 0 {
+		return []byte("{}")
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, m) != nil {
+		return m
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,184 @@
+package team
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// NewTask is what a creator says of a task; the board adds the rest.
+type NewTask struct {
+	Title          string
+	Description    string
+	Priority       int
+	Dependencies   []TaskID
+	After          []int // tasks of the same call, by position from 0, that must be completed first
+	Role           string
+	Check          string // a shell command that must succeed before the task is completed
+	DeliverableReq bool
+	Metadata       json.RawMessage
+}
+
+// Validate checks everything that can be checked without the board.
+func (n NewTask) Validate() error {
+	if err := checkTitle(trimTitle(n.Title)); err != nil {
+		return err
+	}
+	if err := checkText("the description", n.Description, MaxTextBytes); err != nil {
+		return err
+	}
+	if err := checkText("the check", n.Check, MaxTextBytes); err != nil {
+		return err
+	}
+	if n.Priority < 0 || n.Priority > 2 {
+		return Errorf(InvalidArgument, "priority %d is out of range", n.Priority).WithHint("0 is normal, 1 high, 2 critical")
+	}
+	if all := len(n.Dependencies) + len(n.After); all > MaxDependencies {
+		return Errorf(InvalidArgument, "%d dependencies are too many, the limit is %d", all, MaxDependencies).
+			WithHint("let a task in between wait for some of them")
+	}
+	if err := checkMetadata(n.Metadata); err != nil {
+		return err
+	}
+	if n.Role != "" {
+		return checkName("role", n.Role)
+	}
+	return nil
+}
+
+// Task returns n as the pending task with this id. Spaces around its title are left
+// out.
+func (n NewTask) Task(id TaskID, by AgentID, now time.Time) Task {
+	n.Title = trimTitle(n.Title)
+	deps := slices.Clone(n.Dependencies)
+	slices.SortFunc(deps, func(a, b TaskID) int { return cmp.Compare(a.Number(), b.Number()) })
+	return Task{
+		V: Protocol, ID: id, Title: n.Title, Description: n.Description, Status: Pending,
+		Priority: n.Priority, Dependencies: slices.Compact(deps), Role: n.Role, Check: n.Check,
+		DeliverableReq: n.DeliverableReq, DeliverablePath: deliverablePath(id, n.Title),
+		Metadata: n.Metadata, CreatedBy: by, CreatedAt: now, UpdatedAt: now, UpdatedBy: by,
+	}
+}
+
+// ValidatePlan checks the tasks of one call as far as that can be done without the
+// board. Errors: InvalidArgument for a task that is not valid, or one that comes
+// after itself, also by way of others.
+func ValidatePlan(tasks []NewTask) error {
+	if len(tasks) == 0 {
+		return Errorf(InvalidArgument, "there are no tasks to create").WithHint("name at least one")
+	}
+	after := make(map[int][]int, len(tasks))
+	for i, n := range tasks {
+		if err := n.Validate(); err != nil {
+			return inCall(tasks, i, err)
+		}
+		for _, at := range n.After {
+			if at < 0 || at >= len(tasks) {
+				return inCall(tasks, i, Errorf(InvalidArgument, "it comes after task %d, and the call has %d", at+1, len(tasks)).
+					WithHint("count the tasks of the call from 0"))
+			}
+		}
+		after[i] = n.After
+	}
+	for _, i := range stuck(after) { // hardly ever any
+		if path := Cycle(after, i); path != nil {
+			return inCall(tasks, i, Errorf(InvalidArgument, "it would wait for itself (a cycle of %d)", len(path)).WithHint(breakCycle))
+		}
+	}
+	return nil
+}
+
+// breakCycle is what to do about tasks that wait for each other.
+const breakCycle = "leave out one of the dependencies on the way round"
+
+// stuck returns those of the tasks 0 to len(after)-1 that could never begin: those on
+// a cycle, and those that wait for one. (Kahn's algorithm: what waits for nothing is
+// taken away until nothing is left that does.)
+func stuck(after map[int][]int) (left []int) {
+	waits := make([]int, len(after))
+	blocks := make([][]int, len(after))
+	for i, deps := range after {
+		waits[i] = len(deps)
+		for _, d := range deps {
+			blocks[d] = append(blocks[d], i)
+		}
+	}
+	var free []int
+	for i, n := range waits {
+		if n == 0 {
+			free = append(free, i)
+		}
+	}
+	for ; len(free) > 0; free = free[1:] {
+		for _, i := range blocks[free[0]] {
+			if waits[i]--; waits[i] == 0 {
+				free = append(free, i)
+			}
+		}
+	}
+	for i, n := range waits {
+		if n > 0 {
+			left = append(left, i)
+		}
+	}
+	return left
+}
+
+// Plan returns the tasks of one call, which are valid, as they are stored, the first
+// under the id with the number first.
+func Plan(tasks []NewTask, first int, by AgentID, now time.Time) []Task {
+	plan := make([]Task, len(tasks))
+	for i, n := range tasks {
+		n.Dependencies = slices.Clone(n.Dependencies)
+		for _, at := range n.After {
+			n.Dependencies = append(n.Dependencies, MakeTaskID(first+at))
+		}
+		plan[i] = n.Task(MakeTaskID(first+i), by, now)
+	}
+	return plan
+}
+
+// inCall says which task of a call an error is about.
+func inCall(tasks []NewTask, i int, err error) error {
+	if len(tasks) == 1 {
+		return err
+	}
+	return fmt.Errorf("task %d (%s): %w", i+1, clip(tasks[i].Title, 40), err)
+}
+
+// Cycle returns a path from x back to x along deps, which names what each one waits
+// for, or nil if there is none.
+func Cycle[T comparable](deps map[T][]T, x T) []T {
+	seen := map[T]bool{}
+	var walk func(at T, path []T) []T
+	walk = func(at T, path []T) []T {
+		path = append(path, at)
+		for _, d := range deps[at] {
+			if d == x {
+				return path
+			}
+			if !seen[d] {
+				seen[d] = true
+				if p := walk(d, path); p != nil {
+					return p
+				}
+			}
+		}
+		return nil
+	}
+	return walk(x, nil)
+}
+
+var notSlug = regexp.MustCompile(`[^a-z0-9]+`)
+
+func deliverablePath(id TaskID, title string) string {
+	slug := strings.Trim(notSlug.ReplaceAllString(strings.ToLower(title), "-"), "-")
+	if len(slug) > 60 {
+		slug = strings.TrimRight(slug[:60], "-")
+	}
+	return fmt.Sprintf("deliverables/%s-%s.md", id, cmp.Or(slug, "task"))
+}

@@ -1,0 +1,260 @@
+package team
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Actor is who asks for a change of a task.
+type Actor struct {
+	Holder
+	Leads bool // has the leader's rights: the leader, or a person outside a seat
+}
+
+// startAnew is what to do about a task that is over.
+const startAnew = "what is over stays so: add a new task for what is left to do"
+
+// Claim returns t as it is once h has claimed it. Dependencies are not t's own
+// and are judged by the board. Errors: Conflict if somebody holds it or has
+// completed it, InvalidState if it failed or was cancelled, PermissionDenied for a
+// role that is not h's.
+func (t Task) Claim(h Holder, now time.Time) (Task, error) {
+	switch {
+	case t.Status == InProgress:
+		return t, Errorf(Conflict, "%s is held by %s", t.ID, t.Assignee).WithHint("choose another task")
+	case t.Status == Completed:
+		// A loser must not be told something else only because the winner was quick.
+		return t, Errorf(Conflict, "%s was completed by %s", t.ID, t.Assignee).WithHint("choose another task")
+	case t.Status != Pending:
+		return t, Errorf(InvalidState, "%s is %s and cannot be claimed", t.ID, t.Status).WithHint(startAnew)
+	case t.Role != "" && h.Role != "" && t.Role != h.Role:
+		return t, Errorf(PermissionDenied, "%s is for role %s, %s is a %s", t.ID, t.Role, h.Agent, h.Role).
+			WithHint("the leader may assign it")
+	}
+	return t.hold(h, now), nil
+}
+
+func (t Task) hold(h Holder, now time.Time) Task {
+	t.Status, t.Assignee, t.Incarnation, t.Epoch = InProgress, h.Agent, h.Incarnation, t.Epoch+1
+	t.ClaimedAt, t.UpdatedAt, t.UpdatedBy, t.Reason = &now, now, h.Agent, ""
+	return t
+}
+
+// Assignment is the word of somebody with the leader's rights that an agent is to
+// take a task.
+type Assignment struct {
+	Task  TaskID  `json:"task"`
+	By    AgentID `json:"by"`
+	Take  bool    `json:"take,omitempty"` // also from somebody else who holds it
+	Epoch uint64  `json:"epoch"`          // of the task as whoever assigns it has seen it
+}
+
+// Assign returns t as given to h: its role does not matter. Errors: those of Claim,
+// but that somebody else who holds the task loses it if the assignment says so;
+// Conflict if somebody has claimed the task since the assignment was made, which may
+// have been under way for long.
+func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
+	if t.Status.Open() && t.Epoch != a.Epoch {
+		return t, Errorf(Conflict, "%s was claimed since it was to be assigned: %s", t.ID, t.whereabouts()).WithHint("look at it, and assign it again if it is still to be")
+	}
+	h.Role = "" // fits any task
+	if !a.Take || t.Status != InProgress || t.HeldBy(h) {
+		var err error
+		if t, err = t.Claim(h, now); err != nil {
+			return t, err
+		}
+	} else {
+		t = t.hold(h, now)
+	}
+	t.UpdatedBy = a.By
+	return t, nil
+}
+
+// Adopt returns t as taken over by a later incarnation of its holder. It is no
+// attempt: the work goes on from the journal.
+func (t Task) Adopt(h Holder, now time.Time) (Task, error) {
+	if t.Status != InProgress || t.Assignee != h.Agent || t.Incarnation >= h.Incarnation {
+		return t, Errorf(InvalidState, "%s is not held by an earlier incarnation of %s", t.ID, h.Agent).WithHint("claim it, if it is pending")
+	}
+	t.Incarnation, t.Epoch, t.UpdatedAt, t.UpdatedBy = h.Incarnation, t.Epoch+1, now, h.Agent
+	return t, nil
+}
+
+// Done is what a holder says of a task that it has done.
+type Done struct {
+	Summary string // what was done and where it is; required
+	Digest  string // of the deliverable as it was stored; "" if there is none
+}
+
+// Validate checks what can be checked without the task.
+func (d Done) Validate() error {
+	if strings.TrimSpace(d.Summary) == "" {
+		return Errorf(InvalidArgument, "result_summary is empty").WithHint("say in a few sentences what was done and where it is")
+	}
+	return checkText("result_summary", d.Summary, MaxTextBytes)
+}
+
+// Complete returns t as completed by its holder. A former holder gets Conflict,
+// naming the present one; one who never held it PermissionDenied. That its check
+// passes and its deliverable is there is made sure of before (package completion).
+func (t Task) Complete(h Holder, epoch uint64, d Done, now time.Time) (Task, error) {
+	if err := t.mayWrite(h, epoch); err != nil {
+		return t, err
+	}
+	if err := d.Validate(); err != nil {
+		return t, err
+	}
+	t.Status, t.ResultSummary, t.Digest, t.Reason = Completed, d.Summary, d.Digest, ""
+	t.CompletedAt, t.UpdatedAt, t.UpdatedBy = &now, now, h.Agent
+	return t, nil
+}
+
+// MayComplete returns the error that Complete would give h, whatever it says of
+// the result; it is asked before a check is run.
+func (t Task) MayComplete(h Holder, epoch uint64) error { return t.mayWrite(h, epoch) }
+
+// FailCheck returns t after its check has failed: still the holder's, one attempt
+// more; the last attempt fails it.
+func (t Task) FailCheck(h Holder, epoch uint64, why string, now time.Time) (Task, error) {
+	if err := t.mayWrite(h, epoch); err != nil {
+		return t, err
+	}
+	t.Attempts++
+	t.Reason, t.UpdatedAt, t.UpdatedBy = clip("the check failed: "+why, 1000), now, h.Agent
+	return t.giveUpAtLast(), nil
+}
+
+// mayWrite is the fence: only the incarnation and epoch of the claim may go on
+// writing. Epoch 0 is a writer that does not know its epoch (a restarted one, a seat);
+// whether that one held the task before others did, only older copies tell ([LostBy]).
+func (t Task) mayWrite(h Holder, epoch uint64) error {
+	switch {
+	case t.HeldBy(h) && (epoch == 0 || epoch == t.Epoch):
+		return nil
+	case !t.Status.Open() && (epoch == 0 || epoch == t.Epoch):
+		return t.over()
+	case epoch != 0 || t.Assignee == h.Agent: // it did hold it once
+		return t.lost()
+	default:
+		return Errorf(PermissionDenied, "%s is not yours: %s", t.ID, t.whereabouts()).WithHint("claim a task before you work on it")
+	}
+}
+
+// lost is the error of a former holder's write.
+func (t Task) lost() error {
+	return Errorf(Conflict, "%s is no longer yours: %s", t.ID, t.whereabouts()).WithHint("stop working on it")
+}
+
+// over is the error of a write to a task that has ended.
+func (t Task) over() error {
+	return Errorf(InvalidState, "%s is already %s", t.ID, t.Status).WithHint(startAnew)
+}
+
+// LostBy tells a former holder from one who never held the task, as its record does not
+// if others held it since: it returns the Conflict of a former holder's write if agent
+// holds the task in one of its copies, oldest first, and else nil.
+func LostBy(copies []Task, agent AgentID) error {
+	if !slices.ContainsFunc(copies, func(t Task) bool { return t.Status == InProgress && t.Assignee == agent }) {
+		return nil
+	}
+	return copies[len(copies)-1].lost()
+}
+
+func (t Task) whereabouts() string {
+	if t.Status == InProgress {
+		return fmt.Sprintf("it is held by %s (epoch %d)", t.Assignee, t.Epoch)
+	}
+	return "it is " + string(t.Status)
+}
+
+// Fail returns t as given up by its holder or by somebody with the leader's
+// rights.
+func (t Task) Fail(a Actor, epoch uint64, reason string, now time.Time) (Task, error) {
+	if err := t.mayEnd(a, epoch); err != nil {
+		return t, err
+	}
+	if t.Status != InProgress {
+		return t, Errorf(InvalidState, "%s is %s; only a task in progress can fail", t.ID, t.Status).WithHint("cancel it instead")
+	}
+	if err := checkText("the reason", reason, MaxTextBytes); err != nil {
+		return t, err
+	}
+	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy = Failed, cmp.Or(reason, "given up by "+string(a.Agent)), now, a.Agent
+	return t, nil
+}
+
+// Release returns t to pending, by its holder or with the leader's rights. If
+// attempt is set it counts as one (the nudge or the turn limit was the cause),
+// and the last attempt fails the task.
+func (t Task) Release(a Actor, epoch uint64, reason string, attempt bool, now time.Time) (Task, error) {
+	if err := t.mayEnd(a, epoch); err != nil {
+		return t, err
+	}
+	if t.Status != InProgress {
+		return t, t.unheld()
+	}
+	if err := checkText("the reason", reason, MaxTextBytes); err != nil {
+		return t, err
+	}
+	return t.free(a.Agent, cmp.Or(reason, "released by "+string(a.Agent)), attempt, now), nil
+}
+
+// Reap returns t as taken from a holder that was judged gone: the epoch grows,
+// so that every later write of the old holder is refused.
+func (t Task) Reap(reason string, attempt bool, now time.Time) (Task, error) {
+	if t.Status != InProgress {
+		return t, t.unheld()
+	}
+	t.Epoch++
+	return t.free(Watchdog, reason, attempt, now), nil
+}
+
+// unheld is the error of taking a pending task from its holder.
+func (t Task) unheld() error {
+	return Errorf(InvalidState, "%s is %s and held by nobody", t.ID, t.Status).WithHint("there is nothing to put back: whoever is to have it can claim it")
+}
+
+// free keeps Assignee as "held it last", so that the former holder can be told
+// Conflict rather than PermissionDenied.
+func (t Task) free(by AgentID, reason string, attempt bool, now time.Time) Task {
+	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy, t.ClaimedAt = Pending, reason, now, by, nil
+	if attempt {
+		t.Attempts++
+	}
+	return t.giveUpAtLast()
+}
+
+func (t Task) giveUpAtLast() Task {
+	if t.Attempts >= MaxAttempts {
+		t.Status = Failed
+		t.Reason = fmt.Sprintf("given up after %d attempts; the last: %s", t.Attempts, t.Reason)
+	}
+	return t
+}
+
+// Cancel returns t as cancelled; it takes the leader's rights.
+func (t Task) Cancel(a Actor, reason string, now time.Time) (Task, error) {
+	switch {
+	case !a.Leads:
+		return t, Errorf(PermissionDenied, "only the leader or a person may cancel a task").WithHint("release it, or ask the leader")
+	case !t.Status.Open():
+		return t, t.over()
+	}
+	if err := checkText("the reason", reason, MaxTextBytes); err != nil {
+		return t, err
+	}
+	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy = Cancelled, cmp.Or(reason, "cancelled by "+string(a.Agent)), now, a.Agent
+	return t, nil
+}
+
+// mayEnd lets somebody with the leader's rights take the task from whoever holds it,
+// or, if an epoch is named, from that holder only.
+func (t Task) mayEnd(a Actor, epoch uint64) error {
+	if a.Leads && t.Status.Open() && (epoch == 0 || epoch == t.Epoch) {
+		return nil
+	}
+	return t.mayWrite(a.Holder, epoch)
+}

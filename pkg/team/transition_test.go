@@ -1,0 +1,299 @@
+package team_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+var (
+	at  = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ann = team.Holder{Agent: "coder-1", Incarnation: 2, Role: "coder"}
+	bob = team.Holder{Agent: "tester-1", Incarnation: 1, Role: "tester"}
+
+	annActs = team.Actor{Holder: ann}
+	leader  = team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}
+)
+
+func pending() team.Task { return team.NewTask{Title: "Build it"}.Task("T-001", "leader", at) }
+
+func must(t *testing.T) func(team.Task, error) team.Task {
+	return func(task team.Task, err error) team.Task {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return task
+	}
+}
+
+// inEach returns a task in each status, all but the pending one held, at the end
+// or still, by ann.
+func inEach(t *testing.T) map[team.TaskStatus]team.Task {
+	held := must(t)(pending().Claim(ann, at))
+	return map[team.TaskStatus]team.Task{
+		team.Pending:    pending(),
+		team.InProgress: held,
+		team.Completed:  must(t)(held.Complete(ann, held.Epoch, team.Done{Summary: "done"}, at)),
+		team.Failed:     must(t)(held.Fail(annActs, held.Epoch, "cannot", at)),
+		team.Cancelled:  must(t)(held.Cancel(leader, "not needed", at)),
+	}
+}
+
+// outcome is what an operation leads to: a status, or a code.
+type outcome any
+
+func TestTransitions(t *testing.T) {
+	const (
+		pending, working, completed, failed, cancelled = team.Pending, team.InProgress, team.Completed, team.Failed, team.Cancelled
+
+		conflict, invalid, denied = team.Conflict, team.InvalidState, team.PermissionDenied
+	)
+	order := []team.TaskStatus{pending, working, completed, failed, cancelled}
+	later := team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation + 1}
+	for name, op := range map[string]struct {
+		do   func(team.Task) (team.Task, error)
+		want []outcome // from each status, in order
+	}{
+		"claim by another": {
+			func(t team.Task) (team.Task, error) { return t.Claim(bob, at) },
+			[]outcome{working, conflict, conflict, invalid, invalid}},
+		"claim again": {
+			func(t team.Task) (team.Task, error) { return t.Claim(ann, at) },
+			[]outcome{working, conflict, conflict, invalid, invalid}},
+		"adopt by the next incarnation": {
+			func(t team.Task) (team.Task, error) { return t.Adopt(later, at) },
+			[]outcome{invalid, working, invalid, invalid, invalid}},
+		"adopt by the same incarnation": {
+			func(t team.Task) (team.Task, error) { return t.Adopt(ann, at) },
+			[]outcome{invalid, invalid, invalid, invalid, invalid}},
+		"adopt by another": {
+			func(t team.Task) (team.Task, error) {
+				return t.Adopt(team.Holder{Agent: "tester-1", Incarnation: 9}, at)
+			},
+			[]outcome{invalid, invalid, invalid, invalid, invalid}},
+		"complete by the holder": {
+			func(t team.Task) (team.Task, error) { return t.Complete(ann, t.Epoch, team.Done{Summary: "done"}, at) },
+			[]outcome{denied, completed, invalid, invalid, invalid}},
+		"complete by one who never held it": {
+			func(t team.Task) (team.Task, error) { return t.Complete(bob, 0, team.Done{Summary: "done"}, at) },
+			[]outcome{denied, denied, invalid, invalid, invalid}},
+		"fail by the holder": {
+			func(t team.Task) (team.Task, error) { return t.Fail(annActs, t.Epoch, "cannot", at) },
+			[]outcome{denied, failed, invalid, invalid, invalid}},
+		"fail by the leader": {
+			func(t team.Task) (team.Task, error) { return t.Fail(leader, 0, "hopeless", at) },
+			[]outcome{invalid, failed, invalid, invalid, invalid}},
+		"release by the holder": {
+			func(t team.Task) (team.Task, error) { return t.Release(annActs, t.Epoch, "", false, at) },
+			[]outcome{denied, pending, invalid, invalid, invalid}},
+		"release by the leader": {
+			func(t team.Task) (team.Task, error) { return t.Release(leader, 0, "", false, at) },
+			[]outcome{invalid, pending, invalid, invalid, invalid}},
+		"reap": {
+			func(t team.Task) (team.Task, error) { return t.Reap("silent", true, at) },
+			[]outcome{invalid, pending, invalid, invalid, invalid}},
+		"cancel by the leader": {
+			func(t team.Task) (team.Task, error) { return t.Cancel(leader, "", at) },
+			[]outcome{cancelled, cancelled, invalid, invalid, invalid}},
+		"cancel by the holder": {
+			func(t team.Task) (team.Task, error) { return t.Cancel(annActs, "", at) },
+			[]outcome{denied, denied, denied, denied, denied}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := inEach(t)
+			for i, status := range order {
+				before := from[status]
+				after, err := op.do(before)
+				switch want := op.want[i].(type) {
+				case team.TaskStatus:
+					if err != nil || after.Status != want {
+						t.Errorf("from %s: %s, %v, want %s", status, after.Status, err, want)
+					}
+				case team.Code:
+					if team.CodeOf(err) != want {
+						t.Errorf("from %s: %v (%s), want %s", status, err, team.CodeOf(err), want)
+					}
+					if !reflect.DeepEqual(after, before) {
+						t.Errorf("from %s: refused, and yet the task changed", status)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Only the incarnation and epoch of the claim may write: one who held the task
+// before is told conflict, one who never did permission_denied.
+func TestFence(t *testing.T) {
+	epoch5 := pending()
+	epoch5.Epoch = 4
+	held := must(t)(epoch5.Claim(ann, at))
+	reaped := must(t)(held.Reap("silent", false, at))
+	moved := must(t)(reaped.Claim(bob, at))
+	done := must(t)(moved.Complete(bob, moved.Epoch, team.Done{Summary: "done"}, at))
+	former := team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation - 1}
+	adopted := must(t)(held.Adopt(team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation + 1}, at))
+
+	for name, tt := range map[string]struct {
+		task  team.Task
+		by    team.Holder
+		epoch uint64
+		want  team.Code
+	}{
+		"the holder":                               {held, ann, 5, ""},
+		"the holder, which forgot its epoch":       {held, ann, 0, ""},
+		"the holder, under an epoch before":        {held, ann, 3, team.Conflict},
+		"a superseded incarnation":                 {held, former, 4, team.Conflict},
+		"a superseded incarnation without epoch":   {held, former, 0, team.Conflict},
+		"another that held it once":                {held, bob, 2, team.Conflict},
+		"another that never held it":               {held, bob, 0, team.PermissionDenied},
+		"adopted from it":                          {adopted, ann, 5, team.Conflict},
+		"taken from it":                            {reaped, ann, 5, team.Conflict},
+		"taken from it, without epoch":             {reaped, ann, 0, team.Conflict},
+		"taken from somebody else":                 {reaped, bob, 0, team.PermissionDenied},
+		"taken from it and given to another":       {moved, ann, 5, team.Conflict},
+		"taken from it and completed by another":   {done, ann, 5, team.Conflict},
+		"completed by itself":                      {done, bob, 6 + 1, team.InvalidState},
+		"completed, by another that never held it": {done, team.Holder{Agent: "x"}, 0, team.InvalidState},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actor := team.Actor{Holder: tt.by}
+			_, complete := tt.task.Complete(tt.by, tt.epoch, team.Done{Summary: "done"}, at)
+			_, fail := tt.task.Fail(actor, tt.epoch, "cannot", at)
+			_, release := tt.task.Release(actor, tt.epoch, "", false, at)
+			for op, err := range map[string]error{"complete": complete, "fail": fail, "release": release} {
+				if team.CodeOf(err) != tt.want {
+					t.Errorf("%s: %v (%s), want %q", op, err, team.CodeOf(err), tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestClaim(t *testing.T) {
+	task := pending()
+	task.Reason, task.Epoch = "released", 7
+	got := must(t)(task.Claim(ann, at))
+	if got.Assignee != ann.Agent || got.Incarnation != ann.Incarnation || got.Epoch != 8 || got.Reason != "" || !got.ClaimedAt.Equal(at) {
+		t.Errorf("claimed = %+v", got)
+	}
+	if !got.HeldBy(ann) || got.HeldBy(bob) || got.HeldBy(team.Holder{Agent: ann.Agent, Incarnation: 1}) {
+		t.Error("HeldBy: only the claiming incarnation holds it")
+	}
+
+	task.Role = "tester"
+	if _, err := task.Claim(ann, at); team.CodeOf(err) != team.PermissionDenied {
+		t.Errorf("another role: %v, want permission_denied", err)
+	}
+	for _, h := range []team.Holder{bob, {Agent: "guest"}} { // the role itself; one without a role (assigned, or a seat)
+		if _, err := task.Claim(h, at); err != nil {
+			t.Errorf("claim by %+v: %v", h, err)
+		}
+	}
+}
+
+// A task that was begun three times and taken away each time is failed, with the
+// reason; releases that are no attempt do not count.
+// Whoever is refused is told what to do.
+func TestRefusalsHaveHints(t *testing.T) {
+	title, done := "x", team.Done{Summary: "done"}
+	for name, do := range map[string]func(team.Task) (team.Task, error){
+		"claim":    func(t team.Task) (team.Task, error) { return t.Claim(bob, at) },
+		"adopt":    func(t team.Task) (team.Task, error) { return t.Adopt(ann, at) },
+		"complete": func(t team.Task) (team.Task, error) { return t.Complete(bob, 0, done, at) },
+		"fail":     func(t team.Task) (team.Task, error) { return t.Fail(leader, 0, "", at) },
+		"release":  func(t team.Task) (team.Task, error) { return t.Release(leader, 0, "", false, at) },
+		"reap":     func(t team.Task) (team.Task, error) { return t.Reap("", false, at) },
+		"cancel":   func(t team.Task) (team.Task, error) { return t.Cancel(leader, "", at) },
+		"edit":     func(t team.Task) (team.Task, error) { return team.Edit{Title: &title}.Apply(t, "user", at) },
+	} {
+		for status, task := range inEach(t) {
+			if _, err := do(task); err != nil && team.HintOf(err) == "" {
+				t.Errorf("%s of a task that is %s: %v, without a hint", name, status, err)
+			}
+		}
+	}
+	for name, tasks := range map[string][]team.NewTask{
+		"none": {}, "cycle": {{Title: "a", After: []int{1}}, {Title: "b", After: []int{0}}}, "no such place": {{Title: "a", After: []int{9}}},
+		"metadata": {{Title: "a", Metadata: []byte("{")}}, "dependencies": {{Title: "a", Dependencies: make([]team.TaskID, 257)}},
+	} {
+		if err := team.ValidatePlan(tasks); team.HintOf(err) == "" {
+			t.Errorf("%s: %v, without a hint", name, err)
+		}
+	}
+}
+
+// With the leader's rights a task is taken from whoever holds it, or from the one hold
+// that is named.
+func TestReleaseOfOneHold(t *testing.T) {
+	first := must(t)(pending().Claim(ann, at))
+	second := must(t)(first.Assign(bob, team.Assignment{By: "user", Take: true, Epoch: first.Epoch}, at))
+	if _, err := second.Release(leader, first.Epoch, "", false, at); team.CodeOf(err) != team.Conflict {
+		t.Errorf("of a hold that is over: %v, want conflict", err)
+	}
+	if got := must(t)(second.Release(leader, second.Epoch, "stopped", false, at)); got.Status != team.Pending || got.UpdatedBy != team.Leader {
+		t.Errorf("released %+v", got)
+	}
+}
+
+// Who held a task before others did is told from who never did by its copies.
+func TestLostBy(t *testing.T) {
+	one := pending()
+	two := must(t)(one.Claim(ann, at))
+	three := must(t)(two.Release(annActs, two.Epoch, "", false, at))
+	four := must(t)(three.Claim(bob, at))
+	copies := []team.Task{one, two, three, four}
+	if err := four.MayComplete(ann, 0); team.CodeOf(err) != team.PermissionDenied {
+		t.Fatalf("by the newest copy alone: %v", err)
+	}
+	err := team.LostBy(copies, ann.Agent)
+	if team.CodeOf(err) != team.Conflict || err.Error() != "T-001 is no longer yours: it is held by tester-1 (epoch 2)" {
+		t.Errorf("a former holder: %v", err)
+	}
+	if err := team.LostBy(copies, "carol"); err != nil {
+		t.Errorf("one who never held it: %v", err)
+	}
+	if err := team.LostBy(nil, ann.Agent); err != nil {
+		t.Errorf("without copies: %v", err)
+	}
+}
+
+func TestAttempts(t *testing.T) {
+	task := pending()
+	for i := range 4 {
+		task = must(t)(task.Claim(ann, at))
+		task = must(t)(task.Release(annActs, task.Epoch, "not for me", false, at))
+		if task.Attempts != 0 || task.Status != team.Pending {
+			t.Fatalf("release %d: %d attempts, %s", i, task.Attempts, task.Status)
+		}
+	}
+	task = must(t)(task.Claim(ann, at))
+	task = must(t)(task.Reap("silent", true, at))
+	task = must(t)(task.Claim(ann, at))
+	task = must(t)(task.Release(annActs, task.Epoch, "turn limit", true, at))
+	if task.Attempts != 2 || task.Status != team.Pending || task.ClaimedAt != nil || task.Assignee != ann.Agent {
+		t.Fatalf("after two attempts: %+v", task)
+	}
+	task = must(t)(task.Claim(bob, at))
+	task = must(t)(task.Reap("silent again", true, at))
+	if task.Attempts != team.MaxAttempts || task.Status != team.Failed || !strings.Contains(task.Reason, "silent again") {
+		t.Errorf("after three: %d attempts, %s, %q", task.Attempts, task.Status, task.Reason)
+	}
+}
+
+func TestCompleteNeedsASummary(t *testing.T) {
+	held := must(t)(pending().Claim(ann, at))
+	for _, summary := range []string{"", " \n\t", strings.Repeat("x", team.MaxTextBytes+1), "bell \a"} {
+		if _, err := held.Complete(ann, held.Epoch, team.Done{Summary: summary}, at); team.CodeOf(err) != team.InvalidArgument {
+			t.Errorf("summary of %d bytes: %v, want invalid_argument", len(summary), err)
+		}
+	}
+	done := must(t)(held.Complete(ann, held.Epoch, team.Done{Summary: strings.Repeat("完", team.MaxTextBytes/3)}, at))
+	if !done.CompletedAt.Equal(at) {
+		t.Errorf("completed at %v", done.CompletedAt)
+	}
+}
