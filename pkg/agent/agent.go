@@ -38,6 +38,7 @@ type Tools interface {
 // Hand holds the agent's task; *board.Hand is one.
 type Hand interface {
 	Task() (team.Task, bool)
+	Confirmed() time.Time
 	Now() (t team.Task, seq uint64)
 	Take(ctx context.Context, t team.Task) (team.Task, error)
 	Claim(ctx context.Context, id team.TaskID) (team.Task, error)
@@ -87,7 +88,7 @@ type Options struct {
 	Events  Events
 	Mail    <-chan mailbox.Delivery
 	Offers  <-chan team.Task // tasks offered by the index
-	Given   <-chan team.Task // tasks that the hand took by assignment
+	Given   <-chan team.Task // tasks that the hand took by assignment, each once
 	Lease   time.Duration    // the team's
 
 	// Look finds a claimable task for an agent that is idle and hears no leader; nil:
@@ -125,9 +126,8 @@ type Agent struct {
 	said  atomic.Pointer[string]
 	log   *slog.Logger
 
-	confirmed time.Time // when the task held was last known to be the agent's
-	lost      lost
-	lookout   lookout
+	lost    lost
+	lookout lookout
 }
 
 // New returns an agent whose conversation is that of its journal. Errors:
@@ -214,7 +214,7 @@ func (a *Agent) resume(ctx context.Context) error {
 	if !ok {
 		return a.warnLost(ctx)
 	}
-	if a.conv.task != t.ID { // the predecessor claimed it and had no time to record that
+	if !a.conv.told(t) { // the predecessor claimed it and had no time to record that
 		return a.begin(ctx, t)
 	}
 	return a.record(ctx, journal.Record{Kind: journal.Note, Text: "Your process was restarted. " + string(t.ID) +
@@ -224,11 +224,11 @@ func (a *Agent) resume(ctx context.Context) error {
 // warnLost tells an agent that comes back in the middle of its work, and holds no
 // task now, that it may have lost the one it was at: it would do it a second time.
 func (a *Agent) warnLost(ctx context.Context) error {
-	if a.conv.task == "" || !a.conv.unseen && a.conv.await == nil {
+	if a.conv.task.ID == "" || !a.conv.unseen && a.conv.await == nil {
 		return nil
 	}
 	return a.record(ctx, journal.Record{Kind: journal.Note, Text: "Your process was restarted, and you hold no task now. If you were at work on " +
-		string(a.conv.task) + ", stop: it is no longer yours."})
+		string(a.conv.task.ID) + ", stop: it is no longer yours."})
 }
 
 // rest tells the team that the agent has nothing to do.
@@ -317,21 +317,17 @@ func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error 
 }
 
 // given begins a task that was assigned, perhaps a while ago: it may have been taken
-// away again since, or begun already, if it was assigned by somebody who had no answer the
-// first time.
+// away again since.
 func (a *Agent) given(ctx context.Context, t team.Task) error {
 	held, ok := a.o.Hand.Task()
-	if !ok || held.ID != t.ID || held.Epoch != t.Epoch || a.conv.task == t.ID && a.conv.epoch == t.Epoch {
+	if !ok || held.ID != t.ID || held.Epoch != t.Epoch {
 		return nil
 	}
-	err := a.begin(ctx, t)
-	a.confirmed = time.Time{} // nobody knows how long it has waited here
-	return err
+	return a.begin(ctx, t)
 }
 
 // begin records a task that the hand has taken, with where its inputs are.
 func (a *Agent) begin(ctx context.Context, t team.Task) error {
-	a.confirmed = time.Now()
 	inputs, err := a.o.Hand.Inputs(ctx, t)
 	if err != nil {
 		return err

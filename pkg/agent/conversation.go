@@ -29,8 +29,7 @@ type conversation struct {
 	unseen   bool             // the model has yet to see something that wants an answer
 	inboxSeq uint64           // of the newest message taken in
 	read     map[string]bool  // ids of the messages taken in
-	task     team.TaskID      // the last one it was told to work on,
-	epoch    uint64           // and under which epoch
+	task     team.Task        // the last one it was told to work on
 	await    *journal.Await   // an answer the agent waits for
 	shutdown *journal.Record  // a request to shut down that was not carried out yet
 	mail     int              // index of the user message that takes further mail; -1 = none
@@ -59,7 +58,7 @@ func (c *conversation) add(r journal.Record) error {
 		}
 		c.input(mailBlock(*r.Message, mark(r)), true)
 	case journal.Task:
-		c.unseen, c.task, c.epoch, c.await = true, r.Task.ID, r.Task.Epoch, nil // what was waited for was another task's
+		c.unseen, c.task, c.await = true, *r.Task, nil // what was waited for was another task's
 		c.input(taskBlock(*r.Task, r.Inputs, mark(r)), false)
 	case journal.Note:
 		c.unseen = true
@@ -80,6 +79,13 @@ func (c *conversation) add(r journal.Record) error {
 		c.unseen, c.shutdown = false, nil
 	}
 	return nil
+}
+
+// told reports whether the agent was told to work on t as it was claimed last. Whoever
+// takes it over from an earlier incarnation does not claim it anew.
+func (c *conversation) told(t team.Task) bool {
+	was, is := c.task.ClaimedAt, t.ClaimedAt
+	return c.task.ID == t.ID && was != nil && is != nil && was.Equal(*is)
 }
 
 func (c *conversation) input(text string, isMail bool) {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"agentteam/pkg/board"
+	"agentteam/pkg/broker"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
 )
@@ -76,12 +78,35 @@ func (a *Agent) noteLost(ctx context.Context) error {
 func (a *Agent) noteTaken(ctx context.Context, id team.TaskID) error {
 	_, err := a.o.Hand.Confirm(ctx, id)
 	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil, errors.Is(err, team.Unavailable):
-		return err
+	case board.Lost(err):
+		return a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was taken from you: %v. Stop working on it.", id, err)})
+	case errors.Is(err, broker.ErrUnreadable):
+		return nil // nobody knows; see readable
 	}
-	return a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was taken from you: %v. Stop working on it.", id, err)})
+	return err
+}
+
+// unreadableRest is how long the agent waits before it looks again at a task of its own
+// that cannot be read.
+const unreadableRest = 5 * time.Second
+
+// readable calls f until its answer is another than that the record of the agent's task
+// cannot be read. In between the agent does nothing but take in what comes: whether the
+// task is still its own is not known before somebody has mended the record, or has freed
+// the task.
+func (a *Agent) readable(ctx context.Context, f func() error) error {
+	for tries := 0; ; tries++ {
+		err := f()
+		if !errors.Is(err, broker.ErrUnreadable) {
+			return err
+		}
+		if tries == 0 {
+			a.log.WarnContext(ctx, "waiting until the task can be read", "err", err)
+		}
+		if err := a.pause(ctx, unreadableRest); err != nil {
+			return err
+		}
+	}
 }
 
 // mayGoOn returns once the agent may begin its next step. It waits while the
@@ -89,23 +114,23 @@ func (a *Agent) noteTaken(ctx context.Context, id team.TaskID) error {
 // writes) it makes sure that the agent's task is still its own, if that was not
 // confirmed within a sixth of the lease; if it is not, the model is told.
 func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
-	if err := a.o.Heart.Certain(ctx); err != nil {
+	var id team.TaskID
+	err := a.readable(ctx, func() error {
+		if err := a.o.Heart.Certain(ctx); err != nil {
+			return err
+		}
+		t, holds := a.o.Hand.Task()
+		if !holds || !counts || time.Since(a.o.Hand.Confirmed()) < a.o.Lease/6 {
+			return nil
+		}
+		id = t.ID
+		_, err := a.o.Hand.Confirm(ctx, id)
 		return err
-	}
-	t, holds := a.o.Hand.Task()
-	if !holds || !counts || time.Since(a.confirmed) < a.o.Lease/6 {
+	})
+	if board.Lost(err) {
+		a.log.WarnContext(ctx, "task lost", "task", id, "err", err)
+		a.Revoked(id)
 		return nil
 	}
-	began := time.Now()
-	_, err := a.o.Hand.Confirm(ctx, t.ID)
-	switch {
-	case err == nil:
-		a.confirmed = began
-		return nil
-	case ctx.Err() != nil, errors.Is(err, team.Unavailable):
-		return err
-	}
-	a.log.WarnContext(ctx, "task lost", "task", t.ID, "err", err)
-	a.Revoked(t.ID)
-	return nil
+	return err
 }

@@ -152,3 +152,69 @@ func TestUncertainMembershipWaits(t *testing.T) {
 		}
 	})
 }
+
+// While the record of its task cannot be read, nobody knows whether the agent still has
+// it: it asks its model nothing and says nothing, until the record is healed or somebody
+// takes the task away. What comes by mail is taken in.
+func TestUnreadableTaskWaits(t *testing.T) {
+	for name, tt := range map[string]struct {
+		during string // what the model answers, when the damage is done
+		end    func(*rig)
+		want   string
+	}{
+		"it is healed": {"!look", func(r *rig) { r.damaged = false },
+			"start task turn result mail turn note turn note end"},
+		"it is healed before a tool that writes": {"!write", func(r *rig) { r.damaged = false },
+			"start task turn mail result turn note turn note end"},
+		"it is somebody else's": {"!look", func(r *rig) { r.damaged = false; r.reap() },
+			"start task turn result mail note turn end"},
+		"it is revoked, and is somebody else's": {"!look", func(r *rig) { r.damaged = false; r.reap(); r.agent.Revoked(r.task.ID) },
+			"start task turn result mail note turn end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.model = func(context.Context, model.Request) (model.Reply, error) {
+					time.Sleep(team.DefaultLease / 6) // of the bubble
+					r.model, r.damaged = nil, true
+					return r.reply(tt.during), nil
+				}
+				r.says("go on", "done")
+				r.start()
+				r.offer()
+				r.pass(team.DefaultLease / 6)
+				before := r.kinds()
+				r.agent.Revoked(r.task.ID) // the word may come of the damage
+				r.post(1, team.Leader, team.MsgMessage, "how is it going?")
+				r.pass(time.Hour)
+				if got := r.kinds(); got != before+" mail" || len(r.asked) > 1 {
+					t.Fatalf("meanwhile: %s, and the model was asked %d times", got, len(r.asked))
+				}
+				tt.end(r)
+				r.pass(unreadableRest)
+				r.wantKinds(tt.want)
+			})
+		})
+	}
+}
+
+// Neither is such a task given up before it can be read.
+func TestUnreadableTaskIsReleasedLater(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.MaxTurns = 1
+		r.model = func(context.Context, model.Request) (model.Reply, error) {
+			r.model, r.damaged = nil, true
+			return r.reply("!look"), nil
+		}
+		r.start()
+		r.offer()
+		r.pass(time.Minute)
+		if strings.Contains(r.notes(), "released") {
+			t.Errorf("the model was told %q", r.notes())
+		}
+		r.damaged = false
+		r.pass(unreadableRest)
+		if r.task.Status != team.Pending || !strings.Contains(r.notes(), "T-001 was released") {
+			t.Errorf("the task is %s, the model was told %q", r.task.Status, r.notes())
+		}
+	})
+}

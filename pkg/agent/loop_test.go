@@ -261,27 +261,6 @@ func TestAssignedTask(t *testing.T) {
 	})
 }
 
-// Whoever had no answer assigns the task once more: it is not begun a second time.
-func TestAssignedAgain(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		r.says("!look", "a", "b")
-		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
-			r.given <- r.task
-			return tool.Result{Content: "ok"}
-		}
-		r.start()
-		task, err := rigHand{r}.Claim(t.Context(), r.task.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.given <- task
-		synctest.Wait()
-		if n := strings.Count(r.kinds(), "task"); n != 1 || !strings.HasPrefix(r.kinds(), "start task turn result turn") {
-			t.Errorf("the task was begun %d times: %s", n, r.kinds())
-		}
-	})
-}
-
 type ender struct{}
 
 func (ender) EndsRun() bool { return true }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
@@ -195,7 +196,7 @@ func TestInterruptedCalls(t *testing.T) {
 // task is about.
 func TestAdoptsUnrecordedTask(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		r.task.Status, r.task.Assignee, r.task.Incarnation, r.task.Epoch = team.InProgress, "coder-1", 1, 1
+		r.claimed(t)
 		r.opts.Member.Incarnation = 2
 		r.says("a", "b")
 		r.start()
@@ -208,7 +209,7 @@ func TestAdoptsUnrecordedTask(t *testing.T) {
 // One that is told of its task already is not told as if it were new: it goes on.
 func TestAdoptsRecordedTask(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		r.task.Status, r.task.Assignee, r.task.Incarnation, r.task.Epoch = team.InProgress, "coder-1", 1, 1
+		r.claimed(t)
 		r.journal = append(r.journal, taskRecord(r.task), turnRecord("hm"))
 		r.opts.Member.Incarnation = 2
 		r.says("a", "b")
@@ -220,6 +221,38 @@ func TestAdoptsRecordedTask(t *testing.T) {
 			t.Errorf("the task was not adopted: %+v", r.task)
 		}
 	})
+}
+
+// A task that is had for the second time is told anew: it was free in between, and may
+// have been edited.
+func TestAdoptsTaskTakenAgain(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		first := r.claimed(t)
+		r.journal = append(r.journal, taskRecord(first), turnRecord("hm"))
+		time.Sleep(time.Second) // of the bubble
+		r.task = first
+		if _, err := (rigHand{r}).Release(t.Context(), first.ID, "later", false); err != nil {
+			t.Fatal(err)
+		}
+		r.task.Title = "Count again"
+		r.claimed(t)
+		r.opts.Member.Incarnation = 2
+		r.says("a", "b")
+		r.start()
+		if !strings.HasPrefix(r.kinds(), "start task turn task turn") || !strings.Contains(transcript(r.asked[0].Messages), "title: Count again") {
+			t.Errorf("journal: %s", r.kinds())
+		}
+	})
+}
+
+// claimed has the agent's present incarnation hold the task.
+func (r *rig) claimed(t *testing.T) team.Task {
+	t.Helper()
+	task, err := rigHand{r}.Claim(t.Context(), r.task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
 }
 
 func TestUnreadableJournal(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
@@ -39,6 +40,8 @@ type rig struct {
 	fence    chan struct{}           // not nil: the membership is uncertain until it is closed
 	fenced   context.CancelCauseFunc // ends the step under way
 	losing   string                  // the next claim is lost with this reason
+	damaged  bool                    // the task's record cannot be read
+	known    time.Time               // when the agent was last known to hold the task
 	sent     []team.Message
 	states   []team.MemberState // as told by beats, without repetitions
 	beat     team.Beat
@@ -209,6 +212,9 @@ func (r rigModel) Complete(ctx context.Context, req model.Request, _ func(string
 	if r.model != nil {
 		return r.model(ctx, req)
 	}
+	if ctx.Err() != nil { // as an HTTP client, which sends nothing then
+		return model.Reply{}, ctx.Err()
+	}
 	if err := validProtocol(req.Messages[1:]); err != nil || req.Messages[0].Role != "system" {
 		r.t.Errorf("the model was asked: %v (first a %s message)", err, req.Messages[0].Role)
 	}
@@ -242,11 +248,14 @@ func (r rigTools) Run(ctx context.Context, c tool.Call) tool.Result {
 type rigHand struct{ *rig }
 
 func (r rigHand) Task() (team.Task, bool) {
+	r.turn.Load()
 	if !r.held {
 		return team.Task{}, false
 	}
 	return r.task, true
 }
+
+func (r rigHand) Confirmed() time.Time { return r.known }
 
 func (r rigHand) Now() (team.Task, uint64) {
 	t, _ := r.Task()
@@ -266,7 +275,7 @@ func (r rigHand) Claim(ctx context.Context, id team.TaskID) (team.Task, error) {
 
 func (r rigHand) hold(t team.Task, err error) (team.Task, error) {
 	if err == nil {
-		r.rig.task, r.rig.held, r.rig.epoch = t, true, t.Epoch
+		r.rig.task, r.rig.held, r.rig.epoch, r.rig.known = t, true, t.Epoch, time.Now()
 	}
 	return t, err
 }
@@ -282,6 +291,10 @@ func (r rigHand) Adopt(context.Context) (team.Task, bool, error) {
 }
 
 func (r rigHand) Release(_ context.Context, _ team.TaskID, reason string, attempt bool) (team.Task, error) {
+	r.turn.Load()
+	if r.damaged {
+		return team.Task{}, errDamaged
+	}
 	t, err := r.task.Release(team.Actor{Holder: r.opts.Member.Holder()}, r.task.Epoch, reason, attempt, time.Now())
 	if err == nil {
 		r.rig.task, r.rig.held = t, false
@@ -290,13 +303,21 @@ func (r rigHand) Release(_ context.Context, _ team.TaskID, reason string, attemp
 }
 
 func (r rigHand) Confirm(context.Context, team.TaskID) (team.Task, error) {
+	r.turn.Load()
 	r.rig.confirms++
+	r.rig.known = time.Now()
+	if r.damaged {
+		r.rig.known = time.Time{}
+		return team.Task{}, errDamaged
+	}
 	err := r.task.MayComplete(r.opts.Member.Holder(), r.epoch)
 	if err != nil {
 		r.rig.held = false
 	}
 	return r.task, err
 }
+
+var errDamaged = team.Errorf(team.InvalidState, "record task.T-001 %w", broker.ErrUnreadable)
 
 func (r rigHand) Inputs(context.Context, team.Task) ([]team.Input, error) { return nil, nil }
 

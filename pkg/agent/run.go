@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"agentteam/pkg/board"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
@@ -60,7 +61,8 @@ func (a *Agent) turns(ctx context.Context) (n int, err error) {
 		reply, err := a.ask(ctx)
 		switch {
 		case errors.Is(err, errAway):
-			if err := a.pause(ctx); err != nil {
+			a.beat(team.WaitingModel)
+			if err := a.pause(ctx, modelRest); err != nil {
 				return n, err
 			}
 			continue
@@ -106,12 +108,19 @@ func (a *Agent) turns(ctx context.Context) (n int, err error) {
 // and that counts as an attempt.
 func (a *Agent) giveUp(ctx context.Context, reason string) error {
 	if t, ok := a.o.Hand.Task(); ok {
-		_, err := a.o.Hand.Release(ctx, t.ID, reason, a.begun)
-		if err != nil && !errors.Is(err, team.Conflict) && !errors.Is(err, team.InvalidState) {
+		err := a.readable(ctx, func() error {
+			_, err := a.o.Hand.Release(ctx, t.ID, reason, a.begun)
+			return err
+		})
+		told := string(t.ID) + " was released: " + reason + "."
+		if board.Lost(err) {
+			told, err = fmt.Sprintf("%s was taken from you: %v.", t.ID, err), nil
+		}
+		if err != nil {
 			return err
 		}
-		a.log.WarnContext(ctx, "task released", "task", t.ID, "reason", reason)
-		if err := a.record(ctx, journal.Record{Kind: journal.Note, Text: string(t.ID) + " was released: " + reason + "."}); err != nil {
+		a.log.WarnContext(ctx, "task given up", "task", t.ID, "reason", reason)
+		if err := a.record(ctx, journal.Record{Kind: journal.Note, Text: told}); err != nil {
 			return err
 		}
 	}
@@ -155,11 +164,10 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 	return reply, errAway
 }
 
-// pause gives a model that is away some time. What comes meanwhile is taken in: it
-// may be a request to shut down.
-func (a *Agent) pause(ctx context.Context) error {
-	a.beat(team.WaitingModel)
-	rested := time.After(modelRest)
+// pause lets some time go by, in the middle of a run. What comes meanwhile is taken in:
+// it may be a request to shut down.
+func (a *Agent) pause(ctx context.Context, d time.Duration) error {
+	rested := time.After(d)
 	for {
 		var err error
 		select {

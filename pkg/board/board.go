@@ -229,8 +229,19 @@ func (b *Board) changeHeld(ctx context.Context, held team.Task, f func(team.Task
 	return b.change(ctx, held.ID, f)
 }
 
-// put stores t over the revision it was made from.
+// put stores the copy of a task that a transition has made, and counts it.
 func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
+	t, err := b.Rewrite(ctx, t)
+	if err == nil {
+		b.metrics.transitions[t.Status].Inc()
+	}
+	return t, err
+}
+
+// Rewrite stores t over the revision it was read at. If it is just as it was read, a
+// write that somebody has announced for that revision is refused from then on. Errors:
+// Conflict if the task has changed since; Unavailable.
+func (b *Board) Rewrite(ctx context.Context, t team.Task) (team.Task, error) {
 	t.Op = ulid.Make().String()
 	data, err := wire.Encode(&t, t.Kept)
 	if err != nil {
@@ -241,14 +252,8 @@ func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
 		return t, err
 	}
 	t.Revision = rev
-	b.metrics.transitions[t.Status].Inc()
 	return t, nil
 }
-
-// Rewrite stores a task as it was read, under a new revision: a write that somebody has
-// announced for the one before is refused from then on. Errors: Conflict if it has
-// changed since it was read; Unavailable.
-func (b *Board) Rewrite(ctx context.Context, t team.Task) (team.Task, error) { return b.put(ctx, t) }
 
 // Claim makes h the task's assignee. The task is read first; see [Board.ClaimAt]
 // for one that was read already. Errors: NotFound; Conflict (somebody holds it or

@@ -3,7 +3,9 @@ package board
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"time"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/team"
@@ -18,12 +20,13 @@ type Hand struct {
 	holder team.Holder
 	life   context.Context
 
-	claiming sync.Mutex // held for the length of a claim
-	mu       sync.Mutex
-	settled  bool      // under claiming: what a predecessor held was adopted, or there is nothing
-	task     team.Task // held now; ID is "" if none
-	seq      uint64    // revision up to which that is known
-	epochs   map[team.TaskID]uint64
+	claiming  sync.Mutex // held for the length of a claim
+	mu        sync.Mutex
+	settled   bool      // under claiming: what a predecessor held was adopted, or there is nothing
+	task      team.Task // held now; ID is "" if none
+	confirmed time.Time // when that was last known; zero if it is in doubt
+	seq       uint64    // revision up to which it is known
+	epochs    map[team.TaskID]uint64
 }
 
 // NewHand returns the hand of h. life is the membership: a claim goes on until its
@@ -42,22 +45,34 @@ func (h *Hand) Task() (team.Task, bool) {
 	return h.task, h.task.ID != ""
 }
 
+// Confirmed returns when the agent was last known to hold its task: when the claim
+// began, or the last call that has shown it so. It is the zero time if there is no task,
+// and after a call that could not read the task.
+func (h *Hand) Confirmed() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.confirmed
+}
+
 // Claim claims a task that the caller knows by its id. Errors: Busy if the agent
 // holds, or is just claiming, another; else those of [Board.Claim]. Claiming the
 // task that is held already returns it.
 func (h *Hand) Claim(ctx context.Context, id team.TaskID) (team.Task, error) {
-	return h.claim(ctx, id, func(ctx context.Context) (team.Task, error) { return h.board.Claim(ctx, id, h.holder) })
+	t, _, err := h.claim(ctx, id, func(ctx context.Context) (team.Task, error) { return h.board.Claim(ctx, id, h.holder) })
+	return t, err
 }
 
 // Assign takes a task on behalf of somebody with the leader's rights; see
-// [Board.Assign].
-func (h *Hand) Assign(ctx context.Context, a team.Assignment) (team.Task, error) {
+// [Board.Assign]. taken is false if the agent held it already: whoever was not answered
+// assigns it once more.
+func (h *Hand) Assign(ctx context.Context, a team.Assignment) (t team.Task, taken bool, err error) {
 	return h.claim(ctx, a.Task, func(ctx context.Context) (team.Task, error) { return h.board.Assign(ctx, a, h.holder) })
 }
 
 // Take claims a task that was offered, as it was read by who offers it.
 func (h *Hand) Take(ctx context.Context, t team.Task) (team.Task, error) {
-	return h.claim(ctx, t.ID, func(ctx context.Context) (team.Task, error) { return h.board.ClaimAt(ctx, t, h.holder) })
+	t, _, err := h.claim(ctx, t.ID, func(ctx context.Context) (team.Task, error) { return h.board.ClaimAt(ctx, t, h.holder) })
+	return t, err
 }
 
 // Now returns the task held, with ID "" if there is none, and the revision of the bucket
@@ -68,34 +83,35 @@ func (h *Hand) Now() (t team.Task, seq uint64) {
 	return h.task, h.seq
 }
 
-func (h *Hand) claim(ctx context.Context, id team.TaskID, do func(context.Context) (team.Task, error)) (team.Task, error) {
+// claim does what takes a task, unless the agent holds it; taken tells which.
+func (h *Hand) claim(ctx context.Context, id team.TaskID, do func(context.Context) (team.Task, error)) (t team.Task, taken bool, err error) {
 	if !h.claiming.TryLock() {
-		return team.Task{}, h.busy(team.Errorf(team.Busy, "%s is claiming another task right now", h.holder.Agent))
+		return team.Task{}, false, h.busy(team.Errorf(team.Busy, "%s is claiming another task right now", h.holder.Agent))
 	}
 	defer h.claiming.Unlock()
 	if !h.settled {
 		// A claim now and the adoption after it would make two tasks.
-		return team.Task{}, h.busy(team.Errorf(team.Busy, "%s was just restarted", h.holder.Agent).WithHint("try again in a moment"))
+		return team.Task{}, false, h.busy(team.Errorf(team.Busy, "%s was just restarted", h.holder.Agent).WithHint("try again in a moment"))
 	}
 	if held, ok := h.Task(); ok {
 		now, err := h.board.Get(ctx, held.ID)
 		switch {
-		case err != nil:
-			return team.Task{}, err
+		case err != nil && !Lost(err):
+			return team.Task{}, false, err
 		case now.HeldBy(h.holder) && held.ID == id:
-			return now, nil
+			return now, false, nil
 		case now.HeldBy(h.holder):
-			return team.Task{}, h.busy(team.Errorf(team.Busy, "%s already holds %s (%s)", h.holder.Agent, held.ID, held.Title).
+			return team.Task{}, false, h.busy(team.Errorf(team.Busy, "%s already holds %s (%s)", h.holder.Agent, held.ID, held.Title).
 				WithHint("complete or release it first"))
 		}
 		h.Drop(held.ID) // it was taken away meanwhile
 	}
-	t, err := do(h.life)
-	if err != nil {
-		return team.Task{}, err
+	began := time.Now()
+	if t, err = do(h.life); err != nil {
+		return team.Task{}, false, err
 	}
-	h.set(t)
-	return t, nil
+	h.set(t, began)
+	return t, true, nil
 }
 
 func (h *Hand) busy(err error) error {
@@ -103,10 +119,12 @@ func (h *Hand) busy(err error) error {
 	return err
 }
 
-func (h *Hand) set(t team.Task) {
+// set makes t, which was taken by a call that began then, the task held.
+func (h *Hand) set(t team.Task, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.task, h.epochs[t.ID], h.seq = t, t.Epoch, max(h.seq, t.Revision)
+	h.task, h.confirmed, h.seq = t, began, max(h.seq, t.Revision)
+	h.epochs[team.TaskID(strings.Clone(string(t.ID)))] = t.Epoch // the map outlives the record, which t.ID is a piece of
 }
 
 // Adopt takes over the task that an earlier incarnation of the agent left in
@@ -123,6 +141,7 @@ func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
 		return t, false, err
 	}
 	for _, t := range left {
+		began := time.Now()
 		t, err := h.board.Adopt(h.life, t.ID, h.holder)
 		if errors.Is(err, team.InvalidState) {
 			continue // it was freed meanwhile
@@ -130,7 +149,7 @@ func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
 		if err != nil {
 			return t, false, err
 		}
-		h.set(t)
+		h.set(t, began)
 		h.settled = true
 		return t, true, nil
 	}
@@ -143,6 +162,7 @@ func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
 func (h *Hand) Remember(id team.TaskID, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	id = team.TaskID(strings.Clone(string(id))) // it is a piece of the journal's record
 	h.epochs[id] = max(h.epochs[id], epoch)
 }
 
@@ -151,60 +171,66 @@ func (h *Hand) Drop(id team.TaskID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.task.ID == id {
-		h.task = team.Task{}
+		h.task, h.confirmed = team.Task{}, time.Time{}
 	}
 }
 
-// last returns the agent's last hold of a task: the task as it was claimed, no more
-// than its id if that is over, and the epoch, 0 if there never was one.
-func (h *Hand) last(id team.TaskID) (held team.Task, epoch uint64) {
+// call is a reading or a write of a task that the agent holds, or held last.
+type call struct {
+	task  team.Task // as it was when it was claimed; no more than its id if that hold is over
+	epoch uint64    // of the agent's last hold of it; 0 if there never was one
+	began time.Time
+}
+
+// begin returns a call about a task, which begins now.
+func (h *Hand) begin(id team.TaskID) call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	held = h.task
-	if held.ID != id {
-		held = team.Task{ID: id}
+	t := h.task
+	if t.ID != id {
+		t = team.Task{ID: id}
 	}
-	return held, h.epochs[id]
+	return call{t, h.epochs[id], time.Now()}
 }
 
 // Complete completes the task; see [Board.Complete].
 func (h *Hand) Complete(ctx context.Context, id team.TaskID, d team.Done) (team.Task, error) {
-	held, epoch := h.last(id)
-	t, err := h.board.complete(ctx, held, h.holder, epoch, d)
-	return t, h.after(id, epoch, t, err)
+	c := h.begin(id)
+	t, err := h.board.complete(ctx, c.task, h.holder, c.epoch, d)
+	return t, h.after(c, t, err)
 }
 
 // Confirm reads the task and reports why the agent may not go on with it, or nil:
 // the errors that [Hand.Complete] would give. A task that was lost is let go of.
 func (h *Hand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
-	_, epoch := h.last(id)
+	c := h.begin(id)
 	t, err := h.board.Get(ctx, id)
 	if err == nil {
-		err = h.board.MayComplete(ctx, t, h.holder, epoch)
+		err = h.board.MayComplete(ctx, t, h.holder, c.epoch)
 	}
-	return t, h.after(id, epoch, t, err)
+	return t, h.after(c, t, err)
 }
 
 // FailCheck records that the task's check has failed; the task stays the agent's
 // unless that was the last attempt.
 func (h *Hand) FailCheck(ctx context.Context, id team.TaskID, why string) (team.Task, error) {
-	_, epoch := h.last(id)
-	t, err := h.board.FailCheck(ctx, id, h.holder, epoch, why)
-	return t, h.after(id, epoch, t, err)
+	c := h.begin(id)
+	t, err := h.board.FailCheck(ctx, id, h.holder, c.epoch, why)
+	return t, h.after(c, t, err)
 }
 
 // Fail ends the task as failed.
 func (h *Hand) Fail(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
-	_, epoch := h.last(id)
-	t, err := h.board.Fail(ctx, id, team.Actor{Holder: h.holder}, epoch, reason)
-	return t, h.after(id, epoch, t, err)
+	c := h.begin(id)
+	t, err := h.board.Fail(ctx, id, team.Actor{Holder: h.holder}, c.epoch, reason)
+	return t, h.after(c, t, err)
 }
 
 // Release puts the task back; attempt counts it as one (nudge, turn limit).
 func (h *Hand) Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error) {
-	_, epoch := h.last(id)
-	t, err := h.board.Release(ctx, id, team.Actor{Holder: h.holder}, epoch, reason, attempt)
-	return t, h.after(id, epoch, t, err)
+	c := h.begin(id)
+	t, err := h.board.Release(ctx, id, team.Actor{Holder: h.holder}, c.epoch, reason, attempt)
+	return t, h.after(c, t, err)
 }
 
 // MayComplete is Confirm for an agent that is about to complete the task: a refusal is
@@ -214,23 +240,30 @@ func (h *Hand) MayComplete(ctx context.Context, id team.TaskID) (team.Task, erro
 	return t, h.board.late(err)
 }
 
-// after takes in what a write or a reading has shown of the agent's hold of a task
-// under epoch: t, or why that hold is over. What says nothing of it changes nothing, and
-// neither does news of a hold that was followed by another meanwhile.
-func (h *Hand) after(id team.TaskID, epoch uint64, t team.Task, err error) error {
-	over := errors.Is(err, team.Conflict) || errors.Is(err, team.InvalidState) && !errors.Is(err, broker.ErrUnreadable)
-	if err != nil && !over {
-		return err
-	}
+// Lost reports whether err, of a reading of a task that was held or of a write to it,
+// says that the hold is over. A record that cannot be read says nothing: it may be
+// healed.
+func Lost(err error) bool {
+	return errors.Is(err, team.Conflict) || errors.Is(err, team.NotFound) ||
+		errors.Is(err, team.InvalidState) && !errors.Is(err, broker.ErrUnreadable)
+}
+
+// after takes in what a call has shown of the agent's hold of its task: t, or why that
+// hold is over. What says nothing of it changes nothing, but that a record that could not
+// be read puts it in doubt; and news of a hold that was followed by another meanwhile
+// changes nothing either.
+func (h *Hand) after(c call, t team.Task, err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seq = max(h.seq, t.Revision)
 	switch {
-	case h.task.ID != id || h.epochs[id] != epoch:
+	case h.task.ID != c.task.ID || h.epochs[c.task.ID] != c.epoch:
 	case err == nil && t.HeldBy(h.holder):
-		h.task = t
-	default:
-		h.task = team.Task{}
+		h.task, h.confirmed = t, c.began
+	case err == nil || Lost(err):
+		h.task, h.confirmed = team.Task{}, time.Time{}
+	case errors.Is(err, broker.ErrUnreadable):
+		h.confirmed = time.Time{}
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func TestHandHoldsOne(t *testing.T) {
 		case 1:
 			_, err = hand.Take(t.Context(), tasks[i])
 		default:
-			_, err = hand.Assign(t.Context(), byLeader(tasks[i]))
+			_, _, err = hand.Assign(t.Context(), byLeader(tasks[i]))
 		}
 		return err
 	})
@@ -168,8 +168,8 @@ func TestHandKeepsWhatCannotBeRead(t *testing.T) {
 			if err := call(); !errors.Is(err, broker.ErrUnreadable) {
 				t.Errorf("%s of %s: %v", what, bad, err)
 			}
-			if now, _ := hand.Now(); now.ID != one {
-				t.Errorf("after %s of %s the hand holds %q", what, bad, now.ID)
+			if now, _ := hand.Now(); now.ID != one || !hand.Confirmed().IsZero() {
+				t.Errorf("after %s of %s the hand holds %q, known %v", what, bad, now.ID, hand.Confirmed())
 			}
 		}
 		if _, err := hand.Claim(ctx, two); err == nil {
@@ -183,13 +183,46 @@ func TestHandKeepsWhatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := hand.Confirm(ctx, one); err != nil || hand.Confirmed().IsZero() {
+		t.Errorf("once it is healed: %v, known %v", err, hand.Confirmed())
+	}
 	if task, err := hand.Complete(ctx, one, team.Done{Summary: "done"}); err != nil || task.Epoch != held.Epoch {
 		t.Errorf("once it is healed: %+v, %v", task, err)
 	}
 }
 
+// A task whose record was deleted is nobody's.
+func TestHandLetsGoOfWhatWasDeleted(t *testing.T) {
+	for name, call := range map[string]func(*board.Hand, team.TaskID, team.TaskID) error{
+		"confirm": func(h *board.Hand, one, _ team.TaskID) error { _, err := h.Confirm(t.Context(), one); return err },
+		"claim":   func(h *board.Hand, _, two team.TaskID) error { _, err := h.Claim(t.Context(), two); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, bt := open(t)
+			one := add(t, b).ID
+			two := add(t, b).ID // its creation has put the first one's out of the sequence
+			hand := board.NewHand(t.Context(), b, ann)
+			held, err := hand.Claim(t.Context(), one)
+			if err == nil {
+				err = bt.Bucket.Delete(t.Context(), subject.KeyTask(one), held.Revision)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = call(hand, one, two)
+			now, _ := hand.Now()
+			switch {
+			case name == "confirm" && (!errors.Is(err, team.NotFound) || now.ID != ""):
+				t.Errorf("%v, and the hand holds %q", err, now.ID)
+			case name == "claim" && (err != nil || now.ID != two):
+				t.Errorf("%v, and the hand holds %q", err, now.ID)
+			}
+		})
+	}
+}
+
 // A completion that is refused before it is written is a late write too; it completes
-// nothing, even if the agent was given the task again.
+// nothing.
 func TestHandMayComplete(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	reg := prometheus.NewRegistry()
@@ -264,7 +297,7 @@ func TestHandRole(t *testing.T) {
 	wantCode(t, "claim by another role", err, team.PermissionDenied)
 	_, err = hand.Take(t.Context(), tasks[0])
 	wantCode(t, "offer to another role", err, team.PermissionDenied)
-	if task, err := hand.Assign(t.Context(), byLeader(tasks[0])); err != nil || !task.HeldBy(ann) {
+	if task, taken, err := hand.Assign(t.Context(), byLeader(tasks[0])); err != nil || !taken || !task.HeldBy(ann) {
 		t.Errorf("assigned: %+v, %v", task, err)
 	}
 }
@@ -314,12 +347,12 @@ func TestHandClaimsNothingBeforeItAdopts(t *testing.T) {
 	next := ann
 	next.Incarnation = 2
 	hand := board.NewHand(ctx, b, next)
-	_, err := hand.Assign(ctx, byLeader(second))
+	_, _, err := hand.Assign(ctx, byLeader(second))
 	wantCode(t, "assignment before adoption", err, team.Busy)
 	if _, ok, err := hand.Adopt(ctx); !ok || err != nil {
 		t.Fatalf("Adopt = %v, %v", ok, err)
 	}
-	_, err = hand.Assign(ctx, byLeader(second))
+	_, _, err = hand.Assign(ctx, byLeader(second))
 	wantCode(t, "assignment beside the adopted task", err, team.Busy)
 	if task := get(t, b, second.ID); task.Status != team.Pending {
 		t.Errorf("the second task is %s of %s", task.Status, task.Assignee)
@@ -337,9 +370,9 @@ func TestHandAssignedFromOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = bobs.Assign(ctx, byLeader(held))
+	_, _, err = bobs.Assign(ctx, byLeader(held))
 	wantCode(t, "assignment that takes from nobody", err, team.Conflict)
-	if task, err = bobs.Assign(ctx, taken(held)); err != nil || !task.HeldBy(bob) || task.Epoch != held.Epoch+1 {
+	if task, _, err = bobs.Assign(ctx, taken(held)); err != nil || !task.HeldBy(bob) || task.Epoch != held.Epoch+1 {
 		t.Fatalf("reassigned: %+v, %v", task, err)
 	}
 	_, err = anns.Confirm(ctx, task.ID)
@@ -352,7 +385,7 @@ func TestHandAssignedFromOther(t *testing.T) {
 	}
 	_, err = anns.Complete(ctx, task.ID, team.Done{Summary: "late"})
 	wantCode(t, "completion by the former holder", err, team.Conflict)
-	if again, err := bobs.Assign(ctx, taken(task)); err != nil || again.Epoch != task.Epoch {
+	if again, taken, err := bobs.Assign(ctx, taken(task)); err != nil || taken || again.Epoch != task.Epoch {
 		t.Errorf("assigned what it holds: %+v, %v", again, err)
 	}
 	if _, err := bobs.Complete(ctx, task.ID, team.Done{Summary: "done"}); err != nil {
@@ -372,7 +405,7 @@ func TestHandAssignedLate(t *testing.T) {
 	}
 	hand := board.NewHand(ctx, b, ann)
 	for _, status := range []team.TaskStatus{team.InProgress, team.Pending} {
-		_, err := hand.Assign(ctx, late)
+		_, _, err := hand.Assign(ctx, late)
 		wantCode(t, "a late assignment of a task that is "+string(status), err, team.Conflict)
 		if now := get(t, b, task.ID); now.Status != status || now.Assignee == ann.Agent {
 			t.Errorf("after it the task is %s of %s", now.Status, now.Assignee)
@@ -383,7 +416,7 @@ func TestHandAssignedLate(t *testing.T) {
 			}
 		}
 	}
-	if _, err := hand.Assign(ctx, taken(get(t, b, task.ID))); err != nil {
+	if _, _, err := hand.Assign(ctx, taken(get(t, b, task.ID))); err != nil {
 		t.Errorf("assigned again: %v", err)
 	}
 }

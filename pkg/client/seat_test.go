@@ -365,7 +365,8 @@ func TestAssignedTask(t *testing.T) {
 			if err := json.Unmarshal(data, &a); err != nil {
 				return nil, err
 			}
-			return hand.Assign(ctx, a)
+			task, _, err := hand.Assign(ctx, a)
+			return task, err
 		},
 	})
 	if err != nil {

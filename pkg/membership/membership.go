@@ -375,9 +375,9 @@ func (m *member) verbs() map[subject.Verb]control.Handler {
 			if err := m.heart.Certain(ctx); err != nil { // it may have been replaced while it was frozen
 				return nil, team.Errorf(team.Unavailable, "%s is leaving: %w", m.Member.AgentID, err)
 			}
-			t, err := m.hand.Assign(ctx, a)
-			if err != nil {
-				return nil, err
+			t, taken, err := m.hand.Assign(ctx, a)
+			if err != nil || !taken {
+				return t, err
 			}
 			select {
 			case m.given <- t:
@@ -441,9 +441,12 @@ func (m *member) revoked(ctx context.Context, id team.TaskID) {
 		return
 	}
 	_, err := m.hand.Confirm(ctx, id)
-	if a := m.agent.Load(); err != nil && !errors.Is(err, team.Unavailable) && ctx.Err() == nil && a != nil {
+	switch a := m.agent.Load(); {
+	case board.Lost(err) && a != nil:
 		m.Logger.WarnContext(ctx, "task lost", "task", id, "err", err)
 		a.Revoked(id)
+	case errors.Is(err, broker.ErrUnreadable): // the agent waits before its next step
+		m.Logger.WarnContext(ctx, "whether the task is still held is not known", "task", id, "err", err)
 	}
 }
 

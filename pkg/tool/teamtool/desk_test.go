@@ -163,7 +163,8 @@ func (c *crew) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 	if err != nil {
 		return team.Task{}, err
 	}
-	return c.d.hands[a].Assign(ctx, team.Assignment{Task: id, By: team.Leader, Take: true, Epoch: task.Epoch})
+	task, _, err = c.d.hands[a].Assign(ctx, team.Assignment{Task: id, By: team.Leader, Take: true, Epoch: task.Epoch})
+	return task, err
 }
 
 func (c *crew) Finish(_ context.Context, summary string) error {

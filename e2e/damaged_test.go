@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/client"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// damagedScript has a coder work on its task for as long as the test wants.
+const damagedScript = `
+agents:
+  - match: {role: coder}
+    rules:
+      - name: work
+        since: '<task id="(?P<task>T-\d+)"'
+        steps:
+          - calls:
+              - {tool: bash, args: {command: 'echo $$ > work.pid; until test -e go; do sleep 0.05; done'}}
+          - calls:
+              - {tool: update_task, args: {task_id: "{{.Match.task}}", status: completed, result_summary: "done"}}
+      - {name: rest, say: Nothing to do.}
+`
+
+// The record of a task in progress is damaged: its holder's command goes on, since nobody
+// has taken the task from it, and then it waits, without a word to its model or its
+// journal. Once the record is healed it completes the task, in the same hold.
+func TestDamagedTaskOfATeammate(t *testing.T) {
+	c := up(t, damagedScript, 1)
+	conn := c.connect()
+	tm := newTeamWith(t, conn, "hurt", 2*time.Second)
+	bt, err := brokertest.Connect(t, conn.Server()).Open(t.Context(), "hurt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := follow(t, tm)
+	if _, _, err := tm.AddTasks(t.Context(), "", team.NewTask{Title: "long"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tm.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+		t.Fatal(err)
+	}
+	c.pidIn("work.pid")
+
+	key := subject.KeyTask("T-001")
+	whole, err := bt.Bucket.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged, err := bt.Bucket.Put(t.Context(), key, []byte("{"), whole.Revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged := func(text string) {
+		until(t, text, func() bool {
+			log, err := os.ReadFile(filepath.Join(c.dir, ".agentteam", "up.log"))
+			return err == nil && bytes.Contains(log, []byte(text))
+		})
+	}
+	logged("whether the task is still held is not known")
+	if err := os.WriteFile(filepath.Join(c.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	logged("waiting until the task can be read")
+	if _, err := bt.Bucket.Put(t.Context(), key, whole.Value, damaged); err != nil {
+		t.Fatal(err)
+	}
+	f.next("the task is completed", func(e client.Entry) bool { return e.Event.Event.Type == "TASK_COMPLETED" })
+	if v, err := tm.Task(t.Context(), "T-001"); err != nil || v.Epoch != 1 || v.Attempts != 0 {
+		t.Errorf("it was completed in epoch %d after %d attempts, %v", v.Epoch, v.Attempts, err)
+	}
+	if err := journal.Each(t.Context(), bt, 0, func(r journal.Record) {
+		if r.Kind == journal.Note || r.Kind == journal.Result && r.Result.IsError {
+			t.Errorf("meanwhile a journal got %+v", r)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
