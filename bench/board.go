@@ -160,7 +160,7 @@ func (t *crew) turn(ctx context.Context, n int) (c measuredCycles, err error) {
 	if err != nil {
 		return c, err
 	}
-	if err := t.fill(ctx, n, nil); err != nil {
+	if err := t.fill(ctx, n, batch, nil); err != nil {
 		return c, err
 	}
 	p, err := t.work(ctx, n)

@@ -224,14 +224,14 @@ func (t *crew) forget() {
 // newTask is a task with a record of a usual size, for the role that the workers play.
 var newTask = team.NewTask{Role: "coder", Title: "Migrate the orders API to GraphQL", Description: strings.Repeat("Read the handlers, write the resolvers. ", 8)}
 
-// batch is how many tasks one call creates.
+// batch is how many tasks one call creates, where that matters to nobody.
 const batch = 100
 
-// fill creates n tasks. depends, if not nil, says on which tasks the i-th of them
-// depends.
-func (t *crew) fill(ctx context.Context, n int, depends func(i int) []team.TaskID) error {
-	for first := 0; first < n; first += batch {
-		if _, err := t.board.Create(ctx, team.Leader, t.tasks(first, min(n, first+batch), depends)...); err != nil {
+// fill creates n tasks, so many a call. depends, if not nil, says on which tasks the
+// i-th of them depends.
+func (t *crew) fill(ctx context.Context, n, call int, depends func(i int) []team.TaskID) error {
+	for first := 0; first < n; first += call {
+		if _, err := t.board.Create(ctx, team.Leader, t.tasks(first, min(n, first+call), depends)...); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ func steady(ctx context.Context, r *rig, s scale) ([]figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := t.fill(ctx, ahead, nil); err != nil {
+		if err := t.fill(ctx, ahead, batch, nil); err != nil {
 			return nil, err
 		}
 		p, err := t.workSteadily(ctx, s.cycles)
@@ -56,7 +56,7 @@ func (t *crew) workSteadily(ctx context.Context, n int) (res worked, err error) 
 					return gctx.Err()
 				}
 			}
-			if err := t.fill(gctx, batch, nil); err != nil {
+			if err := t.fill(gctx, batch, batch, nil); err != nil {
 				return err
 			}
 		}
@@ -88,7 +88,7 @@ func graphs(ctx context.Context, r *rig, s scale) ([]figure, error) {
 		return nil, err
 	}
 	defer t.close()
-	if err := t.fill(ctx, layerSize, nil); err != nil { // to depend on, once they are done
+	if err := t.fill(ctx, layerSize, batch, nil); err != nil { // to depend on, once they are done
 		return nil, err
 	}
 	if _, err := t.work(ctx, layerSize); err != nil {
@@ -96,7 +96,7 @@ func graphs(ctx context.Context, r *rig, s scale) ([]figure, error) {
 	}
 	var fanin, faninFlat, barrier, barrierFlat, seconds, edges []float64
 	type pass struct {
-		n       int
+		n, call int
 		depends func(first int) func(i int) []team.TaskID
 		into    *[]float64
 	}
@@ -107,13 +107,13 @@ func graphs(ctx context.Context, r *rig, s scale) ([]figure, error) {
 		var passes []pass
 		for range turns {
 			n := s.cycles / 2 / turns
-			passes = append(passes, pass{n, flat(3), &faninFlat}, pass{n, threeBefore, &fanin})
+			passes = append(passes, pass{n, batch, flat(3), &faninFlat}, pass{n, threeCall, threeBefore, &fanin})
 		}
 		for range barriers {
-			passes = append(passes, pass{layers * layerSize, flat(layerSize), &barrierFlat}, pass{layers * layerSize, layerBefore, &barrier})
+			passes = append(passes, pass{layers * layerSize, batch, flat(layerSize), &barrierFlat}, pass{layers * layerSize, batch, layerBefore, &barrier})
 		}
 		for _, g := range passes {
-			if err := t.fill(ctx, g.n, g.depends(t.created)); err != nil {
+			if err := t.fill(ctx, g.n, g.call, g.depends(t.created)); err != nil {
 				return nil, err
 			}
 			p, err := t.work(ctx, g.n)
@@ -144,17 +144,21 @@ func completedOnes(n int) func(int) []team.TaskID {
 	return func(int) []team.TaskID { return ids }
 }
 
+// threeCall is how many of the tasks that depend on three are created by one call: those
+// of the first call of a pass have nothing to wait for.
+const threeCall = 10
+
 // threeBefore makes the i-th of the tasks, of which the first has the number first+1,
 // depend on three of the last few hundred before it that are not of its own call.
 func threeBefore(first int) func(int) []team.TaskID {
 	return func(i int) []team.TaskID {
 		var ids []team.TaskID
 		for range 3 {
-			newest := i - i%batch // of the calls before
+			newest := i - i%threeCall // of the calls before
 			if newest == 0 {
 				return completedOnes(3)(i)
 			}
-			ids = append(ids, team.MakeTaskID(first+1+max(0, newest-1-rand.IntN(3*batch))))
+			ids = append(ids, team.MakeTaskID(first+1+max(0, newest-1-rand.IntN(300))))
 		}
 		return ids
 	}

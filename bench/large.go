@@ -79,7 +79,7 @@ func claimsOfLarge(ctx context.Context, _ *rig, s scale, small, large *crew) ([]
 	costs := map[*crew]*cost{small: {}, large: {}}
 	for round := range 1 + s.rounds {
 		for _, t := range []*crew{small, large} {
-			if err := t.fill(ctx, s.cycles/2, nil); err != nil {
+			if err := t.fill(ctx, s.cycles/2, batch, nil); err != nil {
 				return nil, err
 			}
 			p, err := t.work(ctx, s.cycles/2)

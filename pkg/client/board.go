@@ -338,7 +338,7 @@ func (t *Team) takeSeated(ctx context.Context, name team.AgentID, m team.Member,
 	seat := m
 	isSeat := m.Backend == team.Person && m.State != team.Stopped
 	if isSeat {
-		held, err := t.settleSeat(ctx, m, want.Task)
+		held, err := t.settleSeat(ctx, m, want)
 		switch {
 		case err != nil:
 			return team.Task{}, err
@@ -402,8 +402,10 @@ func (t *Team) unseat(ctx context.Context, made *seatMade, err error) {
 		return
 	}
 	task, gerr := t.board.Get(ctx, made.now.Claim.Task)
-	if gerr == nil && task.Assignee == made.now.AgentID && task.Incarnation == made.now.Incarnation {
-		return // another terminal has finished the claim
+	switch {
+	case errors.Is(gerr, team.NotFound):
+	case gerr != nil, task.Assignee == made.now.AgentID && task.Incarnation == made.now.Incarnation:
+		return // another terminal has finished the claim, or may have
 	}
 	if made.before.Revision == 0 {
 		_ = t.roster.Remove(ctx, made.now)
@@ -437,8 +439,8 @@ func (t *Team) takeAt(ctx context.Context, task team.Task, c team.SeatClaim, h t
 
 // settleSeat returns the task that the seat holds, after finishing a claim that was left
 // open, maybe long ago: an assignment that would take the task from somebody is then
-// carried out only if it is wanted.
-func (t *Team) settleSeat(ctx context.Context, seat team.Member, wanted team.TaskID) (team.Task, error) {
+// carried out only if that is wanted again, and else can be no more.
+func (t *Team) settleSeat(ctx context.Context, seat team.Member, want team.SeatClaim) (team.Task, error) {
 	if seat.Claim == nil {
 		return team.Task{}, nil
 	}
@@ -454,13 +456,13 @@ func (t *Team) settleSeat(ctx context.Context, seat team.Member, wanted team.Tas
 	}
 	h := t.seatHolder(seat)
 	if task.Revision == seat.Claim.Revision && (task.Status == team.Pending || seat.Claim.Take && task.Status == team.InProgress) {
-		if task.Status == team.Pending || task.ID == wanted {
+		if task.Status == team.Pending || want.Take && want.Task == task.ID {
 			task, err = t.takeAt(ctx, task, *seat.Claim, h)
 		} else {
-			task, err = t.board.Rewrite(ctx, task) // then it can be carried out no more
+			task, err = t.board.Rewrite(ctx, task)
 		}
 		if errors.Is(err, team.Conflict) {
-			return t.settleSeat(ctx, seat, wanted)
+			return t.settleSeat(ctx, seat, want)
 		}
 		if err != nil {
 			return team.Task{}, err

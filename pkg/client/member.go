@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/control"
 	"agentteam/pkg/election"
@@ -233,32 +234,38 @@ func (t *Team) Stop(ctx context.Context, a team.AgentID, wait time.Duration) err
 	if a == team.Leader {
 		return team.Errorf(team.InvalidArgument, "the leader cannot be stopped alone").WithHint("teamctl stop, without a name, stops the team")
 	}
-	m, err := t.roster.Get(ctx, a)
-	if err != nil {
-		return err
-	}
-	if m.Backend == team.Person {
-		if err := t.clearSeat(ctx, m); err != nil {
+	for {
+		m, err := t.roster.Get(ctx, a)
+		switch {
+		case err != nil:
+			return err
+		case m.Backend != team.Person:
+			return t.spawner.Stop(ctx, t.mailbox, team.UserAgent, a, wait)
+		case m.State == team.Stopped:
+			return nil
+		}
+		if err := t.stopSeat(ctx, m); !errors.Is(err, team.Conflict) {
 			return err
 		}
 	}
-	return t.spawner.Stop(ctx, t.mailbox, team.UserAgent, a, wait)
 }
 
-// clearSeat takes from the seat what it holds: it has no process that could put it back,
-// and no lease after which the watchdog would.
-func (t *Team) clearSeat(ctx context.Context, seat team.Member) error {
-	held, err := t.settleSeat(ctx, seat, "")
-	if errors.Is(err, broker.ErrUnreadable) {
-		return nil // should the record be healed, the watchdog frees the task: its holder has left
+// stopSeat ends a seat after putting back what it holds: it has no process that could do
+// so, and no lease after which the watchdog would. Errors: Conflict if the seat was used
+// since it was read.
+func (t *Team) stopSeat(ctx context.Context, seat team.Member) error {
+	held, err := t.settleSeat(ctx, seat, team.SeatClaim{})
+	if err == nil && held.ID != "" {
+		_, err = t.board.Release(ctx, held.ID, person, held.Epoch, string(seat.AgentID)+" was stopped", false)
 	}
-	if err != nil || held.ID == "" {
+	switch {
+	case errors.Is(err, broker.ErrUnreadable):
+		// Should the record be healed, the watchdog frees the task: its holder has left.
+	case err != nil && !board.Lost(err): // else it was taken back meanwhile
 		return err
 	}
-	_, err = t.board.Release(ctx, held.ID, person, held.Epoch, string(seat.AgentID)+" was stopped", false)
-	if errors.Is(err, team.Conflict) || errors.Is(err, team.InvalidState) {
-		return nil // it was taken back meanwhile
-	}
+	seat.State, seat.LastError = team.Stopped, ""
+	_, err = t.roster.Put(ctx, seat)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 
@@ -100,5 +101,39 @@ func TestSeatFinishesOpenClaim(t *testing.T) {
 	wantCode(t, "claim of another task", err, team.Busy)
 	if held := r.held(t, "alice"); len(held) != 1 || held[0] != tasks[0].ID {
 		t.Errorf("in progress are %v, want %s", held, tasks[0].ID)
+	}
+}
+
+// A seat that is stopped while a terminal claims for it ends with no task, or was taken
+// anew afterwards: nothing stays with a seat that has left.
+func TestSeatStoppedWhileItClaims(t *testing.T) {
+	r := newRig(t)
+	tasks := r.add(t, 40)
+	for i := 0; i < len(tasks); i += 2 {
+		r.claim(t, tasks[i].ID, "alice")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := r.Release(t.Context(), tasks[i].ID, "", "to race")
+			if err == nil {
+				_, err = r.Claim(t.Context(), tasks[i+1].ID, "alice")
+			}
+			if err != nil && !errors.Is(err, team.InvalidState) && !errors.Is(err, team.Conflict) {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() { wantCode(t, "the stop", r.Stop(t.Context(), "alice", 0), "") })
+		wg.Wait()
+		seat, err := r.roster.Get(t.Context(), "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := r.held(t, "alice")
+		if seat.State == team.Stopped && len(held) > 0 || len(held) > 1 {
+			t.Fatalf("the seat is %s, and in progress are %v", seat.State, held)
+		}
+		wantCode(t, "the stop at the end", r.Stop(t.Context(), "alice", 0), "")
+		if held := r.held(t, "alice"); len(held) > 0 {
+			t.Fatalf("the seat was stopped, and in progress are %v", held)
+		}
 	}
 }

@@ -321,10 +321,11 @@ func TestSeatOfDamagedTask(t *testing.T) {
 }
 
 // An assignment that was cut off takes the task from its holder if it is repeated, and
-// not because the seat is used for something else an hour later.
+// not because the seat is used for something else an hour later, or wants that task
+// without taking it from anybody.
 func TestCutOffAssignment(t *testing.T) {
-	for name, again := range map[string]bool{"repeated": true, "forgotten": false} {
-		t.Run(name, func(t *testing.T) {
+	for _, next := range []string{"assigned", "claimed", "used for another", "stopped"} {
+		t.Run(next, func(t *testing.T) {
 			r := newRig(t)
 			tasks := r.add(t, 2)
 			held := r.claim(t, tasks[0].ID, "bob")
@@ -334,15 +335,22 @@ func TestCutOffAssignment(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := held.Assignee
-			if again {
+			switch next {
+			case "assigned":
 				want = seat.AgentID
-				if _, _, err := r.Assign(t.Context(), held.ID, "erin"); err != nil {
-					t.Error(err)
+				task, _, err := r.Assign(t.Context(), held.ID, "erin")
+				if wantCode(t, "the assignment, repeated", err, ""); task.UpdatedBy != team.UserAgent {
+					t.Errorf("it was assigned by %s", task.UpdatedBy)
 				}
-			} else {
+			case "claimed":
+				_, err := r.Claim(t.Context(), held.ID, "erin")
+				wantCode(t, "a claim of what another holds", err, team.Conflict)
+			case "used for another":
 				r.claim(t, tasks[1].ID, "erin")
+			case "stopped":
+				wantCode(t, "the stop", r.Stop(t.Context(), "erin", 0), "")
 			}
-			if task, err := r.board.Get(t.Context(), held.ID); err != nil || task.Assignee != want || again && task.UpdatedBy != team.UserAgent || task.Revision == held.Revision {
+			if task, err := r.board.Get(t.Context(), held.ID); err != nil || task.Assignee != want || task.Status != team.InProgress || task.Revision == held.Revision {
 				t.Errorf("the task is %s's at revision %d, %v; want %s, and that nobody can carry the assignment out any more", task.Assignee, task.Revision, err, want)
 			}
 		})

@@ -35,8 +35,9 @@ var colours = []string{"cyan", "yellow", "magenta", "green", "blue"}
 // Colour is the colour of the n-th member that joined, counted from 0.
 func Colour(n int) string { return colours[n%len(colours)] }
 
-// SeatClaim is the claim that a person's seat has open: whoever finds it repeats
-// the write to the task until it is answered.
+// SeatClaim is the claim that a person's seat makes, or made last: whoever finds it open,
+// with the task still as the claim names it, makes the write to the task in its place, or
+// one after which it can be made no more.
 type SeatClaim struct {
 	Task     TaskID  `json:"task"`
 	Revision uint64  `json:"revision"` // of the task before

@@ -54,11 +54,11 @@ type Assignment struct {
 
 // Assign returns t as given to h: its role does not matter. Errors: those of Claim,
 // but that somebody else who holds the task loses it if the assignment says so;
-// Conflict if somebody has claimed the task since the assignment was made, which may
-// have been under way for long.
+// Conflict if the task has changed hands since the assignment was made, which may have
+// been under way for long.
 func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
 	if t.Status.Open() && t.Epoch != a.Epoch {
-		return t, Errorf(Conflict, "%s was claimed since it was to be assigned: %s", t.ID, t.whereabouts()).WithHint("look at it, and assign it again if it is still to be")
+		return t, Errorf(Conflict, "%s has changed hands since it was to be assigned: %s", t.ID, t.whereabouts()).WithHint("look at it, and assign it again if it is still to be")
 	}
 	h.Role = "" // fits any task
 	if !a.Take || t.Status != InProgress || t.HeldBy(h) {

@@ -43,8 +43,9 @@ func Marshal(v any) ([]byte, error) {
 }
 
 // Unmarshal reads data, one JSON value and nothing after it, into v, a pointer. Unlike
-// that of encoding/json it takes field names as they are written, and v refers to data,
-// which must not be changed afterwards.
+// that of encoding/json it takes field names as they are written, and the texts of v are
+// pieces of data: it must not be changed afterwards, and whoever keeps one of them for
+// longer than the rest clones it, or keeps all of data with it.
 func Unmarshal(data []byte, v any) error { return parse(data, v, lenient) }
 
 func parse(data []byte, v any, flags json.ParseFlags) error {
@@ -94,8 +95,8 @@ func hasLongNumber(data []byte) bool {
 }
 
 // Decode reads a stored record into v, a pointer to a struct, and returns the fields
-// that the struct does not have; nil if there are none. Both refer to data, which must not
-// be changed afterwards.
+// that the struct does not have; nil if there are none. The texts of both are pieces of
+// data, as with [Unmarshal].
 func Decode(data []byte, v any) (team.Extra, error) {
 	// Hardly any record holds unknown fields, and to find that out while it is decoded
 	// costs half of decoding it twice.

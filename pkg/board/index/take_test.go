@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -100,6 +101,30 @@ func TestTake(t *testing.T) {
 	}
 	f.put(subject.KeyTask("T-002"), nil, true) // nobody of ours does that
 	f.want("1 3 4")
+}
+
+// What the index keeps of tasks that it was told of by the sequence does not keep the
+// sequence: that holds all tasks of a call.
+func TestNodesKeepNoSequence(t *testing.T) {
+	f := newFeed(t)
+	seq := board.Sequence{V: team.Protocol, Intent: []team.Task{task(1), task(2)}}
+	value, err := json.Marshal(seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.take(broker.Entry{Key: subject.KeySequence, Value: value, Revision: 1}, start); err != nil {
+		t.Fatal(err)
+	}
+	f.task(1)
+	f.task(2)
+	first, last := uintptr(unsafe.Pointer(&value[0])), uintptr(unsafe.Pointer(&value[len(value)-1]))
+	for key, n := range f.nodes {
+		for _, id := range []team.TaskID{key, n.id, n.task.ID} {
+			if at := uintptr(unsafe.Pointer(unsafe.StringData(string(id)))); first <= at && at <= last {
+				t.Errorf("%s is a piece of the sequence", id)
+			}
+		}
+	}
 }
 
 // The tasks of one call are seen all at once.
