@@ -25,15 +25,15 @@ func steady(ctx context.Context, r *rig, s scale) ([]figure, error) {
 	}
 	defer t.close()
 	var product, bare []float64
-	for range s.rounds {
-		raw, _, err := t.bare(ctx, s.cycles, false, followed)
+	for range s.rounds * turns {
+		raw, _, err := t.bare(ctx, s.cycles/turns, false, followed)
 		if err != nil {
 			return nil, err
 		}
 		if err := t.fill(ctx, ahead, batch, nil); err != nil {
 			return nil, err
 		}
-		p, err := t.workSteadily(ctx, s.cycles)
+		p, err := t.workSteadily(ctx, s.cycles/turns)
 		if err != nil {
 			return nil, err
 		}

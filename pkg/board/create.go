@@ -30,6 +30,7 @@ type Sequence struct {
 	Intent []team.Task `json:"intent"`        // the tasks created last
 	Key    string      `json:"key,omitempty"` // idempotency key of the call that created them
 
+	raw      []json.RawMessage // the intent as it is stored
 	revision uint64
 	kept     team.Extra
 }
@@ -62,7 +63,7 @@ func DecodeSequence(e broker.Entry) (Sequence, error) {
 	if err != nil {
 		return s, err
 	}
-	s.revision, s.kept = e.Revision, kept
+	s.raw, s.revision, s.kept = stored.Intent, e.Revision, kept
 	return s, nil
 }
 
@@ -85,22 +86,35 @@ func (b *Board) sequence(ctx context.Context) (Sequence, error) {
 	return DecodeSequence(e)
 }
 
+// putSequence stores s over the revision it was read at.
 func (b *Board) putSequence(ctx context.Context, s Sequence) error {
 	s.V, s.Op = team.Protocol, ulid.Make().String()
-	stored := storedSequence{Sequence: s}
-	for _, t := range s.Intent {
-		raw, err := wire.Encode(t, t.Kept)
-		if err != nil {
-			return err
-		}
-		stored.Intent = append(stored.Intent, raw)
-	}
-	data, err := wire.Encode(stored, s.kept)
+	data, err := wire.Encode(storedSequence{s, s.raw}, s.kept)
 	if err != nil {
 		return err
 	}
 	_, err = b.bucket.Put(ctx, subject.KeySequence, data, s.revision)
 	return err
+}
+
+// intend makes tasks, which have the next ids, the intent of s. Errors: InvalidArgument
+// if they are too large for one message.
+func (s *Sequence) intend(tasks []team.Task, key string) error {
+	s.Next, s.Intent, s.Key, s.raw = s.Next+len(tasks), tasks, key, make([]json.RawMessage, len(tasks))
+	size := 0
+	for i := range tasks {
+		raw, err := wire.Marshal(&tasks[i])
+		if err != nil {
+			return err
+		}
+		s.raw[i] = raw
+		size += len(raw)
+	}
+	if size > maxIntentBytes {
+		return team.Errorf(team.InvalidArgument, "the tasks of one call take %d bytes, the limit is %d", size, maxIntentBytes).
+			WithHint("create them in several calls")
+	}
+	return nil
 }
 
 // Create adds the tasks, in order, with the next ids; either all of them exist
@@ -157,14 +171,12 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 		for i := range created {
 			created[i].Op = ulid.Make().String()
 		}
-		if data, err := json.Marshal(created); err != nil || len(data) > maxIntentBytes {
-			return nil, false, errors.Join(err, team.Errorf(team.InvalidArgument, "the tasks of one call take %d bytes, the limit is %d", len(data), maxIntentBytes).
-				WithHint("create them in several calls"))
-		}
 		if seq.Closed {
 			return nil, false, team.Errorf(team.InvalidState, "the team's goal has ended; no task can be added").WithHint("start a new goal with `teamctl run`")
 		}
-		seq.Next, seq.Intent, seq.Key = seq.Next+len(tasks), created, key
+		if err := seq.intend(created, key); err != nil {
+			return nil, false, err
+		}
 		err = b.putSequence(ctx, seq)
 		if errors.Is(err, broker.ErrOvertaken) {
 			err = b.settleIntent(ctx, created[0], err)
@@ -276,12 +288,12 @@ func (b *Board) createKeys(ctx context.Context, seq Sequence) error {
 		g.Go(func() error { return b.putOnce(gctx, seq) })
 	}
 	for i := range last {
-		g.Go(func() error { return b.createKey(gctx, &seq.Intent[i]) })
+		g.Go(func() error { return b.createKey(gctx, &seq.Intent[i], seq.raw[i]) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if err := b.createKey(ctx, &seq.Intent[last]); err != nil {
+	if err := b.createKey(ctx, &seq.Intent[last], seq.raw[last]); err != nil {
 		return err
 	}
 	b.noteCreated(seq)
@@ -290,11 +302,7 @@ func (b *Board) createKeys(ctx context.Context, seq Sequence) error {
 
 // createKey creates one task's key. If it exists, somebody else who found the intent
 // has made it, and the task may have moved on since.
-func (b *Board) createKey(ctx context.Context, t *team.Task) error {
-	data, err := wire.Encode(*t, t.Kept)
-	if err != nil {
-		return err
-	}
+func (b *Board) createKey(ctx context.Context, t *team.Task, data []byte) (err error) {
 	t.Revision, err = b.bucket.Put(ctx, subject.KeyTask(t.ID), data, 0)
 	if err == nil || !tooLate(err) {
 		return err

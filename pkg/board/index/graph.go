@@ -34,7 +34,8 @@ type node struct {
 	id         team.TaskID
 	number     int
 	task       team.Task
-	missing    int                // dependencies that are not completed
+	needs      []*node            // its dependencies, as the task names them
+	missing    int                // those of them that are not completed
 	dependents map[*node]struct{} // tasks that name it as a dependency
 	endedAt    uint64             // its mark in graph.ended
 	offer      *offer             // under way; nil if it is offered to nobody
@@ -160,12 +161,13 @@ func (g *graph) link(n *node, deps []team.TaskID) {
 	if slices.Equal(n.task.Dependencies, deps) {
 		return
 	}
-	for _, id := range n.task.Dependencies {
-		delete(g.nodes[id].dependents, n)
+	for _, d := range n.needs {
+		delete(d.dependents, n)
 	}
-	n.missing = 0
+	n.needs, n.missing = make([]*node, 0, len(deps)), 0
 	for _, id := range deps {
 		d := g.node(id)
+		n.needs = append(n.needs, d)
 		if _, twice := d.dependents[n]; twice {
 			continue
 		}
@@ -223,8 +225,8 @@ func (g *graph) place(n *node) {
 // they were completed.
 func (g *graph) claimableSince(n *node) time.Time {
 	since := n.task.UpdatedAt
-	for _, id := range n.task.Dependencies {
-		if at := g.nodes[id].task.CompletedAt; at != nil && at.After(since) {
+	for _, d := range n.needs {
+		if at := d.task.CompletedAt; at != nil && at.After(since) {
 			since = *at
 		}
 	}
@@ -263,9 +265,9 @@ func (g *graph) byNumber(yield func(*node) bool) {
 // view is n's task as it is printed.
 func (g *graph) view(n *node) team.TaskView {
 	waiting := []team.TaskID{}
-	for _, id := range n.task.Dependencies {
-		if g.nodes[id].task.Status != team.Completed {
-			waiting = append(waiting, id)
+	for _, d := range n.needs {
+		if d.task.Status != team.Completed {
+			waiting = append(waiting, d.id)
 		}
 	}
 	return n.task.View(waiting, dependents(n, func(d *node) bool { return true }))
