@@ -75,7 +75,7 @@ func (t *crew) workSteadily(ctx context.Context, n int) (res worked, err error) 
 const (
 	layers    = 10
 	layerSize = 100
-	barriers  = 4 // of each round: one has only nine edges, too few to speak of a p99
+	barriers  = 8 // of each round: one has only nine edges, too few to speak of a p99
 )
 
 // graphs measures tasks that wait for others, beside as many with records of the
