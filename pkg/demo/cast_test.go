@@ -40,8 +40,8 @@ type player struct {
 	conv       []map[string]any
 	mail       []string // not yet seen
 	awake      bool
-	waiting    bool // for an answer
-	stopped    bool // since the team finished
+	asked      string // whose answer it waits for, while it has a task; "" if it does not
+	stopped    bool   // since the team finished
 }
 
 type task struct {
@@ -58,8 +58,8 @@ type task struct {
 	attempts int
 }
 
-// play gives the team a goal and lets it work until it finishes, or has been told
-// three times that all are idle.
+// play gives the team a goal and lets it work until it finishes, or the leader has been
+// told three times that all are idle and nothing came of it.
 func (c *cast) play(goal string) {
 	c.t.Helper()
 	if len(c.players) == 0 {
@@ -71,18 +71,23 @@ func (c *cast) play(goal string) {
 		c.assign()
 		awake := slices.DeleteFunc(slices.Clone(c.players), func(p *player) bool { return !p.awake })
 		if len(awake) == 0 {
-			if i := slices.IndexFunc(c.players, func(p *player) bool { return p.waiting }); i >= 0 {
-				c.players[i].waiting = false
-				c.post(c.players[i], "No answer came within 10 minutes.")
-				continue
-			}
 			if c.all++; c.all > 3 {
 				return
 			}
-			c.post(c.players[0], `<mail from="watchdog" type="watchdog" id="w-1" mark="x">`+"\n[All Idle] nobody moves\n</mail x>")
+			notice := "[All Idle] nobody moves\n"
+			for _, p := range c.players {
+				if p.asked != "" && c.holds(p) != nil {
+					notice += "- " + p.name + " waits for an answer\n"
+				}
+			}
+			c.post(c.players[0], `<mail from="watchdog" type="watchdog" id="w-1" mark="x">`+"\n"+notice+"</mail x>")
 			continue
 		}
-		c.turn(awake[c.rng.IntN(len(awake))])
+		p := awake[c.rng.IntN(len(awake))]
+		if p.role != "leader" {
+			c.all = 0
+		}
+		c.turn(p)
 		if c.summary != "" {
 			for _, p := range c.players[1:] {
 				p.stopped, p.awake = true, false
@@ -124,13 +129,13 @@ func (c *cast) assign() {
 			c.losses--
 			t.Status = "pending"
 			p := c.player(t.Assignee)
-			p.waiting, p.awake = false, len(p.mail) > 0
+			p.asked, p.awake = "", len(p.mail) > 0
 		}
 		if t.Status != "pending" || slices.ContainsFunc(t.Dependencies, func(id string) bool { return c.task(id).Status != "completed" }) {
 			continue
 		}
 		for _, i := range c.rng.Perm(len(c.players)) {
-			if p := c.players[i]; p.role != "leader" && !p.stopped && !p.awake && !p.waiting && c.holds(p) == nil {
+			if p := c.players[i]; p.role != "leader" && !p.stopped && !p.awake && c.holds(p) == nil {
 				t.Status, t.Assignee, t.nudged = "in_progress", p.name, false
 				c.post(p, c.describe(t))
 				break
@@ -205,7 +210,7 @@ func (c *cast) idle(p *player) {
 	c.t.Helper()
 	t := c.holds(p)
 	switch {
-	case t == nil || p.waiting || p.awake:
+	case t == nil || p.asked != "" || p.awake:
 	case !t.nudged:
 		t.nudged = true
 		c.post(p, "Your task "+t.ID+" is still in progress.")
@@ -346,14 +351,18 @@ func (c *cast) send(from *player, tool string, in args) string {
 	for _, p := range c.players {
 		if !p.stopped && (p.name == in.To || tool == "broadcast" && p != from) {
 			to = append(to, p.name)
-			p.waiting = p.waiting && in.InReplyTo == ""
+			if tool == "send_message" && p.asked == from.name {
+				p.asked = ""
+			}
 			c.post(p, fmt.Sprintf("<mail from=%q type=%q id=\"m-%d\" mark=\"x\">\n%s\n</mail x>", from.name, kind, c.rng.IntN(1e6), in.Content))
 		}
 	}
 	if len(to) == 0 || in.To == from.name {
 		c.t.Fatalf("%s writes to %q", from.name, in.To)
 	}
-	from.waiting = in.AwaitReply
+	if from.asked = ""; in.AwaitReply {
+		from.asked = in.To
+	}
 	if tool == "broadcast" {
 		c.broadcasts++
 	}
