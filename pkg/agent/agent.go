@@ -37,6 +37,7 @@ type Tools interface {
 
 // Hand holds the agent's task; *board.Hand is one.
 type Hand interface {
+	OnLoss(f func(id team.TaskID, why error))
 	Task() (team.Task, bool)
 	Confirmed() time.Time
 	Now() (t team.Task, seq uint64)
@@ -147,6 +148,7 @@ func New(o Options) (*Agent, error) {
 			return nil, err
 		}
 	}
+	o.Hand.OnLoss(a.revoked)
 	return a, nil
 }
 
@@ -214,8 +216,10 @@ func (a *Agent) resume(ctx context.Context) error {
 	if !ok {
 		return a.warnLost(ctx)
 	}
-	if !a.conv.told(t) { // the predecessor claimed it and had no time to record that
-		return a.begin(ctx, t)
+	if !a.conv.told(t) { // the predecessor claimed it by a tool, or had no time to record that
+		if err := a.begin(ctx, t); err != nil {
+			return err
+		}
 	}
 	return a.record(ctx, journal.Record{Kind: journal.Note, Text: "Your process was restarted. " + string(t.ID) +
 		" is still yours: check what is done already, and go on."})

@@ -16,27 +16,45 @@ import (
 // lost are tasks that were taken from the agent while it was at work.
 type lost struct {
 	mu     sync.Mutex
-	tasks  []team.TaskID
+	tasks  []loss
 	stop   context.CancelCauseFunc // ends the step under way; nil: none is
 	signal chan struct{}           // there is something to note
+}
+
+// loss is a task that was taken from the agent, and why.
+type loss struct {
+	task team.TaskID
+	why  error
 }
 
 // errRevoked ends the step that an agent is at when its task is taken away.
 var errRevoked = errors.New("the task was taken away")
 
-// Revoked tells the agent that a task is no longer its own: what it is just doing is
-// cancelled, and its model is told. It may be called at any time.
-func (a *Agent) Revoked(id team.TaskID) {
+// revoked is told by the hand that the agent's task was taken from it: what the agent is
+// just doing is cancelled, and what else its model's last turn asked for, until the model
+// was told.
+func (a *Agent) revoked(id team.TaskID, why error) {
+	a.log.Warn("task lost", "task", id, "err", why)
 	a.lost.mu.Lock()
-	defer a.lost.mu.Unlock()
-	a.lost.tasks = append(a.lost.tasks, id)
+	a.lost.tasks = append(a.lost.tasks, loss{id, why})
 	if a.lost.stop != nil {
 		a.lost.stop(errRevoked)
 	}
+	a.lost.mu.Unlock()
+	a.lost.wake()
+}
+
+func (l *lost) wake() {
 	select {
-	case a.lost.signal <- struct{}{}:
+	case l.signal <- struct{}{}:
 	default:
 	}
+}
+
+func (l *lost) any() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.tasks) > 0
 }
 
 // step returns the context of one model call or tool call. It ends also when the
@@ -59,31 +77,23 @@ func (a *Agent) step(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// noteLost records what was taken away, so that the model knows.
+// noteLost records what was taken away, so that the model knows. A task that the agent has
+// again meanwhile was told anew.
 func (a *Agent) noteLost(ctx context.Context) error {
 	a.lost.mu.Lock()
 	tasks := a.lost.tasks
 	a.lost.tasks = nil
 	a.lost.mu.Unlock()
-	for _, id := range tasks {
-		if err := a.noteTaken(ctx, id); err != nil {
+	for _, l := range tasks {
+		if t, holds := a.o.Hand.Task(); holds && t.ID == l.task {
+			continue
+		}
+		err := a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was taken from you: %v. Stop working on it.", l.task, l.why)})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// noteTaken says of one task why it is no longer the agent's. One that it has again
-// meanwhile is none of those.
-func (a *Agent) noteTaken(ctx context.Context, id team.TaskID) error {
-	_, err := a.o.Hand.Confirm(ctx, id)
-	switch {
-	case board.Lost(err):
-		return a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was taken from you: %v. Stop working on it.", id, err)})
-	case errors.Is(err, broker.ErrUnreadable):
-		return nil // nobody knows; see readable
-	}
-	return err
 }
 
 // unreadableRest is how long the agent waits before it looks again at a task of its own
@@ -93,15 +103,19 @@ const unreadableRest = 5 * time.Second
 // readable calls f until its answer is another than that the record of the agent's task
 // cannot be read. In between the agent does nothing but take in what comes: whether the
 // task is still its own is not known before somebody has mended the record, or has freed
-// the task.
+// the task. The leader is told, since it may wait for the agent.
 func (a *Agent) readable(ctx context.Context, f func() error) error {
-	for tries := 0; ; tries++ {
+	for told := false; ; told = true {
 		err := f()
 		if !errors.Is(err, broker.ErrUnreadable) {
 			return err
 		}
-		if tries == 0 {
+		if !told {
 			a.log.WarnContext(ctx, "waiting until the task can be read", "err", err)
+			if a.o.Member.AgentID != team.Leader {
+				a.notify(ctx, team.Message{Type: team.MsgMessage, To: team.Leader,
+					Content: fmt.Sprintf("I wait until my task can be read again: %v", err)})
+			}
 		}
 		if err := a.pause(ctx, unreadableRest); err != nil {
 			return err
@@ -112,9 +126,8 @@ func (a *Agent) readable(ctx context.Context, f func() error) error {
 // mayGoOn returns once the agent may begin its next step. It waits while the
 // membership is uncertain. Before a step that counts (a model's turn, a tool that
 // writes) it makes sure that the agent's task is still its own, if that was not
-// confirmed within a sixth of the lease; if it is not, the model is told.
+// confirmed within a sixth of the lease; if it is not, the step is over as it begins.
 func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
-	var id team.TaskID
 	err := a.readable(ctx, func() error {
 		if err := a.o.Heart.Certain(ctx); err != nil {
 			return err
@@ -123,13 +136,10 @@ func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
 		if !holds || !counts || time.Since(a.o.Hand.Confirmed()) < a.o.Lease/6 {
 			return nil
 		}
-		id = t.ID
-		_, err := a.o.Hand.Confirm(ctx, id)
+		_, err := a.o.Hand.Confirm(ctx, t.ID)
 		return err
 	})
 	if board.Lost(err) {
-		a.log.WarnContext(ctx, "task lost", "task", id, "err", err)
-		a.Revoked(id)
 		return nil
 	}
 	return err

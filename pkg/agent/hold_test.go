@@ -34,7 +34,7 @@ func TestTaskTakenDuringTool(t *testing.T) {
 		r.offer()
 		<-running
 		r.reap()
-		r.agent.Revoked(r.task.ID)
+		r.revoke()
 		synctest.Wait()
 		r.wantKinds("start task turn result result note turn end")
 		if n := r.notes(); !strings.Contains(n, "T-001 was taken from you") || !strings.Contains(n, "held by coder-9") {
@@ -59,7 +59,7 @@ func TestTaskTakenDuringModelCall(t *testing.T) {
 		<-asked
 		r.model = nil
 		r.reap()
-		r.agent.Revoked(r.task.ID)
+		r.revoke()
 		synctest.Wait()
 		r.wantKinds("start task note turn end")
 	})
@@ -72,7 +72,7 @@ func TestRevocationOfEarlierHold(t *testing.T) {
 		r.says("!look", "!look", "done")
 		r.start()
 		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
-			r.agent.Revoked(r.task.ID)
+			r.revoke()
 			r.tools["look"] = nil
 			return tool.Result{Content: "seen"}
 		}
@@ -168,7 +168,7 @@ func TestUnreadableTaskWaits(t *testing.T) {
 			"start task turn mail result turn note turn note end"},
 		"it is somebody else's": {"!look", func(r *rig) { r.damaged = false; r.reap() },
 			"start task turn result mail note turn end"},
-		"it is revoked, and is somebody else's": {"!look", func(r *rig) { r.damaged = false; r.reap(); r.agent.Revoked(r.task.ID) },
+		"it is revoked, and is somebody else's": {"!look", func(r *rig) { r.damaged = false; r.reap(); r.revoke() },
 			"start task turn result mail note turn end"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestUnreadableTaskWaits(t *testing.T) {
 				r.offer()
 				r.pass(team.DefaultLease / 6)
 				before := r.kinds()
-				r.agent.Revoked(r.task.ID) // the word may come of the damage
+				r.revoke() // word comes of the damage
 				r.post(1, team.Leader, team.MsgMessage, "how is it going?")
 				r.pass(time.Hour)
 				if got := r.kinds(); got != before+" mail" || len(r.asked) > 1 {
@@ -197,7 +197,41 @@ func TestUnreadableTaskWaits(t *testing.T) {
 	}
 }
 
-// Neither is such a task given up before it can be read.
+// What the turn asked for besides is not begun if the task is somebody else's by the time
+// it can be read, and the model is told once.
+func TestUnreadableTaskIsLost(t *testing.T) {
+	for name, revoked := range map[string]bool{"found by itself": false, "revoked": true} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.model = func(context.Context, model.Request) (model.Reply, error) {
+					time.Sleep(team.DefaultLease / 6) // of the bubble
+					r.model, r.damaged = nil, true
+					return r.reply("!write,write"), nil
+				}
+				r.tools["write"] = func(ctx context.Context, _ tool.Call) tool.Result {
+					if ctx.Err() == nil {
+						t.Error("a tool that writes was begun after the task was gone")
+					}
+					return tool.Result{Content: "not started", IsError: true}
+				}
+				r.says("I stop")
+				r.start()
+				r.offer()
+				r.pass(team.DefaultLease/6 + time.Minute)
+				r.damaged = false
+				r.reap()
+				if revoked {
+					r.revoke()
+				}
+				r.pass(unreadableRest)
+				r.wantKinds("start task turn result result note turn end")
+			})
+		})
+	}
+}
+
+// Neither is such a task given up before it can be read; what comes meanwhile is not
+// forgotten over that.
 func TestUnreadableTaskIsReleasedLater(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.opts.MaxTurns = 1
@@ -208,11 +242,20 @@ func TestUnreadableTaskIsReleasedLater(t *testing.T) {
 		r.start()
 		r.offer()
 		r.pass(time.Minute)
-		if strings.Contains(r.notes(), "released") {
-			t.Errorf("the model was told %q", r.notes())
+		if n := r.notes(); strings.Contains(n, "was released") || strings.Count(n, "cannot be done now") != 1 {
+			t.Errorf("the model was told %q", n)
 		}
+		if len(r.sent) != 1 || r.sent[0].To != team.Leader || !strings.Contains(r.sent[0].Content, "until my task can be read") {
+			t.Errorf("the leader was told %+v", r.sent)
+		}
+		r.post(1, team.Leader, team.MsgMessage, "what is 2+2?")
+		r.pass(time.Hour)
+		r.says("!look", "4")
 		r.damaged = false
 		r.pass(unreadableRest)
+		if last := transcript(r.asked[0].Messages); !strings.Contains(last, "what is 2+2?") {
+			t.Errorf("the model was not told of the message:\n%s", last)
+		}
 		if r.task.Status != team.Pending || !strings.Contains(r.notes(), "T-001 was released") {
 			t.Errorf("the task is %s, the model was told %q", r.task.Status, r.notes())
 		}

@@ -239,7 +239,7 @@ func TestAdoptsTaskTakenAgain(t *testing.T) {
 		r.opts.Member.Incarnation = 2
 		r.says("a", "b")
 		r.start()
-		if !strings.HasPrefix(r.kinds(), "start task turn task turn") || !strings.Contains(transcript(r.asked[0].Messages), "title: Count again") {
+		if !strings.HasPrefix(r.kinds(), "start task turn task note turn") || !strings.Contains(transcript(r.asked[0].Messages), "title: Count again") {
 			t.Errorf("journal: %s", r.kinds())
 		}
 	})

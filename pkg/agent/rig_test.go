@@ -42,6 +42,7 @@ type rig struct {
 	losing   string                  // the next claim is lost with this reason
 	damaged  bool                    // the task's record cannot be read
 	known    time.Time               // when the agent was last known to hold the task
+	onLoss   func(team.TaskID, error)
 	sent     []team.Message
 	states   []team.MemberState // as told by beats, without repetitions
 	beat     team.Beat
@@ -255,6 +256,8 @@ func (r rigHand) Task() (team.Task, bool) {
 	return r.task, true
 }
 
+func (r rigHand) OnLoss(f func(team.TaskID, error)) { r.rig.onLoss = f }
+
 func (r rigHand) Confirmed() time.Time { return r.known }
 
 func (r rigHand) Now() (team.Task, uint64) {
@@ -293,6 +296,7 @@ func (r rigHand) Adopt(context.Context) (team.Task, bool, error) {
 func (r rigHand) Release(_ context.Context, _ team.TaskID, reason string, attempt bool) (team.Task, error) {
 	r.turn.Load()
 	if r.damaged {
+		r.rig.known = time.Time{}
 		return team.Task{}, errDamaged
 	}
 	t, err := r.task.Release(team.Actor{Holder: r.opts.Member.Holder()}, r.task.Epoch, reason, attempt, time.Now())
@@ -311,11 +315,15 @@ func (r rigHand) Confirm(context.Context, team.TaskID) (team.Task, error) {
 		return team.Task{}, errDamaged
 	}
 	err := r.task.MayComplete(r.opts.Member.Holder(), r.epoch)
-	if err != nil {
+	if err != nil && r.held {
 		r.rig.held = false
+		r.onLoss(r.task.ID, err)
 	}
 	return r.task, err
 }
+
+// revoke has the hand look at its task, as it does when word comes that it was taken.
+func (r *rig) revoke() { _, _ = (rigHand{r}).Confirm(r.t.Context(), r.task.ID) }
 
 var errDamaged = team.Errorf(team.InvalidState, "record task.T-001 %w", broker.ErrUnreadable)
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentteam/pkg/board"
+	"agentteam/pkg/broker"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
@@ -35,7 +36,7 @@ func (a *Agent) run(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errRefused) {
 		return err
 	}
-	if a.o.Member.AgentID != team.Leader {
+	if a.o.Member.AgentID != team.Leader && !a.conv.unseen { // else it goes on at once
 		a.notify(ctx, team.Message{Type: team.MsgIdle, To: team.Leader, Content: a.idleText()})
 	}
 	return nil
@@ -108,20 +109,18 @@ func (a *Agent) turns(ctx context.Context) (n int, err error) {
 // and that counts as an attempt.
 func (a *Agent) giveUp(ctx context.Context, reason string) error {
 	if t, ok := a.o.Hand.Task(); ok {
-		err := a.readable(ctx, func() error {
-			_, err := a.o.Hand.Release(ctx, t.ID, reason, a.begun)
+		switch _, err := a.o.Hand.Release(ctx, t.ID, reason, a.begun); {
+		case errors.Is(err, broker.ErrUnreadable):
+			// The next run begins once it can be read: it may still be the agent's.
+			return a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was to be put back, which cannot be done now: %v.", t.ID, err)})
+		case board.Lost(err): // which is noted next
+		case err != nil:
 			return err
-		})
-		told := string(t.ID) + " was released: " + reason + "."
-		if board.Lost(err) {
-			told, err = fmt.Sprintf("%s was taken from you: %v.", t.ID, err), nil
-		}
-		if err != nil {
-			return err
-		}
-		a.log.WarnContext(ctx, "task given up", "task", t.ID, "reason", reason)
-		if err := a.record(ctx, journal.Record{Kind: journal.Note, Text: told}); err != nil {
-			return err
+		default:
+			a.log.WarnContext(ctx, "task released", "task", t.ID, "reason", reason)
+			if err := a.record(ctx, journal.Record{Kind: journal.Note, Text: string(t.ID) + " was released: " + reason + "."}); err != nil {
+				return err
+			}
 		}
 	}
 	return a.record(ctx, journal.Record{Kind: journal.End})
@@ -165,9 +164,14 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 }
 
 // pause lets some time go by, in the middle of a run. What comes meanwhile is taken in:
-// it may be a request to shut down.
+// it may be a request to shut down. The loss of a task ends it, and is noted by whoever
+// begins the next turn.
 func (a *Agent) pause(ctx context.Context, d time.Duration) error {
 	rested := time.After(d)
+	lost := a.lost.signal
+	if a.lost.any() { // which ended an earlier one
+		lost = nil
+	}
 	for {
 		var err error
 		select {
@@ -179,8 +183,9 @@ func (a *Agent) pause(ctx context.Context, d time.Duration) error {
 			err = a.receive(ctx, d)
 		case t := <-a.o.Given:
 			err = a.given(ctx, t)
-		case <-a.lost.signal:
-			err = a.noteLost(ctx)
+		case <-lost:
+			a.lost.wake()
+			return nil
 		}
 		if err != nil {
 			return err

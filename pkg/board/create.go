@@ -171,11 +171,11 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 		for i := range created {
 			created[i].Op = ulid.Make().String()
 		}
-		if seq.Closed {
-			return nil, false, team.Errorf(team.InvalidState, "the team's goal has ended; no task can be added").WithHint("start a new goal with `teamctl run`")
-		}
 		if err := seq.intend(created, key); err != nil {
 			return nil, false, err
+		}
+		if seq.Closed { // last: what would be refused anyway is no reason to open it again
+			return nil, false, team.Errorf(team.InvalidState, "the team's goal has ended; no task can be added").WithHint("start a new goal with `teamctl run`")
 		}
 		err = b.putSequence(ctx, seq)
 		if errors.Is(err, broker.ErrOvertaken) {

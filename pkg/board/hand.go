@@ -3,9 +3,12 @@ package board
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/team"
@@ -27,12 +30,22 @@ type Hand struct {
 	confirmed time.Time // when that was last known; zero if it is in doubt
 	seq       uint64    // revision up to which it is known
 	epochs    map[team.TaskID]uint64
+	onLoss    func(team.TaskID, error)
 }
 
 // NewHand returns the hand of h. life is the membership: a claim goes on until its
 // outcome is known, or life ends, whatever becomes of its caller's context.
 func NewHand(life context.Context, b *Board, h team.Holder) *Hand {
-	return &Hand{board: b, holder: h, life: life, settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{}}
+	return &Hand{board: b, holder: h, life: life, settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{}, onLoss: func(team.TaskID, error) {}}
+}
+
+// OnLoss has f called, once for each hold, when the hand finds that its task was taken from
+// the agent, and with the reason. Whatever is asked of the hand may find that, also a claim
+// of the next task. f must not block.
+func (h *Hand) OnLoss(f func(id team.TaskID, why error)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.onLoss = f
 }
 
 // Holder is whose hand it is.
@@ -46,8 +59,8 @@ func (h *Hand) Task() (team.Task, bool) {
 }
 
 // Confirmed returns when the agent was last known to hold its task: when the claim
-// began, or the last call that has shown it so. It is the zero time if there is no task,
-// and after a call that could not read the task.
+// began, or the last of those calls about it that have shown it so. It is the zero time if
+// there is no task, and after such a call that could not read it.
 func (h *Hand) Confirmed() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,17 +107,16 @@ func (h *Hand) claim(ctx context.Context, id team.TaskID, do func(context.Contex
 		return team.Task{}, false, h.busy(team.Errorf(team.Busy, "%s was just restarted", h.holder.Agent).WithHint("try again in a moment"))
 	}
 	if held, ok := h.Task(); ok {
-		now, err := h.board.Get(ctx, held.ID)
+		now, err := h.Confirm(ctx, held.ID)
 		switch {
-		case err != nil && !Lost(err):
-			return team.Task{}, false, err
-		case now.HeldBy(h.holder) && held.ID == id:
+		case err == nil && held.ID == id:
 			return now, false, nil
-		case now.HeldBy(h.holder):
+		case err == nil:
 			return team.Task{}, false, h.busy(team.Errorf(team.Busy, "%s already holds %s (%s)", h.holder.Agent, held.ID, held.Title).
 				WithHint("complete or release it first"))
+		case !Lost(err):
+			return team.Task{}, false, err
 		}
-		h.Drop(held.ID) // it was taken away meanwhile
 	}
 	began := time.Now()
 	if t, err = do(h.life); err != nil {
@@ -134,7 +146,7 @@ func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
 	h.claiming.Lock()
 	defer h.claiming.Unlock()
 	if h.settled {
-		return h.task, h.task.ID != "", nil
+		return t, false, nil
 	}
 	left, err := h.board.leftBy(ctx, h.holder)
 	if err != nil {
@@ -253,6 +265,14 @@ func Lost(err error) bool {
 // be read puts it in doubt; and news of a hold that was followed by another meanwhile
 // changes nothing either.
 func (h *Hand) after(c call, t team.Task, err error) error {
+	if onLoss := h.learn(c, t, err); onLoss != nil {
+		onLoss(c.task.ID, err)
+	}
+	return err
+}
+
+// learn returns what is to be told of a loss, nil if there was none.
+func (h *Hand) learn(c call, t team.Task, err error) (onLoss func(team.TaskID, error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seq = max(h.seq, t.Revision)
@@ -262,21 +282,33 @@ func (h *Hand) after(c call, t team.Task, err error) error {
 		h.task, h.confirmed = t, c.began
 	case err == nil || Lost(err):
 		h.task, h.confirmed = team.Task{}, time.Time{}
+		if err != nil {
+			return h.onLoss
+		}
 	case errors.Is(err, broker.ErrUnreadable):
 		h.confirmed = time.Time{}
 	}
-	return err
+	return nil
 }
 
-// Inputs returns where the results of t's dependencies lie.
+// Inputs returns where the results of t's dependencies lie, as far as these can be read:
+// they were completed when t was claimed, whatever has become of their records since.
 func (h *Hand) Inputs(ctx context.Context, t team.Task) ([]team.Input, error) {
-	deps, err := h.board.several(ctx, t.Dependencies)
-	if err != nil {
+	inputs := make([]team.Input, len(t.Dependencies))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for i, id := range t.Dependencies {
+		g.Go(func() error {
+			d, err := h.board.Get(ctx, id)
+			if errors.Is(err, team.NotFound) || errors.Is(err, broker.ErrUnreadable) {
+				return nil
+			}
+			inputs[i] = team.Input{Task: d.ID, Path: d.DeliverablePath}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	inputs := make([]team.Input, len(deps))
-	for i, d := range deps {
-		inputs[i] = team.Input{Task: d.ID, Path: d.DeliverablePath}
-	}
-	return inputs, nil
+	return slices.DeleteFunc(inputs, func(in team.Input) bool { return in.Task == "" }), nil
 }

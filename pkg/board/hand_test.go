@@ -1,6 +1,7 @@
 package board_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -221,6 +222,70 @@ func TestHandLetsGoOfWhatWasDeleted(t *testing.T) {
 	}
 }
 
+// That a task was taken from the agent is told once for each hold, by whatever finds it;
+// what the agent ends itself, and a record that cannot be read, are no loss.
+func TestHandTellsOfLosses(t *testing.T) {
+	ctx := t.Context()
+	for name, tt := range map[string]struct {
+		before func(*board.Board, *broker.Team, *board.Hand, team.Task) error
+		find   func(h *board.Hand, held, next team.TaskID) error
+		want   int
+	}{
+		"cancelled, found by a claim": {cancelled, func(h *board.Hand, _, next team.TaskID) error { _, err := h.Claim(ctx, next); return err }, 1},
+		"cancelled, found by a confirmation": {cancelled, func(h *board.Hand, held, _ team.TaskID) error {
+			_, _ = h.Confirm(ctx, held)
+			_, _ = h.Confirm(ctx, held)
+			return nil
+		}, 1},
+		"cancelled, found by a completion": {cancelled, func(h *board.Hand, held, _ team.TaskID) error {
+			_, _ = h.Complete(ctx, held, team.Done{Summary: "late"})
+			return nil
+		}, 1},
+		"completed by itself": {
+			func(_ *board.Board, _ *broker.Team, h *board.Hand, held team.Task) error {
+				_, err := h.Complete(ctx, held.ID, team.Done{Summary: "done"})
+				return err
+			},
+			func(h *board.Hand, held, next team.TaskID) error {
+				_, _ = h.Confirm(ctx, held)
+				_, err := h.Claim(ctx, next)
+				return err
+			}, 0},
+		"damaged": {
+			func(_ *board.Board, bt *broker.Team, _ *board.Hand, held team.Task) error {
+				_, err := bt.Bucket.Put(ctx, subject.KeyTask(held.ID), []byte("{"), held.Revision)
+				return err
+			},
+			func(h *board.Hand, held, _ team.TaskID) error { _, _ = h.Confirm(ctx, held); return nil }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, bt := open(t)
+			held, next := add(t, b), add(t, b)
+			hand := board.NewHand(ctx, b, ann)
+			var losses []string
+			hand.OnLoss(func(id team.TaskID, why error) { losses = append(losses, string(id)+": "+why.Error()) })
+			held, err := hand.Claim(ctx, held.ID)
+			if err == nil {
+				err = tt.before(b, bt, hand, held)
+			}
+			if err == nil {
+				err = tt.find(hand, held.ID, next.ID)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(losses) != tt.want || tt.want == 1 && losses[0] != "T-001: T-001 is already cancelled" {
+				t.Errorf("losses told: %q, want %d", losses, tt.want)
+			}
+		})
+	}
+}
+
+func cancelled(b *board.Board, _ *broker.Team, _ *board.Hand, held team.Task) error {
+	_, err := b.Cancel(context.Background(), held.ID, team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}, "not needed")
+	return err
+}
+
 // A completion that is refused before it is written is a late write too; it completes
 // nothing.
 func TestHandMayComplete(t *testing.T) {
@@ -303,7 +368,7 @@ func TestHandRole(t *testing.T) {
 }
 
 func TestHandAdopts(t *testing.T) {
-	b, _ := open(t)
+	b, bt := open(t)
 	ctx := t.Context()
 	dep := done(t, b, add(t, b).ID, bob)
 	task := add(t, b, dep.ID)
@@ -327,6 +392,12 @@ func TestHandAdopts(t *testing.T) {
 	wantCode(t, "complete by the old incarnation", err, team.Conflict)
 	if inputs, err := hand.Inputs(ctx, adopted); err != nil || !slices.Equal(inputs, []team.Input{{Task: dep.ID, Path: dep.DeliverablePath}}) {
 		t.Errorf("inputs are %v, %v", inputs, err)
+	}
+	if _, err := bt.Bucket.Put(ctx, subject.KeyTask(dep.ID), []byte("{"), dep.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if inputs, err := hand.Inputs(ctx, adopted); err != nil || len(inputs) != 0 {
+		t.Errorf("inputs from what cannot be read are %v, %v", inputs, err)
 	}
 	if _, err := hand.Complete(ctx, task.ID, team.Done{Summary: "done"}); err != nil {
 		t.Error(err)

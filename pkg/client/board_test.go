@@ -304,3 +304,20 @@ func TestBadRecord(t *testing.T) {
 	_, err = r.Task(t.Context(), "T-004")
 	wantCode(t, "get what is not there", err, team.NotFound)
 }
+
+// What is refused for itself leaves the board of an ended goal closed.
+func TestTooLargeForAClosedBoard(t *testing.T) {
+	r := newRig(t)
+	r.add(t, 1)
+	if err := r.board.Seal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	big := make([]team.NewTask, 10)
+	for i := range big {
+		big[i] = team.NewTask{Title: "x", Description: strings.Repeat("x", 60<<10)}
+	}
+	_, _, err := r.AddTasks(t.Context(), "", big...)
+	wantCode(t, "tasks that are too large for one call", err, team.InvalidArgument)
+	_, err = r.board.Create(t.Context(), team.Leader, team.NewTask{Title: "y"})
+	wantCode(t, "a task for a board that is closed", err, team.InvalidState)
+}

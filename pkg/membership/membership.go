@@ -93,7 +93,6 @@ type member struct {
 	roster *roster.Roster
 	board  *board.Board
 	hand   *board.Hand
-	agent  atomic.Pointer[agent.Agent]
 	heart  *roster.Heart
 	offers chan team.Task
 	given  chan team.Task
@@ -170,7 +169,6 @@ func (m *member) run() error {
 	if err != nil {
 		return err
 	}
-	m.agent.Store(a)
 	if o.Started != nil {
 		o.Started(a)
 	}
@@ -434,18 +432,14 @@ func (m *member) heard(ctx context.Context, members []team.Member) map[team.Agen
 }
 
 // revoked looks whether the agent has really lost the task that it is said to have
-// lost, which may have been another hold of it, long ago.
+// lost, which may have been another hold of it, long ago. If it has, the hand tells it.
 func (m *member) revoked(ctx context.Context, id team.TaskID) {
 	held, ok := m.hand.Task()
 	if !ok || held.ID != id {
 		return
 	}
-	_, err := m.hand.Confirm(ctx, id)
-	switch a := m.agent.Load(); {
-	case board.Lost(err) && a != nil:
-		m.Logger.WarnContext(ctx, "task lost", "task", id, "err", err)
-		a.Revoked(id)
-	case errors.Is(err, broker.ErrUnreadable): // the agent waits before its next step
+	// If that cannot be told, the agent waits before its next step.
+	if _, err := m.hand.Confirm(ctx, id); errors.Is(err, broker.ErrUnreadable) {
 		m.Logger.WarnContext(ctx, "whether the task is still held is not known", "task", id, "err", err)
 	}
 }

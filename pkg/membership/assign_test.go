@@ -1,0 +1,185 @@
+package membership
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/board"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/control"
+	"agentteam/pkg/model"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// wait bounds what a test waits for.
+const wait = 20 * time.Second
+
+// puppet is a model whose answers a test gives.
+type puppet struct {
+	asked   chan model.Request
+	answers chan model.Reply
+}
+
+func (p puppet) Complete(ctx context.Context, r model.Request, _ func(string)) (model.Reply, error) {
+	select {
+	case p.asked <- r:
+	case <-ctx.Done():
+		return model.Reply{}, ctx.Err()
+	}
+	select {
+	case reply := <-p.answers:
+		return reply, nil
+	case <-ctx.Done():
+		return model.Reply{}, ctx.Err()
+	}
+}
+
+// next returns what the model is asked next, as one text.
+func (p puppet) next(t *testing.T) string {
+	t.Helper()
+	select {
+	case r := <-p.asked:
+		var b strings.Builder
+		for _, m := range r.Messages {
+			b.WriteString(m.Role + ": " + m.Content + "\n")
+		}
+		return b.String()
+	case <-time.After(wait):
+		t.Fatal("the model is not asked")
+		return ""
+	}
+}
+
+// calls has the model call tools, by name and arguments.
+func (p puppet) calls(calls ...string) {
+	m := model.Message{Role: "assistant"}
+	for i := 0; i < len(calls); i += 2 {
+		m.ToolCalls = append(m.ToolCalls, model.ToolCall{ID: calls[i] + calls[i+1], Name: calls[i], Arguments: calls[i+1]})
+	}
+	p.answers <- model.Reply{Message: m, FinishReason: "tool_calls"}
+}
+
+// rig is coder-1 at work in a team whose leader is the test.
+type rig struct {
+	*testing.T
+	bt        *broker.Team
+	board     *board.Board
+	model     puppet
+	workspace string
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t, brokertest.Team(t, "t"), nil, puppet{make(chan model.Request), make(chan model.Reply)}, t.TempDir()}
+	r.board = board.New(r.bt, board.Options{})
+	m, err := roster.New(r.bt).Put(t.Context(), team.Member{AgentID: "coder-1", Role: "coder", Backend: team.Exec, State: team.Joined, Incarnation: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, Options{Process: "p", Team: r.bt, Record: team.Team{ID: "t", LeaseSeconds: 60}, Member: m,
+			Role: team.Role{Name: "coder"}, Model: r.model, Workspace: r.workspace})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the membership ended: %v", err)
+		}
+	})
+	return r
+}
+
+// assign has the leader assign a task, once the member is there.
+func (r *rig) assign(id team.TaskID) team.Task {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	defer cancel()
+	for {
+		var task team.Task
+		err := control.Request(ctx, r.bt.Conn, "t", "coder-1", subject.Assign, team.Assignment{Task: id, By: team.Leader}, &task, wait)
+		if err == nil {
+			return task
+		}
+		if !control.Nobody(err) && !errors.Is(err, team.Busy) || ctx.Err() != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+func (r *rig) add(titles ...string) (ids []team.TaskID) {
+	r.Helper()
+	for _, title := range titles {
+		tasks, err := r.board.Create(r.Context(), team.Leader, team.NewTask{Title: title})
+		if err != nil {
+			r.Fatal(err)
+		}
+		ids = append(ids, tasks[0].ID)
+	}
+	return ids
+}
+
+// Whoever had no answer assigns the task once more: it is not begun a second time.
+func TestAssignedAgain(t *testing.T) {
+	r := newRig(t)
+	id := r.add("once")[0]
+	first := r.assign(id)
+	r.model.next(t)
+	if again := r.assign(id); again.Epoch != first.Epoch || again.Revision != first.Revision {
+		t.Errorf("assigned as %+v, then as %+v", first, again)
+	}
+	r.model.calls("list_tasks", "{}")
+	if heard := r.model.next(t); strings.Count(heard, "title: once") != 1 {
+		t.Errorf("the model was told\n%s", heard)
+	}
+}
+
+// A task is taken away, and before the word of that comes the agent is given another: it
+// stops with the one all the same, what its turn asked for besides is not begun, and its
+// model is told.
+func TestAssignedBeforeRevoked(t *testing.T) {
+	r := newRig(t)
+	ids := r.add("first", "second")
+	r.assign(ids[0])
+	r.model.next(t)
+	go r.model.calls("bash", `{"command":"touch begun; sleep 1000","timeout":600}`, "write_file", `{"path":"late.txt","content":"x"}`)
+	limit := time.Now().Add(wait)
+	for _, err := os.Stat(filepath.Join(r.workspace, "begun")); err != nil; _, err = os.Stat(filepath.Join(r.workspace, "begun")) {
+		if time.Now().After(limit) {
+			t.Fatal("the command does not begin")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	// There is no index here that would tell of it.
+	if _, err := r.board.Cancel(t.Context(), ids[0], team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}, "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	r.assign(ids[1])
+	heard := r.model.next(t)
+	for _, want := range []string{"write_file was not started", "T-001 was taken from you: T-001 is already cancelled"} {
+		if !strings.Contains(heard, want) {
+			t.Errorf("the model was not told %q, but\n%s", want, heard)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(r.workspace, "late.txt")); err == nil {
+		t.Error("it wrote for a task that it no longer had")
+	}
+	data, _ := json.Marshal(ids[0])
+	if err := control.Notify(r.bt.Conn, "t", "coder-1", subject.Revoked, data); err != nil { // late
+		t.Fatal(err)
+	}
+	r.model.calls("list_tasks", "{}")
+	if heard := r.model.next(t); strings.Count(heard, "was taken from you") != 1 || strings.Count(heard, "title: second") != 1 {
+		t.Errorf("the model was told\n%s", heard)
+	}
+}
