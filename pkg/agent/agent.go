@@ -122,7 +122,7 @@ type Agent struct {
 	o     Options
 	conv  *conversation
 	runID string
-	begun bool // a turn was begun on the task held
+	begun hold // the newest for which a turn was begun
 	ended bool // a tool ended the run
 	said  atomic.Pointer[string]
 	log   *slog.Logger
@@ -256,14 +256,11 @@ func (a *Agent) waits() bool {
 
 func (a *Agent) beat(state team.MemberState) {
 	t, seq := a.o.Hand.Now()
-	if t.ID == "" {
-		a.begun = false
-	}
 	a.o.Heart.Set(func(b *team.Beat) {
 		if b.Turn != a.conv.turns {
 			b.ProgressAt = time.Now().UTC()
 		}
-		b.State, b.Turn, b.Task, b.Epoch, b.Begun = state, a.conv.turns, t.ID, t.Epoch, a.begun
+		b.State, b.Turn, b.Task, b.Epoch, b.Begun = state, a.conv.turns, t.ID, t.Epoch, t.ID != "" && a.begun == hold{t.ID, t.Epoch}
 		b.Unseen, b.InboxSeq, b.BoardSeq = a.conv.unseen, a.conv.inboxSeq, seq
 	})
 }
@@ -321,10 +318,10 @@ func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error 
 }
 
 // given begins a task that was assigned, perhaps a while ago: it may have been taken
-// away again since.
+// away again since, or been told together with the loss of the one before.
 func (a *Agent) given(ctx context.Context, t team.Task) error {
 	held, ok := a.o.Hand.Task()
-	if !ok || held.ID != t.ID || held.Epoch != t.Epoch {
+	if !ok || held.ID != t.ID || held.Epoch != t.Epoch || a.conv.told(t) {
 		return nil
 	}
 	return a.begin(ctx, t)

@@ -77,21 +77,34 @@ func (a *Agent) step(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// noteLost records what was taken away, so that the model knows. A task that the agent has
-// again meanwhile was told anew.
+// hold is one hold of a task.
+type hold struct {
+	task  team.TaskID
+	epoch uint64
+}
+
+// hold returns the present one; ok is false if there is none.
+func (a *Agent) hold() (h hold, ok bool) {
+	t, ok := a.o.Hand.Task()
+	return hold{t.ID, t.Epoch}, ok
+}
+
+// noteLost records what was taken away, so that the model knows. The call that found the
+// loss may have taken another task, or the same one again, and was cut off as it said so:
+// that task is told, too.
 func (a *Agent) noteLost(ctx context.Context) error {
 	a.lost.mu.Lock()
 	tasks := a.lost.tasks
 	a.lost.tasks = nil
 	a.lost.mu.Unlock()
 	for _, l := range tasks {
-		if t, holds := a.o.Hand.Task(); holds && t.ID == l.task {
-			continue
-		}
 		err := a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was taken from you: %v. Stop working on it.", l.task, l.why)})
 		if err != nil {
 			return err
 		}
+	}
+	if t, holds := a.o.Hand.Task(); len(tasks) > 0 && holds && !a.conv.told(t) {
+		return a.begin(ctx, t)
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func TestTaskIsConfirmed(t *testing.T) {
 		runs     bool // the tool, although the task is gone
 	}{
 		"soon":           {"write", team.DefaultLease/6 - time.Second, 0, true},
-		"late, writes":   {"write", team.DefaultLease / 6, 2, false}, // and once more to tell the model why
+		"late, writes":   {"write", team.DefaultLease / 6, 1, false},
 		"late, reads":    {"look", team.DefaultLease / 6, 0, true},
 		"long, it reads": {"look", 10 * team.DefaultLease, 0, true},
 	} {
@@ -117,8 +117,8 @@ func TestTaskIsConfirmed(t *testing.T) {
 				r.start()
 				r.offer()
 				r.pass(tt.after)
-				if want := min(tt.confirms, 1); before != want {
-					t.Errorf("%d confirmations before the tool, want %d", before, want)
+				if before != tt.confirms {
+					t.Errorf("%d confirmations before the tool, want %d", before, tt.confirms)
 				}
 			})
 		})
@@ -258,6 +258,49 @@ func TestUnreadableTaskIsReleasedLater(t *testing.T) {
 		}
 		if r.task.Status != team.Pending || !strings.Contains(r.notes(), "T-001 was released") {
 			t.Errorf("the task is %s, the model was told %q", r.task.Status, r.notes())
+		}
+	})
+}
+
+// The model refuses, and the task is somebody else's meanwhile: both are told once.
+func TestRefusedAndLost(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		broken := 0
+		r.opts.Broken = func(context.Context, error) { broken++ }
+		calls := 0
+		r.model = func(context.Context, model.Request) (model.Reply, error) {
+			if calls++; calls == 1 {
+				r.reap()
+			}
+			return model.Reply{}, team.Errorf(team.PermissionDenied, "wrong key")
+		}
+		r.start()
+		r.offer()
+		r.wantKinds("start task note end")
+		if calls != 1 || broken != 1 || len(r.sent) != 1 {
+			t.Errorf("%d calls of the model, told %d times of its refusal, sent %+v", calls, broken, r.sent)
+		}
+	})
+}
+
+// A task that is assigned while the model answers something else is told before the agent
+// is nudged about it.
+func TestAssignedDuringAnswer(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.model = func(context.Context, model.Request) (model.Reply, error) {
+			r.model = nil
+			task, err := rigHand{r}.Claim(t.Context(), r.task.ID)
+			if err != nil {
+				t.Error(err)
+			}
+			r.given <- task
+			return r.reply("fine"), nil
+		}
+		r.says("I begin", "I am done", "done")
+		r.start()
+		r.post(1, team.Leader, team.MsgMessage, "how are you?")
+		if !strings.HasPrefix(r.kinds(), "start mail turn end task turn note turn") || r.task.Attempts != 1 {
+			t.Errorf("journal: %s, %d attempts", r.kinds(), r.task.Attempts)
 		}
 	})
 }

@@ -253,7 +253,9 @@ func (r rigHand) Task() (team.Task, bool) {
 	if !r.held {
 		return team.Task{}, false
 	}
-	return r.task, true
+	t := r.task
+	t.Epoch = r.epoch // what others have done to it since is not known
+	return t, true
 }
 
 func (r rigHand) OnLoss(f func(team.TaskID, error)) { r.rig.onLoss = f }
@@ -299,7 +301,11 @@ func (r rigHand) Release(_ context.Context, _ team.TaskID, reason string, attemp
 		r.rig.known = time.Time{}
 		return team.Task{}, errDamaged
 	}
-	t, err := r.task.Release(team.Actor{Holder: r.opts.Member.Holder()}, r.task.Epoch, reason, attempt, time.Now())
+	t, err := r.task.Release(team.Actor{Holder: r.opts.Member.Holder()}, r.epoch, reason, attempt, time.Now())
+	if err != nil && r.held {
+		r.rig.held = false
+		r.onLoss(r.task.ID, err)
+	}
 	if err == nil {
 		r.rig.task, r.rig.held = t, false
 	}

@@ -36,7 +36,7 @@ func (a *Agent) run(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errRefused) {
 		return err
 	}
-	if a.o.Member.AgentID != team.Leader && !a.conv.unseen { // else it goes on at once
+	if a.o.Member.AgentID != team.Leader && !a.conv.unseen && !a.lost.any() { // else it goes on at once
 		a.notify(ctx, team.Message{Type: team.MsgIdle, To: team.Leader, Content: a.idleText()})
 	}
 	return nil
@@ -52,7 +52,8 @@ func (a *Agent) idleText() string {
 // turns asks the model and runs its tools until it has nothing more to do, and
 // returns how many turns that took.
 func (a *Agent) turns(ctx context.Context) (n int, err error) {
-	for nudged := false; ; {
+	var nudged hold
+	for {
 		if n == a.o.MaxTurns { // before mail is taken in, which then wakes the agent again
 			return n, a.giveUp(ctx, fmt.Sprintf("%s reached the limit of %d turns in one run", a.o.Member.AgentID, n))
 		}
@@ -91,13 +92,14 @@ func (a *Agent) turns(ctx context.Context) (n int, err error) {
 		// Text only: the agent would go idle. It may not with a task in its hand,
 		// unless it waits for an answer (rule 11).
 		t, holds := a.o.Hand.Task()
-		if !holds || a.conv.await != nil {
+		held := hold{t.ID, t.Epoch}
+		switch {
+		case !holds, a.conv.await != nil, held != a.begun: // the last came while the model answered, and is told next
 			return n, a.record(ctx, journal.Record{Kind: journal.End})
-		}
-		if nudged {
+		case held == nudged:
 			return n, a.giveUp(ctx, fmt.Sprintf("%s went idle without completing it", a.o.Member.AgentID))
 		}
-		nudged = true
+		nudged = held
 		if err := a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf(
 			"You stopped, but %s (%s) is still in progress and yours. Go on working; or complete it with update_task and a result_summary; or release it with release_task; or ask somebody with send_message and await_reply.", t.ID, t.Title)}); err != nil {
 			return n, err
@@ -106,14 +108,21 @@ func (a *Agent) turns(ctx context.Context) (n int, err error) {
 }
 
 // giveUp ends the run by force: the task, if there is one, goes back to the board
-// and that counts as an attempt.
+// and that counts as an attempt. With a task that the model has yet to hear of, the next
+// run begins.
 func (a *Agent) giveUp(ctx context.Context, reason string) error {
 	if t, ok := a.o.Hand.Task(); ok {
-		switch _, err := a.o.Hand.Release(ctx, t.ID, reason, a.begun); {
+		if a.begun != (hold{t.ID, t.Epoch}) {
+			return nil
+		}
+		switch _, err := a.o.Hand.Release(ctx, t.ID, reason, true); {
 		case errors.Is(err, broker.ErrUnreadable):
 			// The next run begins once it can be read: it may still be the agent's.
 			return a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was to be put back, which cannot be done now: %v.", t.ID, err)})
-		case board.Lost(err): // which is noted next
+		case board.Lost(err):
+			if err := a.noteLost(ctx); err != nil {
+				return err
+			}
 		case err != nil:
 			return err
 		default:
@@ -136,13 +145,12 @@ var (
 // errAway (try again later), errInterrupted (look what has changed and ask again),
 // errRefused.
 func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
-	if _, ok := a.o.Hand.Task(); ok {
-		a.begun = true
-	}
+	a.begun, _ = a.hold()
 	a.beat(team.Running)
 	if err := a.mayGoOn(ctx, true); err != nil {
 		return model.Reply{}, err
 	}
+	a.begun, _ = a.hold() // another may have come while it waited
 	step, done := a.step(ctx)
 	reply, err := a.complete(step)
 	interrupted := step.Err() != nil
@@ -169,7 +177,7 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 func (a *Agent) pause(ctx context.Context, d time.Duration) error {
 	rested := time.After(d)
 	lost := a.lost.signal
-	if a.lost.any() { // which ended an earlier one
+	if a.lost.any() { // which has ended an earlier one, or was not heard of in time
 		lost = nil
 	}
 	for {
@@ -184,8 +192,10 @@ func (a *Agent) pause(ctx context.Context, d time.Duration) error {
 		case t := <-a.o.Given:
 			err = a.given(ctx, t)
 		case <-lost:
-			a.lost.wake()
-			return nil
+			if a.lost.any() {
+				a.lost.wake()
+				return nil
+			}
 		}
 		if err != nil {
 			return err

@@ -186,7 +186,7 @@ func (b *Board) leftBy(ctx context.Context, h team.Holder) ([]team.Task, error) 
 // change is the way of every transition of one task: read it, let f make the next
 // copy, store that if the task is still as it was read. f is called again with
 // the new copy if somebody wrote in between, so it judges what it sees, not what
-// it remembers.
+// it remembers. What f refuses is returned as it was read.
 func (b *Board) change(ctx context.Context, id team.TaskID, f func(team.Task) (team.Task, error)) (team.Task, error) {
 	for {
 		t, err := b.Get(ctx, id)
@@ -203,12 +203,12 @@ func (b *Board) change(ctx context.Context, id team.TaskID, f func(team.Task) (t
 // errStale: the task was written since it was read.
 var errStale = errors.New("the task has changed since it was read")
 
-// changeFrom makes a transition of a task as it was read. If it has changed since,
-// the error is errStale.
+// changeFrom makes a transition of a task as it was read, and returns that copy if f
+// refuses it. If the task has changed since, the error is errStale.
 func (b *Board) changeFrom(ctx context.Context, t team.Task, f func(team.Task) (team.Task, error)) (team.Task, error) {
 	next, err := f(t)
 	if err != nil {
-		return team.Task{}, err
+		return t, err
 	}
 	next, err = b.put(ctx, next)
 	if errors.Is(err, team.Conflict) {

@@ -205,6 +205,13 @@ func (h *Hand) begin(id team.TaskID) call {
 	return call{t, h.epochs[id], time.Now()}
 }
 
+// endedBy reports whether t, as it was read since, says that h has ended the hold itself:
+// the answer to that was lost, or is still on its way.
+func (c call) endedBy(h team.Holder, t team.Task) bool {
+	return t.Status != team.InProgress && t.Assignee == h.Agent && t.Incarnation == h.Incarnation && t.Epoch == c.epoch &&
+		(t.Status == team.Completed || t.UpdatedBy == h.Agent)
+}
+
 // Complete completes the task; see [Board.Complete].
 func (h *Hand) Complete(ctx context.Context, id team.TaskID, d team.Done) (team.Task, error) {
 	c := h.begin(id)
@@ -282,7 +289,7 @@ func (h *Hand) learn(c call, t team.Task, err error) (onLoss func(team.TaskID, e
 		h.task, h.confirmed = t, c.began
 	case err == nil || Lost(err):
 		h.task, h.confirmed = team.Task{}, time.Time{}
-		if err != nil {
+		if err != nil && !c.endedBy(h.holder, t) {
 			return h.onLoss
 		}
 	case errors.Is(err, broker.ErrUnreadable):

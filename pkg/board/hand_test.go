@@ -251,6 +251,25 @@ func TestHandTellsOfLosses(t *testing.T) {
 				_, err := h.Claim(ctx, next)
 				return err
 			}, 0},
+		"completed by itself, with the answer lost": {
+			func(b *board.Board, _ *broker.Team, _ *board.Hand, held team.Task) error {
+				_, err := b.Complete(ctx, held.ID, ann, held.Epoch, team.Done{Summary: "done"})
+				return err
+			},
+			func(h *board.Hand, held, _ team.TaskID) error {
+				_, _ = h.Complete(ctx, held, team.Done{Summary: "done"})
+				return nil
+			}, 0},
+		"released by itself, with the answer lost": {
+			func(b *board.Board, _ *broker.Team, _ *board.Hand, held team.Task) error {
+				_, err := b.Release(ctx, held.ID, team.Actor{Holder: ann}, held.Epoch, "", false)
+				return err
+			},
+			func(h *board.Hand, _, next team.TaskID) error { _, err := h.Claim(ctx, next); return err }, 0},
+		"cancelled, found by a release": {cancelled, func(h *board.Hand, held, _ team.TaskID) error {
+			_, _ = h.Release(ctx, held, "", false)
+			return nil
+		}, 1},
 		"damaged": {
 			func(_ *board.Board, bt *broker.Team, _ *board.Hand, held team.Task) error {
 				_, err := bt.Bucket.Put(ctx, subject.KeyTask(held.ID), []byte("{"), held.Revision)

@@ -2,7 +2,6 @@ package membership
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -174,12 +173,33 @@ func TestAssignedBeforeRevoked(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(r.workspace, "late.txt")); err == nil {
 		t.Error("it wrote for a task that it no longer had")
 	}
-	data, _ := json.Marshal(ids[0])
-	if err := control.Notify(r.bt.Conn, "t", "coder-1", subject.Revoked, data); err != nil { // late
+	if err := control.Request(t.Context(), r.bt.Conn, "t", "coder-1", subject.Revoked, ids[0], nil, wait); err != nil { // late
 		t.Fatal(err)
 	}
 	r.model.calls("list_tasks", "{}")
 	if heard := r.model.next(t); strings.Count(heard, "was taken from you") != 1 || strings.Count(heard, "title: second") != 1 {
 		t.Errorf("the model was told\n%s", heard)
+	}
+}
+
+// The same if the agent itself takes another task before it has heard: that it has it is
+// not lost.
+func TestClaimedBeforeRevoked(t *testing.T) {
+	r := newRig(t)
+	ids := r.add("first", "second")
+	r.assign(ids[0])
+	r.model.next(t)
+	if _, err := r.board.Cancel(t.Context(), ids[0], team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}, "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	r.model.calls("claim_task", `{"task_id":"T-002"}`)
+	heard := r.model.next(t)
+	for _, want := range []string{`"id":"T-002","title":"second","description":"","status":"in_progress"`, "T-001 was taken from you", "title: second"} {
+		if !strings.Contains(heard, want) {
+			t.Errorf("the model was not told %q, but\n%s", want, heard)
+		}
+	}
+	if task, err := r.board.Get(t.Context(), ids[1]); err != nil || task.Assignee != "coder-1" {
+		t.Errorf("T-002 is held by %q, %v", task.Assignee, err)
 	}
 }

@@ -149,7 +149,7 @@ func (t tools) createTask(ctx context.Context, in createTaskArgs) (any, error) {
 				WithHint("it is pending; any idle teammate of its role takes it")
 		}
 	}
-	return t.view(ctx, id)
+	return t.result(ctx, id)
 }
 
 func (t tools) claimTask(ctx context.Context, in taskArgs) (any, error) {
@@ -160,7 +160,7 @@ func (t tools) claimTask(ctx context.Context, in taskArgs) (any, error) {
 	if _, err := t.Hand.Claim(ctx, id); err != nil {
 		return nil, err
 	}
-	return t.view(ctx, id)
+	return t.result(ctx, id)
 }
 
 // assign gives a task to a member: to oneself by one's own hand, to another by a
@@ -221,7 +221,7 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (any, error) {
 	if err := t.move(ctx, id, status, in); err != nil {
 		return nil, err
 	}
-	return t.view(ctx, id)
+	return t.result(ctx, id)
 }
 
 // check refuses fields that do not go together before anything is changed: a call is
@@ -317,7 +317,7 @@ func (t tools) releaseTask(ctx context.Context, in releaseTaskArgs) (any, error)
 	if err := t.release(ctx, id, in.Reason); err != nil {
 		return nil, err
 	}
-	return t.view(ctx, id)
+	return t.result(ctx, id)
 }
 
 // release gives back one's own task, or takes back another's with the leader's

@@ -7,6 +7,7 @@ package teamtool
 import (
 	"context"
 	"slices"
+	"time"
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/mailbox"
@@ -84,6 +85,17 @@ func (t tools) mayCreate(ctx context.Context) error {
 		return team.Errorf(team.PermissionDenied, "in this team only the leader creates tasks").WithHint("ask the leader by send_message")
 	}
 	return nil
+}
+
+// resultWithin bounds the reading of what a tool has done.
+const resultWithin = 5 * time.Second
+
+// result returns the printed form of a task that a tool has changed, also if the agent is
+// meanwhile to stop with what it is at: that the change was made must not be lost.
+func (t tools) result(ctx context.Context, id team.TaskID) (team.TaskView, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resultWithin)
+	defer cancel()
+	return t.view(ctx, id)
 }
 
 // view returns the printed form of one task.
