@@ -119,13 +119,14 @@ var ErrFinished = errors.New("the agent ended its work")
 
 // Agent is one incarnation of a member at work.
 type Agent struct {
-	o     Options
-	conv  *conversation
-	runID string
-	begun hold // the newest for which a turn was begun
-	ended bool // a tool ended the run
-	said  atomic.Pointer[string]
-	log   *slog.Logger
+	o      Options
+	conv   *conversation
+	runID  string
+	begun  hold // the newest for which a turn was begun
+	spared bool // a run was cut short with a task that was not begun, which is the next one's
+	ended  bool // a tool ended the run
+	said   atomic.Pointer[string]
+	log    *slog.Logger
 
 	lost    lost
 	lookout lookout
@@ -309,7 +310,7 @@ func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error 
 	t, err := get()
 	switch {
 	case err == nil:
-		return a.begin(ctx, t)
+		return a.given(ctx, t)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
@@ -320,6 +321,9 @@ func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error 
 // given begins a task that was assigned, perhaps a while ago: it may have been taken
 // away again since, or been told together with the loss of the one before.
 func (a *Agent) given(ctx context.Context, t team.Task) error {
+	if err := a.noteLost(ctx); err != nil { // first, since it may be the same task
+		return err
+	}
 	held, ok := a.o.Hand.Task()
 	if !ok || held.ID != t.ID || held.Epoch != t.Epoch || a.conv.told(t) {
 		return nil
@@ -390,7 +394,7 @@ func (a *Agent) record(ctx context.Context, r journal.Record) error {
 	return a.conv.add(r)
 }
 
-// drain records all input that has come, without waiting.
+// drain records all input that has come, without waiting, before a turn of the model.
 func (a *Agent) drain(ctx context.Context) error {
 	for {
 		select {
@@ -407,6 +411,7 @@ func (a *Agent) drain(ctx context.Context) error {
 				return err
 			}
 		default:
+			a.lost.newTurn()
 			return nil
 		}
 	}

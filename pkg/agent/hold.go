@@ -16,7 +16,8 @@ import (
 // lost are tasks that were taken from the agent while it was at work.
 type lost struct {
 	mu     sync.Mutex
-	tasks  []loss
+	tasks  []loss                  // to be noted
+	cut    bool                    // nothing more of the turn is to be begun
 	stop   context.CancelCauseFunc // ends the step under way; nil: none is
 	signal chan struct{}           // there is something to note
 }
@@ -36,7 +37,7 @@ var errRevoked = errors.New("the task was taken away")
 func (a *Agent) revoked(id team.TaskID, why error) {
 	a.log.Warn("task lost", "task", id, "err", why)
 	a.lost.mu.Lock()
-	a.lost.tasks = append(a.lost.tasks, loss{id, why})
+	a.lost.tasks, a.lost.cut = append(a.lost.tasks, loss{id, why}), true
 	if a.lost.stop != nil {
 		a.lost.stop(errRevoked)
 	}
@@ -51,10 +52,24 @@ func (l *lost) wake() {
 	}
 }
 
+// any reports whether there is something to note.
 func (l *lost) any() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.tasks) > 0
+}
+
+// newTurn lets steps begin again, unless there is more to note.
+func (l *lost) newTurn() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = len(l.tasks) > 0
+}
+
+func (l *lost) isCut() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cut
 }
 
 // step returns the context of one model call or tool call. It ends also when the
@@ -64,7 +79,7 @@ func (a *Agent) step(ctx context.Context) (context.Context, func()) {
 	within, release := a.o.Heart.Within(ctx)
 	a.lost.mu.Lock()
 	a.lost.stop = cancel
-	if len(a.lost.tasks) > 0 { // in between
+	if a.lost.cut { // in between
 		cancel(errRevoked)
 	}
 	a.lost.mu.Unlock()
@@ -141,6 +156,7 @@ func (a *Agent) readable(ctx context.Context, f func() error) error {
 // writes) it makes sure that the agent's task is still its own, if that was not
 // confirmed within a sixth of the lease; if it is not, the step is over as it begins.
 func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
+	var id team.TaskID
 	err := a.readable(ctx, func() error {
 		if err := a.o.Heart.Certain(ctx); err != nil {
 			return err
@@ -149,10 +165,14 @@ func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
 		if !holds || !counts || time.Since(a.o.Hand.Confirmed()) < a.o.Lease/6 {
 			return nil
 		}
-		_, err := a.o.Hand.Confirm(ctx, t.ID)
+		id = t.ID
+		_, err := a.o.Hand.Confirm(ctx, id)
 		return err
 	})
 	if board.Lost(err) {
+		if !a.lost.isCut() { // the agent itself has put it back, which it was told had failed
+			a.revoked(id, err)
+		}
 		return nil
 	}
 	return err

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -301,6 +302,108 @@ func TestAssignedDuringAnswer(t *testing.T) {
 		r.post(1, team.Leader, team.MsgMessage, "how are you?")
 		if !strings.HasPrefix(r.kinds(), "start mail turn end task turn note turn") || r.task.Attempts != 1 {
 			t.Errorf("journal: %s, %d attempts", r.kinds(), r.task.Attempts)
+		}
+		if len(r.sent) != 1 {
+			t.Errorf("the leader was told %+v, want that the agent is idle, once, at the end", r.sent)
+		}
+	})
+}
+
+// The same task is taken from the agent and given back to it: what it hears last is that
+// the task is its own, and the turn of before is not gone on with.
+func TestTakenAndGivenBack(t *testing.T) {
+	for range 10 { // the words of both come by different ways
+		loop(t, func(t *testing.T, r *rig) {
+			running, back := make(chan struct{}), make(chan struct{})
+			r.tools["slow"] = func(ctx context.Context, _ tool.Call) tool.Result {
+				close(running)
+				<-ctx.Done()
+				<-back
+				time.Sleep(time.Second) // of the bubble: a later claim has a later time
+				r.task = team.Task{ID: "T-001", Title: "Count", Status: team.Pending, Epoch: 7}
+				task, err := rigHand{r}.Claim(ctx, "T-001")
+				if err != nil {
+					t.Error(err)
+				}
+				r.given <- task
+				return tool.Result{Content: "ended"}
+			}
+			r.tools["write"] = func(ctx context.Context, _ tool.Call) tool.Result {
+				if ctx.Err() == nil {
+					t.Error("a tool that writes was begun for the hold of before")
+				}
+				return tool.Result{Content: "not started"}
+			}
+			r.says("!slow,write", "I begin again", "done")
+			r.start()
+			r.offer()
+			<-running
+			r.reap()
+			r.revoke()
+			close(back)
+			r.pass(time.Minute)
+			if !strings.HasPrefix(r.kinds(), "start task turn result result note task turn note") {
+				t.Errorf("journal: %s", r.kinds())
+			}
+		})
+	}
+}
+
+// A task that is assigned while the one before is being given up, which turns out to be
+// somebody else's, is begun.
+func TestAssignedWhileGivenUp(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.MaxTurns = 1
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
+			r.reap()
+			return tool.Result{Content: "ok"}
+		}
+		next := team.Task{ID: "T-002", Title: "Second", Status: team.Pending}
+		r.released = func() {
+			r.released = nil
+			r.task = next
+			task, err := rigHand{r}.Claim(t.Context(), next.ID)
+			if err != nil {
+				t.Error(err)
+			}
+			r.given <- task
+		}
+		r.says("!look", "I begin", "done", "done")
+		r.start()
+		r.offer()
+		if !strings.HasPrefix(r.kinds(), "start task turn result note task turn") {
+			t.Errorf("journal: %s", r.kinds())
+		}
+	})
+}
+
+// A model that takes and releases tasks in every turn does not go on for ever.
+func TestTurnLimitOfTakersAndReleasers(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.MaxTurns = 3
+		turns := 0
+		r.model = func(ctx context.Context, _ model.Request) (model.Reply, error) {
+			if turns++; turns > 100 {
+				<-ctx.Done()
+				return model.Reply{}, ctx.Err()
+			}
+			return r.reply(fmt.Sprintf("!again%d", turns)), nil
+		}
+		for i := range 101 {
+			r.tools[fmt.Sprintf("again%d", i)] = func(ctx context.Context, _ tool.Call) tool.Result {
+				if _, err := (rigHand{r}).Release(ctx, r.task.ID, "", false); err != nil {
+					t.Error(err)
+				}
+				if _, err := (rigHand{r}).Claim(ctx, r.task.ID); err != nil {
+					t.Error(err)
+				}
+				return tool.Result{Content: "mine again"}
+			}
+		}
+		r.start()
+		r.offer()
+		if turns > 2*r.opts.MaxTurns || r.task.Attempts != 1 {
+			t.Errorf("%d turns, %d attempts", turns, r.task.Attempts)
 		}
 	})
 }

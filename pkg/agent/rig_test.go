@@ -43,6 +43,7 @@ type rig struct {
 	damaged  bool                    // the task's record cannot be read
 	known    time.Time               // when the agent was last known to hold the task
 	onLoss   func(team.TaskID, error)
+	released func() // called when a release has found a loss, before its answer
 	sent     []team.Message
 	states   []team.MemberState // as told by beats, without repetitions
 	beat     team.Beat
@@ -305,6 +306,9 @@ func (r rigHand) Release(_ context.Context, _ team.TaskID, reason string, attemp
 	if err != nil && r.held {
 		r.rig.held = false
 		r.onLoss(r.task.ID, err)
+		if r.released != nil {
+			r.released()
+		}
 	}
 	if err == nil {
 		r.rig.task, r.rig.held = t, false

@@ -36,7 +36,8 @@ func (a *Agent) run(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errRefused) {
 		return err
 	}
-	if a.o.Member.AgentID != team.Leader && !a.conv.unseen && !a.lost.any() { // else it goes on at once
+	// Else it goes on at once, with what it has yet to hear of.
+	if h, holds := a.hold(); a.o.Member.AgentID != team.Leader && !a.conv.unseen && !a.lost.any() && (!holds || h == a.begun) {
 		a.notify(ctx, team.Message{Type: team.MsgIdle, To: team.Leader, Content: a.idleText()})
 	}
 	return nil
@@ -80,7 +81,7 @@ func (a *Agent) turns(ctx context.Context) (n int, err error) {
 				return n, err
 			}
 			if a.ended {
-				return n, a.record(ctx, journal.Record{Kind: journal.End})
+				return n, a.end(ctx)
 			}
 			continue
 		case reply.FinishReason == "length":
@@ -95,7 +96,7 @@ func (a *Agent) turns(ctx context.Context) (n int, err error) {
 		held := hold{t.ID, t.Epoch}
 		switch {
 		case !holds, a.conv.await != nil, held != a.begun: // the last came while the model answered, and is told next
-			return n, a.record(ctx, journal.Record{Kind: journal.End})
+			return n, a.end(ctx)
 		case held == nudged:
 			return n, a.giveUp(ctx, fmt.Sprintf("%s went idle without completing it", a.o.Member.AgentID))
 		}
@@ -108,11 +109,13 @@ func (a *Agent) turns(ctx context.Context) (n int, err error) {
 }
 
 // giveUp ends the run by force: the task, if there is one, goes back to the board
-// and that counts as an attempt. With a task that the model has yet to hear of, the next
-// run begins.
+// and that counts as an attempt. With a task that has come since the model was last asked,
+// another run begins; but not a second time in a row, since a model that takes and
+// releases tasks might go on for ever.
 func (a *Agent) giveUp(ctx context.Context, reason string) error {
 	if t, ok := a.o.Hand.Task(); ok {
-		if a.begun != (hold{t.ID, t.Epoch}) {
+		if a.begun != (hold{t.ID, t.Epoch}) && !a.spared {
+			a.spared = true
 			return nil
 		}
 		switch _, err := a.o.Hand.Release(ctx, t.ID, reason, true); {
@@ -123,6 +126,9 @@ func (a *Agent) giveUp(ctx context.Context, reason string) error {
 			if err := a.noteLost(ctx); err != nil {
 				return err
 			}
+			if _, holds := a.hold(); holds { // another, which has come meanwhile
+				return nil
+			}
 		case err != nil:
 			return err
 		default:
@@ -132,6 +138,12 @@ func (a *Agent) giveUp(ctx context.Context, reason string) error {
 			}
 		}
 	}
+	return a.end(ctx)
+}
+
+// end records that a run is over.
+func (a *Agent) end(ctx context.Context) error {
+	a.spared = false
 	return a.record(ctx, journal.Record{Kind: journal.End})
 }
 

@@ -206,7 +206,8 @@ func (h *Hand) begin(id team.TaskID) call {
 }
 
 // endedBy reports whether t, as it was read since, says that h has ended the hold itself:
-// the answer to that was lost, or is still on its way.
+// the answer to that was lost, or is still on its way. An end that somebody has edited
+// since (metadata) is not known as its own, unless it is a completion.
 func (c call) endedBy(h team.Holder, t team.Task) bool {
 	return t.Status != team.InProgress && t.Assignee == h.Agent && t.Incarnation == h.Incarnation && t.Epoch == c.epoch &&
 		(t.Status == team.Completed || t.UpdatedBy == h.Agent)
