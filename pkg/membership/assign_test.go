@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -151,13 +152,23 @@ func TestAssignedBeforeRevoked(t *testing.T) {
 	ids := r.add("first", "second")
 	r.assign(ids[0])
 	r.model.next(t)
-	go r.model.calls("bash", `{"command":"touch begun; sleep 1000","timeout":600}`, "write_file", `{"path":"late.txt","content":"x"}`)
-	limit := time.Now().Add(wait)
-	for _, err := os.Stat(filepath.Join(r.workspace, "begun")); err != nil; _, err = os.Stat(filepath.Join(r.workspace, "begun")) {
-		if time.Now().After(limit) {
-			t.Fatal("the command does not begin")
+	pipe := filepath.Join(r.workspace, "begun")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begun := make(chan error, 1)
+	go func() {
+		_, err := os.ReadFile(pipe)
+		begun <- err
+	}()
+	r.model.calls("bash", `{"command":"echo > begun; sleep 1000","timeout":600}`, "write_file", `{"path":"late.txt","content":"x"}`)
+	select {
+	case err := <-begun:
+		if err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Millisecond)
+	case <-time.After(wait):
+		t.Fatal("the command does not begin")
 	}
 	// There is no index here that would tell of it.
 	if _, err := r.board.Cancel(t.Context(), ids[0], team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}, "not needed"); err != nil {
