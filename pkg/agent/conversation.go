@@ -11,21 +11,12 @@ import (
 	"agentteam/pkg/team"
 )
 
-// turn is what the journal keeps of one answer of the model: the message whole,
-// since some providers want fields of their own echoed back.
-type turn struct {
-	Message      model.Message `json:"message"`
-	FinishReason string        `json:"finish_reason"`
-	Usage        model.Usage   `json:"usage"`
-	Model        string        `json:"model,omitempty"`
-}
-
 // conversation is the state of an agent's dialogue with its model, made by adding
 // the journal's records one after another.
 type conversation struct {
-	messages []model.Message
+	messages []*model.Message
 	open     []model.ToolCall // of the last turn, not answered yet
-	held     []model.Message  // input that came while calls were open
+	held     []*model.Message // input that came while calls were open
 	unseen   bool             // the model has yet to see something that wants an answer
 	inboxSeq uint64           // of the newest message taken in
 	read     map[string]bool  // ids of the messages taken in
@@ -64,11 +55,11 @@ func (c *conversation) add(r journal.Record) error {
 		c.unseen = true
 		c.input(r.Text, false)
 	case journal.Turn:
-		var t turn
+		var t model.Reply
 		if err := json.Unmarshal(r.Turn, &t); err != nil {
 			return team.Errorf(team.InvalidState, "turn %d of the journal cannot be read: %w", r.Seq, err)
 		}
-		c.messages = append(c.messages, t.Message)
+		c.messages = append(c.messages, &t.Message)
 		c.open, c.mail = t.Message.ToolCalls, -1
 		c.unseen = len(c.open) > 0 // their results will want an answer
 		c.usage = c.usage.Add(t.Usage)
@@ -90,14 +81,16 @@ func (c *conversation) told(t team.Task) bool {
 
 func (c *conversation) input(text string, isMail bool) {
 	if len(c.open) > 0 {
-		c.held = append(c.held, model.Message{Role: "user", Content: text})
+		c.held = append(c.held, &model.Message{Role: "user", Content: text})
 		return
 	}
 	if isMail && c.mail >= 0 {
-		c.messages[c.mail].Content += "\n" + text
+		longer := *c.messages[c.mail]
+		longer.Content += "\n" + text
+		c.messages[c.mail] = &longer
 		return
 	}
-	c.messages = append(c.messages, model.Message{Role: "user", Content: text})
+	c.messages = append(c.messages, &model.Message{Role: "user", Content: text})
 	if c.mail = -1; isMail {
 		c.mail = len(c.messages) - 1
 	}
@@ -107,7 +100,7 @@ func (c *conversation) result(r journal.ToolResult) {
 	for i, call := range c.open {
 		if call.ID == r.CallID {
 			c.open = append(c.open[:i:i], c.open[i+1:]...)
-			c.messages = append(c.messages, model.Message{Role: "tool", ToolCallID: r.CallID, Content: r.Content})
+			c.messages = append(c.messages, &model.Message{Role: "tool", ToolCallID: r.CallID, Content: r.Content})
 			break
 		}
 	}

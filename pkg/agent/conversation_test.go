@@ -39,7 +39,7 @@ func turnRecord(text string, callIDs ...string) journal.Record {
 	for _, id := range callIDs {
 		m.ToolCalls = append(m.ToolCalls, model.ToolCall{ID: id, Name: "look", Arguments: "{}"})
 	}
-	data, err := json.Marshal(turn{Message: m, Usage: model.Usage{PromptTokens: 10, CompletionTokens: 1}})
+	data, err := json.Marshal(model.Reply{Message: m, Usage: model.Usage{PromptTokens: 10, CompletionTokens: 1}})
 	if err != nil {
 		panic(err)
 	}
@@ -68,7 +68,7 @@ func fold(t testing.TB, records ...journal.Record) *conversation {
 }
 
 // transcript is messages in short: one line each, calls in brackets.
-func transcript(messages []model.Message) string {
+func transcript(messages []*model.Message) string {
 	var b strings.Builder
 	for _, m := range messages {
 		b.WriteString(m.Role)
@@ -303,7 +303,7 @@ func TestFoldProperty(t *testing.T) {
 
 // validProtocol checks what endpoints demand: a turn's calls are all answered
 // before anything else is said, and nothing is answered that was not called.
-func validProtocol(messages []model.Message) error {
+func validProtocol(messages []*model.Message) error {
 	var open []string
 	for i, m := range messages {
 		switch {

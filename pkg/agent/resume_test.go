@@ -45,7 +45,7 @@ func work(r *rig) (post *[]mailbox.Delivery) {
 }
 
 // decide plays the model: what is to be done follows from the conversation alone.
-func decide(messages []model.Message) string {
+func decide(messages []*model.Message) string {
 	names, done, heard := map[string]string{}, map[string]bool{}, ""
 	for _, m := range messages {
 		for _, c := range m.ToolCalls {

@@ -29,7 +29,7 @@ type rig struct {
 	asked   []model.Request // what the model was asked
 	answers []func(model.Request) (model.Reply, error)
 	model   func(context.Context, model.Request) (model.Reply, error) // answers in place of all else
-	decide  func([]model.Message) string                              // what the model says when no answer is queued; nil: an error
+	decide  func([]*model.Message) string                             // what the model says when no answer is queued; nil: an error
 	tools   map[string]func(ctx context.Context, c tool.Call) tool.Result
 	ran     []string // ids of the calls that were run
 	task    team.Task

@@ -237,7 +237,7 @@ func (a *Agent) complete(ctx context.Context) (model.Reply, error) {
 		return model.Reply{}, team.Errorf(team.InvalidArgument, "no model is configured for %s", a.o.Member.AgentID).
 			WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, for the leader and teammate processes")
 	}
-	messages := append([]model.Message{{Role: "system", Content: a.o.System}}, a.conv.messages...)
+	messages := append([]*model.Message{{Role: "system", Content: a.o.System}}, a.conv.messages...)
 	specs := a.o.Tools.Specs()
 	tools := make([]model.ToolSpec, len(specs))
 	for i, s := range specs {
@@ -247,7 +247,7 @@ func (a *Agent) complete(ctx context.Context) (model.Reply, error) {
 }
 
 func (a *Agent) recordTurn(ctx context.Context, r model.Reply) error {
-	err := a.record(ctx, journal.Record{Kind: journal.Turn, Turn: asJSON(turn{r.Message, r.FinishReason, r.Usage, r.Model})})
+	err := a.record(ctx, journal.Record{Kind: journal.Turn, Turn: asJSON(r)})
 	if err != nil {
 		return err
 	}

@@ -28,13 +28,15 @@ type Kind string
 
 // The kinds of records. Each names the field of Record that it fills.
 const (
-	Start  Kind = "start"  // an incarnation began
-	Mail   Kind = "mail"   // a message came
-	Task   Kind = "task"   // a task was claimed, assigned or adopted
-	Note   Kind = "note"   // the runtime told the agent something
-	Turn   Kind = "turn"   // the model answered, completely
-	Result Kind = "result" // a tool call of the last turn was answered
-	End    Kind = "end"    // the run ended and the agent went idle
+	Start   Kind = "start"   // an incarnation began
+	Mail    Kind = "mail"    // a message came
+	Task    Kind = "task"    // a task was claimed, assigned or adopted
+	Note    Kind = "note"    // the runtime told the agent something
+	Turn    Kind = "turn"    // the model answered, completely
+	Result  Kind = "result"  // a tool call of the last turn was answered
+	Refused Kind = "refused" // the model endpoint gave no turn
+	Compact Kind = "compact" // the conversation was made shorter
+	End     Kind = "end"     // the run ended and the agent went idle
 )
 
 // Record is one entry.
@@ -53,6 +55,14 @@ type Record struct {
 	Text     string          `json:"text,omitempty"`      // note
 	Turn     json.RawMessage `json:"turn,omitempty"`      // turn: the assistant message and its usage, as package agent wrote it
 	Result   *ToolResult     `json:"result,omitempty"`    // result
+	Refusal  *Refusal        `json:"refusal,omitempty"`   // refused
+	TaskID   team.TaskID     `json:"task_id,omitempty"`   // turn, refused: the task that the agent held
+	Stored   string          `json:"stored,omitempty"`    // mail, result: where its whole text lies, "stored:" and a digest; given is its head and tail
+
+	// Context, if there is one, is the conversation as it is from this record on, as
+	// package agent wrote it: what came before is for people.
+	Context json.RawMessage `json:"context,omitempty"`
+	Base    uint64          `json:"base,omitempty"` // sequence of the newest record before this one that has a Context
 
 	Seq uint64 `json:"-"` // in the log stream
 }
@@ -64,6 +74,14 @@ type ToolResult struct {
 	Content string `json:"content"`
 	IsError bool   `json:"is_error,omitempty"`
 	Await   *Await `json:"await,omitempty"`
+}
+
+// Refusal is a call of the model that gave no turn.
+type Refusal struct {
+	Advice string          `json:"advice"`          // what package model says is to be done
+	Reason string          `json:"reason"`          // in a word, of package model
+	Cause  string          `json:"cause"`           // for people
+	Usage  json.RawMessage `json:"usage,omitempty"` // what the tries have cost
 }
 
 // Await says that the agent waits for an answer to a message it sent.

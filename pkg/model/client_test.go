@@ -327,7 +327,7 @@ func TestLogsKeepSecrets(t *testing.T) {
 	for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
 		logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))
 		c := client(t, Options{BaseURL: base, APIKey: key, Logger: logger})
-		if _, err := c.Complete(t.Context(), Request{Messages: []Message{{Role: "user", Content: prompt}}}, nil); err != nil {
+		if _, err := c.Complete(t.Context(), Request{Messages: []*Message{{Role: "user", Content: prompt}}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if level == slog.LevelInfo && strings.Contains(log.String(), prompt) {
@@ -349,7 +349,7 @@ func TestConcurrentCallsDoNotMix(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, letter := range strings.Split("abcdefgh", "") {
 		wg.Go(func() {
-			r, err := c.Complete(t.Context(), Request{Messages: []Message{{Role: "user", Content: "say " + letter}}}, nil)
+			r, err := c.Complete(t.Context(), Request{Messages: []*Message{{Role: "user", Content: "say " + letter}}}, nil)
 			if err != nil || r.Message.Content != letter {
 				t.Errorf("say %s: %q, %v", letter, r.Message.Content, err)
 			}

@@ -62,7 +62,7 @@ func renamedLimit(model string) bool {
 	return errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated)
 }
 
-func encodeMessage(m Message) map[string]any {
+func encodeMessage(m *Message) map[string]any {
 	w := map[string]any{}
 	for k, v := range m.Extra {
 		w[k] = v

@@ -74,7 +74,7 @@ const count = `{"choices":[],"usage":{"prompt_tokens":11,"completion_tokens":7}}
 var (
 	good  = events(delta(`{"role":"assistant","content":""}`), text("fi"), text("ne"), finish("stop"), count)
 	asked = Request{
-		Messages: []Message{{Role: "system", Content: "be good"}, {Role: "user", Content: "hello"}},
+		Messages: []*Message{{Role: "system", Content: "be good"}, {Role: "user", Content: "hello"}},
 		Tools:    []ToolSpec{{Name: "bash"}, {Name: "list_tasks"}},
 	}
 )
@@ -168,7 +168,7 @@ func TestCompleteTurns(t *testing.T) {
 			url, requests := endpoint(t, tt.answer)
 			req := asked
 			req.Messages = append(req.Messages[:2:2],
-				Message{Role: "assistant", ToolCalls: []ToolCall{call("old", "bash", "{}")}}, Message{Role: "tool", ToolCallID: "old", Content: "ok"})
+				&Message{Role: "assistant", ToolCalls: []ToolCall{call("old", "bash", "{}")}}, &Message{Role: "tool", ToolCallID: "old", Content: "ok"})
 			got, err := client(t, Options{BaseURL: url}).Complete(t.Context(), req, nil)
 			if err != nil || requests.Load() != 1 {
 				t.Fatalf("Complete = %v after %d requests", err, requests.Load())
@@ -238,7 +238,7 @@ func TestRequestBody(t *testing.T) {
 	})
 	c := client(t, Options{BaseURL: url + "/", APIKey: "key", MaxTokens: 5})
 	_, err := c.Complete(t.Context(), Request{
-		Messages: []Message{
+		Messages: []*Message{
 			{Role: "system", Content: "s"},
 			{Role: "user", Content: "u"},
 			{Role: "assistant", ToolCalls: []ToolCall{
@@ -275,7 +275,7 @@ func TestRequestBody(t *testing.T) {
 		t.Errorf("body %s, want max_completion_tokens", body)
 	}
 
-	_, err = c.Complete(t.Context(), Request{Messages: []Message{{Role: "system"}, {Role: "user"}, {Role: "system"}}}, nil)
+	_, err = c.Complete(t.Context(), Request{Messages: []*Message{{Role: "system"}, {Role: "user"}, {Role: "system"}}}, nil)
 	if !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), "message 2") {
 		t.Errorf("a second system message: %v", err)
 	}
@@ -308,7 +308,7 @@ func TestProviderFieldsComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := asked
-	next.Messages = append(next.Messages[:2:2], restored, Message{Role: "tool", ToolCallID: "a", Content: "ok"})
+	next.Messages = append(next.Messages[:2:2], &restored, &Message{Role: "tool", ToolCallID: "a", Content: "ok"})
 	if _, err := c.Complete(t.Context(), next, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,28 @@ package model
 import "encoding/json"
 
 // Message is one entry of a conversation, free of any wire format, and the JSON
-// in which the journal stores it.
+// in which the journal stores it. It is not changed once a request has named it.
 type Message struct {
 	Role       string                     `json:"role"`                   // system, user, assistant or tool
-	Content    string                     `json:"content"`                // may be empty only beside ToolCalls
+	Content    string                     `json:"content"`                // its text; may be empty
+	Parts      []Part                     `json:"parts,omitempty"`        // what follows the text, in order
 	ToolCalls  []ToolCall                 `json:"tool_calls,omitempty"`   // of an assistant, in the order to run them
 	ToolCallID string                     `json:"tool_call_id,omitempty"` // of a tool message: the call it answers
 	Extra      map[string]json.RawMessage `json:"extra,omitempty"`        // provider fields to be sent back as they came
+	Origin     string                     `json:"origin,omitempty"`       // the endpoint and model that wrote Extra, which no other is sent
+}
+
+// Part is a piece of a message's content.
+type Part struct {
+	Type  string `json:"type"`            // text or image
+	Text  string `json:"text,omitempty"`  // of a text
+	Image *Image `json:"image,omitempty"` // of an image
+}
+
+// Image is a picture by reference: its bytes lie in the team's object store.
+type Image struct {
+	MediaType string `json:"media_type"` // such as image/png
+	Ref       string `json:"ref"`        // "stored:" and a digest
 }
 
 // ToolCall is a model's wish to have a tool run.
@@ -29,36 +44,58 @@ type ToolSpec struct {
 
 // Request is one question to the model: the whole conversation so far.
 type Request struct {
-	Model     string     // default: the client's
-	Messages  []Message  // the first may be the system message, no other
+	Model     string     // an alias of the process; default: its first
+	Messages  []*Message // the first may be the system message, no other
 	Tools     []ToolSpec // names are unique
-	MaxTokens int        // limit of the answer; default: the client's
+	MaxTokens int        // limit of the answer; default: the endpoint's
+	Kept      *Kept      // what earlier requests of this conversation have encoded; nil: everything is encoded anew
 }
 
-// Reply is one complete turn of the model.
+// Reply is one complete turn of the model, and the JSON in which the journal
+// stores it.
 type Reply struct {
-	Message Message // role assistant
+	Message Message `json:"message"` // role assistant
 
 	// FinishReason is "tool_calls" exactly if Message has calls; else "stop",
 	// "length" (the answer hit MaxTokens), "content_filter", or the endpoint's
 	// own word. Calls of an answer cut by length or content_filter are dropped.
-	FinishReason string
-	Usage        Usage
-	Model        string // as the endpoint names it
+	FinishReason string `json:"finish_reason"`
+	Usage        Usage  `json:"usage"`
+	Model        string `json:"model,omitempty"` // as the endpoint names it
+	Alias        string `json:"alias,omitempty"` // as the process's settings name it
 }
 
-// Usage is what calls cost, in tokens.
+// Usage is what a call cost, in tokens.
 type Usage struct {
-	PromptTokens     int  `json:"prompt_tokens"`
-	CompletionTokens int  `json:"completion_tokens"`
-	Estimated        bool `json:"estimated,omitempty"` // at least in part our own guess
+	PromptTokens     int  `json:"prompt_tokens"`               // all input, what was cached included
+	CachedTokens     int  `json:"cached_tokens,omitempty"`     // the part of the input that the endpoint had cached
+	CompletionTokens int  `json:"completion_tokens"`           // all output, reasoning included
+	ReasoningTokens  int  `json:"reasoning_tokens,omitempty"`  // the part of the output that was reasoning
+	WastedPrompt     int  `json:"wasted_prompt,omitempty"`     // input of tries that were thrown away; not in PromptTokens
+	WastedCompletion int  `json:"wasted_completion,omitempty"` // output of those, as far as it came
+	Estimated        bool `json:"estimated,omitempty"`         // at least in part our own guess
 }
 
 // Add returns the sum of both; it is estimated if either is.
 func (u Usage) Add(o Usage) Usage {
 	return Usage{
 		PromptTokens:     u.PromptTokens + o.PromptTokens,
+		CachedTokens:     u.CachedTokens + o.CachedTokens,
 		CompletionTokens: u.CompletionTokens + o.CompletionTokens,
+		ReasoningTokens:  u.ReasoningTokens + o.ReasoningTokens,
+		WastedPrompt:     u.WastedPrompt + o.WastedPrompt,
+		WastedCompletion: u.WastedCompletion + o.WastedCompletion,
 		Estimated:        u.Estimated || o.Estimated,
 	}
 }
+
+// Limits are what an endpoint takes and gives in one call, in tokens.
+type Limits struct {
+	Window    int // prompt and answer together; 0: not known
+	MaxOutput int // of one answer
+}
+
+// Kept is what was encoded of a conversation already, so that a request costs what
+// is new in it. The zero value is empty. It belongs to one conversation, whose
+// requests come one after another.
+type Kept struct{}

@@ -56,7 +56,7 @@ agents:
 	if err := c.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	conv := []model.Message{
+	conv := []*model.Message{
 		{Role: "system", Content: "You are coder-1, role coder, in team red."},
 		{Role: "user", Content: "go"},
 	}
@@ -73,10 +73,10 @@ agents:
 			t.Errorf("usage %+v, want the endpoint's", r.Usage)
 		}
 		turn := r.FinishReason + ": " + r.Message.Content
-		conv = append(conv, r.Message)
+		conv = append(conv, &r.Message)
 		for _, call := range r.Message.ToolCalls {
 			turn += " " + call.Name + call.Arguments
-			conv = append(conv, model.Message{Role: "tool", ToolCallID: call.ID, Content: "done " + call.Name})
+			conv = append(conv, &model.Message{Role: "tool", ToolCallID: call.ID, Content: "done " + call.Name})
 		}
 		turns = append(turns, turn)
 		if len(r.Message.ToolCalls) == 0 {
@@ -114,7 +114,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	reply, err := client.Complete(ctx, model.Request{Messages: []model.Message{
+	reply, err := client.Complete(ctx, model.Request{Messages: []*model.Message{
 		{Role: "system", Content: "You are coder-1, role coder, in team red."},
 		{Role: "user", Content: "hello"},
 	}}, nil)

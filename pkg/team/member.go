@@ -3,8 +3,8 @@ package team
 import "time"
 
 // MemberState is where a member stands. The bucket holds Created, Joined,
-// Stopped and, after an orderly stop of the process, Lost; the others are heard in
-// beats or derived from their absence.
+// WaitingModel while the member is parked, Stopped and, after an orderly stop of the
+// process, Lost; the others are heard in beats or derived from their absence.
 type MemberState string
 
 // The states of a member.
@@ -89,7 +89,13 @@ func (m Member) Holder() Holder {
 }
 
 // HasProcess reports whether beats are to be expected of m.
-func (m Member) HasProcess() bool { return m.State == Joined && m.Backend != Person }
+func (m Member) HasProcess() bool {
+	return (m.State == Joined || m.State == WaitingModel) && m.Backend != Person
+}
+
+// Parked reports whether m waits for somebody to mend its model endpoint, which
+// refuses it; LastError says how.
+func (m Member) Parked() bool { return m.State == WaitingModel }
 
 // Counts reports whether m counts against the team's max_teammates.
 func (m Member) Counts() bool {
@@ -106,12 +112,15 @@ type Beat struct {
 	Turn        uint64      `json:"turn"`           // model turns of this incarnation that were completed
 	Task        TaskID      `json:"task,omitempty"` // the task it holds
 	Epoch       uint64      `json:"epoch,omitempty"`
-	Begun       bool        `json:"begun,omitempty"`  // it has begun a turn on that task
-	Unseen      bool        `json:"unseen,omitempty"` // journaled input that the model has not seen
-	InboxSeq    uint64      `json:"inbox_seq"`        // last message in its conversation
-	BoardSeq    uint64      `json:"board_seq"`        // revision of the board up to which it knows what it holds
-	ProgressAt  time.Time   `json:"progress_at"`      // last turn or tool result; for people, never compared
-	Nonce       string      `json:"nonce,omitempty"`  // of the ping that this beat answers
+	Begun       bool        `json:"begun,omitempty"`    // it has begun a turn on that task
+	Unseen      bool        `json:"unseen,omitempty"`   // journaled input that the model has not seen
+	InboxSeq    uint64      `json:"inbox_seq"`          // last message in its conversation
+	BoardSeq    uint64      `json:"board_seq"`          // revision of the board up to which it knows what it holds
+	ProgressAt  time.Time   `json:"progress_at"`        // last turn or tool result; for people, never compared
+	RetryAt     *time.Time  `json:"retry_at,omitempty"` // parked: when it asks its model endpoint again; for people
+	Context     int         `json:"context,omitempty"`  // tokens that its next request holds, about
+	Window      int         `json:"window,omitempty"`   // tokens that its model takes; 0: not known
+	Nonce       string      `json:"nonce,omitempty"`    // of the ping that this beat answers
 }
 
 // Newer reports whether b is to replace last. A stale beat, as arrives in a burst
@@ -130,5 +139,9 @@ func (b Beat) SameAs(o Beat) bool {
 
 // Quiet reports whether the agent would do nothing by itself.
 func (b Beat) Quiet() bool {
-	return (b.State == Idle || b.State == WaitingAnswer) && !b.Unseen
+	return (b.State == Idle || b.State == WaitingAnswer) && !b.Unseen || b.Parked()
 }
+
+// Parked reports whether the agent's model endpoint refuses it: it does nothing
+// until somebody has mended that. An agent that waits through an outage is not.
+func (b Beat) Parked() bool { return b.State == WaitingModel && b.RetryAt != nil }

@@ -11,8 +11,9 @@ import (
 type Role struct {
 	Name         string   `json:"name"`
 	Description  string   `json:"description"`
-	Tools        []string `json:"tools,omitempty"` // empty = all that a member of its kind may use
-	Model        string   `json:"model,omitempty"` // "" = the process's
+	Tools        []string `json:"tools,omitempty"`     // empty = all that a member of its kind may use
+	Model        string   `json:"model,omitempty"`     // an alias of the process; "" = its first
+	MaxTurns     int      `json:"max_turns,omitempty"` // of one run; 0 = no limit
 	Instructions string   `json:"instructions"`
 }
 

@@ -1,0 +1,53 @@
+package model
+
+// Advice says what is to be done about a call that gave no turn.
+type Advice string
+
+// The kinds of advice.
+const (
+	// TryAgain: an outage. Keep what you are at, rest, and ask again.
+	TryAgain Advice = "try_again"
+	// Park: the endpoint refuses this account, key or model, whatever is asked. A
+	// person has to mend that; ask again now and then.
+	Park Advice = "park"
+	// Compact: the conversation is larger than the model's window. Ask again with less.
+	Compact Advice = "compact"
+	// GiveUp: the endpoint refuses this request as it is, and would again. Another
+	// conversation may pass.
+	GiveUp Advice = "give_up"
+)
+
+// Reason is why a call gave no turn; a label value of metrics.
+type Reason string
+
+// The reasons, each with the advice it leads to.
+const (
+	RateLimited    Reason = "rate_limited"    // TryAgain: 429
+	ServerError    Reason = "server_error"    // TryAgain: 408, 409, 5xx, overloaded
+	Connection     Reason = "connection"      // TryAgain: no answer at all
+	Incomplete     Reason = "incomplete"      // TryAgain: the answer ended or broke before its finish reason
+	Silent         Reason = "silent"          // TryAgain: nothing came for too long
+	BadKey         Reason = "bad_key"         // Park: 401, 403
+	NoCredit       Reason = "no_credit"       // Park: 402, insufficient_quota
+	UnknownModel   Reason = "unknown_model"   // Park: 404, no such address or model
+	NoEndpoint     Reason = "no_endpoint"     // Park: what answers is no model endpoint
+	ContextLength  Reason = "context_length"  // Compact: 413, context_length_exceeded
+	ContentFilter  Reason = "content_filter"  // GiveUp: what was said is not let through
+	InvalidRequest Reason = "invalid_request" // GiveUp: 400, 422 and the rest
+)
+
+// Refusal is the error of a call that gave no turn although the caller did not end
+// it.
+type Refusal struct {
+	Advice Advice
+	Reason Reason
+	Status int   // of the answer; 0: none came
+	Window int   // the model's window in tokens, if the endpoint has told it; else 0
+	Used   Usage // what the tries have cost, all of it wasted
+	Err    error // one line for people, without the key
+}
+
+func (r *Refusal) Error() string { return r.Err.Error() }
+
+// Unwrap returns what happened.
+func (r *Refusal) Unwrap() error { return r.Err }
