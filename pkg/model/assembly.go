@@ -16,13 +16,13 @@ type assembly struct {
 	ids     map[string]bool // call ids that the conversation holds already
 	content strings.Builder
 	extra   pieces
-	calls   []*call
+	calls   []*toolCall
 	finish  string // "" until the endpoint said why it stopped
 	model   string
 	usage   Usage
 }
 
-type call struct {
+type toolCall struct {
 	index *int // the endpoint's number for it; nil if it sends none
 	id    string
 	name  string
@@ -124,7 +124,7 @@ func (a *assembly) addCall(d fields) error {
 
 // find returns the call that a piece belongs to: by its number, else by its id,
 // else the one before, unless the piece clearly begins another.
-func (a *assembly) find(index *int, id, name string) *call {
+func (a *assembly) find(index *int, id, name string) *toolCall {
 	for _, c := range slices.Backward(a.calls) {
 		switch {
 		case index != nil && c.index != nil && *c.index == *index:
@@ -142,7 +142,7 @@ func (a *assembly) find(index *int, id, name string) *call {
 			return last
 		}
 	}
-	c := &call{index: index, extra: pieces{}}
+	c := &toolCall{index: index, extra: pieces{}}
 	a.calls = append(a.calls, c)
 	return c
 }

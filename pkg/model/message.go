@@ -74,6 +74,9 @@ type Usage struct {
 	WastedPrompt     int  `json:"wasted_prompt,omitempty"`     // input of tries that were thrown away; not in PromptTokens
 	WastedCompletion int  `json:"wasted_completion,omitempty"` // output of those, as far as it came
 	Estimated        bool `json:"estimated,omitempty"`         // at least in part our own guess
+
+	Cost     float64 `json:"cost,omitempty"`     // in the currency of the alias's prices, of the calls whose price is known
+	Unpriced int     `json:"unpriced,omitempty"` // calls whose price is not known
 }
 
 // Add returns the sum of both; it is estimated if either is.
@@ -86,6 +89,8 @@ func (u Usage) Add(o Usage) Usage {
 		WastedPrompt:     u.WastedPrompt + o.WastedPrompt,
 		WastedCompletion: u.WastedCompletion + o.WastedCompletion,
 		Estimated:        u.Estimated || o.Estimated,
+		Cost:             u.Cost + o.Cost,
+		Unpriced:         u.Unpriced + o.Unpriced,
 	}
 }
 

@@ -18,7 +18,11 @@ type Options struct {
 	BaseURL   string                // with the /v1; default OpenAI's own, which needs APIKey
 	APIKey    string                // may be empty for an endpoint that wants none
 	Model     string                // required
-	MaxTokens int                   // limit of one answer; default 8,000
+	Profile   string                // what kind of endpoint it is, a name of [Profiles]; default: found by BaseURL
+	Window    int                   // tokens of prompt and answer together; default: what is known of the model
+	MaxTokens int                   // limit of one answer; default: the profile's
+	Headers   map[string]string     // sent with each request, such as a service's own key
+	Extra     map[string]any        // fields added to each request's body, such as reasoning_effort
 	Attempts  int                   // tries of one call, the first included; default 5
 	FirstByte time.Duration         // longest wait for the first byte of an answer; default 60 s
 	Idle      time.Duration         // longest silence inside an answer; default 60 s
