@@ -3,8 +3,10 @@
 // sequence of the one before, so that two processes can never both write it.
 //
 // The journal is also the fence of an agent's process: whoever appends a start
-// record with a higher incarnation shuts out the one before. It does not know
-// what a model is told; package agent makes the conversation from the records.
+// record with a higher incarnation shuts out the one before. A record that carries
+// the conversation as a whole is where the next process begins to read, so that
+// opening a journal takes no longer the older the agent is. It does not know what a
+// model is told; package agent makes the conversation from the records.
 package journal
 
 import (
@@ -44,6 +46,7 @@ type Record struct {
 	V           int       `json:"v"`
 	ID          string    `json:"id"` // ULID; tells this write from every other
 	Kind        Kind      `json:"kind"`
+	Goal        int       `json:"goal,omitempty"` // start, of a leader: the number of the team's goal
 	Incarnation uint64    `json:"incarnation"`
 	RunID       string    `json:"run_id,omitempty"`
 	At          time.Time `json:"at"`
@@ -52,8 +55,8 @@ type Record struct {
 	InboxSeq uint64          `json:"inbox_seq,omitempty"` // mail: the message's sequence in the stream
 	Task     *team.Task      `json:"task,omitempty"`      // task
 	Inputs   []team.Input    `json:"inputs,omitempty"`    // task: its dependencies' deliverables
-	Text     string          `json:"text,omitempty"`      // note
-	Turn     json.RawMessage `json:"turn,omitempty"`      // turn: the assistant message and its usage, as package agent wrote it
+	Text     string          `json:"text,omitempty"`      // note; compact: why
+	Turn     json.RawMessage `json:"turn,omitempty"`      // turn: the model's reply; compact: the one that was a summary, if any
 	Result   *ToolResult     `json:"result,omitempty"`    // result
 	Refusal  *Refusal        `json:"refusal,omitempty"`   // refused
 	TaskID   team.TaskID     `json:"task_id,omitempty"`   // turn, refused: the task that the agent held
@@ -104,28 +107,34 @@ type Journal struct {
 
 	mu   sync.Mutex
 	last uint64 // sequence of the newest record that this process knows
+	base uint64 // of the newest of those that has a Context; 0 if none has
 }
 
-// Open appends the incarnation's start record and returns the whole journal up to
-// and including it. From then on an earlier incarnation can append nothing, and
-// nobody else can open it as this one. Errors: [ErrSuperseded]; InvalidState for a
+// Open appends the incarnation's start record and returns the journal up to and
+// including it, from the newest record that has a Context on. From then on an earlier
+// incarnation can append nothing, and nobody else can open it as this one. goal is the
+// number of the team's goal, for a leader. Errors: [ErrSuperseded]; InvalidState for a
 // record that cannot be read; Unavailable.
-func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64) (*Journal, []Record, error) {
+func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64, goal int) (*Journal, []Record, error) {
 	j := &Journal{stream: t.Logs, subject: subject.Log(t.ID, a), incarnation: incarnation}
+	from, err := j.begin(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	var records []Record
 	for {
-		tail, err := read(ctx, t.Logs, j.subject, j.last)
+		tail, err := read(ctx, t.Logs, j.subject, from)
 		if err != nil {
 			return nil, nil, err
 		}
-		if superseded(tail, incarnation) {
+		// What is read may begin after the start record of its own incarnation.
+		if slices.ContainsFunc(tail, func(r Record) bool { return r.Incarnation >= incarnation }) {
 			return nil, nil, ErrSuperseded
 		}
 		records = append(records, tail...)
-		if n := len(records); n > 0 {
-			j.last = records[n-1].Seq
-		}
-		start, err := j.append(ctx, Record{Kind: Start})
+		j.know(tail)
+		from = max(from, j.last+1)
+		start, err := j.append(ctx, Record{Kind: Start, Goal: goal})
 		switch {
 		case err == nil:
 			return j, append(records, start), nil
@@ -137,25 +146,61 @@ func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint6
 	}
 }
 
-// read returns the records of an agent's journal that follow the sequence after.
-func read(ctx context.Context, s *broker.Stream, subj string, after uint64) ([]Record, error) {
+// begin returns the sequence of the newest record that has a Context, which the newest
+// of all names, or 0.
+func (j *Journal) begin(ctx context.Context) (uint64, error) {
+	m, err := j.stream.Last(ctx, j.subject)
+	if errors.Is(err, team.NotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	r, err := decode(m, j.subject)
+	if err != nil {
+		return 0, err
+	}
+	if r.Context != nil {
+		return r.Seq, nil
+	}
+	return r.Base, nil
+}
+
+// know takes in records that stand in the journal, newest last.
+func (j *Journal) know(records []Record) {
+	for _, r := range records {
+		j.last = r.Seq
+		if r.Context != nil {
+			j.base = r.Seq
+		}
+	}
+}
+
+// read returns the records of an agent's journal from the sequence from on.
+func read(ctx context.Context, s *broker.Stream, subj string, from uint64) ([]Record, error) {
 	var records []Record
-	err := s.Read(ctx, after+1, func(m broker.Msg) error {
-		var r Record
-		if err := json.Unmarshal(m.Data, &r); err != nil {
-			return team.Errorf(team.InvalidState, "record %d of %s cannot be read: %w", m.Seq, subj, err)
-		}
-		if r.V != team.Protocol {
-			return team.Errorf(team.InvalidState, "record %d of %s has protocol version %d, this program speaks %d", m.Seq, subj, r.V, team.Protocol)
-		}
-		if field := r.missing(); field != "" {
-			return team.Errorf(team.InvalidState, "record %d of %s is of kind %s and has no %s", m.Seq, subj, r.Kind, field)
-		}
-		r.Seq = m.Seq
+	err := s.Read(ctx, from, func(m broker.Msg) error {
+		r, err := decode(m, subj)
 		records = append(records, r)
-		return nil
+		return err
 	}, subj)
 	return records, err
+}
+
+// decode reads a record of the journal subj. Errors: InvalidState.
+func decode(m broker.Msg, subj string) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(m.Data, &r); err != nil {
+		return r, team.Errorf(team.InvalidState, "record %d of %s cannot be read: %w", m.Seq, subj, err)
+	}
+	if r.V != team.Protocol {
+		return r, team.Errorf(team.InvalidState, "record %d of %s has protocol version %d, this program speaks %d", m.Seq, subj, r.V, team.Protocol)
+	}
+	if field := r.missing(); field != "" {
+		return r, team.Errorf(team.InvalidState, "record %d of %s is of kind %s and has no %s", m.Seq, subj, r.Kind, field)
+	}
+	r.Seq = m.Seq
+	return r, nil
 }
 
 // missing names the field that a record of this kind must have and r has not.
@@ -169,6 +214,10 @@ func (r Record) missing() string {
 		return "turn"
 	case r.Kind == Result && r.Result == nil:
 		return "result"
+	case r.Kind == Refused && r.Refusal == nil:
+		return "refusal"
+	case r.Kind == Compact && len(r.Context) == 0:
+		return "context"
 	}
 	return ""
 }
@@ -186,7 +235,7 @@ func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 		}
 		// Somebody wrote in between: a later incarnation ends this one; a record of
 		// an earlier one, which was on its way when this one started, is taken in.
-		tail, err := read(ctx, j.stream, j.subject, j.last)
+		tail, err := read(ctx, j.stream, j.subject, j.last+1)
 		if err != nil {
 			return r, err
 		}
@@ -196,12 +245,12 @@ func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 		if len(tail) == 0 {
 			return r, team.Errorf(team.InvalidState, "the journal %s has lost records", j.subject)
 		}
-		j.last = tail[len(tail)-1].Seq
+		j.know(tail)
 	}
 }
 
 func (j *Journal) append(ctx context.Context, r Record) (Record, error) {
-	r.V, r.Incarnation, r.ID, r.At = team.Protocol, j.incarnation, ulid.Make().String(), time.Now().UTC()
+	r.V, r.Incarnation, r.ID, r.At, r.Base = team.Protocol, j.incarnation, ulid.Make().String(), time.Now().UTC(), j.base
 	data, err := json.Marshal(r)
 	if err != nil {
 		return r, fmt.Errorf("journal: %w", err)
@@ -210,7 +259,8 @@ func (j *Journal) append(ctx context.Context, r Record) (Record, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Seq, j.last = seq, seq
+	r.Seq = seq
+	j.know([]Record{r})
 	return r, nil
 }
 

@@ -18,7 +18,7 @@ import (
 
 func open(t *testing.T, bt *broker.Team, incarnation uint64) (*journal.Journal, []journal.Record) {
 	t.Helper()
-	j, records, err := journal.Open(t.Context(), bt, "coder-1", incarnation)
+	j, records, err := journal.Open(t.Context(), bt, "coder-1", incarnation, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestAppend(t *testing.T) {
 		t.Errorf("appended %+v", r)
 	}
 	// Another agent's records in between are no conflict.
-	if _, _, err := journal.Open(t.Context(), bt, "coder-2", 1); err != nil {
+	if _, _, err := journal.Open(t.Context(), bt, "coder-2", 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	note(t, j, strings.Repeat("x", team.MaxTextBytes))
@@ -112,7 +112,7 @@ func TestSuperseded(t *testing.T) {
 			t.Errorf("append by the old incarnation: %v, want ErrSuperseded", err)
 		}
 	}
-	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1); !errors.Is(err, journal.ErrSuperseded) {
+	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, 0); !errors.Is(err, journal.ErrSuperseded) {
 		t.Errorf("open by the old incarnation: %v, want ErrSuperseded", err)
 	}
 	note(t, next, "after")
@@ -132,7 +132,7 @@ func TestSameIncarnation(t *testing.T) {
 	all := make(chan opened, 8)
 	for range cap(all) {
 		wg.Go(func() {
-			j, _, err := journal.Open(t.Context(), bt, "coder-1", 1)
+			j, _, err := journal.Open(t.Context(), bt, "coder-1", 1, 0)
 			all <- opened{j, err}
 		})
 	}
@@ -205,15 +205,58 @@ func TestUnreadableRecord(t *testing.T) {
 		"no JSON": "nonsense", "another version": `{"v":9,"kind":"note"}`,
 		"mail without a message": `{"v":1,"kind":"mail","inbox_seq":3}`, "a task without one": `{"v":1,"kind":"task","task":null}`,
 		"a turn without one": `{"v":1,"kind":"turn"}`, "a result without one": `{"v":1,"kind":"result"}`,
+		"a refusal without one": `{"v":1,"kind":"refused"}`, "a compaction without a context": `{"v":1,"kind":"compact"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			bt := brokertest.Team(t, "t")
 			if _, err := bt.Logs.Append(t.Context(), subject.Log("t", "coder-1"), []byte(data), 0); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1); team.CodeOf(err) != team.InvalidState {
+			if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, 0); team.CodeOf(err) != team.InvalidState {
 				t.Errorf("open: %v, want invalid_state", err)
 			}
 		})
+	}
+}
+
+// A journal is opened at the newest record that holds the conversation as a whole,
+// whatever was appended since; what came before it stays stored.
+func TestOpenAtContext(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, _ := open(t, bt, 1)
+	compact := func(j *journal.Journal, text string) {
+		t.Helper()
+		if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Compact, Text: text, Context: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note(t, j, "old")
+	compact(j, "first")
+	note(t, j, "between")
+	compact(j, "second")
+	j, records := open(t, bt, 2) // the newest record is the one to begin at
+	if got := show(records); got != "1:compact second, 2:start" {
+		t.Errorf("the second incarnation reads %q", got)
+	}
+	note(t, j, "new")
+	_, records = open(t, bt, 3) // the newest record names it
+	if got := show(records); got != "1:compact second, 2:start, 2:note new, 3:start" {
+		t.Errorf("the third incarnation reads %q", got)
+	}
+	if got := show(stored(t, bt)); !strings.HasPrefix(got, "1:start, 1:note old, 1:compact first") {
+		t.Errorf("stored is %q", got)
+	}
+}
+
+// An incarnation that began before the record at which its journal is opened is known
+// as begun all the same.
+func TestOpenTwiceAfterContext(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, _ := open(t, bt, 1)
+	if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Compact, Context: []byte(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, 0); !errors.Is(err, journal.ErrSuperseded) {
+		t.Errorf("opened again as the same incarnation: %v", err)
 	}
 }
