@@ -43,7 +43,9 @@ type rig struct {
 	damaged  bool                    // the task's record cannot be read
 	known    time.Time               // when the agent was last known to hold the task
 	onLoss   func(team.TaskID, error)
-	released func() // called when a release has found a loss, before its answer
+	limits   model.Limits
+	parked   []string // causes that were told, "" for the return
+	released func()   // called when a release has found a loss, before its answer
 	sent     []team.Message
 	states   []team.MemberState // as told by beats, without repetitions
 	beat     team.Beat
@@ -70,6 +72,7 @@ func newRig(t *testing.T) *rig {
 		Journal: rigJournal{r}, Model: rigModel{r}, Tools: rigTools{r}, Hand: rigHand{r}, Post: rigPost{r}, Heart: rigHeart{r}, Events: rigEvents{r},
 		Mail: r.mail, Offers: r.offers, Given: r.given, Lease: team.DefaultLease,
 	}
+	r.opts.Parked = func(_ context.Context, cause string) { r.parked = append(r.parked, cause) }
 	r.journal = []journal.Record{{Kind: journal.Start, Incarnation: 1}}
 	return r
 }
@@ -77,11 +80,11 @@ func newRig(t *testing.T) *rig {
 // start runs the agent and waits until nothing moves.
 func (r *rig) start() {
 	r.t.Helper()
-	r.opts.Records = slices.Clone(r.journal)
-	a, err := New(r.opts)
-	if err != nil {
+	var err error
+	if r.opts.Past, err = Fold(r.journal); err != nil {
 		r.t.Fatal(err)
 	}
+	a := New(r.opts)
 	r.agent = a
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(r.t.Context())
@@ -149,11 +152,13 @@ func (r *rig) reply(text string) model.Reply {
 	return reply
 }
 
-// fails queues a failure of the model.
-func (r *rig) fails(code team.Code) {
-	r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
-		return model.Reply{}, team.Errorf(code, "the endpoint says no")
-	})
+// refuses queues a refusal of the model's endpoint.
+func (r *rig) refuses(advice model.Advice, reason model.Reason) {
+	r.answers = append(r.answers, func(model.Request) (model.Reply, error) { return model.Reply{}, no(advice, reason) })
+}
+
+func no(advice model.Advice, reason model.Reason) error {
+	return &model.Refusal{Advice: advice, Reason: reason, Err: errors.New("the endpoint says no")}
 }
 
 // kinds is the journal in short, one word a record.
@@ -231,6 +236,8 @@ func (r rigModel) Complete(ctx context.Context, req model.Request, _ func(string
 	r.rig.answers = r.answers[1:]
 	return answer(req)
 }
+
+func (r rigModel) Limits(string) model.Limits { return r.limits }
 
 type rigTools struct{ *rig }
 
@@ -310,6 +317,14 @@ func (r rigHand) Release(_ context.Context, _ team.TaskID, reason string, attemp
 			r.released()
 		}
 	}
+	if err == nil {
+		r.rig.task, r.rig.held = t, false
+	}
+	return t, err
+}
+
+func (r rigHand) Fail(_ context.Context, _ team.TaskID, reason string) (team.Task, error) {
+	t, err := r.task.Fail(team.Actor{Holder: r.opts.Member.Holder()}, r.epoch, reason, time.Now())
 	if err == nil {
 		r.rig.task, r.rig.held = t, false
 	}

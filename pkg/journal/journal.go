@@ -72,11 +72,19 @@ type Record struct {
 
 // ToolResult answers one tool call.
 type ToolResult struct {
-	CallID  string `json:"call_id"`
-	Name    string `json:"name"`
-	Content string `json:"content"`
-	IsError bool   `json:"is_error,omitempty"`
-	Await   *Await `json:"await,omitempty"`
+	CallID  string   `json:"call_id"`
+	Name    string   `json:"name"`
+	Content string   `json:"content"`
+	IsError bool     `json:"is_error,omitempty"`
+	Await   *Await   `json:"await,omitempty"`
+	Outcome *Outcome `json:"outcome,omitempty"` // the call ended the agent's hold of a task
+}
+
+// Outcome is what became of a task that the agent held.
+type Outcome struct {
+	Task  team.TaskID `json:"task"`
+	Title string      `json:"title"`
+	Text  string      `json:"text"` // such as "completed: 5 endpoints"
 }
 
 // Refusal is a call of the model that gave no turn.

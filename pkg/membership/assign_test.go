@@ -44,6 +44,8 @@ func (p puppet) Complete(ctx context.Context, r model.Request, _ func(string)) (
 }
 
 // next returns what the model is asked next, as one text.
+func (p puppet) Limits(string) model.Limits { return model.Limits{} }
+
 func (p puppet) next(t *testing.T) string {
 	t.Helper()
 	select {

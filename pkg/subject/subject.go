@@ -43,6 +43,7 @@ const (
 	Offer   Verb = "offer"   // a task for the taking; no right to it
 	Assign  Verb = "assign"  // claim this task; answered with the task or the error
 	Revoked Verb = "revoked" // the task you hold is no longer yours
+	Compact Verb = "compact" // make your conversation shorter, at your next turn
 	Stop    Verb = "stop"    // end at once
 	Ping    Verb = "ping"    // answered with a beat
 	Start   Verb = "start"   // to a leader's process: run this member as your child

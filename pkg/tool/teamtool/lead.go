@@ -2,6 +2,7 @@ package teamtool
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"agentteam/pkg/team"
@@ -35,9 +36,10 @@ type removed struct {
 
 // finished is the result of finish_team.
 type finished struct {
-	Summary   string `json:"summary"`
-	Completed int    `json:"completed_tasks"`
-	Total     int    `json:"total_tasks"`
+	Summary   string   `json:"summary"`
+	Completed int      `json:"completed_tasks"`
+	Total     int      `json:"total_tasks"`
+	Failed    []string `json:"failed_tasks,omitempty"` // since the goal was set
 }
 
 // EndsRun: with the goal's end the leader has nothing more to do.
@@ -109,14 +111,21 @@ func (t tools) finish(ctx context.Context, in finishArgs) (any, error) {
 	if err := t.Crew.Finish(ctx, in.Summary); err != nil {
 		return nil, err
 	}
+	record, err := t.Team(ctx)
+	if err != nil {
+		return nil, err
+	}
 	tasks, err := t.Board.All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	f := finished{Summary: in.Summary, Total: len(tasks)}
 	for _, task := range tasks {
-		if task.Status == team.Completed {
+		switch {
+		case task.Status == team.Completed:
 			f.Completed++
+		case task.Status == team.Failed && task.Revision > record.GoalSeq:
+			f.Failed = append(f.Failed, fmt.Sprintf("%s (%s): %s", task.ID, task.Title, team.Summarize(task.Reason)))
 		}
 	}
 	return f, nil

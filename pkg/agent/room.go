@@ -1,0 +1,234 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+
+	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tokens"
+)
+
+// gauge knows how full the model's window is.
+type gauge struct {
+	model  Model
+	system *model.Message
+	tools  []model.ToolSpec
+	alias  string
+	fixed  int // tokens of system message and tools, about
+	bound  int // the window as a refusal told it; 0: none did
+	scale  tokens.Gauge
+	kept   *model.Kept
+	least  int // what the conversation was last shortened to
+}
+
+func newGauge(o Options) gauge {
+	g := gauge{model: o.Model, alias: o.Member.Model, system: &model.Message{Role: "system", Content: o.System}, kept: new(model.Kept)}
+	g.fixed = size(g.system)
+	for _, s := range o.Tools.Specs() {
+		g.tools = append(g.tools, model.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
+		g.fixed += tokens.Estimate(s.Name) + tokens.Estimate(s.Description) + tokens.Estimate(string(s.Schema))
+	}
+	return g
+}
+
+// request is the question what follows on messages.
+func (g *gauge) request(messages []*model.Message) model.Request {
+	return model.Request{Model: g.alias, Messages: append([]*model.Message{g.system}, messages...), Tools: g.tools, Kept: g.kept}
+}
+
+// window is how many tokens the model takes, 0 if that is not known.
+func (g *gauge) window() int {
+	var known int
+	if g.model != nil {
+		known = g.model.Limits(g.alias).Window
+	}
+	if g.bound > 0 && (known == 0 || g.bound < known) {
+		return g.bound
+	}
+	return known
+}
+
+// fill is about how many tokens a request with c has: what the endpoint told of the
+// last one, and what has come since.
+func (g *gauge) fill(c *Conversation) int {
+	if len(c.Messages) == 0 {
+		return 0 // there is nothing to ask
+	}
+	if c.Sent > 0 && c.Since <= len(c.Messages) {
+		return c.Sent + g.scale.Tokens(sizeOf(c.Messages[c.Since:]))
+	}
+	return g.sizeOf(c.Messages)
+}
+
+// sizeOf is about how many tokens a request with messages has.
+func (g *gauge) sizeOf(messages []*model.Message) int {
+	return g.scale.Tokens(g.fixed + sizeOf(messages))
+}
+
+// told takes in what the endpoint says a request has cost. One that counts far fewer
+// tokens than were sent has cut the prompt without a word: what it counts is its
+// window.
+func (g *gauge) told(messages []*model.Message, u model.Usage) {
+	if u.Estimated || u.PromptTokens == 0 {
+		return
+	}
+	sent := g.fixed + sizeOf(messages)
+	if tokens.Cut(g.scale.Tokens(sent), u.PromptTokens) {
+		g.bound = u.PromptTokens
+		return
+	}
+	g.scale.Told(u.PromptTokens, sent)
+}
+
+// learn takes in the window that a refusal tells of.
+func (g *gauge) learn(r *model.Refusal) {
+	if r.Window > 0 {
+		g.bound = r.Window
+	}
+}
+
+// mostly reports whether a text is most of what a request with it alone has, or of the
+// window.
+func (g *gauge) mostly(text string) bool {
+	n := tokens.Estimate(text)
+	return n > g.fixed || g.window() > 0 && g.scale.Tokens(n) > g.window()/2
+}
+
+// Shares of the window.
+const (
+	answerShare = 4 // a quarter at most is left for the answer
+	resultShare = 8 // an eighth is what one result or message may take
+	keptShare   = 4 // a quarter is what stays word for word when a conversation is shortened
+)
+
+// room is how many tokens a request may have before the conversation is shortened, 0
+// if the window is not known.
+func (g *gauge) room() int {
+	w := g.window()
+	if w == 0 {
+		return 0
+	}
+	answer := w / answerShare
+	if most := g.model.Limits(g.alias).MaxOutput; most > 0 {
+		answer = min(answer, most)
+	}
+	return (w - answer) * 9 / 10 // our count is not the endpoint's
+}
+
+// excerptTokens is how much of one result or message stands in the conversation while
+// the window is not known; more than any tool returns.
+const excerptTokens = 32_000
+
+// excerpt returns text as it may stand in the conversation: whole, or head and tail,
+// and where the whole lies. If it cannot be stored, the middle is lost.
+func (a *Agent) excerpt(ctx context.Context, text string) (short, ref string) {
+	limit := excerptTokens
+	if w := a.gauge.window(); w > 0 {
+		limit = max(w/resultShare, 500)
+	}
+	if n := a.gauge.scale.Tokens(tokens.Estimate(text)); n <= limit {
+		return text, ""
+	} else {
+		limit = len(text) * limit / n // in bytes
+	}
+	if a.o.Store != nil {
+		var err error
+		if ref, err = a.o.Store.Put(ctx, text); err != nil {
+			a.log.WarnContext(ctx, "a long text was not stored; its middle is left out", "err", err)
+		}
+	}
+	return tokens.Excerpt(text, limit, ref), ref
+}
+
+// makeRoom shortens the conversation before the next request would be larger than the
+// window.
+func (a *Agent) makeRoom(ctx context.Context) error {
+	room, fill := a.gauge.room(), a.gauge.fill(a.conv)
+	// What could not be made small enough is not tried again before there is more of it.
+	if room == 0 || fill <= room || fill <= a.gauge.least+room/10 {
+		return nil
+	}
+	err := a.compact(ctx, "the model's window is nearly full")
+	a.gauge.least = a.gauge.fill(a.conv)
+	return err
+}
+
+const (
+	summaryTokens = 2000 // of a summary, at most
+	worthIt       = 4    // markers are enough if they take off a quarter
+)
+
+// summaryPrompt asks for a summary. The model is asked with the same system message
+// and tools as always, so that what an endpoint has cached of them holds.
+const summaryPrompt = `Summarize this conversation so that you can go on with your work from the summary alone; everything above will be left out. Answer with text only and call no tool. Say, in at most 800 words:
+- what you were asked to do, by whom, and what was agreed: names, numbers, paths and decisions word for word;
+- what is done: files you changed and how, commands you ran and what came out;
+- your plan: what is left, in order, and what you are at just now;
+- open questions, and who waits for whom.`
+
+// compact makes the conversation shorter: first old results become markers; if that
+// saves too little, a summary takes the place of all but the newest part. It always
+// succeeds: where the model gives no summary, a plain account stands in for it.
+func (a *Agent) compact(ctx context.Context, why string) error {
+	window := cmp.Or(a.gauge.window(), a.gauge.fill(a.conv))
+	before := a.gauge.sizeOf(a.conv.Messages)
+	marked := a.conv.marked()
+	after := a.gauge.sizeOf(marked.Messages)
+	if after <= before-before/worthIt && after <= window/2 {
+		return a.renew(ctx, why, marked)
+	}
+	room := window / keptShare
+	var summary model.Reply
+	text := ""
+	if fits := after+summaryTokens <= window; fits && a.conv.Parked == nil && a.state.lessons == whole {
+		summary, text = a.summary(ctx, marked)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if text == "" {
+		text = marked.account(marked.tail(room), summaryTokens)
+	}
+	task := ""
+	if t, holds := a.o.Hand.Task(); holds {
+		if task = a.conv.Block; t.ID != a.conv.Task.ID { // it took the task by a call
+			task = taskBlock(t, nil, newRunID()[18:])
+		}
+	}
+	return a.renewBy(ctx, why, marked.summarized(text, task, room), summary)
+}
+
+// summary asks the model for one; text is "" if it gives none.
+func (a *Agent) summary(ctx context.Context, c *Conversation) (reply model.Reply, text string) {
+	step, done := a.step(ctx)
+	defer done()
+	messages := append(c.Messages[:len(c.Messages):len(c.Messages)], &model.Message{Role: "user", Content: summaryPrompt})
+	reply, err := a.complete(step, messages, summaryTokens)
+	if err != nil {
+		a.log.WarnContext(ctx, "no summary; a plain account stands in for it", "err", err)
+		return model.Reply{}, ""
+	}
+	return reply, reply.Message.Content
+}
+
+// renew records that the conversation is next from now on.
+func (a *Agent) renew(ctx context.Context, why string, next *Conversation) error {
+	return a.renewBy(ctx, why, next, model.Reply{})
+}
+
+// renewBy is renew with the model's reply that was its summary.
+func (a *Agent) renewBy(ctx context.Context, why string, next *Conversation, summary model.Reply) error {
+	before := a.gauge.fill(a.conv)
+	r := journal.Record{Kind: journal.Compact, Text: why, Context: asJSON(next), TaskID: a.atWork()}
+	if summary.Usage != (model.Usage{}) {
+		r.Turn = asJSON(summary)
+	}
+	if err := a.record(ctx, r); err != nil {
+		return err
+	}
+	a.log.InfoContext(ctx, "conversation shortened", "reason", why, "before", before, "after", a.gauge.fill(a.conv))
+	a.beat(team.Running)
+	return nil
+}
