@@ -90,7 +90,7 @@ func (a *Agent) recordTurn(ctx context.Context, r model.Reply) error {
 func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err error) {
 	a.gauge.learn(r)
 	_, holds := a.hold()
-	p := place{leader: a.o.Member.AgentID == team.Leader, first: a.conv.GoalTurns == 0, holds: holds, large: a.gauge.mostly(a.conv.Block)}
+	p := place{leader: a.o.Member.AgentID == team.Leader, first: a.conv.GoalTurns == 0, holds: holds, large: a.gauge.mostly(a.taskText())}
 	s := a.state.afterRefusal(r, p)
 	cause := causeOf(r)
 	told := a.conv.Parked != nil
@@ -110,7 +110,7 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 		return false, a.compact(ctx, "it is larger than the model's window")
 	case strip:
 		a.state.lessons = bare
-		return false, a.renew(ctx, cause, a.conv.bare(holds, a.startOver(r)))
+		return false, a.renew(ctx, cause, a.conv.bare(a.taskText(), a.startOver(r)))
 	case failTask:
 		return true, a.failTask(ctx, cause)
 	case endGoal:

@@ -72,14 +72,16 @@ func (c *Conversation) oldestHold() (first team.TaskID, many bool) {
 // pending returns where the input begins that the model has not seen. A turn with
 // open calls is not yet seen through.
 func (c *Conversation) pending() int {
+	role := "user"
+	if len(c.Open) > 0 {
+		role = "tool"
+	}
 	at := len(c.Messages)
-	for at > 0 && c.Messages[at-1].Role == "user" {
+	for at > 0 && c.Messages[at-1].Role == role {
 		at--
 	}
 	if len(c.Open) > 0 {
-		for at > 0 && c.Messages[at].Role != "assistant" {
-			at--
-		}
+		at = max(at-1, 0) // the turn itself
 	}
 	return at
 }
@@ -142,19 +144,19 @@ func oldest[T any](items []T, limit int, text func(T) string) (texts []string) {
 	return texts
 }
 
-// bare is the conversation with the work alone: the task that is held, else the goal,
-// else nothing. why is told in either case.
-func (c *Conversation) bare(holds bool, why string) *Conversation {
+// bare is the conversation with the work alone: the task that is held, as the model is
+// told it, else the goal, else nothing. why is told in any case.
+func (c *Conversation) bare(task, why string) *Conversation {
 	n := c.with()
 	n.Open, n.Held = nil, nil
 	var work []string
 	for _, f := range c.Facts {
-		if !holds && c.Goal > 0 && f.Type == team.MsgUser && f.Goal == c.Goal {
+		if task == "" && c.Goal > 0 && f.Type == team.MsgUser && f.Goal == c.Goal {
 			work = append(work, f.Block)
 		}
 	}
-	if holds {
-		work = []string{c.Block}
+	if task != "" {
+		work = []string{task}
 	}
 	for _, text := range append(work, why) {
 		n.Messages = append(n.Messages, &model.Message{Role: "user", Content: text})

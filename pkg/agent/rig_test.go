@@ -108,6 +108,11 @@ func (r *rig) post(seq uint64, from team.AgentID, typ team.MessageType, text str
 	synctest.Wait()
 }
 
+// delivery is a message of the user, for a channel of mail.
+func delivery(seq uint64, typ team.MessageType) mailbox.Delivery {
+	return mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("m%d", seq), Type: typ, From: team.UserAgent, Content: "please"}, Seq: seq, Ack: func() {}}
+}
+
 // reap gives the task to somebody else.
 func (r *rig) reap() {
 	r.t.Helper()

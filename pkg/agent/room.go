@@ -172,7 +172,8 @@ const summaryPrompt = `Summarize this conversation so that you can go on with yo
 // saves too little, a summary takes the place of all but the newest part. It always
 // succeeds: where the model gives no summary, a plain account stands in for it.
 func (a *Agent) compact(ctx context.Context, why string) error {
-	window := cmp.Or(a.gauge.window(), a.gauge.fill(a.conv))
+	known := a.gauge.window()
+	window := cmp.Or(known, a.gauge.fill(a.conv))
 	before := a.gauge.sizeOf(a.conv.Messages)
 	marked := a.conv.marked()
 	after := a.gauge.sizeOf(marked.Messages)
@@ -182,7 +183,7 @@ func (a *Agent) compact(ctx context.Context, why string) error {
 	room := window / keptShare
 	var summary model.Reply
 	text := ""
-	if fits := after+summaryTokens <= window; fits && a.conv.Parked == nil && a.state.lessons == whole {
+	if fits := known == 0 || after+summaryTokens <= known; fits && a.conv.Parked == nil && a.state.lessons == whole {
 		summary, text = a.summary(ctx, marked)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -191,13 +192,20 @@ func (a *Agent) compact(ctx context.Context, why string) error {
 	if text == "" {
 		text = marked.account(marked.tail(room), summaryTokens)
 	}
-	task := ""
-	if t, holds := a.o.Hand.Task(); holds {
-		if task = a.conv.Block; t.ID != a.conv.Task.ID { // it took the task by a call
-			task = taskBlock(t, nil, newRunID()[18:])
-		}
+	return a.renewBy(ctx, why, marked.summarized(text, a.taskText(), room), summary)
+}
+
+// taskText is the task that the agent holds as its model is told it, "" if it holds
+// none.
+func (a *Agent) taskText() string {
+	t, holds := a.o.Hand.Task()
+	switch {
+	case !holds:
+		return ""
+	case t.ID != a.conv.Task.ID: // it took the task by a call
+		return taskBlock(t, nil, newRunID()[18:])
 	}
-	return a.renewBy(ctx, why, marked.summarized(text, task, room), summary)
+	return a.conv.Block
 }
 
 // summary asks the model for one; text is "" if it gives none.
