@@ -63,7 +63,15 @@ func (a *app) printStatus(s client.Status) error {
 			t.add(string(ts.ID), status, counts(ts.Members), counts(ts.Tasks), orDash(printable(oneLine(ts.Goal))))
 		}
 		fmt.Fprintln(a.out)
-		return t.write(a.screen(), a.width())
+		if err := t.write(a.screen(), a.width()); err != nil {
+			return err
+		}
+		for _, ts := range s.Teams {
+			for _, p := range ts.Parked {
+				fmt.Fprintf(a.out, "%s waits for its model, which refuses: %s\n", p.AgentID.At(ts.ID), printable(oneLine(p.Cause)))
+			}
+		}
+		return nil
 	})
 }
 

@@ -135,6 +135,9 @@ func (t *Team) status(ctx context.Context) (s TeamStatus, processes []string, er
 	}
 	for _, a := range agents {
 		s.Members[a.State]++
+		if a.Parked() {
+			s.Parked = append(s.Parked, Parked{a.AgentID, a.LastError, a.RetryAt})
+		}
 		processes = append(processes, fmt.Sprintf("%s/%d", a.Host, a.PID))
 	}
 	tasks, err := t.board.All(ctx)
