@@ -113,18 +113,26 @@ type Journal struct {
 	subject     string
 	incarnation uint64
 
+	keep time.Duration
+
 	mu   sync.Mutex
-	last uint64 // sequence of the newest record that this process knows
-	base uint64 // of the newest of those that has a Context; 0 if none has
+	last uint64    // sequence of the newest record that this process knows
+	base uint64    // of the newest of those that has a Context; 0 if none has
+	at   time.Time // when that one was made
+}
+
+// Options say what a journal is opened for.
+type Options struct {
+	Goal int           // the number of the team's goal, for a leader; it stands in the start record
+	Keep time.Duration // how long records stay that a newer context has replaced; 0 = for ever
 }
 
 // Open appends the incarnation's start record and returns the journal up to and
 // including it, from the newest record that has a Context on. From then on an earlier
-// incarnation can append nothing, and nobody else can open it as this one. goal is the
-// number of the team's goal, for a leader. Errors: [ErrSuperseded]; InvalidState for a
-// record that cannot be read; Unavailable.
-func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64, goal int) (*Journal, []Record, error) {
-	j := &Journal{stream: t.Logs, subject: subject.Log(t.ID, a), incarnation: incarnation}
+// incarnation can append nothing, and nobody else can open it as this one. Errors:
+// [ErrSuperseded]; InvalidState for a record that cannot be read; Unavailable.
+func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64, o Options) (*Journal, []Record, error) {
+	j := &Journal{stream: t.Logs, subject: subject.Log(t.ID, a), incarnation: incarnation, keep: o.Keep}
 	from, err := j.begin(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -142,7 +150,7 @@ func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint6
 		records = append(records, tail...)
 		j.know(tail)
 		from = max(from, j.last+1)
-		start, err := j.append(ctx, Record{Kind: Start, Goal: goal})
+		start, err := j.append(ctx, Record{Kind: Start, Goal: o.Goal})
 		switch {
 		case err == nil:
 			return j, append(records, start), nil
@@ -179,8 +187,16 @@ func (j *Journal) know(records []Record) {
 	for _, r := range records {
 		j.last = r.Seq
 		if r.Context != nil {
-			j.base = r.Seq
+			j.base, j.at = r.Seq, r.At
 		}
+	}
+}
+
+// trim removes what stood before the context that a new one has just replaced, if that
+// is old enough. What cannot be removed now is removed with the next.
+func (j *Journal) trim(ctx context.Context, before uint64, since time.Time) {
+	if j.keep > 0 && before > 0 && time.Since(since) >= j.keep {
+		_ = j.stream.Trim(ctx, j.subject, before)
 	}
 }
 
@@ -268,7 +284,11 @@ func (j *Journal) append(ctx context.Context, r Record) (Record, error) {
 		return r, err
 	}
 	r.Seq = seq
+	base, since := j.base, j.at
 	j.know([]Record{r})
+	if j.base != base {
+		j.trim(ctx, base, since)
+	}
 	return r, nil
 }
 

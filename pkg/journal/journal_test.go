@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
@@ -18,7 +19,7 @@ import (
 
 func open(t *testing.T, bt *broker.Team, incarnation uint64) (*journal.Journal, []journal.Record) {
 	t.Helper()
-	j, records, err := journal.Open(t.Context(), bt, "coder-1", incarnation, 0)
+	j, records, err := journal.Open(t.Context(), bt, "coder-1", incarnation, journal.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestAppend(t *testing.T) {
 		t.Errorf("appended %+v", r)
 	}
 	// Another agent's records in between are no conflict.
-	if _, _, err := journal.Open(t.Context(), bt, "coder-2", 1, 0); err != nil {
+	if _, _, err := journal.Open(t.Context(), bt, "coder-2", 1, journal.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	note(t, j, strings.Repeat("x", team.MaxTextBytes))
@@ -112,7 +113,7 @@ func TestSuperseded(t *testing.T) {
 			t.Errorf("append by the old incarnation: %v, want ErrSuperseded", err)
 		}
 	}
-	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, 0); !errors.Is(err, journal.ErrSuperseded) {
+	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{}); !errors.Is(err, journal.ErrSuperseded) {
 		t.Errorf("open by the old incarnation: %v, want ErrSuperseded", err)
 	}
 	note(t, next, "after")
@@ -132,7 +133,7 @@ func TestSameIncarnation(t *testing.T) {
 	all := make(chan opened, 8)
 	for range cap(all) {
 		wg.Go(func() {
-			j, _, err := journal.Open(t.Context(), bt, "coder-1", 1, 0)
+			j, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{})
 			all <- opened{j, err}
 		})
 	}
@@ -212,7 +213,7 @@ func TestUnreadableRecord(t *testing.T) {
 			if _, err := bt.Logs.Append(t.Context(), subject.Log("t", "coder-1"), []byte(data), 0); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, 0); team.CodeOf(err) != team.InvalidState {
+			if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{}); team.CodeOf(err) != team.InvalidState {
 				t.Errorf("open: %v, want invalid_state", err)
 			}
 		})
@@ -256,7 +257,35 @@ func TestOpenTwiceAfterContext(t *testing.T) {
 	if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Compact, Context: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, 0); !errors.Is(err, journal.ErrSuperseded) {
+	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{}); !errors.Is(err, journal.ErrSuperseded) {
 		t.Errorf("opened again as the same incarnation: %v", err)
+	}
+}
+
+// With a limit, what a newer context has replaced for so long goes; the newest context
+// and what follows it stay.
+func TestTrim(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{Keep: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := journal.Open(t.Context(), bt, "coder-2", 1, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, other, "of another agent")
+	for _, text := range []string{"first", "second", "third"} {
+		note(t, j, "before "+text)
+		if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Compact, Text: text, Context: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := show(stored(t, bt)); got != "1:compact second, 1:note before third, 1:compact third" {
+		t.Errorf("stored is %q", got)
+	}
+	n := 0
+	if err := journal.Each(t.Context(), bt, 1, func(r journal.Record) { n++ }); err != nil || n != 5 {
+		t.Errorf("%d records in all journals (%v), want 5", n, err)
 	}
 }

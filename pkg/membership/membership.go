@@ -39,22 +39,23 @@ import (
 
 // Options say who works on what, with what.
 type Options struct {
-	Process      string        // ID of the process; required
-	Team         *broker.Team  // required
-	Record       team.Team     // of the team; required
-	Member       team.Member   // as it joined; required
-	Role         team.Role     // its role, as the team has it; required
-	Model        agent.Model   // nil: none is configured
-	Workspace    string        // folder of the tools; required
-	Crew         teamtool.Crew // the leader's
-	Pulse        *roster.Pulse // the leader's: keeps the beats of all; default: one for the leader's beat
-	OnBeat       func(team.Beat)
-	Verbs        map[subject.Verb]control.Handler        // beside those that every member answers
-	EndGoal      func(ctx context.Context, cause string) // the leader's: ends a goal that its model refuses
-	ModelChanged func() <-chan struct{}                  // see [agent.Options]
-	Started      func(*agent.Agent)                      // called once the agent is about to work
-	Logger       *slog.Logger
-	Registry     prometheus.Registerer
+	Process         string        // ID of the process; required
+	Team            *broker.Team  // required
+	Record          team.Team     // of the team; required
+	Member          team.Member   // as it joined; required
+	Role            team.Role     // its role, as the team has it; required
+	Model           agent.Model   // nil: none is configured
+	Workspace       string        // folder of the tools; required
+	Crew            teamtool.Crew // the leader's
+	Pulse           *roster.Pulse // the leader's: keeps the beats of all; default: one for the leader's beat
+	OnBeat          func(team.Beat)
+	Verbs           map[subject.Verb]control.Handler        // beside those that every member answers
+	EndGoal         func(ctx context.Context, cause string) // the leader's: ends a goal that its model refuses
+	KeepTranscripts time.Duration                           // see [journal.Options]
+	ModelChanged    func() <-chan struct{}                  // see [agent.Options]
+	Started         func(*agent.Agent)                      // called once the agent is about to work
+	Logger          *slog.Logger
+	Registry        prometheus.Registerer
 }
 
 // ErrTeamEnded ends a membership whose team is no longer active.
@@ -138,11 +139,11 @@ func (m *member) run() error {
 	}
 	defer stopServing()
 
-	goal := 0
+	jo := journal.Options{Keep: o.KeepTranscripts}
 	if o.Member.AgentID == team.Leader {
-		goal = o.Record.GoalNumber
+		jo.Goal = o.Record.GoalNumber
 	}
-	log, records, err := journal.Open(ctx, o.Team, o.Member.AgentID, o.Member.Incarnation, goal)
+	log, records, err := journal.Open(ctx, o.Team, o.Member.AgentID, o.Member.Incarnation, jo)
 	if err != nil {
 		return err
 	}
