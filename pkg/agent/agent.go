@@ -80,6 +80,9 @@ type Events interface {
 // because of it; nil means that it does not.
 type Awaiter interface{ Awaits() *journal.Await }
 
+// Mover is what a tool's value implements if the call has moved a task.
+type Mover interface{ Moved() team.Task }
+
 // Ender is what a tool's value implements if the agent's work is over with it.
 type Ender interface{ EndsRun() bool }
 

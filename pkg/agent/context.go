@@ -86,6 +86,12 @@ func (c *Conversation) pending() int {
 	return at
 }
 
+// amid reports whether the model has yet to see what its last turn has led to.
+func (c *Conversation) amid() bool {
+	at := c.pending()
+	return len(c.Open) > 0 || c.Unseen && at > 0 && c.Messages[at-1].Role == "tool"
+}
+
 // fresh is the conversation as it is when another piece of work begins: of what came
 // before stay a line a task, the mail that stands, and what the model has not seen.
 func (c *Conversation) fresh() *Conversation {

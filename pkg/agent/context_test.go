@@ -101,7 +101,7 @@ func TestNewTaskBeginsAnew(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		complete := func(context.Context, tool.Call) tool.Result {
 			r.task.Status, r.task.ResultSummary, r.held = team.Completed, "5 endpoints", false
-			return tool.Result{Content: "{}", Value: r.task.View(nil, nil)}
+			return tool.Result{Content: "{}", Value: moved{r.task}}
 		}
 		r.tools["complete"] = complete
 		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
@@ -199,7 +199,7 @@ func TestLongTaskInSmallWindow(t *testing.T) {
 		}
 		r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
 			r.task.Status, r.held = team.Completed, false
-			return tool.Result{Content: "{}", Value: r.task.View(nil, nil)}
+			return tool.Result{Content: "{}", Value: moved{r.task}}
 		}
 		r.decide = func(messages []*model.Message) string {
 			if !r.held {

@@ -183,7 +183,7 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 		return err
 	}
 	r := journal.Record{Kind: journal.Task, Task: &t, Inputs: inputs}
-	if a.o.Member.AgentID != team.Leader && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && len(a.conv.Open) == 0 {
+	if a.o.Member.AgentID != team.Leader && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && !a.conv.amid() {
 		r.Context = asJSON(a.conv.fresh())
 	}
 	return a.record(ctx, r)

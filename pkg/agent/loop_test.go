@@ -242,7 +242,7 @@ func TestCompletionEndsRun(t *testing.T) {
 				r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
 					r.task.Status, r.task.ResultSummary, r.held = team.Completed, "5 endpoints", false
 					tt.during(r)
-					return tool.Result{Content: "{}", Value: r.task.View(nil, nil)}
+					return tool.Result{Content: "{}", Value: moved{r.task}}
 				}
 				r.says("!complete", "hello")
 				r.start()

@@ -108,6 +108,11 @@ func (r *rig) post(seq uint64, from team.AgentID, typ team.MessageType, text str
 	synctest.Wait()
 }
 
+// moved is what a tool returns that has moved the task.
+type moved struct{ task team.Task }
+
+func (m moved) Moved() team.Task { return m.task }
+
 // delivery is a message of the user, for a channel of mail.
 func delivery(seq uint64, typ team.MessageType) mailbox.Delivery {
 	return mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("m%d", seq), Type: typ, From: team.UserAgent, Content: "please"}, Seq: seq, Ack: func() {}}

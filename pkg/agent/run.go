@@ -250,8 +250,10 @@ func (a *Agent) call(ctx context.Context, c model.ToolCall) (journal.ToolResult,
 	if e, ok := res.Value.(Ender); ok && e.EndsRun() {
 		a.state.ended = true
 	}
-	if v, ok := res.Value.(team.TaskView); ok && holds && v.ID == held.ID && v.Status != team.InProgress {
-		r.Outcome = &journal.Outcome{Task: held.ID, Title: held.Title, Text: outcome(v.Task)}
+	if v, ok := res.Value.(Mover); ok && holds {
+		if t := v.Moved(); t.ID == held.ID && t.Status != team.InProgress {
+			r.Outcome = &journal.Outcome{Task: t.ID, Title: t.Title, Text: outcome(t)}
+		}
 	}
 	return r, nil
 }

@@ -38,7 +38,8 @@ func Writes() Option {
 // arguments (omitempty or omitzero makes one optional), its `jsonschema` tags
 // describe them to the model. Nothing but these arguments is accepted.
 //
-// A string that run returns reaches the model as it is, any other value as JSON.
+// A string that run returns reaches the model as it is, any other value as JSON, its
+// own or that of its [Briefer].
 // An error should carry a [team.Code]; one without is told as unavailable. run
 // must end soon after its context does, and must be safe for concurrent use if
 // the set's user calls concurrently.
