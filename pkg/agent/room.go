@@ -173,24 +173,24 @@ const summaryPrompt = `Summarize this conversation so that you can go on with yo
 // succeeds: where the model gives no summary, a plain account stands in for it.
 func (a *Agent) compact(ctx context.Context, why string) error {
 	known := a.gauge.window()
-	window := cmp.Or(known, a.gauge.fill(a.conv))
+	window := cmp.Or(known, max(a.gauge.fill(a.conv), summaryTokens*resultShare))
 	before := a.gauge.sizeOf(a.conv.Messages)
 	marked := a.conv.marked()
 	after := a.gauge.sizeOf(marked.Messages)
 	if after <= before-before/worthIt && after <= window/2 {
 		return a.renew(ctx, why, marked)
 	}
-	room := window / keptShare
+	room, most := window/keptShare, min(summaryTokens, window/resultShare)
 	var summary model.Reply
 	text := ""
-	if fits := known == 0 || after+summaryTokens <= known; fits && a.conv.Parked == nil && a.state.lessons == whole {
-		summary, text = a.summary(ctx, marked)
+	if fits := known == 0 || after+most <= known; fits && a.conv.Parked == nil && a.state.lessons == whole {
+		summary, text = a.summary(ctx, marked, most)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 	if text == "" {
-		text = marked.account(marked.tail(room), summaryTokens)
+		text = marked.account(marked.tail(room), most)
 	}
 	return a.renewBy(ctx, why, marked.summarized(text, a.taskText(), room), summary)
 }
@@ -208,12 +208,12 @@ func (a *Agent) taskText() string {
 	return a.conv.Block
 }
 
-// summary asks the model for one; text is "" if it gives none.
-func (a *Agent) summary(ctx context.Context, c *Conversation) (reply model.Reply, text string) {
+// summary asks the model for one of most tokens; text is "" if it gives none.
+func (a *Agent) summary(ctx context.Context, c *Conversation, most int) (reply model.Reply, text string) {
 	step, done := a.step(ctx)
 	defer done()
 	messages := append(c.Messages[:len(c.Messages):len(c.Messages)], &model.Message{Role: "user", Content: summaryPrompt})
-	reply, err := a.complete(step, messages, summaryTokens)
+	reply, err := a.complete(step, messages, most)
 	if err != nil {
 		a.log.WarnContext(ctx, "no summary; a plain account stands in for it", "err", err)
 		return model.Reply{}, ""
