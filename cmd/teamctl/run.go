@@ -117,19 +117,6 @@ func (a *app) ownCluster(ctx context.Context, cfg config.Config) (stop func(), s
 	return func() { c.Stop(); log.Close() }, c.URL(), nil
 }
 
-// outcome is what run prints last with -o json.
-type outcome struct {
-	Team    team.TeamID     `json:"team"`
-	Status  string          `json:"status"` // finished, failed, stopped or timed_out
-	Summary string          `json:"summary"`
-	Tasks   []team.TaskView `json:"tasks"` // all of the board
-	Agents  []client.Agent  `json:"agents"`
-	Usage   client.Usage    `json:"usage"`
-	Elapsed float64         `json:"elapsed_seconds"`
-
-	interrupted bool // by the user: the goal is still active
-}
-
 // pursue sets the goal and follows it to its end. epilogue, if not nil, prints
 // what comes after the summary.
 func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace string, detach bool, epilogue func(io.Writer)) error {
@@ -227,7 +214,8 @@ func (a *app) conclude(t *client.Team, g *client.Goal, record team.Team, werr er
 	if err := errors.Join(err, aerr, uerr); err != nil && werr == nil {
 		return err
 	}
-	if err := a.printOutcome(o, g, epilogue); err != nil {
+	o.count(g)
+	if err := a.printOutcome(o, epilogue); err != nil {
 		return err
 	}
 	switch {
@@ -246,37 +234,4 @@ func stays(err error, id team.TeamID) error {
 		stop += " --team " + string(id)
 	}
 	return &over{err.Error() + "; the goal stays active: " + stop + " ends it", stop + " ends it", err}
-}
-
-func (a *app) printOutcome(o outcome, g *client.Goal, epilogue func(io.Writer)) error {
-	switch a.output {
-	case asJSON, asJSONL:
-		return writeJSON(a.out, o)
-	case asYAML:
-		return writeYAML(a.out, o)
-	case asName:
-		_, err := fmt.Fprintln(a.out, o.Team)
-		return err
-	}
-	if o.interrupted { // there is nothing to conclude yet
-		return nil
-	}
-	done, all := 0, 0
-	for _, v := range o.Tasks {
-		if !g.Has(v.ID) {
-			continue
-		}
-		all++
-		if v.Status == team.Completed {
-			done++
-		}
-	}
-	if s := strings.TrimSpace(o.Summary); s != "" {
-		fmt.Fprintf(a.out, "\n%s\n", s)
-	}
-	fmt.Fprintf(a.out, "\n%s: %d of %d tasks completed, %d model calls, %d tokens, %.1f s\n", o.Status, done, all, o.Usage.ModelCalls, o.Usage.TotalTokens, o.Elapsed)
-	if epilogue != nil && o.Status == string(team.TeamFinished) {
-		epilogue(a.out)
-	}
-	return nil
 }
