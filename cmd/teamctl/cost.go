@@ -74,9 +74,12 @@ func newCostRow(by, name string, s usage.Sum) costRow {
 }
 
 func (a *app) printCost(c usage.Table) error {
-	items, names := make([]any, 0, len(c.Rows)+1), make([]string, len(c.Rows))
-	for i, row := range c.Rows {
-		items, names[i] = append(items, newCostRow(string(c.By), row.Name, row.Sum)), orDash(row.Name)
+	items, names := make([]any, 0, len(c.Rows)+1), []string{}
+	for _, row := range c.Rows {
+		items = append(items, newCostRow(string(c.By), row.Name, row.Sum))
+		if row.Name != "" {
+			names = append(names, row.Name)
+		}
 	}
 	if len(c.Rows) > 0 {
 		items = append(items, newCostRow(total, "", c.Total))
@@ -100,12 +103,15 @@ func (a *app) printCost(c usage.Table) error {
 	})
 }
 
+// costTexts are the cells of one row. What was cached and what was reasoning an
+// endpoint has told, or it is not known: they are never estimated.
 func costTexts(name string, s usage.Sum, wide bool) []string {
-	row := []string{name, fmt.Sprint(s.Calls)}
-	for _, tokens := range []int{s.PromptTokens, s.CachedTokens, s.CompletionTokens, s.ReasoningTokens, s.Wasted()} {
-		row = append(row, about(tokens, s.Estimated))
+	row := []string{
+		name, fmt.Sprint(s.Calls),
+		about(s.PromptTokens, s.Estimated), fmt.Sprint(s.CachedTokens),
+		about(s.CompletionTokens, s.Estimated), fmt.Sprint(s.ReasoningTokens),
+		about(s.Wasted(), s.Estimated), price(s.Known(), s.Unpriced, s.Estimated),
 	}
-	row = append(row, price(s.Known(), s.Unpriced, s.Estimated))
 	if wide {
 		row = append(row, fmt.Sprint(s.Unpriced))
 	}
