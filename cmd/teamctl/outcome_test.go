@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -57,5 +59,45 @@ func TestOutcomeNamesFailedTasks(t *testing.T) {
 	}
 	if got := print(o); strings.Count(got, "\nfailed: T-") != 20 || !strings.Contains(got, "\nfailed: and 12 more\nfinished: ") {
 		t.Errorf("printed\n%s", got)
+	}
+}
+
+// Only tasks of the goal count: one that failed before it is not its failure.
+func TestOutcomeCounts(t *testing.T) {
+	url := brokertest.Server(t)
+	c, err := client.Connect(t.Context(), client.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	tm, err := c.Make(t.Context(), client.NewTeam{ID: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := tm.AddTasks(t.Context(), "", team.NewTask{Title: "old"}, team.NewTask{Title: "two"}, team.NewTask{Title: "three"}); err != nil {
+		t.Fatal(err)
+	}
+	fail := func(id team.TaskID, why string) {
+		t.Helper()
+		if _, err := tm.Claim(t.Context(), id, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tm.Fail(t.Context(), id, "ann", why); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fail("T-001", "before")
+	g, err := tm.StartGoal(t.Context(), "go", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail("T-002", "too hard")
+	var o outcome
+	if o.Tasks, err = tm.Tasks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.count(g)
+	if want := []failedTask{{"T-002", "two", "too hard"}}; !slices.Equal(o.Failed, want) || o.all != 2 || o.completed != 0 {
+		t.Errorf("failed are %+v, and completed %d of %d; want %+v, 0 of 2", o.Failed, o.completed, o.all, want)
 	}
 }
