@@ -8,8 +8,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Call is one call of a model: an answer with the tries it took, or tries that gave
-// none, all of whose tokens are wasted.
+// Call is one call of a model: an answer with the tries it took, be it a turn or a
+// summary that makes a conversation shorter; or tries that gave none, all of whose
+// tokens are wasted.
 type Call struct {
 	Agent team.AgentID
 	Alias string      // of the model, in the settings of the agent's process; "" = not recorded
@@ -38,7 +39,7 @@ func (l ledger) call(r journal.Record) (c Call, ok bool) {
 	}
 	c.Agent = r.Agent
 	switch {
-	case r.Kind == journal.Turn:
+	case r.Kind == journal.Turn, r.Kind == journal.Compact && len(r.Turn) > 0:
 		var turn struct {
 			Usage model.Usage `json:"usage"`
 			Alias string      `json:"alias"`

@@ -56,6 +56,10 @@ func TestCallOf(t *testing.T) {
 			journal.Record{Kind: journal.Turn, Turn: old},
 			Call{Usage: model.Usage{PromptTokens: 7, CompletionTokens: 2, Unpriced: 1}}, false,
 		},
+		"a summary": {
+			journal.Record{Kind: journal.Compact, Turn: raw(t, model.Reply{Alias: "cheap", Usage: all})},
+			Call{Alias: "cheap", Usage: all}, false,
+		},
 		"tries that gave none": {
 			journal.Record{Kind: journal.Refused, TaskID: "T-002", Refusal: &journal.Refusal{Alias: "strong", Usage: raw(t, tried)}},
 			Call{Alias: "strong", Task: "T-002", Usage: tried}, false,
@@ -69,6 +73,7 @@ func TestCallOf(t *testing.T) {
 			Call{}, false,
 		},
 		"no record of a call":       {record: journal.Record{Kind: journal.Note, Text: "hi"}, none: true},
+		"made shorter without one":  {record: journal.Record{Kind: journal.Compact}, none: true},
 		"an answer without one":     {record: journal.Record{Kind: journal.Turn}, none: true},
 		"a refusal without one":     {record: journal.Record{Kind: journal.Refused}, none: true},
 		"a usage that is no object": {record: journal.Record{Kind: journal.Refused, Refusal: &journal.Refusal{Usage: json.RawMessage(`7`)}}, none: true},
