@@ -119,6 +119,7 @@ func TestTaskOfCall(t *testing.T) {
 		"of another agent":         {[]journal.Record{other, turn(t, "", 1)}, []team.TaskID{""}},
 		"awaiting an answer":       {[]journal.Record{told("T-001"), awaits, end(0), mail("coder-3"), turn(t, "", 1), end(0), mail("coder-2"), turn(t, "", 1)}, []team.TaskID{"T-001", "T-001"}},
 		"after the answer":         {[]journal.Record{told("T-001"), awaits, end(0), mail("coder-2"), turn(t, "", 1), end(0), turn(t, "", 1)}, []team.TaskID{"T-001", ""}},
+		"no longer awaiting one":   {[]journal.Record{told("T-001"), awaits, told("T-002"), turn(t, "", 1), end(0), turn(t, "", 1)}, []team.TaskID{"T-002", ""}},
 		"when no answer came":      {[]journal.Record{told("T-001"), awaits, end(0), turn(t, "", 1), end(time.Minute), turn(t, "", 1)}, []team.TaskID{"T-001", ""}},
 		"named":                    {[]journal.Record{told("T-001"), turn(t, "T-001", 1), turn(t, "", 1)}, []team.TaskID{"T-001", ""}},
 		"named by an earlier one":  {[]journal.Record{turn(t, "T-001", 1), start, told("T-002"), turn(t, "", 1)}, []team.TaskID{"T-001", "T-002"}},
