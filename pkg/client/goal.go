@@ -6,19 +6,10 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
-	"agentteam/pkg/journal"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
-
-// Usage is what model calls cost, in tokens.
-type Usage struct {
-	ModelCalls       int `json:"model_calls"`
-	PromptTokens     int `json:"prompt_tokens"`
-	CompletionTokens int `json:"completion_tokens"`
-	TotalTokens      int `json:"total_tokens"`
-}
 
 // Goal is one goal under way, as its starter follows it.
 type Goal struct {
@@ -107,19 +98,6 @@ var errEnded = errors.New("the goal has ended")
 // ends; then it returns nil.
 func (g *Goal) Follow(ctx context.Context, f func(team.Event) error) error {
 	return g.team.log().Follow(ctx, g.events, f)
-}
-
-// Usage sums up what the goal has cost so far, from the members' journals.
-func (g *Goal) Usage(ctx context.Context) (u Usage, err error) {
-	err = journal.Each(ctx, g.team.team, g.log, func(r journal.Record) {
-		if prompt, completion, ok := r.Usage(); ok {
-			u.ModelCalls++
-			u.PromptTokens += prompt
-			u.CompletionTokens += completion
-		}
-	})
-	u.TotalTokens = u.PromptTokens + u.CompletionTokens
-	return u, err
 }
 
 // Elapsed is how long ago the goal was set.

@@ -67,7 +67,8 @@ type Record struct {
 	Context json.RawMessage `json:"context,omitempty"`
 	Base    uint64          `json:"base,omitempty"` // sequence of the newest record before this one that has a Context
 
-	Seq uint64 `json:"-"` // in the log stream
+	Seq   uint64       `json:"-"` // in the log stream
+	Agent team.AgentID `json:"-"` // whose journal it is in; set by [Each]
 }
 
 // ToolResult answers one tool call.
@@ -93,6 +94,7 @@ type Refusal struct {
 	Reason string          `json:"reason"`          // in a word, of package model
 	Cause  string          `json:"cause"`           // for people
 	Usage  json.RawMessage `json:"usage,omitempty"` // what the tries have cost
+	Alias  string          `json:"alias,omitempty"` // of the model that was asked first
 }
 
 // Await says that the agent waits for an answer to a message it sent.
@@ -306,24 +308,9 @@ func Each(ctx context.Context, t *broker.Team, from uint64, f func(Record)) erro
 	return t.Logs.Read(ctx, from, func(m broker.Msg) error {
 		var r Record
 		if json.Unmarshal(m.Data, &r) == nil {
-			r.Seq = m.Seq
+			r.Seq, r.Agent = m.Seq, subject.Sender(m.Subject)
 			f(r)
 		}
 		return nil
 	})
-}
-
-// Usage is what the model call of a turn cost, in tokens; ok is false for records
-// of other kinds.
-func (r Record) Usage() (prompt, completion int, ok bool) {
-	var t struct {
-		Usage struct {
-			Prompt     int `json:"prompt_tokens"`
-			Completion int `json:"completion_tokens"`
-		} `json:"usage"`
-	}
-	if r.Kind != Turn || json.Unmarshal(r.Turn, &t) != nil {
-		return 0, 0, false
-	}
-	return t.Usage.Prompt, t.Usage.Completion, true
 }
