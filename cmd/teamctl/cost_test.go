@@ -66,7 +66,7 @@ func costly(t *testing.T) (teamctl func(args string) (stdout, stderr string, err
 				t.Fatal(err)
 			}
 		}
-		j, _, err := journal.Open(t.Context(), bt, a, 1)
+		j, _, err := journal.Open(t.Context(), bt, a, 1, journal.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,7 +96,7 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 	told := a.conv.Parked != nil
 	if s != rest || r.Used != (model.Usage{}) {
 		if err := a.record(ctx, journal.Record{Kind: journal.Refused, TaskID: a.atWork(), Refusal: &journal.Refusal{
-			Advice: string(adviceOf(s, r)), Reason: string(r.Reason), Cause: cause, Usage: usageJSON(r.Used)}}); err != nil {
+			Advice: string(adviceOf(s, r)), Reason: string(r.Reason), Cause: cause, Alias: r.Alias, Usage: usageJSON(r.Used)}}); err != nil {
 			return false, err
 		}
 	}

@@ -11,13 +11,11 @@ import (
 type metrics struct{ context, window, parked prometheus.Gauge }
 
 func newMetrics(reg prometheus.Registerer) metrics {
-	gauge := func(name, help string) prometheus.Gauge {
-		return telemetry.Register(reg, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
-	}
+	gauge := func(o prometheus.GaugeOpts) prometheus.Gauge { return telemetry.Register(reg, prometheus.NewGauge(o)) }
 	return metrics{
-		context: gauge("agentteam_agent_context_tokens", "Tokens that the agent's next request holds, about."),
-		window:  gauge("agentteam_agent_context_window", "Tokens that the agent's model takes; 0 if that is not known."),
-		parked:  gauge("agentteam_agent_parked", "1 while the agent's model endpoint refuses it, else 0."),
+		context: gauge(prometheus.GaugeOpts{Name: "agentteam_agent_context_tokens", Help: "Tokens that the agent's next request holds, about."}),
+		window:  gauge(prometheus.GaugeOpts{Name: "agentteam_agent_context_window", Help: "Tokens that the agent's model takes; 0 if that is not known."}),
+		parked:  gauge(prometheus.GaugeOpts{Name: "agentteam_agent_parked", Help: "1 while the agent's model endpoint refuses it, else 0."}),
 	}
 }
 

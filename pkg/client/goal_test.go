@@ -149,7 +149,7 @@ func TestTasksOfGoal(t *testing.T) {
 // their tries have used.
 func TestUsageOfGoal(t *testing.T) {
 	r := newRig(t)
-	j, _, err := journal.Open(t.Context(), r.bt, team.Leader, 1)
+	j, _, err := journal.Open(t.Context(), r.bt, team.Leader, 1, journal.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,10 +41,11 @@ const (
 type Refusal struct {
 	Advice Advice
 	Reason Reason
-	Status int   // of the answer; 0: none came
-	Window int   // the model's window in tokens, if the endpoint has told it; else 0
-	Used   Usage // what the tries have cost, all of it wasted
-	Err    error // one line for people, without the key
+	Status int    // of the answer; 0: none came
+	Window int    // the model's window in tokens, if the endpoint has told it; else 0
+	Used   Usage  // what the tries have cost, all of it wasted
+	Alias  string // of the endpoint, as the process's settings name it
+	Err    error  // one line for people, without the key
 }
 
 func (r *Refusal) Error() string { return r.Err.Error() }

@@ -30,7 +30,7 @@ func encoded(t testing.TB, v any) json.RawMessage {
 // the last.
 func write(t testing.TB, bt *broker.Team, a team.AgentID, records ...journal.Record) (last uint64) {
 	t.Helper()
-	j, _, err := journal.Open(t.Context(), bt, a, 1)
+	j, _, err := journal.Open(t.Context(), bt, a, 1, journal.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
