@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -64,6 +63,10 @@ type Record struct {
 	Context json.RawMessage `json:"context,omitempty"`
 	Base    uint64          `json:"base,omitempty"` // sequence of the newest record before this one that has a Context
 
+	// StoredRecord, if it is set, is the reference of the stored text that this record
+	// is as a whole, since it would not fit into a message. Whoever reads gets that one.
+	StoredRecord string `json:"stored_record,omitempty"`
+
 	Seq uint64 `json:"-"` // in the log stream
 }
 
@@ -98,7 +101,7 @@ var ErrSuperseded = errors.New("another process writes this journal")
 // Journal appends for one incarnation. Safe for concurrent use; appends are made
 // strictly one after another.
 type Journal struct {
-	stream      *broker.Stream
+	team        *broker.Team
 	subject     string
 	incarnation uint64
 
@@ -111,10 +114,10 @@ type Journal struct {
 // nobody else can open it as this one. Errors: [ErrSuperseded]; InvalidState for a
 // record that cannot be read; Unavailable.
 func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64) (*Journal, []Record, error) {
-	j := &Journal{stream: t.Logs, subject: subject.Log(t.ID, a), incarnation: incarnation}
+	j := &Journal{team: t, subject: subject.Log(t.ID, a), incarnation: incarnation}
 	var records []Record
 	for {
-		tail, err := read(ctx, t.Logs, j.subject, j.last)
+		tail, err := read(ctx, t, j.subject, j.last)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -138,20 +141,13 @@ func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint6
 }
 
 // read returns the records of an agent's journal that follow the sequence after.
-func read(ctx context.Context, s *broker.Stream, subj string, after uint64) ([]Record, error) {
+func read(ctx context.Context, t *broker.Team, subj string, after uint64) ([]Record, error) {
 	var records []Record
-	err := s.Read(ctx, after+1, func(m broker.Msg) error {
-		var r Record
-		if err := json.Unmarshal(m.Data, &r); err != nil {
-			return team.Errorf(team.InvalidState, "record %d of %s cannot be read: %w", m.Seq, subj, err)
+	err := t.Logs.Read(ctx, after+1, func(m broker.Msg) error {
+		r, err := Decode(ctx, t, m)
+		if err != nil {
+			return err
 		}
-		if r.V != team.Protocol {
-			return team.Errorf(team.InvalidState, "record %d of %s has protocol version %d, this program speaks %d", m.Seq, subj, r.V, team.Protocol)
-		}
-		if field := r.missing(); field != "" {
-			return team.Errorf(team.InvalidState, "record %d of %s is of kind %s and has no %s", m.Seq, subj, r.Kind, field)
-		}
-		r.Seq = m.Seq
 		records = append(records, r)
 		return nil
 	}, subj)
@@ -186,7 +182,7 @@ func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 		}
 		// Somebody wrote in between: a later incarnation ends this one; a record of
 		// an earlier one, which was on its way when this one started, is taken in.
-		tail, err := read(ctx, j.stream, j.subject, j.last)
+		tail, err := read(ctx, j.team, j.subject, j.last)
 		if err != nil {
 			return r, err
 		}
@@ -202,11 +198,11 @@ func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 
 func (j *Journal) append(ctx context.Context, r Record) (Record, error) {
 	r.V, r.Incarnation, r.ID, r.At = team.Protocol, j.incarnation, ulid.Make().String(), time.Now().UTC()
-	data, err := json.Marshal(r)
+	data, err := j.fit(ctx, r)
 	if err != nil {
-		return r, fmt.Errorf("journal: %w", err)
+		return r, err
 	}
-	seq, err := j.stream.Append(ctx, j.subject, data, j.last)
+	seq, err := j.team.Logs.Append(ctx, j.subject, data, j.last)
 	if err != nil {
 		return r, err
 	}
@@ -223,13 +219,15 @@ func superseded(records []Record, incarnation uint64) bool {
 }
 
 // Each calls f for every record of all journals of the team from sequence from on,
-// up to the present end. Records that cannot be read are passed over.
+// up to the present end. Records that cannot be read are passed over. Errors:
+// Unavailable.
 func Each(ctx context.Context, t *broker.Team, from uint64, f func(Record)) error {
 	return t.Logs.Read(ctx, from, func(m broker.Msg) error {
-		var r Record
-		if json.Unmarshal(m.Data, &r) == nil {
-			r.Seq = m.Seq
+		switch r, err := Decode(ctx, t, m); {
+		case err == nil:
 			f(r)
+		case errors.Is(err, team.Unavailable):
+			return err
 		}
 		return nil
 	})
