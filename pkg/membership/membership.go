@@ -30,6 +30,7 @@ import (
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/stored"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -104,7 +105,7 @@ type member struct {
 
 func (m *member) run() error {
 	ctx, o := m.ctx, m.Options
-	ws, err := workspace.Open(o.Workspace, workspace.Options{})
+	ws, err := workspace.Open(o.Workspace, workspace.Options{Stored: stored.In(o.Team.Files).Open})
 	if err != nil {
 		return err
 	}
