@@ -30,13 +30,14 @@ func TestExcerpt(t *testing.T) {
 		first, last int
 		all         int
 	}{
-		"between lines":            {numbered(1000), 300, "1\n", "\n1000\n", 0, 0, 1000},
-		"one line without an end":  {strings.Repeat("x", 1000), 500, "xxx", "xxx", 1, 1, 1},
-		"between characters":       {strings.Repeat("界", 1000), 500, "界", "界", 1, 1, 1},
-		"a long line is several":   {strings.Repeat("x", 3*MaxLine), 500, "xxx", "xxx", 1, 3, 3},
-		"a long line after others": {"a\nb\n" + strings.Repeat("x", 5000), 500, "a\nb\nx", "xxx", 3, 4, 4},
-		"the note and no more":     {numbered(1000), 10, "", "", 1, 1000, 1000},
-		"of what is not UTF-8":     {strings.Repeat("\x80", 1000), 500, "\x80", "\x80", 1, 1, 1},
+		"between lines":             {numbered(1000), 300, "1\n", "\n1000\n", 0, 0, 1000},
+		"one line without an end":   {strings.Repeat("x", 1000), 500, "xxx", "xxx", 1, 1, 1},
+		"between characters":        {strings.Repeat("界", 1000), 500, "界", "界", 1, 1, 1},
+		"a long line is several":    {strings.Repeat("x", 3*MaxLine), 500, "xxx", "xxx", 1, 3, 3},
+		"a long line after others":  {"a\nb\n" + strings.Repeat("x", 5000), 500, "a\nb\nx", "xxx", 3, 4, 4},
+		"the note and no more":      {numbered(1000), 10, "", "", 1, 1000, 1000},
+		"room for half a character": {strings.Repeat("界", 1000), len(note(3000, 3000, 3000, 3000, ref)) + 3, "", "", 1, 1, 1},
+		"of what is not UTF-8":      {strings.Repeat("\x80", 1000), 500, "\x80", "\x80", 1, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Excerpt(tt.text, tt.limit, ref)
@@ -46,6 +47,9 @@ func TestExcerpt(t *testing.T) {
 			}
 			if !strings.HasPrefix(got, tt.head) || !strings.HasSuffix(got, tt.tail) {
 				t.Errorf("%q, want it to begin with %q and end with %q", got, tt.head, tt.tail)
+			}
+			if utf8.ValidString(tt.text) && !utf8.ValidString(got) {
+				t.Errorf("a character is cut: %q", got)
 			}
 			if tt.first != 0 && fmt.Sprint(m[2:5]) != fmt.Sprint([]int{tt.first, tt.last, tt.all}) {
 				t.Errorf("it names lines %v, want %d to %d of %d", m[2:5], tt.first, tt.last, tt.all)
@@ -77,10 +81,12 @@ func TestExcerptOfAnything(t *testing.T) {
 		at := noteLine.FindStringSubmatchIndex(got)
 		m := noteLine.FindStringSubmatch(got)
 		head, tail := got[:at[0]], got[at[1]:]
-		if !strings.HasPrefix(text, head) { // the note begins a line
-			head = strings.TrimSuffix(head, "\n")
-		}
 		left, first, last, all, offset := number(m[1]), number(m[2]), number(m[3]), number(m[4]), number(m[5])
+		if n := len(text) - left - len(tail); n == len(head)-1 && strings.HasSuffix(head, "\n") {
+			head = head[:n] // this line end is the note's
+		} else if n != len(head) {
+			t.Fatalf("%d + %d + %d bytes are not the %d of the text", len(head), left, len(tail), len(text))
+		}
 		if !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) {
 			t.Fatalf("the head %q or the tail %q is not the text's", head, tail)
 		}
@@ -89,9 +95,6 @@ func TestExcerptOfAnything(t *testing.T) {
 		}
 		if len(got) > max(limit, 300) {
 			t.Fatalf("%d bytes, the limit is %d", len(got), limit)
-		}
-		if len(head)+left+len(tail) != len(text) && len(head)+1+left+len(tail) != len(text) {
-			t.Fatalf("%d + %d + %d bytes are not the %d of the text", len(head), left, len(tail), len(text))
 		}
 		var starts []int
 		for _, at := range lines(text) {

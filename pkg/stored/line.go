@@ -27,7 +27,7 @@ func LineLen[T string | []byte](text T) int {
 // cutBefore returns the last place at or before n where a character of text begins;
 // n itself if text is not UTF-8 there.
 func cutBefore[T string | []byte](text T, n int) int {
-	for at := n; at > max(n-utf8.UTFMax, 0); at-- {
+	for at := n; at > n-utf8.UTFMax && at >= 0; at-- {
 		if at == len(text) || utf8.RuneStart(text[at]) {
 			return at
 		}
@@ -38,8 +38,8 @@ func cutBefore[T string | []byte](text T, n int) int {
 // cutAfter returns the first place at or after n where a character of text begins;
 // n itself if text is not UTF-8 there.
 func cutAfter(text string, n int) int {
-	for at := n; at < min(n+utf8.UTFMax, len(text)); at++ {
-		if utf8.RuneStart(text[at]) {
+	for at := n; at < n+utf8.UTFMax; at++ {
+		if at == len(text) || utf8.RuneStart(text[at]) {
 			return at
 		}
 	}
