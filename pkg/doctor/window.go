@@ -73,7 +73,7 @@ func local(ctx context.Context, baseURL string) bool {
 type probe struct {
 	system, text string
 	word         string // what is asked for
-	tokens       int    // of all of it
+	tokens       int    // of all of it, estimated: teamctl carries no vocabulary for this
 }
 
 // newProbe returns one that no endpoint has seen: of a prompt whose beginning it has
@@ -83,10 +83,10 @@ func newProbe() probe {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The word of the day is %s.\n", p.word)
 	const question = "What is the word of the day, which was named at the beginning? Answer with this word alone."
-	p.tokens = tokens.Count(p.system) + tokens.Count(b.String()) + tokens.Count(question)
+	p.tokens = tokens.Estimate(p.system) + tokens.Estimate(b.String()) + tokens.Estimate(question)
 	for room := 1; p.tokens < probeTokens; room++ {
 		line := fmt.Sprintf("All is well in room %d of the house, and nobody there has asked for anything.\n", room)
-		p.tokens += tokens.Count(line)
+		p.tokens += tokens.Estimate(line)
 		b.WriteString(line)
 	}
 	p.text = b.String() + question
