@@ -22,7 +22,7 @@ const module = "agentteam"
 // longest name here that it begins with.
 var floors = [][]string{
 	0: {"team"},
-	1: {"subject", "wire", "telemetry", "config", "role", "strictyaml", "broker/embedded", "tokens"},
+	1: {"subject", "wire", "telemetry", "config", "role", "strictyaml", "stored", "tokens", "broker/embedded"},
 	2: {"broker", "plan"},
 	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool"},
 	4: {"spawn", "completion", "usage"},

@@ -326,16 +326,19 @@ func (c *Conversation) account(before, room int) string {
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // size is about how many tokens m is.
-func size(m *model.Message) int {
-	n := 8 + tokens.Estimate(m.Content)
+func size(m *model.Message) int { return sizeBy(m, tokens.Estimate) }
+
+// sizeBy is how many tokens m is by count, which counts those of a text.
+func sizeBy(m *model.Message, count func(string) int) int {
+	n := 8 + count(m.Content) // of the frame that every message has
 	for _, p := range m.Parts {
-		n += tokens.Estimate(p.Text)
+		n += count(p.Text)
 		if p.Image != nil {
 			n += imageTokens
 		}
 	}
 	for _, c := range m.ToolCalls {
-		n += 8 + tokens.Estimate(c.Name) + tokens.Estimate(c.Arguments)
+		n += 8 + count(c.Name) + count(c.Arguments)
 	}
 	return n
 }

@@ -305,6 +305,41 @@ func TestAskedToCompact(t *testing.T) {
 	})
 }
 
+// An endpoint that cuts the prompt without a word is found out by what it counts: that
+// is its window from then on.
+func TestSilentCut(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: strings.Repeat(fmt.Sprintf("finding %d of the survey\n", len(r.ran)), 200)}
+		}
+		turns := 0
+		r.decide = func([]*model.Message) string {
+			if turns++; turns > 20 {
+				return "done"
+			}
+			return "!look"
+		}
+		largest := 0
+		r.model = func(_ context.Context, req model.Request) (model.Reply, error) {
+			r.asked = append(r.asked, req)
+			reply := r.reply(r.decide(req.Messages))
+			if n := sizeOf(req.Messages); n > 4096 {
+				reply.Usage.PromptTokens = 2048 // half of its window, as one does
+				largest = max(largest, n)
+			}
+			return reply, nil
+		}
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if r.beat.Window != 2048 || !strings.Contains(r.kinds(), "compact") {
+			t.Errorf("the window is taken for %d; journal %s", r.beat.Window, r.kinds())
+		}
+		if largest > 6000 {
+			t.Errorf("it went on to a request of %d tokens", largest)
+		}
+	})
+}
+
 // A shutdown is granted however full the context is.
 func TestShutdownWithFullContext(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {

@@ -153,8 +153,8 @@ func (r *rig) says(answers ...string) {
 
 func (r *rig) reply(text string) model.Reply {
 	reply := model.Reply{Message: model.Message{Role: "assistant", Content: text}, FinishReason: "stop", Usage: model.Usage{PromptTokens: 10, CompletionTokens: 2}}
-	if r.limits.Window > 0 && len(r.asked) > 0 { // an endpoint that counts
-		reply.Usage.PromptTokens = sizeOf(r.asked[len(r.asked)-1].Messages)
+	if len(r.asked) > 0 {
+		reply.Usage.PromptTokens = max(10, sizeOf(r.asked[len(r.asked)-1].Messages))
 	}
 	if names, ok := strings.CutPrefix(text, "!"); ok {
 		reply.Message.Content, reply.FinishReason = "", "tool_calls"

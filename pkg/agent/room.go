@@ -3,9 +3,11 @@ package agent
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tokens"
 )
@@ -20,7 +22,8 @@ type gauge struct {
 	bound  int // the window as a refusal told it; 0: none did
 	scale  tokens.Gauge
 	kept   *model.Kept
-	least  int // what the conversation was last shortened to
+	sizes  map[*model.Message]int // by the vocabulary, once the window is half full; nil before
+	least  int                    // what the conversation was last shortened to
 }
 
 func newGauge(o Options) gauge {
@@ -57,15 +60,38 @@ func (g *gauge) fill(c *Conversation) int {
 		return 0 // there is nothing to ask
 	}
 	if c.Sent > 0 && c.Since <= len(c.Messages) {
-		return c.Sent + g.scale.Tokens(sizeOf(c.Messages[c.Since:]))
+		return c.Sent + g.scale.Tokens(g.count(c.Messages[c.Since:]))
 	}
 	return g.sizeOf(c.Messages)
 }
 
 // sizeOf is about how many tokens a request with messages has.
 func (g *gauge) sizeOf(messages []*model.Message) int {
-	return g.scale.Tokens(g.fixed + sizeOf(messages))
+	return g.scale.Tokens(g.fixed + g.count(messages))
 }
+
+// count is how many tokens messages are: by a guess that costs nothing while there is
+// room, and by a vocabulary, each message once, when it matters.
+func (g *gauge) count(messages []*model.Message) (n int) {
+	guess := sizeOf(messages)
+	if g.sizes == nil && (g.window() == 0 || guess < g.window()/2) {
+		return guess
+	}
+	if g.sizes == nil || len(g.sizes) > 4*len(messages)+1000 { // of messages that are gone
+		g.sizes = map[*model.Message]int{}
+	}
+	for _, m := range messages {
+		if _, known := g.sizes[m]; !known {
+			g.sizes[m] = sizeBy(m, tokens.Count)
+		}
+		n += g.sizes[m]
+	}
+	return n
+}
+
+// leastWindow is the smallest window that a report of usage is believed to show: no
+// endpoint in use has less, and some report nonsense.
+const leastWindow = 1000
 
 // told takes in what the endpoint says a request has cost. One that counts far fewer
 // tokens than were sent has cut the prompt without a word: what it counts is its
@@ -74,12 +100,12 @@ func (g *gauge) told(messages []*model.Message, u model.Usage) {
 	if u.Estimated || u.PromptTokens == 0 {
 		return
 	}
-	sent := g.fixed + sizeOf(messages)
-	if tokens.Cut(g.scale.Tokens(sent), u.PromptTokens) {
+	sent := g.fixed + g.count(messages)
+	if !tokens.Cut(g.scale.Tokens(sent), u.PromptTokens) {
+		g.scale.Told(u.PromptTokens, sent)
+	} else if u.CachedTokens == 0 && u.PromptTokens >= leastWindow { // else it may count only what was not cached
 		g.bound = u.PromptTokens
-		return
 	}
-	g.scale.Told(u.PromptTokens, sent)
 }
 
 // learn takes in the window that a refusal tells of.
@@ -121,6 +147,10 @@ func (g *gauge) room() int {
 // the window is not known; more than any tool returns.
 const excerptTokens = 32_000
 
+// putWithin bounds the storing of a long text: the agent's work does not stand still
+// for its middle.
+const putWithin = 10 * time.Second
+
 // excerpt returns text as it may stand in the conversation: whole, or head and tail,
 // and where the whole lies. If it cannot be stored, the middle is lost.
 func (a *Agent) excerpt(ctx context.Context, text string) (short, ref string) {
@@ -134,12 +164,14 @@ func (a *Agent) excerpt(ctx context.Context, text string) (short, ref string) {
 		limit = len(text) * limit / n // in bytes
 	}
 	if a.o.Store != nil {
+		put, cancel := context.WithTimeout(ctx, putWithin)
+		defer cancel()
 		var err error
-		if ref, err = a.o.Store.Put(ctx, text); err != nil {
+		if ref, err = a.o.Store.Put(put, text); err != nil {
 			a.log.WarnContext(ctx, "a long text was not stored; its middle is left out", "err", err)
 		}
 	}
-	return tokens.Excerpt(text, limit, ref), ref
+	return stored.Excerpt(text, limit, ref), ref
 }
 
 // makeRoom shortens the conversation before the next request would be larger than the

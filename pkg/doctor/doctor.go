@@ -69,11 +69,18 @@ func Err(checks []Check) error {
 // modelWait is how long the model endpoint may take to answer.
 const modelWait = 10 * time.Second
 
+// Options say what is checked beyond the usual; the zero value: nothing.
+type Options struct {
+	// ProbeWindow sends the model a prompt of 6,000 tokens, to see whether its endpoint
+	// cuts it, also if that is not local and may cost money.
+	ProbeWindow bool
+}
+
 // Run checks what a process with these settings could do, on this machine and on
-// its server. It blocks for a few seconds at most, or until ctx ends. The checks
-// are always the same, in the same order; one that depends on another that failed
-// is left out.
-func Run(ctx context.Context, cfg config.Config) []Check {
+// its server. It blocks for a few seconds, where a model on this machine is slow for
+// up to two minutes, or until ctx ends. The checks are always the same, in the same
+// order; one that depends on another that failed is left out.
+func Run(ctx context.Context, cfg config.Config, o Options) []Check {
 	checks := []Check{programs(), shell(), workspace(cfg.Workspace)}
 	c, connected := server(ctx, cfg)
 	checks = append(checks, connected...)
@@ -84,7 +91,11 @@ func Run(ctx context.Context, cfg config.Config) []Check {
 		s, err = c.Status(ctx)
 		checks = append(checks, leaders(s, err), standbys(s))
 	}
-	return append(checks, modelCheck(ctx, cfg, s),
+	checks = append(checks, modelCheck(ctx, cfg, s))
+	if checks[len(checks)-1].Status != Fail && cfg.CheckModel() == nil {
+		checks = append(checks, windowCheck(ctx, cfg, o.ProbeWindow))
+	}
+	return append(checks,
 		Check{Name: "confinement", Status: Warn, Detail: "bash is not confined",
 			Hint: "the commands that agents run can do all that their process may: run agents as a user, or in a container, that may do little"},
 		Check{Name: "identity", Status: Warn, Detail: "sender identity is by agentteam's code, not by NATS credentials",

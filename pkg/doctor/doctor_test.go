@@ -56,7 +56,7 @@ func find(t *testing.T, checks []Check, name string) Check {
 }
 
 func TestNobodyLeadsAndNothingCanBeWritten(t *testing.T) {
-	checks := Run(t.Context(), config.Config{Server: brokertest.Server(t), Workspace: filepath.Join(t.TempDir(), "absent")})
+	checks := Run(t.Context(), config.Config{Server: brokertest.Server(t), Workspace: filepath.Join(t.TempDir(), "absent")}, Options{})
 	for name, want := range map[string]struct {
 		status Status
 		code   team.Code
@@ -101,9 +101,14 @@ func TestModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.cfg.Server, tt.cfg.Workspace = announce(t, tt.leader), t.TempDir()
-			checks := Run(t.Context(), tt.cfg)
+			checks := Run(t.Context(), tt.cfg, Options{})
 			if c := find(t, checks, "model"); c.Status != tt.status || c.Code != tt.code {
 				t.Errorf("%+v, want %v %v", c, tt.status, tt.code)
+			}
+			// A model that cannot be asked is not asked for its window.
+			asked := slices.ContainsFunc(checks, func(c Check) bool { return c.Name == "window" && c.Status == OK })
+			if want := tt.status == OK && tt.cfg.Model != ""; asked != want {
+				t.Errorf("its window was asked for: %v, want %v", asked, want)
 			}
 			if err := Err(checks); team.CodeOf(err) != tt.code {
 				t.Errorf("Err = %v, want code %q", err, tt.code)

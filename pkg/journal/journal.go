@@ -13,7 +13,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -67,8 +66,12 @@ type Record struct {
 	Context json.RawMessage `json:"context,omitempty"`
 	Base    uint64          `json:"base,omitempty"` // sequence of the newest record before this one that has a Context
 
+	// StoredRecord, if it is set, is the reference of the stored text that this record
+	// is as a whole, since it would not fit into a message. Whoever reads gets that one.
+	StoredRecord string `json:"stored_record,omitempty"`
+
 	Seq   uint64       `json:"-"` // in the log stream
-	Agent team.AgentID `json:"-"` // whose journal it is in; set by [Each]
+	Agent team.AgentID `json:"-"` // whose journal it is in; set by whatever reads
 }
 
 // ToolResult answers one tool call.
@@ -111,7 +114,7 @@ var ErrSuperseded = errors.New("another process writes this journal")
 // Journal appends for one incarnation. Safe for concurrent use; appends are made
 // strictly one after another.
 type Journal struct {
-	stream      *broker.Stream
+	team        *broker.Team
 	subject     string
 	incarnation uint64
 
@@ -134,14 +137,14 @@ type Options struct {
 // incarnation can append nothing, and nobody else can open it as this one. Errors:
 // [ErrSuperseded]; InvalidState for a record that cannot be read; Unavailable.
 func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64, o Options) (*Journal, []Record, error) {
-	j := &Journal{stream: t.Logs, subject: subject.Log(t.ID, a), incarnation: incarnation, keep: o.Keep}
+	j := &Journal{team: t, subject: subject.Log(t.ID, a), incarnation: incarnation, keep: o.Keep}
 	from, err := j.begin(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	var records []Record
 	for {
-		tail, err := read(ctx, t.Logs, j.subject, from)
+		tail, err := read(ctx, t, j.subject, from)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -167,14 +170,14 @@ func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint6
 // begin returns the sequence of the newest record that has a Context, which the newest
 // of all names, or 0.
 func (j *Journal) begin(ctx context.Context) (uint64, error) {
-	m, err := j.stream.Last(ctx, j.subject)
+	m, err := j.team.Logs.Last(ctx, j.subject)
 	if errors.Is(err, team.NotFound) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	r, err := decode(m, j.subject)
+	r, err := Decode(ctx, j.team, m)
 	if err != nil {
 		return 0, err
 	}
@@ -198,35 +201,22 @@ func (j *Journal) know(records []Record) {
 // is old enough. What cannot be removed now is removed with the next.
 func (j *Journal) trim(ctx context.Context, before uint64, since time.Time) {
 	if j.keep > 0 && before > 0 && time.Since(since) >= j.keep {
-		_ = j.stream.Trim(ctx, j.subject, before)
+		_ = j.team.Logs.Trim(ctx, j.subject, before)
 	}
 }
 
 // read returns the records of an agent's journal from the sequence from on.
-func read(ctx context.Context, s *broker.Stream, subj string, from uint64) ([]Record, error) {
+func read(ctx context.Context, t *broker.Team, subj string, from uint64) ([]Record, error) {
 	var records []Record
-	err := s.Read(ctx, from, func(m broker.Msg) error {
-		r, err := decode(m, subj)
+	err := t.Logs.Read(ctx, from, func(m broker.Msg) error {
+		r, err := Decode(ctx, t, m)
+		if err != nil {
+			return err
+		}
 		records = append(records, r)
-		return err
+		return nil
 	}, subj)
 	return records, err
-}
-
-// decode reads a record of the journal subj. Errors: InvalidState.
-func decode(m broker.Msg, subj string) (Record, error) {
-	var r Record
-	if err := json.Unmarshal(m.Data, &r); err != nil {
-		return r, team.Errorf(team.InvalidState, "record %d of %s cannot be read: %w", m.Seq, subj, err)
-	}
-	if r.V != team.Protocol {
-		return r, team.Errorf(team.InvalidState, "record %d of %s has protocol version %d, this program speaks %d", m.Seq, subj, r.V, team.Protocol)
-	}
-	if field := r.missing(); field != "" {
-		return r, team.Errorf(team.InvalidState, "record %d of %s is of kind %s and has no %s", m.Seq, subj, r.Kind, field)
-	}
-	r.Seq = m.Seq
-	return r, nil
 }
 
 // missing names the field that a record of this kind must have and r has not.
@@ -261,7 +251,7 @@ func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 		}
 		// Somebody wrote in between: a later incarnation ends this one; a record of
 		// an earlier one, which was on its way when this one started, is taken in.
-		tail, err := read(ctx, j.stream, j.subject, j.last+1)
+		tail, err := read(ctx, j.team, j.subject, j.last+1)
 		if err != nil {
 			return r, err
 		}
@@ -277,11 +267,11 @@ func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 
 func (j *Journal) append(ctx context.Context, r Record) (Record, error) {
 	r.V, r.Incarnation, r.ID, r.At, r.Base = team.Protocol, j.incarnation, ulid.Make().String(), time.Now().UTC(), j.base
-	data, err := json.Marshal(r)
+	data, err := j.fit(ctx, r)
 	if err != nil {
-		return r, fmt.Errorf("journal: %w", err)
+		return r, err
 	}
-	seq, err := j.stream.Append(ctx, j.subject, data, j.last)
+	seq, err := j.team.Logs.Append(ctx, j.subject, data, j.last)
 	if err != nil {
 		return r, err
 	}
@@ -303,13 +293,15 @@ func superseded(records []Record, incarnation uint64) bool {
 }
 
 // Each calls f for every record of all journals of the team from sequence from on,
-// up to the present end. Records that cannot be read are passed over.
+// up to the present end. Records that cannot be read are passed over. Errors:
+// Unavailable.
 func Each(ctx context.Context, t *broker.Team, from uint64, f func(Record)) error {
 	return t.Logs.Read(ctx, from, func(m broker.Msg) error {
-		var r Record
-		if json.Unmarshal(m.Data, &r) == nil {
-			r.Seq, r.Agent = m.Seq, subject.Sender(m.Subject)
+		switch r, err := Decode(ctx, t, m); {
+		case err == nil:
 			f(r)
+		case errors.Is(err, team.Unavailable):
+			return err
 		}
 		return nil
 	})

@@ -44,7 +44,7 @@ func show(records []journal.Record) string {
 	return strings.Join(s, ", ")
 }
 
-func stored(t *testing.T, bt *broker.Team) []journal.Record {
+func inStream(t *testing.T, bt *broker.Team) []journal.Record {
 	t.Helper()
 	var records []journal.Record
 	err := bt.Logs.Read(t.Context(), 1, func(m broker.Msg) error {
@@ -72,7 +72,7 @@ func TestAppend(t *testing.T) {
 		t.Fatal(err)
 	}
 	note(t, j, strings.Repeat("x", team.MaxTextBytes))
-	records = stored(t, bt)
+	records = inStream(t, bt)
 	if len(records) != 3 || records[1].Text != "你好 🚀" || len(records[2].Text) != team.MaxTextBytes {
 		t.Errorf("%d records: %.200s", len(records), show(records))
 	}
@@ -94,7 +94,7 @@ func TestAppendTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(stored(t, bt)); n != 17 {
+	if n := len(inStream(t, bt)); n != 17 {
 		t.Errorf("%d records, want the start and 16", n)
 	}
 }
@@ -117,7 +117,7 @@ func TestSuperseded(t *testing.T) {
 		t.Errorf("open by the old incarnation: %v, want ErrSuperseded", err)
 	}
 	note(t, next, "after")
-	if got := show(stored(t, bt)); got != "1:start, 1:note before, 2:start, 2:note after" {
+	if got := show(inStream(t, bt)); got != "1:start, 1:note before, 2:start, 2:note after" {
 		t.Errorf("the journal holds %q", got)
 	}
 }
@@ -149,7 +149,7 @@ func TestSameIncarnation(t *testing.T) {
 			t.Error(o.err)
 		}
 	}
-	if got := show(stored(t, bt)); n != 1 || got != "1:start, 1:note mine" {
+	if got := show(inStream(t, bt)); n != 1 || got != "1:start, 1:note mine" {
 		t.Errorf("%d opened it, and it holds %q", n, got)
 	}
 }
@@ -176,7 +176,7 @@ func TestSupersededRace(t *testing.T) {
 		wg.Wait()
 		old = next
 	}
-	records := stored(t, bt)
+	records := inStream(t, bt)
 	if !slices.IsSortedFunc(records, func(a, b journal.Record) int { return int(a.Incarnation) - int(b.Incarnation) }) {
 		t.Errorf("an old incarnation wrote behind a new one's start: %s", show(records))
 	}
@@ -196,7 +196,7 @@ func TestLateRecordTakenIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	note(t, j, "mine")
-	if got := show(stored(t, bt)); got != "2:start, 1:note late, 2:note mine" {
+	if got := show(inStream(t, bt)); got != "2:start, 1:note late, 2:note mine" {
 		t.Errorf("the journal holds %q", got)
 	}
 }
@@ -244,8 +244,8 @@ func TestOpenAtContext(t *testing.T) {
 	if got := show(records); got != "1:compact second, 2:start, 2:note new, 3:start" {
 		t.Errorf("the third incarnation reads %q", got)
 	}
-	if got := show(stored(t, bt)); !strings.HasPrefix(got, "1:start, 1:note old, 1:compact first") {
-		t.Errorf("stored is %q", got)
+	if got := show(inStream(t, bt)); !strings.HasPrefix(got, "1:start, 1:note old, 1:compact first") {
+		t.Errorf("in the stream is %q", got)
 	}
 }
 
@@ -281,8 +281,8 @@ func TestTrim(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := show(stored(t, bt)); got != "1:compact second, 1:note before third, 1:compact third" {
-		t.Errorf("stored is %q", got)
+	if got := show(inStream(t, bt)); got != "1:compact second, 1:note before third, 1:compact third" {
+		t.Errorf("in the stream is %q", got)
 	}
 	n := 0
 	if err := journal.Each(t.Context(), bt, 1, func(r journal.Record) { n++ }); err != nil || n != 5 {

@@ -30,6 +30,7 @@ import (
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/stored"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -108,7 +109,7 @@ type member struct {
 
 func (m *member) run() error {
 	ctx, o := m.ctx, m.Options
-	ws, err := workspace.Open(o.Workspace, workspace.Options{})
+	ws, err := workspace.Open(o.Workspace, workspace.Options{Stored: stored.In(o.Team.Files).Open})
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (m *member) run() error {
 	opts := agent.Options{
 		Member: o.Member, Team: o.Team.ID, System: agent.System(o.Record, o.Member, o.Role, o.Workspace),
 		Past: past, Journal: log, Model: o.Model, Tools: tools, Hand: m.hand, Post: box, Heart: m.heart,
-		Events: event.New(o.Team, o.Logger), Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts, Lease: o.Record.Lease(),
+		Events: event.New(o.Team, o.Logger), Store: stored.In(o.Team.Files), Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts, Lease: o.Record.Lease(),
 		Parked: m.park, EndGoal: o.EndGoal, ModelChanged: o.ModelChanged, MaxTurns: o.Role.MaxTurns, Logger: o.Logger, Registry: o.Registry,
 	}
 	if o.Member.AgentID != team.Leader {
