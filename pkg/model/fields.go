@@ -6,16 +6,6 @@ import (
 	"strings"
 )
 
-// argumentText returns the text of the arguments, a JSON string that holds JSON;
-// some endpoints send the object itself.
-func argumentText(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return string(raw)
-	}
-	return s
-}
-
 // fields is a JSON object of which some keys are known.
 type fields map[string]json.RawMessage
 
@@ -33,6 +23,20 @@ func (f fields) take(key string, dst any) error {
 	return nil
 }
 
+// word is a JSON string; of a number, as some endpoints send for an id, its digits;
+// of anything else nothing.
+type word string
+
+// UnmarshalJSON never fails.
+func (w *word) UnmarshalJSON(raw []byte) error {
+	var s string
+	if json.Unmarshal(raw, &s) != nil && strings.IndexByte("-0123456789", raw[0]) >= 0 {
+		s = string(raw)
+	}
+	*w = word(s)
+	return nil
+}
+
 // pieces collects the values of unknown keys over the chunks.
 type pieces map[string][]json.RawMessage
 
@@ -44,13 +48,19 @@ func (p pieces) add(f fields) {
 	}
 }
 
-func (p pieces) size() (n int) {
+// size is about how much the model wrote in them. Endpoints tell the same thoughts
+// under several keys, so the longest counts.
+func (p pieces) size() (longest int) {
 	for _, vs := range p {
+		n := 0
 		for _, v := range vs {
-			n += len(v)
+			n += max(len(v)-len(`""`), 0)
+		}
+		if vs[0][0] == '"' || len(p) == 1 {
+			longest = max(longest, n)
 		}
 	}
-	return n
+	return longest
 }
 
 // join puts the pieces of each key together: strings and arrays are concatenated,
@@ -80,14 +90,16 @@ func joined(vs []json.RawMessage) json.RawMessage {
 		}
 		whole = text.String()
 	case '[':
-		list := []json.RawMessage{}
+		var list blocks
 		for _, v := range vs {
 			var l []json.RawMessage
 			if json.Unmarshal(v, &l) == nil {
-				list = append(list, l...)
+				for _, item := range l {
+					list.add(item)
+				}
 			}
 		}
-		whole = list
+		whole = list.join()
 	default:
 		return last
 	}
