@@ -18,10 +18,20 @@ type Client struct {
 	opt     Options
 	base    *url.URL
 	name    string // the endpoint for messages: its address without a password
-	dialect *dialect
+	dialect speaker
 	http    *http.Client
 	secrets secrets
 	metrics *metrics
+}
+
+// speaker is what a client needs of a dialect.
+type speaker interface {
+	encode(Request) (call, error)
+	reader(req Request, onDelta func(string)) turnReader
+	learn(apiError) bool
+	told(window int)
+	origin(model string) string
+	limits() Limits
 }
 
 // New returns a client of the endpoint in opt; it does not connect yet.

@@ -426,3 +426,12 @@ func TestUsageAdd(t *testing.T) {
 		t.Errorf("Add = %+v", got)
 	}
 }
+
+func mustURL(t *testing.T, s string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}

@@ -37,7 +37,7 @@ var (
 	// TGI, DashScope, Moonshot, Z.AI, LM Studio, Copilot.
 	saysTooLong = regexp.MustCompile(`context_length_exceeded|exceed_context_size|model_max_prompt_tokens_exceeded|request_too_large|` +
 		`maximum context length|model'?s context length|exceeds? (the|this model'?s) (available |maximum )?context|context (window|length|limit|size)\b.{0,40}exceed|exceed.{0,40}\bcontext (window|length|limit|size)\b|greater than the context length|` +
-		`(prompt|input) is too long|input is longer|prompt (exceeds|too long)|maximum prompt length|(input|prompt) token count|exceeded model token limit|` +
+		`(prompt|input) is too long|input is longer|prompt (exceeds|too long)|maximum (prompt|model) length|loaded with context length|(input|prompt) token count|exceeded model token limit|` +
 		`range of input length|tokens. \+ .max_new_tokens. must be|reduce the length of (the|your)`)
 	// A request that is larger than a whole minute's allowance; rest does not help.
 	saysTooLarge = regexp.MustCompile(`request too large`)
@@ -54,7 +54,7 @@ var (
 		`(incorrect|invalid|no|missing) api[ -]?key|api[ -]?key (is )?(not valid|invalid|expired|missing|not found)|api_key_invalid|invalid authentication`)
 
 	saysNoModel = regexp.MustCompile(`model_not_(found|available)|not_found_error|deploymentnotfound|invalid_model|unknown_model|` +
-		`\b(invalid|unknown|unsupported|no such) model\b|\bmodel\b.{0,120}\b(not found|does not exist|not exist|is not a valid model|is not available)`)
+		`\b(invalid|unknown|unsupported|no such) model\b|is not a valid model\b|\bmodel\b.{0,120}\b(not found|does not exist|not exist|is not available)`)
 
 	saysRateLimit = regexp.MustCompile(`rate_?limit|rate limit|resource_exhausted|throttl|too many requests|token_quota_exceeded|limit_requests|\b429\b`)
 	saysInvalid   = regexp.MustCompile(`invalid_?request|invalid_?argument|bad_?request`)

@@ -1,0 +1,83 @@
+package model_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/model/modeltest"
+	"agentteam/pkg/team"
+)
+
+// hasty is the patience of a client that meets silence in a test.
+func hasty(baseURL string, attempts int) model.Options {
+	return model.Options{BaseURL: baseURL, Model: "m", Attempts: attempts, FirstByte: 300 * time.Millisecond, Idle: 300 * time.Millisecond}
+}
+
+var question = model.Request{Messages: []*model.Message{{Role: "user", Content: "hello"}}}
+
+func client(t *testing.T, o model.Options) *model.Client {
+	t.Helper()
+	c, err := model.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Whatever an endpoint does wrong, the client says what to do.
+func TestFaults(t *testing.T) {
+	for _, f := range modeltest.Faults() {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			url := modeltest.Server(t, nil, func(n int, _ []byte) *modeltest.Fault { asked.Store(int64(n)); return &f })
+			_, err := client(t, hasty(url, 1)).Complete(t.Context(), question, nil)
+			var got *model.Refusal
+			if !errors.As(err, &got) {
+				t.Fatalf("Complete = %v, want a refusal", err)
+			}
+			if got.Reason != f.Reason || got.Advice != f.Advice || got.Window != f.Window || asked.Load() != 1 {
+				t.Errorf("refused with %s, %s, a window of %d after %d requests; want %s, %s, %d after 1\n%v",
+					got.Reason, got.Advice, got.Window, asked.Load(), f.Reason, f.Advice, f.Window, err)
+			}
+			if code := team.CodeOf(err); (code == team.Unavailable) != (f.Advice == model.TryAgain) || code == "" {
+				t.Errorf("the error carries the code %q", code)
+			}
+			if f.Silent && (got.Used.WastedPrompt == 0 || !got.Used.Estimated) {
+				t.Errorf("used %+v, want the prompt counted", got.Used)
+			}
+		})
+	}
+}
+
+// An outage is over when the endpoint is back, and costs what it has cost; of a
+// refusal the endpoint is not asked twice.
+func TestFaultsThenAnAnswer(t *testing.T) {
+	for _, f := range modeltest.Faults() {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			url := modeltest.Server(t, nil, func(n int, _ []byte) *modeltest.Fault {
+				if n == 1 {
+					return &f
+				}
+				return nil
+			})
+			got, err := client(t, hasty(url, 2)).Complete(t.Context(), question, nil)
+			if f.Advice != model.TryAgain {
+				if err == nil {
+					t.Error("a refusal was asked for again")
+				}
+				return
+			}
+			if err != nil || got.Message.Content != "fine" || len(got.Message.ToolCalls) > 0 {
+				t.Fatalf("Complete = %+v, %v", got, err)
+			}
+			if u := got.Usage; u.PromptTokens != 11 || u.CompletionTokens != 7 || u.Estimated != (u.WastedPrompt > 0) || f.Silent && u.WastedPrompt == 0 {
+				t.Errorf("usage %+v", u)
+			}
+		})
+	}
+}
