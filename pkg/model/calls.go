@@ -100,8 +100,9 @@ func (cs *callList) begins(p piece, c *toolCall) bool {
 	case other:
 		return true
 	}
-	// An empty object may be a placeholder, which the real arguments follow.
-	return strings.HasPrefix(strings.TrimSpace(p.args), "{") && strings.TrimSpace(c.args.String()) != "{}"
+	// An empty object may be a placeholder, which the real arguments follow. Without a
+	// name it may be the same arguments once more.
+	return p.name != "" && strings.HasPrefix(strings.TrimSpace(p.args), "{") && strings.TrimSpace(c.args.String()) != "{}"
 }
 
 // grown is a call's name after one more piece of it: the name may come in pieces,

@@ -267,7 +267,7 @@ func TestCheck(t *testing.T) {
 		"no credit":          {status(402, "X", "", `{"error":{"message":"pay"}}`), team.InvalidArgument, "no credit"},
 		"moved":              {status(301, "Location", "https://elsewhere.test/v1", ""), team.InvalidArgument, "it redirects to https://elsewhere.test/v1"},
 		"wrong address":      {status(404, "X", "", "404 page not found\n"), team.InvalidArgument, "no such address"},
-		"a web page":         {status(200, "X", "", "<html><head><title>\nPlease log in</title></head>"), team.InvalidArgument, "is no model endpoint: it answered 200 with an HTML page: Please log in"},
+		"a web page":         {status(200, "X", "", "<html><head><title>\nPlease log in</title></head>"), team.InvalidArgument, "is no model endpoint: it answered 200: an HTML page: Please log in"},
 		"in trouble":         {status(502, "X", "", "bad\ngateway"), team.Unavailable, "it answered 502: bad gateway"},
 		"hangs up":           {hangUp, team.Unavailable, "EOF"},
 	} {

@@ -80,7 +80,7 @@ func (f *failure) explain(endpoint string) error {
 	case UnknownModel:
 		return refused("knows no such address or model").WithHint("check OPENAI_BASE_URL, which usually ends in /v1, and OPENAI_MODEL")
 	case NoEndpoint:
-		return team.Errorf(team.InvalidArgument, "%s is no model endpoint: it answered %d with %w", endpoint, f.status, f.err).
+		return team.Errorf(team.InvalidArgument, "%s is no model endpoint: it answered %d: %w", endpoint, f.status, f.err).
 			WithHint("check OPENAI_BASE_URL; it usually ends in /v1")
 	case ContextLength:
 		return refused("finds the conversation too long")

@@ -11,19 +11,21 @@ import (
 // secrets are the texts that no message may show: keys and passwords.
 type secrets []*regexp.Regexp
 
-// secretHeader matches the names of headers whose values are secret.
-var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
+// secretName matches the names of headers and parameters whose values are secret.
+var secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
 
 func secretsOf(o Options, u *url.URL) secrets {
 	texts := []string{o.APIKey}
 	if password, ok := u.User.Password(); ok {
 		texts = append(texts, password, url.QueryEscape(password), url.PathEscape(password))
 	}
-	for _, values := range u.Query() { // an address may carry a key
-		texts = append(texts, values...)
+	for name, values := range u.Query() { // an address may carry a key
+		if secretName.MatchString(name) {
+			texts = append(texts, values...)
+		}
 	}
 	for name, value := range o.Headers {
-		if secretHeader.MatchString(name) {
+		if secretName.MatchString(name) {
 			texts = append(texts, strings.TrimSpace(strings.TrimPrefix(value, "Bearer ")))
 		}
 	}
