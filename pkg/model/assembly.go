@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
@@ -41,10 +42,10 @@ func newChatReader(req Request, onDelta func(string)) *chatReader {
 type chunk struct {
 	Model   word `json:"model"`
 	Choices []struct {
-		Index        number `json:"index"`
-		Delta        fields `json:"delta"`
-		Message      fields `json:"message"` // of an endpoint that does not stream, or does it so
-		FinishReason word   `json:"finish_reason"`
+		Index        number          `json:"index"`
+		Delta        json.RawMessage `json:"delta"`
+		Message      json.RawMessage `json:"message"` // of an endpoint that does not stream, or does it so
+		FinishReason word            `json:"finish_reason"`
 	} `json:"choices"`
 	Usage json.RawMessage `json:"usage"`
 	Error json.RawMessage `json:"error"`
@@ -68,15 +69,17 @@ func (r *chatReader) event(name string, data []byte) error {
 		}
 	}
 	r.model = cmp.Or(string(c.Model), r.model)
-	if u := readUsage(c.Usage); u != (Usage{}) { // some send it with every chunk, or empty at last
-		r.usage = u
+	if isSet(c.Usage) {
+		if u := readUsage(c.Usage); u != (Usage{}) { // some send it with every chunk, or empty at last
+			r.usage = u
+		}
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 { // we ask for one choice only
 			continue
 		}
 		delta := choice.Delta
-		if len(delta) == 0 && r.size() == 0 { // else it may say once more what came in pieces
+		if !isSet(delta) && isSet(choice.Message) && r.size() == 0 { // else it may say once more what came in pieces
 			delta = choice.Message
 		}
 		if err := r.add(delta); err != nil {
@@ -111,8 +114,19 @@ func finishReason(word string) string {
 	return word
 }
 
-// add takes what a chunk says.
-func (r *chatReader) add(d fields) error {
+// add takes a delta, which is what one chunk says.
+func (r *chatReader) add(delta json.RawMessage) error {
+	if said, ok := onlyContent(delta); ok {
+		r.say(said)
+		return nil
+	}
+	if !isSet(delta) {
+		return nil
+	}
+	d := fields{}
+	if err := json.Unmarshal(delta, &d); err != nil {
+		return err
+	}
 	if isSet(d["content"]) {
 		said, thought, err := contentOf(d["content"])
 		if err != nil {
@@ -122,10 +136,7 @@ func (r *chatReader) add(d fields) error {
 			raw, _ := json.Marshal(thought) // a string always encodes
 			r.extra.add(fields{"reasoning_content": raw})
 		}
-		if said != "" {
-			r.content.WriteString(said)
-			r.onDelta(said)
-		}
+		r.say(said)
 	}
 	delete(d, "content")
 	delete(d, "role")
@@ -140,6 +151,24 @@ func (r *chatReader) add(d fields) error {
 		}
 	}
 	return nil
+}
+
+func (r *chatReader) say(text string) {
+	if text != "" {
+		r.content.WriteString(text)
+		r.onDelta(text)
+	}
+}
+
+// onlyContent returns the text of a delta that holds nothing else; ok is false for any
+// other. Most of a stream is such deltas, and the general way takes several times as
+// long.
+func onlyContent(delta []byte) (said string, ok bool) {
+	rest, is := bytes.CutPrefix(delta, []byte(`{"content":`))
+	if !is || len(rest) < len(`""}`) || bytes.Count(rest, []byte(`"`)) != 2 || !bytes.HasSuffix(rest, []byte(`"}`)) {
+		return "", false
+	}
+	return unescaped(rest[:len(rest)-1])
 }
 
 // contentOf reads a message's content: a text, or an array of parts as Mistral's

@@ -1,9 +1,11 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // fields is a JSON object of which some keys are known.
@@ -30,11 +32,25 @@ type word string
 // UnmarshalJSON never fails.
 func (w *word) UnmarshalJSON(raw []byte) error {
 	var s string
-	if json.Unmarshal(raw, &s) != nil && strings.IndexByte("-0123456789", raw[0]) >= 0 {
+	switch plain, ok := unescaped(raw); {
+	case ok:
+		s = plain
+	case json.Unmarshal(raw, &s) != nil && strings.IndexByte("-0123456789", raw[0]) >= 0:
 		s = string(raw)
 	}
 	*w = word(s)
 	return nil
+}
+
+// unescaped returns the text of a JSON string that says it as it is, which most do; ok
+// is false for any other value. Thousands of small texts come in a stream, and a call
+// of the decoder for each would cost more than all else.
+func unescaped(raw []byte) (s string, ok bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return "", false
+	}
+	inside := raw[1 : len(raw)-1]
+	return string(inside), bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside)
 }
 
 // pieces collects the values of unknown keys over the chunks.
@@ -83,10 +99,9 @@ func joined(vs []json.RawMessage) json.RawMessage {
 	case '"':
 		var text strings.Builder
 		for _, v := range vs {
-			var s string
-			if json.Unmarshal(v, &s) == nil {
-				text.WriteString(s)
-			}
+			var s word
+			_ = s.UnmarshalJSON(v)
+			text.WriteString(string(s))
 		}
 		whole = text.String()
 	case '[':

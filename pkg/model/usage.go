@@ -13,6 +13,10 @@ type number int
 // UnmarshalJSON never fails: a count that cannot be read is no reason to lose a turn.
 func (n *number) UnmarshalJSON(raw []byte) error {
 	const most = 1 << 40 // a float beyond the range of int converts to anything
+	if i, err := strconv.Atoi(string(raw)); err == nil && i >= 0 && i < most {
+		*n = number(i)
+		return nil
+	}
 	f, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
 	if err != nil || !(f > 0) {
 		f = 0
