@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,8 +48,9 @@ func (c *Client) attempt(ctx context.Context, req Request, q call, onDelta func(
 	}
 	reply := turn.reply()
 	reply.Usage = completed(reply.Usage, len(q.body), turn.size())
-	if reply.Message.Extra != nil {
-		reply.Message.Origin = c.dialect.origin(req.Model)
+	hasExtra := func(t ToolCall) bool { return t.Extra != nil }
+	if m := &reply.Message; m.Extra != nil || slices.ContainsFunc(m.ToolCalls, hasExtra) {
+		m.Origin = c.dialect.origin(req.Model)
 	}
 	return reply, nil
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"net"
@@ -137,7 +138,7 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 		if ctx.Err() != nil {
 			return Reply{}, ctx.Err()
 		}
-		if fail.form() && learned < mostLearned && c.dialect.learn(fail.said) {
+		if learned < mostLearned && c.reforms(req, q, fail) {
 			learned++
 			c.metrics.retries.WithLabelValues(otherForm).Inc()
 			c.opt.Logger.InfoContext(ctx, "model endpoint refuses the form of a request, trying another", "status", fail.status)
@@ -162,11 +163,27 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 	}
 }
 
-// refusal makes the error of a call that ended with fail after so many tries.
-func (c *Client) refusal(fail *failure, tried int, used Usage) *Refusal {
+// reforms lets the dialect learn from the failure of q, and reports whether it would
+// now ask req in another form: without a field, or, since the endpoint has told its
+// window, with a lower limit of the answer.
+func (c *Client) reforms(req Request, q call, fail *failure) bool {
 	if fail.window > 0 {
 		c.dialect.told(fail.window)
 	}
+	switch {
+	case !fail.form():
+		return false
+	case c.dialect.learn(fail.said):
+		return true
+	case fail.window == 0:
+		return false
+	}
+	next, err := c.dialect.encode(req)
+	return err == nil && !bytes.Equal(next.body, q.body)
+}
+
+// refusal makes the error of a call that ended with fail after so many tries.
+func (c *Client) refusal(fail *failure, tried int, used Usage) *Refusal {
 	err := fail.explain(c.name)
 	if fail.advice == TryAgain {
 		err = team.Errorf(team.Unavailable, "the model endpoint %s failed %d times, the last time: %w", c.name, tried, fail.err)

@@ -81,3 +81,35 @@ func TestFaultsThenAnAnswer(t *testing.T) {
 		})
 	}
 }
+
+// A try is paid for once the model has read the prompt: a refusal that comes first
+// costs nothing, one in the middle of an answer does.
+func TestWhatARefusalCosts(t *testing.T) {
+	for name, paid := range map[string]struct{ prompt, completion bool }{
+		"401":                                  {},
+		"429":                                  {},
+		"503":                                  {},
+		"hangs up at once":                     {},
+		"in stream: quota":                     {},
+		"200, a web page":                      {},
+		"no headers":                           {prompt: true},
+		"ends in the middle":                   {true, true},
+		"silent in the middle":                 {true, true},
+		"in stream: overloaded":                {true, true},
+		"in stream: content filter after text": {true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := modeltest.Named(t, name)
+			url := modeltest.Server(t, nil, func(int, []byte) *modeltest.Fault { return f })
+			_, err := client(t, hasty(url, 1)).Complete(t.Context(), question, nil)
+			var got *model.Refusal
+			if !errors.As(err, &got) {
+				t.Fatal(err)
+			}
+			if u := got.Used; (u.WastedPrompt > 0) != paid.prompt || (u.WastedCompletion > 0) != paid.completion || u.Estimated != paid.prompt || u.PromptTokens+u.CompletionTokens != 0 {
+				t.Errorf("used %+v", u)
+			}
+		})
+	}
+}

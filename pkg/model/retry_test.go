@@ -25,15 +25,18 @@ type pupil struct {
 	dialect
 	lessons, learned int
 	window           int
-	heard            []string
+	fits             bool // its requests grow smaller once it knows the window
 }
 
 func (p *pupil) encode(Request) (call, error) {
-	return call{path: "/chat/completions", body: fmt.Appendf(nil, `{"form":%d}`, p.learned)}, nil
+	form := p.learned
+	if p.fits && p.window > 0 {
+		form++
+	}
+	return call{path: "/chat/completions", body: fmt.Appendf(nil, `{"form":%d}`, form)}, nil
 }
 
-func (p *pupil) learn(e apiError) bool {
-	p.heard = append(p.heard, fmt.Sprint(e.status, " ", e.message))
+func (p *pupil) learn(apiError) bool {
 	if p.learned == p.lessons {
 		return false
 	}
@@ -43,23 +46,27 @@ func (p *pupil) learn(e apiError) bool {
 
 func (p *pupil) told(window int) { p.window = window }
 
+func (p *pupil) origin(model string) string { return "pupil of " + model }
+
 // A refused form is tried in another one at once, which is no attempt; what the
 // endpoint would refuse in any form comes back.
 func TestOtherForms(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lessons  int
+		fits     bool
 		answers  []http.HandlerFunc
 		requests int64
 		want     Reason // "" for an answer
 	}{
-		"one lesson":                   {1, []http.HandlerFunc{status(400, "X", "", "no such field"), good}, 2, ""},
-		"two lessons":                  {2, []http.HandlerFunc{status(400, "X", "", "a"), status(422, "X", "", "b"), good}, 3, ""},
-		"a lesson inside a stream":     {1, []http.HandlerFunc{events(`{"error":{"message":"no such field","code":400}}`), good}, 2, ""},
-		"nothing to learn":             {0, []http.HandlerFunc{status(400, "X", "", "no")}, 1, InvalidRequest},
-		"no lesson helps":              {2, []http.HandlerFunc{status(400, "X", "", "no")}, 3, InvalidRequest},
-		"lessons without end":          {1000, []http.HandlerFunc{status(400, "X", "", "no")}, 1 + mostLearned, InvalidRequest},
-		"a key is nothing to learn of": {5, []http.HandlerFunc{status(401, "X", "", "no")}, 1, BadKey},
-		"a form that is too long":      {0, []http.HandlerFunc{status(400, "X", "", "maximum context length is 4096 tokens")}, 1, ContextLength},
+		"one lesson":                   {1, false, []http.HandlerFunc{status(400, "X", "", "no such field"), good}, 2, ""},
+		"two lessons":                  {2, false, []http.HandlerFunc{status(400, "X", "", "a"), status(422, "X", "", "b"), good}, 3, ""},
+		"a lesson inside a stream":     {1, false, []http.HandlerFunc{events(`{"error":{"message":"no such field","code":400}}`), good}, 2, ""},
+		"nothing to learn":             {0, false, []http.HandlerFunc{status(400, "X", "", "no")}, 1, InvalidRequest},
+		"no lesson helps":              {2, false, []http.HandlerFunc{status(400, "X", "", "no")}, 3, InvalidRequest},
+		"lessons without end":          {1000, false, []http.HandlerFunc{status(400, "X", "", "no")}, 1 + mostLearned, InvalidRequest},
+		"a key is nothing to learn of": {5, false, []http.HandlerFunc{status(401, "X", "", "no")}, 1, BadKey},
+		"a limit that is too high":     {0, true, []http.HandlerFunc{status(400, "X", "", "maximum context length is 4096 tokens"), good}, 2, ""},
+		"a form that is too long":      {0, false, []http.HandlerFunc{status(400, "X", "", "maximum context length is 4096 tokens")}, 1, ContextLength},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var bodies []string
@@ -77,7 +84,7 @@ func TestOtherForms(t *testing.T) {
 			url, requests := endpoint(t, answers...)
 			reg := prometheus.NewPedanticRegistry()
 			c := client(t, Options{BaseURL: url, Attempts: 1, Registry: reg})
-			p := &pupil{lessons: tt.lessons}
+			p := &pupil{lessons: tt.lessons, fits: tt.fits}
 			c.dialect = p
 			_, err := c.Complete(t.Context(), asked, nil)
 			var refusal *Refusal
@@ -93,7 +100,7 @@ func TestOtherForms(t *testing.T) {
 			if n := testutil.ToFloat64(c.metrics.retries.WithLabelValues(otherForm)); n != float64(tt.requests-1) {
 				t.Errorf("%v retries in another form counted", n)
 			}
-			if (tt.want == ContextLength) != (p.window == 4096) {
+			if (tt.want == ContextLength || tt.fits) != (p.window == 4096) {
 				t.Errorf("the dialect was told of a window of %d", p.window)
 			}
 		})
@@ -241,4 +248,44 @@ func TestHeaders(t *testing.T) {
 	if _, err := client(t, Options{BaseURL: url, APIKey: "key", Headers: map[string]string{"api-key": "service"}}).Complete(t.Context(), asked, nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// What an endpoint's own fields came from is noted with them, so that no other is
+// sent them.
+func TestOrigin(t *testing.T) {
+	for name, tt := range map[string]struct{ answer, want string }{
+		"fields of the message": {delta(`{"reasoning":"hm"}`), "pupil of m"},
+		"fields of a call":      {calls(`{"index":0,"id":"a","function":{"name":"bash","arguments":"{}"},"extra_content":{"x":1}}`), "pupil of m"},
+		"no such fields":        {text("a"), ""},
+	} {
+		url, _ := endpoint(t, events(tt.answer, finish("stop")))
+		c := client(t, Options{BaseURL: url})
+		c.dialect = &pupil{}
+		if got, err := c.Complete(t.Context(), asked, nil); err != nil || got.Message.Origin != tt.want {
+			t.Errorf("%s: origin %q, %v; want %q", name, got.Message.Origin, err, tt.want)
+		}
+	}
+}
+
+// Whatever body comes with a good status, what Complete returns is a finished turn or
+// a refusal.
+func FuzzAnswer(f *testing.F) {
+	for _, seed := range []string{
+		"data: " + text("a") + "\n\ndata: " + finish("stop") + "\n\ndata: [DONE]\n\n", "\ufeff\r\r\n:\nevent: error\ndata: x\r\r", "<html>", "{}", "[]",
+		`{"error":"x"}`, "data:\ndata:\n\n", "\n\n\n", "data", "id: \x00\nretry: 1\n\n", " {\"choices\":[{\"message\":{},\"finish_reason\":\"stop\"}]}",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		c := client(t, Options{BaseURL: "http://model.test/v1", Attempts: 1})
+		c.http.Transport = roundTripper(func(*http.Request) (*http.Response, error) { return response(200, strings.NewReader(body)), nil })
+		got, err := c.Complete(t.Context(), asked, nil)
+		var refusal *Refusal
+		switch {
+		case err == nil && got.FinishReason == "":
+			t.Errorf("a turn without a finish reason: %+v", got)
+		case err != nil && (!errors.As(err, &refusal) || refusal.Advice == "" || refusal.Reason == "" || strings.ContainsAny(err.Error(), "\r\n")):
+			t.Errorf("Complete = %#v", err)
+		}
+	})
 }
