@@ -11,9 +11,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// hasty is the patience of a client that meets silence in a test.
-func hasty(baseURL string, attempts int) model.Options {
-	return model.Options{BaseURL: baseURL, Model: "m", Attempts: attempts, FirstByte: 300 * time.Millisecond, Idle: 300 * time.Millisecond}
+// patience returns the options of a client of baseURL that waits for as long as
+// anybody does, but for a fault that is silence.
+func patience(baseURL string, attempts int, f *modeltest.Fault) model.Options {
+	o := model.Options{BaseURL: baseURL, Model: "m", Attempts: attempts}
+	if f.Silent {
+		o.FirstByte, o.Idle = 2*time.Second, 2*time.Second // what is no silence comes sooner, on any machine
+	}
+	return o
 }
 
 var question = model.Request{Messages: []*model.Message{{Role: "user", Content: "hello"}}}
@@ -34,7 +39,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int64
 			url := modeltest.Server(t, nil, func(n int, _ []byte) *modeltest.Fault { asked.Store(int64(n)); return &f })
-			_, err := client(t, hasty(url, 1)).Complete(t.Context(), question, nil)
+			_, err := client(t, patience(url, 1, &f)).Complete(t.Context(), question, nil)
 			var got *model.Refusal
 			if !errors.As(err, &got) {
 				t.Fatalf("Complete = %v, want a refusal", err)
@@ -65,7 +70,7 @@ func TestFaultsThenAnAnswer(t *testing.T) {
 				}
 				return nil
 			})
-			got, err := client(t, hasty(url, 2)).Complete(t.Context(), question, nil)
+			got, err := client(t, patience(url, 2, &f)).Complete(t.Context(), question, nil)
 			if f.Advice != model.TryAgain {
 				if err == nil {
 					t.Error("a refusal was asked for again")
@@ -102,7 +107,7 @@ func TestWhatARefusalCosts(t *testing.T) {
 			t.Parallel()
 			f := modeltest.Named(t, name)
 			url := modeltest.Server(t, nil, func(int, []byte) *modeltest.Fault { return f })
-			_, err := client(t, hasty(url, 1)).Complete(t.Context(), question, nil)
+			_, err := client(t, patience(url, 1, f)).Complete(t.Context(), question, nil)
 			var got *model.Refusal
 			if !errors.As(err, &got) {
 				t.Fatal(err)
