@@ -1,6 +1,9 @@
 package model
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 // dialect is how one endpoint wants to be spoken to: its profile, and what its
 // answers have taught since. Safe for concurrent use.
@@ -26,11 +29,19 @@ func (d *dialect) encode(req Request) (call, error) {
 
 // reader returns what puts the answer to req together. onDelta gets the text as it
 // comes.
-func (d *dialect) reader(req Request, onDelta func(string)) turnReader { panic("not yet") }
+func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
+	return newChatReader(req, onDelta)
+}
 
 // learn takes in why an endpoint refused a request, and reports whether the same
 // request would now be encoded in another way: then it is worth one more try.
 func (d *dialect) learn(e apiError) bool { return false }
+
+// told takes in the window, in tokens, that the endpoint named in an error.
+func (d *dialect) told(window int) {}
+
+// origin names the endpoint and the model, for the Origin of what they write.
+func (d *dialect) origin(model string) string { return "" }
 
 // limits is what the endpoint takes and gives, as far as it is known.
 func (d *dialect) limits() Limits { return Limits{} }
@@ -41,6 +52,9 @@ type apiError struct {
 	code    string // the endpoint's word for it, such as context_length_exceeded
 	kind    string // its type, such as invalid_request_error
 	message string
+
+	window     int           // tokens, if a field of its own names it; else 0
+	retryAfter time.Duration // what it asks for; else 0
 }
 
 // turnReader puts one turn together from the events of a stream. Use it from one

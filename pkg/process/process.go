@@ -157,7 +157,12 @@ func (p *Process) Close() {
 func (p *Process) As(id team.TeamID, m team.Member) (reg prometheus.Registerer, with agent.Model, done func()) {
 	reg, done = p.Registry.Labelled(prometheus.Labels{"team": string(id), "role": m.Role, "agent_id": string(m.AgentID)})
 	if p.model != nil {
-		with = p.model.Counting(reg)
+		with = single{p.model.Counting(reg)}
 	}
 	return reg, with, done
 }
+
+// single is a client as the only model of a process.
+type single struct{ *model.Client }
+
+func (s single) Limits(string) model.Limits { return s.Client.Limits() }
