@@ -24,8 +24,10 @@ type Options struct {
 	Headers   map[string]string     // sent with each request, such as a service's own key
 	Extra     map[string]any        // fields added to each request's body, such as reasoning_effort
 	Attempts  int                   // tries of one call, the first included; default 5
+	Connect   time.Duration         // longest wait for the connection
 	FirstByte time.Duration         // longest wait for the first byte of an answer; default 60 s
 	Idle      time.Duration         // longest silence inside an answer; default 60 s
+	Total     time.Duration         // longest time for a whole answer
 	Logger    *slog.Logger          // default: discard
 	Registry  prometheus.Registerer // default: metrics are not published
 }
