@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -105,6 +106,18 @@ func (r *Router) Changed() <-chan struct{} { return r.now().changed }
 // Names returns the aliases in the order of the settings, without further names of
 // the same. The slice is the caller's.
 func (r *Router) Names() []string { return slices.Clone(r.now().names) }
+
+// Known returns every name that means an alias: the default, the other aliases in the
+// order of the settings, further names in that of the alphabet. The slice is the
+// caller's.
+func (r *Router) Known() []string {
+	t := r.now()
+	names := slices.Clone(t.names)
+	if i := slices.Index(names, t.first); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, t.first)
+	}
+	return append(names, slices.Sorted(maps.Keys(t.further))...)
+}
 
 // Resolve returns the alias that is asked for name, which may be a further name of it,
 // and whether the settings know the name. If not, and for "", it is the default, which

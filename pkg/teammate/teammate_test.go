@@ -89,7 +89,7 @@ func (r *rig) order(incarnation uint64) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
 	for {
-		err := control.RequestPool(ctx, r.team.Conn, spawn.Order{Team: "t", Agent: "bob", Incarnation: incarnation}, time.Minute)
+		err := control.RequestPool(ctx, r.team.Conn, "", spawn.Order{Team: "t", Agent: "bob", Incarnation: incarnation}, time.Minute)
 		if err == nil {
 			return
 		}
