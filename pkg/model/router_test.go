@@ -3,12 +3,18 @@ package model
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -293,6 +299,80 @@ func TestRouterWithoutModels(t *testing.T) {
 	}
 	if name, known := r.Resolve(""); name != "" || !known || r.Limits("") != (Limits{}) || len(r.Names()) != 0 {
 		t.Errorf("Resolve = %q, %v; %+v", name, known, r.Limits(""))
+	}
+}
+
+// judged stands between a router and a real client that says what is wrong, but not yet
+// what to do about it.
+type judged struct{ *Client }
+
+func (j judged) Complete(ctx context.Context, req Request, onDelta func(string)) (Reply, error) {
+	reply, err := j.Client.Complete(ctx, req, onDelta)
+	if _, ok := errors.AsType[*Refusal](err); ok || err == nil || ctx.Err() != nil {
+		return reply, err
+	}
+	if errors.Is(err, team.Unavailable) {
+		return reply, &Refusal{Advice: TryAgain, Reason: ServerError, Err: err}
+	}
+	return reply, &Refusal{Advice: Park, Reason: BadKey, Err: err}
+}
+
+// Two endpoints on the wire: each is asked for its own model, with its own key.
+func TestRouterOverHTTP(t *testing.T) {
+	var broken atomic.Int32 // status of the first endpoint; 0: it answers
+	serve := func(key, name string) string {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var body struct{ Model string }
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Model != name || r.Header.Get("Authorization") != "Bearer "+key {
+				t.Errorf("%s is asked for %q with %q, %v", name, body.Model, r.Header.Get("Authorization"), err)
+			}
+			if status := int(broken.Load()); status != 0 && name == "big-1" {
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, `{"error":{"message":"no"}}`)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"I am %s\"}}]}\n\n"+
+				"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1000000,\"completion_tokens\":0}}\n\ndata: [DONE]\n\n", name)
+		}))
+		t.Cleanup(srv.Close)
+		return srv.URL
+	}
+	routes := Routes{Aliases: []Alias{
+		{Name: "strong", Options: Options{BaseURL: serve("k1", "big-1"), APIKey: "k1", Model: "big-1", Attempts: 1}, Prices: &Prices{Input: 3}, Fallbacks: []string{"fast"}},
+		{Name: "fast", Options: Options{BaseURL: serve("k2", "small-1"), APIKey: "k2", Model: "small-1", Attempts: 1}, Prices: &Prices{Input: 1}},
+	}}
+	reg := prometheus.NewRegistry()
+	r, err := NewRouter(routes, RouterOptions{Registry: reg, open: func(o Options) (func(prometheus.Registerer) asker, error) {
+		c, err := New(o)
+		return func(reg prometheus.Registerer) asker { return judged{c.Counting(reg)} }, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(model, alias, text string, cost float64) {
+		t.Helper()
+		reply, err := r.Complete(t.Context(), Request{Model: model, Messages: []*Message{{Role: "user", Content: "who?"}}}, nil)
+		if err != nil || reply.Alias != alias || reply.Message.Content != text || reply.Usage.Cost != cost {
+			t.Errorf("%+v, %v; want %q by %s at %v", reply, err, text, alias, cost)
+		}
+	}
+	ask("", "strong", "I am big-1", 3)
+	ask("fast", "fast", "I am small-1", 1)
+	for _, status := range []int{http.StatusUnauthorized, http.StatusServiceUnavailable} {
+		broken.Store(int32(status))
+		if err := r.Reload(routes); err != nil {
+			t.Fatal(err)
+		}
+		ask("", "fast", "I am small-1", 1)
+	}
+	broken.Store(0)
+	if err := r.Reload(routes); err != nil {
+		t.Fatal(err)
+	}
+	ask("", "strong", "I am big-1", 3)
+	if n := testutil.ToFloat64(r.switches.WithLabelValues("strong", "fast")); n != 2 {
+		t.Errorf("%v switches, want 2", n)
 	}
 }
 
