@@ -184,7 +184,7 @@ func ServePool(ctx context.Context, c *broker.Conn, aliases []string, h Handler)
 		}
 		d.close()
 	}
-	for _, alias := range append([]string{""}, aliases...) {
+	for _, alias := range append(slices.Clone(aliases), "") { // whoever finds it in the pool of all finds it in the others
 		sub, err := c.NATS().QueueSubscribe(subject.PoolOf(alias), subject.Queue, func(m *nats.Msg) { d.serve(h, m.Data, m.Reply) })
 		if err != nil {
 			stop()

@@ -71,11 +71,17 @@ func (s *routerState) fill(o *Options) { o.Logger = s.log }
 
 // Counting returns the same router, that counts in the metrics of reg.
 func (r *Router) Counting(reg prometheus.Registerer) *Router {
-	return &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{},
+	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{},
 		switches: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentteam_model_switches_total",
 			Help: "Model calls that went on with another alias of the settings, since the first refused.",
 		}, []string{"from", "to"}))}
+	for _, to := range r.now().routes {
+		for i, next := range to.chain[1:] { // at 0, so that the first is seen as an increase
+			view.switches.WithLabelValues(to.chain[i].Name, next.Name)
+		}
+	}
+	return view
 }
 
 // Reload puts other routes in place of those that are there, and forgets who had
@@ -120,8 +126,8 @@ func (r *Router) Known() []string {
 }
 
 // Resolve returns the alias that is asked for name, which may be a further name of it,
-// and whether the settings know the name. If not, and for "", it is the default, which
-// is "" if there is none.
+// and whether the settings know the name. If not, and for "" and [team.Inherit], it is
+// the default, which is "" if there is none.
 func (r *Router) Resolve(name string) (alias string, known bool) { return r.now().resolve(name) }
 
 // Limits is what the alias asked for name takes and gives in one call.

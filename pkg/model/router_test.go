@@ -277,7 +277,7 @@ func TestRouterReload(t *testing.T) {
 	if want := []string{"a", "b", "c", "c"}; !slices.Equal(d.opened, want) { // once for the Reload that failed
 		t.Errorf("opened clients of %v, want %v: the others are as they were", d.opened, want)
 	}
-	for name, want := range map[string]string{"": "a", "a": "a", "c": "c", "sonnet": "a", "x": "a"} {
+	for name, want := range map[string]string{"": "a", "a": "a", "c": "c", "inherit": "a", "sonnet": "a", "x": "a"} {
 		got, known := view.Resolve(name)
 		if got != want || known != (name != "x" && name != "sonnet") {
 			t.Errorf("Resolve(%q) = %s, %v, want %s", name, got, known, want)

@@ -124,8 +124,8 @@ func (t *routeTable) resolve(name string) (alias string, known bool) {
 	if to, ok := t.further[name]; ok {
 		name = to
 	}
-	if name == "" || t.routes[name] == nil {
-		return t.first, name == ""
+	if t.routes[name] != nil {
+		return name, true
 	}
-	return name, true
+	return t.first, name == "" || name == team.Inherit
 }

@@ -90,7 +90,7 @@ func nameOf(file string) string { return strings.TrimSuffix(filepath.Base(file),
 // role is what f and the instructions behind it say, under the other name if it has
 // none.
 func (f frontMatter) role(name, file string, body []byte) (team.Role, error) {
-	if f.Model == "inherit" {
+	if f.Model == team.Inherit {
 		f.Model = ""
 	}
 	r := team.Role{Name: cmp.Or(f.Name, name), Description: f.Description, Tools: f.Tools, Model: f.Model,
