@@ -155,7 +155,7 @@ func (c Config) CheckModel() error {
 		switch {
 		case a.Usable() && a.Same == "":
 			return nil
-		case a.Name != DefaultAlias && a.Same == "":
+		case len(c.Models) > 0 && !a.Usable():
 			missing = append(missing, strings.Join(a.Missing, " and ")+" (for the alias "+a.Name+")")
 		}
 	}

@@ -174,11 +174,11 @@ func TestModelsWithoutTheirVariables(t *testing.T) {
 		t.Errorf("Routes = %+v, want fast alone", r)
 	}
 
-	c, err = load(t, "models: {a: {model: m, key_env: A_KEY}, b: {model: m, key_env: B_KEY}, c: a}\n", nil)
+	c, err = load(t, "models: {a: {model: m, key_env: A_KEY}, default: {model: m, key_env: B_KEY}, c: a}\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.CheckModel(); !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), "A_KEY (for the alias a), or B_KEY (for the alias b)") {
+	if err := c.CheckModel(); !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), "A_KEY (for the alias a), or B_KEY (for the alias default)") {
 		t.Errorf("CheckModel = %v", err)
 	}
 	if r := c.Routes(); r.Aliases != nil || r.Default != "" {

@@ -60,9 +60,12 @@ func (j *logbook) says(words ...string) {
 	}
 }
 
-// told is what others hear of the only process.
-func told(t *testing.T, c *broker.Conn) control.Process {
+// told is what others hear of p, the only process.
+func told(t *testing.T, p *Process, c *broker.Conn) control.Process {
 	t.Helper()
+	if err := p.Conn.Flush(t.Context()); err != nil { // else it may not be heard yet
+		t.Fatal(err)
+	}
 	all, err := control.Processes(t.Context(), c, "teammate", 300*time.Millisecond)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("processes: %+v, %v", all, err)
@@ -98,7 +101,7 @@ func TestModelsOfTheSettings(t *testing.T) {
 	}
 	defer p.Close()
 	log.says("keyless", "NO_SUCH_KEY is not set")
-	if got := told(t, c); got.Model != "small-1" || !slices.Equal(got.Aliases, []string{"fast", "strong", "sonnet"}) {
+	if got := told(t, p, c); got.Model != "small-1" || !slices.Equal(got.Aliases, []string{"fast", "strong", "sonnet"}) {
 		t.Errorf("told %+v", got)
 	}
 	if got := p.Models(); !slices.Equal(got, []string{"fast", "strong"}) {
@@ -123,7 +126,7 @@ func TestModelsOfTheSettings(t *testing.T) {
 	changed := p.ModelsChanged()
 	write("models: {strong: {model: big-1, window: 0}}\n")
 	log.says("level=ERROR", "stay as they were", "team.yaml:1:41")
-	if got := told(t, c); !slices.Contains(got.Aliases, "sonnet") {
+	if got := told(t, p, c); !slices.Contains(got.Aliases, "sonnet") {
 		t.Errorf("after a mistake: %+v", got)
 	}
 	write("models: {other: {model: big-2, base_url: http://127.0.0.1:1/v1}}\n")
@@ -150,7 +153,7 @@ func TestProcessWithoutModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if got := told(t, brokertest.Connect(t, url)); got.Model != control.NoModel || len(got.Aliases) != 0 {
+	if got := told(t, p, brokertest.Connect(t, url)); got.Model != control.NoModel || len(got.Aliases) != 0 {
 		t.Errorf("told %+v", got)
 	}
 	_, with, done := p.As("t", team.Member{AgentID: "coder-1", Model: "strong"})
