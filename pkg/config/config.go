@@ -93,16 +93,25 @@ func Load(src Sources) (Config, error) {
 		}
 		c.origins = append(c.origins, Origin{Name: s.name, Value: shown, Origin: origin})
 	}
-	c.Models = file.models.aliases
+	if err := c.takeModels(file); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// takeModels adds the aliases of the file and checks what they and the settings say of
+// each other.
+func (c *Config) takeModels(f *file) error {
+	c.Models = f.models.aliases
 	all := c.Aliases()
-	file.models.link(all)
-	if e := file.entries["default_model"]; c.DefaultModel != "" && !slices.ContainsFunc(all, named(c.DefaultModel)) {
-		file.Fail(e.at, "default_model: there is no alias %.80q", c.DefaultModel)
+	f.models.link(all)
+	if c.DefaultModel != "" && !slices.ContainsFunc(all, named(c.DefaultModel)) {
+		f.Fail(f.entries[defaultModelKey].at, "%s: there is no alias %.80q", defaultModelKey, c.DefaultModel)
 	}
 	for _, a := range all {
 		c.origins = append(c.origins, Origin{Name: modelsKey + "." + a.Name, Value: a.String(), Origin: a.origin})
 	}
-	return c, file.Err()
+	return f.Err()
 }
 
 // File is the settings file that was read, or would have been if it were there;

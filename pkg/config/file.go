@@ -18,8 +18,10 @@ import (
 // further up would change what a command does without a trace on the screen.
 const fileName = "team.yaml"
 
-// modelsKey is the one setting of the file that is not a single value.
-const modelsKey = "models"
+const (
+	modelsKey       = "models"        // the one setting of the file that is not a single value
+	defaultModelKey = "default_model" // stands in the file only
+)
 
 // file is what stands in team.yaml.
 type file struct {

@@ -57,7 +57,7 @@ func settings(c *Config, dir string) []setting {
 		{name: "model_first_byte", env: []string{"AGENTTEAM_MODEL_FIRST_BYTE"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.FirstByte)},
 		{name: "model_idle", env: []string{"AGENTTEAM_MODEL_IDLE"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Idle)},
 		{name: "model_total", env: []string{"AGENTTEAM_MODEL_TOTAL"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Total)},
-		{name: "default_model", allowed: "an alias of models", parse: text(&c.DefaultModel)},
+		{name: defaultModelKey, allowed: "an alias of models", parse: text(&c.DefaultModel)},
 		{name: "replicas", env: []string{"AGENTTEAM_REPLICAS"}, def: "1",
 			allowed: "1, 3 or 5", parse: replicas(&c.Replicas)},
 		{name: "lease", env: []string{"AGENTTEAM_LEASE"}, def: "30s",
