@@ -220,13 +220,16 @@ func endpoints(ctx context.Context, cfg config.Config) Check {
 	wrong := cfg.Lacking()
 	for i, a := range routes.Aliases {
 		err := errs[i]
+		if err != nil && len(cfg.Models) > 0 { // else there is one, and it has no name of the user's
+			err = team.Errorf(cmp.Or(team.CodeOf(err), team.InvalidState), "the model alias %s: %w", a.Name, err).WithHint("%s", team.HintOf(err))
+		}
 		switch {
 		case err == nil:
 			answer = append(answer, a.Options.Model)
 		case a.Name == routes.Default:
 			return failed("model", err)
 		default:
-			wrong = append(wrong, team.Errorf(team.InvalidState, "the model alias %s: %w", a.Name, err).WithHint("%s", team.HintOf(err)))
+			wrong = append(wrong, err)
 		}
 	}
 	c := Check{Name: "model", Status: OK, Detail: strings.Join(answer, ", ") + " is configured and its endpoint answers"}
