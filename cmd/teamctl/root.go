@@ -277,8 +277,8 @@ func (a *app) newTeam(cfg config.Config, workspace string) (client.NewTeam, erro
 	if err != nil {
 		return client.NewTeam{}, err
 	}
-	for _, file := range skipped {
-		fmt.Fprintf(a.err, "%s is left out: a role file begins with ---\n", file)
+	for _, s := range skipped {
+		fmt.Fprintln(a.err, oneLine(s.String()))
 	}
 	return client.NewTeam{ID: cfg.Team, Roles: roles, Lease: cfg.Lease, Workspace: workspace}, nil
 }

@@ -65,6 +65,9 @@ func (a *app) goal(ctx context.Context, text string, detach bool) error {
 		if err := cfg.CheckModel(); err != nil {
 			return err
 		}
+		for _, err := range cfg.Lacking() {
+			fmt.Fprintln(a.err, team.Line(err))
+		}
 		stop, server, err := a.ownCluster(ctx, cfg)
 		if err != nil {
 			return err

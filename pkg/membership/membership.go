@@ -46,6 +46,7 @@ type Options struct {
 	Member          team.Member   // as it joined; required
 	Role            team.Role     // its role, as the team has it; required
 	Model           agent.Model   // nil: none is configured
+	Aliases         []string      // the leader's: models that it may spawn with, by name
 	Workspace       string        // folder of the tools; required
 	Crew            teamtool.Crew // the leader's
 	Pulse           *roster.Pulse // the leader's: keeps the beats of all; default: one for the leader's beat
@@ -306,7 +307,7 @@ func (m *member) tools(ws *workspace.Workspace, box *mailbox.Mailbox) (*tool.Set
 		leads = finisher{m.Crew, &m.finishing}
 	}
 	crew := teamtool.New(teamtool.Options{
-		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Crew: leads,
+		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Crew: leads, Aliases: m.Aliases,
 		List: func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, m.Team, m.board, q) },
 		Team: func(ctx context.Context) (team.Team, error) { return registry.Record(ctx, m.Team) },
 		Verify: func(ctx context.Context, t team.Task) (string, error) {

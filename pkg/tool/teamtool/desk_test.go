@@ -71,7 +71,7 @@ func newDesk(t *testing.T) *desk {
 			},
 		}
 		if m.AgentID == team.Leader {
-			o.Crew = &d.crew
+			o.Crew, o.Aliases = &d.crew, []string{"big", "small"}
 		}
 		set, err := tool.NewSet(nil, teamtool.New(o)...)
 		if err != nil {

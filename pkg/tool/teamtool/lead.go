@@ -47,10 +47,18 @@ func (finished) EndsRun() bool { return true }
 
 func (t tools) leadTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("spawn_teammate", "Bring a teammate into the team. It takes work from the board by itself. Returns its name.", t.spawn, tool.Alias("TeamSpawn", "Task")),
+		tool.New("spawn_teammate", "Bring a teammate into the team. It takes work from the board by itself. Returns its name.", t.spawn, tool.Alias("TeamSpawn", "Task"), t.models()),
 		tool.New("remove_teammate", "Have an idle teammate leave the team.", t.remove),
 		tool.New("finish_team", "End the goal: no task may be pending or in progress. The summary is the answer that the person gets.", t.finish, tool.Alias("TeamDelete")),
 	}
+}
+
+// models offers the models by name, if there is a choice.
+func (t tools) models() tool.Option {
+	if len(t.Aliases) < 2 {
+		return tool.Without("model")
+	}
+	return tool.Enum("model", t.Aliases)
 }
 
 func (t tools) spawn(ctx context.Context, in spawnArgs) (any, error) {

@@ -46,6 +46,8 @@ type Options struct {
 	// deliverable; see package completion.
 	Verify func(ctx context.Context, t team.Task) (digest string, err error)
 	Crew   Crew // the leader's; nil for a teammate
+	// Aliases are the models that a new member may be given, by their names.
+	Aliases []string
 }
 
 type tools struct{ Options }
