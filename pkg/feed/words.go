@@ -1,0 +1,77 @@
+package feed
+
+import (
+	"encoding/json"
+	"strings"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// spoken is what a record of a conversation tells. The ids of its events are that of the
+// record, so that everybody knows them by the same.
+func spoken(m broker.Msg) []team.Event {
+	var r journal.Record
+	if json.Unmarshal(m.Data, &r) != nil || r.V != team.Protocol {
+		return nil
+	}
+	agent := subject.Sender(m.Subject)
+	event := func(b team.EventBody) team.Event {
+		b.MessageID, b.RunID = r.ID, r.RunID
+		return team.Event{AgentID: agent, RunID: r.RunID, Event: b}
+	}
+	switch {
+	case r.Kind == journal.Turn:
+		var reply model.Reply
+		if json.Unmarshal(r.Turn, &reply) != nil {
+			return nil
+		}
+		var told []team.Event
+		if text := textOf(reply.Message); text != "" {
+			told = append(told, event(team.EventBody{Type: team.TextChunk, Role: "assistant", Delta: text}))
+		}
+		for _, c := range reply.Message.ToolCalls {
+			told = append(told, event(team.EventBody{Type: team.ToolCallChunk, ToolCallID: c.ID, ToolCallName: c.Name, Delta: c.Arguments}))
+		}
+		return told
+	case r.Kind == journal.Result && r.Result != nil:
+		return []team.Event{event(team.EventBody{Type: team.ToolCallResult, Role: "tool",
+			ToolCallID: r.Result.CallID, ToolCallName: r.Result.Name, Content: r.Result.Content})}
+	case r.Kind == journal.Refused && r.Refusal != nil:
+		return []team.Event{event(team.EventBody{Type: team.Retry, Message: r.Refusal.Cause, Code: r.Refusal.Reason, Value: asJSON(r.Refusal)})}
+	case r.Kind == journal.Compact:
+		return []team.Event{event(team.EventBody{Type: team.Compacted})}
+	}
+	return nil
+}
+
+// textOf is what a turn says in words.
+func textOf(m model.Message) string {
+	texts := []string{m.Content}
+	for _, p := range m.Parts {
+		texts = append(texts, p.Text)
+	}
+	return strings.Join(texts, "")
+}
+
+// sent is what a stored message tells. Its sender is the one by whose subject it came.
+func sent(m broker.Msg) []team.Event {
+	var msg team.Message
+	if json.Unmarshal(m.Data, &msg) != nil || msg.V != team.Protocol {
+		return nil // also what was put aside since its receiver could not read it
+	}
+	msg.From = subject.Sender(m.Subject)
+	return []team.Event{{AgentID: msg.From, Event: team.EventBody{Type: team.MailSent, MessageID: msg.ID, Value: asJSON(msg)}}}
+}
+
+// asJSON writes what has been read from JSON, or consists of texts.
+func asJSON(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return data
+}
