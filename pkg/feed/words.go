@@ -9,13 +9,14 @@ import (
 	"agentteam/pkg/model"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // spoken is what a record of a conversation tells. The ids of its events are that of the
 // record, so that everybody knows them by the same.
 func spoken(m broker.Msg) []team.Event {
 	var r journal.Record
-	if json.Unmarshal(m.Data, &r) != nil || r.V != team.Protocol {
+	if wire.Unmarshal(m.Data, &r) != nil || r.V != team.Protocol {
 		return nil
 	}
 	agent := subject.Sender(m.Subject)
@@ -26,7 +27,7 @@ func spoken(m broker.Msg) []team.Event {
 	switch {
 	case r.Kind == journal.Turn:
 		var reply model.Reply
-		if json.Unmarshal(r.Turn, &reply) != nil {
+		if wire.Unmarshal(r.Turn, &reply) != nil {
 			return nil
 		}
 		var told []team.Event
@@ -60,7 +61,7 @@ func textOf(m model.Message) string {
 // sent is what a stored message tells. Its sender is the one by whose subject it came.
 func sent(m broker.Msg) []team.Event {
 	var msg team.Message
-	if json.Unmarshal(m.Data, &msg) != nil || msg.V != team.Protocol {
+	if wire.Unmarshal(m.Data, &msg) != nil || msg.V != team.Protocol {
 		return nil // also what was put aside since its receiver could not read it
 	}
 	msg.From = subject.Sender(m.Subject)
@@ -69,7 +70,7 @@ func sent(m broker.Msg) []team.Event {
 
 // asJSON writes what has been read from JSON, or consists of texts.
 func asJSON(v any) json.RawMessage {
-	data, err := json.Marshal(v)
+	data, err := wire.Marshal(v)
 	if err != nil {
 		return nil
 	}
