@@ -95,12 +95,14 @@ func TestResumeAnywhere(t *testing.T) {
 			var rest []Entry
 			want := whole[i+1:]
 			enough := errors.New("enough")
-			err := Read(t.Context(), other, Options{After: e.Cursor, Follow: follow}, func(e Entry) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			err := Read(ctx, other, Options{After: e.Cursor, Follow: follow}, func(e Entry) error {
 				if rest = append(rest, e); follow && len(rest) == len(want) {
 					return enough
 				}
 				return nil
 			})
+			cancel()
 			if follow && len(want) > 0 && errors.Is(err, enough) {
 				err = nil
 			}

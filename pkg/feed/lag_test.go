@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -108,16 +109,51 @@ func TestWaitsNoLonger(t *testing.T) {
 	}
 }
 
+// The past is waited for, however long it takes: it is the same for everybody.
+func TestPastIsWaitedFor(t *testing.T) {
+	for _, follow := range []bool{false, true} {
+		t.Run(fmt.Sprint("follow ", follow), func(t *testing.T) {
+			r := newRig(t)
+			r.says("ann", "older")
+			r.mails("ann", "leader", "younger")
+			streams := streamsOf(r.bt)
+			late := lag(streams[logs])
+			streams[logs] = late
+			go func() {
+				for range 3 { // at the start, and each time that patience was over
+					<-late.asked
+				}
+				close(late.gate)
+			}()
+			var got []string
+			enough := errors.New("enough")
+			err := newMerge(r.bt, Options{Follow: follow}, streams, func(e Entry) error {
+				if got = append(got, told(e)); len(got) == 2 {
+					return enough
+				}
+				return nil
+			}).run(t.Context())
+			if !errors.Is(err, enough) {
+				t.Error(err)
+			}
+			differs(t, "the past", got, []string{"ann TEXT_MESSAGE_CHUNK older", "ann MAIL_SENT younger"})
+		})
+	}
+}
+
 // A reader that takes its time keeps nobody from writing, and is told all, in order.
 func TestSlowReader(t *testing.T) {
 	r := newRig(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	read, next := make(chan Entry), make(chan struct{})
 	go func() {
-		_ = Read(t.Context(), r.bt, Options{Follow: true}, func(e Entry) error {
+		_ = Read(ctx, r.bt, Options{Follow: true}, func(e Entry) error {
 			read <- e
 			<-next
 			return nil
 		})
+		close(read)
 	}()
 	var want, got []string
 	r.says("ann", "begin")
@@ -134,7 +170,11 @@ func TestSlowReader(t *testing.T) {
 	}
 	for len(got) < len(want) {
 		next <- struct{}{}
-		got = append(got, told(<-read))
+		e, ok := <-read
+		if !ok {
+			t.Fatalf("the feed ended after %d entries of %d", len(got), len(want))
+		}
+		got = append(got, told(e))
 	}
 	differs(t, "what a slow reader was told", got, want)
 }

@@ -30,7 +30,8 @@ const (
 //   - the server, asked after the entry in question had come, named an end of the
 //     stream behind which nothing was received yet;
 //   - the same, asked earlier, and the entry is much older than that answer;
-//   - patience is over. It then holds nobody back until it is heard of again.
+//   - the reader follows, the stream has given what was there at the start, and patience
+//     is over. It then holds nobody back until it is heard of again.
 type merge struct {
 	team    *broker.Team
 	opt     Options
@@ -192,7 +193,9 @@ func (m *merge) next(ctx context.Context, g *errgroup.Group) (*source, time.Dura
 	now, wait, blocked := time.Now(), patience, false
 	for _, s := range m.sources {
 		holds := first != nil && s.holds(first.queue[0])
-		if holds && !m.held.IsZero() && now.Sub(m.held) >= patience {
+		// What was there at the start is waited for however long it takes: the past is
+		// the same for everybody.
+		if holds && m.opt.Follow && s.received >= s.limit && !m.held.IsZero() && now.Sub(m.held) >= patience {
 			s.late, holds = true, false
 		}
 		blocked = blocked || holds
@@ -215,7 +218,7 @@ func (m *merge) next(ctx context.Context, g *errgroup.Group) (*source, time.Dura
 	if m.held.IsZero() {
 		m.held = now
 	}
-	return nil, min(wait, m.held.Add(patience).Sub(now))
+	return nil, min(wait, max(m.held.Add(patience).Sub(now), askEvery))
 }
 
 // tell gives the events of a message, but for those that the reader has had.
