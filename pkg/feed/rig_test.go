@@ -179,7 +179,9 @@ func tell(all []Entry) (out []string) {
 // past is the feed up to the present end.
 func (r *rig) past(o Options) (all []Entry) {
 	r.t.Helper()
-	r.ok(Read(r.t.Context(), r.bt, o, func(e Entry) error { all = append(all, e); return nil }))
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	r.ok(Read(ctx, r.bt, o, func(e Entry) error { all = append(all, e); return nil }))
 	return all
 }
 
