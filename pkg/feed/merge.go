@@ -28,8 +28,8 @@ const (
 // one: it holds the others back until one of these is known:
 //   - its newest entry that was received is not older;
 //   - the server, asked after the entry in question had come, named an end of the
-//     stream behind which nothing was received yet;
-//   - the same, asked earlier, and the entry is much older than that answer;
+//     stream, and everything up to that end has been received;
+//   - the same, asked earlier, and the entry is older than that answer by margin;
 //   - the reader follows, the stream has given what was there at the start, and patience
 //     is over. It then holds nobody back until it is heard of again.
 type merge struct {
@@ -62,6 +62,7 @@ func newMerge(t *broker.Team, o Options, streams [kinds]stream, f func(Entry) er
 // errDone: the present end, as it was at the start, is reached.
 var errDone = errors.New("the end is reached")
 
+// run is [Read].
 func (m *merge) run(ctx context.Context) error {
 	err := m.open(ctx)
 	if err == nil {
