@@ -25,7 +25,7 @@ var floors = [][]string{
 	1: {"subject", "wire", "telemetry", "role", "strictyaml", "stored", "tokens", "broker/embedded"},
 	2: {"broker", "plan"},
 	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool"},
-	4: {"spawn", "completion", "config", "usage"},
+	4: {"spawn", "completion", "config", "feed", "usage"},
 	5: {"agent", "watchdog", "approval", "client", "discovery", "tool/teamtool"},
 	6: {"api", "membership", "process"},
 	7: {"leader", "teammate", "local", "doctor", "archive"},

@@ -160,14 +160,15 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace str
 // watch streams the team's events until the goal has ended, the time limit passes
 // or the command is interrupted.
 func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal) (team.Team, error) {
-	show := newStream(a.streamTo(), func() map[team.AgentID]string { return t.Colours(ctx) }).show
+	lines := newStream(a.streamTo(), func() map[team.AgentID]string { return t.Colours(ctx) })
+	show := func(e client.Entry) { lines.show(e.Event) }
 	if a.output == asJSONL {
-		show = func(e team.Event) { _ = writeJSON(a.out, e) }
+		show = func(e client.Entry) { _ = writeJSON(a.out, e) }
 	}
 	eg, watching := errgroup.WithContext(ctx)
 	following, stop := context.WithCancel(watching)
 	eg.Go(func() error {
-		return g.Follow(following, func(e team.Event) error { show(e); return nil })
+		return g.Follow(following, func(e client.Entry) error { show(e); return nil })
 	})
 	var record team.Team
 	eg.Go(func() error {

@@ -94,15 +94,12 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 	s := a.state.afterRefusal(r, p)
 	cause := causeOf(r)
 	told := a.conv.Parked != nil
-	if s != rest || r.Used != (model.Usage{}) {
-		if err := a.record(ctx, journal.Record{Kind: journal.Refused, TaskID: a.atWork(), Refusal: &journal.Refusal{
-			Advice: string(adviceOf(s, r)), Reason: string(r.Reason), Cause: cause, Alias: r.Alias, Usage: usageJSON(r.Used)}}); err != nil {
-			return false, err
-		}
+	if err := a.record(ctx, journal.Record{Kind: journal.Refused, TaskID: a.atWork(), Refusal: &journal.Refusal{
+		Advice: string(adviceOf(s, r)), Reason: string(r.Reason), Cause: cause, Alias: r.Alias, Usage: usageJSON(r.Used)}}); err != nil {
+		return false, err
 	}
 	switch s {
 	case rest:
-		a.emit(ctx, team.EventBody{Type: team.RunError, Message: cause, Code: string(team.Unavailable)})
 		a.beat(team.WaitingModel)
 		return false, a.pause(ctx, wants{}, modelRest)
 	case shorten:
@@ -114,7 +111,6 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 	case failTask:
 		return true, a.failTask(ctx, cause)
 	case endGoal:
-		a.emit(ctx, team.EventBody{Type: team.RunError, Message: cause, Code: string(team.InvalidArgument)})
 		a.o.EndGoal(ctx, cause)
 		return true, a.end(ctx)
 	}

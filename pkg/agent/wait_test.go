@@ -117,6 +117,6 @@ func TestModelAway(t *testing.T) {
 		}
 		r.pass(3 * modelRest)
 		r.wantStates(team.Idle, team.Running, team.WaitingModel, team.Running, team.WaitingModel, team.Running, team.Idle)
-		r.wantKinds("start mail turn end")
+		r.wantKinds("start mail refused refused turn end")
 	})
 }
