@@ -60,6 +60,7 @@ func TestOtherForms(t *testing.T) {
 	}{
 		"one lesson":                   {1, false, []http.HandlerFunc{status(400, "X", "", "no such field"), good}, 2, ""},
 		"two lessons":                  {2, false, []http.HandlerFunc{status(400, "X", "", "a"), status(422, "X", "", "b"), good}, 3, ""},
+		"a template's lesson":          {1, false, []http.HandlerFunc{status(500, "X", "", "roles must alternate"), good}, 2, ""},
 		"a lesson inside a stream":     {1, false, []http.HandlerFunc{events(`{"error":{"message":"no such field","code":400}}`), good}, 2, ""},
 		"nothing to learn":             {0, false, []http.HandlerFunc{status(400, "X", "", "no")}, 1, InvalidRequest},
 		"no lesson helps":              {2, false, []http.HandlerFunc{status(400, "X", "", "no")}, 3, InvalidRequest},
