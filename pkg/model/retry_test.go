@@ -22,7 +22,7 @@ import (
 // pupil is a dialect that learns as often as there are lessons; its requests say how
 // often it has learned.
 type pupil struct {
-	dialect
+	speaker
 	lessons, learned int
 	window           int
 	fits             bool // its requests grow smaller once it knows the window
@@ -85,7 +85,7 @@ func TestOtherForms(t *testing.T) {
 			url, requests := endpoint(t, answers...)
 			reg := prometheus.NewPedanticRegistry()
 			c := client(t, Options{BaseURL: url, Attempts: 1, Registry: reg})
-			p := &pupil{lessons: tt.lessons, fits: tt.fits}
+			p := &pupil{speaker: c.dialect, lessons: tt.lessons, fits: tt.fits}
 			c.dialect = p
 			_, err := c.Complete(t.Context(), asked, nil)
 			var refusal *Refusal
@@ -261,7 +261,7 @@ func TestOrigin(t *testing.T) {
 	} {
 		url, _ := endpoint(t, events(tt.answer, finish("stop")))
 		c := client(t, Options{BaseURL: url})
-		c.dialect = &pupil{}
+		c.dialect = &pupil{speaker: c.dialect}
 		if got, err := c.Complete(t.Context(), asked, nil); err != nil || got.Message.Origin != tt.want {
 			t.Errorf("%s: origin %q, %v; want %q", name, got.Message.Origin, err, tt.want)
 		}
