@@ -40,6 +40,8 @@ func TestCallsWithoutIDs(t *testing.T) {
 		"both in pieces":                     {[]string{piece("bash", `{"x"`), piece("", `:{"a":"}`), piece("", `{"}}`), piece("list_tasks", ""), piece("", `{}`)}, `bash{"x":{"a":"}{"}} list_tasks{}`},
 		"the first without arguments":        {[]string{piece("list_tasks", ""), piece("bash", `{"x":1}`)}, `list_tasks{} bash{"x":1}`},
 		"an empty object as a placeholder":   {[]string{piece("bash", `{}`), piece("", `{"x"`), piece("", `:1}`)}, `bash{"x":1}`},
+		"a named placeholder":                {[]string{piece("bash", `{}`), piece("bash", `{"x":1}`)}, `bash{"x":1}`},
+		"an escaped quote ends no string":    {[]string{piece("web", `{"x":"\"{"}`), piece("fetch", `{}`)}, `web{"x":"\"{"} fetch{}`},
 		"a known name in every piece":        {[]string{piece("bash", `{"x"`), piece("bash", `:1}`), piece("bash", "")}, `bash{"x":1}`},
 		"an unknown name in every piece":     {[]string{piece("web", `{"x"`), piece("web", `:1}`)}, `web{"x":1}`},
 		"a name that grows":                  {[]string{piece("list", ""), piece("list_tasks", `{}`)}, `list_tasks{}`},
@@ -65,6 +67,12 @@ func TestCallsWithoutIDs(t *testing.T) {
 			}
 		})
 	}
+	t.Run("another id with every piece", func(t *testing.T) {
+		got := read(t, calls(`{"index":0,"id":"a","function":{"name":"bash","arguments":"{\"x\""}}`), calls(`{"index":0,"id":"b","function":{"arguments":":1}"}}`), finish("stop"))
+		if c := got.Message.ToolCalls; len(c) != 1 || c[0].Arguments != `{"x":1}` || c[0].ID != "a" {
+			t.Errorf("calls %+v", c)
+		}
+	})
 	t.Run("without a number too", func(t *testing.T) {
 		got := read(t, calls(`{"function":{"name":"bash","arguments":"{\"x\""}}`), calls(`{"function":{"name":"bash","arguments":":1}"}}`),
 			calls(`{"function":{"name":"bash","arguments":"{\"x\":2}"}}`), finish("stop"))

@@ -154,10 +154,10 @@ type failure struct {
 	err    error         // one line, without secrets
 }
 
-// form reports whether the endpoint does not like the form of the request, rather
-// than what is in it.
+// form reports whether the endpoint may not like the form of the request, rather than
+// what is in it. Templates that run at the server refuse with 500.
 func (f *failure) form() bool {
-	return f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity
+	return f.status == http.StatusBadRequest || f.status == http.StatusUnprocessableEntity || f.status == http.StatusInternalServerError
 }
 
 // refused reads the error that came with a status.

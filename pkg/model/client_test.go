@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -318,6 +319,10 @@ func TestMetrics(t *testing.T) {
 	cancel()
 	_, _ = client(t, Options{BaseURL: base, Registry: reg}).Complete(ctx, asked, nil)
 
+	sent, err := client(t, Options{BaseURL: base}).dialect.encode(Request{Model: "m", Messages: asked.Messages, Tools: asked.Tools})
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := `
 # HELP agentteam_model_calls_total Model calls by outcome: ok, cut, too_long, refused, unavailable or canceled.
 # TYPE agentteam_model_calls_total counter
@@ -355,8 +360,7 @@ agentteam_model_tokens_total{direction="cached"} 4
 agentteam_model_tokens_total{direction="completion"} 21
 agentteam_model_tokens_total{direction="prompt"} 33
 agentteam_model_tokens_total{direction="reasoning"} 2
-agentteam_model_tokens_total{direction="wasted"} 89
-`
+agentteam_model_tokens_total{direction="wasted"} ` + strconv.Itoa(tokens(len(sent.body))) + "\n"
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "agentteam_model_calls_total",
 		"agentteam_model_refusals_total", "agentteam_model_retries_total", "agentteam_model_tokens_total"); err != nil {
 		t.Error(err)

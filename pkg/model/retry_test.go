@@ -22,7 +22,7 @@ import (
 // pupil is a dialect that learns as often as there are lessons; its requests say how
 // often it has learned.
 type pupil struct {
-	dialect
+	speaker
 	lessons, learned int
 	window           int
 	fits             bool // its requests grow smaller once it knows the window
@@ -60,6 +60,7 @@ func TestOtherForms(t *testing.T) {
 	}{
 		"one lesson":                   {1, false, []http.HandlerFunc{status(400, "X", "", "no such field"), good}, 2, ""},
 		"two lessons":                  {2, false, []http.HandlerFunc{status(400, "X", "", "a"), status(422, "X", "", "b"), good}, 3, ""},
+		"a template's lesson":          {1, false, []http.HandlerFunc{status(500, "X", "", "roles must alternate"), good}, 2, ""},
 		"a lesson inside a stream":     {1, false, []http.HandlerFunc{events(`{"error":{"message":"no such field","code":400}}`), good}, 2, ""},
 		"nothing to learn":             {0, false, []http.HandlerFunc{status(400, "X", "", "no")}, 1, InvalidRequest},
 		"no lesson helps":              {2, false, []http.HandlerFunc{status(400, "X", "", "no")}, 3, InvalidRequest},
@@ -84,7 +85,7 @@ func TestOtherForms(t *testing.T) {
 			url, requests := endpoint(t, answers...)
 			reg := prometheus.NewPedanticRegistry()
 			c := client(t, Options{BaseURL: url, Attempts: 1, Registry: reg})
-			p := &pupil{lessons: tt.lessons, fits: tt.fits}
+			p := &pupil{speaker: c.dialect, lessons: tt.lessons, fits: tt.fits}
 			c.dialect = p
 			_, err := c.Complete(t.Context(), asked, nil)
 			var refusal *Refusal
@@ -260,7 +261,7 @@ func TestOrigin(t *testing.T) {
 	} {
 		url, _ := endpoint(t, events(tt.answer, finish("stop")))
 		c := client(t, Options{BaseURL: url})
-		c.dialect = &pupil{}
+		c.dialect = &pupil{speaker: c.dialect}
 		if got, err := c.Complete(t.Context(), asked, nil); err != nil || got.Message.Origin != tt.want {
 			t.Errorf("%s: origin %q, %v; want %q", name, got.Message.Origin, err, tt.want)
 		}

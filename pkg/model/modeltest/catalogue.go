@@ -37,7 +37,7 @@ func Faults() []Fault {
 		refused("400, content filter at Azure", model.ContentFilter, 400, `{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","type":null,"param":"prompt","code":"content_filter","status":400,"innererror":{"code":"ResponsibleAIPolicyViolation"}}}`),
 		refused("403, moderation at OpenRouter", model.ContentFilter, 403, `{"error":{"code":403,"message":"Input was refused","metadata":{"reasons":["violence"],"flagged_input":"how do I","provider_name":"OpenAI"}}}`),
 		refused("400", model.InvalidRequest, 400, `{"error":{"message":"Invalid 'messages[3].content'","type":"invalid_request_error","param":"messages[3].content","code":"invalid_value"}}`),
-		refused("422", model.InvalidRequest, 422, `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted","input":{"include_usage":true}}]}`),
+		refused("422", model.InvalidRequest, 422, `{"detail":[{"type":"string_type","loc":["body","messages",3,"content"],"msg":"Input should be a valid string","input":{"a":1}}]}`),
 
 		// Outages.
 		refused("408", model.ServerError, 408, `{"error":{"message":"timeout"}}`),
