@@ -21,6 +21,7 @@ type Client struct {
 	name    string // the endpoint for messages: its address without a password
 	api     *openai.Client
 	wire    *wire
+	dialect *dialect
 	metrics *metrics
 }
 
@@ -30,6 +31,10 @@ type Client struct {
 // (OPENAI_MODEL, OPENAI_API_KEY or OPENAI_BASE_URL).
 func New(opt Options) (*Client, error) {
 	opt, err := opt.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	d, err := newDialect(opt)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +48,7 @@ func New(opt Options) (*Client, error) {
 	cfg.EmptyMessagesLimit = 100_000
 
 	u, _ := url.Parse(opt.BaseURL) // withDefaults has parsed it before
-	return &Client{opt: opt, name: u.Redacted(), api: openai.NewClientWithConfig(cfg), wire: w, metrics: newMetrics(opt.Registry)}, nil
+	return &Client{opt: opt, name: u.Redacted(), api: openai.NewClientWithConfig(cfg), wire: w, dialect: d, metrics: newMetrics(opt.Registry)}, nil
 }
 
 // Counting returns a client of the same endpoint that counts in the metrics of reg.
@@ -77,10 +82,11 @@ func (c *Client) Complete(ctx context.Context, req Request, onDelta func(text st
 }
 
 func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)) (Reply, error) {
-	body, err := encode(req)
+	asked, err := c.dialect.encode(req)
 	if err != nil {
 		return Reply{}, err
 	}
+	body := asked.body
 	for n := 1; ; n++ {
 		reply, fail := c.attempt(ctx, req, body, onDelta)
 		switch {
