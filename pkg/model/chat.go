@@ -219,8 +219,11 @@ func (e *encoding) callID(id string) string {
 // callName returns the name of a call in the form that the endpoint takes. Models
 // make up names that it would refuse, such as "functions.bash<|channel|>commentary".
 func (e *encoding) callName(name string) string {
-	if e.names.MatchString(name) {
+	switch {
+	case e.names.MatchString(name):
 		return name
+	case name == "":
+		return "unknown"
 	}
 	name = strings.Map(func(r rune) rune {
 		if r < 128 && (r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') {
@@ -228,8 +231,8 @@ func (e *encoding) callName(name string) string {
 		}
 		return '_'
 	}, name)
-	if name == "" || !e.names.MatchString(name[:1]) {
-		name = "unknown_" + name
+	if !e.names.MatchString(name[:1]) { // the length aside: a wrong beginning
+		name = "_" + name
 	}
 	return name[:min(len(name), 64)]
 }

@@ -13,8 +13,13 @@ import (
 func learned(p Profile, e apiError) (Profile, bool) {
 	text := strings.ToLower(e.message + " " + e.code)
 	for _, l := range lessons {
-		if l.about.MatchString(text) && l.learn(&p, text) {
-			return p, true
+		if l.about.MatchString(text) {
+			// Only this one: what it has taught before, another would misread.
+			taught := p
+			if l.learn(&taught, text) {
+				return taught, true
+			}
+			break
 		}
 	}
 	return p, false
@@ -33,8 +38,8 @@ func about(re string) *regexp.Regexp { return regexp.MustCompile(re) }
 const refusesField = `unsupported|not support|unknown name|unknown (field|parameter|argument)|unrecognized|extra inputs|extra_forbidden|` +
 	`not permitted|not allowed|cannot find field|unexpected (field|keyword|property)|additional properties|invalid (field|parameter|property)`
 
-// lessons are tried in order; the more special stand first. What an error says is
-// quoted where it is not plain.
+// lessons are looked through in order, and the first that is about the error counts;
+// the more special stand first. What an error says is quoted where it is not plain.
 var lessons = []lesson{
 	{ // "To use function tools, use /v1/responses or set reasoning_effort to 'none'", "only supported in v1/responses"
 		about(`v1/responses`),
@@ -104,8 +109,10 @@ var lessons = []lesson{
 		about(`not repeating, cannot start list.*type|type.*not repeating, cannot start list`),
 		func(p *Profile, _ string) bool { return change(&p.SchemaOneType, true) },
 	},
-	{about(refusesField), dropKeywords},
-	{about(refusesField), dropField},
+	{
+		about(refusesField),
+		func(p *Profile, text string) bool { return oneOf(dropKeywords(p, text), dropField(p, text)) },
+	},
 }
 
 // limitIn has every limit stand in the field.
