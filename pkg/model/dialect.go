@@ -14,7 +14,7 @@ import (
 // answers have taught since. Safe for concurrent use.
 type dialect struct {
 	host   string // of the endpoint
-	query  string // of each request, without the ?
+	query  string // of each request beside that of the base URL, without the ?
 	model  string // asked unless a request names another
 	header http.Header
 	set    Limits // by the settings; 0: not set
@@ -63,12 +63,9 @@ func newDialect(o Options) (*dialect, error) {
 		}
 	}
 	d := &dialect{
-		host: base.Host, query: base.RawQuery, model: o.Model,
+		host: base.Host, query: missingIn(base, p.Query), model: o.Model,
 		header: http.Header{}, set: Limits{Window: o.Window, MaxOutput: o.MaxTokens},
 		now: speak(p.with(extra)),
-	}
-	if d.query == "" {
-		d.query = p.Query
 	}
 	switch {
 	case o.APIKey == "":
@@ -85,9 +82,18 @@ func newDialect(o Options) (*dialect, error) {
 	return d, nil
 }
 
+// missingIn returns what the query of base lacks of query.
+func missingIn(base *url.URL, query string) string {
+	values, _ := url.ParseQuery(query) // of the table of profiles
+	for k := range base.Query() {
+		values.Del(k)
+	}
+	return values.Encode()
+}
+
 // call is a request, encoded.
 type call struct {
-	path   string // with the query, after the base URL without its own
+	path   string // after the base URL; its query, if it has one, comes after that one's own
 	header http.Header
 	body   []byte
 }

@@ -169,7 +169,7 @@ func TestRequestHeadersAndPath(t *testing.T) {
 		"responses":   {Options{BaseURL: "https://api.openai.com/v1", APIKey: "k", Model: "gpt-5.6"}, "/responses", http.Header{"Authorization": {"Bearer k"}}},
 		"azure":       {Options{BaseURL: "https://x.openai.azure.com/openai/v1", APIKey: "k", Model: "my-gpt-5.5"}, "/responses", http.Header{"Api-Key": {"k"}}},
 		"classic":     {Options{BaseURL: "https://x.openai.azure.com/openai/deployments/d", APIKey: "k", Model: "d"}, "/chat/completions?api-version=2024-12-01-preview", http.Header{"Api-Key": {"k"}}},
-		"own version": {Options{BaseURL: "https://x.openai.azure.com/openai/deployments/d?api-version=2025", APIKey: "k", Model: "d"}, "/chat/completions?api-version=2025", http.Header{"Api-Key": {"k"}}},
+		"own version": {Options{BaseURL: "https://x.openai.azure.com/openai/deployments/d?api-version=2025", APIKey: "k", Model: "d"}, "/chat/completions", http.Header{"Api-Key": {"k"}}},
 		"no key":      {Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "m"}, "/chat/completions", http.Header{}},
 	} {
 		d, err := newDialect(tt.opt)

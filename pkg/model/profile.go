@@ -29,7 +29,7 @@ type Profile struct {
 	Wire            Wire              // how it is asked
 	ResponsesModels []string          // models that are asked over Responses, whatever Wire says
 	KeyHeader       string            // the header that carries the key; "": Authorization, as a bearer
-	Query           string            // of each request, without the ?; the base URL's own goes first
+	Query           string            // of each request, without the ?; what the base URL's own has goes first
 	Headers         map[string]string // sent with each request
 
 	// Extra are fields of each request's body; one that has a field's name here

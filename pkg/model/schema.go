@@ -21,7 +21,7 @@ func (e *encoding) schema(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	s = e.cleaned(s)
-	if e.SchemaFull && bare(s) {
+	if e.SchemaFull && bareObject(s) {
 		return nil
 	}
 	raw, _ = json.Marshal(s) // it was JSON; keys come out sorted, so always alike
@@ -105,7 +105,7 @@ func withoutBare(s map[string]any) {
 	properties, _ := s["properties"].(map[string]any)
 	gone := []string{}
 	for name, v := range properties {
-		if p, ok := v.(map[string]any); ok && bare(p) {
+		if p, ok := v.(map[string]any); ok && bareObject(p) {
 			gone = append(gone, name)
 			delete(properties, name)
 		}
@@ -123,8 +123,8 @@ func withoutBare(s map[string]any) {
 	}
 }
 
-// bare reports whether s is an object of which no property is known.
-func bare(s map[string]any) bool {
+// bareObject reports whether s is an object of which no property is known.
+func bareObject(s map[string]any) bool {
 	properties, _ := s["properties"].(map[string]any)
 	return s["type"] == "object" && len(properties) == 0
 }
