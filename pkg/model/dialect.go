@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"sync"
+	"time"
 
 	"agentteam/pkg/team"
 )
@@ -67,17 +68,18 @@ func newDialect(o Options) (*dialect, error) {
 		header: http.Header{}, set: Limits{Window: o.Window, MaxOutput: o.MaxTokens},
 		now: speak(p.with(extra)),
 	}
-	switch {
-	case o.APIKey == "":
-	case p.KeyHeader == "":
-		d.header.Set("Authorization", "Bearer "+o.APIKey)
-	default:
-		d.header.Set(p.KeyHeader, o.APIKey)
-	}
 	for _, more := range []map[string]string{p.Headers, o.Headers} {
 		for k, v := range more {
 			d.header.Set(k, v)
 		}
+	}
+	switch {
+	case o.APIKey == "" || d.header.Get("Authorization") != "" || d.header.Get("api-key") != "":
+		// No key, or the settings' headers carry one in their own way.
+	case p.KeyHeader == "":
+		d.header.Set("Authorization", "Bearer "+o.APIKey)
+	default:
+		d.header.Set(p.KeyHeader, o.APIKey)
 	}
 	return d, nil
 }
@@ -207,6 +209,9 @@ type apiError struct {
 	code    string // the endpoint's word for it, such as context_length_exceeded
 	kind    string // its type, such as invalid_request_error
 	message string
+
+	window     int           // tokens, if a field of its own names it; else 0
+	retryAfter time.Duration // what it asks for; else 0
 }
 
 // turnReader puts one turn together from the events of a stream. Use it from one

@@ -166,11 +166,12 @@ func TestRequestHeadersAndPath(t *testing.T) {
 	}{
 		"bearer": {Options{BaseURL: "https://api.openai.com/v1", APIKey: "k", Model: "gpt-5", Headers: map[string]string{"x-team": "red"}},
 			"/chat/completions", http.Header{"Authorization": {"Bearer k"}, "X-Team": {"red"}}},
-		"responses":   {Options{BaseURL: "https://api.openai.com/v1", APIKey: "k", Model: "gpt-5.6"}, "/responses", http.Header{"Authorization": {"Bearer k"}}},
-		"azure":       {Options{BaseURL: "https://x.openai.azure.com/openai/v1", APIKey: "k", Model: "my-gpt-5.5"}, "/responses", http.Header{"Api-Key": {"k"}}},
-		"classic":     {Options{BaseURL: "https://x.openai.azure.com/openai/deployments/d", APIKey: "k", Model: "d"}, "/chat/completions?api-version=2024-12-01-preview", http.Header{"Api-Key": {"k"}}},
-		"own version": {Options{BaseURL: "https://x.openai.azure.com/openai/deployments/d?api-version=2025", APIKey: "k", Model: "d"}, "/chat/completions", http.Header{"Api-Key": {"k"}}},
-		"no key":      {Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "m"}, "/chat/completions", http.Header{}},
+		"responses":       {Options{BaseURL: "https://api.openai.com/v1", APIKey: "k", Model: "gpt-5.6"}, "/responses", http.Header{"Authorization": {"Bearer k"}}},
+		"azure":           {Options{BaseURL: "https://x.openai.azure.com/openai/v1", APIKey: "k", Model: "my-gpt-5.5"}, "/responses", http.Header{"Api-Key": {"k"}}},
+		"classic":         {Options{BaseURL: "https://x.openai.azure.com/openai/deployments/d", APIKey: "k", Model: "d"}, "/chat/completions?api-version=2024-12-01-preview", http.Header{"Api-Key": {"k"}}},
+		"own version":     {Options{BaseURL: "https://x.openai.azure.com/openai/deployments/d?api-version=2025", APIKey: "k", Model: "d"}, "/chat/completions", http.Header{"Api-Key": {"k"}}},
+		"key in a header": {Options{BaseURL: "https://api.openai.com/v1", APIKey: "k", Model: "gpt-5", Headers: map[string]string{"api-key": "service"}}, "/chat/completions", http.Header{"Api-Key": {"service"}}},
+		"no key":          {Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "m"}, "/chat/completions", http.Header{}},
 	} {
 		d, err := newDialect(tt.opt)
 		if err != nil {

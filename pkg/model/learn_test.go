@@ -23,6 +23,7 @@ func TestLearned(t *testing.T) {
 		"limit back":       {"openai", `[{"type":"extra_forbidden","loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]`, func(p Profile) bool { return p.LimitField == "max_tokens" }},
 		"limit of a model": {unknownEndpoint, "unknown field max_completion_tokens", func(p Profile) bool { return p.limitFieldFor("gpt-5") == "max_tokens" }},
 		"usage":            {unknownEndpoint, `[{"type":"extra_forbidden","loc":["body","stream_options","include_usage"],"msg":"Extra inputs are not permitted"}]`, func(p Profile) bool { return slices.Equal(p.Drop, []string{"stream_options"}) }},
+		"usage, flattened": {unknownEndpoint, "body.stream_options: Extra inputs are not permitted", func(p Profile) bool { return slices.Equal(p.Drop, []string{"stream_options"}) }},
 		"reasoning_content": {unknownEndpoint, "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning_content' is unsupported)]",
 			func(p Profile) bool { return !p.echoes("reasoning_content") && p.echoes("reasoning") }},
 		"reasoning, a plain word":    {unknownEndpoint, "property 'reasoning' is unsupported", func(p Profile) bool { return !p.echoes("reasoning") && p.echoes("reasoning_content") }},
