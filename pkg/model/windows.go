@@ -48,9 +48,12 @@ func parseWindows(text string) ([]modelWindow, error) {
 }
 
 // knownLimits returns what is known of the model; zero is not known.
-func knownLimits(model string) Limits {
+func knownLimits(model string) Limits { return limitsIn(windows(), model) }
+
+// limitsIn returns the limits of the longest entry that names the model.
+func limitsIn(table []modelWindow, model string) Limits {
 	var best modelWindow
-	for _, w := range windows() {
+	for _, w := range table {
 		if len(w.model) > len(best.model) && names(w.model, model) {
 			best = w
 		}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,6 +27,11 @@ func TestKnownLimits(t *testing.T) {
 	} {
 		if got := knownLimits(model); got != want {
 			t.Errorf("%s: %+v, want %+v", model, got, want)
+		}
+		backwards := slices.Clone(windows())
+		slices.Reverse(backwards)
+		if got := limitsIn(backwards, model); got != want {
+			t.Errorf("%s, with the table backwards: %+v, want %+v", model, got, want)
 		}
 	}
 	for _, bad := range []string{"a,b,c,d\nm,x,1,s", "a,b,c,d\nm,0,1,s", "a,b,c,d\nm,1,-1,s", "a,b,c,d\nm,1,1,", "a,b,c,d\nm,1,1"} {
