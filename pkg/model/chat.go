@@ -14,6 +14,8 @@ import (
 // chatWire writes chat completions.
 type chatWire struct{}
 
+func (chatWire) path() string { return "/chat/completions" }
+
 const ephemeral = `{"type":"ephemeral"}`
 
 func (chatWire) head(e *encoding, req Request) []byte {

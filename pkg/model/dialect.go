@@ -116,7 +116,7 @@ func (d *dialect) encode(req Request) (call, error) {
 	if err != nil {
 		return call{}, err
 	}
-	return call{path: d.path(e.path), header: d.header.Clone(), body: body}, nil
+	return call{path: d.path(e.wire.path()), header: d.header.Clone(), body: body}, nil
 }
 
 // path returns path with the query of each request.

@@ -19,13 +19,14 @@ type encoding struct {
 	limits   Limits
 	marks    CacheMarks
 	load     func(Image) ([]byte, error) // nil: images are told of in text
-	path     string                      // after the base URL
 	wire     wireFormat
 	pictures int // bytes of images that were written; they are no text
 }
 
 // wireFormat writes a request in one protocol.
 type wireFormat interface {
+	// path is where requests go, after the base URL.
+	path() string
 	// head returns the body up to and including the bracket that opens the messages.
 	head(e *encoding, req Request) []byte
 	// message appends the wire messages that the run ms is made of, each with a comma
@@ -44,12 +45,11 @@ func (d *dialect) encoding(req Request) *encoding {
 	if e.Images {
 		e.load = req.Image
 	}
-	e.path, e.wire = "/chat/completions", chatWire{}
-	if e.wireFor(e.model) == Responses {
-		e.path, e.wire = "/responses", responsesWire{}
-	}
+	e.wire = wireFormats[e.wireFor(e.model)]
 	return e
 }
+
+var wireFormats = map[Wire]wireFormat{Chat: chatWire{}, Responses: responsesWire{}}
 
 // run returns how many of ms, at least one, are encoded together: users in a row,
 // where the endpoint wants them as one, with the empty turns between them that are

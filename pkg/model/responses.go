@@ -18,6 +18,8 @@ const (
 	phaseField     = "phase"           // of the text: OpenAI wants it back
 )
 
+func (responsesWire) path() string { return "/responses" }
+
 func (responsesWire) head(e *encoding, req Request) []byte {
 	o := openObject(nil)
 	o.text("model", e.model)
@@ -98,13 +100,15 @@ func (responsesWire) message(e *encoding, b []byte, ms []*Message, prev string, 
 }
 
 // responsesTurn appends the items of a turn of the assistant: its thinking, its
-// text, its calls. An empty turn has none.
+// text, its calls. A turn with neither text nor calls has none: thinking is refused
+// without what followed from it.
 func (e *encoding) responsesTurn(b []byte, m *Message) []byte {
+	text := e.text(m)
 	own := m.Origin == "" || m.Origin == e.origin
-	if own {
+	if own && (text != "" || len(m.ToolCalls) > 0) {
 		b = appendThinking(b, m.Extra[reasoningItems])
 	}
-	if text := e.text(m); text != "" {
+	if text != "" {
 		o := openObject(b)
 		o.text("type", "message") // llama.cpp knows no item without
 		o.text("role", "assistant")

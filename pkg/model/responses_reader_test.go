@@ -84,6 +84,24 @@ func TestResponsesTurn(t *testing.T) {
 	}
 }
 
+// Thinking alone is no turn, and what another model thought means nothing here.
+func TestThinkingThatIsNotSentBack(t *testing.T) {
+	d := dialectOf(t, "openai", "gpt-5.6", Options{})
+	thought := map[string]json.RawMessage{reasoningItems: json.RawMessage(`[{"type":"reasoning","encrypted_content":"gAAA"}]`)}
+	c, err := d.encode(Request{Messages: []*Message{
+		{Role: "user", Content: "x"},
+		{Role: "assistant", Origin: d.origin("gpt-5.6"), Extra: thought},
+		{Role: "assistant", Content: "y", Origin: d.origin("gpt-5.5"), Extra: thought},
+	}})
+	if err != nil || strings.Contains(string(c.body), "gAAA") {
+		t.Errorf("%v %s", err, c.body)
+	}
+	c, err = d.encode(Request{Messages: []*Message{{Role: "assistant", Content: "y", Origin: d.origin("gpt-5.6"), Extra: thought}}})
+	if err != nil || !strings.Contains(string(c.body), `{"type":"reasoning","summary":[],"encrypted_content":"gAAA"},{"type":"message"`) {
+		t.Errorf("%v %s", err, c.body)
+	}
+}
+
 func TestResponsesEnds(t *testing.T) {
 	const half = `
 		{"type":"response.output_text.delta","output_index":0,"delta":"half"}
