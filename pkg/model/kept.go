@@ -48,7 +48,7 @@ func (k *Kept) body(e *encoding, req Request) ([]byte, error) {
 		pictures += r.pictures
 	}
 	tail := e.wire.tail(e, e.limit(req, len(k.head)+len(wire)-pictures))
-	return slices.Concat(k.head, wire, tail), nil
+	return bytes.Join([][]byte{k.head, wire, tail}, nil), nil // slices.Concat would clear it first
 }
 
 // start forgets all if the request is to be encoded in another way than what is
@@ -126,5 +126,5 @@ func (k *Kept) marked(e *encoding) []byte {
 	}
 	parts = append(parts, k.wire[:rest])
 	slices.Reverse(parts)
-	return slices.Concat(parts...)
+	return bytes.Join(parts, nil)
 }
