@@ -97,7 +97,7 @@ func (e *encoding) limit(req Request, n int) int {
 func tokens(n int) int { return (n + 3) / 4 }
 
 // text returns the content of m as text, with the reference of an image in its
-// place.
+// place; white space alone is none, for it is refused like none.
 func (e *encoding) text(m *Message) string {
 	texts := []string{m.Content}
 	for _, p := range m.Parts {
@@ -107,8 +107,10 @@ func (e *encoding) text(m *Message) string {
 			texts = append(texts, p.Text)
 		}
 	}
-	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "\n")
+	return strings.Join(slices.DeleteFunc(texts, blank), "\n")
 }
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 func reference(i Image) string { return "(image " + i.Ref + ")" }
 
@@ -122,7 +124,7 @@ type contentPart struct {
 // cannot be loaded is told of in text.
 func (e *encoding) parts(ms []*Message) (ps []contentPart) {
 	say := func(text, gap string) {
-		if text == "" {
+		if blank(text) {
 			return
 		}
 		if last := len(ps) - 1; last >= 0 && ps[last].image == "" {

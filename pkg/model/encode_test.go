@@ -53,7 +53,7 @@ func nasty(origin string) Request {
 			{Role: "tool", ToolCallID: "call_1", Content: "a b c"},
 			{Role: "tool", ToolCallID: "chatcmpl-tool-ff8c53b1"},
 			{Role: "user", Content: "mail while it worked"},
-			{Role: "assistant"}, // an empty turn
+			{Role: "assistant", Content: " \n"}, // an empty turn
 			{Role: "user", Content: "go on"},
 			{Role: "assistant", Content: "One."},
 			{Role: "assistant", Content: "Two.", Origin: "elsewhere m", Extra: map[string]json.RawMessage{"reasoning_content": raw(`"not yours"`)}},
