@@ -173,6 +173,9 @@ func (d *dialect) limitsOf(model string) Limits {
 		l.MaxOutput = min(l.MaxOutput, known.MaxOutput)
 	}
 	l.MaxOutput = firstSet(d.set.MaxOutput, l.MaxOutput)
+	if d.now.MostOutput > 0 {
+		l.MaxOutput = min(l.MaxOutput, d.now.MostOutput)
+	}
 	return l
 }
 

@@ -86,6 +86,9 @@ func checkMessage(i int, m *Message) error {
 // limit returns the limit of the answer to a prompt of n bytes of text.
 func (e *encoding) limit(req Request, n int) int {
 	limit := firstSet(req.MaxTokens, e.limits.MaxOutput)
+	if e.MostOutput > 0 {
+		limit = min(limit, e.MostOutput)
+	}
 	if e.limits.Window > 0 {
 		limit = min(limit, max(e.limits.Window-tokens(n), 256))
 	}

@@ -264,6 +264,15 @@ func TestLimitOfTheAnswer(t *testing.T) {
 		}
 	}
 
+	// What the endpoint has told counts for a setting, too.
+	told := dialectOf(t, unknownEndpoint, "m", Options{MaxTokens: 9000})
+	if !told.learn(apiError{status: 400, message: "the valid range of max_tokens is [1, 700]"}) {
+		t.Error("the highest limit is not learned")
+	}
+	if c, err := told.encode(Request{Messages: prompt(1)}); err != nil || !bytes.HasSuffix(c.body, []byte(`"max_tokens":700}`)) {
+		t.Errorf("%v %s", err, c.body)
+	}
+
 	// An image is long as text, but costs the window little.
 	d := dialectOf(t, "openai", "m", Options{Window: 10_000})
 	c, err := d.encode(Request{

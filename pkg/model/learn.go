@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -38,12 +39,26 @@ func about(re string) *regexp.Regexp { return regexp.MustCompile(re) }
 const refusesField = `unsupported|not support|unknown name|unknown (field|parameter|argument)|unrecognized|extra inputs|extra_forbidden|` +
 	`not permitted|not allowed|cannot find field|unexpected (field|keyword|property)|additional properties|invalid (field|parameter|property)`
 
+// mostOutput is how endpoints say what limit of an answer they would take; one of its
+// groups is the number. In order: OpenAI, DeepSeek and Qwen, Anthropic, Groq.
+var mostOutput = about(`supports at most (\d+) completion tokens|` +
+	`range of max_tokens (?:is|should be) \[1, ?(\d+)\]|` +
+	`max_tokens: \d+ > (\d+), which is the maximum|` +
+	"max_(?:completion_)?tokens`? must be less than or equal to `?(\\d+)")
+
 // lessons are looked through in order, and the first that is about the error counts;
 // the more special stand first. What an error says is quoted where it is not plain.
 var lessons = []lesson{
 	{ // "To use function tools, use /v1/responses or set reasoning_effort to 'none'", "only supported in v1/responses"
 		about(`v1/responses`),
 		func(p *Profile, _ string) bool { return change(&p.Wire, Responses) },
+	},
+	{ // "max_tokens is too large: 32000. This model supports at most 16384 completion tokens"
+		mostOutput,
+		func(p *Profile, text string) bool {
+			n, err := strconv.Atoi(strings.Join(mostOutput.FindStringSubmatch(text)[1:], ""))
+			return err == nil && n > 0 && (p.MostOutput == 0 || n < p.MostOutput) && change(&p.MostOutput, n)
+		},
 	},
 	{ // "Unsupported parameter: 'max_tokens' ... Use 'max_completion_tokens' instead"
 		about(`max_completion_tokens['"]? instead`),

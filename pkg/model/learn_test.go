@@ -18,12 +18,16 @@ func TestLearned(t *testing.T) {
 		profile, message string
 		check            func(p Profile) bool // of what is learned; nil: nothing is
 	}{
-		"limit renamed":    {unknownEndpoint, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", func(p Profile) bool { return p.LimitField == "max_completion_tokens" }},
-		"limit unnamed":    {unknownEndpoint, "Unrecognized request argument supplied: max_tokens", func(p Profile) bool { return p.LimitField == "max_completion_tokens" }},
-		"limit back":       {"openai", `[{"type":"extra_forbidden","loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]`, func(p Profile) bool { return p.LimitField == "max_tokens" }},
-		"limit of a model": {unknownEndpoint, "unknown field max_completion_tokens", func(p Profile) bool { return p.limitFieldFor("gpt-5") == "max_tokens" }},
-		"usage":            {unknownEndpoint, `[{"type":"extra_forbidden","loc":["body","stream_options","include_usage"],"msg":"Extra inputs are not permitted"}]`, func(p Profile) bool { return slices.Equal(p.Drop, []string{"stream_options"}) }},
-		"usage, flattened": {unknownEndpoint, "body.stream_options: Extra inputs are not permitted", func(p Profile) bool { return slices.Equal(p.Drop, []string{"stream_options"}) }},
+		"limit renamed":            {unknownEndpoint, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", func(p Profile) bool { return p.LimitField == "max_completion_tokens" }},
+		"limit unnamed":            {unknownEndpoint, "Unrecognized request argument supplied: max_tokens", func(p Profile) bool { return p.LimitField == "max_completion_tokens" }},
+		"limit back":               {"openai", `[{"type":"extra_forbidden","loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]`, func(p Profile) bool { return p.LimitField == "max_tokens" }},
+		"limit of a model":         {unknownEndpoint, "unknown field max_completion_tokens", func(p Profile) bool { return p.limitFieldFor("gpt-5") == "max_tokens" }},
+		"highest limit, OpenAI":    {"openai", "max_tokens is too large: 32000. This model supports at most 16384 completion tokens, whereas you provided 32000.", func(p Profile) bool { return p.MostOutput == 16384 }},
+		"highest limit, DeepSeek":  {"deepseek", "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", func(p Profile) bool { return p.MostOutput == 8192 }},
+		"highest limit, Anthropic": {"anthropic", "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for claude-x", func(p Profile) bool { return p.MostOutput == 8192 }},
+		"highest limit, Groq":      {"groq", "`max_completion_tokens` must be less than or equal to `4096`, the maximum value for `max_completion_tokens` is less than the `context_window` for this model", func(p Profile) bool { return p.MostOutput == 4096 }},
+		"usage":                    {unknownEndpoint, `[{"type":"extra_forbidden","loc":["body","stream_options","include_usage"],"msg":"Extra inputs are not permitted"}]`, func(p Profile) bool { return slices.Equal(p.Drop, []string{"stream_options"}) }},
+		"usage, flattened":         {unknownEndpoint, "body.stream_options: Extra inputs are not permitted", func(p Profile) bool { return slices.Equal(p.Drop, []string{"stream_options"}) }},
 		"reasoning_content": {unknownEndpoint, "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning_content' is unsupported)]",
 			func(p Profile) bool { return !p.echoes("reasoning_content") && p.echoes("reasoning") }},
 		"reasoning, a plain word":    {unknownEndpoint, "property 'reasoning' is unsupported", func(p Profile) bool { return !p.echoes("reasoning") && p.echoes("reasoning_content") }},

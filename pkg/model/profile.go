@@ -38,6 +38,7 @@ type Profile struct {
 
 	Window       int      // tokens of prompt and answer together, whatever the model; 0: as the model has it
 	MaxOutput    int      // limit of an answer in tokens, unless a setting or the model has another
+	MostOutput   int      // the highest limit that is taken; 0: not known
 	LimitField   string   // the field of a chat completion that carries the limit
 	LimitRenamed []string // models whose limit is max_completion_tokens, whatever LimitField says
 	AskUsage     bool     // a stream tells its usage only if stream_options asks for it
