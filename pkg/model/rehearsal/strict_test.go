@@ -49,6 +49,9 @@ func TestStrictAsOneEndpoint(t *testing.T) {
 		"gemini: keyword":               {"gemini", tool(`{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":false}}}`), 400, `Unknown name \"additionalProperties\"`},
 		"gemini: bare object":           {"gemini", tool(`{"type":"object","properties":{"meta":{"type":"object"}}}`), 400, "properties[meta].properties: should be non-empty"},
 		"gemini: list of types":         {"gemini", tool(`{"type":"object","properties":{"a":{"type":["null","string"]}}}`), 400, "cannot start list"},
+		"gemini: keyword in a list":     {"gemini", tool(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"string","const":"x"}}}}`), 400, `Unknown name \"const\"`},
+		"gemini: no parameters":         {"gemini", fields(`"tools":[{"type":"function","function":{"name":"bash"}}]`), 200, ""},
+		"openai: no parameters":         {"openai", fields(`"tools":[{"type":"function","function":{"name":"bash"}}]`), 400, "parameters of bash"},
 		"gemini: shape":                 {"gemini", list(question, empty, question), 400, `[{"error":{"code":400`},
 		"gemini: good schema":           {"gemini", tool(`{"type":"object","properties":{"a":{"type":"string"}}}`), 200, ""},
 		"mistral: usage asked for":      {"mistral", fields(`"stream_options":{"include_usage":true}`), 422, `"loc":["body","stream_options"]`},
@@ -159,7 +162,7 @@ func TestPlayedRefusals(t *testing.T) {
 	w := post(t, h, `"stream":true,`, hello)
 	body := w.Body.String()
 	if w.Code != 200 || !strings.Contains(body, `"content":"`) || !strings.Contains(body, `data: {"error":{"code":"context_length_exceeded"`) ||
-		strings.Contains(body, `"finish_reason":"stop"`) || strings.Contains(body, "[DONE]") {
+		strings.Contains(body, "d dandy") || strings.Contains(body, `"finish_reason":"stop"`) || strings.Contains(body, "[DONE]") {
 		t.Errorf("in the stream: %d %s", w.Code, body)
 	}
 	for fault, want := range map[string]string{
