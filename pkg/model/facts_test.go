@@ -332,7 +332,7 @@ func TestProviderFieldsComeAndGo(t *testing.T) {
 	sent := second.Messages[2]
 	for key, want := range map[string]string{
 		"reasoning": `"I think 想"`, "details": `[{"n":1},{"n":2}]`, "sig": `{"b":2}`, "refusal": "",
-		"tool_calls": `[{"extra_content":{"google":{"thought_signature":"x"}},"function":{"arguments":"{}","name":"bash"},"id":"a","type":"function"}]`,
+		"tool_calls": `[{"id":"a","type":"function","function":{"name":"bash","arguments":"{}"},"extra_content":{"google":{"thought_signature":"x"}}}]`,
 	} {
 		if string(sent[key]) != want {
 			t.Errorf("%s = %s, want %s", key, sent[key], want)

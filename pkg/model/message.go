@@ -49,6 +49,10 @@ type Request struct {
 	Tools     []ToolSpec // names are unique
 	MaxTokens int        // limit of the answer; default: the endpoint's
 	Kept      *Kept      // what earlier requests of this conversation have encoded; nil: everything is encoded anew
+
+	// Image returns the bytes of an image that a message refers to; with an error, or
+	// if it is nil, the model reads of the reference only.
+	Image func(Image) ([]byte, error)
 }
 
 // Reply is one complete turn of the model, and the JSON in which the journal
@@ -99,8 +103,3 @@ type Limits struct {
 	Window    int // prompt and answer together; 0: not known
 	MaxOutput int // of one answer
 }
-
-// Kept is what was encoded of a conversation already, so that a request costs what
-// is new in it. The zero value is empty. It belongs to one conversation, whose
-// requests come one after another.
-type Kept struct{}
