@@ -19,7 +19,7 @@ type Config struct {
 	APIKey          Secret            // of the model endpoint; may be empty
 	BaseURL         string            // of the model endpoint; empty: OpenAI's own
 	Model           string            // name of the model; empty: none configured
-	MaxTokens       int               // most tokens of one answer of the model
+	MaxTokens       int               // most tokens of one answer of the model; 0: what its kind of endpoint gives
 	Profile         string            // kind of the endpoint; empty: found by BaseURL
 	Window          int               // tokens of prompt and answer together; 0: what is known of the model
 	ReasoningEffort string            // how much the model is to think, in the endpoint's words; empty: as it likes

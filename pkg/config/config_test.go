@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := map[string]string{
 		"server": "nats://127.0.0.1:4222", "team": "default", "api_key": "not set", "base_url": "", "model": "",
-		"max_tokens": "8000", "profile": "", "window": "", "reasoning_effort": "", "temperature": "", "model_headers": "not set", "model_extra": "",
+		"max_tokens": "", "profile": "", "window": "", "reasoning_effort": "", "temperature": "", "model_headers": "not set", "model_extra": "",
 		"model_connect": "", "model_first_byte": "", "model_idle": "", "model_total": "", "default_model": "", "replicas": "1", "lease": "30s", "keep_transcripts": "", "http": "127.0.0.1:0", "workspace": "",
 		"data_dir": filepath.Join(dir, ".agentteam", "data"), "log_level": "info", "log_format": "text",
 	}
@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not listed: %v", want)
 	}
-	if c.Lease != 30*time.Second || c.MaxTokens != 8000 || c.Team != team.DefaultTeam || c.ServerKnown() {
+	if c.Lease != 30*time.Second || c.MaxTokens != 0 || c.Team != team.DefaultTeam || c.ServerKnown() {
 		t.Errorf("Load = %+v, ServerKnown %v", c, c.ServerKnown())
 	}
 }

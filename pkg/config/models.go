@@ -16,12 +16,6 @@ import (
 	"agentteam/pkg/team"
 )
 
-// profiles are the kinds of endpoints that an alias may name.
-func profiles() []string {
-	return []string{"openai", "azure", "azure-classic", "vllm", "ollama", "llamacpp", "lmstudio", "litellm", "openrouter",
-		"deepseek", "qwen", "gemini", "mistral", "anthropic", "groq", "cerebras", "unknown"}
-}
-
 // models reads the mapping `models:` of the settings file.
 type models struct {
 	*strictyaml.Reader
@@ -65,7 +59,7 @@ func (m *models) alias(key, v *yaml.Node, a *Alias) {
 				m.Fail(n, "model is empty; give the model's name at the endpoint")
 			}
 		},
-		"profile":    func(n *yaml.Node) { a.Profile = m.oneOf(n, "profile", profiles()) },
+		"profile":    func(n *yaml.Node) { a.Profile = m.oneOf(n, "profile", model.Profiles()) },
 		"window":     func(n *yaml.Node) { a.Window = m.tokens(n, "window") },
 		"max_output": func(n *yaml.Node) { a.MaxOutput = m.tokens(n, "max_output") },
 		"headers":    func(n *yaml.Node) { a.Headers = m.headers(n, a) },

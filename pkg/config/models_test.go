@@ -235,7 +235,7 @@ func TestDefaultAlias(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{"reasoning_effort": "low", "temperature": 0.0, "top_p": 1.0}
-	if a := c.Aliases()[0]; !reflect.DeepEqual(a.Extra, want) || a.MaxOutput != 8000 || a.KeyEnv != "OPENAI_API_KEY" {
+	if a := c.Aliases()[0]; !reflect.DeepEqual(a.Extra, want) || a.MaxOutput != 0 || a.KeyEnv != "OPENAI_API_KEY" {
 		t.Errorf("default is %+v", a)
 	}
 	if o := origin(c, "models.default"); o.Value != "m at OpenAI, key in OPENAI_API_KEY (set)" || o.Origin != "env OPENAI_MODEL" {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 )
 
@@ -42,10 +43,10 @@ func settings(c *Config, dir string) []setting {
 		{name: "base_url", env: []string{"OPENAI_BASE_URL"},
 			allowed: "an http or https URL such as http://127.0.0.1:8000/v1", parse: baseURL(&c.BaseURL)},
 		{name: "model", env: []string{"OPENAI_MODEL"}, allowed: "a model's name", parse: text(&c.Model)},
-		{name: "max_tokens", env: []string{"AGENTTEAM_MAX_TOKENS"}, def: "8000",
-			allowed: tokensAllowed, parse: positive(&c.MaxTokens)},
-		{name: "profile", env: []string{"AGENTTEAM_PROFILE"}, allowed: "one of " + strings.Join(profiles(), ", "),
-			parse: optional(oneOf(&c.Profile, profiles()...))},
+		{name: "max_tokens", env: []string{"AGENTTEAM_MAX_TOKENS"},
+			allowed: tokensAllowed, parse: optional(positive(&c.MaxTokens))},
+		{name: "profile", env: []string{"AGENTTEAM_PROFILE"}, allowed: "one of " + strings.Join(model.Profiles(), ", "),
+			parse: optional(oneOf(&c.Profile, model.Profiles()...))},
 		{name: "window", env: []string{"AGENTTEAM_WINDOW"}, allowed: tokensAllowed, parse: optional(positive(&c.Window))},
 		{name: "reasoning_effort", env: []string{"AGENTTEAM_REASONING_EFFORT"}, allowed: "a word", parse: text(&c.ReasoningEffort)},
 		{name: "temperature", env: []string{"AGENTTEAM_TEMPERATURE"}, allowed: "a number, 0 or more", parse: optional(temperature(&c.Temperature))},

@@ -10,7 +10,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -48,10 +47,7 @@ func (c *Client) attempt(ctx context.Context, req Request, q call, onDelta func(
 	}
 	reply := turn.reply()
 	reply.Usage = completed(reply.Usage, len(q.body), turn.size())
-	hasExtra := func(t ToolCall) bool { return t.Extra != nil }
-	if m := &reply.Message; m.Extra != nil || slices.ContainsFunc(m.ToolCalls, hasExtra) {
-		m.Origin = c.dialect.origin(req.Model)
-	}
+	reply.Message.Origin = c.dialect.origin(req.Model)
 	return reply, nil
 }
 

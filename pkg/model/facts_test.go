@@ -119,7 +119,7 @@ func TestOnlyCompleteTurnsCount(t *testing.T) {
 			if got.Usage.Estimated != (got.Usage.WastedPrompt > 0) {
 				t.Errorf("usage %+v, want what was thrown away to be an estimate", got.Usage)
 			}
-			got.Usage.Estimated, got.Usage.WastedPrompt, got.Usage.WastedCompletion = false, 0, 0
+			got.Usage.Estimated, got.Usage.WastedPrompt, got.Usage.WastedCompletion, got.Message.Origin = false, 0, 0, ""
 			want := Reply{Message: Message{Role: "assistant", Content: "fine"}, FinishReason: "stop", Usage: Usage{PromptTokens: 11, CompletionTokens: 7}, Model: "m"}
 			if err != nil || !reflect.DeepEqual(got, want) || requests.Load() != 2 {
 				t.Errorf("Complete = %+v, %v after %d requests; want %+v after 2", got, err, requests.Load(), want)

@@ -11,7 +11,7 @@ type Message struct {
 	ToolCalls  []ToolCall                 `json:"tool_calls,omitempty"`   // of an assistant, in the order to run them
 	ToolCallID string                     `json:"tool_call_id,omitempty"` // of a tool message: the call it answers
 	Extra      map[string]json.RawMessage `json:"extra,omitempty"`        // provider fields to be sent back as they came
-	Origin     string                     `json:"origin,omitempty"`       // the endpoint and model that wrote Extra, which no other is sent
+	Origin     string                     `json:"origin,omitempty"`       // the endpoint and model that wrote it; another is not sent Extra
 }
 
 // Part is a piece of a message's content.

@@ -256,7 +256,8 @@ func (r *responsesReader) call(it *outputItem) ToolCall {
 		id = "call_" + strings.ToLower(rand.Text())
 	}
 	r.ids[id] = true
-	return ToolCall{ID: id, Name: it.told.Name, Arguments: cmp.Or(it.told.Arguments, it.args.String(), "{}")}
+	args, _ := RepairArguments(cmp.Or(it.told.Arguments, it.args.String(), "{}"))
+	return ToolCall{ID: id, Name: it.told.Name, Arguments: args}
 }
 
 func (r *responsesReader) size() int {

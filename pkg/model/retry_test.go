@@ -251,13 +251,12 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// What an endpoint's own fields came from is noted with them, so that no other is
-// sent them.
+// Who wrote a turn is noted with it, so that no other is sent the fields of its own.
 func TestOrigin(t *testing.T) {
 	for name, tt := range map[string]struct{ answer, want string }{
 		"fields of the message": {delta(`{"reasoning":"hm"}`), "pupil of m"},
 		"fields of a call":      {calls(`{"index":0,"id":"a","function":{"name":"bash","arguments":"{}"},"extra_content":{"x":1}}`), "pupil of m"},
-		"no such fields":        {text("a"), ""},
+		"no such fields":        {text("a"), "pupil of m"},
 	} {
 		url, _ := endpoint(t, events(tt.answer, finish("stop")))
 		c := client(t, Options{BaseURL: url})
