@@ -113,12 +113,13 @@ const (
 
 // stage is one team, on whose members the endpoint plays faults.
 type stage struct {
-	e    *endpoint
-	c    *cluster
-	tm   *client.Team
-	bt   *broker.Team
-	past *history
-	crew crew
+	e     *endpoint
+	c     *cluster
+	tm    *client.Team
+	bt    *broker.Team
+	past  *history
+	judge *boardtest.Recorder
+	crew  crew
 
 	mu     sync.Mutex
 	fault  *fault // armed; nil: none
@@ -236,8 +237,7 @@ func stages(t *testing.T, names ...string) map[string]*stage {
 			t.Fatal(err)
 		}
 		s.past = remember(t, s.bt)
-		recorder := boardtest.Record(t, s.bt.Bucket)
-		t.Cleanup(func() { recorder.Judge(t) })
+		s.judge = boardtest.Record(t, s.bt.Bucket)
 		if _, err := s.tm.Spawn(t.Context(), team.Member{Role: "coder"}, teamSize); err != nil {
 			t.Fatal(err)
 		}
@@ -266,6 +266,9 @@ func TestModelFaults(t *testing.T) {
 			})
 		}
 	})
+	for _, s := range all {
+		s.judge.Judge(t)
+	}
 }
 
 // round has the team do some tasks while the fault is played.
