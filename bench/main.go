@@ -31,6 +31,7 @@ const limit = 15 * time.Minute
 var benches = map[string]func(context.Context, *rig) ([]figure, error){
 	"core":  core,
 	"board": boardBench,
+	"agent": agentBench,
 }
 
 func main() {
@@ -43,6 +44,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	if len(args) == 3 && args[0] == plainCommand { // a child of the agent bench
+		return plainLoop(ctx, args[1], args[2], os.Stdin)
+	}
 	if len(args) != 1 || benches[args[0]] == nil {
 		return fmt.Errorf("name one of: %s", strings.Join(slices.Sorted(maps.Keys(benches)), ", "))
 	}
