@@ -21,15 +21,16 @@ type agentScale struct {
 
 var (
 	agentFull  = agentScale{rounds: 8, demos: 5}
-	agentQuick = agentScale{rounds: 2, demos: 3}
+	agentQuick = agentScale{rounds: 2, demos: 1}
 )
 
 const (
 	shortFrom, shortTo = 10, 60   // messages of a conversation that counts as one of 20
 	longFrom, longTo   = 780, 860 // and as one of 800
-	memoryTurns        = 1000     // of one call, so 2,000 messages
-	writeTurns         = 60       // over which stored writes are counted
-	streamTurns        = 4        // each a text of streamTokens
+	memoryMessages     = 2000
+	memoryCalls        = 9  // a turn, so that the conversation is that long soon
+	writeTurns         = 60 // over which stored writes are counted
+	streamTurns        = 4  // each a text of streamTokens
 	streamTokens       = 20_000
 	demoCallsGoal      = 35 // a sixth fewer than the 43 of the demo's first version
 )
@@ -130,8 +131,8 @@ func agentMemory(ctx context.Context, b *agentRig, _ agentScale) ([]figure, erro
 		progress("memory is measured on Linux only")
 		return nil, nil
 	}
-	progress("memory: conversations of %d messages", 2*memoryTurns)
-	kind := talkKind{calls: 1, turns: memoryTurns}
+	progress("memory: conversations of %d messages", memoryMessages)
+	kind := talkKind{calls: memoryCalls, turns: memoryMessages / (1 + memoryCalls)}
 	var before, after [2]float64
 	for i, run := range []func(context.Context, talkKind, func(int) error) (*talk, error){b.product, b.plain} {
 		_, err := run(ctx, kind, func(pid int) (err error) {

@@ -1,9 +1,10 @@
-// Command bench measures agentteam beside bare JetStream: both on one server, in
-// one run, in turns, so that their ratio says something on any machine. It asserts
-// nothing; a goal that is missed is printed as missed.
+// Command bench measures agentteam beside bare JetStream, and its agents beside a plain
+// loop: both on one server, in one run, in turns, so that their ratio says something on
+// any machine. It asserts nothing; a goal that is missed is printed as missed.
 //
 //	go run ./bench core
 //	BENCH=quick go run ./bench board
+//	BENCH=quick go run ./bench agent
 //
 // A Go benchmark beside the code answers "is this function faster than before?".
 // These figures need several packages and the built programs at once, and end
