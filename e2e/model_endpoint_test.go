@@ -310,32 +310,40 @@ type crew struct {
 	steps map[string]int // by member and task, answers given
 }
 
-// next is what the member who asks says, and how many answers it had on its task.
-func (c *crew) next(e *endpoint, r *request) (a answer, step int) {
+// next is what the member who asks says.
+func (c *crew) next(e *endpoint, r *request) answer {
 	id := r.task()
 	newest := r.messages[len(r.messages)-1]
-	if id == "" || newest.Role == "tool" && strings.Contains(newest.text(), `"completed"`) {
-		return e.say("Nothing to do."), 0
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.steps == nil {
 		c.steps = map[string]int{}
 	}
 	key := r.team + "/" + r.agent + "/" + id
-	step = c.steps[key]
+	step := c.steps[key]
 	switch goOn := c.busy != nil && c.busy(r); {
-	case step >= c.turns && !goOn && step < maxSteps:
+	case id == "", r.called() == "update_task", newest.Role == "user" && step >= maxSteps:
+		return e.say("I have nothing to do.") // also if its completion was refused: the task is another's
+	case step >= c.turns && !goOn:
 		c.steps[key] = maxSteps
-		return e.say("It is done.", use("update_task", "task_id", id, "status", "completed", "result_summary", "done by "+r.agent)), step
-	case step >= maxSteps && newest.Role != "tool": // mail, after the end
-		return e.say("Nothing to do."), step
-	case step >= maxSteps: // the completion was refused
-		delete(c.steps, key)
+		return e.say("It is done.", use("update_task", "task_id", id, "status", "completed", "result_summary", "done by "+r.agent))
 	default:
 		c.steps[key] = step + 1
+		return e.say("", c.call(step))
 	}
-	return e.say("", c.call(step)), step
+}
+
+// called is the tool whose result came last; "" if something else did.
+func (r *request) called() (name string) {
+	if r.messages[len(r.messages)-1].Role != "tool" {
+		return ""
+	}
+	for _, m := range r.messages {
+		for _, c := range m.ToolCalls {
+			name = c.Function.Name
+		}
+	}
+	return name
 }
 
 // maxSteps marks a task that was completed.

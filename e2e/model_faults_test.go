@@ -140,8 +140,7 @@ func (s *stage) play(r *request) answer {
 	if a := s.interfere(r); a != nil {
 		return a
 	}
-	a, _ := s.crew.next(s.e, r)
-	return a
+	return s.crew.next(s.e, r)
 }
 
 // interfere is the fault that a request meets; nil if none.

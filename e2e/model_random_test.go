@@ -46,7 +46,8 @@ type fickle struct {
 	seed uint64
 	mu   sync.Mutex
 	dice map[string]*rand.Rand
-	many int // faults so far
+	mute map[string]bool // by member and task, whether it fell silent before its end
+	many int             // faults so far
 }
 
 const faultShare = 0.2
@@ -66,7 +67,6 @@ func (f *fickle) fault(e *endpoint, r *request) answer {
 	if dice.Float64() >= faultShare {
 		return nil
 	}
-	f.many++
 	quote := "Incorrect API key provided: " + r.key + ". Authorization: Bearer " + r.key
 	whole := turns(e)
 	all := []answer{
@@ -75,9 +75,19 @@ func (f *fickle) fault(e *endpoint, r *request) answer {
 		refuse(401, "invalid_api_key", "invalid_request_error", quote), jsonBody(402, "", quote), html(quote),
 		inStream("server_error", "overloaded_error", quote), errorEvent("overloaded_error", quote), lateError(503, quote),
 		cut, ended, dropped, stalled,
-		whole["empty"], whole["made-up name"], whole["arguments cut"], whole["answer at its limit"],
+		whole["made-up name"], whole["arguments cut"],
+		whole["empty"], whole["answer at its limit"],
 	}
-	return all[dice.IntN(len(all))]
+	n := dice.IntN(len(all))
+	// Who falls silent twice in one task gives it up, and that counts.
+	if key := r.agent + "/" + r.task(); n >= len(all)-2 {
+		if f.mute[key] {
+			return nil
+		}
+		f.mute[key] = true
+	}
+	f.many++
+	return all[n]
 }
 
 // Two teammates work through 200 turns while the endpoint errs at random. What is stored
@@ -85,7 +95,7 @@ func (f *fickle) fault(e *endpoint, r *request) answer {
 // is nowhere.
 func TestRandomFaults(t *testing.T) {
 	const tasks, calls, key = 20, 9, "sk-proof-5ecre7-0123456789abcdef"
-	fick := &fickle{seed: seedOf(t), dice: map[string]*rand.Rand{}}
+	fick := &fickle{seed: seedOf(t), dice: map[string]*rand.Rand{}, mute: map[string]bool{}}
 	work := &crew{turns: calls, call: func(n int) call { return use("bash", "command", fmt.Sprintf("echo %d", n)) }}
 	var e *endpoint
 	e = serve(t, func(r *request) answer {
@@ -95,8 +105,7 @@ func TestRandomFaults(t *testing.T) {
 		if a := fick.fault(e, r); a != nil {
 			return a
 		}
-		a, _ := work.next(e, r)
-		return a
+		return work.next(e, r)
 	})
 	c := upAt(t, e.url, 2, "OPENAI_API_KEY="+key, "AGENTTEAM_MODEL_FIRST_BYTE=2s", "AGENTTEAM_MODEL_IDLE=1s")
 	conn := c.connect()

@@ -39,14 +39,14 @@ func newNarrow(t *testing.T, pieces int) *narrow {
 		if r.role == "leader" {
 			return n.e.say("I wait.")
 		}
-		a, _ := work.next(n.e, r)
-		return a
+		return work.next(n.e, r)
 	})
 	n.e.window = smallWindow
 	c := upAt(t, n.e.url, 1, fmt.Sprintf("AGENTTEAM_WINDOW=%d", smallWindow))
 	var long strings.Builder
-	for i := range pieces * pieceLines {
-		fmt.Fprintf(&long, "%-*d\n", lineBytes-1, i+1)
+	for i := range pieces * pieceLines { // prose, of which a token is about four bytes
+		line := fmt.Sprintf("%d bottles of green glass stand on the wall, and one of them may fall down by accident.", i+1)
+		long.WriteString(line[:lineBytes-1] + "\n")
 	}
 	if err := os.WriteFile(filepath.Join(c.dir, "long.txt"), []byte(long.String()), 0o644); err != nil {
 		t.Fatal(err)
