@@ -429,7 +429,8 @@ func (s *stage) refusedAlone(t *testing.T) {
 	s.mu.Unlock()
 	others := s.add(t, teamSize, "harmless", "")
 	for code, forbidden := range words {
-		id := s.add(t, 1, code, "Write "+forbidden+".")[0]
+		// Long, for what is said to be too long must be most of what is said.
+		id := s.add(t, 1, code, strings.Repeat("Write a line, and then one more. ", 1500)+"Write "+forbidden+".")[0]
 		s.until(t, string(id)+" fails", others, func() bool { return s.past.last(id).Status == team.Failed })
 		if last := s.past.last(id); !strings.Contains(last.Reason, "PROOF-"+code) {
 			t.Errorf("%s failed for %q, want the endpoint's own %q", id, last.Reason, "PROOF-"+code)
