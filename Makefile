@@ -65,6 +65,10 @@ bench: build ## measure beside bare JetStream; prints a table and, last, a line 
 bench-board: build ## measure the board at all sizes, up to 100,000 tasks (8 min; BENCH=quick within 1)
 	@go run ./bench board
 
+.PHONY: bench-agent
+bench-agent: build ## measure an agent beside a plain loop over the same endpoint (2 min; BENCH=quick within 1)
+	@go run ./bench agent
+
 .PHONY: lint
 lint: ## go vet and staticcheck, which is fetched on first use
 	go vet ./...

@@ -1,9 +1,10 @@
-// Command bench measures agentteam beside bare JetStream: both on one server, in
-// one run, in turns, so that their ratio says something on any machine. It asserts
-// nothing; a goal that is missed is printed as missed.
+// Command bench measures agentteam beside bare JetStream, and its agents beside a plain
+// loop: both on one server, in one run, in turns, so that their ratio says something on
+// any machine. It asserts nothing; a goal that is missed is printed as missed.
 //
 //	go run ./bench core
 //	BENCH=quick go run ./bench board
+//	BENCH=quick go run ./bench agent
 //
 // A Go benchmark beside the code answers "is this function faster than before?".
 // These figures need several packages and the built programs at once, and end
@@ -31,6 +32,7 @@ const limit = 15 * time.Minute
 var benches = map[string]func(context.Context, *rig) ([]figure, error){
 	"core":  core,
 	"board": boardBench,
+	"agent": agentBench,
 }
 
 func main() {
@@ -43,6 +45,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	if len(args) == 3 && args[0] == plainCommand { // a child of the agent bench
+		return plainLoop(ctx, args[1], args[2], os.Stdin)
+	}
 	if len(args) != 1 || benches[args[0]] == nil {
 		return fmt.Errorf("name one of: %s", strings.Join(slices.Sorted(maps.Keys(benches)), ", "))
 	}

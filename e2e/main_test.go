@@ -56,8 +56,15 @@ type cluster struct {
 // this many standbys; both end with the test, and then nothing may be left.
 func up(t *testing.T, script string, standbys int) *cluster {
 	t.Helper()
+	return upAt(t, rehearse(t, script), standbys)
+}
+
+// upAt is up with an endpoint that is there already, and more settings.
+func upAt(t *testing.T, url string, standbys int, env ...string) *cluster {
+	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir()}
-	c.env = append(environ(), "AGENTTEAM_LEASE=5s", "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+rehearse(t, script))
+	c.env = append(environ(), "AGENTTEAM_LEASE=5s", "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+url)
+	c.env = append(c.env, env...)
 	c.ok("up", "-d", "-n", fmt.Sprint(standbys))
 	t.Cleanup(func() {
 		pids := c.pids()
@@ -236,6 +243,12 @@ func alive(pid int) bool {
 
 // until waits for a condition that nobody announces.
 func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	within(t, limit, what, ok)
+}
+
+// within is until with a limit of its own.
+func within(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
