@@ -197,7 +197,7 @@ func TestFailedTaskIsNoFinish(t *testing.T) {
 		t.Fatal(err)
 	}
 	var result string
-	err = tm.Feed(t.Context(), false, func(e client.Entry) error {
+	err = tm.Feed(t.Context(), client.FeedOptions{}, func(e client.Entry) error {
 		if b := e.Event.Event; b.Type == team.ToolCallResult && b.ToolCallName == "finish_team" {
 			result = b.Content
 		}

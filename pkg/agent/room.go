@@ -22,7 +22,8 @@ type gauge struct {
 	bound  int // the window as a refusal told it; 0: none did
 	scale  tokens.Gauge
 	kept   *model.Kept
-	sizes  map[*model.Message]int // by the vocabulary, once the window is half full; nil before
+	sizes  map[*model.Message]int // what was counted already
+	exact  bool                   // by a vocabulary, since the window was half full
 	least  int                    // what the conversation was last shortened to
 }
 
@@ -70,21 +71,32 @@ func (g *gauge) sizeOf(messages []*model.Message) int {
 	return g.scale.Tokens(g.fixed + g.count(messages))
 }
 
-// count is how many tokens messages are: by a guess that costs nothing while there is
-// room, and by a vocabulary, each message once, when it matters.
-func (g *gauge) count(messages []*model.Message) (n int) {
-	guess := sizeOf(messages)
-	if g.sizes == nil && (g.window() == 0 || guess < g.window()/2) {
-		return guess
+// count is how many tokens messages are: by a guess while there is room, and by a
+// vocabulary when it matters. Each message is counted once either way.
+func (g *gauge) count(messages []*model.Message) int {
+	n := g.sum(messages)
+	if w := g.window(); !g.exact && w > 0 && n >= w/2 {
+		g.exact, g.sizes = true, nil
+		n = g.sum(messages)
 	}
+	return n
+}
+
+func (g *gauge) sum(messages []*model.Message) (n int) {
 	if g.sizes == nil || len(g.sizes) > 4*len(messages)+1000 { // of messages that are gone
 		g.sizes = map[*model.Message]int{}
 	}
+	of := tokens.Estimate
+	if g.exact {
+		of = tokens.Count
+	}
 	for _, m := range messages {
-		if _, known := g.sizes[m]; !known {
-			g.sizes[m] = sizeBy(m, tokens.Count)
+		size, known := g.sizes[m]
+		if !known {
+			size = sizeBy(m, of)
+			g.sizes[m] = size
 		}
-		n += g.sizes[m]
+		n += size
 	}
 	return n
 }
