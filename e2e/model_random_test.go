@@ -193,7 +193,8 @@ type record struct {
 		}
 	}
 	Result *struct {
-		CallID string `json:"call_id"`
+		CallID        string `json:"call_id"`
+		Name, Content string
 	}
 }
 
