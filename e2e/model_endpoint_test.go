@@ -322,8 +322,11 @@ func (c *crew) next(e *endpoint, r *request) answer {
 	key := r.team + "/" + r.agent + "/" + id
 	step := c.steps[key]
 	switch goOn := c.busy != nil && c.busy(r); {
+	case r.called() == "update_task" && strings.Contains(newest.text(), `"status":"error"`):
+		delete(c.steps, key)
+		return e.say("I stop: the task is not mine.") // it may be given to this one anew
 	case id == "", r.called() == "update_task", newest.Role == "user" && step >= maxSteps:
-		return e.say("I have nothing to do.") // also if its completion was refused: the task is another's
+		return e.say("I have nothing to do.")
 	case step >= c.turns && !goOn:
 		c.steps[key] = maxSteps
 		return e.say("It is done.", use("update_task", "task_id", id, "status", "completed", "result_summary", "done by "+r.agent))

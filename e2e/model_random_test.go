@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,7 +127,8 @@ func TestRandomFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mend := &mender{tm, map[team.AgentID]bool{}}
+	showJournals(t, bt)
+	mend := &mender{e, tm, map[team.AgentID]int{}}
 	within(t, longWork, "all tasks are completed", func() bool {
 		mend.look(t)
 		done := 0
@@ -155,8 +157,9 @@ func TestRandomFaults(t *testing.T) {
 // mender tells whoever waits for its model that it is mended: a fault is over once it
 // was played.
 type mender struct {
+	e    *endpoint
 	tm   *client.Team
-	told map[team.AgentID]bool // in this spell
+	told map[team.AgentID]int // the request after which it was told last
 }
 
 func (m *mender) look(t *testing.T) (agents []client.Agent) {
@@ -166,15 +169,35 @@ func (m *mender) look(t *testing.T) (agents []client.Agent) {
 		return nil // asked again soon
 	}
 	for _, a := range agents {
-		waits := a.State == team.WaitingModel
-		if waits && !m.told[a.AgentID] {
-			if _, _, err := m.tm.Send(t.Context(), a.AgentID, "The endpoint is mended. Try again."); err != nil {
-				t.Fatal(err)
-			}
+		last := m.e.lastOf(string(m.tm.ID()), string(a.AgentID))
+		if a.State != team.WaitingModel || last == nil || m.told[a.AgentID] == last.serial {
+			continue
 		}
-		m.told[a.AgentID] = waits
+		if _, _, err := m.tm.Send(t.Context(), a.AgentID, "The endpoint is mended. Try again."); err != nil {
+			t.Fatal(err)
+		}
+		m.told[a.AgentID] = last.serial
 	}
 	return agents
+}
+
+// showJournals logs how each conversation ended, if the test fails.
+func showJournals(t *testing.T, bt *broker.Team) {
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		const most = 30
+		tails := map[string][]string{}
+		err := bt.Logs.Read(context.WithoutCancel(t.Context()), 1, func(m broker.Msg) error {
+			tail := append(tails[m.Subject], fmt.Sprintf("%.300s", m.Data))
+			tails[m.Subject] = tail[max(0, len(tail)-most):]
+			return nil
+		})
+		for subj, tail := range tails {
+			t.Logf("the end of %s (%v):\n%s", subj, err, strings.Join(tail, "\n"))
+		}
+	})
 }
 
 // record is what a test reads of a stored entry of a conversation.
@@ -193,7 +216,8 @@ type record struct {
 		}
 	}
 	Result *struct {
-		CallID string `json:"call_id"`
+		CallID        string `json:"call_id"`
+		Name, Content string
 	}
 }
 

@@ -72,7 +72,7 @@ func (a *Agent) recordTurn(ctx context.Context, r model.Reply) error {
 	if err := a.record(ctx, journal.Record{Kind: journal.Turn, Turn: asJSON(r), TaskID: a.atWork()}); err != nil {
 		return err
 	}
-	a.state = a.state.answered(r.FinishReason)
+	a.state = a.state.answered(r)
 	a.beat(team.Running)
 	if r.Message.Content != "" {
 		a.said.Store(&r.Message.Content)

@@ -271,6 +271,19 @@ func TestAwaitEndsRun(t *testing.T) {
 	})
 }
 
+// An empty answer is no idling: the agent goes on, and keeps its reminder for later.
+func TestEmptyAnswers(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.says("", "!look", "", "", "I stop", "I stop")
+		r.start()
+		r.offer()
+		r.wantKinds("start task turn note turn result turn note turn note turn note turn note end")
+		if r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "went idle") {
+			t.Errorf("%d attempts: %s", r.task.Attempts, r.task.Reason)
+		}
+	})
+}
+
 func TestTooManyCalls(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.says("!"+strings.TrimSuffix(strings.Repeat("look,", 200), ","), "done")

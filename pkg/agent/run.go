@@ -92,10 +92,13 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 		}
 		return a.endsWith(ctx, last)
 	}
-	if reply.FinishReason == "length" {
-		return false, a.note(ctx, "Your last answer was cut at the output limit; tool calls in it were not run. Go on in smaller steps.")
-	}
 	t, holds := a.o.Hand.Task()
+	switch {
+	case cut(reply):
+		return false, a.note(ctx, "Your last answer was cut at the output limit; tool calls in it were not run. Go on in smaller steps.")
+	case empty(reply) && holds && a.conv.Await == nil:
+		return false, a.note(ctx, "Your last answer was empty. Go on with "+string(t.ID)+".")
+	}
 	return a.act(ctx, a.state.afterText(hold{t.ID, t.Epoch}, holds, a.conv.Await != nil))
 }
 
@@ -152,7 +155,7 @@ func (a *Agent) cutShort() string {
 	case a.o.MaxTurns > 0 && a.state.turns >= a.o.MaxTurns:
 		return fmt.Sprintf("%s reached the limit of %d turns in one run", a.o.Member.AgentID, a.state.turns)
 	case a.state.cuts >= maxCuts:
-		return fmt.Sprintf("%s was cut at its output limit %d times in a row", a.o.Member.AgentID, a.state.cuts)
+		return fmt.Sprintf("%s gave %d answers in a row that were cut or empty", a.o.Member.AgentID, a.state.cuts)
 	case a.state.warned && a.conv.circles():
 		return fmt.Sprintf("%s went in circles: the same calls with the same results", a.o.Member.AgentID)
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"time"
 
 	"agentteam/pkg/model"
@@ -18,7 +19,7 @@ type state struct {
 	turns   int  // of this run
 	noted   bool // in this run: that the limit of turns is near
 	warned  bool // in this run: that the agent goes in circles
-	cuts    int  // answers in a row that were cut at their limit
+	cuts    int  // answers in a row that were cut at their limit, or empty
 	lessons int  // how far the conversation was made smaller since the last turn: see smaller
 	parks   int  // tries since the endpoint began to refuse
 }
@@ -37,13 +38,22 @@ func (s state) newRun() state {
 }
 
 // answered is s after a turn of the model.
-func (s state) answered(finish string) state {
+func (s state) answered(r model.Reply) state {
 	s.turns++
 	s.lessons, s.parks = whole, 0
-	if s.cuts++; finish != "length" {
+	if s.cuts++; !cut(r) && !empty(r) {
 		s.cuts = 0
 	}
 	return s
+}
+
+// cut reports whether an answer met its limit: calls in it were dropped.
+func cut(r model.Reply) bool { return r.FinishReason == "length" && len(r.Message.ToolCalls) == 0 }
+
+// empty reports whether an answer says nothing at all, as models do now and then after
+// a tool's result.
+func empty(r model.Reply) bool {
+	return len(r.Message.ToolCalls) == 0 && strings.TrimSpace(r.Message.Content) == ""
 }
 
 // step is what the loop does next.
@@ -64,7 +74,7 @@ const (
 	endGoal              // the goal is refused
 )
 
-// maxCuts is how many answers in a row may be cut at their limit.
+// maxCuts is how many answers in a row may be cut at their limit, or empty.
 const maxCuts = 3
 
 // beforeTurn judges whether the run may go on, of which max turns are allowed (0: any
