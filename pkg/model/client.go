@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -179,7 +180,7 @@ func (c *Client) reforms(req Request, q call, fail *failure) bool {
 		return false
 	}
 	next, err := c.dialect.encode(req)
-	return err == nil && !bytes.Equal(next.body, q.body)
+	return err == nil && !slices.EqualFunc(next.body, q.body, bytes.Equal)
 }
 
 // refusal makes the error of a call that ended with fail after so many tries.

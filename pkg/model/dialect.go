@@ -97,7 +97,7 @@ func missingIn(base *url.URL, query string) string {
 type call struct {
 	path   string // after the base URL; its query, if it has one, comes after that one's own
 	header http.Header
-	body   []byte
+	body   body
 }
 
 // encode returns the body that asks for the next turn. Errors: InvalidArgument for a

@@ -94,11 +94,11 @@ func TestEveryProfileIsTakenByItsEndpoint(t *testing.T) {
 				if name == unknownEndpoint {
 					strict = ""
 				}
-				if err := rehearsal.Check(strict, c.body); err != nil {
+				if err := rehearsal.Check(strict, c.body.bytes()); err != nil {
 					t.Errorf("refused: %v", err)
 				}
 			}
-			golden(t, filepath.Join("testdata", "encode", name+".json"), c.body)
+			golden(t, filepath.Join("testdata", "encode", name+".json"), c.body.bytes())
 		})
 	}
 }
@@ -134,7 +134,7 @@ func TestTheNastyConversationIsRefusedAsItIs(t *testing.T) {
 	}
 	var taken []string
 	for _, name := range Profiles() {
-		if name != unknownEndpoint && rehearsal.Check(name, c.body) == nil {
+		if name != unknownEndpoint && rehearsal.Check(name, c.body.bytes()) == nil {
 			taken = append(taken, name)
 		}
 	}
@@ -209,7 +209,7 @@ func TestExtraFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body := string(c.body)
+		body := string(c.body.bytes())
 		for _, s := range tt.has {
 			if !strings.Contains(body, s) {
 				t.Errorf("%s: %s is missing in %s", name, s, body)
@@ -220,7 +220,7 @@ func TestExtraFields(t *testing.T) {
 				t.Errorf("%s: %s stands in %s", name, s, body)
 			}
 		}
-		if !json.Valid(c.body) {
+		if !json.Valid(c.body.bytes()) {
 			t.Errorf("%s: no JSON: %s", name, body)
 		}
 	}
@@ -256,7 +256,7 @@ func TestLimitOfTheAnswer(t *testing.T) {
 			MaxTokens           int `json:"max_tokens"`
 			MaxCompletionTokens int `json:"max_completion_tokens"`
 		}
-		if err := json.Unmarshal(c.body, &body); err != nil {
+		if err := json.Unmarshal(c.body.bytes(), &body); err != nil {
 			t.Fatal(err)
 		}
 		if got := body.MaxTokens + body.MaxCompletionTokens; got < tt.low || got > tt.high {
@@ -269,8 +269,8 @@ func TestLimitOfTheAnswer(t *testing.T) {
 	if !told.learn(apiError{status: 400, message: "the valid range of max_tokens is [1, 700]"}) {
 		t.Error("the highest limit is not learned")
 	}
-	if c, err := told.encode(Request{Messages: prompt(1)}); err != nil || !bytes.HasSuffix(c.body, []byte(`"max_tokens":700}`)) {
-		t.Errorf("%v %s", err, c.body)
+	if c, err := told.encode(Request{Messages: prompt(1)}); err != nil || !bytes.HasSuffix(c.body.bytes(), []byte(`"max_tokens":700}`)) {
+		t.Errorf("%v %s", err, c.body.bytes())
 	}
 
 	// An image is long as text, but costs the window little.
@@ -279,8 +279,8 @@ func TestLimitOfTheAnswer(t *testing.T) {
 		Messages: []*Message{{Role: "user", Parts: []Part{{Type: "image", Image: &Image{MediaType: "image/png", Ref: "stored:a"}}}}},
 		Image:    func(Image) ([]byte, error) { return make([]byte, 100_000), nil },
 	})
-	if err != nil || !bytes.Contains(c.body, []byte(`"max_completion_tokens":9`)) {
-		t.Errorf("beside an image: %v, %s", err, c.body[len(c.body)-60:])
+	if err != nil || !bytes.Contains(c.body.bytes(), []byte(`"max_completion_tokens":9`)) {
+		t.Errorf("beside an image: %v, %s", err, c.body.bytes()[len(c.body.bytes())-60:])
 	}
 }
 
@@ -289,7 +289,7 @@ func TestImageThatCannotBeLoaded(t *testing.T) {
 	req := Request{Messages: []*Message{{Role: "user", Content: "see", Parts: []Part{{Type: "image", Image: &Image{Ref: "stored:a"}}}}}}
 	req.Image = func(Image) ([]byte, error) { return nil, errors.New("gone") }
 	c, err := d.encode(req)
-	if err != nil || !bytes.Contains(c.body, []byte(`"content":"see\n(image stored:a)"`)) {
-		t.Errorf("%v %s", err, c.body)
+	if err != nil || !bytes.Contains(c.body.bytes(), []byte(`"content":"see\n(image stored:a)"`)) {
+		t.Errorf("%v %s", err, c.body.bytes())
 	}
 }

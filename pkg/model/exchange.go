@@ -1,9 +1,9 @@
 package model
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -34,9 +34,14 @@ func (c *Client) open(ctx context.Context, method string, q call) (*exchange, er
 	x.ctx, x.stop = context.WithTimeoutCause(ctx, c.opt.Total, errTooLong)
 	x.alarm = time.AfterFunc(c.opt.FirstByte, func() { x.cancel(errSilent) })
 
-	r, err := http.NewRequestWithContext(x.ctx, method, c.address(q.path), bytes.NewReader(q.body))
+	r, err := http.NewRequestWithContext(x.ctx, method, c.address(q.path), nil)
 	if err != nil {
 		return x, err
+	}
+	if q.body != nil {
+		r.ContentLength = int64(q.body.size())
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(q.body.reader()), nil } // for a connection that turns out to be closed
+		r.Body, _ = r.GetBody()
 	}
 	r.Header = c.header(q)
 	x.resp, err = c.http.Do(r)

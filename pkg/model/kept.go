@@ -2,6 +2,8 @@ package model
 
 import (
 	"bytes"
+	"io"
+	"net"
 	"slices"
 )
 
@@ -18,37 +20,44 @@ type Kept struct {
 	tools  []ToolSpec
 	head   []byte
 
-	from []*Message // what wire was made of
+	from []*Message // what runs was made of
 	runs []wireRun
-	wire []byte
 }
 
 // wireRun is some messages that are encoded together.
 type wireRun struct {
 	first    int    // of its messages
-	at       int    // where its bytes begin
+	wire     []byte // never changed: a request that was called off may still be reading it
 	prev     string // role before it
 	role     string // of its last wire message
 	pictures int    // bytes that are images
 }
 
 // body returns the whole body of req, which the caller may keep.
-func (k *Kept) body(e *encoding, req Request) ([]byte, error) {
+func (k *Kept) body(e *encoding, req Request) (body, error) {
 	k.start(e, req)
 	if err := k.extend(e, req.Messages); err != nil {
 		return nil, err
 	}
-	wire := k.wire
-	if e.marks == OnBlocks {
-		wire = k.marked(e)
+	whole := make(body, 1, len(k.runs)+2)
+	whole[0] = k.head
+	for _, r := range k.runs {
+		whole = append(whole, r.wire)
 	}
-	wire = bytes.TrimSuffix(wire, []byte(","))
+	if e.marks == OnBlocks {
+		k.mark(e, whole[1:])
+	}
+	for i := len(whole) - 1; i > 0; i-- { // behind the last message there is no comma
+		if n := len(whole[i]); n > 0 {
+			whole[i] = bytes.TrimSuffix(whole[i], []byte(","))
+			break
+		}
+	}
 	pictures := 0
 	for _, r := range k.runs {
 		pictures += r.pictures
 	}
-	tail := e.wire.tail(e, e.limit(req, len(k.head)+len(wire)-pictures))
-	return bytes.Join([][]byte{k.head, wire, tail}, nil), nil // slices.Concat would clear it first
+	return append(whole, e.wire.tail(e, e.limit(req, whole.size()-pictures))), nil
 }
 
 // start forgets all if the request is to be encoded in another way than what is
@@ -82,9 +91,8 @@ func (k *Kept) extend(e *encoding, ms []*Message) error {
 		for k.runs[last].first > same {
 			last--
 		}
-		r := k.runs[last]
-		next, prev = r.first, r.prev
-		k.runs, k.wire = k.runs[:last], k.wire[:r.at]
+		next, prev = k.runs[last].first, k.runs[last].prev
+		k.runs = k.runs[:last]
 	}
 	for i, m := range ms[next:] {
 		if err := checkMessage(next+i, m); err != nil {
@@ -95,9 +103,9 @@ func (k *Kept) extend(e *encoding, ms []*Message) error {
 	k.from = append(k.from[:next], ms[next:]...)
 	for next < len(ms) {
 		n := e.run(ms[next:])
-		r := wireRun{first: next, at: len(k.wire), prev: prev}
+		r := wireRun{first: next, prev: prev}
 		e.pictures = 0
-		k.wire, prev = e.wire.message(e, k.wire, ms[next:next+n], prev, false)
+		r.wire, prev = e.wire.message(e, nil, ms[next:next+n], prev, false)
 		r.role, r.pictures = prev, e.pictures
 		k.runs = append(k.runs, r)
 		next += n
@@ -105,26 +113,35 @@ func (k *Kept) extend(e *encoding, ms []*Message) error {
 	return nil
 }
 
-// marked returns wire with cache marks on its last two messages that are not the
-// assistant's: the endpoint finds the first of them where the last request had its
-// last. The marks are no part of what it caches.
-func (k *Kept) marked(e *encoding) []byte {
-	var parts [][]byte
-	rest := len(k.wire) // what is before it is not in parts yet
+// mark puts cache marks on the last two of the runs that are not the assistant's: the
+// endpoint finds the first of them where the last request had its last. The marks are
+// no part of what it caches.
+func (k *Kept) mark(e *encoding, wire [][]byte) {
+	end := len(k.from)
 	for i, left := len(k.runs)-1, 2; i >= 0 && left > 0; i-- {
-		r, next := k.runs[i], wireRun{first: len(k.from), at: len(k.wire)}
-		if i+1 < len(k.runs) {
-			next = k.runs[i+1]
+		r := k.runs[i]
+		if len(r.wire) > 0 && (r.role == "user" || r.role == "tool") {
+			wire[i], _ = e.wire.message(e, nil, k.from[r.first:end], r.prev, true)
+			left--
 		}
-		if r.at == next.at || r.role != "user" && r.role != "tool" {
-			continue
-		}
-		mark, _ := e.wire.message(e, nil, k.from[r.first:next.first], r.prev, true)
-		parts = append(parts, k.wire[next.at:rest], mark)
-		rest = r.at
-		left--
+		end = r.first
 	}
-	parts = append(parts, k.wire[:rest])
-	slices.Reverse(parts)
-	return bytes.Join(parts, nil)
+}
+
+// body is a request's body in pieces, which are sent one after another: a long
+// conversation is not copied for each request.
+type body [][]byte
+
+func (b body) size() (n int) {
+	for _, piece := range b {
+		n += len(piece)
+	}
+	return n
+}
+
+// reader returns what reads the body from its beginning.
+func (b body) reader() io.Reader {
+	pieces := make(net.Buffers, len(b)) // which takes itself apart
+	copy(pieces, b)
+	return &pieces
 }

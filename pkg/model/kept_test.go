@@ -48,14 +48,14 @@ func TestPromptsBeginAlike(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !bytes.HasPrefix(c.body, before) {
-					t.Errorf("%s, %s: with message %d the prompt begins in another way:\n%s\n%s", name, model, n-1, before, c.body)
+				if !bytes.HasPrefix(c.body.bytes(), before) {
+					t.Errorf("%s, %s: with message %d the prompt begins in another way:\n%s\n%s", name, model, n-1, before, c.body.bytes())
 				}
-				before = messagesEnd(c.body)
+				before = messagesEnd(c.body.bytes())
 				req.Kept = nil
 				anew, err := d.encode(req)
-				if err != nil || !bytes.Equal(anew.body, c.body) {
-					t.Errorf("%s, %s: with message %d:\n%s\nwant\n%s", name, model, n-1, c.body, anew.body)
+				if err != nil || !bytes.Equal(anew.body.bytes(), c.body.bytes()) {
+					t.Errorf("%s, %s: with message %d:\n%s\nwant\n%s", name, model, n-1, c.body.bytes(), anew.body.bytes())
 				}
 			}
 		}
@@ -99,8 +99,8 @@ func TestKeptNeverShows(t *testing.T) {
 			}
 			req.Kept = nil
 			want, err := d.encode(req)
-			if err != nil || !bytes.Equal(got.body, want.body) {
-				t.Fatalf("%s: body\n%s\nwant\n%s", name, got.body, want.body)
+			if err != nil || !bytes.Equal(got.body.bytes(), want.body.bytes()) {
+				t.Fatalf("%s: body\n%s\nwant\n%s", name, got.body.bytes(), want.body.bytes())
 			}
 		}
 	}
@@ -115,15 +115,15 @@ func TestLearnedChangesAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(before.body, []byte(`"reasoning_content"`)) {
-		t.Fatalf("no reasoning in %s", before.body)
+	if !bytes.Contains(before.body.bytes(), []byte(`"reasoning_content"`)) {
+		t.Fatalf("no reasoning in %s", before.body.bytes())
 	}
 	if e := (apiError{status: 400, message: "property 'reasoning_content' is unsupported"}); !d.learn(e) || d.learn(e) {
 		t.Error("it is not learned, or twice")
 	}
 	after, err := d.encode(req)
-	if err != nil || bytes.Contains(after.body, []byte(`"reasoning_content"`)) {
-		t.Errorf("%v: %s", err, after.body)
+	if err != nil || bytes.Contains(after.body.bytes(), []byte(`"reasoning_content"`)) {
+		t.Errorf("%v: %s", err, after.body.bytes())
 	}
 }
 
@@ -143,11 +143,11 @@ func TestCacheMarks(t *testing.T) {
 		if n <= 3 { // system, user, assistant: one message is not the assistant's
 			want = 3
 		}
-		if got := bytes.Count(c.body, mark); got != want {
-			t.Errorf("%d messages: %d marks, want %d: %s", n, got, want, c.body)
+		if got := bytes.Count(c.body.bytes(), mark); got != want {
+			t.Errorf("%d messages: %d marks, want %d: %s", n, got, want, c.body.bytes())
 		}
 		if n == len(ms) {
-			rest := c.body[bytes.LastIndex(c.body, []byte(`"role":"user"`)):] // message 19, after the tool's
+			rest := c.body.bytes()[bytes.LastIndex(c.body.bytes(), []byte(`"role":"user"`)):] // message 19, after the tool's
 			if bytes.Count(rest, mark) != 1 {
 				t.Errorf("the last user has no mark: %s", rest)
 			}
@@ -198,7 +198,7 @@ func BenchmarkEncode(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("%d/copy", n), func(b *testing.B) {
 			for b.Loop() {
-				bytes.Clone(first.body)
+				bytes.Clone(first.body.bytes())
 			}
 		})
 		b.Run(fmt.Sprintf("%d/anew", n), func(b *testing.B) {
@@ -212,3 +212,6 @@ func BenchmarkEncode(b *testing.B) {
 		})
 	}
 }
+
+// bytes is the body in one piece.
+func (b body) bytes() []byte { return bytes.Join(b, nil) }
