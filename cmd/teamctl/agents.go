@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -88,7 +89,7 @@ func (a *app) agentsCompactCmd() *cobra.Command {
 }
 
 func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
-	return printList(a, agents, func(m client.Agent) string { return string(m.AgentID) }, func(wide bool) table {
+	err := printList(a, agents, func(m client.Agent) string { return string(m.AgentID) }, func(wide bool) table {
 		t := table{columns: []column{{head: "NAME", cut: true}, {head: "ROLE", cut: true}, {head: "STATE"}, {head: "TASK"}, {head: "TURNS", drop: 1}, {head: "CONTEXT", drop: 2}}}
 		if wide {
 			t.columns = append(t.columns, column{head: "BACKEND", drop: 4}, column{head: "HOST", cut: true, drop: 5}, column{head: "PID", drop: 3},
@@ -103,7 +104,23 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 		}
 		return t
 	})
+	for _, m := range agents {
+		if m.Parked() {
+			a.note(parkedLine(m.AgentID.At(id), m.LastError, m.RetryAt))
+		}
+	}
+	return err
 }
+
+// parkedLine says why a member does not work, and when it asks again.
+func parkedLine(name, cause string, retry *time.Time) string {
+	line := name + " waits for its model, which refuses: " + oneLine(cause)
+	if retry != nil {
+		line += "; it asks again at " + retry.Local().Format(time.TimeOnly)
+	}
+	return line
+}
+
 
 // fullness is how full a member's context is, in short.
 func fullness(m client.Agent) string {

@@ -71,7 +71,7 @@ func (a *app) printStatus(s client.Status) error {
 		}
 		for _, ts := range s.Teams {
 			for _, p := range ts.Parked {
-				fmt.Fprintf(a.out, "%s waits for its model, which refuses: %s\n", p.AgentID.At(ts.ID), printable(oneLine(p.Cause)))
+				a.note(parkedLine(p.AgentID.At(ts.ID), p.Cause, p.RetryAt))
 			}
 		}
 		return nil

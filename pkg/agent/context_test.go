@@ -24,8 +24,12 @@ func contextRecord(next *Conversation) journal.Record {
 // Whatever is recorded, and wherever the conversation is made shorter in between, by
 // whichever way: what comes out is a conversation that every endpoint takes, and the
 // same one whether it is folded from the begin or from the newest context.
-func TestShortenedAnywhere(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+func TestShortenedAnywhere(t *testing.T) { rapid.Check(t, shortenedAnywhere(t)) }
+
+func FuzzShortenedAnywhere(f *testing.F) { f.Fuzz(rapid.MakeFuzz(shortenedAnywhere(f))) }
+
+func shortenedAnywhere(t testing.TB) func(*rapid.T) {
+	return func(rt *rapid.T) {
 		var records []journal.Record
 		c := newConversation()
 		add := func(r journal.Record) {
@@ -92,7 +96,7 @@ func TestShortenedAnywhere(t *testing.T) {
 		if err := validProtocol(c.Messages); err != nil {
 			rt.Fatalf("%v in\n%s", err, transcript(c.Messages))
 		}
-	})
+	}
 }
 
 // A new task begins a new context: of what came before stay a line a task, and the
