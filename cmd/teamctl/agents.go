@@ -121,7 +121,6 @@ func parkedLine(name, cause string, retry *time.Time) string {
 	return line
 }
 
-
 // fullness is how full a member's context is, in short.
 func fullness(m client.Agent) string {
 	switch {

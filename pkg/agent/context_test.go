@@ -24,78 +24,76 @@ func contextRecord(next *Conversation) journal.Record {
 // Whatever is recorded, and wherever the conversation is made shorter in between, by
 // whichever way: what comes out is a conversation that every endpoint takes, and the
 // same one whether it is folded from the begin or from the newest context.
-func TestShortenedAnywhere(t *testing.T) { rapid.Check(t, shortenedAnywhere(t)) }
+func TestShortenedAnywhere(t *testing.T) { rapid.Check(t, shortenedAnywhere) }
 
-func FuzzShortenedAnywhere(f *testing.F) { f.Fuzz(rapid.MakeFuzz(shortenedAnywhere(f))) }
+func FuzzShortenedAnywhere(f *testing.F) { f.Fuzz(rapid.MakeFuzz(shortenedAnywhere)) }
 
-func shortenedAnywhere(t testing.TB) func(*rapid.T) {
-	return func(rt *rapid.T) {
-		var records []journal.Record
-		c := newConversation()
-		add := func(r journal.Record) {
-			r.ID = recordID
-			records = append(records, r)
-			if err := c.add(r); err != nil {
-				rt.Fatal(err)
+func shortenedAnywhere(rt *rapid.T) {
+	var records []journal.Record
+	c := newConversation()
+	add := func(r journal.Record) {
+		r.ID = recordID
+		records = append(records, r)
+		if err := c.add(r); err != nil {
+			rt.Fatal(err)
+		}
+	}
+	calls, seq := 0, uint64(0)
+	text := func() string { return rapid.StringMatching(`[a-z<>/" \n]{1,200}`).Draw(rt, "text") }
+	for range rapid.IntRange(1, 60).Draw(rt, "records") {
+		switch kind := rapid.SampledFrom([]string{"mail", "task", "note", "turn", "turn", "result", "result", "end", "start", "fresh", "marked", "summarized", "bare", "dropped"}).Draw(rt, "kind"); {
+		case kind == "mail":
+			seq++
+			from := rapid.SampledFrom([]team.AgentID{team.UserAgent, team.Leader, "coder-2"}).Draw(rt, "from")
+			add(mailRecord(seq, from, rapid.SampledFrom([]team.MessageType{team.MsgMessage, team.MsgBroadcast, team.MsgIdle}).Draw(rt, "type"), text()))
+		case kind == "task":
+			n := rapid.IntRange(1, 3).Draw(rt, "task")
+			add(taskRecord(team.Task{ID: team.TaskID(fmt.Sprintf("T-%03d", n)), Title: "t", Description: text(), Epoch: uint64(len(records))}))
+		case kind == "note":
+			add(noteRecord(text()))
+		case kind == "start":
+			add(journal.Record{Kind: journal.Start, Goal: rapid.IntRange(0, 2).Draw(rt, "goal")})
+		case kind == "turn" && len(c.Open) == 0:
+			var ids []string
+			for range rapid.IntRange(0, 3).Draw(rt, "calls") {
+				calls++
+				ids = append(ids, fmt.Sprintf("c%d", calls))
 			}
+			add(turnRecord(text(), ids...))
+		case kind == "result" && len(c.Open) > 0:
+			add(resultRecord(c.Open[rapid.IntRange(0, len(c.Open)-1).Draw(rt, "which")].ID, strings.Repeat(text(), 20)))
+		case kind == "end" && len(c.Open) == 0:
+			add(endRecord())
+		case kind == "fresh":
+			add(contextRecord(c.fresh()))
+		case kind == "marked":
+			add(contextRecord(c.marked()))
+		case kind == "summarized":
+			add(contextRecord(c.summarized(text(), c.Block, rapid.IntRange(0, 2000).Draw(rt, "room"))))
+		case kind == "bare" && len(c.Open) == 0:
+			add(contextRecord(c.bare(rapid.SampledFrom([]string{"", "a task"}).Draw(rt, "task"), "why")))
+		case kind == "dropped" && len(c.Open) == 0:
+			add(contextRecord(c.dropped()))
 		}
-		calls, seq := 0, uint64(0)
-		text := func() string { return rapid.StringMatching(`[a-z<>/" \n]{1,200}`).Draw(rt, "text") }
-		for range rapid.IntRange(1, 60).Draw(rt, "records") {
-			switch kind := rapid.SampledFrom([]string{"mail", "task", "note", "turn", "turn", "result", "result", "end", "start", "fresh", "marked", "summarized", "bare", "dropped"}).Draw(rt, "kind"); {
-			case kind == "mail":
-				seq++
-				from := rapid.SampledFrom([]team.AgentID{team.UserAgent, team.Leader, "coder-2"}).Draw(rt, "from")
-				add(mailRecord(seq, from, rapid.SampledFrom([]team.MessageType{team.MsgMessage, team.MsgBroadcast, team.MsgIdle}).Draw(rt, "type"), text()))
-			case kind == "task":
-				n := rapid.IntRange(1, 3).Draw(rt, "task")
-				add(taskRecord(team.Task{ID: team.TaskID(fmt.Sprintf("T-%03d", n)), Title: "t", Description: text(), Epoch: uint64(len(records))}))
-			case kind == "note":
-				add(noteRecord(text()))
-			case kind == "start":
-				add(journal.Record{Kind: journal.Start, Goal: rapid.IntRange(0, 2).Draw(rt, "goal")})
-			case kind == "turn" && len(c.Open) == 0:
-				var ids []string
-				for range rapid.IntRange(0, 3).Draw(rt, "calls") {
-					calls++
-					ids = append(ids, fmt.Sprintf("c%d", calls))
-				}
-				add(turnRecord(text(), ids...))
-			case kind == "result" && len(c.Open) > 0:
-				add(resultRecord(c.Open[rapid.IntRange(0, len(c.Open)-1).Draw(rt, "which")].ID, strings.Repeat(text(), 20)))
-			case kind == "end" && len(c.Open) == 0:
-				add(endRecord())
-			case kind == "fresh":
-				add(contextRecord(c.fresh()))
-			case kind == "marked":
-				add(contextRecord(c.marked()))
-			case kind == "summarized":
-				add(contextRecord(c.summarized(text(), c.Block, rapid.IntRange(0, 2000).Draw(rt, "room"))))
-			case kind == "bare" && len(c.Open) == 0:
-				add(contextRecord(c.bare(rapid.SampledFrom([]string{"", "a task"}).Draw(rt, "task"), "why")))
-			case kind == "dropped" && len(c.Open) == 0:
-				add(contextRecord(c.dropped()))
-			}
+	}
+	// A journal is opened at its newest context.
+	from := 0
+	for i, r := range records {
+		if r.Context != nil {
+			from = i
 		}
-		// A journal is opened at its newest context.
-		from := 0
-		for i, r := range records {
-			if r.Context != nil {
-				from = i
-			}
-		}
-		if whole, tail := fold(t, records...), fold(t, records[from:]...); from > 0 && string(asJSON(whole)) != string(asJSON(tail)) {
-			rt.Fatalf("folded from the newest context:\n%s\nfrom the begin:\n%s", asJSON(tail), asJSON(whole))
-		}
-		for _, call := range slices.Clone(c.Open) {
-			add(resultRecord(call.ID, "interrupted"))
-		}
-		if len(c.Open) > 0 || len(c.Held) > 0 {
-			rt.Fatalf("left over: %v, %v", c.Open, c.Held)
-		}
-		if err := validProtocol(c.Messages); err != nil {
-			rt.Fatalf("%v in\n%s", err, transcript(c.Messages))
-		}
+	}
+	if whole, tail := fold(rt, records...), fold(rt, records[from:]...); from > 0 && string(asJSON(whole)) != string(asJSON(tail)) {
+		rt.Fatalf("folded from the newest context:\n%s\nfrom the begin:\n%s", asJSON(tail), asJSON(whole))
+	}
+	for _, call := range slices.Clone(c.Open) {
+		add(resultRecord(call.ID, "interrupted"))
+	}
+	if len(c.Open) > 0 || len(c.Held) > 0 {
+		rt.Fatalf("left over: %v, %v", c.Open, c.Held)
+	}
+	if err := validProtocol(c.Messages); err != nil {
+		rt.Fatalf("%v in\n%s", err, transcript(c.Messages))
 	}
 }
 

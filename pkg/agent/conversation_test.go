@@ -56,7 +56,13 @@ func awaitRecord(callID string, from team.AgentID) journal.Record {
 	return r
 }
 
-func fold(t testing.TB, records ...journal.Record) *Conversation {
+// failer is a test of whatever kind.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func fold(t failer, records ...journal.Record) *Conversation {
 	t.Helper()
 	c := newConversation()
 	for _, r := range records {
