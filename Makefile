@@ -33,7 +33,7 @@ test: ## go vet, gofmt and all tests, with the race detector where it can run
 	go test $(RACE) -timeout 9m ./...
 
 # The packages whose promises rest on compare-and-set.
-STORES := ./pkg/broker ./pkg/board/... ./pkg/mailbox ./pkg/journal ./pkg/roster ./pkg/registry ./pkg/election
+STORES := ./pkg/broker ./pkg/board/... ./pkg/mailbox ./pkg/journal ./pkg/feed ./pkg/stored ./pkg/roster ./pkg/registry ./pkg/election
 
 .PHONY: test-r3
 test-r3: ## the tests of all stores against a cluster of three NATS servers

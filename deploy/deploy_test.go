@@ -265,8 +265,11 @@ func TestDashboard(t *testing.T) {
 				}
 			}
 			checkExpr(t, p.Title, target.Expr, known)
-			if regexp.MustCompile(`(sum|count) by \([^)]*\) \((up|agentteam_(members|tasks|nats_connected))\{`).MatchString(target.Expr) {
+			if regexp.MustCompile(`(sum|count) by \([^)]*\) \((up|agentteam_(members|tasks|nats_connected|agent_\w+))\{`).MatchString(target.Expr) {
 				t.Errorf("%s: %s counts a gauge twice while the labels of its target change", p.Title, target.Expr)
+			}
+			if strings.Contains(target.Expr, "agentteam_model_tokens_total{") && !strings.Contains(target.Expr, "direction=~") {
+				t.Errorf("%s: %s counts tokens twice that are part of others", p.Title, target.Expr)
 			}
 			if strings.Contains(target.Expr, "histogram_quantile") {
 				want := ", since start"

@@ -73,7 +73,7 @@ func follow(t *testing.T, tm *client.Team) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- tm.Feed(ctx, true, func(e client.Entry) error { f.entries <- e; return nil })
+		done <- tm.Feed(ctx, client.FeedOptions{Follow: true}, func(e client.Entry) error { f.entries <- e; return nil })
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -22,10 +22,10 @@ const module = "agentteam"
 // longest name here that it begins with.
 var floors = [][]string{
 	0: {"team"},
-	1: {"subject", "wire", "telemetry", "config", "role", "strictyaml", "broker/embedded"},
+	1: {"subject", "wire", "telemetry", "role", "strictyaml", "stored", "tokens", "broker/embedded"},
 	2: {"broker", "plan"},
 	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool"},
-	4: {"spawn", "completion"},
+	4: {"spawn", "completion", "config", "feed", "usage"},
 	5: {"agent", "watchdog", "approval", "client", "discovery", "tool/teamtool"},
 	6: {"api", "membership", "process"},
 	7: {"leader", "teammate", "local", "doctor", "archive"},

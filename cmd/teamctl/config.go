@@ -12,7 +12,8 @@ func (a *app) configCmd() *cobra.Command {
 	view := &cobra.Command{
 		Use: "view", Short: "Print every setting as it holds here", Args: atMost(0),
 		Long: "view prints every setting as it holds for a command run in this folder: a flag wins over the environment,\n" +
-			"that over team.yaml, and that over the default. Secrets are only said to be set or not.",
+			"that over team.yaml, and that over the default. Secrets are only said to be set or not. The models\n" +
+			"that the settings name follow, each as models.ALIAS.",
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := a.settings()
 			if err != nil {

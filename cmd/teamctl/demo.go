@@ -55,7 +55,7 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	}
 	defer log.Close()
 
-	endpoint, stop, err := startRehearsal(ctx, "demo", demo.Script, "127.0.0.1:0", slog.New(slog.NewTextHandler(log, nil)))
+	endpoint, stop, err := startRehearsal(ctx, "demo", demo.Script, "", "127.0.0.1:0", slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		return err
 	}
@@ -88,11 +88,17 @@ func (a *app) demo(ctx context.Context, dir string) error {
 }
 
 // startRehearsal plays a script on addr until stop is called, and returns the base
-// URL of the endpoint.
-func startRehearsal(ctx context.Context, name string, script []byte, addr string, log *slog.Logger) (url string, stop func(), err error) {
+// URL of the endpoint. It is as strict as endpoints of the kind that strict names; "" is
+// as the script has it.
+func startRehearsal(ctx context.Context, name string, script []byte, strict, addr string, log *slog.Logger) (url string, stop func(), err error) {
 	s, err := rehearsal.Parse(name, script)
 	if err != nil {
 		return "", nil, err
+	}
+	if strict != "" {
+		if s, err = s.Strict(strict); err != nil {
+			return "", nil, err
+		}
 	}
 	srv, err := rehearsal.Listen(addr, s, log)
 	if err != nil {

@@ -12,9 +12,11 @@ import (
 )
 
 func (a *app) doctorCmd() *cobra.Command {
-	return &cobra.Command{
+	var o doctor.Options
+	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check what agentteam needs, and say what to do about what is missing", Args: atMost(0),
 		Long: "doctor checks the programs, the workspace, the server, the processes on it and the model.\n" +
+			"A model on this machine or in this network is also sent a prompt of 6,000 tokens, to see whether it is cut.\n" +
 			"It succeeds if nothing fails; else its exit status is that of the first failure.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.settings()
@@ -23,7 +25,7 @@ func (a *app) doctorCmd() *cobra.Command {
 			}
 			ctx, cancel := a.deadline(cmd.Context())
 			defer cancel()
-			checks := doctor.Run(ctx, cfg)
+			checks := doctor.Run(ctx, cfg, o)
 			items, names := make([]any, len(checks)), make([]string, len(checks))
 			for i, c := range checks {
 				items[i], names[i] = c, c.Name
@@ -34,6 +36,8 @@ func (a *app) doctorCmd() *cobra.Command {
 			return a.ended(ctx, doctor.Err(checks))
 		},
 	}
+	cmd.Flags().BoolVar(&o.ProbeWindow, "probe-window", false, "send the model 6,000 tokens to see whether its endpoint cuts long prompts, also if it is not local")
+	return cmd
 }
 
 // printChecks prints each check with its hint below; long lines are folded, since

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -17,49 +16,83 @@ import (
 )
 
 func (a *app) eventsCmd() *cobra.Command {
-	var follow bool
+	var f eventFlags
 	cmd := &cobra.Command{
 		Use: "events", Short: "Show what happened in the team, and with --follow what happens", Args: atMost(0),
-		Long: "events shows what the agents said and did, merged with what became of tasks and members.\n" +
-			"With -o jsonl, or json and --follow, it is one entry a line.",
+		Long: "events shows what the agents said and did, their mail, and what became of tasks and members,\n" +
+			"in the order in which it happened.\n" +
+			"With -o jsonl, or json and --follow, it is one entry a line, each with the cursor that --after takes.",
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes, until Ctrl-C or --timeout")
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.follow, "follow", "f", false, "go on with what comes, until Ctrl-C or --timeout")
+	flags.StringVar(&f.after, "after", "", "go on behind this entry, by its cursor")
+	flags.StringSliceVar(&f.agents, "agent", nil, "only events of these agents")
+	flags.StringSliceVar(&f.types, "type", nil, "only events of these types, such as TASK_COMPLETED")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"agent": completeMembers, "type": fixed(eventTypeNames()...)})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if follow {
-			return a.followEvents(cmd.Context())
+		o, err := f.options()
+		if err != nil {
+			return err
 		}
-		var all []client.Entry
-		var colours map[team.AgentID]string
-		err := a.readTeam(func(ctx context.Context, t *client.Team) error {
+		if f.follow {
+			return a.followEvents(cmd.Context(), o)
+		}
+		colours := map[team.AgentID]string{}
+		print := a.pastPrinter(func() map[team.AgentID]string { return colours })
+		err = a.readTeam(func(ctx context.Context, t *client.Team) error {
 			colours = t.Colours(ctx)
-			return t.Feed(ctx, false, func(e client.Entry) error { all = append(all, e); return nil })
+			return t.Feed(ctx, o, print.entry)
 		})
 		if err != nil {
 			return err
 		}
-		items, cursors := make([]any, len(all)), make([]string, len(all))
-		for i, e := range all {
-			items[i], cursors[i] = e, e.Cursor
-		}
-		return a.print(items, items, cursors, func(io.Writer, bool) error {
-			show := a.showEntries(func() map[team.AgentID]string { return colours })
-			for _, e := range all {
-				if err := show(e); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		return print.end()
 	}
 	return cmd
 }
 
+// eventFlags are the flags of events.
+type eventFlags struct {
+	follow        bool
+	after         string
+	agents, types []string
+}
+
+func (f eventFlags) options() (client.FeedOptions, error) {
+	o := client.FeedOptions{Follow: f.follow, After: client.Cursor(f.after)}
+	for _, s := range f.agents {
+		a, err := team.AgentID(s), error(nil)
+		if a != team.UserAgent && a != team.Watchdog { // who are no members, and send mail
+			a, err = team.ParseAgentID(s)
+		}
+		if err != nil {
+			return o, err
+		}
+		o.Agents = append(o.Agents, a)
+	}
+	for _, s := range f.types {
+		t, err := team.ParseEventType(s)
+		if err != nil {
+			return o, err
+		}
+		o.Types = append(o.Types, t)
+	}
+	return o, nil
+}
+
+func eventTypeNames() (names []string) {
+	for _, t := range team.EventTypes() {
+		names = append(names, string(t))
+	}
+	return names
+}
+
 // followEvents prints each entry as it comes; it ends by the time limit, if one
 // was given, or by an interrupt.
-func (a *app) followEvents(ctx context.Context) error {
+func (a *app) followEvents(ctx context.Context, o client.FeedOptions) error {
 	return a.following(ctx, a.awaitTeam, func(ctx context.Context, t *client.Team) error {
 		show := a.showEntries(func() map[team.AgentID]string { return t.Colours(ctx) })
-		return t.Feed(ctx, true, func(e client.Entry) error {
+		return t.Feed(ctx, o, func(e client.Entry) error {
 			switch a.output {
 			case asJSON, asJSONL:
 				return writeJSON(a.out, e)
@@ -75,6 +108,50 @@ func (a *app) followEvents(ctx context.Context) error {
 			return show(e)
 		})
 	})
+}
+
+// entryPrinter prints entries one by one, so that none is kept, and then what ends them.
+type entryPrinter struct {
+	entry func(client.Entry) error
+	end   func() error
+}
+
+// pastPrinter prints entries as one list where the format has lists.
+func (a *app) pastPrinter(colours func() map[team.AgentID]string) entryPrinter {
+	none := true
+	empty := func() error {
+		if !none {
+			return nil
+		}
+		_, err := fmt.Fprintln(a.out, "[]")
+		return err
+	}
+	switch a.output {
+	case asJSON:
+		return entryPrinter{func(e client.Entry) error {
+			lead := ","
+			if none {
+				lead, none = "[", false
+			}
+			if _, err := fmt.Fprint(a.out, lead); err != nil {
+				return err
+			}
+			return writeJSON(a.out, e)
+		}, func() error {
+			if none {
+				return empty()
+			}
+			_, err := fmt.Fprintln(a.out, "]")
+			return err
+		}}
+	case asYAML:
+		return entryPrinter{func(e client.Entry) error { none = false; return writeYAML(a.out, []client.Entry{e}) }, empty}
+	case asJSONL:
+		return entryPrinter{func(e client.Entry) error { return writeJSON(a.out, e) }, func() error { return nil }}
+	case asName:
+		return entryPrinter{func(e client.Entry) error { _, err := fmt.Fprintln(a.out, e.Cursor); return err }, func() error { return nil }}
+	}
+	return entryPrinter{a.showEntries(colours), func() error { return nil }}
 }
 
 // awaitTeam opens the team. The default one has nothing to tell, rather than being
@@ -107,7 +184,11 @@ func (a *app) showEntries(colours func() map[team.AgentID]string) func(client.En
 	}
 	return func(e client.Entry) error {
 		text, aside := what(e)
-		line := faint.Render(e.Time.Local().Format(time.TimeOnly)) + " " + s.name(e.Event) + " " + printable(text) + faint.Render(printable(aside))
+		line := faint.Render(e.Time.Local().Format(time.TimeOnly)) + " "
+		if e.AgentID != "" { // a word of the feed itself is nobody's
+			line += s.name(e.Event) + " "
+		}
+		line += printable(text) + faint.Render(printable(aside))
 		if width > 0 {
 			line = ansi.Truncate(line, width, "…")
 		}
@@ -132,6 +213,17 @@ func what(e client.Entry) (text, aside string) {
 		return "→ " + b.ToolCallName + " ", oneLine(b.Delta)
 	case team.ToolCallResult:
 		return "", "← " + oneLine(b.Content)
+	case team.Retry:
+		return "! no turn: " + oneLine(b.Message), ""
+	case team.Compacted:
+		return "", "made its conversation shorter"
+	case team.MailSent:
+		var m team.Message
+		if json.Unmarshal(b.Value, &m) == nil {
+			return "→ " + addressee(m.To) + ": " + oneLine(m.Content), " (" + string(m.Type) + ")"
+		}
+	case team.Custom:
+		return b.Name, " " + oneLine(string(b.Value))
 	}
 	kind, verb, _ := strings.Cut(string(b.Type), "_")
 	verb = strings.ToLower(verb)
@@ -144,10 +236,18 @@ func what(e client.Entry) (text, aside string) {
 	case "MEMBER":
 		var m team.Member
 		if json.Unmarshal(b.Value, &m) == nil {
-			return "member " + verb, " " + strings.TrimSpace(m.Role+" "+m.LastError)
+			return "member " + verb, " " + oneLine(m.Role+" "+m.LastError)
 		}
 	}
 	return string(b.Type), " " + oneLine(string(b.Value))
+}
+
+// addressee is how whoever gets a message is shown.
+func addressee(a team.AgentID) string {
+	if a == team.Everyone {
+		return "all"
+	}
+	return string(a)
 }
 
 // why is the reason of a task's last change, or its result.

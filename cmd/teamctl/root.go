@@ -63,7 +63,7 @@ func (a *app) root() *cobra.Command {
 	f.DurationVar(&a.timeout, "timeout", 0, "give up after this time (default 30s; none for commands that follow)")
 	root.AddCommand(
 		a.upCmd(), a.downCmd(), a.runCmd(), a.demoCmd(), a.rehearseCmd(), a.statusCmd(),
-		a.spawnCmd(), a.tasksCmd(), a.agentsCmd(), a.sendCmd(), a.broadcastCmd(), a.eventsCmd(), a.stopCmd(),
+		a.spawnCmd(), a.tasksCmd(), a.agentsCmd(), a.sendCmd(), a.broadcastCmd(), a.eventsCmd(), a.costCmd(), a.stopCmd(),
 		a.doctorCmd(), a.configCmd(), a.versionCmd(),
 	)
 	completeFlags(root, map[string]cobra.CompletionFunc{"output": fixed(formats...)})
@@ -277,8 +277,8 @@ func (a *app) newTeam(cfg config.Config, workspace string) (client.NewTeam, erro
 	if err != nil {
 		return client.NewTeam{}, err
 	}
-	for _, file := range skipped {
-		fmt.Fprintf(a.err, "%s is left out: a role file begins with ---\n", file)
+	for _, s := range skipped {
+		fmt.Fprintln(a.err, oneLine(s.String()))
 	}
 	return client.NewTeam{ID: cfg.Team, Roles: roles, Lease: cfg.Lease, Workspace: workspace}, nil
 }

@@ -65,6 +65,9 @@ func (a *app) goal(ctx context.Context, text string, detach bool) error {
 		if err := cfg.CheckModel(); err != nil {
 			return err
 		}
+		for _, err := range cfg.Lacking() {
+			fmt.Fprintln(a.err, team.Line(err))
+		}
 		stop, server, err := a.ownCluster(ctx, cfg)
 		if err != nil {
 			return err
@@ -117,19 +120,6 @@ func (a *app) ownCluster(ctx context.Context, cfg config.Config) (stop func(), s
 	return func() { c.Stop(); log.Close() }, c.URL(), nil
 }
 
-// outcome is what run prints last with -o json.
-type outcome struct {
-	Team    team.TeamID     `json:"team"`
-	Status  string          `json:"status"` // finished, failed, stopped or timed_out
-	Summary string          `json:"summary"`
-	Tasks   []team.TaskView `json:"tasks"` // all of the board
-	Agents  []client.Agent  `json:"agents"`
-	Usage   client.Usage    `json:"usage"`
-	Elapsed float64         `json:"elapsed_seconds"`
-
-	interrupted bool // by the user: the goal is still active
-}
-
 // pursue sets the goal and follows it to its end. epilogue, if not nil, prints
 // what comes after the summary.
 func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace string, detach bool, epilogue func(io.Writer)) error {
@@ -170,14 +160,15 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace str
 // watch streams the team's events until the goal has ended, the time limit passes
 // or the command is interrupted.
 func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal) (team.Team, error) {
-	show := newStream(a.streamTo(), func() map[team.AgentID]string { return t.Colours(ctx) }).show
+	lines := newStream(a.streamTo(), func() map[team.AgentID]string { return t.Colours(ctx) })
+	show := func(e client.Entry) { lines.show(e.Event) }
 	if a.output == asJSONL {
-		show = func(e team.Event) { _ = writeJSON(a.out, e) }
+		show = func(e client.Entry) { _ = writeJSON(a.out, e) }
 	}
 	eg, watching := errgroup.WithContext(ctx)
 	following, stop := context.WithCancel(watching)
 	eg.Go(func() error {
-		return g.Follow(following, func(e team.Event) error { show(e); return nil })
+		return g.Follow(following, func(e client.Entry) error { show(e); return nil })
 	})
 	var record team.Team
 	eg.Go(func() error {
@@ -223,11 +214,14 @@ func (a *app) conclude(t *client.Team, g *client.Goal, record team.Team, werr er
 	var err, aerr, uerr error
 	o.Tasks, err = t.Tasks(ctx)
 	o.Agents, aerr = t.Agents(ctx, true)
-	o.Usage, uerr = g.Usage(ctx)
+	if errors.Join(err, aerr) == nil { // NATS is there
+		o.Usage, uerr = sumUp(g)
+	}
 	if err := errors.Join(err, aerr, uerr); err != nil && werr == nil {
 		return err
 	}
-	if err := a.printOutcome(o, g, epilogue); err != nil {
+	o.count(g)
+	if err := a.printOutcome(o, epilogue); err != nil {
 		return err
 	}
 	switch {
@@ -239,6 +233,15 @@ func (a *app) conclude(t *client.Team, g *client.Goal, record team.Team, werr er
 	return nil
 }
 
+// sumTime bounds the reading of a goal's journals: some 20,000 records take a second.
+const sumTime = 30 * time.Second
+
+func sumUp(g *client.Goal) (client.Usage, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), sumTime)
+	defer cancel()
+	return g.Usage(ctx)
+}
+
 // stays adds to the error that ended a command what becomes of its goal.
 func stays(err error, id team.TeamID) error {
 	stop := "teamctl stop"
@@ -246,37 +249,4 @@ func stays(err error, id team.TeamID) error {
 		stop += " --team " + string(id)
 	}
 	return &over{err.Error() + "; the goal stays active: " + stop + " ends it", stop + " ends it", err}
-}
-
-func (a *app) printOutcome(o outcome, g *client.Goal, epilogue func(io.Writer)) error {
-	switch a.output {
-	case asJSON, asJSONL:
-		return writeJSON(a.out, o)
-	case asYAML:
-		return writeYAML(a.out, o)
-	case asName:
-		_, err := fmt.Fprintln(a.out, o.Team)
-		return err
-	}
-	if o.interrupted { // there is nothing to conclude yet
-		return nil
-	}
-	done, all := 0, 0
-	for _, v := range o.Tasks {
-		if !g.Has(v.ID) {
-			continue
-		}
-		all++
-		if v.Status == team.Completed {
-			done++
-		}
-	}
-	if s := strings.TrimSpace(o.Summary); s != "" {
-		fmt.Fprintf(a.out, "\n%s\n", s)
-	}
-	fmt.Fprintf(a.out, "\n%s: %d of %d tasks completed, %d model calls, %d tokens, %.1f s\n", o.Status, done, all, o.Usage.ModelCalls, o.Usage.TotalTokens, o.Elapsed)
-	if epilogue != nil && o.Status == string(team.TeamFinished) {
-		epilogue(a.out)
-	}
-	return nil
 }

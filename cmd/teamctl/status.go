@@ -18,7 +18,7 @@ import (
 func (a *app) statusCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Show what runs and how the teams stand", Args: atMost(0),
-		Long: "status shows the server, the processes on it, their model, and every team (or that of --team) with its members\n" +
+		Long: "status shows the server, the processes on it, their models, and every team (or that of --team) with its members\n" +
 			"by state and its tasks by status. It succeeds once NATS and a leader process answer.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
@@ -47,10 +47,13 @@ func (a *app) printStatus(s client.Status) error {
 		if model == control.NoModel {
 			model += " (agents cannot think: set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where they are started)"
 		}
-		err := writeFields(a.screen(), []field{
-			{"server", s.Server}, {"model", model},
+		fields := []field{{"server", s.Server}, {"model", model}}
+		if names := aliases(s.Leaders); len(names) > 1 {
+			fields = append(fields, field{"aliases", strings.Join(names, ", ")})
+		}
+		err := writeFields(a.screen(), append(fields, []field{
 			{"leaders", processes(s.Leaders, wide)}, {"standbys", processes(s.Standbys, wide)}, {"teammates", processes(s.Members, wide)},
-		})
+		}...))
 		if err != nil || len(s.Teams) == 0 {
 			return err
 		}
@@ -63,8 +66,28 @@ func (a *app) printStatus(s client.Status) error {
 			t.add(string(ts.ID), status, counts(ts.Members), counts(ts.Tasks), orDash(printable(oneLine(ts.Goal))))
 		}
 		fmt.Fprintln(a.out)
-		return t.write(a.screen(), a.width())
+		if err := t.write(a.screen(), a.width()); err != nil {
+			return err
+		}
+		for _, ts := range s.Teams {
+			for _, p := range ts.Parked {
+				fmt.Fprintf(a.out, "%s waits for its model, which refuses: %s\n", p.AgentID.At(ts.ID), printable(oneLine(p.Cause)))
+			}
+		}
+		return nil
 	})
+}
+
+// aliases are the names of models that some of the processes have.
+func aliases(all []control.Process) (names []string) {
+	for _, p := range all {
+		for _, name := range p.Aliases {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // processes is their number, with wide also where each is.
@@ -72,7 +95,7 @@ func processes(all []control.Process, wide bool) string {
 	s := fmt.Sprint(len(all))
 	if wide {
 		for _, p := range all {
-			s += fmt.Sprintf("\n%s pid %s, model %s, version %s, %s", p.Host, p.PID, p.Model, p.Version, p.Metrics)
+			s += fmt.Sprintf("\n%s pid %s, model %s, aliases %s, version %s, %s", p.Host, p.PID, p.Model, orDash(strings.Join(p.Aliases, " ")), p.Version, p.Metrics)
 		}
 	}
 	return s

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -35,7 +36,8 @@ func newStream(w io.Writer, colours func() map[team.AgentID]string) *stream {
 
 var faint = lipgloss.NewStyle().Faint(true)
 
-// show prints one event; those that only frame others are left out.
+// show prints one event; those that only frame others, and what the board tells better,
+// are left out.
 func (s *stream) show(e team.Event) {
 	b := e.Event
 	switch b.Type {
@@ -45,8 +47,22 @@ func (s *stream) show(e team.Event) {
 		s.line(e, "→ "+b.ToolCallName+" ", clip(oneLine(b.Delta), width))
 	case team.ToolCallResult:
 		s.line(e, "", "← "+clip(oneLine(b.Content), width))
-	case team.RunError:
+	case team.RunError, team.Retry:
 		s.lines(e, "! ", b.Message)
+	case team.MailSent:
+		var m team.Message
+		if json.Unmarshal(b.Value, &m) == nil && (m.Type == team.MsgMessage || m.Type == team.MsgBroadcast) {
+			s.line(e, "→ "+addressee(m.To)+": ", clip(oneLine(m.Content), width))
+		}
+	case team.MemberParked:
+		var m team.Member
+		if json.Unmarshal(b.Value, &m) == nil {
+			s.line(e, "waits for its model: "+oneLine(m.LastError), "")
+		}
+	case team.MemberResumed:
+		s.line(e, "has its model back", "")
+	case team.Compacted:
+		s.line(e, "", "made its conversation shorter")
 	}
 }
 

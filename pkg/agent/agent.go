@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
@@ -18,9 +18,11 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Model answers a conversation; *model.Client is one.
+// Model answers a conversation; *model.Router is one. Its errors are *model.Refusal,
+// or ctx's.
 type Model interface {
 	Complete(ctx context.Context, r model.Request, onDelta func(string)) (model.Reply, error)
+	Limits(alias string) model.Limits
 }
 
 // Journal records the conversation; *journal.Journal is one.
@@ -46,7 +48,14 @@ type Hand interface {
 	Adopt(ctx context.Context) (team.Task, bool, error)
 	Confirm(ctx context.Context, id team.TaskID) (team.Task, error)
 	Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error)
+	Fail(ctx context.Context, id team.TaskID, reason string) (team.Task, error)
 	Inputs(ctx context.Context, t team.Task) ([]team.Input, error)
+}
+
+// Store keeps texts that are too long for a conversation; *stored.Store is one.
+type Store interface {
+	// Put stores a text and returns what read_file finds it by.
+	Put(ctx context.Context, text string) (ref string, err error)
 }
 
 // Post sends the agent's notices; *mailbox.Mailbox is one.
@@ -71,6 +80,9 @@ type Events interface {
 // because of it; nil means that it does not.
 type Awaiter interface{ Awaits() *journal.Await }
 
+// Mover is what a tool's value implements if the call has moved a task.
+type Mover interface{ Moved() team.Task }
+
 // Ender is what a tool's value implements if the agent's work is over with it.
 type Ender interface{ EndsRun() bool }
 
@@ -78,8 +90,8 @@ type Ender interface{ EndsRun() bool }
 type Options struct {
 	Member  team.Member
 	Team    team.TeamID
-	System  string           // the system message
-	Records []journal.Record // the journal so far, with this incarnation's start
+	System  string        // the system message
+	Past    *Conversation // the journal so far, with this incarnation's start; the agent's from then on
 	Journal Journal
 	Model   Model // nil: none is configured, and the agent can only wait
 	Tools   Tools
@@ -87,29 +99,37 @@ type Options struct {
 	Post    Post
 	Heart   Heart
 	Events  Events
+	Store   Store // nil: long texts are cut
 	Mail    <-chan mailbox.Delivery
 	Offers  <-chan team.Task // tasks offered by the index
 	Given   <-chan team.Task // tasks that the hand took by assignment, each once
 	Lease   time.Duration    // the team's
 
+	// Compacts asks for a shorter conversation, each time; nil: nobody does.
+	Compacts <-chan struct{}
 	// Look finds a claimable task for an agent that is idle and hears no leader; nil:
 	// the agent never looks by itself. ok is false if nothing is claimable.
 	Look func(ctx context.Context) (id team.TaskID, ok bool)
 	// LeaderHeard tells when the leader's last beat was heard, or since when the agent
 	// listens for one; default: it listens from the start and hears none.
 	LeaderHeard func() time.Time
-	// Broken is told when the model refuses for good, such as a wrong key.
-	Broken func(ctx context.Context, err error)
+	// Parked is told when the model's endpoint begins to refuse the agent, with the
+	// cause, and with "" when it answers again; default: nobody is told.
+	Parked func(ctx context.Context, cause string)
+	// EndGoal ends the leader's goal as failed, since its model refuses it; default:
+	// nobody does.
+	EndGoal func(ctx context.Context, cause string)
+	// ModelChanged returns what is closed when the model's settings change; default:
+	// they never do.
+	ModelChanged func() <-chan struct{}
 
-	MaxTurns  int // in one run; default 50
-	MaxTokens int // of one answer; default: the model client's
-	Logger    *slog.Logger
+	MaxTurns int // in one run; 0: no limit
+	Logger   *slog.Logger
+	Registry prometheus.Registerer // default: metrics are not published
 }
 
-const (
-	defaultMaxTurns = 50
-	modelRest       = 20 * time.Second // between rounds of tries while the model is away
-)
+// modelRest is the rest between rounds of tries while the model is away.
+const modelRest = 20 * time.Second
 
 // ErrShutdown is returned by Run after a shutdown request was granted.
 var ErrShutdown = errors.New("the agent was asked to shut down")
@@ -119,23 +139,22 @@ var ErrFinished = errors.New("the agent ended its work")
 
 // Agent is one incarnation of a member at work.
 type Agent struct {
-	o      Options
-	conv   *conversation
-	runID  string
-	begun  hold // the newest for which a turn was begun
-	spared bool // a run was cut short with a task that was not begun, which is the next one's
-	ended  bool // a tool ended the run
-	said   atomic.Pointer[string]
-	log    *slog.Logger
+	o       Options
+	conv    *Conversation
+	state   state
+	gauge   gauge
+	metrics metrics
+	runID   string
+	said    atomic.Pointer[string]
+	log     *slog.Logger
 
-	lost    lost
-	lookout lookout
+	directed int // words of people that were taken in
+	lost     lost
+	lookout  lookout
 }
 
-// New returns an agent whose conversation is that of its journal. Errors:
-// InvalidState for a journal that cannot be read.
-func New(o Options) (*Agent, error) {
-	o.MaxTurns = cmp.Or(o.MaxTurns, defaultMaxTurns)
+// New returns an agent that goes on with its conversation.
+func New(o Options) *Agent {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -143,24 +162,18 @@ func New(o Options) (*Agent, error) {
 		begun := time.Now()
 		o.LeaderHeard = func() time.Time { return begun }
 	}
-	a := &Agent{o: o, conv: newConversation(), lookout: newLookout(), lost: lost{signal: make(chan struct{}, 1)}, log: o.Logger.With("team", o.Team, "agent", o.Member.AgentID)}
-	for _, r := range o.Records {
-		if err := a.conv.add(r); err != nil {
-			return nil, err
-		}
+	if o.Parked == nil {
+		o.Parked = func(context.Context, string) {}
 	}
+	if o.EndGoal == nil {
+		o.EndGoal = func(context.Context, string) {}
+	}
+	if o.ModelChanged == nil {
+		o.ModelChanged = func() <-chan struct{} { return nil }
+	}
+	a := &Agent{o: o, conv: o.Past, gauge: newGauge(o), metrics: newMetrics(o.Registry), lookout: newLookout(), lost: lost{signal: make(chan struct{}, 1)}, log: o.Logger.With("team", o.Team, "agent", o.Member.AgentID)}
 	o.Hand.OnLoss(a.revoked)
-	return a, nil
-}
-
-// InboxSeq is the sequence of the newest message in the journal at the start: the
-// mail after it is to be received.
-func InboxSeq(records []journal.Record) uint64 {
-	var last uint64
-	for _, r := range records {
-		last = max(last, r.InboxSeq)
-	}
-	return last
+	return a
 }
 
 // LastText is the newest text that the model answered in this incarnation, or "".
@@ -178,12 +191,12 @@ func (a *Agent) LastText() string {
 func (a *Agent) Run(ctx context.Context) error {
 	err := a.resume(ctx)
 	for err == nil {
-		if !a.conv.unseen {
+		if !a.conv.Unseen {
 			a.rest()
 			err = a.await(ctx)
 			continue
 		}
-		if err = a.run(ctx); err == nil && a.ended {
+		if err = a.run(ctx); err == nil && a.state.ended {
 			return ErrFinished
 		}
 	}
@@ -194,10 +207,11 @@ func (a *Agent) Run(ctx context.Context) error {
 }
 
 // resume answers the calls that a predecessor left open, takes over its task, and
-// carries out a request to shut down that it had no time for.
+// carries out a request to shut down that it had no time for. A leader with a new goal
+// begins a new context.
 func (a *Agent) resume(ctx context.Context) error {
-	if len(a.conv.open) > 0 {
-		for _, call := range a.conv.open {
+	if len(a.conv.Open) > 0 {
+		for _, call := range a.conv.Open {
 			err := a.record(ctx, journal.Record{Kind: journal.Result, Result: &journal.ToolResult{
 				CallID: call.ID, Name: call.Name, IsError: true,
 				Content: `{"error":"the agent's process was replaced while this call was running; it may or may not have taken effect: look before you repeat it","code":"unavailable","status":"error"}`,
@@ -207,8 +221,13 @@ func (a *Agent) resume(ctx context.Context) error {
 			}
 		}
 	}
+	if a.conv.Stale {
+		if err := a.renew(ctx, "a new goal", a.conv.fresh()); err != nil {
+			return err
+		}
+	}
 	t, ok, err := a.o.Hand.Adopt(ctx)
-	if r := a.conv.shutdown; err == nil && r != nil && r.InboxSeq >= a.o.Member.ObeysFrom {
+	if r := a.conv.Shutdown; err == nil && r != nil && r.InboxSeq >= a.o.Member.ObeysFrom {
 		return a.shutdown(ctx, *r.Message)
 	}
 	if err != nil {
@@ -229,11 +248,11 @@ func (a *Agent) resume(ctx context.Context) error {
 // warnLost tells an agent that comes back in the middle of its work, and holds no
 // task now, that it may have lost the one it was at: it would do it a second time.
 func (a *Agent) warnLost(ctx context.Context) error {
-	if a.conv.task.ID == "" || !a.conv.unseen && a.conv.await == nil {
+	if a.conv.Task.ID == "" || !a.conv.Unseen && a.conv.Await == nil {
 		return nil
 	}
 	return a.record(ctx, journal.Record{Kind: journal.Note, Text: "Your process was restarted, and you hold no task now. If you were at work on " +
-		string(a.conv.task.ID) + ", stop: it is no longer yours."})
+		string(a.conv.Task.ID) + ", stop: it is no longer yours."})
 }
 
 // rest tells the team that the agent has nothing to do.
@@ -252,111 +271,23 @@ func (a *Agent) rest() {
 // does not: it takes the next one, and reads the answer when it comes.
 func (a *Agent) waits() bool {
 	_, holds := a.o.Hand.Task()
-	return a.conv.await != nil && (holds || a.o.Member.AgentID == team.Leader)
+	return a.conv.Await != nil && (holds || a.o.Member.AgentID == team.Leader)
 }
 
-func (a *Agent) beat(state team.MemberState) {
+func (a *Agent) beat(state team.MemberState) { a.beatUntil(state, nil) }
+
+// beatUntil is beat of an agent that is parked until then.
+func (a *Agent) beatUntil(state team.MemberState, retry *time.Time) {
 	t, seq := a.o.Hand.Now()
 	a.o.Heart.Set(func(b *team.Beat) {
-		if b.Turn != a.conv.turns {
+		if b.Turn != a.conv.Turns {
 			b.ProgressAt = time.Now().UTC()
 		}
-		b.State, b.Turn, b.Task, b.Epoch, b.Begun = state, a.conv.turns, t.ID, t.Epoch, t.ID != "" && a.begun == hold{t.ID, t.Epoch}
-		b.Unseen, b.InboxSeq, b.BoardSeq = a.conv.unseen, a.conv.inboxSeq, seq
+		b.State, b.Turn, b.Task, b.Epoch, b.Begun = state, a.conv.Turns, t.ID, t.Epoch, t.ID != "" && a.state.begun == hold{t.ID, t.Epoch}
+		b.Unseen, b.InboxSeq, b.BoardSeq, b.RetryAt = a.conv.Unseen, a.conv.Inbox, seq, retry
+		b.Context, b.Window = a.gauge.fill(a.conv), a.gauge.window()
+		a.metrics.show(*b)
 	})
-}
-
-// await waits for the next input and records it.
-func (a *Agent) await(ctx context.Context) error {
-	var answer <-chan time.Time
-	if a.waits() {
-		answer = time.After(time.Until(a.conv.await.Until))
-	}
-	var offers <-chan team.Task
-	var found <-chan team.TaskID
-	if !a.waits() && a.o.Model != nil { // else it has work, the task that it waits with; or it can do none
-		var stop func()
-		found, stop = a.look(ctx)
-		defer stop()
-		offers = a.o.Offers
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case d := <-a.o.Mail:
-		return a.receive(ctx, d)
-	case t := <-a.o.Given:
-		return a.given(ctx, t)
-	case <-a.lost.signal:
-		return a.noteLost(ctx)
-	case t := <-offers:
-		return a.claim(ctx, func() (team.Task, error) { return a.o.Hand.Take(ctx, t) })
-	case id := <-found:
-		return a.claim(ctx, func() (team.Task, error) { return a.o.Hand.Claim(ctx, id) })
-	case <-answer:
-		from := a.conv.await.From
-		a.conv.await = nil
-		return a.record(ctx, journal.Record{Kind: journal.Note, Text: "No answer came from " + string(from) +
-			" within 10 minutes. Go on without it, ask somebody else, or release your task."})
-	}
-}
-
-// claim tries to get a task; losing the race for it is the normal case and no
-// error.
-func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error {
-	if err := a.o.Heart.Certain(ctx); err != nil {
-		return err
-	}
-	t, err := get()
-	switch {
-	case err == nil:
-		return a.given(ctx, t)
-	case ctx.Err() != nil:
-		return ctx.Err()
-	}
-	a.log.DebugContext(ctx, "no claim", "err", err)
-	return nil
-}
-
-// given begins a task that was assigned, perhaps a while ago: it may have been taken
-// away again since, or been told together with the loss of the one before.
-func (a *Agent) given(ctx context.Context, t team.Task) error {
-	if err := a.noteLost(ctx); err != nil { // first, since it may be the same task
-		return err
-	}
-	held, ok := a.o.Hand.Task()
-	if !ok || held.ID != t.ID || held.Epoch != t.Epoch || a.conv.told(t) {
-		return nil
-	}
-	return a.begin(ctx, t)
-}
-
-// begin records a task that the hand has taken, with where its inputs are.
-func (a *Agent) begin(ctx context.Context, t team.Task) error {
-	inputs, err := a.o.Hand.Inputs(ctx, t)
-	if err != nil {
-		return err
-	}
-	return a.record(ctx, journal.Record{Kind: journal.Task, Task: &t, Inputs: inputs})
-}
-
-// receive records a message, which makes it part of the conversation, and only
-// then acknowledges it. One that is recorded already came again, or was stored twice
-// by a sender that had no answer for longer than the server remembers.
-func (a *Agent) receive(ctx context.Context, d mailbox.Delivery) error {
-	if d.Seq <= a.conv.inboxSeq || a.conv.read[d.ID] {
-		a.conv.inboxSeq = max(a.conv.inboxSeq, d.Seq)
-		d.Ack()
-		return nil
-	}
-	if err := a.record(ctx, journal.Record{Kind: journal.Mail, Message: &d.Message, InboxSeq: d.Seq}); err != nil {
-		return err
-	}
-	d.Ack()
-	if d.Type == team.MsgShutdownRequest && d.Seq >= a.o.Member.ObeysFrom {
-		return a.shutdown(ctx, d.Message)
-	}
-	return nil
 }
 
 // shutdown grants a request: the task goes back to the board, the asker is told.
@@ -392,29 +323,6 @@ func (a *Agent) record(ctx context.Context, r journal.Record) error {
 		return err
 	}
 	return a.conv.add(r)
-}
-
-// drain records all input that has come, without waiting, before a turn of the model.
-func (a *Agent) drain(ctx context.Context) error {
-	for {
-		select {
-		case d := <-a.o.Mail:
-			if err := a.receive(ctx, d); err != nil {
-				return err
-			}
-		case t := <-a.o.Given:
-			if err := a.given(ctx, t); err != nil {
-				return err
-			}
-		case <-a.lost.signal:
-			if err := a.noteLost(ctx); err != nil {
-				return err
-			}
-		default:
-			a.lost.newTurn()
-			return nil
-		}
-	}
 }
 
 func (a *Agent) emit(ctx context.Context, b team.EventBody) {

@@ -92,12 +92,6 @@ func (a *Agent) step(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// hold is one hold of a task.
-type hold struct {
-	task  team.TaskID
-	epoch uint64
-}
-
 // hold returns the present one; ok is false if there is none.
 func (a *Agent) hold() (h hold, ok bool) {
 	t, ok := a.o.Hand.Task()
@@ -145,7 +139,7 @@ func (a *Agent) readable(ctx context.Context, f func() error) error {
 					Content: fmt.Sprintf("I wait until my task can be read again: %v", err)})
 			}
 		}
-		if err := a.pause(ctx, unreadableRest); err != nil {
+		if err := a.pause(ctx, wants{}, unreadableRest); err != nil {
 			return err
 		}
 	}

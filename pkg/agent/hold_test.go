@@ -266,20 +266,18 @@ func TestUnreadableTaskIsReleasedLater(t *testing.T) {
 // The model refuses, and the task is somebody else's meanwhile: both are told once.
 func TestRefusedAndLost(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		broken := 0
-		r.opts.Broken = func(context.Context, error) { broken++ }
 		calls := 0
 		r.model = func(context.Context, model.Request) (model.Reply, error) {
 			if calls++; calls == 1 {
 				r.reap()
 			}
-			return model.Reply{}, team.Errorf(team.PermissionDenied, "wrong key")
+			return model.Reply{}, no(model.Park, model.BadKey)
 		}
 		r.start()
 		r.offer()
-		r.wantKinds("start task note end")
-		if calls != 1 || broken != 1 || len(r.sent) != 1 {
-			t.Errorf("%d calls of the model, told %d times of its refusal, sent %+v", calls, broken, r.sent)
+		r.wantKinds("start task refused note")
+		if calls != 1 || len(r.parked) != 1 || len(r.sent) != 1 {
+			t.Errorf("%d calls of the model, told %d times of its refusal, sent %+v", calls, len(r.parked), r.sent)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -49,8 +50,7 @@ func TestRunWithTools(t *testing.T) {
 		if len(r.sent) != 1 || r.sent[0].Type != team.MsgIdle || r.sent[0].To != team.Leader || r.sent[0].From != "coder-1" {
 			t.Errorf("sent: %+v, want an idle_notification to the leader", r.sent)
 		}
-		want := []team.EventType{team.RunStarted, team.ToolCallChunk, team.ToolCallChunk, team.ToolCallResult, team.ToolCallResult,
-			team.ToolCallChunk, team.ToolCallResult, team.TextChunk, team.RunFinished}
+		want := []team.EventType{team.RunStarted, team.RunFinished} // the rest is in the journal
 		if !slices.Equal(r.events, want) {
 			t.Errorf("events: %v\nwant:   %v", r.events, want)
 		}
@@ -129,18 +129,156 @@ func TestCutShortBeforeBegun(t *testing.T) {
 
 func TestTurnLimit(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		for range 60 {
-			r.says("!look")
+		r.opts.MaxTurns = 10
+		for i := range 60 {
+			r.says(fmt.Sprintf("!look%d", i))
 		}
 		r.start()
 		r.offer()
-		if len(r.asked) != 50 {
-			t.Errorf("the model was asked %d times, want 50", len(r.asked))
+		if len(r.asked) != 10 {
+			t.Errorf("the model was asked %d times, want 10", len(r.asked))
 		}
-		if r.task.Status != team.Pending || r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "limit of 50 turns") {
+		if n := r.notes(); strings.Count(n, "You have had 8 of 10 turns") != 1 {
+			t.Errorf("at four fifths the model was told %q", n)
+		}
+		if r.task.Status != team.Pending || r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "limit of 10 turns") {
 			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
 		}
 		r.wantStates(team.Idle, team.Running, team.Idle)
+	})
+}
+
+// Without a limit a task may take as many turns as it takes.
+func TestNoTurnLimit(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		for i := range 300 {
+			r.says(fmt.Sprintf("!look%d", i))
+		}
+		r.says("done", "done")
+		r.start()
+		r.offer()
+		if len(r.asked) != 302 || strings.Contains(r.notes(), "turns") {
+			t.Errorf("the model was asked %d times, and told %q", len(r.asked), r.notes())
+		}
+	})
+}
+
+// One that makes the same call again and again is told so first; then its task goes
+// back, which counts as an attempt.
+func TestCircles(t *testing.T) {
+	for name, calls := range map[string][]string{"one call": {"!look"}, "two in turns": {"!look", "!peek"}} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				ids := 0
+				r.decide = func([]*model.Message) string { ids++; return calls[ids%len(calls)] }
+				r.start()
+				r.offer()
+				if n := r.notes(); strings.Count(n, "the same calls again and again") != 1 {
+					t.Errorf("the model was told %q", n)
+				}
+				if want := 2 * maxRepeats * len(calls); len(r.asked) != want {
+					t.Errorf("the model was asked %d times, want %d", len(r.asked), want)
+				}
+				if r.task.Status != team.Pending || r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "circles") {
+					t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+				}
+			})
+		})
+	}
+}
+
+// The same call with another result is progress.
+func TestNoCircles(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		n := 0
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
+			n++
+			return tool.Result{Content: fmt.Sprint("the log has now lines: ", n)}
+		}
+		for range 20 {
+			r.says("!look")
+		}
+		r.says("done", "done")
+		r.start()
+		r.offer()
+		if strings.Contains(r.notes(), "again and again") {
+			t.Errorf("the model was told %q", r.notes())
+		}
+	})
+}
+
+// A model that is cut at its limit every time does not go on for ever.
+func TestAlwaysCut(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		for range 10 {
+			r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
+				reply := r.reply("")
+				reply.FinishReason = "length"
+				return reply, nil
+			})
+		}
+		r.start()
+		r.offer()
+		if len(r.asked) != maxCuts || r.task.Attempts != 1 || r.task.Status != team.Pending {
+			t.Errorf("asked %d times; the task is %s after %d attempts", len(r.asked), r.task.Status, r.task.Attempts)
+		}
+	})
+}
+
+// A last call that completes the task, with nothing else to hear, ends the run: no
+// model call is spent on "Done.".
+func TestCompletionEndsRun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		during func(*rig)
+		want   string
+	}{
+		"nothing else": {func(*rig) {}, "start task turn result end"},
+		"mail waits": {func(r *rig) {
+			r.mail <- mailbox.Delivery{Message: team.Message{ID: "m1", Type: team.MsgMessage, From: "coder-2", Content: "hi"}, Seq: 1, Ack: func() {}}
+		}, "start task turn result mail turn end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
+					r.task.Status, r.task.ResultSummary, r.held = team.Completed, "5 endpoints", false
+					tt.during(r)
+					return tool.Result{Content: "{}", Value: moved{r.task}}
+				}
+				r.says("!complete", "hello")
+				r.start()
+				r.offer()
+				r.wantKinds(tt.want)
+				if o := r.journal[3].Result.Outcome; o == nil || o.Text != "completed: 5 endpoints" {
+					t.Errorf("outcome: %+v", o)
+				}
+				if len(r.sent) != 1 || r.sent[0].Type != team.MsgIdle {
+					t.Errorf("sent %+v", r.sent)
+				}
+			})
+		})
+	}
+}
+
+// So does one that awaits an answer.
+func TestAwaitEndsRun(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.awaits("coder-2")
+		r.says("!ask", "never said")
+		r.start()
+		r.offer()
+		r.wantKinds("start task turn result end")
+		r.wantStates(team.Idle, team.Running, team.WaitingAnswer)
+	})
+}
+
+func TestTooManyCalls(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.says("!"+strings.TrimSuffix(strings.Repeat("look,", 200), ","), "done")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if len(r.ran) != maxCalls || strings.Count(r.kinds(), "result") != 200 {
+			t.Errorf("%d calls were run, journal %s", len(r.ran), r.kinds())
+		}
 	})
 }
 
@@ -287,10 +425,8 @@ func TestEnder(t *testing.T) {
 
 func TestLastText(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		a, err := New(r.opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r.opts.Past = newConversation()
+		a := New(r.opts)
 		if a.LastText() != "" {
 			t.Errorf("LastText of a new agent: %q", a.LastText())
 		}
@@ -310,10 +446,10 @@ func TestLastText(t *testing.T) {
 	})
 }
 
-func TestInboxSeq(t *testing.T) {
+func TestInbox(t *testing.T) {
 	records := []journal.Record{{Kind: journal.Start}, mailRecord(3, "a", team.MsgMessage, "x"), noteRecord("n"), mailRecord(8, "a", team.MsgIdle, "y"), turnRecord("z")}
-	if got := InboxSeq(records); got != 8 {
-		t.Errorf("InboxSeq = %d, want 8", got)
+	if got := fold(t, records...).Inbox; got != 8 {
+		t.Errorf("Inbox = %d, want 8", got)
 	}
 }
 

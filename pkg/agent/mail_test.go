@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -112,7 +113,7 @@ func TestMessageStoredTwice(t *testing.T) {
 func TestShutdownWhileModelIsAway(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		for range 20 {
-			r.fails(team.Unavailable)
+			r.refuses(model.TryAgain, model.Connection)
 		}
 		r.start()
 		r.offer()
@@ -157,16 +158,14 @@ func TestMailAtTurnLimit(t *testing.T) {
 // What an endpoint answers is not fit for a record as it is.
 func TestRefusalWithControlCharacters(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		var told error
-		r.opts.Broken = func(_ context.Context, err error) { told = err }
 		r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
-			return model.Reply{}, team.Errorf(team.PermissionDenied, "401 \x1b[31m\xff%s", strings.Repeat("拒绝", 40_000))
+			return model.Reply{}, &model.Refusal{Advice: model.Park, Reason: model.BadKey, Err: fmt.Errorf("401 \x1b[31m\xff%s", strings.Repeat("拒绝", 40_000))}
 		})
 		r.start()
 		r.offer()
-		if told == nil || r.task.Status != team.Pending {
-			t.Errorf("told %v; the task is %s", told, r.task.Status)
+		if len(r.parked) != 1 || strings.Contains(r.parked[0], "\x1b") || len(r.parked[0]) > 4*maxCause || r.task.Status != team.Pending {
+			t.Errorf("told %q; the task is %s", r.parked, r.task.Status)
 		}
-		r.wantStates(team.Idle, team.Running, team.Idle)
+		r.wantStates(team.Idle, team.Running, team.WaitingModel)
 	})
 }

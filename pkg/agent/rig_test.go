@@ -43,7 +43,9 @@ type rig struct {
 	damaged  bool                    // the task's record cannot be read
 	known    time.Time               // when the agent was last known to hold the task
 	onLoss   func(team.TaskID, error)
-	released func() // called when a release has found a loss, before its answer
+	limits   model.Limits
+	parked   []string // causes that were told, "" for the return
+	released func()   // called when a release has found a loss, before its answer
 	sent     []team.Message
 	states   []team.MemberState // as told by beats, without repetitions
 	beat     team.Beat
@@ -70,6 +72,7 @@ func newRig(t *testing.T) *rig {
 		Journal: rigJournal{r}, Model: rigModel{r}, Tools: rigTools{r}, Hand: rigHand{r}, Post: rigPost{r}, Heart: rigHeart{r}, Events: rigEvents{r},
 		Mail: r.mail, Offers: r.offers, Given: r.given, Lease: team.DefaultLease,
 	}
+	r.opts.Parked = func(_ context.Context, cause string) { r.parked = append(r.parked, cause) }
 	r.journal = []journal.Record{{Kind: journal.Start, Incarnation: 1}}
 	return r
 }
@@ -77,11 +80,11 @@ func newRig(t *testing.T) *rig {
 // start runs the agent and waits until nothing moves.
 func (r *rig) start() {
 	r.t.Helper()
-	r.opts.Records = slices.Clone(r.journal)
-	a, err := New(r.opts)
-	if err != nil {
+	var err error
+	if r.opts.Past, err = Fold(r.journal); err != nil {
 		r.t.Fatal(err)
 	}
+	a := New(r.opts)
 	r.agent = a
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(r.t.Context())
@@ -103,6 +106,16 @@ func (r *rig) post(seq uint64, from team.AgentID, typ team.MessageType, text str
 	r.mail <- mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("m%d", seq), Type: typ, From: from, To: r.opts.Member.AgentID, Content: text, RequestID: "r1"},
 		Seq: seq, Ack: func() { r.acked = append(r.acked, seq) }}
 	synctest.Wait()
+}
+
+// moved is what a tool returns that has moved the task.
+type moved struct{ task team.Task }
+
+func (m moved) Moved() team.Task { return m.task }
+
+// delivery is a message of the user, for a channel of mail.
+func delivery(seq uint64, typ team.MessageType) mailbox.Delivery {
+	return mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("m%d", seq), Type: typ, From: team.UserAgent, Content: "please"}, Seq: seq, Ack: func() {}}
 }
 
 // reap gives the task to somebody else.
@@ -140,6 +153,9 @@ func (r *rig) says(answers ...string) {
 
 func (r *rig) reply(text string) model.Reply {
 	reply := model.Reply{Message: model.Message{Role: "assistant", Content: text}, FinishReason: "stop", Usage: model.Usage{PromptTokens: 10, CompletionTokens: 2}}
+	if len(r.asked) > 0 {
+		reply.Usage.PromptTokens = max(10, sizeOf(r.asked[len(r.asked)-1].Messages))
+	}
 	if names, ok := strings.CutPrefix(text, "!"); ok {
 		reply.Message.Content, reply.FinishReason = "", "tool_calls"
 		for name := range strings.SplitSeq(names, ",") {
@@ -149,11 +165,13 @@ func (r *rig) reply(text string) model.Reply {
 	return reply
 }
 
-// fails queues a failure of the model.
-func (r *rig) fails(code team.Code) {
-	r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
-		return model.Reply{}, team.Errorf(code, "the endpoint says no")
-	})
+// refuses queues a refusal of the model's endpoint.
+func (r *rig) refuses(advice model.Advice, reason model.Reason) {
+	r.answers = append(r.answers, func(model.Request) (model.Reply, error) { return model.Reply{}, no(advice, reason) })
+}
+
+func no(advice model.Advice, reason model.Reason) error {
+	return &model.Refusal{Advice: advice, Reason: reason, Err: errors.New("the endpoint says no")}
 }
 
 // kinds is the journal in short, one word a record.
@@ -231,6 +249,8 @@ func (r rigModel) Complete(ctx context.Context, req model.Request, _ func(string
 	r.rig.answers = r.answers[1:]
 	return answer(req)
 }
+
+func (r rigModel) Limits(string) model.Limits { return r.limits }
 
 type rigTools struct{ *rig }
 
@@ -310,6 +330,14 @@ func (r rigHand) Release(_ context.Context, _ team.TaskID, reason string, attemp
 			r.released()
 		}
 	}
+	if err == nil {
+		r.rig.task, r.rig.held = t, false
+	}
+	return t, err
+}
+
+func (r rigHand) Fail(_ context.Context, _ team.TaskID, reason string) (team.Task, error) {
+	t, err := r.task.Fail(team.Actor{Holder: r.opts.Member.Holder()}, r.epoch, reason, time.Now())
 	if err == nil {
 		r.rig.task, r.rig.held = t, false
 	}

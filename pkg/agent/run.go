@@ -1,11 +1,9 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
@@ -17,27 +15,28 @@ import (
 
 // run is one run: from waking to going idle.
 func (a *Agent) run(ctx context.Context) error {
-	a.runID, a.ended = newRunID(), false
+	a.runID, a.state = newRunID(), a.state.newRun()
 	a.beat(team.Running)
 	a.emit(ctx, team.EventBody{Type: team.RunStarted, ThreadID: string(a.o.Member.AgentID)})
-	before := a.conv.usage
+	before := a.conv.Usage
 
-	turns, err := a.turns(ctx)
+	err := a.turns(ctx)
 	switch {
 	case errors.Is(err, ErrShutdown), err == nil:
-		used := a.conv.usage
+		used := a.conv.Usage
 		used.PromptTokens -= before.PromptTokens
 		used.CompletionTokens -= before.CompletionTokens
 		a.emit(ctx, team.EventBody{Type: team.RunFinished, ThreadID: string(a.o.Member.AgentID),
-			Result: asJSON(map[string]any{"turns": turns, "usage": used})})
-	case ctx.Err() == nil && !errors.Is(err, errRefused) && !errors.Is(err, journal.ErrSuperseded):
+			Result: asJSON(map[string]any{"turns": a.state.turns, "usage": map[string]int{
+				"prompt_tokens": used.PromptTokens, "completion_tokens": used.CompletionTokens}})})
+	case ctx.Err() == nil && !errors.Is(err, journal.ErrSuperseded):
 		a.emit(ctx, team.EventBody{Type: team.RunError, Message: err.Error(), Code: string(team.CodeOf(err))})
 	}
-	if err != nil && !errors.Is(err, errRefused) {
+	if err != nil {
 		return err
 	}
 	// Else it goes on at once, with what it has yet to hear of.
-	if h, holds := a.hold(); a.o.Member.AgentID != team.Leader && !a.conv.unseen && !a.lost.any() && (!holds || h == a.begun) {
+	if h, holds := a.hold(); a.o.Member.AgentID != team.Leader && !a.conv.Unseen && !a.lost.any() && (!holds || h == a.state.begun) {
 		a.notify(ctx, team.Message{Type: team.MsgIdle, To: team.Leader, Content: a.idleText()})
 	}
 	return nil
@@ -45,67 +44,119 @@ func (a *Agent) run(ctx context.Context) error {
 
 func (a *Agent) idleText() string {
 	if a.waits() {
-		return fmt.Sprintf("%s waits for an answer from %s", a.o.Member.AgentID, a.conv.await.From)
+		return fmt.Sprintf("%s waits for an answer from %s", a.o.Member.AgentID, a.conv.Await.From)
 	}
 	return string(a.o.Member.AgentID) + " is idle"
 }
 
-// turns asks the model and runs its tools until it has nothing more to do, and
-// returns how many turns that took.
-func (a *Agent) turns(ctx context.Context) (n int, err error) {
-	var nudged hold
+// turns asks the model and runs its tools until it has nothing more to do.
+func (a *Agent) turns(ctx context.Context) error {
 	for {
-		if n == a.o.MaxTurns { // before mail is taken in, which then wakes the agent again
-			return n, a.giveUp(ctx, fmt.Sprintf("%s reached the limit of %d turns in one run", a.o.Member.AgentID, n))
+		// Before mail is taken in, which then wakes the agent again.
+		if over, err := a.act(ctx, a.state.beforeTurn(a.o.MaxTurns, a.conv.circles())); over || err != nil {
+			return err
 		}
 		if err := a.drain(ctx); err != nil {
-			return n, err
+			return err
+		}
+		if err := a.makeRoom(ctx); err != nil {
+			return err
 		}
 		reply, err := a.ask(ctx)
+		var refusal *model.Refusal
+		var over bool
 		switch {
-		case errors.Is(err, errAway):
-			a.beat(team.WaitingModel)
-			if err := a.pause(ctx, modelRest); err != nil {
-				return n, err
-			}
-			continue
-		case errors.Is(err, errInterrupted):
-			continue
-		case err != nil:
-			return n, err
+		case errors.Is(err, errInterrupted): // look what has changed and ask again
+		case errors.As(err, &refusal):
+			over, err = a.refused(ctx, refusal)
+		case err == nil:
+			over, err = a.follow(ctx, reply)
 		}
-		n++
-		switch {
-		case len(reply.Message.ToolCalls) > 0:
-			if err := a.callTools(ctx, reply.Message.ToolCalls); err != nil {
-				return n, err
-			}
-			if a.ended {
-				return n, a.end(ctx)
-			}
-			continue
-		case reply.FinishReason == "length":
-			if err := a.record(ctx, journal.Record{Kind: journal.Note, Text: "Your last answer was cut at the output limit; tool calls in it were not run. Go on in smaller steps."}); err != nil {
-				return n, err
-			}
-			continue
-		}
-		// Text only: the agent would go idle. It may not with a task in its hand,
-		// unless it waits for an answer (rule 11).
-		t, holds := a.o.Hand.Task()
-		held := hold{t.ID, t.Epoch}
-		switch {
-		case !holds, a.conv.await != nil, held != a.begun: // the last came while the model answered, and is told next
-			return n, a.end(ctx)
-		case held == nudged:
-			return n, a.giveUp(ctx, fmt.Sprintf("%s went idle without completing it", a.o.Member.AgentID))
-		}
-		nudged = held
-		if err := a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf(
-			"You stopped, but %s (%s) is still in progress and yours. Go on working; or complete it with update_task and a result_summary; or release it with release_task; or ask somebody with send_message and await_reply.", t.ID, t.Title)}); err != nil {
-			return n, err
+		if over || err != nil && !errors.Is(err, errInterrupted) {
+			return err
 		}
 	}
+}
+
+// follow does what an answer of the model leads to; over means that the run has ended
+// with it.
+func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err error) {
+	calls := reply.Message.ToolCalls
+	if len(calls) > 0 {
+		last, err := a.callTools(ctx, calls)
+		if err != nil {
+			return false, err
+		}
+		if a.state.ended {
+			return true, a.end(ctx)
+		}
+		return a.endsWith(ctx, last)
+	}
+	if reply.FinishReason == "length" {
+		return false, a.note(ctx, "Your last answer was cut at the output limit; tool calls in it were not run. Go on in smaller steps.")
+	}
+	t, holds := a.o.Hand.Task()
+	return a.act(ctx, a.state.afterText(hold{t.ID, t.Epoch}, holds, a.conv.Await != nil))
+}
+
+// endsWith ends the run after a call that leaves the model nothing to say: it has
+// completed the task, or awaits an answer, and nothing else has come. Another turn
+// would only say so.
+func (a *Agent) endsWith(ctx context.Context, last journal.ToolResult) (over bool, err error) {
+	_, holds := a.hold()
+	done := last.Outcome != nil && !holds && a.o.Member.AgentID != team.Leader
+	if last.IsError || !done && (last.Await == nil || !a.waits()) {
+		return false, nil
+	}
+	if err := a.drain(ctx); err != nil {
+		return false, err
+	}
+	if a.conv.pending() < len(a.conv.Messages) { // mail, or the next task
+		return false, nil
+	}
+	return true, a.end(ctx)
+}
+
+// act does what the state's judgement asks for between turns.
+func (a *Agent) act(ctx context.Context, s step) (over bool, err error) {
+	t, holds := a.o.Hand.Task()
+	switch s {
+	case goIdle:
+		return true, a.end(ctx)
+	case nudge:
+		a.state.nudged = hold{t.ID, t.Epoch}
+		return false, a.note(ctx, fmt.Sprintf(
+			"You stopped, but %s (%s) is still in progress and yours. Go on working; or complete it with update_task and a result_summary; or release it with release_task; or ask somebody with send_message and await_reply.", t.ID, t.Title))
+	case remark:
+		a.state.noted = true
+		return false, a.note(ctx, fmt.Sprintf("You have had %d of %d turns in this run. Bring what you are at to an end; after the last turn your task is given back.", a.state.turns, a.o.MaxTurns))
+	case warn:
+		a.state.warned, a.conv.Calls = true, nil
+		return false, a.note(ctx, "You make the same calls again and again, and they give the same results. Do something else, or end your turn: you are woken when something changes."+atTask(holds, "If you cannot go on, release your task with the reason."))
+	case giveBack:
+		return true, a.giveUp(ctx, a.cutShort())
+	}
+	return false, nil
+}
+
+func atTask(holds bool, text string) string {
+	if !holds {
+		return ""
+	}
+	return " " + text
+}
+
+// cutShort says why a run ends by force.
+func (a *Agent) cutShort() string {
+	switch {
+	case a.o.MaxTurns > 0 && a.state.turns >= a.o.MaxTurns:
+		return fmt.Sprintf("%s reached the limit of %d turns in one run", a.o.Member.AgentID, a.state.turns)
+	case a.state.cuts >= maxCuts:
+		return fmt.Sprintf("%s was cut at its output limit %d times in a row", a.o.Member.AgentID, a.state.cuts)
+	case a.state.warned && a.conv.circles():
+		return fmt.Sprintf("%s went in circles: the same calls with the same results", a.o.Member.AgentID)
+	}
+	return fmt.Sprintf("%s went idle without completing it", a.o.Member.AgentID)
 }
 
 // giveUp ends the run by force: the task, if there is one, goes back to the board
@@ -114,14 +165,14 @@ func (a *Agent) turns(ctx context.Context) (n int, err error) {
 // releases tasks might go on for ever.
 func (a *Agent) giveUp(ctx context.Context, reason string) error {
 	if t, ok := a.o.Hand.Task(); ok {
-		if a.begun != (hold{t.ID, t.Epoch}) && !a.spared {
-			a.spared = true
+		if a.state.begun != (hold{t.ID, t.Epoch}) && !a.state.spared {
+			a.state.spared = true
 			return nil
 		}
 		switch _, err := a.o.Hand.Release(ctx, t.ID, reason, true); {
 		case errors.Is(err, broker.ErrUnreadable):
 			// The next run begins once it can be read: it may still be the agent's.
-			return a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was to be put back, which cannot be done now: %v.", t.ID, err)})
+			return a.note(ctx, fmt.Sprintf("%s was to be put back, which cannot be done now: %v.", t.ID, err))
 		case board.Lost(err):
 			if err := a.noteLost(ctx); err != nil {
 				return err
@@ -133,7 +184,7 @@ func (a *Agent) giveUp(ctx context.Context, reason string) error {
 			return err
 		default:
 			a.log.WarnContext(ctx, "task released", "task", t.ID, "reason", reason)
-			if err := a.record(ctx, journal.Record{Kind: journal.Note, Text: string(t.ID) + " was released: " + reason + "."}); err != nil {
+			if err := a.note(ctx, string(t.ID)+" was released: "+reason+"."); err != nil {
 				return err
 			}
 		}
@@ -143,151 +194,86 @@ func (a *Agent) giveUp(ctx context.Context, reason string) error {
 
 // end records that a run is over.
 func (a *Agent) end(ctx context.Context) error {
-	a.spared = false
+	a.state.spared = false
 	return a.record(ctx, journal.Record{Kind: journal.End})
 }
 
-// What ask may come back with besides an answer.
-var (
-	errAway        = errors.New("the model is away")
-	errInterrupted = errors.New("the model was interrupted, for the task may be the agent's no more")
-)
-
-// ask gets one complete answer of the model, records it, and tells of it. Errors:
-// errAway (try again later), errInterrupted (look what has changed and ask again),
-// errRefused.
-func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
-	a.begun, _ = a.hold()
-	a.beat(team.Running)
-	if err := a.mayGoOn(ctx, true); err != nil {
-		return model.Reply{}, err
-	}
-	a.begun, _ = a.hold() // another may have come while it waited
-	step, done := a.step(ctx)
-	reply, err := a.complete(step)
-	interrupted := step.Err() != nil
-	done()
-	switch {
-	case err == nil:
-		return reply, a.recordTurn(ctx, reply)
-	case ctx.Err() != nil:
-		return reply, ctx.Err()
-	case interrupted:
-		return reply, errInterrupted
-	}
-	a.log.WarnContext(ctx, "model call failed", "err", err)
-	a.emit(ctx, team.EventBody{Type: team.RunError, Message: err.Error(), Code: string(team.CodeOf(err))})
-	if !errors.Is(err, team.Unavailable) {
-		return reply, a.refused(ctx, err)
-	}
-	return reply, errAway
+// note has the runtime tell the agent something.
+func (a *Agent) note(ctx context.Context, text string) error {
+	return a.record(ctx, journal.Record{Kind: journal.Note, Text: text})
 }
 
-// pause lets some time go by, in the middle of a run. What comes meanwhile is taken in:
-// it may be a request to shut down. The loss of a task ends it, and is noted by whoever
-// begins the next turn.
-func (a *Agent) pause(ctx context.Context, d time.Duration) error {
-	rested := time.After(d)
-	lost := a.lost.signal
-	if a.lost.any() { // which has ended an earlier one, or was not heard of in time
-		lost = nil
-	}
-	for {
-		var err error
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-rested:
-			return nil
-		case d := <-a.o.Mail:
-			err = a.receive(ctx, d)
-		case t := <-a.o.Given:
-			err = a.given(ctx, t)
-		case <-lost:
-			if a.lost.any() {
-				a.lost.wake()
-				return nil
+// maxCalls is how many calls of one turn are run; a model that asks for more has lost
+// the thread.
+const maxCalls = 64
+
+// callTools runs the calls of a turn one after another, records each result before the
+// next call begins, and returns the last.
+func (a *Agent) callTools(ctx context.Context, calls []model.ToolCall) (last journal.ToolResult, err error) {
+	for i, c := range calls {
+		if err := a.mayGoOn(ctx, a.o.Tools.Writes(c.Name)); err != nil {
+			return last, err
+		}
+		if last = tooMany(c); i < maxCalls {
+			if last, err = a.call(ctx, c); err != nil {
+				return last, err
 			}
 		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// maxCause is how much of a model's refusal is told, in characters: an endpoint may
-// answer with a whole page.
-const maxCause = 1000
-
-// errRefused ends a run whose model refuses for good.
-var errRefused = errors.New("the model refuses")
-
-// refused gives the task back, so that the board's limit of attempts ends what
-// nobody can do, and tells whoever can mend it.
-func (a *Agent) refused(ctx context.Context, cause error) error {
-	err := a.giveUp(ctx, "the model of "+string(a.o.Member.AgentID)+" refuses: "+team.Clean(cause.Error(), maxCause))
-	if a.o.Broken != nil {
-		a.o.Broken(ctx, cause)
-	}
-	return cmp.Or(err, errRefused)
-}
-
-func (a *Agent) complete(ctx context.Context) (model.Reply, error) {
-	if a.o.Model == nil {
-		return model.Reply{}, team.Errorf(team.InvalidArgument, "no model is configured for %s", a.o.Member.AgentID).
-			WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, for the leader and teammate processes")
-	}
-	messages := append([]*model.Message{{Role: "system", Content: a.o.System}}, a.conv.messages...)
-	specs := a.o.Tools.Specs()
-	tools := make([]model.ToolSpec, len(specs))
-	for i, s := range specs {
-		tools[i] = model.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema}
-	}
-	return a.o.Model.Complete(ctx, model.Request{Model: a.o.Member.Model, Messages: messages, Tools: tools, MaxTokens: a.o.MaxTokens}, nil)
-}
-
-func (a *Agent) recordTurn(ctx context.Context, r model.Reply) error {
-	err := a.record(ctx, journal.Record{Kind: journal.Turn, Turn: asJSON(r)})
-	if err != nil {
-		return err
-	}
-	a.beat(team.Running)
-	id := newRunID()
-	if r.Message.Content != "" {
-		a.said.Store(&r.Message.Content)
-		a.emit(ctx, team.EventBody{Type: team.TextChunk, MessageID: id, Role: "assistant", Delta: r.Message.Content})
-	}
-	for _, c := range r.Message.ToolCalls {
-		a.emit(ctx, team.EventBody{Type: team.ToolCallChunk, MessageID: id, ToolCallID: c.ID, ToolCallName: c.Name, Delta: c.Arguments})
-	}
-	return nil
-}
-
-// callTools runs the calls of a turn one after another and records each result
-// before the next call begins.
-func (a *Agent) callTools(ctx context.Context, calls []model.ToolCall) error {
-	for _, c := range calls {
-		if err := a.mayGoOn(ctx, a.o.Tools.Writes(c.Name)); err != nil {
-			return err
-		}
-		step, done := a.step(ctx)
-		res := a.o.Tools.Run(step, tool.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
-		done()
-		if ctx.Err() != nil {
-			return ctx.Err() // what it returned is of the interruption; the successor says so
-		}
-		r := journal.ToolResult{CallID: c.ID, Name: c.Name, Content: res.Content, IsError: res.IsError}
-		if w, ok := res.Value.(Awaiter); ok {
-			r.Await = w.Awaits()
-		}
-		if e, ok := res.Value.(Ender); ok && e.EndsRun() {
-			a.ended = true
-		}
-		if err := a.record(ctx, journal.Record{Kind: journal.Result, Result: &r}); err != nil {
-			return err
+		result := last
+		if err := a.record(ctx, journal.Record{Kind: journal.Result, Result: &result, TaskID: a.atWork()}); err != nil {
+			return last, err
 		}
 		a.beat(team.Running)
-		a.emit(ctx, team.EventBody{Type: team.ToolCallResult, MessageID: newRunID(), ToolCallID: c.ID, ToolCallName: c.Name, Role: "tool", Content: res.Content})
 	}
-	return nil
+	return last, nil
+}
+
+func tooMany(c model.ToolCall) journal.ToolResult {
+	return journal.ToolResult{CallID: c.ID, Name: c.Name, IsError: true,
+		Content: fmt.Sprintf(`{"error":"this call was not run: one turn may have %d","code":"invalid_argument","status":"error"}`, maxCalls)}
+}
+
+// call runs one call.
+func (a *Agent) call(ctx context.Context, c model.ToolCall) (journal.ToolResult, error) {
+	held, holds := a.o.Hand.Task()
+	step, done := a.step(ctx)
+	res := a.o.Tools.Run(step, tool.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+	done()
+	r := journal.ToolResult{CallID: c.ID, Name: c.Name, IsError: res.IsError}
+	if ctx.Err() != nil {
+		return r, ctx.Err() // what it returned is of the interruption; the successor says so
+	}
+	r.Content, _ = a.excerpt(ctx, res.Content)
+	if w, ok := res.Value.(Awaiter); ok {
+		r.Await = w.Awaits()
+	}
+	if e, ok := res.Value.(Ender); ok && e.EndsRun() {
+		a.state.ended = true
+	}
+	if v, ok := res.Value.(Mover); ok && holds {
+		if t := v.Moved(); t.ID == held.ID && t.Status != team.InProgress {
+			r.Outcome = &journal.Outcome{Task: t.ID, Title: t.Title, Text: outcome(t)}
+		}
+	}
+	return r, nil
+}
+
+// outcome is what became of a task, in a line.
+func outcome(t team.Task) string {
+	text := string(t.Status)
+	if t.Status == team.Pending {
+		text = "given back"
+	}
+	for _, s := range []string{t.ResultSummary, t.Reason} {
+		if s != "" {
+			return text + ": " + tailless(oneLine(s), 400)
+		}
+	}
+	return text
+}
+
+// atWork is the task that the agent holds, or "".
+func (a *Agent) atWork() team.TaskID {
+	t, _ := a.o.Hand.Task()
+	return t.ID
 }

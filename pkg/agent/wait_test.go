@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -25,7 +26,7 @@ func (w waiter) Awaits() *journal.Await { return w.await }
 func TestAwaitReply(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.awaits("coder-2")
-		r.says("!ask", "I wait", "not from you", "!ask", "I wait", "done")
+		r.says("!ask", "not from you", "!ask", "done")
 		r.start()
 		r.offer()
 		r.wantStates(team.Idle, team.Running, team.WaitingAnswer)
@@ -42,7 +43,7 @@ func TestAwaitReply(t *testing.T) {
 			t.Errorf("after mail of somebody else: %s", r.beat.State)
 		}
 		r.post(2, "coder-2", team.MsgMessage, "the answer")
-		if r.beat.State != team.WaitingAnswer || len(r.asked) != 5 {
+		if r.beat.State != team.WaitingAnswer || len(r.asked) != 3 {
 			t.Errorf("after the answer it asked again: %s after %d questions", r.beat.State, len(r.asked))
 		}
 		r.held = false // so that it may go idle
@@ -56,16 +57,16 @@ func TestAwaitReply(t *testing.T) {
 func TestNoAnswerComes(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.awaits("coder-2")
-		r.says("!ask", "I wait", "!ask", "I wait again")
+		r.says("!ask", "!ask")
 		r.start()
 		r.offer()
 		begun := time.Now()
 		r.pass(10*time.Minute - time.Second)
-		if len(r.asked) != 2 {
+		if len(r.asked) != 1 {
 			t.Fatalf("woke after %v", time.Since(begun))
 		}
 		r.pass(2 * time.Second)
-		if !strings.Contains(r.notes(), "No answer came from coder-2") || len(r.asked) != 4 {
+		if !strings.Contains(r.notes(), "No answer came from coder-2") || len(r.asked) != 2 {
 			t.Errorf("after 10 minutes: %d questions, notes %q", len(r.asked), r.notes())
 		}
 		if r.beat.State != team.WaitingAnswer || r.task.Status != team.InProgress {
@@ -78,7 +79,7 @@ func TestNoAnswerComes(t *testing.T) {
 func TestNoAnswerIsRemembered(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.awaits("coder-2")
-		r.says("!ask", "I wait", "then without", "I stop")
+		r.says("!ask", "then without", "I stop")
 		r.start()
 		r.offer()
 		r.pass(11 * time.Minute)
@@ -104,45 +105,10 @@ func TestAwaitWithoutTask(t *testing.T) {
 	})
 }
 
-func TestModelRefuses(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		var broken error
-		r.opts.Broken = func(_ context.Context, err error) { broken = err }
-		r.fails(team.InvalidArgument)
-		r.says("back again")
-		r.start()
-		r.offer()
-		if r.task.Status != team.Pending || r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "the endpoint says no") {
-			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
-		}
-		if team.CodeOf(broken) != team.InvalidArgument {
-			t.Errorf("Broken was told %v", broken)
-		}
-		r.wantStates(team.Idle, team.Running, team.Idle)
-		r.post(1, team.Leader, team.MsgMessage, "the key is mended")
-		if !strings.HasSuffix(r.kinds(), "mail turn end") {
-			t.Errorf("it does not work again: %s", r.kinds())
-		}
-	})
-}
-
-func TestNoModel(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		var broken error
-		r.opts.Model, r.opts.Broken = nil, func(_ context.Context, err error) { broken = err }
-		r.start()
-		r.post(1, team.UserAgent, team.MsgUser, "go")
-		if team.CodeOf(broken) != team.InvalidArgument || !strings.Contains(team.HintOf(broken), "OPENAI_MODEL") {
-			t.Errorf("Broken was told %v (hint %q)", broken, team.HintOf(broken))
-		}
-		r.wantKinds("start mail end")
-	})
-}
-
 func TestModelAway(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		r.fails(team.Unavailable)
-		r.fails(team.Unavailable)
+		r.refuses(model.TryAgain, model.Connection)
+		r.refuses(model.TryAgain, model.Connection)
 		r.says("done")
 		r.start()
 		r.post(1, team.UserAgent, team.MsgUser, "go")
@@ -151,6 +117,6 @@ func TestModelAway(t *testing.T) {
 		}
 		r.pass(3 * modelRest)
 		r.wantStates(team.Idle, team.Running, team.WaitingModel, team.Running, team.WaitingModel, team.Running, team.Idle)
-		r.wantKinds("start mail turn end")
+		r.wantKinds("start mail refused refused turn end")
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/wire"
@@ -24,6 +25,7 @@ type Entry struct {
 	Key      string
 	Value    []byte
 	Revision uint64
+	Time     time.Time // when the server stored it
 	Deleted  bool
 }
 
@@ -56,7 +58,7 @@ func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 	if m.Deleted {
 		return Entry{}, team.Errorf(team.NotFound, "there is nothing at %s", key)
 	}
-	return b.entry(m), nil
+	return b.Entry(m), nil
 }
 
 // Put stores value under key if the key is still at revision (0: not there), and
@@ -102,7 +104,7 @@ func (b *Bucket) Delete(ctx context.Context, key string, revision uint64) error 
 func (b *Bucket) Load(ctx context.Context, filters ...string) ([]Entry, error) {
 	newest := map[string]Entry{} // a key that is written meanwhile may come twice
 	err := b.newest(ctx, func(m Msg) error {
-		e := b.entry(m)
+		e := b.Entry(m)
 		newest[e.Key] = e
 		return nil
 	}, b.subjects(filters)...)
@@ -117,31 +119,32 @@ func (b *Bucket) Each(ctx context.Context, f func(Entry) error, filters ...strin
 		if m.Deleted {
 			return nil
 		}
-		return f(b.entry(m))
+		return f(b.Entry(m))
 	}, b.subjects(filters)...)
 }
 
 // Watch calls f for the newest value of every matching key, then caughtUp, then f
 // for every change, in order, until ctx ends. Deleted keys come with Deleted set.
 func (b *Bucket) Watch(ctx context.Context, f func(Entry) error, caughtUp func(), filters ...string) error {
-	return b.Snapshot(ctx, func(m Msg) error { return f(b.entry(m)) }, caughtUp, b.subjects(filters)...)
+	return b.Snapshot(ctx, func(m Msg) error { return f(b.Entry(m)) }, caughtUp, b.subjects(filters)...)
 }
 
 // Changes is Watch for every write since revision from, in place of the newest
 // values: a reader that knows what it has read goes on without a gap, as far as
 // the bucket's history reaches.
 func (b *Bucket) Changes(ctx context.Context, from uint64, f func(Entry) error, caughtUp func(), filters ...string) error {
-	return b.Follow(ctx, from, func(m Msg) error { return f(b.entry(m)) }, caughtUp, b.subjects(filters)...)
+	return b.Follow(ctx, from, func(m Msg) error { return f(b.Entry(m)) }, caughtUp, b.subjects(filters)...)
 }
 
 // Past calls f for every write of the matching keys since revision from that the
 // history still holds, in order, up to the present end.
 func (b *Bucket) Past(ctx context.Context, from uint64, f func(Entry) error, filters ...string) error {
-	return b.Read(ctx, from, func(m Msg) error { return f(b.entry(m)) }, b.subjects(filters)...)
+	return b.Read(ctx, from, func(m Msg) error { return f(b.Entry(m)) }, b.subjects(filters)...)
 }
 
-func (b *Bucket) entry(m Msg) Entry {
-	return Entry{Key: strings.TrimPrefix(m.Subject, b.prefix), Value: m.Data, Revision: m.Seq, Deleted: m.Deleted}
+// Entry is m, a message of the bucket's stream, as a key with its value.
+func (b *Bucket) Entry(m Msg) Entry {
+	return Entry{Key: strings.TrimPrefix(m.Subject, b.prefix), Value: m.Data, Revision: m.Seq, Time: m.Time, Deleted: m.Deleted}
 }
 
 func (b *Bucket) subjects(filters []string) []string {

@@ -26,6 +26,7 @@ type feed struct {
 	cfg      jetstream.ConsumerConfig
 	f        func(Msg) error
 	caughtUp func() error // nil if nobody wants to know, or was told
+	ahead    int          // messages that are fetched before they are asked for
 
 	seen uint64 // sequence of the last message; what is before the start counts as seen
 	end  uint64 // sequence at which it has caught up
@@ -42,7 +43,7 @@ var errInterrupted = errors.New("interrupted")
 
 func (s *Stream) newFeed(from uint64, f func(Msg) error, caughtUp func() error, filters []string) *feed {
 	from = max(from, 1)
-	return &feed{s: s, f: f, caughtUp: caughtUp, seen: from - 1, cfg: jetstream.ConsumerConfig{
+	return &feed{s: s, f: f, caughtUp: caughtUp, seen: from - 1, ahead: 512, cfg: jetstream.ConsumerConfig{
 		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
 		AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, Replicas: 1, MemoryStorage: true,
 		// The server keeps the consumer of a feed that has ended for this long, if it
@@ -87,7 +88,7 @@ func (r *feed) stretch(ctx context.Context) error {
 	if err := r.look(ctx); err != nil {
 		return err
 	}
-	it, err := cons.Messages(jetstream.PullMaxMessages(512), jetstream.PullHeartbeat(feedHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	it, err := cons.Messages(jetstream.PullMaxMessages(r.ahead), jetstream.PullHeartbeat(feedHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
 		return team.Errorf(team.Unavailable, "follow %s: %w", r.s.name, err)
 	}

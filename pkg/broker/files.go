@@ -1,12 +1,19 @@
 package broker
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"agentteam/pkg/team"
@@ -15,8 +22,8 @@ import (
 // Files is a team's object store: what is too large for a record. Safe for
 // concurrent use.
 type Files struct {
-	conn  *Conn
-	store string
+	stream *Stream // what the store lies in: a message for each chunk, and one that describes each file
+	store  string  // its name
 }
 
 // Put stores what r holds under name, in place of what was there, and returns the
@@ -28,7 +35,7 @@ func (f *Files) Put(ctx context.Context, name string, r io.ReadSeeker) (digest s
 			return "", err
 		}
 		sum := sha256.New()
-		store, err := f.conn.js.ObjectStore(ctx, f.store)
+		store, err := f.stream.conn.js.ObjectStore(ctx, f.store)
 		if err == nil {
 			_, err = store.Put(ctx, jetstream.ObjectMeta{Name: name}, io.TeeReader(r, sum))
 		}
@@ -44,23 +51,142 @@ func (f *Files) Put(ctx context.Context, name string, r io.ReadSeeker) (digest s
 	}
 }
 
-// Get writes what is stored under name to w. Errors: NotFound; those of w;
-// Unavailable, also if what came does not have the digest it was stored with.
-func (f *Files) Get(ctx context.Context, name string, w io.Writer) error {
-	store, err := f.conn.js.ObjectStore(ctx, f.store)
+// Digest returns the digest of the file under name, as Put did. Errors: NotFound;
+// Unavailable.
+func (f *Files) Digest(ctx context.Context, name string) (string, error) {
+	info, err := f.describe(ctx, name)
 	if err != nil {
-		return team.Errorf(team.Unavailable, "read file %s: %w", name, err)
+		return "", err
 	}
-	r, err := store.Get(ctx, name)
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return team.Errorf(team.NotFound, "there is no file %s", name)
-	}
+	return "sha256:" + hex.EncodeToString(info.sum), nil
+}
+
+// Open opens the file under name for reading until ctx ends; the caller closes it. A
+// restart of a server does not interrupt it. Read fails with Unavailable if the file is
+// stored anew meanwhile, and at the end if what came does not have the digest it was
+// stored with. Errors: NotFound; Unavailable.
+//
+// The library's own reading is not used: it lives on a push consumer, which may hear
+// nothing for long after a restart, and a replica may tell it that a file that was
+// stored just now is not there.
+func (f *Files) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	info, err := f.describe(ctx, name)
 	if err != nil {
-		return team.Errorf(team.Unavailable, "read file %s: %w", name, err)
+		return nil, err
 	}
-	_, err = io.Copy(w, r)
-	if err = errors.Join(err, r.Close()); err != nil {
-		return team.Errorf(team.Unavailable, "read file %s: %w", name, err)
+	r, w := io.Pipe()
+	go func() {
+		err := f.copy(ctx, info, w)
+		if err != nil {
+			err = team.Errorf(team.Unavailable, "read file %s: %w", name, err)
+		}
+		w.CloseWithError(err) // nil is the end of the file
+	}()
+	return r, nil
+}
+
+const (
+	// chunkWait is how long the next chunk of a file may take before it is taken for
+	// gone, as those of a file are that was stored anew. A cluster that elects a leader
+	// takes half as long.
+	chunkWait = 15 * time.Second
+	// chunksAhead are fetched before they are read: few, since most readers of a large
+	// file want its beginning only, and a chunk has 128 KiB.
+	chunksAhead = 8
+)
+
+var errChunkGone = errors.New("a part of it is gone")
+
+// copy writes a file's chunks to w.
+func (f *Files) copy(ctx context.Context, info *fileInfo, w io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	alarm := time.AfterFunc(chunkWait, func() { cancel(errChunkGone) })
+	defer alarm.Stop()
+	sum, left := sha256.New(), info.Size
+	chunks := f.stream.newFeed(1, func(m Msg) error {
+		alarm.Stop() // whoever reads may take its time
+		if _, err := w.Write(m.Data); err != nil {
+			return err
+		}
+		alarm.Reset(chunkWait)
+		_, _ = sum.Write(m.Data) // never fails
+		if left -= min(left, uint64(len(m.Data))); left == 0 {
+			return errEnd
+		}
+		return nil
+	}, nil, []string{"$O." + f.store + ".C." + info.NUID})
+	chunks.ahead = chunksAhead
+	if left > 0 {
+		if err := chunks.run(ctx); !errors.Is(err, errEnd) {
+			return cmp.Or(context.Cause(ctx), err)
+		}
+	}
+	if got := sum.Sum(nil); !bytes.Equal(got, info.sum) {
+		return fmt.Errorf("its digest is %x and should be %x", got, info.sum)
 	}
 	return nil
+}
+
+// fileInfo describes a file that is there.
+type fileInfo struct {
+	jetstream.ObjectInfo
+	sum []byte // SHA-256 of its bytes
+}
+
+// describe reads what the stream's leader knows of a file. Errors: NotFound; Unavailable.
+func (f *Files) describe(ctx context.Context, name string) (*fileInfo, error) {
+	data, err := f.stream.lastFromLeader(ctx, "$O."+f.store+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
+	if errors.Is(err, team.NotFound) {
+		return nil, team.Errorf(team.NotFound, "there is no file %s", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var info fileInfo
+	if err = json.Unmarshal(data, &info.ObjectInfo); err == nil && info.Deleted {
+		return nil, team.Errorf(team.NotFound, "there is no file %s any more", name)
+	}
+	if err == nil {
+		info.sum, err = jetstream.DecodeObjectDigest(info.Digest)
+	}
+	if err != nil {
+		return nil, team.Errorf(team.InvalidState, "what describes file %s cannot be read: %w", name, err)
+	}
+	return &info, nil
+}
+
+// lastFromLeader is [Stream.Last] for a stream that allows direct gets: these a
+// replica may answer that is behind, even behind one's own write. It returns the data.
+func (s *Stream) lastFromLeader(ctx context.Context, subject string) ([]byte, error) {
+	query, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	if err != nil {
+		return nil, err
+	}
+	for {
+		var found struct {
+			Error   *jetstream.APIError `json:"error"`
+			Message struct {
+				Data []byte `json:"data"`
+			} `json:"message"`
+		}
+		answer, err := s.conn.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.MSG.GET." + s.name, Data: query})
+		if err == nil {
+			err = json.Unmarshal(answer.Data, &found)
+		}
+		if err == nil && found.Error != nil {
+			err = found.Error
+		}
+		switch {
+		case err == nil:
+			return found.Message.Data, nil
+		case hasCode(err, jetstream.JSErrCodeMessageNotFound):
+			return nil, team.Errorf(team.NotFound, "there is nothing at %s", subject)
+		case refused(err):
+			return nil, team.Errorf(team.Unavailable, "read %s: %w", subject, err)
+		}
+		if err := backoff(ctx, err, "read "+subject); err != nil {
+			return nil, err
+		}
+	}
 }

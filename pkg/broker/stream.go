@@ -172,6 +172,19 @@ func (s *Stream) Publish(ctx context.Context, subject, id string, data []byte) (
 	}
 }
 
+// Trim removes the messages of a subject before the sequence before. Errors:
+// Unavailable.
+func (s *Stream) Trim(ctx context.Context, subject string, before uint64) error {
+	stream, err := s.conn.js.Stream(ctx, s.name)
+	if err == nil {
+		err = stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before))
+	}
+	if err != nil {
+		return team.Errorf(team.Unavailable, "trim %s: %w", subject, err)
+	}
+	return nil
+}
+
 // again waits before a write is sent once more, and counts it. One that was put off
 // because another was under way has been answered, and is an everyday thing.
 func (s *Stream) again(ctx context.Context, cause error, what string) error {

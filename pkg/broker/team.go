@@ -85,7 +85,7 @@ func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Team, error) {
 		streams = append(streams, s)
 	}
 	t.Messages, t.Events, t.Logs = streams[0], streams[1], streams[2]
-	t.Files = &Files{c, subject.Files(id)}
+	t.Files = &Files{streams[4], subject.Files(id)}
 	t.Bucket = &Bucket{Stream: streams[3], prefix: "$KV." + subject.Bucket(id) + "."}
 	return t, nil
 }

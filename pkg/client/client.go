@@ -135,6 +135,14 @@ type TeamStatus struct {
 	Leader  string                   `json:"leader"` // process that leads it; "" = nobody
 	Members map[team.MemberState]int `json:"members"`
 	Tasks   map[team.TaskStatus]int  `json:"tasks"`
+	Parked  []Parked                 `json:"parked,omitempty"` // members whose model refuses them
+}
+
+// Parked is a member that waits for somebody to mend its model's endpoint.
+type Parked struct {
+	AgentID team.AgentID `json:"agent_id"`
+	Cause   string       `json:"cause"`
+	RetryAt *time.Time   `json:"retry_at,omitempty"` // when it asks again
 }
 
 // Status is what runs.

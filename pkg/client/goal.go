@@ -6,19 +6,11 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
-	"agentteam/pkg/journal"
+	"agentteam/pkg/feed"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
-
-// Usage is what model calls cost, in tokens.
-type Usage struct {
-	ModelCalls       int `json:"model_calls"`
-	PromptTokens     int `json:"prompt_tokens"`
-	CompletionTokens int `json:"completion_tokens"`
-	TotalTokens      int `json:"total_tokens"`
-}
 
 // Goal is one goal under way, as its starter follows it.
 type Goal struct {
@@ -27,7 +19,7 @@ type Goal struct {
 	started bool
 	begun   time.Time
 	ended   map[team.TaskID]bool // tasks of the board that had ended before
-	events  uint64               // first event that may belong to it
+	after   feed.Cursor          // where in the feed it begins
 	log     uint64               // first journal record that may belong to it
 }
 
@@ -47,12 +39,12 @@ func (t *Team) StartGoal(ctx context.Context, text, workspace string) (*Goal, er
 		return nil, err
 	}
 	g := &Goal{team: t, begun: time.Now(), ended: map[team.TaskID]bool{}}
-	last, err := t.team.Events.LastSeq(ctx)
-	if err != nil {
+	var err error
+	if g.after, err = feed.End(ctx, t.team); err != nil {
 		return nil, err
 	}
-	g.events = last + 1
-	if last, err = t.team.Logs.LastSeq(ctx); err != nil {
+	last, err := t.team.Logs.LastSeq(ctx)
+	if err != nil {
 		return nil, err
 	}
 	g.log = last + 1
@@ -103,23 +95,10 @@ func (g *Goal) Wait(ctx context.Context) (team.Team, error) {
 
 var errEnded = errors.New("the goal has ended")
 
-// Follow calls f for every event of the team since the goal was set, until ctx
-// ends; then it returns nil.
-func (g *Goal) Follow(ctx context.Context, f func(team.Event) error) error {
-	return g.team.log().Follow(ctx, g.events, f)
-}
-
-// Usage sums up what the goal has cost so far, from the members' journals.
-func (g *Goal) Usage(ctx context.Context) (u Usage, err error) {
-	err = journal.Each(ctx, g.team.team, g.log, func(r journal.Record) {
-		if prompt, completion, ok := r.Usage(); ok {
-			u.ModelCalls++
-			u.PromptTokens += prompt
-			u.CompletionTokens += completion
-		}
-	})
-	u.TotalTokens = u.PromptTokens + u.CompletionTokens
-	return u, err
+// Follow calls f for everything that happens in the team since the goal was set, until
+// ctx ends; then it returns nil.
+func (g *Goal) Follow(ctx context.Context, f func(Entry) error) error {
+	return g.team.Feed(ctx, FeedOptions{After: g.after, Follow: true}, f)
 }
 
 // Elapsed is how long ago the goal was set.

@@ -9,8 +9,10 @@ import (
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/client"
+	"agentteam/pkg/journal"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/usage"
 )
 
 func (r *rig) start(t *testing.T, text string) *client.Goal {
@@ -140,5 +142,42 @@ func TestTasksOfGoal(t *testing.T) {
 		if g.Has(id) != want {
 			t.Errorf("the goal has %s: %v, want %v", id, g.Has(id), want)
 		}
+	}
+}
+
+// A goal's usage is that of the calls since it was set; refused ones count with what
+// their tries have used.
+func TestUsageOfGoal(t *testing.T) {
+	r := newRig(t)
+	j, _, err := journal.Open(t.Context(), r.bt, team.Leader, 1, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := func(k journal.Record) {
+		t.Helper()
+		if _, err := j.Append(t.Context(), k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn := journal.Record{Kind: journal.Turn, Turn: json.RawMessage(`{"alias":"strong","usage":{"prompt_tokens":100,"cached_tokens":60,"completion_tokens":20,"reasoning_tokens":5,"wasted_prompt":7,"cost":0.5}}`)}
+	note(turn)
+	g := r.start(t, "migrate")
+	if u, err := g.Usage(t.Context()); err != nil || u.ModelCalls != 0 || u.TotalTokens != 0 || u.Cost == nil || *u.Cost != 0 {
+		t.Errorf("before its first call the goal has used %+v, %v", u, err)
+	}
+	note(turn)
+	note(journal.Record{Kind: journal.Refused, Refusal: &journal.Refusal{Usage: json.RawMessage(`{"wasted_prompt":30,"wasted_completion":3,"unpriced":1,"estimated":true}`)}})
+	u, err := g.Usage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(u)
+	want := `{"model_calls":2,"prompt_tokens":100,"cached_tokens":60,"completion_tokens":20,"reasoning_tokens":5,"total_tokens":120,"wasted_tokens":40,"cost":0.5,"unpriced_calls":1,"estimated":true}`
+	if string(data) != want || err != nil {
+		t.Errorf("the goal has used\n%s, %v, want\n%s", data, err, want)
+	}
+	all, err := r.Cost(t.Context(), usage.ByAgent)
+	if err != nil || all.Total.Calls != 3 || len(all.Rows) != 1 || all.Rows[0].Name != "leader" || all.Rows[0].Cost != 1 {
+		t.Errorf("the team has used %+v, %v", all, err)
 	}
 }

@@ -23,6 +23,9 @@ type Agent struct {
 	State    team.MemberState `json:"state"` // derived; the record's own says less
 	Task     team.TaskID      `json:"task,omitempty"`
 	Turn     uint64           `json:"turn"`
+	Context  int              `json:"context,omitempty"`  // tokens that its next request holds, about
+	Window   int              `json:"window,omitempty"`   // tokens that its model takes; 0: not known
+	RetryAt  *time.Time       `json:"retry_at,omitempty"` // when it asks its model again, which refuses it
 	Revision uint64           `json:"revision"`
 }
 
@@ -85,9 +88,29 @@ func (t *Team) agent(ctx context.Context, m team.Member) Agent {
 		a.State = team.Lost
 		return a
 	}
-	a.State, a.Task, a.Turn = b.State, b.Task, b.Turn
+	a.State, a.Task, a.Turn, a.Context, a.Window, a.RetryAt = b.State, b.Task, b.Turn, b.Context, b.Window, b.RetryAt
 	return a
 }
+
+// Compact asks a member to make its conversation shorter, which it does before its
+// next model call, or at once if it is idle. Errors: NotFound; Unavailable if its
+// process does not answer; InvalidState for one that has no process.
+func (t *Team) Compact(ctx context.Context, a team.AgentID) error {
+	m, err := t.roster.Get(ctx, a)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.Backend == team.Person:
+		return team.Errorf(team.InvalidState, "%s is a person and has no conversation", a)
+	case !m.HasProcess():
+		return team.Errorf(team.InvalidState, "%s is %s: nobody works under that name", a, m.State)
+	}
+	return control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Compact, nil, nil, compactWait)
+}
+
+// compactWait is for the member's process to take the request, not for the work.
+const compactWait = 5 * time.Second
 
 func (t *Team) ping(ctx context.Context, a team.AgentID) (b team.Beat, err error) {
 	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Ping, "", &b, pingWait)
@@ -112,6 +135,9 @@ func (t *Team) status(ctx context.Context) (s TeamStatus, processes []string, er
 	}
 	for _, a := range agents {
 		s.Members[a.State]++
+		if a.Parked() {
+			s.Parked = append(s.Parked, Parked{a.AgentID, a.LastError, a.RetryAt})
+		}
 		processes = append(processes, fmt.Sprintf("%s/%d", a.Host, a.PID))
 	}
 	tasks, err := t.board.All(ctx)

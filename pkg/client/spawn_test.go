@@ -17,7 +17,7 @@ import (
 // after is called then.
 func (r *rig) standby(t *testing.T, after func()) {
 	t.Helper()
-	stop, err := control.ServePool(t.Context(), r.bt.Conn, func(_ context.Context, data []byte) (any, error) {
+	stop, err := control.ServePool(t.Context(), r.bt.Conn, nil, func(_ context.Context, data []byte) (any, error) {
 		var o spawn.Order
 		if err := json.Unmarshal(data, &o); err != nil {
 			return nil, err

@@ -15,20 +15,33 @@ type Config struct {
 	Server string      // URLs of the NATS servers, comma-separated
 	Team   team.TeamID // the team meant when none is named
 
-	APIKey    Secret // of the model endpoint; may be empty
-	BaseURL   string // of the model endpoint; empty: OpenAI's own
-	Model     string // name of the model; empty: none configured
-	MaxTokens int    // most tokens of one answer of the model
+	// The plain settings of one model; see [Config.Aliases].
+	APIKey          Secret            // of the model endpoint; may be empty
+	BaseURL         string            // of the model endpoint; empty: OpenAI's own
+	Model           string            // name of the model; empty: none configured
+	MaxTokens       int               // most tokens of one answer of the model; 0: what its kind of endpoint gives
+	Profile         string            // kind of the endpoint; empty: found by BaseURL
+	Window          int               // tokens of prompt and answer together; 0: what is known of the model
+	ReasoningEffort string            // how much the model is to think, in the endpoint's words; empty: as it likes
+	Temperature     *float64          // nil: the endpoint's
+	ModelHeaders    map[string]Secret // sent with each request to the endpoint
+	ModelExtra      map[string]any    // fields added to the body of each request to it
+	ModelLimits     Limits            // of its patience
 
-	Replicas  int           // servers that keep each stream made by this process; those that are there keep theirs
-	Lease     time.Duration // silence after which a member's task is freed, in the teams made by this process
-	HTTP      string        // host:port where the process serves health and metrics; port 0: any free one
-	Workspace string        // absolute path of the folder that tools work in; empty: not named
-	DataDir   string        // absolute path of the embedded server's store
-	LogLevel  string        // debug, info, warn or error
-	LogFormat string        // text or json
+	Models       []Alias // those of `models:`, in the order of the file
+	DefaultModel string  // the alias that is the default; empty: the first
+
+	Replicas        int           // servers that keep each stream made by this process; those that are there keep theirs
+	Lease           time.Duration // silence after which a member's task is freed, in the teams made by this process
+	KeepTranscripts time.Duration // how long conversations stay that a newer context has replaced; 0: for ever
+	HTTP            string        // host:port where the process serves health and metrics; port 0: any free one
+	Workspace       string        // absolute path of the folder that tools work in; empty: not named
+	DataDir         string        // absolute path of the embedded server's store
+	LogLevel        string        // debug, info, warn or error
+	LogFormat       string        // text or json
 
 	origins []Origin
+	sources Sources // absolute; the zero value if not loaded
 }
 
 // Origin is a setting as "teamctl config view" prints it.
@@ -60,25 +73,59 @@ func Load(src Sources) (Config, error) {
 	if err != nil {
 		return Config{}, team.Errorf(team.InvalidArgument, "working folder: %w", err)
 	}
-	var c Config
+	c := Config{sources: src}
+	c.sources.Dir = dir
 	table := settings(&c, dir)
-	file, err := readFile(filepath.Join(dir, fileName), table)
+	file, err := readFile(c.File(), table, src.variable)
 	if err != nil {
 		return Config{}, err
 	}
 	for _, s := range table {
-		value, origin, err := s.find(src, file)
+		value, origin, err := s.find(src, file.entries)
 		if err != nil {
 			return Config{}, err
 		}
 		shown, ok := s.parse(value)
-		if !ok {
+		if e := file.entries[s.name]; !ok && e.at != nil && e.origin == origin {
+			file.Fail(e.at, "setting %s: %.80q is not %s", s.name, shown, s.allowed)
+			return Config{}, file.Err()
+		} else if !ok {
 			return Config{}, team.Errorf(team.InvalidArgument, "setting %s, from %s: %.80q is not %s", s.name, origin, shown, s.allowed)
 		}
 		c.origins = append(c.origins, Origin{Name: s.name, Value: shown, Origin: origin})
 	}
+	if err := c.takeModels(file); err != nil {
+		return Config{}, err
+	}
 	return c, nil
 }
+
+// takeModels adds the aliases of the file and checks what they and the settings say of
+// each other.
+func (c *Config) takeModels(f *file) error {
+	c.Models = f.models.aliases
+	all := c.Aliases()
+	f.models.link(all)
+	if c.DefaultModel != "" && !slices.ContainsFunc(all, named(c.DefaultModel)) {
+		f.Fail(f.entries[defaultModelKey].at, "%s: there is no alias %.80q", defaultModelKey, c.DefaultModel)
+	}
+	for _, a := range all {
+		c.origins = append(c.origins, Origin{Name: modelsKey + "." + a.Name, Value: a.String(), Origin: a.origin})
+	}
+	return f.Err()
+}
+
+// File is the settings file that was read, or would have been if it were there;
+// empty if the settings were not loaded.
+func (c Config) File() string {
+	if c.sources.Dir == "" {
+		return ""
+	}
+	return filepath.Join(c.sources.Dir, fileName)
+}
+
+// Reload loads the settings anew from where these came from. Errors: as of [Load].
+func (c Config) Reload() (Config, error) { return Load(c.sources) }
 
 // Origins lists every setting, in the order of the documentation. The slice is the
 // caller's.
@@ -88,24 +135,6 @@ func (c Config) Origins() []Origin { return slices.Clone(c.origins) }
 // Server is more than a guess.
 func (c Config) ServerKnown() bool {
 	return slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == "server" && o.Origin != fromDefault })
-}
-
-// CheckModel returns an [team.InvalidArgument] error that names what is missing,
-// unless a model can be asked: its name is set, and a key or the base URL of an
-// endpoint that may need none.
-func (c Config) CheckModel() error {
-	var missing []string
-	if c.Model == "" {
-		missing = append(missing, "OPENAI_MODEL")
-	}
-	if c.APIKey == "" && c.BaseURL == "" {
-		missing = append(missing, "OPENAI_API_KEY or OPENAI_BASE_URL")
-	}
-	if missing == nil {
-		return nil
-	}
-	return team.Errorf(team.InvalidArgument, "no model is configured: set %s", strings.Join(missing, ", and ")).
-		WithHint("to try a team out without a model, run: teamctl demo")
 }
 
 // find returns the value of s from the first source that has one.
@@ -119,11 +148,8 @@ func (s setting) find(src Sources, file map[string]entry) (value, origin string,
 		}
 	}
 	for _, name := range s.env {
-		if src.Env == nil {
-			break
-		}
-		if v, _ := src.Env(name); strings.TrimSpace(v) != "" {
-			return strings.TrimSpace(v), "env " + name, nil
+		if v := strings.TrimSpace(src.variable(name)); v != "" {
+			return v, "env " + name, nil
 		}
 	}
 	if e := file[s.name]; e.value != "" {
@@ -135,6 +161,15 @@ func (s setting) find(src Sources, file map[string]entry) (value, origin string,
 		}
 	}
 	return s.def, fromDefault, nil
+}
+
+// variable is an environment variable, empty if it is not set.
+func (src Sources) variable(name string) string {
+	if src.Env == nil {
+		return ""
+	}
+	v, _ := src.Env(name)
+	return v
 }
 
 // clusterServer is the server of the nearest cluster file, or "" if there is none.

@@ -46,7 +46,8 @@ func TestDefaults(t *testing.T) {
 	}
 	want := map[string]string{
 		"server": "nats://127.0.0.1:4222", "team": "default", "api_key": "not set", "base_url": "", "model": "",
-		"max_tokens": "8000", "replicas": "1", "lease": "30s", "http": "127.0.0.1:0", "workspace": "",
+		"max_tokens": "", "profile": "", "window": "", "reasoning_effort": "", "temperature": "", "model_headers": "not set", "model_extra": "",
+		"model_connect": "", "model_first_byte": "", "model_idle": "", "model_total": "", "default_model": "", "replicas": "1", "lease": "30s", "keep_transcripts": "", "http": "127.0.0.1:0", "workspace": "",
 		"data_dir": filepath.Join(dir, ".agentteam", "data"), "log_level": "info", "log_format": "text",
 	}
 	for _, o := range c.Origins() {
@@ -58,7 +59,7 @@ func TestDefaults(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not listed: %v", want)
 	}
-	if c.Lease != 30*time.Second || c.MaxTokens != 8000 || c.Team != team.DefaultTeam || c.ServerKnown() {
+	if c.Lease != 30*time.Second || c.MaxTokens != 0 || c.Team != team.DefaultTeam || c.ServerKnown() {
 		t.Errorf("Load = %+v, ServerKnown %v", c, c.ServerKnown())
 	}
 }
@@ -107,27 +108,38 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 		}
 		if c.Server != "a:1,tls://b:2" || c.Team != "blue" || c.BaseURL != "http://m/v1" || c.Model != "通义 🦀" ||
 			c.MaxTokens != 1 || c.Replicas != 3 || c.Lease != time.Hour || c.HTTP != ":8080" || c.Workspace != filepath.Join(dir, "w") ||
-			c.DataDir != "/data" || c.LogLevel != "debug" || c.LogFormat != "json" {
+			c.DataDir != "/data" || c.KeepTranscripts != 48*time.Hour || c.LogLevel != "debug" || c.LogFormat != "json" ||
+			c.Profile != "vllm" || c.Window != 32768 || c.ReasoningEffort != "high" || *c.Temperature != 0.5 || c.ModelExtra["top_p"] != 0.9 ||
+			c.ModelLimits != (config.Limits{Connect: time.Second, FirstByte: time.Minute, Idle: 90 * time.Second, Total: time.Hour}) {
 			t.Errorf("%s: Load = %+v", name, c)
 		}
 		for _, o := range c.Origins() {
-			if !strings.HasPrefix(o.Origin, name) && o.Name != "api_key" {
+			if !strings.HasPrefix(o.Origin, name) && !strings.Contains(" api_key model_headers default_model ", " "+o.Name+" ") {
 				t.Errorf("%+v, want it from %s", o, name)
 			}
 		}
 	}
 	c, err := config.Load(config.Sources{Dir: dir, Env: from(map[string]string{
 		"AGENTTEAM_SERVER": "a:1,tls://b:2", "AGENTTEAM_TEAM": "blue", "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://m/v1",
-		"OPENAI_MODEL": "通义 🦀\n", "AGENTTEAM_MAX_TOKENS": "1", "AGENTTEAM_REPLICAS": "3", "AGENTTEAM_LEASE": "1h", "AGENTTEAM_HTTP": ":8080", "AGENTTEAM_WORKSPACE": "w",
-		"AGENTTEAM_DATA_DIR": "/data", "AGENTTEAM_LOG_LEVEL": "DEBUG", "AGENTTEAM_LOG_FORMAT": "json",
+		"OPENAI_MODEL": "通义 🦀\n", "AGENTTEAM_MAX_TOKENS": "1", "AGENTTEAM_PROFILE": "vllm", "AGENTTEAM_WINDOW": "32768",
+		"AGENTTEAM_REASONING_EFFORT": "high", "AGENTTEAM_TEMPERATURE": "0.5", "AGENTTEAM_MODEL_HEADERS": `{"X-Key":"k"}`, "AGENTTEAM_MODEL_EXTRA": `{"top_p":0.9}`,
+		"AGENTTEAM_MODEL_CONNECT": "1s", "AGENTTEAM_MODEL_FIRST_BYTE": "1m", "AGENTTEAM_MODEL_IDLE": "90s", "AGENTTEAM_MODEL_TOTAL": "1h",
+		"AGENTTEAM_REPLICAS": "3", "AGENTTEAM_LEASE": "1h", "AGENTTEAM_HTTP": ":8080", "AGENTTEAM_WORKSPACE": "w",
+		"AGENTTEAM_DATA_DIR": "/data", "AGENTTEAM_KEEP_TRANSCRIPTS": "48h", "AGENTTEAM_LOG_LEVEL": "DEBUG", "AGENTTEAM_LOG_FORMAT": "json",
 	})})
 	check("env ", c, err)
 	if o := origin(c, "api_key"); string(c.APIKey) != "k" || o.Value != "set" || o.Origin != "env OPENAI_API_KEY" {
 		t.Errorf("api_key: %+v", o)
 	}
 
+	if o := origin(c, "model_headers"); string(c.ModelHeaders["X-Key"]) != "k" || o.Value != "set" || o.Origin != "env AGENTTEAM_MODEL_HEADERS" {
+		t.Errorf("model_headers: %+v", o)
+	}
+
 	write(t, filepath.Join(dir, "team.yaml"), "server: a:1,tls://b:2\nteam: blue\nbase_url: http://m/v1\nmodel: 通义 🦀\nmax_tokens: 1\nreplicas: 3\n"+
-		"lease: 1h\nhttp: :8080\nworkspace: w\ndata_dir: /data\nlog_level: debug\nlog_format: json\n")
+		"profile: vllm\nwindow: 32768\nreasoning_effort: high\ntemperature: 0.5\nmodel_extra: '{\"top_p\":0.9}'\n"+
+		"model_connect: 1s\nmodel_first_byte: 1m\nmodel_idle: 90s\nmodel_total: 1h\n"+
+		"lease: 1h\nkeep_transcripts: 48h\nhttp: :8080\nworkspace: w\ndata_dir: /data\nlog_level: debug\nlog_format: json\n")
 	c, err = config.Load(config.Sources{Dir: dir})
 	check("team.yaml:", c, err)
 }
@@ -148,6 +160,15 @@ func TestBadValues(t *testing.T) {
 		{env: "AGENTTEAM_LEASE", value: "30", want: []string{"2s to 1h"}},
 		{env: "AGENTTEAM_MAX_TOKENS", value: "0", want: []string{"max_tokens", "1 or more"}},
 		{env: "AGENTTEAM_MAX_TOKENS", value: "viele", want: []string{"max_tokens"}},
+		{env: "AGENTTEAM_PROFILE", value: "opanai", want: []string{"profile", "env AGENTTEAM_PROFILE", "openrouter"}},
+		{env: "AGENTTEAM_WINDOW", value: "0", want: []string{"window", "1 or more"}},
+		{env: "AGENTTEAM_TEMPERATURE", value: "-1", want: []string{"temperature", "0 or more"}},
+		{env: "AGENTTEAM_TEMPERATURE", value: "NaN", want: []string{"temperature", "0 or more"}},
+		{env: "AGENTTEAM_MODEL_HEADERS", value: `{"X":1}`, want: []string{"model_headers", "JSON object"}},
+		{env: "AGENTTEAM_MODEL_HEADERS", value: `{"X Y":"a"}`, want: []string{"model_headers", "JSON object"}},
+		{env: "AGENTTEAM_MODEL_EXTRA", value: "null", want: []string{"model_extra", "JSON object"}},
+		{env: "AGENTTEAM_MODEL_EXTRA", value: "[]", want: []string{"model_extra", "JSON object"}},
+		{env: "AGENTTEAM_MODEL_IDLE", value: "0s", want: []string{"model_idle", "1ms to 24h"}},
 		{env: "AGENTTEAM_REPLICAS", value: "2", want: []string{"replicas", "env AGENTTEAM_REPLICAS", "1, 3 or 5"}},
 		{env: "AGENTTEAM_REPLICAS", value: "drei", want: []string{"1, 3 or 5"}},
 		{env: "AGENTTEAM_HTTP", value: "8080", want: []string{"http", "host:port"}},
@@ -167,13 +188,13 @@ func TestBadValues(t *testing.T) {
 
 func TestBadFile(t *testing.T) {
 	for text, want := range map[string][]string{
-		"team: a\n\nmodle: x\n":     {"team.yaml:3", `unknown setting "modle"`, "model"},
-		"team: a\nteam: b\n":        {"team.yaml:2", "team is set twice"},
+		"team: a\n\nmodle: x\n":     {"team.yaml:3:1", `unknown setting "modle"`, "model"},
+		"team: a\nteam: b\n":        {"team.yaml:2:1", "team is set twice"},
 		"api_key: sk-1\n":           {"team.yaml:1", "environment only", "OPENAI_API_KEY"},
 		"lease:\n  - 30s\n":         {"team.yaml:2", "lease", "2s to 1h"},
-		"\nlease: 1s\n":             {"team.yaml:2", "lease", "2s to 1h"},
+		"\nlease: 1s\n":             {"team.yaml:2:8", "lease", "2s to 1h"},
 		"- team\n":                  {"team.yaml:1", "mapping"},
-		"team: \"a\nb: 🦀":           {"team.yaml", "line"},
+		"team: \"a\nb: 🦀":           {"team.yaml:1:7", "unexpected end"},
 		"team: a\n<<: {model: x}\n": {"team.yaml:2", `unknown setting "<<"`},
 	} {
 		dir := t.TempDir()
@@ -215,7 +236,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	env := map[string]string{
 		"OPENAI_API_KEY":  "hush",
 		"OPENAI_BASE_URL": "https://me:hush@host/v1?key=hush",
-		"NATS_URL":        "nats://me:hu@sh@a:1, hush@b:2,tls://c",
+		"OPENAI_MODEL":    "m", "AGENTTEAM_MODEL_HEADERS": `{"X-Key":"hush"}`,
+		"NATS_URL": "nats://me:hu@sh@a:1, hush@b:2,tls://c",
 	}
 	c, err := config.Load(config.Sources{Env: from(env), Dir: t.TempDir()})
 	if err != nil {

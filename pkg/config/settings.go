@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/json"
+	"math"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 )
 
@@ -40,12 +43,28 @@ func settings(c *Config, dir string) []setting {
 		{name: "base_url", env: []string{"OPENAI_BASE_URL"},
 			allowed: "an http or https URL such as http://127.0.0.1:8000/v1", parse: baseURL(&c.BaseURL)},
 		{name: "model", env: []string{"OPENAI_MODEL"}, allowed: "a model's name", parse: text(&c.Model)},
-		{name: "max_tokens", env: []string{"AGENTTEAM_MAX_TOKENS"}, def: "8000",
-			allowed: "a whole number of tokens, 1 or more", parse: positive(&c.MaxTokens)},
+		{name: "max_tokens", env: []string{"AGENTTEAM_MAX_TOKENS"},
+			allowed: tokensAllowed, parse: optional(positive(&c.MaxTokens))},
+		{name: "profile", env: []string{"AGENTTEAM_PROFILE"}, allowed: "one of " + strings.Join(model.Profiles(), ", "),
+			parse: optional(oneOf(&c.Profile, model.Profiles()...))},
+		{name: "window", env: []string{"AGENTTEAM_WINDOW"}, allowed: tokensAllowed, parse: optional(positive(&c.Window))},
+		{name: "reasoning_effort", env: []string{"AGENTTEAM_REASONING_EFFORT"}, allowed: "a word", parse: text(&c.ReasoningEffort)},
+		{name: "temperature", env: []string{"AGENTTEAM_TEMPERATURE"}, allowed: "a number, 0 or more", parse: optional(temperature(&c.Temperature))},
+		{name: "model_headers", env: []string{"AGENTTEAM_MODEL_HEADERS"}, secret: true,
+			allowed: `a JSON object of texts such as {"X-Service-Key":"..."}`, parse: headers(&c.ModelHeaders)},
+		{name: "model_extra", env: []string{"AGENTTEAM_MODEL_EXTRA"},
+			allowed: `a JSON object such as {"top_p":0.9}`, parse: optional(object(&c.ModelExtra))},
+		{name: "model_connect", env: []string{"AGENTTEAM_MODEL_CONNECT"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Connect)},
+		{name: "model_first_byte", env: []string{"AGENTTEAM_MODEL_FIRST_BYTE"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.FirstByte)},
+		{name: "model_idle", env: []string{"AGENTTEAM_MODEL_IDLE"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Idle)},
+		{name: "model_total", env: []string{"AGENTTEAM_MODEL_TOTAL"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Total)},
+		{name: defaultModelKey, allowed: "an alias of models", parse: text(&c.DefaultModel)},
 		{name: "replicas", env: []string{"AGENTTEAM_REPLICAS"}, def: "1",
 			allowed: "1, 3 or 5", parse: replicas(&c.Replicas)},
 		{name: "lease", env: []string{"AGENTTEAM_LEASE"}, def: "30s",
 			allowed: "a duration from 2s to 1h", parse: duration(&c.Lease, 2*time.Second, time.Hour)},
+		{name: "keep_transcripts", env: []string{"AGENTTEAM_KEEP_TRANSCRIPTS"},
+			allowed: "a duration of 1h or more", parse: optional(duration(&c.KeepTranscripts, time.Hour, math.MaxInt64))},
 		{name: "http", flag: "http", env: []string{"AGENTTEAM_HTTP"}, def: "127.0.0.1:0",
 			allowed: "host:port, such as 127.0.0.1:8080 or :0", parse: hostPort(&c.HTTP)},
 		{name: "workspace", flag: "workspace", env: []string{"AGENTTEAM_WORKSPACE"}, allowed: "a folder", parse: path(&c.Workspace, dir)},
@@ -55,6 +74,52 @@ func settings(c *Config, dir string) []setting {
 			allowed: "debug, info, warn or error", parse: oneOf(&c.LogLevel, "debug", "info", "warn", "error")},
 		{name: "log_format", env: []string{"AGENTTEAM_LOG_FORMAT"}, def: "text",
 			allowed: "text or json", parse: oneOf(&c.LogFormat, "text", "json")},
+	}
+}
+
+const (
+	tokensAllowed = "a whole number of tokens, 1 or more"
+	limitAllowed  = "a duration from 1ms to 24h, such as 90s"
+	leastLimit    = time.Millisecond
+	mostLimit     = 24 * time.Hour
+)
+
+// optional leaves the setting alone if it has no value.
+func optional(parse func(string) (string, bool)) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		if v == "" {
+			return v, true
+		}
+		return parse(v)
+	}
+}
+
+func limit(dst *time.Duration) func(string) (string, bool) {
+	return optional(duration(dst, leastLimit, mostLimit))
+}
+
+func temperature(dst **float64) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		t, err := strconv.ParseFloat(v, 64)
+		*dst = &t
+		return v, err == nil && t >= 0 && !math.IsInf(t, 0)
+	}
+}
+
+func object(dst *map[string]any) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		return v, json.Unmarshal([]byte(v), dst) == nil && *dst != nil
+	}
+}
+
+// headers are shown as a secret, since a service's key may be among them.
+func headers(dst *map[string]Secret) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		ok := v == "" || json.Unmarshal([]byte(v), dst) == nil && *dst != nil
+		for name, value := range *dst {
+			ok = ok && headerPattern.MatchString(name) && !strings.ContainsAny(string(value), "\r\n\x00")
+		}
+		return Secret(v).String(), ok
 	}
 }
 

@@ -35,7 +35,8 @@ type Process struct {
 	Host        string       `json:"host"`
 	PID         string       `json:"pid"`
 	Metrics     string       `json:"metrics"` // URL
-	Model       string       `json:"model"`   // NoModel if none is configured
+	Model       string       `json:"model"`   // of its default alias; NoModel if none is configured
+	Aliases     []string     `json:"aliases"` // names of models that it has, its default first
 	Version     string       `json:"version"`
 	Memberships []Membership `json:"memberships,omitempty"` // by team; a teammate has one at most, a leader one for each team it leads
 }
@@ -62,7 +63,8 @@ func Announce(c *broker.Conn, p Process) (stop func(), err error) {
 	p.PID = fmt.Sprint(os.Getpid())
 	svc, err := micro.AddService(c.NATS(), micro.Config{
 		Name: subject.Service(p.Kind), Version: semver(p.Version), Description: "agentteam " + p.Kind + " process",
-		Metadata: map[string]string{"process": p.ID, "kind": p.Kind, "host": p.Host, "pid": p.PID, "metrics": p.Metrics, "model": p.Model, "version": p.Version},
+		Metadata: map[string]string{"process": p.ID, "kind": p.Kind, "host": p.Host, "pid": p.PID, "metrics": p.Metrics, "model": p.Model,
+			"aliases": strings.Join(p.Aliases, ","), "version": p.Version},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("announce the process: %w", err)
@@ -118,7 +120,7 @@ func Processes(ctx context.Context, c *broker.Conn, kind string, wait time.Durat
 				Membership{Process: md["process"], Team: team.TeamID(md["team"]), AgentID: team.AgentID(md["agent_id"]), Role: md["role"]})
 		case pong.Name == subject.Service(md["kind"]) && (kind == "" || kind == md["kind"]): // else it is another program's
 			all = append(all, Process{ID: md["process"], Kind: md["kind"], Host: md["host"], PID: md["pid"],
-				Metrics: md["metrics"], Model: md["model"], Version: md["version"]})
+				Metrics: md["metrics"], Model: md["model"], Aliases: split(md["aliases"]), Version: md["version"]})
 		}
 	}
 	for i, p := range all {
@@ -126,6 +128,11 @@ func Processes(ctx context.Context, c *broker.Conn, kind string, wait time.Durat
 		slices.SortFunc(all[i].Memberships, func(a, b Membership) int { return cmp.Compare(a.Team, b.Team) })
 	}
 	return all, nil
+}
+
+// split undoes the join of names; there may be none.
+func split(names string) []string {
+	return slices.DeleteFunc(strings.Split(names, ","), func(name string) bool { return name == "" })
 }
 
 // Handler answers one verb. What it returns is sent as JSON; an error travels
@@ -165,18 +172,27 @@ func Serve(ctx context.Context, c *broker.Conn, m Membership, verbs map[subject.
 	return stop, nil
 }
 
-// ServePool offers the process as a standby until stop is called. Requests are
-// served at once, also while another is being served, and stop waits, as with [Serve].
-func ServePool(ctx context.Context, c *broker.Conn, h Handler) (stop func(), err error) {
+// ServePool offers the process as a standby that has these model aliases until stop is
+// called. Requests are served at once, also while another is being served, and stop
+// waits, as with [Serve].
+func ServePool(ctx context.Context, c *broker.Conn, aliases []string, h Handler) (stop func(), err error) {
 	d := newDesk(ctx, c)
-	sub, err := c.NATS().QueueSubscribe(subject.Pool, subject.Queue, func(m *nats.Msg) { d.serve(h, m.Data, m.Reply) })
-	if err != nil {
-		return nil, fmt.Errorf("offer the process as a standby: %w", err)
-	}
-	return func() {
-		_ = sub.Unsubscribe()
+	var subs []*nats.Subscription
+	stop = func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe()
+		}
 		d.close()
-	}, nil
+	}
+	for _, alias := range append(slices.Clone(aliases), "") { // whoever finds it in the pool of all finds it in the others
+		sub, err := c.NATS().QueueSubscribe(subject.PoolOf(alias), subject.Queue, func(m *nats.Msg) { d.serve(h, m.Data, m.Reply) })
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("offer the process as a standby: %w", err)
+		}
+		subs = append(subs, sub)
+	}
+	return stop, nil
 }
 
 // desk runs the handlers of requests, until it is closed.
@@ -256,9 +272,10 @@ func Request(ctx context.Context, c *broker.Conn, t team.TeamID, a team.AgentID,
 	return request(ctx, c, subject.Control(t, a, verb), in, out, wait)
 }
 
-// RequestPool asks one standby.
-func RequestPool(ctx context.Context, c *broker.Conn, in any, wait time.Duration) error {
-	return request(ctx, c, subject.Pool, in, nil, wait)
+// RequestPool asks one standby of those that have the model alias, or of all if alias
+// is "".
+func RequestPool(ctx context.Context, c *broker.Conn, alias string, in any, wait time.Duration) error {
+	return request(ctx, c, subject.PoolOf(alias), in, nil, wait)
 }
 
 func request(ctx context.Context, c *broker.Conn, subj string, in, out any, wait time.Duration) error {

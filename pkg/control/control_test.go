@@ -117,13 +117,13 @@ func TestPool(t *testing.T) {
 	url := brokertest.Server(t)
 	ctx := t.Context()
 	c := brokertest.Connect(t, url)
-	if err := control.RequestPool(ctx, c, nil, time.Minute); !control.Nobody(err) {
+	if err := control.RequestPool(ctx, c, "", nil, time.Minute); !control.Nobody(err) {
 		t.Errorf("an empty pool: %v", err)
 	}
 	var taken atomic.Int32
 	for range 3 {
 		standby := brokertest.Connect(t, url)
-		stop, err := control.ServePool(ctx, standby, func(_ context.Context, data []byte) (any, error) {
+		stop, err := control.ServePool(ctx, standby, nil, func(_ context.Context, data []byte) (any, error) {
 			if taken.Add(1) > 5 {
 				return nil, team.Errorf(team.Busy, "taken: %s", data)
 			}
@@ -138,14 +138,14 @@ func TestPool(t *testing.T) {
 		}
 	}
 	for i := range 5 {
-		if err := control.RequestPool(ctx, c, i, time.Minute); err != nil {
+		if err := control.RequestPool(ctx, c, "", i, time.Minute); err != nil {
 			t.Error(err)
 		}
 	}
 	if n := taken.Load(); n != 5 {
 		t.Errorf("5 requests were taken %d times", n)
 	}
-	if err := control.RequestPool(ctx, c, "x", time.Minute); team.CodeOf(err) != team.Busy {
+	if err := control.RequestPool(ctx, c, "", "x", time.Minute); team.CodeOf(err) != team.Busy {
 		t.Errorf("a busy standby: %v, want busy", err)
 	}
 }
@@ -188,7 +188,7 @@ func TestPoolServesTogether(t *testing.T) {
 	c := brokertest.Connect(t, brokertest.Server(t))
 	first, release := make(chan struct{}), make(chan struct{})
 	var served atomic.Int32
-	stop, err := control.ServePool(t.Context(), c, func(context.Context, []byte) (any, error) {
+	stop, err := control.ServePool(t.Context(), c, nil, func(context.Context, []byte) (any, error) {
 		if served.Add(1) > 1 {
 			return nil, team.Errorf(team.Busy, "this standby was just taken")
 		}
@@ -200,9 +200,9 @@ func TestPoolServesTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	taken := make(chan error, 1)
-	go func() { taken <- control.RequestPool(t.Context(), c, nil, time.Minute) }()
+	go func() { taken <- control.RequestPool(t.Context(), c, "", nil, time.Minute) }()
 	<-first
-	if err := control.RequestPool(t.Context(), c, nil, time.Minute); team.CodeOf(err) != team.Busy {
+	if err := control.RequestPool(t.Context(), c, "", nil, time.Minute); team.CodeOf(err) != team.Busy {
 		t.Errorf("while the first request is served: %v, want busy", err)
 	}
 	close(release)
@@ -218,7 +218,7 @@ func TestProcesses(t *testing.T) {
 	var alice *broker.Conn
 	var leaves func()
 	for _, p := range []control.Process{
-		{ID: "h/1/a", Kind: "leader", Metrics: "http://127.0.0.1:1/metrics", Model: "m", Version: "v1.2.3",
+		{ID: "h/1/a", Kind: "leader", Metrics: "http://127.0.0.1:1/metrics", Model: "m", Aliases: []string{"strong", "qwen3:8b"}, Version: "v1.2.3",
 			Memberships: []control.Membership{{Team: "t", AgentID: "leader", Role: "leader"}, {Team: "u", AgentID: "leader", Role: "leader"}}},
 		{ID: "h/2/b", Kind: "teammate", Model: control.NoModel, Version: "(devel)",
 			Memberships: []control.Membership{{Team: "t", AgentID: "alice", Role: "coder"}}},
@@ -261,10 +261,10 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 	p := ask("leader")["h/1/a"]
-	if p.Metrics != "http://127.0.0.1:1/metrics" || p.Model != "m" || p.Version != "v1.2.3" || fmt.Sprint(p.Memberships) != "[{h/1/a t leader leader} {h/1/a u leader leader}]" {
+	if p.Metrics != "http://127.0.0.1:1/metrics" || p.Model != "m" || fmt.Sprint(p.Aliases) != "[strong qwen3:8b]" || p.Version != "v1.2.3" || fmt.Sprint(p.Memberships) != "[{h/1/a t leader leader} {h/1/a u leader leader}]" {
 		t.Errorf("the leader tells %+v", p)
 	}
-	if all := ask("teammate"); fmt.Sprint(all["h/2/b"].Memberships) != "[{h/2/b t alice coder}]" || all["h/3/c"].Memberships != nil {
+	if all := ask("teammate"); fmt.Sprint(all["h/2/b"].Memberships) != "[{h/2/b t alice coder}]" || all["h/3/c"].Memberships != nil || len(all["h/3/c"].Aliases) != 0 {
 		t.Errorf("the teammates tell %+v", all)
 	}
 	leaves()

@@ -1,11 +1,9 @@
 package demo
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,15 +11,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"agentteam/pkg/model"
 )
 
 // cast is a whole team without processes: it asks the rehearsal endpoint for each
-// turn, runs the commands of bash for real and keeps board and mail in memory. Who
+// turn, as an agent does, runs the commands of bash for real and keeps board and mail in memory. Who
 // has the next turn and who gets a task is left to chance.
 type cast struct {
 	t         *testing.T
 	rng       *rand.Rand
-	url       string // of the endpoint
+	model     *model.Client
 	workspace string
 	players   []*player // the leader first
 	tasks     []*task
@@ -37,7 +37,8 @@ type cast struct {
 
 type player struct {
 	name, role string
-	conv       []map[string]any
+	conv       []*model.Message
+	kept       model.Kept
 	mail       []string // not yet seen
 	awake      bool
 	asked      string // whose answer it waits for, while it has a task; "" if it does not
@@ -104,7 +105,7 @@ func (c *cast) join(role string) *player {
 		p.name = fmt.Sprintf("%s-%d", role, len(c.players))
 	}
 	system := fmt.Sprintf("You are %s, role %s, in team t1.\nWork.", p.name, p.role)
-	p.conv = []map[string]any{{"role": "system", "content": system}}
+	p.conv = []*model.Message{{Role: "system", Content: system}}
 	c.players = append(c.players, p)
 	return p
 }
@@ -174,33 +175,32 @@ func (c *cast) describe(t *task) string {
 func (c *cast) turn(p *player) {
 	c.t.Helper()
 	if len(p.mail) > 0 {
-		p.conv = append(p.conv, map[string]any{"role": "user", "content": strings.Join(p.mail, "\n")})
+		p.conv = append(p.conv, &model.Message{Role: "user", Content: strings.Join(p.mail, "\n")})
 		p.mail = nil
 	}
-	var reply struct {
-		Choices []struct{ Message message }
+	reply, err := c.model.Complete(c.t.Context(), model.Request{Messages: p.conv, Kept: &p.kept}, nil)
+	if err != nil {
+		c.t.Fatalf("%s gets no turn: %v after %s", p.name, err, encode(p.conv[len(p.conv)-1]))
 	}
-	c.ask(p.conv, &reply)
-	said := reply.Choices[0].Message
+	said := &reply.Message
 	if strings.HasPrefix(said.Content, "(nothing in the script") {
 		c.t.Fatalf("%s has no line: %s", p.name, encode(p.conv))
 	}
-	p.conv = append(p.conv, map[string]any{"role": "assistant", "content": said.Content, "tool_calls": said.ToolCalls})
+	p.conv = append(p.conv, said)
 	if len(said.ToolCalls) == 0 {
-		delete(p.conv[len(p.conv)-1], "tool_calls")
 		p.awake = len(p.mail) > 0
 		c.idle(p)
 		return
 	}
 	for _, call := range said.ToolCalls {
 		var in args
-		decoder := json.NewDecoder(strings.NewReader(call.Function.Arguments))
+		decoder := json.NewDecoder(strings.NewReader(call.Arguments))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&in); err != nil {
-			c.t.Fatalf("%s calls %s with %s: %v", p.name, call.Function.Name, call.Function.Arguments, err)
+			c.t.Fatalf("%s calls %s with %s: %v", p.name, call.Name, call.Arguments, err)
 		}
-		result := c.run(p, call.Function.Name, in)
-		p.conv = append(p.conv, map[string]any{"role": "tool", "tool_call_id": call.ID, "content": result})
+		result := c.run(p, call.Name, in)
+		p.conv = append(p.conv, &model.Message{Role: "tool", ToolCallID: call.ID, Content: result})
 	}
 }
 
@@ -219,39 +219,6 @@ func (c *cast) idle(p *player) {
 	default:
 		t.Status = "pending"
 		t.attempts++
-	}
-}
-
-type message struct {
-	Content   string     `json:"content"`
-	ToolCalls []toolCall `json:"tool_calls"`
-}
-
-type toolCall struct {
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
-}
-
-func (c *cast) ask(conv []map[string]any, reply any) {
-	c.t.Helper()
-	res, err := http.Post(c.url+"/v1/chat/completions", "application/json", strings.NewReader(encode(map[string]any{"model": "m", "messages": conv})))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var body bytes.Buffer
-	if _, err := body.ReadFrom(res.Body); err != nil {
-		c.t.Fatal(err)
-	}
-	if res.StatusCode != http.StatusOK {
-		c.t.Fatalf("%s: %s after %s", res.Status, body.String(), encode(conv[len(conv)-1]))
-	}
-	if err := json.Unmarshal(body.Bytes(), reply); err != nil {
-		c.t.Fatal(err)
 	}
 }
 

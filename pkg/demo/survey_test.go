@@ -11,11 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/model"
 	"agentteam/pkg/model/rehearsal"
 )
 
-// newCast is a team that has not begun, at a rehearsal endpoint of its own.
-func newCast(t *testing.T, rng *rand.Rand) *cast {
+// newCast is a team that has not begun, at a rehearsal endpoint of its own. That is as
+// strict as the one that strict names, and the team is told which; "" is any.
+func newCast(t *testing.T, rng *rand.Rand, strict string) *cast {
 	t.Helper()
 	src, err := os.ReadFile("script.yaml")
 	if err != nil {
@@ -25,9 +27,18 @@ func newCast(t *testing.T, rng *rand.Rand) *cast {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if strict != "" {
+		if script, err = script.Strict(strict); err != nil {
+			t.Fatal(err)
+		}
+	}
 	srv := httptest.NewServer(rehearsal.NewHandler(script, nil))
 	t.Cleanup(srv.Close)
-	return &cast{t: t, rng: rng, url: srv.URL, workspace: t.TempDir()}
+	client, err := model.New(model.Options{BaseURL: srv.URL + "/v1", Model: "rehearsal", Profile: strict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cast{t: t, rng: rng, model: client, workspace: t.TempDir()}
 }
 
 // survey has the team survey dir and returns SURVEY.md without its last section,
@@ -56,7 +67,7 @@ func TestSurvey(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(seed), 0))
 			dir := filepath.Join(t.TempDir(), `it's a "树" 🌳`)
 			truth := newTree(t, rng, dir)
-			c := newCast(t, rng)
+			c := newCast(t, rng, "")
 			c.cuts, c.losses, c.silences = seed%3, seed%4, 2-seed%3
 			same(t, survey(t, c, dir), truth.report())
 			if !strings.Contains(c.summary, fmt.Sprintf("Open %ss: %d.", marks[0], len(truth.todos))) {
@@ -74,11 +85,27 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
+// The same under endpoints that are strict in ways of their own: what is sent fits
+// each, and the script goes on although ids, roles and contents are others there.
+func TestSurveyUnderStrictEndpoints(t *testing.T) {
+	for _, strict := range []string{"mistral", "anthropic", "groq", "openai", "deepseek", "gemini", "llamacpp"} {
+		t.Run(strict, func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(7, 0))
+			dir := filepath.Join(t.TempDir(), "tree")
+			truth := newTree(t, rng, dir)
+			c := newCast(t, rng, strict)
+			c.cuts, c.losses, c.silences = 1, 2, 1
+			same(t, survey(t, c, dir), truth.report())
+		})
+	}
+}
+
 // A tree without files, and then a second goal to the same team, whose first
 // teammates are gone.
 func TestSurveyAgain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	c := newCast(t, rng)
+	c := newCast(t, rng, "")
 	empty := t.TempDir()
 	same(t, survey(t, c, empty), (&tree{dir: empty}).report())
 
@@ -93,7 +120,7 @@ func TestSurveyAgain(t *testing.T) {
 // A teammate that lost a task in the middle of it, and has another now, does not go
 // on with the old one.
 func TestLostTask(t *testing.T) {
-	c := newCast(t, rand.New(rand.NewPCG(1, 3)))
+	c := newCast(t, rand.New(rand.NewPCG(1, 3)), "")
 	p := c.join("coder")
 	for _, title := range []string{"Count files and lines", "Find TO" + "DOs and packages without tests"} {
 		c.run(p, "create_task", args{Title: title, Description: "Source tree: /src\nSurvey it."})
@@ -109,7 +136,7 @@ func TestLostTask(t *testing.T) {
 
 // A tree that is not there: the surveys fail, and the leader does not pretend.
 func TestSurveyOfNothing(t *testing.T) {
-	c := newCast(t, rand.New(rand.NewPCG(1, 2)))
+	c := newCast(t, rand.New(rand.NewPCG(1, 2)), "")
 	c.play("Survey the source tree at " + filepath.Join(t.TempDir(), "none"))
 	if c.summary != "" {
 		t.Errorf("the leader finishes with %q", c.summary)

@@ -7,12 +7,16 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"agentteam/pkg/broker"
@@ -69,11 +73,18 @@ func Err(checks []Check) error {
 // modelWait is how long the model endpoint may take to answer.
 const modelWait = 10 * time.Second
 
+// Options say what is checked beyond the usual; the zero value: nothing.
+type Options struct {
+	// ProbeWindow sends the model a prompt of 6,000 tokens, to see whether its endpoint
+	// cuts it, also if that is not local and may cost money.
+	ProbeWindow bool
+}
+
 // Run checks what a process with these settings could do, on this machine and on
-// its server. It blocks for a few seconds at most, or until ctx ends. The checks
-// are always the same, in the same order; one that depends on another that failed
-// is left out.
-func Run(ctx context.Context, cfg config.Config) []Check {
+// its server. It blocks for a few seconds, where a model on this machine is slow for
+// up to two minutes, or until ctx ends. The checks are always the same, in the same
+// order; one that depends on another that failed is left out.
+func Run(ctx context.Context, cfg config.Config, o Options) []Check {
 	checks := []Check{programs(), shell(), workspace(cfg.Workspace)}
 	c, connected := server(ctx, cfg)
 	checks = append(checks, connected...)
@@ -82,9 +93,13 @@ func Run(ctx context.Context, cfg config.Config) []Check {
 		defer c.Close()
 		var err error
 		s, err = c.Status(ctx)
-		checks = append(checks, leaders(s, err), standbys(s))
+		checks = append(checks, leaders(s, err), standbys(s), aliases(s))
 	}
-	return append(checks, modelCheck(ctx, cfg, s),
+	checks = append(checks, modelCheck(ctx, cfg, s))
+	if checks[len(checks)-1].Status != Fail && cfg.CheckModel() == nil {
+		checks = append(checks, windowCheck(ctx, cfg, o.ProbeWindow))
+	}
+	return append(checks,
 		Check{Name: "confinement", Status: Warn, Detail: "bash is not confined",
 			Hint: "the commands that agents run can do all that their process may: run agents as a user, or in a container, that may do little"},
 		Check{Name: "identity", Status: Warn, Detail: "sender identity is by agentteam's code, not by NATS credentials",
@@ -187,19 +202,77 @@ func modelCheck(ctx context.Context, cfg config.Config, s client.Status) Check {
 		}
 		return failed(name, missing)
 	}
-	m, err := model.New(model.Options{BaseURL: cfg.BaseURL, APIKey: string(cfg.APIKey), Model: cfg.Model, FirstByte: modelWait})
-	if err == nil {
-		err = m.Check(ctx)
+	c := endpoints(ctx, cfg)
+	if n := without(s.Standbys) + without(s.Members); n > 0 && c.Status != Fail {
+		c.Status, c.Detail = Warn, fmt.Sprintf("%s, but %d teammate processes have no model", c.Detail, n)
+		c.Hint = "start them with OPENAI_MODEL and OPENAI_API_KEY or OPENAI_BASE_URL set, or with `models:` in team.yaml"
 	}
-	if err != nil {
-		return failed(name, err)
+	return c
+}
+
+// endpoints asks the endpoint of each model that the settings name. That of the default
+// must answer; of the others it is told what is wrong with them.
+func endpoints(ctx context.Context, cfg config.Config) Check {
+	routes := cfg.Routes()
+	errs := make([]error, len(routes.Aliases))
+	var wg sync.WaitGroup
+	for i, a := range routes.Aliases {
+		wg.Go(func() {
+			a.Options.FirstByte = modelWait
+			m, err := model.New(a.Options)
+			if err == nil {
+				err = m.Check(ctx)
+			}
+			errs[i] = err
+		})
 	}
-	detail := cfg.Model + " is configured and its endpoint answers"
-	if n := without(s.Standbys) + without(s.Members); n > 0 {
-		return Check{Name: name, Status: Warn, Detail: fmt.Sprintf("%s, but %d teammate processes have no model", detail, n),
-			Hint: "start them with OPENAI_MODEL and OPENAI_API_KEY or OPENAI_BASE_URL set"}
+	wg.Wait()
+	var answer []string
+	wrong := cfg.Lacking()
+	for i, a := range routes.Aliases {
+		err := errs[i]
+		if err != nil && len(cfg.Models) > 0 { // else there is one, and it has no name of the user's
+			err = team.Errorf(cmp.Or(team.CodeOf(err), team.InvalidState), "the model alias %s: %w", a.Name, err).WithHint("%s", team.HintOf(err))
+		}
+		switch {
+		case err == nil:
+			answer = append(answer, a.Options.Model)
+		case a.Name == routes.Default:
+			return failed("model", err)
+		default:
+			wrong = append(wrong, err)
+		}
 	}
-	return Check{Name: name, Status: OK, Detail: detail}
+	c := Check{Name: "model", Status: OK, Detail: strings.Join(answer, ", ") + " is configured and its endpoint answers"}
+	if len(answer) > 1 {
+		c.Detail = strings.Join(answer, ", ") + " are configured and their endpoints answer"
+	}
+	for _, err := range wrong {
+		c.Status, c.Detail = Warn, c.Detail+"; "+err.Error()
+		c.Hint = cmp.Or(c.Hint, team.HintOf(err))
+	}
+	return c
+}
+
+// aliases tells which models the processes have, by name.
+func aliases(s client.Status) Check {
+	var names []string
+	have := map[string]int{}
+	for _, p := range slices.Concat(s.Leaders, s.Standbys, s.Members) {
+		for _, name := range p.Aliases {
+			if have[name]++; have[name] == 1 {
+				names = append(names, name)
+			}
+		}
+	}
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s (%d)", name, have[name])
+	}
+	detail := "no process names a model"
+	if names != nil {
+		detail = strings.Join(names, ", ") + ": model aliases, each with the number of processes that have it"
+	}
+	return Check{Name: "aliases", Status: OK, Detail: detail}
 }
 
 // without counts the processes that have no model.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/demo"
@@ -56,7 +57,7 @@ func find(t *testing.T, checks []Check, name string) Check {
 }
 
 func TestNobodyLeadsAndNothingCanBeWritten(t *testing.T) {
-	checks := Run(t.Context(), config.Config{Server: brokertest.Server(t), Workspace: filepath.Join(t.TempDir(), "absent")})
+	checks := Run(t.Context(), config.Config{Server: brokertest.Server(t), Workspace: filepath.Join(t.TempDir(), "absent")}, Options{})
 	for name, want := range map[string]struct {
 		status Status
 		code   team.Code
@@ -101,14 +102,55 @@ func TestModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.cfg.Server, tt.cfg.Workspace = announce(t, tt.leader), t.TempDir()
-			checks := Run(t.Context(), tt.cfg)
+			checks := Run(t.Context(), tt.cfg, Options{})
 			if c := find(t, checks, "model"); c.Status != tt.status || c.Code != tt.code {
 				t.Errorf("%+v, want %v %v", c, tt.status, tt.code)
+			}
+			// A model that cannot be asked is not asked for its window.
+			asked := slices.ContainsFunc(checks, func(c Check) bool { return c.Name == "window" && c.Status == OK })
+			if want := tt.status == OK && tt.cfg.Model != ""; asked != want {
+				t.Errorf("its window was asked for: %v, want %v", asked, want)
 			}
 			if err := Err(checks); team.CodeOf(err) != tt.code {
 				t.Errorf("Err = %v, want code %q", err, tt.code)
 			}
 		})
+	}
+}
+
+// An alias that cannot be used is named with what it lacks; the others are fine.
+func TestAliases(t *testing.T) {
+	url := endpoint(t)
+	alias := func(name, base string, missing ...string) config.Alias {
+		return config.Alias{Name: name, BaseURL: base, Model: name + "-model", Missing: missing}
+	}
+	for name, tt := range map[string]struct {
+		models []config.Alias
+		status Status
+		words  []string
+	}{
+		"all answer":          {[]config.Alias{alias("a", url), alias("b", url)}, OK, []string{"a-model, b-model are configured and their endpoints answer"}},
+		"one lacks its key":   {[]config.Alias{alias("a", url), alias("b", url, "B_KEY")}, Warn, []string{"a-model is configured", "the model alias b cannot be used: B_KEY is not set"}},
+		"the first lacks its": {[]config.Alias{alias("a", url, "A_KEY"), alias("b", url)}, Warn, []string{"b-model is configured", "A_KEY is not set"}},
+		"one does not answer": {[]config.Alias{alias("a", url), alias("b", "http://127.0.0.1:1/v1")}, Warn, []string{"a-model is configured", "the model alias b: "}},
+		"the default does":    {[]config.Alias{alias("a", "http://127.0.0.1:1/v1"), alias("b", url)}, Fail, []string{"the model alias a: ", "127.0.0.1:1"}},
+		"all lack their keys": {[]config.Alias{alias("a", url, "A_KEY"), alias("b", url, "B_KEY")}, Fail, []string{"A_KEY", "B_KEY"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := modelCheck(t.Context(), config.Config{Models: tt.models}, client.Status{})
+			for _, w := range tt.words {
+				if !strings.Contains(c.Detail, w) {
+					t.Errorf("%q does not say %q", c.Detail, w)
+				}
+			}
+			if c.Status != tt.status || c.Status == Warn && c.Hint == "" {
+				t.Errorf("%+v, want %s", c, tt.status)
+			}
+		})
+	}
+	c := aliases(client.Status{Leaders: []control.Process{{Aliases: []string{"a"}}}, Members: []control.Process{{Aliases: []string{"b", "a"}}}})
+	if !strings.HasPrefix(c.Detail, "a (2), b (1): ") {
+		t.Errorf("%+v", c)
 	}
 }
 

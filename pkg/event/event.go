@@ -1,9 +1,8 @@
-// Package event is a team's append-only log of what its agents did: runs, texts,
-// tool calls and their results, as AG-UI events in an envelope. Readers (teamctl,
-// later the API and its page) follow it.
+// Package event is a team's append-only log of what its agents' processes tell and
+// nobody else stores: when a run begins, ends or fails, as AG-UI events in an envelope.
 //
-// It does not record what the bucket already tells (tasks, members): readers
-// merge the two feeds.
+// It does not record what conversations, mail and records tell already: package feed
+// reads all of them as one.
 package event
 
 import (
@@ -56,26 +55,8 @@ func (l *Log) Emit(ctx context.Context, e team.Event) {
 	}
 }
 
-// Last is the sequence of the newest event.
-func (l *Log) Last(ctx context.Context) (uint64, error) { return l.team.Events.LastSeq(ctx) }
-
-// Read calls f for each event from sequence from on, up to the present end.
-func (l *Log) Read(ctx context.Context, from uint64, f func(team.Event) error) error {
-	return l.team.Events.Read(ctx, from, decode(f))
-}
-
-// Follow is Read that goes on with new events until ctx ends; then it returns nil.
-func (l *Log) Follow(ctx context.Context, from uint64, f func(team.Event) error) error {
-	return l.team.Events.Follow(ctx, from, decode(f), nil)
-}
-
-func decode(f func(team.Event) error) func(broker.Msg) error {
-	return func(m broker.Msg) error {
-		var e team.Event
-		if err := json.Unmarshal(m.Data, &e); err != nil {
-			return nil // one unreadable event must not blind every reader
-		}
-		e.Seq = m.Seq
-		return f(e)
-	}
+// Decode reads an entry of the log; ok is false for one that nobody can read, and that
+// must blind no reader of the others.
+func Decode(m broker.Msg) (e team.Event, ok bool) {
+	return e, json.Unmarshal(m.Data, &e) == nil
 }

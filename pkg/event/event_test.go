@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/event"
@@ -14,45 +15,31 @@ import (
 	"agentteam/pkg/team"
 )
 
+func read(t *testing.T, bt *broker.Team) (all []broker.Msg) {
+	t.Helper()
+	if err := bt.Events.Read(t.Context(), 1, func(m broker.Msg) error { all = append(all, m); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 func TestLog(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	l := event.New(bt, slog.New(slog.DiscardHandler))
-	emit := func(text string) {
-		l.Emit(t.Context(), team.Event{AgentID: "coder-1", RoleName: "coder", RunID: "r", Event: team.EventBody{Type: team.TextChunk, Delta: text}})
-	}
-	emit("一 🚀")
-	// An entry that nobody can read blinds no reader.
+	l.Emit(t.Context(), team.Event{AgentID: "coder-1", RoleName: "coder", RunID: "r", Event: team.EventBody{Type: team.RunError, Message: "一 🚀"}})
 	if _, err := bt.Events.Publish(t.Context(), subject.Event("t", "coder-1", team.Custom), "x", []byte("nonsense")); err != nil {
 		t.Fatal(err)
 	}
-	emit("two")
-
-	ctx, cancel := context.WithCancel(t.Context())
-	got := make(chan team.Event, 10)
-	done := make(chan error, 1)
-	go func() { done <- l.Follow(ctx, 1, func(e team.Event) error { got <- e; return nil }) }()
-	first := <-got
-	if first.TeamID != "t" || first.AgentID != "coder-1" || first.Event.Delta != "一 🚀" || first.Event.Timestamp == 0 || first.Seq != 1 {
-		t.Errorf("first event is %+v", first)
+	all := read(t, bt)
+	if len(all) != 2 || all[0].Subject != "at.t.evt.coder-1.run_error" {
+		t.Fatalf("stored is %+v", all)
 	}
-	if e := <-got; e.Event.Delta != "two" || e.Seq != 3 {
-		t.Errorf("second event is %+v", e)
+	e, ok := event.Decode(all[0])
+	if !ok || e.TeamID != "t" || e.AgentID != "coder-1" || e.RunID != "r" || e.Event.Message != "一 🚀" || e.Event.Timestamp == 0 {
+		t.Errorf("the event is %+v, %v", e, ok)
 	}
-	emit("three")
-	if e := <-got; e.Event.Delta != "three" {
-		t.Errorf("followed %+v", e)
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("Follow = %v", err)
-	}
-
-	var read []string
-	if err := l.Read(t.Context(), 3, func(e team.Event) error { read = append(read, e.Event.Delta); return nil }); err != nil || len(read) != 2 {
-		t.Errorf("Read from 3 = %q, %v", read, err)
-	}
-	if last, err := l.Last(t.Context()); last != 4 || err != nil {
-		t.Errorf("Last = %d, %v", last, err)
+	if e, ok := event.Decode(all[1]); ok {
+		t.Errorf("nonsense is %+v", e)
 	}
 }
 
@@ -70,12 +57,12 @@ func TestEmitAfterTheEnd(t *testing.T) {
 	}
 	l := event.New(bt, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	e := team.Event{AgentID: "coder-1", Event: team.EventBody{Type: team.TextChunk}}
+	e := team.Event{AgentID: "coder-1", Event: team.EventBody{Type: team.RunStarted}}
 	srv.Shutdown()
 	emitted := make(chan struct{})
 	go func() {
 		defer close(emitted)
-		for range 10 { // a turn with many tool calls
+		for range 10 {
 			l.Emit(ctx, e)
 		}
 	}()
@@ -89,9 +76,9 @@ func TestEmitAfterTheEnd(t *testing.T) {
 
 // What cannot be stored is dropped, also where nobody reads the log.
 func TestEmitDrops(t *testing.T) {
-	l := event.New(brokertest.Team(t, "t"), nil)
-	l.Emit(t.Context(), team.Event{AgentID: "coder-1", Event: team.EventBody{Type: team.Custom, Value: json.RawMessage("{")}})
-	if last, err := l.Last(t.Context()); last != 0 || err != nil {
-		t.Errorf("Last = %d, %v, want 0", last, err)
+	bt := brokertest.Team(t, "t")
+	event.New(bt, nil).Emit(t.Context(), team.Event{AgentID: "coder-1", Event: team.EventBody{Type: team.Custom, Value: json.RawMessage("{")}})
+	if all := read(t, bt); len(all) > 0 {
+		t.Errorf("stored is %+v", all)
 	}
 }

@@ -3,15 +3,16 @@
 // sequence of the one before, so that two processes can never both write it.
 //
 // The journal is also the fence of an agent's process: whoever appends a start
-// record with a higher incarnation shuts out the one before. It does not know
-// what a model is told; package agent makes the conversation from the records.
+// record with a higher incarnation shuts out the one before. A record that carries
+// the conversation as a whole is where the next process begins to read, so that
+// opening a journal takes no longer the older the agent is. It does not know what a
+// model is told; package agent makes the conversation from the records.
 package journal
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -44,6 +45,7 @@ type Record struct {
 	V           int       `json:"v"`
 	ID          string    `json:"id"` // ULID; tells this write from every other
 	Kind        Kind      `json:"kind"`
+	Goal        int       `json:"goal,omitempty"` // start, of a leader: the number of the team's goal
 	Incarnation uint64    `json:"incarnation"`
 	RunID       string    `json:"run_id,omitempty"`
 	At          time.Time `json:"at"`
@@ -52,8 +54,8 @@ type Record struct {
 	InboxSeq uint64          `json:"inbox_seq,omitempty"` // mail: the message's sequence in the stream
 	Task     *team.Task      `json:"task,omitempty"`      // task
 	Inputs   []team.Input    `json:"inputs,omitempty"`    // task: its dependencies' deliverables
-	Text     string          `json:"text,omitempty"`      // note
-	Turn     json.RawMessage `json:"turn,omitempty"`      // turn: the assistant message and its usage, as package agent wrote it
+	Text     string          `json:"text,omitempty"`      // note; compact: why
+	Turn     json.RawMessage `json:"turn,omitempty"`      // turn: the model's reply; compact: the one that was a summary, if any
 	Result   *ToolResult     `json:"result,omitempty"`    // result
 	Refusal  *Refusal        `json:"refusal,omitempty"`   // refused
 	TaskID   team.TaskID     `json:"task_id,omitempty"`   // turn, refused: the task that the agent held
@@ -64,16 +66,29 @@ type Record struct {
 	Context json.RawMessage `json:"context,omitempty"`
 	Base    uint64          `json:"base,omitempty"` // sequence of the newest record before this one that has a Context
 
-	Seq uint64 `json:"-"` // in the log stream
+	// StoredRecord, if it is set, is the reference of the stored text that this record
+	// is as a whole, since it would not fit into a message. Whoever reads gets that one.
+	StoredRecord string `json:"stored_record,omitempty"`
+
+	Seq   uint64       `json:"-"` // in the log stream
+	Agent team.AgentID `json:"-"` // whose journal it is in; set by whatever reads
 }
 
 // ToolResult answers one tool call.
 type ToolResult struct {
-	CallID  string `json:"call_id"`
-	Name    string `json:"name"`
-	Content string `json:"content"`
-	IsError bool   `json:"is_error,omitempty"`
-	Await   *Await `json:"await,omitempty"`
+	CallID  string   `json:"call_id"`
+	Name    string   `json:"name"`
+	Content string   `json:"content"`
+	IsError bool     `json:"is_error,omitempty"`
+	Await   *Await   `json:"await,omitempty"`
+	Outcome *Outcome `json:"outcome,omitempty"` // the call ended the agent's hold of a task
+}
+
+// Outcome is what became of a task that the agent held.
+type Outcome struct {
+	Task  team.TaskID `json:"task"`
+	Title string      `json:"title"`
+	Text  string      `json:"text"` // such as "completed: 5 endpoints"
 }
 
 // Refusal is a call of the model that gave no turn.
@@ -82,6 +97,7 @@ type Refusal struct {
 	Reason string          `json:"reason"`          // in a word, of package model
 	Cause  string          `json:"cause"`           // for people
 	Usage  json.RawMessage `json:"usage,omitempty"` // what the tries have cost
+	Alias  string          `json:"alias,omitempty"` // of the model that was asked first
 }
 
 // Await says that the agent waits for an answer to a message it sent.
@@ -98,34 +114,48 @@ var ErrSuperseded = errors.New("another process writes this journal")
 // Journal appends for one incarnation. Safe for concurrent use; appends are made
 // strictly one after another.
 type Journal struct {
-	stream      *broker.Stream
+	team        *broker.Team
 	subject     string
 	incarnation uint64
 
+	keep time.Duration
+
 	mu   sync.Mutex
-	last uint64 // sequence of the newest record that this process knows
+	last uint64    // sequence of the newest record that this process knows
+	base uint64    // of the newest of those that has a Context; 0 if none has
+	at   time.Time // when that one was made
 }
 
-// Open appends the incarnation's start record and returns the whole journal up to
-// and including it. From then on an earlier incarnation can append nothing, and
-// nobody else can open it as this one. Errors: [ErrSuperseded]; InvalidState for a
-// record that cannot be read; Unavailable.
-func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64) (*Journal, []Record, error) {
-	j := &Journal{stream: t.Logs, subject: subject.Log(t.ID, a), incarnation: incarnation}
+// Options say what a journal is opened for.
+type Options struct {
+	Goal int           // the number of the team's goal, for a leader; it stands in the start record
+	Keep time.Duration // how long records stay that a newer context has replaced; 0 = for ever
+}
+
+// Open appends the incarnation's start record and returns the journal up to and
+// including it, from the newest record that has a Context on. From then on an earlier
+// incarnation can append nothing, and nobody else can open it as this one. Errors:
+// [ErrSuperseded]; InvalidState for a record that cannot be read; Unavailable.
+func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64, o Options) (*Journal, []Record, error) {
+	j := &Journal{team: t, subject: subject.Log(t.ID, a), incarnation: incarnation, keep: o.Keep}
+	from, err := j.begin(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	var records []Record
 	for {
-		tail, err := read(ctx, t.Logs, j.subject, j.last)
+		tail, err := read(ctx, t, j.subject, from)
 		if err != nil {
 			return nil, nil, err
 		}
-		if superseded(tail, incarnation) {
+		// What is read may begin after the start record of its own incarnation.
+		if slices.ContainsFunc(tail, func(r Record) bool { return r.Incarnation >= incarnation }) {
 			return nil, nil, ErrSuperseded
 		}
 		records = append(records, tail...)
-		if n := len(records); n > 0 {
-			j.last = records[n-1].Seq
-		}
-		start, err := j.append(ctx, Record{Kind: Start})
+		j.know(tail)
+		from = max(from, j.last+1)
+		start, err := j.append(ctx, Record{Kind: Start, Goal: o.Goal})
 		switch {
 		case err == nil:
 			return j, append(records, start), nil
@@ -137,21 +167,52 @@ func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint6
 	}
 }
 
-// read returns the records of an agent's journal that follow the sequence after.
-func read(ctx context.Context, s *broker.Stream, subj string, after uint64) ([]Record, error) {
+// begin returns the sequence of the newest record that has a Context, which the newest
+// of all names, or 0.
+func (j *Journal) begin(ctx context.Context) (uint64, error) {
+	m, err := j.team.Logs.Last(ctx, j.subject)
+	if errors.Is(err, team.NotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	r, err := Decode(ctx, j.team, m)
+	if err != nil {
+		return 0, err
+	}
+	if r.Context != nil {
+		return r.Seq, nil
+	}
+	return r.Base, nil
+}
+
+// know takes in records that stand in the journal, newest last.
+func (j *Journal) know(records []Record) {
+	for _, r := range records {
+		j.last = r.Seq
+		if r.Context != nil {
+			j.base, j.at = r.Seq, r.At
+		}
+	}
+}
+
+// trim removes what stood before the context that a new one has just replaced, if that
+// is old enough. What cannot be removed now is removed with the next.
+func (j *Journal) trim(ctx context.Context, before uint64, since time.Time) {
+	if j.keep > 0 && before > 0 && time.Since(since) >= j.keep {
+		_ = j.team.Logs.Trim(ctx, j.subject, before)
+	}
+}
+
+// read returns the records of an agent's journal from the sequence from on.
+func read(ctx context.Context, t *broker.Team, subj string, from uint64) ([]Record, error) {
 	var records []Record
-	err := s.Read(ctx, after+1, func(m broker.Msg) error {
-		var r Record
-		if err := json.Unmarshal(m.Data, &r); err != nil {
-			return team.Errorf(team.InvalidState, "record %d of %s cannot be read: %w", m.Seq, subj, err)
+	err := t.Logs.Read(ctx, from, func(m broker.Msg) error {
+		r, err := Decode(ctx, t, m)
+		if err != nil {
+			return err
 		}
-		if r.V != team.Protocol {
-			return team.Errorf(team.InvalidState, "record %d of %s has protocol version %d, this program speaks %d", m.Seq, subj, r.V, team.Protocol)
-		}
-		if field := r.missing(); field != "" {
-			return team.Errorf(team.InvalidState, "record %d of %s is of kind %s and has no %s", m.Seq, subj, r.Kind, field)
-		}
-		r.Seq = m.Seq
 		records = append(records, r)
 		return nil
 	}, subj)
@@ -169,6 +230,10 @@ func (r Record) missing() string {
 		return "turn"
 	case r.Kind == Result && r.Result == nil:
 		return "result"
+	case r.Kind == Refused && r.Refusal == nil:
+		return "refusal"
+	case r.Kind == Compact && len(r.Context) == 0:
+		return "context"
 	}
 	return ""
 }
@@ -186,7 +251,7 @@ func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 		}
 		// Somebody wrote in between: a later incarnation ends this one; a record of
 		// an earlier one, which was on its way when this one started, is taken in.
-		tail, err := read(ctx, j.stream, j.subject, j.last)
+		tail, err := read(ctx, j.team, j.subject, j.last+1)
 		if err != nil {
 			return r, err
 		}
@@ -196,21 +261,26 @@ func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 		if len(tail) == 0 {
 			return r, team.Errorf(team.InvalidState, "the journal %s has lost records", j.subject)
 		}
-		j.last = tail[len(tail)-1].Seq
+		j.know(tail)
 	}
 }
 
 func (j *Journal) append(ctx context.Context, r Record) (Record, error) {
-	r.V, r.Incarnation, r.ID, r.At = team.Protocol, j.incarnation, ulid.Make().String(), time.Now().UTC()
-	data, err := json.Marshal(r)
-	if err != nil {
-		return r, fmt.Errorf("journal: %w", err)
-	}
-	seq, err := j.stream.Append(ctx, j.subject, data, j.last)
+	r.V, r.Incarnation, r.ID, r.At, r.Base = team.Protocol, j.incarnation, ulid.Make().String(), time.Now().UTC(), j.base
+	data, err := j.fit(ctx, r)
 	if err != nil {
 		return r, err
 	}
-	r.Seq, j.last = seq, seq
+	seq, err := j.team.Logs.Append(ctx, j.subject, data, j.last)
+	if err != nil {
+		return r, err
+	}
+	r.Seq = seq
+	base, since := j.base, j.at
+	j.know([]Record{r})
+	if j.base != base {
+		j.trim(ctx, base, since)
+	}
 	return r, nil
 }
 
@@ -223,29 +293,16 @@ func superseded(records []Record, incarnation uint64) bool {
 }
 
 // Each calls f for every record of all journals of the team from sequence from on,
-// up to the present end. Records that cannot be read are passed over.
+// up to the present end. Records that cannot be read are passed over. Errors:
+// Unavailable.
 func Each(ctx context.Context, t *broker.Team, from uint64, f func(Record)) error {
 	return t.Logs.Read(ctx, from, func(m broker.Msg) error {
-		var r Record
-		if json.Unmarshal(m.Data, &r) == nil {
-			r.Seq = m.Seq
+		switch r, err := Decode(ctx, t, m); {
+		case err == nil:
 			f(r)
+		case errors.Is(err, team.Unavailable):
+			return err
 		}
 		return nil
 	})
-}
-
-// Usage is what the model call of a turn cost, in tokens; ok is false for records
-// of other kinds.
-func (r Record) Usage() (prompt, completion int, ok bool) {
-	var t struct {
-		Usage struct {
-			Prompt     int `json:"prompt_tokens"`
-			Completion int `json:"completion_tokens"`
-		} `json:"usage"`
-	}
-	if r.Kind != Turn || json.Unmarshal(r.Turn, &t) != nil {
-		return 0, 0, false
-	}
-	return t.Usage.Prompt, t.Usage.Completion, true
 }

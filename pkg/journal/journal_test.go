@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
@@ -18,7 +19,7 @@ import (
 
 func open(t *testing.T, bt *broker.Team, incarnation uint64) (*journal.Journal, []journal.Record) {
 	t.Helper()
-	j, records, err := journal.Open(t.Context(), bt, "coder-1", incarnation)
+	j, records, err := journal.Open(t.Context(), bt, "coder-1", incarnation, journal.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func show(records []journal.Record) string {
 	return strings.Join(s, ", ")
 }
 
-func stored(t *testing.T, bt *broker.Team) []journal.Record {
+func inStream(t *testing.T, bt *broker.Team) []journal.Record {
 	t.Helper()
 	var records []journal.Record
 	err := bt.Logs.Read(t.Context(), 1, func(m broker.Msg) error {
@@ -67,11 +68,11 @@ func TestAppend(t *testing.T) {
 		t.Errorf("appended %+v", r)
 	}
 	// Another agent's records in between are no conflict.
-	if _, _, err := journal.Open(t.Context(), bt, "coder-2", 1); err != nil {
+	if _, _, err := journal.Open(t.Context(), bt, "coder-2", 1, journal.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	note(t, j, strings.Repeat("x", team.MaxTextBytes))
-	records = stored(t, bt)
+	records = inStream(t, bt)
 	if len(records) != 3 || records[1].Text != "你好 🚀" || len(records[2].Text) != team.MaxTextBytes {
 		t.Errorf("%d records: %.200s", len(records), show(records))
 	}
@@ -93,7 +94,7 @@ func TestAppendTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(stored(t, bt)); n != 17 {
+	if n := len(inStream(t, bt)); n != 17 {
 		t.Errorf("%d records, want the start and 16", n)
 	}
 }
@@ -112,11 +113,11 @@ func TestSuperseded(t *testing.T) {
 			t.Errorf("append by the old incarnation: %v, want ErrSuperseded", err)
 		}
 	}
-	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1); !errors.Is(err, journal.ErrSuperseded) {
+	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{}); !errors.Is(err, journal.ErrSuperseded) {
 		t.Errorf("open by the old incarnation: %v, want ErrSuperseded", err)
 	}
 	note(t, next, "after")
-	if got := show(stored(t, bt)); got != "1:start, 1:note before, 2:start, 2:note after" {
+	if got := show(inStream(t, bt)); got != "1:start, 1:note before, 2:start, 2:note after" {
 		t.Errorf("the journal holds %q", got)
 	}
 }
@@ -132,7 +133,7 @@ func TestSameIncarnation(t *testing.T) {
 	all := make(chan opened, 8)
 	for range cap(all) {
 		wg.Go(func() {
-			j, _, err := journal.Open(t.Context(), bt, "coder-1", 1)
+			j, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{})
 			all <- opened{j, err}
 		})
 	}
@@ -148,7 +149,7 @@ func TestSameIncarnation(t *testing.T) {
 			t.Error(o.err)
 		}
 	}
-	if got := show(stored(t, bt)); n != 1 || got != "1:start, 1:note mine" {
+	if got := show(inStream(t, bt)); n != 1 || got != "1:start, 1:note mine" {
 		t.Errorf("%d opened it, and it holds %q", n, got)
 	}
 }
@@ -175,7 +176,7 @@ func TestSupersededRace(t *testing.T) {
 		wg.Wait()
 		old = next
 	}
-	records := stored(t, bt)
+	records := inStream(t, bt)
 	if !slices.IsSortedFunc(records, func(a, b journal.Record) int { return int(a.Incarnation) - int(b.Incarnation) }) {
 		t.Errorf("an old incarnation wrote behind a new one's start: %s", show(records))
 	}
@@ -195,7 +196,7 @@ func TestLateRecordTakenIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	note(t, j, "mine")
-	if got := show(stored(t, bt)); got != "2:start, 1:note late, 2:note mine" {
+	if got := show(inStream(t, bt)); got != "2:start, 1:note late, 2:note mine" {
 		t.Errorf("the journal holds %q", got)
 	}
 }
@@ -205,15 +206,86 @@ func TestUnreadableRecord(t *testing.T) {
 		"no JSON": "nonsense", "another version": `{"v":9,"kind":"note"}`,
 		"mail without a message": `{"v":1,"kind":"mail","inbox_seq":3}`, "a task without one": `{"v":1,"kind":"task","task":null}`,
 		"a turn without one": `{"v":1,"kind":"turn"}`, "a result without one": `{"v":1,"kind":"result"}`,
+		"a refusal without one": `{"v":1,"kind":"refused"}`, "a compaction without a context": `{"v":1,"kind":"compact"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			bt := brokertest.Team(t, "t")
 			if _, err := bt.Logs.Append(t.Context(), subject.Log("t", "coder-1"), []byte(data), 0); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1); team.CodeOf(err) != team.InvalidState {
+			if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{}); team.CodeOf(err) != team.InvalidState {
 				t.Errorf("open: %v, want invalid_state", err)
 			}
 		})
+	}
+}
+
+// A journal is opened at the newest record that holds the conversation as a whole,
+// whatever was appended since; what came before it stays stored.
+func TestOpenAtContext(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, _ := open(t, bt, 1)
+	compact := func(j *journal.Journal, text string) {
+		t.Helper()
+		if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Compact, Text: text, Context: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note(t, j, "old")
+	compact(j, "first")
+	note(t, j, "between")
+	compact(j, "second")
+	j, records := open(t, bt, 2) // the newest record is the one to begin at
+	if got := show(records); got != "1:compact second, 2:start" {
+		t.Errorf("the second incarnation reads %q", got)
+	}
+	note(t, j, "new")
+	_, records = open(t, bt, 3) // the newest record names it
+	if got := show(records); got != "1:compact second, 2:start, 2:note new, 3:start" {
+		t.Errorf("the third incarnation reads %q", got)
+	}
+	if got := show(inStream(t, bt)); !strings.HasPrefix(got, "1:start, 1:note old, 1:compact first") {
+		t.Errorf("in the stream is %q", got)
+	}
+}
+
+// An incarnation that began before the record at which its journal is opened is known
+// as begun all the same.
+func TestOpenTwiceAfterContext(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, _ := open(t, bt, 1)
+	if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Compact, Context: []byte(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{}); !errors.Is(err, journal.ErrSuperseded) {
+		t.Errorf("opened again as the same incarnation: %v", err)
+	}
+}
+
+// With a limit, what a newer context has replaced for so long goes; the newest context
+// and what follows it stay.
+func TestTrim(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{Keep: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := journal.Open(t.Context(), bt, "coder-2", 1, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, other, "of another agent")
+	for _, text := range []string{"first", "second", "third"} {
+		note(t, j, "before "+text)
+		if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Compact, Text: text, Context: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := show(inStream(t, bt)); got != "1:compact second, 1:note before third, 1:compact third" {
+		t.Errorf("in the stream is %q", got)
+	}
+	n := 0
+	if err := journal.Each(t.Context(), bt, 1, func(r journal.Record) { n++ }); err != nil || n != 5 {
+		t.Errorf("%d records in all journals (%v), want 5", n, err)
 	}
 }

@@ -90,12 +90,12 @@ func (t *term) unseen(ctx context.Context) (n int, last, seen uint64, err error)
 	return n, last, beat.InboxSeq, err
 }
 
-// broken ends the goal when the leader's model refuses for good: nobody else can
-// answer for it.
-func (t *term) broken(ctx context.Context, cause error) {
+// refusedGoal ends a goal whose very first call the leader's model refuses: nobody else
+// can answer for it.
+func (t *term) refusedGoal(ctx context.Context, cause string) {
 	record, err := registry.Record(ctx, t.team)
 	if err == nil && record.Goal != "" {
-		err = t.End(ctx, team.TeamFailed, "The leader's model refuses to answer: "+team.Clean(cause.Error(), 1000))
+		err = t.End(ctx, team.TeamFailed, "The leader's model refuses to answer: "+cause)
 	}
 	if err != nil {
 		t.log.WarnContext(ctx, "goal not ended", "err", err)

@@ -141,8 +141,8 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	})
 	g.Go(func() error {
 		return orOver(membership.Run(ctx, membership.Options{
-			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Workspace: workspace, Crew: t, Pulse: t.pulse,
-			OnBeat: t.index.Hear, Broken: t.broken, Started: func(a *agent.Agent) { t.agent.Store(a) },
+			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Aliases: l.Models(), ModelChanged: l.ModelsChanged, KeepTranscripts: l.Config.KeepTranscripts, Workspace: workspace, Crew: t, Pulse: t.pulse,
+			OnBeat: t.index.Hear, EndGoal: t.refusedGoal, Started: func(a *agent.Agent) { t.agent.Store(a) },
 			Verbs:  map[subject.Verb]control.Handler{subject.Start: t.start},
 			Logger: l.Log, Registry: metrics,
 		}))

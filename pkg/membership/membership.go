@@ -30,6 +30,7 @@ import (
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/stored"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -39,21 +40,24 @@ import (
 
 // Options say who works on what, with what.
 type Options struct {
-	Process   string        // ID of the process; required
-	Team      *broker.Team  // required
-	Record    team.Team     // of the team; required
-	Member    team.Member   // as it joined; required
-	Role      team.Role     // its role, as the team has it; required
-	Model     agent.Model   // nil: none is configured
-	Workspace string        // folder of the tools; required
-	Crew      teamtool.Crew // the leader's
-	Pulse     *roster.Pulse // the leader's: keeps the beats of all; default: one for the leader's beat
-	OnBeat    func(team.Beat)
-	Verbs     map[subject.Verb]control.Handler     // beside those that every member answers
-	Broken    func(ctx context.Context, err error) // told when the model refuses for good; default: the leader gets a message
-	Started   func(*agent.Agent)                   // called once the agent is about to work
-	Logger    *slog.Logger
-	Registry  prometheus.Registerer
+	Process         string        // ID of the process; required
+	Team            *broker.Team  // required
+	Record          team.Team     // of the team; required
+	Member          team.Member   // as it joined; required
+	Role            team.Role     // its role, as the team has it; required
+	Model           agent.Model   // nil: none is configured
+	Aliases         []string      // the leader's: models that it may spawn with, by name
+	Workspace       string        // folder of the tools; required
+	Crew            teamtool.Crew // the leader's
+	Pulse           *roster.Pulse // the leader's: keeps the beats of all; default: one for the leader's beat
+	OnBeat          func(team.Beat)
+	Verbs           map[subject.Verb]control.Handler        // beside those that every member answers
+	EndGoal         func(ctx context.Context, cause string) // the leader's: ends a goal that its model refuses
+	KeepTranscripts time.Duration                           // see [journal.Options]
+	ModelChanged    func() <-chan struct{}                  // see [agent.Options]
+	Started         func(*agent.Agent)                      // called once the agent is about to work
+	Logger          *slog.Logger
+	Registry        prometheus.Registerer
 }
 
 // ErrTeamEnded ends a membership whose team is no longer active.
@@ -78,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	m := &member{Options: o, ctx: ctx, cancel: cancel, roster: roster.New(o.Team),
-		offers: make(chan team.Task), given: make(chan team.Task, 16), mail: make(chan mailbox.Delivery)}
+		offers: make(chan team.Task), given: make(chan team.Task, 16), mail: make(chan mailbox.Delivery), compacts: make(chan struct{}, 1)}
 	if m.all = m.Pulse != nil; !m.all {
 		m.Pulse = roster.NewPulse()
 	}
@@ -88,23 +92,25 @@ func Run(ctx context.Context, o Options) error {
 // member is one running membership.
 type member struct {
 	Options
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	roster *roster.Roster
-	board  *board.Board
-	hand   *board.Hand
-	heart  *roster.Heart
-	offers chan team.Task
-	given  chan team.Task
-	mail   chan mailbox.Delivery
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	roster   *roster.Roster
+	board    *board.Board
+	hand     *board.Hand
+	heart    *roster.Heart
+	offers   chan team.Task
+	given    chan team.Task
+	mail     chan mailbox.Delivery
+	compacts chan struct{} // somebody wants a shorter conversation
 
+	parked    atomic.Bool // the model's endpoint refuses
 	all       bool        // all members' beats are heard, not only the leader's
 	finishing atomic.Bool // the member's own finish_team is under way or done
 }
 
 func (m *member) run() error {
 	ctx, o := m.ctx, m.Options
-	ws, err := workspace.Open(o.Workspace, workspace.Options{})
+	ws, err := workspace.Open(o.Workspace, workspace.Options{Stored: stored.In(o.Team.Files).Open})
 	if err != nil {
 		return err
 	}
@@ -135,44 +141,40 @@ func (m *member) run() error {
 	}
 	defer stopServing()
 
-	log, records, err := journal.Open(ctx, o.Team, o.Member.AgentID, o.Member.Incarnation)
+	jo := journal.Options{Keep: o.KeepTranscripts}
+	if o.Member.AgentID == team.Leader {
+		jo.Goal = o.Record.GoalNumber
+	}
+	log, records, err := journal.Open(ctx, o.Team, o.Member.AgentID, o.Member.Incarnation, jo)
 	if err != nil {
 		return err
 	}
-	for _, r := range records {
-		if r.Kind == journal.Task {
-			m.hand.Remember(r.Task.ID, r.Task.Epoch)
-		}
+	past, err := agent.Fold(records)
+	if err != nil {
+		return err
+	}
+	for id, epoch := range past.Holds {
+		m.hand.Remember(id, epoch)
 	}
 	tools, err := m.tools(ws, box)
 	if err != nil {
 		return err
 	}
+	from := max(past.Inbox+1, o.Member.InboxFrom)
 	opts := agent.Options{
 		Member: o.Member, Team: o.Team.ID, System: agent.System(o.Record, o.Member, o.Role, o.Workspace),
-		Records: records, Journal: log, Model: o.Model, Tools: tools, Hand: m.hand, Post: box, Heart: m.heart,
-		Events: event.New(o.Team, o.Logger), Mail: m.mail, Offers: m.offers, Given: m.given, Lease: o.Record.Lease(), Broken: o.Broken, Logger: o.Logger,
+		Past: past, Journal: log, Model: o.Model, Tools: tools, Hand: m.hand, Post: box, Heart: m.heart,
+		Events: event.New(o.Team, o.Logger), Store: stored.In(o.Team.Files), Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts, Lease: o.Record.Lease(),
+		Parked: m.park, EndGoal: o.EndGoal, ModelChanged: o.ModelChanged, MaxTurns: o.Role.MaxTurns, Logger: o.Logger, Registry: o.Registry,
 	}
 	if o.Member.AgentID != team.Leader {
 		opts.Look, opts.LeaderHeard = m.look(), func() time.Time { return m.leaderHeard(begun) }
 	}
-	if opts.Broken == nil {
-		opts.Broken = func(ctx context.Context, cause error) {
-			_, _, err := box.Send(ctx, team.Message{Type: team.MsgMessage, From: o.Member.AgentID, To: team.Leader,
-				Content: "My model refuses to answer, so I cannot work: " + team.Clean(cause.Error(), 1000)})
-			if err != nil {
-				o.Logger.WarnContext(ctx, "leader not told", "err", err)
-			}
-		}
-	}
-	a, err := agent.New(opts)
-	if err != nil {
-		return err
-	}
+	a := agent.New(opts)
 	if o.Started != nil {
 		o.Started(a)
 	}
-	err = m.work(a, box, max(agent.InboxSeq(records)+1, o.Member.InboxFrom))
+	err = m.work(a, box, from)
 	stopServing() // else a task could be assigned after letGo has looked
 	switch {
 	case err == nil:
@@ -261,6 +263,15 @@ func (f finisher) Finish(ctx context.Context, summary string) error {
 	return err
 }
 
+// park tells in the member's record that its model's endpoint refuses it, and with an
+// empty cause that it answers again.
+func (m *member) park(ctx context.Context, cause string) {
+	m.parked.Store(cause != "")
+	if err := m.roster.Park(ctx, m.Member.AgentID, m.Member.Incarnation, cause); err != nil {
+		m.Logger.WarnContext(ctx, "the member's record does not say whether it can work", "agent", m.Member.AgentID, "err", err)
+	}
+}
+
 // errStopped makes the errgroup end the other parts when one returns nil, which it
 // does only because its context is over.
 var errStopped = errors.New("stopped")
@@ -296,7 +307,7 @@ func (m *member) tools(ws *workspace.Workspace, box *mailbox.Mailbox) (*tool.Set
 		leads = finisher{m.Crew, &m.finishing}
 	}
 	crew := teamtool.New(teamtool.Options{
-		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Crew: leads,
+		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Crew: leads, Aliases: m.Aliases,
 		List: func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, m.Team, m.board, q) },
 		Team: func(ctx context.Context) (team.Team, error) { return registry.Record(ctx, m.Team) },
 		Verify: func(ctx context.Context, t team.Task) (string, error) {
@@ -370,6 +381,9 @@ func (m *member) verbs() map[subject.Verb]control.Handler {
 			if m.Model == nil {
 				return nil, team.Errorf(team.Unavailable, "%s has no model configured and can do nothing", m.Member.AgentID)
 			}
+			if m.parked.Load() {
+				return nil, team.Errorf(team.Unavailable, "%s cannot work: its model refuses to answer", m.Member.AgentID).WithHint("teamctl agents tells the cause")
+			}
 			if err := m.heart.Certain(ctx); err != nil { // it may have been replaced while it was frozen
 				return nil, team.Errorf(team.Unavailable, "%s is leaving: %w", m.Member.AgentID, err)
 			}
@@ -389,6 +403,13 @@ func (m *member) verbs() map[subject.Verb]control.Handler {
 				return nil, team.Errorf(team.InvalidArgument, "revocation: %w", err)
 			}
 			m.revoked(ctx, id)
+			return nil, nil
+		},
+		subject.Compact: func(context.Context, []byte) (any, error) {
+			select {
+			case m.compacts <- struct{}{}:
+			default: // it was asked already, and has not come to it
+			}
 			return nil, nil
 		},
 		subject.Stop: func(context.Context, []byte) (any, error) {

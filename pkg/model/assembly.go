@@ -1,181 +1,226 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
-// assembly puts one turn together from the chunks of its stream.
-type assembly struct {
-	tools   map[string]bool // the names that the model was offered
+// chatReader puts one turn together from the chunks of a chat completion, or from
+// a whole one.
+type chatReader struct {
+	onDelta func(string)
 	ids     map[string]bool // call ids that the conversation holds already
 	content strings.Builder
 	extra   pieces
-	calls   []*toolCall
+	calls   callList
 	finish  string // "" until the endpoint said why it stopped
 	model   string
 	usage   Usage
 }
 
-type toolCall struct {
-	index *int // the endpoint's number for it; nil if it sends none
-	id    string
-	name  string
-	args  strings.Builder
-	extra pieces
-}
+var _ turnReader = (*chatReader)(nil)
 
-func newAssembly(req Request) *assembly {
-	a := &assembly{tools: map[string]bool{}, ids: map[string]bool{}, model: req.Model, extra: pieces{}}
+func newChatReader(req Request, onDelta func(string)) *chatReader {
+	r := &chatReader{onDelta: onDelta, ids: map[string]bool{}, model: req.Model, extra: pieces{}}
+	r.calls.known = make(map[string]bool, len(req.Tools))
 	for _, t := range req.Tools {
-		a.tools[t.Name] = true
+		r.calls.known[t.Name] = true
 	}
 	for _, m := range req.Messages {
 		for _, c := range m.ToolCalls {
-			a.ids[c.ID] = true
+			r.ids[c.ID] = true
 		}
 	}
-	return a
+	return r
 }
 
-// add takes one chunk, the JSON of a data line. An error means that the stream is
-// broken: the chunk cannot be read, or it reports one.
-func (a *assembly) add(raw []byte, onDelta func(string)) error {
-	var chunk struct {
-		Model   string `json:"model"`
-		Choices []struct {
-			Index        int    `json:"index"`
-			Delta        fields `json:"delta"`
-			FinishReason string `json:"finish_reason"`
-		} `json:"choices"`
-		Usage *Usage          `json:"usage"`
-		Error json.RawMessage `json:"error"`
+// chunk is what is read of a chat.completion.chunk, or of a chat.completion.
+type chunk struct {
+	Model   word `json:"model"`
+	Choices []struct {
+		Index        number          `json:"index"`
+		Delta        json.RawMessage `json:"delta"`
+		Message      json.RawMessage `json:"message"` // of an endpoint that does not stream, or does it so
+		FinishReason word            `json:"finish_reason"`
+	} `json:"choices"`
+	Usage json.RawMessage `json:"usage"`
+	Error json.RawMessage `json:"error"`
+}
+
+func (r *chatReader) event(name string, data []byte) error {
+	if len(data) == 0 || string(data) == endMark {
+		return nil
 	}
-	if err := json.Unmarshal(raw, &chunk); err != nil {
+	var c chunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		if name == "error" || data[0] == '[' {
+			e := parseError(data)
+			return &e
+		}
 		return fmt.Errorf("a chunk cannot be read: %w", err)
 	}
-	if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
-		return fmt.Errorf("the stream reports %s", chunk.Error)
+	if name == "error" || isSet(c.Error) || len(c.Choices) == 0 && !isSet(c.Usage) {
+		if e, ok := errorOf(data); ok {
+			return e
+		}
 	}
-	a.model = cmp.Or(chunk.Model, a.model)
-	if chunk.Usage != nil {
-		a.usage = *chunk.Usage
+	r.model = cmp.Or(string(c.Model), r.model)
+	if isSet(c.Usage) {
+		if u := readUsage(c.Usage); u != (Usage{}) { // some send it with every chunk, or empty at last
+			r.usage = u
+		}
 	}
-	for _, c := range chunk.Choices {
-		if c.Index != 0 { // we ask for one choice only
+	for _, choice := range c.Choices {
+		if choice.Index != 0 { // we ask for one choice only
 			continue
 		}
-		if err := a.addDelta(c.Delta, onDelta); err != nil {
+		delta := choice.Delta
+		if !isSet(delta) && isSet(choice.Message) && r.size() == 0 { // else it may say once more what came in pieces
+			delta = choice.Message
+		}
+		if err := r.add(delta); err != nil {
 			return fmt.Errorf("a chunk cannot be read: %w", err)
 		}
-		if c.FinishReason == "error" { // OpenRouter's word for a provider that broke down
-			return errors.New("the stream reports an error of the provider")
+		if choice.FinishReason == "error" { // OpenRouter's word for a provider that broke down
+			return &apiError{kind: "server_error", message: "the provider behind the endpoint broke down"}
 		}
-		a.finish = cmp.Or(c.FinishReason, a.finish)
+		r.finish = cmp.Or(finishReason(string(choice.FinishReason)), r.finish)
 	}
 	return nil
 }
 
-func (a *assembly) addDelta(d fields, onDelta func(string)) error {
-	var text, role string
-	var calls []fields
-	if err := errors.Join(d.take("content", &text), d.take("role", &role), d.take("tool_calls", &calls)); err != nil {
+// errorOf returns the error that an event reports; ok is false if it reports none.
+func errorOf(data []byte) (*apiError, bool) {
+	f := fields{}
+	_ = json.Unmarshal(data, &f) // it was read before
+	e, ok := errorIn(f)
+	return &e, ok
+}
+
+// finishReason is the endpoint's word in that of chat completions, if it is known.
+func finishReason(word string) string {
+	switch strings.ToLower(word) {
+	case "max_tokens", "max_output_tokens", "model_length":
+		return "length"
+	case "safety", "recitation", "prohibited_content", "blocklist", "spii":
+		return "content_filter"
+	case "end_turn", "eos", "stop_sequence", "stop":
+		return "stop"
+	}
+	return word
+}
+
+// add takes a delta, which is what one chunk says.
+func (r *chatReader) add(delta json.RawMessage) error {
+	if said, ok := onlyContent(delta); ok {
+		r.say(said)
+		return nil
+	}
+	if !isSet(delta) {
+		return nil
+	}
+	d := fields{}
+	if err := json.Unmarshal(delta, &d); err != nil {
 		return err
 	}
-	a.extra.add(d)
-	if text != "" {
-		a.content.WriteString(text)
-		onDelta(text)
+	if isSet(d["content"]) {
+		said, thought, err := contentOf(d["content"])
+		if err != nil {
+			return err
+		}
+		if thought != "" {
+			raw, _ := json.Marshal(thought) // a string always encodes
+			r.extra.add(fields{"reasoning_content": raw})
+		}
+		r.say(said)
 	}
+	delete(d, "content")
+	delete(d, "role")
+	var calls []fields
+	if err := d.take("tool_calls", &calls); err != nil {
+		return err
+	}
+	r.extra.add(d)
 	for _, c := range calls {
-		if err := a.addCall(c); err != nil {
+		if err := r.calls.add(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addCall takes one piece of a tool call.
-func (a *assembly) addCall(d fields) error {
-	var index *int
-	var id, kind string
-	var fn struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
+func (r *chatReader) say(text string) {
+	if text != "" {
+		r.content.WriteString(text)
+		r.onDelta(text)
 	}
-	if err := errors.Join(d.take("index", &index), d.take("id", &id), d.take("type", &kind), d.take("function", &fn)); err != nil {
-		return err
-	}
-	c := a.find(index, id, fn.Name)
-	c.id = cmp.Or(c.id, id)
-	// The name may come in pieces, or whole in every piece.
-	if !a.tools[c.name] || fn.Name != c.name {
-		c.name += fn.Name
-	}
-	c.args.WriteString(argumentText(fn.Arguments))
-	c.extra.add(d)
-	return nil
 }
 
-// find returns the call that a piece belongs to: by its number, else by its id,
-// else the one before, unless the piece clearly begins another.
-func (a *assembly) find(index *int, id, name string) *toolCall {
-	for _, c := range slices.Backward(a.calls) {
-		switch {
-		case index != nil && c.index != nil && *c.index == *index:
-			// Some number every call 0; a new id with a new name tells them apart.
-			if id == "" || c.id == "" || id == c.id || name == "" {
-				return c
+// onlyContent returns the text of a delta that holds nothing else; ok is false for any
+// other. Most of a stream is such deltas, and the general way takes several times as
+// long.
+func onlyContent(delta []byte) (said string, ok bool) {
+	rest, is := bytes.CutPrefix(delta, []byte(`{"content":`))
+	if !is || len(rest) < len(`""}`) || bytes.Count(rest, []byte(`"`)) != 2 || !bytes.HasSuffix(rest, []byte(`"}`)) {
+		return "", false
+	}
+	return unescaped(rest[:len(rest)-1])
+}
+
+// contentOf reads a message's content: a text, or an array of parts as Mistral's
+// reasoning models send it.
+func contentOf(raw json.RawMessage) (said, thought string, err error) {
+	if raw[0] != '[' {
+		err = json.Unmarshal(raw, &said)
+		return said, "", err
+	}
+	var parts []struct {
+		Type     string          `json:"type"`
+		Text     string          `json:"text"`
+		Thinking json.RawMessage `json:"thinking"`
+	}
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return "", "", fmt.Errorf("content: %w", err)
+	}
+	for _, p := range parts {
+		said += p.Text
+		if isSet(p.Thinking) {
+			t, _, err := contentOf(p.Thinking)
+			if err != nil {
+				return "", "", err
 			}
-		case index == nil && id != "" && id == c.id:
-			return c
+			thought += t
 		}
 	}
-	if index == nil && id == "" && len(a.calls) > 0 {
-		last := a.calls[len(a.calls)-1]
-		if name == "" || last.args.Len() == 0 && !a.tools[last.name] {
-			return last
-		}
-	}
-	c := &toolCall{index: index, extra: pieces{}}
-	a.calls = append(a.calls, c)
-	return c
+	return said, thought, nil
 }
 
-// reply returns the finished turn.
-func (a *assembly) reply() Reply {
-	r := Reply{
-		Message:      Message{Role: "assistant", Content: a.content.String(), Extra: a.extra.join()},
-		FinishReason: a.finish,
-		Usage:        a.usage,
-		Model:        a.model,
+func (r *chatReader) finished() bool { return r.finish != "" }
+
+func (r *chatReader) reply() Reply {
+	turn := Reply{
+		Message:      Message{Role: "assistant", Content: r.content.String(), Extra: r.extra.join()},
+		FinishReason: r.finish,
+		Usage:        r.usage,
+		Model:        r.model,
 	}
-	if a.finish == "length" || a.finish == "content_filter" {
-		return r // the last call may be cut in the middle of its arguments
+	if r.finish == "length" || r.finish == "content_filter" {
+		return turn // the last call may be cut in the middle of its arguments
 	}
-	for _, c := range a.calls {
-		if c.id == "" || a.ids[c.id] { // the agent tells its calls apart by id
-			c.id = "call_" + strings.ToLower(rand.Text())
+	for _, c := range r.calls.list {
+		id := c.id
+		if id == "" || r.ids[id] { // the agent tells its calls apart by id
+			id = "call_" + strings.ToLower(rand.Text())
 		}
-		a.ids[c.id] = true
-		r.Message.ToolCalls = append(r.Message.ToolCalls, ToolCall{
-			ID: c.id, Name: c.name, Arguments: cmp.Or(c.args.String(), "{}"), Extra: c.extra.join(),
-		})
-		r.FinishReason = "tool_calls" // whatever the endpoint calls it
+		r.ids[id] = true
+		turn.Message.ToolCalls = append(turn.Message.ToolCalls, ToolCall{ID: id, Name: c.name, Arguments: c.arguments(), Extra: c.extra.join()})
+		turn.FinishReason = "tool_calls" // whatever the endpoint calls it
 	}
-	return r
+	return turn
 }
 
-// size is the length in bytes of all that the model wrote.
-func (a *assembly) size() int {
-	n := a.content.Len() + a.extra.size()
-	for _, c := range a.calls {
-		n += len(c.name) + c.args.Len()
-	}
-	return n
-}
+func (r *chatReader) size() int { return r.content.Len() + r.extra.size() + r.calls.size() }

@@ -1,16 +1,15 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/sashabaranov/go-openai"
 
 	"agentteam/pkg/team"
 )
@@ -18,32 +17,66 @@ import (
 // Client asks one endpoint. It is safe for concurrent use and needs no closing.
 type Client struct {
 	opt     Options
+	base    *url.URL
 	name    string // the endpoint for messages: its address without a password
-	api     *openai.Client
-	wire    *wire
+	dialect speaker
+	http    *http.Client
+	secrets secrets
 	metrics *metrics
+}
+
+// speaker is what a client needs of a dialect.
+type speaker interface {
+	encode(Request) (call, error)
+	reader(req Request, onDelta func(string)) turnReader
+	learn(apiError) bool
+	told(window int)
+	origin(model string) string
+	limits() Limits
 }
 
 // New returns a client of the endpoint in opt; it does not connect yet.
 //
 // Errors: [team.InvalidArgument] naming the setting that is missing or wrong
-// (OPENAI_MODEL, OPENAI_API_KEY or OPENAI_BASE_URL).
+// (OPENAI_MODEL, OPENAI_API_KEY, OPENAI_BASE_URL or the profile).
 func New(opt Options) (*Client, error) {
 	opt, err := opt.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{base: http.DefaultTransport}
-	cfg := openai.DefaultConfig(opt.APIKey)
-	cfg.BaseURL = opt.BaseURL
-	cfg.HTTPClient = &http.Client{Transport: w}
-	// Endpoints under load send a comment line every few seconds to keep the
-	// connection; the SDK gives up after 300 of them. Silence, not their number,
-	// is what ends our patience, but a bound must be: the SDK collects them.
-	cfg.EmptyMessagesLimit = 100_000
-
+	d, err := newDialect(opt)
+	if err != nil {
+		return nil, err
+	}
 	u, _ := url.Parse(opt.BaseURL) // withDefaults has parsed it before
-	return &Client{opt: opt, name: u.Redacted(), api: openai.NewClientWithConfig(cfg), wire: w, metrics: newMetrics(opt.Registry)}, nil
+	return &Client{opt: opt, base: u, name: bare(u), dialect: d, http: newHTTP(opt), secrets: secretsOf(opt, u), metrics: newMetrics(opt.Registry)}, nil
+}
+
+// bare is u without user, password and query, any of which may hold a secret.
+func bare(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// newHTTP returns a client whose connections many agents share.
+func newHTTP(o Options) *http.Client {
+	dialer := &net.Dialer{Timeout: o.Connect}
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         dialer.DialContext,
+			TLSHandshakeTimeout: o.Connect,
+			ForceAttemptHTTP2:   true,
+			// A connection that died without a word would otherwise hold up every
+			// call that shares it, until each runs out of patience.
+			HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+			MaxIdleConnsPerHost: 256, // the default of 2 would make a team connect anew for most turns
+			IdleConnTimeout:     90 * time.Second,
+			DisableCompression:  true, // proxies that compress a stream hold it back
+		},
+		// A redirected request would take its service keys to another host, and most
+		// redirects turn a POST into a GET. Whoever set the address can mend it.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // Counting returns a client of the same endpoint that counts in the metrics of reg.
@@ -53,17 +86,23 @@ func (c *Client) Counting(reg prometheus.Registerer) *Client {
 	return &counting
 }
 
+// Limits returns what the endpoint takes and gives in one call, as far as it is
+// known by now: an error of the endpoint may have told more than the settings.
+func (c *Client) Limits() Limits { return c.dialect.limits() }
+
 // Complete asks for the next turn and blocks until the endpoint has finished it.
 //
-// It tries again, after a growing random pause or what Retry-After asks, on 408,
-// 409, 429, 5xx, connection errors, broken or incomplete streams and silence.
+// It tries again, after a growing random pause or what the endpoint asks for,
+// whatever is an outage: see [Reason]. Of an endpoint that keeps silent it asks
+// twice more, since each try may be billed. A request whose form is refused is
+// tried once more in each other form that the endpoint's words lead to. What was
+// thrown away on the way stands in the usage as wasted.
+//
 // onDelta, if not nil, gets the text as it comes, one call at a time, before
 // Complete returns. It is a hint for people who watch: a try that is thrown away
 // has shown its text already, and the next one shows it again.
 //
-// Errors: [team.Unavailable] once Options.Attempts are used up;
-// [team.InvalidArgument] if the endpoint refuses the key or the request, or the
-// request itself is wrong; ctx's.
+// Errors: a [*Refusal], which says what to do; ctx's, within 100 ms of its end.
 func (c *Client) Complete(ctx context.Context, req Request, onDelta func(text string)) (Reply, error) {
 	req.Model = cmp.Or(req.Model, c.opt.Model)
 	req.MaxTokens = cmp.Or(req.MaxTokens, c.opt.MaxTokens)
@@ -76,28 +115,47 @@ func (c *Client) Complete(ctx context.Context, req Request, onDelta func(text st
 	return reply, err
 }
 
+const (
+	mostSilent  = 3 // tries of one call that end in silence
+	mostLearned = 8 // other forms that one call is tried in
+)
+
 func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)) (Reply, error) {
-	body, err := encode(req)
-	if err != nil {
-		return Reply{}, err
-	}
-	for n := 1; ; n++ {
-		reply, fail := c.attempt(ctx, req, body, onDelta)
-		switch {
-		case fail == nil:
-			return reply, nil
-		case ctx.Err() != nil:
-			return Reply{}, ctx.Err()
-		case fail.retry == "":
-			return Reply{}, fail.err
-		case n == c.opt.Attempts:
-			return Reply{}, team.Errorf(team.Unavailable, "the model endpoint %s failed %d times, the last time: %w", c.name, n, fail.err)
+	var wasted Usage
+	tried, learned, silent := 0, 0, 0
+	for {
+		q, err := c.dialect.encode(req)
+		if err != nil {
+			return Reply{}, &Refusal{Advice: GiveUp, Reason: InvalidRequest, Used: wasted, Err: err}
 		}
-		wait := pause(n, fail.retryAfter)
-		c.metrics.retries.WithLabelValues(fail.retry).Inc()
+		reply, fail := c.attempt(ctx, req, q, onDelta)
+		if fail == nil {
+			reply.Usage = reply.Usage.Add(wasted)
+			return reply, nil
+		}
+		wasted = wasted.Add(fail.wasted)
+		c.metrics.wasted(fail.wasted)
+		if ctx.Err() != nil {
+			return Reply{}, ctx.Err()
+		}
+		if learned < mostLearned && c.reforms(req, q, fail) {
+			learned++
+			c.metrics.retries.WithLabelValues(otherForm).Inc()
+			c.opt.Logger.InfoContext(ctx, "model endpoint refuses the form of a request, trying another", "status", fail.status)
+			continue
+		}
+		tried++
+		if fail.reason == Silent {
+			silent++
+		}
+		if fail.advice != TryAgain || tried == c.opt.Attempts || silent == mostSilent {
+			return Reply{}, c.refusal(fail, tried, wasted)
+		}
+		wait := pause(tried, fail.asked)
+		c.metrics.retries.WithLabelValues(string(fail.reason)).Inc()
 		// Not the error's text: an endpoint may quote the prompt in it.
 		c.opt.Logger.WarnContext(ctx, "model call failed, trying again",
-			"reason", fail.retry, "status", fail.status, "attempt", n, "wait", wait)
+			"reason", fail.reason, "status", fail.status, "attempt", tried, "wait", wait)
 		c.opt.Logger.DebugContext(ctx, "model call failed", "err", fail.err)
 		if !sleep(ctx, wait) {
 			return Reply{}, ctx.Err()
@@ -105,71 +163,30 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 	}
 }
 
-// attempt makes one HTTP request of body and reads its stream to the end.
-func (c *Client) attempt(ctx context.Context, req Request, body []byte, onDelta func(string)) (Reply, *failure) {
-	ctx, x := c.exchange(ctx, body)
-	defer x.end()
-	// The SDK gets an empty request, for the wire puts the body in; its checks of
-	// model names would only refuse what the endpoint may well accept.
-	stream, err := c.api.CreateChatCompletionStream(ctx, openai.ChatCompletionRequest{})
-	if err != nil {
-		return Reply{}, c.failed(ctx, x, err)
+// reforms lets the dialect learn from the failure of q, and reports whether it would
+// now ask req in another form: without a field, or, since the endpoint has told its
+// window, with a lower limit of the answer.
+func (c *Client) reforms(req Request, q call, fail *failure) bool {
+	if fail.window > 0 {
+		c.dialect.told(fail.window)
 	}
-	defer stream.Close()
-
-	a := newAssembly(req)
-	for err == nil {
-		var chunk []byte
-		if chunk, err = stream.RecvRaw(); err == nil {
-			err = a.add(chunk, onDelta)
-		}
-	}
-	// The SDK reports many a broken stream as a plain end, and some endpoints
-	// break the connection after a good one. Only the finish reason tells.
-	if a.finish == "" {
-		return Reply{}, c.failed(ctx, x, err)
-	}
-	reply := a.reply()
-	if reply.Usage == (Usage{}) {
-		reply.Usage = Usage{PromptTokens: tokens(len(body)), CompletionTokens: tokens(a.size()), Estimated: true}
-	}
-	return reply, nil
-}
-
-// exchange prepares ctx for one HTTP request that sends body and is called off
-// when the endpoint keeps silent. The caller must end it.
-func (c *Client) exchange(ctx context.Context, body []byte) (context.Context, *exchange) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	x := &exchange{body: body, idle: c.opt.Idle, cancel: cancel}
-	x.alarm = time.AfterFunc(c.opt.FirstByte, func() { cancel(errSilent) })
-	return context.WithValue(ctx, exchangeKey{}, x), x
-}
-
-// Check asks the endpoint for its list of models and returns nil if it is one
-// that would serve this client: reachable, and content with the key. It tries
-// once and gives up after Options.FirstByte.
-//
-// Errors, each one line: [team.InvalidArgument] for a refused key or a wrong
-// address; [team.Unavailable] if nothing answers or the endpoint is in trouble.
-func (c *Client) Check(ctx context.Context) error {
-	caller := ctx
-	ctx, x := c.exchange(ctx, nil)
-	defer x.end()
-	_, err := c.api.ListModels(ctx)
-	var shape *json.UnmarshalTypeError
 	switch {
-	case err == nil || errors.As(err, &shape): // JSON, if not quite the SDK's: it serves
-		return nil
-	case caller.Err() != nil:
-		return caller.Err()
-	case x.status >= 200 && x.status < 300 && context.Cause(ctx) == nil:
-		return team.Errorf(team.InvalidArgument, "%s answers, but not as a model endpoint", c.name).
-			WithHint("check OPENAI_BASE_URL; it usually ends in /v1")
+	case !fail.form():
+		return false
+	case c.dialect.learn(fail.said):
+		return true
+	case fail.window == 0:
+		return false
 	}
-	fail := c.failed(ctx, x, err)
-	if fail.retry == "" {
-		return fail.err
+	next, err := c.dialect.encode(req)
+	return err == nil && !bytes.Equal(next.body, q.body)
+}
+
+// refusal makes the error of a call that ended with fail after so many tries.
+func (c *Client) refusal(fail *failure, tried int, used Usage) *Refusal {
+	err := fail.explain(c.name)
+	if fail.advice == TryAgain {
+		err = team.Errorf(team.Unavailable, "the model endpoint %s failed %d times, the last time: %w", c.name, tried, fail.err)
 	}
-	return team.Errorf(team.Unavailable, "the model endpoint %s cannot be used: %w", c.name, fail.err).
-		WithHint("check OPENAI_BASE_URL and that the endpoint is running")
+	return &Refusal{Advice: fail.advice, Reason: fail.reason, Status: fail.status, Window: fail.window, Used: used, Err: err}
 }

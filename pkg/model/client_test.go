@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -60,7 +61,7 @@ func bubbleClient(t *testing.T, opt Options, rt roundTripper) *Client {
 	t.Helper()
 	opt.BaseURL = "http://model.test/v1"
 	c := client(t, opt)
-	c.wire.base = rt
+	c.http.Transport = rt
 	return c
 }
 
@@ -114,7 +115,7 @@ func TestWaitsBetweenAttempts(t *testing.T) {
 }
 
 func TestSilence(t *testing.T) {
-	opt := Options{Attempts: 1, FirstByte: 20 * time.Second, Idle: 5 * time.Second}
+	opt := Options{Attempts: 1, FirstByte: 20 * time.Second, Idle: 5 * time.Second, Total: time.Minute}
 	for name, tt := range map[string]struct {
 		answer func(r *http.Request) (*http.Response, error)
 		want   error
@@ -145,26 +146,53 @@ func TestSilence(t *testing.T) {
 			in, resp := stream(r)
 			go func() {
 				for range 10 {
-					io.WriteString(in, ": keep-alive\n\n")
+					io.WriteString(in, "data: "+delta("{}")+"\n\n")
 					<-time.After(4 * time.Second)
 				}
 				io.WriteString(in, "data: "+finish("stop")+"\n\ndata: [DONE]\n\n")
+				in.Close()
 			}()
 			return resp, nil
 		}, nil, 40 * time.Second},
+		"nothing but comments and empty lines": {func(r *http.Request) (*http.Response, error) {
+			in, resp := stream(r)
+			go func() {
+				io.WriteString(in, "data: "+delta("{}")+"\n\n")
+				for err := error(nil); err == nil; <-time.After(time.Second) {
+					_, err = io.WriteString(in, ": keep-alive\n\n\n\n")
+				}
+			}()
+			return resp, nil
+		}, team.Unavailable, 5 * time.Second},
+		"talks for ever": {func(r *http.Request) (*http.Response, error) {
+			in, resp := stream(r)
+			go func() {
+				for err := error(nil); err == nil; <-time.After(time.Second) {
+					_, err = io.WriteString(in, "data: "+text("more")+"\n\n")
+				}
+			}()
+			return resp, nil
+		}, team.Unavailable, time.Minute},
+		"does not hang up after its end mark": {func(r *http.Request) (*http.Response, error) {
+			in, resp := stream(r)
+			go io.WriteString(in, "data: "+finish("stop")+"\n\ndata: [DONE]\n\n")
+			return resp, nil
+		}, nil, 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				_, err := bubbleClient(t, opt, tt.answer).Complete(t.Context(), asked, nil)
-				if !errors.Is(err, tt.want) || time.Since(began) != tt.took {
-					t.Errorf("Complete = %v after %v, want %v after %v", err, time.Since(began), tt.want, tt.took)
+				if took := time.Since(began); !errors.Is(err, tt.want) || took != tt.took {
+					t.Errorf("Complete = %v after %v, want %v after %v", err, took, tt.want, tt.took)
 				}
+				<-time.After(5 * time.Second) // until the endpoint has noticed
 			})
 		})
 	}
 	t.Run("a slow reader is not the endpoint's silence", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
+			opt.Total = 24 * time.Hour
 			c := bubbleClient(t, opt, func(r *http.Request) (*http.Response, error) {
 				in, resp := stream(r)
 				go func() {
@@ -235,8 +263,12 @@ func TestCheck(t *testing.T) {
 		"serves":             {status(200, "X", "", `{"object":"list","data":[{"id":"m"}]}`), "", ""},
 		"serves a bare list": {status(200, "X", "", `[{"id":"m"}]`), "", ""},
 		"wrong key":          {status(401, "X", "", `{"error":{"message":"no"}}`), team.InvalidArgument, "refuses the key"},
+		"something else":     {status(200, "Content-Type", "text/plain", "It works!"), team.InvalidArgument, "text/plain: It works!"},
+		"an error with 200":  {status(200, "X", "", `{"error":{"message":"unheard of","code":"invalid_api_key"}}`), team.InvalidArgument, "refuses the key (in an answer with status 200): unheard of"},
+		"no credit":          {status(402, "X", "", `{"error":{"message":"pay"}}`), team.InvalidArgument, "no credit"},
+		"moved":              {status(301, "Location", "https://elsewhere.test/v1", ""), team.InvalidArgument, "it redirects to https://elsewhere.test/v1"},
 		"wrong address":      {status(404, "X", "", "404 page not found\n"), team.InvalidArgument, "no such address"},
-		"a web page":         {status(200, "X", "", "<html>"), team.InvalidArgument, "not as a model endpoint"},
+		"a web page":         {status(200, "X", "", "<html><head><title>\nPlease log in</title></head>"), team.InvalidArgument, "is no model endpoint: it answered 200: an HTML page: Please log in"},
 		"in trouble":         {status(502, "X", "", "bad\ngateway"), team.Unavailable, "it answered 502: bad gateway"},
 		"hangs up":           {hangUp, team.Unavailable, "EOF"},
 	} {
@@ -277,41 +309,64 @@ func TestMetrics(t *testing.T) {
 		_, _ = client(t, Options{BaseURL: base, Attempts: attempts, Registry: reg}).Complete(t.Context(), asked, nil)
 	}
 	call(8, good)
-	call(8, status(429, "Retry-After", "0", ""), sse(""), good)
-	call(8, events(finish("length"), count))
+	call(8, status(429, "Retry-After", "0", ""), streamed(""), good)
+	call(8, events(finish("length"), `{"choices":[],"usage":{"prompt_tokens":11,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":2}}}`))
 	call(8, status(400, "X", "", ""))
+	call(8, status(413, "X", "", ""))
 	call(1, status(500, "X", "", ""))
 	base, _ := endpoint(t, good)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _ = client(t, Options{BaseURL: base, Registry: reg}).Complete(ctx, asked, nil)
 
+	sent, err := client(t, Options{BaseURL: base}).dialect.encode(Request{Model: "m", Messages: asked.Messages, Tools: asked.Tools})
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := `
-# HELP agentteam_model_calls_total Model calls by outcome: ok, cut, refused, unavailable or canceled.
+# HELP agentteam_model_calls_total Model calls by outcome: ok, cut, too_long, refused, unavailable or canceled.
 # TYPE agentteam_model_calls_total counter
 agentteam_model_calls_total{outcome="canceled"} 1
 agentteam_model_calls_total{outcome="cut"} 1
 agentteam_model_calls_total{outcome="ok"} 2
 agentteam_model_calls_total{outcome="refused"} 1
+agentteam_model_calls_total{outcome="too_long"} 1
 agentteam_model_calls_total{outcome="unavailable"} 1
-# HELP agentteam_model_retries_total Attempts of model calls that were repeated, by reason: rate_limited, server_error, connection, incomplete or silent.
+# HELP agentteam_model_refusals_total Model calls that gave no turn, by reason, such as bad_key or context_length.
+# TYPE agentteam_model_refusals_total counter
+agentteam_model_refusals_total{reason="bad_key"} 0
+agentteam_model_refusals_total{reason="connection"} 0
+agentteam_model_refusals_total{reason="content_filter"} 0
+agentteam_model_refusals_total{reason="context_length"} 1
+agentteam_model_refusals_total{reason="incomplete"} 0
+agentteam_model_refusals_total{reason="invalid_request"} 1
+agentteam_model_refusals_total{reason="no_credit"} 0
+agentteam_model_refusals_total{reason="no_endpoint"} 0
+agentteam_model_refusals_total{reason="rate_limited"} 0
+agentteam_model_refusals_total{reason="server_error"} 1
+agentteam_model_refusals_total{reason="silent"} 0
+agentteam_model_refusals_total{reason="unknown_model"} 0
+# HELP agentteam_model_retries_total Attempts of model calls that were repeated, by reason: rate_limited, server_error, connection, incomplete, silent or other_form.
 # TYPE agentteam_model_retries_total counter
 agentteam_model_retries_total{reason="connection"} 0
 agentteam_model_retries_total{reason="incomplete"} 1
+agentteam_model_retries_total{reason="other_form"} 0
 agentteam_model_retries_total{reason="rate_limited"} 1
 agentteam_model_retries_total{reason="server_error"} 0
 agentteam_model_retries_total{reason="silent"} 0
-# HELP agentteam_model_tokens_total Tokens of finished model calls by direction: prompt or completion.
+# HELP agentteam_model_tokens_total Tokens of model calls by direction: prompt and completion; cached and reasoning, which are parts of those; and wasted, of tries that were thrown away.
 # TYPE agentteam_model_tokens_total counter
+agentteam_model_tokens_total{direction="cached"} 4
 agentteam_model_tokens_total{direction="completion"} 21
 agentteam_model_tokens_total{direction="prompt"} 33
-`
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want),
-		"agentteam_model_calls_total", "agentteam_model_retries_total", "agentteam_model_tokens_total"); err != nil {
+agentteam_model_tokens_total{direction="reasoning"} 2
+agentteam_model_tokens_total{direction="wasted"} ` + strconv.Itoa(tokens(len(sent.body))) + "\n"
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "agentteam_model_calls_total",
+		"agentteam_model_refusals_total", "agentteam_model_retries_total", "agentteam_model_tokens_total"); err != nil {
 		t.Error(err)
 	}
-	if n, err := testutil.GatherAndCount(reg, "agentteam_model_call_duration_seconds"); n != 5 || err != nil {
-		t.Errorf("%d durations, %v; want 5", n, err)
+	if n, err := testutil.GatherAndCount(reg, "agentteam_model_call_duration_seconds"); n != 6 || err != nil {
+		t.Errorf("%d durations, %v; want 6", n, err)
 	}
 	problems, err := testutil.GatherAndLint(reg)
 	if len(problems) > 0 || err != nil {
@@ -374,4 +429,13 @@ func TestUsageAdd(t *testing.T) {
 	if got != (Usage{PromptTokens: 11, CompletionTokens: 22, Estimated: true}) {
 		t.Errorf("Add = %+v", got)
 	}
+}
+
+func mustURL(t *testing.T, s string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }

@@ -1,39 +1,210 @@
 package model
 
-import "net/http"
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"sync"
+	"time"
+
+	"agentteam/pkg/team"
+)
 
 // dialect is how one endpoint wants to be spoken to: its profile, and what its
 // answers have taught since. Safe for concurrent use.
-type dialect struct{}
+type dialect struct {
+	host   string // of the endpoint
+	query  string // of each request beside that of the base URL, without the ?
+	model  string // asked unless a request names another
+	header http.Header
+	set    Limits // by the settings; 0: not set
+
+	mu    sync.Mutex
+	now   *spoken // what it holds never changes; to learn is to replace it
+	tells int     // the window that the endpoint has told; 0: none
+}
+
+// spoken is a profile at one moment, ready for use. Two encodings are alike if they
+// were made with one and the same spoken.
+type spoken struct {
+	Profile
+	names *regexp.Regexp // Profile.Names
+}
+
+func speak(p Profile) *spoken { return &spoken{Profile: p, names: regexp.MustCompile(p.Names)} }
+
+// fixed are the fields of a body that are ours alone.
+var fixed = []string{
+	"model", "messages", "input", "instructions", "tools", "stream",
+	"max_tokens", "max_completion_tokens", "max_output_tokens", // Options.MaxTokens, in the endpoint's own word
+}
 
 // newDialect returns the dialect of the endpoint in o. Errors: InvalidArgument for
-// an unknown profile.
-func newDialect(o Options) (*dialect, error) { return &dialect{}, nil }
+// an unknown profile, and for a field in Options.Extra that is ours or no JSON.
+func newDialect(o Options) (*dialect, error) {
+	base, err := url.Parse(o.BaseURL)
+	if err != nil {
+		return nil, team.Errorf(team.InvalidArgument, "the base URL of the model endpoint is not an address") // it may hold a password
+	}
+	p, err := profileOf(o.Profile, base)
+	if err != nil {
+		return nil, err
+	}
+	extra := map[string]json.RawMessage{}
+	for k, v := range o.Extra {
+		if extra[k], err = json.Marshal(v); err != nil {
+			return nil, team.Errorf(team.InvalidArgument, "the extra field %s of the model's requests is no JSON: %w", k, err)
+		}
+	}
+	for _, k := range fixed {
+		if _, ok := extra[k]; ok {
+			return nil, team.Errorf(team.InvalidArgument, "%s is no extra field: each request has its own", k).
+				WithHint("extra fields are such as reasoning_effort or temperature")
+		}
+	}
+	d := &dialect{
+		host: base.Host, query: missingIn(base, p.Query), model: o.Model,
+		header: http.Header{}, set: Limits{Window: o.Window, MaxOutput: o.MaxTokens},
+		now: speak(p.with(extra)),
+	}
+	for _, more := range []map[string]string{p.Headers, o.Headers} {
+		for k, v := range more {
+			d.header.Set(k, v)
+		}
+	}
+	switch {
+	case o.APIKey == "" || d.header.Get("Authorization") != "" || d.header.Get("api-key") != "":
+		// No key, or the settings' headers carry one in their own way.
+	case p.KeyHeader == "":
+		d.header.Set("Authorization", "Bearer "+o.APIKey)
+	default:
+		d.header.Set(p.KeyHeader, o.APIKey)
+	}
+	return d, nil
+}
+
+// missingIn returns what the query of base lacks of query.
+func missingIn(base *url.URL, query string) string {
+	values, _ := url.ParseQuery(query) // of the table of profiles
+	for k := range base.Query() {
+		values.Del(k)
+	}
+	return values.Encode()
+}
 
 // call is a request, encoded.
 type call struct {
-	path   string // with the query, after the base URL
+	path   string // after the base URL; its query, if it has one, comes after that one's own
 	header http.Header
 	body   []byte
 }
 
 // encode returns the body that asks for the next turn. Errors: InvalidArgument for a
 // conversation that is none.
+//
+// The limit of the answer is req's, else that of the settings, the model or the
+// profile, lowered to what the window leaves beside the prompt as we estimate it. It
+// is never below 256: a prompt that leaves less is for the endpoint to refuse.
 func (d *dialect) encode(req Request) (call, error) {
-	body, err := encode(req)
-	return call{path: "/chat/completions", body: body}, err
+	e := d.encoding(req)
+	kept := req.Kept
+	if kept == nil {
+		kept = new(Kept)
+	}
+	body, err := kept.body(e, req)
+	if err != nil {
+		return call{}, err
+	}
+	return call{path: d.path(e.wire.path()), header: d.header.Clone(), body: body}, nil
+}
+
+// path returns path with the query of each request.
+func (d *dialect) path(path string) string {
+	if d.query != "" {
+		path += "?" + d.query
+	}
+	return path
 }
 
 // reader returns what puts the answer to req together. onDelta gets the text as it
 // comes.
-func (d *dialect) reader(req Request, onDelta func(string)) turnReader { panic("not yet") }
+func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
+	if d.spoken().wireFor(d.modelOf(req)) == Responses {
+		return newResponsesReader(req, onDelta)
+	}
+	return newChatReader(req, onDelta)
+}
 
 // learn takes in why an endpoint refused a request, and reports whether the same
 // request would now be encoded in another way: then it is worth one more try.
-func (d *dialect) learn(e apiError) bool { return false }
+// Templates that run at the server refuse with 500, so that not only 400 and 422
+// teach.
+func (d *dialect) learn(e apiError) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p, ok := learned(d.now.Profile, e)
+	if ok {
+		d.now = speak(p)
+	}
+	return ok
+}
 
-// limits is what the endpoint takes and gives, as far as it is known.
-func (d *dialect) limits() Limits { return Limits{} }
+// told takes in the window that the endpoint has told, in tokens.
+func (d *dialect) told(window int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tells = window
+}
+
+// limits is what the endpoint takes and gives, as far as it is known: by the
+// settings, else as it told, else by the profile, else by the model's name.
+func (d *dialect) limits() Limits { return d.limitsOf(d.model) }
+
+func (d *dialect) limitsOf(model string) Limits {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known := knownLimits(model)
+	l := Limits{
+		Window:    firstSet(d.set.Window, d.tells, d.now.Window, known.Window),
+		MaxOutput: d.now.MaxOutput,
+	}
+	if known.MaxOutput > 0 {
+		l.MaxOutput = min(l.MaxOutput, known.MaxOutput)
+	}
+	l.MaxOutput = firstSet(d.set.MaxOutput, l.MaxOutput)
+	if d.now.MostOutput > 0 {
+		l.MaxOutput = min(l.MaxOutput, d.now.MostOutput)
+	}
+	return l
+}
+
+// firstSet returns the first of ns that is more than 0, or 0.
+func firstSet(ns ...int) int {
+	for _, n := range ns {
+		if n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// origin names the endpoint and the model: whoever wrote the Extra of a message of
+// that Origin. The model is the one that was asked for, not as the answer calls it.
+func (d *dialect) origin(model string) string { return d.host + " " + model }
+
+func (d *dialect) spoken() *spoken {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.now
+}
+
+func (d *dialect) modelOf(req Request) string {
+	if req.Model != "" {
+		return req.Model
+	}
+	return d.model
+}
 
 // apiError is an error as an endpoint tells it, by status or in the stream.
 type apiError struct {
@@ -41,6 +212,9 @@ type apiError struct {
 	code    string // the endpoint's word for it, such as context_length_exceeded
 	kind    string // its type, such as invalid_request_error
 	message string
+
+	window     int           // tokens, if a field of its own names it; else 0
+	retryAfter time.Duration // what it asks for; else 0
 }
 
 // turnReader puts one turn together from the events of a stream. Use it from one

@@ -1,10 +1,16 @@
 // Package model asks a language model for the next turn of a conversation.
 //
-// [Client] speaks the OpenAI chat completions protocol with any endpoint that
-// offers it, always streaming. It promises that a [Reply] is a complete turn: the
-// endpoint said why it stopped. Whatever broke off before that is thrown away and
-// asked for again, so no tool ever runs from half an answer. The types know
-// nothing of that wire format, so that another can stand beside it.
+// [Client] speaks the OpenAI protocols with any endpoint that offers them, always
+// streaming. It promises that a [Reply] is a complete turn: the endpoint said why it
+// stopped. Whatever broke off before that is thrown away and asked for again, so no
+// tool ever runs from half an answer. A call that gives no turn comes back as a
+// [Refusal], which says what to do about it, whether a status told so, an error in
+// the stream or a body that is none of a model endpoint. The types know nothing of a
+// wire format.
+//
+// It asks over plain net/http and lets a library cut the stream into events. The
+// protocol's SDK would hide headers, drop provider fields and take many a broken
+// stream for a good end, and has no type for what endpoints really send.
 //
 // The package does not run tools (package tool), keep conversations (package
 // journal) or count budgets (package agent). Its sub-package rehearsal is an

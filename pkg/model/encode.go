@@ -1,107 +1,208 @@
 package model
 
 import (
-	"cmp"
 	"encoding/json"
-	"errors"
-
-	"github.com/sashabaranov/go-openai"
+	"maps"
+	"slices"
+	"strings"
 
 	"agentteam/pkg/team"
 )
 
-// encode returns req as the body of a streamed chat completion.
-func encode(req Request) ([]byte, error) {
-	body := struct {
-		Model               string               `json:"model"`
-		Messages            []map[string]any     `json:"messages"`
-		Tools               []openai.Tool        `json:"tools,omitempty"`
-		MaxTokens           int                  `json:"max_tokens,omitempty"`
-		MaxCompletionTokens int                  `json:"max_completion_tokens,omitempty"`
-		Stream              bool                 `json:"stream"`
-		StreamOptions       openai.StreamOptions `json:"stream_options"`
-	}{
-		Model:         req.Model,
-		Stream:        true,
-		StreamOptions: openai.StreamOptions{IncludeUsage: true},
-	}
-	if renamedLimit(req.Model) {
-		body.MaxCompletionTokens = req.MaxTokens
-	} else {
-		body.MaxTokens = req.MaxTokens
-	}
-	for i, m := range req.Messages {
-		if i > 0 && m.Role == "system" {
-			// The chat templates of several open models refuse it.
-			return nil, team.Errorf(team.InvalidArgument, "message %d of the conversation is a system message; only the first may be", i)
-		}
-		body.Messages = append(body.Messages, encodeMessage(m))
-	}
-	for _, t := range req.Tools {
-		if t.Schema == nil {
-			t.Schema = json.RawMessage(`{"type":"object","properties":{}}`) // null is refused
-		}
-		body.Tools = append(body.Tools, openai.Tool{
-			Type:     openai.ToolTypeFunction,
-			Function: &openai.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: t.Schema},
-		})
-	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		return nil, team.Errorf(team.InvalidArgument, "encode the conversation: %w", err)
-	}
-	return data, nil
+// encoding is how one request is encoded: the profile, and a wire.
+type encoding struct {
+	*spoken
+	model    string
+	origin   string // of answers whose Extra goes back
+	limits   Limits
+	marks    CacheMarks
+	load     func(Image) ([]byte, error) // nil: images are told of in text
+	wire     wireFormat
+	pictures int // bytes of images that were written; they are no text
 }
 
-// renamedLimit reports whether the model takes its limit as
-// max_completion_tokens. The SDK knows which do; all others, and every endpoint
-// that is not OpenAI's, know max_tokens.
-func renamedLimit(model string) bool {
-	//lint:ignore SA1019 asking whether it is refused is the point
-	err := openai.NewReasoningValidator().Validate(openai.ChatCompletionRequest{Model: model, MaxTokens: 1})
-	return errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated)
+// wireFormat writes a request in one protocol.
+type wireFormat interface {
+	// path is where requests go, after the base URL.
+	path() string
+	// head returns the body up to and including the bracket that opens the messages.
+	head(e *encoding, req Request) []byte
+	// message appends the wire messages that the run ms is made of, each with a comma
+	// after it, and returns the role of the last; prev is the role before.
+	message(e *encoding, b []byte, ms []*Message, prev string, mark bool) ([]byte, string)
+	// tail returns what follows the messages: the closing bracket and the limit.
+	tail(e *encoding, limit int) []byte
 }
 
-func encodeMessage(m *Message) map[string]any {
-	w := map[string]any{}
-	for k, v := range m.Extra {
-		w[k] = v
+// encoding returns how req is encoded.
+func (d *dialect) encoding(req Request) *encoding {
+	e := &encoding{spoken: d.spoken(), model: d.modelOf(req)}
+	e.origin = d.origin(e.model)
+	e.limits = d.limitsOf(e.model)
+	e.marks = e.marksFor(e.model)
+	if e.Images {
+		e.load = req.Image
 	}
-	w["role"] = m.Role
-	w["content"] = m.Content // also if empty: several endpoints refuse a message without it
-	if m.Role == "tool" {
-		w["tool_call_id"] = m.ToolCallID
-		if m.Content == "" {
-			w["content"] = "(no output)" // an empty result is refused too
-		}
-	}
-	if len(m.ToolCalls) > 0 {
-		calls := make([]map[string]any, len(m.ToolCalls))
-		for i, c := range m.ToolCalls {
-			calls[i] = encodeCall(c)
-		}
-		w["tool_calls"] = calls
-	}
-	return w
+	e.wire = wireFormats[e.wireFor(e.model)]
+	return e
 }
 
-func encodeCall(c ToolCall) map[string]any {
-	w := map[string]any{}
-	for k, v := range c.Extra {
-		w[k] = v
+var wireFormats = map[Wire]wireFormat{Chat: chatWire{}, Responses: responsesWire{}}
+
+// run returns how many of ms, at least one, are encoded together: users in a row,
+// where the endpoint wants them as one, with the empty turns between them that are
+// left out.
+func (e *encoding) run(ms []*Message) int {
+	n := 1
+	for n < len(ms) && e.joins(ms[0]) && e.joins(ms[n]) {
+		n++
 	}
-	args := cmp.Or(c.Arguments, "{}")
-	if !json.Valid([]byte(args)) {
-		// vLLM and others parse the arguments of earlier turns and would refuse
-		// this conversation for good. The model still sees what it wrote.
-		quoted, _ := json.Marshal(map[string]string{"malformed_arguments": args})
-		args = string(quoted)
+	return n
+}
+
+func (e *encoding) joins(m *Message) bool {
+	asUser := m.Role == "user" || m.Role == "system" && e.SystemRole == "user"
+	return e.MergeUsers && (asUser || e.leavesOut(m))
+}
+
+func (e *encoding) leavesOut(m *Message) bool {
+	return m.Role == "assistant" && e.EmptyTurn == "" && len(m.ToolCalls) == 0 && e.text(m) == ""
+}
+
+// checkMessage returns why the i-th message cannot be encoded.
+func checkMessage(i int, m *Message) error {
+	switch {
+	case m.Role == "system" && i > 0:
+		// The chat templates of several open models refuse it.
+		return team.Errorf(team.InvalidArgument, "message %d of the conversation is a system message; only the first may be", i)
+	case m.Role != "system" && m.Role != "user" && m.Role != "assistant" && m.Role != "tool":
+		return team.Errorf(team.InvalidArgument, "message %d of the conversation has the role %q", i, m.Role)
 	}
-	w["id"], w["type"] = c.ID, "function"
-	w["function"] = map[string]string{"name": c.Name, "arguments": args}
-	return w
+	return nil
+}
+
+// limit returns the limit of the answer to a prompt of n bytes of text.
+func (e *encoding) limit(req Request, n int) int {
+	limit := firstSet(req.MaxTokens, e.limits.MaxOutput)
+	if e.MostOutput > 0 {
+		limit = min(limit, e.MostOutput)
+	}
+	if e.limits.Window > 0 {
+		limit = min(limit, max(e.limits.Window-tokens(n), 256))
+	}
+	return limit
 }
 
 // tokens estimates how many tokens n bytes of text are: four bytes each, which is
 // near enough for English and code and, at three bytes a character, for Chinese.
 func tokens(n int) int { return (n + 3) / 4 }
+
+// text returns the content of m as text, with the reference of an image in its
+// place; white space alone is none, for it is refused like none.
+func (e *encoding) text(m *Message) string {
+	texts := []string{m.Content}
+	for _, p := range m.Parts {
+		if p.Image != nil {
+			texts = append(texts, reference(*p.Image))
+		} else {
+			texts = append(texts, p.Text)
+		}
+	}
+	return strings.Join(slices.DeleteFunc(texts, blank), "\n")
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+func reference(i Image) string { return "(image " + i.Ref + ")" }
+
+// contentPart is a text or an image of a message that people or tools gave.
+type contentPart struct {
+	text  string
+	image string // a data URL; "": text
+}
+
+// parts returns the content of the messages, texts in a row as one. An image that
+// cannot be loaded is told of in text.
+func (e *encoding) parts(ms []*Message) (ps []contentPart) {
+	say := func(text, gap string) {
+		if blank(text) {
+			return
+		}
+		if last := len(ps) - 1; last >= 0 && ps[last].image == "" {
+			ps[last].text += gap + text
+			return
+		}
+		ps = append(ps, contentPart{text: text})
+	}
+	for _, m := range ms {
+		if m.Role == "assistant" {
+			continue // an empty turn between users, which is left out
+		}
+		say(m.Content, "\n\n")
+		for _, p := range m.Parts {
+			switch {
+			case p.Image == nil:
+				say(p.Text, "\n")
+			case e.load == nil:
+				say(reference(*p.Image), "\n")
+			default:
+				data, err := e.load(*p.Image)
+				if err != nil {
+					say(reference(*p.Image), "\n")
+					continue
+				}
+				url := dataURL(p.Image.MediaType, data)
+				e.pictures += len(url)
+				ps = append(ps, contentPart{image: url})
+			}
+		}
+	}
+	return ps
+}
+
+// arguments returns the arguments of a call as JSON text. What is no JSON is
+// quoted: vLLM and others parse the arguments of earlier turns and would refuse
+// this conversation for good. The model still sees what it wrote.
+func arguments(c ToolCall) string {
+	switch {
+	case strings.TrimSpace(c.Arguments) == "":
+		return "{}"
+	case json.Valid([]byte(c.Arguments)):
+		return c.Arguments
+	}
+	o := openObject(nil)
+	o.text("malformed_arguments", c.Arguments)
+	return string(o.close())
+}
+
+// extras returns the fields of an earlier answer that go back to the model that is
+// asked, by name.
+func (e *encoding) extras(m *Message, extra map[string]json.RawMessage) map[string]json.RawMessage {
+	if m.Origin != "" && m.Origin != e.origin {
+		return nil
+	}
+	back := map[string]json.RawMessage{}
+	for k, v := range extra {
+		if e.echoes(k) {
+			back[k] = v
+		}
+	}
+	return back
+}
+
+// bodyField is a field of a body, its value in JSON.
+type bodyField struct{ name, value string }
+
+// bodyFields writes ours, each unless extra replaces it, and then extra.
+func (e *encoding) bodyFields(o *object, extra map[string]json.RawMessage, ours ...bodyField) {
+	for _, f := range ours {
+		if _, replaced := extra[f.name]; !replaced && !slices.Contains(e.Drop, f.name) {
+			o.raw(f.name, []byte(f.value))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(extra)) {
+		if !slices.Contains(e.Drop, k) {
+			o.raw(k, extra[k])
+		}
+	}
+}

@@ -39,8 +39,8 @@ func client(t *testing.T, opt Options) *Client {
 	return c
 }
 
-// sse answers with a stream of exactly this text.
-func sse(text string) http.HandlerFunc {
+// streamed answers with a stream of exactly this text.
+func streamed(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, text)
@@ -49,7 +49,7 @@ func sse(text string) http.HandlerFunc {
 
 // events answers with a stream of these chunks and the end mark.
 func events(chunks ...string) http.HandlerFunc {
-	return sse("data: " + strings.Join(chunks, "\n\ndata: ") + "\n\ndata: [DONE]\n\n")
+	return streamed("data: " + strings.Join(chunks, "\n\ndata: ") + "\n\ndata: [DONE]\n\n")
 }
 
 func status(code int, header, value, body string) http.HandlerFunc {
@@ -84,22 +84,23 @@ var (
 func TestOnlyCompleteTurnsCount(t *testing.T) {
 	half := text("lost") + "\n\ndata: " + calls(`{"index":0,"id":"c1","function":{"name":"bash","arguments":"{}"}}`) + "\n\n"
 	for name, broken := range map[string]http.HandlerFunc{
-		"cut stream":                     sse("data: " + half),
-		"end mark without finish reason": sse("data: " + half + "data: [DONE]\n\n"),
-		"last line without newline":      sse("data: " + half + "data: " + finish("stop")),
-		"error object":                   sse("data: " + half + `data: {"error":{"message":"overloaded"}}` + "\n\n"),
-		"error object after a comment":   sse(": wait\n\ndata: " + half + `data: {"error":{"message":"overloaded"}}` + "\n\n"),
-		"error object is not the first":  sse("data: " + half + `data: {"id":"x","error":{"message":"overloaded"},"choices":[]}` + "\n\n"),
-		"error object after a space":     sse("data: " + half + `data: { "error":{"message":"overloaded"}}` + "\n\n"),
-		"error object beside a finish":   sse("data: " + half + `data: {"id":"x","error":"overloaded","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"),
-		"event: error":                   sse("data: " + half + "event: error\ndata: {\"message\":\"overloaded\"}\n\n"),
+		"cut stream":                     streamed("data: " + half),
+		"end mark without finish reason": streamed("data: " + half + "data: [DONE]\n\n"),
+		"cut last line":                  streamed("data: " + half + "data: " + finish("stop")[:50]),
+		"error object":                   streamed("data: " + half + `data: {"error":{"message":"overloaded"}}` + "\n\n"),
+		"error object after a comment":   streamed(": wait\n\ndata: " + half + `data: {"error":{"message":"overloaded"}}` + "\n\n"),
+		"error object is not the first":  streamed("data: " + half + `data: {"id":"x","error":{"message":"overloaded"},"choices":[]}` + "\n\n"),
+		"error object after a space":     streamed("data: " + half + `data: { "error":{"message":"overloaded"}}` + "\n\n"),
+		"error object beside a finish":   streamed("data: " + half + `data: {"id":"x","error":"overloaded","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"),
+		"event: error":                   streamed("data: " + half + "event: error\ndata: {\"message\":\"overloaded\"}\n\n"),
 		"finish reason error":            events(text("lost"), finish("error")),
 		"not JSON in the middle":         events(text("lost"), `{"choices":`),
 		"JSON body with status 200":      status(200, "Content-Type", "application/json", `{"error":{"message":"overloaded"}}`),
-		"HTML body with status 200":      status(200, "Content-Type", "text/html", "<html>\n<body>Please log in</body>\n</html>\n"),
-		"empty body":                     sse(""),
+		"JSON body with a text error":    status(200, "Content-Type", "application/json", `{"error":"overloaded"}`),
+		"no words with status 200":       status(200, "Content-Type", "text/plain", ""),
+		"empty body":                     streamed(""),
 		"connection closed in the middle": func(w http.ResponseWriter, r *http.Request) {
-			sse("data: "+half)(w, r)
+			streamed("data: "+half)(w, r)
 			w.(http.Flusher).Flush()
 			hangUp(w, r)
 		},
@@ -115,6 +116,10 @@ func TestOnlyCompleteTurnsCount(t *testing.T) {
 			url, requests := endpoint(t, broken, good)
 			var shown strings.Builder
 			got, err := client(t, Options{BaseURL: url}).Complete(t.Context(), asked, func(s string) { shown.WriteString(s) })
+			if got.Usage.Estimated != (got.Usage.WastedPrompt > 0) {
+				t.Errorf("usage %+v, want what was thrown away to be an estimate", got.Usage)
+			}
+			got.Usage.Estimated, got.Usage.WastedPrompt, got.Usage.WastedCompletion, got.Message.Origin = false, 0, 0, ""
 			want := Reply{Message: Message{Role: "assistant", Content: "fine"}, FinishReason: "stop", Usage: Usage{PromptTokens: 11, CompletionTokens: 7}, Model: "m"}
 			if err != nil || !reflect.DeepEqual(got, want) || requests.Load() != 2 {
 				t.Errorf("Complete = %+v, %v after %d requests; want %+v after 2", got, err, requests.Load(), want)
@@ -135,10 +140,22 @@ func TestCompleteTurns(t *testing.T) {
 		calls  []ToolCall // an empty ID: any
 		finish string
 	}{
-		"a thousand keep-alive comments": {sse(strings.Repeat(": keep-alive\n\n", 1000) + "data: " + finish("stop") + "\n\n"), nil, "stop"},
-		"no end mark":                    {sse("data: " + finish("stop") + "\n\n"), nil, "stop"},
+		"a thousand keep-alive comments": {streamed(strings.Repeat(": keep-alive\n\n", 1000) + "data: " + finish("stop") + "\n\n"), nil, "stop"},
+		"empty lines before all else":    {streamed("\n\r\n \n" + "data: " + finish("stop") + "\n\n"), nil, "stop"},
+		"a byte order mark":              {streamed("\ufeffdata: " + finish("stop") + "\n\n"), nil, "stop"},
+		"CR LF":                          {streamed("data: " + finish("stop") + "\r\n\r\n"), nil, "stop"},
+		"CR only":                        {streamed("data: " + finish("stop") + "\r\rdata: [DONE]\r\r"), nil, "stop"},
+		"no space after the colon":       {streamed("data:" + finish("stop") + "\n\n"), nil, "stop"},
+		"other fields, several lines":    {streamed("id: 1\nretry: 5\nx: y\ndata: {\"choices\":\ndata: [{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"), nil, "stop"},
+		"a last event without its end":   {streamed("data: " + finish("stop") + "\n"), nil, "stop"},
+		"a last line without its end":    {streamed("data: " + finish("stop")), nil, "stop"},
+		"a last line with only a CR":     {streamed("data: " + finish("stop") + "\r"), nil, "stop"},
+		"an event of 20 MB":              {streamed("data: {\"x\":\"" + strings.Repeat("x", 20<<20) + "\"," + finish("stop")[1:] + "\n\n"), nil, "stop"},
+		"the wrong content type":         {status(200, "Content-Type", "application/json", "data: "+finish("stop")+"\n\n"), nil, "stop"},
+		"no stream, a whole turn":        {status(200, "Content-Type", "application/json", ` {"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"bash","arguments":"{\"x\":1}"}}]},"finish_reason":"tool_calls"}]}`), []ToolCall{bash}, "tool_calls"},
+		"no end mark":                    {streamed("data: " + finish("stop") + "\n\n"), nil, "stop"},
 		"hang-up after the finish": {func(w http.ResponseWriter, r *http.Request) {
-			sse("data: "+finish("stop")+"\n\n")(w, r)
+			streamed("data: "+finish("stop")+"\n\n")(w, r)
 			w.(http.Flusher).Flush()
 			hangUp(w, r)
 		}, nil, "stop"},
@@ -315,7 +332,7 @@ func TestProviderFieldsComeAndGo(t *testing.T) {
 	sent := second.Messages[2]
 	for key, want := range map[string]string{
 		"reasoning": `"I think 想"`, "details": `[{"n":1},{"n":2}]`, "sig": `{"b":2}`, "refusal": "",
-		"tool_calls": `[{"extra_content":{"google":{"thought_signature":"x"}},"function":{"arguments":"{}","name":"bash"},"id":"a","type":"function"}]`,
+		"tool_calls": `[{"id":"a","type":"function","function":{"name":"bash","arguments":"{}"},"extra_content":{"google":{"thought_signature":"x"}}}]`,
 	} {
 		if string(sent[key]) != want {
 			t.Errorf("%s = %s, want %s", key, sent[key], want)

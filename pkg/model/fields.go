@@ -1,20 +1,12 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
-
-// argumentText returns the text of the arguments, a JSON string that holds JSON;
-// some endpoints send the object itself.
-func argumentText(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return string(raw)
-	}
-	return s
-}
 
 // fields is a JSON object of which some keys are known.
 type fields map[string]json.RawMessage
@@ -33,6 +25,34 @@ func (f fields) take(key string, dst any) error {
 	return nil
 }
 
+// word is a JSON string; of a number, as some endpoints send for an id, its digits;
+// of anything else nothing.
+type word string
+
+// UnmarshalJSON never fails.
+func (w *word) UnmarshalJSON(raw []byte) error {
+	var s string
+	switch plain, ok := unescaped(raw); {
+	case ok:
+		s = plain
+	case json.Unmarshal(raw, &s) != nil && strings.IndexByte("-0123456789", raw[0]) >= 0:
+		s = string(raw)
+	}
+	*w = word(s)
+	return nil
+}
+
+// unescaped returns the text of a JSON string that says it as it is, which most do; ok
+// is false for any other value. Thousands of small texts come in a stream, and a call
+// of the decoder for each would cost more than all else.
+func unescaped(raw []byte) (s string, ok bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return "", false
+	}
+	inside := raw[1 : len(raw)-1]
+	return string(inside), bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside)
+}
+
 // pieces collects the values of unknown keys over the chunks.
 type pieces map[string][]json.RawMessage
 
@@ -44,13 +64,19 @@ func (p pieces) add(f fields) {
 	}
 }
 
-func (p pieces) size() (n int) {
+// size is about how much the model wrote in them. Endpoints tell the same thoughts
+// under several keys, so the longest counts.
+func (p pieces) size() (longest int) {
 	for _, vs := range p {
+		n := 0
 		for _, v := range vs {
-			n += len(v)
+			n += max(len(v)-len(`""`), 0)
+		}
+		if vs[0][0] == '"' || len(p) == 1 {
+			longest = max(longest, n)
 		}
 	}
-	return n
+	return longest
 }
 
 // join puts the pieces of each key together: strings and arrays are concatenated,
@@ -73,21 +99,22 @@ func joined(vs []json.RawMessage) json.RawMessage {
 	case '"':
 		var text strings.Builder
 		for _, v := range vs {
-			var s string
-			if json.Unmarshal(v, &s) == nil {
-				text.WriteString(s)
-			}
+			var s word
+			_ = s.UnmarshalJSON(v)
+			text.WriteString(string(s))
 		}
 		whole = text.String()
 	case '[':
-		list := []json.RawMessage{}
+		var list blocks
 		for _, v := range vs {
 			var l []json.RawMessage
 			if json.Unmarshal(v, &l) == nil {
-				list = append(list, l...)
+				for _, item := range l {
+					list.add(item)
+				}
 			}
 		}
-		whole = list
+		whole = list.join()
 	default:
 		return last
 	}

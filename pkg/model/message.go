@@ -11,7 +11,7 @@ type Message struct {
 	ToolCalls  []ToolCall                 `json:"tool_calls,omitempty"`   // of an assistant, in the order to run them
 	ToolCallID string                     `json:"tool_call_id,omitempty"` // of a tool message: the call it answers
 	Extra      map[string]json.RawMessage `json:"extra,omitempty"`        // provider fields to be sent back as they came
-	Origin     string                     `json:"origin,omitempty"`       // the endpoint and model that wrote Extra, which no other is sent
+	Origin     string                     `json:"origin,omitempty"`       // the endpoint and model that wrote it; another is not sent Extra
 }
 
 // Part is a piece of a message's content.
@@ -49,6 +49,10 @@ type Request struct {
 	Tools     []ToolSpec // names are unique
 	MaxTokens int        // limit of the answer; default: the endpoint's
 	Kept      *Kept      // what earlier requests of this conversation have encoded; nil: everything is encoded anew
+
+	// Image returns the bytes of an image that a message refers to; with an error, or
+	// if it is nil, the model reads of the reference only.
+	Image func(Image) ([]byte, error)
 }
 
 // Reply is one complete turn of the model, and the JSON in which the journal
@@ -99,8 +103,3 @@ type Limits struct {
 	Window    int // prompt and answer together; 0: not known
 	MaxOutput int // of one answer
 }
-
-// Kept is what was encoded of a conversation already, so that a request costs what
-// is new in it. The zero value is empty. It belongs to one conversation, whose
-// requests come one after another.
-type Kept struct{}

@@ -1,13 +1,11 @@
 package model
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
 
@@ -15,19 +13,32 @@ import (
 const (
 	ok          = "ok"
 	cut         = "cut"         // the answer met the limit of tokens
-	refused     = "refused"     // for good: another try would not help
+	tooLong     = "too_long"    // the conversation is larger than the window
+	refused     = "refused"     // for another reason that another try would not help
 	unavailable = "unavailable" // in every try
 	canceled    = "canceled"    // the caller gave up
 )
 
-// Directions of tokens.
+// Directions of tokens. Cached are a part of the prompt, reasoning is one of the
+// completion; wasted is in neither.
 const (
-	prompt     = "prompt"
-	completion = "completion"
+	tokensPrompt     = "prompt"
+	tokensCached     = "cached"
+	tokensCompletion = "completion"
+	tokensReasoning  = "reasoning"
+	tokensWasted     = "wasted"
 )
+
+// otherForm is the reason of a try that puts the same request in another form,
+// beside those that are a [Reason].
+const otherForm = "other_form"
+
+// outages are the reasons that a call is tried again for.
+var outages = []Reason{RateLimited, ServerError, Connection, Incomplete, Silent}
 
 type metrics struct {
 	calls    *prometheus.CounterVec
+	refusals *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	tokens   *prometheus.CounterVec
 	retries  *prometheus.CounterVec
@@ -38,50 +49,74 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		calls: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentteam_model_calls_total",
-			Help: "Model calls by outcome: ok, cut, refused, unavailable or canceled.",
+			Help: "Model calls by outcome: ok, cut, too_long, refused, unavailable or canceled.",
 		}, []string{"outcome"})),
+		refusals: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentteam_model_refusals_total",
+			Help: "Model calls that gave no turn, by reason, such as bad_key or context_length.",
+		}, []string{"reason"})),
 		duration: telemetry.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "agentteam_model_call_duration_seconds",
 			Help:    "How long a model call took, its retries included.",
-			Buckets: prometheus.ExponentialBuckets(0.1, 2, 12), // to 205 s
+			Buckets: prometheus.ExponentialBuckets(0.1, 2, 15), // to 27 minutes
 		}, []string{"outcome"})),
 		tokens: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentteam_model_tokens_total",
-			Help: "Tokens of finished model calls by direction: prompt or completion.",
+			Help: "Tokens of model calls by direction: prompt and completion; cached and reasoning, which are parts of those; and wasted, of tries that were thrown away.",
 		}, []string{"direction"})),
 		retries: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentteam_model_retries_total",
-			Help: "Attempts of model calls that were repeated, by reason: rate_limited, server_error, connection, incomplete or silent.",
+			Help: "Attempts of model calls that were repeated, by reason: rate_limited, server_error, connection, incomplete, silent or other_form.",
 		}, []string{"reason"})),
 	}
 	// At 0, so that the first of a kind is seen as an increase.
-	for _, o := range []string{ok, cut, refused, unavailable, canceled} {
+	for _, o := range []string{ok, cut, tooLong, refused, unavailable, canceled} {
 		m.calls.WithLabelValues(o)
 		m.duration.WithLabelValues(o)
 	}
-	for _, d := range []string{prompt, completion} {
+	for r := range advices {
+		m.refusals.WithLabelValues(string(r))
+	}
+	for _, d := range []string{tokensPrompt, tokensCached, tokensCompletion, tokensReasoning, tokensWasted} {
 		m.tokens.WithLabelValues(d)
 	}
-	for _, r := range []string{rateLimited, serverError, connection, incomplete, silent} {
-		m.retries.WithLabelValues(r)
+	m.retries.WithLabelValues(otherForm)
+	for _, r := range outages {
+		m.retries.WithLabelValues(string(r))
 	}
 	return m
 }
 
+// call counts a call that has ended; what it wasted was counted try by try.
 func (m *metrics) call(r Reply, err error, took time.Duration) {
 	outcome := ok
+	refusal := (*Refusal)(nil)
 	switch {
-	case errors.Is(err, team.InvalidArgument):
-		outcome = refused
-	case errors.Is(err, team.Unavailable):
-		outcome = unavailable
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &refusal):
+		m.refusals.WithLabelValues(string(refusal.Reason)).Inc()
+		switch refusal.Advice {
+		case TryAgain:
+			outcome = unavailable
+		case Compact:
+			outcome = tooLong
+		default:
+			outcome = refused
+		}
+	case err != nil:
 		outcome = canceled
 	case r.FinishReason == "length":
 		outcome = cut
 	}
 	m.calls.WithLabelValues(outcome).Inc()
 	m.duration.WithLabelValues(outcome).Observe(took.Seconds())
-	m.tokens.WithLabelValues(prompt).Add(float64(r.Usage.PromptTokens))
-	m.tokens.WithLabelValues(completion).Add(float64(r.Usage.CompletionTokens))
+	m.tokens.WithLabelValues(tokensPrompt).Add(float64(r.Usage.PromptTokens))
+	m.tokens.WithLabelValues(tokensCached).Add(float64(r.Usage.CachedTokens))
+	m.tokens.WithLabelValues(tokensCompletion).Add(float64(r.Usage.CompletionTokens))
+	m.tokens.WithLabelValues(tokensReasoning).Add(float64(r.Usage.ReasoningTokens))
+}
+
+// wasted counts what a try has cost that gave no turn, also one of a call that the
+// caller ends.
+func (m *metrics) wasted(u Usage) {
+	m.tokens.WithLabelValues(tokensWasted).Add(float64(u.WastedPrompt + u.WastedCompletion))
 }

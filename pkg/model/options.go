@@ -15,19 +15,23 @@ const openAI = "https://api.openai.com/v1"
 
 // Options says which endpoint to ask and how patiently.
 type Options struct {
-	BaseURL   string                // with the /v1; default OpenAI's own, which needs APIKey
-	APIKey    string                // may be empty for an endpoint that wants none
-	Model     string                // required
-	Profile   string                // what kind of endpoint it is, a name of [Profiles]; default: found by BaseURL
-	Window    int                   // tokens of prompt and answer together; default: what is known of the model
-	MaxTokens int                   // limit of one answer; default: the profile's
-	Headers   map[string]string     // sent with each request, such as a service's own key
-	Extra     map[string]any        // fields added to each request's body, such as reasoning_effort
-	Attempts  int                   // tries of one call, the first included; default 5
-	FirstByte time.Duration         // longest wait for the first byte of an answer; default 60 s
-	Idle      time.Duration         // longest silence inside an answer; default 60 s
-	Logger    *slog.Logger          // default: discard
-	Registry  prometheus.Registerer // default: metrics are not published
+	BaseURL   string            // with the /v1; default OpenAI's own, which needs APIKey
+	APIKey    string            // may be empty for an endpoint that wants none
+	Model     string            // required
+	Profile   string            // what kind of endpoint it is, a name of [Profiles]; default: found by BaseURL
+	Window    int               // tokens of prompt and answer together; default: what is known of the model
+	MaxTokens int               // limit of one answer; default: the profile's
+	Headers   map[string]string // sent with each request, such as a service's own key
+	Extra     map[string]any    // fields added to each request's body, such as reasoning_effort
+
+	Attempts  int           // tries of one call, the first included; default 5
+	Connect   time.Duration // longest wait for a connection, and for its TLS handshake; default 10 s
+	FirstByte time.Duration // longest wait for the first event of an answer; default 10 min
+	Idle      time.Duration // longest wait for the next one; default 2 min
+	Total     time.Duration // longest time for a whole answer; default 30 min
+
+	Logger   *slog.Logger          // default: discard
+	Registry prometheus.Registerer // default: metrics are not published
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -46,12 +50,15 @@ func (o Options) withDefaults() (Options, error) {
 		return o, team.Errorf(team.InvalidArgument, "OPENAI_BASE_URL is not an http or https address").
 			WithHint("it looks like http://127.0.0.1:11434/v1")
 	}
-	o.MaxTokens = cmp.Or(o.MaxTokens, 8000)
 	// An agent goes on for as long as it takes, so few tries only mean that people
 	// hear sooner that the model is away.
 	o.Attempts = cmp.Or(o.Attempts, 5)
-	o.FirstByte = cmp.Or(o.FirstByte, time.Minute)
-	o.Idle = cmp.Or(o.Idle, time.Minute)
+	o.Connect = cmp.Or(o.Connect, 10*time.Second)
+	// A local endpoint may load its model and read a long prompt first, and a model
+	// may think for minutes before it says a word.
+	o.FirstByte = cmp.Or(o.FirstByte, 10*time.Minute)
+	o.Idle = cmp.Or(o.Idle, 2*time.Minute)
+	o.Total = cmp.Or(o.Total, 30*time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o, nil
 }

@@ -1,5 +1,11 @@
 package model
 
+import (
+	"fmt"
+
+	"agentteam/pkg/team"
+)
+
 // Advice says what is to be done about a call that gave no turn.
 type Advice string
 
@@ -29,25 +35,58 @@ const (
 	Silent         Reason = "silent"          // TryAgain: nothing came for too long
 	BadKey         Reason = "bad_key"         // Park: 401, 403
 	NoCredit       Reason = "no_credit"       // Park: 402, insufficient_quota
-	UnknownModel   Reason = "unknown_model"   // Park: 404, no such address or model
-	NoEndpoint     Reason = "no_endpoint"     // Park: what answers is no model endpoint
+	UnknownModel   Reason = "unknown_model"   // Park: 404, 410, no such address or model
+	NoEndpoint     Reason = "no_endpoint"     // Park: what answers is no model endpoint, or redirects
 	ContextLength  Reason = "context_length"  // Compact: 413, context_length_exceeded
 	ContentFilter  Reason = "content_filter"  // GiveUp: what was said is not let through
 	InvalidRequest Reason = "invalid_request" // GiveUp: 400, 422 and the rest
 )
 
 // Refusal is the error of a call that gave no turn although the caller did not end
-// it.
+// it. It carries the code [team.Unavailable] if its advice is TryAgain, else
+// [team.InvalidArgument], and where a person can do something a hint.
 type Refusal struct {
 	Advice Advice
 	Reason Reason
-	Status int   // of the answer; 0: none came
-	Window int   // the model's window in tokens, if the endpoint has told it; else 0
-	Used   Usage // what the tries have cost, all of it wasted
-	Err    error // one line for people, without the key
+	Status int    // of the answer; 0: none came
+	Window int    // the model's window in tokens, if the endpoint has told it; else 0
+	Used   Usage  // what the tries have cost, all of it wasted
+	Alias  string // of the endpoint, as the process's settings name it
+	Err    error  // one line for people, without the key
 }
 
 func (r *Refusal) Error() string { return r.Err.Error() }
 
 // Unwrap returns what happened.
 func (r *Refusal) Unwrap() error { return r.Err }
+
+// explain is what the failure means for the endpoint of that name, and what a
+// person can do about it.
+func (f *failure) explain(endpoint string) error {
+	where := fmt.Sprint(f.status)
+	if f.status < 300 {
+		where = "in an answer with status " + where
+	}
+	refused := func(what string) *team.Error {
+		return team.Errorf(team.InvalidArgument, "the model endpoint %s %s (%s): %w", endpoint, what, where, f.err)
+	}
+	switch f.reason {
+	case BadKey:
+		if f.status == 401 { // its text may quote a part of the key
+			return team.Errorf(team.InvalidArgument, "the model endpoint %s refuses the key (401)", endpoint).WithHint("check OPENAI_API_KEY")
+		}
+		return refused("refuses the key").WithHint("check OPENAI_API_KEY and what it may use")
+	case NoCredit:
+		return refused("has no credit for this account").WithHint("check the account that OPENAI_API_KEY belongs to, and its limits")
+	case UnknownModel:
+		return refused("knows no such address or model").WithHint("check OPENAI_BASE_URL, which usually ends in /v1, and OPENAI_MODEL")
+	case NoEndpoint:
+		return team.Errorf(team.InvalidArgument, "%s is no model endpoint: it answered %d: %w", endpoint, f.status, f.err).
+			WithHint("check OPENAI_BASE_URL; it usually ends in /v1")
+	case ContextLength:
+		return refused("finds the conversation too long")
+	case ContentFilter:
+		return refused("does not let the content through")
+	}
+	return refused("refuses the request")
+}

@@ -2,111 +2,45 @@ package model
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/sashabaranov/go-openai"
-
-	"agentteam/pkg/team"
 )
 
-// Why a call is tried again; the label values of a metric.
-const (
-	rateLimited = "rate_limited" // 429
-	serverError = "server_error" // 408, 409, 5xx
-	connection  = "connection"   // no answer at all
-	incomplete  = "incomplete"   // the stream ended or broke before its finish reason
-	silent      = "silent"       // no byte for too long
-)
-
-// failure is an attempt that gave no turn.
-type failure struct {
-	retry      string        // why another attempt may help; "" if none will
-	retryAfter time.Duration // what the endpoint asks for, or 0
-	status     int           // of the answer, or 0
-	err        error         // one line, without the key
-}
-
-// failed judges err, which ended the exchange x before a finish reason.
-func (c *Client) failed(ctx context.Context, x *exchange, err error) *failure {
-	f := &failure{status: x.status, err: errors.New(c.line(err))}
-	switch s := x.status; {
-	case context.Cause(ctx) == errSilent:
-		f.retry, f.err = silent, errSilent
-	case s == 0:
-		f.retry = connection
-	case s == http.StatusTooManyRequests:
-		f.retry, f.retryAfter = rateLimited, retryAfter(x.header, time.Now())
-		f.err = fmt.Errorf("it answered %d: %w", s, f.err)
-	case s == http.StatusRequestTimeout || s == http.StatusConflict || s >= 500:
-		f.retry, f.retryAfter = serverError, retryAfter(x.header, time.Now())
-		f.err = fmt.Errorf("it answered %d: %w", s, f.err)
-	case s == http.StatusUnauthorized: // its text may quote a part of the key
-		f.err = team.Errorf(team.InvalidArgument, "the model endpoint %s refuses the key (401)", c.name).
-			WithHint("check OPENAI_API_KEY")
-	case s == http.StatusForbidden:
-		f.err = team.Errorf(team.InvalidArgument, "the model endpoint %s refuses the key (403): %w", c.name, f.err).
-			WithHint("check OPENAI_API_KEY and what it may use")
-	case s == http.StatusNotFound:
-		f.err = team.Errorf(team.InvalidArgument, "the model endpoint %s knows no such address or model (404): %w", c.name, f.err).
-			WithHint("check OPENAI_BASE_URL, which usually ends in /v1, and OPENAI_MODEL")
-	case s >= 400:
-		f.err = team.Errorf(team.InvalidArgument, "the model endpoint %s refuses the request (%d): %w", c.name, s, f.err)
-	case errors.Is(err, io.EOF):
-		f.retry, f.err = incomplete, fmt.Errorf("the answer (%s) ended without a finish reason", x.header.Get("Content-Type"))
-	default:
-		f.retry, f.err = incomplete, fmt.Errorf("the answer broke off: %w", f.err)
-	}
-	return f
-}
-
-// line is what err says, fit for one line of a terminal and free of the key,
-// which some endpoints quote.
-func (c *Client) line(err error) string {
-	text := err.Error()
-	var told *openai.APIError
-	var plain *openai.RequestError
-	var request *url.Error // repeats the address
-	switch {
-	case errors.As(err, &told):
-		text = told.Message
-	case errors.As(err, &plain):
-		text = string(plain.Body)
-	case errors.As(err, &request):
-		text = request.Err.Error()
-	}
-	if c.opt.APIKey != "" {
-		text = strings.ReplaceAll(text, c.opt.APIKey, "***")
-	}
-	text = strings.Join(strings.Fields(text), " ")
-	if short := []rune(text); len(short) > 300 {
-		text = string(short[:300]) + "..."
-	}
-	return text
-}
-
-// longestAsked caps Retry-After: an endpoint that asks for an hour is asked again
-// sooner, so that a lifted limit is noticed, and given up by Options.Attempts.
+// longestAsked caps what an endpoint may ask for: one that asks for an hour is
+// asked again sooner, so that a lifted limit is noticed, and given up by
+// Options.Attempts.
 const longestAsked = 2 * time.Minute
 
-// retryAfter reads the header of that name, which holds seconds or a date
-// (RFC 9110 section 10.2.3).
+// retryAfter is how long the endpoint asks to wait; 0 if it does not say.
 func retryAfter(h http.Header, now time.Time) time.Duration {
-	text := h.Get("Retry-After")
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 { // OpenAI, Azure
+		return capped(ms / 1000)
+	}
+	text := h.Get("Retry-After") // seconds or a date, RFC 9110 section 10.2.3
 	if s, err := strconv.ParseFloat(text, 64); err == nil && s > 0 {
-		return time.Duration(min(s, longestAsked.Seconds()) * float64(time.Second))
+		return capped(s)
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return min(max(at.Sub(now), 0), longestAsked)
 	}
-	return 0
+	// OpenAI and Groq tell of two allowances, such as "x-ratelimit-reset-tokens:
+	// 6m0s". Only one that is used up holds the next request back.
+	var wait time.Duration
+	for _, of := range []string{"Requests", "Tokens"} {
+		if h.Get("X-Ratelimit-Remaining-"+of) == "0" {
+			if d, err := time.ParseDuration(h.Get("X-Ratelimit-Reset-" + of)); err == nil {
+				wait = max(wait, d)
+			}
+		}
+	}
+	return min(wait, longestAsked)
+}
+
+// capped is that many seconds, as far as we wait.
+func capped(seconds float64) time.Duration {
+	return time.Duration(min(seconds, longestAsked.Seconds()) * float64(time.Second))
 }
 
 // pause is how long to wait after the n-th failed attempt: exponential backoff

@@ -20,7 +20,6 @@ import (
 	"agentteam/pkg/agent"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/config"
-	"agentteam/pkg/control"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
@@ -39,7 +38,8 @@ type Process struct {
 	Registry *telemetry.Registry
 	Conn     *broker.Conn
 
-	model    *model.Client // nil if none is configured
+	models   *model.Router
+	hide     func() // takes back what was announced
 	http     *telemetry.Server
 	httpDone chan struct{}
 	stop     []func()
@@ -93,28 +93,23 @@ func (p *Process) open(ctx context.Context, kind string) error {
 			p.Log.Error("health pages", "err", err)
 		}
 	}()
-	modelName := control.NoModel
-	if err := p.Config.CheckModel(); err == nil {
-		p.model, err = model.New(model.Options{BaseURL: p.Config.BaseURL, APIKey: string(p.Config.APIKey), Model: p.Config.Model,
-			MaxTokens: p.Config.MaxTokens, Logger: p.Log})
-		if err != nil {
-			return err
-		}
-		modelName = p.Config.Model
-	} else {
-		p.Log.Info("no model is configured; the process can only wait", "hint", err.Error())
+	routes := p.Config.Routes()
+	if p.models, err = model.NewRouter(routes, model.RouterOptions{Logger: p.Log}); err != nil {
+		return err
 	}
+	p.tellModels(p.Config)
 	p.Conn, err = broker.Connect(ctx, broker.Options{URL: p.Config.Server, Name: "agentteam " + kind, Wait: connectWait, Replicas: p.Config.Replicas, Logger: p.Log, Registry: p.Registry})
 	if err != nil {
 		return err
 	}
 	conn.Store(p.Conn)
-	hide, err := control.Announce(p.Conn, control.Process{ID: p.ID, Kind: kind, Metrics: p.http.URL() + "/metrics", Model: modelName, Version: telemetry.Version()})
-	if err != nil {
+	if err := p.announceAs(kind, routes); err != nil {
 		return err
 	}
-	p.stop = append(p.stop, hide)
-	p.Log.Info("ready", "nats", p.Conn.Server(), "http", p.http.URL(), "model", modelName)
+	if file := p.Config.File(); file != "" {
+		p.stop = append(p.stop, p.follow(context.WithoutCancel(ctx), kind, file))
+	}
+	p.Log.Info("ready", "nats", p.Conn.Server(), "http", p.http.URL(), "model", modelName(routes))
 	return nil
 }
 
@@ -152,12 +147,17 @@ func (p *Process) Close() {
 }
 
 // As returns where a process counts what it does as this member of a team, and the
-// model to do it with, nil if none is configured. done is to be called when it no
-// longer is that member.
+// models to do it with, nil if none is configured; the alias that m names is warned of
+// if they do not have it. done is to be called when it no longer is that member.
 func (p *Process) As(id team.TeamID, m team.Member) (reg prometheus.Registerer, with agent.Model, done func()) {
 	reg, done = p.Registry.Labelled(prometheus.Labels{"team": string(id), "role": m.Role, "agent_id": string(m.AgentID)})
-	if p.model != nil {
-		with = p.model.Counting(reg)
+	alias, known := p.models.Resolve(m.Model)
+	if alias == "" {
+		return reg, nil, done
 	}
+	if !known {
+		p.Log.Warn("this process has no model of that name; its default is used", "team", id, "agent", m.AgentID, "model", m.Model, "default", alias)
+	}
+	with = p.models.Counting(reg)
 	return reg, with, done
 }

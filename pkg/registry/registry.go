@@ -153,12 +153,16 @@ func (r *Registry) List(ctx context.Context) ([]team.Small, error) {
 // who must have been sent it before. The record is written in either case, so that
 // an end of the goal that was prepared without that mail comes to nothing ([EndAt]).
 func (r *Registry) StartGoal(ctx context.Context, bt *broker.Team, goal, workspace string) (t team.Team, started bool, err error) {
+	seq, err := bt.Bucket.LastSeq(ctx)
+	if err != nil {
+		return t, false, err
+	}
 	t, err = r.update(ctx, bt, func(t *team.Team) bool {
 		started = t.Status != team.Active || t.Goal == ""
 		if !started {
 			return true
 		}
-		t.Status, t.Goal, t.GoalNumber, t.Summary, t.FinishedAt = team.Active, goal, t.GoalNumber+1, "", nil
+		t.Status, t.Goal, t.GoalNumber, t.GoalSeq, t.Summary, t.FinishedAt = team.Active, goal, t.GoalNumber+1, seq, "", nil
 		if workspace != "" {
 			t.Workspace = workspace
 		}

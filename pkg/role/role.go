@@ -5,12 +5,14 @@ package role
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -28,6 +30,8 @@ type frontMatter struct {
 	Description string    `yaml:"description"`
 	Tools       toolNames `yaml:"tools"`
 	Model       string    `yaml:"model"`
+	MaxTurns    int       `yaml:"max_turns"`
+	TheirTurns  int       `yaml:"maxTurns"` // as other programs write it
 }
 
 // toolNames is a YAML list or, as other programs write it, one string with commas.
@@ -48,9 +52,26 @@ func (t *toolNames) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Parse reads a role file. name is that of the file, and the role's if it names
-// none. Errors: InvalidArgument, with the file and what is wrong in it.
+// Parse reads a role file. The role's name is that of the file if it names none.
+// Errors: InvalidArgument, with the file and what is wrong in it.
 func Parse(file string, src []byte) (team.Role, error) {
+	head, body, err := divide(file, src)
+	if err != nil {
+		return team.Role{}, err
+	}
+	var f frontMatter
+	if err := yaml.Unmarshal(head, &f); err != nil {
+		return team.Role{}, team.Errorf(team.InvalidArgument, "%s: %w", file, err)
+	}
+	if f.MaxTurns < 0 || f.TheirTurns < 0 {
+		return team.Role{}, team.Errorf(team.InvalidArgument, "%s: max_turns is %d", file, min(f.MaxTurns, f.TheirTurns)).
+			WithHint("give the most turns of one run, or leave it out for no limit")
+	}
+	return f.role(nameOf(file), file, body)
+}
+
+// divide returns the front matter of a role file and what follows it.
+func divide(file string, src []byte) (head, body []byte, err error) {
 	src = bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))
 	rest, ok := bytes.CutPrefix(src, []byte("---\n"))
 	head, body, closed := bytes.Cut(rest, []byte("\n---\n"))
@@ -58,47 +79,63 @@ func Parse(file string, src []byte) (team.Role, error) {
 		head, closed = bytes.CutSuffix(rest, []byte("\n---"))
 	}
 	if !ok || !closed {
-		return team.Role{}, team.Errorf(team.InvalidArgument, "%s has no front matter", file).
+		return nil, nil, team.Errorf(team.InvalidArgument, "%s has no front matter", file).
 			WithHint("a role file begins with ---, name and description in YAML, and ---; the instructions follow")
 	}
-	var f frontMatter
-	if err := yaml.Unmarshal(head, &f); err != nil {
-		return team.Role{}, team.Errorf(team.InvalidArgument, "%s: %w", file, err)
-	}
-	if f.Name == "" {
-		f.Name = strings.TrimSuffix(filepath.Base(file), ".md")
-	}
-	if f.Model == "inherit" {
+	return head, body, nil
+}
+
+func nameOf(file string) string { return strings.TrimSuffix(filepath.Base(file), ".md") }
+
+// role is what f and the instructions behind it say, under the other name if it has
+// none.
+func (f frontMatter) role(name, file string, body []byte) (team.Role, error) {
+	if f.Model == team.Inherit {
 		f.Model = ""
 	}
-	r := team.Role{Name: f.Name, Description: f.Description, Tools: f.Tools, Model: f.Model, Instructions: strings.TrimSpace(string(body))}
+	r := team.Role{Name: cmp.Or(f.Name, name), Description: f.Description, Tools: f.Tools, Model: f.Model,
+		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), Instructions: strings.TrimSpace(string(body))}
 	if err := r.Validate(); err != nil {
 		return r, fmt.Errorf("%s: %w", file, err)
 	}
 	return r, nil
 }
 
+// Skipped is a file in a folder of roles that gave none.
+type Skipped struct {
+	File string
+	Why  string
+}
+
+func (s Skipped) String() string { return s.File + " is left out: " + s.Why }
+
 // Load returns the roles that hold in dir: the built-in ones, replaced and added to
 // by those of the user's directory, of dir/.claude/agents and of dir/.agents, in
 // this order. A role file that cannot be read is an error: a role that silently is
 // another than the one written is worse than none. A file that does not begin with
-// front matter, such as a README.md, is no role file; skipped lists those, for whoever
-// wrote one and expects a role.
-func Load(dir string) (roles map[string]team.Role, skipped []string, err error) {
+// front matter, such as a README.md, is no role file. Those of .claude/agents were
+// written for another program and are read by [ParseForeign]; one that is no role even
+// so is left out. skipped lists what was left out, for whoever wrote it and expects a
+// role.
+func Load(dir string) (roles map[string]team.Role, skipped []Skipped, err error) {
 	roles = map[string]team.Role{}
 	own, err := fs.Sub(builtin, "builtin")
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := read(roles, "built-in", own); err != nil {
+	if _, err := read(roles, "built-in", own, false); err != nil {
 		return nil, nil, err
 	}
-	dirs := []string{filepath.Join(dir, ".claude", "agents"), filepath.Join(dir, ".agents")}
-	if user, err := os.UserConfigDir(); err == nil {
-		dirs = append([]string{filepath.Join(user, "agentteam", "agents")}, dirs...)
+	type folder struct {
+		path    string
+		foreign bool
 	}
-	for _, d := range dirs {
-		others, err := read(roles, d, os.DirFS(d))
+	folders := []folder{{filepath.Join(dir, ".claude", "agents"), true}, {filepath.Join(dir, ".agents"), false}}
+	if user, err := os.UserConfigDir(); err == nil {
+		folders = slices.Insert(folders, 0, folder{filepath.Join(user, "agentteam", "agents"), false})
+	}
+	for _, f := range folders {
+		others, err := read(roles, f.path, os.DirFS(f.path), f.foreign)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -107,29 +144,37 @@ func Load(dir string) (roles map[string]team.Role, skipped []string, err error) 
 	return roles, skipped, nil
 }
 
-func read(into map[string]team.Role, where string, dir fs.FS) (skipped []string, err error) {
+func read(into map[string]team.Role, where string, dir fs.FS, foreign bool) (skipped []Skipped, err error) {
 	files, err := fs.Glob(dir, "*.md")
 	if err != nil {
 		return nil, err
+	}
+	parse := Parse
+	if foreign {
+		parse = ParseForeign
 	}
 	var errs []error
 	for _, f := range files {
 		path := filepath.Join(where, f)
 		src, err := fs.ReadFile(dir, f)
-		if err != nil {
-			errs = append(errs, team.Errorf(team.InvalidArgument, "role file %s: %w", path, err))
+		if err == nil && !bytes.HasPrefix(src, []byte("---")) {
+			skipped = append(skipped, Skipped{path, "a role file begins with ---"})
 			continue
 		}
-		if !bytes.HasPrefix(src, []byte("---")) {
-			skipped = append(skipped, path)
-			continue
-		}
-		r, err := Parse(path, src)
+		var r team.Role
 		if err != nil {
+			err = team.Errorf(team.InvalidArgument, "role file %s: %w", path, err)
+		} else {
+			r, err = parse(path, src)
+		}
+		switch {
+		case err == nil:
+			into[r.Name] = r
+		case foreign:
+			skipped = append(skipped, Skipped{path, strings.TrimPrefix(err.Error(), path+": ")})
+		default:
 			errs = append(errs, err)
-			continue
 		}
-		into[r.Name] = r
 	}
 	return skipped, errors.Join(errs...)
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"agentteam/pkg/team"
@@ -20,6 +22,10 @@ func TestParse(t *testing.T) {
 		"list of tools":     {"---\nname: a\ndescription: d 🚀\ntools: [bash, read_file]\nmodel: m\n---\nDo it.\n", team.Role{Name: "a", Description: "d 🚀", Tools: []string{"bash", "read_file"}, Model: "m", Instructions: "Do it."}, false},
 		"tools in a line":   {"---\ndescription: d\ntools: Read, Grep\n---\nx", team.Role{Name: "file", Description: "d", Tools: []string{"Read", "Grep"}, Instructions: "x"}, false},
 		"windows lines":     {"---\r\ndescription: d\r\nmodel: inherit\r\n---\r\nx\r\ny", team.Role{Name: "file", Description: "d", Instructions: "x\ny"}, false},
+		"turns":             {"---\ndescription: d\nmax_turns: 80\n---", team.Role{Name: "file", Description: "d", MaxTurns: 80}, false},
+		"turns, by another": {"---\ndescription: d\nmaxTurns: 7\n---", team.Role{Name: "file", Description: "d", MaxTurns: 7}, false},
+		"turns, none":       {"---\ndescription: d\nmax_turns: many\n---", team.Role{}, true},
+		"turns, too few":    {"---\ndescription: d\nmax_turns: -1\n---", team.Role{}, true},
 		"no body":           {"---\ndescription: d\n---", team.Role{Name: "file", Description: "d"}, false},
 		"no front matter":   {"just text", team.Role{}, true},
 		"not closed":        {"---\nname: a\n", team.Role{}, true},
@@ -39,9 +45,46 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Name != tt.want.Name || got.Description != tt.want.Description || got.Model != tt.want.Model ||
+			if got.Name != tt.want.Name || got.Description != tt.want.Description || got.MaxTurns != tt.want.MaxTurns || got.Model != tt.want.Model ||
 				got.Instructions != tt.want.Instructions || !slices.Equal(got.Tools, tt.want.Tools) {
 				t.Errorf("Parse = %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// What another program takes, it wrote.
+func TestParseForeign(t *testing.T) {
+	const wild = "---\nname: Code_Reviewer\ndescription: Use this agent when code was written. Examples: <example>Context: The user wrote a function. user: \"Please write: x\"\n" +
+		"model: in an example</example>\ntools:\n  - Read\n  - \"Grep\"\nmodel: \"opus\"\ncolor: red\nmaxTurns: 12\n---\n\nYou review.\n"
+	for name, tt := range map[string]struct {
+		src  string
+		want team.Role // the zero value: it is refused
+	}{
+		"wild": {wild, team.Role{Name: "code-reviewer", MaxTurns: 12, Model: "opus", Tools: []string{"Read", "Grep"}, Instructions: "You review.",
+			Description: "Use this agent when code was written. Examples: <example>Context: The user wrote a function. user: \"Please write: x\""}},
+		"tame":             {"---\nname: a\ndescription: >\n  two\n  lines\ntools: [Read]\nmodel: inherit\n---\nx", team.Role{Name: "a", Description: "two lines", Tools: []string{"Read"}, Instructions: "x"}},
+		"a name of words":  {"---\nname: Über Code Reviewer!\ndescription: d\n---", team.Role{Name: "ber-code-reviewer", Description: "d"}},
+		"no name":          {"---\ndescription: d\n---", team.Role{Name: "some-file", Description: "d"}},
+		"windows, a mark":  {"---\r\ndescription: a: b\r\ntools: Read, Grep\r\n---\r\nx", team.Role{Name: "some-file", Description: "a: b", Tools: []string{"Read", "Grep"}, Instructions: "x"}},
+		"strange turns":    {"---\ndescription: d\nmax_turns: many\nmaxTurns: -3\ntools:\n---", team.Role{Name: "some-file", Description: "d"}},
+		"a list as name":   {"---\nname: [a]\ndescription: d\n---", team.Role{Name: "some-file", Description: "d"}},
+		"a name of no use": {"---\nname: 审查\ndescription: d\n---", team.Role{Name: "some-file", Description: "d"}},
+		"no description":   {"---\nname: a: b\n---", team.Role{}},
+		"a strange model":  {"---\ndescription: d\nmodel: the best one\n---", team.Role{Name: "some-file", Description: "d"}},
+		"reserved":         {"---\nname: User\ndescription: d\n---", team.Role{}},
+		"not closed":       {"---\nname: a\n", team.Role{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseForeign("dir/Some_File.md", []byte(tt.src))
+			if tt.want.Name == "" {
+				if !errors.Is(err, team.InvalidArgument) {
+					t.Errorf("ParseForeign = %+v, %v, want invalid_argument", got, err)
+				}
+				return
+			}
+			if err != nil || !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("ParseForeign = %+v, %v\nwant %+v", got, err, tt.want)
 			}
 		})
 	}
@@ -61,16 +104,31 @@ func TestLoad(t *testing.T) {
 	}
 	write(".claude/agents/coder.md", "---\ndescription: from claude\n---\n")
 	write(".claude/agents/painter.md", "---\ndescription: from claude\n---\n")
+	write(".claude/agents/empty.md", "---\nname: empty\n---\n")
+	write(".claude/agents/user.md", "---\ndescription: d\n---\n")
+	write(".claude/agents/folder.md/x", "")
+	write(".claude/agents/Wild_One.md", "---\ndescription: Use it when: <example>\n---\n")
 	write(".agents/painter.md", "---\ndescription: ours\n---\n")
 	write(".agents/README.md", "# Our agents\n")
 	roles, skipped, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{filepath.Join(dir, ".agents", "README.md")}; !slices.Equal(skipped, want) {
+	want := []Skipped{
+		{filepath.Join(dir, ".claude", "agents", "empty.md"), "role empty has no description"},
+		{filepath.Join(dir, ".claude", "agents", "folder.md"), ""}, // in the system's words
+		{filepath.Join(dir, ".claude", "agents", "user.md"), `role name "user" is reserved`},
+		{filepath.Join(dir, ".agents", "README.md"), "a role file begins with ---"},
+	}
+	for i := range skipped {
+		if strings.HasSuffix(skipped[i].File, "folder.md") {
+			skipped[i].Why = ""
+		}
+	}
+	if !slices.Equal(skipped, want) {
 		t.Errorf("skipped %q, want %q", skipped, want)
 	}
-	for name, want := range map[string]string{"coder": "from claude", "painter": "ours"} {
+	for name, want := range map[string]string{"coder": "from claude", "painter": "ours", "wild-one": "Use it when: <example>"} {
 		if got := roles[name].Description; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}

@@ -218,6 +218,31 @@ func (r *Roster) Lose(ctx context.Context, a team.AgentID, incarnation uint64, l
 	return r.end(ctx, a, incarnation, team.Lost, lastError)
 }
 
+// Park writes that the incarnation cannot work, since its model's endpoint refuses it
+// because of cause; with "", that it can again. Errors: ErrSuperseded if it is no longer
+// the one in the record.
+func (r *Roster) Park(ctx context.Context, a team.AgentID, incarnation uint64, cause string) error {
+	state := team.WaitingModel
+	if cause == "" {
+		state = team.Joined
+	}
+	for {
+		m, err := r.Get(ctx, a)
+		switch {
+		case errors.Is(err, team.NotFound), err == nil && (m.Incarnation != incarnation || !m.HasProcess()):
+			return ErrSuperseded
+		case err != nil:
+			return err
+		case m.State == state && m.LastError == cause:
+			return nil
+		}
+		m.State, m.LastError = state, cause
+		if _, err = r.Put(ctx, m); !errors.Is(err, team.Conflict) {
+			return err
+		}
+	}
+}
+
 func (r *Roster) end(ctx context.Context, a team.AgentID, incarnation uint64, state team.MemberState, lastError string) error {
 	for {
 		m, err := r.Get(ctx, a)

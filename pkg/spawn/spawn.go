@@ -11,10 +11,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/control"
+	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -145,12 +147,27 @@ func (s *Spawner) up(ctx context.Context, m team.Member) error {
 }
 
 // order tries the pool, then a child process of the leader, until one takes the
-// order or ctx ends.
+// order or ctx ends. The pool is that of the model alias that m asks for; if no process
+// at all has that, it is the pool of all.
 func (s *Spawner) order(ctx context.Context, m team.Member) error {
 	o := Order{s.o.Team.ID, m.AgentID, m.Incarnation}
 	silent := false // a standby got the order and has not answered: it may be about to join
+	alias, err := s.alias(ctx, m)
+	if err != nil {
+		return err
+	}
+	known := alias == "" // whether some process, which may be taken now, has the alias
 	for patience := time.Now().Add(poolPatience); ; {
-		err := control.RequestPool(ctx, s.o.Team.Conn, o, poolTry)
+		err := control.RequestPool(ctx, s.o.Team.Conn, alias, o, poolTry)
+		if !known && control.Nobody(err) {
+			if known, err = s.known(ctx, alias); err != nil {
+				return err
+			}
+			if !known { // whoever takes the order uses its default, and says so
+				alias, known = "", true
+			}
+			continue
+		}
 		if errors.Is(err, team.Unavailable) {
 			silent = silent || !control.Nobody(err)
 			err = s.exec(ctx, o)
@@ -162,6 +179,8 @@ func (s *Spawner) order(ctx context.Context, m team.Member) error {
 			return nil
 		case errors.Is(err, team.Busy), silent: // busy is one that was just taken by another spawn
 		case errors.Is(err, team.Unavailable) && time.Now().Before(patience):
+		case alias != "":
+			return team.Errorf(team.CodeOf(err), "of the processes with the model alias %s: %w", alias, err).WithHint("%s", team.HintOf(err))
 		default:
 			return err
 		}
@@ -171,6 +190,39 @@ func (s *Spawner) order(ctx context.Context, m team.Member) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// alias is the model that m asks for, itself or by its role; "" if any will do. What no
+// process could have is not asked for.
+func (s *Spawner) alias(ctx context.Context, m team.Member) (string, error) {
+	alias := m.Model
+	if alias == "" {
+		record, err := registry.Record(ctx, s.o.Team)
+		if errors.Is(err, team.NotFound) { // a team without a record: whoever takes the order sees to that
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		role, err := record.Role(m.Role)
+		if err != nil {
+			return "", err
+		}
+		alias = role.Model
+	}
+	if !team.IsAlias(alias) {
+		return "", nil
+	}
+	return alias, nil
+}
+
+// answerWait is how long answers to "who has this alias?" are collected.
+const answerWait = 300 * time.Millisecond
+
+// known reports whether some teammate process has the alias, a member or not.
+func (s *Spawner) known(ctx context.Context, alias string) (bool, error) {
+	all, err := control.Processes(ctx, s.o.Team.Conn, "teammate", answerWait)
+	return slices.ContainsFunc(all, func(p control.Process) bool { return slices.Contains(p.Aliases, alias) }), err
 }
 
 func (s *Spawner) exec(ctx context.Context, o Order) error {

@@ -14,6 +14,7 @@ import (
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/control"
 	"agentteam/pkg/mailbox"
+	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/subject"
@@ -42,12 +43,12 @@ func (s *site) spawner() *spawn.Spawner {
 	return spawn.New(spawn.Options{Team: s.team, Roster: s.roster})
 }
 
-// standby offers a process that takes one order with f.
-func (s *site) standby(f func(o spawn.Order) error) {
+// standby offers a process with these model aliases that takes one order with f.
+func (s *site) standby(f func(o spawn.Order) error, aliases ...string) {
 	s.t.Helper()
 	conn := s.team.Conn
 	var once sync.Once
-	stop, err := control.ServePool(s.t.Context(), conn, func(_ context.Context, data []byte) (any, error) {
+	stop, err := control.ServePool(s.t.Context(), conn, aliases, func(_ context.Context, data []byte) (any, error) {
 		err := error(team.Errorf(team.Busy, "this standby was just taken"))
 		once.Do(func() {
 			var o spawn.Order
@@ -109,6 +110,75 @@ func TestSpawnFromPool(t *testing.T) {
 	}
 	if len(s.joined) != 2 {
 		t.Errorf("joined: %v", s.joined)
+	}
+}
+
+// A member that names a model, itself or by its role, goes to a process that has it.
+func TestSpawnWithModel(t *testing.T) {
+	s := newSite(t)
+	reg, err := registry.Open(t.Context(), s.team.Conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := reg.Make(t.Context(), team.Team{ID: "t", Roles: map[string]team.Role{
+		"coder": {Name: "coder"}, "thinker": {Name: "thinker", Model: "strong"}}}); err != nil {
+		t.Fatal(err)
+	}
+	by := func(process string) func(spawn.Order) error {
+		return func(o spawn.Order) error {
+			m, err := s.roster.Get(t.Context(), o.Agent)
+			if err == nil {
+				m.Host = process
+				_, err = s.roster.Put(t.Context(), m)
+			}
+			if err == nil {
+				err = s.join(o)
+			}
+			return err
+		}
+	}
+	announce := func(aliases ...string) {
+		t.Helper()
+		hide, err := control.Announce(s.team.Conn, control.Process{ID: strings.Join(aliases, "+"), Kind: "teammate", Aliases: aliases})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(hide)
+	}
+	announce("fast")
+	announce("fast", "strong")
+	wild := strings.Repeat("a ", 1<<16) // no subject could hold it
+	for name, tt := range map[string]struct {
+		m    team.Member
+		want string // process that takes it
+	}{
+		"its own":           {team.Member{Role: "coder", Model: "strong"}, "strong"},
+		"its role's":        {team.Member{Role: "thinker"}, "strong"},
+		"not its role's":    {team.Member{Role: "thinker", Model: "fast"}, "fast"},
+		"a stranger":        {team.Member{Role: "coder", Model: "opus"}, "fast"},
+		"what none can be":  {team.Member{Role: "coder", Model: wild}, "fast"},
+		"none":              {team.Member{Role: "coder"}, "fast"},
+		"a standby is gone": {team.Member{Role: "coder", Model: "strong"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := &site{t: t, team: s.team, roster: s.roster} // its standbys end with this case
+			for range 3 {
+				own.standby(by("fast"), "fast")
+			}
+			if tt.want == "strong" { // else the process that has it is a member
+				own.standby(by("strong"), "fast", "strong")
+			}
+			m, err := own.spawner().Spawn(t.Context(), tt.m, 100)
+			if tt.want == "" {
+				if team.CodeOf(err) != team.Unavailable || !strings.Contains(fmt.Sprint(err), "with the model alias strong") || team.HintOf(err) == "" {
+					t.Errorf("Spawn = %+v, %v; want unavailable, which names the alias", m, err)
+				}
+				return
+			}
+			if err != nil || m.Host != tt.want {
+				t.Errorf("taken by %q, %v; want %s", m.Host, err, tt.want)
+			}
+		})
 	}
 }
 

@@ -133,6 +133,17 @@ func (r *Reader) Object(n *yaml.Node, what string, keys map[string]func(*yaml.No
 	})
 }
 
+// Entries calls read for each entry of n, a mapping whose keys are the writer's own,
+// in the order of the file. A key that comes twice is a fault. what names n in errors,
+// with its article.
+func (r *Reader) Entries(n *yaml.Node, what string, read func(key, v *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		r.Fail(n, "%s must be a mapping", what)
+		return
+	}
+	r.pairs(n, read)
+}
+
 // pairs calls read for each entry of a mapping and refuses a key that comes twice.
 func (r *Reader) pairs(n *yaml.Node, read func(key, v *yaml.Node)) {
 	seen := map[string]bool{}

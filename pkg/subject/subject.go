@@ -9,6 +9,7 @@ package subject
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -24,6 +25,15 @@ const (
 	Pool  = root + ".pool.spawn"
 	Queue = "standbys"
 )
+
+// PoolOf is where those standbys are asked, in the same group, that have the model
+// alias; "" is [Pool] itself. An alias may hold what a subject must not: it is encoded.
+func PoolOf(alias string) string {
+	if alias == "" {
+		return Pool
+	}
+	return Pool + "." + base64.RawURLEncoding.EncodeToString([]byte(alias))
+}
 
 // Service is the name of the micro service of a process of this kind (leader or
 // teammate).
@@ -43,6 +53,7 @@ const (
 	Offer   Verb = "offer"   // a task for the taking; no right to it
 	Assign  Verb = "assign"  // claim this task; answered with the task or the error
 	Revoked Verb = "revoked" // the task you hold is no longer yours
+	Compact Verb = "compact" // make your conversation shorter, at your next turn
 	Stop    Verb = "stop"    // end at once
 	Ping    Verb = "ping"    // answered with a beat
 	Start   Verb = "start"   // to a leader's process: run this member as your child

@@ -2,23 +2,75 @@ package team
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 )
 
-// EventType is an AG-UI event type. Text and tool calls come as the protocol's
-// chunk events, one a turn, since a turn is announced only once it is complete.
+// EventType is an AG-UI event type, or one of the team's own. Text and tool calls come
+// as the protocol's chunk events, one a turn, since a turn is announced only once it is
+// complete.
 type EventType string
 
 // The events an agent stores.
 const (
-	RunStarted     EventType = "RUN_STARTED"
-	RunFinished    EventType = "RUN_FINISHED"
-	RunError       EventType = "RUN_ERROR"
+	RunStarted  EventType = "RUN_STARTED"
+	RunFinished EventType = "RUN_FINISHED"
+	RunError    EventType = "RUN_ERROR"
+	Custom      EventType = "CUSTOM" // Name says what; "reset" is the feed's own
+)
+
+// The events that are read from conversations, mail and records, and stored nowhere
+// else (package feed).
+const (
 	TextChunk      EventType = "TEXT_MESSAGE_CHUNK"
 	ToolCallChunk  EventType = "TOOL_CALL_CHUNK"
 	ToolCallResult EventType = "TOOL_CALL_RESULT"
-	Custom         EventType = "CUSTOM"
+	Retry          EventType = "RETRY"               // the model endpoint gave no turn
+	Compacted      EventType = "COMPACTION_FINISHED" // the conversation was made shorter
+
+	MailSent EventType = "MAIL_SENT"
+
+	TaskCreated   EventType = "TASK_CREATED"
+	TaskUpdated   EventType = "TASK_UPDATED"
+	TaskClaimed   EventType = "TASK_CLAIMED"
+	TaskAdopted   EventType = "TASK_ADOPTED"
+	TaskReleased  EventType = "TASK_RELEASED"
+	TaskCompleted EventType = "TASK_COMPLETED"
+	TaskFailed    EventType = "TASK_FAILED"
+	TaskCancelled EventType = "TASK_CANCELLED"
+
+	MemberCreated EventType = "MEMBER_CREATED"
+	MemberJoined  EventType = "MEMBER_JOINED"
+	MemberUpdated EventType = "MEMBER_UPDATED"
+	MemberParked  EventType = "MEMBER_PARKED"  // its model endpoint refuses it
+	MemberResumed EventType = "MEMBER_RESUMED" // it is parked no more
+	MemberLost    EventType = "MEMBER_LOST"
+	MemberStopped EventType = "MEMBER_STOPPED"
+	MemberRemoved EventType = "MEMBER_REMOVED"
 )
+
+var eventTypes = []EventType{
+	RunStarted, RunFinished, RunError, Custom, TextChunk, ToolCallChunk, ToolCallResult, Retry, Compacted, MailSent,
+	TaskCreated, TaskUpdated, TaskClaimed, TaskAdopted, TaskReleased, TaskCompleted, TaskFailed, TaskCancelled,
+	MemberCreated, MemberJoined, MemberUpdated, MemberParked, MemberResumed, MemberLost, MemberStopped, MemberRemoved,
+}
+
+// EventTypes returns every type that a team's feed may have.
+func EventTypes() []EventType { return slices.Clone(eventTypes) }
+
+// ParseEventType checks s, in which lower case will do; the error is InvalidArgument
+// and names the types.
+func ParseEventType(s string) (EventType, error) {
+	if t := EventType(strings.ToUpper(s)); slices.Contains(eventTypes, t) {
+		return t, nil
+	}
+	names := make([]string, len(eventTypes))
+	for i, t := range eventTypes {
+		names[i] = string(t)
+	}
+	return "", Errorf(InvalidArgument, "%q is not an event type", clip(s, 40)).WithHint("a type is one of %s", strings.Join(names, ", "))
+}
 
 // EventBody is the event itself, with AG-UI's field names; which are set depends
 // on the type.
@@ -40,15 +92,13 @@ type EventBody struct {
 	Result       json.RawMessage `json:"result,omitempty"`
 }
 
-// Event is an entry of a team's event log.
+// Event is an event and whose it is.
 type Event struct {
 	TeamID   TeamID    `json:"team_id"`
 	AgentID  AgentID   `json:"agent_id"`
 	RoleName string    `json:"role_name"`
 	RunID    string    `json:"run_id"` // ULID made at waking
 	Event    EventBody `json:"event"`
-
-	Seq uint64 `json:"-"` // in the event stream
 }
 
 // Stamp returns b with its timestamp set.

@@ -142,6 +142,15 @@ func (b Beat) Quiet() bool {
 	return (b.State == Idle || b.State == WaitingAnswer) && !b.Unseen || b.Parked()
 }
 
+// Fill is how full the window of the agent's model is, in per cent; 0 if that is not
+// known.
+func (b Beat) Fill() int {
+	if b.Window == 0 {
+		return 0
+	}
+	return 100 * b.Context / b.Window
+}
+
 // Parked reports whether the agent's model endpoint refuses it: it does nothing
 // until somebody has mended that. An agent that waits through an outage is not.
 func (b Beat) Parked() bool { return b.State == WaitingModel && b.RetryAt != nil }

@@ -36,7 +36,8 @@ type Team struct {
 	Description  string          `json:"description"`
 	Status       Status          `json:"status"`
 	Goal         string          `json:"goal"`
-	GoalNumber   int             `json:"goal_number"` // how many goals it has had
+	GoalNumber   int             `json:"goal_number"`        // how many goals it has had
+	GoalSeq      uint64          `json:"goal_seq,omitempty"` // of the bucket when the goal was set: what was written since may be for it
 	Roles        map[string]Role `json:"roles"`
 	Policies     Policies        `json:"policies"`
 	LeaseSeconds int             `json:"lease_seconds"`

@@ -75,8 +75,11 @@ type joined struct {
 func (t *teammate) standby(ctx context.Context) error {
 	for rest := firstRest; ctx.Err() == nil; {
 		j, err := t.offer(ctx)
-		if err != nil || j == nil {
+		if err != nil {
 			return err
+		}
+		if j == nil {
+			continue
 		}
 		begun := time.Now()
 		err = t.work(ctx, *j)
@@ -104,11 +107,13 @@ const (
 	steady    = time.Minute      // a membership that lasted so long was no false start
 )
 
-// offer waits in the pool until the process has joined a team, or ctx ends (nil).
+// offer waits in the pool until the process has joined a team, or ctx ends or other
+// models make it another standby (nil).
 func (t *teammate) offer(ctx context.Context) (*joined, error) {
 	var taken atomic.Bool
 	got := make(chan joined, 1)
-	stop, err := control.ServePool(ctx, t.Conn, func(ctx context.Context, data []byte) (any, error) {
+	changed := t.ModelsChanged()
+	stop, err := control.ServePool(ctx, t.Conn, t.Aliases(), func(ctx context.Context, data []byte) (any, error) {
 		var order spawn.Order
 		if err := json.Unmarshal(data, &order); err != nil {
 			return nil, team.Errorf(team.InvalidArgument, "order: %w", err)
@@ -130,16 +135,17 @@ func (t *teammate) offer(ctx context.Context) (*joined, error) {
 	t.Log.Info("standby: waiting in the pool")
 	select {
 	case <-ctx.Done():
-		stop()
-		select { // what was taken meanwhile is to be given back
-		case j := <-got:
-			return &j, nil
-		default:
-			return nil, nil
-		}
+	case <-changed:
 	case j := <-got:
 		stop()
 		return &j, nil
+	}
+	stop()
+	select { // what was taken meanwhile is to be worked on, or given back
+	case j := <-got:
+		return &j, nil
+	default:
+		return nil, nil
 	}
 }
 
@@ -279,7 +285,7 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 	defer done()
 	j.metrics = metrics
 	err = membership.Run(ctx, membership.Options{
-		Process: t.ID, Team: j.team, Record: j.record, Member: j.member, Role: role, Model: model,
+		Process: t.ID, Team: j.team, Record: j.record, Member: j.member, Role: role, Model: model, ModelChanged: t.ModelsChanged, KeepTranscripts: t.Config.KeepTranscripts,
 		Workspace: j.member.Workspace, Logger: t.Log, Registry: metrics,
 	})
 	// The caller's context may be over by now.

@@ -89,13 +89,45 @@ func (r *rig) order(incarnation uint64) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
 	for {
-		err := control.RequestPool(ctx, r.team.Conn, spawn.Order{Team: "t", Agent: "bob", Incarnation: incarnation}, time.Minute)
+		err := control.RequestPool(ctx, r.team.Conn, "", spawn.Order{Team: "t", Agent: "bob", Incarnation: incarnation}, time.Minute)
 		if err == nil {
 			return
 		}
 		if !control.Nobody(err) || ctx.Err() != nil {
 			r.t.Fatal(err)
 		}
+	}
+}
+
+// A standby serves those who ask for one of its models, and hears of no other.
+func TestStandbyWithModels(t *testing.T) {
+	r := newRig(t)
+	r.config.Models = []config.Alias{{Name: "strong", Model: "m", BaseURL: "http://127.0.0.1:1/v1"}, {Name: "sonnet", Same: "strong"},
+		{Name: "keyless", Model: "m", Missing: []string{"KEY"}}}
+	r.run("")
+	if _, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Model: "sonnet", Backend: team.Pool}, 10); err != nil {
+		t.Fatal(err)
+	}
+	order := spawn.Order{Team: "t", Agent: "bob", Incarnation: 1}
+	for {
+		err := control.RequestPool(t.Context(), r.team.Conn, "", spawn.Order{Team: "t", Agent: "nobody"}, time.Minute)
+		if errors.Is(err, team.NotFound) { // a standby that is there says so
+			break
+		}
+		if !control.Nobody(err) {
+			t.Fatal(err)
+		}
+	}
+	for _, alias := range []string{"opus", "keyless"} {
+		if err := control.RequestPool(t.Context(), r.team.Conn, alias, order, time.Minute); !control.Nobody(err) {
+			t.Errorf("asked for %s: %v, want nobody", alias, err)
+		}
+	}
+	if err := control.RequestPool(t.Context(), r.team.Conn, "sonnet", order, time.Minute); err != nil {
+		t.Error(err)
+	}
+	if m := r.until(func(m team.Member) bool { return m.State == team.Joined }); m.Model != "sonnet" {
+		t.Errorf("bob is %+v", m)
 	}
 }
 

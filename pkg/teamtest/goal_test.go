@@ -167,7 +167,7 @@ func TestTwoTeams(t *testing.T) {
 		if tasks := teamtest.Tasks(t, teams[id]); len(tasks) != 2 || !strings.Contains(tasks[0].Title, what[id]) {
 			t.Errorf("board of %s: %+v", id, tasks)
 		}
-		err := teams[id].Feed(t.Context(), false, func(e client.Entry) error {
+		err := teams[id].Feed(t.Context(), client.FeedOptions{}, func(e client.Entry) error {
 			if text := e.Event.Event.Delta + e.Event.Event.Content; e.TeamID != id || strings.Contains(text, what["red"]) && strings.Contains(text, what["blue"]) {
 				t.Errorf("in the feed of %s: %+v", id, e)
 			}

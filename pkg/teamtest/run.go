@@ -56,7 +56,7 @@ func Until(t testing.TB, tm *client.Team, ok func(client.Entry) bool) (found cli
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	stop := errors.New("found")
-	err := tm.Feed(ctx, true, func(e client.Entry) error {
+	err := tm.Feed(ctx, client.FeedOptions{Follow: true}, func(e client.Entry) error {
 		if ok(e) {
 			found = e
 			return stop

@@ -96,3 +96,35 @@ func TestSchema(t *testing.T) {
 		t.Errorf("schema of a tool without arguments: %s", got) // several endpoints refuse an object schema without it
 	}
 }
+
+func TestArgumentOptions(t *testing.T) {
+	run := func(_ context.Context, in arguments) (any, error) { return in.Title, nil }
+	set := newSet(t,
+		tool.New("few", "", run, tool.Enum("title", []string{"red", "blue"})),
+		tool.New("fewer", "", run, tool.Without("title"), tool.Without("needs")),
+	)
+	for _, tt := range []struct{ tool, arguments, want string }{
+		{"few", `{"title":"red"}`, "red"},
+		{"few", `{"title":"green"}`, "title: enum: green does not equal any of: [red blue]"},
+		{"fewer", `{}`, ""},
+		{"fewer", `{"title":"red"}`, "title: there is no such argument"},
+		{"fewer", `{"neds":[]}`, "arguments: priority?, assignee?, metadata?"},
+	} {
+		if r := set.Run(t.Context(), tool.Call{Name: tt.tool, Arguments: tt.arguments}); !strings.Contains(r.Content, tt.want) {
+			t.Errorf("%s %s: %s, want %s", tt.tool, tt.arguments, r.Content, tt.want)
+		}
+	}
+	specs := set.Specs()
+	if !strings.Contains(string(specs[0].Schema), `"enum":["red","blue"]`) {
+		t.Errorf("the model is told %s", specs[0].Schema)
+	}
+	if s := string(specs[1].Schema); strings.Contains(s, "title") || strings.Contains(s, "needs") || strings.Contains(s, "required") {
+		t.Errorf("the model is told %s", s)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an option for an argument that is not there passes")
+		}
+	}()
+	tool.New("broken", "", run, tool.Without("colour"))
+}

@@ -32,12 +32,20 @@ type Result struct {
 	Value   any       // what the tool returned, for programs; nil for an error
 }
 
+// Briefer is what a tool's value implements if the model is to see less of it than
+// programs do.
+type Briefer interface{ Brief() any }
+
 // success makes the result of a tool's value.
 func success(v any) (Result, error) {
 	text, isText := v.(string)
 	if !isText && v != nil {
+		shown := v
+		if b, ok := v.(Briefer); ok {
+			shown = b.Brief()
+		}
 		var err error
-		if text, err = encode(v); err != nil {
+		if text, err = encode(shown); err != nil {
 			return Result{}, err
 		}
 	}

@@ -17,8 +17,9 @@ type Tool struct {
 	Description string   // for the model: what it does, when to use it, what comes back
 	Writes      bool     // writes files or executes, so gates look before it runs
 
-	schema json.RawMessage
-	run    func(ctx context.Context, arguments string) (any, error)
+	arguments *jsonschema.Schema // while New makes it
+	schema    json.RawMessage
+	run       func(ctx context.Context, arguments string) (any, error)
 }
 
 // Option sets what most tools do without.
@@ -34,22 +35,61 @@ func Writes() Option {
 	return func(t *Tool) { t.Writes = true }
 }
 
+// Enum narrows an argument, a text, to these values.
+func Enum(argument string, values []string) Option {
+	return func(t *Tool) {
+		field := t.argument(argument)
+		field.Enum = nil
+		for _, v := range values {
+			field.Enum = append(field.Enum, v)
+		}
+	}
+}
+
+// Without leaves out an argument of the struct: the model is not told of it and may not
+// give it.
+func Without(argument string) Option {
+	return func(t *Tool) {
+		t.argument(argument)
+		delete(t.arguments.Properties, argument)
+		is := func(name string) bool { return name == argument }
+		t.arguments.PropertyOrder = slices.DeleteFunc(t.arguments.PropertyOrder, is)
+		t.arguments.Required = slices.DeleteFunc(t.arguments.Required, is)
+	}
+}
+
+// argument is the schema of one, which must be there.
+func (t *Tool) argument(name string) *jsonschema.Schema {
+	field := t.arguments.Properties[name]
+	if field == nil {
+		panic(fmt.Sprintf("tool %s: there is no argument %s", t.Name, name))
+	}
+	return field
+}
+
 // New makes a tool of a function. In is a struct; its `json` tags name the
 // arguments (omitempty or omitzero makes one optional), its `jsonschema` tags
 // describe them to the model. Nothing but these arguments is accepted.
 //
-// A string that run returns reaches the model as it is, any other value as JSON.
+// A string that run returns reaches the model as it is, any other value as JSON, its
+// own or that of its [Briefer].
 // An error should carry a [team.Code]; one without is told as unavailable. run
 // must end soon after its context does, and must be safe for concurrent use if
 // the set's user calls concurrently.
 //
-// New panics if In has no JSON schema: that is a broken program, not bad input.
+// New panics if In has no JSON schema, or an option names an argument that it does not
+// have: that is a broken program, not bad input.
 func New[In any](name, description string, run func(ctx context.Context, in In) (any, error), opts ...Option) Tool {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
 		panic(fmt.Sprintf("tool %s: %v", name, err))
 	}
 	withoutNull(schema)
+	t := Tool{Name: name, Description: description, arguments: schema}
+	for _, opt := range opts {
+		opt(&t)
+	}
+	t.arguments = nil
 	check := newChecker(name, schema)
 	text, err := json.Marshal(schema)
 	if err != nil {
@@ -59,16 +99,13 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 		// Left out by the library, and OpenAI refuses an object schema without.
 		text = append(text[:len(text)-1], `,"properties":{}}`...)
 	}
-	t := Tool{Name: name, Description: description, schema: text}
+	t.schema = text
 	t.run = func(ctx context.Context, arguments string) (any, error) {
 		var in In
 		if err := check.decode(arguments, &in); err != nil {
 			return nil, err
 		}
 		return run(ctx, in)
-	}
-	for _, opt := range opts {
-		opt(&t)
 	}
 	return t
 }

@@ -36,12 +36,12 @@ func (l Look) Stirs() string {
 			continue
 		}
 		b, ok := l.Beats[m.AgentID]
-		if !ok || b.Incarnation != m.Incarnation || !b.Quiet() {
+		switch {
+		case !ok || b.Incarnation != m.Incarnation || !b.Quiet(), b.Parked() && m.AgentID == team.Leader:
 			return string(m.AgentID) + " is not idle"
-		}
-		if b.State == team.WaitingAnswer {
+		case b.State == team.WaitingAnswer:
 			waiting[m.AgentID] = true
-		} else if m.AgentID != team.Leader {
+		case m.AgentID != team.Leader && !b.Parked():
 			idle[m.Role] = true
 		}
 	}
@@ -97,6 +97,12 @@ func (l Look) deserted() bool {
 		!l.open()
 }
 
+// stands reports whether the work waits for a person: somebody who could do it cannot,
+// since its model's endpoint refuses it.
+func (l Look) stands() bool {
+	return l.open() && slices.ContainsFunc(l.Members, func(m team.Member) bool { return m.HasProcess() && l.Beats[m.AgentID].Parked() })
+}
+
 func (l Look) open() bool { return l.Tasks[team.Pending]+l.Tasks[team.InProgress] > 0 }
 
 // Notice is what the leader is told when all are idle. unfinished are the first of
@@ -128,8 +134,11 @@ func (l Look) Notice(unfinished []index.Unfinished, total int) string {
 		fmt.Fprintf(&b, "- the record %s cannot be read: %s\n", q.Key, q.Error)
 	}
 	for _, m := range l.Members {
-		if l.Beats[m.AgentID].State == team.WaitingAnswer {
+		switch beat := l.Beats[m.AgentID]; {
+		case beat.State == team.WaitingAnswer:
 			fmt.Fprintf(&b, "- %s waits for an answer\n", m.AgentID)
+		case beat.Parked():
+			fmt.Fprintf(&b, "- %s cannot work until a person mends its model: %s\n", m.AgentID, team.Summarize(m.LastError))
 		}
 	}
 	b.WriteString("If the goal is reached, check the result and call finish_team with the summary. If not, say what is to be done: create tasks, spawn or write to teammates, cancel what is given up.")

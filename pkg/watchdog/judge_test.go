@@ -31,6 +31,17 @@ func quiet() Look {
 	}
 }
 
+// parkedAt has the model of a member refuse it.
+func parkedAt(a team.AgentID) func(*Look) {
+	return func(l *Look) { l.Beats[a] = parked(a) }
+}
+
+func parked(a team.AgentID) team.Beat {
+	b, later := beat(a, team.WaitingModel), time.Now().Add(time.Minute)
+	b.RetryAt, b.Unseen = &later, true
+	return b
+}
+
 func TestStirs(t *testing.T) {
 	state := func(a team.AgentID, s team.MemberState) func(*Look) {
 		return func(l *Look) { l.Beats[a] = beat(a, s) }
@@ -57,17 +68,20 @@ func TestStirs(t *testing.T) {
 			b.Unseen = true
 			l.Beats["coder-1"] = b
 		}}, "coder-1 is not idle"},
-		"waits for its model":                        {[]func(*Look){state("coder-1", team.WaitingModel)}, "coder-1 is not idle"},
-		"waits for an answer":                        {[]func(*Look){state("coder-1", team.WaitingAnswer)}, ""},
-		"waits with its task":                        {[]func(*Look){state("coder-1", team.WaitingAnswer), tasks(held)}, ""},
-		"idle with a task":                           {[]func(*Look){tasks(held)}, "T-001 is in progress"},
-		"a task for the taking":                      {[]func(*Look){tasks(pending)}, "a task is about to be claimed"},
-		"a task while the only one that could waits": {[]func(*Look){tasks(pending), state("coder-1", team.WaitingAnswer)}, ""},
-		"a task for a role that nobody plays":        {[]func(*Look){tasks(forTester)}, ""},
-		"a task that waits for one of another role":  {[]func(*Look){tasks(forTester, blocked)}, ""},
-		"unread mail":                                {[]func(*Look){func(l *Look) { l.Unread = 1 }}, "there is unread mail"},
-		"a member that left":                         {[]func(*Look){func(l *Look) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
-		"a task alone with the leader":               {[]func(*Look){tasks(pending), func(l *Look) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
+		"waits for its model":                            {[]func(*Look){state("coder-1", team.WaitingModel)}, "coder-1 is not idle"},
+		"its model refuses it":                           {[]func(*Look){parkedAt("coder-1")}, ""},
+		"a task while the only one that could is parked": {[]func(*Look){tasks(pending), parkedAt("coder-1")}, ""},
+		"the leader's model refuses it":                  {[]func(*Look){parkedAt(team.Leader)}, "leader is not idle"},
+		"waits for an answer":                            {[]func(*Look){state("coder-1", team.WaitingAnswer)}, ""},
+		"waits with its task":                            {[]func(*Look){state("coder-1", team.WaitingAnswer), tasks(held)}, ""},
+		"idle with a task":                               {[]func(*Look){tasks(held)}, "T-001 is in progress"},
+		"a task for the taking":                          {[]func(*Look){tasks(pending)}, "a task is about to be claimed"},
+		"a task while the only one that could waits":     {[]func(*Look){tasks(pending), state("coder-1", team.WaitingAnswer)}, ""},
+		"a task for a role that nobody plays":            {[]func(*Look){tasks(forTester)}, ""},
+		"a task that waits for one of another role":      {[]func(*Look){tasks(forTester, blocked)}, ""},
+		"unread mail":                                    {[]func(*Look){func(l *Look) { l.Unread = 1 }}, "there is unread mail"},
+		"a member that left":                             {[]func(*Look){func(l *Look) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
+		"a task alone with the leader":                   {[]func(*Look){tasks(pending), func(l *Look) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
 		"a person works": {[]func(*Look){tasks(team.Task{ID: "T-001", Status: team.InProgress, Assignee: "ann"}), func(l *Look) {
 			l.Members = append(l.Members, team.Member{AgentID: "ann", State: team.Joined, Backend: team.Person})
 		}}, ""},

@@ -378,9 +378,12 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 	} else if turn == w.toldTurn {
 		return nil // it has been told and has not answered yet
 	}
+	if w.notices > 0 && now.stands() {
+		return nil // it knows what the team waits for, and that does not end the goal
+	}
 	if w.notices >= maxTold || w.notices > 0 && now.deserted() {
 		status := team.TeamFinished
-		if now.open() {
+		if now.open() || w.failed(now.Team) {
 			status = team.TeamFailed
 		}
 		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status)
@@ -397,6 +400,11 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 	w.spell, w.toldTurn = now.spell(mail), turn
 	w.notices++
 	return nil
+}
+
+// failed reports whether a task has failed since the goal was set.
+func (w *Watchdog) failed(t team.Team) bool {
+	return slices.ContainsFunc(w.o.Team.EndsSince(t.GoalSeq), func(e index.End) bool { return e.Task.Status == team.Failed })
 }
 
 // look takes one look. With ask, every process is asked for a fresh beat, and the

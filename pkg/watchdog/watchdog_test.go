@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentteam/pkg/board/index"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry/telemetrytest"
 )
@@ -47,13 +48,20 @@ func TestTalkEndsTheGoal(t *testing.T) {
 		task team.Task
 		want string
 	}{
-		"nothing is open":    {team.Task{ID: "T-001", Status: team.Completed}, "end finished: that is all"},
-		"something is open":  {team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}, "end failed: that is all"},
-		"something was lost": {team.Task{ID: "T-001", Status: team.Failed}, "end finished: that is all"},
+		"nothing is open":                  {team.Task{ID: "T-001", Status: team.Completed}, "end finished: that is all"},
+		"something is open":                {team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}, "end failed: that is all"},
+		"something has failed":             {team.Task{ID: "T-001", Status: team.Failed, Revision: 8}, "end failed: that is all"},
+		"something failed before the goal": {team.Task{ID: "T-001", Status: team.Failed, Revision: 3}, "end finished: that is all"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch(t, func(t *testing.T, w *fake) {
-				w.change(5*time.Second, func() { w.task(tt.task) })
+				w.change(5*time.Second, func() {
+					w.look.Team.GoalSeq = 5
+					w.task(tt.task)
+					if tt.task.Status == team.Failed {
+						w.ends = append(w.ends, index.End{Task: tt.task, Revision: tt.task.Revision})
+					}
+				})
 				w.want(allIdle)
 				for range 2 {
 					w.change(time.Minute, func() { w.turn(team.Leader) })
@@ -61,6 +69,29 @@ func TestTalkEndsTheGoal(t *testing.T) {
 				}
 				w.change(time.Minute, func() { w.turn(team.Leader) })
 				w.want(tt.want)
+			})
+		})
+	}
+}
+
+// A team that waits for somebody to mend a model is told of once, and that does not
+// end its goal, however often the leader answers; without open work it waits for nobody.
+func TestParkedTeammate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		task team.Task
+		want []string
+	}{
+		"with work for it": {team.Task{ID: "T-001", Status: team.Pending}, nil},
+		"without":          {team.Task{ID: "T-001", Status: team.Completed}, []string{allIdle, allIdle, "end finished: that is all"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch(t, func(t *testing.T, w *fake) {
+				w.change(5*time.Second, func() { w.task(tt.task); w.beats["coder-1"] = parked("coder-1") })
+				w.want(allIdle)
+				for range 3 {
+					w.change(time.Hour, func() { w.turn(team.Leader) })
+				}
+				w.want(tt.want...)
 			})
 		})
 	}

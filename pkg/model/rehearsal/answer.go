@@ -16,6 +16,7 @@ type answer struct {
 	model string
 	usage usage
 	cut   bool // break off in the middle
+	error any  // told in the middle of a stream; nil: none
 }
 
 type usage struct {
@@ -40,7 +41,7 @@ func usageOf(promptBytes int, t turn) usage {
 // that it is played properly once the agent asks again.
 func (t turn) malformed() turn {
 	c := t.calls[0]
-	c.ID = "call_malformed_" + rand.Text()[:8]
+	c.ID = t.newID("malformed", -1) // no step's
 	c.Function.Arguments = c.Function.Arguments[:len(c.Function.Arguments)/2]
 	t.calls = []toolCall{c}
 	return t
@@ -63,6 +64,9 @@ func (a answer) whole(w http.ResponseWriter) {
 	doc["usage"] = a.usage
 	doc["choices"] = []any{map[string]any{"index": 0, "message": message, "finish_reason": a.turn.finishReason()}}
 	body := encoded(doc)
+	if a.error != nil {
+		body = encoded(a.error)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if a.cut {
 		_, _ = w.Write(body[:len(body)/2])
@@ -84,13 +88,16 @@ func (a answer) stream(w http.ResponseWriter, withUsage bool) {
 		_ = http.NewResponseController(w).Flush() // where it cannot, it comes at the end
 	}
 	deltas := a.turn.deltas()
-	if a.cut {
+	if a.cut || a.error != nil {
 		deltas = deltas[:(len(deltas)+1)/2]
 	}
 	for _, d := range deltas {
 		send([]any{map[string]any{"index": 0, "delta": d, "finish_reason": nil}}, nil)
 	}
-	if a.cut {
+	if a.error != nil {
+		fmt.Fprintf(w, "data: %s\n\n", encoded(a.error))
+	}
+	if a.cut || a.error != nil {
 		return
 	}
 	send([]any{map[string]any{"index": 0, "delta": struct{}{}, "finish_reason": a.turn.finishReason()}}, nil)

@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"math"
@@ -17,7 +18,8 @@ const maxBodyBytes = 32 << 20
 
 // NewHandler returns the endpoint that plays s: POST /v1/chat/completions,
 // streamed and not, and GET /v1/models. Any key and any model name will do.
-// Errors have the shape of OpenAI's. A nil logger discards.
+// Errors have the shape of OpenAI's, or of the endpoint that the script is as strict
+// as. A nil logger discards.
 func NewHandler(s *Script, logger *slog.Logger) http.Handler {
 	h := &handler{script: s, log: cmp.Or(logger, slog.New(slog.DiscardHandler)), faults: map[faultKey]int{}}
 	mux := http.NewServeMux()
@@ -56,8 +58,14 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, http.StatusRequestEntityTooLarge, err.Error())
 		return
 	}
-	req, err := parseRequest(body)
-	if err != nil {
+	req, err := parseRequest(body, h.script.strict)
+	var strict *refusal
+	switch {
+	case errors.As(err, &strict):
+		h.log.Debug("refused", "status", strict.status, "err", err)
+		h.send(w, strict.status, h.script.strict.body(strict))
+		return
+	case err != nil:
 		h.refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
@@ -87,9 +95,13 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if fault.status != 0 {
+	if fault.status != 0 || fault.refusal != nil && !fault.inStream {
 		if fault.retryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(fault.retryAfter.Seconds()))))
+		}
+		if fault.refusal != nil {
+			h.send(w, fault.refusal.status, openAIError(fault.refusal))
+			return
 		}
 		h.refuse(w, fault.status, "this is a fault of the script")
 		return
@@ -98,6 +110,9 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) {
 		t = t.malformed()
 	}
 	a := answer{turn: t, model: req.Model, usage: usageOf(len(body), t), cut: fault.cut}
+	if fault.refusal != nil {
+		a.error = openAIError(fault.refusal)
+	}
 	if req.Stream {
 		a.stream(w, req.StreamOptions.IncludeUsage)
 	} else {

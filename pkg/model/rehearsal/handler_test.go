@@ -87,7 +87,12 @@ func TestStrictness(t *testing.T) {
 		"nobody is introduced":      {`{"model":"m","messages":[{"role":"system","content":"You are helpful."},` + hello + `]}`, `must begin with the line "You are NAME`},
 		"mistyped":                  {`{"model":"m","messages":"hello"}`, "not a chat completion request"},
 		"empty user message":        {`m:{"role":"user","content":""}`, "messages[1]: the content of the user message is empty"},
-		"user after assistant text": {`m:` + hello + `,{"role":"assistant","content":""},` + hello, ""},
+		"empty turn":                {`m:` + hello + `,{"role":"assistant","content":""},` + hello, "messages[2]: the content of the assistant message is empty"},
+		"user after assistant text": {`m:` + hello + `,{"role":"assistant","content":"x"},` + hello, ""},
+		"made-up tool name":         {`m:` + hello + `,` + strings.Replace(call("c1"), `"bash"`, `"functions.bash<|channel|>"`, 1) + `,` + answer("c1"), `messages[2]: tool_calls[0]: bad name "functions.bash<|channel|>"`},
+		"content of parts":          {`m:{"role":"user","content":[{"type":"text","text":"hel"},{"type":"image_url","image_url":{"url":"data:"}}]}`, ""},
+		"empty list of parts":       {`m:{"role":"user","content":[]}`, "messages[1]: the content of the user message is empty"},
+		"part of another type":      {`m:{"role":"user","content":[{"type":"audio"}]}`, `messages[1]: a part of content has the type "audio"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var w *httptest.ResponseRecorder

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"strings"
 	"text/template"
 
 	"go.yaml.in/yaml/v3"
@@ -40,6 +41,12 @@ func (p *parser) script(n *yaml.Node) *Script {
 	s := &Script{model: "rehearsal"}
 	p.Object(n, "the script", map[string]func(*yaml.Node){
 		"model": func(v *yaml.Node) { s.model = p.Text(v, "model") },
+		"strict": func(v *yaml.Node) {
+			name := p.Text(v, "strict")
+			if s.strict = strictest[name]; s.strict == nil {
+				p.Fail(v, "no endpoint called %q is known to be strict in its own way; known are %s", name, strings.Join(strictNames(), ", "))
+			}
+		},
 		"agents": func(v *yaml.Node) {
 			for _, a := range p.Items(v, "agents") {
 				s.agents = append(s.agents, p.agent(a))

@@ -2,6 +2,7 @@ package rehearsal
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -12,24 +13,33 @@ func (p *parser) fault(n *yaml.Node) *fault {
 	p.Object(n, "a fault", map[string]func(*yaml.Node){
 		"status":      func(v *yaml.Node) { f.status = p.number(v, 400, 599) },
 		"retry_after": func(v *yaml.Node) { f.retryAfter = p.duration(v) },
-		"cut":         func(v *yaml.Node) { f.cut = p.isTrue(v) },
-		"malformed":   func(v *yaml.Node) { f.malformed = p.isTrue(v) },
-		"delay":       func(v *yaml.Node) { f.delay = p.duration(v) },
-		"times":       func(v *yaml.Node) { f.times = p.number(v, 1, 1_000_000) },
+		"error": func(v *yaml.Node) {
+			name := p.Text(v, "error")
+			if f.refusal = played[name]; f.refusal == nil {
+				p.Fail(v, "no error is called %q; there are %s", name, strings.Join(playedNames(), ", "))
+			}
+		},
+		"in_stream": func(v *yaml.Node) { f.inStream = p.isTrue(v) },
+		"cut":       func(v *yaml.Node) { f.cut = p.isTrue(v) },
+		"malformed": func(v *yaml.Node) { f.malformed = p.isTrue(v) },
+		"delay":     func(v *yaml.Node) { f.delay = p.duration(v) },
+		"times":     func(v *yaml.Node) { f.times = p.number(v, 1, 1_000_000) },
 	})
 	kinds := 0
-	for _, chosen := range []bool{f.status != 0, f.cut, f.malformed} {
+	for _, chosen := range []bool{f.status != 0, f.refusal != nil, f.cut, f.malformed} {
 		if chosen {
 			kinds++
 		}
 	}
 	switch {
 	case kinds == 0 && f.delay == 0:
-		p.Fail(n, "a fault needs status, cut, malformed or delay")
+		p.Fail(n, "a fault needs status, error, cut, malformed or delay")
 	case kinds > 1:
-		p.Fail(n, "a fault has only one of status, cut and malformed")
-	case f.retryAfter != 0 && f.status == 0:
-		p.Fail(n, "retry_after has no meaning without status")
+		p.Fail(n, "a fault has only one of status, error, cut and malformed")
+	case f.inStream && f.refusal == nil:
+		p.Fail(n, "in_stream has no meaning without error")
+	case f.retryAfter != 0 && (f.status == 0 && f.refusal == nil || f.inStream):
+		p.Fail(n, "retry_after has no meaning without status or error, nor in a stream")
 	}
 	return f
 }

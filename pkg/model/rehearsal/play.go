@@ -1,10 +1,8 @@
 package rehearsal
 
 import (
-	"crypto/rand"
 	"fmt"
 	"regexp"
-	"strings"
 )
 
 // turn is what an agent answers.
@@ -14,6 +12,7 @@ type turn struct {
 	rule  string // which rule gave it; "" if none applied
 	step  int
 	fault *fault
+	nine  bool // its calls have ids of nine letters and digits
 }
 
 // next returns the turn of who in the conversation conv, which is without its
@@ -29,7 +28,8 @@ func (s *Script) next(who asker, conv []message) (turn, error) {
 				return turn{}, fmt.Errorf("rule %s, step %d: %w", r.name, t.step, err)
 			}
 			if ok {
-				return t, nil
+				t.nine = s.strict != nil && s.strict.nine
+				return t.numbered(), nil
 			}
 		}
 		break
@@ -63,8 +63,7 @@ func (r rule) play(who asker, conv []message) (t turn, ok bool, err error) {
 		if err != nil {
 			return t, true, fmt.Errorf("call of %s: %w", c.tool, err)
 		}
-		id := idPrefix(r.name, at) + rand.Text()[:8]
-		t.calls = append(t.calls, toolCall{ID: id, Type: "function", Function: function{Name: c.tool, Arguments: string(encoded(args))}})
+		t.calls = append(t.calls, toolCall{Type: "function", Function: function{Name: c.tool, Arguments: string(encoded(args))}})
 	}
 	return t, true, nil
 }
@@ -105,8 +104,7 @@ func (r rule) stand(scope []message) (at int, waiting, ok bool) {
 		if len(s.calls) == 0 {
 			continue
 		}
-		prefix := idPrefix(r.name, i)
-		if turn := lastMatch(nil, scope, func(m message) bool { return len(m.callsOf(prefix)) > 0 }); turn >= 0 {
+		if turn := lastMatch(nil, scope, func(m message) bool { return len(m.callsOf(r.name, i)) > 0 }); turn >= 0 {
 			at, since = i+1, turn+1
 		}
 	}
@@ -123,10 +121,6 @@ func (r rule) stand(scope []message) (at int, waiting, ok bool) {
 	await := r.steps[at].await
 	return at, await != nil && !heard(await), true
 }
-
-// idPrefix begins the id of every call that the step makes, and marks it as
-// played in the conversation.
-func idPrefix(rule string, step int) string { return fmt.Sprintf("call_%s_%d_", rule, step) }
 
 // lastMatch returns the index of the last message of the kind that re matches, or
 // -1; a nil re matches all.
@@ -151,13 +145,3 @@ func collect(groups map[string]string, re *regexp.Regexp, text string) {
 func (m message) fromUser() bool      { return m.Role == "user" }
 func (m message) fromAssistant() bool { return m.Role == "assistant" }
 func (m message) heard() bool         { return m.Role == "user" || m.Role == "tool" }
-
-// callsOf returns the calls of m whose ids begin with prefix.
-func (m message) callsOf(prefix string) (calls []toolCall) {
-	for _, c := range m.ToolCalls {
-		if strings.HasPrefix(c.ID, prefix) {
-			calls = append(calls, c)
-		}
-	}
-	return calls
-}

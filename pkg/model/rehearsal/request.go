@@ -17,6 +17,8 @@ type request struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+
+	fields map[string]json.RawMessage // all of them
 }
 
 type tool struct {
@@ -30,9 +32,11 @@ type tool struct {
 type message struct {
 	Role       string          `json:"role"`
 	RawContent json.RawMessage `json:"content"`
-	Content    string          `json:"-"` // RawContent, once checked
+	Content    string          `json:"-"` // the text in RawContent
 	ToolCalls  []toolCall      `json:"tool_calls"`
 	ToolCallID string          `json:"tool_call_id"`
+
+	fields map[string]json.RawMessage // all of them
 }
 
 type toolCall struct {
@@ -46,9 +50,10 @@ type function struct {
 	Arguments string `json:"arguments"`
 }
 
-// parseRequest reads a request and refuses what some endpoint in use would. Each
-// error says which message or tool is wrong, and why.
-func parseRequest(body []byte) (request, error) {
+// parseRequest reads a request and refuses what some endpoint in use would and, with
+// the *refusal of that one, what the strict one would; strict may be nil. Each error
+// says which message or tool is wrong, and why.
+func parseRequest(body []byte, strict *strictness) (request, error) {
 	var r request
 	if err := json.Unmarshal(body, &r); err != nil {
 		return r, fmt.Errorf("the body is not a chat completion request: %w", err)
@@ -56,20 +61,68 @@ func parseRequest(body []byte) (request, error) {
 	if r.Model == "" {
 		return r, errors.New("model is missing")
 	}
-	if err := r.checkTools(); err != nil {
+	for i := range r.Messages {
+		if err := r.Messages[i].read(); err != nil {
+			return r, fmt.Errorf("messages[%d]: %w", i, err)
+		}
+	}
+	if told := strict.refusedBy(&r); told != nil {
+		return r, told
+	}
+	if err := r.checkTools(strict != nil && strict.noSchema); err != nil {
 		return r, err
 	}
-	for i := range r.Messages {
-		if err := r.Messages[i].check(i); err != nil {
+	for i, m := range r.Messages {
+		if err := m.check(i, strict != nil && strict.noContent); err != nil {
 			return r, fmt.Errorf("messages[%d]: %w", i, err)
 		}
 	}
 	return r, checkOrder(r.Messages)
 }
 
+// UnmarshalJSON keeps the names of all fields beside those we know.
+func (r *request) UnmarshalJSON(raw []byte) error {
+	type plain request
+	if err := json.Unmarshal(raw, (*plain)(r)); err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, &r.fields)
+}
+
+// UnmarshalJSON keeps the names of all fields beside those we know.
+func (m *message) UnmarshalJSON(raw []byte) error {
+	type plain message
+	if err := json.Unmarshal(raw, (*plain)(m)); err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, &m.fields)
+}
+
+// read fills in Content from a text, or from the texts of a list of parts.
+func (m *message) read() error {
+	if len(m.RawContent) == 0 || string(m.RawContent) == "null" {
+		return nil
+	}
+	if json.Unmarshal(m.RawContent, &m.Content) == nil {
+		return nil
+	}
+	var parts []struct{ Type, Text string }
+	if json.Unmarshal(m.RawContent, &parts) != nil {
+		return errors.New("content must be a string or a list of parts")
+	}
+	for _, p := range parts {
+		if p.Type != "text" && p.Type != "image_url" {
+			return fmt.Errorf("a part of content has the type %q, not text or image_url", p.Type)
+		}
+		m.Content += p.Text
+	}
+	return nil
+}
+
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func (r request) checkTools() error {
+// checkTools looks at the tools; with noSchema one may have no parameters.
+func (r request) checkTools(noSchema bool) error {
 	seen := map[string]bool{}
 	for i, t := range r.Tools {
 		name := t.Function.Name
@@ -83,6 +136,7 @@ func (r request) checkTools() error {
 			return fmt.Errorf("tools[%d]: bad name %q", i, name)
 		case seen[name]:
 			return fmt.Errorf("tools[%d]: a second tool with the name %s", i, name)
+		case noSchema && t.Function.Parameters == nil:
 		case json.Unmarshal(t.Function.Parameters, &schema) != nil || schema.Type != "object":
 			return fmt.Errorf("tools[%d]: parameters of %s must be the schema of an object", i, name)
 		}
@@ -91,8 +145,9 @@ func (r request) checkTools() error {
 	return nil
 }
 
-// check looks at the i-th message by itself and fills in its Content.
-func (m *message) check(i int) error {
+// check looks at the i-th message by itself; with noContent it may have none beside
+// calls.
+func (m message) check(i int, noContent bool) error {
 	switch m.Role {
 	case "system", "user", "assistant", "tool":
 	default:
@@ -101,15 +156,13 @@ func (m *message) check(i int) error {
 	if (i == 0) != (m.Role == "system") {
 		return fmt.Errorf("it is a %s message; there must be exactly one system message, the first", m.Role)
 	}
-	if m.RawContent == nil {
+	switch beside := len(m.ToolCalls) > 0; {
+	case beside && noContent:
+	case m.RawContent == nil:
 		return fmt.Errorf("the %s message has no content key", m.Role)
-	}
-	var content *string
-	if err := json.Unmarshal(m.RawContent, &content); err != nil || content == nil {
-		return errors.New("content must be a string")
-	}
-	m.Content = *content
-	if m.Content == "" && m.Role != "assistant" {
+	case string(m.RawContent) == "null":
+		return errors.New("content must be a string or a list of parts")
+	case m.Content == "" && !(beside && m.Role == "assistant") && len(m.RawContent) <= len(`""`):
 		return fmt.Errorf("the content of the %s message is empty", m.Role)
 	}
 	if len(m.ToolCalls) > 0 && m.Role != "assistant" {
@@ -119,6 +172,8 @@ func (m *message) check(i int) error {
 		switch {
 		case c.ID == "" || c.Type != "function" || c.Function.Name == "":
 			return fmt.Errorf("tool_calls[%d] needs an id, the type function and a name", k)
+		case !toolName.MatchString(c.Function.Name):
+			return fmt.Errorf("tool_calls[%d]: bad name %q", k, c.Function.Name)
 		case !json.Valid([]byte(c.Function.Arguments)):
 			return fmt.Errorf("tool_calls[%d]: the arguments are not JSON", k)
 		}

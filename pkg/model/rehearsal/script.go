@@ -11,6 +11,7 @@ import (
 type Script struct {
 	model  string
 	agents []agent
+	strict *strictness // nil: as all are
 }
 
 // agent plays all who fit its match; the first that fits plays.
@@ -45,6 +46,8 @@ type call struct {
 // fault is what goes wrong before a step is played as written.
 type fault struct {
 	status     int           // answer with this error instead; 0: answer
+	refusal    *refusal      // answer with this error instead; nil: answer
+	inStream   bool          // the refusal comes in the middle of an answer
 	retryAfter time.Duration // with the status; 0: no such header
 	cut        bool          // break off in the middle
 	malformed  bool          // only the first call, its arguments cut

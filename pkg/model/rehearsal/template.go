@@ -83,15 +83,15 @@ func (s stage) value(v any) (any, error) {
 // result returns what the call of a rule's step, by default its first, was
 // answered: the newest one, JSON decoded, else as a string.
 func (s stage) result(rule string, step int, call ...int) (any, error) {
-	prefix, n := idPrefix(rule, step), 0
+	n := 0
 	if len(call) > 0 {
 		n = call[0]
 	}
-	i := lastMatch(nil, s.conv, func(m message) bool { return len(m.callsOf(prefix)) > 0 })
+	i := lastMatch(nil, s.conv, func(m message) bool { return len(m.callsOf(rule, step)) > 0 })
 	if i < 0 {
 		return nil, fmt.Errorf("step %d of rule %s was not played", step, rule)
 	}
-	calls := s.conv[i].callsOf(prefix)
+	calls := s.conv[i].callsOf(rule, step)
 	if n < 0 || n >= len(calls) {
 		return nil, fmt.Errorf("step %d of rule %s has no call %d", step, rule, n)
 	}

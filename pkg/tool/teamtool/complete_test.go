@@ -1,7 +1,7 @@
 package teamtool_test
 
 import (
-	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,9 +35,12 @@ func TestCompleteWithCheck(t *testing.T) {
 	if task.Status != team.Completed || task.Attempts != 2 || !strings.HasPrefix(task.Digest, "sha256:") {
 		t.Errorf("completed: %+v", task)
 	}
-	var stored bytes.Buffer
-	if err := d.broker.Files.Get(t.Context(), completion.Name(task), &stored); err != nil || stored.String() != "数 42 📦" {
-		t.Errorf("stored %q, %v", &stored, err)
+	r, err := d.broker.Files.Open(t.Context(), completion.Name(task))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored, err := io.ReadAll(r); err != nil || string(stored) != "数 42 📦" {
+		t.Errorf("stored %q, %v", stored, err)
 	}
 }
 

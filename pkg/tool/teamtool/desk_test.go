@@ -71,7 +71,7 @@ func newDesk(t *testing.T) *desk {
 			},
 		}
 		if m.AgentID == team.Leader {
-			o.Crew = &d.crew
+			o.Crew, o.Aliases = &d.crew, []string{"big", "small"}
 		}
 		set, err := tool.NewSet(nil, teamtool.New(o)...)
 		if err != nil {
@@ -95,7 +95,7 @@ func (d *desk) call(who team.AgentID, name, arguments string) tool.Result {
 	return d.sets[who].Run(d.t.Context(), tool.Call{ID: "call-1", Name: name, Arguments: arguments})
 }
 
-// ok is a call that must succeed; its result is decoded into out, unless that is nil.
+// ok is a call that must succeed; its value is decoded into out, unless that is nil.
 func (d *desk) ok(out any, who team.AgentID, name, arguments string) {
 	d.t.Helper()
 	res := d.call(who, name, arguments)
@@ -105,7 +105,11 @@ func (d *desk) ok(out any, who team.AgentID, name, arguments string) {
 	if out == nil {
 		return
 	}
-	if err := json.Unmarshal([]byte(res.Content), out); err != nil {
+	value, err := json.Marshal(res.Value)
+	if err == nil {
+		err = json.Unmarshal(value, out)
+	}
+	if err != nil {
 		d.t.Fatalf("%s answered %s: %v", name, res.Content, err)
 	}
 }

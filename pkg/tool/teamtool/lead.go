@@ -2,6 +2,7 @@ package teamtool
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"agentteam/pkg/team"
@@ -35,9 +36,10 @@ type removed struct {
 
 // finished is the result of finish_team.
 type finished struct {
-	Summary   string `json:"summary"`
-	Completed int    `json:"completed_tasks"`
-	Total     int    `json:"total_tasks"`
+	Summary   string   `json:"summary"`
+	Completed int      `json:"completed_tasks"`
+	Total     int      `json:"total_tasks"`
+	Failed    []string `json:"failed_tasks,omitempty"` // since the goal was set
 }
 
 // EndsRun: with the goal's end the leader has nothing more to do.
@@ -45,10 +47,18 @@ func (finished) EndsRun() bool { return true }
 
 func (t tools) leadTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("spawn_teammate", "Bring a teammate into the team. It takes work from the board by itself. Returns its name.", t.spawn, tool.Alias("TeamSpawn", "Task")),
+		tool.New("spawn_teammate", "Bring a teammate into the team. It takes work from the board by itself. Returns its name.", t.spawn, tool.Alias("TeamSpawn", "Task"), t.models()),
 		tool.New("remove_teammate", "Have an idle teammate leave the team.", t.remove),
 		tool.New("finish_team", "End the goal: no task may be pending or in progress. The summary is the answer that the person gets.", t.finish, tool.Alias("TeamDelete")),
 	}
+}
+
+// models offers the models by name, if there is a choice.
+func (t tools) models() tool.Option {
+	if len(t.Aliases) < 2 {
+		return tool.Without("model")
+	}
+	return tool.Enum("model", t.Aliases)
 }
 
 func (t tools) spawn(ctx context.Context, in spawnArgs) (any, error) {
@@ -109,14 +119,21 @@ func (t tools) finish(ctx context.Context, in finishArgs) (any, error) {
 	if err := t.Crew.Finish(ctx, in.Summary); err != nil {
 		return nil, err
 	}
+	record, err := t.Team(ctx)
+	if err != nil {
+		return nil, err
+	}
 	tasks, err := t.Board.All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	f := finished{Summary: in.Summary, Total: len(tasks)}
 	for _, task := range tasks {
-		if task.Status == team.Completed {
+		switch {
+		case task.Status == team.Completed:
 			f.Completed++
+		case task.Status == team.Failed && task.Revision > record.GoalSeq:
+			f.Failed = append(f.Failed, fmt.Sprintf("%s (%s): %s", task.ID, task.Title, team.Summarize(task.Reason)))
 		}
 	}
 	return f, nil

@@ -13,6 +13,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/teamtool"
 )
 
@@ -130,12 +131,45 @@ func TestSpawnTeammate(t *testing.T) {
 	if !reflect.DeepEqual(d.crew.spawned, want) {
 		t.Errorf("asked for %+v", d.crew.spawned)
 	}
+	d.refused(team.InvalidArgument, team.Leader, "spawn_teammate", `{"role":"tester","model":"huge"}`)
 	d.refused(team.InvalidArgument, team.Leader, "spawn_teammate", `{"role":"tester","name":"Tess!"}`)
 	d.refused(team.InvalidArgument, team.Leader, "spawn_teammate", `{"role":"tester","name":"user"}`)
 	d.refused(team.InvalidArgument, team.Leader, "spawn_teammate", `{}`)
 	for _, code := range []team.Code{team.NotFound, team.InvalidState, team.Unavailable, team.Conflict} {
 		d.crew.err = team.Errorf(code, "no")
 		d.refused(code, team.Leader, "spawn_teammate", `{"role":"tester"}`)
+	}
+}
+
+// A model is offered by name where there is a choice.
+func TestSpawnModels(t *testing.T) {
+	for _, tt := range []struct {
+		aliases []string
+		want    any // of the argument's enum; nil: there is no such argument
+	}{
+		{nil, nil},
+		{[]string{"big"}, nil},
+		{[]string{"big", "small"}, []any{"big", "small"}},
+	} {
+		tools := teamtool.New(teamtool.Options{Self: team.Member{AgentID: team.Leader}, Aliases: tt.aliases})
+		set, err := tool.NewSet(nil, tools...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range set.Specs() {
+			if spec.Name != "spawn_teammate" {
+				continue
+			}
+			var schema struct {
+				Properties map[string]map[string]any `json:"properties"`
+			}
+			if err := json.Unmarshal(spec.Schema, &schema); err != nil {
+				t.Fatal(err)
+			}
+			if got := schema.Properties["model"]["enum"]; !reflect.DeepEqual(got, tt.want) || (tt.want == nil) != (schema.Properties["model"] == nil) {
+				t.Errorf("with %v: %s", tt.aliases, spec.Schema)
+			}
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ type teammate struct {
 	Role    string           `json:"role"`
 	State   team.MemberState `json:"state"`
 	Task    team.TaskID      `json:"task,omitempty"`
+	Context int              `json:"context_percent,omitempty"` // how full its model's window is
 	You     bool             `json:"you,omitempty"`
 }
 
@@ -100,7 +101,7 @@ func (t tools) listTeammates(ctx context.Context, _ struct{}) (any, error) {
 	for _, m := range members {
 		h := heard[m.AgentID]
 		list = append(list, teammate{AgentID: m.AgentID, Role: m.Role, State: h.State(m, record.Lease(), time.Now()),
-			Task: h.Task, You: m.AgentID == t.Self.AgentID})
+			Task: h.Task, Context: h.Fill(), You: m.AgentID == t.Self.AgentID})
 	}
 	return list, nil
 }

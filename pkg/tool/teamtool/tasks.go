@@ -55,9 +55,9 @@ func (t tools) taskTools() []tool.Tool {
 	return []tool.Tool{
 		tool.New("list_tasks", "List the tasks on the team's board, as an array of task records with the first words of their descriptions.", t.listTasks, tool.Alias("TaskList")),
 		tool.New("get_task", "Show one task of the board.", t.getTask, tool.Alias("TaskGet")),
-		tool.New("create_task", "Put a task on the board. An idle teammate takes it as soon as its dependencies are completed. Returns the task record.", t.createTask, tool.Alias("TaskCreate")),
+		tool.New("create_task", "Put a task on the board. An idle teammate takes it as soon as its dependencies are completed. Returns its id.", t.createTask, tool.Alias("TaskCreate")),
 		tool.New("claim_task", "Take a task: it becomes yours and nobody else works on it. You can hold one task at a time.", t.claimTask),
-		tool.New("update_task", "Complete, fail, release or change a task. Returns the task record.", t.updateTask, tool.Alias("TaskUpdate", "update_task_status")),
+		tool.New("update_task", "Complete, fail, release or change a task.", t.updateTask, tool.Alias("TaskUpdate", "update_task_status")),
 		tool.New("release_task", "Give your task back to the board so that somebody else can take it.", t.releaseTask),
 	}
 }
@@ -142,14 +142,14 @@ func (t tools) createTask(ctx context.Context, in createTaskArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := created[0].ID
+	task := created[0]
 	if assignee != "" {
-		if err := t.assign(ctx, assignee, id); err != nil {
-			return nil, team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%s was created, but not assigned to %s: %w", id, in.Assignee, err).
+		if task, err = t.assign(ctx, assignee, task.ID); err != nil {
+			return nil, team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%s was created, but not assigned to %s: %w", created[0].ID, in.Assignee, err).
 				WithHint("it is pending; any idle teammate of its role takes it")
 		}
 	}
-	return t.result(ctx, id)
+	return t.result(ctx, task)
 }
 
 func (t tools) claimTask(ctx context.Context, in taskArgs) (any, error) {
@@ -157,24 +157,23 @@ func (t tools) claimTask(ctx context.Context, in taskArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.Hand.Claim(ctx, id); err != nil {
+	task, err := t.Hand.Claim(ctx, id)
+	if err != nil {
 		return nil, err
 	}
-	return t.result(ctx, id)
+	return t.result(ctx, task)
 }
 
 // assign gives a task to a member: to oneself by one's own hand, to another by a
 // request to its process.
-func (t tools) assign(ctx context.Context, a team.AgentID, id team.TaskID) error {
+func (t tools) assign(ctx context.Context, a team.AgentID, id team.TaskID) (team.Task, error) {
 	if a == t.Self.AgentID {
-		_, err := t.Hand.Claim(ctx, id)
-		return err
+		return t.Hand.Claim(ctx, id)
 	}
 	if !t.leads() {
-		return team.Errorf(team.PermissionDenied, "only the leader may assign a task to others")
+		return team.Task{}, team.Errorf(team.PermissionDenied, "only the leader may assign a task to others")
 	}
-	_, err := t.Crew.Assign(ctx, a, id)
-	return err
+	return t.Crew.Assign(ctx, a, id)
 }
 
 func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (any, error) {
@@ -207,21 +206,19 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (any, error) {
 	if err := in.check(edit, status); err != nil {
 		return nil, err
 	}
-	if !edit.Empty() {
-		if _, _, err := t.Board.Edit(ctx, id, t.actor(), edit); err != nil {
-			return nil, err
-		}
+	var task team.Task
+	switch {
+	case !edit.Empty():
+		task, _, err = t.Board.Edit(ctx, id, t.actor(), edit)
+	case assignee != "":
+		task, err = t.assign(ctx, assignee, id)
+	default:
+		task, err = t.move(ctx, id, status, in)
 	}
-	if assignee != "" {
-		status = ""
-		if err := t.assign(ctx, assignee, id); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.move(ctx, id, status, in); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return t.result(ctx, id)
+	return t.result(ctx, task)
 }
 
 // check refuses fields that do not go together before anything is changed: a call is
@@ -254,54 +251,51 @@ func optionalName(s string) (team.AgentID, error) {
 }
 
 // move makes the transition that a status asks for.
-func (t tools) move(ctx context.Context, id team.TaskID, status team.TaskStatus, in updateTaskArgs) (err error) {
+func (t tools) move(ctx context.Context, id team.TaskID, status team.TaskStatus, in updateTaskArgs) (team.Task, error) {
 	switch status {
 	case team.Completed:
-		err = t.complete(ctx, id, in.ResultSummary)
+		return t.complete(ctx, id, in.ResultSummary)
 	case team.InProgress:
-		_, err = t.Hand.Claim(ctx, id)
+		return t.Hand.Claim(ctx, id)
 	case team.Pending:
-		err = t.release(ctx, id, in.Reason)
+		return t.release(ctx, id, in.Reason)
 	case team.Failed:
 		if t.held(id) || !t.leads() {
-			_, err = t.Hand.Fail(ctx, id, in.Reason)
-		} else {
-			_, err = t.Board.Fail(ctx, id, t.actor(), 0, in.Reason)
+			return t.Hand.Fail(ctx, id, in.Reason)
 		}
-	case team.Cancelled:
-		_, err = t.Board.Cancel(ctx, id, t.actor(), in.Reason)
-		if err == nil {
-			t.Hand.Drop(id)
-		}
+		return t.Board.Fail(ctx, id, t.actor(), 0, in.Reason)
 	}
-	return err
+	task, err := t.Board.Cancel(ctx, id, t.actor(), in.Reason)
+	if err == nil {
+		t.Hand.Drop(id)
+	}
+	return task, err
 }
 
 // complete completes the task, once its check and its deliverable are as they must
 // be.
-func (t tools) complete(ctx context.Context, id team.TaskID, summary string) error {
+func (t tools) complete(ctx context.Context, id team.TaskID, summary string) (team.Task, error) {
 	done := team.Done{Summary: summary}
 	if err := done.Validate(); err != nil { // a check may take minutes
-		return err
+		return team.Task{}, err
 	}
 	task, err := t.Hand.MayComplete(ctx, id)
 	if err != nil {
-		return err
+		return task, err
 	}
 	done.Digest, err = t.Verify(ctx, task)
 	var failed *completion.CheckError
 	if errors.As(err, &failed) {
 		task, ferr := t.Hand.FailCheck(ctx, id, failed.Output)
 		if ferr != nil {
-			return ferr
+			return task, ferr
 		}
-		return failed.Counted(task)
+		return task, failed.Counted(task)
 	}
 	if err != nil {
-		return err
+		return task, err
 	}
-	_, err = t.Hand.Complete(ctx, id, done)
-	return err
+	return t.Hand.Complete(ctx, id, done)
 }
 
 func (t tools) held(id team.TaskID) bool {
@@ -314,21 +308,20 @@ func (t tools) releaseTask(ctx context.Context, in releaseTaskArgs) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.release(ctx, id, in.Reason); err != nil {
+	task, err := t.release(ctx, id, in.Reason)
+	if err != nil {
 		return nil, err
 	}
-	return t.result(ctx, id)
+	return t.result(ctx, task)
 }
 
 // release gives back one's own task, or takes back another's with the leader's
 // rights.
-func (t tools) release(ctx context.Context, id team.TaskID, reason string) error {
+func (t tools) release(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
 	if t.held(id) || !t.leads() {
-		_, err := t.Hand.Release(ctx, id, reason, false)
-		return err
+		return t.Hand.Release(ctx, id, reason, false)
 	}
-	_, err := t.Board.Release(ctx, id, t.actor(), 0, reason, false)
-	return err
+	return t.Board.Release(ctx, id, t.actor(), 0, reason, false)
 }
 
 func parseIDs(ids []string) ([]team.TaskID, error) {

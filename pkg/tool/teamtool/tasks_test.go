@@ -39,6 +39,24 @@ func TestCreateTask(t *testing.T) {
 	}
 }
 
+// The model is told what follows from its call, not its own words again.
+func TestBriefResults(t *testing.T) {
+	d := newDesk(t)
+	got := d.call(team.Leader, "create_task", `{"title":"Count","description":"all of them"}`).Content
+	if want := `{"id":"T-001","title":"Count","status":"pending","deliverable_path":"deliverables/T-001-count.md"}`; got != want {
+		t.Errorf("create_task answered %s, want %s", got, want)
+	}
+	got = d.call(team.Leader, "create_task", `{"title":"Report","dependencies":["1"]}`).Content
+	if !strings.Contains(got, `"waiting_for":["T-001"]`) {
+		t.Errorf("create_task answered %s", got)
+	}
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1"}`)
+	got = d.call("coder-1", "update_task", `{"task_id":"1","status":"completed","result_summary":"a long story"}`).Content
+	if !strings.Contains(got, `"status":"completed"`) || strings.Contains(got, "story") || strings.Contains(got, "null") {
+		t.Errorf("update_task answered %s", got)
+	}
+}
+
 func TestWhoMayCreate(t *testing.T) {
 	d := newDesk(t)
 	d.refused(team.PermissionDenied, "coder-1", "create_task", `{"title":"x","assignee":"coder-2"}`)

@@ -46,6 +46,8 @@ type Options struct {
 	// deliverable; see package completion.
 	Verify func(ctx context.Context, t team.Task) (digest string, err error)
 	Crew   Crew // the leader's; nil for a teammate
+	// Aliases are the models that a new member may be given, by their names.
+	Aliases []string
 }
 
 type tools struct{ Options }
@@ -90,12 +92,38 @@ func (t tools) mayCreate(ctx context.Context) error {
 // resultWithin bounds the reading of what a tool has done.
 const resultWithin = 5 * time.Second
 
-// result returns the printed form of a task that a tool has changed, also if the agent is
-// meanwhile to stop with what it is at: that the change was made must not be lost.
-func (t tools) result(ctx context.Context, id team.TaskID) (team.TaskView, error) {
+// changed is a task that a tool has changed: the record for programs, and for the model
+// what follows from its call.
+type changed struct{ team.TaskView }
+
+// Moved is the task as it is now.
+func (c changed) Moved() team.Task { return c.Task }
+
+// Brief leaves out what the model has said itself, and what is empty.
+func (c changed) Brief() any {
+	return struct {
+		ID              team.TaskID     `json:"id"`
+		Title           string          `json:"title"`
+		Status          team.TaskStatus `json:"status"`
+		Assignee        team.AgentID    `json:"assignee,omitempty"`
+		Role            string          `json:"role,omitempty"`
+		WaitingFor      []team.TaskID   `json:"waiting_for,omitempty"`
+		Attempts        int             `json:"attempts,omitempty"`
+		DeliverablePath string          `json:"deliverable_path,omitempty"`
+	}{c.ID, c.Title, c.Status, c.Assignee, c.Role, c.WaitingFor, c.Attempts, c.DeliverablePath}
+}
+
+// result is a task as a write has left it. Only what an open task waits for is not in
+// that write's own answer. It is told also if the agent is meanwhile to stop with what
+// it is at: that the change was made must not be lost.
+func (t tools) result(ctx context.Context, task team.Task) (changed, error) {
+	if task.Status != team.Pending || len(task.Dependencies) == 0 {
+		return changed{task.View(nil, nil)}, nil
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resultWithin)
 	defer cancel()
-	return t.view(ctx, id)
+	v, err := t.view(ctx, task.ID)
+	return changed{v}, err
 }
 
 // view returns the printed form of one task.

@@ -9,14 +9,18 @@ import (
 	"strings"
 	"syscall"
 
+	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
 )
 
 // local makes a name below the root of a path as a model writes it: relative to
 // the workspace or absolute. It looks at the text only; links are the root's matter.
 func (w *Workspace) local(path string) (string, error) {
-	if path == "" || strings.ContainsRune(path, 0) {
+	switch {
+	case path == "" || strings.ContainsRune(path, 0):
 		return "", team.Errorf(team.InvalidArgument, "path: %q is not a path", path)
+	case stored.IsRef(path):
+		return "", team.Errorf(team.InvalidArgument, "path: %.100q is a stored text and no file", path).WithHint("only read_file reads one, and nothing changes it; copy what you need of it into a file")
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(w.dir, path)

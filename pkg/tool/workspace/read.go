@@ -8,47 +8,60 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
+	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
 )
 
-const readDescription = `Reads a text file and returns its lines as they are. A longer file is cut; the last line of the answer then says at which offset to go on.`
+const readDescription = `Reads a text file and returns its lines as they are. A longer file is cut; the last line of the answer then says at which offset to go on. A path "stored:..." reads a text that was too large to be shown whole.`
 
 // defaultLines is how many lines read_file returns if it is not told.
 const defaultLines = 2000
 
+// storedWithin is how long a stored text may take to come: the server may be away.
+const storedWithin = time.Minute
+
+var errStoredAway = team.Errorf(team.Unavailable, "the stored text did not come within %v", storedWithin).WithHint("try again")
+
 type readArgs struct {
-	Path   string `json:"path" jsonschema:"the file, relative to the workspace"`
+	Path   string `json:"path" jsonschema:"the file, relative to the workspace, or a reference stored:..."`
 	Offset int    `json:"offset,omitempty" jsonschema:"first line to read, counted from 1 (default 1)"`
 	Limit  int    `json:"limit,omitempty" jsonschema:"most lines to read (default 2000)"`
 }
 
 // read is the tool read_file. Errors: not_found, permission_denied,
-// invalid_argument (no regular text file; an offset behind the end), unavailable.
+// invalid_argument (no regular text file; an offset behind the end; a malformed
+// reference), unavailable.
 func (w *Workspace) read(ctx context.Context, in readArgs) (any, error) {
 	if in.Offset < 0 || in.Limit < 0 {
 		return nil, team.Errorf(team.InvalidArgument, "offset and limit: %d and %d, want 1 or more", in.Offset, in.Limit)
 	}
-	name, err := w.local(in.Path)
+	if stored.IsRef(in.Path) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, storedWithin, errStoredAway)
+		defer cancel()
+	}
+	src, err := w.source(ctx, in.Path)
 	if err != nil {
 		return nil, err
 	}
-	f, _, err := w.openRegular(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r := bufio.NewReaderSize(cancellable{ctx, f}, maxText)
+	defer src.Close()
+	r := bufio.NewReaderSize(cancellable{ctx, src}, maxText)
 	if binary(r) {
-		return nil, team.Errorf(team.InvalidArgument, "%s is a binary file", name).WithHint("look at it with bash, e.g. file or xxd")
+		err := team.Errorf(team.InvalidArgument, "%s is binary", src.name)
+		if src.look != "" {
+			err = err.WithHint("%s", src.look)
+		}
+		return nil, err
 	}
 	first := cmp.Or(in.Offset, 1)
 	last := first + cmp.Or(in.Limit, defaultLines) - 1
-	return readLines(r, name, first, last)
+	return readLines(r, src, first, last)
 }
 
 // readLines returns the lines from first to last, as many as fit into an answer.
-func readLines(r *bufio.Reader, name string, first, last int) (string, error) {
+func readLines(r *bufio.Reader, src *source, first, last int) (string, error) {
 	var text strings.Builder
 	for n := 1; ; n++ {
 		if _, err := r.Peek(1); errors.Is(err, io.EOF) {
@@ -56,21 +69,21 @@ func readLines(r *bufio.Reader, name string, first, last int) (string, error) {
 			case n == 1 && first == 1:
 				return "[the file is empty]", nil
 			case n <= first:
-				return "", team.Errorf(team.InvalidArgument, "offset: %d, but %s has %d lines", first, name, n-1)
+				return "", team.Errorf(team.InvalidArgument, "offset: %d, but %s has %d lines", first, src.name, n-1)
 			}
 			return text.String(), nil
 		}
 		if n > last { // before the next line is read: it may be gigabytes long
-			return text.String() + goOn(n), nil
+			return goOn(&text, n), nil
 		}
-		line, more, err := nextLine(r)
+		line, more, err := src.next(r)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("%s: %w", name, reason(err))
+			return "", fmt.Errorf("%s: %w", src.name, reason(err))
 		case n < first:
 			continue
 		case text.Len()+len(line) > maxText: // never the first: a line is at most that long
-			return text.String() + goOn(n), nil
+			return goOn(&text, n), nil
 		}
 		text.Write(line)
 		if more > 0 {
@@ -79,4 +92,11 @@ func readLines(r *bufio.Reader, name string, first, last int) (string, error) {
 	}
 }
 
-func goOn(line int) string { return fmt.Sprintf("[cut: go on with offset %d]", line) }
+// goOn is the answer with text that ends before a line.
+func goOn(text *strings.Builder, line int) string {
+	if !strings.HasSuffix(text.String(), "\n") { // a piece of a long line of a stored text
+		text.WriteByte('\n')
+	}
+	fmt.Fprintf(text, "[cut: go on with offset %d]", line)
+	return text.String()
+}

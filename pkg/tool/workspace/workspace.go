@@ -1,7 +1,9 @@
 package workspace
 
 import (
+	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +18,10 @@ type Options struct {
 	// Environ is what bash's environment is taken from, see [Environ];
 	// default os.Environ().
 	Environ []string
+
+	// Stored opens a stored text by its reference for read_file, which then takes one
+	// as a path. Errors: not_found, invalid_argument, unavailable. Default: there is none.
+	Stored func(ctx context.Context, ref string) (io.ReadCloser, error)
 }
 
 // Workspace is an open folder. It is safe for concurrent use, also together with
@@ -26,6 +32,7 @@ type Workspace struct {
 	root    *os.Root
 	escapes error    // what root answers to a name that leads out
 	environ []string // of commands
+	stored  func(ctx context.Context, ref string) (io.ReadCloser, error)
 
 	editing sync.Mutex // held from reading a file to replacing it
 }
@@ -36,7 +43,7 @@ type Workspace struct {
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
 func Open(dir string, opts Options) (*Workspace, error) {
-	w := &Workspace{}
+	w := &Workspace{stored: opts.Stored}
 	var err error
 	if w.dir, err = filepath.Abs(dir); err != nil {
 		return nil, team.Errorf(team.InvalidArgument, "workspace %q: %w", dir, err)

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/usage"
+)
+
+func (a *app) costCmd() *cobra.Command {
+	var by string
+	cmd := &cobra.Command{
+		Use: "cost", Short: "Show what the team's model calls have used and cost", Args: atMost(0),
+		Long: "cost sums up the tokens and the price of all model calls that the team's journals hold, the costly first.\n" +
+			"Cached tokens are part of the input, reasoning is part of the output; wasted are those of tries that\n" +
+			"were thrown away, in addition. The cost is in the currency of the prices in the settings, and unknown\n" +
+			"where they hold none. Numbers with ~ are in part estimated, of an endpoint that does not tell its usage.\n" +
+			"The row - is that of calls without a task, or of which the role or alias is not known.",
+		RunE: func(*cobra.Command, []string) error {
+			by, err := usage.ParseBy(by)
+			if err != nil {
+				return err
+			}
+			var table usage.Table
+			err = a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
+				table, err = t.Cost(ctx, by)
+				if err == nil && len(table.Rows) == 0 {
+					a.note(fmt.Sprintf("no member of team %s has called a model yet", t.ID()))
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.printCost(table)
+		},
+	}
+	cmd.Flags().StringVar(&by, "by", string(usage.ByAgent), "a row for each agent, role, alias (of the model) or task")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"by": fixed(usage.Bys()...)})
+	return cmd
+}
+
+// costRow is a row for programs. The last is of all, by total and without a name,
+// which no member or task can be taken for.
+type costRow struct {
+	By              string   `json:"by"`
+	Name            string   `json:"name"`
+	ModelCalls      int      `json:"model_calls"`
+	InputTokens     int      `json:"input_tokens"`
+	CachedTokens    int      `json:"cached_tokens"`
+	OutputTokens    int      `json:"output_tokens"`
+	ReasoningTokens int      `json:"reasoning_tokens"`
+	WastedTokens    int      `json:"wasted_tokens"`
+	Cost            *float64 `json:"cost"` // the part that is known; null: nothing is
+	UnpricedCalls   int      `json:"unpriced_calls"`
+	Estimated       bool     `json:"estimated"`
+}
+
+const total = "total"
+
+func newCostRow(by, name string, s usage.Sum) costRow {
+	return costRow{
+		By: by, Name: name, ModelCalls: s.Calls,
+		InputTokens: s.PromptTokens, CachedTokens: s.CachedTokens,
+		OutputTokens: s.CompletionTokens, ReasoningTokens: s.ReasoningTokens,
+		WastedTokens: s.Wasted(),
+		Cost:         s.Known(), UnpricedCalls: s.Unpriced, Estimated: s.Estimated,
+	}
+}
+
+func (a *app) printCost(c usage.Table) error {
+	items, names := make([]any, 0, len(c.Rows)+1), []string{}
+	for _, row := range c.Rows {
+		items = append(items, newCostRow(string(c.By), row.Name, row.Sum))
+		if row.Name != "" {
+			names = append(names, row.Name)
+		}
+	}
+	if len(c.Rows) > 0 {
+		items = append(items, newCostRow(total, "", c.Total))
+	}
+	return a.print(items, items, names, func(_ io.Writer, wide bool) error {
+		if len(c.Rows) == 0 {
+			return nil
+		}
+		t := table{columns: []column{
+			{head: strings.ToUpper(string(c.By)), cut: true}, {head: "CALLS"}, {head: "INPUT"}, {head: "CACHED", drop: 3},
+			{head: "OUTPUT"}, {head: "REASONING", drop: 2}, {head: "WASTED", drop: 1}, {head: "COST"},
+		}}
+		if wide {
+			t.columns = append(t.columns, column{head: "UNPRICED", drop: 4})
+		}
+		for _, row := range c.Rows {
+			t.add(costTexts(printable(orDash(row.Name)), row.Sum, wide)...)
+		}
+		t.add(costTexts(total, c.Total, wide)...)
+		return t.write(a.screen(), a.width())
+	})
+}
+
+// costTexts are the cells of one row. What was cached and what was reasoning an
+// endpoint has told, or it is not known: they are never estimated.
+func costTexts(name string, s usage.Sum, wide bool) []string {
+	row := []string{
+		name, fmt.Sprint(s.Calls),
+		about(s.PromptTokens, s.Estimated), fmt.Sprint(s.CachedTokens),
+		about(s.CompletionTokens, s.Estimated), fmt.Sprint(s.ReasoningTokens),
+		about(s.Wasted(), s.Estimated), price(s.Known(), s.Unpriced, s.Estimated),
+	}
+	if wide {
+		row = append(row, fmt.Sprint(s.Unpriced))
+	}
+	return row
+}
+
+// about is a number of tokens, marked if it is estimated.
+func about(tokens int, estimated bool) string {
+	if estimated && tokens > 0 {
+		return fmt.Sprintf("~%d", tokens)
+	}
+	return fmt.Sprint(tokens)
+}
+
+// price is the known part of a cost, nil if there is none, and how much is unknown.
+func price(known *float64, unpriced int, estimated bool) string {
+	if known == nil {
+		return "unknown"
+	}
+	s := amount(*known)
+	if estimated && *known > 0 {
+		s = "~" + s
+	}
+	switch {
+	case unpriced == 1:
+		s += " + 1 call of unknown price"
+	case unpriced > 1:
+		s += fmt.Sprintf(" + %d calls of unknown price", unpriced)
+	}
+	return s
+}
+
+// amount is a sum of money: in hundredths, or finer where it is small, since a call
+// may cost much less than that.
+func amount(sum float64) string {
+	switch {
+	case sum == 0:
+		return "0"
+	case sum < 0.0001:
+		return "<0.0001"
+	case sum < 1:
+		return fmt.Sprintf("%.4f", sum)
+	default:
+		return fmt.Sprintf("%.2f", sum)
+	}
+}

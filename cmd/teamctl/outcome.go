@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// outcome is what run prints last with -o json.
+type outcome struct {
+	Team    team.TeamID     `json:"team"`
+	Status  string          `json:"status"` // finished, failed, stopped or timed_out
+	Summary string          `json:"summary"`
+	Tasks   []team.TaskView `json:"tasks"`        // all of the board
+	Failed  []failedTask    `json:"failed_tasks"` // of this goal
+	Agents  []client.Agent  `json:"agents"`
+	Usage   client.Usage    `json:"usage"`
+	Elapsed float64         `json:"elapsed_seconds"`
+
+	completed, all int  // tasks of this goal
+	interrupted    bool // by the user: the goal is still active
+}
+
+// failedTask is a task that the goal could not get done.
+type failedTask struct {
+	ID     team.TaskID `json:"id"`
+	Title  string      `json:"title"`
+	Reason string      `json:"reason"`
+}
+
+// count tells how the tasks of g have ended.
+func (o *outcome) count(g *client.Goal) {
+	o.Failed = []failedTask{}
+	for _, v := range o.Tasks {
+		if !g.Has(v.ID) {
+			continue
+		}
+		o.all++
+		switch v.Status {
+		case team.Completed:
+			o.completed++
+		case team.Failed:
+			o.Failed = append(o.Failed, failedTask{v.ID, v.Title, v.Reason})
+		}
+	}
+}
+
+func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {
+	switch a.output {
+	case asJSON, asJSONL:
+		return writeJSON(a.out, o)
+	case asYAML:
+		return writeYAML(a.out, o)
+	case asName:
+		_, err := fmt.Fprintln(a.out, o.Team)
+		return err
+	}
+	if o.interrupted { // there is nothing to conclude yet
+		return nil
+	}
+	if s := strings.TrimSpace(o.Summary); s != "" {
+		fmt.Fprintf(a.out, "\n%s\n", s)
+	}
+	fmt.Fprintln(a.out)
+	o.writeFailed(a.out)
+	fmt.Fprintf(a.out, "%s: %d of %d tasks completed, %d model calls, %s, %.1f s\n", o.Status, o.completed, o.all, o.Usage.ModelCalls, used(o.Usage), o.Elapsed)
+	if epilogue != nil && o.Status == string(team.TeamFinished) {
+		epilogue(a.out)
+	}
+	return nil
+}
+
+// What is told of failed tasks at most.
+const (
+	maxFailedShown = 20
+	maxReason      = 200 // characters: the reason may be the output of a check
+)
+
+func (o *outcome) writeFailed(w io.Writer) {
+	for i, f := range o.Failed {
+		if i == maxFailedShown {
+			fmt.Fprintf(w, "failed: and %d more\n", len(o.Failed)-i)
+			return
+		}
+		line := fmt.Sprintf("failed: %s %s", f.ID, printable(f.Title))
+		if f.Reason != "" {
+			line += ": " + printable(team.Clean(oneLine(f.Reason), maxReason))
+		}
+		fmt.Fprintln(w, line)
+	}
+}
+
+// used is what model calls have used, as far as it is known.
+func used(u client.Usage) string {
+	s := about(u.TotalTokens, u.Estimated) + " tokens"
+	if u.TotalTokens+u.WastedTokens == 0 {
+		return s
+	}
+	var parts []string
+	for _, p := range []struct {
+		name   string
+		tokens int
+	}{{"in", u.PromptTokens}, {"cached", u.CachedTokens}, {"out", u.CompletionTokens}, {"reasoning", u.ReasoningTokens}, {"wasted", u.WastedTokens}} {
+		if p.tokens > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", p.name, p.tokens))
+		}
+	}
+	s += " (" + strings.Join(parts, ", ") + ")"
+	if u.Cost != nil {
+		s += ", cost " + price(u.Cost, u.UnpricedCalls, u.Estimated)
+	}
+	return s
+}

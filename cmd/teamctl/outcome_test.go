@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+func TestUsed(t *testing.T) {
+	cost := 1.2
+	for want, u := range map[string]client.Usage{
+		"0 tokens":                  {},
+		"30 tokens (in 20, out 10)": {PromptTokens: 20, CompletionTokens: 10, TotalTokens: 30, UnpricedCalls: 2},
+		"30 tokens (in 20, cached 15, out 10, reasoning 5, wasted 40), cost 1.20": {
+			PromptTokens: 20, CachedTokens: 15, CompletionTokens: 10, ReasoningTokens: 5, TotalTokens: 30, WastedTokens: 40, Cost: &cost},
+		"~30 tokens (in 20, out 10), cost ~1.20 + 1 call of unknown price": {
+			PromptTokens: 20, CompletionTokens: 10, TotalTokens: 30, Cost: &cost, UnpricedCalls: 1, Estimated: true},
+		"0 tokens (wasted 40)": {WastedTokens: 40, UnpricedCalls: 1},
+	} {
+		if got := used(u); got != want {
+			t.Errorf("used = %q, want %q", got, want)
+		}
+	}
+}
+
+func TestAmount(t *testing.T) {
+	for sum, want := range map[float64]string{0: "0", 0.000_04: "<0.0001", 0.003: "0.0030", 0.99: "0.9900", 1: "1.00", 1234.567: "1234.57"} {
+		if got := amount(sum); got != want {
+			t.Errorf("amount(%v) = %q, want %q", sum, got, want)
+		}
+	}
+}
+
+// What failed is named before the last line, whose beginning scripts look for.
+func TestOutcomeNamesFailedTasks(t *testing.T) {
+	o := outcome{Status: "finished", Summary: "done", completed: 1, all: 3, Usage: client.Usage{ModelCalls: 2}, Elapsed: 1.25,
+		Failed: []failedTask{{"T-002", "two\x1b[2J", "the check\nfailed\x07: " + strings.Repeat("x", 300)}, {"T-003", "three", ""}}}
+	print := func(o outcome) string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := newApp(&out, &out).printOutcome(o, nil); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	want := "\ndone\n\nfailed: T-002 two[2J: the check failed: " + strings.Repeat("x", 181) + "…\nfailed: T-003 three\n" +
+		"finished: 1 of 3 tasks completed, 2 model calls, 0 tokens, 1.2 s\n"
+	if got := print(o); got != want {
+		t.Errorf("printed\n%q, want\n%q", got, want)
+	}
+	for i := range 30 {
+		o.Failed = append(o.Failed, failedTask{team.TaskID(fmt.Sprintf("T-1%02d", i)), "more", ""})
+	}
+	if got := print(o); strings.Count(got, "\nfailed: T-") != 20 || !strings.Contains(got, "\nfailed: and 12 more\nfinished: ") {
+		t.Errorf("printed\n%s", got)
+	}
+}
+
+// Only tasks of the goal count: one that failed before it is not its failure.
+func TestOutcomeCounts(t *testing.T) {
+	url := brokertest.Server(t)
+	c, err := client.Connect(t.Context(), client.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	tm, err := c.Make(t.Context(), client.NewTeam{ID: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := tm.AddTasks(t.Context(), "", team.NewTask{Title: "old"}, team.NewTask{Title: "two"}, team.NewTask{Title: "three"}); err != nil {
+		t.Fatal(err)
+	}
+	fail := func(id team.TaskID, why string) {
+		t.Helper()
+		if _, err := tm.Claim(t.Context(), id, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tm.Fail(t.Context(), id, "ann", why); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fail("T-001", "before")
+	g, err := tm.StartGoal(t.Context(), "go", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail("T-002", "too hard")
+	var o outcome
+	if o.Tasks, err = tm.Tasks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.count(g)
+	if want := []failedTask{{"T-002", "two", "too hard"}}; !slices.Equal(o.Failed, want) || o.all != 2 || o.completed != 0 {
+		t.Errorf("failed are %+v, and completed %d of %d; want %+v, 0 of 2", o.Failed, o.completed, o.all, want)
+	}
+}

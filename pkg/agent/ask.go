@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentteam/pkg/board"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+)
+
+// errInterrupted: the model was interrupted, for the task may be the agent's no more.
+var errInterrupted = errors.New("the model was interrupted, for the task may be the agent's no more")
+
+// ask gets one complete answer of the model and records it. Errors: *model.Refusal;
+// errInterrupted (look what has changed and ask again).
+func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
+	a.state.begun, _ = a.hold()
+	a.beat(team.Running)
+	if err := a.mayGoOn(ctx, true); err != nil {
+		return model.Reply{}, err
+	}
+	a.state.begun, _ = a.hold() // another may have come while it waited
+	step, done := a.step(ctx)
+	reply, err := a.complete(step, a.conv.Messages, 0)
+	interrupted := step.Err() != nil
+	done()
+	switch {
+	case err == nil:
+		return reply, a.recordTurn(ctx, reply)
+	case ctx.Err() != nil:
+		return reply, ctx.Err()
+	case interrupted:
+		return reply, errInterrupted
+	}
+	a.log.WarnContext(ctx, "model call failed", "err", err)
+	return reply, asRefusal(err)
+}
+
+// asRefusal makes a refusal of any other error of a call: the request could not even
+// be made.
+func asRefusal(err error) error {
+	var r *model.Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return &model.Refusal{Advice: model.GiveUp, Reason: model.InvalidRequest, Err: err}
+}
+
+// complete asks the model what follows on messages.
+func (a *Agent) complete(ctx context.Context, messages []*model.Message, maxTokens int) (model.Reply, error) {
+	if a.o.Model == nil {
+		return model.Reply{}, &model.Refusal{Advice: model.Park, Reason: model.NoEndpoint,
+			Err: team.Errorf(team.InvalidArgument, "no model is configured for %s", a.o.Member.AgentID).
+				WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, for the leader and teammate processes")}
+	}
+	r := a.gauge.request(messages)
+	r.MaxTokens = maxTokens
+	reply, err := a.o.Model.Complete(ctx, r, nil)
+	if err == nil {
+		a.gauge.told(messages, reply.Usage)
+	}
+	return reply, err
+}
+
+func (a *Agent) recordTurn(ctx context.Context, r model.Reply) error {
+	parked := a.state.parks > 0
+	if err := a.record(ctx, journal.Record{Kind: journal.Turn, Turn: asJSON(r), TaskID: a.atWork()}); err != nil {
+		return err
+	}
+	a.state = a.state.answered(r.FinishReason)
+	a.beat(team.Running)
+	if r.Message.Content != "" {
+		a.said.Store(&r.Message.Content)
+	}
+	if parked {
+		a.log.InfoContext(ctx, "the model answers again")
+		a.o.Parked(ctx, "")
+	}
+	return nil
+}
+
+// refused does what a refusal leads to; over means that the run has ended with it.
+// None of it changes the attempts of a task, and only a task that is refused alone is
+// failed.
+func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err error) {
+	a.gauge.learn(r)
+	_, holds := a.hold()
+	p := place{leader: a.o.Member.AgentID == team.Leader, first: a.conv.GoalTurns == 0, holds: holds, large: a.gauge.mostly(a.taskText())}
+	s := a.state.afterRefusal(r, p)
+	cause := causeOf(r)
+	told := a.conv.Parked != nil
+	if err := a.record(ctx, journal.Record{Kind: journal.Refused, TaskID: a.atWork(), Refusal: &journal.Refusal{
+		Advice: string(adviceOf(s, r)), Reason: string(r.Reason), Cause: cause, Alias: r.Alias, Usage: usageJSON(r.Used)}}); err != nil {
+		return false, err
+	}
+	switch s {
+	case rest:
+		a.beat(team.WaitingModel)
+		return false, a.pause(ctx, wants{}, modelRest)
+	case shorten:
+		a.state.lessons = compacted
+		return false, a.compact(ctx, "it is larger than the model's window")
+	case strip:
+		a.state.lessons = bare
+		return false, a.renew(ctx, cause, a.conv.bare(a.taskText(), a.startOver(r)))
+	case failTask:
+		return true, a.failTask(ctx, cause)
+	case endGoal:
+		a.o.EndGoal(ctx, cause)
+		return true, a.end(ctx)
+	}
+	return false, a.park(ctx, told, cause)
+}
+
+// adviceOf is what the journal keeps of a refusal: what it led to, if the agent knew
+// better than the endpoint.
+func adviceOf(s step, r *model.Refusal) model.Advice {
+	if s == park {
+		return model.Park
+	}
+	return r.Advice
+}
+
+// maxCause is how much of a model's refusal is told, in characters: an endpoint may
+// answer with a whole page.
+const maxCause = 1000
+
+// causeOf is a refusal for people, with what they can do about it.
+func causeOf(r *model.Refusal) string {
+	text := r.Error()
+	if hint := team.HintOf(r); hint != "" {
+		text += " (" + hint + ")"
+	}
+	return team.Clean(text, maxCause)
+}
+
+// startOver is what the agent is told when its conversation was dropped.
+func (a *Agent) startOver(r *model.Refusal) string {
+	why := "The model's endpoint refused the conversation so far"
+	switch r.Reason {
+	case model.ContextLength:
+		why += ", since it is too long"
+	case model.ContentFilter:
+		why += " because of its content"
+	}
+	why += ". It begins anew here."
+	if _, holds := a.hold(); holds {
+		why += " Your task is above; look what is done already, and go on."
+	}
+	if unread := a.conv.Facts[min(a.conv.Known, len(a.conv.Facts)):]; len(unread) > 0 {
+		why += fmt.Sprintf(" %d messages that you had not read were left out with it.", len(unread))
+	}
+	return why
+}
+
+// failTask ends the task as failed: the endpoint refuses it alone.
+func (a *Agent) failTask(ctx context.Context, cause string) error {
+	t, _ := a.o.Hand.Task()
+	reason := "the model of " + string(a.o.Member.AgentID) + " refuses this task by itself: " + cause
+	if _, err := a.o.Hand.Fail(ctx, t.ID, reason); err != nil && !board.Lost(err) {
+		return err
+	}
+	a.log.WarnContext(ctx, "task failed", "task", t.ID, "reason", reason)
+	next := a.conv.dropped()
+	next.Past = append(next.Past, past{Task: t.ID, Title: t.Title, Outcome: "failed: refused by the model's endpoint"})
+	if err := a.renew(ctx, cause, next); err != nil {
+		return err
+	}
+	return a.end(ctx)
+}
+
+// park waits until somebody has mended what makes the endpoint refuse, and returns
+// when it is time to ask again. The task goes back to the board, and the leader hears
+// of it unless it was told, by a predecessor for instance: once in a spell, which ends
+// with the next turn.
+func (a *Agent) park(ctx context.Context, told bool, cause string) error {
+	if err := a.putBack(ctx, cause); err != nil {
+		return err
+	}
+	d := a.state.parkRest()
+	a.state.parks++
+	retry := time.Now().Add(d).UTC()
+	a.beatUntil(team.WaitingModel, &retry)
+	if a.state.parks == 1 {
+		a.log.WarnContext(ctx, "the model refuses; waiting until that is mended", "err", cause)
+		a.o.Parked(ctx, cause)
+	}
+	if !told && a.o.Member.AgentID != team.Leader {
+		a.notify(ctx, team.Message{Type: team.MsgMessage, To: team.Leader, Content: "My model refuses to answer, so I cannot work until somebody mends that. " +
+			"I hold no task, take none, and ask again by myself. The cause: " + cause})
+	}
+	return a.pause(ctx, wants{retry: true}, d)
+}
+
+// putBack gives the task back without an attempt: it is not at fault.
+func (a *Agent) putBack(ctx context.Context, cause string) error {
+	t, holds := a.o.Hand.Task()
+	if !holds {
+		return nil
+	}
+	_, err := a.o.Hand.Release(ctx, t.ID, "the model of "+string(a.o.Member.AgentID)+" refuses: "+cause, false)
+	switch {
+	case errors.Is(err, broker.ErrUnreadable):
+		return nil // it may still be the agent's, which is known before it asks again
+	case board.Lost(err):
+		return a.noteLost(ctx)
+	case err != nil:
+		return err
+	}
+	return a.note(ctx, string(t.ID)+" was given back, since your model's endpoint refused to answer. Do not go on with it. You get the next task by itself.")
+}
+
+func usageJSON(u model.Usage) []byte {
+	if u == (model.Usage{}) {
+		return nil
+	}
+	return asJSON(u)
+}

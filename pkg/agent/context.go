@@ -1,0 +1,355 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tokens"
+)
+
+// What follows makes a conversation shorter. Each function is pure: it returns what
+// the conversation becomes, and shares no slice with it that either appends to.
+
+// past is a task that the agent was at.
+type past struct {
+	Task    team.TaskID `json:"task"`
+	Title   string      `json:"title"`
+	Outcome string      `json:"outcome"`
+}
+
+// fact is mail that stays valid whatever the agent works on.
+type fact struct {
+	From  team.AgentID     `json:"from"`
+	Type  team.MessageType `json:"type"`
+	Goal  int              `json:"goal,omitempty"` // of the leader's team, when it came
+	Brief string           `json:"brief"`          // its first words
+	Block string           `json:"block"`          // as the model is told it
+}
+
+// stands reports whether m is such mail: the word of who directs the agent, or for all.
+func stands(m team.Message) bool {
+	return m.Type == team.MsgUser || m.Type == team.MsgBroadcast || m.Type == team.MsgMessage && (m.From == team.UserAgent || m.From == team.Leader)
+}
+
+func briefly(m team.Message) string { return cmp.Or(m.Summary, team.Summarize(m.Content)) }
+
+// How much of what came before a new context begins with, in tokens.
+const (
+	maxFacts  = 2000 // mail word for word
+	maxBriefs = 600  // mail by its first words
+	maxPast   = 1200 // tasks, a line each
+	keptPast  = 200  // tasks that are remembered at all
+)
+
+// with returns c with other messages; what was counted of the old ones is forgotten.
+func (c *Conversation) with(messages ...*model.Message) *Conversation {
+	n := *c
+	n.Messages, n.Open, n.Held, n.Facts = messages, slices.Clone(c.Open), slices.Clone(c.Held), slices.Clone(c.Facts)
+	n.Past = slices.Clone(c.Past[max(0, len(c.Past)-keptPast):])
+	n.Read, n.Holds = slices.Clone(c.Read), maps.Clone(c.Holds)
+	n.Mail, n.Sent, n.Since, n.Calls, n.Stale = -1, 0, 0, nil, false
+	if first, many := c.oldestHold(); many {
+		delete(n.Holds, first)
+	}
+	return &n
+}
+
+// oldestHold returns the first of the tasks that the agent was told of, and whether
+// more of them are remembered than of use.
+func (c *Conversation) oldestHold() (first team.TaskID, many bool) {
+	if len(c.Holds) <= keptPast {
+		return "", false
+	}
+	return slices.MinFunc(slices.Collect(maps.Keys(c.Holds)), func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) }), true
+}
+
+// pending returns where the input begins that the model has not seen. A turn with
+// open calls is not yet seen through.
+func (c *Conversation) pending() int {
+	role := "user"
+	if len(c.Open) > 0 {
+		role = "tool"
+	}
+	at := len(c.Messages)
+	for at > 0 && c.Messages[at-1].Role == role {
+		at--
+	}
+	if len(c.Open) > 0 {
+		at = max(at-1, 0) // the turn itself
+	}
+	return at
+}
+
+// amid reports whether the model has yet to see what its last turn has led to.
+func (c *Conversation) amid() bool {
+	at := c.pending()
+	return len(c.Open) > 0 || c.Unseen && at > 0 && c.Messages[at-1].Role == "tool"
+}
+
+// fresh is the conversation as it is when another piece of work begins: of what came
+// before stay a line a task, the mail that stands, and what the model has not seen.
+func (c *Conversation) fresh() *Conversation {
+	n := c.with()
+	if text := c.background(); text != "" {
+		n.Messages = append(n.Messages, &model.Message{Role: "user", Content: text})
+	}
+	n.Messages = append(n.Messages, c.Messages[c.pending():]...)
+	return n
+}
+
+// background tells what came before.
+func (c *Conversation) background() string {
+	var b strings.Builder
+	if lines := newest(c.Past, maxPast, func(p past) string {
+		return fmt.Sprintf("- %s (%s): %s", p.Task, neutral(p.Title), neutral(p.Outcome))
+	}); lines != nil {
+		b.WriteString("Tasks that you worked on before, for your information:\n" + strings.Join(lines, "\n") + "\n")
+	}
+	seen := c.Facts[:min(c.Known, len(c.Facts))]
+	whole := newest(seen, maxFacts, func(f fact) string { return f.Block })
+	if older := seen[:len(seen)-len(whole)]; len(older) > 0 {
+		b.WriteString("Mail that you got before and that still stands, by its first words:\n")
+		lines := oldest(older, maxBriefs, func(f fact) string { return fmt.Sprintf("- %s: %s", f.From, neutral(f.Brief)) })
+		b.WriteString(strings.Join(lines, "\n") + "\n")
+	}
+	if whole != nil {
+		b.WriteString("Mail that you got before and that still stands:\n" + strings.Join(whole, "\n") + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// newest returns the texts of the last items, in order, as many as fit into limit.
+func newest[T any](items []T, limit int, text func(T) string) (texts []string) {
+	for _, item := range slices.Backward(items) {
+		s := text(item)
+		if limit -= tokens.Estimate(s); limit < 0 {
+			break
+		}
+		texts = append(texts, s)
+	}
+	slices.Reverse(texts)
+	return texts
+}
+
+// oldest returns the texts of the first items, as many as fit into limit, and a line
+// that says how many do not.
+func oldest[T any](items []T, limit int, text func(T) string) (texts []string) {
+	for i, item := range items {
+		s := text(item)
+		if limit -= tokens.Estimate(s); limit < 0 {
+			return append(texts, fmt.Sprintf("- and %d more", len(items)-i))
+		}
+		texts = append(texts, s)
+	}
+	return texts
+}
+
+// bare is the conversation with the work alone: the task that is held, as the model is
+// told it, else the goal, else nothing. why is told in any case.
+func (c *Conversation) bare(task, why string) *Conversation {
+	n := c.with()
+	n.Open, n.Held = nil, nil
+	var work []string
+	for _, f := range c.Facts {
+		if task == "" && c.Goal > 0 && f.Type == team.MsgUser && f.Goal == c.Goal {
+			work = append(work, f.Block)
+		}
+	}
+	if task != "" {
+		work = []string{task}
+	}
+	for _, text := range append(work, why) {
+		n.Messages = append(n.Messages, &model.Message{Role: "user", Content: text})
+	}
+	n.Known, n.Unseen = len(n.Facts), true
+	return n
+}
+
+// dropped is the conversation once its work is over and nothing of it is to be said
+// again.
+func (c *Conversation) dropped() *Conversation {
+	n := c.with()
+	n.Open, n.Held = nil, nil
+	n.Known, n.Unseen = len(n.Facts), false
+	return n
+}
+
+const (
+	keptTurns   = 3    // the newest turns whose results stay as they are
+	leastMarked = 1000 // bytes; a shorter result is not worth a marker
+)
+
+// bulky are the tools whose results can be had again.
+var bulky = map[string]bool{
+	"bash": true, "read_file": true, "glob": true, "grep": true, "write_file": true, "edit_file": true,
+	"Bash": true, "Read": true, "Glob": true, "Grep": true, "Write": true, "Edit": true,
+}
+
+// marked is the conversation with a line in place of each old result of a tool that
+// reads files or runs commands.
+func (c *Conversation) marked() *Conversation {
+	calls := map[string]model.ToolCall{}
+	upTo, turns := len(c.Messages), 0
+	for i, m := range slices.Backward(c.Messages) {
+		if m.Role == "assistant" {
+			if turns++; turns <= keptTurns {
+				upTo = i
+			}
+		}
+		for _, call := range m.ToolCalls {
+			calls[call.ID] = call
+		}
+	}
+	messages := slices.Clone(c.Messages)
+	for i, m := range messages[:upTo] {
+		call := calls[m.ToolCallID]
+		if m.Role != "tool" || !bulky[call.Name] || len(m.Content) < leastMarked {
+			continue
+		}
+		short := *m
+		short.Content = fmt.Sprintf("[The result of %s %s was left out to save room, %d bytes. Call it again if you need it.]",
+			call.Name, tailless(call.Arguments, 200), len(m.Content))
+		messages[i] = &short
+	}
+	n := c.with(messages...)
+	n.Mail = c.Mail
+	return n
+}
+
+// tailless is at most n bytes of s.
+func tailless(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
+}
+
+// summarized is the conversation with a summary in place of its older part. The task
+// that is held, the mail that stands, the files read last, and the newest turns, room
+// tokens of them, stay as they are.
+func (c *Conversation) summarized(summary, task string, room int) *Conversation {
+	from := c.tail(room)
+	var head []string
+	if text := c.background(); text != "" {
+		head = append(head, text)
+	}
+	if task != "" && !slices.ContainsFunc(c.Messages[from:], func(m *model.Message) bool { return strings.Contains(m.Content, task) }) {
+		head = append(head, task)
+	}
+	head = append(head, "This conversation was shortened. What was said and done before, in short:\n"+summary)
+	if files := c.files(from, room/2); files != nil {
+		head = append(head, "The files that you read last, as they were then:\n"+strings.Join(files, "\n"))
+	}
+	n := c.with(&model.Message{Role: "user", Content: strings.Join(head, "\n\n")})
+	n.Messages = append(n.Messages, c.Messages[from:]...)
+	return n
+}
+
+// tail returns where the newest messages begin that fit into room tokens: with a turn
+// or with input, never between a call and its result. The input that the model has
+// not seen belongs to it, however much it is.
+func (c *Conversation) tail(room int) int {
+	at := c.pending()
+	for i, m := range slices.Backward(c.Messages[:at]) {
+		if room -= size(m); room < 0 {
+			break
+		}
+		if m.Role != "tool" {
+			at = i
+		}
+	}
+	return at
+}
+
+// files returns the files that were read last before a message, whole, as many as fit
+// into room tokens.
+func (c *Conversation) files(before, room int) (texts []string) {
+	paths := map[string]string{} // by call
+	for _, m := range c.Messages[:before] {
+		for _, call := range m.ToolCalls {
+			var in struct{ Path, FilePath string }
+			if (call.Name == "read_file" || call.Name == "Read") && json.Unmarshal([]byte(call.Arguments), &in) == nil && in.Path != "" {
+				paths[call.ID] = in.Path
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for _, m := range slices.Backward(c.Messages[:before]) {
+		path, ok := paths[m.ToolCallID]
+		if m.Role != "tool" || !ok || seen[path] || strings.HasPrefix(m.Content, "[The result of") {
+			continue
+		}
+		seen[path] = true
+		text := fmt.Sprintf("== %s\n%s", path, m.Content)
+		if room -= tokens.Estimate(text); room < 0 {
+			break
+		}
+		texts = append(texts, text)
+	}
+	slices.Reverse(texts)
+	return texts
+}
+
+// account tells without a model what was said and done up to a message, as much of
+// the end of it as fits into room tokens.
+func (c *Conversation) account(before, room int) string {
+	results := map[string]string{}
+	for _, m := range c.Messages[:before] {
+		if m.Role == "tool" {
+			results[m.ToolCallID] = m.Content
+		}
+	}
+	var lines []string
+	for _, m := range c.Messages[:before] {
+		if m.Role == "user" && strings.HasPrefix(m.Content, "This conversation was shortened") {
+			lines = append(lines, tailless(m.Content, 2000))
+		}
+		if m.Role != "assistant" {
+			continue
+		}
+		if m.Content != "" {
+			lines = append(lines, "- you said: "+tailless(oneLine(m.Content), 300))
+		}
+		for _, call := range m.ToolCalls {
+			lines = append(lines, fmt.Sprintf("- you called %s %s: %s", call.Name, tailless(oneLine(call.Arguments), 200), tailless(oneLine(results[call.ID]), 200)))
+		}
+	}
+	return strings.Join(newest(lines, room, func(s string) string { return s }), "\n")
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// size is about how many tokens m is.
+func size(m *model.Message) int { return sizeBy(m, tokens.Estimate) }
+
+// sizeBy is how many tokens m is by count, which counts those of a text.
+func sizeBy(m *model.Message, count func(string) int) int {
+	n := 8 + count(m.Content) // of the frame that every message has
+	for _, p := range m.Parts {
+		n += count(p.Text)
+		if p.Image != nil {
+			n += imageTokens
+		}
+	}
+	for _, c := range m.ToolCalls {
+		n += 8 + count(c.Name) + count(c.Arguments)
+	}
+	return n
+}
+
+// imageTokens is what an image costs about: endpoints count from some hundred to two
+// thousand, by its size.
+const imageTokens = 1500
+
+func sizeOf(messages []*model.Message) (n int) {
+	for _, m := range messages {
+		n += size(m)
+	}
+	return n
+}

@@ -1,0 +1,391 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// contextRecord is how next is recorded.
+func contextRecord(next *Conversation) journal.Record {
+	return journal.Record{ID: recordID, Kind: journal.Compact, Context: asJSON(next)}
+}
+
+// Whatever is recorded, and wherever the conversation is made shorter in between, by
+// whichever way: what comes out is a conversation that every endpoint takes, and the
+// same one whether it is folded from the begin or from the newest context.
+func TestShortenedAnywhere(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var records []journal.Record
+		c := newConversation()
+		add := func(r journal.Record) {
+			r.ID = recordID
+			records = append(records, r)
+			if err := c.add(r); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		calls, seq := 0, uint64(0)
+		text := func() string { return rapid.StringMatching(`[a-z<>/" \n]{1,200}`).Draw(rt, "text") }
+		for range rapid.IntRange(1, 60).Draw(rt, "records") {
+			switch kind := rapid.SampledFrom([]string{"mail", "task", "note", "turn", "turn", "result", "result", "end", "start", "fresh", "marked", "summarized", "bare", "dropped"}).Draw(rt, "kind"); {
+			case kind == "mail":
+				seq++
+				from := rapid.SampledFrom([]team.AgentID{team.UserAgent, team.Leader, "coder-2"}).Draw(rt, "from")
+				add(mailRecord(seq, from, rapid.SampledFrom([]team.MessageType{team.MsgMessage, team.MsgBroadcast, team.MsgIdle}).Draw(rt, "type"), text()))
+			case kind == "task":
+				n := rapid.IntRange(1, 3).Draw(rt, "task")
+				add(taskRecord(team.Task{ID: team.TaskID(fmt.Sprintf("T-%03d", n)), Title: "t", Description: text(), Epoch: uint64(len(records))}))
+			case kind == "note":
+				add(noteRecord(text()))
+			case kind == "start":
+				add(journal.Record{Kind: journal.Start, Goal: rapid.IntRange(0, 2).Draw(rt, "goal")})
+			case kind == "turn" && len(c.Open) == 0:
+				var ids []string
+				for range rapid.IntRange(0, 3).Draw(rt, "calls") {
+					calls++
+					ids = append(ids, fmt.Sprintf("c%d", calls))
+				}
+				add(turnRecord(text(), ids...))
+			case kind == "result" && len(c.Open) > 0:
+				add(resultRecord(c.Open[rapid.IntRange(0, len(c.Open)-1).Draw(rt, "which")].ID, strings.Repeat(text(), 20)))
+			case kind == "end" && len(c.Open) == 0:
+				add(endRecord())
+			case kind == "fresh":
+				add(contextRecord(c.fresh()))
+			case kind == "marked":
+				add(contextRecord(c.marked()))
+			case kind == "summarized":
+				add(contextRecord(c.summarized(text(), c.Block, rapid.IntRange(0, 2000).Draw(rt, "room"))))
+			case kind == "bare" && len(c.Open) == 0:
+				add(contextRecord(c.bare(rapid.SampledFrom([]string{"", "a task"}).Draw(rt, "task"), "why")))
+			case kind == "dropped" && len(c.Open) == 0:
+				add(contextRecord(c.dropped()))
+			}
+		}
+		// A journal is opened at its newest context.
+		from := 0
+		for i, r := range records {
+			if r.Context != nil {
+				from = i
+			}
+		}
+		if whole, tail := fold(t, records...), fold(t, records[from:]...); from > 0 && string(asJSON(whole)) != string(asJSON(tail)) {
+			rt.Fatalf("folded from the newest context:\n%s\nfrom the begin:\n%s", asJSON(tail), asJSON(whole))
+		}
+		for _, call := range slices.Clone(c.Open) {
+			add(resultRecord(call.ID, "interrupted"))
+		}
+		if len(c.Open) > 0 || len(c.Held) > 0 {
+			rt.Fatalf("left over: %v, %v", c.Open, c.Held)
+		}
+		if err := validProtocol(c.Messages); err != nil {
+			rt.Fatalf("%v in\n%s", err, transcript(c.Messages))
+		}
+	})
+}
+
+// A new task begins a new context: of what came before stay a line a task, and the
+// mail that stands.
+func TestNewTaskBeginsAnew(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		complete := func(context.Context, tool.Call) tool.Result {
+			r.task.Status, r.task.ResultSummary, r.held = team.Completed, "5 endpoints", false
+			return tool.Result{Content: "{}", Value: moved{r.task}}
+		}
+		r.tools["complete"] = complete
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: "a long secret of the first task"}
+		}
+		r.says("I know", "!look", "!complete")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgMessage, "the port is 4711")
+		r.offer()
+		r.post(2, "coder-2", team.MsgIdle, "idle")
+		r.task = team.Task{ID: "T-002", Title: "Second", Status: team.Pending}
+		r.says("!complete")
+		r.offer()
+		got := transcript(r.asked[3].Messages[1:])
+		for _, want := range []string{"T-001 (Count): completed: 5 endpoints", "the port is 4711", "title: Second", "coder-2"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%q is missing in\n%s", want, got)
+			}
+		}
+		for _, gone := range []string{"assistant", "a long secret", "title: Count"} {
+			if strings.Contains(got, gone) {
+				t.Errorf("%q is still in\n%s", gone, got)
+			}
+		}
+		if k := r.kinds(); strings.Contains(k, "compact") {
+			t.Errorf("the new context took a write of its own: %s", k)
+		}
+	})
+}
+
+// A leader's new goal begins one, too.
+func TestNewGoalBeginsAnew(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.Member.AgentID, r.journal[0].Goal = team.Leader, 1
+		r.says("!look", "the first is done")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "the first goal")
+		r.stop()
+		r.journal = append(r.journal, journal.Record{Kind: journal.Start, Incarnation: 2, Goal: 2})
+		r.opts.Member.Incarnation = 2
+		r.says("well")
+		r.start()
+		r.post(2, team.UserAgent, team.MsgUser, "the second goal")
+		got := transcript(r.asked[2].Messages[1:])
+		if strings.Contains(got, "assistant") || !strings.Contains(got, "the first goal") || !strings.Contains(got, "the second goal") {
+			t.Errorf("at the second goal the model was told\n%s", got)
+		}
+		r.stop()
+		r.journal = append(r.journal, journal.Record{Kind: journal.Start, Incarnation: 3, Goal: 2})
+		before := r.kinds()
+		r.start()
+		if got := r.kinds(); got != before {
+			t.Errorf("the same goal after a restart: %s", strings.TrimPrefix(got, before))
+		}
+	})
+}
+
+// small is a rig whose model has a window of 8,000 tokens and refuses more.
+func small(r *rig) (largest *int) {
+	const window = 8000
+	largest = new(int)
+	r.limits = model.Limits{Window: window, MaxOutput: 1000}
+	r.model = func(ctx context.Context, req model.Request) (model.Reply, error) {
+		n := sizeOf(req.Messages)
+		*largest = max(*largest, n)
+		if n > window {
+			return model.Reply{}, &model.Refusal{Advice: model.Compact, Reason: model.ContextLength, Window: window, Err: fmt.Errorf("%d tokens are too many", n)}
+		}
+		if err := validProtocol(req.Messages[1:]); err != nil {
+			r.t.Errorf("the model was asked: %v", err)
+		}
+		r.asked = append(r.asked, req)
+		last := req.Messages[len(req.Messages)-1].Content
+		if strings.HasPrefix(last, summaryPrompt[:20]) {
+			reply := r.reply(fmt.Sprintf("summary %d: the port is 4711", len(r.asked)))
+			reply.Usage = model.Usage{PromptTokens: n, CompletionTokens: 20}
+			return reply, nil
+		}
+		reply := r.reply(r.decide(req.Messages))
+		reply.Usage = model.Usage{PromptTokens: n, CompletionTokens: size(&reply.Message)}
+		return reply, nil
+	}
+	return largest
+}
+
+// A task of 300 turns in a small window: no request is over it, the task and what was
+// agreed are known at the end, and after at least ten compactions the first line is
+// still that of the system message.
+func TestLongTaskInSmallWindow(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		largest := small(r)
+		turns := 0
+		r.tools["read_file"] = func(_ context.Context, c tool.Call) tool.Result {
+			return tool.Result{Content: strings.Repeat(fmt.Sprintf("line of file %d\n", turns), 120)}
+		}
+		r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
+			r.task.Status, r.held = team.Completed, false
+			return tool.Result{Content: "{}", Value: moved{r.task}}
+		}
+		r.decide = func(messages []*model.Message) string {
+			if !r.held {
+				return "I keep that in mind"
+			}
+			if turns++; turns > 300 {
+				return "!complete"
+			}
+			return fmt.Sprintf("!read_file,note%d", turns)
+		}
+		r.task.Description = "Sum the files up; keep to the style guide."
+		r.start()
+		r.post(1, team.UserAgent, team.MsgMessage, "the limit is 99 bottles")
+		r.offer()
+		if r.task.Status != team.Completed || r.task.Attempts != 0 {
+			t.Fatalf("the task is %s after %d attempts: %s", r.task.Status, r.task.Attempts, r.task.Reason)
+		}
+		if *largest > 8000 {
+			t.Errorf("the largest request had %d tokens", *largest)
+		}
+		last := r.asked[len(r.asked)-1]
+		got := transcript(last.Messages)
+		for _, want := range []string{"system: You are coder-1.", "keep to the style guide", "99 bottles"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%q is missing in the last request:\n%s", want, got)
+			}
+		}
+		if n := strings.Count(r.kinds(), "compact"); n < 10 {
+			t.Errorf("%d compactions, want ten at least", n)
+		}
+	})
+}
+
+// Two requests have the same prefix, but where the conversation was made shorter.
+func TestPrefixIsStable(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		small(r)
+		turns := 0
+		r.tools["bash"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: strings.Repeat(fmt.Sprint(turns, " "), 500)}
+		}
+		r.decide = func([]*model.Message) string {
+			if turns++; turns > 100 {
+				return "done"
+			}
+			return fmt.Sprintf("!bash,look%d", turns)
+		}
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		breaks := 0
+		for i := 1; i < len(r.asked); i++ {
+			before, now := r.asked[i-1].Messages, r.asked[i].Messages
+			if len(now) < len(before) || string(asJSON(now[:len(before)])) != string(asJSON(before)) {
+				breaks++
+			}
+		}
+		// A summary asks in a request of its own, which none continues.
+		if n := strings.Count(r.kinds(), "compact"); n == 0 || breaks > 2*n {
+			t.Errorf("%d breaks of the prefix with %d compactions", breaks, n)
+		}
+	})
+}
+
+// Markers are enough where old results make up most of it: no model call is spent.
+func TestMarkersAreEnough(t *testing.T) {
+	c := fold(t, taskRecord(team.Task{ID: "T-001", Title: "Count"}))
+	for i := range 6 {
+		turn := turnRecord("", fmt.Sprint("c", i))
+		turn.Turn = json.RawMessage(strings.ReplaceAll(string(turn.Turn), `"look"`, `"read_file"`))
+		if err := c.add(turn); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.add(resultRecord(fmt.Sprint("c", i), strings.Repeat("x", 4000))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := c.marked()
+	if n := strings.Count(transcript(m.Messages), "left out to save room"); n != 6-keptTurns {
+		t.Errorf("%d results are markers, want %d", n, 6-keptTurns)
+	}
+	if len(m.Messages) != len(c.Messages) || strings.Contains(transcript(c.Messages), "left out") {
+		t.Error("the conversation itself was changed, or lost a message")
+	}
+}
+
+// Somebody may ask for a shorter conversation, of an idle agent too.
+func TestAskedToCompact(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		compacts := make(chan struct{}, 1)
+		r.opts.Compacts = compacts
+		r.says("hello", "what was said")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		compacts <- struct{}{}
+		r.pass(1)
+		r.wantKinds("start mail turn end compact")
+		if got := transcript(fold(t, r.journal...).Messages); !strings.Contains(got, "what was said") || !strings.Contains(got, "|go|") {
+			t.Errorf("what is left:\n%s", got)
+		}
+		if r.beat.State != team.Idle {
+			t.Errorf("it is %s", r.beat.State)
+		}
+	})
+}
+
+// An endpoint that cuts the prompt without a word is found out by what it counts: that
+// is its window from then on.
+func TestSilentCut(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: strings.Repeat(fmt.Sprintf("finding %d of the survey\n", len(r.ran)), 200)}
+		}
+		turns := 0
+		r.decide = func([]*model.Message) string {
+			if turns++; turns > 20 {
+				return "done"
+			}
+			return "!look"
+		}
+		largest := 0
+		r.model = func(_ context.Context, req model.Request) (model.Reply, error) {
+			r.asked = append(r.asked, req)
+			reply := r.reply(r.decide(req.Messages))
+			if n := sizeOf(req.Messages); n > 4096 {
+				reply.Usage.PromptTokens = 2048 // half of its window, as one does
+				largest = max(largest, n)
+			}
+			return reply, nil
+		}
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if r.beat.Window != 2048 || !strings.Contains(r.kinds(), "compact") {
+			t.Errorf("the window is taken for %d; journal %s", r.beat.Window, r.kinds())
+		}
+		if largest > 6000 {
+			t.Errorf("it went on to a request of %d tokens", largest)
+		}
+	})
+}
+
+// A shutdown is granted however full the context is.
+func TestShutdownWithFullContext(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.limits = model.Limits{Window: 100}
+		r.refuses(model.Compact, model.ContextLength)
+		r.refuses(model.Compact, model.ContextLength)
+		r.refuses(model.Compact, model.ContextLength)
+		r.refuses(model.Compact, model.ContextLength)
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, strings.Repeat("go ", 1000))
+		r.mail <- delivery(2, team.MsgShutdownRequest)
+		if err := <-r.ended; err != ErrShutdown {
+			t.Errorf("Run = %v", err)
+		}
+		r.cancel = nil
+	})
+}
+
+// A result beyond its share of the window is stored, and given as head, tail and where
+// it lies.
+func TestLongResult(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		store := &shelf{}
+		r.opts.Store, r.limits = store, model.Limits{Window: 8000}
+		long := "first line\n" + strings.Repeat("0123456789 abcdef\n", 2000) + "last line\n"
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result { return tool.Result{Content: long} }
+		r.says("!look", "done")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, long)
+		if len(store.texts) != 2 || store.texts[0] != long || store.texts[1] != long {
+			t.Fatalf("%d texts were stored", len(store.texts))
+		}
+		for _, m := range r.asked[1].Messages[1:] {
+			if m.Role == "assistant" {
+				continue
+			}
+			if !strings.Contains(m.Content, "first line") || !strings.Contains(m.Content, "last line") || !strings.Contains(m.Content, "stored:") || size(m) > 8000/resultShare*5/4 {
+				t.Errorf("a %s message of %d tokens", m.Role, size(m))
+			}
+		}
+	})
+}
+
+type shelf struct{ texts []string }
+
+func (s *shelf) Put(_ context.Context, text string) (string, error) {
+	s.texts = append(s.texts, text)
+	return fmt.Sprint("stored:", len(s.texts)), nil
+}

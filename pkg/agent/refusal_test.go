@@ -1,0 +1,269 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// What the loop does about a refusal follows from what the endpoint says and what the
+// agent is at.
+func TestAfterRefusal(t *testing.T) {
+	member, lead := place{holds: true}, place{leader: true, first: true}
+	for name, tt := range map[string]struct {
+		advice  model.Advice
+		reason  model.Reason
+		lessons int
+		at      place
+		want    step
+	}{
+		"an outage":                                  {model.TryAgain, model.ServerError, whole, member, rest},
+		"an outage at a goal's first call":           {model.TryAgain, model.RateLimited, whole, lead, rest},
+		"a wrong key":                                {model.Park, model.BadKey, whole, member, park},
+		"a wrong key at a goal's first call":         {model.Park, model.BadKey, whole, lead, endGoal},
+		"a wrong key later":                          {model.Park, model.BadKey, whole, place{leader: true}, park},
+		"too long":                                   {model.Compact, model.ContextLength, whole, member, shorten},
+		"too long with a summary":                    {model.Compact, model.ContextLength, compacted, member, strip},
+		"too long alone":                             {model.Compact, model.ContextLength, bare, place{holds: true, large: true}, failTask},
+		"too long alone, though the task is small":   {model.Compact, model.ContextLength, bare, member, park},
+		"a filter":                                   {model.GiveUp, model.ContentFilter, whole, member, strip},
+		"a filter of the task alone":                 {model.GiveUp, model.ContentFilter, bare, member, failTask},
+		"a filter of mail alone":                     {model.GiveUp, model.ContentFilter, bare, place{}, park},
+		"a filter of the goal alone":                 {model.GiveUp, model.ContentFilter, bare, lead, endGoal},
+		"a request that is refused":                  {model.GiveUp, model.InvalidRequest, whole, member, strip},
+		"one that is refused however little it says": {model.GiveUp, model.InvalidRequest, bare, member, park},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := state{lessons: tt.lessons}
+			if got := s.afterRefusal(&model.Refusal{Advice: tt.advice, Reason: tt.reason}, tt.at); got != tt.want {
+				t.Errorf("step %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// An agent whose endpoint refuses it gives its task back, without an attempt, takes no
+// other, says so once, and comes back by itself.
+func TestParked(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		for range 3 {
+			r.refuses(model.Park, model.NoCredit)
+		}
+		r.says("I am back", "!work", "done", "done")
+		r.start()
+		r.offer()
+		if r.task.Status != team.Pending || r.task.Attempts != 0 || !strings.Contains(r.task.Reason, "the endpoint says no") {
+			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+		}
+		if !r.beat.Parked() || !r.beat.Quiet() || r.beat.RetryAt.Sub(time.Now()) != firstPark {
+			t.Errorf("beat: %+v", r.beat)
+		}
+		select {
+		case r.offers <- r.task:
+			t.Error("took an offer while its endpoint refuses it")
+		default:
+		}
+		r.pass(firstPark)
+		r.pass(2*firstPark - time.Second)
+		if len(r.asked) != 2 {
+			t.Errorf("asked %d times, want 2: the rests grow", len(r.asked))
+		}
+		r.pass(time.Second)
+		r.pass(4 * firstPark)
+		if r.beat.State != team.Idle || r.beat.RetryAt != nil {
+			t.Errorf("beat: %+v", r.beat)
+		}
+		told := 0
+		for _, m := range r.sent {
+			if strings.Contains(m.Content, "My model refuses") {
+				told++
+			}
+		}
+		if want := []string{"the endpoint says no", ""}; told != 1 || len(r.parked) != 2 || r.parked[0] != want[0] || r.parked[1] != want[1] {
+			t.Errorf("the leader was told %d times, the record says %q", told, r.parked)
+		}
+		if len(r.asked[3].Tools) != 1 || r.asked[3].Messages[0].Content != r.opts.System {
+			t.Errorf("it did not try its real call: %+v", r.asked[3])
+		}
+		r.offer()
+		if len(r.asked) < 5 {
+			t.Error("it takes no task again")
+		}
+	})
+}
+
+// A word of a person is a reason to try at once; so are settings that changed.
+func TestParkedTriesAtOnce(t *testing.T) {
+	for name, tt := range map[string]func(*rig, chan struct{}){
+		"a person writes":      func(r *rig, _ chan struct{}) { r.post(1, team.UserAgent, team.MsgMessage, "I have paid") },
+		"the settings changed": func(r *rig, changed chan struct{}) { close(changed); r.pass(time.Millisecond) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				changed := make(chan struct{})
+				r.opts.ModelChanged = func() <-chan struct{} { return changed }
+				r.refuses(model.Park, model.NoCredit)
+				r.says("I am back")
+				r.start()
+				r.offer()
+				tt(r, changed)
+				if len(r.asked) != 2 || r.beat.State != team.Idle {
+					t.Errorf("asked %d times; it is %s", len(r.asked), r.beat.State)
+				}
+			})
+		})
+	}
+}
+
+// A successor knows that the leader was told, and tries at once.
+func TestParkedIsRemembered(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.refuses(model.Park, model.BadKey)
+		r.refuses(model.Park, model.BadKey)
+		r.start()
+		r.offer()
+		r.stop()
+		r.opts.Member.Incarnation = 2
+		r.start()
+		told := 0
+		for _, m := range r.sent {
+			if strings.Contains(m.Content, "My model refuses") {
+				told++
+			}
+		}
+		if told != 1 || len(r.asked) != 2 {
+			t.Errorf("the leader was told %d times; asked %d times", told, len(r.asked))
+		}
+	})
+}
+
+func TestLeaderRefusedAtFirstCall(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		var ended []string
+		r.opts.Member.AgentID = team.Leader
+		r.opts.EndGoal = func(_ context.Context, cause string) { ended = append(ended, cause) }
+		r.refuses(model.Park, model.BadKey)
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if len(ended) != 1 || ended[0] != "the endpoint says no" || len(r.parked) != 0 {
+			t.Errorf("the goal was ended with %q; parked %q", ended, r.parked)
+		}
+		r.wantKinds("start mail refused end")
+	})
+}
+
+// Later the leader parks, and keeps its goal.
+func TestLeaderRefusedLater(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.Member.AgentID = team.Leader
+		r.opts.EndGoal = func(context.Context, string) { t.Error("the goal was ended") }
+		r.says("!look")
+		r.refuses(model.Park, model.NoCredit)
+		r.says("I go on")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if !r.beat.Parked() || len(r.parked) != 1 || len(r.sent) != 0 {
+			t.Errorf("beat %+v, parked %q, sent %+v", r.beat, r.parked, r.sent)
+		}
+		r.pass(firstPark)
+		r.wantKinds("start mail turn result refused turn end")
+	})
+}
+
+func TestNoModel(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		var ended string
+		r.opts.Member.AgentID = team.Leader
+		r.opts.Model, r.opts.EndGoal = nil, func(_ context.Context, cause string) { ended = cause }
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if !strings.Contains(ended, "no model is configured") || !strings.Contains(ended, "OPENAI_MODEL") {
+			t.Errorf("the goal was ended with %q", ended)
+		}
+	})
+}
+
+// A conversation that the endpoint calls too long is shortened and asked again; the
+// task neither fails nor counts an attempt.
+func TestTooLong(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.tools["read_file"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: strings.Repeat("a line of the file\n", 3000)}
+		}
+		r.says("!read_file", "!read_file,look", "!read_file", "!read_file", "!read_file")
+		r.refuses(model.Compact, model.ContextLength)
+		r.says("go on", "done")
+		r.start()
+		r.offer()
+		if got := len(r.asked); got != 8 {
+			t.Errorf("asked %d times", got)
+		}
+		before, after := sizeOf(r.asked[5].Messages), sizeOf(r.asked[6].Messages)
+		if after*2 > before || !strings.Contains(transcript(r.asked[6].Messages), "title: Count") {
+			t.Errorf("after the refusal a request of %d tokens instead of %d:\n%s", after, before, transcript(r.asked[6].Messages))
+		}
+		if !strings.Contains(r.kinds(), "result refused compact turn") {
+			t.Errorf("journal: %s", r.kinds())
+		}
+	})
+}
+
+// What is refused whatever the agent did before is tried with the task alone.
+func TestPoisonedConversation(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.says("!look")
+		r.refuses(model.GiveUp, model.InvalidRequest)
+		r.says("I go on", "done")
+		r.start()
+		r.offer()
+		if got := transcript(r.asked[2].Messages[1:]); strings.Contains(got, "assistant") || !strings.Contains(got, "title: Count") {
+			t.Errorf("after the refusal the model was told\n%s", got)
+		}
+		if r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "went idle") { // of the last answers, not of the refusal
+			t.Errorf("%d attempts: %q", r.task.Attempts, r.task.Reason)
+		}
+	})
+}
+
+// Only a task that is refused alone, on a fresh context, is failed, with that reason;
+// the agent goes on with the next.
+func TestRefusedAlone(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.says("!look")
+		r.refuses(model.GiveUp, model.ContentFilter)
+		r.refuses(model.GiveUp, model.ContentFilter)
+		r.start()
+		r.offer()
+		if r.task.Status != team.Failed || r.task.Attempts != 0 || !strings.Contains(r.task.Reason, "refuses this task by itself: the endpoint says no") {
+			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+		}
+		r.wantStates(team.Idle, team.Running, team.Idle)
+		r.task = team.Task{ID: "T-002", Title: "Harmless", Status: team.Pending}
+		r.says("ok", "done")
+		r.offer()
+		if got := transcript(r.asked[3].Messages); strings.Contains(got, "title: Count") || !strings.Contains(got, "T-001 (Count): failed") {
+			t.Errorf("for the next task the model was told\n%s", got)
+		}
+	})
+}
+
+// A refusal of a leader in the middle of a goal drops what was said, not the goal.
+func TestLeaderPoisoned(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.Member.AgentID = team.Leader
+		r.journal[0].Goal = 1
+		r.says("!look")
+		r.refuses(model.GiveUp, model.InvalidRequest)
+		r.says("I go on")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "migrate the API")
+		if got := transcript(r.asked[2].Messages[1:]); strings.Contains(got, "assistant") || !strings.Contains(got, "migrate the API") {
+			t.Errorf("after the refusal the model was told\n%s", got)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package agent
+
+import (
+	"time"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+)
+
+// state is where the loop stands besides its conversation. Its methods judge: what
+// they say, the loop does.
+type state struct {
+	begun  hold // the newest for which a turn was begun
+	nudged hold // the one that the agent was reminded of
+	spared bool // a run was cut short with a task that was not begun, which is the next one's
+	ended  bool // a tool ended the agent's work
+
+	turns   int  // of this run
+	noted   bool // in this run: that the limit of turns is near
+	warned  bool // in this run: that the agent goes in circles
+	cuts    int  // answers in a row that were cut at their limit
+	lessons int  // how far the conversation was made smaller since the last turn: see smaller
+	parks   int  // tries since the endpoint began to refuse
+}
+
+// How far a conversation was made smaller because of a refusal.
+const (
+	whole     = iota
+	compacted // what was old is a summary
+	bare      // the work alone
+)
+
+// newRun is s at the begin of a run.
+func (s state) newRun() state {
+	s.nudged, s.ended, s.turns, s.noted, s.warned, s.cuts = hold{}, false, 0, false, false, 0
+	return s
+}
+
+// answered is s after a turn of the model.
+func (s state) answered(finish string) state {
+	s.turns++
+	s.lessons, s.parks = whole, 0
+	if s.cuts++; finish != "length" {
+		s.cuts = 0
+	}
+	return s
+}
+
+// step is what the loop does next.
+type step int
+
+const (
+	goOn     step = iota // ask the model again
+	goIdle               // the run is over
+	nudge                // remind the agent of its task
+	giveBack             // put its task back, as an attempt, and end the run
+	remark               // tell the agent that its turns run out
+	warn                 // tell it that it goes in circles
+	rest                 // an outage: ask again in a while
+	park                 // a refusal: put the task back, ask again now and then
+	shorten              // compact the conversation
+	strip                // go on with the work alone
+	failTask             // the task itself is refused: end it as failed
+	endGoal              // the goal is refused
+)
+
+// maxCuts is how many answers in a row may be cut at their limit.
+const maxCuts = 3
+
+// beforeTurn judges whether the run may go on, of which max turns are allowed (0: any
+// number).
+func (s state) beforeTurn(max int, circles bool) step {
+	switch {
+	case max > 0 && s.turns >= max:
+		return giveBack
+	case circles && s.warned, s.cuts >= maxCuts:
+		return giveBack
+	case circles:
+		return warn
+	case max > 0 && !s.noted && s.turns > 0 && s.turns >= max*4/5:
+		return remark
+	}
+	return goOn
+}
+
+// afterText judges an answer without calls. The agent would go idle with it; it may not
+// with a task in its hand, unless it waits for an answer (rule 11). A task that came
+// while the model answered is told first.
+func (s state) afterText(held hold, holds, waits bool) step {
+	switch {
+	case !holds, waits, held != s.begun:
+		return goIdle
+	case held == s.nudged:
+		return giveBack
+	}
+	return nudge
+}
+
+// place is what a refusal meets.
+type place struct {
+	leader bool
+	first  bool // no turn of the goal has been answered
+	holds  bool // a task
+	large  bool // which is most of what the model was told
+}
+
+// afterRefusal judges a call that gave no turn. What the endpoint refuses of this
+// request is tried with less of the conversation, down to the work alone; what it
+// refuses then is the work's own fault, or nobody's here.
+func (s state) afterRefusal(r *model.Refusal, p place) step {
+	switch {
+	case r.Advice == model.TryAgain:
+		return rest
+	case r.Advice == model.Park && p.leader && p.first:
+		return endGoal
+	case r.Advice == model.Park:
+		return park
+	case r.Advice == model.Compact && s.lessons == whole:
+		return shorten
+	case s.lessons < bare:
+		return strip
+	case p.holds && (r.Reason == model.ContentFilter || r.Reason == model.ContextLength && p.large):
+		return failTask
+	case p.leader && p.first:
+		return endGoal
+	}
+	return park
+}
+
+// The rests of an agent whose model endpoint refuses it, from the first to the
+// longest.
+const (
+	firstPark = 30 * time.Second
+	maxPark   = 5 * time.Minute
+)
+
+// parkRest is how long the agent rests before it asks again.
+func (s state) parkRest() time.Duration { return min(firstPark<<min(s.parks, 10), maxPark) }
+
+// hold is one hold of a task.
+type hold struct {
+	task  team.TaskID
+	epoch uint64
+}

@@ -1,0 +1,214 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+)
+
+// DefaultAlias is the alias that the settings without `models:` make.
+const DefaultAlias = "default"
+
+// Alias is a model under the name by which roles and spawns speak of it.
+type Alias struct {
+	Name      string
+	Same      string            // another alias, of which this is one more name; all else is then empty
+	BaseURL   string            // of the endpoint; empty: OpenAI's own
+	KeyEnv    string            // the environment variable that holds the key; empty: none is sent
+	Key       Secret            // what that variable holds
+	Model     string            // its name at the endpoint
+	Profile   string            // kind of endpoint; empty: found by BaseURL
+	Window    int               // tokens of prompt and answer together; 0: what is known of the model
+	MaxOutput int               // tokens of one answer; 0: the profile's limit
+	Headers   map[string]Secret // sent with each request
+	Prices    *model.Prices     // nil: not known
+	Extra     map[string]any    // fields added to each request's body
+	Fallbacks []string          // aliases that are asked, in this order, when this one refuses
+	Limits    Limits
+	Missing   []string // environment variables that it needs and that are empty; such an alias cannot be used
+
+	origin string // as in Origin
+}
+
+// Limits are how long a model's endpoint is waited for; 0 is the client's default.
+type Limits struct {
+	Connect   time.Duration // for the connection
+	FirstByte time.Duration // for the first byte of an answer
+	Idle      time.Duration // for the next piece of it
+	Total     time.Duration // for all of it
+}
+
+// Options is what the model's client needs to know of the alias.
+func (a Alias) Options() model.Options {
+	headers := make(map[string]string, len(a.Headers))
+	for name, value := range a.Headers {
+		headers[name] = string(value)
+	}
+	return model.Options{
+		BaseURL: a.BaseURL, APIKey: string(a.Key), Model: a.Model, Profile: a.Profile, Window: a.Window, MaxTokens: a.MaxOutput,
+		Headers: headers, Extra: a.Extra,
+		Connect: a.Limits.Connect, FirstByte: a.Limits.FirstByte, Idle: a.Limits.Idle, Total: a.Limits.Total,
+	}
+}
+
+// Usable reports whether the environment has all that the alias needs.
+func (a Alias) Usable() bool { return len(a.Missing) == 0 }
+
+// lacks is the error of an alias that cannot be used, or nil.
+func (a Alias) lacks() error {
+	if a.Usable() {
+		return nil
+	}
+	verb := "is"
+	if len(a.Missing) > 1 {
+		verb = "are"
+	}
+	return team.Errorf(team.InvalidArgument, "the model alias %s cannot be used: %s %s not set", a.Name, strings.Join(a.Missing, " and "), verb).
+		WithHint("set it in the environment of the process")
+}
+
+// String is the alias as people see it: no key, no header.
+func (a Alias) String() string {
+	if a.Same != "" {
+		return "another name of " + a.Same
+	}
+	s := a.Model + " at " + cmp.Or(maskURL(a.BaseURL), "OpenAI")
+	if a.KeyEnv != "" {
+		s += ", key in " + a.KeyEnv + " (" + a.Key.String() + ")"
+	}
+	if len(a.Fallbacks) > 0 {
+		s += ", falls back to " + strings.Join(a.Fallbacks, ", ")
+	}
+	return s
+}
+
+// Aliases returns the models that this process's settings name, its default first,
+// then in the order of `models:`. The plain settings (OPENAI_MODEL and those beside
+// it) make the alias `default`: the only one without `models:`; one more, the last,
+// if they name a model and no alias of `models:` is called so. An alias may not be
+// usable. The slice is the caller's.
+func (c Config) Aliases() []Alias {
+	all := slices.Clone(c.Models)
+	if c.Model != "" && !slices.ContainsFunc(all, named(DefaultAlias)) {
+		all = append(all, c.plain())
+	}
+	if i := slices.IndexFunc(all, named(c.DefaultModel)); i > 0 {
+		first := all[i]
+		all = slices.Insert(slices.Delete(all, i, i+1), 0, first)
+	}
+	return all
+}
+
+func named(name string) func(Alias) bool { return func(a Alias) bool { return a.Name == name } }
+
+// plain is the alias that the plain settings make.
+func (c Config) plain() Alias {
+	extra := maps.Clone(c.ModelExtra)
+	set := func(field string, value any) {
+		if extra == nil {
+			extra = map[string]any{}
+		}
+		extra[field] = value
+	}
+	if c.ReasoningEffort != "" {
+		set("reasoning_effort", c.ReasoningEffort)
+	}
+	if c.Temperature != nil {
+		set("temperature", *c.Temperature)
+	}
+	a := Alias{
+		Name: DefaultAlias, BaseURL: c.BaseURL, KeyEnv: "OPENAI_API_KEY", Key: c.APIKey, Model: c.Model, Profile: c.Profile,
+		Window: c.Window, MaxOutput: c.MaxTokens, Headers: c.ModelHeaders, Extra: extra, Limits: c.ModelLimits, origin: fromDefault,
+	}
+	if a.Key == "" && a.BaseURL == "" {
+		a.Missing = []string{"OPENAI_API_KEY or OPENAI_BASE_URL"}
+	}
+	for _, o := range c.origins {
+		if o.Name == "model" {
+			a.origin = o.Origin
+		}
+	}
+	return a
+}
+
+// Lacking returns one error, fit for a line, for each alias that cannot be used, for
+// the environment lacks what it needs. The others can.
+func (c Config) Lacking() (errs []error) {
+	for _, a := range c.Aliases() {
+		if err := a.lacks(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// CheckModel returns an [team.InvalidArgument] error that names what is missing,
+// unless a model can be asked: one alias at least has all that it needs.
+func (c Config) CheckModel() error {
+	var missing []string
+	for _, a := range c.Aliases() {
+		switch {
+		case a.Usable() && a.Same == "":
+			return nil
+		case len(c.Models) > 0 && !a.Usable():
+			missing = append(missing, strings.Join(a.Missing, " and ")+" (for the alias "+a.Name+")")
+		}
+	}
+	if len(c.Models) > 0 {
+		return team.Errorf(team.InvalidArgument, "no model of team.yaml can be used: set %s", strings.Join(missing, ", or "))
+	}
+	if c.Model == "" {
+		missing = append(missing, "OPENAI_MODEL")
+	}
+	if c.APIKey == "" && c.BaseURL == "" {
+		missing = append(missing, "OPENAI_API_KEY or OPENAI_BASE_URL")
+	}
+	return team.Errorf(team.InvalidArgument, "no model is configured: set %s", strings.Join(missing, ", and ")).
+		WithHint("to try a team out without a model, run: teamctl demo")
+}
+
+// Routes is what a router over the usable aliases is made of; it has none if there
+// is none. The default is the first that can be used. An alias that cannot be used
+// is left out, also as a fallback, and so is a further name of one.
+func (c Config) Routes() model.Routes {
+	all := c.Aliases()
+	byName := map[string]Alias{}
+	for _, a := range all {
+		byName[a.Name] = a
+	}
+	// meant follows the names of names; the settings file has no circle of them.
+	meant := func(name string) Alias {
+		a := byName[name]
+		for a.Same != "" {
+			a = byName[a.Same]
+		}
+		return a
+	}
+	r := model.Routes{Names: map[string]string{}}
+	for _, a := range all {
+		to := meant(a.Name)
+		switch {
+		case to.Name == "" || !to.Usable():
+			continue
+		case r.Default == "":
+			r.Default = to.Name
+		}
+		if a.Same != "" {
+			r.Names[a.Name] = to.Name
+			continue
+		}
+		route := model.Alias{Name: a.Name, Options: a.Options(), Prices: a.Prices}
+		for _, f := range a.Fallbacks {
+			if f := meant(f); f.Name != "" && f.Usable() && !slices.Contains(route.Fallbacks, f.Name) {
+				route.Fallbacks = append(route.Fallbacks, f.Name)
+			}
+		}
+		r.Aliases = append(r.Aliases, route)
+	}
+	return r
+}

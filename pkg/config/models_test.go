@@ -1,0 +1,277 @@
+package config_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/config"
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+)
+
+// load reads text as team.yaml with these environment variables.
+func load(t *testing.T, text string, env map[string]string) (config.Config, error) {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "team.yaml"), text)
+	return config.Load(config.Sources{Dir: dir, Env: from(env)})
+}
+
+func aliasNames(all []config.Alias) (names []string) {
+	for _, a := range all {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+const every = `models:
+  strong:
+    base_url: https://api.example.com/v1
+    key_env: STRONG_KEY
+    model: big-1
+    profile: openrouter
+    window: 200000
+    max_output: 16000
+    headers: {X-Title: agentteam, X-Service-Key: "env:SERVICE_KEY"}
+    prices: {input: 3, cached: 0.3, output: 15, currency: USD}
+    extra: {reasoning: {effort: high}, top_p: 0.9, stop: [a, 1]}
+    fallbacks: [fast]
+    limits: {connect: 5s, first_byte: 20m, idle: 3m, total: 1h}
+  fast:
+    base_url: http://127.0.0.1:11434/v1
+    model: qwen3:8b
+    prices: {input: 0, output: 0, currency: USD}
+  sonnet: strong
+  opus: sonnet
+`
+
+func TestModels(t *testing.T) {
+	c, err := load(t, every, map[string]string{"STRONG_KEY": "hush", "SERVICE_KEY": "whisper"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := c.Routes()
+	want := model.Routes{Default: "strong", Names: map[string]string{"sonnet": "strong", "opus": "strong"}, Aliases: []model.Alias{
+		{Name: "strong", Fallbacks: []string{"fast"}, Prices: &model.Prices{Input: 3, Cached: 0.3, Output: 15, Currency: "USD"}, Options: model.Options{
+			BaseURL: "https://api.example.com/v1", APIKey: "hush", Model: "big-1", Profile: "openrouter", Window: 200000, MaxTokens: 16000,
+			Headers: map[string]string{"X-Title": "agentteam", "X-Service-Key": "whisper"},
+			Extra:   map[string]any{"reasoning": map[string]any{"effort": "high"}, "top_p": 0.9, "stop": []any{"a", 1}},
+			Connect: 5 * time.Second, FirstByte: 20 * time.Minute, Idle: 3 * time.Minute, Total: time.Hour,
+		}},
+		{Name: "fast", Prices: &model.Prices{Currency: "USD"}, Options: model.Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b", Headers: map[string]string{}}},
+	}}
+	if !reflect.DeepEqual(r, want) {
+		t.Errorf("Routes = %+v\nwant %+v", r, want)
+	}
+	if _, err := model.NewRouter(r, model.RouterOptions{}); err != nil {
+		t.Error(err)
+	}
+	if o := origin(c, "models.strong"); o.Origin != "team.yaml:2" ||
+		o.Value != "big-1 at https://api.example.com/v1, key in STRONG_KEY (set), falls back to fast" {
+		t.Errorf("strong is shown as %+v", o)
+	}
+	if o := origin(c, "models.sonnet"); o.Value != "another name of strong" {
+		t.Errorf("sonnet is shown as %+v", o)
+	}
+	origins, err := json.Marshal(c.Origins())
+	if err != nil {
+		t.Fatal(err)
+	}
+	aliases, err := json.Marshal(c.Models)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if printed := string(origins) + string(aliases) + fmt.Sprintf("%v %+v", c.Models, c.Models[0]); strings.Contains(printed, "hush") || strings.Contains(printed, "whisper") {
+		t.Errorf("a secret is printed: %s", printed)
+	}
+}
+
+// Each mistake is one line with its place and what is right.
+func TestBadModels(t *testing.T) {
+	const head = "models:\n  a:\n    model: m\n    base_url: http://h/v1\n"
+	for text, want := range map[string][]string{
+		"models: [a]\n":                                                        {"team.yaml:1:9", "models must be a mapping"},
+		"models:\n  a: {modle: m}\n":                                           {"team.yaml:2:7", `unknown key "modle" in the model a`, "base_url, extra, fallbacks"},
+		"models:\n  a b: {model: m}\n":                                         {"team.yaml:2:3", `"a b" is not a name of up to 64`},
+		"models:\n  inherit: {model: m}":                                       {"team.yaml:2:3", "other than inherit"},
+		"models:\n  a: {model: m}\n  a: {model: n}\n":                          {"team.yaml:3:3", `"a" comes twice`},
+		"models:\n  a: {window: 5}\n":                                          {"team.yaml:2:3", "the model a lacks the key model"},
+		"models:\n  a:\n":                                                      {"team.yaml:2:5", "the model a must be a mapping"},
+		"models:\n  a: {model: ''}\n":                                          {"team.yaml:2:14", "model is empty"},
+		"models: {}\nmodels: {}\n":                                             {"team.yaml:2:1", "set twice"},
+		head + "    model: n\n":                                                {"team.yaml:5:5", `"model" comes twice`},
+		head + "    profile: opanai\n":                                         {"team.yaml:5:14", `"opanai" is not known`, "openrouter"},
+		head + "    window: 0\n":                                               {"team.yaml:5:13", "window", "1 or more"},
+		head + "    max_output: 8k\n":                                          {"team.yaml:5:17", "max_output", `"8k"`, "1 or more"},
+		head + "    key_env: sk-123\n":                                         {"team.yaml:5:14", "name of an environment variable"},
+		head + "    headers: {A B: c}\n":                                       {"team.yaml:5:15", "name of an HTTP header"},
+		head + "    headers: {A: 'env:B C'}\n":                                 {"team.yaml:5:18", "environment variable"},
+		head + "    headers: {A: \"b\\nc\"}\n":                                 {"team.yaml:5:18", "more than one line"},
+		head + "    prices: 3\n":                                               {"team.yaml:5:13", "must be a mapping with the keys cached, currency, input, output"},
+		head + "    prices: {input: x, output: 1}\n":                           {"team.yaml:5:21", `"x" is not a number`},
+		head + "    prices: {input: 1, output: -1}\n":                          {"team.yaml:5:32", `"-1" is not a number, 0 or more`},
+		head + "    prices: {input: .inf, output: 1}":                          {"team.yaml:5:21", "not a number"},
+		head + "    prices: {input: 1}\n":                                      {"team.yaml:5:13", "need input and output"},
+		head + "    extra: [a]\n":                                              {"team.yaml:5:12", "mapping of fields"},
+		head + "    extra: {a: .nan}\n":                                        {"team.yaml:5:16", "no place in JSON"},
+		head + "    fallbacks: b\n":                                            {"team.yaml:5:16", "must be a list"},
+		head + "    fallbacks: [b]\n":                                          {"team.yaml:5:17", `"b" is no alias; aliases are a`},
+		head + "    fallbacks: [a]\n":                                          {"team.yaml:5:17", "a -> a"},
+		head + "    limits: {idle: 0s}\n":                                      {"team.yaml:5:20", "1ms to 24h"},
+		head + "    limits: {patience: 1s}\n":                                  {"team.yaml:5:14", "connect, first_byte, idle, total"},
+		head + "  b: c\n":                                                      {"team.yaml:5:6", `"c" is no alias; aliases are a, b`},
+		head + "  b: c\n  c: b\n":                                              {"b -> c -> b"},
+		head + "    fallbacks: [b]\n  b: {model: n, fallbacks: [c]}\n  c: a\n": {"a -> b -> c -> a"},
+		head + "    prices: {input: 1, output: 1}\n  b: {model: m, prices: {input: 1, output: 1, currency: EUR}}\n": {"team.yaml:6:25", "one currency"},
+		head + "default_model: b\n":                           {"team.yaml:5:16", `no alias "b"`},
+		"default_model: default\n":                            {"team.yaml:1:16", "no alias"},
+		"models:\n  a: {model: m, base_url: 'ftp://u:p@h'}\n": {"team.yaml:2:27", "ftp://xxxxx@h", "http or https"},
+		"models:\n  a: {model: m, base_url: localhost:80}\n":  {"team.yaml:2:27", "http or https"},
+		"models:\n  a: &x {model: m}\n  b: *x\n":              {"team.yaml:3:6", "must be a mapping"},
+		"models:\n  a: {model: m\nteam: x\n":                  {"team.yaml:3:"},
+	} {
+		_, err := load(t, text, nil)
+		checkRefused(t, fmt.Sprintf("%q", text), err, want)
+		if err != nil && (strings.Contains(err.Error(), "sk-123") || strings.Contains(err.Error(), "u:p")) {
+			t.Errorf("a secret is printed: %v", err)
+		}
+	}
+}
+
+// An alias whose variable is empty says which; the others go on without it.
+func TestModelsWithoutTheirVariables(t *testing.T) {
+	const text = "models:\n  strong: {model: m, key_env: STRONG_KEY, headers: {A: 'env:SERVICE'}, fallbacks: [fast]}\n  fast: {model: n, base_url: http://h/v1, fallbacks: [old]}\n" +
+		"  old: {model: o}\n  opus: strong\n"
+	c, err := load(t, text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, err := range c.Lacking() {
+		if !errors.Is(err, team.InvalidArgument) || team.HintOf(err) == "" {
+			t.Errorf("%v, hint %q", err, team.HintOf(err))
+		}
+		lines = append(lines, err.Error())
+	}
+	want := []string{"the model alias strong cannot be used: SERVICE and STRONG_KEY are not set", "the model alias old cannot be used: OPENAI_API_KEY is not set"}
+	if !slices.Equal(lines, want) {
+		t.Errorf("Lacking = %q, want %q", lines, want)
+	}
+	if err := c.CheckModel(); err != nil {
+		t.Errorf("CheckModel = %v, though fast can be asked", err)
+	}
+	r := c.Routes()
+	if r.Default != "fast" || len(r.Aliases) != 1 || r.Aliases[0].Fallbacks != nil || len(r.Names) != 0 {
+		t.Errorf("Routes = %+v, want fast alone", r)
+	}
+
+	c, err = load(t, "models: {a: {model: m, key_env: A_KEY}, default: {model: m, key_env: B_KEY}, c: a}\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CheckModel(); !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), "A_KEY (for the alias a), or B_KEY (for the alias default)") {
+		t.Errorf("CheckModel = %v", err)
+	}
+	if r := c.Routes(); r.Aliases != nil || r.Default != "" {
+		t.Errorf("Routes = %+v, want none", r)
+	}
+}
+
+// The plain settings make one more alias, unless one is called so.
+func TestDefaultAlias(t *testing.T) {
+	plain := map[string]string{"OPENAI_MODEL": "m", "OPENAI_API_KEY": "k", "AGENTTEAM_REASONING_EFFORT": "low", "AGENTTEAM_TEMPERATURE": "0", "AGENTTEAM_MODEL_EXTRA": `{"top_p":1}`}
+	const two = "models:\n  a: {model: x, base_url: http://h/v1, fallbacks: [b]}\n  b: {model: y, base_url: http://h/v1}\n"
+	for name, tt := range map[string]struct {
+		text string
+		env  map[string]string
+		want []string
+	}{
+		"nothing":                     {"", nil, nil},
+		"plain":                       {"", plain, []string{"default"}},
+		"of the file":                 {"model: m\nbase_url: http://h/v1\n", nil, []string{"default"}},
+		"models":                      {two, nil, []string{"a", "b"}},
+		"models: nothing":             {"models:\n", plain, []string{"default"}},
+		"models: none":                {"models: {}\n", plain, []string{"default"}},
+		"both":                        {two, plain, []string{"a", "b", "default"}},
+		"a default of its own":        {two + "  default: {model: z, base_url: http://h/v1}\n", plain, []string{"a", "b", "default"}},
+		"another is the default":      {two + "default_model: b\n", plain, []string{"b", "a", "default"}},
+		"the plain one is":            {two + "default_model: default\n", plain, []string{"default", "a", "b"}},
+		"the plain one is a fallback": {two + "  c: {model: z, base_url: http://h/v1, fallbacks: [default]}\n", plain, []string{"a", "b", "c", "default"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := load(t, tt.text, tt.env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := c.Aliases()
+			if got := aliasNames(all); !slices.Equal(got, tt.want) {
+				t.Fatalf("Aliases = %v, want %v", got, tt.want)
+			}
+			if i := slices.Index(tt.want, "default"); i >= 0 {
+				model := "m"
+				if name == "a default of its own" {
+					model = "z"
+				}
+				if all[i].Model != model {
+					t.Errorf("default is %+v, want %s", all[i], model)
+				}
+			}
+			if tt.want != nil && c.Routes().Default != tt.want[0] {
+				t.Errorf("Routes = %+v, want %s first", c.Routes(), tt.want[0])
+			}
+		})
+	}
+	c, err := load(t, "", plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"reasoning_effort": "low", "temperature": 0.0, "top_p": 1.0}
+	if a := c.Aliases()[0]; !reflect.DeepEqual(a.Extra, want) || a.MaxOutput != 0 || a.KeyEnv != "OPENAI_API_KEY" {
+		t.Errorf("default is %+v", a)
+	}
+	if o := origin(c, "models.default"); o.Value != "m at OpenAI, key in OPENAI_API_KEY (set)" || o.Origin != "env OPENAI_MODEL" {
+		t.Errorf("default is shown as %+v", o)
+	}
+}
+
+func TestReload(t *testing.T) {
+	c, err := load(t, "models: {a: {model: m, base_url: http://h/v1}}\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, c.File(), "models: {b: {model: m, key_env: KEY}}\n")
+	c, err = c.Reload()
+	if err != nil || !slices.Equal(aliasNames(c.Models), []string{"b"}) {
+		t.Errorf("Reload = %+v, %v", c.Models, err)
+	}
+	if (config.Config{}).File() != "" {
+		t.Error("settings that were not loaded have a file")
+	}
+}
+
+// What the page about models shows is read as it stands.
+func TestDocumentedModels(t *testing.T) {
+	page, err := os.ReadFile("../../docs/models.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(examples) < 6 {
+		t.Errorf("%d examples, want at least 6", len(examples))
+	}
+	for _, e := range examples {
+		c, err := load(t, string(e[1]), map[string]string{"OPENAI_API_KEY": "k"})
+		if err != nil || len(c.Models) == 0 {
+			t.Errorf("%s\n%v, with %d models", e[1], err, len(c.Models))
+		}
+	}
+}

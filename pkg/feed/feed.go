@@ -1,0 +1,102 @@
+// Package feed is all that happens in a team, as one list of events in one order, with
+// a cursor at which a reader goes on, in the same process or in another.
+//
+// Nothing is stored for it. It is read from what is stored once: the event log (runs),
+// the conversations (texts, tool calls, their results, refusals, compactions), the mail,
+// and the bucket (tasks and members).
+//
+// Its order is the time at which the server stored an entry, then a fixed order of these
+// four, then the sequence in each: the same in every process. A turn is stored before
+// what its calls do, so this is the order of cause. A reader that follows gets an entry
+// at once where the server confirms that nothing older is still on its way, and in doubt
+// after 250 ms; an older one that comes later than that comes out of order, but it comes.
+//
+// It shows events; what they mean for a task or a conversation is the business of
+// packages board and agent.
+package feed
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/team"
+)
+
+// Entry is one entry of the feed.
+type Entry struct {
+	Cursor Cursor    `json:"cursor"` // of the place behind it
+	Time   time.Time `json:"time"`   // when the server stored what it tells of
+	team.Event
+}
+
+// Options say what is to be read.
+type Options struct {
+	After  Cursor           // the place to go on at; "" is the beginning
+	Follow bool             // go on with what comes, until ctx ends
+	Agents []team.AgentID   // only events of these; none means of all
+	Types  []team.EventType // only events of these types; none means all
+}
+
+// wants reports whether e is to be shown. A reset concerns every reader.
+func (o Options) wants(e team.Event) bool {
+	return isReset(e) ||
+		(len(o.Agents) == 0 || slices.Contains(o.Agents, e.AgentID)) &&
+			(len(o.Types) == 0 || slices.Contains(o.Types, e.Event.Type))
+}
+
+// Read calls f for each entry of the team's feed behind o.After, in order, up to the
+// present end, or with o.Follow on and on until ctx ends, and then returns nil. It holds
+// a few hundred entries at most; while f runs, nothing more is read. An error of f ends
+// it. It survives restarts of the server without a gap or a repetition.
+//
+// What was removed since the cursor was made, but for old values of the bucket, is told
+// by one event of type CUSTOM with the name reset, whose value is a [Reset]; the feed
+// goes on with the oldest that is there.
+//
+// Errors: InvalidArgument for a cursor that is none of this team's; Unavailable.
+func Read(ctx context.Context, t *broker.Team, o Options, f func(Entry) error) error {
+	return newMerge(t, o, streamsOf(t), f).run(ctx)
+}
+
+// End returns the cursor of the present end. Errors: Unavailable.
+func End(ctx context.Context, t *broker.Team) (Cursor, error) {
+	var p place
+	for i, s := range streamsOf(t) {
+		state, err := s.State(ctx)
+		if err != nil {
+			return "", err
+		}
+		p[i] = position{seq: state.Last, made: age(state)}
+	}
+	return p.cursor(t.ID), nil
+}
+
+// stream is what the feed needs of one of the team's streams; *broker.Stream is one.
+type stream interface {
+	State(ctx context.Context) (broker.State, error)
+	Next(ctx context.Context, from uint64) (broker.Msg, error)
+	Follow(ctx context.Context, from uint64, f func(broker.Msg) error, caughtUp func(), filters ...string) error
+}
+
+// kind is one of the streams that a feed is read from. Of entries of the same time, the
+// one of the lower kind comes first.
+type kind int
+
+const (
+	events kind = iota
+	logs
+	mail
+	bucket
+	kinds // how many there are
+)
+
+// String is the kind's name in a [Reset].
+func (k kind) String() string {
+	return [kinds]string{"events", "conversations", "mail", "board"}[k]
+}
+
+func streamsOf(t *broker.Team) [kinds]stream {
+	return [kinds]stream{events: t.Events, logs: t.Logs, mail: t.Messages, bucket: t.Bucket.Stream}
+}

@@ -1,0 +1,211 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"agentteam/pkg/board"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/event"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// view turns what is stored into events. What is stored says how things are, and some
+// events say what has changed, so it knows of each record how it was before.
+type view struct {
+	team *broker.Team
+	last map[string]summary // of the newest record read of each key of the bucket
+
+	// read is the revision up to which the bucket was read. A view that did not begin at
+	// its beginning looks up what it needs in the history of the key.
+	read  uint64
+	whole bool // it did
+}
+
+// summary is what is kept of a record; the zero value is that of none.
+type summary struct {
+	state       string // of a member, or the status of a task
+	incarnation uint64
+	role        string // of a member
+}
+
+func newView(t *broker.Team, read uint64, whole bool) *view {
+	return &view{team: t, last: map[string]summary{}, read: read, whole: whole}
+}
+
+// events returns what a message tells, in order: nothing, one event or, of a turn of a
+// model, several. It is the same whoever asks. A message that nobody can read tells
+// nothing: it must not blind every reader of the others.
+func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Event, err error) {
+	switch k {
+	case events:
+		told = logged(m)
+	case logs:
+		told, err = v.spoken(ctx, m)
+	case mail:
+		told = sent(m)
+	case bucket:
+		told, err = v.changed(ctx, v.team.Bucket.Entry(m))
+	}
+	for i := range told {
+		e := &told[i]
+		e.TeamID, e.Event = v.team.ID, e.Event.Stamp(m.Time)
+		if e.RoleName == "" && err == nil {
+			e.RoleName, err = v.role(ctx, e.AgentID)
+		}
+	}
+	return told, err
+}
+
+// logged is what an entry of the event log tells. Older programs also stored there what
+// the conversations tell.
+func logged(m broker.Msg) []team.Event {
+	e, ok := event.Decode(m)
+	switch e.Event.Type {
+	case team.TextChunk, team.ToolCallChunk, team.ToolCallResult:
+		return nil
+	}
+	if !ok || isReset(e) {
+		return nil
+	}
+	return []team.Event{e}
+}
+
+// changed is what an entry of the bucket tells.
+func (v *view) changed(ctx context.Context, e broker.Entry) ([]team.Event, error) {
+	defer func() { v.read = e.Revision }()
+	now, told := summarize(e)
+	if !told {
+		return nil, nil
+	}
+	before, err := v.before(ctx, e.Key, e.Revision)
+	if err != nil {
+		return nil, err
+	}
+	v.last[strings.Clone(e.Key)] = now // which is a piece of the whole message
+	switch kind, name := subject.ParseKey(e.Key); {
+	case kind == subject.Task:
+		t, err := board.Decode(e)
+		if err != nil {
+			return nil, nil
+		}
+		return []team.Event{taskEvent(before, t, e)}, nil
+	case e.Deleted:
+		return []team.Event{{AgentID: team.AgentID(name), RoleName: before.role,
+			Event: team.EventBody{Type: team.MemberRemoved, Value: asJSON(map[string]string{"agent_id": name})}}}, nil
+	default:
+		m, err := roster.Decode(e)
+		if err != nil {
+			return nil, nil
+		}
+		return []team.Event{{AgentID: m.AgentID, RoleName: m.Role,
+			Event: team.EventBody{Type: memberEvent(before, m), Value: e.Value}}}, nil
+	}
+}
+
+// before returns the record of the key as it was below a revision.
+func (v *view) before(ctx context.Context, key string, revision uint64) (summary, error) {
+	if s, ok := v.last[key]; ok || v.whole {
+		return s, nil
+	}
+	var last summary
+	err := v.team.Bucket.Past(ctx, 1, func(e broker.Entry) error {
+		if e.Revision >= revision {
+			return errEnough
+		}
+		if s, told := summarize(e); told {
+			last = s
+		}
+		return nil
+	}, key)
+	if err != nil && !errors.Is(err, errEnough) {
+		return last, err
+	}
+	v.last[strings.Clone(key)] = last
+	return last, nil
+}
+
+var errEnough = errors.New("enough")
+
+// role is that of an agent by its record as it is at this place of the feed.
+func (v *view) role(ctx context.Context, a team.AgentID) (string, error) {
+	if a == team.UserAgent || a == team.Watchdog {
+		return "", nil
+	}
+	s, err := v.before(ctx, subject.KeyMember(a), v.read+1)
+	return s.role, err
+}
+
+// summarize returns what is to be kept of an entry; told is false if it tells nothing.
+func summarize(e broker.Entry) (s summary, told bool) {
+	switch kind, _ := subject.ParseKey(e.Key); {
+	case kind == subject.Task && !e.Deleted:
+		t, err := board.Decode(e)
+		return summary{state: strings.Clone(string(t.Status)), incarnation: t.Incarnation}, err == nil
+	case kind == subject.Member && e.Deleted:
+		return summary{}, true
+	case kind == subject.Member:
+		m, err := roster.Decode(e)
+		return summary{strings.Clone(string(m.State)), m.Incarnation, strings.Clone(m.Role)}, err == nil
+	}
+	return summary{}, false
+}
+
+func taskEvent(before summary, t team.Task, e broker.Entry) team.Event {
+	by := t.Assignee
+	if by == "" {
+		by = t.CreatedBy
+	}
+	return team.Event{AgentID: by, Event: team.EventBody{Type: taskType(before, t), Value: e.Value}}
+}
+
+func taskType(before summary, t team.Task) team.EventType {
+	since := func(at *time.Time) bool { return at != nil && at.Equal(t.UpdatedAt) }
+	was := team.TaskStatus(before.state)
+	switch {
+	case t.Status == team.Pending && t.Epoch == 0 && since(&t.CreatedAt):
+		return team.TaskCreated
+	case t.Status == team.InProgress && since(t.ClaimedAt):
+		return team.TaskClaimed
+	case t.Status == team.InProgress && was == team.InProgress && before.incarnation != t.Incarnation:
+		return team.TaskAdopted
+	case t.Status == was:
+		return team.TaskUpdated
+	case t.Status == team.Pending && was == team.InProgress:
+		return team.TaskReleased
+	case t.Status == team.Completed:
+		return team.TaskCompleted
+	case t.Status == team.Failed:
+		return team.TaskFailed
+	case t.Status == team.Cancelled:
+		return team.TaskCancelled
+	}
+	return team.TaskUpdated
+}
+
+func memberEvent(before summary, m team.Member) team.EventType {
+	was := team.MemberState(before.state)
+	switch same := before.incarnation == m.Incarnation; {
+	case same && was == m.State:
+		return team.MemberUpdated // a seat's claim, say
+	case same && was == team.WaitingModel && m.State == team.Joined:
+		return team.MemberResumed
+	}
+	switch m.State {
+	case team.Created:
+		return team.MemberCreated
+	case team.Joined:
+		return team.MemberJoined
+	case team.WaitingModel:
+		return team.MemberParked
+	case team.Lost:
+		return team.MemberLost
+	case team.Stopped:
+		return team.MemberStopped
+	}
+	return team.MemberUpdated
+}

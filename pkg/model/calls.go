@@ -1,0 +1,178 @@
+package model
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// callList puts the tool calls of one turn together from their pieces.
+type callList struct {
+	known map[string]bool // the names that the model was offered
+	list  []*toolCall
+}
+
+type toolCall struct {
+	index *number // the endpoint's number for it; nil if it sends none
+	id    string
+	name  string
+	args  strings.Builder
+	depth nesting // of args
+	extra pieces
+}
+
+// piece is what one chunk says of one call.
+type piece struct {
+	index *number
+	id    string
+	name  string
+	args  string
+}
+
+// add takes one piece of a tool call.
+func (cs *callList) add(d fields) error {
+	var index *number
+	var id, kind word
+	var fn struct {
+		Name      word            `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if err := errors.Join(d.take("index", &index), d.take("id", &id), d.take("type", &kind), d.take("function", &fn)); err != nil {
+		return err
+	}
+	p := piece{index: index, id: string(id), name: string(fn.Name), args: argumentText(fn.Arguments)}
+	c := cs.find(p)
+	if c == nil {
+		c = &toolCall{index: index, extra: pieces{}}
+		cs.list = append(cs.list, c)
+	}
+	c.id = cmp.Or(c.id, p.id)
+	c.name = cs.grown(c.name, p.name)
+	c.args.WriteString(p.args)
+	c.depth.take(p.args)
+	c.extra.add(d)
+	return nil
+}
+
+// find returns the call that a piece belongs to, by its number, else by its id,
+// else the one before; nil if the piece begins another.
+func (cs *callList) find(p piece) *toolCall {
+	for _, c := range slices.Backward(cs.list) {
+		switch {
+		case p.index != nil && c.index != nil && *c.index == *p.index:
+			// Some number every call 0.
+			if !cs.begins(p, c) {
+				return c
+			}
+		case p.index == nil && p.id != "" && p.id == c.id:
+			return c
+		}
+	}
+	if p.index != nil || p.id != "" || len(cs.list) == 0 {
+		return nil
+	}
+	last := cs.list[len(cs.list)-1]
+	switch {
+	case cs.begins(p, last):
+		return nil
+	case p.name == "", cs.known[last.name+p.name]:
+		return last
+	case last.args.Len() > 0 && p.name != last.name, last.args.Len() == 0 && cs.known[last.name]:
+		return nil
+	}
+	return last
+}
+
+// begins reports whether p begins another call than c, which has the same number,
+// or neither has one.
+func (cs *callList) begins(p piece, c *toolCall) bool {
+	if p.id != "" && c.id != "" {
+		return p.id != c.id && p.name != ""
+	}
+	other := p.name != "" && p.name != c.name && !cs.known[c.name+p.name]
+	switch {
+	case other && cs.known[c.name] && cs.known[p.name]:
+		return true
+	case !c.depth.whole():
+		return false
+	case other:
+		return true
+	}
+	// An empty object may be a placeholder, which the real arguments follow. Without a
+	// name it may be the same arguments once more.
+	return p.name != "" && strings.HasPrefix(strings.TrimSpace(p.args), "{") && strings.TrimSpace(c.args.String()) != "{}"
+}
+
+// grown is a call's name after one more piece of it: the name may come in pieces,
+// or whole, or as far as it is known, in every piece.
+func (cs *callList) grown(name, more string) string {
+	switch {
+	case cs.known[name+more]:
+		return name + more
+	case cs.known[name], more == name:
+		return name
+	case cs.known[more] && strings.HasPrefix(more, name):
+		return more
+	}
+	return name + more
+}
+
+func (cs *callList) size() (n int) {
+	for _, c := range cs.list {
+		n += len(c.name) + c.args.Len()
+	}
+	return n
+}
+
+// arguments is what the model wrote, repaired if that is plainly possible.
+func (c *toolCall) arguments() string {
+	args := strings.TrimSpace(c.args.String())
+	if args == "" || args == "null" {
+		return "{}"
+	}
+	args, _ = RepairArguments(args)
+	return args
+}
+
+// argumentText returns the text of the arguments, a JSON string that holds JSON;
+// some endpoints send the object itself.
+func argumentText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return string(raw)
+	}
+	return s
+}
+
+// nesting follows the braces of a JSON text that comes in pieces, so that to know
+// whether it is whole takes no second reading.
+type nesting struct {
+	depth    int
+	begun    bool
+	inString bool
+	escaped  bool
+}
+
+func (n *nesting) take(s string) {
+	for i := range len(s) {
+		switch b := s[i]; {
+		case n.escaped:
+			n.escaped = false
+		case n.inString:
+			n.escaped = b == '\\'
+			n.inString = b != '"'
+		case b == '"':
+			n.inString = true
+		case b == '{' || b == '[':
+			n.depth++
+			n.begun = true
+		case b == '}' || b == ']':
+			n.depth--
+		}
+	}
+}
+
+// whole reports whether an object began and has come to its end.
+func (n *nesting) whole() bool { return n.begun && n.depth <= 0 && !n.inString }

@@ -1,0 +1,68 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	"agentteam/pkg/team"
+)
+
+// Check asks the endpoint for its list of models and returns nil if it is one
+// that would serve this client: reachable, and content with the key. It tries
+// once and gives up after Options.FirstByte.
+//
+// Errors, each one line: [team.InvalidArgument] for a refused key, an empty
+// account, a wrong address, or something that is no model endpoint, with what it
+// answered; [team.Unavailable] if nothing answers or the endpoint is in trouble.
+func (c *Client) Check(ctx context.Context) error {
+	q, err := c.dialect.encode(Request{Model: c.opt.Model, Messages: []*Message{{Role: "user"}}})
+	if err != nil {
+		return err
+	}
+	// The list wants the headers and the query of a call, if any.
+	_, query, _ := strings.Cut(q.path, "?")
+	q.path, q.body = strings.TrimSuffix("/models?"+query, "?"), nil
+
+	x, err := c.open(ctx, http.MethodGet, q)
+	defer x.close()
+	fail := c.listed(x, err)
+	switch {
+	case fail == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case fail.advice == TryAgain:
+		return team.Errorf(team.Unavailable, "the model endpoint %s cannot be used: %w", c.name, fail.err).
+			WithHint("check OPENAI_BASE_URL and that the endpoint is running")
+	}
+	return fail.explain(c.name)
+}
+
+// listed reads the answer to a question for the list of models, whose opening
+// ended with err, and returns nil if it is one.
+func (c *Client) listed(x *exchange, err error) *failure {
+	if err != nil {
+		return c.unanswered(x, call{}, err)
+	}
+	if s := x.status(); s < 200 || s >= 300 {
+		return c.refused(x)
+	}
+	body, err := io.ReadAll(io.LimitReader(x.resp.Body, largestEvent))
+	if err != nil {
+		return c.unanswered(x, call{}, err)
+	}
+	f := fields{}
+	if json.Unmarshal(body, &f) == nil {
+		if e, ok := errorIn(f); ok && !isSet(f["data"]) {
+			return c.told(x, e)
+		}
+	}
+	if !json.Valid(body) { // what kind of JSON differs
+		return c.noEndpoint(x, bytes.TrimSpace(body))
+	}
+	return nil
+}

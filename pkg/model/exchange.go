@@ -1,0 +1,110 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// The causes of a context that ended since the endpoint took too long.
+var (
+	errSilent  = errors.New("the endpoint keeps silent")
+	errTooLong = errors.New("the endpoint did not come to an end")
+)
+
+// exchange is one HTTP request and its answer, called off when the endpoint takes
+// too long.
+type exchange struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stop   context.CancelFunc // of the deadline for the whole
+	alarm  *time.Timer
+	resp   *http.Response // nil if none came
+}
+
+// open sends q to the endpoint and waits for the headers of the answer. The caller
+// must close the exchange, also after an error.
+func (c *Client) open(ctx context.Context, method string, q call) (*exchange, error) {
+	x := &exchange{}
+	ctx, x.cancel = context.WithCancelCause(ctx)
+	x.ctx, x.stop = context.WithTimeoutCause(ctx, c.opt.Total, errTooLong)
+	x.alarm = time.AfterFunc(c.opt.FirstByte, func() { x.cancel(errSilent) })
+
+	r, err := http.NewRequestWithContext(x.ctx, method, c.address(q.path), bytes.NewReader(q.body))
+	if err != nil {
+		return x, err
+	}
+	r.Header = c.header(q)
+	x.resp, err = c.http.Do(r)
+	return x, err
+}
+
+// address is the base URL with path, which may have a query, after it.
+func (c *Client) address(path string) string {
+	path, query, _ := strings.Cut(path, "?")
+	u := c.base.JoinPath(path)
+	if query != "" {
+		u.RawQuery = strings.TrimPrefix(u.RawQuery+"&"+query, "&")
+	}
+	return u.String()
+}
+
+// header is what goes out with q; what the dialect says goes before the settings.
+func (c *Client) header(q call) http.Header {
+	h := http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream, application/json"}}
+	for k, v := range c.opt.Headers {
+		h.Set(k, v)
+	}
+	for k, v := range q.header {
+		h[http.CanonicalHeaderKey(k)] = v
+	}
+	if c.opt.APIKey != "" && h.Get("Authorization") == "" && h.Get("Api-Key") == "" {
+		h.Set("Authorization", "Bearer "+c.opt.APIKey)
+	}
+	return h
+}
+
+// close ends the exchange. A connection whose answer was read to its end is used
+// again.
+func (x *exchange) close() {
+	x.alarm.Stop()
+	if x.resp != nil {
+		_ = x.resp.Body.Close() // what came of it is known already
+	}
+	x.stop()
+	x.cancel(nil)
+}
+
+// expect calls the exchange off unless it is heard of again within d.
+func (x *exchange) expect(d time.Duration) { x.alarm.Reset(d) }
+
+// hold keeps the alarm from ringing until the next expect: what the reader of an
+// answer does with it takes time that is not the endpoint's.
+func (x *exchange) hold() { x.alarm.Stop() }
+
+// status is that of the answer; 0 if none came.
+func (x *exchange) status() int {
+	if x.resp == nil {
+		return 0
+	}
+	return x.resp.StatusCode
+}
+
+// tooLong reports whether the endpoint took longer than our patience lasts.
+func (x *exchange) tooLong() (cause error, ok bool) {
+	cause = context.Cause(x.ctx)
+	return cause, cause == errSilent || cause == errTooLong
+}
+
+// plain is err without the address, which errors of package net/http repeat.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}

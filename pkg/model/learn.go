@@ -1,0 +1,221 @@
+package model
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// learned returns p as it is after an endpoint has refused a request with e, and
+// whether it is another then. What it learned already it does not learn again, so an
+// endpoint that goes on refusing is not asked for ever.
+func learned(p Profile, e apiError) (Profile, bool) {
+	text := strings.ToLower(e.message + " " + e.code)
+	for _, l := range lessons {
+		if l.about.MatchString(text) {
+			// Only this one: what it has taught before, another would misread.
+			taught := p
+			if l.learn(&taught, text) {
+				return taught, true
+			}
+			break
+		}
+	}
+	return p, false
+}
+
+// lesson is what an error of a kind teaches. learn changes p and reports whether
+// it did.
+type lesson struct {
+	about *regexp.Regexp // in small letters
+	learn func(p *Profile, text string) bool
+}
+
+func about(re string) *regexp.Regexp { return regexp.MustCompile(re) }
+
+// refusesField is how endpoints say that they do not take a field or a value.
+const refusesField = `unsupported|not support|unknown name|unknown (field|parameter|argument)|unrecognized|extra inputs|extra_forbidden|` +
+	`not permitted|not allowed|cannot find field|unexpected (field|keyword|property)|additional properties|invalid (field|parameter|property)`
+
+// mostOutput is how endpoints say what limit of an answer they would take; one of its
+// groups is the number. In order: OpenAI, DeepSeek and Qwen, Anthropic, Groq.
+var mostOutput = about(`supports at most (\d+) completion tokens|` +
+	`range of max_tokens (?:is|should be) \[1, ?(\d+)\]|` +
+	`max_tokens: \d+ > (\d+), which is the maximum|` +
+	"max_(?:completion_)?tokens`? must be less than or equal to `?(\\d+)")
+
+// lessons are looked through in order, and the first that is about the error counts;
+// the more special stand first. What an error says is quoted where it is not plain.
+var lessons = []lesson{
+	{ // "To use function tools, use /v1/responses or set reasoning_effort to 'none'", "only supported in v1/responses"
+		about(`v1/responses`),
+		func(p *Profile, _ string) bool { return change(&p.Wire, Responses) },
+	},
+	{ // "max_tokens is too large: 32000. This model supports at most 16384 completion tokens"
+		mostOutput,
+		func(p *Profile, text string) bool {
+			n, err := strconv.Atoi(strings.Join(mostOutput.FindStringSubmatch(text)[1:], ""))
+			return err == nil && n > 0 && (p.MostOutput == 0 || n < p.MostOutput) && change(&p.MostOutput, n)
+		},
+	},
+	{ // "Unsupported parameter: 'max_tokens' ... Use 'max_completion_tokens' instead"
+		about(`max_completion_tokens['"]? instead`),
+		func(p *Profile, _ string) bool { return limitIn(p, "max_completion_tokens") },
+	},
+	{ // {"type":"extra_forbidden","loc":["body","max_completion_tokens"]}
+		about(`max_completion_tokens.*(` + refusesField + `)|(` + refusesField + `).*max_completion_tokens`),
+		func(p *Profile, _ string) bool { return limitIn(p, "max_tokens") },
+	},
+	{
+		about(`\bmax_tokens\b.*(` + refusesField + `)|(` + refusesField + `).*\bmax_tokens\b`),
+		func(p *Profile, _ string) bool { return limitIn(p, "max_completion_tokens") },
+	},
+	{ // "The `reasoning_content` in the thinking mode must be passed back", "Missing `reasoning_content` field"
+		about("missing `?reasoning_content|reasoning_content`? .*(must be passed|is required)"),
+		func(p *Profile, _ string) bool {
+			p.Drop = withoutEntry(p.Drop, "reasoning_content")
+			p.Echo = withEntry(p.Echo, "reasoning_content")
+			return change(&p.Always, "reasoning_content")
+		},
+	},
+	{ // "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."
+		about(`call id .*length of 9`),
+		func(p *Profile, _ string) bool { return change(&p.CallIDs, NineAlnum) },
+	},
+	{ // "Conversation roles must alternate", "Unexpected role 'user' after role 'tool'"
+		about(`must alternate|unexpected role`),
+		func(p *Profile, _ string) bool {
+			return oneOf(change(&p.MergeUsers, true), change(&p.AfterTool, seen), change(&p.BeforeTurn, goOn))
+		},
+	},
+	{ // "'messages[0].role' does not support 'system' with this model", "System role not supported"
+		about(`does not support 'system'|system role (is )?not supported|unexpected role 'system'`),
+		func(p *Profile, _ string) bool {
+			return oneOf(change(&p.SystemRole, "user"), change(&p.MergeUsers, true))
+		},
+	},
+	{ // "must have either content or tool_calls, but not none", "content or tool_calls must be set"
+		about(`content('| )?or '?tool_calls`),
+		func(p *Profile, _ string) bool { return p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer) },
+	},
+	{ // "text content blocks must be non-empty", "messages: text content blocks must contain non-whitespace text"
+		about(`content.*(non-empty|must not be empty|cannot be empty|is empty|non-whitespace)`),
+		func(p *Profile, _ string) bool {
+			return oneOf(p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer), change(&p.BesideCalls, Absent))
+		},
+	},
+	{ // "messages[2]: missing field `content`", "Expected 'content' to be a string or an array"
+		about("missing field `?content|'content' to be a string|content (field )?is required"),
+		func(p *Profile, _ string) bool { return change(&p.BesideCalls, EmptyText) },
+	},
+	{ // "invalid type: sequence, expected a string", "content must be a string"
+		about(`sequence, expected a string|content must be a string|image_url|(not|n't) support images?|image input`),
+		func(p *Profile, _ string) bool {
+			return oneOf(change(&p.Images, false), change(&p.CacheMarks, NoMarks))
+		},
+	},
+	{ // "properties: should be non-empty for OBJECT type"
+		about(`non-empty for object type`),
+		func(p *Profile, _ string) bool { return change(&p.SchemaFull, true) },
+	},
+	{ // "Proto field is not repeating, cannot start list" at a type
+		about(`not repeating, cannot start list.*type|type.*not repeating, cannot start list`),
+		func(p *Profile, _ string) bool { return change(&p.SchemaOneType, true) },
+	},
+	{
+		about(refusesField),
+		func(p *Profile, text string) bool { return oneOf(dropKeywords(p, text), dropField(p, text)) },
+	},
+}
+
+// limitIn has every limit stand in the field.
+func limitIn(p *Profile, field string) bool {
+	renamed := len(p.LimitRenamed) > 0 && field != "max_completion_tokens"
+	p.LimitRenamed = nil
+	return oneOf(renamed, change(&p.LimitField, field))
+}
+
+var (
+	schemaError  = regexp.MustCompile(`function|tool|parameters|schema`)
+	schemaQuoted = regexp.MustCompile("['\"`](" + `\$?[a-z]+` + ")['\"`]")
+)
+
+// keywords are those of JSON Schema that an endpoint may not know and that can be
+// left out: the tools check their arguments by themselves.
+var keywords = []string{
+	"$schema", "$id", "$comment", "additionalProperties", "patternProperties", "propertyNames", "unevaluatedProperties",
+	"dependentRequired", "const", "examples", "default", "format", "pattern", "title", "minLength", "maxLength", "minimum", "maximum",
+	"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties",
+	"contentEncoding", "contentMediaType", "readOnly", "writeOnly", "deprecated",
+}
+
+// dropKeywords learns the keywords of schemas that the error quotes: "Unknown name
+// "additionalProperties" at 'tools[0].function_declarations[0].parameters'".
+func dropKeywords(p *Profile, text string) bool {
+	if !schemaError.MatchString(text) {
+		return false
+	}
+	changed := false
+	for _, found := range schemaQuoted.FindAllStringSubmatch(text, -1) {
+		i := slices.IndexFunc(keywords, func(k string) bool { return strings.ToLower(k) == found[1] })
+		if i >= 0 && !slices.Contains(p.SchemaDrop, keywords[i]) {
+			p.SchemaDrop = withEntry(p.SchemaDrop, keywords[i])
+			changed = true
+		}
+	}
+	return changed
+}
+
+// dropField learns the fields that the error names and that we send but need not:
+// the extra ones, and those that go back to the model.
+func dropField(p *Profile, text string) bool {
+	sent := slices.Concat(slices.Sorted(maps.Keys(p.Extra)), p.Echo, reasoningFields,
+		[]string{"stream_options", "cache_control", "extra_content", "include", "store", "parallel_tool_calls"})
+	changed := false
+	for _, f := range sent {
+		if slices.Contains(p.Drop, f) || !mentions(text, f) {
+			continue
+		}
+		p.Drop = withEntry(p.Drop, f)
+		if p.Always == f {
+			p.Always = ""
+		}
+		if f == "cache_control" {
+			p.CacheMarks = NoMarks
+		}
+		changed = true
+	}
+	return changed
+}
+
+// mentions reports whether the text names the field. One that is also a plain word,
+// such as reasoning, must be quoted or stand in a path.
+func mentions(text, field string) bool {
+	before := `(^|[^a-z0-9_])`
+	if !strings.Contains(field, "_") {
+		before = "['\"`.]"
+	}
+	return regexp.MustCompile(before + regexp.QuoteMeta(strings.ToLower(field)) + `([^a-z0-9_]|$)`).MatchString(text)
+}
+
+// change sets *to and reports whether it was another before.
+func change[T comparable](to *T, v T) bool {
+	was := *to
+	*to = v
+	return was != v
+}
+
+// oneOf reports whether one of them is true; unlike || it has all of them done.
+func oneOf(changes ...bool) bool { return slices.Contains(changes, true) }
+
+// withEntry returns a copy of list that holds s, withoutEntry one that does not:
+// profiles share their lists.
+func withEntry(list []string, s string) []string {
+	return append(withoutEntry(list, s), s)
+}
+
+func withoutEntry(list []string, s string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(x string) bool { return x == s })
+}

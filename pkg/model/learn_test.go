@@ -1,0 +1,107 @@
+package model
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// The messages are those of the public reports that profiles.go names.
+func TestLearned(t *testing.T) {
+	start := func(name string) Profile {
+		i := slices.IndexFunc(profiles, func(p Profile) bool { return p.Name == name })
+		return profiles[i].with(map[string]json.RawMessage{"reasoning_effort": json.RawMessage(`"high"`), "parallel_tool_calls": json.RawMessage("true")})
+	}
+	for name, tt := range map[string]struct {
+		profile, message string
+		check            func(p Profile) bool // of what is learned; nil: nothing is
+	}{
+		"limit renamed":            {unknownEndpoint, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", func(p Profile) bool { return p.LimitField == "max_completion_tokens" }},
+		"limit unnamed":            {unknownEndpoint, "Unrecognized request argument supplied: max_tokens", func(p Profile) bool { return p.LimitField == "max_completion_tokens" }},
+		"limit back":               {"openai", `[{"type":"extra_forbidden","loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]`, func(p Profile) bool { return p.LimitField == "max_tokens" }},
+		"limit of a model":         {unknownEndpoint, "unknown field max_completion_tokens", func(p Profile) bool { return p.limitFieldFor("gpt-5") == "max_tokens" }},
+		"highest limit, OpenAI":    {"openai", "max_tokens is too large: 32000. This model supports at most 16384 completion tokens, whereas you provided 32000.", func(p Profile) bool { return p.MostOutput == 16384 }},
+		"highest limit, DeepSeek":  {"deepseek", "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", func(p Profile) bool { return p.MostOutput == 8192 }},
+		"highest limit, Anthropic": {"anthropic", "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for claude-x", func(p Profile) bool { return p.MostOutput == 8192 }},
+		"highest limit, Groq":      {"groq", "`max_completion_tokens` must be less than or equal to `4096`, the maximum value for `max_completion_tokens` is less than the `context_window` for this model", func(p Profile) bool { return p.MostOutput == 4096 }},
+		"usage":                    {unknownEndpoint, `[{"type":"extra_forbidden","loc":["body","stream_options","include_usage"],"msg":"Extra inputs are not permitted"}]`, func(p Profile) bool { return slices.Equal(p.Drop, []string{"stream_options"}) }},
+		"usage, flattened":         {unknownEndpoint, "body.stream_options: Extra inputs are not permitted", func(p Profile) bool { return slices.Equal(p.Drop, []string{"stream_options"}) }},
+		"reasoning_content": {unknownEndpoint, "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning_content' is unsupported)]",
+			func(p Profile) bool { return !p.echoes("reasoning_content") && p.echoes("reasoning") }},
+		"reasoning, a plain word":    {unknownEndpoint, "property 'reasoning' is unsupported", func(p Profile) bool { return !p.echoes("reasoning") && p.echoes("reasoning_content") }},
+		"reasoning in a path":        {"openrouter", "messages.2.assistant.reasoning: property 'messages.2.assistant.reasoning' is unsupported", func(p Profile) bool { return !p.echoes("reasoning") }},
+		"reasoning is not to be had": {"openai", "this model is not for reasoning and does not support it", nil},
+		"what must be there is not taken": {"deepseek", "messages[2].reasoning_content: Extra inputs are not permitted",
+			func(p Profile) bool { return p.Always == "" && !p.echoes("reasoning_content") }},
+		"reasoning must be there": {"openrouter", "The `reasoning_content` in the thinking mode must be passed back to the API.", func(p Profile) bool { return p.Always == "reasoning_content" && p.echoes("reasoning_content") }},
+		"reasoning is missing":    {"openai", "Missing `reasoning_content` field in the assistant message at message index 2.", func(p Profile) bool { return p.Always == "reasoning_content" }},
+		"an extra field":          {"openai", "Unrecognized request argument supplied: reasoning_effort", func(p Profile) bool { return slices.Equal(p.Drop, []string{"reasoning_effort"}) }},
+		"its value":               {"openai", "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model.", func(p Profile) bool { return slices.Contains(p.Drop, "reasoning_effort") }},
+		"parallel calls":          {"openai", "parallel_tool_calls is not supported", func(p Profile) bool { return slices.Equal(p.Drop, []string{"parallel_tool_calls"}) }},
+		"cache marks":             {"litellm", "messages.0.content.0.cache_control: Extra inputs are not permitted", func(p Profile) bool { return p.CacheMarks == NoMarks }},
+		"the other wire": {"unknown", "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
+			func(p Profile) bool { return p.Wire == Responses && len(p.Drop) == 0 }},
+		"ids":                 {unknownEndpoint, "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.", func(p Profile) bool { return p.CallIDs == NineAlnum }},
+		"order of roles":      {unknownEndpoint, "Unexpected role 'user' after role 'tool'", func(p Profile) bool { return p.AfterTool != "" }},
+		"alternating roles":   {"vllm", "Conversation roles must alternate user/assistant/user/assistant/...", func(p Profile) bool { return p.MergeUsers && p.AfterTool != "" && p.BeforeTurn != "" }},
+		"no system role":      {unknownEndpoint, "System role not supported", func(p Profile) bool { return p.SystemRole == "user" && p.MergeUsers }},
+		"no empty content":    {unknownEndpoint, "messages: text content blocks must be non-empty", func(p Profile) bool { return p.BesideCalls == Absent }},
+		"content must be":     {"anthropic", "messages[2]: missing field `content`", func(p Profile) bool { return p.BesideCalls == EmptyText }},
+		"content is text":     {"openai", "messages[1]: invalid type: sequence, expected a string", func(p Profile) bool { return !p.Images }},
+		"no images":           {"openai", "This model does not support image input.", func(p Profile) bool { return !p.Images }},
+		"keywords of schemas": {unknownEndpoint, `Invalid JSON payload received. Unknown name "additionalProperties" at 'tools[0].function_declarations[0].parameters': Cannot find field. Unknown name "$schema" at 'tools[0]'`, func(p Profile) bool { return slices.Equal(p.SchemaDrop, []string{"additionalProperties", "$schema"}) }},
+		"bare objects":        {unknownEndpoint, "parameters.properties[metadata].properties: should be non-empty for OBJECT type", func(p Profile) bool { return p.SchemaFull }},
+		"lists of types":      {unknownEndpoint, `Unknown name "type" at 'tools[0].function_declarations[0].parameters': Proto field is not repeating, cannot start list.`, func(p Profile) bool { return p.SchemaOneType }},
+
+		"a prompt that is too long": {unknownEndpoint, "'max_tokens' or 'max_completion_tokens' is too large: 8000. This model's maximum context length is 8192 tokens and your request has 4000 input tokens", nil},
+		"a filter":                  {unknownEndpoint, "The response was filtered due to the prompt triggering content management policy.", nil},
+		"something else":            {unknownEndpoint, "Invalid value for temperature", nil},
+		"known already":             {"mistral", "Unexpected role 'user' after role 'tool'", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := start(tt.profile)
+			got, ok := learned(before, apiError{status: http.StatusBadRequest, message: tt.message})
+			if ok != (tt.check != nil) {
+				t.Fatalf("learned something: %v; %+v", ok, got)
+			}
+			if !ok {
+				if !reflect.DeepEqual(got, before) {
+					t.Errorf("nothing learned, but %+v", got)
+				}
+				return
+			}
+			if !tt.check(got) {
+				t.Errorf("learned %+v", got)
+			}
+			if again, ok := learned(got, apiError{message: tt.message}); ok {
+				t.Errorf("learned again: %+v", again)
+			}
+			if !reflect.DeepEqual(before, start(tt.profile)) {
+				t.Error("the table has changed")
+			}
+		})
+	}
+}
+
+// Many calls may be refused at once for one and the same thing.
+func TestLearnAtOnce(t *testing.T) {
+	d := dialectOf(t, unknownEndpoint, "m", Options{})
+	learnt := make(chan bool)
+	for range 8 {
+		go func() {
+			_, err := d.encode(nasty("m"))
+			learnt <- d.learn(apiError{status: 400, message: "Unexpected role 'user' after role 'tool'"}) && err == nil
+		}()
+	}
+	n := 0
+	for range 8 {
+		if <-learnt {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("learned %d times, want once", n)
+	}
+}

@@ -1,0 +1,25 @@
+package model
+
+// Prices are what a million tokens cost, in Currency.
+type Prices struct {
+	Input    float64
+	Cached   float64 // of the input that the endpoint had cached
+	Output   float64
+	Currency string // for people; may be empty
+}
+
+// price returns u with what it cost. Without prices, all that was used is one call of
+// unknown price. What was thrown away is charged in full: nobody knows how much of it
+// the endpoint had cached.
+func (p *Prices) price(u Usage) Usage {
+	if p == nil {
+		if u != (Usage{}) {
+			u.Unpriced = 1
+		}
+		return u
+	}
+	const million = 1e6
+	u.Cost = (float64(u.PromptTokens-u.CachedTokens+u.WastedPrompt)*p.Input + float64(u.CachedTokens)*p.Cached +
+		float64(u.CompletionTokens+u.WastedCompletion)*p.Output) / million
+	return u
+}

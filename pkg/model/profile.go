@@ -1,0 +1,207 @@
+package model
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"agentteam/pkg/team"
+)
+
+// Profile says how a kind of endpoint wants to be spoken to. It is plain data: all
+// that differs between endpoints is a field here and nowhere a branch, so a new
+// endpoint is a new entry of the table in profiles.go.
+//
+// Where a field lists models, an entry names every model in whose name it occurs
+// at the beginning of a word: "gpt-5" names gpt-5, openai/gpt-5-mini and
+// my-gpt-5, not xgpt-5.
+type Profile struct {
+	Name string
+
+	// Hosts tells such an endpoint by its base URL. An entry is a host, in which *
+	// stands for any text, a host and the beginning of the path, or a port as in
+	// ":11434".
+	Hosts []string
+
+	Wire            Wire              // how it is asked
+	ResponsesModels []string          // models that are asked over Responses, whatever Wire says
+	KeyHeader       string            // the header that carries the key; "": Authorization, as a bearer
+	Query           string            // of each request, without the ?; what the base URL's own has goes first
+	Headers         map[string]string // sent with each request
+
+	// Extra are fields of each request's body; one that has a field's name here
+	// replaces it.
+	Extra map[string]json.RawMessage
+
+	Window       int      // tokens of prompt and answer together, whatever the model; 0: as the model has it
+	MaxOutput    int      // limit of an answer in tokens, unless a setting or the model has another
+	MostOutput   int      // the highest limit that is taken; 0: not known
+	LimitField   string   // the field of a chat completion that carries the limit
+	LimitRenamed []string // models whose limit is max_completion_tokens, whatever LimitField says
+	AskUsage     bool     // a stream tells its usage only if stream_options asks for it
+
+	CacheMarks  CacheMarks // how the endpoint learns what to cache
+	CacheModels []string   // the models that want the marks; others get none
+
+	SystemRole  string // role of the leading message
+	EmptyTurn   string // text of an assistant's turn that has neither text nor calls; "": the turn is left out
+	BesideCalls Beside // what stands as content beside calls if the turn has no text
+	MergeUsers  bool   // user messages in a row are sent as one
+	AfterTool   string // what the assistant says between a tool's result and a user; "": nothing
+	BeforeTurn  string // what the user says before a turn that follows neither user nor tool; "": nothing
+	Images      bool   // images are sent; else their reference stands in their place, as text
+
+	// Echo are the fields of an earlier answer, and of its calls, that are sent back
+	// to the model that gave it; "*" is any. Reasoning is among them where the model
+	// goes on from it.
+	Echo []string
+	// Drop are fields that are never sent, in the body, a message or a call.
+	Drop []string
+	// Always is the field of Echo that every turn of the assistant must have; a turn
+	// without one gets an empty text. "": none.
+	Always string
+	// Foreign are fields of the first call of a turn that another model gave.
+	Foreign map[string]json.RawMessage
+
+	CallIDs CallIDs // the form of the ids of calls
+	Names   string  // regular expression that the name of a call must fit; one that does not is mapped
+
+	SchemaDrop    []string // keywords taken out of the schemas of arguments
+	SchemaOneType bool     // a type must be one word: of ["null", "x"] x stays
+	SchemaFull    bool     // an object without properties is refused: such an argument is left out
+}
+
+// Wire is a protocol of asking.
+type Wire string
+
+// The wires.
+const (
+	Chat      Wire = "chat"      // chat completions
+	Responses Wire = "responses" // OpenAI's Responses, without state at the server
+)
+
+// Beside is what stands as content beside calls.
+type Beside string
+
+// The kinds of Beside.
+const (
+	EmptyText Beside = "empty" // ""
+	Null      Beside = "null"
+	Absent    Beside = "absent" // no such key
+)
+
+// CacheMarks is a way of telling an endpoint what it may cache. Most need none.
+type CacheMarks string
+
+// The kinds of CacheMarks.
+const (
+	NoMarks  CacheMarks = ""
+	OnBlocks CacheMarks = "blocks" // on the system message, the last tool, and the last two messages that are not the assistant's
+	OnTop    CacheMarks = "top"    // one field of the body
+)
+
+// CallIDs is the form that the ids of calls have.
+type CallIDs string
+
+// The forms. Ids of another form are mapped, one and the same always alike.
+const (
+	AnyID     CallIDs = ""
+	NineAlnum CallIDs = "nine" // nine letters and digits
+)
+
+// Profiles returns the names of all profiles, sorted.
+func Profiles() []string {
+	var names []string
+	for _, p := range profiles {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// profileOf returns the profile of that name or, if name is empty, the one whose
+// Hosts fit the base URL; unknown if none does. Errors: InvalidArgument for a name
+// that no profile has.
+func profileOf(name string, base *url.URL) (Profile, error) {
+	fits := func(p Profile) bool { return p.Name == name }
+	if name == "" {
+		fits = func(p Profile) bool { return p.serves(base) || p.Name == unknownEndpoint }
+	}
+	i := slices.IndexFunc(profiles, fits) // unknown is the last
+	if i < 0 {
+		return Profile{}, team.Errorf(team.InvalidArgument, "no profile is named %q", name).
+			WithHint("profiles are %s; without one it is found by the base URL", strings.Join(Profiles(), ", "))
+	}
+	return profiles[i], nil
+}
+
+// serves reports whether one of p's Hosts fits the base URL.
+func (p Profile) serves(base *url.URL) bool {
+	return slices.ContainsFunc(p.Hosts, func(entry string) bool {
+		host, dir, _ := strings.Cut(entry, "/")
+		if port, ok := strings.CutPrefix(host, ":"); ok {
+			return base.Port() == port
+		}
+		ok, _ := path.Match(host, strings.ToLower(base.Hostname()))
+		return ok && strings.HasPrefix(strings.TrimPrefix(base.Path, "/"), dir)
+	})
+}
+
+// wireFor returns how the model is asked.
+func (p Profile) wireFor(model string) Wire {
+	if named(p.ResponsesModels, model) {
+		return Responses
+	}
+	return p.Wire
+}
+
+// limitFieldFor returns the field that carries the limit of the model's answer.
+func (p Profile) limitFieldFor(model string) string {
+	if named(p.LimitRenamed, model) {
+		return "max_completion_tokens"
+	}
+	return p.LimitField
+}
+
+// marksFor returns how the model learns what to cache.
+func (p Profile) marksFor(model string) CacheMarks {
+	if named(p.CacheModels, model) {
+		return p.CacheMarks
+	}
+	return NoMarks
+}
+
+// echoes reports whether the field of an earlier answer is sent back.
+func (p Profile) echoes(field string) bool {
+	return !slices.Contains(p.Drop, field) && (slices.Contains(p.Echo, field) || slices.Contains(p.Echo, "*"))
+}
+
+// with returns p with more fields for each request's body.
+func (p Profile) with(extra map[string]json.RawMessage) Profile {
+	whole := maps.Clone(p.Extra)
+	if whole == nil {
+		whole = map[string]json.RawMessage{}
+	}
+	maps.Copy(whole, extra)
+	p.Extra = whole
+	return p
+}
+
+// named reports whether one of the entries names the model; see [Profile].
+func named(entries []string, model string) bool {
+	return slices.ContainsFunc(entries, func(e string) bool { return names(e, model) })
+}
+
+// names reports whether entry occurs in the model's name at the beginning of a word.
+func names(entry, model string) bool {
+	model = strings.ToLower(model)
+	for i := 0; i+len(entry) <= len(model); i++ {
+		if (i == 0 || strings.IndexByte("/.:@-_ ", model[i-1]) >= 0) && strings.HasPrefix(model[i:], entry) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,22 @@
+package rehearsal
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+)
+
+// played are the refusals that a script can have played, in OpenAI's words.
+var played = map[string]*refusal{
+	"bad_key":        {http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "Incorrect API key provided.", ""},
+	"no_credit":      {http.StatusPaymentRequired, "unknown_error", "invalid_request_error", "Insufficient Balance", ""},
+	"quota":          {http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.", ""},
+	"rate_limit":     {http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "Rate limit reached for requests.", ""},
+	"unknown_model":  {http.StatusNotFound, "invalid_request_error", "model_not_found", "The model does not exist or you do not have access to it.", ""},
+	"context_length": {http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens. Please reduce the length of the messages.", ""},
+	"content_filter": {http.StatusBadRequest, "invalid_request_error", "content_filter", "The response was filtered due to the prompt triggering the content management policy.", ""},
+	"overloaded":     {529, "overloaded_error", "overloaded_error", "Overloaded", ""},
+	"server_error":   {http.StatusInternalServerError, "server_error", "server_error", "The server had an error while processing your request.", ""},
+}
+
+func playedNames() []string { return slices.Sorted(maps.Keys(played)) }

@@ -1,0 +1,269 @@
+package model
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// responsesReader puts one turn together from the events of a Responses stream.
+type responsesReader struct {
+	onDelta func(string)
+	ids     map[string]bool // call ids that the conversation holds already
+	text    strings.Builder
+	items   []*outputItem
+	other   int // bytes of what is neither text nor arguments
+	finish  string
+	model   string
+	usage   Usage
+}
+
+// outputItem is one thing that the model put out: text, thinking or a call.
+type outputItem struct {
+	index int // the server's number for it
+	told  toldItem
+	raw   json.RawMessage // as the server gave it when it was done
+	said  bool            // its text came in pieces
+	args  strings.Builder // as they came in pieces
+}
+
+// toldItem is an item as the server tells it.
+type toldItem struct {
+	Type      string          `json:"type"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Phase     json.RawMessage `json:"phase"`
+	Content   []struct {
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	} `json:"content"`
+}
+
+// toldError is an error as a stream tells it.
+type toldError struct {
+	Code    json.RawMessage `json:"code"` // a text, or the number of a status
+	Type    string          `json:"type"`
+	Message string          `json:"message"`
+}
+
+// responsesEvent is an event of any type, as far as we read it.
+type responsesEvent struct {
+	Type     string          `json:"type"`
+	Index    int             `json:"output_index"`
+	Delta    json.RawMessage `json:"delta"`
+	Item     json.RawMessage `json:"item"`
+	Response struct {
+		Model      string            `json:"model"`
+		Output     []json.RawMessage `json:"output"`
+		Error      *toldError        `json:"error"`
+		Usage      *responsesUsage   `json:"usage"`
+		Incomplete struct {
+			Reason string `json:"reason"`
+		} `json:"incomplete_details"`
+	} `json:"response"`
+	Arguments string          `json:"arguments"`
+	Error     *toldError      `json:"error"`
+	Code      json.RawMessage `json:"code"`
+	Message   string          `json:"message"`
+}
+
+// responsesUsage is the usage; some gateways send the numbers as floats.
+type responsesUsage struct {
+	Input   float64 `json:"input_tokens"`
+	Output  float64 `json:"output_tokens"`
+	InputOf struct {
+		Cached float64 `json:"cached_tokens"`
+	} `json:"input_tokens_details"`
+	OutputOf struct {
+		Reasoning float64 `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+func newResponsesReader(req Request, onDelta func(string)) *responsesReader {
+	r := &responsesReader{onDelta: onDelta, ids: map[string]bool{}, model: req.Model}
+	for _, m := range req.Messages {
+		for _, c := range m.ToolCalls {
+			r.ids[c.ID] = true
+		}
+	}
+	return r
+}
+
+func (r *responsesReader) event(name string, data []byte) error {
+	var e responsesEvent
+	if err := json.Unmarshal(data, &e); err != nil {
+		return fmt.Errorf("an event cannot be read: %w", err)
+	}
+	r.model = cmp.Or(e.Response.Model, r.model)
+	switch cmp.Or(e.Type, name) {
+	case "response.output_text.delta", "response.refusal.delta":
+		r.find(e.Index).said = true
+		r.say(eventText(e.Delta))
+	case "response.function_call_arguments.delta":
+		r.find(e.Index).args.WriteString(eventText(e.Delta))
+	case "response.function_call_arguments.done":
+		r.find(e.Index).told.Arguments = e.Arguments
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		r.other += len(eventText(e.Delta))
+	case "response.output_item.added":
+		return r.item(e.Index, e.Item, false)
+	case "response.output_item.done":
+		return r.item(e.Index, e.Item, true)
+	case "response.completed":
+		return r.end(e, "stop")
+	case "response.incomplete":
+		finish := e.Response.Incomplete.Reason
+		if finish == "max_output_tokens" {
+			finish = "length"
+		}
+		return r.end(e, cmp.Or(finish, "length"))
+	case "response.failed":
+		return e.Response.Error.apiError("the endpoint reports that the answer failed")
+	case "error":
+		if e.Error == nil {
+			e.Error = &toldError{Code: e.Code, Message: e.Message}
+		}
+		return e.Error.apiError("the stream reports an error")
+	}
+	return nil // there are dozens that only say where the server is
+}
+
+// apiError returns the error; without is its message if it has none.
+func (t *toldError) apiError(without string) *apiError {
+	if t == nil {
+		return &apiError{message: without}
+	}
+	e := &apiError{kind: t.Type, message: cmp.Or(t.Message, without)}
+	if json.Unmarshal(t.Code, &e.code) != nil {
+		_ = json.Unmarshal(t.Code, &e.status) // null, or something we do not know: neither
+	}
+	return e
+}
+
+// eventText returns the text of a piece; a piece that is no text is none of ours.
+func eventText(raw json.RawMessage) (text string) {
+	_ = json.Unmarshal(raw, &text)
+	return text
+}
+
+func (r *responsesReader) say(text string) {
+	if text != "" {
+		r.text.WriteString(text)
+		r.onDelta(text)
+	}
+}
+
+// find returns the item of that number, a new one if there is none.
+func (r *responsesReader) find(index int) *outputItem {
+	for _, it := range slices.Backward(r.items) {
+		if it.index == index {
+			return it
+		}
+	}
+	it := &outputItem{index: index}
+	r.items = append(r.items, it)
+	return it
+}
+
+// item takes an item as the server tells it, when it begins and when it is done.
+func (r *responsesReader) item(index int, raw json.RawMessage, done bool) error {
+	var told toldItem
+	if err := json.Unmarshal(raw, &told); err != nil {
+		return fmt.Errorf("an item cannot be read: %w", err)
+	}
+	it := r.find(index)
+	if it.told.CallID != "" && told.CallID != "" && it.told.CallID != told.CallID {
+		// Some gateways number every item 0.
+		it = &outputItem{index: index}
+		r.items = append(r.items, it)
+	}
+	told.Arguments = cmp.Or(told.Arguments, it.told.Arguments)
+	it.told = told
+	if !done {
+		return nil
+	}
+	it.raw = raw
+	if !it.said { // a server that sends no pieces
+		for _, c := range told.Content {
+			if told.Type == "message" {
+				r.say(c.Text + c.Refusal)
+			}
+		}
+	}
+	if told.Type == "reasoning" {
+		r.other += len(raw)
+	}
+	return nil
+}
+
+// end takes the event that says why the answer ended.
+func (r *responsesReader) end(e responsesEvent, finish string) error {
+	if len(r.items) == 0 { // a server that tells only the whole
+		for i, raw := range e.Response.Output {
+			if err := r.item(i, raw, true); err != nil {
+				return err
+			}
+		}
+	}
+	if u := e.Response.Usage; u != nil {
+		r.usage = Usage{
+			PromptTokens: int(u.Input), CachedTokens: int(u.InputOf.Cached),
+			CompletionTokens: int(u.Output), ReasoningTokens: int(u.OutputOf.Reasoning),
+		}
+	}
+	r.finish = finish
+	return nil
+}
+
+func (r *responsesReader) finished() bool { return r.finish != "" }
+
+func (r *responsesReader) reply() Reply {
+	reply := Reply{
+		Message:      Message{Role: "assistant", Content: r.text.String()},
+		FinishReason: r.finish, Usage: r.usage, Model: r.model,
+	}
+	extra := map[string]json.RawMessage{}
+	var thinking []json.RawMessage
+	for _, it := range r.items {
+		switch {
+		case it.told.Type == "reasoning" && it.raw != nil:
+			thinking = append(thinking, it.raw)
+		case it.told.Type == "message" && len(it.told.Phase) > 0 && string(it.told.Phase) != "null":
+			extra[phaseField] = it.told.Phase
+		case it.told.Type == "function_call" && r.finish == "stop": // else the last may be cut
+			reply.Message.ToolCalls = append(reply.Message.ToolCalls, r.call(it))
+			reply.FinishReason = "tool_calls"
+		}
+	}
+	if len(thinking) > 0 {
+		extra[reasoningItems], _ = json.Marshal(thinking) // each came as JSON
+	}
+	if len(extra) > 0 {
+		reply.Message.Extra = extra
+	}
+	return reply
+}
+
+// call returns the call of it, with an id that no other has: the agent tells its
+// calls apart by it.
+func (r *responsesReader) call(it *outputItem) ToolCall {
+	id := it.told.CallID
+	if id == "" || r.ids[id] {
+		id = "call_" + strings.ToLower(rand.Text())
+	}
+	r.ids[id] = true
+	args, _ := RepairArguments(cmp.Or(it.told.Arguments, it.args.String(), "{}"))
+	return ToolCall{ID: id, Name: it.told.Name, Arguments: args}
+}
+
+func (r *responsesReader) size() int {
+	n := r.text.Len() + r.other
+	for _, it := range r.items {
+		n += len(it.told.Name) + max(len(it.told.Arguments), it.args.Len())
+	}
+	return n
+}

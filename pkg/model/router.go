@@ -1,0 +1,276 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+)
+
+// How long a model that has refused is asked only after those that stand in for it.
+const (
+	parkRest  = 5 * time.Minute  // a person has to mend what it refuses for
+	retryRest = 30 * time.Second // it may come back by itself
+)
+
+// Router asks the models of a process by their aliases, and those that stand in for a
+// model when it refuses. Safe for concurrent use; it needs no closing.
+type Router struct {
+	*routerState
+	registry prometheus.Registerer
+	switches *prometheus.CounterVec
+
+	counting sync.Mutex
+	clients  map[string]countingClient // by alias
+}
+
+// routerState is what all views of one router share.
+type routerState struct {
+	open opener
+	log  *slog.Logger
+
+	mu    sync.Mutex
+	table *routeTable
+}
+
+// RouterOptions are what a Router works with beside its routes.
+type RouterOptions struct {
+	Logger   *slog.Logger          // default: discard
+	Registry prometheus.Registerer // default: metrics are not published
+
+	open opener // default: openClient
+}
+
+// NewRouter returns a router of the models in r, of which there may be none. It does
+// not connect yet. Errors: [team.InvalidArgument] naming the alias and what is wrong
+// with it.
+func NewRouter(r Routes, o RouterOptions) (*Router, error) {
+	s := &routerState{open: o.open, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
+	if s.open == nil {
+		s.open = openClient
+	}
+	var err error
+	if s.table, err = newTable(r, nil, s.open, s.fill); err != nil {
+		return nil, err
+	}
+	return (&Router{routerState: s}).Counting(o.Registry), nil
+}
+
+func (s *routerState) fill(o *Options) { o.Logger = s.log }
+
+// Counting returns the same router, that counts in the metrics of reg.
+func (r *Router) Counting(reg prometheus.Registerer) *Router {
+	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{},
+		switches: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentteam_model_switches_total",
+			Help: "Model calls that went on with another alias of the settings, since the first refused.",
+		}, []string{"from", "to"}))}
+	for _, to := range r.now().routes {
+		for i, next := range to.chain[1:] { // at 0, so that the first is seen as an increase
+			view.switches.WithLabelValues(to.chain[i].Name, next.Name)
+		}
+	}
+	return view
+}
+
+// Reload puts other routes in place of those that are there, and forgets who had
+// refused; calls that are under way end with the old ones. Errors: as of [NewRouter],
+// and then nothing has changed.
+func (r *Router) Reload(to Routes) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next, err := newTable(to, r.table, r.open, r.fill)
+	if err != nil {
+		return err
+	}
+	close(r.table.changed)
+	r.table = next
+	return nil
+}
+
+func (s *routerState) now() *routeTable {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table
+}
+
+// Changed returns a channel that is closed by the next [Router.Reload]: whoever was
+// refused may ask again at once.
+func (r *Router) Changed() <-chan struct{} { return r.now().changed }
+
+// Names returns the aliases in the order of the settings, without further names of
+// the same. The slice is the caller's.
+func (r *Router) Names() []string { return slices.Clone(r.now().names) }
+
+// Known returns every name that means an alias: the default, the other aliases in the
+// order of the settings, further names in that of the alphabet. The slice is the
+// caller's.
+func (r *Router) Known() []string {
+	t := r.now()
+	names := slices.Clone(t.names)
+	if i := slices.Index(names, t.first); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, t.first)
+	}
+	return append(names, slices.Sorted(maps.Keys(t.further))...)
+}
+
+// Resolve returns the alias that is asked for name, which may be a further name of it,
+// and whether the settings know the name. If not, and for "" and [team.Inherit], it is
+// the default, which is "" if there is none.
+func (r *Router) Resolve(name string) (alias string, known bool) { return r.now().resolve(name) }
+
+// Limits is what the alias asked for name takes and gives in one call.
+func (r *Router) Limits(name string) Limits {
+	t := r.now()
+	alias, _ := t.resolve(name)
+	if to := t.route(alias); to != nil {
+		return r.client(to).Limits()
+	}
+	return Limits{}
+}
+
+// Complete asks the alias req.Model, as [Client.Complete] does, and sets Reply.Alias
+// and what Reply.Usage cost.
+//
+// If it refuses this account or is away, those that stand in for it are asked, in
+// order; whoever has refused is then asked last for a while. That a request is too long
+// or not let through is no reason to ask another. What was thrown away on the way is
+// part of the Usage.
+//
+// Errors: a *[Refusal]; that of the alias itself if all refuse, its advice TryAgain if
+// one of them is only away; ctx's.
+func (r *Router) Complete(ctx context.Context, req Request, onDelta func(text string)) (Reply, error) {
+	t := r.now()
+	alias, _ := t.resolve(req.Model)
+	asked := t.route(alias)
+	if asked == nil {
+		return Reply{}, &Refusal{Advice: Park, Reason: NoEndpoint, Err: team.Errorf(team.InvalidArgument, "no model is configured")}
+	}
+	req.Model = "" // to its client the model has no other name than its own
+	var used Usage
+	var all refusals
+	order := r.order(asked)
+	for i, to := range order {
+		if i > 0 {
+			r.switched(ctx, order[i-1], to, all)
+		}
+		reply, err := r.client(to).Complete(ctx, req, onDelta)
+		if err == nil {
+			r.rest(to, 0)
+			reply.Alias = to.Name
+			reply.Usage = together(used, to.Prices.price(reply.Usage))
+			return reply, nil
+		}
+		refusal, ok := errors.AsType[*Refusal](err)
+		if !ok {
+			return Reply{}, err
+		}
+		used = together(used, to.Prices.price(refusal.Used))
+		switch refusal.Advice {
+		case Park:
+			r.rest(to, parkRest)
+		case TryAgain:
+			r.rest(to, retryRest)
+		default: // it speaks of the request
+			spoken := *refusal
+			spoken.Used, spoken.Alias = used, to.Name
+			return Reply{}, &spoken
+		}
+		all = append(all, refusedBy{to, refusal})
+	}
+	return Reply{}, all.of(asked, used)
+}
+
+// together adds two parts of what one call has used.
+func together(a, b Usage) Usage {
+	sum := a.Add(b)
+	sum.Unpriced = min(sum.Unpriced, 1)
+	return sum
+}
+
+// order is whom to ask: the alias and its stand-ins, those that rest behind the others.
+func (r *Router) order(asked *route) []*route {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var awake, resting []*route
+	for _, to := range asked.chain {
+		if to.rests.After(time.Now()) {
+			resting = append(resting, to)
+		} else {
+			awake = append(awake, to)
+		}
+	}
+	return append(awake, resting...)
+}
+
+func (r *Router) rest(to *route, d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	to.rests = time.Now().Add(d)
+}
+
+// countingClient is the client of a route that counts where one view of the router does.
+type countingClient struct {
+	asker
+	of *route
+}
+
+func (r *Router) client(to *route) asker {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	c := r.clients[to.Name]
+	if c.of != to { // none yet, or one of before the last Reload
+		c = countingClient{to.counting(r.registry), to}
+		r.clients[to.Name] = c
+	}
+	return c
+}
+
+func (r *Router) switched(ctx context.Context, from, to *route, why refusals) {
+	r.switches.WithLabelValues(from.Name, to.Name).Inc()
+	last := why[len(why)-1].refusal
+	// Not the error's text: an endpoint may quote the prompt in it.
+	r.log.WarnContext(ctx, "the model refuses, another one is asked", "from", from.Name, "to", to.Name, "reason", last.Reason, "status", last.Status)
+	r.log.DebugContext(ctx, "the model refuses", "alias", from.Name, "err", last.Err)
+}
+
+// refusals are those of one call.
+type refusals []refusedBy
+
+type refusedBy struct {
+	by      *route
+	refusal *Refusal
+}
+
+// of is the refusal of the alias that was asked for, in the name of all.
+func (all refusals) of(asked *route, used Usage) *Refusal {
+	var first Refusal
+	var others []string
+	advice := Park
+	for _, r := range all {
+		if r.by == asked {
+			first = *r.refusal
+		} else {
+			others = append(others, fmt.Sprintf("%s (%s)", r.by.Name, r.refusal.Reason))
+		}
+		if r.refusal.Advice == TryAgain {
+			advice = TryAgain
+		}
+	}
+	first.Advice, first.Used, first.Alias = advice, used, asked.Name
+	if others != nil {
+		first.Err = fmt.Errorf("%w; so do those that stand in for it: %s", first.Err, strings.Join(others, ", "))
+	}
+	return &first
+}

@@ -1,0 +1,383 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"agentteam/pkg/team"
+)
+
+// desk stands for the endpoints of a router: each alias answers as refusals says.
+type desk struct {
+	mu      sync.Mutex
+	refuses map[string]error // by model
+	asked   []string
+	opened  []string
+}
+
+func (d *desk) open(o Options) (func(prometheus.Registerer) asker, error) {
+	if o.Model == "" {
+		return nil, team.Errorf(team.InvalidArgument, "no model").WithHint("name one")
+	}
+	d.opened = append(d.opened, o.Model)
+	return func(prometheus.Registerer) asker { return deskClient{d, o} }, nil
+}
+
+type deskClient struct {
+	*desk
+	o Options
+}
+
+func (e deskClient) Limits() Limits { return Limits{Window: e.o.Window} }
+
+func (e deskClient) Complete(_ context.Context, req Request, _ func(string)) (Reply, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked = append(e.asked, e.o.Model+req.Model) // the client is told no alias
+	if err := e.refuses[e.o.Model]; err != nil {
+		return Reply{}, err
+	}
+	return Reply{Model: e.o.Model, Usage: Usage{PromptTokens: 1000, CachedTokens: 400, CompletionTokens: 100}}, nil
+}
+
+// took returns who was asked since the last time.
+func (d *desk) took() (asked []string) {
+	asked, d.asked = d.asked, nil
+	return asked
+}
+
+func refusal(a Advice, r Reason, used Usage) *Refusal {
+	return &Refusal{Advice: a, Reason: r, Used: used, Err: errors.New("no: " + string(r))}
+}
+
+func alias(name string, fallbacks ...string) Alias {
+	return Alias{Name: name, Options: Options{Model: name, Window: len(name)}, Fallbacks: fallbacks}
+}
+
+func newDesk(t *testing.T, o RouterOptions, aliases ...Alias) (*desk, *Router) {
+	t.Helper()
+	d := &desk{refuses: map[string]error{}}
+	o.open = d.open
+	r, err := NewRouter(Routes{Aliases: aliases, Names: map[string]string{"sonnet": aliases[0].Name}}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, r
+}
+
+func TestRouterFallsBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		model   string
+		refuses map[string]error
+		asked   []string
+		alias   string // that answers; "" if none does
+		advice  Advice
+		reason  Reason
+		words   string // in the error
+	}{
+		"the default":         {"", nil, []string{"a"}, "a", "", "", ""},
+		"by name":             {"d", nil, []string{"d"}, "d", "", "", ""},
+		"by a further name":   {"sonnet", nil, []string{"a"}, "a", "", "", ""},
+		"a stranger":          {"opus", nil, []string{"a"}, "a", "", "", ""},
+		"parked":              {"", map[string]error{"a": refusal(Park, BadKey, Usage{})}, []string{"a", "b"}, "b", "", "", ""},
+		"away":                {"", map[string]error{"a": refusal(TryAgain, Silent, Usage{})}, []string{"a", "b"}, "b", "", "", ""},
+		"a fallback's own":    {"", map[string]error{"a": refusal(Park, BadKey, Usage{}), "b": refusal(Park, NoCredit, Usage{})}, []string{"a", "b", "d"}, "d", "", "", ""},
+		"too long":            {"", map[string]error{"a": refusal(Compact, ContextLength, Usage{})}, []string{"a"}, "", Compact, ContextLength, ""},
+		"not let through":     {"", map[string]error{"a": refusal(GiveUp, ContentFilter, Usage{})}, []string{"a"}, "", GiveUp, ContentFilter, ""},
+		"too long for second": {"", map[string]error{"a": refusal(Park, BadKey, Usage{}), "b": refusal(Compact, ContextLength, Usage{})}, []string{"a", "b"}, "", Compact, ContextLength, ""},
+		"no refusal":          {"", map[string]error{"a": context.Canceled}, []string{"a"}, "", "", "", "canceled"},
+		"no fallback":         {"d", map[string]error{"d": refusal(Park, BadKey, Usage{})}, []string{"d"}, "", Park, BadKey, "no: bad_key"},
+		"all, for good": {"", map[string]error{"a": refusal(Park, BadKey, Usage{}), "b": refusal(Park, NoCredit, Usage{}), "c": refusal(Park, BadKey, Usage{}), "d": refusal(Park, UnknownModel, Usage{})},
+			[]string{"a", "b", "d", "c"}, "", Park, BadKey, "no: bad_key; so do those that stand in for it: b (no_credit), d (unknown_model), c (bad_key)"},
+		"all, one only away": {"", map[string]error{"a": refusal(Park, BadKey, Usage{}), "b": refusal(TryAgain, Silent, Usage{}), "c": refusal(Park, BadKey, Usage{}), "d": refusal(Park, BadKey, Usage{})},
+			[]string{"a", "b", "d", "c"}, "", TryAgain, BadKey, "b (silent)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, r := newDesk(t, RouterOptions{}, alias("a", "b", "c"), alias("b", "d"), alias("c", "d"), alias("d"))
+			d.refuses = tt.refuses
+			reply, err := r.Complete(t.Context(), Request{Model: tt.model}, nil)
+			if got := d.took(); !slices.Equal(got, tt.asked) {
+				t.Errorf("asked %v, want %v", got, tt.asked)
+			}
+			if reply.Alias != tt.alias || (err == nil) != (tt.alias != "") {
+				t.Fatalf("answered by %q, %v; want %q", reply.Alias, err, tt.alias)
+			}
+			refused, _ := errors.AsType[*Refusal](err)
+			if tt.advice != "" && (refused == nil || refused.Advice != tt.advice || refused.Reason != tt.reason) {
+				t.Errorf("refused with %+v, want %s, %s", refused, tt.advice, tt.reason)
+			}
+			if err != nil && !strings.Contains(err.Error(), tt.words) {
+				t.Errorf("%q does not say %q", err, tt.words)
+			}
+		})
+	}
+}
+
+// Whoever has refused is asked first again only after its rest; each switch counts and
+// is told once.
+func TestRouterRests(t *testing.T) {
+	for name, tt := range map[string]struct {
+		advice Advice
+		rest   time.Duration
+	}{
+		"parked": {Park, 5 * time.Minute},
+		"away":   {TryAgain, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reg := prometheus.NewRegistry()
+				var log bytes.Buffer
+				d, r := newDesk(t, RouterOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}, alias("a", "b"), alias("b"))
+				r = r.Counting(reg)
+				ask := func(want ...string) {
+					t.Helper()
+					if _, err := r.Complete(t.Context(), Request{}, nil); err != nil {
+						t.Fatal(err)
+					}
+					if got := d.took(); !slices.Equal(got, want) {
+						t.Errorf("asked %v, want %v", got, want)
+					}
+				}
+				d.refuses["a"] = refusal(tt.advice, BadKey, Usage{})
+				ask("a", "b")
+				ask("b")
+				time.Sleep(tt.rest - time.Nanosecond)
+				ask("b")
+				time.Sleep(time.Nanosecond)
+				ask("a", "b")
+				delete(d.refuses, "a")
+				d.refuses["b"] = refusal(tt.advice, BadKey, Usage{})
+				ask("b", "a") // who rests is still asked, last
+				ask("a")      // and is back once it has answered
+				err := testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP agentteam_model_switches_total Model calls that went on with another alias of the settings, since the first refused.
+# TYPE agentteam_model_switches_total counter
+agentteam_model_switches_total{from="a",to="b"} 2
+agentteam_model_switches_total{from="b",to="a"} 1
+`))
+				if err != nil {
+					t.Error(err)
+				}
+				if n := strings.Count(log.String(), "level=WARN"); n != 3 {
+					t.Errorf("%d warnings, want 3:\n%s", n, &log)
+				}
+			})
+		})
+	}
+}
+
+func TestRouterPrices(t *testing.T) {
+	prices := &Prices{Input: 10, Cached: 1, Output: 100}
+	wasted := Usage{WastedPrompt: 1000, WastedCompletion: 10}
+	const answer = (600*10 + 400*1 + 100*100) / 1e6 // what a desk's answer costs
+	const waste = (1000*10 + 10*100) / 1e6
+	for name, tt := range map[string]struct {
+		a, b    *Prices
+		refuses error
+		cost    float64
+		unknown int
+	}{
+		"known":                        {prices, nil, nil, answer, 0},
+		"free":                         {&Prices{}, nil, nil, 0, 0},
+		"unknown":                      {nil, nil, nil, 0, 1},
+		"after a refusal":              {prices, prices, refusal(Park, BadKey, Usage{}), answer, 0},
+		"with what that wasted":        {prices, prices, refusal(TryAgain, Incomplete, wasted), answer + waste, 0},
+		"wasted at an unknown price":   {nil, prices, refusal(TryAgain, Incomplete, wasted), answer, 1},
+		"nothing wasted at an unknown": {nil, prices, refusal(Park, BadKey, Usage{}), answer, 0},
+		"both unknown":                 {nil, nil, refusal(TryAgain, Incomplete, wasted), 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := alias("a", "b"), alias("b")
+			a.Prices, b.Prices = tt.a, tt.b
+			d, r := newDesk(t, RouterOptions{}, a, b)
+			d.refuses["a"] = tt.refuses
+			reply, err := r.Complete(t.Context(), Request{}, nil)
+			if err != nil || math.Abs(reply.Usage.Cost-tt.cost) > 1e-12 || reply.Usage.Unpriced != tt.unknown {
+				t.Errorf("%+v, %v; want a cost of %v, %d unknown", reply.Usage, err, tt.cost, tt.unknown)
+			}
+			if tt.refuses != nil && reply.Usage.WastedPrompt != tt.refuses.(*Refusal).Used.WastedPrompt {
+				t.Errorf("%+v does not count what was wasted", reply.Usage)
+			}
+		})
+	}
+	d, r := newDesk(t, RouterOptions{}, Alias{Name: "a", Options: Options{Model: "a"}, Prices: prices, Fallbacks: []string{"b"}}, alias("b"))
+	for _, advice := range []Advice{Park, GiveUp} {
+		d.refuses["a"], d.refuses["b"] = refusal(advice, Incomplete, wasted), refusal(Park, BadKey, wasted)
+		_, err := r.Complete(t.Context(), Request{}, nil)
+		refused, _ := errors.AsType[*Refusal](err)
+		tries := 1
+		if advice == Park {
+			tries = 2
+		}
+		if refused.Used.WastedPrompt != tries*1000 || refused.Used.Cost != waste || refused.Used.Unpriced != tries-1 {
+			t.Errorf("%s: the refusal used %+v", advice, refused.Used)
+		}
+	}
+}
+
+func TestRouterReload(t *testing.T) {
+	d, r := newDesk(t, RouterOptions{}, alias("a", "b"), alias("b"))
+	view := r.Counting(prometheus.NewRegistry())
+	ask := func(want ...string) {
+		t.Helper()
+		if _, err := view.Complete(t.Context(), Request{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.took(); !slices.Equal(got, want) {
+			t.Errorf("asked %v, want %v", got, want)
+		}
+	}
+	d.refuses["a"] = refusal(Park, BadKey, Usage{})
+	ask("a", "b")
+
+	changed := view.Changed()
+	if err := r.Reload(Routes{Aliases: []Alias{{Name: "c"}}}); !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), "alias c") || team.HintOf(err) == "" {
+		t.Errorf("Reload of what is wrong = %v", err)
+	}
+	if err := r.Reload(Routes{Aliases: []Alias{alias("c", "nobody")}}); !errors.Is(err, team.InvalidArgument) {
+		t.Errorf("Reload of what is wrong = %v", err)
+	}
+	select {
+	case <-changed:
+		t.Error("changed by what is wrong")
+	default:
+	}
+	ask("b")
+
+	if err := r.Reload(Routes{Aliases: []Alias{alias("b"), alias("a", "b"), alias("c")}, Default: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("not told of the change")
+	}
+	ask("a", "b") // it is not known any more that a refused
+	if want := []string{"b", "a", "c"}; !slices.Equal(view.Names(), want) {
+		t.Errorf("Names = %v, want %v", view.Names(), want)
+	}
+	if want := []string{"a", "b", "c", "c"}; !slices.Equal(d.opened, want) { // once for the Reload that failed
+		t.Errorf("opened clients of %v, want %v: the others are as they were", d.opened, want)
+	}
+	for name, want := range map[string]string{"": "a", "a": "a", "c": "c", "inherit": "a", "sonnet": "a", "x": "a"} {
+		got, known := view.Resolve(name)
+		if got != want || known != (name != "x" && name != "sonnet") {
+			t.Errorf("Resolve(%q) = %s, %v, want %s", name, got, known, want)
+		}
+	}
+	if l := view.Limits("c"); l.Window != 1 {
+		t.Errorf("Limits = %+v", l)
+	}
+}
+
+func TestRouterWithoutModels(t *testing.T) {
+	r, err := NewRouter(Routes{}, RouterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Complete(t.Context(), Request{Model: "a"}, nil)
+	if refused, ok := errors.AsType[*Refusal](err); !ok || refused.Advice != Park {
+		t.Errorf("Complete = %v, want a refusal to park", err)
+	}
+	if name, known := r.Resolve(""); name != "" || !known || r.Limits("") != (Limits{}) || len(r.Names()) != 0 {
+		t.Errorf("Resolve = %q, %v; %+v", name, known, r.Limits(""))
+	}
+}
+
+// Two endpoints on the wire: each is asked for its own model, with its own key.
+func TestRouterOverHTTP(t *testing.T) {
+	var broken atomic.Int32 // status of the first endpoint; 0: it answers
+	serve := func(key, name string) string {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var body struct{ Model string }
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Model != name || r.Header.Get("Authorization") != "Bearer "+key {
+				t.Errorf("%s is asked for %q with %q, %v", name, body.Model, r.Header.Get("Authorization"), err)
+			}
+			if status := int(broken.Load()); status != 0 && name == "big-1" {
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, `{"error":{"message":"no"}}`)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"I am %s\"}}]}\n\n"+
+				"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1000000,\"completion_tokens\":0}}\n\ndata: [DONE]\n\n", name)
+		}))
+		t.Cleanup(srv.Close)
+		return srv.URL
+	}
+	routes := Routes{Aliases: []Alias{
+		{Name: "strong", Options: Options{BaseURL: serve("k1", "big-1"), APIKey: "k1", Model: "big-1", Attempts: 1}, Prices: &Prices{Input: 3}, Fallbacks: []string{"fast"}},
+		{Name: "fast", Options: Options{BaseURL: serve("k2", "small-1"), APIKey: "k2", Model: "small-1", Attempts: 1}, Prices: &Prices{Input: 1}},
+	}}
+	reg := prometheus.NewRegistry()
+	r, err := NewRouter(routes, RouterOptions{Registry: reg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(model, alias, text string, cost float64) {
+		t.Helper()
+		reply, err := r.Complete(t.Context(), Request{Model: model, Messages: []*Message{{Role: "user", Content: "who?"}}}, nil)
+		if err != nil || reply.Alias != alias || reply.Message.Content != text || reply.Usage.Cost != cost {
+			t.Errorf("%+v, %v; want %q by %s at %v", reply, err, text, alias, cost)
+		}
+	}
+	ask("", "strong", "I am big-1", 3)
+	ask("fast", "fast", "I am small-1", 1)
+	for _, status := range []int{http.StatusUnauthorized, http.StatusServiceUnavailable} {
+		broken.Store(int32(status))
+		if err := r.Reload(routes); err != nil {
+			t.Fatal(err)
+		}
+		ask("", "fast", "I am small-1", 1)
+	}
+	broken.Store(0)
+	if err := r.Reload(routes); err != nil {
+		t.Fatal(err)
+	}
+	ask("", "strong", "I am big-1", 3)
+	if n := testutil.ToFloat64(r.switches.WithLabelValues("strong", "fast")); n != 2 {
+		t.Errorf("%v switches, want 2", n)
+	}
+}
+
+// Many agents ask while the settings change.
+func TestRouterTogether(t *testing.T) {
+	_, r := newDesk(t, RouterOptions{}, alias("a", "b"), alias("b"))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			view := r.Counting(nil)
+			for range 50 {
+				if _, err := view.Complete(t.Context(), Request{Model: "b"}, nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range 20 {
+		b := alias("b")
+		b.Options.Window = i
+		if err := r.Reload(Routes{Aliases: []Alias{b}}); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+}

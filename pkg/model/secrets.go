@@ -1,0 +1,64 @@
+package model
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// secrets are the texts that no message may show: keys and passwords.
+type secrets []*regexp.Regexp
+
+// secretName matches the names of headers and parameters whose values are secret.
+var secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
+
+func secretsOf(o Options, u *url.URL) secrets {
+	texts := []string{o.APIKey}
+	if password, ok := u.User.Password(); ok {
+		texts = append(texts, password, url.QueryEscape(password), url.PathEscape(password))
+	}
+	for name, values := range u.Query() { // an address may carry a key
+		if secretName.MatchString(name) {
+			texts = append(texts, values...)
+		}
+	}
+	for name, value := range o.Headers {
+		if secretName.MatchString(name) {
+			texts = append(texts, strings.TrimSpace(strings.TrimPrefix(value, "Bearer ")))
+		}
+	}
+	var s secrets
+	for _, t := range texts {
+		if t == "" {
+			continue
+		}
+		pattern := regexp.QuoteMeta(t)
+		if len(t) < 8 {
+			// A placeholder such as EMPTY or k: inside of words it is just letters.
+			pattern = `(^|[^\pL\pN])` + pattern + `([^\pL\pN]|$)`
+		} else {
+			pattern = `()` + pattern + `()`
+		}
+		s = append(s, regexp.MustCompile(pattern))
+	}
+	slices.SortFunc(s, func(a, b *regexp.Regexp) int { return len(b.String()) - len(a.String()) }) // one may hold another
+	return s
+}
+
+// mostSaid is how much of an endpoint's text is told, in characters.
+const mostSaid = 300
+
+// line is text fit for one line of a terminal, short and without secrets.
+func (s secrets) line(text string) string {
+	text = text[:min(len(text), 64<<10)] // a page may be long, and only its beginning is told
+	for _, secret := range s {
+		text = secret.ReplaceAllString(text, "${1}***${2}")
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if utf8.RuneCountInString(text) > mostSaid {
+		text = string([]rune(text)[:mostSaid]) + "..."
+	}
+	return text
+}

@@ -1,0 +1,121 @@
+package process
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"agentteam/pkg/config"
+	"agentteam/pkg/control"
+	"agentteam/pkg/model"
+	"agentteam/pkg/telemetry"
+)
+
+// lookEvery is how often a process looks whether its settings file has changed.
+const lookEvery = 2 * time.Second
+
+// Models returns the aliases of this process's models, without further names of the
+// same. The slice is the caller's.
+func (p *Process) Models() []string { return p.models.Names() }
+
+// Aliases returns every name that this process has for a model, its default first. The
+// slice is the caller's.
+func (p *Process) Aliases() []string { return p.models.Known() }
+
+// ModelsChanged returns a channel that is closed when the process has other models.
+func (p *Process) ModelsChanged() <-chan struct{} { return p.models.Changed() }
+
+// tellModels says what is wrong with the models of cfg, which may work all the same.
+func (p *Process) tellModels(cfg config.Config) {
+	for _, err := range cfg.Lacking() {
+		p.Log.Warn("model left out", "err", err)
+	}
+	if err := cfg.CheckModel(); err != nil {
+		p.Log.Info("no model is configured; the process can only wait", "hint", err.Error())
+	}
+}
+
+// announceAs makes the process known, with these models, in place of what was known of
+// it before.
+func (p *Process) announceAs(kind string, routes model.Routes) error {
+	hide, err := control.Announce(p.Conn, control.Process{ID: p.ID, Kind: kind, Metrics: p.http.URL() + "/metrics",
+		Model: modelName(routes), Aliases: p.Aliases(), Version: telemetry.Version()})
+	if err != nil {
+		return err
+	}
+	if p.hide == nil {
+		p.stop = append(p.stop, func() { p.hide() })
+	} else {
+		p.hide()
+	}
+	p.hide = hide
+	return nil
+}
+
+// modelName is that of the default, as its endpoint knows it.
+func modelName(routes model.Routes) string {
+	for _, a := range routes.Aliases {
+		if a.Name == routes.Default {
+			return a.Options.Model
+		}
+	}
+	return control.NoModel
+}
+
+// stamp is how a file stood; two that are equal are taken for the same content.
+type stamp struct {
+	changed time.Time
+	size    int64
+}
+
+func stampOf(file string) stamp {
+	info, err := os.Stat(file)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info.ModTime(), info.Size()}
+}
+
+// follow reads the models anew whenever the settings file has changed, until stop is
+// called. What else stands there holds from the next start on.
+func (p *Process) follow(ctx context.Context, kind, file string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	last := stampOf(file)
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if now := stampOf(file); now != last {
+					last = now
+					p.reload(kind)
+				}
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (p *Process) reload(kind string) {
+	cfg, err := p.Config.Reload()
+	if err == nil {
+		err = p.models.Reload(cfg.Routes())
+	}
+	if err != nil {
+		p.Log.Error("the settings have changed and are wrong; the models stay as they were", "err", err)
+		return
+	}
+	p.Log.Info("the models were read again", "aliases", p.Aliases())
+	p.tellModels(cfg)
+	if err := p.announceAs(kind, cfg.Routes()); err != nil {
+		p.Log.Error("others are not told of the new models", "err", err)
+	}
+}

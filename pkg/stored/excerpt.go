@@ -1,0 +1,66 @@
+package stored
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Excerpt returns text if it has at most limit bytes. Else it returns its head and its
+// tail, and a line between them that says how much is left out and how to read it under
+// ref, or, with ref "", that it was not kept. It cuts between lines where that keeps
+// most of what there is room for, else between characters. The result has at most limit
+// bytes, but never less than the line between, which has some 200.
+func Excerpt(text string, limit int, ref string) string {
+	if len(text) <= limit {
+		return text
+	}
+	// No note is longer than one with the largest numbers.
+	room := max(0, limit-len(note(len(text), len(text), len(text), len(text), ref)))
+	head, first := headOf(text, room*2/3)
+	tail, last, all := tailOf(text, room-head)
+	between := note(tail-head, first, last, all, ref)
+	if head == 0 || text[head-1] == '\n' {
+		between = strings.TrimPrefix(between, "\n")
+	}
+	return text[:head] + between + text[tail:]
+}
+
+// headOf returns where to end a head of at most room bytes, and the number of the first
+// line that is not in it as a whole.
+func headOf(text string, room int) (end, first int) {
+	for number, at := range lines(text) {
+		if at > room {
+			break
+		}
+		end, first = at, number
+	}
+	if end < room/2 {
+		end = cutBefore(text, room)
+	}
+	return end, first
+}
+
+// tailOf returns where to begin a tail of at most room bytes, the number of the last
+// line that is not in it as a whole, and how many lines there are.
+func tailOf(text string, room int) (begin, last, all int) {
+	begin = len(text) + 1
+	for number, at := range lines(text) {
+		if at >= len(text)-room && begin > len(text) {
+			begin, last = at, number-1
+		}
+		all = number - 1
+	}
+	if len(text)-begin < room/2 {
+		begin = cutAfter(text, len(text)-room)
+	}
+	return begin, last, all
+}
+
+// note is the line that stands for what is left out.
+func note(bytes, first, last, all int, ref string) string {
+	how := "they could not be kept"
+	if ref != "" {
+		how = fmt.Sprintf(`to read them: read_file {"path": "%s", "offset": %d}`, ref, first)
+	}
+	return fmt.Sprintf("\n[%d bytes are left out here, lines %d to %d of %d; %s]\n", bytes, first, last, all, how)
+}

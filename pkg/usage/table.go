@@ -1,0 +1,99 @@
+package usage
+
+import (
+	"cmp"
+	"slices"
+
+	"agentteam/pkg/team"
+)
+
+// By is what the rows of a table stand for.
+type By string
+
+// What calls can be told apart by.
+const (
+	ByAgent By = "agent"
+	ByRole  By = "role"
+	ByAlias By = "alias" // of the model
+	ByTask  By = "task"
+)
+
+// Bys returns the words of every By.
+func Bys() []string {
+	return []string{string(ByAgent), string(ByRole), string(ByAlias), string(ByTask)}
+}
+
+// ParseBy reads the word of a By. Errors: InvalidArgument.
+func ParseBy(s string) (By, error) {
+	if !slices.Contains(Bys(), s) {
+		return "", team.Errorf(team.InvalidArgument, "calls cannot be told apart by %q", s).WithHint("use agent, role, alias or task")
+	}
+	return By(s), nil
+}
+
+// Row is what the calls of one name have used.
+type Row struct {
+	Name string // of an agent, role, alias or task; "" = none, or not known
+	Sum
+}
+
+// Table is what calls have used, by name.
+type Table struct {
+	By    By
+	Rows  []Row // what cost most first, then what used most tokens, then by name
+	Total Sum
+}
+
+// Tally sums up calls. It must be made with [NewTally]; use it from one goroutine.
+type Tally struct {
+	by    By
+	roles map[team.AgentID]string
+	sums  map[string]*Sum
+	total Sum
+}
+
+// NewTally returns a tally of no calls. roles are the agents' roles, for ByRole; one
+// who is not in it has the role "".
+func NewTally(by By, roles map[team.AgentID]string) *Tally {
+	return &Tally{by: by, roles: roles, sums: map[string]*Sum{}}
+}
+
+// Add counts one call.
+func (t *Tally) Add(c Call) {
+	name := t.name(c)
+	s := t.sums[name]
+	if s == nil {
+		s = new(Sum)
+		t.sums[name] = s
+	}
+	s.add(c)
+	t.total.add(c)
+}
+
+func (t *Tally) name(c Call) string {
+	switch t.by {
+	case ByRole:
+		return t.roles[c.Agent]
+	case ByAlias:
+		return c.Alias
+	case ByTask:
+		return string(c.Task)
+	}
+	return string(c.Agent)
+}
+
+// Table returns what was counted so far.
+func (t *Tally) Table() Table {
+	table := Table{By: t.by, Total: t.total}
+	for name, s := range t.sums {
+		table.Rows = append(table.Rows, Row{name, *s})
+	}
+	slices.SortFunc(table.Rows, func(a, b Row) int {
+		return cmp.Or(
+			cmp.Compare(b.Cost, a.Cost),
+			cmp.Compare(b.Tokens()+b.Wasted(), a.Tokens()+a.Wasted()),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+	return table
+}
