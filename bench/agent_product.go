@@ -147,6 +147,9 @@ func (b *agentRig) product(ctx context.Context, k talkKind, look func(pid int) e
 	if err == nil {
 		err = b.endpoint.finish(ctx, t, child.Done())
 	}
+	if err == nil {
+		err = rested(ctx, tm)
+	}
 	if err == nil && look != nil {
 		err = look(child.PID())
 	}
@@ -159,6 +162,28 @@ func (b *agentRig) product(ctx context.Context, k talkKind, look func(pid int) e
 		return nil, fmt.Errorf("teammate: %w", err)
 	}
 	return t, nil
+}
+
+// rested waits until the one teammate has done its task and has nothing to do.
+func rested(ctx context.Context, tm *client.Team) error {
+	for {
+		task, err := tm.Task(ctx, "T-001")
+		if err != nil {
+			return err
+		}
+		a, err := tm.Agent(ctx, "coder-1")
+		if err != nil {
+			return err
+		}
+		if task.Status == team.Completed && a.State == team.Idle {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // idle starts a teammate and waits until it has nothing to do.

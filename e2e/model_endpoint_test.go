@@ -310,10 +310,10 @@ type crew struct {
 	steps map[string]int // by member and task, answers given
 }
 
-// next is what the member who asks says.
+// next is what the member who asks says. A task that it has tried to complete is over for
+// it, whatever came of that, until it is told of the task anew.
 func (c *crew) next(e *endpoint, r *request) answer {
 	id := r.task()
-	newest := r.messages[len(r.messages)-1]
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.steps == nil {
@@ -322,13 +322,10 @@ func (c *crew) next(e *endpoint, r *request) answer {
 	key := r.team + "/" + r.agent + "/" + id
 	step := c.steps[key]
 	switch goOn := c.busy != nil && c.busy(r); {
-	case r.called() == "update_task" && strings.Contains(newest.text(), `"status":"error"`):
+	case id == "" || r.ended():
 		delete(c.steps, key)
-		return e.say("I stop: the task is not mine.") // it may be given to this one anew
-	case id == "", r.called() == "update_task", newest.Role == "user" && step >= maxSteps:
 		return e.say("I have nothing to do.")
 	case step >= c.turns && !goOn:
-		c.steps[key] = maxSteps
 		return e.say("It is done.", use("update_task", "task_id", id, "status", "completed", "result_summary", "done by "+r.agent))
 	default:
 		c.steps[key] = step + 1
@@ -336,18 +333,19 @@ func (c *crew) next(e *endpoint, r *request) answer {
 	}
 }
 
-// called is the tool whose result came last; "" if something else did.
-func (r *request) called() (name string) {
-	if r.messages[len(r.messages)-1].Role != "tool" {
-		return ""
-	}
+// ended reports whether update_task was answered since the model was told of its task.
+func (r *request) ended() (ended bool) {
+	updates := map[string]bool{} // ids of calls
 	for _, m := range r.messages {
 		for _, c := range m.ToolCalls {
-			name = c.Function.Name
+			updates[c.ID] = c.Function.Name == "update_task"
+		}
+		switch {
+		case m.Role == "user" && taskBlock.MatchString(m.text()):
+			ended = false
+		case m.Role == "tool" && updates[m.ToolCallID]:
+			ended = true
 		}
 	}
-	return name
+	return ended
 }
-
-// maxSteps marks a task that was completed.
-const maxSteps = 1 << 20
