@@ -148,7 +148,12 @@ type Agent struct {
 	said    atomic.Pointer[string]
 	log     *slog.Logger
 
-	directed int // words of people that were taken in
+	shown team.MemberState // as the last beat told it
+	retry *time.Time
+
+	directed int             // words of people that were taken in
+	changed  <-chan struct{} // closed once the model's settings are others than at the last question
+	asked    bool            // to shorten the conversation, which could not be done at once
 	lost     lost
 	lookout  lookout
 }
@@ -222,7 +227,7 @@ func (a *Agent) resume(ctx context.Context) error {
 		}
 	}
 	if a.conv.Stale {
-		if err := a.renew(ctx, "a new goal", a.conv.fresh()); err != nil {
+		if err := a.renew(ctx, "a new goal", a.conv.fresh("")); err != nil {
 			return err
 		}
 	}
@@ -278,13 +283,19 @@ func (a *Agent) beat(state team.MemberState) { a.beatUntil(state, nil) }
 
 // beatUntil is beat of an agent that is parked until then.
 func (a *Agent) beatUntil(state team.MemberState, retry *time.Time) {
+	a.shown, a.retry = state, retry
+	a.beatAgain()
+}
+
+// beatAgain tells how the agent is, which is as before but for its conversation.
+func (a *Agent) beatAgain() {
 	t, seq := a.o.Hand.Now()
 	a.o.Heart.Set(func(b *team.Beat) {
 		if b.Turn != a.conv.Turns {
 			b.ProgressAt = time.Now().UTC()
 		}
-		b.State, b.Turn, b.Task, b.Epoch, b.Begun = state, a.conv.Turns, t.ID, t.Epoch, t.ID != "" && a.state.begun == hold{t.ID, t.Epoch}
-		b.Unseen, b.InboxSeq, b.BoardSeq, b.RetryAt = a.conv.Unseen, a.conv.Inbox, seq, retry
+		b.State, b.Turn, b.Task, b.Epoch, b.Begun = a.shown, a.conv.Turns, t.ID, t.Epoch, t.ID != "" && a.state.begun == hold{t.ID, t.Epoch}
+		b.Unseen, b.InboxSeq, b.BoardSeq, b.RetryAt = a.conv.Unseen, a.conv.Inbox, seq, a.retry
 		b.Context, b.Window = a.gauge.fill(a.conv), a.gauge.window()
 		a.metrics.show(*b)
 	})

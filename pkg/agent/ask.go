@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"agentteam/pkg/board"
@@ -25,6 +24,7 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 		return model.Reply{}, err
 	}
 	a.state.begun, _ = a.hold() // another may have come while it waited
+	a.changed = a.o.ModelChanged()
 	step, done := a.step(ctx)
 	reply, err := a.complete(step, a.conv.Messages, 0)
 	interrupted := step.Err() != nil
@@ -90,10 +90,9 @@ func (a *Agent) recordTurn(ctx context.Context, r model.Reply) error {
 func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err error) {
 	a.gauge.learn(r)
 	_, holds := a.hold()
-	p := place{leader: a.o.Member.AgentID == team.Leader, first: a.conv.GoalTurns == 0, holds: holds, large: a.gauge.mostly(a.taskText())}
+	p := place{leader: a.o.Member.AgentID == team.Leader, first: a.conv.GoalTurns == 0, holds: holds, large: a.gauge.mostly(a.taskText()), cut: a.conv.Cut}
 	s := a.state.afterRefusal(r, p)
 	cause := causeOf(r)
-	told := a.conv.Parked != nil
 	if err := a.record(ctx, journal.Record{Kind: journal.Refused, TaskID: a.atWork(), Refusal: &journal.Refusal{
 		Advice: string(adviceOf(s, r)), Reason: string(r.Reason), Cause: cause, Alias: r.Alias, Usage: usageJSON(r.Used)}}); err != nil {
 		return false, err
@@ -103,10 +102,8 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 		a.beat(team.WaitingModel)
 		return false, a.pause(ctx, wants{}, modelRest)
 	case shorten:
-		a.state.lessons = compacted
-		return false, a.compact(ctx, "it is larger than the model's window")
+		return false, a.compactTo(ctx, "it is larger than the model's window", compacted)
 	case strip:
-		a.state.lessons = bare
 		return false, a.renew(ctx, cause, a.conv.bare(a.taskText(), a.startOver(r)))
 	case failTask:
 		return true, a.failTask(ctx, cause)
@@ -114,7 +111,7 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 		a.o.EndGoal(ctx, cause)
 		return true, a.end(ctx)
 	}
-	return false, a.park(ctx, told, cause)
+	return false, a.park(ctx, cause)
 }
 
 // adviceOf is what the journal keeps of a refusal: what it led to, if the agent knew
@@ -152,8 +149,14 @@ func (a *Agent) startOver(r *model.Refusal) string {
 	if _, holds := a.hold(); holds {
 		why += " Your task is above; look what is done already, and go on."
 	}
-	if unread := a.conv.Facts[min(a.conv.Known, len(a.conv.Facts)):]; len(unread) > 0 {
-		why += fmt.Sprintf(" %d messages that you had not read were left out with it.", len(unread))
+	if len(a.conv.Unread) > 0 {
+		why += "\nMail that you had not read was left out with it; ask whoever sent it to say it again:"
+		for _, m := range a.conv.Unread {
+			why += "\n- from " + string(m.From) + ", id " + m.ID
+			if r.Reason != model.ContentFilter { // else its words may be what is not let through
+				why += ": " + neutral(m.Brief)
+			}
+		}
 	}
 	return why
 }
@@ -167,7 +170,8 @@ func (a *Agent) failTask(ctx context.Context, cause string) error {
 	}
 	a.log.WarnContext(ctx, "task failed", "task", t.ID, "reason", reason)
 	next := a.conv.dropped()
-	next.Past = append(next.Past, past{Task: t.ID, Title: t.Title, Outcome: "failed: refused by the model's endpoint"})
+	// Without its title, which may be what is not let through.
+	next.Past = append(next.Past, past{Task: t.ID, Title: "left out", Outcome: "failed: refused by the model's endpoint"})
 	if err := a.renew(ctx, cause, next); err != nil {
 		return err
 	}
@@ -176,23 +180,24 @@ func (a *Agent) failTask(ctx context.Context, cause string) error {
 
 // park waits until somebody has mended what makes the endpoint refuse, and returns
 // when it is time to ask again. The task goes back to the board, and the leader hears
-// of it unless it was told, by a predecessor for instance: once in a spell, which ends
-// with the next turn.
-func (a *Agent) park(ctx context.Context, told bool, cause string) error {
+// of it, once in a spell, which ends with the next turn.
+func (a *Agent) park(ctx context.Context, cause string) error {
+	d := a.state.parkRest()
+	a.state.parks++
+	first := a.state.parks == 1 // of this incarnation
+	if first {
+		a.log.WarnContext(ctx, "the model refuses; waiting until that is mended", "err", cause)
+		a.o.Parked(ctx, cause) // before the task goes back, so that no other is assigned
+	}
 	if err := a.putBack(ctx, cause); err != nil {
 		return err
 	}
-	d := a.state.parkRest()
-	a.state.parks++
 	retry := time.Now().Add(d).UTC()
 	a.beatUntil(team.WaitingModel, &retry)
-	if a.state.parks == 1 {
-		a.log.WarnContext(ctx, "the model refuses; waiting until that is mended", "err", cause)
-		a.o.Parked(ctx, cause)
-	}
-	if !told && a.o.Member.AgentID != team.Leader {
-		a.notify(ctx, team.Message{Type: team.MsgMessage, To: team.Leader, Content: "My model refuses to answer, so I cannot work until somebody mends that. " +
-			"I hold no task, take none, and ask again by myself. The cause: " + cause})
+	if first && a.o.Member.AgentID != team.Leader {
+		// A predecessor may have told it: the leader reads one message of an id.
+		a.notify(ctx, team.Message{ID: "parked-" + a.conv.Spell, Type: team.MsgMessage, To: team.Leader,
+			Content: "My model refuses to answer, so I cannot work until somebody mends that. I hold no task, take none, and ask again by myself. The cause: " + cause})
 	}
 	return a.pause(ctx, wants{retry: true}, d)
 }

@@ -27,9 +27,16 @@ type past struct {
 type fact struct {
 	From  team.AgentID     `json:"from"`
 	Type  team.MessageType `json:"type"`
-	Goal  int              `json:"goal,omitempty"` // of the leader's team, when it came
-	Brief string           `json:"brief"`          // its first words
-	Block string           `json:"block"`          // as the model is told it
+	Goal  int              `json:"goal,omitempty"`  // of the leader's team, when it came
+	Brief string           `json:"brief"`           // its first words
+	Block string           `json:"block,omitempty"` // as the model is told it; "" once only its first words are kept
+}
+
+// letter is a message that the model has not seen.
+type letter struct {
+	From  team.AgentID `json:"from"`
+	ID    string       `json:"id"`
+	Brief string       `json:"brief"`
 }
 
 // stands reports whether m is such mail: the word of who directs the agent, or for all.
@@ -37,23 +44,33 @@ func stands(m team.Message) bool {
 	return m.Type == team.MsgUser || m.Type == team.MsgBroadcast || m.Type == team.MsgMessage && (m.From == team.UserAgent || m.From == team.Leader)
 }
 
-func briefly(m team.Message) string { return cmp.Or(m.Summary, team.Summarize(m.Content)) }
+// briefly is a message by its first words, and by where the whole of it lies if it is
+// stored.
+func briefly(m team.Message, stored string) string {
+	brief := cmp.Or(m.Summary, team.Summarize(m.Content))
+	if stored != "" {
+		brief += " (whole: " + stored + ")"
+	}
+	return brief
+}
 
 // How much of what came before a new context begins with, in tokens.
 const (
 	maxFacts  = 2000 // mail word for word
 	maxBriefs = 600  // mail by its first words
 	maxPast   = 1200 // tasks, a line each
-	keptPast  = 200  // tasks that are remembered at all
+	keptPast  = 200  // tasks, and messages by their first words, that are remembered at all
 )
 
 // with returns c with other messages; what was counted of the old ones is forgotten.
 func (c *Conversation) with(messages ...*model.Message) *Conversation {
 	n := *c
-	n.Messages, n.Open, n.Held, n.Facts = messages, slices.Clone(c.Open), slices.Clone(c.Held), slices.Clone(c.Facts)
+	n.Messages, n.Open, n.Held, n.Unread = messages, slices.Clone(c.Open), slices.Clone(c.Held), slices.Clone(c.Unread)
+	n.forget()
 	n.Past = slices.Clone(c.Past[max(0, len(c.Past)-keptPast):])
 	n.Read, n.Holds = slices.Clone(c.Read), maps.Clone(c.Holds)
-	n.Mail, n.Sent, n.Since, n.Calls, n.Stale = -1, 0, 0, nil, false
+	n.Head, n.Mail, n.Sent, n.Since, n.Stale, n.Cut = 0, -1, 0, 0, false, whole
+	n.Calls = slices.Clone(c.Calls)
 	if first, many := c.oldestHold(); many {
 		delete(n.Holds, first)
 	}
@@ -69,35 +86,72 @@ func (c *Conversation) oldestHold() (first team.TaskID, many bool) {
 	return slices.MinFunc(slices.Collect(maps.Keys(c.Holds)), func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) }), true
 }
 
-// pending returns where the input begins that the model has not seen. A turn with
-// open calls is not yet seen through.
-func (c *Conversation) pending() int {
-	role := "user"
-	if len(c.Open) > 0 {
-		role = "tool"
+// forget keeps of the mail that stands what a new context tells: the rest by its first
+// words, and of those the first and the newest.
+func (c *Conversation) forget() {
+	c.Facts = slices.Clone(c.Facts)
+	told := c.standing()
+	for i := range min(c.Known, len(c.Facts)) {
+		if f := &c.Facts[i]; !told[i] && !(f.Type == team.MsgUser && f.Goal == c.Goal) {
+			f.Block = ""
+		}
 	}
+	if many := min(c.Known, len(c.Facts)) - keptPast; many > 0 {
+		c.Facts = slices.Delete(c.Facts, keptPast/4, keptPast/4+many)
+		c.Known -= many
+	}
+}
+
+// standing returns which of the facts that the model has seen a new context tells word
+// for word: those of people first, the newest first.
+func (c *Conversation) standing() map[int]bool {
+	told, left := map[int]bool{}, maxFacts
+	seen := c.Facts[:min(c.Known, len(c.Facts))]
+	for _, ofPeople := range []bool{true, false} {
+		for i, f := range slices.Backward(seen) {
+			n := tokens.Estimate(f.Block)
+			if (f.From == team.UserAgent) == ofPeople && f.Block != "" && n <= left {
+				told[i], left = true, left-n
+			}
+		}
+	}
+	return told
+}
+
+// pending returns where begins what the model has not seen: input, and what its last
+// turn has led to, with that turn.
+func (c *Conversation) pending() int {
 	at := len(c.Messages)
-	for at > 0 && c.Messages[at-1].Role == role {
+	for at > c.Head && c.Messages[at-1].Role == "user" {
 		at--
 	}
-	if len(c.Open) > 0 {
-		at = max(at-1, 0) // the turn itself
+	if len(c.Open) == 0 && (!c.Unseen || c.Ended || at == c.Head || c.Messages[at-1].Role != "tool") {
+		return at
 	}
-	return at
+	for at > c.Head && c.Messages[at-1].Role == "tool" {
+		at--
+	}
+	return max(at-1, c.Head)
 }
 
 // amid reports whether the model has yet to see what its last turn has led to.
 func (c *Conversation) amid() bool {
 	at := c.pending()
-	return len(c.Open) > 0 || c.Unseen && at > 0 && c.Messages[at-1].Role == "tool"
+	return at < len(c.Messages) && c.Messages[at].Role == "assistant"
 }
 
-// fresh is the conversation as it is when another piece of work begins: of what came
-// before stay a line a task, the mail that stands, and what the model has not seen.
-func (c *Conversation) fresh() *Conversation {
+// fresh is the conversation as it is when another piece of work begins, the task next
+// or, with "", a goal: of what came before stay a line a task, the mail that stands, and
+// what the model has not seen.
+func (c *Conversation) fresh(next team.TaskID) *Conversation {
 	n := c.with()
-	if text := c.background(); text != "" {
+	n.Calls, n.Summary = nil, ""
+	if next != "" {
+		n.leave(next)
+	}
+	if text := n.background(); text != "" {
 		n.Messages = append(n.Messages, &model.Message{Role: "user", Content: text})
+		n.Head = 1
 	}
 	n.Messages = append(n.Messages, c.Messages[c.pending():]...)
 	return n
@@ -111,15 +165,23 @@ func (c *Conversation) background() string {
 	}); lines != nil {
 		b.WriteString("Tasks that you worked on before, for your information:\n" + strings.Join(lines, "\n") + "\n")
 	}
-	seen := c.Facts[:min(c.Known, len(c.Facts))]
-	whole := newest(seen, maxFacts, func(f fact) string { return f.Block })
-	if older := seen[:len(seen)-len(whole)]; len(older) > 0 {
+	told := c.standing()
+	var words []string
+	var older []fact
+	for i, f := range c.Facts[:min(c.Known, len(c.Facts))] {
+		if told[i] {
+			words = append(words, f.Block)
+		} else {
+			older = append(older, f)
+		}
+	}
+	if older != nil {
 		b.WriteString("Mail that you got before and that still stands, by its first words:\n")
 		lines := oldest(older, maxBriefs, func(f fact) string { return fmt.Sprintf("- %s: %s", f.From, neutral(f.Brief)) })
 		b.WriteString(strings.Join(lines, "\n") + "\n")
 	}
-	if whole != nil {
-		b.WriteString("Mail that you got before and that still stands:\n" + strings.Join(whole, "\n") + "\n")
+	if words != nil {
+		b.WriteString("Mail that you got before and that still stands:\n" + strings.Join(words, "\n") + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -154,29 +216,33 @@ func oldest[T any](items []T, limit int, text func(T) string) (texts []string) {
 // told it, else the goal, else nothing. why is told in any case.
 func (c *Conversation) bare(task, why string) *Conversation {
 	n := c.with()
-	n.Open, n.Held = nil, nil
-	var work []string
-	for _, f := range c.Facts {
-		if task == "" && c.Goal > 0 && f.Type == team.MsgUser && f.Goal == c.Goal {
-			work = append(work, f.Block)
-		}
-	}
-	if task != "" {
-		work = []string{task}
-	}
-	for _, text := range append(work, why) {
+	n.Open, n.Held, n.Summary = nil, nil, ""
+	for _, text := range append(c.work(task), why) {
 		n.Messages = append(n.Messages, &model.Message{Role: "user", Content: text})
 	}
-	n.Known, n.Unseen = len(n.Facts), true
+	n.Head, n.Known, n.Unread, n.Unseen, n.Ended, n.Cut = len(n.Messages), len(n.Facts), nil, true, false, bare
 	return n
+}
+
+// work is what the agent is at: the task, or the mail that set a leader's goal.
+func (c *Conversation) work(task string) (texts []string) {
+	if task != "" {
+		return []string{task}
+	}
+	for _, f := range c.Facts {
+		if c.Goal > 0 && f.Type == team.MsgUser && f.Goal == c.Goal {
+			texts = append(texts, f.Block)
+		}
+	}
+	return texts
 }
 
 // dropped is the conversation once its work is over and nothing of it is to be said
 // again.
 func (c *Conversation) dropped() *Conversation {
 	n := c.with()
-	n.Open, n.Held = nil, nil
-	n.Known, n.Unseen = len(n.Facts), false
+	n.Open, n.Held, n.Calls, n.Summary = nil, nil, nil, ""
+	n.Known, n.Unread, n.Unseen, n.Ended = len(n.Facts), nil, false, true
 	return n
 }
 
@@ -185,11 +251,14 @@ const (
 	leastMarked = 1000 // bytes; a shorter result is not worth a marker
 )
 
-// bulky are the tools whose results can be had again.
+// bulky are the tools whose results are long and soon of no use.
 var bulky = map[string]bool{
 	"bash": true, "read_file": true, "glob": true, "grep": true, "write_file": true, "edit_file": true,
 	"Bash": true, "Read": true, "Glob": true, "Grep": true, "Write": true, "Edit": true,
 }
+
+// again are those that change nothing when they are called again.
+var again = map[string]bool{"read_file": true, "glob": true, "grep": true, "Read": true, "Glob": true, "Grep": true}
 
 // marked is the conversation with a line in place of each old result of a tool that
 // reads files or runs commands.
@@ -213,12 +282,15 @@ func (c *Conversation) marked() *Conversation {
 			continue
 		}
 		short := *m
-		short.Content = fmt.Sprintf("[The result of %s %s was left out to save room, %d bytes. Call it again if you need it.]",
-			call.Name, tailless(call.Arguments, 200), len(m.Content))
+		short.Content = fmt.Sprintf("[The result of %s %s was left out to save room, %d bytes.", call.Name, tailless(call.Arguments, 200), len(m.Content))
+		if again[call.Name] {
+			short.Content += " Call it again if you need it."
+		}
+		short.Content += "]"
 		messages[i] = &short
 	}
 	n := c.with(messages...)
-	n.Mail = c.Mail
+	n.Head, n.Mail = c.Head, c.Mail
 	return n
 }
 
@@ -230,24 +302,31 @@ func tailless(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
-// summarized is the conversation with a summary in place of its older part. The task
-// that is held, the mail that stands, the files read last, and the newest turns, room
-// tokens of them, stay as they are.
+// summarized is the conversation with a summary in place of its older part. The work
+// (the task that is held, or the goal), the mail that stands, the files read last, and
+// the newest turns, room tokens of them, stay as they are.
 func (c *Conversation) summarized(summary, task string, room int) *Conversation {
 	from := c.tail(room)
+	n := c.with()
 	var head []string
 	if text := c.background(); text != "" {
 		head = append(head, text)
 	}
-	if task != "" && !slices.ContainsFunc(c.Messages[from:], func(m *model.Message) bool { return strings.Contains(m.Content, task) }) {
-		head = append(head, task)
+	said := strings.Join(head, "")
+	for _, m := range c.Messages[from:] {
+		said += m.Content
+	}
+	for _, text := range c.work(task) {
+		if text != "" && !strings.Contains(said, text) {
+			head = append(head, text)
+		}
 	}
 	head = append(head, "This conversation was shortened. What was said and done before, in short:\n"+summary)
 	if files := c.files(from, room/2); files != nil {
 		head = append(head, "The files that you read last, as they were then:\n"+strings.Join(files, "\n"))
 	}
-	n := c.with(&model.Message{Role: "user", Content: strings.Join(head, "\n\n")})
-	n.Messages = append(n.Messages, c.Messages[from:]...)
+	n.Messages = append([]*model.Message{{Role: "user", Content: strings.Join(head, "\n\n")}}, c.Messages[from:]...)
+	n.Head, n.Summary = 1, summary
 	return n
 }
 
@@ -257,7 +336,7 @@ func (c *Conversation) summarized(summary, task string, room int) *Conversation 
 func (c *Conversation) tail(room int) int {
 	at := c.pending()
 	for i, m := range slices.Backward(c.Messages[:at]) {
-		if room -= size(m); room < 0 {
+		if room -= size(m); room < 0 || i < c.Head {
 			break
 		}
 		if m.Role != "tool" {
@@ -307,9 +386,6 @@ func (c *Conversation) account(before, room int) string {
 	}
 	var lines []string
 	for _, m := range c.Messages[:before] {
-		if m.Role == "user" && strings.HasPrefix(m.Content, "This conversation was shortened") {
-			lines = append(lines, tailless(m.Content, 2000))
-		}
 		if m.Role != "assistant" {
 			continue
 		}
@@ -320,7 +396,12 @@ func (c *Conversation) account(before, room int) string {
 			lines = append(lines, fmt.Sprintf("- you called %s %s: %s", call.Name, tailless(oneLine(call.Arguments), 200), tailless(oneLine(results[call.ID]), 200)))
 		}
 	}
-	return strings.Join(newest(lines, room, func(s string) string { return s }), "\n")
+	earlier := tailless(c.Summary, room*2) // of an earlier compaction, half of what there is room for
+	lines = newest(lines, room-tokens.Estimate(earlier), func(s string) string { return s })
+	if earlier != "" {
+		lines = append([]string{earlier}, lines...)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

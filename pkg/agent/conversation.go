@@ -15,11 +15,15 @@ import (
 // the journal's records one after another. Its JSON is the Context of a record: what
 // is added after that one goes on from there. Use it from one goroutine.
 type Conversation struct {
-	Messages []*model.Message `json:"messages"`         // what the model is told after the system message
-	Open     []model.ToolCall `json:"open,omitempty"`   // calls of the last turn that are not answered yet
-	Held     []*model.Message `json:"held,omitempty"`   // input that came while calls were open
-	Mail     int              `json:"mail"`             // index of the user message that takes further mail; -1 = none
-	Unseen   bool             `json:"unseen,omitempty"` // the model has yet to see something that wants an answer
+	Messages []*model.Message `json:"messages"`          // what the model is told after the system message
+	Open     []model.ToolCall `json:"open,omitempty"`    // calls of the last turn that are not answered yet
+	Held     []*model.Message `json:"held,omitempty"`    // input that came while calls were open
+	Head     int              `json:"head,omitempty"`    // how many of the messages tell what came before this context
+	Mail     int              `json:"mail"`              // index of the user message that takes further mail; -1 = none
+	Unseen   bool             `json:"unseen,omitempty"`  // the model has yet to see something that wants an answer
+	Ended    bool             `json:"ended,omitempty"`   // the run is over: what its last turn led to wants no answer
+	Cut      cutting          `json:"cut,omitempty"`     // how far it was made smaller because of a refusal, since the last turn
+	Summary  string           `json:"summary,omitempty"` // what stands for the messages that a compaction left out
 
 	Inbox    uint64                 `json:"inbox_seq"`          // sequence of the newest message taken in
 	Read     []string               `json:"read,omitempty"`     // ids of the messages taken in, the newest
@@ -29,10 +33,12 @@ type Conversation struct {
 	Await    *journal.Await         `json:"await,omitempty"`    // an answer that the agent waits for
 	Shutdown *journal.Record        `json:"shutdown,omitempty"` // a request to shut down that was not carried out yet
 	Parked   *journal.Refusal       `json:"parked,omitempty"`   // why the model's endpoint refuses, since its last turn
+	Spell    string                 `json:"spell,omitempty"`    // id of the record that this began with
 
-	Past  []past `json:"past,omitempty"`  // the tasks that it was at, each in a line
-	Facts []fact `json:"facts,omitempty"` // mail that stays valid whatever it works on
-	Known int    `json:"known,omitempty"` // how many of them the model has seen
+	Past   []past   `json:"past,omitempty"`   // the tasks that it was at, each in a line
+	Facts  []fact   `json:"facts,omitempty"`  // mail that stays valid whatever it works on
+	Known  int      `json:"known,omitempty"`  // how many of them the model has seen
+	Unread []letter `json:"unread,omitempty"` // all mail that the model has not seen
 
 	Goal      int  `json:"goal,omitempty"`       // of a leader: the team's goal
 	Stale     bool `json:"stale,omitempty"`      // the messages are of an earlier goal
@@ -40,7 +46,7 @@ type Conversation struct {
 
 	Turns uint64      `json:"turns"`
 	Usage model.Usage `json:"usage"`           // of all turns
-	Sent  int         `json:"sent,omitempty"`  // tokens that the last request and its answer had, as the endpoint told
+	Sent  int         `json:"sent,omitempty"`  // tokens that the last request and its answer had, without its reasoning, as the endpoint told
 	Since int         `json:"since,omitempty"` // how many of the messages these are
 	Calls []string    `json:"calls,omitempty"` // marks of the newest calls with their results
 }
@@ -84,7 +90,7 @@ func (c *Conversation) add(r journal.Record) error {
 	case journal.Task:
 		c.begin(*r.Task, taskBlock(*r.Task, r.Inputs, mark(r)))
 	case journal.Note:
-		c.Unseen = true
+		c.Unseen, c.Calls = true, nil
 		c.input(r.Text, false)
 	case journal.Turn:
 		var t model.Reply
@@ -96,7 +102,7 @@ func (c *Conversation) add(r journal.Record) error {
 		c.result(*r.Result)
 	case journal.Refused:
 		if model.Advice(r.Refusal.Advice) == model.Park && c.Parked == nil {
-			c.Parked = r.Refusal
+			c.Parked, c.Spell = r.Refusal, r.ID
 		}
 		c.Usage = c.Usage.Add(usageOf(r.Refusal.Usage))
 	case journal.Compact:
@@ -105,7 +111,7 @@ func (c *Conversation) add(r journal.Record) error {
 			c.Usage = c.Usage.Add(summary.Usage)
 		}
 	case journal.End:
-		c.Unseen, c.Shutdown = false, nil
+		c.Unseen, c.Ended, c.Shutdown, c.Calls = false, true, nil, nil
 	}
 	return nil
 }
@@ -133,22 +139,25 @@ func (c *Conversation) mail(r journal.Record) {
 	if c.Await != nil && m.From == c.Await.From && m.Wakes() {
 		c.Await = nil
 	}
-	c.Unseen = c.Unseen || m.Wakes()
+	if m.Wakes() {
+		c.Unseen, c.Calls = true, nil
+	}
 	if m.Type == team.MsgShutdownRequest {
 		c.Shutdown = &r
 	}
-	block := mailBlock(m, r.Stored, mark(r))
+	block, brief := mailBlock(m, r.Stored, mark(r)), briefly(m, r.Stored)
 	if stands(m) {
-		c.Facts = append(c.Facts, fact{From: m.From, Type: m.Type, Goal: c.Goal, Brief: briefly(m), Block: block})
+		c.Facts = append(c.Facts, fact{From: m.From, Type: m.Type, Goal: c.Goal, Brief: brief, Block: block})
 	}
+	c.Unread = append(c.Unread, letter{From: m.From, ID: m.ID, Brief: brief})
+	c.Cut = whole // what is refused now may be the mail
 	c.input(block, true)
 }
 
 // begin takes in a task that the agent is to work on now.
 func (c *Conversation) begin(t team.Task, block string) {
-	if c.Task.ID != "" && c.Task.ID != t.ID && !slices.ContainsFunc(c.Past, func(p past) bool { return p.Task == c.Task.ID }) {
-		c.Past = append(c.Past, past{Task: c.Task.ID, Title: c.Task.Title, Outcome: "not completed by you"})
-	}
+	c.leave(t.ID)
+	c.Cut = whole
 	c.Unseen, c.Task, c.Block, c.Await = true, t, block, nil // what was waited for was another task's
 	if c.Holds == nil {
 		c.Holds = map[team.TaskID]uint64{}
@@ -157,13 +166,21 @@ func (c *Conversation) begin(t team.Task, block string) {
 	c.input(block, false)
 }
 
+// leave notes that the agent goes on to the task next without having ended the last.
+func (c *Conversation) leave(next team.TaskID) {
+	if c.Task.ID != "" && c.Task.ID != next && !slices.ContainsFunc(c.Past, func(p past) bool { return p.Task == c.Task.ID }) {
+		c.Past = append(c.Past, past{Task: c.Task.ID, Title: c.Task.Title, Outcome: "not completed by you"})
+	}
+}
+
 func (c *Conversation) turn(t model.Reply) {
 	c.Messages = append(c.Messages, &t.Message)
 	c.Open, c.Mail = t.Message.ToolCalls, -1
 	c.Unseen = len(c.Open) > 0 // their results will want an answer
-	c.Known, c.Parked = len(c.Facts), nil
+	c.Known, c.Unread, c.Ended, c.Cut = len(c.Facts), nil, false, whole
+	c.Parked, c.Spell = nil, ""
 	c.Usage = c.Usage.Add(t.Usage)
-	c.Sent, c.Since = t.Usage.PromptTokens+t.Usage.CompletionTokens, len(c.Messages)
+	c.Sent, c.Since = t.Usage.PromptTokens+max(0, t.Usage.CompletionTokens-t.Usage.ReasoningTokens), len(c.Messages)
 	c.Turns++
 	c.GoalTurns++
 }

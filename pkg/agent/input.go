@@ -42,7 +42,7 @@ func (a *Agent) there(w wants) func(context.Context) error {
 	case t := <-a.o.Given:
 		return func(ctx context.Context) error { return a.given(ctx, t) }
 	case <-a.o.Compacts:
-		return func(ctx context.Context) error { return a.compact(ctx, "somebody asked for it") }
+		return a.shortenOnRequest
 	default:
 		return nil
 	}
@@ -60,7 +60,7 @@ func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error
 	}
 	var changed <-chan struct{}
 	if w.retry {
-		changed = a.o.ModelChanged()
+		changed = a.changed
 	}
 	lost := a.lost.signal
 	if w.loss && a.lost.any() { // which has ended an earlier waiting
@@ -78,7 +78,7 @@ func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error
 	case t := <-a.o.Given:
 		return func(ctx context.Context) error { return a.given(ctx, t) }, nil
 	case <-a.o.Compacts:
-		return func(ctx context.Context) error { return a.compact(ctx, "somebody asked for it") }, nil
+		return a.shortenOnRequest, nil
 	case <-lost:
 		if w.loss {
 			if a.lost.any() {
@@ -169,8 +169,11 @@ func (a *Agent) given(ctx context.Context, t team.Task) error {
 		return err
 	}
 	held, ok := a.o.Hand.Task()
-	if !ok || held.ID != t.ID || held.Epoch != t.Epoch || a.conv.told(t) {
+	switch {
+	case !ok || held.ID != t.ID || held.Epoch != t.Epoch || a.conv.told(t):
 		return nil
+	case a.state.parks > 0: // it came just as the model's endpoint began to refuse
+		return a.putBack(ctx, a.conv.Parked.Cause)
 	}
 	return a.begin(ctx, t)
 }
@@ -184,7 +187,7 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 	}
 	r := journal.Record{Kind: journal.Task, Task: &t, Inputs: inputs}
 	if a.o.Member.AgentID != team.Leader && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && !a.conv.amid() {
-		r.Context = asJSON(a.conv.fresh())
+		r.Context = asJSON(a.conv.fresh(t.ID))
 	}
 	return a.record(ctx, r)
 }

@@ -259,6 +259,23 @@ func TestCompletionEndsRun(t *testing.T) {
 	}
 }
 
+// But not if another call of the turn has failed: the model must hear of that.
+func TestFailedCallIsHeard(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.tools["write"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: "the disk is full", IsError: true}
+		}
+		r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
+			r.task.Status, r.held = team.Completed, false
+			return tool.Result{Content: "{}", Value: moved{r.task}}
+		}
+		r.says("!write,complete", "oh")
+		r.start()
+		r.offer()
+		r.wantKinds("start task turn result result turn end")
+	})
+}
+
 // So does one that awaits an answer.
 func TestAwaitEndsRun(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {

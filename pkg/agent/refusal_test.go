@@ -16,11 +16,11 @@ import (
 func TestAfterRefusal(t *testing.T) {
 	member, lead := place{holds: true}, place{leader: true, first: true}
 	for name, tt := range map[string]struct {
-		advice  model.Advice
-		reason  model.Reason
-		lessons int
-		at      place
-		want    step
+		advice model.Advice
+		reason model.Reason
+		cut    cutting
+		at     place
+		want   step
 	}{
 		"an outage":                                  {model.TryAgain, model.ServerError, whole, member, rest},
 		"an outage at a goal's first call":           {model.TryAgain, model.RateLimited, whole, lead, rest},
@@ -39,8 +39,8 @@ func TestAfterRefusal(t *testing.T) {
 		"one that is refused however little it says": {model.GiveUp, model.InvalidRequest, bare, member, park},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := state{lessons: tt.lessons}
-			if got := s.afterRefusal(&model.Refusal{Advice: tt.advice, Reason: tt.reason}, tt.at); got != tt.want {
+			tt.at.cut = tt.cut
+			if got := (state{}).afterRefusal(&model.Refusal{Advice: tt.advice, Reason: tt.reason}, tt.at); got != tt.want {
 				t.Errorf("step %d, want %d", got, tt.want)
 			}
 		})
@@ -130,14 +130,14 @@ func TestParkedIsRemembered(t *testing.T) {
 		r.stop()
 		r.opts.Member.Incarnation = 2
 		r.start()
-		told := 0
+		told := map[string]bool{} // by id: of one id the leader reads one
 		for _, m := range r.sent {
 			if strings.Contains(m.Content, "My model refuses") {
-				told++
+				told[m.ID] = true
 			}
 		}
-		if told != 1 || len(r.asked) != 2 {
-			t.Errorf("the leader was told %d times; asked %d times", told, len(r.asked))
+		if len(told) != 1 || told[""] || len(r.asked) != 2 {
+			t.Errorf("the leader was told %v; asked %d times", told, len(r.asked))
 		}
 	})
 }
@@ -246,8 +246,58 @@ func TestRefusedAlone(t *testing.T) {
 		r.task = team.Task{ID: "T-002", Title: "Harmless", Status: team.Pending}
 		r.says("ok", "done")
 		r.offer()
-		if got := transcript(r.asked[3].Messages); strings.Contains(got, "title: Count") || !strings.Contains(got, "T-001 (Count): failed") {
+		if got := transcript(r.asked[3].Messages); strings.Contains(got, "title: Count") || !strings.Contains(got, "T-001 (left out): failed") {
 			t.Errorf("for the next task the model was told\n%s", got)
+		}
+	})
+}
+
+// A filter that refuses one task, and the next one once with what came before, fails
+// the first only.
+func TestFilterDoesNotSpread(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.refuses(model.GiveUp, model.ContentFilter)
+		r.refuses(model.GiveUp, model.ContentFilter)
+		r.start()
+		r.offer()
+		r.task = team.Task{ID: "T-002", Title: "Harmless", Status: team.Pending}
+		r.refuses(model.GiveUp, model.ContentFilter)
+		r.says("ok", "done")
+		r.offer()
+		if r.task.Status == team.Failed {
+			t.Errorf("T-002 is failed: %s", r.task.Reason)
+		}
+	})
+}
+
+// Unread mail that is dropped with a conversation is named, so that it can be asked for.
+func TestDroppedMailIsNamed(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.refuses(model.GiveUp, model.InvalidRequest)
+		r.says("I ask again")
+		r.start()
+		r.post(1, "coder-2", team.MsgMessage, "the answer is 42")
+		if got := transcript(r.asked[1].Messages); !strings.Contains(got, "from coder-2, id m1: the answer is 42") {
+			t.Errorf("the model was told\n%s", got)
+		}
+	})
+}
+
+// A task that is assigned just as the endpoint begins to refuse does not stay in the
+// hand of an agent that cannot work.
+func TestAssignedWhileParked(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.refuses(model.Park, model.BadKey)
+		r.start()
+		r.post(1, team.Leader, team.MsgMessage, "hello")
+		task, err := rigHand{r}.Claim(t.Context(), r.task.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.given <- task
+		r.pass(time.Second)
+		if r.held || r.task.Status != team.Pending || r.task.Attempts != 0 {
+			t.Errorf("the task is %s after %d attempts", r.task.Status, r.task.Attempts)
 		}
 	})
 }

@@ -3,12 +3,13 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/stored"
-	"agentteam/pkg/team"
 	"agentteam/pkg/tokens"
 )
 
@@ -19,7 +20,8 @@ type gauge struct {
 	tools  []model.ToolSpec
 	alias  string
 	fixed  int // tokens of system message and tools, about
-	bound  int // the window as a refusal told it; 0: none did
+	bound  int // the window as a refusal told it, or reports showed it; 0: none did
+	low    int // the last report that was far too low
 	scale  tokens.Gauge
 	kept   *model.Kept
 	sizes  map[*model.Message]int // what was counted already
@@ -113,11 +115,19 @@ func (g *gauge) told(messages []*model.Message, u model.Usage) {
 		return
 	}
 	sent := g.fixed + g.count(messages)
+	if u.PromptTokens > g.bound {
+		g.bound = 0 // it takes more than we thought
+	}
 	if !tokens.Cut(g.scale.Tokens(sent), u.PromptTokens) {
 		g.scale.Told(u.PromptTokens, sent)
-	} else if u.CachedTokens == 0 && u.PromptTokens >= leastWindow { // else it may count only what was not cached
-		g.bound = u.PromptTokens
+		g.low = 0
+		return
 	}
+	// Once may be a report of what was not cached only.
+	if twice := g.low > 0; twice && u.CachedTokens == 0 && u.PromptTokens >= leastWindow {
+		g.bound = max(u.PromptTokens, g.low)
+	}
+	g.low = u.PromptTokens
 }
 
 // learn takes in the window that a refusal tells of.
@@ -170,10 +180,14 @@ func (a *Agent) excerpt(ctx context.Context, text string) (short, ref string) {
 	if w := a.gauge.window(); w > 0 {
 		limit = max(w/resultShare, 500)
 	}
-	if n := a.gauge.scale.Tokens(tokens.Estimate(text)); n <= limit {
+	return a.excerptTo(ctx, text, limit)
+}
+
+// excerptTo is excerpt of at most limit tokens.
+func (a *Agent) excerptTo(ctx context.Context, text string, limit int) (short, ref string) {
+	n := a.gauge.scale.Tokens(tokens.Estimate(text))
+	if n <= limit {
 		return text, ""
-	} else {
-		limit = len(text) * limit / n // in bytes
 	}
 	if a.o.Store != nil {
 		put, cancel := context.WithTimeout(ctx, putWithin)
@@ -183,12 +197,15 @@ func (a *Agent) excerpt(ctx context.Context, text string) (short, ref string) {
 			a.log.WarnContext(ctx, "a long text was not stored; its middle is left out", "err", err)
 		}
 	}
-	return stored.Excerpt(text, limit, ref), ref
+	return stored.Excerpt(text, len(text)*limit/n, ref), ref
 }
 
 // makeRoom shortens the conversation before the next request would be larger than the
 // window.
 func (a *Agent) makeRoom(ctx context.Context) error {
+	if a.asked {
+		return a.shortenOnRequest(ctx)
+	}
 	room, fill := a.gauge.room(), a.gauge.fill(a.conv)
 	// What could not be made small enough is not tried again before there is more of it.
 	if room == 0 || fill <= room || fill <= a.gauge.least+room/10 {
@@ -197,6 +214,15 @@ func (a *Agent) makeRoom(ctx context.Context) error {
 	err := a.compact(ctx, "the model's window is nearly full")
 	a.gauge.least = a.gauge.fill(a.conv)
 	return err
+}
+
+// shortenOnRequest shortens the conversation since somebody asked for it; in the middle
+// of a turn only once that is over.
+func (a *Agent) shortenOnRequest(ctx context.Context) error {
+	if a.asked = len(a.conv.Open) > 0; a.asked {
+		return nil
+	}
+	return a.compact(ctx, "somebody asked for it")
 }
 
 const (
@@ -216,53 +242,84 @@ const summaryPrompt = `Summarize this conversation so that you can go on with yo
 // saves too little, a summary takes the place of all but the newest part. It always
 // succeeds: where the model gives no summary, a plain account stands in for it.
 func (a *Agent) compact(ctx context.Context, why string) error {
+	return a.compactTo(ctx, why, a.conv.Cut)
+}
+
+// compactTo is compact because of a refusal, after which the conversation is cut so far.
+func (a *Agent) compactTo(ctx context.Context, why string, cut cutting) error {
 	known := a.gauge.window()
 	window := cmp.Or(known, max(a.gauge.fill(a.conv), summaryTokens*resultShare))
 	before := a.gauge.sizeOf(a.conv.Messages)
 	marked := a.conv.marked()
 	after := a.gauge.sizeOf(marked.Messages)
 	if after <= before-before/worthIt && after <= window/2 {
+		marked.Cut = cut
 		return a.renew(ctx, why, marked)
 	}
 	room, most := window/keptShare, min(summaryTokens, window/resultShare)
 	var summary model.Reply
 	text := ""
-	if fits := known == 0 || after+most <= known; fits && a.conv.Parked == nil && a.state.lessons == whole {
-		summary, text = a.summary(ctx, marked, most)
-		if ctx.Err() != nil {
-			return ctx.Err()
+	// After a refusal of an endpoint that did not tell its window it would be refused, too.
+	fits := after+most <= known || known == 0 && cut == whole
+	if fits && a.conv.Parked == nil {
+		var err error
+		if summary, text, err = a.summary(ctx, marked, most); err != nil {
+			return err
 		}
 	}
 	if text == "" {
 		text = marked.account(marked.tail(room), most)
 	}
-	return a.renewBy(ctx, why, marked.summarized(text, a.taskText(), room), summary)
-}
-
-// taskText is the task that the agent holds as its model is told it, "" if it holds
-// none.
-func (a *Agent) taskText() string {
-	t, holds := a.o.Hand.Task()
-	switch {
-	case !holds:
-		return ""
-	case t.ID != a.conv.Task.ID: // it took the task by a call
-		return taskBlock(t, nil, newRunID()[18:])
-	}
-	return a.conv.Block
+	next := a.fitted(ctx, marked.summarized(text, a.taskText(), room), window/2)
+	next.Cut = cut
+	return a.renewBy(ctx, why, next, summary)
 }
 
 // summary asks the model for one of most tokens; text is "" if it gives none.
-func (a *Agent) summary(ctx context.Context, c *Conversation, most int) (reply model.Reply, text string) {
+func (a *Agent) summary(ctx context.Context, c *Conversation, most int) (reply model.Reply, text string, err error) {
+	if c.Usage.ReasoningTokens > 0 {
+		most = 0 // a limit would hold for what it thinks, too: the endpoint's own
+	}
 	step, done := a.step(ctx)
 	defer done()
 	messages := append(c.Messages[:len(c.Messages):len(c.Messages)], &model.Message{Role: "user", Content: summaryPrompt})
-	reply, err := a.complete(step, messages, most)
-	if err != nil {
-		a.log.WarnContext(ctx, "no summary; a plain account stands in for it", "err", err)
-		return model.Reply{}, ""
+	reply, err = a.complete(step, messages, most)
+	switch {
+	case err == nil:
+		return reply, reply.Message.Content, nil
+	case ctx.Err() != nil:
+		return reply, "", ctx.Err()
 	}
-	return reply, reply.Message.Content
+	a.log.WarnContext(ctx, "no summary; a plain account stands in for it", "err", err)
+	var r *model.Refusal
+	if errors.As(err, &r) && r.Used != (model.Usage{}) { // it is told of for what it has cost
+		err = a.record(ctx, journal.Record{Kind: journal.Refused, TaskID: a.atWork(), Refusal: &journal.Refusal{
+			Advice: string(model.TryAgain), Reason: string(r.Reason), Cause: causeOf(r), Alias: r.Alias, Usage: usageJSON(r.Used)}})
+		return model.Reply{}, "", err
+	}
+	return model.Reply{}, "", nil
+}
+
+// fitted is c with what the model has yet to see cut to its head and tail, so that all of
+// it has about limit tokens. The model would not see it at all otherwise.
+func (a *Agent) fitted(ctx context.Context, c *Conversation, limit int) *Conversation {
+	from := c.pending()
+	unseen := c.Messages[from:]
+	if sizeOf(unseen) <= limit {
+		return c
+	}
+	n := c.with(slices.Clone(c.Messages)...)
+	n.Head, n.Summary = c.Head, c.Summary
+	share := limit / max(len(unseen), 1)
+	for i, m := range unseen {
+		if m.Role == "assistant" || size(m) <= share {
+			continue
+		}
+		short := *m
+		short.Content, _ = a.excerptTo(ctx, m.Content, share)
+		n.Messages[from+i] = &short
+	}
+	return n
 }
 
 // renew records that the conversation is next from now on.
@@ -281,6 +338,19 @@ func (a *Agent) renewBy(ctx context.Context, why string, next *Conversation, sum
 		return err
 	}
 	a.log.InfoContext(ctx, "conversation shortened", "reason", why, "before", before, "after", a.gauge.fill(a.conv))
-	a.beat(team.Running)
+	a.beatAgain()
 	return nil
+}
+
+// taskText is the task that the agent holds as its model is told it, "" if it holds
+// none.
+func (a *Agent) taskText() string {
+	t, holds := a.o.Hand.Task()
+	switch {
+	case !holds:
+		return ""
+	case t.ID != a.conv.Task.ID: // it took the task by a call
+		return taskBlock(t, nil, newRunID()[18:])
+	}
+	return a.conv.Block
 }

@@ -83,12 +83,14 @@ func (a *Agent) turns(ctx context.Context) error {
 func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err error) {
 	calls := reply.Message.ToolCalls
 	if len(calls) > 0 {
-		last, err := a.callTools(ctx, calls)
-		if err != nil {
+		last, failed, err := a.callTools(ctx, calls)
+		switch {
+		case err != nil:
 			return false, err
-		}
-		if a.state.ended {
+		case a.state.ended:
 			return true, a.end(ctx)
+		case failed:
+			return false, nil
 		}
 		return a.endsWith(ctx, last)
 	}
@@ -103,18 +105,19 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 }
 
 // endsWith ends the run after a call that leaves the model nothing to say: it has
-// completed the task, or awaits an answer, and nothing else has come. Another turn
-// would only say so.
+// completed the task, or awaits an answer, no call of the turn has failed, and nothing
+// else has come. Another turn would only say so.
 func (a *Agent) endsWith(ctx context.Context, last journal.ToolResult) (over bool, err error) {
 	_, holds := a.hold()
 	done := last.Outcome != nil && !holds && a.o.Member.AgentID != team.Leader
-	if last.IsError || !done && (last.Await == nil || !a.waits()) {
+	if !done && (last.Await == nil || !a.waits()) {
 		return false, nil
 	}
+	before := len(a.conv.Messages)
 	if err := a.drain(ctx); err != nil {
 		return false, err
 	}
-	if a.conv.pending() < len(a.conv.Messages) { // mail, or the next task
+	if len(a.conv.Messages) != before || a.conv.Messages[before-1].Role == "user" { // mail, or the next task
 		return false, nil
 	}
 	return true, a.end(ctx)
@@ -134,7 +137,7 @@ func (a *Agent) act(ctx context.Context, s step) (over bool, err error) {
 		a.state.noted = true
 		return false, a.note(ctx, fmt.Sprintf("You have had %d of %d turns in this run. Bring what you are at to an end; after the last turn your task is given back.", a.state.turns, a.o.MaxTurns))
 	case warn:
-		a.state.warned, a.conv.Calls = true, nil
+		a.state.warned = true
 		return false, a.note(ctx, "You make the same calls again and again, and they give the same results. Do something else, or end your turn: you are woken when something changes."+atTask(holds, "If you cannot go on, release your task with the reason."))
 	case giveBack:
 		return true, a.giveUp(ctx, a.cutShort())
@@ -211,24 +214,25 @@ func (a *Agent) note(ctx context.Context, text string) error {
 const maxCalls = 64
 
 // callTools runs the calls of a turn one after another, records each result before the
-// next call begins, and returns the last.
-func (a *Agent) callTools(ctx context.Context, calls []model.ToolCall) (last journal.ToolResult, err error) {
+// next call begins, and returns the last, and whether one has failed.
+func (a *Agent) callTools(ctx context.Context, calls []model.ToolCall) (last journal.ToolResult, failed bool, err error) {
 	for i, c := range calls {
 		if err := a.mayGoOn(ctx, a.o.Tools.Writes(c.Name)); err != nil {
-			return last, err
+			return last, failed, err
 		}
 		if last = tooMany(c); i < maxCalls {
 			if last, err = a.call(ctx, c); err != nil {
-				return last, err
+				return last, failed, err
 			}
 		}
 		result := last
+		failed = failed || last.IsError
 		if err := a.record(ctx, journal.Record{Kind: journal.Result, Result: &result, TaskID: a.atWork()}); err != nil {
-			return last, err
+			return last, failed, err
 		}
 		a.beat(team.Running)
 	}
-	return last, nil
+	return last, failed, nil
 }
 
 func tooMany(c model.ToolCall) journal.ToolResult {

@@ -16,19 +16,20 @@ type state struct {
 	spared bool // a run was cut short with a task that was not begun, which is the next one's
 	ended  bool // a tool ended the agent's work
 
-	turns   int  // of this run
-	noted   bool // in this run: that the limit of turns is near
-	warned  bool // in this run: that the agent goes in circles
-	cuts    int  // answers in a row that were cut at their limit, or empty
-	lessons int  // how far the conversation was made smaller since the last turn: see smaller
-	parks   int  // tries since the endpoint began to refuse
+	turns  int  // of this run
+	noted  bool // in this run: that the limit of turns is near
+	warned bool // in this run: that the agent goes in circles
+	cuts   int  // answers in a row that were cut at their limit, or empty
+	parks  int  // tries since the endpoint began to refuse
 }
 
-// How far a conversation was made smaller because of a refusal.
+// cutting is how far a conversation was made smaller because of a refusal.
+type cutting int
+
 const (
-	whole     = iota
-	compacted // what was old is a summary
-	bare      // the work alone
+	whole     cutting = iota
+	compacted         // what was old is a summary
+	bare              // the work alone
 )
 
 // newRun is s at the begin of a run.
@@ -40,7 +41,7 @@ func (s state) newRun() state {
 // answered is s after a turn of the model.
 func (s state) answered(r model.Reply) state {
 	s.turns++
-	s.lessons, s.parks = whole, 0
+	s.parks = 0
 	if s.cuts++; !cut(r) && !empty(r) {
 		s.cuts = 0
 	}
@@ -112,6 +113,7 @@ type place struct {
 	first  bool // no turn of the goal has been answered
 	holds  bool // a task
 	large  bool // which is most of what the model was told
+	cut    cutting
 }
 
 // afterRefusal judges a call that gave no turn. What the endpoint refuses of this
@@ -125,9 +127,9 @@ func (s state) afterRefusal(r *model.Refusal, p place) step {
 		return endGoal
 	case r.Advice == model.Park:
 		return park
-	case r.Advice == model.Compact && s.lessons == whole:
+	case r.Advice == model.Compact && p.cut == whole:
 		return shorten
-	case s.lessons < bare:
+	case p.cut < bare:
 		return strip
 	case p.holds && (r.Reason == model.ContentFilter || r.Reason == model.ContextLength && p.large):
 		return failTask
