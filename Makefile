@@ -30,7 +30,7 @@ test: ## go vet, gofmt and all tests, with the race detector where it can run
 	@unformatted=$$(gofmt -l $(SOURCES)) && test -z "$$unformatted" || \
 		{ echo "not formatted, run make fmt: $$unformatted" >&2; exit 1; }
 	$(if $(RACE),,@echo "*** NO C COMPILER FOUND: TESTING WITHOUT THE RACE DETECTOR ***" >&2)
-	go test $(RACE) -timeout 9m ./...
+	go test $(RACE) -timeout 20m ./...
 
 # The packages whose promises rest on compare-and-set.
 STORES := ./pkg/broker ./pkg/board/... ./pkg/mailbox ./pkg/journal ./pkg/feed ./pkg/stored ./pkg/roster ./pkg/registry ./pkg/election
