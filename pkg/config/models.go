@@ -145,6 +145,7 @@ func (m *models) headers(n *yaml.Node, a *Alias) map[string]Secret {
 				m.Fail(v, "after %s comes the name of an environment variable", fromEnv)
 			}
 			value = m.required(a, name)
+			a.secrets = append(a.secrets, key.Value)
 		}
 		if strings.ContainsAny(value, "\r\n\x00") { // not quoted: it may be a key
 			m.Fail(v, "the header %s has more than one line", key.Value)

@@ -64,6 +64,7 @@ func TestModels(t *testing.T) {
 		{Name: "strong", Fallbacks: []string{"fast"}, Prices: &model.Prices{Input: 3, Cached: 0.3, Output: 15, Currency: "USD"}, Options: model.Options{
 			BaseURL: "https://api.example.com/v1", APIKey: "hush", Model: "big-1", Profile: "openrouter", Window: 200000, MaxTokens: 16000,
 			Headers: map[string]string{"X-Title": "agentteam", "X-Service-Key": "whisper"},
+			Secrets: []string{"whisper"},
 			Extra:   map[string]any{"reasoning": map[string]any{"effort": "high"}, "top_p": 0.9, "stop": []any{"a", 1}},
 			Connect: 5 * time.Second, FirstByte: 20 * time.Minute, Idle: 3 * time.Minute, Total: time.Hour,
 		}},
@@ -92,6 +93,12 @@ func TestModels(t *testing.T) {
 	}
 	if printed := string(origins) + string(aliases) + fmt.Sprintf("%v %+v", c.Models, c.Models[0]); strings.Contains(printed, "hush") || strings.Contains(printed, "whisper") {
 		t.Errorf("a secret is printed: %s", printed)
+	}
+	if c, err = load(t, "", map[string]string{"OPENAI_MODEL": "m", "OPENAI_API_KEY": "k", "AGENTTEAM_MODEL_HEADERS": `{"X-Team":"hush","X-Gate":"whisper"}`}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.Routes().Aliases[0].Options.Secrets, []string{"whisper", "hush"}; !slices.Equal(got, want) {
+		t.Errorf("of AGENTTEAM_MODEL_HEADERS %q are secret, want %q", got, want)
 	}
 }
 

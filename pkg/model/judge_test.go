@@ -182,7 +182,8 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestSecretsStayOut(t *testing.T) {
-	o := Options{APIKey: "sk-0123456789", Headers: map[string]string{"api-key": "azure-secret-key", "X-Title": "agentteam", "Authorization": "Bearer tok"}}
+	o := Options{APIKey: "sk-0123456789", Headers: map[string]string{"api-key": "azure-secret-key", "X-Title": "agentteam", "Authorization": "Bearer tok", "X-Gate": "bearer of-the-gate"},
+		Secrets: []string{"bearer of-the-gate"}}
 	u := mustURL(t, "https://me:pa%20ss%2Fword@host.test/v1?token=in-the-address")
 	long := secretsOf(o, u)
 	for text, want := range map[string]string{
@@ -192,10 +193,16 @@ func TestSecretsStayOut(t *testing.T) {
 		"tok is no token, nor is (tok)":              "*** is no token, nor is (***)",
 		"https://me:pa%20ss%2Fword@host pa ss/word":  "https://me:***@host ***",
 		"see https://host.test?token=in-the-address": "see https://host.test?token=***",
+		"no of-the-gate bearer":                      "no *** bearer",
 		"two\n lines":                                "two lines",
 	} {
 		if got := long.line(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	for _, address := range []string{"http://ghp_0123%2F45@host.test", "http://ghp_0123%2F45:@host.test"} {
+		if got, want := secretsOf(Options{}, mustURL(t, address)).line("no ghp_0123/45, no ghp_0123%2F45"), "no ***, no ***"; got != want {
+			t.Errorf("%s: %q, want %q", address, got, want)
 		}
 	}
 	short := secretsOf(Options{APIKey: "k"}, mustURL(t, "http://host.test"))

@@ -22,6 +22,7 @@ type Options struct {
 	Window    int               // tokens of prompt and answer together; default: what is known of the model
 	MaxTokens int               // limit of one answer; default: the profile's
 	Headers   map[string]string // sent with each request, such as a service's own key
+	Secrets   []string          // values of Headers that no error and no log may show, whatever their names
 	Extra     map[string]any    // fields added to each request's body, such as reasoning_effort
 
 	Attempts  int           // tries of one call, the first included; default 5
