@@ -212,6 +212,7 @@ type apiError struct {
 	code    string // the endpoint's word for it, such as context_length_exceeded
 	kind    string // its type, such as invalid_request_error
 	message string
+	page    bool // it is a page for people, not one of our protocols
 
 	window     int           // tokens, if a field of its own names it; else 0
 	retryAfter time.Duration // what it asks for; else 0

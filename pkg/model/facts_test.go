@@ -222,6 +222,8 @@ func TestRefusals(t *testing.T) {
 		"401":                     {status(401, "X", "", `{"error":{"message":"Incorrect API key: sk-se*ret"}}`), "refuses the key (401)"},
 		"403":                     {status(403, "X", "", `{"error":{"message":"not in your country"}}`), "refuses the key (403): not in your country"},
 		"404":                     {status(404, "X", "", "404 page not found"), "knows no such address or model (404): 404 page not found"},
+		"501":                     {status(501, "X", "", "<html><title>Error response</title></html>"), "is no model endpoint: it answered 501: an HTML page: Error response"},
+		"404, a page":             {status(404, "X", "", "<html><title>Not found</title></html>"), "is no model endpoint: it answered 404: an HTML page: Not found"},
 		"422, an endless text":    {status(422, "X", "", strings.Repeat("长", 5000)), "(422): " + strings.Repeat("长", 300) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,7 @@ const (
 	BadKey         Reason = "bad_key"         // Park: 401, 403
 	NoCredit       Reason = "no_credit"       // Park: 402, insufficient_quota
 	UnknownModel   Reason = "unknown_model"   // Park: 404, 410, no such address or model
-	NoEndpoint     Reason = "no_endpoint"     // Park: what answers is no model endpoint, or redirects
+	NoEndpoint     Reason = "no_endpoint"     // Park: 405, 501, a redirect, a page for people: no model endpoint
 	ContextLength  Reason = "context_length"  // Compact: 413, context_length_exceeded
 	ContentFilter  Reason = "content_filter"  // GiveUp: what was said is not let through
 	InvalidRequest Reason = "invalid_request" // GiveUp: 400, 422 and the rest
