@@ -49,7 +49,7 @@ type Refusal struct {
 	Advice Advice
 	Reason Reason
 	Status int    // of the answer; 0: none came
-	Window int    // the model's window in tokens, if the endpoint has told it; else 0
+	Window int    // of the model in tokens, if its endpoint has told it; 0 if another refused in its place
 	Used   Usage  // what the tries have cost, all of it wasted
 	Alias  string // of the endpoint, as the process's settings name it
 	Err    error  // one line for people, without the key

@@ -146,10 +146,10 @@ func (r *Router) Limits(name string) Limits {
 // If it refuses this account or is away, those that stand in for it are asked, in
 // order; whoever has refused is then asked last for a while. That a request is too long
 // or not let through is no reason to ask another. What was thrown away on the way is
-// part of the Usage.
+// part of the Usage. Those whose window is known to be too small are passed over.
 //
 // Errors: a *[Refusal]; that of the alias itself if all refuse, its advice TryAgain if
-// one of them is only away; ctx's.
+// one of them is only away; ctx's. Its Window is that of the alias itself, if any.
 func (r *Router) Complete(ctx context.Context, req Request, onDelta func(text string)) (Reply, error) {
 	t := r.now()
 	alias, _ := t.resolve(req.Model)
@@ -160,7 +160,7 @@ func (r *Router) Complete(ctx context.Context, req Request, onDelta func(text st
 	req.Model = "" // to its client the model has no other name than its own
 	var used Usage
 	var all refusals
-	order := r.order(asked)
+	order := r.order(asked, req)
 	for i, to := range order {
 		if i > 0 {
 			r.switched(ctx, order[i-1], to, all)
@@ -185,6 +185,9 @@ func (r *Router) Complete(ctx context.Context, req Request, onDelta func(text st
 		default: // it speaks of the request
 			spoken := *refusal
 			spoken.Used, spoken.Alias = used, to.Name
+			if to != asked {
+				spoken.Window = 0 // that of another model
+			}
 			return Reply{}, &spoken
 		}
 		all = append(all, refusedBy{to, refusal})
@@ -199,12 +202,21 @@ func together(a, b Usage) Usage {
 	return sum
 }
 
-// order is whom to ask: the alias and its stand-ins, those that rest behind the others.
-func (r *Router) order(asked *route) []*route {
+// order is whom to ask: the alias and those of its stand-ins whose window, if it is
+// known, req may fit. Those that rest come behind the others.
+func (r *Router) order(asked *route, req Request) []*route {
+	chain := slices.Clone(asked.chain)
+	if len(chain) > 1 {
+		least := req.leastTokens()
+		chain = slices.DeleteFunc(chain, func(to *route) bool {
+			window := r.client(to).Limits().Window
+			return to != asked && window > 0 && least > window
+		})
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var awake, resting []*route
-	for _, to := range asked.chain {
+	for _, to := range chain {
 		if to.rests.After(time.Now()) {
 			resting = append(resting, to)
 		} else {

@@ -131,6 +131,52 @@ func TestRouterFallsBack(t *testing.T) {
 	}
 }
 
+// A model is not asked to stand in with a window that the request does not fit, and what
+// it says of its own window says nothing of the model that it stands in for.
+func TestRouterWindows(t *testing.T) {
+	text := strings.Repeat("word", 1000) // a thousand tokens, estimated
+	window := func(n int, a Alias) Alias { a.Options.Window = n; return a }
+	for name, tt := range map[string]struct {
+		a, b    int // the windows
+		refuses map[string]error
+		asked   []string
+		reason  Reason // "" if one answers
+		by      string
+		window  int
+	}{
+		"a stand-in too small":        {2000, 999, map[string]error{"a": refusal(Park, BadKey, Usage{})}, []string{"a", "c"}, "", "c", 0},
+		"just large enough":           {2000, 1000, map[string]error{"a": refusal(Park, BadKey, Usage{})}, []string{"a", "b"}, "", "b", 0},
+		"not known":                   {2000, 0, map[string]error{"a": refusal(Park, BadKey, Usage{})}, []string{"a", "b"}, "", "b", 0},
+		"the model itself, too small": {999, 1, nil, []string{"a"}, "", "a", 0},
+		"none left":                   {2000, 999, map[string]error{"a": refusal(Park, BadKey, Usage{}), "c": refusal(Park, NoCredit, Usage{})}, []string{"a", "c"}, BadKey, "a", 0},
+		"too long for the model":      {0, 0, map[string]error{"a": &Refusal{Advice: Compact, Reason: ContextLength, Window: 900, Err: io.EOF}}, []string{"a"}, ContextLength, "a", 900},
+		"too long for one in its place": {0, 0, map[string]error{"a": refusal(Park, BadKey, Usage{}), "b": &Refusal{Advice: Compact, Reason: ContextLength, Window: 900, Err: io.EOF}},
+			[]string{"a", "b"}, ContextLength, "b", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, r := newDesk(t, RouterOptions{}, window(tt.a, alias("a", "b", "c")), window(tt.b, alias("b")), window(0, alias("c")))
+			d.refuses = tt.refuses
+			reply, err := r.Complete(t.Context(), Request{
+				Messages: []*Message{{Content: text[:1000], Parts: []Part{{Text: text[:1000]}}, ToolCalls: []ToolCall{{Arguments: text[:1000]}}}},
+				Tools:    []ToolSpec{{Description: text[:500], Schema: json.RawMessage(text[:500])}},
+			}, nil)
+			if got := d.took(); !slices.Equal(got, tt.asked) {
+				t.Errorf("asked %v, want %v", got, tt.asked)
+			}
+			refused, _ := errors.AsType[*Refusal](err)
+			switch {
+			case tt.reason == "" && (err != nil || reply.Alias != tt.by):
+				t.Errorf("answered by %q, %v; want %q", reply.Alias, err, tt.by)
+			case tt.reason != "" && (refused == nil || refused.Reason != tt.reason || refused.Alias != tt.by || refused.Window != tt.window):
+				t.Errorf("refused with %+v, want %s by %s, window %d", refused, tt.reason, tt.by, tt.window)
+			}
+			if got := r.Limits("a").Window; got != tt.a {
+				t.Errorf("the window of a is %d, want %d", got, tt.a)
+			}
+		})
+	}
+}
+
 // Whoever has refused is asked first again only after its rest; each switch counts and
 // is told once.
 func TestRouterRests(t *testing.T) {
