@@ -53,6 +53,8 @@ type Request struct {
 	// Image returns the bytes of an image that a message refers to; with an error, or
 	// if it is nil, the model reads of the reference only.
 	Image func(Image) ([]byte, error)
+
+	once bool // an outage is not waited out, for another endpoint is asked then
 }
 
 // leastTokens is an estimate of the prompt by its texts alone, without what a wire

@@ -230,6 +230,73 @@ agentteam_model_switches_total{from="b",to="a"} 1
 	}
 }
 
+// An outage is waited out only where nobody else is left to ask.
+func TestRouterWaitsLast(t *testing.T) {
+	const answer = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+	good := func(*http.Request) (*http.Response, error) { return response(200, strings.NewReader(answer)), nil }
+	silent := func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() }
+	broken := func(*http.Request) (*http.Response, error) { return response(503, strings.NewReader("")), nil }
+	limited := func(*http.Request) (*http.Response, error) {
+		resp := response(429, strings.NewReader("slow down"))
+		resp.Header.Set("Retry-After", "60")
+		return resp, nil
+	}
+	for name, tt := range map[string]struct {
+		first   string // asked before; "" for nobody
+		answers map[string]roundTripper
+		want    string        // who gets which requests, of the last call
+		most    time.Duration // it takes
+	}{
+		"a limit":          {"", map[string]roundTripper{"a": limited, "b": good}, "ab", 0},
+		"silence":          {"", map[string]roundTripper{"a": silent, "b": good}, "ab", time.Minute},
+		"all away":         {"", map[string]roundTripper{"a": limited, "b": limited, "c": silent}, "abccc", 4 * time.Minute},
+		"all that rest":    {"a", map[string]roundTripper{"a": broken, "b": broken, "c": broken}, "abcccc", 4 * time.Second},
+		"another rests":    {"c", map[string]roundTripper{"a": limited, "b": silent, "c": limited}, "abbbcccc", 8 * time.Minute},
+		"nobody stands in": {"", map[string]roundTripper{"a": good, "b": good, "c": limited}, "a", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var asked string
+				open := func(o Options) (func(prometheus.Registerer) asker, error) {
+					c, err := New(o)
+					if err != nil {
+						return nil, err
+					}
+					c.http.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+						asked += o.Model
+						return tt.answers[o.Model](r)
+					})
+					return func(reg prometheus.Registerer) asker { return c.Counting(reg) }, nil
+				}
+				var aliases []Alias
+				for name, next := range map[string][]string{"a": {"b", "c"}, "b": nil, "c": nil} {
+					aliases = append(aliases, Alias{Name: name, Fallbacks: next, Options: Options{BaseURL: "http://" + name + ".test/v1", Model: name, Attempts: 4, FirstByte: time.Minute}})
+				}
+				r, err := NewRouter(Routes{Aliases: aliases}, RouterOptions{open: open})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ask := func(model string) error {
+					asked = ""
+					_, err := r.Complete(t.Context(), Request{Model: model, Messages: []*Message{{Role: "user", Content: "hello"}}}, nil)
+					return err
+				}
+				if tt.first != "" && ask(tt.first) == nil {
+					t.Fatalf("%s answers", tt.first)
+				}
+				began := time.Now()
+				err = ask("a")
+				if took := time.Since(began); asked != tt.want || took > tt.most {
+					t.Errorf("asked %s within %v, want %s within %v (%v)", asked, took, tt.want, tt.most, err)
+				}
+				if err != nil && !strings.Contains(err.Error(), "http://a.test/v1 failed: it answered ") {
+					t.Errorf("the error is %q", err)
+				}
+			})
+		})
+	}
+}
+
 func TestRouterPrices(t *testing.T) {
 	prices := &Prices{Input: 10, Cached: 1, Output: 100}
 	wasted := Usage{WastedPrompt: 1000, WastedCompletion: 10}
