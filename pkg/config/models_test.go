@@ -129,6 +129,7 @@ func TestBadModels(t *testing.T) {
 		head + "    prices: {input: .inf, output: 1}":                          {"team.yaml:5:21", "not a number"},
 		head + "    prices: {input: 1}\n":                                      {"team.yaml:5:13", "need input and output"},
 		head + "    extra: [a]\n":                                              {"team.yaml:5:12", "mapping of fields"},
+		head + "    extra: {top_p: 1, max_tokens: 5}\n":                        {"team.yaml:5:23", "max_tokens is no extra field"},
 		head + "    extra: {a: .nan}\n":                                        {"team.yaml:5:16", "no place in JSON"},
 		head + "    fallbacks: b\n":                                            {"team.yaml:5:16", "must be a list"},
 		head + "    fallbacks: [b]\n":                                          {"team.yaml:5:17", `"b" is no alias; aliases are a`},
