@@ -64,11 +64,11 @@ func TestModels(t *testing.T) {
 		{Name: "strong", Fallbacks: []string{"fast"}, Prices: &model.Prices{Input: 3, Cached: 0.3, Output: 15, Currency: "USD"}, Options: model.Options{
 			BaseURL: "https://api.example.com/v1", APIKey: "hush", Model: "big-1", Profile: "openrouter", Window: 200000, MaxTokens: 16000,
 			Headers: map[string]string{"X-Title": "agentteam", "X-Service-Key": "whisper"},
-			Secrets: []string{"whisper"},
+			Secrets: []string{"whisper"}, Alias: "strong", KeyEnv: "STRONG_KEY",
 			Extra:   map[string]any{"reasoning": map[string]any{"effort": "high"}, "top_p": 0.9, "stop": []any{"a", 1}},
 			Connect: 5 * time.Second, FirstByte: 20 * time.Minute, Idle: 3 * time.Minute, Total: time.Hour,
 		}},
-		{Name: "fast", Prices: &model.Prices{Currency: "USD"}, Options: model.Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b", Headers: map[string]string{}}},
+		{Name: "fast", Prices: &model.Prices{Currency: "USD"}, Options: model.Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b", Headers: map[string]string{}, Alias: "fast"}},
 	}}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("Routes = %+v\nwant %+v", r, want)
@@ -97,8 +97,12 @@ func TestModels(t *testing.T) {
 	if c, err = load(t, "", map[string]string{"OPENAI_MODEL": "m", "OPENAI_API_KEY": "k", "AGENTTEAM_MODEL_HEADERS": `{"X-Team":"hush","X-Gate":"whisper"}`}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := c.Routes().Aliases[0].Options.Secrets, []string{"whisper", "hush"}; !slices.Equal(got, want) {
-		t.Errorf("of AGENTTEAM_MODEL_HEADERS %q are secret, want %q", got, want)
+	o := c.Routes().Aliases[0].Options
+	if want := []string{"whisper", "hush"}; !slices.Equal(o.Secrets, want) {
+		t.Errorf("of AGENTTEAM_MODEL_HEADERS %q are secret, want %q", o.Secrets, want)
+	}
+	if o.Alias != "" || o.KeyEnv != "" {
+		t.Errorf("hints would name the alias %q, whose settings stand in no models", o.Alias)
 	}
 }
 

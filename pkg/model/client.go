@@ -189,7 +189,7 @@ func (c *Client) reforms(req Request, q call, fail *failure) bool {
 
 // refusal makes the error of a call that ended with fail after so many tries.
 func (c *Client) refusal(fail *failure, tried int, used Usage) *Refusal {
-	err := fail.explain(c.name)
+	err := c.explain(fail)
 	switch {
 	case fail.advice == TryAgain && tried == 1:
 		err = team.Errorf(team.Unavailable, "the model endpoint %s failed: %w", c.name, fail.err)

@@ -237,6 +237,43 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A hint names what a person has set: the plain settings, or an alias of team.yaml.
+func TestHints(t *testing.T) {
+	plain := Options{}
+	keyed := Options{Alias: "strong", KeyEnv: "STRONG_KEY"}
+	bare := Options{Alias: "strong"}
+	for name, tt := range map[string]struct {
+		opt    Options
+		status int
+		want   string
+	}{
+		"key":                     {plain, 401, "check OPENAI_API_KEY"},
+		"of an alias":             {keyed, 401, "check STRONG_KEY (alias strong)"},
+		"of an alias, none set":   {bare, 401, "check key_env of alias strong in team.yaml"},
+		"rights":                  {plain, 403, "check OPENAI_API_KEY and what it may use"},
+		"rights of an alias":      {keyed, 403, "check STRONG_KEY (alias strong) and what it may use"},
+		"credit":                  {plain, 402, "check the account that OPENAI_API_KEY belongs to, and its limits"},
+		"credit of an alias":      {keyed, 402, "check the account that STRONG_KEY (alias strong) belongs to, and its limits"},
+		"model":                   {plain, 404, "check OPENAI_BASE_URL, which usually ends in /v1, and OPENAI_MODEL"},
+		"model of an alias":       {keyed, 404, "check base_url of alias strong in team.yaml, which usually ends in /v1, and its model"},
+		"no endpoint":             {plain, 501, "check OPENAI_BASE_URL; it usually ends in /v1"},
+		"no endpoint of an alias": {keyed, 501, "check base_url of alias strong in team.yaml; it usually ends in /v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.opt.BaseURL, _ = endpoint(t, status(tt.status, "X", "", ""), status(tt.status, "X", "", ""))
+			c := client(t, tt.opt)
+			_, err := c.Complete(t.Context(), asked, nil)
+			if checked := c.Check(t.Context()); team.HintOf(err) != tt.want || team.HintOf(checked) != tt.want {
+				t.Errorf("the hints are %q, of Check %q; want %q", team.HintOf(err), team.HintOf(checked), tt.want)
+			}
+		})
+	}
+	away := client(t, Options{BaseURL: "http://127.0.0.1:1/v1", Alias: "strong"}).Check(t.Context())
+	if got, want := team.HintOf(away), "check base_url of alias strong in team.yaml and that the endpoint is running"; got != want {
+		t.Errorf("the hint is %q, want %q", got, want)
+	}
+}
+
 // What goes out, byte by meaning.
 func TestRequestBody(t *testing.T) {
 	raw := func(s string) map[string]json.RawMessage {
