@@ -199,6 +199,7 @@ func TestSecretsStayOut(t *testing.T) {
 		"https://me:pa%20ss%2Fword@host pa ss/word":  "https://me:***@host ***",
 		"see https://host.test?token=in-the-address": "see https://host.test?token=***",
 		"no of-the-gate bearer":                      "no *** bearer",
+		"Basic bWU6cGEgc3Mvd29yZA== is bad":          "Basic *** is bad",
 		"two\n lines":                                "two lines",
 	} {
 		if got := long.line(text); got != want {

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"cmp"
+	"encoding/base64"
 	"net/url"
 	"regexp"
 	"slices"
@@ -19,11 +21,12 @@ func secretsOf(o Options, u *url.URL) secrets {
 	for _, value := range o.Secrets {
 		texts = append(texts, withoutScheme(value))
 	}
-	hidden, _ := u.User.Password()
-	if hidden == "" {
-		hidden = u.User.Username() // alone it is a token
-	}
+	password, _ := u.User.Password()
+	hidden := cmp.Or(password, u.User.Username()) // alone the user is a token
 	texts = append(texts, hidden, url.QueryEscape(hidden), url.PathEscape(hidden))
+	if hidden != "" { // as it goes out, RFC 7617
+		texts = append(texts, base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
+	}
 	for name, values := range u.Query() { // an address may carry a key
 		if secretName.MatchString(name) {
 			texts = append(texts, values...)
