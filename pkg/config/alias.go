@@ -32,7 +32,9 @@ type Alias struct {
 	Limits    Limits
 	Missing   []string // environment variables that it needs and that are empty; such an alias cannot be used
 
-	origin string // as in Origin
+	origin  string   // as in Origin
+	plain   bool     // the plain settings make it, not an entry of models
+	secrets []string // the names of those Headers whose values come from the environment
 }
 
 // Limits are how long a model's endpoint is waited for; 0 is the client's default.
@@ -49,11 +51,19 @@ func (a Alias) Options() model.Options {
 	for name, value := range a.Headers {
 		headers[name] = string(value)
 	}
-	return model.Options{
+	var secrets []string
+	for _, name := range a.secrets {
+		secrets = append(secrets, headers[name])
+	}
+	o := model.Options{
 		BaseURL: a.BaseURL, APIKey: string(a.Key), Model: a.Model, Profile: a.Profile, Window: a.Window, MaxTokens: a.MaxOutput,
-		Headers: headers, Extra: a.Extra,
+		Headers: headers, Secrets: secrets, Extra: a.Extra,
 		Connect: a.Limits.Connect, FirstByte: a.Limits.FirstByte, Idle: a.Limits.Idle, Total: a.Limits.Total,
 	}
+	if !a.plain {
+		o.Alias, o.KeyEnv = a.Name, a.KeyEnv
+	}
+	return o
 }
 
 // Usable reports whether the environment has all that the alias needs.
@@ -124,6 +134,7 @@ func (c Config) plain() Alias {
 	a := Alias{
 		Name: DefaultAlias, BaseURL: c.BaseURL, KeyEnv: "OPENAI_API_KEY", Key: c.APIKey, Model: c.Model, Profile: c.Profile,
 		Window: c.Window, MaxOutput: c.MaxTokens, Headers: c.ModelHeaders, Extra: extra, Limits: c.ModelLimits, origin: fromDefault,
+		plain: true, secrets: slices.Sorted(maps.Keys(c.ModelHeaders)),
 	}
 	if a.Key == "" && a.BaseURL == "" {
 		a.Missing = []string{"OPENAI_API_KEY or OPENAI_BASE_URL"}

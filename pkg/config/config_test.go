@@ -168,6 +168,7 @@ func TestBadValues(t *testing.T) {
 		{env: "AGENTTEAM_MODEL_HEADERS", value: `{"X Y":"a"}`, want: []string{"model_headers", "JSON object"}},
 		{env: "AGENTTEAM_MODEL_EXTRA", value: "null", want: []string{"model_extra", "JSON object"}},
 		{env: "AGENTTEAM_MODEL_EXTRA", value: "[]", want: []string{"model_extra", "JSON object"}},
+		{env: "AGENTTEAM_MODEL_EXTRA", value: `{"top_p":1,"tools":[]}`, want: []string{"model_extra", "env AGENTTEAM_MODEL_EXTRA", "without", "tools"}},
 		{env: "AGENTTEAM_MODEL_IDLE", value: "0s", want: []string{"model_idle", "1ms to 24h"}},
 		{env: "AGENTTEAM_REPLICAS", value: "2", want: []string{"replicas", "env AGENTTEAM_REPLICAS", "1, 3 or 5"}},
 		{env: "AGENTTEAM_REPLICAS", value: "drei", want: []string{"1, 3 or 5"}},
@@ -188,14 +189,15 @@ func TestBadValues(t *testing.T) {
 
 func TestBadFile(t *testing.T) {
 	for text, want := range map[string][]string{
-		"team: a\n\nmodle: x\n":     {"team.yaml:3:1", `unknown setting "modle"`, "model"},
-		"team: a\nteam: b\n":        {"team.yaml:2:1", "team is set twice"},
-		"api_key: sk-1\n":           {"team.yaml:1", "environment only", "OPENAI_API_KEY"},
-		"lease:\n  - 30s\n":         {"team.yaml:2", "lease", "2s to 1h"},
-		"\nlease: 1s\n":             {"team.yaml:2:8", "lease", "2s to 1h"},
-		"- team\n":                  {"team.yaml:1", "mapping"},
-		"team: \"a\nb: 🦀":           {"team.yaml:1:7", "unexpected end"},
-		"team: a\n<<: {model: x}\n": {"team.yaml:2", `unknown setting "<<"`},
+		"team: a\n\nmodle: x\n":           {"team.yaml:3:1", `unknown setting "modle"`, "model"},
+		"team: a\nteam: b\n":              {"team.yaml:2:1", "team is set twice"},
+		"api_key: sk-1\n":                 {"team.yaml:1", "environment only", "OPENAI_API_KEY"},
+		"lease:\n  - 30s\n":               {"team.yaml:2", "lease", "2s to 1h"},
+		"\nlease: 1s\n":                   {"team.yaml:2:8", "lease", "2s to 1h"},
+		"model_extra: '{\"stream\":1}'\n": {"team.yaml:1:14", "model_extra", "of its own: model, messages"},
+		"- team\n":                        {"team.yaml:1", "mapping"},
+		"team: \"a\nb: 🦀":                 {"team.yaml:1:7", "unexpected end"},
+		"team: a\n<<: {model: x}\n":       {"team.yaml:2", `unknown setting "<<"`},
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "team.yaml"), text)

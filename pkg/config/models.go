@@ -145,6 +145,7 @@ func (m *models) headers(n *yaml.Node, a *Alias) map[string]Secret {
 				m.Fail(v, "after %s comes the name of an environment variable", fromEnv)
 			}
 			value = m.required(a, name)
+			a.secrets = append(a.secrets, key.Value)
 		}
 		if strings.ContainsAny(value, "\r\n\x00") { // not quoted: it may be a key
 			m.Fail(v, "the header %s has more than one line", key.Value)
@@ -188,6 +189,12 @@ func (m *models) extra(n *yaml.Node, alias string) map[string]any {
 		m.Fail(n, "the extra of %s must be a mapping of fields for the request's body", alias)
 		return nil
 	}
+	m.Entries(n, "the extra of "+alias, func(key, _ *yaml.Node) {
+		if slices.Contains(model.OwnFields(), key.Value) {
+			m.Refuse(key, team.Errorf(team.InvalidArgument, "%s is no extra field: each request has its own", key.Value).
+				WithHint("extra fields are such as reasoning_effort or temperature"))
+		}
+	})
 	fields, _ := m.Value(n, func(n *yaml.Node) any { return m.Text(n, "a value") }).(map[string]any)
 	return fields
 }

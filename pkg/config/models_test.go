@@ -64,10 +64,11 @@ func TestModels(t *testing.T) {
 		{Name: "strong", Fallbacks: []string{"fast"}, Prices: &model.Prices{Input: 3, Cached: 0.3, Output: 15, Currency: "USD"}, Options: model.Options{
 			BaseURL: "https://api.example.com/v1", APIKey: "hush", Model: "big-1", Profile: "openrouter", Window: 200000, MaxTokens: 16000,
 			Headers: map[string]string{"X-Title": "agentteam", "X-Service-Key": "whisper"},
+			Secrets: []string{"whisper"}, Alias: "strong", KeyEnv: "STRONG_KEY",
 			Extra:   map[string]any{"reasoning": map[string]any{"effort": "high"}, "top_p": 0.9, "stop": []any{"a", 1}},
 			Connect: 5 * time.Second, FirstByte: 20 * time.Minute, Idle: 3 * time.Minute, Total: time.Hour,
 		}},
-		{Name: "fast", Prices: &model.Prices{Currency: "USD"}, Options: model.Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b", Headers: map[string]string{}}},
+		{Name: "fast", Prices: &model.Prices{Currency: "USD"}, Options: model.Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b", Headers: map[string]string{}, Alias: "fast"}},
 	}}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("Routes = %+v\nwant %+v", r, want)
@@ -92,6 +93,16 @@ func TestModels(t *testing.T) {
 	}
 	if printed := string(origins) + string(aliases) + fmt.Sprintf("%v %+v", c.Models, c.Models[0]); strings.Contains(printed, "hush") || strings.Contains(printed, "whisper") {
 		t.Errorf("a secret is printed: %s", printed)
+	}
+	if c, err = load(t, "", map[string]string{"OPENAI_MODEL": "m", "OPENAI_API_KEY": "k", "AGENTTEAM_MODEL_HEADERS": `{"X-Team":"hush","X-Gate":"whisper"}`}); err != nil {
+		t.Fatal(err)
+	}
+	o := c.Routes().Aliases[0].Options
+	if want := []string{"whisper", "hush"}; !slices.Equal(o.Secrets, want) {
+		t.Errorf("of AGENTTEAM_MODEL_HEADERS %q are secret, want %q", o.Secrets, want)
+	}
+	if o.Alias != "" || o.KeyEnv != "" {
+		t.Errorf("hints would name the alias %q, whose settings stand in no models", o.Alias)
 	}
 }
 
@@ -122,6 +133,7 @@ func TestBadModels(t *testing.T) {
 		head + "    prices: {input: .inf, output: 1}":                          {"team.yaml:5:21", "not a number"},
 		head + "    prices: {input: 1}\n":                                      {"team.yaml:5:13", "need input and output"},
 		head + "    extra: [a]\n":                                              {"team.yaml:5:12", "mapping of fields"},
+		head + "    extra: {top_p: 1, max_tokens: 5}\n":                        {"team.yaml:5:23", "max_tokens is no extra field"},
 		head + "    extra: {a: .nan}\n":                                        {"team.yaml:5:16", "no place in JSON"},
 		head + "    fallbacks: b\n":                                            {"team.yaml:5:16", "must be a list"},
 		head + "    fallbacks: [b]\n":                                          {"team.yaml:5:17", `"b" is no alias; aliases are a`},

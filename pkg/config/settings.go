@@ -53,7 +53,7 @@ func settings(c *Config, dir string) []setting {
 		{name: "model_headers", env: []string{"AGENTTEAM_MODEL_HEADERS"}, secret: true,
 			allowed: `a JSON object of texts such as {"X-Service-Key":"..."}`, parse: headers(&c.ModelHeaders)},
 		{name: "model_extra", env: []string{"AGENTTEAM_MODEL_EXTRA"},
-			allowed: `a JSON object such as {"top_p":0.9}`, parse: optional(object(&c.ModelExtra))},
+			allowed: `a JSON object such as {"top_p":0.9}, without the fields that each request has of its own: ` + strings.Join(model.OwnFields(), ", "), parse: optional(extra(&c.ModelExtra))},
 		{name: "model_connect", env: []string{"AGENTTEAM_MODEL_CONNECT"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Connect)},
 		{name: "model_first_byte", env: []string{"AGENTTEAM_MODEL_FIRST_BYTE"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.FirstByte)},
 		{name: "model_idle", env: []string{"AGENTTEAM_MODEL_IDLE"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Idle)},
@@ -106,9 +106,14 @@ func temperature(dst **float64) func(string) (string, bool) {
 	}
 }
 
-func object(dst *map[string]any) func(string) (string, bool) {
+func extra(dst *map[string]any) func(string) (string, bool) {
 	return func(v string) (string, bool) {
-		return v, json.Unmarshal([]byte(v), dst) == nil && *dst != nil
+		ok := json.Unmarshal([]byte(v), dst) == nil && *dst != nil
+		for _, field := range model.OwnFields() {
+			_, own := (*dst)[field]
+			ok = ok && !own
+		}
+		return v, ok
 	}
 }
 

@@ -22,7 +22,7 @@ func parseError(body []byte) apiError {
 	}
 	f := fields{}
 	if json.Unmarshal(body, &f) != nil {
-		return apiError{message: textOf(body)}
+		return apiError{message: textOf(body), page: isPage(body)}
 	}
 	if e, ok := errorIn(f); ok {
 		return e

@@ -36,10 +36,11 @@ func (c *Client) Check(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case fail.advice == TryAgain:
+		address, _ := c.opt.endpointSettings()
 		return team.Errorf(team.Unavailable, "the model endpoint %s cannot be used: %w", c.name, fail.err).
-			WithHint("check OPENAI_BASE_URL and that the endpoint is running")
+			WithHint("check %s and that the endpoint is running", address)
 	}
-	return fail.explain(c.name)
+	return c.explain(fail)
 }
 
 // listed reads the answer to a question for the list of models, whose opening

@@ -124,6 +124,10 @@ const (
 func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)) (Reply, error) {
 	var wasted Usage
 	tried, learned, silent := 0, 0, 0
+	attempts := c.opt.Attempts
+	if req.once {
+		attempts = 1
+	}
 	for {
 		q, err := c.dialect.encode(req)
 		if err != nil {
@@ -149,7 +153,7 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 		if fail.reason == Silent {
 			silent++
 		}
-		if fail.advice != TryAgain || tried == c.opt.Attempts || silent == mostSilent {
+		if fail.advice != TryAgain || tried == attempts || silent == mostSilent {
 			return Reply{}, c.refusal(fail, tried, wasted)
 		}
 		wait := pause(tried, fail.asked)
@@ -185,8 +189,11 @@ func (c *Client) reforms(req Request, q call, fail *failure) bool {
 
 // refusal makes the error of a call that ended with fail after so many tries.
 func (c *Client) refusal(fail *failure, tried int, used Usage) *Refusal {
-	err := fail.explain(c.name)
-	if fail.advice == TryAgain {
+	err := c.explain(fail)
+	switch {
+	case fail.advice == TryAgain && tried == 1:
+		err = team.Errorf(team.Unavailable, "the model endpoint %s failed: %w", c.name, fail.err)
+	case fail.advice == TryAgain:
 		err = team.Errorf(team.Unavailable, "the model endpoint %s failed %d times, the last time: %w", c.name, tried, fail.err)
 	}
 	return &Refusal{Advice: fail.advice, Reason: fail.reason, Status: fail.status, Window: fail.window, Used: used, Err: err}

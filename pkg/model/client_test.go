@@ -269,6 +269,8 @@ func TestCheck(t *testing.T) {
 		"moved":              {status(301, "Location", "https://elsewhere.test/v1", ""), team.InvalidArgument, "it redirects to https://elsewhere.test/v1"},
 		"wrong address":      {status(404, "X", "", "404 page not found\n"), team.InvalidArgument, "no such address"},
 		"a web page":         {status(200, "X", "", "<html><head><title>\nPlease log in</title></head>"), team.InvalidArgument, "is no model endpoint: it answered 200: an HTML page: Please log in"},
+		"a web server":       {status(404, "X", "", "<html><title>Not here</title></html>"), team.InvalidArgument, "is no model endpoint: it answered 404: an HTML page: Not here"},
+		"not implemented":    {status(501, "X", "", "<html><title>No</title></html>"), team.InvalidArgument, "is no model endpoint: it answered 501: an HTML page: No"},
 		"in trouble":         {status(502, "X", "", "bad\ngateway"), team.Unavailable, "it answered 502: bad gateway"},
 		"hangs up":           {hangUp, team.Unavailable, "EOF"},
 	} {

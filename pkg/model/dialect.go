@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +40,10 @@ var fixed = []string{
 	"model", "messages", "input", "instructions", "tools", "stream",
 	"max_tokens", "max_completion_tokens", "max_output_tokens", // Options.MaxTokens, in the endpoint's own word
 }
+
+// OwnFields returns the fields of a request's body that Options.Extra must not have, for
+// each request has its own. The slice is the caller's.
+func OwnFields() []string { return slices.Clone(fixed) }
 
 // newDialect returns the dialect of the endpoint in o. Errors: InvalidArgument for
 // an unknown profile, and for a field in Options.Extra that is ours or no JSON.
@@ -212,6 +217,7 @@ type apiError struct {
 	code    string // the endpoint's word for it, such as context_length_exceeded
 	kind    string // its type, such as invalid_request_error
 	message string
+	page    bool // it is a page for people, not one of our protocols
 
 	window     int           // tokens, if a field of its own names it; else 0
 	retryAfter time.Duration // what it asks for; else 0

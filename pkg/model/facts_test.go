@@ -222,6 +222,8 @@ func TestRefusals(t *testing.T) {
 		"401":                     {status(401, "X", "", `{"error":{"message":"Incorrect API key: sk-se*ret"}}`), "refuses the key (401)"},
 		"403":                     {status(403, "X", "", `{"error":{"message":"not in your country"}}`), "refuses the key (403): not in your country"},
 		"404":                     {status(404, "X", "", "404 page not found"), "knows no such address or model (404): 404 page not found"},
+		"501":                     {status(501, "X", "", "<html><title>Error response</title></html>"), "is no model endpoint: it answered 501: an HTML page: Error response"},
+		"404, a page":             {status(404, "X", "", "<html><title>Not found</title></html>"), "is no model endpoint: it answered 404: an HTML page: Not found"},
 		"422, an endless text":    {status(422, "X", "", strings.Repeat("长", 5000)), "(422): " + strings.Repeat("长", 300) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,6 +234,43 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("Complete = %v (%s) after %d requests, want …%s after 1", err, team.CodeOf(err), requests.Load(), tt.want)
 			}
 		})
+	}
+}
+
+// A hint names what a person has set: the plain settings, or an alias of team.yaml.
+func TestHints(t *testing.T) {
+	plain := Options{}
+	keyed := Options{Alias: "strong", KeyEnv: "STRONG_KEY"}
+	bare := Options{Alias: "strong"}
+	for name, tt := range map[string]struct {
+		opt    Options
+		status int
+		want   string
+	}{
+		"key":                     {plain, 401, "check OPENAI_API_KEY"},
+		"of an alias":             {keyed, 401, "check STRONG_KEY (alias strong)"},
+		"of an alias, none set":   {bare, 401, "check key_env of alias strong in team.yaml"},
+		"rights":                  {plain, 403, "check OPENAI_API_KEY and what it may use"},
+		"rights of an alias":      {keyed, 403, "check STRONG_KEY (alias strong) and what it may use"},
+		"credit":                  {plain, 402, "check the account that OPENAI_API_KEY belongs to, and its limits"},
+		"credit of an alias":      {keyed, 402, "check the account that STRONG_KEY (alias strong) belongs to, and its limits"},
+		"model":                   {plain, 404, "check OPENAI_BASE_URL, which usually ends in /v1, and OPENAI_MODEL"},
+		"model of an alias":       {keyed, 404, "check base_url of alias strong in team.yaml, which usually ends in /v1, and its model"},
+		"no endpoint":             {plain, 501, "check OPENAI_BASE_URL; it usually ends in /v1"},
+		"no endpoint of an alias": {keyed, 501, "check base_url of alias strong in team.yaml; it usually ends in /v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.opt.BaseURL, _ = endpoint(t, status(tt.status, "X", "", ""), status(tt.status, "X", "", ""))
+			c := client(t, tt.opt)
+			_, err := c.Complete(t.Context(), asked, nil)
+			if checked := c.Check(t.Context()); team.HintOf(err) != tt.want || team.HintOf(checked) != tt.want {
+				t.Errorf("the hints are %q, of Check %q; want %q", team.HintOf(err), team.HintOf(checked), tt.want)
+			}
+		})
+	}
+	away := client(t, Options{BaseURL: "http://127.0.0.1:1/v1", Alias: "strong"}).Check(t.Context())
+	if got, want := team.HintOf(away), "check base_url of alias strong in team.yaml and that the endpoint is running"; got != want {
+		t.Errorf("the hint is %q, want %q", got, want)
 	}
 }
 

@@ -78,6 +78,8 @@ func reasonOf(status int, e apiError) Reason {
 		return ContentFilter
 	case status == http.StatusRequestEntityTooLarge, says(saysTooLong), says(saysTooLarge), !limited && says(saysManyTokens):
 		return ContextLength
+	case status == http.StatusNotImplemented, status == http.StatusMethodNotAllowed, status == http.StatusNotFound && e.page:
+		return NoEndpoint // what web servers answer that know nothing of models
 	case status == http.StatusForbidden, refused && says(saysBadKey):
 		return BadKey
 	case status == http.StatusNotFound, status == http.StatusGone, refused && says(saysNoModel):
@@ -86,7 +88,7 @@ func reasonOf(status int, e apiError) Reason {
 		return RateLimited
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly, status >= 500:
 		return ServerError
-	case status == http.StatusMethodNotAllowed, status >= 300 && status < 400:
+	case status >= 300 && status < 400:
 		return NoEndpoint // not what stands at the address of one
 	case status >= 400:
 		return InvalidRequest

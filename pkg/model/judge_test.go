@@ -26,6 +26,7 @@ func TestJudge(t *testing.T) {
 		"403, moderation":                     {403, `{"error":{"code":403,"message":"Your input was refused","metadata":{"reasons":["hate"],"flagged_input":"x"}}}`, ContentFilter, 0},
 		"403, free tier, DashScope":           {403, `{"error":{"code":"AllocationQuota.FreeTierOnly","message":"The free tier of the model has been exhausted."}}`, NoCredit, 0},
 		"404":                                 {404, `404 page not found`, UnknownModel, 0},
+		"404, a web server":                   {404, `<!DOCTYPE HTML><html><head><title>Error response</title></head></html>`, NoEndpoint, 0},
 		"404, Anthropic":                      {404, `{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}`, UnknownModel, 0},
 		"404, vLLM":                           {404, `{"object":"error","message":"The model ` + "`m`" + ` does not exist.","type":"NotFoundError","param":null,"code":404}`, UnknownModel, 0},
 		"404, Azure":                          {404, `{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`, UnknownModel, 0},
@@ -61,7 +62,11 @@ func TestJudge(t *testing.T) {
 		"500":                                 {500, `oops`, ServerError, 0},
 		"500, the model's fault":              {500, `{"error":{"message":"The model produced invalid content.","type":"model_error"}}`, ServerError, 0},
 		"500 around a context length":         {500, `{"error":{"message":"litellm.ContextWindowExceededError: This model's maximum context length is 131,072 tokens.","code":"500"}}`, ContextLength, 131072},
+		"501, a web server":                   {501, `<!DOCTYPE HTML><html><head><title>Error response</title></head></html>`, NoEndpoint, 0},
+		"501":                                 {501, ``, NoEndpoint, 0},
 		"502":                                 {502, `<html>`, ServerError, 0},
+		"503, a proxy":                        {503, `<html><title>503 Service Temporarily Unavailable</title></html>`, ServerError, 0},
+		"504, a proxy":                        {504, `<html><title>504 Gateway Time-out</title></html>`, ServerError, 0},
 		"503":                                 {503, `{"error":{"message":"That model is currently overloaded with other requests","type":"server_error"}}`, ServerError, 0},
 		"503, llama.cpp loads":                {503, `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`, ServerError, 0},
 		"529":                                 {529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, ServerError, 0},
@@ -182,7 +187,8 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestSecretsStayOut(t *testing.T) {
-	o := Options{APIKey: "sk-0123456789", Headers: map[string]string{"api-key": "azure-secret-key", "X-Title": "agentteam", "Authorization": "Bearer tok"}}
+	o := Options{APIKey: "sk-0123456789", Headers: map[string]string{"api-key": "azure-secret-key", "X-Title": "agentteam", "Authorization": "Bearer tok", "X-Gate": "bearer of-the-gate"},
+		Secrets: []string{"bearer of-the-gate"}}
 	u := mustURL(t, "https://me:pa%20ss%2Fword@host.test/v1?token=in-the-address")
 	long := secretsOf(o, u)
 	for text, want := range map[string]string{
@@ -192,10 +198,17 @@ func TestSecretsStayOut(t *testing.T) {
 		"tok is no token, nor is (tok)":              "*** is no token, nor is (***)",
 		"https://me:pa%20ss%2Fword@host pa ss/word":  "https://me:***@host ***",
 		"see https://host.test?token=in-the-address": "see https://host.test?token=***",
+		"no of-the-gate bearer":                      "no *** bearer",
+		"Basic bWU6cGEgc3Mvd29yZA== is bad":          "Basic *** is bad",
 		"two\n lines":                                "two lines",
 	} {
 		if got := long.line(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	for _, address := range []string{"http://ghp_0123%2F45@host.test", "http://ghp_0123%2F45:@host.test"} {
+		if got, want := secretsOf(Options{}, mustURL(t, address)).line("no ghp_0123/45, no ghp_0123%2F45"), "no ***, no ***"; got != want {
+			t.Errorf("%s: %q, want %q", address, got, want)
 		}
 	}
 	short := secretsOf(Options{APIKey: "k"}, mustURL(t, "http://host.test"))

@@ -53,6 +53,27 @@ type Request struct {
 	// Image returns the bytes of an image that a message refers to; with an error, or
 	// if it is nil, the model reads of the reference only.
 	Image func(Image) ([]byte, error)
+
+	once bool // an outage is not waited out, for another endpoint is asked then
+}
+
+// leastTokens is an estimate of the prompt by its texts alone, without what a wire
+// format or a picture adds.
+func (r Request) leastTokens() int {
+	bytes := 0
+	for _, m := range r.Messages {
+		bytes += len(m.Content)
+		for _, p := range m.Parts {
+			bytes += len(p.Text)
+		}
+		for _, c := range m.ToolCalls {
+			bytes += len(c.Name) + len(c.Arguments)
+		}
+	}
+	for _, t := range r.Tools {
+		bytes += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	return tokens(bytes)
 }
 
 // Reply is one complete turn of the model, and the JSON in which the journal

@@ -22,7 +22,11 @@ type Options struct {
 	Window    int               // tokens of prompt and answer together; default: what is known of the model
 	MaxTokens int               // limit of one answer; default: the profile's
 	Headers   map[string]string // sent with each request, such as a service's own key
+	Secrets   []string          // values of Headers that no error and no log may show, whatever their names
 	Extra     map[string]any    // fields added to each request's body, such as reasoning_effort
+
+	Alias  string // in team.yaml, for the hints of errors; default: the endpoint is that of the plain settings
+	KeyEnv string // the environment variable that holds APIKey, for the hints of an Alias
 
 	Attempts  int           // tries of one call, the first included; default 5
 	Connect   time.Duration // longest wait for a connection, and for its TLS handshake; default 10 s
@@ -32,6 +36,25 @@ type Options struct {
 
 	Logger   *slog.Logger          // default: discard
 	Registry prometheus.Registerer // default: metrics are not published
+}
+
+// keySetting is where a person sets the key, as hints name it.
+func (o Options) keySetting() string {
+	switch {
+	case o.Alias == "":
+		return "OPENAI_API_KEY"
+	case o.KeyEnv == "":
+		return "key_env of alias " + o.Alias + " in team.yaml"
+	}
+	return o.KeyEnv + " (alias " + o.Alias + ")"
+}
+
+// endpointSettings are where a person sets the address and the model, as hints name them.
+func (o Options) endpointSettings() (address, model string) {
+	if o.Alias == "" {
+		return "OPENAI_BASE_URL", "OPENAI_MODEL"
+	}
+	return "base_url of alias " + o.Alias + " in team.yaml", "its model"
 }
 
 func (o Options) withDefaults() (Options, error) {

@@ -36,7 +36,7 @@ const (
 	BadKey         Reason = "bad_key"         // Park: 401, 403
 	NoCredit       Reason = "no_credit"       // Park: 402, insufficient_quota
 	UnknownModel   Reason = "unknown_model"   // Park: 404, 410, no such address or model
-	NoEndpoint     Reason = "no_endpoint"     // Park: what answers is no model endpoint, or redirects
+	NoEndpoint     Reason = "no_endpoint"     // Park: 405, 501, a redirect, a page for people: no model endpoint
 	ContextLength  Reason = "context_length"  // Compact: 413, context_length_exceeded
 	ContentFilter  Reason = "content_filter"  // GiveUp: what was said is not let through
 	InvalidRequest Reason = "invalid_request" // GiveUp: 400, 422 and the rest
@@ -49,7 +49,7 @@ type Refusal struct {
 	Advice Advice
 	Reason Reason
 	Status int    // of the answer; 0: none came
-	Window int    // the model's window in tokens, if the endpoint has told it; else 0
+	Window int    // of the model in tokens, if its endpoint has told it; 0 if another refused in its place
 	Used   Usage  // what the tries have cost, all of it wasted
 	Alias  string // of the endpoint, as the process's settings name it
 	Err    error  // one line for people, without the key
@@ -60,29 +60,31 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 // Unwrap returns what happened.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// explain is what the failure means for the endpoint of that name, and what a
-// person can do about it.
-func (f *failure) explain(endpoint string) error {
+// explain is what the failure means for the endpoint, and what a person can do about
+// it.
+func (c *Client) explain(f *failure) error {
 	where := fmt.Sprint(f.status)
 	if f.status < 300 {
 		where = "in an answer with status " + where
 	}
+	key := c.opt.keySetting()
+	address, model := c.opt.endpointSettings()
 	refused := func(what string) *team.Error {
-		return team.Errorf(team.InvalidArgument, "the model endpoint %s %s (%s): %w", endpoint, what, where, f.err)
+		return team.Errorf(team.InvalidArgument, "the model endpoint %s %s (%s): %w", c.name, what, where, f.err)
 	}
 	switch f.reason {
 	case BadKey:
 		if f.status == 401 { // its text may quote a part of the key
-			return team.Errorf(team.InvalidArgument, "the model endpoint %s refuses the key (401)", endpoint).WithHint("check OPENAI_API_KEY")
+			return team.Errorf(team.InvalidArgument, "the model endpoint %s refuses the key (401)", c.name).WithHint("check %s", key)
 		}
-		return refused("refuses the key").WithHint("check OPENAI_API_KEY and what it may use")
+		return refused("refuses the key").WithHint("check %s and what it may use", key)
 	case NoCredit:
-		return refused("has no credit for this account").WithHint("check the account that OPENAI_API_KEY belongs to, and its limits")
+		return refused("has no credit for this account").WithHint("check the account that %s belongs to, and its limits", key)
 	case UnknownModel:
-		return refused("knows no such address or model").WithHint("check OPENAI_BASE_URL, which usually ends in /v1, and OPENAI_MODEL")
+		return refused("knows no such address or model").WithHint("check %s, which usually ends in /v1, and %s", address, model)
 	case NoEndpoint:
-		return team.Errorf(team.InvalidArgument, "%s is no model endpoint: it answered %d: %w", endpoint, f.status, f.err).
-			WithHint("check OPENAI_BASE_URL; it usually ends in /v1")
+		return team.Errorf(team.InvalidArgument, "%s is no model endpoint: it answered %d: %w", c.name, f.status, f.err).
+			WithHint("check %s; it usually ends in /v1", address)
 	case ContextLength:
 		return refused("finds the conversation too long")
 	case ContentFilter:

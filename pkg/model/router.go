@@ -144,12 +144,14 @@ func (r *Router) Limits(name string) Limits {
 // and what Reply.Usage cost.
 //
 // If it refuses this account or is away, those that stand in for it are asked, in
-// order; whoever has refused is then asked last for a while. That a request is too long
-// or not let through is no reason to ask another. What was thrown away on the way is
-// part of the Usage.
+// order; whoever has refused is then asked last for a while. An outage is waited out only
+// at the last of those that have not refused lately, and at the last of all. Those whose
+// window is known to be too small are passed over. That a request is too long or not let
+// through is no reason to ask another. What was thrown away on the way is part of the
+// Usage.
 //
 // Errors: a *[Refusal]; that of the alias itself if all refuse, its advice TryAgain if
-// one of them is only away; ctx's.
+// one of them is only away; ctx's. Its Window is that of the alias itself, if any.
 func (r *Router) Complete(ctx context.Context, req Request, onDelta func(text string)) (Reply, error) {
 	t := r.now()
 	alias, _ := t.resolve(req.Model)
@@ -160,8 +162,9 @@ func (r *Router) Complete(ctx context.Context, req Request, onDelta func(text st
 	req.Model = "" // to its client the model has no other name than its own
 	var used Usage
 	var all refusals
-	order := r.order(asked)
+	order, awake := r.order(asked, req)
 	for i, to := range order {
+		req.once = i != awake-1 && i != len(order)-1 // another one answers sooner than this one is back
 		if i > 0 {
 			r.switched(ctx, order[i-1], to, all)
 		}
@@ -185,6 +188,9 @@ func (r *Router) Complete(ctx context.Context, req Request, onDelta func(text st
 		default: // it speaks of the request
 			spoken := *refusal
 			spoken.Used, spoken.Alias = used, to.Name
+			if to != asked {
+				spoken.Window = 0 // that of another model
+			}
 			return Reply{}, &spoken
 		}
 		all = append(all, refusedBy{to, refusal})
@@ -199,19 +205,28 @@ func together(a, b Usage) Usage {
 	return sum
 }
 
-// order is whom to ask: the alias and its stand-ins, those that rest behind the others.
-func (r *Router) order(asked *route) []*route {
+// order is whom to ask: the alias and those of its stand-ins whose window, if it is
+// known, req may fit. So many of them are awake; those that rest come last.
+func (r *Router) order(asked *route, req Request) (order []*route, awake int) {
+	chain := slices.Clone(asked.chain)
+	if len(chain) > 1 {
+		least := req.leastTokens()
+		chain = slices.DeleteFunc(chain, func(to *route) bool {
+			window := r.client(to).Limits().Window
+			return to != asked && window > 0 && least > window
+		})
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var awake, resting []*route
-	for _, to := range asked.chain {
+	var resting []*route
+	for _, to := range chain {
 		if to.rests.After(time.Now()) {
 			resting = append(resting, to)
 		} else {
-			awake = append(awake, to)
+			order = append(order, to)
 		}
 	}
-	return append(awake, resting...)
+	return append(order, resting...), len(order)
 }
 
 func (r *Router) rest(to *route, d time.Duration) {

@@ -131,6 +131,52 @@ func TestRouterFallsBack(t *testing.T) {
 	}
 }
 
+// A model is not asked to stand in with a window that the request does not fit, and what
+// it says of its own window says nothing of the model that it stands in for.
+func TestRouterWindows(t *testing.T) {
+	text := strings.Repeat("word", 1000) // a thousand tokens, estimated
+	window := func(n int, a Alias) Alias { a.Options.Window = n; return a }
+	for name, tt := range map[string]struct {
+		a, b    int // the windows
+		refuses map[string]error
+		asked   []string
+		reason  Reason // "" if one answers
+		by      string
+		window  int
+	}{
+		"a stand-in too small":        {2000, 999, map[string]error{"a": refusal(Park, BadKey, Usage{})}, []string{"a", "c"}, "", "c", 0},
+		"just large enough":           {2000, 1000, map[string]error{"a": refusal(Park, BadKey, Usage{})}, []string{"a", "b"}, "", "b", 0},
+		"not known":                   {2000, 0, map[string]error{"a": refusal(Park, BadKey, Usage{})}, []string{"a", "b"}, "", "b", 0},
+		"the model itself, too small": {999, 1, nil, []string{"a"}, "", "a", 0},
+		"none left":                   {2000, 999, map[string]error{"a": refusal(Park, BadKey, Usage{}), "c": refusal(Park, NoCredit, Usage{})}, []string{"a", "c"}, BadKey, "a", 0},
+		"too long for the model":      {0, 0, map[string]error{"a": &Refusal{Advice: Compact, Reason: ContextLength, Window: 900, Err: io.EOF}}, []string{"a"}, ContextLength, "a", 900},
+		"too long for one in its place": {0, 0, map[string]error{"a": refusal(Park, BadKey, Usage{}), "b": &Refusal{Advice: Compact, Reason: ContextLength, Window: 900, Err: io.EOF}},
+			[]string{"a", "b"}, ContextLength, "b", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, r := newDesk(t, RouterOptions{}, window(tt.a, alias("a", "b", "c")), window(tt.b, alias("b")), window(0, alias("c")))
+			d.refuses = tt.refuses
+			reply, err := r.Complete(t.Context(), Request{
+				Messages: []*Message{{Content: text[:1000], Parts: []Part{{Text: text[:1000]}}, ToolCalls: []ToolCall{{Arguments: text[:1000]}}}},
+				Tools:    []ToolSpec{{Description: text[:500], Schema: json.RawMessage(text[:500])}},
+			}, nil)
+			if got := d.took(); !slices.Equal(got, tt.asked) {
+				t.Errorf("asked %v, want %v", got, tt.asked)
+			}
+			refused, _ := errors.AsType[*Refusal](err)
+			switch {
+			case tt.reason == "" && (err != nil || reply.Alias != tt.by):
+				t.Errorf("answered by %q, %v; want %q", reply.Alias, err, tt.by)
+			case tt.reason != "" && (refused == nil || refused.Reason != tt.reason || refused.Alias != tt.by || refused.Window != tt.window):
+				t.Errorf("refused with %+v, want %s by %s, window %d", refused, tt.reason, tt.by, tt.window)
+			}
+			if got := r.Limits("a").Window; got != tt.a {
+				t.Errorf("the window of a is %d, want %d", got, tt.a)
+			}
+		})
+	}
+}
+
 // Whoever has refused is asked first again only after its rest; each switch counts and
 // is told once.
 func TestRouterRests(t *testing.T) {
@@ -178,6 +224,73 @@ agentteam_model_switches_total{from="b",to="a"} 1
 				}
 				if n := strings.Count(log.String(), "level=WARN"); n != 3 {
 					t.Errorf("%d warnings, want 3:\n%s", n, &log)
+				}
+			})
+		})
+	}
+}
+
+// An outage is waited out only where nobody else is left to ask.
+func TestRouterWaitsLast(t *testing.T) {
+	const answer = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+	good := func(*http.Request) (*http.Response, error) { return response(200, strings.NewReader(answer)), nil }
+	silent := func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() }
+	broken := func(*http.Request) (*http.Response, error) { return response(503, strings.NewReader("")), nil }
+	limited := func(*http.Request) (*http.Response, error) {
+		resp := response(429, strings.NewReader("slow down"))
+		resp.Header.Set("Retry-After", "60")
+		return resp, nil
+	}
+	for name, tt := range map[string]struct {
+		first   string // asked before; "" for nobody
+		answers map[string]roundTripper
+		want    string        // who gets which requests, of the last call
+		most    time.Duration // it takes
+	}{
+		"a limit":          {"", map[string]roundTripper{"a": limited, "b": good}, "ab", 0},
+		"silence":          {"", map[string]roundTripper{"a": silent, "b": good}, "ab", time.Minute},
+		"all away":         {"", map[string]roundTripper{"a": limited, "b": limited, "c": silent}, "abccc", 4 * time.Minute},
+		"all that rest":    {"a", map[string]roundTripper{"a": broken, "b": broken, "c": broken}, "abcccc", 4 * time.Second},
+		"another rests":    {"c", map[string]roundTripper{"a": limited, "b": silent, "c": limited}, "abbbcccc", 8 * time.Minute},
+		"nobody stands in": {"", map[string]roundTripper{"a": good, "b": good, "c": limited}, "a", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var asked string
+				open := func(o Options) (func(prometheus.Registerer) asker, error) {
+					c, err := New(o)
+					if err != nil {
+						return nil, err
+					}
+					c.http.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+						asked += o.Model
+						return tt.answers[o.Model](r)
+					})
+					return func(reg prometheus.Registerer) asker { return c.Counting(reg) }, nil
+				}
+				var aliases []Alias
+				for name, next := range map[string][]string{"a": {"b", "c"}, "b": nil, "c": nil} {
+					aliases = append(aliases, Alias{Name: name, Fallbacks: next, Options: Options{BaseURL: "http://" + name + ".test/v1", Model: name, Attempts: 4, FirstByte: time.Minute}})
+				}
+				r, err := NewRouter(Routes{Aliases: aliases}, RouterOptions{open: open})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ask := func(model string) error {
+					asked = ""
+					_, err := r.Complete(t.Context(), Request{Model: model, Messages: []*Message{{Role: "user", Content: "hello"}}}, nil)
+					return err
+				}
+				if tt.first != "" && ask(tt.first) == nil {
+					t.Fatalf("%s answers", tt.first)
+				}
+				began := time.Now()
+				err = ask("a")
+				if took := time.Since(began); asked != tt.want || took > tt.most {
+					t.Errorf("asked %s within %v, want %s within %v (%v)", asked, took, tt.want, tt.most, err)
+				}
+				if err != nil && !strings.Contains(err.Error(), "http://a.test/v1 failed: it answered ") {
+					t.Errorf("the error is %q", err)
 				}
 			})
 		})

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"cmp"
+	"encoding/base64"
 	"net/url"
 	"regexp"
 	"slices"
@@ -16,8 +18,14 @@ var secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
 
 func secretsOf(o Options, u *url.URL) secrets {
 	texts := []string{o.APIKey}
-	if password, ok := u.User.Password(); ok {
-		texts = append(texts, password, url.QueryEscape(password), url.PathEscape(password))
+	for _, value := range o.Secrets {
+		texts = append(texts, withoutScheme(value))
+	}
+	password, _ := u.User.Password()
+	hidden := cmp.Or(password, u.User.Username()) // alone the user is a token
+	texts = append(texts, hidden, url.QueryEscape(hidden), url.PathEscape(hidden))
+	if hidden != "" { // as it goes out, RFC 7617
+		texts = append(texts, base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
 	}
 	for name, values := range u.Query() { // an address may carry a key
 		if secretName.MatchString(name) {
@@ -26,7 +34,7 @@ func secretsOf(o Options, u *url.URL) secrets {
 	}
 	for name, value := range o.Headers {
 		if secretName.MatchString(name) {
-			texts = append(texts, strings.TrimSpace(strings.TrimPrefix(value, "Bearer ")))
+			texts = append(texts, withoutScheme(value))
 		}
 	}
 	var s secrets
@@ -45,6 +53,14 @@ func secretsOf(o Options, u *url.URL) secrets {
 	}
 	slices.SortFunc(s, func(a, b *regexp.Regexp) int { return len(b.String()) - len(a.String()) }) // one may hold another
 	return s
+}
+
+// authScheme begins a header's value that names how its secret is to be read; alone it
+// is a word.
+var authScheme = regexp.MustCompile(`(?i)^\s*(bearer|basic|token)\s+`)
+
+func withoutScheme(value string) string {
+	return strings.TrimSpace(authScheme.ReplaceAllString(value, ""))
 }
 
 // mostSaid is how much of an endpoint's text is told, in characters.
