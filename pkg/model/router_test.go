@@ -185,7 +185,7 @@ agentteam_model_switches_total{from="b",to="a"} 1
 }
 
 func TestRouterPrices(t *testing.T) {
-	prices := &Prices{Input: 10, Cached: 1, Output: 100}
+	prices := &Prices{Input: 10, Cached: 1, Output: 100, Currency: "USD"}
 	wasted := Usage{WastedPrompt: 1000, WastedCompletion: 10}
 	const answer = (600*10 + 400*1 + 100*100) / 1e6 // what a desk's answer costs
 	const waste = (1000*10 + 10*100) / 1e6
@@ -212,6 +212,9 @@ func TestRouterPrices(t *testing.T) {
 			reply, err := r.Complete(t.Context(), Request{}, nil)
 			if err != nil || math.Abs(reply.Usage.Cost-tt.cost) > 1e-12 || reply.Usage.Unpriced != tt.unknown {
 				t.Errorf("%+v, %v; want a cost of %v, %d unknown", reply.Usage, err, tt.cost, tt.unknown)
+			}
+			if want := map[bool]string{true: "USD"}[tt.cost > 0]; reply.Usage.Currency != want {
+				t.Errorf("in %q, want %q", reply.Usage.Currency, want)
 			}
 			if tt.refuses != nil && reply.Usage.WastedPrompt != tt.refuses.(*Refusal).Used.WastedPrompt {
 				t.Errorf("%+v does not count what was wasted", reply.Usage)
