@@ -33,6 +33,7 @@ type Alias struct {
 	Missing   []string // environment variables that it needs and that are empty; such an alias cannot be used
 
 	origin string // as in Origin
+	plain  bool   // made by the plain settings
 }
 
 // Limits are how long a model's endpoint is waited for; 0 is the client's default.
@@ -123,7 +124,7 @@ func (c Config) plain() Alias {
 	}
 	a := Alias{
 		Name: DefaultAlias, BaseURL: c.BaseURL, KeyEnv: "OPENAI_API_KEY", Key: c.APIKey, Model: c.Model, Profile: c.Profile,
-		Window: c.Window, MaxOutput: c.MaxTokens, Headers: c.ModelHeaders, Extra: extra, Limits: c.ModelLimits, origin: fromDefault,
+		Window: c.Window, MaxOutput: c.MaxTokens, Headers: c.ModelHeaders, Extra: extra, Limits: c.ModelLimits, origin: fromDefault, plain: true,
 	}
 	if a.Key == "" && a.BaseURL == "" {
 		a.Missing = []string{"OPENAI_API_KEY or OPENAI_BASE_URL"}
