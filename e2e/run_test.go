@@ -102,7 +102,7 @@ func TestRunPrints(t *testing.T) {
 	c := up(t, loneScript, 0)
 	for range 2 {
 		// Nobody has told the price of the scripted endpoint's tokens.
-		last := regexp.MustCompile(`\ndone\n\nfinished: 0 of 1 tasks completed, \d+ model calls, ~?\d+ tokens \(in \d+, .*out \d+.*\), [\d.]+ s\n$`)
+		last := regexp.MustCompile(`\ndone\n\nfinished: 0 of 1 tasks completed, \d+ model calls?, ~?\d+ tokens \(in \d+, .*out \d+.*\), [\d.]+ s\n$`)
 		if out := c.ok("run", "go"); !last.MatchString(out) {
 			t.Errorf("run prints\n%s", out)
 		}

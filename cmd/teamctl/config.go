@@ -13,7 +13,7 @@ func (a *app) configCmd() *cobra.Command {
 		Use: "view", Short: "Print every setting as it holds here", Args: atMost(0),
 		Long: "view prints every setting as it holds for a command run in this folder: a flag wins over the environment,\n" +
 			"that over team.yaml, and that over the default. Secrets are only said to be set or not. The models\n" +
-			"that the settings name follow, each as models.ALIAS.",
+			"that the settings name follow, each as models.ALIAS, and what else is set of them as models.ALIAS.KEY.",
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := a.settings()
 			if err != nil {

@@ -56,7 +56,8 @@ type costRow struct {
 	OutputTokens    int      `json:"output_tokens"`
 	ReasoningTokens int      `json:"reasoning_tokens"`
 	WastedTokens    int      `json:"wasted_tokens"`
-	Cost            *float64 `json:"cost"` // the part that is known; null: nothing is
+	Cost            *float64 `json:"cost"`     // the part that is known; null: nothing is
+	Currency        string   `json:"currency"` // of it; "" if the prices name none
 	UnpricedCalls   int      `json:"unpriced_calls"`
 	Estimated       bool     `json:"estimated"`
 }
@@ -69,7 +70,7 @@ func newCostRow(by, name string, s usage.Sum) costRow {
 		InputTokens: s.PromptTokens, CachedTokens: s.CachedTokens,
 		OutputTokens: s.CompletionTokens, ReasoningTokens: s.ReasoningTokens,
 		WastedTokens: s.Wasted(),
-		Cost:         s.Known(), UnpricedCalls: s.Unpriced, Estimated: s.Estimated,
+		Cost:         s.Known(), Currency: s.Currency, UnpricedCalls: s.Unpriced, Estimated: s.Estimated,
 	}
 }
 
@@ -110,7 +111,7 @@ func costTexts(name string, s usage.Sum, wide bool) []string {
 		name, fmt.Sprint(s.Calls),
 		about(s.PromptTokens, s.Estimated), fmt.Sprint(s.CachedTokens),
 		about(s.CompletionTokens, s.Estimated), fmt.Sprint(s.ReasoningTokens),
-		about(s.Wasted(), s.Estimated), price(s.Known(), s.Unpriced, s.Estimated),
+		about(s.Wasted(), s.Estimated), price(s.Known(), s.Currency, s.Unpriced, s.Estimated),
 	}
 	if wide {
 		row = append(row, fmt.Sprint(s.Unpriced))
@@ -126,14 +127,18 @@ func about(tokens int, estimated bool) string {
 	return fmt.Sprint(tokens)
 }
 
-// price is the known part of a cost, nil if there is none, and how much is unknown.
-func price(known *float64, unpriced int, estimated bool) string {
+// price is the known part of a cost, nil if there is none, in its currency, which may be
+// "", and how much is unknown.
+func price(known *float64, currency string, unpriced int, estimated bool) string {
 	if known == nil {
 		return "unknown"
 	}
 	s := amount(*known)
 	if estimated && *known > 0 {
 		s = "~" + s
+	}
+	if currency != "" {
+		s += " " + printable(currency)
 	}
 	switch {
 	case unpriced == 1:

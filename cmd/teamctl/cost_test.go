@@ -51,13 +51,13 @@ func costly(t *testing.T) (teamctl func(args string) (stdout, stderr string, err
 	}
 	for a, records := range map[team.AgentID][]journal.Record{
 		"leader": {
-			turn("strong", "", model.Usage{PromptTokens: 4000, CachedTokens: 1500, CompletionTokens: 250, ReasoningTokens: 100, Cost: 1.2}),
+			turn("strong", "", model.Usage{PromptTokens: 4000, CachedTokens: 1500, CompletionTokens: 250, ReasoningTokens: 100, Cost: 1.2, Currency: "USD"}),
 			turn("new", "", model.Usage{PromptTokens: 100, CompletionTokens: 10, Unpriced: 1}),
 			turn("new", "", model.Usage{PromptTokens: 100, CompletionTokens: 10, Unpriced: 1}),
 		},
 		"coder-1": {
-			turn("home", "T-001", model.Usage{PromptTokens: 700, CompletionTokens: 70, Estimated: true, Cost: 0.0035}),
-			{Kind: journal.Refused, TaskID: "T-001", Refusal: &journal.Refusal{Alias: "home", Usage: raw(model.Usage{WastedPrompt: 750, Estimated: true, Cost: 0.001})}},
+			turn("home", "T-001", model.Usage{PromptTokens: 700, CompletionTokens: 70, Estimated: true, Cost: 0.0035, Currency: "USD"}),
+			{Kind: journal.Refused, TaskID: "T-001", Refusal: &journal.Refusal{Alias: "home", Usage: raw(model.Usage{WastedPrompt: 750, Estimated: true, Cost: 0.001, Currency: "USD"})}},
 		},
 		"gone-1": {turn("new", "T-001", model.Usage{PromptTokens: 9, CompletionTokens: 1, Unpriced: 1})},
 	} {

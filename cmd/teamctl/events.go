@@ -41,7 +41,12 @@ func (a *app) eventsCmd() *cobra.Command {
 		print := a.pastPrinter(func() map[team.AgentID]string { return colours })
 		err = a.readTeam(func(ctx context.Context, t *client.Team) error {
 			colours = t.Colours(ctx)
-			return t.Feed(ctx, o, print.entry)
+			none := true
+			err := t.Feed(ctx, o, func(e client.Entry) error { none = false; return print.entry(e) })
+			if err == nil && none && len(f.agents) > 0 {
+				a.note(fmt.Sprintf("team %s has no such event of %s", t.ID(), strings.Join(f.agents, " or ")))
+			}
+			return err
 		})
 		if err != nil {
 			return err

@@ -21,6 +21,7 @@ type outcome struct {
 	Elapsed float64         `json:"elapsed_seconds"`
 
 	completed, all int  // tasks of this goal
+	priced         bool // the settings here hold the prices of some model
 	interrupted    bool // by the user: the goal is still active
 }
 
@@ -66,7 +67,7 @@ func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {
 	}
 	fmt.Fprintln(a.out)
 	o.writeFailed(a.out)
-	fmt.Fprintf(a.out, "%s: %d of %d tasks completed, %d model calls, %s, %.1f s\n", o.Status, o.completed, o.all, o.Usage.ModelCalls, used(o.Usage), o.Elapsed)
+	fmt.Fprintf(a.out, "%s: %d of %d tasks completed, %s, %s, %.1f s\n", o.Status, o.completed, o.all, calls(o.Usage.ModelCalls), used(o.Usage, o.priced), o.Elapsed)
 	if epilogue != nil && o.Status == string(team.TeamFinished) {
 		epilogue(a.out)
 	}
@@ -93,8 +94,16 @@ func (o *outcome) writeFailed(w io.Writer) {
 	}
 }
 
-// used is what model calls have used, as far as it is known.
-func used(u client.Usage) string {
+func calls(n int) string {
+	if n == 1 {
+		return "1 model call"
+	}
+	return fmt.Sprintf("%d model calls", n)
+}
+
+// used is what model calls have used, as far as it is known. That the cost is not is
+// worth a word only to those who have set prices.
+func used(u client.Usage, priced bool) string {
 	s := about(u.TotalTokens, u.Estimated) + " tokens"
 	if u.TotalTokens+u.WastedTokens == 0 {
 		return s
@@ -109,8 +118,8 @@ func used(u client.Usage) string {
 		}
 	}
 	s += " (" + strings.Join(parts, ", ") + ")"
-	if u.Cost != nil {
-		s += ", cost " + price(u.Cost, u.UnpricedCalls, u.Estimated)
+	if u.Cost != nil || priced {
+		s += ", cost " + price(u.Cost, u.Currency, u.UnpricedCalls, u.Estimated)
 	}
 	return s
 }

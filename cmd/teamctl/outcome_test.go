@@ -14,16 +14,27 @@ import (
 
 func TestUsed(t *testing.T) {
 	cost := 1.2
-	for want, u := range map[string]client.Usage{
+	for want, u := range map[string]client.Usage{ // without prices in the settings
 		"0 tokens":                  {},
 		"30 tokens (in 20, out 10)": {PromptTokens: 20, CompletionTokens: 10, TotalTokens: 30, UnpricedCalls: 2},
+		"30 tokens (in 20, out 10), cost 1.20 USD": {PromptTokens: 20, CompletionTokens: 10, TotalTokens: 30, Cost: &cost, Currency: "USD"},
 		"30 tokens (in 20, cached 15, out 10, reasoning 5, wasted 40), cost 1.20": {
 			PromptTokens: 20, CachedTokens: 15, CompletionTokens: 10, ReasoningTokens: 5, TotalTokens: 30, WastedTokens: 40, Cost: &cost},
 		"~30 tokens (in 20, out 10), cost ~1.20 + 1 call of unknown price": {
 			PromptTokens: 20, CompletionTokens: 10, TotalTokens: 30, Cost: &cost, UnpricedCalls: 1, Estimated: true},
 		"0 tokens (wasted 40)": {WastedTokens: 40, UnpricedCalls: 1},
 	} {
-		if got := used(u); got != want {
+		if got := used(u, false); got != want {
+			t.Errorf("used = %q, want %q", got, want)
+		}
+	}
+	for want, u := range map[string]client.Usage{ // with some
+		"0 tokens": {},
+		"30 tokens (in 20, out 10), cost unknown": {PromptTokens: 20, CompletionTokens: 10, TotalTokens: 30, UnpricedCalls: 2},
+		"0 tokens (wasted 40), cost ~1.20 EUR + 1 call of unknown price": {
+			WastedTokens: 40, Cost: &cost, Currency: "EUR", UnpricedCalls: 1, Estimated: true},
+	} {
+		if got := used(u, true); got != want {
 			t.Errorf("used = %q, want %q", got, want)
 		}
 	}
@@ -53,6 +64,10 @@ func TestOutcomeNamesFailedTasks(t *testing.T) {
 		"finished: 1 of 3 tasks completed, 2 model calls, 0 tokens, 1.2 s\n"
 	if got := print(o); got != want {
 		t.Errorf("printed\n%q, want\n%q", got, want)
+	}
+	o.Usage.ModelCalls = 1
+	if got := print(o); !strings.Contains(got, " completed, 1 model call, 0 tokens") {
+		t.Errorf("printed\n%q", got)
 	}
 	for i := range 30 {
 		o.Failed = append(o.Failed, failedTask{team.TaskID(fmt.Sprintf("T-1%02d", i)), "more", ""})

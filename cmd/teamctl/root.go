@@ -135,8 +135,22 @@ func known(cmd *cobra.Command, args []string) error {
 }
 
 // settings loads the settings with this command's flags.
-func (a *app) settings() (config.Config, error) {
-	return config.Load(config.Sources{Flags: config.FlagsOf(a.cmd.Flags().Lookup), Env: os.LookupEnv})
+func (a *app) settings() (config.Config, error) { return config.Load(sources(a.cmd)) }
+
+func sources(cmd *cobra.Command) config.Sources {
+	return config.Sources{Flags: config.FlagsOf(cmd.Flags().Lookup), Env: os.LookupEnv}
+}
+
+// clientSettings are those of a command that asks the cluster and no model: what is wrong
+// with the models of team.yaml does not keep it from its work.
+func (a *app) clientSettings() (config.Config, error) {
+	src := sources(a.cmd)
+	src.Lenient = true
+	cfg, err := config.Load(src)
+	if out := cfg.LeftOut(); out != nil {
+		fmt.Fprintf(a.err, "%s; the models of team.yaml are left out\n", printable(oneLine(out.Error())))
+	}
+	return cfg, err
 }
 
 // deadline gives the command its time limit.
@@ -196,7 +210,7 @@ func (a *app) connected(f func(ctx context.Context, c *client.Client, cfg config
 
 // connectedIn is connected under a context of the caller's.
 func (a *app) connectedIn(ctx context.Context, f func(ctx context.Context, c *client.Client, cfg config.Config) error) error {
-	cfg, err := a.settings()
+	cfg, err := a.clientSettings()
 	if err != nil {
 		return err
 	}

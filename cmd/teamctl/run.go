@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,7 +155,8 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace str
 		})
 	}
 	record, werr := a.watch(ctx, t, g)
-	return a.conclude(t, g, record, werr, epilogue)
+	priced := slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
+	return a.conclude(t, g, record, werr, priced, epilogue)
 }
 
 // watch streams the team's events until the goal has ended, the time limit passes
@@ -194,9 +196,10 @@ func (a *app) streamTo() io.Writer {
 	return a.err
 }
 
-// conclude prints the result and turns the goal's end into the command's.
-func (a *app) conclude(t *client.Team, g *client.Goal, record team.Team, werr error, epilogue func(io.Writer)) error {
-	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Elapsed: g.Elapsed().Seconds()}
+// conclude prints the result and turns the goal's end into the command's. priced is
+// whether the settings hold prices.
+func (a *app) conclude(t *client.Team, g *client.Goal, record team.Team, werr error, priced bool, epilogue func(io.Writer)) error {
+	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, priced: priced, Elapsed: g.Elapsed().Seconds()}
 	switch {
 	case errors.Is(werr, errTimeout):
 		o.Status, werr = timedOut, stays(werr, t.ID())

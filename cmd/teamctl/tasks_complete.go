@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -139,7 +138,9 @@ func completeFlags(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
 func glance(cmd *cobra.Command, f func(ctx context.Context, t *client.Team)) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	cfg, err := config.Load(config.Sources{Flags: config.FlagsOf(cmd.Flags().Lookup), Env: os.LookupEnv})
+	src := sources(cmd)
+	src.Lenient = true
+	cfg, err := config.Load(src)
 	if err != nil {
 		return
 	}

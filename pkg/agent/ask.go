@@ -62,7 +62,7 @@ func (a *Agent) complete(ctx context.Context, messages []*model.Message, maxToke
 	r.MaxTokens = maxTokens
 	reply, err := a.o.Model.Complete(ctx, r, nil)
 	if err == nil {
-		a.gauge.told(messages, reply.Usage)
+		a.gauge.told(messages, reply.Alias, reply.Usage)
 	}
 	return reply, err
 }

@@ -19,9 +19,10 @@ type gauge struct {
 	system *model.Message
 	tools  []model.ToolSpec
 	alias  string
-	fixed  int // tokens of system message and tools, about
-	bound  int // the window as a refusal told it, or reports showed it; 0: none did
-	low    int // the last report that was far too low
+	fixed  int    // tokens of system message and tools, about
+	bound  int    // the window as a refusal told it, or reports showed it; 0: none did
+	low    int    // the last report that was far too low
+	by     string // the alias that answered last: another's reports say nothing of it
 	scale  tokens.Gauge
 	kept   *model.Kept
 	sizes  map[*model.Message]int // what was counted already
@@ -110,7 +111,10 @@ const leastWindow = 1000
 // told takes in what the endpoint says a request has cost. One that counts far fewer
 // tokens than were sent has cut the prompt without a word: what it counts is its
 // window.
-func (g *gauge) told(messages []*model.Message, u model.Usage) {
+func (g *gauge) told(messages []*model.Message, alias string, u model.Usage) {
+	if alias != g.by {
+		g.by, g.bound, g.low, g.scale = alias, 0, 0, tokens.Gauge{}
+	}
 	if u.Estimated || u.PromptTokens == 0 {
 		return
 	}

@@ -16,6 +16,7 @@ type Usage struct {
 	TotalTokens      int      `json:"total_tokens"`      // prompt and completion
 	WastedTokens     int      `json:"wasted_tokens"`     // of tries that were thrown away; not in the total
 	Cost             *float64 `json:"cost"`              // the part that is known, in the currency of the prices; null: nothing is
+	Currency         string   `json:"currency"`          // of Cost; "" if the prices name none
 	UnpricedCalls    int      `json:"unpriced_calls"`    // whose price is not known
 	Estimated        bool     `json:"estimated"`         // at least in part a guess, of an endpoint that did not tell
 }
@@ -30,6 +31,7 @@ func usageOf(s usage.Sum) Usage {
 		TotalTokens:      s.Tokens(),
 		WastedTokens:     s.Wasted(),
 		Cost:             s.Known(),
+		Currency:         s.Currency,
 		UnpricedCalls:    s.Unpriced,
 		Estimated:        s.Estimated,
 	}

@@ -159,7 +159,7 @@ func TestUsageOfGoal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	turn := journal.Record{Kind: journal.Turn, Turn: json.RawMessage(`{"alias":"strong","usage":{"prompt_tokens":100,"cached_tokens":60,"completion_tokens":20,"reasoning_tokens":5,"wasted_prompt":7,"cost":0.5}}`)}
+	turn := journal.Record{Kind: journal.Turn, Turn: json.RawMessage(`{"alias":"strong","usage":{"prompt_tokens":100,"cached_tokens":60,"completion_tokens":20,"reasoning_tokens":5,"wasted_prompt":7,"cost":0.5,"currency":"USD"}}`)}
 	note(turn)
 	g := r.start(t, "migrate")
 	if u, err := g.Usage(t.Context()); err != nil || u.ModelCalls != 0 || u.TotalTokens != 0 || u.Cost == nil || *u.Cost != 0 {
@@ -172,7 +172,7 @@ func TestUsageOfGoal(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, err := json.Marshal(u)
-	want := `{"model_calls":2,"prompt_tokens":100,"cached_tokens":60,"completion_tokens":20,"reasoning_tokens":5,"total_tokens":120,"wasted_tokens":40,"cost":0.5,"unpriced_calls":1,"estimated":true}`
+	want := `{"model_calls":2,"prompt_tokens":100,"cached_tokens":60,"completion_tokens":20,"reasoning_tokens":5,"total_tokens":120,"wasted_tokens":40,"cost":0.5,"currency":"USD","unpriced_calls":1,"estimated":true}`
 	if string(data) != want || err != nil {
 		t.Errorf("the goal has used\n%s, %v, want\n%s", data, err, want)
 	}

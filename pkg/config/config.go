@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,6 +43,7 @@ type Config struct {
 
 	origins []Origin
 	sources Sources // absolute; the zero value if not loaded
+	leftOut error
 }
 
 // Origin is a setting as "teamctl config view" prints it.
@@ -59,6 +61,10 @@ type Sources struct {
 	Flags func(name string) (string, bool) // a flag's value, and whether it was given; name without dashes
 	Env   func(name string) (string, bool) // os.LookupEnv, in a program
 	Dir   string                           // the working folder; default: the current one
+
+	// Lenient has [Load] leave out the models of team.yaml if something is wrong with
+	// them, for who asks none; [Config.LeftOut] then tells what.
+	Lenient bool
 }
 
 // Load reads and checks every setting. In the environment and in team.yaml an
@@ -90,14 +96,40 @@ func Load(src Sources) (Config, error) {
 			file.Fail(e.at, "setting %s: %.80q is not %s", s.name, shown, s.allowed)
 			return Config{}, file.Err()
 		} else if !ok {
-			return Config{}, team.Errorf(team.InvalidArgument, "setting %s, from %s: %.80q is not %s", s.name, origin, shown, s.allowed)
+			value := fmt.Sprintf("%.80q", shown)
+			if s.secret {
+				value = "its value" // shown is only whether there is one
+			}
+			return Config{}, team.Errorf(team.InvalidArgument, "setting %s, from %s: %s is not %s", s.name, origin, value, s.allowed)
 		}
 		c.origins = append(c.origins, Origin{Name: s.name, Value: shown, Origin: origin})
 	}
-	if err := c.takeModels(file); err != nil {
+	if err := c.checkRoom(file); err != nil {
 		return Config{}, err
 	}
+	if err := c.takeModels(file); err != nil && !src.Lenient {
+		return Config{}, err
+	} else if err != nil {
+		c.Models, c.DefaultModel, c.leftOut = nil, "", err
+	}
+	for _, a := range c.Aliases() {
+		c.origins = append(c.origins, a.origins()...)
+	}
 	return c, nil
+}
+
+// checkRoom refuses plain settings that let an answer take all of the window.
+func (c *Config) checkRoom(f *file) error {
+	if c.Window == 0 || c.MaxTokens < c.Window {
+		return nil
+	}
+	const name = "max_tokens"
+	i := slices.IndexFunc(c.origins, func(o Origin) bool { return o.Name == name })
+	if e := f.entries[name]; e.at != nil && e.origin == c.origins[i].Origin {
+		f.Fail(e.at, noRoom, "setting "+name, c.MaxTokens, c.Window)
+		return f.Err()
+	}
+	return team.Errorf(team.InvalidArgument, noRoom, "setting "+name+", from "+c.origins[i].Origin, c.MaxTokens, c.Window)
 }
 
 // takeModels adds the aliases of the file and checks what they and the settings say of
@@ -107,13 +139,15 @@ func (c *Config) takeModels(f *file) error {
 	all := c.Aliases()
 	f.models.link(all)
 	if c.DefaultModel != "" && !slices.ContainsFunc(all, named(c.DefaultModel)) {
-		f.Fail(f.entries[defaultModelKey].at, "%s: there is no alias %.80q", defaultModelKey, c.DefaultModel)
+		f.models.Fail(f.entries[defaultModelKey].at, "%s: there is no alias %.80q", defaultModelKey, c.DefaultModel)
 	}
-	for _, a := range all {
-		c.origins = append(c.origins, Origin{Name: modelsKey + "." + a.Name, Value: a.String(), Origin: a.origin})
-	}
-	return f.Err()
+	return f.models.Err()
 }
+
+// LeftOut is what is wrong with the models of team.yaml, which are therefore left out;
+// nil unless the settings were loaded from sources that are lenient. It is an error as of
+// [Load].
+func (c Config) LeftOut() error { return c.leftOut }
 
 // File is the settings file that was read, or would have been if it were there;
 // empty if the settings were not loaded.

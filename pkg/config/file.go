@@ -27,7 +27,7 @@ const (
 type file struct {
 	strictyaml.Reader
 	entries map[string]entry
-	models  *models
+	models  *models // with its own reader: what is wrong there need not be so with the rest
 }
 
 // entry is one setting as it stands in the file.
@@ -40,10 +40,11 @@ type entry struct {
 // readFile reads the settings file at path; if there is none, nothing is set. It holds
 // a mapping from the names in table to single values, and `models:`; anything else is
 // refused with its place, for a misspelt setting that is silently ignored is one that
-// nobody finds. What the aliases of `models:` say of each other is not checked yet.
+// nobody finds. What is wrong under `models:` is not part of the error, and what the
+// aliases say of each other is not checked yet.
 func readFile(path string, table []setting, env func(string) string) (*file, error) {
 	f := &file{Reader: strictyaml.Reader{File: fileName, Files: "settings"}, entries: map[string]entry{}}
-	f.models = &models{Reader: &f.Reader, env: env}
+	f.models = &models{Reader: &strictyaml.Reader{File: fileName, Files: "settings"}, env: env}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
@@ -69,7 +70,7 @@ func (f *file) read(root *yaml.Node, table []setting) {
 		case twice:
 			f.Fail(key, "%s is set twice", key.Value)
 		case key.Value == modelsKey:
-			if value.Tag != "!!null" {
+			if !isNull(value) {
 				f.models.read(value)
 			}
 		case at < 0:
@@ -80,7 +81,7 @@ func (f *file) read(root *yaml.Node, table []setting) {
 			f.Fail(value, "%s is not %s", key.Value, table[at].allowed)
 		}
 		e := entry{origin: fmt.Sprintf("%s:%d", fileName, key.Line), at: value}
-		if value.Tag != "!!null" {
+		if !isNull(value) {
 			e.value = strings.TrimSpace(value.Value)
 		}
 		f.entries[key.Value] = e

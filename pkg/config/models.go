@@ -33,12 +33,16 @@ type mention struct {
 
 func (m *models) read(n *yaml.Node) {
 	m.Entries(n, "models", func(key, v *yaml.Node) {
-		if !team.IsAlias(key.Value) {
+		switch {
+		case key.Value == team.Inherit:
+			m.Fail(key, "inherit is reserved: it means the process's default")
+			return
+		case !team.IsAlias(key.Value):
 			m.Fail(key, "%.80q is not %s", key.Value, team.AliasAllowed)
 			return
 		}
 		a := Alias{Name: key.Value, origin: fmt.Sprintf("%s:%d", fileName, key.Line)}
-		if v.Kind == yaml.ScalarNode && v.Tag != "!!null" {
+		if v.Kind == yaml.ScalarNode && !isNull(v) {
 			a.Same = v.Value
 			m.mentions = append(m.mentions, mention{v, a.Name, a.Same})
 		} else {
@@ -51,6 +55,7 @@ func (m *models) read(n *yaml.Node) {
 // alias reads what stands under the alias's name, which is at key.
 func (m *models) alias(key, v *yaml.Node, a *Alias) {
 	what := "the model " + a.Name
+	var most *yaml.Node // where max_output stands
 	m.Object(v, what, map[string]func(*yaml.Node){
 		"base_url": func(n *yaml.Node) { a.BaseURL = m.url(n) },
 		"key_env":  func(n *yaml.Node) { a.KeyEnv = m.variable(n, "key_env") },
@@ -61,11 +66,15 @@ func (m *models) alias(key, v *yaml.Node, a *Alias) {
 		},
 		"profile":    func(n *yaml.Node) { a.Profile = m.oneOf(n, "profile", model.Profiles()) },
 		"window":     func(n *yaml.Node) { a.Window = m.tokens(n, "window") },
-		"max_output": func(n *yaml.Node) { a.MaxOutput = m.tokens(n, "max_output") },
+		"max_output": func(n *yaml.Node) { most, a.MaxOutput = n, m.tokens(n, "max_output") },
 		"headers":    func(n *yaml.Node) { a.Headers = m.headers(n, a) },
 		"prices":     func(n *yaml.Node) { a.Prices = m.prices(n, a.Name) },
 		"extra":      func(n *yaml.Node) { a.Extra = m.extra(n, a.Name) },
 		"fallbacks": func(n *yaml.Node) {
+			if n.Kind == yaml.ScalarNode && n.Value != "" {
+				m.Fail(n, "fallbacks must be a list: [%.80s]", n.Value)
+				return
+			}
 			for _, item := range m.Items(n, "fallbacks") {
 				name := m.Text(item, "a fallback")
 				a.Fallbacks = append(a.Fallbacks, name)
@@ -77,6 +86,9 @@ func (m *models) alias(key, v *yaml.Node, a *Alias) {
 	if a.Model == "" {
 		m.Fail(key, "%s lacks the key model: its name at the endpoint", what)
 	}
+	if a.Window > 0 && a.MaxOutput >= a.Window {
+		m.Fail(most, noRoom, "max_output", a.MaxOutput, a.Window)
+	}
 	if a.KeyEnv == "" && a.BaseURL == "" {
 		a.KeyEnv = "OPENAI_API_KEY" // OpenAI's own endpoint takes nobody without a key
 	}
@@ -84,6 +96,9 @@ func (m *models) alias(key, v *yaml.Node, a *Alias) {
 		a.Key = Secret(m.required(a, a.KeyEnv))
 	}
 }
+
+// noRoom is what is wrong with a limit of the answer that is all of the window.
+const noRoom = "%s: an answer of %d tokens leaves no room for a prompt in a window of %d"
 
 // required is what the environment variable holds. Without it the alias cannot be used.
 func (m *models) required(a *Alias, name string) string {
@@ -120,7 +135,13 @@ func (m *models) oneOf(n *yaml.Node, what string, allowed []string) string {
 	return v
 }
 
+func isNull(n *yaml.Node) bool { return n.Tag == "!!null" }
+
 func (m *models) tokens(n *yaml.Node, what string) int {
+	if isNull(n) {
+		m.Fail(n, "%s must be a number of tokens", what)
+		return 0
+	}
 	v, err := strconv.Atoi(m.Text(n, what))
 	if err != nil || v < 1 {
 		m.Fail(n, "%s %.80q is not a whole number of tokens, 1 or more", what, n.Value)
@@ -159,6 +180,10 @@ func (m *models) prices(n *yaml.Node, alias string) *model.Prices {
 	p := model.Prices{Input: -1, Cached: -1, Output: -1}
 	price := func(to *float64, what string) func(*yaml.Node) {
 		return func(n *yaml.Node) {
+			if isNull(n) {
+				m.Fail(n, "%s must be a number", what)
+				return
+			}
 			v, err := strconv.ParseFloat(m.Text(n, what), 64)
 			if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
 				m.Fail(n, "the price %s: %.80q is not a number, 0 or more, for a million tokens", what, n.Value)

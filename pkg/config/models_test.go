@@ -80,6 +80,17 @@ func TestModels(t *testing.T) {
 		o.Value != "big-1 at https://api.example.com/v1, key in STRONG_KEY (set), falls back to fast" {
 		t.Errorf("strong is shown as %+v", o)
 	}
+	for name, want := range map[string]string{
+		"profile": "openrouter", "window": "200000", "max_output": "16000", "prices": "input 3, cached 0.3, output 15 USD",
+		"limits": "connect 5s, first_byte 20m0s, idle 3m0s, total 1h0m0s",
+	} {
+		if o := origin(c, "models.strong."+name); o.Value != want || o.Origin != "team.yaml:2" {
+			t.Errorf("%s of strong is shown as %+v, want %s", name, o, want)
+		}
+	}
+	if o := origin(c, "models.fast.window"); o.Name != "" {
+		t.Errorf("what is not set is shown as %+v", o)
+	}
 	if o := origin(c, "models.sonnet"); o.Value != "another name of strong" {
 		t.Errorf("sonnet is shown as %+v", o)
 	}
@@ -113,7 +124,7 @@ func TestBadModels(t *testing.T) {
 		"models: [a]\n":                                                        {"team.yaml:1:9", "models must be a mapping"},
 		"models:\n  a: {modle: m}\n":                                           {"team.yaml:2:7", `unknown key "modle" in the model a`, "base_url, extra, fallbacks"},
 		"models:\n  a b: {model: m}\n":                                         {"team.yaml:2:3", `"a b" is not a name of up to 64`},
-		"models:\n  inherit: {model: m}":                                       {"team.yaml:2:3", "other than inherit"},
+		"models:\n  inherit: {model: m}":                                       {"team.yaml:2:3: inherit is reserved: it means the process's default"},
 		"models:\n  a: {model: m}\n  a: {model: n}\n":                          {"team.yaml:3:3", `"a" comes twice`},
 		"models:\n  a: {window: 5}\n":                                          {"team.yaml:2:3", "the model a lacks the key model"},
 		"models:\n  a:\n":                                                      {"team.yaml:2:5", "the model a must be a mapping"},
@@ -135,7 +146,12 @@ func TestBadModels(t *testing.T) {
 		head + "    extra: [a]\n":                                              {"team.yaml:5:12", "mapping of fields"},
 		head + "    extra: {top_p: 1, max_tokens: 5}\n":                        {"team.yaml:5:23", "max_tokens is no extra field"},
 		head + "    extra: {a: .nan}\n":                                        {"team.yaml:5:16", "no place in JSON"},
-		head + "    fallbacks: b\n":                                            {"team.yaml:5:16", "must be a list"},
+		head + "    fallbacks: b\n":                                            {"team.yaml:5:16: fallbacks must be a list: [b]"},
+		head + "    fallbacks:\n":                                              {"team.yaml:5:15", "must be a list with at least one entry"},
+		head + "    window:\n":                                                 {"team.yaml:5:12: window must be a number of tokens"},
+		head + "    prices: {input: , output: 1}\n":                            {"team.yaml:5:21: input must be a number"},
+		head + "    window: 8000\n    max_output: 8000\n":                      {"team.yaml:6:17", "8000 tokens leaves no room for a prompt in a window of 8000"},
+		"model: m\nwindow: 8000\nmax_tokens: 9000\n":                           {"team.yaml:3:13", "setting max_tokens: an answer of 9000 tokens leaves no room for a prompt in a window of 8000"},
 		head + "    fallbacks: [b]\n":                                          {"team.yaml:5:17", `"b" is no alias; aliases are a`},
 		head + "    fallbacks: [a]\n":                                          {"team.yaml:5:17", "a -> a"},
 		head + "    limits: {idle: 0s}\n":                                      {"team.yaml:5:20", "1ms to 24h"},
@@ -253,6 +269,59 @@ func TestDefaultAlias(t *testing.T) {
 	if o := origin(c, "models.default"); o.Value != "m at OpenAI, key in OPENAI_API_KEY (set)" || o.Origin != "env OPENAI_MODEL" {
 		t.Errorf("default is shown as %+v", o)
 	}
+}
+
+// Who asks no model can go on without those of the file, whatever is wrong with them;
+// what is wrong with the rest of the file is refused as ever.
+func TestLenient(t *testing.T) {
+	loadLenient := func(text string) (config.Config, error) {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "team.yaml"), text)
+		return config.Load(config.Sources{Dir: dir, Env: from(map[string]string{"OPENAI_MODEL": "m"}), Lenient: true})
+	}
+	const rest = "server: nats://h:1\n"
+	for text, want := range map[string]string{
+		"models:\n  a: {modle: m}\n  b: {model: m}\n" + rest: `team.yaml:2:7: unknown key "modle"`,
+		"models: [a]\n" + rest:                               "team.yaml:1:9: models must be a mapping",
+		"models: {a: b}\n" + rest:                            `team.yaml:1:13: "b" is no alias`,
+		"default_model: b\n" + rest:                          `there is no alias "b"`,
+	} {
+		if _, err := load(t, text, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+		c, err := loadLenient(text)
+		if err != nil || c.LeftOut() == nil || !strings.Contains(c.LeftOut().Error(), want) || !errors.Is(c.LeftOut(), team.InvalidArgument) {
+			t.Errorf("%q: %v, left out for %v, want %s", text, err, c.LeftOut(), want)
+		}
+		if names := aliasNames(c.Aliases()); !slices.Equal(names, []string{"default"}) || c.Server != "nats://h:1" || origin(c, "models.default").Value == "" {
+			t.Errorf("%q: aliases %v at %s; want those of the plain settings", text, names, c.Server)
+		}
+	}
+	if c, err := loadLenient("models: {a: {model: m}}\n"); err != nil || c.LeftOut() != nil || len(c.Models) != 1 {
+		t.Errorf("good models: %v, %v, %v", err, c.LeftOut(), c.Models)
+	}
+	for _, text := range []string{"modles: {}\n", "models: {}\nmodels: {}\n", "lease: x\n", "models: {a: {model: m}\n"} {
+		if _, err := loadLenient(text); !errors.Is(err, team.InvalidArgument) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// A secret that is wrong is not quoted, nor what is shown in its place.
+func TestSecretsThatAreWrong(t *testing.T) {
+	for value, want := range map[string]string{
+		`hush`:           "is not a JSON object of header names, each with a text of one line",
+		`{"a b":"hush"}`: "is not a JSON object of header names",
+		`{"a":"hu\nsh"}`: "each with a text of one line",
+	} {
+		_, err := load(t, "", map[string]string{"AGENTTEAM_MODEL_HEADERS": value})
+		checkRefused(t, value, err, []string{"setting model_headers, from env AGENTTEAM_MODEL_HEADERS: its value is not ", want})
+		if err != nil && (strings.Contains(err.Error(), "hu") || strings.Contains(err.Error(), `"set"`)) {
+			t.Errorf("%v", err)
+		}
+	}
+	_, err := load(t, "max_tokens: 5\n", map[string]string{"AGENTTEAM_WINDOW": "9000", "AGENTTEAM_MAX_TOKENS": "9000"})
+	checkRefused(t, "max_tokens", err, []string{"setting max_tokens, from env AGENTTEAM_MAX_TOKENS: an answer of 9000 tokens leaves no room"})
 }
 
 func TestReload(t *testing.T) {

@@ -51,7 +51,7 @@ func settings(c *Config, dir string) []setting {
 		{name: "reasoning_effort", env: []string{"AGENTTEAM_REASONING_EFFORT"}, allowed: "a word", parse: text(&c.ReasoningEffort)},
 		{name: "temperature", env: []string{"AGENTTEAM_TEMPERATURE"}, allowed: "a number, 0 or more", parse: optional(temperature(&c.Temperature))},
 		{name: "model_headers", env: []string{"AGENTTEAM_MODEL_HEADERS"}, secret: true,
-			allowed: `a JSON object of texts such as {"X-Service-Key":"..."}`, parse: headers(&c.ModelHeaders)},
+			allowed: `a JSON object of header names, each with a text of one line, such as {"X-Service-Key":"..."}`, parse: headers(&c.ModelHeaders)},
 		{name: "model_extra", env: []string{"AGENTTEAM_MODEL_EXTRA"},
 			allowed: `a JSON object such as {"top_p":0.9}, without the fields that each request has of its own: ` + strings.Join(model.OwnFields(), ", "), parse: optional(extra(&c.ModelExtra))},
 		{name: "model_connect", env: []string{"AGENTTEAM_MODEL_CONNECT"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Connect)},

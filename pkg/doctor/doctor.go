@@ -231,12 +231,16 @@ func endpoints(ctx context.Context, cfg config.Config) Check {
 	wrong := cfg.Lacking()
 	for i, a := range routes.Aliases {
 		err := errs[i]
-		if err != nil && len(cfg.Models) > 0 { // else there is one, and it has no name of the user's
+		name := a.Options.Model
+		if len(cfg.Models) > 0 { // else there is one, and it has no name of the user's
+			name = a.Name + " (" + name + ")"
+		}
+		if err != nil && len(cfg.Models) > 0 {
 			err = team.Errorf(cmp.Or(team.CodeOf(err), team.InvalidState), "the model alias %s: %w", a.Name, err).WithHint("%s", team.HintOf(err))
 		}
 		switch {
 		case err == nil:
-			answer = append(answer, a.Options.Model)
+			answer = append(answer, name)
 		case a.Name == routes.Default:
 			return failed("model", err)
 		default:

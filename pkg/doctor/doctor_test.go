@@ -129,10 +129,10 @@ func TestAliases(t *testing.T) {
 		status Status
 		words  []string
 	}{
-		"all answer":          {[]config.Alias{alias("a", url), alias("b", url)}, OK, []string{"a-model, b-model are configured and their endpoints answer"}},
-		"one lacks its key":   {[]config.Alias{alias("a", url), alias("b", url, "B_KEY")}, Warn, []string{"a-model is configured", "the model alias b cannot be used: B_KEY is not set"}},
-		"the first lacks its": {[]config.Alias{alias("a", url, "A_KEY"), alias("b", url)}, Warn, []string{"b-model is configured", "A_KEY is not set"}},
-		"one does not answer": {[]config.Alias{alias("a", url), alias("b", "http://127.0.0.1:1/v1")}, Warn, []string{"a-model is configured", "the model alias b: "}},
+		"all answer":          {[]config.Alias{alias("a", url), alias("b", url)}, OK, []string{"a (a-model), b (b-model) are configured and their endpoints answer"}},
+		"one lacks its key":   {[]config.Alias{alias("a", url), alias("b", url, "B_KEY")}, Warn, []string{"a (a-model) is configured", "the model alias b cannot be used: B_KEY is not set"}},
+		"the first lacks its": {[]config.Alias{alias("a", url, "A_KEY"), alias("b", url)}, Warn, []string{"b (b-model) is configured", "A_KEY is not set"}},
+		"one does not answer": {[]config.Alias{alias("a", url), alias("b", "http://127.0.0.1:1/v1")}, Warn, []string{"a (a-model) is configured", "the model alias b: "}},
 		"the default does":    {[]config.Alias{alias("a", "http://127.0.0.1:1/v1"), alias("b", url)}, Fail, []string{"the model alias a: ", "127.0.0.1:1"}},
 		"all lack their keys": {[]config.Alias{alias("a", url, "A_KEY"), alias("b", url, "B_KEY")}, Fail, []string{"A_KEY", "B_KEY"}},
 	} {

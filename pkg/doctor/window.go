@@ -31,15 +31,19 @@ const (
 // windowCheck looks whether the endpoint cuts long prompts without a word, as Ollama
 // does: its agents would forget how they are to work. That costs a prompt, so it is not
 // done unasked where it may cost money.
+//
+// It asks the default, with all that the settings say of it.
 func windowCheck(ctx context.Context, cfg config.Config, ask bool) Check {
-	if !ask && !local(ctx, cfg.BaseURL) {
+	o := defaultOf(cfg.Routes())
+	if !ask && !local(ctx, o.BaseURL) {
 		return Check{Name: "window", Status: OK, Detail: fmt.Sprintf("not asked, for it costs about %d tokens: teamctl doctor --probe-window", probeTokens)}
 	}
 	wait := probeWait
 	if end, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(end)-lastWord)
 	}
-	m, err := model.New(model.Options{BaseURL: cfg.BaseURL, APIKey: string(cfg.APIKey), Model: cfg.Model, Attempts: 1, FirstByte: probeWait, Idle: probeWait})
+	o.Attempts, o.FirstByte, o.Idle = 1, probeWait, probeWait
+	m, err := model.New(o)
 	if err != nil {
 		return failed("window", err)
 	}
@@ -48,10 +52,20 @@ func windowCheck(ctx context.Context, cfg config.Config, ask bool) Check {
 	p := newProbe()
 	reply, err := m.Complete(asked, p.request(), nil)
 	if err != nil && asked.Err() != nil {
-		return Check{Name: "window", Status: Warn, Detail: fmt.Sprintf("%s has not read a prompt of %d tokens within %v, so whether it cuts them is not known", cfg.Model, p.tokens, wait.Round(time.Second)),
+		return Check{Name: "window", Status: Warn, Detail: fmt.Sprintf("%s has not read a prompt of %d tokens within %v, so whether it cuts them is not known", o.Model, p.tokens, wait.Round(time.Second)),
 			Hint: "give it more time: teamctl doctor --timeout 5m"}
 	}
-	return p.judge(cfg.Model, reply, err)
+	return p.judge(o.Model, reply, err)
+}
+
+// defaultOf is the client of the alias that is asked when none is named.
+func defaultOf(r model.Routes) (o model.Options) {
+	for _, a := range r.Aliases {
+		if a.Name == r.Default {
+			o = a.Options
+		}
+	}
+	return o
 }
 
 // local reports whether the endpoint is on this machine or in this network.

@@ -70,6 +70,29 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// The default of `models:` is probed, as the settings have it, and not the model of the
+// plain settings.
+func TestWindowOfDefault(t *testing.T) {
+	var asked http.Header
+	cfg := listener(t, func(prompt string) (string, int) { return "", tokens.Count(prompt) })
+	home := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer home.Close()
+	cfg.Models = []config.Alias{
+		{Name: "away", BaseURL: "https://192.0.2.1/v1", Model: "large"},
+		{Name: "home", BaseURL: home.URL, Model: "small", Key: "k1", Headers: map[string]config.Secret{"X-Service-Key": "k2"}},
+	}
+	if c := windowCheck(t.Context(), cfg, false); c.Status != OK || !strings.Contains(c.Detail, "not asked") {
+		t.Errorf("the default is remote, yet: %+v", c)
+	}
+	cfg.DefaultModel = "home"
+	if windowCheck(t.Context(), cfg, false); asked.Get("Authorization") != "Bearer k1" || asked.Get("X-Service-Key") != "k2" {
+		t.Errorf("the default was asked with %v", asked)
+	}
+}
+
 // What is not in this network is asked only if that is asked for.
 func TestWindowNotAsked(t *testing.T) {
 	asked := 0

@@ -62,7 +62,7 @@ func (p place) cursor(id team.TeamID) Cursor {
 
 // place reads the cursor, which is not empty.
 func (c Cursor) place(id team.TeamID) (p place, err error) {
-	malformed := team.Errorf(team.InvalidArgument, "the cursor %q is none", clip(string(c))).
+	malformed := team.Errorf(team.InvalidArgument, "%q is not a cursor", clip(string(c))).
 		WithHint("take one that the feed has printed, whole; without a cursor it begins at the beginning")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(string(c))
 	if err != nil || len(b) < 1+4+checksumBytes {

@@ -35,15 +35,15 @@ func TestNoCursor(t *testing.T) {
 	r.ok(err)
 	raw[0]++
 	for name, tt := range map[string]struct{ cursor, want string }{
-		"nonsense":         {"nonsense", "is none"},
-		"an older form":    {"12.34", "is none"},
-		"cut":              {good[:len(good)-1], "is none"},
-		"longer":           {good + "A", "is none"},
-		"another letter":   {strings.Replace(good, good[10:11], string(good[10]^1), 1), "is none"},
-		"another alphabet": {good + "=", "is none"},
+		"nonsense":         {"nonsense", "is not a cursor"},
+		"an older form":    {"12.34", "is not a cursor"},
+		"cut":              {good[:len(good)-1], "is not a cursor"},
+		"longer":           {good + "A", "is not a cursor"},
+		"another letter":   {strings.Replace(good, good[10:11], string(good[10]^1), 1), "is not a cursor"},
+		"another alphabet": {good + "=", "is not a cursor"},
 		"of another team":  {string(place{}.cursor("other")), "not of team t"},
 		"another version":  {sealed(raw[:len(raw)-checksumBytes]), "version 2"},
-		"long":             {strings.Repeat("x", 5000), "is none"},
+		"long":             {strings.Repeat("x", 5000), "is not a cursor"},
 	} {
 		err := Read(t.Context(), r.bt, Options{After: Cursor(tt.cursor)}, func(e Entry) error {
 			t.Errorf("%s: given %s", name, told(e))

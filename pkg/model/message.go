@@ -1,6 +1,9 @@
 package model
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 // Message is one entry of a conversation, free of any wire format, and the JSON
 // in which the journal stores it. It is not changed once a request has named it.
@@ -101,10 +104,12 @@ type Usage struct {
 	Estimated        bool `json:"estimated,omitempty"`         // at least in part our own guess
 
 	Cost     float64 `json:"cost,omitempty"`     // in the currency of the alias's prices, of the calls whose price is known
+	Currency string  `json:"currency,omitempty"` // of Cost, as the prices name it; may be empty
 	Unpriced int     `json:"unpriced,omitempty"` // calls whose price is not known
 }
 
-// Add returns the sum of both; it is estimated if either is.
+// Add returns the sum of both; it is estimated if either is. Its currency is that of u,
+// or of o if u names none: a team's prices are in one.
 func (u Usage) Add(o Usage) Usage {
 	return Usage{
 		PromptTokens:     u.PromptTokens + o.PromptTokens,
@@ -115,6 +120,7 @@ func (u Usage) Add(o Usage) Usage {
 		WastedCompletion: u.WastedCompletion + o.WastedCompletion,
 		Estimated:        u.Estimated || o.Estimated,
 		Cost:             u.Cost + o.Cost,
+		Currency:         cmp.Or(u.Currency, o.Currency),
 		Unpriced:         u.Unpriced + o.Unpriced,
 	}
 }

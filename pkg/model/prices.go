@@ -8,18 +8,20 @@ type Prices struct {
 	Currency string // for people; may be empty
 }
 
-// price returns u with what it cost. Without prices, all that was used is one call of
+// price returns u with what it cost, and in which currency. Without prices, all that was used is one call of
 // unknown price. What was thrown away is charged in full: nobody knows how much of it
 // the endpoint had cached.
 func (p *Prices) price(u Usage) Usage {
+	if u == (Usage{}) {
+		return u
+	}
 	if p == nil {
-		if u != (Usage{}) {
-			u.Unpriced = 1
-		}
+		u.Unpriced = 1
 		return u
 	}
 	const million = 1e6
 	u.Cost = (float64(u.PromptTokens-u.CachedTokens+u.WastedPrompt)*p.Input + float64(u.CachedTokens)*p.Cached +
 		float64(u.CompletionTokens+u.WastedCompletion)*p.Output) / million
+	u.Currency = p.Currency
 	return u
 }

@@ -30,9 +30,11 @@ type Router struct {
 	*routerState
 	registry prometheus.Registerer
 	switches *prometheus.CounterVec
+	cost     *prometheus.CounterVec
 
 	counting sync.Mutex
 	clients  map[string]countingClient // by alias
+	told     map[string]spell          // the last that was counted as a switch, by alias
 }
 
 // routerState is what all views of one router share.
@@ -71,12 +73,19 @@ func (s *routerState) fill(o *Options) { o.Logger = s.log }
 
 // Counting returns the same router, that counts in the metrics of reg.
 func (r *Router) Counting(reg prometheus.Registerer) *Router {
-	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{},
+	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{}, told: map[string]spell{},
 		switches: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentteam_model_switches_total",
-			Help: "Model calls that went on with another alias of the settings, since the first refused.",
-		}, []string{"from", "to"}))}
+			Help: "Switches of model calls to another alias of the settings, since the first refused; one that rests is passed over many times and counts once.",
+		}, []string{"from", "to"})),
+		cost: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentteam_model_cost_total",
+			Help: "What model calls have cost, by currency, as far as the prices are in the settings.",
+		}, []string{"currency"}))}
 	for _, to := range r.now().routes {
+		if to.Prices != nil {
+			view.cost.WithLabelValues(currencyLabel(to.Prices))
+		}
 		for i, next := range to.chain[1:] { // at 0, so that the first is seen as an increase
 			view.switches.WithLabelValues(to.chain[i].Name, next.Name)
 		}
@@ -163,6 +172,9 @@ func (r *Router) Complete(ctx context.Context, req Request, onDelta func(text st
 	var used Usage
 	var all refusals
 	order, awake := r.order(asked, req)
+	if order[0] != asked {
+		r.passed(ctx, asked, order[0])
+	}
 	for i, to := range order {
 		req.once = i != awake-1 && i != len(order)-1 // another one answers sooner than this one is back
 		if i > 0 {
@@ -172,14 +184,14 @@ func (r *Router) Complete(ctx context.Context, req Request, onDelta func(text st
 		if err == nil {
 			r.rest(to, 0)
 			reply.Alias = to.Name
-			reply.Usage = together(used, to.Prices.price(reply.Usage))
+			reply.Usage = together(used, r.price(to, reply.Usage))
 			return reply, nil
 		}
 		refusal, ok := errors.AsType[*Refusal](err)
 		if !ok {
 			return Reply{}, err
 		}
-		used = together(used, to.Prices.price(refusal.Used))
+		used = together(used, r.price(to, refusal.Used))
 		switch refusal.Advice {
 		case Park:
 			r.rest(to, parkRest)
@@ -197,6 +209,17 @@ func (r *Router) Complete(ctx context.Context, req Request, onDelta func(text st
 	}
 	return Reply{}, all.of(asked, used)
 }
+
+// price returns u with what it cost, and counts that.
+func (r *Router) price(of *route, u Usage) Usage {
+	u = of.Prices.price(u)
+	if of.Prices != nil {
+		r.cost.WithLabelValues(currencyLabel(of.Prices)).Add(u.Cost)
+	}
+	return u
+}
+
+func currencyLabel(p *Prices) string { return cmp.Or(p.Currency, "none") }
 
 // together adds two parts of what one call has used.
 func together(a, b Usage) Usage {
@@ -232,7 +255,30 @@ func (r *Router) order(asked *route, req Request) (order []*route, awake int) {
 func (r *Router) rest(to *route, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	to.rests = time.Now().Add(d)
+	now := time.Now()
+	if d > 0 && !to.rests.After(now) {
+		to.spells++
+	}
+	to.rests = now.Add(d)
+}
+
+// spell is the time from when a route begins to rest until it is asked first again.
+type spell struct {
+	of *route
+	n  int
+}
+
+// tell notes that this view has told of a route's present spell of rest, and reports
+// whether that is news.
+func (r *Router) tell(of *route) bool {
+	r.mu.Lock()
+	now := spell{of, of.spells}
+	r.mu.Unlock()
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	news := r.told[of.Name] != now
+	r.told[of.Name] = now
+	return news
 }
 
 // countingClient is the client of a route that counts where one view of the router does.
@@ -252,7 +298,16 @@ func (r *Router) client(to *route) asker {
 	return c
 }
 
+// passed tells, once in a spell, that one that rests was not asked.
+func (r *Router) passed(ctx context.Context, from, to *route) {
+	if r.tell(from) {
+		r.switches.WithLabelValues(from.Name, to.Name).Inc()
+		r.log.WarnContext(ctx, "the model rests, since it has refused; another one is asked", "from", from.Name, "to", to.Name)
+	}
+}
+
 func (r *Router) switched(ctx context.Context, from, to *route, why refusals) {
+	r.tell(from)
 	r.switches.WithLabelValues(from.Name, to.Name).Inc()
 	last := why[len(why)-1].refusal
 	// Not the error's text: an endpoint may quote the prompt in it.

@@ -214,11 +214,11 @@ func TestRouterRests(t *testing.T) {
 				ask("b", "a") // who rests is still asked, last
 				ask("a")      // and is back once it has answered
 				err := testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP agentteam_model_switches_total Model calls that went on with another alias of the settings, since the first refused.
+# HELP agentteam_model_switches_total Switches of model calls to another alias of the settings, since the first refused; one that rests is passed over many times and counts once.
 # TYPE agentteam_model_switches_total counter
 agentteam_model_switches_total{from="a",to="b"} 2
 agentteam_model_switches_total{from="b",to="a"} 1
-`))
+`), "agentteam_model_switches_total")
 				if err != nil {
 					t.Error(err)
 				}
@@ -297,8 +297,82 @@ func TestRouterWaitsLast(t *testing.T) {
 	}
 }
 
+// An alias that rests is passed over without being asked. That is told once in a spell, and
+// only by a view that has not told of the refusal itself.
+func TestRouterPassesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		d, all := newDesk(t, RouterOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}, alias("a", "b"), alias("b"))
+		met, other := all.Counting(prometheus.NewRegistry()), all.Counting(prometheus.NewRegistry())
+		check := func(r *Router, ab, ba float64, warnings int) {
+			t.Helper()
+			if got := [2]float64{testutil.ToFloat64(r.switches.WithLabelValues("a", "b")), testutil.ToFloat64(r.switches.WithLabelValues("b", "a"))}; got != [2]float64{ab, ba} {
+				t.Errorf("switches %v, want %v and %v", got, ab, ba)
+			}
+			if n := strings.Count(log.String(), "level=WARN"); n != warnings {
+				t.Errorf("%d warnings, want %d:\n%s", n, warnings, &log)
+			}
+			d.took()
+		}
+		d.refuses["a"], d.refuses["b"] = refusal(Park, BadKey, Usage{}), refusal(TryAgain, Silent, Usage{})
+		if _, err := met.Complete(t.Context(), Request{}, nil); err == nil {
+			t.Fatal("somebody answered")
+		}
+		check(met, 1, 0, 1)
+		delete(d.refuses, "b")
+		time.Sleep(retryRest)
+		for range 2 { // the refusal was told
+			if _, err := met.Complete(t.Context(), Request{}, nil); err != nil || !slices.Equal(d.took(), []string{"b"}) {
+				t.Fatal("b was not asked alone", err)
+			}
+		}
+		check(met, 1, 0, 1)
+		for range 2 {
+			_, _ = other.Complete(t.Context(), Request{}, nil)
+		}
+		check(other, 1, 0, 2)
+		d.refuses["b"] = refusal(TryAgain, Silent, Usage{})
+		_, _ = other.Complete(t.Context(), Request{}, nil) // a is asked at last, and refuses: it rests on
+		delete(d.refuses, "b")
+		time.Sleep(retryRest)
+		_, _ = other.Complete(t.Context(), Request{}, nil)
+		check(other, 1, 1, 3)
+		time.Sleep(parkRest)
+		_, _ = met.Complete(t.Context(), Request{}, nil) // a refuses again: another spell
+		check(met, 2, 0, 4)
+		_, _ = other.Complete(t.Context(), Request{}, nil)
+		_, _ = other.Complete(t.Context(), Request{}, nil)
+		check(other, 2, 1, 5)
+	})
+}
+
+// What calls have cost is counted where it is priced, what they have wasted included.
+func TestRouterCountsCost(t *testing.T) {
+	prices := &Prices{Input: 10, Cached: 10, Output: 100, Currency: "USD"}
+	a, b := alias("a", "b"), alias("b", "c")
+	a.Prices, b.Prices = prices, prices
+	d, all := newDesk(t, RouterOptions{}, a, b, alias("c"), Alias{Name: "d", Options: Options{Model: "d"}, Prices: &Prices{Output: 1}})
+	r := all.Counting(prometheus.NewRegistry())
+	if n := testutil.CollectAndCount(r.cost); n != 2 {
+		t.Errorf("%d currencies begin at 0, want 2", n)
+	}
+	d.refuses["a"] = refusal(Park, BadKey, Usage{WastedPrompt: 500_000}) // 5
+	for _, name := range []string{"a", "c", "d"} {                       // 0.02, not known, 0.0001
+		if _, err := r.Complete(t.Context(), Request{Model: name}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.refuses["d"] = refusal(GiveUp, ContentFilter, Usage{WastedCompletion: 1_000_000}) // 1
+	_, _ = r.Complete(t.Context(), Request{Model: "d"}, nil)
+	for currency, want := range map[string]float64{"USD": 5.02, "none": 1.0001} {
+		if got := testutil.ToFloat64(r.cost.WithLabelValues(currency)); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v %s, want %v", got, currency, want)
+		}
+	}
+}
+
 func TestRouterPrices(t *testing.T) {
-	prices := &Prices{Input: 10, Cached: 1, Output: 100}
+	prices := &Prices{Input: 10, Cached: 1, Output: 100, Currency: "USD"}
 	wasted := Usage{WastedPrompt: 1000, WastedCompletion: 10}
 	const answer = (600*10 + 400*1 + 100*100) / 1e6 // what a desk's answer costs
 	const waste = (1000*10 + 10*100) / 1e6
@@ -325,6 +399,9 @@ func TestRouterPrices(t *testing.T) {
 			reply, err := r.Complete(t.Context(), Request{}, nil)
 			if err != nil || math.Abs(reply.Usage.Cost-tt.cost) > 1e-12 || reply.Usage.Unpriced != tt.unknown {
 				t.Errorf("%+v, %v; want a cost of %v, %d unknown", reply.Usage, err, tt.cost, tt.unknown)
+			}
+			if want := map[bool]string{true: "USD"}[tt.cost > 0]; reply.Usage.Currency != want {
+				t.Errorf("in %q, want %q", reply.Usage.Currency, want)
 			}
 			if tt.refuses != nil && reply.Usage.WastedPrompt != tt.refuses.(*Refusal).Used.WastedPrompt {
 				t.Errorf("%+v does not count what was wasted", reply.Usage)

@@ -50,6 +50,7 @@ type route struct {
 	counting func(prometheus.Registerer) asker
 	chain    []*route  // itself, then those that stand in for it, in order
 	rests    time.Time // until then others are asked before it; guarded by the router's state
+	spells   int       // times that it has begun to rest; guarded likewise
 }
 
 // routeTable is Routes made ready. It does not change, but for the rests of its routes.
@@ -102,7 +103,7 @@ func (t *routeTable) chain(sofar []*route, to *route) ([]*route, error) {
 	for _, name := range to.Fallbacks {
 		next := t.routes[name]
 		if next == nil {
-			return nil, team.Errorf(team.InvalidArgument, "the model alias %s falls back to %q, which is none", to.Name, name)
+			return nil, team.Errorf(team.InvalidArgument, "the model alias %s falls back to %q, which is no alias", to.Name, name)
 		}
 		var err error
 		if sofar, err = t.chain(sofar, next); err != nil {
