@@ -60,7 +60,7 @@ func TestParked(t *testing.T) {
 		if r.task.Status != team.Pending || r.task.Attempts != 0 || !strings.Contains(r.task.Reason, "the endpoint says no") {
 			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
 		}
-		if !r.beat.Parked() || !r.beat.Quiet() || r.beat.RetryAt.Sub(time.Now()) != firstPark {
+		if !r.beat.Parked() || !r.beat.Quiet() || time.Until(*r.beat.RetryAt) != firstPark {
 			t.Errorf("beat: %+v", r.beat)
 		}
 		select {

@@ -43,7 +43,7 @@ type Config struct {
 
 	origins []Origin
 	sources Sources // absolute; the zero value if not loaded
-	leftOut error
+	leftOut error   // as in LeftOut
 }
 
 // Origin is a setting as "teamctl config view" prints it.
@@ -63,7 +63,7 @@ type Sources struct {
 	Dir   string                           // the working folder; default: the current one
 
 	// Lenient has [Load] leave out the models of team.yaml if something is wrong with
-	// them, for who asks none; [Config.LeftOut] then tells what.
+	// them, for those who ask none; [Config.LeftOut] then tells what.
 	Lenient bool
 }
 
@@ -107,9 +107,10 @@ func Load(src Sources) (Config, error) {
 	if err := c.checkRoom(file); err != nil {
 		return Config{}, err
 	}
-	if err := c.takeModels(file); err != nil && !src.Lenient {
-		return Config{}, err
-	} else if err != nil {
+	if err := c.takeModels(file); err != nil {
+		if !src.Lenient {
+			return Config{}, err
+		}
 		c.Models, c.DefaultModel, c.leftOut = nil, "", err
 	}
 	for _, a := range c.Aliases() {

@@ -42,7 +42,7 @@ func windowCheck(ctx context.Context, cfg config.Config, ask bool) Check {
 	if end, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(end)-lastWord)
 	}
-	o.Attempts, o.FirstByte, o.Idle = 1, probeWait, probeWait
+	o.Attempts, o.FirstByte, o.Idle, o.Total = 1, probeWait, probeWait, 0
 	m, err := model.New(o)
 	if err != nil {
 		return failed("window", err)
