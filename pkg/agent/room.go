@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -86,7 +87,7 @@ func (g *gauge) count(messages []*model.Message) int {
 }
 
 func (g *gauge) sum(messages []*model.Message) (n int) {
-	if g.sizes == nil || len(g.sizes) > 4*len(messages)+1000 { // of messages that are gone
+	if g.sizes == nil {
 		g.sizes = map[*model.Message]int{}
 	}
 	of := tokens.Estimate
@@ -119,6 +120,9 @@ func (g *gauge) told(messages []*model.Message, alias string, u model.Usage) {
 		return
 	}
 	sent := g.fixed + g.count(messages)
+	if len(g.sizes) > 2*len(messages)+100 { // most are of messages that are gone
+		maps.DeleteFunc(g.sizes, func(m *model.Message, _ int) bool { return !slices.Contains(messages, m) })
+	}
 	if u.PromptTokens > g.bound {
 		g.bound = 0 // it takes more than we thought
 	}
