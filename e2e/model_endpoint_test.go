@@ -314,6 +314,7 @@ type crew struct {
 // it, whatever came of that, until it is told of the task anew.
 func (c *crew) next(e *endpoint, r *request) answer {
 	id := r.task()
+	goOn := c.busy != nil && c.busy(r) // before the lock, which whoever tells that may wait for
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.steps == nil {
@@ -321,7 +322,7 @@ func (c *crew) next(e *endpoint, r *request) answer {
 	}
 	key := r.team + "/" + r.agent + "/" + id
 	step := c.steps[key]
-	switch goOn := c.busy != nil && c.busy(r); {
+	switch {
 	case id == "" || r.ended():
 		delete(c.steps, key)
 		return e.say("I have nothing to do.")
