@@ -45,7 +45,7 @@ type Record struct {
 	V           int       `json:"v"`
 	ID          string    `json:"id"` // ULID; tells this write from every other
 	Kind        Kind      `json:"kind"`
-	Goal        int       `json:"goal,omitempty"` // start, of a leader: the number of the team's goal
+	Goal        int       `json:"goal,omitempty"` // start, of a leader: the number of the team's goal, or of its next one
 	Incarnation uint64    `json:"incarnation"`
 	RunID       string    `json:"run_id,omitempty"`
 	At          time.Time `json:"at"`
@@ -128,7 +128,7 @@ type Journal struct {
 
 // Options say what a journal is opened for.
 type Options struct {
-	Goal int           // the number of the team's goal, for a leader; it stands in the start record
+	Goal int           // for a leader: the number of the team's goal or, while it has none, of its next one; it stands in the start record
 	Keep time.Duration // how long records stay that a newer context has replaced; 0 = for ever
 }
 

@@ -143,7 +143,9 @@ func (m *member) run() error {
 
 	jo := journal.Options{Keep: o.KeepTranscripts}
 	if o.Member.AgentID == team.Leader {
-		jo.Goal = o.Record.GoalNumber
+		if jo.Goal = o.Record.GoalNumber; o.Record.Goal == "" {
+			jo.Goal++ // the next one, which may be set while this process leads
+		}
 	}
 	log, records, err := journal.Open(ctx, o.Team, o.Member.AgentID, o.Member.Incarnation, jo)
 	if err != nil {

@@ -46,6 +46,7 @@ agents:
   rules:
   - name: try
     since: '<mail from="leader"[^>]*>\s*Try (?P<id>T-\d+)'
+    unless: '<task id=' # the check has begun: its context tells the mail once more
     steps:
     - calls:
       - {tool: claim_task, args: {task_id: '{{.Match.id}}'}}
@@ -187,14 +188,18 @@ func TestSecondLeader(t *testing.T) {
 	stop := c.Leader()
 	c.Teammates(2)
 	tm := c.Team("t")
+	led := func(incarnation uint64) {
+		teamtest.Until(t, tm, func(e client.Entry) bool {
+			var m team.Member
+			return e.AgentID == team.Leader && e.Event.Event.Type == "MEMBER_JOINED" && json.Unmarshal(e.Event.Event.Value, &m) == nil && m.Incarnation == incarnation
+		})
+	}
+	led(1) // the team has no goal yet: the one that comes is not another one
 	g := teamtest.Set(t, tm, "Build bridges")
 	teamtest.Until(t, tm, func(e client.Entry) bool { return e.Event.Event.ToolCallName == "bash" })
 	stop()
 	c.Leader()
-	teamtest.Until(t, tm, func(e client.Entry) bool {
-		var m team.Member
-		return e.AgentID == team.Leader && e.Event.Event.Type == "MEMBER_JOINED" && json.Unmarshal(e.Event.Event.Value, &m) == nil && m.Incarnation == 2
-	})
+	led(2)
 	record, err := tm.Record(t.Context())
 	if err != nil {
 		t.Fatal(err)
