@@ -88,8 +88,8 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("teamctl run does not say %q:\n%s", why, told)
 		}
 		logs := p.run(t, "logs", "--no-color", "leader")
-		if strings.Count(logs, why) != 1 {
-			t.Errorf("the leader's log does not say %q in one line:\n%s", why, logs)
+		if !strings.Contains(logs, why) { // at each try, of which there may be several
+			t.Errorf("the leader's log does not say %q:\n%s", why, logs)
 		}
 		if all := checks + line + told + ended + logs; strings.Contains(all, key) {
 			t.Errorf("the key is shown:\n%s", all)

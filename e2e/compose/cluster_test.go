@@ -331,6 +331,9 @@ func (p *project) scale(t *testing.T, n int) {
 	p.awaitTargets(t, n)
 }
 
+// silent are the panels that have nothing to show of one model without a price.
+var silent = map[string]bool{"Cost": true, "Switches to a fallback": true}
+
 // testMetrics asks Prometheus all that rules and dashboards ask it.
 func (p *project) testMetrics(t *testing.T, begun time.Time) {
 	ctx := t.Context()
@@ -354,7 +357,7 @@ func (p *project) testMetrics(t *testing.T, begun time.Time) {
 				}
 				samples += len(got)
 			}
-			if samples == 0 {
+			if samples == 0 && !silent[panel.Title] {
 				t.Errorf("panel %q has no sample: %v", panel.Title, panel.Targets)
 			}
 		}
