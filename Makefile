@@ -14,7 +14,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/leader, bin/teammate and bin/teamctl
@@ -24,25 +24,47 @@ build: ## build bin/leader, bin/teammate and bin/teamctl
 demo: build ## a whole team surveys DIR (default: this repository); no key, no network
 	./bin/teamctl demo $(if $(DIR),"$(DIR)")
 
+# Passes on what go test prints, adds a table of how long each package took, and ends as
+# go test has ended.
+define TIMES
+awk '$$1 == "go-test-status" { status = $$2; next } { print; fflush() } \
+	($$1 == "ok" || $$1 == "FAIL") && $$3 ~ /^[0-9.]+s$$/ { took[$$2] = $$3 } \
+	END { print "\nseconds  package"; fflush(); for (p in took) printf "%7.1f  %s\n", took[p], p | "sort -rn"; close("sort -rn"); exit status }'
+endef
+
+# Most tests of clusters and connections wait, so more run at once than there are cores.
+# go vet has been run before, and the race detector need not rest for a second at the end
+# of each process.
+GOTEST = GORACE=atexit_sleep_ms=0 go test -vet=off -p 3 -parallel 6
+
 .PHONY: test
-test: ## go vet, gofmt and all tests, with the race detector where it can run
+test: vet ## go vet, gofmt and all tests, with the race detector where it can run
+	$(if $(RACE),,@echo "*** NO C COMPILER FOUND: TESTING WITHOUT THE RACE DETECTOR ***" >&2)
+	@echo 'go test $(RACE) ./...'; \
+		{ $(GOTEST) $(RACE) -timeout 20m ./... 2>&1; echo "go-test-status $$?"; } | $(TIMES)
+
+.PHONY: check
+check: vet ## go vet, gofmt, the house rules, and short tests of the packages that differ from main
+	@changed=$$(.ci/changed); echo "go test -short" $$changed; \
+		$(GOTEST) -short -timeout 5m ./pkg ./mutants $$changed
+
+.PHONY: vet
+vet:
 	go vet ./...
 	@unformatted=$$(gofmt -l $(SOURCES)) && test -z "$$unformatted" || \
 		{ echo "not formatted, run make fmt: $$unformatted" >&2; exit 1; }
-	$(if $(RACE),,@echo "*** NO C COMPILER FOUND: TESTING WITHOUT THE RACE DETECTOR ***" >&2)
-	go test $(RACE) -timeout 20m ./...
 
 # The packages whose promises rest on compare-and-set.
 STORES := ./pkg/broker ./pkg/board/... ./pkg/mailbox ./pkg/journal ./pkg/feed ./pkg/stored ./pkg/roster ./pkg/registry ./pkg/election
 
 .PHONY: test-r3
 test-r3: ## the tests of all stores against a cluster of three NATS servers
-	AGENTTEAM_TEST_REPLICATED=1 go test -p 1 -timeout 20m $(STORES)
+	AGENTTEAM_TEST_REPLICATED=1 go test -p 1 -parallel 1 -timeout 20m $(STORES)
 
 .PHONY: test-long
-test-long: ## recorded histories of many processes, and 5 frozen teammates: LONG times (default 20) as long
-	AGENTTEAM_TEST_LONG=$(or $(LONG),20) go test -count=1 -timeout 60m -v -run 'TestLinearizable' ./pkg/board
-	AGENTTEAM_TEST_LONG=$(or $(LONG),20) go test -count=1 -timeout 60m -v -run 'TestFrozenTeammates' ./e2e
+test-long: ## many processes on one board, 5 frozen teammates: LONG times (default 20) as long; a long task
+	AGENTTEAM_TEST_LONG=$(or $(LONG),20) go test -count=1 -timeout 60m -v -run 'TestLinearizable|TestStress|TestCreators' ./pkg/board
+	AGENTTEAM_TEST_LONG=$(or $(LONG),20) go test -count=1 -timeout 60m -v -run 'TestFrozenTeammates|TestLongTask$$' ./e2e
 
 .PHONY: test-claims
 test-claims: ## CLAIMS (default 1,000,000) claims by 64 workers, every write of them judged
@@ -51,7 +73,7 @@ test-claims: ## CLAIMS (default 1,000,000) claims by 64 workers, every write of 
 .PHONY: test-compose
 test-compose: ## build the images, start docker-compose.yml and have it do work; needs an engine, no registry
 	go vet -tags compose ./e2e/compose
-	go test -tags compose -count=1 -timeout 10m -v ./e2e/compose
+	go test -tags compose -count=1 -timeout 20m -v ./e2e/compose
 
 .PHONY: mutants
 mutants: ## plant known bugs, MUTANT=name for one, in copies of the tree: each must be caught
@@ -65,6 +87,14 @@ bench: build ## measure beside bare JetStream; prints a table and, last, a line 
 bench-board: build ## measure the board at all sizes, up to 100,000 tasks (8 min; BENCH=quick within 1)
 	@go run ./bench board
 
+.PHONY: bench-recovery
+bench-recovery: build ## measure how soon a team is at work again after kills (10 min; BENCH=quick within 3)
+	@go run ./bench recovery
+
+.PHONY: bench-postgres
+bench-postgres: ## measure a task table of the PostgreSQL server BENCH_POSTGRES=postgres://... beside
+	@go -C bench/postgres run .
+
 .PHONY: bench-agent
 bench-agent: build ## measure an agent beside a plain loop over the same endpoint (2 min; BENCH=quick within 1)
 	@go run ./bench agent
@@ -73,6 +103,7 @@ bench-agent: build ## measure an agent beside a plain loop over the same endpoin
 lint: ## go vet and staticcheck, which is fetched on first use
 	go vet ./...
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	go -C bench/postgres vet .
 
 .PHONY: fmt
 fmt: ## format the Go code

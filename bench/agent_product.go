@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/child"
 	"agentteam/pkg/client"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/role"
 	"agentteam/pkg/roster"
-	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 )
 
@@ -27,9 +27,9 @@ type agentRig struct {
 	workspace string
 
 	lifeline, held *os.File // children end with it
-	leader         *spawn.Child
+	leader         *child.Process
 	teams          int
-	last           *broker.Team // of the newest conversation
+	last           *broker.Storage // of the newest conversation
 }
 
 const (
@@ -93,16 +93,16 @@ func (b *agentRig) close() {
 
 // start starts one of the programs on the endpoint. Its window is so large that no
 // conversation here is made shorter.
-func (b *agentRig) start(program string, args ...string) (*spawn.Child, error) {
-	return spawn.StartChild(filepath.Join(b.rig.bin, program),
+func (b *agentRig) start(program string, args ...string) (*child.Process, error) {
+	return child.Start(filepath.Join(b.rig.bin, program),
 		append([]string{"--server", b.rig.server.URL(), "--http", "127.0.0.1:0", "--workspace", b.workspace}, args...),
 		[]string{"OPENAI_BASE_URL=" + b.endpoint.url, "OPENAI_MODEL=bench", "OPENAI_API_KEY=none", "AGENTTEAM_WINDOW=4000000", "AGENTTEAM_LOG_LEVEL=warn"},
 		b.lifeline, os.Stderr)
 }
 
 // makeTeam makes a team that does not bring its members back.
-func (b *agentRig) makeTeam(ctx context.Context) (*broker.Team, error) {
-	roles, _, err := role.Load(b.rig.dir)
+func (b *agentRig) makeTeam(ctx context.Context) (*broker.Storage, error) {
+	roles, err := role.Load(b.rig.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (b *agentRig) makeTeam(ctx context.Context) (*broker.Team, error) {
 	}
 	b.teams++
 	bt, _, err := reg.Make(ctx, team.Team{
-		ID: team.TeamID(fmt.Sprintf("agent-%d", b.teams)), Roles: roles, LeaseSeconds: 30, MaxTeammates: team.DefaultMaxTeammates,
+		ID: team.TeamID(fmt.Sprintf("agent-%d", b.teams)), Roles: roles.All, LeaseSeconds: 30, MaxTeammates: team.DefaultMaxTeammates,
 		Policies: team.Policies{Respawn: team.RespawnRelease}, Workspace: b.workspace, CreatedBy: team.UserAgent,
 	})
 	return bt, err
@@ -134,30 +134,30 @@ func (b *agentRig) product(ctx context.Context, k talkKind, look func(pid int) e
 	t := newTalk(k)
 	b.endpoint.hold(t)
 	defer b.endpoint.hold(nil)
-	child, err := b.idle(ctx, bt)
+	teammate, err := b.idle(ctx, bt)
 	if err != nil {
 		return nil, err
 	}
 	if look != nil {
-		err = look(child.PID())
+		err = look(teammate.PID())
 	}
 	if err == nil {
 		_, _, err = tm.AddTasks(ctx, "", team.NewTask{Title: "Read all the files", Role: "coder"})
 	}
 	if err == nil {
-		err = b.endpoint.finish(ctx, t, child.Done())
+		err = b.endpoint.finish(ctx, t, teammate.Done())
 	}
 	if err == nil {
 		err = rested(ctx, tm)
 	}
 	if err == nil && look != nil {
-		err = look(child.PID())
+		err = look(teammate.PID())
 	}
 	if err == nil { // nobody is left at work, to disturb the next
 		err = tm.StopTeam(ctx, 10*time.Second)
 	}
-	child.Terminate()
-	<-child.Done()
+	teammate.Terminate()
+	<-teammate.Done()
 	if err != nil {
 		return nil, fmt.Errorf("teammate: %w", err)
 	}
@@ -187,7 +187,7 @@ func rested(ctx context.Context, tm *client.Team) error {
 }
 
 // idle starts a teammate and waits until it has nothing to do.
-func (b *agentRig) idle(ctx context.Context, bt *broker.Team) (*spawn.Child, error) {
+func (b *agentRig) idle(ctx context.Context, bt *broker.Storage) (*child.Process, error) {
 	heard := make(chan beat, 1000) // many more than come while nobody reads
 	stop, err := roster.New(bt).Listen(team.Everyone, func(h team.Beat) { heard <- beat{h, time.Now()} })
 	if err != nil {
@@ -197,17 +197,17 @@ func (b *agentRig) idle(ctx context.Context, bt *broker.Team) (*spawn.Child, err
 	if err := bt.Conn.Flush(ctx); err != nil { // the server listens for us from here on
 		return nil, err
 	}
-	child, err := b.start("teammate", "--team", string(bt.ID), "--name", "coder-1", "--role", "coder")
+	teammate, err := b.start("teammate", "--team", string(bt.ID), "--name", "coder-1", "--role", "coder")
 	if err != nil {
 		return nil, err
 	}
-	_, err = await(ctx, heard, child.Done(), func(h beat) bool { return h.AgentID == "coder-1" && h.State == team.Idle })
+	_, err = await(ctx, heard, teammate.Done(), func(h beat) bool { return h.AgentID == "coder-1" && h.State == team.Idle })
 	if err != nil {
-		child.Kill()
-		<-child.Done()
+		teammate.Kill()
+		<-teammate.Done()
 		return nil, err
 	}
-	return child, nil
+	return teammate, nil
 }
 
 // stored is how many messages the streams of the newest conversation's team have taken:

@@ -33,7 +33,7 @@ func boardBench(ctx context.Context, r *rig) (all []figure, err error) {
 		s = quick
 	}
 	begun := time.Now()
-	for _, part := range []func(context.Context, *rig, scale) ([]figure, error){cycles, synced, postgres, steady, graphs, largeBoard} {
+	for _, part := range []func(context.Context, *rig, scale) ([]figure, error){cycles, synced, steady, graphs, largeBoard} {
 		figures, err := part(ctx, r, s)
 		if err != nil {
 			return nil, err

@@ -46,7 +46,7 @@ func claimsOf(ctx context.Context, r *rig, workers, tasks int) ([]figure, error)
 	if err != nil {
 		return nil, err
 	}
-	todo, err := createTasks(ctx, board.New(bt, board.Options{}), workers*tasks)
+	todo, err := createTasks(ctx, board.New(bt.Bucket, board.Options{}), workers*tasks)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (c *claimer) open(ctx context.Context, id team.TeamID) error {
 	if err != nil {
 		return err
 	}
-	c.board = board.New(bt, board.Options{})
+	c.board = board.New(bt.Bucket, board.Options{})
 	js, err := jetstream.New(c.conn.NATS())
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ import (
 type crew struct {
 	id      team.TeamID
 	conn    *broker.Conn // of whoever leads
-	team    *broker.Team
+	team    *broker.Storage
 	board   *board.Board
 	workers []*worker
 
@@ -83,7 +83,7 @@ func newCrew(ctx context.Context, r *rig, name string, workers int) (*crew, erro
 		conn.Close()
 		return nil, err
 	}
-	t.board = board.New(t.team, board.Options{})
+	t.board = board.New(t.team.Bucket, board.Options{})
 	ctx, t.stop = context.WithCancel(ctx)
 	if err = t.lead(ctx); err == nil {
 		err = t.hire(ctx, r, workers)
@@ -99,11 +99,7 @@ func newCrew(ctx context.Context, r *rig, name string, workers int) (*crew, erro
 func (t *crew) lead(ctx context.Context) error {
 	x := index.New(index.Options{Team: t.team, Finish: t.board.FinishCreate, Send: func(to team.AgentID, task team.Task) error {
 		t.offers.Add(1)
-		data, err := index.EncodeOffer(task)
-		if err != nil {
-			return err
-		}
-		return control.Notify(t.conn, t.id, to, subject.Offer, data)
+		return control.TellOffer(t.team, to, task)
 	}})
 	if _, err := roster.New(t.team).Listen(team.Everyone, x.Hear); err != nil { // ends with the connection
 		return err
@@ -162,16 +158,15 @@ func (w *worker) open(ctx, life context.Context, n int) error {
 		return err
 	}
 	m := team.Member{AgentID: team.AgentID(fmt.Sprintf("coder-%d", n+1)), Role: "coder", Incarnation: 1, State: team.Joined}
-	w.hand = board.NewHand(life, board.New(bt, board.Options{}), m.Holder())
+	w.hand = board.NewHand(life, board.New(bt.Bucket, board.Options{}), m.Holder())
 	w.heart = roster.NewHeart(roster.New(bt), m, team.DefaultLease)
 	go func() { _ = w.heart.Run(life) }() // ends with life, and nothing that counts comes of it
-	_, err = control.Serve(life, w.conn, control.Membership{Team: bt.ID, AgentID: m.AgentID, Role: m.Role}, map[subject.Verb]control.Handler{
-		subject.Offer: func(_ context.Context, data []byte) (any, error) {
-			t, err := index.DecodeOffer(data)
-			if err == nil {
-				w.offers <- t
+	_, err = control.Serve(life, w.conn, control.Membership{Team: bt.ID, AgentID: m.AgentID, Role: m.Role}, control.Handlers{
+		Offer: func(t team.Task) {
+			select {
+			case w.offers <- t:
+			default: // it has one already
 			}
-			return nil, err
 		},
 	})
 	if err != nil {

@@ -141,13 +141,13 @@ func (t *crew) teammateMemory(ctx context.Context, r *rig) (float64, error) {
 	}
 	defer lifeline.Close()
 	defer held.Close()
-	child, err := r.startTeammate(t.id, name, lifeline)
+	p, err := r.startTeammate(t.id, name, lifeline)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { child.Kill(); <-child.Done() }()
+	defer func() { p.Kill(); <-p.Done() }()
 	n := 0
-	if _, err := await(ctx, heard, child.Done(), func(b beat) bool {
+	if _, err := await(ctx, heard, p.Done(), func(b beat) bool {
 		if b.State == team.Idle {
 			n++
 		}
@@ -155,7 +155,7 @@ func (t *crew) teammateMemory(ctx context.Context, r *rig) (float64, error) {
 	}); err != nil {
 		return 0, err
 	}
-	return resident(child.PID())
+	return resident(p.PID())
 }
 
 // pages measures how long a page of the list takes, asked of the acting leader's
@@ -188,18 +188,21 @@ func pages(ctx context.Context, _ *rig, s scale, _, large *crew) ([]figure, erro
 // watchLoad measures how long it takes until a reader who begins to follow the board
 // knows all of it, beside taking in the same messages without looking at them.
 func watchLoad(ctx context.Context, r *rig, s scale, _, large *crew) ([]figure, error) {
+	all, err := index.Ask(ctx, large.team, team.Query{Limit: 1}, 0)
+	if err != nil {
+		return nil, err
+	}
 	var product, raw []float64
 	for range s.rounds * turns {
 		runtime.GC()
 		begun := time.Now()
-		n, err := rawLoad(ctx, r, large.id)
-		if err != nil {
+		if err := rawLoad(ctx, r, large.id); err != nil {
 			return nil, err
 		}
 		raw = append(raw, time.Since(begun).Seconds())
 		runtime.GC()
 		begun = time.Now()
-		if err := load(ctx, large.team.Bucket, n); err != nil {
+		if err := load(ctx, large.team.Bucket, all.Total); err != nil {
 			return nil, err
 		}
 		product = append(product, time.Since(begun).Seconds())
@@ -222,37 +225,38 @@ func load(ctx context.Context, b *broker.Bucket, want int) error {
 	return err
 }
 
-func rawLoad(ctx context.Context, r *rig, id team.TeamID) (n int, err error) {
+// rawLoad takes in the messages of a board and looks at none.
+func rawLoad(ctx context.Context, r *rig, id team.TeamID) error {
 	conn, err := r.connect(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer conn.Close()
 	js, err := jetstream.New(conn.NATS())
 	if err != nil {
-		return 0, err
+		return err
 	}
 	c, err := js.OrderedConsumer(ctx, "KV_"+subject.Bucket(id), jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{"$KV." + subject.Bucket(id) + "." + subject.AllTasks}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	it, err := c.Messages()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer it.Stop()
-	for left := uint64(math.MaxUint64); left > 0; n++ {
+	for left := uint64(math.MaxUint64); left > 0; {
 		m, err := it.Next()
 		if err != nil {
-			return n, err
+			return err
 		}
 		meta, err := m.Metadata()
 		if err != nil {
-			return n, err
+			return err
 		}
 		left = meta.NumPending
 	}
-	return n, nil
+	return nil
 }

@@ -30,9 +30,10 @@ const limit = 15 * time.Minute
 
 // benches are what can be run, by name.
 var benches = map[string]func(context.Context, *rig) ([]figure, error){
-	"core":  core,
-	"board": boardBench,
-	"agent": agentBench,
+	"core":     core,
+	"board":    boardBench,
+	"agent":    agentBench,
+	"recovery": recoveryBench,
 }
 
 func main() {

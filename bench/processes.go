@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/child"
 	"agentteam/pkg/roster"
-	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 )
 
@@ -65,13 +65,13 @@ func processes(ctx context.Context, r *rig) ([]figure, error) {
 	for i := range starts {
 		name := team.AgentID(fmt.Sprintf("coder-%d", i+1))
 		begun := time.Now()
-		child, err := r.startTeammate(bt.ID, name, lifeline)
+		p, err := r.startTeammate(bt.ID, name, lifeline)
 		if err != nil {
 			return nil, err
 		}
-		defer func() { child.Kill(); <-child.Done() }() // it has nothing to save
-		pids = append(pids, child.PID())
-		first, err := await(ctx, heard, child.Done(), func(b beat) bool { return b.AgentID == name })
+		defer func() { p.Kill(); <-p.Done() }() // it has nothing to save
+		pids = append(pids, p.PID())
+		first, err := await(ctx, heard, p.Done(), func(b beat) bool { return b.AgentID == name })
 		if err != nil {
 			return nil, fmt.Errorf("teammate %s: %w", name, err)
 		}
@@ -108,8 +108,8 @@ func processes(ctx context.Context, r *rig) ([]figure, error) {
 
 // startTeammate starts the program as a named member, with a model configured that
 // is never called: there is nothing to do.
-func (r *rig) startTeammate(id team.TeamID, name team.AgentID, lifeline *os.File) (*spawn.Child, error) {
-	return spawn.StartChild(filepath.Join(r.bin, "teammate"),
+func (r *rig) startTeammate(id team.TeamID, name team.AgentID, lifeline *os.File) (*child.Process, error) {
+	return child.Start(filepath.Join(r.bin, "teammate"),
 		[]string{"--server", r.server.URL(), "--http", "127.0.0.1:0", "--team", string(id), "--name", string(name), "--role", "coder"},
 		[]string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OPENAI_MODEL=none", "OPENAI_API_KEY=none", "AGENTTEAM_LOG_LEVEL=warn"},
 		lifeline, os.Stderr)

@@ -45,8 +45,8 @@ func (r *rig) connect(ctx context.Context) (*broker.Conn, error) {
 }
 
 // makeTeam makes a team and returns it as opened over conn.
-func (r *rig) makeTeam(ctx context.Context, conn *broker.Conn, id team.TeamID) (*broker.Team, error) {
-	roles, _, err := role.Load(r.dir)
+func (r *rig) makeTeam(ctx context.Context, conn *broker.Conn, id team.TeamID) (*broker.Storage, error) {
+	roles, err := role.Load(r.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (r *rig) makeTeam(ctx context.Context, conn *broker.Conn, id team.TeamID) (
 		return nil, err
 	}
 	bt, _, err := reg.Make(ctx, team.Team{
-		ID: id, Roles: roles, LeaseSeconds: 30, MaxTeammates: team.DefaultMaxTeammates, Workspace: r.dir, CreatedBy: team.UserAgent,
+		ID: id, Roles: roles.All, LeaseSeconds: 30, MaxTeammates: team.DefaultMaxTeammates, Workspace: r.dir, CreatedBy: team.UserAgent,
 	})
 	return bt, err
 }

@@ -100,7 +100,7 @@ var letter = team.Message{Type: team.MsgMessage, From: sender, To: receiver, Con
 
 // mailWay is the team's mailbox. The context it returns also ends, with the cause,
 // when receiving fails; stop ends receiving.
-func mailWay(ctx context.Context, bt *broker.Team, to *broker.Conn) (w way, received context.Context, stop func(), err error) {
+func mailWay(ctx context.Context, bt *broker.Storage, to *broker.Conn) (w way, received context.Context, stop func(), err error) {
 	members := roster.New(bt)
 	for _, name := range []team.AgentID{sender, receiver} {
 		if _, err := members.Create(ctx, team.Member{AgentID: name, Role: "coder", Backend: team.Exec}, team.DefaultMaxTeammates); err != nil {
@@ -131,7 +131,7 @@ func mailWay(ctx context.Context, bt *broker.Team, to *broker.Conn) (w way, rece
 }
 
 // bareWay is JetStream alone, with the same bytes: publish, durable consumer, ack.
-func bareWay(ctx context.Context, bt *broker.Team, to *broker.Conn) (w way, err error) {
+func bareWay(ctx context.Context, bt *broker.Storage, to *broker.Conn) (w way, err error) {
 	data, err := json.Marshal(letter)
 	if err != nil {
 		return w, err

@@ -1,29 +1,34 @@
 package e2e
 
 import (
+	"errors"
+	"net"
+	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
-// stopWithin is what is promised of a process that is told to stop, whatever the
-// state of NATS.
-const stopWithin = 5 * time.Second
-
 // NATS is gone, or frozen, and then leader and teammate, both in the middle of their
-// work, are told to stop: neither hangs on its goodbyes.
+// work and with a reader of their pages that hangs, are told to stop: neither hangs on
+// its last words or on the reader.
 func TestStopWhileServerIsAway(t *testing.T) {
+	t.Parallel()
 	for name, away := range map[string]func(*brokertest.Cluster){
 		"killed": func(c *brokertest.Cluster) { c.Kill(0) },
 		"frozen": func(c *brokertest.Cluster) { c.Freeze(0) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			nats := brokertest.NewCluster(t, 1)
 			c := &cluster{t: t, dir: t.TempDir()}
 			c.env = append(environ(), "NATS_URL="+nats.URL(), "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, slowScript))
@@ -48,6 +53,12 @@ func TestStopWhileServerIsAway(t *testing.T) {
 			tm := newTeam(t, conn, team.DefaultTeam)
 			c.ok("run", "--detach", "go")
 			child := c.pidIn("child.pid")
+			all, err := conn.Status(t.Context())
+			if err != nil || len(all.Leaders) != 1 || len(all.Members) != 1 {
+				t.Fatalf("the processes are %+v, %v", all, err)
+			}
+			hang(t, all.Leaders[0].Metrics)
+			hang(t, all.Members[0].Metrics)
 
 			away(nats)
 			begun := time.Now()
@@ -60,7 +71,7 @@ func TestStopWhileServerIsAway(t *testing.T) {
 			for program := range processes {
 				select {
 				case err := <-ended[program]:
-					if took := time.Since(begun); took > stopWithin || err != nil {
+					if took := time.Since(begun); took > shutdown.Within || err != nil {
 						t.Errorf("%s of %s ended after %v: %v", program, tm.ID(), took, err)
 					}
 				case <-late:
@@ -69,5 +80,30 @@ func TestStopWhileServerIsAway(t *testing.T) {
 			}
 			gone(t, child)
 		})
+	}
+}
+
+// hang asks for a page again and again and reads no answer. It returns once the server
+// is stuck with its answers, and so takes no more questions.
+func hang(t *testing.T, page string) {
+	t.Helper()
+	u, err := url.Parse(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	questions := strings.Repeat("GET "+u.Path+" HTTP/1.1\r\nHost: "+u.Host+"\r\n\r\n", 1000)
+	for err == nil {
+		// One that is not stuck takes a thousand questions much faster.
+		_ = conn.SetWriteDeadline(time.Now().Add(2 * time.Second))
+		_, err = conn.Write([]byte(questions))
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
 	}
 }

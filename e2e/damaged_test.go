@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"bytes"
+	"crypto/rand"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,6 +36,7 @@ agents:
 // has taken the task from it, and then it waits, without a word to its model or its
 // journal. Once the record is healed it completes the task, in the same hold.
 func TestDamagedTaskOfATeammate(t *testing.T) {
+	t.Parallel()
 	c := up(t, damagedScript, 1)
 	conn := c.connect()
 	tm := newTeamWith(t, conn, "hurt", 2*time.Second)
@@ -82,5 +86,48 @@ func TestDamagedTaskOfATeammate(t *testing.T) {
 		}
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Somebody writes garbage into the leader's journal, and the leader is killed: its successor
+// says that it cannot read it, while the team works on. After a repair the goal is finished.
+func TestRepairOfTheLeadersJournal(t *testing.T) {
+	t.Parallel()
+	c := up(t, "", 3)
+	conn := c.connect()
+	tm := newTeam(t, conn, team.DefaultTeam)
+	bt, err := brokertest.Connect(t, conn.Server()).Open(t.Context(), team.DefaultTeam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := follow(t, tm)
+	done := c.begin(goal(tree(t)))
+	f.next("a survey is complete", func(e client.Entry) bool { return e.Event.Event.Type == "TASK_COMPLETED" })
+	leader, err := tm.Agent(t.Context(), team.Leader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bt.Logs.Publish(t.Context(), subject.Log(team.DefaultTeam, team.Leader), rand.Text(), []byte(`{"v":1,"kind":"turn","incarn`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(leader.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	of := func(typ team.EventType) func(client.Entry) bool {
+		return func(e client.Entry) bool { return e.AgentID == team.Leader && e.Event.Event.Type == typ }
+	}
+	f.next("the leader is parked", of(team.MemberParked))
+	if s := c.ok("status"); !strings.Contains(s, "1 waiting_repair") {
+		t.Errorf("status says nothing of the leader:\n%s", s)
+	}
+	if s := c.ok("repair"); !strings.Contains(s, "log.leader") || !strings.Contains(s, "is to be set aside") {
+		t.Errorf("repair lists:\n%s", s)
+	}
+	if s := c.ok("repair", "--all"); !strings.Contains(s, "was set aside, kept as damaged/leader/") {
+		t.Errorf("repair --all says:\n%s", s)
+	}
+	f.next("the leader goes on", of(team.MemberResumed))
+	if r := done.end(t); r.Status != "finished" || !strings.Contains(r.Summary, "Files: 4") {
+		t.Errorf("run ended as %s: %s", r.Status, r.Summary)
 	}
 }

@@ -13,6 +13,7 @@ import (
 // What a program has read of a team's events, another goes on with by its cursor, at
 // whatever place; and everything comes in the order of cause.
 func TestEventsGoOn(t *testing.T) {
+	t.Parallel()
 	c := up(t, loneScript, 0)
 	c.ok("run", "go")
 	read := func(args ...string) (all []client.Entry) {

@@ -16,13 +16,14 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
+	"agentteam/pkg/control"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
 )
 
-// longEnv makes the tests with many frozen teammates as many times longer as it says
-// (make test-long).
+// longEnv makes the test with many frozen teammates as many times longer as it says, and
+// has the long task its full length (make test-long).
 const longEnv = "AGENTTEAM_TEST_LONG"
 
 // stubbornScript has everybody complete a task at once, and insist on that after
@@ -56,6 +57,7 @@ agents:
 // The team does not bring members back: that would make a new incarnation of each, and
 // the woken processes would leave before their models could try again.
 func TestFrozenTeammates(t *testing.T) {
+	t.Parallel()
 	// Of the twelve processes, the leader's counted, fewer than half: the watchdog takes
 	// the silence of more for a fault of its own.
 	const teammates, frozen = 11, 5
@@ -81,8 +83,7 @@ func TestFrozenTeammates(t *testing.T) {
 	}
 	f := follow(t, tm)
 	c := &cluster{t: t, dir: t.TempDir()}
-	// The race detector has each process rest for a second at its end, one after the other.
-	c.env = append(environ(), "GORACE=atexit_sleep_ms=0", "NATS_URL="+g.url, "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, stubbornScript))
+	c.env = append(environ(), "NATS_URL="+g.url, "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, stubbornScript))
 	c.start("leader")
 	processes := map[team.AgentID]*os.Process{}
 	for n := range teammates {
@@ -161,9 +162,9 @@ func TestFrozenTeammates(t *testing.T) {
 
 // makeBrief makes a team with the shortest lease that is allowed, whose lost members
 // are not brought back.
-func makeBrief(t *testing.T, c *broker.Conn, teammates int) *broker.Team {
+func makeBrief(t *testing.T, c *broker.Conn, teammates int) *broker.Storage {
 	t.Helper()
-	roles, _, err := role.Load(t.TempDir())
+	roles, err := role.Load(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func makeBrief(t *testing.T, c *broker.Conn, teammates int) *broker.Team {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bt, _, err := reg.Make(t.Context(), team.Team{ID: "brief", Roles: roles, LeaseSeconds: 2, MaxTeammates: teammates,
+	bt, _, err := reg.Make(t.Context(), team.Team{ID: "brief", Roles: roles.All, LeaseSeconds: 2, MaxTeammates: teammates,
 		Policies: team.Policies{Respawn: team.RespawnRelease}, CreatedBy: team.UserAgent})
 	if err != nil {
 		t.Fatal(err)
@@ -234,13 +235,13 @@ func arrive(t *testing.T, c *broker.Conn, h completion, writer *os.Process, wake
 // lateWrites adds up what all teammates' pages say of late writes.
 func lateWrites(t *testing.T, c *client.Client, teammates int) (sum int) {
 	t.Helper()
-	var s client.Status
+	var processes []control.Process
 	until(t, "all tell where their pages are", func() (ok bool) {
-		var err error
-		s, err = c.Processes(t.Context())
-		return err == nil && len(s.Standbys) == teammates // members, too
+		s, err := c.Processes(t.Context())
+		processes = append(s.Standbys, s.Members...)
+		return err == nil && len(processes) == teammates
 	})
-	for _, p := range s.Standbys {
+	for _, p := range processes {
 		resp, err := http.Get(p.Metrics)
 		if err != nil {
 			t.Fatal(err)

@@ -56,6 +56,7 @@ agents:
 // A teammate whose task takes many turns still has it when it has made sure of that: it
 // may not go idle without completing it, and gets no other besides.
 func TestLongTaskStaysHeld(t *testing.T) {
+	t.Parallel()
 	c := up(t, longScript, 2)
 	for name, tt := range map[team.TeamID]struct {
 		tasks   []team.NewTask

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -38,6 +39,8 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		bin = dir
+		// Under nohup SIGHUP is ignored, which commands inherit; one that is listened for is not.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 		return m.Run()
 	}())
 }
@@ -87,7 +90,8 @@ func upAt(t *testing.T, url string, standbys int, env ...string) *cluster {
 
 // environ is this process's environment without settings of agentteam.
 func environ() []string {
-	var env []string
+	// The race detector has each process rest for a second at its end.
+	env := []string{"GORACE=atexit_sleep_ms=0"}
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "AGENTTEAM_") && !strings.HasPrefix(kv, "OPENAI_") && !strings.HasPrefix(kv, "NATS_") {
 			env = append(env, kv)

@@ -116,7 +116,7 @@ type stage struct {
 	e     *endpoint
 	c     *cluster
 	tm    *client.Team
-	bt    *broker.Team
+	bt    *broker.Storage
 	past  *history
 	judge *boardtest.Recorder
 	crew  crew
@@ -247,6 +247,7 @@ func stages(t *testing.T, names ...string) map[string]*stage {
 // Each fault is played to one of four teammates in the middle of its work. No task has
 // an attempt counted or fails, and all are done in the end.
 func TestModelFaults(t *testing.T) {
+	t.Parallel()
 	all := stages(t, "parking", "passing", "once")
 	rounds := map[string][]fault{"parking": slices.Concat(parking, rejecting), "passing": passing, "once": once}
 	t.Run("all", func(t *testing.T) { // returns when the parallel ones have ended, before the cluster does
@@ -305,7 +306,7 @@ func (s *stage) round(t *testing.T, f fault) {
 		s.parked(t, victim, text, begun)
 	}
 	s.mend()
-	if _, _, err := s.tm.Send(t.Context(), victim, "The endpoint is mended. Try again."); err != nil {
+	if _, _, err := s.tm.Send(t.Context(), client.Mail{To: victim, Text: "The endpoint is mended. Try again."}); err != nil {
 		t.Fatal(err)
 	}
 	s.completed(t, tasks)
@@ -485,7 +486,7 @@ type history struct {
 }
 
 // remember follows a team's board until the test ends.
-func remember(t *testing.T, bt *broker.Team) *history {
+func remember(t *testing.T, bt *broker.Storage) *history {
 	t.Helper()
 	h := &history{tasks: map[team.TaskID][]team.Task{}}
 	ctx, cancel := context.WithCancel(context.Background())

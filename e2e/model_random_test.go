@@ -95,6 +95,7 @@ func (f *fickle) fault(e *endpoint, r *request) answer {
 // in the end is a consistent conversation, its sums are the endpoint's own, and the key
 // is nowhere.
 func TestRandomFaults(t *testing.T) {
+	t.Parallel()
 	const tasks, calls, key = 20, 9, "sk-proof-5ecre7-0123456789abcdef"
 	fick := &fickle{seed: seedOf(t), dice: map[string]*rand.Rand{}, mute: map[string]bool{}}
 	work := &crew{turns: calls, call: func(n int) call { return use("bash", "command", fmt.Sprintf("echo %d", n)) }}
@@ -173,7 +174,7 @@ func (m *mender) look(t *testing.T) (agents []client.Agent) {
 		if a.State != team.WaitingModel || last == nil || m.told[a.AgentID] == last.serial {
 			continue
 		}
-		if _, _, err := m.tm.Send(t.Context(), a.AgentID, "The endpoint is mended. Try again."); err != nil {
+		if _, _, err := m.tm.Send(t.Context(), client.Mail{To: a.AgentID, Text: "The endpoint is mended. Try again."}); err != nil {
 			t.Fatal(err)
 		}
 		m.told[a.AgentID] = last.serial
@@ -182,7 +183,7 @@ func (m *mender) look(t *testing.T) (agents []client.Agent) {
 }
 
 // showJournals logs how each conversation ended, if the test fails.
-func showJournals(t *testing.T, bt *broker.Team) {
+func showJournals(t *testing.T, bt *broker.Storage) {
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return
@@ -223,7 +224,7 @@ type record struct {
 // checkJournal holds the stored conversations against what the endpoint answered: every
 // call has one result before the next turn, and each complete answer was taken once, for
 // what it cost.
-func checkJournal(t *testing.T, bt *broker.Team, e *endpoint) {
+func checkJournal(t *testing.T, bt *broker.Storage, e *endpoint) {
 	t.Helper()
 	open := map[string]map[string]bool{} // by subject, calls without a result
 	newest := map[string]uint64{}        // by subject, the incarnation
@@ -296,7 +297,7 @@ func checkJournal(t *testing.T, bt *broker.Team, e *endpoint) {
 }
 
 // nowhere wants a secret to be in nothing that is stored, written, shown or printed.
-func nowhere(t *testing.T, c *cluster, bt *broker.Team, secret string) {
+func nowhere(t *testing.T, c *cluster, bt *broker.Storage, secret string) {
 	t.Helper()
 	js, err := jetstream.New(bt.Conn.NATS())
 	if err != nil {
@@ -342,7 +343,7 @@ func nowhere(t *testing.T, c *cluster, bt *broker.Team, secret string) {
 		t.Fatal(err)
 	}
 	pages := 0
-	for _, p := range append(status.Leaders, status.Standbys...) {
+	for _, p := range slices.Concat(status.Leaders, status.Standbys, status.Members) {
 		resp, err := http.Get(p.Metrics)
 		if err != nil {
 			t.Fatal(err)

@@ -106,7 +106,7 @@ func (n *narrow) wait(t *testing.T, id team.TaskID) {
 // tell sends the teammate a mail, and returns once that is part of its conversation.
 func (n *narrow) tell(t *testing.T, text string) {
 	t.Helper()
-	if _, _, err := n.tm.Send(t.Context(), "coder-1", text); err != nil {
+	if _, _, err := n.tm.Send(t.Context(), client.Mail{To: "coder-1", Text: text}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the mail is read", func() bool {
@@ -115,9 +115,13 @@ func (n *narrow) tell(t *testing.T, text string) {
 	})
 }
 
-// One task takes 300 turns of 4 KB each, many times the window.
+// One task takes turns of 4 KB each, together many times the window.
 func TestLongTask(t *testing.T) {
-	const turns = 300
+	t.Parallel()
+	turns := 120
+	if os.Getenv(longEnv) != "" {
+		turns = 300
+	}
 	n := newNarrow(t, turns)
 	n.tell(t, "Agreed: the port is 47113.")
 	added, _, err := n.tm.AddTasks(t.Context(), "", team.NewTask{Title: "read it all", Description: "The colour of the report is vermilion."})
@@ -134,10 +138,11 @@ func TestLongTask(t *testing.T) {
 // Twenty tasks go through one teammate in a day: what was agreed in the morning is known
 // in the evening.
 func TestTeamDay(t *testing.T) {
+	t.Parallel()
 	const tasks, turns = 20, 15
 	n := newNarrow(t, turns)
 	n.tell(t, "Agreed: the port is 47113.")
-	if _, _, err := n.tm.Broadcast(t.Context(), "Agreed: the release is called Heron."); err != nil {
+	if _, _, err := n.tm.Send(t.Context(), client.Mail{To: team.Everyone, Text: "Agreed: the release is called Heron."}); err != nil {
 		t.Fatal(err)
 	}
 	var last team.TaskID

@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
@@ -70,6 +72,7 @@ func (c *cluster) pidIn(name string) (pid int) {
 // The owner of the cluster is killed with SIGKILL: nothing of it survives, not even
 // what a tool left in the background.
 func TestNothingSurvivesTheOwner(t *testing.T) {
+	t.Parallel()
 	c, _, shell, child := slow(t, 1)
 	pids := c.pids()
 	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
@@ -81,9 +84,114 @@ func TestNothingSurvivesTheOwner(t *testing.T) {
 	c.ok("up", "-d", "-n", "1") // the folder of a killed cluster can be used again
 }
 
+// After everything was killed at once, the next cluster in the folder knows that all of it
+// is gone: its members go on at once, however long the lease is.
+func TestBackAfterEverythingWasKilled(t *testing.T) {
+	t.Parallel()
+	c := upAt(t, rehearse(t, slowScript), 2, "AGENTTEAM_LEASE=30m")
+	newTeam(t, c.connect(), team.DefaultTeam)
+	c.ok("run", "--detach", "go")
+	c.pidIn("child.pid")
+	for _, pid := range c.pids() {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(c.dir, "child.pid")); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("up", "-d", "-n", "2")
+	c.pidIn("child.pid") // somebody is at the task again
+	tm, err := c.connect().Open(t.Context(), team.DefaultTeam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := tm.Task(t.Context(), "T-001")
+	if err != nil || task.Status != team.InProgress || task.Attempts != 0 {
+		t.Errorf("the task is %s after %d attempts (%v)", task.Status, task.Attempts, err)
+	}
+}
+
+// lastTurnScript has a leader that looks once more before it ends each goal, which takes as
+// long as the file hold is there.
+const lastTurnScript = `
+agents:
+  - match: {role: leader}
+    rules:
+      - name: goal
+        since: '<mail from="user"'
+        steps:
+          - calls:
+              - {tool: spawn_teammate, args: {role: coder}}
+              - {tool: spawn_teammate, args: {role: coder}}
+              - {tool: create_task, args: {title: quick}}
+          - await: 'T-00\d \(quick\) completed'
+            calls:
+              - {tool: bash, args: {command: "echo $$ > looking.pid.tmp; mv looking.pid.tmp looking.pid; while test -e hold; do sleep 0.05; done", timeout: 600}}
+          - calls:
+              - {tool: list_teammates, args: {}}
+          - calls:
+              - {tool: finish_team, args: {summary: '{{result "goal" 2}}'}}
+  - match: {role: coder}
+    rules:
+      - name: work
+        since: '<task id="(?P<task>T-\d+)"'
+        steps:
+          - calls:
+              - {tool: update_task, args: {task_id: "{{.Match.task}}", status: completed, result_summary: done}}
+          - say: Done.
+      - name: rest
+        say: Nothing to do.
+`
+
+// Everything is killed in the leader's last turn, when all tasks are done. The next cluster
+// ends the goal, nobody stays in the finished team, and the leader of the next goal meets
+// nobody who is lost.
+func TestNoGhosts(t *testing.T) {
+	t.Parallel()
+	c := upAt(t, rehearse(t, lastTurnScript), 2, "AGENTTEAM_LEASE=30m")
+	hold := filepath.Join(c.dir, "hold")
+	if err := os.WriteFile(hold, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("run", "--detach", "one")
+	c.pidIn("looking.pid")
+	for _, pid := range c.pids() {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(hold); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("up", "-d", "-n", "2")
+	tm, err := c.connect().Open(t.Context(), team.DefaultTeam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, goal := range []string{"one", "two"} {
+		if goal != "one" {
+			c.ok("run", "--detach", goal)
+		}
+		var record team.Team
+		until(t, "the goal "+goal+" is reached", func() bool {
+			record, err = tm.Record(t.Context())
+			return err == nil && record.Status == team.TeamFinished
+		})
+		if strings.Contains(record.Summary, string(team.Lost)) || !strings.Contains(record.Summary, "role:coder") {
+			t.Errorf("in goal %s the leader met %s", goal, record.Summary)
+		}
+		until(t, "nobody stays after goal "+goal, func() bool {
+			all, err := tm.Agents(t.Context(), true)
+			return err == nil && !slices.ContainsFunc(all, func(a client.Agent) bool { return a.State != team.Stopped })
+		})
+	}
+}
+
 // A teammate started by the leader itself, since no standby was there, is stopped
 // by force: its command and the command's children end too.
 func TestForcedStopEndsTools(t *testing.T) {
+	t.Parallel()
 	c, tm, shell, child := slow(t, 0)
 	agent, err := tm.Agent(t.Context(), "coder-1")
 	if err != nil {
@@ -105,10 +213,62 @@ func TestForcedStopEndsTools(t *testing.T) {
 	})
 }
 
-// A frozen teammate loses its task; when it runs again it finds itself replaced,
-// and its completion is refused.
+// killerScript has a task whose command kills the process that runs it, each time.
+const killerScript = `
+agents:
+  - match: {role: leader}
+    rules:
+      - name: lead
+        since: '<mail from="user"'
+        steps:
+          - calls:
+              - {tool: spawn_teammate, args: {role: coder}}
+          - calls:
+              - {tool: create_task, args: {title: "kill"}}
+          - say: I wait.
+      - name: rest
+        say: I wait.
+  - match: {role: coder}
+    rules:
+      - name: work
+        since: '<task id='
+        steps:
+          - calls: [{tool: bash, args: {command: "echo x >> tries; kill -9 $PPID; sleep 60"}}]
+          - calls: [{tool: bash, args: {command: "echo x >> tries; kill -9 $PPID; sleep 60"}}]
+          - calls: [{tool: bash, args: {command: "echo x >> tries; kill -9 $PPID; sleep 60"}}]
+      - name: rest
+        say: Nothing to do.
+`
+
+// What kills its holder each time has an end: the task fails after three attempts, or its
+// holder, which goes on with it without holding it, is given up after five crashes.
+func TestTaskKillsItsHolder(t *testing.T) {
+	t.Parallel()
+	c := upAt(t, rehearse(t, killerScript), 2, "AGENTTEAM_LEASE=2s")
+	tm := newTeamWith(t, c.connect(), team.DefaultTeam, 2*time.Second)
+	c.ok("run", "--detach", "go")
+	until(t, "somebody has had enough", func() bool {
+		v, err := tm.Task(t.Context(), "T-001")
+		if err != nil {
+			return false
+		}
+		if v.Status == team.Failed {
+			return v.Attempts == team.MaxAttempts && strings.Contains(v.Reason, "given up after 3 attempts")
+		}
+		a, err := tm.Agent(t.Context(), "coder-1")
+		return err == nil && a.Member.State == team.Stopped && strings.Contains(a.LastError, "lost 5 times in a row") && v.Attempts > 0
+	})
+	tries, err := os.ReadFile(filepath.Join(c.dir, "tries"))
+	if n := strings.Count(string(tries), "x"); err != nil || n < 1 || n > 5 {
+		t.Errorf("it was tried %d times, %v", n, err)
+	}
+}
+
+// A frozen teammate loses its task, and its command has ended before another may begin one.
+// When it runs again it finds itself replaced, and changes nothing.
 func TestFrozenTeammate(t *testing.T) {
-	c, tm, _, child := slow(t, 2)
+	t.Parallel()
+	c, tm, shell, child := slow(t, 2)
 	agent, err := tm.Agent(t.Context(), "coder-1")
 	if err != nil {
 		t.Fatal(err)
@@ -117,19 +277,20 @@ func TestFrozenTeammate(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(agent.PID, syscall.SIGCONT) })
+	until(t, "the task is taken from coder-1", func() bool {
+		v, err := tm.Task(t.Context(), "T-001")
+		return err == nil && v.Epoch > 1
+	})
+	if alive(shell) || alive(child) {
+		t.Error("the command of the frozen teammate runs on, and its task is free")
+	}
 	until(t, "coder-1 is brought back and claims the task again", func() bool {
 		v, err := tm.Task(t.Context(), "T-001")
 		return err == nil && v.Status == team.InProgress && v.Incarnation == 2
 	})
-	// The command that it waits for ends, so the first thing that it does is to
-	// complete its task.
-	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
 	if err := syscall.Kill(agent.PID, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, child)
 	until(t, "the old process is a standby again", func() bool {
 		log, err := os.ReadFile(filepath.Join(c.dir, ".agentteam", "up.log"))
 		return err == nil && strings.Contains(string(log), "msg=superseded process=teammate pid="+strconv.Itoa(agent.PID))
@@ -143,6 +304,7 @@ func TestFrozenTeammate(t *testing.T) {
 // The leader is killed while its teammates work: it is started again, waits for
 // the lease of its predecessor, and goes on from the journal.
 func TestLeaderSurvivesKill(t *testing.T) {
+	t.Parallel()
 	c := up(t, "", 3)
 	tm := newTeam(t, c.connect(), team.DefaultTeam)
 	f := follow(t, tm)
@@ -169,6 +331,7 @@ func TestLeaderSurvivesKill(t *testing.T) {
 // cluster ends, that one does too, although nobody is its parent and it hears nothing.
 // Before that the cluster's file names the next leader's address.
 func TestFrozenOrphan(t *testing.T) {
+	t.Parallel()
 	c, tm, shell, child := slow(t, 0)
 	agent, err := tm.Agent(t.Context(), "coder-1")
 	if err != nil {

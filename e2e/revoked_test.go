@@ -65,6 +65,7 @@ agents:
 // what it has started, and the next thing that the model hears is why. Who has the task
 // now completes it.
 func TestTakenWhileAtWork(t *testing.T) {
+	t.Parallel()
 	c := up(t, revokedScript, 2)
 	conn := c.connect()
 	tm := newTeamWith(t, conn, "taken", 10*time.Minute)
@@ -80,7 +81,7 @@ func TestTakenWhileAtWork(t *testing.T) {
 		}
 	}
 	tell := func(what string) {
-		if _, _, err := tm.Send(t.Context(), team.Leader, what); err != nil {
+		if _, _, err := tm.Send(t.Context(), client.Mail{To: team.Leader, Text: what}); err != nil {
 			t.Fatal(err)
 		}
 	}

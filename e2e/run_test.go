@@ -4,20 +4,23 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
-	"agentteam/pkg/client"
+	"github.com/creack/pty"
+
 	"agentteam/pkg/team"
 )
 
 // loneScript has a leader that makes a task, gives it up and ends the goal, all by
-// itself; a goal that says "wait" it leaves as it is.
+// itself; a goal that says "wait" it leaves as it is, until it is led anew.
 const loneScript = `
 agents:
   - match: {role: leader}
@@ -27,6 +30,8 @@ agents:
         steps:
           - calls:
               - {tool: bash, args: {command: exec sleep 100}}
+          - calls:
+              - {tool: finish_team, args: {summary: waited}}
       - name: go
         since: '<mail from="user"'
         steps:
@@ -49,6 +54,25 @@ func exit(t *testing.T, cmd *exec.Cmd) (code int, stdout, stderr string) {
 	return wait(t, cmd), out.String(), errs.String()
 }
 
+// printed is what a command has printed so far.
+type printed struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text = append(p.text, b...)
+	return len(b), nil
+}
+
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return string(p.text)
+}
+
 func wait(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
 	err := cmd.Wait()
@@ -62,24 +86,26 @@ func wait(t *testing.T, cmd *exec.Cmd) int {
 }
 
 // A run that is interrupted, or whose time is over, says so and that its goal goes
-// on; it does not claim an end that the goal did not have.
+// on; it does not claim an end that the goal did not have. Meanwhile the team takes no
+// second goal, but mail to its leader.
 func TestRunLeftEarly(t *testing.T) {
+	t.Parallel()
 	c := up(t, loneScript, 0)
 	conn := c.connect()
 	for _, format := range []string{"table", "json"} {
-		f := follow(t, newTeam(t, conn, team.TeamID("left-"+format)))
+		newTeam(t, conn, team.TeamID("left-"+format))
 		cmd := c.command("run", "--team", "left-"+format, "-o", format, "wait for me")
-		var out, errs bytes.Buffer
+		var out, errs printed
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		f.next("the leader is at work", func(e client.Entry) bool { return e.Event.Event.Type == team.ToolCallChunk })
+		until(t, "the run shows its leader at work", func() bool { return strings.Contains(out.String()+errs.String(), "sleep 100") })
 		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
 		code := wait(t, cmd)
-		if want := "interrupted; the goal stays active: teamctl stop --team left-" + format + " ends it"; code != 130 || !strings.Contains(errs.String(), want) {
+		if want := "interrupted; the team goes on with the goal: teamctl run --resume --team left-" + format + " shows it, teamctl stop --team left-" + format + " ends it"; code != 130 || !strings.Contains(errs.String(), want) {
 			t.Errorf("%s: exit status %d, stderr %q; want 130 and %q", format, code, errs.String(), want)
 		}
 		if format == "table" && (strings.Contains(out.String(), "tasks completed") || strings.Contains("\n"+out.String(), "\n\n")) {
@@ -89,20 +115,114 @@ func TestRunLeftEarly(t *testing.T) {
 			t.Errorf("an interrupted run prints %s and %s", out.String(), errs.String())
 		}
 	}
-	code, out, errs := exit(t, c.command("run", "--timeout", "2s", "-o", "json", "wait for me"))
+	code, out, errs := exit(t, c.command("run", "--timeout", "8s", "-o", "json", "wait for me"))
 	if code != 124 || !strings.Contains(out, `"status":"timed_out"`) || !strings.Contains(errs, `"code":"timed_out"`) ||
-		!strings.Contains(errs, "the goal stays active: teamctl stop ends it") || strings.Contains(errs, "deadline") {
+		!strings.Contains(errs, "the team goes on with the goal: teamctl run --resume shows it, teamctl stop ends it") || strings.Contains(errs, "deadline") {
 		t.Errorf("a run past its time: exit status %d\n%s\n%s", code, out, errs)
+	}
+
+	code, out, errs = exit(t, c.command("run", "something else"))
+	if code != 4 || out != "" || !strings.Contains(errs, `team default is at work on another goal: "wait for me" (follow that one: teamctl run --resume; `) {
+		t.Errorf("a second goal: exit status %d\n%s\n%s", code, out, errs)
+	}
+	if mail := c.ok("events", "--type", "MAIL_SENT", "--agent", "user"); strings.Contains(mail, "something else") {
+		t.Errorf("the goal that was refused was mailed:\n%s", mail)
+	}
+	code, out, errs = exit(t, c.command("run", "--add", "--timeout", "8s", "something else"))
+	if mail := c.ok("events", "--type", "MAIL_SENT", "--agent", "user"); code != 124 || !strings.Contains(errs, "team default is at work; the text was mailed to its leader") || !strings.Contains(mail, "something else") {
+		t.Errorf("a text for the goal under way: exit status %d\n%s\n%s\n%s", code, out, errs, mail)
+	}
+}
+
+// A run that had a cluster of its own is interrupted: it says how to go on, that works,
+// and the goal is led to its end.
+func TestRunResumed(t *testing.T) {
+	t.Parallel()
+	c := &cluster{t: t, dir: t.TempDir()}
+	c.env = append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+rehearse(t, loneScript))
+	if code, _, errs := exit(t, c.command("run", "--resume")); code != 3 || !strings.Contains(errs, "no team has worked in this folder") {
+		t.Errorf("resumed before there is anything: exit status %d, %s", code, errs)
+	}
+	run := c.follow("run", "wait for me")
+	until(t, "the run shows its leader at work", func() bool { return strings.Contains(run.out.String(), "sleep 100") })
+	if err := run.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	const advice = "its cluster has ended, and the goal is kept; to go on: teamctl run --resume, or in the background: teamctl up -d"
+	if code := wait(t, run.Cmd); code != 130 || !strings.Contains(run.errs.String(), advice) || !strings.Contains(run.errs.String(), "to go on then: teamctl run --resume") {
+		t.Errorf("interrupted: exit status %d, %s", code, run.errs.String())
+	}
+	code, out, errs := exit(t, c.command("run", "--resume"))
+	if code != 0 || !strings.Contains(out, "\nwaited\n") || !strings.Contains(out, "finished: 0 of 0 tasks completed, 2 model calls") {
+		t.Errorf("resumed: exit status %d\n%s\n%s", code, out, errs)
+	}
+	if code, _, errs = exit(t, c.command("run", "--resume")); code != 1 || !strings.Contains(errs, "no goal under way; the last one is over: finished") {
+		t.Errorf("resumed after the end: exit status %d, %s", code, errs)
+	}
+}
+
+// Tasks that an earlier goal has left are asked about on a terminal, else kept, and that
+// is said; or it is as the flags say.
+func TestTasksOfEarlierGoals(t *testing.T) {
+	t.Parallel()
+	c := up(t, loneScript, 0)
+	leave := func(title string) (id string) {
+		t.Helper()
+		id = strings.TrimSpace(c.ok("tasks", "add", "--title", title, "--role", "tester", "-o", "name"))
+		c.ok("run", "--detach", "--keep", "wait")
+		c.ok("stop", "--force")
+		return id
+	}
+	leave("left open")
+	for _, tt := range []struct {
+		keys, status string
+		code         int
+	}{{"\x03", "pending", 130}, {"what?\nc\n", "cancelled", 0}} {
+		cmd := c.command("run", "go")
+		terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said printed
+		read := make(chan struct{})
+		go func() { defer close(read); _, _ = io.Copy(&said, terminal) }() // ends with the command
+		until(t, "the run asks", func() bool { return strings.Contains(said.String(), "or cancel them? [K/c] ") })
+		if _, err := terminal.WriteString(tt.keys); err != nil {
+			t.Fatal(err)
+		}
+		code := wait(t, cmd)
+		<-read
+		terminal.Close()
+		if status := c.ok("tasks", "get", "T-001", "-o", "json"); code != tt.code || !strings.Contains(status, `"status":"`+tt.status+`"`) ||
+			!strings.Contains(said.String(), "1 open task of earlier goals: T-001") || (code == 130) != strings.Contains(said.String(), "interrupted before the goal was set") {
+			t.Errorf("%q typed: exit status %d, %s\n%s", tt.keys, code, said.String(), status)
+		}
+	}
+	c.ok("tasks", "cancel", "--all")
+	again := leave("left again")
+	for _, tt := range []struct{ flag, want string }{
+		{"", "1 open task of earlier goals is kept: " + again + "; the team works on them too (teamctl tasks cancel --all "},
+		{"--cancel", "1 open task of earlier goals is cancelled: " + again + "\n"},
+	} {
+		args := []string{"run", "--detach", "wait"}
+		if tt.flag != "" {
+			args = append(args, tt.flag)
+		}
+		if code, _, errs := exit(t, c.command(args...)); code != 0 || !strings.Contains(errs, tt.want) {
+			t.Errorf("%v: exit status %d, %s", args, code, errs)
+		}
+		c.ok("stop", "--force")
 	}
 }
 
 // The last line of a run is about its own goal, not about all that the team has
 // ever done; with -o name it is the team's name.
 func TestRunPrints(t *testing.T) {
+	t.Parallel()
 	c := up(t, loneScript, 0)
 	for range 2 {
 		// Nobody has told the price of the scripted endpoint's tokens.
-		last := regexp.MustCompile(`\ndone\n\nfinished: 0 of 1 tasks completed, \d+ model calls?, ~?\d+ tokens \(in \d+, .*out \d+.*\), [\d.]+ s\n$`)
+		last := regexp.MustCompile(`\ndone\n\nfinished: 0 of 1 tasks (?:of this goal )?completed, \d+ model calls?, ~?\d+ tokens \(in \d+, .*out \d+.*\), [\d.]+ s\n$`)
 		if out := c.ok("run", "go"); !last.MatchString(out) {
 			t.Errorf("run prints\n%s", out)
 		}
@@ -118,9 +238,10 @@ func TestRunPrints(t *testing.T) {
 // The limit of --timeout covers the start of a cluster, and what was started is
 // ended then.
 func TestRunTimeCoversStart(t *testing.T) {
+	t.Parallel()
 	c := &cluster{t: t, dir: t.TempDir(), env: append(environ(), "OPENAI_MODEL=m", "OPENAI_BASE_URL=http://127.0.0.1:1/v1")}
 	code, out, errs := exit(t, c.command("run", "--timeout", "10ms", "a goal"))
-	if code != 124 || out != "" || !strings.Contains(errs, "teamctl: the time limit (--timeout) has passed\n") {
+	if code != 124 || out != "" || !strings.Contains(errs, "teamctl: the time limit (--timeout) has passed before the goal was set; nothing was begun\n") {
 		t.Errorf("exit status %d\n%s\n%s", code, out, errs)
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, ".agentteam", "cluster.json")); !os.IsNotExist(err) {
@@ -131,6 +252,7 @@ func TestRunTimeCoversStart(t *testing.T) {
 // Of runs in one folder that all start at once without a cluster, one has it; the
 // others find it or say what to do, and none destroys the store.
 func TestRunsTogether(t *testing.T) {
+	t.Parallel()
 	c := &cluster{t: t, dir: t.TempDir()}
 	c.env = append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, loneScript))
 	cmds := make([]*exec.Cmd, 4)
@@ -149,7 +271,7 @@ func TestRunsTogether(t *testing.T) {
 		case code == 0:
 			finished++
 		case code == 1 && (strings.Contains(said(), "teamctl up -d") || strings.Contains(said(), "a cluster runs here already")),
-			code == 5 && strings.Contains(said(), "is just being started"):
+			code == 4 && strings.Contains(said(), "run --resume"), code == 5 && strings.Contains(said(), "is just being started"):
 		default:
 			t.Logf("a run ended with %d: %s", code, said())
 		}
@@ -161,5 +283,135 @@ func TestRunsTogether(t *testing.T) {
 	_, out, _ := exit(t, c.command("run", "-o", "json", "go"))
 	if err := json.Unmarshal([]byte(strings.TrimSpace(out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:])), &r); err != nil || r.Status != "finished" {
 		t.Errorf("the next run ended as %q, %v", r.Status, err)
+	}
+}
+
+// A run whose terminal is closed, or whose output nobody reads any more, stops its
+// cluster as Ctrl-C does: no process stays, and the folder can be used at once.
+func TestRunLosesItsTerminal(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(cmd *exec.Cmd, out *os.File) error{
+		"closed":       func(cmd *exec.Cmd, _ *os.File) error { return cmd.Process.Signal(syscall.SIGHUP) },
+		"head has it":  func(_ *exec.Cmd, out *os.File) error { return out.Close() },
+		"asked to end": func(cmd *exec.Cmd, _ *os.File) error { return cmd.Process.Signal(syscall.SIGTERM) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &cluster{t: t, dir: t.TempDir()}
+			c.env = append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+rehearse(t, loneScript))
+			out, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close() // not before, by the garbage collector
+			cmd := c.command("run", "wait for me")
+			var errs printed
+			cmd.Stdout, cmd.Stderr = w, &errs
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			if _, err := out.Read(make([]byte, 1)); err != nil { // the first line, of several
+				t.Fatal(err)
+			}
+			pids := c.pids()
+			if err := lose(cmd, out); err != nil {
+				t.Fatal(err)
+			}
+			code := wait(t, cmd)
+			if told := strings.Contains(errs.String(), "interrupted"); code != 130 || told == (name == "head has it") {
+				t.Errorf("exit status %d, stderr %q", code, errs.String())
+			}
+			for _, pid := range pids {
+				gone(t, pid)
+			}
+			if _, err := os.Stat(filepath.Join(c.dir, ".agentteam", "cluster.json")); !os.IsNotExist(err) {
+				t.Errorf("a cluster file is left: %v", err)
+			}
+		})
+	}
+}
+
+// sleeperScript has teammates that work at a task for long.
+const sleeperScript = `
+agents:
+  - match: {role: coder}
+    rules:
+      - name: slow
+        since: 'title: slow'
+        steps:
+          - calls:
+              - {tool: bash, args: {command: exec sleep 100}}
+  - match: {role: leader}
+    rules:
+      - {name: rest, since: '.', say: I wait.}
+`
+
+// A cluster in the foreground whose output nobody reads any more, as that of up 2>&1 | head,
+// stops as with Ctrl-C, although its leader and teammates write to the same pipe: they
+// give their tasks back.
+func TestUpLosesItsReader(t *testing.T) {
+	t.Parallel()
+	c := &cluster{t: t, dir: t.TempDir()}
+	c.env = append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+rehearse(t, sleeperScript))
+	out, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := c.command("up", "-n", "1")
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	var said printed
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&said, out)
+	}()
+	until(t, "the cluster is up", func() bool { return strings.Contains(said.String(), "cluster is up") })
+	pids := c.pids()
+	c.ok("spawn", "coder")
+	c.ok("tasks", "add", "--title", "slow")
+	until(t, "the teammate is at its command", func() bool { return strings.Contains(c.ok("agents", "get", "coder-1", "-o", "json"), `"task":"T-001"`) })
+	out.Close()
+	<-read
+	wait(t, cmd)
+	for _, pid := range pids {
+		gone(t, pid)
+	}
+	c.ok("up", "-d", "-n", "0")
+	defer c.ok("down")
+	var task team.TaskView
+	if err := json.Unmarshal([]byte(c.ok("tasks", "get", "1", "-o", "json")), &task); err != nil || task.Attempts != 0 {
+		t.Errorf("the task is %+v, %v", task, err)
+	}
+	if past := c.ok("tasks", "history", "1"); !strings.Contains(past, "released") || strings.Contains(past, "watchdog") {
+		t.Errorf("the task was not given back:\n%s", past)
+	}
+}
+
+// A command that changes something does so whether or not anybody reads its answer.
+func TestUnreadCommandIsCarriedOut(t *testing.T) {
+	t.Parallel()
+	c := up(t, "", 0)
+	for range 5 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		cmd := c.command("tasks", "add", "--title", "one")
+		cmd.Stdout = w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		_ = cmd.Wait() // killed by the write, as any program is
+	}
+	if n := strings.Count(c.ok("tasks", "-o", "name"), "T-"); n != 5 {
+		t.Errorf("%d tasks were added, want 5", n)
 	}
 }

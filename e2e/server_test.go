@@ -44,6 +44,7 @@ func (c *cluster) start(program string, args ...string) *exec.Cmd {
 // The NATS server, not embedded but one of its own, is restarted in the middle of
 // the work: every process finds back to it, and nothing is lost or done twice.
 func TestServerRestart(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	srv, err := embedded.Start(embedded.Options{Dir: data})
 	if err != nil {

@@ -49,11 +49,11 @@ func newTeam(t *testing.T, c *client.Client, id team.TeamID) *client.Team {
 
 func newTeamWith(t *testing.T, c *client.Client, id team.TeamID, lease time.Duration) *client.Team {
 	t.Helper()
-	roles, _, err := role.Load(t.TempDir())
+	roles, err := role.Load(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tm, err := c.Make(t.Context(), client.NewTeam{ID: id, Roles: roles, Lease: lease})
+	tm, err := c.Make(t.Context(), client.NewTeam{ID: id, Roles: roles.All, Lease: lease})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +108,7 @@ func (f *feed) next(what string, fits func(client.Entry) bool) client.Entry {
 // One teammate is killed in the middle of its task. Its task comes back, the work
 // is done once, and the survey is right. A second goal goes to the same team.
 func TestSurveySurvivesKill(t *testing.T) {
+	t.Parallel()
 	c := up(t, "", 3)
 	src := tree(t)
 	conn := c.connect()

@@ -10,7 +10,8 @@ import (
 )
 
 // pairScript has two teammates, one of whom asks the other to claim a blocked task;
-// that is refused, and the answer says how. What they report stands in the tasks' summaries.
+// that is refused, and the answer says how. Who asks is the one that joins last: before,
+// there is nobody to ask. What they report stands in the tasks' summaries.
 const pairScript = `
 agents:
   - match: {role: leader}
@@ -24,12 +25,12 @@ agents:
         since: '<mail from="user"'
         steps:
           - calls:
-              - {tool: create_task, args: {title: first}}
+              - {tool: create_task, args: {title: first, role: reviewer}}
           - calls:
               - {tool: create_task, args: {title: second, dependencies: ['{{index (result "go" 0) "id"}}']}}
           - calls:
               - {tool: spawn_teammate, args: {role: coder, name: alice}}
-              - {tool: spawn_teammate, args: {role: coder, name: bob}}
+              - {tool: spawn_teammate, args: {role: reviewer, name: bob}}
           - say: I wait.
   - match: {name: "[ab]*"}
     rules:
@@ -44,13 +45,13 @@ agents:
           - calls:
               - {tool: list_tasks, args: {status: pending}}
           - calls:
-              - {tool: send_message, args: {to: '{{if eq .Name "alice"}}bob{{else}}alice{{end}}', content: 'Can you claim {{index (index (result "first" 0) 0) "id"}}?', await_reply: true}}
+              - {tool: send_message, args: {to: alice, content: 'Can you claim {{regex "T-[0-9]+" (result "first" 0)}}?', await_reply: true}}
           - await: 'I get '
             waiting: I wait for the answer.
             calls:
               - {tool: update_task, args: {task_id: "{{.Match.task}}", status: completed, result_summary: 'answer: {{heard "(I get [a-z]+ in [a-z]+)"}}'}}
       - name: answer
-        since: '<mail from="(?P<who>alice|bob)" type="message" id="(?P<id>[^"]+)"[^>]*>\nCan you claim (?P<task>T-\d+)'
+        since: '<mail from="(?P<who>bob)" type="message" id="(?P<id>[^"]+)"[^>]*>\nCan you claim (?P<task>T-\d+)'
         steps:
           - calls:
               - {tool: claim_task, args: {task_id: "{{.Match.task}}"}}
@@ -64,6 +65,7 @@ agents:
 // refused, a question is answered by another, the notice that all are idle reaches
 // the leader; a second goal goes to the same members.
 func TestTwoTeams(t *testing.T) {
+	t.Parallel()
 	c := up(t, pairScript, 4)
 	var wg sync.WaitGroup
 	for _, id := range []string{"red", "blue"} {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -15,14 +16,21 @@ func TestPatchesApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
+	if err := copyTree(dir); err != nil {
+		t.Fatal(err)
+	}
 	for _, m := range all {
 		t.Run(m.name, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := copyTree(dir); err != nil {
+			if err := m.plant(dir); err != nil {
 				t.Fatal(err)
 			}
-			if err := m.plant(dir); err != nil {
-				t.Error(err)
+			patch, err := filepath.Abs(m.patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, err := command(t.Context(), dir, "git", "apply", "--reverse", patch).CombinedOutput(); err != nil {
+				t.Fatalf("the patch cannot be taken back: %v\n%s", err, out)
 			}
 		})
 	}

@@ -6,20 +6,20 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/child"
 	"agentteam/pkg/config"
 	"agentteam/pkg/leader"
 	"agentteam/pkg/process"
-	"agentteam/pkg/spawn"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	shutdown.SurviveClosedPipes()
+	ctx, stop := shutdown.Signals(context.Background())
 	err := command().ExecuteContext(ctx)
 	stop()
 	if err != nil {
@@ -38,7 +38,7 @@ func command() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		o := leader.Options{Config: cfg, LocalExec: *exec, Lifeline: spawn.Lifeline(), Stderr: os.Stderr}
+		o := leader.Options{Config: cfg, LocalExec: *exec, Lifeline: child.Lifeline(), Stderr: os.Stderr}
 		if f.Changed("team") {
 			o.Only = cfg.Team
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
 
 func (a *app) agentsCmd() *cobra.Command {
 	cmd := group(a.agentsLsCmd())
 	cmd.Use, cmd.Aliases, cmd.Short = "agents", []string{"agent"}, "Show the members of the team; by itself it lists them"
-	cmd.AddCommand(a.agentsLsCmd(), a.agentsGetCmd(), a.agentsCompactCmd())
+	cmd.AddCommand(a.agentsLsCmd(), a.agentsGetCmd(), a.agentsTranscriptCmd(), a.agentsCompactCmd())
 	return cmd
 }
 
@@ -29,7 +31,9 @@ func (a *app) agentsLsCmd() *cobra.Command {
 			var agents []client.Agent
 			err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
 				id = t.ID()
-				agents, err = t.Agents(ctx, all)
+				if agents, err = t.Agents(ctx, all); err == nil && len(agents) == 0 {
+					a.noteNoAgents(ctx, t)
+				}
 				return err
 			})
 			if err != nil {
@@ -42,12 +46,32 @@ func (a *app) agentsLsCmd() *cobra.Command {
 	return cmd
 }
 
+// noteNoAgents says why the team has no member.
+func (a *app) noteNoAgents(ctx context.Context, t *client.Team) {
+	record, err := t.Record(ctx)
+	if err != nil {
+		return
+	}
+	had, err := t.Members(ctx)
+	switch {
+	case err != nil:
+	case record.Status != team.Active && len(had) > 0:
+		a.note(fmt.Sprintf("team %s is %s: its members have left (--all lists them)", t.ID(), record.Status))
+	case record.Status != team.Active:
+		a.note(fmt.Sprintf("team %s is %s and had no members", t.ID(), record.Status))
+	case len(had) > 0:
+		a.note(fmt.Sprintf("all members of team %s have left (--all lists them)", t.ID()))
+	default:
+		a.note(fmt.Sprintf("team %s has no members yet: teamctl spawn ROLE makes one", t.ID()))
+	}
+}
+
 func (a *app) agentsGetCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "get NAME", Short: "Show one member", Args: exactly(1, "the NAME of a member"),
 		ValidArgsFunction: first(completeMembers),
 		RunE: func(_ *cobra.Command, args []string) error {
-			name, err := team.ParseAgentID(args[0])
+			name, err := a.member(args[0])
 			if err != nil {
 				return err
 			}
@@ -69,9 +93,9 @@ func (a *app) agentsCompactCmd() *cobra.Command {
 		Use: "compact NAME", Short: "Have a member shorten its conversation", Args: exactly(1, "the NAME of a member"),
 		Long: "compact has a member shorten its conversation: before its next model call, or at once if it is idle.\n" +
 			"Its task, the mail of people and of the leader, and its newest turns stay; a summary takes the place of the rest.",
-		ValidArgsFunction: first(completeMembers),
+		ValidArgsFunction: first(completePresent),
 		RunE: func(_ *cobra.Command, args []string) error {
-			name, err := team.ParseAgentID(args[0])
+			name, err := a.member(args[0])
 			if err != nil {
 				return err
 			}
@@ -93,12 +117,12 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 		t := table{columns: []column{{head: "NAME", cut: true}, {head: "ROLE", cut: true}, {head: "STATE"}, {head: "TASK"}, {head: "TURNS", drop: 1}, {head: "CONTEXT", drop: 2}}}
 		if wide {
 			t.columns = append(t.columns, column{head: "BACKEND", drop: 4}, column{head: "HOST", cut: true, drop: 5}, column{head: "PID", drop: 3},
-				column{head: "MODEL", cut: true, drop: 6}, column{head: "JOINED", drop: 7}, column{head: "WORKSPACE", cut: true, drop: 8})
+				column{head: "ALIAS", cut: true, drop: 6}, column{head: "MODEL", cut: true, drop: 6}, column{head: "TOKENS", drop: 7}, column{head: "AT", cut: true, drop: 5}, column{head: "JOINED", drop: 7}, column{head: "WORKSPACE", cut: true, drop: 8})
 		}
 		for _, m := range agents {
-			row := []string{memberInk[m.Color].Render(m.AgentID.At(id)), m.Role, paint(string(m.State)), orDash(string(m.Task)), fmt.Sprint(m.Turn), fullness(m)}
+			row := []string{story.Ink(m.Color).Render(m.AgentID.At(id)), m.Role, paint(string(m.State)), orDash(string(m.Task)), fmt.Sprint(m.Turn), fullness(m)}
 			if wide {
-				row = slices.Concat(row, []string{string(m.Backend), orDash(m.Host), pid(m), orDash(m.Model), age(m.JoinedAt), orDash(printable(m.Workspace))})
+				row = slices.Concat(row, []string{string(m.Backend), orDash(m.Host), pid(m), orDash(printable(m.Alias)), orDash(printable(m.Model)), fmt.Sprint(m.Tokens), orDash(printable(doing(client.WorkOf(m)))), age(m.JoinedAt), orDash(printable(m.Workspace))})
 			}
 			t.add(row...)
 		}
@@ -106,19 +130,63 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 	})
 	for _, m := range agents {
 		if m.Parked() {
-			a.note(parkedLine(m.AgentID.At(id), m.LastError, m.RetryAt))
+			a.note(parkedLine(m.AgentID.At(id), m.Member.State, m.LastError, m.RetryAt))
+		}
+		if m.State == team.Unreadable {
+			a.note(m.AgentID.At(id) + ": " + oneLine(m.LastError))
 		}
 	}
 	return err
 }
 
 // parkedLine says why a member does not work, and when it asks again.
-func parkedLine(name, cause string, retry *time.Time) string {
+func parkedLine(name string, state team.MemberState, cause string, retry *time.Time) string {
+	if state == team.WaitingRepair {
+		return name + " waits for a repair (teamctl repair): " + oneLine(cause)
+	}
 	line := name + " waits for its model, which refuses: " + oneLine(cause)
 	if retry != nil {
 		line += "; it asks again at " + retry.Local().Format(time.TimeOnly)
 	}
 	return line
+}
+
+// doing says in a few words what a member is at, or waits for; "" for nothing.
+func doing(w client.Work) string {
+	since := ""
+	if w.Since != nil {
+		since = " for " + age(*w.Since)
+	}
+	switch {
+	case w.Person && w.Task != "":
+		return "waits for this person" + since
+	case w.State == team.WaitingApproval:
+		return fmt.Sprintf("waits for %s to decide on its plan %s", w.Awaits, w.Asked) + since
+	case w.Awaits != "":
+		return "waits for an answer of " + string(w.Awaits) + since
+	case w.Trouble != "":
+		return oneLine(w.Trouble)
+	case w.Tool != "":
+		return w.Tool + since
+	case w.State == team.Running, w.State == team.Stalled:
+		return "its model"
+	}
+	return ""
+}
+
+// planMode says who approves the plans of a member in plan mode; "" of any other.
+func planMode(m team.Member) string {
+	if !m.PlanMode {
+		return ""
+	}
+	return "yes; approver: " + string(cmp.Or(m.Approver, team.ByLeader))
+}
+
+func tokensOf(m client.Agent) string {
+	if m.Tokens == 0 {
+		return ""
+	}
+	return fmt.Sprint(m.Tokens)
 }
 
 // fullness is how full a member's context is, in short.
@@ -152,9 +220,9 @@ func pid(m client.Agent) string {
 
 func agentFields(id team.TeamID, m client.Agent) []field {
 	return []field{
-		{"name", m.AgentID.At(id)}, {"role", m.Role}, {"state", string(m.State)}, {"task", string(m.Task)},
+		{"name", m.AgentID.At(id)}, {"role", m.Role}, {"plan mode", planMode(m.Member)}, {"state", string(m.State)}, {"task", string(m.Task)},
 		{"turns", fmt.Sprint(m.Turn)}, {"incarnation", fmt.Sprint(m.Incarnation)},
-		{"backend", string(m.Backend)}, {"host", m.Host}, {"pid", pid(m)}, {"model", m.Model}, {"context", contextOf(m)}, {"asks its model again", moment(m.RetryAt)}, {"workspace", m.Workspace},
+		{"backend", string(m.Backend)}, {"host", m.Host}, {"pid", pid(m)}, {"alias", m.Alias}, {"model", m.Model}, {"tokens", tokensOf(m)}, {"at", doing(client.WorkOf(m))}, {"last progress", moment(m.ProgressAt)}, {"context", contextOf(m)}, {"asks its model again", moment(m.RetryAt)}, {"workspace", m.Workspace},
 		{"joined", moment(&m.JoinedAt)}, {"last error", m.LastError}, {"prompt", m.Prompt},
 	}
 }

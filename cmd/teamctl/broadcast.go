@@ -6,22 +6,26 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/team"
 )
 
 func (a *app) broadcastCmd() *cobra.Command {
-	return &cobra.Command{
-		Use: "broadcast TEXT", Short: "Write to every member", Args: exactly(1, "TEXT"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkText(args[0]); err != nil {
+	var f mailFlags
+	cmd := &cobra.Command{Use: "broadcast TEXT", Short: "Write to every member", Args: exactly(1, "TEXT")}
+	f.flags(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		mail, err := f.mail(a, args[0])
+		if err != nil {
+			return err
+		}
+		mail.To = team.Everyone
+		return a.withTeam(func(ctx context.Context, t *client.Team) error {
+			m, to, err := t.Send(ctx, mail)
+			if err != nil {
 				return err
 			}
-			return a.withTeam(func(ctx context.Context, t *client.Team) error {
-				m, to, err := t.Broadcast(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return a.printSent(t, m, to)
-			})
-		},
+			return a.printSent(t, m, to, "")
+		})
 	}
+	return cmd
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -74,17 +73,10 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	defer cluster.Stop()
 	cfg.Server = cluster.URL()
 	fmt.Fprintf(a.err, "a team surveys %s; it works in %s\n", tree, workspace)
-	err = a.pursue(ctx, cfg, demo.Goal(tree), workspace, false, func(w io.Writer) {
-		fmt.Fprintf(w, "the survey: %s\n", filepath.Join(workspace, demo.Result))
-	})
 	// The goal ends with its cluster, whose data is thrown away.
-	switch {
-	case errors.Is(err, errInterrupted):
-		return errInterrupted
-	case errors.Is(err, errTimeout):
-		return errTimeout
-	}
-	return err
+	return a.pursue(ctx, cfg, &pursuit{goal: demo.Goal(tree), workspace: workspace, own: true, epilogue: func(w io.Writer) {
+		fmt.Fprintf(w, "the survey: %s\n", filepath.Join(workspace, demo.Result))
+	}})
 }
 
 // startRehearsal plays a script on addr until stop is called, and returns the base

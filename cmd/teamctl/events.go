@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
@@ -26,49 +24,83 @@ func (a *app) eventsCmd() *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.follow, "follow", "f", false, "go on with what comes, until Ctrl-C or --timeout")
 	flags.StringVar(&f.after, "after", "", "go on behind this entry, by its cursor")
+	flags.Var(&f.since, "since", "begin at this time, such as 10m (ago), 14:30 or 2026-11-22T14:30:00Z")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show calls and results as they are, and all that is else left out")
+	cmd.MarkFlagsMutuallyExclusive("after", "since")
 	flags.StringSliceVar(&f.agents, "agent", nil, "only events of these agents")
 	flags.StringSliceVar(&f.types, "type", nil, "only events of these types, such as TASK_COMPLETED")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"agent": completeMembers, "type": fixed(eventTypeNames()...)})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		o, err := f.options()
+		o, err := f.options(a)
 		if err != nil {
 			return err
 		}
 		if f.follow {
-			return a.followEvents(cmd.Context(), o)
+			return a.followEvents(cmd.Context(), o, f)
 		}
-		colours := map[team.AgentID]string{}
-		print := a.pastPrinter(func() map[team.AgentID]string { return colours })
+		print := a.pastPrinter()
+		made := false
 		err = a.readTeam(func(ctx context.Context, t *client.Team) error {
-			colours = t.Colours(ctx)
+			made = true
+			if o.After, err = f.from(ctx, t); err != nil {
+				return err
+			}
+			show, hide := print.entry, print.end
+			if show == nil {
+				s, err := a.streamOf(ctx, t, a.out, view{verbose: f.verbose}, o.After, time.Time{}, all)
+				if err != nil {
+					return err
+				}
+				show, hide = s.entry, s.close
+			}
 			none := true
-			err := t.Feed(ctx, o, func(e client.Entry) error { none = false; return print.entry(e) })
+			err := t.Feed(ctx, o, func(e client.Entry) error { none = false; return show(e) })
 			if err == nil && none && len(f.agents) > 0 {
 				a.note(fmt.Sprintf("team %s has no such event of %s", t.ID(), strings.Join(f.agents, " or ")))
 			}
-			return err
+			return closed(err, hide)
 		})
-		if err != nil {
-			return err
+		if err == nil && !made && print.end != nil {
+			return print.end()
 		}
-		return print.end()
+		return err
 	}
 	return cmd
 }
 
-// eventFlags are the flags of events.
-type eventFlags struct {
-	follow        bool
-	after         string
-	agents, types []string
+// closed ends what shows entries, and returns err or, if that is nil, why it could not.
+func closed(err error, end func() error) error {
+	if eerr := end(); err == nil {
+		return eerr
+	}
+	return err
 }
 
-func (f eventFlags) options() (client.FeedOptions, error) {
-	o := client.FeedOptions{Follow: f.follow, After: client.Cursor(f.after)}
+// all counts every task.
+func all(team.TaskID) bool { return true }
+
+// eventFlags are the flags of events.
+type eventFlags struct {
+	follow, verbose bool
+	after           string
+	since           moments
+	agents, types   []string
+}
+
+// from is the place in the team's feed at which to begin.
+func (f eventFlags) from(ctx context.Context, t *client.Team) (client.Cursor, error) {
+	if f.since.IsZero() {
+		return client.Cursor(f.after), nil
+	}
+	return t.FeedAt(ctx, f.since.Time)
+}
+
+func (f eventFlags) options(app *app) (client.FeedOptions, error) {
+	o := client.FeedOptions{Follow: f.follow}
 	for _, s := range f.agents {
 		a, err := team.AgentID(s), error(nil)
 		if a != team.UserAgent && a != team.Watchdog { // who are no members, and send mail
-			a, err = team.ParseAgentID(s)
+			a, err = app.member(s)
 		}
 		if err != nil {
 			return o, err
@@ -94,35 +126,50 @@ func eventTypeNames() (names []string) {
 
 // followEvents prints each entry as it comes; it ends by the time limit, if one
 // was given, or by an interrupt.
-func (a *app) followEvents(ctx context.Context, o client.FeedOptions) error {
+func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFlags) error {
 	return a.following(ctx, a.awaitTeam, func(ctx context.Context, t *client.Team) error {
-		show := a.showEntries(func() map[team.AgentID]string { return t.Colours(ctx) })
-		return t.Feed(ctx, o, func(e client.Entry) error {
-			switch a.output {
-			case asJSON, asJSONL:
-				return writeJSON(a.out, e)
-			case asYAML:
-				if _, err := fmt.Fprintln(a.out, "---"); err != nil {
-					return err
-				}
-				return writeYAML(a.out, e)
-			case asName:
-				_, err := fmt.Fprintln(a.out, e.Cursor)
-				return err
-			}
-			return show(e)
-		})
+		var err error
+		if o.After, err = f.from(ctx, t); err != nil {
+			return err
+		}
+		if print := a.followPrinter(); print != nil {
+			return t.Feed(ctx, o, print)
+		}
+		s, err := a.streamOf(ctx, t, a.out, view{verbose: f.verbose}, o.After, time.Time{}, all)
+		if err != nil {
+			return err
+		}
+		return closed(t.Feed(ctx, o, s.entry), s.close)
 	})
 }
 
+// followPrinter prints entries one by one for programs; nil is that of people.
+func (a *app) followPrinter() func(client.Entry) error {
+	switch a.output {
+	case asJSON, asJSONL:
+		return func(e client.Entry) error { return writeJSON(a.out, e) }
+	case asYAML:
+		return func(e client.Entry) error {
+			if _, err := fmt.Fprintln(a.out, "---"); err != nil {
+				return err
+			}
+			return writeYAML(a.out, e)
+		}
+	case asName:
+		return func(e client.Entry) error { _, err := fmt.Fprintln(a.out, e.Cursor); return err }
+	}
+	return nil
+}
+
 // entryPrinter prints entries one by one, so that none is kept, and then what ends them.
+// The zero entryPrinter is that of people, who are shown a stream.
 type entryPrinter struct {
 	entry func(client.Entry) error
 	end   func() error
 }
 
 // pastPrinter prints entries as one list where the format has lists.
-func (a *app) pastPrinter(colours func() map[team.AgentID]string) entryPrinter {
+func (a *app) pastPrinter() entryPrinter {
 	none := true
 	empty := func() error {
 		if !none {
@@ -156,7 +203,7 @@ func (a *app) pastPrinter(colours func() map[team.AgentID]string) entryPrinter {
 	case asName:
 		return entryPrinter{func(e client.Entry) error { _, err := fmt.Fprintln(a.out, e.Cursor); return err }, func() error { return nil }}
 	}
-	return entryPrinter{a.showEntries(colours), func() error { return nil }}
+	return entryPrinter{}
 }
 
 // awaitTeam opens the team. The default one has nothing to tell, rather than being
@@ -180,88 +227,3 @@ func (a *app) awaitTeam(ctx context.Context, c *client.Client, id team.TeamID) (
 
 // lookEvery is how soon events --follow sees that the default team was made.
 const lookEvery = 300 * time.Millisecond
-
-// showEntries returns what prints an entry as a line for people.
-func (a *app) showEntries(colours func() map[team.AgentID]string) func(client.Entry) error {
-	s, width := newStream(a.out, colours), a.width()
-	if a.output == asWide {
-		width = 0
-	}
-	return func(e client.Entry) error {
-		text, aside := what(e)
-		line := faint.Render(e.Time.Local().Format(time.TimeOnly)) + " "
-		if e.AgentID != "" { // a word of the feed itself is nobody's
-			line += s.name(e.Event) + " "
-		}
-		line += printable(text) + faint.Render(printable(aside))
-		if width > 0 {
-			line = ansi.Truncate(line, width, "…")
-		}
-		_, err := fmt.Fprintln(s.w, line)
-		return err
-	}
-}
-
-// what says in one line what happened; aside is what is only looked at if need be.
-func what(e client.Entry) (text, aside string) {
-	b := e.Event.Event
-	switch b.Type {
-	case team.RunStarted:
-		return "", "began a run"
-	case team.RunFinished:
-		return "", "ended its run"
-	case team.RunError:
-		return "! " + oneLine(b.Message), ""
-	case team.TextChunk:
-		return oneLine(b.Delta), ""
-	case team.ToolCallChunk:
-		return "→ " + b.ToolCallName + " ", oneLine(b.Delta)
-	case team.ToolCallResult:
-		return "", "← " + oneLine(b.Content)
-	case team.Retry:
-		return "! no turn: " + oneLine(b.Message), ""
-	case team.Compacted:
-		return "", "made its conversation shorter"
-	case team.MailSent:
-		var m team.Message
-		if json.Unmarshal(b.Value, &m) == nil {
-			return "→ " + addressee(m.To) + ": " + oneLine(m.Content), " (" + string(m.Type) + ")"
-		}
-	case team.Custom:
-		return b.Name, " " + oneLine(string(b.Value))
-	}
-	kind, verb, _ := strings.Cut(string(b.Type), "_")
-	verb = strings.ToLower(verb)
-	switch kind {
-	case "TASK":
-		var t team.Task
-		if json.Unmarshal(b.Value, &t) == nil {
-			return fmt.Sprintf("%s %s: %s", t.ID, verb, t.Title), why(t)
-		}
-	case "MEMBER":
-		var m team.Member
-		if json.Unmarshal(b.Value, &m) == nil {
-			return "member " + verb, " " + oneLine(m.Role+" "+m.LastError)
-		}
-	}
-	return string(b.Type), " " + oneLine(string(b.Value))
-}
-
-// addressee is how whoever gets a message is shown.
-func addressee(a team.AgentID) string {
-	if a == team.Everyone {
-		return "all"
-	}
-	return string(a)
-}
-
-// why is the reason of a task's last change, or its result.
-func why(t team.Task) string {
-	switch {
-	case t.Status == team.Completed:
-		return " (" + oneLine(t.ResultSummary) + ")"
-	case t.Reason != "":
-		return " (" + oneLine(t.Reason) + ")"
-	}
-	return ""
-}

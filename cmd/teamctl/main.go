@@ -4,19 +4,24 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
-	"os/signal"
-	"syscall"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	a := newApp(os.Stdout, os.Stderr)
+	ctx, stop := shutdown.Signals(context.Background())
+	out := &output{File: os.Stdout}
+	a := newApp(out, os.Stderr)
 	err := a.run(ctx, os.Args[1:])
+	if failed := out.err(); failed != nil && err == nil {
+		err = failed
+	}
 	stop()
-	if err != nil {
+	// Whoever has closed the output knows that this interrupts the command.
+	if unread := a.cmd != nil && context.Cause(a.cmd.Context()) == errUnread; err != nil && (!unread || !errors.Is(err, errInterrupted)) {
 		a.printError(err)
 	}
 	os.Exit(team.ExitCode(err))

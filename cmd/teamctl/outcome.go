@@ -22,6 +22,7 @@ type outcome struct {
 
 	completed, all int  // tasks of this goal
 	priced         bool // the settings here hold the prices of some model
+	quiet          bool // the answer only
 	interrupted    bool // by the user: the goal is still active
 }
 
@@ -62,12 +63,25 @@ func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {
 	if o.interrupted { // there is nothing to conclude yet
 		return nil
 	}
+	if o.quiet {
+		if s := strings.TrimSpace(o.Summary); s != "" {
+			return a.sayText(s)
+		}
+		return nil
+	}
 	if s := strings.TrimSpace(o.Summary); s != "" {
-		fmt.Fprintf(a.out, "\n%s\n", s)
+		fmt.Fprintln(a.out)
+		if err := a.sayText(s); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintln(a.out)
 	o.writeFailed(a.out)
-	fmt.Fprintf(a.out, "%s: %d of %d tasks completed, %s, %s, %.1f s\n", o.Status, o.completed, o.all, calls(o.Usage.ModelCalls), used(o.Usage, o.priced), o.Elapsed)
+	of := "tasks"
+	if len(o.Tasks) > o.all { // the board, which finish_team counts, holds more
+		of = "tasks of this goal"
+	}
+	fmt.Fprintf(a.out, "%s: %d of %d %s completed, %s, %s, %.1f s\n", o.Status, o.completed, o.all, of, calls(o.Usage.ModelCalls), used(o.Usage, o.priced), o.Elapsed)
 	if epilogue != nil && o.Status == string(team.TeamFinished) {
 		epilogue(a.out)
 	}

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // writeJSON writes v as one line of JSON.
@@ -106,4 +107,14 @@ func (a *app) note(line string) {
 func (a *app) say(line string) error {
 	_, err := fmt.Fprintln(a.out, printable(line))
 	return err
+}
+
+// sayText prints a text that others wrote, which keeps its lines.
+func (a *app) sayText(text string) error {
+	for line := range strings.Lines(text) {
+		if err := a.say(strings.TrimRight(line, "\r\n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,12 +25,17 @@ import (
 // command takes.
 type app struct {
 	out, err io.Writer
+	notes    *notes        // what err is
 	output   format        // --output
 	timeout  time.Duration // --timeout; 0 = the command's own default
+	awaited  string        // what the command may have to wait for; default: an answer
 	cmd      *cobra.Command
 }
 
-func newApp(out, err io.Writer) *app { return &app{out: out, err: err, output: asTable} }
+func newApp(out, err io.Writer) *app {
+	n := &notes{Writer: err}
+	return &app{out: out, err: n, notes: n, output: asTable}
+}
 
 // defaultTimeout bounds every command that answers and ends, and the start of a
 // cluster; those that follow (run, demo, events --follow) have no limit unless
@@ -46,6 +52,9 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.cmd = cmd
+			if goesOn(cmd) {
+				cmd.SetContext(whileRead(cmd.Context()))
+			}
 			if a.timeout < 0 {
 				return team.Errorf(team.InvalidArgument, "--timeout %v: a time limit cannot be negative", a.timeout)
 			}
@@ -60,20 +69,26 @@ func (a *app) root() *cobra.Command {
 	f.String("server", "", "address of the NATS server (default: AGENTTEAM_SERVER, NATS_URL, the cluster of this folder, nats://127.0.0.1:4222)")
 	f.String("team", "", `the team (default "default")`)
 	f.VarP(&a.output, "output", "o", "table, wide, json, yaml, jsonl or name")
-	f.DurationVar(&a.timeout, "timeout", 0, "give up after this time (default 30s; none for commands that follow)")
+	f.DurationVar(&a.timeout, "timeout", 0, "give up after this time (default 30s; none for run, attach, chat, demo, tasks wait, and what follows by -f or -w)")
 	root.AddCommand(
-		a.upCmd(), a.downCmd(), a.runCmd(), a.demoCmd(), a.rehearseCmd(), a.statusCmd(),
-		a.spawnCmd(), a.tasksCmd(), a.agentsCmd(), a.sendCmd(), a.broadcastCmd(), a.eventsCmd(), a.costCmd(), a.stopCmd(),
-		a.doctorCmd(), a.configCmd(), a.versionCmd(),
+		a.upCmd(), a.downCmd(), makesTeam(a.runCmd()), a.attachCmd(), a.demoCmd(), a.rehearseCmd(), a.statusCmd(), a.teamsCmd(),
+		makesTeam(a.spawnCmd()), a.tasksCmd(), a.approvalsCmd(), a.agentsCmd(), a.rolesCmd(), a.sendCmd(), a.broadcastCmd(), a.inboxCmd(), a.messagesCmd(), a.answerCmd(), a.chatCmd(), a.eventsCmd(), a.costCmd(), a.stopCmd(),
+		a.doctorCmd(), a.repairCmd(), a.configCmd(), a.versionCmd(),
 	)
-	completeFlags(root, map[string]cobra.CompletionFunc{"output": fixed(formats...)})
+	completeFlags(root, map[string]cobra.CompletionFunc{"output": fixed(formats...), "team": completeTeams})
 	refuseEmpty(root)
+	addExamples(root)
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
 		case "completion":
 			group(cmd)
+			for _, shell := range cmd.Commands() {
+				if shell.Name() == "bash" {
+					a.aloneInBash(shell)
+				}
+			}
 		case "help":
 			cmd.Run, cmd.RunE = nil, help
 		}
@@ -106,6 +121,9 @@ func (a *app) run(ctx context.Context, args []string) error {
 	peek.VarP(&a.output, "output", "o", "")
 	_ = peek.Parse(args) // the command will say what is wrong
 
+	if len(args) > 0 && elsewhere[args[0]] != "" { // whatever flags that other program has
+		return known(root, args[:1])
+	}
 	err := root.ExecuteContext(ctx)
 	if err != nil && a.cmd == nil && team.CodeOf(err) == "" { // cobra refused it before a command began
 		err = team.Errorf(team.InvalidArgument, "%w", err)
@@ -128,6 +146,9 @@ func known(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	err := team.Errorf(team.InvalidArgument, "there is no command %q", cmd.CommandPath()+" "+args[0])
+	if use := elsewhere[args[0]]; use != "" && !cmd.HasParent() {
+		return err.WithHint("use: %s", use)
+	}
 	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 		return err.WithHint("did you mean %s?", strings.Join(like, " or "))
 	}
@@ -205,6 +226,7 @@ func (a *app) ended(ctx context.Context, err error) error {
 func (a *app) connected(f func(ctx context.Context, c *client.Client, cfg config.Config) error) error {
 	ctx, cancel := a.deadline(a.cmd.Context())
 	defer cancel()
+	defer a.waitsFor(cmp.Or(a.awaited, "an answer of the cluster"))()
 	return a.connectedIn(ctx, f)
 }
 
@@ -214,12 +236,7 @@ func (a *app) connectedIn(ctx context.Context, f func(ctx context.Context, c *cl
 	if err != nil {
 		return err
 	}
-	c, err := client.Connect(ctx, client.Options{URL: cfg.Server, Replicas: cfg.Replicas})
-	if err == nil {
-		defer c.Close()
-		err = f(ctx, c, cfg)
-	}
-	return a.ended(ctx, err)
+	return a.ended(ctx, a.linked(ctx, cfg, func(ctx context.Context, c *client.Client) error { return f(ctx, c, cfg) }))
 }
 
 // withTeam runs f on the team that the command names, within the command's time
@@ -250,22 +267,6 @@ func (a *app) readTeam(f func(ctx context.Context, t *client.Team) error) error 
 	})
 }
 
-// inMadeTeam is withTeam for commands that make the team they name. needs is the
-// role they are about, or "".
-func (a *app) inMadeTeam(needs string, f func(ctx context.Context, t *client.Team) error) error {
-	return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
-		workspace, err := workspaceOf(cfg)
-		if err != nil {
-			return err
-		}
-		t, err := a.makeTeam(ctx, c, cfg, workspace, needs)
-		if err != nil {
-			return err
-		}
-		return f(ctx, t)
-	})
-}
-
 // workspaceOf is where a team made here works.
 func workspaceOf(cfg config.Config) (string, error) {
 	if cfg.Workspace != "" {
@@ -274,27 +275,36 @@ func workspaceOf(cfg config.Config) (string, error) {
 	return os.Getwd()
 }
 
-// makeTeam makes the team that the command names, or opens it. needs is a role
-// that the team must have, or "".
-func (a *app) makeTeam(ctx context.Context, c *client.Client, cfg config.Config, workspace, needs string) (*client.Team, error) {
-	n, err := a.newTeam(cfg, workspace)
+// makeTeam has make make the team that the command names, or open it.
+func (a *app) makeTeam(ctx context.Context, cfg config.Config, workspace string, make func(context.Context, client.NewTeam) (*client.Team, error)) (*client.Team, error) {
+	roles, err := a.loadRoles()
 	if err != nil {
 		return nil, err
 	}
-	n.Needs = needs
-	return c.Make(ctx, n)
+	t, err := make(ctx, newTeam(cfg, roles, workspace))
+	if err != nil {
+		return nil, err
+	}
+	a.tellStale(ctx, t, roles)
+	return t, nil
+}
+
+// makesTeam is a command that makes the team that it names; it is refused where agent teams
+// are turned off.
+func makesTeam(cmd *cobra.Command) *cobra.Command {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := config.TeamsAllowed(os.LookupEnv); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	return cmd
 }
 
 // newTeam is the team that the command names, as it is made if it is not there.
-func (a *app) newTeam(cfg config.Config, workspace string) (client.NewTeam, error) {
-	roles, skipped, err := role.Load(".")
-	if err != nil {
-		return client.NewTeam{}, err
-	}
-	for _, s := range skipped {
-		fmt.Fprintln(a.err, oneLine(s.String()))
-	}
-	return client.NewTeam{ID: cfg.Team, Roles: roles, Lease: cfg.Lease, Workspace: workspace}, nil
+func newTeam(cfg config.Config, roles role.Roles, workspace string) client.NewTeam {
+	return client.NewTeam{ID: cfg.Team, Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Workspace: workspace}
 }
 
 // printError writes an error to stderr: one line for people, one object for
@@ -304,7 +314,26 @@ func (a *app) printError(err error) {
 		_ = writeJSON(a.err, map[string]failure{"error": failureOf(err)})
 		return
 	}
-	fmt.Fprintln(a.err, "teamctl:", team.Line(err))
+	for _, err := range parts(err) {
+		fmt.Fprintln(a.err, "teamctl:", team.Line(err))
+	}
+}
+
+// parts are the errors that err joins, or err alone. Each has a hint of its own.
+func parts(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	all := joined.Unwrap()
+	if errors.Join(all...).Error() != err.Error() { // it only carries them
+		return []error{err}
+	}
+	var each []error
+	for _, e := range all {
+		each = append(each, parts(e)...)
+	}
+	return each
 }
 
 // failure is an error for programs.
@@ -315,7 +344,14 @@ type failure struct {
 }
 
 func failureOf(err error) failure {
-	f := failure{Code: team.CodeOf(err), Hint: team.HintOf(err), Message: oneLine(err.Error())}
+	var messages, hints []string
+	for _, e := range parts(err) {
+		messages = append(messages, oneLine(e.Error()))
+		if hint := team.HintOf(e); hint != "" && !slices.Contains(hints, hint) {
+			hints = append(hints, hint)
+		}
+	}
+	f := failure{Code: team.CodeOf(err), Hint: strings.Join(hints, "; "), Message: strings.Join(messages, "; ")}
 	if ended := (*over)(nil); f.Hint == "" && errors.As(err, &ended) {
 		f.Hint = ended.hint
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,36 +22,87 @@ import (
 )
 
 func (a *app) runCmd() *cobra.Command {
-	var detach bool
+	var detach, keep, cancel bool
+	var p pursuit
 	cmd := &cobra.Command{
-		Use: "run GOAL", Short: "Set a team a goal, watch it work, and get the answer", Args: exactly(1, "GOAL"),
+		Use: "run {GOAL | --resume}", Short: "Set a team a goal, watch it work, and get the answer",
 		Long: "run sets the team a goal and streams what every agent says and does, until the leader ends it.\n" +
 			"Without a cluster in this folder and without --server it starts one for its own duration.\n" +
-			"A team that is at work gets the text as mail to its leader.",
+			"With --resume it goes on with the goal that the team is at work on, wherever that was left, and streams it.\n" +
+			"A team that is at work takes no second goal (conflict), unless --add mails the text to its leader.\n" +
+			"Open tasks that an earlier goal has left are kept or cancelled, as asked on a terminal; else they are kept.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if p.resume {
+				return atMost(0)(cmd, args)
+			}
+			return exactly(1, "GOAL, or --resume")(cmd, args)
+		},
 	}
-	cmd.Flags().BoolVar(&detach, "detach", false, "set the goal and return")
-	cmd.Flags().String("workspace", "", "folder that the team works in (default: this one)")
+	f := cmd.Flags()
+	f.BoolVar(&detach, "detach", false, "set the goal and return")
+	f.BoolVar(&p.resume, "resume", false, "go on with the goal that is under way")
+	f.BoolVar(&p.add, "add", false, "to a team at work, mail the text to its leader")
+	f.BoolVar(&keep, "keep", false, "keep the open tasks of earlier goals")
+	f.BoolVar(&cancel, "cancel", false, "cancel the open tasks of earlier goals")
+	p.view.flags(cmd)
+	p.view.mode.flag(cmd)
+	f.String("workspace", "", "folder that the team works in (default: this one)")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"workspace": aFolder})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if strings.TrimSpace(args[0]) == "" {
-			return team.Errorf(team.InvalidArgument, "the goal is empty")
+		switch {
+		case keep && cancel:
+			return team.Errorf(team.InvalidArgument, "--keep and --cancel exclude each other")
+		case p.resume && (detach || p.add || keep || cancel):
+			return team.Errorf(team.InvalidArgument, "--resume sets no goal: it takes none of --detach, --add, --keep and --cancel")
+		case keep:
+			p.old = keepOld
+		case cancel:
+			p.old = cancelOld
 		}
-		if err := (team.Message{Type: team.MsgUser, Content: args[0]}).Validate(); err != nil { // as which it reaches the leader
-			return err
+		if !p.resume {
+			if p.goal = args[0]; strings.TrimSpace(p.goal) == "" {
+				return team.Errorf(team.InvalidArgument, "the goal is empty")
+			}
+			if err := (team.Message{Type: team.MsgUser, Content: p.goal}).Validate(); err != nil { // as which it reaches the leader
+				return err
+			}
 		}
+		p.since = time.Now()
 		limited := a.bounded
-		if detach {
+		if p.detach = detach; detach {
 			limited = a.deadline
 		}
 		ctx, cancel := limited(cmd.Context())
 		defer cancel()
-		return a.ended(ctx, a.goal(ctx, args[0], detach))
+		return p.left(a.ended(ctx, a.goal(ctx, &p)))
 	}
 	return cmd
 }
 
+// pursuit is a goal that is to be set and followed, or resumed.
+type pursuit struct {
+	goal, workspace     string
+	detach, add, resume bool
+	old                 oldTasks
+	view                view
+	own                 bool            // the cluster ends with the command
+	since               time.Time       // when the command began
+	set                 bool            // the goal is the team's, or was before
+	epilogue            func(io.Writer) // what comes after the summary; nil: nothing
+}
+
+// left is the error of a command that was ended before its goal was set, in words that
+// say so; others as they are.
+func (p *pursuit) left(err error) error {
+	ended := (*over)(nil)
+	if !p.set && errors.As(err, &ended) {
+		return &over{ended.text + " before the goal was set; nothing was begun", ended.hint, ended.cause}
+	}
+	return err
+}
+
 // goal sets the goal in the cluster that is there, or in one of its own.
-func (a *app) goal(ctx context.Context, text string, detach bool) error {
+func (a *app) goal(ctx context.Context, p *pursuit) error {
 	cfg, err := a.settings()
 	if err != nil {
 		return err
@@ -60,8 +112,11 @@ func (a *app) goal(ctx context.Context, text string, detach bool) error {
 		return err
 	}
 	if !known {
-		if detach {
+		if p.detach {
 			return team.Errorf(team.Unavailable, "no cluster runs here that could go on with the goal").WithHint("start one in the background: teamctl up -d")
+		}
+		if p.resume && !config.HasStore(cfg.DataDir) {
+			return team.Errorf(team.NotFound, "no team has worked in this folder").WithHint("%s", goOn(cfg.Folder()))
 		}
 		if err := cfg.CheckModel(); err != nil {
 			return err
@@ -74,13 +129,12 @@ func (a *app) goal(ctx context.Context, text string, detach bool) error {
 			return err
 		}
 		defer stop()
-		cfg.Server = server
+		cfg.Server, p.own = server, true
 	}
-	workspace, err := workspaceOf(cfg)
-	if err != nil {
+	if p.workspace, err = workspaceOf(cfg); err != nil {
 		return err
 	}
-	return a.pursue(ctx, cfg, text, workspace, detach, nil)
+	return a.pursue(ctx, cfg, p)
 }
 
 // clusterKnown reports whether a server was named, or a cluster of this folder is
@@ -109,7 +163,9 @@ func (a *app) ownCluster(ctx context.Context, cfg config.Config) (stop func(), s
 	if err != nil {
 		return nil, "", err
 	}
+	over := a.waitsFor("the cluster of this run to be up; its log is " + log.Name())
 	c, err := a.startCluster(ctx, cfg, ".", cfg.DataDir, defaultStandbys, 0, log, nil)
+	over()
 	if err != nil {
 		log.Close()
 		if errors.Is(err, embedded.ErrInUse) {
@@ -121,71 +177,161 @@ func (a *app) ownCluster(ctx context.Context, cfg config.Config) (stop func(), s
 	return func() { c.Stop(); log.Close() }, c.URL(), nil
 }
 
-// pursue sets the goal and follows it to its end. epilogue, if not nil, prints
-// what comes after the summary.
-func (a *app) pursue(ctx context.Context, cfg config.Config, goal, workspace string, detach bool, epilogue func(io.Writer)) error {
-	c, err := client.Connect(ctx, client.Options{URL: cfg.Server, Replicas: cfg.Replicas})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+// pursue sets the goal and follows it to its end.
+func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
+	return a.linked(ctx, cfg, func(ctx context.Context, c *client.Client) error {
+		t, g, err := a.begin(ctx, c, cfg, p)
+		if err != nil || p.detach {
+			return err
+		}
+		if !p.resume {
+			p.view.panes = a.panesFor(p.view.mode, cfg, t.ID())
+		}
+		record, werr := a.watch(ctx, t, g, p.view, g.After())
+		if werr != nil {
+			werr = a.stays(ctx, c, cfg, p, werr)
+		}
+		priced := slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
+		return a.conclude(ctx, c, t, g, record, p.view, werr, priced, p.epilogue)
+	})
+}
+
+// begin sets the goal, or finds the one to be resumed, and says how to come back to it.
+func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p *pursuit) (t *client.Team, g *client.Goal, err error) {
 	procs, err := c.Processes(ctx)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if procs.Model == control.NoModel {
-		return team.Errorf(team.InvalidArgument, "no model is configured in the cluster's leader process").
+		return nil, nil, team.Errorf(team.InvalidArgument, "no model is configured in the cluster's leader process").
 			WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where leader and teammates are started")
 	}
-	t, err := a.makeTeam(ctx, c, cfg, workspace, "")
+	if p.resume {
+		if t, err = c.Open(ctx, cfg.Team); err == nil {
+			g, err = t.ResumeGoal(ctx, p.since)
+		}
+	} else if t, err = a.makeTeam(ctx, cfg, p.workspace, c.Make); err == nil {
+		g, err = a.setGoal(ctx, t, p)
+	}
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	g, err := t.StartGoal(ctx, goal, workspace)
-	if err != nil {
-		return err
-	}
-	if !g.Started() {
-		fmt.Fprintf(a.err, "team %s is at work; the text was mailed to its leader\n", t.ID())
-	}
-	if detach {
-		return a.print(map[string]any{"team": t.ID(), "status": team.Active}, nil, []string{string(t.ID())}, func(w io.Writer, _ bool) error {
-			_, err := fmt.Fprintf(w, "team %s works on it; watch with: teamctl events --follow --team %s\n", t.ID(), t.ID())
+	p.set = true
+	if p.detach {
+		return t, g, a.print(map[string]any{"team": t.ID(), "status": team.Active}, nil, []string{string(t.ID())}, func(w io.Writer, _ bool) error {
+			_, err := fmt.Fprintf(w, "team %s works on it; watch with: %s\n", t.ID(), a.command("attach", t.ID()))
 			return err
 		})
 	}
-	record, werr := a.watch(ctx, t, g)
-	priced := slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
-	return a.conclude(t, g, record, werr, priced, epilogue)
+	switch again := a.command("run --resume", t.ID()); {
+	case p.epilogue != nil: // of a cluster that is thrown away
+	case p.own:
+		a.note("Ctrl-C ends this cluster and keeps the goal; to go on then: " + again)
+	default:
+		a.note("Ctrl-C leaves the team at work; to come back then: " + again)
+	}
+	return t, g, nil
+}
+
+// setGoal sets the goal. Errors: Conflict if the team is at work on another, and the text
+// is not to be mailed to its leader.
+func (a *app) setGoal(ctx context.Context, t *client.Team, p *pursuit) (*client.Goal, error) {
+	record, err := t.Record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !record.AtWork():
+		err = a.settleOld(ctx, t, record, p.old)
+	case !p.add:
+		err = a.atWork(record, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g, err := t.StartGoal(ctx, p.goal, p.workspace)
+	if err != nil {
+		return nil, err
+	}
+	if !g.Started() {
+		a.tell(fmt.Sprintf("team %s is at work; the text was mailed to its leader", t.ID()))
+		if !p.add { // somebody else was first, a moment ago
+			return nil, team.Errorf(team.Conflict, "another goal was set to team %s at the same moment", t.ID()).WithHint("follow that one: %s", a.command("run --resume", t.ID()))
+		}
+	}
+	return g, nil
+}
+
+// atWork is the error of a second goal.
+func (a *app) atWork(record team.Team, p *pursuit) error {
+	stop := a.command("stop", record.ID)
+	if p.own {
+		stop = "teamctl up -d, then " + stop
+	}
+	return team.Errorf(team.Conflict, "team %s is at work on another goal: %q", record.ID, team.Clean(oneLine(record.Goal), 80)).
+		WithHint("follow that one: %s; mail this text to its leader: --add; end it: %s", a.command("run --resume", record.ID), stop)
+}
+
+// command is a command of teamctl on the same team of the same server.
+func (a *app) command(words string, id team.TeamID) string {
+	line := "teamctl " + words
+	if id != team.DefaultTeam {
+		line += " --team " + string(id)
+	}
+	if f := a.cmd.Flags().Lookup("server"); f != nil && f.Changed {
+		server := f.Value.String()
+		if strings.Contains(server, "@") { // which may hold a password
+			server = "..."
+		}
+		line += " --server " + server
+	}
+	return line
 }
 
 // watch streams the team's events until the goal has ended, the time limit passes
-// or the command is interrupted.
-func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal) (team.Team, error) {
-	lines := newStream(a.streamTo(), func() map[team.AgentID]string { return t.Colours(ctx) })
-	show := func(e client.Entry) { lines.show(e.Event) }
-	if a.output == asJSONL {
-		show = func(e client.Entry) { _ = writeJSON(a.out, e) }
+// or the command is interrupted. after is where it begins.
+func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal, v view, after client.Cursor) (team.Team, error) {
+	show, hide, err := a.show(ctx, t, g, v, after)
+	if err != nil {
+		return team.Team{}, a.ended(ctx, err)
 	}
 	eg, watching := errgroup.WithContext(ctx)
 	following, stop := context.WithCancel(watching)
-	eg.Go(func() error {
-		return g.Follow(following, func(e client.Entry) error { show(e); return nil })
-	})
+	defer stop()
+	var mu sync.Mutex
+	var last *time.Timer // that ends the following; nil while the goal is under way
 	var record team.Team
 	eg.Go(func() error {
-		defer func() { time.AfterFunc(linger, stop) }()
-		var err error
-		record, err = g.Wait(watching)
+		return g.Follow(following, after, func(e client.Entry) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if last != nil {
+				if f := record.FinishedAt; f != nil && e.Time.After(f.Add(later)) {
+					stop() // this is none of the goal's any more
+					return nil
+				}
+				last.Reset(linger)
+			}
+			return show(e)
+		})
+	})
+	eg.Go(func() error {
+		ended, err := g.Wait(watching)
+		mu.Lock()
+		defer mu.Unlock()
+		record, last = ended, time.AfterFunc(linger, stop)
 		return err
 	})
-	err := eg.Wait()
-	stop()
+	err = closed(eg.Wait(), hide) // before record is read
 	return record, a.ended(ctx, err)
 }
 
-// linger lets the last events of a goal arrive.
-const linger = 300 * time.Millisecond
+// What belongs to a goal that has ended: all that comes without a pause of linger, up to
+// a while after its end.
+const (
+	linger = 300 * time.Millisecond
+	later  = 5 * time.Second
+)
 
 // streamTo is where the stream goes: with a format for programs, stdout is for the
 // result alone.
@@ -193,26 +339,29 @@ func (a *app) streamTo() io.Writer {
 	if a.output == asTable || a.output == asWide {
 		return a.out
 	}
-	return a.err
+	return a.notes.Writer
 }
 
 // conclude prints the result and turns the goal's end into the command's. priced is
 // whether the settings hold prices.
-func (a *app) conclude(t *client.Team, g *client.Goal, record team.Team, werr error, priced bool, epilogue func(io.Writer)) error {
+func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, v view, werr error, priced bool, epilogue func(io.Writer)) error {
 	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, priced: priced, Elapsed: g.Elapsed().Seconds()}
 	switch {
-	case errors.Is(werr, errTimeout):
-		o.Status, werr = timedOut, stays(werr, t.ID())
-	case errors.Is(werr, errInterrupted):
+	case errors.Is(werr, context.DeadlineExceeded):
+		o.Status = timedOut
+	case errors.Is(werr, context.Canceled):
 		// The run was stopped, though not the goal.
-		o.Status, o.interrupted, werr = string(team.TeamStopped), true, stays(werr, t.ID())
+		o.Status, o.interrupted = string(team.TeamStopped), true
 	case werr != nil:
 		return werr
 	case record.Status == team.Active: // another goal has taken its place
 		o.Status = string(team.TeamStopped)
 	}
+	if werr != nil && c.Ready(ctx) != nil { // there is nothing to be asked
+		return werr
+	}
 	// The command's context may be over; the result is printed all the same.
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	var err, aerr, uerr error
 	o.Tasks, err = t.Tasks(ctx)
@@ -224,6 +373,7 @@ func (a *app) conclude(t *client.Team, g *client.Goal, record team.Team, werr er
 		return err
 	}
 	o.count(g)
+	o.quiet = v.quiet
 	if err := a.printOutcome(o, epilogue); err != nil {
 		return err
 	}
@@ -245,11 +395,27 @@ func sumUp(g *client.Goal) (client.Usage, error) {
 	return g.Usage(ctx)
 }
 
-// stays adds to the error that ended a command what becomes of its goal.
-func stays(err error, id team.TeamID) error {
-	stop := "teamctl stop"
-	if id != team.DefaultTeam {
-		stop += " --team " + string(id)
+// stays adds to the error that ended a command what becomes of its goal, and how to go on
+// with it.
+func (a *app) stays(ctx context.Context, c *client.Client, cfg config.Config, p *pursuit, err error) error {
+	again, stop := a.command("run --resume", cfg.Team), a.command("stop", cfg.Team)
+	if ended := context.Cause(ctx); errors.Is(ended, errClusterEnded) {
+		return team.Errorf(team.Unavailable, "%w; the goal is kept", ended).WithHint("to go on, in %s: %s, or teamctl up -d", folderOf(cfg.ClusterFile()), again)
 	}
-	return &over{err.Error() + "; the goal stays active: " + stop + " ends it", stop + " ends it", err}
+	told := (*over)(nil)
+	if !errors.As(err, &told) || p.epilogue != nil {
+		return err
+	}
+	what, hint := "the team goes on with the goal: "+again+" shows it, "+stop+" ends it", again+" shows it, "+stop+" ends it"
+	switch {
+	case p.own:
+		hint = "to go on: " + again + ", or in the background: teamctl up -d"
+		what = "its cluster has ended, and the goal is kept; " + hint
+	case c.Ready(ctx) != nil && cfg.ClusterFile() != "":
+		hint = "to go on, in " + folderOf(cfg.ClusterFile()) + ": teamctl up -d"
+		what = "its cluster is gone, and the goal is kept; " + hint
+	case c.Ready(ctx) != nil:
+		what = "NATS is away, and the goal is kept; once it is back " + hint
+	}
+	return &over{told.text + "; " + what, hint, told}
 }

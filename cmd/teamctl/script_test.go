@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -17,8 +18,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"agentteam/pkg/team"
 )
 
 // bin is the folder with the three programs, built once for all scripts.
@@ -42,7 +41,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs teamctl as people and programs do. Besides testscript's own
-// commands a script has those below.
+// commands a script has those below, and the condition default-server: some server
+// listens where one is looked for if none was named.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
@@ -57,6 +57,16 @@ func TestScripts(t *testing.T) {
 			down.Dir, down.Env = e.WorkDir, e.Vars
 			e.Defer(func() { _ = down.Run() }) // also where the script failed; mostly there is nothing left to end
 			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "default-server" {
+				return false, fmt.Errorf("there is no condition %q", cond)
+			}
+			conn, err := net.Dial("tcp", "127.0.0.1:4222")
+			if err == nil {
+				conn.Close()
+			}
+			return err == nil, nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits":        exits,
@@ -184,15 +194,6 @@ func gone(ts *testscript.TestScript, _ bool, _ []string) {
 			case <-limit:
 				ts.Fatalf("process %d is still there", pid)
 			}
-		}
-	}
-}
-
-// A colour that the roster gives out and teamctl does not know would print nothing.
-func TestColoursOfEveryMember(t *testing.T) {
-	for n := range 5 {
-		if _, ok := memberInk[team.Colour(n)]; !ok {
-			t.Errorf("members in %s are printed without a colour", team.Colour(n))
 		}
 	}
 }

@@ -12,26 +12,64 @@ import (
 )
 
 func (a *app) sendCmd() *cobra.Command {
-	return &cobra.Command{
+	var m mailFlags
+	cmd := &cobra.Command{
 		Use: "send NAME TEXT", Short: "Write to a member", Args: exactly(2, "NAME and TEXT"),
-		ValidArgsFunction: first(completeMembers),
-		RunE: func(_ *cobra.Command, args []string) error {
-			name, err := team.ParseAgentID(args[0])
+		Long: "send writes to a member, in your name or with --as in that of a person's seat. TEXT is - to read it from stdin.\n" +
+			"The member reads it at its next turn; with --urgent before anything else.",
+		ValidArgsFunction: first(completePresent),
+	}
+	m.flags(cmd)
+	cmd.Flags().StringVar(&m.replyTo, "reply-to", "", "ID of the message that this answers")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		name, err := a.member(args[0])
+		if err != nil {
+			return err
+		}
+		mail, err := m.mail(a, args[1])
+		if err != nil {
+			return err
+		}
+		mail.To = name
+		return a.withTeam(func(ctx context.Context, t *client.Team) error {
+			when := ""
+			if a.forPeople() { // as it is before the message wakes it
+				if to, err := t.Agent(ctx, name); err == nil { // the leader may be of a team that nobody leads yet
+					when = readWhen(to.State)
+				}
+			}
+			m, to, err := t.Send(ctx, mail)
 			if err != nil {
 				return err
 			}
-			if err := checkText(args[1]); err != nil {
-				return err
-			}
-			return a.withTeam(func(ctx context.Context, t *client.Team) error {
-				m, to, err := t.Send(ctx, name, args[1])
-				if err != nil {
-					return err
-				}
-				return a.printSent(t, m, to)
-			})
-		},
+			return a.printSent(t, m, to, when)
+		})
 	}
+	return cmd
+}
+
+// mailFlags are the flags of send and broadcast.
+type mailFlags struct {
+	as, replyTo string
+	urgent      bool
+}
+
+func (f *mailFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.as, "as", "", "write as this person's seat")
+	cmd.Flags().BoolVar(&f.urgent, "urgent", false, "have it read before anything else")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
+}
+
+// mail is what is to be sent; to whom is left open.
+func (f *mailFlags) mail(a *app, text string) (m client.Mail, err error) {
+	m = client.Mail{ReplyTo: f.replyTo, Urgent: f.urgent}
+	if m.As, err = a.optionalMember(f.as); err != nil {
+		return m, err
+	}
+	if m.Text, err = textOf(a.cmd, text); err != nil {
+		return m, err
+	}
+	return m, checkText(m.Text)
 }
 
 // checkText refuses a message that says nothing.
@@ -48,7 +86,25 @@ type sent struct {
 	DeliveredTo []team.AgentID `json:"delivered_to"`
 }
 
-func (a *app) printSent(t *client.Team, m team.Message, to []team.AgentID) error {
+// readWhen says when a member in this state reads what was sent to it, if not at once.
+func readWhen(state team.MemberState) string {
+	switch state {
+	case team.Stopped:
+		return ", which has left: kept until it is back"
+	case team.Lost:
+		return ", which is lost: it reads it when it is back"
+	case team.WaitingModel:
+		return ", which waits for its model: it reads it then"
+	case team.WaitingRepair:
+		return ", whose journal cannot be read: it reads it once that is repaired"
+	case team.Running:
+		return ", which is busy: it reads it at its next turn"
+	}
+	return ""
+}
+
+// printSent tells to whom a message went, and when it is read.
+func (a *app) printSent(t *client.Team, m team.Message, to []team.AgentID, when string) error {
 	return a.print(sent{m.ID, to}, nil, []string{m.ID}, func(io.Writer, bool) error {
 		line := "sent to"
 		for i, name := range to {
@@ -57,6 +113,6 @@ func (a *app) printSent(t *client.Team, m team.Message, to []team.AgentID) error
 			}
 			line += " " + name.At(t.ID())
 		}
-		return a.say(line)
+		return a.say(line + when)
 	})
 }

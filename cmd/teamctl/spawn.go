@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/config"
 	"agentteam/pkg/team"
 )
 
 func (a *app) spawnCmd() *cobra.Command {
-	var name string
+	var name, approver string
 	var count int
 	var m team.Member
 	cmd := &cobra.Command{
@@ -24,11 +25,15 @@ func (a *app) spawnCmd() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&name, "name", "", "name of the member (default: the role with the next number)")
 	f.IntVar(&count, "count", 1, "how many")
-	f.StringVar(&m.Prompt, "prompt", "", "added to the role's instructions; - reads it from stdin")
+	f.StringVar(&m.Prompt, "prompt", "", "its first mail, on which it begins at once; - reads it from stdin")
 	f.StringVar(&m.Model, "model", "", "the model it uses (default: the role's, else its process's)")
+	f.BoolVar(&m.PlanMode, "plan-mode", false, "it changes nothing before its plan is approved")
+	f.StringVar(&approver, "approver", "", "who approves its plans: leader, or human only (default: as its role or the team says)")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"approver": fixed(string(team.ByLeader), string(team.ByHuman))})
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		m.Approver = team.Approver(approver)
 		m.Role = team.CanonicalRole(args[0])
-		if m.AgentID, err = optionalName(name); err != nil {
+		if m.AgentID, err = a.optionalMember(name); err != nil {
 			return err
 		}
 		if count < 1 {
@@ -37,7 +42,18 @@ func (a *app) spawnCmd() *cobra.Command {
 		if m.Prompt, err = textOf(cmd, m.Prompt); err != nil {
 			return err
 		}
-		return a.inMadeTeam(m.Role, func(ctx context.Context, t *client.Team) error {
+		a.awaited = "a process to become the member"
+		return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
+			workspace, err := workspaceOf(cfg)
+			if err != nil {
+				return err
+			}
+			t, err := a.makeTeam(ctx, cfg, workspace, func(ctx context.Context, n client.NewTeam) (*client.Team, error) {
+				return c.MakeToSpawn(ctx, n, m, count)
+			})
+			if err != nil {
+				return err
+			}
 			spawned, err := t.Spawn(ctx, m, count)
 			if err != nil {
 				return err

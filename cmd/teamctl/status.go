@@ -48,6 +48,9 @@ func (a *app) printStatus(s client.Status) error {
 			model += " (agents cannot think: set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where they are started)"
 		}
 		fields := []field{{"server", s.Server}, {"model", model}}
+		if s.Storage != "" {
+			fields = append(fields, field{"storage", s.Storage})
+		}
 		if names := aliases(s.Leaders); len(names) > 1 {
 			fields = append(fields, field{"aliases", strings.Join(names, ", ")})
 		}
@@ -57,25 +60,66 @@ func (a *app) printStatus(s client.Status) error {
 		if err != nil || len(s.Teams) == 0 {
 			return err
 		}
-		t := table{columns: []column{{head: "TEAM", cut: true}, {head: "STATUS"}, {head: "MEMBERS", cut: true}, {head: "TASKS", cut: true}, {head: "GOAL", cut: true, drop: 1}}}
-		for _, ts := range s.Teams {
-			status := string(ts.Status)
-			if ts.Status == team.Active && ts.Leader == "" {
-				status = "no leader"
-			}
-			t.add(string(ts.ID), status, counts(ts.Members), counts(ts.Tasks), orDash(printable(oneLine(ts.Goal))))
-		}
 		fmt.Fprintln(a.out)
-		if err := t.write(a.screen(), a.width()); err != nil {
+		if err := teamsTable(s.Teams).write(a.screen(), a.width()); err != nil {
+			return err
+		}
+		if err := a.printWork(s.Teams); err != nil {
 			return err
 		}
 		for _, ts := range s.Teams {
+			if err := a.printToPerson(ts); err != nil {
+				return err
+			}
 			for _, p := range ts.Parked {
-				a.note(parkedLine(p.AgentID.At(ts.ID), p.Cause, p.RetryAt))
+				a.note(parkedLine(p.AgentID.At(ts.ID), p.State, p.Cause, p.RetryAt))
+			}
+			for _, q := range ts.Damaged {
+				a.note(fmt.Sprintf("damaged in team %s: %s: %s (teamctl repair --team %s)", ts.ID, q.Key, printable(oneLine(q.Error)), ts.ID))
+			}
+			for _, m := range ts.Silent {
+				a.note(fmt.Sprintf("%s beats, but %s", m.AgentID.At(ts.ID), m.Why))
 			}
 		}
 		return nil
 	})
+}
+
+// printToPerson shows the open questions, and says how much mail to the person is unread.
+func (a *app) printToPerson(ts client.TeamStatus) error {
+	for _, q := range ts.Questions {
+		if err := a.printQuestion(ts.ID, q); err != nil {
+			return err
+		}
+	}
+	more := ts.Unread - len(ts.Questions)
+	if more <= 0 {
+		return nil
+	}
+	fmt.Fprintln(a.out)
+	if more == 1 {
+		return a.say("1 unread message to you: " + a.command("inbox user", ts.ID))
+	}
+	return a.say(fmt.Sprintf("%d unread messages to you: %s", more, a.command("inbox user", ts.ID)))
+}
+
+// printWork says who is at what, and who or what is waited for.
+func (a *app) printWork(teams []client.TeamStatus) error {
+	t := table{columns: []column{{head: "MEMBER", cut: true}, {head: "STATE"}, {head: "TASK"}, {head: "AT", cut: true}, {head: "PROGRESS", drop: 1}}}
+	for _, ts := range teams {
+		for _, w := range ts.Work {
+			progress := "-"
+			if w.ProgressAt != nil {
+				progress = age(*w.ProgressAt) + " ago"
+			}
+			t.add(w.AgentID.At(ts.ID), paint(string(w.State)), orDash(string(w.Task)), orDash(printable(doing(w))), progress)
+		}
+	}
+	if len(t.rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.out)
+	return t.write(a.screen(), a.width())
 }
 
 // aliases are the names of models that some of the processes have.
@@ -95,7 +139,11 @@ func processes(all []control.Process, wide bool) string {
 	s := fmt.Sprint(len(all))
 	if wide {
 		for _, p := range all {
-			s += fmt.Sprintf("\n%s pid %s, model %s, aliases %s, version %s, %s", p.Host, p.PID, p.Model, orDash(strings.Join(p.Aliases, " ")), p.Version, p.Metrics)
+			s += "\n"
+			for _, m := range p.Memberships {
+				s += m.AgentID.At(m.Team) + ", "
+			}
+			s += fmt.Sprintf("%s pid %s, model %s, aliases %s, version %s, %s", p.Host, p.PID, p.Model, orDash(strings.Join(p.Aliases, " ")), p.Version, p.Metrics)
 		}
 	}
 	return s

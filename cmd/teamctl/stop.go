@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -19,43 +21,58 @@ const stopGrace = 15 * time.Second
 
 func (a *app) stopCmd() *cobra.Command {
 	var force bool
+	var f client.Farewell
 	cmd := &cobra.Command{
 		Use: "stop [NAME...]", Short: "Stop members, or the whole team",
-		Long: "stop asks the members to leave and waits for them; whoever has not left after --timeout is stopped by force.\n" +
-			"Without a name it ends the team's goal as stopped and stops every member. Tasks they hold go back to the board.",
-		ValidArgsFunction: completeMembers,
+		Long: "stop asks the members to leave. One with work may refuse: that is a conflict, with its reason, and it stays. Whoever has\n" +
+			"not answered after --timeout is stopped by force. Tasks that they hold go back to the board. With --drain the members are\n" +
+			"not asked, but end their tasks, take no other and leave; stop waits for that, and they do so also after --timeout.\n" +
+			"Without a name stop ends the team's goal as stopped and stops every member; nobody is asked.",
+		ValidArgsFunction: completePresent,
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "do not ask")
+	cmd.Flags().BoolVar(&f.Drain, "drain", false, "let them end their tasks first")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "why, for the members to read")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var names []team.AgentID
-		for _, arg := range args {
-			name, err := team.ParseAgentID(arg)
-			if err != nil {
-				return err
-			}
-			names = append(names, name)
+		names, err := a.members(args)
+		if err != nil {
+			return err
 		}
-		wait := a.timeout
-		if wait == 0 {
-			wait = defaultTimeout
+		switch {
+		case force && f.Drain:
+			return team.Errorf(team.InvalidArgument, "--force and --drain exclude each other")
+		case len(names) == 0 && (f.Drain || f.Reason != ""):
+			return team.Errorf(team.InvalidArgument, "--drain and --reason are for members: give their names")
 		}
-		ctx, cancel := context.WithTimeoutCause(cmd.Context(), wait+stopGrace, errTimeout)
+		ctx, wait, cancel := a.stopping(cmd.Context())
+		if f.Wait = wait; f.Drain {
+			cancel()
+			ctx, cancel = a.bounded(cmd.Context())
+		}
 		defer cancel()
 		if force {
-			wait = 0
+			f.Wait = 0
 		}
+		defer a.waitsFor("the members to leave; one in the middle of a command ends that first")()
 		return a.connectedIn(ctx, func(ctx context.Context, c *client.Client, cfg config.Config) error {
 			t, err := c.Open(ctx, cfg.Team)
 			if err != nil {
 				return err
 			}
 			if len(names) == 0 {
-				return a.stopTeam(ctx, t, wait)
+				return a.stopTeam(ctx, t, f.Wait)
 			}
-			return a.stopMembers(ctx, t, names, wait)
+			return a.stopMembers(ctx, t, names, f)
 		})
 	}
 	return cmd
+}
+
+// stopping bounds a command that stops members: they have wait to leave by themselves.
+func (a *app) stopping(ctx context.Context) (_ context.Context, wait time.Duration, _ context.CancelFunc) {
+	wait = cmp.Or(a.timeout, defaultTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+stopGrace, errTimeout)
+	return ctx, wait, cancel
 }
 
 func (a *app) stopTeam(ctx context.Context, t *client.Team, wait time.Duration) error {
@@ -69,29 +86,105 @@ func (a *app) stopTeam(ctx context.Context, t *client.Team, wait time.Duration) 
 
 // stopMembers stops the members side by side, so that one that is slow to leave
 // does not use up the others' time.
-func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.AgentID, wait time.Duration) error {
+func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.AgentID, f client.Farewell) error {
 	for _, name := range names { // a name that is wrong changes nothing
 		if _, err := t.Agent(ctx, name); err != nil {
 			return err
 		}
 	}
-	errs := make([]error, len(names))
+	errs, forced := make([]error, len(names)), make([]bool, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
-		wg.Go(func() { errs[i] = t.Stop(ctx, name, wait) })
+		wg.Go(func() {
+			asked, answered := context.WithCancel(ctx)
+			defer answered()
+			wg.Go(func() { a.tellStopping(asked, t, name, f) })
+			forced[i], errs[i] = t.Stop(ctx, name, f)
+			if f.Drain && errs[i] != nil && ctx.Err() != nil {
+				errs[i] = drainsOn(a.ended(ctx, errs[i]), name)
+			}
+		})
 	}
 	wg.Wait()
-	var stopped []client.Agent
+	stopped, said := []any{}, []string{}
+	var left []string
 	for i, name := range names {
-		if errs[i] == nil {
-			var m client.Agent
-			if m, errs[i] = t.Agent(ctx, name); errs[i] == nil {
-				stopped = append(stopped, m)
+		if errs[i] != nil {
+			continue
+		}
+		var m client.Agent
+		if m, errs[i] = t.Agent(ctx, name); errs[i] != nil {
+			continue
+		}
+		stopped, left = append(stopped, m), append(left, string(m.AgentID))
+		said = append(said, stoppedLine(m.AgentID.At(t.ID()), forced[i], f.Wait))
+	}
+	err := a.print(stopped, stopped, left, func(io.Writer, bool) error {
+		for _, line := range said {
+			if err := a.say(line); err != nil {
+				return err
 			}
 		}
+		return nil
+	})
+	return errors.Join(append([]error{err}, errs...)...)
+}
+
+// stoppedLine says how a member was stopped.
+func stoppedLine(name string, forced bool, wait time.Duration) string {
+	switch {
+	case forced && wait > 0:
+		return fmt.Sprintf("%s is stopped by force: it gave no answer within %v", name, wait)
+	case forced:
+		return name + " is stopped by force"
 	}
-	if err := a.printAgents(t.ID(), stopped); err != nil {
+	return name + " is stopped"
+}
+
+// drainsOn is the error of a command that no longer waits for a member that is drained.
+func drainsOn(err error, name team.AgentID) error {
+	var o *over
+	if !errors.As(err, &o) {
 		return err
 	}
-	return errors.Join(errs...)
+	return &over{fmt.Sprintf("%s: %s has not left yet; it takes no other task, and leaves once it has none", o.text, name), o.hint, o.cause}
+}
+
+// sayStopping is how long a stop may take before it says what it waits for.
+const sayStopping = time.Second
+
+// tellStopping says what a member that is to stop is at, unless ctx ends before
+// that is worth a word.
+func (a *app) tellStopping(ctx context.Context, t *client.Team, name team.AgentID, f client.Farewell) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(sayStopping):
+	}
+	if m, err := t.Agent(ctx, name); err == nil && m.HasProcess() && (f.Wait > 0 || f.Drain) {
+		a.note(stoppingLine(t.ID(), m, f))
+	}
+}
+
+// stoppingLine says what the stop of m waits for, and for how long at most.
+func stoppingLine(id team.TeamID, m client.Agent, f client.Farewell) string {
+	then, until := "answers when that has ended", fmt.Sprintf("; without an answer it is stopped by force %v after it was asked", f.Wait)
+	if f.Drain {
+		then, until = "leaves when it has no task", ""
+	}
+	what := "its process does not answer"
+	switch at := doing(client.WorkOf(m)); {
+	case m.State == team.Lost:
+	case at != "":
+		what = "it is at " + at
+		if m.Task != "" {
+			what += " (" + string(m.Task) + ")"
+		}
+		what += " and " + then
+	case m.Task != "":
+		what = "it has " + string(m.Task) + " and " + then
+	default:
+		what = "it is leaving"
+	}
+	return fmt.Sprintf("waiting for %s: %s%s", m.AgentID.At(id), what, until)
 }

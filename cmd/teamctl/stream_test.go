@@ -1,16 +1,162 @@
 package main
 
-import "testing"
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
 
-// What an agent read acts on nobody's terminal.
-func TestPrintable(t *testing.T) {
-	for in, want := range map[string]string{
-		"写 🚀 für\tall":                  "写 🚀 für all",
-		"\x1b[2Jgone\r\x07":             "[2Jgone",
-		"a\u202eb\u202c c\u2066d\u2069": "ab cd",
-	} {
-		if got := printable(in); got != want {
-			t.Errorf("printable(%q) = %q, want %q", in, got, want)
+	"github.com/charmbracelet/x/ansi"
+	"github.com/creack/pty"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/story"
+	"agentteam/pkg/team"
+)
+
+func entryOf(t *testing.T, b team.EventBody, value any) client.Entry {
+	t.Helper()
+	if value != nil {
+		data, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
 		}
+		b.Value = data
+	}
+	return client.Entry{Cursor: "c", Time: time.Now(), Event: team.Event{TeamID: "t", AgentID: "coder-1", Event: b}}
+}
+
+// On a terminal of any width no line is wider, and how things stand is below it, once, at
+// the width that the terminal has by then; notes go above that line.
+func TestStreamOnATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm-256color")
+	for _, width := range []uint16{20, 40, 80, 200} {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			screen, terminal, err := pty.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer screen.Close()
+			defer terminal.Close()
+			size := func(w uint16) {
+				if err := pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: w}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			size(width)
+			shown := make(chan string)
+			go func() {
+				var all strings.Builder
+				_, _ = io.Copy(&all, screen) // ends with an error once the terminal is closed
+				shown <- all.String()
+			}()
+			a := newApp(&output{File: terminal}, terminal)
+			s := a.newStream(a.out, story.Options{}, time.Now())
+			a.notes.under(s)
+			for _, e := range []client.Entry{
+				entryOf(t, team.EventBody{Type: team.MemberJoined}, team.Member{AgentID: "coder-1", Color: "cyan"}),
+				entryOf(t, team.EventBody{Type: team.TextChunk, Delta: strings.Repeat("wörter 字 ", 30)}, nil),
+			} {
+				if err := s.entry(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.refresh(time.Now()) // the line below
+			a.tell("NATS is away")
+			s.refresh(time.Now())
+			size(20)
+			if err := s.close(); err != nil {
+				t.Fatal(err)
+			}
+			a.notes.under(nil)
+			terminal.Close()
+			all := <-shown
+			if n := strings.Count(all, "0/0"); n < 2 {
+				t.Errorf("how things stand is shown %d times, want it again behind the note:\n%q", n, all)
+			}
+			above, _, _ := strings.Cut(all, "NATS is away")
+			if i, j := strings.LastIndex(above, "0/0"), strings.LastIndex(above, ansi.EraseScreenBelow); i < 0 || j < i {
+				t.Errorf("the note does not stand on a line of its own:\n%q", all)
+			}
+			if !strings.HasSuffix(all, ansi.CursorUp(1)+ansi.EraseScreenBelow) && width > 20 {
+				t.Errorf("the line below, which takes two now, is not taken away as a whole:\n%q", all)
+			}
+			for l := range strings.SplitSeq(strings.ReplaceAll(all, "\r", "\n"), "\n") {
+				if n := ansi.StringWidth(ansi.Strip(l)); n > int(width) {
+					t.Errorf("a line takes %d cells: %q", n, l)
+				}
+			}
+		})
+	}
+}
+
+// Values of NO_COLOR and CLICOLOR_FORCE as their pages have them, not as ParseBool does.
+func TestColourEnv(t *testing.T) {
+	for env, want := range map[string]string{
+		"NO_COLOR=yes": "NO_COLOR=1", "NO_COLOR=0": "NO_COLOR=1", "NO_COLOR=": "",
+		"CLICOLOR_FORCE=yes": "CLICOLOR_FORCE=1", "CLICOLOR_FORCE=0": "",
+		"NO_COLOR=x CLICOLOR_FORCE=1": "NO_COLOR=1",
+	} {
+		if got := strings.Join(colourEnv(strings.Fields(env)), " "); got != want {
+			t.Errorf("%s is read as %q, want %q", env, got, want)
+		}
+	}
+}
+
+// A time is how long ago, or a time of the last day, or one with its day.
+func TestParseMoment(t *testing.T) {
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	for s, want := range map[string]string{
+		"10m": "2026-03-14T11:50:00Z", "11:30": "2026-03-14T11:30:00Z", "12:00:01": "2026-03-13T12:00:01Z",
+		"2026-03-01": "2026-03-01T00:00:00Z", "2026-03-01 10:00": "2026-03-01T10:00:00Z", "2026-03-14T11:00:00+01:00": "2026-03-14T11:00:00+01:00",
+	} {
+		if got, err := parseMoment(s, now); err != nil || got.Format(time.RFC3339) != want {
+			t.Errorf("%s is %v, %v, want %s", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "-5m", "tomorrow"} {
+		if _, err := parseMoment(s, now); team.CodeOf(err) != team.InvalidArgument {
+			t.Errorf("%q: %v, want invalid_argument", s, err)
+		}
+	}
+}
+
+// Each teammate has a pane while it is there; the leader and people have none. Once tmux
+// has no room, that is said once.
+func TestPanes(t *testing.T) {
+	dir := t.TempDir()
+	fake := "#!/bin/sh\necho \"$@\" >>" + dir + "/calls\n[ $1 != split-window ] || ! grep -q coder-3 " + dir + "/calls || { echo no space for new pane >&2; exit 1; }\necho %7\n"
+	if err := os.WriteFile(dir+"/tmux", []byte(fake), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("TMUX_PANE", "%1")
+	var said strings.Builder
+	p := &panes{app: newApp(io.Discard, &said), open: map[team.AgentID]string{}, args: []string{"attach", "--team", "red", "--agent"}}
+	for _, m := range []team.Member{{AgentID: team.Leader}, {AgentID: "alice", Backend: team.Person}, {AgentID: "coder-1"}, {AgentID: "coder-3"}, {AgentID: "coder-4"}} {
+		p.entry(entryOf(t, team.EventBody{Type: team.MemberJoined}, m))
+	}
+	p.entry(entryOf(t, team.EventBody{Type: team.MemberStopped}, team.Member{AgentID: "coder-1"}))
+	p.close()
+	data, err := os.ReadFile(dir + "/calls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, _ := os.Executable()
+	want := []string{
+		"split-window -d -P -F #{pane_id} -t %1 -- " + self + " attach --team red --agent coder-1",
+		"select-layout -t %1 tiled",
+		"split-window -d -P -F #{pane_id} -t %1 -- " + self + " attach --team red --agent coder-3",
+		"kill-pane -t %7",
+	}
+	if got := strings.Split(strings.TrimSpace(string(data)), "\n"); !slices.Equal(got, want) {
+		t.Errorf("tmux was called with\n%s", data)
+	}
+	if said.String() != "no more panes: no space for new pane\n" {
+		t.Errorf("it was said %q", said.String())
 	}
 }

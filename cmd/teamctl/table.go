@@ -3,15 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"charm.land/lipgloss/v2"
-	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/charmbracelet/x/term"
 
 	"agentteam/pkg/team"
 )
@@ -113,24 +109,11 @@ func (t table) without(gone, limit int) []int {
 	return append(append(append([]int(nil), widths[:gone]...), 0), widths[gone:]...)
 }
 
-// screen is stdout for people: without colours where it is no terminal or NO_COLOR
-// is set.
-func (a *app) screen() io.Writer { return colorprofile.NewWriter(a.out, os.Environ()) }
+// screen is stdout for people.
+func (a *app) screen() io.Writer { return colours(a.out) }
 
-// width is how many cells a line of stdout may take: those of the terminal, else
-// COLUMNS, else 0 for no limit.
-func (a *app) width() int {
-	if f, ok := a.out.(*os.File); ok {
-		if w, _, err := term.GetSize(f.Fd()); err == nil && w > 0 {
-			return w
-		}
-	}
-	n, err := strconv.Atoi(os.Getenv("COLUMNS"))
-	if err != nil {
-		return 0
-	}
-	return max(n, 0)
-}
+// width is how many cells a line of stdout may take; 0 is no limit.
+func (a *app) width() int { return widthOf(a.out) }
 
 // field is one line of a record: a name and a text, which may have several lines.
 type field struct{ name, text string }
@@ -184,10 +167,7 @@ func moment(t *time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// memberInk is the colour of members, by its name in their record.
-var memberInk = map[string]lipgloss.Style{
-	"cyan": ink("6"), "yellow": ink("3"), "magenta": ink("5"), "green": ink("2"), "blue": ink("4"),
-}
+var faint = lipgloss.NewStyle().Faint(true)
 
 func ink(colour string) lipgloss.Style { return lipgloss.NewStyle().Foreground(lipgloss.Color(colour)) }
 
@@ -196,8 +176,8 @@ func paint(status string) string {
 	style, ok := map[string]lipgloss.Style{
 		string(team.InProgress): ink("6"), string(team.Running): ink("6"),
 		string(team.Completed): ink("2"), "ok": ink("2"),
-		"blocked": ink("3"), string(team.WaitingModel): ink("3"), string(team.WaitingAnswer): ink("3"), "warn": ink("3"),
-		string(team.Failed): ink("1"), string(team.Lost): ink("1"), "fail": ink("1"),
+		"blocked": ink("3"), string(team.WaitingModel): ink("3"), string(team.WaitingRepair): ink("1"), string(team.Unreadable): ink("1"), string(team.WaitingAnswer): ink("3"), string(team.WaitingUser): ink("3"), string(team.WaitingApproval): ink("3"), "warn": ink("3"),
+		string(team.Failed): ink("1"), string(team.TeamDeleting): ink("3"), string(team.Lost): ink("1"), string(team.Stalled): ink("1"), "fail": ink("1"),
 		string(team.Cancelled): faint, string(team.Stopped): faint,
 	}[status]
 	if !ok {

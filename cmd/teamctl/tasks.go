@@ -16,7 +16,7 @@ import (
 func (a *app) tasksCmd() *cobra.Command {
 	cmd := group(a.tasksLsCmd())
 	cmd.Use, cmd.Aliases, cmd.Short = "tasks", []string{"task"}, "Work on the team's board; by itself it lists the tasks"
-	cmd.AddCommand(a.tasksLsCmd(), a.tasksGetCmd(), a.tasksAddCmd(), a.tasksClaimCmd(), a.tasksAssignCmd(), a.tasksReleaseCmd(),
+	cmd.AddCommand(a.tasksLsCmd(), a.tasksGetCmd(), makesTeam(a.tasksAddCmd()), a.tasksClaimCmd(), a.tasksAssignCmd(), a.tasksReleaseCmd(),
 		a.tasksUpdateCmd(), a.tasksCancelCmd(), a.tasksWaitCmd(), a.tasksGraphCmd(), a.tasksHistoryCmd())
 	return cmd
 }
@@ -50,65 +50,42 @@ func (s statuses) add(ctx context.Context, t *client.Team, tasks ...team.TaskVie
 	return err
 }
 
-// waitingFor names what the task waits for; a dependency that will not be completed
-// with its status, since it is why the task goes no further.
-func (s statuses) waitingFor(v team.TaskView) string {
-	parts := make([]string, len(v.WaitingFor))
-	for i, id := range v.WaitingFor {
-		parts[i] = s.named(id)
-	}
-	return strings.Join(parts, ",")
-}
-
-// named is the id, with the status if the task will not be completed.
-func (s statuses) named(id team.TaskID) string {
-	switch status := s[id]; status {
-	case team.Failed, team.Cancelled:
-		return string(id) + " (" + string(status) + ")"
-	case "":
-		return string(id) + " (unknown)"
-	}
-	return string(id)
-}
-
-// whyBlocked is what the task waits for, if that keeps it from being claimed.
-func (s statuses) whyBlocked(v team.TaskView) string {
-	if !v.IsBlocked {
-		return ""
-	}
-	return s.waitingFor(v)
-}
+// of is the status of one.
+func (s statuses) of(id team.TaskID) team.TaskStatus { return s[id] }
 
 // holder is who has the task, or had it when it ended. A pending task is nobody's,
-// whoever held it last.
+// whoever held it last. Of a
+// task in progress it tells what its holder does, if that one has said so.
 func holder(v team.TaskView) string {
 	if v.Status == team.Pending {
 		return ""
 	}
+	if doing := v.Doing(); doing != "" && v.Status == team.InProgress {
+		return string(v.Assignee) + " (" + doing + ")"
+	}
 	return string(v.Assignee)
 }
 
-// printTasks prints tasks as a list. status is looked at for tables only, which say
-// what a blocked task waits for.
-func (a *app) printTasks(tasks []team.TaskView, status statuses) error {
+// printTasks prints tasks as a list.
+func (a *app) printTasks(tasks []team.TaskView) error {
 	return printList(a, tasks, func(v team.TaskView) string { return string(v.ID) }, func(wide bool) table {
 		waiting := column{head: "WAITING FOR", cut: true, drop: 2}
 		t := table{columns: []column{{head: "ID"}, {head: "STATUS"}, {head: "PRIO", drop: 5}, {head: "ASSIGNEE", cut: true, drop: 1}, {head: "TITLE", cut: true}}}
-		blocked := slices.ContainsFunc(tasks, func(v team.TaskView) bool { return v.IsBlocked })
+		waits := slices.ContainsFunc(tasks, func(v team.TaskView) bool { return v.Why != "" })
 		switch {
 		case wide:
 			t.columns = slices.Insert(t.columns, 4, column{head: "DEPENDENCIES", cut: true, drop: 3}, waiting,
 				column{head: "ROLE", drop: 4}, column{head: "ATTEMPTS", drop: 7}, column{head: "UPDATED", drop: 6})
-		case blocked:
+		case waits:
 			t.columns = slices.Insert(t.columns, 4, waiting)
 		}
 		for _, v := range tasks {
 			row := []string{string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(holder(v)), printable(v.Title)}
 			switch {
 			case wide:
-				row = slices.Insert(row, 4, orDash(joinIDs(v.Dependencies)), orDash(status.whyBlocked(v)), orDash(v.Role), fmt.Sprint(v.Attempts), age(v.UpdatedAt))
-			case blocked:
-				row = slices.Insert(row, 4, orDash(status.whyBlocked(v)))
+				row = slices.Insert(row, 4, orDash(joinIDs(v.Dependencies)), orDash(printable(v.Why)), orDash(v.Role), fmt.Sprint(v.Attempts), age(v.UpdatedAt))
+			case waits:
+				row = slices.Insert(row, 4, orDash(printable(v.Why)))
 			}
 			t.add(row...)
 		}
@@ -148,19 +125,4 @@ func joinIDs(ids []team.TaskID) string {
 		parts[i] = string(id)
 	}
 	return strings.Join(parts, ",")
-}
-
-// parseTaskIDs reads ids as people write them; one that comes twice counts once.
-func parseTaskIDs(all []string) ([]team.TaskID, error) {
-	var ids []team.TaskID
-	for _, s := range all {
-		id, err := team.ParseTaskID(s)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
 }

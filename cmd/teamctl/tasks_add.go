@@ -50,7 +50,7 @@ func (a *app) tasksAddCmd() *cobra.Command {
 	f.StringVarP(&file, "file", "f", "", "a plan; - reads it from stdin")
 	f.StringVar(&key, "key", "", "a word of your own that makes the call one that can be repeated")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
-		"priority": fixed("normal", "high", "critical"), "depends-on": inList(completeTasks(0, anyTask)), "role": completeRoles, "assignee": completeMembers,
+		"priority": fixed("normal", "high", "critical"), "depends-on": inList(completeTasks(0, anyTask)), "role": completeRoles, "assignee": completePresent,
 		"file": aFile,
 	})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -69,7 +69,7 @@ func (a *app) tasksAddCmd() *cobra.Command {
 
 func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 	n := team.NewTask{Title: f.title, Role: team.CanonicalRole(f.role), Check: f.check, DeliverableReq: f.deliverable}
-	assignee, err := optionalName(f.assignee)
+	assignee, err := a.optionalMember(f.assignee)
 	if err != nil {
 		return err
 	}
@@ -82,6 +82,7 @@ func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 	if n.Description, err = textOf(cmd, f.description); err != nil {
 		return err
 	}
+	n.ReservedFor = assignee
 	return a.addTasks(key, []team.NewTask{n}, func(ctx context.Context, t *client.Team, created []team.Task, done string) error {
 		task, told := created[0], whatWasDone(done, created[0])
 		if assignee != "" && task.Status == team.Pending {
@@ -93,7 +94,11 @@ func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 			if seated {
 				a.noteSeat(assignee, task.ID)
 			}
-			told += ", assigned to " + f.assignee
+			given, err := a.given(ctx, t, task, assignee)
+			if err != nil {
+				return err
+			}
+			told += ", " + given
 		}
 		return a.printTask(ctx, t, task, told)
 	})
@@ -106,7 +111,7 @@ func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
 		if err != nil {
 			return team.Errorf(team.InvalidArgument, "read the plan: %w", err).WithHint("--file names a YAML file; - is stdin")
 		}
-		defer f.Close() //nolint:errcheck // it was read only
+		defer f.Close() // it was read only
 		in, name = f, file
 	}
 	src, err := io.ReadAll(io.LimitReader(in, plan.MaxBytes+1))
@@ -182,11 +187,9 @@ func (a *app) addTasks(key string, tasks []team.NewTask, then func(ctx context.C
 		if err != nil {
 			return err
 		}
-		n, err := a.newTeam(cfg, workspace)
-		if err != nil {
-			return err
-		}
-		t, err := c.MakeFor(ctx, n, tasks)
+		t, err := a.makeTeam(ctx, cfg, workspace, func(ctx context.Context, n client.NewTeam) (*client.Team, error) {
+			return c.MakeFor(ctx, n, tasks)
+		})
 		if err != nil {
 			return err
 		}

@@ -14,13 +14,14 @@ func (a *app) tasksAssignCmd() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use: "assign ID --to NAME", Short: "Give a task to a member", Args: exactly(1, "the task's ID"),
-		Long: "assign has the running teammate NAME take the task, whatever its role, and waits for its answer. If somebody\n" +
-			"else holds the task, it is taken from them. If nobody runs under that name, a person's seat takes it, also from\n" +
-			"somebody else; it is made on first use.",
+		Long: "assign has the running teammate NAME take the task, whatever its role. If somebody else holds the task, it is taken\n" +
+			"from them. A pending task that NAME cannot take now is reserved for it: nobody else gets it, and NAME takes it as soon\n" +
+			"as it is free. If nobody has that name, a person's seat takes the task; it is made on first use. `tasks release`\n" +
+			"ends a reservation.",
 		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status.Open() }),
 	}
 	cmd.Flags().StringVar(&to, "to", "", "who is to do it; required")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"to": completeMembers})
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"to": completePresent})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := team.ParseTaskID(args[0])
 		if err != nil {
@@ -29,10 +30,11 @@ func (a *app) tasksAssignCmd() *cobra.Command {
 		if to == "" {
 			return team.Errorf(team.InvalidArgument, "who is to do %s?", id).WithHint("add --to NAME")
 		}
-		name, err := team.ParseAgentID(to)
+		name, err := a.member(to)
 		if err != nil {
 			return err
 		}
+		a.awaited = string(name) + " to take the task"
 		return a.withTeam(func(ctx context.Context, t *client.Team) error {
 			task, seated, err := t.Assign(ctx, id, name)
 			if err != nil {
@@ -41,10 +43,40 @@ func (a *app) tasksAssignCmd() *cobra.Command {
 			if seated {
 				a.noteSeat(name, id)
 			}
-			return a.printTask(ctx, t, task, "assigned to "+to)
+			given, err := a.given(ctx, t, task, name)
+			if err != nil {
+				return err
+			}
+			return a.printTask(ctx, t, task, given)
 		})
 	}
 	return cmd
+}
+
+// given says what an assignment has led to: that the member has the task, or what that
+// waits for.
+func (a *app) given(ctx context.Context, t *client.Team, task team.Task, to team.AgentID) (string, error) {
+	if task.Status != team.Pending {
+		return "assigned to " + string(to), nil
+	}
+	v, err := t.View(ctx, task)
+	if err != nil {
+		return "", err
+	}
+	status, one := statuses{}, []team.TaskView{v}
+	if err := status.add(ctx, t, v); err != nil {
+		return "", err
+	}
+	if err := t.Explain(ctx, one, status.of); err != nil {
+		return "", err
+	}
+	switch why := one[0].Why; {
+	case v.IsBlocked:
+		return "reserved for " + string(to) + ", waits for " + why, nil
+	case why != "":
+		return why, nil
+	}
+	return "reserved for " + string(to), nil
 }
 
 // noteSeat says that a task has gone to a person, in case the name was mistyped: a

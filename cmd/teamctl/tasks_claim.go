@@ -15,10 +15,10 @@ func (a *app) tasksClaimCmd() *cobra.Command {
 		Use: "claim ID --as NAME", Short: "Have a member take a task", Args: exactly(1, "the task's ID"),
 		Long: "claim asks the running teammate NAME to take the task and waits for its answer.\n" +
 			"If nobody runs under that name, a person's seat of that name takes it; it is made on first use.",
-		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Claimable(v.Role) }),
+		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Claimable(v.ReservedFor, v.Role) }),
 	}
 	cmd.Flags().StringVar(&as, "as", "", "who takes it; required")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completeMembers})
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := team.ParseTaskID(args[0])
 		if err != nil {
@@ -27,16 +27,17 @@ func (a *app) tasksClaimCmd() *cobra.Command {
 		if as == "" {
 			return team.Errorf(team.InvalidArgument, "who is to claim %s?", id).WithHint("add --as NAME")
 		}
-		name, err := team.ParseAgentID(as)
+		name, err := a.member(as)
 		if err != nil {
 			return err
 		}
+		a.awaited = string(name) + " to take the task"
 		return a.withTeam(func(ctx context.Context, t *client.Team) error {
 			task, err := t.Claim(ctx, id, name)
 			if err != nil {
 				return err
 			}
-			return a.printTask(ctx, t, task, "claimed by "+as)
+			return a.printTask(ctx, t, task, "claimed by "+string(name))
 		})
 	}
 	return cmd

@@ -51,23 +51,66 @@ func completeTasks(most int, keep func(team.TaskView) bool) cobra.CompletionFunc
 	}
 }
 
-// completeMembers offers the names of the team's members.
-func completeMembers(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+// completeMembers offers the names of the members that the team has or had.
+func completeMembers(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return memberNames(cmd, args, true)
+}
+
+// completePresent offers the names of the members that have not left.
+func completePresent(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return memberNames(cmd, args, false)
+}
+
+func memberNames(cmd *cobra.Command, args []string, all bool) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 	glance(cmd, func(ctx context.Context, t *client.Team) {
-		for _, name := range slices.Sorted(maps.Keys(t.Colours(ctx))) {
-			names = append(names, string(name))
+		members, err := t.Members(ctx)
+		if err != nil {
+			return
+		}
+		for _, m := range members {
+			if name := string(m.AgentID); (all || m.State != team.Stopped) && !slices.Contains(args, name) {
+				names = append(names, cobra.CompletionWithDesc(name, m.Role+", "+string(m.State)))
+			}
 		}
 	})
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeTeams offers the names of the teams, each with its status.
+func completeTeams(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+	glanceAll(cmd, func(ctx context.Context, c *client.Client, _ team.TeamID) {
+		teams, err := c.Names(ctx)
+		if err != nil {
+			return
+		}
+		for _, t := range teams {
+			names = append(names, cobra.CompletionWithDesc(string(t.ID), string(t.Status)))
+		}
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completePlans offers the plans that wait for a decision.
+func completePlans(cmd *cobra.Command, _ []string, _ string) (ids []cobra.Completion, _ cobra.ShellCompDirective) {
+	glance(cmd, func(ctx context.Context, t *client.Team) {
+		plans, err := t.Plans(ctx)
+		if err != nil {
+			return
+		}
+		for _, p := range plans {
+			if p.Waits() {
+				ids = append(ids, cobra.CompletionWithDesc(p.ID, string(p.AgentID)+": "+printable(team.Summarize(p.Plan))))
+			}
+		}
+	})
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // completeRoles offers the roles that role files and the program itself know, and
 // those of the team.
 func completeRoles(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-	roles, _, err := role.Load(".")
-	if err != nil {
-		roles = map[string]team.Role{} // a file that is damaged; the command will say so
-	}
+	loaded, _ := role.Load(".") // of a file that is damaged the command will say so
+	roles := loaded.All
 	glance(cmd, func(ctx context.Context, t *client.Team) {
 		if record, err := t.Record(ctx); err == nil {
 			maps.Copy(roles, record.Roles)
@@ -136,6 +179,15 @@ func completeFlags(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
 // glance runs f on the team that the command line names so far. It is silent about
 // whatever goes wrong: nobody has asked for anything yet.
 func glance(cmd *cobra.Command, f func(ctx context.Context, t *client.Team)) {
+	glanceAll(cmd, func(ctx context.Context, c *client.Client, id team.TeamID) {
+		if t, err := c.Open(ctx, id); err == nil {
+			f(ctx, t)
+		}
+	})
+}
+
+// glanceAll is glance for what is not about one team.
+func glanceAll(cmd *cobra.Command, f func(ctx context.Context, c *client.Client, id team.TeamID)) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
 	src := sources(cmd)
@@ -144,12 +196,10 @@ func glance(cmd *cobra.Command, f func(ctx context.Context, t *client.Team)) {
 	if err != nil {
 		return
 	}
-	c, err := client.Connect(ctx, client.Options{URL: cfg.Server, Replicas: cfg.Replicas})
+	c, err := connect(ctx, cfg)
 	if err != nil {
 		return
 	}
 	defer c.Close()
-	if t, err := c.Open(ctx, cfg.Team); err == nil {
-		f(ctx, t)
-	}
+	f(ctx, c, cfg.Team)
 }

@@ -26,19 +26,25 @@ func (a *app) tasksGetCmd() *cobra.Command {
 				if v, err = t.Task(ctx, id); err != nil {
 					return err
 				}
-				return status.add(ctx, t, v)
+				if err = status.add(ctx, t, v); err != nil {
+					return err
+				}
+				one := []team.TaskView{v}
+				err = t.Explain(ctx, one, status.of)
+				v = one[0]
+				return err
 			})
 			if err != nil {
 				return err
 			}
 			return a.print(v, nil, []string{string(v.ID)}, func(io.Writer, bool) error {
-				return writeFields(a.screen(), taskFields(v, status))
+				return writeFields(a.screen(), taskFields(v))
 			})
 		},
 	}
 }
 
-func taskFields(v team.TaskView, status statuses) []field {
+func taskFields(v team.TaskView) []field {
 	attempts, deliverable, last := "", v.DeliverablePath, ""
 	if v.Status == team.Pending {
 		last = string(v.Assignee)
@@ -51,8 +57,8 @@ func taskFields(v team.TaskView, status statuses) []field {
 	}
 	return []field{
 		{"id", string(v.ID)}, {"title", v.Title}, {"status", v.Shown()}, {"priority", team.PriorityName(v.Priority)},
-		{"assignee", holder(v)}, {"last held by", last}, {"role", v.Role},
-		{"dependencies", joinIDs(v.Dependencies)}, {"waiting for", status.waitingFor(v)}, {"blocks", joinIDs(v.Blocks)},
+		{"assignee", holder(v)}, {"reserved for", string(v.ReservedFor)}, {"last held by", last}, {"role", v.Role},
+		{"dependencies", joinIDs(v.Dependencies)}, {"waiting for", v.Why}, {"blocks", joinIDs(v.Blocks)},
 		{"attempts", attempts}, {"reason", v.Reason}, {"revision", fmt.Sprint(v.Revision)}, {"epoch", fmt.Sprint(v.Epoch)},
 		{"created", moment(&v.CreatedAt) + " by " + string(v.CreatedBy)}, {"claimed", moment(v.ClaimedAt)}, {"completed", moment(v.CompletedAt)},
 		{"check", v.Check}, {"deliverable", deliverable}, {"digest", v.Digest}, {"description", v.Description}, {"result", v.ResultSummary},

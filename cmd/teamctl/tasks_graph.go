@@ -52,9 +52,9 @@ func (a *app) tasksGraphCmd() *cobra.Command {
 		return a.print(g, nil, names, func(w io.Writer, _ bool) error {
 			switch drawing {
 			case "dot":
-				_, err = io.WriteString(w, g.DOT())
+				_, err = io.WriteString(w, dot(g))
 			case "mermaid":
-				_, err = io.WriteString(w, g.Mermaid())
+				_, err = io.WriteString(w, mermaid(g))
 			default:
 				if !all {
 					g.Nodes = worthShowing(g)
@@ -102,7 +102,7 @@ func (a *app) printGraph(g team.Graph, status statuses) error {
 	for _, e := range g.Edges {
 		dep := string(e.From)
 		if blocked[e.To] {
-			dep = status.named(e.From)
+			dep = team.Named(e.From, status.of)
 		}
 		after[e.To] = append(after[e.To], dep)
 	}

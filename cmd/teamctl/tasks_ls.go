@@ -31,7 +31,7 @@ func (a *app) tasksLsCmd() *cobra.Command {
 			"With --watch it goes on with the tasks that change, and with those that a change sets free,\n" +
 			"until Ctrl-C or --timeout; one that no longer meets the conditions is shown once more.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q, err := f.query()
+			q, err := f.query(a)
 			if err != nil {
 				return err
 			}
@@ -63,15 +63,19 @@ func (a *app) tasksLsCmd() *cobra.Command {
 	return cmd
 }
 
-// listed are the statuses of tasks that are listed unless others are asked for.
-var listed = []team.TaskStatus{team.Pending, team.InProgress, team.Completed, team.Failed}
+// usual are the statuses of tasks that are listed unless others are asked for.
+var usual = []team.TaskStatus{team.Pending, team.InProgress, team.Completed, team.Failed}
 
-func (f *taskFilter) query() (q team.Query, err error) {
+func (f *taskFilter) query(a *app) (q team.Query, err error) {
 	yes := true
 	if f.limit < 0 {
 		return q, team.Errorf(team.InvalidArgument, "--limit %d: a page has 1 task or more", f.limit).WithHint("leave --limit out for all tasks")
 	}
-	q = team.Query{Assignee: team.AgentID(f.assignee), Role: team.CanonicalRole(f.role), Text: f.text, Sort: team.TaskOrder(f.sort), After: f.page, Limit: f.limit}
+	assignee, err := a.optionalMember(f.assignee)
+	if err != nil {
+		return q, err
+	}
+	q = team.Query{Assignee: assignee, Role: team.CanonicalRole(f.role), Text: f.text, Sort: team.TaskOrder(f.sort), After: f.page, Limit: f.limit}
 	for _, s := range f.status {
 		if s == team.ShownBlocked {
 			continue
@@ -90,7 +94,7 @@ func (f *taskFilter) query() (q team.Query, err error) {
 		f.blocked = true
 	}
 	if len(q.Status) == 0 && !f.cancelled {
-		q.Status = listed
+		q.Status = usual
 	}
 	if f.blocked {
 		q.Blocked = &yes
@@ -111,7 +115,10 @@ func (a *app) listTasks(q team.Query, all bool) error {
 			if page, status = selectAll(b, q), statusesOf(b.Tasks); err == nil && len(page.Tasks) == 0 {
 				a.noteNone(ctx, t, q, len(b.Tasks) == 0)
 			}
-			return err
+			if err != nil {
+				return err
+			}
+			return t.Explain(ctx, page.Tasks, status.of)
 		}
 		if page, err = t.List(ctx, q); err != nil {
 			return err
@@ -119,16 +126,17 @@ func (a *app) listTasks(q team.Query, all bool) error {
 		if len(page.Tasks) == 0 {
 			a.noteNone(ctx, t, q, false)
 		}
-		if status = statusesOf(page.Tasks); a.forPeople() {
-			err = status.add(ctx, t, page.Tasks...)
+		status = statusesOf(page.Tasks)
+		if err = status.add(ctx, t, page.Tasks...); err != nil {
+			return err
 		}
-		return err
+		return t.Explain(ctx, page.Tasks, status.of)
 	})
 	if err != nil {
 		return err
 	}
 	a.warnBad(page.Quarantined)
-	if err := a.printTasks(page.Tasks, status); err != nil {
+	if err := a.printTasks(page.Tasks); err != nil {
 		return err
 	}
 	a.tellNext(page)
@@ -157,7 +165,7 @@ func (a *app) noteNone(ctx context.Context, t *client.Team, q team.Query, empty 
 		a.note("the board is empty")
 	case q.After != "":
 		a.note("no task that matches comes after " + q.After)
-	case slices.Equal(q.Status, listed) && q.Claimable == nil && q.Blocked == nil:
+	case slices.Equal(q.Status, usual) && q.Claimable == nil && q.Blocked == nil:
 		a.note("no task matches (cancelled ones are listed with --all)")
 	default:
 		a.note("no task matches")

@@ -14,18 +14,18 @@ func (a *app) tasksReleaseCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "release ID", Short: "Put a task back on the board", Args: exactly(1, "the task's ID"),
 		Long: "release puts a task in progress back on the board: with --as for the person's seat that holds it,\n" +
-			"without for whoever does.",
-		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status == team.InProgress }),
+			"without for whoever does. Of a task that is reserved for a member it ends the reservation.",
+		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status == team.InProgress || v.ReservedFor != "" }),
 	}
 	cmd.Flags().StringVar(&as, "as", "", "the person's seat that gives it back")
 	cmd.Flags().StringVar(&reason, "reason", "", "why; the next one reads it")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completeMembers})
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := team.ParseTaskID(args[0])
 		if err != nil {
 			return err
 		}
-		name, err := optionalName(as)
+		name, err := a.optionalMember(as)
 		if err != nil {
 			return err
 		}
@@ -38,12 +38,4 @@ func (a *app) tasksReleaseCmd() *cobra.Command {
 		})
 	}
 	return cmd
-}
-
-// optionalName checks the name of a member that may be left out.
-func optionalName(s string) (team.AgentID, error) {
-	if s == "" {
-		return "", nil
-	}
-	return team.ParseAgentID(s)
 }

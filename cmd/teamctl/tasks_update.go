@@ -40,11 +40,11 @@ func (a *app) tasksUpdateCmd() *cobra.Command {
 	f.StringSlice("add-dependency", nil, "ids of tasks that must be completed first")
 	f.StringSlice("remove-dependency", nil, "ids of dependencies to take away")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
-		"as": completeMembers, "status": fixed(shownStatuses...), "priority": fixed("normal", "high", "critical"),
+		"as": completePresent, "status": fixed(shownStatuses...), "priority": fixed("normal", "high", "critical"),
 		"add-dependency": inList(completeTasks(0, anyTask)), "remove-dependency": inList(completeTasks(0, anyTask)),
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		u, err := readUpdate(cmd, args[0])
+		u, err := a.readUpdate(cmd, args[0])
 		if err != nil {
 			return err
 		}
@@ -59,13 +59,13 @@ func (a *app) tasksUpdateCmd() *cobra.Command {
 	return cmd
 }
 
-func readUpdate(cmd *cobra.Command, id string) (u taskUpdate, err error) {
+func (a *app) readUpdate(cmd *cobra.Command, id string) (u taskUpdate, err error) {
 	given := func(name string) (string, bool) { f := cmd.Flags().Lookup(name); return f.Value.String(), f.Changed }
 	if u.id, err = team.ParseTaskID(id); err != nil {
 		return u, err
 	}
 	as, _ := given("as")
-	if u.as, err = optionalName(as); err != nil {
+	if u.as, err = a.optionalMember(as); err != nil {
 		return u, err
 	}
 	if status, ok := given("status"); ok {
@@ -128,6 +128,8 @@ func (u taskUpdate) check(given func(string) (string, bool)) error {
 		return team.Errorf(team.InvalidArgument, "--status goes with none of --%s", strings.Join(editFlags, ", --")).WithHint("edit the task first, then change its status")
 	case u.status == team.InProgress && u.as == "":
 		return team.Errorf(team.InvalidArgument, "who is to claim %s?", u.id).WithHint("add --as NAME")
+	case u.status == team.Completed && strings.TrimSpace(u.summary) == "":
+		return team.Errorf(team.InvalidArgument, "%s cannot be completed without a summary", u.id).WithHint("add --summary TEXT: what was done and where the result is")
 	case summary && u.status != team.Completed:
 		return team.Errorf(team.InvalidArgument, "--summary goes with --status completed only")
 	case reason && (u.status == "" || u.status == team.Completed || u.status == team.InProgress):

@@ -48,24 +48,26 @@ var errReached = errors.New("every task has the status")
 
 // waitFor prints the tasks as they stand when the waiting has ended, however.
 func (a *app) waitFor(ctx context.Context, ids []team.TaskID, status team.TaskStatus) error {
-	w := waiting{ids: ids, status: status, tasks: map[team.TaskID]team.TaskView{}}
+	w := newWaiting(ids, status)
 	err := a.following(ctx, openTeam, func(ctx context.Context, t *client.Team) error {
 		for _, id := range ids { // and not for one that does not exist
 			if _, err := t.Task(ctx, id); err != nil {
 				return err
 			}
 		}
-		return t.Watch(ctx, func(b client.Board) error { return w.take(b.Tasks) })
+		return t.Watch(ctx, func(b client.Board) error { return w.take(b) })
 	})
 	if len(w.tasks) > 0 {
-		now, known := make([]team.TaskView, len(ids)), make(statuses, len(w.tasks))
-		for i, id := range ids {
-			now[i] = w.tasks[id]
+		now := make([]team.TaskView, 0, len(ids))
+		for _, id := range ids {
+			if v, there := w.tasks[id]; there {
+				if v.IsBlocked {
+					v.Why = v.WaitsFor(func(id team.TaskID) team.TaskStatus { return w.tasks[id].Status })
+				}
+				now = append(now, v)
+			}
 		}
-		for id, v := range w.tasks {
-			known[id] = v.Status
-		}
-		if perr := a.printTasks(now, known); perr != nil {
+		if perr := a.printTasks(now); perr != nil {
 			return perr
 		}
 	}
@@ -83,14 +85,24 @@ type waiting struct {
 	ids    []team.TaskID
 	status team.TaskStatus
 	tasks  map[team.TaskID]team.TaskView // all of the board, as it was told so far
+	gone   map[team.TaskID]bool          // deleted
 }
 
-// take takes in tasks that are new or have changed. It returns errReached if all
-// awaited tasks have the status, an error that names the first that can no longer get
-// it, or nil if there is something to wait for.
-func (w *waiting) take(changed []team.TaskView) error {
-	blocks := false // somebody's way may be blocked for good now
-	for _, v := range changed {
+func newWaiting(ids []team.TaskID, status team.TaskStatus) *waiting {
+	return &waiting{ids: ids, status: status, tasks: map[team.TaskID]team.TaskView{}, gone: map[team.TaskID]bool{}}
+}
+
+// take takes in what is new or has changed. It returns errReached if all awaited tasks
+// have the status, an error that names the first that can no longer get it, or nil if
+// there is something to wait for.
+func (w *waiting) take(b client.Board) error {
+	blocks := len(b.Gone) > 0 // somebody's way may be blocked for good now
+	for _, id := range b.Gone {
+		w.gone[id] = true
+		delete(w.tasks, id)
+	}
+	for _, v := range b.Tasks {
+		delete(w.gone, v.ID)
 		before, known := w.tasks[v.ID]
 		blocks = blocks || !known || v.Status == team.Failed || v.Status == team.Cancelled || !slices.Equal(before.Dependencies, v.Dependencies)
 		w.tasks[v.ID] = v
@@ -98,6 +110,8 @@ func (w *waiting) take(changed []team.TaskView) error {
 	reached, passed := true, map[team.TaskID]bool{}
 	for _, id := range w.ids {
 		switch v := w.tasks[id]; {
+		case w.gone[id]:
+			return team.Errorf(team.NotFound, "%s was deleted", id)
 		case w.has(v):
 		case v.Status.Open():
 			reached = false
@@ -122,11 +136,11 @@ func (w *waiting) has(v team.TaskView) bool {
 }
 
 // deadEnd returns the way from a task, over what each one waits for, to one that
-// failed or was cancelled; nil if there is none. passed are tasks known to have none.
+// failed or was cancelled or deleted; nil if there is none. passed are tasks known to have none.
 func (w *waiting) deadEnd(id team.TaskID, passed map[team.TaskID]bool) []team.TaskID {
 	v := w.tasks[id]
 	switch {
-	case v.Status == team.Failed || v.Status == team.Cancelled:
+	case v.Status == team.Failed || v.Status == team.Cancelled || w.gone[id]:
 		return []team.TaskID{id}
 	case v.Status != team.Pending || passed[id]:
 		return nil
@@ -147,13 +161,16 @@ func (w *waiting) neverBegins(way []team.TaskID) error {
 	for _, id := range way[2:] {
 		text += ", that for " + string(id)
 	}
-	end := w.tasks[way[len(way)-1]]
-	how := "was cancelled"
-	if end.Status == team.Failed {
+	id := way[len(way)-1]
+	end, how := w.tasks[id], "was cancelled"
+	switch {
+	case w.gone[id]:
+		how = "was deleted"
+	case end.Status == team.Failed:
 		how = "has failed"
 	}
 	return team.Errorf(team.InvalidState, "%s, which %s%s: %s will not be %s", text, how, why(end.Task), way[0], w.status).
-		WithHint("teamctl tasks update %s --remove-dependency %s, with --add-dependency if another task takes its place", way[len(way)-2], end.ID)
+		WithHint("teamctl tasks update %s --remove-dependency %s, with --add-dependency if another task takes its place", way[len(way)-2], id)
 }
 
 // open names the awaited tasks that do not have the status yet.
@@ -165,4 +182,15 @@ func (w *waiting) open() string {
 		}
 	}
 	return text
+}
+
+// why is the reason of a task's last change, or its result.
+func why(t team.Task) string {
+	switch {
+	case t.Status == team.Completed:
+		return " (" + oneLine(t.ResultSummary) + ")"
+	case t.Reason != "":
+		return " (" + oneLine(t.Reason) + ")"
+	}
+	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
 
@@ -16,11 +17,19 @@ func TestWaiting(t *testing.T) {
 		task("T-001", team.InProgress), task("T-002", team.Pending, "T-001"), task("T-003", team.Pending, "T-001", "T-002"),
 		task("T-004", team.Completed), task("T-005", team.Failed), task("T-006", team.Completed, "T-005"), task("T-007", team.Pending, "T-006"),
 	}
+	// now are changes that are told one after another.
+	now := func(tasks ...team.TaskView) (all []client.Board) {
+		for _, v := range tasks {
+			all = append(all, client.Board{Tasks: []team.TaskView{v}})
+		}
+		return all
+	}
+	gone := func(id team.TaskID) []client.Board { return []client.Board{{Gone: []team.TaskID{id}}} }
 	for name, tt := range map[string]struct {
 		of      team.TaskID
 		status  team.TaskStatus
-		changed []team.TaskView // after the chain
-		want    string          // "" = it waits on
+		changed []client.Board // after the chain
+		want    string         // "" = it waits on
 	}{
 		"completed":                       {"T-004", team.Completed, nil, errReached.Error()},
 		"completed is begun":              {"T-004", team.InProgress, nil, errReached.Error()},
@@ -29,21 +38,24 @@ func TestWaiting(t *testing.T) {
 		"failed":                          {"T-005", team.Completed, nil, "T-005 is failed and will not be completed (why)"},
 		"blocked by what is under way":    {"T-003", team.Completed, nil, ""},
 		"behind what was completed still": {"T-007", team.Completed, nil, ""},
-		"a dependency is cancelled": {"T-002", team.Completed, []team.TaskView{task("T-001", team.Cancelled)},
+		"a dependency is cancelled": {"T-002", team.Completed, now(task("T-001", team.Cancelled)),
 			"T-002 waits for T-001, which was cancelled (why): T-002 will not be completed"},
-		"the first of a chain fails": {"T-003", team.InProgress, []team.TaskView{task("T-002", team.Pending), task("T-002", team.Pending, "T-005")},
+		"the first of a chain fails": {"T-003", team.InProgress, now(task("T-002", team.Pending), task("T-002", team.Pending, "T-005")),
 			"T-003 waits for T-002, that for T-005, which has failed (why): T-003 will not be in_progress"},
-		"that may be given up itself":      {"T-002", team.Cancelled, []team.TaskView{task("T-001", team.Cancelled)}, ""},
-		"pending all the same":             {"T-002", team.Pending, []team.TaskView{task("T-001", team.Cancelled)}, errReached.Error()},
-		"a dependency is completed":        {"T-002", team.Completed, []team.TaskView{task("T-001", team.Completed)}, ""},
-		"and so is it":                     {"T-002", team.Completed, []team.TaskView{task("T-002", team.Completed)}, errReached.Error()},
-		"it was mended before it mattered": {"T-003", team.Completed, []team.TaskView{task("T-003", team.Pending, "T-002")}, ""},
+		"that may be given up itself":      {"T-002", team.Cancelled, now(task("T-001", team.Cancelled)), ""},
+		"pending all the same":             {"T-002", team.Pending, now(task("T-001", team.Cancelled)), errReached.Error()},
+		"a dependency is completed":        {"T-002", team.Completed, now(task("T-001", team.Completed)), ""},
+		"and so is it":                     {"T-002", team.Completed, now(task("T-002", team.Completed)), errReached.Error()},
+		"deleted":                          {"T-001", team.Completed, gone("T-001"), "T-001 was deleted"},
+		"a dependency is deleted":          {"T-003", team.Completed, gone("T-002"), "T-003 waits for T-002, which was deleted: T-003 will not be completed"},
+		"deleted and made again":           {"T-001", team.Completed, append(gone("T-009"), client.Board{Tasks: []team.TaskView{task("T-009", team.Pending)}}), ""},
+		"it was mended before it mattered": {"T-003", team.Completed, now(task("T-003", team.Pending, "T-002")), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := waiting{ids: []team.TaskID{tt.of}, status: tt.status, tasks: map[team.TaskID]team.TaskView{}}
-			err := w.take(chain)
-			for _, v := range tt.changed {
-				err = w.take([]team.TaskView{v})
+			w := newWaiting([]team.TaskID{tt.of}, tt.status)
+			err := w.take(client.Board{Tasks: chain})
+			for _, b := range tt.changed {
+				err = w.take(b)
 			}
 			got := ""
 			if err != nil {

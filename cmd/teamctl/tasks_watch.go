@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -15,16 +14,11 @@ import (
 )
 
 // following runs f on the team that the command names, as open opens it, with no
-// time limit unless one was given. Meanwhile it says when NATS goes away and returns.
+// time limit unless one was given.
 func (a *app) following(ctx context.Context, open opener, f func(ctx context.Context, t *client.Team) error) error {
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
 	return a.connectedIn(ctx, func(ctx context.Context, c *client.Client, cfg config.Config) error {
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		wg.Go(func() { c.Connection(ctx, a.tellConnection) })
 		t, err := open(ctx, c, cfg.Team)
 		if err == nil {
 			err = f(ctx, t)
@@ -34,14 +28,6 @@ func (a *app) following(ctx context.Context, open opener, f func(ctx context.Con
 		}
 		return err
 	})
-}
-
-func (a *app) tellConnection(connected bool) {
-	line := "NATS is away; what changes meanwhile is told when it is back"
-	if connected {
-		line = "NATS is back"
-	}
-	fmt.Fprintln(a.err, line)
 }
 
 // opener is [app.awaitTeam], or openTeam.
@@ -59,6 +45,13 @@ func (a *app) watchTasks(ctx context.Context, q team.Query) error {
 	return a.following(ctx, a.awaitTeam, func(ctx context.Context, t *client.Team) error {
 		return t.Watch(ctx, func(b client.Board) error {
 			a.warnBad(b.Bad)
+			for _, id := range b.Gone {
+				if shown[id] {
+					fmt.Fprintf(a.err, "%s was deleted\n", id)
+				}
+				delete(status, id)
+				delete(shown, id)
+			}
 			for _, v := range b.Tasks {
 				status[v.ID] = v.Status
 			}
@@ -103,10 +96,14 @@ func (a *app) taskPrinter(status statuses) func(team.TaskView) error {
 		return func(v team.TaskView) error { _, err := fmt.Fprintln(a.out, v.ID); return err }
 	}
 	w, width, head := a.screen(), a.width(), false
-	row := func(id, status, priority, assignee, title string) error {
+	wide := a.output == asWide
+	row := func(id, status, priority, assignee, role, attempts, title string) error {
 		line := pad(id, 6) + pad(status, 11)
 		if width == 0 || width >= narrow {
 			line += pad(priority, 8) + pad(assignee, 12)
+		}
+		if wide {
+			line += pad(role, 10) + pad(attempts, 8)
 		}
 		line += title
 		if width > 0 {
@@ -118,15 +115,15 @@ func (a *app) taskPrinter(status statuses) func(team.TaskView) error {
 	return func(v team.TaskView) error {
 		if !head {
 			head = true
-			if err := row(faint.Render("ID"), faint.Render("STATUS"), faint.Render("PRIO"), faint.Render("ASSIGNEE"), faint.Render("TITLE")); err != nil {
+			if err := row(faint.Render("ID"), faint.Render("STATUS"), faint.Render("PRIO"), faint.Render("ASSIGNEE"), faint.Render("ROLE"), faint.Render("ATTEMPTS"), faint.Render("TITLE")); err != nil {
 				return err
 			}
 		}
 		title := printable(v.Title)
 		if v.IsBlocked {
-			title += faint.Render(" ← " + status.waitingFor(v))
+			title += faint.Render(" ← " + v.WaitsFor(status.of))
 		}
-		return row(string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(holder(v)), title)
+		return row(string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(holder(v)), orDash(v.Role), fmt.Sprint(v.Attempts), title)
 	}
 }
 

@@ -22,6 +22,34 @@ import (
 
 const defaultStandbys = 3
 
+const maxPort = 65535
+
+// clusterRecord is what up and down print for programs.
+type clusterRecord struct {
+	Status string `json:"status"` // up or down
+	NATS   string `json:"nats"`   // address of the server
+	HTTP   string `json:"http"`   // base URL of the leader's pages
+	PID    int    `json:"pid"`    // of the process that runs the cluster, or ran it
+	Log    string `json:"log,omitempty"`
+}
+
+// printCluster prints the record for programs; people are told line on stderr.
+func (a *app) printCluster(r clusterRecord, line string) error {
+	return a.print(r, nil, []string{r.NATS}, func(io.Writer, bool) error {
+		_, err := fmt.Fprintln(a.err, line)
+		return err
+	})
+}
+
+// recordOf is what is known of the cluster of this folder.
+func recordOf(status string, pid int) clusterRecord {
+	r := clusterRecord{Status: status, PID: pid}
+	if c, _, err := config.FindCluster("."); err == nil {
+		r.NATS, r.HTTP = c.NATS, c.HTTP
+	}
+	return r
+}
+
 func (a *app) upCmd() *cobra.Command {
 	var standbys, port, report int
 	var background bool
@@ -43,6 +71,9 @@ func (a *app) upCmd() *cobra.Command {
 		if standbys < 0 {
 			return team.Errorf(team.InvalidArgument, "-n %d: the number of standbys cannot be negative", standbys)
 		}
+		if port < 0 || port > maxPort {
+			return team.Errorf(team.InvalidArgument, "--port %d is no port", port).WithHint("give one of 1 to %d, or leave it out for a free one", maxPort)
+		}
 		cfg, err := a.settings()
 		if err != nil {
 			return err
@@ -60,7 +91,9 @@ func (a *app) upCmd() *cobra.Command {
 		if report == 0 { // else whoever started this process keeps the time
 			ctx, cancel = a.deadline(ctx)
 		}
-		c, err := a.startCluster(ctx, cfg, ".", cfg.DataDir, standbys, port, a.err, nil)
+		over := a.waitsFor("the leader and the standbys to answer")
+		c, err := a.startCluster(ctx, cfg, ".", cfg.DataDir, standbys, port, a.notes.Writer, nil) // its processes write to stderr themselves
+		over()
 		cancel()
 		if err = a.ended(ctx, err); err != nil {
 			f := failureOf(err)
@@ -68,8 +101,11 @@ func (a *app) upCmd() *cobra.Command {
 			return err
 		}
 		defer c.Stop()
-		fmt.Fprintf(a.err, "cluster is up: NATS at %s, a leader and %d standbys; Ctrl-C ends it\n", c.URL(), standbys)
-		tell(startup{NATS: c.URL()})
+		if report > 0 {
+			tell(startup{NATS: c.URL()}) // whose process prints it
+		} else if err := a.printCluster(recordOf("up", os.Getpid()), fmt.Sprintf("cluster is up: NATS at %s, a leader and %d standbys; Ctrl-C ends it", c.URL(), standbys)); err != nil {
+			return err
+		}
 		<-cmd.Context().Done()
 		fmt.Fprintln(a.err, "stopping the cluster")
 		return nil
@@ -126,11 +162,13 @@ func (a *app) upDetached(cmd *cobra.Command) error {
 	}()
 	ctx, cancel := a.deadline(cmd.Context())
 	defer cancel()
+	defer a.waitsFor("the cluster to be up; its log is " + log.Name())()
 	select {
 	case s := <-told:
 		if s.NATS != "" {
-			fmt.Fprintf(a.err, "cluster is up in the background: NATS at %s, pid %d, log %s; end it with: teamctl down\n", s.NATS, child.Process.Pid, log.Name())
-			return nil
+			r := recordOf("up", child.Process.Pid)
+			r.Log = log.Name()
+			return a.printCluster(r, fmt.Sprintf("cluster is up in the background: NATS at %s, pid %d, log %s; end it with: teamctl down", r.NATS, r.PID, r.Log))
 		}
 		if err := child.Wait(); s.Error == nil {
 			return team.Errorf(team.Unavailable, "the cluster ended at once (%v)", err).WithHint("look into %s", log.Name())
@@ -185,8 +223,9 @@ func (a *app) downCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			running, pid := local.Running(".")
 			if !running {
-				return team.Errorf(team.NotFound, "no cluster runs in this folder").WithHint("teamctl up starts one; run down where up was run")
+				return noneToEnd()
 			}
+			ended := recordOf("down", pid) // the file goes with the cluster
 			p, err := os.FindProcess(pid)
 			if err == nil {
 				err = p.Signal(syscall.SIGTERM)
@@ -196,10 +235,10 @@ func (a *app) downCmd() *cobra.Command {
 			}
 			ctx, cancel := a.deadline(cmd.Context())
 			defer cancel()
+			defer a.waitsFor(fmt.Sprintf("the cluster of process %d to stop its members and end", pid))()
 			for {
 				if local.Ended(".", pid) {
-					fmt.Fprintln(a.err, "the cluster has ended")
-					return nil
+					return a.printCluster(ended, "the cluster has ended")
 				}
 				select {
 				case <-ctx.Done():
@@ -209,4 +248,17 @@ func (a *app) downCmd() *cobra.Command {
 			}
 		},
 	}
+}
+
+// noneToEnd is the error of a folder in which no cluster runs. The file of one that was
+// killed is removed, so that whoever waits for its return need not.
+func noneToEnd() error {
+	cl, path, err := config.FindCluster(".")
+	if err != nil || cl.Alive() {
+		return team.Errorf(team.NotFound, "no cluster runs in this folder").WithHint("teamctl up starts one; run down where up was run")
+	}
+	if err := config.RemoveCluster(folderOf(path)); err != nil {
+		return err
+	}
+	return team.Errorf(team.NotFound, "the cluster of %s had died already: its process %d is gone", folderOf(path), cl.Owner()).WithHint("its teams are kept; teamctl up starts it again")
 }

@@ -3,24 +3,25 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/child"
 	"agentteam/pkg/config"
 	"agentteam/pkg/process"
-	"agentteam/pkg/spawn"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teammate"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ctx = spawn.WithLifeline(ctx, spawn.Lifeline())
+	shutdown.SurviveClosedPipes()
+	ctx, stop := shutdown.Signals(context.Background())
+	ctx = child.WithLifeline(ctx, child.Lifeline())
 	err := command().ExecuteContext(ctx)
 	stop()
 	if err != nil {
@@ -43,9 +44,14 @@ func command() *cobra.Command {
 		o := teammate.Options{Config: cfg, Role: *role, Stderr: os.Stderr}
 		switch {
 		case f.Changed("name"):
-			if o.Name, err = team.ParseAgentID(*name); err != nil {
+			var of team.TeamID // as in name@team
+			if o.Name, of, err = team.ParseAddress(*name); err != nil {
 				return err
 			}
+			if of != "" && f.Changed("team") && of != cfg.Team {
+				return team.Errorf(team.InvalidArgument, "%s is not of team %s", *name, cfg.Team).WithHint("leave out --team, or the part behind the @")
+			}
+			o.Config.Team = cmp.Or(of, cfg.Team)
 			if o.Name == team.Leader {
 				return team.Errorf(team.InvalidArgument, "a teammate cannot be named leader")
 			}

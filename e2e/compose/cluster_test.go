@@ -372,7 +372,7 @@ func (p *project) testMetrics(t *testing.T, begun time.Time) {
 		}
 	}
 	// Members were seen as what they were, under their names.
-	for _, l := range []string{`kind="leader"`, `kind="teammate", state="standby"`, `kind="teammate", state="joined", team="default", role="explorer", agent_id=~"explorer-.+"`,
+	for _, l := range []string{`kind="leader"`, `kind="teammate", state="standby"`, `kind="teammate", state="joined", team="default", role="tester", agent_id=~"tester-.+"`,
 		`kind="leader", state="joined", team="default", role="leader", agent_id="leader"`} {
 		expr := `up{job="agentteam", ` + l + `} == 1`
 		if got, err := p.query(ctx, expr, begun); err != nil || len(got) == 0 {

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"time"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 )
 
-// errInterrupted: the model was interrupted, for the task may be the agent's no more.
-var errInterrupted = errors.New("the model was interrupted, for the task may be the agent's no more")
+// errInterrupted ends a model call because the agent may no longer hold its task, or urgent
+// mail came.
+var errInterrupted = errors.New("the model was interrupted")
 
 // ask gets one complete answer of the model and records it. Errors: *model.Refusal;
 // errInterrupted (look what has changed and ask again).
@@ -26,8 +25,10 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 	a.state.begun, _ = a.hold() // another may have come while it waited
 	a.changed = a.o.ModelChanged()
 	step, done := a.step(ctx)
+	step, free := a.urgent.yielding(step)
 	reply, err := a.complete(step, a.conv.Messages, 0)
 	interrupted := step.Err() != nil
+	free()
 	done()
 	switch {
 	case err == nil:
@@ -41,8 +42,8 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 	return reply, asRefusal(err)
 }
 
-// asRefusal makes a refusal of any other error of a call: the request could not even
-// be made.
+// asRefusal turns any other error of a call into a refusal: then the request could not
+// even be made.
 func asRefusal(err error) error {
 	var r *model.Refusal
 	if errors.As(err, &r) {
@@ -59,17 +60,33 @@ func (a *Agent) complete(ctx context.Context, messages []*model.Message, maxToke
 				WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, for the leader and teammate processes")}
 	}
 	r := a.gauge.request(messages)
-	r.MaxTokens = maxTokens
+	r.MaxTokens, r.OnRetry = maxTokens, a.retries
 	reply, err := a.o.Model.Complete(ctx, r, nil)
 	if err == nil {
 		a.gauge.told(messages, reply.Alias, reply.Usage)
+		a.trouble = ""
+		a.o.Heart.Progress()
 	}
 	return reply, err
 }
 
+// maxTrouble is how much of a model's trouble a beat tells, in characters.
+const maxTrouble = 200
+
+// retries notes that the model is tried again. The next beat tells.
+func (a *Agent) retries(r model.Retry) {
+	a.trouble = team.Clean(r.String(), maxTrouble)
+	a.beatAgain()
+}
+
+// recordTurn takes in a turn of the model. What came before it is stored by then: no more
+// than one turn with its results is ever on its way to the journal.
 func (a *Agent) recordTurn(ctx context.Context, r model.Reply) error {
 	parked := a.state.parks > 0
-	if err := a.record(ctx, journal.Record{Kind: journal.Turn, Turn: asJSON(r), TaskID: a.atWork()}); err != nil {
+	if err := a.o.Journal.Flush(); err != nil {
+		return err
+	}
+	if err := a.enqueue(journal.Record{Kind: journal.Turn, Turn: asJSON(r), TaskID: a.atWork()}); err != nil {
 		return err
 	}
 	a.state = a.state.answered(r)
@@ -84,13 +101,12 @@ func (a *Agent) recordTurn(ctx context.Context, r model.Reply) error {
 	return nil
 }
 
-// refused does what a refusal leads to; over means that the run has ended with it.
-// None of it changes the attempts of a task, and only a task that is refused alone is
-// failed.
+// refused does what a refusal leads to; over reports whether that ended the run. A refusal
+// never changes a task's attempts, and fails a task only if it is refused alone.
 func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err error) {
 	a.gauge.learn(r)
 	_, holds := a.hold()
-	p := place{leader: a.o.Member.AgentID == team.Leader, first: a.conv.GoalTurns == 0, holds: holds, large: a.gauge.mostly(a.taskText()), cut: a.conv.Cut}
+	p := situation{leader: a.o.Member.AgentID == team.Leader, first: a.conv.GoalTurns == 0, holds: holds, large: a.gauge.mostly(a.taskText()), cut: a.conv.Cut}
 	s := a.state.afterRefusal(r, p)
 	cause := causeOf(r)
 	if err := a.record(ctx, journal.Record{Kind: journal.Refused, TaskID: a.atWork(), Refusal: &journal.Refusal{
@@ -99,6 +115,7 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 	}
 	switch s {
 	case rest:
+		a.trouble = team.Clean(cause, maxTrouble)
 		a.beat(team.WaitingModel)
 		return false, a.pause(ctx, wants{}, modelRest)
 	case shorten:
@@ -114,8 +131,8 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 	return false, a.park(ctx, cause)
 }
 
-// adviceOf is what the journal keeps of a refusal: what it led to, if the agent knew
-// better than the endpoint.
+// adviceOf returns the advice that the journal keeps of a refusal: park if the agent parks,
+// else what the model client advised.
 func adviceOf(s step, r *model.Refusal) model.Advice {
 	if s == park {
 		return model.Park
@@ -165,7 +182,7 @@ func (a *Agent) startOver(r *model.Refusal) string {
 func (a *Agent) failTask(ctx context.Context, cause string) error {
 	t, _ := a.o.Hand.Task()
 	reason := "the model of " + string(a.o.Member.AgentID) + " refuses this task by itself: " + cause
-	if _, err := a.o.Hand.Fail(ctx, t.ID, reason); err != nil && !board.Lost(err) {
+	if _, err := a.o.Hand.Fail(ctx, t.ID, reason); err != nil && !team.HoldLost(err) {
 		return err
 	}
 	a.log.WarnContext(ctx, "task failed", "task", t.ID, "reason", reason)
@@ -178,28 +195,31 @@ func (a *Agent) failTask(ctx context.Context, cause string) error {
 	return a.end(ctx)
 }
 
-// park waits until somebody has mended what makes the endpoint refuse, and returns
-// when it is time to ask again. The task goes back to the board, and the leader hears
-// of it, once in a spell, which ends with the next turn.
+// park rests while the endpoint refuses the agent, and returns when it is time to ask
+// again. The task goes back to the board. The leader is told once, until a turn has
+// succeeded again.
 func (a *Agent) park(ctx context.Context, cause string) error {
 	d := a.state.parkRest()
 	a.state.parks++
 	first := a.state.parks == 1 // of this incarnation
 	if first {
 		a.log.WarnContext(ctx, "the model refuses; waiting until that is mended", "err", cause)
-		a.o.Parked(ctx, cause) // before the task goes back, so that no other is assigned
+		a.o.Parked(ctx, cause) // before the task goes back, so that no other task is assigned
 	}
 	if err := a.putBack(ctx, cause); err != nil {
 		return err
 	}
 	retry := time.Now().Add(d).UTC()
+	a.trouble = "" // its record tells the cause
 	a.beatUntil(team.WaitingModel, &retry)
 	if first && a.o.Member.AgentID != team.Leader {
 		// A predecessor may have told it: the leader reads one message of an id.
 		a.notify(ctx, team.Message{ID: "parked-" + a.conv.Spell, Type: team.MsgMessage, To: team.Leader,
 			Content: "My model refuses to answer, so I cannot work until somebody mends that. I hold no task, take none, and ask again by myself. The cause: " + cause})
 	}
-	return a.pause(ctx, wants{retry: true}, d)
+	err := a.pause(ctx, wants{retry: true}, d)
+	a.o.Heart.Progress() // who was parked until now has not stalled
+	return err
 }
 
 // putBack gives the task back without an attempt: it is not at fault.
@@ -210,9 +230,9 @@ func (a *Agent) putBack(ctx context.Context, cause string) error {
 	}
 	_, err := a.o.Hand.Release(ctx, t.ID, "the model of "+string(a.o.Member.AgentID)+" refuses: "+cause, false)
 	switch {
-	case errors.Is(err, broker.ErrUnreadable):
+	case errors.Is(err, team.ErrUnreadable):
 		return nil // it may still be the agent's, which is known before it asks again
-	case board.Lost(err):
+	case team.HoldLost(err):
 		return a.noteLost(ctx)
 	case err != nil:
 		return err

@@ -21,31 +21,82 @@ func mailBlock(m team.Message, stored, mark string) string {
 	if m.InReplyTo != "" {
 		fmt.Fprintf(&b, ` in_reply_to="%s"`, attribute(m.InReplyTo))
 	}
+	if m.RequestID != "" {
+		fmt.Fprintf(&b, ` request_id="%s"`, attribute(m.RequestID))
+	}
+	if m.Approve != nil {
+		fmt.Fprintf(&b, ` approve="%t"`, *m.Approve)
+	}
 	if stored != "" {
 		fmt.Fprintf(&b, ` whole="%s"`, attribute(stored))
 	}
 	fmt.Fprintf(&b, " mark=\"%s\">\n%s\n</mail %s>", mark, neutral(m.Content), mark)
+	if m.Type == team.MsgShutdownRequest {
+		b.WriteString(howToLeave(m))
+	}
 	return b.String()
 }
 
-func taskBlock(t team.Task, inputs []team.Input, mark string) string {
+// taskBlock is a task as the model is told it: what is to be done, how to see that it is,
+// what it can build on, and how an earlier try ended.
+func taskBlock(t team.Task, inputs []team.Input, last *team.Try, mark string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<task id=\"%s\" mark=\"%s\">\ntitle: %s\n", t.ID, mark, neutral(t.Title))
-	if t.Description != "" {
-		fmt.Fprintf(&b, "%s\n", neutral(t.Description))
+	fmt.Fprintf(&b, `<task id="%s"`, t.ID)
+	if t.CreatedBy != "" {
+		fmt.Fprintf(&b, ` from="%s"`, attribute(string(t.CreatedBy)))
 	}
-	fmt.Fprintf(&b, "deliverable: %s\n", t.DeliverablePath)
+	if t.Attempts > 0 {
+		fmt.Fprintf(&b, ` attempt="%d of %d"`, t.Attempts+1, team.MaxAttempts)
+	}
+	fmt.Fprintf(&b, " mark=\"%s\">\ntitle: %s\n", mark, neutral(t.Title))
+	if t.Description != "" {
+		fmt.Fprintf(&b, "\n%s\n\n", neutral(strings.TrimSpace(t.Description)))
+	}
+	if t.Check != "" || t.DeliverableReq {
+		b.WriteString("done when:\n")
+	}
+	if t.Check != "" {
+		fmt.Fprintf(&b, "- this command succeeds: %s\n", neutral(t.Check))
+	}
+	if t.DeliverableReq {
+		b.WriteString("- the deliverable is there and not empty\n")
+	}
+	if t.DeliverablePath != "" {
+		fmt.Fprintf(&b, "deliverable: %s\n", t.DeliverablePath)
+	}
 	if len(inputs) > 0 {
-		b.WriteString("dependencies:\n")
-		for _, in := range inputs {
-			fmt.Fprintf(&b, "- %s %s\n", in.Task, in.Path)
-		}
+		b.WriteString("inputs:\n")
+	}
+	for _, in := range inputs {
+		b.WriteString(inputLines(in, maxInputs/len(inputs)))
+	}
+	if last != nil {
+		fmt.Fprintf(&b, "%s held it before: %s\n", last.By, neutral(tailless(oneLine(last.Reason), maxReason)))
 	}
 	fmt.Fprintf(&b, "</task %s>", mark)
 	return b.String()
 }
 
-var lookAlike = regexp.MustCompile(`(?i)<(\s*/?\s*(?:mail|task)\b)`)
+const (
+	maxInputs = 8000 // bytes of the summaries of all inputs
+	maxInput  = 1500 // of one of them
+	maxReason = 1500 // bytes of the reason for which a task came back
+)
+
+// inputLines tells what came of a dependency, its summary in at most so many bytes.
+func inputLines(in team.Input, most int) string {
+	line := "- " + string(in.Task)
+	if in.Title == "" { // of an older program
+		return line + " " + in.Path + "\n"
+	}
+	line += " " + neutral(in.Title) + " (" + string(in.By) + "): " + neutral(tailless(oneLine(in.Summary), min(most, maxInput))) + "\n"
+	if in.Path != "" {
+		line += "  file: " + in.Path + "\n"
+	}
+	return line
+}
+
+var lookAlike = regexp.MustCompile(`(?i)<(\s*/?\s*(?:mail|task|team|environment)\b)`)
 
 // neutral takes the force from text that looks like one of our blocks.
 func neutral(s string) string { return lookAlike.ReplaceAllString(s, "&lt;$1") }

@@ -23,25 +23,11 @@ type past struct {
 	Outcome string      `json:"outcome"`
 }
 
-// fact is mail that stays valid whatever the agent works on.
-type fact struct {
-	From  team.AgentID     `json:"from"`
-	Type  team.MessageType `json:"type"`
-	Goal  int              `json:"goal,omitempty"`  // of the leader's team, when it came
-	Brief string           `json:"brief"`           // its first words
-	Block string           `json:"block,omitempty"` // as the model is told it; "" once only its first words are kept
-}
-
 // letter is a message that the model has not seen.
 type letter struct {
 	From  team.AgentID `json:"from"`
 	ID    string       `json:"id"`
 	Brief string       `json:"brief"`
-}
-
-// stands reports whether m is such mail: the word of who directs the agent, or for all.
-func stands(m team.Message) bool {
-	return m.Type == team.MsgUser || m.Type == team.MsgBroadcast || m.Type == team.MsgMessage && (m.From == team.UserAgent || m.From == team.Leader)
 }
 
 // briefly is a message by its first words, and by where the whole of it lies if it is
@@ -57,19 +43,22 @@ func briefly(m team.Message, stored string) string {
 // How much of what came before a new context begins with, in tokens.
 const (
 	maxFacts  = 2000 // mail word for word
-	maxBriefs = 600  // mail by its first words
+	keptFacts = 1500 // of it, once older mail was summarized
+	mostFacts = 8000 // mail that is kept word for word until it is summarized
+	maxDigest = 1000 // the summary of older mail
+	maxBriefs = 600  // mail without a summary, by its first words
 	maxPast   = 1200 // tasks, a line each
-	keptPast  = 200  // tasks, and messages by their first words, that are remembered at all
+	keptPast  = 200  // how many tasks, and how many messages, are remembered at all
 )
 
-// with returns c with other messages; what was counted of the old ones is forgotten.
+// with returns c with other messages; the token counts of the old ones are reset.
 func (c *Conversation) with(messages ...*model.Message) *Conversation {
 	n := *c
 	n.Messages, n.Open, n.Held, n.Unread = messages, slices.Clone(c.Open), slices.Clone(c.Held), slices.Clone(c.Unread)
 	n.forget()
 	n.Past = slices.Clone(c.Past[max(0, len(c.Past)-keptPast):])
 	n.Read, n.Holds = slices.Clone(c.Read), maps.Clone(c.Holds)
-	n.Head, n.Mail, n.Sent, n.Since, n.Stale, n.Cut = 0, -1, 0, 0, false, whole
+	n.Head, n.Mail, n.Sent, n.Since, n.Stale, n.Cut, n.Overview = 0, -1, 0, 0, false, whole, ""
 	n.Calls = slices.Clone(c.Calls)
 	if first, many := c.oldestHold(); many {
 		delete(n.Holds, first)
@@ -77,8 +66,8 @@ func (c *Conversation) with(messages ...*model.Message) *Conversation {
 	return &n
 }
 
-// oldestHold returns the first of the tasks that the agent was told of, and whether
-// more of them are remembered than of use.
+// oldestHold returns the lowest of the tasks in Holds, and whether more than keptPast are
+// remembered.
 func (c *Conversation) oldestHold() (first team.TaskID, many bool) {
 	if len(c.Holds) <= keptPast {
 		return "", false
@@ -86,40 +75,8 @@ func (c *Conversation) oldestHold() (first team.TaskID, many bool) {
 	return slices.MinFunc(slices.Collect(maps.Keys(c.Holds)), func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) }), true
 }
 
-// forget keeps of the mail that stands what a new context tells: the rest by its first
-// words, and of those the first and the newest.
-func (c *Conversation) forget() {
-	c.Facts = slices.Clone(c.Facts)
-	told := c.standing()
-	for i := range min(c.Known, len(c.Facts)) {
-		if f := &c.Facts[i]; !told[i] && !(f.Type == team.MsgUser && f.Goal == c.Goal) {
-			f.Block = ""
-		}
-	}
-	if many := min(c.Known, len(c.Facts)) - keptPast; many > 0 {
-		c.Facts = slices.Delete(c.Facts, keptPast/4, keptPast/4+many)
-		c.Known -= many
-	}
-}
-
-// standing returns which of the facts that the model has seen a new context tells word
-// for word: those of people first, the newest first.
-func (c *Conversation) standing() map[int]bool {
-	told, left := map[int]bool{}, maxFacts
-	seen := c.Facts[:min(c.Known, len(c.Facts))]
-	for _, ofPeople := range []bool{true, false} {
-		for i, f := range slices.Backward(seen) {
-			n := tokens.Estimate(f.Block)
-			if (f.From == team.UserAgent) == ofPeople && f.Block != "" && n <= left {
-				told[i], left = true, left-n
-			}
-		}
-	}
-	return told
-}
-
-// pending returns where begins what the model has not seen: input, and what its last
-// turn has led to, with that turn.
+// pending returns the index of the first message that the model has not seen. Results that
+// it has not seen count together with the turn that asked for them.
 func (c *Conversation) pending() int {
 	at := len(c.Messages)
 	for at > c.Head && c.Messages[at-1].Role == "user" {
@@ -134,15 +91,15 @@ func (c *Conversation) pending() int {
 	return max(at-1, c.Head)
 }
 
-// amid reports whether the model has yet to see what its last turn has led to.
+// amid reports whether the model has not seen the results of its last turn yet.
 func (c *Conversation) amid() bool {
 	at := c.pending()
 	return at < len(c.Messages) && c.Messages[at].Role == "assistant"
 }
 
-// fresh is the conversation as it is when another piece of work begins, the task next
-// or, with "", a goal: of what came before stay a line a task, the mail that stands, and
-// what the model has not seen.
+// fresh returns the conversation with which another piece of work begins: the task next or,
+// with "", a goal. It keeps a line for each earlier task, the mail that stands, and what the
+// model has not seen.
 func (c *Conversation) fresh(next team.TaskID) *Conversation {
 	n := c.with()
 	n.Calls, n.Summary = nil, ""
@@ -165,24 +122,7 @@ func (c *Conversation) background() string {
 	}); lines != nil {
 		b.WriteString("Tasks that you worked on before, for your information:\n" + strings.Join(lines, "\n") + "\n")
 	}
-	told := c.standing()
-	var words []string
-	var older []fact
-	for i, f := range c.Facts[:min(c.Known, len(c.Facts))] {
-		if told[i] {
-			words = append(words, f.Block)
-		} else {
-			older = append(older, f)
-		}
-	}
-	if older != nil {
-		b.WriteString("Mail that you got before and that still stands, by its first words:\n")
-		lines := oldest(older, maxBriefs, func(f fact) string { return fmt.Sprintf("- %s: %s", f.From, neutral(f.Brief)) })
-		b.WriteString(strings.Join(lines, "\n") + "\n")
-	}
-	if words != nil {
-		b.WriteString("Mail that you got before and that still stands:\n" + strings.Join(words, "\n") + "\n")
-	}
+	b.WriteString(c.standingMail())
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -212,8 +152,8 @@ func oldest[T any](items []T, limit int, text func(T) string) (texts []string) {
 	return texts
 }
 
-// bare is the conversation with the work alone: the task that is held, as the model is
-// told it, else the goal, else nothing. why is told in any case.
+// bare returns the conversation with the work alone: the text of the task that is held, else
+// the goal, else nothing; and why.
 func (c *Conversation) bare(task, why string) *Conversation {
 	n := c.with()
 	n.Open, n.Held, n.Summary = nil, nil, ""
@@ -230,15 +170,15 @@ func (c *Conversation) work(task string) (texts []string) {
 		return []string{task}
 	}
 	for _, f := range c.Facts {
-		if c.Goal > 0 && f.Type == team.MsgUser && f.Goal == c.Goal {
+		if c.setsGoal(f) {
 			texts = append(texts, f.Block)
 		}
 	}
 	return texts
 }
 
-// dropped is the conversation once its work is over and nothing of it is to be said
-// again.
+// dropped returns the conversation without its work, which is over; nothing of it is told
+// to the model again.
 func (c *Conversation) dropped() *Conversation {
 	n := c.with()
 	n.Open, n.Held, n.Calls, n.Summary = nil, nil, nil, ""
@@ -254,11 +194,10 @@ const (
 // bulky are the tools whose results are long and soon of no use.
 var bulky = map[string]bool{
 	"bash": true, "read_file": true, "glob": true, "grep": true, "write_file": true, "edit_file": true,
-	"Bash": true, "Read": true, "Glob": true, "Grep": true, "Write": true, "Edit": true,
 }
 
-// again are those that change nothing when they are called again.
-var again = map[string]bool{"read_file": true, "glob": true, "grep": true, "Read": true, "Glob": true, "Grep": true}
+// again are the bulky tools that only read, so that a second call does no harm.
+var again = map[string]bool{"read_file": true, "glob": true, "grep": true}
 
 // marked is the conversation with a line in place of each old result of a tool that
 // reads files or runs commands.
@@ -278,19 +217,19 @@ func (c *Conversation) marked() *Conversation {
 	messages := slices.Clone(c.Messages)
 	for i, m := range messages[:upTo] {
 		call := calls[m.ToolCallID]
-		if m.Role != "tool" || !bulky[call.Name] || len(m.Content) < leastMarked {
+		if m.Role != "tool" || !bulky[team.NativeTool(call.Name)] || len(m.Content) < leastMarked {
 			continue
 		}
 		short := *m
 		short.Content = fmt.Sprintf("[The result of %s %s was left out to save room, %d bytes.", call.Name, tailless(call.Arguments, 200), len(m.Content))
-		if again[call.Name] {
+		if again[team.NativeTool(call.Name)] {
 			short.Content += " Call it again if you need it."
 		}
 		short.Content += "]"
 		messages[i] = &short
 	}
 	n := c.with(messages...)
-	n.Head, n.Mail = c.Head, c.Mail
+	n.Head, n.Mail, n.Overview = c.Head, c.Mail, c.Overview
 	return n
 }
 
@@ -352,9 +291,12 @@ func (c *Conversation) files(before, room int) (texts []string) {
 	paths := map[string]string{} // by call
 	for _, m := range c.Messages[:before] {
 		for _, call := range m.ToolCalls {
-			var in struct{ Path, FilePath string }
-			if (call.Name == "read_file" || call.Name == "Read") && json.Unmarshal([]byte(call.Arguments), &in) == nil && in.Path != "" {
-				paths[call.ID] = in.Path
+			var in struct {
+				Path     string
+				FilePath string `json:"file_path"`
+			}
+			if team.NativeTool(call.Name) == "read_file" && json.Unmarshal([]byte(call.Arguments), &in) == nil && in.Path+in.FilePath != "" {
+				paths[call.ID] = cmp.Or(in.Path, in.FilePath)
 			}
 		}
 	}

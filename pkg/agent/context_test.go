@@ -41,7 +41,7 @@ func shortenedAnywhere(rt *rapid.T) {
 	calls, seq := 0, uint64(0)
 	text := func() string { return rapid.StringMatching(`[a-z<>/" \n]{1,200}`).Draw(rt, "text") }
 	for range rapid.IntRange(1, 60).Draw(rt, "records") {
-		switch kind := rapid.SampledFrom([]string{"mail", "task", "note", "turn", "turn", "result", "result", "end", "start", "fresh", "marked", "summarized", "bare", "dropped"}).Draw(rt, "kind"); {
+		switch kind := rapid.SampledFrom([]string{"mail", "task", "note", "turn", "turn", "result", "result", "end", "start", "fresh", "marked", "summarized", "bare", "dropped", "digested"}).Draw(rt, "kind"); {
 		case kind == "mail":
 			seq++
 			from := rapid.SampledFrom([]team.AgentID{team.UserAgent, team.Leader, "coder-2"}).Draw(rt, "from")
@@ -70,6 +70,14 @@ func shortenedAnywhere(rt *rapid.T) {
 			add(contextRecord(c.marked()))
 		case kind == "summarized":
 			add(contextRecord(c.summarized(text(), c.Block, rapid.IntRange(0, 2000).Draw(rt, "room"))))
+		case kind == "digested":
+			var which []int
+			for i := range c.seen() {
+				if rapid.Bool().Draw(rt, "old") {
+					which = append(which, i)
+				}
+			}
+			add(contextRecord(c.digested(text(), which)))
 		case kind == "bare" && len(c.Open) == 0:
 			add(contextRecord(c.bare(rapid.SampledFrom([]string{"", "a task"}).Draw(rt, "task"), "why")))
 		case kind == "dropped" && len(c.Open) == 0:
@@ -102,8 +110,7 @@ func shortenedAnywhere(rt *rapid.T) {
 func TestNewTaskBeginsAnew(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		complete := func(context.Context, tool.Call) tool.Result {
-			r.task.Status, r.task.ResultSummary, r.held = team.Completed, "5 endpoints", false
-			return tool.Result{Content: "{}", Value: moved{r.task}}
+			return r.complete("5 endpoints")
 		}
 		r.tools["complete"] = complete
 		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
@@ -114,7 +121,7 @@ func TestNewTaskBeginsAnew(t *testing.T) {
 		r.post(1, team.UserAgent, team.MsgMessage, "the port is 4711")
 		r.offer()
 		r.post(2, "coder-2", team.MsgIdle, "idle")
-		r.task = team.Task{ID: "T-002", Title: "Second", Status: team.Pending}
+		r.next(team.Task{ID: "T-002", Title: "Second", Status: team.Pending})
 		r.says("!complete")
 		r.offer()
 		got := transcript(r.asked[3].Messages[1:])
@@ -193,6 +200,7 @@ func small(r *rig) (largest *int) {
 // agreed are known at the end, and after at least ten compactions the first line is
 // still that of the system message.
 func TestLongTaskInSmallWindow(t *testing.T) {
+	t.Parallel()
 	loop(t, func(t *testing.T, r *rig) {
 		largest := small(r)
 		turns := 0
@@ -200,11 +208,10 @@ func TestLongTaskInSmallWindow(t *testing.T) {
 			return tool.Result{Content: strings.Repeat(fmt.Sprintf("line of file %d\n", turns), 120)}
 		}
 		r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
-			r.task.Status, r.held = team.Completed, false
-			return tool.Result{Content: "{}", Value: moved{r.task}}
+			return r.complete("done")
 		}
 		r.decide = func(messages []*model.Message) string {
-			if !r.held {
+			if !r.holds() {
 				return "I keep that in mind"
 			}
 			if turns++; turns > 300 {
@@ -212,12 +219,12 @@ func TestLongTaskInSmallWindow(t *testing.T) {
 			}
 			return fmt.Sprintf("!read_file,note%d", turns)
 		}
-		r.task.Description = "Sum the files up; keep to the style guide."
+		r.edit(func(t *team.Task) { t.Description = "Sum the files up; keep to the style guide." })
 		r.start()
 		r.post(1, team.UserAgent, team.MsgMessage, "the limit is 99 bottles")
 		r.offer()
-		if r.task.Status != team.Completed || r.task.Attempts != 0 {
-			t.Fatalf("the task is %s after %d attempts: %s", r.task.Status, r.task.Attempts, r.task.Reason)
+		if r.task().Status != team.Completed || r.task().Attempts != 0 {
+			t.Fatalf("the task is %s after %d attempts: %s", r.task().Status, r.task().Attempts, r.task().Reason)
 		}
 		if *largest > 8000 {
 			t.Errorf("the largest request had %d tokens", *largest)
@@ -237,6 +244,7 @@ func TestLongTaskInSmallWindow(t *testing.T) {
 
 // Two requests have the same prefix, but where the conversation was made shorter.
 func TestPrefixIsStable(t *testing.T) {
+	t.Parallel()
 	loop(t, func(t *testing.T, r *rig) {
 		small(r)
 		turns := 0
@@ -422,6 +430,7 @@ func TestGoalSurvivesCompactions(t *testing.T) {
 
 // However many broadcasts came, a context holds few of them.
 func TestFactsAreBounded(t *testing.T) {
+	t.Parallel()
 	c := newConversation()
 	for i := range 2000 {
 		if err := c.add(mailRecord(uint64(i+1), "coder-1", team.MsgBroadcast, strings.Repeat("chatter ", 100))); err != nil {

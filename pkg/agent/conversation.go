@@ -2,12 +2,15 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/place"
 	"agentteam/pkg/team"
 )
 
@@ -15,34 +18,42 @@ import (
 // the journal's records one after another. Its JSON is the Context of a record: what
 // is added after that one goes on from there. Use it from one goroutine.
 type Conversation struct {
-	Messages []*model.Message `json:"messages"`          // what the model is told after the system message
-	Open     []model.ToolCall `json:"open,omitempty"`    // calls of the last turn that are not answered yet
-	Held     []*model.Message `json:"held,omitempty"`    // input that came while calls were open
-	Head     int              `json:"head,omitempty"`    // how many of the messages tell what came before this context
-	Mail     int              `json:"mail"`              // index of the user message that takes further mail; -1 = none
-	Unseen   bool             `json:"unseen,omitempty"`  // the model has yet to see something that wants an answer
-	Ended    bool             `json:"ended,omitempty"`   // the run is over: what its last turn led to wants no answer
-	Cut      cutting          `json:"cut,omitempty"`     // how far it was made smaller because of a refusal, since the last turn
-	Summary  string           `json:"summary,omitempty"` // what stands for the messages that a compaction left out
+	Messages []*model.Message `json:"messages"`           // what the model is told after the system message
+	Open     []model.ToolCall `json:"open,omitempty"`     // calls of the last turn that are not answered yet
+	Held     []*model.Message `json:"held,omitempty"`     // input that came while calls were open
+	Head     int              `json:"head,omitempty"`     // how many of the messages tell what came before this context
+	Mail     int              `json:"mail"`               // index of the user message that takes further mail; -1 = none
+	Unseen   bool             `json:"unseen,omitempty"`   // the model has yet to see something that wants an answer
+	Ended    bool             `json:"ended,omitempty"`    // the run is over: what its last turn led to wants no answer
+	Overview string           `json:"overview,omitempty"` // how the team stood, as it was told last
+	Cut      cutting          `json:"cut,omitempty"`      // how far it was shortened because of a refusal, since the last turn
+	Summary  string           `json:"summary,omitempty"`  // what stands for the messages that a compaction left out
 
-	Inbox    uint64                 `json:"inbox_seq"`          // sequence of the newest message taken in
-	Read     []string               `json:"read,omitempty"`     // ids of the messages taken in, the newest
-	Task     team.Task              `json:"task"`               // the last one it was told to work on
-	Block    string                 `json:"block,omitempty"`    // how it was told
-	Holds    map[team.TaskID]uint64 `json:"holds,omitempty"`    // the epochs under which it was told of tasks
-	Await    *journal.Await         `json:"await,omitempty"`    // an answer that the agent waits for
-	Shutdown *journal.Record        `json:"shutdown,omitempty"` // a request to shut down that was not carried out yet
-	Parked   *journal.Refusal       `json:"parked,omitempty"`   // why the model's endpoint refuses, since its last turn
-	Spell    string                 `json:"spell,omitempty"`    // id of the record that this began with
+	Inbox    uint64                 `json:"inbox_seq"`           // sequence of the newest message taken in
+	Heard    uint64                 `json:"heard_seq,omitempty"` // the same, without those of the watchdog
+	Prompted uint64                 `json:"prompted,omitempty"`  // the incarnation whose prompt was taken in last
+	Read     []string               `json:"read,omitempty"`      // ids of the messages taken in, the newest
+	Task     team.Task              `json:"task"`                // the last one it was told to work on
+	Block    string                 `json:"block,omitempty"`     // how it was told
+	Holds    map[team.TaskID]uint64 `json:"holds,omitempty"`     // the epochs under which it was told of tasks
+	AtWork   team.TaskID            `json:"at_work,omitempty"`   // the task for which this incarnation's model has answered last
+	LostAt   team.TaskID            `json:"lost_at,omitempty"`   // the same of the incarnation before
+	Await    *journal.Await         `json:"await,omitempty"`     // an answer that the agent waits for
+	Requests []request              `json:"requests,omitempty"`  // to shut down
+	Refused  []refused              `json:"refused,omitempty"`   // of those, what the model has refused, the newest last
+	Parked   *journal.Refusal       `json:"parked,omitempty"`    // why the model's endpoint refuses, since its last turn
+	Spell    string                 `json:"spell,omitempty"`     // id of the record that this began with
 
 	Past   []past   `json:"past,omitempty"`   // the tasks that it was at, each in a line
 	Facts  []fact   `json:"facts,omitempty"`  // mail that stays valid whatever it works on
 	Known  int      `json:"known,omitempty"`  // how many of them the model has seen
+	Digest string   `json:"digest,omitempty"` // what the model made of older ones
 	Unread []letter `json:"unread,omitempty"` // all mail that the model has not seen
 
-	Goal      int  `json:"goal,omitempty"`       // of a leader: the team's goal
-	Stale     bool `json:"stale,omitempty"`      // the messages are of an earlier goal
-	GoalTurns int  `json:"goal_turns,omitempty"` // turns since the goal was set
+	Place     *place.Place `json:"place,omitempty"`      // where the agent works, as its system message says
+	Goal      int          `json:"goal,omitempty"`       // of a leader: the team's goal
+	Stale     bool         `json:"stale,omitempty"`      // the messages are of an earlier goal
+	GoalTurns int          `json:"goal_turns,omitempty"` // turns since the goal was set
 
 	Turns uint64      `json:"turns"`
 	Usage model.Usage `json:"usage"`           // of all turns
@@ -51,8 +62,10 @@ type Conversation struct {
 	Calls []string    `json:"calls,omitempty"` // marks of the newest calls with their results
 }
 
-// Fold returns the conversation that records make. Errors: InvalidState for a record
-// that cannot be read.
+// Takes reports why no conversation could take r in, or nil. Error: [team.ErrUnreadable].
+func Takes(r journal.Record) error { return newConversation().add(r) }
+
+// Fold returns the conversation that records make. Errors: [team.ErrUnreadable].
 func Fold(records []journal.Record) (*Conversation, error) {
 	c := newConversation()
 	for _, r := range records {
@@ -65,8 +78,8 @@ func Fold(records []journal.Record) (*Conversation, error) {
 
 func newConversation() *Conversation { return &Conversation{Mail: -1} }
 
-// maxRead is how many ids of messages are remembered: a message that was stored
-// twice, since its sender had no answer, comes again soon.
+// maxRead is how many ids of messages are remembered. A sender without an answer may store
+// a message twice; the second copy comes soon after the first.
 const maxRead = 500
 
 // add takes in the next record. Results follow their turn directly, as endpoints
@@ -77,27 +90,44 @@ func (c *Conversation) add(r journal.Record) error {
 			return err
 		}
 	}
-	if c.Await != nil && !r.At.Before(c.Await.Until) {
+	if c.Await != nil && c.Await.Over(r.At) {
 		c.Await = nil // a predecessor waited long enough, and was told so
 	}
 	switch r.Kind {
 	case journal.Start:
+		c.LostAt, c.AtWork = c.AtWork, ""
+		c.settle(r)
 		if r.Goal != c.Goal {
 			c.Goal, c.Stale, c.GoalTurns = r.Goal, c.Turns > 0, 0
 		}
 	case journal.Mail:
 		c.mail(r)
+	case journal.Backlog:
+		c.backlog(r)
 	case journal.Task:
-		c.begin(*r.Task, taskBlock(*r.Task, r.Inputs, mark(r)))
+		c.AtWork = ""
+		c.begin(*r.Task, taskBlock(*r.Task, r.Inputs, r.LastTry, mark(r)))
 	case journal.Note:
 		c.Unseen, c.Calls = true, nil
+		if r.NoAnswer {
+			c.Await = nil
+		}
+		c.input(r.Text, false)
+	case journal.Overview: // it rides along: no turn is made because of it
+		c.Overview = r.Text
 		c.input(r.Text, false)
 	case journal.Turn:
 		var t model.Reply
 		if err := json.Unmarshal(r.Turn, &t); err != nil {
-			return team.Errorf(team.InvalidState, "turn %d of the journal cannot be read: %w", r.Seq, err)
+			return unreadable(r, "its turn", err)
+		}
+		if err := t.Check(); err != nil {
+			return unreadable(r, "its turn", err)
 		}
 		c.turn(t)
+		if r.TaskID != "" {
+			c.AtWork = r.TaskID
+		}
 	case journal.Result:
 		c.result(*r.Result)
 	case journal.Refused:
@@ -111,19 +141,32 @@ func (c *Conversation) add(r journal.Record) error {
 			c.Usage = c.Usage.Add(summary.Usage)
 		}
 	case journal.End:
-		c.Unseen, c.Ended, c.Shutdown, c.Calls = false, true, nil, nil
+		c.Unseen, c.Ended, c.Calls = false, true, nil
 	}
 	return nil
+}
+
+// settle takes in where the incarnation of a start record works. What an earlier one was
+// told stays if only git says something else: with another system message, nothing that an
+// endpoint has cached of the conversation would hold. A leader's new goal begins anew.
+func (c *Conversation) settle(r journal.Record) {
+	if r.Place != nil && (c.Place == nil || r.Goal != c.Goal || !c.Place.SameButGit(*r.Place)) {
+		c.Place = r.Place
+	}
 }
 
 // restore makes c what the record says the conversation is.
 func (c *Conversation) restore(r journal.Record) error {
 	n := newConversation()
 	if err := json.Unmarshal(r.Context, n); err != nil {
-		return team.Errorf(team.InvalidState, "the context of record %d of the journal cannot be read: %w", r.Seq, err)
+		return unreadable(r, "its context", err)
 	}
 	*c = *n
 	return nil
+}
+
+func unreadable(r journal.Record, what string, err error) error {
+	return team.Errorf(team.InvalidState, "record %d of the journal of %s %w: %s: %v", r.Seq, r.Agent, team.ErrUnreadable, what, err).WithHint(team.RepairHint)
 }
 
 func usageOf(data json.RawMessage) (u model.Usage) {
@@ -133,19 +176,50 @@ func usageOf(data json.RawMessage) (u model.Usage) {
 
 func (c *Conversation) mail(r journal.Record) {
 	m := *r.Message
-	c.Inbox = max(c.Inbox, r.InboxSeq)
+	c.Inbox, c.Prompted = max(c.Inbox, r.InboxSeq), max(c.Prompted, r.Spawn)
+	if m.From != team.Watchdog {
+		c.Heard = max(c.Heard, r.InboxSeq)
+	}
+	if m.Type == team.MsgShutdownRequest {
+		c.request(m, r.InboxSeq, !c.Unseen)
+	}
+	c.tell(m, r.Stored, mark(r))
+}
+
+// backlog takes in many messages at once.
+func (c *Conversation) backlog(r journal.Record) {
+	p := r.Backlog
+	c.Inbox, c.Heard = max(c.Inbox, r.InboxSeq), max(c.Heard, p.Heard)
+	for _, l := range p.Whole {
+		c.tell(l.Message, l.Stored, mark(r))
+	}
+	if p.Wakes {
+		c.Unseen, c.Calls = true, nil
+	}
+	if len(p.Rest) == 0 {
+		return
+	}
+	for _, h := range p.Rest {
+		c.Unread = append(c.Unread, letter{From: h.From, ID: fmt.Sprintf("%d to %d", h.First, h.Last), Brief: fmt.Sprintf("%d messages", h.Count)})
+	}
+	c.Cut = whole
+	c.input(restBlock(*p, mark(r)), true)
+}
+
+// tell takes in a message that is told whole, or by head and tail if it is stored.
+func (c *Conversation) tell(m team.Message, stored, mark string) {
 	c.Read = append(c.Read, m.ID)
 	c.Read = c.Read[max(0, len(c.Read)-maxRead):]
-	if c.Await != nil && m.From == c.Await.From && m.Wakes() {
+	if c.answeredBy(m) {
+		if c.Await.OfPerson() {
+			m.InReplyTo = c.Await.MessageID // people answer without saying to what
+		}
 		c.Await = nil
 	}
 	if m.Wakes() {
 		c.Unseen, c.Calls = true, nil
 	}
-	if m.Type == team.MsgShutdownRequest {
-		c.Shutdown = &r
-	}
-	block, brief := mailBlock(m, r.Stored, mark(r)), briefly(m, r.Stored)
+	block, brief := mailBlock(m, stored, mark), briefly(m, stored)
 	if stands(m) {
 		c.Facts = append(c.Facts, fact{From: m.From, Type: m.Type, Goal: c.Goal, Brief: brief, Block: block})
 	}
@@ -154,11 +228,30 @@ func (c *Conversation) mail(r journal.Record) {
 	c.input(block, true)
 }
 
+// answeredBy reports whether m ends the agent's wait for an answer, or for the decision on its
+// plan. A person may have several
+// questions of the agent open, and answers with their ids; of a model's ids nothing is made.
+func (c *Conversation) answeredBy(m team.Message) bool {
+	w := c.Await
+	switch {
+	case w == nil || !m.Wakes() || m.Type.Asks():
+		return false
+	case w.Plan != "":
+		return m.Type == team.MsgPlanResponse && m.RequestID == w.Plan
+	case w.OfPerson():
+		return (m.From == w.From || m.From == team.UserAgent) && m.Answers(team.Message{ID: w.MessageID, From: m.To})
+	}
+	return m.From == w.From
+}
+
 // begin takes in a task that the agent is to work on now.
 func (c *Conversation) begin(t team.Task, block string) {
 	c.leave(t.ID)
 	c.Cut = whole
-	c.Unseen, c.Task, c.Block, c.Await = true, t, block, nil // what was waited for was another task's
+	if c.Await != nil && (c.Await.Plan == "" || c.Await.Task != t.ID) { // what was waited for was another task's
+		c.Await = nil
+	}
+	c.Unseen, c.Task, c.Block = true, t, block
 	if c.Holds == nil {
 		c.Holds = map[team.TaskID]uint64{}
 	}
@@ -166,7 +259,7 @@ func (c *Conversation) begin(t team.Task, block string) {
 	c.input(block, false)
 }
 
-// leave notes that the agent goes on to the task next without having ended the last.
+// leave notes that the agent goes on to task next although its last one has not ended.
 func (c *Conversation) leave(next team.TaskID) {
 	if c.Task.ID != "" && c.Task.ID != next && !slices.ContainsFunc(c.Past, func(p past) bool { return p.Task == c.Task.ID }) {
 		c.Past = append(c.Past, past{Task: c.Task.ID, Title: c.Task.Title, Outcome: "not completed by you"})
@@ -174,19 +267,24 @@ func (c *Conversation) leave(next team.TaskID) {
 }
 
 func (c *Conversation) turn(t model.Reply) {
+	for len(c.Open) > 0 { // a result is missing, which endpoints refuse: its record was set aside
+		call := c.Open[0]
+		c.result(journal.ToolResult{CallID: call.ID, Name: call.Name, IsError: true, Content: `{"error":"the result of this call is not known","code":"unavailable","status":"error"}`})
+	}
 	c.Messages = append(c.Messages, &t.Message)
 	c.Open, c.Mail = t.Message.ToolCalls, -1
 	c.Unseen = len(c.Open) > 0 // their results will want an answer
 	c.Known, c.Unread, c.Ended, c.Cut = len(c.Facts), nil, false, whole
 	c.Parked, c.Spell = nil, ""
+	c.refusalsSent() // before the model was asked
 	c.Usage = c.Usage.Add(t.Usage)
 	c.Sent, c.Since = t.Usage.PromptTokens+max(0, t.Usage.CompletionTokens-t.Usage.ReasoningTokens), len(c.Messages)
 	c.Turns++
 	c.GoalTurns++
 }
 
-// told reports whether the agent was told to work on t as it was claimed last. Whoever
-// takes it over from an earlier incarnation does not claim it anew.
+// told reports whether the model was told of t in its present hold. An adoption is no new
+// hold in that sense.
 func (c *Conversation) told(t team.Task) bool {
 	was, is := c.Task.ClaimedAt, t.ClaimedAt
 	return c.Task.ID == t.ID && was != nil && is != nil && was.Equal(*is)
@@ -212,6 +310,21 @@ func (c *Conversation) input(text string, isMail bool) {
 	}
 }
 
+// asked reports whether the model has seen the question that a member waits for an answer
+// to, or its plan, and has called nothing since that names the member or the plan.
+func (c *Conversation) asked(b team.Beat) bool {
+	seen := false
+	for _, m := range c.Messages {
+		seen = seen || m.Role == "user" && strings.Contains(m.Content, `id="`+b.Asked+`"`)
+		if seen && slices.ContainsFunc(m.ToolCalls, func(call model.ToolCall) bool {
+			return strings.Contains(call.Arguments, `"`+string(b.AgentID)+`"`) || strings.Contains(call.Arguments, `"`+b.Asked+`"`)
+		}) {
+			return false
+		}
+	}
+	return seen && b.Asked != ""
+}
+
 func (c *Conversation) result(r journal.ToolResult) {
 	for i, call := range c.Open {
 		if call.ID != r.CallID {
@@ -225,6 +338,9 @@ func (c *Conversation) result(r journal.ToolResult) {
 	}
 	if r.Await != nil {
 		c.Await = r.Await
+	}
+	if r.Verdict != nil {
+		c.verdict(*r.Verdict)
 	}
 	if o := r.Outcome; o != nil {
 		c.Past = append(c.Past, past{Task: o.Task, Title: o.Title, Outcome: o.Text})

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,10 +133,10 @@ func TestMessages(t *testing.T) {
 			[]journal.Record{{Kind: journal.Start}, mail(1, "one"), turnRecord("well"), endRecord()},
 			[]string{"user: " + m1, "assistant: well"},
 		},
-		"a task with its inputs": {
+		"a task with the inputs of an older program": {
 			[]journal.Record{taskRecord(team.Task{ID: "T-002", Title: "写报告 📝", Description: "Two\nlines", DeliverablePath: "deliverables/T-002-task.md"},
 				team.Input{Task: "T-001", Path: "deliverables/T-001-a.md"})},
-			[]string{`user: <task id="T-002" mark="MARK0000">|title: 写报告 📝|Two|lines|deliverable: deliverables/T-002-task.md|dependencies:|- T-001 deliverables/T-001-a.md|</task MARK0000>`},
+			[]string{`user: <task id="T-002" mark="MARK0000">|title: 写报告 📝||Two|lines||deliverable: deliverables/T-002-task.md|inputs:|- T-001 deliverables/T-001-a.md|</task MARK0000>`},
 		},
 		"a task without description and inputs": {
 			[]journal.Record{taskRecord(team.Task{ID: "T-001", Title: "Count", DeliverablePath: "deliverables/T-001-count.md"})},
@@ -237,10 +238,26 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// Results that were set aside leave no call without an answer, which endpoints refuse.
+func TestLostResult(t *testing.T) {
+	c := fold(t, turnRecord("", "a", "b"), resultRecord("a", "A"), turnRecord("done"))
+	if len(c.Messages) != 4 || c.Messages[2].ToolCallID != "b" || !strings.Contains(c.Messages[2].Content, "is not known") {
+		t.Errorf("messages: %+v", c.Messages)
+	}
+}
+
+// A turn in the form of an endpoint, as another program may record it, is none.
+func TestForeignTurn(t *testing.T) {
+	turn := `{"message":{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"bash","arguments":"{}"}}]}}`
+	if err := Takes(journal.Record{Kind: journal.Turn, Seq: 7, Turn: json.RawMessage(turn)}); !errors.Is(err, team.ErrUnreadable) {
+		t.Errorf("Takes = %v", err)
+	}
+}
+
 func TestUnreadableTurn(t *testing.T) {
 	err := newConversation().add(journal.Record{Kind: journal.Turn, Seq: 7, Turn: json.RawMessage(`{"message":`)})
-	if team.CodeOf(err) != team.InvalidState || !strings.Contains(err.Error(), "turn 7") {
-		t.Errorf("add = %v, want invalid_state naming turn 7", err)
+	if team.CodeOf(err) != team.InvalidState || !strings.Contains(err.Error(), "record 7") || !errors.Is(err, team.ErrUnreadable) {
+		t.Errorf("add = %v, want invalid_state naming record 7", err)
 	}
 }
 

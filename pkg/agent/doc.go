@@ -2,11 +2,13 @@
 // input (mail, or a task), ask the model, run the tools it calls, ask again, until
 // it answers with text only; then go idle.
 //
-// Everything that enters the conversation is in the journal before the model sees
-// it, and every answer of the model before a tool runs, so a process that is
-// killed at any point is succeeded by one that goes on from there. conversation.go
-// makes what the model is told from the records, purely; agent.go is the thin loop
-// around it.
+// Input is in the journal before the model sees it. Answers of the model and results of
+// tools are stored in the background, but always before a call begins that may change
+// something. So after a kill at any point the next process goes on from there.
+//
+// conversation.go makes what the model is told from the records, as a pure function.
+// state.go judges what comes next, also purely. run.go and input.go are the thin loop
+// around them.
 //
 // The agent does not know NATS, and does not decide what a tool may do (package
 // tool), who gets which task (board/index) or when the team is done (watchdog).

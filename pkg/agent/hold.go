@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
 )
@@ -17,7 +15,7 @@ import (
 type lost struct {
 	mu     sync.Mutex
 	tasks  []loss                  // to be noted
-	cut    bool                    // nothing more of the turn is to be begun
+	cut    bool                    // the rest of the turn is skipped
 	stop   context.CancelCauseFunc // ends the step under way; nil: none is
 	signal chan struct{}           // there is something to note
 }
@@ -31,9 +29,9 @@ type loss struct {
 // errRevoked ends the step that an agent is at when its task is taken away.
 var errRevoked = errors.New("the task was taken away")
 
-// revoked is told by the hand that the agent's task was taken from it: what the agent is
-// just doing is cancelled, and what else its model's last turn asked for, until the model
-// was told.
+// revoked is called by the hand when the agent's task was taken away. It cancels the running
+// step and skips the remaining tool calls of this turn. Steps begin again once the model has
+// been told.
 func (a *Agent) revoked(id team.TaskID, why error) {
 	a.log.Warn("task lost", "task", id, "err", why)
 	a.lost.mu.Lock()
@@ -72,14 +70,14 @@ func (l *lost) isCut() bool {
 	return l.cut
 }
 
-// step returns the context of one model call or tool call. It ends also when the
-// agent's task is taken away, or may have been: see [Heart.Within].
+// step returns the context of one model call or tool call. It also ends when the agent's
+// task is taken away, or may have been ([Heart.Within]). done must be called.
 func (a *Agent) step(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	within, release := a.o.Heart.Within(ctx)
 	a.lost.mu.Lock()
 	a.lost.stop = cancel
-	if a.lost.cut { // in between
+	if a.lost.cut { // a task was lost just before this step
 		cancel(errRevoked)
 	}
 	a.lost.mu.Unlock()
@@ -92,15 +90,20 @@ func (a *Agent) step(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// hold returns the present one; ok is false if there is none.
-func (a *Agent) hold() (h hold, ok bool) {
+// hold returns the agent's present hold; ok is false if it holds no task.
+func (a *Agent) hold() (h holding, ok bool) {
 	t, ok := a.o.Hand.Task()
-	return hold{t.ID, t.Epoch}, ok
+	return holding{t.ID, t.Epoch}, ok
 }
 
-// noteLost records what was taken away, so that the model knows. The call that found the
-// loss may have taken another task, or the same one again, and was cut off as it said so:
-// that task is told, too.
+func (a *Agent) holds() bool {
+	_, ok := a.o.Hand.Task()
+	return ok
+}
+
+// noteLost tells the model which tasks were taken away. A call that found the loss may have
+// claimed another task, or the same one again, and been cancelled before its result was
+// told. Then the model is told of that task as well.
 func (a *Agent) noteLost(ctx context.Context) error {
 	a.lost.mu.Lock()
 	tasks := a.lost.tasks
@@ -122,14 +125,13 @@ func (a *Agent) noteLost(ctx context.Context) error {
 // that cannot be read.
 const unreadableRest = 5 * time.Second
 
-// readable calls f until its answer is another than that the record of the agent's task
-// cannot be read. In between the agent does nothing but take in what comes: whether the
-// task is still its own is not known before somebody has mended the record, or has freed
-// the task. The leader is told, since it may wait for the agent.
+// readable calls f until the record of the agent's task can be read. In between the agent
+// only takes in input: until somebody has mended the record or freed the task, nobody knows
+// whose the task is. The leader is told once, since it may wait for the agent.
 func (a *Agent) readable(ctx context.Context, f func() error) error {
 	for told := false; ; told = true {
 		err := f()
-		if !errors.Is(err, broker.ErrUnreadable) {
+		if !errors.Is(err, team.ErrUnreadable) {
 			return err
 		}
 		if !told {
@@ -145,10 +147,10 @@ func (a *Agent) readable(ctx context.Context, f func() error) error {
 	}
 }
 
-// mayGoOn returns once the agent may begin its next step. It waits while the
-// membership is uncertain. Before a step that counts (a model's turn, a tool that
-// writes) it makes sure that the agent's task is still its own, if that was not
-// confirmed within a sixth of the lease; if it is not, the step is over as it begins.
+// mayGoOn returns once the agent may begin its next step. It waits while the membership is
+// uncertain. Before a step that counts (a model's turn, a tool that writes) it confirms the
+// agent's task, if the last confirmation is older than a sixth of the lease. If the task is
+// lost, the next step is cancelled as it begins.
 func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
 	var id team.TaskID
 	err := a.readable(ctx, func() error {
@@ -163,8 +165,8 @@ func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
 		_, err := a.o.Hand.Confirm(ctx, id)
 		return err
 	})
-	if board.Lost(err) {
-		if !a.lost.isCut() { // the agent itself has put it back, which it was told had failed
+	if team.HoldLost(err) {
+		if !a.lost.isCut() { // the agent itself put it back, with a call that seemed to fail
 			a.revoked(id, err)
 		}
 		return nil

@@ -163,20 +163,21 @@ func TestUnreadableTaskWaits(t *testing.T) {
 		end    func(*rig)
 		want   string
 	}{
-		"it is healed": {"!look", func(r *rig) { r.damaged = false },
+		"it is healed": {"!look", func(r *rig) { r.heal() },
 			"start task turn result mail turn note turn note end"},
-		"it is healed before a tool that writes": {"!write", func(r *rig) { r.damaged = false },
+		"it is healed before a tool that writes": {"!write", func(r *rig) { r.heal() },
 			"start task turn mail result turn note turn note end"},
-		"it is somebody else's": {"!look", func(r *rig) { r.damaged = false; r.reap() },
+		"it is somebody else's": {"!look", func(r *rig) { r.heal(); r.reap() },
 			"start task turn result mail note turn end"},
-		"it is revoked, and is somebody else's": {"!look", func(r *rig) { r.damaged = false; r.reap(); r.revoke() },
+		"it is revoked, and is somebody else's": {"!look", func(r *rig) { r.heal(); r.reap(); r.revoke() },
 			"start task turn result mail note turn end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			loop(t, func(t *testing.T, r *rig) {
 				r.model = func(context.Context, model.Request) (model.Reply, error) {
 					time.Sleep(team.DefaultLease / 6) // of the bubble
-					r.model, r.damaged = nil, true
+					r.model = nil
+					r.damage()
 					return r.reply(tt.during), nil
 				}
 				r.says("go on", "done")
@@ -206,7 +207,8 @@ func TestUnreadableTaskIsLost(t *testing.T) {
 			loop(t, func(t *testing.T, r *rig) {
 				r.model = func(context.Context, model.Request) (model.Reply, error) {
 					time.Sleep(team.DefaultLease / 6) // of the bubble
-					r.model, r.damaged = nil, true
+					r.model = nil
+					r.damage()
 					return r.reply("!write,write"), nil
 				}
 				r.tools["write"] = func(ctx context.Context, _ tool.Call) tool.Result {
@@ -219,7 +221,7 @@ func TestUnreadableTaskIsLost(t *testing.T) {
 				r.start()
 				r.offer()
 				r.pass(team.DefaultLease/6 + time.Minute)
-				r.damaged = false
+				r.heal()
 				r.reap()
 				if revoked {
 					r.revoke()
@@ -237,7 +239,8 @@ func TestUnreadableTaskIsReleasedLater(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.opts.MaxTurns = 1
 		r.model = func(context.Context, model.Request) (model.Reply, error) {
-			r.model, r.damaged = nil, true
+			r.model = nil
+			r.damage()
 			return r.reply("!look"), nil
 		}
 		r.start()
@@ -252,13 +255,13 @@ func TestUnreadableTaskIsReleasedLater(t *testing.T) {
 		r.post(1, team.Leader, team.MsgMessage, "what is 2+2?")
 		r.pass(time.Hour)
 		r.says("!look", "4")
-		r.damaged = false
+		r.heal()
 		r.pass(unreadableRest)
 		if last := transcript(r.asked[0].Messages); !strings.Contains(last, "what is 2+2?") {
 			t.Errorf("the model was not told of the message:\n%s", last)
 		}
-		if r.task.Status != team.Pending || !strings.Contains(r.notes(), "T-001 was released") {
-			t.Errorf("the task is %s, the model was told %q", r.task.Status, r.notes())
+		if r.task().Status != team.Pending || !strings.Contains(r.notes(), "T-001 was released") {
+			t.Errorf("the task is %s, the model was told %q", r.task().Status, r.notes())
 		}
 	})
 }
@@ -288,18 +291,14 @@ func TestAssignedDuringAnswer(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.model = func(context.Context, model.Request) (model.Reply, error) {
 			r.model = nil
-			task, err := rigHand{r}.Claim(t.Context(), r.task.ID)
-			if err != nil {
-				t.Error(err)
-			}
-			r.given <- task
+			r.given <- r.claim()
 			return r.reply("fine"), nil
 		}
 		r.says("I begin", "I am done", "done")
 		r.start()
 		r.post(1, team.Leader, team.MsgMessage, "how are you?")
-		if !strings.HasPrefix(r.kinds(), "start mail turn end task turn note turn") || r.task.Attempts != 1 {
-			t.Errorf("journal: %s, %d attempts", r.kinds(), r.task.Attempts)
+		if !strings.HasPrefix(r.kinds(), "start mail turn end task turn note turn") || r.task().Attempts != 1 {
+			t.Errorf("journal: %s, %d attempts", r.kinds(), r.task().Attempts)
 		}
 		if len(r.sent) != 1 {
 			t.Errorf("the leader was told %+v, want that the agent is idle, once, at the end", r.sent)
@@ -318,12 +317,8 @@ func TestTakenAndGivenBack(t *testing.T) {
 				<-ctx.Done()
 				<-back
 				time.Sleep(time.Second) // of the bubble: a later claim has a later time
-				r.task = team.Task{ID: "T-001", Title: "Count", Status: team.Pending, Epoch: 7}
-				task, err := rigHand{r}.Claim(ctx, "T-001")
-				if err != nil {
-					t.Error(err)
-				}
-				r.given <- task
+				r.next(team.Task{ID: "T-001", Title: "Count", Status: team.Pending, Epoch: 7})
+				r.given <- r.claim()
 				return tool.Result{Content: "ended"}
 			}
 			r.tools["write"] = func(ctx context.Context, _ tool.Call) tool.Result {
@@ -356,15 +351,10 @@ func TestAssignedWhileGivenUp(t *testing.T) {
 			r.reap()
 			return tool.Result{Content: "ok"}
 		}
-		next := team.Task{ID: "T-002", Title: "Second", Status: team.Pending}
 		r.released = func() {
 			r.released = nil
-			r.task = next
-			task, err := rigHand{r}.Claim(t.Context(), next.ID)
-			if err != nil {
-				t.Error(err)
-			}
-			r.given <- task
+			r.next(team.Task{ID: "T-002", Title: "Second", Status: team.Pending})
+			r.given <- r.claim()
 		}
 		r.says("!look", "I begin", "done", "done")
 		r.start()
@@ -389,19 +379,17 @@ func TestTurnLimitOfTakersAndReleasers(t *testing.T) {
 		}
 		for i := range 101 {
 			r.tools[fmt.Sprintf("again%d", i)] = func(ctx context.Context, _ tool.Call) tool.Result {
-				if _, err := (rigHand{r}).Release(ctx, r.task.ID, "", false); err != nil {
+				if _, err := r.hand.Release(ctx, r.id, "", false); err != nil {
 					t.Error(err)
 				}
-				if _, err := (rigHand{r}).Claim(ctx, r.task.ID); err != nil {
-					t.Error(err)
-				}
+				r.claim()
 				return tool.Result{Content: "mine again"}
 			}
 		}
 		r.start()
 		r.offer()
-		if turns > 2*r.opts.MaxTurns || r.task.Attempts != 1 {
-			t.Errorf("%d turns, %d attempts", turns, r.task.Attempts)
+		if turns > 2*r.opts.MaxTurns || r.task().Attempts != 1 {
+			t.Errorf("%d turns, %d attempts", turns, r.task().Attempts)
 		}
 	})
 }

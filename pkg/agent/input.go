@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"sync"
 	"time"
 
 	"agentteam/pkg/journal"
@@ -11,15 +14,16 @@ import (
 
 // wants says what an agent takes in.
 type wants struct {
-	wait  bool             // until something comes; else only what is there
-	until <-chan time.Time // ends the waiting; nil: nothing does
-	work  bool             // a task that is offered or found, too
-	retry bool             // a reason to ask the model's endpoint again ends the waiting, too
-	loss  bool             // a task that was taken away ends the waiting, and is not noted
+	wait  bool             // wait until something comes; else take only what is there
+	until <-chan time.Time // ends the wait; nil: no time limit
+	work  bool             // also take a task that is offered or found
+	retry bool             // a change of the model's settings ends the wait
+	loss  bool             // a lost task ends the wait, and is left for the next turn to note
+	left  <-chan struct{}  // ends the wait
 }
 
-// next brings the next input and makes it part of the conversation. came is false if
-// there was none: nothing was there, or the waiting ended.
+// next takes the next input and makes it part of the conversation. came is false if there
+// was none, or if the wait ended without any.
 func (a *Agent) next(ctx context.Context, w wants) (came bool, err error) {
 	take := a.there(w)
 	if take == nil && w.wait {
@@ -31,16 +35,20 @@ func (a *Agent) next(ctx context.Context, w wants) (came bool, err error) {
 	return true, take(ctx)
 }
 
-// there returns what takes in the input that has come, nil if there is none.
+// there returns the function that takes in the next input that has come; nil if there is
+// none.
 func (a *Agent) there(w wants) func(context.Context) error {
 	if !w.loss && a.lost.any() {
 		return a.noteLost
 	}
 	select {
+	case t := <-a.o.Given: // before the mail: an assignment is what the mail may be about
+		return func(ctx context.Context) error { return a.given(ctx, t) }
+	default:
+	}
+	select {
 	case d := <-a.o.Mail:
 		return func(ctx context.Context) error { return a.receive(ctx, d) }
-	case t := <-a.o.Given:
-		return func(ctx context.Context) error { return a.given(ctx, t) }
 	case <-a.o.Compacts:
 		return a.shortenOnRequest
 	default:
@@ -48,7 +56,7 @@ func (a *Agent) there(w wants) func(context.Context) error {
 	}
 }
 
-// comes waits for input and returns what takes it in, nil if the waiting ended.
+// comes waits for input and returns the function that takes it in; nil if the wait ended.
 func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error, error) {
 	var offers <-chan team.Task
 	var found <-chan team.TaskID
@@ -63,7 +71,7 @@ func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error
 		changed = a.changed
 	}
 	lost := a.lost.signal
-	if w.loss && a.lost.any() { // which has ended an earlier waiting
+	if w.loss && a.lost.any() { // that loss has ended an earlier wait already
 		lost = nil
 	}
 	select {
@@ -72,6 +80,8 @@ func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error
 	case <-w.until:
 		return nil, nil
 	case <-changed:
+		return nil, nil
+	case <-w.left:
 		return nil, nil
 	case d := <-a.o.Mail:
 		return func(ctx context.Context) error { return a.receive(ctx, d) }, nil
@@ -82,7 +92,7 @@ func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error
 	case <-lost:
 		if w.loss {
 			if a.lost.any() {
-				a.lost.wake() // for whoever begins the next turn
+				a.lost.wake() // the signal is also for the next turn
 				return nil, nil
 			}
 			return nothing, nil
@@ -104,37 +114,128 @@ func nothing(context.Context) error { return nil }
 // await waits for the next input of an agent that has nothing to do.
 func (a *Agent) await(ctx context.Context) error {
 	w := wants{wait: true}
-	if a.waits() {
-		w.until = time.After(time.Until(a.conv.Await.Until))
-	} else {
+	if a.sentOff(a.free) {
+		if came, err := a.next(ctx, wants{}); came || err != nil {
+			return err
+		}
+		return a.leave(ctx)
+	}
+	var verdict string
+	switch {
+	case !a.waits():
 		w.work = a.o.Model != nil // else it could do nothing with a task
+	case a.conv.Await.Plan != "":
+		decided, stop := a.until(ctx, func(ctx context.Context) (err error) {
+			verdict, err = a.verdict(ctx, a.conv.Await.Plan)
+			return err
+		})
+		defer stop()
+		w.left = decided
+	case a.conv.Await.OfPerson():
+		left, stop := a.leaves(ctx, a.conv.Await.From)
+		defer stop()
+		w.left = left
+	default:
+		w.until = time.After(time.Until(a.conv.Await.Until))
 	}
 	if came, err := a.next(ctx, w); came || err != nil {
 		return err
 	}
-	from := a.conv.Await.From
-	a.conv.Await = nil
-	return a.record(ctx, journal.Record{Kind: journal.Note, Text: "No answer came from " + string(from) +
-		" within 10 minutes. Go on without it, ask somebody else, or release your task."})
+	text := verdict
+	if a.conv.Await.Plan == "" {
+		text = a.unanswered()
+	}
+	return a.record(ctx, journal.Record{Kind: journal.Note, NoAnswer: true, Text: text})
 }
+
+// unanswered tells that no answer comes.
+func (a *Agent) unanswered() string {
+	why := fmt.Sprintf("No answer came from %s within 10 minutes.", a.conv.Await.From)
+	if a.conv.Await.OfPerson() {
+		why = fmt.Sprintf("%s has left the team and does not answer.", a.conv.Await.From)
+	}
+	return why + " Go on without it, or ask somebody else." + atTask(a.holds(), "Else release your task.")
+}
+
+// mailWithin is how long the mail about a decision may take after the decision.
+const mailWithin = 5 * time.Second
+
+// verdict returns what is to be told of a decision on a plan, some time after it is made:
+// mail about it comes first, unless its sender was killed in between.
+func (a *Agent) verdict(ctx context.Context, plan string) (text string, err error) {
+	if text, err = a.o.Decided(ctx, plan); err != nil {
+		return "", err
+	}
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case <-time.After(mailWithin):
+		return text, nil
+	}
+}
+
+// leaves tells when a person has left the team; stop ends the look at that and must be
+// called. The user never leaves.
+func (a *Agent) leaves(ctx context.Context, person team.AgentID) (left <-chan struct{}, stop func()) {
+	if person == team.UserAgent {
+		return nil, func() {}
+	}
+	return a.until(ctx, func(ctx context.Context) error { return a.o.Left(ctx, person) })
+}
+
+// until runs f in the background. The channel is closed once f has returned nil; stop ends f
+// and must be called.
+func (a *Agent) until(ctx context.Context, f func(context.Context) error) (happened <-chan struct{}, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		if f(ctx) == nil {
+			close(done)
+		}
+	})
+	return done, func() { cancel(); running.Wait() }
+}
+
+// The next message follows once the one before is acknowledged.
+const (
+	nextWithin   = 250 * time.Millisecond // what waits behind may be the agent's own broadcast, which is not delivered
+	urgentWithin = 2 * time.Second        // urgent mail is surely there
+)
 
 // drain takes in all input that has come, before a turn of the model.
 func (a *Agent) drain(ctx context.Context) error {
+	var late <-chan time.Time
 	for {
-		came, err := a.next(ctx, wants{})
+		w, urgent := wants{}, a.urgent.behind(a.conv.Inbox)
+		switch {
+		case urgent > 0:
+			if late == nil {
+				late = time.After(urgentWithin)
+			}
+			w = wants{wait: true, until: late}
+		case a.follows:
+			w = wants{wait: true, until: time.After(nextWithin)}
+		}
+		a.follows = false
+		came, err := a.next(ctx, w)
 		if err != nil {
 			return err
 		}
 		if !came {
 			a.lost.newTurn()
+			a.urgent.newTurn(max(urgent, a.conv.Inbox))
 			return nil
 		}
 	}
 }
 
-// pause lets some time go by in the middle of a run, and takes in what comes: it may
-// be a request to shut down. The loss of a task ends it.
+// pause waits for d in the middle of a run. It takes in what comes, which may be a request
+// to shut down. The loss of a task ends it; with w.retry, a message of a person too.
 func (a *Agent) pause(ctx context.Context, w wants, d time.Duration) error {
+	if a.sentOff(a.stuck) {
+		return a.leave(ctx)
+	}
 	w.wait, w.until, w.loss = true, time.After(d), true
 	for {
 		words := a.directed
@@ -162,8 +263,8 @@ func (a *Agent) claim(ctx context.Context, get func() (team.Task, error)) error 
 	return nil
 }
 
-// given begins a task that was assigned, perhaps a while ago: it may have been taken
-// away again since, or been told together with the loss of the one before.
+// given begins a task that the hand has taken. An assignment may be a while old: the task
+// may be lost again, or the model was told of it with the loss of the one before.
 func (a *Agent) given(ctx context.Context, t team.Task) error {
 	if err := a.noteLost(ctx); err != nil { // first, since it may be the same task
 		return err
@@ -178,32 +279,52 @@ func (a *Agent) given(ctx context.Context, t team.Task) error {
 	return a.begin(ctx, t)
 }
 
-// begin records a task that the hand has taken, with where its inputs are. Another
-// task than the last begins a new context, in the same write.
+// begin records a task that the hand has taken, with what came of its dependencies and why
+// it came back, if it did. If it is
+// not the last task again, a new context begins with the same record.
 func (a *Agent) begin(ctx context.Context, t team.Task) error {
 	inputs, err := a.o.Hand.Inputs(ctx, t)
 	if err != nil {
 		return err
 	}
-	r := journal.Record{Kind: journal.Task, Task: &t, Inputs: inputs}
+	last, err := a.o.Hand.LastTry(ctx, t)
+	if err != nil {
+		return err
+	}
+	r := journal.Record{Kind: journal.Task, Task: &t, Inputs: inputs, LastTry: last}
 	if a.o.Member.AgentID != team.Leader && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && !a.conv.amid() {
 		r.Context = asJSON(a.conv.fresh(t.ID))
 	}
 	return a.record(ctx, r)
 }
 
-// receive records a message, which makes it part of the conversation, and only
-// then acknowledges it. One that is recorded already came again, or was stored twice
-// by a sender that had no answer for longer than the server remembers.
+// receive records a message, which makes it part of the conversation, and only then
+// acknowledges it; of many that wait, all at once. A message that is recorded already is
+// skipped: it was delivered again, or its sender had no answer for so long that the server
+// forgot its id and stored it twice.
 func (a *Agent) receive(ctx context.Context, d mailbox.Delivery) error {
-	if d.Seq <= a.conv.Inbox || a.conv.knows(d.ID) {
+	switch {
+	case d.Seq <= a.conv.Inbox || a.conv.knows(d.ID):
 		a.conv.Inbox = max(a.conv.Inbox, d.Seq)
 		d.Ack()
 		return nil
+	case a.crowded(d):
+		return a.takeBacklog(ctx, d)
 	}
+	a.follows = d.Pending > 0
+	return a.takeSingly(ctx, d)
+}
+
+// takeSingly records one message. A request to shut down is carried out.
+func (a *Agent) takeSingly(ctx context.Context, d mailbox.Delivery) error {
 	m := d.Message
+	if m.From == team.Watchdog {
+		m.Content = a.o.Dialect.Say(m.Content)
+	}
 	var ref string
+	free := a.free(d.Drain)
 	m.Content, ref = a.excerpt(ctx, m.Content)
+	ref = cmp.Or(m.Stored, ref) // its sender has stored the whole
 	if err := a.record(ctx, journal.Record{Kind: journal.Mail, Message: &m, InboxSeq: d.Seq, Stored: ref}); err != nil {
 		return err
 	}
@@ -211,8 +332,13 @@ func (a *Agent) receive(ctx context.Context, d mailbox.Delivery) error {
 	if m.From == team.UserAgent {
 		a.directed++
 	}
-	if d.Type == team.MsgShutdownRequest && d.Seq >= a.o.Member.ObeysFrom {
-		return a.shutdown(ctx, d.Message)
+	if d.Type != team.MsgShutdownRequest {
+		return nil
 	}
+	a.conv.forgetRequests(a.o.Member.ObeysFrom)
+	if len(a.conv.Requests) > 0 && (free || a.stuck(d.Drain)) {
+		return a.leave(ctx)
+	}
+	a.drains()
 	return nil
 }

@@ -60,12 +60,12 @@ func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()
 			id, ok := a.o.Look(attempt)
 			cancel()
 			if ctx.Err() != nil {
-				return // a look that was interrupted is still due
+				return // an interrupted look is still due
 			}
 			if ok {
 				select {
 				case <-ctx.Done():
-					return // so is one of which nothing came
+					return // so is a look whose result nobody took
 				case task <- id:
 				}
 			}

@@ -80,8 +80,8 @@ func TestNudge(t *testing.T) {
 		r.start()
 		r.offer()
 		r.wantKinds("start task turn note turn note end")
-		if r.task.Status != team.Pending || r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "idle") {
-			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+		if r.task().Status != team.Pending || r.task().Attempts != 1 || !strings.Contains(r.task().Reason, "idle") {
+			t.Errorf("the task is %s after %d attempts: %q", r.task().Status, r.task().Attempts, r.task().Reason)
 		}
 		if r.beat.Task != "" || r.beat.Begun || r.beat.State != team.Idle {
 			t.Errorf("beat: %+v", r.beat)
@@ -92,15 +92,14 @@ func TestNudge(t *testing.T) {
 func TestNudgeHelps(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
-			r.task.Status, r.held = team.Completed, false
-			return tool.Result{Content: "{}"}
+			return tool.Result{Content: r.complete("done").Content}
 		}
 		r.says("I think about it", "!complete", "done")
 		r.start()
 		r.offer()
 		r.wantKinds("start task turn note turn result turn end")
-		if r.task.Status != team.Completed || r.task.Attempts != 0 {
-			t.Errorf("the task is %s after %d attempts", r.task.Status, r.task.Attempts)
+		if r.task().Status != team.Completed || r.task().Attempts != 0 {
+			t.Errorf("the task is %s after %d attempts", r.task().Status, r.task().Attempts)
 		}
 	})
 }
@@ -112,11 +111,7 @@ func TestCutShortBeforeBegun(t *testing.T) {
 		r.opts.MaxTurns = 1
 		r.says("!look", "I have a task")
 		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
-			task, err := rigHand{r}.Claim(t.Context(), r.task.ID)
-			if err != nil {
-				t.Error(err)
-			}
-			r.given <- task
+			r.given <- r.claim()
 			return tool.Result{Content: "ok"}
 		}
 		r.start()
@@ -141,8 +136,8 @@ func TestTurnLimit(t *testing.T) {
 		if n := r.notes(); strings.Count(n, "You have had 8 of 10 turns") != 1 {
 			t.Errorf("at four fifths the model was told %q", n)
 		}
-		if r.task.Status != team.Pending || r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "limit of 10 turns") {
-			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+		if r.task().Status != team.Pending || r.task().Attempts != 1 || !strings.Contains(r.task().Reason, "limit of 10 turns") {
+			t.Errorf("the task is %s after %d attempts: %q", r.task().Status, r.task().Attempts, r.task().Reason)
 		}
 		r.wantStates(team.Idle, team.Running, team.Idle)
 	})
@@ -179,8 +174,8 @@ func TestCircles(t *testing.T) {
 				if want := 2 * maxRepeats * len(calls); len(r.asked) != want {
 					t.Errorf("the model was asked %d times, want %d", len(r.asked), want)
 				}
-				if r.task.Status != team.Pending || r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "circles") {
-					t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+				if r.task().Status != team.Pending || r.task().Attempts != 1 || !strings.Contains(r.task().Reason, "circles") {
+					t.Errorf("the task is %s after %d attempts: %q", r.task().Status, r.task().Attempts, r.task().Reason)
 				}
 			})
 		})
@@ -219,8 +214,8 @@ func TestAlwaysCut(t *testing.T) {
 		}
 		r.start()
 		r.offer()
-		if len(r.asked) != maxCuts || r.task.Attempts != 1 || r.task.Status != team.Pending {
-			t.Errorf("asked %d times; the task is %s after %d attempts", len(r.asked), r.task.Status, r.task.Attempts)
+		if len(r.asked) != maxCuts || r.task().Attempts != 1 || r.task().Status != team.Pending {
+			t.Errorf("asked %d times; the task is %s after %d attempts", len(r.asked), r.task().Status, r.task().Attempts)
 		}
 	})
 }
@@ -240,9 +235,9 @@ func TestCompletionEndsRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			loop(t, func(t *testing.T, r *rig) {
 				r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
-					r.task.Status, r.task.ResultSummary, r.held = team.Completed, "5 endpoints", false
+					result := r.complete("5 endpoints")
 					tt.during(r)
-					return tool.Result{Content: "{}", Value: moved{r.task}}
+					return result
 				}
 				r.says("!complete", "hello")
 				r.start()
@@ -266,8 +261,7 @@ func TestFailedCallIsHeard(t *testing.T) {
 			return tool.Result{Content: "the disk is full", IsError: true}
 		}
 		r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
-			r.task.Status, r.held = team.Completed, false
-			return tool.Result{Content: "{}", Value: moved{r.task}}
+			return r.complete("done")
 		}
 		r.says("!write,complete", "oh")
 		r.start()
@@ -295,8 +289,8 @@ func TestEmptyAnswers(t *testing.T) {
 		r.start()
 		r.offer()
 		r.wantKinds("start task turn note turn result turn note turn note turn note turn note end")
-		if r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "went idle") {
-			t.Errorf("%d attempts: %s", r.task.Attempts, r.task.Reason)
+		if r.task().Attempts != 1 || !strings.Contains(r.task().Reason, "went idle") {
+			t.Errorf("%d attempts: %s", r.task().Attempts, r.task().Reason)
 		}
 	})
 }
@@ -326,64 +320,11 @@ func TestCutAnswerGoesOn(t *testing.T) {
 	})
 }
 
-func TestShutdownWhileIdle(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		r.start()
-		r.post(1, team.Leader, team.MsgShutdownRequest, "please")
-		if err := <-r.ended; !errors.Is(err, ErrShutdown) {
-			t.Errorf("Run = %v", err)
-		}
-		r.cancel = nil
-		if len(r.sent) != 1 || r.sent[0].Type != team.MsgShutdownResponse || r.sent[0].RequestID != "r1" || r.sent[0].Approve == nil || !*r.sent[0].Approve {
-			t.Errorf("sent: %+v", r.sent)
-		}
-		if !slices.Equal(r.acked, []uint64{1}) || len(r.asked) != 0 {
-			t.Errorf("acked %v, asked the model %d times", r.acked, len(r.asked))
-		}
-	})
-}
-
-// A request that was recorded and not carried out, because the process was killed,
-// is carried out by the successor: its redelivery is skipped as known.
-func TestShutdownSurvivesKill(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		r.journal = append(r.journal, journal.Record{Kind: journal.Mail, InboxSeq: 1, Message: &team.Message{ID: "m1", Type: team.MsgShutdownRequest, From: team.Leader}})
-		r.start()
-		if err := <-r.ended; !errors.Is(err, ErrShutdown) {
-			t.Errorf("Run = %v", err)
-		}
-		r.cancel = nil
-		r.wantKinds("start mail end")
-	})
-}
-
-func TestShutdownWhileRunning(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
-			r.mail <- mailbox.Delivery{Message: team.Message{ID: "m1", Type: team.MsgShutdownRequest, From: team.UserAgent}, Seq: 1, Ack: func() {}}
-			return tool.Result{Content: "seen"}
-		}
-		r.says("!look", "never said")
-		r.start()
-		r.offer()
-		if err := <-r.ended; !errors.Is(err, ErrShutdown) {
-			t.Errorf("Run = %v", err)
-		}
-		r.cancel = nil
-		if r.task.Status != team.Pending || r.task.Attempts != 0 || !strings.Contains(r.task.Reason, "shut down") {
-			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
-		}
-		if len(r.asked) != 1 || len(r.sent) != 0 {
-			t.Errorf("asked %d times, sent %+v", len(r.asked), r.sent)
-		}
-	})
-}
-
 func TestOffersOnlyWhenIdle(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
 			select {
-			case r.offers <- r.task:
+			case r.offers <- r.task():
 				t.Error("took an offer in the middle of a run")
 			case <-time.After(time.Second):
 			}
@@ -399,12 +340,13 @@ func TestOffersOnlyWhenIdle(t *testing.T) {
 
 func TestLostOffer(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		r.losing = "somebody else was first"
 		r.start()
-		r.offer()
+		stale := r.task()
+		r.edit(func(t *team.Task) { t.Priority = 1 })
+		r.offers <- stale
+		synctest.Wait()
 		r.wantKinds("start")
 		r.wantStates(team.Idle)
-		r.losing = ""
 		r.says("a", "b")
 		r.offer()
 		if !strings.HasPrefix(r.kinds(), "start task turn") {
@@ -417,11 +359,7 @@ func TestAssignedTask(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.says("a", "b")
 		r.start()
-		task, err := rigHand{r}.Claim(t.Context(), r.task.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.given <- task
+		r.given <- r.claim()
 		synctest.Wait()
 		if !strings.HasPrefix(r.kinds(), "start task turn") {
 			t.Errorf("the assigned task was not begun: %s", r.kinds())
@@ -481,17 +419,4 @@ func TestInbox(t *testing.T) {
 	if got := fold(t, records...).Inbox; got != 8 {
 		t.Errorf("Inbox = %d, want 8", got)
 	}
-}
-
-// A request to shut down that nobody took before the member was stopped by force is
-// not meant for the member that is brought back under its name.
-func TestOldShutdownRequest(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		r.opts.Member.ObeysFrom = 2
-		r.says("I see", "hello")
-		r.start()
-		r.post(1, team.Leader, team.MsgShutdownRequest, "please stop")
-		r.post(2, team.Leader, team.MsgMessage, "hello")
-		r.wantStates(team.Idle, team.Running, team.Idle, team.Running, team.Idle)
-	})
 }

@@ -38,6 +38,21 @@ func TestMailDuringRun(t *testing.T) {
 	})
 }
 
+// Of a text that its sender has stored, the block says where the whole is.
+func TestStoredMail(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.says("read")
+		r.start()
+		d := delivery(1, team.MsgUser)
+		d.Stored = "stored:abc"
+		r.mail <- d
+		synctest.Wait()
+		if got := transcript(r.asked[0].Messages); !strings.Contains(got, `whole="stored:abc"`) || r.journal[1].Stored != "stored:abc" {
+			t.Errorf("the model was told\n%s", got)
+		}
+	})
+}
+
 // What is recorded and comes again, since its acknowledgement got lost, is told to
 // nobody. (What was never recorded comes before all that is newer: package broker.)
 func TestDuplicateDelivery(t *testing.T) {
@@ -60,10 +75,10 @@ func TestDuplicateDelivery(t *testing.T) {
 // A message is acknowledged only once it is in the journal.
 func TestAckAfterRecord(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		r.opts.Journal = failing{journal.ErrSuperseded}
+		r.opts.Journal = failing{team.ErrSuperseded}
 		r.start()
 		r.post(1, team.UserAgent, team.MsgUser, "go")
-		if err := <-r.ended; !errors.Is(err, journal.ErrSuperseded) || len(r.acked) != 0 {
+		if err := <-r.ended; !errors.Is(err, team.ErrSuperseded) || len(r.acked) != 0 {
 			t.Errorf("Run = %v, acked %v", err, r.acked)
 		}
 		r.cancel = nil
@@ -75,6 +90,9 @@ type failing struct{ err error }
 func (f failing) Append(context.Context, journal.Record) (journal.Record, error) {
 	return journal.Record{}, f.err
 }
+
+func (f failing) Enqueue(_ context.Context, r journal.Record) journal.Record { return r }
+func (f failing) Flush() error                                               { return f.err }
 
 func TestIdleNotificationWakesNobody(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
@@ -131,8 +149,8 @@ func TestShutdownWhileModelIsAway(t *testing.T) {
 		if len(r.asked) != asked {
 			t.Errorf("the model was asked %d times more", len(r.asked)-asked)
 		}
-		if r.task.Status != team.Pending {
-			t.Errorf("the task is %s", r.task.Status)
+		if r.task().Status != team.Pending {
+			t.Errorf("the task is %s", r.task().Status)
 		}
 		r.ended <- nil // for the rig
 	})
@@ -163,8 +181,8 @@ func TestRefusalWithControlCharacters(t *testing.T) {
 		})
 		r.start()
 		r.offer()
-		if len(r.parked) != 1 || strings.Contains(r.parked[0], "\x1b") || len(r.parked[0]) > 4*maxCause || r.task.Status != team.Pending {
-			t.Errorf("told %q; the task is %s", r.parked, r.task.Status)
+		if len(r.parked) != 1 || strings.Contains(r.parked[0], "\x1b") || len(r.parked[0]) > 4*maxCause || r.task().Status != team.Pending {
+			t.Errorf("told %q; the task is %s", r.parked, r.task().Status)
 		}
 		r.wantStates(team.Idle, team.Running, team.WaitingModel)
 	})

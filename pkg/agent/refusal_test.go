@@ -14,26 +14,26 @@ import (
 // What the loop does about a refusal follows from what the endpoint says and what the
 // agent is at.
 func TestAfterRefusal(t *testing.T) {
-	member, lead := place{holds: true}, place{leader: true, first: true}
+	member, lead := situation{holds: true}, situation{leader: true, first: true}
 	for name, tt := range map[string]struct {
 		advice model.Advice
 		reason model.Reason
 		cut    cutting
-		at     place
+		at     situation
 		want   step
 	}{
 		"an outage":                                  {model.TryAgain, model.ServerError, whole, member, rest},
 		"an outage at a goal's first call":           {model.TryAgain, model.RateLimited, whole, lead, rest},
 		"a wrong key":                                {model.Park, model.BadKey, whole, member, park},
 		"a wrong key at a goal's first call":         {model.Park, model.BadKey, whole, lead, endGoal},
-		"a wrong key later":                          {model.Park, model.BadKey, whole, place{leader: true}, park},
+		"a wrong key later":                          {model.Park, model.BadKey, whole, situation{leader: true}, park},
 		"too long":                                   {model.Compact, model.ContextLength, whole, member, shorten},
 		"too long with a summary":                    {model.Compact, model.ContextLength, compacted, member, strip},
-		"too long alone":                             {model.Compact, model.ContextLength, bare, place{holds: true, large: true}, failTask},
+		"too long alone":                             {model.Compact, model.ContextLength, bare, situation{holds: true, large: true}, failTask},
 		"too long alone, though the task is small":   {model.Compact, model.ContextLength, bare, member, park},
 		"a filter":                                   {model.GiveUp, model.ContentFilter, whole, member, strip},
 		"a filter of the task alone":                 {model.GiveUp, model.ContentFilter, bare, member, failTask},
-		"a filter of mail alone":                     {model.GiveUp, model.ContentFilter, bare, place{}, park},
+		"a filter of mail alone":                     {model.GiveUp, model.ContentFilter, bare, situation{}, park},
 		"a filter of the goal alone":                 {model.GiveUp, model.ContentFilter, bare, lead, endGoal},
 		"a request that is refused":                  {model.GiveUp, model.InvalidRequest, whole, member, strip},
 		"one that is refused however little it says": {model.GiveUp, model.InvalidRequest, bare, member, park},
@@ -57,14 +57,14 @@ func TestParked(t *testing.T) {
 		r.says("I am back", "!work", "done", "done")
 		r.start()
 		r.offer()
-		if r.task.Status != team.Pending || r.task.Attempts != 0 || !strings.Contains(r.task.Reason, "the endpoint says no") {
-			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+		if r.task().Status != team.Pending || r.task().Attempts != 0 || !strings.Contains(r.task().Reason, "the endpoint says no") {
+			t.Errorf("the task is %s after %d attempts: %q", r.task().Status, r.task().Attempts, r.task().Reason)
 		}
 		if !r.beat.Parked() || !r.beat.Quiet() || time.Until(*r.beat.RetryAt) != firstPark {
 			t.Errorf("beat: %+v", r.beat)
 		}
 		select {
-		case r.offers <- r.task:
+		case r.offers <- r.task():
 			t.Error("took an offer while its endpoint refuses it")
 		default:
 		}
@@ -224,8 +224,8 @@ func TestPoisonedConversation(t *testing.T) {
 		if got := transcript(r.asked[2].Messages[1:]); strings.Contains(got, "assistant") || !strings.Contains(got, "title: Count") {
 			t.Errorf("after the refusal the model was told\n%s", got)
 		}
-		if r.task.Attempts != 1 || !strings.Contains(r.task.Reason, "went idle") { // of the last answers, not of the refusal
-			t.Errorf("%d attempts: %q", r.task.Attempts, r.task.Reason)
+		if r.task().Attempts != 1 || !strings.Contains(r.task().Reason, "went idle") { // of the last answers, not of the refusal
+			t.Errorf("%d attempts: %q", r.task().Attempts, r.task().Reason)
 		}
 	})
 }
@@ -239,11 +239,11 @@ func TestRefusedAlone(t *testing.T) {
 		r.refuses(model.GiveUp, model.ContentFilter)
 		r.start()
 		r.offer()
-		if r.task.Status != team.Failed || r.task.Attempts != 0 || !strings.Contains(r.task.Reason, "refuses this task by itself: the endpoint says no") {
-			t.Errorf("the task is %s after %d attempts: %q", r.task.Status, r.task.Attempts, r.task.Reason)
+		if r.task().Status != team.Failed || r.task().Attempts != 0 || !strings.Contains(r.task().Reason, "refuses this task by itself: the endpoint says no") {
+			t.Errorf("the task is %s after %d attempts: %q", r.task().Status, r.task().Attempts, r.task().Reason)
 		}
 		r.wantStates(team.Idle, team.Running, team.Idle)
-		r.task = team.Task{ID: "T-002", Title: "Harmless", Status: team.Pending}
+		r.next(team.Task{ID: "T-002", Title: "Harmless", Status: team.Pending})
 		r.says("ok", "done")
 		r.offer()
 		if got := transcript(r.asked[3].Messages); strings.Contains(got, "title: Count") || !strings.Contains(got, "T-001 (left out): failed") {
@@ -260,12 +260,12 @@ func TestFilterDoesNotSpread(t *testing.T) {
 		r.refuses(model.GiveUp, model.ContentFilter)
 		r.start()
 		r.offer()
-		r.task = team.Task{ID: "T-002", Title: "Harmless", Status: team.Pending}
+		r.next(team.Task{ID: "T-002", Title: "Harmless", Status: team.Pending})
 		r.refuses(model.GiveUp, model.ContentFilter)
 		r.says("ok", "done")
 		r.offer()
-		if r.task.Status == team.Failed {
-			t.Errorf("T-002 is failed: %s", r.task.Reason)
+		if r.task().Status == team.Failed {
+			t.Errorf("T-002 is failed: %s", r.task().Reason)
 		}
 	})
 }
@@ -290,14 +290,10 @@ func TestAssignedWhileParked(t *testing.T) {
 		r.refuses(model.Park, model.BadKey)
 		r.start()
 		r.post(1, team.Leader, team.MsgMessage, "hello")
-		task, err := rigHand{r}.Claim(t.Context(), r.task.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.given <- task
+		r.given <- r.claim()
 		r.pass(time.Second)
-		if r.held || r.task.Status != team.Pending || r.task.Attempts != 0 {
-			t.Errorf("the task is %s after %d attempts", r.task.Status, r.task.Attempts)
+		if r.holds() || r.task().Status != team.Pending || r.task().Attempts != 0 {
+			t.Errorf("the task is %s after %d attempts", r.task().Status, r.task().Attempts)
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// The work of these tests: a goal for which two tools are called at once, then a
+// The work of these tests: a goal for which three tools are called at once, then a
 // task for which a tool is called, somebody is asked, and the task completed.
 func work(r *rig) (post *[]mailbox.Delivery) {
 	var mail []mailbox.Delivery
@@ -34,11 +34,10 @@ func work(r *rig) (post *[]mailbox.Delivery) {
 		return ask(ctx, c)
 	}
 	r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
-		if r.task.Status == team.Completed {
+		if r.task().Status == team.Completed {
 			return tool.Result{Content: "it is completed already"}
 		}
-		r.task.Status, r.held = team.Completed, false
-		return tool.Result{Content: "completed"}
+		return tool.Result{Content: r.complete("done").Content}
 	}
 	r.decide = decide
 	return &mail
@@ -59,7 +58,7 @@ func decide(messages []*model.Message) string {
 		}
 	}
 	var missing []string
-	for _, name := range []string{"prepare", "measure"} {
+	for _, name := range []string{"prepare", "look", "measure"} {
 		if !done[name] {
 			missing = append(missing, name)
 		}
@@ -108,8 +107,8 @@ func live(r *rig, mail *[]mailbox.Delivery) {
 		case delivered < len(*mail):
 			r.mail <- (*mail)[delivered]
 			delivered++
-		case r.task.Status == team.Pending && r.beat.State == team.Idle:
-			r.offers <- r.task
+		case r.task().Status == team.Pending && r.beat.State == team.Idle:
+			r.offers <- r.task()
 		default:
 			return
 		}
@@ -127,14 +126,15 @@ func TestKilledAnywhere(t *testing.T) {
 		live(r, work(r))
 		appends = r.appends
 		r.stop()
-		r.wantKinds("start mail turn result result turn end task turn result turn result end mail turn result turn end")
+		r.wantKinds("start mail turn result result result turn end task turn result turn result end mail turn result turn end")
 	})
 	for n := 1; n <= appends; n++ {
-		for _, when := range []string{"before", "after"} {
+		for _, when := range []string{"before", "after", "before late", "after late"} {
 			t.Run(fmt.Sprintf("%s record %d", when, n), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := newRig(t)
-					if when == "before" {
+					r.late = strings.HasSuffix(when, "late")
+					if strings.HasPrefix(when, "before") {
 						r.killBefore = n
 					} else {
 						r.killAfter = n
@@ -145,8 +145,8 @@ func TestKilledAnywhere(t *testing.T) {
 					if r.opts.Member.Incarnation != 2 {
 						t.Fatalf("incarnation %d, want 2", r.opts.Member.Incarnation)
 					}
-					if r.task.Status != team.Completed || r.task.Attempts != 0 || r.beat.State != team.Idle {
-						t.Errorf("%s is %s after %d attempts; the agent is %s", r.task.ID, r.task.Status, r.task.Attempts, r.beat.State)
+					if r.task().Status != team.Completed || r.task().Attempts > 1 || r.beat.State != team.Idle {
+						t.Errorf("%s is %s after %d attempts; the agent is %s", r.task().ID, r.task().Status, r.task().Attempts, r.beat.State)
 					}
 					slices.Sort(r.ran)
 					if n := len(r.ran); n != len(slices.Compact(r.ran)) {
@@ -174,6 +174,66 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
+// Neither a call that only reads nor the next request waits until what came before is
+// stored; but never more than one turn is on its way.
+func TestReadingWaitsForNoWrite(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.late = true
+		var pending []int
+		answers := []string{"!look1,look2", "!look3,look4,look5", "!look6,prepare,look7", "done"}
+		r.decide = func([]*model.Message) string {
+			pending = append(pending, len(r.pending))
+			return answers[len(pending)-1]
+		}
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		// Of the third turn, what comes after the beginning of its effect.
+		if want := []int{0, 3, 4, 2}; !slices.Equal(pending, want) {
+			t.Errorf("records on their way at the requests: %v, want %v", pending, want)
+		}
+		r.wantKinds("start mail turn result result turn result result result turn result result result turn end")
+	})
+}
+
+// An orderly stop waits until what was said and done is stored.
+func TestStopStoresWhatIsOnItsWay(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.late = true
+		r.model = func(ctx context.Context, req model.Request) (model.Reply, error) {
+			if r.asked = append(r.asked, req); len(r.asked) == 1 {
+				return r.reply("!prepare"), nil
+			}
+			<-ctx.Done()
+			return model.Reply{}, ctx.Err()
+		}
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if len(r.pending) != 1 {
+			t.Fatalf("%d records are on their way, want the result", len(r.pending))
+		}
+		r.stop()
+		r.wantKinds("start mail turn result")
+		r.cancel = nil
+	})
+}
+
+// With NATS away an agent that waits for its journal stops all the same.
+func TestStopWhileJournalIsAway(t *testing.T) {
+	for name, calls := range map[string]string{"before a call": "!prepare", "before the next turn": "!look"} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.late = true
+				r.decide = func([]*model.Message) string { r.away = true; return calls }
+				r.start()
+				r.post(1, team.UserAgent, team.MsgUser, "go")
+				r.stop()
+				r.wantKinds("start mail")
+				r.cancel = nil
+			})
+		})
+	}
+}
+
 // What a call that was cut off did is unknown; the model is told so, and nobody
 // runs the call again.
 func TestInterruptedCalls(t *testing.T) {
@@ -196,7 +256,7 @@ func TestInterruptedCalls(t *testing.T) {
 // task is about.
 func TestAdoptsUnrecordedTask(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		r.claimed(t)
+		r.claim()
 		r.opts.Member.Incarnation = 2
 		r.says("a", "b")
 		r.start()
@@ -209,33 +269,56 @@ func TestAdoptsUnrecordedTask(t *testing.T) {
 // One that is told of its task already is not told as if it were new: it goes on.
 func TestAdoptsRecordedTask(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		r.claimed(t)
-		r.journal = append(r.journal, taskRecord(r.task), turnRecord("hm"))
+		r.claim()
+		r.journal = append(r.journal, taskRecord(r.task()), turnRecord("hm"))
 		r.opts.Member.Incarnation = 2
 		r.says("a", "b")
 		r.start()
 		if !strings.HasPrefix(r.kinds(), "start task turn note turn") || !strings.Contains(r.notes(), "T-001 is still yours") {
 			t.Errorf("journal: %s, notes: %s", r.kinds(), r.notes())
 		}
-		if r.task.Incarnation != 2 && r.task.Status == team.InProgress {
-			t.Errorf("the task was not adopted: %+v", r.task)
+		if r.task().Incarnation != 2 && r.task().Status == team.InProgress {
+			t.Errorf("the task was not adopted: %+v", r.task())
 		}
 	})
+}
+
+// One that was lost after its model had answered at work has had an attempt; one whose
+// model had not answered since has not.
+func TestAdoptionIsAnAttempt(t *testing.T) {
+	for name, tt := range map[string]struct {
+		turn team.TaskID
+		want int
+	}{"at work": {"T-001", 1}, "not begun": {"", 0}} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.claim()
+				turn := turnRecord("hm")
+				turn.TaskID = tt.turn
+				r.journal = append(r.journal, taskRecord(r.task()), turn, journal.Record{Kind: journal.Start, Incarnation: 2})
+				r.opts.Member.Incarnation = 2
+				r.says("a", "b")
+				r.start()
+				if got := r.task().Attempts - 1; got != tt.want { // that it goes idle with the task is one, too
+					t.Errorf("%d attempts, want %d", got, tt.want)
+				}
+			})
+		})
+	}
 }
 
 // A task that is had for the second time is told anew: it was free in between, and may
 // have been edited.
 func TestAdoptsTaskTakenAgain(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		first := r.claimed(t)
+		first := r.claim()
 		r.journal = append(r.journal, taskRecord(first), turnRecord("hm"))
 		time.Sleep(time.Second) // of the bubble
-		r.task = first
-		if _, err := (rigHand{r}).Release(t.Context(), first.ID, "later", false); err != nil {
+		if _, err := r.hand.Release(t.Context(), r.id, "later", false); err != nil {
 			t.Fatal(err)
 		}
-		r.task.Title = "Count again"
-		r.claimed(t)
+		r.edit(func(t *team.Task) { t.Title = "Count again" })
+		r.claim()
 		r.opts.Member.Incarnation = 2
 		r.says("a", "b")
 		r.start()
@@ -243,16 +326,6 @@ func TestAdoptsTaskTakenAgain(t *testing.T) {
 			t.Errorf("journal: %s", r.kinds())
 		}
 	})
-}
-
-// claimed has the agent's present incarnation hold the task.
-func (r *rig) claimed(t *testing.T) team.Task {
-	t.Helper()
-	task, err := rigHand{r}.Claim(t.Context(), r.task.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return task
 }
 
 func TestUnreadableJournal(t *testing.T) {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,16 +12,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentteam/pkg/broker"
+	"agentteam/pkg/board"
+	"agentteam/pkg/board/boardtest"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/wire"
 )
 
-// rig is an agent among fakes: a scripted model, a board of one task, a journal in
-// memory. It is to be used inside a synctest bubble.
+// rig is an agent among fakes: a scripted model, a board and a journal in memory. It is to be used inside a synctest bubble.
 type rig struct {
 	t    *testing.T
 	opts Options
@@ -32,27 +35,31 @@ type rig struct {
 	decide  func([]*model.Message) string                             // what the model says when no answer is queued; nil: an error
 	tools   map[string]func(ctx context.Context, c tool.Call) tool.Result
 	ran     []string // ids of the calls that were run
-	task    team.Task
-	held    bool   // the agent's hand holds task
-	epoch   uint64 // under which it took it
-	// how often the agent made sure that it still holds the task
-	confirms int
+
+	records  boardtest.Records       // of the board
+	hand     *board.Hand             // of the newest incarnation
+	id       team.TaskID             // of the task that the test is about
+	healthy  team.Task               // as it was before its record was damaged
+	confirms int                     // how often the agent made sure that it still holds the task
 	fence    chan struct{}           // not nil: the membership is uncertain until it is closed
 	fenced   context.CancelCauseFunc // ends the step under way
-	losing   string                  // the next claim is lost with this reason
-	damaged  bool                    // the task's record cannot be read
-	known    time.Time               // when the agent was last known to hold the task
-	onLoss   func(team.TaskID, error)
 	limits   model.Limits
 	parked   []string // causes that were told, "" for the return
 	released func()   // called when a release has found a loss, before its answer
 	sent     []team.Message
 	states   []team.MemberState // as told by beats, without repetitions
 	beat     team.Beat
+	progress atomic.Int64 // when there was some last, in nanoseconds
 	events   []team.EventType
 	acked    []uint64
 
-	appends, killBefore, killAfter int // the process dies before or after its n-th append; 0: it does not
+	appends, killBefore, killAfter int    // the process dies before or after its n-th record is stored; 0: it does not
+	stored                         func() // called when a record was stored, before its answer
+	late                           bool   // what is enqueued is stored when it must be, not at once
+	pending                        []func() error
+	failed                         error // why what was enqueued could not be stored
+	dead                           bool
+	away                           bool // NATS is: what is to be stored waits until its context ends
 
 	mail   chan mailbox.Delivery
 	offers chan team.Task
@@ -66,14 +73,15 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t, tools: map[string]func(context.Context, tool.Call) tool.Result{}, mail: make(chan mailbox.Delivery, 1), offers: make(chan team.Task), given: make(chan team.Task, 1)}
-	r.task = team.Task{ID: "T-001", Title: "Count", Status: team.Pending}
+	r.next(team.Task{ID: "T-001", Title: "Count", Status: team.Pending})
 	r.opts = Options{
 		Member: team.Member{AgentID: "coder-1", Role: "coder", Incarnation: 1}, Team: "t", System: "You are coder-1.",
-		Journal: rigJournal{r}, Model: rigModel{r}, Tools: rigTools{r}, Hand: rigHand{r}, Post: rigPost{r}, Heart: rigHeart{r}, Events: rigEvents{r},
+		Journal: rigJournal{r}, Model: rigModel{r}, Tools: rigTools{r}, Post: rigPost{r}, Heart: rigHeart{r}, Events: rigEvents{r},
 		Mail: r.mail, Offers: r.offers, Given: r.given, Lease: team.DefaultLease,
 	}
 	r.opts.Parked = func(_ context.Context, cause string) { r.parked = append(r.parked, cause) }
 	r.journal = []journal.Record{{Kind: journal.Start, Incarnation: 1}}
+	r.hold(t.Context())
 	return r
 }
 
@@ -84,10 +92,14 @@ func (r *rig) start() {
 	if r.opts.Past, err = Fold(r.journal); err != nil {
 		r.t.Fatal(err)
 	}
-	a := New(r.opts)
-	r.agent = a
+	r.pending, r.failed, r.dead = nil, nil, false // what a predecessor could not store is lost
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(r.t.Context())
+	if r.opts.Member.Holder() != r.hand.Holder() {
+		r.hold(ctx)
+	}
+	a := New(r.opts)
+	r.agent = a
 	r.ended = make(chan error, 1)
 	go func() { r.ended <- a.Run(ctx) }()
 	synctest.Wait()
@@ -118,19 +130,6 @@ func delivery(seq uint64, typ team.MessageType) mailbox.Delivery {
 	return mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("m%d", seq), Type: typ, From: team.UserAgent, Content: "please"}, Seq: seq, Ack: func() {}}
 }
 
-// reap gives the task to somebody else.
-func (r *rig) reap() {
-	r.t.Helper()
-	freed, err := r.task.Reap("silent", false, time.Now())
-	if err == nil {
-		freed, err = freed.Claim(team.Holder{Agent: "coder-9", Incarnation: 1}, time.Now())
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.task = freed
-}
-
 // pass lets time go by.
 func (r *rig) pass(d time.Duration) {
 	r.turn.Add(1)
@@ -139,7 +138,7 @@ func (r *rig) pass(d time.Duration) {
 }
 
 func (r *rig) offer() {
-	r.offers <- r.task
+	r.offers <- r.task()
 	synctest.Wait()
 }
 
@@ -208,22 +207,66 @@ func (r *rig) wantKinds(want string) {
 type rigJournal struct{ *rig }
 
 func (r rigJournal) Append(ctx context.Context, rec journal.Record) (journal.Record, error) {
-	if ctx.Err() != nil {
-		return rec, ctx.Err()
+	rec = r.stamped(rec)
+	if err := r.Flush(); err != nil {
+		return rec, err
+	}
+	err := r.store(ctx, rec)
+	rec.Seq = uint64(len(r.journal))
+	return rec, err
+}
+
+func (r rigJournal) Enqueue(ctx context.Context, rec journal.Record) journal.Record {
+	rec = r.stamped(rec)
+	r.rig.pending = append(r.pending, func() error { return r.store(ctx, rec) })
+	if !r.late {
+		_ = r.Flush()
+	}
+	return rec
+}
+
+func (r rigJournal) Flush() error {
+	for len(r.pending) > 0 && r.failed == nil {
+		next := r.pending[0]
+		r.rig.pending = r.pending[1:]
+		r.rig.failed = next()
+	}
+	return r.failed
+}
+
+func (r rigJournal) stamped(rec journal.Record) journal.Record {
+	rec.ID, rec.At, rec.Incarnation = recordID, time.Now(), r.opts.Member.Incarnation
+	return rec
+}
+
+func (r rigJournal) store(ctx context.Context, rec journal.Record) error {
+	if r.away {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil || r.dead {
+		return context.Canceled
 	}
 	r.rig.appends++
 	if r.appends == r.killBefore {
-		r.cancel()
-		return rec, ctx.Err()
+		return r.die()
 	}
 	r.turn.Load()
-	rec.ID, rec.At, rec.Seq, rec.Incarnation = recordID, time.Now(), uint64(len(r.journal)+1), r.opts.Member.Incarnation
+	rec.Seq = uint64(len(r.journal) + 1)
 	r.rig.journal = append(r.rig.journal, rec)
-	if r.appends == r.killAfter {
-		r.cancel()
-		return rec, ctx.Err()
+	if r.stored != nil {
+		r.stored()
 	}
-	return rec, nil
+	if r.appends == r.killAfter {
+		return r.die()
+	}
+	return nil
+}
+
+// die ends the process: whatever it does from now on is of no effect.
+func (r rigJournal) die() error {
+	r.rig.dead = true
+	r.cancel()
+	return context.Canceled
 }
 
 type rigModel struct{ *rig }
@@ -252,120 +295,143 @@ func (r rigModel) Complete(ctx context.Context, req model.Request, _ func(string
 
 func (r rigModel) Limits(string) model.Limits { return r.limits }
 
+func (r rigModel) Meant(name string) (string, string) {
+	return cmp.Or(name, "default"), "model-of-" + cmp.Or(name, "default")
+}
+
 type rigTools struct{ *rig }
 
 func (r rigTools) Specs() []tool.Spec { return []tool.Spec{{Name: "look", Description: "looks"}} }
 
 func (r rigTools) Writes(name string) bool { return name == "write" }
 
+func (r rigTools) ReadOnly(name string) bool { return strings.HasPrefix(name, "look") }
+
+func (r rigTools) Yields(name string) bool { return !strings.HasPrefix(name, "write") }
+
 func (r rigTools) Run(ctx context.Context, c tool.Call) tool.Result {
 	r.rig.ran = append(r.ran, c.ID)
+	if len(r.pending) > 0 && !r.ReadOnly(c.Name) {
+		r.t.Errorf("%s began before %d records that led to it were stored", c.ID, len(r.pending))
+	}
 	if f := r.tools[c.Name]; f != nil {
 		return f(ctx, c)
 	}
 	return tool.Result{Content: "result of " + c.Name}
 }
 
-// rigHand keeps the rules of the board by the transitions of team.Task themselves.
-type rigHand struct{ *rig }
-
-func (r rigHand) Task() (team.Task, bool) {
-	r.turn.Load()
-	if !r.held {
-		return team.Task{}, false
-	}
-	t := r.task
-	t.Epoch = r.epoch // what others have done to it since is not known
-	return t, true
+// rigHand is the agent's hand on a board in memory. It counts what it is asked.
+type rigHand struct {
+	*board.Hand
+	r *rig
 }
 
-func (r rigHand) OnLoss(f func(team.TaskID, error)) { r.rig.onLoss = f }
-
-func (r rigHand) Confirmed() time.Time { return r.known }
-
-func (r rigHand) Now() (team.Task, uint64) {
-	t, _ := r.Task()
-	return t, 0
+func (h rigHand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
+	h.r.turn.Load()
+	h.r.confirms++
+	return h.Hand.Confirm(ctx, id)
 }
 
-func (r rigHand) Take(_ context.Context, t team.Task) (team.Task, error) {
-	if r.losing != "" {
-		return team.Task{}, team.Errorf(team.Conflict, "%s", r.losing)
-	}
-	return r.hold(t.Claim(r.opts.Member.Holder(), time.Now()))
-}
-
-func (r rigHand) Claim(ctx context.Context, id team.TaskID) (team.Task, error) {
-	return r.Take(ctx, r.task)
-}
-
-func (r rigHand) hold(t team.Task, err error) (team.Task, error) {
-	if err == nil {
-		r.rig.task, r.rig.held, r.rig.epoch, r.rig.known = t, true, t.Epoch, time.Now()
+func (h rigHand) Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error) {
+	h.r.turn.Load()
+	t, err := h.Hand.Release(ctx, id, reason, attempt)
+	if team.HoldLost(err) && h.r.released != nil {
+		h.r.released()
 	}
 	return t, err
 }
 
-func (r rigHand) Adopt(context.Context) (team.Task, bool, error) {
-	t, err := r.task.Adopt(r.opts.Member.Holder(), time.Now())
+// hold gives the present incarnation a hand that lives as long as life.
+func (r *rig) hold(life context.Context) {
+	r.hand = board.NewHand(life, board.New(&r.records, board.Options{}), r.opts.Member.Holder())
+	r.opts.Hand = rigHand{r.hand, r}
+}
+
+// next puts t on the board; the rig's other methods are about it from now on.
+func (r *rig) next(t team.Task) {
+	r.t.Helper()
+	r.id = t.ID
+	r.put(t)
+}
+
+func (r *rig) put(t team.Task) {
+	r.t.Helper()
+	t.V = team.Protocol
+	data, err := wire.Encode(&t, t.Kept)
 	if err != nil {
-		r.rig.held = false
-		return t, false, nil
+		r.t.Fatal(err)
 	}
-	t, err = r.hold(t, nil)
-	return t, true, err
+	r.records.Set(subject.KeyTask(t.ID), data)
 }
 
-func (r rigHand) Release(_ context.Context, _ team.TaskID, reason string, attempt bool) (team.Task, error) {
-	r.turn.Load()
-	if r.damaged {
-		r.rig.known = time.Time{}
-		return team.Task{}, errDamaged
+func (r *rig) task() team.Task {
+	r.t.Helper()
+	e, err := r.records.Get(context.Background(), subject.KeyTask(r.id))
+	if err != nil {
+		r.t.Fatal(err)
 	}
-	t, err := r.task.Release(team.Actor{Holder: r.opts.Member.Holder()}, r.epoch, reason, attempt, time.Now())
-	if err != nil && r.held {
-		r.rig.held = false
-		r.onLoss(r.task.ID, err)
-		if r.released != nil {
-			r.released()
-		}
+	t, err := board.Decode(e)
+	if err != nil {
+		r.t.Fatal(err)
 	}
+	return t
+}
+
+// edit changes the task's record by f.
+func (r *rig) edit(f func(*team.Task)) {
+	r.t.Helper()
+	t := r.task()
+	f(&t)
+	r.put(t)
+}
+
+func (r *rig) claim() team.Task {
+	r.t.Helper()
+	t, err := r.hand.Claim(r.t.Context(), r.id)
+	if err != nil {
+		r.t.Error(err)
+	}
+	return t
+}
+
+// complete completes the task with a summary, as a tool of the agent does.
+func (r *rig) complete(summary string) tool.Result {
+	r.t.Helper()
+	t, err := r.hand.Complete(r.t.Context(), r.id, team.Done{Summary: summary})
+	if err != nil {
+		r.t.Error(err)
+	}
+	return tool.Result{Content: "completed", Value: moved{t}}
+}
+
+func (r *rig) holds() bool {
+	_, holds := r.hand.Task()
+	return holds
+}
+
+// reap gives the task to somebody else.
+func (r *rig) reap() {
+	r.t.Helper()
+	freed, err := r.task().Reap("silent", false, time.Now())
 	if err == nil {
-		r.rig.task, r.rig.held = t, false
+		freed, err = freed.Claim(team.Holder{Agent: "coder-9", Incarnation: 1}, time.Now())
 	}
-	return t, err
-}
-
-func (r rigHand) Fail(_ context.Context, _ team.TaskID, reason string) (team.Task, error) {
-	t, err := r.task.Fail(team.Actor{Holder: r.opts.Member.Holder()}, r.epoch, reason, time.Now())
-	if err == nil {
-		r.rig.task, r.rig.held = t, false
+	if err != nil {
+		r.t.Fatal(err)
 	}
-	return t, err
-}
-
-func (r rigHand) Confirm(context.Context, team.TaskID) (team.Task, error) {
-	r.turn.Load()
-	r.rig.confirms++
-	r.rig.known = time.Now()
-	if r.damaged {
-		r.rig.known = time.Time{}
-		return team.Task{}, errDamaged
-	}
-	err := r.task.MayComplete(r.opts.Member.Holder(), r.epoch)
-	if err != nil && r.held {
-		r.rig.held = false
-		r.onLoss(r.task.ID, err)
-	}
-	return r.task, err
+	r.put(freed)
 }
 
 // revoke has the hand look at its task, as it does when word comes that it was taken.
-func (r *rig) revoke() { _, _ = (rigHand{r}).Confirm(r.t.Context(), r.task.ID) }
+func (r *rig) revoke() { _, _ = r.hand.Confirm(r.t.Context(), r.id) }
 
-var errDamaged = team.Errorf(team.InvalidState, "record task.T-001 %w", broker.ErrUnreadable)
+// damage makes the task's record unreadable.
+func (r *rig) damage() {
+	r.healthy = r.task()
+	r.records.Set(subject.KeyTask(r.id), []byte("{"))
+}
 
-func (r rigHand) Inputs(context.Context, team.Task) ([]team.Input, error) { return nil, nil }
+func (r *rig) heal() { r.put(r.healthy) }
 
 type rigPost struct{ *rig }
 
@@ -383,6 +449,8 @@ func (r rigHeart) Set(f func(*team.Beat)) {
 		r.rig.states = append(r.states, r.beat.State)
 	}
 }
+
+func (r rigHeart) Progress() { r.progress.Store(time.Now().UnixNano()) }
 
 func (r rigHeart) Certain(ctx context.Context) error {
 	if r.fence == nil {

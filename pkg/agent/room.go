@@ -21,13 +21,13 @@ type gauge struct {
 	tools  []model.ToolSpec
 	alias  string
 	fixed  int    // tokens of system message and tools, about
-	bound  int    // the window as a refusal told it, or reports showed it; 0: none did
-	low    int    // the last report that was far too low
-	by     string // the alias that answered last: another's reports say nothing of it
+	bound  int    // the window that a refusal or the reports of usage have shown; 0: none has
+	low    int    // the last report of usage that was far too low
+	by     string // the alias that answered last; what is known holds for it only
 	scale  tokens.Gauge
 	kept   *model.Kept
 	sizes  map[*model.Message]int // what was counted already
-	exact  bool                   // by a vocabulary, since the window was half full
+	exact  bool                   // count by a vocabulary: the window was half full once
 	least  int                    // what the conversation was last shortened to
 }
 
@@ -58,8 +58,16 @@ func (g *gauge) window() int {
 	return known
 }
 
-// fill is about how many tokens a request with c has: what the endpoint told of the
-// last one, and what has come since.
+// named returns the alias that answered last, or is asked first, and the name of its model.
+func (g *gauge) named() (alias, model string) {
+	if g.model == nil {
+		return "", ""
+	}
+	return g.model.Meant(cmp.Or(g.by, g.alias))
+}
+
+// fill estimates the tokens of a request with c: what the endpoint reported for the last
+// request, and our count of what has come since.
 func (g *gauge) fill(c *Conversation) int {
 	if len(c.Messages) == 0 {
 		return 0 // there is nothing to ask
@@ -75,8 +83,8 @@ func (g *gauge) sizeOf(messages []*model.Message) int {
 	return g.scale.Tokens(g.fixed + g.count(messages))
 }
 
-// count is how many tokens messages are: by a guess while there is room, and by a
-// vocabulary when it matters. Each message is counted once either way.
+// count returns how many tokens messages are: an estimate while there is room, and a count
+// by a vocabulary once the window is half full. Each message is counted once either way.
 func (g *gauge) count(messages []*model.Message) int {
 	n := g.sum(messages)
 	if w := g.window(); !g.exact && w > 0 && n >= w/2 {
@@ -109,9 +117,9 @@ func (g *gauge) sum(messages []*model.Message) (n int) {
 // endpoint in use has less, and some report nonsense.
 const leastWindow = 1000
 
-// told takes in what the endpoint says a request has cost. One that counts far fewer
-// tokens than were sent has cut the prompt without a word: what it counts is its
-// window.
+// told takes in the usage that the endpoint reports for a request. An endpoint that twice
+// counts far fewer tokens than were sent has cut the prompt silently: its count is then
+// taken for its window.
 func (g *gauge) told(messages []*model.Message, alias string, u model.Usage) {
 	if alias != g.by {
 		g.by, g.bound, g.low, g.scale = alias, 0, 0, tokens.Gauge{}
@@ -131,7 +139,7 @@ func (g *gauge) told(messages []*model.Message, alias string, u model.Usage) {
 		g.low = 0
 		return
 	}
-	// Once may be a report of what was not cached only.
+	// A single low report may count only what was not cached.
 	if twice := g.low > 0; twice && u.CachedTokens == 0 && u.PromptTokens >= leastWindow {
 		g.bound = max(u.PromptTokens, g.low)
 	}
@@ -145,8 +153,8 @@ func (g *gauge) learn(r *model.Refusal) {
 	}
 }
 
-// mostly reports whether a text is most of what a request with it alone has, or of the
-// window.
+// mostly reports whether a text is more than half of a request with it alone, or more than
+// half of the window.
 func (g *gauge) mostly(text string) bool {
 	n := tokens.Estimate(text)
 	return n > g.fixed || g.window() > 0 && g.scale.Tokens(n) > g.window()/2
@@ -177,18 +185,22 @@ func (g *gauge) room() int {
 // the window is not known; more than any tool returns.
 const excerptTokens = 32_000
 
-// putWithin bounds the storing of a long text: the agent's work does not stand still
-// for its middle.
+// putWithin bounds the storing of a long text: the agent's work does not wait longer for
+// it.
 const putWithin = 10 * time.Second
 
-// excerpt returns text as it may stand in the conversation: whole, or head and tail,
-// and where the whole lies. If it cannot be stored, the middle is lost.
+// excerpt returns text as it may stand in the conversation: the whole, or head and tail with
+// a reference to the stored whole. If it cannot be stored, ref is "" and the middle is lost.
 func (a *Agent) excerpt(ctx context.Context, text string) (short, ref string) {
-	limit := excerptTokens
+	return a.excerptTo(ctx, text, a.excerptLimit())
+}
+
+// excerptLimit is how many tokens of one result or message stand in the conversation.
+func (a *Agent) excerptLimit() int {
 	if w := a.gauge.window(); w > 0 {
-		limit = max(w/resultShare, 500)
+		return max(w/resultShare, 500)
 	}
-	return a.excerptTo(ctx, text, limit)
+	return excerptTokens
 }
 
 // excerptTo is excerpt of at most limit tokens.
@@ -214,8 +226,15 @@ func (a *Agent) makeRoom(ctx context.Context) error {
 	if a.asked {
 		return a.shortenOnRequest(ctx)
 	}
+	if a.conv.begins() && a.digests != a.conv.Turns { // once in a context, also if the endpoint is away
+		a.digests = a.conv.Turns
+		if err := a.digest(ctx); err != nil {
+			return err
+		}
+	}
 	room, fill := a.gauge.room(), a.gauge.fill(a.conv)
-	// What could not be made small enough is not tried again before there is more of it.
+	// A conversation that could not be made small enough is tried again only once it has
+	// grown.
 	if room == 0 || fill <= room || fill <= a.gauge.least+room/10 {
 		return nil
 	}
@@ -238,14 +257,6 @@ const (
 	worthIt       = 4    // markers are enough if they take off a quarter
 )
 
-// summaryPrompt asks for a summary. The model is asked with the same system message
-// and tools as always, so that what an endpoint has cached of them holds.
-const summaryPrompt = `Summarize this conversation so that you can go on with your work from the summary alone; everything above will be left out. Answer with text only and call no tool. Say, in at most 800 words:
-- what you were asked to do, by whom, and what was agreed: names, numbers, paths and decisions word for word;
-- what is done: files you changed and how, commands you ran and what came out;
-- your plan: what is left, in order, and what you are at just now;
-- open questions, and who waits for whom.`
-
 // compact makes the conversation shorter: first old results become markers; if that
 // saves too little, a summary takes the place of all but the newest part. It always
 // succeeds: where the model gives no summary, a plain account stands in for it.
@@ -254,43 +265,51 @@ func (a *Agent) compact(ctx context.Context, why string) error {
 }
 
 // compactTo is compact because of a refusal, after which the conversation is cut so far.
-func (a *Agent) compactTo(ctx context.Context, why string, cut cutting) error {
+func (a *Agent) compactTo(ctx context.Context, why string, far cutting) error {
+	if err := a.digest(ctx); err != nil {
+		return err
+	}
 	known := a.gauge.window()
 	window := cmp.Or(known, max(a.gauge.fill(a.conv), summaryTokens*resultShare))
 	before := a.gauge.sizeOf(a.conv.Messages)
 	marked := a.conv.marked()
 	after := a.gauge.sizeOf(marked.Messages)
 	if after <= before-before/worthIt && after <= window/2 {
-		marked.Cut = cut
+		marked.Cut = far
 		return a.renew(ctx, why, marked)
 	}
 	room, most := window/keptShare, min(summaryTokens, window/resultShare)
 	var summary model.Reply
 	text := ""
-	// After a refusal of an endpoint that did not tell its window it would be refused, too.
-	fits := after+most <= known || known == 0 && cut == whole
+	// If the window is unknown and the endpoint has refused the conversation, it would
+	// refuse this request too.
+	fits := after+most <= known || known == 0 && far == whole
 	if fits && a.conv.Parked == nil {
 		var err error
-		if summary, text, err = a.summary(ctx, marked, most); err != nil {
+		messages := append(marked.Messages[:len(marked.Messages):len(marked.Messages)], &model.Message{Role: "user", Content: summaryPrompt})
+		if summary, text, err = a.summary(ctx, messages, most); err != nil {
 			return err
 		}
 	}
-	if text == "" {
+	switch {
+	case text == "":
 		text = marked.account(marked.tail(room), most)
+	case cut(summary):
+		text += "\n[cut here]\nWhat was done last:\n" + marked.account(marked.tail(room), most/2)
 	}
 	next := a.fitted(ctx, marked.summarized(text, a.taskText(), room), window/2)
-	next.Cut = cut
+	next.Cut = far
 	return a.renewBy(ctx, why, next, summary)
 }
 
-// summary asks the model for one of most tokens; text is "" if it gives none.
-func (a *Agent) summary(ctx context.Context, c *Conversation, most int) (reply model.Reply, text string, err error) {
-	if c.Usage.ReasoningTokens > 0 {
+// summary asks the model, by messages, for one of most tokens; text is "" if it gives
+// none.
+func (a *Agent) summary(ctx context.Context, messages []*model.Message, most int) (reply model.Reply, text string, err error) {
+	if a.conv.Usage.ReasoningTokens > 0 {
 		most = 0 // a limit would hold for what it thinks, too: the endpoint's own
 	}
 	step, done := a.step(ctx)
 	defer done()
-	messages := append(c.Messages[:len(c.Messages):len(c.Messages)], &model.Message{Role: "user", Content: summaryPrompt})
 	reply, err = a.complete(step, messages, most)
 	switch {
 	case err == nil:
@@ -300,7 +319,7 @@ func (a *Agent) summary(ctx context.Context, c *Conversation, most int) (reply m
 	}
 	a.log.WarnContext(ctx, "no summary; a plain account stands in for it", "err", err)
 	var r *model.Refusal
-	if errors.As(err, &r) && r.Used != (model.Usage{}) { // it is told of for what it has cost
+	if errors.As(err, &r) && r.Used != (model.Usage{}) { // recorded because it has cost something
 		err = a.record(ctx, journal.Record{Kind: journal.Refused, TaskID: a.atWork(), Refusal: &journal.Refusal{
 			Advice: string(model.TryAgain), Reason: string(r.Reason), Cause: causeOf(r), Alias: r.Alias, Usage: usageJSON(r.Used)}})
 		return model.Reply{}, "", err
@@ -308,8 +327,8 @@ func (a *Agent) summary(ctx context.Context, c *Conversation, most int) (reply m
 	return model.Reply{}, "", nil
 }
 
-// fitted is c with what the model has yet to see cut to its head and tail, so that all of
-// it has about limit tokens. The model would not see it at all otherwise.
+// fitted returns c with the messages that the model has not seen cut to head and tail, so
+// that together they have about limit tokens. Otherwise the model would never see them.
 func (a *Agent) fitted(ctx context.Context, c *Conversation, limit int) *Conversation {
 	from := c.pending()
 	unseen := c.Messages[from:]
@@ -350,7 +369,7 @@ func (a *Agent) renewBy(ctx context.Context, why string, next *Conversation, sum
 	return nil
 }
 
-// taskText is the task that the agent holds as its model is told it, "" if it holds
+// taskText returns the block that tells the model of the task it holds; "" if it holds
 // none.
 func (a *Agent) taskText() string {
 	t, holds := a.o.Hand.Task()
@@ -358,7 +377,7 @@ func (a *Agent) taskText() string {
 	case !holds:
 		return ""
 	case t.ID != a.conv.Task.ID: // it took the task by a call
-		return taskBlock(t, nil, newRunID()[18:])
+		return taskBlock(t, nil, nil, newRunID()[18:])
 	}
 	return a.conv.Block
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
@@ -15,7 +15,8 @@ import (
 
 // run is one run: from waking to going idle.
 func (a *Agent) run(ctx context.Context) error {
-	a.runID, a.state = newRunID(), a.state.newRun()
+	a.runID, a.state, a.done = newRunID(), a.state.newRun(), nil
+	a.o.Heart.Progress() // who rested until now has not stalled
 	a.beat(team.Running)
 	a.emit(ctx, team.EventBody{Type: team.RunStarted, ThreadID: string(a.o.Member.AgentID)})
 	before := a.conv.Usage
@@ -29,7 +30,7 @@ func (a *Agent) run(ctx context.Context) error {
 		a.emit(ctx, team.EventBody{Type: team.RunFinished, ThreadID: string(a.o.Member.AgentID),
 			Result: asJSON(map[string]any{"turns": a.state.turns, "usage": map[string]int{
 				"prompt_tokens": used.PromptTokens, "completion_tokens": used.CompletionTokens}})})
-	case ctx.Err() == nil && !errors.Is(err, journal.ErrSuperseded):
+	case ctx.Err() == nil && !errors.Is(err, team.ErrSuperseded):
 		a.emit(ctx, team.EventBody{Type: team.RunError, Message: err.Error(), Code: string(team.CodeOf(err))})
 	}
 	if err != nil {
@@ -42,12 +43,71 @@ func (a *Agent) run(ctx context.Context) error {
 	return nil
 }
 
+// idleText tells what came of the run: the leader hears no more of it until it looks.
 func (a *Agent) idleText() string {
-	if a.waits() {
-		return fmt.Sprintf("%s waits for an answer from %s", a.o.Member.AgentID, a.conv.Await.From)
+	var b strings.Builder
+	for _, o := range a.done {
+		fmt.Fprintf(&b, "%s (%s) %s\n", o.Task, o.Title, o.Text)
 	}
-	return string(a.o.Member.AgentID) + " is idle"
+	b.WriteString(string(a.o.Member.AgentID))
+	if !a.waits() {
+		return b.String() + " is idle"
+	}
+	if a.conv.Await.Plan != "" {
+		fmt.Fprintf(&b, " waits for %s to decide on its plan %s", a.conv.Await.From, a.conv.Await.Plan)
+		return b.String()
+	}
+	fmt.Fprintf(&b, " waits for an answer from %s", a.conv.Await.From)
+	if a.conv.Await.About != "" {
+		fmt.Fprintf(&b, " to %q", a.conv.Await.About)
+	}
+	return b.String()
 }
+
+// remind tells the agent of a member that waits for its answer, and that a text is none;
+// told is false if there is nobody, or it was told before.
+func (a *Agent) remind(ctx context.Context) (told bool, err error) {
+	for _, b := range a.o.Asking() {
+		if a.reminded[b.Asked] || !a.conv.asked(b) {
+			continue
+		}
+		if a.reminded == nil {
+			a.reminded = map[string]bool{}
+		}
+		a.reminded[b.Asked] = true
+		if b.State == team.WaitingApproval {
+			return true, a.note(ctx, fmt.Sprintf("%s waits for your decision on its plan %s (%q), and your text is none. Decide with approve_plan.", b.AgentID, b.Asked, b.About))
+		}
+		return true, a.note(ctx, fmt.Sprintf("Your text is not sent to %s, which waits for your answer to mail %s (%q). Answer it with send_message, or end your turn again if there is nothing to say.",
+			b.AgentID, b.Asked, b.About))
+	}
+	return false, nil
+}
+
+// overviewWithin bounds the look at the team before a turn.
+const overviewWithin = time.Second
+
+// tellOverview tells the agent how its team stands, as the newest input of its next turn,
+// if that has changed since it was told last.
+func (a *Agent) tellOverview(ctx context.Context) error {
+	if a.o.Overview == nil {
+		return nil
+	}
+	look, done := context.WithTimeout(ctx, overviewWithin)
+	o, err := a.o.Overview(look)
+	done()
+	if err != nil {
+		a.log.DebugContext(ctx, "no look at the team before the turn", "err", err)
+		return nil
+	}
+	text := overviewText(o)
+	if text == a.conv.Overview || a.conv.Overview == "" && text == overviewText(team.Overview{}) {
+		return nil
+	}
+	return a.enqueue(journal.Record{Kind: journal.Overview, Text: text})
+}
+
+func overviewText(o team.Overview) string { return "[Team] " + o.String() }
 
 // turns asks the model and runs its tools until it has nothing more to do.
 func (a *Agent) turns(ctx context.Context) error {
@@ -60,6 +120,9 @@ func (a *Agent) turns(ctx context.Context) error {
 			return err
 		}
 		if err := a.makeRoom(ctx); err != nil {
+			return err
+		}
+		if err := a.tellOverview(ctx); err != nil {
 			return err
 		}
 		reply, err := a.ask(ctx)
@@ -78,8 +141,8 @@ func (a *Agent) turns(ctx context.Context) error {
 	}
 }
 
-// follow does what an answer of the model leads to; over means that the run has ended
-// with it.
+// follow does what an answer of the model leads to; over reports whether that ended the
+// run.
 func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err error) {
 	calls := reply.Message.ToolCalls
 	if len(calls) > 0 {
@@ -101,16 +164,22 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 	case empty(reply) && holds && a.conv.Await == nil:
 		return false, a.note(ctx, "Your last answer was empty. Go on with "+string(t.ID)+".")
 	}
-	return a.act(ctx, a.state.afterText(hold{t.ID, t.Epoch}, holds, a.conv.Await != nil))
+	next := a.state.afterText(holding{t.ID, t.Epoch}, holds, a.conv.Await != nil)
+	if next == goIdle {
+		if told, err := a.remind(ctx); told || err != nil {
+			return false, err
+		}
+	}
+	return a.act(ctx, next)
 }
 
-// endsWith ends the run after a call that leaves the model nothing to say: it has
-// completed the task, or awaits an answer, no call of the turn has failed, and nothing
-// else has come. Another turn would only say so.
+// endsWith ends the run after a call that leaves the model nothing to say. The call has
+// completed the task, awaits an answer, or rests; no call of the turn has failed; and no input has
+// come. Another turn would only say "Done.".
 func (a *Agent) endsWith(ctx context.Context, last journal.ToolResult) (over bool, err error) {
 	_, holds := a.hold()
 	done := last.Outcome != nil && !holds && a.o.Member.AgentID != team.Leader
-	if !done && (last.Await == nil || !a.waits()) {
+	if !done && !a.state.rests && (last.Await == nil || !a.waits()) {
 		return false, nil
 	}
 	before := len(a.conv.Messages)
@@ -130,7 +199,7 @@ func (a *Agent) act(ctx context.Context, s step) (over bool, err error) {
 	case goIdle:
 		return true, a.end(ctx)
 	case nudge:
-		a.state.nudged = hold{t.ID, t.Epoch}
+		a.state.nudged = holding{t.ID, t.Epoch}
 		return false, a.note(ctx, fmt.Sprintf(
 			"You stopped, but %s (%s) is still in progress and yours. Go on working; or complete it with update_task and a result_summary; or release it with release_task; or ask somebody with send_message and await_reply.", t.ID, t.Title))
 	case remark:
@@ -165,25 +234,28 @@ func (a *Agent) cutShort() string {
 	return fmt.Sprintf("%s went idle without completing it", a.o.Member.AgentID)
 }
 
-// giveUp ends the run by force: the task, if there is one, goes back to the board
-// and that counts as an attempt. With a task that has come since the model was last asked,
-// another run begins; but not a second time in a row, since a model that takes and
-// releases tasks might go on for ever.
+// giveUp ends the run by force. The task goes back to the board, which counts as an attempt.
+// A task that came after the last model call is kept for one more run, because the model has
+// not seen it. Only once in a row: a model that keeps taking and dropping tasks must not
+// loop.
 func (a *Agent) giveUp(ctx context.Context, reason string) error {
+	if err := a.o.Journal.Flush(); err != nil {
+		return err
+	}
 	if t, ok := a.o.Hand.Task(); ok {
-		if a.state.begun != (hold{t.ID, t.Epoch}) && !a.state.spared {
+		if a.state.begun != (holding{t.ID, t.Epoch}) && !a.state.spared {
 			a.state.spared = true
 			return nil
 		}
 		switch _, err := a.o.Hand.Release(ctx, t.ID, reason, true); {
-		case errors.Is(err, broker.ErrUnreadable):
+		case errors.Is(err, team.ErrUnreadable):
 			// The next run begins once it can be read: it may still be the agent's.
 			return a.note(ctx, fmt.Sprintf("%s was to be put back, which cannot be done now: %v.", t.ID, err))
-		case board.Lost(err):
+		case team.HoldLost(err):
 			if err := a.noteLost(ctx); err != nil {
 				return err
 			}
-			if _, holds := a.hold(); holds { // another, which has come meanwhile
+			if _, holds := a.hold(); holds { // another task has come meanwhile
 				return nil
 			}
 		case err != nil:
@@ -206,17 +278,27 @@ func (a *Agent) end(ctx context.Context) error {
 
 // note has the runtime tell the agent something.
 func (a *Agent) note(ctx context.Context, text string) error {
-	return a.record(ctx, journal.Record{Kind: journal.Note, Text: text})
+	return a.record(ctx, journal.Record{Kind: journal.Note, Text: a.o.Dialect.Say(text)})
 }
 
-// maxCalls is how many calls of one turn are run; a model that asks for more has lost
-// the thread.
+// maxCalls is how many calls of one turn are run. A model that asks for more has lost its
+// way.
 const maxCalls = 64
 
-// callTools runs the calls of a turn one after another, records each result before the
-// next call begins, and returns the last, and whether one has failed.
+// callTools runs the calls of a turn one after another and records their results. It
+// returns the last, and whether one has failed. The turn and the results so far are
+// stored before a call begins that may change something: a call that only reads may be
+// made again by a successor.
 func (a *Agent) callTools(ctx context.Context, calls []model.ToolCall) (last journal.ToolResult, failed bool, err error) {
 	for i, c := range calls {
+		if a.urgent.behind(0) > 0 {
+			return last, true, a.skip(calls[i:])
+		}
+		if !a.o.Tools.ReadOnly(c.Name) {
+			if err := a.o.Journal.Flush(); err != nil {
+				return last, failed, err
+			}
+		}
 		if err := a.mayGoOn(ctx, a.o.Tools.Writes(c.Name)); err != nil {
 			return last, failed, err
 		}
@@ -227,12 +309,30 @@ func (a *Agent) callTools(ctx context.Context, calls []model.ToolCall) (last jou
 		}
 		result := last
 		failed = failed || last.IsError
-		if err := a.record(ctx, journal.Record{Kind: journal.Result, Result: &result, TaskID: a.atWork()}); err != nil {
+		if err := a.enqueue(journal.Record{Kind: journal.Result, Result: &result, TaskID: a.atWork()}); err != nil {
 			return last, failed, err
 		}
 		a.beat(team.Running)
+		if result.Verdict == nil {
+			continue
+		}
+		if err := a.answers(ctx); err != nil {
+			return last, failed, err
+		}
 	}
 	return last, failed, nil
+}
+
+// skip answers calls that are not run, since urgent mail came.
+func (a *Agent) skip(calls []model.ToolCall) error {
+	for _, c := range calls {
+		r := journal.ToolResult{CallID: c.ID, Name: c.Name, IsError: true,
+			Content: `{"error":"not run: urgent mail came; read it first, then make the calls that still make sense","code":"busy","status":"error"}`}
+		if err := a.enqueue(journal.Record{Kind: journal.Result, Result: &r, TaskID: a.atWork()}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func tooMany(c model.ToolCall) journal.ToolResult {
@@ -244,25 +344,54 @@ func tooMany(c model.ToolCall) journal.ToolResult {
 func (a *Agent) call(ctx context.Context, c model.ToolCall) (journal.ToolResult, error) {
 	held, holds := a.o.Hand.Task()
 	step, done := a.step(ctx)
-	res := a.o.Tools.Run(step, tool.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+	if a.o.Tools.Yields(c.Name) {
+		yielding, free := a.urgent.yielding(step)
+		defer free()
+		step = yielding
+	}
+	a.atTool(c.Name)
+	res := a.o.Tools.Run(tool.WithProgress(step, a.o.Heart.Progress), tool.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+	a.atTool("")
 	done()
 	r := journal.ToolResult{CallID: c.ID, Name: c.Name, IsError: res.IsError}
 	if ctx.Err() != nil {
-		return r, ctx.Err() // what it returned is of the interruption; the successor says so
+		return r, ctx.Err() // the result only tells of the interruption, which the successor reports
 	}
 	r.Content, _ = a.excerpt(ctx, res.Content)
 	if w, ok := res.Value.(Awaiter); ok {
-		r.Await = w.Awaits()
+		if r.Await = w.Awaits(); r.Await != nil {
+			r.Await.Task = held.ID
+		}
+	}
+	if v, ok := res.Value.(Decider); ok {
+		r.Verdict = v.Decides()
 	}
 	if e, ok := res.Value.(Ender); ok && e.EndsRun() {
 		a.state.ended = true
 	}
+	rests, ok := res.Value.(Rester)
+	a.state.rests = ok && rests.Rests()
 	if v, ok := res.Value.(Mover); ok && holds {
 		if t := v.Moved(); t.ID == held.ID && t.Status != team.InProgress {
 			r.Outcome = &journal.Outcome{Task: t.ID, Title: t.Title, Text: outcome(t)}
+			a.done = append(a.done, *r.Outcome)
 		}
 	}
 	return r, nil
+}
+
+// maxToolName is how much of a tool's name a beat tells: the model may have made it up.
+const maxToolName = 64
+
+// atTool notes which tool runs, "" for none. The next beat tells. Its result is progress.
+func (a *Agent) atTool(name string) {
+	var at *time.Time
+	if name != "" {
+		now := time.Now().UTC()
+		at = &now
+	}
+	a.o.Heart.Set(func(b *team.Beat) { b.Tool, b.ToolAt = team.Clean(name, maxToolName), at })
+	a.o.Heart.Progress()
 }
 
 // outcome is what became of a task, in a line.

@@ -62,11 +62,10 @@ type scenario struct {
 func newScenario(t *testing.T) *scenario {
 	s := &scenario{rig: newRig(t), compacts: make(chan struct{}, 1), records: 1}
 	s.opts.Compacts = s.compacts
-	s.task.Description = "Count the lines."
+	s.edit(func(t *team.Task) { t.Description = "Count the lines." })
 	s.awaits("coder-2")
 	s.tools["complete"] = func(context.Context, tool.Call) tool.Result {
-		s.task.Status, s.task.ResultSummary, s.held = team.Completed, "42 lines", false
-		return tool.Result{Content: "completed", Value: moved{s.task}}
+		return s.complete("42 lines")
 	}
 	s.tools["read_file"] = func(context.Context, tool.Call) tool.Result {
 		return tool.Result{Content: strings.Repeat(fmt.Sprintf("line of file %d\n", len(s.ran)), 400)}
@@ -107,8 +106,8 @@ func (s *scenario) do(d *datadriven.TestData) string {
 		s.seq++
 		s.post(s.seq, team.AgentID(arg(0)), team.MessageType(arg(1)), strings.TrimSpace(d.Input))
 	case "offer":
-		if s.task.Status != team.Pending {
-			s.task = team.Task{ID: "T-002", Title: "Next", Status: team.Pending}
+		if s.task().Status != team.Pending {
+			s.next(team.Task{ID: "T-002", Title: "Next", Status: team.Pending})
 		}
 		s.offer()
 	case "taken":
@@ -148,10 +147,10 @@ func (s *scenario) news() string {
 		fmt.Fprintf(&b, "  is %s\n", state)
 	}
 	s.beats = len(s.states)
-	if s.held || s.task.Status != team.Pending || s.task.Attempts > 0 || s.task.Reason != "" {
-		fmt.Fprintf(&b, "  %s is %s, attempts %d", s.task.ID, s.task.Status, s.task.Attempts)
-		if s.task.Reason != "" {
-			fmt.Fprintf(&b, " (%s)", tailless(s.task.Reason, 90))
+	if s.holds() || s.task().Status != team.Pending || s.task().Attempts > 0 || s.task().Reason != "" {
+		fmt.Fprintf(&b, "  %s is %s, attempts %d", s.task().ID, s.task().Status, s.task().Attempts)
+		if s.task().Reason != "" {
+			fmt.Fprintf(&b, " (%s)", tailless(s.task().Reason, 90))
 		}
 		b.WriteByte('\n')
 	}

@@ -8,13 +8,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// state is where the loop stands besides its conversation. Its methods judge: what
-// they say, the loop does.
+// state is what the loop knows besides its conversation. Its methods are pure: they judge
+// what comes next, and the loop does it.
 type state struct {
-	begun  hold // the newest for which a turn was begun
-	nudged hold // the one that the agent was reminded of
-	spared bool // a run was cut short with a task that was not begun, which is the next one's
-	ended  bool // a tool ended the agent's work
+	begun  holding // the newest hold for which a turn was begun
+	nudged holding // the hold that the agent was reminded of
+	spared bool    // the last run kept a task that its model had not seen (giveUp); the next must not
+	rests  bool    // the last call leaves nothing to do until there is input
+	ended  bool    // a tool ended the agent's work
 
 	turns  int  // of this run
 	noted  bool // in this run: that the limit of turns is near
@@ -23,7 +24,7 @@ type state struct {
 	parks  int  // tries since the endpoint began to refuse
 }
 
-// cutting is how far a conversation was made smaller because of a refusal.
+// cutting is how far a conversation was shortened because of a refusal.
 type cutting int
 
 const (
@@ -32,13 +33,13 @@ const (
 	bare              // the work alone
 )
 
-// newRun is s at the begin of a run.
+// newRun returns s as it is at the start of a run.
 func (s state) newRun() state {
-	s.nudged, s.ended, s.turns, s.noted, s.warned, s.cuts = hold{}, false, 0, false, false, 0
+	s.nudged, s.ended, s.turns, s.noted, s.warned, s.cuts = holding{}, false, 0, false, false, 0
 	return s
 }
 
-// answered is s after a turn of the model.
+// answered returns s after a turn of the model.
 func (s state) answered(r model.Reply) state {
 	s.turns++
 	s.parks = 0
@@ -94,10 +95,10 @@ func (s state) beforeTurn(max int, circles bool) step {
 	return goOn
 }
 
-// afterText judges an answer without calls. The agent would go idle with it; it may not
-// with a task in its hand, unless it waits for an answer (rule 11). A task that came
-// while the model answered is told first.
-func (s state) afterText(held hold, holds, waits bool) step {
+// afterText judges an answer without calls. The agent may go idle with it, unless it holds
+// a task and waits for no answer (rule 11). A task that came while the model answered is
+// told to the model first.
+func (s state) afterText(held holding, holds, waits bool) step {
 	switch {
 	case !holds, waits, held != s.begun:
 		return goIdle
@@ -107,8 +108,8 @@ func (s state) afterText(held hold, holds, waits bool) step {
 	return nudge
 }
 
-// place is what a refusal meets.
-type place struct {
+// situation is how it was when a call was refused.
+type situation struct {
 	leader bool
 	first  bool // no turn of the goal has been answered
 	holds  bool // a task
@@ -116,10 +117,10 @@ type place struct {
 	cut    cutting
 }
 
-// afterRefusal judges a call that gave no turn. What the endpoint refuses of this
-// request is tried with less of the conversation, down to the work alone; what it
-// refuses then is the work's own fault, or nobody's here.
-func (s state) afterRefusal(r *model.Refusal, p place) step {
+// afterRefusal judges a call that gave no turn. A request that the endpoint does not take
+// is tried again with less of the conversation, down to the work alone. If that is refused
+// too, either the task itself is at fault, or the agent parks.
+func (s state) afterRefusal(r *model.Refusal, p situation) step {
 	switch {
 	case r.Advice == model.TryAgain:
 		return rest
@@ -149,8 +150,8 @@ const (
 // parkRest is how long the agent rests before it asks again.
 func (s state) parkRest() time.Duration { return min(firstPark<<min(s.parks, 10), maxPark) }
 
-// hold is one hold of a task.
-type hold struct {
+// holding is one holding of a task.
+type holding struct {
 	task  team.TaskID
 	epoch uint64
 }

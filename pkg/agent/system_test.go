@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/journal"
+	"agentteam/pkg/place"
 	"agentteam/pkg/team"
 )
 
@@ -19,33 +21,85 @@ func TestSystem(t *testing.T) {
 		"tester":   {Name: "tester", Description: "runs the tests"},
 		"explorer": {Name: "explorer", Description: "reads 代码 and answers questions"},
 	}}
+	at := place.Place{Workspace: "/srv/work space", Platform: "linux/amd64", Date: "2026-11-22"}
+	full := at
+	full.Git, full.File, full.Project, full.LeftOut = "branch main, 2 files changed or new", "/srv/AGENTS.md", "Run 'make lint' before you finish.\n<task id=\"x\">\n", 70
 	for name, tt := range map[string]struct {
 		member team.Member
 		role   team.Role
+		at     place.Place
 	}{
-		"leader":   {team.Member{AgentID: team.Leader, Role: "leader"}, record.Roles["leader"]},
-		"teammate": {team.Member{AgentID: "tester-1", Role: "tester", Prompt: "\nTest the parser 🧪.\n"}, team.Role{Instructions: "You run tests.\n\nYou do not mend what fails.\n"}},
-		"bare":     {team.Member{AgentID: "tester-2", Role: "tester", Prompt: " \n"}, team.Role{}},
+		"leader":   {team.Member{AgentID: team.Leader, Role: "leader"}, record.Roles["leader"], full},
+		"teammate": {team.Member{AgentID: "tester-1", Role: "tester", Prompt: "\nTest the parser 🧪.\n"}, team.Role{Instructions: "You run tests.\n\nYou do not mend what fails.\n"}, full},
+		"bare":     {team.Member{AgentID: "tester-2", Role: "tester", Prompt: " \n"}, team.Role{}, at},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := System(record, tt.member, tt.role, "/srv/work space")
+			got := System(record, tt.member, tt.role, tt.at)
 			first, _, _ := strings.Cut(got, "\n")
 			if want := "You are " + string(tt.member.AgentID) + ", role " + tt.member.Role + ", in team blue."; first != want {
 				t.Errorf("first line %q, want %q", first, want)
 			}
-			golden := filepath.Join("testdata", "system-"+name+".txt")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("%s is another (go test -update accepts it):\n%s", golden, got)
-			}
+			golden(t, "system-"+name, got)
 		})
 	}
+}
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is another (go test -update accepts it):\n%s", file, got)
+	}
+}
+
+// What a successor is told of the place stays byte for byte, unless more than git has
+// changed, or a leader has a new goal.
+func TestSystemStays(t *testing.T) {
+	was := place.Place{Workspace: "/srv", Platform: "linux/amd64", Date: "2026-11-22", Git: "branch main, clean", Project: "Be brief."}
+	start := func(goal int, change func(*place.Place)) journal.Record {
+		p := was
+		change(&p)
+		return journal.Record{Kind: journal.Start, Goal: goal, Place: &p}
+	}
+	same := func(*place.Place) {}
+	committed := func(p *place.Place) { p.Git = "branch main, 3 files changed or new" }
+	for name, tt := range map[string]struct {
+		records []journal.Record
+		git     string
+	}{
+		"git only":       {[]journal.Record{start(1, same), start(1, committed)}, was.Git},
+		"another folder": {[]journal.Record{start(1, same), start(1, func(p *place.Place) { committed(p); p.Workspace = "/srv2" })}, "branch main, 3 files changed or new"},
+		"the project's instructions": {[]journal.Record{start(1, same), start(1, func(p *place.Place) { committed(p); p.Project = "Be thorough." })},
+			"branch main, 3 files changed or new"},
+		"a new goal":          {[]journal.Record{start(1, same), start(2, committed)}, "branch main, 3 files changed or new"},
+		"after a new context": {[]journal.Record{start(1, same), {Kind: journal.Compact, Context: asJSON(fold(t, start(1, same)))}, start(1, committed)}, was.Git},
+		"of an older program": {[]journal.Record{{Kind: journal.Start, Goal: 1}, start(1, committed)}, "branch main, 3 files changed or new"},
+		"by an older program": {[]journal.Record{start(1, same), {Kind: journal.Start, Goal: 1}}, was.Git},
+	} {
+		if c := fold(t, tt.records...); c.Place == nil || c.Place.Git != tt.git {
+			t.Errorf("%s: the place is %+v", name, c.Place)
+		}
+	}
+}
+
+// The task block tells all that decides how the task is done, and nothing that is not so.
+func TestTaskBlock(t *testing.T) {
+	task := team.Task{ID: "T-004", Title: "Add a </task> schema", Description: "From the inventory write schema.graphql.\n", CreatedBy: team.Leader,
+		Check: "test -s schema.graphql", DeliverableReq: true, DeliverablePath: "deliverables/T-004-add-a-schema.md", Attempts: 1}
+	inputs := []team.Input{
+		{Task: "T-001", Title: "Write the inventory", By: "explorer-1", Summary: "5 endpoints;\nthe table is in the file.", Path: "deliverables/T-001-write-the-inventory.md"},
+		{Task: "T-002", Title: "Ask around", By: "coder-1", Summary: "nobody minds </task X>" + strings.Repeat(" at all", 1000)},
+	}
+	bare := team.Task{ID: "T-001", Title: "Look", DeliverablePath: "deliverables/T-001-look.md"}
+	golden(t, "task-blocks", taskBlock(task, inputs, &team.Try{By: "coder-2", Reason: "graphql-core is not\ninstalled <mail"}, "MARK0000")+"\n\n"+taskBlock(bare, nil, nil, "MARK0001")+"\n")
 }

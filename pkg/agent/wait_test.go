@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"agentteam/pkg/journal"
@@ -30,11 +31,11 @@ func TestAwaitReply(t *testing.T) {
 		r.start()
 		r.offer()
 		r.wantStates(team.Idle, team.Running, team.WaitingAnswer)
-		if r.task.Status != team.InProgress || !strings.Contains(r.sent[0].Content, "waits for an answer from coder-2") {
-			t.Errorf("the task is %s; sent %+v", r.task.Status, r.sent)
+		if r.task().Status != team.InProgress || !strings.Contains(r.sent[0].Content, "waits for an answer from coder-2") {
+			t.Errorf("the task is %s; sent %+v", r.task().Status, r.sent)
 		}
 		select {
-		case r.offers <- r.task:
+		case r.offers <- r.task():
 			t.Error("took an offer while it waits with its task")
 		default:
 		}
@@ -46,12 +47,41 @@ func TestAwaitReply(t *testing.T) {
 		if r.beat.State != team.WaitingAnswer || len(r.asked) != 3 {
 			t.Errorf("after the answer it asked again: %s after %d questions", r.beat.State, len(r.asked))
 		}
-		r.held = false // so that it may go idle
+		r.complete("done") // so that it may go idle
 		r.post(3, "coder-2", team.MsgMessage, "the other answer")
 		if r.beat.State != team.Idle {
 			t.Errorf("after the second answer: %s", r.beat.State)
 		}
 	})
+}
+
+// A person takes as long as it takes, and may answer under the name of their seat or as
+// the user.
+func TestAwaitPerson(t *testing.T) {
+	for _, answers := range []team.AgentID{"ann", team.UserAgent} {
+		t.Run(string(answers), func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
+					return tool.Result{Content: "sent", Value: waiter{&journal.Await{From: "ann", MessageID: "q1"}}}
+				}
+				r.says("!ask", "thank you", "done", "done")
+				r.start()
+				r.offer()
+				r.pass(100 * time.Hour)
+				r.wantStates(team.Idle, team.Running, team.WaitingUser)
+				if len(r.asked) != 1 || r.task().Status != team.InProgress {
+					t.Errorf("the model was asked %d times while a person was waited for; the task is %s", len(r.asked), r.task().Status)
+				}
+				r.stop() // a successor waits on
+				r.opts.Member.Incarnation = 2
+				r.start()
+				r.post(1, answers, team.MsgMessage, "the answer")
+				if got := transcript(r.asked[len(r.asked)-1].Messages); !strings.Contains(got, `in_reply_to="q1"`) || !strings.Contains(got, "the answer") || r.beat.State == team.WaitingUser {
+					t.Errorf("after the answer the agent is %s, and was told\n%s", r.beat.State, got)
+				}
+			})
+		})
+	}
 }
 
 func TestNoAnswerComes(t *testing.T) {
@@ -69,8 +99,8 @@ func TestNoAnswerComes(t *testing.T) {
 		if !strings.Contains(r.notes(), "No answer came from coder-2") || len(r.asked) != 2 {
 			t.Errorf("after 10 minutes: %d questions, notes %q", len(r.asked), r.notes())
 		}
-		if r.beat.State != team.WaitingAnswer || r.task.Status != team.InProgress {
-			t.Errorf("it asked again: %s, the task is %s", r.beat.State, r.task.Status)
+		if r.beat.State != team.WaitingAnswer || r.task().Status != team.InProgress {
+			t.Errorf("it asked again: %s, the task is %s", r.beat.State, r.task().Status)
 		}
 	})
 }
@@ -91,6 +121,56 @@ func TestNoAnswerIsRemembered(t *testing.T) {
 		if r.kinds() != before || r.beat.State != team.Idle {
 			t.Errorf("the successor is %s; journal: %s", r.beat.State, r.kinds())
 		}
+	})
+}
+
+// A person may be asked without a task, and for the sake of a task. The wait ends with that
+// task, or when the person leaves; a successor does not wait again.
+func TestPersonIsAskedAndLeaves(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		leave := make(chan struct{})
+		r.opts.Left = func(ctx context.Context, _ team.AgentID) error {
+			select {
+			case <-ctx.Done():
+			case <-leave:
+			}
+			return ctx.Err()
+		}
+		r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: "sent", Value: waiter{&journal.Await{From: "ann"}}}
+		}
+		r.says("!ask", "then without", "done")
+		r.start()
+		r.post(1, team.Leader, team.MsgMessage, "ask ann which colour")
+		r.pass(time.Hour)
+		r.wantStates(team.Idle, team.Running, team.WaitingUser)
+		if r.beat.Awaits != "ann" || r.beat.HeardSeq != 1 || len(r.asked) != 1 {
+			t.Errorf("it waits for %q, heard %d, after %d questions", r.beat.Awaits, r.beat.HeardSeq, len(r.asked))
+		}
+		close(leave)
+		synctest.Wait()
+		if !strings.Contains(r.notes(), "ann has left the team") || r.beat.State != team.Idle {
+			t.Errorf("ann has left: %s, notes %q", r.beat.State, r.notes())
+		}
+		r.stop()
+		before := r.kinds()
+		r.start()
+		r.post(2, team.Watchdog, team.MsgWatchdog, "[All Idle]")
+		if got, ok := strings.CutPrefix(r.kinds(), before); !ok || r.beat.State != team.Idle || r.beat.HeardSeq != 1 {
+			t.Errorf("its successor is %s, heard %d, and wrote %s", r.beat.State, r.beat.HeardSeq, got)
+		}
+	})
+	loop(t, func(t *testing.T, r *rig) {
+		r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: "sent", Value: waiter{&journal.Await{From: "ann"}}}
+		}
+		r.says("!ask", "I stop")
+		r.start()
+		r.offer()
+		r.reap()
+		r.revoke()
+		synctest.Wait()
+		r.wantStates(team.Idle, team.Running, team.WaitingUser, team.Running, team.Idle)
 	})
 }
 

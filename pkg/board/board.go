@@ -18,29 +18,39 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
 	"agentteam/pkg/wire"
 )
 
 // Options are what a Board needs besides the team; all may be left out.
 type Options struct {
-	Logger   *slog.Logger
-	Registry prometheus.Registerer
+	Logger  *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // Board is a team's task list. Safe for concurrent use.
 type Board struct {
-	bucket      *broker.Bucket
+	bucket      Records
 	log         *slog.Logger
 	metrics     metrics
-	createdUpTo atomic.Int64 // the tasks up to this number exist, which stays so
+	createdUpTo atomic.Int64 // the tasks up to this number have been created
 }
 
-// New returns the board of a team.
-func New(t *broker.Team, o Options) *Board {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Board{bucket: t.Bucket, log: o.Logger, metrics: newMetrics(o.Registry)}
+// Records are where a board is kept: a team's [broker.Bucket], or in tests that play
+// time boardtest.Records, which are in memory. Methods and errors are those of Bucket.
+type Records interface {
+	Get(ctx context.Context, key string) (broker.Entry, error)
+	Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
+	PutAgain(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
+	Load(ctx context.Context, filters ...string) ([]broker.Entry, error)
+	Each(ctx context.Context, f func(broker.Entry) error, filters ...string) error
+	Past(ctx context.Context, from uint64, f func(broker.Entry) error, filters ...string) error
+}
+
+// New returns the board of the team whose records these are.
+func New(records Records, o Options) *Board {
+	o.Logger = telemetry.OrDiscard(o.Logger)
+	return &Board{bucket: records, log: o.Logger, metrics: newMetrics(o.Metrics)}
 }
 
 // Decode reads a task from its entry.
@@ -50,16 +60,16 @@ func Decode(e broker.Entry) (team.Task, error) {
 	if t.Kept, err = e.Decode(&t, &t.V); err != nil {
 		return t, err
 	}
-	if !t.Status.Valid() || e.Key != subject.KeyTask(t.ID) {
-		return t, team.Errorf(team.InvalidState, "record %s %w: it is no task of that id, but says %q with status %q", e.Key, broker.ErrUnreadable, t.ID, t.Status).
-			WithHint("the rest of the board works without it; a good write of the key heals it")
+	if !t.Status.Valid() || t.ID.Number() == 0 || e.Key != subject.KeyTask(t.ID) {
+		return t, team.Errorf(team.InvalidState, "record %s %w: it is no task of that id, but says %q with status %q", e.Key, team.ErrUnreadable, t.ID, t.Status).
+			WithHint(team.RepairHint)
 	}
 	t.Revision = e.Revision
 	return t, nil
 }
 
-// Get returns a task, and the others of the call that created it exist from then on.
-// Errors: NotFound; Unavailable.
+// Get returns a task. Once it has returned, all tasks of the call that created this one
+// exist. Errors: NotFound; Unavailable.
 func (b *Board) Get(ctx context.Context, id team.TaskID) (team.Task, error) {
 	t, err := b.read(ctx, id)
 	switch {
@@ -68,7 +78,7 @@ func (b *Board) Get(ctx context.Context, id team.TaskID) (team.Task, error) {
 			return team.Task{}, err
 		}
 		return b.read(ctx, id)
-	case err == nil && untouched(t): // the same, but the creator died a little later
+	case err == nil && t.Untouched(): // the same, but the creator died a little later: whoever changes a task has first seen to the others of its call
 		err = b.finishCall(ctx, id)
 	}
 	if err != nil {
@@ -106,64 +116,45 @@ func (b *Board) All(ctx context.Context) ([]team.Task, error) {
 }
 
 // Load reads the whole board in one pass over the bucket, after finishing a
-// creation that somebody left half done. Errors: Unavailable.
+// creation that somebody left half done. Errors: InvalidState if the sequence cannot be
+// read; Unavailable.
 func (b *Board) Load(ctx context.Context) (Listing, error) {
+	if err := b.FinishCreate(ctx); err != nil {
+		return Listing{}, err
+	}
 	entries, err := b.bucket.Load(ctx, subject.AllTasks, subject.KeySequence)
 	if err != nil {
 		return Listing{}, err
 	}
 	var l Listing
-	var seq Sequence
-	have := map[string]bool{}
+	var r Reader
+	shown := tasks{}
 	for _, e := range entries {
-		have[e.Key] = true
-		if e.Key == subject.KeySequence {
-			if seq, err = DecodeSequence(e); err != nil {
-				return l, err
-			}
-			continue
-		}
-		t, err := Decode(e)
-		if err != nil {
+		if err := r.Take(e, shown); err != nil {
 			b.log.WarnContext(ctx, "record set aside", "key", e.Key, "revision", e.Revision, "err", err)
 			l.Bad = append(l.Bad, team.Quarantined{Key: e.Key, Revision: e.Revision, Error: err.Error()})
-			continue
-		}
-		l.Tasks = append(l.Tasks, t)
-	}
-	if slices.ContainsFunc(seq.Intent, func(t team.Task) bool { return !have[subject.KeyTask(t.ID)] }) {
-		if err := b.addMissing(ctx, seq, have, &l); err != nil {
-			return l, err
 		}
 	}
-	slices.SortFunc(l.Tasks, func(a, b team.Task) int { return cmp.Compare(a.ID.Number(), b.ID.Number()) })
+	r.Created(int(b.createdUpTo.Load()), shown)
+	l.Tasks = slices.SortedFunc(maps.Values(shown), func(a, b team.Task) int { return cmp.Compare(a.ID.Number(), b.ID.Number()) })
 	return l, nil
 }
 
-// addMissing finishes the last creation and adds its tasks that were not read.
-func (b *Board) addMissing(ctx context.Context, seq Sequence, have map[string]bool, l *Listing) error {
-	if err := b.finish(ctx, seq); err != nil {
-		return err
+// tasks is a board as a map.
+type tasks map[team.TaskID]team.Task
+
+func (m tasks) Task(id team.TaskID) team.Task { return m[id] }
+
+func (m tasks) Show(id team.TaskID, t team.Task) {
+	if t.Status == "" {
+		delete(m, id)
+	} else {
+		m[id] = t
 	}
-	for _, t := range seq.Intent {
-		if have[subject.KeyTask(t.ID)] {
-			continue
-		}
-		now, err := b.Get(ctx, t.ID)
-		switch {
-		case err == nil:
-			l.Tasks = append(l.Tasks, now)
-		case errors.Is(err, team.InvalidState):
-			l.Bad = append(l.Bad, team.Quarantined{Key: subject.KeyTask(t.ID), Error: err.Error()})
-		case !errors.Is(err, team.NotFound): // somebody has deleted it
-			return err
-		}
-	}
-	return nil
 }
 
-// leftBy returns the tasks that earlier incarnations of h hold, at most one in a
-// world without faults. It reads the whole board, but holds no more of it than that.
+// leftBy returns the tasks that earlier incarnations of h hold, which is at most one
+// unless a rule was broken. It reads the whole board but keeps only these in memory.
 func (b *Board) leftBy(ctx context.Context, h team.Holder) ([]team.Task, error) {
 	left := map[team.TaskID]team.Task{}
 	err := b.bucket.Each(ctx, func(e broker.Entry) error {
@@ -183,10 +174,9 @@ func (b *Board) leftBy(ctx context.Context, h team.Holder) ([]team.Task, error) 
 	return slices.Collect(maps.Values(left)), err
 }
 
-// change is the way of every transition of one task: read it, let f make the next
-// copy, store that if the task is still as it was read. f is called again with
-// the new copy if somebody wrote in between, so it judges what it sees, not what
-// it remembers. What f refuses is returned as it was read.
+// change makes every transition of one task: it reads the task, lets f make the next
+// copy, and stores that if the task has not changed. If somebody wrote in between, f is
+// called again with the new copy. If f refuses, the task is returned as it was read.
 func (b *Board) change(ctx context.Context, id team.TaskID, f func(team.Task) (team.Task, error)) (team.Task, error) {
 	for {
 		t, err := b.Get(ctx, id)
@@ -217,14 +207,14 @@ func (b *Board) changeFrom(ctx context.Context, t team.Task, f func(team.Task) (
 	return next, err
 }
 
-// changeHeld is change for a task that the caller read when it took it, and that
-// hardly anybody else writes meanwhile: the reading is saved.
+// changeHeld is change that starts from the copy which the caller has held since its
+// claim. Others hardly ever write a held task, so this usually saves the read.
 func (b *Board) changeHeld(ctx context.Context, held team.Task, f func(team.Task) (team.Task, error)) (team.Task, error) {
 	if held.Revision != 0 {
 		if next, err := b.changeFrom(ctx, held, f); err == nil || team.CodeOf(err) == team.Unavailable {
 			return next, err
 		}
-		// What was refused was a copy that may be old: the board's own copy decides.
+		// The copy that was refused may be old: read the task and judge again.
 	}
 	return b.change(ctx, held.ID, f)
 }
@@ -238,9 +228,9 @@ func (b *Board) put(ctx context.Context, t team.Task) (team.Task, error) {
 	return t, err
 }
 
-// Rewrite stores t over the revision it was read at. If it is just as it was read, a
-// write that somebody has announced for that revision is refused from then on. Errors:
-// Conflict if the task has changed since; Unavailable.
+// Rewrite stores t over the revision it was read at. Storing t unchanged moves its
+// revision, which cancels any pending write that expects the old one. Errors: Conflict if
+// the task has changed since; Unavailable.
 func (b *Board) Rewrite(ctx context.Context, t team.Task) (team.Task, error) {
 	t.Op = ulid.Make().String()
 	data, err := wire.Encode(&t, t.Kept)
@@ -257,7 +247,7 @@ func (b *Board) Rewrite(ctx context.Context, t team.Task) (team.Task, error) {
 
 // Claim makes h the task's assignee. The task is read first; see [Board.ClaimAt]
 // for one that was read already. Errors: NotFound; Conflict (somebody holds it or
-// was first); *team.Error Blocked naming the dependencies; InvalidState;
+// was first, or it is reserved for somebody else); *team.Error Blocked naming the dependencies; InvalidState;
 // PermissionDenied for a role that is not h's, unless assigned; Unavailable, and
 // then the outcome is unknown.
 //
@@ -296,16 +286,51 @@ func (b *Board) ClaimAt(ctx context.Context, t team.Task, h team.Holder) (team.T
 	next, err := t.Claim(h, now())
 	if err == nil {
 		next, err = b.put(ctx, next)
+		if errors.Is(err, team.Conflict) {
+			err = team.Errorf(team.Conflict, "somebody else was first at %s", t.ID).WithHint("choose another task")
+		}
 	}
 	b.metrics.claim(err)
-	switch {
-	case err == nil:
-		b.log.InfoContext(ctx, "task claimed", "task", t.ID, "agent", h.Agent, "epoch", next.Epoch, "revision", next.Revision)
-		return next, nil
-	case errors.Is(err, team.Conflict) && t.Status == team.Pending:
-		return team.Task{}, team.Errorf(team.Conflict, "somebody else was first at %s", t.ID).WithHint("choose another task")
+	if err != nil {
+		return team.Task{}, err
 	}
-	return team.Task{}, err
+	b.log.InfoContext(ctx, "task claimed", "task", t.ID, "agent", h.Agent, "epoch", next.Epoch, "revision", next.Revision)
+	return next, nil
+}
+
+// Reserve keeps a pending task for a member, or with "" for nobody any more; see
+// [team.Task.Reserve]. What is so already is not written again. Errors: NotFound; those of
+// the transition; Unavailable.
+func (b *Board) Reserve(ctx context.Context, id team.TaskID, member team.AgentID, a team.Actor) (team.Task, error) {
+	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) {
+		next, err := t.Reserve(member, a, now())
+		if err == nil && next.ReservedFor == t.ReservedFor {
+			return t, errAlready
+		}
+		return next, err
+	})
+	if errors.Is(err, errAlready) {
+		return t, nil
+	}
+	if err == nil {
+		b.log.InfoContext(ctx, "task reserved", "task", id, "by", a.Agent, "agent", member, "revision", t.Revision)
+	}
+	return t, err
+}
+
+var errAlready = errors.New("the task is reserved so already")
+
+// Unreserve ends the reservation of t for the member that it is reserved for, as it was
+// read. If t is written anew, claimed say, nothing changes and the error is nil.
+func (b *Board) Unreserve(ctx context.Context, t team.Task, a team.Actor) error {
+	next, err := t.Reserve("", a, now())
+	if err == nil {
+		_, err = b.put(ctx, next)
+	}
+	if errors.Is(err, team.Conflict) {
+		return nil
+	}
+	return err
 }
 
 // unblocked returns a Blocked error naming what t waits for, or nil.
@@ -349,9 +374,9 @@ func blockedError(id team.TaskID, waiting []team.Task) error {
 	return team.Errorf(team.Blocked, "%s is blocked by %s", id, msg[2:]).WithHint("%s", hint)
 }
 
-// Adopt takes over a task that an earlier incarnation of h holds.
-func (b *Board) Adopt(ctx context.Context, id team.TaskID, h team.Holder) (team.Task, error) {
-	return b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Adopt(h, now()) })
+// Adopt takes over a task that an earlier incarnation of h holds; see [team.Task.Adopt].
+func (b *Board) Adopt(ctx context.Context, id team.TaskID, h team.Holder, attempt bool) (team.Task, error) {
+	return b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Adopt(h, attempt, now()) })
 }
 
 // Assign gives a task to h on behalf of somebody with the leader's rights; see
@@ -390,8 +415,8 @@ func (b *Board) AssignAt(ctx context.Context, t team.Task, a team.Assignment, h 
 	return next, nil
 }
 
-// Complete completes a task for its holder; see [team.Task.Complete]. Epoch 0, here
-// and in what follows, is a holder that does not know its epoch.
+// Complete completes a task for its holder; see [team.Task.Complete]. Epoch 0, here and
+// in the methods below, stands for a holder that does not know its epoch.
 func (b *Board) Complete(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, d team.Done) (team.Task, error) {
 	return b.complete(ctx, team.Task{ID: id}, h, epoch, d)
 }
@@ -411,10 +436,9 @@ func (b *Board) MayComplete(ctx context.Context, t team.Task, h team.Holder, epo
 	return b.former(ctx, t.ID, h, epoch, t.MayComplete(h, epoch))
 }
 
-// former returns err, with which a write of h to its task ended, as h is to hear it:
-// one that does not know its epoch is refused as if it never held the task once others
-// have held it since, and then the task's past tells. So only that refusal costs a
-// reading. What is older than the copies that the bucket keeps is forgotten.
+// former turns PermissionDenied into Conflict for a caller that held the task earlier but
+// does not know its epoch. Only the task's history can tell, so only this error costs a
+// read. A hold that is older than the copies in the bucket is forgotten.
 func (b *Board) former(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, err error) error {
 	if epoch != 0 || !errors.Is(err, team.PermissionDenied) {
 		return err
@@ -455,9 +479,8 @@ func (b *Board) Fail(ctx context.Context, id team.TaskID, a team.Actor, epoch ui
 	return t, b.late(b.former(ctx, id, a.Holder, epoch, err))
 }
 
-// Release puts a task back to pending; see [team.Task.Release]. With the leader's
-// rights it is taken from whoever holds it, or from the holder of the epoch that is
-// named.
+// Release puts a task back to pending; see [team.Task.Release]. An actor with the
+// leader's rights takes it from any holder (epoch 0), or from the holder of that epoch.
 func (b *Board) Release(ctx context.Context, id team.TaskID, a team.Actor, epoch uint64, reason string, attempt bool) (team.Task, error) {
 	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Release(a, epoch, reason, attempt, now()) })
 	if err == nil {
@@ -475,8 +498,8 @@ func (b *Board) History(ctx context.Context, id team.TaskID) ([]team.Task, error
 	return b.past(ctx, id)
 }
 
-// Reap takes a task from the holder of this epoch, who was judged gone. It is no
-// error (and changes nothing) if the task has moved on meanwhile.
+// Reap frees the task that the holder of this epoch had, who was judged gone. If the
+// task has moved on meanwhile, nothing changes and the error is nil.
 func (b *Board) Reap(ctx context.Context, id team.TaskID, epoch uint64, reason string, attempt bool) error {
 	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) {
 		if t.Status != team.InProgress || t.Epoch != epoch {
@@ -530,7 +553,7 @@ type unchanged struct{ task team.Task }
 
 func (u *unchanged) Error() string { return string(u.task.ID) + " says that already" }
 
-// late counts a write that came from somebody who no longer holds the task.
+// late counts a write of a former holder, and returns err.
 func (b *Board) late(err error) error {
 	if errors.Is(err, team.Conflict) {
 		b.metrics.late.Inc()

@@ -21,10 +21,10 @@ var (
 )
 
 // open returns a new team's board, with what it is stored in.
-func open(t *testing.T) (*board.Board, *broker.Team) {
+func open(t *testing.T) (*board.Board, *broker.Storage) {
 	t.Helper()
 	bt := brokertest.Team(t, "t")
-	return board.New(bt, board.Options{}), bt
+	return board.New(bt.Bucket, board.Options{}), bt
 }
 
 // add creates one task that depends on deps.
@@ -202,13 +202,13 @@ func TestAdopt(t *testing.T) {
 	}
 	again := ann
 	again.Incarnation++
-	got, err := b.Adopt(ctx, id, again)
+	got, err := b.Adopt(ctx, id, again, false)
 	if err != nil || got.Incarnation != 2 || got.Epoch != old.Epoch+1 || got.Attempts != 0 {
 		t.Fatalf("adopted = %+v, %v", got, err)
 	}
 	_, err = b.Complete(ctx, id, ann, old.Epoch, team.Done{Summary: "by the old incarnation"})
 	wantCode(t, "complete by the old incarnation", err, team.Conflict)
-	_, err = b.Adopt(ctx, id, ann)
+	_, err = b.Adopt(ctx, id, ann, false)
 	wantCode(t, "adopt by the old incarnation", err, team.InvalidState)
 	if _, err := b.Complete(ctx, id, again, got.Epoch, team.Done{Summary: "done"}); err != nil {
 		t.Error(err)

@@ -21,11 +21,14 @@ import (
 const (
 	stressProcesses = 8
 	stressClaimers  = 8 // in each process
-	stressTasks     = 1000
 
 	// stressEnv makes the test binary one of the processes: "<its number> <url>".
 	stressEnv = "AGENTTEAM_BOARD_STRESS"
 )
+
+// stressTasks is how many tasks there are, in hundreds. It has no more than two sizes,
+// since every claimer looks through all tasks after each change.
+var stressTasks = min(1000, size(400, 1000))
 
 // processes are what the test binary is in place of a test, by the variable that
 // says so.
@@ -80,7 +83,7 @@ func stressProcess(who string) error {
 		wg.Go(func() {
 			h := team.Holder{Agent: team.AgentID(fmt.Sprintf("coder-%d", number*stressClaimers+i)), Incarnation: 1}
 			// One claimer of each process begins at the same place.
-			cl := &claimer{feed: seen, hand: board.NewHand(ctx, board.New(bt, board.Options{}), h),
+			cl := &claimer{feed: seen, hand: board.NewHand(ctx, board.New(bt.Bucket, board.Options{}), h),
 				offset: i * stressTasks / stressClaimers, tried: map[team.TaskID]bool{}, codes: map[team.Code]int{}}
 			errs[i] = cl.run(ctx)
 			mu.Lock()
@@ -104,12 +107,12 @@ func stressProcess(who string) error {
 type feed struct {
 	mu    sync.Mutex
 	moved sync.Cond
-	tasks [stressTasks]team.Task
+	tasks []team.Task // by number
 	err   error
 }
 
 func newFeed(ctx context.Context, b *broker.Bucket) *feed {
-	f := &feed{}
+	f := &feed{tasks: make([]team.Task, stressTasks)}
 	f.moved.L = &f.mu
 	change := func(g func()) {
 		f.mu.Lock()

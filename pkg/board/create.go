@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -18,10 +17,10 @@ import (
 	"agentteam/pkg/wire"
 )
 
-// Sequence is the value of seq.task. Ids are dense and several tasks appear at
-// once because a creator first stores the whole tasks here, under the next
-// numbers, and only then creates their keys, the last one last; whoever finds the
-// intent unfinished finishes it. The tasks exist for everyone once the last key does.
+// Sequence is the value of seq.task. A creator first stores the whole tasks here, under
+// the next numbers, and then creates their keys, the last one last. So ids are dense, and
+// the tasks exist for everyone once the last key does. Whoever finds the intent unfinished
+// finishes it.
 type Sequence struct {
 	V      int         `json:"v"`
 	Op     string      `json:"op"`
@@ -35,8 +34,8 @@ type Sequence struct {
 	kept     team.Extra
 }
 
-// storedSequence is a Sequence as it is stored: the tasks byte by byte, so that
-// whoever finishes or passes on what a newer program began drops nothing of it.
+// storedSequence is a Sequence as it is stored. It keeps the tasks byte by byte, so that
+// finishing an intent of a newer program drops none of its fields.
 type storedSequence struct {
 	Sequence
 	Intent []json.RawMessage `json:"intent"`
@@ -54,8 +53,8 @@ func DecodeSequence(e broker.Entry) (Sequence, error) {
 		var t team.Task
 		if err == nil {
 			if t.Kept, err = wire.Decode(raw, &t); err != nil {
-				err = team.Errorf(team.InvalidState, "record %s %w: %w", e.Key, broker.ErrUnreadable, err).
-					WithHint("nothing can be added until a good write heals it; the tasks that are there go on")
+				err = team.Errorf(team.InvalidState, "record %s %w: %w", e.Key, team.ErrUnreadable, err).
+					WithHint("nothing can be added meanwhile; " + team.RepairHint)
 			}
 		}
 		s.Intent = append(s.Intent, t)
@@ -128,9 +127,9 @@ func (b *Board) Create(ctx context.Context, by team.AgentID, tasks ...team.NewTa
 	return created, err
 }
 
-// CreateOnce is Create for a caller that may have to repeat it: a call with the
-// same key as an earlier one creates nothing and returns the tasks of that one, as
-// they stand now, and that they existed. Keys are the caller's own, at most [MaxKeyBytes] long, and are
+// CreateOnce is Create for a caller that may have to repeat it. If an earlier call had
+// the same key, nothing is created: existed is true, and the tasks are those of that call
+// as they stand now. The caller chooses the key, at most [MaxKeyBytes] long; it is
 // remembered as long as the team.
 func (b *Board) CreateOnce(ctx context.Context, by team.AgentID, key string, tasks ...team.NewTask) (_ []team.Task, existed bool, _ error) {
 	if key == "" || len(key) > MaxKeyBytes {
@@ -167,7 +166,7 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 		if err := known(tasks, seq.Next); err != nil {
 			return nil, false, err
 		}
-		created := team.Plan(tasks, seq.Next, by, now())
+		created := team.Number(tasks, seq.Next, by, now())
 		for i := range created {
 			created[i].Op = ulid.Make().String()
 		}
@@ -182,7 +181,7 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 			err = b.settleIntent(ctx, created[0], err)
 		}
 		if errors.Is(err, team.Conflict) { // another creator was first
-			if err := pause(ctx, time.Since(begun), lost); err != nil {
+			if err := broker.Pause(ctx, time.Since(begun), lost); err != nil {
 				return nil, false, err
 			}
 			continue
@@ -200,10 +199,10 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 	}
 }
 
-// settleIntent tells what became of an intent that was overtaken: nil if it was
-// stored, Conflict if not. Whoever stored the next one had first created this one's
-// tasks, and what was created under its first number shows whose it is. If that task
-// too has been written too often to tell, the error is overtaken.
+// settleIntent returns nil if an overtaken intent was stored, Conflict if it was not. The
+// next creator first created the tasks of the intent before its own, so the first copy
+// under our first number shows whose intent that was. If that task too has been written so
+// often that its first copy is gone, the error is overtaken.
 func (b *Board) settleIntent(ctx context.Context, first team.Task, overtaken error) error {
 	if err := b.FinishCreate(ctx); err != nil { // it may be the last, if the board was only closed and opened since
 		return err
@@ -222,16 +221,15 @@ func (b *Board) settleIntent(ctx context.Context, first team.Task, overtaken err
 		return err
 	case slices.ContainsFunc(copies, func(t team.Task) bool { return t.Op == first.Op }):
 		return nil
-	case len(copies) == 0 || untouched(copies[0]):
+	case len(copies) == 0 || copies[0].Untouched():
 		return team.Errorf(team.Conflict, "other tasks were created first")
 	}
 	return overtaken
 }
 
-// known refuses dependencies that do not exist: ids are dense and tasks are never
-// removed, so those below the next number do, for good. And since a new task can be
-// named by none before its call, creating makes no cycle but within the call
-// ([team.ValidatePlan]).
+// known refuses dependencies that do not exist. Ids are dense and no program of ours removes
+// a task, so every number below the next one exists. No older task can name a new one, so a cycle
+// is possible only within the call, which [team.ValidatePlan] checks.
 func known(tasks []team.NewTask, next int) error {
 	for _, n := range tasks {
 		for _, d := range n.Dependencies {
@@ -244,27 +242,33 @@ func known(tasks []team.NewTask, next int) error {
 }
 
 // FinishCreate creates what is missing of the last intent, whose creator may have
-// died.
+// died. Of a sequence that cannot be read nothing is known to be missing: the tasks that
+// are there go on.
 func (b *Board) FinishCreate(ctx context.Context) error {
 	seq, err := b.sequence(ctx)
+	if errors.Is(err, team.ErrUnreadable) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	return b.finish(ctx, seq)
 }
 
-// finish creates the keys of an intent that are missing.
+// finish creates the keys of an intent that are missing. A task that was deleted since, with
+// other tools, was there: to create it again would bring work back that may be done.
 func (b *Board) finish(ctx context.Context, seq Sequence) error {
 	if len(seq.Intent) == 0 || seq.Last().Number() <= int(b.createdUpTo.Load()) {
 		return nil
 	}
 	switch _, err := b.bucket.Get(ctx, subject.KeyTask(seq.Last())); {
+	case errors.Is(err, broker.ErrDeleted):
 	case errors.Is(err, team.NotFound):
 		return b.createKeys(ctx, seq)
 	case err != nil:
 		return err
 	}
-	b.noteCreated(seq) // the last key is there, so all are
+	b.noteCreated(seq) // the last key has been there, so all have
 	return nil
 }
 
@@ -356,19 +360,13 @@ func (b *Board) once(ctx context.Context, key string) ([]team.Task, error) {
 	return b.several(ctx, ids)
 }
 
-// finishCall sees to it that all tasks of the call that created id exist, if they are
-// not known to; it costs a reading of the sequence, and perhaps of the last task.
+// finishCall makes sure that all tasks of the call that created id exist. If that is not
+// known yet, it reads the sequence and perhaps the last task.
 func (b *Board) finishCall(ctx context.Context, id team.TaskID) error {
 	if int64(id.Number()) <= b.createdUpTo.Load() {
 		return nil
 	}
 	return b.FinishCreate(ctx)
-}
-
-// untouched reports whether t is as it was created. Only then others of its call may
-// not exist yet: whoever changes a task has first read it, and so seen to them.
-func untouched(t team.Task) bool {
-	return t.Status == team.Pending && t.Epoch == 0 && t.UpdatedAt.Equal(t.CreatedAt)
 }
 
 // Close ends the creating of tasks, as the last act of a goal. It is refused
@@ -388,27 +386,29 @@ func (b *Board) Close(ctx context.Context) error {
 	})
 }
 
-// Seal is Close whatever is open: a goal that has failed leaves its tasks as they
-// are, and none is added to them.
+// Seal is Close even if tasks are open: a goal that has failed leaves its tasks as they
+// are, and no task is added.
 func (b *Board) Seal(ctx context.Context) error {
 	return b.close(ctx, func() error { return nil })
 }
 
-// close closes the sequence if may allows it; a task created meanwhile is looked at.
+// close closes the sequence if may allows it. If a task is created meanwhile, may is asked
+// again. To one that cannot be read nobody can add, so it is closed; whoever puts it back
+// sees that the goal has ended ([Board.RestoreSequence]).
 func (b *Board) close(ctx context.Context, may func() error) error {
-	for {
-		seq, err := b.sequence(ctx)
-		if err != nil {
-			return err
-		}
-		if err := may(); err != nil {
-			return err
-		}
-		seq.Closed = true
-		if err = b.putSequence(ctx, seq); !errors.Is(err, team.Conflict) {
-			return err
-		}
+	err := b.updateSequence(ctx, func(s *Sequence) (bool, error) {
+		s.Closed = true
+		return true, may()
+	})
+	if errors.Is(err, team.ErrUnreadable) {
+		return may()
 	}
+	return err
+}
+
+func (b *Board) updateSequence(ctx context.Context, change func(*Sequence) (bool, error)) error {
+	_, err := broker.Update(ctx, b.sequence, change, func(ctx context.Context, s Sequence) (Sequence, error) { return s, b.putSequence(ctx, s) })
+	return err
 }
 
 func openIDs(tasks []team.Task) (open []team.Task) {
@@ -431,30 +431,23 @@ func summarizeOpen(open []team.Task) string {
 	return s[2:]
 }
 
-// Reopen allows tasks again, for the team's next goal.
-func (b *Board) Reopen(ctx context.Context) error {
-	for {
-		seq, err := b.sequence(ctx)
-		if err != nil || !seq.Closed {
-			return err
-		}
-		seq.Closed = false
-		if err = b.putSequence(ctx, seq); !errors.Is(err, team.Conflict) {
-			return err
-		}
+// RestoreSequence stores e, an earlier copy of the sequence, over a damaged one, which is at
+// that revision; closed says whether the goal has ended meanwhile. Errors: those of
+// [Records.Put].
+func (b *Board) RestoreSequence(ctx context.Context, e broker.Entry, closed bool, revision uint64) error {
+	s, err := DecodeSequence(e)
+	if err != nil {
+		return err
 	}
+	s.Closed, s.revision = closed, revision
+	return b.putSequence(ctx, s)
 }
 
-// pause spreads the next tries of writers that collided. Tries at one key hold each
-// other up, so a pause is measured by how long the lost one took and how often one was
-// lost: 16 creators are twice as slow if they try again at once, and 64 six times if
-// they wait 20 ms while the server is slow.
-func pause(ctx context.Context, took time.Duration, lost int) error {
-	longest := max(time.Millisecond, min(took<<min(lost, 4), time.Second))
-	select {
-	case <-ctx.Done():
-		return team.Errorf(team.Unavailable, "the board is too busy: %w", ctx.Err()).WithHint("nothing was changed: try again")
-	case <-time.After(rand.N(longest)):
-		return nil
-	}
+// Reopen allows tasks again, for the team's next goal.
+func (b *Board) Reopen(ctx context.Context) error {
+	return b.updateSequence(ctx, func(s *Sequence) (bool, error) {
+		was := s.Closed
+		s.Closed = false
+		return was, nil
+	})
 }

@@ -19,7 +19,7 @@ import (
 
 // writeSequence stores seq.task as a creator does that dies before it creates its
 // tasks' keys.
-func writeSequence(t *testing.T, bt *broker.Team, next int, intent []team.Task) {
+func writeSequence(t *testing.T, bt *broker.Storage, next int, intent []team.Task) {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"v": team.Protocol, "op": "x", "next": next, "intent": intent})
 	if err != nil {
@@ -46,7 +46,7 @@ func TestCreateTogether(t *testing.T) {
 	var mu sync.Mutex
 	titles := map[team.TaskID]string{}
 	codes := atOnce(creators, func(i int) error {
-		mine := board.New(bt, board.Options{})
+		mine := board.New(bt.Bucket, board.Options{})
 		for n := range each {
 			title := fmt.Sprintf("creator %d task %d", i, n)
 			tasks, err := mine.Create(t.Context(), "leader", team.NewTask{Title: title})
@@ -154,18 +154,23 @@ func TestCreateOvertaken(t *testing.T) {
 		}, "", team.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, bt := open(t)
-			add(t, b)
-			others := brokertest.Connect(t, bt.Conn.Server())
-			ot, err := others.Open(t.Context(), "t")
+			t.Parallel()
+			ot := brokertest.Team(t, "t")
+			others := ot.Conn
+			link := brokertest.NewProxy(t, others.Server())
+			bt, err := brokertest.Connect(t, link.URL).Open(t.Context(), "t")
 			if err != nil {
 				t.Fatal(err)
 			}
+			b := board.New(bt.Bucket, board.Options{})
+			add(t, b)
 			brokertest.Intercept(t, others, "t", subject.KeySequence, func(_ int, w brokertest.Write) ([]byte, bool) {
+				link.Close() // it asks again once the others are done, however long they take
 				if tt.applied {
 					w.Store(t, others)
 				}
-				tt.others(board.New(ot, board.Options{}), t)
+				tt.others(board.New(ot.Bucket, board.Options{}), t)
+				link.Open()
 				return nil, false
 			})
 			tasks, err := b.Create(t.Context(), "coder-9", team.NewTask{Title: "mine"}, team.NewTask{Title: "mine too"})
@@ -345,7 +350,7 @@ func TestCloseRace(t *testing.T) {
 				created, createErr = b.Create(t.Context(), "coder-1", team.NewTask{Title: "in time?"})
 				return createErr
 			}
-			closeErr = board.New(bt, board.Options{}).Close(t.Context())
+			closeErr = board.New(bt.Bucket, board.Options{}).Close(t.Context())
 			return closeErr
 		})
 		if (createErr == nil) == (closeErr == nil) {
@@ -354,5 +359,28 @@ func TestCloseRace(t *testing.T) {
 		for _, task := range created {
 			done(t, b, task.ID, ann)
 		}
+	}
+}
+
+// The last task of the newest call was deleted with other tools. It stays deleted, whoever
+// reads the board or adds to it.
+func TestDeletedTaskStaysDeleted(t *testing.T) {
+	b, bt := open(t)
+	if _, err := b.Create(t.Context(), "leader", team.NewTask{Title: "one"}, team.NewTask{Title: "two"}); err != nil {
+		t.Fatal(err)
+	}
+	two := done(t, b, "T-002", ann)
+	if err := bt.Bucket.Delete(t.Context(), subject.KeyTask("T-002"), two.Revision); err != nil {
+		t.Fatal(err)
+	}
+	later := board.New(bt.Bucket, board.Options{})
+	if tasks, err := later.All(t.Context()); err != nil || !slices.Equal(ids(tasks), []team.TaskID{"T-001"}) {
+		t.Errorf("All is %v, %v", ids(tasks), err)
+	}
+	if task := add(t, board.New(bt.Bucket, board.Options{})); task.ID != "T-003" {
+		t.Errorf("the next task is %s", task.ID)
+	}
+	if _, err := later.Get(t.Context(), "T-002"); team.CodeOf(err) != team.NotFound {
+		t.Errorf("the deleted task: %v, want not_found", err)
 	}
 }

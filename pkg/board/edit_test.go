@@ -64,7 +64,7 @@ func TestEditAnswerLost(t *testing.T) {
 			lose := func(_ int, w brokertest.Write) ([]byte, bool) {
 				w.Store(t, others)
 				if tt.byAnother {
-					if _, err := depend(board.New(ot, board.Options{}), t, three, one); err != nil {
+					if _, err := depend(board.New(ot.Bucket, board.Options{}), t, three, one); err != nil {
 						t.Error(err)
 					}
 				}

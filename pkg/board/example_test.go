@@ -36,7 +36,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	b := board.New(storage, board.Options{})
+	b := board.New(storage.Bucket, board.Options{})
 	first, err := b.Create(ctx, team.Leader, team.NewTask{Title: "Read the code"})
 	if err != nil {
 		log.Fatal(err)

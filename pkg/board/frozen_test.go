@@ -35,7 +35,7 @@ func holdAndComplete(url string) error {
 	if err != nil {
 		return err
 	}
-	hand := board.NewHand(ctx, board.New(bt, board.Options{}), ann)
+	hand := board.NewHand(ctx, board.New(bt.Bucket, board.Options{}), ann)
 	in := bufio.NewReader(os.Stdin)
 	for {
 		var id team.TaskID
@@ -65,7 +65,7 @@ func TestFrozenHolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := board.New(bt, board.Options{})
+	b := board.New(bt.Bucket, board.Options{})
 	for range times {
 		add(t, b)
 	}

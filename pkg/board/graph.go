@@ -31,7 +31,7 @@ type graphGuard struct {
 // editIntent is an edit that is about to be written, or has been.
 type editIntent struct {
 	Task     team.TaskID     `json:"task"`
-	Record   json.RawMessage `json:"record"`   // the task as it is to be, to the byte
+	Record   json.RawMessage `json:"record"`   // the task's new record, to the byte
 	Revision uint64          `json:"revision"` // of the task that it replaces
 }
 
@@ -61,10 +61,9 @@ func (b *Board) putGraph(ctx context.Context, g graphGuard) (graphGuard, error) 
 	return g, err
 }
 
-// finishEdit makes the write that the guard announces and clears the intent. Somebody
-// else may have made it already, and the task may have been claimed since: it is made
-// all the same. A task that was claimed before it stays as it is: edits lose against
-// claims.
+// finishEdit makes the write that the guard announces and clears the intent. A write that
+// somebody else has made already counts as made, even if the task was claimed after it. If
+// the task was claimed before the write, the claim stands and the edit is lost.
 func (b *Board) finishEdit(ctx context.Context, g graphGuard) (written team.Task, err error) {
 	key := subject.KeyTask(g.Intent.Task)
 	written, err = Decode(broker.Entry{Key: key, Value: g.Intent.Record})
@@ -83,8 +82,8 @@ func (b *Board) finishEdit(ctx context.Context, g graphGuard) (written team.Task
 	return written, lost
 }
 
-// tooLate reports whether a write that failed cannot be made any more: others were
-// first, or it was made long ago.
+// tooLate reports whether a failed write can no longer be made: others were first, or it
+// was made long ago.
 func tooLate(err error) bool {
 	return errors.Is(err, team.Conflict) || errors.Is(err, broker.ErrOvertaken)
 }
@@ -131,7 +130,7 @@ func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, appl
 		if !errors.Is(err, team.Conflict) {
 			return next, err
 		}
-		if err := pause(ctx, time.Since(begun), lost); err != nil {
+		if err := broker.Pause(ctx, time.Since(begun), lost); err != nil {
 			return team.Task{}, err
 		}
 	}

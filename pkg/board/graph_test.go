@@ -121,7 +121,7 @@ func TestEditMadeByAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := board.New(ot, board.Options{})
+	other := board.New(ot.Bucket, board.Options{})
 	brokertest.Intercept(t, others, "t", subject.KeyGraph, func(_ int, w brokertest.Write) ([]byte, bool) {
 		answer := w.Store(t, others) // the intent, which is found open
 		if _, err := depend(other, t, three, one); err != nil {
@@ -176,7 +176,7 @@ func TestRacingEdits(t *testing.T) {
 			tasks = append(tasks, add(t, b).ID)
 		}
 		codes := atOnce(ring, func(i int) error {
-			_, err := depend(board.New(bt, board.Options{}), t, tasks[i], tasks[(i+1)%ring])
+			_, err := depend(board.New(bt.Bucket, board.Options{}), t, tasks[i], tasks[(i+1)%ring])
 			return err
 		})
 		if codes[""] != ring-1 || codes[team.InvalidArgument] != 1 {
@@ -194,7 +194,7 @@ func TestClaimAgainstEdit(t *testing.T) {
 		var claim, edit error
 		atOnce(2, func(i int) error {
 			if i == 0 {
-				_, claim = board.New(bt, board.Options{}).Claim(t.Context(), id, ann)
+				_, claim = board.New(bt.Bucket, board.Options{}).Claim(t.Context(), id, ann)
 				return claim
 			}
 			_, edit = depend(b, t, id, dep)

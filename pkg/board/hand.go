@@ -10,38 +10,37 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"agentteam/pkg/broker"
 	"agentteam/pkg/team"
 )
 
-// Hand is one incarnation's hold on the board: at most one task at a time, one
-// claim in flight. Whoever wants the agent to have a task (its model, an offer,
-// an assignment) asks its Hand, so the one-task rule is kept where the claims are
-// made and needs no second record. Safe for concurrent use.
+// Hand makes all claims of one incarnation of an agent, one at a time, and holds at most
+// one task. Its model, offers and assignments all claim through it, so the one-task rule
+// needs no second record. Safe for concurrent use.
 type Hand struct {
 	board  *Board
 	holder team.Holder
 	life   context.Context
 
-	claiming  sync.Mutex // held for the length of a claim
+	claiming  chan struct{} // holds a token for the length of a claim
 	mu        sync.Mutex
-	settled   bool      // under claiming: what a predecessor held was adopted, or there is nothing
+	retired   bool      // it takes no other task
+	settled   bool      // guarded by claiming: the predecessor's task was adopted, or it had none
 	task      team.Task // held now; ID is "" if none
-	confirmed time.Time // when that was last known; zero if it is in doubt
-	seq       uint64    // revision up to which it is known
+	confirmed time.Time // when the hold was last known to be true; zero if it is in doubt
+	seq       uint64    // bucket revision up to which the hold is known
 	epochs    map[team.TaskID]uint64
 	onLoss    func(team.TaskID, error)
 }
 
-// NewHand returns the hand of h. life is the membership: a claim goes on until its
-// outcome is known, or life ends, whatever becomes of its caller's context.
+// NewHand returns the hand of h. life is the membership's context: a claim goes on until
+// its outcome is known or life ends, even if its caller's context ends earlier.
 func NewHand(life context.Context, b *Board, h team.Holder) *Hand {
-	return &Hand{board: b, holder: h, life: life, settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{}, onLoss: func(team.TaskID, error) {}}
+	return &Hand{board: b, holder: h, life: life, claiming: make(chan struct{}, 1), settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{}, onLoss: func(team.TaskID, error) {}}
 }
 
-// OnLoss has f called, once for each hold, when the hand finds that its task was taken from
-// the agent, and with the reason. Whatever is asked of the hand may find that, also a claim
-// of the next task. f must not block.
+// OnLoss sets the function that is called, once for each hold, when the hand finds that
+// its task was taken away; why is the error that showed it. Any call of the hand may find
+// that, also a claim of the next task. f must not block.
 func (h *Hand) OnLoss(f func(id team.TaskID, why error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,9 +57,9 @@ func (h *Hand) Task() (team.Task, bool) {
 	return h.task, h.task.ID != ""
 }
 
-// Confirmed returns when the agent was last known to hold its task: when the claim
-// began, or the last of those calls about it that have shown it so. It is the zero time if
-// there is no task, and after such a call that could not read it.
+// Confirmed returns when the agent was last known to hold its task: the start of the
+// claim, or of the last call that showed the hold to be true. It is the zero time if there
+// is no task, or if the last such call could not read the task.
 func (h *Hand) Confirmed() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,37 +70,59 @@ func (h *Hand) Confirmed() time.Time {
 // holds, or is just claiming, another; else those of [Board.Claim]. Claiming the
 // task that is held already returns it.
 func (h *Hand) Claim(ctx context.Context, id team.TaskID) (team.Task, error) {
-	t, _, err := h.claim(ctx, id, func(ctx context.Context) (team.Task, error) { return h.board.Claim(ctx, id, h.holder) })
+	t, _, err := h.claim(ctx, id, h.free, func(ctx context.Context) (team.Task, error) { return h.board.Claim(ctx, id, h.holder) })
 	return t, err
 }
 
 // Assign takes a task on behalf of somebody with the leader's rights; see
-// [Board.Assign]. taken is false if the agent held it already: whoever was not answered
-// assigns it once more.
+// [Board.Assign]. taken is false if the agent held it already, as when an assignment whose
+// answer was lost is repeated, or when the task was offered as well: Assign waits for a claim
+// that is under way.
 func (h *Hand) Assign(ctx context.Context, a team.Assignment) (t team.Task, taken bool, err error) {
-	return h.claim(ctx, a.Task, func(ctx context.Context) (team.Task, error) { return h.board.Assign(ctx, a, h.holder) })
+	return h.claim(ctx, a.Task, h.soon, func(ctx context.Context) (team.Task, error) { return h.board.Assign(ctx, a, h.holder) })
 }
 
-// Take claims a task that was offered, as it was read by who offers it.
+// Take claims an offered task at the revision that the offer names.
 func (h *Hand) Take(ctx context.Context, t team.Task) (team.Task, error) {
-	t, _, err := h.claim(ctx, t.ID, func(ctx context.Context) (team.Task, error) { return h.board.ClaimAt(ctx, t, h.holder) })
+	t, _, err := h.claim(ctx, t.ID, h.free, func(ctx context.Context) (team.Task, error) { return h.board.ClaimAt(ctx, t, h.holder) })
 	return t, err
 }
 
-// Now returns the task held, with ID "" if there is none, and the revision of the bucket
-// up to which that takes in what the board says of the agent.
+// Now returns the task held, with ID "" if there is none, and the bucket revision up to
+// which the hand knows what the agent holds.
 func (h *Hand) Now() (t team.Task, seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.task, h.seq
 }
 
-// claim does what takes a task, unless the agent holds it; taken tells which.
-func (h *Hand) claim(ctx context.Context, id team.TaskID, do func(context.Context) (team.Task, error)) (t team.Task, taken bool, err error) {
-	if !h.claiming.TryLock() {
+// free reports whether no claim was under way, and begins one.
+func (h *Hand) free(context.Context) bool {
+	select {
+	case h.claiming <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// soon is free that waits for a claim under way, until ctx ends.
+func (h *Hand) soon(ctx context.Context) bool {
+	select {
+	case h.claiming <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// claim does what takes a task, once begin lets it and unless the agent holds it; taken
+// tells which.
+func (h *Hand) claim(ctx context.Context, id team.TaskID, begin func(context.Context) bool, do func(context.Context) (team.Task, error)) (t team.Task, taken bool, err error) {
+	if !begin(ctx) {
 		return team.Task{}, false, h.busy(team.Errorf(team.Busy, "%s is claiming another task right now", h.holder.Agent))
 	}
-	defer h.claiming.Unlock()
+	defer func() { <-h.claiming }()
 	if !h.settled {
 		// A claim now and the adoption after it would make two tasks.
 		return team.Task{}, false, h.busy(team.Errorf(team.Busy, "%s was just restarted", h.holder.Agent).WithHint("try again in a moment"))
@@ -114,9 +135,13 @@ func (h *Hand) claim(ctx context.Context, id team.TaskID, do func(context.Contex
 		case err == nil:
 			return team.Task{}, false, h.busy(team.Errorf(team.Busy, "%s already holds %s (%s)", h.holder.Agent, held.ID, held.Title).
 				WithHint("complete or release it first"))
-		case !Lost(err):
+		case !team.HoldLost(err):
 			return team.Task{}, false, err
 		}
+	}
+	if h.leaves() {
+		return team.Task{}, false, h.busy(team.Errorf(team.InvalidState, "%s takes no other task: it leaves the team", h.holder.Agent).
+			WithHint("give it to another member"))
 	}
 	began := time.Now()
 	if t, err = do(h.life); err != nil {
@@ -131,7 +156,7 @@ func (h *Hand) busy(err error) error {
 	return err
 }
 
-// set makes t, which was taken by a call that began then, the task held.
+// set makes t the task held; the call that took it started at began.
 func (h *Hand) set(t team.Task, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,12 +164,13 @@ func (h *Hand) set(t team.Task, began time.Time) {
 	h.epochs[team.TaskID(strings.Clone(string(t.ID)))] = t.Epoch // the map outlives the record, which t.ID is a piece of
 }
 
-// Adopt takes over the task that an earlier incarnation of the agent left in
-// progress. ok is false if there is none. An incarnation that has predecessors can
-// claim nothing before it has returned.
-func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
-	h.claiming.Lock()
-	defer h.claiming.Unlock()
+// Adopt takes over the task that an earlier incarnation of the agent left in progress;
+// ok is false if there is none. atWork is the task that one was at when it was lost, if
+// any: adopting that is an attempt, and the last attempt fails it. Until Adopt has
+// returned, an incarnation with predecessors can claim nothing.
+func (h *Hand) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok bool, err error) {
+	h.claiming <- struct{}{}
+	defer func() { <-h.claiming }()
 	if h.settled {
 		return t, false, nil
 	}
@@ -154,9 +180,9 @@ func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
 	}
 	for _, t := range left {
 		began := time.Now()
-		t, err := h.board.Adopt(h.life, t.ID, h.holder)
-		if errors.Is(err, team.InvalidState) {
-			continue // it was freed meanwhile
+		t, err := h.board.Adopt(h.life, t.ID, h.holder, t.ID == atWork)
+		if errors.Is(err, team.InvalidState) || err == nil && t.Status == team.Failed {
+			continue // it was freed meanwhile, or has had its last attempt
 		}
 		if err != nil {
 			return t, false, err
@@ -169,8 +195,25 @@ func (h *Hand) Adopt(ctx context.Context) (t team.Task, ok bool, err error) {
 	return t, false, nil
 }
 
-// Remember tells the hand of a task that an earlier incarnation held under this
-// epoch, so that a late write is answered as that of a former holder.
+// PutBack puts back what an earlier incarnation of the agent left in progress, which this
+// one cannot go on with; that is no attempt.
+func (h *Hand) PutBack(ctx context.Context, reason string) error {
+	h.claiming <- struct{}{}
+	defer func() { <-h.claiming }()
+	left, err := h.board.leftBy(ctx, h.holder)
+	if err != nil {
+		return err
+	}
+	for _, t := range left {
+		if err := h.board.Reap(ctx, t.ID, t.Epoch, reason, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remember tells the hand under which epoch an earlier incarnation held a task, so that
+// a late write gets the error of a former holder.
 func (h *Hand) Remember(id team.TaskID, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,9 +230,9 @@ func (h *Hand) Drop(id team.TaskID) {
 	}
 }
 
-// call is a reading or a write of a task that the agent holds, or held last.
+// call is one read or write of a task that the agent holds or has held.
 type call struct {
-	task  team.Task // as it was when it was claimed; no more than its id if that hold is over
+	task  team.Task // as it was claimed; only its id if that hold is over
 	epoch uint64    // of the agent's last hold of it; 0 if there never was one
 	began time.Time
 }
@@ -205,9 +248,9 @@ func (h *Hand) begin(id team.TaskID) call {
 	return call{t, h.epochs[id], time.Now()}
 }
 
-// endedBy reports whether t, as it was read since, says that h has ended the hold itself:
-// the answer to that was lost, or is still on its way. An end that somebody has edited
-// since (metadata) is not known as its own, unless it is a completion.
+// endedBy reports whether t, read after the call began, shows that h ended the hold
+// itself, with a write whose answer was lost or is still on its way. If somebody has edited
+// the task's metadata since, only a completion is still recognised.
 func (c call) endedBy(h team.Holder, t team.Task) bool {
 	return t.Status != team.InProgress && t.Assignee == h.Agent && t.Incarnation == h.Incarnation && t.Epoch == c.epoch &&
 		(t.Status == team.Completed || t.UpdatedBy == h.Agent)
@@ -253,25 +296,16 @@ func (h *Hand) Release(ctx context.Context, id team.TaskID, reason string, attem
 	return t, h.after(c, t, err)
 }
 
-// MayComplete is Confirm for an agent that is about to complete the task: a refusal is
-// that of a late write, and counts as one.
+// MayComplete is Confirm for an agent that is about to complete the task: a refusal
+// counts as a late write.
 func (h *Hand) MayComplete(ctx context.Context, id team.TaskID) (team.Task, error) {
 	t, err := h.Confirm(ctx, id)
 	return t, h.board.late(err)
 }
 
-// Lost reports whether err, of a reading of a task that was held or of a write to it,
-// says that the hold is over. A record that cannot be read says nothing: it may be
-// healed.
-func Lost(err error) bool {
-	return errors.Is(err, team.Conflict) || errors.Is(err, team.NotFound) ||
-		errors.Is(err, team.InvalidState) && !errors.Is(err, broker.ErrUnreadable)
-}
-
-// after takes in what a call has shown of the agent's hold of its task: t, or why that
-// hold is over. What says nothing of it changes nothing, but that a record that could not
-// be read puts it in doubt; and news of a hold that was followed by another meanwhile
-// changes nothing either.
+// after updates the hold from the outcome of a call, and returns err. Errors that say
+// nothing about ownership change nothing, except that an unreadable record makes the hold
+// unconfirmed. Outcomes of an earlier hold are ignored.
 func (h *Hand) after(c call, t team.Task, err error) error {
 	if onLoss := h.learn(c, t, err); onLoss != nil {
 		onLoss(c.task.ID, err)
@@ -279,7 +313,7 @@ func (h *Hand) after(c call, t team.Task, err error) error {
 	return err
 }
 
-// learn returns what is to be told of a loss, nil if there was none.
+// learn does the work of after under the lock; it returns onLoss if the task was lost.
 func (h *Hand) learn(c call, t team.Task, err error) (onLoss func(team.TaskID, error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -288,19 +322,34 @@ func (h *Hand) learn(c call, t team.Task, err error) (onLoss func(team.TaskID, e
 	case h.task.ID != c.task.ID || h.epochs[c.task.ID] != c.epoch:
 	case err == nil && t.HeldBy(h.holder):
 		h.task, h.confirmed = t, c.began
-	case err == nil || Lost(err):
+	case err == nil || team.HoldLost(err):
 		h.task, h.confirmed = team.Task{}, time.Time{}
 		if err != nil && !c.endedBy(h.holder, t) {
 			return h.onLoss
 		}
-	case errors.Is(err, broker.ErrUnreadable):
+	case errors.Is(err, team.ErrUnreadable):
 		h.confirmed = time.Time{}
 	}
 	return nil
 }
 
-// Inputs returns where the results of t's dependencies lie, as far as these can be read:
-// they were completed when t was claimed, whatever has become of their records since.
+// Retire makes the hand refuse all claims from here on, since its agent leaves the team: they
+// are InvalidState. What it holds stays held.
+func (h *Hand) Retire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.retired = true
+}
+
+// leaves reports whether the hand is retired.
+func (h *Hand) leaves() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.retired
+}
+
+// Inputs returns what came of t's dependencies. All were completed when t was
+// claimed; those whose records cannot be read now are left out.
 func (h *Hand) Inputs(ctx context.Context, t team.Task) ([]team.Input, error) {
 	inputs := make([]team.Input, len(t.Dependencies))
 	g, ctx := errgroup.WithContext(ctx)
@@ -308,10 +357,12 @@ func (h *Hand) Inputs(ctx context.Context, t team.Task) ([]team.Input, error) {
 	for i, id := range t.Dependencies {
 		g.Go(func() error {
 			d, err := h.board.Get(ctx, id)
-			if errors.Is(err, team.NotFound) || errors.Is(err, broker.ErrUnreadable) {
+			if errors.Is(err, team.NotFound) || errors.Is(err, team.ErrUnreadable) {
 				return nil
 			}
-			inputs[i] = team.Input{Task: d.ID, Path: d.DeliverablePath}
+			if err == nil {
+				inputs[i] = d.Input()
+			}
 			return err
 		})
 	}
@@ -319,4 +370,17 @@ func (h *Hand) Inputs(ctx context.Context, t team.Task) ([]team.Input, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(inputs, func(in team.Input) bool { return in.Task == "" }), nil
+}
+
+// LastTry returns how the hold of t before the present one ended; nil if t was never held
+// before, or that is no longer known.
+func (h *Hand) LastTry(ctx context.Context, t team.Task) (*team.Try, error) {
+	if t.Epoch <= 1 {
+		return nil, nil
+	}
+	copies, err := h.board.past(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	return t.LastTry(copies), nil
 }

@@ -166,7 +166,7 @@ func TestHandKeepsWhatCannotBeRead(t *testing.T) {
 			"complete": func() error { _, err := hand.Complete(ctx, one, team.Done{Summary: "done"}); return err },
 			"release":  func() error { _, err := hand.Release(ctx, one, "", false); return err },
 		} {
-			if err := call(); !errors.Is(err, broker.ErrUnreadable) {
+			if err := call(); !errors.Is(err, team.ErrUnreadable) {
 				t.Errorf("%s of %s: %v", what, bad, err)
 			}
 			if now, _ := hand.Now(); now.ID != one || !hand.Confirmed().IsZero() {
@@ -227,7 +227,7 @@ func TestHandLetsGoOfWhatWasDeleted(t *testing.T) {
 func TestHandTellsOfLosses(t *testing.T) {
 	ctx := t.Context()
 	for name, tt := range map[string]struct {
-		before func(*board.Board, *broker.Team, *board.Hand, team.Task) error
+		before func(*board.Board, *broker.Storage, *board.Hand, team.Task) error
 		find   func(h *board.Hand, held, next team.TaskID) error
 		want   int
 	}{
@@ -242,7 +242,7 @@ func TestHandTellsOfLosses(t *testing.T) {
 			return nil
 		}, 1},
 		"completed by itself": {
-			func(_ *board.Board, _ *broker.Team, h *board.Hand, held team.Task) error {
+			func(_ *board.Board, _ *broker.Storage, h *board.Hand, held team.Task) error {
 				_, err := h.Complete(ctx, held.ID, team.Done{Summary: "done"})
 				return err
 			},
@@ -252,7 +252,7 @@ func TestHandTellsOfLosses(t *testing.T) {
 				return err
 			}, 0},
 		"completed by itself, with the answer lost": {
-			func(b *board.Board, _ *broker.Team, _ *board.Hand, held team.Task) error {
+			func(b *board.Board, _ *broker.Storage, _ *board.Hand, held team.Task) error {
 				_, err := b.Complete(ctx, held.ID, ann, held.Epoch, team.Done{Summary: "done"})
 				return err
 			},
@@ -261,7 +261,7 @@ func TestHandTellsOfLosses(t *testing.T) {
 				return nil
 			}, 0},
 		"released by itself, with the answer lost": {
-			func(b *board.Board, _ *broker.Team, _ *board.Hand, held team.Task) error {
+			func(b *board.Board, _ *broker.Storage, _ *board.Hand, held team.Task) error {
 				_, err := b.Release(ctx, held.ID, team.Actor{Holder: ann}, held.Epoch, "", false)
 				return err
 			},
@@ -271,7 +271,7 @@ func TestHandTellsOfLosses(t *testing.T) {
 			return nil
 		}, 1},
 		"damaged": {
-			func(_ *board.Board, bt *broker.Team, _ *board.Hand, held team.Task) error {
+			func(_ *board.Board, bt *broker.Storage, _ *board.Hand, held team.Task) error {
 				_, err := bt.Bucket.Put(ctx, subject.KeyTask(held.ID), []byte("{"), held.Revision)
 				return err
 			},
@@ -300,7 +300,7 @@ func TestHandTellsOfLosses(t *testing.T) {
 	}
 }
 
-func cancelled(b *board.Board, _ *broker.Team, _ *board.Hand, held team.Task) error {
+func cancelled(b *board.Board, _ *broker.Storage, _ *board.Hand, held team.Task) error {
 	_, err := b.Cancel(context.Background(), held.ID, team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}, "not needed")
 	return err
 }
@@ -310,7 +310,7 @@ func cancelled(b *board.Board, _ *broker.Team, _ *board.Hand, held team.Task) er
 func TestHandMayComplete(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	reg := prometheus.NewRegistry()
-	b := board.New(bt, board.Options{Registry: reg})
+	b := board.New(bt.Bucket, board.Options{Metrics: reg})
 	ctx := t.Context()
 	task := add(t, b)
 	hand := board.NewHand(ctx, b, ann)
@@ -398,7 +398,7 @@ func TestHandAdopts(t *testing.T) {
 	next := ann
 	next.Incarnation = 2
 	hand := board.NewHand(ctx, b, next)
-	adopted, ok, err := hand.Adopt(ctx)
+	adopted, ok, err := hand.Adopt(ctx, "")
 	if err != nil || !ok || !adopted.HeldBy(next) {
 		t.Fatalf("adopted %+v, %v, %v", adopted, ok, err)
 	}
@@ -409,7 +409,7 @@ func TestHandAdopts(t *testing.T) {
 	wantCode(t, "claim beside the adopted task", err, team.Busy)
 	_, err = before.Complete(ctx, task.ID, team.Done{Summary: "by the old incarnation"})
 	wantCode(t, "complete by the old incarnation", err, team.Conflict)
-	if inputs, err := hand.Inputs(ctx, adopted); err != nil || !slices.Equal(inputs, []team.Input{{Task: dep.ID, Path: dep.DeliverablePath}}) {
+	if inputs, err := hand.Inputs(ctx, adopted); err != nil || !slices.Equal(inputs, []team.Input{dep.Input()}) {
 		t.Errorf("inputs are %v, %v", inputs, err)
 	}
 	if _, err := bt.Bucket.Put(ctx, subject.KeyTask(dep.ID), []byte("{"), dep.Revision); err != nil {
@@ -421,7 +421,7 @@ func TestHandAdopts(t *testing.T) {
 	if _, err := hand.Complete(ctx, task.ID, team.Done{Summary: "done"}); err != nil {
 		t.Error(err)
 	}
-	if _, ok, err := hand.Adopt(ctx); ok || err != nil {
+	if _, ok, err := hand.Adopt(ctx, ""); ok || err != nil {
 		t.Errorf("nothing is left to adopt: %v, %v", ok, err)
 	}
 }
@@ -439,7 +439,7 @@ func TestHandClaimsNothingBeforeItAdopts(t *testing.T) {
 	hand := board.NewHand(ctx, b, next)
 	_, _, err := hand.Assign(ctx, byLeader(second))
 	wantCode(t, "assignment before adoption", err, team.Busy)
-	if _, ok, err := hand.Adopt(ctx); !ok || err != nil {
+	if _, ok, err := hand.Adopt(ctx, ""); !ok || err != nil {
 		t.Fatalf("Adopt = %v, %v", ok, err)
 	}
 	_, _, err = hand.Assign(ctx, byLeader(second))

@@ -15,8 +15,8 @@ type metrics struct {
 	late        prometheus.Counter
 }
 
-// Results of a claim beside the codes: it was won, or failed without a code that a claim
-// ends with.
+// Results of a claim that are no error code: it was won, or it failed with an error that
+// is not among claimCodes.
 const claimed, otherwise = "ok", "error"
 
 // claimCodes are the codes of a claim that was not won.

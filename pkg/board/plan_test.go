@@ -72,7 +72,7 @@ func TestCreatePlanRefused(t *testing.T) {
 // A creator that died at any point leaves all of its plan or none: whoever reads
 // first finishes it.
 func TestPlanOfDeadCreator(t *testing.T) {
-	tasks := func() []team.Task { return team.Plan(three(), 1, "coder-9", time.Now().UTC()) }
+	tasks := func() []team.Task { return team.Number(three(), 1, "coder-9", time.Now().UTC()) }
 	for keys := range len(tasks()) + 1 {
 		for name, read := range map[string]func(b *board.Board) error{
 			"list":          func(b *board.Board) error { _, err := b.All(t.Context()); return err },
@@ -143,7 +143,7 @@ func TestPlanOfSlowCreator(t *testing.T) {
 			t.Error(err)
 		}
 		put(t, ot, subject.KeyTask("T-001"), seq.Intent[0])
-		if _, err := board.New(ot, board.Options{}).Claim(t.Context(), "T-001", ann); err != nil {
+		if _, err := board.New(ot.Bucket, board.Options{}).Claim(t.Context(), "T-001", ann); err != nil {
 			t.Error(err)
 		}
 		if _, err := ot.Bucket.Get(t.Context(), subject.KeyTask("T-003")); err != nil {
@@ -168,7 +168,7 @@ func TestGetCosts(t *testing.T) {
 	if _, err := b.Claim(t.Context(), "T-002", ann); err != nil {
 		t.Fatal(err)
 	}
-	fresh := board.New(bt, board.Options{})
+	fresh := board.New(bt.Bucket, board.Options{})
 	reads := func(b *board.Board, id team.TaskID) uint64 {
 		before := bt.Conn.NATS().Stats().OutMsgs
 		get(t, b, id)
@@ -255,7 +255,7 @@ func TestCreateOnceAtOnce(t *testing.T) {
 	b, bt := open(t)
 	results := make([][]team.TaskID, 16)
 	codes := atOnce(len(results), func(i int) error {
-		tasks, _, err := board.New(bt, board.Options{}).CreateOnce(t.Context(), "leader", fmt.Sprint("key ", i%2), three()...)
+		tasks, _, err := board.New(bt.Bucket, board.Options{}).CreateOnce(t.Context(), "leader", fmt.Sprint("key ", i%2), three()...)
 		results[i] = ids(tasks)
 		return err
 	})
@@ -349,7 +349,7 @@ func cancelAll(t *testing.T, b *board.Board) error {
 	return err
 }
 
-func put(t *testing.T, bt *broker.Team, key string, v any) {
+func put(t *testing.T, bt *broker.Storage, key string, v any) {
 	t.Helper()
 	data, err := json.Marshal(v)
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -23,14 +24,17 @@ import (
 // (make test-long).
 const longEnv = "AGENTTEAM_TEST_LONG"
 
-func longer(t testing.TB, n int) int {
-	factor := 1
-	if s := os.Getenv(longEnv); s != "" {
-		if _, err := fmt.Sscan(s, &factor); err != nil {
-			t.Fatalf("%s: %v", longEnv, err)
-		}
+// size is how much a test does: little, or as many times the full size as longEnv says.
+func size(little, full int) int {
+	s := os.Getenv(longEnv)
+	if s == "" {
+		return little
 	}
-	return factor * n
+	factor, err := strconv.Atoi(s)
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", longEnv, err))
+	}
+	return factor * full
 }
 
 // Ten processes do this and that on one board while its server is killed and
@@ -42,12 +46,12 @@ func TestLinearizable(t *testing.T) {
 	}
 	t.Run("one server", func(t *testing.T) {
 		c := brokertest.NewCluster(t, 1)
-		run(t, c, longer(t, 400), func(int) { c.Kill(0); c.Restart(0) })
+		run(t, c, size(200, 400), func(int) { c.Kill(0); c.Restart(0) })
 	})
 	t.Run("three servers", func(t *testing.T) {
 		c := brokertest.NewCluster(t, 3)
 		dead := -1
-		run(t, c, longer(t, 250), func(int) {
+		run(t, c, size(150, 250), func(int) {
 			if dead >= 0 {
 				c.Restart(dead)
 			}

@@ -8,27 +8,30 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Scout finds work for an agent to which nobody makes offers, as many may at once
-// when a leader dies. It reads the whole board once, after that only what was written
-// since, and holds of each task no more than decides. Not safe for concurrent use.
+// Scout finds work for an agent that gets no offers because nobody leads. It reads the
+// whole board once, after that only what was written since. Many agents may do so at once,
+// so it keeps little of each task in memory. Not safe for concurrent use.
 type Scout struct {
 	board     *Board
+	reader    Reader
+	agent     team.AgentID
 	role      string
 	primed    bool   // the whole board was read once, to the end
 	seen      uint64 // newest revision that was read
 	completed map[team.TaskID]struct{}
-	prospects map[team.TaskID]prospect // the pending tasks that the role may claim
+	prospects map[team.TaskID]prospect // the pending tasks that the agent may claim
 }
 
 // prospect is a task that may become claimable.
 type prospect struct {
+	reserved     bool // for the agent: it comes first
 	priority     int
 	dependencies []team.TaskID
 }
 
-// NewScout returns a scout for an agent of this role.
-func NewScout(b *Board, role string) *Scout {
-	return &Scout{board: b, role: role, completed: map[team.TaskID]struct{}{}, prospects: map[team.TaskID]prospect{}}
+// NewScout returns a scout for an agent of this name and role.
+func NewScout(b *Board, agent team.AgentID, role string) *Scout {
+	return &Scout{board: b, agent: agent, role: role, completed: map[team.TaskID]struct{}{}, prospects: map[team.TaskID]prospect{}}
 }
 
 // Find returns the task that an index would offer first; ok is false if there is
@@ -40,24 +43,32 @@ func (s *Scout) Find(ctx context.Context) (id team.TaskID, ok bool, err error) {
 	if err := s.read(ctx); err != nil {
 		return "", false, err
 	}
-	var best team.Task
-	for id, p := range s.prospects {
-		if t := (team.Task{ID: id, Priority: p.priority}); (!ok || t.Before(best)) && s.ready(p) {
-			best, ok = t, true
+	var best prospect
+	for other, p := range s.prospects {
+		if (!ok || p.before(other, best, id)) && s.ready(p) {
+			id, best, ok = other, p, true
 		}
 	}
-	return best.ID, ok, nil
+	return id, ok, nil
 }
 
-// read reads what has not been read yet. A first reading that was cut short is done
-// anew: to go on with it would be to read every write of the tasks that are left, up to
-// 64 of each, in place of the newest. It takes a second for a hundred thousand tasks;
-// whom mail interrupts more often than that has something to do.
+// before reports whether p, which is of the task id, is to be worked on before o.
+func (p prospect) before(id team.TaskID, o prospect, other team.TaskID) bool {
+	if p.reserved != o.reserved {
+		return p.reserved
+	}
+	return team.Task{ID: id, Priority: p.priority}.Before(team.Task{ID: other, Priority: o.priority})
+}
+
+// read reads what has not been read yet. A first read that was interrupted starts over:
+// to go on from its last revision would bring up to 64 old writes of each remaining task
+// instead of the newest. It takes a second for a hundred thousand tasks, so an agent that
+// mail interrupts more often than that has something else to do.
 func (s *Scout) read(ctx context.Context) error {
 	if s.primed {
 		return s.board.bucket.Past(ctx, s.seen+1, s.take, subject.AllTasks)
 	}
-	clear(s.completed) // a task may have been deleted since, which a first reading does not tell
+	clear(s.completed) // a first read does not tell which tasks were deleted since
 	clear(s.prospects)
 	err := s.board.bucket.Each(ctx, s.take, subject.AllTasks)
 	s.primed = err == nil
@@ -76,20 +87,22 @@ func (s *Scout) ready(p prospect) bool {
 // take takes in what was written to a task's key.
 func (s *Scout) take(e broker.Entry) error {
 	s.seen = max(s.seen, e.Revision)
-	_, name := subject.ParseKey(e.Key)
-	id := team.TaskID(name)
+	_ = s.reader.Take(e, s) // what cannot be read cannot be claimed
+	return nil
+}
+
+// Task returns nothing: a scout holds no copies. It needs none, since it reads no
+// sequence.
+func (s *Scout) Task(team.TaskID) team.Task { return team.Task{} }
+
+// Show is called by its [Reader].
+func (s *Scout) Show(id team.TaskID, t team.Task) {
 	delete(s.completed, id)
 	delete(s.prospects, id)
-	if e.Deleted {
-		return nil
-	}
-	t, err := Decode(e)
 	switch {
-	case err != nil: // what cannot be read cannot be claimed
 	case t.Status == team.Completed:
 		s.completed[id] = struct{}{}
-	case t.Status == team.Pending && (t.Role == "" || t.Role == s.role):
-		s.prospects[id] = prospect{t.Priority, t.Dependencies}
+	case t.Status == team.Pending && t.Fits(s.agent, s.role):
+		s.prospects[id] = prospect{t.ReservedFor != "", t.Priority, t.Dependencies}
 	}
-	return nil
 }

@@ -18,7 +18,7 @@ import (
 // and of each task only the newest record is read.
 func TestScoutCutShort(t *testing.T) {
 	bt := brokertest.Team(t, "t")
-	b := New(bt, Options{})
+	b := New(bt.Bucket, Options{})
 	tasks, err := b.Create(t.Context(), team.Leader, slices.Repeat([]team.NewTask{{Title: "x"}}, 40)...)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestScoutCutShort(t *testing.T) {
 		if tries == 50 {
 			t.Fatal("no reading was cut short")
 		}
-		s = NewScout(b, "")
+		s = NewScout(b, "", "")
 		taken := 0
 		err := b.bucket.Each(t.Context(), func(e broker.Entry) error {
 			if taken++; taken > 10 {

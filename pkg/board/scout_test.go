@@ -15,9 +15,9 @@ import (
 // the whole board would choose.
 func TestScout(t *testing.T) {
 	bt := brokertest.Team(t, "t")
-	b := board.New(bt, board.Options{})
+	b := board.New(bt.Bucket, board.Options{})
 	ctx := t.Context()
-	scout := board.NewScout(board.New(bt, board.Options{}), "coder")
+	scout := board.NewScout(board.New(bt.Bucket, board.Options{}), "coder-1", "coder")
 	rnd := rand.New(rand.NewPCG(1, 2))
 	leads := team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}
 	coder := team.Holder{Agent: "coder-1", Role: "coder", Incarnation: 1}
@@ -26,6 +26,7 @@ func TestScout(t *testing.T) {
 	change := []func(){
 		func() {
 			n := team.NewTask{Title: "x", Priority: rnd.IntN(3), Role: []string{"", "coder", "tester"}[rnd.IntN(3)]}
+			n.ReservedFor = []team.AgentID{"", "", "coder-1", "coder-2"}[rnd.IntN(4)]
 			for range rnd.IntN(3) {
 				if len(all) > 0 {
 					n.Dependencies = append(n.Dependencies, some().ID)
@@ -46,6 +47,9 @@ func TestScout(t *testing.T) {
 		},
 		func() { _, _ = b.Release(ctx, some().ID, leads, 0, "again", false) },
 		func() {
+			_, _ = b.Reserve(ctx, some().ID, []team.AgentID{"", "coder-1", "coder-2"}[rnd.IntN(3)], leads)
+		},
+		func() {
 			if rnd.IntN(4) == 0 {
 				_, _ = b.Cancel(ctx, some().ID, leads, "not needed")
 			}
@@ -59,7 +63,8 @@ func TestScout(t *testing.T) {
 		}
 		var want team.TaskView
 		for _, v := range team.View(tasks) {
-			if v.Claimable("coder") && (want.ID == "" || v.Before(want.Task)) {
+			if own, first := v.ReservedFor != "", want.ReservedFor != ""; v.Claimable("coder-1", "coder") &&
+				(want.ID == "" || own && !first || own == first && v.Before(want.Task)) {
 				want = v
 			}
 		}
@@ -107,7 +112,7 @@ func TestScoutCosts(t *testing.T) {
 	for range 100 {
 		add(t, b)
 	}
-	scout := board.NewScout(b, "coder")
+	scout := board.NewScout(b, "coder-1", "coder")
 	finds := func(want team.TaskID) (read uint64) {
 		t.Helper()
 		before := bt.Conn.NATS().Stats().InMsgs
@@ -132,7 +137,7 @@ func TestScoutFinishesCreation(t *testing.T) {
 	b, bt := open(t)
 	writeSequence(t, bt, 3, []team.Task{
 		team.NewTask{Title: "one"}.Task("T-001", "leader", time.Now()), team.NewTask{Title: "two"}.Task("T-002", "leader", time.Now())})
-	if id, ok, err := board.NewScout(b, "coder").Find(t.Context()); err != nil || !ok || id != "T-001" {
+	if id, ok, err := board.NewScout(b, "coder-1", "coder").Find(t.Context()); err != nil || !ok || id != "T-001" {
 		t.Errorf("found %q, %v, %v, want T-001", id, ok, err)
 	}
 }
@@ -143,7 +148,7 @@ func TestScoutForgetsCompletion(t *testing.T) {
 	first := add(t, b)
 	second := add(t, b, first.ID)
 	held := done(t, b, first.ID, ann)
-	scout := board.NewScout(b, "coder")
+	scout := board.NewScout(b, "coder-1", "coder")
 	if id, ok, err := scout.Find(t.Context()); err != nil || !ok || id != second.ID {
 		t.Fatalf("found %q, %v, %v, want %s", id, ok, err, second.ID)
 	}

@@ -30,7 +30,7 @@ func TestStress(t *testing.T) {
 		t.Fatal(err)
 	}
 	recorder := boardtest.Record(t, bt.Bucket)
-	b := board.New(bt, board.Options{})
+	b := board.New(bt.Bucket, board.Options{})
 	acked := createStressTasks(t, b)
 
 	self, err := os.Executable()

@@ -58,7 +58,7 @@ func runWorker(value string) error {
 	if err != nil {
 		return err
 	}
-	w.board = board.New(bt, board.Options{})
+	w.board = board.New(bt.Bucket, board.Options{})
 	w.hand = board.NewHand(ctx, w.board, team.Holder{Agent: w.Agent, Incarnation: w.Inc})
 	if w.Create != "" {
 		if err := w.create(ctx, w.Create); err != nil {
@@ -164,7 +164,7 @@ func (w *worker) take(ctx context.Context, t team.Task) error {
 
 func (w *worker) adopt(ctx context.Context) error {
 	called := time.Now().UnixNano()
-	t, ok, err := w.hand.Adopt(ctx)
+	t, ok, err := w.hand.Adopt(ctx, "")
 	if err != nil || !ok {
 		return err
 	}

@@ -3,6 +3,7 @@ package broker
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"maps"
 	"slices"
@@ -29,26 +30,44 @@ type Entry struct {
 	Deleted  bool
 }
 
-// ErrUnreadable (InvalidState): a record is damaged, or of another protocol. It tells
-// nothing of what the record is about.
-var ErrUnreadable = errors.New("cannot be read")
-
 // Decode reads the entry as a record into v, a pointer to a struct, and returns the
 // fields that the struct does not have. version is the struct's own field v. Errors:
-// [ErrUnreadable].
+// [team.ErrUnreadable].
 func (e Entry) Decode(v any, version *int) (team.Extra, error) {
 	kept, err := wire.Decode(e.Value, v)
 	if err != nil {
-		return nil, team.Errorf(team.InvalidState, "record %s %w: %w", e.Key, ErrUnreadable, err)
+		return nil, team.Errorf(team.InvalidState, "record %s %w: %w", e.Key, team.ErrUnreadable, err).WithHint(team.RepairHint)
 	}
 	if *version != team.Protocol {
-		return nil, team.Errorf(team.InvalidState, "record %s %w: it has protocol version %d, this program speaks %d", e.Key, ErrUnreadable, *version, team.Protocol).
+		return nil, team.Errorf(team.InvalidState, "record %s %w: it has protocol version %d, this program speaks %d", e.Key, team.ErrUnreadable, *version, team.Protocol).
 			WithHint("use the agentteam version that wrote it")
 	}
 	return kept, nil
 }
 
-// Get returns the key's newest value. Errors: NotFound, also after a Delete;
+// ErrDeleted is in the NotFound error of [Bucket.Get] for a key that was there.
+var ErrDeleted = errors.New("it was deleted")
+
+// Readable returns the newest copy of a key's value that good takes, of those that the
+// history holds, and the copies that were stored over it, oldest first. Errors: NotFound if
+// good takes none; Unavailable.
+func (b *Bucket) Readable(ctx context.Context, key string, good func(Entry) error) (last Entry, over []Entry, err error) {
+	found := false
+	err = b.Past(ctx, 1, func(e Entry) error {
+		if !e.Deleted && good(e) == nil {
+			last, over, found = e, nil, true
+		} else {
+			over = append(over, e)
+		}
+		return nil
+	}, key)
+	if err == nil && !found {
+		err = team.Errorf(team.NotFound, "no copy of %s that the bucket keeps can be read", key)
+	}
+	return last, over, err
+}
+
+// Get returns the key's newest value. Errors: NotFound, with [ErrDeleted] after a Delete;
 // Unavailable.
 func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 	m, err := b.Last(ctx, b.prefix+key)
@@ -56,7 +75,7 @@ func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 		return Entry{}, err
 	}
 	if m.Deleted {
-		return Entry{}, team.Errorf(team.NotFound, "there is nothing at %s", key)
+		return Entry{}, team.Errorf(team.NotFound, "there is nothing at %s: %w", key, ErrDeleted)
 	}
 	return b.Entry(m), nil
 }
@@ -73,12 +92,20 @@ func (b *Bucket) PutAgain(ctx context.Context, key string, value []byte, revisio
 	return b.Repeat(ctx, b.prefix+key, value, revision)
 }
 
+// Set stores value under key, whatever stands there. It repeats as [Stream.Publish] does.
+// Errors: Unavailable.
+func (b *Bucket) Set(ctx context.Context, key string, value []byte) error {
+	_, err := b.Publish(ctx, b.prefix+key, rand.Text(), value)
+	return err
+}
+
 // Delete removes key if it is still at revision; that it is gone already is no error.
 // A try that was not answered is repeated. Errors: Conflict if it holds something else
 // by now; Unavailable.
 func (b *Bucket) Delete(ctx context.Context, key string, revision uint64) error {
 	header := expecting(revision)
 	header.Set(operation, "DEL")
+	tries := attempts{s: b.Stream, what: "delete " + key}
 	for doubt := false; ; {
 		_, err := b.try(ctx, b.prefix+key, nil, header)
 		switch {
@@ -89,11 +116,13 @@ func (b *Bucket) Delete(ctx context.Context, key string, revision uint64) error 
 				return cmp.Or(err, error(team.Errorf(team.Conflict, "%s was changed by somebody else", key)))
 			}
 			return nil
+		case noRoom(err): // below
 		case refused(err) && !doubt:
 			return team.Errorf(team.Unavailable, "NATS refuses to delete %s: %w", key, err)
 		}
-		doubt = doubt || !unsent(err) && !underWay(err)
-		if err := b.again(ctx, err, "delete "+key); err != nil {
+		doubt = doubt || !unsent(err) && !underWay(err) && !noRoom(err)
+		tries.doubt = doubt
+		if err := tries.again(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -126,7 +155,7 @@ func (b *Bucket) Each(ctx context.Context, f func(Entry) error, filters ...strin
 // Watch calls f for the newest value of every matching key, then caughtUp, then f
 // for every change, in order, until ctx ends. Deleted keys come with Deleted set.
 func (b *Bucket) Watch(ctx context.Context, f func(Entry) error, caughtUp func(), filters ...string) error {
-	return b.Snapshot(ctx, func(m Msg) error { return f(b.Entry(m)) }, caughtUp, b.subjects(filters)...)
+	return b.snapshot(ctx, func(m Msg) error { return f(b.Entry(m)) }, caughtUp, b.subjects(filters)...)
 }
 
 // Changes is Watch for every write since revision from, in place of the newest

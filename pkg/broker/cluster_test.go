@@ -17,11 +17,16 @@ import (
 // A stream that is made on a cluster is replicated as the connection says, and
 // whoever opens it later learns that from the stream.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a cluster")
 	}
 	c := brokertest.NewCluster(t, 3)
-	bt, err := brokertest.Connect(t, c.URL()).Make(t.Context(), "t")
+	conn := brokertest.Connect(t, c.URL())
+	if _, err := conn.Registry(t.Context()); err != nil { // made before any team is
+		t.Fatal(err)
+	}
+	bt, err := conn.Make(t.Context(), "t")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +35,7 @@ func TestReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	for what, open := range map[string]func(context.Context, team.TeamID) (*broker.Team, error){"opened": other.Open, "made again": other.Make} {
+	for what, open := range map[string]func(context.Context, team.TeamID) (*broker.Storage, error){"opened": other.Open, "made again": other.Make} {
 		again, err := open(t.Context(), "t")
 		if err != nil {
 			t.Fatal(err)
@@ -42,7 +47,7 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 
-	for _, conn := range []*broker.Conn{brokertest.Connect(t, c.URL()), other} { // the first makes it
+	for _, conn := range []*broker.Conn{conn, other} {
 		r, err := conn.Registry(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -81,6 +86,7 @@ func TestTooFewServers(t *testing.T) {
 // "wrong last sequence": the server says so of any write to a key to which another
 // is not yet replicated. That must not be taken for a lost race.
 func TestPutSlowlyReplicated(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a cluster")
 	}
@@ -121,6 +127,7 @@ func TestPutSlowlyReplicated(t *testing.T) {
 // A reading shows what was acknowledged before it began, whichever server does it:
 // the one at hand may be behind.
 func TestReadOwnWrites(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a cluster")
 	}

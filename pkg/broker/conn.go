@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
 )
 
 // Options says where NATS is and who calls.
@@ -21,9 +23,15 @@ type Options struct {
 	URL      string                // one or more nats:// addresses, comma-separated; required
 	Name     string                // of the connection, as the server's monitoring shows it
 	Wait     time.Duration         // how long to try the first connect; default 3 s
+	Once     bool                  // a first connect that is refused is not tried again
+	Ping     time.Duration         // a server that is silent is asked this often, and lost after three times; default 5 s
 	Replicas int                   // of the streams that this connection makes; default 1. Those that are there keep theirs
 	Logger   *slog.Logger          // default: discard
-	Registry prometheus.Registerer // default: none
+	Metrics  prometheus.Registerer // default: none
+
+	// WaitForRoom makes writes wait while the server's storage is full, as they do while
+	// NATS is away; else they fail ([ErrNoRoom]).
+	WaitForRoom bool
 }
 
 // Conn is a connection to NATS. It reconnects for ever. While NATS is away a
@@ -38,6 +46,8 @@ type Conn struct {
 	metrics  metrics
 	log      *slog.Logger
 	restored *atomic.Pointer[time.Time] // when the connection was last made again; nil if never
+	trouble  atomic.Pointer[trouble]    // of the last write, if it was not stored
+	waits    bool                       // for room
 	inboxes  inboxes
 	closed   chan struct{} // closed with the connection
 }
@@ -46,11 +56,12 @@ type Conn struct {
 // o.Wait. Errors: Unavailable, in one line that names the address;
 // [ErrNoJetStream] is one of them.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = telemetry.OrDiscard(o.Logger)
 	if o.Wait == 0 {
 		o.Wait = 3 * time.Second
+	}
+	if o.Ping == 0 {
+		o.Ping = 5 * time.Second
 	}
 	if err := checkURL(o.URL); err != nil {
 		return nil, err
@@ -59,57 +70,79 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 
-	restored := new(atomic.Pointer[time.Time])
-	closed := make(chan struct{})
-	m := newMetrics(o.Registry)
-	log := o.Logger
-	opts := []nats.Option{
+	c := &Conn{url: o.URL, replicas: max(o.Replicas, 1), waits: o.WaitForRoom, metrics: newMetrics(o.Metrics), log: o.Logger,
+		restored: new(atomic.Pointer[time.Time]), closed: make(chan struct{})}
+	handshake := min(5*time.Second, time.Until(deadline)) // a frozen server takes the connection and says nothing
+	opts := append(c.handlers(),
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1), // the default gives up after 60
-		nats.ReconnectWait(200 * time.Millisecond),
+		nats.ReconnectWait(200*time.Millisecond),
 		nats.ReconnectJitter(300*time.Millisecond, time.Second), // 50 agents must not return in one wave
 		nats.ReconnectBufSize(-1),
-		nats.PingInterval(5 * time.Second), // a silent partition is seen after 15 s; the default takes 6 minutes
+		nats.PingInterval(o.Ping), // a silent partition is seen after 20 s; the default takes 6 minutes
 		nats.MaxPingsOutstanding(3),
-		nats.Timeout(min(5*time.Second, time.Until(deadline))), // a frozen server takes the connection and says nothing
-		nats.ClosedHandler(func(*nats.Conn) { close(closed) }),
+		nats.Timeout(handshake),
+		nats.SetCustomDialer(&dialer{Dialer: net.Dialer{Timeout: handshake}}),
+	)
+	var err error
+	if c.nc, err = dial(ctx, o, opts); err != nil {
+		return nil, err
+	}
+	c.metrics.connected.Set(1)
+	if c.js, err = jetstream.New(c.nc, jetstream.WithDefaultTimeout(callTimeout)); err == nil {
+		err = c.checkJetStream(ctx)
+	}
+	if err != nil {
+		c.nc.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// dialer makes the connections of a nats.Conn, of which there is one at a time. nats.go
+// (1.55) does not close one that the other side ended before it named itself as a
+// server, as a proxy does whose server is dead: it forgets it at its next try. So each
+// try closes what the one before it may have left.
+type dialer struct {
+	net.Dialer
+	last net.Conn
+}
+
+// Dial is called by nats.go under the lock of its connection.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	if d.last != nil {
+		d.last.Close()
+	}
+	c, err := d.Dialer.Dial(network, address)
+	d.last = c
+	return c, err
+}
+
+// handlers say what is done when the connection is lost, is back, or has ended.
+func (c *Conn) handlers() []nats.Option {
+	return []nats.Option{
+		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			m.connected.Set(0)
+			c.metrics.connected.Set(0)
 			if err != nil {
-				log.Warn("nats connection lost", "err", err)
+				c.log.Warn("nats connection lost", "err", err)
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			restored.Store(new(time.Now()))
-			m.connected.Set(1)
-			m.reconnects.Inc()
-			log.Info("nats connection restored", "url", redact(nc.ConnectedUrl()))
+			c.restored.Store(new(time.Now()))
+			c.metrics.connected.Set(1)
+			c.metrics.reconnects.Inc()
+			c.log.Info("nats connection restored", "url", redact(nc.ConnectedUrl()))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
 			// Refusals by permission arrive only here (the publish itself returned nil).
 			if s != nil {
-				log.Warn("nats error", "subject", s.Subject, "err", err)
+				c.log.Warn("nats error", "subject", s.Subject, "err", err)
 				return
 			}
-			log.Warn("nats error", "err", err)
+			c.log.Warn("nats error", "err", err)
 		}),
 	}
-	nc, err := dial(ctx, o.URL, opts)
-	if err != nil {
-		return nil, err
-	}
-	m.connected.Set(1)
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(callTimeout))
-	if err != nil {
-		nc.Close()
-		return nil, err
-	}
-	c := &Conn{nc: nc, js: js, url: o.URL, replicas: max(o.Replicas, 1), metrics: m, log: log, restored: restored, closed: closed}
-	if err := c.checkJetStream(ctx); err != nil {
-		nc.Close()
-		return nil, err
-	}
-	return c, nil
 }
 
 func checkURL(s string) error {
@@ -133,16 +166,19 @@ func addresses(s string) (all []*url.URL, ok bool) {
 
 // dial tries until ctx ends, since a server that is just starting refuses for a
 // moment. A wrong password is not tried twice.
-func dial(ctx context.Context, url string, opts []nats.Option) (*nats.Conn, error) {
+func dial(ctx context.Context, o Options, opts []nats.Option) (*nats.Conn, error) {
 	for {
-		nc, err := nats.Connect(url, opts...)
+		nc, err := nats.Connect(o.URL, opts...)
 		if err == nil {
 			return nc, nil
 		}
-		away := team.Errorf(team.Unavailable, "NATS is not to be reached at %s: %w", redact(url), err).
+		away := team.Errorf(team.Unavailable, "NATS is not to be reached at %s: %w", redact(o.URL), err).
 			WithHint("start a cluster with `teamctl up`, or name a server with --server or AGENTTEAM_SERVER")
-		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
+		switch {
+		case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 			return nil, away.WithHint("check the user and password in the address")
+		case o.Once && errors.Is(err, ErrNoServer):
+			return nil, away
 		}
 		select {
 		case <-ctx.Done():
@@ -171,6 +207,9 @@ func redact(s string) string {
 	}
 	return strings.Join(shown, ",")
 }
+
+// ErrNoServer: the address refuses, since nobody listens there.
+var ErrNoServer = nats.ErrNoServers
 
 // ErrNoJetStream: the server answers, and keeps nothing.
 var ErrNoJetStream = errors.New("no JetStream")
@@ -229,6 +268,10 @@ func (c *Conn) Follow(ctx context.Context, f func(connected bool)) {
 	changed := c.nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
 	defer c.nc.RemoveStatusListener(changed)
 	for connected := true; ; {
+		if connected && c.nc.Status() == nats.RECONNECTING { // also where it was lost before this was called
+			connected = false
+			f(false)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -239,6 +282,23 @@ func (c *Conn) Follow(ctx context.Context, f func(connected bool)) {
 			}
 		}
 	}
+}
+
+// Move has the connection go on at another address, where the server it was connected to
+// has come back. What is read meanwhile goes on by itself. Errors: InvalidArgument for
+// what is no address; Unavailable once it is closed.
+func (c *Conn) Move(url string) error {
+	if err := checkURL(url); err != nil {
+		return err
+	}
+	err := c.nc.SetServerPool(strings.Split(url, ","))
+	if err == nil {
+		err = c.nc.ForceReconnect()
+	}
+	if err != nil {
+		return team.Errorf(team.Unavailable, "go on at %s: %w", redact(url), err)
+	}
+	return nil
 }
 
 // Flush waits until all that was published has reached the server.

@@ -53,7 +53,7 @@ func (s *Stream) Consumer(ctx context.Context, name string, from uint64, filters
 		case err == nil:
 			return &Consumer{s, c, name}, nil
 		case refused(err) && !unmanned(err):
-			return nil, team.Errorf(team.Unavailable, "open consumer %s of %s: %w", name, s.name, err)
+			return nil, s.denied("open consumer "+name+" of "+s.name, err)
 		}
 		if err := backoff(ctx, err, "open consumer "+name); err != nil {
 			return nil, err
@@ -93,7 +93,7 @@ func (c *Consumer) Run(ctx context.Context, f func(Delivery) error) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", c.name, err)
 		}
-		d := Delivery{Msg: Msg{Subject: m.Subject(), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp}, Ack: m.Ack}
+		d := Delivery{Msg: Msg{Subject: m.Subject(), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp, Pending: meta.NumPending}, Ack: m.Ack}
 		release := hold(m)
 		err = f(d)
 		release()
@@ -144,21 +144,38 @@ func (c *Consumer) gone(ctx context.Context) (bool, error) {
 // AckFloor is the sequence up to which the named consumer has acknowledged all.
 // Errors: NotFound; Unavailable.
 func (s *Stream) AckFloor(ctx context.Context, name string) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	c, err := s.s.Consumer(ctx, name)
-	switch {
-	case errors.Is(err, jetstream.ErrConsumerNotFound):
-		return 0, team.Errorf(team.NotFound, "there is no consumer %s", name)
-	case err != nil:
-		return 0, team.Errorf(team.Unavailable, "look at consumer %s: %w", name, err)
+	info, err := s.consumer(ctx, name)
+	if err != nil {
+		return 0, err
 	}
-	info := c.CachedInfo()
 	floor := info.AckFloor.Stream
 	if info.NumPending == 0 && info.NumAckPending == 0 {
 		floor = info.Delivered.Stream
 	}
 	return max(floor, info.Config.OptStartSeq-1), nil
+}
+
+// Waiting is how many messages the named consumer has yet to acknowledge. Errors: NotFound;
+// Unavailable.
+func (s *Stream) Waiting(ctx context.Context, name string) (int, error) {
+	info, err := s.consumer(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	return int(info.NumPending) + info.NumAckPending, nil
+}
+
+func (s *Stream) consumer(ctx context.Context, name string) (*jetstream.ConsumerInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	c, err := s.s.Consumer(ctx, name)
+	switch {
+	case errors.Is(err, jetstream.ErrConsumerNotFound):
+		return nil, team.Errorf(team.NotFound, "there is no consumer %s", name)
+	case err != nil:
+		return nil, team.Errorf(team.Unavailable, "look at consumer %s: %w", name, err)
+	}
+	return c.CachedInfo(), nil
 }
 
 // Consumers returns the names of the stream's consumers. Errors: Unavailable.

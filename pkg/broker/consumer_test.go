@@ -13,6 +13,7 @@ import (
 // A message that its reader takes long over is not handed out again meanwhile, nor
 // is the one after it.
 func TestConsumerHolds(t *testing.T) {
+	t.Parallel()
 	bt := brokertest.Team(t, "t")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -2,8 +2,10 @@ package broker_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 )
@@ -50,5 +52,28 @@ func TestDelete(t *testing.T) {
 	}
 	if err := bt.Bucket.Delete(t.Context(), "k", rev); err != nil {
 		t.Error(err)
+	}
+}
+
+// Whoever is at work on a team that somebody deletes is told so, and waits for nothing.
+func TestTeamIsDeleted(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	following := make(chan error, 1)
+	caughtUp := make(chan struct{})
+	go func() {
+		following <- bt.Messages.Follow(t.Context(), 1, func(broker.Msg) error { return nil }, func() { close(caughtUp) }, ">")
+	}()
+	<-caughtUp
+	if err := bt.Conn.Remove(t.Context(), "t"); err != nil {
+		t.Fatal(err)
+	}
+	_, last := bt.Bucket.LastSeq(t.Context())
+	_, state := bt.Messages.State(t.Context())
+	_, get := bt.Bucket.Get(t.Context(), "k")
+	_, next := bt.Messages.Next(t.Context(), 1)
+	for what, err := range map[string]error{"LastSeq": last, "State": state, "Get": get, "Next": next, "Follow": <-following} {
+		if !errors.Is(err, team.Unavailable) || !strings.Contains(err.Error(), "is gone") || !strings.Contains(team.HintOf(err), "deleted") {
+			t.Errorf("%s: %v (hint %q)", what, err, team.HintOf(err))
+		}
 	}
 }

@@ -215,7 +215,7 @@ func (r *feed) consumer(ctx context.Context) (jetstream.Consumer, error) {
 		case err == nil:
 			return cons, nil
 		case refused(err) && !unmanned(err):
-			return nil, team.Errorf(team.Unavailable, "follow stream %s: %w", r.s.name, err)
+			return nil, r.s.denied("follow stream "+r.s.name, err)
 		}
 		if err := backoff(ctx, err, "follow "+r.s.name); err != nil {
 			return nil, err

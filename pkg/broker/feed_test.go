@@ -15,6 +15,7 @@ import (
 // A reading whose end is removed while it reads ends all the same, although messages
 // came before and no other comes after.
 func TestEndRemoved(t *testing.T) {
+	t.Parallel()
 	bt := brokertest.Team(t, "t")
 	js, err := jetstream.New(bt.Conn.NATS())
 	if err != nil {

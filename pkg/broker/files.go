@@ -41,7 +41,16 @@ func (f *Files) Put(ctx context.Context, name string, r io.ReadSeeker) (digest s
 		}
 		switch {
 		case err == nil:
+			f.stream.conn.stored()
 			return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+		case noRoom(err):
+			if err = f.stream.conn.full("store file "+name, err); f.stream.conn.waits {
+				err = f.stream.conn.rest(ctx, err)
+			}
+			if err != nil {
+				return "", err
+			}
+			continue
 		case refused(err), errors.Is(err, jetstream.ErrBucketNotFound):
 			return "", team.Errorf(team.Unavailable, "NATS refuses to store file %s: %w", name, err).WithHint("the disk or the store may be full")
 		}

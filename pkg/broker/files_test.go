@@ -17,7 +17,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-func readFile(t *testing.T, bt *broker.Team, name string) ([]byte, error) {
+func readFile(t *testing.T, bt *broker.Storage, name string) ([]byte, error) {
 	t.Helper()
 	r, err := bt.Files.Open(t.Context(), name)
 	if err != nil {
@@ -56,6 +56,7 @@ func TestFiles(t *testing.T) {
 
 // A reading goes on behind a connection that was lost, and ends with its context.
 func TestFileReadThroughTrouble(t *testing.T) {
+	t.Parallel()
 	url := brokertest.Server(t)
 	proxy := brokertest.NewProxy(t, url)
 	bt, err := brokertest.Connect(t, proxy.URL).Make(t.Context(), "t")

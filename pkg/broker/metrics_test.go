@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/broker"
@@ -20,7 +21,7 @@ func TestMetrics(t *testing.T) {
 	}
 	t.Cleanup(srv.Shutdown)
 	reg := prometheus.NewRegistry()
-	c, err := broker.Connect(t.Context(), broker.Options{URL: srv.URL(), Registry: reg})
+	c, err := broker.Connect(t.Context(), broker.Options{URL: srv.URL(), Metrics: reg})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,10 +51,9 @@ func TestMetrics(t *testing.T) {
 	if got := told(); got["agentteam_nats_connected"] != 1 || got["agentteam_repeated_writes_total"] != 0 {
 		t.Errorf("while all is well: %v", got)
 	}
+	gone := c.NATS().StatusChanged(nats.RECONNECTING)
 	srv.Shutdown()
-	for c.Ready(t.Context()) == nil { // until the client has seen it
-		time.Sleep(time.Millisecond)
-	}
+	<-gone
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // a pause between two tries is 150 ms at most
 	defer cancel()
 	if _, err := bt.Bucket.Put(ctx, "task.T-002", []byte("1"), 0); team.CodeOf(err) != team.Unavailable {

@@ -65,6 +65,7 @@ func TestFollowEnds(t *testing.T) {
 
 // A reading leaves nothing on the server, which allows 1,000 consumers a stream.
 func TestManyReadings(t *testing.T) {
+	t.Parallel()
 	b := brokertest.Team(t, "t").Bucket
 	if _, err := b.Put(t.Context(), "task.T-001", []byte("x"), 0); err != nil {
 		t.Fatal(err)

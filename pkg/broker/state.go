@@ -28,8 +28,8 @@ func (s *Stream) State(ctx context.Context) (State, error) {
 		switch {
 		case err == nil:
 			return State{First: info.State.FirstSeq, Last: info.State.LastSeq, Created: info.Created, Now: info.TimeStamp}, nil
-		case errors.Is(err, jetstream.ErrStreamNotFound):
-			return State{}, team.Errorf(team.Unavailable, "stream %s is gone: %w", s.name, errGone)
+		case refused(err):
+			return State{}, s.denied("look at stream "+s.name, err)
 		}
 		if err := backoff(ctx, err, "look at stream "+s.name); err != nil {
 			return State{}, err
@@ -50,10 +50,33 @@ func (s *Stream) Next(ctx context.Context, from uint64) (Msg, error) {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			return Msg{}, team.Errorf(team.NotFound, "there is nothing in %s from sequence %d on", s.name, from)
 		case refused(err):
-			return Msg{}, team.Errorf(team.Unavailable, "read %s: %w", s.name, err)
+			return Msg{}, s.denied("read "+s.name, err)
 		}
 		if err := backoff(ctx, err, "read "+s.name); err != nil {
 			return Msg{}, err
 		}
 	}
+}
+
+// FirstSince returns the sequence of the first message that was stored at that time or
+// later; if there is none, the one that comes next. Errors: Unavailable.
+func (s *Stream) FirstSince(ctx context.Context, at time.Time) (uint64, error) {
+	state, err := s.State(ctx)
+	if err != nil {
+		return 0, err
+	}
+	low, high := max(state.First, 1), state.Last+1
+	for low < high {
+		middle := low + (high-low)/2
+		m, err := s.Next(ctx, middle)
+		switch {
+		case errors.Is(err, team.NotFound), err == nil && !m.Time.Before(at):
+			high = middle
+		case err != nil:
+			return 0, err
+		default:
+			low = m.Seq + 1
+		}
+	}
+	return low, nil
 }

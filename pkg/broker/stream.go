@@ -62,6 +62,9 @@ type Msg struct {
 // after a doubt the stream is read, data found there is the answer, and else the
 // write is repeated until the server takes it or somebody else was first.
 //
+// Where the server has no room for any write ([ErrNoRoom]), the call waits for room if
+// the connection does ([Options]), and else fails at once.
+//
 // Errors: Conflict (nothing changed); Unavailable, and nothing changed, if the very
 // first try that arrived was refused; ctx's error or [nats.ErrConnectionClosed] wrapped
 // in Unavailable, and then the outcome is unknown; [ErrOvertaken].
@@ -83,6 +86,7 @@ var ErrOvertaken = errors.New("too many writes came after it to tell what became
 
 func (s *Stream) append(ctx context.Context, subject string, data []byte, last uint64, shared bool) (uint64, error) {
 	doubt := false // an earlier try may have been applied
+	tries := attempts{s: s, what: "store " + subject}
 	for {
 		seq, err := s.try(ctx, subject, data, expecting(last))
 		switch {
@@ -104,11 +108,13 @@ func (s *Stream) append(ctx context.Context, subject string, data []byte, last u
 			if seq, _, err := s.settle(ctx, subject, data, last, doubt); err == nil && seq != 0 {
 				return seq, nil
 			}
+		case noRoom(err): // below
 		case refused(err):
 			return 0, team.Errorf(team.Unavailable, "NATS refuses to store %s: %w", subject, err).WithHint("the disk or the stream may be full")
 		}
-		doubt = doubt || !unsent(err) && !underWay(err)
-		if err := s.again(ctx, err, "store "+subject); err != nil {
+		doubt = doubt || !unsent(err) && !underWay(err) && !noRoom(err)
+		tries.doubt = doubt
+		if err := tries.again(ctx, err); err != nil {
 			return 0, err
 		}
 	}
@@ -158,15 +164,17 @@ func (s *Stream) settle(ctx context.Context, subject string, data []byte, last u
 // of two minutes, and returns its sequence. It repeats until answered or ctx ends; a
 // repetition after that window, of a write whose answer was lost, is stored again.
 func (s *Stream) Publish(ctx context.Context, subject, id string, data []byte) (uint64, error) {
+	tries := attempts{s: s, what: "store " + subject}
 	for {
 		seq, err := s.try(ctx, subject, data, nats.Header{jetstream.MsgIDHeader: {id}})
 		switch {
 		case err == nil:
 			return seq, nil
+		case noRoom(err): // below
 		case refused(err):
 			return 0, team.Errorf(team.Unavailable, "NATS refuses to store %s: %w", subject, err).WithHint("the disk or the stream may be full")
 		}
-		if err := s.again(ctx, err, "store "+subject); err != nil {
+		if err := tries.again(ctx, err); err != nil {
 			return 0, err
 		}
 	}
@@ -181,6 +189,23 @@ func (s *Stream) Trim(ctx context.Context, subject string, before uint64) error 
 	}
 	if err != nil {
 		return team.Errorf(team.Unavailable, "trim %s: %w", subject, err)
+	}
+	return nil
+}
+
+// Remove removes one message; that it is gone already is no error. Errors: Unavailable.
+func (s *Stream) Remove(ctx context.Context, seq uint64) error {
+	stream, err := s.conn.js.Stream(ctx, s.name)
+	if err == nil {
+		err = stream.DeleteMsg(ctx, seq)
+	}
+	if err != nil && stream != nil {
+		if _, gone := stream.GetMsg(ctx, seq); errors.Is(gone, jetstream.ErrMsgNotFound) {
+			return nil
+		}
+	}
+	if err != nil {
+		return team.Errorf(team.Unavailable, "remove message %d of %s: %w", seq, s.name, err)
 	}
 	return nil
 }
@@ -215,6 +240,7 @@ func (s *Stream) try(ctx context.Context, subject string, data []byte, header na
 	case ack.Seq == 0:
 		return 0, fmt.Errorf("acknowledgement %q has no sequence", answer.Data)
 	}
+	s.conn.stored()
 	return ack.Seq, nil
 }
 
@@ -237,7 +263,7 @@ func (s *Stream) Last(ctx context.Context, subject string) (Msg, error) {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			return Msg{}, team.Errorf(team.NotFound, "there is nothing at %s", subject)
 		case refused(err):
-			return Msg{}, team.Errorf(team.Unavailable, "read %s: %w", subject, err)
+			return Msg{}, s.denied("read "+subject, err)
 		}
 		if err := backoff(ctx, err, "read "+subject); err != nil {
 			return Msg{}, err
@@ -245,14 +271,26 @@ func (s *Stream) Last(ctx context.Context, subject string) (Msg, error) {
 	}
 }
 
-// LastSeq returns the sequence of the newest message of the whole stream.
+// denied is the error of a question about the stream that the server does not answer.
+func (s *Stream) denied(what string, err error) error {
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return team.Errorf(team.Unavailable, "stream %s is gone: %w", s.name, errGone).WithHint("its team was deleted meanwhile")
+	}
+	return team.Errorf(team.Unavailable, "%s: %w", what, err)
+}
+
+// LastSeq returns the sequence of the newest message of the whole stream. Errors:
+// Unavailable.
 func (s *Stream) LastSeq(ctx context.Context) (uint64, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, callTimeout)
 		info, err := s.s.Info(attempt)
 		cancel()
-		if err == nil {
+		switch {
+		case err == nil:
 			return info.State.LastSeq, nil
+		case refused(err):
+			return 0, s.denied("look at stream "+s.name, err)
 		}
 		if err := backoff(ctx, err, "look at stream "+s.name); err != nil {
 			return 0, err
@@ -366,9 +404,9 @@ func (s *Stream) Follow(ctx context.Context, from uint64, f func(Msg) error, cau
 	return s.newFeed(from, f, told(caughtUp), filters).follow(ctx)
 }
 
-// Snapshot calls f for the newest message of every subject that matches, then
+// snapshot calls f for the newest message of every subject that matches, then
 // caughtUp, then goes on like Follow.
-func (s *Stream) Snapshot(ctx context.Context, f func(Msg) error, caughtUp func(), filters ...string) error {
+func (s *Stream) snapshot(ctx context.Context, f func(Msg) error, caughtUp func(), filters ...string) error {
 	return s.newFeed(0, f, told(caughtUp), filters).newest().follow(ctx)
 }
 

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Team is the storage of one team: its three streams, its bucket, its files.
-type Team struct {
+// Storage is the storage of one team: its three streams, its bucket, its files.
+type Storage struct {
 	ID       team.TeamID
 	Conn     *Conn
 	Messages *Stream // mail
@@ -63,7 +64,7 @@ func bucketConfig(bucket string) jetstream.StreamConfig {
 // Make makes what the team lacks and opens it. It is idempotent, and racing
 // makers agree. Errors: InvalidState if a stream of that name exists with
 // another configuration; Unavailable.
-func (c *Conn) Make(ctx context.Context, id team.TeamID) (*Team, error) {
+func (c *Conn) Make(ctx context.Context, id team.TeamID) (*Storage, error) {
 	for _, cfg := range layout(id) {
 		if err := c.makeStream(ctx, cfg); err != nil {
 			return nil, err
@@ -74,8 +75,8 @@ func (c *Conn) Make(ctx context.Context, id team.TeamID) (*Team, error) {
 
 // Open opens a team that was made before. A stream that is gone is an error
 // (InvalidState), never made anew: with it went what the team relied on.
-func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Team, error) {
-	t := &Team{ID: id, Conn: c}
+func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Storage, error) {
+	t := &Storage{ID: id, Conn: c}
 	streams := make([]*Stream, 0, 5)
 	for _, cfg := range layout(id) {
 		s, err := c.openStream(ctx, cfg)
@@ -90,20 +91,73 @@ func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Team, error) {
 	return t, nil
 }
 
-// Registry opens the bucket of all teams, and makes it if nobody has.
+// Remove deletes the team's storage and all that is in it. What is gone already is no
+// error, so it can be repeated. Errors: Unavailable, and then part of it may be left.
+func (c *Conn) Remove(ctx context.Context, id team.TeamID) error {
+	for _, cfg := range layout(id) {
+		for {
+			attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
+			err := c.js.DeleteStream(attempt, cfg.Name)
+			cancel()
+			if err == nil || errors.Is(err, jetstream.ErrStreamNotFound) {
+				break
+			}
+			if err := backoff(ctx, err, "delete stream "+cfg.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Registry opens the bucket of all teams, and makes it on a server that has nothing of
+// agentteam's. Where a team's storage is, the bucket was there before it: one that is
+// gone then is an error (InvalidState), as a team's own is in [Conn.Open].
 func (c *Conn) Registry(ctx context.Context) (*Bucket, error) {
 	cfg := bucketConfig(subject.Registry)
 	cfg.MaxMsgsPerSubject = 8 // leases are renewed every few seconds; a list being read must still find the one before
 	s, err := c.openStream(ctx, cfg)
 	if errors.Is(err, errGone) {
-		if err = c.makeStream(ctx, cfg); err == nil {
+		var left team.TeamID
+		if left, err = c.anyTeam(ctx); err != nil {
+			return nil, err
+		}
+		if left == "" {
+			err = c.makeStream(ctx, cfg)
+		}
+		if err == nil {
+			// Of a team that was found, somebody else may have made the bucket meanwhile.
 			s, err = c.openStream(ctx, cfg)
+		}
+		if errors.Is(err, errGone) {
+			err = team.Errorf(team.InvalidState, "stream %s, the list of all teams, is gone, and team %s is still there: %w", cfg.Name, left, errGone).
+				WithHint("restore it from a backup, or use another server (teamctl up: another --data); it is not made anew, since nobody would know of the teams")
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &Bucket{Stream: s, prefix: "$KV." + subject.Registry + "."}, nil
+}
+
+// anyTeam returns a team whose storage is on the server, "" if there is none.
+func (c *Conn) anyTeam(ctx context.Context) (team.TeamID, error) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
+		names := c.js.StreamNames(attempt)
+		var found team.TeamID
+		for name := range names.Name() {
+			found = cmp.Or(found, subject.ParseMessages(name))
+		}
+		cancel()
+		err := names.Err()
+		if err == nil || found != "" {
+			return found, nil
+		}
+		if err := backoff(ctx, err, "list the streams"); err != nil {
+			return "", err
+		}
+	}
 }
 
 // errGone marks a stream that does not exist.
@@ -124,6 +178,14 @@ func (c *Conn) makeStream(ctx context.Context, want jetstream.StreamConfig) erro
 		case standsAlone(err), tooFewServers(err):
 			return team.Errorf(team.Unavailable, "make stream %s with %d replicas: %w", want.Name, want.Replicas, err).
 				WithHint("so many replicas take a NATS cluster of at least so many servers, all of them up; or set AGENTTEAM_REPLICAS=1")
+		case noRoom(err):
+			if err = c.full("make stream "+want.Name, err); c.waits {
+				err = c.rest(ctx, err)
+			}
+			if err != nil {
+				return err
+			}
+			continue
 		case refused(err):
 			return team.Errorf(team.Unavailable, "make stream %s: %w", want.Name, err).WithHint("the server may lack disk space or JetStream limits")
 		}

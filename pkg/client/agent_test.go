@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"agentteam/pkg/board"
+	"agentteam/pkg/client"
 	"agentteam/pkg/control"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 )
 
@@ -37,12 +40,8 @@ func TestClaimForAgent(t *testing.T) {
 	}
 
 	answers := map[team.TaskID]error{"T-001": nil, "T-002": team.Errorf(team.Busy, "at work")}
-	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, map[subject.Verb]control.Handler{
-		subject.Assign: func(_ context.Context, data []byte) (any, error) {
-			var a team.Assignment
-			if err := json.Unmarshal(data, &a); err != nil {
-				return nil, err
-			}
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, control.Handlers{
+		Assign: func(_ context.Context, a team.Assignment) (team.Task, error) {
 			return team.Task{ID: a.Task, Assignee: m.AgentID}, answers[a.Task]
 		},
 	})
@@ -66,7 +65,7 @@ func TestAgentActsForItself(t *testing.T) {
 	r := newRig(t)
 	r.add(t, 1)
 	m := r.join(t)
-	if _, err := board.New(r.bt, board.Options{}).Claim(t.Context(), "T-001", m.Holder()); err != nil {
+	if _, err := board.New(r.bt.Bucket, board.Options{}).Claim(t.Context(), "T-001", m.Holder()); err != nil {
 		t.Fatal(err)
 	}
 	for what, act := range map[string]func() (team.Task, error){
@@ -80,5 +79,50 @@ func TestAgentActsForItself(t *testing.T) {
 	}
 	if v, err := r.Task(t.Context(), "T-001"); err != nil || v.Status != team.InProgress || v.Assignee != m.AgentID {
 		t.Errorf("then the task is %+v, %v", v, err)
+	}
+}
+
+// A member is shown as its process tells; of one that is gone, its journal tells.
+func TestAgentsTellWhatTheyAreAt(t *testing.T) {
+	r := newRig(t)
+	r.add(t, 1)
+	m, gone := r.join(t), r.join(t)
+	began := time.Now().UTC()
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, control.Handlers{
+		Ping: func() team.Beat {
+			return team.Beat{AgentID: m.AgentID, Incarnation: 1, State: team.Running, Task: "T-001", Tool: "bash", ToolAt: &began, ProgressAt: began,
+				Alias: "strong", Model: "big-1", Tokens: 7, Still: int(team.DefaultStall / time.Second)}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	log, _, err := journal.Open(t.Context(), r.bt, gone.AgentID, 1, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, _ := json.Marshal(model.Reply{Alias: "cheap", Model: "small-1", Usage: model.Usage{PromptTokens: 9}})
+	if _, err := log.Append(t.Context(), journal.Record{Kind: journal.Turn, Turn: reply}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.roster.Leave(t.Context(), gone.AgentID, 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Claim(t.Context(), "T-001", "alice"); err != nil {
+		t.Fatal(err)
+	}
+	agents, err := r.Agents(t.Context(), true)
+	if err != nil || len(agents) != 3 {
+		t.Fatalf("%d members, %v", len(agents), err)
+	}
+	if a := agents[0]; a.State != team.Stalled || a.Tool != "bash" || !a.Since.Equal(began) || a.Alias != "strong" || a.Model != "big-1" || a.Tokens != 7 {
+		t.Errorf("at work: %+v", a)
+	}
+	if a := agents[1]; a.State != team.Stopped || a.Turn != 1 || a.Tokens != 9 || a.Alias != "cheap" || a.Model != "small-1" {
+		t.Errorf("gone: %+v", a)
+	}
+	if a := agents[2]; a.Task != "T-001" || a.Since == nil || !client.WorkOf(a).Person {
+		t.Errorf("a person: %+v", a)
 	}
 }

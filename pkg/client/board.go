@@ -7,115 +7,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
-	"github.com/oklog/ulid/v2"
-
-	"agentteam/pkg/broker"
 	"agentteam/pkg/completion"
 	"agentteam/pkg/control"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/seat"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
 
 // person is one outside a seat: the leader's rights, and no task in the hand.
 var person = team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}
-
-// Board is what there is on the board, or what changed on it.
-type Board struct {
-	Tasks []team.TaskView    // in order of id
-	Bad   []team.Quarantined // records that cannot be read; the rest of the board works without them
-}
-
-// Board reads the whole board.
-func (t *Team) Board(ctx context.Context) (Board, error) {
-	l, err := t.board.Load(ctx)
-	return Board{team.View(l.Tasks), l.Bad}, err
-}
-
-// Tasks returns all tasks that can be read, in order of id.
-func (t *Team) Tasks(ctx context.Context) ([]team.TaskView, error) {
-	b, err := t.Board(ctx)
-	return b.Tasks, err
-}
-
-// ByID returns the tasks with these ids. One that does not exist, or cannot be read,
-// is not among them.
-func (t *Team) ByID(ctx context.Context, ids ...team.TaskID) (map[team.TaskID]team.TaskView, error) {
-	found := make(map[team.TaskID]team.TaskView, len(ids))
-	for part := range slices.Chunk(ids, team.MaxPage) {
-		for q, more := (team.Query{IDs: part, Limit: team.MaxPage}), true; more; {
-			page, err := t.List(ctx, q)
-			if err != nil {
-				return nil, err
-			}
-			for _, v := range page.Tasks {
-				found[v.ID] = v
-			}
-			q.After, more = page.Next, page.Next != ""
-		}
-	}
-	return found, nil
-}
-
-// Task returns one task. Errors: NotFound; InvalidState if it cannot be read.
-func (t *Team) Task(ctx context.Context, id team.TaskID) (team.TaskView, error) {
-	found, err := t.ByID(ctx, id)
-	if err != nil {
-		return team.TaskView{}, err
-	}
-	if v, ok := found[id]; ok {
-		return v, nil
-	}
-	task, err := t.board.Get(ctx, id) // says why, or finishes what its creator left half done
-	if err != nil {
-		return team.TaskView{}, err
-	}
-	return t.View(ctx, task)
-}
-
-// View returns a task, as another call returned it, as it is printed: with what
-// follows from its neighbours.
-func (t *Team) View(ctx context.Context, task team.Task) (team.TaskView, error) {
-	views, err := t.Views(ctx, []team.Task{task})
-	if err != nil {
-		return team.TaskView{}, err
-	}
-	return views[0], nil
-}
-
-// Views is View for several tasks.
-func (t *Team) Views(ctx context.Context, tasks []team.Task) ([]team.TaskView, error) {
-	ids := make([]team.TaskID, len(tasks))
-	for i, task := range tasks {
-		ids[i] = task.ID
-	}
-	found, err := t.ByID(ctx, ids...)
-	if err != nil {
-		return nil, err
-	}
-	views := make([]team.TaskView, len(tasks))
-	for i, task := range tasks {
-		v, ok := found[task.ID]
-		if !ok {
-			return nil, team.Errorf(team.InvalidState, "%s was stored and is gone", task.ID).WithHint("somebody has deleted its record from the bucket")
-		}
-		views[i] = task.View(v.WaitingFor, v.Blocks)
-	}
-	return views, nil
-}
-
-// History tells the life of a task; whole is false if the bucket no longer holds
-// its beginning. Errors: NotFound.
-func (t *Team) History(ctx context.Context, id team.TaskID) (steps []team.Step, whole bool, err error) {
-	copies, err := t.board.History(ctx, id)
-	if err != nil {
-		return nil, false, err
-	}
-	steps, whole = team.History(copies)
-	return steps, whole, nil
-}
 
 // AbsentError says which of several tasks names what is not there.
 type AbsentError struct {
@@ -180,8 +81,10 @@ func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (
 // AddTasks puts tasks on the board, all or none. A team whose goal has ended becomes
 // active again, so that somebody leads it. key, unless it is "", makes the call one
 // that may be repeated: the same key again creates nothing and returns the tasks of
-// the first call (see [board.Board.CreateOnce]), and that they existed. Errors: those of
-// the board; NotFound for a role that the team does not have.
+// the first call (see [board.Board.CreateOnce]), and that they existed. A task that is
+// reserved for a name which nobody has is reserved for nobody: assigning it makes a seat.
+// Errors: those of the board; NotFound for a role that the team does not have; Unavailable
+// for a member that will not come to what is reserved for it.
 func (t *Team) AddTasks(ctx context.Context, key string, tasks ...team.NewTask) (added []team.Task, existed bool, err error) {
 	record, err := t.Record(ctx)
 	if err != nil {
@@ -189,6 +92,9 @@ func (t *Team) AddTasks(ctx context.Context, key string, tasks ...team.NewTask) 
 	}
 	tasks = slices.Clone(tasks)
 	for i, n := range tasks {
+		if tasks[i].ReservedFor, err = t.reservable(ctx, record, n.ReservedFor); err != nil {
+			return nil, false, err
+		}
 		if n.Role == "" {
 			continue
 		}
@@ -216,6 +122,24 @@ func (t *Team) AddTasks(ctx context.Context, key string, tasks ...team.NewTask) 
 		_, err = t.client.registry.Activate(ctx, t.team)
 	}
 	return added, existed, err
+}
+
+// reservable returns the name of the member that a new task is to be reserved for, "" if
+// nobody has that name.
+func (t *Team) reservable(ctx context.Context, record team.Team, a team.AgentID) (team.AgentID, error) {
+	if a == "" || a == team.Leader {
+		return "", nil
+	}
+	m, err := t.roster.Get(ctx, a)
+	if errors.Is(err, team.NotFound) || err == nil && m.State == team.Stopped {
+		return "", nil
+	}
+	if err == nil {
+		if why := m.Absent(record.Policies); why != "" {
+			err = team.Errorf(team.Unavailable, "%s %s", a, why).WithHint("choose another member")
+		}
+	}
+	return a, err
 }
 
 func (t *Team) create(ctx context.Context, key string, tasks []team.NewTask) (added []team.Task, existed bool, err error) {
@@ -246,55 +170,55 @@ func (t *Team) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team
 }
 
 // Assign gives a task to a member with a person's rights, also from somebody else who
-// holds it: a running one is asked, a seat takes it as [Team.Claim] does. seated tells
-// that there was no member of that name, and a seat was made.
+// holds it: a running one is asked, a seat takes it as [Team.Claim] does. A pending task that
+// the member cannot take now is reserved for it, and returned so; see [board.Board.Give].
+// seated tells that there was no member of that name, and a seat was made, which takes the task
+// now or not at all.
 func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (task team.Task, seated bool, err error) {
-	return t.take(ctx, to, team.SeatClaim{Task: id, By: team.UserAgent, Take: true})
+	hand := func(ctx context.Context, _ team.Assignment) (task team.Task, err error) {
+		task, seated, err = t.take(ctx, to, team.SeatClaim{Task: id, By: team.UserAgent, Take: true})
+		return task, err
+	}
+	order := team.Assignment{Task: id, By: team.UserAgent}
+	m, err := t.roster.Get(ctx, to)
+	switch {
+	case errors.Is(err, team.NotFound) || err == nil && m.State == team.Stopped:
+		if task, err = t.board.Get(ctx, id); err == nil && task.ReservedFor != "" {
+			_, err = t.board.Reserve(ctx, id, "", person)
+		}
+		if err == nil {
+			task, err = hand(ctx, order)
+		}
+		return task, seated, err
+	case err != nil:
+		return team.Task{}, false, err
+	}
+	record, err := t.Record(ctx)
+	if err != nil {
+		return team.Task{}, false, err
+	}
+	task, err = t.board.Give(ctx, m, record.Policies, order, hand)
+	return task, seated, err
 }
 
 // take has the member of this name take a task, as want says. seated tells that there
 // was none and a seat was made.
 func (t *Team) take(ctx context.Context, name team.AgentID, want team.SeatClaim) (task team.Task, seated bool, err error) {
-	made := &seatMade{}
-	for {
-		m, runs, err := t.member(ctx, name)
-		if err != nil {
-			return team.Task{}, false, err
-		}
-		if runs {
-			task, err = t.request(ctx, name, team.Assignment{Task: want.Task, By: team.UserAgent, Take: want.Take})
-			return task, false, err
-		}
-		task, err = t.takeSeated(ctx, name, m, want, made)
-		switch {
-		case errors.Is(err, errSeatChanged):
-			continue
-		case err == nil:
-			return task, made.now.Revision != 0 && made.before.Revision == 0, nil
-		}
-		t.unseat(ctx, made, err)
-		return team.Task{}, false, err
+	task, seated, err = t.seats.Take(ctx, name, want)
+	if errors.Is(err, seat.ErrAgent) {
+		task, err = t.request(ctx, name, team.Assignment{Task: want.Task, By: team.UserAgent, Take: want.Take})
 	}
-}
-
-// member returns the member of this name, the zero Member if there is none, and
-// whether a process is to answer for it.
-func (t *Team) member(ctx context.Context, name team.AgentID) (m team.Member, runs bool, err error) {
-	m, err = t.roster.Get(ctx, name)
-	if errors.Is(err, team.NotFound) {
-		return team.Member{}, false, nil
-	}
-	return m, err == nil && m.State != team.Stopped && m.Backend != team.Person, err
+	return task, seated, err
 }
 
 // request asks the process of a member to take the task as it is now.
-func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignment) (task team.Task, err error) {
-	if task, err = t.board.Get(ctx, order.Task); err != nil {
+func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignment) (team.Task, error) {
+	task, err := t.board.Get(ctx, order.Task)
+	if err != nil {
 		return team.Task{}, err
 	}
 	order.Epoch = task.Epoch
-	var taken team.Task // the answer leaves out what is empty
-	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign, order, &taken, 15*time.Second)
+	taken, err := control.Assign(ctx, t.team, a, order)
 	switch {
 	case control.Nobody(err):
 		return team.Task{}, team.Errorf(team.Unavailable, "the process of %s does not answer", a).WithHint("it may be restarting: try again, or choose another name")
@@ -304,174 +228,12 @@ func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignmen
 	case err != nil:
 		return team.Task{}, err
 	}
-	// The answer does not tell the revision.
-	if now, err := t.board.Get(ctx, order.Task); err == nil && now.Epoch == taken.Epoch && now.Assignee == taken.Assignee {
-		return now, nil
+	if taken.Revision == 0 { // the process is of an older version
+		if now, err := t.board.Get(ctx, order.Task); err == nil && now.Epoch == taken.Epoch && now.Assignee == taken.Assignee {
+			return now, nil
+		}
 	}
 	return taken, nil
-}
-
-// busy is the refusal to somebody who is busy, unless there is no such task at all.
-func (t *Team) busy(ctx context.Context, id team.TaskID, busy error) error {
-	if _, err := t.board.Get(ctx, id); errors.Is(err, team.NotFound) {
-		return err
-	}
-	return busy
-}
-
-// errSeatChanged: somebody else has written the seat's record, or the task, since they
-// were read. The claim is to be begun again.
-var errSeatChanged = errors.New("the seat has changed since it was read")
-
-// seatMade is the seat that a call has made: what stood in its place before, and the
-// record as the call has written it last. Both are zero if it has made none.
-type seatMade struct{ before, now team.Member }
-
-// takeSeated has a seat take a task; it is made if m is none. What a process does by
-// having one claim in flight, a seat does by writing its claim into its record first:
-// whoever finds it open finishes it before the seat claims anything else, so it holds
-// one task also if two terminals claim for it at once.
-func (t *Team) takeSeated(ctx context.Context, name team.AgentID, m team.Member, want team.SeatClaim, made *seatMade) (team.Task, error) {
-	if m.Revision != made.now.Revision {
-		*made = seatMade{} // another terminal has used it since, and may go on
-	}
-	seat := m
-	isSeat := m.Backend == team.Person && m.State != team.Stopped
-	if isSeat {
-		held, err := t.settleSeat(ctx, m, want)
-		switch {
-		case err != nil:
-			return team.Task{}, err
-		case held.ID == want.Task:
-			return held, nil
-		case held.ID != "":
-			return team.Task{}, t.busy(ctx, want.Task, team.Errorf(team.Busy, "%s already holds %s (%s)", name, held.ID, held.Title).
-				WithHint("complete it or put it back first: teamctl tasks release %s", held.ID))
-		}
-	} else {
-		seat = sit(m, name)
-	}
-	h := t.seatHolder(seat)
-	task, err := t.board.Get(ctx, want.Task)
-	if err != nil {
-		return team.Task{}, err
-	}
-	if task.HeldBy(h) { // since the seat was read, by another terminal
-		return task, nil
-	}
-	if err := t.mayTake(ctx, task, want, h); err != nil {
-		return team.Task{}, err
-	}
-	if name == team.Leader {
-		return team.Task{}, team.Errorf(team.Unavailable, "the leader does not answer").WithHint("a person cannot sit in the leader's place")
-	}
-	want.Revision, want.Op = task.Revision, ulid.Make().String()
-	seat.Claim = &want
-	if seat, err = t.roster.Put(ctx, seat); err == nil {
-		if !isSeat {
-			made.before = m
-		}
-		if !isSeat || made.now.Revision != 0 {
-			made.now = seat
-		}
-		task, err = t.takeAt(ctx, task, want, h)
-	}
-	if errors.Is(err, team.Conflict) {
-		// The task went to somebody else, or another terminal of the seat claims too, or
-		// has finished this very claim.
-		return team.Task{}, errSeatChanged
-	}
-	return task, err
-}
-
-// sit is a person's seat, a member without a process, in the place of m.
-func sit(m team.Member, name team.AgentID) team.Member {
-	m.AgentID, m.Backend, m.State, m.Role = name, team.Person, team.Joined, "person"
-	m.Incarnation++
-	if m.JoinedAt.IsZero() {
-		m.JoinedAt = time.Now().UTC()
-	}
-	return m
-}
-
-// unseat takes the seat back that this call made for a claim that ended with err, so
-// that a lost claim changes nothing. It stays if somebody else has used it since, or if
-// the claim may yet be applied; and if that cannot be done now, since it does no harm.
-func (t *Team) unseat(ctx context.Context, made *seatMade, err error) {
-	if made.now.Revision == 0 || errors.Is(err, team.Unavailable) || team.CodeOf(err) == "" {
-		return
-	}
-	task, gerr := t.board.Get(ctx, made.now.Claim.Task)
-	switch {
-	case errors.Is(gerr, team.NotFound):
-	case gerr != nil, task.Assignee == made.now.AgentID && task.Incarnation == made.now.Incarnation:
-		return // another terminal has finished the claim, or may have
-	}
-	if made.before.Revision == 0 {
-		_ = t.roster.Remove(ctx, made.now)
-		return
-	}
-	m := made.before
-	m.Revision, m.Incarnation = made.now.Revision, made.now.Incarnation
-	_, _ = t.roster.Put(ctx, m)
-}
-
-// seatHolder is a seat as a holder; a person may take a task of any role.
-func (t *Team) seatHolder(seat team.Member) team.Holder {
-	return team.Holder{Agent: seat.AgentID, Incarnation: seat.Incarnation}
-}
-
-// mayTake returns why a seat could not take the task as it was read, or nil.
-func (t *Team) mayTake(ctx context.Context, task team.Task, c team.SeatClaim, h team.Holder) error {
-	if order, ok := c.Assignment(task); ok {
-		return t.board.Assignable(ctx, task, order, h)
-	}
-	return t.board.Claimable(ctx, task, h)
-}
-
-// takeAt makes the write to the task that a seat's claim announces.
-func (t *Team) takeAt(ctx context.Context, task team.Task, c team.SeatClaim, h team.Holder) (team.Task, error) {
-	if order, ok := c.Assignment(task); ok {
-		return t.board.AssignAt(ctx, task, order, h)
-	}
-	return t.board.ClaimAt(ctx, task, h)
-}
-
-// settleSeat returns the task that the seat holds, after finishing a claim that was left
-// open, maybe long ago: an assignment that would take the task from somebody is then
-// carried out only if that is wanted again, and else can be no more.
-func (t *Team) settleSeat(ctx context.Context, seat team.Member, want team.SeatClaim) (team.Task, error) {
-	if seat.Claim == nil {
-		return team.Task{}, nil
-	}
-	task, err := t.board.Get(ctx, seat.Claim.Task)
-	switch {
-	case errors.Is(err, team.NotFound): // deleted, so it holds nothing
-		return team.Task{}, nil
-	case errors.Is(err, broker.ErrUnreadable): // it may hold the task, once the record is healed
-		return team.Task{}, team.Errorf(team.InvalidState, "whether %s still holds %s is not known: %w", seat.AgentID, seat.Claim.Task, err).
-			WithHint("stop the seat, then it begins anew: teamctl stop %s", seat.AgentID)
-	case err != nil:
-		return team.Task{}, err
-	}
-	h := t.seatHolder(seat)
-	if task.Revision == seat.Claim.Revision && (task.Status == team.Pending || seat.Claim.Take && task.Status == team.InProgress) {
-		if task.Status == team.Pending || want.Take && want.Task == task.ID {
-			task, err = t.takeAt(ctx, task, *seat.Claim, h)
-		} else {
-			task, err = t.board.Rewrite(ctx, task)
-		}
-		if errors.Is(err, team.Conflict) {
-			return t.settleSeat(ctx, seat, want)
-		}
-		if err != nil {
-			return team.Task{}, err
-		}
-	}
-	if task.HeldBy(h) {
-		return task, nil
-	}
-	return team.Task{}, nil
 }
 
 // actor resolves --as: nobody is a person with the leader's rights, a seat acts
@@ -488,7 +250,7 @@ func (t *Team) actor(ctx context.Context, as team.AgentID) (team.Actor, error) {
 		return team.Actor{}, team.Errorf(team.PermissionDenied, "%s is an agent and acts for itself", as).
 			WithHint("leave --as out to take the task back, or write to it: teamctl send %s", as)
 	}
-	return team.Actor{Holder: t.seatHolder(m)}, nil
+	return team.Actor{Holder: seat.Holder(m)}, nil
 }
 
 // Release puts a task back on the board, for its seat or with a person's rights.
@@ -537,7 +299,7 @@ func (t *Team) verify(ctx context.Context, task team.Task) (digest string, err e
 	ws, err := workspace.Open(cmp.Or(record.Workspace, "."), workspace.Options{})
 	switch {
 	case err == nil:
-		defer ws.Close() //nolint:errcheck // read-only handle
+		defer ws.Close() // a read-only handle
 		return completion.Verify(ctx, task, ws, t.team.Files)
 	case task.Check == "" && !task.DeliverableReq:
 		return "", nil
@@ -576,4 +338,29 @@ func (t *Team) Cancel(ctx context.Context, id team.TaskID, as team.AgentID, reas
 		return team.Task{}, err
 	}
 	return t.board.Cancel(ctx, id, a, reason)
+}
+
+// OpenTasks returns the tasks that are pending or in progress, in order.
+func (t *Team) OpenTasks(ctx context.Context) ([]team.Task, error) {
+	all, err := t.board.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(task team.Task) bool { return !task.Status.Open() }), nil
+}
+
+// CancelAll cancels these tasks with a person's rights, and returns those that it has
+// cancelled: one that has ended meanwhile stays as it is. Errors: as of [Team.Cancel]; the
+// tasks before it are cancelled.
+func (t *Team) CancelAll(ctx context.Context, tasks []team.Task, reason string) (cancelled []team.Task, err error) {
+	for _, task := range tasks {
+		after, err := t.Cancel(ctx, task.ID, "", reason)
+		switch {
+		case err == nil:
+			cancelled = append(cancelled, after)
+		case !errors.Is(err, team.InvalidState) && !errors.Is(err, team.NotFound):
+			return cancelled, err
+		}
+	}
+	return cancelled, nil
 }

@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -203,12 +202,8 @@ func TestMakeFor(t *testing.T) {
 // answer serves assignments in the place of a member's process.
 func (r *rig) answer(t *testing.T, m team.Member) {
 	t.Helper()
-	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, map[subject.Verb]control.Handler{
-		subject.Assign: func(ctx context.Context, data []byte) (any, error) {
-			var a team.Assignment
-			if err := json.Unmarshal(data, &a); err != nil {
-				return nil, err
-			}
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, control.Handlers{
+		Assign: func(ctx context.Context, a team.Assignment) (team.Task, error) {
 			return r.board.Assign(ctx, a, m.Holder())
 		},
 	})

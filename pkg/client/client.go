@@ -7,19 +7,18 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"log/slog"
-	"slices"
+	"maps"
 	"time"
 
+	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
-	"agentteam/pkg/control"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/seat"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 )
@@ -34,12 +33,17 @@ type Client struct {
 type Options struct {
 	URL      string // of the NATS server; required
 	Replicas int    // servers that keep what this client makes; default 1
+	Once     bool   // an address that refuses is not tried again
 }
+
+// silence: a server is asked this often, and lost after three times. People are told a
+// second later, which is within 3 s.
+const silence = 450 * time.Millisecond
 
 // Connect connects to a NATS server. It gives up after 3 s. Errors: Unavailable, in
 // one line; InvalidArgument for what is no address.
 func Connect(ctx context.Context, o Options) (*Client, error) {
-	conn, err := broker.Connect(ctx, broker.Options{URL: o.URL, Name: "teamctl", Replicas: o.Replicas})
+	conn, err := broker.Connect(ctx, broker.Options{URL: o.URL, Name: "teamctl", Replicas: o.Replicas, Once: o.Once, Ping: silence})
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +58,10 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 // Close ends the connection.
 func (c *Client) Close() { c.conn.Close() }
 
+// Storage tells whether the server stores what it is told, by a small write. Errors:
+// Unavailable, [broker.ErrNoRoom] if that is why.
+func (c *Client) Storage(ctx context.Context) error { return c.registry.Probe(ctx) }
+
 // Server is the address of the NATS server, without credentials.
 func (c *Client) Server() string { return c.conn.Server() }
 
@@ -61,13 +69,21 @@ func (c *Client) Server() string { return c.conn.Server() }
 // followed meanwhile goes on by itself.
 func (c *Client) Connection(ctx context.Context, f func(connected bool)) { c.conn.Follow(ctx, f) }
 
+// Ready is nil while NATS is connected, else Unavailable. It does not block.
+func (c *Client) Ready(ctx context.Context) error { return c.conn.Ready(ctx) }
+
+// Move has the client go on at another address, where its cluster has come back.
+func (c *Client) Move(url string) error { return c.conn.Move(url) }
+
 // Team is one team, opened.
 type Team struct {
 	client  *Client
-	team    *broker.Team
+	team    *broker.Storage
 	board   *board.Board
 	roster  *roster.Roster
+	seats   *seat.Seats
 	mailbox *mailbox.Mailbox
+	plans   *approval.Plans
 	spawner *spawn.Spawner
 }
 
@@ -76,6 +92,7 @@ type NewTeam struct {
 	ID        team.TeamID
 	Roles     map[string]team.Role
 	Lease     time.Duration // in whole seconds; default [team.DefaultLease]
+	Stall     time.Duration // in whole seconds, without progress until a member is stalled; default [team.DefaultStall]
 	Workspace string        // where its members work, unless their process says otherwise; may be ""
 	Needs     string        // a role that Roles, or the team if it is there, must have; may be ""
 }
@@ -91,34 +108,55 @@ func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
 		}
 		return t, oerr // whose record may have a role of its own by that name
 	}
-	bt, _, err := c.registry.Make(ctx, team.Team{
-		ID: n.ID, Roles: n.Roles, LeaseSeconds: int(n.Lease / time.Second), MaxTeammates: team.DefaultMaxTeammates,
-		Policies:  team.Policies{Create: "all", Respawn: team.RespawnAlways, Approver: "leader"},
-		Workspace: n.Workspace, CreatedBy: team.UserAgent,
-	})
+	bt, _, err := c.registry.Make(ctx, n.record())
 	if err != nil {
 		return nil, err
 	}
 	return c.open(bt), nil
 }
+
+// record is the team's record as it is made.
+func (n NewTeam) record() team.Team {
+	return team.Team{
+		ID: n.ID, Roles: n.Roles, LeaseSeconds: int(n.Lease / time.Second), StallSeconds: int(n.Stall / time.Second), MaxTeammates: team.DefaultMaxTeammates,
+		Policies:  team.Policies{Create: team.CreateAll, Respawn: team.RespawnAlways, Approver: team.ByLeader},
+		Workspace: n.Workspace, CreatedBy: team.UserAgent,
+	}
+}
+
+// Names returns the small record of every team, in order of name. No team is asked how it
+// stands; see [Client.Teams].
+func (c *Client) Names(ctx context.Context) ([]team.Small, error) { return c.registry.List(ctx) }
 
 // Open opens a team that is there. Errors: NotFound.
 func (c *Client) Open(ctx context.Context, id team.TeamID) (*Team, error) {
-	bt, _, err := c.registry.Open(ctx, id)
+	bt, err := c.registry.Storage(ctx, id) // a record that cannot be read does not hide the rest
 	if err != nil {
 		return nil, err
 	}
 	return c.open(bt), nil
 }
 
-func (c *Client) open(bt *broker.Team) *Team {
-	r := roster.New(bt)
+func (c *Client) open(bt *broker.Storage) *Team {
+	b, r := board.New(bt.Bucket, board.Options{}), roster.New(bt)
+	box := mailbox.New(bt, mailbox.Options{Members: r})
 	return &Team{
-		client: c, team: bt, roster: r,
-		board:   board.New(bt, board.Options{}),
-		mailbox: mailbox.New(bt, mailbox.Options{Members: r}),
-		spawner: spawn.New(spawn.Options{Team: bt, Roster: r, Logger: slog.New(slog.DiscardHandler)}),
+		client: c, team: bt, board: b, roster: r, seats: seat.New(b, r), mailbox: box,
+		plans:   approval.New(bt.Bucket, approval.Options{Tasks: b, Members: r, Post: box}),
+		spawner: spawn.New(spawn.Options{Team: bt, Roster: r}),
 	}
+}
+
+// SetRoles stores the roles with the team, in place of those that it has by their names.
+// Members that work keep what they were started with.
+func (t *Team) SetRoles(ctx context.Context, roles map[string]team.Role) error {
+	_, err := t.client.registry.Edit(ctx, t.team, func(r *team.Team) {
+		if r.Roles == nil {
+			r.Roles = map[string]team.Role{}
+		}
+		maps.Copy(r.Roles, roles)
+	})
+	return err
 }
 
 // ID is the team's name.
@@ -126,91 +164,3 @@ func (t *Team) ID() team.TeamID { return t.team.ID }
 
 // Record is the team's record as it stands.
 func (t *Team) Record(ctx context.Context) (team.Team, error) { return registry.Record(ctx, t.team) }
-
-// TeamStatus is one team in a Status.
-type TeamStatus struct {
-	ID      team.TeamID              `json:"id"`
-	Status  team.Status              `json:"status"`
-	Goal    string                   `json:"goal"`
-	Leader  string                   `json:"leader"` // process that leads it; "" = nobody
-	Members map[team.MemberState]int `json:"members"`
-	Tasks   map[team.TaskStatus]int  `json:"tasks"`
-	Parked  []Parked                 `json:"parked,omitempty"` // members whose model refuses them
-}
-
-// Parked is a member that waits for somebody to mend its model's endpoint.
-type Parked struct {
-	AgentID team.AgentID `json:"agent_id"`
-	Cause   string       `json:"cause"`
-	RetryAt *time.Time   `json:"retry_at,omitempty"` // when it asks again
-}
-
-// Status is what runs.
-type Status struct {
-	Server   string            `json:"server"`
-	Model    string            `json:"model"` // "none" if no leader process has one
-	Leaders  []control.Process `json:"leaders"`
-	Standbys []control.Process `json:"standbys"` // teammate processes that are no members
-	Members  []control.Process `json:"teammates"`
-	Teams    []TeamStatus      `json:"teams"`
-}
-
-// answerWait is how long answers to "who runs?" are collected.
-const answerWait = 300 * time.Millisecond
-
-// Processes finds who runs, and the model that the leaders have. Errors:
-// Unavailable if no leader process answers.
-func (c *Client) Processes(ctx context.Context) (Status, error) {
-	s := Status{Server: c.conn.Server(), Model: control.NoModel, Leaders: []control.Process{}, Standbys: []control.Process{}, Members: []control.Process{}, Teams: []TeamStatus{}}
-	var err error
-	if s.Leaders, err = control.Processes(ctx, c.conn, "leader", answerWait); err != nil {
-		return s, err
-	}
-	for _, p := range s.Leaders {
-		if p.Model != "" && p.Model != control.NoModel {
-			s.Model = p.Model
-		}
-	}
-	all, err := control.Processes(ctx, c.conn, "teammate", answerWait)
-	if err != nil {
-		return s, err
-	}
-	s.Standbys = all
-	if len(s.Leaders) == 0 {
-		return s, team.Errorf(team.Unavailable, "no leader process answers at %s", s.Server).
-			WithHint("start one: teamctl up, or leader --server %s", s.Server)
-	}
-	return s, nil
-}
-
-// Status finds who runs and how the teams stand. Errors: Unavailable if no leader
-// process answers; the Status is then filled as far as possible.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	s, perr := c.Processes(ctx)
-	small, err := c.registry.List(ctx)
-	if err != nil {
-		return s, errors.Join(perr, err)
-	}
-	slices.SortFunc(small, func(a, b team.Small) int { return cmp.Compare(a.ID, b.ID) })
-	busy := map[string]bool{}
-	for _, sm := range small {
-		t, err := c.Open(ctx, sm.ID)
-		if errors.Is(err, team.InvalidState) { // part of its storage is gone: the others are shown all the same
-			s.Teams = append(s.Teams, TeamStatus{ID: sm.ID, Status: "broken", Goal: err.Error()})
-			continue
-		}
-		if err != nil {
-			return s, errors.Join(perr, err)
-		}
-		ts, processes, err := t.status(ctx)
-		if err != nil {
-			return s, errors.Join(perr, err)
-		}
-		for _, p := range processes {
-			busy[p] = true
-		}
-		s.Teams = append(s.Teams, ts)
-	}
-	s.Standbys, s.Members = split(s.Standbys, busy)
-	return s, perr
-}

@@ -17,7 +17,7 @@ import (
 type rig struct {
 	*client.Team
 	client   *client.Client
-	bt       *broker.Team
+	bt       *broker.Storage
 	registry *registry.Registry
 	roster   *roster.Roster
 	board    *board.Board
@@ -37,7 +37,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rig{Team: tm, client: c, bt: bt, registry: reg, roster: roster.New(bt), board: board.New(bt, board.Options{})}
+	return &rig{Team: tm, client: c, bt: bt, registry: reg, roster: roster.New(bt), board: board.New(bt.Bucket, board.Options{})}
 }
 
 func connect(t *testing.T, url string) *client.Client {

@@ -2,8 +2,11 @@ package client
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"agentteam/pkg/feed"
+	"agentteam/pkg/team"
 )
 
 // Entry is one entry of a team's feed.
@@ -19,4 +22,42 @@ type FeedOptions = feed.Options
 // o.Follow for what happens, until ctx ends; then it returns nil. See [feed.Read].
 func (t *Team) Feed(ctx context.Context, o FeedOptions, f func(Entry) error) error {
 	return feed.Read(ctx, t.team, o, f)
+}
+
+// FeedAt returns the cursor behind all that happened before a time.
+func (t *Team) FeedAt(ctx context.Context, since time.Time) (Cursor, error) {
+	return feed.Since(ctx, t.team, since)
+}
+
+// End returns the cursor behind all that has happened so far.
+func (t *Team) End(ctx context.Context) (Cursor, error) { return feed.End(ctx, t.team) }
+
+// Before returns the members that there are, and the tasks as they stood at a place of
+// the feed and still do. A member that joined later is told as one that has left.
+func (t *Team) Before(ctx context.Context, after Cursor) ([]team.Member, []team.Task, error) {
+	_, last, err := after.Seqs(t.ID())
+	if err != nil {
+		return nil, nil, err
+	}
+	members, err := t.roster.List(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range members {
+		if members[i].Revision > last {
+			members[i].State = team.Stopped
+		}
+	}
+	tasks, err := t.board.All(ctx)
+	return members, slices.DeleteFunc(tasks, func(t team.Task) bool { return t.Revision > last }), err
+}
+
+// Transcript calls f for all that a member was told, said and did, as its journal has it;
+// with follow also for what comes, until ctx ends. See [feed.Conversation]. Errors:
+// NotFound for one who never was a member.
+func (t *Team) Transcript(ctx context.Context, a team.AgentID, follow bool, f func(Entry) error) error {
+	if _, err := t.roster.Get(ctx, a); err != nil {
+		return err
+	}
+	return feed.Conversation(ctx, t.team, a, follow, f)
 }

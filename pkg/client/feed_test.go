@@ -62,7 +62,7 @@ func TestGoalFollow(t *testing.T) {
 	event.New(r.bt, nil).Emit(t.Context(), team.Event{AgentID: team.Leader, Event: team.EventBody{Type: team.RunStarted}})
 	var got []string
 	enough := errors.New("enough")
-	err = g.Follow(t.Context(), func(e client.Entry) error {
+	err = g.Follow(t.Context(), g.After(), func(e client.Entry) error {
 		if got = append(got, told(e)); len(got) == 2 {
 			return enough
 		}

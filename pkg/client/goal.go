@@ -17,7 +17,8 @@ type Goal struct {
 	team    *Team
 	number  int
 	started bool
-	begun   time.Time
+	begun   time.Time            // by the server's clock, if it was resumed
+	record  team.Team            // as it was when the goal was set or found
 	ended   map[team.TaskID]bool // tasks of the board that had ended before
 	after   feed.Cursor          // where in the feed it begins
 	log     uint64               // first journal record that may belong to it
@@ -65,9 +66,83 @@ func (t *Team) StartGoal(ctx context.Context, text, workspace string) (*Goal, er
 	if err != nil {
 		return nil, err
 	}
-	g.number, g.started = record.GoalNumber, started
+	g.number, g.started, g.record = record.GoalNumber, started, record
 	return g, nil
 }
+
+// ResumeGoal returns the goal that the team is at work on, or that has ended since that
+// time, as if its starter had gone on to follow it; [Goal.Follow] begins with what has
+// happened since. Errors: InvalidState if there is none.
+func (t *Team) ResumeGoal(ctx context.Context, since time.Time) (*Goal, error) {
+	record, err := t.Record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !record.AtWork() && (record.FinishedAt == nil || record.FinishedAt.Before(since)) {
+		how := "it has none"
+		if record.Status != team.Active {
+			how = "the last one is over: " + string(record.Status)
+		}
+		return nil, team.Errorf(team.InvalidState, "team %s has no goal under way; %s", t.ID(), how).WithHint("set one: teamctl run --team %s GOAL", t.ID())
+	}
+	g := &Goal{team: t, number: record.GoalNumber, started: true, record: record, ended: map[team.TaskID]bool{}}
+	if g.after, err = feed.Since(ctx, t.team, since); err != nil {
+		return nil, err
+	}
+	// What was written first after the goal was prepared is the record that set it.
+	set, err := t.team.Bucket.Next(ctx, record.GoalSeq+1)
+	if err != nil {
+		return nil, err
+	}
+	g.begun = set.Time
+	if g.log, err = t.team.Logs.FirstSince(ctx, set.Time); err != nil {
+		return nil, err
+	}
+	return g, g.endedBefore(ctx)
+}
+
+// PresentGoal returns the goal that the team has, or had last. Errors: InvalidState for a
+// team that never had one.
+func (t *Team) PresentGoal(ctx context.Context) (*Goal, error) {
+	record, err := t.Record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if record.Goal == "" {
+		return nil, team.Errorf(team.InvalidState, "team %s has no goal", t.ID()).
+			WithHint("teamctl run GOAL sets one; teamctl events --follow shows what happens without one")
+	}
+	g := &Goal{team: t, number: record.GoalNumber, record: record, ended: map[team.TaskID]bool{}}
+	if record.GoalAt != nil { // else a program set it that did not keep the time: all there is may be for it
+		g.begun = *record.GoalAt
+		if g.after, err = feed.Since(ctx, t.team, g.begun); err != nil {
+			return nil, err
+		}
+		if g.log, _, err = g.after.Seqs(t.ID()); err != nil {
+			return nil, err
+		}
+	}
+	g.log++
+	return g, g.endedBefore(ctx)
+}
+
+// endedBefore notes the tasks that had ended before a goal that was found.
+func (g *Goal) endedBefore(ctx context.Context) error {
+	tasks, err := g.team.board.All(ctx)
+	for _, task := range tasks {
+		g.ended[task.ID] = !task.Status.Open() && task.Revision <= g.record.GoalSeq
+	}
+	return err
+}
+
+// Record is the team's record as it was when the goal was set, or found.
+func (g *Goal) Record() team.Team { return g.record }
+
+// After is the place in the feed where the goal begins.
+func (g *Goal) After() Cursor { return g.after }
+
+// Begun is when the goal was set; zero if that is not known.
+func (g *Goal) Begun() time.Time { return g.begun }
 
 // Wait blocks until the goal has ended and returns the team's record as it then
 // was, or ctx's error.
@@ -75,6 +150,9 @@ func (g *Goal) Wait(ctx context.Context) (team.Team, error) {
 	var last team.Team
 	err := g.team.team.Bucket.Watch(ctx, func(e broker.Entry) error {
 		record, err := registry.Decode(e)
+		if errors.Is(err, team.ErrUnreadable) {
+			return nil // it says nothing, so it does not say that the goal has ended
+		}
 		if err != nil {
 			return err
 		}
@@ -95,11 +173,19 @@ func (g *Goal) Wait(ctx context.Context) (team.Team, error) {
 
 var errEnded = errors.New("the goal has ended")
 
-// Follow calls f for everything that happens in the team since the goal was set, until
-// ctx ends; then it returns nil.
-func (g *Goal) Follow(ctx context.Context, f func(Entry) error) error {
-	return g.team.Feed(ctx, FeedOptions{After: g.after, Follow: true}, f)
+// Follow calls f for everything that happens in the team behind a place of the feed, such
+// as [Goal.After], until ctx ends; then it returns nil.
+func (g *Goal) Follow(ctx context.Context, after Cursor, f func(Entry) error) error {
+	return g.team.Feed(ctx, FeedOptions{After: after, Follow: true}, f)
 }
 
-// Elapsed is how long ago the goal was set.
-func (g *Goal) Elapsed() time.Duration { return time.Since(g.begun) }
+// Elapsed is how long the goal took, or has taken until now.
+func (g *Goal) Elapsed() time.Duration {
+	switch {
+	case g.begun.IsZero():
+		return 0
+	case g.record.Status != team.Active && g.record.FinishedAt != nil:
+		return g.record.FinishedAt.Sub(g.begun)
+	}
+	return time.Since(g.begun)
+}

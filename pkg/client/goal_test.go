@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/client"
@@ -114,7 +115,7 @@ func TestGoalRefused(t *testing.T) {
 	r := newRig(t)
 	r.end(t, "done")
 	before := record(t, r.Team)
-	for _, text := range []string{" ", strings.Repeat("x", team.MaxTextBytes+1), "\x1b[2J"} {
+	for _, text := range []string{" ", strings.Repeat("x", team.MaxMessageBytes+1), "\x1b[2J"} {
 		_, err := r.StartGoal(t.Context(), text, "")
 		wantCode(t, "start", err, team.InvalidArgument)
 	}
@@ -143,6 +144,67 @@ func TestTasksOfGoal(t *testing.T) {
 			t.Errorf("the goal has %s: %v, want %v", id, g.Has(id), want)
 		}
 	}
+}
+
+// Who comes back to a goal follows what happens from then on; its tasks, and what it has
+// used, are those since it was set.
+func TestResumeGoal(t *testing.T) {
+	r := newRig(t)
+	_, err := r.ResumeGoal(t.Context(), time.Time{})
+	wantCode(t, "resume without a goal", err, team.InvalidState)
+	j, _, err := journal.Open(t.Context(), r.bt, team.Leader, 1, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := func() {
+		t.Helper()
+		if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Turn, Turn: json.RawMessage(`{"usage":{"prompt_tokens":100,"completion_tokens":20}}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel := func(id team.TaskID) {
+		t.Helper()
+		if _, err := r.Cancel(t.Context(), id, "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.add(t, 2)
+	cancel("T-001")
+	turn()
+	r.start(t, "migrate")
+	turn()
+	turn()
+	cancel("T-002")
+	back := time.Now()
+	g, err := r.ResumeGoal(t.Context(), back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, err := g.Usage(t.Context()); err != nil || u.ModelCalls != 2 {
+		t.Errorf("the goal has used %+v, %v, want 2 calls", u, err)
+	}
+	if g.Has("T-001") || !g.Has("T-002") || g.Elapsed() <= 0 {
+		t.Errorf("it has T-001: %v, T-002: %v, and was set %v ago", g.Has("T-001"), g.Has("T-002"), g.Elapsed())
+	}
+	r.add(t, 1)
+	stop := errors.New("enough")
+	if err := g.Follow(t.Context(), g.After(), func(e client.Entry) error {
+		if e.Time.Before(back) {
+			t.Errorf("an entry from before: %+v", e)
+		}
+		return stop
+	}); !errors.Is(err, stop) {
+		t.Error(err)
+	}
+	r.end(t, "migrated")
+	if g, err = r.ResumeGoal(t.Context(), back); err != nil { // it ended while its follower came
+		t.Fatal(err)
+	}
+	if record, err := g.Wait(t.Context()); err != nil || record.Summary != "migrated" {
+		t.Errorf("Wait = %+v, %v", record, err)
+	}
+	_, err = r.ResumeGoal(t.Context(), time.Now())
+	wantCode(t, "resume after the end", err, team.InvalidState)
 }
 
 // A goal's usage is that of the calls since it was set; refused ones count with what
@@ -179,5 +241,39 @@ func TestUsageOfGoal(t *testing.T) {
 	all, err := r.Cost(t.Context(), usage.ByAgent)
 	if err != nil || all.Total.Calls != 3 || len(all.Rows) != 1 || all.Rows[0].Name != "leader" || all.Rows[0].Cost != 1 {
 		t.Errorf("the team has used %+v, %v", all, err)
+	}
+}
+
+// Whoever comes back finds the goal where it began, with the tasks that are for it.
+func TestPresentGoal(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.PresentGoal(t.Context()); team.CodeOf(err) != team.InvalidState {
+		t.Errorf("without a goal: %v, want invalid_state", err)
+	}
+	r.start(t, "first")
+	old := r.add(t, 1)[0]
+	if _, err := r.Cancel(t.Context(), old.ID, "", "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	r.end(t, "done")
+	set := r.start(t, "second")
+	own := r.add(t, 1)[0]
+	g, err := r.PresentGoal(t.Context())
+	if err != nil || g.Has(old.ID) || !g.Has(own.ID) || !set.Has(own.ID) || g.Record().Goal != "second" || g.Begun().IsZero() {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	enough := errors.New("enough")
+	err = g.Follow(t.Context(), g.After(), func(e client.Entry) error {
+		if told(e) != "user TASK_CREATED" {
+			t.Errorf("it begins with %s", told(e))
+		}
+		return enough
+	})
+	if !errors.Is(err, enough) {
+		t.Error(err)
+	}
+	r.end(t, "all done")
+	if record, err := g.Wait(t.Context()); err != nil || record.Summary != "all done" {
+		t.Errorf("Wait = %+v, %v", record, err)
 	}
 }

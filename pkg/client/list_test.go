@@ -35,9 +35,10 @@ func (r *rig) lists(t *testing.T) string {
 // A list is the same whether the index answers, nobody leads the team, or who leads
 // it does not answer.
 func TestListAnyway(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.add(t, 2)
-	b := board.New(r.bt, board.Options{})
+	b := board.New(r.bt.Bucket, board.Options{})
 	created, err := b.Create(t.Context(), "leader", team.NewTask{Title: "task two", Dependencies: []team.TaskID{"T-001"}}, team.NewTask{Title: "damaged"})
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +98,7 @@ func TestListByIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer sub.Unsubscribe()                              //nolint:errcheck // the server ends
+	defer sub.Unsubscribe()                              // the server ends
 	if err := r.bt.Conn.Flush(t.Context()); err != nil { // the server knows that we listen
 		t.Fatal(err)
 	}

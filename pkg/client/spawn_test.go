@@ -2,14 +2,14 @@ package client_test
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/client"
 	"agentteam/pkg/control"
 	"agentteam/pkg/roster"
-	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 )
 
@@ -17,22 +17,18 @@ import (
 // after is called then.
 func (r *rig) standby(t *testing.T, after func()) {
 	t.Helper()
-	stop, err := control.ServePool(t.Context(), r.bt.Conn, nil, func(_ context.Context, data []byte) (any, error) {
-		var o spawn.Order
-		if err := json.Unmarshal(data, &o); err != nil {
-			return nil, err
-		}
+	stop, err := control.ServePool(t.Context(), r.bt.Conn, nil, func(_ context.Context, o control.Order) error {
 		m, err := r.roster.Get(t.Context(), o.Agent)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		m.State = team.Joined
 		if m, err = r.roster.Put(t.Context(), m); err != nil {
-			return nil, err
+			return err
 		}
 		roster.NewHeart(r.roster, m, team.DefaultLease).Set(func(b *team.Beat) { b.State = team.Idle })
 		after()
-		return nil, nil
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +108,7 @@ func TestSpawnRefused(t *testing.T) {
 
 // Without a process for it the spawn leaves a team at rest as it was.
 func TestSpawnUnavailable(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.end(t, "done")
 	before := record(t, r.Team)
@@ -119,5 +116,31 @@ func TestSpawnUnavailable(t *testing.T) {
 	wantCode(t, "spawn without a standby", err, team.Unavailable)
 	if after := record(t, r.Team); after.Status != team.TeamFinished || after.Summary != "done" || !after.FinishedAt.Equal(*before.FinishedAt) || r.left(t) != nil {
 		t.Errorf("the team became %+v with %v", after, r.left(t))
+	}
+}
+
+// A spawn that can be seen to fail makes no team.
+func TestMakeToSpawn(t *testing.T) {
+	c := connect(t, brokertest.Server(t))
+	n := client.NewTeam{ID: "t", Roles: roles("coder", "leader")}
+	for name, tt := range map[string]struct {
+		m     team.Member
+		count int
+		want  team.Code
+	}{
+		"too many":          {team.Member{Role: "coder"}, 99, team.InvalidState},
+		"one name for two":  {team.Member{Role: "coder", AgentID: "a"}, 2, team.InvalidArgument},
+		"a leader":          {team.Member{Role: "leader"}, 1, team.InvalidArgument},
+		"an unknown role":   {team.Member{Role: "poet"}, 1, team.NotFound},
+		"nobody to take it": {team.Member{Role: "coder"}, 1, team.Unavailable},
+	} {
+		_, err := c.MakeToSpawn(t.Context(), n, tt.m, tt.count)
+		wantCode(t, name, err, tt.want)
+		_, err = c.Open(t.Context(), "t")
+		wantCode(t, "open the team after "+name, err, team.NotFound)
+	}
+	makeTeam(t, c, n)
+	if _, err := c.MakeToSpawn(t.Context(), n, team.Member{Role: "coder"}, 99); err != nil {
+		t.Errorf("a team that is there: %v", err) // the spawn will say it
 	}
 }

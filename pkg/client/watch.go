@@ -22,7 +22,7 @@ func (t *Team) Watch(ctx context.Context, f func(Board) error) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &watch{tasks: map[team.TaskID]team.Task{}, blocks: map[team.TaskID][]team.TaskID{}, written: map[team.TaskID]bool{}}
+	w := &watch{tasks: map[team.TaskID]team.Task{}, blocks: map[team.TaskID][]team.TaskID{}}
 	ready := false
 	var ended error // of f, when it was told the whole board
 	err := t.team.Bucket.Watch(ctx, func(e broker.Entry) error {
@@ -30,7 +30,7 @@ func (t *Team) Watch(ctx context.Context, f func(Board) error) error {
 		if !ready {
 			return nil
 		}
-		if b := w.tell(); len(b.Tasks)+len(b.Bad) > 0 {
+		if b := w.tell(); len(b.Tasks)+len(b.Bad)+len(b.Gone) > 0 {
 			return f(b)
 		}
 		return nil
@@ -45,35 +45,35 @@ func (t *Team) Watch(ctx context.Context, f func(Board) error) error {
 
 // watch is the board as the bucket's feed has told it so far.
 type watch struct {
+	reader board.Reader
 	tasks  map[team.TaskID]team.Task
 	blocks map[team.TaskID][]team.TaskID // who waits for it, by dependency
-	bad    []team.Quarantined            // not told yet
-	news   []team.TaskID                 // changed and not told yet; may name one twice
 
-	// Tasks of one call exist once the last one's key does (board.Sequence). Those of
-	// the last call are held back until then.
-	first, last team.TaskID
-	written     map[team.TaskID]bool // has a key, be it readable or not
+	// Not told yet.
+	news []team.TaskID // shown, or waits for one that was; may name one twice
+	bad  []team.Quarantined
+	gone []team.TaskID
 }
 
 // take takes in an entry of the feed.
 func (w *watch) take(e broker.Entry) {
-	if e.Key == subject.KeySequence {
-		if seq, err := board.DecodeSequence(e); err == nil && len(seq.Intent) > 0 {
-			w.first, w.last = seq.Intent[0].ID, seq.Last()
-		}
-		return
-	}
-	_, name := subject.ParseKey(e.Key)
-	id := team.TaskID(name)
-	w.written[id] = true
-	after, err := board.Decode(e)
-	if err != nil {
+	if err := w.reader.Take(e, w); err != nil && e.Key != subject.KeySequence {
 		w.bad = append(w.bad, team.Quarantined{Key: e.Key, Revision: e.Revision, Error: err.Error()})
-		return
 	}
+	if kind, name := subject.ParseKey(e.Key); e.Deleted && kind == subject.Task {
+		w.gone = append(w.gone, team.TaskID(name))
+	}
+}
+
+// Task returns the copy that was shown last.
+func (w *watch) Task(id team.TaskID) team.Task { return w.tasks[id] }
+
+// Show is called by the reader.
+func (w *watch) Show(id team.TaskID, after team.Task) {
 	before := w.tasks[id]
-	w.tasks[id] = after
+	if w.tasks[id] = after; after.Status == "" {
+		delete(w.tasks, id)
+	}
 	if !slices.Equal(before.Dependencies, after.Dependencies) {
 		for _, d := range before.Dependencies {
 			w.blocks[d] = slices.DeleteFunc(w.blocks[d], func(o team.TaskID) bool { return o == id })
@@ -90,17 +90,14 @@ func (w *watch) take(e broker.Entry) {
 
 // tell returns what has changed since it was called last.
 func (w *watch) tell() Board {
-	b := Board{Bad: w.bad}
-	var held []team.TaskID
+	b := Board{Bad: w.bad, Gone: w.gone}
 	slices.SortFunc(w.news, func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) })
 	for _, id := range slices.Compact(w.news) {
-		if w.last != "" && !w.written[w.last] && id.Number() >= w.first.Number() && id.Number() <= w.last.Number() {
-			held = append(held, id)
-			continue
+		if t, there := w.tasks[id]; there {
+			b.Tasks = append(b.Tasks, w.view(t))
 		}
-		b.Tasks = append(b.Tasks, w.view(w.tasks[id]))
 	}
-	w.bad, w.news = nil, held
+	w.news, w.bad, w.gone = nil, nil, nil
 	return b
 }
 

@@ -57,6 +57,9 @@ func watchBoard(t *testing.T, tm *client.Team) watched {
 			for _, q := range b.Bad {
 				parts = append(parts, q.Key+" bad")
 			}
+			for _, id := range b.Gone {
+				parts = append(parts, string(id)+" gone")
+			}
 			told <- strings.Join(parts, ", ")
 			return nil
 		})
@@ -100,7 +103,16 @@ func TestWatch(t *testing.T) {
 	if _, err := r.bt.Bucket.Put(t.Context(), subject.KeyTask("T-002"), []byte("{"), v.Revision); err != nil {
 		t.Fatal(err)
 	}
-	w.want(t, "task.T-002 bad")
+	w.want(t, "T-003 cancelled, task.T-002 bad") // with those that wait for it
+
+	// A deleted task is told as such, with those that wait for it.
+	if v, err = r.Task(t.Context(), "T-003"); err == nil {
+		err = r.bt.Bucket.Delete(t.Context(), subject.KeyTask("T-003"), v.Revision)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.want(t, "T-004 blocked, T-003 gone")
 
 	w.stop()
 	if err := <-w.ended; err != nil {
@@ -114,7 +126,7 @@ func TestWatchHalfCreated(t *testing.T) {
 	r := newRig(t)
 	w := watchBoard(t, r.Team)
 	w.want(t, "")
-	plan := team.Plan([]team.NewTask{{Title: "a"}, {Title: "b"}}, 1, "leader", time.Now().UTC())
+	plan := team.Number([]team.NewTask{{Title: "a"}, {Title: "b"}}, 1, "leader", time.Now().UTC())
 	put := func(key string, value any) {
 		t.Helper()
 		data, err := json.Marshal(value)
@@ -136,7 +148,7 @@ func TestWatchHalfCreated(t *testing.T) {
 // A creator that died would hide its tasks from those who watch, if nobody leads.
 func TestWatchFinishesCreation(t *testing.T) {
 	r := newRig(t)
-	plan := team.Plan([]team.NewTask{{Title: "a"}, {Title: "b"}}, 1, "leader", time.Now().UTC())
+	plan := team.Number([]team.NewTask{{Title: "a"}, {Title: "b"}}, 1, "leader", time.Now().UTC())
 	data, err := json.Marshal(map[string]any{"v": team.Protocol, "op": "x", "next": 3, "intent": plan})
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +181,7 @@ func TestWatchEndsWithReader(t *testing.T) {
 // A server that restarts makes no gap: what was written while the watcher was cut
 // off is told too, each change once.
 func TestWatchSurvivesRestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	srv, err := embedded.Start(embedded.Options{Dir: dir})
 	if err != nil {

@@ -86,7 +86,7 @@ func Verify(ctx context.Context, t team.Task, ws Workspace, files Files) (digest
 	case err != nil:
 		return "", fmt.Errorf("the deliverable of %s: %w", t.ID, err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() // it was only read
 	switch {
 	case size == 0 && t.DeliverableReq:
 		return "", team.Errorf(team.InvalidState, "%s needs its deliverable, and %s is empty", t.ID, t.DeliverablePath).WithHint("write it, then complete the task")

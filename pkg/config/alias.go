@@ -11,8 +11,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// DefaultAlias is the alias that the settings without `models:` make.
-const DefaultAlias = "default"
+// defaultAlias is the alias that the settings without `models:` make.
+const defaultAlias = "default"
 
 // Alias is a model under the name by which roles and spawns speak of it.
 type Alias struct {
@@ -66,12 +66,12 @@ func (a Alias) Options() model.Options {
 	return o
 }
 
-// Usable reports whether the environment has all that the alias needs.
-func (a Alias) Usable() bool { return len(a.Missing) == 0 }
+// usable reports whether the environment has all that the alias needs.
+func (a Alias) usable() bool { return len(a.Missing) == 0 }
 
 // lacks is the error of an alias that cannot be used, or nil.
 func (a Alias) lacks() error {
-	if a.Usable() {
+	if a.usable() {
 		return nil
 	}
 	verb := "is"
@@ -104,7 +104,7 @@ func (a Alias) String() string {
 // usable. The slice is the caller's.
 func (c Config) Aliases() []Alias {
 	all := slices.Clone(c.Models)
-	if c.Model != "" && !slices.ContainsFunc(all, named(DefaultAlias)) {
+	if c.Model != "" && !slices.ContainsFunc(all, named(defaultAlias)) {
 		all = append(all, c.plain())
 	}
 	if i := slices.IndexFunc(all, named(c.DefaultModel)); i > 0 {
@@ -132,7 +132,7 @@ func (c Config) plain() Alias {
 		set("temperature", *c.Temperature)
 	}
 	a := Alias{
-		Name: DefaultAlias, BaseURL: c.BaseURL, KeyEnv: "OPENAI_API_KEY", Key: c.APIKey, Model: c.Model, Profile: c.Profile,
+		Name: defaultAlias, BaseURL: c.BaseURL, KeyEnv: "OPENAI_API_KEY", Key: c.APIKey, Model: c.Model, Profile: c.Profile,
 		Window: c.Window, MaxOutput: c.MaxTokens, Headers: c.ModelHeaders, Extra: extra, Limits: c.ModelLimits, origin: fromDefault,
 		plain: true, secrets: slices.Sorted(maps.Keys(c.ModelHeaders)),
 	}
@@ -164,9 +164,9 @@ func (c Config) CheckModel() error {
 	var missing []string
 	for _, a := range c.Aliases() {
 		switch {
-		case a.Usable() && a.Same == "":
+		case a.usable() && a.Same == "":
 			return nil
-		case len(c.Models) > 0 && !a.Usable():
+		case len(c.Models) > 0 && !a.usable():
 			missing = append(missing, strings.Join(a.Missing, " and ")+" (for the alias "+a.Name+")")
 		}
 	}
@@ -204,7 +204,7 @@ func (c Config) Routes() model.Routes {
 	for _, a := range all {
 		to := meant(a.Name)
 		switch {
-		case to.Name == "" || !to.Usable():
+		case to.Name == "" || !to.usable():
 			continue
 		case r.Default == "":
 			r.Default = to.Name
@@ -215,7 +215,7 @@ func (c Config) Routes() model.Routes {
 		}
 		route := model.Alias{Name: a.Name, Options: a.Options(), Prices: a.Prices}
 		for _, f := range a.Fallbacks {
-			if f := meant(f); f.Name != "" && f.Usable() && !slices.Contains(route.Fallbacks, f.Name) {
+			if f := meant(f); f.Name != "" && f.usable() && !slices.Contains(route.Fallbacks, f.Name) {
 				route.Fallbacks = append(route.Fallbacks, f.Name)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,7 @@ func TestClusterFile(t *testing.T) {
 	if _, _, err := config.FindCluster(below); !errors.Is(err, team.NotFound) || team.HintOf(err) == "" {
 		t.Fatalf("FindCluster without one = %v, want NotFound and a hint", err)
 	}
-	want := config.Cluster{NATS: "nats://127.0.0.1:4000", HTTP: "http://127.0.0.1:4001", PIDs: []int{7, 8}}
+	want := config.Cluster{NATS: "nats://127.0.0.1:4000", HTTP: "http://127.0.0.1:4001", PIDs: []int{1 << 30, 1 << 29}}
 	if err := config.WriteCluster(top, want); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestClusterFile(t *testing.T) {
 		t.Errorf("path = %s", path)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || string(text) != `{"nats":"nats://127.0.0.1:4000","http":"http://127.0.0.1:4001","pids":[7,8]}`+"\n" {
+	if err != nil || string(text) != `{"nats":"nats://127.0.0.1:4000","http":"http://127.0.0.1:4001","pids":[1073741824,536870912]}`+"\n" {
 		t.Errorf("the file holds %s, %v", text, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -105,5 +106,41 @@ func TestWriteClusterWhereItCannot(t *testing.T) {
 	err := config.WriteCluster(dir, config.Cluster{NATS: "nats://127.0.0.1:4000"})
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, ".agentteam")) {
 		t.Errorf("WriteCluster = %v, want an error that names the folder", err)
+	}
+}
+
+// What has become of a cluster is told by its file and by the process that the file names.
+func TestFate(t *testing.T) {
+	dir := t.TempDir()
+	here := config.Cluster{NATS: "nats://127.0.0.1:4000", PIDs: []int{os.Getpid()}}
+	if err := config.WriteCluster(dir, here); err != nil {
+		t.Fatal(err)
+	}
+	was, path, err := config.FindCluster(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, fate := was.Fate(path); fate != config.Runs || !now.Alive() {
+		t.Errorf("its process is there: %v", fate)
+	}
+	here.NATS = "nats://127.0.0.1:5000"
+	if err := config.WriteCluster(dir, here); err != nil {
+		t.Fatal(err)
+	}
+	if now, fate := was.Fate(path); fate != config.Moved || now.NATS != here.NATS {
+		t.Errorf("another one runs in its place: %v, %s", fate, now.NATS)
+	}
+	reused := []byte(`{"nats":"nats://127.0.0.1:4000","pids":[` + strconv.Itoa(os.Getpid()) + `],"started":1}`)
+	if err := os.WriteFile(path, reused, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, fate := was.Fate(path); fate != config.Died {
+		t.Errorf("its process id is another program's: %v", fate)
+	}
+	if err := config.RemoveCluster(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, fate := was.Fate(path); fate != config.Ended {
+		t.Errorf("it took its file away: %v", fate)
 	}
 }

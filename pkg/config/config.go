@@ -34,6 +34,7 @@ type Config struct {
 
 	Replicas        int           // servers that keep each stream made by this process; those that are there keep theirs
 	Lease           time.Duration // silence after which a member's task is freed, in the teams made by this process
+	StallAfter      time.Duration // time without progress after which a member at work is stalled, in the teams made by this process
 	KeepTranscripts time.Duration // how long conversations stay that a newer context has replaced; 0: for ever
 	HTTP            string        // host:port where the process serves health and metrics; port 0: any free one
 	Workspace       string        // absolute path of the folder that tools work in; empty: not named
@@ -42,6 +43,7 @@ type Config struct {
 	LogFormat       string        // text or json
 
 	origins []Origin
+	file    string  // as in File
 	sources Sources // absolute; the zero value if not loaded
 	leftOut error   // as in LeftOut
 }
@@ -82,7 +84,9 @@ func Load(src Sources) (Config, error) {
 	c := Config{sources: src}
 	c.sources.Dir = dir
 	table := settings(&c, dir)
-	file, err := readFile(c.File(), table, src.variable)
+	path, shown := findFile(dir)
+	c.file = path
+	file, err := readFile(path, shown, table, src.variable)
 	if err != nil {
 		return Config{}, err
 	}
@@ -153,10 +157,7 @@ func (c Config) LeftOut() error { return c.leftOut }
 // File is the settings file that was read, or would have been if it were there;
 // empty if the settings were not loaded.
 func (c Config) File() string {
-	if c.sources.Dir == "" {
-		return ""
-	}
-	return filepath.Join(c.sources.Dir, fileName)
+	return c.file
 }
 
 // Reload loads the settings anew from where these came from. Errors: as of [Load].
@@ -171,6 +172,20 @@ func (c Config) Origins() []Origin { return slices.Clone(c.origins) }
 func (c Config) ServerKnown() bool {
 	return slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == "server" && o.Origin != fromDefault })
 }
+
+// ClusterFile is the path of the cluster file that Server comes from; "" if it comes from
+// anywhere else.
+func (c Config) ClusterFile() string {
+	for _, o := range c.origins {
+		if o.Name == "server" && filepath.IsAbs(o.Origin) {
+			return o.Origin
+		}
+	}
+	return ""
+}
+
+// Folder is the working folder, as an absolute path; "" if the settings were not loaded.
+func (c Config) Folder() string { return c.sources.Dir }
 
 // find returns the value of s from the first source that has one.
 func (s setting) find(src Sources, file map[string]entry) (value, origin string, err error) {

@@ -38,6 +38,31 @@ func origin(c config.Config, name string) config.Origin {
 	return config.Origin{}
 }
 
+// The nearest settings file up the tree counts. Paths in it are taken from its folder.
+func TestFileUpTheTree(t *testing.T) {
+	top := t.TempDir()
+	below := filepath.Join(top, "src", "pkg")
+	write(t, filepath.Join(top, "team.yaml"), "team: blue\nworkspace: work\nmodels:\n  a: {model: m}\n")
+	write(t, filepath.Join(below, "x"), "")
+	c, err := config.Load(config.Sources{Dir: below})
+	if err != nil || c.Team != "blue" || c.Workspace != filepath.Join(top, "work") || c.File() != filepath.Join(top, "team.yaml") {
+		t.Errorf("Load below = team %s, workspace %s, file %s, %v", c.Team, c.Workspace, c.File(), err)
+	}
+	for name, want := range map[string]string{"team": "../../team.yaml:1", "models.a": "../../team.yaml:4"} {
+		if got := origin(c, name).Origin; got != want {
+			t.Errorf("%s comes from %s, want %s", name, got, want)
+		}
+	}
+	write(t, filepath.Join(below, "team.yaml"), "lease: 5s\n")
+	if c, err = config.Load(config.Sources{Dir: below}); err != nil || c.Team != "default" || c.Workspace != "" {
+		t.Errorf("Load with a nearer one = team %s, workspace %q, %v; want nothing of the one above", c.Team, c.Workspace, err)
+	}
+	write(t, filepath.Join(below, "team.yaml"), "")
+	write(t, filepath.Join(top, "team.yaml"), "lease: soon\n")
+	_, err = config.Load(config.Sources{Dir: filepath.Join(top, "src")})
+	checkRefused(t, "a bad file above", err, []string{"../team.yaml:1"})
+}
+
 func TestDefaults(t *testing.T) {
 	dir := t.TempDir()
 	c, err := config.Load(config.Sources{Dir: dir})
@@ -47,7 +72,7 @@ func TestDefaults(t *testing.T) {
 	want := map[string]string{
 		"server": "nats://127.0.0.1:4222", "team": "default", "api_key": "not set", "base_url": "", "model": "",
 		"max_tokens": "", "profile": "", "window": "", "reasoning_effort": "", "temperature": "", "model_headers": "not set", "model_extra": "",
-		"model_connect": "", "model_first_byte": "", "model_idle": "", "model_total": "", "default_model": "", "replicas": "1", "lease": "30s", "keep_transcripts": "", "http": "127.0.0.1:0", "workspace": "",
+		"model_connect": "", "model_first_byte": "", "model_idle": "", "model_total": "", "default_model": "", "replicas": "1", "lease": "30s", "stall_after": "15m", "keep_transcripts": "", "http": "127.0.0.1:0", "workspace": "",
 		"data_dir": filepath.Join(dir, ".agentteam", "data"), "log_level": "info", "log_format": "text",
 	}
 	for _, o := range c.Origins() {
@@ -107,7 +132,7 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if c.Server != "a:1,tls://b:2" || c.Team != "blue" || c.BaseURL != "http://m/v1" || c.Model != "通义 🦀" ||
-			c.MaxTokens != 1 || c.Replicas != 3 || c.Lease != time.Hour || c.HTTP != ":8080" || c.Workspace != filepath.Join(dir, "w") ||
+			c.MaxTokens != 1 || c.Replicas != 3 || c.Lease != time.Hour || c.StallAfter != time.Minute || c.HTTP != ":8080" || c.Workspace != filepath.Join(dir, "w") ||
 			c.DataDir != "/data" || c.KeepTranscripts != 48*time.Hour || c.LogLevel != "debug" || c.LogFormat != "json" ||
 			c.Profile != "vllm" || c.Window != 32768 || c.ReasoningEffort != "high" || *c.Temperature != 0.5 || c.ModelExtra["top_p"] != 0.9 ||
 			c.ModelLimits != (config.Limits{Connect: time.Second, FirstByte: time.Minute, Idle: 90 * time.Second, Total: time.Hour}) {
@@ -124,7 +149,7 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 		"OPENAI_MODEL": "通义 🦀\n", "AGENTTEAM_MAX_TOKENS": "1", "AGENTTEAM_PROFILE": "vllm", "AGENTTEAM_WINDOW": "32768",
 		"AGENTTEAM_REASONING_EFFORT": "high", "AGENTTEAM_TEMPERATURE": "0.5", "AGENTTEAM_MODEL_HEADERS": `{"X-Key":"k"}`, "AGENTTEAM_MODEL_EXTRA": `{"top_p":0.9}`,
 		"AGENTTEAM_MODEL_CONNECT": "1s", "AGENTTEAM_MODEL_FIRST_BYTE": "1m", "AGENTTEAM_MODEL_IDLE": "90s", "AGENTTEAM_MODEL_TOTAL": "1h",
-		"AGENTTEAM_REPLICAS": "3", "AGENTTEAM_LEASE": "1h", "AGENTTEAM_HTTP": ":8080", "AGENTTEAM_WORKSPACE": "w",
+		"AGENTTEAM_REPLICAS": "3", "AGENTTEAM_LEASE": "1h", "AGENTTEAM_STALL_AFTER": "1m", "AGENTTEAM_HTTP": ":8080", "AGENTTEAM_WORKSPACE": "w",
 		"AGENTTEAM_DATA_DIR": "/data", "AGENTTEAM_KEEP_TRANSCRIPTS": "48h", "AGENTTEAM_LOG_LEVEL": "DEBUG", "AGENTTEAM_LOG_FORMAT": "json",
 	})})
 	check("env ", c, err)
@@ -139,7 +164,7 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 	write(t, filepath.Join(dir, "team.yaml"), "server: a:1,tls://b:2\nteam: blue\nbase_url: http://m/v1\nmodel: 通义 🦀\nmax_tokens: 1\nreplicas: 3\n"+
 		"profile: vllm\nwindow: 32768\nreasoning_effort: high\ntemperature: 0.5\nmodel_extra: '{\"top_p\":0.9}'\n"+
 		"model_connect: 1s\nmodel_first_byte: 1m\nmodel_idle: 90s\nmodel_total: 1h\n"+
-		"lease: 1h\nkeep_transcripts: 48h\nhttp: :8080\nworkspace: w\ndata_dir: /data\nlog_level: debug\nlog_format: json\n")
+		"lease: 1h\nstall_after: 1m\nkeep_transcripts: 48h\nhttp: :8080\nworkspace: w\ndata_dir: /data\nlog_level: debug\nlog_format: json\n")
 	c, err = config.Load(config.Sources{Dir: dir})
 	check("team.yaml:", c, err)
 }

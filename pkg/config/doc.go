@@ -1,5 +1,5 @@
 // Package config holds the settings of a process and knows where each one came
-// from: a flag, else the environment, else team.yaml in the working folder, else a
+// from: a flag, else the environment, else the nearest team.yaml up the tree, else a
 // default. The server alone has one more source, the nearest cluster file up the
 // tree, which "teamctl up" leaves there for the commands run beside it.
 //

@@ -5,18 +5,36 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
 )
 
-// fileName is the settings file, looked for in the working folder only: one found
-// further up would change what a command does without a trace on the screen.
+// fileName is the settings file of the working folder or of the nearest folder above it.
 const fileName = "team.yaml"
+
+// findFile returns the path of the settings file that counts in dir: the nearest one up
+// the tree, as with the cluster file; dir's own if there is none. shown is how errors and
+// origins name it, as seen from dir.
+func findFile(dir string) (path, shown string) {
+	for at := dir; ; at = filepath.Dir(at) {
+		path = filepath.Join(at, fileName)
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			if shown, err = filepath.Rel(dir, path); err != nil {
+				shown = path
+			}
+			return path, shown
+		}
+		if at == filepath.Dir(at) {
+			return filepath.Join(dir, fileName), fileName
+		}
+	}
+}
 
 const (
 	modelsKey       = "models"        // the one setting of the file that is not a single value
@@ -26,6 +44,7 @@ const (
 // file is what stands in team.yaml.
 type file struct {
 	strictyaml.Reader
+	folder  string
 	entries map[string]entry
 	models  *models // with its own reader: what is wrong there need not be so with the rest
 }
@@ -42,15 +61,17 @@ type entry struct {
 // refused with its place, for a misspelt setting that is silently ignored is one that
 // nobody finds. What is wrong under `models:` is not part of the error, and what the
 // aliases say of each other is not checked yet.
-func readFile(path string, table []setting, env func(string) string) (*file, error) {
-	f := &file{Reader: strictyaml.Reader{File: fileName, Files: "settings"}, entries: map[string]entry{}}
-	f.models = &models{Reader: &strictyaml.Reader{File: fileName, Files: "settings"}, env: env}
+//
+// Relative paths in the file are taken from its folder. shown is its name in errors.
+func readFile(path, shown string, table []setting, env func(string) string) (*file, error) {
+	f := &file{Reader: strictyaml.Reader{File: shown, Files: "settings"}, folder: filepath.Dir(path), entries: map[string]entry{}}
+	f.models = &models{Reader: &strictyaml.Reader{File: shown, Files: "settings"}, env: env}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
 	if err != nil {
-		return nil, team.Errorf(team.InvalidArgument, "%s: %w", fileName, err)
+		return nil, team.Errorf(team.InvalidArgument, "%s: %w", shown, err)
 	}
 	if root := f.Document(data); root != nil && root.Tag != "!!null" { // else it is empty, or comments only
 		f.read(root, table)
@@ -80,9 +101,12 @@ func (f *file) read(root *yaml.Node, table []setting) {
 		case value.Kind != yaml.ScalarNode:
 			f.Fail(value, "%s is not %s", key.Value, table[at].allowed)
 		}
-		e := entry{origin: fmt.Sprintf("%s:%d", fileName, key.Line), at: value}
+		e := entry{origin: fmt.Sprintf("%s:%d", f.File, key.Line), at: value}
 		if !isNull(value) {
 			e.value = strings.TrimSpace(value.Value)
+		}
+		if at >= 0 && table[at].folder && e.value != "" && !filepath.IsAbs(e.value) {
+			e.value = filepath.Join(f.folder, e.value)
 		}
 		f.entries[key.Value] = e
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"agentteam/pkg/model"
 	"agentteam/pkg/strictyaml"
@@ -41,7 +41,7 @@ func (m *models) read(n *yaml.Node) {
 			m.Fail(key, "%.80q is not %s", key.Value, team.AliasAllowed)
 			return
 		}
-		a := Alias{Name: key.Value, origin: fmt.Sprintf("%s:%d", fileName, key.Line)}
+		a := Alias{Name: key.Value, origin: fmt.Sprintf("%s:%d", m.File, key.Line)}
 		if v.Kind == yaml.ScalarNode && !isNull(v) {
 			a.Same = v.Value
 			m.mentions = append(m.mentions, mention{v, a.Name, a.Same})

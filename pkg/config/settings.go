@@ -22,6 +22,7 @@ type setting struct {
 	env      []string // the first that is not empty counts
 	def      string   // used when no source has a value
 	allowed  string   // completes "... is not"
+	folder   bool     // a path; in team.yaml it is taken from the file's own folder
 	secret   bool     // never read from team.yaml, which people commit
 	fallback func() (value, origin string, err error)
 
@@ -63,12 +64,14 @@ func settings(c *Config, dir string) []setting {
 			allowed: "1, 3 or 5", parse: replicas(&c.Replicas)},
 		{name: "lease", env: []string{"AGENTTEAM_LEASE"}, def: "30s",
 			allowed: "a duration from 2s to 1h", parse: duration(&c.Lease, 2*time.Second, time.Hour)},
+		{name: "stall_after", env: []string{"AGENTTEAM_STALL_AFTER"}, def: "15m",
+			allowed: "a duration from 2s to 24h", parse: duration(&c.StallAfter, 2*time.Second, 24*time.Hour)},
 		{name: "keep_transcripts", env: []string{"AGENTTEAM_KEEP_TRANSCRIPTS"},
 			allowed: "a duration of 1h or more", parse: optional(duration(&c.KeepTranscripts, time.Hour, math.MaxInt64))},
 		{name: "http", flag: "http", env: []string{"AGENTTEAM_HTTP"}, def: "127.0.0.1:0",
 			allowed: "host:port, such as 127.0.0.1:8080 or :0", parse: hostPort(&c.HTTP)},
-		{name: "workspace", flag: "workspace", env: []string{"AGENTTEAM_WORKSPACE"}, allowed: "a folder", parse: path(&c.Workspace, dir)},
-		{name: "data_dir", flag: "data", env: []string{"AGENTTEAM_DATA_DIR"}, def: filepath.Join(clusterDir, "data"),
+		{name: "workspace", folder: true, flag: "workspace", env: []string{"AGENTTEAM_WORKSPACE"}, allowed: "a folder", parse: path(&c.Workspace, dir)},
+		{name: "data_dir", folder: true, flag: "data", env: []string{"AGENTTEAM_DATA_DIR"}, def: defaultStore,
 			allowed: "a folder", parse: path(&c.DataDir, dir)},
 		{name: "log_level", env: []string{"AGENTTEAM_LOG_LEVEL"}, def: "info",
 			allowed: "debug, info, warn or error", parse: oneOf(&c.LogLevel, "debug", "info", "warn", "error")},

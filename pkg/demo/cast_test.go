@@ -32,7 +32,7 @@ type cast struct {
 	// taken back, answers that never come.
 	cuts, losses, silences int
 
-	answered, broadcasts int
+	answered, broadcasts, left int
 }
 
 type player struct {
@@ -161,12 +161,13 @@ func (c *cast) task(id string) *task {
 }
 
 func (c *cast) describe(t *task) string {
-	text := fmt.Sprintf("<task id=%q mark=\"x\">\ntitle: %s\n%s\ndeliverable: %s\n", t.ID, t.Title, t.Description, t.Deliverable)
+	text := fmt.Sprintf("<task id=%q from=\"leader\" mark=\"x\">\ntitle: %s\n\n%s\n\ndeliverable: %s\n", t.ID, t.Title, t.Description, t.Deliverable)
 	if len(t.Dependencies) > 0 {
-		text += "dependencies:\n"
+		text += "inputs:\n"
 	}
 	for _, id := range t.Dependencies {
-		text += fmt.Sprintf("- %s %s\n", id, c.task(id).Deliverable)
+		in := c.task(id)
+		text += fmt.Sprintf("- %s %s (coder-1): %s\n  file: %s\n", id, in.Title, in.Summary, in.Deliverable)
 	}
 	return text + "</task x>"
 }
@@ -222,11 +223,17 @@ func (c *cast) idle(p *player) {
 	}
 }
 
+// newTask is one of the tasks that create_tasks creates.
+type newTask struct {
+	Key, Title, Description string
+	Dependencies            []string
+}
+
 // args are those of all tools that the script may use.
 type args struct {
-	Role, Title, Description, Command, To, Content, Path, Status, Reason, Summary string
+	Role, Command, To, Content, Path, Status, Reason, Summary, Type string
 
-	Dependencies  []string
+	Tasks         []newTask
 	Limit         int
 	TaskID        string `json:"task_id"`
 	ResultSummary string `json:"result_summary"`
@@ -255,14 +262,24 @@ func (c *cast) run(p *player, tool string, in args) string {
 			list = append(list, map[string]string{"agent_id": p.name, "role": p.role, "state": map[bool]string{false: "idle", true: "stopped"}[p.stopped]})
 		}
 		return encode(list)
-	case "create_task":
-		t := &task{ID: fmt.Sprintf("T-%03d", len(c.tasks)+1), Title: in.Title, Description: in.Description, Status: "pending", Dependencies: in.Dependencies}
-		slug := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(in.Title), "-"), "-")
-		t.Deliverable = "deliverables/" + t.ID + "-" + slug + ".md"
-		c.tasks = append(c.tasks, t)
-		return encode(t)
-	case "list_tasks":
-		return encode(c.tasks)
+	case "create_tasks":
+		type made struct {
+			Key string `json:"key"`
+			ID  string `json:"id"`
+		}
+		var list []made
+		for _, n := range in.Tasks {
+			t := &task{ID: fmt.Sprintf("T-%03d", len(c.tasks)+1), Title: n.Title, Description: n.Description, Status: "pending"}
+			for _, d := range n.Dependencies {
+				i := slices.IndexFunc(list, func(m made) bool { return m.Key == d })
+				t.Dependencies = append(t.Dependencies, list[i].ID)
+			}
+			slug := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(n.Title), "-"), "-")
+			t.Deliverable = "deliverables/" + t.ID + "-" + slug + ".md"
+			c.tasks = append(c.tasks, t)
+			list = append(list, made{n.Key, t.ID})
+		}
+		return encode(list)
 	case "get_task":
 		return encode(c.task(in.TaskID))
 	case "update_task", "release_task":
@@ -306,6 +323,16 @@ func (c *cast) bash(command string) string {
 }
 
 func (c *cast) send(from *player, tool string, in args) string {
+	if in.Type == "shutdown_request" { // its receiver is idle, and agrees
+		i := slices.IndexFunc(c.players, func(p *player) bool { return p.name == in.To && !p.stopped })
+		if i < 1 {
+			return failure("invalid_argument", "nobody to ask")
+		}
+		c.players[i].stopped, c.players[i].awake = true, false
+		c.left++
+		c.post(from, `<mail from="`+in.To+`" type="shutdown_response" id="s-1" request_id="r-1" approve="true" mark="x">`+"\nleaves\n</mail x>")
+		return `{"message_id":"m-9","delivered_to":["` + in.To + `"],"request_id":"r-1"}`
+	}
 	kind := map[string]string{"send_message": "message", "broadcast": "broadcast"}[tool]
 	if in.InReplyTo != "" {
 		c.answered++

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -15,9 +16,14 @@ import (
 	"agentteam/pkg/model/rehearsal"
 )
 
-// newCast is a team that has not begun, at a rehearsal endpoint of its own. That is as
-// strict as the one that strict names, and the team is told which; "" is any.
-func newCast(t *testing.T, rng *rand.Rand, strict string) *cast {
+// endpoint is what a team is played at.
+type endpoint struct {
+	strict string // the kind as which it is strict, which the team is told; "": any
+	model  string // default: rehearsal
+}
+
+// newCast is a team that has not begun, at a rehearsal endpoint of its own.
+func newCast(t *testing.T, rng *rand.Rand, e endpoint) *cast {
 	t.Helper()
 	src, err := os.ReadFile("script.yaml")
 	if err != nil {
@@ -27,14 +33,14 @@ func newCast(t *testing.T, rng *rand.Rand, strict string) *cast {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strict != "" {
-		if script, err = script.Strict(strict); err != nil {
+	if e.strict != "" {
+		if script, err = script.Strict(e.strict); err != nil {
 			t.Fatal(err)
 		}
 	}
 	srv := httptest.NewServer(rehearsal.NewHandler(script, nil))
 	t.Cleanup(srv.Close)
-	client, err := model.New(model.Options{BaseURL: srv.URL + "/v1", Model: "rehearsal", Profile: strict})
+	client, err := model.New(model.Options{BaseURL: srv.URL + "/v1", Model: cmp.Or(e.model, "rehearsal"), Profile: e.strict})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +73,14 @@ func TestSurvey(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(seed), 0))
 			dir := filepath.Join(t.TempDir(), `it's a "树" 🌳`)
 			truth := newTree(t, rng, dir)
-			c := newCast(t, rng, "")
+			c := newCast(t, rng, endpoint{})
 			c.cuts, c.losses, c.silences = seed%3, seed%4, 2-seed%3
 			same(t, survey(t, c, dir), truth.report())
 			if !strings.Contains(c.summary, fmt.Sprintf("Open %ss: %d.", marks[0], len(truth.todos))) {
 				t.Errorf("the leader's summary: %s", c.summary)
+			}
+			if c.left != 1 {
+				t.Errorf("%d teammates left before the end, want 1", c.left)
 			}
 			for _, task := range c.tasks {
 				if task.attempts > 0 && seed%3 == 0 {
@@ -88,13 +97,16 @@ func TestSurvey(t *testing.T) {
 // The same under endpoints that are strict in ways of their own: what is sent fits
 // each, and the script goes on although ids, roles and contents are others there.
 func TestSurveyUnderStrictEndpoints(t *testing.T) {
-	for _, strict := range []string{"mistral", "anthropic", "groq", "openai", "deepseek", "gemini", "llamacpp"} {
-		t.Run(strict, func(t *testing.T) {
+	for _, e := range []endpoint{
+		{"mistral", ""}, {"anthropic", ""}, {"groq", ""}, {"openai", ""}, {"deepseek", ""}, {"gemini", ""}, {"llamacpp", ""},
+		{"openai", "gpt-5.6"}, // over Responses
+	} {
+		t.Run(e.strict+" "+e.model, func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(7, 0))
 			dir := filepath.Join(t.TempDir(), "tree")
 			truth := newTree(t, rng, dir)
-			c := newCast(t, rng, strict)
+			c := newCast(t, rng, e)
 			c.cuts, c.losses, c.silences = 1, 2, 1
 			same(t, survey(t, c, dir), truth.report())
 		})
@@ -104,8 +116,9 @@ func TestSurveyUnderStrictEndpoints(t *testing.T) {
 // A tree without files, and then a second goal to the same team, whose first
 // teammates are gone.
 func TestSurveyAgain(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 1))
-	c := newCast(t, rng, "")
+	c := newCast(t, rng, endpoint{})
 	empty := t.TempDir()
 	same(t, survey(t, c, empty), (&tree{dir: empty}).report())
 
@@ -120,10 +133,10 @@ func TestSurveyAgain(t *testing.T) {
 // A teammate that lost a task in the middle of it, and has another now, does not go
 // on with the old one.
 func TestLostTask(t *testing.T) {
-	c := newCast(t, rand.New(rand.NewPCG(1, 3)), "")
+	c := newCast(t, rand.New(rand.NewPCG(1, 3)), endpoint{})
 	p := c.join("coder")
 	for _, title := range []string{"Count files and lines", "Find TO" + "DOs and packages without tests"} {
-		c.run(p, "create_task", args{Title: title, Description: "Source tree: /src\nSurvey it."})
+		c.run(p, "create_tasks", args{Tasks: []newTask{{Title: title, Description: "Source tree: /src\nSurvey it."}}})
 		c.post(p, c.describe(c.tasks[len(c.tasks)-1]))
 		c.turn(p) // prepares
 		c.turn(p) // writes the scripts
@@ -136,7 +149,8 @@ func TestLostTask(t *testing.T) {
 
 // A tree that is not there: the surveys fail, and the leader does not pretend.
 func TestSurveyOfNothing(t *testing.T) {
-	c := newCast(t, rand.New(rand.NewPCG(1, 2)), "")
+	t.Parallel()
+	c := newCast(t, rand.New(rand.NewPCG(1, 2)), endpoint{})
 	c.play("Survey the source tree at " + filepath.Join(t.TempDir(), "none"))
 	if c.summary != "" {
 		t.Errorf("the leader finishes with %q", c.summary)

@@ -9,16 +9,19 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/client"
 	"agentteam/pkg/control"
 	"agentteam/pkg/discovery"
 	"agentteam/pkg/team"
@@ -44,7 +47,7 @@ func (s *site) process(kind string, memberships ...control.Membership) (c *broke
 	}
 	for _, m := range memberships {
 		m.Process = id
-		if _, err := control.Serve(s.t.Context(), c, m, nil); err != nil {
+		if _, err := control.Serve(s.t.Context(), c, m, control.Handlers{}); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -100,7 +103,7 @@ func TestHandler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Stop() //nolint:errcheck // of no interest
+	defer other.Stop() // of no interest
 
 	want := map[string]map[string]string{
 		alone:   {"kind": "leader", "state": "joined", "role": "leader", "agent_id": "leader", "team": "t"},
@@ -161,21 +164,22 @@ func TestUnreliable(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // our own answer comes, others would be missed
 	defer cancel()
 	refused(short, "host/1/x", "context deadline exceeded")
+	gone := self.NATS().StatusChanged(nats.RECONNECTING)
 	server.Shutdown()
-	for self.Ready(t.Context()) == nil {
-		time.Sleep(time.Millisecond) // until the client has seen it
-	}
+	<-gone
 	refused(t.Context(), "host/1/x", "NATS is away")
 	port, err := strconv.Atoi(s.url[strings.LastIndexByte(s.url, ':')+1:])
 	if err != nil {
 		t.Fatal(err)
 	}
+	back := self.NATS().StatusChanged(nats.CONNECTED)
 	if server, err = embedded.Start(embedded.Options{Dir: t.TempDir(), Port: port}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Shutdown)
-	for self.Restored().IsZero() {
-		time.Sleep(time.Millisecond) // until the client has told of it
+	<-back
+	for self.Restored().IsZero() { // the client tells its handlers at about the same time
+		runtime.Gosched()
 	}
 	refused(t.Context(), "host/1/x", "NATS has only just come back") // this process, and who knows who else
 }
@@ -235,7 +239,7 @@ func TestProcesses(t *testing.T) {
 	stop()
 	// Nobody is listed for bob until a process has come free that takes his place.
 	until("joined t leader leader", "joined t coder coder-1")
-	if err := tm.Stop(t.Context(), "coder-1", 10*time.Second); err != nil {
+	if _, err := tm.Stop(t.Context(), "coder-1", client.Farewell{Wait: 10 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	until("joined t leader leader", "joined t reviewer bob")

@@ -1,6 +1,7 @@
 // Package doctor looks whether agentteam can work from here: the programs, the
-// workspace, the server, the processes on it, the model. It changes nothing, and
-// says what to do about each thing that it finds wrong.
+// workspace, the server, the processes on it, the model. It changes nothing but a key
+// of the registry that is there for that, and says what to do about each thing that it
+// finds wrong.
 //
 // It also names what this version does not protect against, so that nobody takes
 // it for granted.
@@ -20,11 +21,11 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/child"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/model"
-	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 )
 
@@ -93,7 +94,7 @@ func Run(ctx context.Context, cfg config.Config, o Options) []Check {
 		defer c.Close()
 		var err error
 		s, err = c.Status(ctx)
-		checks = append(checks, leaders(s, err), standbys(s), aliases(s))
+		checks = append(checks, storage(ctx, c), leaders(s, err), standbys(s), aliases(s), records(s))
 	}
 	checks = append(checks, modelCheck(ctx, cfg, s))
 	if checks[len(checks)-1].Status != Fail && cfg.CheckModel() == nil {
@@ -120,7 +121,7 @@ func failed(name string, err error) Check {
 func programs() Check {
 	c := Check{Name: "programs", Status: OK}
 	for _, name := range []string{"leader", "teammate"} {
-		path, err := spawn.FindBinary(name)
+		path, err := child.FindBinary(name)
 		if err != nil {
 			return Check{Name: "programs", Status: Warn, Detail: err.Error(), Hint: "teamctl up, run and demo need it here; " + team.HintOf(err)}
 		}
@@ -167,6 +168,32 @@ func server(ctx context.Context, cfg config.Config) (*client.Client, []Check) {
 		return nil, []Check{{Name: "server", Status: OK, Detail: "NATS answers"}, failed("jetstream", err)}
 	}
 	return nil, []Check{failed("server", err)}
+}
+
+func storage(ctx context.Context, c *client.Client) Check {
+	if err := c.Storage(ctx); err != nil {
+		return failed("storage", err)
+	}
+	return Check{Name: "storage", Status: OK, Detail: "the server stores what it is told"}
+}
+
+// records names what cannot be read of the teams, as far as that hinders somebody.
+func records(s client.Status) Check {
+	var bad []string
+	for _, t := range s.Teams {
+		for _, q := range t.Damaged {
+			bad = append(bad, fmt.Sprintf("%s of team %s", q.Key, t.ID))
+		}
+		for _, p := range t.Parked {
+			if p.State == team.WaitingRepair {
+				bad = append(bad, fmt.Sprintf("the journal of %s", p.AgentID.At(t.ID)))
+			}
+		}
+	}
+	if len(bad) == 0 {
+		return Check{Name: "records", Status: OK, Detail: "what the teams need can be read"}
+	}
+	return Check{Name: "records", Status: Warn, Detail: "damaged: " + strings.Join(bad, ", "), Hint: team.RepairHint + "; --team names the team"}
 }
 
 func leaders(s client.Status, err error) Check {

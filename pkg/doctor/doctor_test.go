@@ -86,6 +86,7 @@ func TestNobodyLeadsAndNothingCanBeWritten(t *testing.T) {
 }
 
 func TestModel(t *testing.T) {
+	t.Parallel()
 	here := config.Config{BaseURL: endpoint(t), Model: "rehearsal"}
 	dead := config.Config{BaseURL: "http://127.0.0.1:1/v1", Model: "rehearsal"}
 	for name, tt := range map[string]struct {

@@ -5,7 +5,8 @@
 // A lease is a key that its holder rewrites every third of the lease's length. A
 // candidate takes it by compare-and-set once it has seen no change for the whole
 // length, on its own monotonic clock, so no two machines' clocks are compared
-// (the observed-time scheme of Kubernetes' client-go leader election). The lease
+// (the observed-time scheme of Kubernetes' client-go leader election). It takes the
+// lease of a holder that ended with an earlier embedded cluster at once. The lease
 // only keeps leaders from working at the same time for long; what makes a deposed
 // one harmless is its journal, which a successor's start record closes.
 package election
@@ -20,8 +21,10 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
 )
 
 // Lead serves a team as its leader for one term. It returns when ctx ends (the
@@ -31,12 +34,13 @@ type Lead func(ctx context.Context, id team.TeamID, term uint64) error
 
 // Options say who campaigns for what.
 type Options struct {
-	Registry *broker.Bucket // required
-	Process  string         // names this process in the lease; unique, required
-	Only     team.TeamID    // campaign for this team only; "" = all
-	Lease    time.Duration  // default: see LeaseOn
-	Lead     Lead           // required
-	Logger   *slog.Logger
+	Bucket  *broker.Bucket // required
+	Process string         // names this process in the lease; unique, required
+	Cluster string         // the embedded cluster that this process ends with; "" = none
+	Only    team.TeamID    // campaign for this team only; "" = all
+	Lease   time.Duration  // default: see LeaseOn
+	Lead    Lead           // required
+	Logger  *slog.Logger
 }
 
 // Elector campaigns for teams on behalf of one process.
@@ -51,7 +55,7 @@ type Elector struct {
 // candidacy is what the process knows of one team.
 type candidacy struct {
 	active  bool
-	lead    team.Lead
+	lead    team.Lease
 	rev     uint64    // of the lease; 0 = there is none
 	changed time.Time // when the lease was last seen to change, by the monotonic clock
 	retry   time.Time // not before this, after a term that failed
@@ -77,10 +81,8 @@ func LeaseOn(replicas int) time.Duration {
 
 // New returns an elector.
 func New(o Options) *Elector {
-	o.Lease = cmp.Or(o.Lease, LeaseOn(o.Registry.Replicas()))
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Lease = cmp.Or(o.Lease, LeaseOn(o.Bucket.Replicas()))
+	o.Logger = telemetry.OrDiscard(o.Logger)
 	return &Elector{o: o, teams: map[team.TeamID]*candidacy{}}
 }
 
@@ -88,22 +90,26 @@ func New(o Options) *Elector {
 // lease is given back, and returns nil.
 func (e *Elector) Run(ctx context.Context) error {
 	defer e.wg.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watch := make(chan error, 1)
-	go func() {
-		watch <- e.o.Registry.Watch(ctx, func(entry broker.Entry) error {
-			e.observe(entry)
-			e.campaign(ctx)
-			return nil
-		}, nil, subject.AllOfRegistry)
-	}()
+	return shutdown.Together(ctx, e.watch, e.tick)
+}
+
+// watch follows the registry until ctx ends.
+func (e *Elector) watch(ctx context.Context) error {
+	return e.o.Bucket.Watch(ctx, func(entry broker.Entry) error {
+		e.observe(entry)
+		e.campaign(ctx)
+		return nil
+	}, nil, subject.AllOfRegistry)
+}
+
+// tick takes the leases that run out, until ctx ends.
+func (e *Elector) tick(ctx context.Context) error {
 	tick := time.NewTicker(min(e.o.Lease/10, time.Second))
 	defer tick.Stop()
 	for {
 		select {
-		case err := <-watch:
-			return err
+		case <-ctx.Done():
+			return nil
 		case <-tick.C:
 			e.campaign(ctx)
 		}
@@ -114,7 +120,7 @@ func (e *Elector) Run(ctx context.Context) error {
 func (e *Elector) observe(entry broker.Entry) {
 	kind, name := subject.ParseKey(entry.Key)
 	id := team.TeamID(name)
-	if e.o.Only != "" && id != e.o.Only {
+	if kind != subject.Registered && kind != subject.Lead || e.o.Only != "" && id != e.o.Only {
 		return
 	}
 	e.mu.Lock()
@@ -126,8 +132,10 @@ func (e *Elector) observe(entry broker.Entry) {
 	}
 	switch kind {
 	case subject.Registered:
-		var s team.Small
-		active := !entry.Deleted && json.Unmarshal(entry.Value, &s) == nil && s.Status == team.Active
+		s, err := team.DecodeSmall(entry.Value, id)
+		// An entry that cannot be read may be an active team's: whoever leads looks at the
+		// team's own record, and puts the entry right.
+		active := !entry.Deleted && (err != nil || s.Status == team.Active)
 		if active != c.active { // else it may be our own term that has corrected the entry
 			c.active, c.retry, c.failed = active, time.Time{}, 0
 		}
@@ -135,7 +143,7 @@ func (e *Elector) observe(entry broker.Entry) {
 		if entry.Revision <= c.rev {
 			return // an echo of our own renewal
 		}
-		var l team.Lead
+		var l team.Lease
 		_ = json.Unmarshal(entry.Value, &l) // unreadable counts as a lease that may run out
 		if c.cancel != nil && l.Process != "" && l.Process != e.o.Process {
 			c.cancel(ErrDeposed)
@@ -153,7 +161,8 @@ func (e *Elector) campaign(ctx context.Context) {
 		if !c.active || c.cancel != nil || now.Before(c.retry) || ctx.Err() != nil {
 			continue
 		}
-		if c.lead.Process != "" && now.Sub(c.changed) < e.o.Lease {
+		ended := team.Foreign(c.lead.Cluster, e.o.Cluster) // with its holder
+		if c.lead.Process != "" && !ended && now.Sub(c.changed) < e.o.Lease {
 			continue // somebody leads it, as far as we know
 		}
 		term, cancel := context.WithCancelCause(ctx)
@@ -184,7 +193,7 @@ func (e *Elector) campaign(ctx context.Context) {
 func (e *Elector) term(ctx context.Context, id team.TeamID, c *candidacy) error {
 	e.mu.Lock()
 	c.tries++
-	lead, rev := team.Lead{Process: e.o.Process, Incarnation: c.lead.Incarnation + 1, N: c.tries}, c.rev
+	lead, rev := team.Lease{Process: e.o.Process, Cluster: e.o.Cluster, Incarnation: c.lead.Incarnation + 1, N: c.tries}, c.rev
 	e.mu.Unlock()
 	begun := time.Now()
 	rev, err := e.within(ctx, begun, id, lead, rev)
@@ -221,7 +230,7 @@ func (e *Elector) term(ctx context.Context, id team.TeamID, c *candidacy) error 
 	return err
 }
 
-func (e *Elector) note(c *candidacy, l team.Lead, rev uint64) {
+func (e *Elector) note(c *candidacy, l team.Lease, rev uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if rev > c.rev {
@@ -233,7 +242,7 @@ func (e *Elector) note(c *candidacy, l team.Lead, rev uint64) {
 // ErrDeposed once two thirds have passed since the start of the last write that was
 // answered, which at first is the one that took the lease: from then on a candidate
 // may soon think the lease free.
-func (e *Elector) renew(ctx context.Context, id team.TeamID, c *candidacy, l team.Lead, rev uint64, good time.Time) error {
+func (e *Elector) renew(ctx context.Context, id team.TeamID, c *candidacy, l team.Lease, rev uint64, good time.Time) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -254,14 +263,10 @@ func (e *Elector) renew(ctx context.Context, id team.TeamID, c *candidacy, l tea
 	}
 }
 
-// goodbye bounds the giving back of a lease: with NATS away a process that is told
-// to stop must not hang on it.
-const goodbye = 1500 * time.Millisecond
-
 // giveBack ends the lease at once, so that a successor need not wait. The entry
 // stays, with its term and no process, so that terms keep growing.
-func (e *Elector) giveBack(ctx context.Context, id team.TeamID, c *candidacy, l team.Lead) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+func (e *Elector) giveBack(ctx context.Context, id team.TeamID, c *candidacy, l team.Lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown.Lease)
 	defer cancel()
 	e.mu.Lock()
 	rev, mine := c.rev, c.lead.Process == l.Process && c.lead.Incarnation == l.Incarnation
@@ -281,22 +286,22 @@ func (e *Elector) giveBack(ctx context.Context, id team.TeamID, c *candidacy, l 
 // within is put with an end at two thirds of the lease after good. A write that is
 // answered later holds nothing: candidates count from when they saw it, which may
 // have been long before the answer.
-func (e *Elector) within(ctx context.Context, good time.Time, id team.TeamID, l team.Lead, rev uint64) (uint64, error) {
+func (e *Elector) within(ctx context.Context, good time.Time, id team.TeamID, l team.Lease, rev uint64) (uint64, error) {
 	ctx, cancel := context.WithDeadline(ctx, good.Add(e.o.Lease*2/3))
 	defer cancel()
 	return e.put(ctx, id, l, rev)
 }
 
-func (e *Elector) put(ctx context.Context, id team.TeamID, l team.Lead, rev uint64) (uint64, error) {
+func (e *Elector) put(ctx context.Context, id team.TeamID, l team.Lease, rev uint64) (uint64, error) {
 	data, err := json.Marshal(l)
 	if err != nil {
 		return 0, err
 	}
-	return e.o.Registry.Put(ctx, subject.KeyLead(id), data, rev)
+	return e.o.Bucket.Put(ctx, subject.KeyLead(id), data, rev)
 }
 
 // Holder returns the lease on a team as it stands; ok is false if nobody holds it.
-func Holder(ctx context.Context, registry *broker.Bucket, id team.TeamID) (l team.Lead, ok bool, err error) {
+func Holder(ctx context.Context, registry *broker.Bucket, id team.TeamID) (l team.Lease, ok bool, err error) {
 	e, err := registry.Get(ctx, subject.KeyLead(id))
 	if errors.Is(err, team.NotFound) {
 		return l, false, nil
@@ -304,6 +309,6 @@ func Holder(ctx context.Context, registry *broker.Bucket, id team.TeamID) (l tea
 	if err != nil {
 		return l, false, err
 	}
-	err = json.Unmarshal(e.Value, &l)
-	return l, err == nil && l.Process != "", err
+	err = json.Unmarshal(e.Value, &l) // one that cannot be read may run out, as for whoever campaigns
+	return l, err == nil && l.Process != "", nil
 }

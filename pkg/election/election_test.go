@@ -72,8 +72,8 @@ func (r *race) register(id team.TeamID, s team.Status) {
 // how to stop it in good order.
 func (r *race) enter(o election.Options) (stop func()) {
 	r.t.Helper()
-	if o.Registry == nil {
-		o.Registry = r.registry(r.url)
+	if o.Bucket == nil {
+		o.Bucket = r.registry(r.url)
 	}
 	o.Lead = func(ctx context.Context, id team.TeamID, term uint64) error {
 		r.events <- event{o.Process, id, term, nil}
@@ -152,10 +152,11 @@ func TestHandOver(t *testing.T) {
 // A leader that is cut off is succeeded once its lease has run out, knows by itself
 // that it was deposed, and takes part again when it is back.
 func TestCutOff(t *testing.T) {
+	t.Parallel()
 	r := newRace(t)
 	r.register("a", team.Active)
 	p := brokertest.NewProxy(t, r.url)
-	r.enter(election.Options{Process: "p1", Lease: time.Second, Registry: r.registry(p.URL)})
+	r.enter(election.Options{Process: "p1", Lease: time.Second, Bucket: r.registry(p.URL)})
 	first := r.next(false)
 	stop := r.enter(election.Options{Process: "p2", Lease: time.Second})
 	p.Close()
@@ -176,11 +177,12 @@ func TestCutOff(t *testing.T) {
 // A lease whose taking is answered only when it may have run out is not held: it
 // runs out, and the next term begins.
 func TestTakenLate(t *testing.T) {
+	t.Parallel()
 	const lease = 600 * time.Millisecond
 	r := newRace(t)
 	r.register("a", team.Active)
 	p := brokertest.NewProxy(t, r.url)
-	r.enter(election.Options{Process: "p1", Lease: lease, Registry: r.registry(p.URL)})
+	r.enter(election.Options{Process: "p1", Lease: lease, Bucket: r.registry(p.URL)})
 	first := r.next(false)
 	r.usurp("a", first.term+1)
 	r.next(true) // so it has seen the usurper, whose lease will run out
@@ -197,7 +199,7 @@ func TestTakenLate(t *testing.T) {
 // usurp writes another's name into the lease.
 func (r *race) usurp(id team.TeamID, term uint64) {
 	r.t.Helper()
-	data, err := json.Marshal(team.Lead{Process: "usurper", Incarnation: term, N: 1})
+	data, err := json.Marshal(team.Lease{Process: "usurper", Incarnation: term, N: 1})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -220,7 +222,7 @@ func (r *race) usurp(id team.TeamID, term uint64) {
 func TestKilled(t *testing.T) {
 	r := newRace(t)
 	r.register("a", team.Active)
-	data, err := json.Marshal(team.Lead{Process: "killed", Incarnation: 7, N: 3})
+	data, err := json.Marshal(team.Lease{Process: "killed", Incarnation: 7, N: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,6 +230,25 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.enter(election.Options{Process: "p1", Lease: 100 * time.Millisecond})
+	if e := r.next(false); e.term != 8 {
+		t.Errorf("its successor leads in term %d, want 8", e.term)
+	}
+}
+
+// Who held the lease in an earlier embedded cluster ended with it: nobody waits for its
+// lease to run out.
+func TestEndedWithItsCluster(t *testing.T) {
+	t.Parallel()
+	r := newRace(t)
+	r.register("a", team.Active)
+	data, err := json.Marshal(team.Lease{Process: "killed", Cluster: "before", Incarnation: 7, N: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.bucket.Put(t.Context(), subject.KeyLead("a"), data, 0); err != nil {
+		t.Fatal(err)
+	}
+	r.enter(election.Options{Process: "p1", Cluster: "now", Lease: time.Hour})
 	if e := r.next(false); e.term != 8 {
 		t.Errorf("its successor leads in term %d, want 8", e.term)
 	}
@@ -273,6 +294,7 @@ func TestWhichTeams(t *testing.T) {
 
 // A team that cannot be led is tried again more and more rarely.
 func TestFailedTerms(t *testing.T) {
+	t.Parallel()
 	r := newRace(t)
 	r.register("t", team.Active)
 	const lease = 250 * time.Millisecond
@@ -280,7 +302,7 @@ func TestFailedTerms(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- election.New(election.Options{Registry: r.registry(r.url), Process: "a", Lease: lease,
+		done <- election.New(election.Options{Bucket: r.registry(r.url), Process: "a", Lease: lease,
 			Lead: func(context.Context, team.TeamID, uint64) error {
 				begun <- time.Now()
 				return errors.New("its record cannot be read")

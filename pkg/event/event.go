@@ -16,20 +16,19 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
 )
 
 // Log is a team's event log. Safe for concurrent use.
 type Log struct {
-	team *broker.Team
+	team *broker.Storage
 	log  *slog.Logger
 }
 
 // New returns the log of a team. log, which may be nil, is told of events that were
 // dropped.
-func New(t *broker.Team, log *slog.Logger) *Log {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+func New(t *broker.Storage, log *slog.Logger) *Log {
+	log = telemetry.OrDiscard(log)
 	return &Log{t, log}
 }
 

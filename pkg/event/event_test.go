@@ -15,7 +15,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-func read(t *testing.T, bt *broker.Team) (all []broker.Msg) {
+func read(t *testing.T, bt *broker.Storage) (all []broker.Msg) {
 	t.Helper()
 	if err := bt.Events.Read(t.Context(), 1, func(m broker.Msg) error { all = append(all, m); return nil }); err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	b := board.New(storage, board.Options{})
+	b := board.New(storage.Bucket, board.Options{})
 	if _, err := b.Create(ctx, team.Leader, team.NewTask{Title: "Read the code"}, team.NewTask{Title: "Write the report"}); err != nil {
 		log.Fatal(err)
 	}

@@ -56,12 +56,12 @@ func (o Options) wants(e team.Event) bool {
 // goes on with the oldest that is there.
 //
 // Errors: InvalidArgument for a cursor that is none of this team's; Unavailable.
-func Read(ctx context.Context, t *broker.Team, o Options, f func(Entry) error) error {
+func Read(ctx context.Context, t *broker.Storage, o Options, f func(Entry) error) error {
 	return newMerge(t, o, streamsOf(t), f).run(ctx)
 }
 
 // End returns the cursor of the present end. Errors: Unavailable.
-func End(ctx context.Context, t *broker.Team) (Cursor, error) {
+func End(ctx context.Context, t *broker.Storage) (Cursor, error) {
 	var p place
 	for i, s := range streamsOf(t) {
 		state, err := s.State(ctx)
@@ -71,6 +71,33 @@ func End(ctx context.Context, t *broker.Team) (Cursor, error) {
 		p[i] = position{seq: state.Last, made: age(state)}
 	}
 	return p.cursor(t.ID), nil
+}
+
+// Since returns the cursor behind all that was stored before that time. Errors: Unavailable.
+func Since(ctx context.Context, t *broker.Storage, at time.Time) (Cursor, error) {
+	var p place
+	for i, s := range [kinds]*broker.Stream{events: t.Events, logs: t.Logs, mail: t.Messages, bucket: t.Bucket.Stream} {
+		state, err := s.State(ctx)
+		if err != nil {
+			return "", err
+		}
+		first, err := s.FirstSince(ctx, at)
+		if err != nil {
+			return "", err
+		}
+		p[i] = position{seq: first - 1, made: age(state)}
+	}
+	return p.cursor(t.ID), nil
+}
+
+// Seqs returns the sequences, in the conversations and in the bucket, behind which a
+// cursor goes on. Error: InvalidArgument for what is no cursor of this team.
+func (c Cursor) Seqs(id team.TeamID) (conversations, records uint64, err error) {
+	if c == "" {
+		return 0, 0, nil
+	}
+	p, err := c.place(id)
+	return p[logs].seq, p[bucket].seq, err
 }
 
 // stream is what the feed needs of one of the team's streams; *broker.Stream is one.
@@ -97,6 +124,6 @@ func (k kind) String() string {
 	return [kinds]string{"events", "conversations", "mail", "board"}[k]
 }
 
-func streamsOf(t *broker.Team) [kinds]stream {
+func streamsOf(t *broker.Storage) [kinds]stream {
 	return [kinds]stream{events: t.Events, logs: t.Logs, mail: t.Messages, bucket: t.Bucket.Stream}
 }

@@ -13,6 +13,7 @@ import (
 
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/journal"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -81,6 +82,7 @@ func TestFields(t *testing.T) {
 
 // A reader that goes on at any cursor, in the middle of a turn too, has just the rest.
 func TestResumeAnywhere(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.day()
 	whole := r.past(Options{})
@@ -170,6 +172,7 @@ func TestFollowIsPrompt(t *testing.T) {
 // A follower survives the end of the server, and its restart, without a gap or a
 // repetition.
 func TestFollowThroughRestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	srv, err := embedded.Start(embedded.Options{Dir: dir})
 	if err != nil {
@@ -293,6 +296,7 @@ func TestForgotten(t *testing.T) {
 
 // What is forgotten while a reader is slow is told when it comes there.
 func TestForgottenMeanwhile(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	name, _ := subject.Events("t")
 	const all = 2000 // more than is on its way to a reader at once
@@ -343,6 +347,7 @@ func TestMadeAnew(t *testing.T) {
 
 // What stood at the end of a stream and was taken away is not waited for.
 func TestEndTakenAway(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	name, _ := subject.Messages("t")
 	r.mails("ann", team.Leader, "one")
@@ -356,4 +361,49 @@ func TestEndTakenAway(t *testing.T) {
 	r.mails("ann", team.Leader, "four")
 	f.take(1)
 	f.end()
+}
+
+// Since finds the place of a time, between any two entries.
+func TestSince(t *testing.T) {
+	r := newRig(t)
+	r.day()
+	all := r.past(Options{})
+	for i, e := range all {
+		if i > 0 && e.Time.Equal(all[i-1].Time) {
+			continue
+		}
+		after, err := Since(t.Context(), r.bt, e.Time)
+		r.ok(err)
+		rest := r.past(Options{After: after})
+		if len(rest) != len(all)-i || rest[0].Event.Event.Type != e.Event.Event.Type {
+			t.Errorf("from %v on %d of %d entries are told, want %d", e.Time, len(rest), len(all), len(all)-i)
+		}
+	}
+	after, err := Since(t.Context(), r.bt, time.Now().Add(time.Hour))
+	r.ok(err)
+	if rest := r.past(Options{After: after}); len(rest) > 0 {
+		t.Errorf("%d entries are told of the time to come", len(rest))
+	}
+}
+
+// A conversation tells what its agent was told, said and did, in order, and nothing of others.
+func TestConversation(t *testing.T) {
+	r := newRig(t)
+	r.member("coder-1", team.Joined, "")
+	r.member("coder-2", team.Joined, "")
+	r.record("coder-1", journal.Record{Kind: journal.Mail, InboxSeq: 1, Message: &team.Message{V: team.Protocol, ID: "1", Type: team.MsgUser, From: team.UserAgent, To: "coder-1", Content: "hello"}})
+	r.record("coder-1", journal.Record{Kind: journal.Task, Task: &team.Task{ID: "T-001"}})
+	r.says("coder-2", "not of it")
+	r.record("coder-1", journal.Record{Kind: journal.Note, Text: "go on"})
+	r.says("coder-1", "I do")
+	var got []string
+	r.ok(Conversation(t.Context(), r.bt, "coder-1", false, func(e Entry) error {
+		b := e.Event.Event
+		got = append(got, string(e.AgentID)+" "+string(b.Type)+" "+b.Name+b.Message+b.Delta)
+		return nil
+	}))
+	want := []string{"user MAIL_SENT ", "coder-1 CUSTOM task", "coder-1 CUSTOM notego on", "coder-1 TEXT_MESSAGE_CHUNK I do"}
+	if !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
 }

@@ -58,6 +58,7 @@ func TestWaitsForTheOlder(t *testing.T) {
 // comes all the same, and only once, and the cursor of each entry has all that was given
 // before it.
 func TestWaitsNoLonger(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	streams := streamsOf(r.bt)
 	late := lag(streams[logs])
@@ -111,6 +112,7 @@ func TestWaitsNoLonger(t *testing.T) {
 
 // The past is waited for, however long it takes: it is the same for everybody.
 func TestPastIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	for _, follow := range []bool{false, true} {
 		t.Run(fmt.Sprint("follow ", follow), func(t *testing.T) {
 			r := newRig(t)
@@ -143,6 +145,7 @@ func TestPastIsWaitedFor(t *testing.T) {
 
 // A reader that takes its time keeps nobody from writing, and is told all, in order.
 func TestSlowReader(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -33,7 +33,7 @@ const (
 //   - the reader follows, the stream has given what was there at the start, and patience
 //     is over. It then holds nobody back until it is heard of again.
 type merge struct {
-	team    *broker.Team
+	team    *broker.Storage
 	opt     Options
 	f       func(Entry) error
 	view    *view
@@ -51,7 +51,7 @@ type arrival struct {
 	at   time.Time
 }
 
-func newMerge(t *broker.Team, o Options, streams [kinds]stream, f func(Entry) error) *merge {
+func newMerge(t *broker.Storage, o Options, streams [kinds]stream, f func(Entry) error) *merge {
 	m := &merge{team: t, opt: o, f: f, arrivals: make(chan arrival, int(kinds)*queued), answers: make(chan answer, kinds)}
 	for k, s := range streams {
 		m.sources[k] = newSource(kind(k), s)

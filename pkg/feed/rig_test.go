@@ -17,12 +17,13 @@ import (
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // rig is a team that does what the test says.
 type rig struct {
 	t       testing.TB
-	bt      *broker.Team
+	bt      *broker.Storage
 	board   *board.Board
 	roster  *roster.Roster
 	mailbox *mailbox.Mailbox
@@ -33,9 +34,9 @@ type rig struct {
 
 func newRig(t testing.TB) *rig { return rigOn(t, brokertest.Team(t, "t")) }
 
-func rigOn(t testing.TB, bt *broker.Team) *rig {
+func rigOn(t testing.TB, bt *broker.Storage) *rig {
 	r := roster.New(bt)
-	return &rig{t, bt, board.New(bt, board.Options{}), r, mailbox.New(bt, mailbox.Options{Members: r}), event.New(bt, nil),
+	return &rig{t, bt, board.New(bt.Bucket, board.Options{}), r, mailbox.New(bt, mailbox.Options{Members: r}), event.New(bt, nil),
 		map[team.AgentID]team.Member{}, map[team.AgentID]*journal.Journal{}}
 }
 
@@ -96,6 +97,17 @@ func (r *rig) runs(a team.AgentID, typ team.EventType) {
 	r.log.Emit(r.t.Context(), team.Event{AgentID: a, RoleName: "coder", Event: team.EventBody{Type: typ}})
 }
 
+// plan stores the record of a plan.
+func (r *rig) plan(a team.Approval) team.Approval {
+	r.t.Helper()
+	a.V = team.Protocol
+	data, err := wire.Encode(a, nil)
+	r.ok(err)
+	a.Revision, err = r.bt.Bucket.Put(r.t.Context(), subject.KeyPlan(a.ID), data, a.Revision)
+	r.ok(err)
+	return a
+}
+
 // day is a small piece of a team's life, and how the feed tells of it.
 func (r *rig) day() (want []string) {
 	r.t.Helper()
@@ -113,6 +125,15 @@ func (r *rig) day() (want []string) {
 	r.hears("coder-1", "bash", "hi")
 	r.hears("coder-1", "read_file", "text")
 	r.says("coder-1", "", "bash")
+	asked := r.plan(team.Approval{ID: "9f0c", AgentID: "coder-1", Status: team.PlanPending})
+	asked.Status, asked.DecidedBy = team.PlanApproved, team.Leader
+	asked = r.plan(asked)
+	asked.Status = team.PlanUsed
+	asked = r.plan(asked)
+	at := time.Now()
+	asked.EndedAt = &at
+	r.plan(asked)
+	r.plan(team.Approval{ID: "9f0d", AgentID: "coder-1", Status: team.PlanRejected, DecidedBy: "user"})
 	_, err = r.board.Release(ctx, "T-001", team.Actor{Holder: coder}, task.Epoch, "not now", false)
 	r.ok(err)
 	title := "another title"
@@ -124,10 +145,18 @@ func (r *rig) day() (want []string) {
 	r.record("coder-1", journal.Record{Kind: journal.Compact, Context: json.RawMessage(`{"messages":[]}`)})
 	task, err = r.board.Claim(ctx, "T-001", coder)
 	r.ok(err)
-	task, err = r.board.Adopt(ctx, "T-001", team.Holder{Agent: "coder-1", Incarnation: 2})
+	for _, to := range []team.AgentID{"coder-2", "coder-1"} { // of the same incarnation
+		task, err = r.board.Assign(ctx, team.Assignment{Task: "T-001", By: "user", Take: true, Epoch: task.Epoch}, team.Holder{Agent: to, Incarnation: 1})
+		r.ok(err)
+	}
+	task, err = r.board.Adopt(ctx, "T-001", team.Holder{Agent: "coder-1", Incarnation: 2}, false)
 	r.ok(err)
 	_, err = r.board.Complete(ctx, "T-001", team.Holder{Agent: "coder-1", Incarnation: 2}, task.Epoch, team.Done{Summary: "done"})
 	r.ok(err)
+	person := team.Actor{Holder: team.Holder{Agent: "user"}, Leads: true}
+	kept, err := r.board.Reserve(ctx, "T-002", "coder-1", person)
+	r.ok(err)
+	r.ok(r.board.Unreserve(ctx, kept, person))
 	_, err = r.board.Cancel(ctx, "T-002", team.Actor{Holder: team.Holder{Agent: "user"}, Leads: true}, "no need")
 	r.ok(err)
 	r.mails("coder-1", team.Leader, "it is done")
@@ -138,9 +167,11 @@ func (r *rig) day() (want []string) {
 		"coder-1 RUN_STARTED", "user MAIL_SENT hello", "coder-1 TASK_CLAIMED",
 		"coder-1 TEXT_MESSAGE_CHUNK I begin.", "coder-1 TOOL_CALL_CHUNK bash", "coder-1 TOOL_CALL_CHUNK read_file",
 		"coder-1 TOOL_CALL_RESULT hi", "coder-1 TOOL_CALL_RESULT text", "coder-1 TOOL_CALL_CHUNK bash",
+		"coder-1 APPROVAL_REQUESTED", "leader APPROVAL_APPROVED", "coder-1 APPROVAL_USED", "coder-1 APPROVAL_ENDED", "user APPROVAL_REJECTED",
 		"coder-1 TASK_RELEASED", "coder-1 TASK_UPDATED", "coder-1 RETRY 401: no such key",
 		"coder-1 MEMBER_PARKED 401: no such key", "coder-1 MEMBER_RESUMED", "coder-1 COMPACTION_FINISHED",
-		"coder-1 TASK_CLAIMED", "coder-1 TASK_ADOPTED", "coder-1 TASK_COMPLETED", "user TASK_CANCELLED",
+		"coder-1 TASK_CLAIMED", "coder-2 TASK_ASSIGNED", "coder-1 TASK_ASSIGNED", "coder-1 TASK_ADOPTED", "coder-1 TASK_COMPLETED",
+		"coder-1 TASK_ASSIGNED", "user TASK_UPDATED", "user TASK_CANCELLED",
 		"coder-1 MAIL_SENT it is done", "coder-1 RUN_FINISHED", "coder-1 MEMBER_STOPPED",
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
+	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/event"
@@ -17,7 +17,7 @@ import (
 // view turns what is stored into events. What is stored says how things are, and some
 // events say what has changed, so it knows of each record how it was before.
 type view struct {
-	team *broker.Team
+	team *broker.Storage
 	last map[string]summary // of the newest record read of each key of the bucket
 
 	// read is the revision up to which the bucket was read. A view that did not begin at
@@ -28,12 +28,15 @@ type view struct {
 
 // summary is what is kept of a record; the zero value is that of none.
 type summary struct {
-	state       string // of a member, or the status of a task
+	state       string // of a member, or the status of a task or a plan
 	incarnation uint64
-	role        string // of a member
+	role        string       // of a member
+	assignee    team.AgentID // of a task
+	attempts    int          // of a task
+	reserved    team.AgentID // of a task
 }
 
-func newView(t *broker.Team, read uint64, whole bool) *view {
+func newView(t *broker.Storage, read uint64, whole bool) *view {
 	return &view{team: t, last: map[string]summary{}, read: read, whole: whole}
 }
 
@@ -94,6 +97,12 @@ func (v *view) changed(ctx context.Context, e broker.Entry) ([]team.Event, error
 			return nil, nil
 		}
 		return []team.Event{taskEvent(before, t, e)}, nil
+	case kind == subject.Plan:
+		a, err := approval.Decode(e)
+		if err != nil {
+			return nil, nil
+		}
+		return []team.Event{approvalEvent(before, a, e)}, nil
 	case e.Deleted:
 		return []team.Event{{AgentID: team.AgentID(name), RoleName: before.role,
 			Event: team.EventBody{Type: team.MemberRemoved, Value: asJSON(map[string]string{"agent_id": name})}}}, nil
@@ -145,46 +154,51 @@ func summarize(e broker.Entry) (s summary, told bool) {
 	switch kind, _ := subject.ParseKey(e.Key); {
 	case kind == subject.Task && !e.Deleted:
 		t, err := board.Decode(e)
-		return summary{state: strings.Clone(string(t.Status)), incarnation: t.Incarnation}, err == nil
+		return summary{state: strings.Clone(string(t.Status)), incarnation: t.Incarnation,
+			assignee: team.AgentID(strings.Clone(string(t.Assignee))), attempts: t.Attempts,
+			reserved: team.AgentID(strings.Clone(string(t.ReservedFor)))}, err == nil
+	case kind == subject.Plan && !e.Deleted:
+		a, err := approval.Decode(e)
+		return summary{state: strings.Clone(string(a.Status))}, err == nil
 	case kind == subject.Member && e.Deleted:
 		return summary{}, true
 	case kind == subject.Member:
 		m, err := roster.Decode(e)
-		return summary{strings.Clone(string(m.State)), m.Incarnation, strings.Clone(m.Role)}, err == nil
+		return summary{state: strings.Clone(string(m.State)), incarnation: m.Incarnation, role: strings.Clone(m.Role)}, err == nil
 	}
 	return summary{}, false
 }
 
 func taskEvent(before summary, t team.Task, e broker.Entry) team.Event {
-	by := t.Assignee
-	if by == "" {
-		by = t.CreatedBy
+	was := team.Task{Status: team.TaskStatus(before.state), Assignee: before.assignee, Incarnation: before.incarnation, Attempts: before.attempts, ReservedFor: before.reserved}
+	what := team.ChangeType(was, t)
+	whose := t.Assignee
+	switch {
+	case what == team.TaskAssigned && t.ReservedFor != "":
+		whose = t.ReservedFor
+	case whose == "":
+		whose = t.CreatedBy
 	}
-	return team.Event{AgentID: by, Event: team.EventBody{Type: taskType(before, t), Value: e.Value}}
+	return team.Event{AgentID: whose, Event: team.EventBody{Type: what, Value: e.Value}}
 }
 
-func taskType(before summary, t team.Task) team.EventType {
-	since := func(at *time.Time) bool { return at != nil && at.Equal(t.UpdatedAt) }
-	was := team.TaskStatus(before.state)
-	switch {
-	case t.Status == team.Pending && t.Epoch == 0 && since(&t.CreatedAt):
-		return team.TaskCreated
-	case t.Status == team.InProgress && since(t.ClaimedAt):
-		return team.TaskClaimed
-	case t.Status == team.InProgress && was == team.InProgress && before.incarnation != t.Incarnation:
-		return team.TaskAdopted
-	case t.Status == was:
-		return team.TaskUpdated
-	case t.Status == team.Pending && was == team.InProgress:
-		return team.TaskReleased
-	case t.Status == team.Completed:
-		return team.TaskCompleted
-	case t.Status == team.Failed:
-		return team.TaskFailed
-	case t.Status == team.Cancelled:
-		return team.TaskCancelled
+// approvalEvent is told of whoever did it: the agent of the plan, or who decided on it.
+func approvalEvent(before summary, a team.Approval, e broker.Entry) team.Event {
+	told := team.Event{AgentID: a.AgentID, Event: team.EventBody{Type: team.ApprovalEnded, Value: e.Value}}
+	if before.state == string(a.Status) {
+		return told
 	}
-	return team.TaskUpdated
+	switch a.Status {
+	case team.PlanPending:
+		told.Event.Type = team.ApprovalRequested
+	case team.PlanApproved:
+		told.AgentID, told.Event.Type = a.DecidedBy, team.ApprovalApproved
+	case team.PlanRejected:
+		told.AgentID, told.Event.Type = a.DecidedBy, team.ApprovalRejected
+	case team.PlanUsed:
+		told.Event.Type = team.ApprovalUsed
+	}
+	return told
 }
 
 func memberEvent(before summary, m team.Member) team.EventType {
@@ -192,7 +206,7 @@ func memberEvent(before summary, m team.Member) team.EventType {
 	switch same := before.incarnation == m.Incarnation; {
 	case same && was == m.State:
 		return team.MemberUpdated // a seat's claim, say
-	case same && was == team.WaitingModel && m.State == team.Joined:
+	case same && (was == team.WaitingModel || was == team.WaitingRepair) && m.State == team.Joined:
 		return team.MemberResumed
 	}
 	switch m.State {
@@ -200,7 +214,7 @@ func memberEvent(before summary, m team.Member) team.EventType {
 		return team.MemberCreated
 	case team.Joined:
 		return team.MemberJoined
-	case team.WaitingModel:
+	case team.WaitingModel, team.WaitingRepair:
 		return team.MemberParked
 	case team.Lost:
 		return team.MemberLost

@@ -39,7 +39,8 @@ func onlyUnavailable(err error) error {
 	return err
 }
 
-// inWords is what a record of an agent's conversation tells.
+// inWords is what a record of an agent's conversation tells. What is put into the
+// conversation is told by where it comes from.
 func inWords(r journal.Record, agent team.AgentID) []team.Event {
 	event := func(b team.EventBody) team.Event {
 		b.MessageID, b.RunID = r.ID, r.RunID
@@ -57,6 +58,9 @@ func inWords(r journal.Record, agent team.AgentID) []team.Event {
 		}
 		for _, c := range reply.Message.ToolCalls {
 			told = append(told, event(team.EventBody{Type: team.ToolCallChunk, ToolCallID: c.ID, ToolCallName: c.Name, Delta: c.Arguments}))
+		}
+		if len(told) > 0 {
+			told[0].Event.Tokens = reply.Usage.PromptTokens + reply.Usage.CompletionTokens
 		}
 		return told
 	case r.Kind == journal.Result && r.Result != nil:

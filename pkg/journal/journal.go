@@ -20,6 +20,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/place"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -29,32 +30,40 @@ type Kind string
 
 // The kinds of records. Each names the field of Record that it fills.
 const (
-	Start   Kind = "start"   // an incarnation began
-	Mail    Kind = "mail"    // a message came
-	Task    Kind = "task"    // a task was claimed, assigned or adopted
-	Note    Kind = "note"    // the runtime told the agent something
-	Turn    Kind = "turn"    // the model answered, completely
-	Result  Kind = "result"  // a tool call of the last turn was answered
-	Refused Kind = "refused" // the model endpoint gave no turn
-	Compact Kind = "compact" // the conversation was made shorter
-	End     Kind = "end"     // the run ended and the agent went idle
+	Start    Kind = "start"    // an incarnation began
+	Mail     Kind = "mail"     // a message came
+	Backlog  Kind = "backlog"  // many messages had come, and were taken in as one
+	Task     Kind = "task"     // a task was claimed, assigned or adopted
+	Note     Kind = "note"     // the runtime told the agent something
+	Turn     Kind = "turn"     // the model answered, completely
+	Result   Kind = "result"   // a tool call of the last turn was answered
+	Refused  Kind = "refused"  // the model endpoint gave no turn
+	Compact  Kind = "compact"  // the conversation was made shorter
+	Overview Kind = "overview" // how the team stands, as a leader is told before a turn
+	End      Kind = "end"      // the run ended and the agent went idle
 )
 
 // Record is one entry.
 type Record struct {
-	V           int       `json:"v"`
-	ID          string    `json:"id"` // ULID; tells this write from every other
-	Kind        Kind      `json:"kind"`
-	Goal        int       `json:"goal,omitempty"` // start, of a leader: the number of the team's goal, or of its next one
-	Incarnation uint64    `json:"incarnation"`
-	RunID       string    `json:"run_id,omitempty"`
-	At          time.Time `json:"at"`
+	V           int          `json:"v"`
+	ID          string       `json:"id"` // ULID; tells this write from every other
+	Kind        Kind         `json:"kind"`
+	Goal        int          `json:"goal,omitempty"`  // start, of a leader: the number of the team's goal, or of its next one
+	Place       *place.Place `json:"place,omitempty"` // start: where the incarnation works
+	Incarnation uint64       `json:"incarnation"`
+	RunID       string       `json:"run_id,omitempty"`
+	At          time.Time    `json:"at"`
 
 	Message  *team.Message   `json:"message,omitempty"`   // mail
-	InboxSeq uint64          `json:"inbox_seq,omitempty"` // mail: the message's sequence in the stream
+	InboxSeq uint64          `json:"inbox_seq,omitempty"` // mail: the message's sequence in the stream; 0 of a prompt; backlog: that of the last one
+	Spawn    uint64          `json:"spawn,omitempty"`     // mail: it is the prompt that this incarnation was spawned with
+	Backlog  *Pile           `json:"backlog,omitempty"`   // backlog
 	Task     *team.Task      `json:"task,omitempty"`      // task
-	Inputs   []team.Input    `json:"inputs,omitempty"`    // task: its dependencies' deliverables
-	Text     string          `json:"text,omitempty"`      // note; compact: why
+	Inputs   []team.Input    `json:"inputs,omitempty"`    // task: what came of its dependencies
+	LastTry  *team.Try       `json:"last_try,omitempty"`  // task: how the hold before this one ended
+	Text     string          `json:"text,omitempty"`      // note, overview; compact: why
+	NoAnswer bool            `json:"no_answer,omitempty"` // note: the agent waits for no answer any more
+	Aside    []uint64        `json:"aside,omitempty"`     // note: the sequences of records that could not be read; see [SetAside]
 	Turn     json.RawMessage `json:"turn,omitempty"`      // turn: the model's reply; compact: the one that was a summary, if any
 	Result   *ToolResult     `json:"result,omitempty"`    // result
 	Refusal  *Refusal        `json:"refusal,omitempty"`   // refused
@@ -82,6 +91,7 @@ type ToolResult struct {
 	IsError bool     `json:"is_error,omitempty"`
 	Await   *Await   `json:"await,omitempty"`
 	Outcome *Outcome `json:"outcome,omitempty"` // the call ended the agent's hold of a task
+	Verdict *Verdict `json:"verdict,omitempty"` // the call has answered a request to shut down
 }
 
 // Outcome is what became of a task that the agent held.
@@ -89,6 +99,13 @@ type Outcome struct {
 	Task  team.TaskID `json:"task"`
 	Title string      `json:"title"`
 	Text  string      `json:"text"` // such as "completed: 5 endpoints"
+}
+
+// Verdict is a model's answer to a request to shut down.
+type Verdict struct {
+	RequestID string `json:"request_id"`
+	Approve   bool   `json:"approve"`
+	Reason    string `json:"reason,omitempty"`
 }
 
 // Refusal is a call of the model that gave no turn.
@@ -100,43 +117,60 @@ type Refusal struct {
 	Alias  string          `json:"alias,omitempty"` // of the model that was asked first
 }
 
-// Await says that the agent waits for an answer to a message it sent.
+// Await says that the agent waits for an answer to a message it sent, or for the decision
+// on a plan.
 type Await struct {
 	MessageID string       `json:"message_id"`
+	Plan      string       `json:"plan,omitempty"` // request_id of the plan; "" = none
 	From      team.AgentID `json:"from"`
-	Until     time.Time    `json:"until"`
+	About     string       `json:"about,omitempty"` // the message's first words
+	Until     time.Time    `json:"until,omitzero"`  // zero: for as long as it takes
+	Task      team.TaskID  `json:"task,omitempty"`  // the task that it held then; "" = none
 }
 
-// ErrSuperseded: a later incarnation of the agent has begun, or another process
-// began as the same one first. The process must end.
-var ErrSuperseded = errors.New("another process writes this journal")
+// OfPerson reports whether a person is to answer a message.
+func (a Await) OfPerson() bool { return a.Plan == "" && a.Until.IsZero() }
+
+// Over reports whether the wait has ended by its limit.
+func (a Await) Over(now time.Time) bool { return !a.Until.IsZero() && !now.Before(a.Until) }
 
 // Journal appends for one incarnation. Safe for concurrent use; appends are made
 // strictly one after another.
 type Journal struct {
-	team        *broker.Team
+	team        *broker.Storage
 	subject     string
 	incarnation uint64
 
 	keep time.Duration
 
-	mu   sync.Mutex
-	last uint64    // sequence of the newest record that this process knows
-	base uint64    // of the newest of those that has a Context; 0 if none has
-	at   time.Time // when that one was made
+	mu    sync.Mutex
+	queue chan struct{} // closed once all writes that were begun are over; nil: none was
+
+	// Of whoever is at the head of the queue.
+	failed error     // why an enqueued record was not stored; nothing can follow it
+	last   uint64    // sequence of the newest record that this process knows
+	base   uint64    // of the newest of those that has a Context; 0 if none has
+	at     time.Time // when that one was made
 }
 
 // Options say what a journal is opened for.
 type Options struct {
-	Goal int           // for a leader: the number of the team's goal or, while it has none, of its next one; it stands in the start record
-	Keep time.Duration // how long records stay that a newer context has replaced; 0 = for ever
+	Goal  int           // for a leader: the number of the team's goal or, while it has none, of its next one; it stands in the start record
+	Keep  time.Duration // how long records stay that a newer context has replaced; 0 = for ever
+	Place *place.Place  // where the incarnation works; it stands in the start record
+	Takes Takes         // required of what is read; nil: all is taken
 }
+
+// Takes reports why a conversation could not take a record in, or nil. Error:
+// [team.ErrUnreadable].
+type Takes func(Record) error
 
 // Open appends the incarnation's start record and returns the journal up to and
 // including it, from the newest record that has a Context on. From then on an earlier
 // incarnation can append nothing, and nobody else can open it as this one. Errors:
-// [ErrSuperseded]; InvalidState for a record that cannot be read; Unavailable.
-func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint64, o Options) (*Journal, []Record, error) {
+// [team.ErrSuperseded]; [*Bad] for a record that cannot be read, and then nothing is
+// appended; Unavailable.
+func Open(ctx context.Context, t *broker.Storage, a team.AgentID, incarnation uint64, o Options) (*Journal, []Record, error) {
 	j := &Journal{team: t, subject: subject.Log(t.ID, a), incarnation: incarnation, keep: o.Keep}
 	from, err := j.begin(ctx)
 	if err != nil {
@@ -144,18 +178,20 @@ func Open(ctx context.Context, t *broker.Team, a team.AgentID, incarnation uint6
 	}
 	var records []Record
 	for {
-		tail, err := read(ctx, t, j.subject, from)
+		tail, err := read(ctx, t, j.subject, from, o.Takes)
 		if err != nil {
 			return nil, nil, err
 		}
 		// What is read may begin after the start record of its own incarnation.
 		if slices.ContainsFunc(tail, func(r Record) bool { return r.Incarnation >= incarnation }) {
-			return nil, nil, ErrSuperseded
+			return nil, nil, team.ErrSuperseded
 		}
 		records = append(records, tail...)
 		j.know(tail)
 		from = max(from, j.last+1)
-		start, err := j.append(ctx, Record{Kind: Start, Goal: o.Goal})
+		start := Record{Kind: Start, Goal: o.Goal, Place: o.Place}
+		j.stamp(&start)
+		start, err = j.append(ctx, start)
 		switch {
 		case err == nil:
 			return j, append(records, start), nil
@@ -177,7 +213,7 @@ func (j *Journal) begin(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := Decode(ctx, j.team, m)
+	r, err := taken(ctx, j.team, m, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -205,17 +241,35 @@ func (j *Journal) trim(ctx context.Context, before uint64, since time.Time) {
 	}
 }
 
-// read returns the records of an agent's journal from the sequence from on.
-func read(ctx context.Context, t *broker.Team, subj string, from uint64) ([]Record, error) {
+// read returns the records of an agent's journal from the sequence from on. Errors: [*Bad];
+// Unavailable.
+func read(ctx context.Context, t *broker.Storage, subj string, from uint64, takes Takes) ([]Record, error) {
 	var records []Record
 	err := t.Logs.Read(ctx, from, func(m broker.Msg) error {
-		r, err := Decode(ctx, t, m)
-		if err != nil {
-			return err
+		r, err := taken(ctx, t, m, takes)
+		records = append(records, r)
+		return err
+	}, subj)
+	return records, err
+}
+
+// tail returns what others have written behind the records that j knows. One that cannot be
+// read does not stop a journal that is open: it is known by its place, and by whose it says
+// it is. Whoever opens the journal next meets it.
+func (j *Journal) tail(ctx context.Context) ([]Record, error) {
+	var records []Record
+	err := j.team.Logs.Read(ctx, j.last+1, func(m broker.Msg) error {
+		r, err := Decode(ctx, j.team, m)
+		if errors.Is(err, team.ErrUnreadable) {
+			r, err = Record{Seq: m.Seq}, nil
+			_ = json.Unmarshal(m.Data, &struct {
+				Kind        *Kind   `json:"kind"`
+				Incarnation *uint64 `json:"incarnation"`
+			}{&r.Kind, &r.Incarnation})
 		}
 		records = append(records, r)
-		return nil
-	}, subj)
+		return err
+	}, j.subject)
 	return records, err
 }
 
@@ -224,6 +278,8 @@ func (r Record) missing() string {
 	switch {
 	case r.Kind == Mail && r.Message == nil:
 		return "message"
+	case r.Kind == Backlog && r.Backlog == nil:
+		return "backlog"
 	case r.Kind == Task && r.Task == nil:
 		return "task"
 	case r.Kind == Turn && len(r.Turn) == 0:
@@ -238,12 +294,77 @@ func (r Record) missing() string {
 	return ""
 }
 
-// Append stores r as the next record and returns it with its sequence and time.
-// Errors: [ErrSuperseded]; Unavailable, and then the outcome is unknown until the
-// next Append, which settles it.
+// Append stores r as the next record and returns it with its sequence and time. It
+// waits for the records that were enqueued before.
+// Errors: [team.ErrSuperseded]; Unavailable, and then the outcome is unknown until the
+// next Append, which settles it; that of a record that was enqueued before, see Flush.
 func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
+	j.stamp(&r)
+	done := j.wait()
+	defer done()
+	return j.store(ctx, r)
+}
+
+// Enqueue returns r as it will be stored, with its time but without its sequence, and
+// stores it in the background, after what was enqueued before and within ctx. Whether
+// that succeeded, the next Flush or Append tells. Before the process does what others
+// can see, it must have stored what led to it: see Flush.
+func (j *Journal) Enqueue(ctx context.Context, r Record) Record {
+	j.stamp(&r)
+	before, done := j.enter()
+	go func() {
+		defer done()
+		<-before
+		if _, err := j.store(ctx, r); err != nil && j.failed == nil {
+			j.failed = err
+		}
+	}()
+	return r
+}
+
+// Flush waits until every enqueued record is stored, or could not be; that is at the
+// latest when their contexts end. Its error is that of the first that was not stored:
+// [team.ErrSuperseded], Unavailable, the context's. It stays so from then on, also for
+// Append, since what followed would have a gap before it.
+func (j *Journal) Flush() error {
+	done := j.wait()
+	defer done()
+	return j.failed
+}
+
+// enter takes a place in the queue. It is the caller's turn once before is closed, and
+// that of the next once done was called.
+func (j *Journal) enter() (before <-chan struct{}, done func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	before = j.queue
+	if before == nil {
+		over := make(chan struct{})
+		close(over)
+		before = over
+	}
+	mine := make(chan struct{})
+	j.queue = mine
+	return before, func() { close(mine) }
+}
+
+// wait is enter, and waits for its turn.
+func (j *Journal) wait() (done func()) {
+	before, done := j.enter()
+	<-before
+	return done
+}
+
+// stamp gives r what tells it from every other record.
+func (j *Journal) stamp(r *Record) {
+	r.V, r.Incarnation, r.ID, r.At = team.Protocol, j.incarnation, ulid.Make().String(), time.Now().UTC()
+}
+
+// store appends r, which is stamped, at the head of the queue.
+func (j *Journal) store(ctx context.Context, r Record) (Record, error) {
+	if j.failed != nil {
+		return r, j.failed
+	}
 	for {
 		done, err := j.append(ctx, r)
 		if !errors.Is(err, team.Conflict) {
@@ -251,12 +372,12 @@ func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 		}
 		// Somebody wrote in between: a later incarnation ends this one; a record of
 		// an earlier one, which was on its way when this one started, is taken in.
-		tail, err := read(ctx, j.team, j.subject, j.last+1)
+		tail, err := j.tail(ctx)
 		if err != nil {
 			return r, err
 		}
 		if superseded(tail, j.incarnation) {
-			return r, ErrSuperseded
+			return r, team.ErrSuperseded
 		}
 		if len(tail) == 0 {
 			return r, team.Errorf(team.InvalidState, "the journal %s has lost records", j.subject)
@@ -266,7 +387,7 @@ func (j *Journal) Append(ctx context.Context, r Record) (Record, error) {
 }
 
 func (j *Journal) append(ctx context.Context, r Record) (Record, error) {
-	r.V, r.Incarnation, r.ID, r.At, r.Base = team.Protocol, j.incarnation, ulid.Make().String(), time.Now().UTC(), j.base
+	r.Base = j.base
 	data, err := j.fit(ctx, r)
 	if err != nil {
 		return r, err
@@ -292,10 +413,33 @@ func superseded(records []Record, incarnation uint64) bool {
 	})
 }
 
+// Answered reports whether the model of a task's holder has answered in that hold, and so
+// has begun to work on it. Errors: InvalidState for a
+// record that cannot be read; Unavailable.
+func Answered(ctx context.Context, t *broker.Storage, held team.Task) (bool, error) {
+	j := &Journal{team: t, subject: subject.Log(t.ID, held.Assignee)}
+	from, err := j.begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	records, err := read(ctx, t, j.subject, from, nil)
+	answered := false
+	for _, r := range records {
+		switch {
+		case r.Incarnation != held.Incarnation:
+		case r.Kind == Task && r.Task.ID == held.ID:
+			answered = false // a new hold begins
+		case r.Kind == Turn && r.TaskID == held.ID:
+			answered = true
+		}
+	}
+	return answered, err
+}
+
 // Each calls f for every record of all journals of the team from sequence from on,
 // up to the present end. Records that cannot be read are passed over. Errors:
 // Unavailable.
-func Each(ctx context.Context, t *broker.Team, from uint64, f func(Record)) error {
+func Each(ctx context.Context, t *broker.Storage, from uint64, f func(Record)) error {
 	return t.Logs.Read(ctx, from, func(m broker.Msg) error {
 		switch r, err := Decode(ctx, t, m); {
 		case err == nil:

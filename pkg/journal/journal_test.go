@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-func open(t *testing.T, bt *broker.Team, incarnation uint64) (*journal.Journal, []journal.Record) {
+func open(t *testing.T, bt *broker.Storage, incarnation uint64) (*journal.Journal, []journal.Record) {
 	t.Helper()
 	j, records, err := journal.Open(t.Context(), bt, "coder-1", incarnation, journal.Options{})
 	if err != nil {
@@ -44,7 +45,7 @@ func show(records []journal.Record) string {
 	return strings.Join(s, ", ")
 }
 
-func inStream(t *testing.T, bt *broker.Team) []journal.Record {
+func inStream(t *testing.T, bt *broker.Storage) []journal.Record {
 	t.Helper()
 	var records []journal.Record
 	err := bt.Logs.Read(t.Context(), 1, func(m broker.Msg) error {
@@ -82,6 +83,33 @@ func TestAppend(t *testing.T) {
 }
 
 // Many goroutines of one incarnation append one after another.
+// Whether a lost agent had begun to work on its task stands in its journal.
+func TestAnswered(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, _ := open(t, bt, 2)
+	held := team.Task{ID: "T-001", Assignee: "coder-1", Incarnation: 2, Epoch: 5}
+	turn := func(id team.TaskID) journal.Record {
+		return journal.Record{Kind: journal.Turn, Turn: json.RawMessage("{}"), TaskID: id}
+	}
+	told := journal.Record{Kind: journal.Task, Task: &held}
+	for i, step := range []struct {
+		record journal.Record
+		want   bool
+	}{{turn("T-002"), false}, {told, false}, {turn("T-001"), true}, {told, false}, {turn("T-001"), true}} {
+		if _, err := j.Append(t.Context(), step.record); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := journal.Answered(t.Context(), bt, held); err != nil || got != step.want {
+			t.Errorf("step %d: answered %v, want %v, %v", i, got, step.want, err)
+		}
+	}
+	other := held
+	other.Incarnation = 3
+	if got, err := journal.Answered(t.Context(), bt, other); got || err != nil {
+		t.Errorf("another incarnation has answered: %v, %v", got, err)
+	}
+}
+
 func TestAppendTogether(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	j, _ := open(t, bt, 1)
@@ -99,6 +127,67 @@ func TestAppendTogether(t *testing.T) {
 	}
 }
 
+// Records are stored in the order in which they were enqueued, before what is appended
+// after them.
+func TestEnqueue(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, _ := open(t, bt, 1)
+	want := "1:start"
+	for i := range 30 {
+		text := fmt.Sprint(i)
+		if want += ", 1:note " + text; i%10 == 9 {
+			note(t, j, text)
+			continue
+		}
+		if r := j.Enqueue(t.Context(), journal.Record{Kind: journal.Note, Text: text}); r.ID == "" || r.At.IsZero() {
+			t.Errorf("enqueued %+v", r)
+		}
+	}
+	j.Enqueue(t.Context(), journal.Record{Kind: journal.Note, Text: "last"})
+	if err := j.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := show(inStream(t, bt)); got != want+", 1:note last" {
+		t.Errorf("the journal holds %q", got)
+	}
+}
+
+// What is enqueued after the end of an incarnation is not stored, and whoever flushes or
+// appends next is told.
+func TestEnqueueSuperseded(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	old, _ := open(t, bt, 1)
+	open(t, bt, 2)
+	for range 3 {
+		old.Enqueue(t.Context(), journal.Record{Kind: journal.Note, Text: "late"})
+	}
+	if err := old.Flush(); !errors.Is(err, team.ErrSuperseded) {
+		t.Errorf("Flush = %v, want team.ErrSuperseded", err)
+	}
+	if got := show(inStream(t, bt)); got != "1:start, 2:start" {
+		t.Errorf("the journal holds %q", got)
+	}
+}
+
+// A record that could not be stored leaves no gap: nothing is stored after it.
+func TestEnqueueLeavesNoGap(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	j, _ := open(t, bt, 1)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	j.Enqueue(gone, journal.Record{Kind: journal.Note, Text: "lost"})
+	j.Enqueue(t.Context(), journal.Record{Kind: journal.Note, Text: "after"})
+	if err := j.Flush(); !errors.Is(err, context.Canceled) {
+		t.Errorf("Flush = %v, want that the context ended", err)
+	}
+	if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Note, Text: "after"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Append = %v, want that the context ended", err)
+	}
+	if got := show(inStream(t, bt)); got != "1:start" {
+		t.Errorf("the journal holds %q", got)
+	}
+}
+
 // The start record of a later incarnation shuts the earlier one out.
 func TestSuperseded(t *testing.T) {
 	bt := brokertest.Team(t, "t")
@@ -109,12 +198,12 @@ func TestSuperseded(t *testing.T) {
 		t.Errorf("the successor read %q", got)
 	}
 	for range 2 { // and it stays out
-		if _, err := old.Append(t.Context(), journal.Record{Kind: journal.Note, Text: "late"}); !errors.Is(err, journal.ErrSuperseded) {
-			t.Errorf("append by the old incarnation: %v, want ErrSuperseded", err)
+		if _, err := old.Append(t.Context(), journal.Record{Kind: journal.Note, Text: "late"}); !errors.Is(err, team.ErrSuperseded) {
+			t.Errorf("append by the old incarnation: %v, want team.ErrSuperseded", err)
 		}
 	}
-	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{}); !errors.Is(err, journal.ErrSuperseded) {
-		t.Errorf("open by the old incarnation: %v, want ErrSuperseded", err)
+	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{}); !errors.Is(err, team.ErrSuperseded) {
+		t.Errorf("open by the old incarnation: %v, want team.ErrSuperseded", err)
 	}
 	note(t, next, "after")
 	if got := show(inStream(t, bt)); got != "1:start, 1:note before, 2:start, 2:note after" {
@@ -145,7 +234,7 @@ func TestSameIncarnation(t *testing.T) {
 		case o.err == nil:
 			n++
 			note(t, o.j, "mine")
-		case !errors.Is(o.err, journal.ErrSuperseded):
+		case !errors.Is(o.err, team.ErrSuperseded):
 			t.Error(o.err)
 		}
 	}
@@ -164,7 +253,7 @@ func TestSupersededRace(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				if _, err := old.Append(t.Context(), journal.Record{Kind: journal.Note}); err != nil {
-					if !errors.Is(err, journal.ErrSuperseded) {
+					if !errors.Is(err, team.ErrSuperseded) {
 						t.Error(err)
 					}
 					return
@@ -257,7 +346,7 @@ func TestOpenTwiceAfterContext(t *testing.T) {
 	if _, err := j.Append(t.Context(), journal.Record{Kind: journal.Compact, Context: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{}); !errors.Is(err, journal.ErrSuperseded) {
+	if _, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{}); !errors.Is(err, team.ErrSuperseded) {
 		t.Errorf("opened again as the same incarnation: %v", err)
 	}
 }

@@ -39,9 +39,9 @@ func (j *Journal) fit(ctx context.Context, r Record) ([]byte, error) {
 
 // Decode returns the record in an entry of the log stream, which it gets from the
 // team's object store if it lies there; it never returns one with a StoredRecord.
-// Errors: InvalidState for what is no record of this protocol version and for one that
+// Errors: [team.ErrUnreadable] for what is no record of this protocol version and for one that
 // is not where it should be; Unavailable.
-func Decode(ctx context.Context, t *broker.Team, m broker.Msg) (Record, error) {
+func Decode(ctx context.Context, t *broker.Storage, m broker.Msg) (Record, error) {
 	r, err := decode(m.Data)
 	if err == nil && r.StoredRecord != "" {
 		r, err = whole(ctx, t, r)
@@ -51,14 +51,14 @@ func Decode(ctx context.Context, t *broker.Team, m broker.Msg) (Record, error) {
 		return r, err
 	case err != nil:
 		// By its text only: what is not found is the record's part, not what was asked for.
-		return r, team.Errorf(team.InvalidState, "record %d of %s cannot be read: %v", m.Seq, m.Subject, err)
+		return r, team.Errorf(team.InvalidState, "record %d of %s %w: %v", m.Seq, m.Subject, team.ErrUnreadable, err).WithHint(team.RepairHint)
 	}
 	r.Seq, r.Agent = m.Seq, subject.Sender(m.Subject)
 	return r, nil
 }
 
 // whole returns the record for which stub stands.
-func whole(ctx context.Context, t *broker.Team, stub Record) (Record, error) {
+func whole(ctx context.Context, t *broker.Storage, stub Record) (Record, error) {
 	text, err := stored.In(t.Files).Get(ctx, stub.StoredRecord)
 	if err != nil {
 		return stub, err

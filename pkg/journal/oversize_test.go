@@ -22,7 +22,7 @@ func largeTurn() journal.Record {
 }
 
 // raw is the last message of the log stream as it is stored.
-func raw(t *testing.T, bt *broker.Team) []byte {
+func raw(t *testing.T, bt *broker.Storage) []byte {
 	t.Helper()
 	m, err := bt.Logs.Last(t.Context(), subject.Log("t", "coder-1"))
 	if err != nil {
@@ -32,7 +32,7 @@ func raw(t *testing.T, bt *broker.Team) []byte {
 }
 
 // objects is the stream in which the team's object store lies.
-func objects(t *testing.T, bt *broker.Team) (jetstream.JetStream, string) {
+func objects(t *testing.T, bt *broker.Storage) (jetstream.JetStream, string) {
 	t.Helper()
 	js, err := jetstream.New(bt.Conn.NATS())
 	if err != nil {
@@ -108,8 +108,8 @@ func TestOversizeRefused(t *testing.T) {
 }
 
 func TestOversizeUnreadable(t *testing.T) {
-	for name, damage := range map[string]func(t *testing.T, bt *broker.Team, ref string){
-		"its object is gone": func(t *testing.T, bt *broker.Team, ref string) {
+	for name, damage := range map[string]func(t *testing.T, bt *broker.Storage, ref string){
+		"its object is gone": func(t *testing.T, bt *broker.Storage, ref string) {
 			js, _ := objects(t, bt)
 			s, err := js.ObjectStore(t.Context(), subject.Files("t"))
 			if err == nil {
@@ -119,7 +119,7 @@ func TestOversizeUnreadable(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"its object is another record's": func(t *testing.T, bt *broker.Team, ref string) {
+		"its object is another record's": func(t *testing.T, bt *broker.Storage, ref string) {
 			other, err := stored.In(bt.Files).Put(t.Context(), `{"v":1,"id":"other","kind":"note","incarnation":1,"text":"other"}`)
 			if err != nil {
 				t.Fatal(err)

@@ -1,54 +1,49 @@
 package leader
 
 import (
+	"context"
 	"sync"
-	"time"
 
-	"agentteam/pkg/spawn"
+	"agentteam/pkg/child"
 )
 
 // children are the teammate processes that this one started. They outlive it,
 // unless the owner of the whole cluster has ended.
 type children struct {
 	mu  sync.Mutex
-	all map[*spawn.Child]bool
+	all map[*child.Process]bool
 }
 
-func (c *children) add(child *spawn.Child) {
+func (c *children) add(p *child.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all == nil {
-		c.all = map[*spawn.Child]bool{}
+		c.all = map[*child.Process]bool{}
 	}
-	c.all[child] = true
+	c.all[p] = true
 	go func() {
-		<-child.Done()
+		<-p.Done()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.all, child)
+		delete(c.all, p)
 	}()
 }
 
-// endWait is how long children may take to stop by themselves.
-const endWait = 3 * time.Second
-
 // end waits for the children, which end by the same lifeline, and kills those that
-// do not.
-func (c *children) end() {
+// have not ended when ctx does.
+func (c *children) end(ctx context.Context) {
 	c.mu.Lock()
-	var all []*spawn.Child
-	for child := range c.all {
-		all = append(all, child)
+	var all []*child.Process
+	for p := range c.all {
+		all = append(all, p)
 	}
 	c.mu.Unlock()
-	limit := time.After(endWait)
-	for _, child := range all {
+	for _, p := range all {
 		select {
-		case <-child.Done():
-		case <-limit:
-			child.Kill()
-			<-child.Done()
-			limit = time.After(0)
+		case <-p.Done():
+		case <-ctx.Done():
+			p.Kill()
+			<-p.Done()
 		}
 	}
 }

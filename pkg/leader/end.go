@@ -5,14 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"agentteam/pkg/control"
 	"agentteam/pkg/registry"
-	"agentteam/pkg/roster"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
-
-// goodbye is how long the end of a goal or of a term may go on after the process was
-// told to stop, or the lease was lost: with NATS away it must not hang on it.
-const goodbye = 2 * time.Second
 
 // refusal is what finish_team was refused for last.
 type refusal struct {
@@ -29,11 +26,14 @@ func (t *term) Finish(ctx context.Context, summary string) error {
 	})
 }
 
-// End ends the goal on behalf of a leader that has nothing more to do. Errors:
-// Conflict if it has: mail that its model has not seen.
-func (t *term) End(ctx context.Context, status team.Status, summary string) error {
-	return t.end(ctx, status, summary, func(uint64, uint64) bool { return false })
+// End ends the goal on behalf of a leader that has nothing more to do; its last text is
+// the summary. Errors: Conflict if it has: mail that its model has not seen.
+func (t *term) End(ctx context.Context, status team.Status) error {
+	return t.end(ctx, status, t.lastText(), spareNone)
 }
+
+// spareNone lets all unseen mail refuse the end of a goal.
+func spareNone(uint64, uint64) bool { return false }
 
 // end closes the board and ends the goal. Unseen mail refuses it, unless spare says
 // otherwise for the record's revision and the last message that the model has seen.
@@ -70,7 +70,7 @@ func (t *term) end(ctx context.Context, status team.Status, summary string, spar
 		if !errors.Is(err, team.Conflict) {
 			return err
 		}
-		if err := t.board.Reopen(ctx); err != nil {
+		if err := t.board.Reopen(ctx); err != nil && !errors.Is(err, team.ErrUnreadable) {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ const selfWait = 5 * time.Second
 // unseen counts the mail that the leader's model has not seen, which is not the same
 // as unread mail: a message is read into the journal while the model answers.
 func (t *term) unseen(ctx context.Context) (n int, last, seen uint64, err error) {
-	beat, err := t.Ping(ctx, team.Leader, "", selfWait)
+	beat, err := control.Ping(ctx, t.team, team.Leader, selfWait)
 	if err != nil {
 		return 0, 0, 0, err
 	}
@@ -95,19 +95,22 @@ func (t *term) unseen(ctx context.Context) (n int, last, seen uint64, err error)
 func (t *term) refusedGoal(ctx context.Context, cause string) {
 	record, err := registry.Record(ctx, t.team)
 	if err == nil && record.Goal != "" {
-		err = t.End(ctx, team.TeamFailed, "The leader's model refuses to answer: "+cause)
+		err = t.end(ctx, team.TeamFailed, "The leader's model refuses to answer: "+cause, spareNone)
 	}
 	if err != nil {
 		t.log.WarnContext(ctx, "goal not ended", "err", err)
 	}
 }
 
-// leave closes the leader's record once the team has ended.
+// leave closes the leader's record once the team has ended, and those of lost members.
 func (t *term) leave() error {
-	ctx, cancel := context.WithTimeout(t.bye, goodbye)
+	ctx, cancel := context.WithTimeout(t.bye, shutdown.Goal)
 	defer cancel()
+	if err := t.dismissLost(ctx); err != nil {
+		t.log.Warn("lost members not dismissed", "err", err)
+	}
 	err := t.roster.Leave(ctx, team.Leader, t.member.Incarnation, "")
-	if errors.Is(err, roster.ErrSuperseded) {
+	if errors.Is(err, team.ErrSuperseded) {
 		err = nil
 	}
 	if cerr := t.mailbox.Close(ctx, team.Leader, t.member.Incarnation); cerr != nil && !errors.Is(cerr, team.NotFound) {

@@ -5,17 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
 	"agentteam/pkg/control"
 	"agentteam/pkg/process"
 	"agentteam/pkg/registry"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
@@ -49,12 +52,10 @@ func newRig(t *testing.T, url string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &leader{Process: &process.Process{Log: slog.New(slog.DiscardHandler), Registry: telemetry.NewRegistry()}, registry: r.registry}
+	l := &leader{Process: &process.Process{Log: slog.New(slog.DiscardHandler), Metrics: telemetry.NewRegistry()}, registry: r.registry}
 	r.term = l.newTerm(bt, team.Member{AgentID: team.Leader, Incarnation: 1}, context.Background(), nil)
-	stop, err := control.Serve(t.Context(), conn, control.Membership{Team: "t", AgentID: team.Leader}, map[subject.Verb]control.Handler{
-		subject.Ping: func(context.Context, []byte) (any, error) {
-			return team.Beat{AgentID: team.Leader, Incarnation: 1, InboxSeq: r.seen.Load()}, nil
-		},
+	stop, err := control.Serve(t.Context(), conn, control.Membership{Team: "t", AgentID: team.Leader}, control.Handlers{
+		Ping: func() team.Beat { return team.Beat{AgentID: team.Leader, Incarnation: 1, InboxSeq: r.seen.Load()} },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestFinishWithUnseenMail(t *testing.T) {
 	finish("with another goal unseen", team.Conflict)
 	r.read(t)
 	say()
-	if err := r.End(ctx, team.TeamFailed, "no"); team.CodeOf(err) != team.Conflict {
+	if err := r.End(ctx, team.TeamFailed); team.CodeOf(err) != team.Conflict {
 		t.Errorf("the watchdog's end with mail unseen: %v, want conflict", err)
 	}
 	if record := r.record(t); record.Status != team.Active {
@@ -145,11 +146,11 @@ func TestEndClosesTheBoard(t *testing.T) {
 				if _, err := r.board.Create(ctx, team.Leader, team.NewTask{Title: "open"}); err != nil {
 					t.Fatal(err)
 				}
-				if err := r.End(ctx, team.TeamFinished, ""); team.CodeOf(err) != team.InvalidState {
+				if err := r.End(ctx, team.TeamFinished); team.CodeOf(err) != team.InvalidState {
 					t.Errorf("finished with an open task: %v, want invalid_state", err)
 				}
 			}
-			if err := r.End(ctx, status, "nothing more to do"); err != nil {
+			if err := r.End(ctx, status); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := r.board.Create(ctx, "coder-1", team.NewTask{Title: "too late"}); team.CodeOf(err) != team.InvalidState {
@@ -166,6 +167,7 @@ func TestEndClosesTheBoard(t *testing.T) {
 // A goal that is set at the moment at which the one before ends is never swallowed:
 // either it is the team's next goal, or the leader has seen it before the end.
 func TestGoalAgainstEnd(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, brokertest.Server(t))
 	ctx := t.Context()
 	mailed := 0
@@ -178,7 +180,10 @@ func TestGoalAgainstEnd(t *testing.T) {
 		var sent uint64
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			time.Sleep(time.Duration(round%15) * 100 * time.Microsecond) // the race at each of its points
+			// The race at each of its points.
+			for begun := time.Now(); time.Since(begun) < time.Duration(round%15)*100*time.Microsecond; {
+				runtime.Gosched()
+			}
 			var err error
 			if g, err = r.person.StartGoal(ctx, "late", ""); err != nil {
 				t.Error(err)
@@ -230,7 +235,7 @@ func TestEndWhileServerIsAway(t *testing.T) {
 	t.Cleanup(srv.Shutdown)
 	r := newRig(t, srv.URL())
 	ctx, cancel := context.WithCancel(t.Context())
-	bye, done := process.Outlive(ctx, 100*time.Millisecond)
+	bye, done := shutdown.Outlive(ctx, 100*time.Millisecond)
 	defer done()
 	r.bye = bye
 	revision := r.record(t).Revision
@@ -257,6 +262,51 @@ func TestEndWhileServerIsAway(t *testing.T) {
 	}
 }
 
+// With NATS away, a spawn that is cut off is not taken back for longer than the term
+// has left.
+func TestSpawnWhileServerIsAway(t *testing.T) {
+	srv, err := embedded.Start(embedded.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Shutdown)
+	r := newRig(t, srv.URL())
+	person, err := client.Connect(t.Context(), client.Options{URL: srv.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(person.Close)
+	if _, err := person.Make(t.Context(), client.NewTeam{ID: "t", Roles: map[string]team.Role{"coder": {Name: "coder"}}}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	bye, done := shutdown.Outlive(ctx, 100*time.Millisecond)
+	defer done()
+	r.bye = bye
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Spawn(ctx, team.Member{AgentID: "coder-1", Role: "coder"})
+		ended <- err
+	}()
+	begun := errors.New("begun")
+	err = r.team.Bucket.Watch(t.Context(), func(broker.Entry) error { return begun }, nil, subject.KeyMember("coder-1"))
+	if !errors.Is(err, begun) {
+		t.Fatal(err)
+	}
+	srv.Shutdown()
+	cancel()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the spawn ended with %v", err)
+		}
+	case <-time.After(shutdown.Within):
+		t.Error("the spawn hangs on taking its member back")
+	}
+	r.settle()
+}
+
 // A member that fails again and again is brought back more and more slowly; one that
 // fell silent, or had worked well for a while, at once or soon.
 func TestRest(t *testing.T) {
@@ -265,6 +315,11 @@ func TestRest(t *testing.T) {
 	bob := team.Member{AgentID: "bob"}
 	if rest := r.rest(bob, at); rest != 0 {
 		t.Errorf("a member that fell silent rests %v", rest)
+	}
+	for losses, want := range []time.Duration{0, 0, 1, 2, 4} {
+		if rest := r.rest(team.Member{AgentID: "ann", Losses: losses}, at); rest != want*time.Second {
+			t.Errorf("after %d losses in a row it rests %v, want %d s", losses, rest, want)
+		}
 	}
 	bob.LastError = "no such folder"
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {

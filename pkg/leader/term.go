@@ -2,25 +2,24 @@ package leader
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"agentteam/pkg/agent"
 	"agentteam/pkg/board"
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/child"
 	"agentteam/pkg/control"
+	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
-	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -28,7 +27,7 @@ import (
 // do to the team.
 type term struct {
 	leader  *leader
-	team    *broker.Team
+	team    *broker.Storage
 	member  team.Member
 	log     *slog.Logger
 	board   *board.Board
@@ -63,8 +62,9 @@ const (
 	tellAfter = 3                // failures in a row: the leader is told
 )
 
-// removeWait is how long a member that is asked to leave may take.
-const removeWait = 10 * time.Second
+// removeWait is how long the leader's call waits for the answer of a member that it asks to
+// leave; after that the answer comes as mail.
+const removeWait = 5 * time.Second
 
 // Spawn is what spawn_teammate does.
 func (t *term) Spawn(ctx context.Context, m team.Member) (team.Member, error) {
@@ -79,47 +79,73 @@ func (t *term) Spawn(ctx context.Context, m team.Member) (team.Member, error) {
 	if role.Name == team.LeaderRole {
 		return m, team.Errorf(team.InvalidArgument, "a team has one leader; it cannot be spawned")
 	}
-	m.Role = role.Name
-	return t.spawner.Spawn(ctx, m, record.MaxTeammates)
-}
-
-// Remove is what remove_teammate does.
-func (t *term) Remove(ctx context.Context, a team.AgentID) error {
-	return t.spawner.Stop(ctx, t.mailbox, team.Leader, a, removeWait)
-}
-
-// Assign has a member's own process claim a task.
-func (t *term) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team.Task, error) {
-	if _, err := t.roster.Get(ctx, a); err != nil {
-		return team.Task{}, err
+	m.Role, m.SpawnedBy = role.Name, team.Leader
+	type spawned struct {
+		member team.Member
+		err    error
 	}
-	task, err := t.board.Get(ctx, id)
+	done := make(chan spawned, 1)
+	t.respawns.Go(func() {
+		s, err := t.spawner.Spawn(ctx, m, record.MaxTeammates)
+		done <- spawned{s, err}
+	})
+	select {
+	case s := <-done:
+		return s.member, s.err
+	case <-t.bye.Done(): // taking the member back may last, and the process is to end
+		return m, context.Cause(ctx)
+	}
+}
+
+// Describe sets the team's description.
+func (t *term) Describe(ctx context.Context, text string) error {
+	_, err := t.leader.registry.Edit(ctx, t.team, func(record *team.Team) { record.Description = text })
+	return err
+}
+
+// Remove is what remove_teammate does: it asks a member to leave. One whose process is gone
+// is asked nothing.
+func (t *term) Remove(ctx context.Context, a team.AgentID, reason string) (spawn.Answer, error) {
+	m, err := t.roster.Get(ctx, a)
+	if err != nil {
+		return spawn.Answer{}, err
+	}
+	if !m.HasProcess() {
+		return spawn.Answer{Left: true}, t.spawner.Force(ctx, t.mailbox, a)
+	}
+	r, err := t.spawner.Ask(ctx, t.mailbox, spawn.Request{From: team.Leader, To: a, Reason: reason})
+	if err != nil {
+		return spawn.Answer{}, err
+	}
+	within, cancel := context.WithTimeout(ctx, removeWait)
+	defer cancel()
+	return t.spawner.Await(within, r)
+}
+
+// Assign gives a task to a member; see [board.Board.Give].
+func (t *term) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team.Task, error) {
+	m, err := t.roster.Get(ctx, a)
 	if err != nil {
 		return team.Task{}, err
 	}
-	var taken team.Task
-	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Assign,
-		team.Assignment{Task: id, By: team.Leader, Take: true, Epoch: task.Epoch}, &taken, 15*time.Second)
-	return taken, err
+	record, err := registry.Record(ctx, t.team)
+	if err != nil {
+		return team.Task{}, err
+	}
+	return t.board.Give(ctx, m, record.Policies, team.Assignment{Task: id, By: team.Leader}, func(ctx context.Context, order team.Assignment) (team.Task, error) {
+		return control.Assign(ctx, t.team, a, order)
+	})
 }
 
-// Look is the bucket as the index knows it.
-func (t *term) Look() index.Look { return t.index.Look() }
-
-// EndsSince returns the tasks that failed or were cancelled after a revision.
-func (t *term) EndsSince(revision uint64) []index.End { return t.index.EndsSince(revision) }
-
-// Unfinished returns the first tasks that are open or have failed.
-func (t *term) Unfinished(limit int) ([]index.Unfinished, int) { return t.index.Unfinished(limit) }
-
-// Heard is the last beat of every member.
-func (t *term) Heard() map[team.AgentID]roster.Heard { return t.pulse.Last() }
-
-// BucketSeq reads the bucket's newest sequence from the server.
-func (t *term) BucketSeq(ctx context.Context) (uint64, error) { return t.team.Bucket.LastSeq(ctx) }
-
-// MailSeq reads the message stream's newest sequence from the server.
-func (t *term) MailSeq(ctx context.Context) (uint64, error) { return t.team.Messages.LastSeq(ctx) }
+// listen takes in the heartbeats of all members until stop is called: for the watchdog, and
+// for the index, which learns from them who is idle.
+func (t *term) listen() (stop func(), err error) {
+	return t.roster.Listen(team.Everyone, func(b team.Beat) {
+		if t.pulse.Hear(b) {
+			t.index.Hear(b)
+		}
+	})
+}
 
 // Unread counts a member's unread mail.
 func (t *term) Unread(ctx context.Context, m team.Member) (int, error) {
@@ -127,14 +153,95 @@ func (t *term) Unread(ctx context.Context, m team.Member) (int, error) {
 }
 
 // Ping asks a member's process for a beat.
-func (t *term) Ping(ctx context.Context, a team.AgentID, nonce string, wait time.Duration) (b team.Beat, err error) {
-	err = control.Request(ctx, t.team.Conn, t.team.ID, a, subject.Ping, nonce, &b, wait)
-	return b, err
+func (t *term) Ping(ctx context.Context, a team.AgentID, wait time.Duration) (team.Beat, error) {
+	return control.Ping(ctx, t.team, a, wait)
 }
 
 // Reap frees a task.
 func (t *term) Reap(ctx context.Context, task team.Task, reason string, attempt bool) error {
 	return t.board.Reap(ctx, task.ID, task.Epoch, reason, attempt)
+}
+
+// Unreserve ends the reservation of a task.
+func (t *term) Unreserve(ctx context.Context, task team.Task) error {
+	return t.board.Unreserve(ctx, task, team.Actor{Holder: team.Holder{Agent: team.Watchdog}, Leads: true})
+}
+
+// Answered reports whether the journal of its holder shows work on a task. A journal that
+// cannot be read does not excuse a task whose holders are lost.
+func (t *term) Answered(ctx context.Context, task team.Task) (bool, error) {
+	answered, err := journal.Answered(ctx, t.team, task)
+	if errors.Is(err, team.InvalidState) {
+		return true, nil
+	}
+	return answered, err
+}
+
+// GiveUp stops a member that is lost again and again. Its record says why, and the leader
+// is told once, also if this process ends in the middle.
+func (t *term) GiveUp(ctx context.Context, m team.Member, why string) error {
+	text := fmt.Sprintf("[Lost] %s is stopped: %s. Its task is back on the board. Find out what ends it before you spawn it again.", m.AgentID, why)
+	if err := t.Tell(ctx, fmt.Sprintf("given-up-%s-%d", m.AgentID, m.Incarnation), text); err != nil {
+		return err
+	}
+	return t.stop(ctx, m, why)
+}
+
+// Mark writes into a member's record what is wrong with it, and tells the leader so.
+func (t *term) Mark(ctx context.Context, m team.Member, why, notice string) error {
+	if err := t.Tell(ctx, fmt.Sprintf("silent-%s-%d-%s", m.AgentID, m.Incarnation, why), notice); err != nil {
+		return err
+	}
+	err := t.roster.Note(ctx, m.AgentID, m.Incarnation, why)
+	if errors.Is(err, team.ErrSuperseded) { // somebody has seen to it
+		return nil
+	}
+	return err
+}
+
+// Refuse stops a member that joined without leave. Its record says why, and the leader is
+// told.
+func (t *term) Refuse(ctx context.Context, m team.Member, why string) error {
+	if err := t.Tell(ctx, fmt.Sprintf("refused-%s-%d", m.AgentID, m.Incarnation), fmt.Sprintf("[Refused] %s joined by itself and is stopped: %s.", m.AgentID, why)); err != nil {
+		return err
+	}
+	return t.stop(ctx, m, why)
+}
+
+// Dismiss stops a member that an earlier end of the team has dismissed.
+func (t *term) Dismiss(ctx context.Context, m team.Member) error { return t.stop(ctx, m, "") }
+
+// dismissLost stops, at the end of the goal, members whose processes are known to be gone.
+// Those that live see for themselves that the team has ended. Who is missed only later is
+// dismissed by the watchdog of the next goal.
+func (t *term) dismissLost(ctx context.Context) error {
+	all, err := t.roster.List(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range all {
+		if m.State == team.Lost || m.State == team.Created || m.AgentID != team.Leader && m.Ended(child.Cluster()) {
+			errs = append(errs, t.stop(ctx, m, ""))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// stop ends the membership of one whose process is gone, or does not hear.
+func (t *term) stop(ctx context.Context, m team.Member, why string) error {
+	if err := t.roster.Leave(ctx, m.AgentID, m.Incarnation, why); err != nil {
+		if errors.Is(err, team.ErrSuperseded) {
+			return nil // somebody else has seen to it
+		}
+		return err
+	}
+	_ = control.TellStop(t.team, m.AgentID)
+	err := t.mailbox.Close(ctx, m.AgentID, m.Incarnation)
+	if errors.Is(err, team.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // Respawn brings a lost member back. It does not block: a process may take its
@@ -156,6 +263,15 @@ func (t *term) Respawn(ctx context.Context, m team.Member) error {
 	return nil
 }
 
+// Lose writes that a member is lost, and why.
+func (t *term) Lose(ctx context.Context, m team.Member, why string) error {
+	err := t.roster.Lose(ctx, m.AgentID, m.Incarnation, why)
+	if errors.Is(err, team.ErrSuperseded) { // somebody has seen to it
+		return nil
+	}
+	return err
+}
+
 // tellLost tells the leader, once, of a member that has failed time and again. It is
 // still tried; the leader may not want to wait.
 func (t *term) tellLost(ctx context.Context, a team.AgentID, cause error) {
@@ -172,10 +288,14 @@ func (t *term) tellLost(ctx context.Context, a team.AgentID, cause error) {
 }
 
 // rest is how long m waits to be brought back. One that has failed, or could not be
-// brought back, says so in its record; one that fell silent is replaced at once.
+// brought back, says so in its record. One that fell silent is replaced at once the first
+// time, and later each time in a row.
 func (t *term) rest(m team.Member, now time.Time) time.Duration {
 	if m.LastError == "" {
-		return 0
+		if m.Losses < 2 {
+			return 0
+		}
+		return min(firstRest<<min(m.Losses-2, 10), maxRest)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,50 +328,8 @@ func (t *term) Tell(ctx context.Context, id, text string) error {
 	return err
 }
 
-// told is the value of the watchdog's key.
-type told struct {
-	V    int    `json:"v"`
-	Op   string `json:"op"`
-	Told uint64 `json:"told"` // the leader was told of all ends up to this revision
-}
-
-// Told is the revision up to which the leader was told of tasks that failed or were
-// cancelled.
-func (t *term) Told(ctx context.Context) (uint64, error) {
-	v, _, err := t.told(ctx)
-	return v.Told, err
-}
-
-func (t *term) told(ctx context.Context) (v told, revision uint64, err error) {
-	e, err := t.team.Bucket.Get(ctx, subject.KeyWatchdog)
-	if errors.Is(err, team.NotFound) {
-		return v, 0, nil
-	}
-	if err == nil && json.Unmarshal(e.Value, &v) != nil {
-		v = told{} // damaged: better told twice than never
-	}
-	return v, e.Revision, err
-}
-
-// SetTold stores that; it never goes back.
-func (t *term) SetTold(ctx context.Context, upTo uint64) error {
-	for {
-		v, revision, err := t.told(ctx)
-		if err != nil || v.Told >= upTo {
-			return err
-		}
-		data, err := json.Marshal(told{team.Protocol, ulid.Make().String(), upTo})
-		if err != nil {
-			return err
-		}
-		if _, err = t.team.Bucket.Put(ctx, subject.KeyWatchdog, data, revision); !errors.Is(err, team.Conflict) {
-			return err
-		}
-	}
-}
-
-// LastText is the leader's last text answer.
-func (t *term) LastText() string {
+// lastText is the leader's last text answer.
+func (t *term) lastText() string {
 	if a := t.agent.Load(); a != nil {
 		return a.LastText()
 	}

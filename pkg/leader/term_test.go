@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/control"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
@@ -17,54 +21,177 @@ import (
 	"agentteam/pkg/team"
 )
 
-// What the leader was told outlives its process: the next leader goes on from
-// there, and never behind it.
+// A notice that is sent again, since the leader before died before it noted that it was
+// sent, is stored once.
 func TestToldOnce(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	ctx := t.Context()
-	next := func() *term {
-		return &term{team: bt, mailbox: mailbox.New(bt, mailbox.Options{Members: roster.New(bt)})}
-	}
-	for i, step := range []struct{ set, want uint64 }{{0, 0}, {7, 7}, {5, 7}, {9, 9}} {
-		if err := next().SetTold(ctx, step.set); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := next().Told(ctx); err != nil || got != step.want {
-			t.Errorf("step %d: told up to %d, %v; want %d", i, got, err, step.want)
-		}
-	}
 	before, err := bt.Messages.LastSeq(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the first leader died before it noted that
-		if err := next().Tell(ctx, "blocked-T-001-7", "[Blocked] T-001"); err != nil {
+	for range 2 {
+		next := &term{team: bt, mailbox: mailbox.New(bt, mailbox.Options{Members: roster.New(bt)})}
+		if err := next.Tell(ctx, "blocked-T-001-7", "[Blocked] T-001"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if after, err := bt.Messages.LastSeq(ctx); err != nil || after != before+1 {
 		t.Errorf("%d notices were stored, %v", after-before, err)
 	}
-	e, err := bt.Bucket.Get(ctx, subject.KeyWatchdog)
+}
+
+// A member is asked to leave and answers, or has not answered when the leader's call is over;
+// one whose process is gone is asked nothing.
+func TestRemove(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	ctx := t.Context()
+	r := roster.New(bt)
+	box := mailbox.New(bt, mailbox.Options{Members: r})
+	leads := &term{team: bt, roster: r, mailbox: box, spawner: spawn.New(spawn.Options{Team: bt, Roster: r})}
+	for name, state := range map[team.AgentID]team.MemberState{"coder-1": team.Lost, "coder-2": team.Joined} {
+		if _, err := r.Put(ctx, team.Member{AgentID: name, Role: "coder", State: state, Incarnation: 1, Backend: team.Pool}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, err := leads.Remove(ctx, "coder-1", ""); err != nil || !a.Left {
+		t.Errorf("of one that is lost: %+v, %v", a, err)
+	}
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	if a, err := leads.Remove(short, "coder-2", ""); err != nil || a.Left || a.Refused || a.RequestID == "" {
+		t.Errorf("of one that is silent: %+v, %v", a, err)
+	}
+	answering, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		_ = box.Receive(answering, "coder-2", 1, 1, func(d mailbox.Delivery) error {
+			d.Ack()
+			if d.Content != "we are too many" {
+				return nil
+			}
+			_, _, err := box.Send(ctx, team.Message{Type: team.MsgShutdownResponse, From: "coder-2", To: team.Leader, RequestID: d.RequestID, Approve: new(bool), Content: "not yet"})
+			return err
+		})
+	}()
+	if a, err := leads.Remove(ctx, "coder-2", "we are too many"); err != nil || !a.Refused || a.Reason != "not yet" {
+		t.Errorf("of one that refuses: %+v, %v", a, err)
+	}
+	for name, want := range map[team.AgentID]team.MemberState{"coder-1": team.Stopped, "coder-2": team.Joined} {
+		if m, err := r.Get(ctx, name); err != nil || m.State != want {
+			t.Errorf("%s is %s, %v; want %s", name, m.State, err, want)
+		}
+	}
+}
+
+// Whoever leads hears all members for itself: the watchdog's record has their last beats,
+// and an idle member is offered a task, and told when it is taken away.
+func TestLeaderListens(t *testing.T) {
+	r := newRig(t, brokertest.Server(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.index.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	stop, err := r.listen()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bt.Bucket.Put(ctx, subject.KeyWatchdog, []byte("{"), e.Revision); err != nil {
+	defer stop()
+	m, err := r.roster.Put(ctx, team.Member{AgentID: "coder-1", Role: "coder", Backend: team.Exec, State: team.Joined, Incarnation: 1})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := next().Told(ctx); err != nil || got != 0 {
-		t.Errorf("the note is damaged: %d, %v", got, err)
+	offered, revoked := make(chan team.Task, 8), make(chan team.TaskID, 8)
+	stopServing, err := control.Serve(ctx, r.team.Conn, control.Membership{Team: "t", AgentID: "coder-1"}, control.Handlers{
+		Offer:   func(task team.Task) { offered <- task },
+		Revoked: func(id team.TaskID) { revoked <- id },
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := next().SetTold(ctx, 3); err != nil {
-		t.Error(err)
+	defer stopServing()
+	if _, err := r.board.Create(ctx, team.Leader, team.NewTask{Title: "first"}); err != nil {
+		t.Fatal(err)
 	}
-	if got, err := next().Told(ctx); err != nil || got != 3 {
-		t.Errorf("the note was mended: %d, %v", got, err)
+	heart := roster.NewHeart(r.roster, m, team.DefaultLease)
+	heart.Set(func(b *team.Beat) { b.State = team.Idle })
+	task := <-offered
+	if h, ok := r.pulse.Of("coder-1"); task.ID != "T-001" || !ok || h.Beat.State != team.Idle || h.Incarnation != 1 {
+		t.Errorf("offered %+v after the beat %+v", task, h)
+	}
+	if _, err := r.board.Create(ctx, team.Leader, team.NewTask{Title: "second", Dependencies: []team.TaskID{"T-001"}}); err != nil {
+		t.Fatal(err)
+	}
+	box := mailbox.New(r.team, mailbox.Options{Members: r.roster})
+	if _, _, err := box.Send(ctx, team.Message{Type: team.MsgMessage, From: "coder-2", To: "coder-1", Content: "Hello."}); err != nil {
+		t.Fatal(err)
+	}
+	received := errors.New("received")
+	if err := box.Receive(ctx, "coder-1", 1, 1, func(mailbox.Delivery) error { return received }); !errors.Is(err, received) {
+		t.Fatal(err)
+	}
+	if task, err = board.NewHand(ctx, r.board, m.Holder()).Take(ctx, task); err != nil {
+		t.Fatal(err)
+	}
+	for l := r.index.Look(); l.Tasks[team.InProgress] != 1 || l.Tasks[team.Pending] != 1; l = r.index.Look() {
+		if ctx.Err() != nil {
+			t.Fatalf("the index has %v", l.Tasks)
+		}
+		runtime.Gosched()
+	}
+	want := team.Overview{Members: map[team.MemberState]int{team.Idle: 1}, Running: 1, Blocked: 1, Unread: 1}
+	if got, err := r.overview(ctx); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("the team stands as %+v (%v), want %+v", got, err, want)
+	}
+	if err := r.Reap(ctx, task, "a test", false); err != nil {
+		t.Fatal(err)
+	}
+	if id := <-revoked; id != "T-001" {
+		t.Errorf("told that %s is no longer its own", id)
+	}
+}
+
+// A member that is given up has stopped, its record says why, and the leader is told once. At
+// the end of a goal those that are lost have stopped, and who may live has not.
+func TestGiveUpAndDismiss(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, brokertest.Server(t))
+	ctx := t.Context()
+	members := map[team.AgentID]team.Member{}
+	for a, state := range map[team.AgentID]team.MemberState{"coder-1": team.Joined, "coder-2": team.Lost, "coder-3": team.Created, "coder-4": team.Joined} {
+		m, err := r.roster.Put(ctx, team.Member{AgentID: a, Role: "coder", Backend: team.Pool, State: state, Incarnation: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		members[a] = m
+	}
+	for range 2 { // the second time as a leader that goes on with what its predecessor began
+		if err := r.GiveUp(ctx, members["coder-1"], "it crashes"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := r.read(t); n != 1 {
+		t.Errorf("the leader was told %d times", n)
+	}
+	if err := r.dismissLost(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for a, want := range map[team.AgentID]string{"coder-1": "stopped it crashes", "coder-2": "stopped ", "coder-3": "stopped ", "coder-4": "joined "} {
+		m, err := r.roster.Get(ctx, a)
+		if got := string(m.State) + " " + m.LastError; err != nil || got != want {
+			t.Errorf("%s is %q, want %q, %v", a, got, want, err)
+		}
 	}
 }
 
 // The leader is told of a member that cannot be brought back, once.
 func TestToldOfLost(t *testing.T) {
+	t.Parallel()
 	bt := brokertest.Team(t, "t")
 	ctx := t.Context()
 	r := roster.New(bt)
@@ -74,7 +201,7 @@ func TestToldOfLost(t *testing.T) {
 	}
 	lead := &term{
 		team: bt, log: slog.New(slog.DiscardHandler), mailbox: mailbox.New(bt, mailbox.Options{Members: r}),
-		spawner:  spawn.New(spawn.Options{Team: bt, Roster: r, Exec: func(context.Context, spawn.Order) error { return errors.New("no program") }}),
+		spawner:  spawn.New(spawn.Options{Team: bt, Roster: r, Exec: func(context.Context, control.Order) error { return errors.New("no program") }}),
 		failures: map[team.AgentID]failures{m.AgentID: {0, time.Now()}},
 	}
 	for range 3 {

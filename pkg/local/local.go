@@ -12,17 +12,21 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/child"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
-	"agentteam/pkg/spawn"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+
+	"github.com/oklog/ulid/v2"
 )
 
 // Options say what the cluster is made of.
@@ -54,9 +58,8 @@ type Cluster struct {
 const leader = "leader"
 
 const (
-	stopWait     = 5 * time.Second // for children to stop by themselves
-	orphanWait   = time.Second     // for others, who had as long already
-	readyWait    = 20 * time.Second
+	orphanWait   = time.Second      // for others, who had as long already
+	readyWait    = 30 * time.Second // for the first process to answer, and for each further one
 	firstBackoff = 200 * time.Millisecond
 	maxBackoff   = 10 * time.Second
 	steady       = 10 * time.Second // a child that ran so long had started well
@@ -68,9 +71,7 @@ const (
 // o.Dir already; NotFound for programs that are not installed; ctx's cause.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	o.HTTP = cmp.Or(o.HTTP, "127.0.0.1:0")
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = telemetry.OrDiscard(o.Logger)
 	if o.Dir != "" {
 		if running, pid := Running(o.Dir); running {
 			return nil, team.Errorf(team.InvalidState, "a cluster runs here already (pid %d)", pid).WithHint("use it, or end it: teamctl down")
@@ -84,12 +85,13 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	l.Close()
 	bins := map[string]string{}
 	for _, name := range []string{"leader", "teammate"} {
-		bin, err := spawn.FindBinary(name)
+		bin, err := child.FindBinary(name)
 		if err != nil {
 			return nil, err
 		}
 		bins[name] = bin
 	}
+	o.Env = append(slices.Clone(o.Env), child.OfCluster(ulid.Make().String())...)
 	c := &Cluster{opt: o, pids: map[string]int{}}
 	if c.server, err = embedded.Start(embedded.Options{Dir: o.DataDir, Port: o.Port, Logger: o.Logger}); err != nil {
 		return nil, err
@@ -119,7 +121,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 // process id given to another program since, so the server must answer too.
 func Running(dir string) (bool, int) {
 	cl, _, err := config.FindCluster(dir)
-	if err != nil || len(cl.PIDs) == 0 || !alive(cl.PIDs[0]) {
+	if err != nil || !cl.Alive() {
 		return false, 0
 	}
 	u, err := url.Parse(cl.NATS)
@@ -131,13 +133,13 @@ func Running(dir string) (bool, int) {
 		return false, 0
 	}
 	conn.Close()
-	return true, cl.PIDs[0]
+	return true, cl.Owner()
 }
 
 // Ended reports whether nothing is left of the cluster of that owner.
 func Ended(dir string, owner int) bool {
 	cl, _, err := config.FindCluster(dir)
-	return err != nil || len(cl.PIDs) == 0 || cl.PIDs[0] != owner || !alive(owner)
+	return err != nil || cl.Owner() != owner || !cl.Alive()
 }
 
 // URL is the address of the NATS server.
@@ -149,21 +151,21 @@ func (c *Cluster) supervise(ctx context.Context, label, bin string, args ...stri
 	c.wg.Go(func() {
 		for backoff := firstBackoff; ctx.Err() == nil; {
 			begun := time.Now()
-			child, err := spawn.StartChild(bin, args, c.opt.Env, c.lifeline[0], c.opt.Output)
+			p, err := child.Start(bin, args, c.opt.Env, c.lifeline[0], c.opt.Output)
 			if err != nil {
 				c.opt.Logger.Error("child not started", "child", label, "err", err)
 			} else {
-				c.note(label, child.PID())
+				c.note(label, p.PID())
 				alive, ended := context.WithCancel(ctx)
 				if label == leader {
-					c.wg.Go(func() { c.learnHTTP(alive, child.PID()) })
+					c.wg.Go(func() { c.learnHTTP(alive, p.PID()) })
 				}
-				wanted := c.attend(ctx, child)
+				wanted := c.attend(ctx, p)
 				ended()
 				if wanted {
 					return
 				}
-				c.opt.Logger.Warn("child ended; it is started again", "child", label, "pid", child.PID(), "err", child.Err(), "in", backoff)
+				c.opt.Logger.Warn("child ended; it is started again", "child", label, "pid", p.PID(), "err", p.Err(), "in", backoff)
 			}
 			if time.Since(begun) > steady {
 				backoff = firstBackoff
@@ -178,18 +180,18 @@ func (c *Cluster) supervise(ctx context.Context, label, bin string, args ...stri
 }
 
 // attend waits until the child has ended, and reports whether that was wanted.
-func (c *Cluster) attend(ctx context.Context, child *spawn.Child) bool {
+func (c *Cluster) attend(ctx context.Context, p *child.Process) bool {
 	select {
-	case <-child.Done():
+	case <-p.Done():
 		return ctx.Err() != nil
 	case <-ctx.Done():
 	}
-	child.Terminate()
+	p.Terminate()
 	select {
-	case <-child.Done():
-	case <-time.After(stopWait):
-		child.Kill()
-		<-child.Done()
+	case <-p.Done():
+	case <-time.After(shutdown.Within):
+		p.Kill()
+		<-p.Done()
 	}
 	return true
 }
@@ -251,23 +253,32 @@ func (c *Cluster) knowsHTTP() bool {
 	return c.http != ""
 }
 
-// ready waits until the leader and every standby answer.
+// ready waits until the leader and every standby answer, and gives up once no further
+// one has answered for readyWait: many processes on a busy machine need their time.
 func (c *Cluster) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	giveUp := time.AfterFunc(readyWait, cancel)
+	defer giveUp.Stop()
 	cl, err := client.Connect(ctx, client.Options{URL: c.server.URL()})
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
+	var leaders, standbys int
 	for {
 		s, err := cl.Processes(ctx)
-		if err == nil && len(s.Standbys) >= c.opt.Standbys && c.knowsHTTP() {
+		up := len(s.Standbys) + len(s.Members) // one may have been taken already
+		if err == nil && up >= c.opt.Standbys && c.knowsHTTP() {
 			return nil
 		}
+		if up > standbys || len(s.Leaders) > leaders {
+			giveUp.Reset(readyWait)
+		}
+		leaders, standbys = max(leaders, len(s.Leaders)), max(standbys, up)
 		if ctx.Err() != nil {
-			return team.Errorf(team.Unavailable, "the cluster did not come up within %v: %d leader and %d of %d teammate processes answer",
-				readyWait, len(s.Leaders), len(s.Standbys), c.opt.Standbys).WithHint("their log lines say why")
+			return team.Errorf(team.Unavailable, "the cluster did not come up: %d leader and %d of %d teammate processes answer, and no further one within %v",
+				leaders, standbys, c.opt.Standbys, readyWait).WithHint("their log lines say why")
 		}
 	}
 }
@@ -288,13 +299,10 @@ func (c *Cluster) Stop() {
 		return
 	}
 	// Another cluster may have put its own file there.
-	if cl, _, err := config.FindCluster(c.opt.Dir); err != nil || cl.NATS != url || len(cl.PIDs) == 0 || cl.PIDs[0] != os.Getpid() {
+	if cl, _, err := config.FindCluster(c.opt.Dir); err != nil || cl.NATS != url || cl.Owner() != os.Getpid() {
 		return
 	}
 	if err := config.RemoveCluster(c.opt.Dir); err != nil {
 		c.opt.Logger.Warn("cluster file not removed", "err", err)
 	}
 }
-
-// alive asks the system whether a process is there, by the signal that is none.
-func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }

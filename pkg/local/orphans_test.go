@@ -27,7 +27,7 @@ func TestEndOrphans(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		defer cmd.Process.Kill() //nolint:errcheck // it may have ended
+		defer cmd.Process.Kill() // it may have ended
 	}
 	if err := frozen.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

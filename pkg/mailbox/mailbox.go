@@ -19,8 +19,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/stored"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
 )
 
 // Members is what the mailbox must know of the team; *roster.Roster is one.
@@ -31,25 +33,23 @@ type Members interface {
 
 // Options are what a Mailbox needs besides the team.
 type Options struct {
-	Members  Members // required
-	Logger   *slog.Logger
-	Registry prometheus.Registerer
+	Members Members // required
+	Logger  *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // Mailbox sends and receives a team's mail. Safe for concurrent use.
 type Mailbox struct {
-	team    *broker.Team
+	team    *broker.Storage
 	members Members
 	log     *slog.Logger
 	metrics metrics
 }
 
 // New returns the mailbox of a team.
-func New(t *broker.Team, o Options) *Mailbox {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Mailbox{t, o.Members, o.Logger, newMetrics(o.Registry)}
+func New(t *broker.Storage, o Options) *Mailbox {
+	o.Logger = telemetry.OrDiscard(o.Logger)
+	return &Mailbox{t, o.Members, o.Logger, newMetrics(o.Metrics)}
 }
 
 // Send stores m in the inbox of m.To, or for everyone if that is team.Everyone,
@@ -61,8 +61,15 @@ func New(t *broker.Team, o Options) *Mailbox {
 // got lost, and NATS then was away for longer than those two minutes, the message is
 // stored twice, under the same id: receivers go by the id.
 //
+// A text of more than team.MaxTextBytes is stored apart, and the message has its head and
+// tail, and in Stored where the whole is.
+//
+// A member may write to team.UserAgent, whoever that is at the time. Who has left the team
+// reads what was sent to it when it is back.
+//
 // Errors: NotFound for a recipient who is not in the team; InvalidArgument;
-// Unavailable, and then the message may or may not have been stored.
+// PermissionDenied for urgent mail that is not of the leader or a person; Unavailable, and
+// then the message may or may not have been stored.
 func (b *Mailbox) Send(ctx context.Context, m team.Message) (team.Message, []team.AgentID, error) {
 	m.V, m.CreatedAt = team.Protocol, time.Now().UTC()
 	if m.ID == "" {
@@ -74,8 +81,14 @@ func (b *Mailbox) Send(ctx context.Context, m team.Message) (team.Message, []tea
 	if err := m.Validate(); err != nil {
 		return m, nil, err
 	}
+	if m.Urgent && !m.Interrupts() {
+		return m, nil, team.Errorf(team.PermissionDenied, "only the leader and people send urgent mail").WithHint("send it without urgent; it is read before the receiver's next turn")
+	}
 	to, err := b.recipients(ctx, m)
 	if err != nil {
+		return m, nil, err
+	}
+	if m, err = b.shorten(ctx, m); err != nil {
 		return m, nil, err
 	}
 	subj := subject.Inbox(b.team.ID, m.To, m.From)
@@ -86,26 +99,49 @@ func (b *Mailbox) Send(ctx context.Context, m team.Message) (team.Message, []tea
 	if err != nil {
 		return m, nil, err
 	}
-	if _, err := b.team.Messages.Publish(ctx, subj, m.ID, data); err != nil {
+	seq, err := b.team.Messages.Publish(ctx, subj, m.ID, data)
+	if err != nil {
 		return m, nil, err
+	}
+	if m.Urgent {
+		b.hurry(ctx, m.To, seq)
 	}
 	b.metrics.sent.WithLabelValues(string(m.Type)).Inc()
 	b.log.DebugContext(ctx, "message sent", "message", m.ID, "type", m.Type, "from", m.From, "to", m.To)
 	return m, to, nil
 }
 
+// shownBytes is how much of a text that is stored apart its message has: 2,000 tokens or so,
+// for which any receiver has room.
+const shownBytes = 8 << 10
+
+// shorten returns m as it is sent: a text that is too long is stored apart. Error:
+// Unavailable.
+func (b *Mailbox) shorten(ctx context.Context, m team.Message) (team.Message, error) {
+	if len(m.Content) <= team.MaxTextBytes {
+		return m, nil
+	}
+	var err error
+	if m.Stored, err = stored.In(b.team.Files).Put(ctx, m.Content); err == nil {
+		m.Content = stored.Excerpt(m.Content, shownBytes, m.Stored)
+	}
+	return m, err
+}
+
 // recipients resolves m.To to the members that will hear it.
 func (b *Mailbox) recipients(ctx context.Context, m team.Message) ([]team.AgentID, error) {
-	if m.To == team.Leader && m.From != team.Leader {
+	switch {
+	case m.To == team.Leader && m.From != team.Leader:
 		return []team.AgentID{team.Leader}, nil // always there, also while no process leads
+	case m.To == team.UserAgent && m.From != team.UserAgent:
+		return []team.AgentID{team.UserAgent}, nil // who reads the team's feed
 	}
 	if m.To != team.Everyone && m.To != m.From {
 		// One record is read much faster than all, which only errors need.
-		to, err := b.members.Get(ctx, m.To)
-		switch {
-		case err == nil && to.State != team.Stopped:
+		switch _, err := b.members.Get(ctx, m.To); {
+		case err == nil: // also for one that has left: it is kept
 			return []team.AgentID{m.To}, nil
-		case err != nil && !errors.Is(err, team.NotFound):
+		case !errors.Is(err, team.NotFound):
 			return nil, err
 		}
 	}
@@ -148,14 +184,15 @@ func names(all []team.AgentID) string {
 // again and again, and none after it comes.
 type Delivery struct {
 	team.Message
-	Seq uint64 // in the message stream; grows
-	Ack func()
+	Seq     uint64 // in the message stream; grows
+	Pending uint64 // how many messages there were behind it when it was handed out
+	Ack     func() // nil for a message that was only read
 }
 
 // Receive gives each message for one incarnation of a member to f, in order, from
 // sequence from on, until ctx ends (then it returns nil) or f fails. Predecessors'
 // consumers are removed, so that a process that was replaced hears nothing more;
-// such a process gets [ErrSuperseded].
+// such a process gets [team.ErrSuperseded].
 func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation, from uint64, f func(Delivery) error) error {
 	c, err := b.team.Messages.Consumer(ctx, subject.Consumer(a, incarnation), from, subject.Mail(b.team.ID, a)...)
 	if err != nil {
@@ -166,17 +203,15 @@ func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation, from
 		b.log.DebugContext(ctx, "earlier inbox not closed", "agent", a, "err", err)
 	}
 	err = c.Run(ctx, func(m broker.Delivery) error {
-		var msg team.Message
-		if err := json.Unmarshal(m.Data, &msg); err != nil || msg.V != team.Protocol {
+		msg, ok := decode(m.Msg)
+		if !ok {
 			return b.bury(ctx, a, m)
 		}
-		// The subject is what the broker vouches for; the payload is only a claim.
-		msg.From = subject.Sender(m.Subject)
 		if msg.From == a { // one's own broadcast
 			return m.Ack()
 		}
 		b.metrics.receive(msg.Type)
-		return f(Delivery{Message: msg, Seq: m.Seq, Ack: func() {
+		return f(Delivery{Message: msg, Seq: m.Seq, Pending: m.Pending, Ack: func() {
 			// A lost ack means that the message comes again and is skipped.
 			if err := m.Ack(); err != nil {
 				b.log.DebugContext(ctx, "ack failed", "message", msg.ID, "err", err)
@@ -184,13 +219,10 @@ func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation, from
 		}})
 	})
 	if errors.Is(err, broker.ErrConsumerGone) {
-		return ErrSuperseded
+		return team.ErrSuperseded
 	}
 	return err
 }
-
-// ErrSuperseded: a later incarnation receives the mail.
-var ErrSuperseded = errors.New("a later incarnation receives this mail")
 
 // Unread is how many messages that wake their reader wait for the incarnation:
 // stored, and not yet recorded in its journal. Errors: NotFound before the
@@ -204,16 +236,22 @@ func (b *Mailbox) Unread(ctx context.Context, a team.AgentID, incarnation uint64
 	return n, err
 }
 
+// Waiting is how many messages are stored for the incarnation and not yet recorded in its
+// journal, about: also those that do not wake it. It costs one request, however many they are.
+// Errors: NotFound before the incarnation has begun to receive; Unavailable.
+func (b *Mailbox) Waiting(ctx context.Context, a team.AgentID, incarnation uint64) (int, error) {
+	return b.team.Messages.Waiting(ctx, subject.Consumer(a, incarnation))
+}
+
 // After is how many messages that wake their reader are stored for a behind sequence
 // seq, and the sequence of the last one.
 func (b *Mailbox) After(ctx context.Context, a team.AgentID, seq uint64) (n int, last uint64, err error) {
-	err = b.team.Messages.Read(ctx, seq+1, func(m broker.Msg) error {
-		var msg team.Message
-		if json.Unmarshal(m.Data, &msg) == nil && msg.Wakes() && subject.Sender(m.Subject) != a {
-			n, last = n+1, m.Seq
+	err = b.Read(ctx, a, seq+1, func(d Delivery) error {
+		if d.Wakes() {
+			n, last = n+1, d.Seq
 		}
 		return nil
-	}, subject.Mail(b.team.ID, a)...)
+	})
 	return n, last, err
 }
 

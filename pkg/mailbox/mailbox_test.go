@@ -10,15 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/mailbox"
+	"agentteam/pkg/stored"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry/telemetrytest"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // members is a team's roster.
@@ -41,7 +42,7 @@ var crew = members{
 	{AgentID: "coder-0", State: team.Stopped},
 }
 
-func open(t *testing.T) (*mailbox.Mailbox, *broker.Team) {
+func open(t *testing.T) (*mailbox.Mailbox, *broker.Storage) {
 	t.Helper()
 	bt := brokertest.Team(t, "t")
 	return mailbox.New(bt, mailbox.Options{Members: crew}), bt
@@ -173,10 +174,9 @@ func TestSendRefused(t *testing.T) {
 		hint string
 	}{
 		"unknown":  {team.Message{Type: team.MsgMessage, From: team.Leader, To: "nobody", Content: "x"}, team.NotFound, "coder-1, tester-1"},
-		"stopped":  {team.Message{Type: team.MsgMessage, From: team.Leader, To: "coder-0", Content: "x"}, team.NotFound, "coder-1, tester-1"},
 		"oneself":  {team.Message{Type: team.MsgMessage, From: "coder-1", To: "coder-1", Content: "x"}, team.InvalidArgument, "leader, tester-1"},
 		"empty":    {team.Message{Type: team.MsgMessage, From: team.Leader, To: "coder-1", Content: "\n "}, team.InvalidArgument, ""},
-		"too long": {team.Message{Type: team.MsgMessage, From: team.Leader, To: "coder-1", Content: strings.Repeat("x", team.MaxTextBytes+1)}, team.InvalidArgument, ""},
+		"too long": {team.Message{Type: team.MsgMessage, From: team.Leader, To: "coder-1", Content: strings.Repeat("x", team.MaxMessageBytes+1)}, team.InvalidArgument, ""},
 	} {
 		_, _, err := b.Send(t.Context(), tt.m)
 		if team.CodeOf(err) != tt.want || !strings.Contains(team.HintOf(err), tt.hint) {
@@ -185,6 +185,34 @@ func TestSendRefused(t *testing.T) {
 	}
 	if last, err := bt.Messages.LastSeq(t.Context()); last != 0 || err != nil {
 		t.Errorf("%d messages were stored, %v", last, err)
+	}
+}
+
+// A person is written to under a name that no member has. Who has left is written to as well.
+func TestPeople(t *testing.T) {
+	b, _ := open(t)
+	for _, m := range []team.Message{
+		{Type: team.MsgMessage, From: "coder-1", To: team.UserAgent, Content: "x"},
+		{Type: team.MsgUser, From: team.UserAgent, To: "coder-0", Content: "x"},
+		{Type: team.MsgMessage, From: "coder-1", To: "coder-0", Content: "x"},
+	} {
+		if _, got, err := b.Send(t.Context(), m); err != nil || !slices.Equal(got, []team.AgentID{m.To}) {
+			t.Errorf("%s to %s: delivered to %v, %v", m.From, m.To, got, err)
+		}
+	}
+}
+
+// A text that is too long for a message is stored, and the message says where.
+func TestLongText(t *testing.T) {
+	b, bt := open(t)
+	long := strings.Repeat("a line of words\n", team.MaxTextBytes/16) + "the end"
+	sent := send(t, b, team.Leader, "coder-1", long)
+	in := receive(t, b, "coder-1", 1, 1)
+	got := in.next(sent.Content)
+	in.end()
+	whole, err := stored.In(bt.Files).Get(t.Context(), got.Stored)
+	if err != nil || whole != long || len(got.Content) > 8<<10 || !strings.HasSuffix(got.Content, "the end") || !strings.Contains(got.Content, got.Stored) {
+		t.Errorf("received %d bytes, stored at %q (%v), which has %d of %d", len(got.Content), got.Stored, err, len(whole), len(long))
 	}
 }
 
@@ -252,7 +280,7 @@ func TestNextIncarnation(t *testing.T) {
 	send(t, b, team.Leader, "coder-1", "three")
 	next.next("three")
 	next.end()
-	first.ended(mailbox.ErrSuperseded)
+	first.ended(team.ErrSuperseded)
 }
 
 // An incarnation that never received does not hide those before it.
@@ -263,7 +291,7 @@ func TestIncarnationWithoutMail(t *testing.T) {
 	first.take("one")
 	third := receive(t, b, "coder-1", 3, 1)
 	third.next("one")
-	first.ended(mailbox.ErrSuperseded)
+	first.ended(team.ErrSuperseded)
 	third.end()
 }
 
@@ -277,7 +305,7 @@ func TestNeighboursStay(t *testing.T) {
 	c.next("hello")
 	next := receive(t, b, "coder-1", 3, 1)
 	next.next("hello")
-	c.ended(mailbox.ErrSuperseded)
+	c.ended(team.ErrSuperseded)
 	send(t, b, team.Leader, team.Everyone, "still there?")
 	a.next("still there?")
 	a.end()
@@ -286,6 +314,7 @@ func TestNeighboursStay(t *testing.T) {
 // What the server wrote to a connection that dies is delivered again before what was
 // sent later, and soon.
 func TestLostConnection(t *testing.T) {
+	t.Parallel()
 	url := brokertest.Server(t)
 	bt, err := brokertest.Connect(t, url).Make(t.Context(), "t")
 	if err != nil {
@@ -339,7 +368,7 @@ func TestUnreadable(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	reg := prometheus.NewRegistry()
-	b := mailbox.New(bt, mailbox.Options{Members: crew, Registry: reg})
+	b := mailbox.New(bt, mailbox.Options{Members: crew, Metrics: reg})
 	for i, data := range []string{`{"v":1,"type":"T-001"}`, `{"v":1,"type":"T-002"}`, "nonsense"} {
 		if _, err := bt.Messages.Publish(t.Context(), subject.Inbox("t", "coder-1", "tester-1"), fmt.Sprint(i), []byte(data)); err != nil {
 			t.Fatal(err)
@@ -371,7 +400,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s is %v, %v; want %v", name, n, ok, want)
 		}
 	}
-	if len(got) != 9+11 {
+	if len(got) != 2*len(team.MessageTypes())+2 {
 		t.Errorf("series: %v", got)
 	}
 }
@@ -431,6 +460,7 @@ func TestMailBeforeJoining(t *testing.T) {
 }
 
 func TestRestartedServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	srv, err := embedded.Start(embedded.Options{Dir: dir})
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 
 // types are those that a message may be counted under. A received one says itself
 // what it is, and might say anything.
-var types = []team.MessageType{team.MsgMessage, team.MsgBroadcast, team.MsgUser, team.MsgShutdownRequest, team.MsgShutdownResponse,
-	team.MsgTaskAssigned, team.MsgIdle, team.MsgWatchdog, team.MsgTaskNotification}
+var types = team.MessageTypes()
 
 const (
 	unreadable  = "dead"    // set aside

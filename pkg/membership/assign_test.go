@@ -43,9 +43,11 @@ func (p puppet) Complete(ctx context.Context, r model.Request, _ func(string)) (
 	}
 }
 
-// next returns what the model is asked next, as one text.
 func (p puppet) Limits(string) model.Limits { return model.Limits{} }
 
+func (p puppet) Meant(name string) (string, string) { return name, "" }
+
+// next returns what the model is asked next, as one text.
 func (p puppet) next(t *testing.T) string {
 	t.Helper()
 	select {
@@ -73,7 +75,7 @@ func (p puppet) calls(calls ...string) {
 // rig is coder-1 at work in a team whose leader is the test.
 type rig struct {
 	*testing.T
-	bt        *broker.Team
+	bt        *broker.Storage
 	board     *board.Board
 	model     puppet
 	workspace string
@@ -82,7 +84,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t, brokertest.Team(t, "t"), nil, puppet{make(chan model.Request), make(chan model.Reply)}, t.TempDir()}
-	r.board = board.New(r.bt, board.Options{})
+	r.board = board.New(r.bt.Bucket, board.Options{})
 	m, err := roster.New(r.bt).Put(t.Context(), team.Member{AgentID: "coder-1", Role: "coder", Backend: team.Exec, State: team.Joined, Incarnation: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -108,8 +110,7 @@ func (r *rig) assign(id team.TaskID) team.Task {
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
 	for {
-		var task team.Task
-		err := control.Request(ctx, r.bt.Conn, "t", "coder-1", subject.Assign, team.Assignment{Task: id, By: team.Leader}, &task, wait)
+		task, err := control.Assign(ctx, r.bt, "coder-1", team.Assignment{Task: id, By: team.Leader})
 		if err == nil {
 			return task
 		}
@@ -186,7 +187,8 @@ func TestAssignedBeforeRevoked(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(r.workspace, "late.txt")); err == nil {
 		t.Error("it wrote for a task that it no longer had")
 	}
-	if err := control.Request(t.Context(), r.bt.Conn, "t", "coder-1", subject.Revoked, ids[0], nil, wait); err != nil { // late
+	// The late word. Sent as a request, it is answered once it was heard.
+	if _, err := r.bt.Conn.NATS().Request(subject.Control("t", "coder-1", subject.Revoked), []byte(`"T-001"`), wait); err != nil {
 		t.Fatal(err)
 	}
 	r.model.calls("list_tasks", "{}")

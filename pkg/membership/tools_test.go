@@ -2,12 +2,58 @@ package membership
 
 import (
 	"log/slog"
+	"regexp"
 	"slices"
 	"testing"
 
+	"agentteam/pkg/agent"
+	"agentteam/pkg/place"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
+
+// A model is told of its dialect's tools only, and the prompt names no others. The role's
+// dialect goes before the team's.
+func TestToolsOfDialect(t *testing.T) {
+	ws, err := workspace.Open(t.TempDir(), workspace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
+	told := map[team.AgentID][]string{
+		"coder-1": {"Bash", "Edit", "Glob", "Grep", "Read", "SendMessage", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TeamFanout", "TeamStatus", "Write", "ask_user", "read_mail"},
+		team.Leader: {"Bash", "Edit", "Glob", "Grep", "Read", "SendMessage", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TeamCollect", "TeamCreate", "TeamDelete",
+			"TeamFanout", "TeamStatus", "Write", "ask_user", "read_mail"},
+	}
+	for name, want := range told {
+		for _, o := range []Options{
+			{Record: team.Team{Policies: team.Policies{Dialect: team.Claude}}},
+			{Record: team.Team{Policies: team.Policies{Dialect: team.Native}}, Role: team.Role{Dialect: team.Claude}},
+		} {
+			o.Member, o.Logger = team.Member{AgentID: name}, slog.New(slog.DiscardHandler)
+			set, err := (&member{Options: o}).tools(ws, nil, &agent.Conversation{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range set.Specs() {
+				got = append(got, s.Name)
+				if i := ours.FindString(s.Description + string(s.Schema)); i != "" {
+					t.Errorf("%s speaks of %s: %s %s", s.Name, i, s.Description, s.Schema)
+				}
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("%s is told of %q, want %q", name, got, want)
+			}
+			if i := ours.FindString(agent.System(o.Record, o.Member, o.Role, place.Place{})); i != "" {
+				t.Errorf("the prompt of %s speaks of %s", name, i)
+			}
+		}
+	}
+}
+
+// ours are our names of what Claude calls otherwise.
+var ours = regexp.MustCompile(`(?:read|write|edit)_file|(?:create|list|get|claim|update|release)_tasks?|task_id|send_message|finish_team|list_teammates|(?:spawn|remove)_teammate`)
 
 // Roles written for other programs name tools that are not there, and tools of the
 // team under other programs' names; neither keeps a member from starting, and
@@ -31,7 +77,7 @@ func TestToolsOfRole(t *testing.T) {
 			m := &member{Options: Options{
 				Member: team.Member{AgentID: "coder-1", Role: "coder"}, Role: team.Role{Name: "coder", Tools: tt.role}, Logger: slog.New(slog.DiscardHandler),
 			}}
-			set, err := m.tools(ws, nil)
+			set, err := m.tools(ws, nil, &agent.Conversation{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"agentteam/pkg/wire"
 )
 
 // chatReader puts one turn together from the chunks of a chat completion, or from
@@ -20,6 +22,7 @@ type chatReader struct {
 	finish  string // "" until the endpoint said why it stopped
 	model   string
 	usage   Usage
+	chunk   chunk // the newest; each takes the room of the last
 }
 
 var _ turnReader = (*chatReader)(nil)
@@ -55,8 +58,11 @@ func (r *chatReader) event(name string, data []byte) error {
 	if len(data) == 0 || string(data) == endMark {
 		return nil
 	}
-	var c chunk
-	if err := json.Unmarshal(data, &c); err != nil {
+	room := r.chunk.Choices[:cap(r.chunk.Choices)]
+	clear(room)
+	r.chunk = chunk{Choices: room[:0]}
+	c := &r.chunk
+	if err := wire.Unmarshal(data, c); err != nil {
 		if name == "error" || data[0] == '[' {
 			e := parseError(data)
 			return &e

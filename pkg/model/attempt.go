@@ -73,7 +73,7 @@ func (c *Client) read(x *exchange, q call, turn turnReader) *failure {
 		if err = fail; err != nil {
 			break
 		}
-		x.hold()
+		x.stopAlarm()
 		events++
 		if err = turn.event(e.Type, []byte(e.Data)); err != nil {
 			break

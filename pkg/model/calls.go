@@ -132,7 +132,7 @@ func (c *toolCall) arguments() string {
 	if args == "" || args == "null" {
 		return "{}"
 	}
-	args, _ = RepairArguments(args)
+	args, _ = repairArguments(args)
 	return args
 }
 

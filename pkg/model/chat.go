@@ -25,7 +25,7 @@ func (chatWire) head(e *encoding, req Request) []byte {
 	if e.AskUsage {
 		ours = append(ours, bodyField{"stream_options", `{"include_usage":true}`})
 	}
-	if e.marks == OnTop {
+	if e.marks == onTop {
 		ours = append(ours, bodyField{"cache_control", ephemeral})
 	}
 	e.bodyFields(o, e.Extra, ours...)
@@ -36,7 +36,7 @@ func (chatWire) head(e *encoding, req Request) []byte {
 			if i > 0 {
 				o.b = append(o.b, ',')
 			}
-			o.b = e.chatTool(o.b, t, e.marks == OnBlocks && i == len(req.Tools)-1)
+			o.b = e.chatTool(o.b, t, e.marks == onBlocks && i == len(req.Tools)-1)
 		}
 		o.b = append(o.b, ']')
 	}
@@ -83,7 +83,7 @@ func (chatWire) message(e *encoding, b []byte, ms []*Message, prev string, mark 
 	case m.Role == "system":
 		o := openObject(b)
 		o.text("role", e.SystemRole)
-		e.chatContent(o, []contentPart{{text: e.text(m)}}, e.marks == OnBlocks)
+		e.chatContent(o, []contentPart{{text: e.text(m)}}, e.marks == onBlocks)
 		return append(o.close(), ','), "system"
 	case m.Role == "tool":
 		o := openObject(b)
@@ -122,9 +122,9 @@ func (e *encoding) chatTurn(b []byte, m *Message) []byte {
 		o.text("content", text)
 	case len(m.ToolCalls) == 0:
 		o.text("content", e.EmptyTurn)
-	case e.BesideCalls == EmptyText:
+	case e.BesideCalls == emptyText:
 		o.text("content", "")
-	case e.BesideCalls == Null:
+	case e.BesideCalls == null:
 		o.raw("content", []byte("null"))
 	}
 	if len(m.ToolCalls) > 0 {
@@ -210,7 +210,7 @@ var nineAlnum = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
 
 // callID returns the id of a call in the form that the endpoint takes.
 func (e *encoding) callID(id string) string {
-	if e.CallIDs == AnyID || nineAlnum.MatchString(id) {
+	if e.CallIDs == anyID || nineAlnum.MatchString(id) {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))

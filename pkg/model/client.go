@@ -50,7 +50,7 @@ func New(opt Options) (*Client, error) {
 		return nil, err
 	}
 	u, _ := url.Parse(opt.BaseURL) // withDefaults has parsed it before
-	return &Client{opt: opt, base: u, name: bare(u), dialect: d, http: newHTTP(opt), secrets: secretsOf(opt, u), metrics: newMetrics(opt.Registry)}, nil
+	return &Client{opt: opt, base: u, name: bare(u), dialect: d, http: newHTTP(opt), secrets: secretsOf(opt, u), metrics: newMetrics(opt.Metrics)}, nil
 }
 
 // bare is u without user, password and query, any of which may hold a secret.
@@ -162,6 +162,9 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 		c.opt.Logger.WarnContext(ctx, "model call failed, trying again",
 			"reason", fail.reason, "status", fail.status, "attempt", tried, "wait", wait)
 		c.opt.Logger.DebugContext(ctx, "model call failed", "err", fail.err)
+		if req.OnRetry != nil {
+			req.OnRetry(Retry{Endpoint: c.name, Reason: fail.reason, Status: fail.status, Tried: tried, Of: attempts, Wait: wait})
+		}
 		if !sleep(ctx, wait) {
 			return Reply{}, ctx.Err()
 		}

@@ -29,11 +29,11 @@ type dialect struct {
 // spoken is a profile at one moment, ready for use. Two encodings are alike if they
 // were made with one and the same spoken.
 type spoken struct {
-	Profile
-	names *regexp.Regexp // Profile.Names
+	profile
+	names *regexp.Regexp // profile.Names
 }
 
-func speak(p Profile) *spoken { return &spoken{Profile: p, names: regexp.MustCompile(p.Names)} }
+func speak(p profile) *spoken { return &spoken{profile: p, names: regexp.MustCompile(p.Names)} }
 
 // fixed are the fields of a body that are ours alone.
 var fixed = []string{
@@ -135,7 +135,7 @@ func (d *dialect) path(path string) string {
 // reader returns what puts the answer to req together. onDelta gets the text as it
 // comes.
 func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
-	if d.spoken().wireFor(d.modelOf(req)) == Responses {
+	if d.spoken().wireFor(d.modelOf(req)) == responses {
 		return newResponsesReader(req, onDelta)
 	}
 	return newChatReader(req, onDelta)
@@ -148,7 +148,7 @@ func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
 func (d *dialect) learn(e apiError) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p, ok := learned(d.now.Profile, e)
+	p, ok := learned(d.now.profile, e)
 	if ok {
 		d.now = speak(p)
 	}

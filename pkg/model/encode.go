@@ -15,7 +15,7 @@ type encoding struct {
 	model    string
 	origin   string // of answers whose Extra goes back
 	limits   Limits
-	marks    CacheMarks
+	marks    cacheMarks
 	load     func(Image) ([]byte, error) // nil: images are told of in text
 	wire     wireFormat
 	pictures int // bytes of images that were written; they are no text
@@ -47,7 +47,7 @@ func (d *dialect) encoding(req Request) *encoding {
 	return e
 }
 
-var wireFormats = map[Wire]wireFormat{Chat: chatWire{}, Responses: responsesWire{}}
+var wireFormats = map[protocol]wireFormat{chat: chatWire{}, responses: responsesWire{}}
 
 // run returns how many of ms, at least one, are encoded together: users in a row,
 // where the endpoint wants them as one, with the empty turns between them that are

@@ -87,9 +87,9 @@ func (x *exchange) close() {
 // expect calls the exchange off unless it is heard of again within d.
 func (x *exchange) expect(d time.Duration) { x.alarm.Reset(d) }
 
-// hold keeps the alarm from ringing until the next expect: what the reader of an
+// stopAlarm keeps the alarm from ringing until the next expect: what the reader of an
 // answer does with it takes time that is not the endpoint's.
-func (x *exchange) hold() { x.alarm.Stop() }
+func (x *exchange) stopAlarm() { x.alarm.Stop() }
 
 // status is that of the answer; 0 if none came.
 func (x *exchange) status() int {

@@ -44,7 +44,7 @@ func (k *Kept) body(e *encoding, req Request) (body, error) {
 	for _, r := range k.runs {
 		whole = append(whole, r.wire)
 	}
-	if e.marks == OnBlocks {
+	if e.marks == onBlocks {
 		k.mark(e, whole[1:])
 	}
 	for i := len(whole) - 1; i > 0; i-- { // behind the last message there is no comma

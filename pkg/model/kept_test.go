@@ -65,6 +65,7 @@ func TestPromptsBeginAlike(t *testing.T) {
 // Whatever happens to the conversation and the dialect between two requests, what is
 // kept gives the same body as encoding anew.
 func TestKeptNeverShows(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		name := Profiles()[rng.IntN(len(Profiles()))]

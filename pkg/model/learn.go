@@ -11,7 +11,7 @@ import (
 // learned returns p as it is after an endpoint has refused a request with e, and
 // whether it is another then. What it learned already it does not learn again, so an
 // endpoint that goes on refusing is not asked for ever.
-func learned(p Profile, e apiError) (Profile, bool) {
+func learned(p profile, e apiError) (profile, bool) {
 	text := strings.ToLower(e.message + " " + e.code)
 	for _, l := range lessons {
 		if l.about.MatchString(text) {
@@ -30,7 +30,7 @@ func learned(p Profile, e apiError) (Profile, bool) {
 // it did.
 type lesson struct {
 	about *regexp.Regexp // in small letters
-	learn func(p *Profile, text string) bool
+	learn func(p *profile, text string) bool
 }
 
 func about(re string) *regexp.Regexp { return regexp.MustCompile(re) }
@@ -51,30 +51,30 @@ var mostOutput = about(`supports at most (\d+) completion tokens|` +
 var lessons = []lesson{
 	{ // "To use function tools, use /v1/responses or set reasoning_effort to 'none'", "only supported in v1/responses"
 		about(`v1/responses`),
-		func(p *Profile, _ string) bool { return change(&p.Wire, Responses) },
+		func(p *profile, _ string) bool { return change(&p.Wire, responses) },
 	},
 	{ // "max_tokens is too large: 32000. This model supports at most 16384 completion tokens"
 		mostOutput,
-		func(p *Profile, text string) bool {
+		func(p *profile, text string) bool {
 			n, err := strconv.Atoi(strings.Join(mostOutput.FindStringSubmatch(text)[1:], ""))
 			return err == nil && n > 0 && (p.MostOutput == 0 || n < p.MostOutput) && change(&p.MostOutput, n)
 		},
 	},
 	{ // "Unsupported parameter: 'max_tokens' ... Use 'max_completion_tokens' instead"
 		about(`max_completion_tokens['"]? instead`),
-		func(p *Profile, _ string) bool { return limitIn(p, "max_completion_tokens") },
+		func(p *profile, _ string) bool { return limitIn(p, "max_completion_tokens") },
 	},
 	{ // {"type":"extra_forbidden","loc":["body","max_completion_tokens"]}
 		about(`max_completion_tokens.*(` + refusesField + `)|(` + refusesField + `).*max_completion_tokens`),
-		func(p *Profile, _ string) bool { return limitIn(p, "max_tokens") },
+		func(p *profile, _ string) bool { return limitIn(p, "max_tokens") },
 	},
 	{
 		about(`\bmax_tokens\b.*(` + refusesField + `)|(` + refusesField + `).*\bmax_tokens\b`),
-		func(p *Profile, _ string) bool { return limitIn(p, "max_completion_tokens") },
+		func(p *profile, _ string) bool { return limitIn(p, "max_completion_tokens") },
 	},
 	{ // "The `reasoning_content` in the thinking mode must be passed back", "Missing `reasoning_content` field"
 		about("missing `?reasoning_content|reasoning_content`? .*(must be passed|is required)"),
-		func(p *Profile, _ string) bool {
+		func(p *profile, _ string) bool {
 			p.Drop = withoutEntry(p.Drop, "reasoning_content")
 			p.Echo = withEntry(p.Echo, "reasoning_content")
 			return change(&p.Always, "reasoning_content")
@@ -82,56 +82,56 @@ var lessons = []lesson{
 	},
 	{ // "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."
 		about(`call id .*length of 9`),
-		func(p *Profile, _ string) bool { return change(&p.CallIDs, NineAlnum) },
+		func(p *profile, _ string) bool { return change(&p.CallIDs, nineID) },
 	},
 	{ // "Conversation roles must alternate", "Unexpected role 'user' after role 'tool'"
 		about(`must alternate|unexpected role`),
-		func(p *Profile, _ string) bool {
+		func(p *profile, _ string) bool {
 			return oneOf(change(&p.MergeUsers, true), change(&p.AfterTool, seen), change(&p.BeforeTurn, goOn))
 		},
 	},
 	{ // "'messages[0].role' does not support 'system' with this model", "System role not supported"
 		about(`does not support 'system'|system role (is )?not supported|unexpected role 'system'`),
-		func(p *Profile, _ string) bool {
+		func(p *profile, _ string) bool {
 			return oneOf(change(&p.SystemRole, "user"), change(&p.MergeUsers, true))
 		},
 	},
 	{ // "must have either content or tool_calls, but not none", "content or tool_calls must be set"
 		about(`content('| )?or '?tool_calls`),
-		func(p *Profile, _ string) bool { return p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer) },
+		func(p *profile, _ string) bool { return p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer) },
 	},
 	{ // "text content blocks must be non-empty", "messages: text content blocks must contain non-whitespace text"
 		about(`content.*(non-empty|must not be empty|cannot be empty|is empty|non-whitespace)`),
-		func(p *Profile, _ string) bool {
-			return oneOf(p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer), change(&p.BesideCalls, Absent))
+		func(p *profile, _ string) bool {
+			return oneOf(p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer), change(&p.BesideCalls, absent))
 		},
 	},
 	{ // "messages[2]: missing field `content`", "Expected 'content' to be a string or an array"
 		about("missing field `?content|'content' to be a string|content (field )?is required"),
-		func(p *Profile, _ string) bool { return change(&p.BesideCalls, EmptyText) },
+		func(p *profile, _ string) bool { return change(&p.BesideCalls, emptyText) },
 	},
 	{ // "invalid type: sequence, expected a string", "content must be a string"
 		about(`sequence, expected a string|content must be a string|image_url|(not|n't) support images?|image input`),
-		func(p *Profile, _ string) bool {
-			return oneOf(change(&p.Images, false), change(&p.CacheMarks, NoMarks))
+		func(p *profile, _ string) bool {
+			return oneOf(change(&p.Images, false), change(&p.CacheMarks, noMarks))
 		},
 	},
 	{ // "properties: should be non-empty for OBJECT type"
 		about(`non-empty for object type`),
-		func(p *Profile, _ string) bool { return change(&p.SchemaFull, true) },
+		func(p *profile, _ string) bool { return change(&p.SchemaFull, true) },
 	},
 	{ // "Proto field is not repeating, cannot start list" at a type
 		about(`not repeating, cannot start list.*type|type.*not repeating, cannot start list`),
-		func(p *Profile, _ string) bool { return change(&p.SchemaOneType, true) },
+		func(p *profile, _ string) bool { return change(&p.SchemaOneType, true) },
 	},
 	{
 		about(refusesField),
-		func(p *Profile, text string) bool { return oneOf(dropKeywords(p, text), dropField(p, text)) },
+		func(p *profile, text string) bool { return oneOf(dropKeywords(p, text), dropField(p, text)) },
 	},
 }
 
 // limitIn has every limit stand in the field.
-func limitIn(p *Profile, field string) bool {
+func limitIn(p *profile, field string) bool {
 	renamed := len(p.LimitRenamed) > 0 && field != "max_completion_tokens"
 	p.LimitRenamed = nil
 	return oneOf(renamed, change(&p.LimitField, field))
@@ -153,7 +153,7 @@ var keywords = []string{
 
 // dropKeywords learns the keywords of schemas that the error quotes: "Unknown name
 // "additionalProperties" at 'tools[0].function_declarations[0].parameters'".
-func dropKeywords(p *Profile, text string) bool {
+func dropKeywords(p *profile, text string) bool {
 	if !schemaError.MatchString(text) {
 		return false
 	}
@@ -170,7 +170,7 @@ func dropKeywords(p *Profile, text string) bool {
 
 // dropField learns the fields that the error names and that we send but need not:
 // the extra ones, and those that go back to the model.
-func dropField(p *Profile, text string) bool {
+func dropField(p *profile, text string) bool {
 	sent := slices.Concat(slices.Sorted(maps.Keys(p.Extra)), p.Echo, reasoningFields,
 		[]string{"stream_options", "cache_control", "extra_content", "include", "store", "parallel_tool_calls"})
 	changed := false
@@ -183,7 +183,7 @@ func dropField(p *Profile, text string) bool {
 			p.Always = ""
 		}
 		if f == "cache_control" {
-			p.CacheMarks = NoMarks
+			p.CacheMarks = noMarks
 		}
 		changed = true
 	}

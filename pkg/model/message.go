@@ -3,6 +3,8 @@ package model
 import (
 	"cmp"
 	"encoding/json"
+
+	"agentteam/pkg/team"
 )
 
 // Message is one entry of a conversation, free of any wire format, and the JSON
@@ -57,6 +59,10 @@ type Request struct {
 	// if it is nil, the model reads of the reference only.
 	Image func(Image) ([]byte, error)
 
+	// OnRetry, if not nil, is called before each pause after which the same endpoint is
+	// asked again; it must not block.
+	OnRetry func(Retry)
+
 	once bool // an outage is not waited out, for another endpoint is asked then
 }
 
@@ -91,6 +97,19 @@ type Reply struct {
 	Usage        Usage  `json:"usage"`
 	Model        string `json:"model,omitempty"` // as the endpoint names it
 	Alias        string `json:"alias,omitempty"` // as the process's settings name it
+}
+
+// Check reports what makes the reply no turn of a model, or nil. Error: InvalidArgument.
+func (r Reply) Check() error {
+	if r.Message.Role != "assistant" {
+		return team.Errorf(team.InvalidArgument, "a turn has the role assistant, this one %q", r.Message.Role)
+	}
+	for i, c := range r.Message.ToolCalls {
+		if c.ID == "" || c.Name == "" {
+			return team.Errorf(team.InvalidArgument, "tool call %d has no id or no name", i+1)
+		}
+	}
+	return nil
 }
 
 // Usage is what a call cost, in tokens.

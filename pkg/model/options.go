@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
 )
 
 const openAI = "https://api.openai.com/v1"
@@ -34,8 +35,8 @@ type Options struct {
 	Idle      time.Duration // longest wait for the next one; default 2 min
 	Total     time.Duration // longest time for a whole answer; default 30 min
 
-	Logger   *slog.Logger          // default: discard
-	Registry prometheus.Registerer // default: metrics are not published
+	Logger  *slog.Logger          // default: discard
+	Metrics prometheus.Registerer // default: metrics are not published
 }
 
 // keySetting is where a person sets the key, as hints name it.
@@ -82,6 +83,6 @@ func (o Options) withDefaults() (Options, error) {
 	o.FirstByte = cmp.Or(o.FirstByte, 10*time.Minute)
 	o.Idle = cmp.Or(o.Idle, 2*time.Minute)
 	o.Total = cmp.Or(o.Total, 30*time.Minute)
-	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Logger = telemetry.OrDiscard(o.Logger)
 	return o, nil
 }

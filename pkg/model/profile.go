@@ -11,14 +11,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Profile says how a kind of endpoint wants to be spoken to. It is plain data: all
+// profile says how a kind of endpoint wants to be spoken to. It is plain data: all
 // that differs between endpoints is a field here and nowhere a branch, so a new
 // endpoint is a new entry of the table in profiles.go.
 //
 // Where a field lists models, an entry names every model in whose name it occurs
 // at the beginning of a word: "gpt-5" names gpt-5, openai/gpt-5-mini and
 // my-gpt-5, not xgpt-5.
-type Profile struct {
+type profile struct {
 	Name string
 
 	// Hosts tells such an endpoint by its base URL. An entry is a host, in which *
@@ -26,7 +26,7 @@ type Profile struct {
 	// ":11434".
 	Hosts []string
 
-	Wire            Wire              // how it is asked
+	Wire            protocol          // how it is asked
 	ResponsesModels []string          // models that are asked over Responses, whatever Wire says
 	KeyHeader       string            // the header that carries the key; "": Authorization, as a bearer
 	Query           string            // of each request, without the ?; what the base URL's own has goes first
@@ -43,12 +43,12 @@ type Profile struct {
 	LimitRenamed []string // models whose limit is max_completion_tokens, whatever LimitField says
 	AskUsage     bool     // a stream tells its usage only if stream_options asks for it
 
-	CacheMarks  CacheMarks // how the endpoint learns what to cache
+	CacheMarks  cacheMarks // how the endpoint learns what to cache
 	CacheModels []string   // the models that want the marks; others get none
 
 	SystemRole  string // role of the leading message
 	EmptyTurn   string // text of an assistant's turn that has neither text nor calls; "": the turn is left out
-	BesideCalls Beside // what stands as content beside calls if the turn has no text
+	BesideCalls beside // what stands as content beside calls if the turn has no text
 	MergeUsers  bool   // user messages in a row are sent as one
 	AfterTool   string // what the assistant says between a tool's result and a user; "": nothing
 	BeforeTurn  string // what the user says before a turn that follows neither user nor tool; "": nothing
@@ -66,7 +66,7 @@ type Profile struct {
 	// Foreign are fields of the first call of a turn that another model gave.
 	Foreign map[string]json.RawMessage
 
-	CallIDs CallIDs // the form of the ids of calls
+	CallIDs callIDs // the form of the ids of calls
 	Names   string  // regular expression that the name of a call must fit; one that does not is mapped
 
 	SchemaDrop    []string // keywords taken out of the schemas of arguments
@@ -74,42 +74,42 @@ type Profile struct {
 	SchemaFull    bool     // an object without properties is refused: such an argument is left out
 }
 
-// Wire is a protocol of asking.
-type Wire string
+// protocol is a way of asking.
+type protocol string
 
-// The wires.
+// The protocols.
 const (
-	Chat      Wire = "chat"      // chat completions
-	Responses Wire = "responses" // OpenAI's Responses, without state at the server
+	chat      protocol = "chat"      // chat completions
+	responses protocol = "responses" // OpenAI's Responses, without state at the server
 )
 
-// Beside is what stands as content beside calls.
-type Beside string
+// beside is what stands as content beside calls.
+type beside string
 
-// The kinds of Beside.
+// The kinds of beside.
 const (
-	EmptyText Beside = "empty" // ""
-	Null      Beside = "null"
-	Absent    Beside = "absent" // no such key
+	emptyText beside = "empty" // ""
+	null      beside = "null"
+	absent    beside = "absent" // no such key
 )
 
-// CacheMarks is a way of telling an endpoint what it may cache. Most need none.
-type CacheMarks string
+// cacheMarks is a way of telling an endpoint what it may cache. Most need none.
+type cacheMarks string
 
-// The kinds of CacheMarks.
+// The kinds of cacheMarks.
 const (
-	NoMarks  CacheMarks = ""
-	OnBlocks CacheMarks = "blocks" // on the system message, the last tool, and the last two messages that are not the assistant's
-	OnTop    CacheMarks = "top"    // one field of the body
+	noMarks  cacheMarks = ""
+	onBlocks cacheMarks = "blocks" // on the system message, the last tool, and the last two messages that are not the assistant's
+	onTop    cacheMarks = "top"    // one field of the body
 )
 
-// CallIDs is the form that the ids of calls have.
-type CallIDs string
+// callIDs is the form that the ids of calls have.
+type callIDs string
 
 // The forms. Ids of another form are mapped, one and the same always alike.
 const (
-	AnyID     CallIDs = ""
-	NineAlnum CallIDs = "nine" // nine letters and digits
+	anyID  callIDs = ""
+	nineID callIDs = "nine" // nine letters and digits
 )
 
 // Profiles returns the names of all profiles, sorted.
@@ -125,21 +125,21 @@ func Profiles() []string {
 // profileOf returns the profile of that name or, if name is empty, the one whose
 // Hosts fit the base URL; unknown if none does. Errors: InvalidArgument for a name
 // that no profile has.
-func profileOf(name string, base *url.URL) (Profile, error) {
-	fits := func(p Profile) bool { return p.Name == name }
+func profileOf(name string, base *url.URL) (profile, error) {
+	fits := func(p profile) bool { return p.Name == name }
 	if name == "" {
-		fits = func(p Profile) bool { return p.serves(base) || p.Name == unknownEndpoint }
+		fits = func(p profile) bool { return p.serves(base) || p.Name == unknownEndpoint }
 	}
 	i := slices.IndexFunc(profiles, fits) // unknown is the last
 	if i < 0 {
-		return Profile{}, team.Errorf(team.InvalidArgument, "no profile is named %q", name).
+		return profile{}, team.Errorf(team.InvalidArgument, "no profile is named %q", name).
 			WithHint("profiles are %s; without one it is found by the base URL", strings.Join(Profiles(), ", "))
 	}
 	return profiles[i], nil
 }
 
 // serves reports whether one of p's Hosts fits the base URL.
-func (p Profile) serves(base *url.URL) bool {
+func (p profile) serves(base *url.URL) bool {
 	return slices.ContainsFunc(p.Hosts, func(entry string) bool {
 		host, dir, _ := strings.Cut(entry, "/")
 		if port, ok := strings.CutPrefix(host, ":"); ok {
@@ -151,15 +151,15 @@ func (p Profile) serves(base *url.URL) bool {
 }
 
 // wireFor returns how the model is asked.
-func (p Profile) wireFor(model string) Wire {
+func (p profile) wireFor(model string) protocol {
 	if named(p.ResponsesModels, model) {
-		return Responses
+		return responses
 	}
 	return p.Wire
 }
 
 // limitFieldFor returns the field that carries the limit of the model's answer.
-func (p Profile) limitFieldFor(model string) string {
+func (p profile) limitFieldFor(model string) string {
 	if named(p.LimitRenamed, model) {
 		return "max_completion_tokens"
 	}
@@ -167,20 +167,20 @@ func (p Profile) limitFieldFor(model string) string {
 }
 
 // marksFor returns how the model learns what to cache.
-func (p Profile) marksFor(model string) CacheMarks {
+func (p profile) marksFor(model string) cacheMarks {
 	if named(p.CacheModels, model) {
 		return p.CacheMarks
 	}
-	return NoMarks
+	return noMarks
 }
 
 // echoes reports whether the field of an earlier answer is sent back.
-func (p Profile) echoes(field string) bool {
+func (p profile) echoes(field string) bool {
 	return !slices.Contains(p.Drop, field) && (slices.Contains(p.Echo, field) || slices.Contains(p.Echo, "*"))
 }
 
 // with returns p with more fields for each request's body.
-func (p Profile) with(extra map[string]json.RawMessage) Profile {
+func (p profile) with(extra map[string]json.RawMessage) profile {
 	whole := maps.Clone(p.Extra)
 	if whole == nil {
 		whole = map[string]json.RawMessage{}
@@ -190,7 +190,7 @@ func (p Profile) with(extra map[string]json.RawMessage) Profile {
 	return p
 }
 
-// named reports whether one of the entries names the model; see [Profile].
+// named reports whether one of the entries names the model; see [profile].
 func named(entries []string, model string) bool {
 	return slices.ContainsFunc(entries, func(e string) bool { return names(e, model) })
 }

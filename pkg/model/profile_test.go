@@ -61,11 +61,11 @@ func TestTableOfProfiles(t *testing.T) {
 	}
 	for _, p := range profiles {
 		switch {
-		case p.Wire != Chat && p.Wire != Responses:
+		case p.Wire != chat && p.Wire != responses:
 			t.Errorf("%s: wire %q", p.Name, p.Wire)
 		case p.LimitField == "" || p.MaxOutput <= 0 || p.SystemRole == "":
 			t.Errorf("%s: a field is missing: %+v", p.Name, p)
-		case p.BesideCalls != EmptyText && p.BesideCalls != Null && p.BesideCalls != Absent:
+		case p.BesideCalls != emptyText && p.BesideCalls != null && p.BesideCalls != absent:
 			t.Errorf("%s: beside calls %q", p.Name, p.BesideCalls)
 		case p.Always != "" && !p.echoes(p.Always):
 			t.Errorf("%s: %s is always there but never sent back", p.Name, p.Always)
@@ -92,7 +92,7 @@ func TestModelNames(t *testing.T) {
 			t.Errorf("%q names %q: %v", tt.entry, tt.model, !tt.want)
 		}
 	}
-	for model, want := range map[string]Wire{"gpt-5.5": Responses, "gpt-5.6-mini": Responses, "gpt-5.3-codex": Responses, "gpt-5.2": Chat, "gpt-4.1": Chat, "o3": Chat} {
+	for model, want := range map[string]protocol{"gpt-5.5": responses, "gpt-5.6-mini": responses, "gpt-5.3-codex": responses, "gpt-5.2": chat, "gpt-4.1": chat, "o3": chat} {
 		if got := dialectOf(t, "openai", model, Options{}).spoken().wireFor(model); got != want {
 			t.Errorf("%s is asked over %s, want %s", model, got, want)
 		}
@@ -101,7 +101,7 @@ func TestModelNames(t *testing.T) {
 
 func TestCallNames(t *testing.T) {
 	e := &encoding{spoken: speak(profiles[0])}
-	gemini := &encoding{spoken: speak(Profile{Names: `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`})}
+	gemini := &encoding{spoken: speak(profile{Names: `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`})}
 	for name, want := range map[string]string{
 		"bash": "bash", "": "unknown", "a.b c": "a_b_c", "工具": "__", strings.Repeat("x", 70): strings.Repeat("x", 64),
 		"functions.bash<|channel|>commentary": "functions_bash__channel__commentary",

@@ -28,57 +28,57 @@ var overResponses = []string{
 
 // profiles is the table. The first that serves a base URL is taken, so a narrower
 // entry of Hosts stands above a wider one; unknown is the last.
-var profiles = []Profile{
+var profiles = []profile{
 	{
 		Name: "openai", Hosts: []string{"api.openai.com", "*.api.openai.com"},
-		Wire: Chat, ResponsesModels: overResponses,
+		Wire: chat, ResponsesModels: overResponses,
 		// Its limit counts the thinking too, so that a small one ends in turns without
 		// text. max_tokens is refused by reasoning models and deprecated for all.
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: Null, Images: true, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, Names: anyName,
 	},
 	{
 		// learn.microsoft.com, Azure OpenAI reference 2024-10-21: the deployment stands
 		// in the address, the key in a header of its own, the version in the query.
 		Name: "azure-classic", Hosts: []string{"*.openai.azure.com/openai/deployments", "*.cognitiveservices.azure.com/openai/deployments"},
-		Wire: Chat, KeyHeader: "api-key", Query: "api-version=2024-12-01-preview",
+		Wire: chat, KeyHeader: "api-key", Query: "api-version=2024-12-01-preview",
 		// A deployment's name need not tell the model; gpt-5 behind one refuses
 		// max_tokens (OpenHands/OpenHands#11662).
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: Null, Images: true, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, Names: anyName,
 	},
 	{
 		// learn.microsoft.com, api-version-lifecycle: /openai/v1 without a version.
 		Name: "azure", Hosts: []string{"*.openai.azure.com", "*.services.ai.azure.com", "*.cognitiveservices.azure.com"},
-		Wire: Chat, ResponsesModels: overResponses, KeyHeader: "api-key",
+		Wire: chat, ResponsesModels: overResponses, KeyHeader: "api-key",
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: Null, Images: true, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, Names: anyName,
 	},
 	{
 		Name: "vllm", // its port 8000 is everybody's
-		Wire: Chat,
+		Wire: chat,
 		// The limit is not lowered by the server: prompt and limit over the window are
 		// a 400 (vllm-project/vllm#42474).
 		LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
 		// Templates of open models refuse users in a row, and content that is no text.
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: EmptyText, MergeUsers: true,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, MergeUsers: true,
 		Echo: reasoningFields, Names: anyName,
 	},
 	{
 		Name: "ollama", Hosts: []string{":11434"},
-		Wire: Chat,
+		Wire: chat,
 		// docs.ollama.com/context-length: 4k below 24 GiB of video memory, whatever the
 		// model; a longer prompt is cut without a word.
 		Window: 4096, LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: EmptyText, MergeUsers: true,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, MergeUsers: true,
 		Echo: reasoningFields, Names: anyName,
 	},
 	{
 		Name: "llamacpp", // its port 8080 is everybody's
-		Wire: Chat,
+		Wire: chat,
 		// An empty turn is a 400, a null content too (ggml-org/llama.cpp#13471).
 		LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: EmptyText,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
 		// "conversation roles must alternate user and assistant roles except for tool
 		// calls and results" (ggml-org/llama.cpp#19851): a user after a result is a
 		// second user in a row to such templates.
@@ -87,32 +87,32 @@ var profiles = []Profile{
 	},
 	{
 		Name: "lmstudio", Hosts: []string{":1234"}, // runs llama.cpp
-		Wire:       Chat,
+		Wire:       chat,
 		LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: EmptyText,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
 		MergeUsers: true, AfterTool: seen, BeforeTurn: goOn,
 		Echo: []string{"reasoning_content", "reasoning"}, Names: anyName,
 	},
 	{
 		Name:       "litellm", // its port 4000 is everybody's; it speaks for any other
-		Wire:       Chat,
+		Wire:       chat,
 		LimitField: "max_tokens", MaxOutput: 16_000, AskUsage: true,
 		// docs.litellm.ai, prompt caching: marks on content blocks and tools go
 		// through to Claude, which caches nothing without them.
-		CacheMarks: OnBlocks, CacheModels: []string{"claude"},
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: Null,
+		CacheMarks: onBlocks, CacheModels: []string{"claude"},
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null,
 		// thinking_blocks are how Claude's signed thinking comes and must go back.
 		Echo: []string{"reasoning_content", "thinking_blocks", "provider_specific_fields"}, Names: anyName,
 	},
 	{
 		Name: "openrouter", Hosts: []string{"openrouter.ai", "*.openrouter.ai"},
-		Wire: Chat,
+		Wire: chat,
 		// It refuses with 402 a limit that the credit could not pay for, used or not.
 		LimitField: "max_tokens", MaxOutput: 16_000, AskUsage: true,
 		// Its docs, AnthropicCacheControlDirective: on top, "the system automatically
 		// applies cache breakpoints".
-		CacheMarks: OnTop, CacheModels: []string{"claude"},
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: EmptyText,
+		CacheMarks: onTop, CacheModels: []string{"claude"},
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
 		// What is behind it may be Mistral: "Unexpected role" (charmbracelet/crush#279)
 		// then teaches the rest.
 		MergeUsers: true,
@@ -120,12 +120,12 @@ var profiles = []Profile{
 	},
 	{
 		Name: "deepseek", Hosts: []string{"api.deepseek.com"},
-		Wire: Chat,
+		Wire: chat,
 		// The limit counts the thinking.
 		LimitField: "max_tokens", MaxOutput: 32_000, AskUsage: true,
 		// "Invalid assistant message: content or tool_calls must be set"; a content that
 		// is no text is refused too (BerriAI/litellm#9905).
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: EmptyText,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
 		// "The reasoning_content in the thinking mode must be passed back to the API":
 		// on every turn; an empty one will do for turns of others
 		// (earendil-works/pi#3636, architects-toolkit/SmartHopper#660).
@@ -133,17 +133,17 @@ var profiles = []Profile{
 	},
 	{
 		Name: "qwen", Hosts: []string{"dashscope*.aliyuncs.com", "*.dashscope*.aliyuncs.com"},
-		Wire:       Chat,
+		Wire:       chat,
 		LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: EmptyText, MergeUsers: true,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, MergeUsers: true,
 		Echo: []string{"reasoning_content"}, Names: anyName,
 	},
 	{
 		Name: "gemini", Hosts: []string{"generativelanguage.googleapis.com", "*aiplatform.googleapis.com"},
-		Wire: Chat,
+		Wire: chat,
 		// The limit counts the thinking.
 		LimitField: "max_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: Absent, Images: true,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: absent, Images: true,
 		// "Function call is missing a thought_signature": it stands in extra_content and
 		// goes back. A call of another model has none; ai.google.dev,
 		// thought-signatures, names this word for such a one.
@@ -163,53 +163,53 @@ var profiles = []Profile{
 	},
 	{
 		Name: "mistral", Hosts: []string{"api.mistral.ai", "codestral.mistral.ai"},
-		Wire: Chat,
+		Wire: chat,
 		// "extra_forbidden" for stream_options (dnakov/anon-kode#53), for
 		// max_completion_tokens (editor-code-assistant/eca#231) and for
 		// reasoning_content (charmbracelet/crush#1590). Usage comes unasked.
 		LimitField: "max_tokens", MaxOutput: 16_000,
 		// "Assistant message must have either content or tool_calls, but not none"
 		// (OpenHands/OpenHands#8685).
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: EmptyText,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
 		// "Unexpected role 'user' after role 'tool'" (avante-corp/avante.nvim#2695).
 		MergeUsers: true, AfterTool: seen, BeforeTurn: goOn,
 		// "Tool call id was ... but must be a-z, A-Z, 0-9, with a length of 9"
 		// (karthink/gptel#1203).
-		CallIDs: NineAlnum, Images: true, Names: anyName,
+		CallIDs: nineID, Images: true, Names: anyName,
 	},
 	{
 		Name: "anthropic", Hosts: []string{"api.anthropic.com"},
-		Wire: Chat,
+		Wire: chat,
 		// docs.anthropic.com, OpenAI SDK compatibility: no caching, no thinking shown.
 		LimitField: "max_tokens", MaxOutput: 32_000, AskUsage: true,
 		// "text content blocks must be non-empty" also beside calls
 		// (agno-agi/agno#3137).
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: Absent, Images: true, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: absent, Images: true, Names: anyName,
 	},
 	{
 		Name: "groq", Hosts: []string{"api.groq.com"},
-		Wire: Chat,
+		Wire: chat,
 		// "property 'reasoning_content' is unsupported" at the second turn
 		// (janhq/jan#8136), and "property 'reasoning'" of some models
 		// (musistudio/llms#64).
 		LimitField: "max_completion_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: EmptyText, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, Names: anyName,
 	},
 	{
 		Name: "cerebras", Hosts: []string{"api.cerebras.ai"},
-		Wire: Chat,
+		Wire: chat,
 		// "messages.2.assistant.reasoning_content: property ... is unsupported", code
 		// wrong_api_format (Kilo-Org/kilocode#10375, QwenLM/qwen-code#11045).
 		LimitField: "max_completion_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: EmptyText, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, Names: anyName,
 	},
 	{
 		// What most take. The rest is learned from what it refuses.
 		Name: unknownEndpoint,
-		Wire: Chat,
+		Wire: chat,
 		// OpenAI's reasoning models behind a proxy that passes the field on.
 		LimitField: "max_tokens", LimitRenamed: []string{"gpt-5", "gpt-6", "o1", "o3", "o4"}, MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: EmptyText,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText,
 		Echo: []string{"*"}, Names: anyName,
 	},
 }

@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"agentteam/pkg/team"
 )
@@ -41,6 +43,25 @@ const (
 	ContentFilter  Reason = "content_filter"  // GiveUp: what was said is not let through
 	InvalidRequest Reason = "invalid_request" // GiveUp: 400, 422 and the rest
 )
+
+// Retry is a call that failed and is made again.
+type Retry struct {
+	Endpoint  string // as errors name it
+	Reason    Reason
+	Status    int // of the answer; 0: none came
+	Tried, Of int
+	Wait      time.Duration // until the next try
+}
+
+// String says it for people, in one line and without what the endpoint answered, in which
+// it may quote the prompt.
+func (r Retry) String() string {
+	reason := strings.ReplaceAll(string(r.Reason), "_", " ")
+	if r.Status != 0 {
+		reason += fmt.Sprintf(", status %d", r.Status)
+	}
+	return fmt.Sprintf("the model endpoint %s failed (%s), try %d of %d follows after %v", r.Endpoint, reason, r.Tried+1, r.Of, r.Wait.Round(100*time.Millisecond))
+}
 
 // Refusal is the error of a call that gave no turn although the caller did not end
 // it. It carries the code [team.Unavailable] if its advice is TryAgain, else

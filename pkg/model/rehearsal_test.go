@@ -11,7 +11,7 @@ import (
 )
 
 // rehearse serves the script until the test ends and returns a client of it.
-func rehearse(t testing.TB, script string) *model.Client {
+func rehearse(t testing.TB, script string, o model.Options) *model.Client {
 	t.Helper()
 	s, err := rehearsal.Parse("test", []byte(script))
 	if err != nil {
@@ -30,7 +30,8 @@ func rehearse(t testing.TB, script string) *model.Client {
 			t.Error(err)
 		}
 	})
-	c, err := model.New(model.Options{BaseURL: srv.URL(), Model: "rehearsal"})
+	o.BaseURL = srv.URL()
+	c, err := model.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,10 +39,24 @@ func rehearse(t testing.TB, script string) *model.Client {
 }
 
 // The client and the strict endpoint get on with each other through a whole run,
-// whatever the endpoint does wrong on the way.
+// whatever the endpoint does wrong on the way, over either wire.
 func TestRunThroughEveryFault(t *testing.T) {
-	t.Parallel()
+	for name, o := range map[string]model.Options{
+		"chat completions": {Model: "rehearsal"},
+		"responses":        {Model: "gpt-5.6", Profile: "openai"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runThroughEveryFault(t, o)
+		})
+	}
+}
+
+var anyObject = []byte(`{"type":"object","properties":{}}`)
+
+func runThroughEveryFault(t *testing.T, o model.Options) {
 	c := rehearse(t, `
+strict: openai
 agents:
 - rules:
   - name: work
@@ -52,7 +67,7 @@ agents:
     - {calls: [{tool: bash, args: {command: "echo 2"}}], fault: {malformed: true}}
     - {calls: [{tool: list_tasks}], fault: {cut: true, times: 2}}
     - {say: 'It was {{result "work" 1}}.', fault: {status: 429}}
-`)
+`, o)
 	if err := c.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +79,7 @@ agents:
 	for len(turns) < 10 {
 		r, err := c.Complete(t.Context(), model.Request{
 			Messages: conv,
-			Tools:    []model.ToolSpec{{Name: "bash"}, {Name: "list_tasks"}},
+			Tools:    []model.ToolSpec{{Name: "bash", Schema: anyObject}, {Name: "list_tasks", Schema: anyObject}},
 		}, nil)
 		if err != nil {
 			t.Fatal(err)

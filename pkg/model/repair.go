@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// RepairArguments mends a tool call's arguments that are not valid JSON, where what
+// repairArguments mends a tool call's arguments that are not valid JSON, where what
 // was meant is beyond doubt: it takes away a code fence around them, commas before a
 // closing bracket, and an empty or equal object beside the real one. It reports
 // whether it did; if not, or if that would still be no JSON object, s comes back as
 // it is. Values are never changed.
-func RepairArguments(s string) (repaired string, ok bool) {
+func repairArguments(s string) (repaired string, ok bool) {
 	if json.Valid([]byte(s)) {
 		return s, false
 	}

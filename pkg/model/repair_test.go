@@ -24,7 +24,7 @@ func TestRepairArguments(t *testing.T) {
 		"```json\n{\"a\":\"```\"}\n```\n":  "{\"a\":\"```\"}",
 		`{"a":"1","b":"12.5","c":"true",}`: `{"a":"1","b":"12.5","c":"true"}`,
 	} {
-		if got, ok := RepairArguments(s); got != want || !ok {
+		if got, ok := repairArguments(s); got != want || !ok {
 			t.Errorf("%s: %s, %v; want %s", s, got, ok, want)
 		}
 	}
@@ -32,7 +32,7 @@ func TestRepairArguments(t *testing.T) {
 		"", "x", `{"a":`, `{"a":1`, `{"a":,}`, `{"a":1,,}`, `{,`, `{"a":1}{"a":2}`, `{"a":1} and more`, "```json\n```", `[1,]`, `"a",`,
 		`{"a":1}`, `{"a":"1"}`, `[]`, `null`, ` {"a" : 1 } `, "{'a':1}", `{a:1}`, "{\"a\":\"```json\"}", `{"a":1}}`,
 	} {
-		if got, ok := RepairArguments(s); got != s || ok {
+		if got, ok := repairArguments(s); got != s || ok {
 			t.Errorf("%s was made into %s", s, got)
 		}
 	}
@@ -45,7 +45,7 @@ func FuzzRepairArguments(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got, ok := RepairArguments(s)
+		got, ok := repairArguments(s)
 		switch {
 		case !ok && got != s:
 			t.Fatalf("%q was not repaired, but is %q", s, got)
@@ -56,7 +56,7 @@ func FuzzRepairArguments(f *testing.F) {
 		case ok && len(got) >= len(s):
 			t.Fatalf("%q grew into %q", s, got)
 		}
-		if again, ok := RepairArguments(got); ok {
+		if again, ok := repairArguments(got); ok {
 			t.Fatalf("%q was repaired twice: %q, %q", s, got, again)
 		}
 	})

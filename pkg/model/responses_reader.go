@@ -256,7 +256,7 @@ func (r *responsesReader) call(it *outputItem) ToolCall {
 		id = "call_" + strings.ToLower(rand.Text())
 	}
 	r.ids[id] = true
-	args, _ := RepairArguments(cmp.Or(it.told.Arguments, it.args.String(), "{}"))
+	args, _ := repairArguments(cmp.Or(it.told.Arguments, it.args.String(), "{}"))
 	return ToolCall{ID: id, Name: it.told.Name, Arguments: args}
 }
 

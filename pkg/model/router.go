@@ -41,8 +41,8 @@ type routerState struct {
 
 // RouterOptions are what a Router works with beside its routes.
 type RouterOptions struct {
-	Logger   *slog.Logger          // default: discard
-	Registry prometheus.Registerer // default: metrics are not published
+	Logger  *slog.Logger          // default: discard
+	Metrics prometheus.Registerer // default: metrics are not published
 
 	open opener // default: openClient
 }
@@ -51,7 +51,7 @@ type RouterOptions struct {
 // not connect yet. Errors: [team.InvalidArgument] naming the alias and what is wrong
 // with it.
 func NewRouter(r Routes, o RouterOptions) (*Router, error) {
-	s := &routerState{open: o.open, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
+	s := &routerState{open: o.open, log: telemetry.OrDiscard(o.Logger)}
 	if s.open == nil {
 		s.open = openClient
 	}
@@ -59,7 +59,7 @@ func NewRouter(r Routes, o RouterOptions) (*Router, error) {
 	if s.table, err = newTable(r, nil, s.open, s.fill); err != nil {
 		return nil, err
 	}
-	return (&Router{routerState: s}).Counting(o.Registry), nil
+	return (&Router{routerState: s}).Counting(o.Metrics), nil
 }
 
 func (s *routerState) fill(o *Options) { o.Logger = s.log }
@@ -131,6 +131,17 @@ func (r *Router) Known() []string {
 // and whether the settings know the name. If not, and for "" and [team.Inherit], it is
 // the default, which is "" if there is none.
 func (r *Router) Resolve(name string) (alias string, known bool) { return r.now().resolve(name) }
+
+// Meant returns the alias that is asked for name, and what its endpoint calls its model;
+// both are "" if there is none.
+func (r *Router) Meant(name string) (alias, model string) {
+	t := r.now()
+	alias, _ = t.resolve(name)
+	if to := t.route(alias); to != nil {
+		model = to.Options.Model
+	}
+	return alias, model
+}
 
 // Limits is what the alias asked for name takes and gives in one call.
 func (r *Router) Limits(name string) Limits {

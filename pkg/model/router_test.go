@@ -518,7 +518,7 @@ func TestRouterOverHTTP(t *testing.T) {
 		{Name: "fast", Options: Options{BaseURL: serve("k2", "small-1"), APIKey: "k2", Model: "small-1", Attempts: 1}, Prices: &Prices{Input: 1}},
 	}}
 	reg := prometheus.NewRegistry()
-	r, err := NewRouter(routes, RouterOptions{Registry: reg})
+	r, err := NewRouter(routes, RouterOptions{Metrics: reg})
 	if err != nil {
 		t.Fatal(err)
 	}

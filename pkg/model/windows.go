@@ -23,7 +23,7 @@ var windows = sync.OnceValue(func() []modelWindow {
 
 // modelWindow is what models of a name take and give.
 type modelWindow struct {
-	model string // as in the lists of a Profile
+	model string // as in the lists of a profile
 	Limits
 }
 

@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
@@ -23,7 +23,7 @@ import (
 const (
 	MaxBytes     = 1 << 20
 	MaxTasks     = 1000
-	MaxNameBytes = 128
+	maxNameBytes = 128
 )
 
 // Plan is a plan file that was read. It must not be changed.
@@ -174,18 +174,7 @@ func (p *parser) task(i int, n *yaml.Node) {
 				p.Fail(v, "role is empty; leave it out for a task that anybody may take")
 			}
 		},
-		"depends_on": func(v *yaml.Node) {
-			if v.Kind != yaml.SequenceNode {
-				p.Fail(v, "depends_on must be a list of names of this plan and ids of tasks, such as [tests, T-001]")
-				return
-			}
-			for _, item := range v.Content {
-				p.refs = append(p.refs, ref{i, item})
-			}
-			if len(v.Content) > team.MaxDependencies {
-				p.Fail(v, "%d dependencies are too many, the limit is %d", len(v.Content), team.MaxDependencies)
-			}
-		},
+		"depends_on": func(v *yaml.Node) { p.dependsOn(v, i) },
 		"check": func(v *yaml.Node) {
 			t.Check = p.str(v, "check")
 			p.valid(v, team.NewTask{Check: t.Check})
@@ -214,6 +203,20 @@ func (p *parser) task(i int, n *yaml.Node) {
 	}
 }
 
+// dependsOn notes to what the task refers.
+func (p *parser) dependsOn(n *yaml.Node, i int) {
+	if n.Kind != yaml.SequenceNode {
+		p.Fail(n, "depends_on must be a list of names of this plan and ids of tasks, such as [tests, T-001]")
+		return
+	}
+	for _, item := range n.Content {
+		p.refs = append(p.refs, ref{i, item})
+	}
+	if len(n.Content) > team.MaxDependencies {
+		p.Fail(n, "%d dependencies are too many, the limit is %d", len(n.Content), team.MaxDependencies)
+	}
+}
+
 // valid checks one field as the board will, so that a fault is told with its place.
 func (p *parser) valid(at *yaml.Node, n team.NewTask) {
 	n.Title = "x"
@@ -226,8 +229,8 @@ func (p *parser) name(n *yaml.Node, i int) {
 	_, err := team.ParseTaskID(s)
 	_, twice := p.places[s]
 	switch {
-	case s == "" || len(s) > MaxNameBytes || strings.TrimSpace(s) != s || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl):
-		p.Fail(n, "a name is 1 to %d bytes long, in one line, without spaces at its ends", MaxNameBytes)
+	case s == "" || len(s) > maxNameBytes || strings.TrimSpace(s) != s || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl):
+		p.Fail(n, "a name is 1 to %d bytes long, in one line, without spaces at its ends", maxNameBytes)
 	case err == nil:
 		p.Fail(n, "the name %q could be the id of a task on the board", s)
 	case twice:

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/config"
 	"agentteam/pkg/model"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 	"agentteam/pkg/tool/workspace"
@@ -30,19 +32,23 @@ import (
 // one clear line; whoever supervises it starts it again with back-off.
 const connectWait = 10 * time.Second
 
+// tellAfter is when it says that it waits.
+const tellAfter = 500 * time.Millisecond
+
 // Process is one running process. Its fields must not be changed.
 type Process struct {
-	ID       string // unique; names the process in leases
-	Config   config.Config
-	Log      *slog.Logger
-	Registry *telemetry.Registry
-	Conn     *broker.Conn
+	ID      string // unique; names the process in leases
+	Config  config.Config
+	Log     *slog.Logger
+	Metrics *telemetry.Registry
+	Conn    *broker.Conn
 
-	models   *model.Router
-	hide     func() // takes back what was announced
-	http     *telemetry.Server
-	httpDone chan struct{}
-	stop     []func()
+	models    *model.Router
+	hide      func() // takes back what was announced
+	http      *telemetry.Server
+	httpDone  chan struct{}
+	stopPages func()
+	stop      []func() // what else Close undoes, last first
 }
 
 // Open starts the pages, connects to NATS and announces the process as kind
@@ -55,7 +61,7 @@ func Open(ctx context.Context, kind string, cfg config.Config, stderr io.Writer)
 	host, _ := os.Hostname()
 	p := &Process{
 		ID: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), ulid.Make()), Config: cfg,
-		Log: log.With("process", kind, "pid", os.Getpid()), Registry: telemetry.NewRegistry(), httpDone: make(chan struct{}),
+		Log: log.With("process", kind, "pid", os.Getpid()), Metrics: telemetry.NewRegistry(), httpDone: make(chan struct{}),
 	}
 	if err := p.open(ctx, kind); err != nil {
 		p.Close()
@@ -75,10 +81,10 @@ func (p *Process) open(ctx context.Context, kind string) error {
 	}
 	var conn atomic.Pointer[broker.Conn]
 	var err error
-	p.http, err = telemetry.Listen(telemetry.Options{Addr: p.Config.HTTP, Registry: p.Registry, Logger: p.Log,
+	p.http, err = telemetry.Listen(telemetry.Options{Addr: p.Config.HTTP, Metrics: p.Metrics, Logger: p.Log,
 		Ready: func(ctx context.Context) error {
 			if c := conn.Load(); c != nil {
-				return c.Ready(ctx)
+				return c.Stores(ctx)
 			}
 			return errors.New("NATS is not connected yet")
 		}})
@@ -86,7 +92,7 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		return err
 	}
 	pages, stopPages := context.WithCancel(context.WithoutCancel(ctx))
-	p.stop = append(p.stop, stopPages)
+	p.stopPages = stopPages
 	go func() {
 		defer close(p.httpDone)
 		if err := p.http.Run(pages); err != nil {
@@ -98,7 +104,9 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		return err
 	}
 	p.tellModels(p.Config)
-	p.Conn, err = broker.Connect(ctx, broker.Options{URL: p.Config.Server, Name: "agentteam " + kind, Wait: connectWait, Replicas: p.Config.Replicas, Logger: p.Log, Registry: p.Registry})
+	waiting := time.AfterFunc(tellAfter, func() { p.Log.Info("waiting for NATS", "url", p.shownServer(), "at_most", connectWait) })
+	p.Conn, err = broker.Connect(ctx, broker.Options{URL: p.Config.Server, Name: "agentteam " + kind, Wait: connectWait, WaitForRoom: true, Replicas: p.Config.Replicas, Logger: p.Log, Metrics: p.Metrics})
+	waiting.Stop()
 	if err != nil {
 		return err
 	}
@@ -109,8 +117,22 @@ func (p *Process) open(ctx context.Context, kind string) error {
 	if file := p.Config.File(); file != "" {
 		p.stop = append(p.stop, p.follow(context.WithoutCancel(ctx), kind, file))
 	}
-	p.Log.Info("ready", "nats", p.Conn.Server(), "http", p.http.URL(), "model", modelName(routes))
 	return nil
+}
+
+// shownServer is the address that the settings name, without credentials.
+func (p *Process) shownServer() string {
+	for _, o := range p.Config.Origins() {
+		if o.Name == "server" {
+			return o.Value
+		}
+	}
+	return p.Config.Server
+}
+
+// Ready logs that the process is at its work, once nothing is left that could refuse it.
+func (p *Process) Ready() {
+	p.Log.Info("ready", "nats", p.Conn.Server(), "http", p.http.URL(), "model", modelName(p.Config.Routes()))
 }
 
 // Handle adds a page to those of every process; see [telemetry.Server.Handle].
@@ -128,20 +150,24 @@ func (p *Process) Workspace(t team.Team) (string, error) {
 	return os.Getwd()
 }
 
-// Close hides the process, ends the connection and then the pages.
+// Close ends the pages, hides the process, and ends the connection. It takes
+// [shutdown.Close] at most.
 func (p *Process) Close() {
+	if p.stopPages != nil {
+		p.stopPages() // their readers may take as long as the flush
+	}
 	if p.Conn != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), shutdown.Close)
 		_ = p.Conn.Flush(ctx) // what was published last, such as an ack, should arrive
 		cancel()
 	}
-	for i := len(p.stop) - 1; i >= 0; i-- {
-		p.stop[i]()
+	for _, stop := range slices.Backward(p.stop) {
+		stop()
 	}
 	if p.Conn != nil {
 		p.Conn.Close()
 	}
-	if p.stop != nil {
+	if p.stopPages != nil {
 		<-p.httpDone
 	}
 }
@@ -150,7 +176,7 @@ func (p *Process) Close() {
 // models to do it with, nil if none is configured; the alias that m names is warned of
 // if they do not have it. done is to be called when it no longer is that member.
 func (p *Process) As(id team.TeamID, m team.Member) (reg prometheus.Registerer, with agent.Model, done func()) {
-	reg, done = p.Registry.Labelled(prometheus.Labels{"team": string(id), "role": m.Role, "agent_id": string(m.AgentID)})
+	reg, done = p.Metrics.Labelled(prometheus.Labels{"team": string(id), "role": m.Role, "agent_id": string(m.AgentID)})
 	alias, known := p.models.Resolve(m.Model)
 	if alias == "" {
 		return reg, nil, done

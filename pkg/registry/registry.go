@@ -13,6 +13,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -41,55 +43,81 @@ func Open(ctx context.Context, c *broker.Conn) (*Registry, error) {
 // Bucket is where the small records and the leaders' leases stand.
 func (r *Registry) Bucket() *broker.Bucket { return r.bucket }
 
+// Probe tells whether the server stores what it is told, by a write beside the list.
+// Errors: Unavailable, [broker.ErrNoRoom] if that is why.
+func (r *Registry) Probe(ctx context.Context) error {
+	if err := r.conn.Stores(ctx); err != nil {
+		return err
+	}
+	return r.bucket.Set(ctx, subject.KeyProbe, []byte("{}"))
+}
+
 // Make makes the team and its storage, or opens it if it is there; the record of
 // a team that is there stays as it is, except that roles which it lacks are added.
 // A lease of 0 is [team.DefaultLease].
-func (r *Registry) Make(ctx context.Context, t team.Team) (*broker.Team, team.Team, error) {
+func (r *Registry) Make(ctx context.Context, t team.Team) (*broker.Storage, team.Team, error) {
+	bt, have, _, err := r.make(ctx, t)
+	return bt, have, err
+}
+
+// Add is Make for a team that must not be there yet. Errors: Conflict if it is.
+func (r *Registry) Add(ctx context.Context, t team.Team) (*broker.Storage, team.Team, error) {
+	if _, err := r.Small(ctx, t.ID); !errors.Is(err, team.NotFound) { // so that it is not touched
+		return nil, team.Team{}, cmp.Or(err, error(alreadyThere(t.ID)))
+	}
+	bt, have, made, err := r.make(ctx, t)
+	if err == nil && !made {
+		err = alreadyThere(t.ID)
+	}
+	return bt, have, err
+}
+
+func alreadyThere(id team.TeamID) *team.Error {
+	return team.Errorf(team.Conflict, "there is a team %q already", id).WithHint("`teamctl teams set %s` changes it", id)
+}
+
+// make makes or opens a team; made tells which.
+func (r *Registry) make(ctx context.Context, t team.Team) (_ *broker.Storage, _ team.Team, made bool, _ error) {
 	t.LeaseSeconds = cmp.Or(t.LeaseSeconds, int(team.DefaultLease/time.Second))
-	if err := check(t); err != nil {
-		return nil, team.Team{}, team.Errorf(team.InvalidArgument, "%w", err)
+	if err := cmp.Or(check(t), t.Validate()); err != nil {
+		return nil, team.Team{}, false, team.Errorf(team.InvalidArgument, "%w", err)
 	}
 	// A registered team is only opened: what it lost must not be made anew.
 	if _, err := r.bucket.Get(ctx, subject.KeyRegistered(t.ID)); err == nil {
 		bt, _, err := r.Open(ctx, t.ID)
 		if err != nil {
-			return nil, team.Team{}, err
+			return nil, team.Team{}, false, err
 		}
 		have, err := r.addRoles(ctx, bt, t.Roles)
-		return bt, have, err
+		return bt, have, false, err
 	} else if !errors.Is(err, team.NotFound) {
-		return nil, team.Team{}, err
+		return nil, team.Team{}, false, err
 	}
 	bt, err := r.conn.Make(ctx, t.ID)
 	if err != nil {
-		return nil, team.Team{}, err
+		return nil, team.Team{}, false, err
 	}
 	now := time.Now().UTC()
 	t.V, t.Status, t.CreatedAt, t.UpdatedAt = team.Protocol, team.Active, now, now
 	data, err := json.Marshal(t)
 	if err != nil {
-		return nil, team.Team{}, err
+		return nil, team.Team{}, false, err
 	}
-	if _, err := bt.Bucket.Put(ctx, subject.KeyTeam, data, 0); err != nil && !errors.Is(err, team.Conflict) {
-		return nil, team.Team{}, err
+	_, err = bt.Bucket.Put(ctx, subject.KeyTeam, data, 0)
+	if made = err == nil; !made && !errors.Is(err, team.Conflict) {
+		return nil, team.Team{}, false, err
 	}
 	have, err := Record(ctx, bt)
 	if err != nil {
-		return nil, team.Team{}, err
+		return nil, team.Team{}, false, err
 	}
-	return bt, have, r.Publish(ctx, have)
+	return bt, have, made, r.publish(ctx, have, true)
 }
 
-// Open opens a team that was made before. Errors: NotFound; InvalidState if part
-// of its storage is gone.
-func (r *Registry) Open(ctx context.Context, id team.TeamID) (*broker.Team, team.Team, error) {
-	if _, err := r.bucket.Get(ctx, subject.KeyRegistered(id)); errors.Is(err, team.NotFound) {
-		return nil, team.Team{}, team.Errorf(team.NotFound, "there is no team %q", id).
-			WithHint("`teamctl run --team %s GOAL` or `teamctl tasks add --team %s --title TITLE` makes it", id, id)
-	} else if err != nil {
-		return nil, team.Team{}, err
-	}
-	bt, err := r.conn.Open(ctx, id)
+// Open opens a team that was made before. Errors: NotFound; Conflict if it is being
+// deleted; InvalidState if part of its storage is gone.
+func (r *Registry) Open(ctx context.Context, id team.TeamID) (*broker.Storage, team.Team, error) {
+	bt, err := r.Storage(ctx, id)
 	if err != nil {
 		return nil, team.Team{}, err
 	}
@@ -97,13 +125,67 @@ func (r *Registry) Open(ctx context.Context, id team.TeamID) (*broker.Team, team
 	return bt, t, err
 }
 
+// Storage is Open for whoever can do without the team's record. Errors: those of Open, but
+// for a record that cannot be read.
+func (r *Registry) Storage(ctx context.Context, id team.TeamID) (*broker.Storage, error) {
+	small, err := r.Small(ctx, id)
+	switch {
+	case errors.Is(err, team.ErrUnreadable): // the team's own record says more
+	case err != nil:
+		return nil, err
+	case small.Status == team.TeamDeleting:
+		return nil, beingDeleted(id)
+	}
+	return r.conn.Open(ctx, id)
+}
+
+// mostNamed is how many teams a hint names.
+const mostNamed = 10
+
+// noTeam is the error for a team that is not there; it names those that are.
+func (r *Registry) noTeam(ctx context.Context, id team.TeamID) error {
+	err := team.Errorf(team.NotFound, "there is no team %q", id)
+	all, lerr := r.List(ctx)
+	if lerr != nil || len(all) == 0 {
+		return err.WithHint("`teamctl run --team %s GOAL` or `teamctl tasks add --team %s --title TITLE` makes it", id, id)
+	}
+	var names []string
+	for _, s := range all[:min(len(all), mostNamed)] {
+		names = append(names, string(s.ID))
+	}
+	hint := "name one with --team: " + strings.Join(names, ", ")
+	if more := len(all) - mostNamed; more > 0 {
+		hint += fmt.Sprintf(" and %d more", more)
+	}
+	return err.WithHint("%s; `teamctl run --team %s GOAL` makes %s", hint, id, id)
+}
+
 // Record reads the team's record.
-func Record(ctx context.Context, bt *broker.Team) (team.Team, error) {
+func Record(ctx context.Context, bt *broker.Storage) (team.Team, error) {
 	e, err := bt.Bucket.Get(ctx, subject.KeyTeam)
 	if err != nil {
 		return team.Team{}, err
 	}
 	return Decode(e)
+}
+
+// Shown is Record for whoever only shows it: of a record that cannot be read it is the
+// newest copy that can be, and damaged says why.
+func Shown(ctx context.Context, bt *broker.Storage) (t team.Team, damaged, err error) {
+	t, err = Record(ctx, bt)
+	if !errors.Is(err, team.ErrUnreadable) {
+		return t, nil, err
+	}
+	damaged = err
+	e, _, err := bt.Bucket.Readable(ctx, subject.KeyTeam, func(e broker.Entry) error { _, err := Decode(e); return err })
+	switch {
+	case errors.Is(err, team.NotFound):
+		return team.Team{ID: bt.ID}, damaged, nil
+	case err != nil:
+		return t, damaged, err
+	}
+	t, err = Decode(e)
+	return t, damaged, err
 }
 
 // Decode reads a team's record from its entry.
@@ -114,7 +196,7 @@ func Decode(e broker.Entry) (team.Team, error) {
 		return t, err
 	}
 	if err := check(t); err != nil {
-		return t, team.Errorf(team.InvalidState, "%w", err)
+		return t, team.Errorf(team.InvalidState, "record %s %w: %w", e.Key, team.ErrUnreadable, err).WithHint(team.RepairHint)
 	}
 	t.Revision = e.Revision
 	return t, nil
@@ -128,7 +210,35 @@ func check(t team.Team) error {
 	return nil
 }
 
-// List returns the small record of every team, unordered.
+// Small returns the small record of a team, which stands as long as anything of the team
+// does. Errors: NotFound; InvalidState if it cannot be read.
+func (r *Registry) Small(ctx context.Context, id team.TeamID) (team.Small, error) {
+	e, err := r.bucket.Get(ctx, subject.KeyRegistered(id))
+	if errors.Is(err, team.NotFound) {
+		return team.Small{}, r.noTeam(ctx, id)
+	}
+	if err != nil {
+		return team.Small{}, err
+	}
+	return decodeSmall(e)
+}
+
+func decodeSmall(e broker.Entry) (team.Small, error) {
+	_, name := subject.ParseKey(e.Key)
+	s, err := team.DecodeSmall(e.Value, team.TeamID(name))
+	if err != nil {
+		return s, team.Errorf(team.InvalidState, "entry %s of the list of all teams %w: %w", e.Key, team.ErrUnreadable, err).
+			WithHint("whoever leads the team next puts it right")
+	}
+	return s, nil
+}
+
+func beingDeleted(id team.TeamID) error {
+	return team.Errorf(team.Conflict, "team %s is being deleted", id).WithHint("`teamctl teams rm %s` ends that if its deleter was killed", id)
+}
+
+// List returns the small record of every team, in order of name. Of an entry that cannot
+// be read it has the name only.
 func (r *Registry) List(ctx context.Context) ([]team.Small, error) {
 	entries, err := r.bucket.Load(ctx, subject.AllOfRegistry)
 	if err != nil {
@@ -139,12 +249,10 @@ func (r *Registry) List(ctx context.Context) ([]team.Small, error) {
 		if kind, _ := subject.ParseKey(e.Key); kind != subject.Registered {
 			continue
 		}
-		var s team.Small
-		if err := json.Unmarshal(e.Value, &s); err != nil {
-			return nil, team.Errorf(team.InvalidState, "registry entry %s cannot be read: %w", e.Key, err)
-		}
+		s, _ := decodeSmall(e)
 		all = append(all, s)
 	}
+	slices.SortFunc(all, func(a, b team.Small) int { return cmp.Compare(a.ID, b.ID) })
 	return all, nil
 }
 
@@ -152,17 +260,18 @@ func (r *Registry) List(ctx context.Context) ([]team.Small, error) {
 // work keeps its goal: then started is false, and the text is mail to its leader,
 // who must have been sent it before. The record is written in either case, so that
 // an end of the goal that was prepared without that mail comes to nothing ([EndAt]).
-func (r *Registry) StartGoal(ctx context.Context, bt *broker.Team, goal, workspace string) (t team.Team, started bool, err error) {
-	seq, err := bt.Bucket.LastSeq(ctx)
+func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, goal, workspace string) (t team.Team, started bool, err error) {
+	state, err := bt.Bucket.State(ctx)
 	if err != nil {
 		return t, false, err
 	}
 	t, err = r.update(ctx, bt, func(t *team.Team) bool {
-		started = t.Status != team.Active || t.Goal == ""
+		started = !t.AtWork()
 		if !started {
 			return true
 		}
-		t.Status, t.Goal, t.GoalNumber, t.GoalSeq, t.Summary, t.FinishedAt = team.Active, goal, t.GoalNumber+1, seq, "", nil
+		t.Status, t.Goal, t.GoalNumber, t.Summary, t.FinishedAt = team.Active, goal, t.GoalNumber+1, "", nil
+		t.GoalSeq, t.GoalAt = state.Last, new(state.Now.UTC())
 		if workspace != "" {
 			t.Workspace = workspace
 		}
@@ -176,7 +285,7 @@ func (r *Registry) StartGoal(ctx context.Context, bt *broker.Team, goal, workspa
 
 // Activate makes a team that was ended active again without a goal, so that it
 // is led and can be worked with by hand.
-func (r *Registry) Activate(ctx context.Context, bt *broker.Team) (team.Team, error) {
+func (r *Registry) Activate(ctx context.Context, bt *broker.Storage) (team.Team, error) {
 	t, err := r.update(ctx, bt, func(t *team.Team) bool {
 		if t.Status != team.Active {
 			t.Status, t.Goal, t.Summary, t.FinishedAt = team.Active, "", "", nil
@@ -191,7 +300,7 @@ func (r *Registry) Activate(ctx context.Context, bt *broker.Team) (team.Team, er
 
 // Revert undoes an Activate that turned before into after, unless the record was
 // changed since.
-func (r *Registry) Revert(ctx context.Context, bt *broker.Team, before, after team.Team) error {
+func (r *Registry) Revert(ctx context.Context, bt *broker.Storage, before, after team.Team) error {
 	t, err := r.update(ctx, bt, func(t *team.Team) bool {
 		if t.Revision != after.Revision {
 			return false
@@ -207,13 +316,13 @@ func (r *Registry) Revert(ctx context.Context, bt *broker.Team, before, after te
 
 // End ends the team's goal with this status and summary, whatever it is. Ending a
 // team that has ended changes nothing and returns its record.
-func (r *Registry) End(ctx context.Context, bt *broker.Team, status team.Status, summary string) (team.Team, error) {
+func (r *Registry) End(ctx context.Context, bt *broker.Storage, status team.Status, summary string) (team.Team, error) {
 	return r.end(ctx, bt, func(team.Team) bool { return true }, status, summary)
 }
 
 // EndAt is End on the condition that nobody has written the record since it was at
 // this revision: what the end was decided on still holds. Errors: Conflict.
-func (r *Registry) EndAt(ctx context.Context, bt *broker.Team, revision uint64, status team.Status, summary string) (team.Team, error) {
+func (r *Registry) EndAt(ctx context.Context, bt *broker.Storage, revision uint64, status team.Status, summary string) (team.Team, error) {
 	same := true
 	t, err := r.end(ctx, bt, func(t team.Team) bool { same = t.Revision == revision; return same }, status, summary)
 	if err == nil && t.Status == team.Active && !same {
@@ -222,13 +331,17 @@ func (r *Registry) EndAt(ctx context.Context, bt *broker.Team, revision uint64, 
 	return t, err
 }
 
-func (r *Registry) end(ctx context.Context, bt *broker.Team, may func(team.Team) bool, status team.Status, summary string) (team.Team, error) {
+func (r *Registry) end(ctx context.Context, bt *broker.Storage, may func(team.Team) bool, status team.Status, summary string) (team.Team, error) {
+	seq, err := bt.Bucket.LastSeq(ctx)
+	if err != nil {
+		return team.Team{}, err
+	}
 	t, err := r.update(ctx, bt, func(t *team.Team) bool {
 		if t.Status != team.Active || !may(*t) {
 			return false
 		}
 		now := time.Now().UTC()
-		t.Status, t.Summary, t.FinishedAt = status, summary, &now
+		t.Status, t.Summary, t.FinishedAt, t.EndSeq = status, summary, &now, seq
 		return true
 	})
 	if err != nil {
@@ -237,14 +350,14 @@ func (r *Registry) end(ctx context.Context, bt *broker.Team, may func(team.Team)
 	return t, r.Publish(ctx, t)
 }
 
-// Lead writes the record of an active team anew, on behalf of a process that begins
+// Touch writes the record of an active team anew, on behalf of a process that begins
 // to lead it: an end that a predecessor has prepared comes to nothing ([EndAt]). A
 // team that is not active stays as it is.
-func (r *Registry) Lead(ctx context.Context, bt *broker.Team) (team.Team, error) {
+func (r *Registry) Touch(ctx context.Context, bt *broker.Storage) (team.Team, error) {
 	return r.update(ctx, bt, func(t *team.Team) bool { return t.Status == team.Active })
 }
 
-func (r *Registry) addRoles(ctx context.Context, bt *broker.Team, roles map[string]team.Role) (team.Team, error) {
+func (r *Registry) addRoles(ctx context.Context, bt *broker.Storage, roles map[string]team.Role) (team.Team, error) {
 	return r.update(ctx, bt, func(t *team.Team) (changed bool) {
 		for name, role := range roles {
 			if _, ok := t.Roles[name]; !ok {
@@ -258,44 +371,66 @@ func (r *Registry) addRoles(ctx context.Context, bt *broker.Team, roles map[stri
 	})
 }
 
+// Edit changes what a person may choose of the team's record, whatever the team is at; its
+// leader and members act on that at once. Errors: InvalidArgument; Conflict if the team is
+// being deleted.
+func (r *Registry) Edit(ctx context.Context, bt *broker.Storage, f func(*team.Team)) (team.Team, error) {
+	var invalid error
+	t, err := r.update(ctx, bt, func(t *team.Team) bool {
+		f(t)
+		invalid = t.Validate()
+		return invalid == nil
+	})
+	return t, cmp.Or(err, invalid)
+}
+
 // update changes the record by compare-and-set until f's change went in on top of
-// what f saw. f returns whether it changed anything.
-func (r *Registry) update(ctx context.Context, bt *broker.Team, f func(*team.Team) bool) (team.Team, error) {
-	for {
-		t, err := Record(ctx, bt)
-		if err != nil || !f(&t) {
-			return t, err
+// what f saw. f returns whether it changed anything. Errors: Conflict if the team is
+// being deleted.
+func (r *Registry) update(ctx context.Context, bt *broker.Storage, f func(*team.Team) bool) (team.Team, error) {
+	return r.change(ctx, bt, func(t *team.Team) (bool, error) {
+		if t.Status == team.TeamDeleting {
+			return false, beingDeleted(t.ID)
 		}
-		t.UpdatedAt = time.Now().UTC()
-		data, err := wire.Encode(t, t.Kept)
-		if err != nil {
+		return f(t), nil
+	})
+}
+
+func (r *Registry) change(ctx context.Context, bt *broker.Storage, f func(*team.Team) (bool, error)) (team.Team, error) {
+	return broker.Update(ctx, func(ctx context.Context) (team.Team, error) { return Record(ctx, bt) }, f,
+		func(ctx context.Context, t team.Team) (team.Team, error) {
+			t.UpdatedAt = time.Now().UTC()
+			data, err := wire.Encode(t, t.Kept)
+			if err != nil {
+				return t, err
+			}
+			t.Revision, err = bt.Bucket.Put(ctx, subject.KeyTeam, data, t.Revision)
 			return t, err
-		}
-		rev, err := bt.Bucket.Put(ctx, subject.KeyTeam, data, t.Revision)
-		if !errors.Is(err, team.Conflict) {
-			t.Revision = rev
-			return t, err
-		}
-	}
+		})
 }
 
 // Publish brings the team's entry in the registry up to its record. A leader that
-// takes a team calls it too, since the writer may have died between the two writes.
-func (r *Registry) Publish(ctx context.Context, t team.Team) error {
+// takes a team calls it too, since the writer may have died between the two writes. A team
+// without an entry has been deleted meanwhile, and gets none.
+func (r *Registry) Publish(ctx context.Context, t team.Team) error { return r.publish(ctx, t, false) }
+
+// publish is Publish; a team that was made just now gets an entry.
+func (r *Registry) publish(ctx context.Context, t team.Team, made bool) error {
 	key := subject.KeyRegistered(t.ID)
 	for {
 		var rev uint64
 		e, err := r.bucket.Get(ctx, key)
 		switch {
 		case err == nil:
-			var have team.Small
 			// One who publishes late must not put an older record over a newer one.
-			if json.Unmarshal(e.Value, &have) == nil && have.Of >= t.Revision {
+			if have, err := decodeSmall(e); err == nil && have.Of >= t.Revision {
 				return nil
 			}
 			rev = e.Revision
 		case !errors.Is(err, team.NotFound):
 			return err
+		case !made:
+			return nil
 		}
 		data, err := json.Marshal(team.Small{V: team.Protocol, ID: t.ID, Status: t.Status, Of: t.Revision, Op: ulid.Make().String()})
 		if err != nil {

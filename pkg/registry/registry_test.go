@@ -27,7 +27,7 @@ func open(t *testing.T) (*registry.Registry, *broker.Conn) {
 	return r, c
 }
 
-func newTeam(t *testing.T, r *registry.Registry, id team.TeamID) (*broker.Team, team.Team) {
+func newTeam(t *testing.T, r *registry.Registry, id team.TeamID) (*broker.Storage, team.Team) {
 	t.Helper()
 	bt, record, err := r.Make(t.Context(), team.Team{ID: id, LeaseSeconds: 30, MaxTeammates: 10, Roles: map[string]team.Role{"coder": {Name: "coder"}}})
 	if err != nil {
@@ -111,6 +111,50 @@ func TestMakeAfterLoss(t *testing.T) {
 	}
 }
 
+// The list of all teams that was deleted is not made anew either, also by several at
+// once; on a server that lost everything it is.
+func TestRegistryIsGone(t *testing.T) {
+	r, c := open(t)
+	newTeam(t, r, "a")
+	js, err := jetstream.New(c.NATS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if err := js.DeleteStream(ctx, "KV_atteams"); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			_, err := registry.Open(ctx, c)
+			if team.CodeOf(err) != team.InvalidState || team.HintOf(err) == "" || !strings.Contains(err.Error(), "stream KV_atteams, the list of all teams, is gone, and team a is still there") {
+				t.Errorf("opened: %v (hint %q), want invalid_state with a hint", err, team.HintOf(err))
+			}
+		})
+	}
+	wg.Wait()
+	for name := range js.StreamNames(ctx).Name() {
+		if err := js.DeleteStream(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Racing processes on the empty server, each of which makes a team at once: none
+	// takes the others' teams for what is left of a list that is gone.
+	for i := range 12 {
+		wg.Go(func() {
+			r, err := registry.Open(ctx, c)
+			if err == nil {
+				_, _, err = r.Make(ctx, team.Team{ID: team.TeamID(fmt.Sprintf("b%d", i))})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func TestGoals(t *testing.T) {
 	r, _ := open(t)
 	bt, _ := newTeam(t, r, "a")
@@ -162,7 +206,7 @@ func TestEndAt(t *testing.T) {
 	}
 	for what, write := range map[string]func() (team.Team, error){
 		"a goal to the team at work": func() (team.Team, error) { now, _, err := r.StartGoal(ctx, bt, "more", ""); return now, err },
-		"another leader":             func() (team.Team, error) { return r.Lead(ctx, bt) },
+		"another leader":             func() (team.Team, error) { return r.Touch(ctx, bt) },
 	} {
 		now, err := write()
 		if err != nil || now.Revision <= seen.Revision || now.Status != team.Active || now.Goal != "first" || now.GoalNumber != 1 {
@@ -181,7 +225,7 @@ func TestEndAt(t *testing.T) {
 	if err != nil || again.Summary != "done" || again.Revision != ended.Revision {
 		t.Errorf("ended again: %+v, %v", again, err)
 	}
-	if now, err := r.Lead(ctx, bt); err != nil || now.Revision != ended.Revision {
+	if now, err := r.Touch(ctx, bt); err != nil || now.Revision != ended.Revision {
 		t.Errorf("to lead a team that has ended wrote %+v, %v", now, err)
 	}
 }

@@ -5,16 +5,16 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"agentteam/pkg/team"
 )
 
-// ParseForeign reads a role file that was written for another program, which takes
+// parseForeign reads a role file that was written for another program, which takes
 // more than YAML allows: a front matter that is no YAML is read line by line, the name
 // is folded to what a role may be called, and a number of turns that is none is left
 // out. Errors: as of [Parse], for what is no role even so.
-func ParseForeign(file string, src []byte) (team.Role, error) {
+func parseForeign(file string, src []byte) (team.Role, error) {
 	head, body, err := divide(file, src)
 	if err != nil {
 		return team.Role{}, err
@@ -30,7 +30,8 @@ func ParseForeign(file string, src []byte) (team.Role, error) {
 		}
 		return strings.TrimSpace(n.Value)
 	}
-	f := frontMatter{Name: text("name"), Description: text("description"), Model: text("model")}
+	f := frontMatter{Name: text("name"), Description: text("description"), Model: text("model"), Dialect: text("dialect"), Approver: team.Approver(text("approver")),
+		PlanMode: text("plan_mode") == "true" || text("permissionMode") == "plan"}
 	f.MaxTurns, _ = strconv.Atoi(text("max_turns"))
 	f.TheirTurns, _ = strconv.Atoi(text("maxTurns"))
 	f.MaxTurns, f.TheirTurns = max(f.MaxTurns, 0), max(f.TheirTurns, 0)

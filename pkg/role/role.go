@@ -12,10 +12,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"agentteam/pkg/team"
 )
@@ -26,12 +27,15 @@ var builtin embed.FS
 // frontMatter is the head of a role file. Keys it does not name are those of other
 // programs that read the same files, and are left alone.
 type frontMatter struct {
-	Name        string    `yaml:"name"`
-	Description string    `yaml:"description"`
-	Tools       toolNames `yaml:"tools"`
-	Model       string    `yaml:"model"`
-	MaxTurns    int       `yaml:"max_turns"`
-	TheirTurns  int       `yaml:"maxTurns"` // as other programs write it
+	Name        string        `yaml:"name"`
+	Description string        `yaml:"description"`
+	Tools       toolNames     `yaml:"tools"`
+	Model       string        `yaml:"model"`
+	MaxTurns    int           `yaml:"max_turns"`
+	PlanMode    bool          `yaml:"plan_mode"`
+	Approver    team.Approver `yaml:"approver"`
+	Dialect     string        `yaml:"dialect"`
+	TheirTurns  int           `yaml:"maxTurns"` // as other programs write it
 }
 
 // toolNames is a YAML list or, as other programs write it, one string with commas.
@@ -94,7 +98,7 @@ func (f frontMatter) role(name, file string, body []byte) (team.Role, error) {
 		f.Model = ""
 	}
 	r := team.Role{Name: cmp.Or(f.Name, name), Description: f.Description, Tools: f.Tools, Model: f.Model,
-		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), Instructions: strings.TrimSpace(string(body))}
+		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), Dialect: team.Dialect(f.Dialect), PlanMode: f.PlanMode, Approver: f.Approver, Instructions: strings.TrimSpace(string(body))}
 	if err := r.Validate(); err != nil {
 		return r, fmt.Errorf("%s: %w", file, err)
 	}
@@ -109,23 +113,30 @@ type Skipped struct {
 
 func (s Skipped) String() string { return s.File + " is left out: " + s.Why }
 
+// Roles are the roles that hold in a folder.
+type Roles struct {
+	All     map[string]team.Role
+	Files   map[string]string // where those come from that are not built in
+	Skipped []Skipped         // what was left out, for whoever wrote it and expects a role
+}
+
 // Load returns the roles that hold in dir: the built-in ones, replaced and added to
 // by those of the user's directory, of dir/.claude/agents and of dir/.agents, in
 // this order. A role file that cannot be read is an error: a role that silently is
-// another than the one written is worse than none. A file that does not begin with
-// front matter, such as a README.md, is no role file. Those of .claude/agents were
-// written for another program and are read by [ParseForeign]; one that is no role even
-// so is left out. skipped lists what was left out, for whoever wrote it and expects a
-// role.
-func Load(dir string) (roles map[string]team.Role, skipped []Skipped, err error) {
-	roles = map[string]team.Role{}
+// another than the one written is worse than none; of several bad files all are told,
+// joined. A file that does not begin with front matter, such as a README.md, is no role
+// file. Those of .claude/agents were written for another program and are read by
+// [parseForeign]; one that is no role even so is left out.
+func Load(dir string) (Roles, error) {
+	r := Roles{All: map[string]team.Role{}, Files: map[string]string{}}
 	own, err := fs.Sub(builtin, "builtin")
 	if err != nil {
-		return nil, nil, err
+		return r, err
 	}
-	if _, err := read(roles, "built-in", own, false); err != nil {
-		return nil, nil, err
+	if err := r.read("built-in", own, false); err != nil {
+		return r, err
 	}
+	clear(r.Files)
 	type folder struct {
 		path    string
 		foreign bool
@@ -134,31 +145,36 @@ func Load(dir string) (roles map[string]team.Role, skipped []Skipped, err error)
 	if user, err := os.UserConfigDir(); err == nil {
 		folders = slices.Insert(folders, 0, folder{filepath.Join(user, "agentteam", "agents"), false})
 	}
+	var errs []error
 	for _, f := range folders {
-		others, err := read(roles, f.path, os.DirFS(f.path), f.foreign)
-		if err != nil {
-			return nil, nil, err
-		}
-		skipped = append(skipped, others...)
+		errs = append(errs, r.read(f.path, os.DirFS(f.path), f.foreign))
 	}
-	return roles, skipped, nil
+	return r, errors.Join(errs...)
 }
 
-func read(into map[string]team.Role, where string, dir fs.FS, foreign bool) (skipped []Skipped, err error) {
+// Same reports whether two roles say the same.
+func Same(a, b team.Role) bool {
+	tools := slices.Equal(a.Tools, b.Tools)
+	a.Tools, b.Tools = nil, nil
+	return tools && reflect.DeepEqual(a, b)
+}
+
+// read adds the roles of a folder, whose path is where.
+func (into *Roles) read(where string, dir fs.FS, foreign bool) error {
 	files, err := fs.Glob(dir, "*.md")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	parse := Parse
 	if foreign {
-		parse = ParseForeign
+		parse = parseForeign
 	}
 	var errs []error
 	for _, f := range files {
 		path := filepath.Join(where, f)
 		src, err := fs.ReadFile(dir, f)
 		if err == nil && !bytes.HasPrefix(src, []byte("---")) {
-			skipped = append(skipped, Skipped{path, "a role file begins with ---"})
+			into.Skipped = append(into.Skipped, Skipped{path, "a role file begins with ---"})
 			continue
 		}
 		var r team.Role
@@ -169,12 +185,12 @@ func read(into map[string]team.Role, where string, dir fs.FS, foreign bool) (ski
 		}
 		switch {
 		case err == nil:
-			into[r.Name] = r
+			into.All[r.Name], into.Files[r.Name] = r, path
 		case foreign:
-			skipped = append(skipped, Skipped{path, strings.TrimPrefix(err.Error(), path+": ")})
+			into.Skipped = append(into.Skipped, Skipped{path, strings.TrimPrefix(err.Error(), path+": ")})
 		default:
 			errs = append(errs, err)
 		}
 	}
-	return skipped, errors.Join(errs...)
+	return errors.Join(errs...)
 }

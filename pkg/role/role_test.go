@@ -76,7 +76,7 @@ func TestParseForeign(t *testing.T) {
 		"not closed":       {"---\nname: a\n", team.Role{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ParseForeign("dir/Some_File.md", []byte(tt.src))
+			got, err := parseForeign("dir/Some_File.md", []byte(tt.src))
 			if tt.want.Name == "" {
 				if !errors.Is(err, team.InvalidArgument) {
 					t.Errorf("ParseForeign = %+v, %v, want invalid_argument", got, err)
@@ -110,7 +110,8 @@ func TestLoad(t *testing.T) {
 	write(".claude/agents/Wild_One.md", "---\ndescription: Use it when: <example>\n---\n")
 	write(".agents/painter.md", "---\ndescription: ours\n---\n")
 	write(".agents/README.md", "# Our agents\n")
-	roles, skipped, err := Load(dir)
+	loaded, err := Load(dir)
+	roles, skipped := loaded.All, loaded.Skipped
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestLoad(t *testing.T) {
 		}
 	}
 	write(".agents/broken.md", "---\nno end")
-	if _, _, err := Load(dir); !errors.Is(err, team.InvalidArgument) {
+	if _, err := Load(dir); !errors.Is(err, team.InvalidArgument) {
 		t.Errorf("a broken file: %v, want invalid_argument", err)
 	}
 }

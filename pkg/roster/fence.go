@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// ErrFenced is the cause of a context that ended because the membership could not
-// be confirmed for so long that the member's task may be somebody else's by now.
+// ErrFenced is the cause of a context that ended because the membership was not
+// confirmed for so long that another may soon get the member's task.
 var ErrFenced = errors.New("NATS has not confirmed the membership for five sixths of the lease")
 
-// fence is the holder's side of the lease: the team frees the task of a member that
-// is not heard for a lease, so a member that does not hear from the team must stop
-// before. It is certain of its membership as of the moment when the last answered
-// reading of its record began.
+// fence is the holder's side of the lease. The team frees the task of a member that it
+// has not heard for a lease, so a member that does not hear from the team must stop before
+// that. The time counts from when the last answered read of its record began, not from when
+// the answer came.
 type fence struct {
 	lease time.Duration
 
@@ -27,7 +27,7 @@ func newFence(lease time.Duration, now time.Time) *fence {
 	return &fence{lease: lease, certain: now, moved: make(chan struct{})}
 }
 
-// confirm takes in an answered reading that began at the given time.
+// confirm takes in an answered read that began at the given time.
 func (f *fence) confirm(began time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,8 +42,8 @@ func (f *fence) state() (certain time.Time, moved <-chan struct{}) {
 	return f.certain, f.moved
 }
 
-// wait returns once the membership is certain enough to begin something new: as of
-// less than two thirds of the lease ago.
+// wait returns nil once the last confirmation is less than two thirds of the lease ago, so
+// that something new may begin; ctx's error if that ends first.
 func (f *fence) wait(ctx context.Context) error {
 	for {
 		certain, moved := f.state()
@@ -58,14 +58,20 @@ func (f *fence) wait(ctx context.Context) error {
 	}
 }
 
-// within returns a context that ends, with the cause ErrFenced, when what was begun
-// must end: the membership is certain as of five sixths of the lease ago only.
+// allowed returns when the last confirmation is five sixths of the lease ago, so that
+// whatever was begun must end, and a channel that is closed when that moves.
+func (f *fence) allowed() (until time.Time, moved <-chan struct{}) {
+	certain, moved := f.state()
+	return certain.Add(f.lease * 5 / 6), moved
+}
+
+// within returns a context that ends, with the cause ErrFenced, when allowed says so.
 func (f *fence) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for {
-			certain, moved := f.state()
-			limit := time.NewTimer(time.Until(certain.Add(f.lease * 5 / 6)))
+			until, moved := f.allowed()
+			limit := time.NewTimer(time.Until(until))
 			select {
 			case <-ctx.Done():
 			case <-moved:

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"agentteam/pkg/team"
 )
 
 func TestFence(t *testing.T) {
@@ -54,6 +56,24 @@ func TestFenceWaitEndsWithContext(t *testing.T) {
 		defer cancel()
 		if err := f.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("wait = %v", err)
+		}
+	})
+}
+
+// A beat tells for how long there was no progress, by this process's clock alone; progress
+// itself sends none.
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beats := 0
+		h := &Heart{moved: time.Now(), send: func([]byte) { beats++ }}
+		time.Sleep(90 * time.Second)
+		if b := h.Now(); b.Still != 90 || !b.ProgressAt.Equal(time.Now().Add(-90*time.Second)) {
+			t.Errorf("beat %+v", b)
+		}
+		h.Progress()
+		h.Set(func(b *team.Beat) { b.Tool, b.Trouble = "bash", "the model endpoint failed" })
+		if b := h.Now(); b.Still != 0 || b.Tool != "bash" || beats != 0 {
+			t.Errorf("after progress: %+v, %d beats sent", b, beats)
 		}
 	})
 }

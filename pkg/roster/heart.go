@@ -6,17 +6,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/wire"
-
-	"github.com/nats-io/nats.go"
-	"golang.org/x/sync/errgroup"
 )
 
-// claimGrace is how long a beat may wait that says what the board has said before:
-// that the member has begun on a task. One with a short task is idle again by then,
-// and one beat tells it all.
+// claimGrace delays the beat "started a task". The board already shows the claim, and a
+// task shorter than this needs only one beat.
 const claimGrace = 100 * time.Millisecond
 
 // Interval is the time between two beats of a member.
@@ -26,32 +25,37 @@ const Interval = 2 * time.Second
 // the member's state changes. Safe for concurrent use.
 type Heart struct {
 	lease time.Duration
+	begun time.Time
 	fence *fence
-	send  func(beat []byte)           // tells the team
-	check func(context.Context) error // reads the member's record, as Roster.Check
+	send  func(beat []byte)                                    // tells the team
+	check func(ctx context.Context, lived time.Duration) error // reads the member's record, as Roster.Lives
 
-	claimed chan struct{} // the member has begun on a task
+	claimed chan struct{} // signals that the member has begun on a task
 	mu      sync.Mutex
 	beat    team.Beat
-	untold  bool // no beat has told of that yet
+	moved   time.Time // last progress, by this process's clock
+	untold  bool      // no beat has told of the last task begun
 }
 
 // NewHeart returns the heart of m. The lease is the team's: the record is read
 // again every sixth of it.
 func NewHeart(r *Roster, m team.Member, lease time.Duration) *Heart {
-	subj := subject.Beat(r.team.ID, m.AgentID)
+	subj, now := subject.Beat(r.team.ID, m.AgentID), time.Now()
 	return &Heart{
-		lease: lease, fence: newFence(lease, time.Now()), claimed: make(chan struct{}, 1),
+		lease: lease, begun: now, fence: newFence(lease, now), claimed: make(chan struct{}, 1),
 		// A beat that cannot be sent now is worth nothing later.
-		send:  func(beat []byte) { _ = r.team.Conn.NATS().Publish(subj, beat) },
-		check: func(ctx context.Context) error { return r.Check(ctx, m.AgentID, m.Incarnation) },
-		beat:  team.Beat{AgentID: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, State: team.Running, ProgressAt: time.Now().UTC()},
+		send: func(beat []byte) { _ = r.team.Conn.NATS().Publish(subj, beat) },
+		check: func(ctx context.Context, lived time.Duration) error {
+			return r.Lives(ctx, m.AgentID, m.Incarnation, lived)
+		},
+		beat: team.Beat{AgentID: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, State: team.Running}, moved: now,
 	}
 }
 
-// Set changes what the beat says, and beats at once if that changed the state or
-// the task; if an idle member has begun on a task, within [claimGrace] while
-// [Heart.Run] runs. f must not call back into the Heart.
+// Set changes what the beat says. It beats at once if that changed the state, the task or
+// whether there is unseen input. One change waits up to [claimGrace], and for
+// [Heart.Run]: that an idle member has begun on a task. f must not call back into the
+// Heart.
 func (h *Heart) Set(f func(*team.Beat)) {
 	h.mu.Lock()
 	before := h.beat
@@ -71,13 +75,21 @@ func (h *Heart) Set(f func(*team.Beat)) {
 	}
 }
 
+// Progress notes that the member has got on with its work. The next beat tells; none is
+// sent for it.
+func (h *Heart) Progress() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.moved = time.Now()
+}
+
 // Now returns the present beat with the next number, as the answer to a ping.
-func (h *Heart) Now(nonce string) team.Beat {
+func (h *Heart) Now() team.Beat {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.beat.N++
 	b := h.beat
-	b.Nonce = nonce
+	b.ProgressAt, b.Still = h.moved.UTC(), int(time.Since(h.moved)/time.Second)
 	return b
 }
 
@@ -85,12 +97,12 @@ func (h *Heart) publish() {
 	h.mu.Lock()
 	h.untold = false
 	h.mu.Unlock()
-	if data, err := wire.Marshal(h.Now("")); err == nil {
+	if data, err := wire.Marshal(h.Now()); err == nil {
 		h.send(data)
 	}
 }
 
-// Run beats until ctx ends, then returns nil. It returns [ErrSuperseded] once the
+// Run beats until ctx ends, then returns nil. It returns [team.ErrSuperseded] once the
 // member's record says that this incarnation is over: that is how a process that
 // was frozen or cut off learns that it was replaced.
 func (h *Heart) Run(ctx context.Context) error {
@@ -99,7 +111,7 @@ func (h *Heart) Run(ctx context.Context) error {
 		h.beatOn(ctx)
 		return nil
 	})
-	// Apart, since a reading may take long: who is slow to be answered is not silent.
+	// On a goroutine of its own: a slow read must not delay the beats.
 	g.Go(func() error { return h.confirm(ctx) })
 	return g.Wait()
 }
@@ -122,8 +134,8 @@ func (h *Heart) beatOn(ctx context.Context) {
 	}
 }
 
-// toldWithin waits this long and reports whether the member has beaten since it began
-// on a task, or has no more to tell since ctx ended.
+// toldWithin waits for d and reports whether a beat has told of the last task begun in the
+// meantime; true also if ctx ends.
 func (h *Heart) toldWithin(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -135,8 +147,8 @@ func (h *Heart) toldWithin(ctx context.Context, d time.Duration) bool {
 	return !h.untold
 }
 
-// confirm reads the member's record every sixth of the lease until ctx ends, then
-// returns nil, or until the record says that the membership is over.
+// confirm reads the member's record every sixth of the lease. It returns nil when ctx
+// ends, and team.ErrSuperseded when the record says that the membership is over.
 func (h *Heart) confirm(ctx context.Context) error {
 	tick := time.NewTicker(h.lease / 6)
 	defer tick.Stop()
@@ -148,10 +160,10 @@ func (h *Heart) confirm(ctx context.Context) error {
 		}
 		began := time.Now()
 		attempt, cancel := context.WithTimeout(ctx, h.lease/6)
-		err := h.check(attempt)
+		err := h.check(attempt, began.Sub(h.begun))
 		cancel()
 		switch {
-		case errors.Is(err, ErrSuperseded):
+		case errors.Is(err, team.ErrSuperseded):
 			return err
 		case err == nil:
 			h.fence.confirm(began)
@@ -159,17 +171,22 @@ func (h *Heart) confirm(ctx context.Context) error {
 	}
 }
 
-// Certain returns once the member may begin something new: its record was last
-// read, and answered, within two thirds of the lease. It blocks while NATS is away,
-// until ctx ends. [Heart.Run] does the reading.
+// Certain returns nil once the member may begin something new: the last answered read of
+// its record began less than two thirds of the lease ago. It blocks while NATS is away,
+// and returns ctx's error if that ends. [Heart.Run] does the reading.
 func (h *Heart) Certain(ctx context.Context) error { return h.fence.wait(ctx) }
 
-// Within returns a context for something that the member does. It ends, with the
-// cause [ErrFenced], when the record was last read five sixths of the lease ago: at
-// the end of the lease the task may be given to another.
+// Within returns a context for something that the member does. It ends, with the cause
+// [ErrFenced], when the last answered read of the record began five sixths of the lease
+// ago: at the end of the lease another may get the task.
 func (h *Heart) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return h.fence.within(ctx)
 }
+
+// Allowed is until when what the member does may go on without another answered read of
+// its record, as [Heart.Within] has it, and a channel that is closed when that moves. It is
+// for what must end although this process is frozen.
+func (h *Heart) Allowed() (until time.Time, moved <-chan struct{}) { return h.fence.allowed() }
 
 // Listen calls f for every beat of one member, or of [team.Everyone], until stop is
 // called. f runs on one goroutine and must not block.

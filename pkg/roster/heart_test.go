@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -41,7 +42,7 @@ func TestHeartTellsChanges(t *testing.T) {
 			t.Errorf("beat %d is %+v", i+1, b)
 		}
 	}
-	if b := h.Now("nonce"); b.N != 4 || b.Nonce != "nonce" || b.Task != "T-001" {
+	if b := h.Now(); b.N != 4 || b.Task != "T-001" {
 		t.Errorf("answer to a ping: %+v", b)
 	}
 }
@@ -66,10 +67,57 @@ func TestHeartSuperseded(t *testing.T) {
 			go func() { done <- roster.NewHeart(r, m, lease).Run(t.Context()) }()
 			<-beats
 			end(t, r, m)
-			if err := <-done; !errors.Is(err, roster.ErrSuperseded) {
-				t.Errorf("Run = %v, want ErrSuperseded", err)
+			if err := <-done; !errors.Is(err, team.ErrSuperseded) {
+				t.Errorf("Run = %v, want team.ErrSuperseded", err)
 			}
 		})
+	}
+}
+
+// Who was taken for lost and is not replaced is a member again once it is heard.
+func TestHeartOfTheLost(t *testing.T) {
+	r, bt := open(t)
+	m := create(t, r, team.Member{Role: "coder"})
+	beats := listen(t, r)
+	go func() { _ = roster.NewHeart(r, m, 60*time.Millisecond).Run(t.Context()) }()
+	<-beats
+	back := make(chan struct{})
+	go func() {
+		_ = bt.Bucket.Watch(t.Context(), func(e broker.Entry) error {
+			if now, err := roster.Decode(e); err == nil && now.Revision > m.Revision && now.State == team.Joined && now.LastError == "" {
+				close(back)
+				return context.Canceled
+			}
+			return nil
+		}, nil, subject.KeyMember(m.AgentID))
+	}()
+	if err := r.Lose(t.Context(), m.AgentID, m.Incarnation, "was not heard"); err != nil {
+		t.Fatal(err)
+	}
+	<-back
+}
+
+// A member that has come back well is as good as new, whoever leads and however often the
+// leader changed: it counts its time itself, and writes once.
+func TestLossesAreForgotten(t *testing.T) {
+	r, _ := open(t)
+	m := create(t, r, team.Member{Role: "coder"})
+	m.State, m.Losses = team.Joined, 4
+	m, err := r.Put(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		lived    time.Duration
+		losses   int
+		revision uint64
+	}{{roster.Steady - 1, 4, m.Revision}, {roster.Steady, 0, m.Revision + 1}, {time.Hour, 0, m.Revision + 1}} {
+		if err := r.Lives(t.Context(), m.AgentID, m.Incarnation, tt.lived); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := r.Get(t.Context(), m.AgentID); err != nil || now.Losses != tt.losses || now.Revision != tt.revision || now.State != team.Joined {
+			t.Errorf("after %v: %+v, %v", tt.lived, now, err)
+		}
 	}
 }
 
@@ -137,20 +185,26 @@ func TestPulse(t *testing.T) {
 func TestHeardState(t *testing.T) {
 	const lease = 10 * time.Second
 	at := time.Unix(1000, 0)
+	of := team.Team{LeaseSeconds: int(lease / time.Second)}
 	h := roster.Heard{Beat: team.Beat{AgentID: "coder-1", Incarnation: 2, State: team.Idle}, At: at}
+	hangs := roster.Heard{Beat: team.Beat{AgentID: "coder-1", Incarnation: 2, State: team.Running, Still: int(team.DefaultStall / time.Second)}, At: at}
 	for name, tt := range map[string]struct {
+		h    roster.Heard
 		m    team.Member
 		now  time.Time
 		want team.MemberState
 	}{
-		"heard":                  {team.Member{State: team.Joined, Incarnation: 2}, at.Add(lease - 1), team.Idle},
-		"silent for the lease":   {team.Member{State: team.Joined, Incarnation: 2}, at.Add(lease), team.Lost},
-		"heard its predecessor":  {team.Member{State: team.Joined, Incarnation: 3}, at, team.Lost},
-		"stopped":                {team.Member{State: team.Stopped, Incarnation: 2}, at, team.Stopped},
-		"being started":          {team.Member{State: team.Created, Incarnation: 3}, at, team.Created},
-		"a seat, silent forever": {team.Member{State: team.Joined, Backend: team.Person}, at.Add(time.Hour), team.Joined},
+		"heard":                      {h, team.Member{State: team.Joined, Incarnation: 2}, at.Add(lease - 1), team.Idle},
+		"silent for the lease":       {h, team.Member{State: team.Joined, Incarnation: 2}, at.Add(lease), team.Lost},
+		"heard its predecessor":      {h, team.Member{State: team.Joined, Incarnation: 3}, at, team.Lost},
+		"stopped":                    {h, team.Member{State: team.Stopped, Incarnation: 2}, at, team.Stopped},
+		"being started":              {h, team.Member{State: team.Created, Incarnation: 3}, at, team.Created},
+		"a seat, silent forever":     {h, team.Member{State: team.Joined, Backend: team.Person}, at.Add(time.Hour), team.Joined},
+		"no progress":                {hangs, team.Member{State: team.Joined, Incarnation: 2}, at, team.Stalled},
+		"no progress, and no beat":   {hangs, team.Member{State: team.Joined, Incarnation: 2}, at.Add(lease), team.Lost},
+		"no progress of another one": {hangs, team.Member{State: team.Joined, Incarnation: 3}, at, team.Lost},
 	} {
-		if got := h.State(tt.m, lease, tt.now); got != tt.want {
+		if got := tt.h.State(tt.m, of, tt.now); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}

@@ -17,20 +17,23 @@ import (
 func TestHeartBeatsWhileItsRecordIsRead(t *testing.T) {
 	const lease = 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHeart(New(&broker.Team{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
+		h := NewHeart(New(&broker.Storage{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
 		begun := time.Now()
 		var beats []time.Duration
 		h.send = func([]byte) { beats = append(beats, time.Since(begun)) }
 		readings := 0
-		h.check = func(ctx context.Context) error {
-			if readings++; readings == 6 {
+		h.check = func(ctx context.Context, lived time.Duration) error {
+			if readings++; lived != time.Since(begun) {
+				t.Errorf("reading %d: lived %v, want %v", readings, lived, time.Since(begun))
+			}
+			if readings == 6 {
 				time.Sleep(time.Second)
-				return ErrSuperseded
+				return team.ErrSuperseded
 			}
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		if err := h.Run(t.Context()); !errors.Is(err, ErrSuperseded) {
+		if err := h.Run(t.Context()); !errors.Is(err, team.ErrSuperseded) {
 			t.Errorf("Run = %v", err)
 		}
 		for i, at := range beats {
@@ -49,10 +52,10 @@ func TestHeartBeatsWhileItsRecordIsRead(t *testing.T) {
 func TestHeartEndsItsReading(t *testing.T) {
 	const lease = 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHeart(New(&broker.Team{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
+		h := NewHeart(New(&broker.Storage{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
 		h.send = func([]byte) {}
 		reading := false
-		h.check = func(ctx context.Context) error {
+		h.check = func(ctx context.Context, _ time.Duration) error {
 			reading = true
 			<-ctx.Done()
 			time.Sleep(time.Millisecond)
@@ -71,7 +74,7 @@ func TestHeartEndsItsReading(t *testing.T) {
 // wait; the one that asks for the next task does not, and makes it needless.
 func TestHeartTellsOfClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHeart(New(&broker.Team{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, 30*time.Second)
+		h := NewHeart(New(&broker.Storage{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, 30*time.Second)
 		begun := time.Now()
 		type told struct {
 			at    time.Duration

@@ -25,8 +25,8 @@ type Heard struct {
 // NewPulse returns a Pulse that has heard nobody.
 func NewPulse() *Pulse { return &Pulse{heard: map[team.AgentID]Heard{}} }
 
-// Hear takes in a beat and reports whether it was news: a stale one, which comes
-// late after a reconnect, changes nothing.
+// Hear takes in a beat and reports whether it was new. A stale one, which may come late
+// after a reconnect, changes nothing.
 func (p *Pulse) Hear(b team.Beat) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,14 +52,16 @@ func (p *Pulse) Of(a team.AgentID) (Heard, bool) {
 	return h, ok
 }
 
-// State derives how m stands from its record and its last beat: a member with a
-// process that was heard, and then not for the lease, is lost.
-func (h Heard) State(m team.Member, lease time.Duration, now time.Time) team.MemberState {
+// State derives the state of m, a member of t, from its record and its last beat. A member
+// with a process is lost if it was heard once, and then not for the lease.
+func (h Heard) State(m team.Member, t team.Team, now time.Time) team.MemberState {
 	switch {
-	case !m.HasProcess(), h.At.IsZero(): // not heard yet says nothing: we may have begun to listen just now
+	case !m.HasProcess(), h.At.IsZero(): // we may have begun to listen just now
 		return m.State
-	case h.Incarnation == m.Incarnation && now.Sub(h.At) < lease:
-		return h.Beat.State
+	case h.Incarnation != m.Incarnation || now.Sub(h.At) >= t.Lease():
+		return team.Lost
+	case h.Stalled(t.Stall()):
+		return team.Stalled
 	}
-	return team.Lost
+	return h.Beat.State
 }

@@ -23,16 +23,13 @@ import (
 )
 
 // Roster is the list of a team's members. Safe for concurrent use.
-type Roster struct{ team *broker.Team }
+type Roster struct{ team *broker.Storage }
 
 // New returns the roster of a team.
-func New(t *broker.Team) *Roster { return &Roster{t} }
+func New(t *broker.Storage) *Roster { return &Roster{t} }
 
-// ErrSuperseded ends a process whose membership is over: the record is gone, or
-// a later incarnation bears the name.
-var ErrSuperseded = errors.New("this incarnation was superseded")
-
-// List returns all members in order of joining, stopped ones included.
+// List returns all members in order of joining, stopped ones included. A member whose
+// record cannot be read stands there as [team.Unreadable].
 func (r *Roster) List(ctx context.Context) ([]team.Member, error) {
 	entries, err := r.team.Bucket.Load(ctx, subject.AllMembers)
 	if err != nil {
@@ -42,7 +39,7 @@ func (r *Roster) List(ctx context.Context) ([]team.Member, error) {
 	for _, e := range entries {
 		m, err := Decode(e)
 		if err != nil {
-			return nil, err
+			m = team.UnreadableMember(m.AgentID, err, e.Time)
 		}
 		all = append(all, m)
 	}
@@ -65,12 +62,46 @@ func (r *Roster) Get(ctx context.Context, a team.AgentID) (team.Member, error) {
 	return Decode(e)
 }
 
-// Decode reads a member's record.
+// Heir is Get for whoever is to be the next incarnation of a: of a record that cannot be read
+// it is the newest copy that can be, at the revision of the damaged one, which [Roster.Put]
+// then replaces. Errors: NotFound also if no copy can be read and none stands there.
+func (r *Roster) Heir(ctx context.Context, a team.AgentID) (team.Member, error) {
+	m, err := r.Get(ctx, a)
+	if !errors.Is(err, team.ErrUnreadable) {
+		return m, err
+	}
+	damaged, err := r.team.Bucket.Get(ctx, subject.KeyMember(a))
+	if err != nil {
+		return m, err
+	}
+	m, err = r.lastReadable(ctx, a)
+	if errors.Is(err, team.NotFound) {
+		m, err = team.Member{AgentID: a, JoinedAt: damaged.Time}, nil
+	}
+	m.Revision = damaged.Revision
+	return m, err
+}
+
+// lastReadable is the newest copy of a member's record that can be read. Errors: NotFound.
+func (r *Roster) lastReadable(ctx context.Context, a team.AgentID) (team.Member, error) {
+	e, _, err := r.team.Bucket.Readable(ctx, subject.KeyMember(a), func(e broker.Entry) error { _, err := Decode(e); return err })
+	if err != nil {
+		return team.Member{}, err
+	}
+	return Decode(e)
+}
+
+// Decode reads a member's record. Of one that cannot be read it returns the name.
 func Decode(e broker.Entry) (team.Member, error) {
+	_, name := subject.ParseKey(e.Key)
 	var m team.Member
 	var err error
-	if m.Kept, err = e.Decode(&m, &m.V); err != nil {
-		return m, err
+	m.Kept, err = e.Decode(&m, &m.V)
+	if err == nil && (m.AgentID != team.AgentID(name) || m.State == "") {
+		err = team.Errorf(team.InvalidState, "record %s %w: it is no member of that name", e.Key, team.ErrUnreadable).WithHint(team.RepairHint)
+	}
+	if err != nil {
+		return team.Member{AgentID: team.AgentID(name)}, err
 	}
 	m.Revision = e.Revision
 	return m, nil
@@ -91,8 +122,9 @@ func (r *Roster) Put(ctx context.Context, m team.Member) (team.Member, error) {
 	return m, err
 }
 
-// Remove takes the record of a seat away that was made in vain, if it is still as m was
-// read. That of a member with a process stays; see [Roster.Create]. Errors: Conflict.
+// Remove deletes the record of a seat that was made in vain, if it is still at m.Revision.
+// The record of a member with a process is never deleted; see [Roster.Create]. Errors:
+// Conflict.
 func (r *Roster) Remove(ctx context.Context, m team.Member) error {
 	return r.team.Bucket.Delete(ctx, subject.KeyMember(m.AgentID), m.Revision)
 }
@@ -101,12 +133,13 @@ func (r *Roster) Remove(ctx context.Context, m team.Member) error {
 // name it is given the role's next number, never one that was given before. A
 // stopped member's name brings it back as its next incarnation.
 //
-// A creation that comes to nothing is ended with [Roster.Leave], never by removing
-// the record: a process may have taken it unseen, and who is created next under
-// that name must be of a higher incarnation, which shuts such a process out.
+// A creation that comes to nothing is ended with [Roster.Leave], never by deleting the
+// record: a process may have taken it unseen. The next member of that name then has a
+// higher incarnation, which shuts such a process out.
 //
-// Errors: InvalidArgument; Conflict for the name of a member that is there; InvalidState once max
-// members with a process are there.
+// Errors: InvalidArgument; Conflict for the name of a member that is not stopped, or that
+// another program plays;
+// InvalidState if there are max members with a process already.
 func (r *Roster) Create(ctx context.Context, m team.Member, max int) (team.Member, error) {
 	if err := m.Validate(); err != nil {
 		return m, err
@@ -148,13 +181,17 @@ func (r *Roster) Create(ctx context.Context, m team.Member, max int) (team.Membe
 
 // next is the record that m would be created as.
 func (r *Roster) next(ctx context.Context, all []team.Member, m team.Member) (team.Member, error) {
-	m.State, m.Incarnation, m.JoinedAt = team.Created, 1, time.Now().UTC()
+	m.State, m.Incarnation, m.JoinedAt, m.PromptFor = team.Created, 1, time.Now().UTC(), 0
+	if m.Prompt != "" {
+		m.PromptFor = 1
+	}
 	last, err := r.team.Messages.LastSeq(ctx)
 	if err != nil {
 		return m, err
 	}
-	// A new member hears what is sent from now on, also before its process is up. One
-	// that is brought back also hears what came when it was gone, but does not obey it.
+	// A new member reads all mail from now on, also what comes before its process is up.
+	// One that is brought back also reads what came while it was gone, but does not obey
+	// shutdown requests among that.
 	m.InboxFrom, m.ObeysFrom = last+1, last+1
 	teammates := 0
 	for _, o := range all {
@@ -164,15 +201,34 @@ func (r *Roster) next(ctx context.Context, all []team.Member, m team.Member) (te
 		if o.AgentID != m.AgentID {
 			continue
 		}
+		if o.State == team.Unreadable {
+			return m, team.Errorf(team.InvalidState, "%s", o.LastError).WithHint("choose another name; " + team.RepairHint)
+		}
 		if o.State != team.Stopped {
 			return m, team.Errorf(team.Conflict, "team %s already has a member %s (%s)", r.team.ID, o.AgentID, o.State).
 				WithHint("choose another name, or stop it first")
 		}
+		if err := MayPlay(o); err != nil {
+			return m, err
+		}
 		m.Incarnation, m.Revision, m.Color, m.JoinedAt, m.InboxFrom = o.Incarnation+1, o.Revision, o.Color, o.JoinedAt, o.InboxFrom
+		if m.Prompt != "" {
+			m.PromptFor = m.Incarnation
+		}
 		return m, nil
 	}
 	m.Color = team.Colour(teammates)
 	return m, nil
+}
+
+// MayPlay returns Conflict for a member whose record says that another program plays it: ours
+// could not go on with its conversation.
+func MayPlay(m team.Member) error {
+	if m.Program == "" {
+		return nil
+	}
+	return team.Errorf(team.Conflict, "%s is played by the program %q only", m.AgentID, team.Clean(m.Program, 80)).
+		WithHint("choose another name, or start that program")
 }
 
 func checkLimit(all []team.Member, max int) error {
@@ -189,84 +245,154 @@ func checkLimit(all []team.Member, max int) error {
 	return nil
 }
 
-func nextName(all []team.Member, role string) team.AgentID {
-	prefix := role[:min(len(role), maxPrefix)] + "-"
-	n := 0
+// Recalled returns the stopped member of this role that comes back before a new one is made
+// (see [team.Team.Recalls]): of those whose names were given by counting the one with the
+// lowest number, "" if there is none.
+func (r *Roster) Recalled(ctx context.Context, t team.Team, role string) (name team.AgentID, err error) {
+	all, err := r.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	lowest := 0
 	for _, m := range all {
-		if digits, ok := strings.CutPrefix(string(m.AgentID), prefix); ok {
-			if k, err := strconv.Atoi(digits); err == nil {
-				n = max(n, k)
-			}
+		if n := number(m.AgentID, role); n > 0 && (lowest == 0 || n < lowest) && m.Role == role && t.Recalls(m) {
+			name, lowest = m.AgentID, n
 		}
 	}
-	return team.AgentID(prefix + strconv.Itoa(n+1))
+	return name, nil
 }
+
+func nextName(all []team.Member, role string) team.AgentID {
+	n := 0
+	for _, m := range all {
+		n = max(n, number(m.AgentID, role))
+	}
+	return team.AgentID(prefix(role) + strconv.Itoa(n+1))
+}
+
+// number is that of a name given by counting for this role, 0 of any other name.
+func number(a team.AgentID, role string) int {
+	digits, ok := strings.CutPrefix(string(a), prefix(role))
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+func prefix(role string) string { return role[:min(len(role), maxPrefix)] + "-" }
 
 // maxPrefix leaves room for a number of six digits in a name of at most 63.
 const maxPrefix = 56
 
 // Leave marks the incarnation as stopped: its membership is over. Errors:
-// ErrSuperseded if it is no longer the one in the record.
+// team.ErrSuperseded if it is no longer the one in the record.
 func (r *Roster) Leave(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
 	return r.end(ctx, a, incarnation, team.Stopped, lastError)
 }
 
-// Lose marks the incarnation as lost: its process goes away or cannot go on, which
-// lastError then tells, and the member waits to be brought back elsewhere. Errors:
-// ErrSuperseded.
+// Lose marks the incarnation as lost: its process goes away, or cannot go on because of
+// lastError. The member waits to be brought back elsewhere. Errors: team.ErrSuperseded.
 func (r *Roster) Lose(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
 	return r.end(ctx, a, incarnation, team.Lost, lastError)
 }
 
-// Park writes that the incarnation cannot work, since its model's endpoint refuses it
-// because of cause; with "", that it can again. Errors: ErrSuperseded if it is no longer
-// the one in the record.
-func (r *Roster) Park(ctx context.Context, a team.AgentID, incarnation uint64, cause string) error {
-	state := team.WaitingModel
+// Park writes that the incarnation cannot work until somebody has mended something, and
+// why: its model (WaitingModel) or its journal (WaitingRepair). An empty cause writes that
+// it can work again. Errors: team.ErrSuperseded if it is no longer the one in the record.
+func (r *Roster) Park(ctx context.Context, a team.AgentID, incarnation uint64, state team.MemberState, cause string) error {
 	if cause == "" {
 		state = team.Joined
 	}
-	for {
-		m, err := r.Get(ctx, a)
-		switch {
-		case errors.Is(err, team.NotFound), err == nil && (m.Incarnation != incarnation || !m.HasProcess()):
-			return ErrSuperseded
-		case err != nil:
-			return err
-		case m.State == state && m.LastError == cause:
-			return nil
+	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
+		if !m.HasProcess() {
+			return false, team.ErrSuperseded
 		}
+		changed := m.State != state || m.LastError != cause
 		m.State, m.LastError = state, cause
-		if _, err = r.Put(ctx, m); !errors.Is(err, team.Conflict) {
-			return err
-		}
-	}
+		return changed, nil
+	})
+}
+
+// Note writes what is wrong with the incarnation as its last error. Errors:
+// team.ErrSuperseded if it is no longer the one in the record.
+func (r *Roster) Note(ctx context.Context, a team.AgentID, incarnation uint64, text string) error {
+	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
+		changed := m.LastError != text
+		m.LastError = text
+		return changed, nil
+	})
 }
 
 func (r *Roster) end(ctx context.Context, a team.AgentID, incarnation uint64, state team.MemberState, lastError string) error {
-	for {
-		m, err := r.Get(ctx, a)
-		if errors.Is(err, team.NotFound) || err == nil && m.Incarnation != incarnation {
-			return ErrSuperseded
-		}
-		if err != nil {
-			return err
-		}
+	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
 		if m.State == team.Stopped || m.State == state {
-			return nil
+			return false, nil
 		}
 		m.State, m.LastError = state, lastError
-		if _, err = r.Put(ctx, m); !errors.Is(err, team.Conflict) {
-			return err
-		}
-	}
+		return true, nil
+	})
 }
 
-// Check returns ErrSuperseded if the incarnation's membership is over.
+// update changes the record of an incarnation. Errors: team.ErrSuperseded if it is no longer
+// the one in the record; those of change.
+func (r *Roster) update(ctx context.Context, a team.AgentID, incarnation uint64, change func(*team.Member) (bool, error)) error {
+	_, err := broker.Update(ctx, func(ctx context.Context) (team.Member, error) {
+		m, err := r.Get(ctx, a)
+		if errors.Is(err, team.NotFound) || err == nil && m.Incarnation != incarnation {
+			return m, team.ErrSuperseded
+		}
+		return m, err
+	}, change, r.Put)
+	return err
+}
+
+// Check returns team.ErrSuperseded if the incarnation's membership is over.
 func (r *Roster) Check(ctx context.Context, a team.AgentID, incarnation uint64) error {
 	m, err := r.Get(ctx, a)
 	if errors.Is(err, team.NotFound) || err == nil && (m.Incarnation != incarnation || m.State == team.Stopped) {
-		return ErrSuperseded
+		return team.ErrSuperseded
 	}
 	return err
+}
+
+// Steady is how long a member lives that has come back well: what it was lost by before is
+// forgotten.
+const Steady = 2 * time.Minute
+
+// Lives is [Roster.Check] for the incarnation's own process, which has lived for so long. One
+// that was taken for lost, but neither replaced nor stopped, is joined again: it was frozen,
+// or cut off, and lives.
+//
+// A record that cannot be read says nothing, and nobody can succeed a member by it: what
+// the copy before it said holds.
+func (r *Roster) Lives(ctx context.Context, a team.AgentID, incarnation uint64, lived time.Duration) error {
+	err := r.lives(ctx, a, incarnation, lived)
+	if !errors.Is(err, team.ErrUnreadable) {
+		return err
+	}
+	m, lerr := r.lastReadable(ctx, a)
+	switch {
+	case errors.Is(lerr, team.NotFound):
+		return err
+	case lerr == nil && (m.Incarnation != incarnation || m.State == team.Stopped):
+		return team.ErrSuperseded
+	}
+	return lerr
+}
+
+func (r *Roster) lives(ctx context.Context, a team.AgentID, incarnation uint64, lived time.Duration) error {
+	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
+		if m.State == team.Stopped {
+			return false, team.ErrSuperseded
+		}
+		lost, steady := m.State == team.Lost, m.Losses > 0 && lived >= Steady
+		if lost {
+			m.State, m.LastError = team.Joined, ""
+		}
+		if steady {
+			m.Losses = 0
+		}
+		return lost || steady, nil
+	})
 }

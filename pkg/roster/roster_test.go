@@ -15,7 +15,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-func open(t *testing.T) (*roster.Roster, *broker.Team) {
+func open(t *testing.T) (*roster.Roster, *broker.Storage) {
 	t.Helper()
 	bt := brokertest.Team(t, "t")
 	return roster.New(bt), bt
@@ -107,16 +107,16 @@ func TestStoppedComesBack(t *testing.T) {
 		"leave of the old incarnation": r.Leave(t.Context(), first.AgentID, 1, ""),
 		"check of a stranger":          r.Check(t.Context(), "nobody", 1),
 	} {
-		if !errors.Is(err, roster.ErrSuperseded) {
-			t.Errorf("%s: %v, want ErrSuperseded", what, err)
+		if !errors.Is(err, team.ErrSuperseded) {
+			t.Errorf("%s: %v, want team.ErrSuperseded", what, err)
 		}
 	}
 	if err := r.Check(t.Context(), back.AgentID, 2); err != nil {
 		t.Errorf("check of the present incarnation: %v", err)
 	}
 	leave(t, r, back)
-	if err := r.Check(t.Context(), back.AgentID, 2); !errors.Is(err, roster.ErrSuperseded) {
-		t.Errorf("check after leaving: %v, want ErrSuperseded", err)
+	if err := r.Check(t.Context(), back.AgentID, 2); !errors.Is(err, team.ErrSuperseded) {
+		t.Errorf("check after leaving: %v, want team.ErrSuperseded", err)
 	}
 }
 
@@ -137,8 +137,8 @@ func TestTakenBack(t *testing.T) {
 	if m := create(t, r, team.Member{AgentID: "coder-1", Role: "coder"}); m.Incarnation != 2 {
 		t.Errorf("created again: %+v, want incarnation 2", m)
 	}
-	if err := r.Check(t.Context(), "coder-1", 1); !errors.Is(err, roster.ErrSuperseded) {
-		t.Errorf("the slow process: %v, want ErrSuperseded", err)
+	if err := r.Check(t.Context(), "coder-1", 1); !errors.Is(err, team.ErrSuperseded) {
+		t.Errorf("the slow process: %v, want team.ErrSuperseded", err)
 	}
 }
 
@@ -236,4 +236,44 @@ func TestPutConflict(t *testing.T) {
 	if len(won) != 1 {
 		t.Errorf("%d took the record, want 1", len(won))
 	}
+}
+
+// Before a new member of a role is made, one that has stopped before the goal comes back: the
+// lowest number first. Who was stopped since, was given up, has another role or a name of its
+// own does not.
+func TestRecalled(t *testing.T) {
+	r, _ := open(t)
+	var all []team.Member
+	for _, m := range []team.Member{{Role: "coder"}, {Role: "coder"}, {Role: "coder"}, {Role: "coder"}, {AgentID: "coder-0x", Role: "coder"}, {Role: "tester"}, {AgentID: "coder-5", Role: "tester"}} {
+		all = append(all, create(t, r, m))
+	}
+	for _, i := range []int{2, 4, 5, 6} {
+		leave(t, r, all[i])
+	}
+	crashed := all[0]
+	crashed.PID = 7
+	if _, err := r.Put(t.Context(), crashed); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Leave(t.Context(), crashed.AgentID, 1, "it was lost 5 times in a row"); err != nil {
+		t.Fatal(err)
+	}
+	last, err := r.Get(t.Context(), crashed.AgentID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	goal := team.Team{Goal: "build it", Status: team.Active, GoalSeq: last.Revision + 1}
+	leave(t, r, all[1]) // during the goal
+	recalled := func(want team.AgentID, g team.Team) {
+		t.Helper()
+		if got, err := r.Recalled(t.Context(), g, "coder"); err != nil || got != want {
+			t.Errorf("%s comes back, %v; want %q", got, err, want)
+		}
+	}
+	recalled("coder-3", goal)
+	recalled("", team.Team{})
+	create(t, r, team.Member{AgentID: "coder-3", Role: "coder"})
+	recalled("", goal)
+	goal.GoalSeq += 100
+	recalled("coder-2", goal)
 }

@@ -20,30 +20,24 @@ import (
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
 )
 
-// Order asks a process to become a member whose record is written.
-type Order struct {
-	Team        team.TeamID  `json:"team"`
-	Agent       team.AgentID `json:"agent_id"`
-	Incarnation uint64       `json:"incarnation"`
-}
-
 const (
-	poolTry      = time.Second      // for a standby to answer; a busy one does so at once
 	poolPatience = 2 * time.Second  // for a standby to come free: after a goal all members return at once
 	joinTimeout  = 10 * time.Second // from the order to the first heartbeat
 )
 
 // Options are what a Spawner needs.
 type Options struct {
-	Team   *broker.Team // required
+	Team   *broker.Storage // required
 	Roster *roster.Roster
 	// Exec starts a child process for the order. Only the process that leads the
 	// team has one, and only where local execution is on; nil means that the
 	// leader's process is asked instead.
-	Exec   func(ctx context.Context, o Order) error
-	Logger *slog.Logger
+	Exec    func(ctx context.Context, o control.Order) error
+	Cluster string // the embedded cluster of this process; "" = none
+	Logger  *slog.Logger
 }
 
 // Spawner spawns members of one team. Safe for concurrent use.
@@ -51,30 +45,71 @@ type Spawner struct{ o Options }
 
 // New returns a spawner.
 func New(o Options) *Spawner {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = telemetry.OrDiscard(o.Logger)
 	return &Spawner{o}
 }
 
 // Spawn makes m (role, and what of name, prompt and model is wanted) a member that
-// lives, and returns it as it joined. It blocks until the first heartbeat, up to
+// lives, and returns it as it joined. Without a name, a stopped member of the role comes back,
+// if there is one from before the present goal. It blocks until the first heartbeat, up to
 // 10 s. If it fails the name stays, as that of a stopped member, and is not given out
 // again by counting.
 //
 // Errors: those of [roster.Roster.Create]; Unavailable if no process took it;
-// InvalidState, with the reason, if the one that took it could not become it.
+// InvalidState, with the reason, if the one that took it could not become it; Conflict if
+// the team is being deleted.
 func (s *Spawner) Spawn(ctx context.Context, m team.Member, max int) (team.Member, error) {
-	m.Backend = team.Pool
-	created, err := s.o.Roster.Create(ctx, m, max)
+	m.Backend, m.Cluster = team.Pool, s.o.Cluster
+	created, err := s.create(ctx, m, max)
 	if err != nil {
 		return team.Member{}, err
 	}
-	m, err = s.bring(ctx, created)
+	// Who deletes the team marks it first and then looks for members.
+	if err = s.standing(ctx); err == nil {
+		m, err = s.bring(ctx, created)
+	}
 	if err != nil {
 		return m, errors.Join(err, s.takeBack(ctx, created, err))
 	}
 	return m, nil
+}
+
+// create writes the record of a member that is to live: without a name that of a stopped one
+// of its role, if one comes back, else a new one.
+func (s *Spawner) create(ctx context.Context, m team.Member, max int) (team.Member, error) {
+	record, err := registry.Record(ctx, s.o.Team)
+	if err != nil && !errors.Is(err, team.NotFound) { // a team without a record: whoever takes the order sees to that
+		return team.Member{}, err
+	}
+	m = record.Planning(m)
+	if m.AgentID != "" {
+		return s.o.Roster.Create(ctx, m, max)
+	}
+	for {
+		name, err := s.o.Roster.Recalled(ctx, record, m.Role)
+		if err != nil {
+			return team.Member{}, err
+		}
+		back := m
+		back.AgentID = name
+		created, err := s.o.Roster.Create(ctx, back, max)
+		if name == "" || !errors.Is(err, team.Conflict) {
+			return created, err
+		}
+		// Another spawn has just brought that one back.
+	}
+}
+
+// standing returns Conflict if the team is being deleted.
+func (s *Spawner) standing(ctx context.Context) error {
+	record, err := registry.Record(ctx, s.o.Team)
+	if errors.Is(err, team.NotFound) { // a team without a record: whoever takes the order sees to that
+		return nil
+	}
+	if err == nil && record.Status == team.TeamDeleting {
+		err = team.Errorf(team.Conflict, "team %s is being deleted", record.ID)
+	}
+	return err
 }
 
 // Respawn brings back a lost member as its next incarnation, with its
@@ -83,7 +118,8 @@ func (s *Spawner) Spawn(ctx context.Context, m team.Member, max int) (team.Membe
 //
 // Errors: Conflict if somebody did so already; Unavailable.
 func (s *Spawner) Respawn(ctx context.Context, m team.Member) (team.Member, error) {
-	m.State, m.Incarnation, m.Backend = team.Created, m.Incarnation+1, team.Pool
+	m = m.ToSpawn(s.o.Cluster)
+	m.Backend = team.Pool
 	created, err := s.o.Roster.Put(ctx, m)
 	if err != nil {
 		return team.Member{}, err
@@ -93,7 +129,7 @@ func (s *Spawner) Respawn(ctx context.Context, m team.Member) (team.Member, erro
 		// A process that took it late is not told to go, since that would stop the
 		// member for good: the next incarnation shuts it out.
 		lerr := s.o.Roster.Lose(ctx, created.AgentID, created.Incarnation, why(err))
-		if lerr != nil && !errors.Is(lerr, roster.ErrSuperseded) {
+		if lerr != nil && !errors.Is(lerr, team.ErrSuperseded) {
 			err = errors.Join(err, lerr)
 		}
 	}
@@ -150,7 +186,7 @@ func (s *Spawner) up(ctx context.Context, m team.Member) error {
 // order or ctx ends. The pool is that of the model alias that m asks for; if no process
 // at all has that, it is the pool of all.
 func (s *Spawner) order(ctx context.Context, m team.Member) error {
-	o := Order{s.o.Team.ID, m.AgentID, m.Incarnation}
+	o := control.Order{Team: s.o.Team.ID, Agent: m.AgentID, Incarnation: m.Incarnation}
 	silent := false // a standby got the order and has not answered: it may be about to join
 	alias, err := s.alias(ctx, m)
 	if err != nil {
@@ -158,7 +194,7 @@ func (s *Spawner) order(ctx context.Context, m team.Member) error {
 	}
 	known := alias == "" // whether some process, which may be taken now, has the alias
 	for patience := time.Now().Add(poolPatience); ; {
-		err := control.RequestPool(ctx, s.o.Team.Conn, alias, o, poolTry)
+		err := control.StartAtStandby(ctx, s.o.Team.Conn, alias, o)
 		if !known && control.Nobody(err) {
 			if known, err = s.known(ctx, alias); err != nil {
 				return err
@@ -225,11 +261,11 @@ func (s *Spawner) known(ctx context.Context, alias string) (bool, error) {
 	return slices.ContainsFunc(all, func(p control.Process) bool { return slices.Contains(p.Aliases, alias) }), err
 }
 
-func (s *Spawner) exec(ctx context.Context, o Order) error {
+func (s *Spawner) exec(ctx context.Context, o control.Order) error {
 	if s.o.Exec != nil {
 		return s.o.Exec(ctx, o)
 	}
-	err := control.Request(ctx, s.o.Team.Conn, s.o.Team.ID, team.Leader, subject.Start, o, nil, 5*time.Second)
+	err := control.StartAtLeader(ctx, s.o.Team.Conn, o)
 	if errors.Is(err, team.Unavailable) {
 		return NoStandby(err)
 	}
@@ -249,10 +285,10 @@ func (s *Spawner) takeBack(ctx context.Context, m team.Member, cause error) erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	err := s.o.Roster.Leave(ctx, m.AgentID, m.Incarnation, why(cause))
-	if errors.Is(err, roster.ErrSuperseded) {
+	if errors.Is(err, team.ErrSuperseded) {
 		return nil // somebody else has seen to it
 	}
-	_ = control.Notify(s.o.Team.Conn, s.o.Team.ID, m.AgentID, subject.Stop, nil)
+	_ = control.TellStop(s.o.Team, m.AgentID)
 	return err
 }
 

@@ -10,23 +10,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/control"
-	"agentteam/pkg/mailbox"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
-
-	"github.com/nats-io/nats.go"
 )
 
 // site is a team with standbys that join as package teammate does.
 type site struct {
 	t      *testing.T
-	team   *broker.Team
+	team   *broker.Storage
 	roster *roster.Roster
 
 	mu     sync.Mutex
@@ -44,19 +43,14 @@ func (s *site) spawner() *spawn.Spawner {
 }
 
 // standby offers a process with these model aliases that takes one order with f.
-func (s *site) standby(f func(o spawn.Order) error, aliases ...string) {
+func (s *site) standby(f func(o control.Order) error, aliases ...string) {
 	s.t.Helper()
 	conn := s.team.Conn
 	var once sync.Once
-	stop, err := control.ServePool(s.t.Context(), conn, aliases, func(_ context.Context, data []byte) (any, error) {
+	stop, err := control.ServePool(s.t.Context(), conn, aliases, func(_ context.Context, o control.Order) error {
 		err := error(team.Errorf(team.Busy, "this standby was just taken"))
-		once.Do(func() {
-			var o spawn.Order
-			if err = json.Unmarshal(data, &o); err == nil {
-				err = f(o)
-			}
-		})
-		return nil, err
+		once.Do(func() { err = f(o) })
+		return err
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -68,7 +62,7 @@ func (s *site) standby(f func(o spawn.Order) error, aliases ...string) {
 }
 
 // join takes the record and beats.
-func (s *site) join(o spawn.Order) error {
+func (s *site) join(o control.Order) error {
 	ctx := s.t.Context()
 	m, err := s.roster.Get(ctx, o.Agent)
 	if err == nil && (m.State != team.Created || m.Incarnation != o.Incarnation) {
@@ -115,6 +109,7 @@ func TestSpawnFromPool(t *testing.T) {
 
 // A member that names a model, itself or by its role, goes to a process that has it.
 func TestSpawnWithModel(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	reg, err := registry.Open(t.Context(), s.team.Conn)
 	if err != nil {
@@ -124,8 +119,8 @@ func TestSpawnWithModel(t *testing.T) {
 		"coder": {Name: "coder"}, "thinker": {Name: "thinker", Model: "strong"}}}); err != nil {
 		t.Fatal(err)
 	}
-	by := func(process string) func(spawn.Order) error {
-		return func(o spawn.Order) error {
+	by := func(process string) func(control.Order) error {
+		return func(o control.Order) error {
 			m, err := s.roster.Get(t.Context(), o.Agent)
 			if err == nil {
 				m.Host = process
@@ -211,6 +206,7 @@ func TestSpawnTogether(t *testing.T) {
 }
 
 func TestNoStandby(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	_, err := s.spawner().Spawn(t.Context(), coder, 10)
 	if team.CodeOf(err) != team.Unavailable || team.HintOf(err) == "" {
@@ -235,24 +231,47 @@ func TestSpawnRefused(t *testing.T) {
 	}
 }
 
+// While no process has taken a member, its record names the cluster of the spawner, and
+// nothing of the process that it had.
+func TestCreatedNamesItsSpawner(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var seen []team.Member
+	spawner := spawn.New(spawn.Options{Team: s.team, Roster: s.roster, Cluster: "now", Exec: func(ctx context.Context, o control.Order) error {
+		m, err := s.roster.Get(ctx, o.Agent)
+		if seen = append(seen, m); err == nil {
+			err = s.join(o)
+		}
+		return err
+	}})
+	m, err := spawner.Spawn(t.Context(), coder, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Cluster, m.Host, m.PID = "before", "here", 7
+	if _, err := spawner.Respawn(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range seen {
+		if m.State != team.Created || m.Cluster != "now" || m.Host != "" || m.PID != 0 {
+			t.Errorf("while it was created the record was %+v", m)
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("%d orders, want 2", len(seen))
+	}
+}
+
 // Without a standby the process that may start children does.
 func TestExec(t *testing.T) {
 	s := newSite(t)
-	exec := func(_ context.Context, o spawn.Order) error { return s.join(o) }
+	exec := func(_ context.Context, o control.Order) error { return s.join(o) }
 	local := spawn.New(spawn.Options{Team: s.team, Roster: s.roster, Exec: exec})
 	if m, err := local.Spawn(t.Context(), coder, 10); err != nil || m.AgentID != "coder-1" {
 		t.Errorf("spawned %+v, %v", m, err)
 	}
 	// From elsewhere it is asked of the leader's process.
-	stop, err := control.Serve(t.Context(), s.team.Conn, control.Membership{Team: "t", AgentID: team.Leader}, map[subject.Verb]control.Handler{
-		subject.Start: func(ctx context.Context, data []byte) (any, error) {
-			var o spawn.Order
-			if err := json.Unmarshal(data, &o); err != nil {
-				return nil, err
-			}
-			return nil, exec(ctx, o)
-		},
-	})
+	stop, err := control.Serve(t.Context(), s.team.Conn, control.Membership{Team: "t", AgentID: team.Leader}, control.Handlers{Start: exec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +279,7 @@ func TestExec(t *testing.T) {
 	if m, err := s.spawner().Spawn(t.Context(), coder, 10); err != nil || m.AgentID != "coder-2" {
 		t.Errorf("spawned %+v, %v", m, err)
 	}
-	broken := spawn.New(spawn.Options{Team: s.team, Roster: s.roster, Exec: func(context.Context, spawn.Order) error {
+	broken := spawn.New(spawn.Options{Team: s.team, Roster: s.roster, Exec: func(context.Context, control.Order) error {
 		return team.Errorf(team.NotFound, "no such program")
 	}})
 	if _, err := broken.Spawn(t.Context(), coder, 10); team.CodeOf(err) != team.NotFound {
@@ -274,15 +293,15 @@ func TestExec(t *testing.T) {
 func TestNeverUp(t *testing.T) {
 	s := newSite(t)
 	told := make(chan struct{}, 1)
-	stop, err := control.Serve(t.Context(), s.team.Conn, control.Membership{Team: "t", AgentID: "coder-1"}, map[subject.Verb]control.Handler{
-		subject.Stop: func(context.Context, []byte) (any, error) { told <- struct{}{}; return nil, nil },
+	stop, err := control.Serve(t.Context(), s.team.Conn, control.Membership{Team: "t", AgentID: "coder-1"}, control.Handlers{
+		Stop: func() { told <- struct{}{} },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
 	ctx, cancel := context.WithCancel(t.Context())
-	s.standby(func(o spawn.Order) error {
+	s.standby(func(o control.Order) error {
 		m, err := s.roster.Get(ctx, o.Agent)
 		if err == nil {
 			m.State = team.Joined
@@ -302,7 +321,7 @@ func TestNeverUp(t *testing.T) {
 // spawned need not wait for a beat that will not come.
 func TestCannotStart(t *testing.T) {
 	s := newSite(t)
-	s.standby(func(o spawn.Order) error {
+	s.standby(func(o control.Order) error {
 		m, err := s.roster.Get(t.Context(), o.Agent)
 		if err == nil {
 			m.State, m.Host, m.PID = team.Joined, "here", 4711
@@ -347,6 +366,7 @@ func TestRespawn(t *testing.T) {
 // A respawn that finds no process leaves the member lost, for another try, with the
 // reason; the next one finds a process.
 func TestRespawnFails(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	m, err := s.roster.Create(t.Context(), coder, 10)
 	if err != nil {
@@ -374,7 +394,7 @@ func TestRespawnAbandoned(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s.standby(func(spawn.Order) error {
+	s.standby(func(control.Order) error {
 		cancel()
 		return team.Errorf(team.Busy, "not now")
 	})
@@ -389,6 +409,7 @@ func TestRespawnAbandoned(t *testing.T) {
 // A standby that is slow to answer is waited for, also when nobody else is there to be
 // asked, or another standby finds the record taken.
 func TestSlowStandby(t *testing.T) {
+	t.Parallel()
 	for name, other := range map[string]error{
 		"alone":          nil,
 		"beside another": team.Errorf(team.Conflict, "coder-1 is no longer to be started"),
@@ -397,13 +418,13 @@ func TestSlowStandby(t *testing.T) {
 			s := newSite(t)
 			again := make(chan struct{}, 1000) // the spawner asks elsewhere
 			slow, err := s.team.Conn.NATS().QueueSubscribe(subject.Pool, subject.Queue, func(m *nats.Msg) {
-				var o spawn.Order
+				var o control.Order
 				if err := json.Unmarshal(m.Data, &o); err != nil {
 					t.Error(err)
 				}
 				<-again
 				if other != nil {
-					s.standby(func(spawn.Order) error { return other })
+					s.standby(func(control.Order) error { return other })
 				}
 				<-time.After(2 * time.Second) // as long as a spawner waits for a standby to come free
 				if err := s.join(o); err != nil {
@@ -416,7 +437,7 @@ func TestSlowStandby(t *testing.T) {
 			if err := slow.AutoUnsubscribe(1); err != nil {
 				t.Fatal(err)
 			}
-			spawner := spawn.New(spawn.Options{Team: s.team, Roster: s.roster, Exec: func(context.Context, spawn.Order) error {
+			spawner := spawn.New(spawn.Options{Team: s.team, Roster: s.roster, Exec: func(context.Context, control.Order) error {
 				again <- struct{}{}
 				return spawn.NoStandby(errors.New("none is started here"))
 			}})
@@ -424,90 +445,5 @@ func TestSlowStandby(t *testing.T) {
 				t.Errorf("Spawn = %+v, %v", m, err)
 			}
 		})
-	}
-}
-
-// post is how a member hears that it shall stop.
-type post func(team.Message) error
-
-func (p post) Send(_ context.Context, m team.Message) (team.Message, []team.AgentID, error) {
-	return m, []team.AgentID{m.To}, p(m)
-}
-
-func (p post) Close(context.Context, team.AgentID, uint64) error { return nil }
-
-// The inbox of a member whose process died goes with the member.
-func TestStopClosesInbox(t *testing.T) {
-	s := newSite(t)
-	m, err := s.roster.Create(t.Context(), coder, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range uint64(2) { // of two incarnations that both died
-		if _, err := s.team.Messages.Consumer(t.Context(), subject.Consumer(m.AgentID, n+1), 1, subject.Mail("t", m.AgentID)...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m.State, m.Incarnation = team.Joined, 2
-	if _, err := s.roster.Put(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	box := mailbox.New(s.team, mailbox.Options{Members: s.roster})
-	if err := s.spawner().Stop(t.Context(), box, team.Leader, m.AgentID, 0); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := s.team.Messages.Consumers(t.Context()); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-func TestStop(t *testing.T) {
-	s := newSite(t)
-	spawned := func() team.Member {
-		s.standby(s.join)
-		m, err := s.spawner().Spawn(t.Context(), coder, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	asked := 0
-	leaves := post(func(m team.Message) error {
-		asked++
-		if m.Type != team.MsgShutdownRequest || m.From != team.Leader || m.RequestID == "" {
-			t.Errorf("asked with %+v", m)
-		}
-		return s.roster.Leave(t.Context(), m.To, 1, "")
-	})
-	deaf := post(func(team.Message) error { asked++; return nil })
-	stopped := func(m team.Member, requests int) {
-		t.Helper()
-		if now, err := s.roster.Get(t.Context(), m.AgentID); err != nil || now.State != team.Stopped || asked != requests {
-			t.Errorf("%s is %s after %d requests, %v; want stopped after %d", m.AgentID, now.State, asked, err, requests)
-		}
-	}
-
-	polite := spawned()
-	for range 2 { // the second time it is stopped already
-		if err := s.spawner().Stop(t.Context(), leaves, team.Leader, polite.AgentID, time.Minute); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stopped(polite, 1)
-
-	forced := spawned()
-	if err := s.spawner().Stop(t.Context(), deaf, team.Leader, forced.AgentID, 0); err != nil {
-		t.Fatal(err)
-	}
-	stopped(forced, 1)
-
-	stubborn := spawned()
-	if err := s.spawner().Stop(t.Context(), deaf, team.Leader, stubborn.AgentID, time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
-	stopped(stubborn, 2)
-
-	if err := s.spawner().Stop(t.Context(), deaf, team.Leader, "nobody", 0); team.CodeOf(err) != team.NotFound {
-		t.Errorf("a stranger: %v, want not_found", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // written is how many messages the team's object store has ever taken.
-func written(t *testing.T, bt *broker.Team) uint64 {
+func written(t *testing.T, bt *broker.Storage) uint64 {
 	t.Helper()
 	js, err := jetstream.New(bt.Conn.NATS())
 	if err != nil {

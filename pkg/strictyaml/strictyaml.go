@@ -13,11 +13,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"agentteam/pkg/team"
 )
@@ -69,47 +68,19 @@ func (r *Reader) Document(src []byte) *yaml.Node {
 			return nil
 		}
 	}
-	what := strings.TrimPrefix(err.Error(), "yaml: ") // "yaml: line 3: what"
-	if n, _ := fmt.Sscanf(what, "line %d:", new(int)); n == 1 {
-		_, what, _ = strings.Cut(what, ": ")
-	}
-	r.Fail(stopped(dec), "%s", what)
-	return nil
-}
-
-// stopped is where dec found what is no YAML. The line in package yaml's errors is
-// that of the list or mapping around it, counted from 0 or 1 as it comes, and there
-// is no column; the place itself stands in fields that the package does not export,
-// so the tests of this package pin what is read here. Without them it is [Start].
-func stopped(dec *yaml.Decoder) *yaml.Node {
-	const none, scanning = 0, 3 // of yaml_error_type_t
-	reading := field(reflect.ValueOf(dec).Elem(), "parser")
-	if reading.Kind() == reflect.Pointer {
-		reading = reading.Elem()
-	}
-	scanner := field(reading, "parser")
-	mark := field(scanner, "problem_mark")
-	if kind := field(scanner, "error"); kind.CanInt() {
-		switch kind.Int() {
-		case none: // the YAML is good, and means nothing: an alias of what is not there
-			mark = field(field(reading, "event"), "start_mark")
-		case scanning: // where the text begins that has no end
-			mark = field(scanner, "context_mark")
+	at, what := Start, strings.TrimPrefix(err.Error(), "yaml: ")
+	var broken *yaml.LoadError
+	if errors.As(err, &broken) {
+		mark := broken.Mark
+		if broken.Stage == yaml.ScannerStage && broken.ContextMark.Line > 0 { // where the text begins that has no end
+			mark = broken.ContextMark
+		}
+		if what = broken.Message; mark.Line > 0 {
+			at = &yaml.Node{Line: mark.Line, Column: mark.Column}
 		}
 	}
-	line, column := field(mark, "line"), field(mark, "column")
-	if !line.CanInt() || !column.CanInt() {
-		return Start
-	}
-	return &yaml.Node{Line: int(line.Int()) + 1, Column: int(column.Int()) + 1}
-}
-
-// field is a field of a struct, or the zero Value.
-func field(v reflect.Value, name string) reflect.Value {
-	if v.Kind() != reflect.Struct {
-		return reflect.Value{}
-	}
-	return v.FieldByName(name)
+	r.Fail(at, "%s", what)
+	return nil
 }
 
 // Object calls the function of each key that n, a mapping, has. A key without a

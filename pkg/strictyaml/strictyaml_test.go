@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
@@ -62,7 +62,7 @@ func TestReaderRefuses(t *testing.T) {
 		"nothing to alias": {"title: x\nsteps: [*a]\n", "r.yaml:2:9: unknown anchor 'a' referenced"},
 		"two documents":    {"title: x\n---\ntitle: y\n", "r.yaml:2:1: recipes are one document each; another one begins here"},
 		"second broken":    {"title: x\n---\n[\n", "r.yaml:4:1: did not find expected node content"},
-		"no YAML, no line": {"title: \x01", "r.yaml:1:1: control characters are not allowed"},
+		"no YAML, no line": {"title: \x01", "r.yaml:1:1: control characters are not allowed (value: 1)"},
 		"no mapping":       {"- x", "r.yaml:1:1: a recipe must be a mapping with the keys notes, steps, title"},
 		"unknown key":      {"title: x\nstep: []", `r.yaml:2:1: unknown key "step" in a recipe; allowed: notes, steps, title`},
 		"key twice":        {"title: x\ntitle: y", `r.yaml:2:1: the key "title" comes twice`},

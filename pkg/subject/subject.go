@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,6 +77,12 @@ func Inbox(t team.TeamID, to, from team.AgentID) string {
 // Broadcast is where from writes to everyone.
 func Broadcast(t team.TeamID, from team.AgentID) string { return join(t, "all", string(from)) }
 
+// Urgent is where a member's process is told that urgent mail stands in its inbox.
+func Urgent(t team.TeamID, to team.AgentID) string { return join(t, "urgent", string(to)) }
+
+// UrgentAll is where all are told so.
+func UrgentAll(t team.TeamID) string { return join(t, "urgent", "all") }
+
 // Dead is where a message goes that to could not read.
 func Dead(t team.TeamID, to team.AgentID) string { return join(t, "dead", string(to)) }
 
@@ -92,6 +99,15 @@ func Sender(s string) team.AgentID {
 // Messages is the stream of a team's mail, and Subjects what it stores.
 func Messages(t team.TeamID) (stream string, subjects []string) {
 	return "AT_" + string(t) + "_MSG", []string{join(t, "inbox", ">"), join(t, "all", ">"), join(t, "dead", ">")}
+}
+
+// ParseMessages tells whose stream of mail this is; "" if it is nobody's.
+func ParseMessages(stream string) team.TeamID {
+	id, ok := strings.CutPrefix(stream, "AT_")
+	if !ok || !strings.HasSuffix(id, "_MSG") {
+		return ""
+	}
+	return team.TeamID(strings.TrimSuffix(id, "_MSG"))
 }
 
 // Consumer is the durable consumer of one incarnation of a member.
@@ -148,10 +164,13 @@ const (
 	prefixOnce    = "once."
 	prefixTask    = "task."
 	prefixMember  = "member."
+	prefixPlan    = "approval."
 	prefixTeam    = "team."
 	prefixLead    = "lead."
 	AllTasks      = prefixTask + ">"
 	AllMembers    = prefixMember + ">"
+	KeyProbe      = "probe" // in the registry: written to see whether anything can be
+	AllPlans      = prefixPlan + ">"
 	AllOfRegistry = ">"
 )
 
@@ -168,11 +187,23 @@ func KeyOnce(key string) string {
 // KeyMember is the key of a member.
 func KeyMember(a team.AgentID) string { return prefixMember + string(a) }
 
+// KeyPlan is the key of a plan that was submitted for approval.
+func KeyPlan(id string) string { return prefixPlan + id }
+
 // KeyRegistered is the key of a team in the registry.
 func KeyRegistered(t team.TeamID) string { return prefixTeam + string(t) }
 
 // KeyLead is the key of the leader's lease in the registry.
 func KeyLead(t team.TeamID) string { return prefixLead + string(t) }
+
+// Ours reports whether a key of a team's bucket is one that agentteam writes.
+func Ours(key string) bool {
+	switch key {
+	case KeyTeam, KeySequence, KeyGraph, KeyWatchdog:
+		return true
+	}
+	return slices.ContainsFunc([]string{prefixTask, prefixMember, prefixOnce, prefixPlan}, func(p string) bool { return strings.HasPrefix(key, p) })
+}
 
 // Kind says what a key of a bucket holds, and the rest of the key behind it.
 type Kind int
@@ -182,11 +213,12 @@ const (
 	Other Kind = iota
 	Task
 	Member
+	Plan
 	Registered
 	Lead
 )
 
-// ParseKey tells what a key holds and its name: Task "T-001", Member "coder-1".
+// ParseKey tells what a key holds and its name: Task "T-001", Member "coder-1", Plan "9f0c…".
 func ParseKey(key string) (Kind, string) {
 	prefix, name, dot := strings.Cut(key, ".")
 	if !dot {
@@ -197,6 +229,8 @@ func ParseKey(key string) (Kind, string) {
 		return Task, name
 	case prefixMember:
 		return Member, name
+	case prefixPlan:
+		return Plan, name
 	case prefixTeam:
 		return Registered, name
 	case prefixLead:

@@ -86,6 +86,20 @@ func TestConsumer(t *testing.T) {
 	}
 }
 
+func TestParseMessages(t *testing.T) {
+	for _, id := range []team.TeamID{"a", "a-MSG", "a-1"} {
+		name, _ := subject.Messages(id)
+		if got := subject.ParseMessages(name); got != id {
+			t.Errorf("ParseMessages(%s) = %s", name, got)
+		}
+	}
+	for _, name := range []string{"", "AT_a_EVT", "KV_at-a", "MSG"} {
+		if got := subject.ParseMessages(name); got != "" {
+			t.Errorf("ParseMessages(%s) = %s", name, got)
+		}
+	}
+}
+
 func TestForeignConsumer(t *testing.T) {
 	for _, name := range []string{"", "x", "xyz-abc", "8s8wiyJZ3bfQ7eHI4yrCfD_1"} {
 		if who, _ := subject.ParseConsumer(name); who != "" {

@@ -27,6 +27,24 @@ const (
 // Error makes a Code usable as the target of errors.Is.
 func (c Code) Error() string { return string(c) }
 
+var (
+	// ErrSuperseded ends a process: a later incarnation bears the agent's name, another
+	// process began as the same one first, or the member's record is gone.
+	ErrSuperseded = errors.New("this incarnation was superseded")
+	// ErrUnreadable (InvalidState): a record is damaged, or of another protocol. It tells
+	// nothing of what the record is about: a good write heals it.
+	ErrUnreadable = errors.New("cannot be read")
+)
+
+// RepairHint is the hint of an error that says [ErrUnreadable].
+const RepairHint = "`teamctl repair` shows what can be put back"
+
+// HoldLost reports whether err, from reading or writing a held task, says that the hold is
+// over. A record that cannot be read says nothing: it may be healed.
+func HoldLost(err error) bool {
+	return errors.Is(err, Conflict) || errors.Is(err, NotFound) || errors.Is(err, InvalidState) && !errors.Is(err, ErrUnreadable)
+}
+
 // Error is an error with a code and, where there is one, a hint that says what
 // to do about it.
 type Error struct {

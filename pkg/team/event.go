@@ -34,6 +34,7 @@ const (
 	TaskCreated   EventType = "TASK_CREATED"
 	TaskUpdated   EventType = "TASK_UPDATED"
 	TaskClaimed   EventType = "TASK_CLAIMED"
+	TaskAssigned  EventType = "TASK_ASSIGNED" // given to a member by somebody else: it has it, or it is reserved for it
 	TaskAdopted   EventType = "TASK_ADOPTED"
 	TaskReleased  EventType = "TASK_RELEASED"
 	TaskCompleted EventType = "TASK_COMPLETED"
@@ -48,12 +49,19 @@ const (
 	MemberLost    EventType = "MEMBER_LOST"
 	MemberStopped EventType = "MEMBER_STOPPED"
 	MemberRemoved EventType = "MEMBER_REMOVED"
+
+	ApprovalRequested EventType = "APPROVAL_REQUESTED"
+	ApprovalApproved  EventType = "APPROVAL_APPROVED"
+	ApprovalRejected  EventType = "APPROVAL_REJECTED"
+	ApprovalUsed      EventType = "APPROVAL_USED"  // the plan is being carried out
+	ApprovalEnded     EventType = "APPROVAL_ENDED" // it is good for nothing more
 )
 
 var eventTypes = []EventType{
 	RunStarted, RunFinished, RunError, Custom, TextChunk, ToolCallChunk, ToolCallResult, Retry, Compacted, MailSent,
-	TaskCreated, TaskUpdated, TaskClaimed, TaskAdopted, TaskReleased, TaskCompleted, TaskFailed, TaskCancelled,
+	TaskCreated, TaskUpdated, TaskClaimed, TaskAssigned, TaskAdopted, TaskReleased, TaskCompleted, TaskFailed, TaskCancelled,
 	MemberCreated, MemberJoined, MemberUpdated, MemberParked, MemberResumed, MemberLost, MemberStopped, MemberRemoved,
+	ApprovalRequested, ApprovalApproved, ApprovalRejected, ApprovalUsed, ApprovalEnded,
 }
 
 // EventTypes returns every type that a team's feed may have.
@@ -90,6 +98,7 @@ type EventBody struct {
 	Name         string          `json:"name,omitempty"`
 	Value        json.RawMessage `json:"value,omitempty"`
 	Result       json.RawMessage `json:"result,omitempty"`
+	Tokens       int             `json:"tokens,omitempty"` // on the first event of a turn: what the model call used
 }
 
 // Event is an event and whose it is.

@@ -29,7 +29,7 @@ func History(copies []Task) (steps []Step, whole bool) {
 	for i, t := range copies {
 		s := Step{At: t.UpdatedAt, By: t.UpdatedBy, To: t.Status, Assignee: t.Assignee, Epoch: t.Epoch, Revision: t.Revision}
 		if i == 0 {
-			whole = t.Status == Pending && t.Epoch == 0 && t.UpdatedAt.Equal(t.CreatedAt)
+			whole = t.Untouched()
 			s.By, s.What = cmp.Or(s.By, t.CreatedBy), "created"
 			if !whole {
 				s.What, s.Why = "older copies are gone", t.Reason
@@ -43,36 +43,126 @@ func History(copies []Task) (steps []Step, whole bool) {
 	return steps, whole
 }
 
+// change is what was done to a task between two copies of its record.
+type change int
+
+const (
+	edited    change = iota // or only written again
+	created                 // there is no copy before
+	claimed                 // by its holder
+	assigned                // by somebody else, to its holder
+	passed                  // from its holder to another
+	kept                    // by somebody, for a member
+	unkept                  // it is anybody's again
+	adopted                 // by a later incarnation of its holder
+	unchecked               // completing it failed by its check
+	released                // by its holder
+	freed                   // by somebody else
+	completed
+	failed
+	cancelled
+)
+
+// changeOf returns what made t of before, which is zero if it is not known.
+func changeOf(before, t Task) change {
+	held := before.Status == InProgress
+	switch {
+	case t.Status != before.Status && t.Status == Completed:
+		return completed
+	case t.Status != before.Status && t.Status == Failed:
+		return failed
+	case t.Status != before.Status && t.Status == Cancelled:
+		return cancelled
+	case t.Status == InProgress && !held && t.UpdatedBy != t.Assignee && t.UpdatedBy != "":
+		return assigned
+	case t.Status == InProgress && !held:
+		return claimed
+	case t.Status == InProgress && t.Assignee != before.Assignee:
+		return passed
+	case t.Status == InProgress && t.Incarnation != before.Incarnation:
+		return adopted
+	case t.Status == InProgress && t.Attempts > before.Attempts:
+		return unchecked
+	case t.Status == Pending && held && t.UpdatedBy != before.Assignee:
+		return freed
+	case t.Status == Pending && held:
+		return released
+	case t.Status == Pending && before.Status == "" && t.Untouched():
+		return created
+	case t.Status == Pending && t.ReservedFor != before.ReservedFor && t.ReservedFor != "":
+		return kept
+	case t.Status == Pending && t.ReservedFor != before.ReservedFor:
+		return unkept
+	}
+	return edited
+}
+
+// Untouched reports whether t is as it was created.
+func (t Task) Untouched() bool {
+	return t.Status == Pending && t.Epoch == 0 && t.UpdatedAt.Equal(t.CreatedAt)
+}
+
+// ChangeType returns the type of the event that made t of before, the copy of the
+// record before it; a zero Task if that is not known. Of before it takes Status,
+// Assignee, Incarnation, Attempts and ReservedFor.
+func ChangeType(before, t Task) EventType {
+	switch changeOf(before, t) {
+	case created:
+		return TaskCreated
+	case claimed:
+		return TaskClaimed
+	case assigned, passed, kept:
+		return TaskAssigned
+	case adopted:
+		return TaskAdopted
+	case released, freed:
+		return TaskReleased
+	case completed:
+		return TaskCompleted
+	case failed:
+		return TaskFailed
+	case cancelled:
+		return TaskCancelled
+	}
+	return TaskUpdated
+}
+
 // changed says what was done between two copies of a task, and why.
 func changed(before, t Task) (what, why string) {
 	held := before.Status == InProgress
-	switch {
-	case t.Status == Completed && before.Status != Completed:
+	switch changeOf(before, t) {
+	case completed:
 		return "completed", t.ResultSummary
-	case t.Status == Failed && before.Status != Failed && held && t.UpdatedBy == Watchdog:
-		return fmt.Sprintf("taken from %s, failed", before.Assignee), t.Reason
-	case t.Status == Failed && before.Status != Failed:
+	case failed:
+		if held && t.UpdatedBy == Watchdog {
+			return fmt.Sprintf("taken from %s, failed", before.Assignee), t.Reason
+		}
 		return "failed", t.Reason
-	case t.Status == Cancelled && before.Status != Cancelled && held:
-		return fmt.Sprintf("cancelled, taken from %s", before.Assignee), t.Reason
-	case t.Status == Cancelled && before.Status != Cancelled:
+	case cancelled:
+		if held {
+			return fmt.Sprintf("cancelled, taken from %s", before.Assignee), t.Reason
+		}
 		return "cancelled", t.Reason
-	case t.Status == InProgress && !held && t.UpdatedBy != t.Assignee && t.UpdatedBy != "":
+	case assigned:
 		return fmt.Sprintf("assigned to %s", t.Assignee), ""
-	case t.Status == InProgress && !held:
+	case claimed:
 		return "claimed", ""
-	case t.Status == InProgress && t.Assignee != before.Assignee:
+	case passed:
 		return fmt.Sprintf("reassigned from %s to %s", before.Assignee, t.Assignee), ""
-	case t.Status == InProgress && t.Incarnation != before.Incarnation:
-		return "adopted", fmt.Sprintf("incarnation %d goes on for %d", t.Incarnation, before.Incarnation)
-	case t.Status == InProgress && t.Attempts > before.Attempts:
+	case kept:
+		return "reserved for " + string(t.ReservedFor), ""
+	case unkept:
+		return "no longer reserved for " + string(before.ReservedFor), ""
+	case adopted:
+		return "adopted" + counted(before, t), fmt.Sprintf("incarnation %d goes on for %d", t.Incarnation, before.Incarnation)
+	case unchecked:
 		return "check failed" + attempts(t), t.Reason
-	case t.Status == Pending && held && t.UpdatedBy != before.Assignee:
+	case freed:
 		return fmt.Sprintf("taken from %s%s", before.Assignee, counted(before, t)), t.Reason
-	case t.Status == Pending && held:
+	case released:
 		return "released" + counted(before, t), t.Reason
 	}
-	return edited(before, t)
+	return editedIn(before, t)
 }
 
 // counted tells of the attempt that a change counted as, if it did.
@@ -85,8 +175,8 @@ func counted(before, t Task) string {
 
 func attempts(t Task) string { return fmt.Sprintf(" (attempt %d of %d)", t.Attempts, MaxAttempts) }
 
-// edited names the fields that an edit changed, and how.
-func edited(before, t Task) (what, why string) {
+// editedIn names the fields that an edit changed, and how.
+func editedIn(before, t Task) (what, why string) {
 	var fields, how []string
 	note := func(differs bool, field, detail string) {
 		if !differs {

@@ -37,7 +37,7 @@ func TestHistory(t *testing.T) {
 	l.is(team.Edit{Title: &title, Priority: &high, AddDependencies: []team.TaskID{"T-007", "T-008"}}.Apply(l.last(), "leader", l.now()))
 	l.is(team.Edit{RemoveDependencies: []team.TaskID{"T-007"}, Description: &title}.Apply(l.last(), "user", l.now()))
 	l.is(l.last().Claim(ann, l.now()))
-	l.is(l.last().Adopt(team.Holder{Agent: ann.Agent, Incarnation: 3}, l.now()))
+	l.is(l.last().Adopt(team.Holder{Agent: ann.Agent, Incarnation: 3}, false, l.now()))
 	l.is(team.Edit{Metadata: []byte(`{"note":1}`)}.Apply(l.last(), ann.Agent, l.now()))
 	again := team.Holder{Agent: ann.Agent, Incarnation: 3}
 	l.is(l.last().FailCheck(again, 0, "make: *** [test] Error 1", l.now()))
@@ -48,6 +48,11 @@ func TestHistory(t *testing.T) {
 	l.is(l.last().Release(leader, 0, "", false, l.now()))
 	l.is(l.last().Claim(bob, l.now()))
 	l.is(l.last().Assign(ann, team.Assignment{By: "leader", Take: true, Epoch: l.last().Epoch}, l.now()))
+	l.is(l.last().Release(annActs, 0, "", false, l.now()))
+	l.is(l.last().Reserve(bob.Agent, leader, l.now()))
+	l.is(l.last().Reserve("", team.Actor{Holder: team.Holder{Agent: team.Watchdog}, Leads: true}, l.now()))
+	l.is(l.last().Reserve(ann.Agent, leader, l.now()))
+	l.is(l.last().Claim(ann, l.now()))
 	l.is(l.last().Complete(ann, 0, team.Done{Summary: "built"}, l.now()))
 
 	steps, whole := team.History(l.copies)
@@ -69,10 +74,23 @@ func TestHistory(t *testing.T) {
 		`leader: taken from tester-1: released by leader`,
 		`tester-1: claimed: `,
 		`leader: reassigned from tester-1 to coder-1: `,
+		`coder-1: released: released by coder-1`,
+		`leader: reserved for tester-1: `,
+		`watchdog: no longer reserved for tester-1: `,
+		`leader: reserved for coder-1: `,
+		`coder-1: claimed: `,
 		`coder-1: completed: built`,
 	}
 	if got := story(steps); !slices.Equal(got, want) {
 		t.Errorf("the story is\n%q, want\n%q", got, want)
+	}
+	var types []team.EventType
+	for i := range l.copies[1:] {
+		types = append(types, team.ChangeType(l.copies[i], l.copies[i+1]))
+	}
+	if at := 13; types[at-1] != team.TaskAssigned || !slices.Equal(types[at:at+5], []team.EventType{
+		team.TaskReleased, team.TaskAssigned, team.TaskUpdated, team.TaskAssigned, team.TaskClaimed}) {
+		t.Errorf("the events are %v", types)
 	}
 	for i, s := range steps {
 		task := l.copies[i]

@@ -46,6 +46,19 @@ func ParseAgentID(s string) (AgentID, error) {
 	return AgentID(s), checkName("agent name", s)
 }
 
+// ParseAddress reads a member's name as people read and write it: coder-1, or
+// coder-1@red. id is "" for a name without a team. Error: InvalidArgument.
+func ParseAddress(s string) (a AgentID, id TeamID, err error) {
+	name, of, with := strings.Cut(s, "@")
+	if with {
+		if id, err = ParseTeamID(of); err != nil {
+			return "", "", err
+		}
+	}
+	a, err = ParseAgentID(name)
+	return a, id, err
+}
+
 func checkName(what, s string) error {
 	const hint = "use 1 to 63 of a-z, 0-9 and -, beginning with a letter or digit"
 	switch {

@@ -72,6 +72,25 @@ func TestNames(t *testing.T) {
 	}
 }
 
+func TestParseAddress(t *testing.T) {
+	for s, want := range map[string]struct {
+		name team.AgentID
+		id   team.TeamID
+	}{
+		"coder-1": {"coder-1", ""}, "coder-1@red": {"coder-1", "red"}, "leader@default": {"leader", "default"},
+		"": {}, "@": {}, "@red": {}, "coder-1@": {}, "coder-1@red@blue": {}, "coder-1@Red": {}, "user@red": {}, "a b@red": {},
+	} {
+		name, id, err := team.ParseAddress(s)
+		if want.name == "" {
+			if team.CodeOf(err) != team.InvalidArgument {
+				t.Errorf("ParseAddress(%q) = %q, %q, %v, want invalid_argument", s, name, id, err)
+			}
+		} else if name != want.name || id != want.id || err != nil {
+			t.Errorf("ParseAddress(%q) = %q, %q, %v, want %+v", s, name, id, err, want)
+		}
+	}
+}
+
 func TestParseTaskStatus(t *testing.T) {
 	for s, want := range map[string]team.TaskStatus{"pending": team.Pending, "in_progress": team.InProgress, "completed": team.Completed,
 		"failed": team.Failed, "cancelled": team.Cancelled, "deleted": team.Cancelled, "blocked": "", "": "", "PENDING": ""} {

@@ -3,21 +3,31 @@ package team
 import "time"
 
 // MemberState is where a member stands. The bucket holds Created, Joined,
-// WaitingModel while the member is parked, Stopped and, after an orderly stop of the
-// process, Lost; the others are heard in beats or derived from their absence.
+// WaitingModel and WaitingRepair while the member is parked, Stopped and, after an orderly
+// stop of the process, Lost; the others are heard in beats or derived from their absence.
 type MemberState string
 
 // The states of a member.
 const (
-	Created       MemberState = "created"        // asked for; no process has taken it yet
-	Joined        MemberState = "joined"         // a process runs as it
-	Running       MemberState = "running"        // in a run: a model call or its tool calls
-	Idle          MemberState = "idle"           // nothing to do; waits for mail or a task
-	WaitingAnswer MemberState = "waiting_answer" // asked somebody and waits, at most 10 minutes
-	WaitingModel  MemberState = "waiting_model"  // its model endpoint refuses or fails; it tries again
-	Lost          MemberState = "lost"           // no beat for the lease, or its process said goodbye
-	Stopped       MemberState = "stopped"        // left or was stopped; its name is kept
+	Created         MemberState = "created"          // asked for; no process has taken it yet
+	Joined          MemberState = "joined"           // a process runs as it
+	Running         MemberState = "running"          // in a run: a model call or its tool calls
+	Stalled         MemberState = "stalled"          // in a run, without progress for a long time
+	Idle            MemberState = "idle"             // nothing to do; waits for mail or a task
+	WaitingAnswer   MemberState = "waiting_answer"   // asked somebody and waits, at most 10 minutes
+	WaitingUser     MemberState = "waiting_user"     // waits for a person, a seat or the user, as long as it takes
+	WaitingApproval MemberState = "waiting_approval" // has submitted a plan and waits for the decision, as long as it takes
+	WaitingModel    MemberState = "waiting_model"    // its model endpoint refuses or fails; it tries again
+	WaitingRepair   MemberState = "waiting_repair"   // its journal cannot be read; it goes on once that is repaired
+	Lost            MemberState = "lost"             // no beat for the lease, or its process said goodbye
+	Stopped         MemberState = "stopped"          // left or was stopped; its name is kept
+	Unreadable      MemberState = "unreadable"       // its record cannot be read, so nothing is known of it
 )
+
+// Waits reports whether one in this state waits for somebody's word.
+func (s MemberState) Waits() bool {
+	return s == WaitingAnswer || s == WaitingUser || s == WaitingApproval
+}
 
 // Backend is what runs a member.
 type Backend string
@@ -35,19 +45,19 @@ var colours = []string{"cyan", "yellow", "magenta", "green", "blue"}
 // Colour is the colour of the n-th member that joined, counted from 0.
 func Colour(n int) string { return colours[n%len(colours)] }
 
-// SeatClaim is the claim that a person's seat makes, or made last: whoever finds it open,
-// with the task still as the claim names it, makes the write to the task in its place, or
-// one after which it can be made no more.
+// SeatClaim is the last claim that a person's seat announced. While the task is still at
+// Revision the claim is open: any client may complete it, or cancel it by rewriting the
+// task.
 type SeatClaim struct {
 	Task     TaskID  `json:"task"`
 	Revision uint64  `json:"revision"` // of the task before
 	Op       string  `json:"op"`
 	By       AgentID `json:"by,omitempty"`   // who assigned the task to the seat; "" if it claims by itself
-	Take     bool    `json:"take,omitempty"` // also from somebody else who holds it; with By
+	Take     bool    `json:"take,omitempty"` // with By: even from another holder
 }
 
-// Assignment is c as the word of whoever assigned t, which is as c names it; ok is
-// false if the seat claims by itself.
+// Assignment returns the assignment that c announces of t, which is still at c.Revision;
+// ok is false if the seat claims by itself.
 func (c SeatClaim) Assignment(t Task) (a Assignment, ok bool) {
 	return Assignment{Task: t.ID, By: c.By, Take: c.Take, Epoch: t.Epoch}, c.By != ""
 }
@@ -61,26 +71,62 @@ type Member struct {
 	State       MemberState `json:"state"`
 	Incarnation uint64      `json:"incarnation"` // grows each time a process takes the name
 	Op          string      `json:"op"`
-	Prompt      string      `json:"prompt,omitempty"` // appended to the role's instructions
-	Model       string      `json:"model,omitempty"`  // "" = the role's, else the process's
+	Prompt      string      `json:"prompt,omitempty"`     // its first input, as mail of SpawnedBy
+	PromptFor   uint64      `json:"prompt_for,omitempty"` // the incarnation that was spawned with the prompt
+	SpawnedBy   AgentID     `json:"spawned_by,omitempty"` // who asked for it last; "" = not known
+	Model       string      `json:"model,omitempty"`      // "" = the role's, else the process's
+	Program     string      `json:"program,omitempty"`    // the only program that may play it; "" = ours
+	PlanMode    bool        `json:"plan_mode,omitempty"`  // it changes nothing before its plan is approved
+	Approver    Approver    `json:"approver,omitempty"`   // of its plans; "" = ByLeader
 	Backend     Backend     `json:"backend"`
 	Host        string      `json:"host,omitempty"`
 	PID         int         `json:"pid,omitempty"`
+	Cluster     string      `json:"cluster,omitempty"` // the embedded cluster that the process ends with, or while created its spawner; "" = none
 	Workspace   string      `json:"workspace,omitempty"`
-	InboxFrom   uint64      `json:"inbox_from"` // first message sequence it is to hear
-	ObeysFrom   uint64      `json:"obeys_from"` // first one whose request to shut down is meant for it as it was made last
+	InboxFrom   uint64      `json:"inbox_from"` // first message sequence that it reads
+	ObeysFrom   uint64      `json:"obeys_from"` // first message sequence at which a shutdown request is for this incarnation
 	Claim       *SeatClaim  `json:"claim,omitempty"`
 	JoinedAt    time.Time   `json:"joined_at"`
 	UpdatedAt   time.Time   `json:"updated_at"`
 	LastError   string      `json:"last_error,omitempty"`
+	Losses      int         `json:"losses,omitempty"` // how often in a row it was lost soon after it had joined, before this incarnation
 
 	Revision uint64 `json:"-"`
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
 }
 
+// UnreadableMember stands for a member whose record, stored at that time, cannot be read, and
+// why. Whoever lists members sees it; nobody is judged by it.
+func UnreadableMember(a AgentID, why error, at time.Time) Member {
+	return Member{AgentID: a, State: Unreadable, JoinedAt: at, UpdatedAt: at, LastError: Line(why)}
+}
+
 // Validate checks what whoever asks for a member may say of it.
 func (m Member) Validate() error {
+	if err := m.Approver.validate(); err != nil {
+		return err
+	}
 	return checkText("the prompt", m.Prompt, MaxTextBytes)
+}
+
+// Ended reports whether m's process, or the one that was to find one for it, has ended for
+// certain, as far as a process of the embedded cluster of that id knows: its own has been
+// another one, which has ended.
+func (m Member) Ended(cluster string) bool {
+	return (m.HasProcess() || m.State == Created) && Foreign(m.Cluster, cluster)
+}
+
+// ToSpawn is m as its next incarnation, which a process of that embedded cluster is about
+// to find a process for.
+func (m Member) ToSpawn(cluster string) Member {
+	m.State, m.Incarnation, m.Cluster, m.Host, m.PID = Created, m.Incarnation+1, cluster, "", 0
+	return m
+}
+
+// Foreign reports whether a process of one embedded cluster is none of another, which
+// runs. Of two that use the same storage the first has ended.
+func Foreign(cluster, running string) bool {
+	return cluster != "" && running != "" && cluster != running
 }
 
 // Holder is m as one that may hold a task.
@@ -90,12 +136,26 @@ func (m Member) Holder() Holder {
 
 // HasProcess reports whether beats are to be expected of m.
 func (m Member) HasProcess() bool {
-	return (m.State == Joined || m.State == WaitingModel) && m.Backend != Person
+	return (m.State == Joined || m.Parked()) && m.Backend != Person
 }
 
-// Parked reports whether m waits for somebody to mend its model endpoint, which
-// refuses it; LastError says how.
-func (m Member) Parked() bool { return m.State == WaitingModel }
+// Parked reports whether m waits for somebody to mend its model endpoint, which refuses
+// it, or its journal, which cannot be read; LastError says how.
+func (m Member) Parked() bool { return m.State == WaitingModel || m.State == WaitingRepair }
+
+// Absent says why m will not come to a task that is reserved for it, in a team with these
+// policies; "" if it may. A member that is lost and brought back may.
+func (m Member) Absent(p Policies) string {
+	switch {
+	case m.State == Stopped:
+		return "has stopped"
+	case m.Parked():
+		return "is parked, since its model refuses it"
+	case m.State == Lost && (p.Respawn == RespawnRelease || m.Program != ""):
+		return "is lost, and nobody brings it back"
+	}
+	return ""
+}
 
 // Counts reports whether m counts against the team's max_teammates.
 func (m Member) Counts() bool {
@@ -115,8 +175,19 @@ type Beat struct {
 	Begun       bool        `json:"begun,omitempty"`    // it has begun a turn on that task
 	Unseen      bool        `json:"unseen,omitempty"`   // journaled input that the model has not seen
 	InboxSeq    uint64      `json:"inbox_seq"`          // last message in its conversation
+	HeardSeq    uint64      `json:"heard_seq"`          // the last of those that is not from the watchdog
 	BoardSeq    uint64      `json:"board_seq"`          // revision of the board up to which it knows what it holds
-	ProgressAt  time.Time   `json:"progress_at"`        // last turn or tool result; for people, never compared
+	ProgressAt  time.Time   `json:"progress_at"`        // last progress; for people, never compared
+	Still       int         `json:"still,omitempty"`    // seconds without progress, by the process's own clock
+	Tool        string      `json:"tool,omitempty"`     // of the call that runs; "" = none
+	ToolAt      *time.Time  `json:"tool_at,omitempty"`  // since when it runs; for people
+	Alias       string      `json:"alias,omitempty"`    // of its model, as it answered last
+	Model       string      `json:"model,omitempty"`    // the alias's, by the endpoint's name
+	Tokens      int         `json:"tokens,omitempty"`   // that its turns so far have used
+	Trouble     string      `json:"trouble,omitempty"`  // why its model gives no answer, while it tries again
+	Awaits      AgentID     `json:"awaits,omitempty"`   // whose answer it waits for
+	Asked       string      `json:"asked,omitempty"`    // id of the message that is to be answered, or of the plan that is to be decided on
+	About       string      `json:"about,omitempty"`    // its first words
 	RetryAt     *time.Time  `json:"retry_at,omitempty"` // parked: when it asks its model endpoint again; for people
 	Context     int         `json:"context,omitempty"`  // tokens that its next request holds, about
 	Window      int         `json:"window,omitempty"`   // tokens that its model takes; 0: not known
@@ -139,7 +210,14 @@ func (b Beat) SameAs(o Beat) bool {
 
 // Quiet reports whether the agent would do nothing by itself.
 func (b Beat) Quiet() bool {
-	return (b.State == Idle || b.State == WaitingAnswer) && !b.Unseen || b.Parked()
+	return (b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked()
+}
+
+// Stalled reports whether the agent is at work and has made no progress for d. Who waits
+// for an answer or a person, is idle or is parked makes none and has not stalled.
+func (b Beat) Stalled(d time.Duration) bool {
+	works := b.State == Running || b.State == WaitingModel && !b.Parked() && b.Unseen
+	return works && time.Duration(b.Still)*time.Second >= d
 }
 
 // Fill is how full the window of the agent's model is, in per cent; 0 if that is not
@@ -151,6 +229,9 @@ func (b Beat) Fill() int {
 	return 100 * b.Context / b.Window
 }
 
-// Parked reports whether the agent's model endpoint refuses it: it does nothing
-// until somebody has mended that. An agent that waits through an outage is not.
-func (b Beat) Parked() bool { return b.State == WaitingModel && b.RetryAt != nil }
+// Parked reports whether the agent's model endpoint refuses it, or its journal cannot be
+// read: it does nothing until somebody has mended that. An agent that waits through an
+// outage is not.
+func (b Beat) Parked() bool {
+	return b.State == WaitingModel && b.RetryAt != nil || b.State == WaitingRepair
+}

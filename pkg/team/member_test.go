@@ -2,6 +2,7 @@ package team_test
 
 import (
 	"testing"
+	"time"
 
 	"agentteam/pkg/team"
 )
@@ -70,6 +71,29 @@ func TestColours(t *testing.T) {
 	for i, c := range want {
 		if got := team.Colour(i); got != c {
 			t.Errorf("colour %d is %s, want %s", i, got, c)
+		}
+	}
+}
+
+// Who works and gets no further has stalled; who waits for somebody has not.
+func TestStalled(t *testing.T) {
+	retry := time.Now()
+	for name, tt := range map[string]struct {
+		b    team.Beat
+		want bool
+	}{
+		"works":                  {team.Beat{State: team.Running, Still: 60}, true},
+		"works, and gets on":     {team.Beat{State: team.Running, Still: 59}, false},
+		"its model is away":      {team.Beat{State: team.WaitingModel, Unseen: true, Still: 60}, true},
+		"has no model, nor work": {team.Beat{State: team.WaitingModel, Still: 3600}, false},
+		"is parked":              {team.Beat{State: team.WaitingModel, Unseen: true, RetryAt: &retry, Still: 3600}, false},
+		"is idle":                {team.Beat{State: team.Idle, Still: 3600}, false},
+		"waits for an answer":    {team.Beat{State: team.WaitingAnswer, Task: "T-001", Still: 3600}, false},
+		"waits for a person":     {team.Beat{State: team.WaitingUser, Task: "T-001", Still: 3600}, false},
+		"beats as programs did":  {team.Beat{State: team.Running}, false},
+	} {
+		if got := tt.b.Stalled(time.Minute); got != tt.want {
+			t.Errorf("%s: stalled %v, want %v", name, got, tt.want)
 		}
 	}
 }

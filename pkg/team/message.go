@@ -1,6 +1,7 @@
 package team
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -17,39 +18,119 @@ const (
 	MsgUser             MessageType = "user_message" // from a person: a goal, or a word in between
 	MsgShutdownRequest  MessageType = "shutdown_request"
 	MsgShutdownResponse MessageType = "shutdown_response"
+	MsgPlanRequest      MessageType = "plan_approval_request"
+	MsgPlanResponse     MessageType = "plan_approval_response"
 	MsgTaskAssigned     MessageType = "task_assigned"
 	MsgIdle             MessageType = "idle_notification"
 	MsgWatchdog         MessageType = "watchdog"
 	MsgTaskNotification MessageType = "task_notification"
 )
 
+// Asks reports whether a message of this type is a request, which has a request_id and is
+// answered by a response with the same one.
+func (t MessageType) Asks() bool { return t == MsgShutdownRequest || t == MsgPlanRequest }
+
+// Answers reports whether a message of this type is the response to a request: it has the
+// request's request_id, and says whether that is approved.
+func (t MessageType) Answers() bool { return t == MsgShutdownResponse || t == MsgPlanResponse }
+
 // Message is one piece of mail.
 type Message struct {
-	V         int         `json:"v"`
-	ID        string      `json:"id"` // ULID
-	Type      MessageType `json:"type"`
-	From      AgentID     `json:"from"` // set by the connection, never by a tool argument
-	To        AgentID     `json:"to"`   // "*" = everyone but the sender
-	Content   string      `json:"content"`
-	Summary   string      `json:"summary"`
-	RequestID string      `json:"request_id,omitempty"`
-	Approve   *bool       `json:"approve,omitempty"`
-	InReplyTo string      `json:"in_reply_to,omitempty"`
-	CreatedAt time.Time   `json:"created_at"`
+	V          int         `json:"v"`
+	ID         string      `json:"id"` // ULID
+	Type       MessageType `json:"type"`
+	From       AgentID     `json:"from"` // set by the connection, never by a tool argument
+	To         AgentID     `json:"to"`   // "*" = everyone but the sender
+	Content    string      `json:"content"`
+	Summary    string      `json:"summary"`
+	RequestID  string      `json:"request_id,omitempty"` // of requests and responses
+	Approve    *bool       `json:"approve,omitempty"`    // of responses
+	InReplyTo  string      `json:"in_reply_to,omitempty"`
+	AwaitReply bool        `json:"await_reply,omitempty"` // its sender waits for the answer
+	Choices    []string    `json:"choices,omitempty"`     // of a question: the answers that it takes; none: any
+	Drain      bool        `json:"drain,omitempty"`       // of a shutdown_request: the member leaves once it has no task, and is not asked
+	Urgent     bool        `json:"urgent,omitempty"`      // its reader is to see it before it goes on
+	Stored     string      `json:"stored,omitempty"`      // where the whole text lies, "stored:" and a digest, if content is only its head and tail
+	CreatedAt  time.Time   `json:"created_at"`
 }
 
-// Validate checks the parts that a sender fills in.
+// Validate checks the parts that a sender fills in. Who may send what is told by
+// [Sender.MaySend].
 func (m Message) Validate() error {
+	if err := m.validateExchange(); err != nil {
+		return err
+	}
 	if strings.TrimSpace(m.Content) == "" && slices.Contains([]MessageType{MsgMessage, MsgBroadcast, MsgUser}, m.Type) {
 		return Errorf(InvalidArgument, "the message is empty").WithHint("give it a text")
 	}
-	if err := checkText("the message", m.Content, MaxTextBytes); err != nil {
+	if err := checkText("the message", m.Content, MaxMessageBytes); err != nil {
 		return err
 	}
-	return checkText("the summary", m.Summary, MaxTitleBytes)
+	if err := checkText("the summary", m.Summary, MaxTitleBytes); err != nil {
+		return err
+	}
+	return checkChoices(m.Choices)
 }
+
+// A question has choices that a person takes in at a glance, or none.
+const (
+	minChoices     = 2
+	maxChoices     = 10
+	maxChoiceBytes = 200
+)
+
+// checkChoices refuses choices among which nobody could choose.
+func checkChoices(choices []string) error {
+	if n := len(choices); n > 0 && (n < minChoices || n > maxChoices) {
+		return Errorf(InvalidArgument, "a question has %d to %d choices, not %d", minChoices, maxChoices, n).
+			WithHint("without choices the person answers in words")
+	}
+	for i, c := range choices {
+		what := fmt.Sprintf("choice %d", i+1)
+		switch {
+		case !strings.ContainsFunc(c, visible):
+			return Errorf(InvalidArgument, "%s is empty", what).WithHint("give each choice a text")
+		case strings.ContainsAny(c, "\n\r\u2028\u2029"):
+			return Errorf(InvalidArgument, "%s has more than one line", what).WithHint("say it shorter, and the rest in the question")
+		case slices.ContainsFunc(choices[:i], func(o string) bool { return strings.EqualFold(strings.TrimSpace(o), strings.TrimSpace(c)) }):
+			return Errorf(InvalidArgument, "%s, %q, is there twice", what, c).WithHint("give each choice once")
+		}
+		if err := checkText(what, c, maxChoiceBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateExchange checks what only requests and responses have.
+func (m Message) validateExchange() error {
+	if !m.Type.Asks() && !m.Type.Answers() {
+		if m.RequestID != "" || m.Approve != nil {
+			return Errorf(InvalidArgument, "a %s has no request_id and no approve", m.Type).WithHint("they belong to a response: give its type")
+		}
+		return nil
+	}
+	var missing []string
+	if m.RequestID == "" {
+		missing = append(missing, "request_id")
+	}
+	if m.Type.Answers() && m.Approve == nil {
+		missing = append(missing, "approve")
+	}
+	switch {
+	case missing != nil:
+		return Errorf(InvalidArgument, "a %s needs %s", m.Type, strings.Join(missing, " and "))
+	case m.Type.Asks() && m.Approve != nil:
+		return Errorf(InvalidArgument, "a %s has no approve", m.Type).WithHint("that is for the one who is asked")
+	}
+	return checkText("the request_id", m.RequestID, MaxTitleBytes)
+}
+
+// Interrupts reports whether the reader is to stop what it is at: the message is urgent, and
+// of one who may say so.
+func (m Message) Interrupts() bool { return m.Urgent && (m.From == Leader || m.From == UserAgent) }
 
 // Wakes reports whether the message makes an idle agent look at it. An idle
 // notification waits until something else wakes its reader, or two idle agents
-// would keep each other awake.
-func (m Message) Wakes() bool { return m.Type != MsgIdle }
+// would keep each other awake. A drain asks the model nothing.
+func (m Message) Wakes() bool { return m.Type != MsgIdle && !m.Drain }

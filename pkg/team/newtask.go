@@ -18,7 +18,8 @@ type NewTask struct {
 	Dependencies   []TaskID
 	After          []int // tasks of the same call, by position from 0, that must be completed first
 	Role           string
-	Check          string // a shell command that must succeed before the task is completed
+	ReservedFor    AgentID // the member that is to do it; "" = any
+	Check          string  // a shell command that must succeed before the task is completed
 	DeliverableReq bool
 	Metadata       json.RawMessage
 }
@@ -44,6 +45,11 @@ func (n NewTask) Validate() error {
 	if err := checkMetadata(n.Metadata); err != nil {
 		return err
 	}
+	if n.ReservedFor != "" {
+		if _, err := ParseAgentID(string(n.ReservedFor)); err != nil {
+			return err
+		}
+	}
 	if n.Role != "" {
 		return checkName("role", n.Role)
 	}
@@ -58,7 +64,7 @@ func (n NewTask) Task(id TaskID, by AgentID, now time.Time) Task {
 	slices.SortFunc(deps, func(a, b TaskID) int { return cmp.Compare(a.Number(), b.Number()) })
 	return Task{
 		V: Protocol, ID: id, Title: n.Title, Description: n.Description, Status: Pending,
-		Priority: n.Priority, Dependencies: slices.Compact(deps), Role: n.Role, Check: n.Check,
+		Priority: n.Priority, Dependencies: slices.Compact(deps), Role: n.Role, ReservedFor: n.ReservedFor, Check: n.Check,
 		DeliverableReq: n.DeliverableReq, DeliverablePath: deliverablePath(id, n.Title),
 		Metadata: n.Metadata, CreatedBy: by, CreatedAt: now, UpdatedAt: now, UpdatedBy: by,
 	}
@@ -128,9 +134,9 @@ func stuck(after map[int][]int) (left []int) {
 	return left
 }
 
-// Plan returns the tasks of one call, which are valid, as they are stored, the first
+// Number returns the tasks of one call, which are valid, as they are stored, the first
 // under the id with the number first.
-func Plan(tasks []NewTask, first int, by AgentID, now time.Time) []Task {
+func Number(tasks []NewTask, first int, by AgentID, now time.Time) []Task {
 	plan := make([]Task, len(tasks))
 	for i, n := range tasks {
 		n.Dependencies = slices.Clone(n.Dependencies)

@@ -63,13 +63,17 @@ func TestTaskLife(t *testing.T) {
 			"claim": func(t *rapid.T) {
 				h := team.Holder{Agent: agent.Draw(t, "agent"), Incarnation: incarnation.Draw(t, "incarnation")}
 				next, err := task.Claim(h, at)
-				if accept(next, err, !held && !over, "claim") {
+				if accept(next, err, !held && !over && (task.ReservedFor == "" || task.ReservedFor == h.Agent), "claim") {
 					took(h)
 				}
 			},
+			"reserve": func(t *rapid.T) {
+				next, err := task.Reserve(rapid.SampledFrom([]team.AgentID{"", "a", "b"}).Draw(t, "member"), leader, at)
+				accept(next, err, !held && !over, "reserve")
+			},
 			"adopt": func(t *rapid.T) {
 				h := team.Holder{Agent: agent.Draw(t, "agent"), Incarnation: incarnation.Draw(t, "incarnation")}
-				next, err := task.Adopt(h, at)
+				next, err := task.Adopt(h, false, at)
 				mine := held && holds[len(holds)-1].by.Agent == h.Agent && holds[len(holds)-1].by.Incarnation < h.Incarnation
 				if accept(next, err, mine, "adopt") {
 					took(h)
@@ -102,6 +106,9 @@ func TestTaskLife(t *testing.T) {
 			"": func(t *rapid.T) {
 				if over == task.Status.Open() || held != (task.Status == team.InProgress) {
 					t.Fatalf("%s, and over is %v, held is %v", task.Status, over, held)
+				}
+				if task.ReservedFor != "" && task.Status != team.Pending {
+					t.Fatalf("%s, and reserved for %s", task.Status, task.ReservedFor)
 				}
 				if task.Attempts > team.MaxAttempts || task.Attempts == team.MaxAttempts && task.Status != team.Failed {
 					t.Fatalf("%d attempts and %s", task.Attempts, task.Status)

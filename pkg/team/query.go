@@ -16,16 +16,17 @@ import (
 // The zero Query is the first page of all tasks by number. All conditions must
 // hold; one that is left out holds for every task.
 type Query struct {
-	IDs       []TaskID     `json:"ids,omitempty"`       // one of these
-	Status    []TaskStatus `json:"status,omitempty"`    // in one of these
-	Assignee  AgentID      `json:"assignee,omitempty"`  // who holds it, or held it last
-	Role      string       `json:"role,omitempty"`      // for this role; with Claimable set, tasks for any role too
-	Claimable *bool        `json:"claimable,omitempty"` // pending, and all dependencies are completed; or not so
-	Blocked   *bool        `json:"blocked,omitempty"`   // pending, and a dependency is not completed; or not so
-	Text      string       `json:"text,omitempty"`      // in title or description; upper and lower case are the same
-	Sort      TaskOrder    `json:"sort,omitempty"`      // default ByNumber
-	After     string       `json:"after,omitempty"`     // Next of the page before
-	Limit     int          `json:"limit,omitempty"`     // tasks on a page; default DefaultPage, at most MaxPage
+	IDs         []TaskID     `json:"ids,omitempty"`          // one of these
+	Status      []TaskStatus `json:"status,omitempty"`       // in one of these
+	Assignee    AgentID      `json:"assignee,omitempty"`     // who holds it, or held it last
+	Role        string       `json:"role,omitempty"`         // for this role; with Claimable set, tasks for any role too
+	ReservedFor AgentID      `json:"reserved_for,omitempty"` // for this member; with Claimable set, those reserved for nobody too
+	Claimable   *bool        `json:"claimable,omitempty"`    // pending, and all dependencies are completed; or not so
+	Blocked     *bool        `json:"blocked,omitempty"`      // pending, and a dependency is not completed; or not so
+	Text        string       `json:"text,omitempty"`         // in title or description; upper and lower case are the same
+	Sort        TaskOrder    `json:"sort,omitempty"`         // default ByNumber
+	After       string       `json:"after,omitempty"`        // Next of the page before
+	Limit       int          `json:"limit,omitempty"`        // tasks on a page; default DefaultPage, at most MaxPage
 }
 
 // TaskOrder is the order of a list of tasks.
@@ -48,10 +49,14 @@ const (
 type Page struct {
 	Tasks       []TaskView    `json:"tasks"`
 	Total       int           `json:"total"`                 // tasks that match, on all pages
+	ByStatus    Counts        `json:"by_status,omitempty"`   // how many of these are in each status; nil from an older program
 	Next        string        `json:"next,omitempty"`        // After of the next page; "" = this is the last
 	Seq         uint64        `json:"seq"`                   // of the bucket, up to which it was read
 	Quarantined []Quarantined `json:"quarantined,omitempty"` // records that are missing since they cannot be read
 }
+
+// Counts are numbers of tasks by status; of a status that none has there is no entry.
+type Counts map[TaskStatus]int
 
 // Quarantined is a record that cannot be read: damaged, or of another protocol
 // version. The rest of the board works without it, and a good write heals it.
@@ -65,13 +70,16 @@ type Quarantined struct {
 // InvalidArgument.
 func (q Query) Validate() error {
 	for _, s := range q.Status {
-		if !slices.Contains(taskStatuses, s) {
+		if !slices.Contains(taskStatuses[:], s) {
 			_, err := ParseTaskStatus(string(s))
 			return cmp.Or(err, error(Errorf(InvalidArgument, "%q is not a task status", s).WithHint("it is called %s", Cancelled)))
 		}
 	}
-	if q.Assignee != "" {
-		if _, err := ParseAgentID(string(q.Assignee)); err != nil {
+	for _, a := range []AgentID{q.Assignee, q.ReservedFor} {
+		if a == "" {
+			continue
+		}
+		if _, err := ParseAgentID(string(a)); err != nil {
 			return err
 		}
 	}
@@ -109,11 +117,13 @@ type Row struct {
 // Match reports whether the task is wanted.
 func (q *Query) Match(r Row) bool {
 	pending := r.Status == Pending
+	own := q.ReservedFor != "" && q.ReservedFor == r.ReservedFor
 	switch {
 	case len(q.IDs) > 0 && !slices.Contains(q.IDs, r.ID),
 		len(q.Status) > 0 && !slices.Contains(q.Status, r.Status),
 		q.Assignee != "" && q.Assignee != r.Assignee,
-		q.Role != "" && q.Role != r.Role && (q.Claimable == nil || r.Role != ""),
+		q.ReservedFor != "" && !own && (q.Claimable == nil || r.ReservedFor != ""),
+		q.Role != "" && !own && q.Role != r.Role && (q.Claimable == nil || r.Role != ""),
 		q.Claimable != nil && *q.Claimable != (pending && !r.Blocked),
 		q.Blocked != nil && *q.Blocked != (pending && r.Blocked):
 		return false
@@ -209,13 +219,14 @@ func (q *Query) place() (Row, error) {
 }
 
 // Select picks q's page out of all tasks, which may come in any order: the tasks
-// of the page in the list's order, how many match on all pages, and the cursor of
-// the next page. row tells of one of them. It holds for the index and for whoever
+// of the page in the list's order, how many match on all pages, by status, and the
+// cursor of the next page. row tells of one of them. It holds for the index and for whoever
 // reads the bucket itself.
-func Select[T any](q Query, all iter.Seq[T], row func(T) Row) (page []T, total int, next string) {
+func Select[T any](q Query, all iter.Seq[T], row func(T) Row) (page []T, counts Counts, next string) {
 	limit := cmp.Or(q.Limit, DefaultPage)
 	after, _ := q.place() // Validate has told
 	compare := func(a, b T) int { return q.compare(row(a), row(b)) }
+	var matching [len(taskStatuses)]int
 	rest := 0     // that match and come after the cursor
 	var worst Row // the last of a full page
 	for x := range all {
@@ -223,7 +234,7 @@ func Select[T any](q Query, all iter.Seq[T], row func(T) Row) (page []T, total i
 		if !q.Match(r) {
 			continue
 		}
-		total++
+		matching[slices.Index(taskStatuses[:], r.Status)]++
 		if after.Task != nil && q.compare(r, after) <= 0 {
 			continue
 		}
@@ -241,20 +252,34 @@ func Select[T any](q Query, all iter.Seq[T], row func(T) Row) (page []T, total i
 	if rest > len(page) {
 		next = q.cursor(worst.Task)
 	}
-	return page, total, next
+	counts = Counts{}
+	for i, n := range matching {
+		if n > 0 {
+			counts[taskStatuses[i]] = n
+		}
+	}
+	return page, counts, next
+}
+
+// Total is the sum.
+func (c Counts) Total() (n int) {
+	for _, m := range c {
+		n += m
+	}
+	return n
 }
 
 // Page answers q from all tasks of the board.
 func (q Query) Page(tasks []Task) Page {
 	views := View(tasks)
-	page, total, next := Select(q, func(yield func(*TaskView) bool) {
+	page, counts, next := Select(q, func(yield func(*TaskView) bool) {
 		for i := range views {
 			if !yield(&views[i]) {
 				return
 			}
 		}
 	}, func(v *TaskView) Row { return Row{&v.Task, v.ID.Number(), v.IsBlocked} })
-	p := Page{Tasks: make([]TaskView, len(page)), Total: total, Next: next}
+	p := Page{Tasks: make([]TaskView, len(page)), Total: counts.Total(), ByStatus: counts, Next: next}
 	for i, v := range page {
 		p.Tasks[i] = *v
 	}

@@ -205,8 +205,35 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		row := func(task team.Task) team.Row { return team.Row{Task: &task, Number: task.ID.Number()} }
-		if page, total, _ := team.Select(q, slices.Values([]team.Task{pending()}), row); total != 1 || len(page) > 1 {
-			t.Errorf("of one task %d, %d on the page", total, len(page))
+		if page, counts, _ := team.Select(q, slices.Values([]team.Task{pending()}), row); counts.Total() != 1 || len(page) > 1 {
+			t.Errorf("of one task %v, %d on the page", counts, len(page))
 		}
 	})
+}
+
+// What is reserved is found by for whom, and is not among what others could claim.
+func TestQueryReserved(t *testing.T) {
+	board := []team.Task{
+		{ID: "T-001", Title: "mine", Status: team.Pending, Role: "tester", ReservedFor: "coder-1"},
+		{ID: "T-002", Title: "another's", Status: team.Pending, ReservedFor: "coder-2"},
+		{ID: "T-003", Title: "anybody's", Status: team.Pending},
+		{ID: "T-004", Title: "mine later", Status: team.Pending, ReservedFor: "coder-1", Dependencies: []team.TaskID{"T-003"}},
+		{ID: "T-005", Title: "of another role", Status: team.Pending, Role: "tester"},
+	}
+	for _, tt := range []struct {
+		q    team.Query
+		want string
+	}{
+		{team.Query{ReservedFor: "coder-1"}, "T-001 T-004"},
+		{team.Query{ReservedFor: "coder-1", Status: []team.TaskStatus{team.Pending}, Blocked: no()}, "T-001"},
+		{team.Query{ReservedFor: "coder-1", Role: "coder", Claimable: yes()}, "T-001 T-003"},
+		{team.Query{ReservedFor: "coder-3", Role: "coder", Claimable: yes()}, "T-003"},
+	} {
+		if got := ids(tt.q.Page(board).Tasks); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.q, got, tt.want)
+		}
+	}
+	if err := (team.Query{ReservedFor: "Coder 1"}).Validate(); !errors.Is(err, team.InvalidArgument) {
+		t.Errorf("a name that cannot be: %v", err)
+	}
 }

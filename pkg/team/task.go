@@ -23,10 +23,10 @@ const (
 	Cancelled  TaskStatus = "cancelled"
 )
 
-var taskStatuses = []TaskStatus{Pending, InProgress, Completed, Failed, Cancelled}
+var taskStatuses = [...]TaskStatus{Pending, InProgress, Completed, Failed, Cancelled}
 
 // TaskStatuses returns every status, in the order of a task's life.
-func TaskStatuses() []TaskStatus { return slices.Clone(taskStatuses) }
+func TaskStatuses() []TaskStatus { return slices.Clone(taskStatuses[:]) }
 
 // ParseTaskStatus checks s; "deleted" is read as cancelled.
 func ParseTaskStatus(s string) (TaskStatus, error) {
@@ -41,13 +41,13 @@ func ParseTaskStatus(s string) (TaskStatus, error) {
 }
 
 // Valid reports whether s is one of the statuses.
-func (s TaskStatus) Valid() bool { return slices.Contains(taskStatuses, s) }
+func (s TaskStatus) Valid() bool { return slices.Contains(taskStatuses[:], s) }
 
 // Open reports whether the task can still change by somebody working on it.
 func (s TaskStatus) Open() bool { return s == Pending || s == InProgress }
 
 // MaxAttempts is how often a task may be taken away from somebody who had begun
-// it (reaped, released after a nudge or the turn limit) before it is failed.
+// it (reaped or adopted, released after a nudge or the turn limit) before it is failed.
 const MaxAttempts = 3
 
 // Task is one entry of the board and the JSON document stored under its id.
@@ -59,12 +59,13 @@ type Task struct {
 	Status          TaskStatus      `json:"status"`
 	Priority        int             `json:"priority"` // 0 normal, 1 high, 2 critical
 	Dependencies    []TaskID        `json:"dependencies"`
-	Role            string          `json:"role,omitempty"` // only this role may claim it; "" = any
-	Assignee        AgentID         `json:"assignee"`       // who holds it, or held it last
-	Incarnation     uint64          `json:"incarnation"`    // of the assignee when it claimed; 0 for a person
-	Epoch           uint64          `json:"epoch"`          // grows with every claim, adoption and reap
-	Attempts        int             `json:"attempts"`       // see MaxAttempts
-	Op              string          `json:"op"`             // id of the write that made this copy
+	Role            string          `json:"role,omitempty"`         // only this role may claim it; "" = any
+	ReservedFor     AgentID         `json:"reserved_for,omitempty"` // while pending: only this member may claim it; "" = any
+	Assignee        AgentID         `json:"assignee"`               // who holds it, or held it last
+	Incarnation     uint64          `json:"incarnation"`            // of the assignee when it claimed; 0 for a person
+	Epoch           uint64          `json:"epoch"`                  // grows with every claim, adoption and reap
+	Attempts        int             `json:"attempts"`               // see MaxAttempts
+	Op              string          `json:"op"`                     // id of the write that made this copy
 	Check           string          `json:"check,omitempty"`
 	DeliverablePath string          `json:"deliverable_path"`
 	DeliverableReq  bool            `json:"deliverable_required,omitempty"`
@@ -83,6 +84,15 @@ type Task struct {
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
 }
 
+// Fits reports whether t is for a member of this name and role: reserved for it, or for
+// nobody and any role or this one.
+func (t Task) Fits(name AgentID, role string) bool {
+	if t.ReservedFor != "" {
+		return t.ReservedFor == name
+	}
+	return t.Role == "" || t.Role == role
+}
+
 // Before reports whether t is to be worked on before u: higher priority first,
 // then the lower id as a number.
 func (t Task) Before(u Task) bool { return t.Compare(u) < 0 }
@@ -92,10 +102,46 @@ func (t Task) Compare(u Task) int {
 	return cmp.Or(cmp.Compare(u.Priority, t.Priority), cmp.Compare(t.ID.Number(), u.ID.Number()))
 }
 
-// Input is a dependency of a task and where its result lies.
+// Input is a dependency of a task and what came of it. Records of older programs have Task
+// and Path only, and the path also if there is no such file.
 type Input struct {
-	Task TaskID `json:"task"`
-	Path string `json:"path"`
+	Task    TaskID  `json:"task"`
+	Path    string  `json:"path,omitempty"` // of its deliverable; "" if there is none
+	Title   string  `json:"title,omitempty"`
+	By      AgentID `json:"by,omitempty"`      // who completed it
+	Summary string  `json:"summary,omitempty"` // of its result
+}
+
+// Input returns what came of t, which is completed.
+func (t Task) Input() Input {
+	in := Input{Task: t.ID, Title: t.Title, By: t.Assignee, Summary: t.ResultSummary}
+	if t.Digest != "" {
+		in.Path = t.DeliverablePath
+	}
+	return in
+}
+
+// Try is how an earlier hold of a task ended.
+type Try struct {
+	By     AgentID `json:"by"` // who held it
+	Reason string  `json:"reason"`
+}
+
+// LastTry returns how the hold before the present one of t ended, from copies of its
+// record, oldest first; nil if there was none, or its copy is gone.
+func (t Task) LastTry(copies []Task) *Try {
+	for _, c := range slices.Backward(copies) {
+		switch {
+		case c.Epoch >= t.Epoch, c.Status == InProgress && c.Assignee == t.Assignee: // the present one, or one that this one has adopted
+		case c.Status == InProgress:
+			return &Try{c.Assignee, "it was given to " + string(t.Assignee) + " instead"}
+		case c.Reason != "":
+			return &Try{c.Assignee, c.Reason}
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 // Holder is one incarnation of an agent, which may hold one task. Incarnation 0

@@ -28,3 +28,38 @@ func TestOrder(t *testing.T) {
 		t.Error("Before is not a strict order")
 	}
 }
+
+// How an earlier hold ended is told from the copies of the record, whoever held it.
+func TestLastTry(t *testing.T) {
+	step := func(t team.Task, err error) team.Task {
+		if err != nil {
+			panic(err)
+		}
+		return t
+	}
+	ann, bob := team.Holder{Agent: "ann", Incarnation: 1}, team.Holder{Agent: "bob", Incarnation: 1}
+	created := team.NewTask{Title: "Build"}.Task("T-001", team.Leader, at)
+	first := step(created.Claim(ann, at))
+	back := step(first.Release(team.Actor{Holder: ann}, 0, "no compiler", false, at))
+	second := step(back.Claim(bob, at))
+	next := bob
+	next.Incarnation = 2
+	adopted := step(second.Adopt(next, false, at))
+	passed := step(adopted.Assign(ann, team.Assignment{Task: "T-001", By: team.Leader, Take: true, Epoch: adopted.Epoch}, at))
+	copies := []team.Task{created, first, back, second, adopted, passed}
+	for name, tt := range map[string]struct {
+		task   team.Task
+		copies []team.Task
+		want   *team.Try
+	}{
+		"first":       {first, copies[:2], nil},
+		"came back":   {second, copies[:4], &team.Try{"ann", "no compiler"}},
+		"adopted":     {adopted, copies[:5], &team.Try{"ann", "no compiler"}},
+		"passed on":   {passed, copies, &team.Try{"bob", "it was given to ann instead"}},
+		"copies gone": {second, copies[3:4], nil},
+	} {
+		if got := tt.task.LastTry(tt.copies); (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}

@@ -7,9 +7,10 @@ import "encoding/json"
 type TaskView struct {
 	Task
 	Revision   uint64   `json:"revision"`
-	IsBlocked  bool     `json:"is_blocked"`  // pending, and a dependency is not completed
-	WaitingFor []TaskID `json:"waiting_for"` // its dependencies that are not completed
-	Blocks     []TaskID `json:"blocks"`      // tasks that name it as a dependency
+	IsBlocked  bool     `json:"is_blocked"`    // pending, and a dependency is not completed
+	WaitingFor []TaskID `json:"waiting_for"`   // its dependencies that are not completed
+	Blocks     []TaskID `json:"blocks"`        // tasks that name it as a dependency
+	Why        string   `json:"why,omitempty"` // why nobody works on it, see [Situation.Why]; only where that was asked for
 }
 
 // View prints tasks, which are all tasks of the board.
@@ -50,9 +51,9 @@ func (t Task) View(waitingFor, blocks []TaskID) TaskView {
 	return v
 }
 
-// Claimable reports whether an agent of this role would take the task by itself.
-func (v TaskView) Claimable(role string) bool {
-	return v.Status == Pending && !v.IsBlocked && (v.Role == "" || v.Role == role)
+// Claimable reports whether a member of this name and role would take the task by itself.
+func (v TaskView) Claimable(name AgentID, role string) bool {
+	return v.Status == Pending && !v.IsBlocked && v.Fits(name, role)
 }
 
 // Dead reports whether the task waits for a dependency that failed or was

@@ -1,6 +1,12 @@
 package team
 
-import "time"
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Status is where a team stands.
 type Status string
@@ -11,6 +17,7 @@ const (
 	TeamFinished Status = "finished"
 	TeamFailed   Status = "failed"
 	TeamStopped  Status = "stopped"
+	TeamDeleting Status = "deleting" // what it holds goes; nobody joins or sets a goal any more
 )
 
 // Respawn is what the watchdog does about a lost member.
@@ -22,11 +29,55 @@ const (
 	RespawnRelease Respawn = "release" // free its task and leave it at that
 )
 
-// Policies are the choices a team makes; the zero value of each is its first.
+// Create says who may create tasks.
+type Create string
+
+// Who may create tasks; the zero value means CreateAll.
+const (
+	CreateAll    Create = "all"
+	CreateLeader Create = "leader" // and people
+)
+
+// Approver says who decides on the plans of members in plan mode.
+type Approver string
+
+// Who approves plans; the zero value means ByLeader.
+const (
+	ByLeader Approver = "leader"
+	ByHuman  Approver = "human"
+)
+
+func (a Approver) validate() error {
+	if a != "" && a != ByLeader && a != ByHuman {
+		return Errorf(InvalidArgument, "the approver cannot be %q", clip(string(a), 40)).WithHint("choose %s or %s", ByLeader, ByHuman)
+	}
+	return nil
+}
+
+// Policies are the choices a team makes.
 type Policies struct {
-	Create   string  `json:"create"`  // all | leader: who may create tasks
-	Respawn  Respawn `json:"respawn"` // respawn | release | ask
-	Approver string  `json:"approver"`
+	Create   Create   `json:"create"`
+	Respawn  Respawn  `json:"respawn"`
+	Approver Approver `json:"approver"`
+	Dialect  Dialect  `json:"dialect,omitempty"`   // in which models are told of the tools; a role's own goes before it
+	PlanMode bool     `json:"plan_mode,omitempty"` // every teammate that is spawned is in plan mode
+}
+
+// Validate refuses what no process would know. Errors: InvalidArgument.
+func (p Policies) Validate() error {
+	for _, c := range []struct {
+		name, value string
+		known       []string
+	}{
+		{"create", string(p.Create), []string{string(CreateAll), string(CreateLeader)}},
+		{"respawn", string(p.Respawn), []string{string(RespawnAlways), string(RespawnRelease)}},
+		{"approver", string(p.Approver), []string{string(ByLeader), string(ByHuman)}},
+	} {
+		if c.value != "" && !slices.Contains(c.known, c.value) {
+			return Errorf(InvalidArgument, "the policy %s cannot be %q", c.name, c.value).WithHint("choose %s", strings.Join(c.known, " or "))
+		}
+	}
+	return p.Dialect.Validate()
 }
 
 // Team is the record of a team, under the key team of its bucket.
@@ -38,9 +89,12 @@ type Team struct {
 	Goal         string          `json:"goal"`
 	GoalNumber   int             `json:"goal_number"`        // how many goals it has had
 	GoalSeq      uint64          `json:"goal_seq,omitempty"` // of the bucket when the goal was set: what was written since may be for it
+	GoalAt       *time.Time      `json:"goal_at,omitempty"`  // when the goal was set, by the server's clock; nil: not known
+	EndSeq       uint64          `json:"end_seq,omitempty"`  // of the bucket when the team was last ended: members as they were then are dismissed
 	Roles        map[string]Role `json:"roles"`
 	Policies     Policies        `json:"policies"`
 	LeaseSeconds int             `json:"lease_seconds"`
+	StallSeconds int             `json:"stall_seconds,omitempty"` // 0 = DefaultStall
 	MaxTeammates int             `json:"max_teammates"`
 	Workspace    string          `json:"workspace"`
 	Summary      string          `json:"summary,omitempty"`
@@ -56,11 +110,51 @@ type Team struct {
 // Defaults of a team.
 const (
 	DefaultLease        = 30 * time.Second
+	DefaultStall        = 15 * time.Minute
 	DefaultMaxTeammates = 10
 )
 
+// MostTeammates bounds max_teammates: so many processes one leader's index and watchdog were
+// measured with.
+const MostTeammates = 1000
+
+// Validate checks what a person may choose. Errors: InvalidArgument.
+func (t Team) Validate() error {
+	if err := checkText("the description", t.Description, MaxTextBytes); err != nil {
+		return err
+	}
+	if t.MaxTeammates < 0 || t.MaxTeammates > MostTeammates {
+		return Errorf(InvalidArgument, "max_teammates of team %s is %d; it may be 0 to %d", t.ID, t.MaxTeammates, MostTeammates)
+	}
+	return t.Policies.Validate()
+}
+
+// AtWork reports whether the team has a goal under way.
+func (t Team) AtWork() bool { return t.Status == Active && t.Goal != "" }
+
+// Dismissed reports whether the team's last end has dismissed m, which has not left since:
+// its process has ended without a word, or is about to leave.
+func (t Team) Dismissed(m Member) bool {
+	return m.AgentID != Leader && m.Backend != Person && m.State != Stopped && m.State != Unreadable && t.EndSeq > 0 && m.Revision <= t.EndSeq
+}
+
+// Recalls reports whether m comes back before a new member of its role is made: it has
+// stopped, and did so before the present goal was set. Who was stopped during the goal, by
+// whomever, comes back only by its name, and so does one whose process was given up.
+func (t Team) Recalls(m Member) bool {
+	return m.State == Stopped && m.Backend != Person && m.Program == "" && m.Revision < t.GoalSeq && (m.LastError == "" || m.PID == 0)
+}
+
 // Lease is how long a claim holds without a beat of its holder.
 func (t Team) Lease() time.Duration { return time.Duration(t.LeaseSeconds) * time.Second }
+
+// Stall is how long a member at work may make no progress before it counts as stalled.
+func (t Team) Stall() time.Duration {
+	if t.StallSeconds <= 0 {
+		return DefaultStall
+	}
+	return time.Duration(t.StallSeconds) * time.Second
+}
 
 // Role returns the role of this name, as the team has stored it.
 func (t Team) Role(name string) (Role, error) {
@@ -81,9 +175,24 @@ type Small struct {
 	Op     string `json:"op"`
 }
 
-// Lead is the leader's lease on a team.
-type Lead struct {
+// DecodeSmall reads the entry of that team in the registry. Of one that cannot be read it
+// returns the name.
+func DecodeSmall(data []byte, id TeamID) (Small, error) {
+	var s Small
+	err := json.Unmarshal(data, &s)
+	if err == nil && (s.ID != id || s.Status == "") {
+		err = fmt.Errorf("it is no entry of team %s", id)
+	}
+	if err != nil {
+		return Small{ID: id}, err
+	}
+	return s, nil
+}
+
+// Lease is the leader's lease on a team.
+type Lease struct {
 	Process     string `json:"process"` // host/pid and http address, for people
 	Incarnation uint64 `json:"incarnation"`
-	N           uint64 `json:"n"` // grows with every renewal, so that each is a change
+	Cluster     string `json:"cluster,omitempty"` // the embedded cluster that the process ends with; "" = none
+	N           uint64 `json:"n"`                 // grows with every renewal, so that each is a change
 }

@@ -13,6 +13,7 @@ import (
 const (
 	MaxTitleBytes   = 512
 	MaxTextBytes    = 64 << 10 // description, message, summary, reason, prompt, metadata
+	MaxMessageBytes = 1 << 20  // of a message whose text is stored apart: some 250,000 tokens, more than most models take
 	MaxDependencies = 256
 
 	maxMetadataDepth = 100

@@ -17,10 +17,10 @@ type Actor struct {
 // startAnew is what to do about a task that is over.
 const startAnew = "what is over stays so: add a new task for what is left to do"
 
-// Claim returns t as it is once h has claimed it. Dependencies are not t's own
-// and are judged by the board. Errors: Conflict if somebody holds it or has
-// completed it, InvalidState if it failed or was cancelled, PermissionDenied for a
-// role that is not h's.
+// Claim returns t as it is once h has claimed it, which ends a reservation. Dependencies
+// are not t's own and are judged by the board. Errors: Conflict if somebody holds it, has
+// completed it, or is the one that it is reserved for; InvalidState if it failed or was
+// cancelled; PermissionDenied for a role that is not h's, unless it is reserved for h.
 func (t Task) Claim(h Holder, now time.Time) (Task, error) {
 	switch {
 	case t.Status == InProgress:
@@ -30,7 +30,9 @@ func (t Task) Claim(h Holder, now time.Time) (Task, error) {
 		return t, Errorf(Conflict, "%s was completed by %s", t.ID, t.Assignee).WithHint("choose another task")
 	case t.Status != Pending:
 		return t, Errorf(InvalidState, "%s is %s and cannot be claimed", t.ID, t.Status).WithHint(startAnew)
-	case t.Role != "" && h.Role != "" && t.Role != h.Role:
+	case t.ReservedFor != "" && t.ReservedFor != h.Agent:
+		return t, Errorf(Conflict, "%s is reserved for %s", t.ID, t.ReservedFor).WithHint("choose another task, or ask whoever leads")
+	case t.Role != "" && h.Role != "" && t.Role != h.Role && t.ReservedFor == "":
 		return t, Errorf(PermissionDenied, "%s is for role %s, %s is a %s", t.ID, t.Role, h.Agent, h.Role).
 			WithHint("the leader may assign it")
 	}
@@ -39,23 +41,40 @@ func (t Task) Claim(h Holder, now time.Time) (Task, error) {
 
 func (t Task) hold(h Holder, now time.Time) Task {
 	t.Status, t.Assignee, t.Incarnation, t.Epoch = InProgress, h.Agent, h.Incarnation, t.Epoch+1
-	t.ClaimedAt, t.UpdatedAt, t.UpdatedBy, t.Reason = &now, now, h.Agent, ""
+	t.ClaimedAt, t.UpdatedAt, t.UpdatedBy, t.Reason, t.ReservedFor = &now, now, h.Agent, "", ""
 	return t
 }
 
-// Assignment is the word of somebody with the leader's rights that an agent is to
-// take a task.
+// Reserve returns t, which is pending, as kept for a member: nobody else may claim it, and
+// that one may, whatever its role. For "" it is anybody's again. A task that is so already is
+// returned as it was. Errors: PermissionDenied without the leader's rights; Conflict if
+// somebody holds it; InvalidState if it is over.
+func (t Task) Reserve(member AgentID, a Actor, now time.Time) (Task, error) {
+	switch {
+	case !a.Leads:
+		return t, Errorf(PermissionDenied, "only the leader or a person says for whom a task is").WithHint("ask the leader")
+	case t.Status == InProgress:
+		return t, Errorf(Conflict, "%s is held by %s", t.ID, t.Assignee).WithHint("release it first")
+	case t.Status != Pending:
+		return t, t.over()
+	case t.ReservedFor != member:
+		t.ReservedFor, t.UpdatedAt, t.UpdatedBy = member, now, a.Agent
+	}
+	return t, nil
+}
+
+// Assignment orders an agent to take a task, on behalf of the leader or a person.
 type Assignment struct {
 	Task  TaskID  `json:"task"`
 	By    AgentID `json:"by"`
-	Take  bool    `json:"take,omitempty"` // also from somebody else who holds it
-	Epoch uint64  `json:"epoch"`          // of the task as whoever assigns it has seen it
+	Take  bool    `json:"take,omitempty"` // even from another holder
+	Epoch uint64  `json:"epoch"`          // of the task when the assignment was made
 }
 
-// Assign returns t as given to h: its role does not matter. Errors: those of Claim,
-// but that somebody else who holds the task loses it if the assignment says so;
-// Conflict if the task has changed hands since the assignment was made, which may have
-// been under way for long.
+// Assign returns t as given to h, whatever its role. Errors: those of Claim, except that
+// with a.Take a held task changes hands; Conflict if the task has changed hands since the
+// assignment was made, which may be long ago. So it is if the task is reserved for somebody
+// else by now: whoever decides anew reserves it first.
 func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
 	if t.Status.Open() && t.Epoch != a.Epoch {
 		return t, Errorf(Conflict, "%s has changed hands since it was to be assigned: %s", t.ID, t.whereabouts()).WithHint("look at it, and assign it again if it is still to be")
@@ -73,13 +92,21 @@ func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
 	return t, nil
 }
 
-// Adopt returns t as taken over by a later incarnation of its holder. It is no
-// attempt: the work goes on from the journal.
-func (t Task) Adopt(h Holder, now time.Time) (Task, error) {
+// Adopt returns t as taken over by a later incarnation of its holder: the work goes on
+// from the journal. If attempt is set, the earlier one was lost at work on it, which is
+// one; the last attempt fails the task.
+func (t Task) Adopt(h Holder, attempt bool, now time.Time) (Task, error) {
 	if t.Status != InProgress || t.Assignee != h.Agent || t.Incarnation >= h.Incarnation {
 		return t, Errorf(InvalidState, "%s is not held by an earlier incarnation of %s", t.ID, h.Agent).WithHint("claim it, if it is pending")
 	}
-	t.Incarnation, t.Epoch, t.UpdatedAt, t.UpdatedBy = h.Incarnation, t.Epoch+1, now, h.Agent
+	t.Epoch++
+	if attempt && t.Attempts+1 >= MaxAttempts {
+		return t.free(Watchdog, string(h.Agent)+" was lost at work on it", true, now), nil
+	}
+	if attempt {
+		t.Attempts++
+	}
+	t.Incarnation, t.UpdatedAt, t.UpdatedBy = h.Incarnation, now, h.Agent
 	return t, nil
 }
 
@@ -188,8 +215,12 @@ func (t Task) Fail(a Actor, epoch uint64, reason string, now time.Time) (Task, e
 
 // Release returns t to pending, by its holder or with the leader's rights. If
 // attempt is set it counts as one (the nudge or the turn limit was the cause),
-// and the last attempt fails the task.
+// and the last attempt fails the task. With the leader's rights it also ends the reservation of
+// a pending task.
 func (t Task) Release(a Actor, epoch uint64, reason string, attempt bool, now time.Time) (Task, error) {
+	if a.Leads && t.Status == Pending && t.ReservedFor != "" && (epoch == 0 || epoch == t.Epoch) {
+		return t.Reserve("", a, now)
+	}
 	if err := t.mayEnd(a, epoch); err != nil {
 		return t, err
 	}
@@ -247,6 +278,7 @@ func (t Task) Cancel(a Actor, reason string, now time.Time) (Task, error) {
 		return t, err
 	}
 	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy = Cancelled, cmp.Or(reason, "cancelled by "+string(a.Agent)), now, a.Agent
+	t.ReservedFor = ""
 	return t, nil
 }
 

@@ -65,14 +65,14 @@ func TestTransitions(t *testing.T) {
 			func(t team.Task) (team.Task, error) { return t.Claim(ann, at) },
 			[]outcome{working, conflict, conflict, invalid, invalid}},
 		"adopt by the next incarnation": {
-			func(t team.Task) (team.Task, error) { return t.Adopt(later, at) },
+			func(t team.Task) (team.Task, error) { return t.Adopt(later, false, at) },
 			[]outcome{invalid, working, invalid, invalid, invalid}},
 		"adopt by the same incarnation": {
-			func(t team.Task) (team.Task, error) { return t.Adopt(ann, at) },
+			func(t team.Task) (team.Task, error) { return t.Adopt(ann, false, at) },
 			[]outcome{invalid, invalid, invalid, invalid, invalid}},
 		"adopt by another": {
 			func(t team.Task) (team.Task, error) {
-				return t.Adopt(team.Holder{Agent: "tester-1", Incarnation: 9}, at)
+				return t.Adopt(team.Holder{Agent: "tester-1", Incarnation: 9}, false, at)
 			},
 			[]outcome{invalid, invalid, invalid, invalid, invalid}},
 		"complete by the holder": {
@@ -93,6 +93,12 @@ func TestTransitions(t *testing.T) {
 		"release by the leader": {
 			func(t team.Task) (team.Task, error) { return t.Release(leader, 0, "", false, at) },
 			[]outcome{invalid, pending, invalid, invalid, invalid}},
+		"reserve by the leader": {
+			func(t team.Task) (team.Task, error) { return t.Reserve(bob.Agent, leader, at) },
+			[]outcome{pending, conflict, invalid, invalid, invalid}},
+		"reserve by another": {
+			func(t team.Task) (team.Task, error) { return t.Reserve(ann.Agent, annActs, at) },
+			[]outcome{denied, denied, denied, denied, denied}},
 		"reap": {
 			func(t team.Task) (team.Task, error) { return t.Reap("silent", true, at) },
 			[]outcome{invalid, pending, invalid, invalid, invalid}},
@@ -126,6 +132,21 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
+// An adoption from one that was lost at work is an attempt, and the last fails the task.
+func TestAdoptAfterLoss(t *testing.T) {
+	held := must(t)(pending().Claim(ann, at))
+	for n := 1; n < team.MaxAttempts; n++ {
+		held = must(t)(held.Adopt(team.Holder{Agent: ann.Agent, Incarnation: held.Incarnation + 1}, true, at))
+		if held.Status != team.InProgress || held.Attempts != n {
+			t.Fatalf("adopted %d times it is %s after %d attempts", n, held.Status, held.Attempts)
+		}
+	}
+	last := must(t)(held.Adopt(team.Holder{Agent: ann.Agent, Incarnation: held.Incarnation + 1}, true, at))
+	if last.Status != team.Failed || last.Attempts != team.MaxAttempts || last.Epoch != held.Epoch+1 {
+		t.Errorf("after the last attempt it is %+v", last)
+	}
+}
+
 // Only the incarnation and epoch of the claim may write: one who held the task
 // before is told conflict, one who never did permission_denied.
 func TestFence(t *testing.T) {
@@ -136,7 +157,7 @@ func TestFence(t *testing.T) {
 	moved := must(t)(reaped.Claim(bob, at))
 	done := must(t)(moved.Complete(bob, moved.Epoch, team.Done{Summary: "done"}, at))
 	former := team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation - 1}
-	adopted := must(t)(held.Adopt(team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation + 1}, at))
+	adopted := must(t)(held.Adopt(team.Holder{Agent: ann.Agent, Incarnation: ann.Incarnation + 1}, false, at))
 
 	for name, tt := range map[string]struct {
 		task  team.Task
@@ -196,19 +217,63 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// A task that was begun three times and taken away each time is failed, with the
-// reason; releases that are no attempt do not count.
+// A task that is reserved is had by that member, whatever its role, and by nobody else,
+// also not by an order from before. The claim ends the reservation, and so does whoever leads.
+func TestReserved(t *testing.T) {
+	task := pending()
+	task.Role = bob.Role
+	task = must(t)(task.Reserve(ann.Agent, leader, at.Add(1)))
+	if task.ReservedFor != ann.Agent || task.UpdatedBy != team.Leader || task.Epoch != 0 {
+		t.Errorf("reserved = %+v", task)
+	}
+	if again := must(t)(task.Reserve(ann.Agent, leader, at.Add(2))); !reflect.DeepEqual(again, task) {
+		t.Errorf("reserved again = %+v", again)
+	}
+	for what, do := range map[string]func() (team.Task, error){
+		"claim":          func() (team.Task, error) { return task.Claim(bob, at) },
+		"an old order":   func() (team.Task, error) { return task.Assign(bob, team.Assignment{By: "user", Take: true}, at) },
+		"a person's own": func() (team.Task, error) { return task.Claim(team.Holder{Agent: "erin"}, at) },
+	} {
+		if _, err := do(); team.CodeOf(err) != team.Conflict || !strings.Contains(err.Error(), "reserved for coder-1") || team.HintOf(err) == "" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, a := range []team.Actor{annActs, {Holder: bob}} { // a late write of a former holder must not
+		if _, err := task.Release(a, 0, "", false, at); err == nil {
+			t.Errorf("%s ends it", a.Agent)
+		}
+	}
+	for what, after := range map[string]team.Task{
+		"claimed":    must(t)(task.Claim(ann, at)),
+		"assigned":   must(t)(task.Assign(ann, team.Assignment{By: "user"}, at)),
+		"cancelled":  must(t)(task.Cancel(leader, "", at)),
+		"taken back": must(t)(task.Release(leader, 0, "", false, at)),
+	} {
+		if after.ReservedFor != "" {
+			t.Errorf("%s: it is still reserved for %s", what, after.ReservedFor)
+		}
+	}
+	if free := must(t)(task.Reserve("", leader, at)); free.Status != team.Pending || free.Attempts != 0 || free.Epoch != 0 {
+		t.Errorf("anybody's again = %+v", free)
+	}
+	moved := must(t)(task.Reserve("coder-2", leader, at))
+	if _, err := moved.Claim(ann, at); team.CodeOf(err) != team.Conflict {
+		t.Errorf("claimed by whom it was reserved for before: %v", err)
+	}
+}
+
 // Whoever is refused is told what to do.
 func TestRefusalsHaveHints(t *testing.T) {
 	title, done := "x", team.Done{Summary: "done"}
 	for name, do := range map[string]func(team.Task) (team.Task, error){
 		"claim":    func(t team.Task) (team.Task, error) { return t.Claim(bob, at) },
-		"adopt":    func(t team.Task) (team.Task, error) { return t.Adopt(ann, at) },
+		"adopt":    func(t team.Task) (team.Task, error) { return t.Adopt(ann, false, at) },
 		"complete": func(t team.Task) (team.Task, error) { return t.Complete(bob, 0, done, at) },
 		"fail":     func(t team.Task) (team.Task, error) { return t.Fail(leader, 0, "", at) },
 		"release":  func(t team.Task) (team.Task, error) { return t.Release(leader, 0, "", false, at) },
 		"reap":     func(t team.Task) (team.Task, error) { return t.Reap("", false, at) },
 		"cancel":   func(t team.Task) (team.Task, error) { return t.Cancel(leader, "", at) },
+		"reserve":  func(t team.Task) (team.Task, error) { return t.Reserve("coder-1", leader, at) },
 		"edit":     func(t team.Task) (team.Task, error) { return team.Edit{Title: &title}.Apply(t, "user", at) },
 	} {
 		for status, task := range inEach(t) {
@@ -262,6 +327,8 @@ func TestLostBy(t *testing.T) {
 	}
 }
 
+// A task that was begun three times and taken away each time is failed, with the
+// reason; releases that are no attempt do not count.
 func TestAttempts(t *testing.T) {
 	task := pending()
 	for i := range 4 {

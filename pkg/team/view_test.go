@@ -46,8 +46,8 @@ func TestView(t *testing.T) {
 		"T-007": {waiting: "T-002"}, // blocked only while it is pending
 	} {
 		v := views[id]
-		if v.IsBlocked != want.blocked || v.Claimable("coder") != want.claimable || join(v.WaitingFor) != want.waiting || join(v.Blocks) != want.blocks {
-			t.Errorf("%s: blocked %v, claimable %v, waits for %v, blocks %v, want %+v", id, v.IsBlocked, v.Claimable("coder"), v.WaitingFor, v.Blocks, want)
+		if v.IsBlocked != want.blocked || v.Claimable("coder-1", "coder") != want.claimable || join(v.WaitingFor) != want.waiting || join(v.Blocks) != want.blocks {
+			t.Errorf("%s: blocked %v, claimable %v, waits for %v, blocks %v, want %+v", id, v.IsBlocked, v.Claimable("coder-1", "coder"), v.WaitingFor, v.Blocks, want)
 		}
 		if by, dead := v.Dead(status); by != want.dead || dead != (want.dead != "") {
 			t.Errorf("%s: dead by %q, %v, want %q", id, by, dead, want.dead)
@@ -65,8 +65,12 @@ func join(ids []team.TaskID) string {
 
 func TestClaimableByRole(t *testing.T) {
 	v := team.View([]team.Task{team.NewTask{Title: "x", Role: "tester"}.Task("T-001", "leader", at)})[0]
-	if v.Claimable("coder") || !v.Claimable("tester") {
+	if v.Claimable("coder-1", "coder") || !v.Claimable("tester-1", "tester") {
 		t.Error("a task for testers is claimable by testers only")
+	}
+	v.ReservedFor = "coder-1"
+	if !v.Claimable("coder-1", "coder") || v.Claimable("tester-1", "tester") {
+		t.Error("a task that is reserved is claimable by that member only, whatever its role")
 	}
 }
 

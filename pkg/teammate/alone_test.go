@@ -17,7 +17,7 @@ func TestWorksWithoutLeader(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.config.Model, r.config.BaseURL = "none", "http://127.0.0.1:1/v1" // it is away; the task is claimed all the same
-	tasks, err := board.New(r.team, board.Options{}).Create(t.Context(), team.UserAgent, team.NewTask{Title: "Count"})
+	tasks, err := board.New(r.team.Bucket, board.Options{}).Create(t.Context(), team.UserAgent, team.NewTask{Title: "Count"})
 	if err != nil {
 		t.Fatal(err)
 	}

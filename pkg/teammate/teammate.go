@@ -5,7 +5,6 @@ package teammate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"agentteam/pkg/agent"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/child"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/mailbox"
@@ -23,8 +23,7 @@ import (
 	"agentteam/pkg/process"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
-	"agentteam/pkg/spawn"
-	"agentteam/pkg/subject"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -53,6 +52,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Name != "" {
 		return t.named(ctx, o)
 	}
+	t.Ready()
 	return t.standby(ctx)
 }
 
@@ -63,7 +63,7 @@ type teammate struct {
 
 // joined is a membership that this process has taken.
 type joined struct {
-	team    *broker.Team
+	team    *broker.Storage
 	record  team.Team
 	member  team.Member
 	metrics prometheus.Registerer // while it works
@@ -113,21 +113,17 @@ func (t *teammate) offer(ctx context.Context) (*joined, error) {
 	var taken atomic.Bool
 	got := make(chan joined, 1)
 	changed := t.ModelsChanged()
-	stop, err := control.ServePool(ctx, t.Conn, t.Aliases(), func(ctx context.Context, data []byte) (any, error) {
-		var order spawn.Order
-		if err := json.Unmarshal(data, &order); err != nil {
-			return nil, team.Errorf(team.InvalidArgument, "order: %w", err)
-		}
+	stop, err := control.ServePool(ctx, t.Conn, t.Aliases(), func(ctx context.Context, order control.Order) error {
 		if !taken.CompareAndSwap(false, true) {
-			return nil, team.Errorf(team.Busy, "this standby was just taken")
+			return team.Errorf(team.Busy, "this standby was just taken")
 		}
 		j, err := t.take(ctx, order)
 		if err != nil {
 			taken.Store(false)
-			return nil, err
+			return err
 		}
 		got <- j
-		return nil, nil
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -150,7 +146,7 @@ func (t *teammate) offer(ctx context.Context) (*joined, error) {
 }
 
 // take makes the process the member that an order names, before anything else.
-func (t *teammate) take(ctx context.Context, o spawn.Order) (joined, error) {
+func (t *teammate) take(ctx context.Context, o control.Order) (joined, error) {
 	bt, record, err := t.registry.Open(ctx, o.Team)
 	if err != nil {
 		return joined{}, err
@@ -166,19 +162,20 @@ func (t *teammate) take(ctx context.Context, o spawn.Order) (joined, error) {
 }
 
 // join writes created -> joined; of several processes one wins.
-func (t *teammate) join(ctx context.Context, bt *broker.Team, record team.Team, m team.Member) (joined, error) {
+func (t *teammate) join(ctx context.Context, bt *broker.Storage, record team.Team, m team.Member) (joined, error) {
 	if _, err := record.Role(m.Role); err != nil {
 		return joined{}, err
 	}
 	m.State, m.LastError, m.PID = team.Joined, "", os.Getpid()
 	m.Host, _ = os.Hostname()
+	m.Cluster = child.Cluster()
 	var err error
 	if m.Workspace, err = t.Workspace(record); err != nil {
 		return joined{}, err
 	}
 	// Once begun the write is seen through: a process that is told to stop just now
 	// must know whether there is a membership to give back.
-	ctx, cancel := process.Outlive(ctx, time.Second)
+	ctx, cancel := shutdown.Outlive(ctx, shutdown.Join)
 	defer cancel()
 	m, err = roster.New(bt).Put(ctx, m)
 	return joined{team: bt, record: record, member: m}, err
@@ -198,13 +195,14 @@ func (t *teammate) named(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	t.Ready()
 	return t.work(ctx, j)
 }
 
 // claimName returns the record, in state created, of the name that this process
 // was given: one that a spawn wrote for it, a new one, or the next incarnation of
 // a member that does not answer.
-func (t *teammate) claimName(ctx context.Context, bt *broker.Team, record team.Team, o Options) (team.Member, error) {
+func (t *teammate) claimName(ctx context.Context, bt *broker.Storage, record team.Team, o Options) (team.Member, error) {
 	r := roster.New(bt)
 	m, err := r.Get(ctx, o.Name)
 	switch {
@@ -221,8 +219,12 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Team, record team.T
 		if _, err := record.Role(role); err != nil {
 			return m, err
 		}
-		return r.Create(ctx, team.Member{AgentID: o.Name, Role: team.CanonicalRole(role), Backend: team.Exec}, record.MaxTeammates)
+		m = record.Planning(team.Member{AgentID: o.Name, Role: team.CanonicalRole(role), Backend: team.Exec, Cluster: child.Cluster()})
+		return r.Create(ctx, m, record.MaxTeammates)
 	case err != nil, m.State == team.Created:
+		return m, err
+	}
+	if err := roster.MayPlay(m); err != nil {
 		return m, err
 	}
 	alive := false
@@ -235,13 +237,12 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Team, record team.T
 		return m, team.Errorf(team.Conflict, "%s is a live member (host %s, pid %d)", o.Name.At(bt.ID), m.Host, m.PID).
 			WithHint("choose another name, or stop it first: teamctl stop %s", o.Name)
 	}
-	m.State, m.Incarnation = team.Created, m.Incarnation+1
-	return r.Put(ctx, m)
+	return r.Put(ctx, m.ToSpawn(child.Cluster()))
 }
 
 // alive reports whether a process works as m. One that does not answer, or does not
 // even listen, may just be connecting again: then it is heard within a beat or two.
-func (t *teammate) alive(ctx context.Context, bt *broker.Team, m team.Member) (bool, error) {
+func (t *teammate) alive(ctx context.Context, bt *broker.Storage, m team.Member) (bool, error) {
 	heard := make(chan struct{}, 1)
 	stop, err := roster.New(bt).Listen(m.AgentID, func(b team.Beat) {
 		if b.Incarnation == m.Incarnation {
@@ -256,7 +257,7 @@ func (t *teammate) alive(ctx context.Context, bt *broker.Team, m team.Member) (b
 	}
 	defer stop()
 	limit := time.After(2 * roster.Interval)
-	if control.Request(ctx, t.Conn, bt.ID, m.AgentID, subject.Ping, nil, nil, roster.Interval) == nil {
+	if _, err := control.Ping(ctx, bt, m.AgentID, roster.Interval); err == nil {
 		return true, nil
 	}
 	select {
@@ -286,16 +287,16 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 	j.metrics = metrics
 	err = membership.Run(ctx, membership.Options{
 		Process: t.ID, Team: j.team, Record: j.record, Member: j.member, Role: role, Model: model, ModelChanged: t.ModelsChanged, KeepTranscripts: t.Config.KeepTranscripts,
-		Workspace: j.member.Workspace, Logger: t.Log, Registry: metrics,
+		Workspace: j.member.Workspace, Logger: t.Log, Metrics: metrics,
 	})
 	// The caller's context may be over by now.
-	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown.SignOff)
 	defer cancel()
 	switch {
 	case errors.Is(err, agent.ErrShutdown), errors.Is(err, membership.ErrForced), errors.Is(err, membership.ErrTeamEnded):
 		t.leave(bye, j)
 		return nil
-	case membership.Superseded(err):
+	case errors.Is(err, team.ErrSuperseded):
 		t.Log.Info("superseded", "agent", j.member.AgentID)
 		return nil
 	}
@@ -306,17 +307,13 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 	return err
 }
 
-// goodbye bounds the last words of a membership: with NATS away the process must not
-// hang on them.
-const goodbye = time.Second
-
 // leave closes the member's record: it is over for good.
 func (t *teammate) leave(ctx context.Context, j joined) {
 	r := roster.New(j.team)
-	if err := r.Leave(ctx, j.member.AgentID, j.member.Incarnation, ""); err != nil && !errors.Is(err, roster.ErrSuperseded) {
+	if err := r.Leave(ctx, j.member.AgentID, j.member.Incarnation, ""); err != nil && !errors.Is(err, team.ErrSuperseded) {
 		t.Log.Warn("not signed off", "agent", j.member.AgentID, "err", err)
 	}
-	box := mailbox.New(j.team, mailbox.Options{Members: r, Registry: j.metrics})
+	box := mailbox.New(j.team, mailbox.Options{Members: r, Metrics: j.metrics})
 	if err := box.Close(ctx, j.member.AgentID, j.member.Incarnation); err != nil && !errors.Is(err, team.NotFound) {
 		t.Log.Warn("inbox not closed", "agent", j.member.AgentID, "err", err)
 	}
@@ -333,7 +330,7 @@ func (t *teammate) lose(ctx context.Context, j joined, cause error) {
 	}
 	r := roster.New(j.team)
 	err := r.Lose(ctx, j.member.AgentID, j.member.Incarnation, why)
-	if errors.Is(err, roster.ErrSuperseded) {
+	if errors.Is(err, team.ErrSuperseded) {
 		return
 	}
 	if err != nil {
@@ -342,7 +339,7 @@ func (t *teammate) lose(ctx context.Context, j joined, cause error) {
 	if why == "" {
 		return
 	}
-	box := mailbox.New(j.team, mailbox.Options{Members: r, Registry: j.metrics})
+	box := mailbox.New(j.team, mailbox.Options{Members: r, Metrics: j.metrics})
 	if _, _, err := box.Send(ctx, team.Message{Type: team.MsgMessage, From: j.member.AgentID, To: team.Leader,
 		Content: "My process cannot go on: " + why + "\nUnless the team wants it otherwise I am brought back and go on with my work."}); err != nil {
 		t.Log.Warn("leader not told", "agent", j.member.AgentID, "err", err)

@@ -15,7 +15,6 @@ import (
 	"agentteam/pkg/control"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
-	"agentteam/pkg/spawn"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teammate"
@@ -26,7 +25,7 @@ type rig struct {
 	t      *testing.T
 	dir    string // workspace of the team
 	config config.Config
-	team   *broker.Team
+	team   *broker.Storage
 	roster *roster.Roster
 }
 
@@ -89,8 +88,8 @@ func (r *rig) order(incarnation uint64) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
 	for {
-		err := control.RequestPool(ctx, r.team.Conn, "", spawn.Order{Team: "t", Agent: "bob", Incarnation: incarnation}, time.Minute)
-		if err == nil {
+		err := control.StartAtStandby(ctx, r.team.Conn, "", control.Order{Team: "t", Agent: "bob", Incarnation: incarnation})
+		if err == nil || errors.Is(err, team.Unavailable) && !control.Nobody(err) { // on a slow machine it may be about to join
 			return
 		}
 		if !control.Nobody(err) || ctx.Err() != nil {
@@ -108,22 +107,22 @@ func TestStandbyWithModels(t *testing.T) {
 	if _, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Model: "sonnet", Backend: team.Pool}, 10); err != nil {
 		t.Fatal(err)
 	}
-	order := spawn.Order{Team: "t", Agent: "bob", Incarnation: 1}
+	order := control.Order{Team: "t", Agent: "bob", Incarnation: 1}
 	for {
-		err := control.RequestPool(t.Context(), r.team.Conn, "", spawn.Order{Team: "t", Agent: "nobody"}, time.Minute)
+		err := control.StartAtStandby(t.Context(), r.team.Conn, "", control.Order{Team: "t", Agent: "nobody"})
 		if errors.Is(err, team.NotFound) { // a standby that is there says so
 			break
 		}
-		if !control.Nobody(err) {
+		if !errors.Is(err, team.Unavailable) {
 			t.Fatal(err)
 		}
 	}
 	for _, alias := range []string{"opus", "keyless"} {
-		if err := control.RequestPool(t.Context(), r.team.Conn, alias, order, time.Minute); !control.Nobody(err) {
+		if err := control.StartAtStandby(t.Context(), r.team.Conn, alias, order); !control.Nobody(err) {
 			t.Errorf("asked for %s: %v, want nobody", alias, err)
 		}
 	}
-	if err := control.RequestPool(t.Context(), r.team.Conn, "sonnet", order, time.Minute); err != nil {
+	if err := control.StartAtStandby(t.Context(), r.team.Conn, "sonnet", order); err != nil && (control.Nobody(err) || !errors.Is(err, team.Unavailable)) {
 		t.Error(err)
 	}
 	if m := r.until(func(m team.Member) bool { return m.State == team.Joined }); m.Model != "sonnet" {
@@ -134,6 +133,7 @@ func TestStandbyWithModels(t *testing.T) {
 // What stands in one process's way is no decision to leave: the member is lost, says
 // why, and is the same member again once a process can be it.
 func TestFailedMembership(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	if err := os.Remove(r.dir); err != nil { // as a share that is not mounted yet
 		t.Fatal(err)

@@ -114,11 +114,11 @@ func (c *Cluster) log() io.Writer { return c.t.Output() }
 func (c *Cluster) Team(id team.TeamID) *client.Team {
 	c.t.Helper()
 	dir := c.t.TempDir()
-	roles, _, err := role.Load(dir)
+	roles, err := role.Load(dir)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	t, err := c.Client.Make(c.t.Context(), client.NewTeam{ID: id, Roles: roles, Lease: Lease, Workspace: dir})
+	t, err := c.Client.Make(c.t.Context(), client.NewTeam{ID: id, Roles: roles.All, Lease: Lease, Workspace: dir})
 	if err != nil {
 		c.t.Fatal(err)
 	}

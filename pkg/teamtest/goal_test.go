@@ -2,8 +2,10 @@ package teamtest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,7 +60,7 @@ agents:
     - calls:
       - {tool: send_message, args: {to: '{{.Match.from}}', content: 'colour blue', in_reply_to: '{{.Match.mail}}'}}
   - name: check
-    since: '(?s)<task id="(?P<id>[^"]+)".*\n- T-\d+ (?P<path>\S+)'
+    since: '(?s)<task id="(?P<id>[^"]+)".*\n  file: (?P<path>\S+)'
     steps:
     - calls:
       - {tool: read_file, args: {path: '{{.Match.path}}'}}
@@ -69,7 +71,7 @@ agents:
 - match: {role: coder}
   rules:
   - name: make
-    since: '(?s)<task id="(?P<id>[^"]+)"[^>]*>\ntitle: Make (?P<what>\S+).*\nask (?P<ask>\S+)\ndeliverable: (?P<path>\S+)'
+    since: '(?s)<task id="(?P<id>[^"]+)"[^>]*>\ntitle: Make (?P<what>\S+).*\nask (?P<ask>\S+)\n\ndeliverable: (?P<path>\S+)'
     steps:
     - calls:
       - {tool: send_message, args: {to: '{{.Match.ask}}', content: 'Which colour?', await_reply: true}}
@@ -114,7 +116,7 @@ func TestTwoGoals(t *testing.T) {
 		t.Errorf("the second goal is %s: %q", record.Status, record.Summary)
 	}
 	tasks := teamtest.Tasks(t, tm)
-	if len(tasks) != 4 || tasks[3].ID != "T-004" || tasks[3].Assignee != "tester-2" {
+	if len(tasks) != 4 || tasks[3].ID != "T-004" || tasks[3].Assignee != "tester-1" { // which has come back
 		t.Errorf("the board after the second goal: %+v", tasks)
 	}
 
@@ -122,11 +124,62 @@ func TestTwoGoals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range append(status.Leaders, status.Standbys...) {
+	for _, p := range slices.Concat(status.Leaders, status.Standbys, status.Members) {
 		telemetrytest.Lint(t, teamtest.Metrics(t, p.Metrics))
 	}
-	if len(status.Leaders) != 1 || len(status.Standbys) < 2 {
+	if len(status.Leaders) != 1 || len(status.Standbys)+len(status.Members) < 2 {
 		t.Errorf("processes: %+v", status)
+	}
+}
+
+// The members of one goal come back for the next, with their conversations: many goals do not
+// make many members. One that is still leaving when the next goal comes is passed over.
+func TestMembersComeBack(t *testing.T) {
+	t.Parallel()
+	c := teamtest.Start(t, `
+agents:
+- match: {role: leader}
+  rules:
+  - name: lead
+    since: '<mail from="user"[^>]*>\s*goal (?P<n>\d+)'
+    steps:
+    - calls:
+      - {tool: spawn_teammate, args: {role: coder, prompt: 'report {{.Match.n}}'}}
+    - await: 'report (\d+) by'
+      waiting: I wait.
+      calls:
+      - {tool: finish_team, args: {summary: 'heard {{heard "report (\\d+) by"}}'}}
+- match: {role: coder}
+  rules:
+  - name: report
+    since: 'report (?P<n>\d+)'
+    steps:
+    - calls:
+      - {tool: send_message, args: {to: leader, content: 'report {{.Match.n}} by {{.Name}}'}}
+  - {name: idle, say: Nothing to do.}
+`)
+	c.Leader()
+	c.Teammates(3)
+	tm := c.Team("t")
+	const goals = 12
+	for n := range goals {
+		record := teamtest.Wait(t, teamtest.Set(t, tm, fmt.Sprintf("goal %d", n)))
+		if want := fmt.Sprintf("heard %d", n); record.Status != team.TeamFinished || record.Summary != want {
+			t.Fatalf("the goal is %s: %q, want %q", record.Status, record.Summary, want)
+		}
+	}
+	all, err := tm.Members(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	incarnations := uint64(0)
+	for _, m := range all {
+		if m.AgentID != team.Leader {
+			incarnations += m.Incarnation
+		}
+	}
+	if len(all) > 4 || incarnations < goals {
+		t.Errorf("%d goals have made %d members of %d incarnations", goals, len(all)-1, incarnations)
 	}
 }
 

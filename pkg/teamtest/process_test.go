@@ -142,7 +142,7 @@ func TestTermOpensTheBoard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := board.New(bt, board.Options{}).Close(t.Context()); err != nil {
+	if err := board.New(bt.Bucket, board.Options{}).Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	record, err := tm.Record(t.Context())

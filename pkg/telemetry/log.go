@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,4 +25,9 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(w, opt)), nil
 	}
 	return nil, fmt.Errorf("log format %q: use text or json", format)
+}
+
+// OrDiscard returns log, or a logger that discards everything if log is nil.
+func OrDiscard(log *slog.Logger) *slog.Logger {
+	return cmp.Or(log, slog.New(slog.DiscardHandler))
 }

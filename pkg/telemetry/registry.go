@@ -29,7 +29,7 @@ type Registry struct {
 type part struct {
 	*prometheus.Registry
 	users int
-	until time.Time // told so long, if nobody uses it
+	until time.Time // published until then once nobody uses it
 }
 
 // NewRegistry returns a registry that already holds what every process tells:

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,17 +13,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"agentteam/pkg/shutdown"
 )
 
-const (
-	readyTimeout    = time.Second // a probe that hangs tells less than one that fails
-	shutdownTimeout = time.Second // a process has 5 s to stop in all, most of it for its tools
-)
+// readyTimeout is for a probe: one that hangs tells less than one that fails.
+const readyTimeout = time.Second
 
 // Options says what a [Server] serves.
 type Options struct {
-	Addr     string              // host:port to listen on; port 0 takes a free one; required
-	Registry prometheus.Gatherer // what /metrics shows; required
+	Addr    string              // host:port to listen on; port 0 takes a free one; required
+	Metrics prometheus.Gatherer // what /metrics shows; required
 
 	// Ready says whether the process can do its work now; its error is what
 	// /readyz answers, so it must not hold secrets. It is called from many
@@ -53,10 +52,10 @@ func Listen(opt Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; choose another address to listen on (port 0 takes a free one)", err)
 	}
-	log := cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
+	log := OrDiscard(opt.Logger)
 	errorLog := slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	s := &Server{ln: ln, mux: http.NewServeMux(), ready: opt.Ready}
-	s.mux.Handle("GET /metrics", promhttp.HandlerFor(opt.Registry, promhttp.HandlerOpts{ErrorLog: errorLog}))
+	s.mux.Handle("GET /metrics", promhttp.HandlerFor(opt.Metrics, promhttp.HandlerOpts{ErrorLog: errorLog}))
 	s.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	s.mux.HandleFunc("GET /readyz", s.readyz)
 	s.mux.HandleFunc("/", notFound)
@@ -97,7 +96,7 @@ func (s *Server) URL() string {
 	return "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port))
 }
 
-// Run serves until ctx ends, then stops within 1 s: it ends the context of every
+// Run serves until ctx ends, then stops within [shutdown.Close]: it ends the context of every
 // request, waits for the handlers, and cuts off those that do not return. It
 // returns nil after that, or the error that made serving impossible. Call it once.
 func (s *Server) Run(ctx context.Context) error {
@@ -109,7 +108,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serve http: %w", err)
 	case <-ctx.Done():
 	}
-	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown.Close)
 	defer cancel()
 	if s.http.Shutdown(bye) != nil {
 		s.http.Close()

@@ -17,7 +17,7 @@ import (
 // stop returns what Run returned.
 func start(t *testing.T, ready func(context.Context) error) (srv *telemetry.Server, stop func() error) {
 	t.Helper()
-	srv, err := telemetry.Listen(telemetry.Options{Addr: "127.0.0.1:0", Registry: telemetry.NewRegistry(), Ready: ready})
+	srv, err := telemetry.Listen(telemetry.Options{Addr: "127.0.0.1:0", Metrics: telemetry.NewRegistry(), Ready: ready})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +72,7 @@ func TestReadyzTellsWhyNot(t *testing.T) {
 }
 
 func TestReadyHasDeadline(t *testing.T) {
+	t.Parallel()
 	srv, _ := start(t, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	if status, body := get(t, srv.URL()+"/readyz"); status != http.StatusServiceUnavailable {
 		t.Errorf("GET /readyz = %d %q, want 503 when nothing answers", status, body)
@@ -81,7 +82,7 @@ func TestReadyHasDeadline(t *testing.T) {
 func TestListenOnPortInUse(t *testing.T) {
 	srv, _ := start(t, nil)
 	addr := strings.TrimPrefix(srv.URL(), "http://")
-	_, err := telemetry.Listen(telemetry.Options{Addr: addr, Registry: telemetry.NewRegistry()})
+	_, err := telemetry.Listen(telemetry.Options{Addr: addr, Metrics: telemetry.NewRegistry()})
 	var op *net.OpError
 	if !errors.As(err, &op) || !errors.Is(err, syscall.EADDRINUSE) {
 		t.Fatalf("Listen on a taken port = %v, want a *net.OpError for EADDRINUSE", err)
@@ -112,6 +113,7 @@ func TestRunEndsOpenStreams(t *testing.T) {
 }
 
 func TestRunCutsOffStuckHandlers(t *testing.T) {
+	t.Parallel()
 	srv, stop := start(t, nil)
 	release := make(chan struct{})
 	srv.Handle("GET /stuck", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -136,7 +138,7 @@ func TestRunCutsOffStuckHandlers(t *testing.T) {
 }
 
 func TestURLOfAllInterfacesNamesAHost(t *testing.T) {
-	srv, err := telemetry.Listen(telemetry.Options{Addr: ":0", Registry: telemetry.NewRegistry()})
+	srv, err := telemetry.Listen(telemetry.Options{Addr: ":0", Metrics: telemetry.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +151,7 @@ func TestURLOfAllInterfacesNamesAHost(t *testing.T) {
 // Whoever asks the wrong process, at an address that was another's, is to look for
 // the right one anew.
 func TestNotFoundCloses(t *testing.T) {
-	srv, err := telemetry.Listen(telemetry.Options{Addr: "127.0.0.1:0", Registry: telemetry.NewRegistry()})
+	srv, err := telemetry.Listen(telemetry.Options{Addr: "127.0.0.1:0", Metrics: telemetry.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}

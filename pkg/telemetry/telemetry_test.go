@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentteam/pkg/telemetry"
 	"agentteam/pkg/telemetry/telemetrytest"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 func TestNewLogger(t *testing.T) {
@@ -119,7 +119,7 @@ func Example() {
 		return
 	}
 	log.Debug("not shown at level info")
-	srv, err := telemetry.Listen(telemetry.Options{Addr: "127.0.0.1:0", Registry: telemetry.NewRegistry(), Logger: log})
+	srv, err := telemetry.Listen(telemetry.Options{Addr: "127.0.0.1:0", Metrics: telemetry.NewRegistry(), Logger: log})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"agentteam/pkg/team"
-
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"agentteam/pkg/team"
 )
 
 // checker validates the arguments of one tool. It looks at each argument by
@@ -96,12 +96,21 @@ func (c *checker) validate(given map[string]any) error {
 			return team.Errorf(team.InvalidArgument, "%s: %s", name, shorten(strings.TrimPrefix(err.Error(), "validating root: "), 300))
 		}
 	}
+	var missing []string
 	for _, name := range c.required {
 		if _, ok := given[name]; !ok {
-			return team.Errorf(team.InvalidArgument, "%s: missing", name).WithHint("%s", c.usage())
+			missing = append(missing, name)
 		}
 	}
+	if missing != nil {
+		return Missing(missing...).WithHint("%s", c.usage())
+	}
 	return nil
+}
+
+// Missing is the error for arguments that a call lacks.
+func Missing(names ...string) *team.Error {
+	return team.Errorf(team.InvalidArgument, "%s: missing", strings.Join(names, ", "))
 }
 
 // usage lists the arguments, the optional ones with a question mark.

@@ -100,7 +100,7 @@ func TestSchema(t *testing.T) {
 func TestArgumentOptions(t *testing.T) {
 	run := func(_ context.Context, in arguments) (any, error) { return in.Title, nil }
 	set := newSet(t,
-		tool.New("few", "", run, tool.Enum("title", []string{"red", "blue"})),
+		tool.New("few", "", run, tool.Enum("title", []string{"red", "blue"}), tool.Describe("title", "its colour")),
 		tool.New("fewer", "", run, tool.Without("title"), tool.Without("needs")),
 	)
 	for _, tt := range []struct{ tool, arguments, want string }{
@@ -115,7 +115,7 @@ func TestArgumentOptions(t *testing.T) {
 		}
 	}
 	specs := set.Specs()
-	if !strings.Contains(string(specs[0].Schema), `"enum":["red","blue"]`) {
+	if !strings.Contains(string(specs[0].Schema), `"enum":["red","blue"]`) || !strings.Contains(string(specs[0].Schema), `"description":"its colour"`) {
 		t.Errorf("the model is told %s", specs[0].Schema)
 	}
 	if s := string(specs[1].Schema); strings.Contains(s, "title") || strings.Contains(s, "needs") || strings.Contains(s, "required") {

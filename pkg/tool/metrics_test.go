@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/tool"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"agentteam/pkg/tool"
 )
 
 func TestMetrics(t *testing.T) {

@@ -3,6 +3,7 @@ package tool
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -25,7 +26,8 @@ type Result struct {
 	// Content is what the model sees. It is valid UTF-8, never empty (endpoints
 	// refuse that) and at most [MaxContent] bytes; of more, the middle is cut
 	// and a line says how much. An error is a JSON object
-	// {"error", "code", "status":"error"}, with "hint" if there is one.
+	// {"error", "code", "status":"error"}, with "hint" if there is one, or the
+	// text of [Plain].
 	Content string
 	IsError bool
 	Code    team.Code // of an error
@@ -33,8 +35,19 @@ type Result struct {
 }
 
 // Briefer is what a tool's value implements if the model is to see less of it than
-// programs do.
+// programs do. A string is shown as it is, any other value as JSON.
 type Briefer interface{ Brief() any }
+
+// Plain returns err as an error of which the model is shown this text, as it is: what a
+// command has printed is easier to read than JSON that quotes it.
+func Plain(err error, text string) error { return &plain{err, text} }
+
+type plain struct {
+	error
+	text string
+}
+
+func (p *plain) Unwrap() error { return p.error }
 
 // success makes the result of a tool's value.
 func success(v any) (Result, error) {
@@ -44,9 +57,11 @@ func success(v any) (Result, error) {
 		if b, ok := v.(Briefer); ok {
 			shown = b.Brief()
 		}
-		var err error
-		if text, err = encode(shown); err != nil {
-			return Result{}, err
+		if text, isText = shown.(string); !isText {
+			var err error
+			if text, err = encode(shown); err != nil {
+				return Result{}, err
+			}
 		}
 	}
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
@@ -62,6 +77,10 @@ func failure(err error) Result {
 	code := team.CodeOf(err)
 	if code == "" {
 		code = team.Unavailable
+	}
+	var p *plain
+	if errors.As(err, &p) {
+		return Result{Content: cut(strings.ToValidUTF8(p.text, string(utf8.RuneError)), MaxContent), IsError: true, Code: code}
 	}
 	text, encodeErr := encode(struct {
 		Error  string    `json:"error"`

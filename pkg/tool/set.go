@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/team"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/team"
 )
 
 // Set is the tools that an agent knows, in a fixed order, and the ones of them
@@ -20,7 +20,10 @@ import (
 type Set struct {
 	tools   []Tool
 	byName  map[string]int  // index into tools, by name and alias
+	forms   map[string]Tool // the tools as these names call them, if in another way
+	dialect team.Dialect    // in which the model is told of them
 	allowed map[string]bool // by name
+	gate    Gate            // nil: there is none
 	metrics *metrics
 }
 
@@ -29,12 +32,18 @@ type Set struct {
 //
 // Errors: two tools with one name or alias; a tool that [New] did not make.
 func NewSet(reg prometheus.Registerer, tools ...Tool) (*Set, error) {
-	s := &Set{tools: slices.Clone(tools), byName: map[string]int{}, allowed: map[string]bool{}}
+	s := &Set{tools: slices.Clone(tools), byName: map[string]int{}, forms: map[string]Tool{}, allowed: map[string]bool{}}
 	for i, t := range s.tools {
 		if t.Name == "" || t.run == nil {
 			return nil, team.Errorf(team.InvalidArgument, "tool %d %q was not made by tool.New", i, t.Name)
 		}
-		for _, name := range append([]string{t.Name}, t.Aliases...) {
+		names := append([]string{t.Name}, t.Aliases...)
+		for _, f := range t.forms {
+			if s.forms[f.Name] = f; f.Name != t.Name {
+				names = append(names, f.Name)
+			}
+		}
+		for _, name := range names {
 			if other, taken := s.byName[name]; taken {
 				return nil, team.Errorf(team.InvalidArgument, "tools %s and %s both answer to %q", s.tools[other].Name, t.Name, name)
 			}
@@ -71,6 +80,22 @@ func (s *Set) Allow(names []string) (*Set, error) {
 	return &narrow, nil
 }
 
+// Speaking returns the set as it is told to a model in a dialect. It answers to the names
+// of every dialect.
+func (s *Set) Speaking(d team.Dialect) *Set {
+	speaking := *s
+	speaking.dialect = d
+	return &speaking
+}
+
+// Behind returns the set behind a gate, which is asked before each call that may change
+// something: of a tool that is neither [ReadOnly] nor [Ungated].
+func (s *Set) Behind(g Gate) *Set {
+	gated := *s
+	gated.gate = g
+	return &gated
+}
+
 // Spec is what a model is told about a tool.
 type Spec struct {
 	Name        string
@@ -83,9 +108,14 @@ type Spec struct {
 func (s *Set) Specs() []Spec {
 	var specs []Spec
 	for _, t := range s.tools {
-		if s.allowed[t.Name] {
-			specs = append(specs, Spec{Name: t.Name, Description: t.Description, Schema: t.schema})
+		name := s.dialect.Tool(t.Name)
+		if !s.allowed[t.Name] || name == "" {
+			continue
 		}
+		if f, ok := s.forms[name]; ok && name != t.Name {
+			t = f
+		}
+		specs = append(specs, Spec{Name: name, Description: s.dialect.Say(t.Description), Schema: t.schema})
 	}
 	return specs
 }
@@ -97,11 +127,25 @@ func (s *Set) Writes(name string) bool {
 	return known && s.tools[i].Writes
 }
 
+// Yields reports whether a call of the tool may be cut off in the middle: it was made for
+// that, or changes nothing.
+func (s *Set) Yields(name string) bool {
+	i, known := s.byName[name]
+	return known && (s.tools[i].Yields || s.tools[i].ReadOnly)
+}
+
+// ReadOnly reports whether name, or the tool of which it is an alias, changes nothing that
+// anybody can see. It is false for a name that no tool has.
+func (s *Set) ReadOnly(name string) bool {
+	i, known := s.byName[name]
+	return known && s.tools[i].ReadOnly
+}
+
 // Run validates a call, runs it and returns when the tool has ended. It never
 // panics and its result is never empty; every error is a result with a code:
 // not_found for a tool that does not exist (the names that do are in the hint),
 // permission_denied for one that this set does not allow, invalid_argument for
-// arguments against the schema, unavailable for a context that is over, a tool
+// arguments against the schema, the gate's error for what it refuses, unavailable for a context that is over, a tool
 // that panicked and an error without a code, else the tool's own.
 func (s *Set) Run(ctx context.Context, call Call) Result {
 	label := unknownTool
@@ -133,13 +177,22 @@ func (s *Set) run(ctx context.Context, call Call) (result Result) {
 			result = failure(team.Errorf(team.Unavailable, "%s broke down; what it did until then is unknown", t.Name))
 		}
 	}()
-	value, err := t.run(ctx, call.Arguments)
+	called := t
+	if f, ok := s.forms[call.Name]; ok {
+		called = f
+	} else if f, ok := s.forms[t.Name]; ok { // by an alias
+		called = f
+	}
+	value, err := called.run(ctx, call.Arguments, s.gate)
 	if err != nil {
 		return failure(err)
 	}
 	result, err = success(value)
 	if err != nil {
 		return failure(fmt.Errorf("%s ran, but its result cannot be shown: %w", t.Name, err))
+	}
+	if called.show != nil {
+		result.Content = called.show(result.Content)
 	}
 	return result
 }

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 type none struct{}
@@ -200,4 +200,51 @@ func TestPanicIsAResult(t *testing.T) {
 	if strings.Contains(message, "secret") || !strings.Contains(log.String(), "secret") {
 		t.Errorf("want the panic in the log only; the model is told %q, the log has %q", message, log.String())
 	}
+}
+
+// A gate is asked about what may change something, once the arguments are known to be
+// valid, and what it refuses does not run.
+func TestGate(t *testing.T) {
+	type args struct {
+		Give bool `json:"give,omitempty"`
+	}
+	ran := ""
+	make := func(name string, opts ...tool.Option) tool.Tool {
+		return tool.New(name, "", func(context.Context, args) (any, error) { ran += name + " "; return "done", nil }, opts...)
+	}
+	open := newSet(t, make("look", tool.ReadOnly()), make("write", tool.Writes(), tool.Alias("Write")), make("plain"), make("talk", tool.Ungated()),
+		make("update", tool.UngatedIf(func(in args) bool { return in.Give })))
+	asked := ""
+	refuse := error(team.Errorf(team.PermissionDenied, "no plan"))
+	s, err := open.Behind(func(_ context.Context, tool string) error { asked += tool + " "; return refuse }).Allow([]string{"*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		tool, arguments string
+		want            team.Code
+	}{
+		{"look", "", ""}, {"write", "", team.PermissionDenied}, {"Write", "", team.PermissionDenied}, {"plain", "", team.PermissionDenied},
+		{"talk", "", ""}, {"update", `{"give":true}`, ""}, {"update", "", team.PermissionDenied}, {"update", `{"take":true}`, team.InvalidArgument},
+	} {
+		if r := s.Run(t.Context(), tool.Call{Name: tt.tool, Arguments: tt.arguments}); r.Code != tt.want {
+			t.Errorf("%s %s: %s, want %q", tt.tool, tt.arguments, r.Content, tt.want)
+		}
+	}
+	if want := "look talk update "; ran != want {
+		t.Errorf("ran %s, want %s", ran, want)
+	}
+	if want := "write write plain update "; asked != want {
+		t.Errorf("the gate was asked about %s, want %s", asked, want)
+	}
+	refuse = nil
+	if r := s.Run(t.Context(), tool.Call{Name: "write"}); r.IsError {
+		t.Errorf("what the gate lets pass is refused: %s", r.Content)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an option for other arguments passes")
+		}
+	}()
+	tool.New("broken", "", func(context.Context, none) (any, error) { return "", nil }, tool.UngatedIf(func(in args) bool { return true }))
 }

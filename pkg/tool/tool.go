@@ -15,12 +15,28 @@ type Tool struct {
 	Name        string   // what the model is told
 	Aliases     []string // what the model may also call it; not told
 	Description string   // for the model: what it does, when to use it, what comes back
-	Writes      bool     // writes files or executes, so gates look before it runs
+	Writes      bool     // writes files or executes
+	ReadOnly    bool     // changes nothing that anybody can see, so it may be run again
+	Yields      bool     // may be cut off in the middle; what it has done by then can be seen
 
-	arguments *jsonschema.Schema // while New makes it
-	schema    json.RawMessage
-	run       func(ctx context.Context, arguments string) (any, error)
+	whole  *jsonschema.Schema  // of all arguments that it takes
+	hidden []string            // those that the model is not told of
+	schema json.RawMessage     // of the others
+	forms  []Tool              // the other ways to call it
+	show   func(string) string // of a form: see [Form.Show]
+	run    func(ctx context.Context, arguments string, gate Gate) (any, error)
+
+	ungated func(in any) bool // of valid arguments; nil: never
 }
+
+// Answers reports whether t is called by name, in any dialect.
+func (t Tool) Answers(name string) bool {
+	return name == t.Name || slices.Contains(t.Aliases, name) || slices.ContainsFunc(t.forms, func(f Tool) bool { return f.Name == name })
+}
+
+// Gate is asked before a call of a tool runs that may change something; its error refuses
+// the call. The call's arguments are valid. See [Set.Behind].
+type Gate func(ctx context.Context, tool string) error
 
 // Option sets what most tools do without.
 type Option func(*Tool)
@@ -35,6 +51,27 @@ func Writes() Option {
 	return func(t *Tool) { t.Writes = true }
 }
 
+// ReadOnly marks a tool that changes nothing that anybody can see.
+func ReadOnly() Option {
+	return func(t *Tool) { t.ReadOnly = true }
+}
+
+// Yields marks a tool whose calls may be cut off in the middle, since they can take long.
+func Yields() Option {
+	return func(t *Tool) { t.Yields = true }
+}
+
+// Ungated marks a tool that no gate stops although it changes something: an agent that may
+// do nothing else must be able to talk and to give its work back.
+func Ungated() Option {
+	return func(t *Tool) { t.ungated = func(any) bool { return true } }
+}
+
+// UngatedIf is [Ungated] for those calls only whose arguments, the tool's own struct, are so.
+func UngatedIf[In any](so func(in In) bool) Option {
+	return func(t *Tool) { t.ungated = func(in any) bool { return so(in.(In)) } }
+}
+
 // Enum narrows an argument, a text, to these values.
 func Enum(argument string, values []string) Option {
 	return func(t *Tool) {
@@ -46,25 +83,49 @@ func Enum(argument string, values []string) Option {
 	}
 }
 
+// Describe sets what the model is told of an argument, where that depends on who calls.
+func Describe(argument, text string) Option {
+	return func(t *Tool) { t.argument(argument).Description = text }
+}
+
 // Without leaves out an argument of the struct: the model is not told of it and may not
 // give it.
 func Without(argument string) Option {
 	return func(t *Tool) {
 		t.argument(argument)
-		delete(t.arguments.Properties, argument)
+		delete(t.whole.Properties, argument)
 		is := func(name string) bool { return name == argument }
-		t.arguments.PropertyOrder = slices.DeleteFunc(t.arguments.PropertyOrder, is)
-		t.arguments.Required = slices.DeleteFunc(t.arguments.Required, is)
+		t.whole.PropertyOrder = slices.DeleteFunc(t.whole.PropertyOrder, is)
+		t.whole.Required = slices.DeleteFunc(t.whole.Required, is)
 	}
+}
+
+// Hidden leaves arguments of the struct out of what the model is told. One that it gives
+// all the same is taken, so that the tool can say why it is refused. The name "list.field"
+// is a field of the objects in a list.
+func Hidden(arguments ...string) Option {
+	return func(t *Tool) { t.hidden = append(t.hidden, arguments...) }
+}
+
+// gated reports whether a gate is asked about a call with these arguments.
+func (t *Tool) gated(in any) bool {
+	return !t.ReadOnly && (t.ungated == nil || !t.ungated(in))
 }
 
 // argument is the schema of one, which must be there.
 func (t *Tool) argument(name string) *jsonschema.Schema {
-	field := t.arguments.Properties[name]
+	field := t.whole.Properties[name]
 	if field == nil {
 		panic(fmt.Sprintf("tool %s: there is no argument %s", t.Name, name))
 	}
 	return field
+}
+
+// hide takes an argument out of a schema.
+func hide(tool string, in *jsonschema.Schema, name string) {
+	in, name = container(tool, in, name)
+	delete(in.Properties, name)
+	in.PropertyOrder = slices.DeleteFunc(slices.Clone(in.PropertyOrder), func(n string) bool { return n == name })
 }
 
 // New makes a tool of a function. In is a struct; its `json` tags name the
@@ -85,29 +146,43 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 		panic(fmt.Sprintf("tool %s: %v", name, err))
 	}
 	withoutNull(schema)
-	t := Tool{Name: name, Description: description, arguments: schema}
+	t := Tool{Name: name, Description: description, whole: schema}
 	for _, opt := range opts {
 		opt(&t)
 	}
-	t.arguments = nil
 	check := newChecker(name, schema)
-	text, err := json.Marshal(schema)
-	if err != nil {
-		panic(fmt.Sprintf("tool %s: %v", name, err))
-	}
-	if len(schema.Properties) == 0 {
-		// Left out by the library, and OpenAI refuses an object schema without.
-		text = append(text[:len(text)-1], `,"properties":{}}`...)
-	}
-	t.schema = text
-	t.run = func(ctx context.Context, arguments string) (any, error) {
+	t.schema = shownSchema(name, schema, t.hidden)
+	t.run = func(ctx context.Context, arguments string, gate Gate) (any, error) {
 		var in In
 		if err := check.decode(arguments, &in); err != nil {
 			return nil, err
 		}
+		if gate != nil && t.gated(in) {
+			if err := gate(ctx, name); err != nil {
+				return nil, err
+			}
+		}
 		return run(ctx, in)
 	}
+	t.gated(*new(In)) // an option for another struct fails here
 	return t
+}
+
+// shownSchema is the schema of arguments as the model is told it: without the hidden ones.
+func shownSchema(tool string, whole *jsonschema.Schema, hidden []string) json.RawMessage {
+	shown := whole.CloneSchemas()
+	for _, h := range hidden {
+		hide(tool, shown, h)
+	}
+	text, err := json.Marshal(shown)
+	if err != nil {
+		panic(fmt.Sprintf("tool %s: %v", tool, err))
+	}
+	if len(shown.Properties) == 0 {
+		// Left out by the library, and OpenAI refuses an object schema without.
+		text = append(text[:len(text)-1], `,"properties":{}}`...)
+	}
+	return text
 }
 
 // withoutNull removes "null" from the types that inference gives to slices and

@@ -80,7 +80,7 @@ func (p *page) follow(r journal.Record) {
 			p.await = nil
 		}
 	case r.Kind == journal.End:
-		if p.await == nil || !r.At.Before(p.await.Until) {
+		if p.await == nil || p.await.Over(r.At) {
 			p.task = ""
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // Read sums up the model calls in all journals of a team, from sequence from of
 // their stream up to its present end. It holds one record at a time, however many
 // there are. Errors: Unavailable.
-func Read(ctx context.Context, t *broker.Team, from uint64, by By) (Table, error) {
+func Read(ctx context.Context, t *broker.Storage, from uint64, by By) (Table, error) {
 	var roles map[team.AgentID]string
 	if by == ByRole {
 		members, err := roster.New(t).List(ctx)

@@ -28,7 +28,7 @@ func encoded(t testing.TB, v any) json.RawMessage {
 
 // write opens an agent's journal, appends records to it, and returns the sequence of
 // the last.
-func write(t testing.TB, bt *broker.Team, a team.AgentID, records ...journal.Record) (last uint64) {
+func write(t testing.TB, bt *broker.Storage, a team.AgentID, records ...journal.Record) (last uint64) {
 	t.Helper()
 	j, _, err := journal.Open(t.Context(), bt, a, 1, journal.Options{})
 	if err != nil {
@@ -116,4 +116,23 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N)*agents*each/b.Elapsed().Seconds(), "records/s")
+}
+
+// What members did is told also of those who are gone: their turns, tokens and last model.
+func TestMembers(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	last := journal.Record{Kind: journal.Turn, Turn: encoded(t, model.Reply{Alias: "cheap", Model: "small-1", Usage: model.Usage{PromptTokens: 5, CompletionTokens: 2}})}
+	refused := journal.Record{Kind: journal.Refused, Refusal: &journal.Refusal{Alias: "strong", Cause: "wrong key"}}
+	write(t, bt, "coder-1", turn(t, "T-001", 100), last, refused)
+	write(t, bt, "coder-2", refused)
+	pasts, err := usage.Members(t.Context(), bt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := pasts["coder-1"]; p.Turns != 2 || p.Tokens() != 107 || p.Calls != 3 || p.Alias != "cheap" || p.Model != "small-1" {
+		t.Errorf("coder-1: %+v", p)
+	}
+	if p := pasts["coder-2"]; p.Turns != 0 || p.Calls != 1 {
+		t.Errorf("coder-2: %+v", p)
+	}
 }

@@ -1,12 +1,15 @@
 package watchdog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"agentteam/pkg/board/index"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -24,7 +27,8 @@ func (l Look) Stirs() string {
 		return "no goal"
 	}
 	waiting := map[team.AgentID]bool{}
-	idle := map[string]bool{} // roles of members that would claim
+	idle := map[string]bool{}       // roles of members that would claim
+	free := map[team.AgentID]bool{} // these members
 	for _, m := range l.Members {
 		switch {
 		case m.State == team.Created:
@@ -39,10 +43,10 @@ func (l Look) Stirs() string {
 		switch {
 		case !ok || b.Incarnation != m.Incarnation || !b.Quiet(), b.Parked() && m.AgentID == team.Leader:
 			return string(m.AgentID) + " is not idle"
-		case b.State == team.WaitingAnswer:
+		case b.State.Waits():
 			waiting[m.AgentID] = true
-		case m.AgentID != team.Leader && !b.Parked():
-			idle[m.Role] = true
+		case m.AgentID != team.Leader && !b.Parked() && !slices.Contains(l.Deaf, m.AgentID):
+			idle[m.Role], free[m.AgentID] = true, true
 		}
 	}
 	for _, t := range l.Running {
@@ -53,6 +57,11 @@ func (l Look) Stirs() string {
 	for role := range idle {
 		if l.Claimable[role]+l.Claimable[""] > 0 {
 			return "a task is about to be claimed"
+		}
+	}
+	for _, r := range l.Reserved {
+		if r.Claimable && free[r.ReservedFor] {
+			return string(r.ID) + " is about to be claimed by " + string(r.ReservedFor)
 		}
 	}
 	if l.Unread > 0 {
@@ -77,9 +86,10 @@ func samePeople(before, now Look) bool {
 	return true
 }
 
-// spell names a stretch of quiet by all whose moving ends it: teammates, the
-// board, and mail. What the leader does in answer to the notice is not in it.
-func (l Look) spell(mailSeq uint64) string {
+// spell names a stretch of quiet by all whose moving ends it: teammates, the board, and
+// who writes to the leader. What the leader does is not in it: mail to a teammate moves
+// that teammate, and a word to a person moves nobody.
+func (l Look) spell() string {
 	var b strings.Builder
 	for _, m := range l.Members {
 		if m.AgentID != team.Leader {
@@ -87,8 +97,29 @@ func (l Look) spell(mailSeq uint64) string {
 			fmt.Fprintf(&b, "%s %d %d %d;", m.AgentID, m.Revision, beat.Turn, beat.InboxSeq)
 		}
 	}
-	fmt.Fprintf(&b, "board %d, goal %d, mail %d", l.Moved, l.Team.GoalNumber, mailSeq)
+	fmt.Fprintf(&b, "board %d, goal %d, heard %d", l.Moved, l.Team.GoalNumber, l.Beats[team.Leader].HeardSeq)
 	return b.String()
+}
+
+// knowing is what the leader has known of the team, as spells, when it made a turn. A
+// leader that waits for a person need not be told what it knew when it asked.
+type knowing struct {
+	turn  uint64 // the leader's, as it was seen last
+	runs  bool   // as it was seen last
+	begun string // the spell when it began on the next turn
+	of    string // the spell when it began on that turn
+}
+
+// see takes in a look at the leader. The zero knowing knows nothing.
+func (k *knowing) see(leader team.Beat, spell string) {
+	runs := leader.State == team.Running
+	switch {
+	case leader.Turn != k.turn:
+		k.of, k.begun = k.begun, spell
+	case runs && !k.runs:
+		k.begun = spell
+	}
+	k.turn, k.runs = leader.Turn, runs
 }
 
 // deserted reports that the leader is alone with nothing to do.
@@ -97,10 +128,38 @@ func (l Look) deserted() bool {
 		!l.open()
 }
 
-// stands reports whether the work waits for a person: somebody who could do it cannot,
-// since its model's endpoint refuses it.
+// stands reports whether the work waits for a person: one has a task or is to take one, one was asked, or
+// somebody who could do the work cannot, since its model's endpoint refuses it.
 func (l Look) stands() bool {
-	return l.open() && slices.ContainsFunc(l.Members, func(m team.Member) bool { return m.HasProcess() && l.Beats[m.AgentID].Parked() })
+	return slices.ContainsFunc(l.Members, func(m team.Member) bool {
+		b := l.Beats[m.AgentID]
+		return m.HasProcess() && (b.State == team.WaitingUser && l.answers(b.Awaits) || planOfPerson(b) || b.Parked() && l.open()) ||
+			slices.ContainsFunc(l.Running, func(t team.Task) bool { return l.atPerson(m, t) }) ||
+			slices.ContainsFunc(l.Reserved, func(r index.Reserved) bool { return r.Claimable && l.forPerson(m, r.Task) })
+	})
+}
+
+// planOfPerson reports whether the member waits for a person to decide on its plan.
+func planOfPerson(b team.Beat) bool {
+	return b.State == team.WaitingApproval && b.Awaits == team.UserAgent
+}
+
+// answers reports whether the person a, whom somebody waits for, may still answer: the user
+// may at any time, and who has a seat until it is stopped.
+func (l Look) answers(a team.AgentID) bool {
+	return a == "" || a == team.UserAgent || slices.ContainsFunc(l.Members, func(m team.Member) bool {
+		return m.AgentID == a && m.Backend == team.Person && m.State != team.Stopped
+	})
+}
+
+// atPerson reports whether the member is a person who holds the task.
+func (l Look) atPerson(m team.Member, t team.Task) bool {
+	return m.Backend == team.Person && m.State != team.Stopped && t.Assignee == m.AgentID
+}
+
+// forPerson reports whether the member is a person for whom the task is reserved.
+func (l Look) forPerson(m team.Member, t team.Task) bool {
+	return m.Backend == team.Person && m.State != team.Stopped && t.ReservedFor == m.AgentID
 }
 
 func (l Look) open() bool { return l.Tasks[team.Pending]+l.Tasks[team.InProgress] > 0 }
@@ -111,20 +170,19 @@ func (l Look) Notice(unfinished []index.Unfinished, total int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[All Idle] Nobody has anything left to do. Tasks: %d completed, %d in progress, %d pending, %d failed, %d cancelled.\n",
 		l.Tasks[team.Completed], l.Tasks[team.InProgress], l.Tasks[team.Pending], l.Tasks[team.Failed], l.Tasks[team.Cancelled])
+	situation := l.situation()
 	for _, v := range unfinished {
 		switch {
 		case v.Status == team.Failed:
 			fmt.Fprintf(&b, "- %s (%s) failed: %s\n", v.ID, v.Title, team.Summarize(v.Reason))
 		case v.Status == team.InProgress:
-			fmt.Fprintf(&b, "- %s (%s) is in progress at %s, who waits\n", v.ID, v.Title, v.Assignee)
+			fmt.Fprintf(&b, "- %s (%s) is in progress at %s\n", v.ID, v.Title, l.holder(v.Task))
 		case v.Dead != "":
 			fmt.Fprintf(&b, "- %s (%s) is blocked for good: %s is %s\n", v.ID, v.Title, v.Dead, v.DeadStatus)
 		case v.IsBlocked:
 			fmt.Fprintf(&b, "- %s (%s) waits for %v\n", v.ID, v.Title, v.WaitingFor)
-		case v.Role != "":
-			fmt.Fprintf(&b, "- %s (%s) is pending: no idle teammate has the role %s\n", v.ID, v.Title, v.Role)
 		default:
-			fmt.Fprintf(&b, "- %s (%s) is pending: no idle teammate is there to take it\n", v.ID, v.Title)
+			fmt.Fprintf(&b, "- %s (%s) is pending: %s\n", v.ID, v.Title, cmp.Or(situation.Why(v.TaskView, nil), "an idle teammate is about to take it"))
 		}
 	}
 	if more := total - len(unfinished); more > 0 {
@@ -136,16 +194,80 @@ func (l Look) Notice(unfinished []index.Unfinished, total int) string {
 	for _, m := range l.Members {
 		switch beat := l.Beats[m.AgentID]; {
 		case beat.State == team.WaitingAnswer:
-			fmt.Fprintf(&b, "- %s waits for an answer\n", m.AgentID)
+			fmt.Fprintf(&b, "- %s waits for an answer%s\n", m.AgentID, question(beat))
+		case beat.State == team.WaitingUser:
+			fmt.Fprintf(&b, "- %s waits for the answer of %s%s\n", m.AgentID, cmp.Or(string(beat.Awaits), "a person"), asked(beat))
+		case planOfPerson(beat):
+			fmt.Fprintf(&b, "- %s waits for a person to decide on its plan %s (%q)\n", m.AgentID, beat.Asked, beat.About)
+		case beat.State == team.WaitingApproval:
+			fmt.Fprintf(&b, "- %s waits for your decision on its plan %s (%q): decide with approve_plan\n", m.AgentID, beat.Asked, beat.About)
+		case m.State == team.Lost:
+			fmt.Fprintf(&b, "- %s is lost: its process is gone\n", m.AgentID)
 		case beat.Parked():
-			fmt.Fprintf(&b, "- %s cannot work until a person mends its model: %s\n", m.AgentID, team.Summarize(m.LastError))
+			what := "model"
+			if beat.State == team.WaitingRepair {
+				what = "journal"
+			}
+			fmt.Fprintf(&b, "- %s cannot work until a person mends its %s: %s\n", m.AgentID, what, team.Summarize(m.LastError))
 		}
+	}
+	if l.stands() {
+		b.WriteString("The team waits for a person, for as long as it takes. You are told when something moves; the goal does not end meanwhile. Do what does not depend on it, or end your turn.")
+		return b.String()
 	}
 	b.WriteString("If the goal is reached, check the result and call finish_team with the summary. If not, say what is to be done: create tasks, spawn or write to teammates, cancel what is given up.")
 	if l.deserted() {
 		b.WriteString(" A text answer now ends the goal with that text as the summary.")
 	}
 	return b.String()
+}
+
+// situation is what decides who takes a pending task.
+func (l Look) situation() team.Situation {
+	s := team.Situation{Status: l.Team.Status, Led: true}
+	for _, m := range l.Members {
+		standing := team.Standing{Member: m, State: m.State}
+		if m.HasProcess() {
+			standing.State = team.Lost
+			if b, ok := l.Beats[m.AgentID]; ok && b.Incarnation == m.Incarnation {
+				standing.State, standing.Task = b.State, b.Task
+			}
+			if slices.Contains(l.Deaf, m.AgentID) {
+				standing.State = team.Stalled
+			}
+		}
+		s.Members = append(s.Members, standing)
+	}
+	return s
+}
+
+// question says whom a member waits for, and for what. The leader, who reads it, may be
+// the one that is to answer.
+func question(b team.Beat) string {
+	if b.Awaits == "" {
+		return ""
+	}
+	text, hint := " from "+string(b.Awaits), ""
+	if b.Awaits == team.Leader {
+		text, hint = " of yours", ": answer with send_message"
+	}
+	return text + asked(b) + hint
+}
+
+// asked names the message that is to be answered.
+func asked(b team.Beat) string {
+	if b.Asked == "" {
+		return ""
+	}
+	return fmt.Sprintf(" to mail %s (%q)", b.Asked, b.About)
+}
+
+// holder says who has a task in progress while nobody moves.
+func (l Look) holder(t team.Task) string {
+	if slices.ContainsFunc(l.Members, func(m team.Member) bool { return l.atPerson(m, t) }) {
+		return string(t.Assignee) + ", a person"
+	}
+	return string(t.Assignee) + ", who waits"
 }
 
 // Blocked is what the leader is told of a task that failed or was cancelled and
@@ -159,6 +281,137 @@ func Blocked(e index.End) string {
 		text += " " + string(id)
 	}
 	return text
+}
+
+// Forsaken are pending tasks that are reserved for a member that will not come.
+type Forsaken struct {
+	Member team.AgentID
+	Why    string      // it will not
+	Tasks  []team.Task // written last at the end
+}
+
+// Forsaken returns the reservations that are to end, by members.
+func (l Look) Forsaken() (all []Forsaken) {
+	for _, r := range l.Reserved {
+		why := "is no member"
+		for _, m := range l.Members {
+			if m.AgentID == r.ReservedFor {
+				why = m.Absent(l.Team.Policies)
+			}
+		}
+		if why == "" {
+			continue
+		}
+		at := slices.IndexFunc(all, func(f Forsaken) bool { return f.Member == r.ReservedFor })
+		if at < 0 {
+			at, all = len(all), append(all, Forsaken{Member: r.ReservedFor, Why: why})
+		}
+		all[at].Tasks = append(all[at].Tasks, r.Task)
+	}
+	for _, f := range all {
+		slices.SortFunc(f.Tasks, func(a, b team.Task) int { return cmp.Compare(a.Revision, b.Revision) })
+	}
+	return all
+}
+
+// Text is what the leader is told of them.
+func (f Forsaken) Text() string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "[Reserved] %s %s. What was reserved for it may be taken by anybody of its role:", f.Member, f.Why)
+	for i, task := range f.Tasks {
+		if i == maxNamed {
+			fmt.Fprintf(&t, " and %d more", len(f.Tasks)-maxNamed)
+			break
+		}
+		fmt.Fprintf(&t, " %s (%s)", task.ID, task.Title)
+	}
+	return t.String()
+}
+
+// SilentText is what the leader is told of a member that beats and otherwise does not answer.
+func SilentText(a team.AgentID, why string) string {
+	return fmt.Sprintf("[Silent] %s beats, but %s. The team does not wait for it any more. If it holds nothing up, leave it; else spawn another and have it removed. You are told once.", a, why)
+}
+
+// StalledText is what the leader is told of a member at work that makes no progress.
+func StalledText(b team.Beat) string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "[Stalled] %s has made no progress for %v: no turn of its model, no result of a tool, no output of a command.",
+		b.AgentID, (time.Duration(b.Still) * time.Second).Round(time.Second))
+	switch {
+	case b.Tool != "":
+		fmt.Fprintf(&t, " Its call of %s has not returned.", b.Tool)
+	case b.Trouble != "":
+		fmt.Fprintf(&t, " Its model gives no answer: %s.", team.Summarize(b.Trouble))
+	default:
+		t.WriteString(" Its model has not answered.")
+	}
+	if b.Task != "" {
+		fmt.Fprintf(&t, " It holds %s; release_task puts that back, so that somebody else may take it.", b.Task)
+	}
+	t.WriteString(" You are told once, until it goes on.")
+	return t.String()
+}
+
+// GivenUp is what the leader is told of a task that was failed since its holders were
+// lost at work on it; "" of any other.
+func GivenUp(t team.Task) string {
+	if t.Status != team.Failed || t.UpdatedBy != team.Watchdog {
+		return ""
+	}
+	return fmt.Sprintf("[Failed] %s (%s) has failed: %s. Whoever worked on it was lost each time, so the work itself may end the process.", t.ID, t.Title, team.Summarize(t.Reason))
+}
+
+const (
+	maxCrashes = 5  // of a member in a row
+	maxLosses  = 10 // the same, where its process had signed off each time
+)
+
+// Losses is how often in a row m was lost soon after it had joined, now that it is lost
+// once more; one that has lived for [roster.Steady] begins anew, by its own clock. Not
+// counted is what was not m's: nobody became it, it could not go on and says why, or its
+// cluster has ended.
+func Losses(m team.Member, cluster string) int {
+	if m.PID == 0 || m.State == team.Lost && m.LastError != "" || team.Foreign(m.Cluster, cluster) {
+		return m.Losses
+	}
+	return m.Losses + 1
+}
+
+// Hopeless says why m, which is lost, is not brought back any more; "" if it is. A process
+// that signed off may have been moved elsewhere, so that is forgiven more often.
+func Hopeless(m team.Member) string {
+	limit := maxCrashes
+	if m.State == team.Lost {
+		limit = maxLosses
+	}
+	if m.Losses < limit {
+		return ""
+	}
+	return fmt.Sprintf("its process was lost %d times in a row, each time within %v", m.Losses, roster.Steady)
+}
+
+// Crowd returns the members that joined since they were counted last and for whom there was no
+// room, and counts again. Whoever is spawned is refused before it joins; a program that writes
+// its own record may not ask. A limit that was lowered sends nobody away, and at the first look
+// all are taken as they are (known is nil).
+func Crowd(t team.Team, members []team.Member, known map[team.AgentID]bool) (late []team.Member, now map[team.AgentID]bool) {
+	now = map[team.AgentID]bool{}
+	for _, m := range members {
+		if !m.Counts() || m.State == team.Created && !known[m.AgentID] { // a spawn that is one too many gives way
+			continue
+		}
+		now[m.AgentID] = true
+		if known != nil && !known[m.AgentID] {
+			late = append(late, m)
+		}
+	}
+	slices.SortFunc(late, func(a, b team.Member) int { return cmp.Compare(a.Revision, b.Revision) })
+	late = late[max(0, len(late)-max(0, len(now)-t.MaxTeammates)):]
+	for _, m := range late {
+		delete(now, m.AgentID)
+	}
+	return late, now
 }
 
 // Silence is a member with a process that was not heard for the lease.
@@ -188,9 +441,25 @@ func Silent(members []team.Member, silence func(team.Member) time.Duration, leas
 	return lost, many
 }
 
+// unjudged are the members of a look, of whom those are [team.Unreadable] whose records
+// cannot be read now: nobody is judged by what may no longer be so.
+func unjudged(l index.Look) []team.Member {
+	bad := map[string]bool{}
+	for _, q := range l.Quarantined {
+		bad[q.Key] = true
+	}
+	members := slices.Clone(l.Members)
+	for i, m := range members {
+		if bad[subject.KeyMember(m.AgentID)] {
+			members[i].State = team.Unreadable
+		}
+	}
+	return members
+}
+
 // Orphans returns those of the tasks in progress whose holder is no longer a member
 // as it was when it claimed: stopped, removed, or superseded by a later incarnation
-// that may still adopt it.
+// that may still adopt it. A holder whose record cannot be read loses nothing by that.
 func Orphans(members []team.Member, running []team.Task) (orphans []team.Task) {
 	byName := make(map[team.AgentID]team.Member, len(members))
 	for _, m := range members {
@@ -198,6 +467,9 @@ func Orphans(members []team.Member, running []team.Task) (orphans []team.Task) {
 	}
 	for _, t := range running {
 		m, ok := byName[t.Assignee]
+		if m.State == team.Unreadable {
+			continue
+		}
 		if !ok || m.State == team.Stopped || m.State == team.Lost || m.Incarnation != t.Incarnation {
 			orphans = append(orphans, t)
 		}

@@ -23,7 +23,7 @@ func beat(a team.AgentID, s team.MemberState) team.Beat {
 func quiet() Look {
 	return Look{
 		Look: index.Look{
-			Team:    team.Team{ID: "t", Status: team.Active, Goal: "build it"},
+			Team:    team.Team{ID: "t", MaxTeammates: 10, Status: team.Active, Goal: "build it", LeaseSeconds: int(lease / time.Second)},
 			Members: []team.Member{joined(team.Leader, "leader"), joined("coder-1", "coder")},
 			Seq:     9,
 		},
@@ -50,6 +50,9 @@ func TestStirs(t *testing.T) {
 	held := team.Task{ID: "T-001", Status: team.InProgress, Assignee: "coder-1"}
 	pending := team.Task{ID: "T-001", Status: team.Pending}
 	forTester := team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}
+	reserved := func(a team.AgentID) team.Task {
+		return team.Task{ID: "T-001", Status: team.Pending, ReservedFor: a}
+	}
 	blocked := team.Task{ID: "T-002", Status: team.Pending, Dependencies: []team.TaskID{"T-001"}}
 	for name, tt := range map[string]struct {
 		change []func(*Look)
@@ -79,6 +82,11 @@ func TestStirs(t *testing.T) {
 		"a task while the only one that could waits":     {[]func(*Look){tasks(pending), state("coder-1", team.WaitingAnswer)}, ""},
 		"a task for a role that nobody plays":            {[]func(*Look){tasks(forTester)}, ""},
 		"a task that waits for one of another role":      {[]func(*Look){tasks(forTester, blocked)}, ""},
+		"reserved for an idle one":                       {[]func(*Look){tasks(reserved("coder-1"))}, "T-001 is about to be claimed by coder-1"},
+		"reserved for the leader":                        {[]func(*Look){tasks(reserved(team.Leader))}, ""},
+		"reserved for one who waits":                     {[]func(*Look){tasks(reserved("coder-1")), state("coder-1", team.WaitingAnswer)}, ""},
+		"reserved for one who cannot come":               {[]func(*Look){tasks(reserved("coder-1")), parkedAt("coder-1")}, ""},
+		"reserved for nobody who is there":               {[]func(*Look){tasks(reserved("coder-9"))}, ""},
 		"unread mail":                                    {[]func(*Look){func(l *Look) { l.Unread = 1 }}, "there is unread mail"},
 		"a member that left":                             {[]func(*Look){func(l *Look) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
 		"a task alone with the leader":                   {[]func(*Look){tasks(pending), func(l *Look) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
@@ -133,6 +141,39 @@ func TestQuiet(t *testing.T) {
 				t.Errorf("Quiet = %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestLosses(t *testing.T) {
+	m := team.Member{AgentID: "coder-1", State: team.Joined, PID: 7, Cluster: "now", Losses: 3}
+	for name, tt := range map[string]struct {
+		change func(*team.Member)
+		want   int
+	}{
+		"killed":                {func(*team.Member) {}, 4},
+		"after it lived well":   {func(m *team.Member) { m.Losses = 0 }, 1},
+		"nobody became it":      {func(m *team.Member) { m.State, m.PID = team.Created, 0 }, 3},
+		"its cluster ended":     {func(m *team.Member) { m.Cluster = "before" }, 3},
+		"it said why it failed": {func(m *team.Member) { m.State, m.LastError = team.Lost, "no folder" }, 3},
+		"parked, and killed":    {func(m *team.Member) { m.State, m.LastError = team.WaitingModel, "no key" }, 4},
+		"stopped in order":      {func(m *team.Member) { m.State = team.Lost }, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := m
+			tt.change(&m)
+			if got := Losses(m, "now"); got != tt.want {
+				t.Errorf("%d losses, want %d", got, tt.want)
+			}
+		})
+	}
+	for _, tt := range []struct {
+		state  team.MemberState
+		losses int
+		gone   bool
+	}{{team.Joined, maxCrashes - 1, false}, {team.Joined, maxCrashes, true}, {team.Lost, maxLosses - 1, false}, {team.Lost, maxLosses, true}} {
+		if why := Hopeless(team.Member{State: tt.state, Losses: tt.losses}); (why != "") != tt.gone {
+			t.Errorf("%s, lost %d times: %q", tt.state, tt.losses, why)
+		}
 	}
 }
 
@@ -197,7 +238,9 @@ func TestOrphans(t *testing.T) {
 
 func TestNotice(t *testing.T) {
 	l := quiet()
-	l.Beats["coder-1"] = beat("coder-1", team.WaitingAnswer)
+	waits := beat("coder-1", team.WaitingAnswer)
+	waits.Awaits, waits.Asked, waits.About = team.Leader, "01M8", "Which colour?"
+	l.Beats["coder-1"] = waits
 	tasks := []team.Task{
 		{ID: "T-001", Title: "Count", Status: team.Completed},
 		{ID: "T-002", Title: "写一份报告 📝", Status: team.Failed, Reason: "given up after 3 attempts; the last: disk full"},
@@ -213,9 +256,9 @@ func TestNotice(t *testing.T) {
 - T-003 (Print it) is blocked for good: T-002 is failed
 - T-004 (Ask) is in progress at coder-1, who waits
 - T-005 (Bind it) waits for [T-004]
-- T-006 (Test it) is pending: no idle teammate has the role tester
-- T-007 (Anything) is pending: no idle teammate is there to take it
-- coder-1 waits for an answer
+- T-006 (Test it) is pending: nobody has the role tester
+- T-007 (Anything) is pending: coder-1: waits for an answer
+- coder-1 waits for an answer of yours to mail 01M8 ("Which colour?"): answer with send_message
 If the goal is reached, check the result and call finish_team with the summary. If not, say what is to be done: create tasks, spawn or write to teammates, cancel what is given up.`
 	l.Look = on(l.Look, tasks)
 	if got := l.Notice(unfinished(tasks, 50)); got != want {

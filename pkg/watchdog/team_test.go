@@ -3,18 +3,18 @@ package watchdog
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentteam/pkg/board/index"
+	"agentteam/pkg/broker"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 const lease = 30 * time.Second
@@ -24,29 +24,30 @@ type fake struct {
 	t   *testing.T
 	reg *prometheus.Registry
 
-	mu     sync.Mutex
-	look   index.Look // but for what follows from the tasks
-	tasks  []team.Task
-	ends   []index.End
-	stored uint64 // up to which the leader was told of ends
-	seq    uint64 // of the bucket, if it is ahead of what the index knows
-	beats  map[team.AgentID]team.Beat
-	silent map[team.AgentID]time.Time // since when no beat of it is heard
-	dead   map[team.AgentID]bool      // does not answer a ping
-	mail   uint64
-	unread int
-	text   string
-	ids    map[string]time.Time // of the notices, when they came
-	broken error                // of every call to the server
-	freeze time.Duration        // the process stands still this long, once
+	mu        sync.Mutex
+	look      index.Look // but for what follows from the tasks
+	tasks     []team.Task
+	ends      []index.End
+	note      []byte                     // what the watchdog has stored under its key
+	seq       uint64                     // of the bucket, if it is ahead of what the index knows
+	beats     map[team.AgentID]team.Beat // of those that are heard now
+	pulse     *roster.Pulse
+	silent    map[team.AgentID]bool // no beat of it is heard any more
+	dead      map[team.AgentID]bool // does not answer a ping
+	answered  map[team.TaskID]bool  // a journal shows work on it
+	unread    int
+	inboxless team.AgentID         // whose inbox is not there
+	ids       map[string]time.Time // of the notices, when they came
+	broken    error                // of every call to the server
+	freeze    time.Duration        // the process stands still this long, once
 
 	did []string // what the watchdog did, in order
 }
 
 func newFake(t *testing.T) *fake {
 	l := quiet()
-	return &fake{t: t, reg: prometheus.NewRegistry(), beats: l.Beats, silent: map[team.AgentID]time.Time{}, dead: map[team.AgentID]bool{}, ids: map[string]time.Time{},
-		look: index.Look{Team: l.Team, Members: l.Members, Seq: l.Seq}, text: "that is all"}
+	return &fake{t: t, reg: prometheus.NewRegistry(), beats: l.Beats, pulse: roster.NewPulse(), silent: map[team.AgentID]bool{}, dead: map[team.AgentID]bool{}, answered: map[team.TaskID]bool{}, ids: map[string]time.Time{},
+		look: index.Look{Team: l.Team, Members: l.Members, Seq: l.Seq}}
 }
 
 // watch runs f beside a watchdog of the team, in a bubble.
@@ -62,7 +63,9 @@ func watch(t *testing.T, f func(t *testing.T, w *fake)) {
 func (w *fake) term(f func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error)
-	go func() { done <- New(Options{Team: w, Lease: lease, Registry: w.reg}).Run(ctx) }()
+	go func() {
+		done <- New(Options{Index: w, Pulse: w.pulse, Bucket: bucket{w}, Actions: w, Cluster: "now", Lease: lease, Metrics: w.reg}).Run(ctx)
+	}()
 	f()
 	cancel()
 	if err := <-done; err != nil {
@@ -100,13 +103,15 @@ func (w *fake) end(id team.TaskID, s team.TaskStatus) {
 
 // on returns the look at a board with these tasks.
 func on(l index.Look, tasks []team.Task) index.Look {
-	l.Tasks, l.Claimable, l.Running, l.Moved = map[team.TaskStatus]int{}, map[string]int{}, nil, 0
+	l.Tasks, l.Claimable, l.Running, l.Reserved, l.Moved = map[team.TaskStatus]int{}, map[string]int{}, nil, nil, 0
 	for _, v := range team.View(tasks) {
 		l.Tasks[v.Status]++
 		l.Moved = max(l.Moved, v.Revision)
 		switch {
 		case v.Status == team.InProgress:
 			l.Running = append(l.Running, v.Task)
+		case v.ReservedFor != "":
+			l.Reserved = append(l.Reserved, index.Reserved{Task: v.Task, Claimable: !v.IsBlocked})
 		case v.Status == team.Pending && !v.IsBlocked:
 			l.Claimable[v.Role]++
 		}
@@ -133,11 +138,34 @@ func unfinished(tasks []team.Task, limit int) (first []index.Unfinished, total i
 	return first, total
 }
 
-func (w *fake) goSilent(a team.AgentID) { w.silent[a], w.dead[a] = time.Now(), true }
+// goSilent has an agent's process die just after a beat.
+func (w *fake) goSilent(a team.AgentID) {
+	w.beat()
+	w.silent[a], w.dead[a] = true, true
+}
 
 // turn is a turn of the agent; its beat tells.
 func (w *fake) turn(a team.AgentID) {
 	b := w.beats[a]
+	b.Turn++
+	w.beats[a] = b
+}
+
+// sit gives ann a seat.
+func (w *fake) sit() {
+	w.look.Members = append(w.look.Members, team.Member{AgentID: "ann", State: team.Joined, Backend: team.Person, Incarnation: 1})
+}
+
+// stand stops ann's seat.
+func (w *fake) stand() {
+	m := &w.look.Members[len(w.look.Members)-1]
+	m.State, m.Revision, w.look.Seq = team.Stopped, 99, 99
+}
+
+// ask has a member make a turn in which it asks a person, for whose answer it then waits.
+func (w *fake) ask(a, person team.AgentID) {
+	b := w.beats[a]
+	b.State, b.Awaits = team.WaitingUser, person
 	b.Turn++
 	w.beats[a] = b
 }
@@ -153,16 +181,29 @@ func (w *fake) want(did ...string) {
 	w.did = nil
 }
 
-func (w *fake) note(format string, args ...any) { w.did = append(w.did, fmt.Sprintf(format, args...)) }
+func (w *fake) act(format string, args ...any) { w.did = append(w.did, fmt.Sprintf(format, args...)) }
 
+// Look is the board. Just before it is looked at, all have beaten.
 func (w *fake) Look() index.Look {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	time.Sleep(w.freeze)
 	w.freeze = 0
+	w.beat()
 	l := on(w.look, w.tasks)
 	l.Members = slices.Clone(l.Members)
 	return l
+}
+
+// beat has everybody heard who is not silent.
+func (w *fake) beat() {
+	for a, b := range w.beats {
+		if !w.silent[a] {
+			b.N++
+			w.beats[a] = b
+			w.pulse.Hear(b)
+		}
+	}
 }
 
 func (w *fake) EndsSince(revision uint64) []index.End {
@@ -177,54 +218,46 @@ func (w *fake) Unfinished(limit int) ([]index.Unfinished, int) {
 	return unfinished(w.tasks, limit)
 }
 
-func (w *fake) Told(context.Context) (uint64, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.stored, w.broken
+// bucket is the team's bucket; of its keys, only the watchdog's own is there.
+type bucket struct{ *fake }
+
+func (b bucket) LastSeq(context.Context) (uint64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(b.seq, b.look.Seq), b.broken
 }
 
-func (w *fake) SetTold(_ context.Context, revision uint64) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.broken == nil {
-		w.stored = revision
+func (b bucket) Get(_ context.Context, key string) (broker.Entry, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.broken != nil:
+		return broker.Entry{}, b.broken
+	case b.note == nil:
+		return broker.Entry{}, team.NotFound
 	}
-	return w.broken
+	return broker.Entry{Key: key, Value: b.note, Revision: 1}, nil
 }
 
-func (w *fake) Heard() map[team.AgentID]roster.Heard {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	heard := map[team.AgentID]roster.Heard{}
-	for a, b := range maps.Clone(w.beats) {
-		at, ok := w.silent[a]
-		if !ok {
-			at = time.Now()
-		}
-		heard[a] = roster.Heard{Beat: b, At: at}
+func (b bucket) Put(_ context.Context, _ string, value []byte, _ uint64) (uint64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.broken == nil {
+		b.note = value
 	}
-	return heard
+	return 1, b.broken
 }
 
-func (w *fake) BucketSeq(context.Context) (uint64, error) {
+func (w *fake) Unread(_ context.Context, m team.Member) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return max(w.seq, w.look.Seq), w.broken
-}
-
-func (w *fake) MailSeq(context.Context) (uint64, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.mail, w.broken
-}
-
-func (w *fake) Unread(context.Context, team.Member) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	if m.AgentID == w.inboxless {
+		return 0, team.NotFound
+	}
 	return w.unread, w.broken
 }
 
-func (w *fake) Ping(_ context.Context, a team.AgentID, nonce string, wait time.Duration) (team.Beat, error) {
+func (w *fake) Ping(_ context.Context, a team.AgentID, wait time.Duration) (team.Beat, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead[a] {
@@ -233,15 +266,13 @@ func (w *fake) Ping(_ context.Context, a team.AgentID, nonce string, wait time.D
 		w.mu.Lock()
 		return team.Beat{}, team.Unavailable
 	}
-	b := w.beats[a]
-	b.Nonce = nonce
-	return b, nil
+	return w.beats[a], nil
 }
 
 func (w *fake) Reap(_ context.Context, t team.Task, reason string, attempt bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.note("reap %s attempt=%v: %s", t.ID, attempt, reason)
+	w.act("reap %s attempt=%v: %s", t.ID, attempt, reason)
 	for i := range w.tasks {
 		if w.tasks[i].ID == t.ID {
 			w.tasks[i].Status = team.Cancelled // so that nothing more happens to it
@@ -250,11 +281,75 @@ func (w *fake) Reap(_ context.Context, t team.Task, reason string, attempt bool)
 	return nil
 }
 
+func (w *fake) Unreserve(_ context.Context, t team.Task) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.act("unreserve %s", t.ID)
+	for i := range w.tasks {
+		if w.tasks[i].ID == t.ID {
+			w.tasks[i].ReservedFor = ""
+		}
+	}
+	return w.broken
+}
+
 func (w *fake) Respawn(_ context.Context, m team.Member) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.note("respawn %s %d", m.AgentID, m.Incarnation)
+	w.act("respawn %s %d", m.AgentID, m.Incarnation)
 	return nil
+}
+
+func (w *fake) Lose(_ context.Context, m team.Member, why string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.act("lose %s", why)
+	for i := range w.look.Members {
+		if w.look.Members[i].AgentID == m.AgentID {
+			w.look.Members[i].State = team.Lost
+		}
+	}
+	return w.broken
+}
+
+func (w *fake) Answered(_ context.Context, t team.Task) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.answered[t.ID], w.broken
+}
+
+func (w *fake) Dismiss(_ context.Context, m team.Member) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.act("dismiss %s %d", m.AgentID, m.Incarnation)
+	return w.stop(m)
+}
+
+func (w *fake) GiveUp(_ context.Context, m team.Member, why string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.act("give up %s %d: %s", m.AgentID, m.Incarnation, why)
+	return w.stop(m)
+}
+
+func (w *fake) Mark(_ context.Context, m team.Member, why, _ string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.act("mark %s: %s", m.AgentID, why)
+	return w.broken
+}
+
+func (w *fake) Refuse(_ context.Context, m team.Member, _ string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.act("refuse %s %d", m.AgentID, m.Incarnation)
+	return w.stop(m)
+}
+
+func (w *fake) stop(m team.Member) error {
+	i := slices.IndexFunc(w.look.Members, func(o team.Member) bool { return o.AgentID == m.AgentID })
+	w.look.Members[i].State = team.Stopped
+	return w.broken
 }
 
 func (w *fake) Tell(_ context.Context, id, text string) error {
@@ -264,18 +359,15 @@ func (w *fake) Tell(_ context.Context, id, text string) error {
 		return w.broken
 	}
 	w.ids[id] = time.Now()
-	w.mail++
 	word, _, _ := cut(text)
-	w.note("tell %s", word)
+	w.act("tell %s", word)
 	return nil
 }
 
-func (w *fake) LastText() string { return w.text }
-
-func (w *fake) End(_ context.Context, s team.Status, summary string) error {
+func (w *fake) End(_ context.Context, s team.Status) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.note("end %s: %s", s, summary)
+	w.act("end %s", s)
 	w.look.Team.Status = s
 	return nil
 }

@@ -24,47 +24,59 @@ import (
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
 )
 
-// Team is what the watchdog sees and does; package leader provides it.
-type Team interface {
-	// Look is the bucket as the index knows it; the other two are its details.
+// Index is what the team's board is like now; *index.Index is one.
+type Index interface {
 	Look() index.Look
 	EndsSince(revision uint64) []index.End
 	Unfinished(limit int) (first []index.Unfinished, total int)
-	// Heard is the last beat of every member.
-	Heard() map[team.AgentID]roster.Heard
-	// BucketSeq and MailSeq are the newest sequences, read from the server.
-	BucketSeq(ctx context.Context) (uint64, error)
-	MailSeq(ctx context.Context) (uint64, error)
+}
+
+// Actions are what the watchdog asks of the members and does to the team; package leader
+// carries them out.
+type Actions interface {
+	// Ping asks a member's process for a beat made now.
+	Ping(ctx context.Context, a team.AgentID, wait time.Duration) (team.Beat, error)
 	// Unread counts the mail that wakes a member and is not in its journal.
 	Unread(ctx context.Context, m team.Member) (int, error)
-	// Ping asks a member's process for a beat with this nonce.
-	Ping(ctx context.Context, a team.AgentID, nonce string, wait time.Duration) (team.Beat, error)
 	// Reap frees a task if it is still held under this epoch.
 	Reap(ctx context.Context, t team.Task, reason string, attempt bool) error
-	// Respawn brings a lost member back.
+	// Answered reports whether its holder's model has answered at work on a task.
+	Answered(ctx context.Context, t team.Task) (bool, error)
+	// Unreserve ends the reservation of a task, unless it was written since it was read.
+	Unreserve(ctx context.Context, t team.Task) error
+	// Respawn brings a lost member back. It must not block.
 	Respawn(ctx context.Context, m team.Member) error
+	// Lose writes into a member's record that it is lost, and why.
+	Lose(ctx context.Context, m team.Member, why string) error
+	// Dismiss stops a member that is gone.
+	Dismiss(ctx context.Context, m team.Member) error
+	// GiveUp stops a lost member for good and tells the leader why.
+	GiveUp(ctx context.Context, m team.Member, why string) error
+	// Mark writes into a member's record what is wrong with it, and tells the leader so once.
+	Mark(ctx context.Context, m team.Member, why, notice string) error
+	// Refuse stops a member that joined without leave, and tells the leader why.
+	Refuse(ctx context.Context, m team.Member, why string) error
 	// Tell sends the leader a notice; of several with one id, sent one after another,
 	// it gets the first.
 	Tell(ctx context.Context, id, text string) error
-	// Told is the revision of the bucket up to which the leader was told of tasks
-	// that failed or were cancelled; SetTold stores it.
-	Told(ctx context.Context) (uint64, error)
-	SetTold(ctx context.Context, revision uint64) error
-	// LastText is the leader's last text answer.
-	LastText() string
-	// End ends the goal.
-	End(ctx context.Context, status team.Status, summary string) error
+	// End ends the goal, with the leader's last text as its result.
+	End(ctx context.Context, status team.Status) error
 }
 
 // Options are what a Watchdog needs.
 type Options struct {
-	Team     Team          // required
+	Index    Index         // required
+	Pulse    *roster.Pulse // hears the beats of all members, the leader's own too; required
+	Bucket   Bucket        // required
+	Actions  Actions       // required
+	Cluster  string        // the embedded cluster of this process; "" = none
 	Lease    time.Duration // required: the team's
 	Interval time.Duration // between looks; default 1 s, half a heartbeat
 	Logger   *slog.Logger
-	Registry prometheus.Registerer
+	Metrics  prometheus.Registerer
 }
 
 const (
@@ -73,6 +85,7 @@ const (
 	adoptWithin   = 5 * time.Second  // for a later incarnation to take over its task
 	spawnWithin   = 15 * time.Second // a spawner gives up after 10 s; one that died left the record
 	respawnWithin = time.Minute      // for a respawn to write the next incarnation; one may rest half as long first
+	maxSilent     = 5                // questions in a row that a member may leave unanswered while it beats
 	maxTold       = 3                // notices in one quiet spell; the next text ends the goal
 	maxNamed      = 50               // tasks in a notice: it must not outgrow a message, nor a model's patience
 )
@@ -87,12 +100,17 @@ type Watchdog struct {
 	orphans   map[team.TaskID]orphan
 	joined    map[team.AgentID]since // when each incarnation was first seen in the roster
 	waiting   map[team.AgentID]waiter
-	respawned map[team.AgentID]since // the lost incarnation that a respawn was asked for
-	warned    bool                   // a silence of many was reported
-	told      told                   // what the leader was told of dependencies
-	spell     string                 // of the last notice
-	notices   int                    // notices in it
-	toldTurn  uint64                 // the leader's turn when it was told last
+	respawned map[team.AgentID]since     // the lost incarnation that a respawn was asked for
+	stalled   map[team.AgentID]time.Time // the last progress of those of whose stall the leader was told
+	warned    bool                       // a silence of many was reported
+	told      told                       // what the leader was told of dependencies
+	asked     knowing                    // what the leader knows when it waits for a person
+	silences  map[silence]int            // questions in a row that were left unanswered
+	marked    map[silence]bool           // of which the leader was told
+	counted   map[team.AgentID]bool      // those that had a place when they were counted last
+	spell     string                     // of the last notice
+	notices   int                        // notices in it
+	toldTurn  uint64                     // the leader's turn when it was told last
 }
 
 // told is what the leader was told of failed and cancelled dependencies. The
@@ -115,6 +133,20 @@ type since struct {
 	at          time.Time
 }
 
+// silence is one way in which an incarnation of a member does not answer.
+type silence struct {
+	agent       team.AgentID
+	incarnation uint64
+	why         string
+}
+
+// The ways.
+const (
+	noPing  = "its process answers no ping"
+	noInbox = "it reads no mail: its inbox is not there"
+	noOffer = "it takes none of the tasks that it is offered"
+)
+
 type orphan struct {
 	epoch uint64
 	since time.Time
@@ -123,11 +155,10 @@ type orphan struct {
 // New returns a watchdog.
 func New(o Options) *Watchdog {
 	o.Interval = cmp.Or(o.Interval, roster.Interval/2)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Watchdog{o: o, metrics: newMetrics(o.Registry), orphans: map[team.TaskID]orphan{},
-		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]since{}}
+	o.Logger = telemetry.OrDiscard(o.Logger)
+	return &Watchdog{o: o, metrics: newMetrics(o.Metrics), orphans: map[team.TaskID]orphan{},
+		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]since{}, stalled: map[team.AgentID]time.Time{},
+		silences: map[silence]int{}, marked: map[silence]bool{}}
 }
 
 // Run watches until ctx ends, then returns nil.
@@ -150,13 +181,48 @@ func (w *Watchdog) Run(ctx context.Context) error {
 }
 
 func (w *Watchdog) step(ctx context.Context) error {
-	look, heard := w.o.Team.Look(), w.o.Team.Heard()
+	look, heard := w.o.Index.Look(), w.o.Pulse.Last()
 	if look.Team.ID == "" {
 		return nil // the index has not read the bucket yet
 	}
+	look.Members = unjudged(look)
 	now := time.Now()
-	w.metrics.show(look, heard, w.o.Lease, now)
+	w.metrics.show(look, heard, now)
 	if err := w.tellBlocked(ctx); err != nil {
+		return err
+	}
+	if err := w.tellStalled(ctx, look, heard, now); err != nil {
+		return err
+	}
+	if err := w.unreserve(ctx, look); err != nil {
+		return err
+	}
+	for _, m := range look.Members {
+		if m.HasProcess() && slices.Contains(look.Deaf, m.AgentID) {
+			if err := w.mark(ctx, m, noOffer); err != nil {
+				return err
+			}
+		}
+	}
+	var late []team.Member
+	late, w.counted = Crowd(look.Team, look.Members, w.counted)
+	for _, m := range late {
+		why := fmt.Sprintf("the team has its %d teammates (max_teammates) without it", look.Team.MaxTeammates)
+		w.o.Logger.WarnContext(ctx, "member refused", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
+		if err := w.o.Actions.Refuse(ctx, m, why); err != nil {
+			return err
+		}
+	}
+	for _, m := range look.Members {
+		if look.Team.Dismissed(m) {
+			if err := w.o.Actions.Dismiss(ctx, m); err != nil {
+				return err
+			}
+		}
+	}
+	// What a dismissed member still held is an orphan's.
+	look.Members = slices.DeleteFunc(slices.Clone(look.Members), look.Team.Dismissed)
+	if err := w.freeEnded(ctx, look, now); err != nil {
 		return err
 	}
 	if !w.hearing(heard, now) {
@@ -184,9 +250,23 @@ func (w *Watchdog) hearing(heard map[team.AgentID]roster.Heard, now time.Time) b
 	return now.After(w.blind)
 }
 
+// freeEnded takes tasks from members whose processes are known to have ended, with an
+// earlier cluster on the same storage, and respawns those. That needs no silence to be
+// judged.
+func (w *Watchdog) freeEnded(ctx context.Context, look index.Look, now time.Time) error {
+	var errs []error
+	for _, m := range look.Members {
+		if m.AgentID != team.Leader && m.Ended(w.o.Cluster) {
+			errs = append(errs, w.reap(ctx, look, m, "ended with its cluster", nobody, now))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // free takes tasks from members that are lost, and respawns those.
 func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
-	lost, many := Silent(look.Members, func(m team.Member) time.Duration {
+	judged := slices.DeleteFunc(slices.Clone(look.Members), func(m team.Member) bool { return m.Ended(w.o.Cluster) })
+	lost, many := Silent(judged, func(m team.Member) time.Duration {
 		seen := w.joined[m.AgentID]
 		if seen.incarnation != m.Incarnation {
 			seen = since{m.Incarnation, now}
@@ -211,7 +291,13 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 		if _, lives := answered[s.Member.AgentID]; lives {
 			continue // its beats get lost
 		}
-		errs = append(errs, w.reap(ctx, look, s, heard[s.Member.AgentID].Beat, now))
+		last := heard[s.Member.AgentID].Beat
+		errs = append(errs, w.reap(ctx, look, s.Member, "was not heard for "+w.o.Lease.String(), func(ctx context.Context, t team.Task) (bool, error) {
+			if last.Incarnation == t.Incarnation && last.Task == t.ID && last.Begun {
+				return true, nil
+			}
+			return w.o.Actions.Answered(ctx, t) // a beat comes late to tell of what ends its process at once
+		}, now))
 	}
 	errs = append(errs, w.bringUp(ctx, look, now), w.reapOrphans(ctx, look, now))
 	return errors.Join(errs...)
@@ -221,14 +307,13 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 // asked at once: a host that is gone may have many, and each takes the whole wait.
 func (w *Watchdog) ping(ctx context.Context, members []team.Member) map[team.AgentID]team.Beat {
 	answers := map[team.AgentID]team.Beat{}
-	nonce := ulid.Make().String()
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(maxPings)
 	for _, m := range members {
 		g.Go(func() error {
-			b, err := w.o.Team.Ping(ctx, m.AgentID, nonce, pingWait)
-			if err == nil && b.Nonce == nonce {
+			b, err := w.o.Actions.Ping(ctx, m.AgentID, pingWait)
+			if err == nil {
 				mu.Lock()
 				defer mu.Unlock()
 				answers[m.AgentID] = b
@@ -240,39 +325,57 @@ func (w *Watchdog) ping(ctx context.Context, members []team.Member) map[team.Age
 	return answers
 }
 
-func (w *Watchdog) reap(ctx context.Context, look index.Look, s Silence, last team.Beat, now time.Time) error {
-	m := s.Member
+// nobody was lost at work, whatever the task: what ended them was not the task.
+func nobody(context.Context, team.Task) (bool, error) { return false, nil }
+
+// reap frees what a member held whose process is gone, why being said of it, and brings
+// the member back. begun tells whether it was lost at work on a task, which is an attempt.
+func (w *Watchdog) reap(ctx context.Context, look index.Look, m team.Member, why string, begun func(context.Context, team.Task) (bool, error), now time.Time) error {
 	for _, t := range look.Running {
 		if t.Assignee != m.AgentID || t.Incarnation != m.Incarnation {
 			continue
 		}
-		begun := last.Incarnation == m.Incarnation && last.Task == t.ID && last.Begun
-		if err := w.o.Team.Reap(ctx, t, string(m.AgentID)+" was not heard for "+w.o.Lease.String(), begun); err != nil {
+		attempt, err := begun(ctx, t)
+		if err != nil {
+			return err
+		}
+		if err := w.o.Actions.Reap(ctx, t, string(m.AgentID)+" "+why, attempt); err != nil {
 			return err
 		}
 		w.metrics.countExpired()
 	}
-	return w.bringBack(ctx, look.Team, m, now)
+	return w.bringBack(ctx, look.Team, m, why, now)
 }
 
-// bringBack asks for the next incarnation of a member that is lost, if that is the
-// team's policy. A respawn that failed leaves a later incarnation lost; one that left
-// everything as it was is asked for again after a while.
-func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, now time.Time) error {
-	if t.Policies.Respawn != "" && t.Policies.Respawn != team.RespawnAlways {
-		return nil
+// bringBack asks for the next incarnation of a member that is lost, why being said of it.
+// If the team's policy is to bring nobody back, or another program plays the member, that is
+// written, so that nobody waits for it. One that was lost too often is given up. A respawn that failed leaves a later
+// incarnation lost; one that left everything as it was is asked for again after a while.
+func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, why string, now time.Time) error {
+	if t.Policies.Respawn != "" && t.Policies.Respawn != team.RespawnAlways || m.Program != "" {
+		if m.State == team.Lost {
+			return nil
+		}
+		w.metrics.countLost()
+		w.o.Logger.WarnContext(ctx, "member lost, and not brought back", "agent", m.AgentID, "incarnation", m.Incarnation)
+		return w.o.Actions.Lose(ctx, m, string(m.AgentID)+" "+why)
 	}
 	asked := w.respawned[m.AgentID]
 	again := asked.incarnation == m.Incarnation
 	if again && now.Sub(asked.at) < respawnWithin {
 		return nil
 	}
+	m.Losses = Losses(m, w.o.Cluster)
+	if why := Hopeless(m); why != "" {
+		w.o.Logger.WarnContext(ctx, "member given up", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
+		return w.o.Actions.GiveUp(ctx, m, why)
+	}
 	w.respawned[m.AgentID] = since{m.Incarnation, now}
 	if !again {
 		w.metrics.countLost()
 		w.o.Logger.WarnContext(ctx, "member lost", "agent", m.AgentID, "incarnation", m.Incarnation)
 	}
-	return w.o.Team.Respawn(ctx, m)
+	return w.o.Actions.Respawn(ctx, m)
 }
 
 // bringUp sees to members that have no process and nobody else sees to: those
@@ -283,7 +386,7 @@ func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) 
 	for _, m := range look.Members {
 		switch m.State {
 		case team.Lost:
-			errs = append(errs, w.bringBack(ctx, look.Team, m, now))
+			errs = append(errs, w.bringBack(ctx, look.Team, m, "", now))
 		case team.Created:
 			c, ok := w.waiting[m.AgentID]
 			if !ok || c.revision != m.Revision {
@@ -291,7 +394,7 @@ func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) 
 			}
 			waiting[m.AgentID] = c
 			if now.Sub(c.since) >= spawnWithin {
-				errs = append(errs, w.bringBack(ctx, look.Team, m, now))
+				errs = append(errs, w.bringBack(ctx, look.Team, m, "was taken by no process", now))
 			}
 		}
 	}
@@ -299,8 +402,9 @@ func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) 
 	return errors.Join(errs...)
 }
 
-// reapOrphans frees tasks of holders that are gone for good, at once if they have
-// left, after a while if a later incarnation may adopt them. Neither is an attempt.
+// reapOrphans frees tasks of holders that have left, or that have a later incarnation,
+// once nobody has adopted them within adoptWithin. That is an attempt if a holder was lost
+// at work, and none if it left in order.
 func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Time) error {
 	seen := map[team.TaskID]orphan{}
 	var errs []error
@@ -311,37 +415,46 @@ func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Ti
 		}
 		seen[t.ID] = o
 		if now.Sub(o.since) >= adoptWithin {
-			reason := "its holder " + string(t.Assignee) + " has left"
+			reason, attempt := "its holder "+string(t.Assignee)+" has left", false
 			if slices.ContainsFunc(look.Members, func(m team.Member) bool {
 				return m.AgentID == t.Assignee && m.Incarnation > t.Incarnation && m.State != team.Stopped
 			}) {
 				reason = "its holder " + string(t.Assignee) + " was restarted and has not taken it over"
+				var err error
+				if attempt, err = w.o.Actions.Answered(ctx, t); err != nil {
+					errs = append(errs, err)
+					continue
+				}
 			}
-			errs = append(errs, w.o.Team.Reap(ctx, t, reason, false))
+			errs = append(errs, w.o.Actions.Reap(ctx, t, reason, attempt))
 		}
 	}
 	w.orphans = seen
 	return errors.Join(errs...)
 }
 
-// tellBlocked tells the leader, once, of tasks that wait for one that failed or
-// was cancelled.
+// tellBlocked tells the leader, once, of tasks that wait for one that failed or was
+// cancelled, and of those that were failed since their holders were lost at work.
 //
 // The notice is sent before it is noted, and goes under an id of its own: should
 // this process die in between, the next sends the same, which the server drops.
 func (w *Watchdog) tellBlocked(ctx context.Context) error {
 	if !w.told.read {
-		revision, err := w.o.Team.Told(ctx)
+		n, _, err := readNote(ctx, w.o.Bucket)
 		if err != nil {
 			return err
 		}
-		w.told = told{true, revision, map[team.TaskID]bool{}}
+		w.told = told{true, n.Told, map[team.TaskID]bool{}}
 	}
 	upTo, note := w.told.revision, false
-	for _, e := range w.o.Team.EndsSince(upTo) {
-		if len(e.Blocks) > 0 && !w.told.tasks[e.Task.ID] {
+	for _, e := range w.o.Index.EndsSince(upTo) {
+		text := Blocked(e)
+		if len(e.Blocks) == 0 {
+			text = GivenUp(e.Task)
+		}
+		if text != "" && !w.told.tasks[e.Task.ID] {
 			id := fmt.Sprintf("blocked-%s-%d", e.Task.ID, e.Task.Revision)
-			if err := w.o.Team.Tell(ctx, id, Blocked(e)); err != nil {
+			if err := w.o.Actions.Tell(ctx, id, text); err != nil {
 				return err
 			}
 			w.told.tasks[e.Task.ID] = true
@@ -349,7 +462,7 @@ func (w *Watchdog) tellBlocked(ctx context.Context) error {
 		upTo, note = e.Revision, note || w.told.tasks[e.Task.ID]
 	}
 	if note {
-		if err := w.o.Team.SetTold(ctx, upTo); err != nil {
+		if err := storeNote(ctx, w.o.Bucket, upTo); err != nil {
 			return err
 		}
 	}
@@ -357,10 +470,50 @@ func (w *Watchdog) tellBlocked(ctx context.Context) error {
 	return nil
 }
 
+// tellStalled tells the leader, once in a spell, of a teammate at work that makes no
+// progress. Another leader's watchdog tells of the same spell under the same id.
+func (w *Watchdog) tellStalled(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
+	for _, m := range look.Members {
+		h := heard[m.AgentID]
+		if m.AgentID == team.Leader || h.State(m, look.Team, now) != team.Stalled || w.stalled[m.AgentID].Equal(h.ProgressAt) {
+			continue
+		}
+		id := fmt.Sprintf("stalled-%s-%d-%d", m.AgentID, m.Incarnation, h.ProgressAt.UnixMilli())
+		if err := w.o.Actions.Tell(ctx, id, StalledText(h.Beat)); err != nil {
+			return err
+		}
+		w.stalled[m.AgentID] = h.ProgressAt
+		w.metrics.countStalled()
+		w.o.Logger.WarnContext(ctx, "member stalled", "agent", m.AgentID, "task", h.Task, "tool", h.Tool, "progress", h.ProgressAt)
+	}
+	return nil
+}
+
+// unreserve ends the reservations of tasks for members that will not come, and tells the
+// leader once of each member. The notice goes out first, under an id that stays the same until
+// the last of them is written: should this process die in between, the next sends the same,
+// which the server drops.
+func (w *Watchdog) unreserve(ctx context.Context, look index.Look) error {
+	for _, f := range (Look{Look: look}).Forsaken() {
+		last := f.Tasks[len(f.Tasks)-1]
+		if err := w.o.Actions.Tell(ctx, fmt.Sprintf("reserved-%s-%d", f.Member, last.Revision), f.Text()); err != nil {
+			return err
+		}
+		for _, t := range f.Tasks {
+			if err := w.o.Actions.Unreserve(ctx, t); err != nil {
+				return err
+			}
+		}
+		w.o.Logger.InfoContext(ctx, "reservations ended", "agent", f.Member, "tasks", len(f.Tasks), "why", f.Why)
+	}
+	return nil
+}
+
 // allIdle tells the leader when the team is quiet, and ends the goal when it has
 // been told often enough (rule 8).
 func (w *Watchdog) allIdle(ctx context.Context) error {
 	before, err := w.look(ctx, false)
+	w.asked.see(before.Beats[team.Leader], before.spell())
 	if err != nil || before.Stirs() != "" {
 		return err
 	}
@@ -368,18 +521,14 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 	if err != nil || !Quiet(before, now) {
 		return err
 	}
-	mail, err := w.o.Team.MailSeq(ctx)
-	if err != nil {
-		return err
-	}
-	turn := now.Beats[team.Leader].Turn
-	if now.spell(mail) != w.spell {
+	spell, leader := now.spell(), now.Beats[team.Leader]
+	if spell != w.spell {
 		w.notices = 0
-	} else if turn == w.toldTurn {
+	} else if leader.Turn == w.toldTurn {
 		return nil // it has been told and has not answered yet
 	}
-	if w.notices > 0 && now.stands() {
-		return nil // it knows what the team waits for, and that does not end the goal
+	if now.stands() && (w.notices > 0 || leader.State == team.WaitingUser && spell == w.asked.of) {
+		return nil // the leader knows what the team waits for, and that does not end the goal
 	}
 	if w.notices >= maxTold || w.notices > 0 && now.deserted() {
 		status := team.TeamFinished
@@ -387,46 +536,89 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 			status = team.TeamFailed
 		}
 		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status)
-		return w.o.Team.End(ctx, status, w.o.Team.LastText())
+		return w.o.Actions.End(ctx, status)
 	}
-	if err := w.o.Team.Tell(ctx, ulid.Make().String(), now.Notice(w.o.Team.Unfinished(maxNamed))); err != nil {
+	if err := w.o.Actions.Tell(ctx, ulid.Make().String(), now.Notice(w.o.Index.Unfinished(maxNamed))); err != nil {
 		return err
 	}
 	w.metrics.countAllIdle()
 	w.o.Logger.InfoContext(ctx, "all idle", "told", w.notices+1)
-	if mail, err = w.o.Team.MailSeq(ctx); err != nil {
-		return err
-	}
-	w.spell, w.toldTurn = now.spell(mail), turn
+	w.spell, w.toldTurn = spell, leader.Turn
 	w.notices++
 	return nil
 }
 
 // failed reports whether a task has failed since the goal was set.
 func (w *Watchdog) failed(t team.Team) bool {
-	return slices.ContainsFunc(w.o.Team.EndsSince(t.GoalSeq), func(e index.End) bool { return e.Task.Status == team.Failed })
+	return slices.ContainsFunc(w.o.Index.EndsSince(t.GoalSeq), func(e index.End) bool { return e.Task.Status == team.Failed })
+}
+
+// leaves counts a question that the member has left unanswered, or with missed false that it
+// has answered, and reports whether the team waits for such answers no more. Then the leader has
+// been told.
+func (w *Watchdog) leaves(ctx context.Context, m team.Member, why string, missed bool) (waived bool, err error) {
+	s := silence{m.AgentID, m.Incarnation, why}
+	if !missed {
+		delete(w.silences, s)
+		return false, nil
+	}
+	if w.silences[s]++; w.silences[s] < maxSilent {
+		return false, nil
+	}
+	return true, w.mark(ctx, m, why)
+}
+
+// mark names a member that does not answer, to the leader and in the member's record, once.
+func (w *Watchdog) mark(ctx context.Context, m team.Member, why string) error {
+	s := silence{m.AgentID, m.Incarnation, why}
+	if w.marked[s] || m.AgentID == team.Leader {
+		return nil
+	}
+	if err := w.o.Actions.Mark(ctx, m, why, SilentText(m.AgentID, why)); err != nil {
+		return err
+	}
+	w.marked[s] = true
+	w.o.Logger.WarnContext(ctx, "member does not answer", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
+	return nil
 }
 
 // look takes one look. With ask, every process is asked for a fresh beat, and the
 // unread mail is counted: the second round begins after the first is complete.
 func (w *Watchdog) look(ctx context.Context, ask bool) (Look, error) {
-	l := w.o.Team.Look()
+	l := w.o.Index.Look()
 	look := Look{Look: l, Beats: map[team.AgentID]team.Beat{}}
-	heard := w.o.Team.Heard()
+	heard := w.o.Pulse.Last()
 	members := slices.DeleteFunc(slices.Clone(l.Members), func(m team.Member) bool { return !m.HasProcess() })
 	if ask {
 		look.Beats = w.ping(ctx, members) // one that does not answer is not known to be idle
 	}
 	for _, m := range members {
+		h := heard[m.AgentID]
 		if !ask {
-			look.Beats[m.AgentID] = heard[m.AgentID].Beat
+			look.Beats[m.AgentID] = h.Beat
 			continue
 		}
-		if _, ok := look.Beats[m.AgentID]; !ok {
+		b, answers := look.Beats[m.AgentID]
+		if answers && b.State == team.WaitingRepair { // it receives nothing yet
 			continue
 		}
-		n, err := w.o.Team.Unread(ctx, m)
+		beats := h.Incarnation == m.Incarnation && time.Since(h.At) < 2*roster.Interval
+		waived, err := w.leaves(ctx, m, noPing, !answers && beats)
 		if err != nil {
+			return look, err
+		}
+		if waived {
+			look.Beats[m.AgentID] = h.Beat
+		} else if !answers {
+			continue
+		}
+		n, err := w.o.Actions.Unread(ctx, m)
+		absent := errors.Is(err, team.NotFound)
+		waived, merr := w.leaves(ctx, m, noInbox, absent)
+		if merr != nil {
+			return look, merr
+		}
+		if err != nil && !(absent && waived) {
 			return look, err
 		}
 		look.Unread += n
@@ -434,7 +626,7 @@ func (w *Watchdog) look(ctx context.Context, ask bool) (Look, error) {
 	if look.Stirs() != "" {
 		return look, nil // no need to ask the server
 	}
-	seq, err := w.o.Team.BucketSeq(ctx)
+	seq, err := w.o.Bucket.LastSeq(ctx)
 	if err == nil && seq != look.Seq {
 		look.Team.Goal = "" // the index is behind: not a look to judge by
 	}

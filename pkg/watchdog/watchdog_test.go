@@ -3,6 +3,7 @@ package watchdog
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,12 +27,11 @@ func TestToldOnce(t *testing.T) {
 
 func TestNotToldWhile(t *testing.T) {
 	for name, f := range map[string]func(w *fake){
-		"there is no goal":       func(w *fake) { w.look.Team.Goal = "" },
-		"somebody works":         func(w *fake) { w.beats["coder-1"] = beat("coder-1", team.Running) },
-		"mail is unread":         func(w *fake) { w.unread = 1 },
-		"the index is behind":    func(w *fake) { w.seq = 10 },
-		"somebody cannot answer": func(w *fake) { w.dead["coder-1"] = true },
-		"the bucket is unread":   func(w *fake) { w.look.Team.ID = "" },
+		"there is no goal":     func(w *fake) { w.look.Team.Goal = "" },
+		"somebody works":       func(w *fake) { w.beats["coder-1"] = beat("coder-1", team.Running) },
+		"mail is unread":       func(w *fake) { w.unread = 1 },
+		"the index is behind":  func(w *fake) { w.seq = 10 },
+		"the bucket is unread": func(w *fake) { w.look.Team.ID = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch(t, func(t *testing.T, w *fake) {
@@ -48,10 +48,10 @@ func TestTalkEndsTheGoal(t *testing.T) {
 		task team.Task
 		want string
 	}{
-		"nothing is open":                  {team.Task{ID: "T-001", Status: team.Completed}, "end finished: that is all"},
-		"something is open":                {team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}, "end failed: that is all"},
-		"something has failed":             {team.Task{ID: "T-001", Status: team.Failed, Revision: 8}, "end failed: that is all"},
-		"something failed before the goal": {team.Task{ID: "T-001", Status: team.Failed, Revision: 3}, "end finished: that is all"},
+		"nothing is open":                  {team.Task{ID: "T-001", Status: team.Completed}, "end finished"},
+		"something is open":                {team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}, "end failed"},
+		"something has failed":             {team.Task{ID: "T-001", Status: team.Failed, Revision: 8}, "end failed"},
+		"something failed before the goal": {team.Task{ID: "T-001", Status: team.Failed, Revision: 3}, "end finished"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch(t, func(t *testing.T, w *fake) {
@@ -77,12 +77,13 @@ func TestTalkEndsTheGoal(t *testing.T) {
 // A team that waits for somebody to mend a model is told of once, and that does not
 // end its goal, however often the leader answers; without open work it waits for nobody.
 func TestParkedTeammate(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		task team.Task
 		want []string
 	}{
 		"with work for it": {team.Task{ID: "T-001", Status: team.Pending}, nil},
-		"without":          {team.Task{ID: "T-001", Status: team.Completed}, []string{allIdle, allIdle, "end finished: that is all"}},
+		"without":          {team.Task{ID: "T-001", Status: team.Completed}, []string{allIdle, allIdle, "end finished"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch(t, func(t *testing.T, w *fake) {
@@ -97,14 +98,133 @@ func TestParkedTeammate(t *testing.T) {
 	}
 }
 
+// Members that ended with an earlier cluster are known to be gone, however many they are:
+// no lease is waited for. Those of this cluster, and of none, are judged by their silence.
+func TestEndedWithTheirCluster(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(3*time.Second, func() {
+			for i, cluster := range []string{"before", "now", ""} {
+				a := team.AgentID(fmt.Sprintf("tester-%d", i+1))
+				w.look.Members = append(w.look.Members, team.Member{AgentID: a, Role: "tester", State: team.Joined, Incarnation: 1, Cluster: cluster})
+				w.dead[a] = true
+			}
+			w.task(team.Task{ID: "T-001", Status: team.InProgress, Assignee: "tester-1", Incarnation: 1, Epoch: 1})
+		})
+		w.want("reap T-001 attempt=false: tester-1 ended with its cluster", "respawn tester-1 1")
+		w.change(3*time.Second, func() { // its spawner ended with the cluster: nobody waits for a process
+			m := &w.look.Members[1]
+			m.State, m.Cluster, m.Revision = team.Created, "before", 5
+		})
+		w.want("respawn coder-1 1")
+	})
+}
+
+// What waits for a person may take hours: the leader is told once, no goal ends by it, and
+// the leader is told anew when the person has done it.
+func TestPersonIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	held := team.Task{ID: "T-001", Status: team.InProgress, Assignee: "ann", Incarnation: 1, Epoch: 1}
+	for name, tt := range map[string]struct {
+		begin, end func(w *fake)
+	}{
+		"a task": {
+			func(w *fake) { w.task(held) },
+			func(w *fake) { w.tasks[0].Status, w.tasks[0].Revision, w.look.Seq = team.Completed, 10, 10 },
+		},
+		"an answer": {
+			func(w *fake) { w.ask("coder-1", "ann") },
+			func(w *fake) {
+				b := w.beats["coder-1"]
+				b.State = team.Idle
+				w.beats["coder-1"] = b
+				w.turn("coder-1")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch(t, func(t *testing.T, w *fake) {
+				w.change(5*time.Second, func() {
+					w.sit()
+					tt.begin(w)
+				})
+				w.want(allIdle)
+				for range 4 { // the leader answers with text
+					w.change(time.Hour, func() { w.turn(team.Leader) })
+				}
+				w.want()
+				w.change(time.Minute, func() { tt.end(w) })
+				w.want(allIdle)
+				for range 2 {
+					w.change(time.Minute, func() { w.turn(team.Leader) })
+					w.want(allIdle)
+				}
+				w.change(time.Minute, func() { w.turn(team.Leader) })
+				w.want("end finished")
+			})
+		})
+	}
+}
+
+// A leader that asked a person is not told what it knew when it asked: that would cost a
+// model call. It is told, once, of what moved since, and of a person who has left.
+func TestLeaderWaitsForPerson(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(3*time.Second, func() {
+			w.sit()
+			w.working(true)
+			w.beats[team.Leader] = beat(team.Leader, team.Running)
+		})
+		w.change(10*time.Minute, func() { w.ask(team.Leader, "ann") })
+		w.change(10*time.Minute, func() {
+			w.tasks[0].Status, w.tasks[0].Revision, w.look.Seq = team.Failed, 10, 10
+			b := w.beats["coder-1"]
+			b.State, b.Task = team.Idle, ""
+			w.beats["coder-1"] = b
+			w.turn("coder-1")
+		})
+		w.want(allIdle)
+		w.change(10*time.Minute, func() { w.turn(team.Leader) }) // it waits on
+		w.want()
+		w.change(3*time.Second, func() { // ann answers, and is asked again
+			b := w.beats[team.Leader]
+			b.State, b.HeardSeq = team.Running, 8
+			w.beats[team.Leader] = b
+		})
+		w.change(10*time.Minute, func() { w.ask(team.Leader, "ann") })
+		w.want()
+		w.change(time.Minute, w.stand)
+		w.want(allIdle)
+	})
+}
+
+// Who has left does not answer: the goal ends as if nobody were waited for.
+func TestPersonHasLeft(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(5*time.Second, func() { w.sit(); w.ask("coder-1", "ann") })
+		w.want(allIdle)
+		w.change(5*time.Second, w.stand)
+		for range 3 {
+			w.change(time.Hour, func() { w.turn(team.Leader) })
+		}
+		w.want(allIdle, allIdle, allIdle, "end finished")
+	})
+}
+
 // What a teammate, the board or mail does begins a new spell; what the leader does
 // in answer to the notice does not.
 func TestNewSpell(t *testing.T) {
 	for name, f := range map[string]func(w *fake){
 		"a teammate moved": func(w *fake) { w.turn("coder-1") },
 		"the board moved":  func(w *fake) { w.task(team.Task{ID: "T-001", Status: team.Completed, Revision: 10}); w.look.Seq = 10 },
-		"mail was sent":    func(w *fake) { w.mail++ },
-		"a new goal":       func(w *fake) { w.look.Team.GoalNumber++ },
+		"the leader got mail": func(w *fake) {
+			b := w.beats[team.Leader]
+			b.HeardSeq++
+			w.beats[team.Leader] = b
+		},
+		"a new goal": func(w *fake) { w.look.Team.GoalNumber++ },
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch(t, func(t *testing.T, w *fake) {
@@ -118,7 +238,7 @@ func TestNewSpell(t *testing.T) {
 					w.want(allIdle) // not yet the end: it is counted anew
 				}
 				w.change(5*time.Second, func() { w.turn(team.Leader) })
-				w.want("end finished: that is all")
+				w.want("end finished")
 			})
 		})
 	}
@@ -129,7 +249,7 @@ func TestDesertedLeader(t *testing.T) {
 		w.change(5*time.Second, func() { w.look.Members[1].State = team.Stopped; delete(w.beats, "coder-1") })
 		w.want(allIdle)
 		w.change(5*time.Second, func() { w.turn(team.Leader) })
-		w.want("end finished: that is all")
+		w.want("end finished")
 	})
 }
 
@@ -208,6 +328,59 @@ func TestLostBeforeItBegan(t *testing.T) {
 	})
 }
 
+// What ends a process at once leaves no beat that tells of it; the journal does.
+func TestLostAtOnce(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(time.Minute, func() { w.working(false); w.answered["T-001"] = true; w.goSilent("coder-1") })
+		w.want("reap T-001 attempt=true: coder-1 was not heard for 30s", "respawn coder-1 1")
+	})
+}
+
+// A member that is lost again and again is given up.
+func TestGivenUp(t *testing.T) {
+	for losses, want := range map[int][]string{
+		4: {"give up coder-1 1: its process was lost 5 times in a row, each time within 2m0s", allIdle},
+		3: {"respawn coder-1 1"},
+	} {
+		t.Run(strconv.Itoa(losses), func(t *testing.T) {
+			watch(t, func(t *testing.T, w *fake) {
+				w.change(time.Minute, func() { w.look.Members[1].PID, w.look.Members[1].Losses = 7, losses; w.turn("coder-1") })
+				w.change(lease+5*time.Second, func() { w.did = nil; w.goSilent("coder-1") })
+				w.want(want...)
+			})
+		})
+	}
+}
+
+// Members that an end of the team has dismissed meet no later goal, whether their processes
+// are known to be gone or not; persons and who came since stay.
+func TestDismissed(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(2*time.Second, func() {
+			w.look.Team.EndSeq = 5
+			w.look.Members[1].Revision = 5
+			w.look.Members = append(w.look.Members,
+				team.Member{AgentID: "coder-2", State: team.Lost, Revision: 4, Incarnation: 3},
+				team.Member{AgentID: "ann", State: team.Joined, Backend: team.Person, Revision: 3},
+				team.Member{AgentID: "coder-3", State: team.Lost, Revision: 6, Incarnation: 1})
+			w.goSilent("coder-1")
+		})
+		w.want("dismiss coder-1 1", "dismiss coder-2 3", "respawn coder-3 1", allIdle)
+	})
+}
+
+// The leader is told of a task whose holders were lost at work on it until it failed.
+func TestTaskThatKills(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(2*time.Second, func() {
+			w.beats["coder-1"] = beat("coder-1", team.Running)
+			w.ends = []index.End{{Revision: 3, Task: team.Task{ID: "T-001", Status: team.Failed, UpdatedBy: team.Watchdog, Attempts: 3}},
+				{Revision: 4, Task: team.Task{ID: "T-002", Status: team.Failed, UpdatedBy: "coder-1"}}}
+		})
+		w.want("tell [Failed]")
+	})
+}
+
 // A member whose process said goodbye is brought back without waiting for the
 // lease; its task, should it have kept it, goes to its successor or is freed.
 func TestSaidGoodbye(t *testing.T) {
@@ -259,7 +432,69 @@ func TestNoRespawn(t *testing.T) {
 			w.working(true)
 			w.goSilent("coder-1")
 		})
-		w.want("reap T-001 attempt=true: coder-1 was not heard for 30s")
+		w.want("reap T-001 attempt=true: coder-1 was not heard for 30s", "lose coder-1 was not heard for 30s", allIdle) // nobody waits for it
+	})
+}
+
+// A member that another program plays is not continued by ours.
+func TestPlayedByAnotherProgram(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(time.Minute, func() {
+			w.look.Members[1].Program = "rob"
+			w.working(false)
+			w.goSilent("coder-1")
+		})
+		w.want("reap T-001 attempt=false: coder-1 was not heard for 30s", "lose coder-1 was not heard for 30s", allIdle)
+	})
+}
+
+// A member that beats and answers no ping, has no inbox or takes no offer holds the team up for a
+// while only: then it is named, once, and the leader is told when all others are idle.
+func TestSilentMembers(t *testing.T) {
+	t.Parallel()
+	for why, change := range map[string]func(w *fake){
+		noPing:  func(w *fake) { w.dead["coder-1"] = true },
+		noInbox: func(w *fake) { w.inboxless = "coder-1" },
+		noOffer: func(w *fake) {
+			w.task(team.Task{ID: "T-001", Status: team.Pending})
+			w.look.Deaf = []team.AgentID{"coder-1"}
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			watch(t, func(t *testing.T, w *fake) {
+				w.change(20*time.Second, func() { change(w) })
+				w.want("mark coder-1: "+why, allIdle)
+			})
+		})
+	}
+}
+
+// The limit of teammates holds for those that join by themselves too: the last is stopped. A
+// limit that was lowered sends nobody away, and whoever comes back has its place.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *fake) {
+		join := func(a team.AgentID, revision uint64) {
+			m := joined(a, "coder")
+			m.Revision = revision
+			w.look.Members, w.beats[a] = append(w.look.Members, m), beat(a, team.Running)
+		}
+		w.change(3*time.Second, func() {
+			w.beats[team.Leader] = beat(team.Leader, team.Running)
+			join("coder-2", 5)
+			w.look.Team.MaxTeammates = 1
+		})
+		w.want() // as it was before
+		w.change(3*time.Second, func() { w.look.Team.MaxTeammates = 3; join("coder-4", 9); join("coder-3", 7) })
+		w.want("refuse coder-4 1")
+		w.change(3*time.Second, func() { w.look.Team.MaxTeammates = 1; w.look.Members[1].State = team.Created }) // brought back
+		w.change(3*time.Second, func() {
+			w.look.Members[1].State, w.look.Members[1].Incarnation = team.Joined, 2
+			b := w.beats["coder-1"]
+			b.Incarnation = 2
+			w.beats["coder-1"] = b
+		})
+		w.want()
 	})
 }
 
@@ -267,7 +502,7 @@ func TestNoRespawn(t *testing.T) {
 // whole lease again.
 func TestDeafWatchdog(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {
-		w.change(10*time.Minute, func() { w.working(true); w.goSilent("coder-1"); w.silent[team.Leader] = time.Now() })
+		w.change(10*time.Minute, func() { w.working(true); w.goSilent("coder-1"); w.silent[team.Leader] = true })
 		w.want()
 		w.change(lease-2*time.Second, func() { delete(w.silent, team.Leader) })
 		w.want()
@@ -327,6 +562,7 @@ func TestSupersededClaim(t *testing.T) {
 }
 
 func TestPersonsAreNotJudged(t *testing.T) {
+	t.Parallel()
 	watch(t, func(t *testing.T, w *fake) {
 		w.change(time.Hour, func() {
 			w.look.Members = append(w.look.Members, team.Member{AgentID: "ann", State: team.Joined, Backend: team.Person, Incarnation: 1})
@@ -389,7 +625,7 @@ func TestBlockedForGood(t *testing.T) {
 			plan(w)
 			w.end("T-001", team.Failed)
 			for _, want := range [][]string{{blocked}, nil} {
-				w.stored = 0
+				w.note = nil
 				w.term(func() {
 					w.pass(time.Minute)
 					w.want(want...)
@@ -416,8 +652,8 @@ func TestMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(families) != 5 {
-			t.Errorf("%d metrics, want 5", len(families))
+		if len(families) != 6 {
+			t.Errorf("%d metrics, want 6", len(families))
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
@@ -20,24 +21,13 @@ import (
 // break a rule. It keeps a few words of each task and one of each write, so it can
 // judge millions. The zero value is ready; not safe for concurrent use.
 type Judge struct {
-	tasks      map[team.TaskID]state
+	tasks      map[team.TaskID]team.Task // what matters of the last copy
 	holds      map[holder]team.TaskID
 	intent     board.Sequence
 	writes     []uint64       // by revision, a hash of task and op; 0 = no task
 	awaited    map[uint64]Ack // by revision, acknowledged and not seen yet
 	violations []string
 	more       int // violations that are not listed
-}
-
-// state is what matters of a task's last copy.
-type state struct {
-	revision     uint64
-	status       team.TaskStatus
-	holder       holder
-	epoch        uint64
-	attempts     int
-	dependencies []team.TaskID
-	summary      uint64
 }
 
 type holder struct {
@@ -143,29 +133,29 @@ func (j *Judge) sequence(e broker.Entry) {
 // task judges a write of one task.
 func (j *Judge) task(t team.Task) {
 	if j.tasks == nil {
-		j.tasks, j.holds = map[team.TaskID]state{}, map[holder]team.TaskID{}
+		j.tasks, j.holds = map[team.TaskID]team.Task{}, map[holder]team.TaskID{}
 	}
-	now := state{t.Revision, t.Status, holder{t.Assignee, t.Incarnation}, t.Epoch, t.Attempts, t.Dependencies, hash(t.ResultSummary)}
+	now := brief(t)
 	before, ok := j.tasks[t.ID]
 	if !ok {
 		j.created(t)
-	} else if wrong := wrongStep(before, now); wrong != "" {
-		j.violation("revision %d: %s goes from %v to %v: %s", t.Revision, t.ID, before, now, wrong)
+	} else if wrong := team.Unlawful(before, now); wrong != "" {
+		j.violation("revision %d: %s goes from %s to %s: %s", t.Revision, t.ID, told(before), told(now), wrong)
 	}
-	if !slices.Equal(before.dependencies, now.dependencies) {
+	if !slices.Equal(before.Dependencies, now.Dependencies) {
 		j.dependencies(t)
 	}
-	if before.status == team.InProgress && j.holds[before.holder] == t.ID {
-		delete(j.holds, before.holder)
+	if before.Status == team.InProgress && j.holds[holderOf(before)] == t.ID {
+		delete(j.holds, holderOf(before))
 	}
-	if now.status == team.InProgress {
-		if before.status != team.InProgress {
+	if now.Status == team.InProgress {
+		if before.Status != team.InProgress {
 			j.started(t)
 		}
-		if other, ok := j.holds[now.holder]; ok {
-			j.violation("revision %d: %v is given %s while it holds %s", t.Revision, now.holder, t.ID, other)
+		if other, ok := j.holds[holderOf(now)]; ok {
+			j.violation("revision %d: %v is given %s while it holds %s", t.Revision, holderOf(now), t.ID, other)
 		}
-		j.holds[now.holder] = t.ID
+		j.holds[holderOf(now)] = t.ID
 	}
 	j.tasks[t.ID] = now
 }
@@ -189,7 +179,7 @@ func (j *Judge) started(t team.Task) {
 		}
 	}
 	for _, d := range t.Dependencies {
-		if status := j.tasks[d].status; status != team.Completed {
+		if status := j.tasks[d].Status; status != team.Completed {
 			j.violation("revision %d: %s starts while its dependency %s is %q", t.Revision, t.ID, d, status)
 		}
 	}
@@ -202,7 +192,7 @@ func (j *Judge) dependencies(t team.Task) {
 			return t.Dependencies, true
 		}
 		if s, ok := j.tasks[id]; ok {
-			return s.dependencies, true
+			return s.Dependencies, true
 		}
 		i := slices.IndexFunc(j.intent.Intent, func(i team.Task) bool { return i.ID == id })
 		if i < 0 {
@@ -231,55 +221,16 @@ func (j *Judge) dependencies(t team.Task) {
 	walk(t.ID)
 }
 
-// wrongStep returns what is wrong with the second of two copies of a task that
-// follow each other, or "".
-func wrongStep(before, now state) string {
-	same := now.holder == before.holder
-	switch {
-	case now.epoch < before.epoch:
-		return "the epoch fell"
-	case now.attempts < before.attempts:
-		return "attempts were forgotten"
-	case !slices.Equal(before.dependencies, now.dependencies) && (before.status != team.Pending || now.status != team.Pending):
-		return "dependencies of a task that is not pending were changed"
-	case !before.status.Open():
-		if now.status == team.Completed && before.status == team.Completed && (!same || now.summary != before.summary || now.epoch != before.epoch) {
-			return "it was completed twice"
-		}
-		if now.status != before.status || !same || now.epoch != before.epoch || now.summary != before.summary {
-			return "it was over"
-		}
-		return "" // its metadata may change
-	case now.status == team.Cancelled:
-		return unless(same && now.epoch == before.epoch, "more than the status was changed")
-	}
-	switch [2]team.TaskStatus{before.status, now.status} {
-	case [2]team.TaskStatus{team.Pending, team.Pending}:
-		return unless(same && now.epoch == before.epoch && now.attempts == before.attempts, "a task that nobody holds was changed by more than an edit")
-	case [2]team.TaskStatus{team.Pending, team.InProgress}:
-		return unless(now.epoch == before.epoch+1, "a claim raises the epoch by one")
-	case [2]team.TaskStatus{team.InProgress, team.InProgress}:
-		if same {
-			return unless(now.epoch == before.epoch, "the holder is the same and the epoch is not")
-		}
-		return unless(now.epoch == before.epoch+1, "another holder raises the epoch by one")
-	case [2]team.TaskStatus{team.InProgress, team.Completed}:
-		return unless(same && now.epoch == before.epoch, "it was not completed by its holder")
-	case [2]team.TaskStatus{team.InProgress, team.Failed}, [2]team.TaskStatus{team.InProgress, team.Pending}:
-		return unless(same && now.epoch <= before.epoch+1, "it was freed and more than that")
-	}
-	return "there is no such transition"
+// brief is what matters of a task's copy.
+func brief(t team.Task) team.Task {
+	return team.Task{Status: t.Status, Assignee: t.Assignee, Incarnation: t.Incarnation, Epoch: t.Epoch, Attempts: t.Attempts, ReservedFor: t.ReservedFor,
+		Dependencies: t.Dependencies, ResultSummary: strconv.FormatUint(hash(t.ResultSummary), 36), Revision: t.Revision}
 }
 
-func unless(right bool, wrong string) string {
-	if right {
-		return ""
-	}
-	return wrong
-}
+func holderOf(t team.Task) holder { return holder{t.Assignee, t.Incarnation} }
 
-func (s state) String() string {
-	return fmt.Sprintf("%s (%v, epoch %d, revision %d)", s.status, s.holder, s.epoch, s.revision)
+func told(t team.Task) string {
+	return fmt.Sprintf("%s (%v, epoch %d, revision %d)", t.Status, holderOf(t), t.Epoch, t.Revision)
 }
 
 func (h holder) String() string {
@@ -315,7 +266,7 @@ func (j *Judge) Last() uint64 { return uint64(len(j.writes)) }
 func (j *Judge) Count() map[team.TaskStatus]int {
 	n := map[team.TaskStatus]int{}
 	for _, t := range j.tasks {
-		n[t.status]++
+		n[t.Status]++
 	}
 	return n
 }
@@ -331,7 +282,7 @@ func (j *Judge) Verdict() []string {
 		all = append(all, a.String())
 	}
 	for n := range max(j.intent.Next, 1) - 1 {
-		if id := team.MakeTaskID(n + 1); j.tasks[id].status == "" {
+		if id := team.MakeTaskID(n + 1); j.tasks[id].Status == "" {
 			all = append(all, fmt.Sprintf("there is no %s, and the next id is %d", id, j.intent.Next))
 		}
 	}

@@ -65,7 +65,7 @@ func (h *history) set(n int, change func(*team.Task)) {
 
 func (h *history) claim(n int, agent team.AgentID) {
 	h.set(n, func(t *team.Task) {
-		t.Status, t.Assignee, t.Incarnation, t.Epoch = team.InProgress, agent, 1, t.Epoch+1
+		t.Status, t.Assignee, t.Incarnation, t.Epoch, t.ReservedFor = team.InProgress, agent, 1, t.Epoch+1, ""
 	})
 }
 
@@ -105,11 +105,12 @@ func TestJudge(t *testing.T) {
 		bad  func(h *history)
 		want string // part of the one violation; "" = all is well
 	}{
-		"nothing bad":      {func(h *history) {}, ""},
-		"to the end":       {func(h *history) { h.claim(3, "a"); h.end(3, team.Completed); h.end(2, team.Failed) }, ""},
-		"given up at last": {func(h *history) { h.set(2, func(t *team.Task) { t.Status, t.Epoch = team.Failed, t.Epoch+1 }) }, ""},
-		"cancelled":        {func(h *history) { h.end(2, team.Cancelled); h.end(3, team.Cancelled) }, ""},
-		"dependency added": {func(h *history) { h.set(3, func(t *team.Task) { t.Dependencies = []team.TaskID{"T-001", "T-002"} }) }, ""},
+		"nothing bad":       {func(h *history) {}, ""},
+		"to the end":        {func(h *history) { h.claim(3, "a"); h.end(3, team.Completed); h.end(2, team.Failed) }, ""},
+		"given up at last":  {func(h *history) { h.set(2, func(t *team.Task) { t.Status, t.Epoch = team.Failed, t.Epoch+1 }) }, ""},
+		"cancelled":         {func(h *history) { h.end(2, team.Cancelled); h.end(3, team.Cancelled) }, ""},
+		"dependency added":  {func(h *history) { h.set(3, func(t *team.Task) { t.Dependencies = []team.TaskID{"T-001", "T-002"} }) }, ""},
+		"reserved, and had": {func(h *history) { h.set(3, func(t *team.Task) { t.ReservedFor = "d" }); h.claim(3, "d") }, ""},
 		"another incarnation": {func(h *history) {
 			h.claim(3, "a")
 			h.announce(1)
@@ -143,6 +144,8 @@ func TestJudge(t *testing.T) {
 			h.free(3, 0)
 			h.set(3, func(t *team.Task) { t.Status = team.InProgress })
 		}, "raises the epoch"},
+		"reserved for another":  {func(h *history) { h.set(3, func(t *team.Task) { t.ReservedFor = "d" }); h.claim(3, "a") }, "it is reserved for d"},
+		"reserved while held":   {func(h *history) { h.set(2, func(t *team.Task) { t.ReservedFor = "d" }) }, "reserved and not pending"},
 		"claimed over a holder": {func(h *history) { h.set(2, func(t *team.Task) { t.Assignee = "d" }) }, "raises the epoch"},
 		"epoch of a held task":  {func(h *history) { h.set(2, func(t *team.Task) { t.Epoch++ }) }, "holder is the same"},
 		"freed and renamed":     {func(h *history) { h.set(2, func(t *team.Task) { t.Status, t.Assignee = team.Pending, "d" }) }, "freed and more"},

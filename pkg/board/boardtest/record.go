@@ -45,7 +45,7 @@ func Record(t testing.TB, b *broker.Bucket) *Recorder {
 // KeepAll makes the team's bucket keep every write. On a cluster whose servers are
 // killed a feed may be seconds behind the writers, and then miss what they made the
 // bucket forget.
-func KeepAll(t testing.TB, bt *broker.Team) {
+func KeepAll(t testing.TB, bt *broker.Storage) {
 	t.Helper()
 	js, err := jetstream.New(bt.Conn.NATS())
 	if err != nil {

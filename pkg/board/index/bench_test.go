@@ -95,7 +95,7 @@ func BenchmarkTransition(b *testing.B) {
 				s.seq++
 				t := steps[i%3]
 				t.Revision = s.seq
-				s.show(t.ID, t)
+				s.Show(t.ID, t)
 			}
 		})
 	}

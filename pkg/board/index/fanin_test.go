@@ -18,7 +18,7 @@ import (
 func TestLastOfSeveral(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	ctx, cancel := context.WithCancel(t.Context())
-	b := board.New(bt, board.Options{})
+	b := board.New(bt.Bucket, board.Options{})
 	offers := make(chan team.Task, 10)
 	x := index.New(index.Options{Team: bt, Finish: b.FinishCreate, Send: func(_ team.AgentID, o team.Task) error { offers <- o; return nil }})
 	done := make(chan error, 1)

@@ -10,26 +10,28 @@ import (
 	"agentteam/pkg/team"
 )
 
-// graph is the tasks with what follows from their dependencies, kept up to date
-// change by change: what one change costs depends on the edges it touches, not on
-// the number of tasks.
+// graph is the tasks and what follows from their dependencies. It is kept up to date
+// change by change; the cost of a change depends on the edges that it touches, not on the
+// number of tasks.
 type graph struct {
 	nodes   map[team.TaskID]*node
 	ordered []*node // every node that ever had a task; by number if inOrder
 	inOrder bool
 
-	count   map[team.TaskStatus]int
-	running map[*node]struct{}   // in progress
-	held    map[team.Holder]hold // what each incarnation of an agent holds
-	free    map[string]int       // how many are claimable, by role
-	ready   pile                 // the claimable ones; who has been so for longest is first
-	heaps   map[string]*pile     // the claimable ones that are offered to nobody, by role; in order of work
-	ended   []mark               // failed and cancelled ones, in the order of the feed
-	moved   uint64               // newest revision at which any task changed
+	count    map[team.TaskStatus]int
+	running  map[*node]struct{}     // in progress
+	held     map[team.Holder]hold   // what each incarnation of an agent holds
+	free     map[string]int         // how many are claimable, by role; those that are reserved do not count
+	ready    pile                   // the claimable ones; the longest claimable is first
+	heaps    map[string]*pile       // the claimable ones without an offer that are reserved for nobody, by role; in order of work
+	kept     map[team.AgentID]*pile // the others of these, by the member that they are reserved for; none is empty
+	reserved map[*node]struct{}     // the pending ones that are reserved, claimable or not
+	ended    []mark                 // failed and cancelled ones, in the order of the feed
+	moved    uint64                 // newest revision at which any task changed
 }
 
-// node is a task in the graph. One that is only named as a dependency, or whose
-// record is not to be seen yet or cannot be read, has a task without a status.
+// node is a task in the graph. Its task has no status if it is only named as a
+// dependency, if its record cannot be read, or if its creation is not complete yet.
 type node struct {
 	id         team.TaskID
 	number     int
@@ -42,13 +44,13 @@ type node struct {
 	at         int                // place in its role's heap; -1 if it is in none
 	ready      int                // place in graph.ready; -1 if it is not claimable
 	since      time.Time          // since when it is claimable; it stays while it is in graph.ready
-	filed      bool               // it counts in graph.free
+	filed      bool               // it is placed among the claimable ones
 	listed     bool               // it is in graph.ordered
 }
 
 // hold is what one incarnation of an agent has in progress.
 type hold struct {
-	tasks  int    // one, if nobody meddles
+	tasks  int    // one, unless a rule was broken
 	newest uint64 // revision of the newest of their records
 }
 
@@ -61,7 +63,8 @@ type mark struct {
 func newGraph() graph {
 	return graph{nodes: map[team.TaskID]*node{}, inOrder: true, count: map[team.TaskStatus]int{},
 		running: map[*node]struct{}{}, held: map[team.Holder]hold{}, free: map[string]int{},
-		ready: pile{before: (*node).older, at: func(n *node) *int { return &n.ready }}, heaps: map[string]*pile{}}
+		ready: pile{before: (*node).older, at: func(n *node) *int { return &n.ready }}, heaps: map[string]*pile{},
+		kept: map[team.AgentID]*pile{}, reserved: map[*node]struct{}{}}
 }
 
 func (g *graph) node(id team.TaskID) *node {
@@ -74,7 +77,7 @@ func (g *graph) node(id team.TaskID) *node {
 	return n
 }
 
-// known reports whether there is a task, as opposed to a name.
+// known reports whether the task is on the board, not only named as a dependency.
 func (n *node) known() bool { return n.task.Status != "" }
 
 func (n *node) claimable() bool { return n.task.Status == team.Pending && n.missing == 0 }
@@ -91,7 +94,7 @@ func (n *node) older(o *node) bool { return n.since.Before(o.since) }
 
 func (n *node) compareNumber(o *node) int { return cmp.Compare(n.number, o.number) }
 
-// letGo takes a task, which is no longer running, out of what h holds.
+// letGo counts one task less for h, whose task is no longer in progress.
 func (g *graph) letGo(h team.Holder) {
 	left := hold{tasks: g.held[h].tasks - 1}
 	if left.tasks == 0 {
@@ -114,6 +117,12 @@ func (g *graph) set(n *node, t team.Task, revision uint64) {
 	if was.Status == team.InProgress {
 		delete(g.running, n)
 		g.letGo(team.Holder{Agent: was.Assignee, Incarnation: was.Incarnation})
+	}
+	if was.ReservedFor != "" {
+		delete(g.reserved, n)
+	}
+	if t.ReservedFor != "" && t.Status == team.Pending {
+		g.reserved[n] = struct{}{}
 	}
 	g.link(n, t.Dependencies)
 	n.task = t
@@ -181,16 +190,24 @@ func (g *graph) link(n *node, deps []team.TaskID) {
 	}
 }
 
-// lift takes n out of what it is filed under by its role and priority, before
-// these or its dependencies change; place files it again. Both may be called twice.
+// lift takes n out of its heap and count, before its role, reservation, priority or
+// dependencies change; place puts it back. Both are idempotent.
 func (g *graph) lift(n *node) {
-	if n.at >= 0 {
+	a := n.task.ReservedFor
+	if n.at >= 0 && a == "" {
 		heap.Remove(g.heaps[n.task.Role], n.at)
+	} else if n.at >= 0 {
+		if h := g.kept[a]; h.Len() == 1 {
+			h.Pop()
+			delete(g.kept, a)
+		} else {
+			heap.Remove(h, n.at)
+		}
 	}
-	if n.filed {
+	if n.filed && a == "" {
 		g.free[n.task.Role]--
-		n.filed = false
 	}
+	n.filed = false
 }
 
 func (g *graph) place(n *node) {
@@ -208,21 +225,31 @@ func (g *graph) place(n *node) {
 		return
 	}
 	n.filed = true
+	if a := n.task.ReservedFor; a != "" {
+		if n.offer == nil {
+			heap.Push(pileOf(g.kept, team.AgentID(strings.Clone(string(a)))), n)
+		}
+		return
+	}
 	g.free[n.task.Role]++
 	if n.offer == nil {
-		h := g.heaps[n.task.Role]
-		if h == nil {
-			h = &pile{before: (*node).sooner, at: func(n *node) *int { return &n.at }}
-			g.heaps[n.task.Role] = h
-		}
-		heap.Push(h, n)
+		heap.Push(pileOf(g.heaps, n.task.Role), n)
 	}
 }
 
-// claimableSince returns since when n has been claimable, as far as records tell it:
-// since it was written, or since the last of its dependencies was completed. The
-// order in which they are read does not matter, nor what was written to those after
-// they were completed.
+// pileOf returns the heap of that name, which is made on first use.
+func pileOf[K comparable](heaps map[K]*pile, name K) *pile {
+	h := heaps[name]
+	if h == nil {
+		h = &pile{before: (*node).sooner, at: func(n *node) *int { return &n.at }}
+		heaps[name] = h
+	}
+	return h
+}
+
+// claimableSince returns since when n has been claimable by the records: since its last
+// write, or since the last of its dependencies was completed, whichever is later. It does
+// not depend on the order of reading, nor on writes to dependencies after their completion.
 func (g *graph) claimableSince(n *node) time.Time {
 	since := n.task.UpdatedAt
 	for _, d := range n.needs {

@@ -12,49 +12,20 @@ package index
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
-	"agentteam/pkg/wire"
+	"agentteam/pkg/telemetry"
 )
 
-// Patience is how long an offer may stay unclaimed before the task is offered to
+// patience is how long an offer may stay unclaimed before the task is offered to
 // another agent.
-const Patience = 2 * time.Second
-
-// offerMessage is what is sent to an agent's process: the task's record as it was
-// read, and its revision, so that the agent can claim it without reading it again.
-type offerMessage struct {
-	team.Task
-	Revision uint64 `json:"revision"`
-}
-
-// EncodeOffer returns the message that offers t. A record has no field revision: it
-// tells that of an offer, and of a printed task.
-func EncodeOffer(t team.Task) ([]byte, error) {
-	kept := t.Kept
-	if _, clash := kept["revision"]; clash {
-		kept = maps.Clone(kept)
-		delete(kept, "revision")
-	}
-	return wire.Encode(&offerMessage{t, t.Revision}, kept)
-}
-
-// DecodeOffer returns the task that data offers.
-func DecodeOffer(data []byte) (team.Task, error) {
-	var o offerMessage
-	kept, err := wire.Decode(data, &o)
-	if err != nil {
-		return team.Task{}, team.Errorf(team.InvalidArgument, "offer: %w", err)
-	}
-	o.Task.Revision, o.Task.Kept = o.Revision, kept
-	return o.Task, nil
-}
+const patience = 2 * time.Second
 
 // Index offers a team's tasks. Safe for concurrent use.
 type Index struct {
@@ -73,27 +44,25 @@ type Index struct {
 
 // Options are what an Index needs.
 type Options struct {
-	Team *broker.Team // required
-	// Send carries an offer of t to an agent's process; required. It must not block, and
-	// is called from several goroutines, by Hear perhaps once more just after Run's end.
+	Team *broker.Storage // required
+	// Send carries an offer of t to an agent's process; required. It must not block. It is
+	// called from several goroutines, and Hear may call it once more just after Run's end.
 	Send   func(to team.AgentID, t team.Task) error
 	Finish func(context.Context) error // finishes a creation whose creator may have died; required
-	// Taken tells an agent's process that a task which it held was freed, ended or
-	// taken by somebody else; default: nobody is told. It must not block.
-	Taken    func(from team.AgentID, id team.TaskID)
-	Logger   *slog.Logger // default: discard
-	Registry prometheus.Registerer
+	// Taken tells an agent's process that somebody else freed, ended or took its task;
+	// default: nobody is told. It must not block.
+	Taken   func(from team.AgentID, id team.TaskID)
+	Logger  *slog.Logger // default: discard
+	Metrics prometheus.Registerer
 }
 
 // New returns the index of a team; Run makes it work.
 func New(o Options) *Index {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = telemetry.OrDiscard(o.Logger)
 	if o.Taken == nil {
 		o.Taken = func(team.AgentID, team.TaskID) {}
 	}
-	return &Index{o: o, log: o.Logger, m: newMetrics(o.Registry, o.Team.ID), state: newState(), tick: time.Tick(time.Second)}
+	return &Index{o: o, log: o.Logger, m: newMetrics(o.Metrics, o.Team.ID), state: newState(), tick: time.Tick(time.Second)}
 }
 
 // Hear takes in a beat: an idle agent's is its request for work.
@@ -109,21 +78,27 @@ func (x *Index) Hear(b team.Beat) {
 // Run follows the board, makes offers and answers queries until ctx ends, then
 // returns nil.
 func (x *Index) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	defer x.m.clear()
+	ready := make(chan struct{})
+	feed := func(ctx context.Context) error {
+		return x.o.Team.Bucket.Watch(ctx, x.take, func() { close(ready) }, ">")
+	}
+	return shutdown.Together(ctx, feed, func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ready: // before that a dependency might be unknown only because it was not read yet
+		}
+		return x.work(ctx)
+	})
+}
+
+// work makes offers and answers queries until ctx ends.
+func (x *Index) work(ctx context.Context) error {
 	var parts sync.WaitGroup
 	defer parts.Wait()
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer x.m.clear()
-	feed := make(chan error, 1)
-	ready := make(chan struct{})
-	parts.Go(func() {
-		feed <- x.o.Team.Bucket.Watch(ctx, x.take, func() { close(ready) }, ">")
-	})
-	select {
-	case err := <-feed:
-		return err
-	case <-ready: // before that a dependency might be unknown only because it was not read yet
-	}
 	x.mu.Lock()
 	x.ready = true
 	x.mu.Unlock()
@@ -136,8 +111,8 @@ func (x *Index) Run(ctx context.Context) error {
 	for {
 		x.offer()
 		select {
-		case err := <-feed:
-			return err
+		case <-ctx.Done():
+			return nil
 		case <-lapse:
 		case <-x.tick:
 			x.check(ctx, &parts)
@@ -149,13 +124,13 @@ func (x *Index) Run(ctx context.Context) error {
 func (x *Index) open() <-chan time.Time {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.lapse = time.NewTimer(Patience)
+	x.lapse = time.NewTimer(patience)
 	x.lapse.Stop() // nothing is offered yet
 	x.lapseAt = time.Time{}
 	return x.lapse.C
 }
 
-// shut ends that: beats may come for as long as the connection lasts.
+// shut ends the making of offers: beats may come for as long as the connection lasts.
 func (x *Index) shut() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -163,7 +138,7 @@ func (x *Index) shut() {
 	x.lapse = nil
 }
 
-// check does what time alone demands.
+// check does what is due by time alone: metrics, and creations that were left half done.
 func (x *Index) check(ctx context.Context, parts *sync.WaitGroup) {
 	x.mu.Lock()
 	now := time.Now()
@@ -187,12 +162,11 @@ func (x *Index) take(e broker.Entry) error {
 	err := x.state.take(e, now)
 	made := x.match(now)
 	x.m.observe(&x.state)
-	lost := x.state.taken
-	x.state.taken = nil
-	// While the bucket is being read for the first time this is an old story, and
-	// the holder has long found out.
+	lost, wrong := x.state.taken, x.state.unlawful
+	x.state.taken, x.state.unlawful = nil, nil
+	// During the first read of the bucket these losses are old, and their holders know.
 	if !x.ready {
-		lost = nil
+		lost, wrong = nil, nil
 	}
 	if x.news != nil {
 		close(x.news)
@@ -204,6 +178,10 @@ func (x *Index) take(e broker.Entry) error {
 	}
 	for _, l := range lost {
 		x.o.Taken(l.from, l.task)
+	}
+	for _, u := range wrong { // by a program that keeps other rules, or none
+		x.m.unlawful.Inc()
+		x.log.Warn("task written against the rules", "task", u.task.ID, "agent", u.task.UpdatedBy, "status", u.task.Status, "revision", u.task.Revision, "why", u.why)
 	}
 	x.send(made)
 	return nil
@@ -232,7 +210,7 @@ func (x *Index) Unfinished(limit int) (first []Unfinished, total int) {
 	return x.state.unfinishedTasks(limit)
 }
 
-// offer makes the offers that time alone has made possible.
+// offer makes the offers that have become possible by time alone.
 func (x *Index) offer() {
 	x.mu.Lock()
 	made := x.match(time.Now())
@@ -240,8 +218,8 @@ func (x *Index) offer() {
 	x.send(made)
 }
 
-// match decides the offers that can be made now. Whatever makes one possible calls it,
-// on the goroutine that brought the news: an agent waits for it. x.mu is held.
+// match decides which offers can be made now. It runs on the goroutine that brought the
+// news, since an agent waits for it. x.mu is held.
 func (x *Index) match(now time.Time) (made []offered) {
 	if x.lapse == nil {
 		return nil
@@ -252,7 +230,7 @@ func (x *Index) match(now time.Time) (made []offered) {
 	for _, o := range x.state.match(now) {
 		made = append(made, offered{o.node.task, o.agent.beat.AgentID})
 	}
-	// Most offers are settled long before they lapse: one setting serves for many.
+	// Most offers are settled long before they lapse, so one timer setting serves many.
 	if due := x.state.due(); x.lapseAt.IsZero() && !due.IsZero() {
 		x.lapseAt = due
 		x.lapse.Reset(due.Sub(now))

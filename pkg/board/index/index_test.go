@@ -27,15 +27,15 @@ type sent struct {
 type rig struct {
 	*index.Index
 	t      *testing.T
-	team   *broker.Team
+	team   *broker.Storage
 	board  *board.Board
 	offers chan sent
 	stop   func()
 }
 
-func run(t *testing.T, bt *broker.Team) *rig {
+func run(t *testing.T, bt *broker.Storage) *rig {
 	t.Helper()
-	r := &rig{t: t, team: bt, board: board.New(bt, board.Options{}), offers: make(chan sent, 1000)}
+	r := &rig{t: t, team: bt, board: board.New(bt.Bucket, board.Options{}), offers: make(chan sent, 1000)}
 	r.Index = index.New(index.Options{Team: bt, Finish: r.board.FinishCreate, Send: func(to team.AgentID, task team.Task) error { r.offers <- sent{to, task}; return nil }})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -115,6 +115,7 @@ func TestOffers(t *testing.T) {
 // A creator that dies leaves half a plan; it is finished by the process that
 // leads, and nobody sees it before.
 func TestFinishesPlan(t *testing.T) {
+	t.Parallel()
 	r := run(t, brokertest.Team(t, "t"))
 	now := r.create(team.NewTask{Title: "before"})[0].CreatedAt
 	seq := board.Sequence{V: team.Protocol, Op: "x", Next: 4, Intent: []team.Task{
@@ -157,6 +158,7 @@ func TestReadsOwnWrites(t *testing.T) {
 // An index that has not come so far does not answer, and neither does one that has
 // ended.
 func TestSilentRatherThanBehind(t *testing.T) {
+	t.Parallel()
 	r := run(t, brokertest.Team(t, "t"))
 	r.create(team.NewTask{Title: "x"})
 	r.ask(team.Query{})
@@ -190,6 +192,7 @@ func TestRefusesNonsense(t *testing.T) {
 
 // A page never outgrows a message; what does not fit is on the next.
 func TestLongPages(t *testing.T) {
+	t.Parallel()
 	r := run(t, brokertest.Team(t, "t"))
 	var want []string
 	for range 6 {
@@ -227,23 +230,5 @@ func TestDamagedRecord(t *testing.T) {
 	p := r.ask(team.Query{})
 	if p.Total != 1 || p.Tasks[0].ID != "T-002" || len(p.Quarantined) != 1 || p.Quarantined[0].Key != "task.T-001" || p.Quarantined[0].Revision != rev {
 		t.Errorf("the page is %+v", p)
-	}
-}
-
-// Whoever claims an offered task writes the record back: also what only a newer
-// program put there.
-func TestOfferIsTheRecord(t *testing.T) {
-	task := team.Task{V: team.Protocol, ID: "T-007", Title: "first", Status: team.Pending, Revision: 9,
-		Kept: team.Extra{"shape": json.RawMessage(`"round"`), "revision": json.RawMessage(`1`)}}
-	data, err := index.EncodeOffer(task)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := index.DecodeOffer(data)
-	if err != nil || got.ID != task.ID || got.Revision != 9 || string(got.Kept["shape"]) != `"round"` || len(got.Kept) != 1 {
-		t.Errorf("offered %+v, %v\nfrom %s", got, err, data)
-	}
-	if _, err := index.DecodeOffer([]byte(`{"id":7}`)); !errors.Is(err, team.InvalidArgument) {
-		t.Errorf("a damaged offer: %v", err)
 	}
 }

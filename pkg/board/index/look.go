@@ -10,15 +10,16 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Look is the team as the feed has shown it so far. What one costs depends on the
-// members and the tasks in progress, not on the size of the board. Nothing in it
-// may be changed.
+// Look is the team as the feed has shown it so far. Its cost depends on the members and
+// the tasks in progress, not on the size of the board. The caller must not change it.
 type Look struct {
 	Team        team.Team
 	Members     []team.Member           // in order of joining
 	Tasks       map[team.TaskStatus]int // how many of each status
 	Running     []team.Task             // those in progress, by number
-	Claimable   map[string]int          // how many could be claimed now, by role; "" is for any
+	Claimable   map[string]int          // how many could be claimed now, by role; "" is for any; those that are reserved do not count
+	Reserved    []Reserved              // those that are pending and reserved, by number
+	Deaf        []team.AgentID          // who beats as idle and takes none of its offers
 	Moved       uint64                  // newest revision at which a task changed
 	Quarantined []team.Quarantined      // records that cannot be read, by key
 	Seq         uint64                  // of the newest entry taken in
@@ -35,7 +36,22 @@ func (s *state) look() Look {
 	for _, n := range slices.SortedFunc(maps.Keys(s.running), (*node).compareNumber) {
 		l.Running = append(l.Running, n.task)
 	}
+	for _, n := range slices.SortedFunc(maps.Keys(s.reserved), (*node).compareNumber) {
+		l.Reserved = append(l.Reserved, Reserved{n.task, n.claimable()})
+	}
+	for name, a := range s.agents {
+		if a.ignored >= maxIgnored {
+			l.Deaf = append(l.Deaf, name)
+		}
+	}
+	slices.Sort(l.Deaf)
 	return l
+}
+
+// Reserved is a pending task that is kept for a member.
+type Reserved struct {
+	team.Task
+	Claimable bool // by that member, now
 }
 
 func (s *state) quarantined() []team.Quarantined {
@@ -63,11 +79,12 @@ func (s *state) endsSince(revision uint64) []End {
 	return ends
 }
 
-// Unfinished is a task that is open or has failed, and what keeps it from going on.
+// Unfinished is a task that is open or has failed, with the dependency that blocks it for
+// good, if there is one.
 type Unfinished struct {
 	team.TaskView
-	Dead       team.TaskID     // a dependency that will never be completed by itself; "" if there is none
-	DeadStatus team.TaskStatus // of that
+	Dead       team.TaskID     // a dependency that has failed or was cancelled; "" if there is none
+	DeadStatus team.TaskStatus // the status of Dead
 }
 
 // unfinishedTasks returns the first limit tasks that are open or have failed, by number,
@@ -91,8 +108,8 @@ func (s *state) unfinishedTasks(limit int) (first []Unfinished, total int) {
 	return first, total
 }
 
-// oldest returns how long the oldest claimable and the oldest task in progress have
-// been so, by the times in their records; 0 if there is none.
+// oldest returns for how long the oldest claimable task has been claimable, and the oldest
+// running one in progress, by the times in their records; 0 if there is none.
 func (s *state) oldest(now time.Time) (pending, running time.Duration) {
 	if n := s.ready.first(); n != nil {
 		pending = max(0, now.Sub(n.since))
@@ -108,7 +125,10 @@ func (s *state) oldest(now time.Time) (pending, running time.Duration) {
 // page answers q.
 func (s *state) page(q team.Query) team.Page {
 	all := s.byNumber
-	if len(q.IDs) > 0 {
+	switch {
+	case q.ReservedFor != "" && q.Claimable == nil:
+		all = slices.Values(slices.SortedFunc(maps.Keys(s.reserved), (*node).compareNumber))
+	case len(q.IDs) > 0:
 		all = func(yield func(*node) bool) {
 			for _, id := range slices.Compact(slices.Sorted(slices.Values(q.IDs))) {
 				if n := s.nodes[id]; n != nil && n.known() && !yield(n) {
@@ -117,8 +137,8 @@ func (s *state) page(q team.Query) team.Page {
 			}
 		}
 	}
-	nodes, total, next := team.Select(q, all, func(n *node) team.Row { return team.Row{Task: &n.task, Number: n.number, Blocked: n.missing > 0} })
-	p := team.Page{Tasks: make([]team.TaskView, len(nodes)), Total: total, Next: next, Seq: s.seq, Quarantined: s.quarantined()}
+	nodes, counts, next := team.Select(q, all, func(n *node) team.Row { return team.Row{Task: &n.task, Number: n.number, Blocked: n.missing > 0} })
+	p := team.Page{Tasks: make([]team.TaskView, len(nodes)), Total: counts.Total(), ByStatus: counts, Next: next, Seq: s.seq, Quarantined: s.quarantined()}
 	for i, n := range nodes {
 		p.Tasks[i] = s.view(n)
 	}

@@ -21,6 +21,7 @@ type metrics struct {
 	queue       prometheus.Observer
 	execution   prometheus.Observer
 	offers      prometheus.Counter
+	unlawful    prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, id team.TeamID) metrics {
@@ -39,11 +40,13 @@ func newMetrics(reg prometheus.Registerer, id team.TeamID) metrics {
 			Name: "agentteam_task_execution_duration_seconds", Help: "Time from a task's last claim until its completion.", Buckets: durations}, []string{"team"})).With(label),
 		offers: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentteam_offers_total", Help: "Tasks offered to idle agents."}, []string{"team"})).With(label),
+		unlawful: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentteam_unlawful_writes_total", Help: "Writes of tasks that no rule allows, by whatever program."}, []string{"team"})).With(label),
 	}
 }
 
-// show publishes how the board stands; every status is told, so that none stays at
-// an old figure.
+// show publishes how the board stands. It sets every status, so that none keeps an old
+// figure.
 func (m metrics) show(s *state, now time.Time) {
 	for _, status := range team.TaskStatuses() {
 		m.tasks.WithLabelValues(m.team["team"], string(status)).Set(float64(s.count[status]))
@@ -65,7 +68,7 @@ func (m metrics) observe(s *state) {
 	s.queued, s.executed = s.queued[:0], s.executed[:0]
 }
 
-// clear takes back what only the process that leads the team may tell.
+// clear removes the series that only the process that leads the team may publish.
 func (m metrics) clear() {
 	for _, g := range []*prometheus.GaugeVec{m.tasks, m.age, m.quarantined} {
 		g.DeletePartialMatch(m.team)

@@ -7,27 +7,30 @@ import (
 	"agentteam/pkg/team"
 )
 
-// silent is after how long an agent that was idle is offered nothing more.
+// silent is how long an idle agent may send no beat before it is offered nothing more.
 const silent = 3 * 2 * time.Second
 
 // asker is an agent that beats.
 type asker struct {
-	beat   team.Beat
-	heard  time.Time
-	offer  *offer        // under way; nil if there is none
-	place  *list.Element // in the queue of its role; nil if it is in none
-	queued string        // that role
-	ticket uint64        // grows with each entry into a queue: the lowest has waited longest
+	beat    team.Beat
+	heard   time.Time
+	offer   *offer        // under way; nil if there is none
+	place   *list.Element // in the queue of its role; nil if it is in none
+	queued  string        // that role
+	ticket  uint64        // grows with each entry into a queue: the lowest has waited longest
+	ignored int           // offers in a row that lapsed while it went on waiting for work
 }
 
-// offer is a task offered to an agent. It binds both until it lapses, or until
-// something is heard of them: then it is no longer the offer of the one or the
-// other.
+// maxIgnored is how many offers an agent may let lapse before it counts as one that takes none.
+const maxIgnored = 10
+
+// offer is a task offered to an agent. It binds the task and the agent until it lapses.
+// News of either one frees that one earlier; the other stays bound.
 type offer struct {
 	agent *asker
 	node  *node
 	until time.Time
-	seq   uint64 // what the agent's beat knew of the board when it was made
+	seq   uint64 // the agent's board_seq when the offer was made
 }
 
 // asks reports whether a waits for work.
@@ -36,14 +39,14 @@ func (s *state) asks(a *asker) bool {
 	if b.State != team.Idle || b.Unseen || b.Task != "" || b.AgentID == team.Leader || a.offer != nil {
 		return false
 	}
-	// An idle beat may be older than a claim that the feed has shown, or so new that the
-	// feed has yet to show the completion.
+	// An idle beat may be older than a claim in the feed: then the agent is not idle. Or
+	// it is newer than the feed, which does not show the completion yet: then it is.
 	return s.held[team.Holder{Agent: b.AgentID, Incarnation: b.Incarnation}].newest <= b.BoardSeq
 }
 
-// seat puts a at the end of its queue if it has begun to ask, and takes it out of
-// it if it no longer does.
-func (s *state) seat(a *asker) {
+// enqueue puts an agent that has begun to wait for work at the end of its role's queue, and
+// takes one that no longer waits out of it.
+func (s *state) enqueue(a *asker) {
 	asks := s.asks(a)
 	if a.place != nil && (!asks || a.queued != a.beat.Role) {
 		s.idle[a.queued].Remove(a.place)
@@ -72,12 +75,15 @@ func (s *state) hear(b team.Beat, now time.Time) {
 	if o := a.offer; o != nil && (b.State != team.Idle || b.BoardSeq > o.seq) {
 		a.offer = nil // the task stays bound: the agent may be about to claim it, or has
 	}
+	if b.State != team.Idle || b.BoardSeq > a.beat.BoardSeq || b.Incarnation != a.beat.Incarnation {
+		a.ignored = 0
+	}
 	a.beat, a.heard = b, now
-	s.seat(a)
+	s.enqueue(a)
 }
 
-// claimed takes in that the feed shows t in progress. o is the offer of it that was
-// under way, if there was one.
+// claimed updates the holder of t, which the feed shows in progress. o is the open offer
+// of t, nil if there was none.
 func (s *state) claimed(t team.Task, o *offer) {
 	a := s.agents[t.Assignee]
 	if a == nil || a.beat.Incarnation != t.Incarnation {
@@ -87,7 +93,7 @@ func (s *state) claimed(t team.Task, o *offer) {
 		a.offer = nil
 	}
 	if t.Revision <= a.beat.BoardSeq {
-		return // even the claim may be over by now
+		return // the beat is newer than the claim: the task may be over by now
 	}
 	a.beat.State = team.Running // its beat is older than its claim
 	if o := a.offer; o != nil { // and it was offered something else
@@ -113,20 +119,24 @@ func (s *state) forget(id team.AgentID) {
 	delete(s.agents, id)
 }
 
-// match decides the offers to be made now: tasks in order of work, each to the
-// agent that has waited longest of those whose role fits.
+// match decides the offers to be made now: first what is reserved for an agent that waits,
+// then tasks in order of work, each to the agent that has waited longest of those whose role
+// fits.
 func (s *state) match(now time.Time) []*offer {
 	s.lapse(now)
 	var made []*offer
 	for {
-		n, a := s.next(now)
+		n, a := s.nextReserved(now)
+		if n == nil {
+			n, a = s.next(now)
+		}
 		if n == nil {
 			return made
 		}
 		o := &offer{a, n, now.Add(s.patience), a.beat.BoardSeq}
 		s.bind(n, o)
 		a.offer = o
-		s.seat(a)
+		s.enqueue(a)
 		s.offers.PushBack(o)
 		made = append(made, o)
 	}
@@ -145,7 +155,8 @@ func (s *state) lapse(now time.Time) {
 		}
 		if o.agent.offer == o {
 			o.agent.offer = nil
-			s.seat(o.agent)
+			o.agent.ignored++
+			s.enqueue(o.agent)
 		}
 	}
 }
@@ -161,8 +172,19 @@ func (s *state) due() time.Time {
 	return time.Time{}
 }
 
-// next returns the first task for which there is an agent, and that agent. There
-// are as many steps as roles.
+// nextReserved returns the first task that is reserved for an agent that waits, and that
+// agent; nil if there is none.
+func (s *state) nextReserved(now time.Time) (*node, *asker) {
+	for name, h := range s.kept {
+		if a := s.agents[name]; a != nil && a.place != nil && now.Sub(a.heard) < silent {
+			return h.first(), a
+		}
+	}
+	return nil, nil
+}
+
+// next returns the first task, in order of work, that is reserved for nobody and for which an agent waits, and that agent;
+// nil if there is none. It takes as many steps as there are roles.
 func (s *state) next(now time.Time) (first *node, to *asker) {
 	var longest *asker // of any role
 	for role, q := range s.idle {
@@ -183,8 +205,8 @@ func (s *state) next(now time.Time) (first *node, to *asker) {
 	return first, to
 }
 
-// front returns the agent that waits longest in q, after dropping those that were
-// not heard for too long: their next beat puts them at the end.
+// front returns the longest waiting agent in q; nil if there is none. It drops agents
+// whose last beat is too old; their next beat puts them at the end.
 func (s *state) front(q *list.List, now time.Time) *asker {
 	for e := q.Front(); e != nil; e = q.Front() {
 		a := e.Value.(*asker)

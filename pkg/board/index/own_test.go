@@ -16,7 +16,7 @@ import (
 // sets aside is told to people as damage.
 func TestReadsWhatTheBoardWrites(t *testing.T) {
 	bt := brokertest.Team(t, "t")
-	b := board.New(bt, board.Options{})
+	b := board.New(bt.Bucket, board.Options{})
 	ctx := t.Context()
 	leader := team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}
 	ann := team.Holder{Agent: "ann", Incarnation: 1}
@@ -69,6 +69,9 @@ func TestReadsWhatTheBoardWrites(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(s.unlawful) > 0 {
+		t.Errorf("against the rules: %+v", s.unlawful)
 	}
 	if !kinds["task"] || !kinds["seq"] || !kinds[subject.KeyGraph] {
 		t.Errorf("only these were written: %v", kinds)

@@ -99,7 +99,9 @@ func TestIndexIsTrue(t *testing.T) {
 			for range rapid.IntRange(0, 3).Draw(t, "dependencies") {
 				task.Dependencies = append(task.Dependencies, anyID())
 			}
-			if task.Status != team.Pending {
+			if task.Status == team.Pending {
+				task.ReservedFor = rapid.SampledFrom([]team.AgentID{"", "", "ann", "cat", "dan"}).Draw(t, "reserved for")
+			} else {
 				task.Assignee, task.Incarnation = rapid.SampledFrom(agents).Draw(t, "assignee"), 1
 			}
 			return task
@@ -217,25 +219,26 @@ func TestIndexIsTrue(t *testing.T) {
 				for _, o := range s.match(now) {
 					id, a := o.node.id, o.agent.beat.AgentID
 					at := slices.IndexFunc(before, func(v team.TaskView) bool { return v.ID == id })
-					if at < 0 || !before[at].Claimable(roles[a]) {
+					if at < 0 || !before[at].Claimable(a, roles[a]) {
 						t.Fatalf("%s was offered to %s, which may not be: %v", id, a, before)
 					}
 					if !asks(a) {
 						t.Fatalf("%s was offered to %s, which does not ask", id, a)
 					}
 					for _, v := range before {
-						if v.Claimable(roles[a]) && v.Before(before[at].Task) {
+						own, first := v.ReservedFor != "", before[at].ReservedFor != ""
+						if v.Claimable(a, roles[a]) && (own && !first || own == first && v.Before(before[at].Task)) {
 							t.Fatalf("%s was offered to %s before %s", id, a, v.ID)
 						}
 					}
 					before = slices.Delete(before, at, at+1)
 					to[a], knew[a] = id, beats[a].BoardSeq
-					bound[a], offered[id] = now.Add(Patience), now.Add(Patience)
+					bound[a], offered[id] = now.Add(patience), now.Add(patience)
 				}
 				for _, v := range free() {
 					for _, a := range agents {
 						// What the feed has shown of it may make its last beat stale.
-						if asks(a) && s.agents[a].beat.State == team.Idle && s.agents[a].offer == nil && v.Claimable(roles[a]) {
+						if asks(a) && s.agents[a].beat.State == team.Idle && s.agents[a].offer == nil && v.Claimable(a, roles[a]) {
 							t.Fatalf("%s is not offered to %s", v.ID, a)
 						}
 					}
@@ -254,10 +257,12 @@ func TestIndexIsTrue(t *testing.T) {
 func same(t *rapid.T, s *state, b *bucket) {
 	views := team.View(b.visible())
 	count, free := map[team.TaskStatus]int{}, map[string]int{}
-	var running, want []string
+	var running, want, kept, wantKept []string
 	for _, v := range views {
 		count[v.Status]++
-		if v.Status == team.Pending && !v.IsBlocked {
+		if v.ReservedFor != "" {
+			wantKept = append(wantKept, fmt.Sprint(v.ID, v.ReservedFor, !v.IsBlocked))
+		} else if v.Status == team.Pending && !v.IsBlocked {
 			free[v.Role]++
 		}
 		if v.Status == team.InProgress {
@@ -282,7 +287,20 @@ func same(t *rapid.T, s *state, b *bucket) {
 	if !slices.Equal(running, want) {
 		t.Fatalf("in progress are %v, want %v", running, want)
 	}
+	for _, r := range l.Reserved {
+		kept = append(kept, fmt.Sprint(r.ID, r.ReservedFor, r.Claimable))
+	}
+	if !slices.Equal(kept, wantKept) {
+		t.Fatalf("reserved are %v, want %v", kept, wantKept)
+	}
 	page := s.page(team.Query{Limit: team.MaxPage})
+	counts := team.Counts{}
+	for _, v := range views {
+		counts[v.Status]++
+	}
+	if !maps.Equal(page.ByStatus, counts) {
+		t.Fatalf("counts are %v, want %v", page.ByStatus, counts)
+	}
 	if len(page.Tasks) != len(views) || page.Total != len(views) || l.Seq != b.seq {
 		t.Fatalf("%d tasks of %d, want %d", len(page.Tasks), page.Total, len(views))
 	}
@@ -302,10 +320,21 @@ func same(t *rapid.T, s *state, b *bucket) {
 	work := 0
 	for role, h := range s.heaps {
 		for i, n := range h.nodes {
-			if n.at != i || n.task.Role != role || !n.claimable() || n.offer != nil {
+			if n.at != i || n.task.Role != role || n.task.ReservedFor != "" || !n.claimable() || n.offer != nil {
 				t.Fatalf("%s is in the heap of %q at %d", n.id, role, i)
 			}
 			work++
+		}
+	}
+	for a, h := range s.kept {
+		for i, n := range h.nodes {
+			if n.at != i || n.task.ReservedFor != a || !n.claimable() || n.offer != nil {
+				t.Fatalf("%s is in the heap of %s at %d", n.id, a, i)
+			}
+			work++
+		}
+		if h.Len() == 0 {
+			t.Fatalf("the heap of %s is empty", a)
 		}
 	}
 	offered := 0

@@ -16,9 +16,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// AnswerWithin is how long an index takes at most to answer a query; whoever has no
-// answer by then reads the bucket itself.
-const AnswerWithin = time.Second
+// answerWithin is the longest time that an index takes to answer a query. A client without
+// an answer by then reads the bucket itself.
+const answerWithin = time.Second
 
 // maxReply bounds an answer; a message to NATS may hold 1 MiB.
 const maxReply = 900 << 10
@@ -35,10 +35,10 @@ type reply struct {
 	Error string `json:"error,omitempty"` // why the query is refused
 }
 
-// Ask asks the index of the process that leads the team. The answer has taken in
-// every write of the bucket up to seq, so that whoever has just written sees that
-// too. Errors: InvalidArgument; Unavailable if no index answers.
-func Ask(ctx context.Context, t *broker.Team, q team.Query, seq uint64) (team.Page, error) {
+// Ask asks the index of the process that leads the team. The answer includes every write
+// of the bucket up to seq, so a client sees its own writes. Errors: InvalidArgument;
+// Unavailable if no index answers within [answerWithin].
+func Ask(ctx context.Context, t *broker.Storage, q team.Query, seq uint64) (team.Page, error) {
 	if err := q.Validate(); err != nil {
 		return team.Page{}, err
 	}
@@ -46,7 +46,7 @@ func Ask(ctx context.Context, t *broker.Team, q team.Query, seq uint64) (team.Pa
 	if err != nil {
 		return team.Page{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, AnswerWithin)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	m, err := t.Conn.NATS().RequestWithContext(ctx, subject.Query(t.ID), data)
 	if err != nil {
@@ -65,11 +65,11 @@ func Ask(ctx context.Context, t *broker.Team, q team.Query, seq uint64) (team.Pa
 	return *r.Page, nil
 }
 
-// List returns the part of the board that q names. The index of whoever leads the
-// team answers, once it has seen what the bucket holds now, so that one's own writes
-// are in it; if none answers in time, the bucket itself is read, by the same rule.
+// List returns the part of the board that q names, with the caller's own writes. The index
+// of the process that leads the team answers. If it does not answer in time, List reads the
+// bucket itself and applies the same rule.
 // Errors: InvalidArgument; Unavailable.
-func List(ctx context.Context, t *broker.Team, b *board.Board, q team.Query) (team.Page, error) {
+func List(ctx context.Context, t *broker.Storage, b *board.Board, q team.Query) (team.Page, error) {
 	if err := q.Validate(); err != nil {
 		return team.Page{}, err
 	}
@@ -96,7 +96,7 @@ func (x *Index) serve(ctx context.Context, parts *sync.WaitGroup) error {
 		return fmt.Errorf("answer queries: %w", err)
 	}
 	parts.Go(func() {
-		defer sub.Unsubscribe() //nolint:errcheck // nobody is answered any more
+		defer sub.Unsubscribe() // nobody is answered any more
 		for {
 			m, err := sub.NextMsgWithContext(ctx)
 			switch {
@@ -140,7 +140,7 @@ func (x *Index) answer(ctx context.Context, m *nats.Msg) {
 var errBehind = errors.New("the index is behind")
 
 func (x *Index) page(ctx context.Context, q request) (team.Page, error) {
-	ctx, cancel := context.WithTimeout(ctx, AnswerWithin)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	x.mu.Lock()
 	for !x.ready || x.state.seq < q.Seq {

@@ -1,10 +1,7 @@
 package index
 
 import (
-	"cmp"
 	"container/list"
-	"maps"
-	"slices"
 	"time"
 
 	"agentteam/pkg/board"
@@ -17,29 +14,32 @@ import (
 // for dead.
 const finishAfter = time.Second
 
-// state is the pure part: what is known, and who is to be offered what. What it
-// says follows from what the bucket holds now, not from how that came about.
+// state is the pure part: what is known, and who is to be offered what. It depends on
+// what the bucket holds now, not on the way there.
 type state struct {
 	graph
 	team    team.Team
 	members map[team.AgentID]team.Member
 	roster  []team.Member // the same in order of joining; nil after a change
 	bad     map[string]team.Quarantined
-	plan    plan
-	seq     uint64 // newest entry
+	reader  board.Reader
+	begun   time.Time // when the creation began that is under way
+	seq     uint64    // newest entry
 
-	// Of the claims and completions since this was last asked, by the times in the
-	// records: from claimable to claimed, from claimed to completed.
+	// Durations since they were last collected, by the times in the records: of claims,
+	// from claimable to claimed; of completions, from claimed to completed.
 	queued, executed []time.Duration
-	// Tasks that were taken from their holders since this was last asked.
+	// Tasks that were taken from their holders since this was last collected.
 	taken []taken
+	// What no rule allows, since this was last collected.
+	unlawful []unlawful
 
 	agents  map[team.AgentID]*asker
-	idle    map[string]*list.List // those that wait for work, by role; who has waited longest is first
+	idle    map[string]*list.List // those that wait for work, by role; the longest waiting is first
 	tickets uint64
-	offers  *list.List // under way, or settled; those that lapse first come first
+	offers  *list.List // open or settled ones, in the order in which they lapse
 
-	patience time.Duration // Patience, but in tests
+	patience time.Duration // the constant of that name, but in tests
 }
 
 // taken is a task that somebody held until somebody else freed, ended or took it.
@@ -48,17 +48,15 @@ type taken struct {
 	task team.TaskID
 }
 
-// plan is the tasks of one call while not all of their keys are there. Nobody is
-// to see any of them before the last.
-type plan struct {
-	last  team.TaskID               // "" = no creation is under way
-	tasks map[team.TaskID]team.Task // those that have come; without a status if they have not
-	since time.Time
+// unlawful is a write of a task that no rule allows.
+type unlawful struct {
+	task team.Task
+	why  string
 }
 
 func newState() state {
 	return state{graph: newGraph(), members: map[team.AgentID]team.Member{}, bad: map[string]team.Quarantined{},
-		agents: map[team.AgentID]*asker{}, idle: map[string]*list.List{}, offers: list.New(), patience: Patience}
+		agents: map[team.AgentID]*asker{}, idle: map[string]*list.List{}, offers: list.New(), patience: patience}
 }
 
 // take takes in an entry of the feed. A record that cannot be read is set aside,
@@ -76,15 +74,12 @@ func (s *state) take(e broker.Entry, now time.Time) error {
 
 func (s *state) read(e broker.Entry, now time.Time) error {
 	switch kind, name := subject.ParseKey(e.Key); {
-	case kind == subject.Task:
-		// Without the record, a task is not on the board: what it was before may be
-		// as wrong as what it is now.
-		var t team.Task
-		var err error
-		if !e.Deleted {
-			t, err = decodeTask(e, team.TaskID(name))
+	case kind == subject.Task || e.Key == subject.KeySequence:
+		before := s.reader.Creating()
+		err := s.reader.Take(e, s)
+		if s.reader.Creating() != before {
+			s.begun = now
 		}
-		s.put(team.TaskID(name), t, e)
 		return err
 	case e.Deleted && kind == subject.Member:
 		s.setMember(team.Member{AgentID: team.AgentID(name)}, false)
@@ -93,10 +88,10 @@ func (s *state) read(e broker.Entry, now time.Time) error {
 		m := team.Member{Revision: e.Revision}
 		var err error
 		if m.Kept, err = e.Decode(&m, &m.V); err != nil {
-			return err // the member stays what it was: nobody is judged by a damaged record
+			return s.unreadable(team.AgentID(name), e, err)
 		}
-		if m.AgentID != team.AgentID(name) {
-			return misplaced(e)
+		if m.AgentID != team.AgentID(name) || m.State == "" {
+			return s.unreadable(team.AgentID(name), e, misplaced(e))
 		}
 		s.setMember(m, true)
 	case e.Key == subject.KeyTeam:
@@ -105,14 +100,11 @@ func (s *state) read(e broker.Entry, now time.Time) error {
 		if t.Kept, err = e.Decode(&t, &t.V); err != nil {
 			return err
 		}
-		s.team = t
-	case e.Key == subject.KeySequence:
-		seq, err := board.DecodeSequence(e)
-		if err != nil {
-			return err
+		if t.LeaseSeconds <= 0 {
+			return misplaced(e)
 		}
-		s.begin(seq, now)
-	case e.Key == subject.KeyGraph:
+		s.team = t
+	case e.Key == subject.KeyGraph, e.Key == subject.KeyWatchdog:
 		var g struct {
 			V int `json:"v"`
 		}
@@ -122,19 +114,18 @@ func (s *state) read(e broker.Entry, now time.Time) error {
 	return nil
 }
 
-func decodeTask(e broker.Entry, id team.TaskID) (team.Task, error) {
-	t, err := board.Decode(e)
-	if err == nil && id.Number() == 0 {
-		err = misplaced(e)
+// unreadable takes in that a member's record is damaged, and returns why. The member stays
+// what it was, since nobody is judged by such a record; one that was not known stands as
+// [team.Unreadable].
+func (s *state) unreadable(a team.AgentID, e broker.Entry, why error) error {
+	if _, known := s.members[a]; !known {
+		s.setMember(team.UnreadableMember(a, why, e.Time), true)
 	}
-	if err != nil {
-		return team.Task{}, err
-	}
-	return t, nil
+	return why
 }
 
 func misplaced(e broker.Entry) error {
-	return team.Errorf(team.InvalidState, "record %s is the record of something else", e.Key)
+	return team.Errorf(team.InvalidState, "record %s %w: it is the record of something else", e.Key, team.ErrUnreadable).WithHint(team.RepairHint)
 }
 
 func (s *state) setMember(m team.Member, there bool) {
@@ -149,22 +140,16 @@ func (s *state) setMember(m team.Member, there bool) {
 	}
 }
 
-// put takes in what the bucket holds of a task: t, or nothing that can be read if
-// it has no status.
-func (s *state) put(id team.TaskID, t team.Task, e broker.Entry) {
-	if _, held := s.plan.tasks[id]; held {
-		s.plan.tasks[id] = t
-		if id != s.plan.last || e.Deleted {
-			return
-		}
-		s.reveal() // the last key: now the plan is there for everyone
-		return
+// Task returns the copy that was shown last.
+func (s *state) Task(id team.TaskID) team.Task {
+	if n := s.nodes[id]; n != nil {
+		return n.task
 	}
-	s.show(id, t)
+	return team.Task{}
 }
 
-// show puts t on the board, or takes it off if it has no status.
-func (s *state) show(id team.TaskID, t team.Task) {
+// Show puts t on the board, or takes it off if it has no status.
+func (s *state) Show(id team.TaskID, t team.Task) {
 	n := s.node(id)
 	if n.known() && n.task.Revision >= t.Revision && t.Status != "" {
 		return
@@ -173,8 +158,8 @@ func (s *state) show(id team.TaskID, t team.Task) {
 	n.offer = nil // an offer of the copy before is stale
 	s.set(n, t, s.seq)
 	if o != nil && o.agent.offer == o && !t.HeldBy(team.Holder{Agent: o.agent.beat.AgentID, Incarnation: o.agent.beat.Incarnation}) {
-		o.agent.offer = nil // its claim is bound to fail, so it stays idle
-		s.seat(o.agent)
+		o.agent.offer = nil // its claim must fail, so the agent stays idle
+		s.enqueue(o.agent)
 	}
 	switch {
 	case was.Status == team.Pending && t.Status == team.InProgress && t.ClaimedAt != nil && !since.IsZero():
@@ -189,52 +174,33 @@ func (s *state) show(id team.TaskID, t team.Task) {
 	if t.Status == team.InProgress {
 		s.claimed(t, o)
 	}
+	if why := s.wrong(was, t); why != "" {
+		s.unlawful = append(s.unlawful, unlawful{t, why})
+	}
 	for _, a := range []team.AgentID{was.Assignee, t.Assignee} {
 		if a := s.agents[a]; a != nil {
-			s.seat(a)
+			s.enqueue(a)
 		}
 	}
 }
 
-// begin takes in the sequence: the tasks of its intent are held back until the
-// last of them is there.
-func (s *state) begin(seq board.Sequence, now time.Time) {
-	last := seq.Last()
-	if last == s.plan.last {
-		return
+// wrong says why no rule allows that t follows was; "" if one does, or was is not known.
+func (s *state) wrong(was, t team.Task) string {
+	switch h := (team.Holder{Agent: t.Assignee, Incarnation: t.Incarnation}); {
+	case was.Status == "" || t.Status == "":
+		return ""
+	case t.Status == team.InProgress && s.held[h].tasks > 1:
+		return string(h.Agent) + " holds another task"
 	}
-	s.reveal() // whoever writes a new intent has finished the one before
-	_, unreadable := s.bad[subject.KeyTask(last)]
-	if last == "" || unreadable || s.node(last).known() {
-		return
-	}
-	s.plan = plan{last, map[team.TaskID]team.Task{}, now}
-	for _, t := range seq.Intent {
-		n := s.node(t.ID)
-		s.plan.tasks[t.ID] = n.task
-		if n.known() { // it was read before its intent: the reading starts anywhere
-			s.show(t.ID, team.Task{})
-		}
-	}
+	return team.Unlawful(was, t)
 }
 
-// reveal ends the plan and shows its tasks in order.
-func (s *state) reveal() {
-	held := s.plan.tasks
-	s.plan = plan{}
-	for _, id := range slices.SortedFunc(maps.Keys(held), func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) }) {
-		if t := held[id]; t.Status != "" {
-			s.show(id, t)
-		}
-	}
-}
-
-// unfinished reports whether a creation has been under way for too long. It says so
-// once in a while.
+// unfinished reports whether a creation has been under way for longer than finishAfter.
+// It then starts counting anew, so that it reports true at most once in that time.
 func (s *state) unfinished(now time.Time) bool {
-	if s.plan.last == "" || now.Sub(s.plan.since) < finishAfter {
+	if s.reader.Creating() == "" || now.Sub(s.begun) < finishAfter {
 		return false
 	}
-	s.plan.since = now
+	s.begun = now
 	return true
 }

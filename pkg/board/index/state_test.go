@@ -18,7 +18,7 @@ func on(s *state, tasks ...team.Task) {
 	for _, t := range tasks {
 		s.seq++
 		t.Revision = s.seq
-		s.show(t.ID, t)
+		s.Show(t.ID, t)
 	}
 }
 
@@ -107,14 +107,99 @@ func TestPatience(t *testing.T) {
 	}{
 		{0, "T-001:coder-1"},
 		{0, ""},
-		{Patience - 1, ""},
-		{Patience, "T-001:coder-2"},
-		{2*Patience - 1, ""},
-		{2 * Patience, "T-001:coder-1"},
+		{patience - 1, ""},
+		{patience, "T-001:coder-2"},
+		{2*patience - 1, ""},
+		{2 * patience, "T-001:coder-1"},
 		{silent, ""}, // nobody was heard for too long
 	} {
 		if got := show(s.match(start.Add(step.after))); got != step.want {
 			t.Errorf("after %v: %q, want %q", step.after, got, step.want)
+		}
+	}
+}
+
+func reserved(a team.AgentID) func(*team.Task) { return func(t *team.Task) { t.ReservedFor = a } }
+
+// What is reserved waits for that agent, and is the first that it is offered.
+func TestReserved(t *testing.T) {
+	s := newState()
+	on(&s, task(1, reserved("coder-2"), role("tester")), task(2, priority(2)), task(3, reserved("coder-2"), behind("T-002")))
+	for _, a := range []team.AgentID{"coder-1", "coder-3"} {
+		s.hear(idle(a, "coder"), start)
+	}
+	if got := show(s.match(start)); got != "T-002:coder-1" {
+		t.Fatalf("while coder-2 is away: %q", got)
+	}
+	s.hear(idle("coder-2", "coder"), start)
+	on(&s, task(4, priority(2)))
+	if got := show(s.match(start)); got != "T-001:coder-2 T-004:coder-3" {
+		t.Errorf("once it waits: %q", got)
+	}
+	l := s.look()
+	if len(l.Reserved) != 2 || l.Reserved[0].ID != "T-001" || !l.Reserved[0].Claimable || l.Reserved[1].Claimable || l.Claimable["tester"] != 0 {
+		t.Errorf("a look shows %+v, claimable %v", l.Reserved, l.Claimable)
+	}
+	on(&s, task(1, reserved("coder-9"), role("tester")), task(2, status(team.Completed)))
+	if got := show(s.match(start.Add(1))); got != "T-003:coder-2" {
+		t.Errorf("kept for another now, and T-003 free: %q", got)
+	}
+	on(&s, task(1), task(3, status(team.Cancelled)))
+	if got := show(s.match(start.Add(1))); got != "T-001:coder-1" || len(s.look().Reserved) != 0 || len(s.kept) != 0 {
+		t.Errorf("reserved for nobody: %q, %+v, %v", got, s.look().Reserved, s.kept)
+	}
+}
+
+// Who goes on waiting and lets its offers lapse is told apart, until it moves.
+func TestDeaf(t *testing.T) {
+	s := newState()
+	on(&s, task(1))
+	b := idle("rob", "coder")
+	now := start
+	for n := range maxIgnored + 1 {
+		if deaf := len(s.look().Deaf) > 0; deaf != (n == maxIgnored+1) && n < maxIgnored {
+			t.Fatalf("after %d offers it is deaf: %v", n, deaf)
+		}
+		b.N++
+		s.hear(b, now)
+		s.match(now)
+		now = now.Add(patience)
+	}
+	if got := s.look().Deaf; len(got) != 1 || got[0] != "rob" {
+		t.Errorf("deaf are %v", got)
+	}
+	b.N, b.State = b.N+1, team.Running
+	s.hear(b, now)
+	if got := s.look().Deaf; len(got) != 0 {
+		t.Errorf("at work it is deaf: %v", got)
+	}
+}
+
+// What no rule allows is noted, whoever wrote it: the index sees every write, and each writer
+// keeps its rules alone.
+func TestUnlawful(t *testing.T) {
+	claimed := func(n int, a team.AgentID) team.Task {
+		return task(n, heldBy(a), func(t *team.Task) { t.Epoch = 1 })
+	}
+	for name, tt := range map[string]struct {
+		before, after []team.Task
+		want          string
+	}{
+		"claimed":                 {[]team.Task{task(1)}, []team.Task{claimed(1, "rob")}, ""},
+		"read for the first time": {nil, []team.Task{claimed(1, "rob"), task(2, status(team.Completed))}, ""},
+		"completed by nobody":     {[]team.Task{task(1)}, []team.Task{task(1, status(team.Completed))}, "there is no such transition"},
+		"claimed for another":     {[]team.Task{task(1, reserved("ann"))}, []team.Task{claimed(1, "rob")}, "it is reserved for ann"},
+		"two at once":             {[]team.Task{task(1), task(2)}, []team.Task{claimed(1, "rob"), claimed(2, "rob")}, "rob holds another task"},
+	} {
+		s := newState()
+		on(&s, tt.before...)
+		on(&s, tt.after...)
+		var got []string
+		for _, u := range s.unlawful {
+			got = append(got, u.why)
+		}
+		if strings.Join(got, "; ") != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 }
@@ -135,11 +220,11 @@ func TestOfferEnds(t *testing.T) {
 		t.Fatalf("offers are %q", got)
 	}
 	on(&s, task(1, heldBy("coder-1")))
-	if got := show(s.match(start.Add(Patience + 1))); got != "" {
+	if got := show(s.match(start.Add(patience + 1))); got != "" {
 		t.Errorf("its idle beat is older than its claim, and it was offered %q", got)
 	}
 	on(&s, task(1, status(team.Completed)))
-	if got := show(s.match(start.Add(Patience + 1))); got != "" {
+	if got := show(s.match(start.Add(patience + 1))); got != "" {
 		t.Errorf("it has not said that it is idle again, and was offered %q", got)
 	}
 	b.N, b.State = 2, team.Running

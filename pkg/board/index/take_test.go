@@ -72,10 +72,10 @@ func (f *feed) want(tasks string, bad ...string) {
 
 func TestTake(t *testing.T) {
 	f := newFeed(t)
-	f.put(subject.KeyTeam, team.Team{V: team.Protocol, ID: "t", Goal: "g"}, true)
-	f.put(subject.KeyMember("coder-2"), team.Member{V: team.Protocol, AgentID: "coder-2", JoinedAt: start}, true)
-	f.put(subject.KeyMember("coder-1"), team.Member{V: team.Protocol, AgentID: "coder-1", JoinedAt: start}, true)
-	f.put(subject.KeyMember("coder-3"), team.Member{V: team.Protocol, AgentID: "coder-3"}, true)
+	f.put(subject.KeyTeam, team.Team{V: team.Protocol, ID: "t", Goal: "g", LeaseSeconds: 30}, true)
+	f.put(subject.KeyMember("coder-2"), team.Member{V: team.Protocol, AgentID: "coder-2", State: team.Joined, JoinedAt: start}, true)
+	f.put(subject.KeyMember("coder-1"), team.Member{V: team.Protocol, AgentID: "coder-1", State: team.Joined, JoinedAt: start}, true)
+	f.put(subject.KeyMember("coder-3"), team.Member{V: team.Protocol, AgentID: "coder-3", State: team.Joined}, true)
 	f.put(subject.KeyMember("coder-3"), nil, true)
 	f.put("something.else", "that is none of its business", true)
 	f.task(2, heldBy("coder-1"))
@@ -216,8 +216,8 @@ func TestQuarantine(t *testing.T) {
 func TestQuarantineOfOthers(t *testing.T) {
 	f := newFeed(t)
 	member := subject.KeyMember("coder-1")
-	f.put(subject.KeyTeam, team.Team{V: team.Protocol, ID: "t"}, true)
-	f.put(member, team.Member{V: team.Protocol, AgentID: "coder-1"}, true)
+	f.put(subject.KeyTeam, team.Team{V: team.Protocol, ID: "t", LeaseSeconds: 30}, true)
+	f.put(member, team.Member{V: team.Protocol, AgentID: "coder-1", State: team.Joined}, true)
 	f.plan(1, 2)
 	f.put(subject.KeyGraph, map[string]any{"v": team.Protocol, "op": "of an edit"}, true)
 	f.want("")
@@ -302,14 +302,14 @@ func TestDurations(t *testing.T) {
 	}
 	for name, want := range map[string]float64{
 		"agentteam_task_queue_duration_seconds": 3, "agentteam_task_execution_duration_seconds": 7, "agentteam_oldest_task_age_seconds": 85,
-		"agentteam_tasks": 3, "agentteam_offers_total": 0, "agentteam_records_quarantined": 0,
+		"agentteam_tasks": 3, "agentteam_offers_total": 0, "agentteam_unlawful_writes_total": 0, "agentteam_records_quarantined": 0,
 	} {
 		if got, ok := names[name]; !ok || got != want {
 			t.Errorf("%s is %v (there: %v), want %v", name, got, ok, want)
 		}
 	}
 	m.clear()
-	if families, _ = reg.Gather(); len(families) != 3 {
+	if families, _ = reg.Gather(); len(families) != 4 {
 		t.Errorf("%d metrics are left, want the counters and histograms", len(families))
 	}
 }

@@ -47,7 +47,7 @@ func TestWakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bt := brokertest.Team(t, "t")
-			b := board.New(bt, board.Options{})
+			b := board.New(bt.Bucket, board.Options{})
 			if _, err := b.Create(t.Context(), team.Leader, tt.tasks...); err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +96,7 @@ func TestWakes(t *testing.T) {
 
 // The timer is set once for many offers, and always for the first that lapses.
 func TestLapseTimer(t *testing.T) {
-	x := New(Options{Team: &broker.Team{ID: "t"}})
+	x := New(Options{Team: &broker.Storage{ID: "t"}})
 	x.open()
 	defer x.shut()
 	sec := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -138,7 +138,7 @@ func TestLapseTimer(t *testing.T) {
 // though it still hears beats.
 func TestOffersEndWithRun(t *testing.T) {
 	bt := brokertest.Team(t, "t")
-	b := board.New(bt, board.Options{})
+	b := board.New(bt.Bucket, board.Options{})
 	if _, err := b.Create(t.Context(), team.Leader, team.NewTask{Title: "1"}, team.NewTask{Title: "2"}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,10 @@ import (
 type Proxy struct {
 	URL string // to connect to in place of the server's
 
+	// Refused has an entry for each of the latest connections that were taken and ended
+	// at once, since the proxy is closed.
+	Refused chan struct{}
+
 	server string
 	mu     sync.Mutex
 	closed bool
@@ -39,7 +43,7 @@ func NewProxy(t testing.TB, server string) *Proxy {
 		t.Fatal(err)
 	}
 	server, _, _ = strings.Cut(strings.TrimPrefix(server, "nats://"), ",")
-	p := &Proxy{URL: "nats://" + l.Addr().String(), server: server}
+	p := &Proxy{URL: "nats://" + l.Addr().String(), Refused: make(chan struct{}, 1), server: server}
 	t.Cleanup(func() { l.Close(); p.Close() })
 	go func() {
 		for {
@@ -56,8 +60,16 @@ func NewProxy(t testing.TB, server string) *Proxy {
 func (p *Proxy) serve(client net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed {
+		client.Close()
+		select {
+		case p.Refused <- struct{}{}:
+		default:
+		}
+		return
+	}
 	server, err := net.Dial("tcp", p.server)
-	if err != nil || p.closed {
+	if err != nil {
 		client.Close()
 		return
 	}
@@ -95,7 +107,7 @@ func (p *Proxy) Open() {
 	p.closed = false
 }
 
-// Close ends all connections and lets none through.
+// Close ends all connections, and those that come from now on as soon as they are there.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

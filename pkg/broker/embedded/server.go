@@ -7,6 +7,7 @@ package embedded
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,25 +34,41 @@ type Options struct {
 	// SyncAlways makes JetStream sync each write to disk before it acknowledges it,
 	// which takes several times as long.
 	SyncAlways bool
+
+	// Space tells the room on the disk of a folder; default: what the system says. It is
+	// asked from one goroutine, several times a second.
+	Space func(dir string) (Space, error)
 }
 
-// Server is a NATS server with JetStream inside this process.
+// Server is a NATS server with JetStream inside this process. It leaves a [Reserve] of
+// its disk free: with less it refuses writes, and takes them again once there is room.
+// Where a write has failed all the same it is started again, at its address, by itself.
 type Server struct {
-	s    *server.Server
+	opt  Options // with the port that it has
+	url  string
+	s    *server.Server // the guard's, until that has ended
 	lock *os.File
+
+	stop    context.CancelFunc
+	guarded chan struct{} // closed once the guard has ended
 }
 
 // ErrInUse is the error of a data folder in which another server is at work.
 var ErrInUse = errors.New("the data folder is in use")
 
 // Start starts a server and returns once it takes connections. Errors:
-// InvalidState for a port in use, for a folder that cannot be written, and for one
-// that another server uses ([ErrInUse]); Unavailable if it is not up within 20 s.
+// InvalidState for a port in use, for a folder that cannot be written, for one whose
+// disk is full, and for one that another server uses ([ErrInUse]); Unavailable if it is
+// not up within 20 s.
 func Start(o Options) (*Server, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	if o.Space == nil {
+		o.Space = spaceOf
 	}
 	if err := checkDir(o.Dir); err != nil {
+		return nil, err
+	}
+	if err := checkSpace(o); err != nil {
 		return nil, err
 	}
 	if err := checkPort(o.Port); err != nil {
@@ -61,15 +78,27 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := start(o)
+	ctx, stop := context.WithCancel(context.Background())
+	s, err := start(ctx, o)
 	if err != nil {
+		stop()
 		lock.Close()
 		return nil, err
 	}
-	return &Server{s, lock}, nil
+	o.Port = s.Addr().(*net.TCPAddr).Port
+	e := &Server{opt: o, url: s.ClientURL(), s: s, lock: lock, stop: stop, guarded: make(chan struct{})}
+	go func() {
+		defer close(e.guarded)
+		(&guard{s: e}).run(ctx)
+	}()
+	return e, nil
 }
 
-func start(o Options) (*server.Server, error) {
+// startWithin is how long a server may take to come up.
+const startWithin = 20 * time.Second
+
+// start starts a server, unless ctx ends before it is up.
+func start(ctx context.Context, o Options) (*server.Server, error) {
 	port := o.Port
 	if port == 0 {
 		port = server.RANDOM_PORT
@@ -77,6 +106,7 @@ func start(o Options) (*server.Server, error) {
 	s, err := server.NewServer(&server.Options{
 		ServerName: "agentteam", Host: "127.0.0.1", Port: port,
 		JetStream: true, StoreDir: o.Dir, NoSigs: true, DisableJetStreamBanner: true,
+		JetStreamMaxStore: 1 << 60, // by default what is free at the start, less a quarter, whatever becomes free later
 		// JetStream acknowledges before it syncs to disk, by default every two
 		// minutes. Killing the process loses nothing; a power cut loses at most
 		// this much. One second costs nothing that we could measure.
@@ -87,9 +117,12 @@ func start(o Options) (*server.Server, error) {
 	}
 	s.SetLoggerV2(serverLog{o.Logger}, false, false, false)
 	s.Start()
-	if !s.ReadyForConnections(20 * time.Second) {
-		s.Shutdown()
-		return nil, team.Errorf(team.Unavailable, "the embedded NATS server did not start within 20 s").WithHint("look at its log lines above")
+	for begun := time.Now(); !s.ReadyForConnections(lookEvery); {
+		if ctx.Err() != nil || time.Since(begun) > startWithin {
+			s.Shutdown()
+			s.WaitForShutdown() // before another opens its files
+			return nil, team.Errorf(team.Unavailable, "the embedded NATS server did not start within %v", startWithin).WithHint("look at its log lines above")
+		}
 	}
 	return s, nil
 }
@@ -108,6 +141,16 @@ func checkDir(dir string) error {
 	}
 	if err != nil {
 		return team.Errorf(team.InvalidState, "the data folder %s cannot be written: %w", absolute(dir), err).WithHint("name another one with --data")
+	}
+	return nil
+}
+
+// checkSpace says at once that nothing could be stored.
+func checkSpace(o Options) error {
+	space, err := o.Space(o.Dir)
+	if reserve := Reserve(space.Total); err == nil && space.Free < reserve {
+		return team.Errorf(team.InvalidState, "the disk of the data folder %s is full: %d MiB are free, and %d MiB are left free", absolute(o.Dir), space.Free>>20, reserve>>20).
+			WithHint("make room on it, or name a folder on another disk with --data")
 	}
 	return nil
 }
@@ -165,10 +208,12 @@ func checkPort(port int) error {
 }
 
 // URL is the address to connect to.
-func (s *Server) URL() string { return s.s.ClientURL() }
+func (s *Server) URL() string { return s.url }
 
 // Shutdown stops the server and waits until its files are closed.
 func (s *Server) Shutdown() {
+	s.stop()
+	<-s.guarded
 	s.s.Shutdown()
 	s.s.WaitForShutdown()
 	s.lock.Close()

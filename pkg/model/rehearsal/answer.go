@@ -15,8 +15,8 @@ type answer struct {
 	turn  turn
 	model string
 	usage usage
-	cut   bool // break off in the middle
-	error any  // told in the middle of a stream; nil: none
+	cut   bool     // break off in the middle
+	error *refusal // told in the middle of a stream; nil: none
 }
 
 type usage struct {
@@ -54,18 +54,11 @@ func (t turn) finishReason() string {
 	return "stop"
 }
 
-// whole sends the answer as one JSON document.
-func (a answer) whole(w http.ResponseWriter) {
-	message := map[string]any{"role": "assistant", "content": a.turn.text}
-	if len(a.turn.calls) > 0 {
-		message["tool_calls"] = a.turn.calls
-	}
-	doc := a.envelope("chat.completion")
-	doc["usage"] = a.usage
-	doc["choices"] = []any{map[string]any{"index": 0, "message": message, "finish_reason": a.turn.finishReason()}}
+// send sends the answer as one JSON document, doc.
+func (a answer) send(w http.ResponseWriter, doc any) {
 	body := encoded(doc)
 	if a.error != nil {
-		body = encoded(a.error)
+		body = encoded(openAIError(a.error))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if a.cut {
@@ -75,33 +68,57 @@ func (a answer) whole(w http.ResponseWriter) {
 	_, _ = w.Write(body) // a client that is gone needs no answer
 }
 
-// stream sends the answer as server-sent events, in pieces like OpenAI's.
-func (a answer) stream(w http.ResponseWriter, withUsage bool) {
-	w.Header().Set("Content-Type", "text/event-stream")
+// sendEvent sends an event of a stream; name is "" where events have none.
+func sendEvent(w http.ResponseWriter, name string, data any) {
+	if name != "" {
+		fmt.Fprintf(w, "event: %s\n", name)
+	}
+	fmt.Fprintf(w, "data: %s\n\n", encoded(data))
+	_ = http.NewResponseController(w).Flush() // where it cannot, it comes at the end
+}
+
+// begun returns the pieces of a stream that come before it breaks off, if it does.
+func begun[T any](a answer, pieces []T) []T {
+	if a.cut || a.error != nil {
+		return pieces[:(len(pieces)+1)/2]
+	}
+	return pieces
+}
+
+// chatDocument is the answer as one JSON document of chat completions.
+func chatDocument(a answer) any {
+	message := map[string]any{"role": "assistant", "content": a.turn.text}
+	if len(a.turn.calls) > 0 {
+		message["tool_calls"] = a.turn.calls
+	}
+	doc := a.envelope("chat.completion")
+	doc["usage"] = a.usage
+	doc["choices"] = []any{map[string]any{"index": 0, "message": message, "finish_reason": a.turn.finishReason()}}
+	return doc
+}
+
+// streamChat sends the answer in pieces like those of OpenAI's chat completions.
+func streamChat(a answer, r request, w http.ResponseWriter) {
 	base := a.envelope("chat.completion.chunk")
 	send := func(choices []any, usage any) {
 		base["choices"] = choices
-		if withUsage {
+		if r.StreamOptions.IncludeUsage {
 			base["usage"] = usage
 		}
-		fmt.Fprintf(w, "data: %s\n\n", encoded(base))
-		_ = http.NewResponseController(w).Flush() // where it cannot, it comes at the end
+		sendEvent(w, "", base)
 	}
-	deltas := a.turn.deltas()
-	if a.cut || a.error != nil {
-		deltas = deltas[:(len(deltas)+1)/2]
-	}
-	for _, d := range deltas {
+	for _, d := range begun(a, a.turn.deltas()) {
 		send([]any{map[string]any{"index": 0, "delta": d, "finish_reason": nil}}, nil)
 	}
-	if a.error != nil {
-		fmt.Fprintf(w, "data: %s\n\n", encoded(a.error))
-	}
-	if a.cut || a.error != nil {
+	switch {
+	case a.error != nil:
+		sendEvent(w, "", openAIError(a.error))
+		return
+	case a.cut:
 		return
 	}
 	send([]any{map[string]any{"index": 0, "delta": struct{}{}, "finish_reason": a.turn.finishReason()}}, nil)
-	if withUsage {
+	if r.StreamOptions.IncludeUsage {
 		send([]any{}, a.usage)
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
@@ -140,10 +157,12 @@ func pieces(text string) (ps []string) {
 
 func (a answer) envelope(object string) map[string]any {
 	return map[string]any{
-		"id": "chatcmpl-" + strings.ToLower(rand.Text()), "object": object,
+		"id": newID("chatcmpl-"), "object": object,
 		"created": time.Now().Unix(), "model": a.model,
 	}
 }
+
+func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
 // encoded is v as JSON without the escapes that are only of use inside HTML.
 func encoded(v any) []byte {

@@ -112,6 +112,14 @@ func renamedLimit(r *request) (string, bool) {
 	return "max_tokens", has && !strings.HasPrefix(r.Model, "gpt-4") && !strings.HasPrefix(r.Model, "gpt-3")
 }
 
+var newestModel = regexp.MustCompile(`^gpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)`)
+
+// responsesOnly: OpenAI's newest models take tools over Responses only, unless they are
+// told not to think.
+func responsesOnly(r *request) (string, bool) {
+	return r.Model, len(r.Tools) > 0 && newestModel.MatchString(r.Model) && string(r.fields["reasoning_effort"]) != `"none"`
+}
+
 // eachSchema returns a demand on the schemas of tools and all schemas in them, as
 // properties or items; the place is the property's name.
 func eachSchema(broken func(s map[string]any) (string, bool)) func(*request) (string, bool) {

@@ -1,29 +1,35 @@
 package rehearsal
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"math"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
 )
 
 const maxBodyBytes = 32 << 20
 
-// NewHandler returns the endpoint that plays s: POST /v1/chat/completions,
-// streamed and not, and GET /v1/models. Any key and any model name will do.
+// NewHandler returns the endpoint that plays s: POST /v1/chat/completions and
+// POST /v1/responses, streamed and not, and GET /v1/models. Any key and any model name
+// will do.
 // Errors have the shape of OpenAI's, or of the endpoint that the script is as strict
 // as. A nil logger discards.
 func NewHandler(s *Script, logger *slog.Logger) http.Handler {
-	h := &handler{script: s, log: cmp.Or(logger, slog.New(slog.DiscardHandler)), faults: map[faultKey]int{}}
+	h := &handler{script: s, log: telemetry.OrDiscard(logger), faults: map[faultKey]int{}, told: map[complaint]bool{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", h.complete)
+	mux.HandleFunc("POST /v1/chat/completions", h.complete(chat))
+	mux.HandleFunc("POST /v1/responses", h.complete(responses))
 	mux.HandleFunc("GET /v1/models", h.models)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path)
@@ -37,6 +43,41 @@ type handler struct {
 
 	mu     sync.Mutex
 	faults map[faultKey]int // how often each was played
+	told   map[complaint]bool
+}
+
+// complaint is what is said once: of an agent, until a person writes something else to
+// it.
+type complaint struct {
+	who         asker
+	asked, what string
+}
+
+// once logs a warning about the script for what a person has asked an agent for; what it
+// is then asked for is part of it.
+func (h *handler) once(who asker, conv []message, what string, more ...any) {
+	c := complaint{who, asked(conv), what}
+	h.mu.Lock()
+	told := h.told[c]
+	h.told[c] = true
+	h.mu.Unlock()
+	if !told {
+		h.log.Warn(what, append([]any{"team", who.team, "agent", who.name, "asked", c.asked}, more...)...)
+	}
+}
+
+var personsMail = regexp.MustCompile(`(?s)<mail from="user"[^>]*>\s*(.*?)\s*</mail`)
+
+// asked is the beginning of the newest mail of a person in the conversation, else of its
+// first input.
+func asked(conv []message) string {
+	text := ""
+	if i := lastMatch(personsMail, conv, message.fromUser); i >= 0 {
+		text = group(personsMail.FindStringSubmatch(conv[i].Content))
+	} else if i := slices.IndexFunc(conv, message.fromUser); i >= 0 {
+		text = conv[i].Content
+	}
+	return team.Clean(strings.Join(strings.Fields(text), " "), 80)
 }
 
 type faultKey struct {
@@ -52,18 +93,23 @@ func (h *handler) models(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-func (h *handler) complete(w http.ResponseWriter, r *http.Request) {
+// complete answers requests that come over one protocol.
+func (h *handler) complete(over protocol) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { h.play(over, w, r) }
+}
+
+func (h *handler) play(over protocol, w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	if err != nil {
 		h.refuse(w, http.StatusRequestEntityTooLarge, err.Error())
 		return
 	}
-	req, err := parseRequest(body, h.script.strict)
+	req, err := over.parse(body, h.script.strict)
 	var strict *refusal
 	switch {
 	case errors.As(err, &strict):
 		h.log.Debug("refused", "status", strict.status, "err", err)
-		h.send(w, strict.status, h.script.strict.body(strict))
+		h.send(w, strict.status, over.body(h.script.strict, strict))
 		return
 	case err != nil:
 		h.refuse(w, http.StatusBadRequest, err.Error())
@@ -76,11 +122,12 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) {
 	}
 	t, err := h.script.next(who, req.Messages[1:])
 	if err != nil {
+		h.once(who, req.Messages, "the script cannot go on", "err", err, "hint", "mend that rule, or give the goal that the script is for")
 		h.refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	if t.rule == "" {
-		h.log.Warn("nothing in the script fits", "team", who.team, "agent", who.name)
+		h.once(who, req.Messages, "nothing in the script fits", "hint", "add a rule that fits what it was asked (docs/rehearsal.md), or give the goal that the script is for")
 	}
 	for _, c := range t.calls {
 		if !slices.ContainsFunc(req.Tools, func(o tool) bool { return o.Function.Name == c.Function.Name }) {
@@ -96,28 +143,32 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if fault.status != 0 || fault.refusal != nil && !fault.inStream {
-		if fault.retryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(fault.retryAfter.Seconds()))))
-		}
-		if fault.refusal != nil {
-			h.send(w, fault.refusal.status, openAIError(fault.refusal))
-			return
-		}
-		h.refuse(w, fault.status, "this is a fault of the script")
+		h.fail(w, fault)
 		return
 	}
 	if fault.malformed {
 		t = t.malformed()
 	}
 	a := answer{turn: t, model: req.Model, usage: usageOf(len(body), t), cut: fault.cut}
-	if fault.refusal != nil {
-		a.error = openAIError(fault.refusal)
-	}
+	a.error = fault.refusal
 	if req.Stream {
-		a.stream(w, req.StreamOptions.IncludeUsage)
+		w.Header().Set("Content-Type", "text/event-stream")
+		over.stream(a, req, w)
 	} else {
-		a.whole(w)
+		a.send(w, over.whole(a))
 	}
+}
+
+// fail answers with a fault that takes the place of the answer.
+func (h *handler) fail(w http.ResponseWriter, f fault) {
+	if f.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.retryAfter.Seconds()))))
+	}
+	if f.refusal != nil {
+		h.send(w, f.refusal.status, openAIError(f.refusal))
+		return
+	}
+	h.refuse(w, f.status, "this is a fault of the script")
 }
 
 // due returns the fault that t is to be played with, the zero value if none, and

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -324,6 +325,27 @@ func TestScriptErrorIs500(t *testing.T) {
 	h := handlerOf(t, `agents: [{rules: [{name: bad, say: '{{result "x" 0}}'}]}]`)
 	if w := post(t, h, "", hello); w.Code != 500 || !strings.Contains(w.Body.String(), "rule bad, step 0: ") {
 		t.Errorf("answer %d %s", w.Code, w.Body)
+	}
+}
+
+// What the script has no answer to is told once for each thing that a person asks for.
+func TestScriptIsToldOfOnce(t *testing.T) {
+	for name, rules := range map[string]string{
+		"nothing in the script fits": `[{name: never, newest: nowhere, say: x}]`,
+		"the script cannot go on":    `[{name: bad, say: '{{result "x" 0}}'}]`,
+	} {
+		s, err := Parse("test", []byte("agents: [{rules: "+rules+"}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		h := NewHandler(s, slog.New(slog.NewTextHandler(&log, nil)))
+		for _, goal := range []string{"paint it", "paint it", "sell it"} {
+			post(t, h, "", `{"role":"user","content":"<mail from=\"user\" id=\"1\">\n`+goal+`\n</mail>"}`)
+		}
+		if strings.Count(log.String(), name) != 2 || !strings.Contains(log.String(), `asked="paint it"`) || !strings.Contains(log.String(), "hint=") {
+			t.Errorf("%s: the log is\n%s", name, log.String())
+		}
 	}
 }
 

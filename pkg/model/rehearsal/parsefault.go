@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 func (p *parser) fault(n *yaml.Node) *fault {

@@ -4,11 +4,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 )
 
-// request is a chat completion request, as far as a script cares.
+// protocol is a form in which a model is asked, and answers.
+type protocol struct {
+	// parse reads a request and refuses what some endpoint in use would and, with the
+	// *refusal of that one, what the strict one would; strict may be nil. Each error
+	// says what is wrong, and where.
+	parse  func(body []byte, strict *strictness) (request, error)
+	whole  func(a answer) any // the answer as one JSON document
+	stream func(a answer, r request, w http.ResponseWriter)
+	body   func(strict *strictness, r *refusal) any // a refusal as JSON
+}
+
+// chat is OpenAI's chat completions, which nearly every endpoint serves.
+var chat = protocol{parse: parseChat, whole: chatDocument, stream: streamChat,
+	body: func(strict *strictness, r *refusal) any { return strict.body(r) }}
+
+// request is a request over any protocol, in the words of chat completions, as far as a
+// script cares.
 type request struct {
 	Model         string    `json:"model"`
 	Messages      []message `json:"messages"`
@@ -18,6 +35,7 @@ type request struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
 
+	thinks bool                       // its thinking is asked for, encrypted
 	fields map[string]json.RawMessage // all of them
 }
 
@@ -50,10 +68,8 @@ type function struct {
 	Arguments string `json:"arguments"`
 }
 
-// parseRequest reads a request and refuses what some endpoint in use would and, with
-// the *refusal of that one, what the strict one would; strict may be nil. Each error
-// says which message or tool is wrong, and why.
-func parseRequest(body []byte, strict *strictness) (request, error) {
+// parseChat reads a request of chat completions.
+func parseChat(body []byte, strict *strictness) (request, error) {
 	var r request
 	if err := json.Unmarshal(body, &r); err != nil {
 		return r, fmt.Errorf("the body is not a chat completion request: %w", err)

@@ -60,7 +60,14 @@ func Check(name string, body []byte) error {
 	if !ok && name != "" {
 		return fmt.Errorf("no endpoint called %q is known to be strict in its own way", name)
 	}
-	_, err := parseRequest(body, strict)
+	_, err := parseChat(body, strict)
+	return err
+}
+
+// CheckResponses returns why OpenAI refuses body, a request of its Responses, or nil if
+// it takes it.
+func CheckResponses(body []byte) error {
+	_, err := parseResponses(body, nil)
 	return err
 }
 
@@ -85,7 +92,7 @@ func (s *strictness) refusedBy(r *request) *refusal {
 var strictest = map[string]*strictness{
 	"openai":        openAI,
 	"azure":         openAI,
-	"azure-classic": openAI,
+	"azure-classic": {body: openAIError, noContent: true, demands: openAIDemands}, // has no Responses
 	"vllm":          {body: openAIError, demands: []demand{alternation(http.StatusBadRequest, "BadRequestError", twoUsers)}},
 	"ollama":        {body: openAIError, demands: []demand{textOnly}},
 	"llamacpp":      templates,
@@ -139,11 +146,15 @@ var openAIFields = []string{
 	"presence_penalty", "frequency_penalty", "prompt_cache_key", "safety_identifier", "prompt_cache_retention",
 }
 
-var openAI = &strictness{body: openAIError, noContent: true, demands: []demand{
+var openAI = &strictness{body: openAIError, noContent: true, demands: append([]demand{
+	{responsesOnly, refusal{http.StatusBadRequest, "invalid_request_error", "", "Function tools with reasoning_effort are not supported for {} in /v1/chat/completions. Please use /v1/responses instead.", ""}},
+}, openAIDemands...)}
+
+var openAIDemands = []demand{
 	{renamedLimit, refusal{http.StatusBadRequest, "invalid_request_error", "unsupported_parameter", "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", ""}},
 	{otherFields(openAIFields...), refusal{http.StatusBadRequest, "invalid_request_error", "unknown_parameter", "Unrecognized request argument supplied: {}", ""}},
 	{badName(toolName), refusal{http.StatusBadRequest, "invalid_request_error", "invalid_value", "Invalid '{}.function.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", ""}},
-}}
+}
 
 // templates are servers that run the model's own template, some of which want roles
 // to alternate.

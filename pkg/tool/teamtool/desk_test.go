@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/broker"
@@ -13,6 +14,7 @@ import (
 	"agentteam/pkg/completion"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/teamtool"
@@ -24,7 +26,7 @@ import (
 type desk struct {
 	dir    string // the workspace
 	t      *testing.T
-	broker *broker.Team
+	broker *broker.Storage
 	board  *board.Board
 	record team.Team
 	pulse  *roster.Pulse
@@ -37,7 +39,7 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	t.Parallel()
 	bt := brokertest.Team(t, "t")
-	d := &desk{t: t, broker: bt, board: board.New(bt, board.Options{}), pulse: roster.NewPulse(),
+	d := &desk{t: t, broker: bt, board: board.New(bt.Bucket, board.Options{}), pulse: roster.NewPulse(),
 		record: team.Team{ID: "t", Status: team.Active, LeaseSeconds: 30, Policies: team.Policies{Create: "all"},
 			Roles: map[string]team.Role{"coder": {Name: "coder"}, "tester": {Name: "tester"}}},
 		sets: map[team.AgentID]*tool.Set{}, hands: map[team.AgentID]*board.Hand{}}
@@ -50,6 +52,7 @@ func newDesk(t *testing.T) *desk {
 	}
 	t.Cleanup(func() { ws.Close() })
 	box := mailbox.New(bt, mailbox.Options{Members: r})
+	plans := approval.New(bt.Bucket, approval.Options{Tasks: d.board, Members: r, Post: box})
 	for i, m := range []team.Member{
 		{AgentID: team.Leader, Role: "leader"}, {AgentID: "coder-1", Role: "coder"}, {AgentID: "coder-2", Role: "coder"}, {AgentID: "tester-1", Role: "tester"},
 		{AgentID: "gone-1", Role: "coder", State: team.Stopped},
@@ -64,8 +67,17 @@ func newDesk(t *testing.T) *desk {
 		}
 		o := teamtool.Options{
 			Self: m, Team: func(context.Context) (team.Team, error) { return d.record, nil }, Board: d.board,
-			Hand: board.NewHand(t.Context(), d.board, m.Holder()), Mailbox: box, Roster: r, Heard: func(context.Context, []team.Member) map[team.AgentID]roster.Heard { return d.pulse.Last() },
+			Plans: plans, Hand: board.NewHand(t.Context(), d.board, m.Holder()), Mailbox: box, Roster: r, Heard: func(context.Context, []team.Member) map[team.AgentID]roster.Heard { return d.pulse.Last() },
 			List: func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, bt, d.board, q) },
+			Asked: func(id string) error {
+				switch id {
+				case "asked":
+					return nil
+				case "answered":
+					return team.Errorf(team.Conflict, "answered")
+				}
+				return team.Errorf(team.NotFound, "no")
+			},
 			Verify: func(ctx context.Context, task team.Task) (string, error) {
 				return completion.Verify(ctx, task, ws, bt.Files)
 			},
@@ -73,13 +85,14 @@ func newDesk(t *testing.T) *desk {
 		if m.AgentID == team.Leader {
 			o.Crew, o.Aliases = &d.crew, []string{"big", "small"}
 		}
-		set, err := tool.NewSet(nil, teamtool.New(o)...)
+		tools := teamtool.New(o)
+		set, err := tool.NewSet(nil, tools...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, s := range set.Specs() {
-			names = append(names, s.Name)
+		for _, t := range tools {
+			names = append(names, t.Name)
 		}
 		if set, err = set.Allow(teamtool.Allowed(m, names)); err != nil {
 			t.Fatal(err)
@@ -143,6 +156,7 @@ type crew struct {
 	err     error // of the next call
 	spawned []team.Member
 	removed []team.AgentID
+	answer  spawn.Answer // to a request to leave
 	summary string
 }
 
@@ -154,21 +168,28 @@ func (c *crew) Spawn(_ context.Context, m team.Member) (team.Member, error) {
 	return m, c.err
 }
 
-func (c *crew) Remove(_ context.Context, a team.AgentID) error {
+func (c *crew) Remove(_ context.Context, a team.AgentID, _ string) (spawn.Answer, error) {
 	c.removed = append(c.removed, a)
-	return c.err
+	return c.answer, c.err
 }
 
 func (c *crew) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team.Task, error) {
 	if c.err != nil {
 		return team.Task{}, c.err
 	}
-	task, err := c.d.board.Get(ctx, id)
+	m, err := roster.New(c.d.broker).Get(ctx, a)
 	if err != nil {
 		return team.Task{}, err
 	}
-	task, _, err = c.d.hands[a].Assign(ctx, team.Assignment{Task: id, By: team.Leader, Take: true, Epoch: task.Epoch})
-	return task, err
+	return c.d.board.Give(ctx, m, c.d.record.Policies, team.Assignment{Task: id, By: team.Leader}, func(ctx context.Context, order team.Assignment) (team.Task, error) {
+		task, _, err := c.d.hands[a].Assign(ctx, order)
+		return task, err
+	})
+}
+
+func (c *crew) Describe(_ context.Context, text string) error {
+	c.d.record.Description = text
+	return c.err
 }
 
 func (c *crew) Finish(_ context.Context, summary string) error {

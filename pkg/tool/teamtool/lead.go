@@ -3,25 +3,27 @@ package teamtool
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
 
 type spawnArgs struct {
-	Role   string `json:"role" jsonschema:"one of the team's roles"`
-	Name   string `json:"name,omitempty" jsonschema:"a name for it; left out, it is the role and the next number"`
-	Prompt string `json:"prompt,omitempty" jsonschema:"instructions for this member beside its role's; work is given by tasks"`
-	Model  string `json:"model,omitempty" jsonschema:"a model other than the role's"`
+	Role   string `json:"role"`
+	Name   string `json:"name,omitempty" jsonschema:"left out, it is the role and a number"`
+	Prompt string `json:"prompt,omitempty" jsonschema:"its first mail, on which it begins at once; for work that others could do, create tasks"`
+	Model  string `json:"model,omitempty" jsonschema:"instead of the role's; leave it out"`
+
+	PlanMode bool `json:"plan_mode,omitempty" jsonschema:"it changes nothing before its plan is approved"`
 }
 
 type removeArgs struct {
-	AgentID string `json:"agent_id" jsonschema:"the member's name"`
+	AgentID string `json:"agent_id"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 type finishArgs struct {
-	Summary string `json:"summary" jsonschema:"the answer to the person who set the goal: what was done, what came out, where it is"`
+	Summary string `json:"summary" jsonschema:"the answer to the person: what was done, how it was checked, where it is, what is left"`
 }
 
 type spawned struct {
@@ -29,9 +31,12 @@ type spawned struct {
 	Role    string       `json:"role"`
 }
 
+// removed is the result of remove_teammate.
 type removed struct {
-	AgentID team.AgentID     `json:"agent_id"`
-	State   team.MemberState `json:"state"`
+	AgentID   team.AgentID `json:"agent_id"`
+	State     string       `json:"state"`                // stopped; refused: it stays; asked: its answer comes as mail
+	Reason    string       `json:"reason,omitempty"`     // of a refusal
+	RequestID string       `json:"request_id,omitempty"` // of a request that is open
 }
 
 // finished is the result of finish_team.
@@ -47,9 +52,9 @@ func (finished) EndsRun() bool { return true }
 
 func (t tools) leadTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("spawn_teammate", "Bring a teammate into the team. It takes work from the board by itself. Returns its name.", t.spawn, tool.Alias("TeamSpawn", "Task"), t.models()),
-		tool.New("remove_teammate", "Have an idle teammate leave the team.", t.remove),
-		tool.New("finish_team", "End the goal: no task may be pending or in progress. The summary is the answer that the person gets.", t.finish, tool.Alias("TeamDelete")),
+		tool.New("spawn_teammate", "Add a teammate. It takes claimable tasks by itself, and stays for later ones.", t.spawn, tool.Alias("TeamSpawn"), t.models()),
+		tool.New("remove_teammate", "Ask a teammate to leave. It may refuse, with its reason, and then stays.", t.remove),
+		tool.New("finish_team", "End the goal, once you have checked the result yourself. No task may be pending or in progress.", t.finish),
 	}
 }
 
@@ -62,7 +67,7 @@ func (t tools) models() tool.Option {
 }
 
 func (t tools) spawn(ctx context.Context, in spawnArgs) (any, error) {
-	m := team.Member{Role: team.CanonicalRole(in.Role), Prompt: in.Prompt, Model: in.Model}
+	m := team.Member{Role: team.CanonicalRole(in.Role), Prompt: in.Prompt, Model: in.Model, PlanMode: in.PlanMode}
 	if in.Name != "" {
 		name, err := team.ParseAgentID(in.Name)
 		if err != nil {
@@ -89,27 +94,22 @@ func (t tools) remove(ctx context.Context, in removeArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	record, err := t.Team(ctx)
-	if err != nil {
+	if m.State == team.Stopped {
+		return removed{AgentID: a, State: string(team.Stopped)}, nil
+	}
+	if m.Backend == team.Person {
+		return nil, team.Errorf(team.PermissionDenied, "%s is a person", a).WithHint("a person leaves by teamctl stop")
+	}
+	answer, err := t.Crew.Remove(ctx, a, in.Reason)
+	switch {
+	case err != nil:
 		return nil, err
+	case answer.Left:
+		return removed{AgentID: a, State: string(team.Stopped)}, nil
+	case answer.Refused:
+		return removed{AgentID: a, State: "refused", Reason: answer.Reason}, nil
 	}
-	h := t.Heard(ctx, []team.Member{m})[a]
-	if s := h.State(m, record.Lease(), time.Now()); s == team.Running {
-		return nil, team.Errorf(team.InvalidState, "%s is running", a).WithHint("wait until it is idle, or ask it by send_message to stop")
-	}
-	tasks, err := t.Board.All(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, task := range tasks {
-		if task.Status == team.InProgress && task.Assignee == a {
-			return nil, team.Errorf(team.InvalidState, "%s holds %s", a, task.ID).WithHint("release the task first, or wait until it is completed")
-		}
-	}
-	if err := t.Crew.Remove(ctx, a); err != nil {
-		return nil, err
-	}
-	return removed{a, team.Stopped}, nil
+	return removed{AgentID: a, State: "asked", RequestID: answer.RequestID}, nil
 }
 
 func (t tools) finish(ctx context.Context, in finishArgs) (any, error) {

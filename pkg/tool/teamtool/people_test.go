@@ -11,6 +11,9 @@ import (
 
 	"agentteam/pkg/agent"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/spawn"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -51,20 +54,110 @@ func TestSendMessage(t *testing.T) {
 	if len(got) != 1 || got[0].From != "coder-1" || got[0].Type != team.MsgMessage || got[0].Summary != "在哪里? 🧭" || got[0].InReplyTo != "m0" || got[0].ID != s.MessageID {
 		t.Errorf("received %+v", got)
 	}
-	d.ok(&s, "coder-1", "SendMessage", `{"to":"leader","content":"hi"}`)
+	d.ok(&s, "coder-1", "SendMessage", `{"to":"leader","content":"hi","summary":"a greeting"}`)
 	d.refused(team.NotFound, "coder-1", "send_message", `{"to":"coder-7","content":"hi"}`)
-	d.refused(team.NotFound, "coder-1", "send_message", `{"to":"gone-1","content":"hi"}`)
 	d.refused(team.InvalidArgument, "coder-1", "send_message", `{"to":"no one > *","content":"hi"}`)
 	d.refused(team.InvalidArgument, "coder-1", "send_message", `{"to":">","content":"hi"}`)
 	d.refused(team.InvalidArgument, "coder-1", "send_message", `{"to":"coder-1","content":"hi"}`)
-	d.refused(team.InvalidArgument, "coder-1", "send_message", `{"to":"*","content":"hi"}`)
+	d.refused(team.InvalidArgument, "coder-1", "send_message", `{"to":"*","content":"hi","await_reply":true}`)
 	d.refused(team.InvalidArgument, "coder-1", "send_message", `{"to":"leader","content":" "}`)
 	d.refused(team.InvalidArgument, "coder-1", "send_message", `{"to":"leader"}`)
 	d.refused(team.InvalidArgument, "coder-1", "send_message", `{"to":"leader","content":"hi","from":"leader"}`)
-	d.refused(team.InvalidArgument, "coder-1", "send_message", fmt.Sprintf(`{"to":"leader","content":%q}`, strings.Repeat("x", 64<<10+1)))
-	d.ok(nil, "coder-1", "send_message", fmt.Sprintf(`{"to":"leader","content":%q}`, strings.Repeat("x", 64<<10)))
+	d.refused(team.InvalidArgument, "coder-1", "send_message", fmt.Sprintf(`{"to":"leader","content":%q}`, strings.Repeat("x", 1<<20+1)))
+	if res := d.call("coder-1", "send_message", fmt.Sprintf(`{"to":"leader","content":%q}`, strings.Repeat("x", 1<<20))); res.IsError || !strings.Contains(res.Content, "where the whole is: stored:") {
+		t.Errorf("of a long text: %s", res.Content)
+	}
 	if n := len(d.inbox(team.Leader)); n != 2 {
 		t.Errorf("the leader has %d messages, want 2: what is refused is not sent", n)
+	}
+}
+
+// Each type of message is for some senders only, and has what belongs to it.
+func TestMessageTypes(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, "coder-1", "send_message", `{"to":"coder-2","content":"hi","type":"message"}`)
+	for arguments, code := range map[string]team.Code{
+		`{"to":"leader","content":"x","type":"user_message"}`:                                                         team.PermissionDenied,
+		`{"to":"leader","content":"x","type":"watchdog"}`:                                                             team.PermissionDenied,
+		`{"to":"leader","content":"x","type":"task_assigned"}`:                                                        team.PermissionDenied,
+		`{"to":"leader","content":"x","type":"task_notification"}`:                                                    team.PermissionDenied,
+		`{"to":"leader","content":"x","type":"plan_approval_request","request_id":"r"}`:                               team.PermissionDenied,
+		`{"to":"leader","content":"x","type":"plan_approval_response","request_id":"r","approve":true}`:               team.PermissionDenied,
+		`{"to":"coder-2","content":"x","type":"shutdown_request"}`:                                                    team.PermissionDenied,
+		`{"to":"leader","content":"x","type":"order"}`:                                                                team.InvalidArgument,
+		`{"to":"leader","content":"x","type":"broadcast"}`:                                                            team.InvalidArgument,
+		`{"to":"leader","content":"x","request_id":"r"}`:                                                              team.InvalidArgument,
+		`{"to":"leader","content":"x","approve":false}`:                                                               team.InvalidArgument,
+		`{"to":"leader","content":"x","type":"shutdown_response"}`:                                                    team.InvalidArgument,
+		`{"to":"leader","content":"x","type":"shutdown_response","request_id":"r"}`:                                   team.InvalidArgument,
+		`{"to":"leader","content":"x","type":"shutdown_response","approve":true}`:                                     team.InvalidArgument,
+		`{"to":"leader","content":"x","type":"shutdown_response","request_id":"r","approve":true}`:                    team.NotFound,
+		`{"to":"leader","content":"x","type":"shutdown_response","request_id":"r","approve":true,"await_reply":true}`: team.InvalidArgument,
+	} {
+		d.refused(code, "coder-1", "send_message", arguments)
+	}
+	for arguments, code := range map[string]team.Code{
+		`{"to":"coder-1","content":"x","type":"shutdown_response","request_id":"r","approve":true}`:      team.PermissionDenied,
+		`{"to":"coder-1","content":"x","type":"plan_approval_response","request_id":"r"}`:                team.InvalidArgument,
+		`{"to":"coder-1","content":"x","type":"plan_approval_response","request_id":"r","approve":true}`: team.NotFound,
+		`{"to":"coder-1","content":"x","type":"shutdown_request","request_id":"r"}`:                      team.InvalidArgument,
+		`{"to":"coder-1","content":"x","type":"shutdown_request","approve":true}`:                        team.InvalidArgument,
+		`{"to":"coder-1","content":"x","type":"shutdown_request","await_reply":true}`:                    team.InvalidArgument,
+		`{"to":"user","content":"x","type":"shutdown_request"}`:                                          team.InvalidArgument,
+		`{"to":"leader","content":"x","type":"shutdown_request"}`:                                        team.InvalidArgument,
+		`{"to":"coder-7","content":"x","type":"shutdown_request"}`:                                       team.NotFound,
+	} {
+		d.refused(code, team.Leader, "send_message", arguments)
+	}
+	if got := d.inbox(team.Leader); len(got) != 0 {
+		t.Errorf("what is refused was sent: %+v", got)
+	}
+	var s struct {
+		RequestID string `json:"request_id"`
+	}
+	d.ok(&s, team.Leader, "send_message", `{"to":"coder-1","content":"you are not needed any more","type":"shutdown_request"}`)
+	if got := d.inbox("coder-1"); len(got) != 1 || got[0].Type != team.MsgShutdownRequest || got[0].RequestID != s.RequestID || s.RequestID == "" {
+		t.Errorf("coder-1 was sent %+v, the leader told %+v", got, s)
+	}
+}
+
+// An answer to a request to shut down is carried out by the agent, once it is stored.
+func TestShutdownResponse(t *testing.T) {
+	d := newDesk(t)
+	for _, approve := range []bool{true, false} {
+		res := d.call("coder-1", "send_message", fmt.Sprintf(`{"to":"leader","content":"why","type":"shutdown_response","request_id":"asked","approve":%t}`, approve))
+		v, ok := res.Value.(agent.Decider)
+		if !ok || *v.Decides() != (journal.Verdict{RequestID: "asked", Approve: approve, Reason: "why"}) {
+			t.Errorf("answered %t: %s", approve, res.Content)
+		}
+	}
+	if got := d.inbox(team.Leader); len(got) != 0 {
+		t.Errorf("sent by the tool: %+v", got)
+	}
+}
+
+// A model is told of the types and arguments that its member may use, and of no other.
+func TestTypesShown(t *testing.T) {
+	d := newDesk(t)
+	for who, want := range map[team.AgentID]struct{ shown, hidden []string }{
+		team.Leader: {[]string{"shutdown_request"}, []string{"shutdown_response", "request_id", "approve"}},
+		"coder-1":   {[]string{"shutdown_response", "request_id", "approve"}, nil},
+	} {
+		for _, spec := range d.sets[who].Specs() {
+			if spec.Name != "send_message" {
+				continue
+			}
+			for _, word := range want.shown {
+				if !strings.Contains(string(spec.Schema), word) {
+					t.Errorf("%s is not told of %s: %s", who, word, spec.Schema)
+				}
+			}
+			for _, word := range want.hidden {
+				if strings.Contains(string(spec.Schema), word) {
+					t.Errorf("%s is told of %s: %s", who, word, spec.Schema)
+				}
+			}
+		}
 	}
 }
 
@@ -82,16 +175,128 @@ func TestAwaitReply(t *testing.T) {
 	if a := w.Awaits(); a.From != "coder-2" || a.MessageID == "" || time.Until(a.Until) > 10*time.Minute || time.Until(a.Until) < 9*time.Minute {
 		t.Errorf("awaits %+v", a)
 	}
+	// A person takes as long as it takes.
+	if _, err := roster.New(d.broker).Put(t.Context(), team.Member{AgentID: "ann", Role: "coder", State: team.Joined, Incarnation: 1, Backend: team.Person}); err != nil {
+		t.Fatal(err)
+	}
+	res = d.call("coder-1", "send_message", `{"to":"ann","content":"?","await_reply":true}`)
+	if w, ok := res.Value.(agent.Awaiter); !ok || w.Awaits() == nil || w.Awaits().From != "ann" || !w.Awaits().OfPerson() {
+		t.Errorf("of a question to a seat: %s", res.Content)
+	}
+}
+
+// Mail to a member that has stopped is kept, and says so. Nobody can wait for its answer.
+func TestSendToStopped(t *testing.T) {
+	d := newDesk(t)
+	res := d.call("coder-1", "send_message", `{"to":"gone-1","content":"for when you are back"}`)
+	if res.IsError || !strings.Contains(res.Content, "gone-1 has stopped: it reads this only if it comes back") || len(d.inbox("gone-1")) != 1 {
+		t.Errorf("%s; its inbox: %+v", res.Content, d.inbox("gone-1"))
+	}
+	d.refused(team.InvalidState, "coder-1", "send_message", `{"to":"gone-1","content":"?","await_reply":true}`)
+	d.refused(team.InvalidState, team.Leader, "send_message", `{"to":"gone-1","content":"?","type":"shutdown_request"}`)
+	if n := len(d.inbox("gone-1")); n != 1 {
+		t.Errorf("a question that is refused was sent: %d messages", n)
+	}
+}
+
+// A person is asked by mail to user, whose answer the agent awaits without a limit.
+func TestAskUser(t *testing.T) {
+	d := newDesk(t)
+	for who, args := range map[team.AgentID]string{"coder-1": `{"question":"Which?","choices":["red","blue"]}`, team.Leader: `{"question":"Why?"}`} {
+		res := d.call(who, "ask_user", args)
+		w, ok := res.Value.(agent.Awaiter)
+		if !ok || w.Awaits() == nil || w.Awaits().From != team.UserAgent || !w.Awaits().OfPerson() || w.Awaits().About == "" {
+			t.Fatalf("%s asks: %s", who, res.Content)
+		}
+	}
+	for _, args := range []string{`{}`, `{"question":" "}`, `{"question":"?","choices":["one"]}`, `{"question":"?","choices":["a","A"]}`, `{"question":"?","choices":["a","` + strings.Repeat("b", 201) + `"]}`} {
+		d.refused(team.InvalidArgument, "coder-1", "ask_user", args)
+	}
+	got := d.inbox(team.UserAgent)
+	if len(got) != 2 || slices.IndexFunc(got, func(m team.Message) bool {
+		return m.From == "coder-1" && slices.Equal(m.Choices, []string{"red", "blue"}) && m.Asks()
+	}) < 0 {
+		t.Errorf("the person got %+v", got)
+	}
+}
+
+// Urgent is the leader's, and a teammate is not told of it.
+func TestUrgent(t *testing.T) {
+	d := newDesk(t)
+	d.refused(team.PermissionDenied, "coder-1", "send_message", `{"to":"coder-2","content":"hi","urgent":true}`)
+	d.ok(nil, team.Leader, "send_message", `{"to":"coder-2","content":"stop","urgent":true}`)
+	if got := d.inbox("coder-2"); len(got) != 1 || !got[0].Urgent {
+		t.Errorf("coder-2 got %+v", got)
+	}
+	for who, want := range map[team.AgentID]bool{team.Leader: true, "coder-1": false} {
+		for _, s := range d.sets[who].Specs() {
+			if s.Name == "send_message" && strings.Contains(string(s.Schema), `"urgent"`) != want {
+				t.Errorf("%s is told %s", who, s.Schema)
+			}
+		}
+	}
+}
+
+// Each of a member's messages can be read again, by its number or id, and nobody else's.
+func TestReadMail(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, "tester-1", "send_message", `{"to":"coder-2","content":"not yours"}`)
+	var one, all sent
+	d.ok(&one, "tester-1", "send_message", `{"to":"coder-1","content":"the whole\ntext","in_reply_to":"m0"}`)
+	d.ok(&all, team.Leader, "broadcast", `{"content":"to all"}`)
+	for range 20 {
+		d.ok(nil, "tester-1", "send_message", `{"to":"leader","content":"for the leader"}`)
+	}
+	for args, want := range map[string]string{
+		`{"id":"2"}`:                     `{"number":2,"id":"` + one.MessageID + `","from":"tester-1","type":"message","in_reply_to":"m0","content":"the whole\ntext"}`,
+		`{"id":"` + all.MessageID + `"}`: `{"number":3,"id":"` + all.MessageID + `","from":"leader","type":"broadcast","content":"to all"}`,
+		`{}`:                             "2 tester-1 message: the whole\n3 leader broadcast: to all",
+		`{"after":2}`:                    "3 leader broadcast: to all",
+		`{"after":3}`:                    "no mail behind that number",
+	} {
+		if res := d.call("coder-1", "read_mail", args); res.IsError || res.Content != want {
+			t.Errorf("read_mail %s: %s\nwant %s", args, res.Content, want)
+		}
+	}
+	for _, id := range []string{"1", "4", "999", "nothing"} {
+		d.refused(team.NotFound, "coder-1", "read_mail", `{"id":"`+id+`"}`)
+	}
+	d.ok(nil, "coder-1", "send_message", `{"to":"leader","content":"the 21st"}`)
+	if res := d.call(team.Leader, "read_mail", `{}`); !strings.HasSuffix(res.Content, "23 tester-1 message: for the leader\n1 more; list them with after: 23") {
+		t.Errorf("the leader's list ends otherwise:\n%s", res.Content)
+	}
+}
+
+// An agent that talks without end is stopped in time, and only toward whom it talks to.
+func TestChatterEnds(t *testing.T) {
+	d := newDesk(t)
+	for range 20 {
+		d.ok(nil, "coder-1", "send_message", `{"to":"coder-2","content":"thank you"}`)
+	}
+	d.refused(team.Busy, "coder-1", "send_message", `{"to":"coder-2","content":"thank you"}`)
+	for range 5 {
+		d.ok(nil, "coder-1", "broadcast", `{"content":"thanks to all"}`)
+	}
+	d.refused(team.Busy, "coder-1", "send_message", `{"to":"*","content":"thanks to all"}`)
+	d.ok(nil, "coder-1", "send_message", `{"to":"leader","content":"done"}`)
+	d.ok(nil, "coder-2", "send_message", `{"to":"coder-1","content":"thank you"}`)
+	if n := len(d.inbox("coder-2")); n != 25 {
+		t.Errorf("coder-2 has %d messages, want 25", n)
+	}
 }
 
 func TestBroadcast(t *testing.T) {
 	d := newDesk(t)
 	var s sent
+	d.ok(&s, "coder-2", "send_message", `{"to":"*","content":"the build is green"}`)
+	if got := d.inbox("coder-1"); len(got) != 1 || got[0].To != team.Everyone || got[0].Type != team.MsgBroadcast {
+		t.Errorf("a message to * came as %+v", got)
+	}
 	d.ok(&s, "coder-1", "broadcast", `{"content":"the build is broken"}`)
 	if !slices.Equal(s.DeliveredTo, []team.AgentID{team.Leader, "coder-2", "tester-1"}) {
 		t.Errorf("delivered to %v", s.DeliveredTo)
 	}
-	if got := d.inbox("tester-1"); len(got) != 1 || got[0].To != team.Everyone || got[0].Type != team.MsgBroadcast {
+	if got := d.inbox("tester-1")[1:]; len(got) != 1 || got[0].To != team.Everyone || got[0].Type != team.MsgBroadcast {
 		t.Errorf("received %+v", got)
 	}
 	d.refused(team.InvalidArgument, "coder-1", "broadcast", `{"content":""}`)
@@ -175,22 +380,27 @@ func TestSpawnModels(t *testing.T) {
 
 func TestRemoveTeammate(t *testing.T) {
 	d := newDesk(t)
-	d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)
-	d.ok(nil, team.Leader, "create_task", `{"title":"b"}`)
-	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1"}`)
-	d.ok(nil, "coder-2", "claim_task", `{"task_id":"2"}`)
-	d.ok(nil, "coder-2", "update_task", `{"task_id":"2","status":"completed","result_summary":"ok"}`)
-	d.pulse.Hear(team.Beat{AgentID: "coder-2", Incarnation: 1, N: 1, State: team.Running})
-	d.refused(team.InvalidState, team.Leader, "remove_teammate", `{"agent_id":"coder-1"}`) // holds a task
-	d.refused(team.InvalidState, team.Leader, "remove_teammate", `{"agent_id":"coder-2"}`) // runs
 	d.refused(team.InvalidArgument, team.Leader, "remove_teammate", `{"agent_id":"leader"}`)
 	d.refused(team.NotFound, team.Leader, "remove_teammate", `{"agent_id":"coder-7"}`)
+	if res := d.call(team.Leader, "remove_teammate", `{"agent_id":"gone-1"}`); res.Content != `{"agent_id":"gone-1","state":"stopped"}` {
+		t.Errorf("removed one that has left: %s", res.Content)
+	}
+	if _, err := roster.New(d.broker).Put(t.Context(), team.Member{AgentID: "ann", Role: "coder", State: team.Joined, Incarnation: 1, Backend: team.Person}); err != nil {
+		t.Fatal(err)
+	}
+	d.refused(team.PermissionDenied, team.Leader, "remove_teammate", `{"agent_id":"ann"}`)
 	if len(d.crew.removed) != 0 {
 		t.Errorf("removed %v all the same", d.crew.removed)
 	}
-	d.pulse.Hear(team.Beat{AgentID: "coder-2", Incarnation: 1, N: 2, State: team.Idle})
-	if res := d.call(team.Leader, "remove_teammate", `{"agent_id":"coder-2"}`); res.Content != `{"agent_id":"coder-2","state":"stopped"}` {
-		t.Errorf("removed: %s", res.Content)
+	for want, answer := range map[string]spawn.Answer{
+		`{"agent_id":"coder-2","state":"stopped"}`:                                  {RequestID: "r", Left: true},
+		`{"agent_id":"coder-2","state":"refused","reason":"half of it is written"}`: {RequestID: "r", Refused: true, Reason: "half of it is written"},
+		`{"agent_id":"coder-2","state":"asked","request_id":"r"}`:                   {RequestID: "r"},
+	} {
+		d.crew.answer = answer
+		if res := d.call(team.Leader, "remove_teammate", `{"agent_id":"coder-2","reason":"we are done"}`); res.Content != want {
+			t.Errorf("removed: %s, want %s", res.Content, want)
+		}
 	}
 	d.crew.err = team.Errorf(team.Unavailable, "no")
 	d.refused(team.Unavailable, team.Leader, "remove_teammate", `{"agent_id":"tester-1"}`)
@@ -208,7 +418,7 @@ func TestFinishTeam(t *testing.T) {
 	d.crew.err = team.Errorf(team.Conflict, "mail is unread")
 	d.refused(team.Conflict, team.Leader, "finish_team", `{"summary":"all is done"}`)
 	d.crew.err = nil
-	res := d.call(team.Leader, "TeamDelete", `{"summary":"all is done"}`)
+	res := d.call(team.Leader, "finish_team", `{"summary":"all is done"}`)
 	if res.Content != `{"summary":"all is done","completed_tasks":1,"total_tasks":2}` || d.crew.summary != "all is done" {
 		t.Errorf("finished: %s", res.Content)
 	}
@@ -222,17 +432,17 @@ func TestLeadersTools(t *testing.T) {
 	d := newDesk(t)
 	for name, arguments := range map[string]string{
 		"spawn_teammate": `{"role":"coder"}`, "TeamSpawn": `{"role":"coder"}`, "Task": `{"role":"coder"}`,
-		"remove_teammate": `{"agent_id":"coder-2"}`, "finish_team": `{"summary":"x"}`, "TeamDelete": `{"summary":"x"}`,
+		"remove_teammate": `{"agent_id":"coder-2"}`, "approve_plan": `{"request_id":"x","approve":true}`, "finish_team": `{"summary":"x"}`, "TeamDelete": `{"summary":"x"}`,
 	} {
 		d.refused(team.PermissionDenied, "coder-1", name, arguments)
 	}
 	for _, s := range d.sets["coder-1"].Specs() {
-		if slices.Contains([]string{"spawn_teammate", "remove_teammate", "finish_team"}, s.Name) {
+		if slices.Contains([]string{"spawn_teammate", "remove_teammate", "approve_plan", "submit_plan", "finish_team"}, s.Name) {
 			t.Errorf("a teammate is offered %s", s.Name)
 		}
 	}
-	if n := len(d.sets[team.Leader].Specs()) - len(d.sets["coder-1"].Specs()); n != 3 {
-		t.Errorf("the leader has %d tools more, want 3", n)
+	if n := len(d.sets[team.Leader].Specs()) - len(d.sets["coder-1"].Specs()); n != 4 {
+		t.Errorf("the leader has %d tools more, want 4", n)
 	}
 }
 

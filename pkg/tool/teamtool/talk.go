@@ -1,9 +1,14 @@
 package teamtool
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
@@ -11,25 +16,37 @@ import (
 )
 
 type sendArgs struct {
-	To         string `json:"to" jsonschema:"the member's name, or leader"`
-	Content    string `json:"content" jsonschema:"the message"`
-	Summary    string `json:"summary,omitempty" jsonschema:"a few words that stand for it in lists"`
-	AwaitReply bool   `json:"await_reply,omitempty" jsonschema:"you need the answer to go on: keep your task while you are idle, 10 minutes at most"`
-	InReplyTo  string `json:"in_reply_to,omitempty" jsonschema:"id of the message that this one answers"`
+	To         string `json:"to" jsonschema:"a member's name, user, or * for everybody"`
+	Content    string `json:"content"`
+	Summary    string `json:"summary,omitempty" jsonschema:"a few words for lists"`
+	AwaitReply bool   `json:"await_reply,omitempty" jsonschema:"you need the answer to go on: end your turn after this call; you keep your task, and go on when it comes (10 minutes at most; a person may take longer). Without it nobody waits, and the goal may end first"`
+	InReplyTo  string `json:"in_reply_to,omitempty" jsonschema:"id of the mail that this answers"`
+	Urgent     bool   `json:"urgent,omitempty" jsonschema:"have it read at once: what the receiver is at is cut off"`
+
+	Type      team.MessageType `json:"type,omitempty"`
+	RequestID string           `json:"request_id,omitempty" jsonschema:"of the request that this answers"`
+	Approve   *bool            `json:"approve,omitempty" jsonschema:"the answer to it"`
 }
 
 type broadcastArgs struct {
-	Content string `json:"content" jsonschema:"the message"`
-	Summary string `json:"summary,omitempty" jsonschema:"a few words that stand for it in lists"`
+	Content string `json:"content"`
+	Summary string `json:"summary,omitempty" jsonschema:"a few words for lists"`
+}
+
+type askArgs struct {
+	Question string   `json:"question"`
+	Choices  []string `json:"choices,omitempty" jsonschema:"2 to 10 short answers to choose from"`
 }
 
 // answerWithin is how long an agent may wait for an answer with a task in hand.
 const answerWithin = 10 * time.Minute
 
-// sent is the result of send_message and broadcast.
+// sent is the result of what sends a message.
 type sent struct {
 	MessageID   string         `json:"message_id"`
 	DeliveredTo []team.AgentID `json:"delivered_to"`
+	RequestID   string         `json:"request_id,omitempty"` // of a request
+	Note        string         `json:"note,omitempty"`       // what else is to be known of it
 
 	await *journal.Await
 }
@@ -49,41 +66,181 @@ type teammate struct {
 
 func (t tools) talkTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("send_message", "Send a message to one member of the team. It is kept until that member reads it.", t.send, tool.Alias("SendMessage", "message")),
-		tool.New("broadcast", "Send a message to everybody in the team. It wakes all of them: use it rarely.", t.broadcast),
-		tool.New("list_teammates", "List the members of the team: name, role, state, and the task each works on.", t.listTeammates, tool.Alias("TeamStatus")),
+		tool.New("send_message", "Send a message to one member. It is kept until that member reads it.", t.send, append(t.sendOptions(), tool.Alias("message"), tool.Ungated())...),
+		tool.New("broadcast", "Send a message to everybody. It wakes all of them: use it rarely.", t.broadcast, tool.Ungated()),
+		tool.New("ask_user", "Ask the person what only a person can decide, and end your turn after this call. You keep your task and go on when the answer comes, however long that takes.", t.askUser, tool.Ungated()),
+		tool.New("read_mail", "Read mail that you were not shown whole.", t.readMail, tool.ReadOnly()),
+		tool.New("list_teammates", "List the members: name, role, state, and the task that each works on.", t.listTeammates, tool.Alias("TeamStatus"), tool.ReadOnly()),
 	}
 }
 
+// sendOptions tell a model of the types that are for it.
+func (t tools) sendOptions() []tool.Option {
+	if t.leads() {
+		return []tool.Option{tool.Hidden("request_id", "approve"),
+			tool.Describe("type", "left out, or shutdown_request: asks a teammate to leave, for the reason in content. It may refuse; its answer comes as mail")}
+	}
+	return []tool.Option{tool.Hidden("urgent"), tool.Describe("type", "left out, or shutdown_response: answers a shutdown_request, with your reason in content")}
+}
+
+// send is the tool send_message. Errors: PermissionDenied for a type that is not for the
+// member; NotFound for a recipient or a request that is not there; Conflict for a request
+// that is answered; InvalidState to await what nobody would answer; those of post.
 func (t tools) send(ctx context.Context, in sendArgs) (any, error) {
-	if in.To == string(team.Everyone) {
-		return nil, team.Errorf(team.InvalidArgument, "send_message goes to one member").WithHint("use broadcast to reach everybody")
-	}
-	name, err := team.ParseAgentID(in.To)
+	m, err := t.compose(in)
 	if err != nil {
 		return nil, err
 	}
-	m, to, err := t.Mailbox.Send(ctx, team.Message{
-		Type: team.MsgMessage, From: t.Self.AgentID, To: name, Content: in.Content, Summary: in.Summary, InReplyTo: in.InReplyTo,
-	})
+	switch m.Type {
+	case team.MsgShutdownRequest:
+		return t.askToLeave(ctx, m)
+	case team.MsgShutdownResponse:
+		return t.decide(m)
+	case team.MsgPlanResponse:
+		return t.answerPlan(ctx, m)
+	}
+	to, err := t.reader(ctx, m.To)
 	if err != nil {
 		return nil, err
 	}
-	s := sent{MessageID: m.ID, DeliveredTo: to}
-	if in.AwaitReply {
-		s.await = &journal.Await{MessageID: m.ID, From: m.To, Until: time.Now().Add(answerWithin)}
+	stopped := to.State == team.Stopped
+	if stopped && m.AwaitReply {
+		return nil, team.Errorf(team.InvalidState, "%s has stopped and would not answer", m.To).
+			WithHint("ask somebody else; without await_reply the message is kept until it comes back")
 	}
-	return s, nil
+	var until time.Time
+	if to.Backend != team.Person {
+		until = time.Now().Add(answerWithin)
+	}
+	s, err := t.post(ctx, m, until)
+	if err == nil && stopped {
+		s.Note = strings.TrimPrefix(s.Note+"; "+string(m.To)+" has stopped: it reads this only if it comes back", "; ")
+	}
+	return s, err
+}
+
+// compose makes the message that the arguments mean. Errors: PermissionDenied for a type
+// that is not for the member; InvalidArgument.
+func (t tools) compose(in sendArgs) (team.Message, error) {
+	m := team.Message{Type: cmp.Or(in.Type, team.MsgMessage), To: team.AgentID(in.To), Content: in.Content, Summary: in.Summary,
+		InReplyTo: in.InReplyTo, RequestID: in.RequestID, Approve: in.Approve, AwaitReply: in.AwaitReply, Urgent: in.Urgent}
+	sender := team.FromTeammate
+	if t.leads() {
+		sender = team.FromLeader
+	}
+	if err := sender.MaySend(m.Type); err != nil {
+		return m, err
+	}
+	if m.To != team.Everyone && m.To != team.UserAgent {
+		var err error
+		if m.To, err = team.ParseAgentID(in.To); err != nil {
+			return m, err
+		}
+	}
+	if m.To == team.Everyone && m.Type == team.MsgMessage {
+		m.Type = team.MsgBroadcast
+	}
+	switch {
+	case m.To == team.Everyone && m.Type != team.MsgBroadcast:
+		return m, team.Errorf(team.InvalidArgument, "a %s goes to one member", m.Type).WithHint("name one")
+	case m.To != team.Everyone && m.Type == team.MsgBroadcast:
+		return m, team.Errorf(team.InvalidArgument, "a broadcast goes to everybody").WithHint("send it to *, or leave type out")
+	case m.AwaitReply && m.Type == team.MsgBroadcast:
+		return m, team.Errorf(team.InvalidArgument, "await_reply needs one member to wait for").WithHint("ask one by name")
+	case m.AwaitReply && m.Type != team.MsgMessage:
+		return m, team.Errorf(team.InvalidArgument, "await_reply is for messages, not for a %s", m.Type).WithHint("an answer to a request comes as mail")
+	}
+	return m, nil
+}
+
+// askToLeave sends a request to shut down. It does not wait for the answer.
+func (t tools) askToLeave(ctx context.Context, m team.Message) (any, error) {
+	if m.RequestID != "" {
+		return nil, team.Errorf(team.InvalidArgument, "a new %s gets its request_id", m.Type).WithHint("leave request_id out")
+	}
+	switch to, err := t.reader(ctx, m.To); {
+	case err != nil:
+		return nil, err
+	case to.Backend == team.Person:
+		return nil, team.Errorf(team.InvalidArgument, "%s is a person and is not shut down", m.To)
+	case to.State == team.Stopped:
+		return nil, team.Errorf(team.InvalidState, "%s has stopped already", m.To)
+	}
+	m.RequestID = ulid.Make().String()
+	return t.post(ctx, m, time.Time{})
+}
+
+// decided is the result of a shutdown_response. The agent carries it out once it is stored:
+// it tells whoever asked, and leaves if it approved.
+type decided struct {
+	RequestID string `json:"request_id"`
+	Approve   bool   `json:"approve"`
+
+	reason string
+}
+
+// Decides tells the agent its model's answer.
+func (d decided) Decides() *journal.Verdict {
+	return &journal.Verdict{RequestID: d.RequestID, Approve: d.Approve, Reason: d.reason}
+}
+
+// decide answers a request to shut down, whose sender is told, whatever m.To says.
+func (t tools) decide(m team.Message) (any, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(m.Content) == "" && !*m.Approve {
+		return nil, team.Errorf(team.InvalidArgument, "a refusal needs its reason").WithHint("give it as content")
+	}
+	if err := t.Asked(m.RequestID); err != nil {
+		return nil, err
+	}
+	return decided{m.RequestID, *m.Approve, m.Content}, nil
+}
+
+// reader is what is to be known of whom a message is for; the user is a person, too. A name
+// that nobody has is left for the mailbox to refuse.
+func (t tools) reader(ctx context.Context, to team.AgentID) (team.Member, error) {
+	switch to {
+	case team.UserAgent:
+		return team.Member{AgentID: to, Backend: team.Person}, nil
+	case team.Everyone:
+		return team.Member{}, nil
+	}
+	m, err := t.Roster.Get(ctx, to)
+	if errors.Is(err, team.NotFound) {
+		return team.Member{}, nil
+	}
+	return m, err
+}
+
+func (t tools) askUser(ctx context.Context, in askArgs) (any, error) {
+	return t.post(ctx, team.Message{Type: team.MsgMessage, To: team.UserAgent, Content: in.Question, Choices: in.Choices, AwaitReply: true}, time.Time{})
 }
 
 func (t tools) broadcast(ctx context.Context, in broadcastArgs) (any, error) {
-	m, to, err := t.Mailbox.Send(ctx, team.Message{
-		Type: team.MsgBroadcast, From: t.Self.AgentID, To: team.Everyone, Content: in.Content, Summary: in.Summary,
-	})
-	if err != nil {
-		return nil, err
+	return t.post(ctx, team.Message{Type: team.MsgBroadcast, To: team.Everyone, Content: in.Content, Summary: in.Summary}, time.Time{})
+}
+
+// post sends m, unless the agent has sent too much to m.To. If it awaits the answer it does
+// so until then; zero: for as long as it takes. Errors: Busy; those of mailbox.Send.
+func (t tools) post(ctx context.Context, m team.Message, until time.Time) (sent, error) {
+	m.From = t.Self.AgentID
+	if err := t.chatter.count(m.To, time.Now()); err != nil {
+		return sent{}, err
 	}
-	return sent{MessageID: m.ID, DeliveredTo: to}, nil
+	m, to, err := t.Mailbox.Send(ctx, m)
+	if err != nil {
+		return sent{}, err
+	}
+	s := sent{MessageID: m.ID, DeliveredTo: to, RequestID: m.RequestID}
+	if m.Stored != "" {
+		s.Note = "the text was too long for a message: its head and tail were sent, and where the whole is: " + m.Stored
+	}
+	if m.AwaitReply {
+		s.await = &journal.Await{MessageID: m.ID, From: m.To, About: m.Summary, Until: until}
+	}
+	return s, nil
 }
 
 func (t tools) listTeammates(ctx context.Context, _ struct{}) (any, error) {
@@ -100,7 +257,7 @@ func (t tools) listTeammates(ctx context.Context, _ struct{}) (any, error) {
 	list := []teammate{}
 	for _, m := range members {
 		h := heard[m.AgentID]
-		list = append(list, teammate{AgentID: m.AgentID, Role: m.Role, State: h.State(m, record.Lease(), time.Now()),
+		list = append(list, teammate{AgentID: m.AgentID, Role: m.Role, State: h.State(m, record, time.Now()),
 			Task: h.Task, Context: h.Fill(), You: m.AgentID == t.Self.AgentID})
 	}
 	return list, nil

@@ -5,6 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"agentteam/pkg/completion"
 	"agentteam/pkg/team"
@@ -12,58 +15,103 @@ import (
 )
 
 type listTasksArgs struct {
-	Status    string `json:"status,omitempty" jsonschema:"only tasks with this status: pending, in_progress, completed, failed or cancelled; cancelled ones are listed only if asked for"`
-	Assignee  string `json:"assignee,omitempty" jsonschema:"only tasks of this member"`
-	Claimable bool   `json:"claimable,omitempty" jsonschema:"only tasks that you could claim now"`
+	Status    string `json:"status,omitempty" jsonschema:"pending, in_progress, completed, failed or cancelled; left out, all but cancelled"`
+	Assignee  string `json:"assignee,omitempty" jsonschema:"only this member's"`
+	Claimable bool   `json:"claimable,omitempty" jsonschema:"only those that you could claim now"`
+	Page      int    `json:"page,omitempty" jsonschema:"from 1, of 100 tasks"`
 }
 
 type taskArgs struct {
-	TaskID string `json:"task_id" jsonschema:"the task's id, like T-001"`
+	TaskID string `json:"task_id"`
+}
+
+// newTaskArgs are what create_task and create_tasks say of a task.
+type newTaskArgs struct {
+	Title               string   `json:"title" jsonschema:"one line"`
+	Description         string   `json:"description,omitempty" jsonschema:"all that somebody without your knowledge needs: what, where, what is out of scope"`
+	Priority            int      `json:"priority,omitempty" jsonschema:"0 normal, 1 high, 2 critical"`
+	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"ids of tasks that must be completed first"`
+	Role                string   `json:"role,omitempty" jsonschema:"only this role may take it"`
+	Check               string   `json:"check,omitempty" jsonschema:"shell command that proves the work, such as go test ./api/...: must exit 0 within 5 minutes before the task counts as completed"`
+	DeliverableRequired bool     `json:"deliverable_required,omitempty" jsonschema:"its deliverable file must be there and not empty"`
 }
 
 type createTaskArgs struct {
-	Title               string   `json:"title" jsonschema:"one line that says what is to be done"`
-	Description         string   `json:"description,omitempty" jsonschema:"all that somebody without your knowledge needs: what, where, what the result is"`
-	Priority            int      `json:"priority,omitempty" jsonschema:"0 normal, 1 high, 2 critical"`
-	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"ids of tasks that must be completed first"`
-	Role                string   `json:"role,omitempty" jsonschema:"only members of this role may claim it"`
-	Assignee            string   `json:"assignee,omitempty" jsonschema:"leader only: the member that is to do it; left out, the next idle one takes it"`
-	Check               string   `json:"check,omitempty" jsonschema:"leader only: a command that must succeed before the task counts as completed"`
-	DeliverableRequired bool     `json:"deliverable_required,omitempty" jsonschema:"the task can be completed only once its deliverable is there and not empty"`
+	newTaskArgs
+	Assignee string         `json:"assignee,omitempty" jsonschema:"member that is to do it, as soon as it is free; left out, the next idle one takes it"`
+	Metadata map[string]any `json:"metadata,omitempty" jsonschema:"stored with the task"`
+}
+
+type plannedArgs struct {
+	Key                 string   `json:"key" jsonschema:"your name for it in this call"`
+	Title               string   `json:"title"`
+	Description         string   `json:"description,omitempty"`
+	Priority            int      `json:"priority,omitempty"`
+	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"keys of this call, or ids"`
+	Role                string   `json:"role,omitempty"`
+	Assignee            string   `json:"assignee,omitempty"`
+	Check               string   `json:"check,omitempty"`
+	DeliverableRequired bool     `json:"deliverable_required,omitempty"`
+}
+
+type createTasksArgs struct {
+	Tasks []plannedArgs `json:"tasks"`
 }
 
 type updateTaskArgs struct {
-	TaskID             string         `json:"task_id" jsonschema:"the task's id, like T-001"`
-	Status             string         `json:"status,omitempty" jsonschema:"completed (with result_summary), failed (with reason), in_progress (claims it), pending (releases it), cancelled (leader)"`
-	ResultSummary      string         `json:"result_summary,omitempty" jsonschema:"what was done and where the result is; needed for completed"`
-	Reason             string         `json:"reason,omitempty" jsonschema:"why it failed, is released or cancelled"`
-	Assignee           string         `json:"assignee,omitempty" jsonschema:"leader: has this member claim it; else your own name to claim it"`
-	Title              *string        `json:"title,omitempty" jsonschema:"leader: a new title, while it is pending"`
-	Description        *string        `json:"description,omitempty" jsonschema:"leader: a new description, while it is pending"`
-	Priority           *int           `json:"priority,omitempty" jsonschema:"leader: 0 normal, 1 high, 2 critical"`
-	AddDependencies    []string       `json:"add_dependencies,omitempty" jsonschema:"leader: ids of tasks that must be completed first"`
-	RemoveDependencies []string       `json:"remove_dependencies,omitempty" jsonschema:"leader: dependencies to take away"`
-	Metadata           map[string]any `json:"metadata,omitempty" jsonschema:"an object that is stored with the task"`
+	TaskID             string         `json:"task_id"`
+	Status             string         `json:"status,omitempty" jsonschema:"completed, failed, in_progress (claims it), pending (gives it back)"`
+	ResultSummary      string         `json:"result_summary,omitempty" jsonschema:"with completed: what was done, where it is, how it was checked"`
+	Reason             string         `json:"reason,omitempty" jsonschema:"why it failed, goes back or is cancelled"`
+	Assignee           string         `json:"assignee,omitempty" jsonschema:"gives it to this member, now or as soon as it is free"`
+	Title              *string        `json:"title,omitempty" jsonschema:"while it is pending, as the next ones"`
+	Description        *string        `json:"description,omitempty"`
+	Priority           *int           `json:"priority,omitempty"`
+	AddDependencies    []string       `json:"add_dependencies,omitempty"`
+	RemoveDependencies []string       `json:"remove_dependencies,omitempty"`
+	Metadata           map[string]any `json:"metadata,omitempty" jsonschema:"stored with the task"`
 }
 
 type releaseTaskArgs struct {
-	TaskID string `json:"task_id" jsonschema:"the task's id, like T-001"`
-	Reason string `json:"reason,omitempty" jsonschema:"why you give it back; the next one reads it"`
+	TaskID string `json:"task_id"`
+	Reason string `json:"reason,omitempty" jsonschema:"why; the next one reads it"`
 }
 
 func (t tools) taskTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("list_tasks", "List the tasks on the team's board, as an array of task records with the first words of their descriptions.", t.listTasks, tool.Alias("TaskList")),
-		tool.New("get_task", "Show one task of the board.", t.getTask, tool.Alias("TaskGet")),
-		tool.New("create_task", "Put a task on the board. An idle teammate takes it as soon as its dependencies are completed. Returns its id.", t.createTask, tool.Alias("TaskCreate")),
-		tool.New("claim_task", "Take a task: it becomes yours and nobody else works on it. You can hold one task at a time.", t.claimTask),
-		tool.New("update_task", "Complete, fail, release or change a task.", t.updateTask, tool.Alias("TaskUpdate", "update_task_status")),
-		tool.New("release_task", "Give your task back to the board so that somebody else can take it.", t.releaseTask),
+		tool.New("list_tasks", "Show the board, a line for each task. For an overview, not for waiting: you are woken when there is something to do.", t.listTasks, tool.ReadOnly()),
+		tool.New("get_task", "Show one task whole.", t.getTask, tool.ReadOnly()),
+		tool.New("create_task", "Add a task. Whoever does it sees only this text, so make it complete. An idle teammate takes it once its dependencies are completed.", t.createTask, t.leadersOnly("assignee", "check")),
+		tool.New("create_tasks", "Add a whole plan, all of its tasks or none; fields as in create_task. Tasks that can run side by side should touch different files; else let one depend on the other.", t.createTasks, t.leadersOnly("tasks.assignee", "tasks.check")),
+		tool.New("claim_task", "Take a task. You hold one at a time.", t.claimTask),
+		tool.New("update_task", t.updateDescription(), t.updateTask, tool.Alias("update_task_status"), t.leadersOnly("assignee", "title", "description", "priority", "add_dependencies", "remove_dependencies"), tool.UngatedIf(gives)),
+		tool.New("release_task", "Give your task back, for somebody else to do.", t.releaseTask, tool.Ungated()),
 	}
 }
 
+// gives reports whether the call only gives a task up: any member may always do that.
+func gives(in updateTaskArgs) bool {
+	return (in.Status == string(team.Failed) || in.Status == string(team.Pending)) && in.Assignee == "" && in.Title == nil && in.Description == nil &&
+		in.Priority == nil && in.AddDependencies == nil && in.RemoveDependencies == nil && in.Metadata == nil
+}
+
+// leadersOnly hides arguments that only the leader may give.
+func (t tools) leadersOnly(arguments ...string) tool.Option {
+	if t.leads() {
+		return tool.Hidden()
+	}
+	return tool.Hidden(arguments...)
+}
+
+func (t tools) updateDescription() string {
+	if t.leads() {
+		return "Change a task: status (cancelled too), assignee, or what it says."
+	}
+	return "Complete, fail or give back your task."
+}
+
 func (t tools) listTasks(ctx context.Context, in listTasksArgs) (any, error) {
-	q := team.Query{Status: []team.TaskStatus{team.Pending, team.InProgress, team.Completed, team.Failed}, Limit: maxListed}
+	q := team.Query{Status: []team.TaskStatus{team.Pending, team.InProgress, team.Completed, team.Failed}, Limit: pageOfTasks}
 	var err error
 	if q.Assignee, err = optionalName(in.Assignee); err != nil {
 		return nil, err
@@ -76,80 +124,206 @@ func (t tools) listTasks(ctx context.Context, in listTasksArgs) (any, error) {
 		q.Status = []team.TaskStatus{status}
 	}
 	if in.Claimable {
-		q.Claimable, q.Role = &in.Claimable, t.Self.Role
+		q.Claimable, q.Role, q.ReservedFor = &in.Claimable, t.Self.Role, t.Self.AgentID
 	}
-	list := []team.TaskView{}
-	for {
+	if in.Page < 0 {
+		return nil, team.Errorf(team.InvalidArgument, "page: %d, want 1 or more", in.Page)
+	}
+	page := max(in.Page, 1)
+	list := taskList{Page: page}
+	for skip := (page - 1) * pageOfTasks; ; {
 		p, err := t.List(ctx, q)
 		if err != nil {
 			return nil, err
 		}
-		if p.Total > maxListed {
-			return nil, team.Errorf(team.InvalidArgument, "%d tasks match, and a list holds at most %d", p.Total, maxListed).
-				WithHint("narrow it down with status, assignee or claimable")
-		}
-		for _, v := range p.Tasks {
-			v.Description = team.Summarize(v.Description) // get_task shows it whole
-			list = append(list, v)
-		}
-		if q.After = p.Next; q.After == "" {
-			return list, nil
+		passed := min(skip, len(p.Tasks))
+		skip -= passed
+		list.Tasks = append(list.Tasks, p.Tasks[passed:]...)
+		list.Total = p.Total
+		if q.After = p.Next; q.After == "" || len(list.Tasks) >= pageOfTasks {
+			break
 		}
 	}
+	list.Tasks = list.Tasks[:min(len(list.Tasks), pageOfTasks)]
+	return list, t.explain(ctx, list.Tasks)
 }
 
-// maxListed bounds what a model is shown at once.
-const maxListed = 500
+// explain fills in why nobody works on those of the tasks that are free. Only the leader is
+// told, who can do something about it.
+func (t tools) explain(ctx context.Context, tasks []team.TaskView) error {
+	free := func(v team.TaskView) bool { return v.Status == team.Pending && !v.IsBlocked }
+	if !t.leads() || !slices.ContainsFunc(tasks, free) {
+		return nil
+	}
+	record, err := t.Team(ctx)
+	if err != nil {
+		return err
+	}
+	members, err := t.Roster.List(ctx)
+	if err != nil {
+		return err
+	}
+	s, heard := team.Situation{Status: record.Status, Led: true}, t.Heard(ctx, members)
+	for _, m := range members {
+		h := heard[m.AgentID]
+		s.Members = append(s.Members, team.Standing{Member: m, State: h.State(m, record, time.Now()), Task: h.Task})
+	}
+	for i, v := range tasks {
+		if free(v) {
+			tasks[i].Why = s.Why(v, nil)
+		}
+	}
+	return nil
+}
 
 func (t tools) getTask(ctx context.Context, in taskArgs) (any, error) {
 	id, err := team.ParseTaskID(in.TaskID)
 	if err != nil {
 		return nil, err
 	}
-	return t.view(ctx, id)
+	v, err := t.view(ctx, id)
+	return whole{v}, err
 }
 
 func (t tools) createTask(ctx context.Context, in createTaskArgs) (any, error) {
 	if err := t.mayCreate(ctx); err != nil {
 		return nil, err
 	}
-	if !t.leads() && (in.Assignee != "" && in.Assignee != string(t.Self.AgentID) || in.Check != "") {
-		return nil, team.Errorf(team.PermissionDenied, "only the leader may assign a task to others or set a check")
-	}
-	deps, err := parseIDs(in.Dependencies)
+	n, err := t.newTask(ctx, in.newTaskArgs, in.Assignee)
 	if err != nil {
 		return nil, err
 	}
-	assignee, err := optionalName(in.Assignee)
-	if err != nil {
+	if n.Dependencies, err = parseIDs(in.Dependencies); err != nil {
 		return nil, err
 	}
-	if in.Role != "" { // a role that nobody can play would leave the task to itself
-		record, err := t.Team(ctx)
-		if err != nil {
+	if in.Metadata != nil {
+		if n.Metadata, err = json.Marshal(in.Metadata); err != nil {
 			return nil, err
 		}
-		role, err := record.Role(in.Role)
-		if err != nil {
-			return nil, err
-		}
-		in.Role = role.Name // it may have been asked for by another name
 	}
-	created, err := t.Board.Create(ctx, t.Self.AgentID, team.NewTask{
-		Title: in.Title, Description: in.Description, Priority: in.Priority, Dependencies: deps,
-		Role: in.Role, Check: in.Check, DeliverableReq: in.DeliverableRequired,
-	})
+	created, err := t.Board.Create(ctx, t.Self.AgentID, n)
 	if err != nil {
 		return nil, err
 	}
 	task := created[0]
-	if assignee != "" {
-		if task, err = t.assign(ctx, assignee, task.ID); err != nil {
-			return nil, team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%s was created, but not assigned to %s: %w", created[0].ID, in.Assignee, err).
-				WithHint("it is pending; any idle teammate of its role takes it")
+	if task.ReservedFor == t.Self.AgentID {
+		// Whatever stands in the way, the task is created, and nobody else takes it.
+		if held, err := t.Hand.Claim(ctx, task.ID); err == nil {
+			task = held
 		}
 	}
 	return t.result(ctx, task)
+}
+
+// newTask checks what is said of a task besides its dependencies.
+func (t tools) newTask(ctx context.Context, in newTaskArgs, assignee string) (team.NewTask, error) {
+	member, err := t.reservable(ctx, assignee)
+	if err != nil {
+		return team.NewTask{}, err
+	}
+	if !t.leads() && in.Check != "" {
+		return team.NewTask{}, team.Errorf(team.PermissionDenied, "only the leader may set a check")
+	}
+	if in.Role != "" { // a role that nobody can play would leave the task to itself
+		record, err := t.Team(ctx)
+		if err != nil {
+			return team.NewTask{}, err
+		}
+		role, err := record.Role(in.Role)
+		if err != nil {
+			return team.NewTask{}, err
+		}
+		in.Role = role.Name // it may have been asked for by another name
+	}
+	return team.NewTask{Title: in.Title, Description: in.Description, Priority: in.Priority, Role: in.Role, ReservedFor: member, Check: in.Check, DeliverableReq: in.DeliverableRequired}, nil
+}
+
+// reservable checks the name of a member that a task is to be reserved for, which may be
+// left out.
+func (t tools) reservable(ctx context.Context, name string) (team.AgentID, error) {
+	a, err := optionalName(name)
+	switch {
+	case err != nil || a == "" || a == t.Self.AgentID:
+		return a, err
+	case !t.leads():
+		return "", team.Errorf(team.PermissionDenied, "only the leader may assign a task to others")
+	}
+	m, err := t.Roster.Get(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	record, err := t.Team(ctx)
+	if err != nil {
+		return "", err
+	}
+	if why := m.Absent(record.Policies); why != "" {
+		return "", team.Errorf(team.Unavailable, "%s %s", a, why).WithHint("choose another member, or spawn it again by its name")
+	}
+	return a, nil
+}
+
+// createTasks adds several tasks, all of them or none. Their dependencies name one
+// another by keys; a name that is no key is an id.
+func (t tools) createTasks(ctx context.Context, in createTasksArgs) (any, error) {
+	if err := t.mayCreate(ctx); err != nil {
+		return nil, err
+	}
+	at := map[string]int{}
+	for i, p := range in.Tasks {
+		if first, twice := at[p.Key]; twice {
+			return nil, planError(i, p, team.Errorf(team.InvalidArgument, "task %d has the same key", first+1))
+		}
+		if p.Key == "" {
+			return nil, planError(i, p, team.Errorf(team.InvalidArgument, "its key is empty"))
+		}
+		at[p.Key] = i
+	}
+	tasks := make([]team.NewTask, len(in.Tasks))
+	for i, p := range in.Tasks {
+		n, err := t.newTask(ctx, newTaskArgs{Title: p.Title, Description: p.Description, Priority: p.Priority, Role: p.Role, Check: p.Check, DeliverableRequired: p.DeliverableRequired}, p.Assignee)
+		if err != nil {
+			return nil, planError(i, p, err)
+		}
+		for _, d := range p.Dependencies {
+			if other, ok := at[d]; ok {
+				n.After = append(n.After, other)
+				continue
+			}
+			id, err := team.ParseTaskID(d)
+			if err != nil {
+				return nil, planError(i, p, team.Errorf(team.NotFound, "the dependency %q is no key of this call, and no task's id", team.Clean(d, 80)))
+			}
+			n.Dependencies = append(n.Dependencies, id)
+		}
+		tasks[i] = n
+	}
+	created, err := t.Board.Create(ctx, t.Self.AgentID, tasks...)
+	if err != nil {
+		return nil, team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%w", err).WithHint("%s", nothingCreated(err))
+	}
+	list := make(planned, len(created))
+	for i, task := range created {
+		list[i] = plannedTask{in.Tasks[i].Key, task.ID, task.ReservedFor, task.Dependencies}
+	}
+	return list, nil
+}
+
+// planError says which task of a plan is wrong, and that none was created.
+func planError(i int, p plannedArgs, err error) error {
+	return team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "task %d (%s): %w", i+1, team.Clean(cmp.Or(p.Key, p.Title), 40), err).WithHint("%s", nothingCreated(err))
+}
+
+// nothingCreated is the hint of an error of a plan. Whether an unavailable board has
+// stored it is not known.
+func nothingCreated(err error) string {
+	hint := "none of the tasks was created"
+	if team.CodeOf(err) == team.Unavailable || team.CodeOf(err) == "" {
+		hint = "look at the board before you repeat it"
+	}
+	if h := team.HintOf(err); h != "" {
+		hint = h + "; " + hint
+	}
+	return hint
 }
 
 func (t tools) claimTask(ctx context.Context, in taskArgs) (any, error) {
@@ -161,7 +335,7 @@ func (t tools) claimTask(ctx context.Context, in taskArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.result(ctx, task)
+	return claimed{changed{task.View(nil, nil)}}, nil
 }
 
 // assign gives a task to a member: to oneself by one's own hand, to another by a
@@ -290,7 +464,8 @@ func (t tools) complete(ctx context.Context, id team.TaskID, summary string) (te
 		if ferr != nil {
 			return task, ferr
 		}
-		return task, failed.Counted(task)
+		err := failed.Counted(task)
+		return task, tool.Plain(err, fmt.Sprintf("%s\n[%s]", failed, team.HintOf(err)))
 	}
 	if err != nil {
 		return task, err

@@ -43,7 +43,7 @@ func TestCreateTask(t *testing.T) {
 func TestBriefResults(t *testing.T) {
 	d := newDesk(t)
 	got := d.call(team.Leader, "create_task", `{"title":"Count","description":"all of them"}`).Content
-	if want := `{"id":"T-001","title":"Count","status":"pending","deliverable_path":"deliverables/T-001-count.md"}`; got != want {
+	if want := `{"id":"T-001","status":"pending"}`; got != want {
 		t.Errorf("create_task answered %s, want %s", got, want)
 	}
 	got = d.call(team.Leader, "create_task", `{"title":"Report","dependencies":["1"]}`).Content
@@ -80,20 +80,39 @@ func TestWhoMayCreate(t *testing.T) {
 	d.refused(team.InvalidState, team.Leader, "create_task", `{"title":"too late"}`)
 }
 
+// A new task is reserved for its assignee, whatever its role, from the moment it is there;
+// what an agent creates for itself it takes at once, if it can.
 func TestCreateAndAssign(t *testing.T) {
 	d := newDesk(t)
 	var v team.TaskView
-	d.ok(&v, team.Leader, "create_task", `{"title":"x","assignee":"tester-1","role":"coder"}`)
-	if v.Status != team.InProgress || v.Assignee != "tester-1" { // an assignment overrides the role
-		t.Errorf("created %+v", v)
+	d.pulse.Hear(team.Beat{AgentID: "tester-1", Incarnation: 1, N: 1, State: team.Running, Task: "T-009"})
+	res := d.call(team.Leader, "create_task", `{"title":"x","assignee":"tester-1","role":"coder"}`)
+	if want := `{"id":"T-001","status":"pending","reserved_for":"tester-1","why":"reserved for tester-1, which is busy with T-009"}`; res.Content != want {
+		t.Errorf("created %s, want %s", res.Content, want)
 	}
-	d.refused(team.Busy, team.Leader, "create_task", `{"title":"y","assignee":"tester-1"}`)
-	if got := d.task("T-002").Status; got != team.Pending {
-		t.Errorf("the task whose assignment was refused is %s", got)
+	d.refused(team.Conflict, "coder-1", "claim_task", `{"task_id":"1"}`)
+	if got := d.call("coder-1", "list_tasks", `{"claimable":true}`).Content; got != "(no tasks)" {
+		t.Errorf("coder-1 could claim %s", got)
 	}
+	if got, want := d.call("tester-1", "list_tasks", `{"claimable":true}`).Content, "T-001 pending, reserved for tester-1: x"; got != want {
+		t.Errorf("tester-1 could claim %s, want %s", got, want)
+	}
+	d.ok(nil, "tester-1", "claim_task", `{"task_id":"1"}`)
 	d.ok(&v, "coder-1", "create_task", `{"title":"z","assignee":"coder-1"}`)
 	if v.Assignee != "coder-1" {
 		t.Errorf("created %+v", v)
+	}
+	d.ok(&v, "coder-1", "create_task", `{"title":"later","assignee":"coder-1"}`)
+	if v.Status != team.Pending || v.ReservedFor != "coder-1" {
+		t.Errorf("created by one that is busy: %+v", v)
+	}
+	d.refused(team.NotFound, team.Leader, "create_task", `{"title":"y","assignee":"nobody-1"}`)
+	d.refused(team.Unavailable, team.Leader, "create_task", `{"title":"y","assignee":"gone-1"}`)
+	d.refused(team.PermissionDenied, "coder-1", "create_tasks", `{"tasks":[{"key":"a","title":"A","assignee":"coder-2"}]}`)
+	d.refused(team.NotFound, team.Leader, "create_tasks", `{"tasks":[{"key":"a","title":"A"},{"key":"b","title":"B","assignee":"nobody-1"}]}`)
+	res = d.call(team.Leader, "create_tasks", `{"tasks":[{"key":"a","title":"A"},{"key":"b","title":"B","assignee":"coder-2","dependencies":["a"]}]}`)
+	if want := `[{"key":"a","id":"T-004"},{"key":"b","id":"T-005","reserved_for":"coder-2","dependencies":["T-004"]}]`; res.Content != want {
+		t.Errorf("planned %s, want %s", res.Content, want)
 	}
 }
 
@@ -138,24 +157,51 @@ func TestListTasks(t *testing.T) {
 		`{"claimable":true}`:                            "[T-003]",
 		`{"claimable":true,"status":"completed"}`:       "[]",
 	} {
-		var list []team.TaskView
+		var list team.Page
 		d.ok(&list, "coder-2", "list_tasks", arguments)
-		ids := make([]team.TaskID, len(list))
-		for i, v := range list {
+		ids := make([]team.TaskID, len(list.Tasks))
+		for i, v := range list.Tasks {
 			ids[i] = v.ID
 		}
 		if got := fmt.Sprint(ids); got != want {
 			t.Errorf("list_tasks %s = %s, want %s", arguments, got, want)
 		}
 	}
-	var list []team.TaskView
-	if d.ok(&list, "tester-1", "TaskList", `{"claimable":true}`); len(list) != 2 {
+	var list team.Page
+	if d.ok(&list, "tester-1", "TaskList", `{"claimable":true}`); len(list.Tasks) != 2 {
 		t.Errorf("a tester could claim %v", list)
 	}
-	if res := d.call("coder-2", "list_tasks", `{"assignee":"nobody"}`); res.Content != "[]" {
+	const lines = `T-001 completed (coder-1): done - ok
+T-002 in_progress (coder-1): held
+T-003 pending: free
+T-004 pending, waits for T-003: blocked
+T-005 pending, for a tester: for testers`
+	if res := d.call("coder-2", "list_tasks", `{}`); res.Content != lines {
+		t.Errorf("the list is\n%s\nwant\n%s", res.Content, lines)
+	}
+	if res := d.call("coder-2", "list_tasks", `{"assignee":"nobody"}`); res.Content != "(no tasks)" {
 		t.Errorf("an empty list is %q", res.Content)
 	}
 	d.refused(team.InvalidArgument, "coder-2", "list_tasks", `{"status":"done"}`)
+}
+
+// The leader's list says why nobody takes a task that is free.
+func TestListTasksSaysWhy(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "create_task", `{"title":"for testers","role":"tester"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"for coders","role":"coder"}`)
+	d.ok(nil, team.Leader, "create_task", `{"title":"later","dependencies":["1"]}`)
+	d.record.Roles["writer"] = team.Role{Name: "writer"}
+	d.ok(nil, team.Leader, "create_task", `{"title":"for nobody","role":"writer"}`)
+	d.pulse.Hear(team.Beat{AgentID: "tester-1", Incarnation: 1, N: 1, State: team.Running, Task: "T-009"})
+	d.pulse.Hear(team.Beat{AgentID: "coder-1", Incarnation: 1, N: 1, State: team.Idle})
+	const lines = `T-001 pending, tester-1: busy with T-009, for a tester: for testers
+T-002 pending, for a coder: for coders
+T-003 pending, waits for T-001: later
+T-004 pending, nobody has the role writer, for a writer: for nobody`
+	if res := d.call(team.Leader, "list_tasks", `{}`); res.Content != lines {
+		t.Errorf("the list is\n%s\nwant\n%s", res.Content, lines)
+	}
 }
 
 func TestClaimTask(t *testing.T) {
@@ -320,11 +366,21 @@ func TestAssign(t *testing.T) {
 	if v.Assignee != "coder-2" || v.Status != team.InProgress {
 		t.Errorf("assigned %+v", v)
 	}
-	d.refused(team.Busy, team.Leader, "update_task", `{"task_id":"2","assignee":"coder-2"}`)
+	d.ok(&v, team.Leader, "update_task", `{"task_id":"2","assignee":"coder-2"}`) // which is busy
+	if v.Status != team.Pending || v.ReservedFor != "coder-2" {
+		t.Errorf("assigned to a busy one %+v", v)
+	}
+	d.refused(team.Conflict, "coder-1", "update_task", `{"task_id":"2","assignee":"coder-1"}`)
+	v = team.TaskView{}
+	d.ok(&v, team.Leader, "update_task", `{"task_id":"2","status":"pending"}`)
+	if v.ReservedFor != "" {
+		t.Errorf("taken back %+v", v)
+	}
 	d.ok(&v, "coder-1", "update_task", `{"task_id":"2","assignee":"coder-1"}`)
 	if v.Assignee != "coder-1" {
 		t.Errorf("claimed %+v", v)
 	}
+	d.refused(team.Busy, team.Leader, "update_task", `{"task_id":"2","assignee":"coder-2"}`) // it is held, so it cannot wait
 	d.crew.err = team.Errorf(team.Unavailable, "tester-1 does not answer")
 	d.refused(team.Unavailable, team.Leader, "update_task", `{"task_id":"3","assignee":"tester-1"}`)
 }

@@ -9,9 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -22,10 +25,14 @@ type Crew interface {
 	// Spawn makes m (its role, and what of name, prompt and model is wanted) a
 	// member that lives.
 	Spawn(ctx context.Context, m team.Member) (team.Member, error)
-	// Remove asks a member to leave and stops it if it does not.
-	Remove(ctx context.Context, a team.AgentID) error
-	// Assign has the process of another member claim a task.
+	// Remove asks a member to leave. It waits for the answer for a few seconds; what comes
+	// later comes as mail.
+	Remove(ctx context.Context, a team.AgentID, reason string) (spawn.Answer, error)
+	// Assign gives a task to another member, now or as soon as it is free; see
+	// [board.Board.Give].
 	Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team.Task, error)
+	// Describe says what the team is for.
+	Describe(ctx context.Context, text string) error
 	// Finish ends the goal, or says what stands in the way.
 	Finish(ctx context.Context, summary string) error
 }
@@ -40,28 +47,37 @@ type Options struct {
 	Roster  *roster.Roster
 	// List returns a part of the board; see index.List.
 	List func(ctx context.Context, q team.Query) (team.Page, error)
+	// Asked returns nil if the member may answer the request to shut down of this id.
+	// Errors: NotFound, Conflict.
+	Asked func(requestID string) error
 	// Heard returns the last beat of those members that have a process and live.
 	Heard func(ctx context.Context, members []team.Member) map[team.AgentID]roster.Heard
 	// Verify makes sure that a task which the member holds is done, and stores its
 	// deliverable; see package completion.
 	Verify func(ctx context.Context, t team.Task) (digest string, err error)
 	Crew   Crew // the leader's; nil for a teammate
+	Plans  *approval.Plans
+	Gate   *approval.Gate // of a member in plan mode; nil for others
 	// Aliases are the models that a new member may be given, by their names.
 	Aliases []string
 }
 
-type tools struct{ Options }
+type tools struct {
+	Options
+	chatter *chatter
+}
 
 // New returns the team tools of one member. A teammate's set holds the leader's
 // tools too, so that calling one is permission_denied rather than not_found;
 // [Allowed] leaves them out.
 func New(o Options) []tool.Tool {
-	t := tools{o}
-	return append(t.taskTools(), append(t.talkTools(), t.leadTools()...)...)
+	t := tools{o, new(chatter)}
+	native := slices.Concat(t.taskTools(), t.talkTools(), t.planTools(), t.leadTools())
+	return append(tool.Speak(native, t.forms()), t.claudeTools()...)
 }
 
 // leaderOnly are the tools that a teammate may not use.
-var leaderOnly = []string{"spawn_teammate", "remove_teammate", "finish_team"}
+var leaderOnly = []string{"spawn_teammate", "remove_teammate", "approve_plan", "finish_team", "TeamCreate", "TeamDelete", "TeamCollect"}
 
 // Allowed narrows the names of tools to those that m may use.
 func Allowed(m team.Member, names []string) []string {
@@ -83,7 +99,7 @@ func (t tools) mayCreate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if record.Policies.Create == "leader" {
+	if record.Policies.Create == team.CreateLeader {
 		return team.Errorf(team.PermissionDenied, "in this team only the leader creates tasks").WithHint("ask the leader by send_message")
 	}
 	return nil
@@ -92,38 +108,37 @@ func (t tools) mayCreate(ctx context.Context) error {
 // resultWithin bounds the reading of what a tool has done.
 const resultWithin = 5 * time.Second
 
-// changed is a task that a tool has changed: the record for programs, and for the model
-// what follows from its call.
-type changed struct{ team.TaskView }
-
-// Moved is the task as it is now.
-func (c changed) Moved() team.Task { return c.Task }
-
-// Brief leaves out what the model has said itself, and what is empty.
-func (c changed) Brief() any {
-	return struct {
-		ID              team.TaskID     `json:"id"`
-		Title           string          `json:"title"`
-		Status          team.TaskStatus `json:"status"`
-		Assignee        team.AgentID    `json:"assignee,omitempty"`
-		Role            string          `json:"role,omitempty"`
-		WaitingFor      []team.TaskID   `json:"waiting_for,omitempty"`
-		Attempts        int             `json:"attempts,omitempty"`
-		DeliverablePath string          `json:"deliverable_path,omitempty"`
-	}{c.ID, c.Title, c.Status, c.Assignee, c.Role, c.WaitingFor, c.Attempts, c.DeliverablePath}
-}
-
 // result is a task as a write has left it. Only what an open task waits for is not in
 // that write's own answer. It is told also if the agent is meanwhile to stop with what
 // it is at: that the change was made must not be lost.
 func (t tools) result(ctx context.Context, task team.Task) (changed, error) {
-	if task.Status != team.Pending || len(task.Dependencies) == 0 {
+	if task.Status != team.Pending || len(task.Dependencies) == 0 && task.ReservedFor == "" {
 		return changed{task.View(nil, nil)}, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resultWithin)
+	ctx, done := shutdown.Outlive(ctx, shutdown.Tools)
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, resultWithin)
 	defer cancel()
 	v, err := t.view(ctx, task.ID)
+	if err == nil && !v.IsBlocked && v.ReservedFor != "" {
+		v.Why, err = t.why(ctx, v)
+	}
 	return changed{v}, err
+}
+
+// why says why the member that v is reserved for has not taken it yet.
+func (t tools) why(ctx context.Context, v team.TaskView) (string, error) {
+	m, err := t.Roster.Get(ctx, v.ReservedFor)
+	if err != nil {
+		return "", err
+	}
+	record, err := t.Team(ctx)
+	if err != nil {
+		return "", err
+	}
+	h := t.Heard(ctx, []team.Member{m})[m.AgentID]
+	at := team.Standing{Member: m, State: h.State(m, record, time.Now()), Task: h.Task}
+	return team.Situation{Status: record.Status, Led: true, Members: []team.Standing{at}}.Why(v, nil), nil
 }
 
 // view returns the printed form of one task.

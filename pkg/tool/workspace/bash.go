@@ -10,24 +10,22 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
-const bashDescription = `Runs a command with bash in the workspace and returns its output, stdout and stderr together, and as the last line "exit status N" if that is not 0. There is no input and no terminal. Each call is a new shell, and when it ends, what it left in the background is killed.`
+const bashDescription = `Run a command in the workspace: builds, tests, git. To read and search files use read_file, grep and glob. Returns stdout and stderr together and, if it is not 0, "exit status N" as the last line. Each call is a new shell without input: cd and variables do not carry over, and background processes are killed at its end. Do not sleep to wait for others.`
 
 const (
 	defaultTimeout = 120         // seconds
 	maxTimeout     = 600         // seconds
 	maxCommand     = 128<<10 - 1 // bytes; Linux takes no longer argument (MAX_ARG_STRLEN)
-
-	// escapeGrace is how long the output of a process is awaited that left the
-	// group, and so lives on, but kept the output open.
-	escapeGrace = time.Second
 )
 
 type bashArgs struct {
-	Command string `json:"command" jsonschema:"the command, or a script of several lines"`
-	Timeout int    `json:"timeout,omitempty" jsonschema:"seconds until it is killed (default 120, at most 600)"`
+	Command string `json:"command" jsonschema:"may have several lines"`
+	Timeout int    `json:"timeout,omitempty" jsonschema:"seconds (default 120, at most 600)"`
 }
 
 // bash is the tool bash. A command that fails is no error of the tool: its exit
@@ -53,13 +51,33 @@ func (w *Workspace) bash(ctx context.Context, in bashArgs) (any, error) {
 	switch {
 	case state == nil:
 		return nil, team.Errorf(team.Unavailable, "bash was not started: %w", err)
-	case state.Exited() || limited.Err() == nil: // by itself, also at the last moment
+	case state.Exited() || limited.Err() == nil && !w.overdue(): // by itself, also at the last moment
 		return report(output, state), nil
+	case w.overdue() && ctx.Err() == nil: // by the guard, which was quicker
+		return nil, team.Errorf(team.Unavailable, "ended, since NATS does not confirm the membership; partial output:\n%s", output)
 	case ctx.Err() != nil:
-		return nil, team.Errorf(team.Unavailable, "cancelled (%v); partial output:\n%s", context.Cause(ctx), output)
+		err = team.Errorf(team.Unavailable, "cancelled (%w)", context.Cause(ctx))
+		return nil, tool.Plain(err, ended(output, "[cancelled: %v]", context.Cause(ctx)))
 	}
-	return nil, team.Errorf(team.InvalidState, "timed out after %d s; partial output:\n%s", seconds, output).
-		WithHint("set timeout (at most %d), or do it in smaller steps", maxTimeout)
+	err = team.Errorf(team.InvalidState, "timed out after %d s", seconds)
+	return nil, tool.Plain(err, ended(output, "[timed out after %d s and was killed: set timeout, at most %d, or do it in smaller steps]", seconds, maxTimeout))
+}
+
+// ended is the output of a command that was killed, with a last line that says why.
+func ended(output, why string, args ...any) string {
+	if output != "" && !strings.HasSuffix(output, "\n") {
+		output += "\n"
+	}
+	return output + fmt.Sprintf(why, args...)
+}
+
+// overdue reports whether commands may not run now.
+func (w *Workspace) overdue() bool {
+	if w.allowed == nil {
+		return false
+	}
+	until, _ := w.allowed()
+	return !time.Now().Before(until)
 }
 
 // report is the output, and unless all went well a last line "exit status N" or
@@ -68,10 +86,7 @@ func report(output string, state *os.ProcessState) string {
 	if state.Success() {
 		return output
 	}
-	if output != "" && !strings.HasSuffix(output, "\n") {
-		output += "\n"
-	}
-	return output + state.String()
+	return ended(output, "%v", state)
 }
 
 // shell runs a command and returns when it has ended, by itself or because ctx
@@ -88,16 +103,25 @@ func (w *Workspace) shell(ctx context.Context, command string) (output string, s
 	end := make(chan struct{})
 	go func() {
 		defer close(end)
-		_, _ = io.Copy(&captured, r) // until the last writer is gone or the deadline below
+		_, _ = io.Copy(io.MultiWriter(&captured, progress{ctx}), r) // until the last writer is gone or the deadline below
 	}()
 	cmd := exec.CommandContext(ctx, "bash", "-c", command)
 	cmd.Dir, cmd.Env = w.dir, w.environ
 	cmd.Stdout, cmd.Stderr = stdout, stdout
-	err = runInGroup(cmd)
+	err = runInGroup(cmd, w.allowed)
 	stdout.Close()
-	_ = r.SetReadDeadline(time.Now().Add(escapeGrace)) // a pipe takes deadlines
+	// A process that left the group lives on, and may have kept the output open.
+	_ = r.SetReadDeadline(time.Now().Add(shutdown.Tools)) // a pipe takes deadlines
 	<-end
 	return captured.String(), cmd.ProcessState, err
+}
+
+// progress tells whoever runs the call of each write.
+type progress struct{ ctx context.Context }
+
+func (p progress) Write(b []byte) (int, error) {
+	tool.Progress(p.ctx)
+	return len(b), nil
 }
 
 // checkLimit bounds the check of a task.
@@ -113,10 +137,12 @@ func (w *Workspace) Check(ctx context.Context, command string) (output string, p
 	switch {
 	case state == nil:
 		return "", false, team.Errorf(team.Unavailable, "bash was not started: %w", err)
-	case state.Exited() || limited.Err() == nil:
+	case state.Exited() || limited.Err() == nil && !w.overdue():
 		return report(output, state), state.Success(), nil
 	case ctx.Err() != nil:
 		return "", false, team.Errorf(team.Unavailable, "cancelled: %w", context.Cause(ctx))
+	case w.overdue():
+		return "", false, team.Errorf(team.Unavailable, "ended, since NATS does not confirm the membership")
 	}
-	return output + fmt.Sprintf("\n[killed after %v]", checkLimit), false, nil
+	return ended(output, "[killed after %v]", checkLimit), false, nil
 }

@@ -10,6 +10,7 @@ import (
 )
 
 func TestCapture(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{0, 1, maxOutput/2 - 1, maxOutput / 2, maxOutput - 4, maxOutput, maxOutput + 4, 2 * maxOutput, 20 * maxOutput} {
 		for pad := range 4 { // each way to hit a character
 			text := strings.Repeat("x", min(pad, size)) + strings.Repeat("🚀", size/4)

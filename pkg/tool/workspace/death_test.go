@@ -11,10 +11,12 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
 )
@@ -30,8 +32,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// allowedFor is for how long that agent's commands may run, if they may not run on.
+const allowedFor = "WORKSPACE_TEST_ALLOWED"
+
 func agent(dir string) {
-	w, err := workspace.Open(dir, workspace.Options{})
+	var opts workspace.Options
+	if d, err := time.ParseDuration(os.Getenv(allowedFor)); err == nil {
+		until := time.Now().Add(d)
+		opts.Allowed = func() (time.Time, <-chan struct{}) { return until, nil }
+	}
+	w, err := workspace.Open(dir, opts)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -85,6 +95,58 @@ func TestCommandDiesWithTheAgent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A frozen agent can end nothing. Its command ends all the same once it may run no longer.
+func TestCommandOfAFrozenAgent(t *testing.T) {
+	p := open(t, workspace.Options{})
+	agent := exec.Command(os.Args[0])
+	agent.Env = append(os.Environ(), agentFolder+"="+p.dir, allowedFor+"=2s")
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { agent.Process.Kill(); agent.Wait() })
+	p.written("child")
+	group, err := syscall.Getpgid(p.pid("shell"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Kill(-group, syscall.SIGKILL) })
+	if err := agent.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.gone("shell")
+	p.gone("child")
+}
+
+// A command may run for as long as it is told time and again that it may, and no longer.
+func TestAllowedMoves(t *testing.T) {
+	var mu sync.Mutex
+	until, moved := time.Now().Add(time.Second), make(chan struct{})
+	p := open(t, workspace.Options{Allowed: func() (time.Time, <-chan struct{}) {
+		mu.Lock()
+		defer mu.Unlock()
+		return until, moved
+	}})
+	if got := p.ok("bash", args{"command": "echo done"}); got != "done\n" {
+		t.Errorf("a command that may run says %q", got)
+	}
+	move := func(by time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		until = time.Now().Add(by)
+		close(moved)
+		moved = make(chan struct{})
+	}
+	go func() {
+		p.written("begun")
+		move(time.Hour)
+	}()
+	if got := p.ok("bash", args{"command": "echo > begun; sleep 1.5; echo told"}); got != "told\n" {
+		t.Errorf("a command that may run for longer says %q", got)
+	}
+	move(10 * time.Millisecond)
+	p.fails(team.Unavailable, "bash", args{"command": "sleep 600"})
 }
 
 // written waits until a command has written a line to the file.

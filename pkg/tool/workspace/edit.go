@@ -10,16 +10,16 @@ import (
 	"agentteam/pkg/team"
 )
 
-const editDescription = `Replaces old_string in a file by new_string. old_string must stand there exactly once, exactly as read_file shows it, or replace_all must be true.`
+const editDescription = `Replace old_string in a file by new_string. old_string must match the file exactly, blanks too, and occur once: give more of the text around it, or set replace_all. Refused if the file has changed since you read it.`
 
 // maxEdit bounds the memory of an edit; larger files are not source text.
 const maxEdit = 10 << 20
 
 type editArgs struct {
-	Path       string `json:"path" jsonschema:"the file, relative to the workspace"`
-	OldString  string `json:"old_string" jsonschema:"the text to replace, with as much around it as makes it unique"`
-	NewString  string `json:"new_string" jsonschema:"the text to put there"`
-	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"replace each occurrence (default false)"`
+	Path       string `json:"path"`
+	OldString  string `json:"old_string"`
+	NewString  string `json:"new_string"`
+	ReplaceAll bool   `json:"replace_all,omitempty"`
 }
 
 // edit is the tool edit_file. Errors: not_found (no such file),
@@ -42,6 +42,9 @@ func (w *Workspace) edit(_ context.Context, in editArgs) (any, error) {
 	defer w.editing.Unlock()
 	text, seen, err := w.readWhole(name)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.fresh(name, seen, false); err != nil {
 		return nil, err
 	}
 	text, n, err := substitute(text, in)

@@ -137,6 +137,7 @@ func TestWriteDoesNotReachThroughAHardLink(t *testing.T) {
 
 // A reader never sees a file half written.
 func TestWriteIsAtomic(t *testing.T) {
+	t.Parallel()
 	p := open(t, workspace.Options{})
 	texts := []string{strings.Repeat("a", 30_000), strings.Repeat("b", 60_000)}
 	p.put("f", texts[0])
@@ -167,7 +168,7 @@ func TestEdit(t *testing.T) {
 		"bytes that are not text": {"\xff\xfe a", "a", "b", "\xff\xfe b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := place{t, p.dir, p.set}
+			p := open(t, workspace.Options{})
 			p.put("f", tt.before)
 			p.ok("edit_file", args{"path": "f", "old_string": tt.old, "new_string": tt.new})
 			if got := p.get("f"); got != tt.after {

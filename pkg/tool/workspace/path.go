@@ -5,7 +5,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -13,8 +15,12 @@ import (
 	"agentteam/pkg/team"
 )
 
+// clusterDir is the folder in which a cluster keeps what it stores. A file tool that wrote
+// there would destroy the team itself.
+const clusterDir = ".agentteam"
+
 // local makes a name below the root of a path as a model writes it: relative to
-// the workspace or absolute. It looks at the text only; links are the root's matter.
+// the workspace or absolute. Links that lead out are the root's matter.
 func (w *Workspace) local(path string) (string, error) {
 	switch {
 	case path == "" || strings.ContainsRune(path, 0):
@@ -27,10 +33,29 @@ func (w *Workspace) local(path string) (string, error) {
 	}
 	for _, dir := range []string{w.dir, w.real} {
 		if name, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(name) {
+			if w.ofCluster(name) {
+				return "", team.Errorf(team.PermissionDenied, "%s belongs to the cluster that runs this team", name).WithHint("leave it alone")
+			}
 			return name, nil
 		}
 	}
 	return "", team.Errorf(team.PermissionDenied, "%s is outside the workspace %s", path, w.dir)
+}
+
+// ofCluster reports whether a name leads to the folder of a cluster, by links or without.
+func (w *Workspace) ofCluster(name string) bool {
+	within := func(name string) bool { return slices.Contains(strings.Split(name, "/"), clusterDir) }
+	name, err := w.follow(filepath.ToSlash(name))
+	if err != nil {
+		return false // the root refuses it
+	}
+	// What is yet to be made lies in the last folder that is there.
+	for dir := name; dir != "" && !within(name); dir, _ = path.Split(strings.TrimSuffix(dir, "/")) {
+		if real, err := filepath.EvalSymlinks(w.real + "/" + dir); err == nil {
+			return within(strings.TrimPrefix(real, w.real))
+		}
+	}
+	return within(name)
 }
 
 // Regular opens a regular file of the workspace and tells its size. The caller

@@ -14,7 +14,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-const readDescription = `Reads a text file and returns its lines as they are. A longer file is cut; the last line of the answer then says at which offset to go on. A path "stored:..." reads a text that was too large to be shown whole.`
+const readDescription = `Read a text file, 2,000 lines or 64 KB at most; the last line of a cut answer says where to go on. A path "stored:..." reads a text that was too large to be shown whole. Read a file before you edit it.`
 
 // defaultLines is how many lines read_file returns if it is not told.
 const defaultLines = 2000
@@ -25,9 +25,9 @@ const storedWithin = time.Minute
 var errStoredAway = team.Errorf(team.Unavailable, "the stored text did not come within %v", storedWithin).WithHint("try again")
 
 type readArgs struct {
-	Path   string `json:"path" jsonschema:"the file, relative to the workspace, or a reference stored:..."`
-	Offset int    `json:"offset,omitempty" jsonschema:"first line to read, counted from 1 (default 1)"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"most lines to read (default 2000)"`
+	Path   string `json:"path" jsonschema:"a file, or stored:..."`
+	Offset int    `json:"offset,omitempty" jsonschema:"first line, from 1"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"lines (default 2000)"`
 }
 
 // read is the tool read_file. Errors: not_found, permission_denied,

@@ -12,14 +12,14 @@ import (
 	"strconv"
 	"strings"
 
-	"agentteam/pkg/team"
-
 	"github.com/bmatcuk/doublestar/v4"
+
+	"agentteam/pkg/team"
 )
 
 const (
-	globDescription = `Finds files and folders by name. Returns their paths, one a line, folders with a / at the end. * is anything but /, ** any folders, {a,b} either. .git is left out.`
-	grepDescription = `Searches the contents of files for a regular expression (RE2 syntax) and returns lines "path:line:text". Binary files and .git are left out.`
+	globDescription = `Find files and folders by name, one a line. * is anything but /, ** any folders, {a,b} either. What .gitignore names is left out, unless path lies in it.`
+	grepDescription = `Search the contents of text files for a regular expression (RE2). Returns lines "path:line:text". What .gitignore names is left out, unless path lies in it.`
 )
 
 // maxMatch is how many bytes of a matching line grep shows: minified code has
@@ -27,8 +27,8 @@ const (
 const maxMatch = 500
 
 type globArgs struct {
-	Pattern string `json:"pattern" jsonschema:"for example **/*.go or cmd/*/main.go"`
-	Path    string `json:"path,omitempty" jsonschema:"folder to search (default: the workspace)"`
+	Pattern string `json:"pattern" jsonschema:"such as **/*.go"`
+	Path    string `json:"path,omitempty" jsonschema:"folder (default: the workspace)"`
 }
 
 // glob is the tool glob. Errors: not_found, permission_denied, invalid_argument
@@ -80,9 +80,9 @@ func (w *Workspace) glob(ctx context.Context, in globArgs) (any, error) {
 }
 
 type grepArgs struct {
-	Pattern string `json:"pattern" jsonschema:"regular expression in RE2 syntax; (?i) at the front ignores case"`
-	Path    string `json:"path,omitempty" jsonschema:"folder or file to search (default: the workspace)"`
-	Glob    string `json:"glob,omitempty" jsonschema:"only files whose name, or path if it has a /, matches, for example *.go"`
+	Pattern string `json:"pattern" jsonschema:"(?i) at the front ignores case"`
+	Path    string `json:"path,omitempty" jsonschema:"folder or file (default: the workspace)"`
+	Glob    string `json:"glob,omitempty" jsonschema:"only these files, such as *.go"`
 }
 
 // grep is the tool grep. Of a line longer than 64 KiB only the beginning is
@@ -167,8 +167,10 @@ func (s *search) file(ctx context.Context, name string) error {
 
 // walk calls fn for start and for all below it, a folder before what it holds,
 // in the order of names. Symbolic links are entries, never followed, so a walk
-// ends. fn may return [fs.SkipDir] and [fs.SkipAll].
+// ends. What .gitignore names is left out, unless start lies in it. fn may return
+// [fs.SkipDir] and [fs.SkipAll].
 func (w *Workspace) walk(ctx context.Context, start string, fn func(name string, d fs.DirEntry) error) error {
+	ignored := w.ignoredFrom(filepath.ToSlash(start))
 	return fs.WalkDir(w.root.FS(), filepath.ToSlash(start), func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
@@ -179,8 +181,15 @@ func (w *Workspace) walk(ctx context.Context, start string, fn func(name string,
 			return nil // closed to us, or removed since its folder was read
 		case err != nil:
 			return w.coded(name, err)
-		case d.IsDir() && d.Name() == ".git" && name != start:
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == clusterDir) && name != start:
 			return fs.SkipDir
+		case name != start && ignored.match(name, d.IsDir()):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			ignored.enter(name)
 		}
 		return fn(name, d)
 	})

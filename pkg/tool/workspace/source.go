@@ -26,10 +26,12 @@ func (w *Workspace) source(ctx context.Context, path string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, _, err := w.openRegular(name)
+	f, info, err := w.openRegular(name)
 	if err != nil {
+		w.know(name, nil) // what is gone may be made anew
 		return nil, err
 	}
+	w.know(name, info)
 	return &source{f, name, nextLine, "look at it with bash, e.g. file or xxd"}, nil
 }
 

@@ -51,6 +51,7 @@ func TestReadStored(t *testing.T) {
 
 // Whoever follows an excerpt reads the whole text, whatever its lines are like.
 func TestReadOnFromAnExcerpt(t *testing.T) {
+	t.Parallel()
 	texts := stored.In(brokertest.Team(t, "t").Files)
 	p := open(t, workspace.Options{Stored: texts.Open})
 	var lines strings.Builder

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -22,6 +23,14 @@ type Options struct {
 	// Stored opens a stored text by its reference for read_file, which then takes one
 	// as a path. Errors: not_found, invalid_argument, unavailable. Default: there is none.
 	Stored func(ctx context.Context, ref string) (io.ReadCloser, error)
+
+	// Writable returns why write_file and edit_file may not write a file, or nil. The name
+	// is relative to the folder. Default: they may write all of them.
+	Writable func(name string) error
+
+	// Allowed returns until when commands may run, and a channel that is closed when that
+	// moves. They end then although this process is frozen. Default: they may run on.
+	Allowed func() (until time.Time, moved <-chan struct{})
 }
 
 // Workspace is an open folder. It is safe for concurrent use, also together with
@@ -33,8 +42,12 @@ type Workspace struct {
 	escapes error    // what root answers to a name that leads out
 	environ []string // of commands
 	stored  func(ctx context.Context, ref string) (io.ReadCloser, error)
+	allowed func() (time.Time, <-chan struct{}) // nil: always
+
+	writable func(name string) error
 
 	editing sync.Mutex // held from reading a file to replacing it
+	seen    seen
 }
 
 // Open opens dir, which must exist and be writable. The caller closes the
@@ -43,7 +56,10 @@ type Workspace struct {
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
 func Open(dir string, opts Options) (*Workspace, error) {
-	w := &Workspace{stored: opts.Stored}
+	w := &Workspace{stored: opts.Stored, allowed: opts.Allowed, writable: opts.Writable}
+	if w.writable == nil {
+		w.writable = func(string) error { return nil }
+	}
 	var err error
 	if w.dir, err = filepath.Abs(dir); err != nil {
 		return nil, team.Errorf(team.InvalidArgument, "workspace %q: %w", dir, err)
@@ -101,12 +117,12 @@ func (w *Workspace) Close() error { return w.root.Close() }
 // Tools returns bash, read_file, write_file, edit_file, glob and grep. Their
 // paths are relative to the folder, or absolute and inside it.
 func (w *Workspace) Tools() []tool.Tool {
-	return []tool.Tool{
-		tool.New("bash", bashDescription, w.bash, tool.Alias("Bash"), tool.Writes()),
-		tool.New("read_file", readDescription, w.read, tool.Alias("Read")),
-		tool.New("write_file", writeDescription, w.write, tool.Alias("Write"), tool.Writes()),
-		tool.New("edit_file", editDescription, w.edit, tool.Alias("Edit"), tool.Writes()),
-		tool.New("glob", globDescription, w.glob, tool.Alias("Glob")),
-		tool.New("grep", grepDescription, w.grep, tool.Alias("Grep")),
-	}
+	return tool.Speak([]tool.Tool{
+		tool.New("bash", bashDescription, w.bash, tool.Writes(), tool.Yields()),
+		tool.New("read_file", readDescription, w.read, tool.ReadOnly()),
+		tool.New("write_file", writeDescription, w.write, tool.Writes()),
+		tool.New("edit_file", editDescription, w.edit, tool.Writes()),
+		tool.New("glob", globDescription, w.glob, tool.ReadOnly()),
+		tool.New("grep", grepDescription, w.grep, tool.ReadOnly()),
+	}, claude)
 }

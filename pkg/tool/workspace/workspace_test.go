@@ -18,6 +18,7 @@ import (
 type place struct {
 	t   *testing.T
 	dir string
+	ws  *workspace.Workspace
 	set *tool.Set
 }
 
@@ -32,7 +33,7 @@ func open(t *testing.T, opts workspace.Options) place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	return place{t, dir, newSet(t, w)}
+	return place{t, dir, w, newSet(t, w)}
 }
 
 func newSet(t *testing.T, w *workspace.Workspace) *tool.Set {
@@ -129,14 +130,16 @@ func TestOpenLeavesNothingBehind(t *testing.T) {
 
 func TestToolsAnswerToTheirOtherNames(t *testing.T) {
 	p := open(t, workspace.Options{})
-	p.ok("Write", args{"path": "a.txt", "content": "one"})
-	p.ok("Edit", args{"path": "a.txt", "old_string": "one", "new_string": "two"})
+	p.ok("Write", args{"file_path": "a.txt", "content": "one"})
+	p.ok("Edit", args{"file_path": "a.txt", "old_string": "one", "new_string": "two"})
 	for name, want := range map[string]string{"Read": "two", "Glob": "a.txt", "Grep": "a.txt:1:two", "Bash": "two"} {
-		a := map[string]args{"Read": {"path": "a.txt"}, "Glob": {"pattern": "*"}, "Grep": {"pattern": "t.o"}, "Bash": {"command": "cat a.txt"}}[name]
+		a := map[string]args{"Read": {"file_path": "a.txt"}, "Glob": {"pattern": "*"}, "Grep": {"pattern": "t.o"}, "Bash": {"command": "cat a.txt", "description": "Show a file", "timeout": 1500}}[name]
 		if got := p.ok(name, a); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+	p.fails(team.InvalidArgument, "Bash", args{"command": "true", "timeout": 600_001})
+	p.fails(team.InvalidState, "Bash", args{"command": "sleep 30", "timeout": 100}) // milliseconds
 	for name, writes := range map[string]bool{"bash": true, "write_file": true, "edit_file": true, "read_file": false, "glob": false, "grep": false} {
 		if p.set.Writes(name) != writes {
 			t.Errorf("%s writes: %v", name, !writes)

@@ -14,15 +14,16 @@ import (
 	"agentteam/pkg/team"
 )
 
-const writeDescription = `Writes a whole text file: makes it, with its folders, or replaces what is there. To change a part of a file use edit_file.`
+const writeDescription = `Write a whole text file: make it, with its folders, or replace what is there, unless it has changed since you read it. To change a part of a file use edit_file.`
 
 type writeArgs struct {
-	Path    string `json:"path" jsonschema:"the file, relative to the workspace"`
-	Content string `json:"content" jsonschema:"all that the file shall hold"`
+	Path    string `json:"path"`
+	Content string `json:"content" jsonschema:"the whole of the file"`
 }
 
 // write is the tool write_file. Errors: permission_denied, invalid_argument (the
-// path is a folder or goes through a file), unavailable (disk full).
+// path is a folder or goes through a file), conflict (the file is another than the
+// agent knows), unavailable (disk full).
 func (w *Workspace) write(_ context.Context, in writeArgs) (any, error) {
 	name, err := w.local(in.Path)
 	if err != nil {
@@ -30,7 +31,14 @@ func (w *Workspace) write(_ context.Context, in writeArgs) (any, error) {
 	}
 	w.editing.Lock()
 	defer w.editing.Unlock()
-	if err := w.replace(name, []byte(in.Content), nil); err != nil {
+	now, err := w.root.Stat(name)
+	if err != nil { // there is none, or replace says what is wrong
+		now = nil
+	}
+	if err := w.fresh(name, now, true); err != nil {
+		return nil, err
+	}
+	if err := w.replace(name, []byte(in.Content), now); err != nil {
 		return nil, err
 	}
 	return fmt.Sprintf("wrote %d bytes to %s", len(in.Content), name), nil
@@ -43,6 +51,9 @@ func (w *Workspace) write(_ context.Context, in writeArgs) (any, error) {
 func (w *Workspace) replace(name string, data []byte, seen fs.FileInfo) error {
 	target, err := w.follow(name)
 	if err != nil {
+		return err
+	}
+	if err := w.writable(target); err != nil {
 		return err
 	}
 	old, err := w.root.Lstat(target)
@@ -74,6 +85,8 @@ func (w *Workspace) replace(name string, data []byte, seen fs.FileInfo) error {
 		err = w.root.Rename(temporary, target)
 	}
 	if err == nil {
+		written, _ := w.root.Lstat(target) // if it is gone already, nothing is known of it
+		w.know(target, written)
 		return nil
 	}
 	if removeErr := w.root.Remove(temporary); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
@@ -103,7 +116,7 @@ func (w *Workspace) writeNew(name string, data []byte, old fs.FileInfo) error {
 // told, not the earlier one overwritten; what is left of the gap is microseconds.
 func (w *Workspace) unchanged(name string, seen fs.FileInfo) bool {
 	now, err := w.root.Lstat(name)
-	return err == nil && os.SameFile(seen, now) && now.ModTime().Equal(seen.ModTime()) && now.Size() == seen.Size()
+	return err == nil && same(seen, now)
 }
 
 // follow returns what name stands for when it is a symbolic link, or name. Names

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+)
+
+func (a *app) agentsTranscriptCmd() *cobra.Command {
+	var follow bool
+	v := view{fold: 10, journal: true}
+	cmd := &cobra.Command{
+		Use: "transcript NAME", Short: "Show a member's conversation: what it was told, said and did", Args: exactly(1, "the NAME of a member"),
+		Long: "transcript shows what a member was told, said and did, from its journal, also after it has left.\n" +
+			"With -o jsonl, or json and --follow, it is one entry a line.",
+		Example:           "  teamctl agents transcript coder-1\n  teamctl agents transcript leader --follow",
+		ValidArgsFunction: first(completeMembers),
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes, until Ctrl-C or --timeout")
+	cmd.Flags().BoolVarP(&v.verbose, "verbose", "v", false, "show calls and results as they are, in full")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name, err := a.member(args[0])
+		if err != nil {
+			return err
+		}
+		print := a.pastPrinter()
+		if follow {
+			print.entry, print.end = a.followPrinter(), nil
+		}
+		show := func(ctx context.Context, t *client.Team) error {
+			entry, end := print.entry, print.end
+			if entry == nil {
+				s, err := a.streamOf(ctx, t, a.out, v, "", time.Time{}, all)
+				if err != nil {
+					return err
+				}
+				entry, end = s.entry, s.close
+			}
+			err := t.Transcript(ctx, name, follow, entry)
+			if end != nil {
+				return closed(err, end)
+			}
+			return err
+		}
+		if follow {
+			return a.following(cmd.Context(), openTeam, show)
+		}
+		return a.withTeam(show)
+	}
+	return cmd
+}

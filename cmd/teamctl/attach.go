@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/team"
+)
+
+// view says how a team's work is shown to people.
+type view struct {
+	quiet, verbose bool
+	agent          team.AgentID // only what concerns this member; "" = everything
+	mine           bool         // with agent: also the mail of others to the person
+	fold           int          // lines of a result that are shown; 0: the story's own choice
+	mode           teammateMode // of run
+	panes          *panes       // those that show teammates; nil: none
+	journal        bool         // it is of one member's journal
+
+	answer func(question team.Message) string // how a question is answered; nil: by a command
+}
+
+// flags adds those of the view to a command.
+func (v *view) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "print the answer only")
+	cmd.Flags().BoolVarP(&v.verbose, "verbose", "v", false, "show calls and results as they are, and all that is else left out")
+	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
+}
+
+func (a *app) attachCmd() *cobra.Command {
+	var v view
+	var agent string
+	var since moments
+	cmd := &cobra.Command{
+		Use: "attach", Short: "Come back to a goal: see what was done so far, watch the rest, and get the answer", Args: atMost(0),
+		Long: "attach shows what the team has done for its present goal and goes on as run does, with its result and exit status.\n" +
+			"A goal that has ended is shown with its result. Ctrl-C leaves the team at work.\n" +
+			"With --agent it shows one member, with its mail and its tasks.",
+		Example: "  teamctl attach\n  teamctl attach --agent coder-1 --since 10m",
+	}
+	v.flags(cmd)
+	cmd.Flags().StringVar(&agent, "agent", "", "show only this member")
+	cmd.Flags().Var(&since, "since", "begin at this time, such as 10m (ago), 14:30 or 2026-11-22T14:30:00Z (default: when the goal was set)")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"agent": completeMembers})
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if agent != "" {
+			var err error
+			if v.agent, err = a.member(agent); err != nil {
+				return err
+			}
+		}
+		ctx, cancel := a.bounded(cmd.Context())
+		defer cancel()
+		return a.connectedIn(ctx, func(ctx context.Context, c *client.Client, cfg config.Config) error {
+			t, err := c.Open(ctx, cfg.Team)
+			if err != nil {
+				return err
+			}
+			return a.attach(ctx, c, t, cfg, v, since.Time)
+		})
+	}
+	return cmd
+}
+
+// attach shows the team's present goal from its beginning, or from a time on, to its end.
+func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg config.Config, v view, since time.Time) error {
+	g, err := t.PresentGoal(ctx)
+	if err != nil {
+		return err
+	}
+	if v.agent != "" {
+		if _, err := t.Agent(ctx, v.agent); err != nil {
+			return err
+		}
+	}
+	after := g.After()
+	if !since.IsZero() {
+		if after, err = t.FeedAt(ctx, since); err != nil {
+			return err
+		}
+	}
+	if !v.quiet {
+		a.note("goal: " + oneLine(g.Record().Goal))
+	}
+	record, werr := a.watch(ctx, t, g, v, after)
+	priced := slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
+	return a.conclude(ctx, c, t, g, record, v, werr, priced, nil)
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// examples are what the help of each command shows, by its name without teamctl.
+var examples = map[string][]string{
+	"up":                {"teamctl up -d", "teamctl up -n 8 --port 4222"},
+	"down":              {"teamctl down"},
+	"run":               {`teamctl run "find out why the parser tests are slow; write the reasons to SLOW.md"`, "teamctl run --resume"},
+	"attach":            {"teamctl attach", "teamctl attach --agent coder-1 --since 10m"},
+	"demo":              {"teamctl demo", "teamctl demo ~/src/project"},
+	"rehearse":          {"teamctl rehearse --listen 127.0.0.1:8099", "teamctl rehearse script.yaml"},
+	"repair":            {"teamctl repair", "teamctl repair member.coder-1", "teamctl repair --all"},
+	"status":            {"teamctl status", "teamctl status -o wide"},
+	"teams":             {"teamctl teams"},
+	"teams ls":          {"teamctl teams ls"},
+	"teams get":         {"teamctl teams get red"},
+	"teams add":         {`teamctl teams add red --max-teammates 4 --description "the parser"`},
+	"teams set":         {"teamctl teams set red --max-teammates 20", "teamctl teams set red --create leader"},
+	"teams rm":          {"teamctl teams rm red", "teamctl teams rm red --force"},
+	"spawn":             {"teamctl spawn coder --count 3", `teamctl spawn reviewer --name ann --prompt "be strict about tests"`},
+	"approvals":         {"teamctl approvals"},
+	"approvals ls":      {"teamctl approvals ls --all"},
+	"approvals show":    {"teamctl approvals show 9f0c2ab1e4d35768"},
+	"approvals approve": {"teamctl approvals approve 9f0c2ab1e4d35768"},
+	"approvals reject":  {`teamctl approvals reject 9f0c2ab1e4d35768 --feedback "leave the tests as they are"`},
+	"tasks":             {"teamctl tasks", "teamctl tasks -w"},
+	"tasks ls":          {"teamctl tasks ls --claimable --sort priority", "teamctl tasks ls --assignee coder-1 -o json"},
+	"tasks get":         {"teamctl tasks get 3"},
+	"tasks add":         {`teamctl tasks add --title "Measure the parser" --priority high`, "teamctl tasks add -f release.yaml"},
+	"tasks claim":       {"teamctl tasks claim 2 --as alice"},
+	"tasks assign":      {"teamctl tasks assign 3 --to coder-1"},
+	"tasks release":     {"teamctl tasks release 3"},
+	"tasks update":      {`teamctl tasks update 2 --status completed --as alice --summary "done, see NOTES.md"`, "teamctl tasks update 4 --priority critical"},
+	"tasks cancel":      {`teamctl tasks cancel 5 --reason "not needed"`, "teamctl tasks cancel --all"},
+	"tasks wait":        {"teamctl tasks wait 4 && echo released"},
+	"tasks graph":       {"teamctl tasks graph", "teamctl tasks graph --format dot | dot -Tsvg -o tasks.svg"},
+	"tasks history":     {"teamctl tasks history 3"},
+	"agents":            {"teamctl agents", "teamctl agents --all -o wide"},
+	"agents ls":         {"teamctl agents ls"},
+	"agents get":        {"teamctl agents get coder-1"},
+	"agents transcript": {"teamctl agents transcript coder-1 -f"},
+	"agents compact":    {"teamctl agents compact coder-1"},
+	"roles":             {"teamctl roles"},
+	"roles ls":          {"teamctl roles ls"},
+	"roles show":        {"teamctl roles show coder"},
+	"roles apply":       {"teamctl roles apply", "teamctl roles apply coder"},
+	"send":              {`teamctl send coder-1 "use the new parser"`, "git diff | teamctl send reviewer-1 - --urgent"},
+	"inbox":             {"teamctl inbox user", "teamctl inbox coder-1 -f"},
+	"messages":          {"teamctl messages get 01M7Q2V9Q2S4M6K8XW3F5T7Y9Z"},
+	"messages get":      {"teamctl messages get 01M7Q2V9Q2S4M6K8XW3F5T7Y9Z"},
+	"answer":            {`teamctl answer "keep the old names"`, "teamctl answer 01M7Q2V9Q2S4M6K8XW3F5T7Y9Z 2"},
+	"broadcast":         {`teamctl broadcast "the build is broken; do not push"`},
+	"chat":              {"teamctl chat", `echo "how far are you?" | teamctl chat coder-1`},
+	"events":            {"teamctl events --since 1h", "teamctl events -f --agent coder-1"},
+	"cost":              {"teamctl cost --by agent"},
+	"stop":              {"teamctl stop coder-1 --reason 'the work is done'", "teamctl stop coder-1 --drain", "teamctl stop"},
+	"doctor":            {"teamctl doctor"},
+	"config":            {"teamctl config view --show-origin"},
+	"config view":       {"teamctl config view --show-origin"},
+	"version":           {"teamctl version"},
+}
+
+// addExamples gives cmd and all commands below it their examples, and takes the flags of
+// all commands out of the help where they mean nothing.
+func addExamples(cmd *cobra.Command) {
+	if lines := examples[nameOf(cmd)]; len(lines) > 0 {
+		cmd.Example = "  " + strings.Join(lines, "\n  ")
+	}
+	switch nameOf(cmd) {
+	case "version":
+		hideFlags(cmd, "server", "team", "timeout")
+	case "config view":
+		hideFlags(cmd, "timeout")
+	case "rehearse":
+		hideFlags(cmd, "server", "team", "output", "timeout")
+	}
+	for _, below := range cmd.Commands() {
+		addExamples(below)
+	}
+}
+
+// hideFlags leaves flags of all commands out of the help of cmd, where they mean nothing.
+func hideFlags(cmd *cobra.Command, names ...string) {
+	show := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		for _, name := range names {
+			cmd.Root().PersistentFlags().Lookup(name).Hidden = true
+		}
+		show(cmd, args)
+	})
+}
+
+// nameOf is how cmd is called, without teamctl.
+func nameOf(cmd *cobra.Command) string {
+	_, name, _ := strings.Cut(cmd.CommandPath(), " ")
+	return name
+}

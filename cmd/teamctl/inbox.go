@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+func (a *app) inboxCmd() *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use: "inbox NAME", Short: "List the mail to a member, or to you (user), and what has become of it", Args: exactly(1, "the NAME of a member, or user"),
+		Long: "inbox lists the mail to a member, oldest first; NAME is user for the mail to you. Each message has its fate:\n" +
+			"pending, delivered (in the member's conversation), processed (its model has answered since), refused or dead.\n" +
+			"Mail to a person is processed once that person has written back; a question that waits for an answer is open.\n" +
+			"`teamctl messages get ID` shows a message as a whole.",
+		ValidArgsFunction: first(completeReaders),
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show the messages as a whole, and go on with those that come, until Ctrl-C or --timeout")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		who, err := a.reader(args[0])
+		if err != nil {
+			return err
+		}
+		if follow {
+			return a.following(cmd.Context(), a.awaitTeam, func(ctx context.Context, t *client.Team) error { return a.followInbox(ctx, t, who) })
+		}
+		return a.readTeam(func(ctx context.Context, t *client.Team) error {
+			letters, err := t.Inbox(ctx, who)
+			if err != nil {
+				return err
+			}
+			if len(letters) == 0 {
+				a.note(fmt.Sprintf("nobody has written to %s yet", who))
+			}
+			return a.printInbox(t, letters)
+		})
+	}
+	return cmd
+}
+
+// reader is member for a name that may also be the person's before the team.
+func (a *app) reader(s string) (team.AgentID, error) {
+	name, id, _ := strings.Cut(s, "@")
+	if name != string(team.UserAgent) {
+		return a.member(s)
+	}
+	if id == "" {
+		return team.UserAgent, nil
+	}
+	of, err := team.ParseTeamID(id)
+	if err != nil {
+		return "", err
+	}
+	return team.UserAgent, a.ofTeam(s, of)
+}
+
+// completeReaders offers the names of those who have an inbox.
+func completeReaders(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	names, how := completeMembers(cmd, args, word)
+	return append(names, cobra.CompletionWithDesc(string(team.UserAgent), "you")), how
+}
+
+func (a *app) printInbox(t *client.Team, letters []client.Letter) error {
+	err := printList(a, letters, func(l client.Letter) string { return l.ID }, func(bool) table {
+		rows := table{columns: []column{{head: "ID"}, {head: "TIME", drop: 1}, {head: "FROM", cut: true}, {head: "TYPE", drop: 2}, {head: "FATE"}, {head: "SUMMARY", cut: true}}}
+		for _, l := range letters {
+			rows.add(l.ID, l.StoredAt.Local().Format("15:04:05"), string(l.From), string(l.Type), paint(fateOf(l, l.Fates[0])), printable(oneLine(l.Summary)))
+		}
+		return rows
+	})
+	if err != nil || !a.forPeople() {
+		return err
+	}
+	for _, l := range letters {
+		if l.Open {
+			if err := a.printQuestion(t.ID(), l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fateOf is what has become of a letter, in a word.
+func fateOf(l client.Letter, f client.Fate) string {
+	switch {
+	case l.Open:
+		return "open"
+	case l.Asks() && f.AgentID == team.UserAgent && f.State == client.Processed:
+		return "answered"
+	}
+	return string(f.State)
+}
+
+// printQuestion shows an open question, and the command that answers it.
+func (a *app) printQuestion(id team.TeamID, l client.Letter) error {
+	lines := []string{"", fmt.Sprintf("%s asks, %s ago:", l.From.At(id), age(l.StoredAt))}
+	for line := range strings.Lines(l.Content) {
+		lines = append(lines, "  "+strings.TrimRight(line, "\r\n"))
+	}
+	for _, choice := range l.Numbered() {
+		lines = append(lines, "    "+choice)
+	}
+	for _, line := range append(lines, "answer: "+a.answerWith(id, l.Message)) {
+		if err := a.say(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answerWith is the command that answers a question.
+func (a *app) answerWith(id team.TeamID, q team.Message) string {
+	words := "answer " + q.ID + " " + q.AnswerUsage()
+	if q.To != team.UserAgent {
+		words += " --as " + string(q.To)
+	}
+	return a.command(words, id)
+}
+
+// followInbox shows the mail to who as a whole, and that which comes.
+func (a *app) followInbox(ctx context.Context, t *client.Team, who team.AgentID) error {
+	show, end, err := a.letterPrinter(ctx, t)
+	if err != nil {
+		return err
+	}
+	letters, err := t.Inbox(ctx, who)
+	var last uint64
+	for _, l := range letters {
+		if last = l.Seq; err == nil {
+			err = show(l)
+		}
+	}
+	if err == nil {
+		err = t.FollowInbox(ctx, who, last, show)
+	}
+	return closed(err, end)
+}
+
+// letterPrinter prints letters one by one, to people as the stream of the team does.
+func (a *app) letterPrinter(ctx context.Context, t *client.Team) (show func(client.Letter) error, end func() error, err error) {
+	none := func() error { return nil }
+	switch a.output {
+	case asJSON, asJSONL:
+		return func(l client.Letter) error { return writeJSON(a.out, l) }, none, nil
+	case asYAML:
+		return func(l client.Letter) error {
+			if _, err := fmt.Fprintln(a.out, "---"); err != nil {
+				return err
+			}
+			return writeYAML(a.out, l)
+		}, none, nil
+	case asName:
+		return func(l client.Letter) error { _, err := fmt.Fprintln(a.out, l.ID); return err }, none, nil
+	}
+	s, err := a.streamOf(ctx, t, a.out, view{verbose: true}, "", time.Time{}, all)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(l client.Letter) error { return s.entry(l.Entry()) }, s.close, nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+func (a *app) messagesCmd() *cobra.Command {
+	cmd := group(&cobra.Command{Use: "messages", Short: "Look at single messages; teamctl inbox lists them"})
+	cmd.AddCommand(a.messagesGetCmd())
+	return cmd
+}
+
+func (a *app) messagesGetCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "get ID", Short: "Show a message, and what has become of it", Args: exactly(1, "the ID of a message"),
+		Long: "get shows a message as a whole, and its fate with each who got it: pending, delivered, processed, refused or dead.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.withTeam(func(ctx context.Context, t *client.Team) error {
+				l, err := t.Message(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return a.print(l, nil, []string{l.ID}, func(io.Writer, bool) error { return a.printLetter(l) })
+			})
+		},
+	}
+}
+
+func (a *app) printLetter(l client.Letter) error {
+	to := string(l.To)
+	if l.To == team.Everyone {
+		to = "all"
+	}
+	summary, urgent, approve := "", "", ""
+	if l.Summary != team.Summarize(l.Content) {
+		summary = l.Summary
+	}
+	if l.Urgent {
+		urgent = "yes"
+	}
+	if l.Approve != nil {
+		approve = fmt.Sprint(*l.Approve)
+	}
+	err := writeFields(a.screen(), []field{
+		{"id", l.ID}, {"type", string(l.Type)}, {"from", string(l.From)}, {"to", to}, {"sent", moment(&l.StoredAt)}, {"summary", summary}, {"urgent", urgent},
+		{"in reply to", l.InReplyTo}, {"request", l.RequestID}, {"approve", approve}, {"choices", strings.Join(l.Numbered(), "\n")}, {"fate", fates(l)},
+	})
+	if err != nil || l.Content == "" {
+		return err
+	}
+	if err := a.say(""); err != nil {
+		return err
+	}
+	return a.sayText(l.Content)
+}
+
+// fates says what has become of a letter, a line for each who got it.
+func fates(l client.Letter) string {
+	lines := make([]string, len(l.Fates))
+	for i, f := range l.Fates {
+		lines[i] = string(f.AgentID) + ": " + fateOf(l, f)
+		if at := f.At(); at != nil {
+			lines[i] += " at " + moment(at)
+		}
+		if f.Reason != "" {
+			lines[i] += ": " + oneLine(f.Reason)
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"agentteam/pkg/team"
+)
+
+// member reads the name of a member as it is typed, also in the form name@team in which
+// tables and streams show it. The team is then the one that the command is about, as if
+// it were given by --team; one that contradicts --team is InvalidArgument.
+func (a *app) member(s string) (team.AgentID, error) {
+	name, id, err := team.ParseAddress(s)
+	if err != nil || id == "" {
+		return name, err
+	}
+	return name, a.ofTeam(s, id)
+}
+
+// ofTeam makes id the team of the command, since what was typed names it.
+func (a *app) ofTeam(typed string, id team.TeamID) error {
+	flag := a.cmd.Flag("team")
+	if flag.Changed && flag.Value.String() != string(id) {
+		return team.Errorf(team.InvalidArgument, "%s is not of team %s, which the command is about", typed, flag.Value).
+			WithHint("a command is about one team: leave out --team, or the part behind the @")
+	}
+	return a.cmd.Flags().Set("team", string(id))
+}
+
+// optionalMember is member for a name that may be left out.
+func (a *app) optionalMember(s string) (team.AgentID, error) {
+	if s == "" {
+		return "", nil
+	}
+	return a.member(s)
+}
+
+// members reads names, each an argument or several with commas between; one that comes
+// twice counts once.
+func (a *app) members(args []string) (names []team.AgentID, err error) {
+	for _, s := range entries(args) {
+		name, err := a.member(s)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// parseTaskIDs reads ids as people write them, each an argument or several with commas
+// between; one that comes twice counts once.
+func parseTaskIDs(args []string) (ids []team.TaskID, err error) {
+	for _, s := range entries(args) {
+		id, err := team.ParseTaskID(s)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// entries are those of arguments that may be lists with commas.
+func entries(args []string) (all []string) {
+	for _, arg := range args {
+		all = append(all, strings.Split(arg, ",")...)
+	}
+	return all
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/team"
+)
+
+// teammateMode is the value of --teammate-mode.
+type teammateMode string
+
+// The ways in which teammates are shown.
+const (
+	inOneStream teammateMode = "in-process" // all in one stream
+	inPanes     teammateMode = "tmux"       // and each of them in a pane of tmux
+	autoMode    teammateMode = "auto"       // panes inside tmux, else one stream
+)
+
+var teammateModes = []string{string(autoMode), string(inOneStream), string(inPanes)}
+
+func (m *teammateMode) String() string { return string(*m) }
+func (m *teammateMode) Type() string   { return "string" }
+
+func (m *teammateMode) Set(s string) error {
+	if !slices.Contains(teammateModes, s) {
+		return team.Errorf(team.InvalidArgument, "--teammate-mode %q is not known", s).WithHint("use auto, in-process or tmux")
+	}
+	*m = teammateMode(s)
+	return nil
+}
+
+func (m *teammateMode) flag(cmd *cobra.Command) {
+	*m = autoMode
+	cmd.Flags().Var(m, "teammate-mode", "auto, in-process or tmux: in tmux each teammate also has a pane of its own; auto does so inside tmux")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"teammate-mode": fixed(teammateModes...)})
+}
+
+// panes shows each teammate in a pane of tmux, which runs teamctl attach --agent. The
+// stream goes on to tell everything: a pane may be closed, and none is missed.
+type panes struct {
+	app  *app
+	env  []string
+	args []string // of attach, but for the member
+	open map[team.AgentID]string
+	off  bool // tmux refused one, and that was said
+}
+
+// panesFor returns the panes that a run is to have; nil is none.
+func (a *app) panesFor(mode teammateMode, cfg config.Config, id team.TeamID) *panes {
+	inTmux := os.Getenv("TMUX") != "" && os.Getenv("TMUX_PANE") != ""
+	switch {
+	case mode == inPanes && !inTmux:
+		a.tell("there is no tmux here; teammates are shown in one stream (start tmux, and teamctl in it)")
+		return nil
+	case mode != inPanes && !(mode == autoMode && inTmux && a.forPeople() && live(a.out)):
+		return nil
+	}
+	p := &panes{app: a, open: map[team.AgentID]string{}, args: []string{"attach", "--team", string(id), "--agent"}}
+	if cfg.ClusterFile() == "" {
+		if u, err := url.Parse(cfg.Server); err != nil || u.User != nil {
+			a.tell("the address of the NATS server has a password, which panes are not given; teammates are shown in one stream")
+			return nil
+		}
+		p.env = []string{"-e", "AGENTTEAM_SERVER=" + cfg.Server}
+	}
+	return p
+}
+
+// entry opens and closes panes as members come and go.
+func (p *panes) entry(e client.Entry) {
+	b := e.Event.Event
+	var m team.Member
+	if b.Type != team.MemberJoined && b.Type != team.MemberStopped || json.Unmarshal(b.Value, &m) != nil {
+		return
+	}
+	pane, isOpen := p.open[m.AgentID]
+	switch {
+	case b.Type == team.MemberStopped && isOpen:
+		delete(p.open, m.AgentID)
+		_, _ = tmux("kill-pane", "-t", pane) // or its reader has closed it
+	case b.Type == team.MemberJoined && !isOpen && !p.off && m.AgentID != team.Leader && m.Backend != team.Person:
+		pane, err := p.split(m.AgentID)
+		if err != nil {
+			p.off = true
+			p.app.tell("no more panes: " + oneLine(err.Error()))
+			return
+		}
+		p.open[m.AgentID] = pane
+	}
+}
+
+func (p *panes) split(a team.AgentID) (pane string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	here := os.Getenv("TMUX_PANE")
+	args := slices.Concat([]string{"split-window", "-d", "-P", "-F", "#{pane_id}", "-t", here}, p.env, []string{"--", self}, p.args, []string{string(a)})
+	if pane, err = tmux(args...); err == nil {
+		_, _ = tmux("select-layout", "-t", here, "tiled") // else the next has less room
+	}
+	return pane, err
+}
+
+// close closes the panes that are left.
+func (p *panes) close() {
+	for _, pane := range p.open {
+		_, _ = tmux("kill-pane", "-t", pane)
+	}
+}
+
+// tmuxTime bounds one call of tmux, which answers in milliseconds.
+const tmuxTime = 5 * time.Second
+
+func tmux(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), tmuxTime)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "tmux", args...).Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		err = errors.New(strings.TrimSpace(string(exit.Stderr)))
+	}
+	return strings.TrimSpace(string(out)), err
+}

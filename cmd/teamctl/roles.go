@@ -1,0 +1,245 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/role"
+	"agentteam/pkg/team"
+)
+
+func (a *app) rolesCmd() *cobra.Command {
+	cmd := group(a.rolesLsCmd())
+	cmd.Use, cmd.Aliases, cmd.Short = "roles", []string{"role"}, "Show the roles of the team and of the role files; by itself it lists them"
+	cmd.AddCommand(a.rolesLsCmd(), a.rolesShowCmd(), a.rolesApplyCmd())
+	return cmd
+}
+
+// How a role of the files stands to the one that the team has stored.
+const (
+	roleSame    = "same"
+	roleDiffers = "differs"
+	roleUnknown = "not stored" // the team has no such role yet
+	roleTeam    = "team only"  // no file has it
+)
+
+// roleView is a role as it is printed: as the team has it, else as its file does.
+type roleView struct {
+	team.Role
+	File  string `json:"file"`  // "" = built in, or of the team only
+	State string `json:"state"` // same, differs, not stored or team only
+}
+
+// loadRoles reads the roles that hold in this folder, and says what was left out.
+func (a *app) loadRoles() (role.Roles, error) {
+	roles, err := role.Load(".")
+	for _, s := range roles.Skipped {
+		fmt.Fprintln(a.err, oneLine(s.String()))
+	}
+	return roles, err
+}
+
+// tellStale says, in a command that goes by role files, which of them the team does not
+// go by: it has stored its roles when it was made.
+func (a *app) tellStale(ctx context.Context, t *client.Team, roles role.Roles) {
+	if len(roles.Files) == 0 {
+		return
+	}
+	record, err := t.Record(ctx)
+	if err != nil {
+		return // the command itself will meet it
+	}
+	stale := staleRoles(record, roles)
+	if len(stale) == 0 {
+		return
+	}
+	for i, name := range stale {
+		stale[i] = name + " (" + roles.Files[name] + ")"
+	}
+	fmt.Fprintf(a.err, "team %s goes by roles that differ from the files here: %s; to take the files over: teamctl roles apply%s\n",
+		t.ID(), strings.Join(stale, ", "), teamFlag(t.ID()))
+}
+
+// teamFlag is what a command for the team is to have behind it.
+func teamFlag(id team.TeamID) string {
+	if id == team.DefaultTeam {
+		return ""
+	}
+	return " --team " + string(id)
+}
+
+// staleRoles are the names of the roles whose file says something else than the team.
+func staleRoles(record team.Team, roles role.Roles) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(roles.Files)) {
+		if have, ok := record.Roles[name]; ok && !role.Same(have, roles.All[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// viewRoles are the roles of the team and of the files in order of name.
+func viewRoles(record team.Team, roles role.Roles) []roleView {
+	all := maps.Clone(roles.All)
+	maps.Copy(all, record.Roles)
+	views := make([]roleView, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		v := roleView{Role: all[name], File: roles.Files[name], State: roleSame}
+		there, inFile := roles.All[name]
+		have, inTeam := record.Roles[name]
+		switch {
+		case !inTeam:
+			v.State = roleUnknown
+		case !inFile:
+			v.State = roleTeam
+		case !role.Same(have, there):
+			v.State = roleDiffers
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// seeRoles returns the roles of the files and of the team; without a cluster or a team
+// those of the files alone.
+func (a *app) seeRoles() ([]roleView, error) {
+	roles, err := a.loadRoles()
+	if err != nil {
+		return nil, err
+	}
+	var record team.Team
+	err = a.withTeam(func(ctx context.Context, t *client.Team) (err error) {
+		record, err = t.Record(ctx)
+		return err
+	})
+	named := a.cmd.Flags().Changed("team") || a.cmd.Flags().Changed("server")
+	if !named && (errors.Is(err, team.NotFound) || errors.Is(err, team.Unavailable)) {
+		a.note("these are the roles of the files and the built-in ones: " + oneLine(err.Error()))
+		err = nil
+	}
+	return viewRoles(record, roles), err
+}
+
+func (a *app) rolesLsCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Aliases: []string{"list"}, Short: "List the roles, and whether a file differs from what the team goes by", Args: atMost(0),
+		Long: "ls lists the roles that the team has stored and those of the role files here. STATE is same, differs (the team\n" +
+			"goes by what it has stored), not stored (the next run, spawn or tasks add stores it) or team only (no file has it).",
+		RunE: func(*cobra.Command, []string) error {
+			views, err := a.seeRoles()
+			if err != nil {
+				return err
+			}
+			return printList(a, views, func(v roleView) string { return v.Name }, func(wide bool) table {
+				t := table{columns: []column{{head: "NAME"}, {head: "STATE"}, {head: "FROM", cut: true, drop: 1}, {head: "DESCRIPTION", cut: true, drop: 2}}}
+				if wide {
+					t.columns = append(t.columns, column{head: "MODEL", drop: 3}, column{head: "TOOLS", cut: true, drop: 4})
+				}
+				for _, v := range views {
+					t.add([]string{v.Name, paint(v.State), v.from(), printable(oneLine(v.Description)), orDash(v.Model), orDash(strings.Join(v.Tools, ","))}[:len(t.columns)]...)
+				}
+				return t
+			})
+		},
+	}
+}
+
+// from is where the role was read, for people.
+func (v roleView) from() string {
+	if v.State == roleTeam {
+		return "-"
+	}
+	return printable(cmp.Or(v.File, "built-in"))
+}
+
+func (a *app) rolesShowCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Aliases: []string{"get"}, Short: "Show one role with its instructions, as the team goes by it", Args: exactly(1, "the NAME of a role"),
+		ValidArgsFunction: first(completeRoles),
+		RunE: func(_ *cobra.Command, args []string) error {
+			views, err := a.seeRoles()
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(views, func(v roleView) bool { return v.Name == team.CanonicalRole(args[0]) })
+			if i < 0 {
+				return team.Errorf(team.NotFound, "there is no role %q", args[0]).WithHint("teamctl roles lists them")
+			}
+			v := views[i]
+			return a.print(v, nil, []string{v.Name}, func(io.Writer, bool) error {
+				turns := ""
+				if v.MaxTurns > 0 {
+					turns = fmt.Sprint(v.MaxTurns)
+				}
+				return writeFields(a.screen(), []field{{"name", v.Name}, {"state", v.State}, {"file", v.from()}, {"description", v.Description},
+					{"model", v.Model}, {"tools", strings.Join(v.Tools, ", ")}, {"turns of a run", turns}, {"instructions", v.Instructions}})
+			})
+		},
+	}
+}
+
+func (a *app) rolesApplyCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "apply [NAME...]", Short: "Have the team go by the role files of this folder",
+		Long: "apply stores the roles NAME... with the team as the files here have them, or as they are built in. Without NAME\n" +
+			"it takes over every file that differs from the team's role. Members that work keep the instructions that they\n" +
+			"were started with; who is spawned from now on has the new ones.",
+		ValidArgsFunction: completeRoles,
+		RunE: func(_ *cobra.Command, args []string) error {
+			roles, err := a.loadRoles()
+			if err != nil {
+				return err
+			}
+			return a.withTeam(func(ctx context.Context, t *client.Team) error { return a.applyRoles(ctx, t, roles, entries(args)) })
+		},
+	}
+}
+
+// applyRoles stores the named roles with the team, or all whose file differs.
+func (a *app) applyRoles(ctx context.Context, t *client.Team, roles role.Roles, names []string) error {
+	record, err := t.Record(ctx)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		if names = staleRoles(record, roles); len(names) == 0 {
+			a.note(fmt.Sprintf("no role file differs from the roles of team %s", t.ID()))
+		}
+	}
+	taken := map[string]team.Role{}
+	for _, name := range names {
+		r, ok := roles.All[team.CanonicalRole(name)]
+		if !ok {
+			return team.Errorf(team.NotFound, "no role file has the role %q", name).WithHint("role files are .agents/*.md of this folder; teamctl roles lists them")
+		}
+		taken[r.Name] = r
+	}
+	if err := t.SetRoles(ctx, taken); err != nil {
+		return err
+	}
+	if record, err = t.Record(ctx); err != nil {
+		return err
+	}
+	views := slices.DeleteFunc(viewRoles(record, roles), func(v roleView) bool { _, ok := taken[v.Name]; return !ok })
+	items, applied := make([]any, len(views)), make([]string, len(views))
+	for i, v := range views {
+		items[i], applied[i] = v, v.Name
+	}
+	return a.print(items, items, applied, func(io.Writer, bool) error {
+		for _, v := range views {
+			if err := a.say(fmt.Sprintf("team %s has the role %s from %s now", t.ID(), v.Name, v.from())); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

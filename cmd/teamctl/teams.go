@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/team"
+)
+
+func (a *app) teamsCmd() *cobra.Command {
+	cmd := group(a.teamsLsCmd())
+	cmd.Use, cmd.Aliases, cmd.Short = "teams", []string{"team"}, "Show, make, change and delete teams; by itself it lists them"
+	cmd.AddCommand(a.teamsLsCmd(), a.teamsGetCmd(), makesTeam(a.teamsAddCmd()), a.teamsSetCmd(), a.teamsRmCmd())
+	return cmd
+}
+
+func (a *app) teamsLsCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Aliases: []string{"list"}, Short: "List all teams, also those that have ended", Args: atMost(0),
+		RunE: func(*cobra.Command, []string) error {
+			return a.connected(func(ctx context.Context, c *client.Client, _ config.Config) error {
+				teams, err := c.Teams(ctx)
+				if err != nil {
+					return err
+				}
+				if len(teams) == 0 {
+					a.note("there are no teams yet: `teamctl run GOAL` makes one")
+				}
+				return printList(a, teams, func(t client.TeamStatus) string { return string(t.ID) }, func(bool) table { return teamsTable(teams) })
+			})
+		},
+	}
+}
+
+func (a *app) teamsGetCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "get NAME", Short: "Show a team's record: what it is at, its limits and policies", Args: exactly(1, "the NAME of a team"),
+		ValidArgsFunction: first(completeTeams),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.onTeam(args[0], func(ctx context.Context, c *client.Client, id team.TeamID) error {
+				t, err := c.Open(ctx, id)
+				if err != nil {
+					return err
+				}
+				record, err := t.Record(ctx)
+				if err != nil {
+					return err
+				}
+				return a.printTeam(record)
+			})
+		},
+	}
+}
+
+func (a *app) teamsAddCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "add NAME", Short: "Make a team without a goal", Args: exactly(1, "the NAME of the new team"),
+		Long: "add makes a team, with the roles of this folder, which then waits for a goal or for tasks. `teamctl run` and `tasks add`\n" +
+			"make the team that they name by themselves; add is for one that is to have other limits or policies from its start.",
+	}
+	choices := choicesOf(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := team.ParseTeamID(args[0])
+		if err != nil {
+			return err
+		}
+		return a.connected(func(ctx context.Context, c *client.Client, cfg config.Config) error {
+			workspace, err := workspaceOf(cfg)
+			if err != nil {
+				return err
+			}
+			cfg.Team = id
+			roles, err := a.loadRoles()
+			if err != nil {
+				return err
+			}
+			record, err := c.AddTeam(ctx, newTeam(cfg, roles, workspace), choices(cmd))
+			if err != nil {
+				return err
+			}
+			return a.printTeam(record)
+		})
+	}
+	return cmd
+}
+
+func (a *app) teamsSetCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "set NAME", Short: "Change a team's limits and policies", Args: exactly(1, "the NAME of a team"),
+		ValidArgsFunction: first(completeTeams),
+		Long:              "set changes what its flags name, at any time: the team's leader and members act on it at once.",
+	}
+	choices := choicesOf(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ch := choices(cmd)
+		if ch == (client.Choices{}) {
+			return team.Errorf(team.InvalidArgument, "nothing is to be changed").WithHint("`teamctl teams set --help` lists what can be")
+		}
+		return a.onTeam(args[0], func(ctx context.Context, c *client.Client, id team.TeamID) error {
+			t, err := c.Open(ctx, id)
+			if err != nil {
+				return err
+			}
+			record, err := t.Choose(ctx, ch)
+			if err != nil {
+				return err
+			}
+			return a.printTeam(record)
+		})
+	}
+	return cmd
+}
+
+func (a *app) teamsRmCmd() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use: "rm NAME", Short: "Delete a team and all that is kept of it", Args: exactly(1, "the NAME of a team"),
+		ValidArgsFunction: first(completeTeams),
+		Long: "rm deletes a team that has ended: its board, mail, conversations and files in NATS. Files in its workspace stay.\n" +
+			"It is refused while the team is at work or a member lives. With --force the team is stopped first; who has not left\n" +
+			"after --timeout is stopped by force.",
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "stop who is still in it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := team.ParseTeamID(args[0])
+		if err != nil {
+			return err
+		}
+		ctx, wait, cancel := a.stopping(cmd.Context())
+		defer cancel()
+		defer a.waitsFor("the team's members to leave, and its storage to go")()
+		return a.connectedIn(ctx, func(ctx context.Context, c *client.Client, _ config.Config) error {
+			d, err := c.DeleteTeam(ctx, id, force, wait)
+			if err != nil {
+				return err
+			}
+			return a.print(d, nil, []string{string(id)}, func(io.Writer, bool) error {
+				line := fmt.Sprintf("team %s is deleted", id)
+				if len(d.Ended) > 0 {
+					line += "; stopped for it: " + joinNames(d.Ended)
+				}
+				if d.Open > 0 {
+					line += fmt.Sprintf("; with it went tasks that were not done: %d", d.Open)
+				}
+				return a.say(line)
+			})
+		})
+	}
+	return cmd
+}
+
+func joinNames(names []team.AgentID) string {
+	words := make([]string, len(names))
+	for i, n := range names {
+		words[i] = string(n)
+	}
+	return strings.Join(words, ", ")
+}
+
+// onTeam runs f on a team that an argument names.
+func (a *app) onTeam(name string, f func(context.Context, *client.Client, team.TeamID) error) error {
+	id, err := team.ParseTeamID(name)
+	if err != nil {
+		return err
+	}
+	return a.connected(func(ctx context.Context, c *client.Client, _ config.Config) error { return f(ctx, c, id) })
+}
+
+// choicesOf gives cmd the flags of what may be chosen of a team. The returned function tells
+// which were given.
+func choicesOf(cmd *cobra.Command) func(*cobra.Command) client.Choices {
+	var description, create, respawn, approver, dialect string
+	var teammates int
+	var planMode bool
+	f := cmd.Flags()
+	f.StringVar(&description, "description", "", "what the team is for")
+	f.IntVar(&teammates, "max-teammates", team.DefaultMaxTeammates, "how many teammates it may have at once")
+	f.StringVar(&create, "create", string(team.CreateAll), "who may create tasks: all, or the leader (and people)")
+	f.StringVar(&respawn, "respawn", string(team.RespawnAlways), "what becomes of a lost member: respawn it, or release its task and leave it")
+	f.StringVar(&approver, "approver", string(team.ByLeader), "who approves plans: leader or human")
+	f.StringVar(&dialect, "dialect", string(team.Native), "the names of tools that models are told: native or claude; a role may have its own")
+	f.BoolVar(&planMode, "plan-mode", false, "teammates that are spawned change nothing before their plans are approved")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{
+		"create":   fixed(string(team.CreateAll), string(team.CreateLeader)),
+		"respawn":  fixed(string(team.RespawnAlways), string(team.RespawnRelease)),
+		"approver": fixed(string(team.ByLeader), string(team.ByHuman)),
+		"dialect":  fixed(string(team.Native), string(team.Claude)),
+	})
+	return func(cmd *cobra.Command) (ch client.Choices) {
+		given := cmd.Flags().Changed
+		if given("description") {
+			ch.Description = &description
+		}
+		if given("max-teammates") {
+			ch.MaxTeammates = &teammates
+		}
+		if given("create") {
+			ch.Create = new(team.Create(create))
+		}
+		if given("respawn") {
+			ch.Respawn = new(team.Respawn(respawn))
+		}
+		if given("approver") {
+			ch.Approver = new(team.Approver(approver))
+		}
+		if given("dialect") {
+			ch.Dialect = new(team.Dialect(dialect))
+		}
+		if given("plan-mode") {
+			ch.PlanMode = &planMode
+		}
+		return ch
+	}
+}
+
+func teamsTable(teams []client.TeamStatus) table {
+	t := table{columns: []column{{head: "TEAM", cut: true}, {head: "STATUS"}, {head: "MEMBERS", cut: true}, {head: "TASKS", cut: true}, {head: "GOAL", cut: true, drop: 1}}}
+	for _, ts := range teams {
+		status := string(ts.Status)
+		if ts.Status == team.Active && ts.Leader == "" {
+			status = "no leader"
+		}
+		t.add(string(ts.ID), status, counts(ts.Members), counts(ts.Tasks), orDash(printable(oneLine(ts.Goal))))
+	}
+	return t
+}
+
+func (a *app) printTeam(t team.Team) error {
+	return a.print(t, nil, []string{string(t.ID)}, func(io.Writer, bool) error {
+		return writeFields(a.screen(), []field{
+			{"name", string(t.ID)}, {"status", paint(string(t.Status))}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
+			{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)},
+			{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"dialect", string(t.Dialect(team.Role{}))},
+			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"summary", t.Summary},
+			{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)},
+		})
+	})
+}

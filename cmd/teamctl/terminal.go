@@ -1,0 +1,102 @@
+package main
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/term"
+
+	"agentteam/pkg/team"
+)
+
+// device is a writer that may be a terminal; *os.File is one.
+type device interface {
+	io.Writer
+	Fd() uintptr
+}
+
+// live reports whether w is a terminal on which the cursor can be moved.
+func live(w io.Writer) bool {
+	d, ok := w.(device)
+	kind := os.Getenv("TERM")
+	return ok && kind != "" && kind != "dumb" && term.IsTerminal(d.Fd())
+}
+
+// widthOf is how many cells a line of w may take: those of the terminal, else COLUMNS,
+// else 0 for no limit.
+func widthOf(w io.Writer) int {
+	if d, ok := w.(device); ok {
+		if w, _, err := term.GetSize(d.Fd()); err == nil && w > 0 {
+			return w
+		}
+	}
+	n, err := strconv.Atoi(os.Getenv("COLUMNS"))
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}
+
+// colours returns w without the colours that it cannot show, or that nobody wants.
+func colours(w io.Writer) io.Writer { return colorprofile.NewWriter(w, colourEnv(os.Environ())) }
+
+// colourEnv is the environment for colorprofile, which takes only some values of these
+// for a yes: https://no-color.org says any value, https://bixense.com/clicolors any but 0.
+// Who wants no colour gets none, whoever forces them.
+func colourEnv(env []string) []string {
+	value := func(name string) string {
+		for _, e := range slices.Backward(env) {
+			if v, ok := strings.CutPrefix(e, name+"="); ok {
+				return v
+			}
+		}
+		return ""
+	}
+	no, force := value("NO_COLOR") != "", value("CLICOLOR_FORCE")
+	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool {
+		return strings.HasPrefix(e, "NO_COLOR=") || strings.HasPrefix(e, "CLICOLOR_FORCE=")
+	})
+	switch {
+	case no:
+		return append(env, "NO_COLOR=1")
+	case force != "" && force != "0":
+		return append(env, "CLICOLOR_FORCE=1")
+	}
+	return env
+}
+
+// output is stdout. It remembers that something could not be written, which most who
+// write do not ask.
+type output struct {
+	*os.File
+	mu     sync.Mutex
+	failed error
+}
+
+func (o *output) Write(text []byte) (int, error) {
+	n, err := o.File.Write(text)
+	if err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.failed == nil {
+			o.failed = unwritten(err)
+		}
+	}
+	return n, err
+}
+
+// err is why not all was written, or nil.
+func (o *output) err() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed
+}
+
+func unwritten(err error) error {
+	return team.Errorf(team.InvalidState, "the output cannot be written: %w", err)
+}

@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentteam/pkg/journal"
+	"agentteam/pkg/mailbox"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tokens"
+)
+
+// Mail that has piled up is taken in as one record and told in one block; see
+// docs/design/mail.md.
+const (
+	// maxSingly is how many waiting messages are taken in one by one. Each costs a write to
+	// the journal and some 60 tokens beside its text: 50 of a few lines are about 5,000
+	// tokens, for which there is room in any window.
+	maxSingly = 50
+	// maxPile is the most messages of one record, which their sequences keep below 512 KiB.
+	maxPile = 10_000
+	// maxWhole is how many tokens of a pile are told whole, if the window has room.
+	maxWhole = 8000
+	// wholeShare is how many letters fit into that at least; longer ones are cut.
+	wholeShare = 4
+
+	maxHeaps  = 20 // senders that are told apart
+	maxNewest = 3  // of whose messages the first words are told
+)
+
+// crowded reports whether d is the first of so much mail that it is taken in as one: more
+// than maxSingly messages, or more than beside what has come before in this pause between
+// turns is a quarter of the window.
+func (a *Agent) crowded(d mailbox.Delivery) bool {
+	if a.o.Backlog == nil || d.Pending == 0 || alone(d.Message) {
+		return false
+	}
+	w := a.gauge.window()
+	return d.Pending >= maxSingly || w > 0 && a.conv.Mail >= 0 && a.gauge.scale.Tokens(size(a.conv.Messages[a.conv.Mail])) > w/keptShare
+}
+
+// alone reports whether code acts on a message, which is then taken in by itself.
+func alone(m team.Message) bool { return m.RequestID != "" || m.Type.Asks() || m.Type.Answers() }
+
+// errPiled ends the reading of mail that is taken in as one.
+var errPiled = errors.New("the pile is complete")
+
+// takeBacklog takes in d and what waits behind it in one record: up to the present end of
+// the inbox, or to a message that is to be taken in by itself.
+func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
+	limit := min(a.excerptLimit(), maxWhole)
+	p := pile{limit: limit, awaits: a.conv.answeredBy, heaps: map[team.AgentID]*journal.Heap{}}
+	err := a.o.Backlog(ctx, d.Seq, func(d mailbox.Delivery) error {
+		if alone(d.Message) || p.Count == maxPile {
+			return errPiled
+		}
+		if p.last = d.Seq; !a.conv.knows(d.ID) {
+			p.add(d)
+		}
+		return nil
+	})
+	switch {
+	case err != nil && !errors.Is(err, errPiled):
+		return err
+	case d.Pending >= maxSingly && p.Count <= maxSingly: // what comes then goes first
+		return a.takeSingly(ctx, d)
+	}
+	for i := range p.Whole {
+		l := &p.Whole[i]
+		l.Message.Content, l.Stored = a.excerptTo(ctx, l.Message.Content, limit/wholeShare)
+		l.Stored = cmp.Or(l.Message.Stored, l.Stored)
+	}
+	if err := a.record(ctx, journal.Record{Kind: journal.Backlog, InboxSeq: p.last, Backlog: p.done()}); err != nil {
+		return err
+	}
+	a.log.InfoContext(ctx, "mail had piled up", "messages", p.Count)
+	d.Ack()
+	if slices.ContainsFunc(p.Whole, func(l journal.Letter) bool { return l.Message.From == team.UserAgent }) {
+		a.directed++
+	}
+	return nil
+}
+
+// pile is mail that is taken in as one, as far as it was read. It holds no more text than
+// it tells.
+type pile struct {
+	journal.Pile
+	last   uint64                  // sequence of the last message that was read
+	limit  int                     // tokens of what is told whole
+	awaits func(team.Message) bool // whether a message is the answer that the agent awaits
+	answer uint64                  // sequence of that answer
+	size   int                     // tokens of what is told whole so far
+	heaps  map[team.AgentID]*journal.Heap
+}
+
+// add takes in the next message. Told whole are the words of the leader, of people and of
+// the runtime, the newest if they are too many, and the answer that is awaited.
+func (p *pile) add(d mailbox.Delivery) {
+	p.Count++
+	if n := len(p.Runs); n > 0 && p.Runs[n-1].Last+1 == d.Seq {
+		p.Runs[n-1].Last = d.Seq
+	} else {
+		p.Runs = append(p.Runs, journal.Run{First: d.Seq, Last: d.Seq})
+	}
+	p.Wakes = p.Wakes || d.Wakes()
+	if d.From != team.Watchdog {
+		p.Heard = d.Seq
+	}
+	l := journal.Letter{Seq: d.Seq, Message: d.Message}
+	switch {
+	case p.answer == 0 && p.awaits(d.Message):
+		p.answer = d.Seq
+	case d.From != team.Leader && d.From != team.UserAgent && d.From != team.Watchdog:
+		p.heap(l)
+		return
+	}
+	p.Whole = append(p.Whole, l)
+	p.size += p.sizeOf(l)
+	for i := 0; p.size > p.limit && i < len(p.Whole)-1; {
+		old := p.Whole[i]
+		if old.Seq == p.answer {
+			i++
+			continue
+		}
+		p.heap(old)
+		p.size -= p.sizeOf(old)
+		p.Whole = slices.Delete(p.Whole, i, i+1)
+	}
+}
+
+// sizeOf is how many tokens of a letter are told.
+func (p *pile) sizeOf(l journal.Letter) int {
+	return min(tokens.Estimate(l.Message.Content), p.limit/wholeShare)
+}
+
+// heap counts a letter among the others of its sender.
+func (p *pile) heap(l journal.Letter) {
+	h := p.heaps[l.Message.From]
+	if h == nil {
+		h = &journal.Heap{From: l.Message.From, First: l.Seq}
+		p.heaps[l.Message.From] = h
+	}
+	h.Count, h.Last = h.Count+1, l.Seq
+	h.Newest = append(h.Newest, journal.Words{Seq: l.Seq, Text: briefly(l.Message, "")})
+	h.Newest = h.Newest[max(0, len(h.Newest)-maxNewest):]
+}
+
+// done returns the pile with its heaps: those who sent most apart, the others together.
+func (p *pile) done() *journal.Pile {
+	for _, h := range p.heaps {
+		p.Rest = append(p.Rest, *h)
+	}
+	slices.SortFunc(p.Rest, func(a, b journal.Heap) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From, b.From)) })
+	if len(p.Rest) > maxHeaps {
+		rest := journal.Heap{First: p.Rest[maxHeaps].First}
+		for _, h := range p.Rest[maxHeaps:] {
+			rest.Count, rest.First, rest.Last = rest.Count+h.Count, min(rest.First, h.First), max(rest.Last, h.Last)
+		}
+		p.Rest = append(p.Rest[:maxHeaps:maxHeaps], rest)
+	}
+	return &p.Pile
+}
+
+// restBlock tells of the messages of a pile that are not told whole.
+func restBlock(p journal.Pile, mark string) string {
+	var b strings.Builder
+	n := p.Count - len(p.Whole)
+	fmt.Fprintf(&b, "<mail count=\"%d\" mark=\"%s\">\n%d more messages had come than could be told whole. read_mail shows them, by number.\n", n, mark, n)
+	for _, h := range p.Rest {
+		from := attribute(string(h.From))
+		if from == "" {
+			from = "others"
+		}
+		fmt.Fprintf(&b, "- %s: %d (numbers %d to %d)", from, h.Count, h.First, h.Last)
+		if len(h.Newest) > 0 {
+			b.WriteString(", the newest:")
+		}
+		for _, w := range h.Newest {
+			fmt.Fprintf(&b, "\n  %d: %s", w.Seq, neutral(oneLine(w.Text)))
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "</mail %s>", mark)
+	return b.String()
+}

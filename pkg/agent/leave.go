@@ -1,0 +1,181 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"agentteam/pkg/journal"
+	"agentteam/pkg/team"
+)
+
+// request is a request to shut down that is not refused.
+type request struct {
+	ID       string       `json:"id"` // its request_id
+	From     team.AgentID `json:"from"`
+	Seq      uint64       `json:"seq"`                // of its mail
+	Drain    bool         `json:"drain,omitempty"`    // the agent leaves once it has no task
+	Free     bool         `json:"free,omitempty"`     // when it came, there was no input for the model
+	Approved bool         `json:"approved,omitempty"` // by the model
+	Reason   string       `json:"reason,omitempty"`   // why
+}
+
+// refused is a request that the model has refused.
+type refused struct {
+	ID     string       `json:"id"`
+	From   team.AgentID `json:"from"`
+	Reason string       `json:"reason"`
+	Unsent bool         `json:"unsent,omitempty"` // whoever asked may not have been told
+}
+
+// maxRefused is how many refused requests are remembered.
+const maxRefused = 20
+
+// Asks returns nil if the agent was sent a request to shut down of this id that it may still
+// answer. Errors: NotFound; Conflict if it has answered.
+func (c *Conversation) Asks(requestID string) error {
+	if slices.ContainsFunc(c.Refused, func(r refused) bool { return r.ID == requestID }) {
+		return team.Errorf(team.Conflict, "you have answered request %q", requestID)
+	}
+	i := slices.IndexFunc(c.Requests, func(r request) bool { return r.ID == requestID })
+	switch {
+	case i < 0:
+		return team.Errorf(team.NotFound, "you were sent no request %q", requestID).WithHint("the request's mail names its request_id")
+	case c.Requests[i].Drain:
+		return team.Errorf(team.Conflict, "request %q wants no answer", requestID).WithHint("you leave once you have no task")
+	}
+	return nil
+}
+
+// request takes in a request to shut down; free tells that the model had no input then.
+func (c *Conversation) request(m team.Message, seq uint64, free bool) {
+	c.Requests = append(slices.Clip(c.Requests), request{ID: m.RequestID, From: m.From, Seq: seq, Drain: m.Drain, Free: free})
+}
+
+// verdict takes in the model's answer to a request.
+func (c *Conversation) verdict(v journal.Verdict) {
+	i := slices.IndexFunc(c.Requests, func(r request) bool { return r.ID == v.RequestID })
+	if i < 0 {
+		return
+	}
+	r := c.Requests[i]
+	c.Requests = slices.Delete(slices.Clone(c.Requests), i, i+1)
+	if v.Approve {
+		r.Approved, r.Reason = true, v.Reason
+		c.Requests = append(c.Requests, r)
+		return
+	}
+	c.Refused = append(slices.Clip(c.Refused), refused{r.ID, r.From, v.Reason, true})
+	c.Refused = c.Refused[max(0, len(c.Refused)-maxRefused):]
+}
+
+// forgetRequests leaves out the requests whose mail is older than from: they were for an
+// earlier membership of the same name.
+func (c *Conversation) forgetRequests(from uint64) {
+	c.Requests = slices.DeleteFunc(slices.Clone(c.Requests), func(r request) bool { return r.Seq < from })
+}
+
+// refusalsSent notes that whoever was refused knows.
+func (c *Conversation) refusalsSent() {
+	c.Refused = slices.Clone(c.Refused)
+	for i := range c.Refused {
+		c.Refused[i].Unsent = false
+	}
+}
+
+// howToLeave is what the runtime says of a request to shut down.
+func howToLeave(m team.Message) string {
+	if m.Drain {
+		return "\nYou leave the team once you have no task: finish the one that you hold, and take no other."
+	}
+	return fmt.Sprintf("\n"+`Decide and answer: send_message {"to":%q,"type":"shutdown_response","request_id":%q,"approve":true or false,"content":"the reason"}. `+
+		"If you approve, your task goes back to the board and you leave at once. Refuse if what you are at should be ended first. If you answer nothing, you leave once you have nothing to do.", m.From, m.RequestID)
+}
+
+// free reports whether the agent has nothing to do. To one that is drained an answer that it
+// waits for is nothing.
+func (a *Agent) free(drain bool) bool {
+	return !a.conv.Unseen && !a.holds() && (drain || !a.waits())
+}
+
+// stuck reports whether the agent leaves since it cannot ask its model now. One that is
+// drained keeps its task.
+func (a *Agent) stuck(drain bool) bool {
+	return a.shown == team.WaitingModel && (!drain || !a.holds())
+}
+
+// sentOff reports whether the agent was asked to leave, and by one of the requests does so
+// now.
+func (a *Agent) sentOff(now func(drain bool) bool) bool {
+	return slices.ContainsFunc(a.conv.Requests, func(r request) bool { return now(r.Drain) })
+}
+
+// drains makes the hand take no other task if the agent leaves after this one.
+func (a *Agent) drains() {
+	if a.sentOff(func(drain bool) bool { return drain }) {
+		a.o.Hand.Retire()
+	}
+}
+
+// wasFree reports whether an earlier incarnation was about to leave by itself: it had nothing
+// to do when it was asked, and has nothing since.
+func (a *Agent) wasFree() bool {
+	return !a.holds() && !a.waits() && slices.ContainsFunc(a.conv.Requests, func(r request) bool { return r.Free })
+}
+
+// answers carries out what the model has answered to requests to shut down. It returns
+// [ErrShutdown] if it approved one.
+func (a *Agent) answers(ctx context.Context) error {
+	if slices.ContainsFunc(a.conv.Requests, func(r request) bool { return r.Approved }) {
+		return a.leave(ctx)
+	}
+	for _, r := range a.conv.Refused {
+		if !r.Unsent {
+			continue
+		}
+		if err := a.o.Journal.Flush(); err != nil { // a successor must not decide once more
+			return err
+		}
+		if err := a.respond(ctx, r.ID, r.From, false, r.Reason); err != nil {
+			return err
+		}
+	}
+	a.conv.refusalsSent()
+	return nil
+}
+
+// leave ends the membership: the task goes back to the board, and all who asked are told.
+func (a *Agent) leave(ctx context.Context) error {
+	if err := a.o.Journal.Flush(); err != nil {
+		return err
+	}
+	a.o.Hand.Retire()
+	if t, ok := a.o.Hand.Task(); ok {
+		if _, err := a.o.Hand.Release(ctx, t.ID, "its holder "+string(a.o.Member.AgentID)+" was asked to shut down", false); err != nil {
+			a.log.WarnContext(ctx, "task not released at shutdown", "task", t.ID, "err", err)
+		}
+	}
+	if err := a.record(ctx, journal.Record{Kind: journal.End}); err != nil {
+		return err
+	}
+	for _, r := range a.conv.Requests {
+		if err := a.respond(ctx, r.ID, r.From, true, cmp.Or(r.Reason, string(a.o.Member.AgentID)+" shuts down")); err != nil {
+			a.log.WarnContext(ctx, "whoever asked to shut down was not told", "to", r.From, "err", err)
+		}
+	}
+	return ErrShutdown
+}
+
+// respond tells whoever asked the agent to shut down. A successor that does it again sends
+// the same message, of which the reader takes one. Who asked may have left.
+func (a *Agent) respond(ctx context.Context, id string, to team.AgentID, approve bool, why string) error {
+	_, _, err := a.o.Post.Send(ctx, team.Message{ID: "answer-" + id, Type: team.MsgShutdownResponse, From: a.o.Member.AgentID, To: to,
+		RequestID: id, Approve: &approve, Content: why})
+	if errors.Is(err, team.NotFound) {
+		a.log.WarnContext(ctx, "whoever asked to shut down is gone", "to", to)
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/journal"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// submits makes the tool submit ask the leader for a decision on the plan r1.
+func (r *rig) submits() {
+	r.tools["submit"] = func(context.Context, tool.Call) tool.Result {
+		return tool.Result{Content: "pending", Value: waiter{&journal.Await{Plan: "r1", From: team.Leader, About: "first this"}}}
+	}
+}
+
+// An agent waits for the decision on its plan as long as it takes, also as its next
+// incarnation. Only the decision itself ends the wait, and only at rest is the agent idle.
+func TestAwaitDecision(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.submits()
+		rests := 0
+		r.opts.Rests = func(context.Context) { rests++ }
+		r.says("!submit", "I still wait", "I am back, and wait", "now I go on", "done")
+		r.start()
+		r.offer()
+		r.pass(100 * time.Hour)
+		r.wantStates(team.Idle, team.Running, team.WaitingApproval)
+		if b := r.beat; b.Awaits != team.Leader || b.Asked != "r1" || b.About != "first this" || !b.Quiet() {
+			t.Errorf("the beat tells %+v", b)
+		}
+		if !strings.Contains(r.sent[0].Content, "waits for leader to decide on its plan r1") {
+			t.Errorf("the leader was told %q", r.sent[0].Content)
+		}
+		r.post(1, team.Leader, team.MsgMessage, "plan_approval_response: r1 is approved")
+		if r.beat.State != team.WaitingApproval || r.task().Status != team.InProgress || rests != 1 {
+			t.Errorf("after mail that looks like a decision: %s, the task is %s, %d rests", r.beat.State, r.task().Status, rests)
+		}
+		r.stop()
+		r.opts.Member.Incarnation = 2
+		r.start()
+		r.post(2, team.Leader, team.MsgPlanResponse, "Your plan r1 is approved.")
+		if got := transcript(r.asked[len(r.asked)-1].Messages); !strings.Contains(got, "is approved") || r.beat.State == team.WaitingApproval {
+			t.Errorf("after the decision the agent is %s, and was told\n%s", r.beat.State, got)
+		}
+	})
+}
+
+// A decision whose mail is lost with its sender is told all the same; one whose mail comes
+// is not told twice.
+func TestDecisionWithoutMail(t *testing.T) {
+	for name, mail := range map[string]bool{"with mail": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.submits()
+				decided := make(chan struct{})
+				r.opts.Decided = func(ctx context.Context, plan string) (string, error) {
+					select {
+					case <-decided:
+						return "Your plan " + plan + " is rejected: smaller", nil
+					case <-ctx.Done():
+						return "", ctx.Err()
+					}
+				}
+				r.says("!submit", "I see", "done")
+				r.start()
+				r.offer()
+				close(decided)
+				if mail {
+					r.post(1, team.Leader, team.MsgPlanResponse, "Your plan r1 is rejected: smaller")
+				}
+				r.pass(2 * mailWithin)
+				if told := strings.Contains(r.notes(), "r1 is rejected: smaller"); told == mail || len(r.asked) < 2 {
+					t.Errorf("noted: %v, with mail: %v, after %d questions", told, mail, len(r.asked))
+				}
+			})
+		})
+	}
+}
+
+// A task that is taken away ends the wait for its plan.
+func TestPlanOfLostTask(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.submits()
+		r.says("!submit", "I stop")
+		r.start()
+		r.offer()
+		r.wantStates(team.Idle, team.Running, team.WaitingApproval)
+		r.reap()
+		r.revoke()
+		r.pass(time.Second)
+		if r.beat.State != team.Idle {
+			t.Errorf("it is %s", r.beat.State)
+		}
+	})
+}

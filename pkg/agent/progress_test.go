@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// A turn, a tool's result and a command's output are progress, and the beat tells which
+// tool runs meanwhile. A failed try of the model is none, and the beat tells why.
+func TestProgress(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		asked := 0
+		still := func() time.Duration { return time.Since(time.Unix(0, r.progress.Load())) }
+		r.tools["work"] = func(ctx context.Context, _ tool.Call) tool.Result {
+			for range 3 {
+				time.Sleep(time.Minute)
+				tool.Progress(ctx)
+			}
+			time.Sleep(time.Minute)
+			return tool.Result{Content: "ok"}
+		}
+		r.model = func(_ context.Context, q model.Request) (model.Reply, error) {
+			switch asked++; asked {
+			case 1:
+				q.OnRetry(model.Retry{Endpoint: "http://localhost", Reason: model.ServerError, Status: 503, Tried: 1, Of: 5, Wait: time.Second})
+				time.Sleep(time.Minute)
+				return model.Reply{}, no(model.TryAgain, model.ServerError)
+			case 2:
+				return r.reply("!work"), nil
+			}
+			time.Sleep(time.Minute)
+			return r.reply("done"), nil
+		}
+		r.start()
+		r.pass(time.Hour)
+		r.offer()
+		if want := "the model endpoint http://localhost failed (server error, status 503), try 2 of 5 follows after 1s"; r.beat.Trouble != want || still() != 0 {
+			t.Errorf("while it is tried again: %+v, still for %v", r.beat, still())
+		}
+		r.pass(time.Minute)
+		if r.beat.Trouble != "the endpoint says no" || r.beat.State != team.WaitingModel || still() != time.Minute {
+			t.Errorf("between two rounds of tries: %+v, still for %v", r.beat, still())
+		}
+		r.pass(modelRest)
+		if r.beat.Trouble != "" || r.beat.Tool != "work" || r.beat.ToolAt == nil || still() != 0 {
+			t.Errorf("at its tool: %+v, still for %v", r.beat, still())
+		}
+		r.pass(3*time.Minute + time.Second)
+		if r.beat.Tool != "work" || still() != time.Second {
+			t.Errorf("while its command prints: %+v, still for %v", r.beat, still())
+		}
+		r.pass(time.Minute)
+		if r.beat.Tool != "" || r.beat.ToolAt != nil || still() != time.Second {
+			t.Errorf("after the result: %+v, still for %v", r.beat, still())
+		}
+		if r.beat.Alias != "default" || r.beat.Model != "model-of-default" || r.beat.Tokens == 0 {
+			t.Errorf("the beat tells of the model: %+v", r.beat)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"agentteam/pkg/team"
+)
+
+// ErrNoRoom (Unavailable): the server answers, and stores nothing, since its storage is
+// full or a write to its disk has failed.
+var ErrNoRoom = errors.New("the NATS server stores nothing")
+
+const (
+	// roomWait is how long, about, a write rests for which there was no room.
+	roomWait = time.Second
+	// fresh is for how long it counts that a write was not stored. Whoever waits with
+	// one tries more often.
+	fresh = 15 * time.Second
+)
+
+// noRoom reports whether the server refuses all writes: the storage of the account or of
+// the server is used up, or there is no room for another stream.
+func noRoom(err error) bool {
+	return hasCode(err, 10002) || hasCode(err, 10023) || hasCode(err, 10047)
+}
+
+// trouble is why a write was not stored.
+type trouble struct {
+	err error
+	at  time.Time
+}
+
+// full is the error of a write that was refused with cause, and makes it known.
+func (c *Conn) full(what string, cause error) error {
+	var api *jetstream.APIError
+	if errors.As(cause, &api) {
+		cause = fmt.Errorf("%s: %s", what, api.Description)
+	}
+	err := team.Errorf(team.Unavailable, "%w: its storage is full (%w)", ErrNoRoom, cause).
+		WithHint("make room on the disk where it keeps its data (teamctl up: the folder of --data), or raise its limits; work goes on by itself")
+	c.trouble.Store(&trouble{err, time.Now()})
+	return err
+}
+
+// mute is the error of a write that is not answered while reads are.
+func (c *Conn) mute(what string) error {
+	err := team.Errorf(team.Unavailable, "%w: a write to its disk has failed (%s is not answered, reads are)", ErrNoRoom, what).
+		WithHint("make room on its disk; the server of teamctl up then mends itself, any other NATS server must be restarted")
+	c.trouble.Store(&trouble{err, time.Now()})
+	return err
+}
+
+// stored makes known that a write was.
+func (c *Conn) stored() {
+	if c.trouble.Load() != nil {
+		c.trouble.Store(nil)
+	}
+}
+
+// Stores is nil while NATS is connected and stores what it is told, as far as that is
+// known without a write: by its limits, and by what became of this connection's writes
+// lately. Errors: Unavailable; [ErrNoRoom].
+func (c *Conn) Stores(ctx context.Context) error {
+	if err := c.Ready(ctx); err != nil {
+		return err
+	}
+	if t := c.trouble.Load(); t != nil && time.Since(t.at) < fresh {
+		return t.err
+	}
+	info, err := c.js.AccountInfo(ctx)
+	switch {
+	case err == nil && info.Limits.MaxStore >= 0 && info.Store >= uint64(info.Limits.MaxStore):
+		return c.full("", errors.New("its limit is used up"))
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return team.Errorf(team.Unavailable, "the NATS server has switched its JetStream off: %w", err).WithHint("its log says why; restart it when that is mended")
+	}
+	return nil
+}
+
+// attempts are the tries of one write.
+type attempts struct {
+	s      *Stream
+	what   string
+	doubt  bool // an earlier try may still be stored
+	full   int  // tries for which there was no room
+	silent int  // tries without an answer
+	reads  bool // after the last of them a read was answered
+}
+
+// again waits before the next try, or says that there is no sense in it: on a
+// connection that does not wait for room, when there is none. After a doubt it looks a
+// few times whether there is.
+func (a *attempts) again(ctx context.Context, cause error) error {
+	c := a.s.conn
+	switch {
+	case noRoom(cause):
+		err := c.full(a.what, cause)
+		a.full++
+		if !c.waits && (!a.doubt || a.full > 3) {
+			return err // after a doubt without having heard what became of it
+		}
+		return c.rest(ctx, err)
+	case errors.Is(cause, nats.ErrTimeout):
+		a.silent++
+		patience := 2
+		if a.s.replicas > 1 {
+			patience = 6 // it may be electing a leader, or miss a server for a while
+		}
+		if a.reads { // and the try after it was not
+			if err := c.mute(a.what); !c.waits {
+				return err
+			}
+		}
+		a.reads = a.silent >= patience && a.s.readable(ctx)
+	}
+	return a.s.again(ctx, cause, a.what)
+}
+
+// rest waits until there may be room.
+func (c *Conn) rest(ctx context.Context, why error) error {
+	select {
+	case <-ctx.Done():
+		return team.Errorf(team.Unavailable, "%w: %w", ctx.Err(), why).WithHint("%s", team.HintOf(why))
+	case <-time.After(roomWait/2 + rand.N(roomWait)):
+		c.metrics.repeated.Inc()
+		return nil
+	}
+}
+
+// readable reports whether the stream answers a read.
+func (s *Stream) readable(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := s.s.GetLastMsgForSubject(ctx, ">")
+	return err == nil || errors.Is(err, jetstream.ErrMsgNotFound)
+}

@@ -1,0 +1,268 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// What becomes of a message is written nowhere: it follows from what is stored anyway. It is
+// judged here, since it takes the mail and the journals, and neither store knows the other.
+
+// FateState says how far a message has come with one receiver.
+type FateState string
+
+// The fates of a message.
+const (
+	Pending   FateState = "pending"   // stored, and not yet in its receiver's conversation
+	Delivered FateState = "delivered" // in its receiver's conversation, or before the person that it is for
+	Processed FateState = "processed" // the receiver's model has answered with it before its eyes; the person has written back
+	Refused   FateState = "refused"   // the receiver has refused what it asks for
+	Dead      FateState = "dead"      // set aside, since its receiver could not read it
+)
+
+// Fate is what has become of a message with one receiver. Times are the server's.
+type Fate struct {
+	AgentID     team.AgentID `json:"agent_id"`
+	State       FateState    `json:"fate"`
+	DeliveredAt *time.Time   `json:"delivered_at,omitempty"`
+	ProcessedAt *time.Time   `json:"processed_at,omitempty"`
+	RefusedAt   *time.Time   `json:"refused_at,omitempty"`
+	Reason      string       `json:"reason,omitempty"` // of a refusal
+	DeadAt      *time.Time   `json:"dead_at,omitempty"`
+}
+
+// At is when the message came to where it is; nil while it is pending.
+func (f Fate) At() *time.Time {
+	return cmp.Or(f.DeadAt, f.RefusedAt, f.ProcessedAt, f.DeliveredAt)
+}
+
+// settle sets the state that the times tell.
+func (f *Fate) settle() {
+	switch {
+	case f.DeadAt != nil:
+		f.State = Dead
+	case f.RefusedAt != nil:
+		f.State = Refused
+	case f.ProcessedAt != nil:
+		f.State = Processed
+	case f.DeliveredAt != nil:
+		f.State = Delivered
+	default:
+		f.State = Pending
+	}
+}
+
+// trail is what is known of one letter with one receiver.
+type trail struct {
+	*Letter
+	fate *Fate
+}
+
+// fates fills in what has become of the letters, which are in order, with the receivers that
+// their Fates name.
+func (t *Team) fates(ctx context.Context, letters []Letter) error {
+	byReader := map[team.AgentID][]trail{}
+	for i := range letters {
+		for k := range letters[i].Fates {
+			f := &letters[i].Fates[k]
+			byReader[f.AgentID] = append(byReader[f.AgentID], trail{&letters[i], f})
+		}
+	}
+	for who, trails := range byReader {
+		if err := t.follow(ctx, who, trails); err != nil {
+			return err
+		}
+		for _, l := range trails {
+			l.fate.settle()
+		}
+	}
+	return nil
+}
+
+// follow finds out what has become of letters, which are in order, with one receiver.
+func (t *Team) follow(ctx context.Context, who team.AgentID, trails []trail) error {
+	isPerson := who == team.UserAgent
+	if !isPerson {
+		m, err := t.roster.Get(ctx, who)
+		if err != nil && !errors.Is(err, team.NotFound) {
+			return err
+		}
+		isPerson = m.Backend == team.Person
+	}
+	if isPerson {
+		return t.writtenBack(ctx, who, trails)
+	}
+	if err := t.read(ctx, who, trails); err != nil {
+		return err
+	}
+	if err := t.refused(ctx, who, trails); err != nil {
+		return err
+	}
+	return t.buried(ctx, who, trails)
+}
+
+// margin is by how much the clocks of a cluster's servers may differ.
+const margin = time.Second
+
+// read takes in what an agent's journal tells, up to where it has told everything.
+func (t *Team) read(ctx context.Context, who team.AgentID, trails []trail) error {
+	from, err := t.team.Logs.FirstSince(ctx, trails[0].StoredAt.Add(-margin))
+	if err != nil {
+		return err
+	}
+	r := newReading(trails)
+	err = t.team.Logs.Read(ctx, from, func(m broker.Msg) error {
+		record, err := glance(ctx, t.team, m)
+		switch {
+		case errors.Is(err, team.Unavailable):
+			return err
+		case err != nil: // it tells nothing
+			return nil
+		}
+		if r.take(record, m.Time.UTC()) {
+			return errFound
+		}
+		return nil
+	}, subject.Log(t.ID(), who))
+	if errors.Is(err, errFound) {
+		return nil
+	}
+	return err
+}
+
+// glance reads a record as far as it tells of mail: a turn or a result that lies in the object
+// store stays there.
+func glance(ctx context.Context, s *broker.Storage, m broker.Msg) (r journal.Record, err error) {
+	if err := json.Unmarshal(m.Data, &r); err != nil || r.StoredRecord == "" || r.Kind == journal.Turn || r.Kind == journal.Result {
+		return r, err
+	}
+	return journal.Decode(ctx, s, m)
+}
+
+// reading is an agent's journal as it is read for what has become of letters.
+type reading struct {
+	pending []trail
+	read    []*Fate // delivered, and not yet processed
+}
+
+func newReading(trails []trail) *reading { return &reading{pending: slices.Clone(trails)} }
+
+// take takes in the next record, which was stored at that time; done is that there is nothing
+// more to know.
+func (r *reading) take(record journal.Record, at time.Time) (done bool) {
+	if record.Kind == journal.Turn {
+		for _, f := range r.read {
+			f.ProcessedAt = &at
+		}
+		r.read = nil
+	}
+	r.deliver(at, record.InboxSeq)
+	if record.Context != nil && len(r.pending) > 0 { // the records of the mail itself may be gone
+		var context struct {
+			Inbox uint64 `json:"inbox_seq"`
+		}
+		if json.Unmarshal(record.Context, &context) == nil {
+			r.deliver(at, context.Inbox)
+		}
+	}
+	return len(r.pending) == 0 && len(r.read) == 0
+}
+
+// deliver notes that mail up to a sequence was taken in: that is done strictly in order, and
+// one record may stand for many messages.
+func (r *reading) deliver(at time.Time, upTo uint64) {
+	r.pending = slices.DeleteFunc(r.pending, func(l trail) bool {
+		if l.Seq > upTo {
+			return false
+		}
+		l.fate.DeliveredAt = &at
+		r.read = append(r.read, l.fate)
+		return true
+	})
+}
+
+// refused takes in who has refused what a letter asks for: the answer to a request says so.
+func (t *Team) refused(ctx context.Context, who team.AgentID, trails []trail) error {
+	for _, l := range trails {
+		if l.RequestID == "" || l.Approve != nil {
+			continue
+		}
+		err := t.letters(ctx, l.Seq+1, func(answer Letter) error {
+			if answer.RequestID != l.RequestID || answer.Approve == nil {
+				return nil
+			}
+			if !*answer.Approve {
+				l.fate.RefusedAt, l.fate.Reason = &answer.StoredAt, answer.Content
+			}
+			return errFound
+		}, subject.Inbox(t.ID(), l.From, who))
+		if err != nil && !errors.Is(err, errFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// buried takes in what an agent has set aside. Its journal goes on behind it.
+func (t *Team) buried(ctx context.Context, who team.AgentID, trails []trail) error {
+	return t.team.Messages.Read(ctx, trails[0].Seq, func(m broker.Msg) error {
+		var dead team.Message
+		if json.Unmarshal(m.Data, &dead) != nil {
+			return nil
+		}
+		for _, l := range trails {
+			if l.ID == dead.ID {
+				at := m.Time.UTC()
+				l.fate.DeadAt, l.fate.DeliveredAt, l.fate.ProcessedAt = &at, nil, nil
+			}
+		}
+		return nil
+	}, subject.Dead(t.ID(), who))
+}
+
+// writtenBack takes in what a person has answered. Mail lies before a person as soon as it is
+// stored; that it was read shows when the person writes back.
+func (t *Team) writtenBack(ctx context.Context, who team.AgentID, trails []trail) error {
+	subjects := []string{subject.Inbox(t.ID(), "*", who), subject.Broadcast(t.ID(), who)}
+	if who != team.UserAgent { // which may answer for a seat
+		subjects = append(subjects, subject.Inbox(t.ID(), "*", team.UserAgent), subject.Broadcast(t.ID(), team.UserAgent))
+	}
+	for _, l := range trails {
+		l.fate.DeliveredAt = &l.StoredAt
+	}
+	err := t.letters(ctx, trails[0].Seq+1, func(answer Letter) error {
+		for _, l := range trails {
+			if l.fate.ProcessedAt == nil && answer.Seq > l.Seq && settles(answer.Message, l.Message) {
+				l.fate.ProcessedAt = &answer.StoredAt
+			}
+		}
+		return nil
+	}, subjects...)
+	if err != nil {
+		return err
+	}
+	members, err := t.roster.List(ctx)
+	for _, l := range trails {
+		left := slices.ContainsFunc(members, func(m team.Member) bool { return m.AgentID == l.From && m.State == team.Stopped })
+		l.Open = l.Asks() && l.fate.ProcessedAt == nil && !left
+	}
+	return err
+}
+
+// settles reports whether what a person wrote shows that the person has read m: to a question
+// it is the answer, else any word to its sender.
+func settles(answer, m team.Message) bool {
+	if m.Asks() {
+		return answer.Answers(m)
+	}
+	return answer.To == m.From || answer.To == team.Everyone
+}

@@ -1,0 +1,218 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/stored"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// Letter is a message as it is stored, and what has become of it.
+type Letter struct {
+	team.Message
+	Seq      uint64    `json:"seq"` // in the stream of messages
+	StoredAt time.Time `json:"stored_at"`
+	Open     bool      `json:"open,omitempty"` // a question to a person that nobody has answered yet, and whose sender has not left
+	Fates    []Fate    `json:"fates"`          // of each receiver that is asked for
+}
+
+// Entry is the letter as the team's feed tells it, without a cursor.
+func (l Letter) Entry() Entry {
+	value, _ := json.Marshal(l.Message) // which was read from JSON
+	return Entry{Time: l.StoredAt, Event: team.Event{AgentID: l.From, Event: team.EventBody{Type: team.MailSent, MessageID: l.ID, Value: value}}}
+}
+
+// Inbox returns the mail to a member, or to [team.UserAgent], oldest first, each with its
+// fate there. It reads the mail to that member and, once, what was stored since the oldest of
+// it: the member's journal, or what the person has written. A message that cannot be read is
+// not in it. Errors: NotFound for one who never was a member; Unavailable.
+func (t *Team) Inbox(ctx context.Context, who team.AgentID) ([]Letter, error) {
+	from, err := t.readsFrom(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	var letters []Letter
+	err = t.letters(ctx, from, func(l Letter) error {
+		again := slices.ContainsFunc(letters, func(o Letter) bool { return o.ID == l.ID }) // stored twice, read once
+		if l.From != who && !again {
+			l.Fates = []Fate{{AgentID: who}}
+			letters = append(letters, l)
+		}
+		return nil
+	}, inbox(t.ID(), who)...)
+	if err != nil {
+		return nil, err
+	}
+	return letters, t.fates(ctx, letters)
+}
+
+// FollowInbox calls f for each message to a member that is stored behind a sequence, until
+// ctx ends; then it returns nil. Nobody has read these yet.
+func (t *Team) FollowInbox(ctx context.Context, who team.AgentID, after uint64, f func(Letter) error) error {
+	return t.team.Messages.Follow(ctx, after+1, func(m broker.Msg) error {
+		l, ok := letterOf(m)
+		if !ok || l.From == who {
+			return nil
+		}
+		l.Fates = []Fate{{AgentID: who, State: Pending}}
+		if who == team.UserAgent {
+			l.Open, l.Fates[0].State, l.Fates[0].DeliveredAt = l.Asks(), Delivered, &l.StoredAt
+		}
+		return f(l)
+	}, nil, inbox(t.ID(), who)...)
+}
+
+// Message returns a message by its id, with its whole text and its fate at each receiver: for a broadcast, those
+// who were members when it was stored. The time in its id tells where to look, so that it reads
+// mail from there on; a receiver's journal is read from then until it tells. Errors: NotFound;
+// Unavailable.
+func (t *Team) Message(ctx context.Context, id string) (Letter, error) {
+	l, err := t.find(ctx, id)
+	if err != nil {
+		return Letter{}, err
+	}
+	if l.Stored != "" {
+		if l.Content, err = stored.In(t.team.Files).Get(ctx, l.Stored); err != nil {
+			return Letter{}, err
+		}
+	}
+	to := []team.AgentID{l.To}
+	if l.To == team.Everyone {
+		if to, err = t.hearers(ctx, l); err != nil {
+			return Letter{}, err
+		}
+	}
+	l.Fates = make([]Fate, len(to))
+	for i, a := range to {
+		l.Fates[i].AgentID = a
+	}
+	letters := []Letter{l}
+	err = t.fates(ctx, letters)
+	return letters[0], err
+}
+
+// inbox is where mail to a member is stored. The person before the team gets no broadcasts:
+// those are for members.
+func inbox(id team.TeamID, who team.AgentID) []string {
+	if who == team.UserAgent {
+		return []string{subject.Inbox(id, who, ">")}
+	}
+	return subject.Mail(id, who)
+}
+
+// readsFrom is the first sequence that a member reads.
+func (t *Team) readsFrom(ctx context.Context, who team.AgentID) (uint64, error) {
+	if who == team.UserAgent {
+		return 1, nil
+	}
+	m, err := t.roster.Get(ctx, who)
+	if who == team.Leader && errors.Is(err, team.NotFound) { // it may be written to before anybody leads
+		return 1, nil
+	}
+	return max(m.InboxFrom, 1), err
+}
+
+// letters calls f for the mail on these subjects from a sequence on, up to the present end.
+func (t *Team) letters(ctx context.Context, from uint64, f func(Letter) error, subjects ...string) error {
+	return t.team.Messages.Read(ctx, from, func(m broker.Msg) error {
+		if l, ok := letterOf(m); ok {
+			return f(l)
+		}
+		return nil
+	}, subjects...)
+}
+
+// letterOf reads a message; ok is false for one that nobody can read.
+func letterOf(m broker.Msg) (l Letter, ok bool) {
+	if json.Unmarshal(m.Data, &l.Message) != nil || l.V != team.Protocol {
+		return Letter{}, false
+	}
+	l.From, l.Seq, l.StoredAt = subject.Sender(m.Subject), m.Seq, m.Time.UTC()
+	return l, true
+}
+
+// clocks is by how much the clock of a sender may be ahead of the server's.
+const clocks = time.Minute
+
+// find looks for a message from the time on that its id tells; for an id that tells none, or
+// one that is wrong by more than clocks, in all mail.
+func (t *Team) find(ctx context.Context, id string) (found Letter, err error) {
+	var from uint64 = 1
+	if at, ok := timeOf(id); ok {
+		if from, err = t.team.Messages.FirstSince(ctx, at.Add(-clocks)); err != nil {
+			return found, err
+		}
+	}
+	for {
+		err := t.team.Messages.Read(ctx, from, func(m broker.Msg) error {
+			if !bytes.Contains(m.Data, []byte(id)) {
+				return nil
+			}
+			if l, ok := letterOf(m); ok && l.ID == id {
+				found = l
+				return errFound
+			}
+			return nil
+		}, subject.Inbox(t.ID(), "*", "*"), subject.Broadcast(t.ID(), "*"))
+		switch {
+		case errors.Is(err, errFound):
+			return found, nil
+		case err != nil:
+			return found, err
+		case from <= 1:
+			return found, team.Errorf(team.NotFound, "there is no message %q in team %s", team.Clean(id, 40), t.ID()).
+				WithHint("teamctl inbox NAME lists the mail to NAME with its ids")
+		}
+		from = 1
+	}
+}
+
+var errFound = errors.New("found")
+
+// timeOf is the time in a ULID, which an id is or ends with.
+func timeOf(id string) (time.Time, bool) {
+	u, err := ulid.ParseStrict(id[max(0, len(id)-ulid.EncodedSize):])
+	if err != nil || strings.TrimSpace(id) == "" {
+		return time.Time{}, false
+	}
+	return ulid.Time(u.Time()), true
+}
+
+// hearers are the members that a broadcast was for, in order of joining: those who had not
+// left when it was stored. It reads the history of the members' records.
+func (t *Team) hearers(ctx context.Context, l Letter) ([]team.AgentID, error) {
+	var order []team.AgentID
+	then := map[team.AgentID]team.Member{} // as they were, or as the oldest copy has them
+	err := t.team.Bucket.Past(ctx, 1, func(e broker.Entry) error {
+		m, err := roster.Decode(e)
+		if err != nil || e.Deleted { // one that cannot be read tells nothing
+			return nil
+		}
+		if _, known := then[m.AgentID]; !known {
+			order = append(order, m.AgentID)
+		} else if e.Time.After(l.StoredAt) {
+			return nil
+		}
+		then[m.AgentID] = m
+		return nil
+	}, subject.AllMembers)
+	here := slices.DeleteFunc(order, func(a team.AgentID) bool {
+		m := then[a]
+		return a == l.From || m.State == team.Stopped || m.InboxFrom > l.Seq
+	})
+	if l.From != team.Leader && !slices.Contains(here, team.Leader) {
+		here = slices.Insert(here, 0, team.Leader) // always there, also while no process leads
+	}
+	return here, err
+}

@@ -1,0 +1,69 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	"agentteam/pkg/team"
+)
+
+// Mail is what a person writes.
+type Mail struct {
+	As      team.AgentID // the person's seat; "" = the person before the team
+	To      team.AgentID // team.Everyone = all members
+	Text    string
+	ReplyTo string // id of the message that it answers; "" = none
+	Urgent  bool   // its reader is to see it before it goes on
+}
+
+// Send stores a message and returns it, and who gets it. A member that has left reads it
+// when it is back. Errors: NotFound for one who never was a member, and for what it is to
+// answer; PermissionDenied to write as an agent; InvalidState for a team that is not at work,
+// and for a seat that was given up.
+func (t *Team) Send(ctx context.Context, m Mail) (team.Message, []team.AgentID, error) {
+	if m.ReplyTo != "" {
+		if _, err := t.find(ctx, m.ReplyTo); err != nil {
+			return team.Message{}, nil, err
+		}
+	}
+	return t.send(ctx, m, "")
+}
+
+// send is Send under an id, or with "" under a new one; what it answers has been seen.
+func (t *Team) send(ctx context.Context, m Mail, id string) (team.Message, []team.AgentID, error) {
+	record, err := t.Record(ctx)
+	if err != nil {
+		return team.Message{}, nil, err
+	}
+	if record.Status != team.Active {
+		return team.Message{}, nil, team.Errorf(team.InvalidState, "team %s is %s: nobody would read it", t.ID(), record.Status).
+			WithHint("teamctl run --team %s GOAL sets it a goal", t.ID())
+	}
+	letter := team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: m.To, Content: m.Text, InReplyTo: m.ReplyTo, Urgent: m.Urgent}
+	if m.As != "" {
+		if err := t.seated(ctx, m.As); err != nil {
+			return team.Message{}, nil, err
+		}
+		letter.From, letter.Type = m.As, team.MsgMessage
+		if m.To == team.Everyone {
+			letter.Type = team.MsgBroadcast
+		}
+	}
+	return t.mailbox.Send(ctx, letter)
+}
+
+// seated checks that a person may write in this name.
+func (t *Team) seated(ctx context.Context, a team.AgentID) error {
+	m, err := t.roster.Get(ctx, a)
+	switch {
+	case errors.Is(err, team.NotFound):
+		return team.Errorf(team.NotFound, "nobody has a seat called %s", a).WithHint("a seat is made by its first claim: teamctl tasks claim ID --as %s", a)
+	case err != nil:
+		return err
+	case m.Backend != team.Person:
+		return team.Errorf(team.PermissionDenied, "%s is an agent and writes for itself", a).WithHint("leave --as out to write as the person before the team")
+	case m.State == team.Stopped:
+		return team.Errorf(team.InvalidState, "the seat %s was given up", a).WithHint("a claim takes it again: teamctl tasks claim ID --as %s", a)
+	}
+	return nil
+}

@@ -1,0 +1,361 @@
+package client_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/mailbox"
+	"agentteam/pkg/model"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// post is a member that writes.
+func (r *rig) post(t *testing.T, m team.Message) team.Message {
+	t.Helper()
+	m, _, err := mailbox.New(r.bt, mailbox.Options{Members: r.roster}).Send(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// asks is a question of a member to a person.
+func (r *rig) asks(t *testing.T, from, to team.AgentID, text string, choices ...string) team.Message {
+	t.Helper()
+	return r.post(t, team.Message{Type: team.MsgMessage, From: from, To: to, Content: text, AwaitReply: true, Choices: choices})
+}
+
+func (r *rig) letter(t *testing.T, id string) client.Letter {
+	t.Helper()
+	l, err := r.Message(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (r *rig) inbox(t *testing.T, who team.AgentID) []client.Letter {
+	t.Helper()
+	all, err := r.Inbox(t.Context(), who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// active sets the team a goal, so that somebody may write to it.
+func (r *rig) active(t *testing.T) {
+	t.Helper()
+	if _, err := r.StartGoal(t.Context(), "go", ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// log is the journal of a member, as its process writes it.
+func (r *rig) log(t *testing.T, m team.Member) func(journal.Record) {
+	t.Helper()
+	j, _, err := journal.Open(t.Context(), r.bt, m.AgentID, m.Incarnation, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(rec journal.Record) {
+		t.Helper()
+		if _, err := j.Append(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func turn(t *testing.T) journal.Record {
+	t.Helper()
+	reply, err := json.Marshal(model.Reply{Message: model.Message{Role: "assistant", Content: "I see"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return journal.Record{Kind: journal.Turn, Turn: reply}
+}
+
+func states(l client.Letter) (all []string) {
+	for _, f := range l.Fates {
+		all = append(all, string(f.AgentID)+" "+string(f.State))
+	}
+	return all
+}
+
+// A message is pending until its reader's journal has it, and processed by the next turn; the
+// reader's inbox tells the same.
+func TestFateOfAMessage(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	coder := r.join(t)
+	note := r.log(t, coder)
+	first := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "一 🚀"})
+	second := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "two"})
+	note(turn(t)) // of something else
+	is := func(want1, want2 client.FateState) {
+		t.Helper()
+		inbox := r.inbox(t, coder.AgentID)
+		if len(inbox) != 2 {
+			t.Fatalf("%d messages in the inbox", len(inbox))
+		}
+		for i, want := range []client.FateState{want1, want2} {
+			l := r.letter(t, []string{first.ID, second.ID}[i])
+			if f := inbox[i].Fates[0]; l.Fates[0].State != want || f.State != want || (f.At() == nil) != (want == client.Pending) {
+				t.Errorf("message %d is %+v, in the inbox %+v, want %s", i+1, l.Fates[0], f, want)
+			}
+		}
+	}
+	is(client.Pending, client.Pending)
+	seq := r.inbox(t, coder.AgentID)[0].Seq
+	note(journal.Record{Kind: journal.Mail, Message: &first, InboxSeq: seq})
+	is(client.Delivered, client.Pending)
+	note(turn(t))
+	is(client.Processed, client.Pending)
+	// The record of the second is gone with a compaction, which has taken it in.
+	note(journal.Record{Kind: journal.Compact, Context: json.RawMessage(`{"mail":-1,"inbox_seq":` + itoa(seq+1) + `}`)})
+	is(client.Processed, client.Delivered)
+	note(turn(t))
+	is(client.Processed, client.Processed)
+	f := r.inbox(t, coder.AgentID)[0].Fates[0]
+	if !f.DeliveredAt.Before(*f.ProcessedAt) {
+		t.Errorf("delivered at %v, processed at %v", f.DeliveredAt, f.ProcessedAt)
+	}
+}
+
+func itoa(n uint64) string { data, _ := json.Marshal(n); return string(data) }
+
+// A broadcast has a fate with each who was a member then, and with nobody who came later or
+// had left.
+func TestFatesOfABroadcast(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	here, left, leaves := r.join(t), r.join(t), r.join(t)
+	ok(t, r.roster.Leave(t.Context(), left.AgentID, 1, ""))
+	m, to, err := r.Send(t.Context(), client.Mail{To: team.Everyone, Text: "the names stay"})
+	ok(t, err)
+	ok(t, r.roster.Leave(t.Context(), leaves.AgentID, 1, ""))
+	later := r.join(t)
+	note := r.log(t, here)
+	note(journal.Record{Kind: journal.Mail, Message: &m, InboxSeq: r.letter(t, m.ID).Seq})
+	want := []string{"leader pending", string(here.AgentID) + " delivered", string(leaves.AgentID) + " pending"}
+	if got := states(r.letter(t, m.ID)); !slices.Equal(got, want) || len(to) != len(want) {
+		t.Errorf("the fates are %q, want %q; sent to %q; %s came later", got, want, to, later.AgentID)
+	}
+}
+
+// A refusal says why; what nobody could read is dead.
+func TestFatesOfTheUnwanted(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	coder := r.join(t)
+	no, yes := false, true
+	request := r.post(t, team.Message{Type: team.MsgShutdownRequest, From: team.Leader, To: coder.AgentID, RequestID: "r1"})
+	other := r.post(t, team.Message{Type: team.MsgShutdownRequest, From: team.Leader, To: coder.AgentID, RequestID: "r2"})
+	r.post(t, team.Message{Type: team.MsgShutdownResponse, From: coder.AgentID, To: team.Leader, RequestID: "r1", Approve: &no, Content: "the lexer is half done"})
+	r.post(t, team.Message{Type: team.MsgShutdownResponse, From: coder.AgentID, To: team.Leader, RequestID: "r2", Approve: &yes})
+	if f := r.letter(t, request.ID).Fates[0]; f.State != client.Refused || f.Reason != "the lexer is half done" || f.RefusedAt == nil {
+		t.Errorf("the refused request is %+v", f)
+	}
+	if f := r.letter(t, other.ID).Fates[0]; f.State != client.Pending {
+		t.Errorf("the approved request, which no journal has, is %+v", f)
+	}
+	lost := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "x"})
+	data, err := json.Marshal(lost)
+	ok(t, err)
+	_, err = r.bt.Messages.Publish(t.Context(), subject.Dead("t", coder.AgentID), "dead", data)
+	ok(t, err)
+	// Its reader goes on: a record of later mail stands for all that came before.
+	later := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "y"})
+	note := r.log(t, coder)
+	note(journal.Record{Kind: journal.Mail, Message: &later, InboxSeq: r.letter(t, later.ID).Seq})
+	if f := r.letter(t, lost.ID).Fates[0]; f.State != client.Dead || f.At() == nil || f.DeliveredAt != nil {
+		t.Errorf("what was set aside is %+v", f)
+	}
+	if f := r.letter(t, other.ID).Fates[0]; f.State != client.Delivered {
+		t.Errorf("what a later record stands for is %+v", f)
+	}
+}
+
+// Ids without a time are found, too; unknown ones are not, and a reply to one sends nothing.
+func TestMessageByID(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	m := r.post(t, team.Message{ID: "my own", Type: team.MsgMessage, From: "coder-9", To: team.Leader, Content: "x"})
+	if l := r.letter(t, m.ID); l.Content != "x" || l.From != "coder-9" {
+		t.Errorf("found %+v", l)
+	}
+	long := strings.Repeat("任务 ", 20_000)
+	if l := r.letter(t, r.post(t, team.Message{Type: team.MsgMessage, From: "coder-9", To: team.Leader, Content: long}).ID); l.Content != long || l.Stored == "" {
+		t.Errorf("a text of %d bytes is told with %d, stored at %q", len(long), len(l.Content), l.Stored)
+	}
+	last, err := r.bt.Messages.LastSeq(t.Context())
+	ok(t, err)
+	for _, id := range []string{"", "nothing", "01M7ZZZZZZZZZZZZZZZZZZZZZZ", "own"} {
+		_, err := r.Message(t.Context(), id)
+		wantCode(t, "message "+id, err, team.NotFound)
+		if id != "" {
+			_, _, err = r.Send(t.Context(), client.Mail{To: team.Leader, Text: "y", ReplyTo: id})
+			wantCode(t, "reply to "+id, err, team.NotFound)
+		}
+	}
+	if now, err := r.bt.Messages.LastSeq(t.Context()); now != last || err != nil {
+		t.Errorf("%d messages were stored, %v", now-last, err)
+	}
+	_, err = r.Inbox(t.Context(), "nobody")
+	wantCode(t, "inbox of nobody", err, team.NotFound)
+}
+
+// A question is open until it is answered; mail to its sender that is no answer to another
+// answers it, too.
+func TestAnswer(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	a, b := r.join(t).AgentID, r.join(t).AgentID
+	_, _, err := r.Answer(t.Context(), "", "", "yes")
+	wantCode(t, "an answer to nobody", err, team.NotFound)
+	word := r.post(t, team.Message{Type: team.MsgMessage, From: a, To: team.UserAgent, Content: "fyi"})
+	q := r.asks(t, a, team.UserAgent, "which names?", "keep", "rename")
+	_, _, err = r.Answer(t.Context(), "", "", "maybe")
+	wantCode(t, "none of the choices", err, team.InvalidArgument)
+	if !strings.Contains(team.HintOf(err), "1 keep, 2 rename") {
+		t.Errorf("the choices are not named: %v (%s)", err, team.HintOf(err))
+	}
+	second := r.asks(t, b, team.UserAgent, "why?")
+	_, _, err = r.Answer(t.Context(), "", "", "2")
+	wantCode(t, "one of two", err, team.InvalidArgument)
+	if !strings.Contains(err.Error(), q.ID) || !strings.Contains(err.Error(), second.ID) {
+		t.Errorf("the open questions are not named: %v", err)
+	}
+	_, answer, err := r.Answer(t.Context(), "", q.ID, "2")
+	ok(t, err)
+	if answer.Content != "rename" || answer.To != a || answer.From != team.UserAgent || answer.InReplyTo != q.ID || answer.Type != team.MsgUser {
+		t.Errorf("the answer is %+v", answer)
+	}
+	_, _, err = r.Answer(t.Context(), "", q.ID, "1")
+	wantCode(t, "a second answer", err, team.Conflict)
+	_, _, err = r.Answer(t.Context(), "", word.ID, "thanks")
+	wantCode(t, "an answer to what is no question", err, team.InvalidArgument)
+	_, _, err = r.Answer(t.Context(), "", answer.ID, "thanks")
+	wantCode(t, "an answer to what is for somebody else", err, team.PermissionDenied)
+	_, _, err = r.Answer(t.Context(), "", "nothing", "x")
+	wantCode(t, "an answer to nothing", err, team.NotFound)
+	open := func(l client.Letter) bool { return l.Open }
+	if i := slices.IndexFunc(r.inbox(t, team.UserAgent), open); i != 2 {
+		t.Errorf("the open question is at %d, want the last", i)
+	}
+	_, _, err = r.Send(t.Context(), client.Mail{To: b, Text: "because"})
+	ok(t, err)
+	if slices.ContainsFunc(r.inbox(t, team.UserAgent), open) {
+		t.Error("a question is open after its sender was told something")
+	}
+	ok(t, r.StopTeam(t.Context(), 0))
+	third := r.asks(t, team.Leader, team.UserAgent, "still there?")
+	_, _, err = r.Answer(t.Context(), "", third.ID, "no")
+	wantCode(t, "an answer to a stopped team", err, team.InvalidState)
+}
+
+// However many answer at once, one of the answers is stored, and only who gave it is told so.
+func TestAnswersRace(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	q := r.asks(t, r.join(t).AgentID, team.UserAgent, "who?")
+	const n = 8
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { _, _, errs[i] = r.Answer(t.Context(), "", q.ID, "me, "+itoa(uint64(i))) })
+	}
+	wg.Wait()
+	won := -1
+	for i, err := range errs {
+		switch {
+		case err == nil && won >= 0:
+			t.Errorf("%d and %d have both answered", won, i)
+		case err == nil:
+			won = i
+		case !errors.Is(err, team.Conflict):
+			t.Error(err)
+		}
+	}
+	l := r.letter(t, "answer-"+q.ID)
+	if won < 0 || l.Content != "me, "+itoa(uint64(won)) {
+		t.Errorf("%d was told that it answered, stored is %q", won, l.Content)
+	}
+}
+
+// A seat writes and answers in its own name; nobody writes in an agent's.
+func TestSeatWrites(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	coder := r.join(t)
+	r.add(t, 1)
+	r.claim(t, "T-001", "alice")
+	q := r.asks(t, coder.AgentID, "alice", "done?")
+	_, _, err := r.Answer(t.Context(), "", q.ID, "yes")
+	wantCode(t, "answering for a seat without naming it", err, team.PermissionDenied)
+	_, answer, err := r.Answer(t.Context(), "alice", "", "yes")
+	ok(t, err)
+	if answer.From != "alice" || answer.Type != team.MsgMessage {
+		t.Errorf("the answer is %+v", answer)
+	}
+	m, _, err := r.Send(t.Context(), client.Mail{As: "alice", To: team.Everyone, Text: "look"})
+	ok(t, err)
+	if l := r.letter(t, m.ID); l.From != "alice" || l.Type != team.MsgBroadcast {
+		t.Errorf("the broadcast is %+v", l)
+	}
+	for who, want := range map[team.AgentID]team.Code{coder.AgentID: team.PermissionDenied, "bob": team.NotFound} {
+		_, _, err := r.Send(t.Context(), client.Mail{As: who, To: team.Leader, Text: "x"})
+		wantCode(t, "as "+string(who), err, want)
+		_, _, err = r.Answer(t.Context(), who, "", "x")
+		wantCode(t, "an answer as "+string(who), err, want)
+	}
+	_, err = r.Stop(t.Context(), "alice", client.Farewell{})
+	ok(t, err)
+	_, _, err = r.Send(t.Context(), client.Mail{As: "alice", To: team.Leader, Text: "x"})
+	wantCode(t, "as a seat that was given up", err, team.InvalidState)
+	if got := states(r.inbox(t, "alice")[0]); got[0] != "alice processed" {
+		t.Errorf("the answered question is %q", got)
+	}
+}
+
+// Who has left asks nothing any more, and a follower gets what comes.
+func TestFollowInbox(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	coder := r.join(t)
+	r.asks(t, coder.AgentID, team.UserAgent, "one?")
+	before := r.inbox(t, team.UserAgent)
+	if !before[0].Open {
+		t.Errorf("the question is %+v", before[0])
+	}
+	ok(t, r.roster.Leave(t.Context(), coder.AgentID, 1, ""))
+	if r.inbox(t, team.UserAgent)[0].Open {
+		t.Error("the question of one who has left is open")
+	}
+	r.asks(t, team.Leader, team.UserAgent, "two?")
+	enough := errors.New("enough")
+	err := r.FollowInbox(t.Context(), team.UserAgent, before[0].Seq, func(l client.Letter) error {
+		if l.Content != "two?" || !l.Open || l.Fates[0].State != client.Delivered || time.Since(l.StoredAt) > time.Minute {
+			t.Errorf("it is told %+v", l)
+		}
+		return enough
+	})
+	if !errors.Is(err, enough) {
+		t.Error(err)
+	}
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

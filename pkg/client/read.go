@@ -1,0 +1,142 @@
+package client
+
+import (
+	"context"
+	"slices"
+
+	"agentteam/pkg/election"
+	"agentteam/pkg/registry"
+	"agentteam/pkg/team"
+)
+
+// Board is what there is on the board, or what changed on it.
+type Board struct {
+	Tasks []team.TaskView    // in order of id
+	Bad   []team.Quarantined // records that cannot be read; the rest of the board works without them
+	Gone  []team.TaskID      // of a watch: tasks whose records somebody has deleted
+}
+
+// Board reads the whole board.
+func (t *Team) Board(ctx context.Context) (Board, error) {
+	l, err := t.board.Load(ctx)
+	return Board{Tasks: team.View(l.Tasks), Bad: l.Bad}, err
+}
+
+// Tasks returns all tasks that can be read, in order of id.
+func (t *Team) Tasks(ctx context.Context) ([]team.TaskView, error) {
+	b, err := t.Board(ctx)
+	return b.Tasks, err
+}
+
+// ByID returns the tasks with these ids. One that does not exist, or cannot be read,
+// is not among them.
+func (t *Team) ByID(ctx context.Context, ids ...team.TaskID) (map[team.TaskID]team.TaskView, error) {
+	found := make(map[team.TaskID]team.TaskView, len(ids))
+	for part := range slices.Chunk(ids, team.MaxPage) {
+		for q, more := (team.Query{IDs: part, Limit: team.MaxPage}), true; more; {
+			page, err := t.List(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			for _, v := range page.Tasks {
+				found[v.ID] = v
+			}
+			q.After, more = page.Next, page.Next != ""
+		}
+	}
+	return found, nil
+}
+
+// Siblings reports whether the cluster has other teams, as far as that can be read.
+func (t *Team) Siblings(ctx context.Context) bool {
+	all, err := t.client.registry.List(ctx)
+	return err == nil && len(all) > 1
+}
+
+// Task returns one task. Errors: NotFound; InvalidState if it cannot be read.
+func (t *Team) Task(ctx context.Context, id team.TaskID) (team.TaskView, error) {
+	found, err := t.ByID(ctx, id)
+	if err != nil {
+		return team.TaskView{}, err
+	}
+	if v, ok := found[id]; ok {
+		return v, nil
+	}
+	task, err := t.board.Get(ctx, id) // says why, or finishes what its creator left half done
+	if err != nil {
+		return team.TaskView{}, err
+	}
+	return t.View(ctx, task)
+}
+
+// View returns a task, as another call returned it, as it is printed: with what
+// follows from its neighbours.
+func (t *Team) View(ctx context.Context, task team.Task) (team.TaskView, error) {
+	views, err := t.Views(ctx, []team.Task{task})
+	if err != nil {
+		return team.TaskView{}, err
+	}
+	return views[0], nil
+}
+
+// Views is View for several tasks.
+func (t *Team) Views(ctx context.Context, tasks []team.Task) ([]team.TaskView, error) {
+	ids := make([]team.TaskID, len(tasks))
+	for i, task := range tasks {
+		ids[i] = task.ID
+	}
+	found, err := t.ByID(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]team.TaskView, len(tasks))
+	for i, task := range tasks {
+		v, ok := found[task.ID]
+		if !ok {
+			return nil, team.Errorf(team.InvalidState, "%s was stored and is gone", task.ID).WithHint("somebody has deleted its record from the bucket")
+		}
+		views[i] = task.View(v.WaitingFor, v.Blocks)
+	}
+	return views, nil
+}
+
+// Explain fills in why nobody works on those of the tasks that are pending; status is that
+// of what they wait for. The processes of the members are asked, if that matters.
+func (t *Team) Explain(ctx context.Context, tasks []team.TaskView, status func(team.TaskID) team.TaskStatus) error {
+	free := func(v team.TaskView) bool { return v.Status == team.Pending && !v.IsBlocked }
+	var s team.Situation
+	if slices.ContainsFunc(tasks, free) {
+		record, _, err := registry.Shown(ctx, t.team)
+		if err != nil {
+			return err
+		}
+		members, err := t.roster.List(ctx)
+		if err != nil {
+			return err
+		}
+		members = slices.DeleteFunc(members, func(m team.Member) bool { return m.State == team.Stopped })
+		if _, s.Led, err = election.Holder(ctx, t.client.registry.Bucket(), record.ID); err != nil {
+			return err
+		}
+		s.Status = record.Status
+		agents, _ := t.standing(ctx, record, members)
+		for _, a := range agents {
+			s.Members = append(s.Members, team.Standing{Member: a.Member, State: a.State, Task: a.Task})
+		}
+	}
+	for i := range tasks {
+		tasks[i].Why = s.Why(tasks[i], status)
+	}
+	return nil
+}
+
+// History tells the life of a task; whole is false if the bucket no longer holds
+// its beginning. Errors: NotFound.
+func (t *Team) History(ctx context.Context, id team.TaskID) (steps []team.Step, whole bool, err error) {
+	copies, err := t.board.History(ctx, id)
+	if err != nil {
+		return nil, false, err
+	}
+	steps, whole = team.History(copies)
+	return steps, whole, nil
+}

@@ -1,0 +1,24 @@
+package client
+
+import (
+	"context"
+
+	"agentteam/pkg/journal"
+	"agentteam/pkg/repair"
+)
+
+// Damaged returns the records of the team that cannot be read, by key; takes is what a
+// conversation takes. Errors: Unavailable.
+func (t *Team) Damaged(ctx context.Context, takes journal.Takes) ([]repair.Damage, error) {
+	return t.repairer(takes).Find(ctx)
+}
+
+// Repair mends one of them and returns what was done: nothing for a record that can be read.
+// Errors: NotFound; InvalidState if no copy of it can be read; Unavailable.
+func (t *Team) Repair(ctx context.Context, key string, takes journal.Takes) ([]repair.Damage, error) {
+	return t.repairer(takes).Mend(ctx, key)
+}
+
+func (t *Team) repairer(takes journal.Takes) *repair.Repairer {
+	return repair.New(repair.Options{Team: t.team, Publish: t.client.registry.Publish, Takes: takes})
+}

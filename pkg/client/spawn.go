@@ -1,0 +1,123 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"agentteam/pkg/spawn"
+	"agentteam/pkg/team"
+)
+
+// Spawn makes count members of a role; either all of them come up or none stays.
+// A team that has ended is active again then, without a goal; a spawn that fails
+// leaves it as it was. A name is for one. Errors: NotFound for the role;
+// InvalidState at the team's limit; Conflict for the name of a member that is there;
+// Unavailable if no process took one.
+func (t *Team) Spawn(ctx context.Context, m team.Member, count int) ([]team.Member, error) {
+	record, err := t.Record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	members, err := t.roster.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.Role, m.SpawnedBy = team.CanonicalRole(m.Role), team.UserAgent
+	if err := maySpawn(record, members, m, count); err != nil {
+		return nil, err
+	}
+	active, err := t.client.registry.Activate(ctx, t.team)
+	if err != nil {
+		return nil, err
+	}
+	var spawned []team.Member
+	for range count {
+		s, err := t.spawner.Spawn(ctx, m, active.MaxTeammates)
+		if err != nil {
+			return nil, errors.Join(err, t.unspawn(ctx, spawned, record, active))
+		}
+		spawned = append(spawned, s)
+	}
+	return spawned, nil
+}
+
+// MakeToSpawn is [Client.Make] for a team in which count members like m are to be
+// spawned. If the team is not there and the spawn can be seen to fail, nothing is made.
+// Errors: as of [Team.Spawn].
+func (c *Client) MakeToSpawn(ctx context.Context, n NewTeam, m team.Member, count int) (*Team, error) {
+	n.Needs = m.Role
+	if _, err := c.Open(ctx, n.ID); !errors.Is(err, team.NotFound) {
+		if err != nil {
+			return nil, err
+		}
+		return c.Make(ctx, n)
+	}
+	m.Role = team.CanonicalRole(m.Role)
+	if err := maySpawn(n.record(), nil, m, count); err != nil {
+		return nil, err
+	}
+	if procs, err := c.Processes(ctx); err != nil && len(procs.Standbys) < count { // a leader could start them
+		return nil, spawn.NoStandby(err)
+	}
+	return c.Make(ctx, n)
+}
+
+// maySpawn refuses what can be seen to fail before anything is changed. The roster
+// checks each member again as it writes it.
+func maySpawn(record team.Team, members []team.Member, m team.Member, count int) error {
+	if m.AgentID != "" && count > 1 {
+		return team.Errorf(team.InvalidArgument, "one name cannot be given to %d members", count).WithHint("spawn one of that name, or leave the name out")
+	}
+	if _, err := record.Role(m.Role); err != nil {
+		return err
+	}
+	if m.Role == team.LeaderRole || m.AgentID == team.Leader {
+		return team.Errorf(team.InvalidArgument, "a team has one leader; it cannot be spawned").WithHint("choose another role")
+	}
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	have, limit := 0, record.MaxTeammates
+	for _, o := range members {
+		if o.Counts() {
+			have++
+		}
+		if o.AgentID == m.AgentID && o.State != team.Stopped {
+			return team.Errorf(team.Conflict, "team %s already has a member %s (%s)", record.ID, o.AgentID, o.State).
+				WithHint("choose another name, or stop it first")
+		}
+	}
+	if have+count > limit {
+		return team.Errorf(team.InvalidState, "the team has %d teammates and its limit is %d (max_teammates): %d more are too many", have, limit, count).
+			WithHint("stop one, or give the work to those who are there")
+	}
+	return nil
+}
+
+// takeBackWait bounds the undoing of a spawn, whose own time may be over.
+const takeBackWait = 15 * time.Second
+
+// unspawn takes back the members of a spawn that failed on the way, and puts the
+// team, which the spawn had turned from before into active, to rest again; not if
+// there are members of others in it by now.
+func (t *Team) unspawn(ctx context.Context, spawned []team.Member, before, active team.Team) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackWait)
+	defer cancel()
+	var errs []error
+	for _, s := range spawned {
+		if err := t.spawner.Force(ctx, t.mailbox, s.AgentID); err != nil {
+			errs = append(errs, fmt.Errorf("%s was not taken back: %w", s.AgentID, err))
+		}
+	}
+	if before.Status == team.Active {
+		return errors.Join(errs...)
+	}
+	members, err := t.roster.List(ctx)
+	if err == nil && !slices.ContainsFunc(members, team.Member.Counts) {
+		err = t.client.registry.Revert(ctx, t.team, before, active)
+	}
+	return errors.Join(append(errs, err)...)
+}

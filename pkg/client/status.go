@@ -1,0 +1,237 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"agentteam/pkg/board/index"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/control"
+	"agentteam/pkg/election"
+	"agentteam/pkg/registry"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+func (t *Team) status(ctx context.Context) (s TeamStatus, err error) {
+	record, damaged, err := registry.Shown(ctx, t.team)
+	if err != nil {
+		return s, err
+	}
+	s = TeamStatus{ID: record.ID, Status: record.Status, Goal: record.Goal, Members: map[team.MemberState]int{}}
+	if l, ok, err := election.Holder(ctx, t.client.registry.Bucket(), record.ID); err != nil {
+		return s, err
+	} else if ok {
+		s.Leader = l.Process
+	}
+	members, err := t.roster.List(ctx)
+	if err != nil {
+		return s, err
+	}
+	members = slices.DeleteFunc(members, func(m team.Member) bool { return m.State == team.Stopped })
+	agents, _ := t.standing(ctx, record, members)
+	for _, a := range agents {
+		if a.State == team.Stopped { // one that is gone, in a team that has ended
+			continue
+		}
+		s.Members[a.State]++
+		if a.Busy() {
+			s.Work = append(s.Work, WorkOf(a))
+		}
+		if a.Parked() {
+			s.Parked = append(s.Parked, Parked{a.AgentID, a.Member.State, a.LastError, a.RetryAt})
+		}
+		if a.Member.State == team.Joined && a.LastError != "" {
+			s.Silent = append(s.Silent, Silent{a.AgentID, a.LastError})
+		}
+	}
+	if record.Status == team.Active {
+		if err := t.toPerson(ctx, &s); err != nil {
+			return s, err
+		}
+	}
+	p, err := t.stored(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Damaged = damages(p.Quarantined, members, damaged)
+	s.Tasks, err = t.counts(ctx, p.ByStatus)
+	return s, err
+}
+
+// toPerson fills in what the members have written to the person before the team.
+func (t *Team) toPerson(ctx context.Context, s *TeamStatus) error {
+	letters, err := t.Inbox(ctx, team.UserAgent)
+	for _, l := range letters {
+		if l.Open {
+			s.Questions = append(s.Questions, l)
+		}
+		if l.Fates[0].State == Delivered {
+			s.Unread++
+		}
+	}
+	return err
+}
+
+// damages are the records of a team that cannot be read: those that were met on its board,
+// its members, and its own.
+func damages(met []team.Quarantined, members []team.Member, record error) []team.Quarantined {
+	all := slices.Clone(met)
+	for _, m := range members {
+		if m.State == team.Unreadable {
+			all = append(all, team.Quarantined{Key: subject.KeyMember(m.AgentID), Error: m.LastError})
+		}
+	}
+	if record != nil {
+		all = append(all, team.Quarantined{Key: subject.KeyTeam, Error: record.Error()})
+	}
+	slices.SortStableFunc(all, func(a, b team.Quarantined) int { return cmp.Compare(a.Key, b.Key) })
+	return slices.CompactFunc(all, func(a, b team.Quarantined) bool { return a.Key == b.Key })
+}
+
+// counts tells how many tasks are in each status, as people see it: blocked ones are not
+// pending.
+func (t *Team) counts(ctx context.Context, n team.Counts) (team.Counts, error) {
+	if n[team.Pending] == 0 {
+		return n, nil
+	}
+	yes := true
+	p, err := t.List(ctx, team.Query{Blocked: &yes, Limit: 1})
+	if err != nil || p.Total == 0 {
+		return n, err
+	}
+	n[team.ShownBlocked] = p.Total
+	if n[team.Pending] = max(0, n[team.Pending]-p.Total); n[team.Pending] == 0 {
+		delete(n, team.Pending)
+	}
+	return n, nil
+}
+
+// stored tells how many tasks are in each stored status, and what cannot be read.
+func (t *Team) stored(ctx context.Context) (team.Page, error) {
+	p, err := index.List(ctx, t.team, t.board, team.Query{Limit: 1})
+	if err != nil || p.ByStatus != nil {
+		return p, err
+	}
+	l, err := t.board.Load(ctx) // the leader is of an older version
+	p = team.Query{Limit: 1}.Page(l.Tasks)
+	p.Quarantined = l.Bad
+	return p, err
+}
+
+// Silent is a member that beats and does not answer, as the team's watchdog has found.
+type Silent struct {
+	AgentID team.AgentID `json:"agent_id"`
+	Why     string       `json:"why"`
+}
+
+// TeamStatus is one team in a Status.
+type TeamStatus struct {
+	ID      team.TeamID              `json:"id"`
+	Status  team.Status              `json:"status"`
+	Goal    string                   `json:"goal"`
+	Leader  string                   `json:"leader"` // process that leads it; "" = nobody
+	Members map[team.MemberState]int `json:"members"`
+	Tasks   team.Counts              `json:"tasks"`             // by status; those that are blocked are not pending
+	Work    []Work                   `json:"work,omitempty"`    // members that are at something, or wait
+	Parked  []Parked                 `json:"parked,omitempty"`  // members that wait for somebody to mend their model or their journal
+	Damaged []team.Quarantined       `json:"damaged,omitempty"` // records that cannot be read, journals aside
+	Silent  []Silent                 `json:"silent,omitempty"`  // members that beat and do not answer
+
+	Questions []Letter `json:"questions,omitempty"` // to the person before the team, that are open
+	Unread    int      `json:"unread,omitempty"`    // messages to that person, who has written nothing to their sender since
+}
+
+// Work is what a member is at, or waits for.
+type Work struct {
+	AgentID    team.AgentID     `json:"agent_id"`
+	Person     bool             `json:"person,omitempty"`
+	State      team.MemberState `json:"state"`
+	Task       team.TaskID      `json:"task,omitempty"`
+	Tool       string           `json:"tool,omitempty"`        // of the call that runs
+	Since      *time.Time       `json:"since,omitempty"`       // when that call, the wait or a person's claim began
+	ProgressAt *time.Time       `json:"progress_at,omitempty"` // last turn, tool result or output of a command
+	Awaits     team.AgentID     `json:"awaits,omitempty"`      // whose answer it waits for
+	Asked      string           `json:"asked,omitempty"`       // the message that is to be answered, or the plan that is to be decided on
+	Trouble    string           `json:"trouble,omitempty"`     // why its model gives no answer, while it tries again
+}
+
+// WorkOf is what a is at.
+func WorkOf(a Agent) Work {
+	return Work{AgentID: a.AgentID, Person: a.Backend == team.Person, State: a.State, Task: a.Task, Tool: a.Tool,
+		Since: a.Since, ProgressAt: a.ProgressAt, Awaits: a.Awaits, Asked: a.Asked, Trouble: a.Trouble}
+}
+
+// Parked is a member that waits for somebody to mend its model's endpoint, or its journal.
+type Parked struct {
+	AgentID team.AgentID     `json:"agent_id"`
+	State   team.MemberState `json:"state"` // waiting_model or waiting_repair
+	Cause   string           `json:"cause"`
+	RetryAt *time.Time       `json:"retry_at,omitempty"` // when it asks again
+}
+
+// Status is what runs.
+type Status struct {
+	Server   string            `json:"server"`
+	Storage  string            `json:"storage,omitempty"` // why the server stores nothing, and what to do; "" if it does
+	Model    string            `json:"model"`             // "none" if no leader process has one
+	Leaders  []control.Process `json:"leaders"`
+	Standbys []control.Process `json:"standbys"` // teammate processes that are no members
+	Members  []control.Process `json:"teammates"`
+	Teams    []TeamStatus      `json:"teams"`
+}
+
+// Status finds who runs and how the teams stand. Errors: Unavailable if no leader
+// process answers; the Status is then filled as far as possible.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	s, perr := c.Processes(ctx)
+	if err := c.Storage(ctx); errors.Is(err, broker.ErrNoRoom) {
+		s.Storage = err.Error() + " (" + team.HintOf(err) + ")"
+	}
+	teams, err := c.Teams(ctx)
+	s.Teams = append(s.Teams, teams...)
+	if err != nil {
+		err = errors.Join(perr, err)
+	}
+	return s, cmp.Or(err, perr)
+}
+
+const (
+	answerWait = 300 * time.Millisecond // how long answers to "who runs?" are collected
+	leaderWait = time.Second            // the same, if no leader process was among them: it may be busy
+)
+
+// Processes finds who runs, and the model that the leaders have. Teams are left out.
+// Errors: Unavailable if no leader process answers.
+func (c *Client) Processes(ctx context.Context) (Status, error) {
+	s := Status{Server: c.conn.Server(), Model: control.NoModel, Leaders: []control.Process{}, Standbys: []control.Process{}, Members: []control.Process{}, Teams: []TeamStatus{}}
+	leads := func(p control.Process) bool { return p.Kind == "leader" }
+	all, err := control.Processes(ctx, c.conn, "", answerWait)
+	if err == nil && !slices.ContainsFunc(all, leads) {
+		all, err = control.Processes(ctx, c.conn, "", leaderWait)
+	}
+	if err != nil {
+		return s, err
+	}
+	for _, p := range all {
+		switch {
+		case leads(p):
+			s.Leaders = append(s.Leaders, p)
+			if p.Model != "" && p.Model != control.NoModel {
+				s.Model = p.Model
+			}
+		case len(p.Memberships) > 0:
+			s.Members = append(s.Members, p)
+		default:
+			s.Standbys = append(s.Standbys, p)
+		}
+	}
+	if len(s.Leaders) == 0 {
+		return s, team.Errorf(team.Unavailable, "no leader process answers at %s", s.Server).
+			WithHint("start one: teamctl up, or leader --server %s", s.Server)
+	}
+	return s, nil
+}

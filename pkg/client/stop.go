@@ -1,0 +1,114 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"agentteam/pkg/seat"
+	"agentteam/pkg/spawn"
+	"agentteam/pkg/team"
+)
+
+// Farewell says how a member is stopped.
+type Farewell struct {
+	Reason string        // told to the member
+	Wait   time.Duration // how long it may take to answer; 0: it is not asked, but stopped by force
+	Drain  bool          // it is not asked, but leaves once it has no task, however long that takes
+}
+
+// Stop stops one member. An agent is asked and may refuse; if it gives no answer in time it
+// is stopped by force, which forced tells. A person's seat is just ended. The leader cannot be
+// stopped alone.
+//
+// Errors: NotFound; Conflict with the reason if the member refuses: it stays;
+// InvalidArgument. If ctx ends while a member is drained, it leaves later all the same.
+func (t *Team) Stop(ctx context.Context, a team.AgentID, f Farewell) (forced bool, err error) {
+	if a == team.Leader {
+		return false, team.Errorf(team.InvalidArgument, "the leader cannot be stopped alone").WithHint("teamctl stop, without a name, stops the team")
+	}
+	if !f.Drain {
+		if err := t.seats.Stop(ctx, a, person); !errors.Is(err, seat.ErrAgent) {
+			return false, err
+		}
+	}
+	r := spawn.Request{From: team.UserAgent, To: a, Reason: f.Reason, Drain: f.Drain}
+	if f.Drain {
+		return false, t.drain(ctx, r)
+	}
+	return t.spawner.Stop(ctx, t.mailbox, r, f.Wait)
+}
+
+// drain has a member leave once it has no task, and waits for that.
+func (t *Team) drain(ctx context.Context, r spawn.Request) error {
+	m, err := t.roster.Get(ctx, r.To)
+	switch {
+	case err != nil || m.State == team.Stopped:
+		return err
+	case m.Backend == team.Person:
+		return team.Errorf(team.InvalidArgument, "%s is a person's seat, which cannot be drained", r.To).WithHint("stop it without --drain: its task goes back to the board")
+	}
+	if r, err = t.spawner.Ask(ctx, t.mailbox, r); err != nil {
+		return err
+	}
+	answer, err := t.spawner.Await(ctx, r)
+	if err == nil && !answer.Left {
+		err = team.Errorf(team.Unavailable, "%s has not left yet: %w", r.To, context.Cause(ctx))
+	}
+	return err
+}
+
+// StopTeam ends the team's goal as stopped and sees every member leave; those who
+// have not after wait are stopped by force.
+func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
+	members, err := t.roster.List(ctx)
+	if err != nil {
+		return err
+	}
+	// Every member watches the record and leaves by itself.
+	if _, err := t.client.registry.End(ctx, t.team, team.TeamStopped, "stopped by a person"); err != nil {
+		return err
+	}
+	limit := time.Now().Add(wait)
+	for _, m := range members {
+		if m.State == team.Stopped || m.State == team.Unreadable || m.Backend == team.Person {
+			continue
+		}
+		for time.Now().Before(limit) && t.roster.Check(ctx, m.AgentID, m.Incarnation) != team.ErrSuperseded {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		if err := t.spawner.Force(ctx, t.mailbox, m.AgentID); err != nil {
+			return err
+		}
+	}
+	return t.freeAll(ctx)
+}
+
+// freeAll puts the tasks back on the board that agents held who could not do so
+// themselves; a person's task stays with its seat.
+func (t *Team) freeAll(ctx context.Context) error {
+	members, err := t.roster.List(ctx)
+	if err != nil {
+		return err
+	}
+	tasks, err := t.board.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		seated := slices.ContainsFunc(members, func(m team.Member) bool { return m.AgentID == task.Assignee && m.Backend == team.Person })
+		if task.Status != team.InProgress || seated {
+			continue
+		}
+		_, err := t.board.Release(ctx, task.ID, person, 0, "the team was stopped", false)
+		if err != nil && !errors.Is(err, team.InvalidState) {
+			return err
+		}
+	}
+	return nil
+}

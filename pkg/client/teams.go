@@ -1,0 +1,189 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/team"
+)
+
+// Choices are what a person may choose of a team; what is nil stays as it is.
+type Choices struct {
+	Description  *string
+	MaxTeammates *int
+	Create       *team.Create
+	Respawn      *team.Respawn
+	Approver     *team.Approver
+	Dialect      *team.Dialect
+	PlanMode     *bool
+}
+
+func (c Choices) apply(t *team.Team) {
+	set(&t.Description, c.Description)
+	set(&t.MaxTeammates, c.MaxTeammates)
+	set(&t.Policies.Create, c.Create)
+	set(&t.Policies.Respawn, c.Respawn)
+	set(&t.Policies.Approver, c.Approver)
+	set(&t.Policies.Dialect, c.Dialect)
+	set(&t.Policies.PlanMode, c.PlanMode)
+}
+
+func set[T any](field, to *T) {
+	if to != nil {
+		*field = *to
+	}
+}
+
+// Teams returns how all teams stand, in order of their names. One that has lost part of its
+// storage has the status "broken", with the reason as its goal; one that is being deleted
+// has nothing but that status.
+func (c *Client) Teams(ctx context.Context) ([]TeamStatus, error) {
+	small, err := c.registry.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	teams := make([]TeamStatus, 0, len(small))
+	for _, sm := range small {
+		t, err := c.Open(ctx, sm.ID)
+		switch {
+		case errors.Is(err, team.NotFound): // it was deleted since
+			continue
+		case sm.Status == team.TeamDeleting, errors.Is(err, team.Conflict):
+			teams = append(teams, TeamStatus{ID: sm.ID, Status: team.TeamDeleting})
+			continue
+		case errors.Is(err, team.InvalidState): // the others are shown all the same
+			teams = append(teams, TeamStatus{ID: sm.ID, Status: "broken", Goal: err.Error()})
+			continue
+		case err != nil:
+			return teams, err
+		}
+		s, err := t.status(ctx)
+		if err != nil {
+			return teams, err
+		}
+		teams = append(teams, s)
+	}
+	return teams, nil
+}
+
+// AddTeam makes a team that must not be there yet. Errors: Conflict; InvalidArgument.
+func (c *Client) AddTeam(ctx context.Context, n NewTeam, choices Choices) (team.Team, error) {
+	record := n.record()
+	choices.apply(&record)
+	_, record, err := c.registry.Add(ctx, record)
+	return record, err
+}
+
+// Choose changes the team's record. Who leads it, and its members, act on that at once.
+// Errors: InvalidArgument, and then nothing is changed; Conflict if it is being deleted.
+func (t *Team) Choose(ctx context.Context, choices Choices) (team.Team, error) {
+	return t.client.registry.Edit(ctx, t.team, choices.apply)
+}
+
+// Deleted is a team that was deleted.
+type Deleted struct {
+	Team  team.TeamID    `json:"team"`
+	Ended []team.AgentID `json:"ended"`      // members that lived, and were stopped by force
+	Open  int            `json:"open_tasks"` // tasks that were not done
+}
+
+// DeleteTeam deletes a team and all that NATS holds of it: board, mail, conversations,
+// files. Nobody may be in it; with force it is stopped first, and whoever has not left after
+// wait is stopped by force. A deletion that was cut off is ended by the next one.
+//
+// Errors: NotFound; Conflict while it is at work or a member lives, which names who and since
+// when; InvalidState if part of its storage is gone, and then force deletes the rest.
+func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wait time.Duration) (Deleted, error) {
+	d := Deleted{Team: id, Ended: []team.AgentID{}}
+	t, err := c.Open(ctx, id)
+	if err == nil {
+		if d.Ended, d.Open, err = t.settle(ctx, force, wait); err != nil {
+			return d, err
+		}
+	} else if errors.Is(err, team.NotFound) {
+		return d, err
+	}
+	return d, c.registry.Delete(ctx, id, force, func(ctx context.Context, bt *broker.Storage) error {
+		present, _, err := c.open(bt).present(ctx)
+		if force { // whoever this was can work no more once the team is gone
+			present = slices.DeleteFunc(present, func(m team.Member) bool { return m.State == team.Unreadable })
+		}
+		if err == nil && len(present) > 0 {
+			err = stillThere(id, "has members", present)
+		}
+		return err
+	})
+}
+
+// settle stops the team if force is set, and returns who lived and how many tasks are open.
+func (t *Team) settle(ctx context.Context, force bool, wait time.Duration) (ended []team.AgentID, open int, err error) {
+	record, err := t.Record(ctx)
+	if err != nil {
+		if force && errors.Is(err, team.ErrUnreadable) { // there is nothing by which its members could be told
+			err = nil
+		}
+		return []team.AgentID{}, 0, err
+	}
+	present, open, err := t.present(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	ended = []team.AgentID{}
+	if !force {
+		if record.Status == team.Active {
+			err = stillThere(t.ID(), "is at work", present)
+		}
+		return ended, open, err
+	}
+	if err := t.StopTeam(ctx, wait); err != nil {
+		return ended, open, err
+	}
+	for _, m := range present {
+		if m.Backend == team.Person {
+			if _, err := t.Stop(ctx, m.AgentID, Farewell{}); err != nil {
+				return ended, open, err
+			}
+		}
+		ended = append(ended, m.AgentID)
+	}
+	return ended, open, nil
+}
+
+// present returns the members that live, and how many tasks are open. A person without a
+// task is nobody.
+func (t *Team) present(ctx context.Context) (members []team.Member, open int, err error) {
+	if members, err = t.roster.List(ctx); err != nil {
+		return nil, 0, err
+	}
+	tasks, err := t.board.All(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	working := map[team.AgentID]bool{}
+	for _, task := range tasks {
+		if task.Status.Open() {
+			open++
+		}
+		if task.Status == team.InProgress {
+			working[task.Assignee] = true
+		}
+	}
+	return slices.DeleteFunc(members, func(m team.Member) bool {
+		return m.State == team.Stopped || m.Backend == team.Person && !working[m.AgentID]
+	}), open, nil
+}
+
+func stillThere(id team.TeamID, why string, present []team.Member) error {
+	who := make([]string, len(present))
+	for i, m := range present {
+		who[i] = fmt.Sprintf("%s (%s since %s)", m.AgentID, m.State, m.UpdatedAt.Local().Format(time.DateTime))
+	}
+	return team.Errorf(team.Conflict, "team %s %s: %s", id, why, cmp.Or(strings.Join(who, ", "), "nobody leads it yet")).
+		WithHint("`teamctl stop --team %s` ends that; --force stops them and deletes the team", id)
+}

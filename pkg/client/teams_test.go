@@ -1,0 +1,116 @@
+package client_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/client"
+	"agentteam/pkg/spawn"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// A team is deleted only when nobody is in it, and those who are there are named.
+func TestDeleteTeam(t *testing.T) {
+	r := newRig(t)
+	r.standby(t, func() {})
+	refused := func(what string, names ...string) {
+		t.Helper()
+		_, err := r.client.DeleteTeam(t.Context(), "t", false, 0)
+		wantCode(t, what, err, team.Conflict)
+		for _, n := range names {
+			if err == nil || !strings.Contains(err.Error(), n) {
+				t.Errorf("%s: %v does not name %s", what, err, n)
+			}
+		}
+	}
+	r.add(t, 2)
+	if _, err := r.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+		t.Fatal(err)
+	}
+	refused("while it is active", "coder-1 (joined since 20")
+	r.end(t, "done")
+	refused("with a member", "coder-1 (joined since 20")
+	if _, err := r.Stop(t.Context(), "coder-1", client.Farewell{}); err != nil {
+		t.Fatal(err)
+	}
+	r.claim(t, "T-001", "alice")
+	refused("with a person at work", "alice (joined since 20")
+	if _, err := r.Complete(t.Context(), "T-001", "alice", "done"); err != nil {
+		t.Fatal(err)
+	}
+	d, err := r.client.DeleteTeam(t.Context(), "t", false, 0)
+	if err != nil || len(d.Ended) != 0 || d.Open != 1 {
+		t.Errorf("DeleteTeam = %+v, %v; want one open task, and nobody ended", d, err)
+	}
+	_, err = r.client.Open(t.Context(), "t")
+	wantCode(t, "opening it", err, team.NotFound)
+}
+
+func TestDeleteTeamByForce(t *testing.T) {
+	r := newRig(t)
+	r.standby(t, func() {})
+	r.add(t, 2)
+	r.claim(t, "T-001", "alice")
+	if _, err := r.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+		t.Fatal(err)
+	}
+	d, err := r.client.DeleteTeam(t.Context(), "t", true, 0)
+	if err != nil || len(d.Ended) != 2 || d.Open != 2 {
+		t.Errorf("DeleteTeam = %+v, %v; want coder-1 and alice ended, and two open tasks", d, err)
+	}
+	if teams, err := r.client.Teams(t.Context()); err != nil || len(teams) != 0 {
+		t.Errorf("Teams = %+v, %v", teams, err)
+	}
+	js, err := jetstream.New(r.bt.Conn.NATS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range js.StreamNames(t.Context()).Name() { // buckets, consumers and files are in streams
+		if name != "KV_"+subject.Registry {
+			t.Errorf("left in NATS: %s", name)
+		}
+	}
+}
+
+// A spawn that the deleter cannot see yet sees the deleter.
+func TestSpawnIntoDeletedTeam(t *testing.T) {
+	r := newRig(t)
+	r.standby(t, func() { t.Error("a standby took the member") })
+	r.end(t, "done")
+	spawner := spawn.New(spawn.Options{Team: r.bt, Roster: r.roster})
+	err := r.registry.Delete(t.Context(), "t", false, func(ctx context.Context, _ *broker.Storage) error {
+		_, err := spawner.Spawn(ctx, team.Member{Role: "coder"}, 10)
+		wantCode(t, "the spawn", err, team.Conflict)
+		if left := r.left(t); len(left) > 0 {
+			t.Errorf("left are %v", left)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestChoices(t *testing.T) {
+	r := newRig(t)
+	_, err := r.client.AddTeam(t.Context(), client.NewTeam{ID: "t"}, client.Choices{})
+	wantCode(t, "a name that is taken", err, team.Conflict)
+	_, err = r.client.AddTeam(t.Context(), client.NewTeam{ID: "u"}, client.Choices{Respawn: new(team.Respawn("ask"))})
+	wantCode(t, "a policy that nobody knows", err, team.InvalidArgument)
+	made, err := r.client.AddTeam(t.Context(), client.NewTeam{ID: "u"}, client.Choices{MaxTeammates: new(0), Create: new(team.CreateLeader)})
+	if err != nil || made.MaxTeammates != 0 || made.Policies != (team.Policies{Create: team.CreateLeader, Respawn: team.RespawnAlways, Approver: team.ByLeader}) {
+		t.Errorf("AddTeam = %+v, %v", made, err)
+	}
+	changed, err := r.Choose(t.Context(), client.Choices{Description: new("ours"), MaxTeammates: new(0)})
+	if err != nil || changed.Description != "ours" || changed.Policies.Respawn != team.RespawnAlways {
+		t.Errorf("Choose = %+v, %v", changed, err)
+	}
+	r.standby(t, func() {})
+	_, err = r.Spawn(t.Context(), team.Member{Role: "coder"}, 1)
+	wantCode(t, "a spawn over the limit", err, team.InvalidState)
+}

@@ -1,0 +1,44 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// overview is how the team stands, from what this process has heard. Only the mail that
+// waits is asked for. Errors: Unavailable.
+func (t *term) overview(ctx context.Context) (team.Overview, error) {
+	l := t.index.Look()
+	o := team.Overview{Members: map[team.MemberState]int{}, Running: l.Tasks[team.InProgress], Failed: l.Tasks[team.Failed]}
+	for _, n := range l.Claimable {
+		o.Claimable += n
+	}
+	o.Blocked = l.Tasks[team.Pending] - o.Claimable
+	heard, now := t.pulse.Last(), time.Now()
+	for _, m := range l.Members {
+		if !m.Counts() {
+			continue
+		}
+		h := heard[m.AgentID]
+		state := h.State(m, l.Team, now)
+		o.Members[state]++
+		switch {
+		case state == team.WaitingApproval && h.Awaits == team.Leader:
+			o.Plans++
+		case state == team.WaitingUser, state == team.WaitingApproval:
+			o.Questions++
+		}
+		if !m.HasProcess() {
+			continue
+		}
+		n, err := t.mailbox.Waiting(ctx, m.AgentID, m.Incarnation)
+		if err != nil && !errors.Is(err, team.NotFound) { // it has yet to begin to receive
+			return o, err
+		}
+		o.Unread += n
+	}
+	return o, nil
+}

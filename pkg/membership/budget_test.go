@@ -1,0 +1,48 @@
+package membership
+
+import (
+	"log/slog"
+	"testing"
+
+	"agentteam/pkg/agent"
+	"agentteam/pkg/place"
+	"agentteam/pkg/role"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tokens"
+	"agentteam/pkg/tool/workspace"
+)
+
+// What every request begins with is paid for with every request: the system message
+// without the role's own text and the project's instructions, and the tools.
+func TestPromptBudget(t *testing.T) {
+	const most = 3200 // tokens
+	ws, err := workspace.Open(t.TempDir(), workspace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // without the roles of whoever runs this
+	loaded, err := role.Load(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := place.Place{Workspace: "/home/somebody/projects/shop", Platform: "linux/amd64", Date: "2026-11-22", Git: "branch main, 12 files changed or new"}
+	for name, kind := range map[team.AgentID]string{team.Leader: team.LeaderRole, "coder-1": "coder"} {
+		m := &member{Options: Options{Member: team.Member{AgentID: name, Role: kind}, Aliases: []string{"big", "small"}, Logger: slog.New(slog.DiscardHandler)}}
+		for _, dialect := range []team.Dialect{team.Native, team.Claude} {
+			m.Record = team.Team{ID: "default", Roles: loaded.All, Policies: team.Policies{Dialect: dialect}}
+			set, err := m.tools(ws, nil, &agent.Conversation{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := tokens.Count(agent.System(m.Record, m.Member, team.Role{}, at))
+			for _, s := range set.Specs() {
+				n += tokens.Count(s.Name) + tokens.Count(s.Description) + tokens.Count(string(s.Schema))
+			}
+			if n > most {
+				t.Errorf("%s, %s: system message and tools have %d tokens, more than %d", name, dialect, n, most)
+			}
+			t.Logf("%s, %s: %d tokens", name, dialect, n)
+		}
+	}
+}

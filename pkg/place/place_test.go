@@ -1,0 +1,129 @@
+package place
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// git runs a command of a repository that knows nothing of this machine's settings.
+func run(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+func TestGit(t *testing.T) {
+	dir := t.TempDir()
+	want := func(want string) {
+		t.Helper()
+		if got := Look(t.Context(), dir).Git; got != want {
+			t.Errorf("git is %q, want %q", got, want)
+		}
+	}
+	want("")
+	run(t, dir, "init", "-q", "-b", "main")
+	want("branch main without commits, clean")
+	write(t, dir+"/a b", "1")
+	write(t, dir+"/b", "2")
+	want("branch main without commits, 2 files changed or new")
+	run(t, dir, "add", ".")
+	run(t, dir, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
+	want("branch main, clean")
+	run(t, dir, "mv", "b", "c")
+	want("branch main, 1 file changed or new")
+	run(t, dir, "checkout", "-q", "--detach")
+	want("no branch, 1 file changed or new")
+}
+
+// What a repository has git run, such as a filter that an agent has written there, finds no
+// secret of this process.
+func TestGitKnowsNoSecrets(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("OPENAI_API_KEY", "sk-secret")
+	run(t, dir, "init", "-q")
+	write(t, dir+"/.gitattributes", "*.txt filter=spy\n")
+	write(t, dir+"/a.txt", "one")
+	run(t, dir, "add", ".")
+	run(t, dir, "config", "filter.spy.clean", "env >> "+dir+"/seen; cat")
+	write(t, dir+"/a.txt", "two")
+	Look(t.Context(), dir)
+	seen, err := os.ReadFile(dir + "/seen")
+	if err != nil {
+		t.Fatal("the filter was not run: ", err)
+	}
+	if strings.Contains(string(seen), "sk-secret") {
+		t.Error("what git ran has seen the key")
+	}
+}
+
+// A link may not bring a file from elsewhere before the model.
+func TestProjectLeadsNowhere(t *testing.T) {
+	top := t.TempDir()
+	write(t, top+"/secret", "secret")
+	write(t, top+"/repo/rules/agents.md", "rules")
+	for to, want := range map[string]string{"rules/agents.md": "rules", "../secret": "", top + "/secret": ""} {
+		link := top + "/repo/AGENTS.md"
+		if err := os.RemoveAll(link); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+		if p := Look(t.Context(), top+"/repo"); p.Project != want {
+			t.Errorf("a link to %s tells %q, want %q", to, p.Project, want)
+		}
+	}
+}
+
+func TestProject(t *testing.T) {
+	top := t.TempDir()
+	repo := filepath.Join(top, "repo")
+	deep := filepath.Join(repo, "a", "b")
+	write(t, deep+"/x", "")
+	want := func(file, text string, leftOut int) {
+		t.Helper()
+		p := Look(t.Context(), deep)
+		if p.File != file || p.Project != text || p.LeftOut != leftOut {
+			t.Errorf("file %q, %d bytes (%.40q), %d left out, want %q, %d, %d", p.File, len(p.Project), p.Project, p.LeftOut, file, len(text), leftOut)
+		}
+	}
+	want("", "", 0)
+	write(t, top+"/AGENTS.md", "top")
+	want(top+"/AGENTS.md", "top", 0)
+	write(t, repo+"/.git", "gitdir: elsewhere") // the top of a repository
+	want("", "", 0)
+	write(t, repo+"/AGENTS.md", "repo \x1b[31mred\xff")
+	want(repo+"/AGENTS.md", "repo [31mred\uFFFD", 0)
+	if err := os.Mkdir(repo+"/a/AGENTS.md", 0o755); err != nil { // no file
+		t.Fatal(err)
+	}
+	line := strings.Repeat("ä", 500) + "\n"
+	write(t, deep+"/AGENTS.md", " \n")
+	want(repo+"/AGENTS.md", "repo [31mred\uFFFD", 0)
+	write(t, deep+"/AGENTS.md", strings.Repeat(line, 40))
+	want(deep+"/AGENTS.md", strings.Repeat(line, 32), 8*len(line))
+	write(t, deep+"/AGENTS.md", strings.Repeat("ä", MaxProject)) // one line: it is told as far as it goes
+	want(deep+"/AGENTS.md", strings.Repeat("ä", MaxProject/2), MaxProject)
+	write(t, deep+"/AGENTS.md", "x"+strings.Repeat("ä", MaxProject))
+	want(deep+"/AGENTS.md", "x"+strings.Repeat("ä", MaxProject/2-1), MaxProject+2)
+	if err := os.Chmod(deep, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	want("", "", 0)
+}

@@ -1,0 +1,102 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// Delete deletes a team that has ended, with all that NATS holds of it. It marks the team
+// first, and only then asks living who is still there; a spawn does it the other way round
+// (it writes the member and then reads the mark), so one of the two sees the other. A
+// refusal by living takes the mark back. What a killed deleter has left is deleted by the
+// next one.
+//
+// Errors: NotFound; Conflict while the team is active; that of living; InvalidState if part
+// of the storage was gone before, and then the rest is deleted only by force.
+func (r *Registry) Delete(ctx context.Context, id team.TeamID, force bool, living func(context.Context, *broker.Storage) error) error {
+	small, err := r.Small(ctx, id)
+	if err != nil {
+		return err
+	}
+	bt, err := r.conn.Open(ctx, id)
+	switch {
+	case err == nil:
+		if err := r.retire(ctx, bt, living); err != nil && !(force && errors.Is(err, team.ErrUnreadable)) {
+			return err
+		}
+	case errors.Is(err, team.InvalidState) && (force || small.Status == team.TeamDeleting):
+	default:
+		return err
+	}
+	if err := r.conn.Remove(ctx, id); err != nil {
+		return err
+	}
+	// The entry goes last: while anything is left, the team is listed.
+	for _, key := range []string{subject.KeyLead(id), subject.KeyRegistered(id)} {
+		if err := r.forget(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeBackWithin is how long taking back the mark may go on after the deletion's time is up.
+const takeBackWithin = 5 * time.Second
+
+// retire marks the team as being deleted, unless living finds somebody.
+func (r *Registry) retire(ctx context.Context, bt *broker.Storage, living func(context.Context, *broker.Storage) error) error {
+	var before team.Status
+	t, err := r.change(ctx, bt, func(t *team.Team) (bool, error) {
+		before = t.Status
+		if t.Status == team.Active {
+			return false, team.Errorf(team.Conflict, "team %s is at work", t.ID).WithHint("`teamctl stop --team %s` ends that; --force does both", t.ID)
+		}
+		t.Status = team.TeamDeleting
+		return before != team.TeamDeleting, nil
+	})
+	if err != nil {
+		return err
+	}
+	refusal := r.Publish(ctx, t)
+	if refusal == nil {
+		refusal = living(ctx, bt)
+	}
+	if refusal == nil {
+		return nil
+	}
+	ctx, cancel := shutdown.Outlive(ctx, takeBackWithin) // a team that stays marked cannot be used
+	defer cancel()
+	if before == team.TeamDeleting { // its deleter was killed before it asked
+		before = team.TeamStopped
+	}
+	t, err = r.change(ctx, bt, func(t *team.Team) (bool, error) {
+		t.Status = before
+		return true, nil
+	})
+	if err == nil {
+		err = r.Publish(ctx, t)
+	}
+	return errors.Join(refusal, err)
+}
+
+// forget deletes a key, whoever writes it meanwhile.
+func (r *Registry) forget(ctx context.Context, key string) error {
+	for {
+		e, err := r.bucket.Get(ctx, key)
+		if errors.Is(err, team.NotFound) {
+			return nil
+		}
+		if err == nil {
+			err = r.bucket.Delete(ctx, key, e.Revision)
+		}
+		if !errors.Is(err, team.Conflict) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// errEnded makes an errgroup end with a part that has returned nil.
+var errEnded = errors.New("a part has ended")
+
+// Together runs the parts until the first of them returns, with an error or nil. Then
+// it ends the context of the others, waits until they have returned too, and returns
+// what the first one did.
+func Together(ctx context.Context, parts ...func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, part := range parts {
+		g.Go(func() error {
+			if err := part(ctx); err != nil {
+				return err
+			}
+			return errEnded
+		})
+	}
+	if err := g.Wait(); err != errEnded {
+		return err
+	}
+	return nil
+}

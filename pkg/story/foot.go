@@ -1,0 +1,126 @@
+package story
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"agentteam/pkg/team"
+)
+
+// Foot returns how things stand at a moment, in one line of at most width cells: tasks
+// of the goal that are done and all, who does what for how long, tokens, and the time
+// since the beginning. now is by the clock of the entries' times.
+func (s *Story) Foot(now, begun time.Time, width int) string {
+	done, all := 0, 0
+	for _, t := range s.tasks {
+		if t.other || t.Status == team.Cancelled {
+			continue
+		}
+		all++
+		if t.Status == team.Completed {
+			done++
+		}
+	}
+	first := fmt.Sprintf("%d/%d done", done, all)
+	last := clock(now.Sub(begun))
+	if s.tokens > 0 {
+		last = amount(s.tokens) + " tok · " + last
+	}
+	const between = " · "
+	room := width - ansi.StringWidth(first+between+last)
+	if room < 0 {
+		return faint.Render(ansi.Truncate(fmt.Sprintf("%d/%d %s", done, all, clock(now.Sub(begun))), width, ""))
+	}
+	plain, painted := first, faint.Render(first)
+	works := s.works(now)
+	for i, w := range works {
+		text := Printable(s.name(w.who)) + " " + w.what
+		more := ""
+		if rest := len(works) - i - 1; rest > 0 {
+			more = fmt.Sprintf("%s+%d", between, rest)
+		}
+		if ansi.StringWidth(plain+between+text+more+between+last) > width {
+			if left := fmt.Sprintf("%s+%d", between, len(works)-i); i > 0 && ansi.StringWidth(plain+left+between+last) <= width {
+				painted += faint.Render(left)
+			}
+			break
+		}
+		plain += between + text
+		painted += faint.Render(between) + s.paintName(w.who, Printable(s.name(w.who))) + " " + w.ink().Render(w.what)
+	}
+	return painted + faint.Render(between+last)
+}
+
+// work is what one member is at.
+type work struct {
+	who   team.AgentID
+	what  string
+	since time.Time
+	bad   bool
+}
+
+func (w work) ink() ink {
+	if w.bad {
+		return yellow
+	}
+	return faint
+}
+
+// works is who does what: first those for whom others wait, then those who have been
+// at it for the longest.
+func (s *Story) works(now time.Time) (all []work) {
+	for id, a := range s.agents {
+		w := work{who: id, since: a.since}
+		task := ""
+		if a.task != "" {
+			task = string(a.task) + " "
+		}
+		lasts := clock(now.Sub(a.since))
+		switch {
+		case a.lost:
+			w.what, w.bad = "is lost", true
+		case a.parked:
+			w.what, w.bad = "waits for its model", true
+		case a.trouble != "":
+			w.what, w.bad = "no model "+lasts, true
+		case a.asks != "" && s.person(a.asks):
+			w.what, w.bad = "waits for "+s.name(a.asks), true
+		case a.person && a.task != "":
+			w.what, w.bad = "has "+task+lasts, true
+		case a.idle && a.task == "" || a.person || !a.here:
+			continue
+		case a.idle:
+			w.what = task + "waits " + lasts
+		case a.doing != "":
+			w.what = task + a.doing + " " + lasts
+		default:
+			w.what = task + lasts
+		}
+		w.what = Printable(w.what) // a model may call a tool by any name
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(a, b work) int {
+		if a.bad != b.bad {
+			if a.bad {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(string(a.who), string(b.who)))
+	})
+	return all
+}
+
+// clock is a time in whole seconds.
+func clock(d time.Duration) string {
+	d = max(d, 0)
+	if d < time.Minute {
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	}
+	return span(d)
+}

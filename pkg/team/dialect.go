@@ -1,0 +1,123 @@
+package team
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Dialect is a set of names for the tools and their arguments. Behind each is the same
+// tool. The zero value means [Native].
+type Dialect string
+
+// The dialects.
+const (
+	Native Dialect = "native"
+	Claude Dialect = "claude" // the names of Claude Code's agent teams
+)
+
+// Validate refuses what is no dialect. Error: InvalidArgument.
+func (d Dialect) Validate() error {
+	if d == "" || d == Native || d == Claude {
+		return nil
+	}
+	return Errorf(InvalidArgument, "there is no dialect %q", clip(string(d), 80)).WithHint("choose %s or %s", Native, Claude)
+}
+
+// claudeTools are our tools as Claude has them. Those that are not here keep their names.
+var claudeTools = map[string]string{
+	"bash":           "Bash",
+	"read_file":      "Read",
+	"write_file":     "Write",
+	"edit_file":      "Edit",
+	"glob":           "Glob",
+	"grep":           "Grep",
+	"list_tasks":     "TaskList",
+	"get_task":       "TaskGet",
+	"create_task":    "TaskCreate",
+	"create_tasks":   "TeamFanout",
+	"update_task":    "TaskUpdate",
+	"send_message":   "SendMessage",
+	"list_teammates": "TeamStatus",
+	"spawn_teammate": "Task",
+	"submit_plan":    "ExitPlanMode",
+}
+
+// claudeWays are the tools that Claude has not, with the way in which it says them. Its
+// models are not told of the tool, which is there all the same.
+var claudeWays = map[string]string{
+	"claim_task":      "TaskUpdate with you as owner",
+	"release_task":    `TaskUpdate with status "pending"`,
+	"broadcast":       `SendMessage to "*"`,
+	"remove_teammate": `SendMessage with type "shutdown_request"`,
+	"approve_plan":    `SendMessage with type "plan_approval_response"`,
+	"finish_team":     "TeamDelete",
+}
+
+// claudeOnly are tools that only Claude's models are told of.
+var claudeOnly = []string{"TeamCreate", "TeamDelete", "TeamCollect"}
+
+// Tool returns the name under which a model is told of one of our tools; "" if it is not.
+func (d Dialect) Tool(native string) string {
+	_, otherWay := claudeWays[native]
+	only := slices.Contains(claudeOnly, native)
+	switch {
+	case d == Claude && otherWay, d != Claude && only:
+		return ""
+	case d == Claude:
+		return cmp.Or(claudeTools[native], native)
+	}
+	return native
+}
+
+// NativeTool returns our name of a tool that was called by a name of any dialect. A name that
+// it does not know stays.
+func NativeTool(name string) string {
+	for native, claude := range claudeTools {
+		if claude == name {
+			return native
+		}
+	}
+	return name
+}
+
+// toolWord finds our names of tools in a text: those of two words, which are no English.
+var toolWord = regexp.MustCompile(`\b(` + strings.Join(slices.Concat(
+	twoWords(maps.Keys(claudeTools)), twoWords(maps.Keys(claudeWays))), "|") + `)\b`)
+
+func twoWords(names func(func(string) bool)) []string {
+	return slices.DeleteFunc(slices.Sorted(names), func(n string) bool { return !strings.Contains(n, "_") })
+}
+
+// Say returns one of our texts, which names tools as we do, with the dialect's names.
+func (d Dialect) Say(text string) string {
+	if d != Claude {
+		return text
+	}
+	return toolWord.ReplaceAllStringFunc(text, func(native string) string {
+		return cmp.Or(claudeTools[native], claudeWays[native])
+	})
+}
+
+// Dialect is the one that members of a role speak in t: the role's own, or the team's.
+func (t Team) Dialect(r Role) Dialect { return cmp.Or(r.Dialect, t.Policies.Dialect, Native) }
+
+// ActiveForm is the key of a task's metadata under which Claude's models say what the one
+// who works on it is doing.
+const ActiveForm = "activeForm"
+
+// maxDoing is how many characters of it are shown.
+const maxDoing = 40
+
+// Doing is what the task's holder has said that it does, on one short line; "" if nothing.
+func (t Task) Doing() string {
+	var metadata map[string]any
+	if json.Unmarshal(t.Metadata, &metadata) != nil {
+		return ""
+	}
+	doing, _ := metadata[ActiveForm].(string)
+	return strings.Join(strings.Fields(Clean(doing, maxDoing)), " ")
+}

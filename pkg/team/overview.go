@@ -1,0 +1,62 @@
+package team
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Overview is how a team stands, in numbers.
+type Overview struct {
+	Members   map[MemberState]int // all but the leader, by state
+	Running   int                 // tasks in progress
+	Claimable int                 // pending tasks that somebody could take
+	Blocked   int                 // pending tasks that wait for others
+	Failed    int
+	Plans     int // plans that wait for the leader's decision
+	Questions int // members that wait for a person
+	Unread    int // messages that members have yet to read
+}
+
+// String is one line. It does not name what there is none of, but for members and open
+// tasks.
+func (o Overview) String() string {
+	var members []string
+	for state, n := range o.Members {
+		if n > 0 {
+			members = append(members, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	slices.SortFunc(members, func(a, b string) int {
+		return strings.Compare(strings.TrimLeft(a, "0123456789"), strings.TrimLeft(b, "0123456789"))
+	})
+	tasks := parts(part{o.Running, "in progress"}, part{o.Claimable, "claimable"}, part{o.Blocked, "blocked"})
+	s := fmt.Sprintf("Teammates: %s. Open tasks: %s.", orNone(members), orNone(tasks))
+	if more := parts(part{o.Failed, "failed tasks"}, part{o.Plans, "waiting for your decision on a plan"}, part{o.Questions, "waiting for a person"}, part{o.Unread, "unread messages"}); more != nil {
+		s += " Also: " + strings.Join(more, ", ") + "."
+	}
+	return s
+}
+
+// part is a number of something.
+type part struct {
+	n    int
+	what string
+}
+
+// parts are those of which there is at least one, in words.
+func parts(all ...part) (texts []string) {
+	for _, p := range all {
+		if p.n > 0 {
+			texts = append(texts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	return texts
+}
+
+func orNone(texts []string) string {
+	if texts == nil {
+		return "none"
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,167 @@
+package team
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Standing is how a member stands: its record, with what was heard of it.
+type Standing struct {
+	Member Member
+	State  MemberState // derived from beats, where there are some
+	Task   TaskID      // that it holds; "" = none
+}
+
+// Situation is what decides, besides the board, whether a pending task gets a holder.
+type Situation struct {
+	Status  Status     // of the team
+	Led     bool       // a process leads the team
+	Members []Standing // those that have left may be among them
+}
+
+// Why says why nobody works on v: what it waits for, and who could do it and does not. It is
+// "" for a task that is not pending, and for one that an idle member is about to take.
+// status is that of its dependencies, "" for one that cannot be read.
+func (s Situation) Why(v TaskView, status func(TaskID) TaskStatus) string {
+	switch {
+	case v.Status != Pending:
+		return ""
+	case v.IsBlocked:
+		return v.WaitsFor(status)
+	case s.Status != Active && s.Status != "":
+		return "the team is " + string(s.Status)
+	}
+	if v.ReservedFor != "" {
+		return s.whyReserved(v.ReservedFor)
+	}
+	var fit []Standing
+	for _, m := range s.Members {
+		if m.Member.AgentID == Leader || m.Member.Backend == Person || m.State == Stopped || v.Role != "" && v.Role != m.Member.Role {
+			continue
+		}
+		if m.State == Idle && m.Task == "" {
+			return ""
+		}
+		fit = append(fit, m)
+	}
+	switch why := whyNot(fit, v.Role); {
+	case len(fit) == 0 && !s.Led:
+		return why + ", and no leader process that could spawn one"
+	default:
+		return why
+	}
+}
+
+// whyReserved says why the member does not take what is reserved for it; "" if it is about
+// to.
+func (s Situation) whyReserved(a AgentID) string {
+	for _, m := range s.Members {
+		switch {
+		case m.Member.AgentID != a:
+		case a == Leader:
+			return "reserved for the leader"
+		case m.State == Idle && m.Task == "":
+			return ""
+		case m.Member.Backend == Person && m.State != Stopped:
+			return "reserved for " + string(a) + ", a person"
+		case strings.HasPrefix(m.why(), "waits"):
+			return "reserved for " + string(a) + ", which " + m.why()
+		default:
+			return "reserved for " + string(a) + ", which is " + m.atWhat()
+		}
+	}
+	return "reserved for " + string(a) + ", who is no member"
+}
+
+// WaitsFor names the dependencies that keep v blocked. One that will not be completed is
+// named with its status, since it is why v goes no further.
+func (v TaskView) WaitsFor(status func(TaskID) TaskStatus) string {
+	parts := make([]string, len(v.WaitingFor))
+	for i, id := range v.WaitingFor {
+		parts[i] = Named(id, status)
+	}
+	return strings.Join(parts, ",")
+}
+
+// Named is the id, with the status if the task will not be completed.
+func Named(id TaskID, status func(TaskID) TaskStatus) string {
+	switch s := status(id); s {
+	case Failed, Cancelled:
+		return string(id) + " (" + string(s) + ")"
+	case "":
+		return string(id) + " (" + ShownUnknown + ")"
+	}
+	return string(id)
+}
+
+// whyNot says why none of those who could do a task does it.
+func whyNot(fit []Standing, role string) string {
+	switch {
+	case len(fit) == 0 && role != "":
+		return "nobody has the role " + role
+	case len(fit) == 0:
+		return "there is no teammate"
+	case len(fit) == 1:
+		return string(fit[0].Member.AgentID) + ": " + fit[0].atWhat()
+	}
+	count, order := map[string]int{}, []string{}
+	for _, m := range fit {
+		if count[m.why()]++; count[m.why()] == 1 {
+			order = append(order, m.why())
+		}
+	}
+	who := fmt.Sprintf("%d teammates", len(fit))
+	if role != "" {
+		who = fmt.Sprintf("%d of role %s", len(fit), role)
+	}
+	if len(order) == 1 {
+		return fmt.Sprintf("all %s: %s", who, order[0])
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return count[b] - count[a] })
+	for i, why := range order {
+		order[i] = fmt.Sprintf("%d %s", count[why], why)
+	}
+	return who + ": " + strings.Join(order, ", ")
+}
+
+// atWhat is why, with the task that m is busy with.
+func (m Standing) atWhat() string {
+	why := m.why()
+	if why == "busy" && m.Task != "" {
+		why += " with " + string(m.Task)
+	}
+	return why
+}
+
+// why says in a few words what keeps m from taking a task.
+func (m Standing) why() string {
+	switch m.State {
+	case Created:
+		return "not started yet"
+	case Lost:
+		return "lost, to be brought back"
+	case Stalled:
+		return "stalled"
+	case Stopped:
+		return "stopped"
+	case Joined:
+		return "not heard yet"
+	case WaitingAnswer:
+		return "waits for an answer"
+	case WaitingApproval:
+		return "waits for the approval of its plan"
+	case WaitingUser:
+		return "waits for a person"
+	case WaitingRepair:
+		return "parked, its journal cannot be read"
+	case Unreadable:
+		return "its record cannot be read"
+	case WaitingModel:
+		if m.Member.Parked() {
+			return "parked, its model refuses"
+		}
+		return "waits for its model"
+	}
+	return "busy"
+}

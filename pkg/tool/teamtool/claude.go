@@ -1,0 +1,292 @@
+package teamtool
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// forms are the other ways to call the team's tools: those of Claude Code, and names that
+// other descriptions of agent teams use.
+func (t tools) forms() map[string][]tool.Form {
+	hidden := []string{"priority"} // metadata.priority is it
+	if !t.leads() {
+		hidden = append(hidden, "addBlocks")
+	}
+	return map[string][]tool.Form{
+		"list_tasks": {{Name: "TaskList", Dialect: team.Claude, Names: map[string][]string{"assignee": {"owner"}}, Show: blockedBy}},
+		"get_task":   {{Name: "TaskGet", Dialect: team.Claude, Names: map[string][]string{"task_id": {"taskId"}}, Show: claudeTask}},
+		"create_task": {
+			{Name: "create_task", Names: map[string][]string{"assignee": {"assignee", "assignee_agent_id"}}},
+			{Name: "TaskCreate", Dialect: team.Claude, Show: claudeTask, Own: taskExtras, Hidden: []string{"priority"}, Calls: newTaskCall, Names: map[string][]string{
+				"title": {"subject"}, "assignee": {"owner", "assignee_agent_id"}, "dependencies": {"blockedBy", "addBlockedBy"}}},
+		},
+		"create_tasks": {{Name: "TeamFanout", Dialect: team.Claude, Optional: []string{"tasks.key"}, Calls: t.fanoutCall,
+			Own: []tool.Argument{{Name: "team_name", Type: "string"}}, Hidden: []string{"team_name"}, Names: map[string][]string{
+				"tasks.title": {"subject"}, "tasks.description": {"description", "instruction"}, "tasks.dependencies": {"blockedBy"},
+				"tasks.assignee": {"owner", "assignee_agent_id"}}}},
+		"update_task": {
+			{Name: "update_task", Names: map[string][]string{"assignee": {"assignee", "assignee_agent_id"}}},
+			{Name: "TaskUpdate", Dialect: team.Claude, Show: claudeTask, Hidden: hidden, Calls: t.updateCalls,
+				Own: append([]tool.Argument{{Name: "addBlocks", Type: "array", Description: "ids of tasks that are to wait for this one"}}, taskExtras...),
+				Names: map[string][]string{"task_id": {"taskId"}, "assignee": {"owner", "assignee_agent_id"}, "title": {"subject"},
+					"add_dependencies": {"addBlockedBy"}, "remove_dependencies": {"removeBlockedBy"}}},
+		},
+		"send_message": {
+			{Name: "send_message", Names: map[string][]string{"to": {"to", "to_agent_id"}}},
+			{Name: "SendMessage", Dialect: team.Claude, Optional: []string{"to", "message"}, Unfold: unfoldMessage, Calls: t.messageCall,
+				Names: map[string][]string{"to": {"to", "recipient", "to_agent_id"}, "content": {"message", "content"}}},
+		},
+		"spawn_teammate": {
+			{Name: "spawn_teammate", Names: map[string][]string{"role": {"role", "role_name"}}},
+			{Name: "Task", Dialect: team.Claude, Calls: t.spawnCall, Names: map[string][]string{"role": {"subagent_type", "role_name"}}, Own: t.spawnExtras()},
+		},
+	}
+}
+
+// taskExtras are what only Claude's tools have of a task. They are kept in its metadata.
+var taskExtras = []tool.Argument{
+	{Name: "activeForm", Type: "string", Description: "what its owner is doing, such as Writing the schema"},
+	{Name: "metadata", Type: "object", Description: "stored with the task; its priority is normal, high or critical"},
+}
+
+// claudeTask is a task with Claude's names of its fields.
+var claudeTask = tool.Renamed(map[string]string{"title": "subject", "assignee": "owner", "waiting_for": "blockedBy"})
+
+var waits = regexp.MustCompile(`(?m)^(T-\d+ pending), waits for `)
+
+// blockedBy is a list of tasks with Claude's word for what each waits for.
+func blockedBy(lines string) string { return waits.ReplaceAllString(lines, "$1, blockedBy ") }
+
+// newTaskCall is the call of create_task for one of TaskCreate.
+func newTaskCall(_ context.Context, given map[string]any) ([]map[string]any, error) {
+	if err := intoMetadata(given); err != nil {
+		return nil, err
+	}
+	return []map[string]any{given}, nil
+}
+
+// intoMetadata puts activeForm into the metadata, and takes the priority out of it.
+// Error: InvalidArgument for a priority that is none.
+func intoMetadata(given map[string]any) error {
+	metadata, _ := given["metadata"].(map[string]any)
+	if p, ok := metadata["priority"]; ok {
+		n, err := team.ParsePriority(fmt.Sprint(p))
+		if err != nil {
+			return team.Errorf(team.InvalidArgument, "metadata.priority: %w", err).WithHint("use normal, high or critical")
+		}
+		given["priority"] = n
+		delete(metadata, "priority")
+	}
+	if form, ok := given["activeForm"]; ok {
+		if metadata == nil {
+			metadata = map[string]any{}
+		}
+		metadata[team.ActiveForm] = form
+		delete(given, "activeForm")
+	}
+	if delete(given, "metadata"); len(metadata) > 0 {
+		given["metadata"] = metadata
+	}
+	return nil
+}
+
+// fanoutCall is the call of create_tasks for one of TeamFanout: a task that is named by no
+// other needs no key.
+func (t tools) fanoutCall(ctx context.Context, given map[string]any) ([]map[string]any, error) {
+	if err := t.ownTeam(ctx, given); err != nil {
+		return nil, err
+	}
+	list, _ := given["tasks"].([]any)
+	for i, e := range list {
+		if task, ok := e.(map[string]any); ok && task["key"] == nil {
+			task["key"] = strconv.Itoa(i + 1)
+		}
+	}
+	return []map[string]any{given}, nil
+}
+
+// updateCalls are the calls of update_task for one of TaskUpdate, which may say several
+// things at once. What a task says is changed while it is pending, so before it is claimed;
+// its metadata while its owner has it.
+func (t tools) updateCalls(ctx context.Context, given map[string]any) ([]map[string]any, error) {
+	id := given["task_id"]
+	blocks, _ := given["addBlocks"].([]any)
+	delete(given, "addBlocks")
+	if err := intoMetadata(given); err != nil {
+		return nil, err
+	}
+	if err := t.mergeMetadata(ctx, given); err != nil {
+		return nil, err
+	}
+	if given["status"] == string(team.Completed) && given["result_summary"] == nil {
+		given["result_summary"] = "done; no summary was given"
+	}
+	move := part(given, "status", "assignee", "result_summary", "reason")
+	metadata := part(given, "metadata")
+	edit := part(given, "title", "description", "priority", "add_dependencies", "remove_dependencies")
+	claims := move["assignee"] != nil || move["status"] == string(team.InProgress)
+	if !claims {
+		for name, v := range metadata {
+			edit[name] = v
+		}
+		metadata = nil
+	}
+	var calls []map[string]any
+	for _, b := range blocks {
+		calls = append(calls, map[string]any{"task_id": b, "add_dependencies": []any{id}})
+	}
+	for _, c := range []map[string]any{edit, move, metadata} {
+		if len(c) > 0 {
+			c["task_id"] = id
+			calls = append(calls, c)
+		}
+	}
+	if calls == nil {
+		calls = []map[string]any{given} // nothing: the tool says so
+	}
+	return calls, nil
+}
+
+// part is what given has under these names.
+func part(given map[string]any, names ...string) map[string]any {
+	p := map[string]any{}
+	for _, n := range names {
+		if v, ok := given[n]; ok {
+			p[n] = v
+		}
+	}
+	return p
+}
+
+// mergeMetadata adds what the task's metadata have and given's do not name; a null takes a
+// field out.
+func (t tools) mergeMetadata(ctx context.Context, given map[string]any) error {
+	change, ok := given["metadata"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	id, err := team.ParseTaskID(fmt.Sprint(given["task_id"]))
+	if err != nil {
+		return err
+	}
+	task, err := t.Board.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	merged := map[string]any{}
+	if len(task.Metadata) > 0 {
+		if err := json.Unmarshal(task.Metadata, &merged); err != nil {
+			return err
+		}
+	}
+	for name, v := range change {
+		if merged[name] = v; v == nil {
+			delete(merged, name)
+		}
+	}
+	given["metadata"] = merged
+	return nil
+}
+
+// unfoldMessage takes a request or response out of the message in which newer versions of
+// Claude Code put it.
+func unfoldMessage(given map[string]any) {
+	message, ok := given["message"].(map[string]any)
+	if !ok {
+		return
+	}
+	delete(given, "message")
+	for name, v := range message {
+		if name == "reason" || name == "feedback" {
+			name = "message"
+		}
+		given[name] = v
+	}
+}
+
+// messageCall is the call of send_message for one of SendMessage. A shutdown_response goes
+// to whoever asked, and a broadcast to all, so they need no receiver.
+func (t tools) messageCall(_ context.Context, given map[string]any) ([]map[string]any, error) {
+	kind, _ := given["type"].(string)
+	var missing []string
+	switch m := team.MessageType(cmp.Or(kind, string(team.MsgMessage))); {
+	case m == team.MsgBroadcast && given["to"] == nil:
+		given["to"] = string(team.Everyone)
+	case m == team.MsgShutdownResponse && given["to"] == nil:
+		given["to"] = string(team.Leader)
+	case given["to"] == nil:
+		missing = append(missing, "to")
+	}
+	switch team.MessageType(cmp.Or(kind, string(team.MsgMessage))) {
+	case team.MsgMessage, team.MsgBroadcast:
+		for argument, name := range map[string]string{"content": "message", "summary": "summary"} {
+			if given[argument] == nil {
+				missing = append(missing, name)
+			}
+		}
+	}
+	if missing != nil {
+		slices.Sort(missing)
+		return nil, tool.Missing(missing...).WithHint("a message has to, message and summary")
+	}
+	if given["content"] == nil {
+		given["content"] = ""
+	}
+	return []map[string]any{given}, nil
+}
+
+// spawnExtras are what only Task has. A model that is not here is taken and means the role's,
+// as it does in a role file.
+func (t tools) spawnExtras() []tool.Argument {
+	extras := []tool.Argument{
+		{Name: "team_name", Type: "string", Description: "the team; without it, Task would start a subagent, which there is not yet"},
+		{Name: "description", Type: "string", Description: "what it is for, in a few words"},
+	}
+	if len(t.Aliases) < 2 {
+		extras = append(extras, tool.Argument{Name: "model", Type: "string"})
+	}
+	return extras
+}
+
+// spawnCall is the call of spawn_teammate for one of Task.
+func (t tools) spawnCall(ctx context.Context, given map[string]any) ([]map[string]any, error) {
+	if given["team_name"] == nil {
+		return nil, team.Errorf(team.InvalidArgument, "Task without team_name would start a subagent, which there is not yet").
+			WithHint("give team_name and name for a teammate, and its work by TaskCreate")
+	}
+	if err := t.ownTeam(ctx, given); err != nil {
+		return nil, err
+	}
+	delete(given, "description")
+	if len(t.Aliases) < 2 {
+		delete(given, "model")
+	}
+	return []map[string]any{given}, nil
+}
+
+// ownTeam takes team_name out of given. Errors: InvalidArgument if it is another team than
+// the member's.
+func (t tools) ownTeam(ctx context.Context, given map[string]any) error {
+	name, ok := given["team_name"].(string)
+	delete(given, "team_name")
+	if !ok {
+		return nil
+	}
+	record, err := t.Team(ctx)
+	if err != nil {
+		return err
+	}
+	if name != string(record.ID) {
+		return team.Errorf(team.InvalidArgument, "team_name: %q is not your team, which is %q", team.Clean(name, 80), record.ID).
+			WithHint("you are in one team, which is there already: use its name")
+	}
+	return nil
+}

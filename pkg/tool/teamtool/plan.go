@@ -1,0 +1,86 @@
+package teamtool
+
+import (
+	"context"
+
+	"agentteam/pkg/journal"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+type submitArgs struct {
+	Plan string `json:"plan" jsonschema:"what you will change, in which files, in which order, and how you will check it"`
+}
+
+type approveArgs struct {
+	RequestID string `json:"request_id"`
+	Approve   bool   `json:"approve"`
+	Feedback  string `json:"feedback,omitempty" jsonschema:"needed to reject: what is to be different"`
+}
+
+// submitted is the result of submit_plan.
+type submitted struct {
+	RequestID string              `json:"request_id"`
+	Status    team.ApprovalStatus `json:"status"`
+	Approver  team.AgentID        `json:"approver"`
+
+	plan string
+}
+
+// Awaits tells the agent that it waits for the decision, as long as it takes: nothing else
+// can come of its work.
+func (s submitted) Awaits() *journal.Await {
+	return &journal.Await{Plan: s.RequestID, From: s.Approver, About: team.Summarize(s.plan)}
+}
+
+// judged is the result of approve_plan.
+type judged struct {
+	RequestID string              `json:"request_id"`
+	AgentID   team.AgentID        `json:"agent_id"`
+	Status    team.ApprovalStatus `json:"status"`
+}
+
+// planTools are submit_plan, which only a member in plan mode has, and approve_plan. The
+// leader always has that: a list of tools that changes with who plans would cost it the
+// endpoint's cache of all its prompt.
+func (t tools) planTools() []tool.Tool {
+	list := []tool.Tool{
+		tool.New("approve_plan", "Approve or reject the plan of a teammate that asks for it.", t.approve),
+	}
+	if t.Gate != nil {
+		list = append(list, tool.New("submit_plan", "Ask for approval of your plan. You may change nothing before; end your turn after this call, and go on when the answer comes.",
+			t.submit, tool.Alias("ExitPlanMode"), tool.Ungated()))
+	}
+	return list
+}
+
+func (t tools) submit(ctx context.Context, in submitArgs) (any, error) {
+	a, err := t.Gate.Submit(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	return submitted{RequestID: a.ID, Status: a.Status, Approver: a.Asks(), plan: in.Plan}, nil
+}
+
+// answerPlan is approve_plan by a message of type plan_approval_response.
+func (t tools) answerPlan(ctx context.Context, m team.Message) (any, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	a, err := t.Plans.Get(ctx, m.RequestID)
+	if err == nil && a.AgentID != m.To {
+		err = team.Errorf(team.NotFound, "%s has submitted no plan %s", m.To, a.ID).WithHint("it is of %s", a.AgentID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.approve(ctx, approveArgs{m.RequestID, *m.Approve, m.Content})
+}
+
+func (t tools) approve(ctx context.Context, in approveArgs) (any, error) {
+	a, err := t.Plans.Decide(ctx, in.RequestID, team.Decision{By: t.Self.AgentID, Approve: in.Approve, Feedback: in.Feedback})
+	if err != nil {
+		return nil, err
+	}
+	return judged{a.ID, a.AgentID, a.Status}, nil
+}

@@ -1,0 +1,164 @@
+package teamtool
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"agentteam/pkg/team"
+	"agentteam/pkg/tokens"
+)
+
+// What follows is what tools return. Programs get the whole records; the model is shown
+// what follows from its call.
+
+// changed is a task that a tool has changed.
+type changed struct{ team.TaskView }
+
+// Moved is the task as it is now.
+func (c changed) Moved() team.Task { return c.Task }
+
+// Brief leaves out what the model has said itself, and what is empty.
+func (c changed) Brief() any {
+	b := struct {
+		ID          team.TaskID     `json:"id"`
+		Status      team.TaskStatus `json:"status"`
+		Assignee    team.AgentID    `json:"assignee,omitempty"`
+		ReservedFor team.AgentID    `json:"reserved_for,omitempty"`
+		Why         string          `json:"why,omitempty"`
+		WaitingFor  []team.TaskID   `json:"waiting_for,omitempty"`
+		Attempts    int             `json:"attempts,omitempty"`
+	}{ID: c.ID, Status: c.Status, ReservedFor: c.ReservedFor, Why: c.Why, WaitingFor: c.WaitingFor}
+	if c.Status == team.InProgress {
+		b.Assignee = c.Assignee
+	}
+	if c.Status.Open() {
+		b.Attempts = c.Attempts
+	}
+	return b
+}
+
+// claimed is a task that the member has taken: it is shown whole, since that is its work
+// now.
+type claimed struct{ changed }
+
+// Brief is the whole of the task.
+func (c claimed) Brief() any { return whole{c.TaskView}.Brief() }
+
+// whole is a task that is shown whole.
+type whole struct{ team.TaskView }
+
+// Brief leaves out what is empty, and what only programs need.
+func (w whole) Brief() any {
+	b := struct {
+		ID           team.TaskID     `json:"id"`
+		Title        string          `json:"title"`
+		Status       team.TaskStatus `json:"status"`
+		Assignee     team.AgentID    `json:"assignee,omitempty"`
+		ReservedFor  team.AgentID    `json:"reserved_for,omitempty"`
+		Role         string          `json:"role,omitempty"`
+		Priority     int             `json:"priority,omitempty"`
+		Description  string          `json:"description,omitempty"`
+		Dependencies []team.TaskID   `json:"dependencies,omitempty"`
+		WaitingFor   []team.TaskID   `json:"waiting_for,omitempty"`
+		Blocks       []team.TaskID   `json:"blocks,omitempty"`
+		Check        string          `json:"check,omitempty"`
+		Deliverable  string          `json:"deliverable_path,omitempty"`
+		Required     bool            `json:"deliverable_required,omitempty"`
+		Summary      string          `json:"result_summary,omitempty"`
+		Reason       string          `json:"reason,omitempty"`
+		Attempts     int             `json:"attempts,omitempty"`
+		Metadata     json.RawMessage `json:"metadata,omitempty"`
+		CreatedBy    team.AgentID    `json:"created_by,omitempty"`
+	}{w.ID, w.Title, w.Status, w.Assignee, w.ReservedFor, w.Role, w.Priority, w.Description, w.Dependencies, w.WaitingFor, w.Blocks, w.Check,
+		w.DeliverablePath, w.DeliverableReq, w.ResultSummary, w.Reason, w.Attempts, w.Metadata, w.CreatedBy}
+	if w.Status == team.Completed && w.Digest == "" { // there is no such file
+		b.Deliverable = ""
+	}
+	return b
+}
+
+// planned are the tasks that create_tasks has made, in the order of the call.
+type planned []plannedTask
+
+type plannedTask struct {
+	Key          string        `json:"key"`
+	ID           team.TaskID   `json:"id"`
+	ReservedFor  team.AgentID  `json:"reserved_for,omitempty"`
+	Dependencies []team.TaskID `json:"dependencies,omitempty"`
+}
+
+// taskList is a page of the board.
+type taskList struct {
+	Tasks []team.TaskView `json:"tasks"`
+	Page  int             `json:"page"`
+	Total int             `json:"total"` // on all pages
+}
+
+const (
+	pageOfTasks = 100
+	lineTokens  = 40 // of one task in a list, about: a page must not fill a model's window
+)
+
+// Brief is a line for each task, and one that says how many are not on this page.
+func (l taskList) Brief() any {
+	var b strings.Builder
+	for _, v := range l.Tasks {
+		b.WriteString(taskLine(v) + "\n")
+	}
+	switch after := l.Total - (l.Page-1)*pageOfTasks - len(l.Tasks); {
+	case len(l.Tasks) == 0 && l.Total > 0:
+		fmt.Fprintf(&b, "(no tasks on page %d; all %d are on the pages before)", l.Page, l.Total)
+	case len(l.Tasks) == 0:
+		b.WriteString("(no tasks)")
+	case after > 0:
+		fmt.Fprintf(&b, "[%d more: go on with page %d]", after, l.Page+1)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// taskLine is a task in a list: what it is, where it stands, and the first words of what
+// came of it.
+func taskLine(v team.TaskView) string {
+	line := fmt.Sprintf("%s %s", v.ID, v.Status)
+	switch {
+	case v.Status == team.Pending && len(v.WaitingFor) > 0:
+		waiting := v.WaitingFor[:min(len(v.WaitingFor), 3)]
+		line += ", waits for " + joined(waiting)
+		if more := len(v.WaitingFor) - len(waiting); more > 0 {
+			line += fmt.Sprintf(" and %d more", more)
+		}
+	case v.Why != "":
+		line += ", " + v.Why
+	case v.Status == team.InProgress, v.Status == team.Completed:
+		line += " (" + string(v.Assignee) + ")"
+	}
+	if v.ReservedFor != "" {
+		line += ", reserved for " + string(v.ReservedFor)
+	} else if v.Role != "" && v.Status == team.Pending {
+		line += ", for a " + v.Role
+	}
+	line += ": " + v.Title
+	if what := cmp.Or(v.ResultSummary, v.Reason); what != "" {
+		line = within(line, lineTokens*2/3) + " - " + team.Summarize(what)
+	}
+	return within(line, lineTokens)
+}
+
+func joined(ids []team.TaskID) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = string(id)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// within is as much of the beginning of a line as has about so many tokens.
+func within(line string, limit int) string {
+	n := tokens.Estimate(line)
+	if n <= limit {
+		return line
+	}
+	return strings.ToValidUTF8(line[:len(line)*limit/n], "") + "..."
+}

@@ -1,0 +1,46 @@
+package usage
+
+import (
+	"context"
+	"encoding/json"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/team"
+)
+
+// Past is what a member's journal tells of its work so far.
+type Past struct {
+	Turns        uint64
+	Alias, Model string // that gave its last turn
+	Sum
+}
+
+// Members reads the pasts of all members that ever had a turn or a refusal, as far as the
+// journals still hold them. Errors: Unavailable.
+func Members(ctx context.Context, t *broker.Storage) (map[team.AgentID]Past, error) {
+	pasts, calls := map[team.AgentID]Past{}, ledger{}
+	err := journal.Each(ctx, t, 1, func(r journal.Record) {
+		c, ok := calls.call(r)
+		if !ok {
+			return
+		}
+		p := pasts[r.Agent]
+		p.add(c)
+		if r.Kind == journal.Turn {
+			p.Turns++
+			p.Alias, p.Model = c.Alias, modelOf(r)
+		}
+		pasts[r.Agent] = p
+	})
+	return pasts, err
+}
+
+// modelOf is the model of a turn, as its endpoint names it.
+func modelOf(r journal.Record) string {
+	var turn struct {
+		Model string `json:"model"`
+	}
+	_ = json.Unmarshal(r.Turn, &turn) // the call was read from the same text
+	return turn.Model
+}
