@@ -221,12 +221,9 @@ func (c *Cluster) write() {
 // learnHTTP asks the leader of this process id for its address until it answers. Each
 // one that is started has another, unless it was given a port.
 func (c *Cluster) learnHTTP(ctx context.Context, pid int) {
-	var cl *client.Client
-	for cl == nil { // each try takes as long as it needs, up to 3 s
-		var err error
-		if cl, err = client.Connect(ctx, client.Options{URL: c.server.URL()}); err != nil && ctx.Err() != nil {
-			return
-		}
+	cl, err := c.connect(ctx)
+	if err != nil {
+		return
 	}
 	defer cl.Close()
 	for ctx.Err() == nil {
@@ -246,6 +243,17 @@ func (c *Cluster) learnHTTP(ctx context.Context, pid int) {
 	}
 }
 
+// connect connects to the cluster's own server until ctx ends. While a dozen processes
+// start on two cores, a server that runs may take longer than a client waits.
+func (c *Cluster) connect(ctx context.Context) (*client.Client, error) {
+	for {
+		cl, err := client.Connect(ctx, client.Options{URL: c.server.URL()}) // each try takes as long as it needs, up to 3 s
+		if err == nil || ctx.Err() != nil {
+			return cl, err
+		}
+	}
+}
+
 // knowsHTTP reports whether the leader has told its address.
 func (c *Cluster) knowsHTTP() bool {
 	c.mu.Lock()
@@ -260,7 +268,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 	defer cancel()
 	giveUp := time.AfterFunc(readyWait, cancel)
 	defer giveUp.Stop()
-	cl, err := client.Connect(ctx, client.Options{URL: c.server.URL()})
+	cl, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
