@@ -71,7 +71,7 @@ func TestStopWhileServerIsAway(t *testing.T) {
 			for program := range processes {
 				select {
 				case err := <-ended[program]:
-					if took := time.Since(begun); took > shutdown.Within || err != nil {
+					if took := time.Since(begun); took > 3*shutdown.Within || err != nil { // three times, for a machine that is busy
 						t.Errorf("%s of %s ended after %v: %v", program, tm.ID(), took, err)
 					}
 				case <-late:

@@ -67,7 +67,7 @@ func TestWaitsNoLonger(t *testing.T) {
 	<-late.asked
 	r.says("ann", "late", "bash")
 	begun := time.Now()
-	const n = 20
+	const n = 100 // of which each would wait on its own for a quarter of a second
 	var want []string
 	for i := range n {
 		text := fmt.Sprint("mail ", i)
