@@ -52,8 +52,8 @@ func (b *recoveryRig) separately(ctx context.Context) (a *apart, err error) {
 	if a.team, err = a.client.Make(ctx, client.NewTeam{ID: "apart", Roles: roles.All, Lease: recoveryLease}); err != nil {
 		return a, err
 	}
-	release := team.RespawnRelease // whoever is killed stays away
-	if _, err := a.team.Choose(ctx, client.Choices{Respawn: &release}); err != nil {
+	release, most := team.RespawnRelease, 100 // whoever is killed stays away, and counts on
+	if _, err := a.team.Choose(ctx, client.Choices{Respawn: &release, MaxTeammates: &most}); err != nil {
 		return a, err
 	}
 	if err := errors.Join(a.start("leader"), a.start("leader")); err != nil {

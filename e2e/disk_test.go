@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"agentteam/pkg/config"
+	"agentteam/pkg/team"
+)
+
+// A coder works until there is a file named go.
+const patientScript = `
+agents:
+  - match: {role: leader}
+    rules:
+      - name: lead
+        since: '<mail from="user"'
+        steps:
+          - calls:
+              - {tool: create_task, args: {title: "one"}}
+              - {tool: create_task, args: {title: "two"}}
+              - {tool: spawn_teammate, args: {role: coder}}
+          - await: 'All Idle'
+            waiting: I wait.
+            calls: [{tool: finish_team, args: {summary: "Both are done."}}]
+  - match: {role: coder}
+    rules:
+      - name: work
+        since: '<task id="(?P<task>T-\d+)"'
+        steps:
+          - calls: [{tool: bash, args: {command: "touch begun; until [ -e go ]; do sleep 0.05; done", timeout: 600}}]
+          - calls: [{tool: update_task, args: {task_id: "{{.Match.task}}", status: completed, result_summary: "Done."}}]
+          - say: Done.
+      - name: rest
+        say: Nothing to do.
+`
+
+// While the disk of the embedded server is full, every write is refused at once, and status
+// and the health page say why. A task that ends meanwhile is not lost: once there is room, its
+// holder writes that, and the team goes on.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=160m"); errors.Is(err, unix.EPERM) {
+		t.Skip("only root may mount the small disk that this test fills")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	c := upAt(t, rehearse(t, patientScript), 1, "AGENTTEAM_DATA_DIR="+disk)
+	run := c.begin("go")
+	until(t, "the coder is at work", func() bool { _, err := os.Stat(filepath.Join(c.dir, "begun")); return err == nil })
+
+	fill(t, filepath.Join(disk, "fill"))
+	until(t, "tasks add is refused", func() bool {
+		cmd := c.command("tasks", "add", "--title", "three")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		exit := (*exec.ExitError)(nil)
+		return errors.As(cmd.Run(), &exit) && exit.ExitCode() == team.ExitCode(team.Unavailable) && strings.Contains(stderr.String(), "storage is full")
+	})
+	until(t, "status says why", func() bool { return strings.Contains(c.ok("status"), "storage is full") })
+	cl, _, err := config.FindCluster(c.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the leader is not ready", func() bool {
+		resp, err := http.Get(cl.HTTP + "/readyz")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusServiceUnavailable
+	})
+	if err := os.WriteFile(filepath.Join(c.dir, "go"), nil, 0o644); err != nil { // the task ends, which cannot be stored
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(disk, "fill")); err != nil {
+		t.Fatal(err)
+	}
+	r := run.end(t)
+	for _, task := range r.Tasks {
+		if task.Status == team.Completed && task.Attempts > 0 {
+			t.Errorf("%s counts %d attempts", task.ID, task.Attempts)
+		}
+	}
+	if r.Summary != "Both are done." || len(r.Tasks) < 2 || r.Tasks[0].Status != team.Completed || r.Tasks[1].Status != team.Completed {
+		t.Errorf("the goal ends with %+v", r)
+	}
+}
+
+// fill writes a file until the disk has no room left.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 1<<20); err == nil; {
+		if _, err = f.Write(block); err != nil && len(block) > 1 {
+			block, err = block[:len(block)/2], nil
+		}
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+}
