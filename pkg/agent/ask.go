@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"agentteam/pkg/journal"
@@ -60,7 +61,15 @@ func (a *Agent) complete(ctx context.Context, messages []*model.Message, maxToke
 				WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, for the leader and teammate processes")}
 	}
 	r := a.gauge.request(messages)
-	r.MaxTokens, r.OnRetry = maxTokens, a.retries
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	r.MaxTokens, r.OnRetry = maxTokens, func(t model.Retry) {
+		a.trouble = team.Clean(t.String(), maxTrouble)
+		a.beatAgain()
+		if t.Tried == 1 { // the beats tell of the others, and a refusal of their end
+			telling.Go(func() { a.emit(ctx, retryEvent(t)) })
+		}
+	}
 	reply, err := a.o.Model.Complete(ctx, r, nil)
 	if err == nil {
 		a.gauge.told(messages, reply.Alias, reply.Usage)
@@ -73,10 +82,10 @@ func (a *Agent) complete(ctx context.Context, messages []*model.Message, maxToke
 // maxTrouble is how much of a model's trouble a beat tells, in characters.
 const maxTrouble = 200
 
-// retries notes that the model is tried again. The next beat tells.
-func (a *Agent) retries(r model.Retry) {
-	a.trouble = team.Clean(r.String(), maxTrouble)
-	a.beatAgain()
+// retryEvent tells whoever watches that the model gives no turn yet, and why.
+func retryEvent(r model.Retry) team.EventBody {
+	return team.EventBody{Type: team.Retry, Message: team.Clean(r.String(), maxTrouble), Code: string(r.Reason),
+		Value: asJSON(team.Retrying{Tried: r.Tried, Of: r.Of, WaitSeconds: r.Wait.Seconds()})}
 }
 
 // recordTurn takes in a turn of the model. What came before it is stored by then: no more

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,6 +42,9 @@ func TestProgress(t *testing.T) {
 		r.offer()
 		if want := "the model endpoint http://localhost failed (server error, status 503), try 2 of 5 follows after 1s"; r.beat.Trouble != want || still() != 0 {
 			t.Errorf("while it is tried again: %+v, still for %v", r.beat, still())
+		}
+		if !slices.Contains(r.events, team.Retry) {
+			t.Errorf("the stream does not tell that it is tried again: %v", r.events)
 		}
 		r.pass(time.Minute)
 		if r.beat.Trouble != "the endpoint says no" || r.beat.State != team.WaitingModel || still() != time.Minute {

@@ -64,6 +64,7 @@ type agent struct {
 	asks    team.AgentID // whose answer it waits for
 	trouble string       // why its model gives no turn
 	tries   int          // how often it did not
+	retries bool         // it was told that a call is tried again
 	parked  bool
 	broken  bool // parked, since its journal cannot be read
 }
@@ -273,7 +274,7 @@ func (s *Story) ifFull(e feed.Entry, text string) func() []string {
 func (s *Story) answers(e feed.Entry, who *agent) func() []string {
 	tries, parked := who.tries, who.parked
 	who.idle, who.since, who.asks = false, e.Time, ""
-	who.trouble, who.tries, who.parked = "", 0, false
+	who.trouble, who.tries, who.retries, who.parked = "", 0, false, false
 	if tries == 0 && !parked {
 		return silent
 	}
@@ -284,6 +285,10 @@ func (s *Story) answers(e feed.Entry, who *agent) func() []string {
 // less often.
 func (s *Story) refused(e feed.Entry, who *agent) func() []string {
 	cause := oneLine(e.Event.Event.Message)
+	var r team.Retrying
+	if _ = json.Unmarshal(e.Event.Event.Value, &r); r.Tried > 0 {
+		return s.retried(e, who, cause)
+	}
 	if cause == who.trouble {
 		who.tries++
 	} else {
@@ -301,6 +306,15 @@ func (s *Story) refused(e feed.Entry, who *agent) func() []string {
 		}
 	}
 	return s.now(func() []string { return s.fact(e.Time, e.AgentID, red, "!", text) })
+}
+
+// retried tells that a call of the model is tried again: once, until it has given a turn.
+func (s *Story) retried(e feed.Entry, who *agent, cause string) func() []string {
+	if who.retries || who.tries > 0 {
+		return silent
+	}
+	who.retries, who.trouble = true, cause
+	return s.now(func() []string { return s.fact(e.Time, e.AgentID, yellow, "!", cause) })
 }
 
 // custom tells what is of no type of its own.

@@ -155,6 +155,7 @@ func aDay() []feed.Entry {
 	w.claim("coder-2", "T-002")
 	w.says("coder-2", "I am \x1b[2Jnot\x1b]0;owned\x07 here\u202e.")
 	for range 5 {
+		w.event("coder-2", team.EventBody{Type: team.Retry, Message: "the model endpoint http://model/v1 failed (rate limited, status 429), try 2 of 5 follows after 1s"}, team.Retrying{Tried: 1, Of: 5, WaitSeconds: 1})
 		w.event("coder-2", team.EventBody{Type: team.Retry, Message: "http://model/v1 answered 429: slow down"}, nil)
 	}
 	w.member(team.MemberParked, team.Member{AgentID: "coder-2", Color: "yellow", LastError: "http://model/v1 answered 429: slow down", Incarnation: 1})

@@ -26,7 +26,7 @@ const (
 	TextChunk      EventType = "TEXT_MESSAGE_CHUNK"
 	ToolCallChunk  EventType = "TOOL_CALL_CHUNK"
 	ToolCallResult EventType = "TOOL_CALL_RESULT"
-	Retry          EventType = "RETRY"               // the model endpoint gave no turn
+	Retry          EventType = "RETRY"               // the model endpoint gave no turn, or not at the first try ([Retrying])
 	Compacted      EventType = "COMPACTION_FINISHED" // the conversation was made shorter
 
 	MailSent EventType = "MAIL_SENT"
@@ -108,6 +108,14 @@ type Event struct {
 	RoleName string    `json:"role_name"`
 	RunID    string    `json:"run_id"` // ULID made at waking
 	Event    EventBody `json:"event"`
+}
+
+// Retrying is the value of a [Retry] that an agent tells while one call of its model is
+// still being tried. It is told once a call, at its first failure.
+type Retrying struct {
+	Tried       int     `json:"tried"` // tries that have failed; not 0
+	Of          int     `json:"of"`    // how often it is tried at most
+	WaitSeconds float64 `json:"wait_seconds"`
 }
 
 // Stamp returns b with its timestamp set.
