@@ -9,11 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 
 	"agentteam/pkg/team"
@@ -232,6 +234,51 @@ func TestRunPrints(t *testing.T) {
 	}
 	if r := c.begin("go").end(t); len(r.Tasks) != 4 {
 		t.Errorf("the board has %d tasks, want 4", len(r.Tasks))
+	}
+}
+
+// On a terminal a run keeps to its width, with colours and how things stand below, and leaves
+// nothing of that behind; with NO_COLOR it is without colours.
+func TestRunOnATerminal(t *testing.T) {
+	t.Parallel()
+	c := up(t, loneScript, 0)
+	last := regexp.MustCompile(`\ndone\n\nfinished: 0 of 1 tasks`)
+	below := regexp.MustCompile(`0/[01] done\x1b\[m.* · .*tok · \d+s`)
+	coloured := regexp.MustCompile(`\x1b\[3[1-6]m`)
+	for _, width := range []uint16{40, 80, 200} {
+		for _, plain := range []bool{false, true} {
+			cmd := c.command("run", "go and do that which takes more words than a narrow terminal has room for in one line of it")
+			cmd.Env = append(slices.Clone(c.env), "TERM=xterm-256color")
+			if plain {
+				cmd.Env = append(cmd.Env, "NO_COLOR=1")
+			}
+			terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: width})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var shown printed
+			_, _ = io.Copy(&shown, terminal) // ends with the command
+			terminal.Close()
+			if code := wait(t, cmd); code != 0 {
+				t.Fatalf("exit status %d:\n%s", code, shown.String())
+			}
+			all := shown.String()
+			if coloured.MatchString(all) == plain {
+				t.Errorf("at %d columns, NO_COLOR %v:\n%q", width, plain, all)
+			}
+			if !below.MatchString(all) {
+				t.Errorf("at %d columns it is not shown how things stand:\n%q", width, all)
+			}
+			text := strings.ReplaceAll(ansi.Strip(all), "\r\n", "\n")
+			if !last.MatchString(text) {
+				t.Errorf("at %d columns the run ends with\n%s", width, text)
+			}
+			for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r", "\n"), "\n") {
+				if n := ansi.StringWidth(line); n > int(width) && strings.Contains(line, "leader") {
+					t.Errorf("at %d columns a line takes %d cells: %q", width, n, line)
+				}
+			}
+		}
 	}
 }
 
