@@ -84,6 +84,7 @@ func checkText(text string) error {
 type sent struct {
 	MessageID   string         `json:"message_id"`
 	DeliveredTo []team.AgentID `json:"delivered_to"`
+	Stored      string         `json:"stored,omitempty"` // where the whole text is, if it is too long for a message
 }
 
 // readWhen says when a member in this state reads what was sent to it, if not at once.
@@ -105,13 +106,16 @@ func readWhen(state team.MemberState) string {
 
 // printSent tells to whom a message went, and when it is read.
 func (a *app) printSent(t *client.Team, m team.Message, to []team.AgentID, when string) error {
-	return a.print(sent{m.ID, to}, nil, []string{m.ID}, func(io.Writer, bool) error {
+	return a.print(sent{m.ID, to, m.Stored}, nil, []string{m.ID}, func(io.Writer, bool) error {
 		line := "sent to"
 		for i, name := range to {
 			if i > 0 {
 				line += ","
 			}
 			line += " " + name.At(t.ID())
+		}
+		if m.Stored != "" {
+			when += "; the text is long: its beginning and end are read at once, the whole is stored (teamctl messages get " + m.ID + ")"
 		}
 		return a.say(line + when)
 	})

@@ -214,9 +214,12 @@ func textOf(cmd *cobra.Command, text string) (string, error) {
 	if text != "-" {
 		return text, nil
 	}
-	data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxInput))
+	data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxInput+1))
 	if err != nil {
 		return "", team.Errorf(team.InvalidArgument, "read stdin: %w", err)
+	}
+	if len(data) > maxInput {
+		return "", team.Errorf(team.InvalidArgument, "what stdin has is longer than %d bytes", maxInput).WithHint("put it into a file, and write where that is")
 	}
 	return strings.TrimRight(string(data), "\r\n"), nil
 }

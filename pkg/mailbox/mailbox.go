@@ -81,8 +81,10 @@ func (b *Mailbox) Send(ctx context.Context, m team.Message) (team.Message, []tea
 	if err := m.Validate(); err != nil {
 		return m, nil, err
 	}
-	if m.Urgent && !m.Interrupts() {
-		return m, nil, team.Errorf(team.PermissionDenied, "only the leader and people send urgent mail").WithHint("send it without urgent; it is read before the receiver's next turn")
+	if m.Urgent {
+		if err := b.mayHurry(ctx, m.From); err != nil {
+			return m, nil, err
+		}
 	}
 	to, err := b.recipients(ctx, m)
 	if err != nil {
@@ -109,6 +111,22 @@ func (b *Mailbox) Send(ctx context.Context, m team.Message) (team.Message, []tea
 	b.metrics.sent.WithLabelValues(string(m.Type)).Inc()
 	b.log.DebugContext(ctx, "message sent", "message", m.ID, "type", m.Type, "from", m.From, "to", m.To)
 	return m, to, nil
+}
+
+// mayHurry returns nil if a sender may send urgent mail: the leader, and people, before the
+// team or at a seat. Errors: PermissionDenied; Unavailable.
+func (b *Mailbox) mayHurry(ctx context.Context, from team.AgentID) error {
+	if from == team.Leader || from == team.UserAgent {
+		return nil
+	}
+	m, err := b.members.Get(ctx, from)
+	switch {
+	case err == nil && m.Backend == team.Person:
+		return nil
+	case err == nil || errors.Is(err, team.NotFound):
+		return team.Errorf(team.PermissionDenied, "only the leader and people send urgent mail").WithHint("send it without urgent; it is read before the receiver's next turn")
+	}
+	return err
 }
 
 // shownBytes is how much of a text that is stored apart its message has: 2,000 tokens or so,

@@ -12,7 +12,8 @@ import (
 // Word of urgent mail comes at once to those whom it is for, also while earlier mail is in
 // their hands. Only the leader and people may send it.
 func TestUrgent(t *testing.T) {
-	b, bt := open(t)
+	_, bt := open(t)
+	b := mailbox.New(bt, mailbox.Options{Members: append(slices.Clone(crew), team.Member{AgentID: "alice", Backend: team.Person, State: team.Joined})})
 	heard := map[team.AgentID]chan uint64{}
 	for _, a := range []team.AgentID{"coder-1", "tester-1"} {
 		heard[a] = make(chan uint64, 10)
@@ -42,20 +43,23 @@ func TestUrgent(t *testing.T) {
 		return last
 	}
 	urgent("tester-1", "coder-1", team.PermissionDenied)
+	urgent("nobody", "coder-1", team.PermissionDenied)
 	first := urgent(team.UserAgent, "coder-1", nil)
+	seat := urgent("alice", "coder-1", nil)
 	all := urgent(team.Leader, team.Everyone, nil)
 	if err := bt.Conn.NATS().Publish(subject.UrgentAll("t"), []byte("nonsense")); err != nil {
 		t.Fatal(err)
 	}
-	got := []uint64{<-heard["coder-1"], <-heard["coder-1"]}
+	got := []uint64{<-heard["coder-1"], <-heard["coder-1"], <-heard["coder-1"]}
 	slices.Sort(got) // two subscriptions
-	if alsoHeard := <-heard["tester-1"]; !slices.Equal(got, []uint64{first, all}) || alsoHeard != all {
-		t.Errorf("coder-1 heard of %v, tester-1 of %d, want %d and %d", got, alsoHeard, first, all)
+	if alsoHeard := <-heard["tester-1"]; !slices.Equal(got, []uint64{first, seat, all}) || alsoHeard != all {
+		t.Errorf("coder-1 heard of %v, tester-1 of %d, want %d, %d and %d", got, alsoHeard, first, seat, all)
 	}
 	one.Ack()
 	if d := in.next("stop"); d.Seq != first || !d.Urgent {
 		t.Errorf("received %+v", d)
 	}
+	in.next("stop")
 	in.next("stop")
 	in.end()
 }

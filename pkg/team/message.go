@@ -126,10 +126,6 @@ func (m Message) validateExchange() error {
 	return checkText("the request_id", m.RequestID, MaxTitleBytes)
 }
 
-// Interrupts reports whether the reader is to stop what it is at: the message is urgent, and
-// of one who may say so.
-func (m Message) Interrupts() bool { return m.Urgent && (m.From == Leader || m.From == UserAgent) }
-
 // Wakes reports whether the message makes an idle agent look at it. An idle
 // notification waits until something else wakes its reader, or two idle agents
 // would keep each other awake. A drain asks the model nothing.
