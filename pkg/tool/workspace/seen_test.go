@@ -97,3 +97,37 @@ func TestGitignore(t *testing.T) {
 		}
 	}
 }
+
+// Whoever may write one file only writes no other, by whatever name or link, and leaves
+// nothing behind.
+func TestWritable(t *testing.T) {
+	const own = "deliverables/T-001-x.md"
+	p := open(t, workspace.Options{Writable: func(name string) error {
+		if name == own {
+			return nil
+		}
+		return team.Errorf(team.PermissionDenied, "%s is not for you", name)
+	}})
+	p.put("src.go", "package src")
+	p.ok("write_file", args{"path": own, "content": "one"})
+	p.ok("write_file", args{"path": "./deliverables/../" + own, "content": "two"})
+	p.ok("edit_file", args{"path": own, "old_string": "two", "new_string": "three"})
+	p.ok("read_file", args{"path": "src.go"})
+	p.fails(team.PermissionDenied, "write_file", args{"path": "src.go", "content": "x"})
+	p.fails(team.PermissionDenied, "edit_file", args{"path": "src.go", "old_string": "src", "new_string": "x"})
+	p.fails(team.PermissionDenied, "write_file", args{"path": "other/new.md", "content": "x"})
+	if _, err := os.Stat(filepath.Join(p.dir, "other")); !os.IsNotExist(err) {
+		t.Errorf("a folder is left of a file that was refused: %v", err)
+	}
+	p.link(own, "mine.md")
+	p.ok("read_file", args{"path": "mine.md"})
+	p.ok("write_file", args{"path": "mine.md", "content": "four"})
+	if err := os.Remove(filepath.Join(p.dir, own)); err != nil {
+		t.Fatal(err)
+	}
+	p.link("../src.go", own)
+	p.fails(team.PermissionDenied, "write_file", args{"path": own, "content": "x"})
+	if data, err := os.ReadFile(filepath.Join(p.dir, "src.go")); err != nil || string(data) != "package src" {
+		t.Errorf("src.go is %q, %v", data, err)
+	}
+}
