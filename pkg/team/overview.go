@@ -32,7 +32,7 @@ func (o Overview) String() string {
 	})
 	tasks := parts(part{o.Running, "in progress"}, part{o.Claimable, "claimable"}, part{o.Blocked, "blocked"})
 	s := fmt.Sprintf("Teammates: %s. Open tasks: %s.", orNone(members), orNone(tasks))
-	if more := parts(part{o.Failed, "failed tasks"}, part{o.Plans, "waiting for your decision on a plan"}, part{o.Questions, "waiting for a person"}, part{o.Unread, "unread messages"}); more != nil {
+	if more := parts(part{o.Failed, plural(o.Failed, "failed task")}, part{o.Plans, "waiting for your decision on a plan"}, part{o.Questions, "waiting for a person"}, part{o.Unread, plural(o.Unread, "unread message")}); more != nil {
 		s += " Also: " + strings.Join(more, ", ") + "."
 	}
 	return s
@@ -52,6 +52,13 @@ func parts(all ...part) (texts []string) {
 		}
 	}
 	return texts
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return what
+	}
+	return what + "s"
 }
 
 func orNone(texts []string) string {
