@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -140,7 +141,20 @@ func (b *recoveryRig) atWork(ctx context.Context, begun time.Time) (at time.Time
 		at, all = b.works.since(begun, b.members)
 		return all, nil
 	})
+	if err != nil && ctx.Err() == nil { // what a person would look at
+		err = errors.Join(err, b.show(ctx, "status", "-o", "wide"), b.show(ctx, "tasks", "ls", "-o", "wide"), b.show(ctx, "events", "--since", "3m"))
+	}
 	return at, err
+}
+
+// show returns what a command prints as an error.
+func (b *recoveryRig) show(ctx context.Context, args ...string) error {
+	cmd, err := b.command(ctx, args...)
+	if err != nil {
+		return err
+	}
+	out, _ := cmd.CombinedOutput()
+	return fmt.Errorf("teamctl %s:\n%s", strings.Join(args, " "), out)
 }
 
 // back ends the cluster in one way, starts it again, and returns the seconds from there
