@@ -46,6 +46,8 @@ func (t *Team) drain(ctx context.Context, r spawn.Request) error {
 	switch {
 	case err != nil || m.State == team.Stopped:
 		return err
+	case m.State == team.WaitingRepair: // it holds no task, and reads no mail
+		return t.spawner.Force(ctx, t.mailbox, r.To)
 	case m.Backend == team.Person:
 		return team.Errorf(team.InvalidArgument, "%s is a person's seat, which cannot be drained", r.To).WithHint("stop it without --drain: its task goes back to the board")
 	}

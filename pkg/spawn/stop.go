@@ -117,7 +117,7 @@ func (s *Spawner) Stop(ctx context.Context, post Post, r Request, wait time.Dura
 	if err != nil || m.State == team.Stopped {
 		return false, err
 	}
-	if m.HasProcess() && wait > 0 {
+	if m.HasProcess() && m.State != team.WaitingRepair && wait > 0 { // without its journal no agent answers
 		if r, err = s.Ask(ctx, post, r); err != nil {
 			return false, err
 		}

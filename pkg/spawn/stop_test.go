@@ -95,6 +95,16 @@ func TestStop(t *testing.T) {
 	}
 	stopped(silent, 2)
 
+	broken := spawned() // which would answer only after a repair
+	broken.State = team.WaitingRepair
+	if _, err := s.roster.Put(t.Context(), broken); err != nil {
+		t.Fatal(err)
+	}
+	if forced, err := stop(deaf, broken.AgentID, time.Hour); err != nil || !forced {
+		t.Fatal(forced, err)
+	}
+	stopped(broken, 2)
+
 	if _, err := stop(deaf, "nobody", 0); team.CodeOf(err) != team.NotFound {
 		t.Errorf("a stranger: %v, want not_found", err)
 	}
