@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,6 +154,10 @@ func parkedLine(name string, state team.MemberState, cause string, retry *time.T
 
 // doing says in a few words what a member is at, or waits for; "" for nothing.
 func doing(w client.Work) string {
+	if w.Drains {
+		w.Drains = false
+		return strings.TrimPrefix(doing(w)+"; leaves after its task", "; ")
+	}
 	since := ""
 	if w.Since != nil {
 		since = " for " + age(*w.Since)

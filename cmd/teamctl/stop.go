@@ -173,6 +173,7 @@ func stoppingLine(id team.TeamID, m client.Agent, f client.Farewell) string {
 		then, until = "leaves when it has no task", ""
 	}
 	what := "its process does not answer"
+	m.Drains = false // which this line is about
 	switch at := doing(client.WorkOf(m)); {
 	case m.State == team.Lost:
 	case at != "":

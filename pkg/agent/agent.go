@@ -432,6 +432,7 @@ func (a *Agent) beatAgain() {
 		b.Alias, b.Model = a.gauge.named()
 		b.Tokens = a.conv.Usage.PromptTokens + a.conv.Usage.CompletionTokens
 		b.Trouble, b.Awaits, b.Asked, b.About = a.trouble, "", "", ""
+		b.Drains = a.drained()
 		if w := a.conv.Await; w != nil && b.State.Waits() {
 			b.Awaits, b.Asked, b.About = w.From, cmp.Or(w.Plan, w.MessageID), w.About
 		}

@@ -112,10 +112,14 @@ func (a *Agent) sentOff(now func(drain bool) bool) bool {
 	return slices.ContainsFunc(a.conv.Requests, func(r request) bool { return now(r.Drain) })
 }
 
+// drained reports whether the agent was asked to leave once it has no task.
+func (a *Agent) drained() bool { return a.sentOff(func(drain bool) bool { return drain }) }
+
 // drains makes the hand take no other task if the agent leaves after this one.
 func (a *Agent) drains() {
-	if a.sentOff(func(drain bool) bool { return drain }) {
+	if a.drained() {
 		a.o.Hand.Retire()
+		a.beatAgain()
 	}
 }
 

@@ -269,6 +269,9 @@ func TestDrain(t *testing.T) {
 			if team.CodeOf(err) != team.InvalidState || team.HintOf(err) == "" {
 				t.Errorf("a claim of one that leaves: %v", err)
 			}
+			if !r.beat.Drains {
+				t.Errorf("its beat does not tell that it leaves: %+v", r.beat)
+			}
 			return tool.Result{Content: "no", IsError: true}
 		}
 		r.tools["complete"] = func(context.Context, tool.Call) tool.Result { return r.complete("done") }

@@ -27,6 +27,7 @@ type Agent struct {
 	Since      *time.Time       `json:"since,omitempty"`       // when that call, the wait or a person's claim began
 	ProgressAt *time.Time       `json:"progress_at,omitempty"` // last turn, tool result or output of a command
 	Awaits     team.AgentID     `json:"awaits,omitempty"`      // whose answer it waits for
+	Drains     bool             `json:"drains,omitempty"`      // it leaves once it has no task
 	Asked      string           `json:"asked,omitempty"`       // the message that is to be answered, or the plan that is to be decided on
 	Trouble    string           `json:"trouble,omitempty"`     // why its model gives no answer, while it tries again
 	Context    int              `json:"context,omitempty"`     // tokens that its next request holds, about
@@ -133,7 +134,7 @@ func (t *Team) agent(ctx context.Context, record team.Team, m team.Member) (a Ag
 		a.State = team.Stalled
 	}
 	a.Task, a.Turn, a.Tokens, a.Context, a.Window, a.RetryAt = b.Task, b.Turn, b.Tokens, b.Context, b.Window, b.RetryAt
-	a.Alias, a.Model, a.Trouble, a.Awaits, a.Asked = cmp.Or(b.Alias, a.Alias), b.Model, b.Trouble, b.Awaits, b.Asked
+	a.Alias, a.Model, a.Trouble, a.Awaits, a.Asked, a.Drains = cmp.Or(b.Alias, a.Alias), b.Model, b.Trouble, b.Awaits, b.Asked, b.Drains
 	if a.Tool, a.Since = b.Tool, b.ToolAt; b.Awaits != "" {
 		a.Since = &b.ProgressAt
 	}

@@ -155,6 +155,7 @@ type Work struct {
 	Since      *time.Time       `json:"since,omitempty"`       // when that call, the wait or a person's claim began
 	ProgressAt *time.Time       `json:"progress_at,omitempty"` // last turn, tool result or output of a command
 	Awaits     team.AgentID     `json:"awaits,omitempty"`      // whose answer it waits for
+	Drains     bool             `json:"drains,omitempty"`      // it leaves once it has no task
 	Asked      string           `json:"asked,omitempty"`       // the message that is to be answered, or the plan that is to be decided on
 	Trouble    string           `json:"trouble,omitempty"`     // why its model gives no answer, while it tries again
 }
@@ -162,7 +163,7 @@ type Work struct {
 // WorkOf is what a is at.
 func WorkOf(a Agent) Work {
 	return Work{AgentID: a.AgentID, Person: a.Backend == team.Person, State: a.State, Task: a.Task, Tool: a.Tool,
-		Since: a.Since, ProgressAt: a.ProgressAt, Awaits: a.Awaits, Asked: a.Asked, Trouble: a.Trouble}
+		Since: a.Since, ProgressAt: a.ProgressAt, Awaits: a.Awaits, Drains: a.Drains, Asked: a.Asked, Trouble: a.Trouble}
 }
 
 // Parked is a member that waits for somebody to mend its model's endpoint, or its journal.

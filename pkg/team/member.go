@@ -188,6 +188,7 @@ type Beat struct {
 	Awaits      AgentID     `json:"awaits,omitempty"`   // whose answer it waits for
 	Asked       string      `json:"asked,omitempty"`    // id of the message that is to be answered, or of the plan that is to be decided on
 	About       string      `json:"about,omitempty"`    // its first words
+	Drains      bool        `json:"drains,omitempty"`   // it was asked to leave once it has no task
 	RetryAt     *time.Time  `json:"retry_at,omitempty"` // parked: when it asks its model endpoint again; for people
 	Context     int         `json:"context,omitempty"`  // tokens that its next request holds, about
 	Window      int         `json:"window,omitempty"`   // tokens that its model takes; 0: not known
