@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -215,12 +217,17 @@ func (b *recoveryRig) closedPipe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var told bytes.Buffer
+	cmd.Stderr = &told
 	begun := time.Now()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	if _, err := b.atWork(ctx, begun); err != nil {
-		return err
+		_ = cmd.Process.Signal(os.Interrupt)
+		shown, _ := io.ReadAll(out) // to its end, which Wait asks for
+		_ = cmd.Wait()
+		return fmt.Errorf("%w\nteamctl %s:\n%s%s", err, strings.Join(goal, " "), shown, &told)
 	}
 	out.Close()
 	// What it shows next is read by nobody; it may have ended by then.
