@@ -223,7 +223,13 @@ func (b *recoveryRig) closedPipe(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	if _, err := b.atWork(ctx, begun); err != nil {
+	// Members that come back may be at work before the run has set its goal. It shows
+	// something only afterwards.
+	_, err = io.ReadFull(out, make([]byte, 1))
+	if err == nil {
+		_, err = b.atWork(ctx, begun)
+	}
+	if err != nil {
 		_ = cmd.Process.Signal(os.Interrupt)
 		shown, _ := io.ReadAll(out) // to its end, which Wait asks for
 		_ = cmd.Wait()
