@@ -1,0 +1,59 @@
+// Package problem writes errors as the API's clients get them: problem documents of
+// RFC 9457, with the codes that all of agentteam uses.
+package problem
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"agentteam/pkg/team"
+)
+
+// Document is a problem document of RFC 9457. Its type is always about:blank, so the
+// title is that of the status; what is wrong is told by Code and Detail.
+type Document struct {
+	Title  string    `json:"title"`
+	Status int       `json:"status"`
+	Detail string    `json:"detail,omitempty"` // what was wrong and where; one line
+	Code   team.Code `json:"code,omitempty"`   // the error code, the same as in teamctl
+	Hint   string    `json:"hint,omitempty"`   // what to do; may be empty
+}
+
+// Status returns the HTTP status for an error code; 500 for one that is none of ours.
+func Status(c team.Code) int {
+	switch c {
+	case team.InvalidArgument:
+		return http.StatusUnprocessableEntity
+	case team.NotFound:
+		return http.StatusNotFound
+	case team.PermissionDenied:
+		return http.StatusForbidden
+	case team.Conflict, team.Blocked, team.Busy, team.InvalidState, team.BudgetExceeded:
+		return http.StatusConflict
+	case team.Unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// Of returns the document of an error. What is no error of ours is not told to clients,
+// since it may name what is none of their business: it is to be logged.
+func Of(err error) Document {
+	code := team.CodeOf(err)
+	d := Document{Status: Status(code), Code: code, Hint: team.HintOf(err)}
+	d.Title = http.StatusText(d.Status)
+	if code != "" {
+		d.Detail = team.Line(err)
+	}
+	return d
+}
+
+// Write answers with the document of err. It is called before anything else is written.
+func Write(w http.ResponseWriter, err error) { Of(err).Write(w) }
+
+// Write answers with the document.
+func (d Document) Write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(d.Status)
+	_ = json.NewEncoder(w).Encode(d) // a client that has left needs none
+}
