@@ -14,7 +14,8 @@ import (
 
 // Foot returns how things stand at a moment, in one line of at most width cells: tasks
 // of the goal that are done and all, who does what for how long, tokens, and the time
-// since the beginning. now is by the clock of the entries' times.
+// since the beginning. What the holder of a task calls its work is told where there is
+// room for it beside everybody. now is by the clock of the entries' times.
 func (s *Story) Foot(now, begun time.Time, width int) string {
 	done, all := 0, 0
 	for _, t := range s.tasks {
@@ -38,7 +39,13 @@ func (s *Story) Foot(now, begun time.Time, width int) string {
 	}
 	plain, painted := first, faint.Render(first)
 	works := s.works(now)
+	for _, w := range works {
+		room -= ansi.StringWidth(between + Printable(s.name(w.who)) + " " + w.what)
+	}
 	for i, w := range works {
+		if n := ansi.StringWidth(w.form); n > 0 && n <= room {
+			w.what, room = w.task+w.form+w.what[len(w.task):], room-n
+		}
 		text := Printable(s.name(w.who)) + " " + w.what
 		more := ""
 		if rest := len(works) - i - 1; rest > 0 {
@@ -60,6 +67,8 @@ func (s *Story) Foot(now, begun time.Time, width int) string {
 type work struct {
 	who   team.AgentID
 	what  string
+	task  string // what begins with, if there is a form
+	form  string // how the task's holder calls its work, which may follow the task; "" if it does not say
 	since time.Time
 	bad   bool
 }
@@ -97,9 +106,9 @@ func (s *Story) works(now time.Time) (all []work) {
 		case a.idle:
 			w.what = task + "waits " + lasts
 		case a.doing != "":
-			w.what = task + a.doing + " " + lasts
+			w.what, w.task, w.form = task+a.doing+" "+lasts, task, s.form(a.task)
 		default:
-			w.what = task + lasts
+			w.what, w.task, w.form = task+lasts, task, s.form(a.task)
 		}
 		w.what = Printable(w.what) // a model may call a tool by any name
 		all = append(all, w)
@@ -114,6 +123,19 @@ func (s *Story) works(now time.Time) (all []work) {
 		return cmp.Or(a.since.Compare(b.since), strings.Compare(string(a.who), string(b.who)))
 	})
 	return all
+}
+
+// form is how the holder of a task calls its work, as it stands between the task's id and
+// what follows.
+func (s *Story) form(id team.TaskID) string {
+	t := s.tasks[id]
+	if t == nil {
+		return ""
+	}
+	if doing := Printable(t.Doing()); doing != "" {
+		return "(" + doing + ") "
+	}
+	return ""
 }
 
 // clock is a time in whole seconds.

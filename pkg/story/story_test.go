@@ -335,6 +335,29 @@ func TestFoot(t *testing.T) {
 	}
 }
 
+// What holders call their work stands in the foot as far as there is room beside everybody:
+// it pushes nobody out.
+func TestFootTellsWhatHoldersDo(t *testing.T) {
+	s := story.New(story.Options{})
+	doing := func(id team.TaskID, who team.AgentID, form string) team.Task {
+		return team.Task{ID: id, Status: team.InProgress, Assignee: who, UpdatedAt: noon, Metadata: []byte(`{"activeForm":"` + form + `"}`)}
+	}
+	s.Know([]team.Member{{AgentID: "coder-1", State: team.Joined}, {AgentID: "coder-2", State: team.Joined}},
+		[]team.Task{doing("T-001", "coder-1", `Writing\u202e the lexer`), doing("T-002", "coder-2", "Testing")},
+		func(team.TaskID) bool { return true })
+	for width, want := range map[int]string{
+		91: "0/2 done · coder-1 T-001 (Writing the lexer) 1m00s · coder-2 T-002 (Testing) 1m00s · 1m00s",
+		80: "0/2 done · coder-1 T-001 (Writing the lexer) 1m00s · coder-2 T-002 1m00s · 1m00s",
+		70: "0/2 done · coder-1 T-001 1m00s · coder-2 T-002 (Testing) 1m00s · 1m00s",
+		60: "0/2 done · coder-1 T-001 1m00s · coder-2 T-002 1m00s · 1m00s",
+		50: "0/2 done · coder-1 T-001 1m00s · +1 · 1m00s",
+	} {
+		if got := ansi.Strip(s.Foot(noon.Add(time.Minute), noon, width)); got != want || ansi.StringWidth(got) > width {
+			t.Errorf("at %d cells: %q, want %q", width, got, want)
+		}
+	}
+}
+
 // Tasks and members that were there before count as they stand.
 func TestKnow(t *testing.T) {
 	s := story.New(story.Options{})
