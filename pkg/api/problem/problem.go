@@ -3,6 +3,7 @@
 package problem
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -51,8 +52,9 @@ func Of(err error) Document {
 // Write answers with the document of err. It is called before anything else is written.
 func Write(w http.ResponseWriter, err error) { Of(err).Write(w) }
 
-// Write answers with the document.
+// Write answers with the document, whose title, if it has none, is that of its status.
 func (d Document) Write(w http.ResponseWriter) {
+	d.Title = cmp.Or(d.Title, http.StatusText(d.Status))
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(d.Status)
 	_ = json.NewEncoder(w).Encode(d) // a client that has left needs none

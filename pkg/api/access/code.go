@@ -1,0 +1,123 @@
+package access
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"maps"
+	"net/http"
+	"time"
+
+	"agentteam/pkg/config"
+)
+
+const (
+	// CodeLife is how long a one-time code may be exchanged for a cookie.
+	CodeLife = time.Minute
+
+	// CookieLife is how long a browser stays logged in.
+	CookieLife = 12 * time.Hour
+
+	// slack is how far the clock of the machine that makes a code may be ahead of ours.
+	slack = time.Minute
+)
+
+// use says what a signature is for, so that one thing is not taken for another.
+type use string
+
+const (
+	forCode   use = "agentteam code"
+	forCookie use = "agentteam cookie"
+	forName   use = "agentteam cookie name"
+)
+
+type nonce [16]byte
+
+// A signed text is base64 of a nonce, the time at which it expires, and a MAC of both. The
+// numbers are where its parts begin, and its length.
+const (
+	expiryAt = len(nonce{})
+	macAt    = expiryAt + 8
+	signed   = macAt + sha256.Size
+)
+
+// NewCode makes a one-time code for whoever has the token: its bearer opens
+// /login?code=CODE within [CodeLife]. It needs no process of the API, only its token.
+func NewCode(token config.Secret, now time.Time) string {
+	return sign(token, forCode, now.Add(CodeLife))
+}
+
+// sign makes a text that only whoever has the token can make.
+func sign(token config.Secret, u use, expires time.Time) string {
+	text := make([]byte, macAt, signed)
+	rand.Read(text[:expiryAt])
+	binary.BigEndian.PutUint64(text[expiryAt:], uint64(expires.Unix()))
+	return base64.RawURLEncoding.EncodeToString(append(text, mac(token, u, text)...))
+}
+
+func mac(token config.Secret, u use, text []byte) []byte {
+	h := hmac.New(sha256.New, []byte(token))
+	h.Write([]byte(u))
+	h.Write([]byte{0})
+	h.Write(text)
+	return h.Sum(nil)
+}
+
+// check returns the nonce of what the token has signed for this use, and when it
+// expires. It does not know what time it is.
+func check(token config.Secret, u use, text string) (n nonce, expires time.Time, ok bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) != signed || token == "" || !hmac.Equal(raw[macAt:], mac(token, u, raw[:macAt])) {
+		return n, expires, false
+	}
+	copy(n[:], raw)
+	return n, time.Unix(int64(binary.BigEndian.Uint64(raw[expiryAt:])), 0), true
+}
+
+// signer returns the token by which text was signed for this use, "" if none of ours was,
+// or if it has expired. Nothing of ours is made to hold for longer than life.
+func (g *Gate) signer(text string, u use, life time.Duration) (token config.Secret, n nonce, expires time.Time) {
+	for _, token := range g.tokens() {
+		n, expires, ok := check(token, u, text)
+		if left := expires.Sub(g.opt.Now()); ok && left > 0 && left <= life+slack {
+			return token, n, expires
+		}
+	}
+	return "", n, expires
+}
+
+// cookieName is another for each cluster: browsers do not tell the ports of a machine
+// apart.
+func (g *Gate) cookieName() string {
+	return "agentteam_" + hex.EncodeToString(mac(g.opt.Token, forName, nil)[:4])
+}
+
+// login exchanges a code, once, for a cookie that gives the same right, and goes on to
+// the page.
+func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
+	token, n, expires := g.signer(r.URL.Query().Get("code"), forCode, CodeLife)
+	if token == "" || !g.firstUse(n, expires) {
+		refuse(w, r, unauthorized("the code is wrong, was used already, or is older than a minute", "make a new one: teamctl web"))
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: g.cookieName(), Value: sign(token, forCookie, g.opt.Now().Add(CookieLife)), Path: "/", MaxAge: int(CookieLife / time.Second),
+		Secure: r.TLS != nil, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// firstUse takes note of a code, and reports whether it was not used here before.
+func (g *Gate) firstUse(n nonce, expires time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	maps.DeleteFunc(g.used, func(_ nonce, until time.Time) bool { return !until.After(g.opt.Now()) })
+	if _, used := g.used[n]; used {
+		return false
+	}
+	g.used[n] = expires
+	return true
+}

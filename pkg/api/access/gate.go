@@ -1,0 +1,116 @@
+package access
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentteam/pkg/api/problem"
+	"agentteam/pkg/config"
+	"agentteam/pkg/team"
+)
+
+// Options say who may ask, and from where.
+type Options struct {
+	Token     config.Secret // lets its bearer do everything; required
+	ReadToken config.Secret // lets its bearer read only; "" = there is none
+
+	// Hosts are the names by which the API may be called, without port, beside the
+	// names of loopback.
+	Hosts []string
+
+	// Origins are those of pages elsewhere that may ask, such as https://team.example.org.
+	// The API's own pages may in any case.
+	Origins []string
+
+	Now func() time.Time // default: time.Now
+}
+
+// Gate lets requests through to the API, or refuses them. Safe for concurrent use.
+type Gate struct {
+	opt  Options
+	mu   sync.Mutex
+	used map[nonce]time.Time // codes that were exchanged here, until they have expired
+}
+
+// New returns a gate. Errors: InvalidArgument for an origin or a host that is none, and
+// for two tokens that are one.
+func New(o Options) (*Gate, error) {
+	if o.Token == "" {
+		return nil, errors.New("access: Options.Token is empty")
+	}
+	if o.Token == o.ReadToken {
+		return nil, team.Errorf(team.InvalidArgument, "the read-only token of the API is the same as the full one").
+			WithHint("write another one into its file, such as the output of: openssl rand -hex 32")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	hosts := make([]string, len(o.Hosts))
+	for i, h := range o.Hosts {
+		if hosts[i] = plainHost(h); hosts[i] == "" || strings.ContainsAny(h, "*/@ ") {
+			return nil, team.Errorf(team.InvalidArgument, "%.80q is not the name of a host", h).WithHint("give names or addresses without port, such as team.example.org")
+		}
+	}
+	o.Hosts = hosts
+	for _, origin := range o.Origins {
+		if u, err := url.Parse(origin); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.Contains(u.Host, "*") {
+			return nil, team.Errorf(team.InvalidArgument, "%.80q is not an origin", origin).WithHint("give scheme, name and port as the browser sends them, such as https://team.example.org")
+		}
+	}
+	return &Gate{opt: o, used: map[nonce]time.Time{}}, nil
+}
+
+// plainHost is a Host header's name in the one form in which names are compared.
+func plainHost(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+// answersTo reports whether host, as a Host header has it, is one of the API's own names.
+// Without this a page elsewhere could have its own name resolve to this machine (DNS
+// rebinding), and would then be of the same origin as the API.
+func (g *Gate) answersTo(host string) bool {
+	name := plainHost(host)
+	if ip, err := netip.ParseAddr(name); err == nil && ip.IsLoopback() {
+		return true
+	}
+	return name == "localhost" || slices.Contains(g.opt.Hosts, name)
+}
+
+// scheme is that by which the client came to this process.
+func scheme(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// from judges where a request comes from: whether its Origin is one of the settings', and
+// why it may not ask, nil if it may.
+func (g *Gate) from(r *http.Request) (configured bool, no *problem.Document) {
+	if !g.answersTo(r.Host) {
+		return false, &problem.Document{Status: http.StatusMisdirectedRequest, Code: team.InvalidArgument, Detail: "the API does not answer for this Host",
+			Hint: "use the address that teamctl web prints; further names are added by the setting api_hosts"}
+	}
+	origin := r.Header.Get("Origin")
+	if origin != "" && slices.Contains(g.opt.Origins, origin) {
+		return true, nil
+	}
+	if origin != "" && !strings.EqualFold(origin, scheme(r)+"://"+r.Host) {
+		return false, forbidden("pages of this origin may not ask here", "it is allowed by the setting api_origins")
+	}
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		return false, forbidden("pages of other sites may not ask or lead here", "type or paste the address")
+	}
+	return false, nil
+}

@@ -1,0 +1,85 @@
+package access
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+
+	"agentteam/pkg/config"
+)
+
+// right is what a request may do.
+type right int
+
+const (
+	none right = iota
+	reading
+	full
+)
+
+// tokenParameter is the token in an address, where nothing else can carry it.
+const tokenParameter = "token"
+
+// mayAskByAddress reports whether the token may stand in the address: for the event
+// streams of /team, whose pages cannot send a header.
+func mayAskByAddress(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/team/")
+}
+
+// right tells what a request may do, by the first of header, address and cookie that it
+// has, and whether it has any.
+func (g *Gate) right(r *http.Request) (_ right, tried bool) {
+	if header := r.Header.Get("Authorization"); header != "" {
+		kind, token, _ := strings.Cut(header, " ")
+		if !strings.EqualFold(kind, "Bearer") {
+			return none, true
+		}
+		return g.bearer(strings.TrimSpace(token)), true
+	}
+	if mayAskByAddress(r) {
+		if query := r.URL.Query(); query.Has(tokenParameter) {
+			return g.bearer(query.Get(tokenParameter)), true
+		}
+	}
+	if cookie, err := r.Cookie(g.cookieName()); err == nil {
+		token, _, _ := g.signer(cookie.Value, forCookie, CookieLife)
+		return g.rightOf(token), true
+	}
+	return none, false
+}
+
+// bearer is the right of whoever bears this text as a token.
+func (g *Gate) bearer(text string) right {
+	for _, token := range g.tokens() {
+		if same(text, token) {
+			return g.rightOf(token)
+		}
+	}
+	return none
+}
+
+// tokens are those that hold.
+func (g *Gate) tokens() []config.Secret {
+	if g.opt.ReadToken == "" {
+		return []config.Secret{g.opt.Token}
+	}
+	return []config.Secret{g.opt.Token, g.opt.ReadToken}
+}
+
+// rightOf is the right that a token of ours gives; none without one.
+func (g *Gate) rightOf(token config.Secret) right {
+	switch token {
+	case "":
+		return none
+	case g.opt.Token:
+		return full
+	}
+	return reading
+}
+
+// same compares in a time that tells nothing of the secret, nor of its length.
+func same(text string, secret config.Secret) bool {
+	a, b := sha256.Sum256([]byte(text)), sha256.Sum256([]byte(secret))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
