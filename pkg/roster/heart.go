@@ -21,16 +21,18 @@ const claimGrace = 100 * time.Millisecond
 // Interval is the time between two beats of a member.
 const Interval = 2 * time.Second
 
-// Heart beats for one incarnation of a member, every [Interval] and at once when
-// the member's state changes. Safe for concurrent use.
+// Heart beats for one incarnation of a member, every [Interval], and at once when
+// the member's state changes and when its connection is back. Safe for concurrent use.
 type Heart struct {
 	lease time.Duration
 	begun time.Time
 	fence *fence
 	send  func(beat []byte)                                    // tells the team
+	conn  func(ctx context.Context, f func(connected bool))    // tells when the connection is lost and back
 	check func(ctx context.Context, lived time.Duration) error // reads the member's record, as Roster.Lives
 
 	claimed chan struct{} // signals that the member has begun on a task
+	back    chan struct{} // signals that the connection is back
 	mu      sync.Mutex
 	beat    team.Beat
 	moved   time.Time // last progress, by this process's clock
@@ -42,9 +44,10 @@ type Heart struct {
 func NewHeart(r *Roster, m team.Member, lease time.Duration) *Heart {
 	subj, now := subject.Beat(r.team.ID, m.AgentID), time.Now()
 	return &Heart{
-		lease: lease, begun: now, fence: newFence(lease, now), claimed: make(chan struct{}, 1),
+		lease: lease, begun: now, fence: newFence(lease, now), claimed: make(chan struct{}, 1), back: make(chan struct{}, 1),
 		// A beat that cannot be sent now is worth nothing later.
 		send: func(beat []byte) { _ = r.team.Conn.NATS().Publish(subj, beat) },
+		conn: r.team.Conn.Follow,
 		check: func(ctx context.Context, lived time.Duration) error {
 			return r.Lives(ctx, m.AgentID, m.Incarnation, lived)
 		},
@@ -71,7 +74,7 @@ func (h *Heart) Set(f func(*team.Beat)) {
 		default:
 		}
 	case before.State != after.State || before.Task != after.Task || before.Unseen != after.Unseen:
-		h.publish()
+		h.publish(false)
 	}
 }
 
@@ -93,11 +96,13 @@ func (h *Heart) Now() team.Beat {
 	return b
 }
 
-func (h *Heart) publish() {
+func (h *Heart) publish(back bool) {
 	h.mu.Lock()
 	h.untold = false
 	h.mu.Unlock()
-	if data, err := wire.Marshal(h.Now()); err == nil {
+	b := h.Now()
+	b.Back = back
+	if data, err := wire.Marshal(b); err == nil {
 		h.send(data)
 	}
 }
@@ -111,6 +116,17 @@ func (h *Heart) Run(ctx context.Context) error {
 		h.beatOn(ctx)
 		return nil
 	})
+	g.Go(func() error {
+		h.conn(ctx, func(connected bool) {
+			if connected {
+				select {
+				case h.back <- struct{}{}:
+				default:
+				}
+			}
+		})
+		return nil
+	})
 	// On a goroutine of its own: a slow read must not delay the beats.
 	g.Go(func() error { return h.confirm(ctx) })
 	return g.Wait()
@@ -119,14 +135,17 @@ func (h *Heart) Run(ctx context.Context) error {
 func (h *Heart) beatOn(ctx context.Context) {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
-	for {
-		h.publish()
+	for back := false; ; {
+		h.publish(back)
+		back = false
 		for told := true; told; {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
 				told = false
+			case <-h.back:
+				told, back = false, true
 			case <-h.claimed:
 				told = h.toldWithin(ctx, claimGrace)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // A member whose record takes long to read is not silent meanwhile.
@@ -18,6 +19,7 @@ func TestHeartBeatsWhileItsRecordIsRead(t *testing.T) {
 	const lease = 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHeart(New(&broker.Storage{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
+		h.conn = stays
 		begun := time.Now()
 		var beats []time.Duration
 		h.send = func([]byte) { beats = append(beats, time.Since(begun)) }
@@ -53,6 +55,7 @@ func TestHeartEndsItsReading(t *testing.T) {
 	const lease = 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHeart(New(&broker.Storage{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
+		h.conn = stays
 		h.send = func([]byte) {}
 		reading := false
 		h.check = func(ctx context.Context, _ time.Duration) error {
@@ -75,6 +78,7 @@ func TestHeartEndsItsReading(t *testing.T) {
 func TestHeartTellsOfClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHeart(New(&broker.Storage{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, 30*time.Second)
+		h.conn = stays
 		begun := time.Now()
 		type told struct {
 			at    time.Duration
@@ -110,6 +114,45 @@ func TestHeartTellsOfClaims(t *testing.T) {
 			{900 * time.Millisecond, team.Running, "T-001"}, {1600 * time.Millisecond, team.Idle, ""}}
 		if !slices.Equal(got, want) {
 			t.Errorf("told %v\nwant %v", got, want)
+		}
+	})
+}
+
+// stays is a connection that is never lost.
+func stays(ctx context.Context, _ func(bool)) { <-ctx.Done() }
+
+// A heart beats at once when its connection is back, and that beat says so.
+func TestHeartBeatsOnceItsConnectionIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHeart(New(&broker.Storage{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		h.conn = func(ctx context.Context, f func(bool)) {
+			time.Sleep(500 * time.Millisecond)
+			f(false)
+			time.Sleep(500 * time.Millisecond)
+			f(true)
+			<-ctx.Done()
+		}
+		begun := time.Now()
+		type told struct {
+			at   time.Duration
+			back bool
+		}
+		var beats []told
+		h.send = func(data []byte) {
+			var b team.Beat
+			if err := wire.Unmarshal(data, &b); err != nil {
+				t.Error(err)
+			}
+			if beats = append(beats, told{time.Since(begun), b.Back}); len(beats) == 3 {
+				cancel()
+			}
+		}
+		if err := h.Run(ctx); err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		if want := []told{{0, false}, {time.Second, true}, {Interval, false}}; !slices.Equal(beats, want) {
+			t.Errorf("beats are %v, want %v", beats, want)
 		}
 	})
 }

@@ -189,6 +189,7 @@ type Beat struct {
 	Asked       string      `json:"asked,omitempty"`    // id of the message that is to be answered, or of the plan that is to be decided on
 	About       string      `json:"about,omitempty"`    // its first words
 	Drains      bool        `json:"drains,omitempty"`   // it was asked to leave once it has no task
+	Back        bool        `json:"back,omitempty"`     // its connection was lost, and is back just now: what was sent to it meanwhile did not arrive
 	RetryAt     *time.Time  `json:"retry_at,omitempty"` // parked: when it asks its model endpoint again; for people
 	Context     int         `json:"context,omitempty"`  // tokens that its next request holds, about
 	Window      int         `json:"window,omitempty"`   // tokens that its model takes; 0: not known

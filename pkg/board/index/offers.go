@@ -72,6 +72,12 @@ func (s *state) hear(b team.Beat, now time.Time) {
 	} else if !b.Newer(a.beat) {
 		return
 	}
+	if o := a.offer; o != nil && b.Back { // it did not arrive, or its claim fails by the board's word
+		a.offer = nil
+		if o.node.offer == o {
+			s.bind(o.node, nil)
+		}
+	}
 	if o := a.offer; o != nil && (b.State != team.Idle || b.BoardSeq > o.seq) {
 		a.offer = nil // the task stays bound: the agent may be about to claim it, or has
 	}

@@ -210,6 +210,31 @@ func heldBy(a team.AgentID) func(*team.Task) {
 	}
 }
 
+// An offer is made again to an agent whose connection was lost and is back, or to another
+// that has waited longer by then.
+func TestLostOfferIsMadeAgain(t *testing.T) {
+	s := newState()
+	on(&s, task(1))
+	b := idle("coder-1", "coder")
+	s.hear(b, start)
+	if got := show(s.match(start)); got != "T-001:coder-1" {
+		t.Fatalf("offers are %q", got)
+	}
+	b.N = 2
+	s.hear(b, start)
+	if got := show(s.match(start)); got != "" {
+		t.Errorf("a plain beat: offers are %q", got)
+	}
+	b.N, b.Back = 3, true
+	s.hear(b, start)
+	if got := show(s.match(start)); got != "T-001:coder-1" {
+		t.Errorf("back again: offers are %q", got)
+	}
+	if got := s.due(); !got.Equal(start.Add(patience)) {
+		t.Errorf("the offer lapses at %v, want %v", got, start.Add(patience))
+	}
+}
+
 // What an agent does ends its offer before the patience does.
 func TestOfferEnds(t *testing.T) {
 	s := newState()
