@@ -63,11 +63,8 @@ func (a *app) given(ctx context.Context, t *client.Team, task team.Task, to team
 	if err != nil {
 		return "", err
 	}
-	status, one := statuses{}, []team.TaskView{v}
-	if err := status.add(ctx, t, v); err != nil {
-		return "", err
-	}
-	if err := t.Explain(ctx, one, status.of); err != nil {
+	one := []team.TaskView{v}
+	if err := t.Explain(ctx, one, nil); err != nil {
 		return "", err
 	}
 	switch why := one[0].Why; {

@@ -21,16 +21,12 @@ func (a *app) tasksGetCmd() *cobra.Command {
 				return err
 			}
 			var v team.TaskView
-			status := statuses{}
 			err = a.withTeam(func(ctx context.Context, t *client.Team) (err error) {
 				if v, err = t.Task(ctx, id); err != nil {
 					return err
 				}
-				if err = status.add(ctx, t, v); err != nil {
-					return err
-				}
 				one := []team.TaskView{v}
-				err = t.Explain(ctx, one, status.of)
+				err = t.Explain(ctx, one, nil)
 				v = one[0]
 				return err
 			})

@@ -34,6 +34,7 @@ type Board struct {
 	log         *slog.Logger
 	metrics     metrics
 	createdUpTo atomic.Int64 // the tasks up to this number have been created
+	at          uint64       // see [Board.At]
 }
 
 // Records are where a board is kept: a team's [broker.Bucket], or in tests that play
@@ -51,6 +52,15 @@ type Records interface {
 func New(records Records, o Options) *Board {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	return &Board{bucket: records, log: o.Logger, metrics: newMetrics(o.Metrics)}
+}
+
+// At returns the same board for changes of a task that must still be at a revision, as it
+// was read; at any other they end with [team.ErrRevision], and nothing is changed. It is for
+// one change: that moves the revision.
+func (b *Board) At(revision uint64) *Board {
+	at := &Board{bucket: b.bucket, log: b.log, metrics: b.metrics, at: revision}
+	at.createdUpTo.Store(b.createdUpTo.Load())
+	return at
 }
 
 // Decode reads a task from its entry.
@@ -180,6 +190,9 @@ func (b *Board) leftBy(ctx context.Context, h team.Holder) ([]team.Task, error) 
 func (b *Board) change(ctx context.Context, id team.TaskID, f func(team.Task) (team.Task, error)) (team.Task, error) {
 	for {
 		t, err := b.Get(ctx, id)
+		if err == nil {
+			err = t.At(b.at)
+		}
 		if err != nil {
 			return team.Task{}, err
 		}
@@ -266,6 +279,9 @@ func (b *Board) Claim(ctx context.Context, id team.TaskID, h team.Holder) (team.
 
 // Claimable returns why h could not claim t as it was read, or nil.
 func (b *Board) Claimable(ctx context.Context, t team.Task, h team.Holder) error {
+	if err := t.At(b.at); err != nil {
+		return err
+	}
 	if _, err := t.Claim(h, now()); err != nil {
 		return err
 	}
@@ -274,6 +290,9 @@ func (b *Board) Claimable(ctx context.Context, t team.Task, h team.Holder) error
 
 // Assignable returns why t as it was read could not be given to h, or nil.
 func (b *Board) Assignable(ctx context.Context, t team.Task, a team.Assignment, h team.Holder) error {
+	if err := t.At(b.at); err != nil {
+		return err
+	}
 	if _, err := t.Assign(h, a, now()); err != nil {
 		return err
 	}
@@ -433,6 +452,9 @@ func (b *Board) complete(ctx context.Context, held team.Task, h team.Holder, epo
 
 // MayComplete returns the error that Complete would give h for t as it was read.
 func (b *Board) MayComplete(ctx context.Context, t team.Task, h team.Holder, epoch uint64) error {
+	if err := t.At(b.at); err != nil {
+		return err
+	}
 	return b.former(ctx, t.ID, h, epoch, t.MayComplete(h, epoch))
 }
 
@@ -555,7 +577,7 @@ func (u *unchanged) Error() string { return string(u.task.ID) + " says that alre
 
 // late counts a write of a former holder, and returns err.
 func (b *Board) late(err error) error {
-	if errors.Is(err, team.Conflict) {
+	if errors.Is(err, team.Conflict) && !errors.Is(err, team.ErrRevision) {
 		b.metrics.late.Inc()
 	}
 	return err

@@ -7,8 +7,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Give gives a task to m on behalf of a.By, who has the leader's rights; of a, Task and By
-// count. hand asks the member to take the task, even from another holder.
+// Give gives a task to m on behalf of a.By, who has the leader's rights; of a, Task, By and
+// Revision count, and hand gets the Revision unless the task was reserved at it. hand asks the member to take
+// the task, even from another holder.
 //
 // A pending task is reserved for m first, so that nobody else gets it. If m cannot take it
 // now, since it is busy or does not answer, or since the task is blocked, it stays reserved,
@@ -28,12 +29,13 @@ func (b *Board) Give(ctx context.Context, m team.Member, p team.Policies, a team
 			return team.Task{}, team.Errorf(team.Unavailable, "%s %s", m.AgentID, why).WithHint("choose another member")
 		}
 		t, err = b.Reserve(ctx, a.Task, m.AgentID, team.Actor{Holder: team.Holder{Agent: a.By}, Leads: true})
-		if errors.Is(err, team.Conflict) { // somebody has just claimed it
+		if errors.Is(err, team.Conflict) && !errors.Is(err, team.ErrRevision) { // somebody has just claimed it
 			return b.Give(ctx, m, p, a, hand)
 		}
 		if err != nil {
 			return team.Task{}, err
 		}
+		a.Revision = 0 // nobody else gets it now, whatever is written
 	}
 	a.Take, a.Epoch = true, t.Epoch
 	taken, err := hand(ctx, a)

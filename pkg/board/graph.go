@@ -110,6 +110,9 @@ func (b *Board) editGraph(ctx context.Context, id team.TaskID, e team.Edit, appl
 		if i < 0 {
 			return team.Task{}, notFound(id)
 		}
+		if err := tasks[i].At(b.at); err != nil {
+			return team.Task{}, err
+		}
 		next, err := apply(tasks[i])
 		if err == nil {
 			err = checkGraph(tasks, next, e.AddDependencies)

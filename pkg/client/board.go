@@ -175,16 +175,19 @@ func (t *Team) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team
 // seated tells that there was no member of that name, and a seat was made, which takes the task
 // now or not at all.
 func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (task team.Task, seated bool, err error) {
-	hand := func(ctx context.Context, _ team.Assignment) (task team.Task, err error) {
-		task, seated, err = t.take(ctx, to, team.SeatClaim{Task: id, By: team.UserAgent, Take: true})
+	hand := func(ctx context.Context, order team.Assignment) (task team.Task, err error) {
+		task, seated, err = t.At(order.Revision).take(ctx, to, team.SeatClaim{Task: id, By: team.UserAgent, Take: true})
 		return task, err
 	}
-	order := team.Assignment{Task: id, By: team.UserAgent}
+	order := team.Assignment{Task: id, By: team.UserAgent, Revision: t.at}
 	m, err := t.roster.Get(ctx, to)
 	switch {
 	case errors.Is(err, team.NotFound) || err == nil && m.State == team.Stopped:
 		if task, err = t.board.Get(ctx, id); err == nil && task.ReservedFor != "" {
-			_, err = t.board.Reserve(ctx, id, "", person)
+			task, err = t.board.Reserve(ctx, id, "", person)
+			if t.at != 0 { // which that has moved
+				order.Revision = task.Revision
+			}
 		}
 		if err == nil {
 			task, err = hand(ctx, order)
@@ -199,6 +202,19 @@ func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (tas
 	}
 	task, err = t.board.Give(ctx, m, record.Policies, order, hand)
 	return task, seated, err
+}
+
+// since returns err as what it is if the task has been written since the revision that t asks
+// for: the process of a member answers with a code and words only.
+func (t *Team) since(ctx context.Context, id team.TaskID, err error) error {
+	if t.at == 0 || !errors.Is(err, team.Conflict) || errors.Is(err, team.ErrRevision) {
+		return err
+	}
+	task, gerr := t.board.Get(ctx, id)
+	if gerr != nil {
+		return err
+	}
+	return cmp.Or(task.At(t.at), err)
 }
 
 // take has the member of this name take a task, as want says. seated tells that there
@@ -217,7 +233,7 @@ func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignmen
 	if err != nil {
 		return team.Task{}, err
 	}
-	order.Epoch = task.Epoch
+	order.Epoch, order.Revision = task.Epoch, t.at
 	taken, err := control.Assign(ctx, t.team, a, order)
 	switch {
 	case control.Nobody(err):
@@ -226,7 +242,7 @@ func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignmen
 		return team.Task{}, team.Errorf(team.Busy, "%w", err).
 			WithHint("choose another member, or wait until %s is free; a task that it holds can be put back: teamctl tasks release ID", a)
 	case err != nil:
-		return team.Task{}, err
+		return team.Task{}, t.since(ctx, order.Task, err)
 	}
 	if taken.Revision == 0 { // the process is of an older version
 		if now, err := t.board.Get(ctx, order.Task); err == nil && now.Epoch == taken.Epoch && now.Assignee == taken.Assignee {

@@ -85,6 +85,7 @@ type Team struct {
 	mailbox *mailbox.Mailbox
 	plans   *approval.Plans
 	spawner *spawn.Spawner
+	at      uint64 // see [Team.At]
 }
 
 // NewTeam says how a team is to be made that is not there yet.
@@ -145,6 +146,16 @@ func (c *Client) open(bt *broker.Storage) *Team {
 		plans:   approval.New(bt.Bucket, approval.Options{Tasks: b, Members: r, Post: box}),
 		spawner: spawn.New(spawn.Options{Team: bt, Roster: r}),
 	}
+}
+
+// At returns the same team for one change of a task that must still be at a revision, as it was
+// read. At any other the change ends with [team.ErrRevision] (Conflict), and nothing is done.
+// It holds for Edit, Claim, Complete, Fail, Release, Assign and Cancel; 0 is any revision.
+func (t *Team) At(revision uint64) *Team {
+	at := *t
+	at.board, at.at = t.board.At(revision), revision
+	at.seats = seat.New(at.board, t.roster)
+	return &at
 }
 
 // SetRoles stores the roles with the team, in place of those that it has by their names.

@@ -21,7 +21,8 @@ type Usage struct {
 	Estimated        bool     `json:"estimated"`         // at least in part a guess, of an endpoint that did not tell
 }
 
-func usageOf(s usage.Sum) Usage {
+// UsageOf is a sum as it is printed.
+func UsageOf(s usage.Sum) Usage {
 	return Usage{
 		ModelCalls:       s.Calls,
 		PromptTokens:     s.PromptTokens,
@@ -40,7 +41,7 @@ func usageOf(s usage.Sum) Usage {
 // Usage sums up what the goal has used so far, from the members' journals.
 func (g *Goal) Usage(ctx context.Context) (Usage, error) {
 	t, err := usage.Read(ctx, g.team.team, g.log, usage.ByAgent)
-	return usageOf(t.Total), err
+	return UsageOf(t.Total), err
 }
 
 // Cost sums up what the team's model calls have used since it was made, from the

@@ -35,7 +35,12 @@ func (g *Goal) Has(id team.TaskID) bool { return !g.ended[id] }
 // StartGoal sets the team a goal. A team that is at work keeps its own, and the
 // text goes to its leader as mail.
 func (t *Team) StartGoal(ctx context.Context, text, workspace string) (*Goal, error) {
-	mail := team.Message{Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: text}
+	return t.startGoal(ctx, "", text, workspace)
+}
+
+// startGoal is StartGoal with the mail under an id, or with "" under a new one.
+func (t *Team) startGoal(ctx context.Context, id, text, workspace string) (*Goal, error) {
+	mail := team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: text}
 	if err := mail.Validate(); err != nil { // before anything is changed
 		return nil, err
 	}

@@ -154,28 +154,33 @@ func (t *Team) find(ctx context.Context, id string) (found Letter, err error) {
 			return found, err
 		}
 	}
-	for {
-		err := t.team.Messages.Read(ctx, from, func(m broker.Msg) error {
-			if !bytes.Contains(m.Data, []byte(id)) {
-				return nil
-			}
-			if l, ok := letterOf(m); ok && l.ID == id {
-				found = l
-				return errFound
-			}
-			return nil
-		}, subject.Inbox(t.ID(), "*", "*"), subject.Broadcast(t.ID(), "*"))
-		switch {
-		case errors.Is(err, errFound):
-			return found, nil
-		case err != nil:
-			return found, err
-		case from <= 1:
-			return found, team.Errorf(team.NotFound, "there is no message %q in team %s", team.Clean(id, 40), t.ID()).
-				WithHint("teamctl inbox NAME lists the mail to NAME with its ids")
-		}
-		from = 1
+	found, err = t.findFrom(ctx, id, from)
+	if errors.Is(err, team.NotFound) && from > 1 {
+		found, err = t.findFrom(ctx, id, 1)
 	}
+	return found, err
+}
+
+// findFrom looks for a message from a sequence on. Errors: NotFound; Unavailable.
+func (t *Team) findFrom(ctx context.Context, id string, from uint64) (found Letter, err error) {
+	err = t.team.Messages.Read(ctx, from, func(m broker.Msg) error {
+		if !bytes.Contains(m.Data, []byte(id)) {
+			return nil
+		}
+		if l, ok := letterOf(m); ok && l.ID == id {
+			found = l
+			return errFound
+		}
+		return nil
+	}, subject.Inbox(t.ID(), "*", "*"), subject.Broadcast(t.ID(), "*"))
+	switch {
+	case errors.Is(err, errFound):
+		return found, nil
+	case err != nil:
+		return found, err
+	}
+	return found, team.Errorf(team.NotFound, "there is no message %q in team %s", team.Clean(id, 40), t.ID()).
+		WithHint("teamctl inbox NAME lists the mail to NAME with its ids")
 }
 
 var errFound = errors.New("found")

@@ -12,6 +12,7 @@ type Mail struct {
 	As      team.AgentID // the person's seat; "" = the person before the team
 	To      team.AgentID // team.Everyone = all members
 	Text    string
+	Summary string // its first words; "" = taken from the text
 	ReplyTo string // id of the message that it answers; "" = none
 	Urgent  bool   // its reader is to see it before it goes on
 }
@@ -39,7 +40,7 @@ func (t *Team) send(ctx context.Context, m Mail, id string) (team.Message, []tea
 		return team.Message{}, nil, team.Errorf(team.InvalidState, "team %s is %s: nobody would read it", t.ID(), record.Status).
 			WithHint("teamctl run --team %s GOAL sets it a goal", t.ID())
 	}
-	letter := team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: m.To, Content: m.Text, InReplyTo: m.ReplyTo, Urgent: m.Urgent}
+	letter := team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: m.To, Content: m.Text, Summary: m.Summary, InReplyTo: m.ReplyTo, Urgent: m.Urgent}
 	if m.As != "" {
 		if err := t.seated(ctx, m.As); err != nil {
 			return team.Message{}, nil, err

@@ -101,8 +101,21 @@ func (t *Team) Views(ctx context.Context, tasks []team.Task) ([]team.TaskView, e
 }
 
 // Explain fills in why nobody works on those of the tasks that are pending; status is that
-// of what they wait for. The processes of the members are asked, if that matters.
+// of what they wait for, which nil has it read. The processes of the members are asked, if
+// that matters.
 func (t *Team) Explain(ctx context.Context, tasks []team.TaskView, status func(team.TaskID) team.TaskStatus) error {
+	if status == nil {
+		var ids []team.TaskID
+		for _, v := range tasks {
+			ids = append(ids, v.WaitingFor...)
+		}
+		slices.Sort(ids)
+		found, err := t.ByID(ctx, slices.Compact(ids)...)
+		if err != nil {
+			return err
+		}
+		status = func(id team.TaskID) team.TaskStatus { return found[id].Status }
+	}
 	free := func(v team.TaskView) bool { return v.Status == team.Pending && !v.IsBlocked }
 	var s team.Situation
 	if slices.ContainsFunc(tasks, free) {

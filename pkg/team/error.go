@@ -34,6 +34,9 @@ var (
 	// ErrUnreadable (InvalidState): a record is damaged, or of another protocol. It tells
 	// nothing of what the record is about: a good write heals it.
 	ErrUnreadable = errors.New("cannot be read")
+	// ErrRevision (Conflict): a task was to be changed as it stood at some revision, and has
+	// been written since. Nothing changed.
+	ErrRevision = errors.New("written since")
 )
 
 // RepairHint is the hint of an error that says [ErrUnreadable].

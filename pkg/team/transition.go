@@ -69,6 +69,8 @@ type Assignment struct {
 	By    AgentID `json:"by"`
 	Take  bool    `json:"take,omitempty"` // even from another holder
 	Epoch uint64  `json:"epoch"`          // of the task when the assignment was made
+
+	Revision uint64 `json:"revision,omitempty"` // at which the task must still be; 0 = any
 }
 
 // Assign returns t as given to h, whatever its role. Errors: those of Claim, except that
@@ -76,6 +78,9 @@ type Assignment struct {
 // assignment was made, which may be long ago. So it is if the task is reserved for somebody
 // else by now: whoever decides anew reserves it first.
 func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
+	if err := t.At(a.Revision); err != nil {
+		return t, err
+	}
 	if t.Status.Open() && t.Epoch != a.Epoch {
 		return t, Errorf(Conflict, "%s has changed hands since it was to be assigned: %s", t.ID, t.whereabouts()).WithHint("look at it, and assign it again if it is still to be")
 	}
@@ -90,6 +95,15 @@ func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
 	}
 	t.UpdatedBy = a.By
 	return t, nil
+}
+
+// At returns nil if t is at that revision, or if that is 0. Errors: Conflict, [ErrRevision].
+func (t Task) At(revision uint64) error {
+	if revision == 0 || t.Revision == revision {
+		return nil
+	}
+	return Errorf(Conflict, "%s is at revision %d, and was to be changed at revision %d: it was %w", t.ID, t.Revision, revision, ErrRevision).
+		WithHint("read it again, and decide anew")
 }
 
 // Adopt returns t as taken over by a later incarnation of its holder: the work goes on

@@ -1,0 +1,69 @@
+package client
+
+import (
+	"context"
+	"io"
+
+	"agentteam/pkg/completion"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
+)
+
+// Deliverable is the file that a task leaves behind.
+type Deliverable struct {
+	Task   team.TaskID     `json:"task"`
+	Title  string          `json:"title"`
+	Status team.TaskStatus `json:"status"`
+	Path   string          `json:"path"`             // in the team's workspace
+	Digest string          `json:"digest,omitempty"` // of the stored file, "sha256:" and hex; "" = it is not stored yet
+}
+
+func deliverableOf(t team.Task) Deliverable {
+	return Deliverable{t.ID, t.Title, t.Status, t.DeliverablePath, t.Digest}
+}
+
+// Deliverables returns what the completed tasks have left behind, in order of the tasks.
+func (t *Team) Deliverables(ctx context.Context) ([]Deliverable, error) {
+	tasks, err := t.board.All(ctx)
+	all := []Deliverable{}
+	for _, task := range tasks {
+		if task.Digest != "" {
+			all = append(all, deliverableOf(task))
+		}
+	}
+	return all, err
+}
+
+// OpenDeliverable opens the deliverable of a task for reading until ctx ends; the caller closes
+// it. A completed task's is the file that was stored then, whatever became of the workspace; else
+// it is the file as it stands in the workspace, and nothing outside that is read. Read fails
+// with Unavailable if what is stored does not come whole.
+//
+// Errors: NotFound if there is no such task, or no such file; InvalidState if the workspace
+// cannot be used from here; those of [workspace.Workspace.Regular]; Unavailable.
+func (t *Team) OpenDeliverable(ctx context.Context, id team.TaskID) (Deliverable, io.ReadCloser, error) {
+	task, err := t.board.Get(ctx, id)
+	if err != nil {
+		return Deliverable{}, nil, err
+	}
+	d := deliverableOf(task)
+	if task.Digest != "" {
+		f, err := t.team.Files.Open(ctx, completion.Name(task))
+		return d, f, err
+	}
+	record, err := t.Record(ctx)
+	if err != nil {
+		return d, nil, err
+	}
+	if record.Workspace == "" {
+		return d, nil, team.Errorf(team.NotFound, "%s has left no deliverable, and team %s has no workspace in which one could be", id, t.ID())
+	}
+	ws, err := workspace.Open(record.Workspace, workspace.Options{})
+	if err != nil {
+		return d, nil, team.Errorf(team.InvalidState, "the workspace of team %s cannot be used from here: %w", t.ID(), err).
+			WithHint("ask a leader process on the machine of the workspace")
+	}
+	defer ws.Close() // the open file stays
+	f, _, err := ws.Regular(task.DeliverablePath)
+	return d, f, err
+}

@@ -1,0 +1,115 @@
+package client
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+
+	"agentteam/pkg/board"
+	"agentteam/pkg/stored"
+	"agentteam/pkg/team"
+)
+
+// keyed is the id of the message that a call with an idempotency key sends: the same for the
+// same key, so that the message itself tells whether the call was made before. Nothing else is
+// stored of a key. Errors: InvalidArgument.
+func keyed(what string, as team.AgentID, key string) (id string, err error) {
+	if key == "" || len(key) > board.MaxKeyBytes {
+		return "", team.Errorf(team.InvalidArgument, "the idempotency key is %d bytes long; it has 1 to %d", len(key), board.MaxKeyBytes).
+			WithHint("use a word of your own, such as the number of an order; a long one can be hashed")
+	}
+	sum := sha256.Sum256([]byte(what + "\x00" + string(as) + "\x00" + key))
+	return what + "-key-" + base64.RawURLEncoding.EncodeToString(sum[:]), nil
+}
+
+// SendOnce is [Team.Send] for a caller that may have to repeat it. If an earlier call of the
+// same sender had the same key, nothing is sent: existed is true, and the message is the one of
+// that call. It reads all mail of the team once. Errors: those of Send; Conflict if that call
+// sent something else.
+func (t *Team) SendOnce(ctx context.Context, key string, m Mail) (msg team.Message, to []team.AgentID, existed bool, err error) {
+	id, err := keyed("mail", m.As, key)
+	if err != nil {
+		return msg, nil, false, err
+	}
+	before, err := t.findFrom(ctx, id, 1)
+	if existed = err == nil; errors.Is(err, team.NotFound) {
+		if m.ReplyTo != "" {
+			_, err = t.find(ctx, m.ReplyTo)
+		}
+		if m.ReplyTo == "" || err == nil {
+			// The server takes one message of an id within two minutes: of calls that race one
+			// is stored, and all find that one.
+			_, to, err = t.send(ctx, m, id)
+		}
+		if err == nil {
+			before, err = t.findFrom(ctx, id, 1)
+		}
+	} else if existed && before.To == team.Everyone {
+		to, err = t.hearers(ctx, before)
+	} else {
+		to = []team.AgentID{before.To}
+	}
+	if err == nil {
+		err = t.same(ctx, before, m.Text, m.To, m.ReplyTo, m.Urgent)
+	}
+	return before.Message, to, existed, err
+}
+
+// same returns nil if a letter says this. Errors: Conflict; Unavailable.
+func (t *Team) same(ctx context.Context, l Letter, text string, to team.AgentID, replyTo string, urgent bool) error {
+	content := l.Content
+	if l.Stored != "" {
+		var err error
+		if content, err = stored.In(t.team.Files).Get(ctx, l.Stored); err != nil {
+			return err
+		}
+	}
+	if content != text || l.To != to || l.InReplyTo != replyTo || l.Urgent != urgent {
+		return team.Errorf(team.Conflict, "the idempotency key was used before, for the message %s, which says something else", l.ID).
+			WithHint("use another key for another message")
+	}
+	return nil
+}
+
+// StartGoalOnce is [Team.StartGoal] for a caller that may have to repeat it. If an earlier
+// call had the same key, existed is true, nothing is mailed again, and a goal that this call
+// did not come to set is set now. It reads all mail of the team. Errors: those of StartGoal;
+// Conflict if that call had another text.
+func (t *Team) StartGoalOnce(ctx context.Context, key, text, workspace string) (g *Goal, existed bool, err error) {
+	id, err := keyed("goal", "", key)
+	if err != nil {
+		return nil, false, err
+	}
+	mail, err := t.findFrom(ctx, id, 1)
+	if errors.Is(err, team.NotFound) {
+		g, err = t.startGoal(ctx, id, text, workspace)
+		return g, false, err
+	}
+	if err == nil {
+		err = t.same(ctx, mail, text, team.Leader, "", false)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	record, err := t.Record(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	// The mail comes before the goal. A goal that is younger than the mail is this one, or one
+	// that came after it; so no goal is to be set, nor if the team is at work: then the mail is
+	// what the call came to.
+	since := record.GoalAt != nil && !record.GoalAt.Before(mail.StoredAt)
+	own := record.Goal == text && record.GoalAt != nil && !record.GoalAt.Before(mail.StoredAt.Add(-clocks))
+	if !since && !own && !record.AtWork() {
+		if _, _, err := t.client.registry.StartGoal(ctx, t.team, text, workspace); err != nil {
+			return nil, false, err
+		}
+		own = true
+	}
+	if g, err = t.PresentGoal(ctx); err != nil {
+		return nil, false, err
+	}
+	g.started = own
+	return g, true, nil
+}

@@ -1,0 +1,112 @@
+package client_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// A message is stored once for a key, however often and from wherever it is sent; another
+// one under that key is refused, and another sender's key is another key.
+func TestSendOnce(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	before := len(r.inbox(t, team.Leader))
+	m := client.Mail{To: team.Leader, Text: "请看 🎯"}
+	const senders = 5
+	var wg sync.WaitGroup
+	ids := make([]string, senders)
+	for i := range senders {
+		wg.Go(func() {
+			msg, to, _, err := r.SendOnce(t.Context(), "order 7", m)
+			if err != nil || len(to) != 1 || to[0] != team.Leader || msg.Content != m.Text {
+				t.Errorf("sent %+v to %v, %v", msg, to, err)
+			}
+			ids[i] = msg.ID
+		})
+	}
+	wg.Wait()
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Errorf("the same key sent %v", ids)
+		}
+	}
+	if msg, _, existed, err := r.SendOnce(t.Context(), "order 7", m); err != nil || !existed || msg.ID != ids[0] {
+		t.Errorf("again: %+v, existed %v, %v", msg, existed, err)
+	}
+	if got := r.inbox(t, team.Leader); len(got) != before+1 {
+		t.Errorf("the leader has %d messages, and had %d", len(got), before)
+	}
+	for name, tt := range map[string]struct {
+		key  string
+		m    client.Mail
+		want team.Code
+	}{
+		"another text":        {"order 7", client.Mail{To: team.Leader, Text: "other"}, team.Conflict},
+		"to somebody else":    {"order 7", client.Mail{To: team.Everyone, Text: m.Text}, team.Conflict},
+		"urgent":              {"order 7", client.Mail{To: team.Leader, Text: m.Text, Urgent: true}, team.Conflict},
+		"no key":              {"", m, team.InvalidArgument},
+		"a key that is long":  {strings.Repeat("k", 257), m, team.InvalidArgument},
+		"to nobody":           {"order 8", client.Mail{To: "nobody", Text: "x"}, team.NotFound},
+		"in answer to nought": {"order 8", client.Mail{To: team.Leader, Text: "x", ReplyTo: "nought"}, team.NotFound},
+	} {
+		_, _, _, err := r.SendOnce(t.Context(), tt.key, tt.m)
+		wantCode(t, name, err, tt.want)
+	}
+	if _, _, existed, err := r.SendOnce(t.Context(), "order 8", client.Mail{To: team.Leader, Text: "x"}); err != nil || existed {
+		t.Errorf("after a refusal the key is used up: %v, %v", existed, err)
+	}
+	long := client.Mail{To: team.Everyone, Text: strings.Repeat("长", team.MaxTextBytes)}
+	first, _, existed, err := r.SendOnce(t.Context(), "long", long)
+	if err != nil || existed || first.Stored == "" {
+		t.Errorf("a long text: existed %v, stored at %q, %v", existed, first.Stored, err)
+	}
+	if again, to, existed, err := r.SendOnce(t.Context(), "long", long); err != nil || !existed || again.ID != first.ID || len(to) == 0 {
+		t.Errorf("a long text again: existed %v, to %v, %v", existed, to, err)
+	}
+}
+
+// A goal is set once for a key: not again once it has ended, and not beside another one. What
+// was mailed and not set, since the caller was killed in between, is set by the repetition.
+func TestStartGoalOnce(t *testing.T) {
+	r := newRig(t)
+	set := func(key, text string, existed, started bool, number int) {
+		t.Helper()
+		g, again, err := r.StartGoalOnce(t.Context(), key, text, "")
+		if err != nil || again != existed || g.Started() != started || g.Record().GoalNumber != number {
+			t.Errorf("%s: existed %v, goal %+v, %v; want existed %v, started %v, goal %d", key, again, g, err, existed, started, number)
+		}
+	}
+	set("a", "migrate", false, true, 1)
+	set("a", "migrate", true, true, 1)
+	set("b", "and test", false, false, 1) // it is at work
+	set("b", "and test", true, false, 1)
+	_, _, err := r.StartGoalOnce(t.Context(), "a", "another", "")
+	wantCode(t, "another text under the key", err, team.Conflict)
+	if got := r.inbox(t, team.Leader); len(got) != 2 {
+		t.Errorf("the leader has %d messages, want 2", len(got))
+	}
+	r.end(t, "done")
+	set("a", "migrate", true, true, 1)
+	if rec := record(t, r.Team); rec.Status != team.TeamFinished {
+		t.Errorf("repeated after its end, the goal runs again: %+v", rec)
+	}
+	set("c", "migrate", false, true, 2)
+	r.end(t, "done")
+
+	// The mail of a call that was cut off before it set the goal.
+	elsewhere := makeTeam(t, r.client, client.NewTeam{ID: "u", Roles: roles("coder")})
+	if _, _, err := elsewhere.StartGoalOnce(t.Context(), "d", "cut off", ""); err != nil {
+		t.Fatal(err)
+	}
+	mail, err := elsewhere.Inbox(t.Context(), team.Leader)
+	if err != nil || len(mail) != 1 {
+		t.Fatalf("the goal's mail is %+v, %v", mail, err)
+	}
+	r.post(t, team.Message{ID: mail[0].ID, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: "cut off"})
+	set("d", "cut off", true, true, 3)
+	set("d", "cut off", true, true, 3)
+}
