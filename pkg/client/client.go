@@ -96,6 +96,8 @@ type NewTeam struct {
 	Stall     time.Duration // in whole seconds, without progress until a member is stalled; default [team.DefaultStall]
 	Workspace string        // where its members work, unless their process says otherwise; may be ""
 	Needs     string        // a role that Roles, or the team if it is there, must have; may be ""
+	UserID    string        // with SessionID: the session that the team is, see [Client.MakeSession]; "" = none
+	SessionID string
 }
 
 // Make makes the team, or opens it; a team that is there stays as it is, but for
@@ -121,7 +123,7 @@ func (n NewTeam) record() team.Team {
 	return team.Team{
 		ID: n.ID, Roles: n.Roles, LeaseSeconds: int(n.Lease / time.Second), StallSeconds: int(n.Stall / time.Second), MaxTeammates: team.DefaultMaxTeammates,
 		Policies:  team.Policies{Create: team.CreateAll, Respawn: team.RespawnAlways, Approver: team.ByLeader},
-		Workspace: n.Workspace, CreatedBy: team.UserAgent,
+		Workspace: n.Workspace, UserID: n.UserID, SessionID: n.SessionID, CreatedBy: team.UserAgent,
 	}
 }
 

@@ -1,6 +1,8 @@
 package team
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
@@ -39,6 +41,21 @@ var (
 // ParseTeamID checks s; the error is InvalidArgument and says what is allowed.
 func ParseTeamID(s string) (TeamID, error) {
 	return TeamID(s), checkName("team name", s)
+}
+
+// SessionTeam returns the name of the team that is the session of that user. It is made of
+// hashes of the two, so that every process finds the same team and no name is refused. All
+// sessions of a user begin with [SessionsOf].
+func SessionTeam(user, session string) TeamID {
+	return SessionsOf(user) + TeamID(shortHash(session, 16))
+}
+
+// SessionsOf returns what the names of all teams begin with that are sessions of that user.
+func SessionsOf(user string) TeamID { return TeamID("s-" + shortHash(user, 10) + "-") }
+
+func shortHash(s string, bytes int) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:bytes])
 }
 
 // ParseAgentID checks the name of a member; "leader" is one.

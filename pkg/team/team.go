@@ -97,6 +97,8 @@ type Team struct {
 	StallSeconds int             `json:"stall_seconds,omitempty"` // 0 = DefaultStall
 	MaxTeammates int             `json:"max_teammates"`
 	Workspace    string          `json:"workspace"`
+	UserID       string          `json:"user_id,omitempty"`    // of the session that the team is, as programs name it; see [SessionTeam]
+	SessionID    string          `json:"session_id,omitempty"` // the same; both are "" for a team that is none
 	Summary      string          `json:"summary,omitempty"`
 	CreatedBy    AgentID         `json:"created_by"`
 	CreatedAt    time.Time       `json:"created_at"`
@@ -122,6 +124,11 @@ const MostTeammates = 1000
 func (t Team) Validate() error {
 	if err := checkText("the description", t.Description, MaxTextBytes); err != nil {
 		return err
+	}
+	for name, id := range map[string]string{"user_id": t.UserID, "session_id": t.SessionID} {
+		if err := checkText("the "+name, id, MaxTitleBytes); err != nil {
+			return err
+		}
 	}
 	if t.MaxTeammates < 0 || t.MaxTeammates > MostTeammates {
 		return Errorf(InvalidArgument, "max_teammates of team %s is %d; it may be 0 to %d", t.ID, t.MaxTeammates, MostTeammates)

@@ -1,0 +1,124 @@
+package stream
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// PieceKind says what a Piece does to its text.
+type PieceKind int
+
+// The kinds of pieces. A text begins, has any number of pieces, and ends.
+const (
+	Begin PieceKind = iota
+	More
+	End
+)
+
+// Piece is a part of an agent's text, for protocols in which a text has a beginning and an
+// end of its own.
+type Piece struct {
+	Kind      PieceKind
+	AgentID   team.AgentID
+	RunID     string
+	MessageID string
+	Text      string // of More; not empty
+}
+
+// Texts makes pieces of texts, of those that are being written as of those that are stored,
+// and tells none of a text twice. Each agent has one text open at most. The zero Texts is
+// ready; it is for one reader, and not for concurrent use.
+type Texts struct {
+	open   map[team.AgentID]*text
+	closed map[team.AgentID]string // id of the text of the agent that was stored last
+}
+
+// text is one that is being written.
+type text struct {
+	id, run string
+	told    string // to the reader
+	written string // by the try that goes on; a try anew begins at nothing
+}
+
+// Delta takes in a piece of a text that is being written. What does not follow on what has
+// come before is left for [Texts.Stored].
+func (t *Texts) Delta(d team.Delta) (pieces []Piece) {
+	if d.MessageID <= t.closed[d.AgentID] { // ids grow: it came later than the stored text
+		return nil
+	}
+	x := t.open[d.AgentID]
+	switch {
+	case x == nil || x.id != d.MessageID:
+		if d.Offset > 0 {
+			return nil
+		}
+		pieces = t.Cut(d.AgentID)
+		x = &text{id: d.MessageID, run: d.RunID}
+		if t.open == nil {
+			t.open = map[team.AgentID]*text{}
+		}
+		t.open[d.AgentID] = x
+		pieces = append(pieces, x.piece(Begin, d.AgentID, ""))
+		x.written = d.Text
+	case d.Offset == 0:
+		x.written = d.Text
+	case d.Offset == len(x.written):
+		x.written += d.Text
+	}
+	if rest, ok := strings.CutPrefix(x.written, x.told); ok && rest != "" {
+		x.told = x.written
+		pieces = append(pieces, x.piece(More, d.AgentID, rest))
+	}
+	return pieces
+}
+
+// Stored takes in a text as the feed has it, whole. Of a text that was told in other words,
+// by a try that failed, the whole is told under an id of its own.
+func (t *Texts) Stored(e client.Entry) (pieces []Piece) {
+	x := t.open[e.AgentID]
+	whole := e.Event.Event.Delta
+	if x == nil || x.id != e.Event.Event.MessageID || !strings.HasPrefix(whole, x.told) {
+		pieces = t.Cut(e.AgentID)
+		again := x != nil && x.id == e.Event.Event.MessageID
+		x = &text{id: e.Event.Event.MessageID, run: e.RunID}
+		if again {
+			x.id += "-again"
+		}
+		pieces = append(pieces, x.piece(Begin, e.AgentID, ""))
+	}
+	if rest := whole[len(x.told):]; rest != "" {
+		pieces = append(pieces, x.piece(More, e.AgentID, rest))
+	}
+	delete(t.open, e.AgentID)
+	if t.closed == nil {
+		t.closed = map[team.AgentID]string{}
+	}
+	t.closed[e.AgentID] = e.Event.Event.MessageID
+	return append(pieces, x.piece(End, e.AgentID, ""))
+}
+
+// Cut ends the text that an agent has open, since its run is over: the rest will not come.
+func (t *Texts) Cut(a team.AgentID) []Piece {
+	x := t.open[a]
+	if x == nil {
+		return nil
+	}
+	delete(t.open, a)
+	return []Piece{x.piece(End, a, "")}
+}
+
+// CutAll ends all texts that are open, in the order of their agents.
+func (t *Texts) CutAll() (pieces []Piece) {
+	for _, a := range slices.Sorted(maps.Keys(t.open)) {
+		pieces = append(pieces, t.Cut(a)...)
+	}
+	return pieces
+}
+
+func (x *text) piece(k PieceKind, a team.AgentID, s string) Piece {
+	return Piece{Kind: k, AgentID: a, RunID: x.run, MessageID: x.id, Text: s}
+}
