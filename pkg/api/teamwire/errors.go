@@ -1,0 +1,86 @@
+package teamwire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"agentteam/pkg/api/problem"
+	"agentteam/pkg/team"
+)
+
+// detail is the document of an error.
+type detail struct {
+	Detail string `json:"detail"`
+}
+
+// fault is one thing that is wrong with a request.
+type fault struct {
+	Loc  []any  `json:"loc"` // "body" or "query", then the field; of a list, also the place in it
+	Msg  string `json:"msg"`
+	Type string `json:"type"`
+}
+
+// invalid is the error of a request of which fields are missing or of the wrong type.
+type invalid []fault
+
+func (v invalid) Error() string {
+	texts := make([]string, len(v))
+	for i, f := range v {
+		texts[i] = f.Msg
+	}
+	return strings.Join(texts, "; ")
+}
+
+// fail answers with an error. What is none of ours is logged and not told.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil { // nobody reads it any more
+		return
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = team.Errorf(team.Unavailable, "The cluster did not answer in time")
+	}
+	var bad invalid
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &bad):
+		writeJSON(w, http.StatusUnprocessableEntity, struct {
+			Detail invalid `json:"detail"`
+		}{bad})
+		return
+	case errors.As(err, &large):
+		writeJSON(w, http.StatusRequestEntityTooLarge, detail{large.Error()})
+		return
+	}
+	writeJSON(w, problem.Status(team.CodeOf(err)), detail{s.told(r, err)})
+}
+
+// told is what a client is told of an error. The hints of our errors name commands of
+// teamctl, which a page has no use for.
+func (s *server) told(r *http.Request, err error) string {
+	if team.CodeOf(err) != "" {
+		return err.Error()
+	}
+	s.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	return http.StatusText(http.StatusInternalServerError)
+}
+
+// writeJSON answers with a document.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	data, _ := marshal(v) // of types that all can be
+	_, _ = w.Write(data)  // a client that has left needs none
+}
+
+// marshal is json.Marshal, with <, > and & as they are, and a line end behind it.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}

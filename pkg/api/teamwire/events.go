@@ -1,0 +1,278 @@
+package teamwire
+
+import (
+	"encoding/json"
+	"slices"
+
+	"agentteam/pkg/api/stream"
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// This file is the one place where what happens in a team becomes what clients of this wire
+// know. What they have no word for (tasks, members, plans) is left out.
+
+// Envelope is an event and whose it is.
+type Envelope struct {
+	TeamID   team.TeamID  `json:"team_id"`
+	AgentID  team.AgentID `json:"agent_id"`
+	RoleName *string      `json:"role_name"`
+	RunID    *string      `json:"run_id"` // always null
+	Event    any          `json:"event"`  // one of the types below
+}
+
+// base is what each event has.
+type base struct {
+	Type      string           `json:"type"`
+	Timestamp *int64           `json:"timestamp"` // milliseconds since 1970; null of a text that is being written
+	RawEvent  *json.RawMessage `json:"raw_event"` // always null
+}
+
+type (
+	runStarted struct {
+		base
+		ThreadID  string  `json:"thread_id"`
+		RunID     string  `json:"run_id"`
+		AgentID   string  `json:"agent_id"`
+		RootRunID string  `json:"root_run_id"`
+		TraceID   *string `json:"trace_id"` // always null
+	}
+	runFinished struct {
+		base
+		ThreadID string          `json:"thread_id"`
+		RunID    string          `json:"run_id"`
+		Result   json.RawMessage `json:"result"`
+	}
+	runError struct {
+		base
+		Message string  `json:"message"`
+		Code    *string `json:"code"`
+		RunID   string  `json:"run_id"`
+	}
+	textStart struct {
+		base
+		MessageID string `json:"message_id"`
+		Role      string `json:"role"`
+		RunID     string `json:"run_id"`
+	}
+	textContent struct {
+		base
+		MessageID string `json:"message_id"`
+		Delta     string `json:"delta"`
+	}
+	textEnd struct {
+		base
+		MessageID string `json:"message_id"`
+	}
+	toolCallStart struct {
+		base
+		ToolCallID      string `json:"tool_call_id"`
+		ToolCallName    string `json:"tool_call_name"`
+		ParentMessageID string `json:"parent_message_id"`
+	}
+	toolCallArgs struct {
+		base
+		ToolCallID string `json:"tool_call_id"`
+		Delta      string `json:"delta"`
+	}
+	toolCallEnd struct {
+		base
+		ToolCallID string `json:"tool_call_id"`
+	}
+	toolCallResult struct {
+		base
+		ToolCallID string `json:"tool_call_id"`
+		Content    string `json:"content"`
+		Role       string `json:"role"`
+	}
+	userMessage struct {
+		base
+		Content   string       `json:"content"`
+		ToAgentID team.AgentID `json:"to_agent_id"`
+	}
+	teamMessage struct {
+		base
+		Content     string       `json:"content"`
+		FromAgentID team.AgentID `json:"from_agent_id"`
+		ToAgentID   team.AgentID `json:"to_agent_id"`
+	}
+	retry struct {
+		base
+		RunID          string  `json:"run_id"`
+		APIType        string  `json:"api_type"`
+		Attempt        int     `json:"attempt"` // 0: all tries of a call have failed
+		MaxAttempts    int     `json:"max_attempts"`
+		BackoffSeconds float64 `json:"backoff_seconds"`
+		ErrorMessage   string  `json:"error_message"`
+	}
+	compactionFinished struct {
+		base
+		RunID                 string  `json:"run_id"`
+		Phase                 string  `json:"phase"`
+		Mode                  string  `json:"mode"`
+		Success               bool    `json:"success"`
+		TriggerReason         string  `json:"trigger_reason"`
+		OriginalMessageCount  *int    `json:"original_message_count"`
+		CompactedMessageCount *int    `json:"compacted_message_count"`
+		OriginalTokenCount    *int    `json:"original_token_count"`
+		CompactedTokenCount   *int    `json:"compacted_token_count"`
+		MaxContextTokens      *int    `json:"max_context_tokens"`
+		Error                 *string `json:"error"`
+	}
+)
+
+// told are the events of the feed of which a converter makes something. Those of members
+// tell whom a broadcast is for.
+var told = []team.EventType{
+	team.RunStarted, team.RunFinished, team.RunError, team.TextChunk, team.ToolCallChunk, team.ToolCallResult,
+	team.Retry, team.Compacted, team.MailSent,
+	team.MemberCreated, team.MemberJoined, team.MemberStopped, team.MemberRemoved,
+}
+
+// converter makes envelopes of a team's feed, in its order. It is for one reader.
+type converter struct {
+	team    team.TeamID
+	texts   stream.Texts
+	roles   map[team.AgentID]string
+	present []team.AgentID // members who have not left, in order of joining
+}
+
+func newConverter(id team.TeamID) *converter {
+	return &converter{team: id, roles: map[team.AgentID]string{}}
+}
+
+// know makes known who was in the team before the feed's part that is converted.
+func (c *converter) know(members []team.Member) {
+	for _, m := range members {
+		c.roles[m.AgentID] = m.Role
+		if m.State != team.Stopped && m.Backend != team.Person {
+			c.present = append(c.present, m.AgentID)
+		}
+	}
+}
+
+// convert returns the envelopes of an item; of many there are none.
+func (c *converter) convert(i stream.Item) []Envelope {
+	if i.Delta != nil {
+		return c.pieces(c.texts.Delta(*i.Delta), nil)
+	}
+	e := *i.Entry
+	at, body := &e.Event.Event.Timestamp, e.Event.Event
+	if e.RoleName != "" {
+		c.roles[e.AgentID] = e.RoleName
+	}
+	one := func(event any) []Envelope { return []Envelope{c.envelope(e.AgentID, event)} }
+	of := func(name team.EventType) base { return base{Type: string(name), Timestamp: at} }
+	switch body.Type {
+	case team.RunStarted:
+		return one(runStarted{of(team.RunStarted), body.ThreadID, e.RunID, string(e.AgentID), e.RunID, nil})
+	case team.RunFinished:
+		return append(c.pieces(c.texts.Cut(e.AgentID), at), one(runFinished{of(team.RunFinished), body.ThreadID, e.RunID, body.Result})...)
+	case team.RunError:
+		return append(c.pieces(c.texts.Cut(e.AgentID), at), one(runError{of(team.RunError), body.Message, orNull(body.Code), e.RunID})...)
+	case team.TextChunk:
+		return c.pieces(c.texts.Stored(e), at)
+	case team.ToolCallChunk:
+		return c.toolCall(e)
+	case team.ToolCallResult:
+		return one(toolCallResult{of(team.ToolCallResult), body.ToolCallID, body.Content, "tool"})
+	case team.Retry:
+		var r team.Retrying
+		_ = json.Unmarshal(body.Value, &r) // what is no such value tells that the tries are over
+		return one(retry{of(team.Retry), e.RunID, "openai", r.Tried, r.Of, r.WaitSeconds, body.Message})
+	case team.Compacted:
+		return one(compactionFinished{base: of(team.Compacted), RunID: e.RunID, Phase: "before_model", Mode: "regular", Success: true, TriggerReason: body.Message})
+	case team.MailSent:
+		return c.mail(e)
+	default:
+		c.member(e)
+	}
+	return nil
+}
+
+// close returns what ends the texts that are open.
+func (c *converter) close() []Envelope { return c.pieces(c.texts.CutAll(), nil) }
+
+func (c *converter) envelope(a team.AgentID, event any) Envelope {
+	return Envelope{TeamID: c.team, AgentID: a, RoleName: orNull(c.roles[a]), Event: event}
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func (c *converter) pieces(pieces []stream.Piece, at *int64) (all []Envelope) {
+	for _, p := range pieces {
+		var event any
+		switch p.Kind {
+		case stream.Begin:
+			event = textStart{base{Type: "TEXT_MESSAGE_START", Timestamp: at}, p.MessageID, "assistant", p.RunID}
+		case stream.More:
+			event = textContent{base{Type: "TEXT_MESSAGE_CONTENT", Timestamp: at}, p.MessageID, p.Text}
+		case stream.End:
+			event = textEnd{base{Type: "TEXT_MESSAGE_END", Timestamp: at}, p.MessageID}
+		}
+		all = append(all, c.envelope(p.AgentID, event))
+	}
+	return all
+}
+
+func (c *converter) toolCall(e client.Entry) []Envelope {
+	at, body := &e.Event.Event.Timestamp, e.Event.Event
+	all := []any{toolCallStart{base{Type: "TOOL_CALL_START", Timestamp: at}, body.ToolCallID, body.ToolCallName, body.MessageID}}
+	if body.Delta != "" {
+		all = append(all, toolCallArgs{base{Type: "TOOL_CALL_ARGS", Timestamp: at}, body.ToolCallID, body.Delta})
+	}
+	all = append(all, toolCallEnd{base{Type: "TOOL_CALL_END", Timestamp: at}, body.ToolCallID})
+	envelopes := make([]Envelope, len(all))
+	for i, event := range all {
+		envelopes[i] = c.envelope(e.AgentID, event)
+	}
+	return envelopes
+}
+
+// mail is what people and members write to each other; what the team's own programs write is
+// left out. Each receiver of a broadcast gets an envelope.
+func (c *converter) mail(e client.Entry) (all []Envelope) {
+	var m team.Message
+	if json.Unmarshal(e.Event.Event.Value, &m) != nil {
+		return nil
+	}
+	to := []team.AgentID{m.To}
+	if m.To == team.Everyone {
+		to = slices.DeleteFunc(slices.Clone(c.present), func(a team.AgentID) bool { return a == m.From })
+		if m.From != team.Leader && !slices.Contains(to, team.Leader) {
+			to = slices.Insert(to, 0, team.Leader) // always there, also while no process leads
+		}
+	}
+	at := &e.Event.Event.Timestamp
+	for _, a := range to {
+		envelope := Envelope{TeamID: c.team, AgentID: a}
+		switch m.Type {
+		case team.MsgUser:
+			envelope.RoleName = orNull("user")
+			envelope.Event = userMessage{base{Type: "USER_MESSAGE", Timestamp: at}, m.Content, a}
+		case team.MsgMessage, team.MsgBroadcast:
+			envelope.Event = teamMessage{base{Type: "TEAM_MESSAGE", Timestamp: at}, m.Content, m.From, a}
+		default:
+			return nil
+		}
+		all = append(all, envelope)
+	}
+	return all
+}
+
+// member takes in who is there.
+func (c *converter) member(e client.Entry) {
+	var m team.Member
+	if json.Unmarshal(e.Event.Event.Value, &m) != nil || m.AgentID == "" || m.Backend == team.Person {
+		return
+	}
+	c.present = slices.DeleteFunc(c.present, func(a team.AgentID) bool { return a == m.AgentID })
+	if t := e.Event.Event.Type; t != team.MemberStopped && t != team.MemberRemoved {
+		c.present = append(c.present, m.AgentID)
+	}
+}

@@ -1,0 +1,179 @@
+package teamwire
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+)
+
+// input are the fields of a request, from its body or its query. What is wrong with them is
+// collected, so that a client is told all at once. Fields that are not asked for are ignored.
+type input struct {
+	at    []any // where they stand: "body" or "query", and the fields around them
+	body  map[string]json.RawMessage
+	query url.Values
+	wrong *invalid
+}
+
+func queryOf(r *http.Request) *input {
+	return &input{at: []any{"query"}, query: r.URL.Query(), wrong: new(invalid)}
+}
+
+// bodyOf reads the body, which is a JSON object. Errors: invalid; *http.MaxBytesError.
+func bodyOf(r *http.Request) (*input, error) {
+	in := &input{at: []any{"body"}, wrong: new(invalid)}
+	data, err := io.ReadAll(r.Body)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, err
+	case err != nil:
+		return nil, invalid{{[]any{"body"}, "The body could not be read to its end", "body_incomplete"}}
+	}
+	var syntax *json.SyntaxError
+	var wrongType *json.UnmarshalTypeError
+	switch err := json.Unmarshal(data, &in.body); {
+	case len(data) == 0:
+		return nil, invalid{{[]any{"body"}, "Field required", "missing"}}
+	case errors.As(err, &syntax):
+		return nil, invalid{{[]any{"body", syntax.Offset}, "JSON decode error: " + syntax.Error(), "json_invalid"}}
+	case errors.As(err, &wrongType), err == nil && in.body == nil:
+		return nil, invalid{{[]any{"body"}, "Input should be a valid dictionary", "dict_type"}}
+	case err != nil:
+		return nil, invalid{{[]any{"body"}, "JSON decode error", "json_invalid"}}
+	}
+	return in, nil
+}
+
+// err is what is wrong with the fields that were asked for, or nil.
+func (in *input) err() error {
+	if len(*in.wrong) == 0 {
+		return nil
+	}
+	return *in.wrong
+}
+
+func (in *input) refuse(msg, kind string, at ...any) {
+	*in.wrong = append(*in.wrong, fault{append(slices.Clone(in.at), at...), msg, kind})
+}
+
+func (in *input) pair() pair {
+	return pair{in.text("user_id"), in.text("session_id")}
+}
+
+// text is a field that must be there.
+func (in *input) text(name string) string {
+	v, ok := in.given(name, false)
+	if !ok {
+		in.refuse("Field required", "missing", name)
+	}
+	return v
+}
+
+// textOr is a field that may be left out.
+func (in *input) textOr(name, def string) string {
+	if v, ok := in.given(name, false); ok {
+		return v
+	}
+	return def
+}
+
+// nullable is a field that may be left out or null; given tells whether it is neither.
+func (in *input) nullable(name string) (v string, given bool) { return in.given(name, true) }
+
+// given is a field that is a string. One that is of another type is refused, and counts as
+// given so that it is not refused twice.
+func (in *input) given(name string, null bool) (v string, given bool) {
+	if in.query != nil {
+		return in.query.Get(name), in.query.Has(name)
+	}
+	raw, ok := in.body[name]
+	if !ok || null && string(raw) == "null" {
+		return "", false
+	}
+	if raw[0] != '"' || json.Unmarshal(raw, &v) != nil {
+		in.refuse("Input should be a valid string", "string_type", name)
+	}
+	return v, true
+}
+
+// number is a whole number that may be left out; it is 0 then.
+func (in *input) number(name string) (n int) {
+	if in.query != nil {
+		if v := in.query.Get(name); in.query.Has(name) {
+			var err error
+			if n, err = strconv.Atoi(v); err != nil {
+				in.refuse("Input should be a valid integer, unable to parse string as an integer", "int_parsing", name)
+			}
+		}
+		return n
+	}
+	if raw, ok := in.body[name]; ok && (string(raw) == "null" || json.Unmarshal(raw, &n) != nil) {
+		in.refuse("Input should be a valid integer", "int_type", name)
+	}
+	return n
+}
+
+// flag is a query parameter that is true or false; it is false if it is left out.
+func (in *input) flag(name string) bool {
+	if !in.query.Has(name) {
+		return false
+	}
+	b, err := strconv.ParseBool(in.query.Get(name))
+	if err != nil {
+		in.refuse("Input should be a valid boolean, unable to interpret input", "bool_parsing", name)
+	}
+	return b
+}
+
+// texts is a list of strings that may be left out.
+func (in *input) texts(name string) (list []string) {
+	raw, ok := in.body[name]
+	if !ok {
+		return nil
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil || items == nil {
+		in.refuse("Input should be a valid list", "list_type", name)
+		return nil
+	}
+	list = make([]string, len(items))
+	for i, item := range items {
+		if item[0] != '"' || json.Unmarshal(item, &list[i]) != nil {
+			in.refuse("Input should be a valid string", "string_type", name, i)
+		}
+	}
+	return list
+}
+
+// object is a field that is an object, null or left out; it is nil then.
+func (in *input) object(name string) *input {
+	raw, ok := in.body[name]
+	if !ok || string(raw) == "null" {
+		return nil
+	}
+	o := &input{at: append(slices.Clone(in.at), name), wrong: in.wrong}
+	if json.Unmarshal(raw, &o.body) != nil || o.body == nil {
+		in.refuse("Input should be a valid dictionary", "dict_type", name)
+		return nil
+	}
+	return o
+}
+
+// strings is a field that maps strings to strings; it may be null or left out.
+func (in *input) strings(name string) map[string]string {
+	o := in.object(name)
+	if o == nil {
+		return nil
+	}
+	m := make(map[string]string, len(o.body))
+	for _, key := range slices.Sorted(maps.Keys(o.body)) {
+		m[key] = o.text(key)
+	}
+	return m
+}

@@ -1,0 +1,267 @@
+package teamwire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"agentteam/pkg/api/stream"
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// frame is one message of a stream. All four keys are always there.
+type frame struct {
+	Type      string    `json:"type"` // team_event, complete or error
+	Envelope  *Envelope `json:"envelope"`
+	SessionID string    `json:"session_id"`
+	Error     *string   `json:"error"`
+}
+
+// writeWait is how long a client may take to take one frame in; a slower one is cut off.
+const writeWait = 10 * time.Second
+
+// frames writes a stream.
+type frames struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	session string
+}
+
+// begin begins the stream; from here on an error is a frame.
+func begin(w http.ResponseWriter, session string) *frames {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Connection", "keep-alive")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	f := &frames{w, http.NewResponseController(w), session}
+	_ = f.control.Flush() // a client that has left is noticed at the first frame
+	return f
+}
+
+func (f *frames) write(m frame) error {
+	m.SessionID = f.session
+	data, err := marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := f.control.SetWriteDeadline(time.Now().Add(writeWait)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := fmt.Fprintf(f.w, "data: %s\n", data); err != nil {
+		return err
+	}
+	return f.control.Flush()
+}
+
+func (f *frames) events(envelopes []Envelope) error {
+	for i := range envelopes {
+		if err := f.write(frame{Type: "team_event", Envelope: &envelopes[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end writes the last frame.
+func (f *frames) end(failure string) {
+	m := frame{Type: "complete"}
+	if failure != "" {
+		m = frame{Type: "error", Error: &failure}
+	}
+	_ = f.write(m) // a client that has left needs none
+}
+
+// run is a message to a team: a goal, or mail to the leader of a team that is at work.
+type run struct {
+	pair
+	text string
+}
+
+// runOf reads the message of a request. Errors: invalid; InvalidArgument.
+func runOf(r *http.Request) (run, error) {
+	in, err := bodyOf(r)
+	if err != nil {
+		return run{}, err
+	}
+	m := run{in.pair(), in.text("message")}
+	var template, vars, env map[string]string
+	if v := in.object("variables"); v != nil {
+		template, vars, env = v.strings("template"), v.strings("runtime_vars"), v.strings("sandbox_env")
+	}
+	if err := in.err(); err != nil {
+		return m, err
+	}
+	if len(env) > 0 {
+		return m, team.Errorf(team.InvalidArgument, "variables.sandbox_env is not possible: there is no sandbox")
+	}
+	if strings.TrimSpace(m.text) == "" {
+		return m, team.Errorf(team.InvalidArgument, "the message is empty")
+	}
+	m.text += variables("Template variables", template) + variables("Runtime variables", vars)
+	return m, (team.Message{Type: team.MsgUser, Content: m.text}).Validate()
+}
+
+// variables is how a goal tells of them: a heading and a line for each, in order of name.
+func variables(heading string, m map[string]string) string {
+	if len(m) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n\n" + heading + ":")
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		b.WriteString("\n- " + name + ": " + m[name])
+	}
+	return b.String()
+}
+
+// startWait bounds the setting of a goal, which goes on if its client leaves: half a goal
+// would be one that nobody waits for.
+const startWait = 30 * time.Second
+
+// start makes the team and sets it the goal, or mails it to the leader. members are those
+// who were there before.
+func (s *server) start(ctx context.Context, m run) (t *client.Team, g *client.Goal, members []team.Member, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startWait)
+	defer cancel()
+	if t, err = s.make(ctx, m.pair); err != nil {
+		return nil, nil, nil, err
+	}
+	if members, err = t.Members(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	g, err = t.StartGoal(ctx, m.text, s.Workspace)
+	return t, g, members, err
+}
+
+// stream sets a goal and follows it. While the team is at work, the text is mail to its
+// leader, and the stream tells what happens from then on.
+func (s *server) stream(w http.ResponseWriter, r *http.Request) {
+	m, err := runOf(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	t, g, members, err := s.start(r.Context(), m)
+	if errors.Is(err, team.InvalidArgument) {
+		s.fail(w, r, err)
+		return
+	}
+	f := begin(w, m.session)
+	if err != nil {
+		f.end(s.told(r, err))
+		return
+	}
+	c := newConverter(t.ID())
+	c.know(members)
+	record, err := s.Hub.Goal(r.Context(), t.ID(), g, stream.Options{After: g.After(), Live: true, Types: told}, func(i stream.Item) error {
+		return f.events(c.convert(i))
+	})
+	switch {
+	case r.Context().Err() != nil:
+		return
+	case err == nil:
+		err = f.events(c.close())
+	}
+	switch {
+	case err != nil:
+		f.end(s.told(r, err))
+	case g.Started() && record.Status == team.TeamFailed:
+		f.end(record.Summary)
+	default:
+		f.end("")
+	}
+}
+
+// subscribe tells all that has happened in a team, but for the first envelopes, and goes on
+// until the team is at work no more.
+func (s *server) subscribe(w http.ResponseWriter, r *http.Request) {
+	in := queryOf(r)
+	n, after := in.pair(), in.number("after")
+	err := in.err()
+	var t *client.Team
+	if err == nil {
+		t, err = s.open(r.Context(), n)
+		err = unlessUnknown(err)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	f := begin(w, n.session)
+	if t == nil {
+		f.end("")
+		return
+	}
+	err = s.follow(r.Context(), t, func(e Envelope) error {
+		if after--; after >= 0 {
+			return nil
+		}
+		return f.events([]Envelope{e})
+	})
+	switch {
+	case r.Context().Err() != nil:
+	case err != nil:
+		f.end(s.told(r, err))
+	default:
+		f.end("")
+	}
+}
+
+// follow calls f for all envelopes of a team, in order, until it is at work no more. Texts
+// that are being written are left out, so that a count of envelopes is a place in the feed.
+func (s *server) follow(ctx context.Context, t *client.Team, f func(Envelope) error) error {
+	c := newConverter(t.ID())
+	give := func(i stream.Item) error {
+		for _, e := range c.convert(i) {
+			if err := f(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	record, err := t.Record(ctx)
+	if err != nil {
+		return err
+	}
+	o := stream.Options{Types: told}
+	if !record.AtWork() {
+		return s.Hub.Follow(ctx, t.ID(), o, give)
+	}
+	g, err := t.PresentGoal(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.Hub.Goal(ctx, t.ID(), g, o, give)
+	return err
+}
+
+// query sets a goal and waits for its end; for a team at work, for that of its present one.
+func (s *server) query(r *http.Request) (any, error) {
+	m, err := runOf(r)
+	if err != nil {
+		return nil, err
+	}
+	_, g, _, err := s.start(r.Context(), m)
+	if err != nil {
+		return nil, err
+	}
+	record, err := g.Wait(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	if record.Status == team.TeamFailed || record.Status == team.TeamStopped {
+		return nil, team.Errorf(team.InvalidState, "the goal is %s: %s", record.Status, record.Summary)
+	}
+	return struct {
+		SessionID string `json:"session_id"`
+		Result    string `json:"result"`
+	}{m.session, record.Summary}, nil
+}

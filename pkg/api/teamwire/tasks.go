@@ -1,0 +1,213 @@
+package teamwire
+
+import (
+	"net/http"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// apiSeat is the seat of whoever claims a task and says no name, and in the list the creator
+// of what people have made.
+const apiSeat team.AgentID = "api"
+
+// Task is a task as this wire tells it.
+type Task struct {
+	TaskID          team.TaskID     `json:"task_id"`
+	Title           string          `json:"title"`
+	Description     string          `json:"description"`
+	Status          team.TaskStatus `json:"status"`
+	Priority        int             `json:"priority"`
+	Dependencies    []team.TaskID   `json:"dependencies"`
+	AssigneeAgentID *string         `json:"assignee_agent_id"`
+	ResultSummary   *string         `json:"result_summary"`
+	CreatedBy       team.AgentID    `json:"created_by"`
+	IsBlocked       bool            `json:"is_blocked"`
+	DeliverablePath *string         `json:"deliverable_path"`
+}
+
+func taskOf(v team.TaskView) Task {
+	t := Task{v.ID, v.Title, v.Description, v.Status, v.Priority, v.Dependencies,
+		orNull(string(v.Assignee)), orNull(v.ResultSummary), v.CreatedBy, v.IsBlocked, orNull(v.DeliverablePath)}
+	if v.CreatedBy == team.UserAgent {
+		t.CreatedBy = apiSeat
+	}
+	return t
+}
+
+// tasks lists the board, also after the goal has ended.
+func (s *server) tasks(r *http.Request) (any, error) {
+	in := queryOf(r)
+	n := in.pair()
+	status, only := in.nullable("status")
+	if err := in.err(); err != nil {
+		return nil, err
+	}
+	list := []Task{}
+	t, err := s.open(r.Context(), n)
+	if err != nil {
+		return list, unlessUnknown(err)
+	}
+	views, err := t.Tasks(r.Context())
+	for _, v := range views {
+		if !only || string(v.Status) == status {
+			list = append(list, taskOf(v))
+		}
+	}
+	return list, err
+}
+
+// addTask puts a task on the board, and makes the team if it is not there. Nothing is made
+// for a task that is refused.
+func (s *server) addTask(r *http.Request) (any, error) {
+	in, err := bodyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	n := in.pair()
+	task := team.NewTask{Title: in.text("title"), Description: in.textOr("description", ""), Priority: in.number("priority")}
+	names := in.texts("dependencies")
+	if err := in.err(); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		id, err := taskID(name)
+		if err != nil {
+			return nil, err
+		}
+		task.Dependencies = append(task.Dependencies, id)
+	}
+	if err := task.Validate(); err != nil {
+		return nil, err
+	}
+	t, err := s.makeFor(r, n, task)
+	if err != nil {
+		return nil, err
+	}
+	added, _, err := t.AddTasks(r.Context(), "", task)
+	if err != nil {
+		return nil, err
+	}
+	v, err := t.View(r.Context(), added[0])
+	return taskOf(v), err
+}
+
+// makeFor opens the team of a task, or makes it for one that waits for no other.
+func (s *server) makeFor(r *http.Request, n pair, task team.NewTask) (*client.Team, error) {
+	if len(task.Dependencies) > 0 {
+		return s.open(r.Context(), n)
+	}
+	return s.make(r.Context(), n)
+}
+
+// taskID is the id of a task. What could be none is not there.
+func taskID(name string) (team.TaskID, error) {
+	id, err := team.ParseTaskID(name)
+	if err != nil {
+		return "", team.Errorf(team.NotFound, "there is no task %q", team.Clean(name, 40))
+	}
+	return id, nil
+}
+
+// claimTask gives a task to a member, or to a seat. Errors: Busy if it holds another.
+func (s *server) claimTask(r *http.Request) (any, error) {
+	in, err := bodyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	n, name := in.pair(), in.text("task_id")
+	who, named := in.nullable("assignee_agent_id")
+	if err := in.err(); err != nil {
+		return nil, err
+	}
+	id, err := taskID(name)
+	if err != nil {
+		return nil, err
+	}
+	as := apiSeat
+	if named {
+		if as, err = team.ParseAgentID(who); err != nil {
+			return nil, err
+		}
+	}
+	t, err := s.open(r.Context(), n)
+	if err != nil {
+		return nil, err
+	}
+	task, err := t.Claim(r.Context(), id, as)
+	return struct {
+		TaskID          team.TaskID  `json:"task_id"`
+		Status          string       `json:"status"`
+		AssigneeAgentID team.AgentID `json:"assignee_agent_id"`
+	}{task.ID, "claimed", task.Assignee}, err
+}
+
+// changeTask changes the status of a task: what a seat holds is completed, fails or is put
+// back, and any open one is cancelled. Errors: Conflict for what an agent holds, or nobody.
+func (s *server) changeTask(r *http.Request) (any, error) {
+	in, err := bodyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	where := queryOf(r)
+	where.wrong = in.wrong
+	n := where.pair()
+	name := in.text("status")
+	summary, _ := in.nullable("result_summary")
+	if err := in.err(); err != nil {
+		return nil, err
+	}
+	status, err := team.ParseTaskStatus(name)
+	if err != nil {
+		return nil, err
+	}
+	id, err := taskID(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.open(r.Context(), n)
+	if err != nil {
+		return nil, err
+	}
+	v, err := t.Task(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	task, err := s.change(r, t, v, status, summary)
+	return struct {
+		TaskID team.TaskID     `json:"task_id"`
+		Status team.TaskStatus `json:"status"`
+	}{task.ID, task.Status}, err
+}
+
+// noSummary is the summary of a task that was completed without a word.
+const noSummary = "Completed."
+
+func (s *server) change(r *http.Request, t *client.Team, v team.TaskView, status team.TaskStatus, summary string) (team.Task, error) {
+	ctx := r.Context()
+	if status == team.Cancelled {
+		return t.Cancel(ctx, v.ID, "", summary)
+	}
+	if status == v.Status {
+		return v.Task, nil
+	}
+	if v.Status != team.InProgress {
+		return team.Task{}, team.Errorf(team.InvalidState, "%s is %s: claim it first", v.ID, v.Status)
+	}
+	if _, err := s.seat(r, t, string(v.Assignee)); err != nil {
+		if team.CodeOf(err) == team.PermissionDenied {
+			err = team.Errorf(team.Conflict, "%s is held by %s, which is no seat and acts for itself", v.ID, v.Assignee)
+		}
+		return team.Task{}, err
+	}
+	switch status {
+	case team.Completed:
+		if summary == "" {
+			summary = noSummary
+		}
+		return t.Complete(ctx, v.ID, v.Assignee, summary)
+	case team.Failed:
+		return t.Fail(ctx, v.ID, v.Assignee, summary)
+	}
+	return t.Release(ctx, v.ID, v.Assignee, summary)
+}
