@@ -151,9 +151,16 @@ func (r *rig) cast(user, session string) *cast {
 	return &cast{r, bt, map[team.AgentID]*journal.Journal{}}
 }
 
-func (c *cast) joins(a team.AgentID, role string) {
+// member writes the record of a member as being in a state.
+func (c *cast) member(a team.AgentID, role string, state team.MemberState) {
 	c.t.Helper()
-	_, err := roster.New(c.bt).Put(c.t.Context(), team.Member{AgentID: a, Role: role, State: team.Joined, Backend: team.Pool, Incarnation: 1})
+	r := roster.New(c.bt)
+	m, err := r.Get(c.t.Context(), a)
+	if err != nil && !errors.Is(err, team.NotFound) {
+		c.t.Fatal(err)
+	}
+	m.AgentID, m.Role, m.State, m.Backend, m.Incarnation = a, role, state, team.Pool, 1
+	_, err = r.Put(c.t.Context(), m)
 	c.ok(err)
 }
 

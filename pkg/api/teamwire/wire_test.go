@@ -65,7 +65,7 @@ func TestRoutes(t *testing.T) {
 	r.tell("GET", "/team/tasks?"+ann, "")
 
 	c := r.cast("ann", "day 1")
-	c.joins("coder-1", "coder")
+	c.member("coder-1", "coder", team.Joined)
 	_, err := r.session().Claim(t.Context(), "T-002", "carl")
 	r.ok(err)
 	r.tell("POST", "/team/message", "{"+who+`,"from_agent_id":"carl","to_agent_id":"coder-1","content":"one"}`)
@@ -78,6 +78,7 @@ func TestRoutes(t *testing.T) {
 	r.tell("POST", "/team/user-message", "{"+who+`,"content":"one","to_agent_id":"coder-1"}`)
 	r.tell("POST", "/team/user-message", "{"+who+`,"content":"one","to_agent_id":"nobody"}`)
 	r.tell("GET", "/team/history?"+ann, "")
+	c.member("coder-1", "coder", team.Stopped)
 	r.tell("POST", "/team/stop", "{"+who+"}")
 	r.tell("POST", "/team/stop", "{"+who+"}")
 	r.tell("POST", "/team/user-message", "{"+who+`,"content":"too late"}`)
@@ -141,8 +142,8 @@ func TestMalformed(t *testing.T) {
 
 // play is what the agents do in the tests of streams.
 func play(c *cast) {
-	c.joins("leader", "leader")
-	c.joins("coder-1", "coder")
+	c.member("leader", "leader", team.Joined)
+	c.member("coder-1", "coder", team.Joined)
 	c.runs("leader", team.EventBody{Type: team.RunStarted})
 	c.says("leader", "I ask <coder-1>.", "send_message")
 	c.hears("leader", "send_message", `{"message_id":"m"}`)

@@ -1,0 +1,87 @@
+package stream_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentteam/pkg/api/stream"
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// words are pieces in a few words: ( begins a text, ) ends it.
+func words(pieces []stream.Piece) string {
+	var all []string
+	for _, p := range pieces {
+		switch p.Kind {
+		case stream.Begin:
+			all = append(all, "("+p.MessageID)
+		case stream.More:
+			all = append(all, fmt.Sprintf("%q", p.Text))
+		case stream.End:
+			all = append(all, p.MessageID+")")
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func TestTexts(t *testing.T) {
+	delta := func(id string, offset int, text string) func(*stream.Texts) []stream.Piece {
+		return func(x *stream.Texts) []stream.Piece {
+			return x.Delta(team.Delta{AgentID: "a", MessageID: id, Offset: offset, Text: text})
+		}
+	}
+	stored := func(id, text string) func(*stream.Texts) []stream.Piece {
+		return func(x *stream.Texts) []stream.Piece {
+			return x.Stored(client.Entry{Event: team.Event{AgentID: "a", Event: team.EventBody{Type: team.TextChunk, MessageID: id, Delta: text}}})
+		}
+	}
+	cut := func(x *stream.Texts) []stream.Piece { return x.Cut("a") }
+	for name, tt := range map[string]struct {
+		steps []func(*stream.Texts) []stream.Piece
+		want  string
+	}{
+		"stored only":                  {steps(stored("1", "abc")), `(1 "abc" 1)`},
+		"empty":                        {steps(stored("1", "")), `(1 1)`},
+		"written, then stored":         {steps(delta("1", 0, "ab"), delta("1", 2, "c"), stored("1", "abcd")), `(1 "ab" "c" "d" 1)`},
+		"all was written":              {steps(delta("1", 0, "abc"), stored("1", "abc")), `(1 "abc" 1)`},
+		"a piece is lost":              {steps(delta("1", 0, "a"), delta("1", 2, "c"), stored("1", "abcd")), `(1 "a" "bcd" 1)`},
+		"a piece comes twice":          {steps(delta("1", 0, "ab"), delta("1", 0, "ab"), delta("1", 2, "c"), stored("1", "abc")), `(1 "ab" "c" 1)`},
+		"joined in the middle":         {steps(delta("1", 5, "x"), stored("1", "12345x")), `(1 "12345x" 1)`},
+		"a try anew, the same words":   {steps(delta("1", 0, "abc"), delta("1", 0, "ab"), delta("1", 2, "cd"), stored("1", "abcd")), `(1 "abc" "d" 1)`},
+		"a try anew, other words":      {steps(delta("1", 0, "abc"), delta("1", 0, "xy"), stored("1", "xyz")), `(1 "abc" 1) (1-again "xyz" 1-again)`},
+		"a piece after the stored one": {steps(stored("2", "abc"), delta("2", 0, "a"), delta("1", 0, "old"), delta("3", 0, "n")), `(2 "abc" 2) (3 "n"`},
+		"the run ends":                 {steps(delta("1", 0, "ab"), cut, cut), `(1 "ab" 1)`},
+		"another text begins":          {steps(delta("1", 0, "ab"), delta("2", 0, "c")), `(1 "ab" 1) (2 "c"`},
+		"another text is stored":       {steps(delta("1", 0, "ab"), stored("2", "c")), `(1 "ab" 1) (2 "c" 2)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var x stream.Texts
+			var all []stream.Piece
+			for _, step := range tt.steps {
+				all = append(all, step(&x)...)
+			}
+			if got := words(all); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func steps(s ...func(*stream.Texts) []stream.Piece) []func(*stream.Texts) []stream.Piece { return s }
+
+// TestTextsOfSeveral: agents write at the same time, and none is mixed up with another.
+func TestTextsOfSeveral(t *testing.T) {
+	var x stream.Texts
+	for _, a := range []team.AgentID{"b", "a"} {
+		pieces := x.Delta(team.Delta{AgentID: a, MessageID: "1-" + string(a), RunID: "r-" + string(a), Text: "hello"})
+		if slices.ContainsFunc(pieces, func(p stream.Piece) bool { return p.AgentID != a || p.RunID != "r-"+string(a) }) {
+			t.Errorf("pieces of %s are %+v", a, pieces)
+		}
+	}
+	if got := words(x.CutAll()); got != "1-a) 1-b)" {
+		t.Errorf("CutAll = %s", got)
+	}
+}

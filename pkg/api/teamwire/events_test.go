@@ -1,0 +1,76 @@
+package teamwire
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"agentteam/pkg/api/stream"
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// kinds are envelopes in a few words.
+func kinds(all []Envelope) (words []string) {
+	for _, e := range all {
+		data, _ := json.Marshal(e.Event)
+		var event struct{ Type, Delta string }
+		_ = json.Unmarshal(data, &event)
+		words = append(words, fmt.Sprint(e.AgentID, " ", event.Type, " ", event.Delta))
+	}
+	return words
+}
+
+// TestLive: a text is told while it is written, and not again once it is stored.
+func TestLive(t *testing.T) {
+	c := newConverter("red")
+	c.know([]team.Member{{AgentID: "coder-1", Role: "coder"}})
+	var got []Envelope
+	delta := func(a team.AgentID, offset int, text string) {
+		got = append(got, c.convert(stream.Item{Delta: &team.Delta{AgentID: a, MessageID: "m-" + string(a), Offset: offset, Text: text}})...)
+	}
+	entry := func(a team.AgentID, b team.EventBody) {
+		got = append(got, c.convert(stream.Item{Entry: &client.Entry{Event: team.Event{AgentID: a, Event: b}}})...)
+	}
+	delta("coder-1", 0, "one ")
+	delta("coder-2", 0, "never ended")
+	delta("coder-1", 4, "two ")
+	entry("coder-1", team.EventBody{Type: team.TextChunk, MessageID: "m-coder-1", Delta: "one two three"})
+	entry("coder-2", team.EventBody{Type: team.RunError})
+	delta("coder-3", 0, "cut")
+	got = append(got, c.close()...)
+	want := []string{
+		"coder-1 TEXT_MESSAGE_START ", "coder-1 TEXT_MESSAGE_CONTENT one ",
+		"coder-2 TEXT_MESSAGE_START ", "coder-2 TEXT_MESSAGE_CONTENT never ended",
+		"coder-1 TEXT_MESSAGE_CONTENT two ", "coder-1 TEXT_MESSAGE_CONTENT three", "coder-1 TEXT_MESSAGE_END ",
+		"coder-2 TEXT_MESSAGE_END ", "coder-2 RUN_ERROR ",
+		"coder-3 TEXT_MESSAGE_START ", "coder-3 TEXT_MESSAGE_CONTENT cut", "coder-3 TEXT_MESSAGE_END ",
+	}
+	if !slices.Equal(kinds(got), want) {
+		t.Errorf("got %q", kinds(got))
+	}
+	if got[0].RoleName == nil || *got[0].RoleName != "coder" || got[2].RoleName != nil {
+		t.Errorf("the roles are wrong: %+v", got)
+	}
+}
+
+// TestBroadcast: each member who has not left by then gets an envelope of its own.
+func TestBroadcast(t *testing.T) {
+	c := newConverter("red")
+	c.know([]team.Member{{AgentID: "coder-1"}, {AgentID: "carl", Backend: team.Person}, {AgentID: "gone", State: team.Stopped}})
+	tell := func(typ team.EventType, value any) []Envelope {
+		data, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.convert(stream.Item{Entry: &client.Entry{Event: team.Event{Event: team.EventBody{Type: typ, Value: data}}}})
+	}
+	tell(team.MemberJoined, team.Member{AgentID: "coder-2"})
+	tell(team.MemberJoined, team.Member{AgentID: "tester-1"})
+	tell(team.MemberStopped, team.Member{AgentID: "tester-1"})
+	all := tell(team.MailSent, team.Message{Type: team.MsgBroadcast, From: "coder-1", To: team.Everyone, Content: "hi"})
+	if got, want := kinds(all), []string{"leader TEAM_MESSAGE ", "coder-2 TEAM_MESSAGE "}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
