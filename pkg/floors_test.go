@@ -24,7 +24,7 @@ var floors = [][]string{
 	0: {"team", "shutdown"},
 	1: {"subject", "wire", "telemetry", "role", "strictyaml", "stored", "tokens", "child", "broker/embedded", "place"},
 	2: {"broker", "plan"},
-	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool", "approval"},
+	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool", "approval", "live"},
 	4: {"spawn", "seat", "repair", "completion", "config", "feed", "usage"},
 	5: {"agent", "watchdog", "client", "story", "discovery", "tool/teamtool", "api/problem"},
 	6: {"api/stream", "api/access", "membership", "process"},

@@ -24,6 +24,14 @@ func (t *Team) Feed(ctx context.Context, o FeedOptions, f func(Entry) error) err
 	return feed.Read(ctx, t.team, o, f)
 }
 
+// WalkFeed is Feed for whoever hands entries on to readers at other places. See [feed.Walk].
+func (t *Team) WalkFeed(ctx context.Context, o FeedOptions, f func(feed.Step) error) (feed.Place, error) {
+	return feed.Walk(ctx, t.team, o, f)
+}
+
+// CheckCursor reports a cursor at which the feed cannot be gone on with. See [feed.Check].
+func (t *Team) CheckCursor(ctx context.Context, c Cursor) error { return feed.Check(ctx, t.team, c) }
+
 // FeedAt returns the cursor behind all that happened before a time.
 func (t *Team) FeedAt(ctx context.Context, since time.Time) (Cursor, error) {
 	return feed.Since(ctx, t.team, since)

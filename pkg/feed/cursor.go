@@ -17,8 +17,9 @@ import (
 // Cursor is the beginning.
 type Cursor string
 
-// place is what a cursor says: how far each of the streams was read.
-type place [kinds]position
+// Place is what a cursor says: how far each of the streams was read. Since an entry may
+// come out of order, a place is no number: of two places neither may cover the other.
+type Place [kinds]position
 
 // position is how far one stream was read.
 type position struct {
@@ -47,7 +48,8 @@ func hashOf(id team.TeamID) uint32 {
 	return h.Sum32()
 }
 
-func (p place) cursor(id team.TeamID) Cursor {
+// Cursor returns the cursor of the place, in that team.
+func (p Place) Cursor(id team.TeamID) Cursor {
 	b := make([]byte, 0, 64)
 	b = append(b, cursorVersion)
 	b = binary.BigEndian.AppendUint32(b, hashOf(id))
@@ -60,8 +62,12 @@ func (p place) cursor(id team.TeamID) Cursor {
 	return Cursor(base64.RawURLEncoding.EncodeToString(b))
 }
 
-// place reads the cursor, which is not empty.
-func (c Cursor) place(id team.TeamID) (p place, err error) {
+// Place reads the cursor. That of the zero cursor is the zero Place, which covers nothing.
+// Error: InvalidArgument for what is no cursor of this team.
+func (c Cursor) Place(id team.TeamID) (p Place, err error) {
+	if c == "" {
+		return p, nil
+	}
 	malformed := team.Errorf(team.InvalidArgument, "%q is not a cursor", clip(string(c))).
 		WithHint("take one that the feed has printed, whole; without a cursor it begins at the beginning")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(string(c))
@@ -88,7 +94,7 @@ func (c Cursor) place(id team.TeamID) (p place, err error) {
 		p[i] = position{seq, int(given), binary.BigEndian.Uint32(rest[n+m:])}
 		rest = rest[n+m+4:]
 	}
-	if len(rest) > 0 || !slices.Equal([]byte(p.cursor(id)), []byte(c)) { // one way to write each
+	if len(rest) > 0 || !slices.Equal([]byte(p.Cursor(id)), []byte(c)) { // one way to write each
 		return p, malformed
 	}
 	return p, nil

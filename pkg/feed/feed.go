@@ -39,9 +39,9 @@ type Options struct {
 	Types  []team.EventType // only events of these types; none means all
 }
 
-// wants reports whether e is to be shown. A reset concerns every reader.
-func (o Options) wants(e team.Event) bool {
-	return isReset(e) ||
+// Wants reports whether e is to be shown. A reset concerns every reader.
+func (o Options) Wants(e team.Event) bool {
+	return IsReset(e) ||
 		(len(o.Agents) == 0 || slices.Contains(o.Agents, e.AgentID)) &&
 			(len(o.Types) == 0 || slices.Contains(o.Types, e.Event.Type))
 }
@@ -57,12 +57,13 @@ func (o Options) wants(e team.Event) bool {
 //
 // Errors: InvalidArgument for a cursor that is none of this team's; Unavailable.
 func Read(ctx context.Context, t *broker.Storage, o Options, f func(Entry) error) error {
-	return newMerge(t, o, streamsOf(t), f).run(ctx)
+	_, err := Walk(ctx, t, o, func(s Step) error { return f(s.Entry) })
+	return err
 }
 
 // End returns the cursor of the present end. Errors: Unavailable.
 func End(ctx context.Context, t *broker.Storage) (Cursor, error) {
-	var p place
+	var p Place
 	for i, s := range streamsOf(t) {
 		state, err := s.State(ctx)
 		if err != nil {
@@ -70,12 +71,12 @@ func End(ctx context.Context, t *broker.Storage) (Cursor, error) {
 		}
 		p[i] = position{seq: state.Last, made: age(state)}
 	}
-	return p.cursor(t.ID), nil
+	return p.Cursor(t.ID), nil
 }
 
 // Since returns the cursor behind all that was stored before that time. Errors: Unavailable.
 func Since(ctx context.Context, t *broker.Storage, at time.Time) (Cursor, error) {
-	var p place
+	var p Place
 	for i, s := range [kinds]*broker.Stream{events: t.Events, logs: t.Logs, mail: t.Messages, bucket: t.Bucket.Stream} {
 		state, err := s.State(ctx)
 		if err != nil {
@@ -87,16 +88,13 @@ func Since(ctx context.Context, t *broker.Storage, at time.Time) (Cursor, error)
 		}
 		p[i] = position{seq: first - 1, made: age(state)}
 	}
-	return p.cursor(t.ID), nil
+	return p.Cursor(t.ID), nil
 }
 
 // Seqs returns the sequences, in the conversations and in the bucket, behind which a
 // cursor goes on. Error: InvalidArgument for what is no cursor of this team.
 func (c Cursor) Seqs(id team.TeamID) (conversations, records uint64, err error) {
-	if c == "" {
-		return 0, 0, nil
-	}
-	p, err := c.place(id)
+	p, err := c.Place(id)
 	return p[logs].seq, p[bucket].seq, err
 }
 

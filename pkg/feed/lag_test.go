@@ -88,10 +88,10 @@ func TestWaitsNoLonger(t *testing.T) {
 	differs(t, "what was followed", tell(got), want)
 	f.end()
 
-	var before place
+	var before Place
 	whole := r.past(Options{})
 	for i, e := range got {
-		p, err := e.Cursor.place("t")
+		p, err := e.Cursor.Place("t")
 		r.ok(err)
 		for k := range p {
 			if p[k].seq < before[k].seq {
@@ -129,8 +129,8 @@ func TestPastIsWaitedFor(t *testing.T) {
 			}()
 			var got []string
 			enough := errors.New("enough")
-			err := newMerge(r.bt, Options{Follow: follow}, streams, func(e Entry) error {
-				if got = append(got, told(e)); len(got) == 2 {
+			err := newMerge(r.bt, Options{Follow: follow}, streams, func(s Step) error {
+				if got = append(got, told(s.Entry)); len(got) == 2 {
 					return enough
 				}
 				return nil

@@ -35,7 +35,7 @@ const (
 type merge struct {
 	team    *broker.Storage
 	opt     Options
-	f       func(Entry) error
+	f       func(Step) error
 	view    *view
 	sources [kinds]*source
 
@@ -51,7 +51,7 @@ type arrival struct {
 	at   time.Time
 }
 
-func newMerge(t *broker.Storage, o Options, streams [kinds]stream, f func(Entry) error) *merge {
+func newMerge(t *broker.Storage, o Options, streams [kinds]stream, f func(Step) error) *merge {
 	m := &merge{team: t, opt: o, f: f, arrivals: make(chan arrival, int(kinds)*queued), answers: make(chan answer, kinds)}
 	for k, s := range streams {
 		m.sources[k] = newSource(kind(k), s)
@@ -87,12 +87,9 @@ func (m *merge) run(ctx context.Context) error {
 // open finds the place to begin at, tells what is missing there, and gives the rest of
 // a message that the reader has heard in part.
 func (m *merge) open(ctx context.Context) error {
-	var p place
-	var err error
-	if m.opt.After != "" {
-		if p, err = m.opt.After.place(m.team.ID); err != nil {
-			return err
-		}
+	p, err := m.opt.After.Place(m.team.ID)
+	if err != nil {
+		return err
 	}
 	var reset Reset
 	for k, s := range m.sources {
@@ -108,7 +105,7 @@ func (m *merge) open(ctx context.Context) error {
 	}
 	m.view = newView(m.team, m.sources[bucket].pos.seq, m.sources[bucket].whole)
 	if len(reset.Missing) > 0 {
-		if err := m.reset(reset); err != nil {
+		if err := m.reset(m.sources[events], reset); err != nil {
 			return err
 		}
 	}
@@ -137,6 +134,9 @@ func (m *merge) give(ctx context.Context, g *errgroup.Group) error {
 	for {
 		m.receive()
 		if !m.opt.Follow && m.atEnd() {
+			for _, s := range m.sources {
+				s.end()
+			}
 			return errDone
 		}
 		s, wait := m.next(ctx, g)
@@ -227,7 +227,7 @@ func (m *merge) tell(ctx context.Context, s *source, msg broker.Msg) error {
 	if s.kind == events && msg.Seq > s.pos.seq+1 { // which nobody but its limits takes from
 		missing := forgotten(s.kind, s.pos.seq, msg.Seq-1)
 		s.pos.seq, s.pos.given = msg.Seq-1, 0
-		if err := m.reset(Reset{Missing: []Missing{*missing}}); err != nil {
+		if err := m.reset(s, Reset{Missing: []Missing{*missing}}); err != nil {
 			return err
 		}
 	}
@@ -241,7 +241,7 @@ func (m *merge) tell(ctx context.Context, s *source, msg broker.Msg) error {
 	}
 	for i := given; i < len(told); i++ {
 		s.pos.seq, s.pos.given = msg.Seq, (i+1)%len(told)
-		if err := m.show(msg.Time.UTC(), told[i]); err != nil {
+		if err := m.show(s, msg.Time.UTC(), told[i]); err != nil {
 			return err
 		}
 	}
@@ -249,18 +249,25 @@ func (m *merge) tell(ctx context.Context, s *source, msg broker.Msg) error {
 	return nil
 }
 
-func (m *merge) reset(r Reset) error {
+// reset tells what is missing up to the place where s now is.
+func (m *merge) reset(s *source, r Reset) error {
 	now := time.Now().UTC()
-	return m.show(now, r.event(m.team.ID, now))
+	return m.show(s, now, r.event(m.team.ID, now))
 }
 
-func (m *merge) show(at time.Time, e team.Event) error {
-	if !m.opt.wants(e) {
+// show gives an event of the message, or behind it, where s now is.
+func (m *merge) show(s *source, at time.Time, e team.Event) error {
+	if !m.opt.Wants(e) {
 		return nil
 	}
-	var p place
+	p := m.place()
+	return m.f(Step{Entry: Entry{Cursor: p.Cursor(m.team.ID), Time: at, Event: e}, Behind: p, kind: s.kind, at: s.pos})
+}
+
+// place is how far the streams were read.
+func (m *merge) place() (p Place) {
 	for k, s := range m.sources {
 		p[k] = s.pos
 	}
-	return m.f(Entry{Cursor: p.cursor(m.team.ID), Time: at, Event: e})
+	return p
 }

@@ -27,6 +27,7 @@ func (r Reset) event(id team.TeamID, now time.Time) team.Event {
 	return team.Event{TeamID: id, Event: team.EventBody{Type: team.Custom, Name: resetName, Value: value}.Stamp(now)}
 }
 
-func isReset(e team.Event) bool {
+// IsReset reports whether an event of the feed tells its reader that something is missing.
+func IsReset(e team.Event) bool {
 	return e.Event.Type == team.Custom && e.Event.Name == resetName && e.AgentID == ""
 }

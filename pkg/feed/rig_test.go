@@ -229,7 +229,7 @@ func (r *rig) follow(o Options, streams [kinds]stream) *reader {
 	o.Follow = true
 	f := &reader{r.t, make(chan Entry, 10_000), make(chan error, 1), cancel}
 	go func() {
-		f.done <- newMerge(r.bt, o, streams, func(e Entry) error { f.entries <- e; return nil }).run(ctx)
+		f.done <- newMerge(r.bt, o, streams, func(s Step) error { f.entries <- s.Entry; return nil }).run(ctx)
 	}()
 	r.t.Cleanup(cancel)
 	return f

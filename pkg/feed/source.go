@@ -98,6 +98,13 @@ func (s *source) finished() bool {
 	return s.received >= s.limit && (len(s.queue) == 0 || s.queue[0].msg.Seq > s.limit)
 }
 
+// end goes on to where the reading ends: what stood there may be gone.
+func (s *source) end() {
+	if s.pos.seq < s.limit {
+		s.pos.seq, s.pos.given = s.limit, 0
+	}
+}
+
 // holds reports whether something older than a may still come.
 func (s *source) holds(a arrival) bool {
 	return len(s.queue) == 0 && !s.late && a.msg.Time.After(s.newest) &&

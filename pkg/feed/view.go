@@ -72,7 +72,7 @@ func logged(m broker.Msg) []team.Event {
 	case team.TextChunk, team.ToolCallChunk, team.ToolCallResult:
 		return nil
 	}
-	if !ok || isReset(e) {
+	if !ok || IsReset(e) {
 		return nil
 	}
 	return []team.Event{e}

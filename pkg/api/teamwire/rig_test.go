@@ -51,7 +51,7 @@ func newRig(t *testing.T) *rig {
 	r.ok(err)
 	t.Cleanup(c.Close)
 	r.client = c
-	h, err := teamwire.New(teamwire.Options{Client: c, Hub: stream.New(c), Workspace: r.dir, NewTeam: func() (client.NewTeam, error) {
+	h, err := teamwire.New(teamwire.Options{Client: c, Hub: stream.New(c, stream.HubOptions{}), Workspace: r.dir, NewTeam: func() (client.NewTeam, error) {
 		roles, err := role.Load(r.dir)
 		return client.NewTeam{Roles: roles.All, Workspace: r.dir}, err
 	}})

@@ -1,0 +1,129 @@
+package stream
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/feed"
+)
+
+// follower reads the feed of one team into a ring, for all readers.
+type follower struct {
+	team  *client.Team
+	ring  *ring
+	begun chan struct{} // closed once the ring has begun, or has ended
+	stop  context.CancelCauseFunc
+
+	// Under the hub's lock.
+	readers int
+	linger  *time.Timer // ends it; nil while there are readers
+}
+
+// started waits until the ring has begun. Errors: ctx's; what the follower ended with is
+// told by the ring.
+func (w *follower) started(ctx context.Context) error {
+	select {
+	case <-w.begun:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// attach returns the follower of the team, with one reader more.
+func (h *Hub) attach(t *client.Team) (*follower, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, errClosed
+	}
+	w := h.teams[t.ID()]
+	if w == nil {
+		ctx, stop := context.WithCancelCause(context.Background()) // it outlives the request of its first reader
+		w = &follower{team: t, ring: newRing(h.keep, h.metrics), begun: make(chan struct{}), stop: stop}
+		h.teams[t.ID()] = w
+		go h.run(ctx, w)
+	}
+	w.readers++
+	if w.linger != nil {
+		w.linger.Stop()
+		w.linger = nil
+	}
+	return w, nil
+}
+
+// detach says that a reader has left.
+func (h *Hub) detach(w *follower) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.readers--; w.readers == 0 {
+		w.linger = time.AfterFunc(h.times.linger, func() { h.forget(w) })
+	}
+}
+
+// forget ends a follower that still has no readers.
+func (h *Hub) forget(w *follower) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.readers == 0 {
+		h.remove(w)
+		w.stop(errClosed)
+	}
+}
+
+// remove has the next reader of the team begin another follower.
+func (h *Hub) remove(w *follower) {
+	if h.teams[w.team.ID()] == w {
+		delete(h.teams, w.team.ID())
+	}
+}
+
+// run reads until ctx ends or reading fails.
+func (h *Hub) run(ctx context.Context, w *follower) {
+	err := h.follow(ctx, w)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	h.mu.Lock()
+	h.remove(w)
+	h.mu.Unlock()
+	w.ring.end(err)
+	if ctx.Err() == nil {
+		h.log.Warn("the feed of a team can no longer be followed; its readers are cut off", "team", w.team.ID(), "err", err)
+	}
+	w.stop(err)
+}
+
+func (h *Hub) follow(ctx context.Context, w *follower) error {
+	after, at, err := end(ctx, w.team)
+	if err == nil {
+		w.ring.begin(at)
+	}
+	close(w.begun)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.team.Live(ctx, nil, w.ring.write) })
+	g.Go(func() error {
+		_, err := w.team.WalkFeed(ctx, client.FeedOptions{After: after, Follow: true}, w.ring.step)
+		return err
+	})
+	return g.Wait()
+}
+
+// end is the present end of the team's feed.
+func end(ctx context.Context, t *client.Team) (after client.Cursor, at feed.Place, err error) {
+	ctx, cancel := context.WithTimeout(ctx, endWithin)
+	defer cancel()
+	if after, err = t.End(ctx); err == nil {
+		at, err = after.Place(t.ID())
+	}
+	return after, at, err
+}
+
+// endWithin is how long a server may take to tell where a feed ends.
+const endWithin = 10 * time.Second

@@ -1,0 +1,33 @@
+package stream
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/telemetry"
+)
+
+// metrics show what a hub does.
+type metrics struct {
+	open, kept            prometheus.Gauge
+	entries, deltas, slow prometheus.Counter
+	lag                   prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer) metrics {
+	gauge := func(name, help string) prometheus.Gauge {
+		return telemetry.Register(reg, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
+	}
+	sent := telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "agentteam_stream_sent_total", Help: "What readers of streams were given: entries of the feed, and deltas."}, []string{"what"}))
+	return metrics{
+		open:    gauge("agentteam_streams_open", "Streams that are being read."),
+		kept:    gauge("agentteam_stream_kept_items", "Entries and deltas that are kept for the readers of streams."),
+		entries: sent.WithLabelValues("entry"),
+		deltas:  sent.WithLabelValues("delta"),
+		slow: telemetry.Register(reg, prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "agentteam_stream_slow_readers_total", Help: "Readers of streams that were cut off, since they were too slow."})),
+		lag: telemetry.Register(reg, prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "agentteam_stream_lag_seconds", Help: "How old an entry is when a reader that follows has been given it.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60}})),
+	}
+}

@@ -1,0 +1,94 @@
+// Package live carries the text that models are writing, piece by piece, from the
+// process of an agent to whoever watches.
+//
+// Nothing is stored, and nothing is waited for: a piece that cannot be published at
+// once is lost, and so is one for which a listener has no room. The whole text is in the
+// feed (package feed) once the turn is complete. When a piece is cut is the business of
+// package agent.
+package live
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
+)
+
+// What waits for a slow listener at most, and for a slow connection.
+const (
+	maxDeltas = 4096
+	maxBytes  = 8 << 20
+	maxQueued = 64
+)
+
+// Publisher publishes what one agent's model writes. Safe for concurrent use.
+type Publisher struct {
+	team  *broker.Storage
+	queue chan team.Delta
+}
+
+// NewPublisher returns the publisher of an agent of the team. It publishes while
+// [Publisher.Run] runs.
+func NewPublisher(t *broker.Storage) *Publisher {
+	return &Publisher{t, make(chan team.Delta, maxQueued)}
+}
+
+// Tell has d published soon, and drops it if too much waits. It never blocks.
+func (p *Publisher) Tell(d team.Delta) {
+	select {
+	case p.queue <- d:
+	default:
+	}
+}
+
+// Run publishes until ctx ends, then it returns nil.
+func (p *Publisher) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case d := <-p.queue:
+			data, err := wire.Marshal(d)
+			if err == nil {
+				_ = p.team.Conn.NATS().Publish(subject.Live(p.team.ID, d.AgentID), data) // whoever missed it reads the whole
+			}
+		}
+	}
+}
+
+// Listen calls f for each piece of text that models of these agents are writing, or of all
+// if none is named, until ctx ends; then it returns nil. f runs on one goroutine. What is
+// published while f is too slow for it, or while NATS is away, is lost. Errors: Unavailable.
+func Listen(ctx context.Context, t *broker.Storage, agents []team.AgentID, f func(team.Delta)) error {
+	of := map[team.AgentID]bool{}
+	for _, a := range agents {
+		of[a] = true
+	}
+	subj := subject.LiveAll(t.ID)
+	if len(agents) == 1 {
+		subj = subject.Live(t.ID, agents[0])
+	}
+	sub, err := t.Conn.NATS().Subscribe(subj, func(m *nats.Msg) {
+		whose := subject.Sender(m.Subject)
+		if len(of) > 0 && !of[whose] {
+			return
+		}
+		var d team.Delta
+		if wire.Unmarshal(m.Data, &d) == nil && d.AgentID == whose && d.TeamID == t.ID {
+			f(d)
+		}
+	})
+	if err == nil {
+		defer func() { _ = sub.Unsubscribe() }()
+		err = sub.SetPendingLimits(maxDeltas, maxBytes)
+	}
+	if err != nil {
+		return team.Errorf(team.Unavailable, "listen to what is written in team %s: %w", t.ID, err)
+	}
+	<-ctx.Done()
+	return nil
+}
