@@ -98,7 +98,7 @@ func TestBacklog(t *testing.T) {
 		r.deliver(in, 2) // it comes again and is skipped
 		synctest.Wait()
 		r.wantKinds("start task turn result end backlog turn result end")
-		again, err := Fold(r.journal[:6])
+		again, err := Fold("", r.journal[:6])
 		if err != nil || transcript(again.Messages) != text || again.Await != nil {
 			t.Errorf("after a restart it is told otherwise, or waits for %+v: %v", again.Await, err)
 		}

@@ -14,15 +14,15 @@ import (
 func mark(r journal.Record) string { return r.ID[max(0, len(r.ID)-8):] }
 
 // mailBlock is a message as the model is told it; stored is where the whole of it lies
-// if what m holds is an excerpt.
-func mailBlock(m team.Message, stored, mark string) string {
+// if what m holds is an excerpt. How to answer a request follows it, in the words of d.
+func mailBlock(m team.Message, stored, mark string, d team.Dialect) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<mail from="%s" type="%s" id="%s"`, attribute(string(m.From)), attribute(string(m.Type)), attribute(m.ID))
 	if m.InReplyTo != "" {
 		fmt.Fprintf(&b, ` in_reply_to="%s"`, attribute(m.InReplyTo))
 	}
 	if m.RequestID != "" {
-		fmt.Fprintf(&b, ` request_id="%s"`, attribute(m.RequestID))
+		b.WriteString(" " + requestAttribute(m.RequestID))
 	}
 	if m.Approve != nil {
 		fmt.Fprintf(&b, ` approve="%t"`, *m.Approve)
@@ -31,10 +31,21 @@ func mailBlock(m team.Message, stored, mark string) string {
 		fmt.Fprintf(&b, ` whole="%s"`, attribute(stored))
 	}
 	fmt.Fprintf(&b, " mark=\"%s\">\n%s\n</mail %s>", mark, neutral(m.Content), mark)
-	if m.Type == team.MsgShutdownRequest {
-		b.WriteString(howToLeave(m))
+	switch m.Type {
+	case team.MsgShutdownRequest:
+		b.WriteString("\n" + howToLeave(m.From, m.RequestID, m.Drain, d))
+	case team.MsgPlanRequest:
+		b.WriteString("\n" + howToDecide(m.From, m.RequestID, d))
 	}
 	return b.String()
+}
+
+// howToDecide says how the plan of a member is approved or rejected.
+func howToDecide(from team.AgentID, requestID string, d team.Dialect) string {
+	if d == team.Claude {
+		return fmt.Sprintf(`Read the plan, then decide: SendMessage {"type":"plan_approval_response","to":%q,"request_id":%q,"approve":true or false,"message":"what is to be different, if you reject it"}.`, from, requestID)
+	}
+	return fmt.Sprintf(`Read the plan, then decide: approve_plan {"request_id":%q,"approve":true or false,"feedback":"what is to be different, if you reject it"}.`, requestID)
 }
 
 // taskBlock is a task as the model is told it: what is to be done, how to see that it is,
@@ -100,6 +111,8 @@ var lookAlike = regexp.MustCompile(`(?i)<(\s*/?\s*(?:mail|task|team|environment)
 
 // neutral takes the force from text that looks like one of our blocks.
 func neutral(s string) string { return lookAlike.ReplaceAllString(s, "&lt;$1") }
+
+func requestAttribute(id string) string { return `request_id="` + attribute(id) + `"` }
 
 func attribute(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -106,16 +106,17 @@ func (c *Conversation) fresh(next team.TaskID) *Conversation {
 	if next != "" {
 		n.leave(next)
 	}
-	if text := n.background(); text != "" {
+	kept := c.Messages[c.pending():]
+	if text := n.background(kept); text != "" {
 		n.Messages = append(n.Messages, &model.Message{Role: "user", Content: text})
 		n.Head = 1
 	}
-	n.Messages = append(n.Messages, c.Messages[c.pending():]...)
+	n.Messages = append(n.Messages, kept...)
 	return n
 }
 
-// background tells what came before.
-func (c *Conversation) background() string {
+// background tells what came before the messages that are kept, and still counts.
+func (c *Conversation) background(kept []*model.Message) string {
 	var b strings.Builder
 	if lines := newest(c.Past, maxPast, func(p past) string {
 		return fmt.Sprintf("- %s (%s): %s", p.Task, neutral(p.Title), neutral(p.Outcome))
@@ -123,6 +124,7 @@ func (c *Conversation) background() string {
 		b.WriteString("Tasks that you worked on before, for your information:\n" + strings.Join(lines, "\n") + "\n")
 	}
 	b.WriteString(c.standingMail())
+	b.WriteString(c.stillAsked(slices.Concat(kept, c.Held), true))
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -157,8 +159,10 @@ func oldest[T any](items []T, limit int, text func(T) string) (texts []string) {
 func (c *Conversation) bare(task, why string) *Conversation {
 	n := c.with()
 	n.Open, n.Held, n.Summary = nil, nil, ""
-	for _, text := range append(c.work(task), why) {
-		n.Messages = append(n.Messages, &model.Message{Role: "user", Content: text})
+	for _, text := range append(c.work(task), why, c.stillAsked(nil, false)) {
+		if text != "" {
+			n.Messages = append(n.Messages, &model.Message{Role: "user", Content: text})
+		}
 	}
 	n.Head, n.Known, n.Unread, n.Unseen, n.Ended, n.Cut = len(n.Messages), len(n.Facts), nil, true, false, bare
 	return n
@@ -178,11 +182,14 @@ func (c *Conversation) work(task string) (texts []string) {
 }
 
 // dropped returns the conversation without its work, which is over; nothing of it is told
-// to the model again.
+// to the model again, except that it was asked to shut down.
 func (c *Conversation) dropped() *Conversation {
 	n := c.with()
 	n.Open, n.Held, n.Calls, n.Summary = nil, nil, nil, ""
 	n.Known, n.Unread, n.Unseen, n.Ended = len(n.Facts), nil, false, true
+	if text := c.stillAsked(nil, false); text != "" {
+		n.Messages, n.Head = []*model.Message{{Role: "user", Content: text}}, 1
+	}
 	return n
 }
 
@@ -248,7 +255,7 @@ func (c *Conversation) summarized(summary, task string, room int) *Conversation 
 	from := c.tail(room)
 	n := c.with()
 	var head []string
-	if text := c.background(); text != "" {
+	if text := c.background(c.Messages[from:]); text != "" {
 		head = append(head, text)
 	}
 	said := strings.Join(head, "")

@@ -23,14 +23,15 @@ func contextRecord(next *Conversation) journal.Record {
 
 // Whatever is recorded, and wherever the conversation is made shorter in between, by
 // whichever way: what comes out is a conversation that every endpoint takes, and the
-// same one whether it is folded from the begin or from the newest context.
+// same one whether it is folded from the begin or from the newest context. A request to shut
+// down stands in it until it is answered.
 func TestShortenedAnywhere(t *testing.T) { rapid.Check(t, shortenedAnywhere) }
 
 func FuzzShortenedAnywhere(f *testing.F) { f.Fuzz(rapid.MakeFuzz(shortenedAnywhere)) }
 
 func shortenedAnywhere(rt *rapid.T) {
 	var records []journal.Record
-	c := newConversation()
+	c := newConversation("")
 	add := func(r journal.Record) {
 		r.ID = recordID
 		records = append(records, r)
@@ -41,11 +42,16 @@ func shortenedAnywhere(rt *rapid.T) {
 	calls, seq := 0, uint64(0)
 	text := func() string { return rapid.StringMatching(`[a-z<>/" \n]{1,200}`).Draw(rt, "text") }
 	for range rapid.IntRange(1, 60).Draw(rt, "records") {
-		switch kind := rapid.SampledFrom([]string{"mail", "task", "note", "turn", "turn", "result", "result", "end", "start", "fresh", "marked", "summarized", "bare", "dropped", "digested"}).Draw(rt, "kind"); {
+		switch kind := rapid.SampledFrom([]string{"mail", "request", "task", "note", "turn", "turn", "result", "result", "end", "start", "fresh", "marked", "summarized", "bare", "dropped", "digested"}).Draw(rt, "kind"); {
 		case kind == "mail":
 			seq++
 			from := rapid.SampledFrom([]team.AgentID{team.UserAgent, team.Leader, "coder-2"}).Draw(rt, "from")
 			add(mailRecord(seq, from, rapid.SampledFrom([]team.MessageType{team.MsgMessage, team.MsgBroadcast, team.MsgIdle}).Draw(rt, "type"), text()))
+		case kind == "request":
+			seq++
+			r := mailRecord(seq, team.Leader, team.MsgShutdownRequest, text())
+			r.Message.RequestID, r.Message.Drain = fmt.Sprintf("r%d", seq), rapid.Bool().Draw(rt, "drain")
+			add(r)
 		case kind == "task":
 			n := rapid.IntRange(1, 3).Draw(rt, "task")
 			add(taskRecord(team.Task{ID: team.TaskID(fmt.Sprintf("T-%03d", n)), Title: "t", Description: text(), Epoch: uint64(len(records))}))
@@ -102,6 +108,11 @@ func shortenedAnywhere(rt *rapid.T) {
 	}
 	if err := validProtocol(c.Messages); err != nil {
 		rt.Fatalf("%v in\n%s", err, transcript(c.Messages))
+	}
+	for _, r := range c.Requests {
+		if told := transcript(c.Messages); strings.Count(told, requestAttribute(r.ID)) != 1 {
+			rt.Fatalf("the request %s to shut down is not told once in\n%s", r.ID, told)
+		}
 	}
 }
 
@@ -401,7 +412,7 @@ func TestReasoningFillsNothing(t *testing.T) {
 // A leader's goal stays word for word, whatever broadcasts come after it; and of an
 // account that stands in for a summary the next one keeps what it can.
 func TestGoalSurvivesCompactions(t *testing.T) {
-	c := newConversation()
+	c := newConversation("")
 	add := func(r journal.Record) {
 		if err := c.add(r); err != nil {
 			t.Fatal(err)
@@ -431,7 +442,7 @@ func TestGoalSurvivesCompactions(t *testing.T) {
 // However many broadcasts came, a context holds few of them.
 func TestFactsAreBounded(t *testing.T) {
 	t.Parallel()
-	c := newConversation()
+	c := newConversation("")
 	for i := range 2000 {
 		if err := c.add(mailRecord(uint64(i+1), "coder-1", team.MsgBroadcast, strings.Repeat("chatter ", 100))); err != nil {
 			t.Fatal(err)

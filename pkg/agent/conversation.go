@@ -60,14 +60,17 @@ type Conversation struct {
 	Sent  int         `json:"sent,omitempty"`  // tokens that the last request and its answer had, without its reasoning, as the endpoint told
 	Since int         `json:"since,omitempty"` // how many of the messages these are
 	Calls []string    `json:"calls,omitempty"` // marks of the newest calls with their results
+
+	dialect team.Dialect // in which texts of the runtime name tools
 }
 
 // Takes reports why no conversation could take r in, or nil. Error: [team.ErrUnreadable].
-func Takes(r journal.Record) error { return newConversation().add(r) }
+func Takes(r journal.Record) error { return newConversation(team.Native).add(r) }
 
-// Fold returns the conversation that records make. Errors: [team.ErrUnreadable].
-func Fold(records []journal.Record) (*Conversation, error) {
-	c := newConversation()
+// Fold returns the conversation that records make with a model that is told of tools in
+// this dialect. Errors: [team.ErrUnreadable].
+func Fold(d team.Dialect, records []journal.Record) (*Conversation, error) {
+	c := newConversation(d)
 	for _, r := range records {
 		if err := c.add(r); err != nil {
 			return nil, err
@@ -76,7 +79,7 @@ func Fold(records []journal.Record) (*Conversation, error) {
 	return c, nil
 }
 
-func newConversation() *Conversation { return &Conversation{Mail: -1} }
+func newConversation(d team.Dialect) *Conversation { return &Conversation{Mail: -1, dialect: d} }
 
 // maxRead is how many ids of messages are remembered. A sender without an answer may store
 // a message twice; the second copy comes soon after the first.
@@ -157,7 +160,7 @@ func (c *Conversation) settle(r journal.Record) {
 
 // restore makes c what the record says the conversation is.
 func (c *Conversation) restore(r journal.Record) error {
-	n := newConversation()
+	n := newConversation(c.dialect)
 	if err := json.Unmarshal(r.Context, n); err != nil {
 		return unreadable(r, "its context", err)
 	}
@@ -181,7 +184,7 @@ func (c *Conversation) mail(r journal.Record) {
 		c.Heard = max(c.Heard, r.InboxSeq)
 	}
 	if m.Type == team.MsgShutdownRequest {
-		c.request(m, r.InboxSeq, !c.Unseen)
+		c.request(m, r.InboxSeq, briefly(m, r.Stored), !c.Unseen)
 	}
 	c.tell(m, r.Stored, mark(r))
 }
@@ -219,7 +222,7 @@ func (c *Conversation) tell(m team.Message, stored, mark string) {
 	if m.Wakes() {
 		c.Unseen, c.Calls = true, nil
 	}
-	block, brief := mailBlock(m, stored, mark), briefly(m, stored)
+	block, brief := mailBlock(m, stored, mark, c.dialect), briefly(m, stored)
 	if stands(m) {
 		c.Facts = append(c.Facts, fact{From: m.From, Type: m.Type, Goal: c.Goal, Brief: brief, Block: block})
 	}

@@ -65,7 +65,7 @@ type failer interface {
 
 func fold(t failer, records ...journal.Record) *Conversation {
 	t.Helper()
-	c := newConversation()
+	c := newConversation("")
 	for _, r := range records {
 		if err := c.add(r); err != nil {
 			t.Fatal(err)
@@ -255,7 +255,7 @@ func TestForeignTurn(t *testing.T) {
 }
 
 func TestUnreadableTurn(t *testing.T) {
-	err := newConversation().add(journal.Record{Kind: journal.Turn, Seq: 7, Turn: json.RawMessage(`{"message":`)})
+	err := newConversation("").add(journal.Record{Kind: journal.Turn, Seq: 7, Turn: json.RawMessage(`{"message":`)})
 	if team.CodeOf(err) != team.InvalidState || !strings.Contains(err.Error(), "record 7") || !errors.Is(err, team.ErrUnreadable) {
 		t.Errorf("add = %v, want invalid_state naming record 7", err)
 	}
@@ -266,7 +266,7 @@ func TestUnreadableTurn(t *testing.T) {
 // holds every input exactly once and in order.
 func TestFoldProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newConversation()
+		c := newConversation("")
 		add := func(r journal.Record) {
 			if err := c.add(r); err != nil {
 				rt.Fatal(err)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 )
 
@@ -20,6 +22,7 @@ type request struct {
 	Free     bool         `json:"free,omitempty"`     // when it came, there was no input for the model
 	Approved bool         `json:"approved,omitempty"` // by the model
 	Reason   string       `json:"reason,omitempty"`   // why
+	Brief    string       `json:"brief,omitempty"`    // the first words of its mail
 }
 
 // refused is a request that the model has refused.
@@ -50,8 +53,26 @@ func (c *Conversation) Asks(requestID string) error {
 }
 
 // request takes in a request to shut down; free tells that the model had no input then.
-func (c *Conversation) request(m team.Message, seq uint64, free bool) {
-	c.Requests = append(slices.Clip(c.Requests), request{ID: m.RequestID, From: m.From, Seq: seq, Drain: m.Drain, Free: free})
+func (c *Conversation) request(m team.Message, seq uint64, brief string, free bool) {
+	c.Requests = append(slices.Clip(c.Requests), request{ID: m.RequestID, From: m.From, Seq: seq, Drain: m.Drain, Free: free, Brief: brief})
+}
+
+// stillAsked tells again of the requests to shut down that stand, but for those whose mail is
+// among the messages that are kept. Their words are left out where an endpoint may have refused
+// the conversation because of them.
+func (c *Conversation) stillAsked(kept []*model.Message, words bool) string {
+	var b strings.Builder
+	for _, r := range c.Requests {
+		if r.Approved || slices.ContainsFunc(kept, func(m *model.Message) bool { return hasMailOf(m, r.ID) }) {
+			continue
+		}
+		fmt.Fprintf(&b, "%s asked you to shut down (%s)", r.From, requestAttribute(r.ID))
+		if words && r.Brief != "" {
+			b.WriteString(": " + neutral(r.Brief))
+		}
+		b.WriteString("\n" + howToLeave(r.From, r.ID, r.Drain, c.dialect) + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // verdict takes in the model's answer to a request.
@@ -85,13 +106,27 @@ func (c *Conversation) refusalsSent() {
 	}
 }
 
-// howToLeave is what the runtime says of a request to shut down.
-func howToLeave(m team.Message) string {
-	if m.Drain {
-		return "\nYou leave the team once you have no task: finish the one that you hold, and take no other."
+// hasMailOf reports whether the mail of a request stands in m. What its author wrote begins no
+// line like a block of ours.
+func hasMailOf(m *model.Message, requestID string) bool {
+	for line := range strings.Lines(m.Content) {
+		if m.Role == "user" && strings.HasPrefix(line, "<mail ") && strings.Contains(line, requestAttribute(requestID)) {
+			return true
+		}
 	}
-	return fmt.Sprintf("\n"+`Decide and answer: send_message {"to":%q,"type":"shutdown_response","request_id":%q,"approve":true or false,"content":"the reason"}. `+
-		"If you approve, your task goes back to the board and you leave at once. Refuse if what you are at should be ended first. If you answer nothing, you leave once you have nothing to do.", m.From, m.RequestID)
+	return false
+}
+
+// howToLeave is what the runtime says of a request to shut down.
+func howToLeave(from team.AgentID, requestID string, drain bool, d team.Dialect) string {
+	if drain {
+		return "You leave the team once you have no task: finish the one that you hold, and take no other."
+	}
+	answer := fmt.Sprintf(`send_message {"to":%q,"type":"shutdown_response","request_id":%q,"approve":true or false,"content":"the reason"}`, from, requestID)
+	if d == team.Claude {
+		answer = fmt.Sprintf(`SendMessage {"to":%q,"type":"shutdown_response","request_id":%q,"approve":true or false,"message":"the reason"}`, from, requestID)
+	}
+	return "Decide and answer: " + answer + ". If you approve, your task goes back to the board and you leave at once. Refuse if what you are at should be ended first. If you answer nothing, you leave once you have nothing to do."
 }
 
 // free reports whether the agent has nothing to do. To one that is drained an answer that it

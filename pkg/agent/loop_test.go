@@ -393,7 +393,7 @@ func TestEnder(t *testing.T) {
 
 func TestLastText(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		r.opts.Past = newConversation()
+		r.opts.Past = newConversation("")
 		a := New(r.opts)
 		if a.LastText() != "" {
 			t.Errorf("LastText of a new agent: %q", a.LastText())

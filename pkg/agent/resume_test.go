@@ -332,7 +332,7 @@ func TestUnreadableJournal(t *testing.T) {
 	for name, r := range map[string]journal.Record{
 		"a turn": {Kind: journal.Turn, Turn: []byte("{")}, "a context": {Kind: journal.Compact, Context: []byte("{")},
 	} {
-		if _, err := Fold([]journal.Record{r}); !errors.Is(err, team.InvalidState) {
+		if _, err := Fold("", []journal.Record{r}); !errors.Is(err, team.InvalidState) {
 			t.Errorf("%s: Fold = %v, want invalid_state", name, err)
 		}
 	}

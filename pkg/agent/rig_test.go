@@ -89,7 +89,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) start() {
 	r.t.Helper()
 	var err error
-	if r.opts.Past, err = Fold(r.journal); err != nil {
+	if r.opts.Past, err = Fold(r.opts.Dialect, r.journal); err != nil {
 		r.t.Fatal(err)
 	}
 	r.pending, r.failed, r.dead = nil, nil, false // what a predecessor could not store is lost

@@ -136,7 +136,7 @@ func (c *Conversation) digested(digest string, which []int) *Conversation {
 	n.Known = len(c.seen()) - len(which)
 	if c.begins() {
 		n.Messages = slices.Clone(c.Messages)
-		n.Messages[0] = &model.Message{Role: "user", Content: n.background()}
+		n.Messages[0] = &model.Message{Role: "user", Content: n.background(n.Messages[1:])}
 		n.Sent, n.Since = 0, 0
 	}
 	return &n

@@ -193,7 +193,7 @@ func TestLongGoalBesideOlderMail(t *testing.T) {
 	mail := func(goal, words int) fact {
 		return fact{From: team.UserAgent, Type: team.MsgUser, Goal: goal, Block: strings.Repeat(" word", words)}
 	}
-	c := newConversation()
+	c := newConversation("")
 	c.Goal, c.Facts, c.Known = 2, []fact{mail(1, 550), mail(1, 550), mail(2, 1700)}, 3
 	if which := c.old(); which != nil {
 		t.Errorf("to be summed up: %v", which)

@@ -80,11 +80,11 @@ func (g *Gate) approver() team.Approver {
 
 // request is what the approver reads.
 func request(a team.Approval, t team.Task) string {
-	how := fmt.Sprintf("Decide with approve_plan, request_id %s.", a.ID)
+	how := "" // an agent is told by its runtime how it decides
 	if a.Approver == team.ByHuman {
-		how = fmt.Sprintf("Decide with: teamctl approvals approve %s, or reject %s --feedback TEXT.", a.ID, a.ID)
+		how = fmt.Sprintf(" Decide with: teamctl approvals approve %s, or reject %s --feedback TEXT.", a.ID, a.ID)
 	}
-	return fmt.Sprintf("%s asks for approval of its plan %s%s and changes nothing before. %s\n\n%s", a.AgentID, a.ID, about(t), how, a.Plan)
+	return fmt.Sprintf("%s asks for approval of its plan %s%s and changes nothing before.%s\n\n%s", a.AgentID, a.ID, about(t), how, a.Plan)
 }
 
 func about(t team.Task) string {

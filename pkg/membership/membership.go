@@ -204,7 +204,7 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 	if err != nil {
 		return nil, nil, err
 	}
-	past, err := agent.Fold(records)
+	past, err := agent.Fold(m.Record.Dialect(m.Role), records)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -60,7 +60,7 @@ func tailOf(text string, room int) (begin, last, all int) {
 func note(bytes, first, last, all int, ref string) string {
 	how := "they could not be kept"
 	if ref != "" {
-		how = fmt.Sprintf(`to read them: read_file {"path": "%s", "offset": %d}`, ref, first)
+		how = fmt.Sprintf("to read them, read %q from offset %d", ref, first)
 	}
 	return fmt.Sprintf("\n[%d bytes are left out here, lines %d to %d of %d; %s]\n", bytes, first, last, all, how)
 }

@@ -13,7 +13,7 @@ import (
 
 const ref = "stored:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-var noteLine = regexp.MustCompile(`(?m)^\[(\d+) bytes are left out here, lines (\d+) to (\d+) of (\d+); to read them: read_file \{"path": "` + ref + `", "offset": (\d+)\}\]\n`)
+var noteLine = regexp.MustCompile(`(?m)^\[(\d+) bytes are left out here, lines (\d+) to (\d+) of (\d+); to read them, read "` + ref + `" from offset (\d+)\]\n`)
 
 func TestExcerpt(t *testing.T) {
 	numbered := func(n int) string {

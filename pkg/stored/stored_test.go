@@ -162,7 +162,8 @@ func ExampleExcerpt() {
 	// line 10
 	// line 11
 	// line 12
-	// [8760 bytes are left out here, lines 13 to 995 of 1000; to read them: read_file {"path": "stored:4f5e", "offset": 13}]
+	// line 13
+	// [8752 bytes are left out here, lines 14 to 995 of 1000; to read them, read "stored:4f5e" from offset 14]
 	// line 996
 	// line 997
 	// line 998

@@ -226,7 +226,7 @@ func (a Approval) Use(h Holder) Approval {
 // Verdict is what the agent of a decided plan is told.
 func (a Approval) Verdict() string {
 	if a.Status == PlanRejected {
-		return fmt.Sprintf("Your plan %s%s is rejected: %s\nChange it and call submit_plan again.", a.ID, a.about(), a.Feedback)
+		return fmt.Sprintf("Your plan %s%s is rejected: %s\nChange it as that says and submit it again.", a.ID, a.about(), a.Feedback)
 	}
 	text := fmt.Sprintf("Your plan %s%s is approved. Carry it out as it stands.", a.ID, a.about())
 	if a.Feedback != "" {
