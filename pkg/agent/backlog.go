@@ -59,6 +59,7 @@ func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
 			return errPiled
 		}
 		if p.last = d.Seq; !a.conv.knows(d.ID) {
+			d.Message = a.worded(d.Message)
 			p.add(d)
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,7 +111,8 @@ func (a *Agent) noteLost(ctx context.Context) error {
 	a.lost.tasks = nil
 	a.lost.mu.Unlock()
 	for _, l := range tasks {
-		err := a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was taken from you: %v. Stop working on it.", l.task, l.why)})
+		err := a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was taken from you: %s. Stop working on it.",
+			l.task, strings.TrimPrefix(l.why.Error(), string(l.task)+" is no longer yours: "))})
 		if err != nil {
 			return err
 		}
@@ -138,7 +140,7 @@ func (a *Agent) readable(ctx context.Context, f func() error) error {
 			a.log.WarnContext(ctx, "waiting until the task can be read", "err", err)
 			if a.o.Member.AgentID != team.Leader {
 				a.notify(ctx, team.Message{Type: team.MsgMessage, To: team.Leader,
-					Content: fmt.Sprintf("I wait until my task can be read again: %v", err)})
+					Content: fmt.Sprintf("I wait until my task can be read again, which a person can mend (%s): %v", team.RepairHint, err)})
 			}
 		}
 		if err := a.pause(ctx, wants{}, unreadableRest); err != nil {

@@ -315,12 +315,17 @@ func (a *Agent) receive(ctx context.Context, d mailbox.Delivery) error {
 	return a.takeSingly(ctx, d)
 }
 
-// takeSingly records one message. A request to shut down is carried out.
-func (a *Agent) takeSingly(ctx context.Context, d mailbox.Delivery) error {
-	m := d.Message
+// worded is a message with the dialect's names of tools, if the runtime has written it.
+func (a *Agent) worded(m team.Message) team.Message {
 	if m.From == team.Watchdog {
 		m.Content = a.o.Dialect.Say(m.Content)
 	}
+	return m
+}
+
+// takeSingly records one message. A request to shut down is carried out.
+func (a *Agent) takeSingly(ctx context.Context, d mailbox.Delivery) error {
+	m := a.worded(d.Message)
 	var ref string
 	free := a.free(d.Drain)
 	m.Content, ref = a.excerpt(ctx, m.Content)
