@@ -21,6 +21,7 @@ import (
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
+	"agentteam/pkg/watchdog"
 )
 
 // term is one team led by this process: what the leader's tools and the watchdog
@@ -180,8 +181,7 @@ func (t *term) Answered(ctx context.Context, task team.Task) (bool, error) {
 // GiveUp stops a member that is lost again and again. Its record says why, and the leader
 // is told once, also if this process ends in the middle.
 func (t *term) GiveUp(ctx context.Context, m team.Member, why string) error {
-	text := fmt.Sprintf("[Lost] %s is stopped: %s. Its task is back on the board. Find out what ends it before you spawn it again.", m.AgentID, why)
-	if err := t.Tell(ctx, fmt.Sprintf("given-up-%s-%d", m.AgentID, m.Incarnation), text); err != nil {
+	if err := t.Tell(ctx, fmt.Sprintf("given-up-%s-%d", m.AgentID, m.Incarnation), watchdog.GivenUpText(m.AgentID, why)); err != nil {
 		return err
 	}
 	return t.stop(ctx, m, why)
@@ -202,7 +202,7 @@ func (t *term) Mark(ctx context.Context, m team.Member, why, notice string) erro
 // Refuse stops a member that joined without leave. Its record says why, and the leader is
 // told.
 func (t *term) Refuse(ctx context.Context, m team.Member, why string) error {
-	if err := t.Tell(ctx, fmt.Sprintf("refused-%s-%d", m.AgentID, m.Incarnation), fmt.Sprintf("[Refused] %s joined by itself and is stopped: %s.", m.AgentID, why)); err != nil {
+	if err := t.Tell(ctx, fmt.Sprintf("refused-%s-%d", m.AgentID, m.Incarnation), watchdog.RefusedText(m.AgentID, why)); err != nil {
 		return err
 	}
 	return t.stop(ctx, m, why)
@@ -281,8 +281,7 @@ func (t *term) tellLost(ctx context.Context, a team.AgentID, cause error) {
 	if n != tellAfter {
 		return
 	}
-	text := "[Lost] " + string(a) + " could not be brought back, and is tried again and again: " + team.Clean(cause.Error(), 1000)
-	if err := t.Tell(ctx, "", text); err != nil {
+	if err := t.Tell(ctx, "", watchdog.StillLostText(a, cause.Error())); err != nil {
 		t.log.WarnContext(ctx, "leader not told", "agent", a, "err", err)
 	}
 }

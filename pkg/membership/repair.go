@@ -55,6 +55,11 @@ func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journ
 	return log, past, nil
 }
 
+// unreadableText is what the leader is told of that.
+func unreadableText(a team.AgentID, cause string) string {
+	return "I cannot go on: " + cause + "\nMy task is back on the board. A person can mend that (teamctl repair " + journal.Key(a) + "); then I am there again."
+}
+
 // tellUnreadable tells the leader, once for each record, of a journal that it cannot mend
 // itself.
 func (m *member) tellUnreadable(ctx context.Context, box *mailbox.Mailbox, bad *journal.Bad, cause string) {
@@ -63,7 +68,7 @@ func (m *member) tellUnreadable(ctx context.Context, box *mailbox.Mailbox, bad *
 		return
 	}
 	_, _, err := box.Send(ctx, team.Message{ID: fmt.Sprintf("unreadable-%s-%d", a, bad.Seq), Type: team.MsgMessage, From: a, To: team.Leader,
-		Content: "I cannot go on: " + cause + "\nMy task is back on the board. A person can mend that (teamctl repair " + journal.Key(a) + "); then I am there again."})
+		Content: unreadableText(a, cause)})
 	if err != nil {
 		m.Logger.WarnContext(ctx, "leader not told", "agent", a, "err", err)
 	}

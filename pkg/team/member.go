@@ -149,6 +149,8 @@ func (m Member) Absent(p Policies) string {
 	switch {
 	case m.State == Stopped:
 		return "has stopped"
+	case m.State == WaitingRepair:
+		return "is parked, since its journal cannot be read"
 	case m.Parked():
 		return "is parked, since its model refuses it"
 	case m.State == Lost && (p.Respawn == RespawnRelease || m.Program != ""):

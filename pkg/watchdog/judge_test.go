@@ -253,9 +253,9 @@ func TestNotice(t *testing.T) {
 	}
 	const want = `[All Idle] Nobody has anything left to do. Tasks: 1 completed, 1 in progress, 4 pending, 1 failed, 1 cancelled.
 - T-002 (写一份报告 📝) failed: given up after 3 attempts; the last: disk full
-- T-003 (Print it) is blocked for good: T-002 is failed
+- T-003 (Print it) is blocked for good: T-002 has failed
 - T-004 (Ask) is in progress at coder-1, who waits
-- T-005 (Bind it) waits for [T-004]
+- T-005 (Bind it) waits for T-004
 - T-006 (Test it) is pending: nobody has the role tester
 - T-007 (Anything) is pending: coder-1: waits for an answer
 - coder-1 waits for an answer of yours to mail 01M8 ("Which colour?"): answer with send_message

@@ -83,7 +83,7 @@ func TestForsakenText(t *testing.T) {
 	l := quiet()
 	l.Members[1].State = team.Stopped
 	l.Look = on(l.Look, []team.Task{{ID: "T-001", Title: "Count", Status: team.Pending, ReservedFor: "coder-1", Revision: 9}, {ID: "T-002", Title: "Print", Status: team.Pending, ReservedFor: "coder-1", Revision: 5}})
-	const want = "[Reserved] coder-1 has stopped. What was reserved for it may be taken by anybody of its role: T-002 (Print) T-001 (Count)"
+	const want = "[Reserved] coder-1 has stopped. What was reserved for it may be taken by anybody of its role: T-002 (Print), T-001 (Count)"
 	if all := l.Forsaken(); len(all) != 1 || all[0].Text() != want {
 		t.Errorf("%+v", all)
 	}

@@ -37,7 +37,7 @@ func TestStalledIsToldOnce(t *testing.T) {
 
 func TestStalledText(t *testing.T) {
 	for want, b := range map[string]team.Beat{
-		"for 15m0s":                              {},
+		"for 15 minutes":                         {},
 		"Its model has not answered.":            {},
 		"Its call of bash has not returned.":     {Tool: "bash", Trouble: "of before"},
 		"gives no answer: status 503.":           {Trouble: "status 503"},

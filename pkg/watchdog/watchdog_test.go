@@ -339,7 +339,7 @@ func TestLostAtOnce(t *testing.T) {
 // A member that is lost again and again is given up.
 func TestGivenUp(t *testing.T) {
 	for losses, want := range map[int][]string{
-		4: {"give up coder-1 1: its process was lost 5 times in a row, each time within 2m0s", allIdle},
+		4: {"give up coder-1 1: its process was lost 5 times in a row, each time within 2 minutes", allIdle},
 		3: {"respawn coder-1 1"},
 	} {
 		t.Run(strconv.Itoa(losses), func(t *testing.T) {
