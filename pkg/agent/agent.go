@@ -123,6 +123,7 @@ type Options struct {
 	Heart   Heart
 	Events  Events
 	Store   Store // nil: long texts are cut
+	Live    Live  // nil: nobody is told of a text before it is complete
 	Mail    <-chan mailbox.Delivery
 	Offers  <-chan team.Task // tasks offered by the index
 	Given   <-chan team.Task // tasks that the hand took by assignment, each once

@@ -27,13 +27,14 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 	a.changed = a.o.ModelChanged()
 	step, done := a.step(ctx)
 	step, free := a.urgent.yielding(step)
-	reply, err := a.complete(step, a.conv.Messages, 0)
+	id := journal.NewID() // whoever watches the text knows it by the id of its record
+	reply, err := a.complete(step, a.conv.Messages, 0, a.speak(id))
 	interrupted := step.Err() != nil
 	free()
 	done()
 	switch {
 	case err == nil:
-		return reply, a.recordTurn(ctx, reply)
+		return reply, a.recordTurn(ctx, id, reply)
 	case ctx.Err() != nil:
 		return reply, ctx.Err()
 	case interrupted:
@@ -53,8 +54,9 @@ func asRefusal(err error) error {
 	return &model.Refusal{Advice: model.GiveUp, Reason: model.InvalidRequest, Err: err}
 }
 
-// complete asks the model what follows on messages.
-func (a *Agent) complete(ctx context.Context, messages []*model.Message, maxTokens int) (model.Reply, error) {
+// complete asks the model what follows on messages, and has its text told by said, which
+// may be nil.
+func (a *Agent) complete(ctx context.Context, messages []*model.Message, maxTokens int, said *speech) (model.Reply, error) {
 	if a.o.Model == nil {
 		return model.Reply{}, &model.Refusal{Advice: model.Park, Reason: model.NoEndpoint,
 			Err: team.Errorf(team.InvalidArgument, "no model is configured for %s", a.o.Member.AgentID).
@@ -70,7 +72,12 @@ func (a *Agent) complete(ctx context.Context, messages []*model.Message, maxToke
 			telling.Go(func() { a.emit(ctx, retryEvent(t)) })
 		}
 	}
-	reply, err := a.o.Model.Complete(ctx, r, nil)
+	var onDelta func(string)
+	if said != nil {
+		onDelta, r.OnTry = said.add, said.begin
+		defer said.end()
+	}
+	reply, err := a.o.Model.Complete(ctx, r, onDelta)
 	if err == nil {
 		a.gauge.told(messages, reply.Alias, reply.Usage)
 		a.trouble = ""
@@ -88,14 +95,14 @@ func retryEvent(r model.Retry) team.EventBody {
 		Value: asJSON(team.Retrying{Tried: r.Tried, Of: r.Of, WaitSeconds: r.Wait.Seconds()})}
 }
 
-// recordTurn takes in a turn of the model. What came before it is stored by then: no more
+// recordTurn takes in a turn of the model, under that id. What came before it is stored by then: no more
 // than one turn with its results is ever on its way to the journal.
-func (a *Agent) recordTurn(ctx context.Context, r model.Reply) error {
+func (a *Agent) recordTurn(ctx context.Context, id string, r model.Reply) error {
 	parked := a.state.parks > 0
 	if err := a.o.Journal.Flush(); err != nil {
 		return err
 	}
-	if err := a.enqueue(journal.Record{Kind: journal.Turn, Turn: asJSON(r), TaskID: a.atWork()}); err != nil {
+	if err := a.enqueue(journal.Record{ID: id, Kind: journal.Turn, Turn: asJSON(r), TaskID: a.atWork()}); err != nil {
 		return err
 	}
 	a.state = a.state.answered(r)

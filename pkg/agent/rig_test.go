@@ -235,7 +235,7 @@ func (r rigJournal) Flush() error {
 }
 
 func (r rigJournal) stamped(rec journal.Record) journal.Record {
-	rec.ID, rec.At, rec.Incarnation = recordID, time.Now(), r.opts.Member.Incarnation
+	rec.ID, rec.At, rec.Incarnation = cmp.Or(rec.ID, recordID), time.Now(), r.opts.Member.Incarnation
 	return rec
 }
 

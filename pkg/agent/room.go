@@ -310,7 +310,7 @@ func (a *Agent) summary(ctx context.Context, messages []*model.Message, most int
 	}
 	step, done := a.step(ctx)
 	defer done()
-	reply, err = a.complete(step, messages, most)
+	reply, err = a.complete(step, messages, most, nil)
 	switch {
 	case err == nil:
 		return reply, reply.Message.Content, nil

@@ -10,6 +10,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,7 +47,7 @@ const (
 // Record is one entry.
 type Record struct {
 	V           int          `json:"v"`
-	ID          string       `json:"id"` // ULID; tells this write from every other
+	ID          string       `json:"id"` // ULID; tells this write from every other; may be set by whoever needs it before, see [NewID]
 	Kind        Kind         `json:"kind"`
 	Goal        int          `json:"goal,omitempty"`  // start, of a leader: the number of the team's goal, or of its next one
 	Place       *place.Place `json:"place,omitempty"` // start: where the incarnation works
@@ -355,9 +356,12 @@ func (j *Journal) wait() (done func()) {
 	return done
 }
 
+// NewID returns the id of a record that is to be made. It may be used once.
+func NewID() string { return ulid.Make().String() }
+
 // stamp gives r what tells it from every other record.
 func (j *Journal) stamp(r *Record) {
-	r.V, r.Incarnation, r.ID, r.At = team.Protocol, j.incarnation, ulid.Make().String(), time.Now().UTC()
+	r.V, r.Incarnation, r.ID, r.At = team.Protocol, j.incarnation, cmp.Or(r.ID, NewID()), time.Now().UTC()
 }
 
 // store appends r, which is stamped, at the head of the queue.

@@ -22,6 +22,7 @@ import (
 	"agentteam/pkg/control"
 	"agentteam/pkg/event"
 	"agentteam/pkg/journal"
+	"agentteam/pkg/live"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/place"
 	"agentteam/pkg/registry"
@@ -90,6 +91,7 @@ type member struct {
 	plans    *approval.Plans
 	gate     *approval.Gate // of a member in plan mode
 	heart    *roster.Heart
+	live     *live.Publisher
 	offered  chan team.Task // by the index
 	offers   chan team.Task // of those, what the agent may take
 	given    chan team.Task
@@ -104,6 +106,7 @@ type member struct {
 func (m *member) run() error {
 	ctx, o := m.ctx, m.Options
 	m.heart = roster.NewHeart(m.roster, o.Member, o.Record.Lease())
+	m.live = live.NewPublisher(o.Team)
 	ws, err := workspace.Open(o.Workspace, workspace.Options{Stored: stored.In(o.Team.Files).Open, Allowed: m.heart.Allowed, Writable: m.mayWrite})
 	if err != nil {
 		return err
@@ -171,7 +174,7 @@ func (m *member) agent(log *journal.Journal, past *agent.Conversation, tools *to
 	opts := agent.Options{
 		Member: o.Member, Team: o.Team.ID, System: agent.System(o.Record, o.Member, o.Role, *past.Place),
 		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Hand: m.hand, Post: box, Heart: m.heart,
-		Events: event.New(o.Team, o.Logger), Store: stored.In(o.Team.Files), Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts, Lease: o.Record.Lease(),
+		Events: event.New(o.Team, o.Logger), Live: m.live, Store: stored.In(o.Team.Files), Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts, Lease: o.Record.Lease(),
 		Overview: o.Overview, Left: m.left, Parked: m.park, EndGoal: o.EndGoal, ModelChanged: o.ModelChanged, MaxTurns: o.Role.MaxTurns, Logger: o.Logger, Metrics: o.Metrics,
 	}
 	opts.Backlog = func(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error {
@@ -237,7 +240,7 @@ func (m *member) work(a *agent.Agent, box *mailbox.Mailbox, from uint64) error {
 		}
 		return err
 	}
-	return m.over(shutdown.Together(m.ctx, m.heart.Run, receive, work, m.watchTeam, m.passOffers, m.checkHold))
+	return m.over(shutdown.Together(m.ctx, m.heart.Run, m.live.Run, receive, work, m.watchTeam, m.passOffers, m.checkHold))
 }
 
 // over is how the membership ended, of which a part has returned err.

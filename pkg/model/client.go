@@ -101,7 +101,8 @@ func (c *Client) Limits() Limits { return c.dialect.limits() }
 //
 // onDelta, if not nil, gets the text as it comes, one call at a time, before
 // Complete returns. It is a hint for people who watch: a try that is thrown away
-// has shown its text already, and the next one shows it again.
+// has shown its text already, and the next one, before which req.OnTry is called, shows
+// it again.
 //
 // Errors: a [*Refusal], which says what to do; ctx's, within 100 ms of its end.
 func (c *Client) Complete(ctx context.Context, req Request, onDelta func(text string)) (Reply, error) {
@@ -132,6 +133,9 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 		q, err := c.dialect.encode(req)
 		if err != nil {
 			return Reply{}, &Refusal{Advice: GiveUp, Reason: InvalidRequest, Used: wasted, Err: err}
+		}
+		if req.OnTry != nil {
+			req.OnTry()
 		}
 		reply, fail := c.attempt(ctx, req, q, onDelta)
 		if fail == nil {

@@ -63,6 +63,10 @@ type Request struct {
 	// asked again; it must not block.
 	OnRetry func(Retry)
 
+	// OnTry, if not nil, is called before each try of the call: what onDelta gets from
+	// then on is the text from its beginning. It must not block.
+	OnTry func()
+
 	once bool // an outage is not waited out, for another endpoint is asked then
 }
 

@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"agentteam/pkg/team"
+)
+
+// Live is told what the model is writing, for people who watch; *live.Publisher is one.
+type Live interface {
+	// Tell must not block: what cannot be told at once is lost.
+	Tell(d team.Delta)
+}
+
+const (
+	liveEvery = 75 * time.Millisecond // a text that is being written is told so often
+	maxPiece  = 32 << 10              // bytes of it in one delta
+)
+
+// speech tells of the text of one turn, while the model writes it. Safe for concurrent use.
+type speech struct {
+	live Live
+
+	mu    sync.Mutex
+	next  team.Delta // as it is told next, but for its text
+	text  strings.Builder
+	timer *time.Timer // runs while there is text; nil before the first
+}
+
+// speak returns the speech of the turn that is to be recorded under id; nil if nobody is
+// told.
+func (a *Agent) speak(id string) *speech {
+	if a.o.Live == nil {
+		return nil
+	}
+	return &speech{live: a.o.Live, next: team.Delta{TeamID: a.o.Team, AgentID: a.o.Member.AgentID,
+		Incarnation: a.o.Member.Incarnation, RunID: a.runID, MessageID: id}}
+}
+
+// begin begins the text: what an earlier try of the call has said is void.
+func (s *speech) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Reset()
+	s.next.Offset = 0
+}
+
+// add takes in a piece of the text.
+func (s *speech) add(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waits := s.text.Len() > 0
+	s.text.WriteString(text)
+	switch {
+	case s.text.Len() >= maxPiece:
+		s.tell()
+	case s.timer == nil:
+		s.timer = time.AfterFunc(liveEvery, s.flush)
+	case !waits:
+		s.timer.Reset(liveEvery)
+	}
+}
+
+// end tells what was not told yet: nothing more comes.
+func (s *speech) end() {
+	s.flush()
+	if s.timer != nil { // which add has set before
+		s.timer.Stop()
+	}
+}
+
+func (s *speech) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tell()
+}
+
+func (s *speech) tell() {
+	for rest := s.text.String(); rest != ""; {
+		n := min(len(rest), maxPiece)
+		for back := n; back < len(rest) && back > n-utf8.UTFMax; back-- {
+			if utf8.RuneStart(rest[back]) {
+				n = back
+				break
+			}
+		}
+		s.next.Text, rest = rest[:n], rest[n:]
+		s.live.Tell(s.next)
+		s.next.Offset += n
+	}
+	s.text.Reset()
+}
