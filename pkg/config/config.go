@@ -36,6 +36,7 @@ type Config struct {
 	Lease           time.Duration // silence after which a member's task is freed, in the teams made by this process
 	StallAfter      time.Duration // time without progress after which a member at work is stalled, in the teams made by this process
 	KeepTranscripts time.Duration // how long conversations stay that a newer context has replaced; 0: for ever
+	API             API           // the HTTP API of a leader process
 	HTTP            string        // host:port where the process serves health and metrics; port 0: any free one
 	Workspace       string        // absolute path of the folder that tools work in; empty: not named
 	DataDir         string        // absolute path of the embedded server's store

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,7 @@ func TestDefaults(t *testing.T) {
 		"server": "nats://127.0.0.1:4222", "team": "default", "api_key": "not set", "base_url": "", "model": "",
 		"max_tokens": "", "profile": "", "window": "", "reasoning_effort": "", "temperature": "", "model_headers": "not set", "model_extra": "",
 		"model_connect": "", "model_first_byte": "", "model_idle": "", "model_total": "", "default_model": "", "replicas": "1", "lease": "30s", "stall_after": "15m", "keep_transcripts": "", "http": "127.0.0.1:0", "workspace": "",
+		"api": "", "api_token_file": "", "api_read_token_file": "", "api_tls_cert": "", "api_tls_key": "", "api_insecure": "false", "api_origins": "", "api_hosts": "",
 		"data_dir": filepath.Join(dir, ".agentteam", "data"), "log_level": "info", "log_format": "text",
 	}
 	for _, o := range c.Origins() {
@@ -138,6 +140,10 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 			c.ModelLimits != (config.Limits{Connect: time.Second, FirstByte: time.Minute, Idle: 90 * time.Second, Total: time.Hour}) {
 			t.Errorf("%s: Load = %+v", name, c)
 		}
+		if want := (config.API{Addr: "127.0.0.1:8090", TokenFile: filepath.Join(dir, "api.token"), ReadTokenFile: "/read.token", Cert: filepath.Join(dir, "c.pem"), Key: "/k.pem",
+			Insecure: true, Origins: []string{"https://a.example.org", "http://b:81"}, Hosts: []string{"a.example.org", "::2"}}); !reflect.DeepEqual(c.API, want) {
+			t.Errorf("%s: API = %+v", name, c.API)
+		}
 		for _, o := range c.Origins() {
 			if !strings.HasPrefix(o.Origin, name) && !strings.Contains(" api_key model_headers default_model ", " "+o.Name+" ") {
 				t.Errorf("%+v, want it from %s", o, name)
@@ -151,6 +157,8 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 		"AGENTTEAM_MODEL_CONNECT": "1s", "AGENTTEAM_MODEL_FIRST_BYTE": "1m", "AGENTTEAM_MODEL_IDLE": "90s", "AGENTTEAM_MODEL_TOTAL": "1h",
 		"AGENTTEAM_REPLICAS": "3", "AGENTTEAM_LEASE": "1h", "AGENTTEAM_STALL_AFTER": "1m", "AGENTTEAM_HTTP": ":8080", "AGENTTEAM_WORKSPACE": "w",
 		"AGENTTEAM_DATA_DIR": "/data", "AGENTTEAM_KEEP_TRANSCRIPTS": "48h", "AGENTTEAM_LOG_LEVEL": "DEBUG", "AGENTTEAM_LOG_FORMAT": "json",
+		"AGENTTEAM_API": "127.0.0.1:8090", "AGENTTEAM_API_TOKEN_FILE": "api.token", "AGENTTEAM_API_READ_TOKEN_FILE": "/read.token", "AGENTTEAM_API_TLS_CERT": "c.pem",
+		"AGENTTEAM_API_TLS_KEY": "/k.pem", "AGENTTEAM_API_INSECURE": "1", "AGENTTEAM_API_ORIGINS": "https://a.example.org, http://b:81", "AGENTTEAM_API_HOSTS": "a.example.org,::2",
 	})})
 	check("env ", c, err)
 	if o := origin(c, "api_key"); string(c.APIKey) != "k" || o.Value != "set" || o.Origin != "env OPENAI_API_KEY" {
@@ -164,7 +172,9 @@ func TestEverySettingFromEnvironmentAndFile(t *testing.T) {
 	write(t, filepath.Join(dir, "team.yaml"), "server: a:1,tls://b:2\nteam: blue\nbase_url: http://m/v1\nmodel: 通义 🦀\nmax_tokens: 1\nreplicas: 3\n"+
 		"profile: vllm\nwindow: 32768\nreasoning_effort: high\ntemperature: 0.5\nmodel_extra: '{\"top_p\":0.9}'\n"+
 		"model_connect: 1s\nmodel_first_byte: 1m\nmodel_idle: 90s\nmodel_total: 1h\n"+
-		"lease: 1h\nstall_after: 1m\nkeep_transcripts: 48h\nhttp: :8080\nworkspace: w\ndata_dir: /data\nlog_level: debug\nlog_format: json\n")
+		"lease: 1h\nstall_after: 1m\nkeep_transcripts: 48h\nhttp: :8080\nworkspace: w\ndata_dir: /data\nlog_level: debug\nlog_format: json\n"+
+		"api: 127.0.0.1:8090\napi_token_file: api.token\napi_read_token_file: /read.token\napi_tls_cert: c.pem\napi_tls_key: /k.pem\napi_insecure: true\n"+
+		"api_origins: https://a.example.org,http://b:81\napi_hosts: 'a.example.org, ::2'\n")
 	c, err = config.Load(config.Sources{Dir: dir})
 	check("team.yaml:", c, err)
 }
@@ -199,6 +209,13 @@ func TestBadValues(t *testing.T) {
 		{env: "AGENTTEAM_REPLICAS", value: "drei", want: []string{"1, 3 or 5"}},
 		{env: "AGENTTEAM_HTTP", value: "8080", want: []string{"http", "host:port"}},
 		{env: "AGENTTEAM_HTTP", value: "localhost:99999", want: []string{"host:port"}},
+		{env: "AGENTTEAM_API", value: "8090", want: []string{"api", "env AGENTTEAM_API", "host:port"}},
+		{env: "AGENTTEAM_API_INSECURE", value: "perhaps", want: []string{"api_insecure", "true or false"}},
+		{env: "AGENTTEAM_API_ORIGINS", value: "https://a.example.org,*", want: []string{"api_origins", "https://team.example.org"}},
+		{env: "AGENTTEAM_API_ORIGINS", value: "https://a.example.org/", want: []string{"api_origins"}},
+		{env: "AGENTTEAM_API_ORIGINS", value: "a.example.org", want: []string{"api_origins"}},
+		{env: "AGENTTEAM_API_HOSTS", value: "a.example.org,", want: []string{"api_hosts", "without port"}},
+		{env: "AGENTTEAM_API_HOSTS", value: "a.example.org:80", want: []string{"api_hosts", "without port"}},
 		{env: "OPENAI_BASE_URL", value: "127.0.0.1:8000", want: []string{"base_url", "env OPENAI_BASE_URL", "http or https"}},
 		{env: "AGENTTEAM_LOG_LEVEL", value: "loud", want: []string{"log_level", "debug, info, warn or error"}},
 		{env: "AGENTTEAM_LOG_FORMAT", value: long, want: []string{"log_format", "text or json"}},

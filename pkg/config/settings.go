@@ -70,6 +70,15 @@ func settings(c *Config, dir string) []setting {
 			allowed: "a duration of 1h or more", parse: optional(duration(&c.KeepTranscripts, time.Hour, math.MaxInt64))},
 		{name: "http", flag: "http", env: []string{"AGENTTEAM_HTTP"}, def: "127.0.0.1:0",
 			allowed: "host:port, such as 127.0.0.1:8080 or :0", parse: hostPort(&c.HTTP)},
+		{name: "api", flag: "api", env: []string{"AGENTTEAM_API"},
+			allowed: "host:port, such as 127.0.0.1:8090 or 127.0.0.1:0", parse: optional(hostPort(&c.API.Addr))},
+		{name: "api_token_file", folder: true, flag: "api-token-file", env: []string{"AGENTTEAM_API_TOKEN_FILE"}, allowed: "a file", parse: path(&c.API.TokenFile, dir)},
+		{name: "api_read_token_file", folder: true, flag: "api-read-token-file", env: []string{"AGENTTEAM_API_READ_TOKEN_FILE"}, allowed: "a file", parse: path(&c.API.ReadTokenFile, dir)},
+		{name: "api_tls_cert", folder: true, env: []string{"AGENTTEAM_API_TLS_CERT"}, allowed: "a file", parse: path(&c.API.Cert, dir)},
+		{name: "api_tls_key", folder: true, env: []string{"AGENTTEAM_API_TLS_KEY"}, allowed: "a file", parse: path(&c.API.Key, dir)},
+		{name: "api_insecure", flag: "insecure", env: []string{"AGENTTEAM_API_INSECURE"}, def: "false", allowed: "true or false", parse: yesNo(&c.API.Insecure)},
+		{name: "api_origins", env: []string{"AGENTTEAM_API_ORIGINS"}, allowed: "a list with commas of origins such as https://team.example.org", parse: commas(&c.API.Origins, IsOrigin)},
+		{name: "api_hosts", env: []string{"AGENTTEAM_API_HOSTS"}, allowed: "a list with commas of host names without port", parse: commas(&c.API.Hosts, IsHost)},
 		{name: "workspace", folder: true, flag: "workspace", env: []string{"AGENTTEAM_WORKSPACE"}, allowed: "a folder", parse: path(&c.Workspace, dir)},
 		{name: "data_dir", folder: true, flag: "data", env: []string{"AGENTTEAM_DATA_DIR"}, def: defaultStore,
 			allowed: "a folder", parse: path(&c.DataDir, dir)},
@@ -189,6 +198,28 @@ func hostPort(dst *string) func(string) (string, bool) {
 		}
 		_, err = strconv.ParseUint(port, 10, 16)
 		return v, err == nil
+	}
+}
+
+func yesNo(dst *bool) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		b, err := strconv.ParseBool(v)
+		*dst = b
+		return v, err == nil
+	}
+}
+
+// commas takes a list whose parts are all fit.
+func commas(dst *[]string, fit func(string) bool) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		*dst = nil
+		if v == "" {
+			return v, true
+		}
+		for part := range strings.SplitSeq(v, ",") {
+			*dst = append(*dst, strings.TrimSpace(part))
+		}
+		return v, !slices.ContainsFunc(*dst, func(part string) bool { return !fit(part) })
 	}
 }
 

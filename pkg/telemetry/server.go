@@ -84,16 +84,20 @@ func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, 
 
 // URL returns the server's base URL, "http://host:port". A server that listens on
 // all interfaces names the machine, so that the URL works from others too.
-func (s *Server) URL() string {
-	addr := s.ln.Addr().(*net.TCPAddr)
-	host := addr.IP.String()
-	if addr.IP.IsUnspecified() {
+func (s *Server) URL() string { return "http://" + HostPort(s.ln.Addr()) }
+
+// HostPort is the host:port by which a TCP address that is listened on can be called; of
+// one on all interfaces, the machine's name and the port.
+func HostPort(addr net.Addr) string {
+	tcp := addr.(*net.TCPAddr)
+	host := tcp.IP.String()
+	if tcp.IP.IsUnspecified() {
 		host = "127.0.0.1"
 		if name, err := os.Hostname(); err == nil {
 			host = name
 		}
 	}
-	return "http://" + net.JoinHostPort(host, fmt.Sprint(addr.Port))
+	return net.JoinHostPort(host, fmt.Sprint(tcp.Port))
 }
 
 // Run serves until ctx ends, then stops within [shutdown.Close]: it ends the context of every

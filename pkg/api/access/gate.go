@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -54,14 +53,15 @@ func New(o Options) (*Gate, error) {
 	}
 	hosts := make([]string, len(o.Hosts))
 	for i, h := range o.Hosts {
-		if hosts[i] = plainHost(h); hosts[i] == "" || strings.ContainsAny(h, "*/@ ") {
+		if !config.IsHost(h) {
 			return nil, team.Errorf(team.InvalidArgument, "%.80q is not the name of a host", h).WithHint("give names or addresses without port, such as team.example.org")
 		}
+		hosts[i] = plainHost(h)
 	}
 	o.Hosts = hosts
 	for _, origin := range o.Origins {
-		if u, err := url.Parse(origin); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.Contains(u.Host, "*") {
-			return nil, team.Errorf(team.InvalidArgument, "%.80q is not an origin", origin).WithHint("give scheme, name and port as the browser sends them, such as https://team.example.org")
+		if !config.IsOrigin(origin) {
+			return nil, team.Errorf(team.InvalidArgument, "%.80q is not an origin", origin).WithHint("give scheme, name and port as browsers send them, such as https://team.example.org")
 		}
 	}
 	return &Gate{opt: o, used: map[nonce]time.Time{}}, nil

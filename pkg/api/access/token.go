@@ -55,9 +55,18 @@ func ReadToken(path string) (config.Secret, error) {
 	return config.Secret(line), nil
 }
 
-// MakeToken writes a new token into the file, with mode 0600, unless it is there. A reader
-// sees no file or all of it, and of several that make it at once one does.
-func MakeToken(path string) error {
+// Token reads a token from the first line of a file, and makes one, with mode 0600, if there
+// is no file. Errors: those of [ReadToken]; InvalidState for a file that cannot be made.
+func Token(path string) (config.Secret, error) {
+	if err := makeToken(path); err != nil {
+		return "", err
+	}
+	return ReadToken(path)
+}
+
+// makeToken writes a new token into the file unless it is there. A reader sees no file or
+// all of it, and of several that make it at once one does.
+func makeToken(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return nil
 	}
@@ -65,7 +74,7 @@ func MakeToken(path string) error {
 	rand.Read(token)
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
-		return team.Errorf(team.InvalidState, "token file: %w", err)
+		return team.Errorf(team.InvalidState, "token file: %w", err).WithHint("name a file in a folder that this process may write")
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.WriteString(hex.EncodeToString(token) + "\n")
@@ -73,7 +82,7 @@ func MakeToken(path string) error {
 		err = os.Link(tmp.Name(), path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return team.Errorf(team.InvalidState, "token file: %w", err)
+		return team.Errorf(team.InvalidState, "token file: %w", err).WithHint("name a file in a folder that this process may write")
 	}
 	return nil
 }

@@ -14,14 +14,12 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) metrics {
-	gauge := func(name, help string) prometheus.Gauge {
-		return telemetry.Register(reg, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
-	}
+	gauge := func(o prometheus.GaugeOpts) prometheus.Gauge { return telemetry.Register(reg, prometheus.NewGauge(o)) }
 	sent := telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentteam_stream_sent_total", Help: "What readers of streams were given: entries of the feed, and deltas."}, []string{"what"}))
 	return metrics{
-		open:    gauge("agentteam_streams_open", "Streams that are being read."),
-		kept:    gauge("agentteam_stream_kept_items", "Entries and deltas that are kept for the readers of streams."),
+		open:    gauge(prometheus.GaugeOpts{Name: "agentteam_streams_open", Help: "Streams that are being read."}),
+		kept:    gauge(prometheus.GaugeOpts{Name: "agentteam_stream_kept_items", Help: "Entries and deltas that are kept for the readers of streams."}),
 		entries: sent.WithLabelValues("entry"),
 		deltas:  sent.WithLabelValues("delta"),
 		slow: telemetry.Register(reg, prometheus.NewCounter(prometheus.CounterOpts{

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"agentteam/pkg/api/problem"
+	"agentteam/pkg/team"
+)
+
+// limits bound what clients may take. Tests have smaller ones.
+type limits struct {
+	open      int           // connections, and requests that are being answered, streams among them
+	body      int64         // bytes of one
+	bodyWait  time.Duration // until a body has come to its end
+	writeWait time.Duration // until a client has taken what is written to it at once
+}
+
+var defaultLimits = limits{open: 4096, body: 1 << 20, bodyWait: 30 * time.Second, writeWait: 10 * time.Second}
+
+// spare connections beyond the limit are told so; more are closed without a word.
+const spare = 128
+
+// retryAfter is for those who are told so, in seconds.
+const retryAfter = 5
+
+// listener counts the connections that are open.
+type listener struct {
+	net.Listener
+	most int64
+	open atomic.Int64
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= l.most {
+			return &counted{Conn: c, closed: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
+		}
+		l.open.Add(-1)
+		c.Close()
+	}
+}
+
+type counted struct {
+	net.Conn
+	closed func()
+}
+
+func (c *counted) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// bounded passes requests on to next while there is room, with their whole bodies: no
+// handler waits for a client that is slow to send.
+func (s *Server) bounded(next http.Handler) http.Handler {
+	var requests atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer requests.Add(-1)
+		most := int64(s.limits.open)
+		if requests.Add(1) > most || s.ln.open.Load() > most {
+			w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+			s.refuse(w, http.StatusServiceUnavailable, team.Unavailable, "this process has as many clients as it takes", "try again later, or ask another leader process")
+			return
+		}
+		if r.ContentLength != 0 && !s.takeBody(w, r) {
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// takeBody reads the body. It reports whether that was possible; if not, it has answered.
+func (s *Server) takeBody(w http.ResponseWriter, r *http.Request) bool {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(s.limits.bodyWait)) // every connection of ours can
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.limits.body))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		s.refuse(w, http.StatusRequestEntityTooLarge, team.InvalidArgument, "the body has more than "+strconv.FormatInt(large.Limit, 10)+" bytes", "send less at once")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.refuse(w, http.StatusRequestTimeout, team.InvalidArgument, "the body has not come to its end within "+s.limits.bodyWait.String(), "")
+	case err != nil:
+		s.refuse(w, http.StatusBadRequest, team.InvalidArgument, "the body could not be read to its end", "")
+	default:
+		_ = rc.SetReadDeadline(time.Time{})
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	return err == nil
+}
+
+// refuse answers with a problem document and ends the connection.
+func (s *Server) refuse(w http.ResponseWriter, status int, code team.Code, detail, hint string) {
+	w.Header().Set("Connection", "close")
+	problem.Document{Status: status, Code: code, Detail: detail, Hint: hint}.Write(w)
+}

@@ -1,0 +1,79 @@
+package api
+
+import (
+	_ "embed"
+	"net/http"
+	"strings"
+
+	"agentteam/pkg/api/problem"
+	"agentteam/pkg/api/teamwire"
+	"agentteam/pkg/team"
+)
+
+// mount is a handler and the paths that it answers for, in the pattern language of
+// [http.ServeMux].
+type mount struct {
+	paths []string
+	make  func() (http.Handler, error)
+}
+
+// mounts are all that the API serves. The handlers know nothing of tokens, origins and
+// limits.
+func (s *Server) mounts() []mount {
+	return []mount{
+		{[]string{"/{$}", "/health", "/team/", "/files/"}, s.teamwire},
+	}
+}
+
+func (s *Server) mux() (*http.ServeMux, error) {
+	mux := http.NewServeMux()
+	for _, m := range s.mounts() {
+		h, err := m.make()
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range m.paths {
+			mux.Handle(path, named(h))
+		}
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		problem.Document{Status: http.StatusNotFound, Code: team.NotFound, Detail: "the API has nothing at this path", Hint: "/ tells what there is"}.Write(w)
+	})
+	return mux, nil
+}
+
+// named takes note of the route by which a request found its handler; of several muxes in
+// a row, that of the last one.
+func named(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			_, path, found := strings.Cut(r.Pattern, " ")
+			if !found {
+				path = r.Pattern
+			}
+			w.(*writer).route = path
+		}()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// page says to people what there is. It needs no script and no style.
+//
+//go:embed page.html
+var page []byte
+
+// teamwire also answers at /, with what the service is; browsers are shown a page there.
+func (s *Server) teamwire() (http.Handler, error) {
+	wire, err := teamwire.New(teamwire.Options{Client: s.opt.Client, Hub: s.hub, NewTeam: s.opt.NewTeam, Workspace: s.opt.Workspace, Log: s.opt.Log})
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+			wire.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(page) // whoever has left needs it no more
+	}), nil
+}

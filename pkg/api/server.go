@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"agentteam/pkg/api/access"
+	"agentteam/pkg/api/stream"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+)
+
+// Server is the API, listening.
+type Server struct {
+	opt     Options
+	ln      *listener
+	tls     bool
+	http    *http.Server
+	hub     *stream.Hub
+	limits  limits
+	metrics *metrics
+}
+
+// Listen takes the address. Callers connect but are not answered until [Server.Run].
+// Errors: InvalidArgument for settings that are wrong, such as an address beyond loopback
+// without TLS, or a token file that others can read; InvalidState for an address in use.
+func Listen(o Options) (*Server, error) { return listen(o, defaultLimits) }
+
+func listen(o Options, l limits) (*Server, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	cert, gate, err := read(o.API)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{opt: o, tls: cert != nil, hub: stream.New(o.Client, stream.HubOptions{Metrics: o.Metrics, Logger: o.Log}), limits: l, metrics: newMetrics(o.Metrics)}
+	mux, err := s.mux()
+	if err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("tcp", o.Addr)
+	if err != nil {
+		return nil, team.Errorf(team.InvalidState, "the API cannot be served: %w", err).WithHint("choose another address with --api; port 0 is a free one")
+	}
+	s.ln = &listener{Listener: ln, most: int64(l.open + spare)}
+	host, _, _ := net.SplitHostPort(telemetry.HostPort(ln.Addr()))
+	gate.Hosts = append(ownHosts(o.API, host), gate.Hosts...)
+	handler, err := s.handler(gate, mux)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.http = &http.Server{
+		Handler: handler, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		ReadHeaderTimeout: headerWait, MaxHeaderBytes: mostHeader, IdleTimeout: idleWait,
+		// Neither ReadTimeout nor WriteTimeout: both would cut event streams. Bodies and
+		// writes have limits of their own.
+	}
+	if cert != nil {
+		s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*cert}}
+	}
+	return s, nil
+}
+
+// handler is mux behind all that stands before it.
+func (s *Server) handler(o access.Options, mux http.Handler) (http.Handler, error) {
+	gate, err := access.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return s.attended(gate.Guard(s.bounded(mux))), nil
+}
+
+// URL returns the base URL. A server that listens on all interfaces names the machine.
+func (s *Server) URL() string {
+	scheme := "http://"
+	if s.tls {
+		scheme = "https://"
+	}
+	return scheme + telemetry.HostPort(s.ln.Addr())
+}
+
+// Run serves until ctx ends, and stops within [shutdown.Close]: it ends the context of
+// every request, waits for the handlers, and cuts off those that do not return. It returns
+// nil after that, or the error that made serving impossible. Call it once.
+func (s *Server) Run(ctx context.Context) error {
+	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
+	served := make(chan error, 1)
+	go func() {
+		if s.tls {
+			served <- s.http.ServeTLS(s.ln, "", "")
+		} else {
+			served <- s.http.Serve(s.ln)
+		}
+	}()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve the API: %w", err)
+	case <-ctx.Done():
+	}
+	s.hub.Close() // its readers are told, and go on elsewhere
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown.Close)
+	defer cancel()
+	if s.http.Shutdown(bye) != nil {
+		s.http.Close()
+	}
+	<-served
+	return nil
+}
+
+// Close gives the address back. It is for a process that could not start after [Listen];
+// Run does it by itself.
+func (s *Server) Close() error { return s.ln.Close() }
+
+// What a request may take.
+const (
+	headerWait = 5 * time.Second
+	mostHeader = 16 << 10 // bytes
+	idleWait   = 2 * time.Minute
+)
