@@ -32,6 +32,10 @@ func command() *cobra.Command {
 	cmd := process.Command("leader", "Lead every active team of a NATS server, or one")
 	f := cmd.Flags()
 	f.String("team", "", "lead this team only")
+	f.String("api", "", "host:port of the HTTP API; port 0 is a free one; default: none")
+	f.String("api-token-file", "", "file that holds the token of the API")
+	f.String("api-read-token-file", "", "file that holds its token for reading only")
+	f.Bool("insecure", false, "serve the API beyond this machine without TLS")
 	exec := f.Bool("local-exec", false, "start a teammate process when no standby takes a spawn")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(config.Sources{Flags: config.FlagsOf(f.Lookup), Env: os.LookupEnv})

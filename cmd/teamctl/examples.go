@@ -59,6 +59,7 @@ var examples = map[string][]string{
 	"events":            {"teamctl events --since 1h", "teamctl events -f --agent coder-1"},
 	"cost":              {"teamctl cost --by agent"},
 	"stop":              {"teamctl stop coder-1 --reason 'the work is done'", "teamctl stop coder-1 --drain", "teamctl stop"},
+	"web":               {"teamctl web", "teamctl web --no-open"},
 	"doctor":            {"teamctl doctor"},
 	"config":            {"teamctl config view --show-origin"},
 	"config view":       {"teamctl config view --show-origin"},

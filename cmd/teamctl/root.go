@@ -73,7 +73,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.upCmd(), a.downCmd(), makesTeam(a.runCmd()), a.attachCmd(), a.demoCmd(), a.rehearseCmd(), a.statusCmd(), a.teamsCmd(),
 		makesTeam(a.spawnCmd()), a.tasksCmd(), a.approvalsCmd(), a.agentsCmd(), a.rolesCmd(), a.sendCmd(), a.broadcastCmd(), a.inboxCmd(), a.messagesCmd(), a.answerCmd(), a.chatCmd(), a.eventsCmd(), a.costCmd(), a.stopCmd(),
-		a.doctorCmd(), a.repairCmd(), a.configCmd(), a.versionCmd(),
+		a.webCmd(), a.doctorCmd(), a.repairCmd(), a.configCmd(), a.versionCmd(),
 	)
 	completeFlags(root, map[string]cobra.CompletionFunc{"output": fixed(formats...), "team": completeTeams})
 	refuseEmpty(root)

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"os/exec"
@@ -76,6 +79,7 @@ func TestScripts(t *testing.T) {
 			"no-jetstream": noJetStream,
 			"remember":     remember,
 			"gone":         gone,
+			"log-in":       logIn,
 		},
 	})
 }
@@ -194,6 +198,43 @@ func gone(ts *testscript.TestScript, _ bool, _ []string) {
 			case <-limit:
 				ts.Fatalf("process %d is still there", pid)
 			}
+		}
+	}
+}
+
+// logIn opens the address that a file holds as a browser does: it is shown the page, and
+// may ask from then on; nobody else gets in by the same address.
+func logIn(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: log-in FILE")
+	}
+	address := strings.TrimSpace(ts.ReadFile(args[0]))
+	get := func(c *http.Client, address string) (int, string) {
+		req, err := http.NewRequest(http.MethodGet, address, nil)
+		ts.Check(err)
+		req.Header.Set("Accept", "text/html")
+		res, err := c.Do(req)
+		ts.Check(err)
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		ts.Check(err)
+		return res.StatusCode, string(body)
+	}
+	jar, err := cookiejar.New(nil)
+	ts.Check(err)
+	browser := &http.Client{Jar: jar}
+	if status, body := get(browser, address); status != http.StatusOK || !strings.Contains(body, "You are logged in") {
+		ts.Fatalf("%s is answered %d, %s", address, status, body)
+	}
+	at, err := url.Parse(address)
+	ts.Check(err)
+	list := at.ResolveReference(&url.URL{Path: "/team/sessions", RawQuery: "user_id=ann"}).String()
+	if status, body := get(browser, list); status != http.StatusOK {
+		ts.Fatalf("%s is answered %d, %s", list, status, body)
+	}
+	for _, refused := range []string{address, list} {
+		if status, body := get(&http.Client{}, refused); status != http.StatusUnauthorized {
+			ts.Fatalf("%s is answered %d, %s", refused, status, body)
 		}
 	}
 }

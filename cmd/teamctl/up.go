@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,6 +30,7 @@ type clusterRecord struct {
 	Status string `json:"status"` // up or down
 	NATS   string `json:"nats"`   // address of the server
 	HTTP   string `json:"http"`   // base URL of the leader's pages
+	API    string `json:"api"`    // base URL of the leader's HTTP API
 	PID    int    `json:"pid"`    // of the process that runs the cluster, or ran it
 	Log    string `json:"log,omitempty"`
 }
@@ -45,7 +47,7 @@ func (a *app) printCluster(r clusterRecord, line string) error {
 func recordOf(status string, pid int) clusterRecord {
 	r := clusterRecord{Status: status, PID: pid}
 	if c, _, err := config.FindCluster("."); err == nil {
-		r.NATS, r.HTTP = c.NATS, c.HTTP
+		r.NATS, r.HTTP, r.API = c.NATS, c.HTTP, c.API
 	}
 	return r
 }
@@ -63,6 +65,8 @@ func (a *app) upCmd() *cobra.Command {
 	f.BoolVarP(&background, "detach", "d", false, "run in the background; end with: teamctl down")
 	f.IntVar(&port, "port", 0, "port of the NATS server on 127.0.0.1; 0 is a free one")
 	f.String("http", "", "host:port of the leader's pages; port 0 is a free one")
+	f.String("api", "", "host:port of the leader's HTTP API; port 0 is a free one (default 127.0.0.1:0)")
+	f.Bool("insecure", false, "serve the API beyond this machine without TLS")
 	f.String("data", "", "folder of the NATS server's data (default .agentteam/data)")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"data": aFolder})
 	f.IntVar(&report, "report", 0, "")
@@ -120,13 +124,42 @@ type startup struct {
 	Error *failure `json:"error,omitempty"`
 }
 
-// startCluster starts a cluster that is known by dir, or unknown if dir is "".
+// startCluster starts a cluster that is known by dir, or unknown if dir is ""; then it has no
+// API, which nobody could find.
 func (a *app) startCluster(ctx context.Context, cfg config.Config, dir, data string, standbys, port int, output io.Writer, env []string) (*local.Cluster, error) {
 	log, err := telemetry.NewLogger(output, cfg.LogLevel, cfg.LogFormat)
 	if err != nil {
 		return nil, err
 	}
-	return local.Start(ctx, local.Options{Dir: dir, DataDir: data, Port: port, HTTP: cfg.HTTP, Standbys: standbys, Env: env, Output: output, Logger: log})
+	var api config.API
+	if dir != "" {
+		if api, err = ownAPI(cfg.API, dir); err != nil {
+			return nil, err
+		}
+	}
+	return local.Start(ctx, local.Options{Dir: dir, DataDir: data, Port: port, HTTP: cfg.HTTP, API: api, Standbys: standbys, Env: env, Output: output, Logger: log})
+}
+
+// ownAPI is the API of a cluster of this machine: on a free port unless another address was
+// given, and with tokens in the cluster's folder, which are made once, unless others were named.
+func ownAPI(api config.API, dir string) (config.API, error) {
+	api.Addr = cmp.Or(api.Addr, "127.0.0.1:0")
+	if api.TokenFile != "" {
+		return api, nil
+	}
+	folder, err := filepath.Abs(filepath.Join(dir, ".agentteam"))
+	if err == nil {
+		err = os.MkdirAll(folder, 0o755)
+	}
+	if err == nil { // else a token could be committed by mistake
+		err = os.WriteFile(filepath.Join(folder, ".gitignore"), []byte("*\n"), 0o644)
+	}
+	if err != nil {
+		return api, team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
+	}
+	api.TokenFile = filepath.Join(folder, "api.token")
+	api.ReadTokenFile = cmp.Or(api.ReadTokenFile, filepath.Join(folder, "api.read.token"))
+	return api, nil
 }
 
 // upDetached starts `teamctl up` again as a process of its own, and returns once

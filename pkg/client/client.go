@@ -7,6 +7,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -34,6 +35,7 @@ type Options struct {
 	URL      string // of the NATS server; required
 	Replicas int    // servers that keep what this client makes; default 1
 	Once     bool   // an address that refuses is not tried again
+	Name     string // of the connection, for those who look at the server; default teamctl
 }
 
 // silence: a server is asked this often, and lost after three times. People are told a
@@ -43,7 +45,7 @@ const silence = 450 * time.Millisecond
 // Connect connects to a NATS server. It gives up after 3 s. Errors: Unavailable, in
 // one line; InvalidArgument for what is no address.
 func Connect(ctx context.Context, o Options) (*Client, error) {
-	conn, err := broker.Connect(ctx, broker.Options{URL: o.URL, Name: "teamctl", Replicas: o.Replicas, Once: o.Once, Ping: silence})
+	conn, err := broker.Connect(ctx, broker.Options{URL: o.URL, Name: cmp.Or(o.Name, "teamctl"), Replicas: o.Replicas, Once: o.Once, Ping: silence})
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,12 @@ var defaultStore = filepath.Join(clusterDir, "data")
 // folder or below it. The file outlives a cluster that was killed, so what it names
 // need not be there any more.
 type Cluster struct {
-	NATS string `json:"nats"` // URL of the embedded server
-	HTTP string `json:"http"` // base URL of the leader's HTTP server
-	PIDs []int  `json:"pids"` // first the process that runs the cluster, then its children
+	NATS string `json:"nats"`          // URL of the embedded server
+	HTTP string `json:"http"`          // base URL of the leader's HTTP server
+	API  string `json:"api,omitempty"` // base URL of the leader's HTTP API
+	PIDs []int  `json:"pids"`          // first the process that runs the cluster, then its children
+
+	APITokenFile string `json:"api_token_file,omitempty"` // path of the file that holds the API's token
 
 	// Started is when the first of these processes was started, in the system's own count
 	// ([WriteCluster] sets it): another program that is given its id later has another.

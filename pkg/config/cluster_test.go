@@ -23,7 +23,7 @@ func TestClusterFile(t *testing.T) {
 	if _, _, err := config.FindCluster(below); !errors.Is(err, team.NotFound) || team.HintOf(err) == "" {
 		t.Fatalf("FindCluster without one = %v, want NotFound and a hint", err)
 	}
-	want := config.Cluster{NATS: "nats://127.0.0.1:4000", HTTP: "http://127.0.0.1:4001", PIDs: []int{1 << 30, 1 << 29}}
+	want := config.Cluster{NATS: "nats://127.0.0.1:4000", HTTP: "http://127.0.0.1:4001", API: "http://127.0.0.1:4002", APITokenFile: "/w/api.token", PIDs: []int{1 << 30, 1 << 29}}
 	if err := config.WriteCluster(top, want); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestClusterFile(t *testing.T) {
 		t.Errorf("path = %s", path)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || string(text) != `{"nats":"nats://127.0.0.1:4000","http":"http://127.0.0.1:4001","pids":[1073741824,536870912]}`+"\n" {
+	if err != nil || string(text) != `{"nats":"nats://127.0.0.1:4000","http":"http://127.0.0.1:4001","api":"http://127.0.0.1:4002","pids":[1073741824,536870912],"api_token_file":"/w/api.token"}`+"\n" {
 		t.Errorf("the file holds %s, %v", text, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {

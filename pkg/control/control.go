@@ -32,9 +32,10 @@ type Process struct {
 	Kind        string       `json:"kind"` // leader or teammate
 	Host        string       `json:"host"`
 	PID         string       `json:"pid"`
-	Metrics     string       `json:"metrics"` // URL
-	Model       string       `json:"model"`   // of its default alias; NoModel if none is configured
-	Aliases     []string     `json:"aliases"` // names of models that it has, its default first
+	Metrics     string       `json:"metrics"`       // URL
+	API         string       `json:"api,omitempty"` // base URL of its HTTP API; empty if it serves none
+	Model       string       `json:"model"`         // of its default alias; NoModel if none is configured
+	Aliases     []string     `json:"aliases"`       // names of models that it has, its default first
 	Version     string       `json:"version"`
 	Memberships []Membership `json:"memberships,omitempty"` // by team; a teammate has one at most, a leader one for each team it leads
 }
@@ -61,7 +62,7 @@ func Announce(c *broker.Conn, p Process) (stop func(), err error) {
 	p.PID = fmt.Sprint(os.Getpid())
 	svc, err := micro.AddService(c.NATS(), micro.Config{
 		Name: subject.Service(p.Kind), Version: semver(p.Version), Description: "agentteam " + p.Kind + " process",
-		Metadata: map[string]string{"process": p.ID, "kind": p.Kind, "host": p.Host, "pid": p.PID, "metrics": p.Metrics, "model": p.Model,
+		Metadata: map[string]string{"process": p.ID, "kind": p.Kind, "host": p.Host, "pid": p.PID, "metrics": p.Metrics, "api": p.API, "model": p.Model,
 			"aliases": strings.Join(p.Aliases, ","), "version": p.Version},
 	})
 	if err != nil {
@@ -118,7 +119,7 @@ func Processes(ctx context.Context, c *broker.Conn, kind string, wait time.Durat
 				Membership{Process: md["process"], Team: team.TeamID(md["team"]), AgentID: team.AgentID(md["agent_id"]), Role: md["role"]})
 		case pong.Name == subject.Service(md["kind"]) && (kind == "" || kind == md["kind"]): // else it is another program's
 			all = append(all, Process{ID: md["process"], Kind: md["kind"], Host: md["host"], PID: md["pid"],
-				Metrics: md["metrics"], Model: md["model"], Aliases: split(md["aliases"]), Version: md["version"]})
+				Metrics: md["metrics"], API: md["api"], Model: md["model"], Aliases: split(md["aliases"]), Version: md["version"]})
 		}
 	}
 	for i, p := range all {

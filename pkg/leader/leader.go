@@ -67,11 +67,20 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	p.Ready()
 	l := &leader{Process: p, registry: reg, options: o}
-	err = election.New(election.Options{
+	parts := []func(context.Context) error{election.New(election.Options{
 		Bucket: reg.Bucket(), Process: p.ID, Cluster: child.Cluster(), Only: o.Only, Lead: l.lead, Logger: p.Log,
-	}).Run(ctx)
+	}).Run}
+	if o.Config.API.Addr != "" {
+		serve, done, err := openAPI(ctx, p)
+		if err != nil {
+			return err
+		}
+		defer done()
+		parts = append(parts, serve)
+	}
+	p.Ready()
+	err = shutdown.Together(ctx, parts...)
 	if owner.Err() != nil {
 		l.children.end(overdue)
 	}

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"agentteam/pkg/api"
 	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/child"
 	"agentteam/pkg/client"
@@ -31,12 +32,13 @@ import (
 
 // Options say what the cluster is made of.
 type Options struct {
-	Dir      string   // where .agentteam/cluster.json is written; "" = nowhere
-	DataDir  string   // of the NATS server; required
-	Port     int      // of the NATS server on 127.0.0.1; 0 = a free one
-	HTTP     string   // of the leader; default 127.0.0.1:0
-	Standbys int      // teammate processes that wait for work
-	Env      []string // for the children, beside this process's environment
+	Dir      string     // where .agentteam/cluster.json is written; "" = nowhere
+	DataDir  string     // of the NATS server; required
+	Port     int        // of the NATS server on 127.0.0.1; 0 = a free one
+	HTTP     string     // of the leader; default 127.0.0.1:0
+	API      config.API // of the leader; without an address it has none
+	Standbys int        // teammate processes that wait for work
+	Env      []string   // for the children, beside this process's environment
 	Output   io.Writer
 	Logger   *slog.Logger
 }
@@ -51,7 +53,9 @@ type Cluster struct {
 
 	mu   sync.Mutex
 	pids map[string]int // by the child's label
-	http string         // address of the leader's pages, the last one's until its successor tells its own; "" = none was up yet
+	// http and api are the addresses of the leader's pages and of its API, the last one's
+	// until its successor tells its own; "" = none was up yet.
+	http, api string
 }
 
 // leader is the label of the child that leads.
@@ -77,12 +81,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 			return nil, team.Errorf(team.InvalidState, "a cluster runs here already (pid %d)", pid).WithHint("use it, or end it: teamctl down")
 		}
 	}
-	// The leader would find out too, but only it, again and again.
-	l, err := net.Listen("tcp", o.HTTP)
-	if err != nil {
-		return nil, team.Errorf(team.InvalidState, "the leader's pages cannot be served: %w", err).WithHint("choose another address with --http, or leave it out for a free port")
+	if err := o.checkPages(); err != nil {
+		return nil, err
 	}
-	l.Close()
 	bins := map[string]string{}
 	for _, name := range []string{"leader", "teammate"} {
 		bin, err := child.FindBinary(name)
@@ -93,6 +94,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	o.Env = append(slices.Clone(o.Env), child.OfCluster(ulid.Make().String())...)
 	c := &Cluster{opt: o, pids: map[string]int{}}
+	var err error
 	if c.server, err = embedded.Start(embedded.Options{Dir: o.DataDir, Port: o.Port, Logger: o.Logger}); err != nil {
 		return nil, err
 	}
@@ -102,7 +104,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	children, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
-	c.supervise(children, leader, bins["leader"], "--local-exec", "--http", o.HTTP)
+	c.supervise(children, leader, bins["leader"], append([]string{"--local-exec", "--http", o.HTTP}, o.apiFlags()...)...)
 	for i := range o.Standbys {
 		c.supervise(children, "teammate "+strconv.Itoa(i+1), bins["teammate"], "--http", "127.0.0.1:0")
 	}
@@ -114,6 +116,38 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// checkPages finds out what the leader would too, but only it, again and again.
+func (o Options) checkPages() error {
+	l, err := net.Listen("tcp", o.HTTP)
+	if err != nil {
+		return team.Errorf(team.InvalidState, "the leader's pages cannot be served: %w", err).WithHint("choose another address with --http, or leave it out for a free port")
+	}
+	l.Close()
+	if o.API.Addr == "" {
+		return nil
+	}
+	if err := api.Check(o.API); err != nil {
+		return err
+	}
+	if l, err = net.Listen("tcp", o.API.Addr); err != nil {
+		return team.Errorf(team.InvalidState, "the API cannot be served: %w", err).WithHint("choose another address with --api, or leave it out for a free port")
+	}
+	return l.Close()
+}
+
+// apiFlags are those of the leader. The rest of the API's settings reaches it by the
+// environment and by team.yaml, as it reached this process.
+func (o Options) apiFlags() []string {
+	if o.API.Addr == "" {
+		return nil
+	}
+	flags := []string{"--api", o.API.Addr, "--api-token-file", o.API.TokenFile, "--insecure=" + strconv.FormatBool(o.API.Insecure)}
+	if o.API.ReadTokenFile != "" {
+		flags = append(flags, "--api-read-token-file", o.API.ReadTokenFile)
+	}
+	return flags
 }
 
 // Running reports whether the cluster that dir's file tells of is there, and the
@@ -158,7 +192,7 @@ func (c *Cluster) supervise(ctx context.Context, label, bin string, args ...stri
 				c.note(label, p.PID())
 				alive, ended := context.WithCancel(ctx)
 				if label == leader {
-					c.wg.Go(func() { c.learnHTTP(alive, p.PID()) })
+					c.wg.Go(func() { c.learnPages(alive, p.PID()) })
 				}
 				wanted := c.attend(ctx, p)
 				ended()
@@ -213,14 +247,14 @@ func (c *Cluster) write() {
 	for _, p := range c.pids {
 		pids = append(pids, p)
 	}
-	if err := config.WriteCluster(c.opt.Dir, config.Cluster{NATS: c.server.URL(), HTTP: c.http, PIDs: pids}); err != nil {
+	if err := config.WriteCluster(c.opt.Dir, config.Cluster{NATS: c.server.URL(), HTTP: c.http, API: c.api, APITokenFile: c.opt.API.TokenFile, PIDs: pids}); err != nil {
 		c.opt.Logger.Error("cluster file not written", "err", err)
 	}
 }
 
-// learnHTTP asks the leader of this process id for its address until it answers. Each
-// one that is started has another, unless it was given a port.
-func (c *Cluster) learnHTTP(ctx context.Context, pid int) {
+// learnPages asks the leader of this process id for its addresses until it tells them. Each
+// one that is started has others, unless it was given ports.
+func (c *Cluster) learnPages(ctx context.Context, pid int) {
 	cl, err := c.connect(ctx)
 	if err != nil {
 		return
@@ -232,9 +266,10 @@ func (c *Cluster) learnHTTP(ctx context.Context, pid int) {
 			continue // nobody answered within the time that it waits for answers
 		}
 		for _, p := range s.Leaders {
-			if p.PID == strconv.Itoa(pid) {
+			if p.PID == strconv.Itoa(pid) && (p.API != "" || c.opt.API.Addr == "") {
 				c.mu.Lock()
 				defer c.mu.Unlock()
+				c.api = p.API
 				c.http = strings.TrimSuffix(p.Metrics, "/metrics")
 				c.write()
 				return
@@ -254,8 +289,8 @@ func (c *Cluster) connect(ctx context.Context) (*client.Client, error) {
 	}
 }
 
-// knowsHTTP reports whether the leader has told its address.
-func (c *Cluster) knowsHTTP() bool {
+// knowsPages reports whether the leader has told its addresses.
+func (c *Cluster) knowsPages() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.http != ""
@@ -277,7 +312,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 	for {
 		s, err := cl.Processes(ctx)
 		up := len(s.Standbys) + len(s.Members) // one may have been taken already
-		if err == nil && up >= c.opt.Standbys && c.knowsHTTP() {
+		if err == nil && up >= c.opt.Standbys && c.knowsPages() {
 			return nil
 		}
 		if up > standbys || len(s.Leaders) > leaders {

@@ -8,7 +8,6 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/model"
-	"agentteam/pkg/telemetry"
 )
 
 // lookEvery is how often a process looks whether its settings file has changed.
@@ -35,11 +34,13 @@ func (p *Process) tellModels(cfg config.Config) {
 	}
 }
 
-// announceAs makes the process known, with these models, in place of what was known of
-// it before.
-func (p *Process) announceAs(kind string, routes model.Routes) error {
-	hide, err := control.Announce(p.Conn, control.Process{ID: p.ID, Kind: kind, Metrics: p.http.URL() + "/metrics",
-		Model: modelName(routes), Aliases: p.Aliases(), Version: telemetry.Version()})
+// announce makes the process known with a change, in place of what was known of it before.
+func (p *Process) announce(change func(*control.Process)) error {
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	next := p.told
+	change(&next)
+	hide, err := control.Announce(p.Conn, next)
 	if err != nil {
 		return err
 	}
@@ -48,8 +49,13 @@ func (p *Process) announceAs(kind string, routes model.Routes) error {
 	} else {
 		p.hide()
 	}
-	p.hide = hide
+	p.hide, p.told = hide, next
 	return nil
+}
+
+// AnnounceAPI tells others where this process serves the HTTP API.
+func (p *Process) AnnounceAPI(url string) error {
+	return p.announce(func(told *control.Process) { told.API = url })
 }
 
 // modelName is that of the default, as its endpoint knows it.
@@ -78,7 +84,7 @@ func stampOf(file string) stamp {
 
 // follow reads the models anew whenever the settings file has changed, until stop is
 // called. What else stands there holds from the next start on.
-func (p *Process) follow(ctx context.Context, kind, file string) (stop func()) {
+func (p *Process) follow(ctx context.Context, file string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	last := stampOf(file)
@@ -93,7 +99,7 @@ func (p *Process) follow(ctx context.Context, kind, file string) (stop func()) {
 			case <-tick.C:
 				if now := stampOf(file); now != last {
 					last = now
-					p.reload(kind)
+					p.reload()
 				}
 			}
 		}
@@ -104,7 +110,7 @@ func (p *Process) follow(ctx context.Context, kind, file string) (stop func()) {
 	}
 }
 
-func (p *Process) reload(kind string) {
+func (p *Process) reload() {
 	cfg, err := p.Config.Reload()
 	if err == nil {
 		err = p.models.Reload(cfg.Routes())
@@ -115,7 +121,7 @@ func (p *Process) reload(kind string) {
 	}
 	p.Log.Info("the models were read again", "aliases", p.Aliases())
 	p.tellModels(cfg)
-	if err := p.announceAs(kind, cfg.Routes()); err != nil {
+	if err := p.announce(func(told *control.Process) { told.Model, told.Aliases = modelName(cfg.Routes()), p.Aliases() }); err != nil {
 		p.Log.Error("others are not told of the new models", "err", err)
 	}
 }

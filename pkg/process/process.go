@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"agentteam/pkg/agent"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/config"
+	"agentteam/pkg/control"
 	"agentteam/pkg/model"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
@@ -44,7 +46,9 @@ type Process struct {
 	Conn    *broker.Conn
 
 	models    *model.Router
-	hide      func() // takes back what was announced
+	telling   sync.Mutex      // one announcement at a time
+	told      control.Process // what was announced
+	hide      func()          // takes it back
 	http      *telemetry.Server
 	httpDone  chan struct{}
 	stopPages func()
@@ -111,11 +115,14 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		return err
 	}
 	conn.Store(p.Conn)
-	if err := p.announceAs(kind, routes); err != nil {
+	err = p.announce(func(told *control.Process) {
+		*told = control.Process{ID: p.ID, Kind: kind, Metrics: p.http.URL() + "/metrics", Model: modelName(routes), Aliases: p.Aliases(), Version: telemetry.Version()}
+	})
+	if err != nil {
 		return err
 	}
 	if file := p.Config.File(); file != "" {
-		p.stop = append(p.stop, p.follow(context.WithoutCancel(ctx), kind, file))
+		p.stop = append(p.stop, p.follow(context.WithoutCancel(ctx), file))
 	}
 	return nil
 }
