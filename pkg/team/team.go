@@ -125,10 +125,11 @@ func (t Team) Validate() error {
 	if err := checkText("the description", t.Description, MaxTextBytes); err != nil {
 		return err
 	}
-	for name, id := range map[string]string{"user_id": t.UserID, "session_id": t.SessionID} {
-		if err := checkText("the "+name, id, MaxTitleBytes); err != nil {
-			return err
-		}
+	if err := checkText("the user_id", t.UserID, MaxTitleBytes); err != nil {
+		return err
+	}
+	if err := checkText("the session_id", t.SessionID, MaxTitleBytes); err != nil {
+		return err
 	}
 	if t.MaxTeammates < 0 || t.MaxTeammates > MostTeammates {
 		return Errorf(InvalidArgument, "max_teammates of team %s is %d; it may be 0 to %d", t.ID, t.MaxTeammates, MostTeammates)

@@ -44,15 +44,10 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		err = team.Errorf(team.Unavailable, "The cluster did not answer in time")
 	}
 	var bad invalid
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &bad):
+	if errors.As(err, &bad) {
 		writeJSON(w, http.StatusUnprocessableEntity, struct {
 			Detail invalid `json:"detail"`
 		}{bad})
-		return
-	case errors.As(err, &large):
-		writeJSON(w, http.StatusRequestEntityTooLarge, detail{large.Error()})
 		return
 	}
 	writeJSON(w, problem.Status(team.CodeOf(err)), detail{s.told(r, err)})

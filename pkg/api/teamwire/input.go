@@ -24,15 +24,11 @@ func queryOf(r *http.Request) *input {
 	return &input{at: []any{"query"}, query: r.URL.Query(), wrong: new(invalid)}
 }
 
-// bodyOf reads the body, which is a JSON object. Errors: invalid; *http.MaxBytesError.
+// bodyOf reads the body, which is a JSON object. Errors: invalid.
 func bodyOf(r *http.Request) (*input, error) {
 	in := &input{at: []any{"body"}, wrong: new(invalid)}
 	data, err := io.ReadAll(r.Body)
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return nil, err
-	case err != nil:
+	if err != nil {
 		return nil, invalid{{[]any{"body"}, "The body could not be read to its end", "body_incomplete"}}
 	}
 	var syntax *json.SyntaxError

@@ -2,8 +2,6 @@ package teamwire_test
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,23 +9,15 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"agentteam/pkg/api/stream"
+	"agentteam/pkg/api/stream/streamtest"
 	"agentteam/pkg/api/teamwire"
-	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/event"
-	"agentteam/pkg/journal"
-	"agentteam/pkg/mailbox"
-	"agentteam/pkg/model"
-	"agentteam/pkg/registry"
 	"agentteam/pkg/role"
-	"agentteam/pkg/roster"
-	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -56,11 +46,7 @@ func newRig(t *testing.T) *rig {
 		return client.NewTeam{Roles: roles.All, Workspace: r.dir}, err
 	}})
 	r.ok(err)
-	limited := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		req.Body = http.MaxBytesReader(w, req.Body, 2<<20)
-		h.ServeHTTP(w, req)
-	})
-	srv := httptest.NewServer(limited)
+	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	r.url = srv.URL
 	return r
@@ -108,7 +94,7 @@ func (r *rig) tell(method, path, body string) string {
 // golden compares what was noted with a file.
 func (r *rig) golden(name string) {
 	r.t.Helper()
-	got, file := stable(r.log.String()), filepath.Join("testdata", name)
+	got, file := streamtest.Stable(r.log.String()), filepath.Join("testdata", name)
 	if *update {
 		r.ok(os.WriteFile(file, []byte(got), 0o666))
 	}
@@ -119,108 +105,10 @@ func (r *rig) golden(name string) {
 	}
 }
 
-var (
-	ulids = regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`)
-	times = regexp.MustCompile(`"timestamp":\d+`)
-)
-
-// stable is a text with what differs from run to run replaced: ids by their order, times.
-func stable(s string) string {
-	seen := map[string]string{}
-	s = ulids.ReplaceAllStringFunc(s, func(id string) string {
-		if seen[id] == "" {
-			seen[id] = fmt.Sprintf("ID-%d", len(seen)+1)
-		}
-		return seen[id]
-	})
-	return times.ReplaceAllString(s, `"timestamp":1`)
-}
-
-// cast writes what agents of one team do.
-type cast struct {
-	*rig
-	bt    *broker.Storage
-	words map[team.AgentID]*journal.Journal
-}
-
-// cast opens the team of a session that was made before.
-func (r *rig) cast(user, session string) *cast {
+// cast opens the team of a session that was made before, for a test to play in.
+func (r *rig) cast(user, session string) *streamtest.Cast {
 	r.t.Helper()
-	bt, err := brokertest.Connect(r.t, r.nats).Open(r.t.Context(), team.SessionTeam(user, session))
-	r.ok(err)
-	return &cast{r, bt, map[team.AgentID]*journal.Journal{}}
-}
-
-// member writes the record of a member as being in a state.
-func (c *cast) member(a team.AgentID, role string, state team.MemberState) {
-	c.t.Helper()
-	r := roster.New(c.bt)
-	m, err := r.Get(c.t.Context(), a)
-	if err != nil && !errors.Is(err, team.NotFound) {
-		c.t.Fatal(err)
-	}
-	m.AgentID, m.Role, m.State, m.Backend, m.Incarnation = a, role, state, team.Pool, 1
-	_, err = r.Put(c.t.Context(), m)
-	c.ok(err)
-}
-
-func (c *cast) runs(a team.AgentID, b team.EventBody) {
-	c.t.Helper()
-	b.ThreadID = string(a)
-	event.New(c.bt, nil).Emit(c.t.Context(), team.Event{AgentID: a, RunID: "run-of-" + string(a), Event: b})
-}
-
-func (c *cast) writes(a team.AgentID, rec journal.Record) {
-	c.t.Helper()
-	if c.words[a] == nil {
-		j, _, err := journal.Open(c.t.Context(), c.bt, a, 1, journal.Options{})
-		c.ok(err)
-		c.words[a] = j
-	}
-	rec.RunID = "run-of-" + string(a)
-	_, err := c.words[a].Append(c.t.Context(), rec)
-	c.ok(err)
-}
-
-// says writes a turn with a text and, unless it is "", the call of a tool.
-func (c *cast) says(a team.AgentID, text, tool string) {
-	c.t.Helper()
-	m := model.Message{Role: "assistant", Content: text}
-	if tool != "" {
-		m.ToolCalls = []model.ToolCall{{ID: "call-" + tool, Name: tool, Arguments: `{"path":"<a>"}`}}
-	}
-	data, err := json.Marshal(model.Reply{Message: m})
-	c.ok(err)
-	c.writes(a, journal.Record{Kind: journal.Turn, Turn: data})
-}
-
-func (c *cast) hears(a team.AgentID, tool, result string) {
-	c.t.Helper()
-	c.writes(a, journal.Record{Kind: journal.Result, Result: &journal.ToolResult{CallID: "call-" + tool, Name: tool, Content: result}})
-}
-
-func (c *cast) mails(from, to team.AgentID, kind team.MessageType, text string) {
-	c.t.Helper()
-	box := mailbox.New(c.bt, mailbox.Options{Members: roster.New(c.bt)})
-	_, _, err := box.Send(c.t.Context(), team.Message{Type: kind, From: from, To: to, Content: text})
-	c.ok(err)
-}
-
-// ends ends the team's goal.
-func (c *cast) ends(status team.Status, summary string) {
-	c.t.Helper()
-	reg := registryOf(c.t, c.nats)
-	_, err := reg.End(c.t.Context(), c.bt, status, summary)
-	c.ok(err)
-}
-
-func registryOf(t *testing.T, nats string) *registry.Registry {
-	t.Helper()
-	reg, err := registry.Open(t.Context(), brokertest.Connect(t, nats))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reg
+	return streamtest.Open(r.t, r.nats, team.SessionTeam(user, session))
 }
 
 func (r *rig) session() *client.Team {
@@ -228,27 +116,4 @@ func (r *rig) session() *client.Team {
 	t, err := r.client.OpenSession(r.t.Context(), "ann", "day 1")
 	r.ok(err)
 	return t
-}
-
-// goals is how many goals the team has had.
-func (c *cast) goals() int {
-	c.t.Helper()
-	record, err := c.session().Record(c.t.Context())
-	c.ok(err)
-	return record.GoalNumber
-}
-
-// until waits until the team's record is as wanted.
-func (c *cast) until(ok func(team.Team) bool) {
-	c.t.Helper()
-	there := errors.New("there")
-	err := c.bt.Bucket.Watch(c.t.Context(), func(e broker.Entry) error {
-		if record, err := registry.Decode(e); err == nil && ok(record) {
-			return there
-		}
-		return nil
-	}, nil, subject.KeyTeam)
-	if !errors.Is(err, there) {
-		c.t.Fatal(err)
-	}
 }

@@ -3,7 +3,6 @@ package teamwire
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -23,42 +22,21 @@ type frame struct {
 	Error     *string   `json:"error"`
 }
 
-// writeWait is how long a client may take to take one frame in; a slower one is cut off.
-const writeWait = 10 * time.Second
-
 // frames writes a stream.
 type frames struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
+	data    *stream.Data
 	session string
 }
 
 // begin begins the stream; from here on an error is a frame.
 func begin(w http.ResponseWriter, session string) *frames {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("Connection", "keep-alive")
-	h.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	f := &frames{w, http.NewResponseController(w), session}
-	_ = f.control.Flush() // a client that has left is noticed at the first frame
-	return f
+	w.Header().Set("Connection", "keep-alive")
+	return &frames{stream.NewData(w), session}
 }
 
 func (f *frames) write(m frame) error {
 	m.SessionID = f.session
-	data, err := marshal(m)
-	if err != nil {
-		return err
-	}
-	if err := f.control.SetWriteDeadline(time.Now().Add(writeWait)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	if _, err := fmt.Fprintf(f.w, "data: %s\n", data); err != nil {
-		return err
-	}
-	return f.control.Flush()
+	return f.data.Write(m)
 }
 
 func (f *frames) events(envelopes []Envelope) error {

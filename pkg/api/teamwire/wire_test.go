@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"agentteam/pkg/api/stream/streamtest"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
 )
@@ -65,7 +66,7 @@ func TestRoutes(t *testing.T) {
 	r.tell("GET", "/team/tasks?"+ann, "")
 
 	c := r.cast("ann", "day 1")
-	c.member("coder-1", "coder", team.Joined)
+	c.Member("coder-1", "coder", team.Joined)
 	_, err := r.session().Claim(t.Context(), "T-002", "carl")
 	r.ok(err)
 	r.tell("POST", "/team/message", "{"+who+`,"from_agent_id":"carl","to_agent_id":"coder-1","content":"one"}`)
@@ -78,7 +79,7 @@ func TestRoutes(t *testing.T) {
 	r.tell("POST", "/team/user-message", "{"+who+`,"content":"one","to_agent_id":"coder-1"}`)
 	r.tell("POST", "/team/user-message", "{"+who+`,"content":"one","to_agent_id":"nobody"}`)
 	r.tell("GET", "/team/history?"+ann, "")
-	c.member("coder-1", "coder", team.Stopped)
+	c.Member("coder-1", "coder", team.Stopped)
 	r.tell("POST", "/team/stop", "{"+who+"}")
 	r.tell("POST", "/team/stop", "{"+who+"}")
 	r.tell("POST", "/team/user-message", "{"+who+`,"content":"too late"}`)
@@ -132,33 +133,30 @@ func TestMalformed(t *testing.T) {
 	r.tell("DELETE", "/team/tasks", "")
 	r.tell("GET", "/team/nothing", "")
 	r.golden("malformed.golden")
-	if status, body := r.ask("POST", "/team/stream", `{"message":"`+strings.Repeat("x", 3<<20)+`"}`); status != http.StatusRequestEntityTooLarge || !strings.Contains(body, `"detail"`) {
-		t.Errorf("a body beyond the limit = %d %s", status, body)
-	}
 	if _, body := r.ask("GET", "/team/sessions?user_id=ann", ""); strings.TrimSpace(body) != "[]" {
 		t.Errorf("requests that were refused have made a team: %s", body)
 	}
 }
 
 // play is what the agents do in the tests of streams.
-func play(c *cast) {
-	c.member("leader", "leader", team.Joined)
-	c.member("coder-1", "coder", team.Joined)
-	c.runs("leader", team.EventBody{Type: team.RunStarted})
-	c.says("leader", "I ask <coder-1>.", "send_message")
-	c.hears("leader", "send_message", `{"message_id":"m"}`)
-	c.mails("leader", "coder-1", team.MsgMessage, "begin")
-	c.runs("coder-1", team.EventBody{Type: team.RunStarted})
-	c.runs("coder-1", team.EventBody{Type: team.Retry, Message: "429: slow down", Value: json.RawMessage(`{"tried":1,"of":8,"wait_seconds":2}`)})
-	c.writes("coder-1", journal.Record{Kind: journal.Refused, Refusal: &journal.Refusal{Advice: "park", Reason: "key", Cause: "401: no such key"}})
-	c.writes("coder-1", journal.Record{Kind: journal.Compact, Text: "the window is full", Context: json.RawMessage(`{"messages":[]}`)})
-	c.says("coder-1", "", "read_file")
-	c.hears("coder-1", "read_file", "text")
-	c.says("coder-1", "Done.", "")
-	c.mails("coder-1", team.Everyone, team.MsgBroadcast, "it is done")
-	c.mails("coder-1", team.Leader, team.MsgIdle, "coder-1 is idle") // for which the wire has no word
-	c.runs("coder-1", team.EventBody{Type: team.RunError, Message: "the connection was lost", Code: "unavailable"})
-	c.runs("leader", team.EventBody{Type: team.RunFinished, Result: json.RawMessage(`{"turns":1}`)})
+func play(c *streamtest.Cast) {
+	c.Member("leader", "leader", team.Joined)
+	c.Member("coder-1", "coder", team.Joined)
+	c.Runs("leader", team.EventBody{Type: team.RunStarted})
+	c.Says("leader", "I ask <coder-1>.", "send_message")
+	c.Hears("leader", "send_message", `{"message_id":"m"}`)
+	c.Mails("leader", "coder-1", team.MsgMessage, "begin")
+	c.Runs("coder-1", team.EventBody{Type: team.RunStarted})
+	c.Runs("coder-1", team.EventBody{Type: team.Retry, Message: "429: slow down", Value: json.RawMessage(`{"tried":1,"of":8,"wait_seconds":2}`)})
+	c.Writes("coder-1", journal.Record{Kind: journal.Refused, Refusal: &journal.Refusal{Advice: "park", Reason: "key", Cause: "401: no such key"}})
+	c.Writes("coder-1", journal.Record{Kind: journal.Compact, Text: "the window is full", Context: json.RawMessage(`{"messages":[]}`)})
+	c.Says("coder-1", "", "read_file")
+	c.Hears("coder-1", "read_file", "text")
+	c.Says("coder-1", "Done.", "")
+	c.Mails("coder-1", team.Everyone, team.MsgBroadcast, "it is done")
+	c.Mails("coder-1", team.Leader, team.MsgIdle, "coder-1 is idle") // for which the wire has no word
+	c.Runs("coder-1", team.EventBody{Type: team.RunError, Message: "the connection was lost", Code: "unavailable"})
+	c.Runs("leader", team.EventBody{Type: team.RunFinished, Result: json.RawMessage(`{"turns":1}`)})
 }
 
 // lines reads a stream to its end.
@@ -183,7 +181,7 @@ func TestStream(t *testing.T) {
 	}
 	c := r.cast("ann", "day 1")
 	play(c)
-	c.ends(team.TeamFinished, "There are 7.")
+	c.Ends(team.TeamFinished, "There are 7.")
 	got := lines(t, resp)
 	r.log.WriteString(strings.Join(got, "\n\n") + "\n\n")
 	r.golden("stream.golden")
@@ -209,7 +207,7 @@ func TestFailed(t *testing.T) {
 	resp := r.send(t.Context(), "POST", "/team/stream", body)
 	defer resp.Body.Close()
 	c := r.cast("ann", "day 1")
-	c.ends(team.TeamFailed, "nobody can count")
+	c.Ends(team.TeamFailed, "nobody can count")
 	all := lines(t, resp)
 	if last := all[len(all)-1]; last != `data: {"type":"error","envelope":null,"session_id":"day 1","error":"nobody can count"}` {
 		t.Errorf("the last frame is %s", last)
@@ -232,10 +230,10 @@ func TestFailed(t *testing.T) {
 		{team.TeamFailed, 409, `{"detail":"the goal is failed: so it is"}`},
 		{team.TeamStopped, 409, `{"detail":"the goal is stopped: so it is"}`},
 	} {
-		number := c.goals()
+		number := c.Goals()
 		go ask()
-		c.until(func(record team.Team) bool { return record.AtWork() && record.GoalNumber > number })
-		c.ends(how.end, "so it is")
+		c.AtWork(number)
+		c.Ends(how.end, "so it is")
 		if got := <-asked; got.status != how.status || got.body != how.body {
 			t.Errorf("query of a goal that is %s = %d %s", how.end, got.status, got.body)
 		}
@@ -256,11 +254,11 @@ func TestWhileAtWork(t *testing.T) {
 	third := r.send(t.Context(), "GET", "/team/subscribe?"+ann, "")
 	defer third.Body.Close()
 	c := r.cast("ann", "day 1")
-	if n := c.goals(); n != 1 {
+	if n := c.Goals(); n != 1 {
 		t.Errorf("the second message has set goal %d", n)
 	}
-	c.runs("leader", team.EventBody{Type: team.RunStarted})
-	c.ends(team.TeamFinished, "7 and 2")
+	c.Runs("leader", team.EventBody{Type: team.RunStarted})
+	c.Ends(team.TeamFinished, "7 and 2")
 	for name, resp := range map[string]*http.Response{"first": first, "second": second, "third": third} {
 		all := strings.Join(lines(t, resp), "\n")
 		if had := strings.Contains(all, "count the files"); had != (name != "second") {
@@ -299,9 +297,9 @@ func TestSlowClient(t *testing.T) {
 	r.ok(err)
 	c := r.cast("ann", "day 1")
 	for range 100 {
-		c.says("leader", strings.Repeat("words ", 20_000), "")
+		c.Says("leader", strings.Repeat("words ", 20_000), "")
 	}
-	c.ends(team.TeamFinished, "7")
+	c.Ends(team.TeamFinished, "7")
 	n := 0
 	s := bufio.NewScanner(resp.Body)
 	for s.Buffer(nil, 1<<20); s.Scan(); {

@@ -1,0 +1,238 @@
+package agui
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"agentteam/pkg/api/problem"
+	"agentteam/pkg/api/stream"
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+)
+
+// Options say what the handler works with.
+type Options struct {
+	Client *client.Client // required
+	Hub    *stream.Hub    // required
+	Log    *slog.Logger   // default: discard
+}
+
+// Path is what the handler answers for.
+const Path = "POST /v1/teams/{team}/agui"
+
+type server struct{ Options }
+
+// New returns the handler of [Path]. It is safe for concurrent use.
+func New(o Options) (http.Handler, error) {
+	if o.Client == nil || o.Hub == nil {
+		return nil, errors.New("agui: Options lack Client or Hub")
+	}
+	o.Log = telemetry.OrDiscard(o.Log)
+	return &server{o}, nil
+}
+
+// input is what a client sends, as far as it matters here.
+type input struct {
+	ThreadID string            `json:"threadId"`
+	RunID    string            `json:"runId"`
+	Messages []message         `json:"messages"`
+	Context  []item            `json:"context"`
+	Resume   []json.RawMessage `json:"resume"`
+}
+
+type message struct {
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"` // of a user: a text, or a list of parts
+}
+
+// part is a part of what a user says.
+type part struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// item is something that the client has told besides.
+type item struct {
+	Description string `json:"description"`
+	Value       string `json:"value"`
+}
+
+// read reads a request's body. Errors: InvalidArgument.
+func read(r *http.Request) (in input, goal string, err error) {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return in, "", team.Errorf(team.InvalidArgument, "the body could not be read to its end")
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return in, "", noInput(err)
+	}
+	if err := cmp.Or(checkID("threadId", in.ThreadID), checkID("runId", in.RunID)); err != nil {
+		return in, "", err
+	}
+	if len(in.Resume) > 0 {
+		return in, "", team.Errorf(team.InvalidArgument, "resume is set, and no run was interrupted").WithHint("questions of the team are answered by POST /v1/teams/{team}/answers")
+	}
+	if goal, err = in.goal(); err != nil {
+		return in, "", err
+	}
+	return in, goal, (team.Message{Type: team.MsgUser, Content: goal}).Validate()
+}
+
+// noInput says what is wrong with a body in the words of JSON.
+func noInput(err error) error {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &wrong):
+		return team.Errorf(team.InvalidArgument, "the body is no JSON: %w", err)
+	case wrong.Field == "":
+		return team.Errorf(team.InvalidArgument, "the body is a JSON %s", wrong.Value).WithHint("send a RunAgentInput, which is an object")
+	}
+	return team.Errorf(team.InvalidArgument, "%s cannot be a JSON %s", wrong.Field, wrong.Value)
+}
+
+func checkID(name, id string) error {
+	switch {
+	case id == "":
+		return team.Errorf(team.InvalidArgument, "%s is missing", name).WithHint("threadId and runId are ids of the client's own choice")
+	case len(id) > team.MaxTitleBytes:
+		return team.Errorf(team.InvalidArgument, "%s is %d bytes long, the limit is %d", name, len(id), team.MaxTitleBytes)
+	}
+	return nil
+}
+
+// goal is the last message of the user, with the context below it.
+func (in input) goal() (string, error) {
+	said := ""
+	for i := len(in.Messages) - 1; i >= 0 && said == ""; i-- {
+		if in.Messages[i].Role != "user" {
+			continue
+		}
+		var err error
+		if said, err = textOf(in.Messages[i].Content); err != nil {
+			return "", err
+		}
+		break
+	}
+	if strings.TrimSpace(said) == "" {
+		return "", team.Errorf(team.InvalidArgument, "messages hold no text of a user").WithHint("the last message of role user becomes the goal")
+	}
+	var b strings.Builder
+	b.WriteString(said)
+	for i, c := range in.Context {
+		if i == 0 {
+			b.WriteString("\n\nContext:")
+		}
+		b.WriteString("\n- " + c.Description + ": " + c.Value)
+	}
+	return b.String(), nil
+}
+
+// textOf is what a message says: a text, or the texts among its parts.
+func textOf(content json.RawMessage) (string, error) {
+	var text string
+	if len(content) == 0 || bytes.Equal(content, []byte("null")) || json.Unmarshal(content, &text) == nil {
+		return text, nil
+	}
+	var parts []part
+	if err := json.Unmarshal(content, &parts); err != nil {
+		return "", team.Errorf(team.InvalidArgument, "the content of a message is neither a text nor a list of parts")
+	}
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		if p.Type != "text" {
+			return "", team.Errorf(team.InvalidArgument, "a message has a part of type %q; only text can be taken", team.Clean(p.Type, 40)).
+				WithHint("put the file into the workspace and name it")
+		}
+		texts[i] = p.Text
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+// startWait bounds the setting of a goal, which goes on if its client leaves.
+const startWait = 30 * time.Second
+
+// start sets the team the goal, or mails it to the leader of a team that is at work, and
+// returns the board as it was.
+func (s *server) start(ctx context.Context, id team.TeamID, goal string) (*client.Team, *client.Goal, []team.Task, []team.Member, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startWait)
+	defer cancel()
+	t, err := s.Client.Open(ctx, id)
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	g, err := t.StartGoal(ctx, goal, "")
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	_, tasks, err := t.Before(ctx, g.After())
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	members, err := t.Members(ctx)
+	return t, g, tasks, members, err
+}
+
+// ServeHTTP sets a goal and follows it. A client that leaves does not stop it.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id, err := team.ParseTeamID(r.PathValue("team"))
+	var in input
+	var goal string
+	if err == nil {
+		in, goal, err = read(r)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	t, g, tasks, members, err := s.start(r.Context(), id, goal)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	out := stream.NewData(w)
+	run := newRun(in.ThreadID, in.RunID, out.Write)
+	run.know(members)
+	if err := run.begin(g.Record(), tasks); err != nil {
+		return
+	}
+	record, err := s.Hub.Goal(r.Context(), id, g, stream.Options{After: g.After(), Live: true, Types: told}, func(i stream.Item) error {
+		if i.Entry != nil && i.Entry.Event.Event.Type == team.Custom {
+			now, err := t.Tasks(r.Context())
+			if err != nil {
+				return err
+			}
+			return run.reset(now)
+		}
+		return run.take(i)
+	})
+	switch {
+	case r.Context().Err() != nil: // nobody reads it any more
+	case err != nil:
+		if team.CodeOf(err) == "" {
+			s.Log.ErrorContext(r.Context(), "a run has failed", "team", id, "err", err)
+			err = errors.New("the stream has failed")
+		}
+		_ = run.fail(err.Error(), string(team.CodeOf(err))) // a client that has left needs none
+	case record.Status == team.TeamFailed || record.Status == team.TeamStopped:
+		_ = run.fail(record.Summary, string(record.Status))
+	default:
+		_ = run.finish(record)
+	}
+}
+
+// fail answers with a problem document. What is none of ours is logged and not told.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if team.CodeOf(err) == "" {
+		s.Log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "err", err)
+	}
+	problem.Write(w, err)
+}
