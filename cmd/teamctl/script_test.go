@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,11 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
 )
 
 // bin is the folder with the three programs, built once for all scripts.
@@ -80,6 +86,7 @@ func TestScripts(t *testing.T) {
 			"remember":     remember,
 			"gone":         gone,
 			"log-in":       logIn,
+			"beats":        beats,
 		},
 	})
 }
@@ -237,4 +244,39 @@ func logIn(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s is answered %d, %s", refused, status, body)
 		}
 	}
+}
+
+// beats NAME ROLE joins the team default of the cluster in the folder, and beats as one that
+// is idle until the script ends. It answers nothing.
+func beats(ts *testscript.TestScript, _ bool, args []string) {
+	var cluster struct{ NATS string }
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(".agentteam/cluster.json")), &cluster))
+	ctx, cancel := context.WithCancel(context.Background())
+	conn, err := broker.Connect(ctx, broker.Options{URL: cluster.NATS, Name: "silent"})
+	ts.Check(err)
+	bt, err := conn.Open(ctx, team.DefaultTeam)
+	ts.Check(err)
+	m := team.Member{AgentID: team.AgentID(args[0]), Role: args[1], State: team.Joined, Backend: team.Pool, Incarnation: 1, PID: 1}
+	_, err = roster.New(bt).Put(ctx, m)
+	ts.Check(err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := uint64(1); ; n++ {
+			beat, err := json.Marshal(team.Beat{AgentID: m.AgentID, Incarnation: 1, N: n, State: team.Idle})
+			if err == nil {
+				_ = conn.NATS().Publish(subject.Beat(bt.ID, m.AgentID), beat)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(roster.Interval):
+			}
+		}
+	}()
+	ts.Defer(func() {
+		cancel()
+		<-done
+		conn.Close()
+	})
 }

@@ -68,6 +68,37 @@ func TestUrgentLeavesWriter(t *testing.T) {
 	})
 }
 
+// A completion whose check runs, however long, is one: its result counts, and the mail is read
+// within 250 ms of its end.
+func TestUrgentLeavesCheck(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		var ended, asked time.Time
+		r.tools["write"] = func(ctx context.Context, _ tool.Call) tool.Result {
+			r.urge(2)
+			time.Sleep(5 * time.Minute)
+			ended = time.Now()
+			if ctx.Err() != nil {
+				t.Error("the check was cut off")
+			}
+			return r.complete("checked")
+		}
+		r.says("!write")
+		r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
+			asked = time.Now()
+			return r.reply("I read it"), nil
+		})
+		r.start()
+		r.offers <- r.task()
+		r.pass(6 * time.Minute)
+		if got := transcript(r.asked[len(r.asked)-1].Messages); r.task().Status != team.Completed || !strings.Contains(got, "write: completed") || !strings.Contains(got, "please") {
+			t.Errorf("the task is %s, and the model was told\n%s", r.task().Status, got)
+		}
+		if late := asked.Sub(ended); late < 0 || late > 250*time.Millisecond {
+			t.Errorf("the mail is read %v after the check's end", late)
+		}
+	})
+}
+
 // A model call is asked again with the mail. Word of mail that never comes holds nobody up
 // for long, and word of what was read already does nothing.
 func TestUrgentInterruptsModel(t *testing.T) {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"agentteam/pkg/agent"
 	"agentteam/pkg/board"
@@ -189,7 +191,7 @@ func (t *term) GiveUp(ctx context.Context, m team.Member, why string) error {
 
 // Mark writes into a member's record what is wrong with it, and tells the leader so.
 func (t *term) Mark(ctx context.Context, m team.Member, why, notice string) error {
-	if err := t.Tell(ctx, fmt.Sprintf("silent-%s-%d-%s", m.AgentID, m.Incarnation, why), notice); err != nil {
+	if err := t.Tell(ctx, fmt.Sprintf("silent-%s-%d-%s", m.AgentID, m.Incarnation, hyphened(why)), notice); err != nil {
 		return err
 	}
 	err := t.roster.Note(ctx, m.AgentID, m.Incarnation, why)
@@ -197,6 +199,11 @@ func (t *term) Mark(ctx context.Context, m team.Member, why, notice string) erro
 		return nil
 	}
 	return err
+}
+
+// hyphened is a text as part of a message's id, which people type.
+func hyphened(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }), "-")
 }
 
 // Refuse stops a member that joined without leave. Its record says why, and the leader is
