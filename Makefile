@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 
 BINARIES := leader teammate teamctl
-SOURCES  := $(wildcard cmd pkg e2e bench deploy mutants)
+SOURCES  := $(wildcard cmd pkg e2e bench deploy examples mutants)
 
 # The race detector needs a C compiler; the go command turns cgo off if it finds none.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"agentteam/pkg/api/agui"
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/api/teamwire"
 	"agentteam/pkg/team"
@@ -22,6 +23,7 @@ type mount struct {
 func (s *Server) mounts() []mount {
 	return []mount{
 		{[]string{"/{$}", "/health", "/team/", "/files/"}, s.teamwire},
+		{[]string{agui.Path}, s.agui},
 	}
 }
 
@@ -76,4 +78,8 @@ func (s *Server) teamwire() (http.Handler, error) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(page) // whoever has left needs it no more
 	}), nil
+}
+
+func (s *Server) agui() (http.Handler, error) {
+	return agui.New(agui.Options{Client: s.opt.Client, Hub: s.hub, Log: s.opt.Log})
 }

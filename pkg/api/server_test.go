@@ -158,6 +158,8 @@ func TestMounts(t *testing.T) {
 	if res, _ := raw(t, s, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"); res.StatusCode != 200 {
 		t.Errorf("/health: %d", res.StatusCode)
 	}
+	res, body := ask(t, http.DefaultClient, "POST", s.URL()+"/v1/teams/red/agui", strings.NewReader(`{"threadId":"t","runId":"r","messages":[{"role":"user","content":"x"}]}`))
+	refused(t, res, body, http.StatusNotFound, `there is no team "red"`)
 }
 
 // No address beyond loopback without TLS, unless that is wanted.
