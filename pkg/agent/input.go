@@ -306,6 +306,7 @@ func (a *Agent) receive(ctx context.Context, d mailbox.Delivery) error {
 	switch {
 	case d.Seq <= a.conv.Inbox || a.conv.knows(d.ID):
 		a.conv.Inbox = max(a.conv.Inbox, d.Seq)
+		a.taken.Store(a.conv.Inbox)
 		d.Ack()
 		return nil
 	case a.crowded(d):

@@ -68,6 +68,23 @@ func TestUrgentLeavesWriter(t *testing.T) {
 	})
 }
 
+// Word of a message that has come twice, and was skipped, cuts nothing off.
+func TestUrgentTwice(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.says("I read it")
+		r.start()
+		r.mail <- delivery(1, team.MsgUser)
+		synctest.Wait()
+		again := delivery(1, team.MsgUser)
+		again.Seq = 2
+		r.mail <- again
+		synctest.Wait()
+		if r.agent.Urge(2); r.agent.urgent.behind(0) != 0 || r.agent.Taken() != 2 {
+			t.Errorf("mail up to %d is taken, and urgent mail %d is waited for", r.agent.Taken(), r.agent.urgent.behind(0))
+		}
+	})
+}
+
 // A completion whose check runs, however long, is one: its result counts, and the mail is read
 // within 250 ms of its end.
 func TestUrgentLeavesCheck(t *testing.T) {

@@ -90,13 +90,9 @@ func (t *Team) fates(ctx context.Context, letters []Letter) error {
 
 // follow finds out what has become of letters, which are in order, with one receiver.
 func (t *Team) follow(ctx context.Context, who team.AgentID, trails []trail) error {
-	isPerson := who == team.UserAgent
-	if !isPerson {
-		m, err := t.roster.Get(ctx, who)
-		if err != nil && !errors.Is(err, team.NotFound) {
-			return err
-		}
-		isPerson = m.Backend == team.Person
+	isPerson, err := t.isPerson(ctx, who)
+	if err != nil {
+		return err
 	}
 	if isPerson {
 		return t.writtenBack(ctx, who, trails)
@@ -108,6 +104,19 @@ func (t *Team) follow(ctx context.Context, who team.AgentID, trails []trail) err
 		return err
 	}
 	return t.buried(ctx, who, trails)
+}
+
+// isPerson reports whether mail to who is read by a person: the one before the team, or one at
+// a seat.
+func (t *Team) isPerson(ctx context.Context, who team.AgentID) (bool, error) {
+	if who == team.UserAgent {
+		return true, nil
+	}
+	m, err := t.roster.Get(ctx, who)
+	if errors.Is(err, team.NotFound) { // the leader may be written to before anybody leads
+		err = nil
+	}
+	return m.Backend == team.Person, err
 }
 
 // margin is by how much the clocks of a cluster's servers may differ.

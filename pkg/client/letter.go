@@ -43,10 +43,10 @@ func (t *Team) Inbox(ctx context.Context, who team.AgentID) ([]Letter, error) {
 		return nil, err
 	}
 	var letters []Letter
+	had := map[string]bool{} // what is stored twice is read once
 	err = t.letters(ctx, from, func(l Letter) error {
-		again := slices.ContainsFunc(letters, func(o Letter) bool { return o.ID == l.ID }) // stored twice, read once
-		if l.From != who && !again {
-			l.Fates = []Fate{{AgentID: who}}
+		if l.From != who && !had[l.ID] {
+			had[l.ID], l.Fates = true, []Fate{{AgentID: who}}
 			letters = append(letters, l)
 		}
 		return nil
@@ -57,16 +57,25 @@ func (t *Team) Inbox(ctx context.Context, who team.AgentID) ([]Letter, error) {
 	return letters, t.fates(ctx, letters)
 }
 
-// FollowInbox calls f for each message to a member that is stored behind a sequence, until
-// ctx ends; then it returns nil. Nobody has read these yet.
+// FollowInbox calls f for each message to a member that is stored behind a sequence, and for
+// the member, until ctx ends; then it returns nil. Nobody has read these yet. Errors: as of
+// [Team.Inbox].
 func (t *Team) FollowInbox(ctx context.Context, who team.AgentID, after uint64, f func(Letter) error) error {
-	return t.team.Messages.Follow(ctx, after+1, func(m broker.Msg) error {
+	from, err := t.readsFrom(ctx, who)
+	if err != nil {
+		return err
+	}
+	isPerson, err := t.isPerson(ctx, who)
+	if err != nil {
+		return err
+	}
+	return t.team.Messages.Follow(ctx, max(after+1, from), func(m broker.Msg) error {
 		l, ok := letterOf(m)
 		if !ok || l.From == who {
 			return nil
 		}
 		l.Fates = []Fate{{AgentID: who, State: Pending}}
-		if who == team.UserAgent {
+		if isPerson {
 			l.Open, l.Fates[0].State, l.Fates[0].DeliveredAt = l.Asks(), Delivered, &l.StoredAt
 		}
 		return f(l)

@@ -353,6 +353,39 @@ func TestFollowInbox(t *testing.T) {
 	}
 }
 
+// A follower gets only what is for the member: not what was said to all before it joined. Of
+// a seat it tells what it tells of the person before the team.
+func TestFollowInboxOf(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	coder := r.join(t)
+	r.post(t, team.Message{Type: team.MsgBroadcast, From: coder.AgentID, To: team.Everyone, Content: "before"})
+	late, err := r.roster.Create(t.Context(), team.Member{AgentID: "late", Role: "coder", Backend: team.Pool}, 10)
+	ok(t, err)
+	r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: late.AgentID, Content: "for you"})
+	r.add(t, 1)
+	r.claim(t, "T-001", "alice")
+	r.asks(t, coder.AgentID, "alice", "done?")
+	for who, want := range map[team.AgentID]client.Letter{
+		late.AgentID: {Message: team.Message{Content: "for you"}, Fates: []client.Fate{{State: client.Pending}}},
+		"alice":      {Message: team.Message{Content: "done?"}, Fates: []client.Fate{{State: client.Delivered}}, Open: true},
+	} {
+		enough := errors.New("enough")
+		err := r.FollowInbox(t.Context(), who, 0, func(l client.Letter) error {
+			if who == "alice" && l.Content == "before" { // a seat may read what was said before it was made
+				return nil
+			}
+			if l.Content != want.Content || l.Open != want.Open || l.Fates[0].State != want.Fates[0].State {
+				t.Errorf("of %s it is told %+v", who, l)
+			}
+			return enough
+		})
+		if !errors.Is(err, enough) {
+			t.Error(err)
+		}
+	}
+}
+
 func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

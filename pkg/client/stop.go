@@ -77,7 +77,7 @@ func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 		if m.State == team.Stopped || m.State == team.Unreadable || m.Backend == team.Person {
 			continue
 		}
-		for time.Now().Before(limit) && t.roster.Check(ctx, m.AgentID, m.Incarnation) != team.ErrSuperseded {
+		for time.Now().Before(limit) && !errors.Is(t.roster.Check(ctx, m.AgentID, m.Incarnation), team.ErrSuperseded) {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -103,8 +103,9 @@ func (t *Team) freeAll(ctx context.Context) error {
 		return err
 	}
 	for _, task := range tasks {
-		seated := slices.ContainsFunc(members, func(m team.Member) bool { return m.AgentID == task.Assignee && m.Backend == team.Person })
-		if task.Status != team.InProgress || seated {
+		if task.Status != team.InProgress || slices.ContainsFunc(members, func(m team.Member) bool {
+			return m.AgentID == task.Assignee && m.Backend == team.Person
+		}) {
 			continue
 		}
 		_, err := t.board.Release(ctx, task.ID, person, 0, "the team was stopped", false)
