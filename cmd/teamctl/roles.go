@@ -65,16 +65,8 @@ func (a *app) tellStale(ctx context.Context, t *client.Team, roles role.Roles) {
 	for i, name := range stale {
 		stale[i] = name + " (" + roles.Files[name] + ")"
 	}
-	fmt.Fprintf(a.err, "team %s goes by roles that differ from the files here: %s; to take the files over: teamctl roles apply%s\n",
-		t.ID(), strings.Join(stale, ", "), teamFlag(t.ID()))
-}
-
-// teamFlag is what a command for the team is to have behind it.
-func teamFlag(id team.TeamID) string {
-	if id == team.DefaultTeam {
-		return ""
-	}
-	return " --team " + string(id)
+	fmt.Fprintf(a.err, "team %s goes by roles that differ from the files here: %s; to take the files over: %s\n",
+		t.ID(), strings.Join(stale, ", "), a.command("roles apply", t.ID()))
 }
 
 // staleRoles are the names of the roles whose file says something else than the team.

@@ -113,6 +113,8 @@ func (w *waiting) take(b client.Board) error {
 		case w.gone[id]:
 			return team.Errorf(team.NotFound, "%s was deleted", id)
 		case w.has(v):
+		case v.ID == "": // its record cannot be read, until somebody has mended it
+			reached = false
 		case v.Status.Open():
 			reached = false
 			if !blocks || w.status != team.Completed && w.status != team.InProgress {

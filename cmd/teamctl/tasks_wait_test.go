@@ -49,6 +49,7 @@ func TestWaiting(t *testing.T) {
 		"deleted":                          {"T-001", team.Completed, gone("T-001"), "T-001 was deleted"},
 		"a dependency is deleted":          {"T-003", team.Completed, gone("T-002"), "T-003 waits for T-002, which was deleted: T-003 will not be completed"},
 		"deleted and made again":           {"T-001", team.Completed, append(gone("T-009"), client.Board{Tasks: []team.TaskView{task("T-009", team.Pending)}}), ""},
+		"one that cannot be read now":      {"T-099", team.Completed, nil, ""},
 		"it was mended before it mattered": {"T-003", team.Completed, now(task("T-003", team.Pending, "T-002")), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
