@@ -25,7 +25,7 @@ func TestExampleOfTheReference(t *testing.T) {
 
 	lead := &actor{script: s, who: asker{"leader", "leader", "default"}}
 	lead.hears("<mail from=\"user\" type=\"user_message\">\nPlease count the Go files in /src/it's 项目\n</mail>")
-	lead.calls(t, `spawn_teammate {"name":"scout-1","role":"explorer"}`)
+	lead.calls(t, `spawn_teammate {"name":"scout-1","role":"coder"}`)
 	lead.answered(`{"agent_id":"scout-1","role":"explorer"}`)
 	lead.calls(t, `send_message {"content":"How many Go files are in /src/it's 项目?","to":"scout-1"}`)
 	lead.answered(`{"message_id":"m1","delivered_to":["scout-1"]}`)
