@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"agentteam/pkg/config"
 	"agentteam/pkg/team"
 )
 
@@ -53,6 +54,9 @@ func (s *server) tree(r *http.Request) (any, error) {
 	}
 	list := []entry{}
 	for _, f := range found {
+		if s.ofCluster(filepath.Join(name, f.Name())) {
+			continue
+		}
 		e := entry{Name: f.Name(), Path: path.Join(filepath.ToSlash(name), f.Name())}
 		// What a link points to is told as it is, unless that is outside.
 		if info, err := root.Stat(filepath.Join(name, f.Name())); err == nil {
@@ -130,13 +134,13 @@ func (s *server) content(r *http.Request) (any, error) {
 }
 
 // place opens the workspace, and returns a name as a place in it. Errors: PermissionDenied
-// for what is outside.
+// for what is outside, and for the folder of a cluster.
 func (s *server) place(name string) (*os.Root, string, error) {
 	local := filepath.FromSlash(path.Clean(name))
 	if rel, err := filepath.Rel(s.Workspace, local); filepath.IsAbs(local) && err == nil {
 		local = rel
 	}
-	if !filepath.IsLocal(local) {
+	if !filepath.IsLocal(local) || s.ofCluster(local) {
 		return nil, "", errOutside
 	}
 	root, err := os.OpenRoot(s.Workspace)
@@ -144,6 +148,17 @@ func (s *server) place(name string) (*os.Root, string, error) {
 		err = team.Errorf(team.NotFound, "There is no workspace on this machine")
 	}
 	return root, local, err
+}
+
+// ofCluster reports whether a name leads, by links or without, to the folder in which a
+// cluster keeps its teams and its tokens: whoever may only read must not find the full one.
+func (s *server) ofCluster(name string) bool {
+	if root, err := filepath.EvalSymlinks(s.Workspace); err == nil { // which may itself lie in such a folder
+		if real, err := filepath.EvalSymlinks(filepath.Join(root, name)); err == nil {
+			name = strings.TrimPrefix(real, root)
+		}
+	}
+	return slices.Contains(strings.Split(filepath.ToSlash(name), "/"), config.ClusterDir)
 }
 
 var errOutside = team.Errorf(team.PermissionDenied, "Path outside the workspace")

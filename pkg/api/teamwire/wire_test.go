@@ -325,11 +325,13 @@ func TestFiles(t *testing.T) {
 	r.ok(os.WriteFile(outside, []byte("secret"), 0o644))
 	r.ok(os.Symlink(outside, filepath.Join(r.dir, "out")))
 	r.ok(os.Symlink("main.go", filepath.Join(r.dir, "in")))
+	write(".agentteam/api.token", "secret")
+	r.ok(os.Symlink(".agentteam", filepath.Join(r.dir, "link")))
 	r.ok(syscall.Mkfifo(filepath.Join(r.dir, "pipe"), 0o644))
-	for _, path := range []string{"", "?path=.", "?path=sub", "?path=sub/..", "?path=nowhere", "?path=main.go", "?path=..", "?path=sub/../../x", "?path=/etc", "?path=out"} {
+	for _, path := range []string{"", "?path=.", "?path=sub", "?path=sub/..", "?path=nowhere", "?path=main.go", "?path=..", "?path=sub/../../x", "?path=/etc", "?path=out", "?path=.agentteam", "?path=link"} {
 		r.tell("GET", "/files/tree"+path, "")
 	}
-	for _, path := range []string{"main.go", "sub/b.md", "./in", "picture.png", "nowhere", "main.go/x", "sub", "pipe", "out", "../secret", "/etc/passwd", "a%00b", strings.Repeat("x", 300)} {
+	for _, path := range []string{"main.go", "sub/b.md", "./in", "picture.png", "nowhere", "main.go/x", "sub", "pipe", "out", "../secret", "/etc/passwd", ".agentteam/api.token", "link/api.token", "sub/../.agentteam/api.token", "a%00b", strings.Repeat("x", 300)} {
 		r.tell("GET", "/files/content?path="+path, "")
 	}
 	r.golden("files.golden")
