@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,6 +139,9 @@ func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFla
 		s, err := a.streamOf(ctx, t, a.out, view{verbose: f.verbose}, o.After, time.Time{}, all)
 		if err != nil {
 			return err
+		}
+		if len(o.Types) == 0 || slices.Contains(o.Types, team.TextChunk) {
+			s.listen(t, o.Agents...)
 		}
 		return closed(t.Feed(ctx, o, s.entry), s.close)
 	})

@@ -16,23 +16,30 @@ import (
 )
 
 // stream prints what happens in a team as people read it, the same in run, attach and
-// events; and on a terminal, below that, one line of how things stand, which is drawn
-// again and again.
+// events; and on a terminal, below that, the texts that are being written, and one line of
+// how things stand, which are drawn again and again.
 type stream struct {
 	out   io.Writer
 	width func() int // of the terminal as it is now
-	begun time.Time  // of the goal, for the line below; zero: there is none
+	rows  func() int // of it, for texts that are being written; 0: they are not shown
+	begun time.Time  // of the goal, for the line of how things stand; zero: there is none
 
 	mu    sync.Mutex
 	story *story.Story
-	cells int       // of the line below as it stands there; 0: it does not
-	drawn time.Time // when it was drawn
+	below []int     // cells of each of the lines below, as they stand there
+	drawn time.Time // when they were drawn
+	wrote bool      // a text that is being written has grown since then
 	quiet bool      // nothing came since the last look
 	err   error     // of writing
 
-	stop func()
-	done chan struct{}
+	ctx   context.Context // ends with the stream
+	stop  func()
+	parts sync.WaitGroup
 }
+
+// maxDraft is how much of a terminal texts that are being written may take: one line of
+// so many, and so many lines at most.
+const maxDraft, draftPart = 8, 3
 
 // lookAgain is how often the stream looks whether its line below is to be drawn, and how
 // long what may be told together with something else is held back.
@@ -45,15 +52,31 @@ func (a *app) newStream(out io.Writer, o story.Options, begun time.Time) *stream
 	if a.output == asWide {
 		width = func() int { return 0 }
 	}
+	rows := func() int { return min(heightOf(out)/draftPart, maxDraft) }
 	if !live(out) {
-		begun = time.Time{}
+		begun, rows = time.Time{}, func() int { return 0 }
 	}
 	o.Width = width()
-	s := &stream{out: colours(out), width: width, begun: begun, story: story.New(o), quiet: true, done: make(chan struct{})}
-	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	go s.look(ctx)
+	s := &stream{out: colours(out), width: width, rows: rows, begun: begun, story: story.New(o), quiet: true}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.parts.Go(s.look)
 	return s
+}
+
+// listen has the texts shown that these agents are writing, or all if none is named, on a
+// terminal and until the stream is closed.
+func (s *stream) listen(t *client.Team, agents ...team.AgentID) {
+	if s.rows() > 0 {
+		s.parts.Go(func() { _ = t.Live(s.ctx, agents, s.write) }) // without them the story is whole
+	}
+}
+
+// write takes in a piece of a text.
+func (s *stream) write(d team.Delta) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.story.Write(d, time.Now())
+	s.wrote = true
 }
 
 // know makes known what was there before the first entry.
@@ -72,11 +95,11 @@ func (s *stream) entry(e client.Entry) error {
 	return s.err
 }
 
-// close prints what was held back and takes the line below away. The error is that of
+// close prints what was held back and takes the lines below away. The error is that of
 // writing.
 func (s *stream) close() error {
 	s.stop()
-	<-s.done
+	s.parts.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.print(s.story.Flush())
@@ -84,14 +107,13 @@ func (s *stream) close() error {
 	return s.err
 }
 
-// look draws the line below when it is out of date.
-func (s *stream) look(ctx context.Context) {
-	defer close(s.done)
+// look draws the lines below when they are out of date.
+func (s *stream) look() {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-s.ctx.Done():
 			return
 		case now := <-tick.C:
 			s.refresh(now)
@@ -108,39 +130,54 @@ func (s *stream) refresh(now time.Time) {
 		s.print(s.story.Flush())
 	}
 	s.quiet = true
-	if s.begun.IsZero() || width == 0 || s.cells > 0 && now.Sub(s.drawn) < time.Second {
+	if width == 0 || len(s.below) > 0 && !s.wrote && now.Sub(s.drawn) < time.Second {
 		return
 	}
-	s.erase()
-	foot := s.story.Foot(now, s.begun, width-1) // in the last cell some terminals begin a line
-	s.write(foot)
-	s.cells, s.drawn = ansi.StringWidth(foot), now
+	s.drawn, s.wrote = now, false
+	lines := s.story.Drafts(s.rows())
+	if !s.begun.IsZero() {
+		lines = append(lines, s.story.Foot(now, s.begun, width-1)) // in the last cell some terminals begin a line
+	}
+	text := s.above()
+	for _, l := range lines {
+		s.below = append(s.below, ansi.StringWidth(l))
+	}
+	s.put(text + strings.Join(lines, "\n"))
 }
 
 func (s *stream) print(lines []string) {
 	if len(lines) == 0 {
 		return
 	}
-	s.erase()
-	s.write(strings.Join(lines, "\n") + "\n")
+	s.put(s.above() + strings.Join(lines, "\n") + "\n")
 }
 
-// erase takes the line below away; on a terminal that has become narrower, it is several.
-func (s *stream) erase() {
-	if s.cells == 0 {
-		return
+// erase takes the lines below away.
+func (s *stream) erase() { s.put(s.above()) }
+
+// above is what takes the lines below away, which are forgotten; on a terminal that has
+// become narrower, one of them may be several.
+func (s *stream) above() string {
+	if len(s.below) == 0 {
+		return ""
 	}
-	text := "\r"
+	rows := len(s.below) - 1
 	if width := s.width(); width > 0 {
-		if rows := (s.cells - 1) / width; rows > 0 {
-			text += ansi.CursorUp(rows)
+		for _, cells := range s.below {
+			rows += max(cells-1, 0) / width
 		}
 	}
-	s.write(text + ansi.EraseScreenBelow)
-	s.cells = 0
+	s.below = nil
+	if rows == 0 {
+		return "\r" + ansi.EraseScreenBelow
+	}
+	return "\r" + ansi.CursorUp(rows) + ansi.EraseScreenBelow
 }
 
-func (s *stream) write(text string) {
+func (s *stream) put(text string) {
+	if text == "" {
+		return
+	}
 	if _, err := io.WriteString(s.out, text); err != nil && s.err == nil {
 		s.err = unwritten(err)
 	}
@@ -163,6 +200,11 @@ func (a *app) show(ctx context.Context, t *client.Team, g *client.Goal, v view, 
 	s, err := a.streamOf(ctx, t, a.streamTo(), v, after, g.Begun(), g.Has)
 	if err != nil {
 		return nil, nil, err
+	}
+	if v.agent != "" {
+		s.listen(t, v.agent)
+	} else {
+		s.listen(t)
 	}
 	a.notes.under(s)
 	hide = func() error { a.notes.under(nil); return s.close() }
@@ -246,7 +288,7 @@ func (a *app) answers(ctx context.Context, t *client.Team, members []team.Member
 	}, nil
 }
 
-// notes is stderr: what is said there while a stream is shown does not land in the line
+// notes is stderr: what is said there while a stream is shown does not land in the lines
 // below it. Safe for concurrent use.
 type notes struct {
 	io.Writer

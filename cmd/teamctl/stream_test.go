@@ -66,7 +66,12 @@ func TestStreamOnATerminal(t *testing.T) {
 				}
 			}
 			s.refresh(time.Now()) // the line below
+			s.write(team.Delta{AgentID: "coder-1", MessageID: "m", Text: "a text " + strings.Repeat("字", 200) + " grows"})
+			s.refresh(time.Now())
 			a.tell("NATS is away")
+			if err := s.entry(entryOf(t, team.EventBody{Type: team.TextChunk, MessageID: "m", Delta: "The whole text"}, nil)); err != nil {
+				t.Fatal(err)
+			}
 			s.refresh(time.Now())
 			size(20)
 			if err := s.close(); err != nil {
@@ -77,6 +82,13 @@ func TestStreamOnATerminal(t *testing.T) {
 			all := <-shown
 			if n := strings.Count(all, "0/0"); n < 2 {
 				t.Errorf("how things stand is shown %d times, want it again behind the note:\n%q", n, all)
+			}
+			draft, rest, found := strings.Cut(all, "grows")
+			if rows := strings.Count(draft[strings.LastIndex(draft, ansi.EraseScreenBelow):], "\n"); !found || !strings.Contains(rest, ansi.CursorUp(rows+1)+ansi.EraseScreenBelow+"NATS") {
+				t.Errorf("the text that is being written is not shown, or not taken away:\n%q", all)
+			}
+			if whole := ansi.Strip(all); strings.Count(strings.Join(strings.Fields(whole), " "), "The whole text") != 1 || strings.Contains(rest, "grows") {
+				t.Errorf("the text is not told once:\n%q", all)
 			}
 			above, _, _ := strings.Cut(all, "NATS is away")
 			if i, j := strings.LastIndex(above, "0/0"), strings.LastIndex(above, ansi.EraseScreenBelow); i < 0 || j < i {

@@ -42,6 +42,16 @@ func widthOf(w io.Writer) int {
 	return max(n, 0)
 }
 
+// heightOf is how many lines w shows, 0 if it is no terminal.
+func heightOf(w io.Writer) int {
+	if d, ok := w.(device); ok {
+		if _, h, err := term.GetSize(d.Fd()); err == nil {
+			return h
+		}
+	}
+	return 0
+}
+
 // colours returns w without the colours that it cannot show, or that nobody wants.
 func colours(w io.Writer) io.Writer { return colorprofile.NewWriter(w, colourEnv(os.Environ())) }
 

@@ -41,6 +41,7 @@ type Story struct {
 	agents  map[team.AgentID]*agent
 	tasks   map[team.TaskID]*task
 	calls   map[string]*call // under way, by their ids
+	drafts  map[team.AgentID]*draft
 	tokens  int
 	day     string       // of the newest line
 	newest  time.Time    // time of the newest entry
@@ -66,7 +67,8 @@ type agent struct {
 	tries   int          // how often it did not
 	retries bool         // it was told that a call is tried again
 	parked  bool
-	broken  bool // parked, since its journal cannot be read
+	broken  bool   // parked, since its journal cannot be read
+	told    string // id of its newest turn
 }
 
 // task is a task as its newest record was, and what has been used for it.
@@ -97,7 +99,7 @@ func New(o Options) *Story {
 	if o.Zone == nil {
 		o.Zone = time.Local
 	}
-	return &Story{o: o, agents: map[team.AgentID]*agent{}, tasks: map[team.TaskID]*task{}, calls: map[string]*call{}}
+	return &Story{o: o, agents: map[team.AgentID]*agent{}, tasks: map[team.TaskID]*task{}, calls: map[string]*call{}, drafts: map[team.AgentID]*draft{}}
 }
 
 // Resize sets the cells of the lines to come.
@@ -123,6 +125,7 @@ func (s *Story) Know(members []team.Member, tasks []team.Task, counts func(team.
 // Tell takes in an entry and returns the lines that it makes, without their ends. What
 // may be told together with what follows comes later, with it or by [Story.Flush].
 func (s *Story) Tell(e feed.Entry) []string {
+	s.settle(e)
 	told := s.follow(e)
 	if s.o.Only != "" && !s.concerns(e) {
 		return nil
