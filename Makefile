@@ -101,6 +101,10 @@ bench-recovery: build ## measure how soon a team is at work again after kills (1
 bench-postgres: ## measure a task table of the PostgreSQL server BENCH_POSTGRES=postgres://... beside
 	@go -C bench/postgres run .
 
+.PHONY: bench-api
+bench-api: build ## measure the HTTP API: 500 streams, late readers, lists (7 min; BENCH=quick within 1)
+	@go run ./bench api
+
 .PHONY: bench-agent
 bench-agent: build ## measure an agent beside a plain loop over the same endpoint (2 min; BENCH=quick within 1)
 	@go run ./bench agent

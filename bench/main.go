@@ -33,6 +33,7 @@ var benches = map[string]func(context.Context, *rig) ([]figure, error){
 	"core":     core,
 	"board":    boardBench,
 	"agent":    agentBench,
+	"api":      apiBench,
 	"recovery": recoveryBench,
 }
 

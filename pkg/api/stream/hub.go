@@ -157,20 +157,19 @@ func (h *Hub) read(ctx context.Context, id team.TeamID, o Options, r reader) err
 }
 
 func (h *Hub) readOn(ctx context.Context, id team.TeamID, o Options, r reader) error {
-	t, err := h.client.Open(ctx, id)
-	if err == nil {
-		err = t.CheckCursor(ctx, o.After)
-	}
+	at, err := o.After.Place(id)
 	if err != nil {
 		return err
 	}
-	if err := r.begin(t); err != nil {
+	t, err := h.client.Open(ctx, id)
+	if err != nil {
 		return err
 	}
-	h.metrics.open.Inc()
-	defer h.metrics.open.Dec()
 	if !o.Follow {
-		_, err := h.catchUp(ctx, t, o, nil, r)
+		if err = h.begin(ctx, t, o.After, r); err == nil {
+			defer h.metrics.open.Dec()
+			_, err = h.catchUp(ctx, t, o, nil, r)
+		}
 		return err
 	}
 	w, err := h.attach(t)
@@ -181,10 +180,14 @@ func (h *Hub) readOn(ctx context.Context, id team.TeamID, o Options, r reader) e
 	if err := w.started(ctx); err != nil {
 		return err
 	}
-	at, err := o.After.Place(id)
-	if err != nil {
+	unknown := o.After
+	if w.ring.had(at) {
+		unknown = "" // the server need not be asked
+	}
+	if err := h.begin(ctx, t, unknown, r); err != nil {
 		return err
 	}
+	defer h.metrics.open.Dec()
 	seen := newTexts(maxSeen)
 	for {
 		n, ok, err := w.ring.join(at)
@@ -199,6 +202,18 @@ func (h *Hub) readOn(ctx context.Context, id team.TeamID, o Options, r reader) e
 		}
 		o.After = at.Cursor(id)
 	}
+}
+
+// begin begins a stream at a cursor, if that is good.
+func (h *Hub) begin(ctx context.Context, t *client.Team, after client.Cursor, r reader) error {
+	err := t.CheckCursor(ctx, after)
+	if err == nil {
+		err = r.begin(t)
+	}
+	if err == nil {
+		h.metrics.open.Inc()
+	}
+	return err
 }
 
 // catchUp reads up to the present end, for one reader, and returns that place.

@@ -113,6 +113,13 @@ func (r *ring) end(err error) {
 	r.metrics.kept.Sub(float64(len(r.items)))
 }
 
+// had reports whether all that lies before at has come.
+func (r *ring) had(at feed.Place) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tip.Covers(at)
+}
+
 // join returns the number of what is next for a reader who has had all that lies before
 // at, and maybe some of what follows; ok is false if something in between is not kept.
 // Error: that with which the ring ended, if nothing is left for this reader.
