@@ -63,9 +63,6 @@ func (a *app) tasksLsCmd() *cobra.Command {
 	return cmd
 }
 
-// usual are the statuses of tasks that are listed unless others are asked for.
-var usual = []team.TaskStatus{team.Pending, team.InProgress, team.Completed, team.Failed}
-
 func (f *taskFilter) query(a *app) (q team.Query, err error) {
 	yes := true
 	if f.limit < 0 {
@@ -76,25 +73,8 @@ func (f *taskFilter) query(a *app) (q team.Query, err error) {
 		return q, err
 	}
 	q = team.Query{Assignee: assignee, Role: team.CanonicalRole(f.role), Text: f.text, Sort: team.TaskOrder(f.sort), After: f.page, Limit: f.limit}
-	for _, s := range f.status {
-		if s == team.ShownBlocked {
-			continue
-		}
-		status, err := team.ParseTaskStatus(s)
-		if err != nil {
-			return q, team.Errorf(team.InvalidArgument, "%w", err).WithHint("a list is of pending, blocked, in_progress, completed, failed or cancelled tasks")
-		}
-		q.Status = append(q.Status, status)
-	}
-	// A blocked task is pending, so both together are all pending ones.
-	if slices.Contains(f.status, team.ShownBlocked) && !slices.Contains(q.Status, team.Pending) {
-		if len(q.Status) > 0 {
-			return q, team.Errorf(team.InvalidArgument, "blocked goes with no other status than pending").WithHint("list them one after the other")
-		}
-		f.blocked = true
-	}
-	if len(q.Status) == 0 && !f.cancelled {
-		q.Status = usual
+	if q, err = q.InStatuses(f.status, f.cancelled); err != nil {
+		return q, err
 	}
 	if f.blocked {
 		q.Blocked = &yes
@@ -165,7 +145,7 @@ func (a *app) noteNone(ctx context.Context, t *client.Team, q team.Query, empty 
 		a.note("the board is empty")
 	case q.After != "":
 		a.note("no task that matches comes after " + q.After)
-	case slices.Equal(q.Status, usual) && q.Claimable == nil && q.Blocked == nil:
+	case q.IsUsual() && q.Claimable == nil && q.Blocked == nil:
 		a.note("no task matches (cancelled ones are listed with --all)")
 	default:
 		a.note("no task matches")

@@ -8,6 +8,7 @@ import (
 	"agentteam/pkg/api/agui"
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/api/teamwire"
+	"agentteam/pkg/api/v1"
 	"agentteam/pkg/team"
 )
 
@@ -24,6 +25,7 @@ func (s *Server) mounts() []mount {
 	return []mount{
 		{[]string{"/{$}", "/health", "/team/", "/files/"}, s.teamwire},
 		{[]string{agui.Path}, s.agui},
+		{[]string{"/v1/"}, s.v1},
 	}
 }
 
@@ -63,6 +65,10 @@ func named(h http.Handler) http.Handler {
 //
 //go:embed page.html
 var page []byte
+
+func (s *Server) v1() (http.Handler, error) {
+	return v1.New(v1.Options{Client: s.opt.Client, Hub: s.hub, NewTeam: s.opt.NewTeam, Log: s.opt.Log})
+}
 
 // teamwire also answers at /, with what the service is; browsers are shown a page there.
 func (s *Server) teamwire() (http.Handler, error) {

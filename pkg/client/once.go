@@ -72,44 +72,73 @@ func (t *Team) same(ctx context.Context, l Letter, text string, to team.AgentID,
 	return nil
 }
 
-// StartGoalOnce is [Team.StartGoal] for a caller that may have to repeat it. If an earlier
-// call had the same key, existed is true, nothing is mailed again, and a goal that this call
-// did not come to set is set now. It reads all mail of the team. Errors: those of StartGoal;
-// Conflict if that call had another text.
-func (t *Team) StartGoalOnce(ctx context.Context, key, text, workspace string) (g *Goal, existed bool, err error) {
-	id, err := keyed("goal", "", key)
-	if err != nil {
-		return nil, false, err
+// NewGoal is a goal that is to be set.
+type NewGoal struct {
+	Text      string
+	Workspace string // where the members work from now on; "" = as before
+	Key       string // a word of the caller's that makes the call one that may be repeated; "" = it is not
+	Add       bool   // mail the text to the leader of a team that is at work
+}
+
+// SetGoal is [Team.StartGoal], which a team that is at work refuses unless n.Add is set; one
+// that is set another goal at the same moment gets the text as mail all the same.
+//
+// If an earlier call had the same key, existed is true, nothing is mailed again, and a goal
+// that this call did not come to set is set now. With a key it reads all mail of the team.
+// Errors: those of StartGoal; Conflict if the team is at work, and if the earlier call had
+// another text.
+func (t *Team) SetGoal(ctx context.Context, n NewGoal) (g *Goal, existed bool, err error) {
+	id := ""
+	if n.Key != "" {
+		if id, err = keyed("goal", "", n.Key); err != nil {
+			return nil, false, err
+		}
+		mail, err := t.findFrom(ctx, id, 1)
+		if err == nil {
+			g, err = t.repeatGoal(ctx, n, mail)
+			return g, true, err
+		}
+		if !errors.Is(err, team.NotFound) {
+			return nil, false, err
+		}
 	}
-	mail, err := t.findFrom(ctx, id, 1)
-	if errors.Is(err, team.NotFound) {
-		g, err = t.startGoal(ctx, id, text, workspace)
-		return g, false, err
+	if !n.Add {
+		record, err := t.Record(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		if record.AtWork() {
+			return nil, false, team.Errorf(team.Conflict, "team %s is at work: %s", t.ID(), team.Summarize(record.Goal)).
+				WithHint("wait for its end, or stop it; with add the text goes to its leader as mail")
+		}
 	}
-	if err == nil {
-		err = t.same(ctx, mail, text, team.Leader, "", false)
-	}
-	if err != nil {
-		return nil, false, err
+	g, err = t.startGoal(ctx, id, n.Text, n.Workspace)
+	return g, false, err
+}
+
+// repeatGoal ends what the call that has sent mail began.
+func (t *Team) repeatGoal(ctx context.Context, n NewGoal, mail Letter) (*Goal, error) {
+	if err := t.same(ctx, mail, n.Text, team.Leader, "", false); err != nil {
+		return nil, err
 	}
 	record, err := t.Record(ctx)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	// The mail comes before the goal. A goal that is younger than the mail is this one, or one
 	// that came after it; so no goal is to be set, nor if the team is at work: then the mail is
 	// what the call came to.
 	since := record.GoalAt != nil && !record.GoalAt.Before(mail.StoredAt)
-	own := record.Goal == text && record.GoalAt != nil && !record.GoalAt.Before(mail.StoredAt.Add(-clocks))
+	own := record.Goal == n.Text && record.GoalAt != nil && !record.GoalAt.Before(mail.StoredAt.Add(-clocks))
 	if !since && !own && !record.AtWork() {
-		if _, _, err := t.client.registry.StartGoal(ctx, t.team, text, workspace); err != nil {
-			return nil, false, err
+		if _, _, err := t.client.registry.StartGoal(ctx, t.team, n.Text, n.Workspace); err != nil {
+			return nil, err
 		}
 		own = true
 	}
-	if g, err = t.PresentGoal(ctx); err != nil {
-		return nil, false, err
+	g, err := t.PresentGoal(ctx)
+	if err == nil {
+		g.started = own
 	}
-	g.started = own
-	return g, true, nil
+	return g, err
 }

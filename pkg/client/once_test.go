@@ -71,11 +71,11 @@ func TestSendOnce(t *testing.T) {
 
 // A goal is set once for a key: not again once it has ended, and not beside another one. What
 // was mailed and not set, since the caller was killed in between, is set by the repetition.
-func TestStartGoalOnce(t *testing.T) {
+func TestSetGoal(t *testing.T) {
 	r := newRig(t)
 	set := func(key, text string, existed, started bool, number int) {
 		t.Helper()
-		g, again, err := r.StartGoalOnce(t.Context(), key, text, "")
+		g, again, err := r.SetGoal(t.Context(), client.NewGoal{Text: text, Key: key, Add: true})
 		if err != nil || again != existed || g.Started() != started || g.Record().GoalNumber != number {
 			t.Errorf("%s: existed %v, goal %+v, %v; want existed %v, started %v, goal %d", key, again, g, err, existed, started, number)
 		}
@@ -84,8 +84,14 @@ func TestStartGoalOnce(t *testing.T) {
 	set("a", "migrate", true, true, 1)
 	set("b", "and test", false, false, 1) // it is at work
 	set("b", "and test", true, false, 1)
-	_, _, err := r.StartGoalOnce(t.Context(), "a", "another", "")
+	_, _, err := r.SetGoal(t.Context(), client.NewGoal{Text: "another", Key: "a"})
 	wantCode(t, "another text under the key", err, team.Conflict)
+	for _, key := range []string{"", "other"} {
+		_, _, err = r.SetGoal(t.Context(), client.NewGoal{Text: "beside it", Key: key})
+		wantCode(t, "a goal beside another one, key "+key, err, team.Conflict)
+	}
+	_, _, err = r.SetGoal(t.Context(), client.NewGoal{Text: "x", Key: strings.Repeat("k", 257)})
+	wantCode(t, "a key that is too long", err, team.InvalidArgument)
 	if got := r.inbox(t, team.Leader); len(got) != 2 {
 		t.Errorf("the leader has %d messages, want 2", len(got))
 	}
@@ -99,7 +105,7 @@ func TestStartGoalOnce(t *testing.T) {
 
 	// The mail of a call that was cut off before it set the goal.
 	elsewhere := makeTeam(t, r.client, client.NewTeam{ID: "u", Roles: roles("coder")})
-	if _, _, err := elsewhere.StartGoalOnce(t.Context(), "d", "cut off", ""); err != nil {
+	if _, _, err := elsewhere.SetGoal(t.Context(), client.NewGoal{Text: "cut off", Key: "d"}); err != nil {
 		t.Fatal(err)
 	}
 	mail, err := elsewhere.Inbox(t.Context(), team.Leader)

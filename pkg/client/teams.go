@@ -80,6 +80,28 @@ func (c *Client) AddTeam(ctx context.Context, n NewTeam, choices Choices) (team.
 	return record, err
 }
 
+// AddTeamOnce is [Client.AddTeam] for a caller that may have to repeat it: a team that is there
+// already, just as this call would make it and without a goal so far, is returned, and that it
+// existed. Errors: those of AddTeam.
+func (c *Client) AddTeamOnce(ctx context.Context, n NewTeam, choices Choices) (record team.Team, existed bool, err error) {
+	record, err = c.AddTeam(ctx, n, choices)
+	if !errors.Is(err, team.Conflict) {
+		return record, false, err
+	}
+	want := n.record()
+	choices.apply(&want)
+	t, oerr := c.Open(ctx, n.ID)
+	if oerr != nil {
+		return record, false, err
+	}
+	there, oerr := t.Record(ctx)
+	same := there.Description == want.Description && there.MaxTeammates == want.MaxTeammates && there.Policies == want.Policies && there.Workspace == want.Workspace
+	if oerr != nil || !same || there.GoalNumber > 0 {
+		return record, false, err
+	}
+	return there, true, nil
+}
+
 // Choose changes the team's record. Who leads it, and its members, act on that at once.
 // Errors: InvalidArgument, and then nothing is changed; Conflict if it is being deleted.
 func (t *Team) Choose(ctx context.Context, choices Choices) (team.Team, error) {

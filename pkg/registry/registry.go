@@ -79,7 +79,10 @@ func alreadyThere(id team.TeamID) *team.Error {
 // make makes or opens a team; made tells which.
 func (r *Registry) make(ctx context.Context, t team.Team) (_ *broker.Storage, _ team.Team, made bool, _ error) {
 	t.LeaseSeconds = cmp.Or(t.LeaseSeconds, int(team.DefaultLease/time.Second))
-	if err := cmp.Or(check(t), t.Validate()); err != nil {
+	if err := t.Validate(); err != nil {
+		return nil, team.Team{}, false, err
+	}
+	if err := check(t); err != nil {
 		return nil, team.Team{}, false, team.Errorf(team.InvalidArgument, "%w", err)
 	}
 	// A registered team is only opened: what it lost must not be made anew.

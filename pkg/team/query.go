@@ -106,6 +106,40 @@ func (q Query) Validate() error {
 	return err
 }
 
+// usual are the statuses of a list that asks for none.
+var usual = []TaskStatus{Pending, InProgress, Completed, Failed}
+
+// InStatuses returns q for tasks in these statuses, as people see them: [ShownBlocked] is one.
+// Without any they are all but cancelled tasks, with cancelled those too. Errors:
+// InvalidArgument.
+func (q Query) InStatuses(shown []string, cancelled bool) (Query, error) {
+	for _, s := range shown {
+		if s == ShownBlocked {
+			continue
+		}
+		status, err := ParseTaskStatus(s)
+		if err != nil {
+			return q, Errorf(InvalidArgument, "%w", err).WithHint("a list is of pending, blocked, in_progress, completed, failed or cancelled tasks")
+		}
+		q.Status = append(q.Status, status)
+	}
+	// A blocked task is pending, so both together are all pending ones.
+	if slices.Contains(shown, ShownBlocked) && !slices.Contains(q.Status, Pending) {
+		if len(q.Status) > 0 {
+			return q, Errorf(InvalidArgument, "blocked goes with no other status than pending").WithHint("list them one after the other")
+		}
+		yes := true
+		q.Blocked = &yes
+	}
+	if len(q.Status) == 0 && !cancelled {
+		q.Status = slices.Clone(usual)
+	}
+	return q, nil
+}
+
+// IsUsual reports whether q leaves cancelled tasks out, as a list does that asks for no status.
+func (q Query) IsUsual() bool { return slices.Equal(q.Status, usual) }
+
 // Row is a task with what a list needs to know of it, so that whoever keeps a
 // board in memory need not work it out again for each question.
 type Row struct {

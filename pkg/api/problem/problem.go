@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"agentteam/pkg/team"
 )
@@ -18,6 +19,13 @@ type Document struct {
 	Detail string    `json:"detail,omitempty"` // what was wrong and where; one line
 	Code   team.Code `json:"code,omitempty"`   // the error code, the same as in teamctl
 	Hint   string    `json:"hint,omitempty"`   // what to do; may be empty
+	Errors []Fault   `json:"errors,omitempty"` // all that is wrong with a request that was not as it must be
+}
+
+// Fault is one thing that is wrong with a request.
+type Fault struct {
+	Location string `json:"location,omitempty"` // such as body.tasks[3].title or query.limit
+	Message  string `json:"message"`
 }
 
 // Status returns the HTTP status for an error code; 500 for one that is none of ours.
@@ -44,7 +52,7 @@ func Of(err error) Document {
 	d := Document{Status: Status(code), Code: code, Hint: team.HintOf(err)}
 	d.Title = http.StatusText(d.Status)
 	if code != "" {
-		d.Detail = team.Line(err)
+		d.Detail = strings.Join(strings.Fields(err.Error()), " ")
 	}
 	return d
 }

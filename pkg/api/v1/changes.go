@@ -1,0 +1,229 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// Changed is a task that is to be changed.
+type Changed struct {
+	OfTask
+	IfMatch string `header:"If-Match" doc:"The ETag with which the task was read. If it has been written since, nothing is changed, and the status is 412."`
+}
+
+// open opens the team, for a change at the revision that is asked for.
+func (in Changed) open(ctx context.Context, s *service) (*client.Team, team.TaskID, error) {
+	revision, err := in.revision()
+	if err != nil {
+		return nil, "", err
+	}
+	t, id, err := s.task(ctx, in.OfTask)
+	if err != nil {
+		return nil, "", err
+	}
+	return t.At(revision), id, nil
+}
+
+// revision is the one that is asked for, 0 if any. Errors: InvalidArgument.
+func (in Changed) revision() (uint64, error) {
+	if in.IfMatch == "" || in.IfMatch == "*" {
+		return 0, nil
+	}
+	tag, quoted := strings.CutPrefix(in.IfMatch, `"`)
+	tag, closed := strings.CutSuffix(tag, `"`)
+	n, err := strconv.ParseUint(tag, 10, 64)
+	if !quoted || !closed || err != nil || n == 0 {
+		return 0, team.Errorf(team.InvalidArgument, "header.If-Match: %q is no ETag of a task", team.Clean(in.IfMatch, 40)).
+			WithHint(`take the ETag of the answer in which the task was read, with its quotes, such as "17"`)
+	}
+	return n, nil
+}
+
+type editTaskIn struct {
+	Changed
+	Body struct {
+		Title              *string   `json:"title,omitempty"`
+		Description        *string   `json:"description,omitempty"`
+		Priority           *priority `json:"priority,omitempty"`
+		AddDependencies    []string  `json:"add_dependencies,omitempty" doc:"Ids of tasks that must be completed first."`
+		RemoveDependencies []string  `json:"remove_dependencies,omitempty" doc:"Ids of dependencies to take away."`
+		Metadata           object    `json:"metadata,omitempty" doc:"An object in place of the one that is there."`
+		As                 string    `json:"as,omitempty" doc:"The person's seat that changes the metadata of the task that it holds; left out, a person with all rights."`
+
+		_ struct{} `additionalProperties:"false"`
+	} `nameHint:"TaskEdit"`
+}
+
+// seated is a request in somebody's name.
+type seated struct {
+	As string `json:"as" doc:"The member in whose name: a person's seat, which is made on first use, or an agent, which is asked."`
+
+	_ struct{} `additionalProperties:"false"`
+}
+
+type claimIn struct {
+	Changed
+	Body seated `nameHint:"Claim"`
+}
+
+type assignIn struct {
+	Changed
+	Body struct {
+		To string `json:"to" doc:"The member that is to do it. If nobody has that name, a person's seat is made."`
+
+		_ struct{} `additionalProperties:"false"`
+	} `nameHint:"Assignment"`
+}
+
+type completeIn struct {
+	Changed
+	Body struct {
+		As      string `json:"as" doc:"The person's seat that holds the task."`
+		Summary string `json:"summary" doc:"What was done, and where the result is."`
+
+		_ struct{} `additionalProperties:"false"`
+	} `nameHint:"Completion"`
+}
+
+// reason is what may be said of a task that is given up; it may be left out altogether.
+type reason struct {
+	As     string `json:"as,omitempty" doc:"The person's seat that holds the task; left out, a person with all rights."`
+	Reason string `json:"reason,omitempty" doc:"Why."`
+
+	_ struct{} `additionalProperties:"false"`
+}
+
+type giveUpIn struct {
+	Changed
+	Body *reason
+}
+
+type assignOut struct {
+	ETag string `header:"ETag" doc:"The task's revision, for If-Match."`
+	Body struct {
+		team.TaskView
+		Seated bool `json:"seated" doc:"Nobody had that name; a person's seat was made, and has the task."`
+	} `nameHint:"AssignedTask"`
+}
+
+// checkTime is how long completing may take: the task's check may run for five minutes.
+const checkTime = 5*time.Minute + within
+
+func (s *service) changes() {
+	at := func(verb string) string { return "/v1/teams/{team}/tasks/{task}/" + verb }
+	add(s, operation{
+		id: "edit-task", method: http.MethodPatch, path: "/v1/teams/{team}/tasks/{task}", tag: tagTasks, summary: "Change what a pending task says",
+		doc: "What is left out stays. Of a task in progress only the metadata can be changed.",
+	}, s.editTask)
+	add(s, operation{
+		id: "claim-task", method: http.MethodPost, path: at("claim"), tag: tagTasks, summary: "Take a free task",
+		doc: "Of many claims of one task exactly one wins. A person's seat holds one task at a time.",
+	}, func(ctx context.Context, in *claimIn) (*taskOut, error) {
+		return s.change(ctx, in.Changed, in.Body.As, true, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) { return t.Claim(ctx, id, as) })
+	})
+	add(s, operation{
+		id: "complete-task", method: http.MethodPost, path: at("complete"), tag: tagTasks, summary: "Complete a task that a person's seat holds", within: checkTime,
+		doc: "The task's check is run in the team's workspace, and its deliverable is stored; the workspace must be on the machine of this process.",
+	}, func(ctx context.Context, in *completeIn) (*taskOut, error) {
+		return s.change(ctx, in.Changed, in.Body.As, true, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) {
+			return t.Complete(ctx, id, as, in.Body.Summary)
+		})
+	})
+	add(s, operation{
+		id: "fail-task", method: http.MethodPost, path: at("fail"), tag: tagTasks, summary: "End a task as failed",
+	}, s.giveUp(func(ctx context.Context, t *client.Team, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
+		return t.Fail(ctx, id, as, why)
+	}))
+	add(s, operation{
+		id: "release-task", method: http.MethodPost, path: at("release"), tag: tagTasks, summary: "Put a task back on the board",
+		doc: "Without as it is taken from whoever holds it. Of a task that is reserved for a member it ends the reservation.",
+	}, s.giveUp(func(ctx context.Context, t *client.Team, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
+		return t.Release(ctx, id, as, why)
+	}))
+	add(s, operation{
+		id: "cancel-task", method: http.MethodPost, path: at("cancel"), tag: tagTasks, summary: "Give a task up",
+		doc: "Nobody works on it any more. Tasks that wait for it go on waiting, and say so.",
+	}, s.giveUp(func(ctx context.Context, t *client.Team, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
+		return t.Cancel(ctx, id, as, why)
+	}))
+	add(s, operation{
+		id: "assign-task", method: http.MethodPost, path: at("assign"), tag: tagTasks, summary: "Give a task to a member",
+		doc: "A member that runs takes the task, whatever its role, also from somebody else. A pending task that it cannot take now is reserved for it: nobody else gets it.",
+	}, s.assign)
+}
+
+// change makes a change of a task and answers with the task as it stands then. as may be left
+// out unless it is required.
+func (s *service) change(ctx context.Context, in Changed, as string, required bool, f func(*client.Team, team.TaskID, team.AgentID) (team.Task, error)) (*taskOut, error) {
+	name, err := nameOf(as)
+	if required && as == "" {
+		name, err = team.ParseAgentID(as)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, id, err := in.open(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	task, err := f(t, id, name)
+	if err != nil {
+		return nil, err
+	}
+	v, err := t.View(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	return taskAnswer(v), nil
+}
+
+// giveUp is change for a request that may have no body.
+func (s *service) giveUp(f func(context.Context, *client.Team, team.TaskID, team.AgentID, string) (team.Task, error)) func(context.Context, *giveUpIn) (*taskOut, error) {
+	return func(ctx context.Context, in *giveUpIn) (*taskOut, error) {
+		var said reason
+		if in.Body != nil {
+			said = *in.Body
+		}
+		return s.change(ctx, in.Changed, said.As, false, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) {
+			return f(ctx, t, id, as, said.Reason)
+		})
+	}
+}
+
+func (s *service) editTask(ctx context.Context, in *editTaskIn) (*taskOut, error) {
+	e := team.Edit{Title: in.Body.Title, Description: in.Body.Description, Priority: (*int)(in.Body.Priority), Metadata: json.RawMessage(in.Body.Metadata)}
+	var err error
+	if e.AddDependencies, err = idsOf(in.Body.AddDependencies); err != nil {
+		return nil, err
+	}
+	if e.RemoveDependencies, err = idsOf(in.Body.RemoveDependencies); err != nil {
+		return nil, err
+	}
+	if e.Empty() {
+		return nil, team.Errorf(team.InvalidArgument, "body: nothing is to be changed").WithHint("name a title, description, priority, dependencies or metadata")
+	}
+	return s.change(ctx, in.Changed, in.Body.As, false, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) {
+		task, _, err := t.Edit(ctx, id, as, e)
+		return task, err
+	})
+}
+
+func (s *service) assign(ctx context.Context, in *assignIn) (*assignOut, error) {
+	var out assignOut
+	v, err := s.change(ctx, in.Changed, in.Body.To, true, func(t *client.Team, id team.TaskID, to team.AgentID) (task team.Task, err error) {
+		task, out.Body.Seated, err = t.Assign(ctx, id, to)
+		return task, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.ETag, out.Body.TaskView = v.ETag, v.Body
+	return &out, nil
+}

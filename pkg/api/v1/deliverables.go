@@ -1,0 +1,68 @@
+package v1
+
+import (
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentteam/pkg/client"
+)
+
+type deliverablesOut struct {
+	Body struct {
+		Deliverables []client.Deliverable `json:"deliverables" nullable:"false"`
+	} `nameHint:"Deliverables"`
+}
+
+// download is how long a deliverable, of at most 64 MiB, may take on its way.
+const download = 10 * time.Minute
+
+func (s *service) deliverables() {
+	add(s, operation{
+		id: "list-deliverables", method: http.MethodGet, path: "/v1/teams/{team}/deliverables", tag: tagTasks, summary: "List what completed tasks have left behind",
+	}, func(ctx context.Context, in *struct{ OfTeam }) (*deliverablesOut, error) {
+		t, err := s.open(ctx, in.OfTeam)
+		if err != nil {
+			return nil, err
+		}
+		var out deliverablesOut
+		out.Body.Deliverables, err = t.Deliverables(ctx)
+		return &out, err
+	})
+	addStream(s, operation{
+		id: "get-deliverable", method: http.MethodGet, path: "/v1/teams/{team}/tasks/{task}/deliverable", tag: tagTasks, summary: "Download a task's deliverable",
+		doc: "Of a completed task the file as it was stored then; else the file as it stands in the workspace. The ETag is the digest of what was stored.",
+	}, map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}, s.deliverable)
+}
+
+func (s *service) deliverable(w http.ResponseWriter, r *http.Request, in *struct{ OfTask }) error {
+	ctx, cancel := context.WithTimeout(r.Context(), download)
+	defer cancel()
+	t, id, err := s.task(ctx, in.OfTask)
+	if err != nil {
+		return err
+	}
+	d, f, err := t.OpenDeliverable(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // it is only read
+	// Models write these files: no browser is to show one as a page of ours.
+	head := w.Header()
+	head.Set("Content-Type", "application/octet-stream")
+	head.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(d.Path)}))
+	head.Set("X-Content-Type-Options", "nosniff")
+	if d.Digest != "" {
+		head.Set("ETag", `"`+d.Digest+`"`)
+	}
+	if _, err := io.Copy(w, f); err != nil {
+		s.Log.WarnContext(ctx, "a deliverable was not sent whole", "team", t.ID(), "task", id, "err", err)
+		panic(http.ErrAbortHandler) // the client must not take half of it for all
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentteam/pkg/api/stream"
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// eventStream is the media type of server-sent events.
+const eventStream = "text/event-stream"
+
+// text is the schema of what has none of its own.
+var text = &huma.Schema{Type: huma.TypeString}
+
+func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
+
+// errPage ends a reading: the page is full.
+var errPage = errors.New("the page is full")
+
+type eventsIn struct {
+	OfTeam
+	Last   string   `header:"Last-Event-ID" doc:"The id of the last event that was read, which goes before after."`
+	After  string   `query:"after" doc:"The cursor behind which to begin; left out, the beginning."`
+	Agent  []string `query:"agent" doc:"Only events of these members, with commas between."`
+	Type   []string `query:"type" doc:"Only events of these types, with commas between."`
+	Live   bool     `query:"live" default:"true" doc:"In a stream, also the texts that models are writing now."`
+	Follow bool     `query:"follow" doc:"A stream, whatever the header Accept says."`
+	Limit  int      `query:"limit" default:"100" minimum:"1" maximum:"1000" doc:"How many events a page has at most."`
+}
+
+// events is a page of a team's feed.
+type events struct {
+	Events []client.Entry `json:"events" nullable:"false"`
+	Next   client.Cursor  `json:"next"` // after of the next page
+	More   bool           `json:"more"` // there is a next page already
+}
+
+const tagEvents = "events"
+
+func (s *service) events() {
+	page := s.api.OpenAPI().Components.Schemas.Schema(typeOf[events](), true, "")
+	addStream(s, operation{
+		id: "get-events", method: http.MethodGet, path: "/v1/teams/{team}/events", tag: tagEvents, summary: "Read what happens in a team",
+		doc: "All that is stored, in one order, which is the same in every leader process: a page, or, if Accept is text/event-stream or follow is set, a stream of server-sent events that goes on with what comes. " +
+			"The id of an event is its cursor. Pieces of texts that are being written come between as events called delta, without id; they are stored only once they are whole. " +
+			"An event called reset tells a reader what it has missed, and snapshot how the team stands then; problem says why a stream ends.",
+	}, map[string]*huma.MediaType{"application/json": {Schema: page}, eventStream: {Schema: text}}, s.feed)
+}
+
+func (s *service) feed(w http.ResponseWriter, r *http.Request, in *eventsIn) error {
+	o, err := stream.Ask(r)
+	if err != nil {
+		return err
+	}
+	id, err := team.ParseTeamID(in.Team)
+	if err != nil {
+		return err
+	}
+	if in.Follow || streams(r) {
+		s.Hub.Serve(w, r, id, o)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), within)
+	defer cancel()
+	t, err := s.Client.Open(ctx, id)
+	if err != nil {
+		return err
+	}
+	body := events{Events: []client.Entry{}, Next: o.After}
+	err = t.Feed(ctx, client.FeedOptions{After: o.After, Agents: o.Agents, Types: o.Types}, func(e client.Entry) error {
+		if len(body.Events) == in.Limit {
+			body.More = true
+			return errPage
+		}
+		body.Events, body.Next = append(body.Events, e), e.Cursor
+		return nil
+	})
+	return s.writePage(ctx, w, body, err)
+}
+
+// writePage writes a page that was read, until it was full or there was no more.
+func (s *service) writePage(ctx context.Context, w http.ResponseWriter, body any, err error) error {
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil && !errors.Is(err, errPage) {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return marshal(w, body)
+}
+
+// signOfLife is how often a stream that has nothing to tell says so, for those on the way that
+// end what is silent.
+const signOfLife = 15 * time.Second
+
+// follow answers with a stream of what read tells, from a place in it on; the place is the id of
+// each event. It returns once the reader has left, or read has ended.
+func (s *service) follow(w http.ResponseWriter, r *http.Request, from int, read func(context.Context, func(client.Entry) error) error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	head := w.Header()
+	head.Set("Content-Type", eventStream)
+	head.Set("Cache-Control", "no-cache")
+	head.Set("X-Accel-Buffering", "no") // else nginx gathers it
+	rc := http.NewResponseController(w)
+	var mu sync.Mutex
+	write := func(text string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+		return rc.Flush()
+	}
+	var signs sync.WaitGroup
+	defer signs.Wait()
+	defer cancel()
+	if write(": the conversation\n\n") != nil || r.Method == http.MethodHead {
+		return
+	}
+	signs.Go(func() {
+		tick := time.NewTicker(signOfLife)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if write(":\n\n") != nil {
+					cancel()
+				}
+			}
+		}
+	})
+	at := 0
+	err := read(ctx, func(e client.Entry) error {
+		if at++; at <= from {
+			return nil
+		}
+		data, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if err := write(fmt.Sprintf("id: %d\ndata: %s\n\n", at, data)); err != nil {
+			cancel() // whoever has left needs no reason
+			return err
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		if data, merr := json.Marshal(s.document(ctx, operation{id: "get-transcript", method: http.MethodGet}, err)); merr == nil {
+			_ = write(fmt.Sprintf("event: %s\ndata: %s\n\n", stream.ProblemEvent, data)) // the last word
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package v1
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+type setGoalIn struct {
+	OfTeam
+	Key  string `header:"Idempotency-Key" doc:"Any word. The same word again sets nothing anew, also once the goal has ended."`
+	Body struct {
+		Goal      string `json:"goal" doc:"What the team is to reach."`
+		Workspace string `json:"workspace,omitempty" doc:"The folder in which its members work from now on."`
+		Add       bool   `json:"add,omitempty" doc:"If the team is at work, mail the text to its leader instead of refusing it."`
+
+		_ struct{} `additionalProperties:"false"`
+	} `nameHint:"NewGoal"`
+}
+
+// goal is a team's goal and what came of it.
+type goal struct {
+	Team           team.TeamID  `json:"team"`
+	Goal           string       `json:"goal"`
+	Number         int          `json:"goal_number"` // how many goals the team has had with this one
+	Status         team.Status  `json:"status"`      // of the team
+	Summary        string       `json:"summary"`     // the result; "" while the team is at work
+	GoalAt         *time.Time   `json:"goal_at"`     // when it was set; null: not known
+	FinishedAt     *time.Time   `json:"finished_at"` // null: not yet
+	ElapsedSeconds float64      `json:"elapsed_seconds"`
+	Usage          client.Usage `json:"usage"` // of the goal so far
+}
+
+type setGoalOut struct {
+	Status int
+	Body   struct {
+		Goal    goal `json:"goal"`
+		Started bool `json:"started" doc:"The text is the team's goal; if not, the team was at work, and the text was mailed to its leader."`
+		Existed bool `json:"existed" doc:"An earlier request had the same Idempotency-Key."`
+	} `nameHint:"GoalSet"`
+}
+
+type getGoalIn struct {
+	OfTeam
+	Wait int `query:"wait" minimum:"0" maximum:"30" doc:"How many seconds to wait for the goal to end. The answer says how it stands then."`
+}
+
+func (in *getGoalIn) wait() time.Duration { return time.Duration(in.Wait) * time.Second }
+
+type goalOut struct{ Body goal }
+
+type stopGoalIn struct {
+	OfTeam
+	Timeout
+}
+
+const tagGoal = "goal"
+
+func (s *service) goals() {
+	add(s, operation{
+		id: "set-goal", method: http.MethodPost, path: "/v1/teams/{team}/goal", tag: tagGoal, summary: "Set a team a goal", status: http.StatusCreated, also: []int{http.StatusOK, http.StatusAccepted},
+		doc: "It is a conflict if the team is at work, unless add is set: then the text is mailed to its leader, and the status is 202. " +
+			"A team that somebody else sets a goal at the same moment gets the text as mail too.",
+	}, s.setGoal)
+	add(s, operation{
+		id: "get-goal", method: http.MethodGet, path: "/v1/teams/{team}/goal", tag: tagGoal, summary: "Show a team's goal and its result",
+		doc: "The goal that the team has, or had last. With wait the answer comes once the goal has ended, or that time is over.",
+	}, s.getGoal)
+	add(s, operation{
+		id: "stop-team", method: http.MethodDelete, path: "/v1/teams/{team}/goal", tag: tagGoal, summary: "Stop a team",
+		doc: "Its goal ends as stopped, and every member leaves; nobody is asked. Who has not left after timeout is stopped by force. Tasks that they held go back to the board.",
+	}, func(ctx context.Context, in *stopGoalIn) (*teamOut, error) {
+		t, err := s.open(ctx, in.OfTeam)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.StopTeam(ctx, in.wait()); err != nil {
+			return nil, err
+		}
+		record, err := t.Record(ctx)
+		return &teamOut{Status: http.StatusOK, Body: record}, err
+	})
+}
+
+func (s *service) setGoal(ctx context.Context, in *setGoalIn) (*setGoalOut, error) {
+	t, err := s.open(ctx, in.OfTeam)
+	if err != nil {
+		return nil, err
+	}
+	g, existed, err := t.SetGoal(ctx, client.NewGoal{Text: in.Body.Goal, Workspace: in.Body.Workspace, Key: in.Key, Add: in.Body.Add})
+	if err != nil {
+		return nil, err
+	}
+	out := setGoalOut{Status: http.StatusCreated}
+	switch {
+	case existed:
+		out.Status = http.StatusOK
+	case !g.Started():
+		out.Status = http.StatusAccepted
+	}
+	out.Body.Started, out.Body.Existed = g.Started(), existed
+	out.Body.Goal, err = goalOf(ctx, t, g)
+	return &out, err
+}
+
+func (s *service) getGoal(ctx context.Context, in *getGoalIn) (*goalOut, error) {
+	t, err := s.open(ctx, in.OfTeam)
+	if err != nil {
+		return nil, err
+	}
+	g, err := t.PresentGoal(ctx)
+	if err == nil && in.Wait > 0 && g.Record().AtWork() {
+		waiting, cancel := context.WithTimeout(ctx, in.wait())
+		_, err = g.Wait(waiting)
+		if waiting.Err() != nil {
+			err = nil
+		}
+		cancel()
+		if err == nil {
+			g, err = t.PresentGoal(ctx) // as it stands now
+		}
+	}
+	if errors.Is(err, team.InvalidState) {
+		err = team.Errorf(team.NotFound, "team %s has no goal", t.ID()).WithHint("POST to this path sets it one")
+	}
+	if err != nil {
+		return nil, err
+	}
+	body, err := goalOf(ctx, t, g)
+	return &goalOut{body}, err
+}
+
+func goalOf(ctx context.Context, t *client.Team, g *client.Goal) (goal, error) {
+	record := g.Record()
+	used, err := g.Usage(ctx)
+	v := goal{Team: t.ID(), Goal: record.Goal, Number: record.GoalNumber, Status: record.Status, Summary: record.Summary,
+		GoalAt: record.GoalAt, FinishedAt: record.FinishedAt, ElapsedSeconds: g.Elapsed().Seconds(), Usage: used}
+	return v, err
+}

@@ -1,0 +1,206 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+type sendIn struct {
+	OfTeam
+	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. The same word again sends nothing: the answer is the first message, with status 200. Another message with it is a conflict."`
+	Body struct {
+		To      string `json:"to" doc:"The name of a member, or * for everyone."`
+		Text    string `json:"text"`
+		Summary string `json:"summary,omitempty" doc:"Its first words; left out, taken from the text."`
+		As      string `json:"as,omitempty" doc:"The person's seat that writes; left out, the person before the team."`
+		ReplyTo string `json:"reply_to,omitempty" doc:"The id of the message that this answers."`
+		Urgent  bool   `json:"urgent,omitempty" doc:"Have it read before anything else."`
+
+		_ struct{} `additionalProperties:"false"`
+	} `nameHint:"NewMessage"`
+}
+
+type sendOut struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     struct {
+		MessageID   string         `json:"message_id"`
+		DeliveredTo []team.AgentID `json:"delivered_to" nullable:"false" doc:"Who gets it."`
+		Stored      string         `json:"stored,omitempty" doc:"Where the whole text is, if it is too long for a message."`
+		Existed     bool           `json:"existed" doc:"An earlier request had the same Idempotency-Key."`
+	} `nameHint:"Sent"`
+}
+
+type inboxIn struct {
+	OfTeam
+	Name string `path:"name" doc:"The name of a member, or user for the person before the team."`
+	Paging
+}
+
+type lettersOut struct {
+	Body struct {
+		Messages []client.Letter `json:"messages" nullable:"false"`
+		Next     string          `json:"next,omitempty" doc:"page of the next page; left out on the last."`
+	} `nameHint:"Letters"`
+}
+
+type questionsIn struct {
+	OfTeam
+	As  string `query:"as" doc:"The person's seat that is asked; left out, the person before the team."`
+	All bool   `query:"all" doc:"Also questions that are answered, or whose sender has left."`
+}
+
+// OfMessage is a message in a path.
+type OfMessage struct {
+	OfTeam
+	ID string `path:"message" maxLength:"512" doc:"The id of a message."`
+}
+
+type letterOut struct{ Body client.Letter }
+
+type answerIn struct {
+	OfMessage
+	Body struct {
+		Text string `json:"text" doc:"The answer; of a question with choices, one of them or its number."`
+		As   string `json:"as,omitempty" doc:"The person's seat that answers; left out, the person before the team."`
+
+		_ struct{} `additionalProperties:"false"`
+	} `nameHint:"NewAnswer"`
+}
+
+type answerOut struct {
+	Body struct {
+		Question client.Letter `json:"question"`
+		Answer   team.Message  `json:"answer"`
+	} `nameHint:"Answered"`
+}
+
+const tagMail = "mail"
+
+func (s *service) mail() {
+	add(s, operation{
+		id: "send-message", method: http.MethodPost, path: "/v1/teams/{team}/messages", tag: tagMail, summary: "Write to a member, or to everyone", status: http.StatusCreated, also: []int{http.StatusOK},
+		doc: "A member reads it at its next turn, or when it is back.",
+	}, s.send)
+	add(s, operation{
+		id: "get-message", method: http.MethodGet, path: "/v1/teams/{team}/messages/{message}", tag: tagMail, summary: "Show a message",
+		doc: "With its whole text, and what became of it with each receiver: pending, delivered, processed, refused or dead.",
+	}, func(ctx context.Context, in *struct{ OfMessage }) (*letterOut, error) {
+		t, err := s.open(ctx, in.OfTeam)
+		if err != nil {
+			return nil, err
+		}
+		l, err := t.Message(ctx, in.ID)
+		return &letterOut{l}, err
+	})
+	add(s, operation{
+		id: "answer-question", method: http.MethodPost, path: "/v1/teams/{team}/messages/{message}/answer", tag: tagMail, summary: "Answer a question", status: http.StatusCreated,
+		doc: "However many answer at once, one answer is stored; a second one is a conflict. So there is no Idempotency-Key here.",
+	}, s.answer)
+	add(s, operation{
+		id: "get-inbox", method: http.MethodGet, path: "/v1/teams/{team}/inbox/{name}", tag: tagMail, summary: "List the mail to a member or a person",
+		doc: "Oldest first, each with what became of it.",
+	}, s.inbox)
+	add(s, operation{
+		id: "list-questions", method: http.MethodGet, path: "/v1/teams/{team}/questions", tag: tagMail, summary: "List what a person is asked",
+		doc: "The questions that are open, oldest first.",
+	}, s.questions)
+}
+
+func (s *service) send(ctx context.Context, in *sendIn) (*sendOut, error) {
+	m := client.Mail{To: team.Everyone, Text: in.Body.Text, Summary: in.Body.Summary, ReplyTo: in.Body.ReplyTo, Urgent: in.Body.Urgent}
+	var err error
+	if m.As, err = nameOf(in.Body.As); err != nil {
+		return nil, err
+	}
+	if in.Body.To != string(team.Everyone) {
+		if m.To, err = team.ParseAgentID(in.Body.To); err != nil {
+			return nil, err
+		}
+	}
+	t, err := s.open(ctx, in.OfTeam)
+	if err != nil {
+		return nil, err
+	}
+	var msg team.Message
+	out := sendOut{Status: http.StatusCreated}
+	if in.Key == "" {
+		msg, out.Body.DeliveredTo, err = t.Send(ctx, m)
+	} else if msg, out.Body.DeliveredTo, out.Body.Existed, err = t.SendOnce(ctx, in.Key, m); out.Body.Existed {
+		out.Status = http.StatusOK
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.Body.DeliveredTo = append([]team.AgentID{}, out.Body.DeliveredTo...)
+	out.Body.MessageID, out.Body.Stored = msg.ID, msg.Stored
+	out.Location = "/v1/teams/" + string(t.ID()) + "/messages/" + msg.ID
+	return &out, nil
+}
+
+func (s *service) answer(ctx context.Context, in *answerIn) (*answerOut, error) {
+	as, err := nameOf(in.Body.As)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.open(ctx, in.OfTeam)
+	if err != nil {
+		return nil, err
+	}
+	var out answerOut
+	out.Body.Question, out.Body.Answer, err = t.Answer(ctx, as, in.ID, in.Body.Text)
+	return &out, err
+}
+
+func (s *service) inbox(ctx context.Context, in *inboxIn) (*lettersOut, error) {
+	who := team.UserAgent
+	from, err := in.from()
+	if err == nil && in.Name != string(who) {
+		who, err = team.ParseAgentID(in.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.open(ctx, in.OfTeam)
+	if err != nil {
+		return nil, err
+	}
+	letters, err := t.Inbox(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	var out lettersOut
+	var at int
+	out.Body.Messages, at = page(letters, from, in.Limit)
+	out.Body.Next = next(at)
+	return &out, nil
+}
+
+func (s *service) questions(ctx context.Context, in *questionsIn) (*lettersOut, error) {
+	who, err := nameOf(in.As)
+	if err != nil {
+		return nil, err
+	}
+	if who == "" {
+		who = team.UserAgent
+	}
+	t, err := s.open(ctx, in.OfTeam)
+	if err != nil {
+		return nil, err
+	}
+	letters, err := t.Questions(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	out := lettersOut{}
+	out.Body.Messages = []client.Letter{}
+	for _, l := range letters {
+		if l.Open || in.All {
+			out.Body.Messages = append(out.Body.Messages, l)
+		}
+	}
+	return &out, nil
+}

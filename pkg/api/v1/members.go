@@ -1,0 +1,237 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// OfMember is a member in a path.
+type OfMember struct {
+	OfTeam
+	Name string `path:"name" doc:"The name of a member."`
+}
+
+// open opens the team and reads the name.
+func (s *service) member(ctx context.Context, in OfMember) (*client.Team, team.AgentID, error) {
+	name, err := team.ParseAgentID(in.Name)
+	if err != nil {
+		return nil, "", err
+	}
+	t, err := s.open(ctx, in.OfTeam)
+	return t, name, err
+}
+
+type listMembersIn struct {
+	OfTeam
+	All bool `query:"all" doc:"Also members that have left."`
+}
+
+type membersOut struct {
+	Body struct {
+		Members []client.Agent `json:"members" nullable:"false"`
+	} `nameHint:"Members"`
+}
+
+type memberOut struct{ Body client.Agent }
+
+type spawnIn struct {
+	OfTeam
+	Body struct {
+		Role     string        `json:"role" doc:"The role that they get."`
+		Name     string        `json:"name,omitempty" doc:"The name of the one member; left out, the role with the next number."`
+		Count    int           `json:"count,omitempty" default:"1" minimum:"1" maximum:"1000" doc:"How many; either all of them come up or none stays."`
+		Prompt   string        `json:"prompt,omitempty" doc:"Their first mail, on which they begin at once."`
+		Model    string        `json:"model,omitempty" doc:"The alias of the model that they use; left out, the role's, else that of their process."`
+		PlanMode bool          `json:"plan_mode,omitempty" doc:"They change nothing before their plans are approved."`
+		Approver team.Approver `json:"approver,omitempty" doc:"Who approves their plans: leader or human; left out, as the role or the team says."`
+
+		_ struct{} `additionalProperties:"false"`
+	} `nameHint:"NewMembers"`
+}
+
+type stopMemberIn struct {
+	OfMember
+	Timeout
+	Reason string `query:"reason" doc:"Why, for the member to read."`
+	Force  bool   `query:"force" doc:"Do not ask it."`
+	Drain  bool   `query:"drain" doc:"Do not ask it, but let it end its task first. If that takes longer than this request may, the answer is 504, and it leaves later all the same."`
+}
+
+type stopMemberOut struct {
+	Body struct {
+		Member client.Agent `json:"member"`
+		Forced bool         `json:"forced" doc:"It gave no answer in time, and was stopped by force."`
+	} `nameHint:"MemberStopped"`
+}
+
+type transcriptIn struct {
+	OfMember
+	Last string `header:"Last-Event-ID" maxLength:"20" doc:"The id of the last entry that was read from a stream, which goes before page."`
+	Paging
+}
+
+// Paging is which part of a list is wanted.
+type Paging struct {
+	Limit int    `query:"limit" default:"100" minimum:"1" maximum:"1000" doc:"How many entries a page has at most."`
+	Page  string `query:"page" maxLength:"20" doc:"The page that begins here: next of the page before."`
+}
+
+// from is the place in the list where the page begins. Errors: InvalidArgument.
+func (p Paging) from() (int, error) {
+	if p.Page == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(p.Page, 10, 31)
+	if err != nil {
+		return 0, team.Errorf(team.InvalidArgument, "query.page: %q is no place in this list", team.Clean(p.Page, 40)).WithHint("take next of the page before, or leave page out")
+	}
+	return int(n), nil
+}
+
+// next is how a page names the one behind it.
+func next(at int) string {
+	if at == 0 {
+		return ""
+	}
+	return strconv.Itoa(at)
+}
+
+// transcript is a page of all that a member was told, said and did.
+type transcript struct {
+	Entries []client.Entry `json:"entries" nullable:"false"`
+	Next    string         `json:"next,omitempty"` // page of the next page; "" = this is the last so far
+}
+
+const tagMembers = "members"
+
+func (s *service) members() {
+	add(s, operation{
+		id: "list-members", method: http.MethodGet, path: "/v1/teams/{team}/members", tag: tagMembers, summary: "List a team's members",
+		doc: "In order of joining, each with how it stands and what it works on.",
+	}, func(ctx context.Context, in *listMembersIn) (*membersOut, error) {
+		t, err := s.open(ctx, in.OfTeam)
+		if err != nil {
+			return nil, err
+		}
+		var out membersOut
+		agents, err := t.Agents(ctx, in.All)
+		out.Body.Members = append([]client.Agent{}, agents...)
+		return &out, err
+	})
+	add(s, operation{
+		id: "spawn-members", method: http.MethodPost, path: "/v1/teams/{team}/members", tag: tagMembers, summary: "Start teammates of a role", status: http.StatusCreated,
+		doc: "New members come out of standby processes. A member's name is what makes a request safe to repeat: a second one of that name is a conflict. There is no Idempotency-Key here.",
+	}, s.spawn)
+	add(s, operation{
+		id: "get-member", method: http.MethodGet, path: "/v1/teams/{team}/members/{name}", tag: tagMembers, summary: "Show a member",
+	}, func(ctx context.Context, in *struct{ OfMember }) (*memberOut, error) {
+		t, name, err := s.member(ctx, in.OfMember)
+		if err != nil {
+			return nil, err
+		}
+		a, err := t.Agent(ctx, name)
+		return &memberOut{a}, err
+	})
+	add(s, operation{
+		id: "stop-member", method: http.MethodDelete, path: "/v1/teams/{team}/members/{name}", tag: tagMembers, summary: "Stop a member",
+		doc: "It is asked to leave. One with work may refuse: that is a conflict with its reason, and it stays. If it has not answered after timeout it is stopped by force. " +
+			"A task that it holds goes back to the board. A person's seat is just ended.",
+	}, s.stopMember)
+	entries := s.api.OpenAPI().Components.Schemas.Schema(typeOf[transcript](), true, "")
+	addStream(s, operation{
+		id: "get-transcript", method: http.MethodGet, path: "/v1/teams/{team}/members/{name}/transcript", tag: tagMembers, summary: "Read a member's conversation",
+		doc: "All that a member was told, said and did, as its journal has it: a page, or, if Accept is text/event-stream, a stream of server-sent events, each an entry, which goes on with what comes.",
+	}, map[string]*huma.MediaType{"application/json": {Schema: entries}, eventStream: {Schema: text}}, s.transcript)
+}
+
+func (s *service) spawn(ctx context.Context, in *spawnIn) (*membersOut, error) {
+	name, err := nameOf(in.Body.Name)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.open(ctx, in.OfTeam)
+	if err != nil {
+		return nil, err
+	}
+	spawned, err := t.Spawn(ctx, team.Member{
+		AgentID: name, Role: in.Body.Role, Prompt: in.Body.Prompt, Model: in.Body.Model, PlanMode: in.Body.PlanMode, Approver: in.Body.Approver,
+	}, in.Body.Count)
+	if err != nil {
+		return nil, err
+	}
+	var out membersOut
+	out.Body.Members = make([]client.Agent, len(spawned))
+	for i, m := range spawned {
+		if out.Body.Members[i], err = t.Agent(ctx, m.AgentID); err != nil {
+			return nil, err
+		}
+	}
+	return &out, nil
+}
+
+func (s *service) stopMember(ctx context.Context, in *stopMemberIn) (*stopMemberOut, error) {
+	if in.Force && in.Drain {
+		return nil, team.Errorf(team.InvalidArgument, "query.force and query.drain exclude each other").WithHint("leave one of them out")
+	}
+	t, name, err := s.member(ctx, in.OfMember)
+	if err != nil {
+		return nil, err
+	}
+	f := client.Farewell{Reason: in.Reason, Wait: in.wait(), Drain: in.Drain}
+	if in.Force {
+		f.Wait = 0
+	}
+	var out stopMemberOut
+	if out.Body.Forced, err = t.Stop(ctx, name, f); err != nil {
+		return nil, err
+	}
+	out.Body.Member, err = t.Agent(ctx, name)
+	return &out, err
+}
+
+func (s *service) transcript(w http.ResponseWriter, r *http.Request, in *transcriptIn) error {
+	if in.Last != "" {
+		in.Page = in.Last
+	}
+	from, err := in.from()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), within)
+	defer cancel()
+	t, name, err := s.member(ctx, in.OfMember)
+	if err != nil {
+		return err
+	}
+	if streams(r) {
+		if _, err := t.Agent(ctx, name); err != nil { // which a stream could not tell so well
+			return err
+		}
+		s.follow(w, r, from, func(ctx context.Context, f func(client.Entry) error) error { return t.Transcript(ctx, name, true, f) })
+		return nil
+	}
+	body, at := transcript{Entries: []client.Entry{}}, 0
+	err = t.Transcript(ctx, name, false, func(e client.Entry) error {
+		at++
+		switch {
+		case at <= from:
+		case len(body.Entries) < in.Limit:
+			body.Entries = append(body.Entries, e)
+		default:
+			body.Next = next(from + in.Limit)
+			return errPage
+		}
+		return nil
+	})
+	return s.writePage(ctx, w, body, err)
+}
+
+// streams reports whether a client asks for a stream.
+func streams(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), eventStream) }

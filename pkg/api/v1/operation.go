@@ -1,0 +1,261 @@
+package v1
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"agentteam/pkg/api/problem"
+	"agentteam/pkg/team"
+)
+
+// operation is what is told of one: its identity in the OpenAPI, and its limits.
+type operation struct {
+	id      string // of the OpenAPI; programs that were generated from it call it so
+	method  string
+	path    string
+	tag     string
+	summary string        // a few words
+	doc     string        // the rest of what is to be known
+	status  int           // of a success; default 200
+	also    []int         // other successes, with the same answer
+	within  time.Duration // longest answer; default within
+}
+
+// Headers that only some operations take. They would be of effect elsewhere too, so who sends
+// one where it has none is told.
+const (
+	keyHeader   = "Idempotency-Key"
+	matchHeader = "If-Match"
+)
+
+// newAPI returns an API without operations.
+func newAPI(mux *http.ServeMux) huma.API {
+	c := huma.DefaultConfig("agentteam", "1")
+	c.Info.Description = "What people and programs may ask of agent teams. Errors are problem documents of RFC 9457 with a code."
+	c.CreateHooks = nil // no $schema in answers
+	c.DocsPath, c.SchemasPath, c.OpenAPIPath = "", "", "/v1/openapi"
+	c.RejectUnknownQueryParameters = true
+	// Answers may get more fields; requests may not have any that is not known, so their types
+	// say so themselves.
+	c.AllowAdditionalPropertiesByDefault = true
+	format := huma.Format{Marshal: marshal, Unmarshal: unmarshal}
+	c.Formats = map[string]huma.Format{"application/json": format, "json": format}
+	// huma's own error type would be in the OpenAPI, and in answers to what it refuses itself.
+	// Its constructor is a package variable, which programs that are linked with this one may
+	// set too; so the alias and the transformer replace the type where it comes out.
+	c.Transformers = []huma.Transformer{func(_ huma.Context, _ string, v any) (any, error) {
+		switch v := v.(type) {
+		case *huma.ErrorModel:
+			return refusalOf(v), nil
+		case *failure:
+			return v.Document, nil
+		}
+		return v, nil
+	}}
+	c.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem.Document]())
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	c.Security = []map[string][]string{{"token": {}}}
+	api := humago.New(mux, c)
+	api.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) {
+		for _, name := range []string{keyHeader, matchHeader} {
+			if ctx.Header(name) == "" || ctx.Method() == http.MethodGet || ctx.Method() == http.MethodHead || takes(ctx.Operation(), name) {
+				continue
+			}
+			_, w := humago.Unwrap(ctx)
+			problem.Write(w, team.Errorf(team.InvalidArgument, "header.%s: this operation does not take it", name).
+				WithHint("leave it out, and look at what became of the request before you repeat it"))
+			return
+		}
+		next(ctx)
+	})
+	return api
+}
+
+func takes(o *huma.Operation, header string) bool {
+	return slices.ContainsFunc(o.Parameters, func(p *huma.Param) bool { return p.In == "header" && p.Name == header })
+}
+
+func marshal(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, _ = w.Write(b.Bytes()) // a client that has left needs none
+	return nil
+}
+
+// unmarshal reads a body, and tells where it is no JSON.
+func unmarshal(data []byte, v any) error {
+	if at := invalidUTF8(data); at >= 0 {
+		return fmt.Errorf("byte %d is not UTF-8", at)
+	}
+	err := json.Unmarshal(data, v)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("this is no JSON: %w, at byte %d", err, syntax.Offset)
+	}
+	return err
+}
+
+// invalidUTF8 returns where data is not UTF-8, -1 if nowhere.
+func invalidUTF8(data []byte) int {
+	if utf8.Valid(data) {
+		return -1
+	}
+	at := 0
+	for at < len(data) {
+		r, n := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		at += n
+	}
+	return at
+}
+
+// failure is an error on its way to the client.
+type failure struct{ problem.Document }
+
+func (f *failure) Error() string             { return f.Detail }
+func (f *failure) GetStatus() int            { return f.Status }
+func (f *failure) ContentType(string) string { return "application/problem+json" }
+
+// refusalOf is the document of what huma refused before anybody was asked.
+func refusalOf(e *huma.ErrorModel) problem.Document {
+	d := problem.Document{Title: http.StatusText(e.Status), Status: e.Status, Detail: e.Detail, Code: team.InvalidArgument}
+	for _, f := range e.Errors {
+		d.Errors = append(d.Errors, problem.Fault{Location: f.Location, Message: f.Message})
+	}
+	if len(d.Errors) > 0 { // one line for people
+		d.Detail = d.Errors[0].Message
+		if at := d.Errors[0].Location; at != "" {
+			d.Detail = at + ": " + d.Detail
+		}
+		if n := len(d.Errors) - 1; n > 0 {
+			d.Detail += fmt.Sprintf(" (and %d more, in errors)", n)
+		}
+	}
+	return d
+}
+
+// errLate ends requests that take too long.
+var errLate = errors.New("the request has taken too long")
+
+// add registers an operation that is answered by f.
+func add[I, O any](s *service, o operation, f func(context.Context, *I) (*O, error)) {
+	huma.Register(s.api, o.huma(reflect.TypeFor[I](), nil), func(ctx context.Context, in *I) (*O, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, o.limit(in), errLate)
+		defer cancel()
+		out, err := f(ctx, in)
+		if err != nil {
+			return nil, &failure{s.document(ctx, o, err)}
+		}
+		return out, nil
+	})
+	if len(o.also) > 0 {
+		responses := s.registered(o).Responses
+		for _, status := range o.also {
+			same := *responses[strconv.Itoa(o.status)]
+			same.Description = http.StatusText(status)
+			responses[strconv.Itoa(status)] = &same
+		}
+	}
+}
+
+// registered is an operation as the OpenAPI has it.
+func (s *service) registered(o operation) *huma.Operation {
+	item := s.api.OpenAPI().Paths[o.path]
+	switch o.method {
+	case http.MethodGet:
+		return item.Get
+	case http.MethodPost:
+		return item.Post
+	case http.MethodPatch:
+		return item.Patch
+	}
+	return item.Delete
+}
+
+// addStream registers an operation whose f writes its answer itself, of one of these types, or
+// returns an error before it has written anything.
+func addStream[I any](s *service, o operation, content map[string]*huma.MediaType, f func(http.ResponseWriter, *http.Request, *I) error) {
+	huma.Register(s.api, o.huma(reflect.TypeFor[I](), content), func(_ context.Context, in *I) (*huma.StreamResponse, error) {
+		return &huma.StreamResponse{Body: func(ctx huma.Context) {
+			r, w := humago.Unwrap(ctx)
+			if err := f(w, r, in); err != nil {
+				s.document(r.Context(), o, err).Write(w)
+			}
+		}}, nil
+	})
+}
+
+// waits is a request that says itself how long it may take.
+type waits interface{ wait() time.Duration }
+
+// limit is how long the operation may take.
+func (o operation) limit(in any) time.Duration {
+	if w, ok := in.(waits); ok {
+		return within + w.wait()
+	}
+	return cmp.Or(o.within, within)
+}
+
+func (o operation) huma(in reflect.Type, content map[string]*huma.MediaType) huma.Operation {
+	op := huma.Operation{
+		OperationID: o.id, Method: o.method, Path: o.path, Tags: []string{o.tag}, Summary: o.summary, Description: o.doc, DefaultStatus: o.status,
+		Errors: []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusUnprocessableEntity},
+	}
+	if strings.Contains(o.path, "{") {
+		op.Errors = append(op.Errors, http.StatusNotFound)
+	}
+	if o.method != http.MethodGet {
+		op.Errors = append(op.Errors, http.StatusConflict)
+	}
+	if _, ok := in.FieldByName("Body"); ok {
+		op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	if _, ok := in.FieldByName("IfMatch"); ok {
+		op.Errors = append(op.Errors, http.StatusPreconditionFailed)
+	}
+	if content != nil {
+		op.Responses = map[string]*huma.Response{"200": {Description: http.StatusText(http.StatusOK), Content: content}}
+	}
+	return op
+}
+
+// document is what a client is told of an error.
+func (s *service) document(ctx context.Context, o operation, err error) problem.Document {
+	d := problem.Of(err)
+	switch {
+	case errors.Is(err, team.ErrRevision):
+		d.Status = http.StatusPreconditionFailed
+	case ctx.Err() != nil && (d.Code == "" || d.Code == team.Unavailable):
+		d = problem.Document{Status: http.StatusGatewayTimeout, Code: team.Unavailable, Detail: "the cluster has not answered in time", Hint: "try again"}
+		if o.method != http.MethodGet {
+			d.Detail += ": whether this was done is not known"
+			d.Hint = "look at how things stand; with the same " + keyHeader + " or " + matchHeader + " it is safe to send it again"
+		}
+	case d.Code == "":
+		s.Log.ErrorContext(ctx, "an API request has failed", "operation", o.id, "err", err)
+		d.Detail = "the request has failed; the log of this process says why"
+	}
+	d.Title = http.StatusText(d.Status)
+	return d
+}

@@ -1,0 +1,167 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// choices are what may be chosen of a team, by the names of its record.
+type choices struct {
+	Description  *string        `json:"description,omitempty" doc:"What the team is for."`
+	MaxTeammates *int           `json:"max_teammates,omitempty" doc:"How many teammates it may have at once."`
+	Policies     *policyChoices `json:"policies,omitempty"`
+
+	_ struct{} `additionalProperties:"false"`
+}
+
+type policyChoices struct {
+	Create   *team.Create   `json:"create,omitempty" doc:"Who may create tasks: all, or leader (and people)."`
+	Respawn  *team.Respawn  `json:"respawn,omitempty" doc:"What becomes of a lost member: respawn brings it back, release leaves it."`
+	Approver *team.Approver `json:"approver,omitempty" doc:"Who approves plans: leader or human."`
+	Dialect  *team.Dialect  `json:"dialect,omitempty" doc:"The names of tools that models are told: native or claude."`
+	PlanMode *bool          `json:"plan_mode,omitempty" doc:"Teammates that are spawned change nothing before their plans are approved."`
+
+	_ struct{} `additionalProperties:"false"`
+}
+
+func (c choices) client() client.Choices {
+	ch := client.Choices{Description: c.Description, MaxTeammates: c.MaxTeammates}
+	if p := c.Policies; p != nil {
+		ch.Create, ch.Respawn, ch.Approver, ch.Dialect, ch.PlanMode = p.Create, p.Respawn, p.Approver, p.Dialect, p.PlanMode
+	}
+	return ch
+}
+
+type newTeam struct {
+	ID           string         `json:"id" doc:"Its name: 1 to 63 of a-z, 0-9 and -."`
+	Workspace    string         `json:"workspace,omitempty" doc:"The folder in which its members work, as their machines name it; left out, that of the leader process."`
+	Description  *string        `json:"description,omitempty" doc:"What the team is for."`
+	MaxTeammates *int           `json:"max_teammates,omitempty" doc:"How many teammates it may have at once."`
+	Policies     *policyChoices `json:"policies,omitempty"`
+
+	_ struct{} `additionalProperties:"false"`
+}
+
+type teamsOut struct {
+	Body struct {
+		Teams []client.TeamStatus `json:"teams" nullable:"false"`
+	} `nameHint:"Teams"`
+}
+
+type addTeamIn struct {
+	Key  string `header:"Idempotency-Key" doc:"Any word. With it a team that is there already, just as this request would make it and without a goal so far, is the answer, with status 200."`
+	Body newTeam
+}
+
+type teamOut struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     team.Team
+}
+
+type editTeamIn struct {
+	OfTeam
+	Body choices
+}
+
+type removeTeamIn struct {
+	OfTeam
+	Force bool `query:"force" doc:"Stop who is still in it."`
+	Timeout
+}
+
+// Timeout is how long members may take to leave.
+type Timeout struct {
+	Timeout int `query:"timeout" default:"10" minimum:"0" maximum:"60" doc:"How many seconds members may take to leave; then they are stopped by force."`
+}
+
+func (t Timeout) wait() time.Duration { return time.Duration(t.Timeout) * time.Second }
+
+type removeTeamOut struct{ Body client.Deleted }
+
+const tagTeams = "teams"
+
+func (s *service) teams() {
+	add(s, operation{
+		id: "list-teams", method: http.MethodGet, path: "/v1/teams", tag: tagTeams, summary: "List all teams",
+		doc: "All teams in order of their names, also those that have ended, each with how it stands.",
+	}, func(ctx context.Context, _ *struct{}) (*teamsOut, error) {
+		var out teamsOut
+		teams, err := s.Client.Teams(ctx)
+		out.Body.Teams = append([]client.TeamStatus{}, teams...)
+		return &out, err
+	})
+	add(s, operation{
+		id: "add-team", method: http.MethodPost, path: "/v1/teams", tag: tagTeams, summary: "Make a team without a goal", status: http.StatusCreated, also: []int{http.StatusOK},
+		doc: "The team has the built-in roles and those of the leader process's folder. It is a conflict if there is a team of that name.",
+	}, s.addTeam)
+	add(s, operation{
+		id: "get-team", method: http.MethodGet, path: "/v1/teams/{team}", tag: tagTeams, summary: "Show a team's record",
+		doc: "What it is at, its limits, policies and roles.",
+	}, func(ctx context.Context, in *struct{ OfTeam }) (*teamOut, error) {
+		t, err := s.open(ctx, in.OfTeam)
+		if err != nil {
+			return nil, err
+		}
+		record, err := t.Record(ctx)
+		return &teamOut{Status: http.StatusOK, Body: record}, err
+	})
+	add(s, operation{
+		id: "edit-team", method: http.MethodPatch, path: "/v1/teams/{team}", tag: tagTeams, summary: "Change a team's limits and policies",
+		doc: "What is left out stays. The team's leader and members act on it at once.",
+	}, s.editTeam)
+	add(s, operation{
+		id: "remove-team", method: http.MethodDelete, path: "/v1/teams/{team}", tag: tagTeams, summary: "Delete a team and all that is kept of it",
+		doc: "Its board, mail, conversations and files in NATS go; files in its workspace stay. It is a conflict while the team is at work or " +
+			"a member lives, unless force is set: then the team is stopped first.",
+	}, func(ctx context.Context, in *removeTeamIn) (*removeTeamOut, error) {
+		id, err := team.ParseTeamID(in.Team)
+		if err != nil {
+			return nil, err
+		}
+		d, err := s.Client.DeleteTeam(ctx, id, in.Force, in.wait())
+		return &removeTeamOut{d}, err
+	})
+}
+
+func (s *service) addTeam(ctx context.Context, in *addTeamIn) (*teamOut, error) {
+	id, err := team.ParseTeamID(in.Body.ID)
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.NewTeam()
+	if err != nil {
+		return nil, err
+	}
+	if n.ID = id; in.Body.Workspace != "" {
+		n.Workspace = in.Body.Workspace
+	}
+	ch := choices{Description: in.Body.Description, MaxTeammates: in.Body.MaxTeammates, Policies: in.Body.Policies}.client()
+	out := teamOut{Status: http.StatusCreated, Location: "/v1/teams/" + string(id)}
+	if in.Key == "" {
+		out.Body, err = s.Client.AddTeam(ctx, n, ch)
+		return &out, err
+	}
+	var existed bool
+	if out.Body, existed, err = s.Client.AddTeamOnce(ctx, n, ch); existed {
+		out.Status = http.StatusOK
+	}
+	return &out, err
+}
+
+func (s *service) editTeam(ctx context.Context, in *editTeamIn) (*teamOut, error) {
+	ch := in.Body.client()
+	if ch == (client.Choices{}) {
+		return nil, team.Errorf(team.InvalidArgument, "body: nothing is to be changed").WithHint("name description, max_teammates or a policy")
+	}
+	t, err := s.open(ctx, in.OfTeam)
+	if err != nil {
+		return nil, err
+	}
+	record, err := t.Choose(ctx, ch)
+	return &teamOut{Status: http.StatusOK, Body: record}, err
+}

@@ -1,0 +1,130 @@
+// Package v1 is the API for programs, under /v1: what a person asks by teamctl, a program
+// asks here, by the same calls of package client and with the same meaning.
+//
+// Its description, OpenAPI 3.1, is made from the Go types of requests and answers and served
+// at /v1/openapi.json and /v1/openapi.yaml. Errors are problem documents (package problem).
+// Who may ask is decided before a request comes here.
+package v1
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentteam/pkg/api/problem"
+	"agentteam/pkg/api/stream"
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+)
+
+// Options are what the API answers from.
+type Options struct {
+	Client  *client.Client                 // required
+	Hub     *stream.Hub                    // of the same cluster; required
+	NewTeam func() (client.NewTeam, error) // what teams are made with, their names aside; required
+	Log     *slog.Logger                   // default: discard
+}
+
+// service answers for the resources; each file of this package registers some of them.
+type service struct {
+	Options
+	api huma.API
+}
+
+// New returns the handler of all paths that begin with /v1/. Error: Options lack something.
+func New(o Options) (http.Handler, error) {
+	if o.Client == nil || o.Hub == nil || o.NewTeam == nil {
+		return nil, errors.New("v1: Options lack Client, Hub or NewTeam")
+	}
+	o.Log = telemetry.OrDiscard(o.Log)
+	mux := http.NewServeMux()
+	s := &service{Options: o, api: newAPI(mux)}
+	for _, register := range []func(){s.status, s.teams, s.goals, s.members, s.tasks, s.changes, s.mail, s.approvals, s.roles, s.usage, s.deliverables, s.events} {
+		register()
+	}
+	return orProblem(mux), nil
+}
+
+// orProblem answers with a problem document where mux has nothing for a path, or not for the
+// method.
+func orProblem(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		refusal := discarded{http.Header{}, http.StatusNotFound}
+		h.ServeHTTP(&refusal, r)
+		d := problem.Document{Status: http.StatusNotFound, Code: team.NotFound, Detail: "the API has nothing at this path", Hint: "/v1/openapi.json lists what there is"}
+		if refusal.code == http.StatusMethodNotAllowed {
+			allow := refusal.header.Get("Allow")
+			w.Header().Set("Allow", allow)
+			d.Status, d.Code, d.Detail, d.Hint = refusal.code, team.InvalidArgument, "this path does not take the method "+team.Clean(r.Method, 20), "it takes "+allow
+		}
+		d.Write(w)
+	})
+}
+
+// discarded keeps the head of an answer only.
+type discarded struct {
+	header http.Header
+	code   int
+}
+
+func (d *discarded) Header() http.Header         { return d.header }
+func (d *discarded) WriteHeader(code int)        { d.code = code }
+func (d *discarded) Write(p []byte) (int, error) { return len(p), nil }
+
+// within is how long a request may take that says nothing else.
+const within = 30 * time.Second
+
+// OfTeam is the team in a path.
+type OfTeam struct {
+	Team string `path:"team" doc:"The name of a team."`
+}
+
+// open opens the team. Errors: InvalidArgument; NotFound.
+func (s *service) open(ctx context.Context, in OfTeam) (*client.Team, error) {
+	id, err := team.ParseTeamID(in.Team)
+	if err != nil {
+		return nil, err
+	}
+	return s.Client.Open(ctx, id)
+}
+
+// nameOf reads the name of a member that may be left out. Errors: InvalidArgument.
+func nameOf(s string) (team.AgentID, error) {
+	if s == "" {
+		return "", nil
+	}
+	return team.ParseAgentID(s)
+}
+
+// idsOf reads the ids of tasks. Errors: InvalidArgument.
+func idsOf(names []string) ([]team.TaskID, error) {
+	ids := make([]team.TaskID, len(names))
+	for i, name := range names {
+		var err error
+		if ids[i], err = team.ParseTaskID(name); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// page returns the part of a list that begins at a place and has at most limit entries, and the
+// place behind it, 0 if that is the end.
+func page[T any](all []T, from, limit int) (part []T, next int) {
+	from = min(from, len(all))
+	to := min(from+limit, len(all))
+	if to < len(all) {
+		next = to
+	}
+	return append([]T{}, all[from:to]...), next
+}
