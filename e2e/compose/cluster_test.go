@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/cookiejar"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -42,6 +43,7 @@ func TestCluster(t *testing.T) {
 			p.fill(t)
 		}},
 		{"containers", p.testContainers},
+		{"the API", p.testAPI},
 		{"the demo's job", func(t *testing.T) { p.job(t, nil) }},
 		{"scale to 5", func(t *testing.T) { p.scale(t, 5) }},
 		{"a teammate is killed", func(t *testing.T) { p.job(t, p.kill); p.awaitTargets(t, 4) }},
@@ -50,6 +52,7 @@ func TestCluster(t *testing.T) {
 			p.run(t, "restart", "leader")
 			p.healthy(t, "leader")
 			p.awaitTargets(t, 4)
+			p.testAPI(t)
 		}},
 		{"scale to 2", func(t *testing.T) { p.scale(t, 2) }},
 		{"metrics", func(t *testing.T) { p.testMetrics(t, begun) }},
@@ -120,7 +123,7 @@ const ours = "localhost/agentteam/"
 
 // testContainers looks how the containers are confined, and what is in the images.
 func (p *project) testContainers(t *testing.T) {
-	published := map[string]string{"nats": "4222/tcp", "leader": "8080/tcp", "prometheus": "9090/tcp"}
+	published := map[string]string{"nats": "4222/tcp", "leader": "8080/tcp 8090/tcp", "prometheus": "9090/tcp"}
 	for _, service := range services {
 		for _, c := range inspect(t, p.containers(t, service)...) {
 			h := c.HostConfig
@@ -140,6 +143,7 @@ func (p *project) testContainers(t *testing.T) {
 					}
 				}
 			}
+			slices.Sort(ports)
 			if got := strings.Join(ports, " "); got != published[service] {
 				t.Errorf("%s publishes %q, want %q", c.Name, got, published[service])
 			}
@@ -163,6 +167,28 @@ func (p *project) testContainers(t *testing.T) {
 	if out := p.run(t, "run", "--rm", "-T", "teamctl", "status", "-o", "json"); !strings.Contains(out, `"standbys"`) {
 		t.Errorf("teamctl in a container: %s", out)
 	}
+}
+
+// testAPI logs a browser in, as docs/operations.md tells, with the token that the leader has
+// made. Teammates, who run what a model says, do not have it.
+func (p *project) testAPI(t *testing.T) {
+	address := p.run(t, "run", "--rm", "-T", "teamctl", "web", "--url", p.api, "-o", "name")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	for _, at := range []string{address, p.api + "/team/sessions?user_id=ann"} {
+		resp, err := browser.Get(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s is answered %s", at, resp.Status)
+		}
+	}
+	p.run(t, "exec", "-T", "teammate", "test", "!", "-e", "/tokens")
 }
 
 // source is the tree in the workspace that the team surveys: large enough for a

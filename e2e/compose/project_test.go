@@ -25,6 +25,7 @@ type project struct {
 	env    []string // settings, as .env would hold them
 	nats   string   // URL on this machine
 	leader string
+	api    string
 	prom   string
 }
 
@@ -54,10 +55,10 @@ func withModel(t *testing.T) (env []string) {
 func newProject(t *testing.T, name string) *project {
 	t.Helper()
 	p := &project{name: fmt.Sprintf("agentteam-%s-%d", name, port(t))}
-	nats, leader, prom := port(t), port(t), port(t)
-	p.env = []string{fmt.Sprint("NATS_PORT=", nats), fmt.Sprint("LEADER_PORT=", leader), fmt.Sprint("PROMETHEUS_PORT=", prom)}
+	nats, leader, api, prom := port(t), port(t), port(t), port(t)
+	p.env = []string{fmt.Sprint("NATS_PORT=", nats), fmt.Sprint("LEADER_PORT=", leader), fmt.Sprint("API_PORT=", api), fmt.Sprint("PROMETHEUS_PORT=", prom)}
 	p.nats = fmt.Sprint("nats://127.0.0.1:", nats)
-	p.leader, p.prom = fmt.Sprint("http://127.0.0.1:", leader), fmt.Sprint("http://127.0.0.1:", prom)
+	p.leader, p.api, p.prom = fmt.Sprint("http://127.0.0.1:", leader), fmt.Sprint("http://127.0.0.1:", api), fmt.Sprint("http://127.0.0.1:", prom)
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := p.compose(nil, "logs", "--no-color", "--tail=200").CombinedOutput()
