@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,9 +42,14 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// ask sends a request with these headers, each "Name: value".
+// ask sends a request with these headers, each "Name: value", and with a body if it is
+// among them.
 func (r *rig) ask(method, target string, headers ...string) *http.Response {
 	req := httptest.NewRequest(method, target, nil)
+	if i := slices.Index(headers, body); i >= 0 {
+		req = httptest.NewRequest(method, target, strings.NewReader("{}"))
+		headers = slices.Delete(slices.Clone(headers), i, i+1)
+	}
 	req.Host = here
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
@@ -70,6 +76,7 @@ const (
 	bearer  = "Authorization: Bearer " + string(fullToken)
 	bearer2 = "Authorization: Bearer " + string(readToken)
 	asJSON  = "Content-Type: application/json"
+	body    = "a body" // in the place of a header
 )
 
 func TestWhoMayAsk(t *testing.T) {
@@ -121,10 +128,11 @@ func TestWhoMayAsk(t *testing.T) {
 		"a preflight of a foreign origin":      {"OPTIONS", "/v1/teams", []string{"Origin: https://evil.example.org", "Access-Control-Request-Method: POST"}, 403},
 		"a preflight of a configured origin":   {"OPTIONS", "/v1/teams", []string{"Origin: " + friend, "Access-Control-Request-Method: POST"}, 204},
 		"options of a configured origin":       {"OPTIONS", "/v1/teams", []string{"Origin: " + friend}, 401},
-		"a form":                               {"POST", "/v1/teams", []string{bearer, "Content-Type: application/x-www-form-urlencoded"}, 415},
-		"text":                                 {"PUT", "/v1/teams", []string{bearer, "Content-Type: text/plain"}, 415},
-		"no type":                              {"DELETE", "/v1/teams/red", []string{bearer}, 415},
-		"a type that is none":                  {"POST", "/v1/teams", []string{bearer, "Content-Type: application/json;;"}, 415},
+		"a form":                               {"POST", "/v1/teams", []string{bearer, body, "Content-Type: application/x-www-form-urlencoded"}, 415},
+		"text":                                 {"PUT", "/v1/teams", []string{bearer, body, "Content-Type: text/plain"}, 415},
+		"no type":                              {"DELETE", "/v1/teams/red", []string{bearer, body}, 415},
+		"a type that is none":                  {"POST", "/v1/teams", []string{bearer, body, "Content-Type: application/json;;"}, 415},
+		"no type and no body":                  {"DELETE", "/v1/teams/red", []string{bearer}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -218,6 +226,9 @@ func TestLogin(t *testing.T) {
 	}
 	if res := r.ask("POST", "/v1/teams", cookie, asJSON); res.StatusCode != 200 {
 		t.Errorf("the cookie of the full token: %d", res.StatusCode)
+	}
+	if res := r.ask("DELETE", "/v1/teams/red", cookie); res.StatusCode != 415 { // a page elsewhere might have made the browser ask
+		t.Errorf("the cookie and no type: %d", res.StatusCode)
 	}
 	_, reader := r.login(NewCode(readToken, r.now))
 	if res := r.ask("GET", "/v1/teams", reader); res.StatusCode != 200 {

@@ -24,7 +24,7 @@ const policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-a
 // Guard returns a handler that passes on to next what may be asked, and answers the rest
 // with a problem document: 421 for another Host, 403 for another Origin and for what a
 // read-only token must not do, 401 without a token that holds, 415 for what changes
-// something and is not JSON. /health needs no token. GET /login takes a one-time code (see
+// something and is not JSON; only programs may leave that out where there is no body. /health needs no token. GET /login takes a one-time code (see
 // [NewCode]), and answers with a cookie.
 func (g *Gate) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,14 +53,14 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 
 // unfit is why a request that comes from where it may is refused; nil if it is not.
 func (g *Gate) unfit(r *http.Request) *problem.Document {
-	switch right, tried := g.right(r); {
-	case right == none && tried:
+	switch right, way := g.right(r); {
+	case right == none && way != byNothing:
 		return unauthorized("the token or the cookie does not hold here", needsToken)
 	case right == none:
 		return unauthorized("the API needs a token", needsToken)
 	case right == reading && !reads(r):
 		return forbidden("this token is for reading only", "use the full token")
-	case !reads(r) && r.Method != http.MethodOptions && !isJSON(r):
+	case !reads(r) && r.Method != http.MethodOptions && (r.ContentLength != 0 || way == byCookie) && !isJSON(r):
 		return &problem.Document{Status: http.StatusUnsupportedMediaType, Code: team.InvalidArgument,
 			Detail: "what changes something must be sent as JSON", Hint: "send Content-Type: application/json"}
 	}

@@ -27,26 +27,35 @@ func mayAskByAddress(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/team/")
 }
 
+// way is how a request says who asks.
+type way int
+
+const (
+	byNothing way = iota
+	byToken
+	byCookie // which a browser sends by itself, whoever made it ask
+)
+
 // right tells what a request may do, by the first of header, address and cookie that it
-// has, and whether it has any.
-func (g *Gate) right(r *http.Request) (_ right, tried bool) {
+// has.
+func (g *Gate) right(r *http.Request) (right, way) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		kind, token, _ := strings.Cut(header, " ")
 		if !strings.EqualFold(kind, "Bearer") {
-			return none, true
+			return none, byToken
 		}
-		return g.bearer(strings.TrimSpace(token)), true
+		return g.bearer(strings.TrimSpace(token)), byToken
 	}
 	if mayAskByAddress(r) {
 		if query := r.URL.Query(); query.Has(tokenParameter) {
-			return g.bearer(query.Get(tokenParameter)), true
+			return g.bearer(query.Get(tokenParameter)), byToken
 		}
 	}
 	if cookie, err := r.Cookie(g.cookieName()); err == nil {
 		token, _, _ := g.signer(cookie.Value, forCookie, CookieLife)
-		return g.rightOf(token), true
+		return g.rightOf(token), byCookie
 	}
-	return none, false
+	return none, byNothing
 }
 
 // bearer is the right of whoever bears this text as a token.
