@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/config"
 	"agentteam/pkg/demo"
 	"agentteam/pkg/model/rehearsal"
 	"agentteam/pkg/team"
@@ -63,7 +64,7 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	cfg.HTTP = "127.0.0.1:0"
+	cfg.HTTP, cfg.API = "127.0.0.1:0", config.API{}
 	cluster, err := a.startCluster(ctx, cfg, "", data, defaultStandbys, 0, log, []string{
 		"OPENAI_BASE_URL=" + endpoint, "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=rehearsal", "AGENTTEAM_WORKSPACE=" + workspace,
 	})

@@ -124,30 +124,30 @@ type startup struct {
 	Error *failure `json:"error,omitempty"`
 }
 
-// startCluster starts a cluster that is known by dir, or unknown if dir is ""; then it has no
-// API, which nobody could find.
+// startCluster starts a cluster that is known by dir, or unknown if dir is "".
 func (a *app) startCluster(ctx context.Context, cfg config.Config, dir, data string, standbys, port int, output io.Writer, env []string) (*local.Cluster, error) {
 	log, err := telemetry.NewLogger(output, cfg.LogLevel, cfg.LogFormat)
 	if err != nil {
 		return nil, err
 	}
-	var api config.API
+	folder := data
 	if dir != "" {
-		if api, err = ownAPI(cfg.API, dir); err != nil {
-			return nil, err
-		}
+		folder = filepath.Join(dir, ".agentteam")
+	}
+	api, err := ownAPI(cfg.API, folder)
+	if err != nil {
+		return nil, err
 	}
 	return local.Start(ctx, local.Options{Dir: dir, DataDir: data, Port: port, HTTP: cfg.HTTP, API: api, Standbys: standbys, Env: env, Output: output, Logger: log})
 }
 
-// ownAPI is the API of a cluster of this machine: on a free port unless another address was
-// given, and with tokens in the cluster's folder, which are made once, unless others were named.
-func ownAPI(api config.API, dir string) (config.API, error) {
-	api.Addr = cmp.Or(api.Addr, "127.0.0.1:0")
+// ownAPI is the API of a cluster of this machine. Unless others are named its tokens are in
+// this folder, where they are made once.
+func ownAPI(api config.API, folder string) (config.API, error) {
 	if api.TokenFile != "" {
 		return api, nil
 	}
-	folder, err := filepath.Abs(filepath.Join(dir, ".agentteam"))
+	folder, err := filepath.Abs(folder)
 	if err == nil {
 		err = os.MkdirAll(folder, 0o755)
 	}

@@ -36,7 +36,7 @@ type Options struct {
 	DataDir  string     // of the NATS server; required
 	Port     int        // of the NATS server on 127.0.0.1; 0 = a free one
 	HTTP     string     // of the leader; default 127.0.0.1:0
-	API      config.API // of the leader; without an address it has none
+	API      config.API // of the leader; default 127.0.0.1:0; its TokenFile is required
 	Standbys int        // teammate processes that wait for work
 	Env      []string   // for the children, beside this process's environment
 	Output   io.Writer
@@ -74,7 +74,7 @@ const (
 // cannot be written or is in use ([embedded.ErrInUse]), or a cluster that runs in
 // o.Dir already; NotFound for programs that are not installed; ctx's cause.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	o.HTTP = cmp.Or(o.HTTP, "127.0.0.1:0")
+	o.HTTP, o.API.Addr = cmp.Or(o.HTTP, "127.0.0.1:0"), cmp.Or(o.API.Addr, "127.0.0.1:0")
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	if o.Dir != "" {
 		if running, pid := Running(o.Dir); running {
@@ -125,14 +125,11 @@ func (o Options) checkPages() error {
 		return team.Errorf(team.InvalidState, "the leader's pages cannot be served: %w", err).WithHint("choose another address with --http, or leave it out for a free port")
 	}
 	l.Close()
-	if o.API.Addr == "" {
-		return nil
-	}
 	if err := api.Check(o.API); err != nil {
 		return err
 	}
 	if l, err = net.Listen("tcp", o.API.Addr); err != nil {
-		return team.Errorf(team.InvalidState, "the API cannot be served: %w", err).WithHint("choose another address with --api, or leave it out for a free port")
+		return team.Errorf(team.InvalidState, "the API cannot be served: %w", err).WithHint("choose another address with --api or AGENTTEAM_API, or leave it out for a free port")
 	}
 	return l.Close()
 }
@@ -140,9 +137,6 @@ func (o Options) checkPages() error {
 // apiFlags are those of the leader. The rest of the API's settings reaches it by the
 // environment and by team.yaml, as it reached this process.
 func (o Options) apiFlags() []string {
-	if o.API.Addr == "" {
-		return nil
-	}
 	flags := []string{"--api", o.API.Addr, "--api-token-file", o.API.TokenFile, "--insecure=" + strconv.FormatBool(o.API.Insecure)}
 	if o.API.ReadTokenFile != "" {
 		flags = append(flags, "--api-read-token-file", o.API.ReadTokenFile)
@@ -266,7 +260,7 @@ func (c *Cluster) learnPages(ctx context.Context, pid int) {
 			continue // nobody answered within the time that it waits for answers
 		}
 		for _, p := range s.Leaders {
-			if p.PID == strconv.Itoa(pid) && (p.API != "" || c.opt.API.Addr == "") {
+			if p.PID == strconv.Itoa(pid) && p.API != "" {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.api = p.API
