@@ -147,7 +147,7 @@ func TestPage(t *testing.T) {
 // Every mounted handler answers, /health without a token.
 func TestMounts(t *testing.T) {
 	s := serve(t, options(t), defaultLimits, nil)
-	for _, path := range []string{"/", "/team/sessions?user_id=ann", "/files/tree"} {
+	for _, path := range []string{"/", "/team/sessions?user_id=ann", "/files/tree", "/v1/teams", "/v1/openapi.json"} {
 		if res, body := ask(t, http.DefaultClient, "GET", s.URL()+path, nil); res.StatusCode != 200 {
 			t.Errorf("%s: %d, %s", path, res.StatusCode, body)
 		}
