@@ -18,6 +18,24 @@ import (
 // start runs one of the programs until the test ends, its log in dir.
 func (c *cluster) start(program string, args ...string) *exec.Cmd {
 	c.t.Helper()
+	cmd := c.launch(program, args...)
+	c.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			c.t.Errorf("%s after SIGTERM: %v", program, err)
+		}
+		if c.t.Failed() {
+			log := cmd.Stderr.(*os.File).Name()
+			data, _ := os.ReadFile(log)
+			c.t.Logf("%s:\n%s", log, data)
+		}
+	})
+	return cmd
+}
+
+// launch runs one of the programs, its log in dir; the test ends it.
+func (c *cluster) launch(program string, args ...string) *exec.Cmd {
+	c.t.Helper()
 	log, err := os.OpenFile(filepath.Join(c.dir, "processes.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		c.t.Fatal(err)
@@ -28,16 +46,6 @@ func (c *cluster) start(program string, args ...string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			c.t.Errorf("%s after SIGTERM: %v", program, err)
-		}
-		if c.t.Failed() {
-			data, _ := os.ReadFile(log.Name())
-			c.t.Logf("%s:\n%s", log.Name(), data)
-		}
-	})
 	return cmd
 }
 

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/client"
-	"agentteam/pkg/feed"
 )
 
 // follower reads the feed of one team into a ring, for all readers.
@@ -98,10 +97,7 @@ func (h *Hub) run(ctx context.Context, w *follower) {
 }
 
 func (h *Hub) follow(ctx context.Context, w *follower) error {
-	after, at, err := end(ctx, w.team)
-	if err == nil {
-		w.ring.begin(at)
-	}
+	after, err := w.begin(ctx)
 	close(w.begun)
 	if err != nil {
 		return err
@@ -115,15 +111,30 @@ func (h *Hub) follow(ctx context.Context, w *follower) error {
 	return g.Wait()
 }
 
-// end is the present end of the team's feed.
-func end(ctx context.Context, t *client.Team) (after client.Cursor, at feed.Place, err error) {
-	ctx, cancel := context.WithTimeout(ctx, endWithin)
+// lookBack is how much of the past a ring begins with: when a process ends, its readers
+// come to another one all at once, and each was there a moment ago.
+const lookBack = 30 * time.Second
+
+// begin begins the ring, and returns where it begins.
+func (w *follower) begin(ctx context.Context) (client.Cursor, error) {
+	ctx, cancel := context.WithTimeout(ctx, beginWithin)
 	defer cancel()
-	if after, err = t.End(ctx); err == nil {
-		at, err = after.Place(t.ID())
+	after, err := w.team.FeedAt(ctx, time.Now().Add(-lookBack))
+	if err != nil {
+		return "", err
 	}
-	return after, at, err
+	end, err := w.team.End(ctx)
+	if err != nil {
+		return "", err
+	}
+	from, err := after.Place(w.team.ID())
+	if err != nil {
+		return "", err
+	}
+	to, err := end.Place(w.team.ID())
+	w.ring.begin(from, to)
+	return after, err
 }
 
-// endWithin is how long a server may take to tell where a feed ends.
-const endWithin = 10 * time.Second
+// beginWithin is how long a server may take to tell where a feed begins and ends.
+const beginWithin = 10 * time.Second

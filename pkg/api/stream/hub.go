@@ -90,6 +90,7 @@ type Hub struct {
 	metrics metrics
 	times   times
 	keep    limits
+	pages   chan struct{} // holds one for each reader that reads for itself just now
 
 	mu     sync.Mutex
 	teams  map[team.TeamID]*follower
@@ -109,6 +110,7 @@ func New(c *client.Client, o HubOptions) *Hub {
 		client: c, log: telemetry.OrDiscard(o.Logger), metrics: newMetrics(o.Metrics),
 		times: times{linger: 10 * time.Second, keepAlive: 15 * time.Second, write: 10 * time.Second},
 		keep:  limits{items: 8192, bytes: 32 << 20},
+		pages: make(chan struct{}, maxPages),
 		teams: map[team.TeamID]*follower{},
 	}
 }
@@ -218,30 +220,62 @@ func (h *Hub) begin(ctx context.Context, t *client.Team, after client.Cursor, r 
 
 // catchUp reads up to the present end, for one reader, and returns that place.
 func (h *Hub) catchUp(ctx context.Context, t *client.Team, o Options, seen *texts, r reader) (feed.Place, error) {
-	paused := time.Time{}
-	at, err := t.WalkFeed(ctx, o.feed(), func(s feed.Step) error {
-		seen.took(s.Event)
-		h.metrics.entries.Inc()
-		if err := r.item(Item{Entry: &s.Entry}); err != nil || time.Since(paused) < pauseEvery {
-			return err
+	for most := firstPage; ; most = min(4*most, maxPage) {
+		page, at, err := h.page(ctx, t, o, most)
+		if err != nil && !errors.Is(err, errPage) {
+			return at, err
 		}
-		err := r.pause()
-		paused = time.Now()
-		return err
-	})
-	if err == nil {
-		err = r.pause()
+		for i := range page {
+			seen.took(page[i].Event)
+			h.metrics.entries.Inc()
+			if err := r.item(Item{Entry: &page[i]}); err != nil {
+				return at, err
+			}
+		}
+		if perr := r.pause(); perr != nil || err == nil {
+			return at, perr
+		}
+		o.After = page[len(page)-1].Cursor
 	}
-	return at, err
 }
 
-// pauseEvery is how long what a reader is catching up with may stay in a buffer.
-const pauseEvery = 50 * time.Millisecond
+// What readers that catch up may take: so many of them read at once, while the others
+// wait, and each so much at a time, which it then hands on at its own pace.
+const (
+	maxPages     = 16
+	firstPage    = 256 // entries
+	maxPage      = 4096
+	maxPageBytes = 1 << 20
+)
+
+// errPage: there is more.
+var errPage = errors.New("the page is full")
+
+// page reads at most so many entries behind o.After, and returns the place behind them.
+// Error: errPage if they are not all.
+func (h *Hub) page(ctx context.Context, t *client.Team, o Options, most int) (page []client.Entry, at feed.Place, err error) {
+	select {
+	case h.pages <- struct{}{}:
+		defer func() { <-h.pages }()
+	case <-ctx.Done():
+		return nil, at, ctx.Err()
+	}
+	bytes := 0
+	at, err = t.WalkFeed(ctx, o.feed(), func(s feed.Step) error {
+		page = append(page, s.Entry)
+		b := s.Entry.Event.Event
+		if bytes += len(b.Value) + len(b.Delta) + len(b.Content) + len(b.Message); len(page) == most || bytes > maxPageBytes {
+			return errPage
+		}
+		return nil
+	})
+	return page, at, err
+}
 
 // stay gives what the follower reads, from number n of its ring on, to a reader who has
 // had all that lies before at.
 func (h *Hub) stay(ctx context.Context, w *follower, o Options, n uint64, at feed.Place, seen *texts, r reader) error {
-	want := o.feed()
+	want, joined := o.feed(), time.Now()
 	var batch []*kept
 	for {
 		var more <-chan struct{}
@@ -275,7 +309,9 @@ func (h *Hub) stay(ctx context.Context, w *follower, o Options, n uint64, at fee
 			if err := r.item(item); err != nil {
 				return err
 			}
-			h.metrics.lag.Observe(time.Since(k.step.Time).Seconds())
+			if k.step.Time.After(joined) { // what it has missed before is not the stream's lag
+				h.metrics.lag.Observe(time.Since(k.step.Time).Seconds())
+			}
 		}
 		if len(batch) > 0 {
 			if err := r.pause(); err != nil {

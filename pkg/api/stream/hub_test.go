@@ -146,7 +146,7 @@ func TestAnotherOrder(t *testing.T) {
 				t.Fatalf("%d of %d entries never come", len(steps)-len(had), len(steps))
 			}
 			w := &follower{ring: newRing(r.hub.keep, r.hub.metrics)}
-			w.ring.begin(base)
+			w.ring.begin(base, base)
 			for _, s := range inOrder(base, steps, shuffled(base, steps)) {
 				r.ok(w.ring.step(s))
 			}
@@ -383,5 +383,27 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%s: %v, want %v", name, err, tt.want)
 			}
 		}
+	}
+}
+
+// Many who come at once with nothing are each told everything, over more than one page.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for range firstPage + 10 {
+		r.runs("bob")
+	}
+	want := r.past(client.FeedOptions{})
+	var readings []*reading
+	for range 10 * maxPages {
+		readings = append(readings, r.follow(r.hub, Options{}))
+	}
+	for _, f := range readings {
+		for i, got := range f.take(len(want)) {
+			if !same(*got.Entry, want[i]) {
+				t.Fatalf("entry %d is %s", i, told(got))
+			}
+		}
+		f.end()
 	}
 }

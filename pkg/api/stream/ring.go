@@ -21,6 +21,7 @@ type ring struct {
 	first  uint64     // number of items[0]
 	base   feed.Place // before items[0]
 	tip    feed.Place // behind the last entry
+	known  feed.Place // where the feed ended when the ring began
 	bytes  int
 	stored *texts        // whose deltas are of no use any more
 	more   chan struct{} // closed with the next item, or the end
@@ -47,11 +48,11 @@ func newRing(l limits, m metrics) *ring {
 	return &ring{limits: l, metrics: m, stored: newTexts(maxStored), more: make(chan struct{})}
 }
 
-// begin sets the place that the ring begins at.
-func (r *ring) begin(at feed.Place) {
+// begin sets the place that the ring begins at, and where the feed ends just then.
+func (r *ring) begin(at, end feed.Place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.base, r.tip = at, at
+	r.base, r.tip, r.known = at, at, end
 }
 
 // step puts an entry in.
@@ -113,11 +114,11 @@ func (r *ring) end(err error) {
 	r.metrics.kept.Sub(float64(len(r.items)))
 }
 
-// had reports whether all that lies before at has come.
+// had reports whether all that lies before at is known to have been stored.
 func (r *ring) had(at feed.Place) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.tip.Covers(at)
+	return r.tip.Covers(at) || r.known.Covers(at)
 }
 
 // join returns the number of what is next for a reader who has had all that lies before

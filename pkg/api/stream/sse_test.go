@@ -119,7 +119,7 @@ func TestServe(t *testing.T) {
 	}
 
 	// A browser that comes back says where it was, whatever its address says.
-	again := r.open(address+"?after="+url.QueryEscape(string(past[1].Cursor)), string(past[0].Cursor))
+	again := r.open(address+"?live=0&after="+url.QueryEscape(string(past[1].Cursor)), string(past[0].Cursor))
 	if got := again.next(); got.id != string(past[1].Cursor) {
 		t.Errorf("behind the first comes %+v", got)
 	}
