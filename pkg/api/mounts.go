@@ -3,6 +3,7 @@ package api
 import (
 	_ "embed"
 	"net/http"
+	"slices"
 	"strings"
 
 	"agentteam/pkg/api/agui"
@@ -72,7 +73,10 @@ func (s *Server) v1() (http.Handler, error) {
 
 // teamwire also answers at /, with what the service is; browsers are shown a page there.
 func (s *Server) teamwire() (http.Handler, error) {
-	wire, err := teamwire.New(teamwire.Options{Client: s.opt.Client, Hub: s.hub, NewTeam: s.opt.NewTeam, Workspace: s.opt.Workspace, Log: s.opt.Log})
+	secrets := slices.DeleteFunc([]string{s.opt.TokenFile, s.opt.ReadTokenFile, s.opt.Key}, func(name string) bool { return name == "" })
+	wire, err := teamwire.New(teamwire.Options{
+		Client: s.opt.Client, Hub: s.hub, NewTeam: s.opt.NewTeam, Workspace: s.opt.Workspace, Private: secrets, Log: s.opt.Log,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -146,7 +146,12 @@ func TestPage(t *testing.T) {
 
 // Every mounted handler answers, /health without a token.
 func TestMounts(t *testing.T) {
-	s := serve(t, options(t), defaultLimits, nil)
+	o := options(t)
+	o.Workspace = filepath.Dir(o.TokenFile)
+	s := serve(t, o, defaultLimits, nil)
+	if res, body := ask(t, http.DefaultClient, "GET", s.URL()+"/files/content?path=token", nil); res.StatusCode != 403 {
+		t.Errorf("the file of the token: %d, %s", res.StatusCode, body)
+	}
 	for _, path := range []string{"/", "/team/sessions?user_id=ann", "/files/tree", "/v1/teams", "/v1/openapi.json"} {
 		if res, body := ask(t, http.DefaultClient, "GET", s.URL()+path, nil); res.StatusCode != 200 {
 			t.Errorf("%s: %d, %s", path, res.StatusCode, body)

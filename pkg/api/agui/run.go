@@ -199,7 +199,7 @@ func (r *run) reset(tasks []team.TaskView) error {
 // take tells what an item of the feed tells.
 func (r *run) take(i stream.Item) error {
 	if d := i.Delta; d != nil {
-		return r.pieces(d.AgentID, d.RunID, 0, func() []stream.Piece { return r.texts.Delta(*d) })
+		return r.written(*d)
 	}
 	e := i.Entry
 	if e.RoleName != "" {
@@ -208,8 +208,7 @@ func (r *run) take(i stream.Item) error {
 	at, body := e.Event.Event.Timestamp, e.Event.Event
 	switch body.Type {
 	case team.RunStarted:
-		_, _, err := r.of(e.AgentID, e.RunID, at)
-		return err
+		return r.pieces(e.AgentID, e.RunID, at, func() []stream.Piece { return r.texts.Run(e.AgentID, e.RunID) })
 	case team.RunFinished, team.RunError:
 		return r.left(e.AgentID, e.RunID, at, body)
 	case team.TextChunk:
@@ -219,7 +218,10 @@ func (r *run) take(i stream.Item) error {
 		if !ok || err != nil {
 			return err
 		}
-		return r.tool(b, e.AgentID, body)
+		if err := r.tool(b, e.AgentID, body); err != nil {
+			return err
+		}
+		return r.pieces(e.AgentID, e.RunID, at, func() []stream.Piece { return r.texts.Run(e.AgentID, e.RunID) })
 	case team.MailSent:
 		return r.mail(body)
 	}
@@ -266,6 +268,16 @@ func (r *run) left(a team.AgentID, id string, at int64, body team.EventBody) err
 		return r.write(runError{b.typed("SUBAGENT_ERROR"), body.Message, body.Code})
 	}
 	return r.write(subagentFinished{b.typed("SUBAGENT_FINISHED"), success})
+}
+
+// written tells a piece of a text that is being written. A run that is known by nothing else
+// is not begun by it.
+func (r *run) written(d team.Delta) error {
+	pieces := r.texts.Delta(d)
+	if len(pieces) == 0 {
+		return nil
+	}
+	return r.pieces(d.AgentID, d.RunID, 0, func() []stream.Piece { return pieces })
 }
 
 // pieces tells the pieces of an agent's text.

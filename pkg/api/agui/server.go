@@ -79,7 +79,7 @@ func read(r *http.Request) (in input, goal string, err error) {
 		return in, "", err
 	}
 	if len(in.Resume) > 0 {
-		return in, "", team.Errorf(team.InvalidArgument, "resume is set, and no run was interrupted").WithHint("questions of the team are answered by POST /v1/teams/{team}/answers")
+		return in, "", team.Errorf(team.InvalidArgument, "resume is set, and no run was interrupted").WithHint("questions of the team are answered by POST /v1/teams/{team}/messages/{message}/answer")
 	}
 	if goal, err = in.goal(); err != nil {
 		return in, "", err

@@ -30,11 +30,14 @@ type Piece struct {
 }
 
 // Texts makes pieces of texts, of those that are being written as of those that are stored,
-// and tells none of a text twice. Each agent has one text open at most. The zero Texts is
-// ready; it is for one reader, and not for concurrent use.
+// and tells none of a text twice. Each agent has one text open at most, and none before the
+// reader was told of its run. The zero Texts is ready; it is for one reader, and not for
+// concurrent use.
 type Texts struct {
 	open   map[team.AgentID]*text
-	closed map[team.AgentID]string // id of the text of the agent that was stored last
+	closed map[team.AgentID]string       // id of the text of the agent that was stored last
+	runs   map[team.AgentID]string       // run of the agent of which the reader was told last
+	held   map[team.AgentID][]team.Delta // of a run of which the reader was not told yet
 }
 
 // text is one that is being written.
@@ -44,10 +47,28 @@ type text struct {
 	written string // by the try that goes on; a try anew begins at nothing
 }
 
+// Run takes in that the reader was told of an agent's run. What the agent has written in it
+// since may have come sooner, as nothing stores it.
+func (t *Texts) Run(a team.AgentID, id string) (pieces []Piece) {
+	set(&t.runs, a, id)
+	held := t.held[a]
+	delete(t.held, a)
+	for _, d := range held {
+		if d.RunID == id {
+			pieces = append(pieces, t.Delta(d)...)
+		}
+	}
+	return pieces
+}
+
 // Delta takes in a piece of a text that is being written. What does not follow on what has
 // come before is left for [Texts.Stored].
 func (t *Texts) Delta(d team.Delta) (pieces []Piece) {
 	if d.MessageID <= t.closed[d.AgentID] { // ids grow: it came later than the stored text
+		return nil
+	}
+	if t.runs[d.AgentID] != d.RunID {
+		set(&t.held, d.AgentID, append(t.held[d.AgentID], d))
 		return nil
 	}
 	x := t.open[d.AgentID]
@@ -56,12 +77,9 @@ func (t *Texts) Delta(d team.Delta) (pieces []Piece) {
 		if d.Offset > 0 {
 			return nil
 		}
-		pieces = t.Cut(d.AgentID)
+		pieces = t.end(d.AgentID)
 		x = &text{id: d.MessageID, run: d.RunID}
-		if t.open == nil {
-			t.open = map[team.AgentID]*text{}
-		}
-		t.open[d.AgentID] = x
+		set(&t.open, d.AgentID, x)
 		pieces = append(pieces, x.piece(Begin, d.AgentID, ""))
 		x.written = d.Text
 	case d.Offset == 0:
@@ -82,7 +100,7 @@ func (t *Texts) Stored(e client.Entry) (pieces []Piece) {
 	x := t.open[e.AgentID]
 	whole := e.Event.Event.Delta
 	if x == nil || x.id != e.Event.Event.MessageID || !strings.HasPrefix(whole, x.told) {
-		pieces = t.Cut(e.AgentID)
+		pieces = t.end(e.AgentID)
 		again := x != nil && x.id == e.Event.Event.MessageID
 		x = &text{id: e.Event.Event.MessageID, run: e.RunID}
 		if again {
@@ -94,15 +112,20 @@ func (t *Texts) Stored(e client.Entry) (pieces []Piece) {
 		pieces = append(pieces, x.piece(More, e.AgentID, rest))
 	}
 	delete(t.open, e.AgentID)
-	if t.closed == nil {
-		t.closed = map[team.AgentID]string{}
-	}
-	t.closed[e.AgentID] = e.Event.Event.MessageID
+	delete(t.held, e.AgentID)
+	set(&t.closed, e.AgentID, e.Event.Event.MessageID)
+	set(&t.runs, e.AgentID, e.RunID)
 	return append(pieces, x.piece(End, e.AgentID, ""))
 }
 
 // Cut ends the text that an agent has open, since its run is over: the rest will not come.
 func (t *Texts) Cut(a team.AgentID) []Piece {
+	delete(t.held, a)
+	return t.end(a)
+}
+
+// end ends the text that an agent has open.
+func (t *Texts) end(a team.AgentID) []Piece {
 	x := t.open[a]
 	if x == nil {
 		return nil
@@ -121,4 +144,12 @@ func (t *Texts) CutAll() (pieces []Piece) {
 
 func (x *text) piece(k PieceKind, a team.AgentID, s string) Piece {
 	return Piece{Kind: k, AgentID: a, RunID: x.run, MessageID: x.id, Text: s}
+}
+
+// set sets an entry of a map, which may be nil.
+func set[K comparable, V any](m *map[K]V, key K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = v
 }

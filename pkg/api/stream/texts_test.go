@@ -76,6 +76,7 @@ func steps(s ...func(*stream.Texts) []stream.Piece) []func(*stream.Texts) []stre
 func TestTextsOfSeveral(t *testing.T) {
 	var x stream.Texts
 	for _, a := range []team.AgentID{"b", "a"} {
+		x.Run(a, "r-"+string(a))
 		pieces := x.Delta(team.Delta{AgentID: a, MessageID: "1-" + string(a), RunID: "r-" + string(a), Text: "hello"})
 		if slices.ContainsFunc(pieces, func(p stream.Piece) bool { return p.AgentID != a || p.RunID != "r-"+string(a) }) {
 			t.Errorf("pieces of %s are %+v", a, pieces)
@@ -83,5 +84,31 @@ func TestTextsOfSeveral(t *testing.T) {
 	}
 	if got := words(x.CutAll()); got != "1-a) 1-b)" {
 		t.Errorf("CutAll = %s", got)
+	}
+}
+
+// TestTextsBeforeTheirRun: what is written may come sooner than the entry that tells of its
+// run, and waits for it.
+func TestTextsBeforeTheirRun(t *testing.T) {
+	var x stream.Texts
+	delta := func(run, id string, offset int, text string) []stream.Piece {
+		return x.Delta(team.Delta{AgentID: "a", RunID: run, MessageID: id, Offset: offset, Text: text})
+	}
+	if got := words(append(delta("r1", "1", 0, "ab"), delta("r1", "1", 2, "c")...)); got != "" {
+		t.Errorf("before its run: %s", got)
+	}
+	if got := words(x.Run("a", "r1")); got != `(1 "ab" "c"` {
+		t.Errorf("with its run: %s", got)
+	}
+	if got := words(x.Cut("a")); got != `1)` {
+		t.Errorf("at its end: %s", got)
+	}
+	delta("r2", "2", 0, "x")
+	entry := client.Entry{Event: team.Event{AgentID: "a", RunID: "r2", Event: team.EventBody{MessageID: "2", Delta: "xy"}}}
+	if got := words(x.Stored(entry)); got != `(2 "xy" 2)` { // of a reader who came in the middle of the run
+		t.Errorf("stored: %s", got)
+	}
+	if got := words(append(x.Run("a", "r2"), delta("r2", "3", 0, "z")...)); got != `(3 "z"` {
+		t.Errorf("the next: %s", got)
 	}
 }

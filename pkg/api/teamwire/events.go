@@ -156,7 +156,15 @@ func (c *converter) convert(i stream.Item) []Envelope {
 	if i.Delta != nil {
 		return c.pieces(c.texts.Delta(*i.Delta), nil)
 	}
-	e := *i.Entry
+	all := c.entry(*i.Entry)
+	switch e := i.Entry; e.Event.Event.Type {
+	case team.RunStarted, team.ToolCallChunk, team.ToolCallResult, team.Retry, team.Compacted:
+		all = append(all, c.pieces(c.texts.Run(e.AgentID, e.RunID), nil)...)
+	}
+	return all
+}
+
+func (c *converter) entry(e client.Entry) []Envelope {
 	at, body := &e.Event.Event.Timestamp, e.Event.Event
 	if e.RoleName != "" {
 		c.roles[e.AgentID] = e.RoleName

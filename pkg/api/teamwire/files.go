@@ -60,6 +60,9 @@ func (s *server) tree(r *http.Request) (any, error) {
 		e := entry{Name: f.Name(), Path: path.Join(filepath.ToSlash(name), f.Name())}
 		// What a link points to is told as it is, unless that is outside.
 		if info, err := root.Stat(filepath.Join(name, f.Name())); err == nil {
+			if s.private(info) {
+				continue
+			}
 			if e.IsDirectory, e.IsFile = info.IsDir(), info.Mode().IsRegular(); e.IsFile {
 				e.Size = info.Size()
 			}
@@ -112,11 +115,14 @@ func (s *server) content(r *http.Request) (any, error) {
 	case !info.Mode().IsRegular(): // not opened: a pipe would wait for its writer
 		return nil, team.Errorf(team.NotFound, "File not found")
 	}
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe by now
 	if err != nil {
 		return nil, outside(root, name, err)
 	}
 	defer f.Close()
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() || s.private(info) {
+		return nil, team.Errorf(team.PermissionDenied, "The file is not shown")
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxContent))
 	if err != nil {
 		return nil, outside(root, name, err)
@@ -159,6 +165,14 @@ func (s *server) ofCluster(name string) bool {
 		}
 	}
 	return slices.Contains(strings.Split(filepath.ToSlash(name), "/"), config.ClusterDir)
+}
+
+// private reports whether a file is one that nobody is shown, under whatever name.
+func (s *server) private(info fs.FileInfo) bool {
+	return slices.ContainsFunc(s.Private, func(name string) bool {
+		other, err := os.Stat(name)
+		return err == nil && os.SameFile(info, other)
+	})
 }
 
 var errOutside = team.Errorf(team.PermissionDenied, "Path outside the workspace")

@@ -41,10 +41,15 @@ func newRig(t *testing.T) *rig {
 	r.ok(err)
 	t.Cleanup(c.Close)
 	r.client = c
-	h, err := teamwire.New(teamwire.Options{Client: c, Hub: stream.New(c, stream.HubOptions{}), Workspace: r.dir, NewTeam: func() (client.NewTeam, error) {
-		roles, err := role.Load(r.dir)
-		return client.NewTeam{Roles: roles.All, Workspace: r.dir}, err
-	}})
+	hub := stream.New(c, stream.HubOptions{})
+	t.Cleanup(hub.Close)
+	h, err := teamwire.New(teamwire.Options{
+		Client: c, Hub: hub, Workspace: r.dir, Private: []string{filepath.Join(r.dir, "api.token")},
+		NewTeam: func() (client.NewTeam, error) {
+			roles, err := role.Load(r.dir)
+			return client.NewTeam{Roles: roles.All, Workspace: r.dir}, err
+		},
+	})
 	r.ok(err)
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)

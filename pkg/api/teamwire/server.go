@@ -20,6 +20,7 @@ type Options struct {
 	Hub       *stream.Hub                    // required
 	NewTeam   func() (client.NewTeam, error) // what a team is made with, its name and session aside; required
 	Workspace string                         // the folder that /files shows; required
+	Private   []string                       // files that /files never shows, such as those of tokens
 	Log       *slog.Logger                   // default: discard
 }
 

@@ -327,11 +327,14 @@ func TestFiles(t *testing.T) {
 	r.ok(os.Symlink("main.go", filepath.Join(r.dir, "in")))
 	write(".agentteam/api.token", "secret")
 	r.ok(os.Symlink(".agentteam", filepath.Join(r.dir, "link")))
+	write("api.token", "secret") // named by the settings
+	r.ok(os.Link(filepath.Join(r.dir, "api.token"), filepath.Join(r.dir, "hard")))
+	r.ok(os.Symlink("api.token", filepath.Join(r.dir, "soft")))
 	r.ok(syscall.Mkfifo(filepath.Join(r.dir, "pipe"), 0o644))
 	for _, path := range []string{"", "?path=.", "?path=sub", "?path=sub/..", "?path=nowhere", "?path=main.go", "?path=..", "?path=sub/../../x", "?path=/etc", "?path=out", "?path=.agentteam", "?path=link"} {
 		r.tell("GET", "/files/tree"+path, "")
 	}
-	for _, path := range []string{"main.go", "sub/b.md", "./in", "picture.png", "nowhere", "main.go/x", "sub", "pipe", "out", "../secret", "/etc/passwd", ".agentteam/api.token", "link/api.token", "sub/../.agentteam/api.token", "a%00b", strings.Repeat("x", 300)} {
+	for _, path := range []string{"main.go", "sub/b.md", "./in", "picture.png", "nowhere", "main.go/x", "sub", "pipe", "out", "../secret", "/etc/passwd", ".agentteam/api.token", "link/api.token", "sub/../.agentteam/api.token", "api.token", "hard", "soft", "a%00b", strings.Repeat("x", 300)} {
 		r.tell("GET", "/files/content?path="+path, "")
 	}
 	r.golden("files.golden")
