@@ -32,6 +32,11 @@ agents:
       waiting: I wait.
       calls:
       - {tool: finish_team, args: {summary: it is built}}
+    # The first may be from before the task was done, and is then refused.
+    - await: '\[All Idle\]'
+      waiting: I wait.
+      calls:
+      - {tool: finish_team, args: {summary: it is built}}
   - {name: wait, say: I wait.}
 - rules:
   - name: make
