@@ -14,6 +14,7 @@ import (
 	"agentteam/pkg/client"
 	"agentteam/pkg/feed"
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry/telemetrytest"
 )
 
 // Readers at any place, at one process or at several, are each told what lies behind
@@ -218,6 +219,10 @@ func TestSlow(t *testing.T) {
 		t.Errorf("the slow reader ends with %v", err)
 	}
 	quick.end()
+	if n := r.count("agentteam_stream_slow_readers_total"); n != 1 {
+		t.Errorf("%v slow readers are counted", n)
+	}
+	telemetrytest.Lint(t, r.metrics)
 	w := r.hub.teams["t"]
 	if got := len(w.ring.items); got != 10 {
 		t.Errorf("%d items are kept", got)
