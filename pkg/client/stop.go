@@ -23,7 +23,7 @@ type Farewell struct {
 // stopped alone.
 //
 // Errors: NotFound; Conflict with the reason if the member refuses: it stays;
-// InvalidArgument. If ctx ends while a member is drained, it leaves later all the same.
+// InvalidArgument. [ErrDrains] if ctx ends while a member is drained.
 func (t *Team) Stop(ctx context.Context, a team.AgentID, f Farewell) (forced bool, err error) {
 	if a == team.Leader {
 		return false, team.Errorf(team.InvalidArgument, "the leader cannot be stopped alone").WithHint("teamctl stop, without a name, stops the team")
@@ -39,6 +39,10 @@ func (t *Team) Stop(ctx context.Context, a team.AgentID, f Farewell) (forced boo
 	}
 	return t.spawner.Stop(ctx, t.mailbox, r, f.Wait)
 }
+
+// ErrDrains (Unavailable): a member that was asked to leave once it has no task has not left
+// before the time was over. It leaves later.
+var ErrDrains = errors.New("has not left yet")
 
 // drain has a member leave once it has no task, and waits for that.
 func (t *Team) drain(ctx context.Context, r spawn.Request) error {
@@ -56,7 +60,7 @@ func (t *Team) drain(ctx context.Context, r spawn.Request) error {
 	}
 	answer, err := t.spawner.Await(ctx, r)
 	if err == nil && !answer.Left {
-		err = team.Errorf(team.Unavailable, "%s has not left yet: %w", r.To, context.Cause(ctx))
+		err = team.Errorf(team.Unavailable, "%s %w: %w", r.To, ErrDrains, context.Cause(ctx))
 	}
 	return err
 }

@@ -113,8 +113,8 @@ type assignOut struct {
 	} `nameHint:"AssignedTask"`
 }
 
-// checkTime is how long completing may take: the task's check may run for five minutes.
-const checkTime = 5*time.Minute + within
+// checkTime is how long a task's check may run.
+const checkTime = 5 * time.Minute
 
 func (s *service) changes() {
 	at := func(verb string) string { return "/v1/teams/{team}/tasks/{task}/" + verb }
@@ -129,7 +129,7 @@ func (s *service) changes() {
 		return s.change(ctx, in.Changed, in.Body.As, true, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) { return t.Claim(ctx, id, as) })
 	})
 	add(s, operation{
-		id: "complete-task", method: http.MethodPost, path: at("complete"), tag: tagTasks, summary: "Complete a task that a person's seat holds", within: checkTime,
+		id: "complete-task", method: http.MethodPost, path: at("complete"), tag: tagTasks, summary: "Complete a task that a person's seat holds", more: checkTime,
 		doc: "The task's check is run in the team's workspace, and its deliverable is stored; the workspace must be on the machine of this process.",
 	}, func(ctx context.Context, in *completeIn) (*taskOut, error) {
 		return s.change(ctx, in.Changed, in.Body.As, true, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) {

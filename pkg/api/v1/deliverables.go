@@ -43,6 +43,7 @@ func (s *service) deliverables() {
 func (s *service) deliverable(w http.ResponseWriter, r *http.Request, in *struct{ OfTask }) error {
 	ctx, cancel := context.WithTimeout(r.Context(), download)
 	defer cancel()
+	opening := time.AfterFunc(s.within, cancel)
 	t, id, err := s.task(ctx, in.OfTask)
 	if err != nil {
 		return err
@@ -52,6 +53,7 @@ func (s *service) deliverable(w http.ResponseWriter, r *http.Request, in *struct
 		return err
 	}
 	defer f.Close() // it is only read
+	opening.Stop()
 	// Models write these files: no browser is to show one as a page of ours.
 	head := w.Header()
 	head.Set("Content-Type", "application/octet-stream")

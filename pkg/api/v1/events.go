@@ -72,7 +72,7 @@ func (s *service) feed(w http.ResponseWriter, r *http.Request, in *eventsIn) err
 		s.Hub.Serve(w, r, id, o)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), within)
+	ctx, cancel := context.WithTimeout(r.Context(), s.within)
 	defer cancel()
 	t, err := s.Client.Open(ctx, id)
 	if err != nil {

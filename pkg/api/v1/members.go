@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -61,11 +62,12 @@ type stopMemberIn struct {
 	Timeout
 	Reason string `query:"reason" doc:"Why, for the member to read."`
 	Force  bool   `query:"force" doc:"Do not ask it."`
-	Drain  bool   `query:"drain" doc:"Do not ask it, but let it end its task first. If that takes longer than this request may, the answer is 504, and it leaves later all the same."`
+	Drain  bool   `query:"drain" doc:"Do not ask it, but let it end its task first. If that takes longer than timeout, the status is 202, and it leaves later all the same."`
 }
 
 type stopMemberOut struct {
-	Body struct {
+	Status int
+	Body   struct {
 		Member client.Agent `json:"member"`
 		Forced bool         `json:"forced" doc:"It gave no answer in time, and was stopped by force."`
 	} `nameHint:"MemberStopped"`
@@ -141,6 +143,7 @@ func (s *service) members() {
 	})
 	add(s, operation{
 		id: "stop-member", method: http.MethodDelete, path: "/v1/teams/{team}/members/{name}", tag: tagMembers, summary: "Stop a member",
+		status: http.StatusOK, also: []int{http.StatusAccepted},
 		doc: "It is asked to leave. One with work may refuse: that is a conflict with its reason, and it stays. If it has not answered after timeout it is stopped by force. " +
 			"A task that it holds goes back to the board. A person's seat is just ended.",
 	}, s.stopMember)
@@ -188,8 +191,18 @@ func (s *service) stopMember(ctx context.Context, in *stopMemberIn) (*stopMember
 	if in.Force {
 		f.Wait = 0
 	}
-	var out stopMemberOut
-	if out.Body.Forced, err = t.Stop(ctx, name, f); err != nil {
+	out := stopMemberOut{Status: http.StatusOK}
+	stopping := ctx
+	if in.Drain {
+		var cancel context.CancelFunc
+		stopping, cancel = context.WithTimeout(ctx, in.wait())
+		defer cancel()
+	}
+	out.Body.Forced, err = t.Stop(stopping, name, f)
+	if errors.Is(err, client.ErrDrains) && ctx.Err() == nil {
+		out.Status, err = http.StatusAccepted, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	out.Body.Member, err = t.Agent(ctx, name)
@@ -204,7 +217,7 @@ func (s *service) transcript(w http.ResponseWriter, r *http.Request, in *transcr
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), within)
+	ctx, cancel := context.WithTimeout(r.Context(), s.within)
 	defer cancel()
 	t, name, err := s.member(ctx, in.OfMember)
 	if err != nil {

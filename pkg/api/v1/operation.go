@@ -2,7 +2,6 @@ package v1
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +32,7 @@ type operation struct {
 	doc     string        // the rest of what is to be known
 	status  int           // of a success; default 200
 	also    []int         // other successes, with the same answer
-	within  time.Duration // longest answer; default within
+	more    time.Duration // that it may take, beyond what each may
 }
 
 // Headers that only some operations take. They would be of effect elsewhere too, so who sends
@@ -47,8 +46,8 @@ const (
 func newAPI(mux *http.ServeMux) huma.API {
 	c := huma.DefaultConfig("agentteam", "1")
 	c.Info.Description = "What people and programs may ask of agent teams. Errors are problem documents of RFC 9457 with a code."
-	c.CreateHooks = nil // no $schema in answers
-	c.DocsPath, c.SchemasPath, c.OpenAPIPath = "", "", "/v1/openapi"
+	c.CreateHooks = nil                                   // no $schema in answers
+	c.DocsPath, c.SchemasPath, c.OpenAPIPath = "", "", "" // see [service.describe]
 	c.RejectUnknownQueryParameters = true
 	// Answers may get more fields; requests may not have any that is not known, so their types
 	// say so themselves.
@@ -161,7 +160,7 @@ var errLate = errors.New("the request has taken too long")
 // add registers an operation that is answered by f.
 func add[I, O any](s *service, o operation, f func(context.Context, *I) (*O, error)) {
 	huma.Register(s.api, o.huma(reflect.TypeFor[I](), nil), func(ctx context.Context, in *I) (*O, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, o.limit(in), errLate)
+		ctx, cancel := context.WithTimeoutCause(ctx, s.limit(o, in), errLate)
 		defer cancel()
 		out, err := f(ctx, in)
 		if err != nil {
@@ -209,12 +208,12 @@ func addStream[I any](s *service, o operation, content map[string]*huma.MediaTyp
 // waits is a request that says itself how long it may take.
 type waits interface{ wait() time.Duration }
 
-// limit is how long the operation may take.
-func (o operation) limit(in any) time.Duration {
+// limit is how long a request for the operation may take.
+func (s *service) limit(o operation, in any) time.Duration {
 	if w, ok := in.(waits); ok {
-		return within + w.wait()
+		return s.within + w.wait()
 	}
-	return cmp.Or(o.within, within)
+	return s.within + o.more
 }
 
 func (o operation) huma(in reflect.Type, content map[string]*huma.MediaType) huma.Operation {
@@ -246,7 +245,7 @@ func (s *service) document(ctx context.Context, o operation, err error) problem.
 	switch {
 	case errors.Is(err, team.ErrRevision):
 		d.Status = http.StatusPreconditionFailed
-	case ctx.Err() != nil && (d.Code == "" || d.Code == team.Unavailable):
+	case (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) && (d.Code == "" || d.Code == team.Unavailable):
 		d = problem.Document{Status: http.StatusGatewayTimeout, Code: team.Unavailable, Detail: "the cluster has not answered in time", Hint: "try again"}
 		if o.method != http.MethodGet {
 			d.Detail += ": whether this was done is not known"

@@ -8,6 +8,7 @@ package v1
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -33,21 +34,46 @@ type Options struct {
 // service answers for the resources; each file of this package registers some of them.
 type service struct {
 	Options
-	api huma.API
+	api    huma.API
+	within time.Duration // how long a request may take that says nothing else
 }
 
 // New returns the handler of all paths that begin with /v1/. Error: Options lack something.
-func New(o Options) (http.Handler, error) {
+func New(o Options) (http.Handler, error) { return newHandler(o, 30*time.Second) }
+
+func newHandler(o Options, within time.Duration) (http.Handler, error) {
 	if o.Client == nil || o.Hub == nil || o.NewTeam == nil {
 		return nil, errors.New("v1: Options lack Client, Hub or NewTeam")
 	}
 	o.Log = telemetry.OrDiscard(o.Log)
 	mux := http.NewServeMux()
-	s := &service{Options: o, api: newAPI(mux)}
+	s := &service{Options: o, api: newAPI(mux), within: within}
 	for _, register := range []func(){s.status, s.teams, s.goals, s.members, s.tasks, s.changes, s.mail, s.approvals, s.roles, s.usage, s.deliverables, s.events} {
 		register()
 	}
-	return orProblem(mux), nil
+	return orProblem(mux), s.describe(mux)
+}
+
+// describe serves the OpenAPI, which is made once: huma's own would make it at the first
+// request, and of two that come at once neither knows of the other.
+func (s *service) describe(mux *http.ServeMux) error {
+	asJSON, err := json.Marshal(s.api.OpenAPI())
+	if err != nil {
+		return err
+	}
+	asYAML, err := s.api.OpenAPI().YAML()
+	if err != nil {
+		return err
+	}
+	serve := func(path, contentType string, data []byte) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			_, _ = w.Write(data) // a client that has left needs none
+		})
+	}
+	serve("/v1/openapi.json", "application/json", asJSON)
+	serve("/v1/openapi.yaml", "application/yaml", asYAML)
+	return nil
 }
 
 // orProblem answers with a problem document where mux has nothing for a path, or not for the
@@ -80,9 +106,6 @@ type discarded struct {
 func (d *discarded) Header() http.Header         { return d.header }
 func (d *discarded) WriteHeader(code int)        { d.code = code }
 func (d *discarded) Write(p []byte) (int, error) { return len(p), nil }
-
-// within is how long a request may take that says nothing else.
-const within = 30 * time.Second
 
 // OfTeam is the team in a path.
 type OfTeam struct {
