@@ -37,6 +37,11 @@ func (t *Team) FeedAt(ctx context.Context, since time.Time) (Cursor, error) {
 	return feed.Since(ctx, t.team, since)
 }
 
+// Recent returns the places of the present end and of what is recent. See [feed.Recent].
+func (t *Team) Recent(ctx context.Context, since time.Time, most uint64) (from, end feed.Place, err error) {
+	return feed.Recent(ctx, t.team, since, most)
+}
+
 // End returns the cursor behind all that has happened so far.
 func (t *Team) End(ctx context.Context) (Cursor, error) { return feed.End(ctx, t.team) }
 

@@ -91,6 +91,25 @@ func Since(ctx context.Context, t *broker.Storage, at time.Time) (Cursor, error)
 	return p.Cursor(t.ID), nil
 }
 
+// Recent returns the present end, and the place behind all that was stored before that
+// time, or before the last most messages of a stream, if that is later. Errors: Unavailable.
+func Recent(ctx context.Context, t *broker.Storage, since time.Time, most uint64) (from, end Place, err error) {
+	for i, s := range [kinds]*broker.Stream{events: t.Events, logs: t.Logs, mail: t.Messages, bucket: t.Bucket.Stream} {
+		state, err := s.State(ctx)
+		if err != nil {
+			return from, end, err
+		}
+		first, err := s.FirstSince(ctx, since)
+		if err != nil {
+			return from, end, err
+		}
+		made, last := age(state), state.Last
+		end[i] = position{seq: last, made: made}
+		from[i] = position{seq: min(max(first-1, last-min(most, last)), last), made: made}
+	}
+	return from, end, nil
+}
+
 // Seqs returns the sequences, in the conversations and in the bucket, behind which a
 // cursor goes on. Error: InvalidArgument for what is no cursor of this team.
 func (c Cursor) Seqs(id team.TeamID) (conversations, records uint64, err error) {

@@ -386,6 +386,29 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// What is recent is bounded by time and by number.
+func TestRecent(t *testing.T) {
+	r := newRig(t)
+	for range 10 {
+		r.runs("ann", team.RunStarted)
+		r.says("ann", "text")
+	}
+	for _, tt := range []struct {
+		since time.Time
+		most  uint64
+		want  int
+	}{{time.Time{}, 3, 6}, {time.Time{}, 100, 20}, {time.Now().Add(time.Hour), 3, 0}} {
+		from, end, err := Recent(t.Context(), r.bt, tt.since, tt.most)
+		r.ok(err)
+		if got := r.past(Options{After: from.Cursor("t")}); len(got) != tt.want || !end.Covers(from) {
+			t.Errorf("of the last %d since %v come %d, want %d", tt.most, tt.since, len(got), tt.want)
+		}
+		if got := r.past(Options{After: end.Cursor("t")}); len(got) > 0 {
+			t.Errorf("behind the end comes %q", tell(got))
+		}
+	}
+}
+
 // A conversation tells what its agent was told, said and did, in order, and nothing of others.
 func TestConversation(t *testing.T) {
 	r := newRig(t)

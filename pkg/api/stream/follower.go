@@ -111,29 +111,24 @@ func (h *Hub) follow(ctx context.Context, w *follower) error {
 	return g.Wait()
 }
 
-// lookBack is how much of the past a ring begins with: when a process ends, its readers
-// come to another one all at once, and each was there a moment ago.
-const lookBack = 30 * time.Second
+// lookBack and lookBackMost are how much of the past a ring begins with, of each of the
+// streams that a feed is read from: when a process ends, its readers come to another one
+// all at once, and each was there a moment ago.
+const (
+	lookBack     = 30 * time.Second
+	lookBackMost = 1000
+)
 
 // begin begins the ring, and returns where it begins.
 func (w *follower) begin(ctx context.Context) (client.Cursor, error) {
 	ctx, cancel := context.WithTimeout(ctx, beginWithin)
 	defer cancel()
-	after, err := w.team.FeedAt(ctx, time.Now().Add(-lookBack))
+	from, end, err := w.team.Recent(ctx, time.Now().Add(-lookBack), lookBackMost)
 	if err != nil {
 		return "", err
 	}
-	end, err := w.team.End(ctx)
-	if err != nil {
-		return "", err
-	}
-	from, err := after.Place(w.team.ID())
-	if err != nil {
-		return "", err
-	}
-	to, err := end.Place(w.team.ID())
-	w.ring.begin(from, to)
-	return after, err
+	w.ring.begin(from, end)
+	return from.Cursor(w.team.ID()), nil
 }
 
 // beginWithin is how long a server may take to tell where a feed begins and ends.
