@@ -35,28 +35,32 @@ func (g *Goal) Has(id team.TaskID) bool { return !g.ended[id] }
 // StartGoal sets the team a goal. A team that is at work keeps its own, and the
 // text goes to its leader as mail.
 func (t *Team) StartGoal(ctx context.Context, text, workspace string) (*Goal, error) {
-	return t.startGoal(ctx, "", text, workspace)
-}
-
-// startGoal is StartGoal with the mail under an id, or with "" under a new one.
-func (t *Team) startGoal(ctx context.Context, id, text, workspace string) (*Goal, error) {
-	mail := team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: text}
-	if err := mail.Validate(); err != nil { // before anything is changed
+	g, _, err := t.mailGoal(ctx, "", text)
+	if err != nil {
 		return nil, err
 	}
-	g := &Goal{team: t, begun: time.Now(), ended: map[team.TaskID]bool{}}
-	var err error
+	return g, g.set(ctx, text, workspace)
+}
+
+// mailGoal returns a goal that is yet to be set, and the mail in which the leader reads it, under
+// an id, or with "" under a new one.
+func (t *Team) mailGoal(ctx context.Context, id, text string) (g *Goal, mail team.Message, err error) {
+	mail = team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: text}
+	if err := mail.Validate(); err != nil { // before anything is changed
+		return nil, mail, err
+	}
+	g = &Goal{team: t, begun: time.Now(), ended: map[team.TaskID]bool{}}
 	if g.after, err = feed.End(ctx, t.team); err != nil {
-		return nil, err
+		return nil, mail, err
 	}
 	last, err := t.team.Logs.LastSeq(ctx)
 	if err != nil {
-		return nil, err
+		return nil, mail, err
 	}
 	g.log = last + 1
 	tasks, err := t.board.All(ctx)
 	if err != nil {
-		return nil, err
+		return nil, mail, err
 	}
 	for _, task := range tasks {
 		g.ended[task.ID] = !task.Status.Open()
@@ -64,15 +68,15 @@ func (t *Team) startGoal(ctx context.Context, id, text, workspace string) (*Goal
 	// The mail first: a team that became active without it would be asked what it
 	// does, and know nothing; and an end of the present goal that does not know of it
 	// is refused once the record is written. The board is opened by whoever leads.
-	if _, _, err := t.mailbox.Send(ctx, mail); err != nil {
-		return nil, err
-	}
-	record, started, err := t.client.registry.StartGoal(ctx, t.team, text, workspace)
-	if err != nil {
-		return nil, err
-	}
-	g.number, g.started, g.record = record.GoalNumber, started, record
-	return g, nil
+	mail, _, err = t.mailbox.Send(ctx, mail)
+	return g, mail, err
+}
+
+// set makes the text the goal of a team that is not at work.
+func (g *Goal) set(ctx context.Context, text, workspace string) (err error) {
+	g.record, g.started, err = g.team.client.registry.StartGoal(ctx, g.team.team, text, workspace)
+	g.number = g.record.GoalNumber
+	return err
 }
 
 // ResumeGoal returns the goal that the team is at work on, or that has ended since that

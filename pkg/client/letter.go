@@ -170,8 +170,13 @@ func (t *Team) find(ctx context.Context, id string) (found Letter, err error) {
 	return found, err
 }
 
-// findFrom looks for a message from a sequence on. Errors: NotFound; Unavailable.
-func (t *Team) findFrom(ctx context.Context, id string, from uint64) (found Letter, err error) {
+// findFrom looks for a message in all mail from a sequence on. Errors: NotFound; Unavailable.
+func (t *Team) findFrom(ctx context.Context, id string, from uint64) (Letter, error) {
+	return t.findOn(ctx, id, from, subject.Inbox(t.ID(), "*", "*"), subject.Broadcast(t.ID(), "*"))
+}
+
+// findOn is findFrom for the mail on these subjects.
+func (t *Team) findOn(ctx context.Context, id string, from uint64, subjects ...string) (found Letter, err error) {
 	err = t.team.Messages.Read(ctx, from, func(m broker.Msg) error {
 		if !bytes.Contains(m.Data, []byte(id)) {
 			return nil
@@ -181,7 +186,7 @@ func (t *Team) findFrom(ctx context.Context, id string, from uint64) (found Lett
 			return errFound
 		}
 		return nil
-	}, subject.Inbox(t.ID(), "*", "*"), subject.Broadcast(t.ID(), "*"))
+	}, subjects...)
 	switch {
 	case errors.Is(err, errFound):
 		return found, nil

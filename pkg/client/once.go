@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -8,6 +9,7 @@ import (
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/stored"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -23,16 +25,28 @@ func keyed(what string, as team.AgentID, key string) (id string, err error) {
 	return what + "-key-" + base64.RawURLEncoding.EncodeToString(sum[:]), nil
 }
 
+// keyedFrom returns the message that a call with an idempotency key has sent, from a sequence
+// on, and the sequence behind which it was not looked for. It reads only what that sender has
+// written. Errors: NotFound; Unavailable.
+func (t *Team) keyedFrom(ctx context.Context, id string, from uint64, as team.AgentID) (l Letter, last uint64, err error) {
+	if last, err = t.team.Messages.LastSeq(ctx); err != nil {
+		return l, 0, err
+	}
+	sender := cmp.Or(as, team.UserAgent)
+	l, err = t.findOn(ctx, id, from, subject.Inbox(t.ID(), "*", sender), subject.Broadcast(t.ID(), sender))
+	return l, last, err
+}
+
 // SendOnce is [Team.Send] for a caller that may have to repeat it. If an earlier call of the
 // same sender had the same key, nothing is sent: existed is true, and the message is the one of
-// that call. It reads all mail of the team once. Errors: those of Send; Conflict if that call
+// that call. It reads all mail of that sender once. Errors: those of Send; Conflict if that call
 // sent something else.
 func (t *Team) SendOnce(ctx context.Context, key string, m Mail) (msg team.Message, to []team.AgentID, existed bool, err error) {
 	id, err := keyed("mail", m.As, key)
 	if err != nil {
 		return msg, nil, false, err
 	}
-	before, err := t.findFrom(ctx, id, 1)
+	before, last, err := t.keyedFrom(ctx, id, 1, m.As)
 	if existed = err == nil; errors.Is(err, team.NotFound) {
 		if m.ReplyTo != "" {
 			_, err = t.find(ctx, m.ReplyTo)
@@ -40,10 +54,11 @@ func (t *Team) SendOnce(ctx context.Context, key string, m Mail) (msg team.Messa
 		if m.ReplyTo == "" || err == nil {
 			// The server takes one message of an id within two minutes: of calls that race one
 			// is stored, and all find that one.
-			_, to, err = t.send(ctx, m, id)
+			msg, to, err = t.send(ctx, m, id)
 		}
 		if err == nil {
-			before, err = t.findFrom(ctx, id, 1)
+			before, _, err = t.keyedFrom(ctx, id, last+1, m.As)
+			existed = !before.CreatedAt.Equal(msg.CreatedAt)
 		}
 	} else if existed && before.To == team.Everyone {
 		to, err = t.hearers(ctx, before)
@@ -84,17 +99,18 @@ type NewGoal struct {
 // that is set another goal at the same moment gets the text as mail all the same.
 //
 // If an earlier call had the same key, existed is true, nothing is mailed again, and a goal
-// that this call did not come to set is set now. With a key it reads all mail of the team.
+// that this call did not come to set is set now. With a key it reads all mail of the person
+// before the team.
 // Errors: those of StartGoal; Conflict if the team is at work, and if the earlier call had
 // another text.
 func (t *Team) SetGoal(ctx context.Context, n NewGoal) (g *Goal, existed bool, err error) {
-	id := ""
+	id, last := "", uint64(0)
 	if n.Key != "" {
 		if id, err = keyed("goal", "", n.Key); err != nil {
 			return nil, false, err
 		}
-		mail, err := t.findFrom(ctx, id, 1)
-		if err == nil {
+		var mail Letter
+		if mail, last, err = t.keyedFrom(ctx, id, 1, ""); err == nil {
 			g, err = t.repeatGoal(ctx, n, mail)
 			return g, true, err
 		}
@@ -112,7 +128,24 @@ func (t *Team) SetGoal(ctx context.Context, n NewGoal) (g *Goal, existed bool, e
 				WithHint("wait for its end, or stop it; with add the text goes to its leader as mail")
 		}
 	}
-	g, err = t.startGoal(ctx, id, n.Text, n.Workspace)
+	g, sent, err := t.mailGoal(ctx, id, n.Text)
+	if err != nil {
+		return nil, false, err
+	}
+	var mail Letter
+	if id != "" {
+		if mail, _, err = t.keyedFrom(ctx, id, last+1, ""); err != nil {
+			return nil, false, err
+		}
+		if !mail.CreatedAt.Equal(sent.CreatedAt) { // of calls that race one has mailed its text
+			g, err = t.repeatGoal(ctx, n, mail)
+			return g, true, err
+		}
+	}
+	err = g.set(ctx, n.Text, n.Workspace)
+	if err == nil && id != "" && setFor(g.record, n.Text, mail) { // by one that raced
+		g.started = true
+	}
 	return g, false, err
 }
 
@@ -129,7 +162,7 @@ func (t *Team) repeatGoal(ctx context.Context, n NewGoal, mail Letter) (*Goal, e
 	// that came after it; so no goal is to be set, nor if the team is at work: then the mail is
 	// what the call came to.
 	since := record.GoalAt != nil && !record.GoalAt.Before(mail.StoredAt)
-	own := record.Goal == n.Text && record.GoalAt != nil && !record.GoalAt.Before(mail.StoredAt.Add(-clocks))
+	own := setFor(record, n.Text, mail)
 	if !since && !own && !record.AtWork() {
 		if _, _, err := t.client.registry.StartGoal(ctx, t.team, n.Text, n.Workspace); err != nil {
 			return nil, err
@@ -141,4 +174,10 @@ func (t *Team) repeatGoal(ctx context.Context, n NewGoal, mail Letter) (*Goal, e
 		g.started = own
 	}
 	return g, err
+}
+
+// setFor reports whether record has the goal of this text that the mail told of: it was set after
+// that, by the clocks of servers.
+func setFor(record team.Team, text string, mail Letter) bool {
+	return record.Goal == text && record.GoalAt != nil && !record.GoalAt.Before(mail.StoredAt.Add(-margin))
 }

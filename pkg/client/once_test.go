@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -115,4 +116,71 @@ func TestSetGoal(t *testing.T) {
 	r.post(t, team.Message{ID: mail[0].ID, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: "cut off"})
 	set("d", "cut off", true, true, 3)
 	set("d", "cut off", true, true, 3)
+}
+
+// Calls that race with one key come to one message: the one that stored it says that it was new,
+// the others that it existed. If they say different things, all but one are refused.
+func TestKeysThatRace(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	const callers, rounds = 4, 10
+	race := func(call func(i int) (existed bool, err error)) (fresh, existed, refused int) {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		for i := range callers {
+			wg.Go(func() {
+				was, err := call(i)
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case team.CodeOf(err) == team.Conflict:
+					refused++
+				case err != nil:
+					t.Error(err)
+				case was:
+					existed++
+				default:
+					fresh++
+				}
+			})
+		}
+		wg.Wait()
+		return fresh, existed, refused
+	}
+	for k := range rounds {
+		key := fmt.Sprint("key ", k)
+		send := func(text string) (bool, error) {
+			_, _, existed, err := r.SendOnce(t.Context(), key, client.Mail{To: team.Leader, Text: text})
+			return existed, err
+		}
+		if fresh, existed, _ := race(func(int) (bool, error) { return send("same") }); fresh != 1 || existed != callers-1 {
+			t.Errorf("of %d messages that are the same %d were new and %d existed", callers, fresh, existed)
+		}
+		key += " b"
+		if fresh, _, refused := race(func(i int) (bool, error) { return send(fmt.Sprint(i)) }); fresh != 1 || refused != callers-1 {
+			t.Errorf("of %d messages that differ %d were new and %d refused", callers, fresh, refused)
+		}
+		for _, differ := range []bool{false, true} {
+			r.end(t, "done")
+			before, number := len(r.inbox(t, team.Leader)), record(t, r.Team).GoalNumber
+			fresh, existed, refused := race(func(i int) (bool, error) {
+				text := fmt.Sprint("goal ", k)
+				if differ {
+					text = fmt.Sprint("goal ", k, " of ", i)
+				}
+				g, existed, err := r.SetGoal(t.Context(), client.NewGoal{Text: text, Key: fmt.Sprint(key, differ), Add: true})
+				if err == nil && (!g.Started() || g.Record().Goal != text) {
+					t.Errorf("it set %q, and got %+v", text, g)
+				}
+				return existed, err
+			})
+			if fresh != 1 || fresh+existed+refused != callers || differ && refused != callers-1 || !differ && refused != 0 {
+				t.Errorf("differ %v: of %d goals %d were new, %d existed and %d were refused", differ, callers, fresh, existed, refused)
+			}
+			mail := r.inbox(t, team.Leader)
+			if rec := record(t, r.Team); len(mail) != before+1 || rec.GoalNumber != number+1 || rec.Goal != mail[len(mail)-1].Content {
+				t.Errorf("differ %v: the goal is %d, %q, after %d; %d messages", differ, rec.GoalNumber, rec.Goal, number, len(mail)-before)
+			}
+		}
+	}
 }
