@@ -18,7 +18,6 @@ import (
 	"agentteam/pkg/control"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
-	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
@@ -274,7 +273,7 @@ func (s *Spawner) exec(ctx context.Context, o control.Order) error {
 
 // NoStandby is the error of a spawn that found no process.
 func NoStandby(cause error) error {
-	return team.Errorf(team.Unavailable, "no standby is free in the pool %s, and no process may be started: %w", subject.Pool, cause).
+	return team.Errorf(team.Unavailable, "no standby is free in the pool, and no process may be started: %w", cause).
 		WithHint("start another `teammate` process, or a cluster with more standbys (`teamctl up -n N`)")
 }
 

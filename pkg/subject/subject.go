@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -248,3 +249,11 @@ func ParseKey(key string) (Kind, string) {
 func join(t team.TeamID, kind string, rest ...string) string {
 	return strings.Join(append([]string{root, string(t), kind}, rest...), ".")
 }
+
+// names matches what this package makes and NATS makes of it, but keys, which people know from
+// repairs; and addresses of NATS.
+var names = regexp.MustCompile(`\b(?:nats|tls)://[^\s;,"()]*[^\s;,"():]|\$(?:KV|O|JS)\.[^\s:;,"()]+|\b(?:KV|OBJ)_at[^\s:;,"()]*|\bAT_[a-z0-9-]+_(?:MSG|EVT|LOG)\b|` +
+	`\bat\.[a-z0-9-]+\.(?:hb|live|ctl|query|inbox|all|urgent|dead|evt|log|spawn)\b[^\s:;,"()]*`)
+
+// Hidden is a text for those whom the names in it are no business of.
+func Hidden(text string) string { return names.ReplaceAllString(text, "(internal)") }

@@ -125,3 +125,17 @@ func TestTeamsDoNotMix(t *testing.T) {
 		}
 	}
 }
+
+func TestHidden(t *testing.T) {
+	stream, _ := subject.Messages("red-1")
+	for _, name := range []string{subject.Control("red", "ann", subject.Stop), subject.Beat("red", "ann"), subject.Event("red", "ann", "TASK_CREATED"), subject.Pool, stream, "$KV.at-red.task.T-001", "KV_at-red", "OBJ_" + subject.Files("red"), "$JS.API.INFO", "nats://127.0.0.1:4222"} {
+		if got := subject.Hidden("nobody serves " + name + ": away"); got != "nobody serves (internal): away" {
+			t.Errorf("of %s it leaves %q", name, got)
+		}
+	}
+	for _, text := range []string{"look at least at main.go", "record task.T-001 cannot be read", "at.home", "AT_once", "$KVx"} {
+		if got := subject.Hidden(text); got != text {
+			t.Errorf("of %q it leaves %q", text, got)
+		}
+	}
+}

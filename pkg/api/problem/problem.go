@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -46,13 +47,13 @@ func Status(c team.Code) int {
 }
 
 // Of returns the document of an error. What is no error of ours is not told to clients,
-// since it may name what is none of their business: it is to be logged.
+// since it may name what is none of their business: it is to be logged. Nor are names in NATS.
 func Of(err error) Document {
 	code := team.CodeOf(err)
-	d := Document{Status: Status(code), Code: code, Hint: team.HintOf(err)}
+	d := Document{Status: Status(code), Code: code, Hint: subject.Hidden(overHTTP(team.HintOf(err)))}
 	d.Title = http.StatusText(d.Status)
 	if code != "" {
-		d.Detail = strings.Join(strings.Fields(err.Error()), " ")
+		d.Detail = subject.Hidden(strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return d
 }

@@ -12,7 +12,7 @@ import (
 
 type setGoalIn struct {
 	OfTeam
-	Key  string `header:"Idempotency-Key" doc:"Any word. The same word again sets nothing anew, also once the goal has ended."`
+	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. The same word again sets nothing anew, also once the goal has ended."`
 	Body struct {
 		Goal      string `json:"goal" doc:"What the team is to reach."`
 		Workspace string `json:"workspace,omitempty" doc:"The folder in which its members work from now on."`

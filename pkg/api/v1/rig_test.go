@@ -137,6 +137,9 @@ func (r *rig) do(t testing.TB, a ask) answer {
 		if err := json.Unmarshal(data, &d); err != nil || d.Status != resp.StatusCode || d.Code != a.code || d.Title == "" || d.Detail == "" || strings.Contains(d.Detail, "\n") {
 			t.Errorf("%s (%s): %v, a problem of code %q is %s", a.do, a.name, err, a.code, text)
 		}
+		if words := ours.FindAllString(text, -1); words != nil {
+			t.Errorf("%s (%s): a problem tells %q: %s", a.do, a.name, words, text)
+		}
 		if ct := resp.Header.Get("Content-Type"); ct != "application/problem+json" {
 			t.Errorf("%s (%s): a problem is of type %s", a.do, a.name, ct)
 		}

@@ -53,7 +53,7 @@ type teamsOut struct {
 }
 
 type addTeamIn struct {
-	Key  string `header:"Idempotency-Key" doc:"Any word. With it a team that is there already, just as this request would make it and without a goal so far, is the answer, with status 200."`
+	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"Any word of at most 256 bytes. With it a team that is there already, just as this request would make it and without a goal so far, is the answer, with status 200."`
 	Body newTeam
 }
 
