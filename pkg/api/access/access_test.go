@@ -102,6 +102,12 @@ func TestWhoMayAsk(t *testing.T) {
 		"no token":                             {"GET", "/v1/teams", nil, 401},
 		"health is not a folder":               {"GET", "/health/x", nil, 401},
 		"health is not written":                {"POST", "/health", []string{asJSON}, 401},
+		"health with a body":                   {"GET", "/health", []string{body}, 401},
+		"another method in a header":           {"GET", "/v1/teams", []string{bearer2, "X-HTTP-Method-Override: DELETE"}, 200}, // GET it is
+		"a path that leads to health":          {"GET", "/v1/../health", nil, 401},
+		"a path that begins with two slashes":  {"GET", "//health", nil, 401},
+		"a path that leaves /team":             {"GET", "/v1/%2e%2e/team/?token=" + string(fullToken), nil, 401},
+		"a Host beside the address":            {"GET", "http://evil.example.org/v1/teams", []string{bearer, "Host: evil.example.org"}, 421},
 		"login is not written":                 {"POST", "/login", []string{asJSON}, 401},
 		"a wrong token":                        {"GET", "/v1/teams", []string{bearer + "0"}, 401},
 		"half a token":                         {"GET", "/v1/teams", []string{bearer[:len(bearer)-1]}, 401},
@@ -123,6 +129,10 @@ func TestWhoMayAsk(t *testing.T) {
 		"the null origin":                      {"POST", "/v1/teams", []string{bearer, asJSON, "Origin: null"}, 403},
 		"another port of this machine":         {"POST", "/v1/teams", []string{bearer, asJSON, "Origin: http://127.0.0.1:9", "Sec-Fetch-Site: same-site"}, 403},
 		"our name, another scheme":             {"POST", "/v1/teams", []string{bearer, asJSON, "Origin: https://" + here}, 403},
+		"another port, an image":               {"GET", "/v1/teams", []string{bearer, "Sec-Fetch-Site: same-site", "Sec-Fetch-Dest: image"}, 403},
+		"another port, a frame":                {"GET", "/", []string{bearer, "Sec-Fetch-Site: same-site", "Sec-Fetch-Dest: iframe"}, 403},
+		"another port, a link":                 {"GET", "/", []string{bearer, "Sec-Fetch-Site: same-site", "Sec-Fetch-Dest: document"}, 200},
+		"an address typed":                     {"GET", "/", []string{bearer, "Sec-Fetch-Site: none", "Sec-Fetch-Dest: document"}, 200},
 		"cross-site without an origin":         {"GET", "/v1/teams", []string{bearer, "Sec-Fetch-Site: cross-site"}, 403},
 		"cross-site of our own origin":         {"GET", "/v1/teams", []string{bearer, "Origin: http://" + here, "Sec-Fetch-Site: cross-site"}, 403},
 		"a preflight of a foreign origin":      {"OPTIONS", "/v1/teams", []string{"Origin: https://evil.example.org", "Access-Control-Request-Method: POST"}, 403},
@@ -196,12 +206,14 @@ func TestPreflight(t *testing.T) {
 // The token in an address goes no further than the gate.
 func TestTokenIsTakenOutOfTheAddress(t *testing.T) {
 	r := newRig(t)
-	r.ask("GET", "/team/subscribe?user_id=ann&token="+string(fullToken)+"&after=3")
-	if r.seen == nil {
-		t.Fatal("refused")
-	}
-	if q := r.seen.URL.Query(); q.Get("user_id") != "ann" || q.Get("after") != "3" || q.Has("token") || strings.Contains(r.seen.RequestURI, "token") {
-		t.Errorf("the handler got %s, %s", r.seen.URL, r.seen.RequestURI)
+	for _, name := range []string{"token", "%74oken", "token=&token"} {
+		r.ask("GET", "/team/subscribe?user_id=ann&"+name+"="+string(fullToken)+"&after=3", bearer)
+		if r.seen == nil {
+			t.Fatal("refused")
+		}
+		if q := r.seen.URL.Query(); q.Get("user_id") != "ann" || q.Get("after") != "3" || q.Has("token") || strings.Contains(r.seen.RequestURI, string(fullToken)) {
+			t.Errorf("the handler got %s, %s", r.seen.URL, r.seen.RequestURI)
+		}
 	}
 }
 
@@ -252,13 +264,19 @@ func TestLoginUnderTLS(t *testing.T) {
 	}
 }
 
-// Another process with the same token takes codes and cookies of this one.
+// Another process with the same token takes codes and cookies of this one. It does not know
+// which codes were used elsewhere, so it takes each once too.
 func TestProcessesAreAlike(t *testing.T) {
 	a, b := newRig(t), newRig(t)
 	code := NewCode(fullToken, a.now)
 	_, cookie := a.login(code)
 	if res := b.ask("GET", "/v1/teams", cookie); res.StatusCode != 200 {
 		t.Errorf("a cookie of the other process: %d", res.StatusCode)
+	}
+	for _, want := range []int{303, 401} {
+		if res, _ := b.login(code); res.StatusCode != want {
+			t.Errorf("a code of the other process: %d, want %d", res.StatusCode, want)
+		}
 	}
 }
 

@@ -109,8 +109,15 @@ func (g *Gate) from(r *http.Request) (configured bool, no *problem.Document) {
 	if origin != "" && !strings.EqualFold(origin, scheme(r)+"://"+r.Host) {
 		return false, forbidden("pages of this origin may not ask here", "it is allowed by the setting api_origins")
 	}
-	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site":
 		return false, forbidden("pages of other sites may not ask or lead here", "type or paste the address")
+	case "same-site":
+		// Such as another port of this machine, whose requests have our cookie. It may
+		// lead here, but an image of it, say, would hold a stream open.
+		if r.Header.Get("Sec-Fetch-Dest") != "document" {
+			return false, forbidden("pages of this origin may not ask here", "it is allowed by the setting api_origins")
+		}
 	}
 	return false, nil
 }

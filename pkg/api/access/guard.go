@@ -3,7 +3,6 @@ package access
 import (
 	"mime"
 	"net/http"
-	"strings"
 
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/team"
@@ -24,8 +23,9 @@ const policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-a
 // Guard returns a handler that passes on to next what may be asked, and answers the rest
 // with a problem document: 421 for another Host, 403 for another Origin and for what a
 // read-only token must not do, 401 without a token that holds, 415 for what changes
-// something and is not JSON; only programs may leave that out where there is no body. /health needs no token. GET /login takes a one-time code (see
-// [NewCode]), and answers with a cookie.
+// something and is not JSON; only programs may leave that out where there is no body. GET
+// /health without a body needs no token: nobody reads much for those who have none. GET
+// /login takes a one-time code (see [NewCode]), and answers with a cookie.
 func (g *Gate) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header())
@@ -36,7 +36,7 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 			return
 		case configured && g.shared(w, r):
 			return
-		case r.URL.Path == "/health" && reads(r):
+		case r.URL.Path == "/health" && reads(r) && r.ContentLength == 0:
 			next.ServeHTTP(w, r)
 			return
 		case r.URL.Path == "/login" && r.Method == http.MethodGet:
@@ -127,10 +127,13 @@ func refuse(w http.ResponseWriter, r *http.Request, d *problem.Document) {
 // withoutToken is r without the token in its address, which handlers and logs need not
 // know.
 func withoutToken(r *http.Request) *http.Request {
-	if !mayAskByAddress(r) || !strings.Contains(r.URL.RawQuery, "token") {
+	if !mayAskByAddress(r) {
 		return r
 	}
 	query := r.URL.Query()
+	if !query.Has(tokenParameter) {
+		return r
+	}
 	query.Del(tokenParameter)
 	r = r.Clone(r.Context())
 	r.URL.RawQuery = query.Encode()

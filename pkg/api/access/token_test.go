@@ -26,6 +26,7 @@ func TestReadToken(t *testing.T) {
 		"readable for all":      {token, 0o644, "wider than 0600"},
 		"writable for others":   {token, 0o602, "0602"},
 		"a program":             {token, 0o700, "0700"},
+		"an empty first line":   {"\n" + token + "\n", 0o600, "holds no token"},
 		"empty":                 {"", 0o600, "openssl rand -hex 32"},
 		"too short":             {token[:31], 0o600, "holds no token"},
 		"too long":              {strings.Repeat("a", mostToken+1), 0o600, "holds no token"},
@@ -57,6 +58,35 @@ func TestReadTokenOfNoFile(t *testing.T) {
 		if got, err := ReadToken(path); team.CodeOf(err) != team.InvalidArgument || got != "" {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+}
+
+// A link is followed, as the secrets of containers are links. One that leads nowhere is not
+// written through.
+func TestTokenFileThatIsALink(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Token(link); team.CodeOf(err) != team.InvalidArgument || got != "" {
+		t.Errorf("a link to nothing: %v", err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("a file was made at the end of the link")
+	}
+	want, err := Token(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Token(link); err != nil || got != want {
+		t.Errorf("a link: %v", err)
+	}
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Token(link); team.CodeOf(err) != team.InvalidArgument {
+		t.Errorf("a link to a file for all: %v", err)
 	}
 }
 
