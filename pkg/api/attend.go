@@ -32,13 +32,18 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 // noRoute is the route of what was refused, or what nobody answers for.
 const noRoute = "none"
 
-// attended counts the requests to next, gives each of its writes a deadline, and answers
-// for those whose handler panics.
+// attended counts the requests to next, gives their bodies and each of its writes a
+// deadline, and answers for those whose handler panics.
 func (s *Server) attended(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w := &writer{ResponseWriter: rw, rc: http.NewResponseController(rw), within: s.limits.writeWait, route: noRoute}
 		begun := time.Now()
 		_ = w.rc.SetWriteDeadline(time.Time{}) // the last request of this connection had one
+		if r.ContentLength != 0 {
+			// Also where nobody reads it: before the server ends a connection, or takes the
+			// next request, it waits for the rest of the body.
+			_ = w.rc.SetReadDeadline(begun.Add(s.limits.bodyWait))
+		}
 		defer func() {
 			// The server sends the rest once the handlers have returned.
 			defer w.limit()

@@ -18,13 +18,17 @@ import (
 
 // limits bound what clients may take. Tests have smaller ones.
 type limits struct {
-	open      int           // connections, and requests that are being answered, streams among them
-	body      int64         // bytes of one
-	bodyWait  time.Duration // until a body has come to its end
-	writeWait time.Duration // until a client has taken what is written to it at once
+	open       int           // connections, and requests that are being answered, streams among them
+	body       int64         // bytes of one
+	headerWait time.Duration // until the header lines have come to their end, and before them the handshake of TLS
+	bodyWait   time.Duration // until a body has come to its end, whether or not anybody wants it
+	writeWait  time.Duration // until a client has taken what is written to it at once
+	idleWait   time.Duration // until a connection has its next request
 }
 
-var defaultLimits = limits{open: 4096, body: 1 << 20, bodyWait: 30 * time.Second, writeWait: 10 * time.Second}
+var defaultLimits = limits{
+	open: 4096, body: 1 << 20, headerWait: 5 * time.Second, bodyWait: 30 * time.Second, writeWait: 10 * time.Second, idleWait: 2 * time.Minute,
+}
 
 // spare connections beyond the limit are told so; more are closed without a word.
 const spare = 128
@@ -82,10 +86,9 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 	})
 }
 
-// takeBody reads the body. It reports whether that was possible; if not, it has answered.
+// takeBody reads the body, in the time that [Server.attended] has set. It reports whether
+// that was possible; if not, it has answered.
 func (s *Server) takeBody(w http.ResponseWriter, r *http.Request) bool {
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(s.limits.bodyWait)) // every connection of ours can
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.limits.body))
 	var large *http.MaxBytesError
 	switch {
@@ -96,7 +99,7 @@ func (s *Server) takeBody(w http.ResponseWriter, r *http.Request) bool {
 	case err != nil:
 		s.refuse(w, http.StatusBadRequest, team.InvalidArgument, "the body could not be read to its end", "")
 	default:
-		_ = rc.SetReadDeadline(time.Time{})
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // every connection of ours can
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
 	return err == nil

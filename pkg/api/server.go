@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"time"
 
 	"agentteam/pkg/api/access"
 	"agentteam/pkg/api/stream"
@@ -60,12 +59,13 @@ func listen(o Options, l limits) (*Server, error) {
 	}
 	s.http = &http.Server{
 		Handler: handler, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
-		ReadHeaderTimeout: headerWait, MaxHeaderBytes: mostHeader, IdleTimeout: idleWait,
+		ReadHeaderTimeout: l.headerWait, MaxHeaderBytes: mostHeader, IdleTimeout: l.idleWait,
 		// Neither ReadTimeout nor WriteTimeout: both would cut event streams. Bodies and
 		// writes have limits of their own.
+		DisableGeneralOptionsHandler: true, // it answers OPTIONS * before anybody has asked who asks
 	}
 	if cert != nil {
-		s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*cert}}
+		s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12}
 	}
 	return s, nil
 }
@@ -120,9 +120,6 @@ func (s *Server) Run(ctx context.Context) error {
 // Run does it by itself.
 func (s *Server) Close() error { return s.ln.Close() }
 
-// What a request may take.
-const (
-	headerWait = 5 * time.Second
-	mostHeader = 16 << 10 // bytes
-	idleWait   = 2 * time.Minute
-)
+// mostHeader is how much the header lines of a request may hold, its address among them, in
+// bytes.
+const mostHeader = 16 << 10
