@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"agentteam/pkg/client"
 )
 
 const (
@@ -108,5 +111,56 @@ func TestSlowReaderUnderHTTP2(t *testing.T) {
 	}
 	if res.ProtoMajor != 2 {
 		t.Errorf("it is %s", res.Proto)
+	}
+}
+
+// A process that stops tells the readers of /v1 so. The streams of a goal are cut without a
+// last word, since the goal goes on.
+func TestStreamsAreToldOfTheEnd(t *testing.T) {
+	o := options(t)
+	if _, err := o.Client.Make(t.Context(), client.NewTeam{ID: "red"}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Listen(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	open := map[string]*http.Response{}
+	for _, stream := range []struct{ method, path, body string }{
+		{"GET", "/v1/teams/red/events?follow=true", ""},
+		{"POST", "/v1/teams/red/agui", `{"threadId":"t","runId":"r","messages":[{"role":"user","content":"x"}]}`},
+		{"POST", "/team/stream", `{"user_id":"ann","session_id":"1","message":"x"}`},
+		{"GET", "/team/subscribe?user_id=ann&session_id=1", ""},
+	} {
+		req, _ := http.NewRequestWithContext(t.Context(), stream.method, s.URL()+stream.path, strings.NewReader(stream.body))
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if res.StatusCode != 200 {
+			t.Fatalf("%s: %s", stream.path, res.Status)
+		}
+		open[stream.path] = res
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for path, res := range open {
+		got, err := io.ReadAll(res.Body)
+		if told := strings.Contains(string(got), "this process is stopping"); err != nil || told != strings.HasPrefix(path, "/v1/teams/red/events") {
+			t.Errorf("%s ends with %q, %v", path, got, err)
+		}
+		for _, last := range []string{`"complete"`, `"error"`, "RUN_ERROR", "RUN_FINISHED"} {
+			if strings.Contains(string(got), last+",") {
+				t.Errorf("%s says that the goal has ended: %s", path, got)
+			}
+		}
 	}
 }

@@ -88,11 +88,14 @@ func (s *Server) URL() string {
 	return scheme + telemetry.HostPort(s.ln.Addr())
 }
 
-// Run serves until ctx ends, and stops within [shutdown.Close]: it ends the context of
-// every request, waits for the handlers, and cuts off those that do not return. It returns
-// nil after that, or the error that made serving impossible. Call it once.
+// Run serves until ctx ends, and stops within [shutdown.Close]: it tells the readers of
+// streams, ends the context of every request, waits for the handlers, and cuts off those
+// that do not return. It returns nil after that, or the error that made serving impossible.
+// Call it once.
 func (s *Server) Run(ctx context.Context) error {
-	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
+	base, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	s.http.BaseContext = func(net.Listener) context.Context { return base }
 	served := make(chan error, 1)
 	go func() {
 		if s.tls {
@@ -101,19 +104,23 @@ func (s *Server) Run(ctx context.Context) error {
 			served <- s.http.Serve(s.ln)
 		}
 	}()
+	var err error
 	select {
-	case err := <-served:
-		return fmt.Errorf("serve the API: %w", err)
+	case err = <-served:
+		err = fmt.Errorf("serve the API: %w", err)
 	case <-ctx.Done():
 	}
-	s.hub.Close() // its readers are told, and go on elsewhere
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown.Close)
 	defer cancel()
+	s.hub.Close() // before the requests end: its readers are told, and go on elsewhere
+	end()
 	if s.http.Shutdown(bye) != nil {
 		s.http.Close()
 	}
-	<-served
-	return nil
+	if err == nil {
+		<-served
+	}
+	return err
 }
 
 // Close gives the address back. It is for a process that could not start after [Listen];

@@ -137,7 +137,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page has %s, which its policy forbids", active)
 		}
 	}
-	if res, body = ask(t, http.DefaultClient, "GET", s.URL()+"/", nil); !json.Valid(body) {
+	if _, body = ask(t, http.DefaultClient, "GET", s.URL()+"/", nil); !json.Valid(body) {
 		t.Errorf("a program is answered %s", body)
 	}
 	res, body = ask(t, http.DefaultClient, "GET", s.URL()+"/nothing/here", nil)

@@ -216,6 +216,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 	switch {
 	case r.Context().Err() != nil: // nobody reads it any more
+	case errors.Is(err, stream.ErrClosed): // the goal has not ended; the client sees that the stream is cut
 	case err != nil:
 		if team.CodeOf(err) == "" {
 			s.Log.ErrorContext(r.Context(), "a run has failed", "team", id, "err", err)

@@ -37,15 +37,16 @@ func (h *Hub) attach(t *client.Team) (*follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	w := h.teams[t.ID()]
 	if w == nil {
 		ctx, stop := context.WithCancelCause(context.Background()) // it outlives the request of its first reader
 		w = &follower{team: t, ring: newRing(h.keep, h.metrics), begun: make(chan struct{}), stop: stop}
 		h.teams[t.ID()] = w
-		go h.run(ctx, w)
+		h.busy.Go(func() { h.run(ctx, w) })
 	}
+	h.busy.Add(1)
 	w.readers++
 	if w.linger != nil {
 		w.linger.Stop()
@@ -58,6 +59,7 @@ func (h *Hub) attach(t *client.Team) (*follower, error) {
 func (h *Hub) detach(w *follower) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	defer h.busy.Done()
 	if w.readers--; w.readers == 0 {
 		w.linger = time.AfterFunc(h.times.linger, func() { h.forget(w) })
 	}
@@ -69,7 +71,7 @@ func (h *Hub) forget(w *follower) {
 	defer h.mu.Unlock()
 	if w.readers == 0 {
 		h.remove(w)
-		w.stop(errClosed)
+		w.stop(ErrClosed)
 	}
 }
 
@@ -83,8 +85,8 @@ func (h *Hub) remove(w *follower) {
 // run reads until ctx ends or reading fails.
 func (h *Hub) run(ctx context.Context, w *follower) {
 	err := h.follow(ctx, w)
-	if err == nil {
-		err = context.Cause(ctx)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // whatever that has made fail
 	}
 	h.mu.Lock()
 	h.remove(w)

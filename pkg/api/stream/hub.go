@@ -24,6 +24,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/feed"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
@@ -73,8 +74,8 @@ func (o Options) writes(d *team.Delta) bool {
 var ErrSlow = team.Errorf(team.Unavailable, "the reader is too slow for this stream").
 	WithHint("read faster, or follow fewer agents or types; go on with the last cursor")
 
-// errClosed ends what is followed when the process stops.
-var errClosed = team.Errorf(team.Unavailable, "this process is stopping").
+// ErrClosed ends a reader when the process stops. What it follows goes on.
+var ErrClosed = team.Errorf(team.Unavailable, "this process is stopping").
 	WithHint("go on with the last cursor, at another leader process or when it is back")
 
 // HubOptions are the parts of a hub. The zero value will do.
@@ -95,6 +96,7 @@ type Hub struct {
 	mu     sync.Mutex
 	teams  map[team.TeamID]*follower
 	closed bool
+	busy   sync.WaitGroup // followers and their readers; none is added once it is closed
 }
 
 // times are how long things take. Tests shorten them.
@@ -102,27 +104,39 @@ type times struct {
 	linger    time.Duration // a follower without readers goes on
 	keepAlive time.Duration // between two signs of life on an open stream
 	write     time.Duration // a write may take
+	closing   time.Duration // that followers and readers have to end when the hub is closed
 }
 
 // New returns a hub that reads through c. It is to be closed.
 func New(c *client.Client, o HubOptions) *Hub {
 	return &Hub{
 		client: c, log: telemetry.OrDiscard(o.Logger), metrics: newMetrics(o.Metrics),
-		times: times{linger: 10 * time.Second, keepAlive: 15 * time.Second, write: 10 * time.Second},
+		times: times{linger: 10 * time.Second, keepAlive: 15 * time.Second, write: 10 * time.Second, closing: shutdown.Close / 2},
 		keep:  limits{items: 8192, bytes: 32 << 20},
 		pages: make(chan struct{}, maxPages),
 		teams: map[team.TeamID]*follower{},
 	}
 }
 
-// Close ends all that is followed, and with it the readers, with an error that is
-// Unavailable. It does not wait for them.
+// Close ends all that is followed, and with it the readers, with [ErrClosed]. It waits until
+// they have returned and use the client no more, but not for longer than half of
+// [shutdown.Close]: a reader may wait for somebody who takes nothing.
 func (h *Hub) Close() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.closed = true
 	for _, w := range h.teams {
-		w.stop(errClosed)
+		w.stop(ErrClosed)
+	}
+	h.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		h.busy.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(h.times.closing):
+		h.log.Debug("readers of streams have not ended in time")
 	}
 }
 
@@ -133,7 +147,8 @@ func (h *Hub) Close() {
 // Deltas may be lost. One whose text is in the feed already is left out.
 //
 // Errors: f's; NotFound for a team that is not there; InvalidArgument for a cursor that is
-// none of this team's, or lies beyond its end, before f was called; [ErrSlow]; Unavailable.
+// none of this team's, or lies beyond its end, before f was called; [ErrSlow]; [ErrClosed];
+// Unavailable.
 func (h *Hub) Follow(ctx context.Context, id team.TeamID, o Options, f func(Item) error) error {
 	return h.read(ctx, id, o, reader{begin: func(*client.Team) error { return nil }, item: f, pause: func() error { return nil }})
 }

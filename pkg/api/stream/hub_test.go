@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/feed"
@@ -340,13 +341,77 @@ func TestClose(t *testing.T) {
 	r.runs("bob")
 	f := r.follow(r.hub, Options{})
 	f.take(1)
+	w := r.hub.of("t")
 	r.hub.Close()
-	if err := <-f.done; !errors.Is(err, team.Unavailable) {
+	if _, _, _, err := w.ring.take(nil, w.ring.first+uint64(len(w.ring.items))); !errors.Is(err, ErrClosed) || len(r.hub.teams) > 0 || w.readers > 0 {
+		t.Errorf("after Close the follower has not ended: %v, %d teams, %d readers", err, len(r.hub.teams), w.readers)
+	}
+	if err := <-f.done; !errors.Is(err, ErrClosed) || !errors.Is(err, team.Unavailable) {
 		t.Errorf("it ends with %v", err)
 	}
 	err := r.hub.Follow(t.Context(), "t", Options{Follow: true}, func(Item) error { return nil })
 	if !errors.Is(err, team.Unavailable) {
 		t.Errorf("then it is %v", err)
+	}
+}
+
+// A reader that does not return holds Close up for a while only.
+func TestCloseIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.hub.times.closing = time.Millisecond
+	r.runs("bob")
+	stuck, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- r.hub.Follow(t.Context(), "t", Options{Follow: true}, func(Item) error {
+			close(stuck)
+			<-release
+			return nil
+		})
+	}()
+	<-stuck
+	r.hub.Close()
+	select {
+	case err := <-done:
+		t.Errorf("the reader has ended with %v", err)
+	default:
+	}
+	close(release)
+	if err := <-done; !errors.Is(err, ErrClosed) {
+		t.Errorf("the reader ends with %v", err)
+	}
+}
+
+// A team that nobody follows any more costs nothing: no follower, no goroutine, nothing kept.
+func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.hub.times.linger = 0
+	address := r.serve(r.hub) + "/t"
+	for range 3 {
+		r.runs("bob")
+	}
+	var sources []*source
+	for range 20 {
+		s := r.open(address, "")
+		for range 3 {
+			s.next()
+		}
+		sources = append(sources, s)
+	}
+	for _, s := range sources {
+		s.resp.Body.Close()
+	}
+	r.hub.busy.Wait() // for the readers, and then their follower
+	r.hub.mu.Lock()
+	defer r.hub.mu.Unlock()
+	if n := len(r.hub.teams); n > 0 {
+		t.Errorf("%d followers are left", n)
+	}
+	for _, name := range []string{"agentteam_streams_open", "agentteam_stream_kept_items"} {
+		if n := r.count(name); n != 0 {
+			t.Errorf("%s is %v", name, n)
+		}
 	}
 }
 

@@ -143,7 +143,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		return f.events(c.convert(i))
 	})
 	switch {
-	case r.Context().Err() != nil:
+	case r.Context().Err() != nil, errors.Is(err, stream.ErrClosed): // the goal has not ended; the client sees that the stream is cut
 		return
 	case err == nil:
 		err = f.events(c.close())
@@ -185,7 +185,7 @@ func (s *server) subscribe(w http.ResponseWriter, r *http.Request) {
 		return f.events([]Envelope{e})
 	})
 	switch {
-	case r.Context().Err() != nil:
+	case r.Context().Err() != nil, errors.Is(err, stream.ErrClosed): // as in stream
 	case err != nil:
 		f.end(s.told(r, err))
 	default:
