@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -169,8 +170,16 @@ func (h *Hub) read(ctx context.Context, id team.TeamID, o Options, r reader) err
 	case errors.Is(err, ErrSlow):
 		h.metrics.slow.Inc()
 		h.log.InfoContext(ctx, "a reader of the stream is too slow", "team", id)
+	case errors.Is(err, os.ErrDeadlineExceeded): // of a write
+		h.stalled(ctx, id)
 	}
 	return err
+}
+
+// stalled takes note of a reader that was cut off, since it takes nothing.
+func (h *Hub) stalled(ctx context.Context, id team.TeamID) {
+	h.metrics.slow.Inc()
+	h.log.InfoContext(ctx, "a reader of the stream takes nothing", "team", id)
 }
 
 func (h *Hub) readOn(ctx context.Context, id team.TeamID, o Options, r reader) error {

@@ -113,9 +113,8 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, id team.TeamID, o Op
 	})
 	switch {
 	case s.broken() != nil:
-		if errors.Is(s.broken(), os.ErrDeadlineExceeded) {
-			h.metrics.slow.Inc()
-			h.log.InfoContext(ctx, "a reader of the stream takes nothing", "team", id)
+		if err == nil && errors.Is(s.broken(), os.ErrDeadlineExceeded) { // it was a sign of life
+			h.stalled(ctx, id)
 		}
 		return
 	case err == nil:

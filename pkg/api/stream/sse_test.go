@@ -3,11 +3,14 @@ package stream
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -279,6 +282,21 @@ func TestStalledReader(t *testing.T) {
 	r.runs("bob")
 	if got := good.next(); !strings.Contains(got.data, "RUN_STARTED") {
 		t.Errorf("then comes %+v", got)
+	}
+	if n := r.count("agentteam_stream_slow_readers_total"); n != 1 {
+		t.Errorf("%v slow readers are counted", n)
+	}
+}
+
+// It is counted too if its stream is of another format.
+func TestStalledReaderOfAnotherFormat(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.runs("bob")
+	stalled := fmt.Errorf("write: %w", os.ErrDeadlineExceeded)
+	err := r.hub.Follow(t.Context(), "t", Options{Follow: true}, func(Item) error { return stalled })
+	if n := r.count("agentteam_stream_slow_readers_total"); !errors.Is(err, stalled) || n != 1 {
+		t.Errorf("it ends with %v, and %v slow readers are counted", err, n)
 	}
 }
 

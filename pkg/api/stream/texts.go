@@ -37,7 +37,7 @@ type Texts struct {
 	open   map[team.AgentID]*text
 	closed map[team.AgentID]string       // id of the text of the agent that was stored last
 	runs   map[team.AgentID]string       // run of the agent of which the reader was told last
-	held   map[team.AgentID][]team.Delta // of a run of which the reader was not told yet
+	held   map[team.AgentID][]team.Delta // the last text of a run of which the reader was not told yet
 }
 
 // text is one that is being written.
@@ -68,7 +68,11 @@ func (t *Texts) Delta(d team.Delta) (pieces []Piece) {
 		return nil
 	}
 	if t.runs[d.AgentID] != d.RunID {
-		set(&t.held, d.AgentID, append(t.held[d.AgentID], d))
+		held := t.held[d.AgentID]
+		if d.Offset == 0 {
+			held = nil // what was held is stored by now, or of a try that has failed
+		}
+		set(&t.held, d.AgentID, append(held, d))
 		return nil
 	}
 	x := t.open[d.AgentID]

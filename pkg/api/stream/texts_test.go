@@ -87,6 +87,23 @@ func TestTextsOfSeveral(t *testing.T) {
 	}
 }
 
+// TestTextsOfARunNeverTold: of a run of which a reader is never told, one text is held at most.
+func TestTextsOfARunNeverTold(t *testing.T) {
+	var x stream.Texts
+	for try := range 100 { // such as those of a model that fails again and again
+		for offset, letter := range "abc" {
+			text := string(letter)
+			if offset == 0 {
+				text = fmt.Sprint(try % 10)
+			}
+			x.Delta(team.Delta{AgentID: "a", RunID: "r", MessageID: "1", Offset: offset, Text: text})
+		}
+	}
+	if got := words(x.Run("a", "r")); got != `(1 "9" "b" "c"` {
+		t.Errorf("with its run: %s", got)
+	}
+}
+
 // TestTextsBeforeTheirRun: what is written may come sooner than the entry that tells of its
 // run, and waits for it.
 func TestTextsBeforeTheirRun(t *testing.T) {
