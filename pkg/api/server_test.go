@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -430,23 +431,92 @@ func follow(t *testing.T, s *Server, over http.RoundTripper) *http.Response {
 	return res
 }
 
+// A thousand readers of one team are each told everything, beside them others are answered, and
+// when they have left nothing of them remains.
 func TestAThousandStreams(t *testing.T) {
-	s := serve(t, options(t), defaultLimits, func(w http.ResponseWriter, r *http.Request) {
-		if r.PathValue("what") == "events" {
-			events(w, r)
-		}
-	})
-	const many = 1000
-	var wg sync.WaitGroup
-	for range many {
-		wg.Go(func() { follow(t, s, http.DefaultTransport) })
+	reg := prometheus.NewRegistry()
+	o := options(t)
+	o.Metrics = reg
+	red, err := o.Client.Make(t.Context(), client.NewTeam{ID: "red"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	wg.Wait()
+	s := serve(t, o, defaultLimits, nil)
+	const many = 1000
+	readers := make([]*bufio.Reader, many)
+	bodies := make([]io.Closer, many)
+	// next returns the next event's cursor, or "" if the stream ends.
+	next := func(i int) string {
+		for {
+			line, err := readers[i].ReadString('\n')
+			if id, ok := strings.CutPrefix(line, "id: "); ok || err != nil {
+				return id
+			}
+		}
+	}
+	all := func(f func(i int)) {
+		var wg sync.WaitGroup
+		for i := range many {
+			wg.Go(func() { f(i) })
+		}
+		wg.Wait()
+	}
+	all(func(i int) {
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v1/teams/red/events?follow=true", nil)
+		req.Header.Set("Authorization", "Bearer "+token)
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		readers[i], bodies[i] = bufio.NewReader(res.Body), res.Body
+	})
+	if t.Failed() {
+		return
+	}
 	if n := s.ln.open.Load(); n < many {
 		t.Errorf("%d connections are open", n)
 	}
-	if res, _ := ask(t, http.DefaultClient, "GET", s.URL()+"/list", nil); res.StatusCode != 200 {
+	const events = 20
+	for n := range events {
+		if _, _, err := red.AddTasks(t.Context(), "", team.NewTask{Title: fmt.Sprint("task ", n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := make([][events]string, many)
+	all(func(i int) {
+		for n := range events {
+			told[i][n] = next(i)
+		}
+	})
+	for i := range told {
+		if told[i] != told[0] || told[i][events-1] == "" {
+			t.Fatalf("reader %d is told %q, the first one %q", i, told[i], told[0])
+		}
+	}
+	if res, _ := ask(t, http.DefaultClient, "GET", s.URL()+"/v1/teams", nil); res.StatusCode != 200 {
 		t.Errorf("a request beside them: %d", res.StatusCode)
+	}
+	for _, body := range bodies {
+		body.Close()
+	}
+	open := func() float64 {
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "agentteam_streams_open" {
+				return f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		return -1
+	}
+	for open() != 0 { // until each handler has noticed
+		if t.Context().Err() != nil {
+			t.Fatalf("%v streams are open still", open())
+		}
+		runtime.Gosched()
 	}
 }
 
