@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -111,6 +112,35 @@ func TestSlowReaderUnderHTTP2(t *testing.T) {
 	}
 	if res.ProtoMajor != 2 {
 		t.Errorf("it is %s", res.Proto)
+	}
+}
+
+// Who asks for the head of a stream only is not held by it: its connection is for the next
+// request.
+func TestHeadOfStreams(t *testing.T) {
+	o := options(t)
+	red, err := o.Client.MakeSession(t.Context(), "ann", "1", client.NewTeam{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := red.StartGoal(t.Context(), "count", ""); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, o, defaultLimits, nil)
+	for _, address := range []string{"/team/subscribe?user_id=ann&session_id=1", fmt.Sprintf("/v1/teams/%s/events?follow=true", red.ID())} {
+		conn, err := net.Dial("tcp", s.ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "HEAD %s HTTP/1.1\r\n"+here+mine+"Connection: close\r\n\r\n", address)
+		got, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 200") || !strings.Contains(string(got), "text/event-stream") {
+			t.Errorf("%s: %q, %v", address, got, err)
+		}
 	}
 }
 

@@ -287,16 +287,29 @@ func TestBodyThatNeverEnds(t *testing.T) {
 }
 
 func TestHeaderThatIsTooLarge(t *testing.T) {
-	s := serve(t, options(t), defaultLimits, nil)
-	req, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/", nil)
-	req.Header.Set("X-Large", strings.Repeat("a", 2*mostHeader))
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("answered %d", res.StatusCode)
+	o := options(t)
+	s := serve(t, o, defaultLimits, nil)
+	var trust *x509.CertPool
+	o.Cert, o.Key, trust = certificate(t)
+	over := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, ForceAttemptHTTP2: true}
+	defer over.CloseIdleConnections()
+	large := strings.Repeat("a", 2*mostHeader)
+	for base, c := range map[string]*http.Client{s.URL(): http.DefaultClient, serve(t, o, defaultLimits, nil).URL(): {Transport: over}} {
+		for query, header := range map[string]string{"": large, "?after=" + large: ""} {
+			req, _ := http.NewRequestWithContext(t.Context(), "GET", base+"/"+query, nil)
+			req.Header.Set("X-Large", header)
+			res, err := c.Do(req)
+			if err != nil {
+				if c == http.DefaultClient {
+					t.Error(err)
+				}
+				continue // HTTP/2 may end the connection instead
+			}
+			res.Body.Close()
+			if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+				t.Errorf("%s: answered %d", res.Proto, res.StatusCode)
+			}
+		}
 	}
 }
 
@@ -627,6 +640,11 @@ func TestTLS(t *testing.T) {
 	refused(t, res, body, 413, "1048576 bytes")
 	if _, err := (&http.Client{}).Get(s.URL()); err == nil {
 		t.Error("the certificate is trusted by all")
+	}
+	old := &tls.Config{RootCAs: trust, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	if conn, err := tls.Dial("tcp", s.ln.Addr().String(), old); err == nil {
+		conn.Close()
+		t.Error("TLS 1.1 is spoken")
 	}
 }
 

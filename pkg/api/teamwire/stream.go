@@ -174,6 +174,9 @@ func (s *server) subscribe(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := begin(w, n.session)
+	if r.Method == http.MethodHead {
+		return
+	}
 	if t == nil {
 		f.end("")
 		return
