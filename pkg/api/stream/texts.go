@@ -35,6 +35,7 @@ type Piece struct {
 // concurrent use.
 type Texts struct {
 	open   map[team.AgentID]*text
+	cut    map[team.AgentID][]string     // ids of texts of the agent that were ended before they were stored
 	closed map[team.AgentID]string       // id of the text of the agent that was stored last
 	runs   map[team.AgentID]string       // run of the agent of which the reader was told last
 	held   map[team.AgentID][]team.Delta // the last text of a run of which the reader was not told yet
@@ -78,7 +79,7 @@ func (t *Texts) Delta(d team.Delta) (pieces []Piece) {
 	x := t.open[d.AgentID]
 	switch {
 	case x == nil || x.id != d.MessageID:
-		if d.Offset > 0 {
+		if d.Offset > 0 || slices.Contains(t.cut[d.AgentID], d.MessageID) {
 			return nil
 		}
 		pieces = t.end(d.AgentID)
@@ -99,15 +100,14 @@ func (t *Texts) Delta(d team.Delta) (pieces []Piece) {
 }
 
 // Stored takes in a text as the feed has it, whole. Of a text that was told in other words,
-// by a try that failed, the whole is told under an id of its own.
+// by a try that failed, or whose telling was cut, the whole is told under an id of its own.
 func (t *Texts) Stored(e client.Entry) (pieces []Piece) {
 	x := t.open[e.AgentID]
-	whole := e.Event.Event.Delta
-	if x == nil || x.id != e.Event.Event.MessageID || !strings.HasPrefix(whole, x.told) {
+	id, whole := e.Event.Event.MessageID, e.Event.Event.Delta
+	if x == nil || x.id != id || !strings.HasPrefix(whole, x.told) {
 		pieces = t.end(e.AgentID)
-		again := x != nil && x.id == e.Event.Event.MessageID
-		x = &text{id: e.Event.Event.MessageID, run: e.RunID}
-		if again {
+		x = &text{id: id, run: e.RunID}
+		if slices.Contains(t.cut[e.AgentID], id) {
 			x.id += "-again"
 		}
 		pieces = append(pieces, x.piece(Begin, e.AgentID, ""))
@@ -117,7 +117,8 @@ func (t *Texts) Stored(e client.Entry) (pieces []Piece) {
 	}
 	delete(t.open, e.AgentID)
 	delete(t.held, e.AgentID)
-	set(&t.closed, e.AgentID, e.Event.Event.MessageID)
+	set(&t.closed, e.AgentID, id)
+	set(&t.cut, e.AgentID, slices.DeleteFunc(t.cut[e.AgentID], func(earlier string) bool { return earlier <= id }))
 	set(&t.runs, e.AgentID, e.RunID)
 	return append(pieces, x.piece(End, e.AgentID, ""))
 }
@@ -135,6 +136,7 @@ func (t *Texts) end(a team.AgentID) []Piece {
 		return nil
 	}
 	delete(t.open, a)
+	set(&t.cut, a, append(t.cut[a], x.id))
 	return []Piece{x.piece(End, a, "")}
 }
 

@@ -55,6 +55,9 @@ func TestTexts(t *testing.T) {
 		"a piece after the stored one": {steps(stored("2", "abc"), delta("2", 0, "a"), delta("1", 0, "old"), delta("3", 0, "n")), `(2 "abc" 2) (3 "n"`},
 		"the run ends":                 {steps(delta("1", 0, "ab"), cut, cut), `(1 "ab" 1)`},
 		"another text begins":          {steps(delta("1", 0, "ab"), delta("2", 0, "c")), `(1 "ab" 1) (2 "c"`},
+		"the text before is late":      {steps(delta("2", 0, "c"), stored("1", "ab"), delta("2", 1, "d"), stored("2", "cd")), `(2 "c" 2) (1 "ab" 1) (2-again "cd" 2-again)`},
+		"both are late":                {steps(delta("1", 0, "a"), delta("2", 0, "c"), stored("1", "ab"), stored("2", "cd")), `(1 "a" 1) (2 "c" 2) (1-again "ab" 1-again) (2-again "cd" 2-again)`},
+		"cut, and then stored":         {steps(delta("1", 0, "a"), cut, stored("1", "ab")), `(1 "a" 1) (1-again "ab" 1-again)`},
 		"another text is stored":       {steps(delta("1", 0, "ab"), stored("2", "c")), `(1 "ab" 1) (2 "c" 2)`},
 	} {
 		t.Run(name, func(t *testing.T) {
