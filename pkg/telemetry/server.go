@@ -62,10 +62,12 @@ func Listen(opt Options) (*Server, error) {
 	s.http = &http.Server{
 		Handler:  s.mux,
 		ErrorLog: errorLog,
-		// Neither ReadTimeout nor WriteTimeout: both would cut event streams, which
-		// stay open for as long as somebody reads.
-		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       2 * time.Minute,
+		// Nothing here streams, and a client that stops halfway must not keep its
+		// connection.
+		ReadTimeout:    5 * time.Second,
+		WriteTimeout:   30 * time.Second,
+		IdleTimeout:    2 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
 	}
 	return s, nil
 }

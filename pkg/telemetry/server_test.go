@@ -178,3 +178,18 @@ func TestNotFoundCloses(t *testing.T) {
 		}
 	}
 }
+
+// Who sends half a body is not waited for, so that nobody can use up the descriptors.
+func TestHalfABodyEnds(t *testing.T) {
+	t.Parallel()
+	srv, _ := start(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.URL(), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\nhalf")
+	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200 OK") {
+		t.Errorf("%q, %v", answer, err)
+	}
+}
