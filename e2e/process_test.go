@@ -329,7 +329,8 @@ func TestLeaderSurvivesKill(t *testing.T) {
 
 // The leader is killed, and the teammate that it had started is frozen: when the
 // cluster ends, that one does too, although nobody is its parent and it hears nothing.
-// Before that the cluster's file names the next leader's address.
+// Before that the cluster's file names the next leader's pages, and its API is where that
+// of the last one was, so that clients find it again.
 func TestFrozenOrphan(t *testing.T) {
 	t.Parallel()
 	c, tm, shell, child := slow(t, 0)
@@ -341,7 +342,7 @@ func TestFrozenOrphan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := c.http()
+	before := c.file()
 	if err := syscall.Kill(agent.PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -349,9 +350,12 @@ func TestFrozenOrphan(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the cluster's file names the next leader's pages", func() bool {
-		now := c.http()
-		return now != before && status(now+"/livez") == http.StatusOK
+		now := c.file().HTTP
+		return now != before.HTTP && status(now+"/livez") == http.StatusOK
 	})
+	if api := c.file().API; api != before.API || status(api+"/health") != http.StatusOK {
+		t.Errorf("the next leader's API is at %s and answers %d; the last one's was at %s", api, status(api+"/health"), before.API)
+	}
 	c.ok("down")
 	if alive(agent.PID) {
 		t.Error("the frozen teammate was left behind")
@@ -362,12 +366,12 @@ func TestFrozenOrphan(t *testing.T) {
 	c.ok("up", "-d", "-n", "0") // for the cleanup, which ends it
 }
 
-// http is the address of the leader's pages, as the cluster's file has it.
-func (c *cluster) http() string {
+// file is what the cluster's file says.
+func (c *cluster) file() config.Cluster {
 	c.t.Helper()
 	cl, _, err := config.FindCluster(c.dir)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return cl.HTTP
+	return cl
 }

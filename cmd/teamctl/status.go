@@ -144,6 +144,9 @@ func processes(all []control.Process, wide bool) string {
 				s += m.AgentID.At(m.Team) + ", "
 			}
 			s += fmt.Sprintf("%s pid %s, model %s, aliases %s, version %s, %s", p.Host, p.PID, p.Model, orDash(strings.Join(p.Aliases, " ")), p.Version, p.Metrics)
+			if p.API != "" {
+				s += ", API " + p.API
+			}
 		}
 	}
 	return s

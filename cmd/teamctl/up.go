@@ -107,8 +107,11 @@ func (a *app) upCmd() *cobra.Command {
 		defer c.Stop()
 		if report > 0 {
 			tell(startup{NATS: c.URL()}) // whose process prints it
-		} else if err := a.printCluster(recordOf("up", os.Getpid()), fmt.Sprintf("cluster is up: NATS at %s, a leader and %d standbys; Ctrl-C ends it", c.URL(), standbys)); err != nil {
-			return err
+		} else {
+			r := recordOf("up", os.Getpid())
+			if err := a.printCluster(r, fmt.Sprintf("cluster is up: NATS at %s, API at %s, a leader and %d standbys; Ctrl-C ends it", c.URL(), r.API, standbys)); err != nil {
+				return err
+			}
 		}
 		<-cmd.Context().Done()
 		fmt.Fprintln(a.err, "stopping the cluster")
@@ -201,7 +204,7 @@ func (a *app) upDetached(cmd *cobra.Command) error {
 		if s.NATS != "" {
 			r := recordOf("up", child.Process.Pid)
 			r.Log = log.Name()
-			return a.printCluster(r, fmt.Sprintf("cluster is up in the background: NATS at %s, pid %d, log %s; end it with: teamctl down", r.NATS, r.PID, r.Log))
+			return a.printCluster(r, fmt.Sprintf("cluster is up in the background: NATS at %s, API at %s, pid %d, log %s; end it with: teamctl down", r.NATS, r.API, r.PID, r.Log))
 		}
 		if err := child.Wait(); s.Error == nil {
 			return team.Errorf(team.Unavailable, "the cluster ended at once (%v)", err).WithHint("look into %s", log.Name())

@@ -56,6 +56,7 @@ type Cluster struct {
 	// http and api are the addresses of the leader's pages and of its API, the last one's
 	// until its successor tells its own; "" = none was up yet.
 	http, api string
+	apiPort   string // of the last leader's API; "" = it ended before it told an address
 }
 
 // leader is the label of the child that leads.
@@ -104,9 +105,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	children, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
-	c.supervise(children, leader, bins["leader"], append([]string{"--local-exec", "--http", o.HTTP}, o.apiFlags()...)...)
+	c.supervise(children, leader, bins["leader"], c.leaderArgs)
 	for i := range o.Standbys {
-		c.supervise(children, "teammate "+strconv.Itoa(i+1), bins["teammate"], "--http", "127.0.0.1:0")
+		c.supervise(children, "teammate "+strconv.Itoa(i+1), bins["teammate"], func() []string { return []string{"--http", "127.0.0.1:0"} })
 	}
 	if err := c.ready(ctx); err != nil {
 		c.Stop()
@@ -144,6 +145,20 @@ func (o Options) apiFlags() []string {
 	return flags
 }
 
+// leaderArgs are the arguments of the next leader. Its API has the port of the last one's,
+// so that whoever was cut off finds it again. If the last one told no address, that port
+// may have been what it failed for, and the next one begins with what was asked for.
+func (c *Cluster) leaderArgs() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.opt
+	if host, _, err := net.SplitHostPort(o.API.Addr); err == nil && c.apiPort != "" {
+		o.API.Addr = net.JoinHostPort(host, c.apiPort)
+	}
+	c.apiPort = ""
+	return append([]string{"--local-exec", "--http", o.HTTP}, o.apiFlags()...)
+}
+
 // Running reports whether the cluster that dir's file tells of is there, and the
 // process that owns it. The file may be of a cluster that was killed, and its
 // process id given to another program since, so the server must answer too.
@@ -173,13 +188,13 @@ func Ended(dir string, owner int) bool {
 // URL is the address of the NATS server.
 func (c *Cluster) URL() string { return c.server.URL() }
 
-// supervise keeps one child running until ctx ends, then stops it.
-func (c *Cluster) supervise(ctx context.Context, label, bin string, args ...string) {
-	args = append([]string{"--server", c.server.URL()}, args...)
+// supervise keeps one child running until ctx ends, then stops it. Each start asks for its
+// arguments.
+func (c *Cluster) supervise(ctx context.Context, label, bin string, args func() []string) {
 	c.wg.Go(func() {
 		for backoff := firstBackoff; ctx.Err() == nil; {
 			begun := time.Now()
-			p, err := child.Start(bin, args, c.opt.Env, c.lifeline[0], c.opt.Output)
+			p, err := child.Start(bin, append([]string{"--server", c.server.URL()}, args()...), c.opt.Env, c.lifeline[0], c.opt.Output)
 			if err != nil {
 				c.opt.Logger.Error("child not started", "child", label, "err", err)
 			} else {
@@ -246,8 +261,8 @@ func (c *Cluster) write() {
 	}
 }
 
-// learnPages asks the leader of this process id for its addresses until it tells them. Each
-// one that is started has others, unless it was given ports.
+// learnPages asks the leader of this process id for its addresses until it tells them. The
+// pages of each one that is started have another, unless it was given a port.
 func (c *Cluster) learnPages(ctx context.Context, pid int) {
 	cl, err := c.connect(ctx)
 	if err != nil {
@@ -264,6 +279,9 @@ func (c *Cluster) learnPages(ctx context.Context, pid int) {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.api = p.API
+				if u, err := url.Parse(p.API); err == nil {
+					c.apiPort = u.Port()
+				}
 				c.http = strings.TrimSuffix(p.Metrics, "/metrics")
 				c.write()
 				return
