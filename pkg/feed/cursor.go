@@ -82,7 +82,7 @@ func (c Cursor) Place(id team.TeamID) (p Place, err error) {
 		return p, team.Errorf(team.InvalidArgument, "the cursor is of version %d, this program reads %d", rest[0], cursorVersion).
 			WithHint("use the agentteam version that made it, or begin without a cursor")
 	case binary.BigEndian.Uint32(rest[1:]) != hashOf(id):
-		return p, team.Errorf(team.InvalidArgument, "the cursor is not of team %s", id).WithHint("name its team with --team, or begin without a cursor")
+		return p, team.Errorf(team.InvalidArgument, "the cursor is not of team %s", id).WithHint("take a cursor of this team, or begin without one")
 	}
 	rest = rest[1+4:]
 	for i := range p {

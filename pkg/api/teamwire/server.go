@@ -125,7 +125,7 @@ func (s *server) make(ctx context.Context, n pair) (*client.Team, error) {
 
 // info is what the service is.
 func (s *server) info(*http.Request) (any, error) {
-	endpoints := map[string]string{"health": "/health"}
+	endpoints := map[string]string{"health": "/health", "files": "/files/tree", "v1": "/v1/openapi.json"}
 	for _, name := range strings.Fields("stream query teammates tasks message user-message stop status subscribe history sessions") {
 		endpoints[name] = "/team/" + name
 	}

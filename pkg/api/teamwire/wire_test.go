@@ -98,7 +98,8 @@ func TestInfo(t *testing.T) {
 		Endpoints                map[string]string
 	}
 	r.ok(json.Unmarshal([]byte(body), &info))
-	if status != 200 || info.Service != "agentteam" || info.Version == "" || info.Status != "running" || info.Endpoints["stream"] != "/team/stream" {
+	if status != 200 || info.Service != "agentteam" || info.Version == "" || info.Status != "running" ||
+		info.Endpoints["stream"] != "/team/stream" || info.Endpoints["files"] != "/files/tree" || info.Endpoints["v1"] != "/v1/openapi.json" {
 		t.Errorf("GET / = %d %s", status, body)
 	}
 }
