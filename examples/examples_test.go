@@ -129,7 +129,7 @@ func TestPython(t *testing.T) {
 		{"--token-file|" + wrong + "|follow", "401: "},
 		{"--token-file|team.py|follow", "team.py: team.py holds no token\n"},
 		{"--token-file|nothing|follow", "team.py: [Errno 2]"},
-		{"--url|http://127.0.0.1:1|follow", "team.py: the stream is lost: <urlopen error"},
+		{"--url|http://127.0.0.1:1|follow", "team.py: the stream is lost: http://127.0.0.1:1 cannot be reached: "},
 		{"goal", "say what the goal is"},
 	} {
 		var exit *exec.ExitError

@@ -28,7 +28,7 @@ class Team:
         self.names = {"user_id": user, "session_id": session}
 
     def open(self, method, path, body=None, query=None):
-        """Makes a request, and returns the answer to be read. Raises Refused."""
+        """Makes a request, and returns the answer to be read. Raises Refused or ConnectionError."""
         url = self.url + path
         if query is not None:
             url += "?" + urllib.parse.urlencode({**self.names, **query})
@@ -41,6 +41,8 @@ class Team:
             return urllib.request.urlopen(request)
         except urllib.error.HTTPError as error:
             raise Refused(error.code, error.read()) from None
+        except urllib.error.URLError as error:
+            raise ConnectionError(f"{self.url} cannot be reached: {error.reason}") from None
 
     def get(self, path, **query):
         with self.open("GET", path, query=query) as answer:
