@@ -35,10 +35,10 @@ type Piece struct {
 // concurrent use.
 type Texts struct {
 	open   map[team.AgentID]*text
-	cut    map[team.AgentID][]string     // ids of texts of the agent that were ended before they were stored
 	closed map[team.AgentID]string       // id of the text of the agent that was stored last
-	runs   map[team.AgentID]string       // run of the agent of which the reader was told last
-	held   map[team.AgentID][]team.Delta // the last text of a run of which the reader was not told yet
+	cut    map[team.AgentID][]string     // ids of texts of the agent that were ended before they were stored
+	runs   map[team.AgentID]string       // run of the agent of which the reader was told last; none once it is over
+	held   map[team.AgentID][]team.Delta // that came too soon: of a run of which the reader was not told yet, or of a text behind the open one
 }
 
 // text is one that is being written.
@@ -51,13 +51,19 @@ type text struct {
 // Run takes in that the reader was told of an agent's run. What the agent has written in it
 // since may have come sooner, as nothing stores it.
 func (t *Texts) Run(a team.AgentID, id string) (pieces []Piece) {
+	if x := t.open[a]; x != nil && x.run != id { // of a process that has died, say
+		pieces = t.end(a)
+	}
 	set(&t.runs, a, id)
+	return append(pieces, t.release(a)...)
+}
+
+// release tells what was held, unless it still comes too soon.
+func (t *Texts) release(a team.AgentID) (pieces []Piece) {
 	held := t.held[a]
 	delete(t.held, a)
 	for _, d := range held {
-		if d.RunID == id {
-			pieces = append(pieces, t.Delta(d)...)
-		}
+		pieces = append(pieces, t.Delta(d)...)
 	}
 	return pieces
 }
@@ -65,28 +71,26 @@ func (t *Texts) Run(a team.AgentID, id string) (pieces []Piece) {
 // Delta takes in a piece of a text that is being written. What does not follow on what has
 // come before is left for [Texts.Stored].
 func (t *Texts) Delta(d team.Delta) (pieces []Piece) {
-	if d.MessageID <= t.closed[d.AgentID] { // ids grow: it came later than the stored text
+	if d.MessageID <= t.closed[d.AgentID] || slices.Contains(t.cut[d.AgentID], d.MessageID) { // ids grow: it came later than the stored text
 		return nil
 	}
-	if t.runs[d.AgentID] != d.RunID {
+	x := t.open[d.AgentID]
+	// A text that is followed by another is mostly stored by now, and the entry on its way.
+	if t.runs[d.AgentID] != d.RunID || x != nil && x.id != d.MessageID {
 		held := t.held[d.AgentID]
-		if d.Offset == 0 {
-			held = nil // what was held is stored by now, or of a try that has failed
+		if d.Offset == 0 { // what is held of it is of a try that has failed
+			held = slices.DeleteFunc(held, func(h team.Delta) bool { return h.MessageID == d.MessageID })
 		}
 		set(&t.held, d.AgentID, append(held, d))
 		return nil
 	}
-	x := t.open[d.AgentID]
 	switch {
-	case x == nil || x.id != d.MessageID:
-		if d.Offset > 0 || slices.Contains(t.cut[d.AgentID], d.MessageID) {
-			return nil
-		}
-		pieces = t.end(d.AgentID)
-		x = &text{id: d.MessageID, run: d.RunID}
+	case x == nil && d.Offset > 0:
+		return nil
+	case x == nil:
+		x = &text{id: d.MessageID, run: d.RunID, written: d.Text}
 		set(&t.open, d.AgentID, x)
 		pieces = append(pieces, x.piece(Begin, d.AgentID, ""))
-		x.written = d.Text
 	case d.Offset == 0:
 		x.written = d.Text
 	case d.Offset == len(x.written):
@@ -99,11 +103,11 @@ func (t *Texts) Delta(d team.Delta) (pieces []Piece) {
 	return pieces
 }
 
-// Stored takes in a text as the feed has it, whole. Of a text that was told in other words,
-// by a try that failed, or whose telling was cut, the whole is told under an id of its own.
+// Stored takes in a text as the feed has it, whole. Of a text that was ended before, or told
+// in other words by a try that failed, the whole is told under an id of its own.
 func (t *Texts) Stored(e client.Entry) (pieces []Piece) {
-	x := t.open[e.AgentID]
-	id, whole := e.Event.Event.MessageID, e.Event.Event.Delta
+	x, id := t.open[e.AgentID], e.Event.Event.MessageID
+	whole := e.Event.Event.Delta
 	if x == nil || x.id != id || !strings.HasPrefix(whole, x.told) {
 		pieces = t.end(e.AgentID)
 		x = &text{id: id, run: e.RunID}
@@ -115,17 +119,23 @@ func (t *Texts) Stored(e client.Entry) (pieces []Piece) {
 	if rest := whole[len(x.told):]; rest != "" {
 		pieces = append(pieces, x.piece(More, e.AgentID, rest))
 	}
+	pieces = append(pieces, x.piece(End, e.AgentID, ""))
 	delete(t.open, e.AgentID)
-	delete(t.held, e.AgentID)
 	set(&t.closed, e.AgentID, id)
 	set(&t.cut, e.AgentID, slices.DeleteFunc(t.cut[e.AgentID], func(earlier string) bool { return earlier <= id }))
 	set(&t.runs, e.AgentID, e.RunID)
-	return append(pieces, x.piece(End, e.AgentID, ""))
+	return append(pieces, t.release(e.AgentID)...)
 }
 
 // Cut ends the text that an agent has open, since its run is over: the rest will not come.
 func (t *Texts) Cut(a team.AgentID) []Piece {
-	delete(t.held, a)
+	over, known := t.runs[a]
+	delete(t.runs, a)
+	if held := slices.DeleteFunc(t.held[a], func(d team.Delta) bool { return known && d.RunID == over }); len(held) > 0 {
+		t.held[a] = held
+	} else {
+		delete(t.held, a)
+	}
 	return t.end(a)
 }
 

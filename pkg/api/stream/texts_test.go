@@ -54,9 +54,11 @@ func TestTexts(t *testing.T) {
 		"a try anew, other words":      {steps(delta("1", 0, "abc"), delta("1", 0, "xy"), stored("1", "xyz")), `(1 "abc" 1) (1-again "xyz" 1-again)`},
 		"a piece after the stored one": {steps(stored("2", "abc"), delta("2", 0, "a"), delta("1", 0, "old"), delta("3", 0, "n")), `(2 "abc" 2) (3 "n"`},
 		"the run ends":                 {steps(delta("1", 0, "ab"), cut, cut), `(1 "ab" 1)`},
-		"another text begins":          {steps(delta("1", 0, "ab"), delta("2", 0, "c")), `(1 "ab" 1) (2 "c"`},
+		"another text begins":          {steps(delta("1", 0, "ab"), delta("2", 0, "c"), stored("1", "abc")), `(1 "ab" "c" 1) (2 "c"`},
+		"two are ahead of the feed":    {steps(delta("1", 0, "ab"), delta("2", 0, "c"), delta("2", 1, "d"), delta("3", 0, "e"), stored("1", "abc"), stored("2", "cde"), stored("3", "ef")), `(1 "ab" "c" 1) (2 "c" "d" "e" 2) (3 "e" "f" 3)`},
+		"one that is never stored":     {steps(delta("1", 0, "ab"), delta("2", 0, "c"), stored("2", "cd"), delta("3", 0, "e")), `(1 "ab" 1) (2 "cd" 2) (3 "e"`},
 		"the text before is late":      {steps(delta("2", 0, "c"), stored("1", "ab"), delta("2", 1, "d"), stored("2", "cd")), `(2 "c" 2) (1 "ab" 1) (2-again "cd" 2-again)`},
-		"both are late":                {steps(delta("1", 0, "a"), delta("2", 0, "c"), stored("1", "ab"), stored("2", "cd")), `(1 "a" 1) (2 "c" 2) (1-again "ab" 1-again) (2-again "cd" 2-again)`},
+		"both are late":                {steps(delta("1", 0, "a"), delta("2", 0, "c"), stored("1", "ab"), stored("2", "cd")), `(1 "a" "b" 1) (2 "c" "d" 2)`},
 		"cut, and then stored":         {steps(delta("1", 0, "a"), cut, stored("1", "ab")), `(1 "a" 1) (1-again "ab" 1-again)`},
 		"another text is stored":       {steps(delta("1", 0, "ab"), stored("2", "c")), `(1 "ab" 1) (2 "c" 2)`},
 	} {
@@ -130,5 +132,25 @@ func TestTextsBeforeTheirRun(t *testing.T) {
 	}
 	if got := words(append(x.Run("a", "r2"), delta("r2", "3", 0, "z")...)); got != `(3 "z"` {
 		t.Errorf("the next: %s", got)
+	}
+}
+
+// TestTextsOfTheNextRun: a run may be ahead of the entry that ends the one before, or begin
+// after one that nothing has ended.
+func TestTextsOfTheNextRun(t *testing.T) {
+	var x stream.Texts
+	delta := func(run, id string, offset int, text string) []stream.Piece {
+		return x.Delta(team.Delta{AgentID: "a", RunID: run, MessageID: id, Offset: offset, Text: text})
+	}
+	x.Run("a", "r1")
+	all := delta("r1", "1", 0, "ab")
+	all = append(all, delta("r2", "2", 0, "c")...)
+	all = append(all, x.Cut("a")...)
+	all = append(all, delta("r1", "1", 2, "late")...)
+	all = append(all, x.Run("a", "r2")...)
+	all = append(all, delta("r3", "3", 0, "d")...)
+	all = append(all, x.Run("a", "r3")...) // the process of r2 has died
+	if got := words(all); got != `(1 "ab" 1) (2 "c" 2) (3 "d"` {
+		t.Errorf("got %s", got)
 	}
 }
