@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -84,6 +86,9 @@ func run(t *testing.T, name string, args ...string) (stdout, stderr string, err 
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
+		if os.Getenv("CI") != "" { // where nobody would notice
+			t.Fatalf("there is no %s on this machine; install it", name)
+		}
 		t.Skipf("there is no %s on this machine", name)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // long: only a hang is to end by it
@@ -136,6 +141,52 @@ func TestPython(t *testing.T) {
 		if _, stderr, err := python(strings.Split(bad.args, "|")...); !errors.As(err, &exit) || !strings.Contains(stderr, bad.stderr) || strings.Contains(stderr, "Traceback") {
 			t.Errorf("team.py %s: %v\n%s", bad.args, err, stderr)
 		}
+	}
+}
+
+// TestPythonGoesOn: a stream that is lost, however that happens, is taken up where it was.
+func TestPythonGoesOn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	envelope := func(n int) string {
+		return fmt.Sprintf(`data: {"type":"team_event","envelope":{"agent_id":"leader","event":{"type":"USER_MESSAGE","content":"%d","to_agent_id":"leader"}}}`+"\n\n", n)
+	}
+	var asked []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/team/tasks" {
+			_, _ = io.WriteString(w, "[]")
+			return
+		}
+		asked = append(asked, r.URL.Query().Get("after"))
+		n := len(asked)
+		if n == 2 {
+			http.Error(w, "another process is coming", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, envelope(n))
+		switch n {
+		case 1:
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler) // the process is killed
+		case 3:
+			_, _ = io.WriteString(w, `data: {"type":"error","envelope":null,"error":"This process is stopping"}`+"\n\n")
+		case 5:
+			_, _ = io.WriteString(w, `data: {"type":"complete","envelope":null,"error":null}`+"\n\n")
+		}
+	}))
+	defer srv.Close()
+	stdout, stderr, err := run(t, "python3", "team.py", "--url", srv.URL, "--token-file", file, "follow")
+	var want strings.Builder
+	for _, n := range []int{1, 3, 4, 5} {
+		fmt.Fprintf(&want, "user: to leader: %d\n", n)
+	}
+	if err != nil || stdout != want.String() {
+		t.Errorf("it prints\n%s%s%v, want\n%s", stdout, stderr, err, want.String())
+	}
+	if got := strings.Join(asked, " "); got != "0 1 1 2 3" {
+		t.Errorf("it asks for what is behind %s", got)
 	}
 }
 

@@ -9,6 +9,7 @@ A goal goes on without this program: it may be ended and `follow` goes on.
 """
 
 import argparse
+import http.client
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ import urllib.parse
 import urllib.request
 
 TRIES = 5  # in a row, until a lost stream is given up
+PASSING = (502, 503, 504)  # what is answered while one process ends and another begins
 
 
 class Team:
@@ -71,12 +73,18 @@ class Team:
                     for frame in frames(stream):
                         if frame["type"] == "complete":
                             return
-                        if frame["type"] == "error":
-                            raise Refused(None, frame["error"])
+                        if frame["type"] == "error":  # of the stream; a goal that fails ends it as well
+                            problem = frame["error"]
+                            break
                         after, tries = after + 1, 0
                         yield frame["envelope"]
-                problem = "the stream broke off"
-            except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+                    else:
+                        problem = "the stream broke off"
+            except Refused as error:
+                if error.status not in PASSING:
+                    raise
+                problem = error
+            except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError) as error:
                 problem = error
             tries += 1
             if tries > TRIES:
@@ -95,6 +103,7 @@ class Refused(Exception):
         if isinstance(detail, bytes):
             detail = detail.decode(errors="replace")
         super().__init__(f"{status}: {detail}" if status else detail)
+        self.status = status
 
 
 def frames(stream):
