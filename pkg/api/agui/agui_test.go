@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"agentteam/pkg/api/agui"
 	"agentteam/pkg/api/stream"
@@ -30,17 +32,28 @@ var update = flag.Bool("update", false, "write the golden files")
 // serve serves AG-UI, and returns the base URL.
 func serve(t *testing.T, c *client.Client) string {
 	t.Helper()
+	url, _ := serveAlive(t, c, stream.KeepAlive)
+	return url
+}
+
+// serveAlive is serve with another time between two signs of life. stop ends the contexts of
+// all requests, as a process does that stops.
+func serveAlive(t *testing.T, c *client.Client, alive time.Duration) (url string, stop func()) {
+	t.Helper()
 	hub := stream.New(c, stream.HubOptions{})
 	t.Cleanup(hub.Close)
-	h, err := agui.New(agui.Options{Client: c, Hub: hub})
+	h, err := agui.NewAlive(agui.Options{Client: c, Hub: hub}, alive)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle(agui.Path, h)
-	srv := httptest.NewServer(mux)
-	t.Cleanup(srv.Close)
-	return srv.URL
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	srv := httptest.NewUnstartedServer(mux)
+	srv.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	srv.Start()
+	t.Cleanup(func() { stop(); srv.Close() })
+	return srv.URL, stop
 }
 
 // newRed makes a team red on a NATS server, without a leader.
@@ -186,6 +199,12 @@ func TestFails(t *testing.T) {
 		t.Errorf("the team has had %d goals", n)
 	}
 	cast.Says("coder-1", "I was here before the second.", "") // whose beginning nobody has told
+	cast.Hears("leader", "read_file", "of a call that was made before")
+	for range 2 { // by a model that gives all calls the same id
+		cast.Says("leader", "", "read_file")
+		cast.Hears("leader", "read_file", "text")
+	}
+	cast.Hears("leader", "read_file", "once more")
 	cast.Runs("coder-1", team.EventBody{Type: team.RunError, Message: "the connection was lost", Code: "unavailable"})
 	cast.Ends(team.TeamFailed, "nobody can count")
 	golden(t, "failed.golden", events(t, first))
@@ -246,6 +265,59 @@ func TestRefused(t *testing.T) {
 	}
 	if record, err := red.Record(t.Context()); err != nil || record.GoalNumber != 0 {
 		t.Errorf("a request that was refused has set a goal: %q (%v)", record.Goal, err)
+	}
+}
+
+// TestMethods: what is no POST is told so.
+func TestMethods(t *testing.T) {
+	c, _ := newRed(t)
+	url := serve(t, c) + "/v1/teams/red/agui"
+	for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "BREW"} {
+		req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusMethodNotAllowed || resp.Header.Get("Allow") != "POST" || resp.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %s, %v", method, resp.Status, resp.Header)
+		}
+	}
+}
+
+// TestQuiet: a stream on which nothing happens shows that it lives, and ends in order when its
+// process stops.
+func TestQuiet(t *testing.T) {
+	c, _ := newRed(t)
+	url, stop := serveAlive(t, c, time.Millisecond)
+	resp := post(t, t.Context(), url, "red", input)
+	var all []string
+	comments := 0
+	s := bufio.NewScanner(resp.Body)
+	for s.Scan() {
+		if data, ok := strings.CutPrefix(s.Text(), "data: "); ok {
+			all = append(all, data)
+		} else if s.Text() == ": keep-alive" {
+			if comments++; comments == 3 {
+				stop()
+			}
+		}
+	}
+	if _, err := check(all); err != nil || s.Err() != nil {
+		t.Errorf("%v, %v in\n%s", err, s.Err(), strings.Join(all, "\n"))
+	}
+	if last := all[len(all)-1]; comments < 3 || last != `{"type":"RUN_ERROR","message":"this process is stopping; the goal goes on","code":"unavailable"}` {
+		t.Errorf("after %d comments the last event is %s", comments, last)
+	}
+	red, err := c.Open(t.Context(), "red")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record, err := red.Record(t.Context()); err != nil || !record.AtWork() {
+		t.Errorf("the team is %s (%v)", record.Status, err)
 	}
 }
 

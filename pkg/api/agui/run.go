@@ -46,7 +46,7 @@ type (
 	}
 	subagentFinished struct {
 		base
-		Outcome outcome `json:"outcome"`
+		Outcome *outcome `json:"outcome,omitempty"` // none of one that was still at work at the end of the goal
 	}
 	textStart struct {
 		base
@@ -161,11 +161,12 @@ type run struct {
 	texts stream.Texts
 	roles map[team.AgentID]string
 
-	open map[string]bool // runs of members by id: true until they end, then false
+	open  map[string]bool   // runs of members by id: true until they end, then false
+	calls map[string]string // of calls without a result, by agent and the agent's own id: the id they were told with
 }
 
 func newRun(thread, id string, write func(any) error) *run {
-	return &run{thread: thread, id: id, write: write, roles: map[team.AgentID]string{}, open: map[string]bool{}}
+	return &run{thread: thread, id: id, write: write, roles: map[team.AgentID]string{}, open: map[string]bool{}, calls: map[string]string{}}
 }
 
 // know makes known who is in the team.
@@ -267,7 +268,7 @@ func (r *run) left(a team.AgentID, id string, at int64, body team.EventBody) err
 	if body.Type == team.RunError {
 		return r.write(runError{b.typed("SUBAGENT_ERROR"), body.Message, body.Code})
 	}
-	return r.write(subagentFinished{b.typed("SUBAGENT_FINISHED"), success})
+	return r.write(subagentFinished{b.typed("SUBAGENT_FINISHED"), &success})
 }
 
 // written tells a piece of a text that is being written. A run that is known by nothing else
@@ -307,13 +308,21 @@ func (r *run) piece(b base, p stream.Piece) error {
 	return r.write(textEnd{b.typed("TEXT_MESSAGE_END"), p.MessageID})
 }
 
-// tool tells a call of a tool, or its result. Ids of calls are an agent's own, so they are
-// told with its name.
+// tool tells a call of a tool, or its result. Ids of calls are an agent's own, and some
+// models use one again and again, so they are told with the names of agent and message. A
+// result whose call was not told, since it was made before this run, is left out.
 func (r *run) tool(b base, a team.AgentID, body team.EventBody) error {
-	id := string(a) + "/" + body.ToolCallID
+	own := string(a) + "/" + body.ToolCallID
+	id := string(a) + "/" + body.MessageID + "/" + body.ToolCallID
 	if body.Type == team.ToolCallResult {
+		id, told := r.calls[own]
+		if !told {
+			return nil
+		}
+		delete(r.calls, own)
 		return r.write(toolCallResult{b.typed("TOOL_CALL_RESULT"), body.MessageID, id, body.Content, "tool"})
 	}
+	r.calls[own] = id
 	if err := r.write(toolCallStart{b.typed("TOOL_CALL_START"), id, body.ToolCallName, body.MessageID}); err != nil {
 		return err
 	}
@@ -368,7 +377,7 @@ func (r *run) close() error {
 		if !r.open[id] {
 			continue
 		}
-		if err := r.write(subagentFinished{base{Type: "SUBAGENT_FINISHED", SubagentRunID: id}, success}); err != nil {
+		if err := r.write(subagentFinished{base{Type: "SUBAGENT_FINISHED", SubagentRunID: id}, nil}); err != nil {
 			return err
 		}
 	}

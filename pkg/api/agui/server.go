@@ -26,18 +26,23 @@ type Options struct {
 	Log    *slog.Logger   // default: discard
 }
 
-// Path is what the handler answers for.
-const Path = "POST /v1/teams/{team}/agui"
+// Path is what the handler answers for. It takes POST only.
+const Path = "/v1/teams/{team}/agui"
 
-type server struct{ Options }
+type server struct {
+	Options
+	alive time.Duration // between two signs of life on a stream
+}
 
 // New returns the handler of [Path]. It is safe for concurrent use.
-func New(o Options) (http.Handler, error) {
+func New(o Options) (http.Handler, error) { return newHandler(o, stream.KeepAlive) }
+
+func newHandler(o Options, alive time.Duration) (http.Handler, error) {
 	if o.Client == nil || o.Hub == nil {
 		return nil, errors.New("agui: Options lack Client or Hub")
 	}
 	o.Log = telemetry.OrDiscard(o.Log)
-	return &server{o}, nil
+	return &server{o, alive}, nil
 }
 
 // input is what a client sends, as far as it matters here.
@@ -181,8 +186,17 @@ func (s *server) start(ctx context.Context, id team.TeamID, goal string) (*clien
 	return t, g, tasks, members, err
 }
 
+// errStopping ends the runs of a process that stops.
+var errStopping = team.Errorf(team.Unavailable, "this process is stopping; the goal goes on")
+
 // ServeHTTP sets a goal and follows it. A client that leaves does not stop it.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		problem.Document{Status: http.StatusMethodNotAllowed, Code: team.InvalidArgument,
+			Detail: "this path does not take the method " + team.Clean(r.Method, 20), Hint: "it takes POST"}.Write(w)
+		return
+	}
 	id, err := team.ParseTeamID(r.PathValue("team"))
 	var in input
 	var goal string
@@ -198,7 +212,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	out := stream.NewData(w)
+	out := s.Hub.Data(w)
+	defer out.KeepAlive(s.alive)()
 	run := newRun(in.ThreadID, in.RunID, out.Write)
 	run.know(members)
 	if err := run.begin(g.Record(), tasks); err != nil {
@@ -214,9 +229,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return run.take(i)
 	})
+	if r.Context().Err() != nil || errors.Is(err, stream.ErrClosed) { // or the client has left, and is told nothing
+		err = errStopping
+	}
 	switch {
-	case r.Context().Err() != nil: // nobody reads it any more
-	case errors.Is(err, stream.ErrClosed): // the goal has not ended; the client sees that the stream is cut
 	case err != nil:
 		if team.CodeOf(err) == "" {
 			s.Log.ErrorContext(r.Context(), "a run has failed", "team", id, "err", err)
@@ -232,6 +248,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // fail answers with a problem document. What is none of ours is logged and not told.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = team.Errorf(team.Unavailable, "the cluster did not answer in time").WithHint("look whether the team has the goal before you send it again")
+	}
 	if team.CodeOf(err) == "" {
 		s.Log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "err", err)
 	}

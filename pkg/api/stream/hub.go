@@ -100,6 +100,9 @@ type Hub struct {
 	busy   sync.WaitGroup // followers and their readers; none is added once it is closed
 }
 
+// KeepAlive is the time between two signs of life on an open stream.
+const KeepAlive = 15 * time.Second
+
 // times are how long things take. Tests shorten them.
 type times struct {
 	linger    time.Duration // a follower without readers goes on
@@ -112,7 +115,7 @@ type times struct {
 func New(c *client.Client, o HubOptions) *Hub {
 	return &Hub{
 		client: c, log: telemetry.OrDiscard(o.Logger), metrics: newMetrics(o.Metrics),
-		times: times{linger: 10 * time.Second, keepAlive: 15 * time.Second, write: 10 * time.Second, closing: shutdown.Close / 2},
+		times: times{linger: 10 * time.Second, keepAlive: KeepAlive, write: 10 * time.Second, closing: shutdown.Close / 2},
 		keep:  limits{items: 8192, bytes: 32 << 20},
 		pages: make(chan struct{}, maxPages),
 		teams: map[team.TeamID]*follower{},

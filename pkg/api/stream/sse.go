@@ -102,7 +102,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, id team.TeamID, o Op
 	err := h.read(ctx, id, o, reader{
 		begin: func(t *client.Team) error {
 			s.snapshot = func() (Snapshot, error) { return snapshot(ctx, t) }
-			signs.Go(func() { s.keepAlive(ctx, h.times.keepAlive) })
+			signs.Go(func() { keepAlive(ctx, h.times.keepAlive, s.sign) })
 			if r.Method == http.MethodHead {
 				cancel(nil)
 			}
@@ -258,9 +258,12 @@ func (s *sse) broken() error {
 	return s.failed
 }
 
-// keepAlive writes a comment when nothing else was written for a while, so that nobody
+// aliveComment is written when nothing else was written for a while, so that nobody
 // between takes the connection for dead.
-func (s *sse) keepAlive(ctx context.Context, every time.Duration) {
+const aliveComment = ": keep-alive\n\n"
+
+// keepAlive calls sign again and again until ctx ends.
+func keepAlive(ctx context.Context, every time.Duration, sign func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -268,7 +271,7 @@ func (s *sse) keepAlive(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.sign()
+			sign()
 		}
 	}
 }
@@ -277,7 +280,7 @@ func (s *sse) sign() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.written {
-		s.buffer.WriteString(": keep-alive\n\n")
+		s.buffer.WriteString(aliveComment)
 		_ = s.send() // which ends the stream if it fails
 	}
 	s.written = false

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"agentteam/pkg/api/problem"
+	"agentteam/pkg/api/stream"
 	"agentteam/pkg/team"
 )
 
@@ -37,12 +38,7 @@ func (v invalid) Error() string {
 
 // fail answers with an error. What is none of ours is logged and not told.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil { // nobody reads it any more
-		return
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = team.Errorf(team.Unavailable, "The cluster did not answer in time")
-	}
+	err = late(r, err)
 	var bad invalid
 	if errors.As(err, &bad) {
 		writeJSON(w, http.StatusUnprocessableEntity, struct {
@@ -53,10 +49,26 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, problem.Status(team.CodeOf(err)), detail{s.told(r, err)})
 }
 
+// errStopping ends the requests of a process that stops. Without it they would be answered
+// 200 with nothing, which is no answer.
+var errStopping = team.Errorf(team.Unavailable, "This process is stopping; the team is not")
+
+// late is the error to tell of a request that has taken too long, or has lost its process or
+// its client; of any other it is err.
+func late(r *http.Request, err error) error {
+	switch {
+	case r.Context().Err() != nil, errors.Is(err, stream.ErrClosed):
+		return errStopping
+	case errors.Is(err, context.DeadlineExceeded):
+		return team.Errorf(team.Unavailable, "The cluster did not answer in time")
+	}
+	return err
+}
+
 // told is what a client is told of an error. The hints of our errors name commands of
 // teamctl, which a page has no use for.
 func (s *server) told(r *http.Request, err error) string {
-	if team.CodeOf(err) != "" {
+	if err = late(r, err); team.CodeOf(err) != "" {
 		return err.Error()
 	}
 	s.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)

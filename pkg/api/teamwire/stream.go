@@ -29,9 +29,9 @@ type frames struct {
 }
 
 // begin begins the stream; from here on an error is a frame.
-func begin(w http.ResponseWriter, session string) *frames {
+func (s *server) begin(w http.ResponseWriter, session string) *frames {
 	w.Header().Set("Connection", "keep-alive")
-	return &frames{stream.NewData(w), session}
+	return &frames{s.Hub.Data(w), session}
 }
 
 func (f *frames) write(m frame) error {
@@ -48,7 +48,7 @@ func (f *frames) events(envelopes []Envelope) error {
 	return nil
 }
 
-// end writes the last frame.
+// end writes the last frame, also when the process stops.
 func (f *frames) end(failure string) {
 	m := frame{Type: "complete"}
 	if failure != "" {
@@ -132,7 +132,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	f := begin(w, m.session)
+	f := s.begin(w, m.session)
 	if err != nil {
 		f.end(s.told(r, err))
 		return
@@ -142,10 +142,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	record, err := s.Hub.Goal(r.Context(), t.ID(), g, stream.Options{After: g.After(), Live: true, Types: told}, func(i stream.Item) error {
 		return f.events(c.convert(i))
 	})
-	switch {
-	case r.Context().Err() != nil, errors.Is(err, stream.ErrClosed): // the goal has not ended; the client sees that the stream is cut
-		return
-	case err == nil:
+	if err == nil {
 		err = f.events(c.close())
 	}
 	switch {
@@ -173,11 +170,8 @@ func (s *server) subscribe(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	f := begin(w, n.session)
-	if r.Method == http.MethodHead {
-		return
-	}
-	if t == nil {
+	f := s.begin(w, n.session)
+	if t == nil || r.Method == http.MethodHead {
 		f.end("")
 		return
 	}
@@ -187,13 +181,11 @@ func (s *server) subscribe(w http.ResponseWriter, r *http.Request) {
 		}
 		return f.events([]Envelope{e})
 	})
-	switch {
-	case r.Context().Err() != nil, errors.Is(err, stream.ErrClosed): // as in stream
-	case err != nil:
+	if err != nil {
 		f.end(s.told(r, err))
-	default:
-		f.end("")
+		return
 	}
+	f.end("")
 }
 
 // follow calls f for all envelopes of a team, in order, until it is at work no more. Texts

@@ -1,0 +1,4 @@
+package agui
+
+// NewAlive is New with another time between two signs of life.
+var NewAlive = newHandler
