@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -32,6 +33,7 @@ type rig struct {
 	client *client.Client
 	dir    string // the workspace
 	log    strings.Builder
+	stop   func() // ends the contexts of all requests, as a process does that stops
 }
 
 func newRig(t *testing.T) *rig {
@@ -51,9 +53,12 @@ func newRig(t *testing.T) *rig {
 		},
 	})
 	r.ok(err)
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	r.url = srv.URL
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	srv.Start()
+	t.Cleanup(func() { stop(); srv.Close() })
+	r.url, r.stop = srv.URL, stop
 	return r
 }
 

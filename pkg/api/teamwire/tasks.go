@@ -188,17 +188,24 @@ func (s *server) change(r *http.Request, t *client.Team, v team.TaskView, status
 	if status == team.Cancelled {
 		return t.Cancel(ctx, v.ID, "", summary)
 	}
-	if status == v.Status {
+	// A repetition is no error, unless it would say other words, or an agent's, than are there.
+	same := status == v.Status && (v.Status == team.InProgress || summary == "" || summary == v.ResultSummary)
+	switch {
+	case same && v.Status == team.Pending:
 		return v.Task, nil
-	}
-	if v.Status != team.InProgress {
-		return team.Task{}, team.Errorf(team.InvalidState, "%s is %s: claim it first", v.ID, v.Status)
+	case v.Status == team.Pending:
+		return team.Task{}, team.Errorf(team.InvalidState, "%s is pending: claim it first", v.ID)
+	case v.Status != team.InProgress && !same:
+		return team.Task{}, team.Errorf(team.InvalidState, "%s is already %s", v.ID, v.Status)
 	}
 	if _, err := s.seat(r, t, string(v.Assignee)); err != nil {
 		if team.CodeOf(err) == team.PermissionDenied {
-			err = team.Errorf(team.Conflict, "%s is held by %s, which is no seat and acts for itself", v.ID, v.Assignee)
+			err = team.Errorf(team.Conflict, "%s is %s by %s, which is no seat and acts for itself", v.ID, held(v.Status), v.Assignee)
 		}
 		return team.Task{}, err
+	}
+	if same {
+		return v.Task, nil
 	}
 	switch status {
 	case team.Completed:
@@ -210,4 +217,12 @@ func (s *server) change(r *http.Request, t *client.Team, v team.TaskView, status
 		return t.Fail(ctx, v.ID, v.Assignee, summary)
 	}
 	return t.Release(ctx, v.ID, v.Assignee, summary)
+}
+
+// held is what the assignee of a task of that status does with it, or did.
+func held(s team.TaskStatus) string {
+	if s == team.InProgress {
+		return "held"
+	}
+	return string(s)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/api/stream/streamtest"
+	"agentteam/pkg/client"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
 )
@@ -55,11 +57,16 @@ func TestRoutes(t *testing.T) {
 	r.tell("POST", "/team/tasks/claim", "{"+who+`,"task_id":"T-001","assignee_agent_id":"carl"}`)
 	r.tell("POST", "/team/tasks/claim", "{"+who+`,"task_id":"T-999"}`)
 	r.tell("POST", "/team/tasks/claim", "{"+who+`,"task_id":"no task"}`)
+	r.tell("POST", "/team/tasks/claim", "{"+who+`,"task_id":"T-003","assignee_agent_id":"No Name"}`)
+	r.tell("POST", "/team/tasks", "{"+who+`,"title":"after what is not there","dependencies":["T-999"]}`)
+	r.tell("PATCH", "/team/tasks/T-003?"+ann, `{"status":"pending"}`)   // which it is
 	r.tell("PATCH", "/team/tasks/T-003?"+ann, `{"status":"completed"}`) // which nobody holds
 	r.tell("PATCH", "/team/tasks/T-999?"+ann, `{"status":"completed"}`)
 	r.tell("PATCH", "/team/tasks/nothing?"+ann, `{"status":"completed"}`)
 	r.tell("PATCH", "/team/tasks/T-001?"+ann, `{"status":"finished"}`)
 	r.tell("PATCH", "/team/tasks/T-001?"+ann, `{"status":"completed","result_summary":"It is done."}`)
+	r.tell("PATCH", "/team/tasks/T-001?"+ann, `{"status":"completed","result_summary":"It is done."}`) // again
+	r.tell("PATCH", "/team/tasks/T-001?"+ann, `{"status":"completed","result_summary":"Otherwise."}`)
 	r.tell("PATCH", "/team/tasks/T-001?"+ann, `{"status":"pending"}`)
 	r.tell("POST", "/team/tasks/claim", "{"+who+`,"task_id":"T-001"}`)
 	r.tell("PATCH", "/team/tasks/T-003?"+ann, `{"status":"cancelled"}`)
@@ -87,6 +94,67 @@ func TestRoutes(t *testing.T) {
 	r.tell("GET", "/team/teammates?"+ann, "")
 	r.tell("GET", "/team/tasks?"+ann+"&status=completed", "") // still readable
 	r.golden("routes.golden")
+}
+
+// TestTaskOfAnAgent: what an agent holds, or has done, is not for PATCH to say; giving it up is.
+func TestTaskOfAnAgent(t *testing.T) {
+	r := newRig(t)
+	for range 3 {
+		r.ask("POST", "/team/tasks", "{"+who+`,"title":"x"}`)
+	}
+	c, coder := r.cast("ann", "day 1"), team.Holder{Agent: "coder-1", Incarnation: 1}
+	c.Member("coder-1", "coder", team.Joined)
+	done, err := c.Board.Claim(t.Context(), "T-001", coder)
+	r.ok(err)
+	_, err = c.Board.Complete(t.Context(), "T-001", coder, done.Epoch, team.Done{Summary: "by the agent"})
+	r.ok(err)
+	_, err = c.Board.Claim(t.Context(), "T-002", coder)
+	r.ok(err)
+	for _, tt := range []struct {
+		task, status string
+		code         int
+		detail       string
+	}{
+		{"T-001", "completed", 409, "T-001 is completed by coder-1, which is no seat and acts for itself"},
+		{"T-001", "failed", 409, "T-001 is already completed"},
+		{"T-001", "cancelled", 409, "T-001 is already completed"},
+		{"T-002", "in_progress", 409, "T-002 is held by coder-1, which is no seat and acts for itself"},
+		{"T-002", "completed", 409, "T-002 is held by coder-1, which is no seat and acts for itself"},
+		{"T-002", "failed", 409, "T-002 is held by coder-1, which is no seat and acts for itself"},
+		{"T-002", "pending", 409, "T-002 is held by coder-1, which is no seat and acts for itself"},
+		{"T-002", "cancelled", 200, `"status":"cancelled"`},
+		{"T-003", "in_progress", 409, "T-003 is pending: claim it first"},
+	} {
+		code, body := r.ask("PATCH", "/team/tasks/"+tt.task+"?"+ann, `{"status":"`+tt.status+`"}`)
+		if code != tt.code || !strings.Contains(body, tt.detail) {
+			t.Errorf("%s to %s = %d %s, want %d %s", tt.task, tt.status, code, body, tt.code, tt.detail)
+		}
+	}
+}
+
+// TestNoSession: a team that has the name of a session and was not made as one is nobody's. A
+// stream tells an error that is none of the fields in its frames, as clients of it expect.
+func TestNoSession(t *testing.T) {
+	r := newRig(t)
+	_, err := r.client.Make(t.Context(), client.NewTeam{ID: team.SessionTeam("ann", "day 1")})
+	r.ok(err)
+	for _, q := range []struct {
+		path, rest string
+		status     int
+		body       string
+	}{
+		{"stream", `,"message":"x"`, 200, `data: {"type":"error","envelope":null,"session_id":"day 1","error":"team `},
+		{"query", `,"message":"x"`, 409, `{"detail":"team `},
+		{"tasks", `,"title":"x"`, 409, `{"detail":"team `},
+		{"message", `,"from_agent_id":"user","content":"x"`, 404, `{"detail":"user \"ann\" has no session`},
+		{"user-message", `,"content":"x"`, 404, `{"detail":"No active team`},
+		{"stop", "", 200, `{"status":"no_active_team"}`},
+	} {
+		status, body := r.ask("POST", "/team/"+q.path, "{"+who+q.rest+"}")
+		if status != q.status || !strings.HasPrefix(body, q.body) {
+			t.Errorf("%s = %d %s, want %d %s", q.path, status, body, q.status, q.body)
+		}
+	}
 }
 
 // TestInfo is apart, since it tells the version.
@@ -134,6 +202,10 @@ func TestMalformed(t *testing.T) {
 	r.tell("DELETE", "/team/tasks", "")
 	r.tell("GET", "/team/nothing", "")
 	r.golden("malformed.golden")
+	resp := r.send(t.Context(), "DELETE", "/team/tasks", "")
+	if resp.Body.Close(); resp.Header.Get("Allow") != "GET, HEAD, POST" {
+		t.Errorf("what is allowed is %q", resp.Header.Get("Allow"))
+	}
 	if _, body := r.ask("GET", "/team/sessions?user_id=ann", ""); strings.TrimSpace(body) != "[]" {
 		t.Errorf("requests that were refused have made a team: %s", body)
 	}
@@ -269,6 +341,53 @@ func TestWhileAtWork(t *testing.T) {
 			if strings.Count(all, want) != 1 {
 				t.Errorf("%s: %q is there %d times in\n%s", name, want, strings.Count(all, want), all)
 			}
+		}
+	}
+}
+
+// TestStopping: a process that stops while a team is at work tells so, in each form of answer.
+func TestStopping(t *testing.T) {
+	r := newRig(t)
+	goal := "{" + who + `,"message":"count the files"}`
+	started := r.send(t.Context(), "POST", "/team/stream", goal)
+	defer started.Body.Close()
+	followed := r.send(t.Context(), "GET", "/team/subscribe?"+ann, "")
+	defer followed.Body.Close()
+	waited := make(chan *http.Response, 1)
+	go func() { waited <- r.send(t.Context(), "POST", "/team/query", goal) }()
+	in, mails := bufio.NewScanner(started.Body), 0
+	for mails < 2 && in.Scan() { // of the goal, and of the query
+		mails += strings.Count(in.Text(), `"USER_MESSAGE"`)
+	}
+	r.stop()
+	var rest []string
+	for in.Scan() {
+		if in.Text() != "" {
+			rest = append(rest, in.Text())
+		}
+	}
+	for _, all := range [][]string{rest, lines(t, followed)} {
+		if last := all[len(all)-1]; last != `data: {"type":"error","envelope":null,"session_id":"day 1","error":"This process is stopping; the team is not"}` {
+			t.Errorf("the last frame is %s", last)
+		}
+	}
+	resp := <-waited
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 503 || strings.TrimSpace(string(body)) != `{"detail":"This process is stopping; the team is not"}` {
+		t.Errorf("the query is answered %d %s (%v)", resp.StatusCode, body, err)
+	}
+}
+
+// TestHead: who asks for the head of a stream is told that at once, and nothing is followed.
+func TestHead(t *testing.T) {
+	r := newRig(t)
+	resp := r.send(t.Context(), "POST", "/team/stream", "{"+who+`,"message":"count the files"}`)
+	defer resp.Body.Close()
+	for range 2 { // the second has the connection of the first, which is free if that has ended
+		head := r.send(t.Context(), "HEAD", "/team/subscribe?"+ann, "")
+		head.Body.Close()
+		if head.StatusCode != 200 || head.Header.Get("Content-Type") != "text/event-stream" {
+			t.Errorf("it is %d %v", head.StatusCode, head.Header)
 		}
 	}
 }
