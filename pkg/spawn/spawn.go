@@ -159,7 +159,7 @@ func (s *Spawner) bring(ctx context.Context, m team.Member) (team.Member, error)
 	if alive.Err() == nil || ctx.Err() != nil {
 		return team.Member{}, err
 	}
-	s.o.Logger.InfoContext(ctx, "member joined", "team", s.o.Team.ID, "agent", m.AgentID, "role", m.Role, "incarnation", m.Incarnation)
+	s.o.Logger.InfoContext(ctx, "member joined", "agent", m.AgentID, "role", m.Role, "incarnation", m.Incarnation)
 	return s.o.Roster.Get(ctx, m.AgentID)
 }
 
