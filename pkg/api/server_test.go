@@ -168,6 +168,55 @@ func TestMounts(t *testing.T) {
 	refused(t, res, body, http.StatusNotFound, `there is no team "red"`)
 }
 
+// No operation of /v1 is done without a token, at another Host, or, if it changes anything, with
+// the token for reading.
+func TestRights(t *testing.T) {
+	o := options(t)
+	o.ReadTokenFile = filepath.Join(t.TempDir(), "read")
+	const readToken = "abcdef0123456789abcdef0123456789"
+	put(t, o.ReadTokenFile, []byte(readToken+"\n"))
+	s := serve(t, o, defaultLimits, nil)
+	_, body := ask(t, http.DefaultClient, "GET", s.URL()+"/v1/openapi.json", nil)
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	if err := json.Unmarshal(body, &doc); err != nil || len(doc.Paths) < 20 {
+		t.Fatalf("%d paths, %v", len(doc.Paths), err)
+	}
+	for path, operations := range doc.Paths {
+		path = strings.NewReplacer("{", "", "}", "").Replace(path)
+		for method := range operations {
+			method = strings.ToUpper(method)
+			status := func(host, token string) int {
+				t.Helper()
+				req, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader("{}"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if req.Header.Set("Content-Type", "application/json"); token != "" {
+					req.Header.Set("Authorization", "Bearer "+token)
+				}
+				req.Host = host
+				res, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				res.Body.Close()
+				return res.StatusCode
+			}
+			if got := status("127.0.0.1", ""); got != http.StatusUnauthorized {
+				t.Errorf("%s %s without a token: %d", method, path, got)
+			}
+			if got := status("evil.example.org", token); got != http.StatusMisdirectedRequest {
+				t.Errorf("%s %s at another Host: %d", method, path, got)
+			}
+			if got := status("127.0.0.1", readToken); (got == http.StatusForbidden) != (method != http.MethodGet) || got == http.StatusUnauthorized {
+				t.Errorf("%s %s with the token for reading: %d", method, path, got)
+			}
+		}
+	}
+}
+
 // No address beyond loopback without TLS, unless that is wanted.
 func TestReach(t *testing.T) {
 	for addr, reaches := range map[string]bool{

@@ -38,6 +38,25 @@ func (l Letter) Entry() Entry {
 // it: the member's journal, or what the person has written. A message that cannot be read is
 // not in it. Errors: NotFound for one who never was a member; Unavailable.
 func (t *Team) Inbox(ctx context.Context, who team.AgentID) ([]Letter, error) {
+	return t.inbox(ctx, who, func(Letter) (bool, error) { return true, nil })
+}
+
+// InboxPage returns the part of [Team.Inbox] that begins at a place, from 0, and has at most
+// limit letters; more is that there are others behind it. It keeps and judges no more than that.
+func (t *Team) InboxPage(ctx context.Context, who team.AgentID, from, limit int) (letters []Letter, more bool, err error) {
+	at := 0
+	letters, err = t.inbox(ctx, who, func(Letter) (bool, error) {
+		at++
+		if more = at > from+limit; more {
+			return false, errFound
+		}
+		return at > from, nil
+	})
+	return letters, more, err
+}
+
+// inbox is [Team.Inbox] for the letters that keep wants; errFound of it ends the reading.
+func (t *Team) inbox(ctx context.Context, who team.AgentID, keep func(Letter) (bool, error)) ([]Letter, error) {
 	from, err := t.readsFrom(ctx, who)
 	if err != nil {
 		return nil, err
@@ -45,13 +64,18 @@ func (t *Team) Inbox(ctx context.Context, who team.AgentID) ([]Letter, error) {
 	var letters []Letter
 	had := map[string]bool{} // what is stored twice is read once
 	err = t.letters(ctx, from, func(l Letter) error {
-		if l.From != who && !had[l.ID] {
-			had[l.ID], l.Fates = true, []Fate{{AgentID: who}}
+		if l.From == who || had[l.ID] {
+			return nil
+		}
+		had[l.ID] = true
+		kept, err := keep(l)
+		if kept {
+			l.Fates = []Fate{{AgentID: who}}
 			letters = append(letters, l)
 		}
-		return nil
+		return err
 	}, inbox(t.ID(), who)...)
-	if err != nil {
+	if err != nil && !errors.Is(err, errFound) {
 		return nil, err
 	}
 	return letters, t.fates(ctx, letters)

@@ -3,6 +3,7 @@ package client_test
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -127,6 +128,21 @@ func TestFateOfAMessage(t *testing.T) {
 	f := r.inbox(t, coder.AgentID)[0].Fates[0]
 	if !f.DeliveredAt.Before(*f.ProcessedAt) {
 		t.Errorf("delivered at %v, processed at %v", f.DeliveredAt, f.ProcessedAt)
+	}
+	// A page is a part of the inbox, with the same fates.
+	r.post(t, team.Message{Type: team.MsgBroadcast, From: team.Leader, To: team.Everyone, Content: "three"})
+	for _, who := range []team.AgentID{coder.AgentID, team.Leader} {
+		all := r.inbox(t, who)
+		for from := range len(all) + 2 {
+			for limit := 1; limit < len(all)+2; limit++ {
+				page, more, err := r.InboxPage(t.Context(), who, from, limit)
+				ok(t, err)
+				want := all[min(from, len(all)):min(from+limit, len(all))]
+				if !slices.EqualFunc(page, want, func(a, b client.Letter) bool { return reflect.DeepEqual(a, b) }) || more != (from+limit < len(all)) {
+					t.Errorf("%s from %d on, %d at most: %+v, more %v; want %+v", who, from, limit, page, more, want)
+				}
+			}
+		}
 	}
 }
 

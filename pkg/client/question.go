@@ -13,8 +13,7 @@ import (
 // Questions returns what is asked of a person, the one before the team or one with a seat,
 // oldest first, answered or not; see [Letter].Open. Errors: as of [Team.Inbox].
 func (t *Team) Questions(ctx context.Context, who team.AgentID) ([]Letter, error) {
-	letters, err := t.Inbox(ctx, who)
-	return slices.DeleteFunc(letters, func(l Letter) bool { return !l.Asks() }), err
+	return t.inbox(ctx, who, func(l Letter) (bool, error) { return l.Asks(), nil })
 }
 
 // Answer answers a question of that id or, with "", the only one that is open; as is a

@@ -255,5 +255,5 @@ func join(t team.TeamID, kind string, rest ...string) string {
 var names = regexp.MustCompile(`\b(?:nats|tls)://[^\s;,"()]*[^\s;,"():]|\$(?:KV|O|JS)\.[^\s:;,"()]+|\b(?:KV|OBJ)_at[^\s:;,"()]*|\bAT_[a-z0-9-]+_(?:MSG|EVT|LOG)\b|` +
 	`\bat\.[a-z0-9-]+\.(?:hb|live|ctl|query|inbox|all|urgent|dead|evt|log|spawn)\b[^\s:;,"()]*`)
 
-// Hidden is a text for those whom the names in it are no business of.
+// Hidden returns a text without such names, for those whose business they are not.
 func Hidden(text string) string { return names.ReplaceAllString(text, "(internal)") }

@@ -3,6 +3,7 @@ package v1
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
@@ -11,11 +12,13 @@ import (
 type listApprovalsIn struct {
 	OfTeam
 	All bool `query:"all" doc:"Also plans that do not wait for a decision."`
+	Paging
 }
 
 type approvalsOut struct {
 	Body struct {
 		Approvals []client.Plan `json:"approvals" nullable:"false"`
+		Next      string        `json:"next,omitempty" doc:"page of the next page; left out on the last."`
 	} `nameHint:"Approvals"`
 }
 
@@ -46,6 +49,10 @@ func (s *service) approvals() {
 		id: "list-approvals", method: http.MethodGet, path: "/v1/teams/{team}/approvals", tag: tagApprovals, summary: "List the plans that wait for a decision",
 		doc: "Of members in plan mode, oldest first.",
 	}, func(ctx context.Context, in *listApprovalsIn) (*approvalsOut, error) {
+		from, err := in.from()
+		if err != nil {
+			return nil, err
+		}
 		t, err := s.open(ctx, in.OfTeam)
 		if err != nil {
 			return nil, err
@@ -54,13 +61,9 @@ func (s *service) approvals() {
 		if err != nil {
 			return nil, err
 		}
+		plans = slices.DeleteFunc(plans, func(p client.Plan) bool { return !p.Waits() && !in.All })
 		var out approvalsOut
-		out.Body.Approvals = []client.Plan{}
-		for _, p := range plans {
-			if p.Waits() || in.All {
-				out.Body.Approvals = append(out.Body.Approvals, p)
-			}
-		}
+		out.Body.Approvals, out.Body.Next = page(plans, from, in.Limit)
 		return &out, nil
 	})
 	add(s, operation{

@@ -13,9 +13,15 @@ import (
 	"agentteam/pkg/client"
 )
 
+type listDeliverablesIn struct {
+	OfTeam
+	Paging
+}
+
 type deliverablesOut struct {
 	Body struct {
 		Deliverables []client.Deliverable `json:"deliverables" nullable:"false"`
+		Next         string               `json:"next,omitempty" doc:"page of the next page; left out on the last."`
 	} `nameHint:"Deliverables"`
 }
 
@@ -25,13 +31,19 @@ const download = 10 * time.Minute
 func (s *service) deliverables() {
 	add(s, operation{
 		id: "list-deliverables", method: http.MethodGet, path: "/v1/teams/{team}/deliverables", tag: tagTasks, summary: "List what completed tasks have left behind",
-	}, func(ctx context.Context, in *struct{ OfTeam }) (*deliverablesOut, error) {
+		doc: "In order of the tasks.",
+	}, func(ctx context.Context, in *listDeliverablesIn) (*deliverablesOut, error) {
+		from, err := in.from()
+		if err != nil {
+			return nil, err
+		}
 		t, err := s.open(ctx, in.OfTeam)
 		if err != nil {
 			return nil, err
 		}
+		all, err := t.Deliverables(ctx)
 		var out deliverablesOut
-		out.Body.Deliverables, err = t.Deliverables(ctx)
+		out.Body.Deliverables, out.Body.Next = page(all, from, in.Limit)
 		return &out, err
 	})
 	addStream(s, operation{

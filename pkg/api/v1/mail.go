@@ -3,6 +3,7 @@ package v1
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
@@ -51,6 +52,7 @@ type questionsIn struct {
 	OfTeam
 	As  string `query:"as" doc:"The person's seat that is asked; left out, the person before the team."`
 	All bool   `query:"all" doc:"Also questions that are answered, or whose sender has left."`
+	Paging
 }
 
 // OfMessage is a message in a path.
@@ -168,18 +170,20 @@ func (s *service) inbox(ctx context.Context, in *inboxIn) (*lettersOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	letters, err := t.Inbox(ctx, who)
-	if err != nil {
-		return nil, err
-	}
 	var out lettersOut
-	var at int
-	out.Body.Messages, at = page(letters, from, in.Limit)
-	out.Body.Next = next(at)
-	return &out, nil
+	letters, more, err := t.InboxPage(ctx, who, from, in.Limit)
+	if more {
+		out.Body.Next = next(from + in.Limit)
+	}
+	out.Body.Messages = append([]client.Letter{}, letters...)
+	return &out, err
 }
 
 func (s *service) questions(ctx context.Context, in *questionsIn) (*lettersOut, error) {
+	from, err := in.from()
+	if err != nil {
+		return nil, err
+	}
 	who, err := nameOf(in.As)
 	if err != nil {
 		return nil, err
@@ -195,12 +199,8 @@ func (s *service) questions(ctx context.Context, in *questionsIn) (*lettersOut, 
 	if err != nil {
 		return nil, err
 	}
-	out := lettersOut{}
-	out.Body.Messages = []client.Letter{}
-	for _, l := range letters {
-		if l.Open || in.All {
-			out.Body.Messages = append(out.Body.Messages, l)
-		}
-	}
+	letters = slices.DeleteFunc(letters, func(l client.Letter) bool { return !l.Open && !in.All })
+	var out lettersOut
+	out.Body.Messages, out.Body.Next = page(letters, from, in.Limit)
 	return &out, nil
 }

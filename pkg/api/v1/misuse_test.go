@@ -6,7 +6,9 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -224,3 +226,77 @@ func wrongFor(s *openapi3.Schema) string {
 
 // ours are words of this program that are none of its clients' business.
 var ours = regexp.MustCompile(`\b(v1|client|huma|reflect|broker|struct|map)[.\[]|json: |Go (value|struct)|unmarshal|agentteam/pkg|\.go:|\$(KV|JS|SYS|O)\b|KV_|\b(at[-.]t|AT_t)|jetstream|nats:|/home/|/tmp/|/root/|goroutine|panic|%!`)
+
+// A cursor that is none, or of another team, is refused by a page and by a stream alike; whoever
+// reads at the same time goes on. Package stream tests one of the future.
+func TestCursors(t *testing.T) {
+	r := newRig(t)
+	r.do(t, ask{do: "POST /v1/teams", body: `{"id":"red"}`, want: 201})
+	for range 3 {
+		r.do(t, ask{do: "POST /v1/teams/red/tasks", body: `{"tasks":[{"title":"x"}]}`, want: 201})
+	}
+	r.do(t, ask{do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"x"}]}`, want: 201})
+	end := r.do(t, ask{do: "GET /v1/teams/t/events", want: 200}).str(t, "next")
+	reader := r.stream(t, "/v1/teams/t/events?type=TASK_CREATED&after="+end)
+	old := r.do(t, ask{do: "GET /v1/teams/red/events", want: 200}).str(t, "next")
+	for _, tt := range []struct{ name, team, cursor, says string }{
+		{"of another team", "t", old, "not of team t"},
+		{"garbage", "t", "%00%ff%f0", "is not a cursor"},
+		{"too long", "t", strings.Repeat("A", 5000), "cursor"},
+	} {
+		path := "GET /v1/teams/" + tt.team + "/events?after=" + tt.cursor
+		r.do(t, ask{name: tt.name, do: path, want: 422, code: team.InvalidArgument, says: []string{tt.says}})
+		if t.Failed() {
+			return // what is not refused is followed without end
+		}
+		r.do(t, ask{name: tt.name + ", a stream", do: path + "&follow=true", want: 422, code: team.InvalidArgument, says: []string{tt.says}})
+	}
+	r.do(t, ask{do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"still here"}]}`, want: 201})
+	if _, data := reader(); !strings.Contains(data, "still here") {
+		t.Errorf("the other reader got %s", data)
+	}
+	// A team that was deleted and made anew has another past: whoever comes back is told so.
+	r.do(t, ask{do: "DELETE /v1/teams/red?force=true&timeout=0", want: 200})
+	r.do(t, ask{do: "POST /v1/teams", body: `{"id":"red"}`, want: 201})
+	r.do(t, ask{name: "of a team made anew", do: "GET /v1/teams/red/events?after=" + old, want: 200, says: []string{`"name":"reset"`, `"why":"made_anew"`}})
+}
+
+// Of requests that race with one key one does the thing and is answered so, the others get what
+// it did. A request that comes later with another body gets no more than that, or is refused.
+func TestKeys(t *testing.T) {
+	r := newRig(t)
+	r.goal(t)
+	r.do(t, ask{do: "POST /v1/teams", body: `{"id":"red"}`, want: 201})
+	for _, tt := range []struct {
+		path, body, other string
+		otherStatus       int
+	}{
+		{"/v1/teams", `{"id":"blue"}`, `{"id":"blue","max_teammates":2}`, 409},
+		{"/v1/teams/t/tasks", `{"tasks":[{"title":"x"},{"title":"y"}]}`, `{"tasks":[{"title":"z"}]}`, 200},
+		{"/v1/teams/t/messages", `{"to":"leader","text":"x"}`, `{"to":"leader","text":"y"}`, 409},
+		{"/v1/teams/red/goal", `{"goal":"x"}`, `{"goal":"y"}`, 409},
+	} {
+		const callers = 6
+		status := make([]int, callers)
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				status[i] = r.send(t, "POST", tt.path, tt.body, "Idempotency-Key", "k", "Content-Type", "application/json")
+			})
+		}
+		wg.Wait()
+		slices.Sort(status)
+		if want := []int{200, 200, 200, 200, 200, 201}; !slices.Equal(status, want) {
+			t.Errorf("%s: answered %v, want %v", tt.path, status, want)
+		}
+		for body, want := range map[string]int{tt.body: 200, tt.other: tt.otherStatus} {
+			if got := r.send(t, "POST", tt.path, body, "Idempotency-Key", "k", "Content-Type", "application/json"); got != want {
+				t.Errorf("%s: %s is answered %d, want %d", tt.path, body, got, want)
+			}
+		}
+	}
+	r.all(t, []ask{
+		{do: "GET /v1/teams/t/tasks", want: 200, says: []string{`"total":2`, "!\"z\""}},
+		{do: "GET /v1/teams/red/goal", want: 200, says: []string{`"goal":"x"`, `"goal_number":1`}},
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"agentteam/pkg/team"
@@ -148,6 +149,19 @@ func TestDeliverables(t *testing.T) {
 		t.Errorf("its tag is %s", tag)
 	}
 	r.do(t, ask{name: "listed", do: "GET /v1/teams/t/deliverables", want: 200, says: []string{`"task":"T-001"`, `"digest":"sha256:`, "!T-002"}})
+	r.do(t, ask{do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"three"}]}`, want: 201})
+	r.do(t, ask{do: "POST /v1/teams/t/tasks/3/claim", body: `{"as":"alice"}`, want: 200})
+	err = os.WriteFile(filepath.Join(r.dir, "deliverables", "T-003-three.md"), []byte("3"), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.all(t, []ask{
+		{do: "POST /v1/teams/t/tasks/3/complete", body: `{"as":"alice","summary":"done"}`, want: 200},
+		{name: "a page of them", do: "GET /v1/teams/t/deliverables?limit=1", want: 200, says: []string{"T-001", "!T-003", `"next":"1"`}},
+		{name: "the next", do: "GET /v1/teams/t/deliverables?limit=1&page=1", want: 200, says: []string{"!T-001", "T-003", `!"next"`}},
+		{name: "behind the end", do: "GET /v1/teams/t/deliverables?page=2147483647", want: 200, says: []string{`"deliverables":[]`}},
+		{name: "a bad page", do: "GET /v1/teams/t/deliverables?page=x", want: 422, code: team.InvalidArgument, says: []string{"query.page"}},
+	})
 	r.do(t, ask{name: "its head", do: "HEAD /v1/teams/t/tasks/1/deliverable", want: 200})
 
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -158,5 +172,34 @@ func TestDeliverables(t *testing.T) {
 	if err := os.Symlink(secret, filepath.Join(r.dir, two)); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.MkdirAll(filepath.Join(r.dir, ".agentteam"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	r.do(t, ask{name: "a link that leads out", do: "GET /v1/teams/t/tasks/T-002/deliverable", want: 403, code: team.PermissionDenied, says: []string{"!" + secret}})
+
+	// Nor is what the cluster keeps, nor what is no file.
+	for what, link := range map[string]func(name string) error{
+		"a link to a token": func(name string) error {
+			if err := os.WriteFile(filepath.Join(r.dir, ".agentteam", "api.token"), []byte("secret"), 0o600); err != nil {
+				return err
+			}
+			return os.Symlink("../.agentteam/api.token", name)
+		},
+		"a folder":       func(name string) error { return os.Mkdir(name, 0o755) },
+		"a named pipe":   func(name string) error { return syscall.Mkfifo(name, 0o600) },
+		"a device":       func(name string) error { return os.Symlink("/dev/zero", name) },
+		"a link to none": func(name string) error { return os.Symlink("nowhere", name) },
+	} {
+		name := filepath.Join(r.dir, two)
+		err := os.RemoveAll(name)
+		if err == nil {
+			err = link(name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status := r.send(t, "GET", "/v1/teams/t/tasks/T-002/deliverable", ""); status != 403 && status != 404 && status != 422 {
+			t.Errorf("%s: %d", what, status)
+		}
+	}
 }

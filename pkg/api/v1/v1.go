@@ -142,12 +142,12 @@ func idsOf(names []string) ([]team.TaskID, error) {
 }
 
 // page returns the part of a list that begins at a place and has at most limit entries, and the
-// place behind it, 0 if that is the end.
-func page[T any](all []T, from, limit int) (part []T, next int) {
+// page behind it, "" if that is the end.
+func page[T any](all []T, from, limit int) (part []T, behind string) {
 	from = min(from, len(all))
 	to := min(from+limit, len(all))
 	if to < len(all) {
-		next = to
+		behind = next(to)
 	}
-	return append([]T{}, all[from:to]...), next
+	return append([]T{}, all[from:to]...), behind
 }
