@@ -44,7 +44,7 @@ var (
 // Goals of the API.
 const (
 	lagGoal    = 1000 // ms, of the last of all clients
-	flatGoal   = 1.25 // memory at the end beside that after a tenth of the time
+	flatGoal   = 1.25 // memory at the end beside that after a third of the time
 	lateGoal   = 200  // ms
 	listedTask = 100  // tasks on the board that is listed
 	listers    = 4    // who ask for it at once
@@ -267,7 +267,7 @@ func apiStreams(ctx context.Context, b *apiRig, s apiScale) ([]figure, error) {
 				return ctx.Err()
 			case <-tick.C:
 			}
-			if n == total/10 {
+			if n == total/3 { // by then the process keeps as much of the feed as it ever does
 				if early, err = resident(b.leader.PID()); err != nil {
 					return err
 				}
