@@ -94,7 +94,7 @@ func Run(ctx context.Context, cfg config.Config, o Options) []Check {
 		defer c.Close()
 		var err error
 		s, err = c.Status(ctx)
-		checks = append(checks, storage(ctx, c), leaders(s, err), standbys(s), aliases(s), records(s))
+		checks = append(checks, storage(ctx, c), leaders(s, err), api(s), standbys(s), aliases(s), records(s))
 	}
 	checks = append(checks, modelCheck(ctx, cfg, s))
 	if checks[len(checks)-1].Status != Fail && cfg.CheckModel() == nil {
@@ -201,6 +201,21 @@ func leaders(s client.Status, err error) Check {
 		return failed("leaders", err)
 	}
 	return Check{Name: "leaders", Status: OK, Detail: fmt.Sprintf("%d running", len(s.Leaders))}
+}
+
+// api names the addresses at which the leaders serve the HTTP API. They are not asked, since
+// some may be reached from elsewhere only.
+func api(s client.Status) Check {
+	var served []string
+	for _, l := range s.Leaders {
+		if l.API != "" {
+			served = append(served, l.API)
+		}
+	}
+	if served == nil {
+		return Check{Name: "api", Status: OK, Detail: "no leader process serves the HTTP API", Hint: "programs and pages need it: start a leader process with --api"}
+	}
+	return Check{Name: "api", Status: OK, Detail: "the HTTP API is served at " + strings.Join(served, ", ")}
 }
 
 func standbys(s client.Status) Check {

@@ -23,7 +23,7 @@ import (
 func announce(t *testing.T, model string) string {
 	t.Helper()
 	url := brokertest.Server(t)
-	hide, err := control.Announce(brokertest.Connect(t, url), control.Process{Kind: "leader", Model: model})
+	hide, err := control.Announce(brokertest.Connect(t, url), control.Process{Kind: "leader", Model: model, API: "https://team.example.org:8090"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +67,7 @@ func TestNobodyLeadsAndNothingCanBeWritten(t *testing.T) {
 		"server":      {OK, "", "nats://"},
 		"jetstream":   {OK, "", "JetStream"},
 		"leaders":     {Fail, team.Unavailable, "no leader process"},
+		"api":         {OK, "", "no leader process serves"},
 		"standbys":    {Warn, "", "0"},
 		"model":       {Fail, team.InvalidArgument, "OPENAI_MODEL"},
 		"confinement": {Warn, "", "bash is not confined"},
@@ -106,6 +107,9 @@ func TestModel(t *testing.T) {
 			checks := Run(t.Context(), tt.cfg, Options{})
 			if c := find(t, checks, "model"); c.Status != tt.status || c.Code != tt.code {
 				t.Errorf("%+v, want %v %v", c, tt.status, tt.code)
+			}
+			if c := find(t, checks, "api"); c.Status != OK || !strings.Contains(c.Detail, "https://team.example.org:8090") {
+				t.Errorf("%+v, want the address", c)
 			}
 			// A model that cannot be asked is not asked for its window.
 			asked := slices.ContainsFunc(checks, func(c Check) bool { return c.Name == "window" && c.Status == OK })
