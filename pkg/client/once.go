@@ -17,12 +17,20 @@ import (
 // same key, so that the message itself tells whether the call was made before. Nothing else is
 // stored of a key. Errors: InvalidArgument.
 func keyed(what string, as team.AgentID, key string) (id string, err error) {
-	if key == "" || len(key) > board.MaxKeyBytes {
-		return "", team.Errorf(team.InvalidArgument, "the idempotency key is %d bytes long; it has 1 to %d", len(key), board.MaxKeyBytes).
-			WithHint("use a word of your own, such as the number of an order; a long one can be hashed")
+	if err := checkKey(key); err != nil {
+		return "", err
 	}
 	sum := sha256.Sum256([]byte(what + "\x00" + string(as) + "\x00" + key))
 	return what + "-key-" + base64.RawURLEncoding.EncodeToString(sum[:]), nil
+}
+
+// checkKey returns InvalidArgument for what is no idempotency key.
+func checkKey(key string) error {
+	if key != "" && len(key) <= board.MaxKeyBytes {
+		return nil
+	}
+	return team.Errorf(team.InvalidArgument, "the idempotency key is %d bytes long; it has 1 to %d", len(key), board.MaxKeyBytes).
+		WithHint("use a word of your own, such as the number of an order; a long one can be hashed")
 }
 
 // keyedFrom returns the message that a call with an idempotency key has sent, from a sequence

@@ -17,31 +17,55 @@ import (
 // InvalidState at the team's limit; Conflict for the name of a member that is there;
 // Unavailable if no process took one.
 func (t *Team) Spawn(ctx context.Context, m team.Member, count int) ([]team.Member, error) {
+	if err := oneName(m, count); err != nil {
+		return nil, err
+	}
+	m.Role = team.CanonicalRole(m.Role)
+	members, _, err := t.spawn(ctx, slices.Repeat([]team.Member{m}, count), nil)
+	return members, err
+}
+
+// spawn is Spawn for members that may have names, each another. raced, unless it is nil, returns
+// a member that another call has made meanwhile; own are the others.
+func (t *Team) spawn(ctx context.Context, wanted []team.Member, raced func(team.Member) (team.Member, error)) (members, own []team.Member, err error) {
 	record, err := t.Record(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	members, err := t.roster.List(ctx)
+	all, err := t.roster.List(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	m.Role, m.SpawnedBy = team.CanonicalRole(m.Role), team.UserAgent
-	if err := maySpawn(record, members, m, count); err != nil {
-		return nil, err
+	missing := wanted
+	if raced != nil { // some may have been made just now
+		there := func(m team.Member) bool {
+			return slices.ContainsFunc(all, func(o team.Member) bool { return o.AgentID == m.AgentID && o.State != team.Stopped })
+		}
+		missing = slices.DeleteFunc(slices.Clone(wanted), there)
+	}
+	for _, m := range missing {
+		if err := maySpawn(record, all, m, len(missing)); err != nil {
+			return nil, nil, err
+		}
 	}
 	active, err := t.client.registry.Activate(ctx, t.team)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var spawned []team.Member
-	for range count {
+	for _, m := range wanted {
+		m.SpawnedBy = team.UserAgent
 		s, err := t.spawner.Spawn(ctx, m, active.MaxTeammates)
-		if err != nil {
-			return nil, errors.Join(err, t.unspawn(ctx, spawned, record, active))
+		if err == nil {
+			own = append(own, s)
+		} else if raced != nil && errors.Is(err, team.Conflict) {
+			s, err = raced(m)
 		}
-		spawned = append(spawned, s)
+		if err != nil {
+			return nil, nil, errors.Join(err, t.unspawn(ctx, own, record, active))
+		}
+		members = append(members, s)
 	}
-	return spawned, nil
+	return members, own, nil
 }
 
 // MakeToSpawn is [Client.Make] for a team in which count members like m are to be
@@ -56,6 +80,9 @@ func (c *Client) MakeToSpawn(ctx context.Context, n NewTeam, m team.Member, coun
 		return c.Make(ctx, n)
 	}
 	m.Role = team.CanonicalRole(m.Role)
+	if err := oneName(m, count); err != nil {
+		return nil, err
+	}
 	if err := maySpawn(n.record(), nil, m, count); err != nil {
 		return nil, err
 	}
@@ -65,12 +92,17 @@ func (c *Client) MakeToSpawn(ctx context.Context, n NewTeam, m team.Member, coun
 	return c.Make(ctx, n)
 }
 
-// maySpawn refuses what can be seen to fail before anything is changed. The roster
-// checks each member again as it writes it.
-func maySpawn(record team.Team, members []team.Member, m team.Member, count int) error {
-	if m.AgentID != "" && count > 1 {
-		return team.Errorf(team.InvalidArgument, "one name cannot be given to %d members", count).WithHint("spawn one of that name, or leave the name out")
+// oneName returns InvalidArgument if several members are to have one name.
+func oneName(m team.Member, count int) error {
+	if m.AgentID == "" || count == 1 {
+		return nil
 	}
+	return team.Errorf(team.InvalidArgument, "one name cannot be given to %d members", count).WithHint("spawn one of that name, or leave the name out")
+}
+
+// maySpawn refuses what can be seen to fail before anything is changed, of m, which is one of
+// count. The roster checks each member again as it writes it.
+func maySpawn(record team.Team, members []team.Member, m team.Member, count int) error {
 	if _, err := record.Role(m.Role); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,7 +23,7 @@ func (r *rig) standby(t *testing.T, after func()) {
 		if err != nil {
 			return err
 		}
-		m.State = team.Joined
+		m.State, m.PID = team.Joined, os.Getpid()
 		if m, err = r.roster.Put(t.Context(), m); err != nil {
 			return err
 		}

@@ -40,13 +40,22 @@ type membersOut struct {
 	} `nameHint:"Members"`
 }
 
+type spawnOut struct {
+	Status int
+	Body   struct {
+		Members []client.Agent `json:"members" nullable:"false"`
+		Existed bool           `json:"existed" doc:"An earlier request had the same Idempotency-Key."`
+	} `nameHint:"SpawnedMembers"`
+}
+
 type memberOut struct{ Body client.Agent }
 
 type spawnIn struct {
 	OfTeam
+	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. It becomes part of the names, unless there is one. The same word again spawns nothing that is there: the answer is the members of the first request as they stand, with status 200. Other members with it are a conflict."`
 	Body struct {
 		Role     string        `json:"role" doc:"The role that they get."`
-		Name     string        `json:"name,omitempty" doc:"The name of the one member; left out, the role with the next number."`
+		Name     string        `json:"name,omitempty" doc:"The name of the one member; left out, the role with the next number, or with a piece of the Idempotency-Key."`
 		Count    int           `json:"count,omitempty" default:"1" minimum:"1" maximum:"1000" doc:"How many; either all of them come up or none stays."`
 		Prompt   string        `json:"prompt,omitempty" doc:"Their first mail, on which they begin at once."`
 		Model    string        `json:"model,omitempty" doc:"The alias of the model that they use; left out, the role's, else that of their process."`
@@ -128,8 +137,8 @@ func (s *service) members() {
 		return &out, err
 	})
 	add(s, operation{
-		id: "spawn-members", method: http.MethodPost, path: "/v1/teams/{team}/members", tag: tagMembers, summary: "Start teammates of a role", status: http.StatusCreated,
-		doc: "New members come out of standby processes. A member's name is what makes a request safe to repeat: a second one of that name is a conflict. There is no Idempotency-Key here.",
+		id: "spawn-members", method: http.MethodPost, path: "/v1/teams/{team}/members", tag: tagMembers, summary: "Start teammates of a role", status: http.StatusCreated, also: []int{http.StatusOK},
+		doc: "New members come out of standby processes.",
 	}, s.spawn)
 	add(s, operation{
 		id: "get-member", method: http.MethodGet, path: "/v1/teams/{team}/members/{name}", tag: tagMembers, summary: "Show a member",
@@ -154,7 +163,7 @@ func (s *service) members() {
 	}, map[string]*huma.MediaType{"application/json": {Schema: entries}, eventStream: {Schema: text}}, s.transcript)
 }
 
-func (s *service) spawn(ctx context.Context, in *spawnIn) (*membersOut, error) {
+func (s *service) spawn(ctx context.Context, in *spawnIn) (*spawnOut, error) {
 	name, err := nameOf(in.Body.Name)
 	if err != nil {
 		return nil, err
@@ -163,13 +172,19 @@ func (s *service) spawn(ctx context.Context, in *spawnIn) (*membersOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	spawned, err := t.Spawn(ctx, team.Member{
+	m := team.Member{
 		AgentID: name, Role: in.Body.Role, Prompt: in.Body.Prompt, Model: in.Body.Model, PlanMode: in.Body.PlanMode, Approver: in.Body.Approver,
-	}, in.Body.Count)
+	}
+	out := spawnOut{Status: http.StatusCreated}
+	var spawned []team.Member
+	if in.Key == "" {
+		spawned, err = t.Spawn(ctx, m, in.Body.Count)
+	} else if spawned, out.Body.Existed, err = t.SpawnOnce(ctx, in.Key, m, in.Body.Count); out.Body.Existed {
+		out.Status = http.StatusOK
+	}
 	if err != nil {
 		return nil, err
 	}
-	var out membersOut
 	out.Body.Members = make([]client.Agent, len(spawned))
 	for i, m := range spawned {
 		if out.Body.Members[i], err = t.Agent(ctx, m.AgentID); err != nil {

@@ -1,0 +1,121 @@
+package client_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"agentteam/pkg/team"
+)
+
+// names are those of members, in order.
+func names(members []team.Member) (all []team.AgentID) {
+	for _, m := range members {
+		all = append(all, m.AgentID)
+	}
+	return all
+}
+
+// Calls that race with one key spawn their members once, and all return these.
+func TestSpawnOnce(t *testing.T) {
+	r := newRig(t)
+	r.standby(t, func() {})
+	m := team.Member{Role: "coder", Prompt: "Begin."}
+	const callers = 8
+	var wg sync.WaitGroup
+	var got [callers][]team.AgentID
+	for i := range callers {
+		wg.Go(func() {
+			members, _, err := r.SpawnOnce(t.Context(), "order 7", m, 4)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, m := range members {
+				if m.State != team.Joined || m.Prompt != "Begin." {
+					t.Errorf("a call returned %+v", m)
+				}
+			}
+			got[i] = names(members)
+		})
+	}
+	wg.Wait()
+	left := r.left(t)
+	slices.Sort(left)
+	for _, g := range got {
+		if len(g) != 4 || !slices.Equal(g, left) {
+			t.Errorf("a call returned %v; in the team are %v", g, left)
+		}
+	}
+	again, existed, err := r.SpawnOnce(t.Context(), "order 7", m, 4)
+	if err != nil || !existed || !slices.Equal(names(again), left) {
+		t.Errorf("again: %v, existed %v, %v", names(again), existed, err)
+	}
+	for name, tt := range map[string]struct {
+		key   string
+		m     team.Member
+		count int
+		want  team.Code
+	}{
+		"another prompt":     {"order 7", team.Member{Role: "coder", Prompt: "Wait."}, 2, team.Conflict},
+		"another model":      {"order 7", team.Member{Role: "coder", Prompt: "Begin.", Model: "fast"}, 2, team.Conflict},
+		"another role":       {"order 7", team.Member{Role: "leader"}, 1, team.Conflict},
+		"no key":             {"", m, 1, team.InvalidArgument},
+		"a key that is long": {strings.Repeat("k", 257), m, 1, team.InvalidArgument},
+		"one name for two":   {"order 8", team.Member{Role: "coder", AgentID: "bob"}, 2, team.InvalidArgument},
+		"an unknown role":    {"order 8", team.Member{Role: "poet"}, 1, team.NotFound},
+		"too many":           {"order 8", m, team.DefaultMaxTeammates, team.InvalidState},
+	} {
+		_, _, err := r.SpawnOnce(t.Context(), tt.key, tt.m, tt.count)
+		wantCode(t, name, err, tt.want)
+	}
+	if now := r.left(t); len(now) != 4 {
+		t.Errorf("after refusals there are %v", now)
+	}
+	if next, err := r.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil || next[0].AgentID != "coder-1" {
+		t.Errorf("counted after that: %v, %v", names(next), err)
+	}
+}
+
+// A repetition does not spawn a member again that has left since, unless the caller has named
+// it; it does spawn one that never came up.
+func TestSpawnOnceOfThoseWhoLeft(t *testing.T) {
+	r := newRig(t)
+	ctx, m := t.Context(), team.Member{Role: "coder"}
+	failed := func(key string) {
+		t.Helper()
+		_, _, err := r.SpawnOnce(ctx, key, m, 1)
+		wantCode(t, "spawn without a standby", err, team.Unavailable)
+	}
+	failed("a")
+	r.standby(t, func() {})
+	first, existed, err := r.SpawnOnce(ctx, "a", m, 1)
+	if err != nil || existed || len(first) != 1 {
+		t.Fatalf("after a failure: %v, existed %v, %v", first, existed, err)
+	}
+	leave := func(a team.AgentID) {
+		t.Helper()
+		now, err := r.roster.Get(ctx, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now.State, now.PID = team.Stopped, 7 // a process had it
+		if _, err := r.roster.Put(ctx, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave(first[0].AgentID)
+	if again, existed, err := r.SpawnOnce(ctx, "a", m, 1); err != nil || !existed || again[0].State != team.Stopped {
+		t.Errorf("after it has left: %+v, existed %v, %v", again, existed, err)
+	}
+	named := team.Member{Role: "coder", AgentID: "ann"}
+	for _, want := range []bool{false, true} {
+		if _, existed, err := r.SpawnOnce(ctx, "b", named, 1); err != nil || existed != want {
+			t.Errorf("by name: existed %v, want %v; %v", existed, want, err)
+		}
+	}
+	leave("ann")
+	if ann, existed, err := r.SpawnOnce(ctx, "b", named, 1); err != nil || existed || ann[0].State != team.Joined {
+		t.Errorf("by a name whose member has left: %+v, existed %v, %v", ann, existed, err)
+	}
+}
