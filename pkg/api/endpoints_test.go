@@ -99,6 +99,10 @@ func TestEveryEndpoint(t *testing.T) {
 		try("another Origin", s, 403, here+mine+"Origin: http://127.0.0.1:9\r\n", "")
 		try("from another site", s, 403, here+mine+"Sec-Fetch-Site: cross-site\r\n", "")
 		if method == "GET" {
+			res, got := raw(t, s, method+" "+address+" HTTP/1.1\r\nConnection: close\r\n"+here+"Authorization: Bearer "+reader+"\r\n\r\n")
+			if res.StatusCode == 401 || res.StatusCode == 403 {
+				t.Errorf("%s, the token for reading: answered %d %s", e, res.StatusCode, got)
+			}
 			continue
 		}
 		try("the token for reading", s, 403, here+"Authorization: Bearer "+reader+"\r\n"+typed+length(2), "{}")

@@ -11,7 +11,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -19,9 +18,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -119,6 +116,35 @@ func refused(t *testing.T, res *http.Response, body []byte, status int, words st
 	}
 }
 
+const (
+	here  = "Host: 127.0.0.1\r\n"
+	typed = "Content-Type: application/json\r\n"
+	mine  = "Authorization: Bearer " + token + "\r\n"
+)
+
+// raw sends text as it is, and returns the answer that is read from the connection.
+func raw(t *testing.T, s *Server, text string) (*http.Response, []byte) {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, body
+}
+
 func TestPage(t *testing.T) {
 	s := serve(t, options(t), defaultLimits, nil)
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/", nil)
@@ -166,55 +192,6 @@ func TestMounts(t *testing.T) {
 	}
 	res, body := ask(t, http.DefaultClient, "POST", s.URL()+"/v1/teams/red/agui", strings.NewReader(`{"threadId":"t","runId":"r","messages":[{"role":"user","content":"x"}]}`))
 	refused(t, res, body, http.StatusNotFound, `there is no team "red"`)
-}
-
-// No operation of /v1 is done without a token, at another Host, or, if it changes anything, with
-// the token for reading.
-func TestRights(t *testing.T) {
-	o := options(t)
-	o.ReadTokenFile = filepath.Join(t.TempDir(), "read")
-	const readToken = "abcdef0123456789abcdef0123456789"
-	put(t, o.ReadTokenFile, []byte(readToken+"\n"))
-	s := serve(t, o, defaultLimits, nil)
-	_, body := ask(t, http.DefaultClient, "GET", s.URL()+"/v1/openapi.json", nil)
-	var doc struct {
-		Paths map[string]map[string]json.RawMessage `json:"paths"`
-	}
-	if err := json.Unmarshal(body, &doc); err != nil || len(doc.Paths) < 20 {
-		t.Fatalf("%d paths, %v", len(doc.Paths), err)
-	}
-	for path, operations := range doc.Paths {
-		path = strings.NewReplacer("{", "", "}", "").Replace(path)
-		for method := range operations {
-			method = strings.ToUpper(method)
-			status := func(host, token string) int {
-				t.Helper()
-				req, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader("{}"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if req.Header.Set("Content-Type", "application/json"); token != "" {
-					req.Header.Set("Authorization", "Bearer "+token)
-				}
-				req.Host = host
-				res, err := http.DefaultClient.Do(req)
-				if err != nil {
-					t.Fatal(err)
-				}
-				res.Body.Close()
-				return res.StatusCode
-			}
-			if got := status("127.0.0.1", ""); got != http.StatusUnauthorized {
-				t.Errorf("%s %s without a token: %d", method, path, got)
-			}
-			if got := status("evil.example.org", token); got != http.StatusMisdirectedRequest {
-				t.Errorf("%s %s at another Host: %d", method, path, got)
-			}
-			if got := status("127.0.0.1", readToken); (got == http.StatusForbidden) != (method != http.MethodGet) || got == http.StatusUnauthorized {
-				t.Errorf("%s %s with the token for reading: %d", method, path, got)
-			}
-		}
-	}
 }
 
 // No address beyond loopback without TLS, unless that is wanted.
@@ -266,319 +243,6 @@ func TestSettingsThatAreWrong(t *testing.T) {
 		if team.CodeOf(err) != tt.code || !strings.Contains(err.Error()+team.HintOf(err), tt.words) {
 			t.Errorf("%s: %v (%s), want %s about %s", name, err, team.HintOf(err), tt.code, tt.words)
 		}
-	}
-}
-
-func TestBodies(t *testing.T) {
-	l := defaultLimits
-	l.body = 100
-	s := serve(t, options(t), l, func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.Copy(w, r.Body); err != nil {
-			t.Error(err)
-		}
-	})
-	chunked := func(text string) io.Reader { return io.MultiReader(strings.NewReader(text)) }
-	for _, body := range []io.Reader{strings.NewReader(strings.Repeat("a", 100)), chunked(strings.Repeat("a", 100)), nil} {
-		res, got := ask(t, http.DefaultClient, "POST", s.URL()+"/echo", body)
-		if want := 100; res.StatusCode != 200 || body != nil && len(got) != want {
-			t.Errorf("%d, %d bytes", res.StatusCode, len(got))
-		}
-	}
-	for _, body := range []io.Reader{strings.NewReader(strings.Repeat("a", 101)), chunked(strings.Repeat("a", 101)), strings.NewReader(strings.Repeat("a", 10<<20))} {
-		res, got := ask(t, http.DefaultClient, "POST", s.URL()+"/echo", body)
-		refused(t, res, got, 413, "100 bytes")
-	}
-}
-
-// raw sends text as it is, and returns the answer that is read from the connection.
-func raw(t *testing.T, s *Server, text string) (*http.Response, []byte) {
-	t.Helper()
-	conn, err := net.Dial("tcp", s.ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, text); err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res, body
-}
-
-// A body that never ends holds up nobody: not the handlers, and without a token not even
-// the answer.
-func TestBodyThatNeverEnds(t *testing.T) {
-	l := defaultLimits
-	l.bodyWait = 50 * time.Millisecond
-	called := false
-	s := serve(t, options(t), l, func(http.ResponseWriter, *http.Request) { called = true })
-	const head = "POST /echo HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-	const mine = "Authorization: Bearer " + token + "\r\n"
-	for _, body := range []string{"Content-Length: 1000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"} {
-		res, got := raw(t, s, head+mine+body)
-		refused(t, res, got, 408, "50ms")
-		res, got = raw(t, s, head+body)
-		refused(t, res, got, 401, "needs a token")
-	}
-	res, got := raw(t, s, head+mine+"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n")
-	refused(t, res, got, 400, "could not be read")
-	if called {
-		t.Error("the handler was called")
-	}
-}
-
-func TestHeaderThatIsTooLarge(t *testing.T) {
-	o := options(t)
-	s := serve(t, o, defaultLimits, nil)
-	var trust *x509.CertPool
-	o.Cert, o.Key, trust = certificate(t)
-	over := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, ForceAttemptHTTP2: true}
-	defer over.CloseIdleConnections()
-	large := strings.Repeat("a", 2*mostHeader)
-	for base, c := range map[string]*http.Client{s.URL(): http.DefaultClient, serve(t, o, defaultLimits, nil).URL(): {Transport: over}} {
-		for query, header := range map[string]string{"": large, "?after=" + large: ""} {
-			req, _ := http.NewRequestWithContext(t.Context(), "GET", base+"/"+query, nil)
-			req.Header.Set("X-Large", header)
-			res, err := c.Do(req)
-			if err != nil {
-				if c == http.DefaultClient {
-					t.Error(err)
-				}
-				continue // HTTP/2 may end the connection instead
-			}
-			res.Body.Close()
-			if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-				t.Errorf("%s: answered %d", res.Proto, res.StatusCode)
-			}
-		}
-	}
-}
-
-// A client that takes nothing is cut off, and the others are not disturbed.
-func TestSlowReader(t *testing.T) {
-	l := defaultLimits
-	l.writeWait = 100 * time.Millisecond
-	ended := make(chan error, 1)
-	s := serve(t, options(t), l, func(w http.ResponseWriter, r *http.Request) {
-		if r.PathValue("what") == "quick" {
-			return
-		}
-		chunk := make([]byte, 1<<20)
-		for {
-			if _, err := w.Write(chunk); err != nil {
-				ended <- err
-				return
-			}
-		}
-	})
-	conn, err := net.Dial("tcp", s.ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "GET /flood HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n", token)
-	if err := <-ended; !os.IsTimeout(err) {
-		t.Errorf("the handler's write failed by %v", err)
-	}
-	if res, _ := ask(t, http.DefaultClient, "GET", s.URL()+"/quick", nil); res.StatusCode != 200 {
-		t.Errorf("another client: %d", res.StatusCode)
-	}
-}
-
-// deadlines notes those that are set on it.
-type deadlines struct {
-	http.ResponseWriter
-	last time.Time
-	set  int
-}
-
-func (d *deadlines) SetWriteDeadline(t time.Time) error { d.last = t; d.set++; return nil }
-func (d *deadlines) WriteHeader(int)                    { d.in() }
-func (d *deadlines) Write(p []byte) (int, error)        { d.in(); return len(p), nil }
-func (d *deadlines) Flush()                             { d.in() }
-func (d *deadlines) in() {
-	if d.last.IsZero() {
-		panic("a write without deadline")
-	}
-}
-
-// Each write has a deadline, and none holds between two of them: under HTTP/2 that would
-// end a stream that is silent.
-func TestDeadlinesOfWrites(t *testing.T) {
-	d := &deadlines{}
-	w := &writer{ResponseWriter: d, rc: http.NewResponseController(d), within: time.Hour}
-	rc := http.NewResponseController(w)
-	for _, write := range []func(){func() { w.WriteHeader(200) }, func() { _, _ = w.Write(nil) }, func() { _ = rc.Flush() }} {
-		_ = rc.SetWriteDeadline(time.Now()) // as a handler may
-		write()
-		if !d.last.IsZero() {
-			t.Errorf("a deadline of %v is left", d.last)
-		}
-	}
-	if d.set != 9 {
-		t.Errorf("%d deadlines were set", d.set)
-	}
-}
-
-// Streams and connections are counted; too many are told to come again.
-func TestTooManyClients(t *testing.T) {
-	l := defaultLimits
-	l.open = 3
-	s := serve(t, options(t), l, events)
-	var open []*http.Response
-	for range l.open {
-		open = append(open, follow(t, s, http.DefaultTransport))
-	}
-	fresh := &http.Client{Transport: &http.Transport{}}
-	res, body := ask(t, fresh, "GET", s.URL()+"/events", nil)
-	refused(t, res, body, 503, "as many clients")
-	if res.Header.Get("Retry-After") != "5" || !res.Close {
-		t.Errorf("Retry-After %q, closes %v", res.Header.Get("Retry-After"), res.Close)
-	}
-	for range spare + 1 { // of these all but one are over the last limit, or were refused above
-		conn, err := net.Dial("tcp", s.ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-	}
-	conn, err := net.Dial("tcp", s.ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("a connection over all limits was answered")
-	}
-	if n := s.ln.open.Load(); n > int64(l.open+spare) {
-		t.Errorf("%d connections are open", n)
-	}
-	for _, res := range open {
-		res.Body.Close()
-	}
-}
-
-// events is a handler that sends one event and then nothing until its client leaves.
-func events(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	_, _ = io.WriteString(w, "data: 1\n\n")
-	_ = http.NewResponseController(w).Flush()
-	<-r.Context().Done()
-}
-
-// follow opens a stream and reads its first line.
-func follow(t *testing.T, s *Server, over http.RoundTripper) *http.Response {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	res, err := over.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { res.Body.Close() })
-	if line, err := bufio.NewReader(res.Body).ReadString('\n'); line != "data: 1\n" {
-		t.Fatalf("the stream begins with %q, %v", line, err)
-	}
-	return res
-}
-
-// A thousand readers of one team are each told everything, beside them others are answered, and
-// when they have left nothing of them remains.
-func TestAThousandStreams(t *testing.T) {
-	reg := prometheus.NewRegistry()
-	o := options(t)
-	o.Metrics = reg
-	red, err := o.Client.Make(t.Context(), client.NewTeam{ID: "red"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := serve(t, o, defaultLimits, nil)
-	const many = 1000
-	readers := make([]*bufio.Reader, many)
-	bodies := make([]io.Closer, many)
-	// next returns the next event's cursor, or "" if the stream ends.
-	next := func(i int) string {
-		for {
-			line, err := readers[i].ReadString('\n')
-			if id, ok := strings.CutPrefix(line, "id: "); ok || err != nil {
-				return id
-			}
-		}
-	}
-	all := func(f func(i int)) {
-		var wg sync.WaitGroup
-		for i := range many {
-			wg.Go(func() { f(i) })
-		}
-		wg.Wait()
-	}
-	all(func(i int) {
-		req, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v1/teams/red/events?follow=true", nil)
-		req.Header.Set("Authorization", "Bearer "+token)
-		res, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		readers[i], bodies[i] = bufio.NewReader(res.Body), res.Body
-	})
-	if t.Failed() {
-		return
-	}
-	if n := s.ln.open.Load(); n < many {
-		t.Errorf("%d connections are open", n)
-	}
-	const events = 20
-	for n := range events {
-		if _, _, err := red.AddTasks(t.Context(), "", team.NewTask{Title: fmt.Sprint("task ", n)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	told := make([][events]string, many)
-	all(func(i int) {
-		for n := range events {
-			told[i][n] = next(i)
-		}
-	})
-	for i := range told {
-		if told[i] != told[0] || told[i][events-1] == "" {
-			t.Fatalf("reader %d is told %q, the first one %q", i, told[i], told[0])
-		}
-	}
-	if res, _ := ask(t, http.DefaultClient, "GET", s.URL()+"/v1/teams", nil); res.StatusCode != 200 {
-		t.Errorf("a request beside them: %d", res.StatusCode)
-	}
-	for _, body := range bodies {
-		body.Close()
-	}
-	open := func() float64 {
-		families, err := reg.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range families {
-			if f.GetName() == "agentteam_streams_open" {
-				return f.GetMetric()[0].GetGauge().GetValue()
-			}
-		}
-		return -1
-	}
-	for open() != 0 { // until each handler has noticed
-		if t.Context().Err() != nil {
-			t.Fatalf("%v streams are open still", open())
-		}
-		runtime.Gosched()
 	}
 }
 
