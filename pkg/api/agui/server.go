@@ -42,7 +42,9 @@ func newHandler(o Options, alive time.Duration) (http.Handler, error) {
 		return nil, errors.New("agui: Options lack Client or Hub")
 	}
 	o.Log = telemetry.OrDiscard(o.Log)
-	return &server{o, alive}, nil
+	s, mux := &server{o, alive}, http.NewServeMux()
+	mux.HandleFunc("POST "+Path, s.run)
+	return problem.Mux(mux, "POST "+Path+" is what there is"), nil
 }
 
 // input is what a client sends, as far as it matters here.
@@ -189,14 +191,8 @@ func (s *server) start(ctx context.Context, id team.TeamID, goal string) (*clien
 // errStopping ends the runs of a process that stops.
 var errStopping = team.Errorf(team.Unavailable, "this process is stopping; the goal goes on")
 
-// ServeHTTP sets a goal and follows it. A client that leaves does not stop it.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		problem.Document{Status: http.StatusMethodNotAllowed, Code: team.InvalidArgument,
-			Detail: "this path does not take the method " + team.Clean(r.Method, 20), Hint: "it takes POST"}.Write(w)
-		return
-	}
+// run sets a goal and follows it. A client that leaves does not stop it.
+func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	id, err := team.ParseTeamID(r.PathValue("team"))
 	var in input
 	var goal string
@@ -238,7 +234,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.Log.ErrorContext(r.Context(), "a run has failed", "team", id, "err", err)
 			err = errors.New("the stream has failed")
 		}
-		_ = run.fail(err.Error(), string(team.CodeOf(err))) // a client that has left needs none
+		_ = run.fail(problem.Of(err).Detail, string(team.CodeOf(err))) // a client that has left needs none
 	case record.Status == team.TeamFailed || record.Status == team.TeamStopped:
 		_ = run.fail(record.Summary, string(record.Status))
 	default:

@@ -26,7 +26,7 @@ func TestDataIsNotTaken(t *testing.T) {
 	}{
 		"events": {func(d *Data) error { return d.Write(strings.Repeat("x", 200<<10)) }, os.ErrDeadlineExceeded, 0},
 		"signs": {func(d *Data) error {
-			if d.sign(); d.broken {
+			if d.sign(); d.broken() {
 				return errCutOff
 			}
 			return nil

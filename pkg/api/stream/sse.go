@@ -1,18 +1,14 @@
 package stream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/client"
@@ -95,14 +91,16 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, id team.TeamID, o Op
 	o.Follow = true
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	s := &sse{w: w, rc: http.NewResponseController(w), within: h.times.write, fail: cancel}
+	s := &sse{output: output{
+		w: w, rc: http.NewResponseController(w), within: h.times.write, fail: cancel, stalled: func() { h.stalled(ctx, id) },
+	}}
 	var signs sync.WaitGroup
 	defer signs.Wait()
 	defer cancel(nil)
 	err := h.read(ctx, id, o, reader{
 		begin: func(t *client.Team) error {
 			s.snapshot = func() (Snapshot, error) { return snapshot(ctx, t) }
-			signs.Go(func() { keepAlive(ctx, h.times.keepAlive, s.sign) })
+			signs.Go(func() { s.keepAlive(ctx, h.times.keepAlive) })
 			if r.Method == http.MethodHead {
 				cancel(nil)
 			}
@@ -112,12 +110,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, id team.TeamID, o Op
 		pause: s.flush,
 	})
 	switch {
-	case s.broken() != nil:
-		if err == nil && errors.Is(s.broken(), os.ErrDeadlineExceeded) { // it was a sign of life
-			h.stalled(ctx, id)
-		}
-		return
-	case err == nil:
+	case err == nil, s.broken():
 		return
 	case !s.begun:
 		problem.Write(w, err)
@@ -140,29 +133,14 @@ func snapshot(ctx context.Context, t *client.Team) (s Snapshot, err error) {
 
 // sse writes one stream of server-sent events. Safe for concurrent use.
 type sse struct {
-	w        http.ResponseWriter
-	rc       *http.ResponseController
-	within   time.Duration // of a write
+	output
 	snapshot func() (Snapshot, error)
-	fail     context.CancelCauseFunc // called when a write has failed
 	begun    bool
-
-	mu      sync.Mutex
-	buffer  bytes.Buffer
-	written bool  // since the last sign of life
-	failed  error // of a write
 }
-
-// full is how much is gathered before it is sent, in bytes.
-const full = 16 << 10
 
 func (s *sse) begin() error {
 	s.begun = true
-	head := s.w.Header()
-	head.Set("Content-Type", "text/event-stream")
-	head.Set("Cache-Control", "no-cache")
-	head.Set("X-Accel-Buffering", "no") // else nginx gathers it
-	s.w.WriteHeader(http.StatusOK)
+	s.open()
 	s.mu.Lock()
 	s.buffer.WriteString("retry: 1000\n\n")
 	s.mu.Unlock()
@@ -220,70 +198,6 @@ func (s *sse) write(name string, id client.Cursor, data []byte) error {
 		return nil
 	}
 	return s.send()
-}
-
-// flush sends what was gathered.
-func (s *sse) flush() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.send()
-}
-
-func (s *sse) send() error {
-	if s.buffer.Len() == 0 {
-		return nil
-	}
-	s.written = true
-	err := s.rc.SetWriteDeadline(time.Now().Add(s.within))
-	if err == nil || errors.Is(err, http.ErrNotSupported) { // a writer of tests
-		_, err = s.w.Write(s.buffer.Bytes())
-	}
-	if err == nil {
-		err = s.rc.Flush()
-	}
-	if s.buffer.Reset(); s.buffer.Cap() > 4*full { // it was a large one
-		s.buffer = bytes.Buffer{}
-	}
-	if err != nil {
-		s.failed = err
-		s.fail(err)
-	}
-	return err
-}
-
-// broken is why nothing more can be written, or nil.
-func (s *sse) broken() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failed
-}
-
-// aliveComment is written when nothing else was written for a while, so that nobody
-// between takes the connection for dead.
-const aliveComment = ": keep-alive\n\n"
-
-// keepAlive calls sign again and again until ctx ends.
-func keepAlive(ctx context.Context, every time.Duration, sign func()) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			sign()
-		}
-	}
-}
-
-func (s *sse) sign() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.written {
-		s.buffer.WriteString(aliveComment)
-		_ = s.send() // which ends the stream if it fails
-	}
-	s.written = false
 }
 
 // end tells why the stream ends.

@@ -65,11 +65,11 @@ func late(r *http.Request, err error) error {
 	return err
 }
 
-// told is what a client is told of an error. The hints of our errors name commands of
+// told is what a client is told of an error, as problem documents say it. The hints of our errors name commands of
 // teamctl, which a page has no use for.
 func (s *server) told(r *http.Request, err error) string {
 	if err = late(r, err); team.CodeOf(err) != "" {
-		return err.Error()
+		return problem.Of(err).Detail
 	}
 	s.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	return http.StatusText(http.StatusInternalServerError)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/api/problem"
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
@@ -73,28 +74,16 @@ const answerWait = time.Minute
 
 // ServeHTTP answers. What no route takes gets the JSON of this wire, not a text.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h, pattern := s.mux.Handler(r)
-	if pattern != "" {
+	status, allow := problem.Refused(s.mux, r)
+	if status == 0 {
 		s.mux.ServeHTTP(w, r)
 		return
 	}
-	told := &refusal{header: http.Header{}}
-	h.ServeHTTP(told, r)
-	if allow := told.header.Get("Allow"); allow != "" {
+	if allow != "" {
 		w.Header().Set("Allow", allow)
 	}
-	writeJSON(w, told.status, detail{http.StatusText(told.status)})
+	writeJSON(w, status, detail{http.StatusText(status)})
 }
-
-// refusal takes what the multiplexer says to a request that has no route.
-type refusal struct {
-	header http.Header
-	status int
-}
-
-func (r *refusal) Header() http.Header         { return r.header }
-func (r *refusal) WriteHeader(status int)      { r.status = status }
-func (r *refusal) Write(b []byte) (int, error) { return len(b), nil }
 
 // answer writes what f returns, or its error.
 func (s *server) answer(w http.ResponseWriter, r *http.Request, f func(*http.Request) (any, error), ctx context.Context) {

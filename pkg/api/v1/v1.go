@@ -51,7 +51,7 @@ func newHandler(o Options, within time.Duration) (http.Handler, error) {
 	for _, register := range []func(){s.status, s.teams, s.goals, s.members, s.tasks, s.changes, s.mail, s.approvals, s.roles, s.usage, s.deliverables, s.events} {
 		register()
 	}
-	return orProblem(mux), s.describe(mux)
+	return problem.Mux(mux, "/v1/openapi.json lists what there is"), s.describe(mux)
 }
 
 // describe serves the OpenAPI, which is made once: huma's own would make it at the first
@@ -75,37 +75,6 @@ func (s *service) describe(mux *http.ServeMux) error {
 	serve("/v1/openapi.yaml", "application/yaml", asYAML)
 	return nil
 }
-
-// orProblem answers with a problem document where mux has nothing for a path, or not for the
-// method.
-func orProblem(mux *http.ServeMux) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h, pattern := mux.Handler(r)
-		if pattern != "" {
-			mux.ServeHTTP(w, r)
-			return
-		}
-		refusal := discarded{http.Header{}, http.StatusNotFound}
-		h.ServeHTTP(&refusal, r)
-		d := problem.Document{Status: http.StatusNotFound, Code: team.NotFound, Detail: "the API has nothing at this path", Hint: "/v1/openapi.json lists what there is"}
-		if refusal.code == http.StatusMethodNotAllowed {
-			allow := refusal.header.Get("Allow")
-			w.Header().Set("Allow", allow)
-			d.Status, d.Code, d.Detail, d.Hint = refusal.code, team.InvalidArgument, "this path does not take the method "+team.Clean(r.Method, 20), "it takes "+allow
-		}
-		d.Write(w)
-	})
-}
-
-// discarded keeps the head of an answer only.
-type discarded struct {
-	header http.Header
-	code   int
-}
-
-func (d *discarded) Header() http.Header         { return d.header }
-func (d *discarded) WriteHeader(code int)        { d.code = code }
-func (d *discarded) Write(p []byte) (int, error) { return len(p), nil }
 
 // OfTeam is the team in a path.
 type OfTeam struct {

@@ -1,0 +1,46 @@
+package problem
+
+import (
+	"net/http"
+
+	"agentteam/pkg/team"
+)
+
+// Mux answers as mux does, and with a problem document where that has nothing for a path, or
+// not for the method. hint says where to look for what there is.
+func Mux(mux *http.ServeMux, hint string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, allow := Refused(mux, r)
+		switch status {
+		case 0:
+			mux.ServeHTTP(w, r)
+		case http.StatusMethodNotAllowed:
+			w.Header().Set("Allow", allow)
+			Document{Status: status, Code: team.InvalidArgument, Detail: "this path does not take the method " + team.Clean(r.Method, 20), Hint: "it takes " + allow}.Write(w)
+		default:
+			Document{Status: http.StatusNotFound, Code: team.NotFound, Detail: "the API has nothing at this path", Hint: hint}.Write(w)
+		}
+	})
+}
+
+// Refused returns the status by which mux refuses r, and, if that is 405, the methods that it
+// allows; 0 if it has a handler for r.
+func Refused(mux *http.ServeMux, r *http.Request) (status int, allow string) {
+	h, pattern := mux.Handler(r)
+	if pattern != "" {
+		return 0, ""
+	}
+	said := head{http.Header{}, http.StatusNotFound}
+	h.ServeHTTP(&said, r)
+	return said.status, said.header.Get("Allow")
+}
+
+// head keeps the head of an answer only.
+type head struct {
+	header http.Header
+	status int
+}
+
+func (h *head) Header() http.Header         { return h.header }
+func (h *head) WriteHeader(status int)      { h.status = status }
+func (h *head) Write(p []byte) (int, error) { return len(p), nil }
