@@ -132,6 +132,14 @@ func (t *Team) SetGoal(ctx context.Context, n NewGoal) (g *Goal, existed bool, e
 			return nil, false, err
 		}
 		if record.AtWork() {
+			if id != "" { // another call with the key may have set it since
+				if mail, _, err := t.keyedFrom(ctx, id, last+1, ""); !errors.Is(err, team.NotFound) {
+					if err == nil {
+						g, err = t.repeatGoal(ctx, n, mail)
+					}
+					return g, err == nil, err
+				}
+			}
 			return nil, false, team.Errorf(team.Conflict, "team %s is at work: %s", t.ID(), team.Summarize(record.Goal)).
 				WithHint("wait for its end, or stop it; with add the text goes to its leader as mail")
 		}

@@ -140,7 +140,7 @@ func (t *Team) unspawn(ctx context.Context, spawned []team.Member, before, activ
 	defer cancel()
 	var errs []error
 	for _, s := range spawned {
-		if err := t.spawner.Force(ctx, t.mailbox, s.AgentID); err != nil {
+		if err := t.spawner.Undo(ctx, t.mailbox, s.AgentID); err != nil {
 			errs = append(errs, fmt.Errorf("%s was not taken back: %w", s.AgentID, err))
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,14 +13,16 @@ import (
 )
 
 // SpawnOnce is [Team.Spawn] for a caller that may have to repeat it. The names are what makes
-// it so: without a name those of the members are made of the role and the key, and of two calls
-// one creates each name. Members of these names that are there, and were asked for in the same
+// it so: those of the members are made of the role, the key and the count, and of two calls one
+// creates each name. Members of these names that are there, and were asked for in the same
 // words, are taken for those of an earlier call; if all are, existed is true, and nothing is
-// spawned. They are returned as they stand: one may have left since, unless it has a name of
-// the caller's; that one is spawned again then, as is one that never came up.
+// spawned. They are returned as they stand: one may have left since. Those of a spawn that
+// failed are spawned again.
+//
+// A member with a name of the caller's is taken so while it is there, whatever the key.
 //
 // While an earlier call still brings one up, this one waits for it. Errors: those of Spawn;
-// Conflict if an earlier call with the key, or a member of the name, is another.
+// Conflict if an earlier call with the key, or the member of that name, was another.
 func (t *Team) SpawnOnce(ctx context.Context, key string, m team.Member, count int) (members []team.Member, existed bool, err error) {
 	if err := checkKey(key); err != nil {
 		return nil, false, err
@@ -28,10 +30,15 @@ func (t *Team) SpawnOnce(ctx context.Context, key string, m team.Member, count i
 	if err := oneName(m, count); err != nil {
 		return nil, false, err
 	}
+	record, err := t.Record(ctx)
+	if err != nil {
+		return nil, false, err
+	}
 	m.Role = team.CanonicalRole(m.Role)
+	m = record.Planning(m) // as it will be stored
 	wanted, mark := keyedMembers(m, key, count), keyMark(key)
 	raced := func(w team.Member) (team.Member, error) {
-		have, err := t.spawned(ctx, []team.Member{w}, mark, m.AgentID != "")
+		have, err := t.spawned(ctx, wanted, mark, m.AgentID != "")
 		made, ok := have[w.AgentID]
 		if err == nil && !ok {
 			err = team.Errorf(team.Unavailable, "an earlier call with this key could not spawn %s", w.AgentID).WithHint("try again")
@@ -76,11 +83,11 @@ func keyedMembers(m team.Member, key string, count int) []team.Member {
 	if m.AgentID != "" {
 		return wanted
 	}
-	const longest = 63 - len("-k00000000-1000")
+	const longest = 63 - len("-k00000000-1000of1000")
 	for i := range wanted {
 		name := m.Role[:min(len(m.Role), longest)] + keyMark(key)
-		if i > 0 {
-			name += "-" + strconv.Itoa(i+1)
+		if count > 1 {
+			name += fmt.Sprintf("-%dof%d", i+1, count)
 		}
 		wanted[i].AgentID = team.AgentID(name)
 	}
@@ -99,17 +106,12 @@ func (t *Team) spawned(ctx context.Context, wanted []team.Member, mark string, n
 		have, coming := map[team.AgentID]team.Member{}, false
 		for _, o := range all {
 			i := slices.IndexFunc(wanted, func(w team.Member) bool { return w.AgentID == o.AgentID })
-			if i < 0 {
-				if prefix, _, ok := strings.Cut(string(o.AgentID), mark); ok && !strings.HasPrefix(string(wanted[0].AgentID), prefix+mark) {
-					return nil, otherSpawn(o)
-				}
+			if o.State == team.Stopped && (named || o.TakenBack) || i < 0 && (named || !strings.Contains(string(o.AgentID), mark)) {
 				continue
 			}
-			if o.State == team.Stopped && (named || o.PID == 0) { // or it never came up
-				continue
-			}
-			if w := wanted[i]; o.Role != w.Role || o.Prompt != w.Prompt || o.Model != w.Model || o.State == team.Unreadable {
-				return nil, otherSpawn(o)
+			if i < 0 || !sameSpawn(o, wanted[i]) {
+				return nil, team.Errorf(team.Conflict, "%s, which is there already, was asked for otherwise", o.AgentID).
+					WithHint("use another key for another spawn, or another name")
 			}
 			have[o.AgentID] = o
 			coming = coming || o.State == team.Created
@@ -125,7 +127,7 @@ func (t *Team) spawned(ctx context.Context, wanted []team.Member, mark string, n
 	}
 }
 
-func otherSpawn(o team.Member) error {
-	return team.Errorf(team.Conflict, "%s, which is there already, was asked for otherwise", o.AgentID).
-		WithHint("use another key for another spawn, or another name")
+// sameSpawn reports whether o is as w asks.
+func sameSpawn(o, w team.Member) bool {
+	return o.State != team.Unreadable && o.Role == w.Role && o.Prompt == w.Prompt && o.Model == w.Model && o.PlanMode == w.PlanMode && o.Approver == w.Approver
 }

@@ -60,6 +60,10 @@ func TestSpawnOnce(t *testing.T) {
 		"another prompt":     {"order 7", team.Member{Role: "coder", Prompt: "Wait."}, 2, team.Conflict},
 		"another model":      {"order 7", team.Member{Role: "coder", Prompt: "Begin.", Model: "fast"}, 2, team.Conflict},
 		"another role":       {"order 7", team.Member{Role: "leader"}, 1, team.Conflict},
+		"fewer":              {"order 7", m, 3, team.Conflict},
+		"more":               {"order 7", m, 5, team.Conflict},
+		"in plan mode":       {"order 7", team.Member{Role: "coder", Prompt: "Begin.", PlanMode: true}, 4, team.Conflict},
+		"another approver":   {"order 7", team.Member{Role: "coder", Prompt: "Begin.", Approver: team.ByHuman}, 4, team.Conflict},
 		"no key":             {"", m, 1, team.InvalidArgument},
 		"a key that is long": {strings.Repeat("k", 257), m, 1, team.InvalidArgument},
 		"one name for two":   {"order 8", team.Member{Role: "coder", AgentID: "bob"}, 2, team.InvalidArgument},
@@ -99,7 +103,7 @@ func TestSpawnOnceOfThoseWhoLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		now.State, now.PID = team.Stopped, 7 // a process had it
+		now.State = team.Stopped
 		if _, err := r.roster.Put(ctx, now); err != nil {
 			t.Fatal(err)
 		}
@@ -117,5 +121,24 @@ func TestSpawnOnceOfThoseWhoLeft(t *testing.T) {
 	leave("ann")
 	if ann, existed, err := r.SpawnOnce(ctx, "b", named, 1); err != nil || existed || ann[0].State != team.Joined {
 		t.Errorf("by a name whose member has left: %+v, existed %v, %v", ann, existed, err)
+	}
+}
+
+// Of a spawn of two of which one came up none stays, and a repetition spawns both.
+func TestSpawnOnceHalfway(t *testing.T) {
+	r := newRig(t)
+	ctx, m := t.Context(), team.Member{Role: "coder"}
+	taken := make(chan struct{})
+	stop := r.standbyFor(t, func() { close(taken) }, 1)
+	go func() { <-taken; stop() }()
+	_, _, err := r.SpawnOnce(ctx, "a", m, 2)
+	wantCode(t, "spawn two with one standby", err, team.Unavailable)
+	if left := r.left(t); left != nil {
+		t.Errorf("%v stayed", left)
+	}
+	r.standby(t, func() {})
+	both, existed, err := r.SpawnOnce(ctx, "a", m, 2)
+	if err != nil || existed || len(both) != 2 || both[0].State != team.Joined || both[1].State != team.Joined {
+		t.Errorf("again: %+v, existed %v, %v", both, existed, err)
 	}
 }

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"math"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -18,7 +19,17 @@ import (
 // after is called then.
 func (r *rig) standby(t *testing.T, after func()) {
 	t.Helper()
+	r.standbyFor(t, after, math.MaxInt64)
+}
+
+// standbyFor is standby for so many orders, until stop is called.
+func (r *rig) standbyFor(t *testing.T, after func(), orders int64) (stop func()) {
+	t.Helper()
+	var taken atomic.Int64
 	stop, err := control.ServePool(t.Context(), r.bt.Conn, nil, func(_ context.Context, o control.Order) error {
+		if taken.Add(1) > orders {
+			return team.Errorf(team.Busy, "this standby has another member")
+		}
 		m, err := r.roster.Get(t.Context(), o.Agent)
 		if err != nil {
 			return err
@@ -38,6 +49,7 @@ func (r *rig) standby(t *testing.T, after func()) {
 	if err := r.bt.Conn.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return stop
 }
 
 // left are the members that have not gone.

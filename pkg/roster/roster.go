@@ -133,7 +133,7 @@ func (r *Roster) Remove(ctx context.Context, m team.Member) error {
 // name it is given the role's next number, never one that was given before. A
 // stopped member's name brings it back as its next incarnation.
 //
-// A creation that comes to nothing is ended with [Roster.Leave], never by deleting the
+// A creation that comes to nothing is ended with [Roster.TakeBack], never by deleting the
 // record: a process may have taken it unseen. The next member of that name then has a
 // higher incarnation, which shuts such a process out.
 //
@@ -173,7 +173,7 @@ func (r *Roster) Create(ctx context.Context, m team.Member, max int) (team.Membe
 			err = checkLimit(slices.DeleteFunc(all, func(o team.Member) bool { return o.AgentID == next.AgentID }), max)
 		}
 		if err != nil {
-			return m, errors.Join(err, r.Leave(ctx, next.AgentID, next.Incarnation, err.Error()))
+			return m, errors.Join(err, r.TakeBack(ctx, next.AgentID, next.Incarnation, err.Error()))
 		}
 		return next, nil
 	}
@@ -289,6 +289,18 @@ const maxPrefix = 56
 // team.ErrSuperseded if it is no longer the one in the record.
 func (r *Roster) Leave(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
 	return r.end(ctx, a, incarnation, team.Stopped, lastError)
+}
+
+// TakeBack marks the incarnation as stopped, because of reason, since its spawn has failed;
+// also if it has stopped by itself meanwhile. Errors: team.ErrSuperseded.
+func (r *Roster) TakeBack(ctx context.Context, a team.AgentID, incarnation uint64, reason string) error {
+	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
+		if m.State != team.Stopped {
+			m.State, m.LastError = team.Stopped, reason
+		}
+		m.TakenBack = true
+		return true, nil
+	})
 }
 
 // Lose marks the incarnation as lost: its process goes away, or cannot go on because of

@@ -283,7 +283,7 @@ func NoStandby(cause error) error {
 func (s *Spawner) takeBack(ctx context.Context, m team.Member, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	err := s.o.Roster.Leave(ctx, m.AgentID, m.Incarnation, why(cause))
+	err := s.o.Roster.TakeBack(ctx, m.AgentID, m.Incarnation, why(cause))
 	if errors.Is(err, team.ErrSuperseded) {
 		return nil // somebody else has seen to it
 	}

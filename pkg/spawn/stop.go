@@ -150,12 +150,24 @@ func Refusal(a team.AgentID, reason string) error {
 // A process that cannot hear now (frozen, cut off) ends by itself as soon as it
 // runs again and sees its record.
 func (s *Spawner) Force(ctx context.Context, post Post, a team.AgentID) error {
+	return s.end(ctx, post, a, func(incarnation uint64) error { return s.o.Roster.Leave(ctx, a, incarnation, "") })
+}
+
+// Undo is Force for a member whose spawn has failed as a whole.
+func (s *Spawner) Undo(ctx context.Context, post Post, a team.AgentID) error {
+	return s.end(ctx, post, a, func(incarnation uint64) error {
+		return s.o.Roster.TakeBack(ctx, a, incarnation, "others of its spawn did not come up")
+	})
+}
+
+// end is Force, with what writes that an incarnation has stopped.
+func (s *Spawner) end(ctx context.Context, post Post, a team.AgentID, stopped func(incarnation uint64) error) error {
 	for {
 		m, err := s.o.Roster.Get(ctx, a)
 		if err != nil || m.State == team.Stopped {
 			return err
 		}
-		err = s.o.Roster.Leave(ctx, a, m.Incarnation, "")
+		err = stopped(m.Incarnation)
 		if errors.Is(err, team.ErrSuperseded) { // it was just brought back
 			continue
 		}

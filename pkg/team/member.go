@@ -89,7 +89,8 @@ type Member struct {
 	JoinedAt    time.Time   `json:"joined_at"`
 	UpdatedAt   time.Time   `json:"updated_at"`
 	LastError   string      `json:"last_error,omitempty"`
-	Losses      int         `json:"losses,omitempty"` // how often in a row it was lost soon after it had joined, before this incarnation
+	TakenBack   bool        `json:"taken_back,omitempty"` // stopped since its spawn failed: it does not count as one that was there
+	Losses      int         `json:"losses,omitempty"`     // how often in a row it was lost soon after it had joined, before this incarnation
 
 	Revision uint64 `json:"-"`
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know

@@ -166,7 +166,7 @@ func (t *teammate) join(ctx context.Context, bt *broker.Storage, record team.Tea
 	if _, err := record.Role(m.Role); err != nil {
 		return joined{}, err
 	}
-	m.State, m.LastError, m.PID = team.Joined, "", os.Getpid()
+	m.State, m.LastError, m.TakenBack, m.PID = team.Joined, "", false, os.Getpid()
 	m.Host, _ = os.Hostname()
 	m.Cluster = child.Cluster()
 	var err error

@@ -9,29 +9,35 @@ import (
 // requests are what programs send where people call teamctl; TEAM, ID and NAME stand for what
 // is meant. Commands that are for whoever runs the cluster have none.
 var requests = map[string]string{
-	"agents":        "GET /v1/teams/TEAM/members",
-	"answer":        "POST /v1/teams/TEAM/messages/ID/answer",
-	"approvals":     "GET /v1/teams/TEAM/approvals",
-	"events":        "GET /v1/teams/TEAM/events",
-	"inbox":         "GET /v1/teams/TEAM/inbox/NAME",
-	"run":           "POST /v1/teams/TEAM/goal",
-	"send":          "POST /v1/teams/TEAM/messages",
-	"status":        "GET /v1/status",
-	"stop":          "DELETE /v1/teams/TEAM/members/NAME",
-	"stop team":     "DELETE /v1/teams/TEAM/goal",
-	"tasks":         "GET /v1/teams/TEAM/tasks",
-	"tasks add":     "POST /v1/teams/TEAM/tasks",
-	"tasks claim":   "POST /v1/teams/TEAM/tasks/ID/claim",
-	"tasks get":     "GET /v1/teams/TEAM/tasks/ID",
-	"tasks release": "POST /v1/teams/TEAM/tasks/ID/release",
-	"tasks update":  "PATCH /v1/teams/TEAM/tasks/ID",
-	"teams add":     "POST /v1/teams",
-	"teams rm":      "DELETE /v1/teams/TEAM",
-	"teams set":     "PATCH /v1/teams/TEAM",
+	"agents":            "GET /v1/teams/TEAM/members",
+	"answer":            "POST /v1/teams/TEAM/messages/ID/answer",
+	"approvals":         "GET /v1/teams/TEAM/approvals",
+	"approvals approve": "POST /v1/teams/TEAM/approvals/ID/decide",
+	"approvals reject":  "POST /v1/teams/TEAM/approvals/ID/decide",
+	"events":            "GET /v1/teams/TEAM/events",
+	"inbox":             "GET /v1/teams/TEAM/inbox/NAME",
+	"run":               "POST /v1/teams/TEAM/goal",
+	"send":              "POST /v1/teams/TEAM/messages",
+	"status":            "GET /v1/status",
+	"stop":              "DELETE /v1/teams/TEAM/members/NAME",
+	stopTeam:            "DELETE /v1/teams/TEAM/goal",
+	"tasks":             "GET /v1/teams/TEAM/tasks",
+	"tasks add":         "POST /v1/teams/TEAM/tasks",
+	"tasks claim":       "POST /v1/teams/TEAM/tasks/ID/claim",
+	"tasks get":         "GET /v1/teams/TEAM/tasks/ID",
+	"tasks release":     "POST /v1/teams/TEAM/tasks/ID/release",
+	"tasks update":      "PATCH /v1/teams/TEAM/tasks/ID",
+	"teams add":         "POST /v1/teams",
+	"teams rm":          "DELETE /v1/teams/TEAM",
+	"teams set":         "PATCH /v1/teams/TEAM",
 }
 
+// stopTeam stands for teamctl stop without a name. It is no name of a member, so that no hint
+// about one is taken for it.
+const stopTeam = "stop Team"
+
 var (
-	command = regexp.MustCompile(`\bteamctl ([a-z]+)( [a-z]+)?`)
+	command = regexp.MustCompile(`\bteamctl ([a-z]+)( [a-zA-Z]+)?`)
 	// By HTTP a team is made before it gets a goal or tasks, and stopped at another place than
 	// a member.
 	makes = regexp.MustCompile(`teamctl (run|tasks add) [^;]* makes `)
@@ -41,7 +47,7 @@ var (
 // overHTTP adds to a hint that names commands of teamctl how the same is asked for here.
 func overHTTP(hint string) string {
 	said := makes.ReplaceAllString(hint, "teamctl teams add; ")
-	said = stops.ReplaceAllString(said, "teamctl stop team;")
+	said = stops.ReplaceAllString(said, "teamctl "+stopTeam+";")
 	var ways []string
 	for _, m := range command.FindAllStringSubmatch(said, -1) {
 		way, ok := requests[m[1]+m[2]]

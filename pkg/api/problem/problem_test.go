@@ -32,6 +32,8 @@ func TestOf(t *testing.T) {
 		{"a team that is not there", team.Errorf(team.NotFound, "x").WithHint("`teamctl run --team red GOAL` or `teamctl tasks add --team red --title TITLE` makes it"), 404, team.NotFound, "x",
 			"`teamctl run --team red GOAL` or `teamctl tasks add --team red --title TITLE` makes it; by HTTP: POST /v1/teams"},
 		{"a stop of a team", team.Errorf(team.Conflict, "x").WithHint("`teamctl stop --team red` ends that"), 409, team.Conflict, "x", "`teamctl stop --team red` ends that; by HTTP: DELETE /v1/teams/TEAM/goal"},
+		{"a stop of a member called team", team.Errorf(team.Conflict, "x").WithHint("stop it: teamctl stop team"), 409, team.Conflict, "x", "stop it: teamctl stop team; by HTTP: DELETE /v1/teams/TEAM/members/NAME"},
+		{"a command of two words", team.Errorf(team.Blocked, "x").WithHint("teamctl approvals approve ID lets it go on"), 409, team.Blocked, "x", "teamctl approvals approve ID lets it go on; by HTTP: POST /v1/teams/TEAM/approvals/ID/decide"},
 		{"a stop of a member", team.Errorf(team.Conflict, "x").WithHint("stop it: teamctl stop ann"), 409, team.Conflict, "x", "stop it: teamctl stop ann; by HTTP: DELETE /v1/teams/TEAM/members/NAME"},
 		{"one for operators", team.Errorf(team.InvalidState, "x").WithHint(team.RepairHint), 409, team.InvalidState, "x", team.RepairHint},
 		{"names of NATS", team.Errorf(team.Unavailable, "nobody serves at.red.ctl.leader.start: stream AT_red_MSG, $KV.at-red.task.T-001"), 503, team.Unavailable,

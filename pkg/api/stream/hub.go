@@ -122,9 +122,10 @@ func New(c *client.Client, o HubOptions) *Hub {
 	}
 }
 
-// Close ends all that is followed, and with it the readers, with [ErrClosed]. It waits until
-// they have returned and use the client no more, but not for longer than half of
-// [shutdown.Close]: a reader may wait for somebody who takes nothing.
+// Close ends all that is followed, and with it those who follow it, with [ErrClosed]. It waits
+// until they have returned and use the client no more, but not for longer than half of
+// [shutdown.Close]: a reader may wait for somebody who takes nothing. Readers that follow
+// nothing end with the context of their request.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true

@@ -185,14 +185,17 @@ const noSummary = "Completed."
 
 func (s *server) change(r *http.Request, t *client.Team, v team.TaskView, status team.TaskStatus, summary string) (team.Task, error) {
 	ctx := r.Context()
-	if status == team.Cancelled {
-		return t.Cancel(ctx, v.ID, "", summary)
-	}
 	// A repetition is no error, unless it would say other words, or an agent's, than are there.
-	same := status == v.Status && (v.Status == team.InProgress || summary == "" || summary == v.ResultSummary)
+	words := v.Reason
+	if v.Status == team.Completed {
+		words = v.ResultSummary
+	}
+	same := status == v.Status && (v.Status == team.InProgress || summary == "" || summary == words)
 	switch {
-	case same && v.Status == team.Pending:
+	case same && (v.Status == team.Pending || v.Status == team.Cancelled):
 		return v.Task, nil
+	case status == team.Cancelled:
+		return t.Cancel(ctx, v.ID, "", summary)
 	case v.Status == team.Pending:
 		return team.Task{}, team.Errorf(team.InvalidState, "%s is pending: claim it first", v.ID)
 	case v.Status != team.InProgress && !same:

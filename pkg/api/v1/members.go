@@ -52,7 +52,7 @@ type memberOut struct{ Body client.Agent }
 
 type spawnIn struct {
 	OfTeam
-	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. It becomes part of the names, unless there is one. The same word again spawns nothing that is there: the answer is the members of the first request as they stand, with status 200. Other members with it are a conflict."`
+	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. It becomes part of the names, unless there is one. The same word again spawns nothing that was spawned: the answer is the members of the first request as they stand, with status 200. Another request with it is a conflict."`
 	Body struct {
 		Role     string        `json:"role" doc:"The role that they get."`
 		Name     string        `json:"name,omitempty" doc:"The name of the one member; left out, the role with the next number, or with a piece of the Idempotency-Key."`
