@@ -160,7 +160,8 @@ func TestKeysThatRace(t *testing.T) {
 		if fresh, _, refused := race(func(i int) (bool, error) { return send(fmt.Sprint(i)) }); fresh != 1 || refused != callers-1 {
 			t.Errorf("of %d messages that differ %d were new and %d refused", callers, fresh, refused)
 		}
-		for _, differ := range []bool{false, true} {
+		for n := range 4 {
+			differ, add := n%2 == 1, n < 2
 			r.end(t, "done")
 			before, number := len(r.inbox(t, team.Leader)), record(t, r.Team).GoalNumber
 			fresh, existed, refused := race(func(i int) (bool, error) {
@@ -168,14 +169,14 @@ func TestKeysThatRace(t *testing.T) {
 				if differ {
 					text = fmt.Sprint("goal ", k, " of ", i)
 				}
-				g, existed, err := r.SetGoal(t.Context(), client.NewGoal{Text: text, Key: fmt.Sprint(key, differ), Add: true})
+				g, existed, err := r.SetGoal(t.Context(), client.NewGoal{Text: text, Key: fmt.Sprint(key, n), Add: add})
 				if err == nil && (!g.Started() || g.Record().Goal != text) {
 					t.Errorf("it set %q, and got %+v", text, g)
 				}
 				return existed, err
 			})
 			if fresh != 1 || fresh+existed+refused != callers || differ && refused != callers-1 || !differ && refused != 0 {
-				t.Errorf("differ %v: of %d goals %d were new, %d existed and %d were refused", differ, callers, fresh, existed, refused)
+				t.Errorf("differ %v, add %v: of %d goals %d were new, %d existed and %d were refused", differ, add, callers, fresh, existed, refused)
 			}
 			mail := r.inbox(t, team.Leader)
 			if rec := record(t, r.Team); len(mail) != before+1 || rec.GoalNumber != number+1 || rec.Goal != mail[len(mail)-1].Content {

@@ -132,6 +132,28 @@ func TestTaskOfAnAgent(t *testing.T) {
 	}
 }
 
+// TestRepeatedChange: a change that comes again is no error, unless it says other words.
+func TestRepeatedChange(t *testing.T) {
+	r := newRig(t)
+	for n, status := range []string{"completed", "failed", "pending", "cancelled"} {
+		r.ask("POST", "/team/tasks", "{"+who+`,"title":"x"}`)
+		id := fmt.Sprintf("T-%03d", n+1)
+		r.ask("POST", "/team/tasks/claim", "{"+who+`,"task_id":"`+id+`"}`)
+		for _, tt := range []struct {
+			summary string
+			code    int
+		}{{"so it is", 200}, {"so it is", 200}, {"", 200}, {"otherwise", http.StatusConflict}} {
+			code, body := r.ask("PATCH", "/team/tasks/"+id+"?"+ann, `{"status":"`+status+`","result_summary":"`+tt.summary+`"}`)
+			if code != tt.code {
+				t.Errorf("%s, %q: %d %s, want %d", status, tt.summary, code, body, tt.code)
+			}
+		}
+		if status == "pending" { // the seat takes one task at a time
+			r.ask("PATCH", "/team/tasks/"+id+"?"+ann, `{"status":"cancelled"}`)
+		}
+	}
+}
+
 // TestNoSession: a team that has the name of a session and was not made as one is nobody's. A
 // stream tells an error that is none of the fields in its frames, as clients of it expect.
 func TestNoSession(t *testing.T) {
