@@ -43,7 +43,7 @@ func (m *teammateMode) Set(s string) error {
 
 func (m *teammateMode) flag(cmd *cobra.Command) {
 	*m = autoMode
-	cmd.Flags().Var(m, "teammate-mode", "auto, in-process or tmux: in tmux each teammate also has a pane of its own; auto does so inside tmux")
+	cmd.Flags().Var(m, "teammate-mode", "auto, in-process or tmux: in tmux the window is split, and each teammate also has a pane of its own; auto does so inside tmux")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"teammate-mode": fixed(teammateModes...)})
 }
 
@@ -54,7 +54,8 @@ type panes struct {
 	env  []string
 	args []string // of attach, but for the member
 	open map[team.AgentID]string
-	off  bool // tmux refused one, and that was said
+	was  string // the layout of the window before the first one
+	off  bool   // tmux refused one, and that was said
 }
 
 // panesFor returns the panes that a run is to have; nil is none.
@@ -107,6 +108,9 @@ func (p *panes) split(a team.AgentID) (pane string, err error) {
 		return "", err
 	}
 	here := os.Getenv("TMUX_PANE")
+	if p.was == "" {
+		p.was, _ = tmux("display-message", "-p", "-t", here, "#{window_layout}")
+	}
 	args := slices.Concat([]string{"split-window", "-d", "-P", "-F", "#{pane_id}", "-t", here}, p.env, []string{"--", self}, p.args, []string{string(a)})
 	if pane, err = tmux(args...); err == nil {
 		_, _ = tmux("select-layout", "-t", here, "tiled") // else the next has less room
@@ -114,10 +118,17 @@ func (p *panes) split(a team.AgentID) (pane string, err error) {
 	return pane, err
 }
 
-// close closes the panes that are left.
+// close closes the panes that are left, and lays out the window as it was before; if that
+// has other panes by now, tmux refuses. No panes are closed at once.
 func (p *panes) close() {
+	if p == nil {
+		return
+	}
 	for _, pane := range p.open {
 		_, _ = tmux("kill-pane", "-t", pane)
+	}
+	if p.was != "" {
+		_, _ = tmux("select-layout", "-t", os.Getenv("TMUX_PANE"), p.was)
 	}
 }
 

@@ -27,6 +27,7 @@ func (a *app) runCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run {GOAL | --resume}", Short: "Set a team a goal, watch it work, and get the answer",
 		Long: "run sets the team a goal and streams what every agent says and does, until the leader ends it.\n" +
+			"Inside tmux it splits the window until the goal has ended: each teammate has a pane; not so with --teammate-mode in-process.\n" +
 			"Without a cluster in this folder and without --server it starts one for its own duration.\n" +
 			"With --resume it goes on with the goal that the team is at work on, wherever that was left, and streams it.\n" +
 			"A team that is at work takes no second goal (conflict), unless --add mails the text to its leader.\n" +

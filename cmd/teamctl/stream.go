@@ -136,7 +136,9 @@ func (s *stream) refresh(now time.Time) {
 	s.drawn, s.wrote = now, false
 	lines := s.story.Drafts(s.rows())
 	if !s.begun.IsZero() {
-		lines = append(lines, s.story.Foot(now, s.begun, width-1)) // in the last cell some terminals begin a line
+		if foot := s.story.Foot(now, s.begun, width-1); foot != "" { // in the last cell some terminals begin a line
+			lines = append(lines, foot)
+		}
 	}
 	text := s.above()
 	for _, l := range lines {
@@ -207,12 +209,15 @@ func (a *app) show(ctx context.Context, t *client.Team, g *client.Goal, v view, 
 		s.listen(t)
 	}
 	a.notes.under(s)
-	hide = func() error { a.notes.under(nil); return s.close() }
-	if v.panes == nil {
-		return s.entry, hide, nil
+	entry = s.entry
+	if v.panes != nil {
+		entry = func(e client.Entry) error { v.panes.entry(e); return s.entry(e) }
 	}
-	return func(e client.Entry) error { v.panes.entry(e); return s.entry(e) },
-		func() error { v.panes.close(); return hide() }, nil
+	return entry, func() error {
+		v.panes.close()
+		a.notes.under(nil)
+		return s.close()
+	}, nil
 }
 
 // streamOf returns a stream of what happened in the team behind a place of its feed. begun

@@ -160,10 +160,12 @@ func TestPanes(t *testing.T) {
 	}
 	self, _ := os.Executable()
 	want := []string{
+		"display-message -p -t %1 #{window_layout}",
 		"split-window -d -P -F #{pane_id} -t %1 -- " + self + " attach --team red --agent coder-1",
 		"select-layout -t %1 tiled",
 		"split-window -d -P -F #{pane_id} -t %1 -- " + self + " attach --team red --agent coder-3",
 		"kill-pane -t %7",
+		"select-layout -t %1 %7",
 	}
 	if got := strings.Split(strings.TrimSpace(string(data)), "\n"); !slices.Equal(got, want) {
 		t.Errorf("tmux was called with\n%s", data)

@@ -15,8 +15,12 @@ import (
 // Foot returns how things stand at a moment, in one line of at most width cells: tasks
 // of the goal that are done and all, who does what for how long, tokens, and the time
 // since the beginning. What the holder of a task calls its work is told where there is
-// room for it beside everybody. now is by the clock of the entries' times.
+// room for it beside everybody. A story of one member tells what that one is at, or "" for
+// nothing. now is by the clock of the entries' times.
 func (s *Story) Foot(now, begun time.Time, width int) string {
+	if s.o.Only != "" {
+		return s.footOfOne(now, width)
+	}
 	done, all := 0, 0
 	for _, t := range s.tasks {
 		if t.other || t.Status == team.Cancelled {
@@ -61,6 +65,16 @@ func (s *Story) Foot(now, begun time.Time, width int) string {
 		painted += faint.Render(between) + s.paintName(w.who, Printable(s.name(w.who))) + " " + w.ink().Render(w.what)
 	}
 	return painted + faint.Render(between+last)
+}
+
+// footOfOne is the foot of a story of one member.
+func (s *Story) footOfOne(now time.Time, width int) string {
+	for _, w := range s.works(now) {
+		if w.who == s.o.Only {
+			return w.ink().Render(ansi.Truncate(w.task+w.form+w.what[len(w.task):], width, "…"))
+		}
+	}
+	return ""
 }
 
 // work is what one member is at.

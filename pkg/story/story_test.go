@@ -358,6 +358,19 @@ func TestFootTellsWhatHoldersDo(t *testing.T) {
 	}
 }
 
+// A pane that shows one member tells what that one is at: how the team stands is told beside it.
+func TestFootOfOneMember(t *testing.T) {
+	members := []team.Member{{AgentID: "coder-1", State: team.Joined}, {AgentID: "coder-2", State: team.Joined}}
+	tasks := []team.Task{{ID: "T-001", Status: team.InProgress, Assignee: "coder-1", UpdatedAt: noon, Metadata: []byte(`{"activeForm":"Writing"}`)}}
+	for who, want := range map[team.AgentID]string{"coder-1": "T-001 (Writing) 1m00s", "coder-2": ""} {
+		s := story.New(story.Options{Only: who})
+		s.Know(members, tasks, func(team.TaskID) bool { return true })
+		if got := ansi.Strip(s.Foot(noon.Add(time.Minute), noon, 80)); got != want {
+			t.Errorf("of %s: %q, want %q", who, got, want)
+		}
+	}
+}
+
 // Tasks and members that were there before count as they stand.
 func TestKnow(t *testing.T) {
 	s := story.New(story.Options{})
