@@ -69,6 +69,19 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// What is no use to anybody is still a turn: what to do about it is the caller's to judge.
+func TestTurnsOfNoUse(t *testing.T) {
+	for _, f := range modeltest.Turns() {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			url := modeltest.Server(t, nil, func(int, []byte) *modeltest.Fault { return &f })
+			if _, err := client(t, patience(url, 1, &f)).Complete(t.Context(), question, nil); err != nil || f.Reason != "" {
+				t.Errorf("Complete = %v; the catalogue says %q", err, f.Reason)
+			}
+		})
+	}
+}
+
 // An outage is over when the endpoint is back, and costs what it has cost; of a
 // refusal the endpoint is not asked twice.
 func TestFaultsThenAnAnswer(t *testing.T) {

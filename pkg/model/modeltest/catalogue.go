@@ -2,10 +2,25 @@ package modeltest
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"agentteam/pkg/model"
 )
+
+// Turns returns the turns that are none of use, or that others refuse to be told of. The
+// client takes each as a turn, so none has a reason. Each call returns a copy.
+func Turns() []Fault {
+	return []Fault{
+		streamed("empty", "", event(stop), event("[DONE]")),
+		streamed("length", "", event(text("half of")), event(`{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`), event("[DONE]")),
+		streamed("length, nothing said", "", event(`{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`), event("[DONE]")),
+		streamed("odd ids", "", event(oneCall("functions.list_tasks:0", "{}")), event(called), event("[DONE]")),
+		streamed("long ids", "", event(oneCall("call_"+strings.Repeat("0123456789", 7), "{}")), event(called), event("[DONE]")),
+		streamed("arguments are no object", "", event(oneCall("call_1", `[\"ls\"]`)), event(called), event("[DONE]")),
+		streamed("arguments are text", "", event(oneCall("call_1", `\"ls -la\"`)), event(called), event("[DONE]")),
+	}
+}
 
 // Faults returns the catalogue, in the words of the endpoints that are known for each.
 // Each call returns a copy.

@@ -22,10 +22,10 @@ type Fault struct {
 // ServeHTTP does it.
 func (f *Fault) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.play(w, r) }
 
-// Named returns the fault of that name, and ends the test if there is none.
+// Named returns the fault or the turn of that name, and ends the test if there is none.
 func Named(t testing.TB, name string) *Fault {
 	t.Helper()
-	for _, f := range Faults() {
+	for _, f := range append(Faults(), Turns()...) {
 		if f.Name == name {
 			return &f
 		}
@@ -94,6 +94,13 @@ func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 func event(data string) string { return "data: " + data + "\n\n" }
 
 func text(s string) string { return `{"choices":[{"index":0,"delta":{"content":"` + s + `"}}]}` }
+
+// oneCall is a call of list_tasks whose arguments stand as they do in JSON.
+func oneCall(id, args string) string {
+	return `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"` + id + `","type":"function","function":{"name":"list_tasks","arguments":"` + args + `"}}]}}]}`
+}
+
+const called = `{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`
 
 const stop = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
 

@@ -36,19 +36,36 @@ func usageOf(promptBytes int, t turn) usage {
 	return u
 }
 
-// malformed returns t as a model that loses the thread gives it: its first call
-// only, the arguments cut. The call's id does not mark the step as played, so
-// that it is played properly once the agent asks again.
-func (t turn) malformed() turn {
-	c := t.calls[0]
-	c.ID = t.newID("malformed", -1) // no step's
-	c.Function.Arguments = c.Function.Arguments[:len(c.Function.Arguments)/2]
-	t.calls = []toolCall{c}
+// spoiled returns t as a model or endpoint that does this gives it. A call that is no
+// good has an id that does not mark the step as played, so that it is played properly
+// once the agent asks again.
+func (t turn) spoiled(by spoil) turn {
+	switch by {
+	case malformed, noObject:
+		c := t.calls[0]
+		c.ID = t.newID("spoiled", -1) // no step's
+		c.Function.Arguments = c.Function.Arguments[:len(c.Function.Arguments)/2]
+		if by == noObject {
+			c.Function.Arguments = `["` + c.Function.Name + `"]`
+		}
+		t.calls = []toolCall{c}
+	case oddIDs:
+		for i := range t.calls {
+			t.calls[i].ID += ".functions." + t.calls[i].Function.Name + ":" + strings.Repeat("0", 40)
+		}
+	case empty:
+		t.text, t.calls = "", nil
+	case length:
+		t.text, t.calls, t.limited = strings.ToValidUTF8(t.text[:len(t.text)/2], ""), nil, true
+	}
 	return t
 }
 
 func (t turn) finishReason() string {
-	if len(t.calls) > 0 {
+	switch {
+	case t.limited:
+		return "length"
+	case len(t.calls) > 0:
 		return "tool_calls"
 	}
 	return "stop"

@@ -146,10 +146,13 @@ func (h *handler) play(over protocol, w http.ResponseWriter, r *http.Request) {
 		h.fail(w, fault)
 		return
 	}
-	if fault.malformed {
-		t = t.malformed()
+	if fault.spoils == page {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<!doctype html>\n<html><head><title>Bad gateway</title></head></html>\n") // a client that is gone needs no answer
+		return
 	}
-	a := answer{turn: t, model: req.Model, usage: usageOf(len(body), t), cut: fault.cut}
+	t = t.spoiled(fault.spoils)
+	a := answer{turn: t, model: req.Model, usage: usageOf(len(body), t), cut: fault.spoils == broken}
 	a.error = fault.refusal
 	if req.Stream {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -287,6 +288,28 @@ func TestFaults(t *testing.T) {
 		}
 		if err == nil {
 			t.Error("the document came whole")
+		}
+	})
+	for fault, want := range map[string]string{ // text, calls and finish reason
+		"empty":     `"" "" [] stop`,
+		"length":    `"I look, 我" "" [] length`,
+		"no_object": `"I look, 我看看 🔍." "a" [["a"]] tool_calls`,
+		"odd_ids":   `"I look, 我看看 🔍." "ab" [{"x":"one < two"} {}] tool_calls`,
+	} {
+		t.Run(fault, func(t *testing.T) {
+			h := handlerOf(t, strings.Replace(speaker, "{FAULT}", "{"+fault+": true}", 1))
+			cs, done := chunks(t, post(t, h, stream, hello).Body)
+			text, args, names := join(cs)
+			got := fmt.Sprintf("%q %q %s %s", text, names, args, *cs[len(cs)-1].Choices[0].FinishReason)
+			if !done || got != want {
+				t.Errorf("%s, done %v, want %s", got, done, want)
+			}
+		})
+	}
+	t.Run("page", func(t *testing.T) {
+		h := handlerOf(t, strings.Replace(speaker, "{FAULT}", "{page: true}", 1))
+		if w := post(t, h, stream, hello); w.Code != 200 || !strings.Contains(w.Header().Get("Content-Type"), "text/html") || !strings.HasPrefix(w.Body.String(), "<!doctype html>") {
+			t.Errorf("answer %d %v %s", w.Code, w.Header(), w.Body)
 		}
 	})
 	t.Run("malformed", func(t *testing.T) {

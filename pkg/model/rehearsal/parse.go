@@ -145,8 +145,8 @@ func (p *parser) step(n *yaml.Node) (s step) {
 		p.Fail(n, "a step needs say or calls")
 	case waiting != nil && s.await == nil:
 		p.Fail(waiting, "waiting has no meaning without await")
-	case s.fault != nil && s.fault.malformed && len(s.calls) == 0:
-		p.Fail(n, "the fault malformed needs a step with calls")
+	case s.fault != nil && s.fault.spoils.ofCalls() && len(s.calls) == 0:
+		p.Fail(n, "the fault %s needs a step with calls", s.fault.spoils)
 	}
 	if s.await != nil && s.waiting == nil {
 		s.waiting, _ = newTemplate("Waiting.")

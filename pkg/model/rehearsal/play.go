@@ -13,6 +13,8 @@ type turn struct {
 	step  int
 	fault *fault
 	nine  bool // its calls have ids of nine letters and digits
+
+	limited bool // the limit of the answer was met
 }
 
 // next returns the turn of who in the conversation conv, which is without its

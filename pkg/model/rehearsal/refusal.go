@@ -15,8 +15,12 @@ var played = map[string]*refusal{
 	"unknown_model":  {http.StatusNotFound, "invalid_request_error", "model_not_found", "The model does not exist or you do not have access to it.", ""},
 	"context_length": {http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens. Please reduce the length of the messages.", ""},
 	"content_filter": {http.StatusBadRequest, "invalid_request_error", "content_filter", "The response was filtered due to the prompt triggering the content management policy.", ""},
-	"overloaded":     {529, "overloaded_error", "overloaded_error", "Overloaded", ""},
-	"server_error":   {http.StatusInternalServerError, "server_error", "server_error", "The server had an error while processing your request.", ""},
+	// Groq: what the model wrote could not be read as a call.
+	"tool_use_failed": {http.StatusBadRequest, "invalid_request_error", "tool_use_failed", "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.", ""},
+	"invalid_request": {http.StatusBadRequest, "invalid_request_error", "invalid_value", "Invalid 'messages[3].content'.", ""},
+	"unprocessable":   {http.StatusUnprocessableEntity, "invalid_request_error", "unprocessable_entity", "Input should be a valid string", ""},
+	"overloaded":      {529, "overloaded_error", "overloaded_error", "Overloaded", ""},
+	"server_error":    {http.StatusInternalServerError, "server_error", "server_error", "The server had an error while processing your request.", ""},
 }
 
 func playedNames() []string { return slices.Sorted(maps.Keys(played)) }

@@ -258,7 +258,10 @@ func (a answer) response(id, status string, output []map[string]any) map[string]
 		output = []map[string]any{}
 	}
 	doc := map[string]any{"id": id, "object": "response", "status": status, "model": a.model, "output": output, "error": nil, "usage": nil}
-	if status == "completed" {
+	if status == "incomplete" {
+		doc["incomplete_details"] = map[string]any{"reason": "max_output_tokens"}
+	}
+	if status == "completed" || status == "incomplete" {
 		doc["usage"] = map[string]any{
 			"input_tokens": a.usage.Prompt, "input_tokens_details": map[string]int{"cached_tokens": 0},
 			"output_tokens": a.usage.Completion, "output_tokens_details": map[string]int{"reasoning_tokens": 0}, "total_tokens": a.usage.Total,
@@ -267,8 +270,16 @@ func (a answer) response(id, status string, output []map[string]any) map[string]
 	return doc
 }
 
+// status is how a response ends that does not break.
+func (a answer) status() string {
+	if a.turn.limited {
+		return "incomplete"
+	}
+	return "completed"
+}
+
 func responsesDocument(a answer) any {
-	return a.response(newID("resp_"), "completed", a.outputs(false))
+	return a.response(newID("resp_"), a.status(), a.outputs(false))
 }
 
 // streamResponses sends the answer as the events of a response.
@@ -294,7 +305,7 @@ func streamResponses(a answer, r request, w http.ResponseWriter) {
 		failed["error"] = map[string]any{"code": a.error.code, "message": a.error.Error()}
 		send("response.failed", map[string]any{"response": failed})
 	case !a.cut:
-		send("response.completed", map[string]any{"response": a.response(id, "completed", output)})
+		send("response."+a.status(), map[string]any{"response": a.response(id, a.status(), output)})
 	}
 }
 

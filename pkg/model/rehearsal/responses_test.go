@@ -96,6 +96,7 @@ func TestResponsesStream(t *testing.T) {
 		", fault: {error: content_filter, in_stream: true}": "event: response.failed\n",
 		", fault: {error: server_error, in_stream: true}":   `"code":"server_error"`,
 		", fault: {malformed: true}":                        "event: response.completed\n",
+		", fault: {length: true}":                           `"incomplete_details":{"reason":"max_output_tokens"}`,
 		", fault: {error: rate_limit, retry_after: 2s}":     `"code":"rate_limit_exceeded"`,
 		", fault: {status: 503}":                            "this is a fault of the script",
 		", fault: {delay: 1ms}":                             "event: response.completed\n",

@@ -49,11 +49,30 @@ type fault struct {
 	refusal    *refusal      // answer with this error instead; nil: answer
 	inStream   bool          // the refusal comes in the middle of an answer
 	retryAfter time.Duration // with the status; 0: no such header
-	cut        bool          // break off in the middle
-	malformed  bool          // only the first call, its arguments cut
+	spoils     spoil         // how it spoils the answer; "": not at all
 	delay      time.Duration // before the first byte
 	times      int           // how often, for each asker; at least 1
 }
+
+// spoil is a way in which an answer goes wrong; its word is the fault's key.
+type spoil string
+
+// The ways. Those that spoil a call leave a turn with the step's first call only, which
+// does not count as played.
+const (
+	broken    spoil = "cut"       // it breaks off in the middle
+	malformed spoil = "malformed" // a call whose arguments are cut to half
+	noObject  spoil = "no_object" // a call whose arguments are JSON, but no object
+	oddIDs    spoil = "odd_ids"   // ids of calls that other endpoints refuse
+	empty     spoil = "empty"     // a turn that says nothing
+	length    spoil = "length"    // half the text and no call, since the limit of the answer was met
+	page      spoil = "page"      // a page for people, with status 200, as a gateway gives
+)
+
+var spoils = []spoil{broken, malformed, noObject, oddIDs, empty, length, page}
+
+// ofCalls reports whether the step must have calls.
+func (s spoil) ofCalls() bool { return s == malformed || s == noObject || s == oddIDs }
 
 // asker is who sent a request.
 type asker struct {

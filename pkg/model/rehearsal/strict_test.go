@@ -119,7 +119,7 @@ agents: [{rules: [{name: a, steps: [{calls: [{tool: one}], fault: {malformed: tr
 	if id := first.calls[0].ID; !nineAlnum.MatchString(id) {
 		t.Errorf("id %q", id)
 	}
-	cut := first.malformed().calls[0]
+	cut := first.spoiled(malformed).calls[0]
 	if !nineAlnum.MatchString(cut.ID) || len((message{ToolCalls: []toolCall{cut}}).callsOf("a", 0)) > 0 {
 		t.Errorf("the malformed call has the id %q", cut.ID)
 	}
