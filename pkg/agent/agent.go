@@ -203,7 +203,7 @@ type Agent struct {
 	asked    bool              // somebody asked for a compaction, which could not be done at once
 	digests  uint64            // turns that there were when older mail was last to be summarized
 	writes   context.Context   // within which enqueued records are stored; set by Run
-	follows  bool              // more mail stood behind the last message when that was handed out
+	follows  bool              // more mail may stand behind the last message
 	lost     lost
 	urgent   urgent
 	taken    atomic.Uint64 // sequence of the newest message in the journal

@@ -25,6 +25,8 @@ const (
 	maxPile = 10_000
 	// maxWhole is how many tokens of a pile are told whole, if the window has room.
 	maxWhole = 8000
+	// recordMark stands for the mark of a record that is yet to be written.
+	recordMark = "01234567"
 	// wholeShare is how many letters fit into that at least; longer ones are cut.
 	wholeShare = 4
 
@@ -133,9 +135,10 @@ func (p *pile) add(d mailbox.Delivery) {
 	}
 }
 
-// sizeOf is how many tokens of a letter are told.
+// sizeOf is how many tokens of a letter are told, its frame included, which is more than
+// most letters.
 func (p *pile) sizeOf(l journal.Letter) int {
-	return min(tokens.Estimate(l.Message.Content), p.limit/wholeShare)
+	return min(tokens.Estimate(mailBlock(l.Message, "", recordMark, team.Native)), p.limit/wholeShare)
 }
 
 // heap counts a letter among the others of its sender.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
@@ -43,6 +44,52 @@ func (r *rig) deliver(in inbox, seq uint64) {
 	d := in[seq-1]
 	d.Pending, d.Ack = uint64(len(in))-seq, func() { r.acked = append(r.acked, seq) }
 	r.mail <- d
+}
+
+// Sixty messages come while the agent is at a command, the first of them alone: the server
+// hands out the next once the one before is acknowledged. The model reads all of them before
+// it acts on the first.
+func TestPileIsReadWhole(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		var in inbox
+		r.opts.Backlog = func(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error {
+			return in.read(ctx, from, f)
+		}
+		r.tools["bash"] = func(context.Context, tool.Call) tool.Result {
+			in.add(team.UserAgent, team.MsgUser, "delete the table")
+			taken := make(chan struct{})
+			first := in[0]
+			first.Ack = func() { taken <- struct{}{} }
+			r.mail <- first // nothing stands behind it yet
+			for i := range 58 {
+				in.add("coder-2", team.MsgMessage, fmt.Sprintf("remark %d", i))
+			}
+			in.add(team.UserAgent, team.MsgUser, "no, wait")
+			go func() {
+				for i, d := range in[1:] {
+					<-taken
+					time.Sleep(time.Millisecond) // until the server has heard of it
+					d.Pending, d.Ack = uint64(len(in)-2-i), first.Ack
+					r.mail <- d
+				}
+				<-taken
+			}()
+			return tool.Result{Content: "done"}
+		}
+		r.says("!bash", "I wait")
+		r.start()
+		r.offer()
+		r.pass(time.Second)
+		if len(r.asked) < 2 {
+			t.Fatalf("the model was asked %d times", len(r.asked))
+		}
+		told := transcript(r.asked[1].Messages)
+		for _, want := range []string{"delete the table", "no, wait", "58 more messages", "remark 57"} {
+			if !strings.Contains(told, want) {
+				t.Errorf("the first request after the command does not tell %q:\n%s", want, told)
+			}
+		}
+	})
 }
 
 // Ten thousand messages are one record and one short block. What the leader and people say
@@ -147,6 +194,21 @@ func TestBacklogEndsAtRequest(t *testing.T) {
 		r.pass(nextWithin)
 		r.wantKinds("start mail turn end") // it could be told whole
 	})
+}
+
+// Of many short messages the pile tells no more than its limit, with the frame of each.
+func TestPileCountsFrames(t *testing.T) {
+	p := pile{limit: 1000, awaits: func(team.Message) bool { return false }, heaps: map[team.AgentID]*journal.Heap{}}
+	for i := range 400 {
+		p.add(mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("01JD%022d", i), Type: team.MsgUser, From: team.UserAgent, Content: "go on"}, Seq: uint64(i + 1)})
+	}
+	c := newConversation("")
+	if err := c.add(journal.Record{ID: recordID, Kind: journal.Backlog, InboxSeq: 400, Backlog: p.done()}); err != nil {
+		t.Fatal(err)
+	}
+	if n := sizeOf(c.Messages); n > 1200 || n < 800 || p.Count != 400 {
+		t.Errorf("%d messages are told in %d tokens, want about 1000", p.Count, n)
+	}
 }
 
 // A pile keeps no more text than it tells, however much the leader writes, and the newest.

@@ -47,8 +47,8 @@ func (a *Agent) there(w wants) func(context.Context) error {
 	default:
 	}
 	select {
-	case d := <-a.o.Mail:
-		return func(ctx context.Context) error { return a.receive(ctx, d) }
+	case d := <-a.o.Mail: // it has waited, so more may have come behind it since it was handed out
+		return func(ctx context.Context) error { return a.receive(ctx, d, true) }
 	case <-a.o.Compacts:
 		return a.shortenOnRequest
 	default:
@@ -84,7 +84,7 @@ func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error
 	case <-w.left:
 		return nil, nil
 	case d := <-a.o.Mail:
-		return func(ctx context.Context) error { return a.receive(ctx, d) }, nil
+		return func(ctx context.Context) error { return a.receive(ctx, d, d.Pending > 0) }, nil
 	case t := <-a.o.Given:
 		return func(ctx context.Context) error { return a.given(ctx, t) }, nil
 	case <-a.o.Compacts:
@@ -299,10 +299,11 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 }
 
 // receive records a message, which makes it part of the conversation, and only then
-// acknowledges it; of many that wait, all at once. A message that is recorded already is
+// acknowledges it; of many that wait, all at once. follows says that another may stand behind
+// it. A message that is recorded already is
 // skipped: it was delivered again, or its sender had no answer for so long that the server
 // forgot its id and stored it twice.
-func (a *Agent) receive(ctx context.Context, d mailbox.Delivery) error {
+func (a *Agent) receive(ctx context.Context, d mailbox.Delivery, follows bool) error {
 	switch {
 	case d.Seq <= a.conv.Inbox || a.conv.knows(d.ID):
 		a.conv.Inbox = max(a.conv.Inbox, d.Seq)
@@ -312,7 +313,7 @@ func (a *Agent) receive(ctx context.Context, d mailbox.Delivery) error {
 	case a.crowded(d):
 		return a.takeBacklog(ctx, d)
 	}
-	a.follows = d.Pending > 0
+	a.follows = follows
 	return a.takeSingly(ctx, d)
 }
 

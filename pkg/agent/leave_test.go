@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
@@ -57,7 +56,7 @@ func (r *rig) wantResponse(to team.AgentID, approve bool, reason string) {
 // wantLeft says that the agent has left the team.
 func (r *rig) wantLeft() {
 	r.t.Helper()
-	synctest.Wait()
+	r.settle()
 	select {
 	case err := <-r.ended:
 		if !errors.Is(err, ErrShutdown) {
@@ -71,7 +70,7 @@ func (r *rig) wantLeft() {
 
 func (r *rig) wantStays() {
 	r.t.Helper()
-	synctest.Wait()
+	r.settle()
 	select {
 	case err := <-r.ended:
 		r.t.Fatalf("Run = %v, want that it stays", err)
@@ -199,6 +198,7 @@ func TestKilledWhileAsked(t *testing.T) {
 				r.killAfter = kill
 				r.start()
 				r.offer()
+				r.settle()
 				if r.dead {
 					<-r.ended
 					last := r.journal[len(r.journal)-1]

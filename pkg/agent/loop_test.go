@@ -242,6 +242,7 @@ func TestCompletionEndsRun(t *testing.T) {
 				r.says("!complete", "hello")
 				r.start()
 				r.offer()
+				r.settle()
 				r.wantKinds(tt.want)
 				if o := r.journal[3].Result.Outcome; o == nil || o.Text != "completed: 5 endpoints" {
 					t.Errorf("outcome: %+v", o)

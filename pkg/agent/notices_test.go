@@ -275,6 +275,7 @@ func TestNotices(t *testing.T) {
 					r.opts.Dialect = d
 					r.tools["complete"] = func(context.Context, tool.Call) tool.Result { return r.complete("42 lines") }
 					n.do(r)
+					r.settle()
 					told[d] = r.told()
 				})
 			})

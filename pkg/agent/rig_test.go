@@ -102,7 +102,7 @@ func (r *rig) start() {
 	r.agent = a
 	r.ended = make(chan error, 1)
 	go func() { r.ended <- a.Run(ctx) }()
-	synctest.Wait()
+	r.settle()
 }
 
 // stop ends the agent as a stopping process does.
@@ -114,10 +114,16 @@ func (r *rig) stop() {
 	}
 }
 
+// settle waits until nothing moves, nor would once the agent has seen that no mail follows.
+func (r *rig) settle() {
+	synctest.Wait()
+	r.pass(nextWithin)
+}
+
 func (r *rig) post(seq uint64, from team.AgentID, typ team.MessageType, text string) {
 	r.mail <- mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("m%d", seq), Type: typ, From: from, To: r.opts.Member.AgentID, Content: text, RequestID: "r1"},
 		Seq: seq, Ack: func() { r.acked = append(r.acked, seq) }}
-	synctest.Wait()
+	r.settle()
 }
 
 // moved is what a tool returns that has moved the task.

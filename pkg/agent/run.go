@@ -36,8 +36,11 @@ func (a *Agent) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Else it goes on at once, with what it has yet to hear of.
-	if h, holds := a.hold(); a.o.Member.AgentID != team.Leader && !a.conv.Unseen && !a.lost.any() && (!holds || h == a.state.begun) {
+	// Else it continues immediately, with what it has yet to read, or the leader knows: it has
+	// the question that the agent waits for an answer to.
+	h, holds := a.hold()
+	asked := a.waits() && a.conv.Await.From == team.Leader && len(a.done) == 0
+	if a.o.Member.AgentID != team.Leader && !a.conv.Unseen && !a.lost.any() && (!holds || h == a.state.begun) && !asked {
 		a.notify(ctx, team.Message{Type: team.MsgIdle, To: team.Leader, Content: a.idleText()})
 	}
 	return nil

@@ -55,6 +55,32 @@ func TestAwaitReply(t *testing.T) {
 	})
 }
 
+// The leader has the question that the agent waits with, and gets no notice besides. It gets
+// one of what came of a task before.
+func TestAwaitLeader(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.awaits(team.Leader)
+		r.says("!ask")
+		r.start()
+		r.offer()
+		r.wantStates(team.Idle, team.Running, team.WaitingAnswer)
+		if len(r.sent) != 0 {
+			t.Errorf("the leader was sent %+v", r.sent)
+		}
+		r.tools["complete"] = func(context.Context, tool.Call) tool.Result {
+			result := r.complete("done")
+			r.next(team.Task{ID: "T-002", Title: "Next", Status: team.Pending})
+			r.claim()
+			return result
+		}
+		r.says("!complete", "!ask")
+		r.post(1, team.Leader, team.MsgMessage, "do it")
+		if len(r.sent) != 1 || !strings.Contains(r.sent[0].Content, "T-001 (Count) completed: done\n") {
+			t.Errorf("the leader was sent %+v", r.sent)
+		}
+	})
+}
+
 // A person takes as long as it takes, and may answer under the name of their seat or as
 // the user.
 func TestAwaitPerson(t *testing.T) {
