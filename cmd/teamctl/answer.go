@@ -13,15 +13,15 @@ import (
 func (a *app) answerCmd() *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
-		Use: "answer [ID] TEXT", Short: "Answer a question that a member has asked you",
-		Long: "answer answers the question of that ID, or without ID the only one that is open. `teamctl status` and\n" +
-			"`teamctl inbox user` list them. TEXT is - to read it from stdin; of a question with choices it is one of them,\n" +
-			"or its number.",
+		Use: "answer [NAME|ID] TEXT", Short: "Answer a question that a member has asked you",
+		Long: "answer answers the question of the member NAME, or the one of that ID; with TEXT alone the only one that is open.\n" +
+			"`teamctl status` and `teamctl inbox` list them. TEXT is - to read it from stdin; of a question with choices it is\n" +
+			"one of them, or its number.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				return nil
 			}
-			return exactly(1, "TEXT, or ID and TEXT")(cmd, args)
+			return exactly(1, "TEXT, or NAME and TEXT")(cmd, args)
 		},
 		ValidArgsFunction: first(completeQuestions),
 	}
@@ -32,9 +32,12 @@ func (a *app) answerCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		id := ""
+		which := ""
 		if len(args) == 2 {
-			id = args[0]
+			which = args[0]
+			if name, err := a.member(which); err == nil {
+				which = string(name)
+			}
 		}
 		text, err := textOf(a.cmd, args[len(args)-1])
 		if err == nil {
@@ -44,7 +47,7 @@ func (a *app) answerCmd() *cobra.Command {
 			return err
 		}
 		return a.withTeam(func(ctx context.Context, t *client.Team) error {
-			q, m, err := t.Answer(ctx, seat, id, text)
+			q, m, err := t.Answer(ctx, seat, which, text)
 			if err != nil {
 				return err
 			}
@@ -75,18 +78,20 @@ func (a *app) printAnswered(ctx context.Context, t *client.Team, q client.Letter
 	})
 }
 
-// completeQuestions offers the ids of the open questions.
-func completeQuestions(cmd *cobra.Command, _ []string, _ string) (ids []cobra.Completion, _ cobra.ShellCompDirective) {
+// completeQuestions offers those who have asked something that is open, and the ids of their
+// questions where one has asked several.
+func completeQuestions(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 	glance(cmd, func(ctx context.Context, t *client.Team) {
-		questions, err := t.Questions(ctx, team.UserAgent)
+		who, err := team.ParseAgentID(cmd.Flag("as").Value.String())
 		if err != nil {
-			return
+			who = team.UserAgent
 		}
+		questions, _ := t.Questions(ctx, who)
 		for _, q := range questions {
 			if q.Open {
-				ids = append(ids, cobra.CompletionWithDesc(q.ID, string(q.From)+": "+q.Summary))
+				names = append(names, cobra.CompletionWithDesc(q.Which(questions), string(q.From)+q.For()+": "+q.Summary))
 			}
 		}
 	})
-	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

@@ -80,7 +80,7 @@ func (a *app) printInbox(t *client.Team, letters []client.Letter) error {
 	}
 	for _, l := range letters {
 		if l.Open {
-			if err := a.printQuestion(t.ID(), l); err != nil {
+			if err := a.printQuestion(t.ID(), l, letters); err != nil {
 				return err
 			}
 		}
@@ -93,22 +93,24 @@ func fateOf(l client.Letter, f client.Fate) string {
 	switch {
 	case l.Open:
 		return "open"
+	case l.Asks() && f.AgentID == team.UserAgent && f.State == client.Delivered: // its sender has left, or lost its task
+		return "void"
 	case l.Asks() && f.AgentID == team.UserAgent && f.State == client.Processed:
 		return "answered"
 	}
 	return string(f.State)
 }
 
-// printQuestion shows an open question, and the command that answers it.
-func (a *app) printQuestion(id team.TeamID, l client.Letter) error {
-	lines := []string{"", fmt.Sprintf("%s asks, %s ago:", l.From.At(id), age(l.StoredAt))}
+// printQuestion shows an open question, one of all that are open, and the command that answers it.
+func (a *app) printQuestion(id team.TeamID, l client.Letter, all []client.Letter) error {
+	lines := []string{"", fmt.Sprintf("%s asks%s, %s ago:", l.From.At(id), l.For(), age(l.StoredAt))}
 	for line := range strings.Lines(l.Content) {
 		lines = append(lines, "  "+strings.TrimRight(line, "\r\n"))
 	}
 	for _, choice := range l.Numbered() {
 		lines = append(lines, "    "+choice)
 	}
-	for _, line := range append(lines, "answer: "+a.answerWith(id, l.Message)) {
+	for _, line := range append(lines, "answer: "+a.answerWith(id, l.Message, l.Which(all))) {
 		if err := a.say(line); err != nil {
 			return err
 		}
@@ -116,9 +118,9 @@ func (a *app) printQuestion(id team.TeamID, l client.Letter) error {
 	return nil
 }
 
-// answerWith is the command that answers a question.
-func (a *app) answerWith(id team.TeamID, q team.Message) string {
-	words := "answer " + q.ID + " " + q.AnswerUsage()
+// answerWith is the command that answers a question, which is known by that.
+func (a *app) answerWith(id team.TeamID, q team.Message, which string) string {
+	words := "answer " + which + " " + q.AnswerUsage()
 	if q.To != team.UserAgent {
 		words += " --as " + string(q.To)
 	}

@@ -88,7 +88,7 @@ func (a *app) printStatus(s client.Status) error {
 // printToPerson shows the open questions, and says how much mail to the person is unread.
 func (a *app) printToPerson(ts client.TeamStatus) error {
 	for _, q := range ts.Questions {
-		if err := a.printQuestion(ts.ID, q); err != nil {
+		if err := a.printQuestion(ts.ID, q, ts.Questions); err != nil {
 			return err
 		}
 	}

@@ -249,7 +249,7 @@ func (a *app) onlyQuestions(ctx context.Context, t *client.Team) (func(client.En
 			return nil
 		}
 		if how := command(q); how != "" {
-			a.tell(fmt.Sprintf("%s asks: %s%s; answer: %s", q.From.At(t.ID()), team.Clean(oneLine(q.Content), 200), among(q), how))
+			a.tell(fmt.Sprintf("%s asks%s: %s%s; answer: %s", q.From.At(t.ID()), q.For(), team.Clean(oneLine(q.Content), 200), among(q), how))
 		}
 		return nil
 	}, err
@@ -289,7 +289,7 @@ func (a *app) answers(ctx context.Context, t *client.Team, members []team.Member
 		case how != nil:
 			return how(q)
 		}
-		return a.answerWith(t.ID(), q)
+		return a.answerWith(t.ID(), q, string(q.From))
 	}, nil
 }
 

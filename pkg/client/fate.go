@@ -259,10 +259,31 @@ func (t *Team) writtenBack(ctx context.Context, who team.AgentID, trails []trail
 	if err != nil {
 		return err
 	}
+	return t.open(ctx, trails)
+}
+
+// open marks the questions whose answer somebody waits for.
+func (t *Team) open(ctx context.Context, trails []trail) error {
 	members, err := t.roster.List(ctx)
+	if err != nil {
+		return err
+	}
+	var ids []team.TaskID
 	for _, l := range trails {
 		left := slices.ContainsFunc(members, func(m team.Member) bool { return m.AgentID == l.From && m.State == team.Stopped })
 		l.Open = l.Asks() && l.fate.ProcessedAt == nil && !left
+		if l.Open && l.TaskID != "" && !slices.Contains(ids, l.TaskID) {
+			ids = append(ids, l.TaskID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	tasks, err := t.ByID(ctx, ids...)
+	for _, l := range trails {
+		if v, known := tasks[l.TaskID]; known && l.Void(v.Task) { // of one that cannot be read nobody knows
+			l.Open = false
+		}
 	}
 	return err
 }

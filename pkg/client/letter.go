@@ -23,7 +23,7 @@ type Letter struct {
 	team.Message
 	Seq      uint64    `json:"seq"` // in the stream of messages
 	StoredAt time.Time `json:"stored_at"`
-	Open     bool      `json:"open,omitempty"` // a question to a person that nobody has answered yet, and whose sender has not left
+	Open     bool      `json:"open,omitempty"` // a question to a person that nobody has answered yet, and whose sender still waits: it has neither left nor lost the task
 	Fates    []Fate    `json:"fates"`          // of each receiver that is asked for
 }
 

@@ -244,10 +244,10 @@ func TestAnswer(t *testing.T) {
 	if !strings.Contains(team.HintOf(err), "1 keep, 2 rename") {
 		t.Errorf("the choices are not named: %v (%s)", err, team.HintOf(err))
 	}
-	second := r.asks(t, b, team.UserAgent, "why?")
+	r.asks(t, b, team.UserAgent, "why?")
 	_, _, err = r.Answer(t.Context(), "", "", "2")
 	wantCode(t, "one of two", err, team.InvalidArgument)
-	if !strings.Contains(err.Error(), q.ID) || !strings.Contains(err.Error(), second.ID) {
+	if !strings.Contains(err.Error(), string(a)+": which names?; "+string(b)+": why?") {
 		t.Errorf("the open questions are not named: %v", err)
 	}
 	_, answer, err := r.Answer(t.Context(), "", q.ID, "2")
@@ -276,6 +276,81 @@ func TestAnswer(t *testing.T) {
 	third := r.asks(t, team.Leader, team.UserAgent, "still there?")
 	_, _, err = r.Answer(t.Context(), "", third.ID, "no")
 	wantCode(t, "an answer to a stopped team", err, team.InvalidState)
+}
+
+// A question is void once its sender has lost the task that it asked it for: the one who holds
+// that next asks for itself, and no two are open. It is answered by the name of who asked.
+func TestQuestionOfALostTask(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	a, b := r.join(t).AgentID, r.join(t).AgentID
+	id := r.add(t, 1)[0].ID
+	asks := func(who team.AgentID, text string) team.Message {
+		t.Helper()
+		return r.post(t, team.Message{Type: team.MsgMessage, From: who, To: team.UserAgent, Content: text, AwaitReply: true, TaskID: id})
+	}
+	open := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, l := range r.inbox(t, team.UserAgent) {
+			if l.Open {
+				got = append(got, string(l.From)+l.For()+": "+l.Content)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("open are %q, want %q", got, want)
+		}
+	}
+	holds := func(who team.AgentID) {
+		t.Helper()
+		_, err := r.board.Claim(t.Context(), id, team.Holder{Agent: who, Incarnation: 1, Role: "coder"})
+		ok(t, err)
+	}
+	frees := func() {
+		t.Helper()
+		_, err := r.board.Release(t.Context(), id, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, 0, "its process ends", false)
+		ok(t, err)
+	}
+	holds(a)
+	q := asks(a, "red?")
+	open(string(a) + " for T-001: red?")
+	frees()
+	open()
+	_, _, err := r.Answer(t.Context(), "", q.ID, "yes")
+	wantCode(t, "an answer that nobody waits for", err, team.Conflict)
+	holds(a) // again: its model has been told that it lost it
+	open()
+	asks(a, "blue?")
+	open(string(a) + " for T-001: blue?")
+	asks(b, "green?") // which does not hold it
+	open(string(a) + " for T-001: blue?")
+	frees()
+	holds(b)
+	open()
+	other := asks(b, "green now?")
+	lead := r.asks(t, team.Leader, team.UserAgent, "and me?")
+	_, _, err = r.Answer(t.Context(), "", "", "yes")
+	wantCode(t, "one of two", err, team.InvalidArgument)
+	if !strings.Contains(err.Error(), string(b)+" for T-001: green now?") || !strings.Contains(team.HintOf(err), "teamctl answer NAME TEXT") {
+		t.Errorf("%v (%s)", err, team.HintOf(err))
+	}
+	_, _, err = r.Answer(t.Context(), "", "", string(b))
+	wantCode(t, "a name and no text", err, team.InvalidArgument)
+	got, answer, err := r.Answer(t.Context(), "", string(b), "yes")
+	ok(t, err)
+	if got.ID != other.ID || answer.To != b || answer.InReplyTo != other.ID {
+		t.Errorf("%s was answered by %+v", got.ID, answer)
+	}
+	second := r.asks(t, team.Leader, team.UserAgent, "and then?")
+	_, _, err = r.Answer(t.Context(), "", "leader", "yes")
+	wantCode(t, "one of two of the same member", err, team.InvalidArgument)
+	if !strings.Contains(err.Error(), lead.ID) || !strings.Contains(err.Error(), second.ID) {
+		t.Errorf("they are not told apart: %v", err)
+	}
+	s, err := r.client.Status(t.Context())
+	if i := slices.IndexFunc(s.Teams, func(ts client.TeamStatus) bool { return ts.ID == r.ID() }); i < 0 || len(s.Teams[i].Questions) != 2 || s.Teams[i].Unread != 2 {
+		t.Errorf("%v: the status tells of %+v", err, s.Teams)
+	}
 }
 
 // However many answer at once, one of the answers is stored, and only who gave it is told so.

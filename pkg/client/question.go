@@ -16,15 +16,15 @@ func (t *Team) Questions(ctx context.Context, who team.AgentID) ([]Letter, error
 	return t.inbox(ctx, who, func(l Letter) (bool, error) { return l.Asks(), nil })
 }
 
-// Answer answers a question of that id or, with "", the only one that is open; as is a
-// person's seat, "" the person before the team. It returns the question and the answer.
-// However many answer at once, one answer is stored.
+// Answer answers a question: which is its id, the name of the member that has only one open,
+// or "" for the only one of all that is open; as is a person's seat, "" the person before the
+// team. It returns the question and the answer. However many answer at once, one is stored.
 //
 // Errors: NotFound for an id that nobody has, and if nothing is asked; InvalidArgument if
 // several are open and none is named, for a message that is no question, and for what is none
 // of its choices; PermissionDenied for a question to somebody else; Conflict for one that is
-// answered; those of [Team.Send].
-func (t *Team) Answer(ctx context.Context, as team.AgentID, id, text string) (q Letter, answer team.Message, err error) {
+// answered, or for whose answer nobody waits any more; those of [Team.Send].
+func (t *Team) Answer(ctx context.Context, as team.AgentID, which, text string) (q Letter, answer team.Message, err error) {
 	who := team.UserAgent
 	if as != "" {
 		who = as
@@ -33,16 +33,18 @@ func (t *Team) Answer(ctx context.Context, as team.AgentID, id, text string) (q 
 		}
 	}
 	letters, err := t.Inbox(ctx, who)
-	has := func(id string) bool { return slices.ContainsFunc(letters, func(l Letter) bool { return l.ID == id }) }
+	has := func(name string) bool {
+		return slices.ContainsFunc(letters, func(l Letter) bool { return l.ID == name || l.Open && string(l.From) == name })
+	}
 	switch {
 	case err != nil:
-	case id != "" && !has(id):
-		err = t.notAsked(ctx, who, id)
-	case id == "" && has(text):
-		err = team.Errorf(team.InvalidArgument, "there is no answer beside the id %s", text).WithHint("teamctl answer ID TEXT")
+	case which != "" && !has(which):
+		err = t.notAsked(ctx, who, which)
+	case which == "" && has(text):
+		err = team.Errorf(team.InvalidArgument, "%s says which question is meant, and there is no answer beside it", text).WithHint("teamctl answer %s TEXT", text)
 	}
 	if err == nil {
-		q, err = pick(letters, id)
+		q, err = pick(letters, which)
 	}
 	if err == nil {
 		text, err = q.Choose(text)
@@ -62,22 +64,26 @@ func (t *Team) Answer(ctx context.Context, as team.AgentID, id, text string) (q 
 // answerTo stands before the id of a question in that of its answer.
 const answerTo = "answer-"
 
-// pick returns the question of that id, or with "" the only one that is open.
-func pick(letters []Letter, id string) (Letter, error) {
+// pick returns the question of that id, or the only one that is open: of the member of that
+// name, or with "" of all.
+func pick(letters []Letter, which string) (Letter, error) {
 	var open []Letter
 	for _, l := range letters {
-		if l.Open {
+		if l.Open && (which == "" || which == string(l.From)) {
 			open = append(open, l)
 		}
-		if l.ID != id {
+		if l.ID != which {
 			continue
 		}
 		switch f := l.Fates[0]; {
 		case !l.Asks():
-			return l, team.Errorf(team.InvalidArgument, "%s of %s is no question", id, l.From).WithHint("write back with: teamctl send %s --reply-to %s TEXT", l.From, id)
+			return l, team.Errorf(team.InvalidArgument, "%s of %s is no question", l.ID, l.From).WithHint("write back with: teamctl send %s --reply-to %s TEXT", l.From, l.ID)
 		case f.ProcessedAt != nil:
-			return l, team.Errorf(team.Conflict, "the question %s of %s was answered at %s", id, l.From, f.ProcessedAt.Local().Format("15:04:05")).
+			return l, team.Errorf(team.Conflict, "the question %s of %s was answered at %s", l.ID, l.From, f.ProcessedAt.Local().Format("15:04:05")).
 				WithHint("to say more: teamctl send %s TEXT", l.From)
+		case !l.Open:
+			return l, team.Errorf(team.Conflict, "%s does not wait for an answer to %s any more: %s", l.From, l.ID, noMore(l)).
+				WithHint("to say it all the same: teamctl send %s TEXT", l.From)
 		}
 		return l, nil
 	}
@@ -89,9 +95,33 @@ func pick(letters []Letter, id string) (Letter, error) {
 	}
 	lines := make([]string, len(open))
 	for i, l := range open {
-		lines[i] = l.ID + " of " + string(l.From) + ": " + team.Clean(l.Summary, 60)
+		lines[i] = string(l.From) + l.For() + ": " + team.Clean(l.Summary, 60)
+		if l.Which(open) == l.ID {
+			lines[i] = l.ID + " of " + lines[i]
+		}
 	}
-	return Letter{}, team.Errorf(team.InvalidArgument, "%d questions are open: %s", len(open), strings.Join(lines, "; ")).WithHint("name one: teamctl answer ID TEXT")
+	hint := "name one: teamctl answer ID TEXT"
+	if !slices.ContainsFunc(open, func(l Letter) bool { return l.Which(open) == l.ID }) {
+		hint = "say whose: teamctl answer NAME TEXT"
+	}
+	return Letter{}, team.Errorf(team.InvalidArgument, "%d questions are open: %s", len(open), strings.Join(lines, "; ")).WithHint("%s", hint)
+}
+
+// noMore is why nobody waits for the answer to a question that is not answered.
+func noMore(q Letter) string {
+	if q.TaskID != "" {
+		return "it has " + string(q.TaskID) + " no more, or has left"
+	}
+	return "it has left"
+}
+
+// Which tells an open question from all that are open to the same person, for [Team.Answer]: the
+// name of its sender or, if that one has asked several, its id.
+func (l Letter) Which(all []Letter) string {
+	if slices.ContainsFunc(all, func(o Letter) bool { return o.Open && o.From == l.From && o.ID != l.ID }) {
+		return l.ID
+	}
+	return string(l.From)
 }
 
 // notAsked is why who cannot answer a message that is not in the inbox.

@@ -69,7 +69,7 @@ func (t *Team) toPerson(ctx context.Context, s *TeamStatus) error {
 		if l.Open {
 			s.Questions = append(s.Questions, l)
 		}
-		if l.Fates[0].State == Delivered {
+		if l.Fates[0].State == Delivered && (l.Open || !l.Asks()) { // no answer to the others is of use
 			s.Unread++
 		}
 	}

@@ -268,7 +268,7 @@ func (s *Story) mailed(e feed.Entry) func() []string {
 		to := s.addressee(m.To) + ": "
 		l.body = to + m.Content
 		if m.Asks() && s.person(m.To) {
-			l.mark, l.style = "?", yellow
+			l.mark, l.style, l.task = "?", yellow, m.TaskID
 			l.body += s.howToAnswer(m)
 		}
 		// What a person wrote, or is written, is told as a whole.

@@ -15,6 +15,20 @@ func (m Message) Answers(q Message) bool {
 	return (m.To == q.From || m.To == Everyone) && (m.InReplyTo == q.ID || m.InReplyTo == "") && m.Wakes()
 }
 
+// Void reports whether the sender of the question m has lost the task t since, for which it
+// asked: nobody waits for the answer any more, and whoever holds t asks again.
+func (m Message) Void(t Task) bool {
+	return t.Status != InProgress || t.Assignee != m.From || t.ClaimedAt != nil && t.ClaimedAt.After(m.CreatedAt)
+}
+
+// For tells for which task a question is asked, to stand behind its sender's name; "" for none.
+func (m Message) For() string {
+	if m.TaskID == "" {
+		return ""
+	}
+	return " for " + string(m.TaskID)
+}
+
 // Choose returns the answer to m that text stands for: of a question with choices the one of
 // that text, in upper or lower case, or of that number. Error: InvalidArgument for what is none
 // of them, with all of them in its hint.

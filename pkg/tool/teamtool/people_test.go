@@ -3,6 +3,7 @@ package teamtool_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -182,6 +183,27 @@ func TestAwaitReply(t *testing.T) {
 	res = d.call("coder-1", "send_message", `{"to":"ann","content":"?","await_reply":true}`)
 	if w, ok := res.Value.(agent.Awaiter); !ok || w.Awaits() == nil || w.Awaits().From != "ann" || !w.Awaits().OfPerson() {
 		t.Errorf("of a question to a seat: %s", res.Content)
+	}
+}
+
+// A question of a teammate names the task that it holds; the leader waits on without it.
+func TestQuestionNamesItsTask(t *testing.T) {
+	d := newDesk(t)
+	for _, who := range []team.AgentID{"coder-1", team.Leader} {
+		d.ok(nil, who, "create_task", `{"title":"for `+string(who)+`"}`)
+	}
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"T-001"}`)
+	d.ok(nil, team.Leader, "claim_task", `{"task_id":"T-002"}`)
+	for _, who := range []team.AgentID{"coder-1", team.Leader, "coder-2"} {
+		d.ok(nil, who, "ask_user", `{"question":"Which?"}`)
+	}
+	d.ok(nil, "coder-1", "send_message", `{"to":"user","content":"done soon"}`)
+	got := map[team.AgentID]string{}
+	for _, m := range d.inbox(team.UserAgent) {
+		got[m.From] += "[" + string(m.TaskID) + "]"
+	}
+	if want := (map[team.AgentID]string{"coder-1": "[T-001][]", team.Leader: "[]", "coder-2": "[]"}); !maps.Equal(got, want) {
+		t.Errorf("the messages are for %v, want %v", got, want)
 	}
 }
 

@@ -226,6 +226,11 @@ func (t tools) broadcast(ctx context.Context, in broadcastArgs) (any, error) {
 // so until then; zero: for as long as it takes. Errors: Busy; those of mailbox.Send.
 func (t tools) post(ctx context.Context, m team.Message, until time.Time) (sent, error) {
 	m.From = t.Self.AgentID
+	if m.AwaitReply && !t.leads() { // the leader waits on without a task
+		if held, ok := t.Hand.Task(); ok {
+			m.TaskID = held.ID
+		}
+	}
 	if err := t.chatter.count(m.To, time.Now()); err != nil {
 		return sent{}, err
 	}
