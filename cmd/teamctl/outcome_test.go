@@ -94,7 +94,7 @@ func TestOutcomeCounts(t *testing.T) {
 	}
 	fail := func(id team.TaskID, why string) {
 		t.Helper()
-		if _, err := tm.Claim(t.Context(), id, "ann"); err != nil {
+		if _, err := tm.Seating("ann").Claim(t.Context(), id, "ann"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := tm.Fail(t.Context(), id, "ann", why); err != nil {

@@ -21,7 +21,7 @@ import (
 type newTask struct {
 	title, description, priority, role, check, assignee string
 	after                                               []string
-	deliverable                                         bool
+	deliverable, seat                                   bool
 }
 
 func (a *app) tasksAddCmd() *cobra.Command {
@@ -46,7 +46,8 @@ func (a *app) tasksAddCmd() *cobra.Command {
 	f.StringVar(&n.check, "check", "", "a shell command that must succeed before the task counts as completed")
 	f.BoolVar(&n.deliverable, "deliverable-required", false, "it counts as completed only if its deliverable is there")
 	f.StringVar(&n.assignee, "assignee", "", "the member that is to do it, as with tasks assign; left out, the next idle one takes it")
-	single := []string{"title", "description", "priority", "depends-on", "role", "check", "deliverable-required", "assignee"}
+	f.BoolVar(&n.seat, "seat", false, "with --assignee: if no member has that name, make a person's seat of it")
+	single := []string{"title", "description", "priority", "depends-on", "role", "check", "deliverable-required", "assignee", "seat"}
 	f.StringVarP(&file, "file", "f", "", "a plan; - reads it from stdin")
 	f.StringVar(&key, "key", "", "a word of your own that makes the call one that can be repeated")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
@@ -83,16 +84,19 @@ func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 		return err
 	}
 	n.ReservedFor = assignee
-	return a.addTasks(key, []team.NewTask{n}, func(ctx context.Context, t *client.Team, created []team.Task, done string) error {
+	var seats []team.AgentID
+	switch {
+	case f.seat && assignee == "":
+		return team.Errorf(team.InvalidArgument, "whose seat is to be made?").WithHint("add --assignee NAME")
+	case f.seat:
+		seats = append(seats, assignee)
+	}
+	return a.addTasks(key, []team.NewTask{n}, seats, func(ctx context.Context, t *client.Team, created []team.Task, done string) error {
 		task, told := created[0], whatWasDone(done, created[0])
 		if assignee != "" && task.Status == team.Pending {
-			var seated bool
 			var err error
-			if task, seated, err = t.Assign(ctx, task.ID, assignee); err != nil {
+			if task, _, err = t.Assign(ctx, task.ID, assignee); err != nil {
 				return fmt.Errorf("%s %s, but not assigned: %w", created[0].ID, strings.Replace(done, justAdded, "was added", 1), err)
-			}
-			if seated {
-				a.noteSeat(assignee, task.ID)
 			}
 			given, err := a.given(ctx, t, task, assignee)
 			if err != nil {
@@ -122,7 +126,7 @@ func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
 	if err != nil {
 		return err
 	}
-	err = a.addTasks(key, p.Tasks, func(ctx context.Context, t *client.Team, created []team.Task, done string) error {
+	err = a.addTasks(key, p.Tasks, nil, func(ctx context.Context, t *client.Team, created []team.Task, done string) error {
 		views, err := t.Views(ctx, created)
 		if err != nil {
 			return err
@@ -176,9 +180,9 @@ func (a *app) noteKey(key string, tasks []team.NewTask, before []team.Task) {
 	}
 }
 
-// addTasks adds the tasks in one call, to a team that is made if it is not there. then
-// prints them, and is told whether they were added.
-func (a *app) addTasks(key string, tasks []team.NewTask, then func(ctx context.Context, t *client.Team, added []team.Task, done string) error) error {
+// addTasks adds the tasks in one call, to a team that is made if it is not there, as seats may be
+// for these names. then prints them, and is told whether they were added.
+func (a *app) addTasks(key string, tasks []team.NewTask, seats []team.AgentID, then func(ctx context.Context, t *client.Team, added []team.Task, done string) error) error {
 	if err := team.ValidatePlan(tasks); err != nil {
 		return err
 	}
@@ -188,6 +192,7 @@ func (a *app) addTasks(key string, tasks []team.NewTask, then func(ctx context.C
 			return err
 		}
 		t, err := a.makeTeam(ctx, cfg, workspace, func(ctx context.Context, n client.NewTeam) (*client.Team, error) {
+			n.Seats = seats
 			return c.MakeFor(ctx, n, tasks)
 		})
 		if err != nil {

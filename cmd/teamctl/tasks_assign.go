@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -12,15 +11,17 @@ import (
 
 func (a *app) tasksAssignCmd() *cobra.Command {
 	var to string
+	var seat bool
 	cmd := &cobra.Command{
 		Use: "assign ID --to NAME", Short: "Give a task to a member", Args: exactly(1, "the task's ID"),
 		Long: "assign has the running teammate NAME take the task, whatever its role. If somebody else holds the task, it is taken\n" +
 			"from them. A pending task that NAME cannot take now is reserved for it: nobody else gets it, and NAME takes it as soon\n" +
-			"as it is free. If nobody has that name, a person's seat takes the task; it is made on first use. `tasks release`\n" +
-			"ends a reservation.",
+			"as it is free. `tasks release` ends a reservation. NAME may be a person's seat; --seat makes one, if no member has\n" +
+			"that name.",
 		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status.Open() }),
 	}
 	cmd.Flags().StringVar(&to, "to", "", "who is to do it; required")
+	cmd.Flags().BoolVar(&seat, "seat", false, "if no member has that name, make a person's seat of it")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"to": completePresent})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := team.ParseTaskID(args[0])
@@ -36,12 +37,12 @@ func (a *app) tasksAssignCmd() *cobra.Command {
 		}
 		a.awaited = string(name) + " to take the task"
 		return a.withTeam(func(ctx context.Context, t *client.Team) error {
-			task, seated, err := t.Assign(ctx, id, name)
+			if seat {
+				t = t.Seating(name)
+			}
+			task, _, err := t.Assign(ctx, id, name)
 			if err != nil {
 				return err
-			}
-			if seated {
-				a.noteSeat(name, id)
 			}
 			given, err := a.given(ctx, t, task, name)
 			if err != nil {
@@ -74,10 +75,4 @@ func (a *app) given(ctx context.Context, t *client.Team, task team.Task, to team
 		return why, nil
 	}
 	return "reserved for " + string(to), nil
-}
-
-// noteSeat says that a task has gone to a person, in case the name was mistyped: a
-// person's task never comes back by itself.
-func (a *app) noteSeat(name team.AgentID, id team.TaskID) {
-	fmt.Fprintf(a.err, "no member is called %s: a person's seat of that name was made and has %s now (undo it with: teamctl tasks release %s)\n", name, id, id)
 }

@@ -33,7 +33,7 @@ func (a *app) tasksClaimCmd() *cobra.Command {
 		}
 		a.awaited = string(name) + " to take the task"
 		return a.withTeam(func(ctx context.Context, t *client.Team) error {
-			task, err := t.Claim(ctx, id, name)
+			task, err := t.Seating(name).Claim(ctx, id, name)
 			if err != nil {
 				return err
 			}

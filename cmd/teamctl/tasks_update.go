@@ -151,7 +151,7 @@ func (u taskUpdate) apply(ctx context.Context, t *client.Team) (task team.Task, 
 	case team.Cancelled:
 		task, err = t.Cancel(ctx, u.id, u.as, u.reason)
 	case team.InProgress:
-		task, err = t.Claim(ctx, u.id, u.as)
+		task, err = t.Seating(u.as).Claim(ctx, u.id, u.as)
 		return task, "claimed by " + string(u.as), err
 	default:
 		var changed bool

@@ -109,7 +109,7 @@ func TestAgentsTellWhatTheyAreAt(t *testing.T) {
 	if err := r.roster.Leave(t.Context(), gone.AgentID, 1, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Claim(t.Context(), "T-001", "alice"); err != nil {
+	if _, err := r.Seating("alice").Claim(t.Context(), "T-001", "alice"); err != nil {
 		t.Fatal(err)
 	}
 	agents, err := r.Agents(t.Context(), true)

@@ -27,7 +27,9 @@ func TestAt(t *testing.T) {
 			task, _, err := r.At(rev).Edit(t.Context(), id, "", team.Edit{AddDependencies: []team.TaskID{"T-001"}})
 			return task, err
 		}},
-		"claim by a seat": {false, func(id team.TaskID, rev uint64) (team.Task, error) { return r.At(rev).Claim(t.Context(), id, "bob") }},
+		"claim by a seat": {false, func(id team.TaskID, rev uint64) (team.Task, error) {
+			return r.At(rev).Seating("bob").Claim(t.Context(), id, "bob")
+		}},
 		"claim by an agent": {false, func(id team.TaskID, rev uint64) (team.Task, error) {
 			return r.At(rev).Claim(t.Context(), id, ann.AgentID)
 		}},
@@ -36,7 +38,7 @@ func TestAt(t *testing.T) {
 			return task, err
 		}},
 		"assign to a new seat": {false, func(id team.TaskID, rev uint64) (team.Task, error) {
-			task, _, err := r.At(rev).Assign(t.Context(), id, "carol")
+			task, _, err := r.At(rev).Seating("carol").Assign(t.Context(), id, "carol")
 			return task, err
 		}},
 		"assign from a seat to an agent": {true, func(id team.TaskID, rev uint64) (team.Task, error) {
@@ -44,7 +46,7 @@ func TestAt(t *testing.T) {
 			return task, err
 		}},
 		"assign from a seat to another": {true, func(id team.TaskID, rev uint64) (team.Task, error) {
-			task, _, err := r.At(rev).Assign(t.Context(), id, "dave")
+			task, _, err := r.At(rev).Seating("dave").Assign(t.Context(), id, "dave")
 			return task, err
 		}},
 		"complete": {true, func(id team.TaskID, rev uint64) (team.Task, error) {

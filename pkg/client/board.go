@@ -30,7 +30,7 @@ func (e *AbsentError) Unwrap() error { return e.err }
 
 // MakeFor is [Client.Make] for a team that is to take these tasks. If they name a
 // role or a task that is not there, nothing is made and no role is added. Errors:
-// *AbsentError (NotFound) for what they name; InvalidArgument.
+// *AbsentError (NotFound) for what they name; NotFound for a name that nobody has; InvalidArgument.
 func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (*Team, error) {
 	if err := team.ValidatePlan(tasks); err != nil {
 		return nil, err
@@ -50,6 +50,9 @@ func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (
 	}
 	known := map[team.TaskID]bool{}
 	for i, task := range tasks {
+		if a := task.ReservedFor; absent && a != "" && a != team.Leader && !slices.Contains(n.Seats, a) {
+			return nil, nobody(n.ID, a)
+		}
 		if task.Role != "" {
 			if _, err := with.Role(task.Role); err != nil {
 				return nil, &AbsentError{i, "", err}
@@ -82,9 +85,10 @@ func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (
 // active again, so that somebody leads it. key, unless it is "", makes the call one
 // that may be repeated: the same key again creates nothing and returns the tasks of
 // the first call (see [board.Board.CreateOnce]), and that they existed. A task that is
-// reserved for a name which nobody has is reserved for nobody: assigning it makes a seat.
-// Errors: those of the board; NotFound for a role that the team does not have; Unavailable
-// for a member that will not come to what is reserved for it.
+// reserved for a seat which is still to be made is reserved for nobody: assigning it makes that.
+// Errors: those of the board; NotFound for a role that the team does not have, and for a name
+// that nobody has, see [Team.Seating]; Unavailable for a member that will not come to what is
+// reserved for it.
 func (t *Team) AddTasks(ctx context.Context, key string, tasks ...team.NewTask) (added []team.Task, existed bool, err error) {
 	record, err := t.Record(ctx)
 	if err != nil {
@@ -124,14 +128,23 @@ func (t *Team) AddTasks(ctx context.Context, key string, tasks ...team.NewTask) 
 	return added, existed, err
 }
 
+// nobody is the refusal of a task to a name that no present member has.
+func nobody(id team.TeamID, a team.AgentID) error {
+	return team.Errorf(team.NotFound, "team %s has no member %q now", id, a).
+		WithHint("`teamctl agents` lists the members; for a person's seat of that name add --seat, over HTTP \"seat\": true")
+}
+
 // reservable returns the name of the member that a new task is to be reserved for, "" if
-// nobody has that name.
+// that is a seat still to be made. Errors: NotFound; Unavailable.
 func (t *Team) reservable(ctx context.Context, record team.Team, a team.AgentID) (team.AgentID, error) {
 	if a == "" || a == team.Leader {
 		return "", nil
 	}
 	m, err := t.roster.Get(ctx, a)
 	if errors.Is(err, team.NotFound) || err == nil && m.State == team.Stopped {
+		if !t.maySit(a) {
+			return "", nobody(t.ID(), a)
+		}
 		return "", nil
 	}
 	if err == nil {
@@ -161,9 +174,10 @@ func (t *Team) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team
 }
 
 // Claim gives a free task to a member: a running one is asked, and its answer is
-// returned; for a name that nobody runs under, a person's seat is made on first
-// use and claims. A claim that is lost leaves no seat behind. Errors: those of the
-// claim; Unavailable if the member has a process that does not answer.
+// returned; a person's seat claims. One that was asked for ([Team.Seating]) is made on
+// first use, and a claim that is lost leaves none behind. Errors: those of the claim;
+// NotFound for a name that nobody has; Unavailable if the member has a process that does
+// not answer.
 func (t *Team) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team.Task, error) {
 	task, _, err := t.take(ctx, as, team.SeatClaim{Task: id})
 	return task, err
@@ -172,8 +186,8 @@ func (t *Team) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team
 // Assign gives a task to a member with a person's rights, also from somebody else who
 // holds it: a running one is asked, a seat takes it as [Team.Claim] does. A pending task that
 // the member cannot take now is reserved for it, and returned so; see [board.Board.Give].
-// seated tells that there was no member of that name, and a seat was made, which takes the task
-// now or not at all.
+// seated tells that there was no member of that name, and a seat was made as asked for
+// ([Team.Seating]), which takes the task now or not at all. Errors: as of Claim.
 func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (task team.Task, seated bool, err error) {
 	hand := func(ctx context.Context, order team.Assignment) (task team.Task, err error) {
 		task, seated, err = t.At(order.Revision).take(ctx, to, team.SeatClaim{Task: id, By: team.UserAgent, Take: true})
@@ -181,8 +195,11 @@ func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (tas
 	}
 	order := team.Assignment{Task: id, By: team.UserAgent, Revision: t.at}
 	m, err := t.roster.Get(ctx, to)
+	absent := errors.Is(err, team.NotFound) || err == nil && m.State == team.Stopped
 	switch {
-	case errors.Is(err, team.NotFound) || err == nil && m.State == team.Stopped:
+	case absent && !t.maySit(to):
+		return team.Task{}, false, nobody(t.ID(), to)
+	case absent:
 		if task, err = t.board.Get(ctx, id); err == nil && task.ReservedFor != "" {
 			task, err = t.board.Reserve(ctx, id, "", person)
 			if t.at != 0 { // which that has moved
@@ -220,8 +237,11 @@ func (t *Team) since(ctx context.Context, id team.TaskID, err error) error {
 // take has the member of this name take a task, as want says. seated tells that there
 // was none and a seat was made.
 func (t *Team) take(ctx context.Context, name team.AgentID, want team.SeatClaim) (task team.Task, seated bool, err error) {
-	task, seated, err = t.seats.Take(ctx, name, want)
-	if errors.Is(err, seat.ErrAgent) {
+	task, seated, err = t.seats.Take(ctx, name, want, t.maySit(name))
+	switch {
+	case errors.Is(err, seat.ErrNobody):
+		err = nobody(t.ID(), name)
+	case errors.Is(err, seat.ErrAgent):
 		task, err = t.request(ctx, name, team.Assignment{Task: want.Task, By: team.UserAgent, Take: want.Take})
 	}
 	return task, seated, err

@@ -232,7 +232,9 @@ func TestAssign(t *testing.T) {
 	if task, seated, err := r.Assign(t.Context(), "T-001", bob.AgentID); err != nil || seated || task.Assignee != bob.AgentID || task.Epoch != 2 {
 		t.Errorf("assigned to another: %+v, %v", task, err)
 	}
-	if task, seated, err := r.Assign(t.Context(), "T-002", "alice"); err != nil || !seated || task.Assignee != "alice" {
+	_, _, err = r.Assign(t.Context(), "T-002", "alice")
+	wantCode(t, "assign to a name that nobody has", err, team.NotFound)
+	if task, seated, err := r.Seating("alice").Assign(t.Context(), "T-002", "alice"); err != nil || !seated || task.Assignee != "alice" {
 		t.Errorf("assigned to a seat: %+v, %v", task, err)
 	}
 	for id, want := range map[team.TaskID]team.Code{"T-009": team.NotFound, "T-002": ""} {
@@ -243,7 +245,7 @@ func TestAssign(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, to := range []team.AgentID{ann.AgentID, "carol"} {
-		_, _, err := r.Assign(t.Context(), "T-003", to)
+		_, _, err := r.Seating("carol").Assign(t.Context(), "T-003", to)
 		wantCode(t, "assign what is over", err, team.InvalidState)
 	}
 	if r.made(t, "carol") {

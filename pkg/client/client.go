@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"agentteam/pkg/approval"
@@ -87,7 +88,8 @@ type Team struct {
 	mailbox *mailbox.Mailbox
 	plans   *approval.Plans
 	spawner *spawn.Spawner
-	at      uint64 // see [Team.At]
+	at      uint64         // see [Team.At]
+	sitting []team.AgentID // see [Team.Seating]
 }
 
 // NewTeam says how a team is to be made that is not there yet.
@@ -100,6 +102,7 @@ type NewTeam struct {
 	Needs     string        // a role that Roles, or the team if it is there, must have; may be ""
 	UserID    string        // with SessionID: the session that the team is, see [Client.MakeSession]; "" = none
 	SessionID string
+	Seats     []team.AgentID // as with [Team.Seating], for the team that is made or opened
 }
 
 // Make makes the team, or opens it; a team that is there stays as it is, but for
@@ -108,16 +111,19 @@ type NewTeam struct {
 func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
 	if _, err := (team.Team{Roles: n.Roles}).Role(n.Needs); n.Needs != "" && err != nil {
 		t, oerr := c.Open(ctx, n.ID)
-		if errors.Is(oerr, team.NotFound) {
+		switch {
+		case errors.Is(oerr, team.NotFound):
 			return nil, err
+		case oerr != nil:
+			return nil, oerr
 		}
-		return t, oerr // whose record may have a role of its own by that name
+		return t.Seating(n.Seats...), nil // whose record may have a role of its own by that name
 	}
 	bt, _, err := c.registry.Make(ctx, n.record())
 	if err != nil {
 		return nil, err
 	}
-	return c.open(bt), nil
+	return c.open(bt).Seating(n.Seats...), nil
 }
 
 // record is the team's record as it is made.
@@ -161,6 +167,19 @@ func (t *Team) At(revision uint64) *Team {
 	at.seats = seat.New(at.board, t.roster)
 	return &at
 }
+
+// Seating returns the same team for a caller that wants a person's seat to be made for each of
+// these names that no present member has. It holds for Claim, Assign and AddTasks, which
+// otherwise end with NotFound: a name that was mistyped makes no seat.
+func (t *Team) Seating(names ...team.AgentID) *Team {
+	seating := *t
+	seating.sitting = names
+	return &seating
+}
+
+// maySit reports whether a seat may be made for the name. The leader's is refused by package
+// seat, in words of its own.
+func (t *Team) maySit(a team.AgentID) bool { return a == team.Leader || slices.Contains(t.sitting, a) }
 
 // SetRoles stores the roles with the team, in place of those that it has by their names.
 // Members that work keep what they were started with.

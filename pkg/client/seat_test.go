@@ -32,7 +32,7 @@ func (r *rig) add(t *testing.T, n int) []team.Task {
 // claim claims a task for a seat.
 func (r *rig) claim(t *testing.T, id team.TaskID, as team.AgentID) team.Task {
 	t.Helper()
-	task, err := r.Claim(t.Context(), id, as)
+	task, err := r.Seating(as).Claim(t.Context(), id, as)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,18 +47,18 @@ func TestSeatRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.Claim(ctx, created[0].ID, "alice")
+	_, err = r.Seating("alice").Claim(ctx, created[0].ID, "alice")
 	wantCode(t, "a blocked task", err, team.Blocked)
-	_, err = r.Claim(ctx, "T-099", "alice")
+	_, err = r.Seating("alice").Claim(ctx, "T-099", "alice")
 	wantCode(t, "an unknown task", err, team.NotFound)
 	_, err = r.Claim(ctx, first, team.Leader)
 	wantCode(t, "in the leader's place", err, team.Unavailable)
 	if agents, err := r.Agents(ctx, true); err != nil || len(agents) != 0 {
 		t.Errorf("refused claims left seats: %+v, %v", agents, err)
 	}
-	_, err = r.Claim(ctx, first, "alice")
+	_, err = r.Seating("alice").Claim(ctx, first, "alice")
 	wantCode(t, "a free task", err, "")
-	_, err = r.Claim(ctx, first, "bob")
+	_, err = r.Seating("bob").Claim(ctx, first, "bob")
 	wantCode(t, "a task that another holds", err, team.Conflict)
 	_, err = r.Complete(ctx, first, "", "by nobody")
 	wantCode(t, "completing without a seat", err, team.PermissionDenied)
@@ -66,7 +66,7 @@ func TestSeatRights(t *testing.T) {
 	wantCode(t, "a person takes a task back", err, "")
 	_, err = r.Complete(ctx, first, "alice", "late")
 	wantCode(t, "completing a task that was taken back", err, team.Conflict)
-	_, err = r.Claim(ctx, first, "bob")
+	_, err = r.Seating("bob").Claim(ctx, first, "bob")
 	wantCode(t, "what was put back", err, "")
 	for what, do := range map[string]func() error{
 		"completing": func() error { _, err := r.Complete(ctx, first, "alice", "late"); return err },
@@ -121,7 +121,7 @@ func TestAssignToBusyAgent(t *testing.T) {
 	if err != nil || task.Status != team.Pending || task.ReservedFor != m.AgentID {
 		t.Errorf("a free task: %+v, %v", task, err)
 	}
-	if task, _, err = r.Assign(t.Context(), id, "bob"); err != nil || task.Assignee != "bob" { // who has decided anew
+	if task, _, err = r.Seating("bob").Assign(t.Context(), id, "bob"); err != nil || task.Assignee != "bob" { // who has decided anew
 		t.Errorf("the same to a person: %+v, %v", task, err)
 	}
 	_, err = r.Claim(t.Context(), id, m.AgentID)

@@ -23,7 +23,7 @@ func TestDeleteTeam(t *testing.T) {
 		_, err := r.client.DeleteTeam(t.Context(), "t", false, 0)
 		wantCode(t, what, err, team.Conflict)
 		for _, n := range names {
-			if err == nil || !strings.Contains(err.Error(), n) {
+			if err == nil || !strings.Contains(err.Error()+team.HintOf(err), n) {
 				t.Errorf("%s: %v does not name %s", what, err, n)
 			}
 		}
@@ -39,7 +39,7 @@ func TestDeleteTeam(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.claim(t, "T-001", "alice")
-	refused("with a person at work", "alice (joined since 20")
+	refused("with a person at work", "alice (joined since 20", "teamctl stop --team t alice")
 	if _, err := r.Complete(t.Context(), "T-001", "alice", "done"); err != nil {
 		t.Fatal(err)
 	}

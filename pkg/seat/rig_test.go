@@ -58,13 +58,13 @@ func (r *rig) add(t *testing.T, n int) []team.Task {
 
 // take claims a task for a seat.
 func (r *rig) take(t *testing.T, id team.TaskID, name team.AgentID) (team.Task, error) {
-	task, _, err := r.Take(t.Context(), name, team.SeatClaim{Task: id})
+	task, _, err := r.Take(t.Context(), name, team.SeatClaim{Task: id}, true)
 	return task, err
 }
 
 // assign gives a task to a seat, also from somebody else who holds it.
 func (r *rig) assign(t *testing.T, id team.TaskID, name team.AgentID) (task team.Task, isNew bool, err error) {
-	return r.Take(t.Context(), name, team.SeatClaim{Task: id, By: team.UserAgent, Take: true})
+	return r.Take(t.Context(), name, team.SeatClaim{Task: id, By: team.UserAgent, Take: true}, true)
 }
 
 // claim is take, which must succeed.

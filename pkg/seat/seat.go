@@ -24,6 +24,9 @@ import (
 // ErrAgent says that an agent is the member of this name, and no person.
 var ErrAgent = errors.New("the member is an agent")
 
+// ErrNobody says that no member of this name is there now, and that no seat was asked for.
+var ErrNobody = errors.New("nobody of that name is there")
+
 // errChanged: somebody else has written the seat's record, or the task, since they
 // were read. The call begins again.
 var errChanged = errors.New("the seat has changed since it was read")
@@ -47,14 +50,15 @@ func Holder(m team.Member) team.Holder {
 // record as the call has written it last. Both are zero if it has made none.
 type made struct{ before, now team.Member }
 
-// Take has the seat of this name take a task; of want, Task, By and Take count. A seat
-// that is not there is made, and taken back if the claim is lost. isNew reports that
-// there was no member of that name at all. If the seat holds the task already, that is
-// what Take returns.
+// Take has the seat of this name take a task; of want, Task, By and Take count. If mayMake
+// is set, a seat that is not there is made, and taken back if the claim is lost. isNew
+// reports that there was no member of that name at all. If the seat holds the task already,
+// that is what Take returns.
 //
-// Errors: ErrAgent, unless the agent is stopped; Busy if the seat holds another task;
-// those of [board.Board.ClaimAt], or of [board.Board.AssignAt] if want says By.
-func (s *Seats) Take(ctx context.Context, name team.AgentID, want team.SeatClaim) (task team.Task, isNew bool, err error) {
+// Errors: ErrAgent, unless the agent is stopped; ErrNobody for a seat that would have to be
+// made; Busy if the seat holds another task; those of [board.Board.ClaimAt], or of
+// [board.Board.AssignAt] if want says By.
+func (s *Seats) Take(ctx context.Context, name team.AgentID, want team.SeatClaim, mayMake bool) (task team.Task, isNew bool, err error) {
 	var own made
 	for {
 		m, err := s.roster.Get(ctx, name)
@@ -65,6 +69,9 @@ func (s *Seats) Take(ctx context.Context, name team.AgentID, want team.SeatClaim
 			return team.Task{}, false, err
 		case m.Backend != team.Person && m.State != team.Stopped:
 			return team.Task{}, false, ErrAgent
+		}
+		if !mayMake && (m.Revision == 0 || m.State == team.Stopped) {
+			return team.Task{}, false, ErrNobody
 		}
 		task, err := s.try(ctx, name, m, want, &own)
 		switch {

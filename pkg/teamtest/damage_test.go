@@ -127,7 +127,7 @@ func TestDamageHarmsOneThing(t *testing.T) {
 			stopLeader()
 			c.Leader()
 			until(t, bt, subject.Log("t", team.Leader), func(r journal.Record) bool { return r.Kind == journal.Start && r.Incarnation == 2 })
-			if _, err := tm.Claim(t.Context(), "T-002", "ann"); err != nil {
+			if _, err := tm.Seating("ann").Claim(t.Context(), "T-002", "ann"); err != nil {
 				t.Errorf("claim: %v", err)
 			}
 			if _, err := tm.Complete(t.Context(), "T-002", "ann", "done"); err != nil {

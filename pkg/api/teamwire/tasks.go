@@ -109,7 +109,8 @@ func taskID(name string) (team.TaskID, error) {
 	return id, nil
 }
 
-// claimTask gives a task to a member, or to a seat. Errors: Busy if it holds another.
+// claimTask gives a task to a member; the only seat that it makes is [apiSeat]. Errors: Busy
+// if it holds another; NotFound for a name that nobody has.
 func (s *server) claimTask(r *http.Request) (any, error) {
 	in, err := bodyOf(r)
 	if err != nil {
@@ -133,6 +134,9 @@ func (s *server) claimTask(r *http.Request) (any, error) {
 	t, err := s.open(r.Context(), n)
 	if err != nil {
 		return nil, err
+	}
+	if as == apiSeat {
+		t = t.Seating(as)
 	}
 	task, err := t.Claim(r.Context(), id, as)
 	return struct {

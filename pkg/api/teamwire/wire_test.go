@@ -58,6 +58,7 @@ func TestRoutes(t *testing.T) {
 	r.tell("POST", "/team/tasks/claim", "{"+who+`,"task_id":"T-999"}`)
 	r.tell("POST", "/team/tasks/claim", "{"+who+`,"task_id":"no task"}`)
 	r.tell("POST", "/team/tasks/claim", "{"+who+`,"task_id":"T-003","assignee_agent_id":"No Name"}`)
+	r.tell("POST", "/team/tasks/claim", "{"+who+`,"task_id":"T-003","assignee_agent_id":"codr-1"}`)
 	r.tell("POST", "/team/tasks", "{"+who+`,"title":"after what is not there","dependencies":["T-999"]}`)
 	r.tell("PATCH", "/team/tasks/T-003?"+ann, `{"status":"pending"}`)   // which it is
 	r.tell("PATCH", "/team/tasks/T-003?"+ann, `{"status":"completed"}`) // which nobody holds
@@ -74,7 +75,7 @@ func TestRoutes(t *testing.T) {
 
 	c := r.cast("ann", "day 1")
 	c.Member("coder-1", "coder", team.Joined)
-	_, err := r.session().Claim(t.Context(), "T-002", "carl")
+	_, err := r.session().Seating("carl").Claim(t.Context(), "T-002", "carl")
 	r.ok(err)
 	r.tell("POST", "/team/message", "{"+who+`,"from_agent_id":"carl","to_agent_id":"coder-1","content":"one"}`)
 	r.tell("POST", "/team/message", "{"+who+`,"from_agent_id":"user","to_agent_id":null,"content":"all"}`)

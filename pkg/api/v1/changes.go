@@ -63,7 +63,8 @@ type editTaskIn struct {
 
 // seated is a request in somebody's name.
 type seated struct {
-	As string `json:"as" doc:"The member in whose name: a person's seat, which is made on first use, or an agent, which is asked."`
+	As   string `json:"as" doc:"The member in whose name: a person's seat, or an agent, which is asked."`
+	Seat bool   `json:"seat,omitempty" doc:"If no member has that name, make a person's seat of it."`
 
 	_ struct{} `additionalProperties:"false"`
 }
@@ -76,7 +77,8 @@ type claimIn struct {
 type assignIn struct {
 	Changed
 	Body struct {
-		To string `json:"to" doc:"The member that is to do it. If nobody has that name, a person's seat is made."`
+		To   string `json:"to" doc:"The member that is to do it."`
+		Seat bool   `json:"seat,omitempty" doc:"If no member has that name, make a person's seat of it."`
 
 		_ struct{} `additionalProperties:"false"`
 	} `nameHint:"Assignment"`
@@ -113,6 +115,14 @@ type assignOut struct {
 	} `nameHint:"AssignedTask"`
 }
 
+// seating is t for a request that may ask for a seat.
+func seating(t *client.Team, asked bool, a team.AgentID) *client.Team {
+	if !asked {
+		return t
+	}
+	return t.Seating(a)
+}
+
 // checkTime is how long a task's check may run.
 const checkTime = 5 * time.Minute
 
@@ -126,7 +136,9 @@ func (s *service) changes() {
 		id: "claim-task", method: http.MethodPost, path: at("claim"), tag: tagTasks, summary: "Take a free task",
 		doc: "Of many claims of one task exactly one wins. A person's seat holds one task at a time.",
 	}, func(ctx context.Context, in *claimIn) (*taskOut, error) {
-		return s.change(ctx, in.Changed, in.Body.As, true, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) { return t.Claim(ctx, id, as) })
+		return s.change(ctx, in.Changed, in.Body.As, true, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) {
+			return seating(t, in.Body.Seat, as).Claim(ctx, id, as)
+		})
 	})
 	add(s, operation{
 		id: "complete-task", method: http.MethodPost, path: at("complete"), tag: tagTasks, summary: "Complete a task that a person's seat holds", more: checkTime,
@@ -218,7 +230,7 @@ func (s *service) editTask(ctx context.Context, in *editTaskIn) (*taskOut, error
 func (s *service) assign(ctx context.Context, in *assignIn) (*assignOut, error) {
 	var out assignOut
 	v, err := s.change(ctx, in.Changed, in.Body.To, true, func(t *client.Team, id team.TaskID, to team.AgentID) (task team.Task, err error) {
-		task, out.Body.Seated, err = t.Assign(ctx, id, to)
+		task, out.Body.Seated, err = seating(t, in.Body.Seat, to).Assign(ctx, id, to)
 		return task, err
 	})
 	if err != nil {

@@ -82,6 +82,7 @@ type newTask struct {
 	DependsOn           []string `json:"depends_on,omitempty" doc:"Names of tasks of this request, and ids of tasks on the board, that must be completed first."`
 	Role                string   `json:"role,omitempty" doc:"Only members of this role take it by themselves."`
 	Assignee            string   `json:"assignee,omitempty" doc:"The member that is to do it, as by assign; left out, the next idle one takes it."`
+	Seat                bool     `json:"seat,omitempty" doc:"If no member has the assignee's name, make a person's seat of it."`
 	Check               string   `json:"check,omitempty" doc:"A shell command that must succeed before the task counts as completed."`
 	DeliverableRequired bool     `json:"deliverable_required,omitempty" doc:"It counts as completed only if its deliverable is there."`
 	Metadata            object   `json:"metadata,omitempty" doc:"An object of your own."`
@@ -239,6 +240,7 @@ func (s *service) addTasks(ctx context.Context, in *addTasksIn) (*addTasksOut, e
 	if err != nil {
 		return nil, err
 	}
+	t = t.Seating(seats(in.Body.Tasks, tasks)...)
 	added, existed, err := t.AddTasks(ctx, in.Key, tasks...)
 	if err != nil {
 		return nil, err
@@ -257,6 +259,16 @@ func (s *service) addTasks(ctx context.Context, in *addTasksIn) (*addTasksOut, e
 	}
 	out.Body.Tasks, err = t.Views(ctx, added)
 	return &out, err
+}
+
+// seats are the names of which seats are to be made.
+func seats(in []newTask, tasks []team.NewTask) (names []team.AgentID) {
+	for i, n := range in {
+		if n.Seat {
+			names = append(names, tasks[i].ReservedFor)
+		}
+	}
+	return names
 }
 
 // newTasks reads the tasks of one request. Errors: InvalidArgument, with the place.

@@ -116,7 +116,7 @@ func TestGoal(t *testing.T) {
 func TestDeliverables(t *testing.T) {
 	r := newRig(t)
 	r.do(t, ask{do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"one"},{"title":"two"}]}`, want: 201})
-	claimed := r.do(t, ask{do: "POST /v1/teams/t/tasks/1/claim", body: `{"as":"alice"}`, want: 200})
+	claimed := r.do(t, ask{do: "POST /v1/teams/t/tasks/1/claim", body: `{"as":"alice","seat":true}`, want: 200})
 	file := filepath.Join(r.dir, claimed.str(t, "deliverable_path"))
 	r.all(t, []ask{
 		{name: "none", do: "GET /v1/teams/t/deliverables", want: 200, says: []string{`"deliverables":[]`}},
@@ -150,7 +150,7 @@ func TestDeliverables(t *testing.T) {
 	}
 	r.do(t, ask{name: "listed", do: "GET /v1/teams/t/deliverables", want: 200, says: []string{`"task":"T-001"`, `"digest":"sha256:`, "!T-002"}})
 	r.do(t, ask{do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"three"}]}`, want: 201})
-	r.do(t, ask{do: "POST /v1/teams/t/tasks/3/claim", body: `{"as":"alice"}`, want: 200})
+	r.do(t, ask{do: "POST /v1/teams/t/tasks/3/claim", body: `{"as":"alice","seat":true}`, want: 200})
 	err = os.WriteFile(filepath.Join(r.dir, "deliverables", "T-003-three.md"), []byte("3"), 0o644)
 	if err != nil {
 		t.Fatal(err)
