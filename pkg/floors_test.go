@@ -22,8 +22,8 @@ const module = "agentteam"
 // longest name here that it begins with.
 var floors = [][]string{
 	0: {"team", "shutdown"},
-	1: {"subject", "wire", "telemetry", "role", "strictyaml", "stored", "tokens", "child", "broker/embedded", "place"},
-	2: {"broker", "plan"},
+	1: {"subject", "wire", "telemetry", "strictyaml", "stored", "tokens", "child", "broker/embedded", "folder"},
+	2: {"broker", "plan", "role", "place"},
 	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool", "approval", "live"},
 	4: {"spawn", "seat", "repair", "completion", "config", "feed", "usage"},
 	5: {"agent", "watchdog", "client", "story", "discovery", "tool/teamtool", "api/problem"},

@@ -66,7 +66,6 @@ GET /nothing/here`), "\n")
 func TestEveryEndpoint(t *testing.T) {
 	o := options(t)
 	o.ReadTokenFile = filepath.Join(filepath.Dir(o.TokenFile), "read")
-	const reader = "fedcba9876543210fedcba9876543210"
 	put(t, o.ReadTokenFile, []byte(reader))
 	l := defaultLimits
 	l.body = 1000

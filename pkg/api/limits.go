@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"agentteam/pkg/api/access"
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/team"
 )
@@ -19,6 +20,7 @@ import (
 // limits bound what clients may take. Tests have smaller ones.
 type limits struct {
 	open       int           // connections, and requests that are being answered, streams among them
+	each       int           // requests of one client that are being answered; with more connections than that open, none is kept without a request
 	body       int64         // bytes of one
 	headerWait time.Duration // until the header lines have come to their end, and before them the handshake of TLS
 	bodyWait   time.Duration // until a body has come to its end, whether or not anybody wants it
@@ -27,7 +29,7 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	open: 4096, body: 1 << 20, headerWait: 5 * time.Second, bodyWait: 30 * time.Second, writeWait: 10 * time.Second, idleWait: 2 * time.Minute,
+	open: 4096, each: 2048, body: 1 << 20, headerWait: 5 * time.Second, bodyWait: 30 * time.Second, writeWait: 10 * time.Second, idleWait: 2 * time.Minute,
 }
 
 // spare connections beyond the limit are told so; more are closed without a word.
@@ -67,17 +69,62 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
+// places counts the requests that are being answered, of all and of each client.
+type places struct {
+	mu  sync.Mutex
+	all int
+	by  map[string]int
+}
+
+// take takes a place, and returns how many are taken now, this one among them. It is to be
+// given back in any case.
+func (p *places) take(client string) (all, own int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all++
+	p.by[client]++
+	return p.all, p.by[client]
+}
+
+func (p *places) giveBack(client string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all--
+	if p.by[client]--; p.by[client] == 0 {
+		delete(p.by, client)
+	}
+}
+
+// clientOf is who asks, as far as it can be told: an address with one of the tokens. Many
+// programs may share both, such as all on this machine.
+func clientOf(r *http.Request) string {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return host + " " + access.By(r)
+}
+
 // bounded passes requests on to next while there is room, with their whole bodies: no
-// handler waits for a client that is slow to send.
+// handler waits for a client that is slow to send. One client cannot take all the room.
 func (s *Server) bounded(next http.Handler) http.Handler {
-	var requests atomic.Int64
+	requests := places{by: map[string]int{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer requests.Add(-1)
-		most := int64(s.limits.open)
-		if requests.Add(1) > most || s.ln.open.Load() > most {
+		client := clientOf(r)
+		defer requests.giveBack(client)
+		all, own := requests.take(client)
+		open := s.ln.open.Load()
+		full, hint := "", "try again later, or ask another leader process"
+		switch {
+		case all > s.limits.open || open > int64(s.limits.open):
+			full = "this process has as many clients as it takes"
+		case own > s.limits.each:
+			full, hint = "this client has as many requests and streams as one may have at once", "end some of them, or ask another leader process"
+		}
+		if full != "" {
 			w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
-			s.refuse(w, http.StatusServiceUnavailable, team.Unavailable, "this process has as many clients as it takes", "try again later, or ask another leader process")
+			s.refuse(w, http.StatusServiceUnavailable, team.Unavailable, full, hint)
 			return
+		}
+		if open > int64(s.limits.each) { // places are short: none is held by a connection that asks nothing
+			w.Header().Set("Connection", "close")
 		}
 		if r.ContentLength != 0 && !s.takeBody(w, r) {
 			return

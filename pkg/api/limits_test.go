@@ -188,6 +188,41 @@ func TestTooManyClients(t *testing.T) {
 	}
 }
 
+// One client that takes all it can leaves room for the others: those with another token.
+func TestOneClientTakesNotAll(t *testing.T) {
+	l := defaultLimits
+	l.open, l.each = 8, 3
+	s := serve(t, options(t), l, events)
+	as := func(token string) (*http.Response, []byte) {
+		t.Helper()
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/events", nil)
+		req.Header.Set("Authorization", "Bearer "+token)
+		res, err := (&http.Transport{}).RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+		if res.StatusCode == 200 {
+			return res, nil
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res, body
+	}
+	for i := range l.each {
+		if res, _ := as(reader); res.StatusCode != 200 {
+			t.Fatalf("stream %d: %d", i, res.StatusCode)
+		}
+	}
+	res, body := as(reader)
+	refused(t, res, body, 503, "as one may have")
+	if res, _ := as(token); res.StatusCode != 200 || !res.Close {
+		t.Errorf("another client: %d, and its connection is kept: %v", res.StatusCode, !res.Close)
+	}
+}
+
 // Whoever has no token, or none of a request to the end, holds no connection for long.
 func TestConnectionsEnd(t *testing.T) {
 	l := defaultLimits

@@ -33,7 +33,11 @@ import (
 	"agentteam/pkg/team"
 )
 
-const token = "0123456789abcdef0123456789abcdef"
+// The tokens of the tests.
+const (
+	token  = "0123456789abcdef0123456789abcdef"
+	reader = "fedcba9876543210fedcba9876543210" // may only read
+)
 
 // options are those of a server on a free port of loopback.
 func options(t *testing.T) Options {
@@ -69,7 +73,7 @@ func serve(t *testing.T, o Options, l limits, h http.HandlerFunc) *Server {
 	if h != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/{what}", named(h))
-		if s.http.Handler, err = s.handler(access.Options{Token: token}, mux); err != nil {
+		if s.http.Handler, err = s.handler(access.Options{Token: token, ReadToken: reader}, mux); err != nil {
 			t.Fatal(err)
 		}
 	}

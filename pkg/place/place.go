@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -20,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
 )
 
@@ -131,19 +131,12 @@ func project(dir string) (file, text string, leftOut int) {
 // head reads a folder's AGENTS.md, at most MaxProject bytes of it. It may be a link, but to
 // nothing outside of the folder: that is not the project's to tell.
 func head(dir string) (text string, leftOut int, err error) {
-	root, err := os.OpenRoot(dir)
+	root, err := folder.Root(dir)
 	if err != nil {
 		return "", 0, err
 	}
 	defer root.Close() // nothing is written
-	info, err := root.Stat(projectFile)
-	if err == nil && !info.Mode().IsRegular() { // opening another thing may block
-		err = errors.ErrUnsupported
-	}
-	if err != nil {
-		return "", 0, err
-	}
-	f, err := root.Open(projectFile)
+	f, info, err := folder.File(root, projectFile)
 	if err != nil {
 		return "", 0, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
 )
 
@@ -137,17 +138,17 @@ func Load(dir string) (Roles, error) {
 		return r, err
 	}
 	clear(r.Files)
-	type folder struct {
+	type source struct {
 		path    string
 		foreign bool
 	}
-	folders := []folder{{filepath.Join(dir, ".claude", "agents"), true}, {filepath.Join(dir, ".agents"), false}}
+	folders := []source{{filepath.Join(dir, ".claude", "agents"), true}, {filepath.Join(dir, ".agents"), false}}
 	if user, err := os.UserConfigDir(); err == nil {
-		folders = slices.Insert(folders, 0, folder{filepath.Join(user, "agentteam", "agents"), false})
+		folders = slices.Insert(folders, 0, source{filepath.Join(user, "agentteam", "agents"), false})
 	}
 	var errs []error
 	for _, f := range folders {
-		errs = append(errs, r.read(f.path, os.DirFS(f.path), f.foreign))
+		errs = append(errs, r.read(f.path, folder.FS(f.path), f.foreign))
 	}
 	return r, errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"mime"
 	"net/http"
 
@@ -47,8 +48,25 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 			refuse(w, r, no)
 			return
 		}
+		right, _ := g.right(r)
+		r = r.WithContext(context.WithValue(r.Context(), rightKey{}, right))
 		next.ServeHTTP(w, withoutToken(r))
 	})
+}
+
+// rightKey is the key of a request's right in its context.
+type rightKey struct{}
+
+// By names the token by which [Gate.Guard] let a request through: full, reading, or "" without
+// one. A cookie counts as the token that signed it.
+func By(r *http.Request) string {
+	switch r.Context().Value(rightKey{}) {
+	case full:
+		return "full"
+	case reading:
+		return "reading"
+	}
+	return ""
 }
 
 // unfit is why a request that comes from where it may is refused; nil if it is not.

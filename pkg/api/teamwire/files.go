@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"agentteam/pkg/config"
+	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
 )
 
@@ -40,14 +41,14 @@ func (s *server) tree(r *http.Request) (any, error) {
 		return nil, err
 	}
 	defer root.Close()
-	dir, err := root.Open(name)
+	dir, err := folder.Dir(root, name)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, team.Errorf(team.NotFound, "Directory not found")
+	}
 	if err != nil {
 		return nil, outside(root, name, err)
 	}
 	defer dir.Close()
-	if info, err := dir.Stat(); err != nil || !info.IsDir() {
-		return nil, team.Errorf(team.NotFound, "Directory not found")
-	}
 	found, err := dir.ReadDir(maxEntries)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, outside(root, name, err)
@@ -108,19 +109,15 @@ func (s *server) content(r *http.Request) (any, error) {
 		return nil, err
 	}
 	defer root.Close()
-	info, err := root.Stat(name)
-	switch {
-	case err != nil:
-		return nil, outside(root, name, err)
-	case !info.Mode().IsRegular(): // not opened: a pipe would wait for its writer
+	f, info, err := folder.File(root, name)
+	if errors.Is(err, team.InvalidArgument) {
 		return nil, team.Errorf(team.NotFound, "File not found")
 	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe by now
 	if err != nil {
 		return nil, outside(root, name, err)
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() || s.private(info) {
+	if s.private(info) {
 		return nil, team.Errorf(team.PermissionDenied, "The file is not shown")
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxContent))
@@ -149,7 +146,7 @@ func (s *server) place(name string) (*os.Root, string, error) {
 	if !filepath.IsLocal(local) || s.ofCluster(local) {
 		return nil, "", errOutside
 	}
-	root, err := os.OpenRoot(s.Workspace)
+	root, err := folder.Root(s.Workspace)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = team.Errorf(team.NotFound, "There is no workspace on this machine")
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"agentteam/pkg/folder"
 	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
 )
@@ -75,50 +76,18 @@ func (w *Workspace) Regular(path string) (io.ReadSeekCloser, int64, error) {
 
 // openRegular opens a regular file for reading. The caller closes it.
 func (w *Workspace) openRegular(name string) (*os.File, fs.FileInfo, error) {
-	info, err := w.root.Stat(name)
+	f, info, err := folder.File(w.root, name)
 	if err != nil {
 		return nil, nil, w.coded(name, err)
-	}
-	if err := regular(name, info.Mode()); err != nil { // before opening: a device may act on that
-		return nil, nil, err
-	}
-	// Between the two another agent may have put a named pipe there, on which a
-	// plain open would wait for a writer.
-	f, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, w.coded(name, err)
-	}
-	if info, err = f.Stat(); err == nil {
-		err = regular(name, info.Mode())
-	}
-	if err != nil {
-		f.Close()
-		return nil, nil, err
 	}
 	return f, info, nil
-}
-
-// regular refuses all that is not a regular file.
-func regular(name string, mode fs.FileMode) error {
-	what := "is not a regular file"
-	switch {
-	case mode.IsRegular():
-		return nil
-	case mode.IsDir():
-		what = "is a folder"
-	case mode&fs.ModeNamedPipe != 0:
-		what = "is a named pipe"
-	case mode&fs.ModeDevice != 0:
-		what = "is a device"
-	case mode&fs.ModeSocket != 0:
-		what = "is a socket"
-	}
-	return team.Errorf(team.InvalidArgument, "%s %s", name, what)
 }
 
 // coded gives an error of the file system its code.
 func (w *Workspace) coded(name string, err error) error {
 	switch {
+	case team.CodeOf(err) != "":
+		return err
 	case errors.Is(err, w.escapes):
 		return team.Errorf(team.PermissionDenied, "%s leads out of the workspace by a symbolic link", name).
 			WithHint("links inside the workspace must be relative")

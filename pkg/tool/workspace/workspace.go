@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -64,7 +65,7 @@ func Open(dir string, opts Options) (*Workspace, error) {
 	if w.dir, err = filepath.Abs(dir); err != nil {
 		return nil, team.Errorf(team.InvalidArgument, "workspace %q: %w", dir, err)
 	}
-	w.root, err = os.OpenRoot(w.dir)
+	w.root, err = folder.Root(w.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, team.Errorf(team.NotFound, "workspace %s: there is no such folder", w.dir).WithHint("create it, or name another one")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
 )
 
@@ -63,7 +64,7 @@ func (w *Workspace) replace(name string, data []byte, seen fs.FileInfo) error {
 	case err != nil:
 		return w.coded(name, err)
 	default:
-		if err := regular(name, old.Mode()); err != nil {
+		if err := folder.Regular(name, old.Mode()); err != nil {
 			return err
 		}
 		if old.Mode().Perm()&0o222 == 0 { // a rename would not ask

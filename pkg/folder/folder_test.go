@@ -1,0 +1,93 @@
+package folder_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"agentteam/pkg/folder"
+	"agentteam/pkg/team"
+)
+
+// made is a folder that holds one of everything.
+func made(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, err := range []error{
+		os.WriteFile(filepath.Join(dir, "a.md"), []byte("text"), 0o600),
+		os.Mkdir(filepath.Join(dir, "d"), 0o700),
+		syscall.Mkfifo(filepath.Join(dir, "pipe.md"), 0o600),
+		os.Symlink("pipe.md", filepath.Join(dir, "link.md")),
+		os.Symlink("/dev/tty", filepath.Join(dir, "device.md")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// None of these waits. If one did, the test would end by its time limit.
+func TestNothingWaits(t *testing.T) {
+	dir := made(t)
+	root, err := folder.Root(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, name := range []string{"pipe.md", "link.md", "pipe.md/x", "device.md", "none"} {
+		if f, _, err := folder.File(root, name); err == nil {
+			t.Errorf("%s was opened: %v", name, f.Close())
+		}
+		if f, err := folder.Dir(root, name); err == nil {
+			t.Errorf("%s was opened as a folder: %v", name, f.Close())
+		}
+		if _, err := fs.ReadFile(folder.FS(dir), name); err == nil {
+			t.Errorf("%s was read", name)
+		}
+		if r, err := folder.Root(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s was opened as a root: %v", name, r.Close())
+		}
+	}
+	if _, _, err := folder.File(root, "pipe.md"); !errors.Is(err, team.InvalidArgument) || err.Error() != "pipe.md is a named pipe" {
+		t.Errorf("a pipe: %v", err)
+	}
+	if _, err := folder.Root(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a root that is not there: %v", err)
+	}
+}
+
+// What is a file or a folder is opened as ever.
+func TestOpen(t *testing.T) {
+	dir := made(t)
+	root, err := folder.Root(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	f, info, err := folder.File(root, "a.md")
+	if err != nil || info.Size() != 4 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	defer f.Close()
+	if _, _, err := folder.File(root, "d"); !errors.Is(err, team.InvalidArgument) {
+		t.Errorf("a folder as a file: %v", err)
+	}
+	d, err := folder.Dir(root, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if all, err := d.ReadDir(0); err != nil || len(all) != 5 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if data, err := fs.ReadFile(folder.FS(dir), "a.md"); err != nil || string(data) != "text" {
+		t.Errorf("%s, %v", data, err)
+	}
+	if all, err := fs.Glob(folder.FS(dir), "*.md"); err != nil || len(all) != 4 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
