@@ -122,7 +122,8 @@ func (a *Agent) recordTurn(ctx context.Context, id string, r model.Reply) error 
 func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err error) {
 	a.gauge.learn(r)
 	_, holds := a.hold()
-	p := situation{leader: a.o.Member.AgentID == team.Leader, first: a.conv.GoalTurns == 0, holds: holds, large: a.gauge.mostly(a.taskText()), cut: a.conv.Cut}
+	p := situation{leader: a.o.Member.AgentID == team.Leader, first: a.conv.GoalTurns == 0, holds: holds, large: a.gauge.mostly(a.taskText()), next: a.conv.rungAfter(r.Reason)}
+	a.state = a.state.refused(r, a.conv.Rung)
 	s := a.state.afterRefusal(r, p)
 	cause := causeOf(r)
 	if err := a.record(ctx, journal.Record{Kind: journal.Refused, TaskID: a.atWork(), Refusal: &journal.Refusal{
@@ -135,9 +136,7 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 		a.beat(team.WaitingModel)
 		return false, a.pause(ctx, wants{}, modelRest)
 	case shorten:
-		return false, a.compactTo(ctx, "it is larger than the model's window", compacted)
-	case strip:
-		return false, a.renew(ctx, cause, a.conv.bare(a.taskText(), a.startOver(r)))
+		return false, a.shorten(ctx, r, p.next)
 	case failTask:
 		return true, a.failTask(ctx, cause)
 	case endGoal:
@@ -167,31 +166,6 @@ func causeOf(r *model.Refusal) string {
 		text += " (" + hint + ")"
 	}
 	return team.Clean(text, maxCause)
-}
-
-// startOver is what the agent is told when its conversation was dropped.
-func (a *Agent) startOver(r *model.Refusal) string {
-	why := "The model's endpoint refused the conversation so far"
-	switch r.Reason {
-	case model.ContextLength:
-		why += ", since it is too long"
-	case model.ContentFilter:
-		why += " because of its content"
-	}
-	why += ". It begins anew here."
-	if _, holds := a.hold(); holds {
-		why += " Your task is above; look what is done already, and go on."
-	}
-	if len(a.conv.Unread) > 0 {
-		why += "\nMail that you had not read was left out with it; ask whoever sent it to say it again:"
-		for _, m := range a.conv.Unread {
-			why += "\n- from " + string(m.From) + ", id " + m.ID
-			if r.Reason != model.ContentFilter { // else its words may be what is not let through
-				why += ": " + neutral(m.Brief)
-			}
-		}
-	}
-	return why
 }
 
 // failTask ends the task as failed: the endpoint refuses it alone.

@@ -58,7 +58,7 @@ func (c *Conversation) with(messages ...*model.Message) *Conversation {
 	n.forget()
 	n.Past = slices.Clone(c.Past[max(0, len(c.Past)-keptPast):])
 	n.Read, n.Holds = slices.Clone(c.Read), maps.Clone(c.Holds)
-	n.Head, n.Mail, n.Sent, n.Since, n.Stale, n.Cut, n.Overview = 0, -1, 0, 0, false, whole, ""
+	n.Head, n.Mail, n.Sent, n.Since, n.Stale, n.Rung, n.Overview = 0, -1, 0, 0, false, whole, ""
 	n.Calls = slices.Clone(c.Calls)
 	if first, many := c.oldestHold(); many {
 		delete(n.Holds, first)
@@ -152,20 +152,6 @@ func oldest[T any](items []T, limit int, text func(T) string) (texts []string) {
 		texts = append(texts, s)
 	}
 	return texts
-}
-
-// bare returns the conversation with the work alone: the text of the task that is held, else
-// the goal, else nothing; and why.
-func (c *Conversation) bare(task, why string) *Conversation {
-	n := c.with()
-	n.Open, n.Held, n.Summary = nil, nil, ""
-	for _, text := range append(c.work(task), why, c.stillAsked(nil, false)) {
-		if text != "" {
-			n.Messages = append(n.Messages, &model.Message{Role: "user", Content: text})
-		}
-	}
-	n.Head, n.Known, n.Unread, n.Unseen, n.Ended, n.Cut = len(n.Messages), len(n.Facts), nil, true, false, bare
-	return n
 }
 
 // work is what the agent is at: the task, or the mail that set a leader's goal.

@@ -85,7 +85,11 @@ func shortenedAnywhere(rt *rapid.T) {
 			}
 			add(contextRecord(c.digested(text(), which)))
 		case kind == "bare" && len(c.Open) == 0:
-			add(contextRecord(c.bare(rapid.SampledFrom([]string{"", "a task"}).Draw(rt, "task"), "why")))
+			to := rapid.SampledFrom([]rung{undone, compacted, ordersOnly, workOnly}).Draw(rt, "rung")
+			if to == undone && c.lastTurn() < 0 {
+				to = compacted
+			}
+			add(contextRecord(c.shortened(to, rapid.SampledFrom([]string{"", "a task"}).Draw(rt, "task"), "why")))
 		case kind == "dropped" && len(c.Open) == 0:
 			add(contextRecord(c.dropped()))
 		}

@@ -26,7 +26,7 @@ type Conversation struct {
 	Unseen   bool             `json:"unseen,omitempty"`   // the model has yet to see something that wants an answer
 	Ended    bool             `json:"ended,omitempty"`    // the run is over: what its last turn led to wants no answer
 	Overview string           `json:"overview,omitempty"` // how the team stood, as it was told last
-	Cut      cutting          `json:"cut,omitempty"`      // how far it was shortened because of a refusal, since the last turn
+	Rung     rung             `json:"cut,omitempty"`      // how far it was shortened because of a refusal, since the last turn
 	Summary  string           `json:"summary,omitempty"`  // what stands for the messages that a compaction left out
 
 	Inbox    uint64                 `json:"inbox_seq"`           // sequence of the newest message taken in
@@ -137,6 +137,9 @@ func (c *Conversation) add(r journal.Record) error {
 		if model.Advice(r.Refusal.Advice) == model.Park && c.Parked == nil {
 			c.Parked, c.Spell = r.Refusal, r.ID
 		}
+		if model.Reason(r.Refusal.Reason) == model.FailedCall {
+			c.Rung = max(c.Rung, noted)
+		}
 		c.Usage = c.Usage.Add(usageOf(r.Refusal.Usage))
 	case journal.Compact:
 		var summary model.Reply
@@ -205,7 +208,7 @@ func (c *Conversation) backlog(r journal.Record) {
 	for _, h := range p.Rest {
 		c.Unread = append(c.Unread, letter{From: h.From, ID: fmt.Sprintf("%d to %d", h.First, h.Last), Brief: fmt.Sprintf("%d messages", h.Count)})
 	}
-	c.Cut = whole
+	c.Rung = whole
 	c.input(restBlock(*p, mark(r)), true)
 }
 
@@ -227,7 +230,7 @@ func (c *Conversation) tell(m team.Message, stored, mark string) {
 		c.Facts = append(c.Facts, fact{From: m.From, Type: m.Type, Goal: c.Goal, Brief: brief, Block: block})
 	}
 	c.Unread = append(c.Unread, letter{From: m.From, ID: m.ID, Brief: brief})
-	c.Cut = whole // what is refused now may be the mail
+	c.Rung = whole // what is refused now may be the mail
 	c.input(block, true)
 }
 
@@ -250,7 +253,7 @@ func (c *Conversation) answeredBy(m team.Message) bool {
 // begin takes in a task that the agent is to work on now.
 func (c *Conversation) begin(t team.Task, block string) {
 	c.leave(t.ID)
-	c.Cut = whole
+	c.Rung = whole
 	if c.Await != nil && (c.Await.Plan == "" || c.Await.Task != t.ID) { // what was waited for was another task's
 		c.Await = nil
 	}
@@ -277,7 +280,7 @@ func (c *Conversation) turn(t model.Reply) {
 	c.Messages = append(c.Messages, &t.Message)
 	c.Open, c.Mail = t.Message.ToolCalls, -1
 	c.Unseen = len(c.Open) > 0 // their results will want an answer
-	c.Known, c.Unread, c.Ended, c.Cut = len(c.Facts), nil, false, whole
+	c.Known, c.Unread, c.Ended, c.Rung = len(c.Facts), nil, false, whole
 	c.Parked, c.Spell = nil, ""
 	c.refusalsSent() // before the model was asked
 	c.Usage = c.Usage.Add(t.Usage)

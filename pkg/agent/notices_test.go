@@ -253,6 +253,20 @@ var notices = []struct {
 		r.start()
 		r.post(1, "coder-2", team.MsgMessage, "something awful")
 	}},
+	{"The endpoint cannot read a tool call, again and again.", func(r *rig) {
+		r.refuses(model.GiveUp, model.FailedCall)
+		r.says("ok", "ok")
+		r.start()
+		r.offer()
+	}},
+	{"The endpoint refuses the results of a turn, and then the conversation.", func(r *rig) {
+		r.says("!look,look-twice")
+		r.refuses(model.GiveUp, model.InvalidRequest)
+		r.refuses(model.GiveUp, model.InvalidRequest)
+		r.says("ok", "ok")
+		r.start()
+		r.offer()
+	}},
 	{"The endpoint refuses the task by itself.", func(r *rig) {
 		r.refuses(model.GiveUp, model.ContentFilter)
 		r.refuses(model.GiveUp, model.ContentFilter)

@@ -18,7 +18,7 @@ func TestAfterRefusal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		advice model.Advice
 		reason model.Reason
-		cut    cutting
+		next   rung // of the ladder
 		at     situation
 		want   step
 	}{
@@ -27,19 +27,18 @@ func TestAfterRefusal(t *testing.T) {
 		"a wrong key":                                {model.Park, model.BadKey, whole, member, park},
 		"a wrong key at a goal's first call":         {model.Park, model.BadKey, whole, lead, endGoal},
 		"a wrong key later":                          {model.Park, model.BadKey, whole, situation{leader: true}, park},
-		"too long":                                   {model.Compact, model.ContextLength, whole, member, shorten},
-		"too long with a summary":                    {model.Compact, model.ContextLength, compacted, member, strip},
-		"too long alone":                             {model.Compact, model.ContextLength, bare, situation{holds: true, large: true}, failTask},
-		"too long alone, though the task is small":   {model.Compact, model.ContextLength, bare, member, park},
-		"a filter":                                   {model.GiveUp, model.ContentFilter, whole, member, strip},
-		"a filter of the task alone":                 {model.GiveUp, model.ContentFilter, bare, member, failTask},
-		"a filter of mail alone":                     {model.GiveUp, model.ContentFilter, bare, situation{}, park},
-		"a filter of the goal alone":                 {model.GiveUp, model.ContentFilter, bare, lead, endGoal},
-		"a request that is refused":                  {model.GiveUp, model.InvalidRequest, whole, member, strip},
-		"one that is refused however little it says": {model.GiveUp, model.InvalidRequest, bare, member, park},
+		"too long":                                   {model.Compact, model.ContextLength, compacted, member, shorten},
+		"too long alone":                             {model.Compact, model.ContextLength, whole, situation{holds: true, large: true}, failTask},
+		"too long alone, though the task is small":   {model.Compact, model.ContextLength, whole, member, park},
+		"a filter":                                   {model.GiveUp, model.ContentFilter, undone, member, shorten},
+		"a filter of the task alone":                 {model.GiveUp, model.ContentFilter, whole, member, failTask},
+		"a filter of mail alone":                     {model.GiveUp, model.ContentFilter, whole, situation{}, park},
+		"a filter of the goal alone":                 {model.GiveUp, model.ContentFilter, whole, lead, endGoal},
+		"a request that is refused":                  {model.GiveUp, model.InvalidRequest, undone, member, shorten},
+		"one that is refused however little it says": {model.GiveUp, model.InvalidRequest, whole, member, park},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tt.at.cut = tt.cut
+			tt.at.next = tt.next
 			if got := (state{}).afterRefusal(&model.Refusal{Advice: tt.advice, Reason: tt.reason}, tt.at); got != tt.want {
 				t.Errorf("step %d, want %d", got, tt.want)
 			}
@@ -213,30 +212,14 @@ func TestTooLong(t *testing.T) {
 	})
 }
 
-// What is refused whatever the agent did before is tried with the task alone.
-func TestPoisonedConversation(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		r.says("!look")
-		r.refuses(model.GiveUp, model.InvalidRequest)
-		r.says("I go on", "done")
-		r.start()
-		r.offer()
-		if got := transcript(r.asked[2].Messages[1:]); strings.Contains(got, "assistant") || !strings.Contains(got, "title: Count") {
-			t.Errorf("after the refusal the model was told\n%s", got)
-		}
-		if r.task().Attempts != 1 || !strings.Contains(r.task().Reason, "went idle") { // of the last answers, not of the refusal
-			t.Errorf("%d attempts: %q", r.task().Attempts, r.task().Reason)
-		}
-	})
-}
-
 // Only a task that is refused alone, on a fresh context, is failed, with that reason;
 // the agent goes on with the next.
 func TestRefusedAlone(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.says("!look")
-		r.refuses(model.GiveUp, model.ContentFilter)
-		r.refuses(model.GiveUp, model.ContentFilter)
+		for range 3 { // whole, without its last turn, alone
+			r.refuses(model.GiveUp, model.ContentFilter)
+		}
 		r.start()
 		r.offer()
 		if r.task().Status != team.Failed || r.task().Attempts != 0 || !strings.Contains(r.task().Reason, "refuses this task by itself: the endpoint says no") {
@@ -246,7 +229,7 @@ func TestRefusedAlone(t *testing.T) {
 		r.next(team.Task{ID: "T-002", Title: "Harmless", Status: team.Pending})
 		r.says("ok", "done")
 		r.offer()
-		if got := transcript(r.asked[3].Messages); strings.Contains(got, "title: Count") || !strings.Contains(got, "T-001 (left out): failed") {
+		if got := transcript(r.asked[4].Messages); strings.Contains(got, "title: Count") || !strings.Contains(got, "T-001 (left out): failed") {
 			t.Errorf("for the next task the model was told\n%s", got)
 		}
 	})
@@ -256,8 +239,9 @@ func TestRefusedAlone(t *testing.T) {
 // the first only.
 func TestFilterDoesNotSpread(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		r.refuses(model.GiveUp, model.ContentFilter)
-		r.refuses(model.GiveUp, model.ContentFilter)
+		for range 2 {
+			r.refuses(model.GiveUp, model.ContentFilter)
+		}
 		r.start()
 		r.offer()
 		r.next(team.Task{ID: "T-002", Title: "Harmless", Status: team.Pending})
@@ -266,19 +250,6 @@ func TestFilterDoesNotSpread(t *testing.T) {
 		r.offer()
 		if r.task().Status == team.Failed {
 			t.Errorf("T-002 is failed: %s", r.task().Reason)
-		}
-	})
-}
-
-// Unread mail that is dropped with a conversation is named, so that it can be asked for.
-func TestDroppedMailIsNamed(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		r.refuses(model.GiveUp, model.InvalidRequest)
-		r.says("I ask again")
-		r.start()
-		r.post(1, "coder-2", team.MsgMessage, "the answer is 42")
-		if got := transcript(r.asked[1].Messages); !strings.Contains(got, "from coder-2, id m1: the answer is 42") {
-			t.Errorf("the model was told\n%s", got)
 		}
 	})
 }
@@ -294,22 +265,6 @@ func TestAssignedWhileParked(t *testing.T) {
 		r.pass(time.Second)
 		if r.holds() || r.task().Status != team.Pending || r.task().Attempts != 0 {
 			t.Errorf("the task is %s after %d attempts", r.task().Status, r.task().Attempts)
-		}
-	})
-}
-
-// A refusal of a leader in the middle of a goal drops what was said, not the goal.
-func TestLeaderPoisoned(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		r.opts.Member.AgentID = team.Leader
-		r.journal[0].Goal = 1
-		r.says("!look")
-		r.refuses(model.GiveUp, model.InvalidRequest)
-		r.says("I go on")
-		r.start()
-		r.post(1, team.UserAgent, team.MsgUser, "migrate the API")
-		if got := transcript(r.asked[2].Messages[1:]); strings.Contains(got, "assistant") || !strings.Contains(got, "migrate the API") {
-			t.Errorf("after the refusal the model was told\n%s", got)
 		}
 	})
 }

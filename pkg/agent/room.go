@@ -261,11 +261,11 @@ const (
 // saves too little, a summary takes the place of all but the newest part. It always
 // succeeds: where the model gives no summary, a plain account stands in for it.
 func (a *Agent) compact(ctx context.Context, why string) error {
-	return a.compactTo(ctx, why, a.conv.Cut)
+	return a.compactTo(ctx, why, a.conv.Rung)
 }
 
 // compactTo is compact because of a refusal, after which the conversation is cut so far.
-func (a *Agent) compactTo(ctx context.Context, why string, far cutting) error {
+func (a *Agent) compactTo(ctx context.Context, why string, far rung) error {
 	if err := a.digest(ctx); err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (a *Agent) compactTo(ctx context.Context, why string, far cutting) error {
 	marked := a.conv.marked()
 	after := a.gauge.sizeOf(marked.Messages)
 	if after <= before-before/worthIt && after <= window/2 {
-		marked.Cut = far
+		marked.Rung = far
 		return a.renew(ctx, why, marked)
 	}
 	room, most := window/keptShare, min(summaryTokens, window/resultShare)
@@ -283,7 +283,7 @@ func (a *Agent) compactTo(ctx context.Context, why string, far cutting) error {
 	text := ""
 	// If the window is unknown and the endpoint has refused the conversation, it would
 	// refuse this request too.
-	fits := after+most <= known || known == 0 && far == whole
+	fits := after+most <= known || known == 0 && far < compacted
 	if fits && a.conv.Parked == nil {
 		var err error
 		messages := append(marked.Messages[:len(marked.Messages):len(marked.Messages)], &model.Message{Role: "user", Content: summaryPrompt})
@@ -298,7 +298,7 @@ func (a *Agent) compactTo(ctx context.Context, why string, far cutting) error {
 		text += "\n[cut here]\nWhat was done last:\n" + marked.account(marked.tail(room), most/2)
 	}
 	next := a.fitted(ctx, marked.summarized(text, a.taskText(), room), window/2)
-	next.Cut = far
+	next.Rung = far
 	return a.renewBy(ctx, why, next, summary)
 }
 

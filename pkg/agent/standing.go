@@ -30,6 +30,9 @@ func stands(m team.Message) bool {
 // seen are the facts that the model has seen.
 func (c *Conversation) seen() []fact { return c.Facts[:min(c.Known, len(c.Facts))] }
 
+// ofPerson reports whether f is mail of a person.
+func (f fact) ofPerson() bool { return f.From == team.UserAgent }
+
 // setsGoal reports whether f is mail that set or added to a leader's present goal.
 func (c *Conversation) setsGoal(f fact) bool {
 	return c.Goal > 0 && f.Type == team.MsgUser && f.Goal == c.Goal
@@ -44,7 +47,7 @@ func (c *Conversation) standing(limit int) map[int]bool {
 		for i, f := range slices.Backward(c.seen()) {
 			n := tokens.Estimate(f.Block)
 			switch {
-			case f.Block == "" || (f.From == team.UserAgent) != ofPeople:
+			case f.Block == "" || f.ofPerson() != ofPeople:
 			case c.setsGoal(f):
 				told[i] = true
 			case n <= limit:

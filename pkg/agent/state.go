@@ -22,16 +22,10 @@ type state struct {
 	warned bool // in this run: that the agent goes in circles
 	cuts   int  // answers in a row that were cut at their limit, or empty
 	parks  int  // tries since the endpoint began to refuse
+
+	spells     int  // spells of refusals of the conversation, with no more than a turn between each two
+	recovering bool // the model has not answered since the last of them
 }
-
-// cutting is how far a conversation was shortened because of a refusal.
-type cutting int
-
-const (
-	whole     cutting = iota
-	compacted         // what was old is a summary
-	bare              // the work alone
-)
 
 // newRun returns s as it is at the start of a run.
 func (s state) newRun() state {
@@ -43,6 +37,10 @@ func (s state) newRun() state {
 func (s state) answered(r model.Reply) state {
 	s.turns++
 	s.parks = 0
+	if !s.recovering {
+		s.spells = 0
+	}
+	s.recovering = false
 	if s.cuts++; !cut(r) && !empty(r) {
 		s.cuts = 0
 	}
@@ -70,8 +68,7 @@ const (
 	warn                 // tell it that it goes in circles
 	rest                 // an outage: ask again in a while
 	park                 // a refusal: put the task back, ask again now and then
-	shorten              // compact the conversation
-	strip                // go on with the work alone
+	shorten              // ask again with less of the conversation
 	failTask             // the task itself is refused: end it as failed
 	endGoal              // the goal is refused
 )
@@ -114,11 +111,26 @@ type situation struct {
 	first  bool // no turn of the goal has been answered
 	holds  bool // a task
 	large  bool // which is most of what the model was told
-	cut    cutting
+	next   rung // of the ladder; whole: it has been gone down
+}
+
+// mostSpells is how often in a row the conversation is shortened for a turn, and then refused
+// for the next. More would be paid for without an end.
+const mostSpells = 4
+
+// refused returns s after a refusal of a conversation at a rung.
+func (s state) refused(r *model.Refusal, at rung) state {
+	if r.Advice == model.GiveUp {
+		if at == whole {
+			s.spells++
+		}
+		s.recovering = true
+	}
+	return s
 }
 
 // afterRefusal judges a call that gave no turn. A request that the endpoint does not take
-// is tried again with less of the conversation, down to the work alone. If that is refused
+// is tried again with less of the conversation, down the ladder. If the last rung is refused
 // too, either the task itself is at fault, or the agent parks.
 func (s state) afterRefusal(r *model.Refusal, p situation) step {
 	switch {
@@ -128,10 +140,8 @@ func (s state) afterRefusal(r *model.Refusal, p situation) step {
 		return endGoal
 	case r.Advice == model.Park:
 		return park
-	case r.Advice == model.Compact && p.cut == whole:
+	case p.next != whole && s.spells <= mostSpells:
 		return shorten
-	case p.cut < bare:
-		return strip
 	case p.holds && (r.Reason == model.ContentFilter || r.Reason == model.ContextLength && p.large):
 		return failTask
 	case p.leader && p.first:

@@ -12,7 +12,7 @@ var advices = map[Reason]Advice{
 	RateLimited: TryAgain, ServerError: TryAgain, Connection: TryAgain, Incomplete: TryAgain, Silent: TryAgain,
 	BadKey: Park, NoCredit: Park, UnknownModel: Park, NoEndpoint: Park,
 	ContextLength: Compact,
-	ContentFilter: GiveUp, InvalidRequest: GiveUp,
+	ContentFilter: GiveUp, FailedCall: GiveUp, InvalidRequest: GiveUp,
 }
 
 // judge says why a call was refused and what to do about it. status is that of the

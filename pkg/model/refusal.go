@@ -41,6 +41,7 @@ const (
 	NoEndpoint     Reason = "no_endpoint"     // Park: 405, 501, a redirect, a page for people: no model endpoint
 	ContextLength  Reason = "context_length"  // Compact: 413, context_length_exceeded
 	ContentFilter  Reason = "content_filter"  // GiveUp: what was said is not let through
+	FailedCall     Reason = "failed_call"     // GiveUp: what the model wrote could not be read as a tool call
 	InvalidRequest Reason = "invalid_request" // GiveUp: 400, 422 and the rest
 )
 

@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+)
+
+const rule = "From now on: never run git push."
+
+// atTurnSix has the agent work on a task, read a person's rule at its third turn, and come
+// to its seventh request.
+func (r *rig) atTurnSix() {
+	r.says("!look", "!look-here")
+	r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
+		d := delivery(1, team.MsgUser)
+		d.Message.Content = rule
+		r.mail <- d
+		return r.reply("!look-there"), nil
+	})
+	r.says("!look-a", "!look-b", "!look-last")
+	r.start()
+}
+
+// last is the newest request, without its system message.
+func (r *rig) last() string { return transcript(r.asked[len(r.asked)-1].Messages[1:]) }
+
+// One refusal of a request leaves the conversation as it is, but for the last turn, and
+// the model knows what a person has ordered.
+func TestOneRefusalKeepsTheConversation(t *testing.T) {
+	for _, reason := range []model.Reason{model.FailedCall, model.InvalidRequest, model.ContentFilter} {
+		t.Run(string(reason), func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.atTurnSix()
+				r.refuses(model.GiveUp, reason)
+				r.says("I go on", "done")
+				r.offer()
+				after := transcript(r.asked[7].Messages[1:])
+				for _, want := range []string{"title: Count", rule, "result of look-here", "result of look-a", "result of look-b"} {
+					if !strings.Contains(after, want) {
+						t.Errorf("the request after the refusal has no %q:\n%s", want, after)
+					}
+				}
+				if kept := strings.Contains(after, "result of look-last"); kept != (reason == model.FailedCall) {
+					t.Errorf("the last turn stays: %v\n%s", kept, after)
+				}
+				if reason != model.FailedCall && !strings.Contains(after, "It called look-last") {
+					t.Errorf("the model is not told what was taken out:\n%s", after)
+				}
+				if r.holds() && r.task().Attempts != 0 {
+					t.Errorf("%d attempts", r.task().Attempts)
+				}
+			})
+		})
+	}
+}
+
+// The ladder goes down a rung at a time. What a person has ordered is left out last, and
+// only for a filter.
+func TestLadder(t *testing.T) {
+	type has struct{ rule, turns, account bool }
+	for reason, want := range map[model.Reason][]has{
+		model.FailedCall:     {{true, true, false}, {true, true, false}, {true, false, true}},
+		model.InvalidRequest: {{true, true, false}, {true, false, true}},
+		model.ContentFilter:  {{true, true, false}, {true, false, false}, {false, false, false}},
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.atTurnSix()
+				for range len(want) + 1 {
+					r.refuses(model.GiveUp, reason)
+				}
+				r.offer()
+				if len(r.asked) != 7+len(want) {
+					t.Fatalf("asked %d times, want %d", len(r.asked), 7+len(want))
+				}
+				for i, want := range want {
+					text := transcript(r.asked[7+i].Messages[1:])
+					got := has{strings.Contains(text, rule), strings.Contains(text, "assistant"), strings.Contains(text, "- you called look-b")}
+					if got != want || !strings.Contains(text, "title: Count") || !strings.Contains(text, "The model's endpoint") {
+						t.Errorf("rung %d: %+v, want %+v:\n%s", i, got, want, text)
+					}
+					if !want.turns && !strings.Contains(text, "read_mail") {
+						t.Errorf("rung %d does not say where mail is to be had:\n%s", i, text)
+					}
+				}
+				if failed := r.task().Status == team.Failed; failed != (reason == model.ContentFilter) {
+					t.Errorf("the task is %s: %s", r.task().Status, r.task().Reason)
+				}
+			})
+		})
+	}
+}
+
+// A successor stands where its predecessor stood on the ladder.
+func TestLadderAfterRestart(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.atTurnSix()
+		r.refuses(model.GiveUp, model.ContentFilter)
+		r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
+			r.cancel()
+			return model.Reply{}, context.Canceled
+		})
+		r.offer()
+		if err := <-r.ended; err != nil {
+			t.Fatal(err)
+		}
+		r.opts.Member.Incarnation = 2
+		r.refuses(model.GiveUp, model.ContentFilter)
+		r.says("I go on")
+		r.start()
+		if got := transcript(r.asked[9].Messages[1:]); strings.Contains(got, "assistant") || !strings.Contains(got, rule) {
+			t.Errorf("the successor asked\n%s", got)
+		}
+	})
+}
+
+// An endpoint that refuses the results of every turn is not asked for ever: the task goes
+// back.
+func TestEveryTurnIsRefused(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		n := 0
+		r.model = func(_ context.Context, req model.Request) (model.Reply, error) {
+			if n++; n%2 == 0 {
+				return model.Reply{}, no(model.GiveUp, model.InvalidRequest)
+			}
+			return r.reply("!look-" + strings.Repeat("x", n)), nil
+		}
+		r.start()
+		r.offer()
+		if r.holds() || r.task().Attempts != 0 || n > 2*mostSpells+2 || !r.beat.Parked() {
+			t.Errorf("after %d requests the task is %s with %d attempts, the agent %s", n, r.task().Status, r.task().Attempts, r.beat.State)
+		}
+	})
+}
+
+// Unread mail of others that is taken out with a conversation is named.
+func TestUnreadMailIsNamed(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.refuses(model.GiveUp, model.InvalidRequest)
+		r.says("I ask again")
+		r.start()
+		r.post(1, "coder-2", team.MsgMessage, "the answer is 42")
+		if got := r.last(); len(r.asked) != 2 || !strings.Contains(got, "from coder-2, id m1: the answer is 42") {
+			t.Errorf("the model was told\n%s", got)
+		}
+	})
+}
+
+// A leader in the middle of a goal keeps the goal, whatever is refused.
+func TestLeaderKeepsItsGoal(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.Member.AgentID = team.Leader
+		r.opts.EndGoal = func(context.Context, string) { t.Error("the goal was ended") }
+		r.journal[0].Goal = 1
+		r.says("!look")
+		r.refuses(model.GiveUp, model.ContentFilter)
+		r.refuses(model.GiveUp, model.ContentFilter)
+		r.says("I go on")
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "migrate the API")
+		if got := r.last(); len(r.asked) != 4 || strings.Contains(got, "assistant") || !strings.Contains(got, "migrate the API") {
+			t.Errorf("after the refusals the model was told\n%s", got)
+		}
+	})
+}
+
+// A leader whose first answers fail does not end its goal.
+func TestLeadersFirstAnswersFail(t *testing.T) {
+	for _, reason := range []model.Reason{model.FailedCall, model.InvalidRequest} {
+		loop(t, func(t *testing.T, r *rig) {
+			r.opts.Member.AgentID = team.Leader
+			r.opts.EndGoal = func(_ context.Context, cause string) { t.Errorf("%s: the goal was ended: %s", reason, cause) }
+			r.journal[0].Goal = 1
+			r.refuses(model.GiveUp, reason)
+			r.says("I begin")
+			r.start()
+			r.post(1, team.UserAgent, team.MsgUser, "migrate the API")
+			r.pass(time.Second)
+			if got := r.last(); len(r.asked) != 2 || !strings.Contains(got, "migrate the API") {
+				t.Errorf("%s: asked %d times, at last\n%s", reason, len(r.asked), got)
+			}
+		})
+	}
+}
