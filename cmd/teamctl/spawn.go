@@ -29,7 +29,7 @@ func (a *app) spawnCmd() *cobra.Command {
 	f.StringVar(&m.Model, "model", "", "the model it uses (default: the role's, else its process's)")
 	f.BoolVar(&m.PlanMode, "plan-mode", false, "it changes nothing before its plan is approved")
 	f.StringVar(&approver, "approver", "", "who approves its plans: leader, or human only (default: as its role or the team says)")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"approver": fixed(string(team.ByLeader), string(team.ByHuman))})
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"model": completeModels, "approver": fixed(string(team.ByLeader), string(team.ByHuman))})
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		m.Approver = team.Approver(approver)
 		m.Role = team.CanonicalRole(args[0])
@@ -73,4 +73,10 @@ func (a *app) spawnCmd() *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// completeModels offers the names of models that the processes have.
+func completeModels(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+	glanceAll(cmd, func(ctx context.Context, c *client.Client, _ team.TeamID) { names, _ = c.Models(ctx) })
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

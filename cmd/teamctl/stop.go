@@ -27,7 +27,7 @@ func (a *app) stopCmd() *cobra.Command {
 		Long: "stop asks the members to leave. One with work may refuse: that is a conflict, with its reason, and it stays. Whoever has\n" +
 			"not answered after --timeout is stopped by force. Tasks that they hold go back to the board. With --drain the members are\n" +
 			"not asked, but end their tasks, take no other and leave; stop waits for that, and they do so also after --timeout.\n" +
-			"Without a name stop ends the team's goal as stopped and stops every member; nobody is asked.",
+			"Without a name stop ends the team's goal as stopped and stops every member; nobody is asked, and seats give their tasks back.",
 		ValidArgsFunction: completePresent,
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "do not ask")

@@ -236,7 +236,7 @@ func teamsTable(teams []client.TeamStatus) table {
 func (a *app) printTeam(t team.Team) error {
 	return a.print(t, nil, []string{string(t.ID)}, func(io.Writer, bool) error {
 		return writeFields(a.screen(), []field{
-			{"name", string(t.ID)}, {"status", paint(string(t.Status))}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
+			{"name", string(t.ID)}, {"status", string(t.Status)}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
 			{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)},
 			{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"dialect", string(t.Dialect(team.Role{}))},
 			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"summary", t.Summary},

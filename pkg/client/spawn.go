@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"agentteam/pkg/spawn"
@@ -13,8 +14,8 @@ import (
 
 // Spawn makes count members of a role; either all of them come up or none stays.
 // A team that has ended is active again then, without a goal; a spawn that fails
-// leaves it as it was. A name is for one. Errors: NotFound for the role;
-// InvalidState at the team's limit; Conflict for the name of a member that is there;
+// leaves it as it was. A name is for one. Errors: NotFound for the role, and for a
+// model that no process has; InvalidState at the team's limit; Conflict for the name of a member that is there;
 // Unavailable if no process took one.
 func (t *Team) Spawn(ctx context.Context, m team.Member, count int) ([]team.Member, error) {
 	if err := oneName(m, count); err != nil {
@@ -45,6 +46,11 @@ func (t *Team) spawn(ctx context.Context, wanted []team.Member, raced func(team.
 	}
 	for _, m := range missing {
 		if err := maySpawn(record, all, m, len(missing)); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(missing) > 0 { // which are asked for with one model
+		if err := t.client.hasModel(ctx, missing[0].Model); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -86,10 +92,44 @@ func (c *Client) MakeToSpawn(ctx context.Context, n NewTeam, m team.Member, coun
 	if err := maySpawn(n.record(), nil, m, count); err != nil {
 		return nil, err
 	}
+	if err := c.hasModel(ctx, m.Model); err != nil {
+		return nil, err
+	}
 	if procs, err := c.Processes(ctx); err != nil && len(procs.Standbys) < count { // a leader could start them
 		return nil, spawn.NoStandby(err)
 	}
 	return c.Make(ctx, n)
+}
+
+// hasModel refuses a model that is asked for by name and that no process has: another would be
+// used instead, at another price. Error: NotFound.
+func (c *Client) hasModel(ctx context.Context, name string) error {
+	if name == "" || name == team.Inherit {
+		return nil
+	}
+	known, err := c.Models(ctx)
+	switch {
+	case slices.Contains(known, name):
+		return nil
+	case err != nil: // nobody knows
+		return err
+	}
+	refusal := team.Errorf(team.NotFound, "no process has a model %q", team.Clean(name, 80))
+	if len(known) == 0 {
+		return refusal.WithHint("no model is configured: set OPENAI_MODEL where the processes are started")
+	}
+	return refusal.WithHint("choose one of: %s", strings.Join(known, ", "))
+}
+
+// Models returns the names that some process has for a model, sorted. Errors: Unavailable if no
+// leader process answers; what the others have is returned all the same.
+func (c *Client) Models(ctx context.Context) (names []string, err error) {
+	s, err := c.Processes(ctx)
+	for _, p := range slices.Concat(s.Leaders, s.Standbys, s.Members) {
+		names = append(names, p.Aliases...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 // oneName returns InvalidArgument if several members are to have one name.

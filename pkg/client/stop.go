@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"agentteam/pkg/seat"
@@ -66,7 +65,7 @@ func (t *Team) drain(ctx context.Context, r spawn.Request) error {
 }
 
 // StopTeam ends the team's goal as stopped and sees every member leave; those who
-// have not after wait are stopped by force.
+// have not after wait are stopped by force. Seats are ended; what they hold goes back.
 func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 	members, err := t.roster.List(ctx)
 	if err != nil {
@@ -78,7 +77,13 @@ func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 	}
 	limit := time.Now().Add(wait)
 	for _, m := range members {
-		if m.State == team.Stopped || m.State == team.Unreadable || m.Backend == team.Person {
+		if m.State == team.Stopped || m.State == team.Unreadable {
+			continue
+		}
+		if m.Backend == team.Person {
+			if err := t.seats.Stop(ctx, m.AgentID, person); err != nil {
+				return err
+			}
 			continue
 		}
 		for time.Now().Before(limit) && !errors.Is(t.roster.Check(ctx, m.AgentID, m.Incarnation), team.ErrSuperseded) {
@@ -96,20 +101,14 @@ func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 }
 
 // freeAll puts the tasks back on the board that agents held who could not do so
-// themselves; a person's task stays with its seat.
+// themselves.
 func (t *Team) freeAll(ctx context.Context) error {
-	members, err := t.roster.List(ctx)
-	if err != nil {
-		return err
-	}
 	tasks, err := t.board.All(ctx)
 	if err != nil {
 		return err
 	}
 	for _, task := range tasks {
-		if task.Status != team.InProgress || slices.ContainsFunc(members, func(m team.Member) bool {
-			return m.AgentID == task.Assignee && m.Backend == team.Person
-		}) {
+		if task.Status != team.InProgress {
 			continue
 		}
 		_, err := t.board.Release(ctx, task.ID, person, 0, "the team was stopped", false)

@@ -167,11 +167,6 @@ func (t *Team) settle(ctx context.Context, force bool, wait time.Duration) (ende
 		return ended, open, err
 	}
 	for _, m := range present {
-		if m.Backend == team.Person {
-			if _, err := t.Stop(ctx, m.AgentID, Farewell{}); err != nil {
-				return ended, open, err
-			}
-		}
 		ended = append(ended, m.AgentID)
 	}
 	return ended, open, nil

@@ -185,7 +185,7 @@ func (l *leader) join(ctx context.Context, bt *broker.Storage, role team.Role, t
 		// still knows that there were higher ones.
 		m.Incarnation = max(term, m.Incarnation+1)
 		m.Color = "white"
-		m.Role, m.Model, m.State, m.Backend = role.Name, role.Model, team.Joined, team.Exec
+		m.Role, m.Model, m.State, m.Backend, m.LastError = role.Name, role.Model, team.Joined, team.Exec, ""
 		m.PID, m.Workspace = os.Getpid(), workspace
 		m.Host, _ = os.Hostname()
 		m.Cluster = child.Cluster()

@@ -41,6 +41,19 @@ func TestToldOnce(t *testing.T) {
 	}
 }
 
+// What kept a leader from its work is not said of its successor, which begins well.
+func TestNewTermForgets(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	cause := team.Member{AgentID: team.Leader, State: team.WaitingModel, LastError: "no model is configured", Incarnation: 1}
+	if _, err := roster.New(bt).Put(t.Context(), cause); err != nil {
+		t.Fatal(err)
+	}
+	m, err := new(leader).join(t.Context(), bt, team.Role{Name: "leader"}, 2, "")
+	if err != nil || m.State != team.Joined || m.Incarnation != 2 || m.LastError != "" {
+		t.Errorf("the next term begins as %+v, %v", m, err)
+	}
+}
+
 // A member is asked to leave and answers, or has not answered when the leader's call is over;
 // one whose process is gone is asked nothing.
 func TestRemove(t *testing.T) {
