@@ -26,6 +26,12 @@ func (r *rig) atTurnSix() {
 	r.start()
 }
 
+// offered offers the task, and lets the time go by that mail is waited for.
+func (r *rig) offered() {
+	r.offer()
+	r.pass(time.Second)
+}
+
 // last is the newest request, without its system message.
 func (r *rig) last() string { return transcript(r.asked[len(r.asked)-1].Messages[1:]) }
 
@@ -38,7 +44,7 @@ func TestOneRefusalKeepsTheConversation(t *testing.T) {
 				r.atTurnSix()
 				r.refuses(model.GiveUp, reason)
 				r.says("I go on", "done")
-				r.offer()
+				r.offered()
 				after := transcript(r.asked[7].Messages[1:])
 				for _, want := range []string{"title: Count", rule, "result of look-here", "result of look-a", "result of look-b"} {
 					if !strings.Contains(after, want) {
@@ -74,7 +80,7 @@ func TestLadder(t *testing.T) {
 				for range len(want) + 1 {
 					r.refuses(model.GiveUp, reason)
 				}
-				r.offer()
+				r.offered()
 				if len(r.asked) != 7+len(want) {
 					t.Fatalf("asked %d times, want %d", len(r.asked), 7+len(want))
 				}
@@ -105,7 +111,7 @@ func TestLadderAfterRestart(t *testing.T) {
 			r.cancel()
 			return model.Reply{}, context.Canceled
 		})
-		r.offer()
+		r.offered()
 		if err := <-r.ended; err != nil {
 			t.Fatal(err)
 		}
