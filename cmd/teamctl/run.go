@@ -211,6 +211,9 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 		if t, err = c.Open(ctx, cfg.Team); err == nil {
 			g, err = t.ResumeGoal(ctx, p.since)
 		}
+		if err == nil {
+			err = a.findFolder(ctx, t, g, cfg, p)
+		}
 	} else if t, err = a.makeTeam(ctx, cfg, p.workspace, c.Make); err == nil {
 		g, err = a.setGoal(ctx, t, p)
 	}

@@ -77,6 +77,9 @@ func (a *app) printStatus(s client.Status) error {
 			for _, q := range ts.Damaged {
 				a.note(fmt.Sprintf("damaged in team %s: %s: %s (teamctl repair --team %s)", ts.ID, q.Key, printable(oneLine(q.Error)), ts.ID))
 			}
+			for _, m := range ts.Lost {
+				a.note(fmt.Sprintf("%s is lost: %s", m.AgentID.At(ts.ID), m.Why))
+			}
 			for _, m := range ts.Silent {
 				a.note(fmt.Sprintf("%s beats, but %s", m.AgentID.At(ts.ID), m.Why))
 			}

@@ -110,6 +110,12 @@ func (t *Team) ResumeGoal(ctx context.Context, since time.Time) (*Goal, error) {
 	return g, g.endedBefore(ctx)
 }
 
+// Move makes dir the folder in which the team works. Those who work for it already stay where
+// they are; nobody does where the old folder is gone.
+func (t *Team) Move(ctx context.Context, dir string) (team.Team, error) {
+	return t.client.registry.Move(ctx, t.team, dir)
+}
+
 // PresentGoal returns the goal that the team has, or had last. Errors: InvalidState for a
 // team that never had one.
 func (t *Team) PresentGoal(ctx context.Context) (*Goal, error) {

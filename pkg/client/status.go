@@ -47,6 +47,9 @@ func (t *Team) status(ctx context.Context) (s TeamStatus, err error) {
 		if a.Member.State == team.Joined && a.LastError != "" {
 			s.Silent = append(s.Silent, Silent{a.AgentID, a.LastError})
 		}
+		if a.Member.State == team.Lost && a.LastError != "" {
+			s.Lost = append(s.Lost, Lost{a.AgentID, a.LastError})
+		}
 	}
 	if record.Status == team.Active {
 		if err := t.toPerson(ctx, &s); err != nil {
@@ -128,6 +131,13 @@ type Silent struct {
 	Why     string       `json:"why"`
 }
 
+// Lost is a member that no process plays, and the reason for which the last one ended or
+// could not begin.
+type Lost struct {
+	AgentID team.AgentID `json:"agent_id"`
+	Why     string       `json:"why"`
+}
+
 // TeamStatus is one team in a Status.
 type TeamStatus struct {
 	ID      team.TeamID              `json:"id"`
@@ -140,6 +150,7 @@ type TeamStatus struct {
 	Parked  []Parked                 `json:"parked,omitempty"`  // members that wait for somebody to mend their model or their journal
 	Damaged []team.Quarantined       `json:"damaged,omitempty"` // records that cannot be read, journals aside
 	Silent  []Silent                 `json:"silent,omitempty"`  // members that beat and do not answer
+	Lost    []Lost                   `json:"lost,omitempty"`    // members without a process, as far as it is known why
 
 	Questions []Letter `json:"questions,omitempty"` // to the person before the team, that are open
 	Unread    int      `json:"unread,omitempty"`    // messages to that person, who has written nothing to their sender since

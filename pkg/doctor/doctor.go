@@ -94,7 +94,7 @@ func Run(ctx context.Context, cfg config.Config, o Options) []Check {
 		defer c.Close()
 		var err error
 		s, err = c.Status(ctx)
-		checks = append(checks, storage(ctx, c), leaders(s, err), api(s), standbys(s), aliases(s), records(s))
+		checks = append(checks, storage(ctx, c), leaders(s, err), api(s), standbys(s), aliases(s), records(s), lost(s))
 	}
 	checks = append(checks, modelCheck(ctx, cfg, s))
 	if checks[len(checks)-1].Status != Fail && cfg.CheckModel() == nil {
@@ -194,6 +194,24 @@ func records(s client.Status) Check {
 		return Check{Name: "records", Status: OK, Detail: "what the teams need can be read"}
 	}
 	return Check{Name: "records", Status: Warn, Detail: "damaged: " + strings.Join(bad, ", "), Hint: team.RepairHint + "; --team names the team"}
+}
+
+// lost names the members that no process can play, such as a leader whose folder is gone.
+func lost(s client.Status) Check {
+	var who []string
+	for _, t := range s.Teams {
+		if t.Status != team.Active {
+			continue
+		}
+		for _, m := range t.Lost {
+			who = append(who, fmt.Sprintf("%s is lost: %s", m.AgentID.At(t.ID), m.Why))
+		}
+	}
+	if len(who) == 0 {
+		return Check{Name: "teams", Status: OK, Detail: "no member is lost for a known reason"}
+	}
+	return Check{Name: "teams", Status: Warn, Detail: strings.Join(who, "; "),
+		Hint: "they are brought back as soon as that is over; a team whose folder is gone takes another: teamctl run --resume --workspace DIR"}
 }
 
 func leaders(s client.Status, err error) Check {

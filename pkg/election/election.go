@@ -60,6 +60,8 @@ type candidacy struct {
 	changed time.Time // when the lease was last seen to change, by the monotonic clock
 	retry   time.Time // not before this, after a term that failed
 	failed  int       // terms that failed soon, one after the other
+	folder  string    // where the team works
+	changes int       // how often the registry told of what a term may have failed by
 	tries   uint64    // of taking the lease; makes each such write unlike any other
 	cancel  context.CancelCauseFunc
 }
@@ -136,8 +138,9 @@ func (e *Elector) observe(entry broker.Entry) {
 		// An entry that cannot be read may be an active team's: whoever leads looks at the
 		// team's own record, and puts the entry right.
 		active := !entry.Deleted && (err != nil || s.Status == team.Active)
-		if active != c.active { // else it may be our own term that has corrected the entry
-			c.active, c.retry, c.failed = active, time.Time{}, 0
+		if active != c.active || s.Workspace != c.folder { // else it may be our own term that has corrected the entry
+			c.active, c.folder, c.retry, c.failed = active, s.Workspace, time.Time{}, 0
+			c.changes++
 		}
 	case subject.Lead:
 		if entry.Revision <= c.rev {
@@ -167,6 +170,7 @@ func (e *Elector) campaign(ctx context.Context) {
 		}
 		term, cancel := context.WithCancelCause(ctx)
 		c.cancel = cancel
+		changes := c.changes
 		e.wg.Go(func() {
 			defer cancel(nil)
 			err := e.term(term, id, c)
@@ -176,7 +180,7 @@ func (e *Elector) campaign(ctx context.Context) {
 				c.failed = 0
 			}
 			var rest time.Duration
-			if err != nil {
+			if err != nil && changes == c.changes {
 				rest = min(e.o.Lease/5<<c.failed, 6*e.o.Lease)
 				c.retry, c.failed = time.Now().Add(rest), min(c.failed+1, 8)
 			}

@@ -53,9 +53,12 @@ func (r *race) registry(url string) *broker.Bucket {
 }
 
 // register stores the small record of a team as package registry does.
-func (r *race) register(id team.TeamID, s team.Status) {
+func (r *race) register(id team.TeamID, s team.Status) { r.registerAt(id, s, "") }
+
+// registerAt is register of a team that works in a folder.
+func (r *race) registerAt(id team.TeamID, s team.Status, folder string) {
 	r.t.Helper()
-	data, err := json.Marshal(team.Small{V: team.Protocol, ID: id, Status: s, Op: string(s)})
+	data, err := json.Marshal(team.Small{V: team.Protocol, ID: id, Status: s, Op: string(s), Workspace: folder})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -316,6 +319,40 @@ func TestFailedTerms(t *testing.T) {
 		}
 		last = now
 	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A team that cannot be led is tried again at once when it is given another folder, also
+// while a term is about to fail in the old one.
+func TestFailedTermsElsewhere(t *testing.T) {
+	t.Parallel()
+	r := newRace(t)
+	r.registerAt("t", team.Active, "/a")
+	begun, fail := make(chan struct{}), make(chan error)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- election.New(election.Options{Bucket: r.registry(r.url), Process: "a", Lease: time.Hour, // a fifth of which it would rest
+			Lead: func(context.Context, team.TeamID, uint64) error {
+				begun <- struct{}{}
+				return <-fail
+			}}).Run(ctx)
+	}()
+	<-begun
+	fail <- errors.New("there is no such folder")
+	r.registerAt("t", team.Active, "/b")
+	<-begun
+	r.registerAt("t", team.Active, "/c")
+	r.registerAt("u", team.Active, "") // which comes after that
+	<-begun
+	for range 2 {
+		fail <- errors.New("there is no such folder")
+	}
+	<-begun
+	close(fail)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -30,6 +30,7 @@ import (
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
 	"agentteam/pkg/watchdog"
 )
 
@@ -121,13 +122,9 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	if err := l.registry.Publish(ctx, record); err != nil || record.Status != team.Active {
 		return err
 	}
-	role, err := record.Role(team.LeaderRole)
+	role, folder, err := l.fit(record)
 	if err != nil {
-		return err
-	}
-	workspace, err := l.Workspace(record)
-	if err != nil {
-		return err
+		return errors.Join(err, l.cannot(ctx, bt, term, err))
 	}
 	if record, err = l.registry.Touch(ctx, bt); err != nil || record.Status != team.Active {
 		return err
@@ -137,7 +134,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	if err := board.New(bt.Bucket, board.Options{}).Reopen(ctx); err != nil && !errors.Is(err, team.ErrUnreadable) {
 		return err // else nothing can be added for now, and the tasks that are there go on
 	}
-	m, err := l.join(ctx, bt, role, term, workspace)
+	m, err := l.join(ctx, bt, role, term, folder)
 	if err != nil {
 		return err
 	}
@@ -155,7 +152,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 		Cluster: child.Cluster(), Lease: record.Lease(), Logger: t.log, Metrics: l.Metrics})
 	err = shutdown.Together(ctx, t.index.Run, dog.Run, func(ctx context.Context) error {
 		return membership.Run(ctx, membership.Options{
-			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Aliases: l.Models(), ModelChanged: l.ModelsChanged, KeepTranscripts: l.Config.KeepTranscripts, Workspace: workspace, Crew: t,
+			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Aliases: l.Models(), ModelChanged: l.ModelsChanged, KeepTranscripts: l.Config.KeepTranscripts, Workspace: folder, Crew: t,
 			Heard: t.pulse.Last, Overview: t.overview, EndGoal: t.refusedGoal, Started: func(a *agent.Agent) { t.agent.Store(a) },
 			Start: t.start, Logger: l.Log, Metrics: metrics,
 		})
@@ -170,8 +167,58 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	return err
 }
 
+// fit returns what this process needs to lead the team, before anything is written: the
+// leader's role, and a folder to work in. It may have been moved, or be on another machine.
+func (l *leader) fit(record team.Team) (role team.Role, folder string, err error) {
+	if role, err = record.Role(team.LeaderRole); err != nil {
+		return role, "", err
+	}
+	if folder, err = l.Workspace(record); err != nil {
+		return role, "", err
+	}
+	ws, err := workspace.Open(folder, workspace.Options{})
+	if errors.Is(err, team.NotFound) {
+		return role, "", team.Errorf(team.NotFound, "%w", err).WithHint("if it was moved: teamctl run --resume --workspace DIR")
+	}
+	if err != nil {
+		return role, "", err
+	}
+	ws.Close()
+	return role, folder, nil
+}
+
+// cannot writes why no process can lead the team into its leader's record, where whoever
+// looks finds it; once, however often and by how many processes it is tried.
+func (l *leader) cannot(ctx context.Context, bt *broker.Storage, term uint64, why error) error {
+	reason := team.Line(why)
+	_, err := l.write(ctx, bt, func(m *team.Member) bool {
+		if m.State == team.Lost && m.LastError == reason {
+			return false
+		}
+		m.Incarnation = max(term, m.Incarnation)
+		m.Role, m.State, m.LastError = team.LeaderRole, team.Lost, reason
+		return true
+	})
+	return err
+}
+
 // join writes the leader's member record for this term.
-func (l *leader) join(ctx context.Context, bt *broker.Storage, role team.Role, term uint64, workspace string) (team.Member, error) {
+func (l *leader) join(ctx context.Context, bt *broker.Storage, role team.Role, term uint64, folder string) (team.Member, error) {
+	return l.write(ctx, bt, func(m *team.Member) bool {
+		// Terms are counted in the registry; should that have been lost, the record
+		// still knows that there were higher ones.
+		m.Incarnation = max(term, m.Incarnation+1)
+		m.Role, m.Model, m.State, m.LastError = role.Name, role.Model, team.Joined, ""
+		m.PID, m.Workspace = os.Getpid(), folder
+		m.Host, _ = os.Hostname()
+		m.Cluster = child.Cluster()
+		return true
+	})
+}
+
+// write changes the leader's member record, which may not be there yet, unless change
+// returns false.
+func (l *leader) write(ctx context.Context, bt *broker.Storage, change func(*team.Member) bool) (team.Member, error) {
 	r := roster.New(bt)
 	for {
 		m, err := r.Heir(ctx, team.Leader)
@@ -181,14 +228,10 @@ func (l *leader) join(ctx context.Context, bt *broker.Storage, role team.Role, t
 		if err != nil {
 			return m, err
 		}
-		// Terms are counted in the registry; should that have been lost, the record
-		// still knows that there were higher ones.
-		m.Incarnation = max(term, m.Incarnation+1)
-		m.Color = "white"
-		m.Role, m.Model, m.State, m.Backend, m.LastError = role.Name, role.Model, team.Joined, team.Exec, ""
-		m.PID, m.Workspace = os.Getpid(), workspace
-		m.Host, _ = os.Hostname()
-		m.Cluster = child.Cluster()
+		m.Color, m.Backend = "white", team.Exec
+		if !change(&m) {
+			return m, nil
+		}
 		m, err = r.Put(ctx, m)
 		if !errors.Is(err, team.Conflict) {
 			return m, err

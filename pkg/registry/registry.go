@@ -387,6 +387,20 @@ func (r *Registry) Edit(ctx context.Context, bt *broker.Storage, f func(*team.Te
 	return t, cmp.Or(err, invalid)
 }
 
+// Move makes dir the folder in which the team works, for whoever begins to work for it from
+// now on.
+func (r *Registry) Move(ctx context.Context, bt *broker.Storage, dir string) (team.Team, error) {
+	t, err := r.update(ctx, bt, func(t *team.Team) bool {
+		changed := t.Workspace != dir
+		t.Workspace = dir
+		return changed
+	})
+	if err != nil {
+		return t, err
+	}
+	return t, r.Publish(ctx, t)
+}
+
 // update changes the record by compare-and-set until f's change went in on top of
 // what f saw. f returns whether it changed anything. Errors: Conflict if the team is
 // being deleted.
@@ -435,7 +449,7 @@ func (r *Registry) publish(ctx context.Context, t team.Team, made bool) error {
 		case !made:
 			return nil
 		}
-		data, err := json.Marshal(team.Small{V: team.Protocol, ID: t.ID, Status: t.Status, Of: t.Revision, Op: ulid.Make().String()})
+		data, err := json.Marshal(team.Small{V: team.Protocol, ID: t.ID, Status: t.Status, Of: t.Revision, Op: ulid.Make().String(), Workspace: t.Workspace})
 		if err != nil {
 			return err
 		}

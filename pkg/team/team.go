@@ -181,6 +181,10 @@ type Small struct {
 	Status Status `json:"status"`
 	Of     uint64 `json:"of"` // revision of the Team record that this was taken from
 	Op     string `json:"op"`
+
+	// Workspace is the team's: a process that could not lead it there tries again at once
+	// when it has become another.
+	Workspace string `json:"workspace,omitempty"`
 }
 
 // DecodeSmall reads the entry of that team in the registry. Of one that cannot be read it

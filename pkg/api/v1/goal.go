@@ -15,7 +15,7 @@ type setGoalIn struct {
 	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. The same word again sets nothing anew, also once the goal has ended."`
 	Body struct {
 		Goal      string `json:"goal" doc:"What the team is to reach."`
-		Workspace string `json:"workspace,omitempty" doc:"The folder in which its members work from now on."`
+		Workspace string `json:"workspace,omitempty" doc:"The folder in which its members work from now on, from the root on."`
 		Add       bool   `json:"add,omitempty" doc:"If the team is at work, mail the text to its leader instead of refusing it."`
 
 		_ struct{} `additionalProperties:"false"`
@@ -87,6 +87,9 @@ func (s *service) goals() {
 }
 
 func (s *service) setGoal(ctx context.Context, in *setGoalIn) (*setGoalOut, error) {
+	if err := absolute(in.Body.Workspace); err != nil {
+		return nil, err
+	}
 	t, err := s.open(ctx, in.OfTeam)
 	if err != nil {
 		return nil, err

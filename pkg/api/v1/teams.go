@@ -3,6 +3,7 @@ package v1
 import (
 	"context"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"agentteam/pkg/client"
@@ -38,7 +39,7 @@ func (c choices) client() client.Choices {
 
 type newTeam struct {
 	ID           string         `json:"id" doc:"Its name: 1 to 63 of a-z, 0-9 and -."`
-	Workspace    string         `json:"workspace,omitempty" doc:"The folder in which its members work, as their machines name it; left out, that of the leader process."`
+	Workspace    string         `json:"workspace,omitempty" doc:"The folder in which its members work, as their machines name it, from the root on; left out, that of the leader process."`
 	Description  *string        `json:"description,omitempty" doc:"What the team is for."`
 	MaxTeammates *int           `json:"max_teammates,omitempty" doc:"How many teammates it may have at once."`
 	Policies     *policyChoices `json:"policies,omitempty"`
@@ -137,6 +138,9 @@ func (s *service) addTeam(ctx context.Context, in *addTeamIn) (*teamOut, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := absolute(in.Body.Workspace); err != nil {
+		return nil, err
+	}
 	if n.ID = id; in.Body.Workspace != "" {
 		n.Workspace = in.Body.Workspace
 	}
@@ -151,6 +155,14 @@ func (s *service) addTeam(ctx context.Context, in *addTeamIn) (*teamOut, error) 
 		out.Status = http.StatusOK
 	}
 	return &out, err
+}
+
+// absolute refuses a folder that each process would find below its own. "" names none.
+func absolute(workspace string) error {
+	if workspace == "" || filepath.IsAbs(workspace) {
+		return nil
+	}
+	return team.Errorf(team.InvalidArgument, "the workspace %q is not an absolute path", team.Clean(workspace, 200)).WithHint("name the folder from the root on, such as /srv/project")
 }
 
 func (s *service) editTeam(ctx context.Context, in *editTeamIn) (*teamOut, error) {

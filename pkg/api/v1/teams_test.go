@@ -20,6 +20,7 @@ func TestTeams(t *testing.T) {
 		{name: "make again", do: "POST /v1/teams", body: `{"id":"red","description":"红 队","max_teammates":3,"policies":{"approver":"human","plan_mode":true}}`, want: 409, code: team.Conflict},
 		{name: "make again with a key", do: "POST /v1/teams", body: `{"id":"red","description":"红 队","max_teammates":3,"policies":{"approver":"human","plan_mode":true}}`, header: []string{"Idempotency-Key", "k"}, want: 200, says: []string{`"id":"red"`}},
 		{name: "another with a key", do: "POST /v1/teams", body: `{"id":"red","description":"other"}`, header: []string{"Idempotency-Key", "k"}, want: 409, code: team.Conflict},
+		{name: "in a folder below that of nobody knows whom", do: "POST /v1/teams", body: `{"id":"green","workspace":"rel/../../x"}`, want: 422, code: "invalid_argument", says: []string{"is not an absolute path"}},
 		{name: "a new one with a key", do: "POST /v1/teams", body: `{"id":"blue","workspace":"/elsewhere"}`, header: []string{"Idempotency-Key", "k"}, want: 201, says: []string{"/elsewhere"}},
 		{name: "a bad name", do: "POST /v1/teams", body: `{"id":"Red!"}`, want: 422, code: team.InvalidArgument, says: []string{"Red!"}},
 		{name: "a reserved name", do: "POST /v1/teams", body: `{"id":"all"}`, want: 422, code: team.InvalidArgument, says: []string{"reserved"}},
@@ -100,6 +101,7 @@ func TestGoal(t *testing.T) {
 		{name: "the result", do: "GET /v1/teams/t/goal?wait=30", want: 200, says: []string{`"status":"stopped"`, `"summary":"stopped by a person"`, "!null,\"elapsed"}},
 		{name: "repeated after its end", do: "POST /v1/teams/t/goal", body: `{"goal":"数到十"}`, header: []string{"Idempotency-Key", "a"}, want: 200, says: []string{`"status":"stopped"`}},
 		{name: "the next", do: "POST /v1/teams/t/goal", body: `{"goal":"again","workspace":"/ws"}`, want: 201, says: []string{`"goal_number":2`}},
+		{name: "in a folder that is no absolute path", do: "POST /v1/teams/t/goal", body: `{"goal":"x","workspace":"ws"}`, want: 422, code: "invalid_argument", says: []string{"is not an absolute path"}},
 		{name: "in its workspace", do: "GET /v1/teams/t", want: 200, says: []string{`"workspace":"/ws"`}},
 	})
 	// Who waits gets the end as it comes.

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/team"
+)
+
+// findFolder sees to it that a goal that is resumed has a folder to go on in, which may have
+// been moved since. Errors: NotFound if it is gone, and it is not known where it is now;
+// InvalidState if another one was named, though it is there.
+func (a *app) findFolder(ctx context.Context, t *client.Team, g *client.Goal, cfg config.Config, p *pursuit) error {
+	old, asked := g.Record().Workspace, cfg.Workspace
+	gone, err := a.isGone(ctx, t, old, cfg, p)
+	if err != nil || old == "" || old == asked {
+		return err
+	}
+	if !gone {
+		if asked != "" {
+			return team.Errorf(team.InvalidState, "team %s works in %s, which is there; a goal that has begun stays in its folder", t.ID(), old).
+				WithHint("go on there: leave --workspace out; work elsewhere: end it with %s, and set a goal with --workspace", a.command("stop", t.ID()))
+		}
+		if !below(old, p.workspace) && !below(p.workspace, old) {
+			a.tell("team " + string(t.ID()) + " works in " + old)
+		}
+		return nil
+	}
+	if asked == "" {
+		asked = movedTo(old, root(cfg))
+	}
+	if asked == "" {
+		return team.Errorf(team.NotFound, "team %s works in %s, and there is no such folder", t.ID(), old).
+			WithHint("if it was moved: %s --workspace DIR", a.command("run --resume", t.ID()))
+	}
+	if _, err := t.Move(ctx, asked); err != nil {
+		return err
+	}
+	a.tell("the folder " + old + " is gone; team " + string(t.ID()) + " goes on in " + asked)
+	return nil
+}
+
+// isGone reports whether nobody can work for the team in the folder. Only of a cluster on this
+// machine it can be seen here; of another the team's leader has said so.
+func (a *app) isGone(ctx context.Context, t *client.Team, folder string, cfg config.Config, p *pursuit) (bool, error) {
+	if p.own || cfg.ClusterFile() != "" {
+		_, err := os.Stat(folder)
+		return errors.Is(err, fs.ErrNotExist), nil
+	}
+	leader, err := t.Agent(ctx, team.Leader)
+	if errors.Is(err, team.NotFound) {
+		return false, nil
+	}
+	return leader.Member.State == team.Lost && leader.LastError != "", err
+}
+
+// root is the folder whose .agentteam holds the cluster's file and its data; "" if the data
+// are kept elsewhere.
+func root(cfg config.Config) string {
+	if file := cfg.ClusterFile(); file != "" {
+		return folderOf(file)
+	}
+	if below(cfg.DataDir, cfg.Folder()) {
+		return cfg.Folder()
+	}
+	return ""
+}
+
+// movedTo is where a folder is now that is gone, if only it can have become here, with the
+// data of its teams in it; else "".
+func movedTo(gone, here string) string {
+	if here == "" || below(gone, here) {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Dir(gone)); err != nil { // a folder above was moved: this may be a part of it
+		return ""
+	}
+	return here
+}
+
+// below reports whether a path is that of a folder, or of something in it.
+func below(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
