@@ -67,9 +67,9 @@ func run(ctx context.Context, args []string) error {
 	return report{Bench: args[0], Figures: figures}.write(os.Stdout)
 }
 
-// core measures what every team lives on: claims, mail, processes.
+// core measures what every team lives on: claims, mail, the notice that all are idle, processes.
 func core(ctx context.Context, r *rig) (all []figure, err error) {
-	for _, part := range []func(context.Context, *rig) ([]figure, error){claims, wake, processes, sizes} {
+	for _, part := range []func(context.Context, *rig) ([]figure, error){claims, wake, idle, processes, sizes} {
 		figures, err := part(ctx, r)
 		if err != nil {
 			return nil, err

@@ -19,7 +19,7 @@ import (
 )
 
 // apart is a team whose processes live apart from their NATS server, as on several
-// machines: two leaders and two teammates.
+// machines: leaders and two teammates.
 type apart struct {
 	rig            *rig
 	works          *works
@@ -34,30 +34,36 @@ const apartTeammates = 2
 
 // separately returns the team apart, which is started at the first call.
 func (b *recoveryRig) separately(ctx context.Context) (a *apart, err error) {
-	if b.apart != nil {
-		return b.apart, nil
+	if b.apart == nil {
+		b.apart, err = startApart(ctx, b.rig, b.works, "apart", 2)
 	}
-	a = &apart{rig: b.rig, works: b.works}
-	b.apart = a
-	if a.client, err = client.Connect(ctx, client.Options{URL: b.rig.server.URL()}); err != nil {
+	return b.apart, err
+}
+
+// startApart starts a team apart. It is to be closed also after an error.
+func startApart(ctx context.Context, r *rig, w *works, id team.TeamID, leaders int) (a *apart, err error) {
+	a = &apart{rig: r, works: w}
+	if a.client, err = client.Connect(ctx, client.Options{URL: r.server.URL()}); err != nil {
 		return a, err
 	}
 	if a.lifeline, a.held, err = os.Pipe(); err != nil {
 		return a, err
 	}
-	roles, err := role.Load(b.rig.dir)
+	roles, err := role.Load(r.dir)
 	if err != nil {
 		return a, err
 	}
-	if a.team, err = a.client.Make(ctx, client.NewTeam{ID: "apart", Roles: roles.All, Lease: recoveryLease}); err != nil {
+	if a.team, err = a.client.Make(ctx, client.NewTeam{ID: id, Roles: roles.All, Lease: recoveryLease}); err != nil {
 		return a, err
 	}
 	release, most := team.RespawnRelease, 100 // whoever is killed stays away, and counts on
 	if _, err := a.team.Choose(ctx, client.Choices{Respawn: &release, MaxTeammates: &most}); err != nil {
 		return a, err
 	}
-	if err := errors.Join(a.start("leader"), a.start("leader")); err != nil {
-		return a, err
+	for range leaders {
+		if err := a.start("leader"); err != nil {
+			return a, err
+		}
 	}
 	for range apartTeammates {
 		if err := a.teammate(); err != nil {

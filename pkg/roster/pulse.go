@@ -11,8 +11,9 @@ import (
 // Pulse keeps the last beat of every member and when it was heard. Safe for
 // concurrent use.
 type Pulse struct {
-	mu    sync.Mutex
-	heard map[team.AgentID]Heard
+	settled chan struct{}
+	mu      sync.Mutex
+	heard   map[team.AgentID]Heard
 }
 
 // Heard is a beat with the time at which it was heard, by this process's
@@ -23,7 +24,13 @@ type Heard struct {
 }
 
 // NewPulse returns a Pulse that has heard nobody.
-func NewPulse() *Pulse { return &Pulse{heard: map[team.AgentID]Heard{}} }
+func NewPulse() *Pulse {
+	return &Pulse{settled: make(chan struct{}, 1), heard: map[team.AgentID]Heard{}}
+}
+
+// Settled signals that a member was heard to have become quiet: it would do nothing by
+// itself. Of several that nobody has received one remains. It is for one receiver.
+func (p *Pulse) Settled() <-chan struct{} { return p.settled }
 
 // Hear takes in a beat and reports whether it was new. A stale one, which may come late
 // after a reconnect, changes nothing.
@@ -32,6 +39,12 @@ func (p *Pulse) Hear(b team.Beat) bool {
 	defer p.mu.Unlock()
 	if last, ok := p.heard[b.AgentID]; ok && !b.Newer(last.Beat) {
 		return false
+	}
+	if b.Quiet() && !p.heard[b.AgentID].Quiet() {
+		select {
+		case p.settled <- struct{}{}:
+		default:
+		}
 	}
 	p.heard[b.AgentID] = Heard{b, time.Now()}
 	return true

@@ -37,6 +37,8 @@ type fake struct {
 	answered  map[team.TaskID]bool  // a journal shows work on it
 	unread    int
 	inboxless team.AgentID         // whose inbox is not there
+	restless  team.AgentID         // makes a turn between any two pings
+	pings     int                  // how many there were
 	ids       map[string]time.Time // of the notices, when they came
 	broken    error                // of every call to the server
 	freeze    time.Duration        // the process stands still this long, once
@@ -265,6 +267,9 @@ func (w *fake) Ping(_ context.Context, a team.AgentID, wait time.Duration) (team
 		time.Sleep(wait)
 		w.mu.Lock()
 		return team.Beat{}, team.Unavailable
+	}
+	if w.pings++; a == w.restless {
+		w.turn(a)
 	}
 	return w.beats[a], nil
 }

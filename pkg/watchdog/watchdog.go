@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
@@ -80,14 +79,16 @@ type Options struct {
 }
 
 const (
-	pingWait      = time.Second      // for a process to answer before its task is freed
-	maxPings      = 64               // on their way at once
-	adoptWithin   = 5 * time.Second  // for a later incarnation to take over its task
-	spawnWithin   = 15 * time.Second // a spawner gives up after 10 s; one that died left the record
-	respawnWithin = time.Minute      // for a respawn to write the next incarnation; one may rest half as long first
-	maxSilent     = 5                // questions in a row that a member may leave unanswered while it beats
-	maxTold       = 3                // notices in one quiet spell; the next text ends the goal
-	maxNamed      = 50               // tasks in a notice: it must not outgrow a message, nor a model's patience
+	settleTime    = 50 * time.Millisecond // from when a member is quiet: what it has sent and written arrives
+	maxRounds     = 4                     // of questions in one look at whether all are idle
+	pingWait      = time.Second           // for a process to answer before its task is freed
+	maxPings      = 64                    // on their way at once
+	adoptWithin   = 5 * time.Second       // for a later incarnation to take over its task
+	spawnWithin   = 15 * time.Second      // a spawner gives up after 10 s; one that died left the record
+	respawnWithin = time.Minute           // for a respawn to write the next incarnation; one may rest half as long first
+	maxSilent     = 5                     // questions in a row that a member may leave unanswered while it beats
+	maxTold       = 3                     // notices in one quiet spell; the next text ends the goal
+	maxNamed      = 50                    // tasks in a notice: it must not outgrow a message, nor a model's patience
 )
 
 // Watchdog watches one team. Use it from one goroutine.
@@ -161,7 +162,8 @@ func New(o Options) *Watchdog {
 		silences: map[silence]int{}, marked: map[silence]bool{}}
 }
 
-// Run watches until ctx ends, then returns nil.
+// Run watches until ctx ends, then returns nil. It looks at the team in every interval, and
+// soon after a member has become quiet with which all may be.
 func (w *Watchdog) Run(ctx context.Context) error {
 	w.selfSeen = time.Now()
 	tick := time.NewTicker(w.o.Interval)
@@ -172,6 +174,15 @@ func (w *Watchdog) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-w.o.Pulse.Settled():
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(settleTime):
+			}
+			if w.glance().Stirs() != "" {
+				continue
+			}
 		}
 		// A look that failed (NATS is away) is taken again at the next tick.
 		if err := w.step(ctx); err != nil && ctx.Err() == nil {
@@ -507,128 +518,4 @@ func (w *Watchdog) unreserve(ctx context.Context, look index.Look) error {
 		w.o.Logger.InfoContext(ctx, "reservations ended", "agent", f.Member, "tasks", len(f.Tasks), "why", f.Why)
 	}
 	return nil
-}
-
-// allIdle tells the leader when the team is quiet, and ends the goal when it has
-// been told often enough (rule 8).
-func (w *Watchdog) allIdle(ctx context.Context) error {
-	before, err := w.look(ctx, false)
-	w.asked.see(before.Beats[team.Leader], before.spell())
-	if err != nil || before.Stirs() != "" {
-		return err
-	}
-	now, err := w.look(ctx, true)
-	if err != nil || !Quiet(before, now) {
-		return err
-	}
-	spell, leader := now.spell(), now.Beats[team.Leader]
-	if spell != w.spell {
-		w.notices = 0
-	} else if leader.Turn == w.toldTurn {
-		return nil // it has been told and has not answered yet
-	}
-	if now.stands() && (w.notices > 0 || leader.State == team.WaitingUser && spell == w.asked.of) {
-		return nil // the leader knows what the team waits for, and that does not end the goal
-	}
-	if w.notices >= maxTold || w.notices > 0 && now.deserted() {
-		status := team.TeamFinished
-		if now.open() || w.failed(now.Team) {
-			status = team.TeamFailed
-		}
-		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status)
-		return w.o.Actions.End(ctx, status)
-	}
-	if err := w.o.Actions.Tell(ctx, ulid.Make().String(), now.Notice(w.o.Index.Unfinished(maxNamed))); err != nil {
-		return err
-	}
-	w.metrics.countAllIdle()
-	w.o.Logger.InfoContext(ctx, "all idle", "told", w.notices+1)
-	w.spell, w.toldTurn = spell, leader.Turn
-	w.notices++
-	return nil
-}
-
-// failed reports whether a task has failed since the goal was set.
-func (w *Watchdog) failed(t team.Team) bool {
-	return slices.ContainsFunc(w.o.Index.EndsSince(t.GoalSeq), func(e index.End) bool { return e.Task.Status == team.Failed })
-}
-
-// leaves counts a question that the member has left unanswered, or with missed false that it
-// has answered, and reports whether the team waits for such answers no more. Then the leader has
-// been told.
-func (w *Watchdog) leaves(ctx context.Context, m team.Member, why string, missed bool) (waived bool, err error) {
-	s := silence{m.AgentID, m.Incarnation, why}
-	if !missed {
-		delete(w.silences, s)
-		return false, nil
-	}
-	if w.silences[s]++; w.silences[s] < maxSilent {
-		return false, nil
-	}
-	return true, w.mark(ctx, m, why)
-}
-
-// mark names a member that does not answer, to the leader and in the member's record, once.
-func (w *Watchdog) mark(ctx context.Context, m team.Member, why string) error {
-	s := silence{m.AgentID, m.Incarnation, why}
-	if w.marked[s] || m.AgentID == team.Leader {
-		return nil
-	}
-	if err := w.o.Actions.Mark(ctx, m, why, SilentText(m.AgentID, why)); err != nil {
-		return err
-	}
-	w.marked[s] = true
-	w.o.Logger.WarnContext(ctx, "member does not answer", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
-	return nil
-}
-
-// look takes one look. With ask, every process is asked for a fresh beat, and the
-// unread mail is counted: the second round begins after the first is complete.
-func (w *Watchdog) look(ctx context.Context, ask bool) (Look, error) {
-	l := w.o.Index.Look()
-	look := Look{Look: l, Beats: map[team.AgentID]team.Beat{}}
-	heard := w.o.Pulse.Last()
-	members := slices.DeleteFunc(slices.Clone(l.Members), func(m team.Member) bool { return !m.HasProcess() })
-	if ask {
-		look.Beats = w.ping(ctx, members) // one that does not answer is not known to be idle
-	}
-	for _, m := range members {
-		h := heard[m.AgentID]
-		if !ask {
-			look.Beats[m.AgentID] = h.Beat
-			continue
-		}
-		b, answers := look.Beats[m.AgentID]
-		if answers && b.State == team.WaitingRepair { // it receives nothing yet
-			continue
-		}
-		beats := h.Incarnation == m.Incarnation && time.Since(h.At) < 2*roster.Interval
-		waived, err := w.leaves(ctx, m, noPing, !answers && beats)
-		if err != nil {
-			return look, err
-		}
-		if waived {
-			look.Beats[m.AgentID] = h.Beat
-		} else if !answers {
-			continue
-		}
-		n, err := w.o.Actions.Unread(ctx, m)
-		absent := errors.Is(err, team.NotFound)
-		waived, merr := w.leaves(ctx, m, noInbox, absent)
-		if merr != nil {
-			return look, merr
-		}
-		if err != nil && !(absent && waived) {
-			return look, err
-		}
-		look.Unread += n
-	}
-	if look.Stirs() != "" {
-		return look, nil // no need to ask the server
-	}
-	seq, err := w.o.Bucket.LastSeq(ctx)
-	if err == nil && seq != look.Seq {
-		look.Team.Goal = "" // the index is behind: not a look to judge by
-	}
-	return look, err
 }

@@ -1,0 +1,166 @@
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"agentteam/pkg/board/index"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/team"
+)
+
+// allIdle tells the leader when the team is quiet, and ends the goal when it has
+// been told often enough (rule 8).
+func (w *Watchdog) allIdle(ctx context.Context) error {
+	seen := w.glance()
+	w.asked.see(seen.Beats[team.Leader], seen.spell())
+	if seen.Stirs() != "" || w.knows(seen) {
+		return nil
+	}
+	now, quiet, err := w.rounds(ctx)
+	if err != nil || !quiet || w.knows(now) {
+		return err
+	}
+	spell, leader := now.spell(), now.Beats[team.Leader]
+	if spell != w.spell {
+		w.notices = 0
+	}
+	if w.notices >= maxTold || w.notices > 0 && now.deserted() {
+		status := team.TeamFinished
+		if now.open() || w.failed(now.Team) {
+			status = team.TeamFailed
+		}
+		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status)
+		return w.o.Actions.End(ctx, status)
+	}
+	if err := w.o.Actions.Tell(ctx, ulid.Make().String(), now.Notice(w.o.Index.Unfinished(maxNamed))); err != nil {
+		return err
+	}
+	w.metrics.countAllIdle()
+	w.o.Logger.InfoContext(ctx, "all idle", "told", w.notices+1)
+	w.spell, w.toldTurn = spell, leader.Turn
+	w.notices++
+	return nil
+}
+
+// knows reports whether the leader needs to be told nothing of a team that is as it is in the
+// look: it has been told and has not answered yet, or it knows for whom the team waits, and
+// that does not end the goal.
+func (w *Watchdog) knows(l Look) bool {
+	spell, leader := l.spell(), l.Beats[team.Leader]
+	same := spell == w.spell
+	return same && leader.Turn == w.toldTurn ||
+		l.stands() && (same && w.notices > 0 || leader.State == team.WaitingUser && spell == w.asked.of)
+}
+
+// rounds asks all processes, until two rounds in a row show the same or one shows that
+// somebody moves, and returns the last. A round begins after the one before is complete.
+// What members have sent to each other before they became idle may make the first differ.
+func (w *Watchdog) rounds(ctx context.Context) (now Look, quiet bool, err error) {
+	before, err := w.look(ctx)
+	for n := 1; n < maxRounds && err == nil && before.Stirs() == ""; n++ {
+		if now, err = w.look(ctx); err != nil || Quiet(before, now) {
+			return now, err == nil, err
+		}
+		before = now
+	}
+	return before, false, err
+}
+
+// failed reports whether a task has failed since the goal was set.
+func (w *Watchdog) failed(t team.Team) bool {
+	return slices.ContainsFunc(w.o.Index.EndsSince(t.GoalSeq), func(e index.End) bool { return e.Task.Status == team.Failed })
+}
+
+// leaves counts a question that the member has left unanswered, or with missed false that it
+// has answered, and reports whether the team waits for such answers no more. Then the leader has
+// been told.
+func (w *Watchdog) leaves(ctx context.Context, m team.Member, why string, missed bool) (waived bool, err error) {
+	s := silence{m.AgentID, m.Incarnation, why}
+	if !missed {
+		delete(w.silences, s)
+		return false, nil
+	}
+	if w.silences[s]++; w.silences[s] < maxSilent {
+		return false, nil
+	}
+	return true, w.mark(ctx, m, why)
+}
+
+// mark names a member that does not answer, to the leader and in the member's record, once.
+func (w *Watchdog) mark(ctx context.Context, m team.Member, why string) error {
+	s := silence{m.AgentID, m.Incarnation, why}
+	if w.marked[s] || m.AgentID == team.Leader {
+		return nil
+	}
+	if err := w.o.Actions.Mark(ctx, m, why, SilentText(m.AgentID, why)); err != nil {
+		return err
+	}
+	w.marked[s] = true
+	w.o.Logger.WarnContext(ctx, "member does not answer", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
+	return nil
+}
+
+// processes are the members that have a process.
+func (l Look) processes() []team.Member {
+	return slices.DeleteFunc(slices.Clone(l.Members), func(m team.Member) bool { return !m.HasProcess() })
+}
+
+// glance is what is known of the team without asking anybody. By that alone it may be told
+// that somebody moves, and not that nobody does.
+func (w *Watchdog) glance() Look {
+	look := Look{Look: w.o.Index.Look(), Beats: map[team.AgentID]team.Beat{}}
+	heard := w.o.Pulse.Last()
+	for _, m := range look.processes() {
+		look.Beats[m.AgentID] = heard[m.AgentID].Beat
+	}
+	return look
+}
+
+// look takes one look: every process is asked for a fresh beat, and the unread mail is
+// counted.
+func (w *Watchdog) look(ctx context.Context) (Look, error) {
+	look := Look{Look: w.o.Index.Look()}
+	members := look.processes()
+	look.Beats = w.ping(ctx, members) // one that does not answer is not known to be idle
+	heard := w.o.Pulse.Last()
+	for _, m := range members {
+		h := heard[m.AgentID]
+		b, answers := look.Beats[m.AgentID]
+		if answers && b.State == team.WaitingRepair { // it receives nothing yet
+			continue
+		}
+		beats := h.Incarnation == m.Incarnation && time.Since(h.At) < 2*roster.Interval
+		waived, err := w.leaves(ctx, m, noPing, !answers && beats)
+		if err != nil {
+			return look, err
+		}
+		if waived {
+			look.Beats[m.AgentID] = h.Beat
+		} else if !answers {
+			continue
+		}
+		n, err := w.o.Actions.Unread(ctx, m)
+		absent := errors.Is(err, team.NotFound)
+		waived, merr := w.leaves(ctx, m, noInbox, absent)
+		if merr != nil {
+			return look, merr
+		}
+		if err != nil && !(absent && waived) {
+			return look, err
+		}
+		look.Unread += n
+	}
+	if look.Stirs() != "" {
+		return look, nil // no need to ask the server
+	}
+	seq, err := w.o.Bucket.LastSeq(ctx)
+	if err == nil && seq != look.Seq {
+		look.Team.Goal = "" // the index is behind: not a look to judge by
+	}
+	return look, err
+}
