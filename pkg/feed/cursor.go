@@ -28,6 +28,14 @@ type position struct {
 	made  uint32 // which stream it was: one that was made anew is another
 }
 
+// whole is the sequence up to which every message was given whole.
+func (p position) whole() uint64 {
+	if p.given != 0 {
+		return p.seq - 1
+	}
+	return p.seq
+}
+
 // age tells a stream from one that was made anew in its place.
 func age(s broker.State) uint32 {
 	b, _ := s.Created.Truncate(time.Microsecond).UTC().MarshalBinary() // which fails for odd time zones only

@@ -103,7 +103,7 @@ func (m *merge) open(ctx context.Context) error {
 		}
 		s.hear(answer{asked: asked, end: state.Last, now: state.Now})
 	}
-	m.view = newView(m.team, m.sources[bucket].pos.seq, m.sources[bucket].whole)
+	m.view = newView(m.team, m.sources[events], m.sources[bucket])
 	if len(reset.Missing) > 0 {
 		if err := m.reset(m.sources[events], reset); err != nil {
 			return err

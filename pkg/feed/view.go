@@ -19,6 +19,7 @@ import (
 type view struct {
 	team *broker.Storage
 	last map[string]summary // of the newest record read of each key of the bucket
+	runs runs
 
 	// read is the revision up to which the bucket was read. A view that did not begin at
 	// its beginning looks up what it needs in the history of the key.
@@ -36,8 +37,9 @@ type summary struct {
 	reserved    team.AgentID // of a task
 }
 
-func newView(t *broker.Storage, read uint64, whole bool) *view {
-	return &view{team: t, last: map[string]summary{}, read: read, whole: whole}
+func newView(t *broker.Storage, log, records *source) *view {
+	return &view{team: t, last: map[string]summary{}, read: records.pos.whole(), whole: records.whole,
+		runs: runs{open: map[team.AgentID]string{}, read: log.pos.whole(), whole: log.whole}}
 }
 
 // events returns what a message tells, in order: nothing, one event or, of a turn of a
@@ -46,7 +48,9 @@ func newView(t *broker.Storage, read uint64, whole bool) *view {
 func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Event, err error) {
 	switch k {
 	case events:
-		told = logged(m)
+		if e, ok := logged(m); ok {
+			told, err = v.ran(ctx, e, m.Seq)
+		}
 	case logs:
 		told, err = v.spoken(ctx, m)
 	case mail:
@@ -66,16 +70,13 @@ func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Ev
 
 // logged is what an entry of the event log tells. Older programs also stored there what
 // the conversations tell.
-func logged(m broker.Msg) []team.Event {
-	e, ok := event.Decode(m)
+func logged(m broker.Msg) (e team.Event, ok bool) {
+	e, ok = event.Decode(m)
 	switch e.Event.Type {
 	case team.TextChunk, team.ToolCallChunk, team.ToolCallResult:
-		return nil
+		return e, false
 	}
-	if !ok || IsReset(e) {
-		return nil
-	}
-	return []team.Event{e}
+	return e, ok && !IsReset(e)
 }
 
 // changed is what an entry of the bucket tells.
@@ -104,16 +105,28 @@ func (v *view) changed(ctx context.Context, e broker.Entry) ([]team.Event, error
 		}
 		return []team.Event{approvalEvent(before, a, e)}, nil
 	case e.Deleted:
-		return []team.Event{{AgentID: team.AgentID(name), RoleName: before.role,
-			Event: team.EventBody{Type: team.MemberRemoved, Value: asJSON(map[string]string{"agent_id": name})}}}, nil
+		ended, err := v.endRun(ctx, team.AgentID(name), "", "it was removed at work")
+		return append(ended, team.Event{AgentID: team.AgentID(name), RoleName: before.role,
+			Event: team.EventBody{Type: team.MemberRemoved, Value: asJSON(map[string]string{"agent_id": name})}}), err
 	default:
 		m, err := roster.Decode(e)
 		if err != nil {
 			return nil, nil
 		}
-		return []team.Event{{AgentID: m.AgentID, RoleName: m.Role,
-			Event: team.EventBody{Type: memberEvent(before, m), Value: e.Value}}}, nil
+		return v.member(ctx, team.Event{AgentID: m.AgentID, RoleName: m.Role,
+			Event: team.EventBody{Type: memberEvent(before, m), Value: e.Value}})
 	}
+}
+
+// member is what a change of a member's record tells: before its end, that of its run.
+func (v *view) member(ctx context.Context, e team.Event) (told []team.Event, err error) {
+	switch e.Event.Type {
+	case team.MemberStopped:
+		told, err = v.endRun(ctx, e.AgentID, "", "it was stopped at work")
+	case team.MemberLost:
+		told, err = v.endRun(ctx, e.AgentID, "", "its process was lost at work")
+	}
+	return append(told, e), err
 }
 
 // before returns the record of the key as it was below a revision.

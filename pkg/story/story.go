@@ -230,6 +230,9 @@ func (s *Story) follow(e feed.Entry) (tell func() []string) {
 		return s.ifFull(e, "ended its run")
 	case team.RunError:
 		who.idle, who.doing = true, ""
+		if b.Code == team.RunStopped {
+			return s.ifFull(e, "was cut off in its run") // the line of its end, or of the next run, says more
+		}
 		return s.now(func() []string { return s.fact(e.Time, e.AgentID, red, "!", b.Message) })
 	case team.TextChunk:
 		back := s.answers(e, who)

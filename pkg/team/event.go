@@ -20,6 +20,10 @@ const (
 	Custom      EventType = "CUSTOM" // Name says what; "reset" is the feed's own
 )
 
+// RunStopped is the code of a [RunError] that ends the run of an agent which was stopped, or
+// whose process died, at work. Nobody stores it: package feed tells it.
+const RunStopped = "stopped"
+
 // The events that are read from conversations, mail and records, and stored nowhere
 // else (package feed).
 const (

@@ -2,7 +2,9 @@ package teamwire
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
+	"strings"
 
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/client"
@@ -134,17 +136,20 @@ type converter struct {
 	team    team.TeamID
 	texts   stream.Texts
 	roles   map[team.AgentID]string
-	present []team.AgentID // members who have not left, in order of joining
+	present []team.AgentID            // members who have not left, in order of joining
+	people  map[team.AgentID]bool     // seats, not agents
+	runs    map[team.AgentID]string   // run that is open
+	calls   map[team.AgentID][]string // calls without a result, in their order
 }
 
 func newConverter(id team.TeamID) *converter {
-	return &converter{team: id, roles: map[team.AgentID]string{}}
+	return &converter{team: id, roles: map[team.AgentID]string{}, people: map[team.AgentID]bool{}, runs: map[team.AgentID]string{}, calls: map[team.AgentID][]string{}}
 }
 
 // know makes known who was in the team before the feed's part that is converted.
 func (c *converter) know(members []team.Member) {
 	for _, m := range members {
-		c.roles[m.AgentID] = m.Role
+		c.roles[m.AgentID], c.people[m.AgentID] = m.Role, m.Backend == team.Person
 		if m.State != team.Stopped && m.Backend != team.Person {
 			c.present = append(c.present, m.AgentID)
 		}
@@ -173,16 +178,18 @@ func (c *converter) entry(e client.Entry) []Envelope {
 	of := func(name team.EventType) base { return base{Type: string(name), Timestamp: at} }
 	switch body.Type {
 	case team.RunStarted:
+		c.runs[e.AgentID] = e.RunID
 		return one(runStarted{of(team.RunStarted), body.ThreadID, e.RunID, string(e.AgentID), e.RunID, nil})
 	case team.RunFinished:
-		return append(c.pieces(c.texts.Cut(e.AgentID), at), one(runFinished{of(team.RunFinished), body.ThreadID, e.RunID, body.Result})...)
+		return append(c.cut(e.AgentID, at), one(runFinished{of(team.RunFinished), body.ThreadID, e.RunID, body.Result})...)
 	case team.RunError:
-		return append(c.pieces(c.texts.Cut(e.AgentID), at), one(runError{of(team.RunError), body.Message, orNull(body.Code), e.RunID})...)
+		return append(c.cut(e.AgentID, at), one(runError{of(team.RunError), body.Message, orNull(body.Code), e.RunID})...)
 	case team.TextChunk:
 		return c.pieces(c.texts.Stored(e), at)
 	case team.ToolCallChunk:
 		return c.toolCall(e)
 	case team.ToolCallResult:
+		c.calls[e.AgentID] = slices.DeleteFunc(c.calls[e.AgentID], func(id string) bool { return id == body.ToolCallID })
 		return one(toolCallResult{of(team.ToolCallResult), body.ToolCallID, body.Content, "tool"})
 	case team.Retry:
 		var r team.Retrying
@@ -198,8 +205,34 @@ func (c *converter) entry(e client.Entry) []Envelope {
 	return nil
 }
 
-// close returns what ends the texts that are open.
-func (c *converter) close() []Envelope { return c.pieces(c.texts.CutAll(), nil) }
+// noResult is the result of a call whose run ended before it.
+const noResult = "The run ended before this call."
+
+// cut returns what ends the text and the calls that an agent has open, since its run is over.
+func (c *converter) cut(a team.AgentID, at *int64) []Envelope {
+	all := c.pieces(c.texts.Cut(a), at)
+	for _, id := range c.calls[a] {
+		all = append(all, c.envelope(a, toolCallResult{base{Type: string(team.ToolCallResult), Timestamp: at}, id, noResult, "tool"}))
+	}
+	delete(c.calls, a)
+	delete(c.runs, a)
+	return all
+}
+
+// close returns what ends all that is open, since nothing more is told of a goal that has come
+// to that end: its runs are over, or are being ended.
+func (c *converter) close(end team.Status) (all []Envelope) {
+	for _, a := range slices.Sorted(maps.Keys(c.runs)) {
+		id, code := c.runs[a], team.RunStopped
+		all = append(all, c.cut(a, nil)...)
+		if end == team.TeamStopped || end == team.TeamFailed {
+			all = append(all, c.envelope(a, runError{base{Type: string(team.RunError)}, "the goal is " + string(end), &code, id}))
+		} else { // nobody stops the last run of a goal that is finished, which is mostly the leader's
+			all = append(all, c.envelope(a, runFinished{base{Type: string(team.RunFinished)}, string(a), id, json.RawMessage("null")}))
+		}
+	}
+	return append(all, c.pieces(c.texts.CutAll(), nil)...)
+}
 
 func (c *converter) envelope(a team.AgentID, event any) Envelope {
 	return Envelope{TeamID: c.team, AgentID: a, RoleName: orNull(c.roles[a]), Event: event}
@@ -230,9 +263,10 @@ func (c *converter) pieces(pieces []stream.Piece, at *int64) (all []Envelope) {
 
 func (c *converter) toolCall(e client.Entry) []Envelope {
 	at, body := &e.Event.Event.Timestamp, e.Event.Event
+	c.calls[e.AgentID] = append(c.calls[e.AgentID], body.ToolCallID)
 	all := []any{toolCallStart{base{Type: "TOOL_CALL_START", Timestamp: at}, body.ToolCallID, body.ToolCallName, body.MessageID}}
-	if body.Delta != "" {
-		all = append(all, toolCallArgs{base{Type: "TOOL_CALL_ARGS", Timestamp: at}, body.ToolCallID, body.Delta})
+	if args := argsOf(body); args != "" {
+		all = append(all, toolCallArgs{base{Type: "TOOL_CALL_ARGS", Timestamp: at}, body.ToolCallID, args})
 	}
 	all = append(all, toolCallEnd{base{Type: "TOOL_CALL_END", Timestamp: at}, body.ToolCallID})
 	envelopes := make([]Envelope, len(all))
@@ -242,8 +276,45 @@ func (c *converter) toolCall(e client.Entry) []Envelope {
 	return envelopes
 }
 
+// question is how pages of this wire are asked something.
+type question struct {
+	Question string   `json:"question"`
+	Header   string   `json:"header"` // stands before the answer that the page sends
+	Type     string   `json:"type"`   // choice or text
+	Options  []option `json:"options,omitempty"`
+}
+
+type option struct {
+	Label       string `json:"label"`
+	Description string `json:"description"`
+}
+
+// argsOf are the arguments of a call. Those of ask_user have questions besides, from which
+// pages make a box to answer in.
+func argsOf(body team.EventBody) string {
+	var in struct {
+		Question string   `json:"question"`
+		Choices  []string `json:"choices"`
+	}
+	var all map[string]any
+	if body.ToolCallName != "ask_user" || json.Unmarshal([]byte(body.Delta), &in) != nil || in.Question == "" || json.Unmarshal([]byte(body.Delta), &all) != nil || all["questions"] != nil {
+		return body.Delta
+	}
+	q := question{Question: in.Question, Header: "Answer", Type: "text"}
+	for _, c := range in.Choices {
+		q.Type, q.Options = "choice", append(q.Options, option{Label: c})
+	}
+	all["questions"] = []question{q}
+	args, err := marshal(all)
+	if err != nil {
+		return body.Delta
+	}
+	return strings.TrimSpace(string(args))
+}
+
 // mail is what people and members write to each other; what the team's own programs write is
-// left out. Each receiver of a broadcast gets an envelope.
+// left out. Each receiver of a broadcast gets an envelope. Mail to a person is the sender's: pages
+// take whoever has an envelope for an agent at work, and of a person's run no end is told.
 func (c *converter) mail(e client.Entry) (all []Envelope) {
 	var m team.Message
 	if json.Unmarshal(e.Event.Event.Value, &m) != nil {
@@ -259,6 +330,9 @@ func (c *converter) mail(e client.Entry) (all []Envelope) {
 	at := &e.Event.Event.Timestamp
 	for _, a := range to {
 		envelope := Envelope{TeamID: c.team, AgentID: a}
+		if a == team.UserAgent || c.people[a] {
+			envelope.AgentID = m.From
+		}
 		switch m.Type {
 		case team.MsgUser:
 			envelope.RoleName = orNull("user")
@@ -276,7 +350,10 @@ func (c *converter) mail(e client.Entry) (all []Envelope) {
 // member takes in who is there.
 func (c *converter) member(e client.Entry) {
 	var m team.Member
-	if json.Unmarshal(e.Event.Event.Value, &m) != nil || m.AgentID == "" || m.Backend == team.Person {
+	if json.Unmarshal(e.Event.Event.Value, &m) != nil || m.AgentID == "" {
+		return
+	}
+	if c.people[m.AgentID] = m.Backend == team.Person; m.Backend == team.Person {
 		return
 	}
 	c.present = slices.DeleteFunc(c.present, func(a team.AgentID) bool { return a == m.AgentID })

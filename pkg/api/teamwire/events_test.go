@@ -39,7 +39,7 @@ func TestLive(t *testing.T) {
 	entry("coder-1", team.EventBody{Type: team.TextChunk, MessageID: "m-coder-1", Delta: "one two three"})
 	entry("coder-2", team.EventBody{Type: team.RunError})
 	delta("coder-3", 0, "cut")
-	got = append(got, c.close()...)
+	got = append(got, c.close(team.TeamStopped)...)
 	want := []string{
 		"coder-1 TEXT_MESSAGE_START ", "coder-1 TEXT_MESSAGE_CONTENT one ",
 		"coder-2 TEXT_MESSAGE_START ", "coder-2 TEXT_MESSAGE_CONTENT never ended",

@@ -143,7 +143,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		return f.events(c.convert(i))
 	})
 	if err == nil {
-		err = f.events(c.close())
+		err = f.events(c.close(record.Status))
 	}
 	switch {
 	case err != nil:
@@ -212,8 +212,15 @@ func (s *server) follow(ctx context.Context, t *client.Team, f func(Envelope) er
 	if err != nil {
 		return err
 	}
-	_, err = s.Hub.Goal(ctx, t.ID(), g, o, give)
-	return err
+	if record, err = s.Hub.Goal(ctx, t.ID(), g, o, give); err != nil {
+		return err
+	}
+	for _, e := range c.close(record.Status) {
+		if err := f(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // query sets a goal and waits for its end; for a team at work, for that of its present one.

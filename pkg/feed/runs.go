@@ -1,0 +1,96 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/event"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// runs knows of each agent which run of it has begun and not ended, at the place to which the
+// event log was read. A process that is stopped or dies at work stores no end of its run, so
+// the feed tells one.
+type runs struct {
+	open  map[team.AgentID]string // id of the run; "" = none
+	read  uint64                  // sequence up to which the log was read
+	whole bool                    // from its beginning
+}
+
+// ran is what an event of the log tells: before the beginning of a run, the end of the one that
+// it shows to be over.
+func (v *view) ran(ctx context.Context, e team.Event, seq uint64) (told []team.Event, err error) {
+	switch e.Event.Type {
+	case team.RunStarted:
+		if told, err = v.endRun(ctx, e.AgentID, e.RunID, "its process ended at work, and another one goes on"); err != nil {
+			return nil, err
+		}
+		v.runs.open[e.AgentID] = e.RunID
+	case team.RunFinished, team.RunError:
+		v.runs.open[e.AgentID] = ""
+	}
+	v.runs.read = seq
+	return append(told, e), nil
+}
+
+// endRun returns the end of the run that an agent has open, unless it is the one to come.
+func (v *view) endRun(ctx context.Context, a team.AgentID, next, why string) ([]team.Event, error) {
+	run, known := v.runs.open[a]
+	if !known && !v.runs.whole {
+		var err error
+		if run, err = v.openRun(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	v.runs.open[a] = ""
+	if run == "" || run == next {
+		return nil, nil
+	}
+	return []team.Event{{AgentID: a, RunID: run, Event: team.EventBody{
+		Type: team.RunError, RunID: run, Code: team.RunStopped, Message: string(a) + ": " + why}}}, nil
+}
+
+// openRun looks up the run that an agent had open where the reading began: none, if its record
+// has told since that it was over.
+func (v *view) openRun(ctx context.Context, a team.AgentID) (run string, err error) {
+	var began time.Time
+	id := v.team.ID
+	err = v.team.Events.Read(ctx, 1, func(m broker.Msg) error {
+		if m.Seq > v.runs.read {
+			return errEnough
+		}
+		if run = ""; strings.HasSuffix(m.Subject, subject.Event(id, a, team.RunStarted)) {
+			e, _ := event.Decode(m)
+			run, began = e.RunID, m.Time
+		}
+		return nil
+	}, subject.Event(id, a, team.RunStarted), subject.Event(id, a, team.RunFinished), subject.Event(id, a, team.RunError))
+	if err != nil && !errors.Is(err, errEnough) || run == "" {
+		return "", ignoring(err, errEnough)
+	}
+	err = v.team.Bucket.Past(ctx, 1, func(e broker.Entry) error {
+		if e.Revision > v.read {
+			return errEnough
+		}
+		if s, told := summarize(e); told && e.Time.After(began) && over(team.MemberState(s.state)) {
+			run = ""
+		}
+		return nil
+	}, subject.KeyMember(a))
+	return run, ignoring(err, errEnough)
+}
+
+// over reports whether a member in that state has no run; "" is that of one that was removed.
+func over(s team.MemberState) bool { return s == team.Stopped || s == team.Lost || s == "" }
+
+// ignoring returns err, unless it is the other one.
+func ignoring(err, other error) error {
+	if errors.Is(err, other) {
+		return nil
+	}
+	return err
+}
