@@ -201,7 +201,6 @@ type Agent struct {
 	directed int               // how many messages of people have come
 	changed  <-chan struct{}   // closed once the model's settings have changed since the last request
 	asked    bool              // somebody asked for a compaction, which could not be done at once
-	digests  uint64            // turns that there were when older mail was last to be summarized
 	writes   context.Context   // within which enqueued records are stored; set by Run
 	follows  bool              // more mail may stand behind the last message
 	lost     lost
@@ -309,7 +308,7 @@ func (a *Agent) resume(ctx context.Context) error {
 		}
 	}
 	if a.conv.Stale {
-		if err := a.renew(ctx, "a new goal", a.conv.fresh("")); err != nil {
+		if err := a.renew(ctx, "a new goal", a.conv.fresh("", a.gauge.lasting())); err != nil {
 			return err
 		}
 	}

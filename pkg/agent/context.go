@@ -42,11 +42,9 @@ func briefly(m team.Message, stored string) string {
 
 // How much of what came before a new context begins with, in tokens.
 const (
-	maxFacts  = 2000 // mail word for word
-	keptFacts = 1500 // of it, once older mail was summarized
-	mostFacts = 8000 // mail that is kept word for word until it is summarized
-	maxDigest = 1000 // the summary of older mail
-	maxBriefs = 600  // mail without a summary, by its first words
+	maxFacts  = 4000 // mail word for word, that of people first
+	maxBriefs = 600  // older mail, by its first words
+	maxGoals  = 2500 // goals that have ended
 	maxPast   = 1200 // tasks, a line each
 	keptPast  = 200  // how many tasks, and how many messages, are remembered at all
 )
@@ -98,16 +96,16 @@ func (c *Conversation) amid() bool {
 }
 
 // fresh returns the conversation with which another piece of work begins: the task next or,
-// with "", a goal. It keeps a line for each earlier task, the mail that stands, and what the
-// model has not seen.
-func (c *Conversation) fresh(next team.TaskID) *Conversation {
+// with "", a goal. It keeps the ended goals, a line for each earlier task, the mail that
+// stands, in about room tokens, and what the model has not seen.
+func (c *Conversation) fresh(next team.TaskID, room int) *Conversation {
 	n := c.with()
 	n.Calls, n.Summary = nil, ""
 	if next != "" {
 		n.leave(next)
 	}
 	kept := c.Messages[c.pending():]
-	if text := n.background(kept); text != "" {
+	if text := n.background(kept, room); text != "" {
 		n.Messages = append(n.Messages, &model.Message{Role: "user", Content: text})
 		n.Head = 1
 	}
@@ -115,15 +113,17 @@ func (c *Conversation) fresh(next team.TaskID) *Conversation {
 	return n
 }
 
-// background tells what came before the messages that are kept, and still counts.
-func (c *Conversation) background(kept []*model.Message) string {
+// background tells what came before the messages that are kept, and still counts, in about
+// room tokens.
+func (c *Conversation) background(kept []*model.Message, room int) string {
 	var b strings.Builder
+	b.WriteString(c.goalsBefore(min(maxGoals, room/2)))
 	if lines := newest(c.Past, maxPast, func(p past) string {
 		return fmt.Sprintf("- %s (%s): %s", p.Task, neutral(p.Title), neutral(p.Outcome))
 	}); lines != nil {
 		b.WriteString("Tasks that you worked on before, for your information:\n" + strings.Join(lines, "\n") + "\n")
 	}
-	b.WriteString(c.standingMail())
+	b.WriteString(c.standingMail(min(maxFacts, room/2)))
 	b.WriteString(c.stillAsked(slices.Concat(kept, c.Held), true))
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -241,7 +241,7 @@ func (c *Conversation) summarized(summary, task string, room int) *Conversation 
 	from := c.tail(room)
 	n := c.with()
 	var head []string
-	if text := c.background(c.Messages[from:]); text != "" {
+	if text := c.background(c.Messages[from:], room); text != "" {
 		head = append(head, text)
 	}
 	said := strings.Join(head, "")

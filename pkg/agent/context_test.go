@@ -42,7 +42,7 @@ func shortenedAnywhere(rt *rapid.T) {
 	calls, seq := 0, uint64(0)
 	text := func() string { return rapid.StringMatching(`[a-z<>/" \n]{1,200}`).Draw(rt, "text") }
 	for range rapid.IntRange(1, 60).Draw(rt, "records") {
-		switch kind := rapid.SampledFrom([]string{"mail", "request", "task", "note", "turn", "turn", "result", "result", "end", "start", "fresh", "marked", "summarized", "bare", "dropped", "digested"}).Draw(rt, "kind"); {
+		switch kind := rapid.SampledFrom([]string{"mail", "request", "task", "note", "turn", "turn", "result", "result", "end", "start", "fresh", "marked", "summarized", "bare", "dropped"}).Draw(rt, "kind"); {
 		case kind == "mail":
 			seq++
 			from := rapid.SampledFrom([]team.AgentID{team.UserAgent, team.Leader, "coder-2"}).Draw(rt, "from")
@@ -71,19 +71,11 @@ func shortenedAnywhere(rt *rapid.T) {
 		case kind == "end" && len(c.Open) == 0:
 			add(endRecord())
 		case kind == "fresh":
-			add(contextRecord(c.fresh(rapid.SampledFrom([]team.TaskID{"", "T-001", "T-009"}).Draw(rt, "next"))))
+			add(contextRecord(c.fresh(rapid.SampledFrom([]team.TaskID{"", "T-001", "T-009"}).Draw(rt, "next"), rapid.IntRange(0, 5000).Draw(rt, "room"))))
 		case kind == "marked":
 			add(contextRecord(c.marked()))
 		case kind == "summarized":
 			add(contextRecord(c.summarized(text(), c.Block, rapid.IntRange(0, 2000).Draw(rt, "room"))))
-		case kind == "digested":
-			var which []int
-			for i := range c.seen() {
-				if rapid.Bool().Draw(rt, "old") {
-					which = append(which, i)
-				}
-			}
-			add(contextRecord(c.digested(text(), which)))
 		case kind == "bare" && len(c.Open) == 0:
 			to := rapid.SampledFrom([]rung{undone, compacted, ordersOnly, workOnly}).Draw(rt, "rung")
 			if to == undone && c.lastTurn() < 0 {
@@ -164,7 +156,8 @@ func TestNewGoalBeginsAnew(t *testing.T) {
 		r.start()
 		r.post(1, team.UserAgent, team.MsgUser, "the first goal")
 		r.stop()
-		r.journal = append(r.journal, journal.Record{Kind: journal.Start, Incarnation: 2, Goal: 2})
+		r.journal = append(r.journal, journal.Record{Kind: journal.Start, Incarnation: 2, Goal: 2,
+			PastGoals: []team.PastGoal{{Number: 1, Goal: "the first goal", Status: team.TeamFinished}}})
 		r.opts.Member.Incarnation = 2
 		r.says("well")
 		r.start()
@@ -455,7 +448,7 @@ func TestFactsAreBounded(t *testing.T) {
 	if err := c.add(turnRecord("ok")); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(asJSON(c.fresh(""))); n > 100_000 {
+	if n := len(asJSON(c.fresh("", 20_000))); n > 100_000 {
 		t.Errorf("a new context has %d bytes", n)
 	}
 }

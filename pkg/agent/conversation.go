@@ -47,13 +47,14 @@ type Conversation struct {
 	Past   []past   `json:"past,omitempty"`   // the tasks that it was at, each in a line
 	Facts  []fact   `json:"facts,omitempty"`  // mail that stays valid whatever it works on
 	Known  int      `json:"known,omitempty"`  // how many of them the model has seen
-	Digest string   `json:"digest,omitempty"` // what the model made of older ones
 	Unread []letter `json:"unread,omitempty"` // all mail that the model has not seen
 
-	Place     *place.Place `json:"place,omitempty"`      // where the agent works, as its system message says
-	Goal      int          `json:"goal,omitempty"`       // of a leader: the team's goal
-	Stale     bool         `json:"stale,omitempty"`      // the messages are of an earlier goal
-	GoalTurns int          `json:"goal_turns,omitempty"` // turns since the goal was set
+	Place     *place.Place    `json:"place,omitempty"`      // where the agent works, as its system message says
+	Goal      int             `json:"goal,omitempty"`       // of a leader: the team's goal
+	GoalMail  int             `json:"goal_mail,omitempty"`  // the goal whose mail has come
+	PastGoals []team.PastGoal `json:"past_goals,omitempty"` // of a leader: the newest goals that have ended
+	Stale     bool            `json:"stale,omitempty"`      // the messages are of an earlier goal
+	GoalTurns int             `json:"goal_turns,omitempty"` // turns since the goal was set
 
 	Turns uint64      `json:"turns"`
 	Usage model.Usage `json:"usage"`           // of all turns
@@ -101,7 +102,8 @@ func (c *Conversation) add(r journal.Record) error {
 		c.LostAt, c.AtWork = c.AtWork, ""
 		c.settle(r)
 		if r.Goal != c.Goal {
-			c.Goal, c.Stale, c.GoalTurns = r.Goal, c.Turns > 0, 0
+			c.Goal, c.PastGoals, c.GoalTurns = r.Goal, r.PastGoals, 0
+			c.Stale = c.Turns > 0 || len(c.PastGoals) > 0
 		}
 	case journal.Mail:
 		c.mail(r)
@@ -227,7 +229,11 @@ func (c *Conversation) tell(m team.Message, stored, mark string) {
 	}
 	block, brief := mailBlock(m, stored, mark, c.dialect), briefly(m, stored)
 	if stands(m) {
-		c.Facts = append(c.Facts, fact{From: m.From, Type: m.Type, Goal: c.Goal, Brief: brief, Block: block})
+		f := fact{ID: m.ID, From: m.From, Type: m.Type, Goal: c.Goal, Brief: brief, Block: block}
+		if m.Type == team.MsgUser && c.Goal > c.GoalMail { // the first of a goal is what set it
+			f.Sets, c.GoalMail = true, c.Goal
+		}
+		c.Facts = append(c.Facts, f)
 	}
 	c.Unread = append(c.Unread, letter{From: m.From, ID: m.ID, Brief: brief})
 	c.Rung = whole // what is refused now may be the mail

@@ -293,7 +293,7 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 	}
 	r := journal.Record{Kind: journal.Task, Task: &t, Inputs: inputs, LastTry: last}
 	if a.o.Member.AgentID != team.Leader && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && !a.conv.amid() {
-		r.Context = asJSON(a.conv.fresh(t.ID))
+		r.Context = asJSON(a.conv.fresh(t.ID, a.gauge.lasting()))
 	}
 	return a.record(ctx, r)
 }

@@ -80,7 +80,7 @@ func (c *Conversation) shortened(to rung, task, note string) *Conversation {
 		}
 	}
 	if to == compacted {
-		add(n.background(nil))
+		add(n.background(nil, 2*maxFacts))
 	}
 	for _, text := range c.work(task) {
 		add(text)

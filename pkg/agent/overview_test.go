@@ -62,7 +62,7 @@ func TestOverviewUnknown(t *testing.T) {
 // A context that begins anew has the team's standing told again.
 func TestOverviewAfterNewContext(t *testing.T) {
 	c := fold(t, mailRecord(1, team.UserAgent, team.MsgUser, "Do it."), journal.Record{Kind: journal.Overview, Text: "[Team] x"}, turnRecord("Yes."))
-	for what, n := range map[string]*Conversation{"a goal": c.fresh(""), "a summary": c.summarized("all of it", "", 1), "the work alone": c.shortened(workOnly, "", "refused")} {
+	for what, n := range map[string]*Conversation{"a goal": c.fresh("", 20_000), "a summary": c.summarized("all of it", "", 1), "the work alone": c.shortened(workOnly, "", "refused")} {
 		told := false
 		for _, m := range n.Messages {
 			told = told || strings.Contains(m.Content, "[Team]")

@@ -18,7 +18,6 @@ var (
 	// summaryPrompt asks for a summary of a conversation. The model is asked with the same
 	// system message and tools as always, so that what an endpoint has cached of them holds.
 	summaryPrompt = prompt("summary")
-	digestPrompt  = prompt("digest") // asks for a summary of older mail
 )
 
 // prompt returns a text of prompts without the line end after it.

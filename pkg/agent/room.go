@@ -181,6 +181,14 @@ func (g *gauge) room() int {
 	return (w - answer) * 9 / 10 // our count is not the endpoint's
 }
 
+// lasting is how many tokens stay of what came before a new context.
+func (g *gauge) lasting() int {
+	if w := g.window(); w > 0 {
+		return w / keptShare
+	}
+	return excerptTokens
+}
+
 // excerptTokens is how much of one result or message stands in the conversation while
 // the window is not known; more than any tool returns.
 const excerptTokens = 32_000
@@ -226,12 +234,6 @@ func (a *Agent) makeRoom(ctx context.Context) error {
 	if a.asked {
 		return a.shortenOnRequest(ctx)
 	}
-	if a.conv.begins() && a.digests != a.conv.Turns { // once in a context, also if the endpoint is away
-		a.digests = a.conv.Turns
-		if err := a.digest(ctx); err != nil {
-			return err
-		}
-	}
 	room, fill := a.gauge.room(), a.gauge.fill(a.conv)
 	// A conversation that could not be made small enough is tried again only once it has
 	// grown.
@@ -266,9 +268,6 @@ func (a *Agent) compact(ctx context.Context, why string) error {
 
 // compactTo is compact because of a refusal, after which the conversation is cut so far.
 func (a *Agent) compactTo(ctx context.Context, why string, far rung) error {
-	if err := a.digest(ctx); err != nil {
-		return err
-	}
 	known := a.gauge.window()
 	window := cmp.Or(known, max(a.gauge.fill(a.conv), summaryTokens*resultShare))
 	before := a.gauge.sizeOf(a.conv.Messages)

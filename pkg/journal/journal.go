@@ -46,14 +46,15 @@ const (
 
 // Record is one entry.
 type Record struct {
-	V           int          `json:"v"`
-	ID          string       `json:"id"` // ULID; tells this write from every other; may be set by whoever needs it before, see [NewID]
-	Kind        Kind         `json:"kind"`
-	Goal        int          `json:"goal,omitempty"`  // start, of a leader: the number of the team's goal, or of its next one
-	Place       *place.Place `json:"place,omitempty"` // start: where the incarnation works
-	Incarnation uint64       `json:"incarnation"`
-	RunID       string       `json:"run_id,omitempty"`
-	At          time.Time    `json:"at"`
+	V           int             `json:"v"`
+	ID          string          `json:"id"` // ULID; tells this write from every other; may be set by whoever needs it before, see [NewID]
+	Kind        Kind            `json:"kind"`
+	Goal        int             `json:"goal,omitempty"`       // start, of a leader: the number of the team's goal, or of its next one
+	Place       *place.Place    `json:"place,omitempty"`      // start: where the incarnation works
+	PastGoals   []team.PastGoal `json:"past_goals,omitempty"` // start, of a leader: the team's newest goals that have ended, oldest first
+	Incarnation uint64          `json:"incarnation"`
+	RunID       string          `json:"run_id,omitempty"`
+	At          time.Time       `json:"at"`
 
 	Message  *team.Message   `json:"message,omitempty"`   // mail
 	InboxSeq uint64          `json:"inbox_seq,omitempty"` // mail: the message's sequence in the stream; 0 of a prompt; backlog: that of the last one
@@ -156,10 +157,11 @@ type Journal struct {
 
 // Options say what a journal is opened for.
 type Options struct {
-	Goal  int           // for a leader: the number of the team's goal or, while it has none, of its next one; it stands in the start record
-	Keep  time.Duration // how long records stay that a newer context has replaced; 0 = for ever
-	Place *place.Place  // where the incarnation works; it stands in the start record
-	Takes Takes         // required of what is read; nil: all is taken
+	Goal      int             // for a leader: the number of the team's goal or, while it has none, of its next one; it stands in the start record
+	Keep      time.Duration   // how long records stay that a newer context has replaced; 0 = for ever
+	Place     *place.Place    // where the incarnation works; it stands in the start record
+	PastGoals []team.PastGoal // for a leader: the goals that have ended; they stand in the start record
+	Takes     Takes           // required of what is read; nil: all is taken
 }
 
 // Takes reports why a conversation could not take a record in, or nil. Error:
@@ -190,7 +192,7 @@ func Open(ctx context.Context, t *broker.Storage, a team.AgentID, incarnation ui
 		records = append(records, tail...)
 		j.know(tail)
 		from = max(from, j.last+1)
-		start := Record{Kind: Start, Goal: o.Goal, Place: o.Place}
+		start := Record{Kind: Start, Goal: o.Goal, Place: o.Place, PastGoals: o.PastGoals}
 		j.stamp(&start)
 		start, err = j.append(ctx, start)
 		switch {

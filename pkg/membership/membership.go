@@ -202,6 +202,13 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 		if o.Goal = m.Record.GoalNumber; m.Record.Goal == "" {
 			o.Goal++ // the next one, which may be set while this process leads
 		}
+		if past := m.Record.Ended(); len(past) > 0 {
+			tasks, err := m.board.All(ctx)
+			if err != nil { // the leader leads without: what it is told of its past is a help
+				m.Logger.WarnContext(ctx, "the tasks of earlier goals are not known", "err", err)
+			}
+			o.PastGoals = team.WithTasks(past, tasks)
+		}
 	}
 	log, records, err := journal.Open(ctx, m.Team, m.Member.AgentID, m.Member.Incarnation, o)
 	if err != nil {

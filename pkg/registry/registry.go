@@ -273,6 +273,7 @@ func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, goal, work
 		if !started {
 			return true
 		}
+		t.PastGoals = t.Ended()
 		t.Status, t.Goal, t.GoalNumber, t.Summary, t.FinishedAt = team.Active, goal, t.GoalNumber+1, "", nil
 		t.GoalSeq, t.GoalAt = state.Last, new(state.Now.UTC())
 		if workspace != "" {
@@ -291,6 +292,7 @@ func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, goal, work
 func (r *Registry) Activate(ctx context.Context, bt *broker.Storage) (team.Team, error) {
 	t, err := r.update(ctx, bt, func(t *team.Team) bool {
 		if t.Status != team.Active {
+			t.PastGoals = t.Ended()
 			t.Status, t.Goal, t.Summary, t.FinishedAt = team.Active, "", "", nil
 		}
 		return true // written also if it is active: an end that was prepared meanwhile is refused
@@ -309,6 +311,7 @@ func (r *Registry) Revert(ctx context.Context, bt *broker.Storage, before, after
 			return false
 		}
 		t.Status, t.Goal, t.Summary, t.FinishedAt = before.Status, before.Goal, before.Summary, before.FinishedAt
+		t.PastGoals = before.PastGoals
 		return true
 	})
 	if err != nil {

@@ -87,10 +87,11 @@ type Team struct {
 	Description  string          `json:"description"`
 	Status       Status          `json:"status"`
 	Goal         string          `json:"goal"`
-	GoalNumber   int             `json:"goal_number"`        // how many goals it has had
-	GoalSeq      uint64          `json:"goal_seq,omitempty"` // of the bucket when the goal was set: what was written since may be for it
-	GoalAt       *time.Time      `json:"goal_at,omitempty"`  // when the goal was set, by the server's clock; nil: not known
-	EndSeq       uint64          `json:"end_seq,omitempty"`  // of the bucket when the team was last ended: members as they were then are dismissed
+	GoalNumber   int             `json:"goal_number"`          // how many goals it has had
+	GoalSeq      uint64          `json:"goal_seq,omitempty"`   // of the bucket when the goal was set: what was written since may be for it
+	GoalAt       *time.Time      `json:"goal_at,omitempty"`    // when the goal was set, by the server's clock; nil: not known
+	PastGoals    []PastGoal      `json:"past_goals,omitempty"` // the newest that have ended before the present one, oldest first
+	EndSeq       uint64          `json:"end_seq,omitempty"`    // of the bucket when the team was last ended: members as they were then are dismissed
 	Roles        map[string]Role `json:"roles"`
 	Policies     Policies        `json:"policies"`
 	LeaseSeconds int             `json:"lease_seconds"`

@@ -21,6 +21,11 @@ const builds = `
 agents:
 - match: {role: leader}
   rules:
+  - name: recall
+    since: '<mail from="user"[^>]*>\s*What came of the first goal'
+    steps:
+    - calls:
+      - {tool: finish_team, args: {summary: '{{heard "- Goal 1, finished on \\S+ \\S+: (.*\n  Summary.*\n  Tasks.*)"}}'}}
   - name: plan
     since: '<mail from="user"[^>]*>\s*Build (?P<what>\S+)'
     steps:
@@ -118,6 +123,11 @@ func TestTwoGoals(t *testing.T) {
 	tasks := teamtest.Tasks(t, tm)
 	if len(tasks) != 4 || tasks[3].ID != "T-004" || tasks[3].Assignee != "tester-1" { // which has come back
 		t.Errorf("the board after the second goal: %+v", tasks)
+	}
+
+	record = teamtest.Wait(t, teamtest.Set(t, tm, "What came of the first goal?"))
+	if record.Summary != "Build bridges\n  Summary: bridges: read blue, claim blocked\n  Tasks: T-001 to T-002: 2 completed" {
+		t.Errorf("of the first goal the leader of the third knows %q", record.Summary)
 	}
 
 	status, err := c.Client.Processes(t.Context())
