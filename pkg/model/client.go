@@ -24,6 +24,7 @@ type Client struct {
 	http    *http.Client
 	secrets secrets
 	metrics *metrics
+	known   *acquaintance
 }
 
 // speaker is what a client needs of a dialect.
@@ -50,7 +51,7 @@ func New(opt Options) (*Client, error) {
 		return nil, err
 	}
 	u, _ := url.Parse(opt.BaseURL) // withDefaults has parsed it before
-	return &Client{opt: opt, base: u, name: bare(u), dialect: d, http: newHTTP(opt), secrets: secretsOf(opt, u), metrics: newMetrics(opt.Metrics)}, nil
+	return &Client{opt: opt, base: u, name: bare(u), dialect: d, http: newHTTP(opt), secrets: secretsOf(opt, u), metrics: newMetrics(opt.Metrics), known: new(acquaintance)}, nil
 }
 
 // bare is u without user, password and query, any of which may hold a secret.
@@ -94,10 +95,14 @@ func (c *Client) Limits() Limits { return c.dialect.limits() }
 // Complete asks for the next turn and blocks until the endpoint has finished it.
 //
 // It tries again, after a growing random pause or what the endpoint asks for,
-// whatever is an outage: see [Reason]. Of an endpoint that keeps silent it asks
-// twice more, since each try may be billed. A request whose form is refused is
-// tried once more in each other form that the endpoint's words lead to. What was
-// thrown away on the way stands in the usage as wasted.
+// whatever is an outage: see [Reason]. Of an endpoint that keeps silent it asks twice
+// more, and once more if an answer breaks off, since each try may be billed. What may be
+// refused by chance is asked once more too: a request in words that say nothing, and a key
+// or an address that was good before; a call that the endpoint cannot read three times.
+// An endpoint that has given a turn and then answers like none is taken to be away.
+//
+// A request whose form is refused is tried once more in each other form that the
+// endpoint's words lead to. What was thrown away on the way stands in the usage as wasted.
 //
 // onDelta, if not nil, gets the text as it comes, one call at a time, before
 // Complete returns. It is a hint for people who watch: a try that is thrown away
@@ -117,28 +122,26 @@ func (c *Client) Complete(ctx context.Context, req Request, onDelta func(text st
 	return reply, err
 }
 
-const (
-	mostSilent  = 3 // tries of one call that end in silence
-	mostLearned = 8 // other forms that one call is tried in
-)
-
 func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)) (Reply, error) {
 	var wasted Usage
-	tried, learned, silent := 0, 0, 0
-	attempts := c.opt.Attempts
-	if req.once {
-		attempts = 1
-	}
+	learned := 0
+	p := patience{attempts: c.opt.Attempts, once: req.once, answered: c.known.known()}
 	for {
 		q, err := c.dialect.encode(req)
 		if err != nil {
 			return Reply{}, &Refusal{Advice: GiveUp, Reason: InvalidRequest, Used: wasted, Err: err}
+		}
+		if req.Ready != nil {
+			if err := req.Ready(); err != nil {
+				return Reply{}, err
+			}
 		}
 		if req.OnTry != nil {
 			req.OnTry()
 		}
 		reply, fail := c.attempt(ctx, req, q, onDelta)
 		if fail == nil {
+			c.known.turn()
 			reply.Usage = reply.Usage.Add(wasted)
 			return reply, nil
 		}
@@ -153,25 +156,27 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 			c.opt.Logger.InfoContext(ctx, "model endpoint refuses the form of a request, trying another", "status", fail.status)
 			continue
 		}
-		tried++
-		if fail.reason == Silent {
-			silent++
+		c.known.judge(fail)
+		p.failed(fail)
+		most, wait, ok := p.again(fail)
+		if !ok {
+			return Reply{}, c.refusal(fail, &p, wasted)
 		}
-		if fail.advice != TryAgain || tried == attempts || silent == mostSilent {
-			return Reply{}, c.refusal(fail, tried, wasted)
-		}
-		wait := pause(tried, fail.asked)
-		c.metrics.retries.WithLabelValues(string(fail.reason)).Inc()
-		// Not the error's text: an endpoint may quote the prompt in it.
-		c.opt.Logger.WarnContext(ctx, "model call failed, trying again",
-			"reason", fail.reason, "status", fail.status, "attempt", tried, "wait", wait)
-		c.opt.Logger.DebugContext(ctx, "model call failed", "err", fail.err)
-		if req.OnRetry != nil {
-			req.OnRetry(Retry{Endpoint: c.name, Reason: fail.reason, Status: fail.status, Tried: tried, Of: attempts, Wait: wait})
-		}
+		c.retries(ctx, req, fail, Retry{Endpoint: c.name, Reason: fail.reason, Status: fail.status, Tried: p.tried, Of: most, Wait: wait})
 		if !sleep(ctx, wait) {
 			return Reply{}, ctx.Err()
 		}
+	}
+}
+
+// retries tells of a try that failed, after which another follows.
+func (c *Client) retries(ctx context.Context, req Request, fail *failure, r Retry) {
+	c.metrics.retries.WithLabelValues(string(r.Reason)).Inc()
+	// Not the error's text: an endpoint may quote the prompt in it.
+	c.opt.Logger.WarnContext(ctx, "model call failed, trying again", "reason", r.Reason, "status", r.Status, "attempt", r.Tried, "wait", r.Wait)
+	c.opt.Logger.DebugContext(ctx, "model call failed", "err", fail.err)
+	if req.OnRetry != nil {
+		req.OnRetry(r)
 	}
 }
 
@@ -183,7 +188,7 @@ func (c *Client) reforms(req Request, q call, fail *failure) bool {
 		c.dialect.told(fail.window)
 	}
 	switch {
-	case !fail.form():
+	case !fail.form(), fail.reason == FailedCall: // its words are about what the model wrote
 		return false
 	case c.dialect.learn(fail.said):
 		return true
@@ -194,14 +199,14 @@ func (c *Client) reforms(req Request, q call, fail *failure) bool {
 	return err == nil && !slices.EqualFunc(next.body, q.body, bytes.Equal)
 }
 
-// refusal makes the error of a call that ended with fail after so many tries.
-func (c *Client) refusal(fail *failure, tried int, used Usage) *Refusal {
+// refusal makes the error of a call that ended with fail after the tries that p has counted.
+func (c *Client) refusal(fail *failure, p *patience, used Usage) *Refusal {
 	err := c.explain(fail)
 	switch {
-	case fail.advice == TryAgain && tried == 1:
+	case fail.advice == TryAgain && p.tried == 1:
 		err = team.Errorf(team.Unavailable, "the model endpoint %s failed: %w", c.name, fail.err)
 	case fail.advice == TryAgain:
-		err = team.Errorf(team.Unavailable, "the model endpoint %s failed %d times, the last time: %w", c.name, tried, fail.err)
+		err = team.Errorf(team.Unavailable, "the model endpoint %s failed %d times, the last time: %w", c.name, p.tried, fail.err)
 	}
-	return &Refusal{Advice: fail.advice, Reason: fail.reason, Status: fail.status, Window: fail.window, Used: used, Err: err}
+	return &Refusal{Advice: fail.advice, Reason: fail.reason, Status: fail.status, Window: fail.window, Used: used, Thrown: p.thrown, Err: err}
 }

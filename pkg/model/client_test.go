@@ -340,6 +340,7 @@ agentteam_model_refusals_total{reason="bad_key"} 0
 agentteam_model_refusals_total{reason="connection"} 0
 agentteam_model_refusals_total{reason="content_filter"} 0
 agentteam_model_refusals_total{reason="context_length"} 1
+agentteam_model_refusals_total{reason="failed_call"} 0
 agentteam_model_refusals_total{reason="incomplete"} 0
 agentteam_model_refusals_total{reason="invalid_request"} 1
 agentteam_model_refusals_total{reason="no_credit"} 0
@@ -348,14 +349,19 @@ agentteam_model_refusals_total{reason="rate_limited"} 0
 agentteam_model_refusals_total{reason="server_error"} 1
 agentteam_model_refusals_total{reason="silent"} 0
 agentteam_model_refusals_total{reason="unknown_model"} 0
-# HELP agentteam_model_retries_total Attempts of model calls that were repeated, by reason: rate_limited, server_error, connection, incomplete, silent or other_form.
+# HELP agentteam_model_retries_total Attempts of model calls that were repeated, by reason: as of refusals, or other_form.
 # TYPE agentteam_model_retries_total counter
+agentteam_model_retries_total{reason="bad_key"} 0
 agentteam_model_retries_total{reason="connection"} 0
+agentteam_model_retries_total{reason="failed_call"} 0
 agentteam_model_retries_total{reason="incomplete"} 1
+agentteam_model_retries_total{reason="invalid_request"} 1
+agentteam_model_retries_total{reason="no_endpoint"} 0
 agentteam_model_retries_total{reason="other_form"} 0
 agentteam_model_retries_total{reason="rate_limited"} 1
 agentteam_model_retries_total{reason="server_error"} 0
 agentteam_model_retries_total{reason="silent"} 0
+agentteam_model_retries_total{reason="unknown_model"} 0
 # HELP agentteam_model_tokens_total Tokens of model calls by direction: prompt and completion; cached and reasoning, which are parts of those; and wasted, of tries that were thrown away.
 # TYPE agentteam_model_tokens_total counter
 agentteam_model_tokens_total{direction="cached"} 4

@@ -230,8 +230,12 @@ func TestRefusals(t *testing.T) {
 			t.Parallel()
 			url, requests := endpoint(t, tt.answer)
 			_, err := client(t, Options{BaseURL: url, APIKey: key}).Complete(t.Context(), asked, nil)
-			if !errors.Is(err, team.InvalidArgument) || !strings.HasSuffix(err.Error(), tt.want) || requests.Load() != 1 {
-				t.Errorf("Complete = %v (%s) after %d requests, want …%s after 1", err, team.CodeOf(err), requests.Load(), tt.want)
+			most := int64(1)
+			if strings.HasPrefix(name, "400") || strings.HasPrefix(name, "422") { // words that say nothing
+				most = mostOnceMore
+			}
+			if !errors.Is(err, team.InvalidArgument) || !strings.HasSuffix(err.Error(), tt.want) || requests.Load() != most {
+				t.Errorf("Complete = %v (%s) after %d requests, want …%s after %d", err, team.CodeOf(err), requests.Load(), tt.want, most)
 			}
 		})
 	}

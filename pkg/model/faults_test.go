@@ -82,8 +82,8 @@ func TestTurnsOfNoUse(t *testing.T) {
 	}
 }
 
-// An outage is over when the endpoint is back, and costs what it has cost; of a
-// refusal the endpoint is not asked twice.
+// An outage is over when the endpoint is back, and costs what it has cost. So is what an
+// endpoint may refuse by chance; of any other refusal it is not asked twice.
 func TestFaultsThenAnAnswer(t *testing.T) {
 	for _, f := range modeltest.Faults() {
 		t.Run(f.Name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestFaultsThenAnAnswer(t *testing.T) {
 				return nil
 			})
 			got, err := client(t, patience(url, 2, &f)).Complete(t.Context(), question, nil)
-			if f.Advice != model.TryAgain {
+			if f.Advice != model.TryAgain && f.Reason != model.FailedCall && f.Reason != model.InvalidRequest {
 				if err == nil && requests(f) == 1 {
 					t.Error("a refusal was asked for again")
 				}

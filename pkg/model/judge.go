@@ -33,6 +33,10 @@ var (
 	saysFilter = regexp.MustCompile(`content_filter|content_policy|content management policy|responsibleaipolicy|\bmoderation\b|was flagged|` +
 		`invalid_prompt|content exists risk|data_?inspection_?failed|inappropriate content|safety_?(system|block|violation)`)
 
+	// Groq: what the model wrote was not to be read as a call, or of a tool that is not
+	// there; a matter of luck (pydantic/pydantic-ai#2774, #4354).
+	saysFailedCall = regexp.MustCompile(`tool_use_failed|tool call validation failed|failed_generation|failed to parse tool call`)
+
 	// OpenAI, Azure, vLLM, llama.cpp, Anthropic, Gemini, Mistral, SGLang, xAI, Bedrock,
 	// TGI, DashScope, Moonshot, Z.AI, LM Studio, Copilot.
 	saysTooLong = regexp.MustCompile(`context_length_exceeded|exceed_context_size|model_max_prompt_tokens_exceeded|request_too_large|` +
@@ -76,6 +80,8 @@ func reasonOf(status int, e apiError) Reason {
 		return NoCredit
 	case refused && says(saysFilter):
 		return ContentFilter
+	case refused && says(saysFailedCall):
+		return FailedCall
 	case status == http.StatusRequestEntityTooLarge, says(saysTooLong), says(saysTooLarge), !limited && says(saysManyTokens):
 		return ContextLength
 	case status == http.StatusNotImplemented, status == http.StatusMethodNotAllowed, status == http.StatusNotFound && e.page:

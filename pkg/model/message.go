@@ -63,6 +63,10 @@ type Request struct {
 	// asked again; it must not block.
 	OnRetry func(Retry)
 
+	// Ready, if not nil, is called once the request is encoded and before it is sent. An
+	// error ends the call, which returns it as it is.
+	Ready func() error
+
 	// OnTry, if not nil, is called before each try of the call: what onDelta gets from
 	// then on is the text from its beginning. It must not block.
 	OnTry func()

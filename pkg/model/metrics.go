@@ -33,8 +33,8 @@ const (
 // beside those that are a [Reason].
 const otherForm = "other_form"
 
-// outages are the reasons that a call is tried again for.
-var outages = []Reason{RateLimited, ServerError, Connection, Incomplete, Silent}
+// retried are the reasons that a call is tried again for.
+var retried = []Reason{RateLimited, ServerError, Connection, Incomplete, Silent, NoEndpoint, BadKey, UnknownModel, FailedCall, InvalidRequest}
 
 type metrics struct {
 	calls    *prometheus.CounterVec
@@ -66,7 +66,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"direction"})),
 		retries: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentteam_model_retries_total",
-			Help: "Attempts of model calls that were repeated, by reason: rate_limited, server_error, connection, incomplete, silent or other_form.",
+			Help: "Attempts of model calls that were repeated, by reason: as of refusals, or other_form.",
 		}, []string{"reason"})),
 	}
 	// At 0, so that the first of a kind is seen as an increase.
@@ -81,7 +81,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.tokens.WithLabelValues(d)
 	}
 	m.retries.WithLabelValues(otherForm)
-	for _, r := range outages {
+	for _, r := range retried {
 		m.retries.WithLabelValues(string(r))
 	}
 	return m

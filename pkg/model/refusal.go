@@ -38,7 +38,7 @@ const (
 	BadKey         Reason = "bad_key"         // Park: 401, 403
 	NoCredit       Reason = "no_credit"       // Park: 402, insufficient_quota
 	UnknownModel   Reason = "unknown_model"   // Park: 404, 410, no such address or model
-	NoEndpoint     Reason = "no_endpoint"     // Park: 405, 501, a redirect, a page for people: no model endpoint
+	NoEndpoint     Reason = "no_endpoint"     // Park: 405, 501, a redirect, a page for people: no model endpoint; TryAgain from one that has given a turn, but for several in a row
 	ContextLength  Reason = "context_length"  // Compact: 413, context_length_exceeded
 	ContentFilter  Reason = "content_filter"  // GiveUp: what was said is not let through
 	FailedCall     Reason = "failed_call"     // GiveUp: what the model wrote could not be read as a tool call
@@ -73,6 +73,7 @@ type Refusal struct {
 	Status int    // of the answer; 0: none came
 	Window int    // of the model in tokens, if its endpoint has told it; 0 if another refused in its place
 	Used   Usage  // what the tries have cost, all of it wasted
+	Thrown int    // tries whose prompt was read, or may have been, for nothing
 	Alias  string // of the endpoint, as the process's settings name it
 	Err    error  // one line for people, without the key
 }
@@ -111,6 +112,8 @@ func (c *Client) explain(f *failure) error {
 		return refused("finds the conversation too long")
 	case ContentFilter:
 		return refused("does not let the content through")
+	case FailedCall:
+		return refused("could not read the tool call that the model wrote")
 	}
 	return refused("refuses the request")
 }

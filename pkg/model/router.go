@@ -261,8 +261,9 @@ type refusedBy struct {
 func (all refusals) of(asked *route, used Usage) *Refusal {
 	var first Refusal
 	var others []string
-	advice := Park
+	advice, thrown := Park, 0
 	for _, r := range all {
+		thrown += r.refusal.Thrown
 		if r.by == asked {
 			first = *r.refusal
 		} else {
@@ -272,7 +273,7 @@ func (all refusals) of(asked *route, used Usage) *Refusal {
 			advice = TryAgain
 		}
 	}
-	first.Advice, first.Used, first.Alias = advice, used, asked.Name
+	first.Advice, first.Used, first.Thrown, first.Alias = advice, used, thrown, asked.Name
 	if others != nil {
 		first.Err = fmt.Errorf("%w; so do those that stand in for it: %s", first.Err, strings.Join(others, ", "))
 	}

@@ -53,6 +53,9 @@ func Faults() []Fault {
 		refused("403, moderation at OpenRouter", model.ContentFilter, 403, `{"error":{"code":403,"message":"Input was refused","metadata":{"reasons":["violence"],"flagged_input":"how do I","provider_name":"OpenAI"}}}`),
 		refused("400", model.InvalidRequest, 400, `{"error":{"message":"Invalid 'messages[3].content'","type":"invalid_request_error","param":"messages[3].content","code":"invalid_value"}}`),
 		refused("422", model.InvalidRequest, 422, `{"detail":[{"type":"string_type","loc":["body","messages",3,"content"],"msg":"Input should be a valid string","input":{"a":1}}]}`),
+		refused("400, failed tool call at Groq", model.FailedCall, 400, `{"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=list_tasks{}></function>"}}`),
+		refused("400, call of no tool at Groq", model.FailedCall, 400, `{"error":{"message":"tool call validation failed: attempted to call tool 'lst' which was not in request.tools","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"{\"name\": \"lst\"}"}}`),
+		streamed("in stream: failed tool call", model.FailedCall, half, "event: error\n", event(`{"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","status_code":400,"failed_generation":"x"}}`)),
 
 		// Outages.
 		refused("408", model.ServerError, 408, `{"error":{"message":"timeout"}}`),

@@ -44,7 +44,7 @@ var advice = map[model.Reason]model.Advice{
 	model.RateLimited: model.TryAgain, model.ServerError: model.TryAgain, model.Connection: model.TryAgain,
 	model.Incomplete: model.TryAgain, model.Silent: model.TryAgain,
 	model.BadKey: model.Park, model.NoCredit: model.Park, model.UnknownModel: model.Park, model.NoEndpoint: model.Park,
-	model.ContextLength: model.Compact, model.ContentFilter: model.GiveUp, model.InvalidRequest: model.GiveUp,
+	model.ContextLength: model.Compact, model.ContentFilter: model.GiveUp, model.FailedCall: model.GiveUp, model.InvalidRequest: model.GiveUp,
 }
 
 func fault(name string, reason model.Reason, play http.HandlerFunc) Fault {

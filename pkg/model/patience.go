@@ -1,0 +1,96 @@
+package model
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	mostSilent      = 3  // tries of one call that end in silence
+	mostBroken      = 2  // tries whose answer breaks off: each has cost a prompt
+	mostFailedCalls = 4  // tries in which the endpoint cannot read what the model wrote as a call
+	mostOnceMore    = 2  // tries of a request that is refused in words that nobody knows, or for its key or address
+	mostLearned     = 8  // other forms that one call is tried in
+	mostStrays      = 10 // answers in a row that no model endpoint gives, of one that has given a turn
+)
+
+// patience counts the failed tries of one call and judges whether another is worth it.
+type patience struct {
+	attempts int  // tries of a call in all
+	once     bool // another endpoint answers sooner than this one is back
+	answered bool // the endpoint has given a turn before
+
+	tried  int
+	thrown int // of those, tries whose prompt was read for nothing
+	broken int // of those, the ones that were not silent
+	of     map[Reason]int
+}
+
+// failed counts a try.
+func (p *patience) failed(f *failure) {
+	if p.of == nil {
+		p.of = map[Reason]int{}
+	}
+	p.tried++
+	p.of[f.reason]++
+	if f.wasted.WastedPrompt > 0 {
+		p.thrown++
+		if f.reason != Silent {
+			p.broken++
+		}
+	}
+}
+
+// again returns how many tries a call may have that has failed so, and how long to wait for
+// the next one. ok is false if there is none.
+func (p *patience) again(f *failure) (most int, wait time.Duration, ok bool) {
+	wait = pause(p.tried, f.asked)
+	switch gate := f.reason == BadKey || f.reason == UnknownModel; {
+	case f.advice == TryAgain && p.once:
+		return 1, 0, false
+	case f.advice == TryAgain:
+		return p.attempts, wait, p.tried < p.attempts && p.of[Silent] < mostSilent && p.broken < mostBroken
+	case f.reason == FailedCall: // bad luck in sampling
+		most = mostFailedCalls
+	case f.reason == InvalidRequest: // it may be a gateway's, or one server's of many
+		most, wait = mostOnceMore, time.Second+rand.N(time.Second)
+	case gate && p.answered && !p.once: // gateways say so now and then
+		most, wait = mostOnceMore, 2*time.Second
+	}
+	most = min(most, p.attempts)
+	return most, wait, p.of[f.reason] < most
+}
+
+// acquaintance is what an endpoint has answered before; all views of a client share it.
+type acquaintance struct {
+	mu       sync.Mutex
+	answered bool // it has given a turn
+	strays   int  // answers since then that no model endpoint gives
+}
+
+// turn notes that the endpoint has given a turn.
+func (a *acquaintance) turn() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answered, a.strays = true, 0
+}
+
+func (a *acquaintance) known() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.answered
+}
+
+// judge makes an outage of an answer that no model endpoint gives, if this one is known to
+// be one: a gateway's page, a login's redirect. After several in a row it is what it says.
+func (a *acquaintance) judge(f *failure) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if f.reason != NoEndpoint || !a.answered {
+		return
+	}
+	if a.strays++; a.strays < mostStrays {
+		f.advice = TryAgain
+	}
+}
