@@ -511,6 +511,15 @@ func (b *Board) Release(ctx context.Context, id team.TaskID, a team.Actor, epoch
 	return t, b.late(b.former(ctx, id, a.Holder, epoch, err))
 }
 
+// GiveBack puts a task back that its holder cannot do; see [team.Task.GiveBack].
+func (b *Board) GiveBack(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, g team.GiveBack) (team.Task, error) {
+	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.GiveBack(h, epoch, g, now()) })
+	if err == nil {
+		b.log.InfoContext(ctx, "task put back", "task", id, "agent", h.Agent, "status", t.Status, "reason", t.Reason)
+	}
+	return t, b.late(b.former(ctx, id, h, epoch, err))
+}
+
 // History returns every copy of the task that the bucket still holds (the last 64
 // writes), oldest first. Errors: NotFound; Unavailable.
 func (b *Board) History(ctx context.Context, id team.TaskID) ([]team.Task, error) {

@@ -289,10 +289,17 @@ func (h *Hand) Fail(ctx context.Context, id team.TaskID, reason string) (team.Ta
 	return t, h.after(c, t, err)
 }
 
-// Release puts the task back; attempt counts it as one (nudge, turn limit).
+// Release puts the task back, which the agent could do and is not to now.
 func (h *Hand) Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error) {
 	c := h.begin(id)
 	t, err := h.board.Release(ctx, id, team.Actor{Holder: h.holder}, c.epoch, reason, attempt)
+	return t, h.after(c, t, err)
+}
+
+// GiveBack puts back a task that the agent cannot do: it is offered others first.
+func (h *Hand) GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (team.Task, error) {
+	c := h.begin(id)
+	t, err := h.board.GiveBack(ctx, id, h.holder, c.epoch, g)
 	return t, h.after(c, t, err)
 }
 

@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"time"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
@@ -15,7 +16,8 @@ type Scout struct {
 	board     *Board
 	reader    Reader
 	agent     team.AgentID
-	role      string
+	role      team.Role
+	others    func(context.Context, team.Task) bool
 	primed    bool   // the whole board was read once, to the end
 	seen      uint64 // newest revision that was read
 	completed map[team.TaskID]struct{}
@@ -24,14 +26,17 @@ type Scout struct {
 
 // prospect is a task that may become claimable.
 type prospect struct {
-	reserved     bool // for the agent: it comes first
+	reserved     bool      // for the agent: it comes first
+	any          bool      // for any role
+	declined     time.Time // when the agent has put it back; zero: it has not
 	priority     int
 	dependencies []team.TaskID
 }
 
-// NewScout returns a scout for an agent of this name and role.
-func NewScout(b *Board, agent team.AgentID, role string) *Scout {
-	return &Scout{board: b, agent: agent, role: role, completed: map[team.TaskID]struct{}{}, prospects: map[team.TaskID]prospect{}}
+// NewScout returns a scout for an agent of this name and role. others reports whether another
+// member could take a task, of which only the role counts; see [team.Situation.Others].
+func NewScout(b *Board, agent team.AgentID, role team.Role, others func(context.Context, team.Task) bool) *Scout {
+	return &Scout{board: b, agent: agent, role: role, others: others, completed: map[team.TaskID]struct{}{}, prospects: map[team.TaskID]prospect{}}
 }
 
 // Find returns the task that an index would offer first; ok is false if there is
@@ -44,12 +49,42 @@ func (s *Scout) Find(ctx context.Context) (id team.TaskID, ok bool, err error) {
 		return "", false, err
 	}
 	var best prospect
+	may, now := s.mine(ctx), time.Now()
 	for other, p := range s.prospects {
-		if (!ok || p.before(other, best, id)) && s.ready(p) {
+		if (!ok || p.before(other, best, id)) && s.ready(p) && may(p, now) {
 			id, best, ok = other, p, true
 		}
 	}
 	return id, ok, nil
+}
+
+// mine returns whether the agent would be offered a prospect: it does not rest from it, nor
+// leaves it to those that can do more. Of each role the others are asked for once.
+func (s *Scout) mine(ctx context.Context) func(p prospect, now time.Time) bool {
+	asked := map[bool]bool{}
+	others := func(any bool) bool {
+		there, known := asked[any]
+		if !known {
+			t := team.Task{Role: s.role.Name}
+			if any {
+				t.Role = ""
+			}
+			there = s.others(ctx, t)
+			asked[any] = there
+		}
+		return there
+	}
+	return func(p prospect, now time.Time) bool {
+		switch {
+		case p.reserved:
+			return true
+		case p.any && s.role.Looks() && others(true):
+			return false
+		case p.declined.IsZero() || now.Sub(p.declined) >= team.RestShared:
+			return true
+		}
+		return now.Sub(p.declined) >= team.Rest(others(p.any))
+	}
 }
 
 // before reports whether p, which is of the task id, is to be worked on before o.
@@ -97,12 +132,19 @@ func (s *Scout) Task(team.TaskID) team.Task { return team.Task{} }
 
 // Show is called by its [Reader].
 func (s *Scout) Show(id team.TaskID, t team.Task) {
+	declined := s.prospects[id].declined
 	delete(s.completed, id)
 	delete(s.prospects, id)
 	switch {
 	case t.Status == team.Completed:
 		s.completed[id] = struct{}{}
-	case t.Status == team.Pending && t.Fits(s.agent, s.role):
-		s.prospects[id] = prospect{t.ReservedFor != "", t.Priority, t.Dependencies}
+	case t.Status == team.Pending && t.Fits(s.agent, s.role.Name):
+		switch {
+		case !t.HasDeclined(s.agent):
+			declined = time.Time{}
+		case declined.IsZero():
+			declined = time.Now()
+		}
+		s.prospects[id] = prospect{t.ReservedFor != "", t.Role == "", declined, t.Priority, t.Dependencies}
 	}
 }

@@ -37,7 +37,7 @@ func TestScoutCutShort(t *testing.T) {
 		if tries == 50 {
 			t.Fatal("no reading was cut short")
 		}
-		s = NewScout(b, "", "")
+		s = NewScout(b, "", team.Role{}, nil)
 		taken := 0
 		err := b.bucket.Each(t.Context(), func(e broker.Entry) error {
 			if taken++; taken > 10 {

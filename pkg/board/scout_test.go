@@ -1,6 +1,7 @@
 package board_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ func TestScout(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	b := board.New(bt.Bucket, board.Options{})
 	ctx := t.Context()
-	scout := board.NewScout(board.New(bt.Bucket, board.Options{}), "coder-1", "coder")
+	scout := board.NewScout(board.New(bt.Bucket, board.Options{}), "coder-1", team.Role{Name: "coder"}, nil)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	leads := team.Actor{Holder: team.Holder{Agent: team.Leader}, Leads: true}
 	coder := team.Holder{Agent: "coder-1", Role: "coder", Incarnation: 1}
@@ -112,7 +113,7 @@ func TestScoutCosts(t *testing.T) {
 	for range 100 {
 		add(t, b)
 	}
-	scout := board.NewScout(b, "coder-1", "coder")
+	scout := board.NewScout(b, "coder-1", team.Role{Name: "coder"}, nil)
 	finds := func(want team.TaskID) (read uint64) {
 		t.Helper()
 		before := bt.Conn.NATS().Stats().InMsgs
@@ -137,7 +138,7 @@ func TestScoutFinishesCreation(t *testing.T) {
 	b, bt := open(t)
 	writeSequence(t, bt, 3, []team.Task{
 		team.NewTask{Title: "one"}.Task("T-001", "leader", time.Now()), team.NewTask{Title: "two"}.Task("T-002", "leader", time.Now())})
-	if id, ok, err := board.NewScout(b, "coder-1", "coder").Find(t.Context()); err != nil || !ok || id != "T-001" {
+	if id, ok, err := board.NewScout(b, "coder-1", team.Role{Name: "coder"}, nil).Find(t.Context()); err != nil || !ok || id != "T-001" {
 		t.Errorf("found %q, %v, %v, want T-001", id, ok, err)
 	}
 }
@@ -148,7 +149,7 @@ func TestScoutForgetsCompletion(t *testing.T) {
 	first := add(t, b)
 	second := add(t, b, first.ID)
 	held := done(t, b, first.ID, ann)
-	scout := board.NewScout(b, "coder-1", "coder")
+	scout := board.NewScout(b, "coder-1", team.Role{Name: "coder"}, nil)
 	if id, ok, err := scout.Find(t.Context()); err != nil || !ok || id != second.ID {
 		t.Fatalf("found %q, %v, %v, want %s", id, ok, err, second.ID)
 	}
@@ -157,5 +158,41 @@ func TestScoutForgetsCompletion(t *testing.T) {
 	}
 	if id, ok, err := scout.Find(t.Context()); err != nil || ok {
 		t.Errorf("its dependency is damaged, and found is %q, %v", id, err)
+	}
+}
+
+// A member that looks by itself leaves alone what it has put back, and one that only looks
+// leaves tasks for any role to those that can do them.
+func TestScoutRests(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	b := board.New(bt.Bucket, board.Options{})
+	tasks, err := b.Create(t.Context(), "leader", team.NewTask{Title: "one"}, team.NewTask{Title: "two"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann := team.Holder{Agent: "coder-1", Incarnation: 1}
+	held, err := b.Claim(t.Context(), tasks[0].ID, ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.GiveBack(t.Context(), held.ID, ann, held.Epoch, team.GiveBack{Reason: "cannot"}); err != nil {
+		t.Fatal(err)
+	}
+	looks := team.Role{Name: "explorer", Tools: []string{"read_file"}}
+	for name, tt := range map[string]struct {
+		agent  team.AgentID
+		role   team.Role
+		others bool
+		want   team.TaskID
+	}{
+		"the one that put it back": {"coder-1", team.Role{Name: "coder"}, true, "T-002"},
+		"another one":              {"coder-2", team.Role{Name: "coder"}, true, "T-001"},
+		"who only looks":           {"explorer-1", looks, true, ""},
+		"who only looks, alone":    {"explorer-1", looks, false, "T-001"},
+	} {
+		scout := board.NewScout(b, tt.agent, tt.role, func(context.Context, team.Task) bool { return tt.others })
+		if id, ok, err := scout.Find(t.Context()); err != nil || id != tt.want || ok != (tt.want != "") {
+			t.Errorf("%s: found %q, %v, %v", name, id, ok, err)
+		}
 	}
 }

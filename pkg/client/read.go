@@ -131,7 +131,7 @@ func (t *Team) Explain(ctx context.Context, tasks []team.TaskView, status func(t
 		if _, s.Led, err = election.Holder(ctx, t.client.registry.Bucket(), record.ID); err != nil {
 			return err
 		}
-		s.Status = record.Status
+		s.Status, s.Roles = record.Status, record.Roles
 		agents, _ := t.standing(ctx, record, members)
 		for _, a := range agents {
 			s.Members = append(s.Members, team.Standing{Member: a.Member, State: a.State, Task: a.Task})

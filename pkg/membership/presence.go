@@ -10,6 +10,7 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/control"
+	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 )
@@ -60,7 +61,9 @@ func (m *member) leaderHeard(begun time.Time) time.Time {
 
 // look returns what finds a task for an agent to which nobody makes offers.
 func (m *member) look() func(context.Context) (team.TaskID, bool) {
-	scout := board.NewScout(m.board, m.Member.AgentID, m.Member.Role)
+	role := m.Role
+	role.Name = m.Member.Role
+	scout := board.NewScout(m.board, m.Member.AgentID, role, m.others)
 	return func(ctx context.Context) (team.TaskID, bool) {
 		id, ok, err := scout.Find(ctx)
 		if err != nil {
@@ -68,6 +71,25 @@ func (m *member) look() func(context.Context) (team.TaskID, bool) {
 		}
 		return id, ok && err == nil
 	}
+}
+
+// others reports whether another member could take t, as far as can be told: who is not known
+// to be away counts.
+func (m *member) others(ctx context.Context, t team.Task) bool {
+	record, err := registry.Record(ctx, m.Team)
+	if err != nil {
+		return true
+	}
+	members, err := m.roster.List(ctx)
+	if err != nil {
+		return true
+	}
+	s, heard := team.Situation{Status: record.Status, Roles: record.Roles}, m.heard(ctx, members)
+	for _, o := range members {
+		h := heard[o.AgentID]
+		s.Members = append(s.Members, team.Standing{Member: o, State: h.State(o, record, time.Now()), Task: h.Task})
+	}
+	return s.Others(t, m.Member.AgentID)
 }
 
 // reserved finds the first task in order of work that is reserved for the member and could be

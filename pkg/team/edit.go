@@ -79,6 +79,9 @@ func (e Edit) made(t Task) (Task, error) {
 	edited := n.Task(t.ID, t.CreatedBy, t.CreatedAt)
 	next := t
 	next.Title, next.Description, next.Priority, next.Dependencies = edited.Title, edited.Description, edited.Priority, edited.Dependencies
+	if next.Title != t.Title || next.Description != t.Description {
+		next.Declined = nil // it is another task to whoever could not do it
+	}
 	if e.Metadata != nil {
 		next.Metadata = e.Metadata
 	}

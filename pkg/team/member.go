@@ -218,6 +218,12 @@ func (b Beat) Quiet() bool {
 	return (b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked()
 }
 
+// WaitsForPerson reports whether the agent does nothing before a person answers it, or decides
+// on its plan.
+func (b Beat) WaitsForPerson() bool {
+	return b.State == WaitingUser || b.State == WaitingApproval && b.Awaits == UserAgent
+}
+
 // Stalled reports whether the agent is at work and has made no progress for d. Who waits
 // for an answer or a person, is idle or is parked makes none and has not stalled.
 func (b Beat) Stalled(d time.Duration) bool {

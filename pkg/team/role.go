@@ -46,6 +46,17 @@ func (r Role) MayWrite(name string, t Task) error {
 	return err.WithHint("the deliverable of %s is %s", t.ID, t.DeliverablePath)
 }
 
+// Looks reports whether a member of r only looks and reports: none of its tools runs
+// commands, or writes more than the deliverable.
+func (r Role) Looks() bool {
+	return len(r.Tools) > 0 && !slices.ContainsFunc(r.Tools, func(name string) bool {
+		return unlimited(name) || changing[NativeTool(name)]
+	})
+}
+
+// changing are the tools that write any file of the workspace.
+var changing = map[string]bool{"write_file": true, "edit_file": true}
+
 // Validate checks a role from outside.
 func (r Role) Validate() error {
 	if err := checkName("role name", r.Name); err != nil {

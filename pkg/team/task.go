@@ -71,7 +71,8 @@ type Task struct {
 	DeliverableReq  bool            `json:"deliverable_required,omitempty"`
 	Digest          string          `json:"deliverable_digest,omitempty"` // of the stored deliverable, "sha256:" and hex; "" = none
 	ResultSummary   string          `json:"result_summary"`
-	Reason          string          `json:"reason,omitempty"` // why it was released, failed or cancelled
+	Reason          string          `json:"reason,omitempty"`   // why it was released, failed or cancelled
+	Declined        []Declined      `json:"declined,omitempty"` // who has put it back that could not do it as it stands, the newest last
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
 	CreatedBy       AgentID         `json:"created_by"`
 	CreatedAt       time.Time       `json:"created_at"`

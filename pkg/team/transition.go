@@ -148,7 +148,7 @@ func (t Task) Complete(h Holder, epoch uint64, d Done, now time.Time) (Task, err
 	if err := d.Validate(); err != nil {
 		return t, err
 	}
-	t.Status, t.ResultSummary, t.Digest, t.Reason = Completed, d.Summary, d.Digest, ""
+	t.Status, t.ResultSummary, t.Digest, t.Reason, t.Declined = Completed, d.Summary, d.Digest, "", nil
 	t.CompletedAt, t.UpdatedAt, t.UpdatedBy = &now, now, h.Agent
 	return t, nil
 }

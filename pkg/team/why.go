@@ -11,6 +11,9 @@ type Standing struct {
 	Member Member
 	State  MemberState // derived from beats, where there are some
 	Task   TaskID      // that it holds; "" = none
+	Window int         // tokens that its model takes; 0: not known
+
+	declined bool // it has put back the task that this is about
 }
 
 // Situation is what decides, besides the board, whether a pending task gets a holder.
@@ -18,6 +21,7 @@ type Situation struct {
 	Status  Status     // of the team
 	Led     bool       // a process leads the team
 	Members []Standing // those that have left may be among them
+	Roles   map[string]Role
 }
 
 // Why says why nobody works on v: what it waits for, and who could do it and does not. It is
@@ -40,7 +44,10 @@ func (s Situation) Why(v TaskView, status func(TaskID) TaskStatus) string {
 		if m.Member.AgentID == Leader || m.Member.Backend == Person || m.State == Stopped || v.Role != "" && v.Role != m.Member.Role {
 			continue
 		}
-		if m.State == Idle && m.Task == "" {
+		if v.Role == "" && s.Roles[m.Member.Role].Looks() && s.Others(Task{}, "") { // it leaves the task to others
+			continue
+		}
+		if m.declined = v.HasDeclined(m.Member.AgentID); m.State == Idle && m.Task == "" && !m.declined {
 			return ""
 		}
 		fit = append(fit, m)
@@ -51,6 +58,28 @@ func (s Situation) Why(v TaskView, status func(TaskID) TaskStatus) string {
 	default:
 		return why
 	}
+}
+
+// Others reports whether another member than a could take t sooner or later, and has not put
+// it back.
+func (s Situation) Others(t Task, a AgentID) bool {
+	return slices.ContainsFunc(s.Members, func(m Standing) bool {
+		return m.Member.AgentID != a && m.able() && t.Suits(m.Member, s.Roles[m.Member.Role]) && !t.HasDeclined(m.Member.AgentID)
+	})
+}
+
+// Untried reports whether another member than a could take t sooner or later that has not found
+// it at fault. With window it must not be known to have a model that takes no more tokens.
+func (s Situation) Untried(t Task, a AgentID, window int) bool {
+	return slices.ContainsFunc(s.Members, func(m Standing) bool {
+		return m.Member.AgentID != a && m.able() && t.Suits(m.Member, s.Roles[m.Member.Role]) && !t.faulty(m.Member.AgentID) &&
+			(window == 0 || m.Window == 0 || m.Window > window)
+	})
+}
+
+// able is [Able] for who stands so.
+func (m Standing) able() bool {
+	return m.State != Lost && m.State != Stopped && Able(m.Member, Beat{Incarnation: m.Member.Incarnation, State: m.State})
 }
 
 // whyReserved says why the member does not take what is reserved for it; "" if it is about
@@ -139,6 +168,10 @@ func (m Standing) why() string {
 	switch m.State {
 	case Created:
 		return "not started yet"
+	case Idle:
+		if m.declined {
+			return "has put it back, and rests from it"
+		}
 	case Lost:
 		return "lost, to be brought back"
 	case Stalled:

@@ -25,9 +25,13 @@ func TestWhy(t *testing.T) {
 	seat := standing("alice", "coder", team.Joined)
 	seat.Member.Backend = team.Person
 	lead := standing(team.Leader, "leader", team.Idle)
+	looker := standing("explorer-1", "explorer", team.Idle)
+	back := func(a team.AgentID) team.TaskView {
+		return team.Task{ID: "T-009", Status: team.Pending, Declined: []team.Declined{{By: a}}}.View(nil, nil)
+	}
 	idle, tester := standing("coder-3", "coder", team.Idle), standing("tester-1", "tester", team.WaitingUser)
 	at := func(members ...team.Standing) team.Situation {
-		return team.Situation{Status: team.Active, Led: true, Members: append(members, lead, seat, standing("coder-0", "coder", team.Stopped))}
+		return team.Situation{Status: team.Active, Led: true, Roles: map[string]team.Role{"explorer": {Name: "explorer", Tools: []string{"read_file"}}}, Members: append(members, lead, seat, standing("coder-0", "coder", team.Stopped))}
 	}
 	orphan := at(busy)
 	orphan.Led, orphan.Members = false, nil
@@ -64,6 +68,10 @@ func TestWhy(t *testing.T) {
 		"one is stalled":              {at(standing("coder-1", "coder", team.Stalled)), pending(""), "coder-1: stalled"},
 		"one awaits an answer":        {at(standing("coder-1", "coder", team.WaitingAnswer)), pending(""), "coder-1: waits for an answer"},
 		"one has no model":            {at(standing("coder-1", "coder", team.WaitingModel)), pending(""), "coder-1: waits for its model"},
+		"an idle one has put it back": {at(busy, idle), back("coder-3"), "2 teammates: 1 busy, 1 has put it back, and rests from it"},
+		"another idle one has not":    {at(idle, standing("coder-4", "coder", team.Idle)), back("coder-3"), ""},
+		"an idle one only looks":      {at(busy, looker), pending(""), "coder-1: busy with T-004"},
+		"there is who only looks":     {at(parked, looker), pending(""), ""},
 		"the team has been stopped":   {ended, pending(""), "the team is stopped"},
 	} {
 		if got := tt.s.Why(tt.v, status); got != tt.want {

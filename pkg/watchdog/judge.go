@@ -27,6 +27,7 @@ func (l Look) Stirs() string {
 		return "no goal"
 	}
 	waiting := map[team.AgentID]bool{}
+	hands := false                  // a member could take a task without a role that does not only look
 	idle := map[string]bool{}       // roles of members that would claim
 	free := map[team.AgentID]bool{} // these members
 	for _, m := range l.Members {
@@ -40,6 +41,7 @@ func (l Look) Stirs() string {
 			continue
 		}
 		b, ok := l.Beats[m.AgentID]
+		hands = hands || !l.Team.Roles[m.Role].Looks() && team.Able(m, b) && !slices.Contains(l.Deaf, m.AgentID)
 		switch {
 		case !ok || b.Incarnation != m.Incarnation || !b.Quiet(), b.Parked() && m.AgentID == team.Leader:
 			return string(m.AgentID) + " is not idle"
@@ -55,7 +57,11 @@ func (l Look) Stirs() string {
 		}
 	}
 	for role := range idle {
-		if l.Claimable[role]+l.Claimable[""] > 0 {
+		any := l.Claimable[""] // also those that rest: they are offered in minutes at most
+		if hands && l.Team.Roles[role].Looks() {
+			any = 0
+		}
+		if l.Claimable[role]+any > 0 {
 			return "a task is about to be claimed"
 		}
 	}
@@ -133,15 +139,10 @@ func (l Look) deserted() bool {
 func (l Look) stands() bool {
 	return slices.ContainsFunc(l.Members, func(m team.Member) bool {
 		b := l.Beats[m.AgentID]
-		return m.HasProcess() && (b.State == team.WaitingUser && l.answers(b.Awaits) || planOfPerson(b) || b.Parked() && l.open()) ||
+		return m.HasProcess() && (b.State == team.WaitingUser && l.answers(b.Awaits) || b.State == team.WaitingApproval && b.WaitsForPerson() || b.Parked() && l.open()) ||
 			slices.ContainsFunc(l.Running, func(t team.Task) bool { return l.atPerson(m, t) }) ||
 			slices.ContainsFunc(l.Reserved, func(r index.Reserved) bool { return r.Claimable && l.forPerson(m, r.Task) })
 	})
-}
-
-// planOfPerson reports whether the member waits for a person to decide on its plan.
-func planOfPerson(b team.Beat) bool {
-	return b.State == team.WaitingApproval && b.Awaits == team.UserAgent
 }
 
 // answers reports whether the person a, whom somebody waits for, may still answer: the user
@@ -166,7 +167,7 @@ func (l Look) open() bool { return l.Tasks[team.Pending]+l.Tasks[team.InProgress
 
 // situation is what decides who takes a pending task.
 func (l Look) situation() team.Situation {
-	s := team.Situation{Status: l.Team.Status, Led: true}
+	s := team.Situation{Status: l.Team.Status, Led: true, Roles: l.Team.Roles}
 	for _, m := range l.Members {
 		standing := team.Standing{Member: m, State: m.State}
 		if m.HasProcess() {

@@ -47,7 +47,7 @@ func (l Look) Notice(unfinished []index.Unfinished, total int) string {
 			fmt.Fprintf(&b, "- %s waits for an answer%s\n", m.AgentID, question(beat))
 		case beat.State == team.WaitingUser:
 			fmt.Fprintf(&b, "- %s waits for the answer of %s%s\n", m.AgentID, cmp.Or(string(beat.Awaits), "a person"), asked(beat))
-		case planOfPerson(beat):
+		case beat.State == team.WaitingApproval && beat.WaitsForPerson():
 			fmt.Fprintf(&b, "- %s waits for a person to decide on its plan %s (%q)\n", m.AgentID, beat.Asked, beat.About)
 		case beat.State == team.WaitingApproval:
 			fmt.Fprintf(&b, "- %s waits for your decision on its plan %s (%q): decide with approve_plan\n", m.AgentID, beat.Asked, beat.About)

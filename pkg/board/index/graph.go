@@ -26,6 +26,8 @@ type graph struct {
 	heaps    map[string]*pile       // the claimable ones without an offer that are reserved for nobody, by role; in order of work
 	kept     map[team.AgentID]*pile // the others of these, by the member that they are reserved for; none is empty
 	reserved map[*node]struct{}     // the pending ones that are reserved, claimable or not
+	resting  map[*node]struct{}     // those that would be in heaps, and were put back by a member that rests from them
+	now      time.Time              // of the newest entry, or the newest look at what is to be offered
 	ended    []mark                 // failed and cancelled ones, in the order of the feed
 	moved    uint64                 // newest revision at which any task changed
 }
@@ -41,6 +43,7 @@ type node struct {
 	dependents map[*node]struct{} // tasks that name it as a dependency
 	endedAt    uint64             // its mark in graph.ended
 	offer      *offer             // under way; nil if it is offered to nobody
+	declined   []declined         // who has put it back, as its task says
 	at         int                // place in its role's heap; -1 if it is in none
 	ready      int                // place in graph.ready; -1 if it is not claimable
 	since      time.Time          // since when it is claimable; it stays while it is in graph.ready
@@ -54,6 +57,12 @@ type hold struct {
 	newest uint64 // revision of the newest of their records
 }
 
+// declined is that a member has put a task back, and when the feed showed that first.
+type declined struct {
+	by team.AgentID
+	at time.Time
+}
+
 // mark says that a task failed or was cancelled.
 type mark struct {
 	revision uint64
@@ -64,7 +73,7 @@ func newGraph() graph {
 	return graph{nodes: map[team.TaskID]*node{}, inOrder: true, count: map[team.TaskStatus]int{},
 		running: map[*node]struct{}{}, held: map[team.Holder]hold{}, free: map[string]int{},
 		ready: pile{before: (*node).older, at: func(n *node) *int { return &n.ready }}, heaps: map[string]*pile{},
-		kept: map[team.AgentID]*pile{}, reserved: map[*node]struct{}{}}
+		kept: map[team.AgentID]*pile{}, reserved: map[*node]struct{}{}, resting: map[*node]struct{}{}}
 }
 
 func (g *graph) node(id team.TaskID) *node {
@@ -125,6 +134,7 @@ func (g *graph) set(n *node, t team.Task, revision uint64) {
 		g.reserved[n] = struct{}{}
 	}
 	g.link(n, t.Dependencies)
+	n.decline(t, g.now)
 	n.task = t
 	g.moved = revision
 	if was.Status != t.Status {
@@ -194,6 +204,7 @@ func (g *graph) link(n *node, deps []team.TaskID) {
 // dependencies change; place puts it back. Both are idempotent.
 func (g *graph) lift(n *node) {
 	a := n.task.ReservedFor
+	delete(g.resting, n)
 	if n.at >= 0 && a == "" {
 		heap.Remove(g.heaps[n.task.Role], n.at)
 	} else if n.at >= 0 {
@@ -232,7 +243,11 @@ func (g *graph) place(n *node) {
 		return
 	}
 	g.free[n.task.Role]++
-	if n.offer == nil {
+	switch {
+	case n.offer != nil:
+	case n.rests(g.now):
+		g.resting[n] = struct{}{}
+	default:
 		heap.Push(pileOf(g.heaps, n.task.Role), n)
 	}
 }

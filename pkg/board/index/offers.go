@@ -129,6 +129,7 @@ func (s *state) forget(id team.AgentID) {
 // then tasks in order of work, each to the agent that has waited longest of those whose role
 // fits.
 func (s *state) match(now time.Time) []*offer {
+	s.rested(now)
 	s.lapse(now)
 	var made []*offer
 	for {
@@ -190,15 +191,16 @@ func (s *state) nextReserved(now time.Time) (*node, *asker) {
 }
 
 // next returns the first task, in order of work, that is reserved for nobody and for which an agent waits, and that agent;
-// nil if there is none. It takes as many steps as there are roles.
+// nil if there is none. It takes as many steps as there are roles, and tasks from which
+// somebody rests.
 func (s *state) next(now time.Time) (first *node, to *asker) {
-	var longest *asker // of any role
+	var longest *asker // of those that take tasks for any role
 	for role, q := range s.idle {
 		a := s.front(q, now)
 		if a == nil {
 			continue
 		}
-		if longest == nil || a.ticket < longest.ticket {
+		if (longest == nil || a.ticket < longest.ticket) && !(s.looks[role] && s.hands()) {
 			longest = a
 		}
 		if n := s.best(role); role != "" && n != nil && (first == nil || n.compare(first) < 0) {
@@ -207,6 +209,9 @@ func (s *state) next(now time.Time) (first *node, to *asker) {
 	}
 	if n := s.best(""); longest != nil && n != nil && (first == nil || n.compare(first) < 0) {
 		first, to = n, longest
+	}
+	if n, a := s.nextResting(now); n != nil && (first == nil || n.compare(first) < 0) {
+		first, to = n, a
 	}
 	return first, to
 }

@@ -19,6 +19,7 @@ const finishAfter = time.Second
 type state struct {
 	graph
 	team    team.Team
+	looks   map[string]bool // roles whose members only look, see [team.Role.Looks]
 	members map[team.AgentID]team.Member
 	roster  []team.Member // the same in order of joining; nil after a change
 	bad     map[string]team.Quarantined
@@ -62,7 +63,7 @@ func newState() state {
 // take takes in an entry of the feed. A record that cannot be read is set aside,
 // and the error says which.
 func (s *state) take(e broker.Entry, now time.Time) error {
-	s.seq = max(s.seq, e.Revision)
+	s.seq, s.now = max(s.seq, e.Revision), now
 	err := s.read(e, now)
 	if err != nil {
 		s.bad[e.Key] = team.Quarantined{Key: e.Key, Revision: e.Revision, Error: err.Error()}
@@ -103,7 +104,10 @@ func (s *state) read(e broker.Entry, now time.Time) error {
 		if t.LeaseSeconds <= 0 {
 			return misplaced(e)
 		}
-		s.team = t
+		s.team, s.looks = t, map[string]bool{}
+		for name, r := range t.Roles {
+			s.looks[name] = r.Looks()
+		}
 	case e.Key == subject.KeyGraph, e.Key == subject.KeyWatchdog:
 		var g struct {
 			V int `json:"v"`

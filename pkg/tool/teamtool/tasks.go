@@ -163,7 +163,7 @@ func (t tools) explain(ctx context.Context, tasks []team.TaskView) error {
 	if err != nil {
 		return err
 	}
-	s, heard := team.Situation{Status: record.Status, Led: true}, t.Heard(ctx, members)
+	s, heard := team.Situation{Status: record.Status, Led: true, Roles: record.Roles}, t.Heard(ctx, members)
 	for _, m := range members {
 		h := heard[m.AgentID]
 		s.Members = append(s.Members, team.Standing{Member: m, State: h.State(m, record, time.Now()), Task: h.Task})
@@ -494,7 +494,7 @@ func (t tools) releaseTask(ctx context.Context, in releaseTaskArgs) (any, error)
 // rights.
 func (t tools) release(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
 	if t.held(id) || !t.leads() {
-		return t.Hand.Release(ctx, id, reason, false)
+		return t.Hand.GiveBack(ctx, id, team.GiveBack{Reason: reason})
 	}
 	return t.Board.Release(ctx, id, t.actor(), 0, reason, false)
 }

@@ -1,0 +1,118 @@
+package index
+
+import (
+	"container/list"
+	"slices"
+	"strings"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// A member that has put a task back rests from it. Such a task is in no heap, since it is not
+// for everybody of a role; there are few, so each is judged by itself.
+
+// decline takes in who has put n back, by its next task.
+func (n *node) decline(next team.Task, now time.Time) {
+	if len(next.Declined) == 0 {
+		n.declined = nil
+		return
+	}
+	back := n.task.Status != team.Pending && next.Status == team.Pending
+	var all []declined
+	for i, d := range next.Declined {
+		at := now
+		if known := slices.IndexFunc(n.declined, func(o declined) bool { return o.by == d.By }); known >= 0 && !(back && i == len(next.Declined)-1 && d.By == next.UpdatedBy) {
+			at = n.declined[known].at
+		}
+		all = append(all, declined{team.AgentID(strings.Clone(string(d.By))), at})
+	}
+	n.declined = all
+}
+
+// rests reports whether some member may rest from n now.
+func (n *node) rests(now time.Time) bool {
+	return slices.ContainsFunc(n.declined, func(d declined) bool { return now.Sub(d.at) < team.RestShared })
+}
+
+// rested puts back those tasks from which nobody rests any more.
+func (s *state) rested(now time.Time) {
+	s.now = now
+	for n := range s.resting {
+		if !n.rests(now) {
+			s.lift(n)
+			s.place(n)
+		}
+	}
+}
+
+// nextResting returns the first task, in order of work, from which somebody rests and for which
+// an agent waits that does not, and that agent; nil if there is none.
+func (s *state) nextResting(now time.Time) (first *node, to *asker) {
+	for n := range s.resting {
+		if first != nil && first.compare(n) < 0 {
+			continue
+		}
+		if a := s.unrested(n, now); a != nil {
+			first, to = n, a
+		}
+	}
+	return first, to
+}
+
+// unrested is the agent that has waited longest for work such as n, and does not rest from it.
+func (s *state) unrested(n *node, now time.Time) (longest *asker) {
+	for role, q := range s.idle {
+		if n.task.Role != "" && n.task.Role != role || n.task.Role == "" && s.looks[role] && s.hands() {
+			continue
+		}
+		if a := s.firstOf(q, n, now); a != nil && (longest == nil || a.ticket < longest.ticket) {
+			longest = a
+		}
+	}
+	return longest
+}
+
+// firstOf is the longest waiting agent in q that does not rest from n.
+func (s *state) firstOf(q *list.List, n *node, now time.Time) *asker {
+	for e := q.Front(); e != nil; e = e.Next() {
+		a := e.Value.(*asker)
+		if now.Sub(a.heard) < silent && !s.restsFrom(a.beat.AgentID, n, now) {
+			return a
+		}
+	}
+	return nil
+}
+
+// restsFrom reports whether a member is not to be offered n yet: it has put it back, and
+// another one could take it, or it was only just now.
+func (s *state) restsFrom(a team.AgentID, n *node, now time.Time) bool {
+	i := slices.IndexFunc(n.declined, func(d declined) bool { return d.by == a })
+	return i >= 0 && now.Sub(n.declined[i].at) < team.Rest(s.handy(a, n))
+}
+
+// handy reports whether a member other than a could take n and has not put it back.
+func (s *state) handy(a team.AgentID, n *node) bool {
+	for name, m := range s.members {
+		if name != a && !n.task.HasDeclined(name) && n.task.Suits(m, s.team.Roles[m.Role]) && s.able(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// hands reports whether a member could take a task without a role that does not only look.
+func (s *state) hands() bool {
+	for _, m := range s.members {
+		if !s.looks[m.Role] && s.able(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// able reports whether a member takes tasks sooner or later.
+func (s *state) able(m team.Member) bool {
+	a := s.agents[m.AgentID]
+	return a == nil && team.Able(m, team.Beat{}) || a != nil && a.ignored < maxIgnored && team.Able(m, a.beat)
+}

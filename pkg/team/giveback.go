@@ -1,0 +1,123 @@
+package team
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Declined is that a member has put a task back that it could not do.
+type Declined struct {
+	By  AgentID `json:"by"`
+	Why Decline `json:"why,omitempty"`
+}
+
+// Decline is why a member has put a task back, as far as that is the task's fault.
+type Decline string
+
+// The reasons.
+const (
+	DeclineOther    Decline = ""          // it may be the member's own fault
+	DeclineRefused  Decline = "refused"   // its model refuses the task, and answers without it
+	DeclineTooLarge Decline = "too_large" // the task is larger than the window of its model
+)
+
+// How long a member that has put a task back is not offered it again.
+const (
+	RestShared = 5 * time.Minute  // while another member could take it
+	RestAlone  = 30 * time.Second // while none could
+)
+
+// Rest is how long a member that has put a task back is not offered it again; others says
+// whether another one could take it.
+func Rest(others bool) time.Duration {
+	if others {
+		return RestShared
+	}
+	return RestAlone
+}
+
+// maxDeclined is how many members a task's record names that have put it back.
+const maxDeclined = 16
+
+// GiveBack is how a member puts its task back that it cannot do.
+type GiveBack struct {
+	Reason  string
+	Attempt bool    // it counts as one
+	Why     Decline // the task's fault, if it is one
+	Alone   bool    // with Why: there is no other member that could take it and has not found that fault
+}
+
+// GiveBack returns t as put back by its holder, and says so in its record: the holder is
+// offered other tasks first. A task that the models of two members refuse fails, and so does one
+// with a fault that nobody else is there to try. Errors: those of [Task.Release].
+func (t Task) GiveBack(h Holder, epoch uint64, g GiveBack, now time.Time) (Task, error) {
+	next, err := t.Release(Actor{Holder: h}, epoch, g.Reason, g.Attempt, now)
+	if err != nil {
+		return t, err
+	}
+	next.Declined = t.declinedBy(Declined{h.Agent, g.Why})
+	first := t.refusedBy(h.Agent)
+	switch {
+	case next.Status != Pending || g.Why == DeclineOther:
+	case g.Why == DeclineRefused && first != "":
+		next.Status, next.Reason = Failed, fmt.Sprintf("refused by the models of two members; that of %s before, now: %s", first, next.Reason)
+	case g.Alone:
+		next.Status, next.Reason = Failed, "nobody else could take it: "+next.Reason
+	}
+	return next, nil
+}
+
+// refusedBy is another member than a whose model refuses t; "" if there is none.
+func (t Task) refusedBy(a AgentID) AgentID {
+	for _, d := range t.Declined {
+		if d.Why == DeclineRefused && d.By != a {
+			return d.By
+		}
+	}
+	return ""
+}
+
+// declinedBy is t.Declined with d at its end. A fault that was found stays found.
+func (t Task) declinedBy(d Declined) []Declined {
+	all := slices.Clone(t.Declined)
+	if i := slices.IndexFunc(all, func(o Declined) bool { return o.By == d.By }); i >= 0 {
+		if d.Why == DeclineOther {
+			d.Why = all[i].Why
+		}
+		all = slices.Delete(all, i, i+1)
+	}
+	all = append(all, d)
+	return all[max(0, len(all)-maxDeclined):]
+}
+
+// HasDeclined reports whether a member has put t back.
+func (t Task) HasDeclined(a AgentID) bool {
+	return slices.ContainsFunc(t.Declined, func(d Declined) bool { return d.By == a })
+}
+
+// faulty reports whether a member has put t back because of a fault of the task.
+func (t Task) faulty(a AgentID) bool {
+	return slices.ContainsFunc(t.Declined, func(d Declined) bool { return d.By == a && d.Why != DeclineOther })
+}
+
+// Suits reports whether t is for m, which is of role r: it is of its role, and if it is for any
+// role, m can do more than look.
+func (t Task) Suits(m Member, r Role) bool {
+	return t.Fits(m.AgentID, m.Role) && (t.Role != "" || t.ReservedFor != "" || !r.Looks())
+}
+
+// Able reports whether a member takes tasks by itself sooner or later: its process runs, its
+// model answers, and it waits for no person. b is its last beat, the zero Beat if it was not
+// heard yet. The leader takes none.
+func Able(m Member, b Beat) bool {
+	switch {
+	case m.AgentID == Leader || m.Backend == Person:
+		return false
+	case m.State == Created:
+		return true // it is about to come
+	case m.State != Joined:
+		return false
+	}
+	return b.Incarnation != m.Incarnation || !b.Parked() && !b.WaitsForPerson()
+}
