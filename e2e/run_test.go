@@ -296,40 +296,62 @@ func TestRunTimeCoversStart(t *testing.T) {
 	}
 }
 
-// Of runs in one folder that all start at once without a cluster, one has it; the
-// others find it or say what to do, and none destroys the store.
+// Of runs in one folder that all start at once without a cluster, one sets its goal. The
+// others say that another has, and end alike.
 func TestRunsTogether(t *testing.T) {
+	t.Parallel()
+	url := rehearse(t, panesScript)
+	for range 3 {
+		c := &cluster{t: t, dir: t.TempDir(), env: append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+url)}
+		runs := make([]*follower, 4)
+		codes := make(chan int, len(runs))
+		for i := range runs {
+			runs[i] = c.follow("run", "-o", "name", "go")
+			go func() { codes <- wait(t, runs[i].Cmd) }()
+		}
+		for range len(runs) - 1 {
+			if code := <-codes; code != 4 {
+				t.Errorf("one of those that come too late ends with %d", code)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(c.dir, "go"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if code := <-codes; code != 0 {
+			t.Errorf("the one that sets its goal ends with %d", code)
+		}
+		late := 0
+		for _, r := range runs {
+			if strings.Contains(r.errs.String(), `team default is at work on another goal`) && strings.Contains(r.errs.String(), `: "go" (follow that one: teamctl run --resume`) {
+				late++
+			}
+		}
+		if late != len(runs)-1 || t.Failed() {
+			for _, r := range runs {
+				t.Errorf("a run prints\n%s\n%s", r.out.String(), r.errs.String())
+			}
+		}
+	}
+}
+
+// A run waits for the cluster that another command is starting, however early it comes.
+func TestRunWaitsForItsCluster(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t, dir: t.TempDir()}
 	c.env = append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, loneScript))
-	cmds := make([]*exec.Cmd, 4)
-	errs := make([]bytes.Buffer, len(cmds))
-	for i := range cmds {
-		cmds[i] = c.command("run", "-o", "name", "--timeout", "60s", "go")
-		cmds[i].Stderr = &errs[i]
-		if err := cmds[i].Start(); err != nil {
-			t.Fatal(err)
-		}
+	up := c.follow("up", "-n", "2")
+	until(t, "status succeeds", func() bool {
+		code, _, _ := exit(t, c.command("status"))
+		return code == 0
+	})
+	if code, out, errs := exit(t, c.command("run", "--detach", "wait for me")); code != 0 {
+		t.Errorf("as soon as status succeeds: exit status %d\n%s\n%s", code, out, errs)
 	}
-	finished := 0
-	for i, cmd := range cmds {
-		said := errs[i].String
-		switch code := wait(t, cmd); {
-		case code == 0:
-			finished++
-		case code == 1 && (strings.Contains(said(), "teamctl up -d") || strings.Contains(said(), "a cluster runs here already")),
-			code == 4 && strings.Contains(said(), "run --resume"), code == 5 && strings.Contains(said(), "is just being started"):
-		default:
-			t.Logf("a run ended with %d: %s", code, said())
-		}
+	if code, out, errs := exit(t, c.command("down")); code != 0 {
+		t.Errorf("down: exit status %d\n%s\n%s", code, out, errs)
 	}
-	if finished == 0 {
-		t.Error("no run reached its goal")
-	}
-	var r result
-	_, out, _ := exit(t, c.command("run", "-o", "json", "go"))
-	if err := json.Unmarshal([]byte(strings.TrimSpace(out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:])), &r); err != nil || r.Status != "finished" {
-		t.Errorf("the next run ended as %q, %v", r.Status, err)
+	if code := wait(t, up.Cmd); code != 0 {
+		t.Errorf("up: exit status %d\n%s", code, up.errs.String())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,11 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
-	"agentteam/pkg/local"
 	"agentteam/pkg/team"
 )
 
@@ -87,6 +86,7 @@ type pursuit struct {
 	old                 oldTasks
 	view                view
 	own                 bool            // the cluster ends with the command
+	turn                *turn           // of setting the goal; nil: nobody is kept waiting
 	since               time.Time       // when the command began
 	set                 bool            // the goal is the team's, or was before
 	epilogue            func(io.Writer) // what comes after the summary; nil: nothing
@@ -104,78 +104,18 @@ func (p *pursuit) left(err error) error {
 
 // goal sets the goal in the cluster that is there, or in one of its own.
 func (a *app) goal(ctx context.Context, p *pursuit) error {
-	cfg, err := a.settings()
+	cfg, end, err := a.cluster(ctx, p)
+	defer func() {
+		p.turn.end()
+		end()
+	}()
 	if err != nil {
 		return err
-	}
-	known, err := clusterKnown(cfg)
-	if err != nil {
-		return err
-	}
-	if !known {
-		if p.detach {
-			return team.Errorf(team.Unavailable, "no cluster runs here that could go on with the goal").WithHint("start one in the background: teamctl up -d")
-		}
-		if p.resume && !config.HasStore(cfg.DataDir) {
-			return team.Errorf(team.NotFound, "no team has worked in this folder").WithHint("%s", goOn(cfg.Folder()))
-		}
-		if err := cfg.CheckModel(); err != nil {
-			return err
-		}
-		for _, err := range cfg.Lacking() {
-			fmt.Fprintln(a.err, team.Line(err))
-		}
-		stop, server, err := a.ownCluster(ctx, cfg)
-		if err != nil {
-			return err
-		}
-		defer stop()
-		cfg.Server, p.own = server, true
 	}
 	if p.workspace, err = workspaceOf(cfg); err != nil {
 		return err
 	}
 	return a.pursue(ctx, cfg, p)
-}
-
-// clusterKnown reports whether a server was named, or a cluster of this folder is
-// alive; the file of one that was killed names nothing. One that is not up yet is an
-// error (unavailable).
-func clusterKnown(cfg config.Config) (bool, error) {
-	if !cfg.ServerKnown() {
-		return false, nil
-	}
-	for _, o := range cfg.Origins() {
-		if o.Name != "server" || !strings.HasSuffix(o.Origin, "cluster.json") {
-			continue
-		}
-		running, pid := local.Running(".")
-		if cl, _, err := config.FindCluster("."); running && err == nil && cl.HTTP == "" {
-			return true, team.Errorf(team.Unavailable, "the cluster of this folder is just being started (pid %d)", pid).WithHint("try again when it is up")
-		}
-		return running, nil
-	}
-	return true, nil
-}
-
-// ownCluster starts a cluster in this folder for the length of the command.
-func (a *app) ownCluster(ctx context.Context, cfg config.Config) (stop func(), server string, err error) {
-	log, err := openLog("run.log")
-	if err != nil {
-		return nil, "", err
-	}
-	over := a.waitsFor("the cluster of this run to be up; its log is " + log.Name())
-	c, err := a.startCluster(ctx, cfg, ".", cfg.DataDir, defaultStandbys, 0, log, nil)
-	over()
-	if err != nil {
-		log.Close()
-		if errors.Is(err, embedded.ErrInUse) {
-			err = team.Errorf(team.InvalidState, "%w", err).WithHint("it may be another run, whose cluster ends with it; for several start one that stays: teamctl up -d")
-		}
-		return nil, "", err
-	}
-	fmt.Fprintf(a.err, "started a cluster for this run; its log is %s\n", log.Name())
-	return func() { c.Stop(); log.Close() }, c.URL(), nil
 }
 
 // pursue sets the goal and follows it to its end.
@@ -221,6 +161,11 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 		return nil, nil, err
 	}
 	p.set = true
+	if p.resume {
+		p.turn.end()
+	} else {
+		p.turn.set(goalSet{PID: os.Getpid(), Team: t.ID(), Goal: p.goal})
+	}
 	if p.detach {
 		return t, g, a.print(map[string]any{"team": t.ID(), "status": team.Active}, nil, []string{string(t.ID())}, func(w io.Writer, _ bool) error {
 			_, err := fmt.Fprintf(w, "team %s works on it; watch with: %s\n", t.ID(), a.command("attach", t.ID()))
@@ -248,7 +193,7 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, p *pursuit) (*client.
 	case !record.AtWork():
 		err = a.settleOld(ctx, t, record, p.old)
 	case !p.add:
-		err = a.atWork(record, p)
+		err = a.atWork(record, p, "")
 	}
 	if err != nil {
 		return nil, err
@@ -266,13 +211,14 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, p *pursuit) (*client.
 	return g, nil
 }
 
-// atWork is the error of a second goal.
-func (a *app) atWork(record team.Team, p *pursuit) error {
+// atWork is the error of a second goal. who adds by whom the first one was set, where that
+// is known.
+func (a *app) atWork(record team.Team, p *pursuit, who string) error {
 	stop := a.command("stop", record.ID)
 	if p.own {
 		stop = "teamctl up -d, then " + stop
 	}
-	return team.Errorf(team.Conflict, "team %s is at work on another goal: %q", record.ID, team.Clean(oneLine(record.Goal), 80)).
+	return team.Errorf(team.Conflict, "team %s is at work on another goal%s: %q", record.ID, who, team.Clean(oneLine(record.Goal), 80)).
 		WithHint("follow that one: %s; mail this text to its leader: --add; end it: %s", a.command("run --resume", record.ID), stop)
 }
 

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"agentteam/pkg/broker/embedded"
+	"agentteam/pkg/config"
+	"agentteam/pkg/local"
+	"agentteam/pkg/team"
+)
+
+// standing is how a command finds the cluster that it is to use.
+type standing int
+
+const (
+	noCluster standing = iota // none was named, and none runs in this folder
+	starting                  // one of this folder is not up yet
+	standsBy                  // one can be used
+)
+
+// find tells how the cluster stands that the settings name. The file of one that was killed
+// names nothing.
+func find(cfg config.Config) standing {
+	if !cfg.ServerKnown() {
+		return noCluster
+	}
+	for _, o := range cfg.Origins() {
+		if o.Name != "server" || !strings.HasSuffix(o.Origin, "cluster.json") {
+			continue
+		}
+		running, _ := local.Running(".")
+		if !running {
+			return noCluster
+		}
+		if cl, _, err := config.FindCluster("."); err == nil && cl.HTTP == "" {
+			return starting
+		}
+	}
+	return standsBy
+}
+
+// inUse is how long the data folder of a cluster may be in use without a file that tells of
+// the cluster: while one is being started, and while one ends.
+const inUse = 15 * time.Second
+
+// cluster finds the cluster for a goal, or starts one for the length of the command, which
+// end ends. It waits for one that is being started, and for another run that is about to set
+// its goal. Errors: Conflict if that one has set it to the same team meanwhile.
+func (a *app) cluster(ctx context.Context, p *pursuit) (cfg config.Config, end func(), err error) {
+	end = func() {}
+	if cfg, err = a.settings(); err != nil {
+		return cfg, end, err
+	}
+	if find(cfg) == noCluster {
+		if err := a.mayStart(cfg, p); err != nil {
+			return cfg, end, err
+		}
+	}
+	over := a.waitsFor("the cluster of this folder, which another command is starting")
+	defer over()
+	if p.turn, err = a.takeTurn(ctx, cfg, p); err != nil {
+		return cfg, end, err
+	}
+	look := time.NewTicker(lookAfter)
+	defer look.Stop()
+	for began := time.Now(); ; {
+		if cfg, err = a.settings(); err != nil {
+			return cfg, end, err
+		}
+		switch find(cfg) {
+		case standsBy:
+			p.turn.end() // nobody is to wait for a question that this run may ask
+			return cfg, end, nil
+		case noCluster:
+			if err := a.mayStart(cfg, p); err != nil {
+				return cfg, end, err
+			}
+			over() // from here on it is this command's own
+			stop, server, err := a.ownCluster(ctx, cfg)
+			if err == nil {
+				cfg.Server, p.own = server, true
+				return cfg, stop, nil
+			}
+			if find(cfg) == noCluster && (!errors.Is(err, embedded.ErrInUse) || time.Since(began) > inUse) {
+				return cfg, end, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return cfg, end, ctx.Err()
+		case <-look.C:
+		}
+	}
+}
+
+// mayStart refuses to start a cluster that could not do what is asked for.
+func (a *app) mayStart(cfg config.Config, p *pursuit) error {
+	if p.detach {
+		return team.Errorf(team.Unavailable, "no cluster runs here that could go on with the goal").WithHint("start one in the background: teamctl up -d")
+	}
+	if p.resume && !config.HasStore(cfg.DataDir) {
+		return team.Errorf(team.NotFound, "no team has worked in this folder").WithHint("%s", goOn(cfg.Folder()))
+	}
+	return cfg.CheckModel()
+}
+
+// ownCluster starts a cluster in this folder for the length of the command.
+func (a *app) ownCluster(ctx context.Context, cfg config.Config) (stop func(), server string, err error) {
+	log, err := openLog("run.log")
+	if err != nil {
+		return nil, "", err
+	}
+	over := a.waitsFor("the cluster of this run to be up; its log is " + log.Name())
+	c, err := a.startCluster(ctx, cfg, ".", cfg.DataDir, defaultStandbys, 0, log, nil)
+	over()
+	if err != nil {
+		log.Close()
+		if errors.Is(err, embedded.ErrInUse) {
+			err = team.Errorf(team.InvalidState, "%w", err).WithHint("it may be another run, whose cluster ends with it; for several start one that stays: teamctl up -d")
+		}
+		return nil, "", err
+	}
+	for _, err := range cfg.Lacking() {
+		fmt.Fprintln(a.err, team.Line(err))
+	}
+	fmt.Fprintf(a.err, "started a cluster for this run; its log is %s\n", log.Name())
+	return func() { c.Stop(); log.Close() }, c.URL(), nil
+}
+
+// turn is a run's right to set its goal before the other runs of the folder, in the cluster
+// that it starts: each of them starting one, or setting its own goal in a cluster that ends
+// with another, would help nobody. nil is a turn that has ended.
+type turn struct{ file *os.File }
+
+// goalSet is what a run leaves for those that have waited for their turn meanwhile.
+type goalSet struct {
+	PID  int         `json:"pid"`
+	Team team.TeamID `json:"team"`
+	Goal string      `json:"goal"`
+}
+
+// takeTurn waits until no other run of the folder is about to set its goal. Errors: Conflict
+// if the one that was waited for has set the same team a goal.
+func (a *app) takeTurn(ctx context.Context, cfg config.Config, p *pursuit) (*turn, error) {
+	path, err := filepath.Abs(filepath.Join(".agentteam", "run.lock"))
+	if file := cfg.ClusterFile(); file != "" {
+		path = filepath.Join(filepath.Dir(file), "run.lock")
+	} else if find(cfg) == standsBy { // whose goals are set from anywhere
+		return nil, nil
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	}
+	if errors.Is(err, fs.ErrPermission) && find(cfg) != noCluster { // a cluster of others, which may be used all the same
+		return nil, nil
+	}
+	if err != nil {
+		return nil, team.Errorf(team.InvalidState, "%w", err).WithHint("go to a folder that can be written")
+	}
+	t := &turn{f}
+	waited, err := t.wait(ctx)
+	if err == nil && !waited {
+		err = f.Truncate(0) // it tells of an earlier one
+	}
+	if err == nil && waited && !p.resume && !p.add {
+		var s goalSet
+		if json.NewDecoder(f).Decode(&s) == nil && s.Team == cfg.Team {
+			err = a.atWork(team.Team{ID: s.Team, Goal: s.Goal}, p, fmt.Sprintf(", which process %d has just set", s.PID))
+		}
+	}
+	if err != nil {
+		t.end()
+		return nil, err
+	}
+	return t, nil
+}
+
+// wait returns once the turn is this run's, and whether it was another's.
+func (t *turn) wait(ctx context.Context) (waited bool, err error) {
+	look := time.NewTicker(lookAfter)
+	defer look.Stop()
+	for {
+		err := syscall.Flock(int(t.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return waited, err
+		}
+		waited = true
+		select {
+		case <-ctx.Done():
+			return waited, ctx.Err()
+		case <-look.C:
+		}
+	}
+}
+
+// set ends the turn with a goal.
+func (t *turn) set(s goalSet) {
+	if t == nil || t.file == nil {
+		return
+	}
+	if data, err := json.Marshal(s); err == nil {
+		_, _ = t.file.WriteAt(data, 0) // else those that wait find the goal in the team's record
+	}
+	t.end()
+}
+
+// end lets the next run have its turn.
+func (t *turn) end() {
+	if t != nil && t.file != nil {
+		t.file.Close() // which unlocks it
+		t.file = nil
+	}
+}
