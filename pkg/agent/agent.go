@@ -172,9 +172,6 @@ type Options struct {
 	Metrics  prometheus.Registerer // default: metrics are not published
 }
 
-// modelRest is the rest between rounds of tries while the model is away.
-const modelRest = 20 * time.Second
-
 // ErrShutdown is returned by Run after the agent agreed to leave.
 var ErrShutdown = errors.New("the agent was asked to shut down")
 

@@ -40,6 +40,9 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 	case interrupted:
 		return reply, errInterrupted
 	}
+	if u := (unstored{}); errors.As(err, &u) {
+		return reply, u.error
+	}
 	a.log.WarnContext(ctx, "model call failed", "err", err)
 	return reply, asRefusal(err)
 }
@@ -65,6 +68,13 @@ func (a *Agent) complete(ctx context.Context, messages []*model.Message, maxToke
 	r := a.gauge.request(messages)
 	var telling sync.WaitGroup
 	defer telling.Wait()
+	r.Ready = func() error {
+		// A successor must not find a result to be unknown that a model has been told of.
+		if err := a.o.Journal.Flush(); err != nil {
+			return unstored{err}
+		}
+		return nil
+	}
 	r.MaxTokens, r.OnRetry = maxTokens, func(t model.Retry) {
 		a.trouble = team.Clean(t.String(), maxTrouble)
 		a.beatAgain()
@@ -95,13 +105,15 @@ func retryEvent(r model.Retry) team.EventBody {
 		Value: asJSON(team.Retrying{Tried: r.Tried, Of: r.Of, WaitSeconds: r.Wait.Seconds()})}
 }
 
-// recordTurn takes in a turn of the model, under that id. What came before it is stored by then: no more
-// than one turn with its results is ever on its way to the journal.
+// unstored is why the journal could not store what leads to a request.
+type unstored struct{ error }
+
+func (u unstored) Unwrap() error { return u.error }
+
+// recordTurn takes in a turn of the model, under that id. What came before it was stored before
+// the model was asked.
 func (a *Agent) recordTurn(ctx context.Context, id string, r model.Reply) error {
 	parked := a.state.parks > 0
-	if err := a.o.Journal.Flush(); err != nil {
-		return err
-	}
 	if err := a.enqueue(journal.Record{ID: id, Kind: journal.Turn, Turn: asJSON(r), TaskID: a.atWork()}); err != nil {
 		return err
 	}
@@ -126,6 +138,9 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 	a.state = a.state.refused(r, a.conv.Rung)
 	s := a.state.afterRefusal(r, p)
 	cause := causeOf(r)
+	if a.state.wasteful(r) {
+		cause += "; " + a.state.wasted()
+	}
 	if err := a.record(ctx, journal.Record{Kind: journal.Refused, TaskID: a.atWork(), Refusal: &journal.Refusal{
 		Advice: string(adviceOf(s, r)), Reason: string(r.Reason), Cause: cause, Alias: r.Alias, Usage: usageJSON(r.Used)}}); err != nil {
 		return false, err
@@ -134,7 +149,7 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 	case rest:
 		a.trouble = team.Clean(cause, maxTrouble)
 		a.beat(team.WaitingModel)
-		return false, a.pause(ctx, wants{}, modelRest)
+		return false, a.pause(ctx, wants{}, a.state.outageRest(r))
 	case shorten:
 		return false, a.shorten(ctx, r, p.next)
 	case failTask:

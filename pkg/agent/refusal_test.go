@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +119,48 @@ func TestParkedTriesAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Answers that break off are billed: the rests between the rounds grow, and after ten prompts
+// thrown away in a row the agent parks and says what they have cost.
+func TestAnswersThatBreakOff(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		var asked []time.Duration // after the first request
+		began := time.Now()
+		r.model = func(context.Context, model.Request) (model.Reply, error) {
+			asked = append(asked, time.Since(began))
+			if len(asked) == 3 { // free of charge
+				return model.Reply{}, no(model.TryAgain, model.ServerError)
+			}
+			return model.Reply{}, &model.Refusal{Advice: model.TryAgain, Reason: model.Incomplete, Thrown: 2, Err: errors.New("the answer broke off"),
+				Used: model.Usage{WastedPrompt: 4000, WastedCompletion: 20, Estimated: true, Cost: 0.15, Currency: "USD"}}
+		}
+		r.start()
+		began = time.Now()
+		r.offer()
+		for range 60 {
+			r.pass(10 * time.Second)
+		}
+		want := []time.Duration{0, 20, 60, 80, 160, 320, 350}
+		for i := range want {
+			want[i] *= time.Second
+		}
+		if !slices.Equal(asked[:min(len(asked), len(want))], want) {
+			t.Errorf("asked after %v, want %v", asked, want)
+		}
+		if !r.beat.Parked() || r.task().Status != team.Pending || r.task().Attempts != 0 {
+			t.Errorf("the agent is %s, the task %s after %d attempts", r.beat.State, r.task().Status, r.task().Attempts)
+		}
+		cause := "the answer broke off; 10 prompts were thrown away in a row, some 20100 tokens, 0.75 USD"
+		if len(r.parked) != 1 || r.parked[0] != cause || !slices.ContainsFunc(r.sent, func(m team.Message) bool { return m.To == team.Leader && strings.Contains(m.Content, cause) }) {
+			t.Errorf("the record says %q; sent %+v", r.parked, r.sent)
+		}
+		r.model = func(context.Context, model.Request) (model.Reply, error) { return r.reply("I am back"), nil }
+		r.pass(maxPark)
+		if r.beat.Parked() || len(r.parked) != 2 {
+			t.Errorf("after an answer it is %s", r.beat.State)
+		}
+	})
 }
 
 // A successor knows that the leader was told, and tries at once.

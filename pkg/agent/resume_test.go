@@ -174,24 +174,31 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// Neither a call that only reads nor the next request waits until what came before is
-// stored; but never more than one turn is on its way.
+// A call that only reads does not wait until what came before is stored. One that may change
+// something does, and so does the next request.
 func TestReadingWaitsForNoWrite(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.late = true
 		var pending []int
-		answers := []string{"!look1,look2", "!look3,look4,look5", "!look6,prepare,look7", "done"}
+		for _, name := range []string{"look1", "look2", "look3", "look4", "prepare", "look5"} {
+			r.tools[name] = func(context.Context, tool.Call) tool.Result {
+				pending = append(pending, len(r.pending))
+				return tool.Result{Content: "seen"}
+			}
+		}
+		answers := []string{"!look1,look2", "!look3,look4", "!look1,prepare,look5", "done"}
 		r.decide = func([]*model.Message) string {
-			pending = append(pending, len(r.pending))
-			return answers[len(pending)-1]
+			pending = append(pending, len(r.pending)) // those at the requests
+			answer := answers[0]
+			answers = answers[1:]
+			return answer
 		}
 		r.start()
 		r.post(1, team.UserAgent, team.MsgUser, "go")
-		// Of the third turn, what comes after the beginning of its effect.
-		if want := []int{0, 3, 4, 2}; !slices.Equal(pending, want) {
-			t.Errorf("records on their way at the requests: %v, want %v", pending, want)
+		if want := []int{0, 1, 2, 0, 1, 2, 0, 1, 0, 1, 0}; !slices.Equal(pending, want) {
+			t.Errorf("records on their way at requests and calls: %v, want %v", pending, want)
 		}
-		r.wantKinds("start mail turn result result turn result result result turn result result result turn end")
+		r.wantKinds("start mail turn result result turn result result turn result result result turn end")
 	})
 }
 
@@ -199,17 +206,15 @@ func TestReadingWaitsForNoWrite(t *testing.T) {
 func TestStopStoresWhatIsOnItsWay(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.late = true
-		r.model = func(ctx context.Context, req model.Request) (model.Reply, error) {
-			if r.asked = append(r.asked, req); len(r.asked) == 1 {
-				return r.reply("!prepare"), nil
-			}
+		r.tools["look-long"] = func(ctx context.Context, _ tool.Call) tool.Result {
 			<-ctx.Done()
-			return model.Reply{}, ctx.Err()
+			return tool.Result{Content: "cut off"}
 		}
+		r.says("!look,look-long")
 		r.start()
 		r.post(1, team.UserAgent, team.MsgUser, "go")
-		if len(r.pending) != 1 {
-			t.Fatalf("%d records are on their way, want the result", len(r.pending))
+		if len(r.pending) != 2 {
+			t.Fatalf("%d records are on their way, want the turn and a result", len(r.pending))
 		}
 		r.stop()
 		r.wantKinds("start mail turn result")

@@ -278,6 +278,14 @@ func (r rigJournal) die() error {
 type rigModel struct{ *rig }
 
 func (r rigModel) Complete(ctx context.Context, req model.Request, _ func(string)) (model.Reply, error) {
+	if req.Ready != nil {
+		if err := req.Ready(); err != nil {
+			return model.Reply{}, err
+		}
+	}
+	if len(r.pending) > 0 {
+		r.t.Errorf("the model was asked before %d records that led to it were stored", len(r.pending))
+	}
 	if r.model != nil {
 		return r.model(ctx, req)
 	}

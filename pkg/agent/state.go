@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -25,6 +26,10 @@ type state struct {
 
 	spells     int  // spells of refusals of the conversation, with no more than a turn between each two
 	recovering bool // the model has not answered since the last of them
+
+	rounds int         // of tries since the last answer in which prompts were thrown away
+	thrown int         // how many
+	lost   model.Usage // what they have cost
 }
 
 // newRun returns s as it is at the start of a run.
@@ -41,6 +46,7 @@ func (s state) answered(r model.Reply) state {
 		s.spells = 0
 	}
 	s.recovering = false
+	s.rounds, s.thrown, s.lost = 0, 0, model.Usage{}
 	if s.cuts++; !cut(r) && !empty(r) {
 		s.cuts = 0
 	}
@@ -126,6 +132,11 @@ func (s state) refused(r *model.Refusal, at rung) state {
 		}
 		s.recovering = true
 	}
+	if r.Thrown > 0 {
+		s.rounds++
+		s.thrown += r.Thrown
+		s.lost = s.lost.Add(r.Used)
+	}
 	return s
 }
 
@@ -133,13 +144,14 @@ func (s state) refused(r *model.Refusal, at rung) state {
 // is tried again with less of the conversation, down the ladder. If the last rung is refused
 // too, either the task itself is at fault, or the agent parks.
 func (s state) afterRefusal(r *model.Refusal, p situation) step {
+	parks := r.Advice == model.Park || s.wasteful(r)
 	switch {
+	case parks && p.leader && p.first:
+		return endGoal
+	case parks:
+		return park
 	case r.Advice == model.TryAgain:
 		return rest
-	case r.Advice == model.Park && p.leader && p.first:
-		return endGoal
-	case r.Advice == model.Park:
-		return park
 	case p.next != whole && s.spells <= mostSpells:
 		return shorten
 	case p.holds && (r.Reason == model.ContentFilter || r.Reason == model.ContextLength && p.large):
@@ -148,6 +160,36 @@ func (s state) afterRefusal(r *model.Refusal, p situation) step {
 		return endGoal
 	}
 	return park
+}
+
+// mostThrown is how many prompts in a row may be thrown away before the agent parks.
+const mostThrown = 10
+
+// wasteful reports whether so many prompts were thrown away that to ask on costs more than
+// it may bring: a person has to look at the endpoint.
+func (s state) wasteful(r *model.Refusal) bool {
+	return r.Advice == model.TryAgain && r.Thrown > 0 && s.thrown >= mostThrown
+}
+
+// wasted is what the prompts thrown away have cost, for people.
+func (s state) wasted() string {
+	text := fmt.Sprintf("%d prompts were thrown away in a row, some %d tokens", s.thrown, s.lost.WastedPrompt+s.lost.WastedCompletion)
+	if s.lost.Cost > 0 {
+		text += strings.TrimSuffix(fmt.Sprintf(", %.2f %s", s.lost.Cost, s.lost.Currency), " ")
+	}
+	return text
+}
+
+// modelRest is the rest between rounds of tries while the model is away.
+const modelRest = 20 * time.Second
+
+// outageRest is how long the agent rests after a round of tries. A round that has cost
+// something makes the next rest longer.
+func (s state) outageRest(r *model.Refusal) time.Duration {
+	if r.Thrown == 0 {
+		return modelRest
+	}
+	return min(modelRest<<min(s.rounds-1, 10), maxPark)
 }
 
 // The rests of an agent whose model endpoint refuses it, from the first to the
