@@ -140,7 +140,7 @@ func (a *Agent) readable(ctx context.Context, f func() error) error {
 			a.log.WarnContext(ctx, "waiting until the task can be read", "err", err)
 			if a.o.Member.AgentID != team.Leader {
 				a.notify(ctx, team.Message{Type: team.MsgMessage, To: team.Leader,
-					Content: fmt.Sprintf("I wait until my task can be read again, which a person can mend (%s): %v", team.RepairHint, err)})
+					Content: fmt.Sprintf("I wait until my task can be read again, which a person must repair: %v", err)})
 			}
 		}
 		if err := a.pause(ctx, wants{}, unreadableRest); err != nil {

@@ -204,7 +204,7 @@ func (a *Agent) act(ctx context.Context, s step) (over bool, err error) {
 	case nudge:
 		a.state.nudged = holding{t.ID, t.Epoch}
 		return false, a.note(ctx, fmt.Sprintf(
-			"You stopped, but %s (%s) is still in progress and yours. Go on working; or complete it with update_task and a result_summary; or release it with release_task; or ask somebody with send_message and await_reply.", t.ID, t.Title))
+			"You stopped, but %s (%s) is still in progress and yours. Go on working; or with update_task complete it (with a result_summary) or give it back (status \"pending\", with a reason); or ask somebody with send_message and await_reply.", t.ID, t.Title))
 	case remark:
 		a.state.noted = true
 		return false, a.note(ctx, fmt.Sprintf("You have had %d of %d turns in this run. Bring what you are at to an end; after the last turn your task is given back.", a.state.turns, a.o.MaxTurns))

@@ -142,7 +142,7 @@ func refused(tool string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return team.Errorf(team.CodeOf(err), "%s was not run: %w", tool, err).WithHint("%s", team.HintOf(err))
+	return team.Errorf(team.CodeOf(err), "%s was not run: %w", tool, err).WithHint("%s", team.ModelHintOf(err))
 }
 
 // Rest ends the member's plan if it is for no task, since the member goes idle: a later run,

@@ -50,7 +50,8 @@ func New(b *broker.Bucket, o Options) *Plans { return &Plans{b, o} }
 
 // Get returns one plan. Errors: NotFound; [team.ErrUnreadable]; Unavailable.
 func (p *Plans) Get(ctx context.Context, id string) (team.Approval, error) {
-	unknown := team.Errorf(team.NotFound, "there is no plan %q", team.Clean(id, 40)).WithHint("`teamctl approvals` lists the plans that wait for a decision")
+	unknown := team.Errorf(team.NotFound, "there is no plan %q", team.Clean(id, 40)).WithHint("`teamctl approvals` lists the plans that wait for a decision").
+		WithModelHint("the id stands in the mail of type plan_approval_request")
 	if !isID(id) {
 		return team.Approval{}, unknown
 	}

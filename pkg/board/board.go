@@ -110,7 +110,7 @@ func (b *Board) read(ctx context.Context, id team.TaskID) (team.Task, error) {
 }
 
 func notFound(id team.TaskID) *team.Error {
-	return team.Errorf(team.NotFound, "there is no task %s", id).WithHint("`teamctl tasks` lists the tasks")
+	return team.Errorf(team.NotFound, "there is no task %s", id).WithHint("`teamctl tasks` lists the tasks").WithModelHint("list_tasks shows the tasks")
 }
 
 // Listing is the board as it stood at one moment.
@@ -383,14 +383,15 @@ func (b *Board) several(ctx context.Context, ids []team.TaskID) ([]team.Task, er
 const parallel = 32
 
 func blockedError(id team.TaskID, waiting []team.Task) error {
-	msg, hint := "", "it can be claimed once they are completed"
+	msg, hint, toModel := "", "it can be claimed once they are completed", "it can be begun once they are completed"
 	for _, d := range waiting {
 		msg += ", " + string(d.ID) + " (" + string(d.Status) + ")"
 		if !d.Status.Open() { // nobody completes that one any more
 			hint = "it can be claimed once " + string(d.ID) + " is no dependency of it: teamctl tasks update " + string(id) + " --remove-dependency " + string(d.ID)
+			toModel = "the leader can take " + string(d.ID) + " out of its dependencies: update_task with remove_dependencies"
 		}
 	}
-	return team.Errorf(team.Blocked, "%s is blocked by %s", id, msg[2:]).WithHint("%s", hint)
+	return team.Errorf(team.Blocked, "%s is blocked by %s", id, msg[2:]).WithHint("%s", hint).WithModelHint("%s", toModel)
 }
 
 // Adopt takes over a task that an earlier incarnation of h holds; see [team.Task.Adopt].
@@ -423,7 +424,7 @@ func (b *Board) AssignAt(ctx context.Context, t team.Task, a team.Assignment, h 
 	if err == nil {
 		next, err = b.put(ctx, next)
 		if errors.Is(err, team.Conflict) {
-			err = team.Errorf(team.Conflict, "somebody else was first at %s", t.ID).WithHint("look at it again: teamctl tasks get %s", t.ID)
+			err = team.Errorf(team.Conflict, "somebody else was first at %s", t.ID).WithHint("look at it again: teamctl tasks get %s", t.ID).WithModelHint("get_task shows how it stands")
 		}
 	}
 	b.metrics.claim(err)

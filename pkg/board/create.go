@@ -174,7 +174,7 @@ func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks [
 			return nil, false, err
 		}
 		if seq.Closed { // last: what would be refused anyway is no reason to open it again
-			return nil, false, team.Errorf(team.InvalidState, "the team's goal has ended; no task can be added").WithHint("start a new goal with `teamctl run`")
+			return nil, false, team.Errorf(team.InvalidState, "the team's goal has ended; no task can be added").WithHint("start a new goal with `teamctl run`").WithModelHint("end your turn: only a person sets a new goal")
 		}
 		err = b.putSequence(ctx, seq)
 		if errors.Is(err, broker.ErrOvertaken) {

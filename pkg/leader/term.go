@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,9 +101,12 @@ func (t *term) Spawn(ctx context.Context, m team.Member) (team.Member, error) {
 	}
 }
 
-// Describe sets the team's description.
-func (t *term) Describe(ctx context.Context, text string) error {
-	_, err := t.leader.registry.Edit(ctx, t.team, func(record *team.Team) { record.Description = text })
+// Describe is what TeamCreate does.
+func (t *term) Describe(ctx context.Context, name, text string) error {
+	_, err := t.leader.registry.Edit(ctx, t.team, func(record *team.Team) {
+		record.Call(name)
+		record.Description = cmp.Or(text, record.Description)
+	})
 	return err
 }
 

@@ -57,7 +57,7 @@ func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journ
 
 // unreadableText is what the leader is told of that.
 func unreadableText(a team.AgentID, cause string) string {
-	return "I cannot go on: " + cause + "\nMy task is back on the board. A person can mend that (teamctl repair " + journal.Key(a) + "); then I am there again."
+	return "I cannot go on: " + cause + "\nMy task is back on the board. A person must repair " + journal.Key(a) + "; then I am there again."
 }
 
 // tellUnreadable tells the leader, once for each record, of a journal that it cannot mend

@@ -42,8 +42,9 @@ func (m *member) tools(ws *workspace.Workspace, box *mailbox.Mailbox, past *agen
 	}
 	crew := teamtool.New(teamtool.Options{
 		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Asked: past.Asks, Crew: leads, Aliases: m.Aliases, Plans: m.plans, Gate: m.gate,
-		List: func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, m.Team, m.board, q) },
-		Team: func(ctx context.Context) (team.Team, error) { return registry.Record(ctx, m.Team) },
+		LeaderCreates: m.Record.Policies.Create == team.CreateLeader,
+		List:          func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, m.Team, m.board, q) },
+		Team:          func(ctx context.Context) (team.Team, error) { return registry.Record(ctx, m.Team) },
 		Verify: func(ctx context.Context, t team.Task) (string, error) {
 			return completion.Verify(ctx, t, ws, m.Team.Files)
 		},

@@ -92,7 +92,7 @@ func TestToolsOfRole(t *testing.T) {
 			if !slices.Equal(files, tt.want) {
 				t.Errorf("tools of the workspace: %q, want %q", files, tt.want)
 			}
-			if !slices.Contains(crew, "claim_task") || slices.Contains(crew, "spawn_teammate") || slices.Contains(crew, "finish_team") {
+			if !slices.Contains(crew, "update_task") || slices.Contains(crew, "claim_task") || slices.Contains(crew, "spawn_teammate") || slices.Contains(crew, "finish_team") {
 				t.Errorf("tools of the team: %q", crew)
 			}
 		})

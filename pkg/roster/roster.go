@@ -54,7 +54,7 @@ func (r *Roster) Get(ctx context.Context, a team.AgentID) (team.Member, error) {
 	e, err := r.team.Bucket.Get(ctx, subject.KeyMember(a))
 	if errors.Is(err, team.NotFound) {
 		return team.Member{}, team.Errorf(team.NotFound, "team %s has no member %q", r.team.ID, a).
-			WithHint("`teamctl agents` lists the members")
+			WithHint("`teamctl agents` lists the members").WithModelHint("list_teammates shows the members")
 	}
 	if err != nil {
 		return team.Member{}, err

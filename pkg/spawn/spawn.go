@@ -170,7 +170,8 @@ func (s *Spawner) up(ctx context.Context, m team.Member) error {
 		select {
 		case <-ctx.Done():
 			return team.Errorf(team.Unavailable, "%s did not come up within %v", m.AgentID, joinTimeout).
-				WithHint("look at the log of the process that took it; `teamctl status` shows the standbys")
+				WithHint("look at the log of the process that took it; `teamctl status` shows the standbys").
+				WithModelHint("try again once; if that fails too, go on with the members that are there")
 		case <-time.After(pollEvery):
 		}
 		now, err := s.o.Roster.Get(ctx, m.AgentID)
@@ -274,7 +275,8 @@ func (s *Spawner) exec(ctx context.Context, o control.Order) error {
 // NoStandby is the error of a spawn that found no process.
 func NoStandby(cause error) error {
 	return team.Errorf(team.Unavailable, "no standby is free in the pool, and no process may be started: %w", cause).
-		WithHint("start another `teammate` process, or a cluster with more standbys (`teamctl up -n N`)")
+		WithHint("start another `teammate` process, or a cluster with more standbys (`teamctl up -n N`)").
+		WithModelHint("go on with the members that are there; those that are idle take claimable tasks")
 }
 
 // takeBack stops a member that did not come up, whatever a process that took the

@@ -158,7 +158,7 @@ func (a Approval) Decide(d Decision, void string, now time.Time) (Approval, erro
 		return a, Errorf(PermissionDenied, "nobody approves a plan of its own")
 	case !a.mayDecide(d.By):
 		return a, Errorf(PermissionDenied, "the plan %s of %s is to be approved by %s", a.ID, a.AgentID, a.approver()).
-			WithHint("a person decides with `teamctl approvals`")
+			WithHint("a person decides with `teamctl approvals`").WithModelHint("a person decides; wait for it")
 	case !a.Intact():
 		return a, Errorf(Conflict, "the plan %s of %s has been changed since it was submitted", a.ID, a.AgentID).WithHint("have it submitted again")
 	case a.Status != PlanPending:

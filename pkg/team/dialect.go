@@ -57,18 +57,23 @@ var claudeWays = map[string]string{
 	"finish_team":     "TeamDelete",
 }
 
+// nativeWays are tools that are there and that native models are not told of, for there is
+// another way to do the same.
+var nativeWays = []string{"create_task", "claim_task", "release_task", "broadcast"}
+
 // claudeOnly are tools that only Claude's models are told of.
 var claudeOnly = []string{"TeamCreate", "TeamDelete", "TeamCollect"}
 
 // Tool returns the name under which a model is told of one of our tools; "" if it is not.
 func (d Dialect) Tool(native string) string {
-	_, otherWay := claudeWays[native]
-	only := slices.Contains(claudeOnly, native)
-	switch {
-	case d == Claude && otherWay, d != Claude && only:
-		return ""
-	case d == Claude:
+	if d == Claude {
+		if _, otherWay := claudeWays[native]; otherWay {
+			return ""
+		}
 		return cmp.Or(claudeTools[native], native)
+	}
+	if slices.Contains(nativeWays, native) || slices.Contains(claudeOnly, native) {
+		return ""
 	}
 	return native
 }

@@ -25,7 +25,7 @@ func TestDialect(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ native, in, claude string }{
-		{"read_file", "read_file", "Read"}, {"ask_user", "ask_user", "ask_user"}, {"claim_task", "claim_task", ""}, {"TeamCollect", "", "TeamCollect"},
+		{"read_file", "read_file", "Read"}, {"ask_user", "ask_user", "ask_user"}, {"claim_task", "", ""}, {"create_task", "", "TaskCreate"}, {"create_tasks", "create_tasks", "TeamFanout"}, {"TeamCollect", "", "TeamCollect"},
 	} {
 		if in, claude := Native.Tool(tt.native), Claude.Tool(tt.native); in != tt.in || claude != tt.claude {
 			t.Errorf("%s is told as %q and %q, want %q and %q", tt.native, in, claude, tt.in, tt.claude)

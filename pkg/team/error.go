@@ -3,6 +3,7 @@ package team
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code classifies an error for whoever must react to it: a model reads it in a
@@ -54,6 +55,7 @@ type Error struct {
 	Code    Code
 	Message string // what was wrong and where; one line
 	Hint    string // what to do; may be empty
+	model   string // what a model is to do, where a person has a command for it
 	cause   error
 }
 
@@ -72,6 +74,14 @@ func Errorf(code Code, format string, args ...any) *Error {
 func (e *Error) WithHint(format string, args ...any) *Error {
 	c := *e
 	c.Hint = fmt.Sprintf(format, args...)
+	return &c
+}
+
+// WithModelHint returns a copy of e that tells a model what to do, in place of the hint for
+// people: a model has tools, and no commands of teamctl.
+func (e *Error) WithModelHint(format string, args ...any) *Error {
+	c := *e
+	c.model = fmt.Sprintf(format, args...)
 	return &c
 }
 
@@ -99,4 +109,19 @@ func HintOf(err error) string {
 		return e.Hint
 	}
 	return ""
+}
+
+// ModelHintOf returns the hint that err carries for a model, or "": that for people is none
+// if it names a command of teamctl.
+func ModelHintOf(err error) string {
+	var e *Error
+	switch {
+	case !errors.As(err, &e):
+		return ""
+	case e.model != "":
+		return e.model
+	case strings.Contains(e.Hint, "teamctl"):
+		return ""
+	}
+	return e.Hint
 }

@@ -43,3 +43,20 @@ func TestErrorCodes(t *testing.T) {
 		t.Error("no error has no code")
 	}
 }
+
+// A model's hint is that for people, unless that names a command.
+func TestModelHintOf(t *testing.T) {
+	e := team.Errorf(team.NotFound, "no")
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{nil, ""}, {e, ""}, {e.WithHint("look"), "look"}, {e.WithHint("see `teamctl tasks`"), ""},
+		{e.WithHint("see `teamctl tasks`").WithModelHint("see list_tasks"), "see list_tasks"},
+		{fmt.Errorf("x: %w", e.WithModelHint("wait")), "wait"},
+	} {
+		if got := team.ModelHintOf(tt.err); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}

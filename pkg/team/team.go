@@ -3,6 +3,7 @@ package team
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -84,6 +85,7 @@ func (p Policies) Validate() error {
 type Team struct {
 	V            int             `json:"v"`
 	ID           TeamID          `json:"id"`
+	Names        []string        `json:"names,omitempty"` // others that its leader has given it by TeamCreate, at most maxNames
 	Description  string          `json:"description"`
 	Status       Status          `json:"status"`
 	Goal         string          `json:"goal"`
@@ -108,6 +110,38 @@ type Team struct {
 
 	Revision uint64 `json:"-"`
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
+}
+
+// maxNames is how many other names a team answers to; the oldest are forgotten.
+const maxNames = 8
+
+// Answers reports whether the team is called by name.
+func (t Team) Answers(name string) bool {
+	return name == string(t.ID) || slices.Contains(t.Names, name)
+}
+
+// Call gives the team another name, which it answers to from then on.
+func (t *Team) Call(name string) {
+	if name = Clean(strings.TrimSpace(name), 80); name == "" || t.Answers(name) {
+		return
+	}
+	t.Names = append(slices.Clone(t.Names), name)
+	t.Names = t.Names[max(0, len(t.Names)-maxNames):]
+}
+
+// GeneralRole is the role of a member that is spawned for no role: coder, or in a team
+// without it the first by name whose tools are not narrowed; "" if there is none.
+func (t Team) GeneralRole() string {
+	general := CanonicalRole("general-purpose")
+	if _, ok := t.Roles[general]; ok {
+		return general
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Roles)) {
+		if r := t.Roles[name]; name != LeaderRole && (len(r.Tools) == 0 || slices.ContainsFunc(r.Tools, unlimited)) {
+			return name
+		}
+	}
+	return ""
 }
 
 // Defaults of a team.

@@ -20,10 +20,11 @@ type checker struct {
 	names    []string // in the struct's order
 	required []string
 	fields   map[string]*jsonschema.Resolved
+	schema   *jsonschema.Schema
 }
 
 func newChecker(tool string, schema *jsonschema.Schema) *checker {
-	c := &checker{names: schema.PropertyOrder, required: schema.Required, fields: map[string]*jsonschema.Resolved{}}
+	c := &checker{names: schema.PropertyOrder, required: schema.Required, fields: map[string]*jsonschema.Resolved{}, schema: schema}
 	for name, field := range schema.Properties {
 		resolved, err := field.Resolve(nil)
 		if err != nil {
@@ -35,14 +36,13 @@ func newChecker(tool string, schema *jsonschema.Schema) *checker {
 }
 
 // decode parses and validates arguments and fills in, a pointer to the tool's
-// struct. Models write nothing for "no arguments" and null for "not given", so
-// both are taken that way; nothing else is guessed.
+// struct. Models write nothing for "no arguments", and null or "" for "not given", so
+// these are taken that way; nothing else is guessed.
 func (c *checker) decode(arguments string, in any) error {
 	given, err := parse(arguments)
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(given, func(_ string, v any) bool { return v == nil })
 	if err := c.validate(given); err != nil {
 		return err
 	}
@@ -84,7 +84,9 @@ func parse(arguments string) (map[string]any, error) {
 	return given, nil
 }
 
+// validate checks arguments, from which it takes what says nothing.
 func (c *checker) validate(given map[string]any) error {
+	dropEmpty(c.schema, given)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		field, known := c.fields[name]
 		if !known {
@@ -106,6 +108,37 @@ func (c *checker) validate(given map[string]any) error {
 		return Missing(missing...).WithHint("%s", c.usage())
 	}
 	return nil
+}
+
+// dropEmpty takes out of an object, and of the objects in its lists, what a model wrote for
+// an argument that it does not give: null, and "" where the schema has no such argument, or
+// one that is optional and no text. Where any name is allowed, all is data.
+func dropEmpty(s *jsonschema.Schema, value any) {
+	switch v := value.(type) {
+	case []any:
+		for _, e := range v {
+			if s != nil {
+				dropEmpty(s.Items, e)
+			}
+		}
+	case map[string]any:
+		if s == nil || len(s.Properties) == 0 && !closed(s) {
+			return
+		}
+		maps.DeleteFunc(v, func(name string, e any) bool {
+			field := s.Properties[name]
+			nothing := field == nil || field.Type != "string" && !slices.Contains(s.Required, name)
+			return e == nil || e == "" && nothing
+		})
+		for name, e := range v {
+			dropEmpty(s.Properties[name], e)
+		}
+	}
+}
+
+// closed reports whether a schema allows no name but its own.
+func closed(s *jsonschema.Schema) bool {
+	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
 }
 
 // Missing is the error for arguments that a call lacks.

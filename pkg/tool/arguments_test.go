@@ -17,6 +17,11 @@ type arguments struct {
 	Needs    []string       `json:"needs,omitempty"`
 	Assignee *string        `json:"assignee,omitempty"`
 	Metadata map[string]any `json:"metadata,omitempty"`
+	Steps    []step         `json:"steps,omitempty"`
+}
+
+type step struct {
+	Do string `json:"do"`
 }
 
 // received runs a call of these arguments and returns what the tool was given.
@@ -35,7 +40,9 @@ func TestArguments(t *testing.T) {
 		`{"title":"a","priority":2.0,"needs":["T-1"]}`:               {Title: "a", Priority: 2, Needs: []string{"T-1"}},
 		`{"title":"a","priority":null,"needs":null,"assignee":null}`: {Title: "a"},
 		`{"title":"a","assignee":""}`:                                {Title: "a", Assignee: &nobody},
-		` {"title":"a","metadata":{"k":null}} `:                      {Title: "a", Metadata: map[string]any{"k": nil}},
+		`{"title":"a","model":"","color":null,"priority":""}`:        {Title: "a"},
+		`{"title":"a","steps":[{"do":"x","how":"","by":null}]}`:      {Title: "a", Steps: []step{{Do: "x"}}},
+		` {"title":"a","metadata":{"k":null,"l":""}} `:               {Title: "a", Metadata: map[string]any{"k": nil, "l": ""}},
 		`{"title":"` + strings.Repeat("长", 64<<10/3) + `"}`:          {Title: strings.Repeat("长", 64<<10/3)},
 	} {
 		got, r := received(t, text)
@@ -47,19 +54,21 @@ func TestArguments(t *testing.T) {
 
 func TestArgumentsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		``:                                "title: missing",
-		`null`:                            "title: missing",
-		`{"title":null}`:                  "title: missing",
-		`{"title":"a","Priority":1}`:      "Priority: there is no such argument",
-		`{"title":"a","priority":"high"}`: `priority: type: high has type "string", want "integer"`,
-		`{"title":"a","priority":1.5}`:    `priority: type: 1.5 has type "number", want "integer"`,
-		`{"title":"a","priority":1e30}`:   "priority: number 1e+30 does not fit, want int",
-		`{"title":["a"]}`:                 `title: type: [a] has type "array", want "string"`,
-		`{"title":"a","needs":["b",3]}`:   `needs: validating /items: type: 3 has type "integer", want "string"`,
-		`["a"]`:                           "the arguments are a JSON array, want an object",
-		`{"title":"a"`:                    "the arguments are not valid JSON, byte 12 of 12: unexpected end of JSON input",
-		`{"title":"a",}`:                  "the arguments are not valid JSON, byte 14 of 14: invalid character '}' looking for beginning of object key string",
-		`{"title":"a"} {"title":"b"}`:     "the arguments are not valid JSON, byte 15 of 27: invalid character '{' after top-level value",
+		``:                            "title: missing",
+		`null`:                        "title: missing",
+		`{"title":null}`:              "title: missing",
+		`{"title":"a","model":"big"}`: "model: there is no such argument",
+		`{"title":"a","steps":[{"how":"x","do":"y"}]}`: `steps: validating /items: unexpected additional properties ["how"]`,
+		`{"title":"a","Priority":1}`:                   "Priority: there is no such argument",
+		`{"title":"a","priority":"high"}`:              `priority: type: high has type "string", want "integer"`,
+		`{"title":"a","priority":1.5}`:                 `priority: type: 1.5 has type "number", want "integer"`,
+		`{"title":"a","priority":1e30}`:                "priority: number 1e+30 does not fit, want int",
+		`{"title":["a"]}`:                              `title: type: [a] has type "array", want "string"`,
+		`{"title":"a","needs":["b",3]}`:                `needs: validating /items: type: 3 has type "integer", want "string"`,
+		`["a"]`:                                        "the arguments are a JSON array, want an object",
+		`{"title":"a"`:                                 "the arguments are not valid JSON, byte 12 of 12: unexpected end of JSON input",
+		`{"title":"a",}`:                               "the arguments are not valid JSON, byte 14 of 14: invalid character '}' looking for beginning of object key string",
+		`{"title":"a"} {"title":"b"}`:                  "the arguments are not valid JSON, byte 15 of 27: invalid character '{' after top-level value",
 	} {
 		got, r := received(t, text)
 		if message, _ := failed(t, r, team.InvalidArgument); message != want || got != nil {
@@ -67,7 +76,7 @@ func TestArgumentsRefused(t *testing.T) {
 		}
 	}
 	_, r := received(t, `{"tilte":"a"}`)
-	if _, hint := failed(t, r, team.InvalidArgument); hint != "arguments: title, priority?, needs?, assignee?, metadata?" {
+	if _, hint := failed(t, r, team.InvalidArgument); hint != "arguments: title, priority?, needs?, assignee?, metadata?, steps?" {
 		t.Errorf("hint %q", hint)
 	}
 	_, r = received(t, `{"title":"a","priority":"`+strings.Repeat("x", 64<<10)+`"}`)
@@ -86,7 +95,8 @@ func TestSchema(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"type":"object","required":["title"],"additionalProperties":false,"properties":{
 		"title":{"type":"string","description":"what to do"}, "priority":{"type":"integer"},
 		"needs":{"type":"array","items":{"type":"string"}}, "assignee":{"type":"string"},
-		"metadata":{"type":"object","additionalProperties":true}}}`), &want); err != nil {
+		"metadata":{"type":"object","additionalProperties":true},
+		"steps":{"type":"array","items":{"type":"object","required":["do"],"additionalProperties":false,"properties":{"do":{"type":"string"}}}}}}`), &want); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -100,15 +110,16 @@ func TestSchema(t *testing.T) {
 func TestArgumentOptions(t *testing.T) {
 	run := func(_ context.Context, in arguments) (any, error) { return in.Title, nil }
 	set := newSet(t,
-		tool.New("few", "", run, tool.Enum("title", []string{"red", "blue"}), tool.Describe("title", "its colour")),
-		tool.New("fewer", "", run, tool.Without("title"), tool.Without("needs")),
+		tool.New("few", "", run, tool.Enum("title", "red", "blue"), tool.Describe("title", "its colour")),
+		tool.New("fewer", "", run, tool.Hidden("needs"), tool.Hidden("assignee")),
+		tool.New("none", "", run, tool.Untold()),
 	)
 	for _, tt := range []struct{ tool, arguments, want string }{
 		{"few", `{"title":"red"}`, "red"},
-		{"few", `{"title":"green"}`, "title: enum: green does not equal any of: [red blue]"},
-		{"fewer", `{}`, ""},
-		{"fewer", `{"title":"red"}`, "title: there is no such argument"},
-		{"fewer", `{"neds":[]}`, "arguments: priority?, assignee?, metadata?"},
+		{"few", `{"title":"green"}`, "green"}, // offered is not enforced
+		{"fewer", `{"title":"a","needs":["b"],"assignee":"c"}`, "a"},
+		{"fewer", `{"title":"a","neds":["b"]}`, "neds: there is no such argument"},
+		{"none", `{"title":"a"}`, "a"},
 	} {
 		if r := set.Run(t.Context(), tool.Call{Name: tt.tool, Arguments: tt.arguments}); !strings.Contains(r.Content, tt.want) {
 			t.Errorf("%s %s: %s, want %s", tt.tool, tt.arguments, r.Content, tt.want)
@@ -118,13 +129,13 @@ func TestArgumentOptions(t *testing.T) {
 	if !strings.Contains(string(specs[0].Schema), `"enum":["red","blue"]`) || !strings.Contains(string(specs[0].Schema), `"description":"its colour"`) {
 		t.Errorf("the model is told %s", specs[0].Schema)
 	}
-	if s := string(specs[1].Schema); strings.Contains(s, "title") || strings.Contains(s, "needs") || strings.Contains(s, "required") {
-		t.Errorf("the model is told %s", s)
+	if s := string(specs[1].Schema); strings.Contains(s, "needs") || strings.Contains(s, "assignee") || len(specs) != 2 {
+		t.Errorf("the model is told of %d tools: %s", len(specs), s)
 	}
 	defer func() {
 		if recover() == nil {
 			t.Error("an option for an argument that is not there passes")
 		}
 	}()
-	tool.New("broken", "", run, tool.Without("colour"))
+	tool.New("broken", "", run, tool.Hidden("colour"))
 }

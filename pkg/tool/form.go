@@ -62,6 +62,7 @@ type Argument struct {
 	Name        string
 	Type        string // in JSON schema; "array" is of strings
 	Description string
+	Enum        []string // what the model is offered; see [Enum]
 	Required    bool
 }
 
@@ -99,14 +100,24 @@ func (t Tool) form(f Form) Tool {
 	for _, name := range f.Optional {
 		dropRequired(whole, name)
 	}
+	enums := map[string][]any{}
+	for native, values := range t.enums {
+		enums[f.primary(native)] = values
+	}
+	for _, a := range f.Own {
+		if delete(enums, a.Name); a.Enum != nil {
+			enums[a.Name] = anyOf(a.Enum)
+		}
+	}
 	hidden := slices.Clone(f.Hidden)
 	for _, h := range t.hidden {
-		if name := f.primary(h); !slices.Contains(hidden, name) {
+		name := f.primary(h)
+		if own := slices.ContainsFunc(f.Own, func(a Argument) bool { return a.Name == name }); !own && !slices.Contains(hidden, name) {
 			hidden = append(hidden, name)
 		}
 	}
 	check := newChecker(f.Name, whole)
-	r := Tool{Name: f.Name, Description: f.Description, schema: shownSchema(f.Name, whole, hidden), show: f.Show}
+	r := Tool{Name: f.Name, Description: f.Description, schema: shownSchema(f.Name, whole, hidden, enums), show: f.Show}
 	if r.Description == "" {
 		r.Description = f.Dialect.Say(t.Description)
 	}
@@ -122,7 +133,7 @@ func (f Form) call(ctx context.Context, t Tool, check *checker, arguments string
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(given, func(_ string, v any) bool { return v == nil })
+	maps.DeleteFunc(given, func(_ string, v any) bool { return v == nil }) // before a name counts as given
 	if f.Unfold != nil {
 		f.Unfold(given)
 	}
@@ -180,7 +191,7 @@ func (f Form) inItsWords(err error, partly bool) error {
 	if partly {
 		text = "a part of what was asked for is done; then: " + text
 	}
-	return team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%s", text).WithHint("%s", f.say(team.HintOf(err)))
+	return team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%s", text).WithHint("%s", f.say(team.ModelHintOf(err)))
 }
 
 // argumentWord is the name of an argument as errors have it: of two words, or before a
@@ -220,6 +231,15 @@ func gather(o map[string]any, names []string) error {
 		if _, ok := o[n]; ok && !slices.Contains(at, n) {
 			at = append(at, n)
 		}
+	}
+	if len(at) > 1 { // one of them may say nothing
+		at = slices.DeleteFunc(at, func(n string) bool {
+			empty := o[n] == "" || o[n] == nil
+			if empty {
+				delete(o, n)
+			}
+			return empty
+		})
 	}
 	switch len(at) {
 	case 0:

@@ -87,7 +87,7 @@ func failure(err error) Result {
 		Code   team.Code `json:"code"`
 		Status string    `json:"status"`
 		Hint   string    `json:"hint,omitempty"`
-	}{cut(err.Error(), maxError), code, "error", shorten(team.HintOf(err), 1000)})
+	}{cut(err.Error(), maxError), code, "error", shorten(team.ModelHintOf(err), 1000)})
 	if encodeErr != nil { // four strings always encode
 		panic(encodeErr)
 	}

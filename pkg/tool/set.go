@@ -109,7 +109,7 @@ func (s *Set) Specs() []Spec {
 	var specs []Spec
 	for _, t := range s.tools {
 		name := s.dialect.Tool(t.Name)
-		if !s.allowed[t.Name] || name == "" {
+		if !s.allowed[t.Name] || t.untold || name == "" {
 			continue
 		}
 		if f, ok := s.forms[name]; ok && name != t.Name {
@@ -165,16 +165,16 @@ func (s *Set) run(ctx context.Context, call Call) (result Result) {
 	}
 	t := s.tools[i]
 	if !s.allowed[t.Name] {
-		return failure(team.Errorf(team.PermissionDenied, "you may not use %s", t.Name).WithHint("%s", s.usage()))
+		return failure(team.Errorf(team.PermissionDenied, "you may not use %s", call.Name).WithHint("%s", s.usage()))
 	}
 	// An agent that lost its task or is being stopped must not begin to write.
 	if ctx.Err() != nil {
-		return failure(fmt.Errorf("%s was not started: %w", t.Name, context.Cause(ctx)))
+		return failure(fmt.Errorf("%s was not started: %w", call.Name, context.Cause(ctx)))
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			slog.ErrorContext(ctx, "tool panicked", "tool", t.Name, "call", call.ID, "err", p, "stack", string(debug.Stack()))
-			result = failure(team.Errorf(team.Unavailable, "%s broke down; what it did until then is unknown", t.Name))
+			result = failure(team.Errorf(team.Unavailable, "%s broke down; what it did until then is unknown", call.Name))
 		}
 	}()
 	called := t
@@ -183,13 +183,17 @@ func (s *Set) run(ctx context.Context, call Call) (result Result) {
 	} else if f, ok := s.forms[t.Name]; ok { // by an alias
 		called = f
 	}
-	value, err := called.run(ctx, call.Arguments, s.gate)
+	gate := s.gate
+	if gate != nil { // what it refuses is named as it was called
+		gate = func(ctx context.Context, _ string) error { return s.gate(ctx, call.Name) }
+	}
+	value, err := called.run(ctx, call.Arguments, gate)
 	if err != nil {
 		return failure(err)
 	}
 	result, err = success(value)
 	if err != nil {
-		return failure(fmt.Errorf("%s ran, but its result cannot be shown: %w", t.Name, err))
+		return failure(fmt.Errorf("%s ran, but its result cannot be shown: %w", call.Name, err))
 	}
 	if called.show != nil {
 		result.Content = called.show(result.Content)

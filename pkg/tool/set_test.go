@@ -234,7 +234,7 @@ func TestGate(t *testing.T) {
 	if want := "look talk update "; ran != want {
 		t.Errorf("ran %s, want %s", ran, want)
 	}
-	if want := "write write plain update "; asked != want {
+	if want := "write Write plain update "; asked != want {
 		t.Errorf("the gate was asked about %s, want %s", asked, want)
 	}
 	refuse = nil

@@ -21,6 +21,8 @@ type Tool struct {
 
 	whole  *jsonschema.Schema  // of all arguments that it takes
 	hidden []string            // those that the model is not told of
+	enums  map[string][]any    // what it is offered for some of them
+	untold bool                // the model is not told of the tool
 	schema json.RawMessage     // of the others
 	forms  []Tool              // the other ways to call it
 	show   func(string) string // of a form: see [Form.Show]
@@ -72,32 +74,33 @@ func UngatedIf[In any](so func(in In) bool) Option {
 	return func(t *Tool) { t.ungated = func(in any) bool { return so(in.(In)) } }
 }
 
-// Enum narrows an argument, a text, to these values.
-func Enum(argument string, values []string) Option {
+// Enum offers the model these values for an argument, a text. Another one is taken all the
+// same: the tool knows what else it can do with it, or says so in better words than a schema.
+func Enum(argument string, values ...string) Option {
 	return func(t *Tool) {
-		field := t.argument(argument)
-		field.Enum = nil
-		for _, v := range values {
-			field.Enum = append(field.Enum, v)
+		t.argument(argument)
+		if t.enums == nil {
+			t.enums = map[string][]any{}
 		}
+		t.enums[argument] = anyOf(values)
 	}
+}
+
+func anyOf(values []string) (list []any) {
+	for _, v := range values {
+		list = append(list, v)
+	}
+	return list
+}
+
+// Untold leaves the tool out of what the model is told. It answers all the same.
+func Untold() Option {
+	return func(t *Tool) { t.untold = true }
 }
 
 // Describe sets what the model is told of an argument, where that depends on who calls.
 func Describe(argument, text string) Option {
 	return func(t *Tool) { t.argument(argument).Description = text }
-}
-
-// Without leaves out an argument of the struct: the model is not told of it and may not
-// give it.
-func Without(argument string) Option {
-	return func(t *Tool) {
-		t.argument(argument)
-		delete(t.whole.Properties, argument)
-		is := func(name string) bool { return name == argument }
-		t.whole.PropertyOrder = slices.DeleteFunc(t.whole.PropertyOrder, is)
-		t.whole.Required = slices.DeleteFunc(t.whole.Required, is)
-	}
 }
 
 // Hidden leaves arguments of the struct out of what the model is told. One that it gives
@@ -151,7 +154,7 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 		opt(&t)
 	}
 	check := newChecker(name, schema)
-	t.schema = shownSchema(name, schema, t.hidden)
+	t.schema = shownSchema(name, schema, t.hidden, t.enums)
 	t.run = func(ctx context.Context, arguments string, gate Gate) (any, error) {
 		var in In
 		if err := check.decode(arguments, &in); err != nil {
@@ -168,9 +171,15 @@ func New[In any](name, description string, run func(ctx context.Context, in In) 
 	return t
 }
 
-// shownSchema is the schema of arguments as the model is told it: without the hidden ones.
-func shownSchema(tool string, whole *jsonschema.Schema, hidden []string) json.RawMessage {
+// shownSchema is the schema of arguments as the model is told it: without the hidden ones,
+// and with what it is offered.
+func shownSchema(tool string, whole *jsonschema.Schema, hidden []string, enums map[string][]any) json.RawMessage {
 	shown := whole.CloneSchemas()
+	for name, values := range enums {
+		if shown.Properties[name] != nil {
+			shown.Properties[name].Enum = values
+		}
+	}
 	for _, h := range hidden {
 		hide(tool, shown, h)
 	}

@@ -184,7 +184,7 @@ func StalledText(b team.Beat) string {
 		t.WriteString(" Its model has not answered.")
 	}
 	if b.Task != "" {
-		fmt.Fprintf(&t, " It holds %s; release_task puts that back, so that somebody else may take it.", b.Task)
+		fmt.Fprintf(&t, " It holds %s; update_task with status \"pending\" puts that back, so that somebody else may take it.", b.Task)
 	}
 	t.WriteString(" You are told once, until it goes on.")
 	return t.String()

@@ -23,38 +23,48 @@ func (t tools) forms() map[string][]tool.Form {
 	return map[string][]tool.Form{
 		"list_tasks": {{Name: "TaskList", Dialect: team.Claude, Names: map[string][]string{"assignee": {"owner"}}, Show: blockedBy}},
 		"get_task":   {{Name: "TaskGet", Dialect: team.Claude, Names: map[string][]string{"task_id": {"taskId"}}, Show: claudeTask}},
+		"claim_task": {{Name: "claim_task", Names: map[string][]string{"assignee": {"assignee", "assignee_agent_id"}}}},
+		"broadcast": {{Name: "broadcast", Own: teamName, Hidden: []string{"team_name"}, Calls: t.inTeam,
+			Names: map[string][]string{"content": {"content", "message"}}}},
 		"create_task": {
 			{Name: "create_task", Names: map[string][]string{"assignee": {"assignee", "assignee_agent_id"}}},
-			{Name: "TaskCreate", Dialect: team.Claude, Show: claudeTask, Own: taskExtras, Hidden: []string{"priority"}, Calls: newTaskCall, Names: map[string][]string{
+			{Name: "TaskCreate", Dialect: team.Claude, Show: claudeTask, Own: taskExtras, Hidden: []string{"priority", "role", "check", "deliverable_required"}, Calls: newTaskCall, Names: map[string][]string{
 				"title": {"subject"}, "assignee": {"owner", "assignee_agent_id"}, "dependencies": {"blockedBy", "addBlockedBy"}}},
 		},
 		"create_tasks": {{Name: "TeamFanout", Dialect: team.Claude, Optional: []string{"tasks.key"}, Calls: t.fanoutCall,
-			Own: []tool.Argument{{Name: "team_name", Type: "string"}}, Hidden: []string{"team_name"}, Names: map[string][]string{
+			Own: teamName, Hidden: []string{"team_name"}, Names: map[string][]string{
 				"tasks.title": {"subject"}, "tasks.description": {"description", "instruction"}, "tasks.dependencies": {"blockedBy"},
 				"tasks.assignee": {"owner", "assignee_agent_id"}}}},
 		"update_task": {
 			{Name: "update_task", Names: map[string][]string{"assignee": {"assignee", "assignee_agent_id"}}},
 			{Name: "TaskUpdate", Dialect: team.Claude, Show: claudeTask, Hidden: hidden, Calls: t.updateCalls,
-				Own: append([]tool.Argument{{Name: "addBlocks", Type: "array", Description: "ids of tasks that are to wait for this one"}}, taskExtras...),
+				Own: slices.Concat([]tool.Argument{{Name: "addBlocks", Type: "array", Description: "ids that are to wait for this one"},
+					{Name: "status", Type: "string", Enum: t.claudeStatuses()}}, taskExtras),
 				Names: map[string][]string{"task_id": {"taskId"}, "assignee": {"owner", "assignee_agent_id"}, "title": {"subject"},
 					"add_dependencies": {"addBlockedBy"}, "remove_dependencies": {"removeBlockedBy"}}},
 		},
 		"send_message": {
-			{Name: "send_message", Names: map[string][]string{"to": {"to", "to_agent_id"}}},
+			{Name: "send_message", Own: teamName, Hidden: []string{"team_name"}, Calls: t.inTeam,
+				Names: map[string][]string{"to": {"to", "to_agent_id", "recipient"}, "content": {"content", "message"}}},
 			{Name: "SendMessage", Dialect: team.Claude, Optional: []string{"to", "message"}, Unfold: unfoldMessage, Calls: t.messageCall,
+				Own: slices.Concat(teamName, t.messageTypes()), Hidden: []string{"team_name"},
 				Names: map[string][]string{"to": {"to", "recipient", "to_agent_id"}, "content": {"message", "content"}}},
 		},
 		"spawn_teammate": {
 			{Name: "spawn_teammate", Names: map[string][]string{"role": {"role", "role_name"}}},
-			{Name: "Task", Dialect: team.Claude, Calls: t.spawnCall, Names: map[string][]string{"role": {"subagent_type", "role_name"}}, Own: t.spawnExtras()},
+			{Name: "Task", Dialect: team.Claude, Optional: []string{"subagent_type"}, Calls: t.spawnCall, Names: map[string][]string{"role": {"subagent_type", "role_name"}},
+				Own: spawnExtras, Hidden: []string{"description", "mode", "tasks"}},
 		},
 	}
 }
 
+// teamName is an argument of tools that act on a team: there is one, which needs no name.
+var teamName = []tool.Argument{{Name: "team_name", Type: "string"}}
+
 // taskExtras are what only Claude's tools have of a task. They are kept in its metadata.
 var taskExtras = []tool.Argument{
-	{Name: "activeForm", Type: "string", Description: "what its owner is doing, such as Writing the schema"},
-	{Name: "metadata", Type: "object", Description: "stored with the task; its priority is normal, high or critical"},
+	{Name: "activeForm", Type: "string"},
+	{Name: "metadata", Type: "object", Description: "its priority is normal, high or critical"},
 }
 
 // claudeTask is a task with Claude's names of its fields.
@@ -214,7 +224,10 @@ func unfoldMessage(given map[string]any) {
 
 // messageCall is the call of send_message for one of SendMessage. A shutdown_response goes
 // to whoever asked, and a broadcast to all, so they need no receiver.
-func (t tools) messageCall(_ context.Context, given map[string]any) ([]map[string]any, error) {
+func (t tools) messageCall(ctx context.Context, given map[string]any) ([]map[string]any, error) {
+	if err := t.ownTeam(ctx, given); err != nil {
+		return nil, err
+	}
 	kind, _ := given["type"].(string)
 	var missing []string
 	switch m := team.MessageType(cmp.Or(kind, string(team.MsgMessage))); {
@@ -227,15 +240,12 @@ func (t tools) messageCall(_ context.Context, given map[string]any) ([]map[strin
 	}
 	switch team.MessageType(cmp.Or(kind, string(team.MsgMessage))) {
 	case team.MsgMessage, team.MsgBroadcast:
-		for argument, name := range map[string]string{"content": "message", "summary": "summary"} {
-			if given[argument] == nil {
-				missing = append(missing, name)
-			}
+		if given["content"] == nil {
+			missing = append(missing, "message")
 		}
 	}
 	if missing != nil {
-		slices.Sort(missing)
-		return nil, tool.Missing(missing...).WithHint("a message has to, message and summary")
+		return nil, tool.Missing(missing...).WithHint("a message has to and message; a broadcast goes to *")
 	}
 	if given["content"] == nil {
 		given["content"] = ""
@@ -243,50 +253,88 @@ func (t tools) messageCall(_ context.Context, given map[string]any) ([]map[strin
 	return []map[string]any{given}, nil
 }
 
-// spawnExtras are what only Task has. A model that is not here is taken and means the role's,
-// as it does in a role file.
-func (t tools) spawnExtras() []tool.Argument {
-	extras := []tool.Argument{
-		{Name: "team_name", Type: "string", Description: "the team; without it, Task would start a subagent, which there is not yet"},
-		{Name: "description", Type: "string", Description: "what it is for, in a few words"},
+// claudeStatuses are what a model is told to set with TaskUpdate, by which it claims too.
+func (t tools) claudeStatuses() []string {
+	list := []string{"pending", "in_progress", "completed", "failed"}
+	if t.leads() {
+		list = append(list, "deleted")
 	}
-	if len(t.Aliases) < 2 {
-		extras = append(extras, tool.Argument{Name: "model", Type: "string"})
-	}
-	return extras
+	return list
 }
 
-// spawnCall is the call of spawn_teammate for one of Task.
+// messageTypes are the types that a model is offered under SendMessage, which has no tool of
+// its own to approve a plan.
+func (t tools) messageTypes() []tool.Argument {
+	if t.leads() {
+		return []tool.Argument{{Name: "type", Type: "string", Enum: []string{"message", "broadcast", "shutdown_request", "plan_approval_response"},
+			Description: "default: message. shutdown_request asks a teammate to leave, with your reason as message; it may refuse"}}
+	}
+	return []tool.Argument{{Name: "type", Type: "string", Enum: []string{"message", "broadcast", "shutdown_response"},
+		Description: "default: message. shutdown_response answers a shutdown_request, with your reason as message"}}
+}
+
+// inTeam is the call without the name of the team.
+func (t tools) inTeam(ctx context.Context, given map[string]any) ([]map[string]any, error) {
+	return []map[string]any{given}, t.ownTeam(ctx, given)
+}
+
+// spawnExtras are what only Task has.
+var spawnExtras = []tool.Argument{
+	{Name: "team_name", Type: "string", Description: "required; Task starts teammates only"},
+	{Name: "description", Type: "string"},
+	{Name: "mode", Type: "string"},
+	{Name: "tasks", Type: "array"},
+}
+
+// fanout is the hint to a model that means to start several pieces of work by Task.
+const fanout = "for several pieces of work at once use TeamFanout; for a teammate give Task team_name and name, and its work by TaskCreate"
+
+// ownModes are modes of Task that say what a member may do without asking. Here that is
+// settled by its role, but for "plan".
+var ownModes = []string{"default", "acceptEdits", "bypassPermissions", "delegate", "dontAsk", "plan"}
+
+// spawnCall is the call of spawn_teammate for one of Task. Without a role it makes a member
+// of the general one.
 func (t tools) spawnCall(ctx context.Context, given map[string]any) ([]map[string]any, error) {
+	mode, _ := given["mode"].(string)
+	if given["tasks"] != nil || mode != "" && !slices.Contains(ownModes, mode) {
+		return nil, team.Errorf(team.InvalidArgument, "Task starts one teammate; it has no mode %q and no tasks", team.Clean(mode, 40)).WithHint(fanout)
+	}
 	if given["team_name"] == nil {
-		return nil, team.Errorf(team.InvalidArgument, "Task without team_name would start a subagent, which there is not yet").
-			WithHint("give team_name and name for a teammate, and its work by TaskCreate")
+		return nil, team.Errorf(team.InvalidArgument, "Task without team_name would start a subagent, which there is not yet").WithHint(fanout)
 	}
 	if err := t.ownTeam(ctx, given); err != nil {
 		return nil, err
 	}
-	delete(given, "description")
-	if len(t.Aliases) < 2 {
-		delete(given, "model")
+	if given["role"] == nil || given["role"] == "" {
+		record, err := t.Team(ctx)
+		if err != nil {
+			return nil, err
+		}
+		given["role"] = record.GeneralRole()
 	}
+	if mode == "plan" {
+		given["plan_mode"] = true
+	}
+	delete(given, "description")
+	delete(given, "mode")
 	return []map[string]any{given}, nil
 }
 
 // ownTeam takes team_name out of given. Errors: InvalidArgument if it is another team than
 // the member's.
 func (t tools) ownTeam(ctx context.Context, given map[string]any) error {
-	name, ok := given["team_name"].(string)
-	delete(given, "team_name")
-	if !ok {
+	name, _ := given["team_name"].(string)
+	if delete(given, "team_name"); name == "" {
 		return nil
 	}
 	record, err := t.Team(ctx)
 	if err != nil {
 		return err
 	}
-	if name != string(record.ID) {
+	if !record.Answers(name) {
 		return team.Errorf(team.InvalidArgument, "team_name: %q is not your team, which is %q", team.Clean(name, 80), record.ID).
-			WithHint("you are in one team, which is there already: use its name")
+			WithHint("you are in one team, which is there already: use its name, or leave team_name out")
 	}
 	return nil
 }

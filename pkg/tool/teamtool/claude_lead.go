@@ -7,53 +7,73 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
 
 type teamCreateArgs struct {
 	TeamName    string `json:"team_name"`
-	Description string `json:"description,omitempty" jsonschema:"what the team is for"`
+	Description string `json:"description,omitempty" jsonschema:"what it is for"`
 }
 
 type teamDeleteArgs struct {
-	Summary string `json:"summary,omitempty" jsonschema:"the answer to the person: what was done, how it was checked, where it is, what is left"`
+	TeamName string `json:"team_name,omitempty" jsonschema:"to have its members leave first"`
+	Summary  string `json:"summary,omitempty" jsonschema:"the answer to the person: what was done and where it is, how you checked it, deviations, risks, what is left"`
 }
 
 type teamCollectArgs struct {
 	TeamName string `json:"team_name,omitempty"`
 }
 
-// described is the result of TeamCreate.
+// described is the result of TeamCreate: how the team is set up.
 type described struct {
-	TeamName    team.TeamID `json:"team_name"`
-	Description string      `json:"description,omitempty"`
+	TeamName    string       `json:"team_name"`
+	TeamID      team.TeamID  `json:"team_id"` // what people call it
+	Description string       `json:"description,omitempty"`
+	Lead        team.AgentID `json:"lead_agent_id"`
+	Most        int          `json:"max_teammates"`
+	Workspace   string       `json:"workspace"`
+	Members     []teammate   `json:"members"`
+}
+
+// deleted is the result of TeamDelete.
+type deleted struct {
+	finished
+	Note string `json:"note"`
 }
 
 // claudeTools are the tools that only Claude has, for which we have no tool but another way.
 func (t tools) claudeTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("TeamCreate", "Say what the team that you lead is for. It is there already.", t.teamCreate),
-		tool.New("TeamDelete", "End the team's work and the goal, once you have checked the result yourself. No task may be pending or in progress, and each teammate must have left: ask each with a shutdown_request by SendMessage first.", t.teamDelete),
-		tool.New("TeamCollect", "Show what the tasks of this goal have come to. While some are open it ends your turn, until there is more.", t.teamCollect, tool.Hidden("team_name"), tool.ReadOnly()),
+		tool.New("TeamCreate", "Name the team that you lead, which is there already. You get how it is set up.", t.teamCreate),
+		tool.New("TeamDelete", "End the goal after you have checked the result yourself. No task may be pending or in progress. With team_name the members are asked to leave; without it each must have left.", t.teamDelete),
+		tool.New("TeamCollect", "Show what the tasks of this goal have come to. While some are open, it ends your turn.", t.teamCollect, tool.Hidden("team_name"), tool.ReadOnly()),
 	}
 }
 
 func (t tools) teamCreate(ctx context.Context, in teamCreateArgs) (any, error) {
-	if err := t.ownTeam(ctx, map[string]any{"team_name": in.TeamName}); err != nil {
+	if err := t.Crew.Describe(ctx, in.TeamName, in.Description); err != nil {
 		return nil, err
 	}
-	if in.Description != "" {
-		if err := t.Crew.Describe(ctx, in.Description); err != nil {
-			return nil, err
-		}
+	record, err := t.Team(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return described{team.TeamID(in.TeamName), in.Description}, nil
+	members, err := t.members(ctx)
+	return described{cmp.Or(in.TeamName, string(record.ID)), record.ID, record.Description, team.Leader, record.MaxTeammates, record.Workspace, members}, err
 }
 
 // teamDelete is the tool TeamDelete: what a team holds stays until a person deletes it.
-// Errors: Conflict while a teammate lives; those of finish_team.
+// Errors: InvalidState while a task is open, and then nobody is asked to leave; Conflict
+// while a teammate lives; those of finish_team.
 func (t tools) teamDelete(ctx context.Context, in teamDeleteArgs) (any, error) {
+	if in.TeamName != "" {
+		if err := t.dismiss(ctx, in.TeamName); err != nil {
+			return nil, err
+		}
+	}
 	there, err := t.teammates(ctx)
 	for wait := leaveWithin; err == nil && there != nil && wait > 0; wait -= leaveTick {
 		select {
@@ -68,7 +88,7 @@ func (t tools) teamDelete(ctx context.Context, in teamDeleteArgs) (any, error) {
 	}
 	if there != nil {
 		return nil, team.Errorf(team.Conflict, "the team has members: %s", strings.Join(there, ", ")).
-			WithHint("ask each with a shutdown_request by SendMessage to leave, and wait for its answer")
+			WithHint("ask them by TeamDelete with team_name, or each with a shutdown_request by SendMessage, and wait for the answers")
 	}
 	if in.Summary == "" {
 		c, err := t.collect(ctx)
@@ -77,7 +97,40 @@ func (t tools) teamDelete(ctx context.Context, in teamDeleteArgs) (any, error) {
 		}
 		in.Summary = cmp.Or(strings.Join(c.Done, "\n"), "The team was ended.")
 	}
-	return t.finish(ctx, finishArgs(in))
+	f, err := t.finish(ctx, finishArgs{Summary: in.Summary})
+	if err != nil {
+		return nil, err
+	}
+	return deleted{f.(finished), "the goal has ended; the team's tasks, mail, conversations and files stay until a person deletes the team"}, nil
+}
+
+// dismiss asks all teammates at once to leave, and waits a few seconds for their answers.
+func (t tools) dismiss(ctx context.Context, name string) error {
+	if err := t.ownTeam(ctx, map[string]any{"team_name": name}); err != nil {
+		return err
+	}
+	c, err := t.collect(ctx)
+	if err != nil {
+		return err
+	}
+	if len(c.Open) > 0 {
+		return team.Errorf(team.InvalidState, "%d tasks are open, such as %s; nobody was asked to leave", len(c.Open), c.Open[0]).WithHint("have them completed, or cancel what is given up")
+	}
+	there, err := t.teammates(ctx)
+	if err != nil {
+		return err
+	}
+	var asked errgroup.Group
+	for _, a := range there {
+		asked.Go(func() error {
+			answer, err := t.Crew.Remove(ctx, team.AgentID(a), "the team's work is done")
+			if err == nil && answer.Refused {
+				err = team.Errorf(team.Conflict, "%s refuses to leave: %s", a, answer.Reason).WithHint("settle that with it first, then call TeamDelete again")
+			}
+			return err
+		})
+	}
+	return asked.Wait()
 }
 
 // leaveWithin is how long after its answer a member may take to be gone.

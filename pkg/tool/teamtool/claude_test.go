@@ -2,12 +2,14 @@ package teamtool_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"agentteam/pkg/agent"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 )
 
@@ -75,18 +77,24 @@ func TestClaudeErrors(t *testing.T) {
 		{"leader", "TaskCreate", `{"description":"x"}`, team.InvalidArgument, []string{"subject: missing", "subject, "}},
 		{"leader", "TeamFanout", `{"tasks":[{"description":"x"}]}`, team.InvalidArgument, []string{"subject"}},
 		{"leader", "TeamFanout", `{"team_name":"other","tasks":[{"subject":"x"}]}`, team.InvalidArgument, []string{`"other"`, `"t"`}},
-		{"leader", "TeamCreate", `{"team_name":"other","description":"x"}`, team.InvalidArgument, []string{`"other"`, `"t"`}},
 		{"leader", "Task", `{"subagent_type":"coder","prompt":"x","description":"y"}`, team.InvalidArgument, []string{"team_name", "subagent"}},
-		{"leader", "Task", `{"team_name":"t"}`, team.InvalidArgument, []string{"subagent_type: missing"}},
+		{"leader", "Task", `{"mode":"parallel","tasks":["a","b"],"description":"y"}`, team.InvalidArgument, []string{"mode", "TeamFanout"}},
+		{"leader", "Task", `{"team_name":"t","prompt":"x","mode":"fanout"}`, team.InvalidArgument, []string{"fanout", "TeamFanout"}},
+		{"leader", "Task", `{"team_name":"other","name":"anna","prompt":"x"}`, team.InvalidArgument, []string{`"other"`, `"t"`}},
+		{"leader", "TeamDelete", `{"team_name":"other"}`, team.InvalidArgument, []string{`"other"`}},
+		{"leader", "TeamDelete", `{"team_name":"t"}`, team.InvalidState, []string{"T-001 pending", "nobody was asked"}},
 		{"leader", "spawn_teammate", `{}`, team.InvalidArgument, []string{"role: missing"}},
-		{"coder-1", "SendMessage", `{"message":"hi"}`, team.InvalidArgument, []string{"summary, to: missing"}},
-		{"coder-1", "SendMessage", `{"type":"broadcast"}`, team.InvalidArgument, []string{"message, summary: missing"}},
+		{"coder-1", "SendMessage", `{"message":"hi"}`, team.InvalidArgument, []string{"to: missing"}},
+		{"coder-1", "SendMessage", `{"type":"broadcast"}`, team.InvalidArgument, []string{"message: missing"}},
 		{"coder-1", "SendMessage", `{"to":"leader","message":"hi","summary":"s","approve":true}`, team.InvalidArgument, []string{"approve"}},
 		{"coder-1", "SendMessage", `{"to":"leader","message":"hi","summary":"s","request_id":"r"}`, team.InvalidArgument, []string{"request_id"}},
 		{"coder-1", "SendMessage", `{"type":"shutdown_response"}`, team.InvalidArgument, []string{"request_id and approve"}},
 		{"coder-1", "SendMessage", `{"to":"leader","message":{"type":"shutdown_response","approve":true,"request_id":"r"}}`, team.NotFound, nil},
 		{"coder-1", "send_message", `{}`, team.InvalidArgument, []string{"to, content: missing"}},
-		{"coder-1", "TeamDelete", `{}`, team.PermissionDenied, nil},
+		{"coder-1", "SendMessage", `{"to":"leader","message":"hi","team_name":"other"}`, team.InvalidArgument, []string{`"other"`}},
+		{"coder-1", "claim_task", `{"task_id":"1","assignee_agent_id":"coder-2"}`, team.PermissionDenied, nil},
+		{"coder-1", "TeamDelete", `{}`, team.PermissionDenied, []string{"you may not use TeamDelete"}},
+		{"coder-1", "Task", `{}`, team.PermissionDenied, []string{"you may not use Task"}},
 	} {
 		d.refused(tt.code, tt.who, tt.tool, tt.arguments)
 		got := strings.ReplaceAll(d.call(tt.who, tt.tool, tt.arguments).Content, `\"`, `"`)
@@ -101,7 +109,7 @@ func TestClaudeErrors(t *testing.T) {
 			}
 		}
 	}
-	if len(d.crew.spawned) != 0 || d.record.Description != "" || d.task("T-001").Status != team.Pending {
+	if len(d.crew.removed) != 0 || len(d.crew.spawned) != 0 || d.record.Description != "" || d.task("T-001").Status != team.Pending {
 		t.Error("something was done all the same")
 	}
 }
@@ -115,6 +123,9 @@ func TestClaudeMail(t *testing.T) {
 		`{"to_agent_id":"coder-2","message":"hi","summary":"s"}`:                {"coder-2"},
 		`{"to":"*","message":"hi","summary":"s"}`:                               {"coder-2", "leader", "tester-1"},
 		`{"type":"broadcast","content":"hi","summary":"s"}`:                     {"coder-2", "leader", "tester-1"},
+		`{"recipient":"coder-2","content":"hi"}`:                                {"coder-2"},
+		`{"recipient":"coder-2","to":"","content":"hi","team_name":"t"}`:        {"coder-2"},
+		`{"type":"broadcast","content":"hi","team_name":"t"}`:                   {"coder-2", "leader", "tester-1"},
 	} {
 		var s sent
 		d.ok(&s, "coder-1", "SendMessage", arguments)
@@ -124,6 +135,8 @@ func TestClaudeMail(t *testing.T) {
 	}
 	d.ok(nil, "coder-1", "send_message", `{"to_agent_id":"coder-2","content":"hi"}`)
 	d.ok(nil, "coder-1", "message", `{"to_agent_id":"coder-2","content":"hi"}`)
+	d.ok(nil, "coder-1", "send_message", `{"recipient":"coder-2","content":"hi","team_name":"t"}`)
+	d.ok(nil, "coder-1", "broadcast", `{"message":"hi","team_name":"t"}`)
 	d.ok(nil, team.Leader, "SendMessage", `{"type":"shutdown_request","recipient":"coder-2","content":"All is done."}`)
 	mail := d.inbox("coder-2")
 	if last := mail[len(mail)-1]; last.Type != team.MsgShutdownRequest || last.Content != "All is done." || last.RequestID == "" {
@@ -153,7 +166,7 @@ func TestClaudeTeam(t *testing.T) {
 		}
 	}
 	d.ok(nil, team.Leader, "create_task", `{"title":"Look","assignee_agent_id":"coder-1"}`)
-	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1"}`)
+	d.ok(nil, "coder-1", "claim_task", `{"task_id":"1","assignee_agent_id":"coder-1"}`)
 	rests(true)
 	d.ok(nil, "coder-1", "update_task", `{"task_id":"1","status":"completed","result_summary":"It is small."}`)
 	rests(false)
@@ -176,5 +189,61 @@ func TestClaudeTeam(t *testing.T) {
 	d.ok(nil, team.Leader, "TeamDelete", `{}`)
 	if !strings.Contains(d.crew.summary, "It is small.") {
 		t.Errorf("ended with %q", d.crew.summary)
+	}
+}
+
+// A call of Task with a name, a team and a prompt makes a member of the general role; its
+// mode is how it may work.
+func TestClaudeTaskWithoutType(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "Task", `{"team_name":"t","name":"anna","prompt":"Build it.","mode":"acceptEdits","model":"opus"}`)
+	d.ok(nil, team.Leader, "Task", `{"team_name":"t","name":"paul","prompt":"Plan it.","mode":"plan","subagent_type":""}`)
+	delete(d.record.Roles, "coder")
+	d.ok(nil, team.Leader, "Task", `{"team_name":"t","name":"rosa","prompt":"Try it."}`)
+	want := []team.Member{{AgentID: "anna", Role: "coder", Prompt: "Build it."}, {AgentID: "paul", Role: "coder", Prompt: "Plan it.", PlanMode: true},
+		{AgentID: "rosa", Role: "tester", Prompt: "Try it."}}
+	if !reflect.DeepEqual(d.crew.spawned, want) {
+		t.Errorf("spawned %+v", d.crew.spawned)
+	}
+}
+
+// A team that is made under another name is the one that is led: it answers to both names,
+// and the leader gets how it is set up.
+func TestClaudeTeamName(t *testing.T) {
+	d := newDesk(t)
+	var made struct {
+		TeamName string `json:"team_name"`
+		TeamID   string `json:"team_id"`
+		Lead     string `json:"lead_agent_id"`
+		Members  []struct {
+			AgentID string `json:"agent_id"`
+		} `json:"members"`
+	}
+	d.ok(&made, team.Leader, "TeamCreate", `{"team_name":"Shop Migration","description":"Moves it."}`)
+	if made.TeamName != "Shop Migration" || made.TeamID != "t" || made.Lead != "leader" || len(made.Members) != 4 || d.record.Description != "Moves it." {
+		t.Errorf("made %+v of %+v", made, d.record)
+	}
+	for _, name := range []string{"t", "Shop Migration"} {
+		d.ok(nil, team.Leader, "Task", `{"team_name":"`+name+`","prompt":"x"}`)
+		d.ok(nil, team.Leader, "TeamFanout", `{"team_name":"`+name+`","tasks":[{"subject":"a"}]}`)
+		d.ok(nil, "coder-1", "SendMessage", `{"team_name":"`+name+`","to":"*","message":"hi"}`)
+		d.ok(nil, team.Leader, "TeamCollect", `{"team_name":"`+name+`"}`)
+	}
+}
+
+// Ended by its name, the team's members are asked to leave, and what is stored stays.
+func TestClaudeTeamDeleteByName(t *testing.T) {
+	d := newDesk(t)
+	d.crew.answer = spawn.Answer{Refused: true, Reason: "half of it is written"}
+	if got := d.call(team.Leader, "TeamDelete", `{"team_name":"t"}`).Content; !strings.Contains(got, "refuses to leave: half of it is written") || d.crew.summary != "" {
+		t.Errorf("one refuses: %s", got)
+	}
+	d.crew.answer, d.crew.leaves, d.crew.removed = spawn.Answer{Left: true}, true, nil
+	res := d.call(team.Leader, "TeamDelete", `{"team_name":"t","summary":"All is moved."}`)
+	if e, ok := res.Value.(agent.Ender); !ok || !e.EndsRun() || !strings.Contains(res.Content, "stay until a person deletes") || d.crew.summary != "All is moved." {
+		t.Errorf("ended: %s", res.Content)
+	}
+	if slices.Sort(d.crew.removed); !slices.Equal(d.crew.removed, []team.AgentID{"coder-1", "coder-2", "tester-1"}) {
+		t.Errorf("asked %v to leave", d.crew.removed)
 	}
 }

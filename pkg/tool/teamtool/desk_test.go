@@ -3,6 +3,7 @@ package teamtool_test
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"testing"
 	"time"
 
@@ -155,9 +156,12 @@ type crew struct {
 	d       *desk
 	err     error // of the next call
 	spawned []team.Member
-	removed []team.AgentID
 	answer  spawn.Answer // to a request to leave
+	leaves  bool         // who is asked to leave has left
 	summary string
+
+	mu      sync.Mutex
+	removed []team.AgentID // several may be asked at once
 }
 
 func (c *crew) Spawn(_ context.Context, m team.Member) (team.Member, error) {
@@ -168,8 +172,15 @@ func (c *crew) Spawn(_ context.Context, m team.Member) (team.Member, error) {
 	return m, c.err
 }
 
-func (c *crew) Remove(_ context.Context, a team.AgentID, _ string) (spawn.Answer, error) {
+func (c *crew) Remove(ctx context.Context, a team.AgentID, _ string) (spawn.Answer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.removed = append(c.removed, a)
+	if c.leaves {
+		if err := roster.New(c.d.broker).Leave(ctx, a, 1, ""); err != nil {
+			return spawn.Answer{}, err
+		}
+	}
 	return c.answer, c.err
 }
 
@@ -187,7 +198,8 @@ func (c *crew) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 	})
 }
 
-func (c *crew) Describe(_ context.Context, text string) error {
+func (c *crew) Describe(_ context.Context, name, text string) error {
+	c.d.record.Call(name)
 	c.d.record.Description = text
 	return c.err
 }

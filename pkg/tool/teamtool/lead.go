@@ -3,6 +3,7 @@ package teamtool
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -10,11 +11,11 @@ import (
 
 type spawnArgs struct {
 	Role   string `json:"role"`
-	Name   string `json:"name,omitempty" jsonschema:"left out, it is the role and a number"`
-	Prompt string `json:"prompt,omitempty" jsonschema:"its first mail, on which it begins at once; for work that others could do, create tasks"`
-	Model  string `json:"model,omitempty" jsonschema:"instead of the role's; leave it out"`
+	Name   string `json:"name,omitempty" jsonschema:"default: role and a number, such as coder-1; the name of a stopped member brings that one back, with what it knows"`
+	Prompt string `json:"prompt,omitempty" jsonschema:"message it starts with; work that others could do belongs in a task"`
+	Model  string `json:"model,omitempty" jsonschema:"default: the role's"`
 
-	PlanMode bool `json:"plan_mode,omitempty" jsonschema:"it changes nothing before its plan is approved"`
+	PlanMode bool `json:"plan_mode,omitempty" jsonschema:"it changes nothing until you approve its plan"`
 }
 
 type removeArgs struct {
@@ -23,12 +24,13 @@ type removeArgs struct {
 }
 
 type finishArgs struct {
-	Summary string `json:"summary" jsonschema:"the answer to the person: what was done, how it was checked, where it is, what is left"`
+	Summary string `json:"summary" jsonschema:"the answer to the person: what was done and where it is, how you checked it, deviations, risks, what is left"`
 }
 
 type spawned struct {
 	AgentID team.AgentID `json:"agent_id"`
 	Role    string       `json:"role"`
+	Note    string       `json:"note,omitempty"` // what is not as it was asked for
 }
 
 // removed is the result of remove_teammate.
@@ -53,21 +55,35 @@ func (finished) EndsRun() bool { return true }
 func (t tools) leadTools() []tool.Tool {
 	return []tool.Tool{
 		tool.New("spawn_teammate", "Add a teammate. It takes claimable tasks by itself, and stays for later ones.", t.spawn, tool.Alias("TeamSpawn"), t.models()),
-		tool.New("remove_teammate", "Ask a teammate to leave. It may refuse, with its reason, and then stays.", t.remove),
-		tool.New("finish_team", "End the goal, once you have checked the result yourself. No task may be pending or in progress.", t.finish),
+		tool.New("remove_teammate", "Ask a teammate to leave. It may refuse and stay; you get its reason.", t.remove),
+		tool.New("finish_team", "End the goal after you have checked the result yourself. No task may be pending or in progress.", t.finish),
 	}
 }
 
 // models offers the models by name, if there is a choice.
 func (t tools) models() tool.Option {
 	if len(t.Aliases) < 2 {
-		return tool.Without("model")
+		return tool.Hidden("model")
 	}
-	return tool.Enum("model", t.Aliases)
+	return tool.Enum("model", t.Aliases...)
+}
+
+// model is the model that is asked for by this name, or "" for the role's, with a note if
+// there is none of that name: a model names others than it has, and a teammate with the
+// role's model is worth more than a refusal.
+func (t tools) model(name string) (alias, note string) {
+	switch {
+	case name == "", name == team.Inherit:
+		return "", ""
+	case slices.Contains(t.Aliases, name):
+		return name, ""
+	}
+	return "", fmt.Sprintf("there is no model %q; the member has its role's", team.Clean(name, 80))
 }
 
 func (t tools) spawn(ctx context.Context, in spawnArgs) (any, error) {
-	m := team.Member{Role: team.CanonicalRole(in.Role), Prompt: in.Prompt, Model: in.Model, PlanMode: in.PlanMode}
+	alias, note := t.model(in.Model)
+	m := team.Member{Role: team.CanonicalRole(in.Role), Prompt: in.Prompt, Model: alias, PlanMode: in.PlanMode}
 	if in.Name != "" {
 		name, err := team.ParseAgentID(in.Name)
 		if err != nil {
@@ -79,7 +95,7 @@ func (t tools) spawn(ctx context.Context, in spawnArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return spawned{m.AgentID, m.Role}, nil
+	return spawned{m.AgentID, m.Role, note}, nil
 }
 
 func (t tools) remove(ctx context.Context, in removeArgs) (any, error) {
@@ -98,7 +114,7 @@ func (t tools) remove(ctx context.Context, in removeArgs) (any, error) {
 		return removed{AgentID: a, State: string(team.Stopped)}, nil
 	}
 	if m.Backend == team.Person {
-		return nil, team.Errorf(team.PermissionDenied, "%s is a person", a).WithHint("a person leaves by teamctl stop")
+		return nil, team.Errorf(team.PermissionDenied, "%s is a person", a).WithHint("a person leaves when that person wants to")
 	}
 	answer, err := t.Crew.Remove(ctx, a, in.Reason)
 	switch {

@@ -354,11 +354,15 @@ func TestSpawnTeammate(t *testing.T) {
 		t.Errorf("spawned %s", res.Content)
 	}
 	d.ok(nil, team.Leader, "TeamSpawn", `{"role":"tester","name":"tess","model":"small"}`)
-	want := []team.Member{{AgentID: "coder-9", Role: "coder", Prompt: "Be brief."}, {AgentID: "tess", Role: "tester", Model: "small"}}
+	// A model that is not there is the role's, and the leader is told.
+	if res = d.call(team.Leader, "spawn_teammate", `{"role":"tester","model":"huge"}`); res.IsError || !strings.Contains(res.Content, `"note":"there is no model \"huge\"`) {
+		t.Errorf("spawned with an unknown model: %s", res.Content)
+	}
+	d.ok(nil, team.Leader, "spawn_teammate", `{"role":"tester","model":""}`)
+	want := []team.Member{{AgentID: "coder-9", Role: "coder", Prompt: "Be brief."}, {AgentID: "tess", Role: "tester", Model: "small"}, {AgentID: "tester-9", Role: "tester"}, {AgentID: "tester-9", Role: "tester"}}
 	if !reflect.DeepEqual(d.crew.spawned, want) {
 		t.Errorf("asked for %+v", d.crew.spawned)
 	}
-	d.refused(team.InvalidArgument, team.Leader, "spawn_teammate", `{"role":"tester","model":"huge"}`)
 	d.refused(team.InvalidArgument, team.Leader, "spawn_teammate", `{"role":"tester","name":"Tess!"}`)
 	d.refused(team.InvalidArgument, team.Leader, "spawn_teammate", `{"role":"tester","name":"user"}`)
 	d.refused(team.InvalidArgument, team.Leader, "spawn_teammate", `{}`)
@@ -484,5 +488,31 @@ func TestNATSAway(t *testing.T) {
 		"broadcast": `{"content":"x"}`, "list_teammates": `{}`,
 	} {
 		d.refused(team.Unavailable, "coder-1", name, arguments)
+	}
+}
+
+// A teammate is told how to create tasks only where it may; what it is not told is known all
+// the same, and refused in words that help.
+func TestCreatorsAreTold(t *testing.T) {
+	for _, dialect := range []team.Dialect{team.Native, team.Claude} {
+		for _, tt := range []struct {
+			who     team.AgentID
+			leaders bool // only the leader creates
+			want    bool
+		}{{"coder-1", false, true}, {"coder-1", true, false}, {team.Leader, true, true}} {
+			set, err := tool.NewSet(nil, teamtool.New(teamtool.Options{Self: team.Member{AgentID: tt.who}, LeaderCreates: tt.leaders})...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := slices.ContainsFunc(set.Speaking(dialect).Specs(), func(s tool.Spec) bool {
+				return s.Name == "create_tasks" || s.Name == "TeamFanout" || s.Name == "TaskCreate"
+			})
+			if told != tt.want {
+				t.Errorf("%s in %s, only the leader creates: %t; told %t", tt.who, dialect, tt.leaders, told)
+			}
+			if r := set.Run(t.Context(), tool.Call{Name: "TaskCreate", Arguments: `{}`}); r.Code == team.NotFound {
+				t.Errorf("TaskCreate is not known: %s", r.Content)
+			}
+		}
 	}
 }

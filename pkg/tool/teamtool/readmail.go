@@ -12,8 +12,8 @@ import (
 )
 
 type readMailArgs struct {
-	ID    string `json:"id,omitempty" jsonschema:"id or number of one, to read it whole"`
-	After uint64 `json:"after,omitempty" jsonschema:"number behind which 20 are listed"`
+	ID    string `json:"id,omitempty" jsonschema:"id or number of one"`
+	After uint64 `json:"after,omitempty" jsonschema:"list the 20 that follow this number"`
 }
 
 // readMessage is one message as read_mail shows it.

@@ -16,12 +16,12 @@ import (
 )
 
 type sendArgs struct {
-	To         string `json:"to" jsonschema:"a member's name, user, or * for everybody"`
+	To         string `json:"to" jsonschema:"a member's name, user for the person, or * for everybody (wakes all: use it rarely)"`
 	Content    string `json:"content"`
 	Summary    string `json:"summary,omitempty" jsonschema:"a few words for lists"`
-	AwaitReply bool   `json:"await_reply,omitempty" jsonschema:"you need the answer to go on: end your turn after this call; you keep your task, and go on when it comes (10 minutes at most; a person may take longer). Without it nobody waits, and the goal may end first"`
+	AwaitReply bool   `json:"await_reply,omitempty" jsonschema:"true if you cannot go on without the answer; then end your turn. You keep your task. Waits 10 minutes, for a person as long as needed"`
 	InReplyTo  string `json:"in_reply_to,omitempty" jsonschema:"id of the mail that this answers"`
-	Urgent     bool   `json:"urgent,omitempty" jsonschema:"have it read at once: what the receiver is at is cut off"`
+	Urgent     bool   `json:"urgent,omitempty" jsonschema:"interrupts the receiver now; only to stop or correct work"`
 
 	Type      team.MessageType `json:"type,omitempty"`
 	RequestID string           `json:"request_id,omitempty" jsonschema:"of the request that this answers"`
@@ -66,10 +66,10 @@ type teammate struct {
 
 func (t tools) talkTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("send_message", "Send a message to one member. It is kept until that member reads it.", t.send, append(t.sendOptions(), tool.Alias("message"), tool.Ungated())...),
+		tool.New("send_message", "Send a message: a fact, a question or a correction that somebody needs now. It is kept until it is read.", t.send, append(t.sendOptions(), tool.Alias("message"), tool.Ungated())...),
 		tool.New("broadcast", "Send a message to everybody. It wakes all of them: use it rarely.", t.broadcast, tool.Ungated()),
-		tool.New("ask_user", "Ask the person what only a person can decide, and end your turn after this call. You keep your task and go on when the answer comes, however long that takes.", t.askUser, tool.Ungated()),
-		tool.New("read_mail", "Read mail that you were not shown whole.", t.readMail, tool.ReadOnly()),
+		tool.New("ask_user", "Ask the person what only a person can decide, then end your turn. You keep your task and continue when the answer comes, however long that takes.", t.askUser, tool.Ungated()),
+		tool.New("read_mail", "Read mail that was shortened or only counted. No arguments: a list; id or number: that one whole.", t.readMail, tool.ReadOnly()),
 		tool.New("list_teammates", "List the members: name, role, state, and the task that each works on.", t.listTeammates, tool.Alias("TeamStatus"), tool.ReadOnly()),
 	}
 }
@@ -78,9 +78,9 @@ func (t tools) talkTools() []tool.Tool {
 func (t tools) sendOptions() []tool.Option {
 	if t.leads() {
 		return []tool.Option{tool.Hidden("request_id", "approve"),
-			tool.Describe("type", "left out, or shutdown_request: asks a teammate to leave, for the reason in content. It may refuse; its answer comes as mail")}
+			tool.Enum("type", "message", "shutdown_request"), tool.Describe("type", "default: message. shutdown_request asks a teammate to leave, for the reason in content; it may refuse")}
 	}
-	return []tool.Option{tool.Hidden("urgent"), tool.Describe("type", "left out, or shutdown_response: answers a shutdown_request, with your reason in content")}
+	return []tool.Option{tool.Hidden("urgent"), tool.Enum("type", "message", "shutdown_response"), tool.Describe("type", "default: message. shutdown_response answers a shutdown_request, with your reason in content")}
 }
 
 // send is the tool send_message. Errors: PermissionDenied for a type that is not for the
@@ -248,7 +248,10 @@ func (t tools) post(ctx context.Context, m team.Message, until time.Time) (sent,
 	return s, nil
 }
 
-func (t tools) listTeammates(ctx context.Context, _ struct{}) (any, error) {
+func (t tools) listTeammates(ctx context.Context, _ struct{}) (any, error) { return t.members(ctx) }
+
+// members are those that have not left.
+func (t tools) members(ctx context.Context) ([]teammate, error) {
 	members, err := t.Roster.List(ctx)
 	if err != nil {
 		return nil, err

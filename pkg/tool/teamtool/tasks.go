@@ -15,7 +15,7 @@ import (
 )
 
 type listTasksArgs struct {
-	Status    string `json:"status,omitempty" jsonschema:"pending, in_progress, completed, failed or cancelled; left out, all but cancelled"`
+	Status    string `json:"status,omitempty" jsonschema:"default: all but cancelled"`
 	Assignee  string `json:"assignee,omitempty" jsonschema:"only this member's"`
 	Claimable bool   `json:"claimable,omitempty" jsonschema:"only those that you could claim now"`
 	Page      int    `json:"page,omitempty" jsonschema:"from 1, of 100 tasks"`
@@ -25,33 +25,39 @@ type taskArgs struct {
 	TaskID string `json:"task_id"`
 }
 
+type claimArgs struct {
+	TaskID   string `json:"task_id"`
+	Assignee string `json:"assignee,omitempty"`
+}
+
 // newTaskArgs are what create_task and create_tasks say of a task.
 type newTaskArgs struct {
-	Title               string   `json:"title" jsonschema:"one line"`
-	Description         string   `json:"description,omitempty" jsonschema:"all that somebody without your knowledge needs: what, where, what is out of scope"`
-	Priority            int      `json:"priority,omitempty" jsonschema:"0 normal, 1 high, 2 critical"`
-	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"ids of tasks that must be completed first"`
-	Role                string   `json:"role,omitempty" jsonschema:"only this role may take it"`
-	Check               string   `json:"check,omitempty" jsonschema:"shell command that proves the work, such as go test ./api/...: must exit 0 within 5 minutes before the task counts as completed"`
-	DeliverableRequired bool     `json:"deliverable_required,omitempty" jsonschema:"its deliverable file must be there and not empty"`
-}
-
-type createTaskArgs struct {
-	newTaskArgs
-	Assignee string         `json:"assignee,omitempty" jsonschema:"member that is to do it, as soon as it is free; left out, the next idle one takes it"`
-	Metadata map[string]any `json:"metadata,omitempty" jsonschema:"stored with the task"`
-}
-
-type plannedArgs struct {
-	Key                 string   `json:"key" jsonschema:"your name for it in this call"`
 	Title               string   `json:"title"`
 	Description         string   `json:"description,omitempty"`
 	Priority            int      `json:"priority,omitempty"`
-	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"keys of this call, or ids"`
+	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"ids of tasks that must be completed first"`
 	Role                string   `json:"role,omitempty"`
 	Assignee            string   `json:"assignee,omitempty"`
 	Check               string   `json:"check,omitempty"`
 	DeliverableRequired bool     `json:"deliverable_required,omitempty"`
+}
+
+type createTaskArgs struct {
+	newTaskArgs
+	Metadata map[string]any `json:"metadata,omitempty" jsonschema:"stored with the task"`
+}
+
+// plannedArgs are newTaskArgs with keys for one another.
+type plannedArgs struct {
+	Key                 string   `json:"key" jsonschema:"your name for it in this call"`
+	Title               string   `json:"title" jsonschema:"one line"`
+	Description         string   `json:"description,omitempty" jsonschema:"the teammate sees only this: goal, paths it may touch, what is out of scope, how to tell that it is done"`
+	Priority            int      `json:"priority,omitempty" jsonschema:"0 normal, 1 high, 2 critical"`
+	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"keys of this call, or ids: what must be completed first"`
+	Role                string   `json:"role,omitempty" jsonschema:"only this role may take it"`
+	Assignee            string   `json:"assignee,omitempty" jsonschema:"member who must do it; default: any idle teammate of the role"`
+	Check               string   `json:"check,omitempty" jsonschema:"shell command that proves the work, such as go test ./api/...; it must exit 0 within 5 minutes"`
+	DeliverableRequired bool     `json:"deliverable_required,omitempty" jsonschema:"its deliverable file must not be empty"`
 }
 
 type createTasksArgs struct {
@@ -60,11 +66,11 @@ type createTasksArgs struct {
 
 type updateTaskArgs struct {
 	TaskID             string         `json:"task_id"`
-	Status             string         `json:"status,omitempty" jsonschema:"completed, failed, in_progress (claims it), pending (gives it back)"`
-	ResultSummary      string         `json:"result_summary,omitempty" jsonschema:"with completed: what was done, where it is, how it was checked"`
-	Reason             string         `json:"reason,omitempty" jsonschema:"why it failed, goes back or is cancelled"`
-	Assignee           string         `json:"assignee,omitempty" jsonschema:"gives it to this member, now or as soon as it is free"`
-	Title              *string        `json:"title,omitempty" jsonschema:"while it is pending, as the next ones"`
+	Status             string         `json:"status,omitempty"`
+	ResultSummary      string         `json:"result_summary,omitempty" jsonschema:"for completed: what was done in which files, how it was checked and what came out, deviations, risks"`
+	Reason             string         `json:"reason,omitempty" jsonschema:"for every other status; the next holder reads it"`
+	Assignee           string         `json:"assignee,omitempty" jsonschema:"gives it to this member now, or reserves it until that one is free"`
+	Title              *string        `json:"title,omitempty" jsonschema:"this and the next ones: only of a pending task"`
 	Description        *string        `json:"description,omitempty"`
 	Priority           *int           `json:"priority,omitempty"`
 	AddDependencies    []string       `json:"add_dependencies,omitempty"`
@@ -79,14 +85,33 @@ type releaseTaskArgs struct {
 
 func (t tools) taskTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("list_tasks", "Show the board, a line for each task. For an overview, not for waiting: you are woken when there is something to do.", t.listTasks, tool.ReadOnly()),
-		tool.New("get_task", "Show one task whole.", t.getTask, tool.ReadOnly()),
-		tool.New("create_task", "Add a task. Whoever does it sees only this text, so make it complete. An idle teammate takes it once its dependencies are completed.", t.createTask, t.leadersOnly("assignee", "check")),
-		tool.New("create_tasks", "Add a whole plan, all of its tasks or none; fields as in create_task. Tasks that can run side by side should touch different files; else let one depend on the other.", t.createTasks, t.leadersOnly("tasks.assignee", "tasks.check")),
-		tool.New("claim_task", "Take a task. You hold one at a time.", t.claimTask),
-		tool.New("update_task", t.updateDescription(), t.updateTask, tool.Alias("update_task_status"), t.leadersOnly("assignee", "title", "description", "priority", "add_dependencies", "remove_dependencies"), tool.UngatedIf(gives)),
+		tool.New("list_tasks", "Show the board, a line for each task. Not for waiting: you are woken when there is something to do.", t.listTasks, tool.ReadOnly(),
+			tool.Enum("status", "pending", "in_progress", "completed", "failed", "cancelled"), tool.Hidden("claimable")),
+		tool.New("get_task", "Show one task with its description, check, result and holder.", t.getTask, tool.ReadOnly()),
+		tool.New("create_task", "Add a task; fields as in create_tasks. An idle teammate takes it once its dependencies are completed.", t.createTask, t.leadersOnly("assignee", "check"), t.creators(), tool.Hidden("metadata")),
+		tool.New("create_tasks", "Add one or more tasks, all of them or none. Idle teammates take them once their dependencies are completed.", t.createTasks, t.leadersOnly("tasks.assignee", "tasks.check"), t.creators()),
+		tool.New("claim_task", "Take a task. You hold one at a time.", t.claimTask, tool.Hidden("assignee")),
+		tool.New("update_task", t.updateDescription(), t.updateTask, tool.Alias("update_task_status"), tool.Hidden("metadata"), tool.Enum("status", t.statuses()...),
+			t.leadersOnly("assignee", "title", "description", "priority", "add_dependencies", "remove_dependencies"), tool.UngatedIf(gives)),
 		tool.New("release_task", "Give your task back, for somebody else to do.", t.releaseTask, tool.Ungated()),
 	}
+}
+
+// creators tells only those of the tools that create tasks who may do so.
+func (t tools) creators() tool.Option {
+	if t.LeaderCreates && !t.leads() {
+		return tool.Untold()
+	}
+	return tool.Hidden()
+}
+
+// statuses are what a model is told to set. A task is claimed by its assignment or by an
+// offer, so in_progress is understood and not told.
+func (t tools) statuses() []string {
+	if t.leads() {
+		return []string{"pending", "completed", "failed", "cancelled"}
+	}
+	return []string{"completed", "failed", "pending"}
 }
 
 // gives reports whether the call only gives a task up: any member may always do that.
@@ -105,9 +130,9 @@ func (t tools) leadersOnly(arguments ...string) tool.Option {
 
 func (t tools) updateDescription() string {
 	if t.leads() {
-		return "Change a task: status (cancelled too), assignee, or what it says."
+		return "Change a task: its status (pending takes it back from its holder), its assignee, or its text."
 	}
-	return "Complete, fail or give back your task."
+	return "Report on your task: completed needs result_summary; failed: nobody can do it; pending gives it back, since somebody else could."
 }
 
 func (t tools) listTasks(ctx context.Context, in listTasksArgs) (any, error) {
@@ -189,7 +214,7 @@ func (t tools) createTask(ctx context.Context, in createTaskArgs) (any, error) {
 	if err := t.mayCreate(ctx); err != nil {
 		return nil, err
 	}
-	n, err := t.newTask(ctx, in.newTaskArgs, in.Assignee)
+	n, err := t.newTask(ctx, in.newTaskArgs)
 	if err != nil {
 		return nil, err
 	}
@@ -216,8 +241,8 @@ func (t tools) createTask(ctx context.Context, in createTaskArgs) (any, error) {
 }
 
 // newTask checks what is said of a task besides its dependencies.
-func (t tools) newTask(ctx context.Context, in newTaskArgs, assignee string) (team.NewTask, error) {
-	member, err := t.reservable(ctx, assignee)
+func (t tools) newTask(ctx context.Context, in newTaskArgs) (team.NewTask, error) {
+	member, err := t.reservable(ctx, in.Assignee)
 	if err != nil {
 		return team.NewTask{}, err
 	}
@@ -280,7 +305,7 @@ func (t tools) createTasks(ctx context.Context, in createTasksArgs) (any, error)
 	}
 	tasks := make([]team.NewTask, len(in.Tasks))
 	for i, p := range in.Tasks {
-		n, err := t.newTask(ctx, newTaskArgs{Title: p.Title, Description: p.Description, Priority: p.Priority, Role: p.Role, Check: p.Check, DeliverableRequired: p.DeliverableRequired}, p.Assignee)
+		n, err := t.newTask(ctx, newTaskArgs{Title: p.Title, Description: p.Description, Priority: p.Priority, Role: p.Role, Assignee: p.Assignee, Check: p.Check, DeliverableRequired: p.DeliverableRequired})
 		if err != nil {
 			return nil, planError(i, p, err)
 		}
@@ -320,20 +345,28 @@ func nothingCreated(err error) string {
 	if team.CodeOf(err) == team.Unavailable || team.CodeOf(err) == "" {
 		hint = "look at the board before you repeat it"
 	}
-	if h := team.HintOf(err); h != "" {
+	if h := team.ModelHintOf(err); h != "" {
 		hint = h + "; " + hint
 	}
 	return hint
 }
 
-func (t tools) claimTask(ctx context.Context, in taskArgs) (any, error) {
+// claimTask takes a task for oneself, or for the member that the call names.
+func (t tools) claimTask(ctx context.Context, in claimArgs) (any, error) {
 	id, err := team.ParseTaskID(in.TaskID)
 	if err != nil {
 		return nil, err
 	}
-	task, err := t.Hand.Claim(ctx, id)
+	assignee, err := optionalName(in.Assignee)
 	if err != nil {
 		return nil, err
+	}
+	task, err := t.assign(ctx, cmp.Or(assignee, t.Self.AgentID), id)
+	if err != nil {
+		return nil, err
+	}
+	if task.Assignee != t.Self.AgentID {
+		return t.result(ctx, task)
 	}
 	return claimed{changed{task.View(nil, nil)}}, nil
 }
@@ -465,7 +498,7 @@ func (t tools) complete(ctx context.Context, id team.TaskID, summary string) (te
 			return task, ferr
 		}
 		err := failed.Counted(task)
-		return task, tool.Plain(err, fmt.Sprintf("%s\n[%s]", failed, team.HintOf(err)))
+		return task, tool.Plain(err, fmt.Sprintf("%s\n[%s]", failed, team.ModelHintOf(err)))
 	}
 	if err != nil {
 		return task, err

@@ -384,3 +384,43 @@ func TestAssign(t *testing.T) {
 	d.crew.err = team.Errorf(team.Unavailable, "tester-1 does not answer")
 	d.refused(team.Unavailable, team.Leader, "update_task", `{"task_id":"3","assignee":"tester-1"}`)
 }
+
+// A model has no commands of teamctl: what it is told to do about an error is what its tools
+// can do, and the error that a person would be told of more still has a hint.
+func TestHintsAreForModels(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "create_tasks", `{"tasks":[{"key":"a","title":"a"},{"key":"b","title":"b","dependencies":["a"]},{"key":"c","title":"c"},{"key":"d","title":"d","dependencies":["c"]}]}`)
+	d.ok(nil, team.Leader, "update_task", `{"task_id":"3","status":"cancelled"}`)
+	d.ok(nil, "coder-2", "claim_task", `{"task_id":"1"}`)
+	for _, tt := range []struct {
+		who             team.AgentID
+		tool, arguments string
+		says            string
+	}{
+		{"coder-1", "get_task", `{"task_id":"9"}`, "list_tasks"},
+		{"coder-1", "TaskGet", `{"taskId":"9"}`, "TaskList"},
+		{"coder-1", "claim_task", `{"task_id":"2"}`, "once they are completed"},
+		{"coder-1", "claim_task", `{"task_id":"4"}`, "remove_dependencies"},
+		{"coder-1", "TaskUpdate", `{"taskId":"4","owner":"coder-1"}`, "removeBlockedBy"},
+		{team.Leader, "remove_teammate", `{"agent_id":"coder-7"}`, "list_teammates"},
+		{team.Leader, "create_tasks", `{"tasks":[{"key":"x","title":"x","assignee":"coder-7"}]}`, "list_teammates"},
+		{team.Leader, "approve_plan", `{"request_id":"x","approve":true}`, "plan_approval_request"},
+		{"coder-1", "claim_task", `{"task_id":"1"}`, ""},
+		{"coder-1", "create_tasks", `{"tasks":[{"key":"x","title":"x","check":"true"}]}`, ""},
+		{"coder-1", "spawn_teammate", `{"role":"coder"}`, ""},
+		{"coder-1", "send_message", `{"to":"nobody","content":"x"}`, ""},
+		{"coder-1", "read_mail", `{"id":"x"}`, "read_mail"},
+	} {
+		res := d.call(tt.who, tt.tool, tt.arguments)
+		if !res.IsError || strings.Contains(res.Content, "teamctl") || !strings.Contains(res.Content, tt.says) {
+			t.Errorf("%s %s: %s, want %q in it", tt.tool, tt.arguments, res.Content, tt.says)
+		}
+	}
+	for _, s := range d.sets {
+		for _, spec := range s.Specs() {
+			if strings.Contains(spec.Description+string(spec.Schema), "teamctl") {
+				t.Errorf("a model is told of teamctl by %s", spec.Name)
+			}
+		}
+	}
+}

@@ -31,8 +31,9 @@ type Crew interface {
 	// Assign gives a task to another member, now or as soon as it is free; see
 	// [board.Board.Give].
 	Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team.Task, error)
-	// Describe says what the team is for.
-	Describe(ctx context.Context, text string) error
+	// Describe gives the team another name, which it answers to from then on, and says what it
+	// is for. An empty text changes nothing.
+	Describe(ctx context.Context, name, text string) error
 	// Finish ends the goal, or says what stands in the way.
 	Finish(ctx context.Context, summary string) error
 }
@@ -60,6 +61,8 @@ type Options struct {
 	Gate   *approval.Gate // of a member in plan mode; nil for others
 	// Aliases are the models that a new member may be given, by their names.
 	Aliases []string
+	// LeaderCreates: in this team only the leader creates tasks, so others are not told how.
+	LeaderCreates bool
 }
 
 type tools struct {

@@ -9,9 +9,9 @@ import (
 
 // claude are the tools as Claude Code has them.
 var claude = map[string][]tool.Form{
-	"bash": {{Name: "Bash", Dialect: team.Claude, Calls: inSeconds, Own: []tool.Argument{
+	"bash": {{Name: "Bash", Dialect: team.Claude, Calls: inSeconds, Hidden: []string{"description"}, Own: []tool.Argument{
 		{Name: "timeout", Type: "integer", Description: "milliseconds (default 120000, at most 600000)"},
-		{Name: "description", Type: "string", Description: "what the command does, in a few words"},
+		{Name: "description", Type: "string"},
 	}}},
 	"read_file":  {{Name: "Read", Dialect: team.Claude, Names: filePath}},
 	"write_file": {{Name: "Write", Dialect: team.Claude, Names: filePath}},

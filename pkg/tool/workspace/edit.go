@@ -10,7 +10,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-const editDescription = `Replace old_string in a file by new_string. old_string must match the file exactly, blanks too, and occur once: give more of the text around it, or set replace_all. Refused if the file has changed since you read it.`
+const editDescription = `Replace old_string by new_string in a file. old_string must match exactly, including whitespace, and occur once; otherwise add surrounding lines or set replace_all. Refused if the file has changed since you read it.`
 
 // maxEdit bounds the memory of an edit; larger files are not source text.
 const maxEdit = 10 << 20

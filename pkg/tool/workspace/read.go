@@ -14,7 +14,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-const readDescription = `Read a text file, 2,000 lines or 64 KB at most; the last line of a cut answer says where to go on. A path "stored:..." reads a text that was too large to be shown whole. Read a file before you edit it.`
+const readDescription = `Read a text file, 2,000 lines or 64 KB at most; the last line of a cut answer says where to continue. A path "stored:..." reads a text that was too large to be shown whole. Read a file before you edit it.`
 
 // defaultLines is how many lines read_file returns if it is not told.
 const defaultLines = 2000
