@@ -37,11 +37,11 @@ func TestStalledIsToldOnce(t *testing.T) {
 
 func TestStalledText(t *testing.T) {
 	for want, b := range map[string]team.Beat{
-		"for 15 minutes":                         {},
-		"Its model has not answered.":            {},
-		"Its call of bash has not returned.":     {Tool: "bash", Trouble: "of before"},
-		"gives no answer: status 503.":           {Trouble: "status 503"},
-		"It holds T-003; release_task puts that": {Task: "T-003"},
+		"for 15 minutes":                                                {},
+		"Its model has not answered.":                                   {},
+		"Its call of bash has not returned.":                            {Tool: "bash", Trouble: "of before"},
+		"gives no answer: status 503.":                                  {Trouble: "status 503"},
+		"It holds T-003; update_task with status \"pending\" puts that": {Task: "T-003"},
 	} {
 		b.AgentID, b.Still = "coder-1", 900
 		if got := StalledText(b); !strings.HasPrefix(got, "[Stalled] coder-1 ") || !strings.Contains(got, want) {
