@@ -29,6 +29,9 @@ const (
 	Dead      FateState = "dead"      // set aside, since its receiver could not read it
 )
 
+// FateStates returns every fate that a message may have.
+func FateStates() []FateState { return []FateState{Pending, Delivered, Processed, Refused, Dead} }
+
 // Fate is what has become of a message with one receiver. Times are the server's.
 type Fate struct {
 	AgentID     team.AgentID `json:"agent_id"`

@@ -8,6 +8,9 @@ import (
 // priorities are the names of a task's priorities, by number.
 var priorities = []string{"normal", "high", "critical"}
 
+// Priorities returns the names of the priorities, by number.
+func Priorities() []string { return slices.Clone(priorities) }
+
 // ParsePriority reads a priority by its name or its number. Errors:
 // InvalidArgument.
 func ParsePriority(s string) (int, error) {

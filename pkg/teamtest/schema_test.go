@@ -57,24 +57,11 @@ var published = map[string]struct {
 	"assignment":   {team.Assignment{}, "The request assign to a member's process."},
 }
 
-// words are the types whose values are some words only; a field may have its zero value.
-var words = map[reflect.Type][]string{
-	reflect.TypeFor[team.TaskStatus]():     texts(team.TaskStatuses()),
-	reflect.TypeFor[team.EventType]():      texts(team.EventTypes()),
-	reflect.TypeFor[team.Backend]():        {"", "pool", "exec", "person"},
-	reflect.TypeFor[team.Status]():         {"active", "finished", "failed", "stopped", "deleting"},
-	reflect.TypeFor[team.Create]():         {"", "all", "leader"},
-	reflect.TypeFor[team.Respawn]():        {"", "respawn", "release"},
-	reflect.TypeFor[team.Approver]():       {"", "leader", "human"},
-	reflect.TypeFor[team.Dialect]():        {"", "native", "claude"},
-	reflect.TypeFor[team.ApprovalStatus](): {"pending", "approved", "rejected", "used"},
-}
-
-func texts[T ~string](all []T) (out []string) {
-	for _, v := range all {
-		out = append(out, string(v))
-	}
-	return out
+// worded are the types whose values are some words only.
+var worded = []reflect.Type{
+	reflect.TypeFor[team.TaskStatus](), reflect.TypeFor[team.EventType](), reflect.TypeFor[team.Backend](), reflect.TypeFor[team.Status](),
+	reflect.TypeFor[team.Create](), reflect.TypeFor[team.Respawn](), reflect.TypeFor[team.Approver](), reflect.TypeFor[team.Dialect](),
+	reflect.TypeFor[team.ApprovalStatus](),
 }
 
 // needs are the fields of a journal record that its kind needs.
@@ -88,7 +75,8 @@ func schema(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	p := published[name]
 	types := map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}}
-	for of, all := range words {
+	for _, of := range worded {
+		all := team.Words(of)
 		values := make([]any, len(all))
 		for i, w := range all {
 			values[i] = w

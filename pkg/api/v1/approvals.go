@@ -25,7 +25,7 @@ type approvalsOut struct {
 // OfApproval is a plan in a path.
 type OfApproval struct {
 	OfTeam
-	ID string `path:"approval" maxLength:"512" doc:"The id of a plan that was submitted."`
+	ID string `path:"approval" maxLength:"512" doc:"The id of a plan that was submitted." example:"9f0c2d41"`
 }
 
 type approvalOut struct{ Body client.Plan }
@@ -33,7 +33,7 @@ type approvalOut struct{ Body client.Plan }
 type decideIn struct {
 	OfApproval
 	Body struct {
-		Approve  bool   `json:"approve"`
+		Approve  bool   `json:"approve" doc:"Its member may carry the plan out; if not, it makes another one." example:"true"`
 		Feedback string `json:"feedback,omitempty" doc:"What is to be done otherwise; a rejection needs it."`
 
 		_ struct{} `additionalProperties:"false"`
@@ -68,6 +68,7 @@ func (s *service) approvals() {
 	})
 	add(s, operation{
 		id: "get-approval", method: http.MethodGet, path: "/v1/teams/{team}/approvals/{approval}", tag: tagApprovals, summary: "Show a plan",
+		doc: "Its text, and what was decided on it.",
 	}, func(ctx context.Context, in *struct{ OfApproval }) (*approvalOut, error) {
 		t, err := s.open(ctx, in.OfTeam)
 		if err != nil {

@@ -63,7 +63,7 @@ type editTaskIn struct {
 
 // seated is a request in somebody's name.
 type seated struct {
-	As   string `json:"as" doc:"The member in whose name: a person's seat, or an agent, which is asked."`
+	As   string `json:"as" doc:"The member in whose name: a person's seat, or an agent, which is asked." example:"ann"`
 	Seat bool   `json:"seat,omitempty" doc:"If no member has that name, make a person's seat of it."`
 
 	_ struct{} `additionalProperties:"false"`
@@ -77,8 +77,8 @@ type claimIn struct {
 type assignIn struct {
 	Changed
 	Body struct {
-		To   string `json:"to" doc:"The member that is to do it."`
-		Seat bool   `json:"seat,omitempty" doc:"If no member has that name, make a person's seat of it."`
+		Assignee string `json:"assignee" doc:"The member that is to do it." example:"coder-1"`
+		Seat     bool   `json:"seat,omitempty" doc:"If no member has that name, make a person's seat of it."`
 
 		_ struct{} `additionalProperties:"false"`
 	} `nameHint:"Assignment"`
@@ -87,8 +87,8 @@ type assignIn struct {
 type completeIn struct {
 	Changed
 	Body struct {
-		As      string `json:"as" doc:"The person's seat that holds the task."`
-		Summary string `json:"summary" doc:"What was done, and where the result is."`
+		As      string `json:"as" doc:"The person's seat that holds the task." example:"ann"`
+		Summary string `json:"result_summary" doc:"What was done, and where the result is." example:"Done in main.go"`
 
 		_ struct{} `additionalProperties:"false"`
 	} `nameHint:"Completion"`
@@ -150,6 +150,7 @@ func (s *service) changes() {
 	})
 	add(s, operation{
 		id: "fail-task", method: http.MethodPost, path: at("fail"), tag: tagTasks, summary: "End a task as failed",
+		doc: "Tasks that wait for it go on waiting, and say so.",
 	}, s.giveUp(func(ctx context.Context, t *client.Team, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
 		return t.Fail(ctx, id, as, why)
 	}))
@@ -229,7 +230,7 @@ func (s *service) editTask(ctx context.Context, in *editTaskIn) (*taskOut, error
 
 func (s *service) assign(ctx context.Context, in *assignIn) (*assignOut, error) {
 	var out assignOut
-	v, err := s.change(ctx, in.Changed, in.Body.To, true, func(t *client.Team, id team.TaskID, to team.AgentID) (task team.Task, err error) {
+	v, err := s.change(ctx, in.Changed, in.Body.Assignee, true, func(t *client.Team, id team.TaskID, to team.AgentID) (task team.Task, err error) {
 		task, out.Body.Seated, err = seating(t, in.Body.Seat, to).Assign(ctx, id, to)
 		return task, err
 	})

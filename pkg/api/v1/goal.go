@@ -14,7 +14,7 @@ type setGoalIn struct {
 	OfTeam
 	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. The same word again sets nothing anew, also once the goal has ended."`
 	Body struct {
-		Goal      string `json:"goal" doc:"What the team is to reach."`
+		Goal      string `json:"goal" doc:"What the team is to reach." example:"Port the parser"`
 		Workspace string `json:"workspace,omitempty" doc:"The folder in which its members work from now on, from the root on."`
 		Add       bool   `json:"add,omitempty" doc:"If the team is at work, mail the text to its leader instead of refusing it."`
 

@@ -13,11 +13,11 @@ type sendIn struct {
 	OfTeam
 	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. The same word again sends nothing: the answer is the first message, with status 200. Another message with it is a conflict."`
 	Body struct {
-		To      string `json:"to" doc:"The name of a member, or * for everyone."`
-		Text    string `json:"text"`
-		Summary string `json:"summary,omitempty" doc:"Its first words; left out, taken from the text."`
+		To      string `json:"to" doc:"The name of a member, or * for everyone." example:"coder-1"`
+		Content string `json:"content" doc:"What is to be said." example:"Use the cache"`
+		Summary string `json:"summary,omitempty" doc:"Its first words; left out, taken from the content."`
 		As      string `json:"as,omitempty" doc:"The person's seat that writes; left out, the person before the team."`
-		ReplyTo string `json:"reply_to,omitempty" doc:"The id of the message that this answers."`
+		ReplyTo string `json:"in_reply_to,omitempty" doc:"The id of the message that this answers."`
 		Urgent  bool   `json:"urgent,omitempty" doc:"Have it read before anything else."`
 
 		_ struct{} `additionalProperties:"false"`
@@ -37,7 +37,7 @@ type sendOut struct {
 
 type inboxIn struct {
 	OfTeam
-	Name string `path:"name" doc:"The name of a member, or user for the person before the team."`
+	Name string `path:"name" doc:"The name of a member, or user for the person before the team." example:"user"`
 	Paging
 }
 
@@ -58,7 +58,7 @@ type questionsIn struct {
 // OfMessage is a message in a path.
 type OfMessage struct {
 	OfTeam
-	ID string `path:"message" maxLength:"512" doc:"The id of a message."`
+	ID string `path:"message" maxLength:"512" doc:"The id of a message." example:"01JD8RZ6M3T4V5W6X7Y8Z9ABCD"`
 }
 
 type letterOut struct{ Body client.Letter }
@@ -66,8 +66,8 @@ type letterOut struct{ Body client.Letter }
 type answerIn struct {
 	OfMessage
 	Body struct {
-		Text string `json:"text" doc:"The answer; of a question with choices, one of them or its number."`
-		As   string `json:"as,omitempty" doc:"The person's seat that answers; left out, the person before the team."`
+		Content string `json:"content" doc:"The answer; of a question with choices, one of them or its number." example:"yes"`
+		As      string `json:"as,omitempty" doc:"The person's seat that answers; left out, the person before the team."`
 
 		_ struct{} `additionalProperties:"false"`
 	} `nameHint:"NewAnswer"`
@@ -113,7 +113,7 @@ func (s *service) mail() {
 }
 
 func (s *service) send(ctx context.Context, in *sendIn) (*sendOut, error) {
-	m := client.Mail{To: team.Everyone, Text: in.Body.Text, Summary: in.Body.Summary, ReplyTo: in.Body.ReplyTo, Urgent: in.Body.Urgent}
+	m := client.Mail{To: team.Everyone, Text: in.Body.Content, Summary: in.Body.Summary, ReplyTo: in.Body.ReplyTo, Urgent: in.Body.Urgent}
 	var err error
 	if m.As, err = nameOf(in.Body.As); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (s *service) answer(ctx context.Context, in *answerIn) (*answerOut, error) 
 		return nil, err
 	}
 	var out answerOut
-	out.Body.Question, out.Body.Answer, err = t.Answer(ctx, as, in.ID, in.Body.Text)
+	out.Body.Question, out.Body.Answer, err = t.Answer(ctx, as, in.ID, in.Body.Content)
 	return &out, err
 }
 

@@ -16,7 +16,7 @@ import (
 // OfMember is a member in a path.
 type OfMember struct {
 	OfTeam
-	Name string `path:"name" doc:"The name of a member."`
+	Name string `path:"name" doc:"The name of a member: its agent_id." example:"coder-1"`
 }
 
 // open opens the team and reads the name.
@@ -54,8 +54,8 @@ type spawnIn struct {
 	OfTeam
 	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. It becomes part of the names, unless there is one. The same word again spawns nothing that was spawned: the answer is the members of the first request as they stand, with status 200. Another request with it is a conflict."`
 	Body struct {
-		Role     string        `json:"role" doc:"The role that they get."`
-		Name     string        `json:"name,omitempty" doc:"The name of the one member; left out, the role with the next number, or with a piece of the Idempotency-Key."`
+		Role     string        `json:"role" doc:"The role that they get." example:"coder"`
+		AgentID  string        `json:"agent_id,omitempty" doc:"The name of the one member; left out, the role with the next number, or with a piece of the Idempotency-Key."`
 		Count    int           `json:"count,omitempty" default:"1" minimum:"1" maximum:"1000" doc:"How many; either all of them come up or none stays."`
 		Prompt   string        `json:"prompt,omitempty" doc:"Their first mail, on which they begin at once."`
 		Model    string        `json:"model,omitempty" doc:"The alias of the model that they use; left out, the role's, else that of their process."`
@@ -142,6 +142,7 @@ func (s *service) members() {
 	}, s.spawn)
 	add(s, operation{
 		id: "get-member", method: http.MethodGet, path: "/v1/teams/{team}/members/{name}", tag: tagMembers, summary: "Show a member",
+		doc: "How it stands and what it works on; also one that has left.",
 	}, func(ctx context.Context, in *struct{ OfMember }) (*memberOut, error) {
 		t, name, err := s.member(ctx, in.OfMember)
 		if err != nil {
@@ -164,7 +165,7 @@ func (s *service) members() {
 }
 
 func (s *service) spawn(ctx context.Context, in *spawnIn) (*spawnOut, error) {
-	name, err := nameOf(in.Body.Name)
+	name, err := nameOf(in.Body.AgentID)
 	if err != nil {
 		return nil, err
 	}

@@ -210,7 +210,7 @@ func TestMail(t *testing.T) {
 		{name: "as an agent", do: send, body: `{"to":"leader","text":"x","as":"` + string(m.AgentID) + `"}`, want: 403, code: team.PermissionDenied},
 		{name: "as nobody", do: send, body: `{"to":"leader","text":"x","as":"eve"}`, want: 404, code: team.NotFound},
 		{name: "a summary too long", do: send, body: `{"to":"leader","text":"x","summary":"` + strings.Repeat("s", 513) + `"}`, want: 422, code: team.InvalidArgument},
-		{name: "an unknown field", do: send, body: `{"to":"leader","text":"x","content":"y"}`, want: 422, code: team.InvalidArgument, says: []string{"body.content"}},
+		{name: "an unknown field", do: send, body: `{"to":"leader","text":"x","contents":"y"}`, want: 422, code: team.InvalidArgument, says: []string{"body.contents"}},
 		{name: "to no team", do: "POST /v1/teams/green/messages", body: `{"to":"leader","text":"x"}`, want: 404, code: team.NotFound},
 
 		{name: "a message", do: "GET /v1/teams/t/messages/" + id, want: 200, says: []string{"请看 🎯", `"summary":"看"`, `"fate":"pending"`}},

@@ -26,13 +26,13 @@ var bodies = map[string]string{
 	"add-tasks":       `{"tasks":[{"title":"x"}]}`,
 	"edit-task":       `{"title":"x"}`,
 	"claim-task":      `{"as":"ann"}`,
-	"complete-task":   `{"as":"ann","summary":"x"}`,
+	"complete-task":   `{"as":"ann","result_summary":"x"}`,
 	"fail-task":       `{"reason":"x"}`,
 	"release-task":    `{"reason":"x"}`,
 	"cancel-task":     `{"reason":"x"}`,
-	"assign-task":     `{"to":"ann"}`,
-	"send-message":    `{"to":"leader","text":"x"}`,
-	"answer-question": `{"text":"x"}`,
+	"assign-task":     `{"assignee":"ann"}`,
+	"send-message":    `{"to":"leader","content":"x"}`,
+	"answer-question": `{"content":"x"}`,
 	"decide-approval": `{"approve":true}`,
 }
 

@@ -66,6 +66,7 @@ func newAPI(mux *http.ServeMux) huma.API {
 		}
 		return v, nil
 	}}
+	nameWords(c.Components.Schemas)
 	c.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem.Document]())
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	c.Security = []map[string][]string{{"token": {}}}
@@ -80,13 +81,20 @@ func newAPI(mux *http.ServeMux) huma.API {
 				WithHint("leave it out, and look at what became of the request before you repeat it"))
 			return
 		}
+		r, w := humago.Unwrap(ctx)
+		if err := rename(r, ctx.Operation().OperationID, func(name string) bool { return hasParameter(ctx.Operation(), "query", name) }); err != nil {
+			problem.Write(w, err)
+			return
+		}
 		next(ctx)
 	})
 	return api
 }
 
-func takes(o *huma.Operation, header string) bool {
-	return slices.ContainsFunc(o.Parameters, func(p *huma.Param) bool { return p.In == "header" && p.Name == header })
+func takes(o *huma.Operation, header string) bool { return hasParameter(o, "header", header) }
+
+func hasParameter(o *huma.Operation, in, name string) bool {
+	return slices.ContainsFunc(o.Parameters, func(p *huma.Param) bool { return p.In == in && p.Name == name })
 }
 
 func marshal(w io.Writer, v any) error {
@@ -136,11 +144,18 @@ func (f *failure) Error() string             { return f.Detail }
 func (f *failure) GetStatus() int            { return f.Status }
 func (f *failure) ContentType(string) string { return "application/problem+json" }
 
+// maxBody is how long a body may be, in bytes; it is the limit of all that the API serves.
+const maxBody = 1 << 20
+
 // refusalOf is the document of what huma refused before anybody was asked.
 func refusalOf(e *huma.ErrorModel) problem.Document {
 	d := problem.Document{Title: http.StatusText(e.Status), Status: e.Status, Detail: e.Detail, Code: team.InvalidArgument}
 	for _, f := range e.Errors {
-		d.Errors = append(d.Errors, problem.Fault{Location: f.Location, Message: f.Message})
+		said := strings.Replace(f.Message, `one of ", `, `one of "`, 1) // words of which the first is none
+		d.Errors = append(d.Errors, problem.Fault{Location: f.Location, Message: said})
+	}
+	if e.Status == http.StatusRequestEntityTooLarge {
+		d.Detail, d.Hint = fmt.Sprintf("the body has more than %d bytes", maxBody), "send less at once"
 	}
 	if len(d.Errors) > 0 { // one line for people
 		d.Detail = d.Errors[0].Message
@@ -218,7 +233,8 @@ func (s *service) limit(o operation, in any) time.Duration {
 
 func (o operation) huma(in reflect.Type, content map[string]*huma.MediaType) huma.Operation {
 	op := huma.Operation{
-		OperationID: o.id, Method: o.method, Path: o.path, Tags: []string{o.tag}, Summary: o.summary, Description: o.doc, DefaultStatus: o.status,
+		MaxBodyBytes: maxBody + 1, // huma refuses a body that is as long as its limit
+		OperationID:  o.id, Method: o.method, Path: o.path, Tags: []string{o.tag}, Summary: o.summary, Description: o.doc, DefaultStatus: o.status,
 		Errors: []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusUnprocessableEntity},
 	}
 	if strings.Contains(o.path, "{") {

@@ -26,7 +26,7 @@ func inOrder(roles map[string]team.Role) *rolesOut {
 
 type roleIn struct {
 	OfTeam
-	Role string `path:"role" doc:"The name of a role."`
+	Role string `path:"role" doc:"The name of a role." example:"coder"`
 }
 
 type roleOut struct{ Body team.Role }
@@ -54,6 +54,7 @@ func (s *service) roles() {
 	})
 	add(s, operation{
 		id: "get-team-role", method: http.MethodGet, path: "/v1/teams/{team}/roles/{role}", tag: tagRoles, summary: "Show a role with its instructions",
+		doc: "As the team has stored it.",
 	}, func(ctx context.Context, in *roleIn) (*roleOut, error) {
 		t, err := s.open(ctx, in.OfTeam)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // OfTask is a task in a path.
 type OfTask struct {
 	OfTeam
-	ID string `path:"task" doc:"The id of a task, such as T-001."`
+	ID string `path:"task" doc:"The id of a task, such as T-001." example:"T-001"`
 }
 
 // task opens the team and reads the id.
@@ -76,10 +76,10 @@ type tasksOut struct{ Body team.Page }
 // newTask is a task as plan files have it.
 type newTask struct {
 	Name                string   `json:"name,omitempty" maxLength:"128" doc:"A name by which others of this request may depend on it; it is not kept."`
-	Title               string   `json:"title" doc:"One line that says what is to be done."`
+	Title               string   `json:"title" doc:"One line that says what is to be done." example:"Port the parser"`
 	Description         string   `json:"description,omitempty" doc:"All that its assignee needs to know."`
 	Priority            priority `json:"priority,omitempty"`
-	DependsOn           []string `json:"depends_on,omitempty" doc:"Names of tasks of this request, and ids of tasks on the board, that must be completed first."`
+	Dependencies        []string `json:"dependencies,omitempty" doc:"Names of tasks of this request, and ids of tasks on the board, that must be completed first."`
 	Role                string   `json:"role,omitempty" doc:"Only members of this role take it by themselves."`
 	Assignee            string   `json:"assignee,omitempty" doc:"The member that is to do it, as by assign; left out, the next idle one takes it."`
 	Seat                bool     `json:"seat,omitempty" doc:"If no member has the assignee's name, make a person's seat of it."`
@@ -106,7 +106,12 @@ func (p *priority) UnmarshalJSON(data []byte) error {
 
 // Schema is how the OpenAPI has it.
 func (priority) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{Description: "normal, high or critical; or 0, 1, 2.", Enum: []any{"normal", "high", "critical", 0.0, 1.0, 2.0}}
+	s := &huma.Schema{Description: priorityNames() + " The name is taken as well as the number; answers have the number."}
+	for n := range team.Priorities() {
+		s.Enum = append(s.Enum, float64(n)) // as a decoded body has it
+	}
+	s.Enum = append(s.Enum, anyOf(team.Priorities())...)
+	return s
 }
 
 // object is any JSON object, as it was written.
@@ -174,6 +179,7 @@ func (s *service) tasks() {
 	}, s.addTasks)
 	add(s, operation{
 		id: "get-task", method: http.MethodGet, path: "/v1/teams/{team}/tasks/{task}", tag: tagTasks, summary: "Show one task with all its texts",
+		doc: "With its description, its result and why nobody works on it. The ETag is for If-Match.",
 	}, func(ctx context.Context, in *struct{ OfTask }) (*taskOut, error) {
 		t, id, err := s.task(ctx, in.OfTask)
 		if err != nil {
@@ -298,7 +304,7 @@ func newTasks(in []newTask) ([]team.NewTask, error) {
 			Title: n.Title, Description: n.Description, Priority: int(n.Priority), Role: team.CanonicalRole(n.Role), ReservedFor: assignee,
 			Check: n.Check, DeliverableReq: n.DeliverableRequired, Metadata: json.RawMessage(n.Metadata),
 		}
-		for k, on := range n.DependsOn {
+		for k, on := range n.Dependencies {
 			at, named := places[on]
 			id, err := team.ParseTaskID(on)
 			switch {
@@ -307,7 +313,7 @@ func newTasks(in []newTask) ([]team.NewTask, error) {
 			case err == nil:
 				tasks[i].Dependencies = append(tasks[i].Dependencies, id)
 			default:
-				return nil, team.Errorf(team.InvalidArgument, "body.tasks[%d].depends_on[%d]: %q is neither the name of a task of this request nor an id", i, k, team.Clean(on, 80)).
+				return nil, team.Errorf(team.InvalidArgument, "body.tasks[%d].dependencies[%d]: %q is neither the name of a task of this request nor an id", i, k, team.Clean(on, 80)).
 					WithHint("ids look like T-001")
 			}
 		}

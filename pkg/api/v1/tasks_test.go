@@ -33,7 +33,7 @@ func TestTasks(t *testing.T) {
 		{name: "a wrong priority", do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"x","priority":"urgent"}]}`, want: 422, code: team.InvalidArgument, says: []string{"body.tasks[0].priority"}},
 		{name: "a wrong number", do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"x","priority":3}]}`, want: 422, code: team.InvalidArgument, says: []string{"body.tasks[0].priority"}},
 		{name: "metadata that is no object", do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"x","metadata":[1]}]}`, want: 422, code: team.InvalidArgument, says: []string{"metadata"}},
-		{name: "an unknown name", do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"x","depends_on":["nobody"]}]}`, want: 422, code: team.InvalidArgument, says: []string{"body.tasks[0].depends_on[0]"}},
+		{name: "an unknown name", do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"x","depends_on":["nobody"]}]}`, want: 422, code: team.InvalidArgument, says: []string{"body.tasks[0].dependencies[0]"}},
 		{name: "a name twice", do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"name":"a","title":"x"},{"name":"a","title":"y"}]}`, want: 422, code: team.InvalidArgument, says: []string{"body.tasks[1].name"}},
 		{name: "a name like an id", do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"name":"T-7","title":"x"}]}`, want: 422, code: team.InvalidArgument, says: []string{"body.tasks[0].name"}},
 		{name: "a circle", do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"name":"a","title":"x","depends_on":["b"]},{"name":"b","title":"y","depends_on":["a"]}]}`, want: 422, code: team.InvalidArgument, says: []string{"cycle"}},

@@ -38,7 +38,7 @@ func (c choices) client() client.Choices {
 }
 
 type newTeam struct {
-	ID           string         `json:"id" doc:"Its name: 1 to 63 of a-z, 0-9 and -."`
+	ID           string         `json:"id" doc:"Its name: 1 to 63 of a-z, 0-9 and -." example:"red"`
 	Workspace    string         `json:"workspace,omitempty" doc:"The folder in which its members work, as their machines name it, from the root on; left out, that of the leader process."`
 	Description  *string        `json:"description,omitempty" doc:"What the team is for."`
 	MaxTeammates *int           `json:"max_teammates,omitempty" doc:"How many teammates it may have at once."`

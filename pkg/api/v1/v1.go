@@ -51,6 +51,7 @@ func newHandler(o Options, within time.Duration) (http.Handler, error) {
 	for _, register := range []func(){s.status, s.teams, s.goals, s.members, s.tasks, s.changes, s.mail, s.approvals, s.roles, s.usage, s.deliverables, s.events} {
 		register()
 	}
+	s.finish()
 	return problem.Mux(mux, "/v1/openapi.json lists what there is"), s.describe(mux)
 }
 
@@ -78,7 +79,7 @@ func (s *service) describe(mux *http.ServeMux) error {
 
 // OfTeam is the team in a path.
 type OfTeam struct {
-	Team string `path:"team" doc:"The name of a team."`
+	Team string `path:"team" doc:"The name of a team." example:"red"`
 }
 
 // open opens the team. Errors: InvalidArgument; NotFound.
