@@ -228,7 +228,7 @@ func (b *Mailbox) Receive(ctx context.Context, a team.AgentID, incarnation, from
 		if msg.From == a { // one's own broadcast
 			return m.Ack()
 		}
-		b.metrics.receive(msg.Type)
+		b.metrics.received.WithLabelValues(string(msg.Type)).Inc()
 		return f(Delivery{Message: msg, Seq: m.Seq, Pending: m.Pending, Ack: func() {
 			// A lost ack means that the message comes again and is skipped.
 			if err := m.Ack(); err != nil {

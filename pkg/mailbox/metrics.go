@@ -1,22 +1,18 @@
 package mailbox
 
 import (
-	"slices"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
 
-// types are those that a message may be counted under. A received one says itself
-// what it is, and might say anything.
+// types are those that a message may have. A received one says itself what it is, and might
+// say anything.
 var types = team.MessageTypes()
 
-const (
-	unreadable  = "dead"    // set aside
-	unknownType = "unknown" // read, but of none of the types
-)
+// unreadable is what messages are counted under that were set aside.
+const unreadable = "dead"
 
 type metrics struct {
 	sent, received *prometheus.CounterVec
@@ -35,11 +31,4 @@ func newMetrics(reg prometheus.Registerer) metrics {
 	}
 	m.received.WithLabelValues(unreadable)
 	return m
-}
-
-func (m metrics) receive(t team.MessageType) {
-	if !slices.Contains(types, t) {
-		t = unknownType
-	}
-	m.received.WithLabelValues(string(t)).Inc()
 }

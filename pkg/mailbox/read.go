@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
@@ -23,10 +24,10 @@ func (b *Mailbox) Read(ctx context.Context, a team.AgentID, from uint64, f func(
 }
 
 // decode returns the message in an entry of the stream; ok is false for what is none of this
-// protocol. The subject is what the broker vouches for; the sender in the payload is only a
+// protocol, a message of an unknown type too: what that is to make happen is not known. The subject is what the broker vouches for; the sender in the payload is only a
 // claim.
 func decode(m broker.Msg) (msg team.Message, ok bool) {
-	if err := json.Unmarshal(m.Data, &msg); err != nil || msg.V != team.Protocol {
+	if err := json.Unmarshal(m.Data, &msg); err != nil || msg.V != team.Protocol || !slices.Contains(types, msg.Type) {
 		return msg, false
 	}
 	msg.From = subject.Sender(m.Subject)
