@@ -157,23 +157,29 @@ func TestMakeTeam(t *testing.T) {
 	}
 }
 
-func TestConnectErrors(t *testing.T) {
-	plain, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
+// bare starts a server without JetStream and returns its URL.
+func bare(t *testing.T) string {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain.Start()
-	defer plain.Shutdown()
-	if !plain.ReadyForConnections(10 * time.Second) {
+	s.Start()
+	t.Cleanup(s.Shutdown)
+	if !s.ReadyForConnections(10 * time.Second) {
 		t.Fatal("nats-server is not ready")
 	}
+	return s.ClientURL()
+}
+
+func TestConnectErrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		url  string
 		want team.Code
 	}{
 		"nobody there":      {"nats://127.0.0.1:1", team.Unavailable},
 		"not an address":    {"somewhere", team.InvalidArgument},
-		"without JetStream": {plain.ClientURL(), team.Unavailable},
+		"without JetStream": {bare(t), team.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := broker.Connect(t.Context(), broker.Options{URL: tt.url, Wait: 500 * time.Millisecond})

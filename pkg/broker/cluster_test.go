@@ -5,9 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
@@ -121,6 +124,31 @@ func TestPutSlowlyReplicated(t *testing.T) {
 	e, gerr := b.Get(t.Context(), "graph")
 	if err != nil || !errors.Is(other, team.Conflict) || gerr != nil || string(e.Value) != "mine" || rev != e.Revision {
 		t.Errorf("Put = %d, %v, the next one %v, and the key holds %q at %d, %v", rev, err, other, e.Value, e.Revision, gerr)
+	}
+}
+
+// A server that is frozen keeps its connections and says nothing. It is left for another, and
+// what is written then is stored.
+func TestFrozenServerIsLeft(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a cluster")
+	}
+	c := brokertest.NewCluster(t, 3)
+	conn := brokertest.Connect(t, c.URL())
+	bt, err := conn.Make(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := conn.NATS().ConnectedUrl()
+	back := conn.NATS().StatusChanged(nats.CONNECTED)
+	c.Freeze(slices.Index(strings.Split(c.URL(), ","), at))
+	<-back
+	if now := conn.NATS().ConnectedUrl(); now == at {
+		t.Errorf("it is connected to %s again, which is frozen", now)
+	}
+	if _, err := bt.Bucket.Put(t.Context(), "graph", []byte("after"), 0); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -24,7 +24,7 @@ type Options struct {
 	Name     string                // of the connection, as the server's monitoring shows it
 	Wait     time.Duration         // how long to try the first connect; default 3 s
 	Once     bool                  // a first connect that is refused is not tried again
-	Ping     time.Duration         // a server that is silent is asked this often, and lost after three times; default 5 s
+	Ping     time.Duration         // a server that is silent is asked this often, and lost after three times; default [Ping]
 	Replicas int                   // of the streams that this connection makes; default 1. Those that are there keep theirs
 	Logger   *slog.Logger          // default: discard
 	Metrics  prometheus.Registerer // default: none
@@ -33,6 +33,15 @@ type Options struct {
 	// NATS is away; else they fail ([ErrNoRoom]).
 	WaitForRoom bool
 }
+
+// A server that says nothing, such as one that is frozen, is left for another after [Silence].
+// With the time between two confirmations, a sixth of a lease, that is less than two thirds of a
+// lease of 10 s: who is connected to it does not even pause.
+const (
+	Ping    = time.Second
+	pings   = 3 // without an answer
+	Silence = (pings + 1) * Ping
+)
 
 // Conn is a connection to NATS. It reconnects for ever. While NATS is away a
 // publish fails at once instead of being kept: a heartbeat that arrives a minute
@@ -61,7 +70,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		o.Wait = 3 * time.Second
 	}
 	if o.Ping == 0 {
-		o.Ping = 5 * time.Second
+		o.Ping = Ping
 	}
 	if err := checkURL(o.URL); err != nil {
 		return nil, err
@@ -79,8 +88,8 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		nats.ReconnectWait(200*time.Millisecond),
 		nats.ReconnectJitter(300*time.Millisecond, time.Second), // 50 agents must not return in one wave
 		nats.ReconnectBufSize(-1),
-		nats.PingInterval(o.Ping), // a silent partition is seen after 20 s; the default takes 6 minutes
-		nats.MaxPingsOutstanding(3),
+		nats.PingInterval(o.Ping), // the default takes 6 minutes to see a silent partition
+		nats.MaxPingsOutstanding(pings),
 		nats.Timeout(handshake),
 		nats.SetCustomDialer(&dialer{Dialer: net.Dialer{Timeout: handshake}}),
 	)

@@ -117,21 +117,27 @@ func (c *Conn) Registry(ctx context.Context) (*Bucket, error) {
 	cfg := bucketConfig(subject.Registry)
 	cfg.MaxMsgsPerSubject = 8 // leases are renewed every few seconds; a list being read must still find the one before
 	s, err := c.openStream(ctx, cfg)
-	if errors.Is(err, errGone) {
+	for errors.Is(err, errGone) {
 		var left team.TeamID
 		if left, err = c.anyTeam(ctx); err != nil {
 			return nil, err
 		}
 		if left == "" {
-			err = c.makeStream(ctx, cfg)
+			if err = c.makeStream(ctx, cfg); err != nil {
+				return nil, err
+			}
 		}
-		if err == nil {
-			// Of a team that was found, somebody else may have made the bucket meanwhile.
-			s, err = c.openStream(ctx, cfg)
-		}
-		if errors.Is(err, errGone) {
-			err = team.Errorf(team.InvalidState, "stream %s, the list of all teams, is gone, and team %s is still there: %w", cfg.Name, left, errGone).
+		// Of a team that was found, somebody else may have made the bucket meanwhile.
+		s, err = c.openStream(ctx, cfg)
+		switch {
+		case !errors.Is(err, errGone):
+		case left != "":
+			return nil, team.Errorf(team.InvalidState, "stream %s, the list of all teams, is gone, and team %s is still there: %w", cfg.Name, left, errGone).
 				WithHint("restore it from a backup, or use another server (teamctl up: another --data); it is not made anew, since nobody would know of the teams")
+		default: // several servers have agreed that somebody makes it, and have it not yet
+			if err := backoff(ctx, err, "open stream "+cfg.Name); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err != nil {

@@ -7,8 +7,21 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/team"
 )
+
+// Of several servers one that is frozen is left before anybody connected to it pauses, and long
+// before it is taken for lost, also under a lease of 10 s.
+func TestSilentServerIsLeftInTime(t *testing.T) {
+	const lease, reconnect = 10 * time.Second, time.Second
+	if gap := lease/6 + broker.Silence + reconnect; gap > lease*2/3 {
+		t.Errorf("%v may pass between two confirmations, and new work waits after %v", gap, lease*2/3)
+	}
+	if gap := Interval + broker.Silence + reconnect; gap > lease {
+		t.Errorf("%v may pass between two heartbeats, and the lease is %v", gap, lease)
+	}
+}
 
 func TestFence(t *testing.T) {
 	const lease = 30 * time.Second
