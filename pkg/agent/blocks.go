@@ -88,6 +88,11 @@ func taskBlock(t team.Task, inputs []team.Input, last *team.Try, mark string) st
 	return b.String()
 }
 
+// planWaits tells, with a task that is claimed again, that the plan for it is not decided on.
+func planWaits(w journal.Await) string {
+	return fmt.Sprintf("Your plan %s for this task still waits for the decision of %s. End your turn; you are woken when it is decided on. Another plan would make this one void.", w.Plan, w.From)
+}
+
 const (
 	maxInputs = 8000 // bytes of the summaries of all inputs
 	maxInput  = 1500 // of one of them

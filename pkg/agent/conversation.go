@@ -268,6 +268,9 @@ func (c *Conversation) begin(t team.Task, block string) {
 		c.Holds = map[team.TaskID]uint64{}
 	}
 	c.Holds[t.ID] = t.Epoch
+	if c.Await != nil { // a predecessor has lost the task with its process
+		block += "\n" + planWaits(*c.Await)
+	}
 	c.input(block, false)
 }
 

@@ -82,6 +82,38 @@ func TestDecisionWithoutMail(t *testing.T) {
 	}
 }
 
+// A successor that claims the task of its plan again is told that the plan still waits, so that
+// it does not submit another, which would make that one void.
+func TestPlanStillWaits(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.submits()
+		r.says("!submit", "I stop", "I wait on", "now I go on", "done")
+		r.start()
+		r.offer()
+		r.wantStates(team.Idle, team.Running, team.WaitingApproval)
+		r.stop()
+		freed, err := r.task().Reap("lost", false, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.put(freed)
+		r.opts.Member.Incarnation = 2
+		r.start()
+		r.offer()
+		r.pass(time.Minute)
+		if got := transcript(r.asked[len(r.asked)-1].Messages); strings.Count(got, "Your plan r1 for this task still waits for the decision of leader.") != 1 {
+			t.Errorf("it was told\n%s", got)
+		}
+		if r.beat.State != team.WaitingApproval || r.beat.Asked != "r1" {
+			t.Errorf("it is %s, for %s", r.beat.State, r.beat.Asked)
+		}
+		r.post(1, team.Leader, team.MsgPlanResponse, "Your plan r1 is approved.")
+		if r.beat.State == team.WaitingApproval {
+			t.Error("it waits after the decision")
+		}
+	})
+}
+
 // A task that is taken away ends the wait for its plan.
 func TestPlanOfLostTask(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
