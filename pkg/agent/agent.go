@@ -59,7 +59,7 @@ type Hand interface {
 	Adopt(ctx context.Context, atWork team.TaskID) (team.Task, bool, error)
 	Confirm(ctx context.Context, id team.TaskID) (team.Task, error)
 	Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error)
-	Fail(ctx context.Context, id team.TaskID, reason string) (team.Task, error)
+	GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (team.Task, error)
 	Retire()
 	Inputs(ctx context.Context, t team.Task) ([]team.Input, error)
 	LastTry(ctx context.Context, t team.Task) (*team.Try, error)
@@ -154,6 +154,9 @@ type Options struct {
 	// Asking returns the last beats of the members that wait for an answer of this one;
 	// default: nobody is known to.
 	Asking func() []team.Beat
+	// Peers returns how the team's members stand: who else could take a task that the agent's
+	// model refuses. Default: nobody.
+	Peers func(ctx context.Context) (team.Situation, error)
 	// Overview returns how the team stands, of which the agent is told before a turn if it
 	// has changed; default: it is not told. An error leaves it out.
 	Overview func(ctx context.Context) (team.Overview, error)
@@ -212,6 +215,9 @@ func New(o Options) *Agent {
 	if o.LeaderHeard == nil {
 		begun := time.Now()
 		o.LeaderHeard = func() time.Time { return begun }
+	}
+	if o.Peers == nil {
+		o.Peers = func(context.Context) (team.Situation, error) { return team.Situation{}, nil }
 	}
 	if o.Asking == nil {
 		o.Asking = func() []team.Beat { return nil }

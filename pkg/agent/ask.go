@@ -28,7 +28,11 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 	step, done := a.step(ctx)
 	step, free := a.urgent.yielding(step)
 	id := journal.NewID() // whoever watches the text knows it by the id of its record
-	reply, err := a.complete(step, a.conv.Messages, 0, a.speak(id))
+	most := 0
+	if a.state.raised {
+		most = a.gauge.spare(a.conv)
+	}
+	reply, err := a.complete(step, a.conv.Messages, most, a.speak(id))
 	interrupted := step.Err() != nil
 	free()
 	done()
@@ -49,7 +53,7 @@ func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
 
 // asRefusal turns any other error of a call into a refusal: then the request could not
 // even be made.
-func asRefusal(err error) error {
+func asRefusal(err error) *model.Refusal {
 	var r *model.Refusal
 	if errors.As(err, &r) {
 		return r
@@ -122,7 +126,7 @@ func (a *Agent) recordTurn(ctx context.Context, id string, r model.Reply) error 
 	if r.Message.Content != "" {
 		a.said.Store(&r.Message.Content)
 	}
-	if parked {
+	if parked && a.state.parks == 0 {
 		a.log.InfoContext(ctx, "the model answers again")
 		a.o.Parked(ctx, "")
 	}
@@ -130,13 +134,22 @@ func (a *Agent) recordTurn(ctx context.Context, id string, r model.Reply) error 
 }
 
 // refused does what a refusal leads to; over reports whether that ended the run. A refusal
-// never changes a task's attempts, and fails a task only if it is refused alone.
+// never changes a task's attempts, and counts against a task only if the agent is answered
+// without it.
 func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err error) {
 	a.gauge.learn(r)
 	_, holds := a.hold()
 	p := situation{leader: a.o.Member.AgentID == team.Leader, first: a.conv.GoalTurns == 0, holds: holds, large: a.gauge.mostly(a.taskText()), next: a.conv.rungAfter(r.Reason)}
 	a.state = a.state.refused(r, a.conv.Rung)
 	s := a.state.afterRefusal(r, p)
+	blamed := s == blame
+	if blamed {
+		var used model.Usage
+		if s, used, err = a.probe(ctx); err != nil {
+			return false, err
+		}
+		r.Used = r.Used.Add(used)
+	}
 	cause := causeOf(r)
 	if a.state.wasteful(r) {
 		cause += "; " + a.state.wasted()
@@ -152,13 +165,18 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 		return false, a.pause(ctx, wants{}, a.state.outageRest(r))
 	case shorten:
 		return false, a.shorten(ctx, r, p.next)
-	case failTask:
-		return true, a.failTask(ctx, cause)
+	case declineTask:
+		return true, a.decline(ctx, r, cause)
 	case endGoal:
 		a.o.EndGoal(ctx, cause)
 		return true, a.end(ctx)
 	}
-	return false, a.park(ctx, cause)
+	if blamed { // the task is not asked about again once it is somebody else's
+		if err := a.renew(ctx, cause, a.conv.dropped()); err != nil {
+			return false, err
+		}
+	}
+	return false, a.park(ctx, refuses, cause)
 }
 
 // adviceOf returns the advice that the journal keeps of a refusal: park if the agent parks,
@@ -183,27 +201,16 @@ func causeOf(r *model.Refusal) string {
 	return team.Clean(text, maxCause)
 }
 
-// failTask ends the task as failed: the endpoint refuses it alone.
-func (a *Agent) failTask(ctx context.Context, cause string) error {
-	t, _ := a.o.Hand.Task()
-	reason := "the model of " + string(a.o.Member.AgentID) + " refuses this task by itself: " + cause
-	if _, err := a.o.Hand.Fail(ctx, t.ID, reason); err != nil && !team.HoldLost(err) {
-		return err
-	}
-	a.log.WarnContext(ctx, "task failed", "task", t.ID, "reason", reason)
-	next := a.conv.dropped()
-	// Without its title, which may be what is not let through.
-	next.Past = append(next.Past, past{Task: t.ID, Title: "left out", Outcome: "failed: refused by the model's endpoint"})
-	if err := a.renew(ctx, cause, next); err != nil {
-		return err
-	}
-	return a.end(ctx)
-}
+// What the leader is told of an agent that parks.
+const (
+	refuses   = "My model refuses to answer"
+	givesNone = "My model gives no usable answers"
+)
 
-// park rests while the endpoint refuses the agent, and returns when it is time to ask
+// park rests while the endpoint refuses the agent, or gives no usable answers, and returns when it is time to ask
 // again. The task goes back to the board. The leader is told once, until a turn has
 // succeeded again.
-func (a *Agent) park(ctx context.Context, cause string) error {
+func (a *Agent) park(ctx context.Context, what, cause string) error {
 	d := a.state.parkRest()
 	a.state.parks++
 	first := a.state.parks == 1 // of this incarnation
@@ -211,7 +218,7 @@ func (a *Agent) park(ctx context.Context, cause string) error {
 		a.log.WarnContext(ctx, "the model refuses; waiting until that is mended", "err", cause)
 		a.o.Parked(ctx, cause) // before the task goes back, so that no other task is assigned
 	}
-	if err := a.putBack(ctx, cause); err != nil {
+	if err := a.release(ctx, cause); err != nil {
 		return err
 	}
 	retry := time.Now().Add(d).UTC()
@@ -220,20 +227,29 @@ func (a *Agent) park(ctx context.Context, cause string) error {
 	if first && a.o.Member.AgentID != team.Leader {
 		// A predecessor may have told it: the leader reads one message of an id.
 		a.notify(ctx, team.Message{ID: "parked-" + a.conv.Spell, Type: team.MsgMessage, To: team.Leader,
-			Content: "My model refuses to answer, so I cannot work until somebody mends that. I hold no task, take none, and ask again by myself. The cause: " + cause})
+			Content: what + ", so I cannot work until somebody mends that. I hold no task, take none, and ask again by myself. The cause: " + cause})
 	}
 	err := a.pause(ctx, wants{retry: true}, d)
 	a.o.Heart.Progress() // who was parked until now has not stalled
 	return err
 }
 
-// putBack gives the task back without an attempt: it is not at fault.
-func (a *Agent) putBack(ctx context.Context, cause string) error {
+// release gives the task back, which is not at fault: without an attempt, and for whoever is next.
+func (a *Agent) release(ctx context.Context, cause string) error {
+	return a.putBack(ctx, "your model's endpoint refused to answer", func(id team.TaskID) error {
+		_, err := a.o.Hand.Release(ctx, id, "the model of "+string(a.o.Member.AgentID)+" refuses: "+cause, false)
+		return err
+	})
+}
+
+// putBack puts the task back by what back does, and tells the agent why; it does nothing if the
+// agent holds none.
+func (a *Agent) putBack(ctx context.Context, why string, back func(team.TaskID) error) error {
 	t, holds := a.o.Hand.Task()
 	if !holds {
 		return nil
 	}
-	_, err := a.o.Hand.Release(ctx, t.ID, "the model of "+string(a.o.Member.AgentID)+" refuses: "+cause, false)
+	err := back(t.ID)
 	switch {
 	case errors.Is(err, team.ErrUnreadable):
 		return nil // it may still be the agent's, which is known before it asks again
@@ -242,7 +258,7 @@ func (a *Agent) putBack(ctx context.Context, cause string) error {
 	case err != nil:
 		return err
 	}
-	return a.note(ctx, string(t.ID)+" was given back, since your model's endpoint refused to answer. Do not go on with it. You get the next task by itself.")
+	return a.note(ctx, string(t.ID)+" was given back, since "+why+". Do not go on with it. You get the next task by itself.")
 }
 
 func usageJSON(u model.Usage) []byte {

@@ -290,7 +290,9 @@ func (c *Conversation) turn(t model.Reply) {
 	c.Open, c.Mail = t.Message.ToolCalls, -1
 	c.Unseen = len(c.Open) > 0 // their results will want an answer
 	c.Known, c.Unread, c.Ended, c.Rung = len(c.Facts), nil, false, whole
-	c.Parked, c.Spell = nil, ""
+	if usable(t) {
+		c.Parked, c.Spell = nil, ""
+	}
 	c.refusalsSent() // before the model was asked
 	c.Usage = c.Usage.Add(t.Usage)
 	c.Sent, c.Since = t.Usage.PromptTokens+max(0, t.Usage.CompletionTokens-t.Usage.ReasoningTokens), len(c.Messages)

@@ -274,7 +274,7 @@ func (a *Agent) given(ctx context.Context, t team.Task) error {
 	case !ok || held.ID != t.ID || held.Epoch != t.Epoch || a.conv.told(t):
 		return nil
 	case a.state.parks > 0: // it came just as the model's endpoint began to refuse
-		return a.putBack(ctx, a.conv.Parked.Cause)
+		return a.release(ctx, a.conv.Parked.Cause)
 	}
 	return a.begin(ctx, t)
 }

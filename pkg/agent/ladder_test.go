@@ -80,9 +80,10 @@ func TestLadder(t *testing.T) {
 				for range len(want) + 1 {
 					r.refuses(model.GiveUp, reason)
 				}
+				r.says("ready")
 				r.offered()
-				if len(r.asked) != 7+len(want) {
-					t.Fatalf("asked %d times, want %d", len(r.asked), 7+len(want))
+				if len(r.asked) != 8+len(want) { // with the probe
+					t.Fatalf("asked %d times, want %d", len(r.asked), 8+len(want))
 				}
 				for i, want := range want {
 					text := transcript(r.asked[7+i].Messages[1:])
@@ -94,7 +95,7 @@ func TestLadder(t *testing.T) {
 						t.Errorf("rung %d does not say where mail is to be had:\n%s", i, text)
 					}
 				}
-				if failed := r.task().Status == team.Failed; failed != (reason == model.ContentFilter) {
+				if r.task().Status != team.Failed { // nobody else could take it
 					t.Errorf("the task is %s: %s", r.task().Status, r.task().Reason)
 				}
 			})

@@ -159,7 +159,7 @@ func TestNoTurnLimit(t *testing.T) {
 }
 
 // One that makes the same call again and again is told so first; then its task goes
-// back, which counts as an attempt.
+// back.
 func TestCircles(t *testing.T) {
 	for name, calls := range map[string][]string{"one call": {"!look"}, "two in turns": {"!look", "!peek"}} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestCircles(t *testing.T) {
 				if want := 2 * maxRepeats * len(calls); len(r.asked) != want {
 					t.Errorf("the model was asked %d times, want %d", len(r.asked), want)
 				}
-				if r.task().Status != team.Pending || r.task().Attempts != 1 || !strings.Contains(r.task().Reason, "circles") {
+				if r.task().Status != team.Pending || r.task().Attempts != 0 || !strings.Contains(r.task().Reason, "circles") {
 					t.Errorf("the task is %s after %d attempts: %q", r.task().Status, r.task().Attempts, r.task().Reason)
 				}
 			})
@@ -206,15 +206,11 @@ func TestNoCircles(t *testing.T) {
 func TestAlwaysCut(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		for range 10 {
-			r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
-				reply := r.reply("")
-				reply.FinishReason = "length"
-				return reply, nil
-			})
+			r.cuts()
 		}
 		r.start()
 		r.offer()
-		if len(r.asked) != maxCuts || r.task().Attempts != 1 || r.task().Status != team.Pending {
+		if len(r.asked) != maxCuts || r.task().Attempts != 0 || r.task().Status != team.Pending {
 			t.Errorf("asked %d times; the task is %s after %d attempts", len(r.asked), r.task().Status, r.task().Attempts)
 		}
 	})

@@ -267,10 +267,32 @@ var notices = []struct {
 		r.start()
 		r.offer()
 	}},
+	{"Its answers are cut at the output limit before they say anything, three runs long.", func(r *rig) {
+		r.limits = model.Limits{Window: 32_000, MaxOutput: 4000}
+		for range 12 {
+			r.cuts()
+		}
+		r.says("ready")
+		r.start()
+		for range 3 {
+			r.offer()
+			r.pass(time.Second)
+		}
+		r.pass(firstPark)
+	}},
+	{"The endpoint refuses whatever it asks.", func(r *rig) {
+		for range 3 {
+			r.refuses(model.GiveUp, model.ContentFilter)
+		}
+		r.says("ready")
+		r.start()
+		r.offer()
+		r.pass(firstPark)
+	}},
 	{"The endpoint refuses the task by itself.", func(r *rig) {
 		r.refuses(model.GiveUp, model.ContentFilter)
 		r.refuses(model.GiveUp, model.ContentFilter)
-		r.says("bye")
+		r.says("ready", "bye")
 		r.start()
 		r.offer()
 		r.post(1, team.UserAgent, team.MsgUser, "Go on.")

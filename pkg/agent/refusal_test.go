@@ -30,14 +30,15 @@ func TestAfterRefusal(t *testing.T) {
 		"a wrong key at a goal's first call":         {model.Park, model.BadKey, whole, lead, endGoal},
 		"a wrong key later":                          {model.Park, model.BadKey, whole, situation{leader: true}, park},
 		"too long":                                   {model.Compact, model.ContextLength, compacted, member, shorten},
-		"too long alone":                             {model.Compact, model.ContextLength, whole, situation{holds: true, large: true}, failTask},
+		"too long alone":                             {model.Compact, model.ContextLength, whole, situation{holds: true, large: true}, declineTask},
 		"too long alone, though the task is small":   {model.Compact, model.ContextLength, whole, member, park},
 		"a filter":                                   {model.GiveUp, model.ContentFilter, undone, member, shorten},
-		"a filter of the task alone":                 {model.GiveUp, model.ContentFilter, whole, member, failTask},
+		"a filter of the task alone":                 {model.GiveUp, model.ContentFilter, whole, member, blame},
 		"a filter of mail alone":                     {model.GiveUp, model.ContentFilter, whole, situation{}, park},
 		"a filter of the goal alone":                 {model.GiveUp, model.ContentFilter, whole, lead, endGoal},
 		"a request that is refused":                  {model.GiveUp, model.InvalidRequest, undone, member, shorten},
-		"one that is refused however little it says": {model.GiveUp, model.InvalidRequest, whole, member, park},
+		"one that is refused however little it says": {model.GiveUp, model.InvalidRequest, whole, member, blame},
+		"the same without a task":                    {model.GiveUp, model.InvalidRequest, whole, situation{}, park},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.at.next = tt.next
@@ -256,14 +257,15 @@ func TestTooLong(t *testing.T) {
 	})
 }
 
-// Only a task that is refused alone, on a fresh context, is failed, with that reason;
-// the agent goes on with the next.
+// A task that is refused alone, on a fresh context, while the agent is answered without it, is
+// failed if nobody else could take it, with that reason; the agent goes on with the next.
 func TestRefusedAlone(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.says("!look")
 		for range 3 { // whole, without its last turn, alone
 			r.refuses(model.GiveUp, model.ContentFilter)
 		}
+		r.says("ready")
 		r.start()
 		r.offer()
 		if r.task().Status != team.Failed || r.task().Attempts != 0 || !strings.Contains(r.task().Reason, "refuses this task by itself: the endpoint says no") {
@@ -273,7 +275,7 @@ func TestRefusedAlone(t *testing.T) {
 		r.next(team.Task{ID: "T-002", Title: "Harmless", Status: team.Pending})
 		r.says("ok", "done")
 		r.offer()
-		if got := transcript(r.asked[4].Messages); strings.Contains(got, "title: Count") || !strings.Contains(got, "T-001 (left out): failed") {
+		if got := transcript(r.asked[5].Messages); strings.Contains(got, "title: Count") || !strings.Contains(got, "T-001 (left out): failed") {
 			t.Errorf("for the next task the model was told\n%s", got)
 		}
 	})
@@ -286,6 +288,7 @@ func TestFilterDoesNotSpread(t *testing.T) {
 		for range 2 {
 			r.refuses(model.GiveUp, model.ContentFilter)
 		}
+		r.says("ready")
 		r.start()
 		r.offer()
 		r.next(team.Task{ID: "T-002", Title: "Harmless", Status: team.Pending})

@@ -156,6 +156,15 @@ func (r *rig) says(answers ...string) {
 	}
 }
 
+// cuts queues an answer that meets its limit before it says anything.
+func (r *rig) cuts() {
+	r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
+		reply := r.reply("")
+		reply.FinishReason = "length"
+		return reply, nil
+	})
+}
+
 func (r *rig) reply(text string) model.Reply {
 	reply := model.Reply{Message: model.Message{Role: "assistant", Content: text}, FinishReason: "stop", Usage: model.Usage{PromptTokens: 10, CompletionTokens: 2}}
 	if len(r.asked) > 0 {
@@ -349,6 +358,15 @@ func (h rigHand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error)
 func (h rigHand) Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error) {
 	h.r.turn.Load()
 	t, err := h.Hand.Release(ctx, id, reason, attempt)
+	if team.HoldLost(err) && h.r.released != nil {
+		h.r.released()
+	}
+	return t, err
+}
+
+func (h rigHand) GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (team.Task, error) {
+	h.r.turn.Load()
+	t, err := h.Hand.GiveBack(ctx, id, g)
 	if team.HoldLost(err) && h.r.released != nil {
 		h.r.released()
 	}

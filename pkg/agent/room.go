@@ -189,6 +189,11 @@ func (g *gauge) lasting() int {
 	return excerptTokens
 }
 
+// spare is how many tokens an answer to a request with c could have, 0 if the window is not known.
+func (g *gauge) spare(c *Conversation) int {
+	return max(0, (g.window()-g.fill(c))*9/10) // our count is not the endpoint's
+}
+
 // excerptTokens is how much of one result or message stands in the conversation while
 // the window is not known; more than any tool returns.
 const excerptTokens = 32_000

@@ -162,6 +162,10 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 	}
 	t, holds := a.o.Hand.Task()
 	switch {
+	case a.state.parks > 0: // it answers, and says nothing
+		return false, a.parkUseless(ctx, a.conv.Parked.Cause)
+	case cut(reply) && empty(reply) && a.raise():
+		return false, a.note(ctx, "Your last answer was cut at the output limit before it said anything. The limit is higher now. Think shorter, and answer.")
 	case cut(reply):
 		return false, a.note(ctx, "Your last answer was cut at the output limit; tool calls in it were not run. Go on in smaller steps.")
 	case empty(reply) && holds && a.conv.Await == nil:
@@ -212,7 +216,9 @@ func (a *Agent) act(ctx context.Context, s step) (over bool, err error) {
 		a.state.warned = true
 		return false, a.note(ctx, "You make the same calls again and again, and they give the same results. Do something else, or end your turn: you are woken when something changes."+atTask(holds, "If you cannot go on, release your task with the reason."))
 	case giveBack:
-		return true, a.giveUp(ctx, a.cutShort())
+		return true, a.giveUp(ctx, a.cutShort(), true)
+	case giveUseless:
+		return a.giveUseless(ctx)
 	}
 	return false, nil
 }
@@ -237,11 +243,11 @@ func (a *Agent) cutShort() string {
 	return fmt.Sprintf("%s went idle without completing it", a.o.Member.AgentID)
 }
 
-// giveUp ends the run by force. The task goes back to the board, which counts as an attempt.
+// giveUp ends the run by force. The task goes back to the board, which may count as an attempt.
 // A task that came after the last model call is kept for one more run, because the model has
 // not seen it. Only once in a row: a model that keeps taking and dropping tasks must not
 // loop.
-func (a *Agent) giveUp(ctx context.Context, reason string) error {
+func (a *Agent) giveUp(ctx context.Context, reason string, attempt bool) error {
 	if err := a.o.Journal.Flush(); err != nil {
 		return err
 	}
@@ -250,7 +256,7 @@ func (a *Agent) giveUp(ctx context.Context, reason string) error {
 			a.state.spared = true
 			return nil
 		}
-		switch _, err := a.o.Hand.Release(ctx, t.ID, reason, true); {
+		switch _, err := a.o.Hand.GiveBack(ctx, t.ID, team.GiveBack{Reason: reason, Attempt: attempt}); {
 		case errors.Is(err, team.ErrUnreadable):
 			// The next run begins once it can be read: it may still be the agent's.
 			return a.note(ctx, fmt.Sprintf("%s was to be put back, which cannot be done now: %v.", t.ID, err))
@@ -275,7 +281,7 @@ func (a *Agent) giveUp(ctx context.Context, reason string) error {
 
 // end records that a run is over.
 func (a *Agent) end(ctx context.Context) error {
-	a.state.spared = false
+	a.state = a.state.over()
 	return a.record(ctx, journal.Record{Kind: journal.End})
 }
 

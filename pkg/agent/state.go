@@ -22,6 +22,7 @@ type state struct {
 	noted  bool // in this run: that the limit of turns is near
 	warned bool // in this run: that the agent goes in circles
 	cuts   int  // answers in a row that were cut at their limit, or empty
+	raised bool // in this run: the limit of answers is what the window leaves
 	parks  int  // tries since the endpoint began to refuse
 
 	spells     int  // spells of refusals of the conversation, with no more than a turn between each two
@@ -30,28 +31,36 @@ type state struct {
 	rounds int         // of tries since the last answer in which prompts were thrown away
 	thrown int         // how many
 	lost   model.Usage // what they have cost
+
+	fruitless   bool // this run came to nothing: its last answers were of no use
+	uselessRuns int  // such runs in a row
+	usable      bool // the run before was none
 }
 
 // newRun returns s as it is at the start of a run.
 func (s state) newRun() state {
 	s.nudged, s.ended, s.turns, s.noted, s.warned, s.cuts = holding{}, false, 0, false, false, 0
+	s.raised, s.fruitless = false, false
 	return s
 }
 
 // answered returns s after a turn of the model.
 func (s state) answered(r model.Reply) state {
 	s.turns++
-	s.parks = 0
 	if !s.recovering {
 		s.spells = 0
 	}
 	s.recovering = false
 	s.rounds, s.thrown, s.lost = 0, 0, model.Usage{}
-	if s.cuts++; !cut(r) && !empty(r) {
-		s.cuts = 0
+	if s.cuts++; usable(r) {
+		s.fruitless = s.fruitless && s.parks == 0
+		s.cuts, s.parks = 0, 0
 	}
 	return s
 }
+
+// usable reports whether an answer says or does something.
+func usable(r model.Reply) bool { return !cut(r) && !empty(r) }
 
 // cut reports whether an answer met its limit: calls in it were dropped.
 func cut(r model.Reply) bool { return r.FinishReason == "length" && len(r.Message.ToolCalls) == 0 }
@@ -66,17 +75,19 @@ func empty(r model.Reply) bool {
 type step int
 
 const (
-	goOn     step = iota // ask the model again
-	goIdle               // the run is over
-	nudge                // remind the agent of its task
-	giveBack             // put its task back, as an attempt, and end the run
-	remark               // tell the agent that its turns run out
-	warn                 // tell it that it goes in circles
-	rest                 // an outage: ask again in a while
-	park                 // a refusal: put the task back, ask again now and then
-	shorten              // ask again with less of the conversation
-	failTask             // the task itself is refused: end it as failed
-	endGoal              // the goal is refused
+	goOn        step = iota // ask the model again
+	goIdle                  // the run is over
+	nudge                   // remind the agent of its task
+	giveBack                // put its task back, as an attempt, and end the run
+	giveUseless             // the same, because its answers are of no use
+	remark                  // tell the agent that its turns run out
+	warn                    // tell it that it goes in circles
+	rest                    // an outage: ask again in a while
+	park                    // a refusal: put the task back, ask again now and then
+	shorten                 // ask again with less of the conversation
+	blame                   // probe whether the task is refused, or whatever the agent asks
+	declineTask             // the task itself is refused: put it back, or end it as failed
+	endGoal                 // the goal is refused
 )
 
 // maxCuts is how many answers in a row may be cut at their limit, or empty.
@@ -89,7 +100,7 @@ func (s state) beforeTurn(max int, circles bool) step {
 	case max > 0 && s.turns >= max:
 		return giveBack
 	case circles && s.warned, s.cuts >= maxCuts:
-		return giveBack
+		return giveUseless
 	case circles:
 		return warn
 	case max > 0 && !s.noted && s.turns > 0 && s.turns >= max*4/5:
@@ -142,7 +153,7 @@ func (s state) refused(r *model.Refusal, at rung) state {
 
 // afterRefusal judges a call that gave no turn. A request that the endpoint does not take
 // is tried again with less of the conversation, down the ladder. If the last rung is refused
-// too, either the task itself is at fault, or the agent parks.
+// too, either the task itself is at fault, which a probe finds out, or the agent parks.
 func (s state) afterRefusal(r *model.Refusal, p situation) step {
 	parks := r.Advice == model.Park || s.wasteful(r)
 	switch {
@@ -154,8 +165,10 @@ func (s state) afterRefusal(r *model.Refusal, p situation) step {
 		return rest
 	case p.next != whole && s.spells <= mostSpells:
 		return shorten
-	case p.holds && (r.Reason == model.ContentFilter || r.Reason == model.ContextLength && p.large):
-		return failTask
+	case p.holds && r.Reason == model.ContextLength && p.large:
+		return declineTask
+	case p.holds && p.next == whole && r.Advice == model.GiveUp:
+		return blame
 	case p.leader && p.first:
 		return endGoal
 	}
@@ -190,6 +203,27 @@ func (s state) outageRest(r *model.Refusal) time.Duration {
 		return modelRest
 	}
 	return min(modelRest<<min(s.rounds-1, 10), maxPark)
+}
+
+// maxUseless is how many runs in a row may come to nothing before the agent parks.
+const maxUseless = 3
+
+// useless returns s after answers that end the run and came to nothing.
+func (s state) useless() state {
+	s.fruitless, s.usable = true, false
+	s.uselessRuns++
+	return s
+}
+
+// sick reports whether the agent is to park because of its useless runs.
+func (s state) sick() bool { return s.uselessRuns >= maxUseless }
+
+// over returns s at the end of a run.
+func (s state) over() state {
+	if s.spared = false; s.turns > 0 && !s.fruitless {
+		s.usable, s.uselessRuns = true, 0
+	}
+	return s
 }
 
 // The rests of an agent whose model endpoint refuses it, from the first to the

@@ -187,7 +187,7 @@ func (m *member) agent(log *journal.Journal, past *agent.Conversation, tools *to
 		opts.Asking = func() []team.Beat { return asking(o.Heard(), o.Member.AgentID) }
 	}
 	if o.Member.AgentID != team.Leader {
-		opts.Look, opts.LeaderHeard = m.look(), func() time.Time { return m.leaderHeard(begun) }
+		opts.Look, opts.Peers, opts.LeaderHeard = m.look(), m.peers, func() time.Time { return m.leaderHeard(begun) }
 		opts.Reserved = m.reserved
 	}
 	return agent.New(opts)

@@ -73,23 +73,28 @@ func (m *member) look() func(context.Context) (team.TaskID, bool) {
 	}
 }
 
-// others reports whether another member could take t, as far as can be told: who is not known
-// to be away counts.
+// others reports whether another member could take t; one that cannot be asked counts.
 func (m *member) others(ctx context.Context, t team.Task) bool {
+	s, err := m.peers(ctx)
+	return err != nil || s.Others(t, m.Member.AgentID)
+}
+
+// peers is how the team's members stand.
+func (m *member) peers(ctx context.Context) (team.Situation, error) {
 	record, err := registry.Record(ctx, m.Team)
 	if err != nil {
-		return true
+		return team.Situation{}, err
 	}
 	members, err := m.roster.List(ctx)
 	if err != nil {
-		return true
+		return team.Situation{}, err
 	}
 	s, heard := team.Situation{Status: record.Status, Roles: record.Roles}, m.heard(ctx, members)
 	for _, o := range members {
 		h := heard[o.AgentID]
-		s.Members = append(s.Members, team.Standing{Member: o, State: h.State(o, record, time.Now()), Task: h.Task})
+		s.Members = append(s.Members, team.Standing{Member: o, State: h.State(o, record, time.Now()), Task: h.Task, Window: h.Window})
 	}
-	return s.Others(t, m.Member.AgentID)
+	return s, nil
 }
 
 // reserved finds the first task in order of work that is reserved for the member and could be
