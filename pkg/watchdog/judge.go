@@ -19,6 +19,7 @@ type Look struct {
 	index.Look
 	Beats  map[team.AgentID]team.Beat // the last of each member with a process
 	Unread int                        // messages that wake their reader, stored and not in its journal
+	Done   []team.Task                // completed since the leader was told last, for the notice
 }
 
 // Stirs says in a word why the team is not quiet by this look alone, or "".

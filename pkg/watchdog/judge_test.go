@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -263,6 +264,15 @@ If the goal is reached, check the result and call finish_team with the summary. 
 	l.Look = on(l.Look, tasks)
 	if got := l.Notice(unfinished(tasks, 50)); got != want {
 		t.Errorf("Notice:\n%s\nwant:\n%s", got, want)
+	}
+	// It begins with what was done, the newest by name.
+	for i := range maxNamed + 2 {
+		l.Done = append(l.Done, team.Task{ID: team.TaskID(fmt.Sprintf("T-1%02d", i)), Title: "Count", Assignee: "coder-1", ResultSummary: strings.Repeat("long\n", 1000)})
+	}
+	got := strings.Split(l.Notice(nil, 0), "\n")
+	if len(got[2]) > 300 || got[0] != "[All Idle] Done since you were last told:" || got[1] != "- 2 tasks before these, which list_tasks shows" ||
+		!strings.HasPrefix(got[2], "- T-102 (Count) by coder-1: long long") || !strings.HasPrefix(got[maxNamed+2], "Nobody has anything left to do. Tasks: 1 completed") {
+		t.Errorf("what was done: %q", got)
 	}
 	// However much there is to say, it must fit a message.
 	l.Quarantined = []team.Quarantined{{Key: "task.T-009", Error: "it is damaged"}}

@@ -14,11 +14,13 @@ import (
 // What follows are the notices to the leader, as its model reads them: all of them stand in
 // testdata/notices.txt.
 
-// Notice is what the leader is told when all are idle. unfinished are the first of
-// the tasks that are open or have failed, out of total.
+// Notice is what the leader is told when all are idle: what was done, what is open, and what
+// it is to decide. unfinished are the first of the tasks that are open or have failed, out of
+// total.
 func (l Look) Notice(unfinished []index.Unfinished, total int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[All Idle] Nobody has anything left to do. Tasks: %d completed, %d in progress, %d pending, %d failed, %d cancelled.\n",
+	b.WriteString("[All Idle] " + l.done())
+	fmt.Fprintf(&b, "Nobody has anything left to do. Tasks: %d completed, %d in progress, %d pending, %d failed, %d cancelled.\n",
 		l.Tasks[team.Completed], l.Tasks[team.InProgress], l.Tasks[team.Pending], l.Tasks[team.Failed], l.Tasks[team.Cancelled])
 	situation := l.situation()
 	for _, v := range unfinished {
@@ -68,6 +70,27 @@ func (l Look) Notice(unfinished []index.Unfinished, total int) string {
 	b.WriteString("If the goal is reached, check the result and call finish_team with the summary. If not, say what is to be done: create tasks, spawn or write to teammates, cancel what is given up.")
 	if l.deserted() {
 		b.WriteString(" A text answer now ends the goal with that text as the summary.")
+	}
+	return b.String()
+}
+
+// maxDone is how many characters of a summary a notice has.
+const maxDone = 240
+
+// done tells what was completed since the leader was told last, the newest in a line each:
+// the leader need not look it up.
+func (l Look) done() string {
+	if len(l.Done) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("Done since you were last told:\n")
+	older := max(0, len(l.Done)-maxNamed)
+	if older > 0 {
+		fmt.Fprintf(&b, "- %d tasks before these, which list_tasks shows\n", older)
+	}
+	for _, t := range l.Done[older:] {
+		fmt.Fprintf(&b, "- %s (%s) by %s: %s\n", t.ID, t.Title, t.Assignee, strings.Join(strings.Fields(team.Clean(t.ResultSummary, maxDone)), " "))
 	}
 	return b.String()
 }

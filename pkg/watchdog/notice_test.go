@@ -52,7 +52,9 @@ func TestNotices(t *testing.T) {
 		return func(_ *team.Member, b *team.Beat) { b.Awaits, b.Asked, b.About = of, id, about }
 	}
 
-	show("Nobody has anything left to do, and all is done.", look(with(tasks[0])).Notice(unfinished(tasks[:1], maxNamed)))
+	done := tasks[0]
+	done.Assignee, done.ResultSummary = "coder-1", "42 lines in 3 files;\nwc printed the same."
+	show("Nobody has anything left to do, and all is done.", look(with(tasks[0]), func(l *Look) { l.Done = []team.Task{done} }).Notice(unfinished(tasks[:1], maxNamed)))
 	alone := look()
 	alone.Members = alone.Members[:1]
 	show("The same, and the leader is alone.", alone.Notice(nil, 0))

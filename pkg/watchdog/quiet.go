@@ -37,12 +37,13 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status)
 		return w.o.Actions.End(ctx, status)
 	}
+	now.Done = w.o.Index.DoneSince(max(w.toldSeq, now.Team.GoalSeq))
 	if err := w.o.Actions.Tell(ctx, ulid.Make().String(), now.Notice(w.o.Index.Unfinished(maxNamed))); err != nil {
 		return err
 	}
 	w.metrics.countAllIdle()
 	w.o.Logger.InfoContext(ctx, "all idle", "told", w.notices+1)
-	w.spell, w.toldTurn = spell, leader.Turn
+	w.spell, w.toldTurn, w.toldSeq = spell, leader.Turn, now.Moved
 	w.notices++
 	return nil
 }

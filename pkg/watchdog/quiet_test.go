@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -66,5 +67,29 @@ func TestToldTeamIsNotAsked(t *testing.T) {
 		if w.pings != asked {
 			t.Errorf("%d more questions", w.pings-asked)
 		}
+	})
+}
+
+// What a notice says was done is what was completed since the one before, in this goal.
+func TestToldWhatIsDone(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		completes := func(id team.TaskID, revision uint64) {
+			w.turn("coder-1")
+			w.tasks = append(w.tasks, team.Task{ID: id, Title: "Count", Status: team.Completed, Assignee: "coder-1", ResultSummary: "42 lines", Revision: revision})
+			w.look.Moved, w.look.Seq = revision, revision
+		}
+		tells := func(want string) {
+			t.Helper()
+			w.want("tell [All Idle]")
+			if got := strings.Count(w.text, " by coder-1: 42 lines"); !strings.HasPrefix(w.text, want) || got != 1 {
+				t.Errorf("told of %d tasks: %s", got, w.text)
+			}
+		}
+		w.look.Team.GoalSeq = 10
+		w.tasks = append(w.tasks, team.Task{ID: "T-001", Status: team.Completed, Assignee: "coder-1", ResultSummary: "42 lines", Revision: 9}) // of the goal before
+		w.change(5*time.Second, func() { completes("T-002", 11) })
+		tells("[All Idle] Done since you were last told:\n- T-002 (Count) by coder-1: 42 lines\n")
+		w.change(5*time.Second, func() { w.turn(team.Leader); completes("T-003", 12) })
+		tells("[All Idle] Done since you were last told:\n- T-003 (Count) by coder-1: 42 lines\n")
 	})
 }

@@ -43,7 +43,8 @@ type fake struct {
 	broken    error                // of every call to the server
 	freeze    time.Duration        // the process stands still this long, once
 
-	did []string // what the watchdog did, in order
+	did  []string // what the watchdog did, in order
+	text string   // of the last message to the leader
 }
 
 func newFake(t *testing.T) *fake {
@@ -208,6 +209,12 @@ func (w *fake) beat() {
 	}
 }
 
+func (w *fake) DoneSince(revision uint64) []team.Task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.tasks), func(t team.Task) bool { return t.Status != team.Completed || t.Revision <= revision })
+}
+
 func (w *fake) EndsSince(revision uint64) []index.End {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -366,6 +373,7 @@ func (w *fake) Tell(_ context.Context, id, text string) error {
 	w.ids[id] = time.Now()
 	word, _, _ := cut(text)
 	w.act("tell %s", word)
+	w.text = text
 	return nil
 }
 

@@ -30,6 +30,7 @@ import (
 type Index interface {
 	Look() index.Look
 	EndsSince(revision uint64) []index.End
+	DoneSince(revision uint64) []team.Task
 	Unfinished(limit int) (first []index.Unfinished, total int)
 }
 
@@ -112,6 +113,7 @@ type Watchdog struct {
 	spell     string                     // of the last notice
 	notices   int                        // notices in it
 	toldTurn  uint64                     // the leader's turn when it was told last
+	toldSeq   uint64                     // revision of the newest change of a task then
 }
 
 // told is what the leader was told of failed and cancelled dependencies. The

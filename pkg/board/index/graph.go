@@ -29,6 +29,7 @@ type graph struct {
 	resting  map[*node]struct{}     // those that would be in heaps, and were put back by a member that rests from them
 	now      time.Time              // of the newest entry, or the newest look at what is to be offered
 	ended    []mark                 // failed and cancelled ones, in the order of the feed
+	done     []mark                 // completed ones, in the same order
 	moved    uint64                 // newest revision at which any task changed
 }
 
@@ -41,7 +42,7 @@ type node struct {
 	needs      []*node            // its dependencies, as the task names them
 	missing    int                // those of them that are not completed
 	dependents map[*node]struct{} // tasks that name it as a dependency
-	endedAt    uint64             // its mark in graph.ended
+	endedAt    uint64             // its mark in graph.ended or graph.done
 	offer      *offer             // under way; nil if it is offered to nobody
 	declined   []declined         // who has put it back, as its task says
 	at         int                // place in its role's heap; -1 if it is in none
@@ -154,6 +155,11 @@ func (g *graph) set(n *node, t team.Task, revision uint64) {
 	case team.Failed, team.Cancelled:
 		n.endedAt = revision
 		g.ended = append(g.ended, mark{revision, n})
+	case team.Completed:
+		if was.Status != team.Completed {
+			n.endedAt = revision
+			g.done = append(g.done, mark{revision, n})
+		}
 	}
 	if before, after := was.Status == team.Completed, t.Status == team.Completed; before != after {
 		by := 1

@@ -202,6 +202,14 @@ func (x *Index) EndsSince(revision uint64) []End {
 	return x.state.endsSince(revision)
 }
 
+// DoneSince returns the tasks that were completed after a revision of the bucket, in that
+// order.
+func (x *Index) DoneSince(revision uint64) []team.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.state.doneSince(revision)
+}
+
 // Unfinished returns the first limit tasks that are open or have failed, by number,
 // and how many there are.
 func (x *Index) Unfinished(limit int) (first []Unfinished, total int) {

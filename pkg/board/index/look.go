@@ -79,6 +79,18 @@ func (s *state) endsSince(revision uint64) []End {
 	return ends
 }
 
+// doneSince returns the tasks that were completed after a revision, in order.
+func (s *state) doneSince(revision uint64) []team.Task {
+	var done []team.Task
+	from := sort.Search(len(s.done), func(i int) bool { return s.done[i].revision > revision })
+	for _, m := range s.done[from:] {
+		if m.node.endedAt == m.revision && m.node.task.Status == team.Completed {
+			done = append(done, m.node.task)
+		}
+	}
+	return done
+}
+
 // Unfinished is a task that is open or has failed, with the dependency that blocks it for
 // good, if there is one.
 type Unfinished struct {

@@ -265,6 +265,24 @@ func TestEnds(t *testing.T) {
 	want(7)
 }
 
+// What is completed is told once, at the revision at which it was.
+func TestDone(t *testing.T) {
+	f := newFeed(t)
+	f.task(1, status(team.Completed))
+	f.task(2)
+	f.task(1, status(team.Completed)) // its metadata changed
+	f.task(2, status(team.Completed))
+	for since, want := range map[uint64][]team.TaskID{0: {"T-001", "T-002"}, 1: {"T-002"}, 4: nil} {
+		var got []team.TaskID
+		for _, task := range f.doneSince(since) {
+			got = append(got, task.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("since %d: %v, want %v", since, got, want)
+		}
+	}
+}
+
 // How long a task waited and took is told by the times in its records, and only
 // by its transitions: not again by each process that begins to lead.
 func TestDurations(t *testing.T) {
