@@ -208,13 +208,18 @@ func (f fields) write(o *object, ours ...string) {
 
 var nineAlnum = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
 
+var shortWord = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
+
 // callID returns the id of a call in the form that the endpoint takes.
 func (e *encoding) callID(id string) string {
-	if e.CallIDs == anyID || nineAlnum.MatchString(id) {
+	if e.CallIDs == anyID || nineAlnum.MatchString(id) || e.CallIDs == shortID && shortWord.MatchString(id) {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
 	digits := new(big.Int).SetBytes(sum[:]).Text(62)
+	if e.CallIDs == shortID {
+		return "call_" + digits[len(digits)-24:]
+	}
 	return digits[len(digits)-9:]
 }
 

@@ -160,14 +160,15 @@ func (e *encoding) parts(ms []*Message) (ps []contentPart) {
 	return ps
 }
 
-// arguments returns the arguments of a call as JSON text. What is no JSON is
-// quoted: vLLM and others parse the arguments of earlier turns and would refuse
-// this conversation for good. The model still sees what it wrote.
+// arguments returns the arguments of a call as JSON text. What is no JSON object is
+// quoted: vLLM, Ollama, Anthropic, Gemini and others parse the arguments of earlier turns
+// and would refuse this conversation for good. The model still sees what it wrote.
 func arguments(c ToolCall) string {
+	args := strings.TrimSpace(c.Arguments)
 	switch {
-	case strings.TrimSpace(c.Arguments) == "":
+	case args == "":
 		return "{}"
-	case json.Valid([]byte(c.Arguments)):
+	case args[0] == '{' && json.Valid([]byte(args)):
 		return c.Arguments
 	}
 	o := openObject(nil)

@@ -60,6 +60,12 @@ func nasty(origin string) Request {
 			{Role: "user", Content: "x"},
 			{Role: "assistant", Origin: "elsewhere m", ToolCalls: []ToolCall{{ID: "Abc123xyz", Name: "", Arguments: ""}}},
 			{Role: "tool", ToolCallID: "Abc123xyz", Content: "no such tool"},
+			{Role: "assistant", Origin: "elsewhere m", Content: "with a NUL\x00", ToolCalls: []ToolCall{
+				{ID: "functions.bash:0", Name: "bash", Arguments: `["ls"]`},
+				{ID: "call_" + strings.Repeat("0123456789", 7), Name: "bash", Arguments: `"ls -la"`},
+			}},
+			{Role: "tool", ToolCallID: "functions.bash:0", Content: "no object"},
+			{Role: "tool", ToolCallID: "call_" + strings.Repeat("0123456789", 7), Content: "no object"},
 		},
 		Tools: []ToolSpec{
 			{Name: "bash", Description: "runs", Schema: raw(`{"$schema":"x","type":"object","additionalProperties":false,"required":["command","env"],"properties":{` +

@@ -13,22 +13,19 @@ import (
 // endpoint that goes on refusing is not asked for ever.
 func learned(p profile, e apiError) (profile, bool) {
 	text := strings.ToLower(e.message + " " + e.code)
-	for _, l := range lessons {
-		if l.about.MatchString(text) {
-			// Only this one: what it has taught before, another would misread.
-			taught := p
-			if l.learn(&taught, text) {
-				return taught, true
-			}
-			break
-		}
+	// Only the first that is about it: what it has taught before, another would misread.
+	i := slices.IndexFunc(lessons, func(l lesson) bool { return l.about.MatchString(text) })
+	taught := p
+	if i < 0 || !lessons[i].learn(&taught, text) {
+		return p, false
 	}
-	return p, false
+	return taught, true
 }
 
 // lesson is what an error of a kind teaches. learn changes p and reports whether
 // it did.
 type lesson struct {
+	name  string
 	about *regexp.Regexp // in small letters
 	learn func(p *profile, text string) bool
 }
@@ -50,10 +47,12 @@ var mostOutput = about(`supports at most (\d+) completion tokens|` +
 // the more special stand first. What an error says is quoted where it is not plain.
 var lessons = []lesson{
 	{ // "To use function tools, use /v1/responses or set reasoning_effort to 'none'", "only supported in v1/responses"
+		"responses",
 		about(`v1/responses`),
 		func(p *profile, _ string) bool { return change(&p.Wire, responses) },
 	},
 	{ // "max_tokens is too large: 32000. This model supports at most 16384 completion tokens"
+		"highest limit",
 		mostOutput,
 		func(p *profile, text string) bool {
 			n, err := strconv.Atoi(strings.Join(mostOutput.FindStringSubmatch(text)[1:], ""))
@@ -61,18 +60,22 @@ var lessons = []lesson{
 		},
 	},
 	{ // "Unsupported parameter: 'max_tokens' ... Use 'max_completion_tokens' instead"
+		"limit renamed",
 		about(`max_completion_tokens['"]? instead`),
 		func(p *profile, _ string) bool { return limitIn(p, "max_completion_tokens") },
 	},
 	{ // {"type":"extra_forbidden","loc":["body","max_completion_tokens"]}
+		"limit back",
 		about(`max_completion_tokens.*(` + refusesField + `)|(` + refusesField + `).*max_completion_tokens`),
 		func(p *profile, _ string) bool { return limitIn(p, "max_tokens") },
 	},
 	{
+		"limit unnamed",
 		about(`\bmax_tokens\b.*(` + refusesField + `)|(` + refusesField + `).*\bmax_tokens\b`),
 		func(p *profile, _ string) bool { return limitIn(p, "max_completion_tokens") },
 	},
 	{ // "The `reasoning_content` in the thinking mode must be passed back", "Missing `reasoning_content` field"
+		"reasoning back",
 		about("missing `?reasoning_content|reasoning_content`? .*(must be passed|is required)"),
 		func(p *profile, _ string) bool {
 			p.Drop = withoutEntry(p.Drop, "reasoning_content")
@@ -80,51 +83,66 @@ var lessons = []lesson{
 			return change(&p.Always, "reasoning_content")
 		},
 	},
+	{ // "tool_use.id: String should match pattern", "Invalid 'messages[3].tool_calls[0].id': string too long", "call_id"
+		"short ids",
+		about(`(tool_use|tool_call_id|call_id|tool_calls\S*id)\b.*(match pattern|string too long|maximum length)`),
+		func(p *profile, _ string) bool { return p.CallIDs == anyID && change(&p.CallIDs, shortID) },
+	},
 	{ // "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."
+		"nine letters",
 		about(`call id .*length of 9`),
 		func(p *profile, _ string) bool { return change(&p.CallIDs, nineID) },
 	},
 	{ // "Conversation roles must alternate", "Unexpected role 'user' after role 'tool'"
+		"alternate",
 		about(`must alternate|unexpected role`),
 		func(p *profile, _ string) bool {
 			return oneOf(change(&p.MergeUsers, true), change(&p.AfterTool, seen), change(&p.BeforeTurn, goOn))
 		},
 	},
 	{ // "'messages[0].role' does not support 'system' with this model", "System role not supported"
+		"system role",
 		about(`does not support 'system'|system role (is )?not supported|unexpected role 'system'`),
 		func(p *profile, _ string) bool {
 			return oneOf(change(&p.SystemRole, "user"), change(&p.MergeUsers, true))
 		},
 	},
+	{ // "properties: should be non-empty for OBJECT type"
+		"bare objects",
+		about(`non-empty for object type`),
+		func(p *profile, _ string) bool { return change(&p.SchemaFull, true) },
+	},
 	{ // "must have either content or tool_calls, but not none", "content or tool_calls must be set"
+		"empty turn",
 		about(`content('| )?or '?tool_calls`),
 		func(p *profile, _ string) bool { return p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer) },
 	},
 	{ // "text content blocks must be non-empty", "messages: text content blocks must contain non-whitespace text"
-		about(`content.*(non-empty|must not be empty|cannot be empty|is empty|non-whitespace)`),
+		"empty content",
+		about(`\bcontent\b.*(non-empty|must not be empty|cannot be empty|is empty|non-whitespace)`),
 		func(p *profile, _ string) bool {
 			return oneOf(p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer), change(&p.BesideCalls, absent))
 		},
 	},
 	{ // "messages[2]: missing field `content`", "Expected 'content' to be a string or an array"
+		"content beside calls",
 		about("missing field `?content|'content' to be a string|content (field )?is required"),
 		func(p *profile, _ string) bool { return change(&p.BesideCalls, emptyText) },
 	},
 	{ // "invalid type: sequence, expected a string", "content must be a string"
+		"plain content",
 		about(`sequence, expected a string|content must be a string|image_url|(not|n't) support images?|image input`),
 		func(p *profile, _ string) bool {
 			return oneOf(change(&p.Images, false), change(&p.CacheMarks, noMarks))
 		},
 	},
-	{ // "properties: should be non-empty for OBJECT type"
-		about(`non-empty for object type`),
-		func(p *profile, _ string) bool { return change(&p.SchemaFull, true) },
-	},
 	{ // "Proto field is not repeating, cannot start list" at a type
+		"one type",
 		about(`not repeating, cannot start list.*type|type.*not repeating, cannot start list`),
 		func(p *profile, _ string) bool { return change(&p.SchemaOneType, true) },
 	},
 	{
+		"fields",
 		about(refusesField),
 		func(p *profile, text string) bool { return oneOf(dropKeywords(p, text), dropField(p, text)) },
 	},

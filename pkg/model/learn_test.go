@@ -3,8 +3,11 @@ package model
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -82,6 +85,56 @@ func TestLearned(t *testing.T) {
 				t.Error("the table has changed")
 			}
 		})
+	}
+}
+
+// What real services say, whole, is put before all lessons: the one that is meant comes first
+// and teaches something, and of what is about nothing that can be learned there is none.
+func TestLessonsOfRealServices(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "refusals.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused := map[string]bool{}
+	for _, l := range lessons {
+		unused[l.name] = true
+	}
+	i := slices.IndexFunc(profiles, func(p profile) bool { return p.Name == unknownEndpoint })
+	for line := range strings.Lines(string(data)) {
+		var row struct {
+			Service, Lesson string
+			Status          int
+			Body            json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		e := parseError(row.Body)
+		var about []string
+		for _, l := range lessons {
+			if l.about.MatchString(strings.ToLower(e.message + " " + e.code)) {
+				about = append(about, l.name)
+			}
+		}
+		before := profiles[i]
+		switch row.Lesson { // what is learned must be otherwise before
+		case "limit back":
+			before.LimitField = "max_completion_tokens"
+		case "plain content":
+			before.Images = true
+		case "content beside calls":
+			before.BesideCalls = absent
+		case "empty turn", "empty content":
+			before.EmptyTurn = ""
+		}
+		_, taught := learned(before, e)
+		if first := append(about, "")[0]; first != row.Lesson || taught != (row.Lesson != "") {
+			t.Errorf("%s, %s: lessons %q are about it, and something was learned: %v; want %q\n%s", row.Service, e.message, about, taught, row.Lesson, row.Body)
+		}
+		delete(unused, row.Lesson)
+	}
+	if len(unused) > 0 {
+		t.Errorf("no service teaches %v", unused)
 	}
 }
 

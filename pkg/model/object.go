@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 )
 
 // object writes a JSON object, its fields in the order in which they come.
@@ -45,8 +46,12 @@ func (o *object) said(k, v string) {
 func (o *object) number(k string, n int) { o.raw(k, strconv.AppendInt(nil, int64(n), 10)) }
 
 // appendText appends s as a JSON string, without the escapes that are only of use
-// inside HTML: each costs a model five characters.
+// inside HTML: each costs a model five characters. A NUL is left out: what stores text in
+// a database or a C string refuses it, or ends there.
 func appendText(b []byte, s string) []byte {
+	if strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(s, "\x00", "")
+	}
 	buf := bytes.NewBuffer(b)
 	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false)

@@ -108,8 +108,9 @@ type callIDs string
 
 // The forms. Ids of another form are mapped, one and the same always alike.
 const (
-	anyID  callIDs = ""
-	nineID callIDs = "nine" // nine letters and digits
+	anyID   callIDs = ""
+	shortID callIDs = "short" // letters, digits, _ and -, at most 40
+	nineID  callIDs = "nine"  // nine letters and digits
 )
 
 // Profiles returns the names of all profiles, sorted.

@@ -13,6 +13,12 @@ const (
 	anyName = `^[a-zA-Z0-9_-]{1,64}$`
 )
 
+// Ids of calls come from any endpoint, since a conversation may go on at another: Kimi's are
+// "functions.bash:0", some have 80 characters. OpenAI takes 40 ("string too long. Expected a
+// string with maximum length 40", openclaw/openclaw#875), Anthropic letters, digits, _ and -
+// (BerriAI/litellm#17343, Portkey-AI/gateway#1062). A profile that may have either behind it is
+// shortID too. Servers that run the model's own template get the model's own ids.
+
 // reasoningFields are the fields in which models give their thinking.
 var reasoningFields = []string{"reasoning", "reasoning_content", "reasoning_details"}
 
@@ -35,7 +41,7 @@ var profiles = []profile{
 		// Its limit counts the thinking too, so that a small one ends in turns without
 		// text. max_tokens is refused by reasoning models and deprecated for all.
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, CallIDs: shortID, Names: anyName,
 	},
 	{
 		// learn.microsoft.com, Azure OpenAI reference 2024-10-21: the deployment stands
@@ -45,14 +51,14 @@ var profiles = []profile{
 		// A deployment's name need not tell the model; gpt-5 behind one refuses
 		// max_tokens (OpenHands/OpenHands#11662).
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, CallIDs: shortID, Names: anyName,
 	},
 	{
 		// learn.microsoft.com, api-version-lifecycle: /openai/v1 without a version.
 		Name: "azure", Hosts: []string{"*.openai.azure.com", "*.services.ai.azure.com", "*.cognitiveservices.azure.com"},
 		Wire: chat, ResponsesModels: overResponses, KeyHeader: "api-key",
 		LimitField: "max_completion_tokens", MaxOutput: 32_000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null, Images: true, CallIDs: shortID, Names: anyName,
 	},
 	{
 		Name: "vllm", // its port 8000 is everybody's
@@ -102,7 +108,7 @@ var profiles = []profile{
 		CacheMarks: onBlocks, CacheModels: []string{"claude"},
 		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: null,
 		// thinking_blocks are how Claude's signed thinking comes and must go back.
-		Echo: []string{"reasoning_content", "thinking_blocks", "provider_specific_fields"}, Names: anyName,
+		Echo: []string{"reasoning_content", "thinking_blocks", "provider_specific_fields"}, CallIDs: shortID, Names: anyName,
 	},
 	{
 		Name: "openrouter", Hosts: []string{"openrouter.ai", "*.openrouter.ai"},
@@ -116,7 +122,7 @@ var profiles = []profile{
 		// What is behind it may be Mistral: "Unexpected role" (charmbracelet/crush#279)
 		// then teaches the rest.
 		MergeUsers: true,
-		Echo:       []string{"reasoning", "reasoning_details"}, Names: anyName,
+		Echo:       []string{"reasoning", "reasoning_details"}, CallIDs: shortID, Names: anyName,
 	},
 	{
 		Name: "deepseek", Hosts: []string{"api.deepseek.com"},
@@ -129,14 +135,14 @@ var profiles = []profile{
 		// "The reasoning_content in the thinking mode must be passed back to the API":
 		// on every turn; an empty one will do for turns of others
 		// (earendil-works/pi#3636, architects-toolkit/SmartHopper#660).
-		Echo: []string{"reasoning_content"}, Always: "reasoning_content", Names: anyName,
+		Echo: []string{"reasoning_content"}, Always: "reasoning_content", CallIDs: shortID, Names: anyName,
 	},
 	{
 		Name: "qwen", Hosts: []string{"dashscope*.aliyuncs.com", "*.dashscope*.aliyuncs.com"},
 		Wire:       chat,
 		LimitField: "max_tokens", MaxOutput: 8000, AskUsage: true,
 		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, MergeUsers: true,
-		Echo: []string{"reasoning_content"}, Names: anyName,
+		Echo: []string{"reasoning_content"}, CallIDs: shortID, Names: anyName,
 	},
 	{
 		Name: "gemini", Hosts: []string{"generativelanguage.googleapis.com", "*aiplatform.googleapis.com"},
@@ -149,6 +155,7 @@ var profiles = []profile{
 		// thought-signatures, names this word for such a one.
 		Echo:    []string{"extra_content"},
 		Foreign: map[string]json.RawMessage{"extra_content": json.RawMessage(`{"google":{"thought_signature":"skip_thought_signature_validator"}}`)},
+		CallIDs: shortID,
 		Names:   `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`, // its reference: begins with a letter or an underscore
 		// "Unknown name "additionalProperties" ... Cannot find field", and so on: its
 		// schemas are a part of OpenAPI's (openswarm-ai/openswarm#24,
@@ -184,7 +191,7 @@ var profiles = []profile{
 		LimitField: "max_tokens", MaxOutput: 32_000, AskUsage: true,
 		// "text content blocks must be non-empty" also beside calls
 		// (agno-agi/agno#3137).
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: absent, Images: true, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: absent, Images: true, CallIDs: shortID, Names: anyName,
 	},
 	{
 		Name: "groq", Hosts: []string{"api.groq.com"},
@@ -193,7 +200,7 @@ var profiles = []profile{
 		// (janhq/jan#8136), and "property 'reasoning'" of some models
 		// (musistudio/llms#64).
 		LimitField: "max_completion_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, CallIDs: shortID, Names: anyName,
 	},
 	{
 		Name: "cerebras", Hosts: []string{"api.cerebras.ai"},
@@ -201,7 +208,7 @@ var profiles = []profile{
 		// "messages.2.assistant.reasoning_content: property ... is unsupported", code
 		// wrong_api_format (Kilo-Org/kilocode#10375, QwenLM/qwen-code#11045).
 		LimitField: "max_completion_tokens", MaxOutput: 8000, AskUsage: true,
-		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, Names: anyName,
+		SystemRole: "system", EmptyTurn: noAnswer, BesideCalls: emptyText, CallIDs: shortID, Names: anyName,
 	},
 	{
 		// What most take. The rest is learned from what it refuses.

@@ -101,6 +101,13 @@ var nineAlnum = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
 var badID = eachCall(func(c toolCall) bool { return !nineAlnum.MatchString(c.ID) },
 	func(_, _ int, c toolCall) string { return c.ID })
 
+// badCallID returns the demand that ids fit the pattern.
+func badCallID(pattern string) func(*request) (string, bool) {
+	fits := regexp.MustCompile(pattern)
+	return eachCall(func(c toolCall) bool { return !fits.MatchString(c.ID) },
+		func(i, k int, _ toolCall) string { return fmt.Sprintf("messages[%d].tool_calls[%d].id", i, k) })
+}
+
 func badName(pattern *regexp.Regexp) func(*request) (string, bool) {
 	return eachCall(func(c toolCall) bool { return !pattern.MatchString(c.Function.Name) },
 		func(i, k int, _ toolCall) string { return fmt.Sprintf("messages[%d].tool_calls[%d]", i, k) })

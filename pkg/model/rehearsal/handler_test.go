@@ -75,7 +75,7 @@ func TestStrictness(t *testing.T) {
 		"empty tool result":         {`m:` + hello + `,` + call("c1") + `,{"role":"tool","tool_call_id":"c1","content":""}`, "messages[3]: the content of the tool message is empty"},
 		"tool calls of a user":      {`m:` + strings.Replace(call("c1"), "assistant", "user", 1), "messages[1]: the content"},
 		"call without id":           {`m:` + hello + `,` + call("") + `,` + hello, "messages[2]: tool_calls[0] needs an id"},
-		"arguments not JSON":        {`m:` + hello + `,` + strings.Replace(call("c1"), `"{}"`, `"{"`, 1) + `,` + answer("c1"), "messages[2]: tool_calls[0]: the arguments are not JSON"},
+		"arguments not JSON":        {`m:` + hello + `,` + strings.Replace(call("c1"), `"{}"`, `"{"`, 1) + `,` + answer("c1"), "messages[2]: tool_calls[0]: the arguments are no JSON object"},
 		"call never answered":       {`m:` + hello + `,` + call("c1"), "1 tool calls at the end have no tool message"},
 		"user before the answer":    {`m:` + hello + `,` + call("c1") + `,` + hello + `,` + answer("c1"), "messages[3]: 1 tool calls before it have no tool message"},
 		"answer to nothing":         {`m:` + hello + `,` + answer("c1"), `messages[2]: no open tool call has the id "c1"`},

@@ -190,8 +190,8 @@ func (m message) check(i int, noContent bool) error {
 			return fmt.Errorf("tool_calls[%d] needs an id, the type function and a name", k)
 		case !toolName.MatchString(c.Function.Name):
 			return fmt.Errorf("tool_calls[%d]: bad name %q", k, c.Function.Name)
-		case !json.Valid([]byte(c.Function.Arguments)):
-			return fmt.Errorf("tool_calls[%d]: the arguments are not JSON", k)
+		case !isObject(c.Function.Arguments):
+			return fmt.Errorf("tool_calls[%d]: the arguments are no JSON object", k)
 		}
 	}
 	return nil
@@ -240,4 +240,11 @@ func (r request) asker() (asker, error) {
 		return asker{}, errors.New(`the system message must begin with the line "You are NAME, role ROLE, in team TEAM."`)
 	}
 	return asker{name: m[1], role: m[2], team: m[3]}, nil
+}
+
+// isObject reports whether s is a JSON object: several endpoints refuse a conversation with
+// a call whose arguments are anything else.
+func isObject(s string) bool {
+	s = strings.TrimSpace(s)
+	return strings.HasPrefix(s, "{") && json.Valid([]byte(s))
 }

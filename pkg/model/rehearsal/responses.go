@@ -158,8 +158,8 @@ func (r *request) take(i int, it item, all []item, stored bool) error {
 			return says("Missing required parameter: 'input[%d].call_id'.", i)
 		case !toolName.MatchString(it.Name):
 			return says("Invalid 'input[%d].name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", i)
-		case !json.Valid([]byte(it.Arguments)):
-			return fmt.Errorf("input[%d]: the arguments are not JSON", i)
+		case !isObject(it.Arguments):
+			return fmt.Errorf("input[%d]: the arguments are no JSON object", i)
 		}
 		m := turn()
 		m.ToolCalls = append(m.ToolCalls, toolCall{ID: it.CallID, Type: "function", Function: function{Name: it.Name, Arguments: it.Arguments}})

@@ -41,7 +41,7 @@ func TestResponsesStrictness(t *testing.T) {
 		"thinking alone":              {``, question + "," + thought + "," + question, "without its required following item"},
 		"another's thinking":          {``, question + "," + strings.Replace(thought, "gAAAx", "EqQB", 1) + "," + turn + "," + question, "could not be verified"},
 		"made-up name":                {``, question + "," + strings.Replace(called, "bash", "a.b", 1) + "," + result, "Invalid 'input[1].name'"},
-		"cut arguments":               {``, question + "," + strings.Replace(called, "{}", "{", 1) + "," + result, "input[1]: the arguments are not JSON"},
+		"cut arguments":               {``, question + "," + strings.Replace(called, "{}", "{", 1) + "," + result, "input[1]: the arguments are no JSON object"},
 		"call without an answer":      {``, question + "," + called + "," + question, "No tool output found for function call c1."},
 		"answer to nothing":           {``, question + "," + result, "No tool call found for function call output with call_id c1."},
 		"the same call twice":         {``, question + "," + called + "," + result + "," + called + "," + result, "the call id c1 comes twice"},

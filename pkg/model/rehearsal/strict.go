@@ -129,6 +129,7 @@ var strictest = map[string]*strictness{
 	"anthropic": {body: openAIError, noContent: true, demands: []demand{
 		{emptyTurn, refusal{http.StatusBadRequest, "invalid_request_error", "invalid_request_error", "{}: text content blocks must be non-empty", ""}},
 		{emptyBeside, refusal{http.StatusBadRequest, "invalid_request_error", "invalid_request_error", "{}: text content blocks must be non-empty", ""}},
+		{badCallID(`^[a-zA-Z0-9_-]+$`), refusal{http.StatusBadRequest, "invalid_request_error", "invalid_request_error", "{}: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", ""}},
 	}},
 	"groq": {body: openAIError, demands: []demand{
 		{otherMessageFields(), unsupported("invalid_request_error")},
@@ -153,6 +154,7 @@ var openAI = &strictness{body: openAIError, noContent: true, demands: append([]d
 var openAIDemands = []demand{
 	{renamedLimit, refusal{http.StatusBadRequest, "invalid_request_error", "unsupported_parameter", "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", ""}},
 	{otherFields(openAIFields...), refusal{http.StatusBadRequest, "invalid_request_error", "unknown_parameter", "Unrecognized request argument supplied: {}", ""}},
+	{badCallID(`^.{1,40}$`), refusal{http.StatusBadRequest, "invalid_request_error", "string_above_max_length", "Invalid '{}': string too long. Expected a string with maximum length 40, but got a longer one instead.", ""}},
 	{badName(toolName), refusal{http.StatusBadRequest, "invalid_request_error", "invalid_value", "Invalid '{}.function.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", ""}},
 }
 
