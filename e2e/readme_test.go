@@ -18,13 +18,14 @@ import (
 
 // notRun are the commands of README.md that TestReadme leaves out, and why.
 var notRun = map[string]string{
-	"make demo":                 "builds the programs; package demo tests the survey",
-	"make test":                 "is what runs this test",
-	"export OPENAI_API_KEY=...": "a value of the reader's own",
-	"export OPENAI_MODEL=...":   "a value of the reader's own",
-	"cp .env.example .env":      "make test-compose tests the containers",
-	"docker compose up -d":      "needs an engine: make test-compose",
-	`teamctl run "..."`:         "needs the containers: make test-compose",
+	"make demo":                     "builds the programs; package demo tests the survey",
+	"make test":                     "is what runs this test",
+	"export OPENAI_API_KEY=...":     "a value of the reader's own",
+	"export OPENAI_MODEL=...":       "a value of the reader's own",
+	"export AGENTTEAM_WINDOW=32768": "a value of the reader's own",
+	"cp .env.example .env":          "make test-compose tests the containers",
+	"docker compose up -d":          "needs an engine: make test-compose",
+	`teamctl run "..."`:             "needs the containers: make test-compose",
 	"docker compose up -d --no-recreate --scale teammate=5": "needs an engine: make test-compose",
 	"docker compose down":                              "needs an engine: make test-compose",
 	"export OPENAI_BASE_URL=http://127.0.0.1:11434/v1": "a server of the reader's own",

@@ -36,7 +36,7 @@ func (a *app) doctorCmd() *cobra.Command {
 			return a.ended(ctx, doctor.Err(checks))
 		},
 	}
-	cmd.Flags().BoolVar(&o.ProbeWindow, "probe-window", false, "send the model 6,000 tokens to see whether its endpoint cuts long prompts, also if it is not local")
+	cmd.Flags().BoolVar(&o.ProbeWindow, "probe-window", false, "send the model a prompt as large as its window in the settings, or 6,000 tokens, to see whether its endpoint cuts it; may cost money")
 	return cmd
 }
 

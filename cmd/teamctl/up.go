@@ -82,6 +82,9 @@ func (a *app) upCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := cfg.CheckWindows(); err != nil {
+			return err
+		}
 		if background {
 			return a.upDetached(cmd)
 		}

@@ -257,7 +257,7 @@ func TestWaitingMailIsTakenIn(t *testing.T) {
 		r.says("both")
 		r.start()
 		r.deliver(in, 1)
-		synctest.Wait()
+		r.settle()
 		r.wantKinds("start mail mail turn end")
 	})
 }

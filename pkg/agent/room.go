@@ -21,8 +21,10 @@ type gauge struct {
 	tools  []model.ToolSpec
 	alias  string
 	fixed  int    // tokens of system message and tools, about
-	bound  int    // the window that a refusal or the reports of usage have shown; 0: none has
+	bound  int    // the window that a refusal or a probe has shown; 0: none has
 	low    int    // the last report of usage that was far too low
+	guess  int    // the window that two such reports in a row look like, until a probe has shown what it is
+	exempt bool   // low reports mean nothing: a probe was read whole
 	by     string // the alias that answered last; what is known holds for it only
 	scale  tokens.Gauge
 	kept   *model.Kept
@@ -113,16 +115,17 @@ func (g *gauge) sum(messages []*model.Message) (n int) {
 	return n
 }
 
-// leastWindow is the smallest window that a report of usage is believed to show: no
+// leastWindow is the smallest window that reports of usage are believed to show: no
 // endpoint in use has less, and some report nonsense.
 const leastWindow = 1000
 
 // told takes in the usage that the endpoint reports for a request. An endpoint that twice
-// counts far fewer tokens than were sent has cut the prompt silently: its count is then
-// taken for its window.
+// counts far fewer tokens than were sent may have cut the prompt silently, or count
+// otherwise than we do: then it is to be probed. A request that is reported whole shows that
+// the window is no smaller.
 func (g *gauge) told(messages []*model.Message, alias string, u model.Usage) {
 	if alias != g.by {
-		g.by, g.bound, g.low, g.scale = alias, 0, 0, tokens.Gauge{}
+		g.by, g.bound, g.low, g.guess, g.exempt, g.scale = alias, 0, 0, 0, false, tokens.Gauge{}
 	}
 	if u.Estimated || u.PromptTokens == 0 {
 		return
@@ -136,15 +139,29 @@ func (g *gauge) told(messages []*model.Message, alias string, u model.Usage) {
 	}
 	if !tokens.Cut(g.scale.Tokens(sent), u.PromptTokens) {
 		g.scale.Told(u.PromptTokens, sent)
-		g.low = 0
+		g.low, g.guess = 0, 0
 		return
 	}
-	// A single low report may count only what was not cached.
-	if twice := g.low > 0; twice && u.CachedTokens == 0 && u.PromptTokens >= leastWindow {
-		g.bound = max(u.PromptTokens, g.low)
+	if twice := g.low > 0; twice && !g.exempt && g.bound == 0 && u.PromptTokens >= leastWindow {
+		g.guess = max(u.PromptTokens, g.low)
 	}
 	g.low = u.PromptTokens
 }
+
+// probeSize is how large a prompt shows whether the guess is right; 0 if none fits into the
+// window that is known, or there is no guess. Of what it cuts, an endpoint may count half its
+// window.
+func (g *gauge) probeSize() int {
+	size := 2*g.guess + 1000
+	if g.guess == 0 || g.window() > 0 && size > g.window()*9/10 {
+		return 0
+	}
+	return size
+}
+
+// probed takes in what a probe has shown: the window that it was cut to, or 0 if it was read
+// whole.
+func (g *gauge) probed(window int) { g.bound, g.exempt, g.guess, g.low = window, window == 0, 0, 0 }
 
 // learn takes in the window that a refusal tells of.
 func (g *gauge) learn(r *model.Refusal) {
@@ -238,6 +255,9 @@ func (a *Agent) excerptTo(ctx context.Context, text string, limit int) (short, r
 func (a *Agent) makeRoom(ctx context.Context) error {
 	if a.asked {
 		return a.shortenOnRequest(ctx)
+	}
+	if err := a.tryWindow(ctx); err != nil {
+		return err
 	}
 	room, fill := a.gauge.room(), a.gauge.fill(a.conv)
 	// A conversation that could not be made small enough is tried again only once it has

@@ -66,13 +66,41 @@ func (a Alias) Options() model.Options {
 	return o
 }
 
-// usable reports whether the environment has all that the alias needs.
-func (a Alias) usable() bool { return len(a.Missing) == 0 }
+// usable reports whether agents can work with the alias: the environment has all that it
+// needs, and its window is large enough.
+func (a Alias) usable() bool { return len(a.Missing) == 0 && a.narrow() == nil }
+
+// narrow is the error of an alias whose window is too small to work with, or nil.
+func (a Alias) narrow() error {
+	w := a.Window
+	if w == 0 && a.Same == "" {
+		w = model.WindowOf(a.Options())
+	}
+	if w == 0 || w >= model.LeastWindow {
+		return nil
+	}
+	return team.Errorf(team.InvalidArgument, "the model alias %s cannot be used: its window is %d tokens, and an agent needs %d", a.Name, w, model.LeastWindow).
+		WithHint("enlarge it where the model is served (Ollama: OLLAMA_CONTEXT_LENGTH=32768), and say so here: window: 32768, or AGENTTEAM_WINDOW=32768")
+}
+
+// CheckWindows returns the error of the first alias whose window is too small to work with,
+// or nil.
+func (c Config) CheckWindows() error {
+	for _, a := range c.Aliases() {
+		if err := a.narrow(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // lacks is the error of an alias that cannot be used, or nil.
 func (a Alias) lacks() error {
 	if a.usable() {
 		return nil
+	}
+	if len(a.Missing) == 0 {
+		return a.narrow()
 	}
 	verb := "is"
 	if len(a.Missing) > 1 {
@@ -166,9 +194,12 @@ func (c Config) CheckModel() error {
 		switch {
 		case a.usable() && a.Same == "":
 			return nil
-		case len(c.Models) > 0 && !a.usable():
+		case len(c.Models) > 0 && len(a.Missing) > 0:
 			missing = append(missing, strings.Join(a.Missing, " and ")+" (for the alias "+a.Name+")")
 		}
+	}
+	if err := c.CheckWindows(); err != nil && len(missing) == 0 {
+		return err
 	}
 	if len(c.Models) > 0 {
 		return team.Errorf(team.InvalidArgument, "no model of team.yaml can be used: set %s", strings.Join(missing, ", or "))

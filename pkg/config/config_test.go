@@ -323,7 +323,7 @@ func TestCheckModel(t *testing.T) {
 		{config.Config{APIKey: "k"}, "set OPENAI_MODEL"},
 		{config.Config{Model: "m"}, "set OPENAI_API_KEY or OPENAI_BASE_URL"},
 		{config.Config{Model: "m", APIKey: "k"}, ""},
-		{config.Config{Model: "m", BaseURL: "http://127.0.0.1:11434/v1"}, ""},
+		{config.Config{Model: "m", BaseURL: "http://127.0.0.1:8000/v1"}, ""},
 	} {
 		err := tt.cfg.CheckModel()
 		if tt.missing == "" {

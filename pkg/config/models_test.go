@@ -47,7 +47,7 @@ const every = `models:
     fallbacks: [fast]
     limits: {connect: 5s, first_byte: 20m, idle: 3m, total: 1h}
   fast:
-    base_url: http://127.0.0.1:11434/v1
+    base_url: http://127.0.0.1:8000/v1
     model: qwen3:8b
     prices: {input: 0, output: 0, currency: USD}
   sonnet: strong
@@ -68,7 +68,7 @@ func TestModels(t *testing.T) {
 			Extra:   map[string]any{"reasoning": map[string]any{"effort": "high"}, "top_p": 0.9, "stop": []any{"a", 1}},
 			Connect: 5 * time.Second, FirstByte: 20 * time.Minute, Idle: 3 * time.Minute, Total: time.Hour,
 		}},
-		{Name: "fast", Prices: &model.Prices{Currency: "USD"}, Options: model.Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b", Headers: map[string]string{}, Alias: "fast"}},
+		{Name: "fast", Prices: &model.Prices{Currency: "USD"}, Options: model.Options{BaseURL: "http://127.0.0.1:8000/v1", Model: "qwen3:8b", Headers: map[string]string{}, Alias: "fast"}},
 	}}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("Routes = %+v\nwant %+v", r, want)
@@ -211,6 +211,37 @@ func TestModelsWithoutTheirVariables(t *testing.T) {
 	}
 	if r := c.Routes(); r.Aliases != nil || r.Default != "" {
 		t.Errorf("Routes = %+v, want none", r)
+	}
+}
+
+// A model whose window is too small for an agent cannot be used, and the others can.
+func TestModelsWithSmallWindows(t *testing.T) {
+	c, err := load(t, "models:\n  tiny: {model: m, base_url: http://h/v1, window: 4096}\n  fast: {model: n, base_url: http://h/v1, window: 8192, fallbacks: [tiny]}\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := c.Lacking()
+	if len(wrong) != 1 || wrong[0].Error() != "the model alias tiny cannot be used: its window is 4096 tokens, and an agent needs 8192" || !strings.Contains(team.HintOf(wrong[0]), "window: 32768") {
+		t.Errorf("Lacking = %v", wrong)
+	}
+	if err := c.CheckModel(); err != nil || c.CheckWindows() == nil {
+		t.Errorf("CheckModel = %v, CheckWindows = %v", err, c.CheckWindows())
+	}
+	if r := c.Routes(); r.Default != "fast" || len(r.Aliases) != 1 || r.Aliases[0].Fallbacks != nil {
+		t.Errorf("Routes = %+v, want fast alone", r)
+	}
+	// Ollama has no more if it is told nothing.
+	for text, want := range map[string]string{
+		"model: qwen3:8b\nbase_url: http://127.0.0.1:11434/v1\n":                "the model alias default cannot be used: its window is 4096",
+		"model: qwen3:8b\nbase_url: http://127.0.0.1:11434/v1\nwindow: 32768\n": "",
+	} {
+		c, err := load(t, text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.CheckModel(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("CheckModel = %v, want %q", err, want)
+		}
 	}
 }
 

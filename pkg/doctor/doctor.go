@@ -76,8 +76,8 @@ const modelWait = 10 * time.Second
 
 // Options say what is checked beyond the usual; the zero value: nothing.
 type Options struct {
-	// ProbeWindow sends the model a prompt of 6,000 tokens, to see whether its endpoint
-	// cuts it, also if that is not local and may cost money.
+	// ProbeWindow sends the model a prompt that fills the window of the settings, 6,000 tokens
+	// at least, to see whether its endpoint cuts it, also if that may cost money.
 	ProbeWindow bool
 }
 

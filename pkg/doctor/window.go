@@ -2,25 +2,20 @@ package doctor
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"strings"
 	"time"
 
 	"agentteam/pkg/config"
 	"agentteam/pkg/model"
-	"agentteam/pkg/tokens"
 )
 
 const (
 	// probeTokens is a prompt that any window in use must take and that is above what
 	// Ollama takes if it is told nothing, 4,096.
 	probeTokens = 6000
-	// probeAnswer is the least that every endpoint allows an answer to have.
-	probeAnswer = 16
 	// probeWait is for a model on a slow machine to read the prompt; the time limit of
 	// the whole examination may be nearer.
 	probeWait = 2 * time.Minute
@@ -30,13 +25,18 @@ const (
 
 // windowCheck looks whether the endpoint cuts long prompts without a word, as Ollama
 // does: its agents would forget how they are to work. That costs a prompt, so it is not
-// done unasked where it may cost money.
+// done unasked where it may cost money. Where it is asked for, the prompt fills the window
+// that the settings name; else it is a short one, and the rest is not proven.
 //
 // It asks the default, with all that the settings say of it.
 func windowCheck(ctx context.Context, cfg config.Config, ask bool) Check {
 	o := defaultOf(cfg.Routes())
+	size := probeTokens
+	if full := o.Window * 8 / 10; ask && full > size { // with room for the answer, and our count is not the endpoint's
+		size = full
+	}
 	if !ask && !local(ctx, o.BaseURL) {
-		return Check{Name: "window", Status: OK, Detail: fmt.Sprintf("not asked, for it costs about %d tokens: teamctl doctor --probe-window", probeTokens)}
+		return Check{Name: "window", Status: OK, Detail: fmt.Sprintf("not asked, for it costs about %d tokens: teamctl doctor --probe-window", max(size, o.Window*8/10))}
 	}
 	wait := probeWait
 	if end, ok := ctx.Deadline(); ok {
@@ -49,13 +49,17 @@ func windowCheck(ctx context.Context, cfg config.Config, ask bool) Check {
 	}
 	asked, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	p := newProbe()
-	reply, err := m.Complete(asked, p.request(), nil)
+	p := model.NewProbe("doctor", size)
+	reply, err := m.Complete(asked, p.Request(""), nil)
 	if err != nil && asked.Err() != nil {
-		return Check{Name: "window", Status: Warn, Detail: fmt.Sprintf("%s has not read a prompt of %d tokens within %v, so whether it cuts them is not known", o.Model, p.tokens, wait.Round(time.Second)),
+		return Check{Name: "window", Status: Warn, Detail: fmt.Sprintf("%s has not read a prompt of %d tokens within %v, so whether it cuts them is not known", o.Model, p.Tokens, wait.Round(time.Second)),
 			Hint: "give it more time: teamctl doctor --timeout 5m"}
 	}
-	return p.judge(o.Model, reply, err)
+	c := judge(p, o.Model, reply, err)
+	if size < o.Window*8/10 && c.Status == OK {
+		c.Detail += fmt.Sprintf("; that its window has %d is not proven: teamctl doctor --probe-window sends %d tokens, which may cost money", o.Window, o.Window*8/10)
+	}
+	return c
 }
 
 // defaultOf is the client of the alias that is asked when none is named.
@@ -83,58 +87,36 @@ func local(ctx context.Context, baseURL string) bool {
 	return err == nil && len(addrs) > 0
 }
 
-// probe is a long prompt with a question about its beginning.
-type probe struct {
-	system, text string
-	word         string // what is asked for
-	tokens       int    // of all of it, estimated: teamctl carries no vocabulary for this
-}
-
-// newProbe returns one that no endpoint has seen: of a prompt whose beginning it has
-// in a cache it may report the rest only.
-func newProbe() probe {
-	p := probe{system: "You are doctor, role doctor, in team doctor.", word: strings.ToLower(rand.Text()[:10])}
-	var b strings.Builder
-	fmt.Fprintf(&b, "The word of the day is %s.\n", p.word)
-	const question = "What is the word of the day, which was named at the beginning? Answer with this word alone."
-	p.tokens = tokens.Estimate(p.system) + tokens.Estimate(b.String()) + tokens.Estimate(question)
-	for room := 1; p.tokens < probeTokens; room++ {
-		line := fmt.Sprintf("All is well in room %d of the house, and nobody there has asked for anything.\n", room)
-		p.tokens += tokens.Estimate(line)
-		b.WriteString(line)
-	}
-	p.text = b.String() + question
-	return p
-}
-
-func (p probe) request() model.Request {
-	return model.Request{MaxTokens: probeAnswer, Messages: []*model.Message{{Role: "system", Content: p.system}, {Role: "user", Content: p.text}}}
-}
-
-// judge says what the answer tells of the endpoint's window.
-func (p probe) judge(name string, reply model.Reply, err error) Check {
+// judge says what the answer to a probe tells of the endpoint's window.
+func judge(p model.Probe, name string, reply model.Reply, err error) Check {
 	c := Check{Name: "window", Status: OK}
 	var refusal *model.Refusal
-	switch reported := reply.Usage.PromptTokens; {
+	switch {
 	case errors.As(err, &refusal) && refusal.Reason == model.ContextLength:
 		c.Status = Warn
-		c.Detail = fmt.Sprintf("%s takes less than %d tokens in one prompt, and says so", name, p.tokens)
-		c.Hint = "agents need more to work well: enlarge its window, or use another model"
+		c.Detail = fmt.Sprintf("%s takes less than %d tokens in one prompt, and says so", name, p.Tokens)
+		c.Hint = "set its window in the settings to what it takes, or enlarge it where it is served"
+		return c
 	case err != nil:
 		return failed("window", err)
-	case reply.Usage.Estimated && strings.Contains(strings.ToLower(reply.Message.Content), p.word):
-		c.Detail = fmt.Sprintf("%s reads the beginning of a prompt of %d tokens", name, p.tokens)
-	case reply.Usage.Estimated:
+	}
+	switch p.Read(reply) {
+	case model.ReadBeginning:
+		c.Detail = fmt.Sprintf("%s reads the beginning of a prompt of %d tokens", name, p.Tokens)
+	case model.ReadUnknown:
 		c.Status = Warn
-		c.Detail = fmt.Sprintf("%s does not report usage and did not tell what a prompt of %d tokens begins with, so it may cut long prompts", name, p.tokens)
+		c.Detail = fmt.Sprintf("%s does not report usage and did not tell what a prompt of %d tokens begins with, so it may cut long prompts", name, p.Tokens)
 		c.Hint = "see in its log how large its window is, and enlarge it if need be"
-	// Vocabularies differ by less on plain English.
-	case reported < p.tokens*7/10:
+	case model.ReadCut:
+		reported := reply.Usage.PromptTokens
 		c.Status = Warn
-		c.Detail = fmt.Sprintf("%s was sent a prompt of about %d tokens and counted %d: it cuts long prompts without a word", name, p.tokens, reported)
-		c.Hint = fmt.Sprintf("enlarge its window (Ollama: OLLAMA_CONTEXT_LENGTH=32768 where it runs, or num_ctx in the model's file), or set window: %d in the settings", reported)
-	default:
-		c.Detail = fmt.Sprintf("%s reads prompts of %d tokens whole", name, p.tokens)
+		c.Detail = fmt.Sprintf("%s was sent a prompt of about %d tokens and counted %d: it cuts long prompts without a word", name, p.Tokens, reported)
+		c.Hint = "enlarge its window (Ollama: OLLAMA_CONTEXT_LENGTH=32768 where it runs, or num_ctx in the model's file)"
+		if reported >= model.LeastWindow {
+			c.Hint += fmt.Sprintf(", or set window: %d in the settings", reported)
+		}
+	case model.ReadWhole:
+		c.Detail = fmt.Sprintf("%s reads prompts of %d tokens whole", name, p.Tokens)
 	}
 	return c
 }

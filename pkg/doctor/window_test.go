@@ -56,6 +56,10 @@ func TestWindow(t *testing.T) {
 		"another vocabulary": {func(prompt string) (string, int) { return "", tokens.Count(prompt) * 8 / 10 },
 			OK, "whole", ""},
 		"cuts without a word": {func(string) (string, int) { return "", 4096 }, Warn, "counted 4096: it cuts", "OLLAMA_CONTEXT_LENGTH"},
+		"counts only a part, and has read the beginning": {func(prompt string) (string, int) {
+			_, word, _ := strings.Cut(prompt, "The word of the day is ")
+			return "It is " + word[:10], 900
+		}, OK, "whole", ""},
 		"no usage, and it has read the beginning": {func(prompt string) (string, int) {
 			_, word, _ := strings.Cut(prompt, "The word of the day is ")
 			return strings.ToUpper(word[:10]), 0
@@ -68,6 +72,23 @@ func TestWindow(t *testing.T) {
 				t.Errorf("%+v, want %s with %q and %q", c, tt.status, tt.detail, tt.hint)
 			}
 		})
+	}
+}
+
+// A short prompt proves nothing of a large window, and that is said; the whole of it is sent
+// on demand.
+func TestWindowIsProven(t *testing.T) {
+	sent := 0
+	cfg := listener(t, func(prompt string) (string, int) {
+		sent = tokens.Count(prompt)
+		return "", min(sent, 8192)
+	})
+	cfg.Window = 32000
+	if c := windowCheck(t.Context(), cfg, false); c.Status != OK || !strings.Contains(c.Detail, "32000 is not proven") || !strings.Contains(c.Detail, "--probe-window sends 25600 tokens, which may cost") {
+		t.Errorf("%+v", c)
+	}
+	if c := windowCheck(t.Context(), cfg, true); c.Status != Warn || !strings.Contains(c.Detail, "counted 8192: it cuts") || sent < 20000 {
+		t.Errorf("after a prompt of %d tokens: %+v", sent, c)
 	}
 }
 
@@ -117,25 +138,13 @@ func TestWindowNotAsked(t *testing.T) {
 	}
 }
 
-// Two examinations ask for different words: an endpoint that keeps the beginning of a
-// prompt in a cache may report the rest only.
-func TestProbe(t *testing.T) {
-	a, b := newProbe(), newProbe()
-	if a.text[:40] == b.text[:40] {
-		t.Errorf("both begin with %q", a.text[:40])
-	}
-	if whole := tokens.Count(a.system + a.text); whole < probeTokens*95/100 || whole > probeTokens*11/10 || whole < a.tokens*95/100 || whole > a.tokens*105/100 {
-		t.Errorf("it has %d tokens and is said to have %d", whole, a.tokens)
-	}
-}
-
 func TestWindowRefused(t *testing.T) {
-	p := newProbe()
-	c := p.judge("small", model.Reply{}, &model.Refusal{Reason: model.ContextLength, Err: errors.New("too long")})
+	p := model.NewProbe("doctor", probeTokens)
+	c := judge(p, "small", model.Reply{}, &model.Refusal{Reason: model.ContextLength, Err: errors.New("too long")})
 	if c.Status != Warn || !strings.Contains(c.Detail, "says so") {
 		t.Errorf("an endpoint that refuses: %+v", c)
 	}
-	c = p.judge("small", model.Reply{}, team.Errorf(team.InvalidArgument, "there is no model small"))
+	c = judge(p, "small", model.Reply{}, team.Errorf(team.InvalidArgument, "there is no model small"))
 	if c.Status != Fail || c.Code != team.InvalidArgument {
 		t.Errorf("one that has no such model: %+v", c)
 	}

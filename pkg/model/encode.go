@@ -88,14 +88,14 @@ func (e *encoding) limit(req Request, n int) int {
 		limit = min(limit, e.MostOutput)
 	}
 	if e.limits.Window > 0 {
-		limit = min(limit, max(e.limits.Window-tokens(n), 256))
+		limit = min(limit, max(e.limits.Window-tokensIn(n), 256))
 	}
 	return limit
 }
 
-// tokens estimates how many tokens n bytes of text are: four bytes each, which is
+// tokensIn estimates how many tokens n bytes of text are: four bytes each, which is
 // near enough for English and code and, at three bytes a character, for Chinese.
-func tokens(n int) int { return (n + 3) / 4 }
+func tokensIn(n int) int { return (n + 3) / 4 }
 
 // text returns the content of m as text, with the reference of an image in its
 // place; white space alone is none, for it is refused like none.

@@ -90,7 +90,7 @@ func (r Request) leastTokens() int {
 	for _, t := range r.Tools {
 		bytes += len(t.Name) + len(t.Description) + len(t.Schema)
 	}
-	return tokens(bytes)
+	return tokensIn(bytes)
 }
 
 // Reply is one complete turn of the model, and the JSON in which the journal

@@ -123,7 +123,7 @@ func TestSilentTries(t *testing.T) {
 			t.Fatalf("Complete = %v after %d requests, want silence after 3", err, requests)
 		}
 		q, _ := c.dialect.encode(Request{Model: "m", Messages: asked.Messages, Tools: asked.Tools})
-		if want := (Usage{WastedPrompt: 3 * tokens(q.body.size()), Estimated: true}); refusal.Used != want {
+		if want := (Usage{WastedPrompt: 3 * tokensIn(q.body.size()), Estimated: true}); refusal.Used != want {
 			t.Errorf("used %+v, want %+v", refusal.Used, want)
 		}
 	})

@@ -82,7 +82,7 @@ func readUsage(raw json.RawMessage) Usage {
 // estimate is what a try has cost that gave no turn: a request of so many bytes,
 // and as many bytes of an answer as came.
 func estimate(request, answer int) Usage {
-	return Usage{WastedPrompt: tokens(request), WastedCompletion: tokens(answer), Estimated: true}
+	return Usage{WastedPrompt: tokensIn(request), WastedCompletion: tokensIn(answer), Estimated: true}
 }
 
 // completed is u with an estimate in place of what the endpoint did not tell.
