@@ -3,6 +3,7 @@ package api
 import (
 	_ "embed"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 
@@ -30,21 +31,38 @@ func (s *Server) mounts() []mount {
 	}
 }
 
-func (s *Server) mux() (*http.ServeMux, error) {
+func (s *Server) mux() (http.Handler, error) {
 	mux := http.NewServeMux()
 	for _, m := range s.mounts() {
 		h, err := m.make()
 		if err != nil {
 			return nil, err
 		}
-		for _, path := range m.paths {
-			mux.Handle(path, named(h))
+		for _, pattern := range m.paths {
+			mux.Handle(pattern, named(h))
 		}
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		problem.Document{Status: http.StatusNotFound, Code: team.NotFound, Detail: "the API has nothing at this path", Hint: "/ tells what there is"}.Write(w)
+	for _, pattern := range []string{"/", "/team", "/files", "/v1"} { // not by a redirect to what is below
+		mux.HandleFunc(pattern, nothing)
+	}
+	return direct(mux), nil
+}
+
+func nothing(w http.ResponseWriter, _ *http.Request) {
+	problem.Document{Status: http.StatusNotFound, Code: team.NotFound, Detail: "the API has nothing at this path", Hint: "/ tells what there is"}.Write(w)
+}
+
+// direct answers for paths with empty parts, or with . or .. among them. A mux would send whoever
+// asks to another path, and a client that followed could delete a team where it meant a member.
+func direct(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked := r.URL.EscapedPath()
+		if clean := path.Clean(asked); clean != asked && clean+"/" != asked && asked != "*" {
+			nothing(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
-	return mux, nil
 }
 
 // named takes note of the route by which a request found its handler; of several muxes in
@@ -52,11 +70,11 @@ func (s *Server) mux() (*http.ServeMux, error) {
 func named(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			_, path, found := strings.Cut(r.Pattern, " ")
+			_, route, found := strings.Cut(r.Pattern, " ")
 			if !found {
-				path = r.Pattern
+				route = r.Pattern
 			}
-			w.(*writer).route = path
+			w.(*writer).route = route
 		}()
 		h.ServeHTTP(w, r)
 	})

@@ -59,7 +59,7 @@ func listen(o Options, l limits) (*Server, error) {
 	}
 	s.http = &http.Server{
 		Handler: handler, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
-		ReadHeaderTimeout: l.headerWait, MaxHeaderBytes: mostHeader, IdleTimeout: l.idleWait,
+		ReadHeaderTimeout: l.headerWait, MaxHeaderBytes: mostHeader - slack, IdleTimeout: l.idleWait,
 		// Neither ReadTimeout nor WriteTimeout: both would cut event streams. Bodies and
 		// writes have limits of their own.
 		DisableGeneralOptionsHandler: true, // it answers OPTIONS * before anybody has asked who asks
@@ -126,6 +126,9 @@ func (s *Server) Run(ctx context.Context) error {
 // Close gives the address back. It is for a process that could not start after [Listen];
 // Run does it by itself.
 func (s *Server) Close() error { return s.ln.Close() }
+
+// slack is what net/http lets pass beyond its limit, in bytes.
+const slack = 4 << 10
 
 // mostHeader is how much the header lines of a request may hold, its address among them, in
 // bytes.

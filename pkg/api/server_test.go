@@ -199,6 +199,26 @@ func TestMounts(t *testing.T) {
 }
 
 // No address beyond loopback without TLS, unless that is wanted.
+// Nobody is sent to another path than the one asked for: a client that follows would delete a
+// team where it meant a member.
+func TestNoRedirects(t *testing.T) {
+	o := options(t)
+	if _, err := o.Client.Make(t.Context(), client.NewTeam{ID: "red"}); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, o, defaultLimits, nil)
+	for _, request := range []string{
+		"DELETE /v1/teams/red/members/..", "DELETE /v1/teams/red/members/../", "DELETE /v1/teams/red/members/.", "DELETE /v1//teams/red", "GET /team", "GET /files", "GET /v1",
+		"GET /team//tasks", "POST /v1/teams/red/tasks/../goal", "GET /./health",
+	} {
+		res, body := raw(t, s, request+" HTTP/1.1\r\nConnection: close\r\n"+here+mine+"\r\n")
+		refused(t, res, body, 404, "nothing at this path")
+	}
+	if res, body := raw(t, s, "GET /v1/teams/red HTTP/1.1\r\nConnection: close\r\n"+here+mine+"\r\n"); res.StatusCode != 200 {
+		t.Errorf("the team is gone: %d %s", res.StatusCode, body)
+	}
+}
+
 func TestReach(t *testing.T) {
 	for addr, reaches := range map[string]bool{
 		"127.0.0.1:0": false, "localhost:0": false, "[::1]:0": false, "127.9.9.9:0": false,

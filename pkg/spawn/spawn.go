@@ -274,7 +274,11 @@ func (s *Spawner) exec(ctx context.Context, o control.Order) error {
 
 // NoStandby is the error of a spawn that found no process.
 func NoStandby(cause error) error {
-	return team.Errorf(team.Unavailable, "no standby is free in the pool, and no process may be started: %w", cause).
+	err := team.Errorf(team.Unavailable, "no standby is free in the pool, and no process may be started: %w", cause)
+	if control.Nobody(cause) {
+		err = team.Errorf(team.Unavailable, "no standby is free in the pool, and no leader process is there that could start one")
+	}
+	return err.
 		WithHint("start another `teammate` process, or a cluster with more standbys (`teamctl up -n N`)").
 		WithModelHint("go on with the members that are there; those that are idle take claimable tasks")
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -60,7 +61,7 @@ func Listen(opt Options) (*Server, error) {
 	s.mux.HandleFunc("GET /readyz", s.readyz)
 	s.mux.HandleFunc("/", notFound)
 	s.http = &http.Server{
-		Handler:  s.mux,
+		Handler:  s.ownHost(s.mux),
 		ErrorLog: errorLog,
 		// Nothing here streams, and a client that stops halfway must not keep its
 		// connection.
@@ -70,6 +71,32 @@ func Listen(opt Options) (*Server, error) {
 		MaxHeaderBytes: 16 << 10,
 	}
 	return s, nil
+}
+
+// IsLoopback reports whether a Host header, as a browser or a program sends it, names loopback.
+func IsLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(host), "."), "["), "]")
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// ownHost refuses requests for other names where the server listens on loopback only: a page
+// elsewhere could have a name of its own resolve to this machine, and read what is told here.
+func (s *Server) ownHost(next http.Handler) http.Handler {
+	if !s.ln.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != "" && !IsLoopback(r.Host) { // no browser leaves it out
+			w.Header().Set("Connection", "close")
+			http.Error(w, "this server does not answer for this Host; use the address that it listens on", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // notFound closes the connection, too. Where containers are made anew the address of one

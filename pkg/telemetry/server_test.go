@@ -61,6 +61,25 @@ func TestServerRoutes(t *testing.T) {
 	}
 }
 
+// A page elsewhere whose name leads here is told nothing.
+func TestOtherHosts(t *testing.T) {
+	srv, _ := start(t, nil)
+	for host, want := range map[string]int{"": 200, "localhost:1": 200, "LOCALHOST.": 200, "[::1]:9": 200, "127.9.9.9": 200, "evil.example.org": 421, "127.0.0.1.nip.io": 421} {
+		req, err := http.NewRequest("GET", srv.URL()+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Body.Close(); res.StatusCode != want {
+			t.Errorf("Host %q: %d, want %d", host, res.StatusCode, want)
+		}
+	}
+}
+
 func TestReadyzTellsWhyNot(t *testing.T) {
 	srv, _ := start(t, func(context.Context) error { return errors.New("nats: no servers\navailable 连接") })
 	if status, body := get(t, srv.URL()+"/readyz"); status != http.StatusServiceUnavailable || body != "nats: no servers available 连接\n" {

@@ -255,6 +255,50 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// A browser that fetches ahead uses no code up, and ends no cookie.
+func TestFetchedAhead(t *testing.T) {
+	r := newRig(t)
+	code := NewCode(fullToken, r.now)
+	for _, header := range []string{"Sec-Purpose: prefetch", "Sec-Purpose: prefetch;prerender", "Purpose: prefetch"} {
+		if res := r.ask("GET", "/login?code="+url.QueryEscape(code), header); res.StatusCode != 503 || len(res.Cookies()) > 0 {
+			t.Errorf("%s: %d", header, res.StatusCode)
+		}
+	}
+	_, cookie := r.login(code)
+	if cookie == "" {
+		t.Fatal("the code was used up")
+	}
+	r.ask("GET", "/logout", cookie, "Sec-Purpose: prefetch")
+	if res := r.ask("GET", "/v1/teams", cookie); res.StatusCode != 200 {
+		t.Errorf("the cookie was ended: %d", res.StatusCode)
+	}
+}
+
+// A cookie that was logged out holds no longer, also for whoever has copied it; others do.
+func TestLogout(t *testing.T) {
+	r := newRig(t)
+	_, cookie := r.login(NewCode(fullToken, r.now))
+	_, other := r.login(NewCode(fullToken, r.now))
+	if res := r.ask("POST", "/logout", cookie, "Origin: https://evil.example.org"); res.StatusCode != 403 {
+		t.Errorf("from elsewhere: %d", res.StatusCode)
+	}
+	if res := r.ask("GET", "/v1/teams", cookie); res.StatusCode != 200 {
+		t.Errorf("a page elsewhere has logged out: %d", res.StatusCode)
+	}
+	res := r.ask("GET", "/logout", cookie)
+	if c := res.Cookies(); res.StatusCode != 200 || len(c) != 1 || c[0].MaxAge >= 0 {
+		t.Errorf("logout: %d, %v", res.StatusCode, c)
+	}
+	for c, want := range map[string]int{cookie: 401, other: 200} {
+		if res := r.ask("GET", "/v1/teams", c); res.StatusCode != want {
+			t.Errorf("then a cookie is answered %d, want %d", res.StatusCode, want)
+		}
+	}
+	if res := r.ask("GET", "/logout"); res.StatusCode != 200 { // whoever is not logged in
+		t.Errorf("without a cookie: %d", res.StatusCode)
+	}
+}
+
 func TestLoginUnderTLS(t *testing.T) {
 	r := newRig(t)
 	req := httptest.NewRequest("GET", "https://"+here+"/login?code="+NewCode(fullToken, r.now), nil)

@@ -9,9 +9,12 @@ import (
 	"encoding/hex"
 	"maps"
 	"net/http"
+	"strings"
 	"time"
 
+	"agentteam/pkg/api/problem"
 	"agentteam/pkg/config"
+	"agentteam/pkg/team"
 )
 
 const (
@@ -95,9 +98,40 @@ func (g *Gate) cookieName() string {
 	return "agentteam_" + hex.EncodeToString(mac(g.opt.Token, forName, nil)[:4])
 }
 
+// ahead reports whether a browser asks before anybody wants to see the answer.
+func ahead(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch") || r.Header.Get("Purpose") == "prefetch"
+}
+
+// logout ends the cookie of a browser: here for whoever has it, elsewhere by taking it away.
+func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
+	if ahead(r) {
+		refuse(w, r, tooEarly)
+		return
+	}
+	if cookie, err := r.Cookie(g.cookieName()); err == nil {
+		if token, n, expires := g.signer(cookie.Value, forCookie, CookieLife); token != "" {
+			g.firstUse(n, expires)
+		}
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: g.cookieName(), Path: "/", MaxAge: -1, Secure: r.TLS != nil, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte(`{"status":"logged_out"}` + "\n")) // whoever has left needs it no more
+}
+
+// tooEarly refuses what a browser asks for ahead of its time.
+var tooEarly = &problem.Document{Status: http.StatusServiceUnavailable, Code: team.Unavailable,
+	Detail: "this address is not for fetching ahead", Hint: "open it"}
+
 // login exchanges a code, once, for a cookie that gives the same right, and goes on to
 // the page.
 func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
+	if ahead(r) { // the code is for whoever opens the address
+		refuse(w, r, tooEarly)
+		return
+	}
 	token, n, expires := g.signer(r.URL.Query().Get("code"), forCode, CodeLife)
 	if token == "" || !g.firstUse(n, expires) {
 		refuse(w, r, unauthorized("the code is wrong, was used already, or is older than a minute", "make a new one: teamctl web"))
@@ -110,7 +144,15 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// firstUse takes note of a code, and reports whether it was not used here before.
+// ended reports whether a cookie was ended here.
+func (g *Gate) ended(n nonce) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, ended := g.used[n]
+	return ended
+}
+
+// firstUse takes note of a code that is exchanged, or a cookie that is ended, and reports whether it was not used here before.
 func (g *Gate) firstUse(n nonce, expires time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/config"
 	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
 )
 
 // Options say who may ask, and from where.
@@ -35,7 +35,7 @@ type Options struct {
 type Gate struct {
 	opt  Options
 	mu   sync.Mutex
-	used map[nonce]time.Time // codes that were exchanged here, until they have expired
+	used map[nonce]time.Time // codes that were exchanged here, and cookies that were ended, until they have expired
 }
 
 // New returns a gate. Errors: InvalidArgument for an origin or a host that is none, and
@@ -80,11 +80,7 @@ func plainHost(host string) string {
 // Without this a page elsewhere could have its own name resolve to this machine (DNS
 // rebinding), and would then be of the same origin as the API.
 func (g *Gate) answersTo(host string) bool {
-	name := plainHost(host)
-	if ip, err := netip.ParseAddr(name); err == nil && ip.IsLoopback() {
-		return true
-	}
-	return name == "localhost" || slices.Contains(g.opt.Hosts, name)
+	return telemetry.IsLoopback(host) || slices.Contains(g.opt.Hosts, plainHost(host))
 }
 
 // scheme is that by which the client came to this process.

@@ -26,7 +26,7 @@ const policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-a
 // read-only token must not do, 401 without a token that holds, 415 for what changes
 // something and is not JSON; only programs may leave that out where there is no body. GET
 // /health without a body needs no token: nobody reads much for those who have none. GET
-// /login takes a one-time code (see [NewCode]), and answers with a cookie.
+// /login takes a one-time code (see [NewCode]), and answers with a cookie, which /logout ends.
 func (g *Gate) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header())
@@ -42,6 +42,9 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 			return
 		case r.URL.Path == "/login" && r.Method == http.MethodGet:
 			g.login(w, r)
+			return
+		case r.URL.Path == "/logout" && (r.Method == http.MethodGet || r.Method == http.MethodPost):
+			g.logout(w, r)
 			return
 		}
 		if no := g.unfit(r); no != nil {

@@ -52,7 +52,10 @@ func (g *Gate) right(r *http.Request) (right, way) {
 		}
 	}
 	if cookie, err := r.Cookie(g.cookieName()); err == nil {
-		token, _, _ := g.signer(cookie.Value, forCookie, CookieLife)
+		token, n, _ := g.signer(cookie.Value, forCookie, CookieLife)
+		if g.ended(n) {
+			return none, byCookie
+		}
 		return g.rightOf(token), byCookie
 	}
 	return none, byNothing

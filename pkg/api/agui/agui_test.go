@@ -187,6 +187,62 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestWithoutSubagents: a client that knows no subagents is told of members' runs by events that
+// it may ignore.
+func TestWithoutSubagents(t *testing.T) {
+	c, nats := newRed(t)
+	url := serve(t, c)
+	ask := func(subagents string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/teams/red/agui?subagents="+subagents, strings.NewReader(input))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	if resp := ask("maybe"); resp.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("another word: %s", resp.Status)
+	}
+	resp := ask("false")
+	cast := streamtest.Open(t, nats, "red")
+	begun := team.EventBody{Type: team.RunStarted}
+	cast.Runs(team.Leader, begun)
+	cast.Says(team.Leader, "I lead.", "")
+	cast.Member("coder-1", "coder", team.Joined)
+	cast.Runs("coder-1", begun)
+	cast.Says("coder-1", "I code.", "read_file")
+	cast.Member("coder-1", "coder", team.Stopped) // at work
+	cast.Ends(team.TeamFinished, "done")
+	types := map[string]int{}
+	for _, e := range events(t, resp) {
+		var v struct {
+			Type, Name    string
+			SubagentRunID string
+			Value         struct{ Type, Code string }
+		}
+		if err := json.Unmarshal([]byte(e), &v); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(v.Type, "SUBAGENT") || v.SubagentRunID != "" {
+			t.Errorf("told is %s", e)
+		}
+		if v.Name == "subagent" {
+			v.Type = "subagent " + v.Value.Type + v.Value.Code
+		}
+		types[v.Type]++
+	}
+	for _, want := range []string{"RUN_STARTED", "TEXT_MESSAGE_CONTENT", "subagent SUBAGENT_STARTED", "subagent TEXT_MESSAGE_CONTENT", "subagent TOOL_CALL_START", "subagent SUBAGENT_ERRORstopped", "RUN_FINISHED"} {
+		if types[want] != 1 {
+			t.Errorf("%s is there %d times in %v", want, types[want], types)
+		}
+	}
+}
+
 // TestFails: a goal that fails, while a member is at work, ends with an error; and the
 // message to a team at work is mail to its leader.
 func TestFails(t *testing.T) {

@@ -99,6 +99,24 @@ type (
 	}
 )
 
+// subagent is the run of a member that an event is of; "" = the leader's.
+func (b base) subagent() string { return b.SubagentRunID }
+
+// withoutSubagents tells clients that know no subagents of members' runs: each event of one is
+// the value of an event that they may ignore.
+func withoutSubagents(write func(any) error) func(any) error {
+	return func(event any) error {
+		if e, ok := event.(interface{ subagent() string }); ok && e.subagent() != "" {
+			data, err := json.Marshal(event)
+			if err != nil {
+				return err
+			}
+			event = custom{base{Type: "CUSTOM"}, "subagent", data}
+		}
+		return write(event)
+	}
+}
+
 // result is what came of a goal.
 type result struct {
 	Status  team.Status `json:"status"`

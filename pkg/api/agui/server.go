@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -196,6 +197,10 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	id, err := team.ParseTeamID(r.PathValue("team"))
 	var in input
 	var goal string
+	write := withoutSubagents
+	if err == nil {
+		write, err = writing(r)
+	}
 	if err == nil {
 		in, goal, err = read(r)
 	}
@@ -210,7 +215,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	}
 	out := s.Hub.Data(w)
 	defer out.KeepAlive(s.alive)()
-	run := newRun(in.ThreadID, in.RunID, out.Write)
+	run := newRun(in.ThreadID, in.RunID, write(out.Write))
 	run.know(members)
 	if err := run.begin(g.Record(), tasks); err != nil {
 		return
@@ -240,6 +245,23 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	default:
 		_ = run.finish(record)
 	}
+}
+
+// writing is how a client wants members' runs to be told, by the parameter subagents. Errors:
+// InvalidArgument.
+func writing(r *http.Request) (func(func(any) error) func(any) error, error) {
+	query := r.URL.Query()
+	subagents, err := true, error(nil)
+	if query.Has("subagents") {
+		subagents, err = strconv.ParseBool(query.Get("subagents"))
+	}
+	switch {
+	case err != nil:
+		return nil, team.Errorf(team.InvalidArgument, "query.subagents: %q is neither true nor false", team.Clean(query.Get("subagents"), 40))
+	case subagents:
+		return func(write func(any) error) func(any) error { return write }, nil
+	}
+	return withoutSubagents, nil
 }
 
 // fail answers with a problem document. What is none of ours is logged and not told.

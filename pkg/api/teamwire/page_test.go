@@ -99,3 +99,34 @@ func TestQuestions(t *testing.T) {
 		t.Errorf("the arguments are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// TestPriorities: any whole number is taken, since clients of this wire may send any, and counts
+// as the nearest priority that there is.
+func TestPriorities(t *testing.T) {
+	r := newRig(t)
+	for sent, want := range map[string]string{"9": "2", "-1": "0", "1": "1"} {
+		status, body := r.ask("POST", "/team/tasks", "{"+who+`,"title":"x","priority":`+sent+"}")
+		if status != http.StatusOK || !strings.Contains(body, `"priority":`+want+",") {
+			t.Errorf("priority %s: %d %s", sent, status, body)
+		}
+	}
+}
+
+// TestMessageAfterTheEnd: a team whose goal has ended takes no messages, until a task has made it
+// active again.
+func TestMessageAfterTheEnd(t *testing.T) {
+	r := newRig(t)
+	goal := r.send(t.Context(), "POST", "/team/stream", "{"+who+`,"message":"count the files"}`)
+	defer goal.Body.Close()
+	c := r.cast("ann", "day 1")
+	c.Ends(team.TeamFinished, "7")
+	say := func(want int) {
+		t.Helper()
+		if status, body := r.ask("POST", "/team/user-message", "{"+who+`,"content":"hello"}`); status != want {
+			t.Errorf("%d %s, want %d", status, body, want)
+		}
+	}
+	say(http.StatusNotFound)
+	r.ask("POST", "/team/tasks", "{"+who+`,"title":"first"}`)
+	say(http.StatusOK)
+}

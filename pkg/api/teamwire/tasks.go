@@ -65,7 +65,7 @@ func (s *server) addTask(r *http.Request) (any, error) {
 		return nil, err
 	}
 	n := in.pair()
-	task := team.NewTask{Title: in.text("title"), Description: in.textOr("description", ""), Priority: in.number("priority")}
+	task := team.NewTask{Title: in.text("title"), Description: in.textOr("description", ""), Priority: min(max(in.number("priority"), 0), len(team.Priorities())-1)}
 	names := in.texts("dependencies")
 	if err := in.err(); err != nil {
 		return nil, err

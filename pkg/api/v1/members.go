@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -133,7 +134,7 @@ func (s *service) members() {
 		}
 		var out membersOut
 		agents, err := t.Agents(ctx, in.All)
-		out.Body.Members = append([]client.Agent{}, agents...)
+		out.Body.Members = slices.DeleteFunc(append([]client.Agent{}, agents...), neverWas)
 		return &out, err
 	})
 	add(s, operation{
@@ -148,7 +149,7 @@ func (s *service) members() {
 		if err != nil {
 			return nil, err
 		}
-		a, err := t.Agent(ctx, name)
+		a, err := agent(ctx, t, name)
 		return &memberOut{a}, err
 	})
 	add(s, operation{
@@ -162,6 +163,21 @@ func (s *service) members() {
 		id: "get-transcript", method: http.MethodGet, path: "/v1/teams/{team}/members/{name}/transcript", tag: tagMembers, summary: "Read a member's conversation",
 		doc: "All that a member was told, said and did, as its journal has it: a page, or, if Accept is text/event-stream, a stream of server-sent events, each an entry, which goes on with what comes.",
 	}, map[string]*huma.MediaType{"application/json": {Schema: entries}, eventStream: {Schema: text}}, s.transcript)
+}
+
+// neverWas reports whether a member is one of a spawn that failed. Its record stays, so that a
+// process which takes it too late sees so.
+func neverWas(a client.Agent) bool {
+	return a.TakenBack && a.State == team.Stopped && a.Incarnation <= 1
+}
+
+// agent is a member that is or was there. Errors: NotFound.
+func agent(ctx context.Context, t *client.Team, name team.AgentID) (client.Agent, error) {
+	a, err := t.Agent(ctx, name)
+	if err == nil && neverWas(a) {
+		err = team.Errorf(team.NotFound, "there is no member %s in team %s: its spawn has failed", name, t.ID())
+	}
+	return a, err
 }
 
 func (s *service) spawn(ctx context.Context, in *spawnIn) (*spawnOut, error) {
@@ -200,6 +216,9 @@ func (s *service) stopMember(ctx context.Context, in *stopMemberIn) (*stopMember
 		return nil, team.Errorf(team.InvalidArgument, "query.force and query.drain exclude each other").WithHint("leave one of them out")
 	}
 	t, name, err := s.member(ctx, in.OfMember)
+	if err == nil && name != team.Leader { // which cannot be stopped alone, there or not
+		_, err = agent(ctx, t, name)
+	}
 	if err != nil {
 		return nil, err
 	}

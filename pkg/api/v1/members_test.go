@@ -62,6 +62,20 @@ func (r *rig) says(t testing.TB, m team.Member) func(texts ...string) {
 	}
 }
 
+// A spawn that finds no process says what is missing, and leaves no member.
+func TestSpawnWithoutStandbys(t *testing.T) {
+	r := newRig(t)
+	r.all(t, []ask{
+		{name: "spawn", do: "POST /v1/teams/t/members", body: `{"role":"coder","agent_id":"ann"}`, want: 503, code: team.Unavailable, says: []string{"no standby is free", "no leader process", "!internal", "!responders"}},
+		{name: "all", do: "GET /v1/teams/t/members?all=true", want: 200, says: []string{`"members":[]`}},
+		{name: "get", do: "GET /v1/teams/t/members/ann", want: 404, code: team.NotFound, says: []string{"its spawn has failed"}},
+		{name: "stop", do: "DELETE /v1/teams/t/members/ann", want: 404, code: team.NotFound},
+	})
+	r.standby(t)
+	r.do(t, ask{name: "again", do: "POST /v1/teams/t/members", body: `{"role":"coder","agent_id":"ann"}`, want: 201, says: []string{`"agent_id":"ann"`}})
+	r.do(t, ask{name: "it is there", do: "GET /v1/teams/t/members/ann", want: 200})
+}
+
 func TestMembers(t *testing.T) {
 	r := newRig(t)
 	r.standby(t)
