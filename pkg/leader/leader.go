@@ -245,7 +245,7 @@ func (l *leader) newTerm(bt *broker.Storage, m team.Member, bye context.Context,
 		failures: map[team.AgentID]failures{}}
 	t.board = board.New(bt.Bucket, board.Options{Logger: log, Metrics: metrics})
 	t.mailbox = mailbox.New(bt, mailbox.Options{Members: t.roster, Logger: log, Metrics: metrics})
-	t.index = index.New(index.Options{Team: bt, Logger: log, Metrics: l.Metrics, Finish: t.board.FinishCreate,
+	t.index = index.New(index.Options{Team: bt, Logger: log, Metrics: l.Metrics, Finish: t.board.FinishCreate, Heard: func(b team.Beat) { t.pulse.Hear(b) },
 		Send: func(to team.AgentID, task team.Task) error { return control.TellOffer(bt, to, task) },
 		Taken: func(from team.AgentID, id team.TaskID) {
 			if err := control.TellRevoked(bt, from, id); err != nil { // a holder that is not told finds out when it looks at its task

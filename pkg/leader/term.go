@@ -144,14 +144,10 @@ func (t *term) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 	})
 }
 
-// listen takes in the heartbeats of all members until stop is called: for the watchdog, and
-// for the index, which learns from them who is idle.
+// listen takes in the heartbeats of all members until stop is called: for the index, which learns
+// from them who is idle, and passes those of present incarnations on to the watchdog's pulse.
 func (t *term) listen() (stop func(), err error) {
-	return t.roster.Listen(team.Everyone, func(b team.Beat) {
-		if t.pulse.Hear(b) {
-			t.index.Hear(b)
-		}
-	})
+	return t.roster.Listen(team.Everyone, t.index.Hear)
 }
 
 // Unread counts a member's unread mail.

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"runtime"
@@ -136,6 +137,20 @@ func TestLeaderListens(t *testing.T) {
 	task := <-offered
 	if h, ok := r.pulse.Of("coder-1"); task.ID != "T-001" || !ok || h.Beat.State != team.Idle || h.Incarnation != 1 {
 		t.Errorf("offered %+v after the beat %+v", task, h)
+	}
+	for _, a := range []team.AgentID{"coder-1", team.Leader} { // of an incarnation that nobody has
+		if err := r.team.Conn.NATS().Publish(subject.Beat("t", a), fmt.Appendf(nil, `{"agent_id":%q,"incarnation":99,"n":1,"state":"running"}`, a)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, state := range []team.MemberState{team.WaitingAnswer, team.Idle} {
+		heart.Set(func(b *team.Beat) { b.State = state })
+		for h, _ := r.pulse.Of("coder-1"); h.Beat.State != state; h, _ = r.pulse.Of("coder-1") {
+			if ctx.Err() != nil || h.Incarnation != 1 {
+				t.Fatalf("after a forged beat heard %+v, want %s", h, state)
+			}
+			runtime.Gosched()
+		}
 	}
 	if _, err := r.board.Create(ctx, team.Leader, team.NewTask{Title: "second", Dependencies: []team.TaskID{"T-001"}}); err != nil {
 		t.Fatal(err)

@@ -168,7 +168,8 @@ func TestPulse(t *testing.T) {
 		{beat(1, 4, team.Idle), false}, // late
 		{beat(1, 6, team.Idle), true},
 		{beat(2, 1, team.Running), true},
-		{beat(1, 99, team.Idle), false}, // of a process that was replaced
+		{beat(99, 1, team.Idle), true}, // whose that is, others know
+		{beat(2, 2, team.Running), true},
 	} {
 		if p.Hear(tt.b) != tt.news {
 			t.Errorf("beat %d of incarnation %d is news: %v, want %v", tt.b.N, tt.b.Incarnation, !tt.news, tt.news)

@@ -32,12 +32,13 @@ func NewPulse() *Pulse {
 // itself. Of several that nobody has received one remains. It is for one receiver.
 func (p *Pulse) Settled() <-chan struct{} { return p.settled }
 
-// Hear takes in a beat and reports whether it was new. A stale one, which may come late
-// after a reconnect, changes nothing.
+// Hear takes in a beat and reports whether it was new. A stale one of the same incarnation,
+// which may come late after a reconnect, changes nothing. Which incarnation is the member's is
+// not known here: who knows the records passes on no beats of others (package index).
 func (p *Pulse) Hear(b team.Beat) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if last, ok := p.heard[b.AgentID]; ok && !b.Newer(last.Beat) {
+	if last, ok := p.heard[b.AgentID]; ok && b.Incarnation == last.Incarnation && !b.Newer(last.Beat) {
 		return false
 	}
 	if b.Quiet() && !p.heard[b.AgentID].Quiet() {

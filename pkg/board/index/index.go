@@ -51,7 +51,10 @@ type Options struct {
 	Finish func(context.Context) error // finishes a creation whose creator may have died; required
 	// Taken tells an agent's process that somebody else freed, ended or took its task;
 	// default: nobody is told. It must not block.
-	Taken   func(from team.AgentID, id team.TaskID)
+	Taken func(from team.AgentID, id team.TaskID)
+	// Heard is called with each beat that is news, and of its member's present incarnation;
+	// default: nobody is told. It must not block.
+	Heard   func(team.Beat)
 	Logger  *slog.Logger // default: discard
 	Metrics prometheus.Registerer
 }
@@ -62,16 +65,28 @@ func New(o Options) *Index {
 	if o.Taken == nil {
 		o.Taken = func(team.AgentID, team.TaskID) {}
 	}
+	if o.Heard == nil {
+		o.Heard = func(team.Beat) {}
+	}
 	return &Index{o: o, log: o.Logger, m: newMetrics(o.Metrics, o.Team.ID), state: newState(), tick: time.Tick(time.Second)}
 }
 
-// Hear takes in a beat: an idle agent's is its request for work.
+// Hear takes in a beat: an idle agent's is its request for work. One of another incarnation than
+// its member's record changes nothing, until the feed shows a record of that incarnation.
 func (x *Index) Hear(b team.Beat) {
 	x.mu.Lock()
 	now := time.Now()
-	x.state.hear(b, now)
+	foreign := x.state.foreign(b)
+	news := x.state.hear(b, now)
 	made := x.match(now)
 	x.mu.Unlock()
+	if foreign {
+		x.m.foreign.Inc()
+		x.log.Debug("beat of another incarnation", "agent", b.AgentID, "incarnation", b.Incarnation)
+	}
+	if news {
+		x.o.Heard(b)
+	}
 	x.send(made)
 }
 
@@ -162,8 +177,8 @@ func (x *Index) take(e broker.Entry) error {
 	err := x.state.take(e, now)
 	made := x.match(now)
 	x.m.observe(&x.state)
-	lost, wrong := x.state.taken, x.state.unlawful
-	x.state.taken, x.state.unlawful = nil, nil
+	lost, wrong, heard := x.state.taken, x.state.unlawful, x.state.heard
+	x.state.taken, x.state.unlawful, x.state.heard = nil, nil, nil
 	// During the first read of the bucket these losses are old, and their holders know.
 	if !x.ready {
 		lost, wrong = nil, nil
@@ -175,6 +190,9 @@ func (x *Index) take(e broker.Entry) error {
 	x.mu.Unlock()
 	if err != nil {
 		x.log.Warn("record set aside", "key", e.Key, "revision", e.Revision, "err", err)
+	}
+	for _, b := range heard {
+		x.o.Heard(b)
 	}
 	for _, l := range lost {
 		x.o.Taken(l.from, l.task)

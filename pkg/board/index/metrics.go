@@ -22,6 +22,7 @@ type metrics struct {
 	execution   prometheus.Observer
 	offers      prometheus.Counter
 	unlawful    prometheus.Counter
+	foreign     prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, id team.TeamID) metrics {
@@ -42,6 +43,8 @@ func newMetrics(reg prometheus.Registerer, id team.TeamID) metrics {
 			Name: "agentteam_offers_total", Help: "Tasks offered to idle agents."}, []string{"team"})).With(label),
 		unlawful: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentteam_unlawful_writes_total", Help: "Writes of tasks that no rule allows, by whatever program."}, []string{"team"})).With(label),
+		foreign: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentteam_foreign_beats_total", Help: "Heartbeats of another incarnation than the member's record, which change nothing; one of a process that has just joined may be early."}, []string{"team"})).With(label),
 	}
 }
 

@@ -64,13 +64,18 @@ func (s *state) enqueue(a *asker) {
 	a.ticket, a.queued, a.place = s.tickets, a.beat.Role, q.PushBack(a)
 }
 
-func (s *state) hear(b team.Beat, now time.Time) {
+// hear takes in a beat, unless it is stale, or of another incarnation than its member's record.
+func (s *state) hear(b team.Beat, now time.Time) (news bool) {
+	if s.foreign(b) {
+		s.holdBack(b)
+		return false
+	}
 	a := s.agents[b.AgentID]
 	if a == nil {
 		a = &asker{}
 		s.agents[b.AgentID] = a
 	} else if !b.Newer(a.beat) {
-		return
+		return false
 	}
 	if o := a.offer; o != nil && b.Back { // it did not arrive, or its claim fails by the board's word
 		a.offer = nil
@@ -86,6 +91,40 @@ func (s *state) hear(b team.Beat, now time.Time) {
 	}
 	a.beat, a.heard = b, now
 	s.enqueue(a)
+	return true
+}
+
+// foreign reports whether b is of another incarnation than its member's record. It may be of a
+// process that was replaced, of one whose record the feed has yet to show, or of nobody's. Of a
+// member whose record is not known yet, or cannot be read, any beat is taken.
+func (s *state) foreign(b team.Beat) bool {
+	m, known := s.members[b.AgentID]
+	return known && m.State != team.Unreadable && b.Incarnation != m.Incarnation
+}
+
+// holdBack keeps a foreign beat for as long as its record may come: that of the next incarnation,
+// should there be several.
+func (s *state) holdBack(b team.Beat) {
+	early, there := s.early[b.AgentID]
+	if b.Incarnation > s.members[b.AgentID].Incarnation && (!there || b.Incarnation < early.Incarnation || b.Incarnation == early.Incarnation && b.Newer(early)) {
+		s.early[b.AgentID] = b
+	}
+}
+
+// takeEarly makes the beats of m those of its record's incarnation.
+func (s *state) takeEarly(m team.Member) {
+	if a := s.agents[m.AgentID]; a != nil && s.foreign(a.beat) {
+		s.holdBack(a.beat)
+		s.forget(m.AgentID)
+	}
+	b, there := s.early[m.AgentID]
+	if !there || b.Incarnation > m.Incarnation {
+		return
+	}
+	delete(s.early, m.AgentID)
+	if s.hear(b, s.now) {
+		s.heard = append(s.heard, b)
+	}
 }
 
 // claimed updates the holder of t, which the feed shows in progress. o is the open offer

@@ -320,14 +320,14 @@ func TestDurations(t *testing.T) {
 	}
 	for name, want := range map[string]float64{
 		"agentteam_task_queue_duration_seconds": 3, "agentteam_task_execution_duration_seconds": 7, "agentteam_oldest_task_age_seconds": 85,
-		"agentteam_tasks": 3, "agentteam_offers_total": 0, "agentteam_unlawful_writes_total": 0, "agentteam_records_quarantined": 0,
+		"agentteam_tasks": 3, "agentteam_offers_total": 0, "agentteam_unlawful_writes_total": 0, "agentteam_foreign_beats_total": 0, "agentteam_records_quarantined": 0,
 	} {
 		if got, ok := names[name]; !ok || got != want {
 			t.Errorf("%s is %v (there: %v), want %v", name, got, ok, want)
 		}
 	}
 	m.clear()
-	if families, _ = reg.Gather(); len(families) != 4 {
+	if families, _ = reg.Gather(); len(families) != 5 {
 		t.Errorf("%d metrics are left, want the counters and histograms", len(families))
 	}
 }
