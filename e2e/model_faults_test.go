@@ -45,7 +45,6 @@ var parking = []fault{
 	{"quota in the stream", 0, func(text string) answer { return inStream("insufficient_quota", "insufficient_quota", text) }},
 	{"wrong key as an event", 0, func(text string) answer { return errorEvent("authentication_error", text) }},
 	{"no credit in the body", 0, func(text string) answer { return jsonBody(402, "", text) }},
-	{"a page for people", 0, html},
 }
 
 // rejecting are requests that the endpoint does not take, whatever the reason.
@@ -67,10 +66,11 @@ var passing = []fault{
 	{"529", 2, refusing(529, "", "overloaded_error")},
 	{"overloaded in the stream", 2, func(text string) answer { return inStream("server_error", "overloaded_error", text) }},
 	{"overloaded as an event", 2, func(text string) answer { return errorEvent("overloaded_error", text) }},
-	{"error late in the stream", 2, func(text string) answer { return lateError(503, text) }},
-	{"cut", 2, plain(cut)},
-	{"ended early", 2, plain(ended)},
-	{"dropped", 2, plain(dropped)},
+	{"error late in the stream", 1, func(text string) answer { return lateError(503, text) }},
+	{"a page for people", 3, html},
+	{"cut", 1, plain(cut)}, // a second one would be rested for
+	{"ended early", 1, plain(ended)},
+	{"dropped", 1, plain(dropped)},
 	{"silent", 1, plain(silent)},
 	{"stalled", 1, plain(stalled)},
 	{"kept alive and nothing else", 1, plain(kept)},
@@ -84,6 +84,11 @@ var once = []fault{
 	{"too long", 1, refusing(400, "context_length_exceeded", "invalid_request_error")},
 	{"too long in the stream", 1, func(text string) answer { return inStream("context_length_exceeded", "invalid_request_error", text) }},
 	{"content filter", 1, refusing(400, "content_filter", "invalid_request_error")},
+	{"a failed tool call", 3, refusing(400, "tool_use_failed", "invalid_request_error")},
+	{"400 once", 1, refusing(400, "", "invalid_request_error")},
+	{"422 once", 1, refusing(422, "", "invalid_request_error")},
+	{"403 once", 1, refusing(403, "", "permission_error")},
+	{"400 of the last turn", 2, refusing(400, "", "invalid_request_error")},
 	{"empty", 1, nil},
 	{"made-up name", 1, nil},
 	{"arguments cut", 1, nil},
@@ -126,6 +131,8 @@ type stage struct {
 	answer answer
 	left   int
 	victim string
+	met    int    // messages of the victim's request that met the fault last
+	next   int    // of its next one; 0: there was none
 	wanted string // who is to get a task before the others complete theirs
 	before string // its task before that
 
@@ -159,9 +166,12 @@ func (s *stage) interfere(r *request) answer {
 		s.victim = r.agent
 	}
 	if s.fault == nil || s.victim != r.agent || s.fault.times > 0 && s.left == 0 {
+		if s.victim == r.agent && s.next == 0 {
+			s.next = len(r.messages)
+		}
 		return nil
 	}
-	s.left--
+	s.left, s.met = s.left-1, len(r.messages)
 	return s.answer
 }
 
@@ -187,7 +197,7 @@ func (s *stage) arm(f fault, text string) {
 	if f.play != nil {
 		a = f.play(text)
 	}
-	s.fault, s.answer, s.left, s.victim = &f, a, f.times, ""
+	s.fault, s.answer, s.left, s.victim, s.met, s.next = &f, a, f.times, "", 0, 0
 }
 
 // mend ends the fault.
@@ -206,6 +216,16 @@ func (s *stage) want(agent string) {
 		s.before = r.task()
 	}
 }
+
+// lost is how many messages the conversation had less after the fault.
+func (s *stage) lost() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.met - s.next
+}
+
+// shortens reports whether the conversation is to be shortened after the fault.
+func (f fault) shortens() bool { return strings.HasPrefix(f.name, "too long") || f.name == "413" }
 
 // struck is who met the fault, or "".
 func (s *stage) struck() string {
@@ -286,8 +306,11 @@ func (s *stage) round(t *testing.T, f fault) {
 		if s.struck() == "" {
 			t.Fatal("nobody met the fault")
 		}
+		if lost := s.lost(); lost > 2 && !f.shortens() {
+			t.Errorf("the request after the refusal had %d messages less", lost)
+		}
 		for _, id := range tasks {
-			if last := s.past.last(id); f.keeps() && last.Epoch != 1 {
+			if last := s.past.last(id); last.Epoch != 1 {
 				t.Errorf("%s was claimed %d times: who met the fault was to keep it", id, last.Epoch)
 			}
 		}
@@ -332,9 +355,6 @@ func (s *stage) round(t *testing.T, f fault) {
 func (f fault) parks() bool {
 	return slices.ContainsFunc(parking, func(p fault) bool { return p.name == f.name })
 }
-
-// keeps reports whether the teammate is to go on with its task by itself.
-func (f fault) keeps() bool { return f.name != "content filter" }
 
 // names reports whether a text tells why a teammate is refused: in the endpoint's own
 // words, but for a wrong key.
