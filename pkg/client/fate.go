@@ -24,7 +24,7 @@ type FateState string
 const (
 	Pending   FateState = "pending"   // stored, and not yet in its receiver's conversation
 	Delivered FateState = "delivered" // in its receiver's conversation, or before the person that it is for
-	Processed FateState = "processed" // the receiver's model has answered with it before its eyes; the person has written back
+	Processed FateState = "processed" // the receiver's model has answered with it before its eyes, or a request was approved; the person has written back
 	Refused   FateState = "refused"   // the receiver has refused what it asks for
 	Dead      FateState = "dead"      // set aside, since its receiver could not read it
 )
@@ -103,7 +103,7 @@ func (t *Team) follow(ctx context.Context, who team.AgentID, trails []trail) err
 	if err := t.read(ctx, who, trails); err != nil {
 		return err
 	}
-	if err := t.refused(ctx, who, trails); err != nil {
+	if err := t.answered(ctx, who, trails); err != nil {
 		return err
 	}
 	return t.buried(ctx, who, trails)
@@ -202,8 +202,9 @@ func (r *reading) deliver(at time.Time, upTo uint64) {
 	})
 }
 
-// refused takes in who has refused what a letter asks for: the answer to a request says so.
-func (t *Team) refused(ctx context.Context, who team.AgentID, trails []trail) error {
+// answered takes in the answers to what letters ask for: a request is refused, or it is
+// processed, also if its receiver has left without another turn.
+func (t *Team) answered(ctx context.Context, who team.AgentID, trails []trail) error {
 	for _, l := range trails {
 		if l.RequestID == "" || l.Approve != nil {
 			continue
@@ -212,8 +213,12 @@ func (t *Team) refused(ctx context.Context, who team.AgentID, trails []trail) er
 			if answer.RequestID != l.RequestID || answer.Approve == nil {
 				return nil
 			}
-			if !*answer.Approve {
-				l.fate.RefusedAt, l.fate.Reason = &answer.StoredAt, answer.Content
+			at := &answer.StoredAt
+			l.fate.DeliveredAt = cmp.Or(l.fate.DeliveredAt, at)
+			if *answer.Approve {
+				l.fate.ProcessedAt = cmp.Or(l.fate.ProcessedAt, at)
+			} else {
+				l.fate.RefusedAt, l.fate.Reason = at, answer.Content
 			}
 			return errFound
 		}, subject.Inbox(t.ID(), l.From, who))

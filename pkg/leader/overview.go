@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"agentteam/pkg/board/index"
 	"agentteam/pkg/team"
 )
 
@@ -17,6 +18,7 @@ func (t *term) overview(ctx context.Context) (team.Overview, error) {
 		o.Claimable += n
 	}
 	o.Blocked = l.Tasks[team.Pending] - o.Claimable
+	o.Away = t.away(l)
 	heard, now := t.pulse.Last(), time.Now()
 	for _, m := range l.Members {
 		if !m.Counts() {
@@ -41,4 +43,20 @@ func (t *term) overview(ctx context.Context) (team.Overview, error) {
 		o.Unread += n
 	}
 	return o, nil
+}
+
+// away are the members of earlier goals that may come back.
+func (t *term) away(l index.Look) (all []team.Away) {
+	var names []team.AgentID
+	for _, m := range l.Members {
+		if m.AgentID != team.Leader && l.Team.Recalls(m) {
+			all = append(all, team.Away{Name: m.AgentID, Role: m.Role})
+			names = append(names, m.AgentID)
+		}
+	}
+	last := t.index.LastDone(names...)
+	for i, a := range all {
+		all[i].Last = last[a.Name]
+	}
+	return all
 }

@@ -252,3 +252,51 @@ func TestToldOfLost(t *testing.T) {
 		t.Errorf("%d notices after three failures, %v", n, err)
 	}
 }
+
+// The leader of a next goal is told of those who worked on the goals before, with what they
+// did last, so that it can bring back who knows its way about.
+func TestLeaderIsToldWhoIsAway(t *testing.T) {
+	r := newRig(t, brokertest.Server(t))
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	joins := func(name team.AgentID, role string) team.Holder {
+		m, err := r.roster.Put(ctx, team.Member{AgentID: name, Role: role, Backend: team.Pool, State: team.Joined, Incarnation: 1})
+		must(err)
+		return m.Holder()
+	}
+	r.goal(t, "the first")
+	anna := board.NewHand(ctx, r.board, joins("anna", "coder"))
+	joins("tester-1", "tester")
+	_, err := r.board.Create(ctx, team.Leader, team.NewTask{Title: "Build it"})
+	must(err)
+	_, err = anna.Claim(ctx, "T-001")
+	must(err)
+	_, err = anna.Complete(ctx, "T-001", team.Done{Summary: "It is built."})
+	must(err)
+	must(r.roster.Leave(ctx, "anna", 1, ""))
+	r.read(t)
+	must(r.Finish(ctx, "It is built."))
+	r.goal(t, "the next")
+	must(r.roster.Leave(ctx, "tester-1", 1, "")) // in this goal: who removed it knows
+
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- r.index.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		must(<-ended)
+	})
+	for {
+		o, err := r.overview(ctx)
+		must(err)
+		if len(o.Away) == 1 && o.Away[0].Last.Title == "Build it" && o.Away[0].Name == "anna" && o.Away[0].Role == "coder" && len(r.index.Look().Members) == 2 {
+			return
+		}
+		runtime.Gosched()
+	}
+}

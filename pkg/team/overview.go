@@ -16,7 +16,27 @@ type Overview struct {
 	Plans     int // plans that wait for the leader's decision
 	Questions int // members that wait for a person
 	Unread    int // messages that members have yet to read
+	Away      []Away
 }
+
+// Away is a member of an earlier goal that has left, and comes back with what it knows if it
+// is spawned by its name.
+type Away struct {
+	Name AgentID
+	Role string
+	Last Task // that it completed last; the zero Task: none
+}
+
+func (a Away) String() string {
+	s := fmt.Sprintf("%s (%s", a.Name, a.Role)
+	if a.Last.ID != "" {
+		s += fmt.Sprintf(", last did %s: %s", a.Last.ID, Clean(a.Last.Title, 60))
+	}
+	return s + ")"
+}
+
+// maxAway is how many of those that are away are named.
+const maxAway = 8
 
 // String is one line. It does not name what there is none of, but for members and open
 // tasks.
@@ -34,6 +54,17 @@ func (o Overview) String() string {
 	s := fmt.Sprintf("Teammates: %s. Open tasks: %s.", orNone(members), orNone(tasks))
 	if more := parts(part{o.Failed, plural(o.Failed, "failed task")}, part{o.Plans, "waiting for your decision on a plan"}, part{o.Questions, "waiting for a person"}, part{o.Unread, plural(o.Unread, "unread message")}); more != nil {
 		s += " Also: " + strings.Join(more, ", ") + "."
+	}
+	if len(o.Away) > 0 {
+		names := make([]string, min(len(o.Away), maxAway))
+		for i := range names {
+			names[i] = o.Away[i].String()
+		}
+		s += " Of earlier goals, to be spawned again by name: " + strings.Join(names, ", ")
+		if more := len(o.Away) - len(names); more > 0 {
+			s += fmt.Sprintf(" and %d more", more)
+		}
+		s += "."
 	}
 	return s
 }

@@ -9,7 +9,7 @@ type TaskView struct {
 	Revision   uint64   `json:"revision"`
 	IsBlocked  bool     `json:"is_blocked"`    // pending, and a dependency is not completed
 	WaitingFor []TaskID `json:"waiting_for"`   // its dependencies that are not completed
-	Blocks     []TaskID `json:"blocks"`        // tasks that name it as a dependency
+	Blocks     []TaskID `json:"blocks"`        // tasks that name it as a dependency and are not cancelled
 	Why        string   `json:"why,omitempty"` // why nobody works on it, see [Situation.Why]; only where that was asked for
 }
 
@@ -20,7 +20,9 @@ func View(tasks []Task) []TaskView {
 	for _, t := range tasks {
 		status[t.ID] = t.Status
 		for _, d := range t.Dependencies {
-			blocks[d] = append(blocks[d], t.ID)
+			if t.Status != Cancelled {
+				blocks[d] = append(blocks[d], t.ID)
+			}
 		}
 	}
 	views := make([]TaskView, len(tasks))

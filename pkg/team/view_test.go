@@ -38,7 +38,7 @@ func TestView(t *testing.T) {
 		dead               team.TaskID
 	}{
 		"T-001": {blocks: "T-004 T-005"},
-		"T-002": {blocks: "T-005 T-007"},
+		"T-002": {blocks: "T-005"},
 		"T-003": {blocks: "T-006"},
 		"T-004": {claimable: true},
 		"T-005": {blocked: true, waiting: "T-002"},

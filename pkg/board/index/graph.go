@@ -318,7 +318,7 @@ func (g *graph) view(n *node) team.TaskView {
 			waiting = append(waiting, d.id)
 		}
 	}
-	return n.task.View(waiting, dependents(n, func(d *node) bool { return true }))
+	return n.task.View(waiting, dependents(n, func(d *node) bool { return d.task.Status != team.Cancelled }))
 }
 
 // dependents returns the ids of the tasks that name n as a dependency, by number.

@@ -228,6 +228,13 @@ func (x *Index) DoneSince(revision uint64) []team.Task {
 	return x.state.doneSince(revision)
 }
 
+// LastDone returns what each of these members, of those that completed a task, completed last.
+func (x *Index) LastDone(members ...team.AgentID) map[team.AgentID]team.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.state.lastDone(members)
+}
+
 // Unfinished returns the first limit tasks that are open or have failed, by number,
 // and how many there are.
 func (x *Index) Unfinished(limit int) (first []Unfinished, total int) {

@@ -91,6 +91,21 @@ func (s *state) doneSince(revision uint64) []team.Task {
 	return done
 }
 
+// lastDone returns the task that each of the members completed last, if there is one.
+func (s *state) lastDone(members []team.AgentID) map[team.AgentID]team.Task {
+	last := map[team.AgentID]team.Task{}
+	for _, m := range slices.Backward(s.done) {
+		if len(last) == len(members) {
+			break
+		}
+		t := m.node.task
+		if _, known := last[t.Assignee]; !known && t.Status == team.Completed && slices.Contains(members, t.Assignee) {
+			last[t.Assignee] = t
+		}
+	}
+	return last
+}
+
 // Unfinished is a task that is open or has failed, with the dependency that blocks it for
 // good, if there is one.
 type Unfinished struct {

@@ -281,6 +281,14 @@ func TestDone(t *testing.T) {
 			t.Errorf("since %d: %v, want %v", since, got, want)
 		}
 	}
+	by := func(a team.AgentID) func(*team.Task) { return func(t *team.Task) { t.Assignee = a } }
+	f.task(3, status(team.Completed), by("coder-1"))
+	f.task(4, status(team.Completed), by("coder-2"))
+	f.task(5, status(team.Completed), by("coder-1"))
+	f.task(6, status(team.Failed), by("coder-1"))
+	if last := f.lastDone([]team.AgentID{"coder-1", "coder-3"}); len(last) != 1 || last["coder-1"].ID != "T-005" {
+		t.Errorf("last done: %v", last)
+	}
 }
 
 // How long a task waited and took is told by the times in its records, and only
