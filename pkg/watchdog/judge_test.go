@@ -54,6 +54,14 @@ func TestStirs(t *testing.T) {
 	reserved := func(a team.AgentID) team.Task {
 		return team.Task{ID: "T-001", Status: team.Pending, ReservedFor: a}
 	}
+	rests := pending // coder-1 has put it back
+	rests.Declined = []team.Declined{{By: "coder-1"}}
+	looker := func(l *Look) { // one that only looks joins
+		l.Team.Roles = map[string]team.Role{"explorer": {Name: "explorer", Tools: []string{"read_file"}}}
+		l.Members, l.Beats = append(slices.Clone(l.Members), joined("explorer-1", "explorer")), maps.Clone(l.Beats)
+		l.Beats["explorer-1"] = beat("explorer-1", team.Idle)
+	}
+	deaf := func(l *Look) { l.Deaf = []team.AgentID{"coder-1"} }
 	blocked := team.Task{ID: "T-002", Status: team.Pending, Dependencies: []team.TaskID{"T-001"}}
 	for name, tt := range map[string]struct {
 		change []func(*Look)
@@ -76,6 +84,11 @@ func TestStirs(t *testing.T) {
 		"its model refuses it":                           {[]func(*Look){parkedAt("coder-1")}, ""},
 		"a task while the only one that could is parked": {[]func(*Look){tasks(pending), parkedAt("coder-1")}, ""},
 		"the leader's model refuses it":                  {[]func(*Look){parkedAt(team.Leader)}, "leader is not idle"},
+		"a task that its idle member rests from":         {[]func(*Look){tasks(rests)}, "a task is about to be claimed"},
+		"who only looks is idle, the coder is to answer": {[]func(*Look){looker, tasks(pending), state("coder-1", team.WaitingAnswer)}, ""},
+		"who only looks is idle, so is the coder":        {[]func(*Look){looker, tasks(pending)}, "a task is about to be claimed"},
+		"who only looks is left alone":                   {[]func(*Look){looker, tasks(pending), parkedAt("coder-1")}, "a task is about to be claimed"},
+		"who only looks, and the coder takes nothing":    {[]func(*Look){looker, tasks(pending), deaf}, "a task is about to be claimed"},
 		"waits for an answer":                            {[]func(*Look){state("coder-1", team.WaitingAnswer)}, ""},
 		"waits with its task":                            {[]func(*Look){state("coder-1", team.WaitingAnswer), tasks(held)}, ""},
 		"idle with a task":                               {[]func(*Look){tasks(held)}, "T-001 is in progress"},
