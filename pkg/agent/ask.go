@@ -176,6 +176,9 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 			return false, err
 		}
 	}
+	if a.state.wasteful(r) {
+		return false, a.park(ctx, breaksOff, cause)
+	}
 	return false, a.park(ctx, refuses, cause)
 }
 
@@ -205,6 +208,7 @@ func causeOf(r *model.Refusal) string {
 const (
 	refuses   = "My model refuses to answer"
 	givesNone = "My model gives no usable answers"
+	breaksOff = "My model's answers break off or do not come"
 )
 
 // park rests while the endpoint refuses the agent, or gives no usable answers, and returns when it is time to ask

@@ -72,7 +72,7 @@ func (c *Conversation) shortened(to rung, task, note string) *Conversation {
 		return c.withoutTurn(c.lastTurn(), note)
 	}
 	n := c.with()
-	n.Open, n.Held, n.Known = nil, nil, len(c.Facts)
+	n.Open, n.Held, n.Known = nil, nil, len(n.Facts)
 	var texts []string
 	add := func(text string) {
 		if text != "" && !strings.Contains(strings.Join(texts, "\n"), text) {
@@ -143,9 +143,9 @@ func (c *Conversation) orders() string {
 	var lines []string
 	for _, f := range c.Facts {
 		switch {
-		case !f.ofPerson() || c.setsGoal(f): // the goal is the work
+		case !f.ofPerson(), c.setsGoal(f), f.Sets: // the goal is the work, and those before have ended
 		case f.Block == "":
-			lines = append(lines, "- "+neutral(f.Brief)+" (its first words)")
+			lines = append(lines, fmt.Sprintf("- id %s: %s (its first words; read_mail with its id shows the whole)", attribute(f.ID), neutral(f.Brief)))
 		default:
 			lines = append(lines, f.Block)
 		}

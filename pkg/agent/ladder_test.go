@@ -145,6 +145,35 @@ func TestEveryTurnIsRefused(t *testing.T) {
 	})
 }
 
+// The orders of people are those that hold: not the goals before. What was shortened already is
+// named by its id.
+func TestOrders(t *testing.T) {
+	c := newConversation(team.Native)
+	c.Goal, c.Known = 2, 5
+	c.Facts = []fact{
+		{ID: "m1", From: team.UserAgent, Type: team.MsgUser, Goal: 1, Sets: true, Block: "<mail>the goal before</mail>"},
+		{ID: "m2", From: team.UserAgent, Type: team.MsgMessage, Goal: 1, Brief: "no tabs"},
+		{ID: "m3", From: team.UserAgent, Type: team.MsgUser, Goal: 2, Sets: true, Block: "<mail>this goal</mail>"},
+		{ID: "m4", From: team.Leader, Type: team.MsgMessage, Goal: 2, Block: "<mail>of the leader</mail>"},
+		{ID: "m5", From: team.UserAgent, Type: team.MsgMessage, Goal: 2, Block: "<mail>no push</mail>"},
+	}
+	got := c.orders()
+	for word, want := range map[string]bool{"the goal before": false, "this goal": false, "of the leader": false, "m2": true, "no tabs": true, "<mail>no push</mail>": true} {
+		if strings.Contains(got, word) != want {
+			t.Errorf("%q is told: %v\n%s", word, !want, got)
+		}
+	}
+	for _, to := range []rung{compacted, ordersOnly, workOnly} {
+		n := c.shortened(to, "", "why")
+		if n.Known != len(n.Facts) {
+			t.Errorf("rung %d: %d of %d facts are known", to, n.Known, len(n.Facts))
+		}
+		if !strings.Contains(transcript(n.Messages), "this goal") {
+			t.Errorf("rung %d has no goal", to)
+		}
+	}
+}
+
 // Unread mail of others that is taken out with a conversation is named.
 func TestUnreadMailIsNamed(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
