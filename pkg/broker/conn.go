@@ -55,7 +55,7 @@ type Conn struct {
 	metrics  metrics
 	log      *slog.Logger
 	restored *atomic.Pointer[time.Time] // when the connection was last made again; nil if never
-	trouble  atomic.Pointer[trouble]    // of the last write, if it was not stored
+	troubles troubles                   // writes that were not stored
 	waits    bool                       // for room
 	inboxes  inboxes
 	closed   chan struct{} // closed with the connection

@@ -41,7 +41,7 @@ func (f *Files) Put(ctx context.Context, name string, r io.ReadSeeker) (digest s
 		}
 		switch {
 		case err == nil:
-			f.stream.conn.stored()
+			f.stream.conn.stored(f.stream.name)
 			return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 		case noRoom(err):
 			if err = f.stream.conn.full("store file "+name, err); f.stream.conn.waits {

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,12 +32,6 @@ func noRoom(err error) bool {
 	return hasCode(err, 10002) || hasCode(err, 10023) || hasCode(err, 10047)
 }
 
-// trouble is why a write was not stored.
-type trouble struct {
-	err error
-	at  time.Time
-}
-
 // full is the error of a write that was refused with cause, and makes it known.
 func (c *Conn) full(what string, cause error) error {
 	var api *jetstream.APIError
@@ -45,34 +40,59 @@ func (c *Conn) full(what string, cause error) error {
 	}
 	err := team.Errorf(team.Unavailable, "%w: its storage is full (%w)", ErrNoRoom, cause).
 		WithHint("make room on the disk where it keeps its data (teamctl up: the folder of --data), or raise its limits; work goes on by itself")
-	c.trouble.Store(&trouble{err, time.Now()})
+	c.troubles.note(everything, err)
 	return err
 }
 
-// mute is the error of a write that is not answered while reads are.
-func (c *Conn) mute(what string) error {
-	err := team.Errorf(team.Unavailable, "%w: a write to its disk has failed (%s is not answered, reads are)", ErrNoRoom, what).
-		WithHint("make room on its disk; the server of teamctl up then mends itself, any other NATS server must be restarted")
-	c.trouble.Store(&trouble{err, time.Now()})
+// mute is the error of a write to a stream that is not answered while reads are. The server has
+// given that stream up: with room again, it stores nothing in it until it is restarted.
+func (c *Conn) mute(stream, what string) error {
+	err := team.Errorf(team.Unavailable, "%w in the stream %s: a write to its disk has failed (%s is not answered, reads are)", ErrNoRoom, stream, what).
+		WithHint("%s", restart)
+	c.troubles.note(stream, err)
 	return err
 }
 
-// stored makes known that a write was.
-func (c *Conn) stored() {
-	if c.trouble.Load() != nil {
-		c.trouble.Store(nil)
+const restart = "make room on its disk, then restart it: until then those streams store nothing, though others may; the server of teamctl up does so by itself"
+
+// stored makes known that a write to a stream was.
+func (c *Conn) stored(stream string) { c.troubles.end(stream) }
+
+// Refused is why the server has stored nothing lately of what this connection wrote, and what
+// is to be done; "" if it has.
+func (c *Conn) Refused() string {
+	err := c.troubles.err()
+	if err == nil {
+		return ""
 	}
+	return err.Error() + " (" + team.HintOf(err) + ")"
+}
+
+// Told makes known what another process says of its own writes, as [Conn.Refused] has it.
+// It counts for a few seconds.
+func (c *Conn) Told(refused string) {
+	c.troubles.mu.Lock()
+	defer c.troubles.mu.Unlock()
+	c.troubles.told = trouble{team.Errorf(team.Unavailable, "%s", refused), time.Now()}
+}
+
+// RefusedToOthers is what [Conn.Told] was told lately; "" if nothing.
+func (c *Conn) RefusedToOthers() string {
+	if err := c.troubles.toOthers(); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // Stores is nil while NATS is connected and stores what it is told, as far as that is
 // known without a write: by its limits, and by what became of this connection's writes
-// lately. Errors: Unavailable; [ErrNoRoom].
+// lately, and of those of others ([Conn.Told]). Errors: Unavailable; [ErrNoRoom].
 func (c *Conn) Stores(ctx context.Context) error {
 	if err := c.Ready(ctx); err != nil {
 		return err
 	}
-	if t := c.trouble.Load(); t != nil && time.Since(t.at) < fresh {
-		return t.err
+	if err := cmp.Or(c.troubles.err(), c.troubles.toOthers()); err != nil {
+		return err
 	}
 	info, err := c.js.AccountInfo(ctx)
 	switch {
@@ -114,7 +134,7 @@ func (a *attempts) again(ctx context.Context, cause error) error {
 			patience = 6 // it may be electing a leader, or miss a server for a while
 		}
 		if a.reads { // and the try after it was not
-			if err := c.mute(a.what); !c.waits {
+			if err := c.mute(a.s.name, a.what); !c.waits {
 				return err
 			}
 		}

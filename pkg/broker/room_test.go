@@ -168,6 +168,61 @@ func fill(t *testing.T, path string) {
 	}
 }
 
+// A server that nobody mends gives up the streams that are written while its disk is full, and
+// goes on with others. That is known, by its streams, until it is restarted.
+func TestFullDiskOfAnotherServer(t *testing.T) {
+	dir := smallDisk(t, "size=160m")
+	if dir == "" {
+		return
+	}
+	t.Setenv("TMPDIR", dir)
+	cluster := brokertest.NewCluster(t, 1)
+	c := patient(t, cluster.URL())
+	if _, err := c.Registry(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	bt, err := c.Make(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := make(chan error, 1)
+	full := make(chan struct{})
+	go func() {
+		var rev uint64
+		var err error
+		text := make([]byte, 200<<10) // more than is left of a block that is laid out already
+		for last := false; !last && err == nil; {
+			select {
+			case <-full:
+				last = true
+			default:
+			}
+			rev, err = bt.Bucket.Put(t.Context(), "graph", text, rev)
+		}
+		put <- err
+	}()
+	fill(t, filepath.Join(dir, "ballast"))
+	for c.Stores(t.Context()) == nil {
+	}
+	close(full)
+	if err := os.Remove(filepath.Join(dir, "ballast")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bt.Messages.Publish(t.Context(), "at.t.inbox.a.b", "1", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	err = c.Stores(t.Context())
+	if why := c.Refused(); !errors.Is(err, broker.ErrNoRoom) || !strings.Contains(why, "in the stream KV_at-t:") || !strings.Contains(why, "then restart it") {
+		t.Errorf("Stores: %v; Refused: %q", err, why)
+	}
+	cluster.Kill(0)
+	cluster.Restart(0)
+	goesOn(t, put)
+	if err := c.Stores(t.Context()); err != nil {
+		t.Errorf("after the restart: %v", err)
+	}
+}
+
 // A disk that somebody fills to the last byte breaks the streams that are written
 // meanwhile. Everybody is told within seconds, and with room the server mends itself:
 // what waited goes on, once.

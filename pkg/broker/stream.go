@@ -240,7 +240,7 @@ func (s *Stream) try(ctx context.Context, subject string, data []byte, header na
 	case ack.Seq == 0:
 		return 0, fmt.Errorf("acknowledgement %q has no sequence", answer.Data)
 	}
-	s.conn.stored()
+	s.conn.stored(s.name)
 	return ack.Seq, nil
 }
 

@@ -91,7 +91,7 @@ func TestAgentsTellWhatTheyAreAt(t *testing.T) {
 	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID}, control.Handlers{
 		Ping: func() team.Beat {
 			return team.Beat{AgentID: m.AgentID, Incarnation: 1, State: team.Running, Task: "T-001", Tool: "bash", ToolAt: &began, ProgressAt: began,
-				Alias: "strong", Model: "big-1", Tokens: 7, Still: int(team.DefaultStall / time.Second)}
+				Alias: "strong", Model: "big-1", Tokens: 7, Storage: "nothing is stored", Still: int(team.DefaultStall / time.Second)}
 		},
 	})
 	if err != nil {
@@ -115,6 +115,9 @@ func TestAgentsTellWhatTheyAreAt(t *testing.T) {
 	agents, err := r.Agents(t.Context(), true)
 	if err != nil || len(agents) != 3 {
 		t.Fatalf("%d members, %v", len(agents), err)
+	}
+	if s, err := r.client.Status(t.Context()); s.Storage != "nothing is stored" {
+		t.Errorf("the status says of the storage %q, %v", s.Storage, err)
 	}
 	if a := agents[0]; a.State != team.Stalled || a.Tool != "bash" || !a.Since.Equal(began) || a.Alias != "strong" || a.Model != "big-1" || a.Tokens != 7 {
 		t.Errorf("at work: %+v", a)

@@ -30,6 +30,7 @@ type Agent struct {
 	Drains     bool             `json:"drains,omitempty"`      // it leaves once it has no task
 	Asked      string           `json:"asked,omitempty"`       // the message that is to be answered, or the plan that is to be decided on
 	Trouble    string           `json:"trouble,omitempty"`     // why its model gives no answer, while it tries again
+	Storage    string           `json:"storage,omitempty"`     // why NATS has not stored lately what it wrote
 	Context    int              `json:"context,omitempty"`     // tokens that its next request holds, about
 	Window     int              `json:"window,omitempty"`      // tokens that its model takes; 0: not known
 	RetryAt    *time.Time       `json:"retry_at,omitempty"`    // when it asks its model again, which refuses it
@@ -135,6 +136,7 @@ func (t *Team) agent(ctx context.Context, record team.Team, m team.Member) (a Ag
 	}
 	a.Task, a.Turn, a.Tokens, a.Context, a.Window, a.RetryAt = b.Task, b.Turn, b.Tokens, b.Context, b.Window, b.RetryAt
 	a.Alias, a.Model, a.Trouble, a.Awaits, a.Asked, a.Drains = cmp.Or(b.Alias, a.Alias), b.Model, b.Trouble, b.Awaits, b.Asked, b.Drains
+	a.Storage = b.Storage
 	if a.Tool, a.Since = b.Tool, b.ToolAt; b.Awaits != "" {
 		a.Since = &b.ProgressAt
 	}

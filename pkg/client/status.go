@@ -38,6 +38,7 @@ func (t *Team) status(ctx context.Context) (s TeamStatus, err error) {
 			continue
 		}
 		s.Members[a.State]++
+		s.Storage = cmp.Or(s.Storage, a.Storage)
 		if a.Busy() {
 			s.Work = append(s.Work, WorkOf(a))
 		}
@@ -146,6 +147,7 @@ type TeamStatus struct {
 	Leader  string                   `json:"leader"` // process that leads it; "" = nobody
 	Members map[team.MemberState]int `json:"members"`
 	Tasks   team.Counts              `json:"tasks"`             // by status; those that are blocked are not pending
+	Storage string                   `json:"storage,omitempty"` // why NATS stores nothing of what a member writes, as that says; "" if it does
 	Work    []Work                   `json:"work,omitempty"`    // members that are at something, or wait
 	Parked  []Parked                 `json:"parked,omitempty"`  // members that wait for somebody to mend their model or their journal
 	Damaged []team.Quarantined       `json:"damaged,omitempty"` // records that cannot be read, journals aside
@@ -205,6 +207,9 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	}
 	teams, err := c.Teams(ctx)
 	s.Teams = append(s.Teams, teams...)
+	for _, t := range teams { // whose streams this client does not write
+		s.Storage = cmp.Or(s.Storage, t.Storage)
+	}
 	if err != nil {
 		err = errors.Join(perr, err)
 	}

@@ -94,7 +94,7 @@ func Run(ctx context.Context, cfg config.Config, o Options) []Check {
 		defer c.Close()
 		var err error
 		s, err = c.Status(ctx)
-		checks = append(checks, storage(ctx, c), leaders(s, err), api(s), standbys(s), aliases(s), records(s), lost(s))
+		checks = append(checks, storage(ctx, c, s), leaders(s, err), api(s), standbys(s), aliases(s), records(s), lost(s))
 	}
 	checks = append(checks, modelCheck(ctx, cfg, s))
 	if checks[len(checks)-1].Status != Fail && cfg.CheckModel() == nil {
@@ -170,9 +170,14 @@ func server(ctx context.Context, cfg config.Config) (*client.Client, []Check) {
 	return nil, []Check{failed("server", err)}
 }
 
-func storage(ctx context.Context, c *client.Client) Check {
+// storage tells whether a write is stored, and those of the members, each of which has streams
+// that nobody else writes.
+func storage(ctx context.Context, c *client.Client, s client.Status) Check {
 	if err := c.Storage(ctx); err != nil {
 		return failed("storage", err)
+	}
+	if s.Storage != "" {
+		return failed("storage", team.Errorf(team.Unavailable, "%s", s.Storage))
 	}
 	return Check{Name: "storage", Status: OK, Detail: "the server stores what it is told"}
 }

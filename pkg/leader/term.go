@@ -147,7 +147,12 @@ func (t *term) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 // listen takes in the heartbeats of all members until stop is called: for the index, which learns
 // from them who is idle, and passes those of present incarnations on to the watchdog's pulse.
 func (t *term) listen() (stop func(), err error) {
-	return t.roster.Listen(team.Everyone, t.index.Hear)
+	return t.roster.Listen(team.Everyone, func(b team.Beat) {
+		if b.Storage != "" && b.AgentID != team.Leader {
+			t.team.Conn.Told(b.Storage)
+		}
+		t.index.Hear(b)
+	})
 }
 
 // Unread counts a member's unread mail.

@@ -119,7 +119,11 @@ func (m *member) run() error {
 
 	begun := time.Now()
 	if o.Member.AgentID != team.Leader { // one that heard everybody would cost a large team dearly
-		stopListening, err := m.roster.Listen(team.Leader, func(b team.Beat) { m.pulse.Hear(b) })
+		stopListening, err := m.roster.Listen(team.Leader, func(b team.Beat) {
+			if m.pulse.Hear(b) && b.Storage != "" {
+				o.Team.Conn.Told(b.Storage)
+			}
+		})
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func TestFenceWaitEndsWithContext(t *testing.T) {
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		beats := 0
-		h := &Heart{moved: time.Now(), send: func([]byte) { beats++ }}
+		h := &Heart{moved: time.Now(), send: func([]byte) { beats++ }, store: func() string { return "" }}
 		time.Sleep(90 * time.Second)
 		if b := h.Now(); b.Still != 90 || !b.ProgressAt.Equal(time.Now().Add(-90*time.Second)) {
 			t.Errorf("beat %+v", b)

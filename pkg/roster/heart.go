@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -30,6 +31,7 @@ type Heart struct {
 	send  func(beat []byte)                                    // tells the team
 	conn  func(ctx context.Context, f func(connected bool))    // tells when the connection is lost and back
 	check func(ctx context.Context, lived time.Duration) error // reads the member's record, as Roster.Lives
+	store func() string                                        // why what the process writes is not stored
 
 	claimed chan struct{} // signals that the member has begun on a task
 	back    chan struct{} // signals that the connection is back
@@ -50,6 +52,13 @@ func NewHeart(r *Roster, m team.Member, lease time.Duration) *Heart {
 		conn: r.team.Conn.Follow,
 		check: func(ctx context.Context, lived time.Duration) error {
 			return r.Lives(ctx, m.AgentID, m.Incarnation, lived)
+		},
+		store: func() string {
+			why := r.team.Conn.Refused()
+			if m.AgentID == team.Leader { // whom everybody hears
+				why = cmp.Or(why, r.team.Conn.RefusedToOthers())
+			}
+			return why
 		},
 		beat: team.Beat{AgentID: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, State: team.Running}, moved: now,
 	}
@@ -92,7 +101,7 @@ func (h *Heart) Now() team.Beat {
 	defer h.mu.Unlock()
 	h.beat.N++
 	b := h.beat
-	b.ProgressAt, b.Still = h.moved.UTC(), int(time.Since(h.moved)/time.Second)
+	b.ProgressAt, b.Still, b.Storage = h.moved.UTC(), int(time.Since(h.moved)/time.Second), h.store()
 	return b
 }
 

@@ -47,6 +47,22 @@ func TestHeartTellsChanges(t *testing.T) {
 	}
 }
 
+// What others say of the storage is told by the leader only, whom everybody hears: two members
+// that repeated each other would never end.
+func TestHeartTellsOfStorage(t *testing.T) {
+	r, bt := open(t)
+	m := create(t, r, team.Member{Role: "coder"})
+	bt.Conn.Told("nothing is stored")
+	if err := bt.Conn.Stores(t.Context()); err == nil || err.Error() != "nothing is stored" {
+		t.Errorf("Stores: %v", err)
+	}
+	for who, want := range map[team.AgentID]string{team.Leader: "nothing is stored", m.AgentID: ""} {
+		if b := roster.NewHeart(r, team.Member{AgentID: who, Incarnation: 1}, team.DefaultLease).Now(); b.Storage != want {
+			t.Errorf("%s says of the storage %q, want %q", who, b.Storage, want)
+		}
+	}
+}
+
 // A heart stops for good once its record says stopped or bears a later incarnation.
 func TestHeartSuperseded(t *testing.T) {
 	const lease = 60 * time.Millisecond

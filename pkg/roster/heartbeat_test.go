@@ -18,7 +18,7 @@ import (
 func TestHeartBeatsWhileItsRecordIsRead(t *testing.T) {
 	const lease = 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHeart(New(&broker.Storage{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
+		h := NewHeart(New(&broker.Storage{ID: "t", Conn: new(broker.Conn)}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
 		h.conn = stays
 		begun := time.Now()
 		var beats []time.Duration
@@ -54,7 +54,7 @@ func TestHeartBeatsWhileItsRecordIsRead(t *testing.T) {
 func TestHeartEndsItsReading(t *testing.T) {
 	const lease = 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHeart(New(&broker.Storage{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
+		h := NewHeart(New(&broker.Storage{ID: "t", Conn: new(broker.Conn)}), team.Member{AgentID: "coder-1", Incarnation: 1}, lease)
 		h.conn = stays
 		h.send = func([]byte) {}
 		reading := false
@@ -77,7 +77,7 @@ func TestHeartEndsItsReading(t *testing.T) {
 // wait; the one that asks for the next task does not, and makes it needless.
 func TestHeartTellsOfClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHeart(New(&broker.Storage{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, 30*time.Second)
+		h := NewHeart(New(&broker.Storage{ID: "t", Conn: new(broker.Conn)}), team.Member{AgentID: "coder-1", Incarnation: 1}, 30*time.Second)
 		h.conn = stays
 		begun := time.Now()
 		type told struct {
@@ -124,7 +124,7 @@ func stays(ctx context.Context, _ func(bool)) { <-ctx.Done() }
 // A heart beats at once when its connection is back, and that beat says so.
 func TestHeartBeatsOnceItsConnectionIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := NewHeart(New(&broker.Storage{ID: "t"}), team.Member{AgentID: "coder-1", Incarnation: 1}, time.Hour)
+		h := NewHeart(New(&broker.Storage{ID: "t", Conn: new(broker.Conn)}), team.Member{AgentID: "coder-1", Incarnation: 1}, time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		h.conn = func(ctx context.Context, f func(bool)) {
 			time.Sleep(500 * time.Millisecond)
