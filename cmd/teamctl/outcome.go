@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"agentteam/pkg/client"
@@ -14,8 +15,9 @@ type outcome struct {
 	Team    team.TeamID     `json:"team"`
 	Status  string          `json:"status"` // finished, failed, stopped or timed_out
 	Summary string          `json:"summary"`
-	Tasks   []team.TaskView `json:"tasks"`        // all of the board
-	Failed  []failedTask    `json:"failed_tasks"` // of this goal
+	Reason  string          `json:"reason,omitempty"` // why the goal has failed
+	Tasks   []team.TaskView `json:"tasks"`            // all of the board
+	Failed  []failedTask    `json:"failed_tasks"`     // of this goal
 	Agents  []client.Agent  `json:"agents"`
 	Usage   client.Usage    `json:"usage"`
 	Elapsed float64         `json:"elapsed_seconds"`
@@ -31,10 +33,11 @@ type failedTask struct {
 	ID     team.TaskID `json:"id"`
 	Title  string      `json:"title"`
 	Reason string      `json:"reason"`
+	Given  bool        `json:"given_up"` // by the leader: the result does without it
 }
 
-// count tells how the tasks of g have ended.
-func (o *outcome) count(g *client.Goal) {
+// count tells how the tasks of g have ended, whose end the record tells.
+func (o *outcome) count(g *client.Goal, record team.Team) {
 	o.Failed = []failedTask{}
 	for _, v := range o.Tasks {
 		if !g.Has(v.ID) {
@@ -45,9 +48,30 @@ func (o *outcome) count(g *client.Goal) {
 		case team.Completed:
 			o.completed++
 		case team.Failed:
-			o.Failed = append(o.Failed, failedTask{v.ID, v.Title, v.Reason})
+			o.Failed = append(o.Failed, failedTask{v.ID, v.Title, v.Reason, slices.Contains(record.GivenUp, v.ID)})
 		}
 	}
+}
+
+// err is the error of a goal that has not ended well; nil if it has.
+func (o *outcome) err() error {
+	if o.Status != string(team.TeamFinished) {
+		text := "the goal ended as " + o.Status
+		if o.Reason != "" {
+			text += ": " + o.Reason
+		}
+		return team.Errorf(team.InvalidState, "%s", text)
+	}
+	var missed []string
+	for _, f := range o.Failed {
+		if !f.Given {
+			missed = append(missed, string(f.ID))
+		}
+	}
+	if missed == nil {
+		return nil
+	}
+	return team.Errorf(team.InvalidState, "the goal ended as finished, with failed tasks that the leader has not given up: %s", strings.Join(missed, ", "))
 }
 
 func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {

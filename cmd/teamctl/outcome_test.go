@@ -48,10 +48,32 @@ func TestAmount(t *testing.T) {
 	}
 }
 
+// A goal ends the command well if it has finished and its leader has given up each task that
+// failed; else it is said why not.
+func TestOutcomeErr(t *testing.T) {
+	lost, given := failedTask{ID: "T-002"}, failedTask{ID: "T-003", Given: true}
+	for want, o := range map[string]outcome{
+		"":                         {Status: "finished"},
+		"given up":                 {Status: "finished", Failed: []failedTask{given}},
+		"the goal ended as failed": {Status: "failed"},
+		"the goal ended as failed: open tasks: T-004":                                                  {Status: "failed", Reason: "open tasks: T-004"},
+		"the goal ended as finished, with failed tasks that the leader has not given up: T-002, T-002": {Status: "finished", Failed: []failedTask{lost, given, lost}},
+	} {
+		err := o.err()
+		if want == "" || want == "given up" {
+			if err != nil {
+				t.Errorf("%s: %v", want, err)
+			}
+		} else if team.CodeOf(err) != team.InvalidState || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // What failed is named before the last line, whose beginning scripts look for.
 func TestOutcomeNamesFailedTasks(t *testing.T) {
 	o := outcome{Status: "finished", Summary: "done", completed: 1, all: 3, Usage: client.Usage{ModelCalls: 2}, Elapsed: 1.25,
-		Failed: []failedTask{{"T-002", "two\x1b[2J", "the check\nfailed\x07: " + strings.Repeat("x", 300)}, {"T-003", "three", ""}}}
+		Failed: []failedTask{{"T-002", "two\x1b[2J", "the check\nfailed\x07: " + strings.Repeat("x", 300), false}, {"T-003", "three", "", true}}}
 	print := func(o outcome) string {
 		t.Helper()
 		var out bytes.Buffer
@@ -70,7 +92,7 @@ func TestOutcomeNamesFailedTasks(t *testing.T) {
 		t.Errorf("printed\n%q", got)
 	}
 	for i := range 30 {
-		o.Failed = append(o.Failed, failedTask{team.TaskID(fmt.Sprintf("T-1%02d", i)), "more", ""})
+		o.Failed = append(o.Failed, failedTask{team.TaskID(fmt.Sprintf("T-1%02d", i)), "more", "", false})
 	}
 	if got := print(o); strings.Count(got, "\nfailed: T-") != 20 || !strings.Contains(got, "\nfailed: and 12 more\nfinished: ") {
 		t.Errorf("printed\n%s", got)
@@ -111,8 +133,8 @@ func TestOutcomeCounts(t *testing.T) {
 	if o.Tasks, err = tm.Tasks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.count(g)
-	if want := []failedTask{{"T-002", "two", "too hard"}}; !slices.Equal(o.Failed, want) || o.all != 2 || o.completed != 0 {
+	o.count(g, team.Team{GivenUp: []team.TaskID{"T-002"}})
+	if want := []failedTask{{"T-002", "two", "too hard", true}}; !slices.Equal(o.Failed, want) || o.all != 2 || o.completed != 0 {
 		t.Errorf("failed are %+v, and completed %d of %d; want %+v, 0 of 2", o.Failed, o.completed, o.all, want)
 	}
 }

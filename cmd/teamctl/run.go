@@ -295,7 +295,7 @@ func (a *app) streamTo() io.Writer {
 // conclude prints the result and turns the goal's end into the command's. priced is
 // whether the settings hold prices.
 func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, v view, werr error, priced bool, epilogue func(io.Writer)) error {
-	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, priced: priced, Elapsed: g.Elapsed().Seconds()}
+	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Reason: record.Reason, priced: priced, Elapsed: g.Elapsed().Seconds()}
 	switch {
 	case errors.Is(werr, context.DeadlineExceeded):
 		o.Status = timedOut
@@ -322,18 +322,15 @@ func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g 
 	if err := errors.Join(err, aerr, uerr); err != nil && werr == nil {
 		return err
 	}
-	o.count(g)
+	o.count(g, record)
 	o.quiet = v.quiet
 	if err := a.printOutcome(o, epilogue); err != nil {
 		return err
 	}
-	switch {
-	case werr != nil:
+	if werr != nil {
 		return werr
-	case o.Status != string(team.TeamFinished):
-		return team.Errorf(team.InvalidState, "the goal ended as %s", o.Status)
 	}
-	return nil
+	return o.err()
 }
 
 // sumTime bounds the reading of a goal's journals: some 20,000 records take a second.

@@ -189,6 +189,7 @@ type Agent struct {
 	gauge   gauge
 	metrics metrics
 	runID   string
+	able    atomic.Bool // Conversation.Able, for others
 	said    atomic.Pointer[string]
 	log     *slog.Logger
 
@@ -250,6 +251,7 @@ func New(o Options) *Agent {
 	o.Hand.OnLoss(a.revoked)
 	a.conv.forgetRequests(o.Member.ObeysFrom)
 	a.taken.Store(a.conv.Inbox)
+	a.able.Store(a.conv.Able)
 	return a
 }
 
@@ -261,6 +263,10 @@ func (a *Agent) LastText() string {
 	}
 	return ""
 }
+
+// HasCalled reports whether the model that answered last has called a tool in this
+// conversation. It may be called at any time.
+func (a *Agent) HasCalled() bool { return a.able.Load() }
 
 // Taken is the sequence up to which all mail is in the journal. It may be called at any time.
 func (a *Agent) Taken() uint64 { return a.taken.Load() }

@@ -126,6 +126,7 @@ func (a *Agent) recordTurn(ctx context.Context, id string, r model.Reply) error 
 	if r.Message.Content != "" {
 		a.said.Store(&r.Message.Content)
 	}
+	a.able.Store(a.conv.Able)
 	if parked && a.state.parks == 0 {
 		a.log.InfoContext(ctx, "the model answers again")
 		a.o.Parked(ctx, "")

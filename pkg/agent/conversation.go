@@ -56,6 +56,9 @@ type Conversation struct {
 	Stale     bool            `json:"stale,omitempty"`      // the messages are of an earlier goal
 	GoalTurns int             `json:"goal_turns,omitempty"` // turns since the goal was set
 
+	Callers []string `json:"callers,omitempty"` // aliases of models that have called a tool
+	Able    bool     `json:"able,omitempty"`    // the one of the newest turn has
+
 	Turns uint64      `json:"turns"`
 	Usage model.Usage `json:"usage"`           // of all turns
 	Sent  int         `json:"sent,omitempty"`  // tokens that the last request and its answer had, without its reasoning, as the endpoint told
@@ -298,6 +301,9 @@ func (c *Conversation) turn(t model.Reply) {
 	c.Sent, c.Since = t.Usage.PromptTokens+max(0, t.Usage.CompletionTokens-t.Usage.ReasoningTokens), len(c.Messages)
 	c.Turns++
 	c.GoalTurns++
+	if c.Able = slices.Contains(c.Callers, t.Alias); !c.Able && len(c.Open) > 0 {
+		c.Callers, c.Able = append(c.Callers, t.Alias), true
+	}
 }
 
 // told reports whether the model was told of t in its present hold. An adoption is no new

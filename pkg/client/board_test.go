@@ -80,7 +80,7 @@ func TestEdit(t *testing.T) {
 // work that was refused.
 func TestAddTasksActivates(t *testing.T) {
 	r := newRig(t)
-	if _, err := r.registry.End(t.Context(), r.bt, team.TeamFinished, "done"); err != nil {
+	if _, err := r.registry.End(t.Context(), r.bt, team.Ending{Status: team.TeamFinished, Summary: "done"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
@@ -132,7 +132,7 @@ func TestAddTasksOnce(t *testing.T) {
 	}
 	add(false)
 	add(true)
-	if _, err := r.registry.End(t.Context(), r.bt, team.TeamStopped, "killed before it was woken"); err != nil {
+	if _, err := r.registry.End(t.Context(), r.bt, team.Ending{Status: team.TeamStopped, Summary: "killed before it was woken"}); err != nil {
 		t.Fatal(err)
 	}
 	add(true)
@@ -144,7 +144,7 @@ func TestAddTasksOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := r.registry.End(t.Context(), r.bt, team.TeamFinished, "done"); err != nil {
+	if _, err := r.registry.End(t.Context(), r.bt, team.Ending{Status: team.TeamFinished, Summary: "done"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.board.Close(t.Context()); err != nil {

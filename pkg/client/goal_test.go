@@ -27,7 +27,7 @@ func (r *rig) start(t *testing.T, text string) *client.Goal {
 
 func (r *rig) end(t *testing.T, summary string) {
 	t.Helper()
-	if _, err := r.registry.End(t.Context(), r.bt, team.TeamFinished, summary); err != nil {
+	if _, err := r.registry.End(t.Context(), r.bt, team.Ending{Status: team.TeamFinished, Summary: summary}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -92,7 +92,7 @@ func TestSecondGoalIsMail(t *testing.T) {
 	if after := record(t, r.Team); after.Goal != "migrate" || after.GoalNumber != 1 || after.Status != team.Active {
 		t.Errorf("the record became %+v, was %+v", after, before)
 	}
-	if _, err := r.registry.EndAt(t.Context(), r.bt, before.Revision, team.TeamFinished, "migrated"); !errors.Is(err, team.Conflict) {
+	if _, err := r.registry.EndAt(t.Context(), r.bt, before.Revision, team.Ending{Status: team.TeamFinished, Summary: "migrated"}); !errors.Is(err, team.Conflict) {
 		t.Errorf("an end that was prepared before the mail came: %v, want conflict", err)
 	}
 	var texts []string

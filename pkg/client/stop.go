@@ -72,7 +72,7 @@ func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 		return err
 	}
 	// Every member watches the record and leaves by itself.
-	if _, err := t.client.registry.End(ctx, t.team, team.TeamStopped, "stopped by a person"); err != nil {
+	if _, err := t.client.registry.End(ctx, t.team, team.Ending{Status: team.TeamStopped, Summary: "stopped by a person"}); err != nil {
 		return err
 	}
 	limit := time.Now().Add(wait)

@@ -98,7 +98,7 @@ func Run(ctx context.Context, cfg config.Config, o Options) []Check {
 	}
 	checks = append(checks, modelCheck(ctx, cfg, s))
 	if checks[len(checks)-1].Status != Fail && cfg.CheckModel() == nil {
-		checks = append(checks, windowCheck(ctx, cfg, o.ProbeWindow))
+		checks = append(checks, toolsCheck(ctx, cfg), windowCheck(ctx, cfg, o.ProbeWindow))
 	}
 	return append(checks,
 		Check{Name: "confinement", Status: Warn, Detail: "bash is not confined",
@@ -321,6 +321,30 @@ func endpoints(ctx context.Context, cfg config.Config) Check {
 		c.Hint = cmp.Or(c.Hint, team.HintOf(err))
 	}
 	return c
+}
+
+// toolsCheck has the default model call a tool, which agents do all the time.
+func toolsCheck(ctx context.Context, cfg config.Config) Check {
+	const name = "tools"
+	o := defaultOf(cfg.Routes())
+	o.Attempts = 1
+	ctx, cancel := context.WithTimeout(ctx, trialWait(ctx))
+	defer cancel()
+	m, err := model.New(o)
+	if err != nil {
+		return failed(name, err)
+	}
+	calls, err := model.CallsTools(ctx, m, "")
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return Check{Name: name, Status: Warn, Detail: o.Model + " has not answered in time, so whether it can call tools is not known", Hint: "give it more time: teamctl doctor --timeout 5m"}
+	case err != nil:
+		return failed(name, err)
+	case !calls:
+		return failed(name, team.Errorf(team.InvalidState, "%s answers in text only: asked for a call of a tool, it made none", o.Model).
+			WithHint("use a model that can call tools, or see how its endpoint is told to let it"))
+	}
+	return Check{Name: name, Status: OK, Detail: o.Model + " calls tools"}
 }
 
 // aliases tells which models the processes have, by name.

@@ -38,10 +38,7 @@ func windowCheck(ctx context.Context, cfg config.Config, ask bool) Check {
 	if !ask && !local(ctx, o.BaseURL) {
 		return Check{Name: "window", Status: OK, Detail: fmt.Sprintf("not asked, for it costs about %d tokens: teamctl doctor --probe-window", max(size, o.Window*8/10))}
 	}
-	wait := probeWait
-	if end, ok := ctx.Deadline(); ok {
-		wait = min(wait, time.Until(end)-lastWord)
-	}
+	wait := trialWait(ctx)
 	o.Attempts, o.FirstByte, o.Idle, o.Total = 1, probeWait, probeWait, 0
 	m, err := model.New(o)
 	if err != nil {
@@ -60,6 +57,14 @@ func windowCheck(ctx context.Context, cfg config.Config, ask bool) Check {
 		c.Detail += fmt.Sprintf("; that its window has %d is not proven: teamctl doctor --probe-window sends %d tokens, which may cost money", o.Window, o.Window*8/10)
 	}
 	return c
+}
+
+// trialWait is how long the model may take for one answer.
+func trialWait(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return min(probeWait, time.Until(end)-lastWord)
+	}
+	return probeWait
 }
 
 // defaultOf is the client of the alias that is asked when none is named.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentteam/pkg/control"
+	"agentteam/pkg/model"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
@@ -20,16 +21,45 @@ type refusal struct {
 // Finish is what finish_team does. Mail that the leader's model has not seen refuses
 // it: the mail stands in its next input, and it may decide again. What other members
 // write from then on does not refuse it a second time, but a goal does.
-func (t *term) Finish(ctx context.Context, summary string) error {
-	return t.end(ctx, team.TeamFinished, summary, func(revision, seen uint64) bool {
+func (t *term) Finish(ctx context.Context, summary string, givenUp []team.TaskID) error {
+	return t.end(ctx, team.Ending{Status: team.TeamFinished, Summary: summary, GivenUp: givenUp}, func(revision, seen uint64) bool {
 		return t.refused.revision == revision && t.refused.upTo <= seen
 	})
 }
 
 // End ends the goal on behalf of a leader that has nothing more to do; its last text is
-// the summary. Errors: Conflict if it has: mail that its model has not seen.
-func (t *term) End(ctx context.Context, status team.Status) error {
-	return t.end(ctx, status, t.lastText(), spareNone)
+// the summary. A model that has called no tool may be one that cannot: then it has not finished
+// anything. Errors: Conflict if it has: mail that its model has not seen.
+func (t *term) End(ctx context.Context, status team.Status, reason string) error {
+	if status == team.TeamFinished && t.onlyTalks(ctx) {
+		status, reason = team.TeamFailed, noTools
+	}
+	return t.end(ctx, team.Ending{Status: status, Summary: t.lastText(), Reason: reason}, spareNone)
+}
+
+const noTools = "the model called no tool; can it? (teamctl doctor tries it; take a model that can call tools)"
+
+// trialWait is how long the leader's model may take to show that it can call a tool.
+const trialWait = time.Minute
+
+// onlyTalks reports whether the leader's model calls no tools: it has never called one for
+// this leader, and calls none when it is asked for just that. What cannot be found out is no
+// reason to fail a goal.
+func (t *term) onlyTalks(ctx context.Context) bool {
+	a := t.agent.Load()
+	if a == nil || t.model == nil || a.HasCalled() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, trialWait)
+	defer cancel()
+	calls, err := model.CallsTools(ctx, t.model, t.member.Model)
+	if refusal := (*model.Refusal)(nil); errors.As(err, &refusal) && refusal.Reason == model.NoTools {
+		return true
+	}
+	if err != nil {
+		t.log.WarnContext(ctx, "whether the model can call tools is not known", "err", err)
+	}
+	return err == nil && !calls
 }
 
 // spareNone lets all unseen mail refuse the end of a goal.
@@ -41,7 +71,7 @@ func spareNone(uint64, uint64) bool { return false }
 // A goal may come at any moment. Whoever sets it mails it first and then writes the
 // team's record; so the record is read before the mail is counted, and the goal ends
 // only if that record is still the newest.
-func (t *term) end(ctx context.Context, status team.Status, summary string, spare func(revision, seen uint64) bool) error {
+func (t *term) end(ctx context.Context, e team.Ending, spare func(revision, seen uint64) bool) error {
 	t.ending.Lock()
 	defer t.ending.Unlock()
 	for {
@@ -59,14 +89,14 @@ func (t *term) end(ctx context.Context, status team.Status, summary string, spar
 				WithHint("they stand in your next input; call finish_team again if they change nothing")
 		}
 		shut := t.board.Close
-		if status != team.TeamFinished {
+		if e.Status != team.TeamFinished {
 			shut = t.board.Seal // its tasks stay as they are
 		}
 		if err := shut(ctx); err != nil {
 			return err
 		}
 		// Once the record says so, this member is told to leave, and ctx ends.
-		_, err = t.leader.registry.EndAt(t.bye, t.team, record.Revision, status, summary)
+		_, err = t.leader.registry.EndAt(t.bye, t.team, record.Revision, e)
 		if !errors.Is(err, team.Conflict) {
 			return err
 		}
@@ -95,7 +125,7 @@ func (t *term) unseen(ctx context.Context) (n int, last, seen uint64, err error)
 func (t *term) refusedGoal(ctx context.Context, cause string) {
 	record, err := registry.Record(ctx, t.team)
 	if err == nil && record.Goal != "" {
-		err = t.end(ctx, team.TeamFailed, "The leader's model refuses to answer: "+cause, spareNone)
+		err = t.end(ctx, team.Ending{Status: team.TeamFailed, Reason: "the leader's model refuses to answer: " + cause}, spareNone)
 	}
 	if err != nil {
 		t.log.WarnContext(ctx, "goal not ended", "err", err)

@@ -100,7 +100,7 @@ func TestFinishWithUnseenMail(t *testing.T) {
 	ctx := t.Context()
 	finish := func(what string, want team.Code) {
 		t.Helper()
-		if err := r.Finish(ctx, "done"); team.CodeOf(err) != want {
+		if err := r.Finish(ctx, "done", nil); team.CodeOf(err) != want {
 			t.Errorf("%s: %v, want code %q", what, err, want)
 		}
 	}
@@ -119,7 +119,7 @@ func TestFinishWithUnseenMail(t *testing.T) {
 	finish("with another goal unseen", team.Conflict)
 	r.read(t)
 	say()
-	if err := r.End(ctx, team.TeamFailed); team.CodeOf(err) != team.Conflict {
+	if err := r.End(ctx, team.TeamFailed, ""); team.CodeOf(err) != team.Conflict {
 		t.Errorf("the watchdog's end with mail unseen: %v, want conflict", err)
 	}
 	if record := r.record(t); record.Status != team.Active {
@@ -146,11 +146,11 @@ func TestEndClosesTheBoard(t *testing.T) {
 				if _, err := r.board.Create(ctx, team.Leader, team.NewTask{Title: "open"}); err != nil {
 					t.Fatal(err)
 				}
-				if err := r.End(ctx, team.TeamFinished); team.CodeOf(err) != team.InvalidState {
+				if err := r.End(ctx, team.TeamFinished, ""); team.CodeOf(err) != team.InvalidState {
 					t.Errorf("finished with an open task: %v, want invalid_state", err)
 				}
 			}
-			if err := r.End(ctx, status); err != nil {
+			if err := r.End(ctx, status, ""); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := r.board.Create(ctx, "coder-1", team.NewTask{Title: "too late"}); team.CodeOf(err) != team.InvalidState {
@@ -195,7 +195,7 @@ func TestGoalAgainstEnd(t *testing.T) {
 		var atEnd uint64
 		for {
 			atEnd = r.seen.Load()
-			err := r.Finish(ctx, "done")
+			err := r.Finish(ctx, "done", nil)
 			if err == nil {
 				break
 			}
@@ -213,7 +213,7 @@ func TestGoalAgainstEnd(t *testing.T) {
 			if record.Status != team.Active || record.Goal != "late" {
 				t.Fatalf("round %d: the next goal was started, and the team is %s with goal %q", round, record.Status, record.Goal)
 			}
-			if _, err := r.registry.End(ctx, r.team, team.TeamStopped, ""); err != nil {
+			if _, err := r.registry.End(ctx, r.team, team.Ending{Status: team.TeamStopped}); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -241,9 +241,9 @@ func TestEndWhileServerIsAway(t *testing.T) {
 	revision := r.record(t).Revision
 	srv.Shutdown()
 	ended := make(chan error, 2)
-	go func() { ended <- r.Finish(ctx, "done") }()
+	go func() { ended <- r.Finish(ctx, "done", nil) }()
 	go func() { // past the point at which a call of finish_team can be interrupted
-		_, err := r.registry.EndAt(r.bye, r.team, revision, team.TeamFinished, "done")
+		_, err := r.registry.EndAt(r.bye, r.team, revision, team.Ending{Status: team.TeamFinished, Summary: "done"})
 		ended <- err
 	}()
 	cancel()

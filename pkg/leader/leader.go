@@ -143,6 +143,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	metrics, model, done := l.As(bt.ID, m)
 	defer done()
 	t := l.newTerm(bt, m, bye, metrics)
+	t.model = model
 	stopListening, err := t.listen()
 	if err != nil {
 		return err

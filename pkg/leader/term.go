@@ -41,6 +41,7 @@ type term struct {
 	index   *index.Index
 	spawner *spawn.Spawner
 	agent   atomic.Pointer[agent.Agent]
+	model   agent.Model // nil: none
 
 	bye      context.Context // ends a little after the term's, for what must still be said
 	respawns sync.WaitGroup

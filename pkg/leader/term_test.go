@@ -280,7 +280,7 @@ func TestLeaderIsToldWhoIsAway(t *testing.T) {
 	must(err)
 	must(r.roster.Leave(ctx, "anna", 1, ""))
 	r.read(t)
-	must(r.Finish(ctx, "It is built."))
+	must(r.Finish(ctx, "It is built.", nil))
 	r.goal(t, "the next")
 	must(r.roster.Leave(ctx, "tester-1", 1, "")) // in this goal: who removed it knows
 

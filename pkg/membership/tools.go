@@ -24,9 +24,9 @@ type finisher struct {
 	finishing *atomic.Bool
 }
 
-func (f finisher) Finish(ctx context.Context, summary string) error {
+func (f finisher) Finish(ctx context.Context, summary string, givenUp []team.TaskID) error {
 	f.finishing.Store(true)
-	err := f.Crew.Finish(ctx, summary)
+	err := f.Crew.Finish(ctx, summary, givenUp)
 	if err != nil {
 		f.finishing.Store(false)
 	}

@@ -345,6 +345,7 @@ agentteam_model_refusals_total{reason="incomplete"} 0
 agentteam_model_refusals_total{reason="invalid_request"} 1
 agentteam_model_refusals_total{reason="no_credit"} 0
 agentteam_model_refusals_total{reason="no_endpoint"} 0
+agentteam_model_refusals_total{reason="no_tools"} 0
 agentteam_model_refusals_total{reason="rate_limited"} 0
 agentteam_model_refusals_total{reason="server_error"} 1
 agentteam_model_refusals_total{reason="silent"} 0

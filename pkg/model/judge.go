@@ -10,7 +10,7 @@ import (
 // advices says what each reason leads to.
 var advices = map[Reason]Advice{
 	RateLimited: TryAgain, ServerError: TryAgain, Connection: TryAgain, Incomplete: TryAgain, Silent: TryAgain,
-	BadKey: Park, NoCredit: Park, UnknownModel: Park, NoEndpoint: Park,
+	BadKey: Park, NoCredit: Park, UnknownModel: Park, NoEndpoint: Park, NoTools: Park,
 	ContextLength: Compact,
 	ContentFilter: GiveUp, FailedCall: GiveUp, InvalidRequest: GiveUp,
 }
@@ -60,6 +60,9 @@ var (
 	saysNoModel = regexp.MustCompile(`model_not_(found|available)|not_found_error|deploymentnotfound|invalid_model|unknown_model|` +
 		`\b(invalid|unknown|unsupported|no such) model\b|is not a valid model\b|\bmodel\b.{0,120}\b(not found|does not exist|not exist|is not available)`)
 
+	// Ollama, vLLM, llama.cpp (with 500), OpenRouter (with 404).
+	saysNoTools = regexp.MustCompile(`does not support (tools|tool use|tool calling|function calling)\b|requires --enable-auto-tool-choice|tools param requires --jinja|no endpoints found that support tool use`)
+
 	saysRateLimit = regexp.MustCompile(`rate_?limit|rate limit|resource_exhausted|throttl|too many requests|token_quota_exceeded|limit_requests|\b429\b`)
 	saysInvalid   = regexp.MustCompile(`invalid_?request|invalid_?argument|bad_?request`)
 )
@@ -78,6 +81,8 @@ func reasonOf(status int, e apiError) Reason {
 		return BadKey
 	case status == http.StatusPaymentRequired, says(saysNoCredit), says(saysQuota) && e.retryAfter == 0 && !says(saysExhausted):
 		return NoCredit
+	case !limited && says(saysNoTools):
+		return NoTools
 	case refused && says(saysFilter):
 		return ContentFilter
 	case refused && says(saysFailedCall):

@@ -38,6 +38,7 @@ const (
 	BadKey         Reason = "bad_key"         // Park: 401, 403
 	NoCredit       Reason = "no_credit"       // Park: 402, insufficient_quota
 	UnknownModel   Reason = "unknown_model"   // Park: 404, 410, no such address or model
+	NoTools        Reason = "no_tools"        // Park: the model, or its endpoint as it was started, takes no tools
 	NoEndpoint     Reason = "no_endpoint"     // Park: 405, 501, a redirect, a page for people: no model endpoint; TryAgain from one that has given a turn, but for several in a row
 	ContextLength  Reason = "context_length"  // Compact: 413, context_length_exceeded
 	ContentFilter  Reason = "content_filter"  // GiveUp: what was said is not let through
@@ -105,6 +106,9 @@ func (c *Client) explain(f *failure) error {
 		return refused("has no credit for this account").WithHint("check the account that %s belongs to, and its limits", key)
 	case UnknownModel:
 		return refused("knows no such address or model").WithHint("check %s, which usually ends in /v1, and %s", address, model)
+	case NoTools:
+		return refused("takes no tools for this model, and agents work by tools").
+			WithHint("set %s to a model that can call tools; llama.cpp needs --jinja, vLLM --enable-auto-tool-choice and --tool-call-parser", model)
 	case NoEndpoint:
 		return team.Errorf(team.InvalidArgument, "%s is no model endpoint: it answered %d: %w", c.name, f.status, f.err).
 			WithHint("check %s; it usually ends in /v1", address)

@@ -45,7 +45,7 @@ func kept(t *testing.T, r *registry.Registry, c *broker.Conn) (all []string) {
 func ended(t *testing.T, r *registry.Registry) *broker.Storage {
 	t.Helper()
 	bt, _ := newTeam(t, r, "a")
-	if _, err := r.End(t.Context(), bt, team.TeamStopped, ""); err != nil {
+	if _, err := r.End(t.Context(), bt, team.Ending{Status: team.TeamStopped, Summary: ""}); err != nil {
 		t.Fatal(err)
 	}
 	return bt
@@ -96,7 +96,7 @@ func TestDeleteRefused(t *testing.T) {
 	if err := r.Delete(t.Context(), "a", true, nobody); team.CodeOf(err) != team.Conflict {
 		t.Errorf("while it is active: %v, want conflict", err)
 	}
-	if _, err := r.End(t.Context(), bt, team.TeamFinished, ""); err != nil {
+	if _, err := r.End(t.Context(), bt, team.Ending{Status: team.TeamFinished, Summary: ""}); err != nil {
 		t.Fatal(err)
 	}
 	there := team.Errorf(team.Conflict, "coder-1 is there")

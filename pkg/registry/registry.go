@@ -274,7 +274,7 @@ func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, goal, work
 			return true
 		}
 		t.PastGoals = t.Ended()
-		t.Status, t.Goal, t.GoalNumber, t.Summary, t.FinishedAt = team.Active, goal, t.GoalNumber+1, "", nil
+		t.Status, t.Goal, t.GoalNumber, t.Summary, t.Reason, t.GivenUp, t.FinishedAt = team.Active, goal, t.GoalNumber+1, "", "", nil, nil
 		t.GoalSeq, t.GoalAt = state.Last, new(state.Now.UTC())
 		if workspace != "" {
 			t.Workspace = workspace
@@ -293,7 +293,7 @@ func (r *Registry) Activate(ctx context.Context, bt *broker.Storage) (team.Team,
 	t, err := r.update(ctx, bt, func(t *team.Team) bool {
 		if t.Status != team.Active {
 			t.PastGoals = t.Ended()
-			t.Status, t.Goal, t.Summary, t.FinishedAt = team.Active, "", "", nil
+			t.Status, t.Goal, t.Summary, t.Reason, t.GivenUp, t.FinishedAt = team.Active, "", "", "", nil, nil
 		}
 		return true // written also if it is active: an end that was prepared meanwhile is refused
 	})
@@ -311,6 +311,7 @@ func (r *Registry) Revert(ctx context.Context, bt *broker.Storage, before, after
 			return false
 		}
 		t.Status, t.Goal, t.Summary, t.FinishedAt = before.Status, before.Goal, before.Summary, before.FinishedAt
+		t.Reason, t.GivenUp = before.Reason, before.GivenUp
 		t.PastGoals = before.PastGoals
 		return true
 	})
@@ -322,22 +323,22 @@ func (r *Registry) Revert(ctx context.Context, bt *broker.Storage, before, after
 
 // End ends the team's goal with this status and summary, whatever it is. Ending a
 // team that has ended changes nothing and returns its record.
-func (r *Registry) End(ctx context.Context, bt *broker.Storage, status team.Status, summary string) (team.Team, error) {
-	return r.end(ctx, bt, func(team.Team) bool { return true }, status, summary)
+func (r *Registry) End(ctx context.Context, bt *broker.Storage, e team.Ending) (team.Team, error) {
+	return r.end(ctx, bt, func(team.Team) bool { return true }, e)
 }
 
 // EndAt is End on the condition that nobody has written the record since it was at
 // this revision: what the end was decided on still holds. Errors: Conflict.
-func (r *Registry) EndAt(ctx context.Context, bt *broker.Storage, revision uint64, status team.Status, summary string) (team.Team, error) {
+func (r *Registry) EndAt(ctx context.Context, bt *broker.Storage, revision uint64, e team.Ending) (team.Team, error) {
 	same := true
-	t, err := r.end(ctx, bt, func(t team.Team) bool { same = t.Revision == revision; return same }, status, summary)
+	t, err := r.end(ctx, bt, func(t team.Team) bool { same = t.Revision == revision; return same }, e)
 	if err == nil && t.Status == team.Active && !same {
 		err = team.Errorf(team.Conflict, "the record of team %s was changed by somebody else", t.ID)
 	}
 	return t, err
 }
 
-func (r *Registry) end(ctx context.Context, bt *broker.Storage, may func(team.Team) bool, status team.Status, summary string) (team.Team, error) {
+func (r *Registry) end(ctx context.Context, bt *broker.Storage, may func(team.Team) bool, e team.Ending) (team.Team, error) {
 	seq, err := bt.Bucket.LastSeq(ctx)
 	if err != nil {
 		return team.Team{}, err
@@ -347,7 +348,7 @@ func (r *Registry) end(ctx context.Context, bt *broker.Storage, may func(team.Te
 			return false
 		}
 		now := time.Now().UTC()
-		t.Status, t.Summary, t.FinishedAt, t.EndSeq = status, summary, &now, seq
+		t.Status, t.Summary, t.Reason, t.GivenUp, t.FinishedAt, t.EndSeq = e.Status, e.Summary, e.Reason, e.GivenUp, &now, seq
 		return true
 	})
 	if err != nil {

@@ -167,11 +167,11 @@ func TestGoals(t *testing.T) {
 	if err != nil || started || record.Goal != "造一个 🚀" || record.Workspace != "/work" {
 		t.Errorf("a goal to a team at work: %+v, %v, %v", record, started, err)
 	}
-	record, err = r.End(ctx, bt, team.TeamFinished, "done")
+	record, err = r.End(ctx, bt, team.Ending{Status: team.TeamFinished, Summary: "done"})
 	if err != nil || record.Status != team.TeamFinished || record.Summary != "done" || record.FinishedAt == nil {
 		t.Errorf("ended: %+v, %v", record, err)
 	}
-	again, err := r.End(ctx, bt, team.TeamFailed, "no, failed")
+	again, err := r.End(ctx, bt, team.Ending{Status: team.TeamFailed, Summary: "no, failed"})
 	if err != nil || again.Status != team.TeamFinished || again.Summary != "done" || again.Revision != record.Revision {
 		t.Errorf("ended again: %+v, %v", again, err)
 	}
@@ -182,7 +182,7 @@ func TestGoals(t *testing.T) {
 	if err != nil || !started || record.GoalNumber != 2 || record.Summary != "" || record.FinishedAt != nil || record.Workspace != "/work" {
 		t.Errorf("second goal: %+v, %v, %v", record, started, err)
 	}
-	if _, err = r.End(ctx, bt, team.TeamStopped, ""); err != nil {
+	if _, err = r.End(ctx, bt, team.Ending{Status: team.TeamStopped}); err != nil {
 		t.Fatal(err)
 	}
 	record, err = r.Activate(ctx, bt)
@@ -212,16 +212,16 @@ func TestEndAt(t *testing.T) {
 		if err != nil || now.Revision <= seen.Revision || now.Status != team.Active || now.Goal != "first" || now.GoalNumber != 1 {
 			t.Errorf("%s: the record is %+v, %v", what, now, err)
 		}
-		if _, err := r.EndAt(ctx, bt, seen.Revision, team.TeamFinished, "done"); team.CodeOf(err) != team.Conflict {
+		if _, err := r.EndAt(ctx, bt, seen.Revision, team.Ending{Status: team.TeamFinished, Summary: "done"}); team.CodeOf(err) != team.Conflict {
 			t.Errorf("an end from before %s: %v, want conflict", what, err)
 		}
 		seen = now
 	}
-	ended, err := r.EndAt(ctx, bt, seen.Revision, team.TeamFinished, "done")
+	ended, err := r.EndAt(ctx, bt, seen.Revision, team.Ending{Status: team.TeamFinished, Summary: "done"})
 	if err != nil || ended.Status != team.TeamFinished || ended.Summary != "done" || listed(t, r) != "a finished" {
 		t.Errorf("ended: %+v, %v; registered: %s", ended, err, listed(t, r))
 	}
-	again, err := r.EndAt(ctx, bt, seen.Revision, team.TeamFailed, "no, failed")
+	again, err := r.EndAt(ctx, bt, seen.Revision, team.Ending{Status: team.TeamFailed, Summary: "no, failed"})
 	if err != nil || again.Summary != "done" || again.Revision != ended.Revision {
 		t.Errorf("ended again: %+v, %v", again, err)
 	}

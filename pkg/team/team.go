@@ -103,6 +103,8 @@ type Team struct {
 	UserID       string          `json:"user_id,omitempty"`    // of the session that the team is, as programs name it; see [SessionTeam]
 	SessionID    string          `json:"session_id,omitempty"` // the same; both are "" for a team that is none
 	Summary      string          `json:"summary,omitempty"`
+	Reason       string          `json:"reason,omitempty"`   // why the last goal has failed
+	GivenUp      []TaskID        `json:"given_up,omitempty"` // failed tasks that the last goal's result does without
 	CreatedBy    AgentID         `json:"created_by"`
 	CreatedAt    time.Time       `json:"created_at"`
 	UpdatedAt    time.Time       `json:"updated_at"`

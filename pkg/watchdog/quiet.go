@@ -3,12 +3,13 @@ package watchdog
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
-	"agentteam/pkg/board/index"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 )
@@ -30,12 +31,9 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 		w.notices = 0
 	}
 	if w.notices >= maxTold || w.notices > 0 && now.deserted() {
-		status := team.TeamFinished
-		if now.open() || w.failed(now.Team) {
-			status = team.TeamFailed
-		}
-		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status)
-		return w.o.Actions.End(ctx, status)
+		status, reason := w.verdict(now)
+		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status, "reason", reason)
+		return w.o.Actions.End(ctx, status, reason)
 	}
 	now.Done = w.o.Index.DoneSince(max(w.toldSeq, now.Team.GoalSeq))
 	if err := w.o.Actions.Tell(ctx, ulid.Make().String(), now.Notice(w.o.Index.Unfinished(maxNamed))); err != nil {
@@ -72,9 +70,41 @@ func (w *Watchdog) rounds(ctx context.Context) (now Look, quiet bool, err error)
 	return before, false, err
 }
 
-// failed reports whether a task has failed since the goal was set.
-func (w *Watchdog) failed(t team.Team) bool {
-	return slices.ContainsFunc(w.o.Index.EndsSince(t.GoalSeq), func(e index.End) bool { return e.Task.Status == team.Failed })
+// verdict is how a goal ends whose leader has nothing more to do: as failed, and why, if
+// tasks are open or have failed since the goal was set.
+func (w *Watchdog) verdict(now Look) (team.Status, string) {
+	turns := fmt.Sprintf("the leader ended its turn %d times", w.notices+1)
+	var open, failed []team.TaskID
+	unfinished, _ := w.o.Index.Unfinished(math.MaxInt)
+	for _, u := range unfinished {
+		if u.Status.Open() {
+			open = append(open, u.ID)
+		}
+	}
+	if now.open() {
+		return team.TeamFailed, turns + " with open tasks: " + named(open)
+	}
+	for _, e := range w.o.Index.EndsSince(now.Team.GoalSeq) {
+		if e.Task.Status == team.Failed {
+			failed = append(failed, e.Task.ID)
+		}
+	}
+	if failed != nil {
+		return team.TeamFailed, turns + " without finish_team, and tasks have failed: " + named(failed)
+	}
+	return team.TeamFinished, ""
+}
+
+// named are tasks by their ids, the first ones of many.
+func named(all []team.TaskID) string {
+	text := string(all[0])
+	for _, id := range all[1:min(len(all), maxNamed)] {
+		text += ", " + string(id)
+	}
+	if more := len(all) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // leaves counts a question that the member has left unanswered, or with missed false that it

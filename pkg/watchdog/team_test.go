@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -377,10 +378,10 @@ func (w *fake) Tell(_ context.Context, id, text string) error {
 	return nil
 }
 
-func (w *fake) End(_ context.Context, s team.Status) error {
+func (w *fake) End(_ context.Context, s team.Status, reason string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.act("end %s", s)
+	w.act("end %s", strings.TrimSuffix(string(s)+": "+reason, ": "))
 	w.look.Team.Status = s
 	return nil
 }

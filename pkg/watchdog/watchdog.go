@@ -62,8 +62,9 @@ type Actions interface {
 	// Tell sends the leader a notice; of several with one id, sent one after another,
 	// it gets the first.
 	Tell(ctx context.Context, id, text string) error
-	// End ends the goal, with the leader's last text as its result.
-	End(ctx context.Context, status team.Status) error
+	// End ends the goal, with the leader's last text as its result, and why it has failed, if
+	// so.
+	End(ctx context.Context, status team.Status, reason string) error
 }
 
 // Options are what a Watchdog needs.

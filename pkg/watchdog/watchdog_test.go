@@ -49,8 +49,8 @@ func TestTalkEndsTheGoal(t *testing.T) {
 		want string
 	}{
 		"nothing is open":                  {team.Task{ID: "T-001", Status: team.Completed}, "end finished"},
-		"something is open":                {team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}, "end failed"},
-		"something has failed":             {team.Task{ID: "T-001", Status: team.Failed, Revision: 8}, "end failed"},
+		"something is open":                {team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}, "end failed: the leader ended its turn 4 times with open tasks: T-001"},
+		"something has failed":             {team.Task{ID: "T-001", Status: team.Failed, Revision: 8}, "end failed: the leader ended its turn 4 times without finish_team, and tasks have failed: T-001"},
 		"something failed before the goal": {team.Task{ID: "T-001", Status: team.Failed, Revision: 3}, "end finished"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -241,7 +241,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = run.fail(problem.Of(err).Detail, string(team.CodeOf(err))) // a client that has left needs none
 	case record.Status == team.TeamFailed || record.Status == team.TeamStopped:
-		_ = run.fail(record.Summary, string(record.Status))
+		_ = run.fail(record.Why(), string(record.Status))
 	default:
 		_ = run.finish(record)
 	}

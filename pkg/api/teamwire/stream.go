@@ -149,7 +149,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		f.end(s.told(r, err))
 	case g.Started() && record.Status == team.TeamFailed:
-		f.end(record.Summary)
+		f.end(record.Why())
 	default:
 		f.end("")
 	}
@@ -238,7 +238,7 @@ func (s *server) query(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if record.Status == team.TeamFailed || record.Status == team.TeamStopped {
-		return nil, team.Errorf(team.InvalidState, "the goal is %s: %s", record.Status, record.Summary)
+		return nil, team.Errorf(team.InvalidState, "the goal is %s: %s", record.Status, record.Why())
 	}
 	return struct {
 		SessionID string `json:"session_id"`

@@ -24,15 +24,17 @@ type setGoalIn struct {
 
 // goal is a team's goal and what came of it.
 type goal struct {
-	Team           team.TeamID  `json:"team"`
-	Goal           string       `json:"goal"`
-	Number         int          `json:"goal_number"` // how many goals the team has had with this one
-	Status         team.Status  `json:"status"`      // of the team
-	Summary        string       `json:"summary"`     // the result; "" while the team is at work
-	GoalAt         *time.Time   `json:"goal_at"`     // when it was set; null: not known
-	FinishedAt     *time.Time   `json:"finished_at"` // null: not yet
-	ElapsedSeconds float64      `json:"elapsed_seconds"`
-	Usage          client.Usage `json:"usage"` // of the goal so far
+	Team           team.TeamID   `json:"team"`
+	Goal           string        `json:"goal"`
+	Number         int           `json:"goal_number"` // how many goals the team has had with this one
+	Status         team.Status   `json:"status"`      // of the team
+	Summary        string        `json:"summary"`     // the result; "" while the team is at work
+	Reason         string        `json:"reason,omitempty"`
+	GivenUp        []team.TaskID `json:"given_up,omitempty"`
+	GoalAt         *time.Time    `json:"goal_at"`     // when it was set; null: not known
+	FinishedAt     *time.Time    `json:"finished_at"` // null: not yet
+	ElapsedSeconds float64       `json:"elapsed_seconds"`
+	Usage          client.Usage  `json:"usage"` // of the goal so far
 }
 
 type setGoalOut struct {
@@ -140,7 +142,7 @@ func (s *service) getGoal(ctx context.Context, in *getGoalIn) (*goalOut, error) 
 func goalOf(ctx context.Context, t *client.Team, g *client.Goal) (goal, error) {
 	record := g.Record()
 	used, err := g.Usage(ctx)
-	v := goal{Team: t.ID(), Goal: record.Goal, Number: record.GoalNumber, Status: record.Status, Summary: record.Summary,
+	v := goal{Team: t.ID(), Goal: record.Goal, Number: record.GoalNumber, Status: record.Status, Summary: record.Summary, Reason: record.Reason, GivenUp: record.GivenUp,
 		GoalAt: record.GoalAt, FinishedAt: record.FinishedAt, ElapsedSeconds: g.Elapsed().Seconds(), Usage: used}
 	return v, err
 }

@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"fmt"
 	"regexp"
+	"strings"
 )
 
 // turn is what an agent answers.
@@ -20,9 +21,13 @@ type turn struct {
 // next returns the turn of who in the conversation conv, which is without its
 // system message. An error is a fault of the script.
 func (s *Script) next(who asker, conv []message) (turn, error) {
+	nine := s.strict != nil && s.strict.nine
 	for _, a := range s.agents {
 		if !a.plays(who) {
 			continue
+		}
+		if onTrial(who, conv) && a.match.role != who.role {
+			break
 		}
 		for _, r := range a.rules {
 			t, ok, err := r.play(who, conv)
@@ -30,13 +35,22 @@ func (s *Script) next(who asker, conv []message) (turn, error) {
 				return turn{}, fmt.Errorf("rule %s, step %d: %w", r.name, t.step, err)
 			}
 			if ok {
-				t.nine = s.strict != nil && s.strict.nine
+				t.nine = nine
 				return t.numbered(), nil
 			}
 		}
 		break
 	}
+	if onTrial(who, conv) {
+		return turn{rule: "trial", nine: nine, calls: []toolCall{{Type: "function", Function: function{Name: "ready", Arguments: `{"word":"yes"}`}}}}.numbered(), nil
+	}
 	return turn{text: fmt.Sprintf("(nothing in the script for %s)", who.name)}, nil
+}
+
+// onTrial reports whether the model is to show that it can call a tool, as a rehearsal can. A
+// script plays a model that cannot by an agent of the role doctor.
+func onTrial(who asker, conv []message) bool {
+	return who.role == "doctor" && len(conv) == 1 && strings.HasPrefix(conv[0].Content, "Call the tool ready ")
 }
 
 // play returns the rule's turn; ok is false if the rule does not apply.

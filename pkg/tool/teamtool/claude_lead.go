@@ -19,8 +19,9 @@ type teamCreateArgs struct {
 }
 
 type teamDeleteArgs struct {
-	TeamName string `json:"team_name,omitempty" jsonschema:"to have its members leave first"`
-	Summary  string `json:"summary,omitempty" jsonschema:"the answer to the person: what was done and where it is, how you checked it, deviations, risks, what is left"`
+	TeamName string   `json:"team_name,omitempty" jsonschema:"to have its members leave first"`
+	Summary  string   `json:"summary,omitempty" jsonschema:"the answer to the person: what was done and where it is, how you checked it, deviations, risks, what is left"`
+	GivenUp  []string `json:"given_up,omitempty" jsonschema:"ids of the failed tasks that the result does without"`
 }
 
 type teamCollectArgs struct {
@@ -97,7 +98,7 @@ func (t tools) teamDelete(ctx context.Context, in teamDeleteArgs) (any, error) {
 		}
 		in.Summary = cmp.Or(strings.Join(c.Done, "\n"), "The team was ended.")
 	}
-	f, err := t.finish(ctx, finishArgs{Summary: in.Summary})
+	f, err := t.finish(ctx, finishArgs{in.Summary, in.GivenUp})
 	if err != nil {
 		return nil, err
 	}

@@ -159,6 +159,7 @@ type crew struct {
 	answer  spawn.Answer // to a request to leave
 	leaves  bool         // who is asked to leave has left
 	summary string
+	givenUp []team.TaskID
 
 	mu      sync.Mutex
 	removed []team.AgentID // several may be asked at once
@@ -204,7 +205,7 @@ func (c *crew) Describe(_ context.Context, name, text string) error {
 	return c.err
 }
 
-func (c *crew) Finish(_ context.Context, summary string) error {
-	c.summary = summary
+func (c *crew) Finish(_ context.Context, summary string, givenUp []team.TaskID) error {
+	c.summary, c.givenUp = summary, givenUp
 	return c.err
 }

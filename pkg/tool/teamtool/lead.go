@@ -24,7 +24,8 @@ type removeArgs struct {
 }
 
 type finishArgs struct {
-	Summary string `json:"summary" jsonschema:"the answer to the person: what was done and where it is, how you checked it, deviations, risks, what is left"`
+	Summary string   `json:"summary" jsonschema:"the answer to the person: what was done and where it is, how you checked it, deviations, risks, what is left"`
+	GivenUp []string `json:"given_up,omitempty" jsonschema:"ids of the failed tasks that the result does without"`
 }
 
 type spawned struct {
@@ -132,7 +133,15 @@ func (t tools) finish(ctx context.Context, in finishArgs) (any, error) {
 	if in.Summary == "" {
 		return nil, team.Errorf(team.InvalidArgument, "the summary is empty").WithHint("it is the answer that the person gets")
 	}
-	if err := t.Crew.Finish(ctx, in.Summary); err != nil {
+	var givenUp []team.TaskID
+	for _, s := range in.GivenUp {
+		id, err := team.ParseTaskID(s)
+		if err != nil {
+			return nil, err
+		}
+		givenUp = append(givenUp, id)
+	}
+	if err := t.Crew.Finish(ctx, in.Summary, givenUp); err != nil {
 		return nil, err
 	}
 	record, err := t.Team(ctx)

@@ -444,8 +444,9 @@ func TestFinishTeam(t *testing.T) {
 	d.crew.err = team.Errorf(team.Conflict, "mail is unread")
 	d.refused(team.Conflict, team.Leader, "finish_team", `{"summary":"all is done"}`)
 	d.crew.err = nil
-	res := d.call(team.Leader, "finish_team", `{"summary":"all is done"}`)
-	if res.Content != `{"summary":"all is done","completed_tasks":1,"total_tasks":2}` || d.crew.summary != "all is done" {
+	d.refused(team.InvalidArgument, team.Leader, "finish_team", `{"summary":"x","given_up":["the last"]}`)
+	res := d.call(team.Leader, "finish_team", `{"summary":"all is done","given_up":["#2"]}`)
+	if res.Content != `{"summary":"all is done","completed_tasks":1,"total_tasks":2}` || d.crew.summary != "all is done" || !slices.Equal(d.crew.givenUp, []team.TaskID{"T-002"}) {
 		t.Errorf("finished: %s", res.Content)
 	}
 	if e, ok := res.Value.(agent.Ender); !ok || !e.EndsRun() {

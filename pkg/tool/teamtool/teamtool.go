@@ -34,8 +34,9 @@ type Crew interface {
 	// Describe gives the team another name, which it answers to from then on, and says what it
 	// is for. An empty text changes nothing.
 	Describe(ctx context.Context, name, text string) error
-	// Finish ends the goal, or says what stands in the way.
-	Finish(ctx context.Context, summary string) error
+	// Finish ends the goal, without the failed tasks that are given up, or says what stands in
+	// the way.
+	Finish(ctx context.Context, summary string, givenUp []team.TaskID) error
 }
 
 // Options are whose tools they are and what they work on.

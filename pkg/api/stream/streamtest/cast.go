@@ -143,7 +143,7 @@ func (c *Cast) AtWork(after int) {
 // Ends ends the team's goal.
 func (c *Cast) Ends(status team.Status, summary string) {
 	c.t.Helper()
-	_, err := c.registry.End(c.t.Context(), c.storage, status, summary)
+	_, err := c.registry.End(c.t.Context(), c.storage, team.Ending{Status: status, Summary: summary})
 	c.ok(err)
 }
 
