@@ -45,6 +45,7 @@ type Tools interface {
 	Writes(name string) bool
 	ReadOnly(name string) bool
 	Yields(name string) bool
+	Bulky(name string) (stored []string, bulky bool)
 	Run(ctx context.Context, c tool.Call) tool.Result
 }
 

@@ -179,29 +179,20 @@ func (c *Conversation) dropped() *Conversation {
 	return n
 }
 
-const (
-	keptTurns   = 3    // the newest turns whose results stay as they are
-	leastMarked = 1000 // bytes; a shorter result is not worth a marker
-)
+// leastMarked is how many bytes a result or an argument must have to be worth a marker.
+const leastMarked = 1000
 
-// bulky are the tools whose results are long and soon of no use.
-var bulky = map[string]bool{
-	"bash": true, "read_file": true, "glob": true, "grep": true, "write_file": true, "edit_file": true,
-}
-
-// again are the bulky tools that only read, so that a second call does no harm.
-var again = map[string]bool{"read_file": true, "glob": true, "grep": true}
-
-// marked is the conversation with a line in place of each old result of a tool that
-// reads files or runs commands.
-func (c *Conversation) marked() *Conversation {
+// marked is the conversation with a line in place of each old result of a bulky tool, and of
+// what was written to files by it. The newest turns stay, as many as fit into keep tokens,
+// and those whose results the model has not seen.
+func (c *Conversation) marked(tools Tools, keep int) *Conversation {
 	calls := map[string]model.ToolCall{}
-	upTo, turns := len(c.Messages), 0
+	upTo, pending, open := len(c.Messages), c.pending(), true
 	for i, m := range slices.Backward(c.Messages) {
-		if m.Role == "assistant" {
-			if turns++; turns <= keptTurns {
-				upTo = i
-			}
+		keep -= size(m)
+		open = open && (keep >= 0 || i >= pending)
+		if open && m.Role == "assistant" {
+			upTo = i
 		}
 		for _, call := range m.ToolCalls {
 			calls[call.ID] = call
@@ -209,21 +200,54 @@ func (c *Conversation) marked() *Conversation {
 	}
 	messages := slices.Clone(c.Messages)
 	for i, m := range messages[:upTo] {
-		call := calls[m.ToolCallID]
-		if m.Role != "tool" || !bulky[team.NativeTool(call.Name)] || len(m.Content) < leastMarked {
+		short := *m
+		switch m.Role {
+		case "tool":
+			short.Content = resultMarker(tools, calls[m.ToolCallID], m.Content)
+		case "assistant":
+			short.ToolCalls = slices.Clone(m.ToolCalls)
+			for k, call := range short.ToolCalls {
+				stored, _ := tools.Bulky(call.Name)
+				short.ToolCalls[k].Arguments = argumentMarkers(call.Arguments, stored)
+			}
+		default:
 			continue
 		}
-		short := *m
-		short.Content = fmt.Sprintf("[The result of %s %s was left out to save room, %d bytes.", call.Name, tailless(call.Arguments, 200), len(m.Content))
-		if again[team.NativeTool(call.Name)] {
-			short.Content += " Call it again if you need it."
+		if size(&short) < size(m) {
+			messages[i] = &short
 		}
-		short.Content += "]"
-		messages[i] = &short
 	}
 	n := c.with(messages...)
 	n.Head, n.Mail, n.Overview = c.Head, c.Mail, c.Overview
 	return n
+}
+
+// resultMarker is what stands for an old result: itself unless it is long and of a bulky tool.
+func resultMarker(tools Tools, call model.ToolCall, result string) string {
+	if _, bulky := tools.Bulky(call.Name); !bulky || len(result) < leastMarked {
+		return result
+	}
+	text := fmt.Sprintf("[The result of this call was left out to save room, %d bytes.", len(result))
+	if tools.ReadOnly(call.Name) {
+		text += " Call it again if you need it."
+	}
+	return text + "]"
+}
+
+// argumentMarkers returns a call's arguments with a marker in place of each long value of
+// those that the tool has stored.
+func argumentMarkers(arguments string, stored []string) string {
+	var given map[string]json.RawMessage
+	if len(stored) == 0 || len(arguments) < leastMarked || json.Unmarshal([]byte(arguments), &given) != nil {
+		return arguments
+	}
+	for _, name := range stored {
+		var value string
+		if json.Unmarshal(given[name], &value) == nil && len(value) >= leastMarked {
+			given[name] = asJSON(fmt.Sprintf("[%d bytes were left out of this conversation to save room; see the file]", len(value)))
+		}
+	}
+	return string(asJSON(given))
 }
 
 // tailless is at most n bytes of s.

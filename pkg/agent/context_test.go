@@ -73,7 +73,7 @@ func shortenedAnywhere(rt *rapid.T) {
 		case kind == "fresh":
 			add(contextRecord(c.fresh(rapid.SampledFrom([]team.TaskID{"", "T-001", "T-009"}).Draw(rt, "next"), rapid.IntRange(0, 5000).Draw(rt, "room"))))
 		case kind == "marked":
-			add(contextRecord(c.marked()))
+			add(contextRecord(c.marked(rigTools{}, rapid.IntRange(0, 2000).Draw(rt, "keep"))))
 		case kind == "summarized":
 			add(contextRecord(c.summarized(text(), c.Block, rapid.IntRange(0, 2000).Draw(rt, "room"))))
 		case kind == "bare" && len(c.Open) == 0:
@@ -250,6 +250,90 @@ func TestLongTaskInSmallWindow(t *testing.T) {
 	})
 }
 
+// rewrites is how many requests do not begin with the whole of the one before.
+func (r *rig) rewrites() (n int) {
+	for i := 1; i < len(r.asked); i++ {
+		before, now := r.asked[i-1].Messages, r.asked[i].Messages
+		if len(now) < len(before) || string(asJSON(now[:len(before)])) != string(asJSON(before)) {
+			n++
+		}
+	}
+	return n
+}
+
+// works makes the rig's model call a tool in each of so many turns, with these arguments, in
+// a window of 32,000, and then say that it is done.
+func works(r *rig, turns int, name, arguments string) {
+	r.limits = model.Limits{Window: 32_000, MaxOutput: 8000}
+	r.model = func(_ context.Context, req model.Request) (model.Reply, error) {
+		r.asked = append(r.asked, req)
+		n := sizeOf(req.Messages)
+		text := "done"
+		switch {
+		case strings.HasPrefix(req.Messages[len(req.Messages)-1].Content, summaryPrompt[:20]):
+			text = "in short"
+		case turns > 0:
+			turns--
+			text = "!" + name
+		}
+		reply := r.reply(text)
+		for i := range reply.Message.ToolCalls {
+			reply.Message.ToolCalls[i].Arguments = strings.ReplaceAll(arguments, "N", fmt.Sprint(turns))
+		}
+		reply.Usage = model.Usage{PromptTokens: n, CompletionTokens: size(&reply.Message)}
+		return reply, nil
+	}
+}
+
+// In a long task the prefix of the prompt, which endpoints cache, changes seldom.
+func TestPrefixIsRewrittenSeldom(t *testing.T) {
+	t.Parallel()
+	loop(t, func(t *testing.T, r *rig) {
+		works(r, 300, "read_file", `{"path":"N.go"}`)
+		r.tools["read_file"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: strings.Repeat(fmt.Sprintf("line of file %d\n", len(r.ran)), 300)}
+		}
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		n, compactions := r.rewrites(), strings.Count(r.kinds(), "compact")
+		t.Logf("%d of %d requests rewrite the prefix; %d compactions, %d summaries", n, len(r.asked), compactions, len(r.asked)-301)
+		if len(r.asked) < 300 || n > 60 {
+			t.Errorf("%d of %d requests rewrite the prefix", n, len(r.asked))
+		}
+	})
+}
+
+// What a model writes to files is left out once it is old, like results.
+func TestWrittenContentIsMarked(t *testing.T) {
+	t.Parallel()
+	loop(t, func(t *testing.T, r *rig) {
+		works(r, 60, "write_file", `{"path":"N.go","content":"`+strings.Repeat("some text of the file N, ", 440)+`"}`)
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		summaries := 0
+		for _, req := range r.asked {
+			if strings.HasPrefix(req.Messages[len(req.Messages)-1].Content, summaryPrompt[:20]) {
+				summaries++
+			}
+		}
+		t.Logf("%d summaries in %d requests", summaries, len(r.asked))
+		if summaries > 1 || len(r.ran) != 60 {
+			t.Errorf("%d summaries, %d calls", summaries, len(r.ran))
+		}
+		last := r.asked[len(r.asked)-1].Messages
+		for _, m := range last {
+			for _, call := range m.ToolCalls {
+				if !json.Valid([]byte(call.Arguments)) || !strings.Contains(call.Arguments, `.go"`) {
+					t.Errorf("the arguments became %s", call.Arguments)
+				}
+			}
+		}
+		if newest := last[len(last)-2].ToolCalls[0].Arguments; !strings.Contains(newest, "some text of the file 0,") {
+			t.Errorf("the newest call became %s", newest)
+		}
+	})
+}
+
 // Two requests have the same prefix, but where the conversation was made shorter.
 func TestPrefixIsStable(t *testing.T) {
 	t.Parallel()
@@ -294,9 +378,13 @@ func TestMarkersAreEnough(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := c.marked()
-	if n := strings.Count(transcript(m.Messages), "left out to save room"); n != 6-keptTurns {
-		t.Errorf("%d results are markers, want %d", n, 6-keptTurns)
+	turn := sizeOf(c.Messages[len(c.Messages)-2:])
+	m := c.marked(rigTools{}, 3*turn+turn/2)
+	if n := strings.Count(transcript(m.Messages), "left out to save room"); n != 3 {
+		t.Errorf("%d results are markers, want those that do not fit, 3", n)
+	}
+	if n := strings.Count(transcript(c.marked(rigTools{}, 0).Messages), "left out to save room"); n != 5 {
+		t.Errorf("%d results are markers, want all but the one that the model has not seen, 5", n)
 	}
 	if len(m.Messages) != len(c.Messages) || strings.Contains(transcript(c.Messages), "left out") {
 		t.Error("the conversation itself was changed, or lost a message")

@@ -71,7 +71,7 @@ func TestOverviewAfterNewContext(t *testing.T) {
 			t.Errorf("%s: the team's overview counts as told", what)
 		}
 	}
-	if n := c.marked(); n.Overview != c.Overview {
+	if n := c.marked(rigTools{}, 1000); n.Overview != c.Overview {
 		t.Error("a conversation that keeps the line forgets that it was told")
 	}
 }

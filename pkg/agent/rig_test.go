@@ -328,9 +328,21 @@ func (r rigTools) Specs() []tool.Spec { return []tool.Spec{{Name: "look", Descri
 
 func (r rigTools) Writes(name string) bool { return name == "write" }
 
-func (r rigTools) ReadOnly(name string) bool { return strings.HasPrefix(name, "look") }
+func (r rigTools) ReadOnly(name string) bool {
+	return strings.HasPrefix(name, "look") || name == "read_file"
+}
 
 func (r rigTools) Yields(name string) bool { return !strings.HasPrefix(name, "write") }
+
+func (r rigTools) Bulky(name string) (stored []string, bulky bool) {
+	switch name {
+	case "read_file", "bash":
+		return nil, true
+	case "write_file":
+		return []string{"content"}, true
+	}
+	return nil, false
+}
 
 func (r rigTools) Run(ctx context.Context, c tool.Call) tool.Result {
 	r.rig.ran = append(r.ran, c.ID)

@@ -182,6 +182,7 @@ const (
 	answerShare = 4 // a quarter at most is left for the answer
 	resultShare = 8 // an eighth is what one result or message may take
 	keptShare   = 4 // a quarter is what stays word for word when a conversation is shortened
+	markedShare = 6 // a sixth are the newest turns whose results stay when older ones become markers
 )
 
 // room is how many tokens a request may have before the conversation is shortened, 0
@@ -296,7 +297,7 @@ func (a *Agent) compactTo(ctx context.Context, why string, far rung) error {
 	known := a.gauge.window()
 	window := cmp.Or(known, max(a.gauge.fill(a.conv), summaryTokens*resultShare))
 	before := a.gauge.sizeOf(a.conv.Messages)
-	marked := a.conv.marked()
+	marked := a.conv.marked(a.o.Tools, window/markedShare)
 	after := a.gauge.sizeOf(marked.Messages)
 	if after <= before-before/worthIt && after <= window/2 {
 		marked.Rung = far

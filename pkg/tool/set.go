@@ -134,6 +134,16 @@ func (s *Set) Yields(name string) bool {
 	return known && (s.tools[i].Yields || s.tools[i].ReadOnly)
 }
 
+// Bulky reports whether old results of the tool, or of that of which name is an alias, may be
+// left out of a conversation; stored are its arguments of which that is so too.
+func (s *Set) Bulky(name string) (stored []string, bulky bool) {
+	i, known := s.byName[name]
+	if !known {
+		return nil, false
+	}
+	return s.tools[i].stored, s.tools[i].Bulky
+}
+
 // ReadOnly reports whether name, or the tool of which it is an alias, changes nothing that
 // anybody can see. It is false for a name that no tool has.
 func (s *Set) ReadOnly(name string) bool {

@@ -18,6 +18,9 @@ type Tool struct {
 	Writes      bool     // writes files or executes
 	ReadOnly    bool     // changes nothing that anybody can see, so it may be run again
 	Yields      bool     // may be cut off in the middle; what it has done by then can be seen
+	Bulky       bool     // its results are long, and soon of no use
+
+	stored []string // arguments whose values can be found where the tool has put them
 
 	whole  *jsonschema.Schema  // of all arguments that it takes
 	hidden []string            // those that the model is not told of
@@ -61,6 +64,18 @@ func ReadOnly() Option {
 // Yields marks a tool whose calls may be cut off in the middle, since they can take long.
 func Yields() Option {
 	return func(t *Tool) { t.Yields = true }
+}
+
+// Bulky marks a tool whose results are long and soon of no use: a conversation may leave out
+// old ones. So it may the values of the arguments in stored, which the tool writes to where
+// they can be read again. Every form of the tool calls these by the same names.
+func Bulky(stored ...string) Option {
+	return func(t *Tool) {
+		for _, name := range stored {
+			t.argument(name)
+		}
+		t.Bulky, t.stored = true, stored
+	}
 }
 
 // Ungated marks a tool that no gate stops although it changes something: an agent that may

@@ -119,11 +119,11 @@ func (w *Workspace) Close() error { return w.root.Close() }
 // paths are relative to the folder, or absolute and inside it.
 func (w *Workspace) Tools() []tool.Tool {
 	return tool.Speak([]tool.Tool{
-		tool.New("bash", bashDescription, w.bash, tool.Writes(), tool.Yields()),
-		tool.New("read_file", readDescription, w.read, tool.ReadOnly()),
-		tool.New("write_file", writeDescription, w.write, tool.Writes()),
-		tool.New("edit_file", editDescription, w.edit, tool.Writes()),
-		tool.New("glob", globDescription, w.glob, tool.ReadOnly()),
-		tool.New("grep", grepDescription, w.grep, tool.ReadOnly()),
+		tool.New("bash", bashDescription, w.bash, tool.Writes(), tool.Yields(), tool.Bulky()),
+		tool.New("read_file", readDescription, w.read, tool.ReadOnly(), tool.Bulky()),
+		tool.New("write_file", writeDescription, w.write, tool.Writes(), tool.Bulky("content")),
+		tool.New("edit_file", editDescription, w.edit, tool.Writes(), tool.Bulky("old_string", "new_string")),
+		tool.New("glob", globDescription, w.glob, tool.ReadOnly(), tool.Bulky()),
+		tool.New("grep", grepDescription, w.grep, tool.ReadOnly(), tool.Bulky()),
 	}, claude)
 }
