@@ -33,7 +33,7 @@ func TestNoRouteWaitsForAPipe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res, body := ask(t, http.DefaultClient, "POST", s.URL()+"/v1/teams/"+id+"/tasks/T-001/claim", strings.NewReader(`{"as":"ann"}`)); res.StatusCode != 200 {
+		if res, body := ask(t, http.DefaultClient, "POST", s.URL()+"/v1/teams/"+id+"/tasks/T-001/claim", strings.NewReader(`{"as":"ann","seat":true}`)); res.StatusCode != 200 {
 			t.Fatalf("%d %s", res.StatusCode, body)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/usage"
 )
 
 // The document leaves nothing to be guessed: groups, descriptions, examples, the array of each
@@ -43,9 +44,9 @@ func TestDocumentSaysItAll(t *testing.T) {
 	}
 	words := map[string]string{ // fields by name, and one of their words
 		"status": "", "state": "waiting_answer", "backend": "pool", "approver": "human", "create": "leader", "respawn": "release", "dialect": "claude",
-		"fate": "dead", "code": "", "type": "", "by": "", "kind": "teammate", "priority": "",
+		"fate": "dead", "code": "", "type": "", "kind": "teammate", "priority": "",
 	}
-	plain := []string{"Step.by", "SeatClaim.by", "EventBody.code", "Document.status"} // other things of the same name
+	plain := []string{"EventBody.code", "Document.status"} // other things of the same name
 	seen := map[string]bool{}
 	for name, s := range doc.Components.Schemas {
 		for field, p := range s.Value.Properties {
@@ -61,6 +62,9 @@ func TestDocumentSaysItAll(t *testing.T) {
 	}
 	if len(seen) != len(words) {
 		t.Errorf("only %v are there", seen)
+	}
+	if by := doc.Components.Schemas["UsageTable"].Value.Properties["by"].Value; len(by.Enum) != len(usage.Bys()) {
+		t.Errorf("UsageTable.by has the words %v", by.Enum)
 	}
 	for path, parameter := range map[string]string{"/v1/teams/{team}/tasks": "status", "/v1/teams/{team}/events": "type"} {
 		if p := doc.Paths.Find(path).Get.Parameters.GetByInAndName("query", parameter); p.Schema.Value.Items.Value.Enum == nil {
