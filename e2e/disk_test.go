@@ -63,7 +63,12 @@ func TestFullDisk(t *testing.T) {
 	run := c.begin("go")
 	until(t, "the coder is at work", func() bool { _, err := os.Stat(filepath.Join(c.dir, "begun")); return err == nil })
 
+	stream := c.follow("attach")
+	until(t, "the work is shown", func() bool { return strings.Contains(stream.out.String(), "touch begun") })
 	fill(t, filepath.Join(disk, "fill"))
+	until(t, "who follows the goal is told", func() bool {
+		return strings.Contains(stream.errs.String(), "storage is full") && strings.Contains(stream.errs.String(), "the team waits until there is room")
+	})
 	until(t, "tasks add is refused", func() bool {
 		cmd := c.command("tasks", "add", "--title", "three")
 		var stderr bytes.Buffer
@@ -91,6 +96,9 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := run.end(t)
+	if code := wait(t, stream.Cmd); code != 0 || strings.Count(stream.errs.String(), "storage is full") != 1 {
+		t.Errorf("attach ends with %d and says\n%s", code, stream.errs.String())
+	}
 	for _, task := range r.Tasks {
 		if task.Status == team.Completed && task.Attempts > 0 {
 			t.Errorf("%s counts %d attempts", task.ID, task.Attempts)

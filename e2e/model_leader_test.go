@@ -168,7 +168,8 @@ func TestLeaderParks(t *testing.T) {
 }
 
 // A goal of which a task has failed does not end as finished by itself. A leader may end
-// it so; then it is told what has failed, and so is whoever set it.
+// it so; then it is told what has failed, and so is whoever set it. The goal is well only
+// if the leader has given the task up.
 func TestFailedTaskIsNoFinish(t *testing.T) {
 	t.Parallel()
 	c, l := ledCluster(t, 1, func(e *endpoint, r *request) answer {
@@ -182,8 +183,9 @@ func TestFailedTaskIsNoFinish(t *testing.T) {
 
 	l.goal(begin)
 	code, out, errs := exit(t, c.command("run", "--timeout", "60s", "do it"))
-	if code != 1 || !strings.Contains(out, "\nfailed: 0 of 1 tasks completed") {
-		t.Errorf("run ended with %d, want 1 and failed:\n%s%s", code, out, errs)
+	const why = "the goal ended as failed: the leader ended its turn 4 times without finish_team, and tasks have failed: T-001"
+	if code != 1 || !strings.Contains(out, "\nfailed: 0 of 1 tasks completed") || !strings.Contains(errs, why) {
+		t.Errorf("run ended with %d, want 1, failed, and why:\n%s%s", code, out, errs)
 	}
 	if failures.FindString(out) == "" {
 		t.Errorf("run does not name the task that failed:\n%s", out)
@@ -192,8 +194,8 @@ func TestFailedTaskIsNoFinish(t *testing.T) {
 	l.goal(begin, step{"[All Idle]", l.e.say("", use("finish_team", "summary", "as far as we came"))})
 	code, out, errs = exit(t, c.command("run", "--timeout", "60s", "do it again"))
 	named := failures.FindStringSubmatch(out)
-	if code != 0 || !strings.Contains(out, "as far as we came") || named == nil {
-		t.Fatalf("run ended with %d, want 0 and the failed task named:\n%s%s", code, out, errs)
+	if code != 1 || !strings.Contains(out, "as far as we came") || named == nil || !strings.Contains(errs, "with failed tasks that the leader has not given up: "+named[1]) {
+		t.Fatalf("run ended with %d, want 1 and the failed task named:\n%s%s", code, out, errs)
 	}
 	bt, err := brokertest.Connect(t, c.connect().Server()).Open(t.Context(), team.DefaultTeam)
 	if err != nil {
@@ -212,6 +214,12 @@ func TestFailedTaskIsNoFinish(t *testing.T) {
 	})
 	if err != nil || !strings.Contains(result, named[1]) {
 		t.Errorf("finish_team answers %s (%v), want %s named", result, err, named[1])
+	}
+
+	l.goal(begin, step{"[All Idle]", l.e.say("", use("finish_team", "summary", "without it", "given_up", []string{"T-003"}))})
+	code, out, errs = exit(t, c.command("run", "--timeout", "60s", "do it without that"))
+	if code != 0 || !strings.Contains(out, "failed: T-003 a task") || !strings.Contains(out, "finished: 0 of 1") {
+		t.Errorf("run ended with %d, want 0 although T-003 has failed:\n%s%s", code, out, errs)
 	}
 }
 

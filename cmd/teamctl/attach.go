@@ -87,7 +87,9 @@ func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg 
 	if !v.quiet {
 		a.note("goal: " + oneLine(g.Record().Goal))
 	}
+	stop := a.tellRoom(ctx, c)
 	record, werr := a.watch(ctx, t, g, v, after)
+	stop()
 	priced := slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
 	return a.conclude(ctx, c, t, g, record, v, werr, priced, nil)
 }

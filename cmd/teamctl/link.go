@@ -211,6 +211,39 @@ func (l *link) back() {
 	l.told = false
 }
 
+// askRoom is how often a command that follows a goal asks whether the server still stores.
+const askRoom = 3 * time.Second
+
+// tellRoom says when the server has no room left, and when it has some again, until stop is
+// called: meanwhile nothing happens in the team that could be shown.
+func (a *app) tellRoom(ctx context.Context, c *client.Client) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(askRoom)
+		defer tick.Stop()
+		for full := false; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			asked, over := context.WithTimeout(ctx, askRoom)
+			err := c.Storage(asked)
+			over()
+			switch {
+			case errors.Is(err, broker.ErrNoRoom) && !full:
+				full = true
+				a.tell(team.Line(err) + "; the team waits until there is room")
+			case err == nil && full:
+				full = false
+				a.tell("there is room again, and the team goes on")
+			}
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
 // hasEnded is the error of a command whose cluster was ended in order.
 func hasEnded(file string) error {
 	return team.Errorf(team.Unavailable, "the cluster of %s %w", folderOf(file), errClusterEnded).WithHint("its teams are kept; to go on, there: teamctl up -d")

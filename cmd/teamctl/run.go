@@ -128,7 +128,9 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
 		if !p.resume {
 			p.view.panes = a.panesFor(p.view.mode, cfg, t.ID())
 		}
+		stop := a.tellRoom(ctx, c)
 		record, werr := a.watch(ctx, t, g, p.view, g.After())
+		stop()
 		if werr != nil {
 			werr = a.stays(ctx, c, cfg, p, werr)
 		}

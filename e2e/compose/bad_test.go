@@ -84,7 +84,7 @@ func TestBadInput(t *testing.T) {
 		// Nobody but the doctor asks the endpoint before there is something to do.
 		checks, line := fails(t, p.compose(nil, "run", "--rm", "-T", "teamctl", "doctor"), team.InvalidArgument, "model: "+why)
 		told, ended := fails(t, p.teamctl("run", "--timeout", "1m", "anything"), team.InvalidState, "the goal ended as failed")
-		if !strings.Contains(told, "The leader's model refuses to answer: "+why) {
+		if !strings.Contains(told, "the leader's model refuses to answer: "+why) {
 			t.Errorf("teamctl run does not say %q:\n%s", why, told)
 		}
 		logs := p.run(t, "logs", "--no-color", "leader")
