@@ -152,6 +152,21 @@ func TestFrozenServerIsLeft(t *testing.T) {
 	}
 }
 
+// A server that stands alone is known by an id that is another one after its restart.
+func TestServerID(t *testing.T) {
+	t.Parallel()
+	c := brokertest.NewCluster(t, 1)
+	conn := brokertest.Connect(t, c.URL())
+	before := conn.ServerID()
+	back := conn.NATS().StatusChanged(nats.CONNECTED)
+	c.Kill(0)
+	c.Restart(0)
+	<-back
+	if after := conn.ServerID(); before == "" || after == "" || after == before {
+		t.Errorf("the server was %q, and after its restart %q", before, after)
+	}
+}
+
 // A reading shows what was acknowledged before it began, whichever server does it:
 // the one at hand may be behind.
 func TestReadOwnWrites(t *testing.T) {

@@ -246,6 +246,15 @@ func (c *Conn) checkJetStream(ctx context.Context) error {
 	}
 }
 
+// ServerID is the id of the server, which is another one whenever it is started; "" if it is one
+// of several, or not connected.
+func (c *Conn) ServerID() string {
+	if c.nc.ConnectedClusterName() != "" {
+		return ""
+	}
+	return c.nc.ConnectedServerId()
+}
+
 // NATS is the connection itself, for core messages and micro services.
 func (c *Conn) NATS() *nats.Conn { return c.nc }
 

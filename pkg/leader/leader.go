@@ -150,7 +150,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	}
 	defer stopListening()
 	dog := watchdog.New(watchdog.Options{Index: t.index, Pulse: t.pulse, Bucket: bt.Bucket, Actions: t,
-		Cluster: child.Cluster(), Lease: record.Lease(), Logger: t.log, Metrics: l.Metrics})
+		Cluster: child.Cluster(), Server: bt.Conn.ServerID, Lease: record.Lease(), Logger: t.log, Metrics: l.Metrics})
 	err = shutdown.Together(ctx, t.index.Run, dog.Run, func(ctx context.Context) error {
 		return membership.Run(ctx, membership.Options{
 			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Aliases: l.Models(), ModelChanged: l.ModelsChanged, KeepTranscripts: l.Config.KeepTranscripts, Workspace: folder, Crew: t,

@@ -81,6 +81,7 @@ type Member struct {
 	Backend     Backend     `json:"backend"`
 	Host        string      `json:"host,omitempty"`
 	PID         int         `json:"pid,omitempty"`
+	Server      string      `json:"server,omitempty"`  // the id of the one NATS server that ran when the process joined; "" = not known, or there are several
 	Cluster     string      `json:"cluster,omitempty"` // the embedded cluster that the process ends with, or while created its spawner; "" = none
 	Workspace   string      `json:"workspace,omitempty"`
 	InboxFrom   uint64      `json:"inbox_from"` // first message sequence that it reads

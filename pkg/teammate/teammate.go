@@ -168,7 +168,7 @@ func (t *teammate) join(ctx context.Context, bt *broker.Storage, record team.Tea
 	}
 	m.State, m.LastError, m.TakenBack, m.PID = team.Joined, "", false, os.Getpid()
 	m.Host, _ = os.Hostname()
-	m.Cluster = child.Cluster()
+	m.Cluster, m.Server = child.Cluster(), bt.Conn.ServerID()
 	var err error
 	if m.Workspace, err = t.Workspace(record); err != nil {
 		return joined{}, err

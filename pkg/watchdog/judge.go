@@ -270,27 +270,29 @@ func Crowd(t team.Team, members []team.Member, known map[team.AgentID]bool) (lat
 
 // Silence is a member with a process that was not heard for the lease.
 type Silence struct {
-	Member team.Member
-	For    time.Duration
+	Member    team.Member
+	For       time.Duration
+	Restarted bool // the NATS server was started since it was heard last
 }
 
 // Silent returns the members that were not heard for the lease, and whether that
 // is more than half of those with a process (self, the leader, counted): then it
 // is more likely that the watchdog is cut off than that they are all dead, and
-// only silences of three leases are returned.
-func Silent(members []team.Member, silence func(team.Member) time.Duration, lease time.Duration) (lost []Silence, many bool) {
+// only silences of three leases are returned, and those since before a restart of the server:
+// it may have fallen with all of them, and who lives is connected again within seconds.
+func Silent(members []team.Member, silence func(team.Member) (d time.Duration, restarted bool), lease time.Duration) (lost []Silence, many bool) {
 	processes := 0
 	for _, m := range members {
 		if !m.HasProcess() {
 			continue
 		}
 		processes++
-		if s := silence(m); m.AgentID != team.Leader && s >= lease {
-			lost = append(lost, Silence{m, s})
+		if d, restarted := silence(m); m.AgentID != team.Leader && d >= lease {
+			lost = append(lost, Silence{m, d, restarted})
 		}
 	}
 	if many = 2*len(lost) > processes; many {
-		lost = slices.DeleteFunc(lost, func(s Silence) bool { return s.For < 3*lease })
+		lost = slices.DeleteFunc(lost, func(s Silence) bool { return s.For < 3*lease && !s.Restarted })
 	}
 	return lost, many
 }

@@ -197,21 +197,27 @@ func TestSilent(t *testing.T) {
 	members := []team.Member{joined(team.Leader, "leader"), joined("a", "coder"), joined("b", "coder"), joined("c", "coder"),
 		{AgentID: "ann", State: team.Joined, Backend: team.Person}, {AgentID: "old", State: team.Stopped}, {AgentID: "new", State: team.Created}}
 	for name, tt := range map[string]struct {
-		silent silences
-		want   []team.AgentID
-		many   bool
+		silent    silences
+		want      []team.AgentID
+		many      bool
+		restarted []team.AgentID
 	}{
-		"all are heard":                        {silences{}, nil, false},
-		"one is late":                          {silences{"a": lease - 1}, nil, false},
-		"one is silent":                        {silences{"a": lease}, []team.AgentID{"a"}, false},
-		"half of them, the leader counted":     {silences{"a": lease, "b": lease}, []team.AgentID{"a", "b"}, false},
-		"more than half":                       {silences{"a": lease, "b": lease, "c": lease}, nil, true},
-		"more than half, one for three leases": {silences{"a": 3 * lease, "b": 3*lease - 1, "c": lease}, []team.AgentID{"a"}, true},
-		"who has no process":                   {silences{"ann": 9 * lease, "old": 9 * lease, "new": 9 * lease}, nil, false},
-		"the leader itself":                    {silences{team.Leader: 9 * lease}, nil, false},
+		"all are heard":                        {silences{}, nil, false, nil},
+		"one is late":                          {silences{"a": lease - 1}, nil, false, nil},
+		"one is silent":                        {silences{"a": lease}, []team.AgentID{"a"}, false, nil},
+		"half of them, the leader counted":     {silences{"a": lease, "b": lease}, []team.AgentID{"a", "b"}, false, nil},
+		"more than half":                       {silences{"a": lease, "b": lease, "c": lease}, nil, true, nil},
+		"more than half, one for three leases": {silences{"a": 3 * lease, "b": 3*lease - 1, "c": lease}, []team.AgentID{"a"}, true, nil},
+		"who has no process":                   {silences{"ann": 9 * lease, "old": 9 * lease, "new": 9 * lease}, nil, false, nil},
+		"the leader itself":                    {silences{team.Leader: 9 * lease}, nil, false, nil},
+		"more than half, the server restarted": {silences{"a": lease, "b": lease, "c": lease}, []team.AgentID{"a", "b", "c"}, true, []team.AgentID{"a", "b", "c"}},
+		"and one was heard since":              {silences{"a": lease, "b": lease, "c": lease}, []team.AgentID{"a", "b"}, true, []team.AgentID{"a", "b"}},
+		"a restart is no lease":                {silences{"a": lease - 1}, nil, false, []team.AgentID{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lost, many := Silent(members, func(m team.Member) time.Duration { return tt.silent[m.AgentID] }, lease)
+			lost, many := Silent(members, func(m team.Member) (time.Duration, bool) {
+				return tt.silent[m.AgentID], slices.Contains(tt.restarted, m.AgentID)
+			}, lease)
 			var got []team.AgentID
 			for _, s := range lost {
 				if got = append(got, s.Member.AgentID); s.For != tt.silent[s.Member.AgentID] {

@@ -40,6 +40,7 @@ type fake struct {
 	inboxless team.AgentID         // whose inbox is not there
 	restless  team.AgentID         // makes a turn between any two pings
 	pings     int                  // how many there were
+	server    string               // the NATS server
 	ids       map[string]time.Time // of the notices, when they came
 	broken    error                // of every call to the server
 	freeze    time.Duration        // the process stands still this long, once
@@ -68,13 +69,19 @@ func (w *fake) term(f func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error)
 	go func() {
-		done <- New(Options{Index: w, Pulse: w.pulse, Bucket: bucket{w}, Actions: w, Cluster: "now", Lease: lease, Metrics: w.reg}).Run(ctx)
+		done <- New(Options{Index: w, Pulse: w.pulse, Bucket: bucket{w}, Actions: w, Cluster: "now", Server: w.serverID, Lease: lease, Metrics: w.reg}).Run(ctx)
 	}()
 	f()
 	cancel()
 	if err := <-done; err != nil {
 		w.t.Errorf("Run = %v", err)
 	}
+}
+
+func (w *fake) serverID() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.server
 }
 
 // change changes the team, and lets time go by.

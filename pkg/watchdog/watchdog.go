@@ -74,6 +74,7 @@ type Options struct {
 	Bucket   Bucket        // required
 	Actions  Actions       // required
 	Cluster  string        // the embedded cluster of this process; "" = none
+	Server   func() string // the id of the NATS server now, if there is one only; "" = not known
 	Lease    time.Duration // required: the team's
 	Interval time.Duration // between looks; default 1 s, half a heartbeat
 	Logger   *slog.Logger
@@ -99,6 +100,8 @@ type Watchdog struct {
 	metrics metrics
 
 	selfSeen  time.Time // last time our own beat was heard
+	server    string    // the NATS server
+	serverAt  time.Time // when we first saw that one in place of another; zero: since we look
 	blind     time.Time // until then we do not trust our own hearing
 	orphans   map[team.TaskID]orphan
 	joined    map[team.AgentID]since // when each incarnation was first seen in the roster
@@ -159,6 +162,9 @@ type orphan struct {
 // New returns a watchdog.
 func New(o Options) *Watchdog {
 	o.Interval = cmp.Or(o.Interval, roster.Interval/2)
+	if o.Server == nil {
+		o.Server = func() string { return "" }
+	}
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	return &Watchdog{o: o, metrics: newMetrics(o.Metrics), orphans: map[team.TaskID]orphan{},
 		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]since{}, stalled: map[team.AgentID]time.Time{},
@@ -280,16 +286,18 @@ func (w *Watchdog) freeEnded(ctx context.Context, look index.Look, now time.Time
 // free takes tasks from members that are lost, and respawns those.
 func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
 	judged := slices.DeleteFunc(slices.Clone(look.Members), func(m team.Member) bool { return m.Ended(w.o.Cluster) })
-	lost, many := Silent(judged, func(m team.Member) time.Duration {
+	server := w.seeServer(now)
+	lost, many := Silent(judged, func(m team.Member) (time.Duration, bool) {
 		seen := w.joined[m.AgentID]
 		if seen.incarnation != m.Incarnation {
 			seen = since{m.Incarnation, now}
 			w.joined[m.AgentID] = seen
 		}
+		restarted := m.Server != "" && server != "" && m.Server != server
 		if h := heard[m.AgentID]; h.Incarnation == m.Incarnation && h.At.After(seen.at) {
-			return now.Sub(h.At)
+			return now.Sub(h.At), restarted && h.At.Before(w.serverAt)
 		}
-		return now.Sub(seen.at) // not heard yet since we look: it has had that long
+		return now.Sub(seen.at), restarted // not heard yet since we look: it has had that long
 	}, w.o.Lease)
 	if many && !w.warned {
 		w.o.Logger.WarnContext(ctx, "more than half of the members are silent; their tasks are freed after three leases only")
@@ -315,6 +323,18 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 	}
 	errs = append(errs, w.bringUp(ctx, look, now), w.reapOrphans(ctx, look, now))
 	return errors.Join(errs...)
+}
+
+// seeServer returns the id of the NATS server, and notes when it has become another one.
+func (w *Watchdog) seeServer(now time.Time) string {
+	id := w.o.Server()
+	if id != "" && id != w.server {
+		if w.server != "" {
+			w.serverAt = now
+		}
+		w.server = id
+	}
+	return id
 }
 
 // ping asks the processes of members for fresh beats and returns the answers. They are

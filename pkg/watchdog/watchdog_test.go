@@ -539,6 +539,40 @@ func TestManyAreSilent(t *testing.T) {
 	})
 }
 
+// Members that fell with their NATS server, known by another id of it, are waited for a lease, as
+// one alone is. Who was heard since it was started again has not fallen with it.
+func TestServerRestarted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		heard bool // after the restart
+		want  []string
+	}{
+		"with it":    {false, []string{"reap T-001 attempt=true: coder-1 was not heard for 30s", "respawn coder-1 1", "respawn coder-2 1"}},
+		"after that": {true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch(t, func(t *testing.T, w *fake) {
+				w.change(5*time.Second, func() {
+					w.look.Members = append(w.look.Members, joined("coder-2", "coder"))
+					w.beats["coder-2"] = beat("coder-2", team.Running)
+					for i := range w.look.Members {
+						w.look.Members[i].Server = "first"
+					}
+					w.server = "first"
+					w.working(true)
+				})
+				fall := func() { w.goSilent("coder-1"); w.goSilent("coder-2") }
+				if tt.heard {
+					w.change(5*time.Second, func() { w.server = "second" })
+					w.change(lease+3*time.Second, fall)
+				} else {
+					w.change(lease+3*time.Second, func() { fall(); w.server = "second" })
+				}
+				w.want(tt.want...)
+			})
+		})
+	}
+}
+
 // A claim of an earlier incarnation is left to the later one for five seconds.
 func TestSupersededClaim(t *testing.T) {
 	restart := func(w *fake) {
