@@ -46,20 +46,35 @@ func (p *patience) failed(f *failure) {
 // the next one. ok is false if there is none.
 func (p *patience) again(f *failure) (most int, wait time.Duration, ok bool) {
 	wait = pause(p.tried, f.asked)
-	switch gate := f.reason == BadKey || f.reason == UnknownModel; {
-	case f.advice == TryAgain && p.once:
-		return 1, 0, false
+	byGateway := (f.reason == BadKey || f.reason == UnknownModel) && p.answered && !p.once
+	switch {
 	case f.advice == TryAgain:
-		return p.attempts, wait, p.tried < p.attempts && p.of[Silent] < mostSilent && p.broken < mostBroken
+		most = p.outage()
+		return most, wait, p.tried < most
 	case f.reason == FailedCall: // bad luck in sampling
 		most = mostFailedCalls
 	case f.reason == InvalidRequest: // it may be a gateway's, or one server's of many
 		most, wait = mostOnceMore, time.Second+rand.N(time.Second)
-	case gate && p.answered && !p.once: // gateways say so now and then
+	case byGateway: // gateways say so now and then
 		most, wait = mostOnceMore, 2*time.Second
 	}
 	most = min(most, p.attempts)
 	return most, wait, p.of[f.reason] < most
+}
+
+// outage is how many tries a call may have whose last one met an outage.
+func (p *patience) outage() int {
+	if p.once {
+		return 1
+	}
+	most := p.attempts
+	if silent := p.of[Silent]; silent > 0 {
+		most = min(most, p.tried+mostSilent-silent)
+	}
+	if p.broken > 0 {
+		most = min(most, p.tried+mostBroken-p.broken)
+	}
+	return most
 }
 
 // acquaintance is what an endpoint has answered before; all views of a client share it.
