@@ -21,6 +21,8 @@ type view struct {
 	mode           teammateMode // of run
 	panes          *panes       // those that show teammates; nil: none
 	journal        bool         // it is of one member's journal
+	dated          bool         // the first line has its day
+	since          time.Time    // what was before is only taken in
 
 	answer func(question team.Message) string // how a question is answered; nil: by a command
 }
@@ -79,7 +81,7 @@ func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg 
 		}
 	}
 	after := g.After()
-	if !since.IsZero() {
+	if v.since = since; since.Before(g.Begun()) && !since.IsZero() {
 		if after, err = t.FeedAt(ctx, since); err != nil {
 			return err
 		}

@@ -39,34 +39,57 @@ func (a *app) eventsCmd() *cobra.Command {
 		if f.follow {
 			return a.followEvents(cmd.Context(), o, f)
 		}
-		print := a.pastPrinter()
-		made := false
-		err = a.readTeam(func(ctx context.Context, t *client.Team) error {
-			made = true
-			if o.After, err = f.from(ctx, t); err != nil {
-				return err
-			}
-			show, hide := print.entry, print.end
-			if show == nil {
-				s, err := a.streamOf(ctx, t, a.out, view{verbose: f.verbose}, o.After, time.Time{}, all)
-				if err != nil {
-					return err
-				}
-				show, hide = s.entry, s.close
-			}
-			none := true
-			err := t.Feed(ctx, o, func(e client.Entry) error { none = false; return show(e) })
-			if err == nil && none && len(f.agents) > 0 {
-				a.note(fmt.Sprintf("team %s has no such event of %s", t.ID(), strings.Join(f.agents, " or ")))
-			}
-			return closed(err, hide)
-		})
-		if err == nil && !made && print.end != nil {
-			return print.end()
-		}
-		return err
+		return a.atOnce(func() error { return a.pastEvents(o, f) })
 	}
 	return cmd
+}
+
+// pastEvents prints what has happened so far.
+func (a *app) pastEvents(o client.FeedOptions, f eventFlags) error {
+	print := a.pastPrinter()
+	made := false
+	err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
+		made = true
+		if err := areMembers(ctx, t, o.Agents); err != nil {
+			return err
+		}
+		if o.After, err = f.from(ctx, t); err != nil {
+			return err
+		}
+		show, hide := print.entry, print.end
+		if show == nil {
+			s, err := a.streamOf(ctx, t, a.out, view{verbose: f.verbose, dated: true}, o.After, time.Time{}, all)
+			if err != nil {
+				return err
+			}
+			show, hide = s.entry, s.close
+		}
+		none := true
+		err = t.Feed(ctx, o, func(e client.Entry) error { none = false; return show(e) })
+		if err == nil && none && len(f.agents) > 0 {
+			a.note(fmt.Sprintf("team %s has no such event of %s", t.ID(), strings.Join(f.agents, " or ")))
+		}
+		return closed(err, hide)
+	})
+	if err == nil && !made && print.end != nil {
+		return print.end()
+	}
+	return err
+}
+
+// areMembers refuses names that nobody has or had.
+func areMembers(ctx context.Context, t *client.Team, names []team.AgentID) error {
+	if len(names) == 0 {
+		return nil
+	}
+	members, err := t.Members(ctx)
+	for _, name := range names {
+		is := func(m team.Member) bool { return m.AgentID == name }
+		if err == nil && name != team.UserAgent && name != team.Watchdog && name != team.Leader && !slices.ContainsFunc(members, is) {
+			_, err = t.Agent(ctx, name) // in the words of every other command
+		}
+	}
+	return err
 }
 
 // closed ends what shows entries, and returns err or, if that is nil, why it could not.
@@ -136,7 +159,7 @@ func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFla
 		if print := a.followPrinter(); print != nil {
 			return t.Feed(ctx, o, print)
 		}
-		s, err := a.streamOf(ctx, t, a.out, view{verbose: f.verbose}, o.After, time.Time{}, all)
+		s, err := a.streamOf(ctx, t, a.out, view{verbose: f.verbose, dated: true}, o.After, time.Time{}, all)
 		if err != nil {
 			return err
 		}

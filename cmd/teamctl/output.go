@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -52,6 +53,26 @@ func plain(n *yaml.Node) {
 // print writes v in the format that was asked for: as it is in JSON and YAML, one
 // line an item in jsonl, by name with name, else by table.
 func (a *app) print(v any, items []any, names []string, table func(io.Writer, bool) error) error {
+	return a.atOnce(func() error { return a.printPlain(v, items, names, table) })
+}
+
+// atOnce has what f prints to stdout written in one go, unless stdout is a terminal: then who has
+// read enough, as grep -q has at the first match, does not end the command before its end.
+func (a *app) atOnce(f func() error) error {
+	if a.notes.list != nil || live(a.out) {
+		return f()
+	}
+	to := a.out
+	list := bufio.NewWriterSize(to, pipeSize)
+	a.out, a.notes.list = list, list
+	defer func() { a.out, a.notes.list = to, nil }()
+	return closed(f(), list.Flush)
+}
+
+// pipeSize is what a pipe takes before anybody reads from it: pipe(7).
+const pipeSize = 64 << 10
+
+func (a *app) printPlain(v any, items []any, names []string, table func(io.Writer, bool) error) error {
 	switch a.output {
 	case asJSON:
 		return writeJSON(a.out, v)

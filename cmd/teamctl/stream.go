@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ type stream struct {
 	width func() int // of the terminal as it is now
 	rows  func() int // of it, for texts that are being written; 0: they are not shown
 	begun time.Time  // of the goal, for the line of how things stand; zero: there is none
+	since time.Time  // what was before is taken in for that line, and not shown
 
 	mu    sync.Mutex
 	story *story.Story
@@ -90,6 +92,11 @@ func (s *stream) know(members []team.Member, tasks []team.Task, counts func(team
 func (s *stream) entry(e client.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if e.Time.Before(s.since) {
+		s.story.Tell(e)
+		s.story.Flush()
+		return s.err
+	}
 	s.quiet = false
 	s.print(s.story.Tell(e))
 	return s.err
@@ -194,7 +201,12 @@ func (a *app) show(ctx context.Context, t *client.Team, g *client.Goal, v view, 
 	none := func() error { return nil }
 	switch {
 	case a.output == asJSONL:
-		return func(e client.Entry) error { return writeJSON(a.out, e) }, none, nil
+		return func(e client.Entry) error {
+			if e.Time.Before(v.since) {
+				return nil
+			}
+			return writeJSON(a.out, e)
+		}, none, nil
 	case v.quiet:
 		entry, err := a.onlyQuestions(ctx, t)
 		return entry, none, err
@@ -228,7 +240,7 @@ func (a *app) streamOf(ctx context.Context, t *client.Team, out io.Writer, v vie
 	if err != nil {
 		return nil, err
 	}
-	o := story.Options{Full: v.verbose, Only: v.agent, Mine: v.mine, Fold: v.fold, Journal: v.journal}
+	o := story.Options{Full: v.verbose, Only: v.agent, Mine: v.mine, Fold: v.fold, Journal: v.journal, Dated: v.dated}
 	if o.Answer, err = a.answers(ctx, t, members, v.answer); err != nil {
 		return nil, err
 	}
@@ -236,6 +248,7 @@ func (a *app) streamOf(ctx context.Context, t *client.Team, out io.Writer, v vie
 		o.Team = t.ID()
 	}
 	s := a.newStream(out, o, begun)
+	s.since = v.since
 	s.know(members, tasks, counts)
 	return s, nil
 }
@@ -298,7 +311,8 @@ func (a *app) answers(ctx context.Context, t *client.Team, members []team.Member
 type notes struct {
 	io.Writer
 	mu     sync.Mutex
-	stream *stream // that is shown; nil: none
+	stream *stream       // that is shown; nil: none
+	list   *bufio.Writer // of what is printed meanwhile, which stands above a note; nil: nothing
 }
 
 // under has s make room for each note, or nobody.
@@ -318,6 +332,9 @@ func (n *notes) to(w io.Writer) {
 func (n *notes) Write(text []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.list != nil {
+		_ = n.list.Flush() // it says so again at its end
+	}
 	if s := n.stream; s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()

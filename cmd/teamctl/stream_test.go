@@ -174,3 +174,51 @@ func TestPanes(t *testing.T) {
 		t.Errorf("it was said %q", said.String())
 	}
 }
+
+// pieces are the writes to an output that is no terminal.
+type pieces []string
+
+func (p *pieces) Write(b []byte) (int, error) {
+	*p = append(*p, string(b))
+	return len(b), nil
+}
+
+// A list comes in one write, so that a reader who has seen enough does not end it; a note is
+// behind what was printed before it.
+func TestListIsWrittenAtOnce(t *testing.T) {
+	var out pieces
+	a := newApp(&out, &out)
+	err := a.print(nil, nil, nil, func(w io.Writer, _ bool) error {
+		for i := range 3 {
+			fmt.Fprintln(w, i)
+		}
+		a.note("a note")
+		for i := range 3 {
+			fmt.Fprintln(a.out, i)
+		}
+		return nil
+	})
+	if want := (pieces{"0\n1\n2\n", "a note\n", "0\n1\n2\n"}); err != nil || !slices.Equal(out, want) {
+		t.Errorf("%v, written is %q, want %q", err, out, want)
+	}
+}
+
+// What was before the time that a stream begins at is not shown, and counts in the line of how
+// things stand.
+func TestStreamSince(t *testing.T) {
+	var out strings.Builder
+	a := newApp(&out, io.Discard)
+	s := a.newStream(a.out, story.Options{}, time.Time{})
+	s.since = time.Now()
+	for at, text := range map[time.Duration]string{-time.Minute: "before", time.Minute: "after"} {
+		e := entryOf(t, team.EventBody{Type: team.TextChunk, Delta: text, Tokens: 600}, nil)
+		e.Time = s.since.Add(at)
+		if err := s.entry(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foot := ansi.Strip(s.story.Foot(time.Now(), time.Now(), 80))
+	if err := s.close(); err != nil || strings.Contains(out.String(), "before") || !strings.Contains(out.String(), "after") || !strings.Contains(foot, "1.2k tok") {
+		t.Errorf("%v, shown is %q above %q", err, out.String(), foot)
+	}
+}

@@ -318,7 +318,7 @@ func (a *Agent) resume(ctx context.Context) error {
 		}
 	}
 	if a.conv.Stale {
-		if err := a.renew(ctx, "a new goal", a.conv.fresh("", a.gauge.lasting())); err != nil {
+		if err := a.renew(ctx, journal.NewGoal, a.conv.fresh("", a.gauge.lasting())); err != nil {
 			return err
 		}
 	}

@@ -119,6 +119,10 @@ type Refusal struct {
 	Alias  string          `json:"alias,omitempty"` // of the model that was asked first
 }
 
+// NewGoal is the text of a Compact record by which a member leaves the conversation about an
+// earlier goal.
+const NewGoal = "a new goal"
+
 // Await says that the agent waits for an answer to a message it sent, or for the decision
 // on a plan.
 type Await struct {

@@ -14,8 +14,8 @@ import (
 
 // Foot returns how things stand at a moment, in one line of at most width cells: tasks
 // of the goal that are done and all, who does what for how long, tokens, and the time
-// since the beginning. What the holder of a task calls its work is told where there is
-// room for it beside everybody. A story of one member tells what that one is at, or "" for
+// since the beginning. What the holder of a task calls its work, and who waits for its
+// model, is told where there is room for it beside everybody. A story of one member tells what that one is at, or "" for
 // nothing. now is by the clock of the entries' times.
 func (s *Story) Foot(now, begun time.Time, width int) string {
 	if s.o.Only != "" {
@@ -46,10 +46,9 @@ func (s *Story) Foot(now, begun time.Time, width int) string {
 	for _, w := range works {
 		room -= ansi.StringWidth(between + Printable(s.name(w.who)) + " " + w.what)
 	}
+	room = fill(works, room, func(w work) string { return w.form })
+	fill(works, room, func(w work) string { return w.waits })
 	for i, w := range works {
-		if n := ansi.StringWidth(w.form); n > 0 && n <= room {
-			w.what, room = w.task+w.form+w.what[len(w.task):], room-n
-		}
 		text := Printable(s.name(w.who)) + " " + w.what
 		more := ""
 		if rest := len(works) - i - 1; rest > 0 {
@@ -77,12 +76,25 @@ func (s *Story) footOfOne(now time.Time, width int) string {
 	return ""
 }
 
+// fill puts in behind the tasks what there is room for, and returns the room that is left.
+func fill(works []work, room int, more func(work) string) int {
+	for i, w := range works {
+		text := more(w)
+		if n := ansi.StringWidth(text); n > 0 && n <= room {
+			works[i].what, works[i].task = w.task+text+w.what[len(w.task):], w.task+text
+			room -= n
+		}
+	}
+	return room
+}
+
 // work is what one member is at.
 type work struct {
 	who   team.AgentID
 	what  string
 	task  string // what begins with, if there is a form
 	form  string // how the task's holder calls its work, which may follow the task; "" if it does not say
+	waits string // what it waits for, which may follow that
 	since time.Time
 	bad   bool
 }
@@ -110,7 +122,7 @@ func (s *Story) works(now time.Time) (all []work) {
 		case a.parked:
 			w.what, w.bad = "waits for its model", true
 		case a.trouble != "":
-			w.what, w.bad = "no model "+lasts, true
+			w.what, w.bad = "its model fails "+lasts, true
 		case a.asks != "" && s.person(a.asks):
 			w.what, w.bad = "waits for "+s.name(a.asks), true
 		case a.person && a.task != "":
@@ -122,7 +134,7 @@ func (s *Story) works(now time.Time) (all []work) {
 		case a.doing != "":
 			w.what, w.task, w.form = task+a.doing+" "+lasts, task, s.form(a.task)
 		default:
-			w.what, w.task, w.form = task+lasts, task, s.form(a.task)
+			w.what, w.task, w.form, w.waits = task+lasts, task, s.form(a.task), "its model "
 		}
 		w.what = Printable(w.what) // a model may call a tool by any name
 		all = append(all, w)

@@ -216,7 +216,7 @@ func (d lead) paint(s *Story) string {
 func (s *Story) head(l line) (above []string, d lead) {
 	at := l.at.In(s.o.Zone)
 	day := at.Format(time.DateOnly)
-	if s.day != "" && s.day < day {
+	if s.day == "" && s.o.Dated || s.day != "" && s.day < day {
 		above = append(above, faint.Render("— "+day))
 	}
 	s.day = max(s.day, day)

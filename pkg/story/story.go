@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"agentteam/pkg/feed"
+	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
 )
 
@@ -29,6 +30,7 @@ type Options struct {
 	Journal bool           // of one member's conversation, in which nothing else tells what its calls did
 	Only    team.AgentID   // tell only what concerns this member; "" = everything
 	Mine    bool           // with Only: also what others write to the person before the team
+	Dated   bool           // the day stands above the first line too, not only where it changes
 
 	// Answer returns the command that answers a question, or "" for one that is answered;
 	// nil tells no commands.
@@ -246,6 +248,9 @@ func (s *Story) follow(e feed.Entry) (tell func() []string) {
 	case team.Retry:
 		return s.refused(e, who)
 	case team.Compacted:
+		if b.Message == journal.NewGoal { // it begins one, which its task tells
+			return s.ifFull(e, "begins a new conversation: "+b.Message)
+		}
 		return s.now(func() []string { return s.aside(e, "made its conversation shorter", b.Message) })
 	case team.MailSent:
 		return s.mailed(e)
@@ -373,7 +378,9 @@ func (s *Story) member(e feed.Entry) func() []string {
 		if !was.here || m.Incarnation < 2 {
 			return silent
 		}
-		who.lost = true
+		if who.lost = true; was.lost { // which was told, and why
+			return silent
+		}
 		return fact(red, "!", "is lost; it is brought back")
 	case team.MemberJoined:
 		who.here, who.lost, who.parked, who.idle = true, false, false, true
@@ -389,6 +396,9 @@ func (s *Story) member(e feed.Entry) func() []string {
 		return func() []string { return s.together(e, m.AgentID, s.name(m.AgentID)) }
 	case team.MemberLost:
 		who.lost, who.doing = true, ""
+		if m.LastError == "" { // it was told to end, and has given back what it had
+			return fact(plain, "-", "its process has ended")
+		}
 		return fact(red, "!", because("is lost", m.LastError))
 	case team.MemberStopped, team.MemberRemoved:
 		who.here, who.lost, who.task, who.doing, who.idle = false, false, "", "", true

@@ -14,6 +14,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"agentteam/pkg/feed"
+	"agentteam/pkg/journal"
 	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
@@ -323,7 +324,7 @@ func TestFoot(t *testing.T) {
 		s.Tell(e)
 	}
 	for width, want := range map[int]string{
-		200: "1/7 done · alice has T-007 6s · coder-3 waits for alice · coder-4 T-004 15s · coder-5 T-005 12s · coder-6 T-006 9s · coder-2 T-002 bash 4s · coder-1 2s · 600 tok · 27s",
+		200: "1/7 done · alice has T-007 6s · coder-3 waits for alice · coder-4 T-004 its model 15s · coder-5 T-005 its model 12s · coder-6 T-006 its model 9s · coder-2 T-002 bash 4s · coder-1 2s · 600 tok · 27s",
 		80:  "1/7 done · alice has T-007 6s · coder-3 waits for alice · +5 · 600 tok · 27s",
 		40:  "1/7 done · 600 tok · 27s",
 		20:  "1/7 27s",
@@ -371,13 +372,77 @@ func TestFootOfOneMember(t *testing.T) {
 	}
 }
 
+// What people read of the end of a member, of notices and of a new conversation is what it
+// means, and only what means something to them.
+func TestMeaning(t *testing.T) {
+	no, yes := false, true
+	for name, tt := range map[string]struct {
+		entries func(w *teller)
+		want    string
+	}{
+		"nobody moves, and the leader goes on": {func(w *teller) {
+			w.mail(team.MsgWatchdog, team.Watchdog, team.Leader, "[All Idle] Two tasks are done.")
+		}, ""},
+		"a person is waited for": {func(w *teller) {
+			w.member(team.MemberJoined, team.Member{AgentID: "alice", Backend: team.Person, Incarnation: 1})
+			w.asks("coder-1", team.UserAgent, "Why?")
+			w.claim("alice", "T-001")
+			w.mail(team.MsgWatchdog, team.Watchdog, team.Leader, "[All Idle] Nobody moves.")
+		}, "the team waits for a person: alice has T-001; coder-1 waits for user"},
+		"asked to leave": {func(w *teller) {
+			w.mail(team.MsgShutdownRequest, team.Leader, "coder-1", "go home")
+		}, "leader asks coder-1 to leave: go home"},
+		"drained": {func(w *teller) {
+			w.event(team.UserAgent, team.EventBody{Type: team.MailSent}, team.Message{Type: team.MsgShutdownRequest, From: team.UserAgent, To: "coder-1", Drain: true})
+		}, "user asks coder-1 to leave after its task"},
+		"refuses": {func(w *teller) {
+			w.event("coder-1", team.EventBody{Type: team.MailSent}, team.Message{Type: team.MsgShutdownResponse, From: "coder-1", To: team.Leader, Content: "in the middle of it", Approve: &no})
+		}, "coder-1 refuses to leave: in the middle of it"},
+		"agrees": {func(w *teller) {
+			w.event("coder-1", team.EventBody{Type: team.MailSent}, team.Message{Type: team.MsgShutdownResponse, From: "coder-1", To: team.Leader, Approve: &yes})
+		}, "coder-1 agrees to leave"},
+		"its process was told to end": {func(w *teller) {
+			w.member(team.MemberJoined, team.Member{AgentID: "coder-1", Incarnation: 1})
+			w.member(team.MemberLost, team.Member{AgentID: "coder-1", Incarnation: 1})
+			w.member(team.MemberCreated, team.Member{AgentID: "coder-1", Incarnation: 2})
+		}, "coder-1 - its process has ended"},
+		"its process fell silent": {func(w *teller) {
+			w.member(team.MemberJoined, team.Member{AgentID: "coder-1", Incarnation: 1})
+			w.member(team.MemberCreated, team.Member{AgentID: "coder-1", Incarnation: 2})
+		}, "coder-1 ! is lost; it is brought back"},
+		"another goal": {func(w *teller) {
+			w.event(team.Leader, team.EventBody{Type: team.Compacted, Message: journal.NewGoal}, nil)
+		}, ""},
+		"no room": {func(w *teller) {
+			w.event(team.Leader, team.EventBody{Type: team.Compacted, Message: "it is full"}, nil)
+		}, "leader made its conversation shorter"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTeller()
+			tt.entries(w)
+			lines := told(story.Options{Zone: time.UTC}, w.entries)
+			last := ""
+			if n := len(lines); n > 0 {
+				last = strings.Join(strings.Fields(ansi.Strip(lines[n-1]))[1:], " ")
+			}
+			if last != tt.want {
+				t.Errorf("told is %q, want %q", last, tt.want)
+			}
+		})
+	}
+	first := ansi.Strip(told(story.Options{Zone: time.UTC, Dated: true}, aDay())[0])
+	if first != "— "+noon.Format(time.DateOnly) {
+		t.Errorf("the first line is %q, not the day", first)
+	}
+}
+
 // Tasks and members that were there before count as they stand.
 func TestKnow(t *testing.T) {
 	s := story.New(story.Options{})
 	s.Know([]team.Member{{AgentID: "coder-1", State: team.Joined}, {AgentID: "coder-2", State: team.Stopped}},
 		[]team.Task{{ID: "T-001", Status: team.Completed}, {ID: "T-002", Status: team.InProgress, Assignee: "coder-1", UpdatedAt: noon}},
 		func(id team.TaskID) bool { return id != "T-001" })
-	if got, want := ansi.Strip(s.Foot(noon.Add(time.Minute), noon, 80)), "0/1 done · coder-1 T-002 1m00s · 1m00s"; got != want {
+	if got, want := ansi.Strip(s.Foot(noon.Add(time.Minute), noon, 80)), "0/1 done · coder-1 T-002 its model 1m00s · 1m00s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -258,7 +258,16 @@ func (s *Story) mailed(e feed.Entry) func() []string {
 		if !s.o.Full && !s.person(m.To) {
 			return silent
 		}
-	case team.MsgWatchdog, team.MsgTaskNotification, team.MsgShutdownRequest, team.MsgShutdownResponse:
+	case team.MsgShutdownRequest, team.MsgShutdownResponse:
+		if !s.o.Full {
+			l.mark = ""
+			l.body = because(s.farewell(m), oneLine(m.Content))
+			return s.now(func() []string { return s.text(l) })
+		}
+	case team.MsgWatchdog, team.MsgTaskNotification:
+		if m.Type == team.MsgWatchdog && strings.HasPrefix(m.Content, allIdle) && !s.o.Full {
+			return s.quiet(e)
+		}
 		if !s.o.Full {
 			l.style, l.body = faint, s.addressee(m.To)+": "+oneLine(m.Content)
 			return s.now(func() []string { return s.one(l) })
@@ -285,6 +294,43 @@ func (s *Story) mailed(e feed.Entry) func() []string {
 			l.body = to + oneLine(m.Content)
 		}
 		return s.one(l)
+	})
+}
+
+// farewell says what a request to shut down asks for, or how it is answered.
+func (s *Story) farewell(m team.Message) string {
+	switch {
+	case m.Type == team.MsgShutdownRequest && m.Drain:
+		return "asks " + s.addressee(m.To) + " to leave after its task"
+	case m.Type == team.MsgShutdownRequest:
+		return "asks " + s.addressee(m.To) + " to leave"
+	case m.Approve != nil && *m.Approve:
+		return "agrees to leave"
+	}
+	return "refuses to leave"
+}
+
+// allIdle begins the notice to the leader that nobody moves.
+const allIdle = "[All Idle]"
+
+// quiet tells that nobody moves, if that is because the team waits for a person; else the leader
+// goes on by itself, and what it does is told.
+func (s *Story) quiet(e feed.Entry) func() []string {
+	var waits []string
+	for id, a := range s.agents {
+		switch {
+		case a.asks != "" && s.person(a.asks):
+			waits = append(waits, s.name(id)+" waits for "+s.name(a.asks))
+		case a.person && a.task != "":
+			waits = append(waits, s.name(id)+" has "+string(a.task))
+		}
+	}
+	if len(waits) == 0 {
+		return silent
+	}
+	slices.Sort(waits)
+	return s.now(func() []string {
+		return s.one(line{at: e.Time, body: "the team waits for a person: " + strings.Join(waits, "; "), style: yellow})
 	})
 }
 
