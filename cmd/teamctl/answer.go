@@ -70,7 +70,7 @@ func (a *app) printAnswered(ctx context.Context, t *client.Team, q client.Letter
 	return a.print(answered{m.ID, q.ID, m.To, m.Content}, nil, []string{m.ID}, func(io.Writer, bool) error {
 		line := m.To.At(t.ID())
 		if asker, err := t.Agent(ctx, m.To); err == nil && asker.State != team.Running { // else the answer has woken it
-			if when := readWhen(asker.State); when != "" {
+			if when := readWhen(asker.State, false); when != "" {
 				return a.say("answered " + line + when)
 			}
 		}

@@ -39,7 +39,7 @@ func (a *app) attachCmd() *cobra.Command {
 	var agent string
 	var since moments
 	cmd := &cobra.Command{
-		Use: "attach", Short: "Come back to a goal: see what was done so far, watch the rest, and get the answer", Args: atMost(0),
+		Use: "attach", Short: "Come back to a goal: see what was done, watch the rest", Args: atMost(0),
 		Long: "attach shows what the team has done for its present goal and goes on as run does, with its result and exit status.\n" +
 			"A goal that has ended is shown with its result. Ctrl-C leaves the team at work.\n" +
 			"With --agent it shows one member, with its mail and its tasks.",

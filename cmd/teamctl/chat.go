@@ -259,6 +259,9 @@ A line that begins with a space is sent as it is.
 // chat goes on.
 func (c *chat) take(ctx context.Context, line string) (quit bool, err error) {
 	word, rest, _ := strings.Cut(line, " ")
+	if to, isMail := strings.CutPrefix(strings.TrimSpace(rest), "msg "); word == "/team" && isMail { // as it is looked for
+		word, rest = "/msg", to
+	}
 	switch {
 	case strings.TrimSpace(line) == "":
 	case !strings.HasPrefix(line, "/"):

@@ -18,7 +18,7 @@ import (
 
 func (a *app) demoCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "demo [DIR]", Short: "See a team at work: it surveys the source tree DIR, without a model or a key", Args: atMost(1),
+		Use: "demo [DIR]", Short: "See a team survey the source tree DIR, without a model", Args: atMost(1),
 		Long: "demo starts a cluster and a scripted model endpoint of its own, and sets a team the goal of surveying DIR (default: this folder).\n" +
 			"Processes, tasks, messages, commands and files are real; only the agents' words come from a script.\n" +
 			"The team works in " + demo.Folder + "/ in this folder, which is replaced on each run; DIR is only read.",

@@ -14,7 +14,7 @@ import (
 func (a *app) doctorCmd() *cobra.Command {
 	var o doctor.Options
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Check what agentteam needs, and say what to do about what is missing", Args: atMost(0),
+		Use: "doctor", Short: "Check what agentteam needs, and say what is missing", Args: atMost(0),
 		Long: "doctor checks the programs, the workspace, the server, the processes on it and the model.\n" +
 			"A model on this machine or in this network is also sent a prompt of 6,000 tokens, to see whether it is cut.\n" +
 			"It succeeds if nothing fails; else its exit status is that of the first failure.",

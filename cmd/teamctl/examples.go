@@ -31,7 +31,7 @@ var examples = map[string][]string{
 	"tasks":             {"teamctl tasks", "teamctl tasks -w"},
 	"tasks ls":          {"teamctl tasks ls --claimable --sort priority", "teamctl tasks ls --assignee coder-1 -o json"},
 	"tasks get":         {"teamctl tasks get 3"},
-	"tasks add":         {`teamctl tasks add --title "Measure the parser" --priority high`, "teamctl tasks add -f release.yaml"},
+	"tasks add":         {`teamctl tasks add "Measure the parser" --priority high`, "teamctl tasks add -f release.yaml"},
 	"tasks claim":       {"teamctl tasks claim 2 --as alice"},
 	"tasks assign":      {"teamctl tasks assign 3 --to coder-1"},
 	"tasks release":     {"teamctl tasks release 3"},
@@ -50,10 +50,11 @@ var examples = map[string][]string{
 	"roles show":        {"teamctl roles show coder"},
 	"roles apply":       {"teamctl roles apply", "teamctl roles apply coder"},
 	"send":              {`teamctl send coder-1 "use the new parser"`, "git diff | teamctl send reviewer-1 - --urgent"},
-	"inbox":             {"teamctl inbox user", "teamctl inbox coder-1 -f"},
-	"messages":          {"teamctl messages get 01M7Q2V9Q2S4M6K8XW3F5T7Y9Z"},
+	"inbox":             {"teamctl inbox", "teamctl inbox coder-1 -f"},
+	"messages":          {"teamctl messages"},
+	"messages ls":       {"teamctl messages ls coder-1"},
 	"messages get":      {"teamctl messages get 01M7Q2V9Q2S4M6K8XW3F5T7Y9Z"},
-	"answer":            {`teamctl answer "keep the old names"`, "teamctl answer 01M7Q2V9Q2S4M6K8XW3F5T7Y9Z 2"},
+	"answer":            {`teamctl answer "keep the old names"`, "teamctl answer coder-1 2"},
 	"broadcast":         {`teamctl broadcast "the build is broken; do not push"`},
 	"chat":              {"teamctl chat", `echo "how far are you?" | teamctl chat coder-1`},
 	"events":            {"teamctl events --since 1h", "teamctl events -f --agent coder-1"},
@@ -82,6 +83,27 @@ func addExamples(cmd *cobra.Command) {
 	}
 	for _, below := range cmd.Commands() {
 		addExamples(below)
+	}
+}
+
+// wrapHelp sets what cmd and all commands below it say of themselves anew, within width cells:
+// sentences go on, and an indented line stays by itself.
+func wrapHelp(cmd *cobra.Command, width int) {
+	var all []string
+	for line := range strings.SplitSeq(cmd.Long, "\n") {
+		last := len(all) - 1
+		if last < 0 || line == "" || all[last] == "" || strings.HasPrefix(line, " ") || strings.HasPrefix(all[last], " ") {
+			all = append(all, line)
+			continue
+		}
+		all[last] += " " + line
+	}
+	for i, line := range all {
+		all[i] = wrapped(line, width)
+	}
+	cmd.Long = strings.Join(all, "\n")
+	for _, below := range cmd.Commands() {
+		wrapHelp(below, width)
 	}
 }
 

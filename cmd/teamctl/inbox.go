@@ -15,8 +15,8 @@ import (
 func (a *app) inboxCmd() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "inbox NAME", Short: "List the mail to a member, or to you (user), and what has become of it", Args: exactly(1, "the NAME of a member, or user"),
-		Long: "inbox lists the mail to a member, oldest first; NAME is user for the mail to you. Each message has its fate:\n" +
+		Use: "inbox [NAME]", Short: "List the mail to you or to a member, and its fate", Args: atMost(1),
+		Long: "inbox lists the mail to a member, oldest first; without NAME, or with user, the mail to you. Each message has its fate:\n" +
 			"pending, delivered (in the member's conversation), processed (its model has answered since), refused or dead.\n" +
 			"Mail to a person is processed once that person has written back; a question that waits for an answer is open.\n" +
 			"`teamctl messages get ID` shows a message as a whole.",
@@ -24,9 +24,12 @@ func (a *app) inboxCmd() *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show the messages as a whole, and go on with those that come, until Ctrl-C or --timeout")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		who, err := a.reader(args[0])
-		if err != nil {
-			return err
+		who := team.UserAgent
+		if len(args) > 0 {
+			var err error
+			if who, err = a.reader(args[0]); err != nil {
+				return err
+			}
 		}
 		if follow {
 			return a.following(cmd.Context(), a.awaitTeam, func(ctx context.Context, t *client.Team) error { return a.followInbox(ctx, t, who) })
@@ -69,9 +72,9 @@ func completeReaders(cmd *cobra.Command, args []string, word string) ([]cobra.Co
 
 func (a *app) printInbox(t *client.Team, letters []client.Letter) error {
 	err := printList(a, letters, func(l client.Letter) string { return l.ID }, func(bool) table {
-		rows := table{columns: []column{{head: "ID"}, {head: "TIME", drop: 1}, {head: "FROM", cut: true}, {head: "TYPE", drop: 2}, {head: "FATE"}, {head: "SUMMARY", cut: true}}}
+		rows := table{columns: []column{{head: "ID", drop: 2}, {head: "TIME", drop: 1}, {head: "FROM", cut: true}, {head: "TYPE", drop: 3}, {head: "FATE"}, {head: "SUMMARY", cut: true}}}
 		for _, l := range letters {
-			rows.add(l.ID, l.StoredAt.Local().Format("15:04:05"), string(l.From), string(l.Type), paint(fateOf(l, l.Fates[0])), printable(oneLine(l.Summary)))
+			rows.add(l.ID, clockOf(l.StoredAt, time.Now()), string(l.From), string(l.Type), paint(fateOf(l, l.Fates[0])), printable(oneLine(l.Summary)))
 		}
 		return rows
 	})
@@ -86,6 +89,15 @@ func (a *app) printInbox(t *client.Team, letters []client.Letter) error {
 		}
 	}
 	return nil
+}
+
+// clockOf is a time of day, with its day unless that is today's.
+func clockOf(at, now time.Time) string {
+	at = at.Local()
+	if at.Format(time.DateOnly) == now.Local().Format(time.DateOnly) {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format(time.DateTime)
 }
 
 // fateOf is what has become of a letter, in a word.

@@ -13,8 +13,16 @@ import (
 )
 
 func (a *app) messagesCmd() *cobra.Command {
-	cmd := group(&cobra.Command{Use: "messages", Short: "Look at single messages; teamctl inbox lists them"})
-	cmd.AddCommand(a.messagesGetCmd())
+	cmd := group(a.messagesLsCmd())
+	cmd.Use, cmd.Aliases, cmd.Short, cmd.ValidArgsFunction = "messages", []string{"message"}, "Look at messages; by itself it lists those to you", nil
+	cmd.AddCommand(a.messagesLsCmd(), a.messagesGetCmd())
+	return cmd
+}
+
+// messagesLsCmd is inbox, where it is looked for.
+func (a *app) messagesLsCmd() *cobra.Command {
+	cmd := a.inboxCmd()
+	cmd.Use, cmd.Aliases = "ls [NAME]", []string{"list"}
 	return cmd
 }
 

@@ -66,7 +66,12 @@ func (a *app) atOnce(f func() error) error {
 	list := bufio.NewWriterSize(to, pipeSize)
 	a.out, a.notes.list = list, list
 	defer func() { a.out, a.notes.list = to, nil }()
-	return closed(f(), list.Flush)
+	return closed(f(), func() error {
+		if err := list.Flush(); err != nil {
+			return unwritten(err)
+		}
+		return nil
+	})
 }
 
 // pipeSize is what a pipe takes before anybody reads from it: pipe(7).
@@ -133,7 +138,8 @@ func (a *app) say(line string) error {
 // sayText prints a text that others wrote, which keeps its lines.
 func (a *app) sayText(text string) error {
 	for line := range strings.Lines(text) {
-		if err := a.say(strings.TrimRight(line, "\r\n")); err != nil {
+		line = printable(strings.TrimRight(line, "\r\n"))
+		if _, err := fmt.Fprintln(a.out, wrapped(line, lineWidth(a.out))); err != nil {
 			return err
 		}
 	}

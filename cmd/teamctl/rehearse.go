@@ -14,7 +14,7 @@ import (
 func (a *app) rehearseCmd() *cobra.Command {
 	var addr, strict string
 	cmd := &cobra.Command{
-		Use: "rehearse [FILE]", Short: "Serve a scripted model endpoint, to try a team out without a model", Args: atMost(1),
+		Use: "rehearse [FILE]", Short: "Serve a scripted model endpoint, to try without a model", Args: atMost(1),
 		Long: "rehearse serves an OpenAI-compatible endpoint whose answers come from a script (docs/rehearsal.md), and prints its base URL.\n" +
 			"Without FILE it plays the demo's script. Ctrl-C ends it.",
 		ValidArgsFunction: first(aFile),

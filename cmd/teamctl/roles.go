@@ -19,7 +19,7 @@ import (
 
 func (a *app) rolesCmd() *cobra.Command {
 	cmd := group(a.rolesLsCmd())
-	cmd.Use, cmd.Aliases, cmd.Short = "roles", []string{"role"}, "Show the roles of the team and of the role files; by itself it lists them"
+	cmd.Use, cmd.Aliases, cmd.Short = "roles", []string{"role"}, "Show the roles of team and files; by itself it lists them"
 	cmd.AddCommand(a.rolesLsCmd(), a.rolesShowCmd(), a.rolesApplyCmd())
 	return cmd
 }

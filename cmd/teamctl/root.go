@@ -45,7 +45,7 @@ const defaultTimeout = 30 * time.Second
 func (a *app) root() *cobra.Command {
 	root := group(&cobra.Command{
 		Use: "teamctl", Short: "Teams of LLM agents as real processes over NATS",
-		Long: "teamctl starts clusters, sets goals to teams of agents, shows what goes on, and works on their boards.\n" +
+		Long: "teamctl starts clusters, sets goals to teams of agents, shows what goes on, and works on their boards.\n\n" +
 			"Exit status: 0 ok, 1 failed, 2 usage or a setting missing, 3 not found, 4 conflict, blocked or busy,\n" +
 			"5 unavailable, 6 not permitted, 124 timed out, 130 interrupted.",
 		Version:       telemetry.Version(),
@@ -70,14 +70,30 @@ func (a *app) root() *cobra.Command {
 	f.String("team", "", `the team (default "default")`)
 	f.VarP(&a.output, "output", "o", "table, wide, json, yaml, jsonl or name")
 	f.DurationVar(&a.timeout, "timeout", 0, "give up after this time (default 30s; none for run, attach, chat, demo, tasks wait, and what follows by -f or -w)")
-	root.AddCommand(
-		a.upCmd(), a.downCmd(), makesTeam(a.runCmd()), a.attachCmd(), a.demoCmd(), a.rehearseCmd(), a.statusCmd(), a.teamsCmd(),
-		makesTeam(a.spawnCmd()), a.tasksCmd(), a.approvalsCmd(), a.agentsCmd(), a.rolesCmd(), a.sendCmd(), a.broadcastCmd(), a.inboxCmd(), a.messagesCmd(), a.answerCmd(), a.chatCmd(), a.eventsCmd(), a.costCmd(), a.stopCmd(),
-		a.webCmd(), a.doctorCmd(), a.repairCmd(), a.configCmd(), a.versionCmd(),
-	)
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Set a goal and follow it", []*cobra.Command{makesTeam(a.runCmd()), a.attachCmd(), a.statusCmd(), a.eventsCmd(), a.costCmd(), a.stopCmd()}},
+		{"Talk with the team", []*cobra.Command{a.answerCmd(), a.chatCmd(), a.sendCmd(), a.broadcastCmd(), a.inboxCmd(), a.messagesCmd(), a.approvalsCmd()}},
+		{"Look after the team", []*cobra.Command{a.tasksCmd(), a.agentsCmd(), makesTeam(a.spawnCmd()), a.rolesCmd(), a.teamsCmd()}},
+		{"Run a cluster", []*cobra.Command{a.upCmd(), a.downCmd(), a.doctorCmd(), a.repairCmd(), a.webCmd()}},
+		{"Try it out", []*cobra.Command{a.demoCmd(), a.rehearseCmd()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.title
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddCommand(a.configCmd(), a.versionCmd())
 	completeFlags(root, map[string]cobra.CompletionFunc{"output": fixed(formats...), "team": completeTeams})
 	refuseEmpty(root)
 	addExamples(root)
+	if width := widthOf(a.out); width > 0 {
+		root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", width)))
+		wrapHelp(root, width)
+	}
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {

@@ -108,6 +108,9 @@ func (a *app) askOld(ctx context.Context, tasks []team.Task) (oldTasks, error) {
 			fmt.Fprintln(a.err)
 			return askOld, ctx.Err()
 		case answer, more := <-answers:
+			if more {
+				a.notes.answered()
+			}
 			switch {
 			case !more:
 				fmt.Fprintln(a.err)

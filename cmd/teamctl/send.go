@@ -35,7 +35,7 @@ func (a *app) sendCmd() *cobra.Command {
 			when := ""
 			if a.forPeople() { // as it is before the message wakes it
 				if to, err := t.Agent(ctx, name); err == nil { // the leader may be of a team that nobody leads yet
-					when = readWhen(to.State)
+					when = readWhen(to.State, mail.Urgent)
 				}
 			}
 			m, to, err := t.Send(ctx, mail)
@@ -88,7 +88,7 @@ type sent struct {
 }
 
 // readWhen says when a member in this state reads what was sent to it, if not at once.
-func readWhen(state team.MemberState) string {
+func readWhen(state team.MemberState, urgent bool) string {
 	switch state {
 	case team.Stopped:
 		return ", which has left: kept until it is back"
@@ -99,6 +99,9 @@ func readWhen(state team.MemberState) string {
 	case team.WaitingRepair:
 		return ", whose journal cannot be read: it reads it once that is repaired"
 	case team.Running:
+		if urgent {
+			return ", which is busy: it is interrupted and reads it now"
+		}
 		return ", which is busy: it reads it at its next turn"
 	}
 	return ""

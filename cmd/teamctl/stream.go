@@ -307,11 +307,13 @@ func (a *app) answers(ctx context.Context, t *client.Team, members []team.Member
 }
 
 // notes is stderr: what is said there while a stream is shown does not land in the lines
-// below it. Safe for concurrent use.
+// below it, nor behind a question that is not answered yet, and is broken between words. Safe
+// for concurrent use.
 type notes struct {
 	io.Writer
 	mu     sync.Mutex
 	stream *stream       // that is shown; nil: none
+	asking bool          // the last line has no end: the user is to answer
 	list   *bufio.Writer // of what is printed meanwhile, which stands above a note; nil: nothing
 }
 
@@ -341,5 +343,29 @@ func (n *notes) Write(text []byte) (int, error) {
 		s.print(s.story.Flush())
 		s.erase()
 	}
-	return n.Writer.Write(text)
+	said := string(text)
+	if !strings.HasPrefix(said, "{") { // that is for programs
+		said = ""
+		for line := range strings.Lines(string(text)) {
+			whole, end := strings.CutSuffix(line, "\n")
+			if said += wrapped(whole, lineWidth(n.Writer)); end {
+				said += "\n"
+			}
+		}
+	}
+	if n.asking && !strings.HasPrefix(said, "\n") {
+		said = "\n" + said
+	}
+	n.asking = !strings.HasSuffix(said, "\n")
+	if _, err := io.WriteString(n.Writer, said); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// answered makes known that the user has ended the line of a question.
+func (n *notes) answered() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asking = false
 }

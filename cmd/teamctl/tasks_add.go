@@ -28,7 +28,7 @@ func (a *app) tasksAddCmd() *cobra.Command {
 	var n newTask
 	var file, key string
 	cmd := &cobra.Command{
-		Use: "add --title TITLE | -f FILE", Short: "Put a task, or all tasks of a plan, on the board", Args: atMost(0),
+		Use: "add TITLE | -f FILE", Short: "Put a task, or all tasks of a plan, on the board", Args: atMost(1),
 		Long: "add puts a task on the board; an idle teammate takes it as soon as its dependencies are completed.\n" +
 			"With -f it puts all tasks of a plan there, all at once or none of them: a YAML file\n\n" +
 			"    tasks:\n      - name: tests\n        title: Run all tests\n      - title: Tag the release\n        depends_on: [tests, T-001]\n\n" +
@@ -38,7 +38,7 @@ func (a *app) tasksAddCmd() *cobra.Command {
 			"A team that is not there yet is made.",
 	}
 	f := cmd.Flags()
-	f.StringVar(&n.title, "title", "", "one line that says what is to be done; required")
+	f.StringVar(&n.title, "title", "", "the TITLE, one line that says what is to be done, as a flag")
 	f.StringVar(&n.description, "description", "", "all that its assignee needs to know; - reads it from stdin")
 	f.StringVar(&n.priority, "priority", "normal", "normal, high or critical; or 0, 1, 2")
 	f.StringSliceVar(&n.after, "depends-on", nil, "ids of the tasks that must be completed first, with commas between")
@@ -54,7 +54,16 @@ func (a *app) tasksAddCmd() *cobra.Command {
 		"priority": fixed("normal", "high", "critical"), "depends-on": inList(completeTasks(0, anyTask)), "role": completeRoles, "assignee": completePresent,
 		"file": aFile,
 	})
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+		case f.Changed("title"):
+			return team.Errorf(team.InvalidArgument, "the title is given twice: %q and --title %q", args[0], n.title).WithHint("quote texts with spaces")
+		default:
+			if err := f.Set("title", args[0]); err != nil {
+				return err
+			}
+		}
 		if !f.Changed("file") {
 			return a.addTask(cmd, n, key)
 		}

@@ -48,8 +48,11 @@ func taskFields(v team.TaskView) []field {
 	if v.Attempts > 0 {
 		attempts = fmt.Sprintf("%d of %d", v.Attempts, team.MaxAttempts)
 	}
-	if v.DeliverableReq {
+	switch {
+	case v.DeliverableReq:
 		deliverable += " (required)"
+	case v.Digest == "": // there is none, and nobody expects one
+		deliverable = ""
 	}
 	return []field{
 		{"id", string(v.ID)}, {"title", v.Title}, {"status", v.Shown()}, {"priority", team.PriorityName(v.Priority)},

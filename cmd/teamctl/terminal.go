@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/term"
 
 	"agentteam/pkg/team"
@@ -50,6 +51,43 @@ func heightOf(w io.Writer) int {
 		}
 	}
 	return 0
+}
+
+// wrapped is a line in as many of at most width cells as it takes, broken between words and
+// indented like the first; 0 is no limit. A longer word has a line of its own.
+func wrapped(line string, width int) string {
+	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	if width == 0 || ansi.StringWidth(line) <= width {
+		return line
+	}
+	var all strings.Builder
+	cells := 0
+	for i, word := range strings.Fields(line) {
+		n := ansi.StringWidth(word)
+		switch {
+		case i == 0:
+			all.WriteString(indent)
+			cells = len(indent)
+		case cells+1+n > width:
+			all.WriteString("\n" + indent)
+			cells = len(indent)
+		default:
+			all.WriteString(" ")
+			cells++
+		}
+		all.WriteString(word)
+		cells += n
+	}
+	return all.String()
+}
+
+// lineWidth is how many cells a line of text may take that is broken between words: those of a
+// terminal. Else whoever reads it has it whole; 0 is no limit.
+func lineWidth(w io.Writer) int {
+	if !live(w) {
+		return 0
+	}
+	return widthOf(w)
 }
 
 // colours returns w without the colours that it cannot show, or that nobody wants.

@@ -56,7 +56,7 @@ func (a *app) upCmd() *cobra.Command {
 	var standbys, port, report int
 	var background bool
 	cmd := &cobra.Command{
-		Use: "up", Short: "Start a cluster on this machine: NATS, a leader and standby teammates", Args: atMost(0),
+		Use: "up", Short: "Start a cluster on this machine: NATS, leader, standbys", Args: atMost(0),
 		Long: "up runs a NATS server in this process, and a leader and standby teammates as its children, until Ctrl-C or SIGTERM.\n" +
 			"Commands run in this folder or below find the cluster by .agentteam/cluster.json. It needs no model.",
 	}

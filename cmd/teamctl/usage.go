@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 // exactly is cobra's ExactArgs with an error that says what is missing.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		err := team.Errorf(team.InvalidArgument, "%s takes %s; it was given %d arguments", cmd.CommandPath(), what, len(args))
+		err := team.Errorf(team.InvalidArgument, "%s takes %s; it was given %s", cmd.CommandPath(), what, numbered(len(args), "argument"))
 		switch {
 		case len(args) < n:
 			return err.WithHint("usage: %s", cmd.UseLine())
@@ -26,6 +27,17 @@ func exactly(n int, what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// numbered is a number of things, of which one is called so.
+func numbered(n int, one string) string {
+	switch n {
+	case 0:
+		return "no " + one
+	case 1:
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // atMost is cobra's MaximumNArgs with an error that shows what is too much.
@@ -49,7 +61,7 @@ var elsewhere = map[string]string{
 	"get": "teamctl tasks get ID, or teamctl agents get NAME", "show": "teamctl tasks get ID, or teamctl agents get NAME", "describe": "teamctl tasks get ID, or teamctl agents get NAME",
 	"logs": "teamctl events --follow", "log": "teamctl events --follow", "tail": "teamctl events --follow", "watch": "teamctl events --follow, or teamctl tasks --watch",
 	"top": "teamctl status, and teamctl agents -o wide", "start": "teamctl up", "kill": "teamctl stop NAME --force", "rm": "teamctl stop NAME, or teamctl teams rm NAME", "delete": "teamctl stop NAME, or teamctl teams rm NAME",
-	"create": "teamctl tasks add, teamctl spawn ROLE or teamctl teams add NAME", "add": "teamctl tasks add, teamctl spawn ROLE or teamctl teams add NAME", "tell": "teamctl send NAME TEXT", "message": "teamctl send NAME TEXT", "mail": "teamctl inbox NAME, or teamctl send NAME TEXT", "reply": "teamctl answer TEXT, or teamctl send NAME TEXT --reply-to ID", "ask": "teamctl send NAME TEXT", "members": "teamctl agents", "usage": "teamctl cost",
+	"create": "teamctl tasks add, teamctl spawn ROLE or teamctl teams add NAME", "add": "teamctl tasks add, teamctl spawn ROLE or teamctl teams add NAME", "tell": "teamctl send NAME TEXT", "mail": "teamctl inbox [NAME], or teamctl send NAME TEXT", "reply": "teamctl answer TEXT, or teamctl send NAME TEXT --reply-to ID", "ask": "teamctl send NAME TEXT", "members": "teamctl agents", "usage": "teamctl cost",
 }
 
 // flagError is what cobra found wrong with the flags of cmd.
@@ -57,6 +69,18 @@ func flagError(cmd *cobra.Command, err error) error {
 	var ours *team.Error // of a flag's own Set
 	if errors.As(err, &ours) {
 		return ours
+	}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		if like := team.Similar(unknown.GetSpecifiedName(), names); like != "" {
+			return team.Errorf(team.InvalidArgument, "%w", err).WithHint("did you mean --%s? %s --help lists its flags", like, cmd.CommandPath())
+		}
 	}
 	var value *pflag.InvalidValueError
 	if !errors.As(err, &value) {

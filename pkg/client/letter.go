@@ -153,7 +153,7 @@ func (t *Team) readsFrom(ctx context.Context, who team.AgentID) (uint64, error) 
 	if who == team.Leader && errors.Is(err, team.NotFound) { // it may be written to before anybody leads
 		return 1, nil
 	}
-	return max(m.InboxFrom, 1), err
+	return max(m.InboxFrom, 1), t.unknown(ctx, who, err)
 }
 
 // letters calls f for the mail on these subjects from a sequence on, up to the present end.

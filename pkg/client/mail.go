@@ -50,7 +50,8 @@ func (t *Team) send(ctx context.Context, m Mail, id string) (team.Message, []tea
 			letter.Type = team.MsgBroadcast
 		}
 	}
-	return t.mailbox.Send(ctx, letter)
+	sent, to, err := t.mailbox.Send(ctx, letter)
+	return sent, to, t.unknown(ctx, m.To, err)
 }
 
 // seated checks that a person may write in this name.

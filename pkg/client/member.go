@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -104,13 +105,34 @@ func (t *Team) Members(ctx context.Context) ([]team.Member, error) { return t.ro
 func (t *Team) Agent(ctx context.Context, a team.AgentID) (Agent, error) {
 	m, err := t.roster.Get(ctx, a)
 	if err != nil {
-		return Agent{}, err
+		return Agent{}, t.unknown(ctx, a, err)
 	}
 	agents, err := t.withPasts(ctx, []team.Member{m})
 	if err != nil {
 		return Agent{}, err
 	}
 	return agents[0], nil
+}
+
+// unknown is err, and if that is about a name that nobody has, with the one that was probably
+// meant.
+func (t *Team) unknown(ctx context.Context, a team.AgentID, err error) error {
+	if !errors.Is(err, team.NotFound) {
+		return err
+	}
+	members, lerr := t.roster.List(ctx)
+	if lerr != nil {
+		return err
+	}
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = string(m.AgentID)
+	}
+	like := team.Similar(string(a), names)
+	if like == "" {
+		return err
+	}
+	return team.Errorf(team.NotFound, "%w", err).WithHint("did you mean %s? %s", like, team.HintOf(err))
 }
 
 // agent asks the member's process how it is, or looks at what a seat holds. gone tells that

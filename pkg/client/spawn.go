@@ -163,7 +163,11 @@ func maySpawn(record team.Team, members []team.Member, m team.Member, count int)
 		}
 	}
 	if have+count > limit {
-		return team.Errorf(team.InvalidState, "the team has %d teammates and its limit is %d (max_teammates): %d more are too many", have, limit, count).
+		more := "1 more is"
+		if count > 1 {
+			more = fmt.Sprintf("%d more are", count)
+		}
+		return team.Errorf(team.InvalidState, "the team has %d teammates and its limit is %d (max_teammates): %s too many", have, limit, more).
 			WithHint("stop one, or give the work to those who are there")
 	}
 	return nil

@@ -98,6 +98,7 @@ func CanonicalRole(name string) string {
 }
 
 func unknownRole(name string, roles map[string]Role) error {
+	names := slices.Sorted(maps.Keys(roles))
 	return Errorf(NotFound, "there is no role %q", clip(name, 80)).
-		WithHint("roles of this team: %s", strings.Join(slices.Sorted(maps.Keys(roles)), ", "))
+		WithHint("%s", meant(name, names, "roles of this team: "+strings.Join(names, ", ")))
 }

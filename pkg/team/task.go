@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,12 @@ var taskStatuses = [...]TaskStatus{Pending, InProgress, Completed, Failed, Cance
 // TaskStatuses returns every status, in the order of a task's life.
 func TaskStatuses() []TaskStatus { return slices.Clone(taskStatuses[:]) }
 
+// otherWords are those that other programs have for a status.
+var otherWords = map[string]string{
+	"done": "completed", "finished": "completed", "closed": "completed", "doing": "in_progress", "running": "in_progress", "active": "in_progress",
+	"todo": "pending", "open": "pending", "aborted": "cancelled",
+}
+
 // ParseTaskStatus checks s; "deleted" is read as cancelled.
 func ParseTaskStatus(s string) (TaskStatus, error) {
 	if s == "deleted" {
@@ -36,8 +43,12 @@ func ParseTaskStatus(s string) (TaskStatus, error) {
 	if st := TaskStatus(s); st.Valid() {
 		return st, nil
 	}
+	var names []string
+	for _, st := range taskStatuses {
+		names = append(names, string(st))
+	}
 	return "", Errorf(InvalidArgument, "%q is not a task status", clip(s, 40)).
-		WithHint("a status is one of pending, in_progress, completed, failed, cancelled")
+		WithHint("%s", meant(cmp.Or(otherWords[s], s), names, "a status is one of "+strings.Join(names, ", ")))
 }
 
 // Valid reports whether s is one of the statuses.

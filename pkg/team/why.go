@@ -140,11 +140,15 @@ func whyNot(fit []Standing, role string) string {
 			order = append(order, m.why())
 		}
 	}
-	who := fmt.Sprintf("%d teammates", len(fit))
+	kind := "teammates"
 	if role != "" {
-		who = fmt.Sprintf("%d of role %s", len(fit), role)
+		kind = "of role " + role
 	}
-	if len(order) == 1 {
+	who := fmt.Sprintf("%d %s", len(fit), kind)
+	switch {
+	case len(order) == 1 && len(fit) == 2:
+		return fmt.Sprintf("both %s: %s", kind, order[0])
+	case len(order) == 1:
 		return fmt.Sprintf("all %s: %s", who, order[0])
 	}
 	slices.SortStableFunc(order, func(a, b string) int { return count[b] - count[a] })

@@ -61,7 +61,7 @@ func TestWhy(t *testing.T) {
 		"the only one waits":          {at(busy, tester), pending("tester"), "tester-1: waits for a person"},
 		"the only one is lost":        {at(standing("coder-1", "coder", team.Lost)), pending(""), "coder-1: lost, to be brought back"},
 		"the only one is parked":      {at(parked), pending(""), "coder-2: parked, its model refuses"},
-		"all are at work":             {at(busy, busy), pending(""), "all 2 teammates: busy"},
+		"all are at work":             {at(busy, busy), pending(""), "both teammates: busy"},
 		"each for another reason":     {at(parked, busy, busy, tester), pending(""), "4 teammates: 2 busy, 1 parked, its model refuses, 1 waits for a person"},
 		"all of the role":             {at(parked, busy, tester), pending("coder"), "2 of role coder: 1 parked, its model refuses, 1 busy"},
 		"one is started":              {at(standing("coder-1", "coder", team.Created)), pending(""), "coder-1: not started yet"},
