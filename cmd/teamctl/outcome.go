@@ -22,10 +22,11 @@ type outcome struct {
 	Usage   client.Usage    `json:"usage"`
 	Elapsed float64         `json:"elapsed_seconds"`
 
-	completed, all int  // tasks of this goal
-	priced         bool // the settings here hold the prices of some model
-	quiet          bool // the answer only
-	interrupted    bool // by the user: the goal is still active
+	open           []team.TaskView // of this goal: what is not done
+	completed, all int             // tasks of this goal
+	priced         bool            // the settings here hold the prices of some model
+	quiet          bool            // the answer only
+	interrupted    bool            // by the user: the goal is still active
 }
 
 // failedTask is a task that the goal could not get done.
@@ -49,6 +50,8 @@ func (o *outcome) count(g *client.Goal, record team.Team) {
 			o.completed++
 		case team.Failed:
 			o.Failed = append(o.Failed, failedTask{v.ID, v.Title, v.Reason, slices.Contains(record.GivenUp, v.ID)})
+		case team.Pending, team.InProgress:
+			o.open = append(o.open, v)
 		}
 	}
 }
@@ -101,6 +104,9 @@ func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {
 	}
 	fmt.Fprintln(a.out)
 	o.writeFailed(a.out)
+	if o.Status == string(team.TeamFailed) {
+		o.writeOpen(a.out)
+	}
 	of := "tasks"
 	if len(o.Tasks) > o.all { // the board, which finish_team counts, holds more
 		of = "tasks of this goal"
@@ -129,6 +135,17 @@ func (o *outcome) writeFailed(w io.Writer) {
 			line += ": " + printable(team.Clean(oneLine(f.Reason), maxReason))
 		}
 		fmt.Fprintln(w, line)
+	}
+}
+
+// writeOpen names what a goal that failed has left undone.
+func (o *outcome) writeOpen(w io.Writer) {
+	for i, v := range o.open {
+		if i == maxFailedShown {
+			fmt.Fprintf(w, "not done: and %d more\n", len(o.open)-i)
+			return
+		}
+		fmt.Fprintf(w, "not done: %s %s (%s)\n", v.ID, printable(v.Title), v.Shown())
 	}
 }
 

@@ -87,7 +87,15 @@ func TestOutcomeNamesFailedTasks(t *testing.T) {
 	if got := print(o); got != want {
 		t.Errorf("printed\n%q, want\n%q", got, want)
 	}
-	o.Usage.ModelCalls = 1
+	o.open = []team.TaskView{{Task: team.Task{ID: "T-004", Title: "four", Status: team.InProgress}}}
+	if got := print(o); strings.Contains(got, "not done:") {
+		t.Errorf("of a goal that is finished it printed\n%q", got)
+	}
+	o.Status = "failed"
+	if got := print(o); !strings.Contains(got, "failed: T-003 three\nnot done: T-004 four (in_progress)\nfailed: 1 of 3") {
+		t.Errorf("of a goal that failed it printed\n%q", got)
+	}
+	o.Status, o.Usage.ModelCalls = "finished", 1
 	if got := print(o); !strings.Contains(got, " completed, 1 model call, 0 tokens") {
 		t.Errorf("printed\n%q", got)
 	}

@@ -208,7 +208,7 @@ func (a *app) show(ctx context.Context, t *client.Team, g *client.Goal, v view, 
 			return writeJSON(a.out, e)
 		}, none, nil
 	case v.quiet:
-		entry, err := a.onlyQuestions(ctx, t)
+		entry, err := a.onlyPressing(ctx, t)
 		return entry, none, err
 	}
 	s, err := a.streamOf(ctx, t, a.streamTo(), v, after, g.Begun(), g.Has)
@@ -253,10 +253,21 @@ func (a *app) streamOf(ctx context.Context, t *client.Team, out io.Writer, v vie
 	return s, nil
 }
 
-// onlyQuestions returns what tells of each entry only whether somebody waits for the person.
-func (a *app) onlyQuestions(ctx context.Context, t *client.Team) (func(client.Entry) error, error) {
+// onlyPressing returns what tells of each entry only what keeps the team from its work: that
+// somebody waits for the person, and once that a model gives no answer.
+func (a *app) onlyPressing(ctx context.Context, t *client.Team) (func(client.Entry) error, error) {
 	command, err := a.answers(ctx, t, nil, nil)
+	fails := map[team.AgentID]bool{}
 	return func(e client.Entry) error {
+		switch b := e.Event.Event; b.Type {
+		case team.Retry:
+			if !fails[e.AgentID] {
+				a.tell(e.AgentID.At(t.ID()) + ": model: " + team.Clean(oneLine(b.Message), 200))
+			}
+			fails[e.AgentID] = true
+		case team.TextChunk, team.ToolCallChunk:
+			delete(fails, e.AgentID)
+		}
 		q, ok := toUser(e)
 		if !ok || !q.Asks() {
 			return nil

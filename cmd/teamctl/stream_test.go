@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/story"
 	"agentteam/pkg/team"
@@ -220,5 +221,61 @@ func TestStreamSince(t *testing.T) {
 	foot := ansi.Strip(s.story.Foot(time.Now(), time.Now(), 80))
 	if err := s.close(); err != nil || strings.Contains(out.String(), "before") || !strings.Contains(out.String(), "after") || !strings.Contains(foot, "1.2k tok") {
 		t.Errorf("%v, shown is %q above %q", err, out.String(), foot)
+	}
+}
+
+// On a terminal a note is broken between words, and stands on a line of its own also while a
+// question waits for its answer.
+func TestNotes(t *testing.T) {
+	for line, want := range map[string]string{
+		"one two three":   "one two\nthree",
+		"  one two three": "  one\n  two\n  three",
+		"supercalifragil": "supercalifragil",
+		"12345678":        "12345678",
+		"a -- --resume b": "a --\n--resume\nb",
+	} {
+		if got := wrapped(line, 8); got != want {
+			t.Errorf("%q is broken as %q, want %q", line, got, want)
+		}
+	}
+	var out strings.Builder
+	n := &notes{Writer: &out}
+	fmt.Fprint(n, "Keep them? ")
+	fmt.Fprintln(n, "the cluster has died")
+	fmt.Fprint(n, "Sure? ")
+	n.answered()
+	fmt.Fprintln(n, "kept")
+	if want := "Keep them? \nthe cluster has died\nSure? kept\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// With -q nothing is said but what keeps the team from its work.
+func TestOnlyPressing(t *testing.T) {
+	c, err := client.Connect(t.Context(), client.Options{URL: brokertest.Server(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	tm, err := c.Make(t.Context(), client.NewTeam{ID: "t", Roles: map[string]team.Role{"coder": {Name: "coder", Description: "codes"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs strings.Builder
+	a := newApp(io.Discard, &errs)
+	tell, err := a.onlyPressing(t.Context(), tm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []team.EventBody{
+		{Type: team.Retry, Message: "connection refused"}, {Type: team.Retry, Message: "connection refused"},
+		{Type: team.TextChunk, Delta: "at work"}, {Type: team.Retry, Message: "again away"},
+	} {
+		if err := tell(entryOf(t, b, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "coder-1@t: model: connection refused\ncoder-1@t: model: again away\n"; errs.String() != want {
+		t.Errorf("said is %q, want %q", errs.String(), want)
 	}
 }

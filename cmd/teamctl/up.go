@@ -85,6 +85,14 @@ func (a *app) upCmd() *cobra.Command {
 		if err := cfg.CheckWindows(); err != nil {
 			return err
 		}
+		if report == 0 {
+			if is, err := a.upAlready(f); is {
+				return err
+			}
+			if len(cfg.Aliases()) == 0 {
+				a.note("no model is configured here, so that the agents of this cluster cannot think: set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, and start it again")
+			}
+		}
 		if background {
 			return a.upDetached(cmd)
 		}
@@ -121,6 +129,22 @@ func (a *app) upCmd() *cobra.Command {
 		return nil
 	}
 	return cmd
+}
+
+// upAlready tells of the cluster that runs in this folder, if one does and the flags ask for none
+// that it need not be.
+func (a *app) upAlready(flags *pflag.FlagSet) (is bool, err error) {
+	for _, special := range []string{"port", "http", "api", "insecure", "data"} {
+		if flags.Changed(special) {
+			return false, nil
+		}
+	}
+	running, pid := local.Running(".")
+	if !running {
+		return false, nil
+	}
+	r := recordOf("up", pid)
+	return true, a.printCluster(r, fmt.Sprintf("the cluster is up already: NATS at %s, API at %s, pid %d; end it with: teamctl down", r.NATS, r.API, r.PID))
 }
 
 // startup is what the process of a cluster in the background tells the one that

@@ -38,8 +38,8 @@ func (c *Conn) full(what string, cause error) error {
 	if errors.As(cause, &api) {
 		cause = fmt.Errorf("%s: %s", what, api.Description)
 	}
-	err := team.Errorf(team.Unavailable, "%w: its storage is full (%w)", ErrNoRoom, cause).
-		WithHint("make room on the disk where it keeps its data (teamctl up: the folder of --data), or raise its limits; work goes on by itself")
+	err := team.Errorf(team.Unavailable, "%w: its storage is full: %w", ErrNoRoom, cause).
+		WithHint("make room on the disk where it keeps its data, with teamctl up the folder of --data, or raise its limits; work goes on by itself")
 	c.troubles.note(everything, err)
 	return err
 }
@@ -47,7 +47,7 @@ func (c *Conn) full(what string, cause error) error {
 // mute is the error of a write to a stream that is not answered while reads are. The server has
 // given that stream up: with room again, it stores nothing in it until it is restarted.
 func (c *Conn) mute(stream, what string) error {
-	err := team.Errorf(team.Unavailable, "%w in the stream %s: a write to its disk has failed (%s is not answered, reads are)", ErrNoRoom, stream, what).
+	err := team.Errorf(team.Unavailable, "%w in the stream %s: a write to its disk has failed: %s is not answered, and reads are", ErrNoRoom, stream, what).
 		WithHint("%s", restart)
 	c.troubles.note(stream, err)
 	return err

@@ -49,6 +49,7 @@ type Story struct {
 	newest  time.Time    // time of the newest entry
 	names   int          // cells of the longest name, of those that are not very long
 	spoke   team.AgentID // whose the last line was
+	waits   string       // who waits for a person, as it was told last
 	lastOf  string       // id of the call that the last line was about
 	pending *group
 }

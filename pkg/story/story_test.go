@@ -389,6 +389,12 @@ func TestMeaning(t *testing.T) {
 			w.claim("alice", "T-001")
 			w.mail(team.MsgWatchdog, team.Watchdog, team.Leader, "[All Idle] Nobody moves.")
 		}, "the team waits for a person: alice has T-001; coder-1 waits for user"},
+		"a person is waited for still": {func(w *teller) {
+			w.asks("coder-1", team.UserAgent, "Why?")
+			w.mail(team.MsgWatchdog, team.Watchdog, team.Leader, "[All Idle] Nobody moves.")
+			w.says(team.Leader, "I wait.")
+			w.mail(team.MsgWatchdog, team.Watchdog, team.Leader, "[All Idle] Nobody moves.")
+		}, "leader I wait."},
 		"asked to leave": {func(w *teller) {
 			w.mail(team.MsgShutdownRequest, team.Leader, "coder-1", "go home")
 		}, "leader asks coder-1 to leave: go home"},

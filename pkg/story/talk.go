@@ -325,12 +325,14 @@ func (s *Story) quiet(e feed.Entry) func() []string {
 			waits = append(waits, s.name(id)+" has "+string(a.task))
 		}
 	}
-	if len(waits) == 0 {
+	slices.Sort(waits)
+	text := strings.Join(waits, "; ")
+	if text == "" || text == s.waits { // which was told
 		return silent
 	}
-	slices.Sort(waits)
+	s.waits = text
 	return s.now(func() []string {
-		return s.one(line{at: e.Time, body: "the team waits for a person: " + strings.Join(waits, "; "), style: yellow})
+		return s.one(line{at: e.Time, body: "the team waits for a person: " + text, style: yellow})
 	})
 }
 

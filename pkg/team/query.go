@@ -119,7 +119,8 @@ func (q Query) InStatuses(shown []string, cancelled bool) (Query, error) {
 		}
 		status, err := ParseTaskStatus(s)
 		if err != nil {
-			return q, Errorf(InvalidArgument, "%w", err).WithHint("a list is of pending, blocked, in_progress, completed, failed or cancelled tasks")
+			return q, Errorf(InvalidArgument, "%w", err).
+				WithHint("%s", meantStatus(s, append(statusNames(), ShownBlocked), "a list is of pending, blocked, in_progress, completed, failed or cancelled tasks"))
 		}
 		q.Status = append(q.Status, status)
 	}

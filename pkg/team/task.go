@@ -35,6 +35,19 @@ var otherWords = map[string]string{
 	"todo": "pending", "open": "pending", "aborted": "cancelled",
 }
 
+func statusNames() (names []string) {
+	for _, s := range taskStatuses {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+// meantStatus is [meant] for a status.
+func meantStatus(s string, among []string, hint string) string {
+	s = strings.ToLower(s)
+	return meant(cmp.Or(otherWords[s], s), among, hint)
+}
+
 // ParseTaskStatus checks s; "deleted" is read as cancelled.
 func ParseTaskStatus(s string) (TaskStatus, error) {
 	if s == "deleted" {
@@ -43,12 +56,9 @@ func ParseTaskStatus(s string) (TaskStatus, error) {
 	if st := TaskStatus(s); st.Valid() {
 		return st, nil
 	}
-	var names []string
-	for _, st := range taskStatuses {
-		names = append(names, string(st))
-	}
+	names := statusNames()
 	return "", Errorf(InvalidArgument, "%q is not a task status", clip(s, 40)).
-		WithHint("%s", meant(cmp.Or(otherWords[s], s), names, "a status is one of "+strings.Join(names, ", ")))
+		WithHint("%s", meantStatus(s, names, "a status is one of "+strings.Join(names, ", ")))
 }
 
 // Valid reports whether s is one of the statuses.
