@@ -45,20 +45,20 @@ func TestPersonIsAsked(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	command := regexp.MustCompile(`answer: teamctl answer ([0-9A-Z]{26}) NUMBER`)
+	command := regexp.MustCompile(`answer: teamctl answer (coder-1) NUMBER`)
 	until(t, "run shows the question", func() bool { return command.MatchString(shown.String()) })
 	if err := quiet.Start(); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "attach -q tells it", func() bool { return strings.Contains(said.String(), "\n") })
-	if got := said.String(); !strings.Contains(got, "coder-1@default asks: Shall I keep the names? (1 keep them, 2 rename them); answer: teamctl answer ") {
+	if got := said.String(); !strings.Contains(got, "coder-1@default asks for T-001: Shall I keep the names? (1 keep them, 2 rename them); answer: teamctl answer ") {
 		t.Errorf("attach -q says %q", got)
 	}
-	id := command.FindStringSubmatch(shown.String())[1]
-	if status := c.ok("status"); !strings.Contains(status, "waiting_user") || !strings.Contains(status, "answer: teamctl answer "+id) {
+	who := command.FindStringSubmatch(shown.String())[1]
+	if status := c.ok("status"); !strings.Contains(status, "waiting_user") || !strings.Contains(status, "answer: teamctl answer "+who) {
 		t.Errorf("status tells no question:\n%s", status)
 	}
-	if out := c.ok("answer", id, "2"); out != "coder-1@default goes on with the answer: rename them\n" {
+	if out := c.ok("answer", who, "2"); out != "coder-1@default goes on with the answer: rename them\n" {
 		t.Errorf("answer says %q", out)
 	}
 	const summary = "The coder was told to rename them."
@@ -68,7 +68,7 @@ func TestPersonIsAsked(t *testing.T) {
 	if code := wait(t, quiet); code != 0 || answer.String() != summary+"\n" {
 		t.Errorf("attach -q ended with %d and %q", code, answer.String())
 	}
-	if code, _, errs := exit(t, c.command("answer", id, "1")); code == 0 {
+	if code, _, errs := exit(t, c.command("answer", who, "1")); code == 0 {
 		t.Errorf("a second answer: exit status %d, %s", code, errs)
 	}
 }

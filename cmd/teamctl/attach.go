@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -72,6 +73,9 @@ func (a *app) attachCmd() *cobra.Command {
 // attach shows the team's present goal from its beginning, or from a time on, to its end.
 func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg config.Config, v view, since time.Time) error {
 	g, err := t.PresentGoal(ctx)
+	if errors.Is(err, team.InvalidState) { // there is none
+		err = team.Errorf(team.NotFound, "%w", err).WithHint("%s", team.HintOf(err))
+	}
 	if err != nil {
 		return err
 	}
