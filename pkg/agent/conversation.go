@@ -65,6 +65,10 @@ type Conversation struct {
 	Since int         `json:"since,omitempty"` // how many of the messages these are
 	Calls []string    `json:"calls,omitempty"` // marks of the newest calls with their results
 
+	Made   []string `json:"made,omitempty"`   // the same of more calls, each once, since there was input
+	News   bool     `json:"news,omitempty"`   // one was new since the window was full
+	Barren int      `json:"barren,omitempty"` // how often in a row the window was full and none was
+
 	dialect team.Dialect // in which texts of the runtime name tools
 }
 
@@ -116,7 +120,7 @@ func (c *Conversation) add(r journal.Record) error {
 		c.AtWork = ""
 		c.begin(*r.Task, taskBlock(*r.Task, r.Inputs, r.LastTry, mark(r)))
 	case journal.Note:
-		c.Unseen, c.Calls = true, nil
+		c.Unseen, c.Calls, c.Barren = true, nil, 0
 		if r.NoAnswer {
 			c.Await = nil
 		}
@@ -228,7 +232,7 @@ func (c *Conversation) tell(m team.Message, stored, mark string) {
 		c.Await = nil
 	}
 	if m.Wakes() {
-		c.Unseen, c.Calls = true, nil
+		c.Unseen, c.Calls, c.Made, c.Barren = true, nil, nil, 0
 	}
 	block, brief := mailBlock(m, stored, mark, c.dialect), briefly(m, stored)
 	if stands(m) {
@@ -266,7 +270,7 @@ func (c *Conversation) begin(t team.Task, block string) {
 	if c.Await != nil && (c.Await.Plan == "" || c.Await.Task != t.ID) { // what was waited for was another task's
 		c.Await = nil
 	}
-	c.Unseen, c.Task, c.Block = true, t, block
+	c.Unseen, c.Task, c.Block, c.Made, c.Barren = true, t, block, nil, 0
 	if c.Holds == nil {
 		c.Holds = map[team.TaskID]uint64{}
 	}
@@ -355,7 +359,11 @@ func (c *Conversation) result(r journal.ToolResult) {
 		}
 		c.Open = append(c.Open[:i:i], c.Open[i+1:]...)
 		c.Messages = append(c.Messages, &model.Message{Role: "tool", ToolCallID: r.CallID, Content: r.Content})
-		c.Calls = append(c.Calls, callMark(call, r.Content))
+		mark := callMark(call, r.Content)
+		if !slices.Contains(c.Made, mark) {
+			c.Made, c.News = append(slices.Clone(c.Made[max(0, len(c.Made)-maxMade):]), mark), true
+		}
+		c.Calls = append(c.Calls, mark)
 		c.Calls = c.Calls[max(0, len(c.Calls)-2*maxRepeats):]
 		break
 	}
@@ -378,6 +386,22 @@ func (c *Conversation) result(r journal.ToolResult) {
 // the agent is told that it goes round in a circle.
 const maxRepeats = 5
 
+// maxMade is how many calls are remembered, to see whether the next was made before; more than
+// fit into a window.
+const maxMade = 300
+
+// maxBarren is how often in a row the window may be full without a call that is new, or has a
+// new result, before the agent is told so: it repeats what it did before each compaction.
+const maxBarren = 3
+
+// filled notes that the window is full once more.
+func (c *Conversation) filled() {
+	if c.Barren++; c.News {
+		c.Barren = 0
+	}
+	c.News = false
+}
+
 // callMark tells a call with its result from others.
 func callMark(call model.ToolCall, result string) string {
 	h := fnv.New64a()
@@ -389,7 +413,7 @@ func callMark(call model.ToolCall, result string) string {
 }
 
 // circles reports whether the newest calls are the same again and again: one, or two
-// in turns, each with the result it had before.
+// in turns, each with the result it had before; or all of them, compaction after compaction.
 func (c *Conversation) circles() bool {
 	same := func(period, times int) bool {
 		n := len(c.Calls)
@@ -403,5 +427,5 @@ func (c *Conversation) circles() bool {
 		}
 		return true
 	}
-	return same(1, maxRepeats) || same(2, maxRepeats)
+	return same(1, maxRepeats) || same(2, maxRepeats) || c.Barren >= maxBarren
 }

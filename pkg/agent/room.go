@@ -266,6 +266,7 @@ func (a *Agent) makeRoom(ctx context.Context) error {
 	if room == 0 || fill <= room || fill <= a.gauge.least+room/10 {
 		return nil
 	}
+	a.conv.filled()
 	err := a.compact(ctx, "the model's window is nearly full")
 	a.gauge.least = a.gauge.fill(a.conv)
 	return err
