@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -357,17 +355,13 @@ func (a *Agent) resume(ctx context.Context) error {
 // prompt takes in what the agent was spawned with, as the first of its mail: from whoever
 // asked for it, and once, however often its process is replaced.
 func (a *Agent) prompt(ctx context.Context) error {
-	m := a.o.Member
-	since := max(m.PromptFor, 1)
-	if strings.TrimSpace(m.Prompt) == "" || a.conv.Prompted >= since {
+	mail, ok := a.o.Member.PromptMail()
+	since := max(a.o.Member.PromptFor, 1)
+	if !ok || a.conv.Prompted >= since {
 		return nil
 	}
-	mail := team.Message{ID: fmt.Sprintf("prompt-%d", since), Type: team.MsgMessage, From: cmp.Or(m.SpawnedBy, team.Leader), To: m.AgentID, CreatedAt: m.UpdatedAt}
-	if mail.From == team.UserAgent {
-		mail.Type = team.MsgUser
-	}
 	var ref string
-	mail.Content, ref = a.excerpt(ctx, m.Prompt)
+	mail.Content, ref = a.excerpt(ctx, mail.Content)
 	return a.record(ctx, journal.Record{Kind: journal.Mail, Message: &mail, Spawn: since, Stored: ref})
 }
 

@@ -57,13 +57,13 @@ func (t *Team) InboxPage(ctx context.Context, who team.AgentID, from, limit int)
 
 // inbox is [Team.Inbox] for the letters that keep wants; errFound of it ends the reading.
 func (t *Team) inbox(ctx context.Context, who team.AgentID, keep func(Letter) (bool, error)) ([]Letter, error) {
-	from, err := t.readsFrom(ctx, who)
+	m, err := t.reader(ctx, who)
 	if err != nil {
 		return nil, err
 	}
 	var letters []Letter
 	had := map[string]bool{} // what is stored twice is read once
-	err = t.letters(ctx, from, func(l Letter) error {
+	take := func(l Letter) error {
 		if l.From == who || had[l.ID] {
 			return nil
 		}
@@ -74,7 +74,13 @@ func (t *Team) inbox(ctx context.Context, who team.AgentID, keep func(Letter) (b
 			letters = append(letters, l)
 		}
 		return err
-	}, inbox(t.ID(), who)...)
+	}
+	if prompt, ok := m.PromptMail(); ok {
+		err = take(Letter{Message: prompt, StoredAt: m.JoinedAt})
+	}
+	if err == nil {
+		err = t.letters(ctx, max(m.InboxFrom, 1), take, inbox(t.ID(), who)...)
+	}
 	if err != nil && !errors.Is(err, errFound) {
 		return nil, err
 	}
@@ -85,7 +91,7 @@ func (t *Team) inbox(ctx context.Context, who team.AgentID, keep func(Letter) (b
 // the member, until ctx ends; then it returns nil. Nobody has read these yet. Errors: as of
 // [Team.Inbox].
 func (t *Team) FollowInbox(ctx context.Context, who team.AgentID, after uint64, f func(Letter) error) error {
-	from, err := t.readsFrom(ctx, who)
+	m, err := t.reader(ctx, who)
 	if err != nil {
 		return err
 	}
@@ -93,7 +99,7 @@ func (t *Team) FollowInbox(ctx context.Context, who team.AgentID, after uint64, 
 	if err != nil {
 		return err
 	}
-	return t.team.Messages.Follow(ctx, max(after+1, from), func(m broker.Msg) error {
+	return t.team.Messages.Follow(ctx, max(after+1, m.InboxFrom), func(m broker.Msg) error {
 		l, ok := letterOf(m)
 		if !ok || l.From == who {
 			return nil
@@ -144,16 +150,16 @@ func inbox(id team.TeamID, who team.AgentID) []string {
 	return subject.Mail(id, who)
 }
 
-// readsFrom is the first sequence that a member reads.
-func (t *Team) readsFrom(ctx context.Context, who team.AgentID) (uint64, error) {
+// reader is who reads mail under a name: the zero Member where there is no record.
+func (t *Team) reader(ctx context.Context, who team.AgentID) (team.Member, error) {
 	if who == team.UserAgent {
-		return 1, nil
+		return team.Member{}, nil
 	}
 	m, err := t.roster.Get(ctx, who)
 	if who == team.Leader && errors.Is(err, team.NotFound) { // it may be written to before anybody leads
-		return 1, nil
+		return team.Member{}, nil
 	}
-	return max(m.InboxFrom, 1), t.unknown(ctx, who, err)
+	return m, t.unknown(ctx, who, err)
 }
 
 // letters calls f for the mail on these subjects from a sequence on, up to the present end.

@@ -167,6 +167,35 @@ func TestFatesOfABroadcast(t *testing.T) {
 	}
 }
 
+// What a member was spawned with is the first of its mail, with its fate, though no stream
+// has it.
+func TestPromptInInbox(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	m, err := r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool, Prompt: "Be brief.\nMind the lexer.", SpawnedBy: team.UserAgent}, 10)
+	ok(t, err)
+	m.State = team.Joined
+	m, err = r.roster.Put(t.Context(), m)
+	ok(t, err)
+	r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: m.AgentID, Content: "x"})
+	first := func(state client.FateState) {
+		t.Helper()
+		page, more, err := r.InboxPage(t.Context(), m.AgentID, 0, 1)
+		ok(t, err)
+		if l := page[0]; !more || l.Content != m.Prompt || l.From != team.UserAgent || l.Type != team.MsgUser || l.Summary != "Be brief." || l.Fates[0].State != state {
+			t.Errorf("the first of the mail is %+v (more: %t), want %s", page, more, state)
+		}
+		if page, _, err = r.InboxPage(t.Context(), m.AgentID, 1, 1); err != nil || len(page) != 1 || page[0].Content != "x" {
+			t.Errorf("the second is %+v, %v", page, err)
+		}
+	}
+	first(client.Pending)
+	note := r.log(t, m)
+	note(journal.Record{Kind: journal.Start})
+	note(journal.Record{Kind: journal.Turn})
+	first(client.Processed)
+}
+
 // A refusal says why; what nobody could read is dead.
 func TestFatesOfTheUnwanted(t *testing.T) {
 	r := newRig(t)

@@ -2,6 +2,8 @@ package membership
 
 import (
 	"log/slog"
+	"regexp"
+	"strings"
 	"testing"
 
 	"agentteam/pkg/agent"
@@ -9,6 +11,7 @@ import (
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tokens"
+	"agentteam/pkg/tool/teamtool"
 	"agentteam/pkg/tool/workspace"
 )
 
@@ -35,9 +38,21 @@ func TestPromptBudget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n := tokens.Count(agent.System(m.Record, m.Member, team.Role{}, at))
+			system := agent.System(m.Record, m.Member, team.Role{}, at)
+			all, told := system, map[string]bool{}
+			n := tokens.Count(system)
 			for _, s := range set.Specs() {
 				n += tokens.Count(s.Name) + tokens.Count(s.Description) + tokens.Count(string(s.Schema))
+				all, told[s.Name] = all+"\n"+s.Description+" "+string(s.Schema), true
+			}
+			// What it is told of is there, by that name.
+			for _, name := range toolNames(append(ws.Tools(), teamtool.New(teamtool.Options{})...)) {
+				if strings.Contains(name, "_") && !told[name] && regexp.MustCompile(`\b`+name+`\b`).MatchString(all) {
+					t.Errorf("%s, %s: is told of %s, which is not among its tools", name, dialect, name)
+				}
+			}
+			if strings.Contains(all, "teamctl") {
+				t.Errorf("%s, %s: is told of commands that it does not have", name, dialect)
 			}
 			if n > most {
 				t.Errorf("%s, %s: system message and tools have %d tokens, more than %d", name, dialect, n, most)

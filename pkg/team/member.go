@@ -1,6 +1,11 @@
 package team
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
 
 // MemberState is where a member stands. The bucket holds Created, Joined,
 // WaitingModel and WaitingRepair while the member is parked, Stopped and, after an orderly
@@ -247,4 +252,15 @@ func (b Beat) Fill() int {
 // outage is not.
 func (b Beat) Parked() bool {
 	return b.State == WaitingModel && b.RetryAt != nil || b.State == WaitingRepair
+}
+
+// PromptMail is what the member was spawned with, as the first of its mail, which is stored in
+// no stream; false if that is nothing. It is from whoever asked for the member.
+func (m Member) PromptMail() (Message, bool) {
+	mail := Message{ID: fmt.Sprintf("prompt-%d", max(m.PromptFor, 1)), Type: MsgMessage, From: cmp.Or(m.SpawnedBy, Leader), To: m.AgentID,
+		Content: m.Prompt, Summary: Summarize(m.Prompt), CreatedAt: m.JoinedAt}
+	if mail.From == UserAgent {
+		mail.Type = MsgUser
+	}
+	return mail, strings.TrimSpace(m.Prompt) != ""
 }

@@ -55,7 +55,7 @@ func newDesk(t *testing.T) *desk {
 	box := mailbox.New(bt, mailbox.Options{Members: r})
 	plans := approval.New(bt.Bucket, approval.Options{Tasks: d.board, Members: r, Post: box})
 	for i, m := range []team.Member{
-		{AgentID: team.Leader, Role: "leader"}, {AgentID: "coder-1", Role: "coder"}, {AgentID: "coder-2", Role: "coder"}, {AgentID: "tester-1", Role: "tester"},
+		{AgentID: team.Leader, Role: "leader"}, {AgentID: "coder-1", Role: "coder"}, {AgentID: "coder-2", Role: "coder"}, {AgentID: "tester-1", Role: "tester", Prompt: "Be brief.\nAnd kind."},
 		{AgentID: "gone-1", Role: "coder", State: team.Stopped},
 	} {
 		if m.State == "" {

@@ -289,6 +289,21 @@ func TestReadMail(t *testing.T) {
 	}
 }
 
+// What a member was spawned with is the first of its mail.
+func TestReadPrompt(t *testing.T) {
+	d := newDesk(t)
+	var sent sent
+	d.ok(&sent, "coder-1", "send_message", `{"to":"tester-1","content":"hi"}`)
+	const prompt = `{"number":0,"id":"prompt-1","from":"leader","type":"message","content":"Be brief.\nAnd kind."}`
+	for args, want := range map[string]string{
+		`{}`: "0 leader message: Be brief.\n1 coder-1 message: hi", `{"after":1}`: "no mail behind that number", `{"id":"0"}`: prompt, `{"id":"prompt-1"}`: prompt,
+	} {
+		if res := d.call("tester-1", "read_mail", args); res.IsError || res.Content != want {
+			t.Errorf("read_mail %s: %s\nwant %s", args, res.Content, want)
+		}
+	}
+}
+
 // An agent that talks without end is stopped in time, and only toward whom it talks to.
 func TestChatterEnds(t *testing.T) {
 	d := newDesk(t)

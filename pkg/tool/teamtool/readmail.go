@@ -39,6 +39,9 @@ func (t tools) readMail(ctx context.Context, in readMailArgs) (any, error) {
 	if in.ID == "" {
 		return t.listMail(ctx, in.After)
 	}
+	if prompt, ok := t.Self.PromptMail(); ok && (in.ID == prompt.ID || in.ID == "0") {
+		return readMessage{0, prompt.ID, prompt.From, prompt.Type, "", prompt.Content, ""}, nil
+	}
 	number, err := strconv.ParseUint(in.ID, 10, 64)
 	byNumber := err == nil
 	var found *readMessage
@@ -64,6 +67,10 @@ func (t tools) readMail(ctx context.Context, in readMailArgs) (any, error) {
 func (t tools) listMail(ctx context.Context, after uint64) (any, error) {
 	var b strings.Builder
 	n := 0
+	if prompt, ok := t.Self.PromptMail(); ok && after == 0 {
+		fmt.Fprintf(&b, "0 %s %s: %s\n", prompt.From, prompt.Type, prompt.Summary)
+		n++
+	}
 	err := t.Mailbox.Read(ctx, t.Self.AgentID, after+1, func(d mailbox.Delivery) error {
 		if n == mailPage {
 			fmt.Fprintf(&b, "%d more; list them with after: %d\n", d.Pending+1, after)
