@@ -15,7 +15,7 @@ import (
 
 type teamCreateArgs struct {
 	TeamName    string `json:"team_name"`
-	Description string `json:"description,omitempty" jsonschema:"what it is for"`
+	Description string `json:"description,omitempty"`
 }
 
 type teamDeleteArgs struct {

@@ -20,7 +20,7 @@ type sendArgs struct {
 	Content    string `json:"content"`
 	Summary    string `json:"summary,omitempty" jsonschema:"a few words for lists"`
 	AwaitReply bool   `json:"await_reply,omitempty" jsonschema:"true if you cannot go on without the answer; then end your turn. You keep your task. Waits 10 minutes, for a person as long as needed"`
-	InReplyTo  string `json:"in_reply_to,omitempty" jsonschema:"id of the mail that this answers"`
+	InReplyTo  string `json:"in_reply_to,omitempty" jsonschema:"id of the mail"`
 	Urgent     bool   `json:"urgent,omitempty" jsonschema:"interrupts the receiver now; only to stop or correct work"`
 
 	Type      team.MessageType `json:"type,omitempty"`

@@ -16,7 +16,7 @@ import (
 
 type listTasksArgs struct {
 	Status    string `json:"status,omitempty" jsonschema:"default: all but cancelled"`
-	Assignee  string `json:"assignee,omitempty" jsonschema:"only this member's"`
+	Assignee  string `json:"assignee,omitempty"`
 	Claimable bool   `json:"claimable,omitempty" jsonschema:"only those that you could claim now"`
 	Page      int    `json:"page,omitempty" jsonschema:"from 1, of 100 tasks"`
 }
@@ -50,7 +50,7 @@ type createTaskArgs struct {
 // plannedArgs are newTaskArgs with keys for one another.
 type plannedArgs struct {
 	Key                 string   `json:"key" jsonschema:"your name for it in this call"`
-	Title               string   `json:"title" jsonschema:"one line"`
+	Title               string   `json:"title"`
 	Description         string   `json:"description,omitempty" jsonschema:"the teammate sees only this: goal, paths it may touch, what is out of scope, how to tell that it is done"`
 	Priority            int      `json:"priority,omitempty" jsonschema:"0 normal, 1 high, 2 critical"`
 	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"keys of this call, or ids: what must be completed first"`
@@ -69,7 +69,7 @@ type updateTaskArgs struct {
 	Status             string         `json:"status,omitempty"`
 	ResultSummary      string         `json:"result_summary,omitempty" jsonschema:"for completed: what was done in which files, how it was checked and what came out, deviations, risks"`
 	Reason             string         `json:"reason,omitempty" jsonschema:"for every other status; the next holder reads it"`
-	Assignee           string         `json:"assignee,omitempty" jsonschema:"gives it to this member now, or reserves it until that one is free"`
+	Assignee           string         `json:"assignee,omitempty" jsonschema:"gives it to this member, now or once that one is free"`
 	Title              *string        `json:"title,omitempty" jsonschema:"this and the next ones: only of a pending task"`
 	Description        *string        `json:"description,omitempty"`
 	Priority           *int           `json:"priority,omitempty"`
