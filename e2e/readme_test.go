@@ -230,7 +230,7 @@ func (r *reader) board(lines []string) {
 		}
 	}
 	r.types(
-		"teamctl tasks update 3 --status completed --as coder-1 --summary done",
+		"teamctl tasks update 3 --status completed --as bob --summary done",
 		"teamctl tasks claim 4 --as alice",
 		"teamctl tasks update 4 --status completed --as alice --summary done",
 	)
