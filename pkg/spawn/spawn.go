@@ -142,7 +142,7 @@ func (s *Spawner) bring(ctx context.Context, m team.Member) (team.Member, error)
 	alive, heard := context.WithCancel(ctx)
 	defer heard()
 	stop, err := s.o.Roster.Listen(m.AgentID, func(b team.Beat) {
-		if b.Incarnation >= m.Incarnation {
+		if b.Incarnation == m.Incarnation { // a later one is of a later spawn, or of nobody
 			heard()
 		}
 	})
@@ -164,7 +164,7 @@ func (s *Spawner) bring(ctx context.Context, m team.Member) (team.Member, error)
 }
 
 // up waits until ctx ends, since m is heard or time is up, or until m's record says
-// that the process which took it could not become it.
+// that the process which took it could not become it, or that a later spawn has replaced m.
 func (s *Spawner) up(ctx context.Context, m team.Member) error {
 	for {
 		select {
@@ -175,6 +175,9 @@ func (s *Spawner) up(ctx context.Context, m team.Member) error {
 		case <-time.After(pollEvery):
 		}
 		now, err := s.o.Roster.Get(ctx, m.AgentID)
+		if err == nil && now.Incarnation > m.Incarnation {
+			return team.Errorf(team.Conflict, "somebody else is bringing %s back", m.AgentID)
+		}
 		if err == nil && now.Incarnation == m.Incarnation && (now.State == team.Stopped || now.State == team.Lost) {
 			return team.Errorf(team.InvalidState, "%s cannot start: %s", m.AgentID, cmp.Or(now.LastError, "it was stopped")).
 				WithHint("the process that took it is pid %d on host %s; see its log", now.PID, now.Host)

@@ -317,6 +317,41 @@ func TestNeverUp(t *testing.T) {
 	<-told
 }
 
+// A beat of another incarnation, as a program may send one by mistake, brings nobody up.
+func TestForeignBeat(t *testing.T) {
+	s := newSite(t)
+	s.standby(func(o control.Order) error {
+		future := team.Member{AgentID: o.Agent, Incarnation: o.Incarnation + 98}
+		roster.NewHeart(s.roster, future, team.DefaultLease).Set(func(b *team.Beat) { b.State = team.Idle })
+		return s.roster.Leave(t.Context(), o.Agent, o.Incarnation, "the workspace is gone")
+	})
+	if m, err := s.spawner().Spawn(t.Context(), coder, 10); team.CodeOf(err) != team.InvalidState {
+		t.Errorf("Spawn = %+v, %v; want invalid_state", m, err)
+	}
+	s.gone("coder-1")
+}
+
+// A spawn whose member is replaced meanwhile ends, and takes nothing from the one that replaced it.
+func TestReplacedMeanwhile(t *testing.T) {
+	s := newSite(t)
+	s.standby(func(o control.Order) error {
+		m, err := s.roster.Get(t.Context(), o.Agent)
+		if err == nil {
+			m.Incarnation++
+			m.State = team.Joined
+			m, err = s.roster.Put(t.Context(), m)
+		}
+		roster.NewHeart(s.roster, m, team.DefaultLease).Set(func(b *team.Beat) { b.State = team.Idle })
+		return err
+	})
+	if _, err := s.spawner().Spawn(t.Context(), coder, 10); team.CodeOf(err) != team.Conflict {
+		t.Errorf("Spawn = %v, want conflict", err)
+	}
+	if m, err := s.roster.Get(t.Context(), "coder-1"); err != nil || m.State != team.Joined || m.Incarnation != 2 {
+		t.Errorf("it has become %+v, %v", m, err)
+	}
+}
+
 // A process that takes the order and cannot become the member says why, and whoever
 // spawned need not wait for a beat that will not come.
 func TestCannotStart(t *testing.T) {
