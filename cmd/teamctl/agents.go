@@ -145,7 +145,7 @@ func parkedLine(name string, state team.MemberState, cause string, retry *time.T
 	if state == team.WaitingRepair {
 		return name + " waits for a repair (teamctl repair): " + oneLine(cause)
 	}
-	line := name + " waits for its model, which refuses: " + oneLine(cause)
+	line := name + " is parked, without a usable answer from its model: " + oneLine(cause)
 	if retry != nil {
 		line += "; it asks again at " + retry.Local().Format(time.TimeOnly)
 	}

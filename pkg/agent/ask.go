@@ -220,7 +220,7 @@ func (a *Agent) park(ctx context.Context, what, cause string) error {
 	a.state.parks++
 	first := a.state.parks == 1 // of this incarnation
 	if first {
-		a.log.WarnContext(ctx, "the model refuses; waiting until that is mended", "err", cause)
+		a.log.WarnContext(ctx, "no usable answer from the model; waiting until that is mended", "err", cause)
 		a.o.Parked(ctx, cause) // before the task goes back, so that no other task is assigned
 	}
 	if err := a.release(ctx, cause); err != nil {
@@ -241,8 +241,8 @@ func (a *Agent) park(ctx context.Context, what, cause string) error {
 
 // release gives the task back, which is not at fault: without an attempt, and for whoever is next.
 func (a *Agent) release(ctx context.Context, cause string) error {
-	return a.putBack(ctx, "your model's endpoint refused to answer", func(id team.TaskID) error {
-		_, err := a.o.Hand.Release(ctx, id, "the model of "+string(a.o.Member.AgentID)+" refuses: "+cause, false)
+	return a.putBack(ctx, "your model gave no usable answer", func(id team.TaskID) error {
+		_, err := a.o.Hand.Release(ctx, id, "the model of "+string(a.o.Member.AgentID)+" gives no usable answer: "+cause, false)
 		return err
 	})
 }

@@ -146,8 +146,8 @@ func (m Member) HasProcess() bool {
 	return (m.State == Joined || m.Parked()) && m.Backend != Person
 }
 
-// Parked reports whether m waits for somebody to mend its model endpoint, which refuses
-// it, or its journal, which cannot be read; LastError says how.
+// Parked reports whether m waits for somebody to mend its model endpoint, which gives it no usable
+// answer, or its journal, which cannot be read; LastError says how.
 func (m Member) Parked() bool { return m.State == WaitingModel || m.State == WaitingRepair }
 
 // Absent says why m will not come to a task that is reserved for it, in a team with these
@@ -159,7 +159,7 @@ func (m Member) Absent(p Policies) string {
 	case m.State == WaitingRepair:
 		return "is parked, since its journal cannot be read"
 	case m.Parked():
-		return "is parked, since its model refuses it"
+		return "is parked, without a usable answer from its model"
 	case m.State == Lost && (p.Respawn == RespawnRelease || m.Program != ""):
 		return "is lost, and nobody brings it back"
 	}

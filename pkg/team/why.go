@@ -196,7 +196,7 @@ func (m Standing) why() string {
 		return "its record cannot be read"
 	case WaitingModel:
 		if m.Member.Parked() {
-			return "parked, its model refuses"
+			return "parked, no usable answer from its model"
 		}
 		return "waits for its model"
 	}
