@@ -46,9 +46,9 @@ func TestBlame(t *testing.T) {
 			r.edit(func(t *team.Task) { t.Declined = []team.Declined{{By: "coder-9", Why: team.DeclineRefused}} })
 		}, func(r *rig) { r.says("ready") }, team.Failed, []team.Declined{{By: "coder-9", Why: team.DeclineRefused}, {By: "coder-1", Why: team.DeclineRefused}}, false, "two members; that of coder-9"},
 		"the agent's": {model.GiveUp, model.ContentFilter, func(*rig) {}, func(r *rig) { r.refuses(model.GiveUp, model.ContentFilter) },
-			team.Pending, nil, true, "refuses: the endpoint says no"},
+			team.Pending, nil, true, "gives no usable answer: the endpoint says no"},
 		"the account's": {model.GiveUp, model.ContentFilter, func(*rig) {}, func(r *rig) { r.refuses(model.Park, model.NoCredit) },
-			team.Pending, nil, true, "refuses: the endpoint says no"},
+			team.Pending, nil, true, "gives no usable answer: the endpoint says no"},
 		"larger than any window": {model.Compact, model.ContextLength, func(r *rig) { r.beside(team.Running, 8192) }, func(*rig) {},
 			team.Failed, []team.Declined{{By: "coder-1", Why: team.DeclineTooLarge}}, false, "nobody else could take it"},
 		"not larger than another window": {model.Compact, model.ContextLength, func(r *rig) { r.beside(team.Running, 100_000) }, func(*rig) {},
