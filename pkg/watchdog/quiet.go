@@ -41,18 +41,19 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 	}
 	w.metrics.countAllIdle()
 	w.o.Logger.InfoContext(ctx, "all idle", "told", w.notices+1)
-	w.spell, w.toldTurn, w.toldSeq = spell, leader.Turn, now.Moved
+	w.spell, w.toldTurn, w.toldAt, w.toldSeq = spell, leader.Turn, time.Now(), now.Moved
 	w.notices++
 	return nil
 }
 
 // knows reports whether the leader needs to be told nothing of a team that is as it is in the
-// look: it has been told and has not answered yet, or it knows for whom the team waits, and
-// that does not end the goal.
+// look: it has been told and has not answered yet, or only just now, or it knows for whom the
+// team waits, and that does not end the goal. A leader that is alone is not kept waiting: there
+// is nobody of whom something could come.
 func (w *Watchdog) knows(l Look) bool {
 	spell, leader := l.spell(), l.Beats[team.Leader]
 	same := spell == w.spell
-	return same && leader.Turn == w.toldTurn ||
+	return same && (leader.Turn == w.toldTurn || time.Since(w.toldAt) < againAfter && !l.deserted()) ||
 		l.stands() && (same && w.notices > 0 || leader.State == team.WaitingUser && spell == w.asked.of)
 }
 

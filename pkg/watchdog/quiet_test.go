@@ -70,6 +70,28 @@ func TestToldTeamIsNotAsked(t *testing.T) {
 	})
 }
 
+// A leader that answers at once is not told again at once: its third answer would end the goal
+// before anybody could do anything. One that is alone has nobody to wait for.
+func TestToldAgainAfterAWhile(t *testing.T) {
+	answers := func(w *fake) { w.turn(team.Leader); w.beat() }
+	watch(t, func(t *testing.T, w *fake) {
+		w.pass(1500 * time.Millisecond)
+		w.want(allIdle)
+		for _, want := range []string{allIdle, allIdle, "end finished"} {
+			w.change(againAfter/4, func() { answers(w) })
+			w.want()
+			w.pass(againAfter * 3 / 4)
+			w.want(want)
+		}
+	})
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(1500*time.Millisecond, func() { w.look.Members = w.look.Members[:1] })
+		w.want(allIdle)
+		w.change(1100*time.Millisecond, func() { answers(w) })
+		w.want("end finished")
+	})
+}
+
 // What a notice says was done is what was completed since the one before, in this goal.
 func TestToldWhatIsDone(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {

@@ -91,6 +91,7 @@ const (
 	respawnWithin = time.Minute           // for a respawn to write the next incarnation; one may rest half as long first
 	maxSilent     = 5                     // questions in a row that a member may leave unanswered while it beats
 	maxTold       = 3                     // notices in one quiet spell; the next text ends the goal
+	againAfter    = roster.Interval       // the least from one of these to the next, or to the end: a person or a process may be about to do something
 	maxNamed      = 50                    // tasks in a notice: it must not outgrow a message, nor a model's patience
 )
 
@@ -117,6 +118,7 @@ type Watchdog struct {
 	spell     string                     // of the last notice
 	notices   int                        // notices in it
 	toldTurn  uint64                     // the leader's turn when it was told last
+	toldAt    time.Time                  // when that was
 	toldSeq   uint64                     // revision of the newest change of a task then
 }
 
