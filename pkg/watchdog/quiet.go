@@ -31,7 +31,10 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 		w.notices = 0
 	}
 	if w.notices >= maxTold || w.notices > 0 && now.deserted() {
-		status, reason := w.verdict(now)
+		status, reason, settled := w.verdict(now)
+		if !settled {
+			return nil
+		}
 		w.o.Logger.InfoContext(ctx, "goal ended: the leader has nothing more to do", "status", status, "reason", reason)
 		return w.o.Actions.End(ctx, status, reason)
 	}
@@ -72,8 +75,9 @@ func (w *Watchdog) rounds(ctx context.Context) (now Look, quiet bool, err error)
 }
 
 // verdict is how a goal ends whose leader has nothing more to do: as failed, and why, if
-// tasks are open or have failed since the goal was set.
-func (w *Watchdog) verdict(now Look) (team.Status, string) {
+// tasks are open or have failed since the goal was set. It is not settled if the board has
+// moved since the look.
+func (w *Watchdog) verdict(now Look) (status team.Status, reason string, settled bool) {
 	turns := fmt.Sprintf("the leader ended its turn %d times", w.notices+1)
 	var open, failed []team.TaskID
 	unfinished, _ := w.o.Index.Unfinished(math.MaxInt)
@@ -82,8 +86,11 @@ func (w *Watchdog) verdict(now Look) (team.Status, string) {
 			open = append(open, u.ID)
 		}
 	}
-	if now.open() {
-		return team.TeamFailed, turns + " with open tasks: " + named(open)
+	switch {
+	case now.open() != (len(open) > 0):
+		return "", "", false
+	case len(open) > 0:
+		return team.TeamFailed, turns + " with open tasks: " + named(open), true
 	}
 	for _, e := range w.o.Index.EndsSince(now.Team.GoalSeq) {
 		if e.Task.Status == team.Failed {
@@ -91,12 +98,12 @@ func (w *Watchdog) verdict(now Look) (team.Status, string) {
 		}
 	}
 	if failed != nil {
-		return team.TeamFailed, turns + " without finish_team, and tasks have failed: " + named(failed)
+		return team.TeamFailed, turns + " without finish_team, and tasks have failed: " + named(failed), true
 	}
-	return team.TeamFinished, ""
+	return team.TeamFinished, "", true
 }
 
-// named are tasks by their ids, the first ones of many.
+// named are tasks by their ids, the first ones of many. There is one at least.
 func named(all []team.TaskID) string {
 	text := string(all[0])
 	for _, id := range all[1:min(len(all), maxNamed)] {

@@ -92,6 +92,26 @@ func TestToldAgainAfterAWhile(t *testing.T) {
 	})
 }
 
+// The board may move just as a goal is about to end: then it does not end by what was so before.
+func TestMovesAtTheEnd(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(5*time.Second, func() { w.task(team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}) })
+		w.want(allIdle)
+		for range maxTold - 1 {
+			w.change(5*time.Second, func() { w.turn(team.Leader) })
+			w.want(allIdle)
+		}
+		w.change(5*time.Second, func() {
+			w.turn(team.Leader)
+			w.onUnfinished = func() {
+				w.tasks[0].Status, w.tasks[0].Revision = team.Cancelled, 9
+				w.look.Seq = 9
+			}
+		})
+		w.want(allIdle)
+	})
+}
+
 // What a notice says was done is what was completed since the one before, in this goal.
 func TestToldWhatIsDone(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {

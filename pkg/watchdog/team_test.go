@@ -25,25 +25,26 @@ type fake struct {
 	t   *testing.T
 	reg *prometheus.Registry
 
-	mu        sync.Mutex
-	look      index.Look // but for what follows from the tasks
-	tasks     []team.Task
-	ends      []index.End
-	note      []byte                     // what the watchdog has stored under its key
-	seq       uint64                     // of the bucket, if it is ahead of what the index knows
-	beats     map[team.AgentID]team.Beat // of those that are heard now
-	pulse     *roster.Pulse
-	silent    map[team.AgentID]bool // no beat of it is heard any more
-	dead      map[team.AgentID]bool // does not answer a ping
-	answered  map[team.TaskID]bool  // a journal shows work on it
-	unread    int
-	inboxless team.AgentID         // whose inbox is not there
-	restless  team.AgentID         // makes a turn between any two pings
-	pings     int                  // how many there were
-	server    string               // the NATS server
-	ids       map[string]time.Time // of the notices, when they came
-	broken    error                // of every call to the server
-	freeze    time.Duration        // the process stands still this long, once
+	mu           sync.Mutex
+	look         index.Look // but for what follows from the tasks
+	tasks        []team.Task
+	ends         []index.End
+	note         []byte                     // what the watchdog has stored under its key
+	seq          uint64                     // of the bucket, if it is ahead of what the index knows
+	beats        map[team.AgentID]team.Beat // of those that are heard now
+	pulse        *roster.Pulse
+	silent       map[team.AgentID]bool // no beat of it is heard any more
+	dead         map[team.AgentID]bool // does not answer a ping
+	answered     map[team.TaskID]bool  // a journal shows work on it
+	unread       int
+	inboxless    team.AgentID         // whose inbox is not there
+	restless     team.AgentID         // makes a turn between any two pings
+	pings        int                  // how many there were
+	server       string               // the NATS server
+	ids          map[string]time.Time // of the notices, when they came
+	broken       error                // of every call to the server
+	onUnfinished func()               // happens just before the unfinished tasks are read, once
+	freeze       time.Duration        // the process stands still this long, once
 
 	did  []string // what the watchdog did, in order
 	text string   // of the last message to the leader
@@ -232,6 +233,10 @@ func (w *fake) EndsSince(revision uint64) []index.End {
 func (w *fake) Unfinished(limit int) ([]index.Unfinished, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if f := w.onUnfinished; f != nil {
+		w.onUnfinished = nil
+		f()
+	}
 	return unfinished(w.tasks, limit)
 }
 
