@@ -118,6 +118,9 @@ func (c *Conversation) goalsBefore(limit int) string {
 			text += " on " + g.EndedAt.UTC().Format("2006-01-02 15:04")
 		}
 		text += ": " + neutral(oneLine(g.Goal))
+		if g.Reason != "" {
+			text += "\n  It failed: " + neutral(oneLine(g.Reason))
+		}
 		if g.Summary != "" {
 			text += "\n  Summary: " + neutral(oneLine(g.Summary))
 		}

@@ -143,11 +143,12 @@ func TestGoalsBeforeAreCounted(t *testing.T) {
 		for n := 4; n <= 8; n++ {
 			r.journal[0].PastGoals = append(r.journal[0].PastGoals, team.PastGoal{Number: n, Goal: fmt.Sprint("goal number ", n), Status: team.TeamFailed})
 		}
+		r.journal[0].PastGoals[4].Reason = "tasks have failed: T-007"
 		r.says("well")
 		r.start()
 		r.post(1, team.UserAgent, team.MsgUser, "go")
 		got := transcript(r.asked[0].Messages[1:])
-		if !strings.Contains(got, "- Goal 4, failed: goal number 4|- Goal 5") || !strings.Contains(got, "- and 3 earlier") {
+		if !strings.Contains(got, "- Goal 4, failed: goal number 4|- Goal 5") || !strings.Contains(got, "- and 3 earlier") || !strings.Contains(got, "- Goal 8, failed: goal number 8|  It failed: tasks have failed: T-007|") {
 			t.Errorf("the leader is told\n%s", got)
 		}
 	})

@@ -15,6 +15,7 @@ type PastGoal struct {
 	SetAt   *time.Time `json:"set_at,omitempty"`
 	EndedAt *time.Time `json:"ended_at,omitempty"`
 	Summary string     `json:"summary,omitempty"` // of its end, at most 1,500 characters
+	Reason  string     `json:"reason,omitempty"`  // why it has failed, at most 300 characters
 	Tasks   string     `json:"tasks,omitempty"`   // in a start record: its tasks, in a line
 }
 
@@ -28,7 +29,7 @@ func (t Team) Ended() []PastGoal {
 	if t.Goal == "" || t.Status == Active {
 		return past
 	}
-	past = append(past, PastGoal{Number: t.GoalNumber, Goal: clip(t.Goal, 300), Status: t.Status, SetAt: t.GoalAt, EndedAt: t.FinishedAt, Summary: clip(t.Summary, 1500)})
+	past = append(past, PastGoal{Number: t.GoalNumber, Goal: clip(t.Goal, 300), Status: t.Status, SetAt: t.GoalAt, EndedAt: t.FinishedAt, Summary: clip(t.Summary, 1500), Reason: clip(t.Reason, 300)})
 	return past[max(0, len(past)-maxPastGoals):]
 }
 

@@ -18,11 +18,12 @@ func TestPastGoals(t *testing.T) {
 		}
 		record.Status, record.Summary = TeamFinished, strings.Repeat("y", 10_000)
 	}
+	record.Status, record.Reason = TeamFailed, strings.Repeat("z", 1000)
 	past := record.Ended()
 	if len(past) != maxPastGoals || past[0].Number != 3 || past[4].Number != 7 {
 		t.Fatalf("kept: %+v", past)
 	}
-	if g := past[4]; !strings.HasPrefix(g.Goal, "goal 7 x") || len(g.Goal) > 310 || len(g.Summary) > 1510 || g.Status != TeamFinished {
+	if g := past[4]; !strings.HasPrefix(g.Goal, "goal 7 x") || len(g.Goal) > 310 || len(g.Summary) > 1510 || g.Status != TeamFailed || g.Reason == "" || len(g.Reason) > 310 {
 		t.Errorf("%+v", g)
 	}
 }
