@@ -187,8 +187,9 @@ func TestTasksOfEarlierGoals(t *testing.T) {
 		}
 		var said printed
 		read := make(chan struct{})
-		go func() { defer close(read); _, _ = io.Copy(&said, terminal) }() // ends with the command
-		until(t, "the run asks", func() bool { return strings.Contains(said.String(), "or cancel them? [K/c] ") })
+		go func() { defer close(read); _, _ = io.Copy(&said, terminal) }()                 // ends with the command
+		words := func() string { return strings.Join(strings.Fields(said.String()), " ") } // the terminal breaks lines
+		until(t, "the run asks", func() bool { return strings.Contains(words(), "or cancel them? [K/c]") })
 		if _, err := terminal.WriteString(tt.keys); err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +197,7 @@ func TestTasksOfEarlierGoals(t *testing.T) {
 		<-read
 		terminal.Close()
 		if status := c.ok("tasks", "get", "T-001", "-o", "json"); code != tt.code || !strings.Contains(status, `"status":"`+tt.status+`"`) ||
-			!strings.Contains(said.String(), "1 open task of earlier goals: T-001") || (code == 130) != strings.Contains(said.String(), "interrupted before the goal was set") {
+			!strings.Contains(words(), "1 open task of earlier goals: T-001") || (code == 130) != strings.Contains(words(), "interrupted before the goal was set") {
 			t.Errorf("%q typed: exit status %d, %s\n%s", tt.keys, code, said.String(), status)
 		}
 	}
