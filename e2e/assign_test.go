@@ -40,14 +40,7 @@ func TestAssignmentToFrozen(t *testing.T) {
 	}
 	c.ok("tasks", "add", "--title", "taken", "--role", "tester") // so that it is offered to nobody
 	c.ok("tasks", "add", "--title", "free", "--role", "tester")
-	signal := func(s syscall.Signal) {
-		t.Helper()
-		if err := syscall.Kill(old.PID, s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	signal(syscall.SIGSTOP)
-	t.Cleanup(func() { _ = syscall.Kill(old.PID, syscall.SIGCONT) })
+	halt(t, old.PID)
 	for _, id := range []team.TaskID{"T-001", "T-002"} { // by no command, which may come up when the member is back already
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		if _, _, err := tm.Assign(ctx, id, "coder-1"); !errors.Is(err, context.DeadlineExceeded) {
@@ -64,7 +57,9 @@ func TestAssignmentToFrozen(t *testing.T) {
 		now, err := tm.Agent(t.Context(), "coder-1")
 		return err == nil && now.Incarnation == 2 && now.State == team.Idle
 	})
-	signal(syscall.SIGCONT)
+	if err := syscall.Kill(old.PID, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
 	until(t, "the old process is a standby again", func() bool {
 		log, err := os.ReadFile(filepath.Join(c.dir, ".agentteam", "up.log"))
 		return err == nil && strings.Contains(string(log), "msg=superseded process=teammate pid="+strconv.Itoa(old.PID))
@@ -72,7 +67,7 @@ func TestAssignmentToFrozen(t *testing.T) {
 	for id, want := range map[team.TaskID]int{"T-001": 4, "T-002": 3} {
 		steps, _, err := tm.History(t.Context(), id)
 		if err != nil || len(steps) != want {
-			t.Errorf("%s was written %d times, want %d: %v", id, len(steps), want, err)
+			t.Errorf("%s was written %d times, want %d: %+v, %v", id, len(steps), want, steps, err)
 		}
 	}
 	c.ok("tasks", "update", "T-001", "--status", "completed", "--as", "erin", "--summary", "my work")

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -237,12 +238,37 @@ func gone(t *testing.T, pid int) {
 // alive reports whether pid runs; a zombie, whose parent has yet to take notice,
 // does not.
 func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	state, err := stateIn(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return syscall.Kill(pid, 0) == nil && !os.IsNotExist(err)
 	}
-	after := stat[bytes.LastIndexByte(stat, ')')+1:]
-	return !bytes.HasPrefix(bytes.TrimSpace(after), []byte("Z"))
+	return state != 'Z'
+}
+
+// stateIn is the state of a process or thread, from the file in which Linux tells it.
+func stateIn(file string) (byte, error) {
+	stat, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	return bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])[0], nil
+}
+
+// halt freezes a process that is not our child until the test ends, or it is told to go on, and
+// returns once it stands: a signal takes a moment, in which it may do something.
+func halt(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	until(t, fmt.Sprintf("process %d stands", pid), func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return err == nil && !slices.ContainsFunc(threads, func(file string) bool {
+			state, err := stateIn(file)
+			return err == nil && state != 'T'
+		})
+	})
 }
 
 // until waits for a condition that nobody announces.

@@ -273,10 +273,7 @@ func TestFrozenTeammate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(agent.PID, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Kill(agent.PID, syscall.SIGCONT) })
+	halt(t, agent.PID)
 	until(t, "the task is taken from coder-1", func() bool {
 		v, err := tm.Task(t.Context(), "T-001")
 		return err == nil && v.Epoch > 1
