@@ -173,7 +173,7 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 		return true, a.end(ctx)
 	}
 	if blamed { // the task is not asked about again once it is somebody else's
-		if err := a.renew(ctx, cause, a.conv.dropped()); err != nil {
+		if _, err := a.drop(ctx, cause, a.conv.dropped()); err != nil {
 			return false, err
 		}
 	}

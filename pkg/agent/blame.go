@@ -17,14 +17,17 @@ const probeText = "Answer with the word ready."
 
 // probe asks the model one line, with the system message and the tools of every request, and
 // returns what follows for a task whose request was refused: it is at fault, or the agent parks,
-// or rests because the endpoint is away. used is what the probe has cost.
+// also if the answer is of no use, or rests because the endpoint is away. used is what the probe
+// has cost.
 func (a *Agent) probe(ctx context.Context) (next step, used model.Usage, err error) {
 	step, done := a.step(ctx)
 	defer done()
 	reply, err := a.complete(step, []*model.Message{{Role: "user", Content: probeText}}, 0, nil)
 	switch {
-	case err == nil:
+	case err == nil && usable(reply):
 		return declineTask, reply.Usage, nil
+	case err == nil:
+		return park, reply.Usage, nil
 	case ctx.Err() != nil:
 		return 0, used, ctx.Err()
 	case step.Err() != nil:
@@ -37,10 +40,46 @@ func (a *Agent) probe(ctx context.Context) (next step, used model.Usage, err err
 	return park, refusal.Used, nil
 }
 
-// decline puts back the task that the endpoint refuses, and that is at fault; or it fails, if
-// the models of two members have refused it, or nobody else could take it.
+// decline forgets what the endpoint refuses, and the agent goes on without it. The task goes back,
+// which is at fault; or it fails, if the models of two members have refused it, or nobody else
+// could take it.
 func (a *Agent) decline(ctx context.Context, r *model.Refusal, cause string) error {
-	t, _ := a.o.Hand.Task()
+	next := a.conv.dropped()
+	if t, holds := a.o.Hand.Task(); holds {
+		back, err := a.declined(ctx, t, r, cause)
+		switch {
+		case errors.Is(err, team.ErrUnreadable):
+			return nil // whose the task is, is known before the agent asks again
+		case err != nil:
+			return err
+		}
+		outcome := "given back: refused by your model's endpoint"
+		if back.Status == team.Failed {
+			outcome = "failed: refused by the model's endpoint"
+		}
+		// Without its title, which may be what is not let through.
+		next.Past = append(next.Past, past{Task: t.ID, Title: "left out", Outcome: outcome})
+	}
+	if more, err := a.drop(ctx, cause, next); more || err != nil {
+		return err
+	}
+	return a.end(ctx)
+}
+
+// drop goes on with a conversation that has lost what the agent was at. Mail that came meanwhile
+// and that the model has not seen is named; more says that there is some.
+func (a *Agent) drop(ctx context.Context, cause string, next *Conversation) (more bool, err error) {
+	// Without its words, which may be what is not let through.
+	unseen := a.conv.unseenMail(whole, false)
+	a.state.spells = 0
+	if err := a.renew(ctx, cause, next); err != nil || unseen == "" {
+		return false, err
+	}
+	return true, a.note(ctx, "What you were at is gone, since your model's endpoint refused it."+unseen+"\nread_mail with an id shows it.")
+}
+
+// declined puts the task back as one that is refused. The loss of it is no error.
+func (a *Agent) declined(ctx context.Context, t team.Task, r *model.Refusal, cause string) (team.Task, error) {
 	why, window := team.DeclineRefused, 0
 	if r.Reason == model.ContextLength {
 		why, window = team.DeclineTooLarge, a.gauge.window()
@@ -52,25 +91,13 @@ func (a *Agent) decline(ctx context.Context, r *model.Refusal, cause string) err
 	back, err := a.o.Hand.GiveBack(ctx, t.ID, team.GiveBack{
 		Reason: "the model of " + string(a.o.Member.AgentID) + " refuses this task by itself: " + cause, Why: why,
 		Alone: err == nil && !peers.Untried(t, a.o.Member.AgentID, window)})
-	switch {
-	case errors.Is(err, team.ErrUnreadable):
-		return a.park(ctx, refuses, cause) // whose the task is, is known before it asks again
-	case err != nil && !team.HoldLost(err):
-		return err
-	case err == nil:
+	if err == nil {
 		a.log.WarnContext(ctx, "task refused", "task", t.ID, "status", back.Status, "reason", back.Reason)
 	}
-	outcome := "given back: refused by your model's endpoint"
-	if back.Status == team.Failed {
-		outcome = "failed: refused by the model's endpoint"
+	if team.HoldLost(err) {
+		err = nil
 	}
-	next := a.conv.dropped()
-	// Without its title, which may be what is not let through.
-	next.Past = append(next.Past, past{Task: t.ID, Title: "left out", Outcome: outcome})
-	if err := a.renew(ctx, cause, next); err != nil {
-		return err
-	}
-	return a.end(ctx)
+	return back, err
 }
 
 // giveUseless ends a run whose answers were of no use: they were empty, cut at their limit, or

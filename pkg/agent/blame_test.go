@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 )
@@ -225,6 +226,170 @@ func TestLimitIsRaised(t *testing.T) {
 		r.offer()
 		if len(r.asked) != maxCuts+1 || r.asked[0].MaxTokens != 0 || r.asked[1].MaxTokens < 20_000 || r.asked[1].MaxTokens >= 32_000 {
 			t.Errorf("asked %d times, limits %d and %d", len(r.asked), r.asked[0].MaxTokens, r.asked[1].MaxTokens)
+		}
+	})
+}
+
+// A task whose turns are all refused is refused too: the agent is free for the next one, and not
+// parked with what no endpoint takes.
+func TestEveryTurnOfATaskIsRefused(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.beside(team.Running, 0)
+		n := 0
+		r.model = func(_ context.Context, q model.Request) (model.Reply, error) {
+			n++
+			switch text := transcript(q.Messages); {
+			case strings.Contains(text, "result of look"):
+				return model.Reply{}, no(model.GiveUp, model.InvalidRequest)
+			case strings.Contains(text, "<task"):
+				return r.reply("!look"), nil
+			}
+			return r.reply("ready"), nil
+		}
+		r.start()
+		r.offer()
+		r.pass(time.Hour)
+		got := r.task()
+		if got.Status != team.Pending || got.Attempts != 0 || len(got.Declined) != 1 || got.Declined[0].Why != team.DeclineRefused {
+			t.Errorf("the task is %s after %d attempts, declined by %+v", got.Status, got.Attempts, got.Declined)
+		}
+		if r.beat.State != team.Idle || n > 2*mostSpells+4 {
+			t.Errorf("after %d requests the agent is %s", n, r.beat.State)
+		}
+	})
+}
+
+// A leader whose turns are all refused keeps its goal, and goes on once what they lead to is let
+// through: each time that it asks again, it goes down the ladder.
+func TestEveryTurnOfALeaderIsRefused(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.opts.Member.AgentID = team.Leader
+		r.journal[0].Goal = 1
+		n := 0
+		r.model = func(_ context.Context, q model.Request) (model.Reply, error) {
+			if n++; q.Messages[len(q.Messages)-1].Role == "tool" {
+				return model.Reply{}, no(model.GiveUp, model.InvalidRequest)
+			}
+			return r.reply("!look-" + strings.Repeat("x", n)), nil
+		}
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "migrate the API")
+		if !r.beat.Parked() {
+			t.Fatalf("after %d requests the leader is %s", n, r.beat.State)
+		}
+		last := ""
+		r.model = func(_ context.Context, q model.Request) (model.Reply, error) {
+			last = transcript(q.Messages[1:])
+			if q.Messages[len(q.Messages)-1].Role == "tool" {
+				return model.Reply{}, no(model.GiveUp, model.InvalidRequest)
+			}
+			return r.reply("I do it in another way"), nil
+		}
+		r.pass(firstPark)
+		if r.beat.State != team.Idle || !strings.Contains(last, "migrate the API") {
+			t.Errorf("the leader is %s, and asked\n%s", r.beat.State, last)
+		}
+	})
+}
+
+// A process that dies between giving a refused task back and forgetting it leaves a conversation
+// that no endpoint takes. Its successor is answered without it.
+func TestKilledAfterDeclining(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.beside(team.Running, 0)
+		last := ""
+		r.model = func(_ context.Context, q model.Request) (model.Reply, error) {
+			if last = transcript(q.Messages[1:]); strings.Contains(last, "<task") {
+				return model.Reply{}, no(model.GiveUp, model.ContentFilter)
+			}
+			return r.reply("ready"), nil
+		}
+		r.killBefore = 5 // start, task, refused, compact, refused: the task is back, and not forgotten
+		r.start()
+		r.offer()
+		r.pass(time.Second)
+		r.killBefore = 0
+		r.opts.Member.Incarnation = 2
+		r.journal = append(r.journal, journal.Record{Kind: journal.Start, Incarnation: 2})
+		r.start()
+		r.pass(time.Hour)
+		if r.beat.State != team.Idle || strings.Contains(last, "<task") {
+			t.Errorf("the successor is %s, and asked\n%s\njournal: %s", r.beat.State, last, r.kinds())
+		}
+	})
+}
+
+// Mail that the model has not seen when its task is refused is named to it afterwards: nobody
+// else has it.
+func TestMailOfARefusedTask(t *testing.T) {
+	for name, probe := range map[string]func(*rig){
+		"the task's fault":  func(r *rig) { r.says("ready") },
+		"the agent's fault": func(r *rig) { r.refuses(model.GiveUp, model.ContentFilter) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				r.beside(team.Running, 0)
+				r.says("!look")
+				r.answers = append(r.answers, func(model.Request) (model.Reply, error) {
+					r.mail <- delivery(7, team.MsgMessage)
+					return model.Reply{}, no(model.TryAgain, model.ServerError)
+				})
+				for range 4 { // whole, without its last turn, the orders, alone
+					r.refuses(model.GiveUp, model.ContentFilter)
+				}
+				probe(r)
+				r.says("I have seen it")
+				r.start()
+				r.offer()
+				r.pass(time.Hour)
+				if got := r.last(); strings.Contains(got, "<task") || !strings.Contains(got, "id m7") || r.beat.State != team.Idle {
+					t.Errorf("it is %s, and was told at last\n%s", r.beat.State, got)
+				}
+			})
+		})
+	}
+}
+
+// A task that the endpoint refuses, and whose record cannot be read, is given back once it can.
+func TestRefusedTaskIsUnreadable(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.beside(team.Running, 0)
+		asked := 0
+		r.model = func(_ context.Context, q model.Request) (model.Reply, error) {
+			if asked++; strings.Contains(transcript(q.Messages), "<task") {
+				return model.Reply{}, no(model.GiveUp, model.ContentFilter)
+			}
+			if r.healthy.ID == "" {
+				r.damage()
+			}
+			return r.reply("ready"), nil
+		}
+		r.start()
+		r.offer()
+		r.pass(time.Hour)
+		before := asked
+		r.pass(time.Hour)
+		if asked != before || len(r.parked) != 0 {
+			t.Errorf("asked %d times meanwhile, parked %q", asked-before, r.parked)
+		}
+		r.heal()
+		r.pass(time.Minute)
+		if got := r.task(); r.beat.State != team.Idle || len(got.Declined) != 1 {
+			t.Errorf("it is %s, the task declined by %+v", r.beat.State, got.Declined)
+		}
+	})
+}
+
+// A probe that is answered with nothing says that the agent is at fault.
+func TestEmptyProbe(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.refuses(model.GiveUp, model.ContentFilter)
+		r.refuses(model.GiveUp, model.ContentFilter)
+		r.says("")
+		r.start()
+		r.offer()
+		if !r.beat.Parked() || r.task().Status != team.Pending || len(r.task().Declined) != 0 {
+			t.Errorf("it is %s, the task %s, declined by %+v", r.beat.State, r.task().Status, r.task().Declined)
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"agentteam/pkg/model"
-	"agentteam/pkg/team"
 )
 
 // rung is how much was taken out of a conversation that the endpoint refuses, since the
@@ -104,7 +103,7 @@ func (c *Conversation) shortened(to rung, task, note string) *Conversation {
 	for _, text := range texts {
 		n.Messages = append(n.Messages, userMessage(text))
 	}
-	n.Head, n.Unread, n.Unseen, n.Ended, n.Rung = len(n.Messages), nil, true, false, to
+	n.Head, n.Unseen, n.Ended, n.Rung = len(n.Messages), true, false, to
 	return n
 }
 
@@ -210,13 +209,14 @@ func (a *Agent) takenOut(r *model.Refusal, to rung) string {
 	return text + c.unseenMail(to, r.Reason != model.ContentFilter)
 }
 
-// unseenMail names the mail that was taken out before the model has seen it; with its first
-// words, unless they may be what is not let through.
-func (c *Conversation) unseenMail(to rung, words bool) string {
+// unseenMail names the mail that is taken out at a rung before the model has seen it, at whole
+// all of it; with its first words, unless they may be what is not let through.
+func (c *Conversation) unseenMail(at rung, words bool) string {
 	text := ""
 	for _, m := range c.Unread {
-		if to < workOnly && m.From == team.UserAgent || to == compacted && m.From == team.Leader {
-			continue // it stands above
+		stands := func(f fact) bool { return f.ID == m.ID && (at == compacted || at == ordersOnly && f.ofPerson()) }
+		if slices.ContainsFunc(c.Facts, stands) {
+			continue // it is told above
 		}
 		text += "\n- from " + string(m.From) + ", id " + m.ID
 		if words {

@@ -126,25 +126,6 @@ func TestLadderAfterRestart(t *testing.T) {
 	})
 }
 
-// An endpoint that refuses the results of every turn is not asked for ever: the task goes
-// back.
-func TestEveryTurnIsRefused(t *testing.T) {
-	loop(t, func(t *testing.T, r *rig) {
-		n := 0
-		r.model = func(_ context.Context, req model.Request) (model.Reply, error) {
-			if n++; n%2 == 0 {
-				return model.Reply{}, no(model.GiveUp, model.InvalidRequest)
-			}
-			return r.reply("!look-" + strings.Repeat("x", n)), nil
-		}
-		r.start()
-		r.offer()
-		if r.holds() || r.task().Attempts != 0 || n > 2*mostSpells+2 || !r.beat.Parked() {
-			t.Errorf("after %d requests the task is %s with %d attempts, the agent %s", n, r.task().Status, r.task().Attempts, r.beat.State)
-		}
-	})
-}
-
 // The orders of people are those that hold: not the goals before. What was shortened already is
 // named by its id.
 func TestOrders(t *testing.T) {

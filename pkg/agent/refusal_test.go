@@ -34,11 +34,12 @@ func TestAfterRefusal(t *testing.T) {
 		"too long alone, though the task is small":   {model.Compact, model.ContextLength, whole, member, park},
 		"a filter":                                   {model.GiveUp, model.ContentFilter, undone, member, shorten},
 		"a filter of the task alone":                 {model.GiveUp, model.ContentFilter, whole, member, blame},
-		"a filter of mail alone":                     {model.GiveUp, model.ContentFilter, whole, situation{}, park},
+		"a filter of mail alone":                     {model.GiveUp, model.ContentFilter, whole, situation{}, blame},
 		"a filter of the goal alone":                 {model.GiveUp, model.ContentFilter, whole, lead, endGoal},
 		"a request that is refused":                  {model.GiveUp, model.InvalidRequest, undone, member, shorten},
 		"one that is refused however little it says": {model.GiveUp, model.InvalidRequest, whole, member, blame},
-		"the same without a task":                    {model.GiveUp, model.InvalidRequest, whole, situation{}, park},
+		"the same without a task":                    {model.GiveUp, model.InvalidRequest, whole, situation{}, blame},
+		"the same at a goal that goes on":            {model.GiveUp, model.InvalidRequest, whole, situation{leader: true}, park},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.at.next = tt.next

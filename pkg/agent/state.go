@@ -85,8 +85,8 @@ const (
 	rest                    // an outage: ask again in a while
 	park                    // a refusal: put the task back, ask again now and then
 	shorten                 // ask again with less of the conversation
-	blame                   // probe whether the task is refused, or whatever the agent asks
-	declineTask             // the task itself is refused: put it back, or end it as failed
+	blame                   // probe whether what the agent is at is refused, or whatever it asks
+	declineTask             // what it is at is refused: put the task back, or end it as failed
 	endGoal                 // the goal is refused
 )
 
@@ -153,7 +153,9 @@ func (s state) refused(r *model.Refusal, at rung) state {
 
 // afterRefusal judges a call that gave no turn. A request that the endpoint does not take
 // is tried again with less of the conversation, down the ladder. If the last rung is refused
-// too, either the task itself is at fault, which a probe finds out, or the agent parks.
+// too, or one turn after another, either what the agent is at is at fault, which a probe finds
+// out, or the agent parks. A leader's goal is never dropped: each time that it asks again, it
+// goes down the ladder.
 func (s state) afterRefusal(r *model.Refusal, p situation) step {
 	parks := r.Advice == model.Park || s.wasteful(r)
 	switch {
@@ -163,11 +165,11 @@ func (s state) afterRefusal(r *model.Refusal, p situation) step {
 		return park
 	case r.Advice == model.TryAgain:
 		return rest
-	case p.next != whole && s.spells <= mostSpells:
+	case p.next != whole && (s.spells <= mostSpells || p.leader && s.parks > 0):
 		return shorten
 	case p.holds && r.Reason == model.ContextLength && p.large:
 		return declineTask
-	case p.holds && p.next == whole && r.Advice == model.GiveUp:
+	case r.Advice == model.GiveUp && (p.holds || !p.leader):
 		return blame
 	case p.leader && p.first:
 		return endGoal
