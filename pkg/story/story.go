@@ -89,14 +89,6 @@ type call struct {
 	at   time.Time
 }
 
-// group are facts of one kind that are told in one line.
-type group struct {
-	kind  team.EventType
-	by    team.AgentID
-	at    time.Time
-	parts []string
-}
-
 // New returns a story of which nothing is told.
 func New(o Options) *Story {
 	if o.Zone == nil {
@@ -134,52 +126,6 @@ func (s *Story) Tell(e feed.Entry) []string {
 		return nil
 	}
 	return told()
-}
-
-// Flush returns the lines of what was held back.
-func (s *Story) Flush() []string {
-	g := s.pending
-	if g == nil {
-		return nil
-	}
-	s.pending = nil
-	switch g.kind {
-	case team.MemberJoined:
-		if len(g.parts) > 1 {
-			return s.fact(g.at, "", green, "+", strings.Join(g.parts, ", ")+" joined")
-		}
-		return s.fact(g.at, g.by, green, "+", "joined")
-	case team.MemberStopped:
-		if len(g.parts) > 1 {
-			return s.fact(g.at, "", plain, "-", strings.Join(g.parts, ", ")+" left")
-		}
-		return s.fact(g.at, g.by, plain, "-", "left")
-	}
-	return s.fact(g.at, g.by, plain, "+", manyTasks(g.parts))
-}
-
-// maxTasks is how many tasks that were created together are named, all but one of them
-// the first.
-const maxTasks = 5
-
-func manyTasks(parts []string) string {
-	if len(parts) <= maxTasks {
-		return strings.Join(parts, "; ")
-	}
-	return fmt.Sprintf("%d tasks: %s; … %s", len(parts), strings.Join(parts[:maxTasks-1], "; "), parts[len(parts)-1])
-}
-
-// together holds a fact back, to be told with others of its kind.
-func (s *Story) together(e feed.Entry, by team.AgentID, part string) []string {
-	var lines []string
-	if g := s.pending; g != nil && (g.kind != e.Event.Event.Type || g.kind == team.TaskCreated && g.by != by) {
-		lines = s.Flush()
-	}
-	if s.pending == nil {
-		s.pending = &group{kind: e.Event.Event.Type, by: by, at: e.Time}
-	}
-	s.pending.parts = append(s.pending.parts, part)
-	return lines
 }
 
 func (s *Story) agent(id team.AgentID) *agent {

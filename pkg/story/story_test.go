@@ -419,6 +419,11 @@ func TestMeaning(t *testing.T) {
 		"another goal": {func(w *teller) {
 			w.event(team.Leader, team.EventBody{Type: team.Compacted, Message: journal.NewGoal}, nil)
 		}, ""},
+		"tasks that were created at once come in any order": {func(w *teller) {
+			w.create("T-1000", "Last")
+			w.create("T-002", "Second")
+			w.create("T-001", "First")
+		}, "leader + T-001 First; T-002 Second; T-1000 Last"},
 		"no room": {func(w *teller) {
 			w.event(team.Leader, team.EventBody{Type: team.Compacted, Message: "it is full"}, nil)
 		}, "leader made its conversation shorter"},
