@@ -10,7 +10,7 @@ import (
 var examples = map[string][]string{
 	"up":                {"teamctl up -d", "teamctl up -n 8 --port 4222"},
 	"down":              {"teamctl down"},
-	"run":               {`teamctl run "find out why the parser tests are slow; write the reasons to SLOW.md"`, "teamctl run --resume"},
+	"run":               {`teamctl run "find out why the tests are slow; write the reasons to SLOW.md"`, "teamctl run --resume"},
 	"attach":            {"teamctl attach", "teamctl attach --agent coder-1 --since 10m"},
 	"demo":              {"teamctl demo", "teamctl demo ~/src/project"},
 	"rehearse":          {"teamctl rehearse --listen 127.0.0.1:8099", "teamctl rehearse script.yaml"},
@@ -27,7 +27,7 @@ var examples = map[string][]string{
 	"approvals ls":      {"teamctl approvals ls --all"},
 	"approvals show":    {"teamctl approvals show 9f0c2ab1e4d35768"},
 	"approvals approve": {"teamctl approvals approve 9f0c2ab1e4d35768"},
-	"approvals reject":  {`teamctl approvals reject 9f0c2ab1e4d35768 --feedback "leave the tests as they are"`},
+	"approvals reject":  {`teamctl approvals reject 9f0c2ab1e4d35768 --feedback "leave the tests alone"`},
 	"tasks":             {"teamctl tasks", "teamctl tasks -w"},
 	"tasks ls":          {"teamctl tasks ls --claimable --sort priority", "teamctl tasks ls --assignee coder-1 -o json"},
 	"tasks get":         {"teamctl tasks get 3"},
@@ -35,7 +35,7 @@ var examples = map[string][]string{
 	"tasks claim":       {"teamctl tasks claim 2 --as alice"},
 	"tasks assign":      {"teamctl tasks assign 3 --to coder-1"},
 	"tasks release":     {"teamctl tasks release 3"},
-	"tasks update":      {`teamctl tasks update 2 --status completed --as alice --summary "done, see NOTES.md"`, "teamctl tasks update 4 --priority critical"},
+	"tasks update":      {`teamctl tasks update 2 --status completed --as alice --summary "see NOTES.md"`, "teamctl tasks update 4 --priority critical"},
 	"tasks cancel":      {`teamctl tasks cancel 5 --reason "not needed"`, "teamctl tasks cancel --all"},
 	"tasks wait":        {"teamctl tasks wait 4 && echo released"},
 	"tasks graph":       {"teamctl tasks graph", "teamctl tasks graph --format dot | dot -Tsvg -o tasks.svg"},
@@ -103,6 +103,11 @@ func wrapHelp(cmd *cobra.Command, width int) {
 	}
 	cmd.Long = strings.Join(all, "\n")
 	for _, below := range cmd.Commands() {
+		if below.Long == "" {
+			below.Long = below.Short
+		}
+		names := strings.Repeat(" ", len("  ")+below.NamePadding()+len(" ")) // stand before it in the list
+		below.Short = strings.TrimSpace(wrapped(names+below.Short, width))
 		wrapHelp(below, width)
 	}
 }

@@ -29,6 +29,9 @@ func TestExamples(t *testing.T) {
 	}
 	for name, lines := range examples {
 		for _, line := range lines {
+			if n := len("  " + line); n > 80 {
+				t.Errorf("%s: it takes %d cells, and most terminals have 80", line, n)
+			}
 			_, call, ok := strings.Cut(line, "teamctl ")
 			call, _, _ = strings.Cut(call, " && ")
 			call, _, _ = strings.Cut(call, " | ")
@@ -43,6 +46,23 @@ func TestExamples(t *testing.T) {
 				t.Errorf("%s: %v", line, err)
 			}
 		}
+	}
+}
+
+// On a narrow terminal no word of the help is torn apart, and the list of commands stays one.
+func TestHelpOnANarrowTerminal(t *testing.T) {
+	t.Setenv("COLUMNS", "40")
+	var out strings.Builder
+	if err := newApp(&out, io.Discard).run(t.Context(), []string{"--help"}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if line = strings.TrimRight(line, "\n"); len(line) > 40 && len(strings.Fields(line)) > 1 {
+			t.Errorf("%q takes more than 40 cells", line)
+		}
+	}
+	if want := "  completion  Generate the\n              autocompletion script for\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("the help lacks %q:\n%s", want, &out)
 	}
 }
 

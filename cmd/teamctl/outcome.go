@@ -111,7 +111,10 @@ func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {
 	if len(o.Tasks) > o.all { // the board, which finish_team counts, holds more
 		of = "tasks of this goal"
 	}
-	fmt.Fprintf(a.out, "%s: %d of %d %s completed, %s, %s, %.1f s\n", o.Status, o.completed, o.all, of, calls(o.Usage.ModelCalls), used(o.Usage, o.priced), o.Elapsed)
+	sum := fmt.Sprintf("%s: %d of %d %s completed, %s, %s, %.1f s", o.Status, o.completed, o.all, of, calls(o.Usage.ModelCalls), used(o.Usage, o.priced), o.Elapsed)
+	if err := a.sayText(sum); err != nil {
+		return err
+	}
 	if epilogue != nil && o.Status == string(team.TeamFinished) {
 		epilogue(a.out)
 	}
@@ -134,7 +137,7 @@ func (o *outcome) writeFailed(w io.Writer) {
 		if f.Reason != "" {
 			line += ": " + printable(team.Clean(oneLine(f.Reason), maxReason))
 		}
-		fmt.Fprintln(w, line)
+		fmt.Fprintln(w, wrapped(line, lineWidth(w)))
 	}
 }
 
@@ -145,7 +148,8 @@ func (o *outcome) writeOpen(w io.Writer) {
 			fmt.Fprintf(w, "not done: and %d more\n", len(o.open)-i)
 			return
 		}
-		fmt.Fprintf(w, "not done: %s %s (%s)\n", v.ID, printable(v.Title), v.Shown())
+		line := fmt.Sprintf("not done: %s %s (%s)", v.ID, printable(v.Title), v.Shown())
+		fmt.Fprintln(w, wrapped(line, lineWidth(w)))
 	}
 }
 

@@ -90,10 +90,6 @@ func (a *app) root() *cobra.Command {
 	completeFlags(root, map[string]cobra.CompletionFunc{"output": fixed(formats...), "team": completeTeams})
 	refuseEmpty(root)
 	addExamples(root)
-	if width := widthOf(a.out); width > 0 {
-		root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", width)))
-		wrapHelp(root, width)
-	}
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
@@ -109,6 +105,12 @@ func (a *app) root() *cobra.Command {
 			cmd.Run, cmd.RunE = nil, help
 		}
 	}
+	usage := strings.Replace(root.UsageTemplate(), `Use "{{.CommandPath}} [command] --help" for more information about a command.`, "More: {{.CommandPath}} COMMAND --help", 1)
+	if width := widthOf(a.out); width > 0 {
+		usage = strings.ReplaceAll(usage, ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", width))
+		wrapHelp(root, width)
+	}
+	root.SetUsageTemplate(usage)
 	return root
 }
 

@@ -124,9 +124,14 @@ func (l Letter) Which(all []Letter) string {
 	return string(l.From)
 }
 
-// notAsked is why who cannot answer a message that is not in the inbox.
+// notAsked is why who cannot answer a message that is not in the inbox, or a member that waits
+// for no answer.
 func (t *Team) notAsked(ctx context.Context, who team.AgentID, id string) error {
 	l, err := t.find(ctx, id)
+	if errors.Is(err, team.NotFound) {
+		return team.Errorf(team.NotFound, "no open question to %s has the id or the sender %q", who, team.Clean(id, 40)).
+			WithHint("teamctl inbox %s lists the mail to %s with its ids", who, who)
+	}
 	if err != nil {
 		return err
 	}

@@ -163,11 +163,7 @@ func maySpawn(record team.Team, members []team.Member, m team.Member, count int)
 		}
 	}
 	if have+count > limit {
-		more := "1 more is"
-		if count > 1 {
-			more = fmt.Sprintf("%d more are", count)
-		}
-		return team.Errorf(team.InvalidState, "the team has %d teammates and its limit is %d (max_teammates): %s too many", have, limit, more).
+		return team.Errorf(team.InvalidState, "the team has %d teammates and its limit is %d (max_teammates): there is no room for %d more", have, limit, count).
 			WithHint("stop one, or give the work to those who are there")
 	}
 	return nil
