@@ -205,8 +205,8 @@ func (c *converter) entry(e client.Entry) []Envelope {
 	return nil
 }
 
-// noResult is the result of a call whose run ended before it.
-const noResult = "The run ended before this call."
+// noResult is the result of a call whose run ended before it had one.
+const noResult = "The run ended before this call did; it may or may not have taken effect."
 
 // cut returns what ends the text and the calls that an agent has open, since its run is over.
 func (c *converter) cut(a team.AgentID, at *int64) []Envelope {
