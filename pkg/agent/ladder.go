@@ -164,6 +164,7 @@ func (a *Agent) shorten(ctx context.Context, r *model.Refusal, to rung) error {
 		return a.note(ctx, fmt.Sprintf("The model's endpoint could not read the tool call in your answer, several times in a row, so nothing of it was run (%s). "+
 			"Make the call again: the tool's name as it is given, and one JSON object as its arguments. If they are long, do it in smaller steps.", cause))
 	case to == compacted && r.Reason == model.ContextLength:
+		a.conv.filled()
 		return a.compactTo(ctx, "it is larger than the model's window", compacted)
 	}
 	return a.renew(ctx, cause, a.conv.shortened(to, a.taskText(), a.o.Dialect.Say(a.takenOut(r, to))))
