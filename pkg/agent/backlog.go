@@ -101,7 +101,8 @@ type pile struct {
 }
 
 // add takes in the next message. Told whole are the words of the leader, of people and of
-// the runtime, the newest if they are too many, and the answer that is awaited.
+// the runtime, and the answer that is awaited. If they are too many, those of people come
+// first, since they are orders, and then the newest.
 func (p *pile) add(d mailbox.Delivery) {
 	p.Count++
 	if n := len(p.Runs); n > 0 && p.Runs[n-1].Last+1 == d.Seq {
@@ -123,16 +124,29 @@ func (p *pile) add(d mailbox.Delivery) {
 	}
 	p.Whole = append(p.Whole, l)
 	p.size += p.sizeOf(l)
-	for i := 0; p.size > p.limit && i < len(p.Whole)-1; {
-		old := p.Whole[i]
-		if old.Seq == p.answer {
-			i++
-			continue
+	for p.size > p.limit {
+		i := p.least()
+		if i < 0 {
+			return
 		}
-		p.heap(old)
-		p.size -= p.sizeOf(old)
+		p.heap(p.Whole[i])
+		p.size -= p.sizeOf(p.Whole[i])
 		p.Whole = slices.Delete(p.Whole, i, i+1)
 	}
+}
+
+// least returns the index of the letter that is least worth to be told whole, which is the
+// oldest, those of people last; -1 if none is left beside the newest and the awaited answer.
+func (p *pile) least() int {
+	older := p.Whole[:len(p.Whole)-1]
+	for _, ofPeople := range []bool{false, true} {
+		if i := slices.IndexFunc(older, func(l journal.Letter) bool {
+			return l.Seq != p.answer && (l.Message.From == team.UserAgent) == ofPeople
+		}); i >= 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // sizeOf is how many tokens of a letter are told, its frame included, which is more than

@@ -211,6 +211,27 @@ func TestPileCountsFrames(t *testing.T) {
 	}
 }
 
+// What people say is told whole before what the leader and the runtime say, however old it is.
+func TestPileKeepsOrdersOfPeople(t *testing.T) {
+	p := pile{limit: 1000, awaits: func(team.Message) bool { return false }, heaps: map[team.AgentID]*journal.Heap{}}
+	add := func(seq uint64, from team.AgentID, text string) {
+		p.add(mailbox.Delivery{Seq: seq, Message: team.Message{ID: fmt.Sprint(seq), From: from, Type: team.MsgMessage, Content: text}})
+	}
+	add(1, team.UserAgent, rule)
+	for seq := range uint64(60) {
+		add(2+seq, team.Leader, strings.Repeat("look again ", 20))
+	}
+	if len(p.Whole) < 3 || p.Whole[0].Message.Content != rule || p.Whole[len(p.Whole)-1].Seq != 61 || p.size > p.limit {
+		t.Errorf("of %d tokens these are told whole: %+v", p.size, p.Whole)
+	}
+	for seq := range uint64(60) {
+		add(62+seq, team.UserAgent, strings.Repeat("and this too ", 20))
+	}
+	if last := p.Whole[len(p.Whole)-1]; last.Seq != 121 || p.Whole[0].Message.From != team.UserAgent || p.size > p.limit {
+		t.Errorf("of %d tokens these are told whole: %+v", p.size, p.Whole)
+	}
+}
+
 // A pile keeps no more text than it tells, however much the leader writes, and the newest.
 func TestPileIsBounded(t *testing.T) {
 	p := pile{limit: 1000, awaits: func(team.Message) bool { return false }, heaps: map[team.AgentID]*journal.Heap{}}
