@@ -64,6 +64,16 @@ func TestRunResumedInMovedFolder(t *testing.T) {
 		_, _, errs := exit(t, c.command("status"))
 		return strings.Contains(errs, "leader@default is lost: workspace "+old+": "+why)
 	})
+	attached := c.follow("attach")
+	until(t, "attach says what is missing", func() bool {
+		return strings.Contains(attached.errs.String(), "leader@default is lost: workspace "+old+": "+why)
+	})
+	if err := attached.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := wait(t, attached.Cmd); code != 130 {
+		t.Errorf("attach interrupted: exit status %d, %s", code, attached.errs.String())
+	}
 	if out := c.ok("doctor", "-o", "json"); !strings.Contains(out, "leader@default is lost: workspace "+old) {
 		t.Errorf("doctor does not say what is missing:\n%s", out)
 	}

@@ -247,6 +247,7 @@ func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal, v view,
 	if err != nil {
 		return team.Team{}, a.ended(ctx, err)
 	}
+	a.tellLost(ctx, t)
 	eg, watching := errgroup.WithContext(ctx)
 	following, stop := context.WithCancel(watching)
 	defer stop()

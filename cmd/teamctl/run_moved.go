@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,6 +45,15 @@ func (a *app) findFolder(ctx context.Context, t *client.Team, g *client.Goal, cf
 	}
 	a.tell("the folder " + old + " is gone; team " + string(t.ID()) + " goes on in " + asked)
 	return nil
+}
+
+// tellLost says why no process leads the team, if that is known: it may have been so before what
+// is shown of the goal, in which nothing happens then.
+func (a *app) tellLost(ctx context.Context, t *client.Team) {
+	leader, err := t.Agent(ctx, team.Leader)
+	if err == nil && leader.Member.State == team.Lost && leader.LastError != "" {
+		a.tell(fmt.Sprintf("%s is lost: %s", team.Leader.At(t.ID()), oneLine(leader.LastError)))
+	}
 }
 
 // isGone reports whether nobody can work for the team in the folder. Only of a cluster on this

@@ -124,7 +124,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	}
 	role, folder, err := l.fit(record)
 	if err != nil {
-		return errors.Join(err, l.cannot(ctx, bt, term, err))
+		return errors.Join(err, l.cannot(ctx, bt, record, term, err))
 	}
 	if record, err = l.registry.Touch(ctx, bt); err != nil || record.Status != team.Active {
 		return err
@@ -189,14 +189,15 @@ func (l *leader) fit(record team.Team) (role team.Role, folder string, err error
 }
 
 // cannot writes why no process can lead the team into its leader's record, where whoever
-// looks finds it; once, however often and by how many processes it is tried.
-func (l *leader) cannot(ctx context.Context, bt *broker.Storage, term uint64, why error) error {
+// looks finds it; once for each goal, since whoever follows that begins there, however often and
+// by how many processes it is tried.
+func (l *leader) cannot(ctx context.Context, bt *broker.Storage, record team.Team, term uint64, why error) error {
 	reason := team.Line(why)
 	_, err := l.write(ctx, bt, func(m *team.Member) bool {
-		if m.State == team.Lost && m.LastError == reason {
+		if m.State == team.Lost && m.LastError == reason && m.Revision > record.GoalSeq {
 			return false
 		}
-		m.Incarnation = max(term, m.Incarnation)
+		m.Incarnation = max(term, m.Incarnation+1)
 		m.Role, m.State, m.LastError = team.LeaderRole, team.Lost, reason
 		return true
 	})

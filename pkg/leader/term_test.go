@@ -55,6 +55,31 @@ func TestNewTermForgets(t *testing.T) {
 	}
 }
 
+// Why a team cannot be led is written once for each goal, however often it is tried: who follows
+// the next goal finds it there.
+func TestCannotIsToldInEachGoal(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	var record team.Team
+	var last team.Member
+	for goal := range 2 {
+		for try := range 3 {
+			if err := new(leader).cannot(t.Context(), bt, record, uint64(try+1), errors.New("there is no such folder")); err != nil {
+				t.Fatal(err)
+			}
+			m, err := roster.New(bt).Get(t.Context(), team.Leader)
+			if err != nil || m.State != team.Lost || m.LastError != "there is no such folder" || (m.Incarnation > last.Incarnation) != (try == 0) {
+				t.Errorf("goal %d, try %d: %+v, %v", goal, try, m, err)
+			}
+			last = m
+		}
+		seq, err := bt.Bucket.LastSeq(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		record.GoalSeq = seq
+	}
+}
+
 // A member is asked to leave and answers, or has not answered when the leader's call is over;
 // one whose process is gone is asked nothing.
 func TestRemove(t *testing.T) {
