@@ -67,15 +67,16 @@ func (a *Agent) decline(ctx context.Context, r *model.Refusal, cause string) err
 }
 
 // drop goes on with a conversation that has lost what the agent was at. Mail that came meanwhile
-// and that the model has not seen is named; more says that there is some.
+// and that the model has not seen is named in it; more says that there is some.
 func (a *Agent) drop(ctx context.Context, cause string, next *Conversation) (more bool, err error) {
 	// Without its words, which may be what is not let through.
-	unseen := a.conv.unseenMail(whole, false)
-	a.state.spells = 0
-	if err := a.renew(ctx, cause, next); err != nil || unseen == "" {
-		return false, err
+	if unseen := a.conv.unseenMail(whole, false); unseen != "" {
+		next.Messages = append(next.Messages, userMessage(a.o.Dialect.Say(
+			"What you were at is gone, since your model's endpoint refused it."+unseen+"\nread_mail with an id shows it.")))
+		next.Unseen, next.Ended, more = true, false, true
 	}
-	return true, a.note(ctx, "What you were at is gone, since your model's endpoint refused it."+unseen+"\nread_mail with an id shows it.")
+	a.state.spells = 0
+	return more, a.renew(ctx, cause, next)
 }
 
 // declined puts the task back as one that is refused. The loss of it is no error.

@@ -325,6 +325,14 @@ func TestMailOfARefusedTask(t *testing.T) {
 	for name, probe := range map[string]func(*rig){
 		"the task's fault":  func(r *rig) { r.says("ready") },
 		"the agent's fault": func(r *rig) { r.refuses(model.GiveUp, model.ContentFilter) },
+		"the process dies once it has forgotten the task": func(r *rig) {
+			r.says("ready")
+			r.stored = func() {
+				if last := r.journal[len(r.journal)-1]; last.Kind == journal.Compact && !strings.Contains(string(last.Context), "title: Count") {
+					r.killAfter = r.appends
+				}
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			loop(t, func(t *testing.T, r *rig) {
@@ -342,6 +350,13 @@ func TestMailOfARefusedTask(t *testing.T) {
 				r.start()
 				r.offer()
 				r.pass(time.Hour)
+				if r.dead != (r.stored != nil) {
+					t.Fatalf("the process has died: %v", r.dead)
+				}
+				if r.dead {
+					r.opts.Member.Incarnation, r.stored, r.killAfter = 2, nil, 0
+					r.start()
+				}
 				if got := r.last(); strings.Contains(got, "<task") || !strings.Contains(got, "id m7") || r.beat.State != team.Idle {
 					t.Errorf("it is %s, and was told at last\n%s", r.beat.State, got)
 				}
