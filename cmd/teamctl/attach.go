@@ -93,6 +93,7 @@ func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg 
 	if !v.quiet {
 		a.note("goal: " + oneLine(g.Record().Goal))
 	}
+	a.tellLost(ctx, t)
 	stop := a.tellRoom(ctx, c)
 	record, werr := a.watch(ctx, t, g, v, after)
 	stop()

@@ -126,6 +126,7 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
 			return err
 		}
 		if !p.resume {
+			a.tellLost(ctx, t) // what kept a goal that is resumed may be over just now, see findFolder
 			p.view.panes = a.panesFor(p.view.mode, cfg, t.ID())
 		}
 		stop := a.tellRoom(ctx, c)
@@ -247,7 +248,6 @@ func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal, v view,
 	if err != nil {
 		return team.Team{}, a.ended(ctx, err)
 	}
-	a.tellLost(ctx, t)
 	eg, watching := errgroup.WithContext(ctx)
 	following, stop := context.WithCancel(watching)
 	defer stop()
