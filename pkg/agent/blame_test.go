@@ -328,7 +328,7 @@ func TestMailOfARefusedTask(t *testing.T) {
 		"the process dies once it has forgotten the task": func(r *rig) {
 			r.says("ready")
 			r.stored = func() {
-				if last := r.journal[len(r.journal)-1]; last.Kind == journal.Compact && !strings.Contains(string(last.Context), "title: Count") {
+				if last := r.journal[len(r.journal)-1]; last.Kind == journal.Compact && strings.Contains(string(last.Context), "What you were at is gone") {
 					r.killAfter = r.appends
 				}
 			}
