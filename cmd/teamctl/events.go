@@ -152,7 +152,10 @@ func eventTypeNames() (names []string) {
 // was given, or by an interrupt.
 func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFlags) error {
 	return a.following(ctx, a.awaitTeam, func(ctx context.Context, t *client.Team) error {
-		var err error
+		err := areMembers(ctx, t, o.Agents)
+		if err != nil {
+			return err
+		}
 		if o.After, err = f.from(ctx, t); err != nil {
 			return err
 		}

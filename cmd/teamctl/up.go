@@ -143,6 +143,9 @@ func (a *app) upAlready(flags *pflag.FlagSet) (is bool, err error) {
 	if !running {
 		return false, nil
 	}
+	if flags.Changed("standbys") {
+		a.note("the number of its standbys stays as it is; another: teamctl down, and then up -n N")
+	}
 	r := recordOf("up", pid)
 	return true, a.printCluster(r, fmt.Sprintf("the cluster is up already: NATS at %s, API at %s, pid %d; end it with: teamctl down", r.NATS, r.API, r.PID))
 }
