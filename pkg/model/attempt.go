@@ -61,7 +61,7 @@ func (c *Client) read(x *exchange, q call, turn turnReader) *failure {
 	switch first {
 	case '{', '[', '<': // no event begins so
 		x.expect(c.opt.Idle)
-		return c.readWhole(x, body, turn)
+		return c.readWhole(x, q, body, turn)
 	}
 
 	head, _ := body.Peek(min(body.Buffered(), mostSaid)) // for the case that it is no stream
@@ -100,10 +100,10 @@ func (c *Client) read(x *exchange, q call, turn turnReader) *failure {
 
 // readWhole takes an answer that is no stream: an error, a whole turn from an
 // endpoint that does not stream, or nothing of ours.
-func (c *Client) readWhole(x *exchange, body io.Reader, turn turnReader) *failure {
+func (c *Client) readWhole(x *exchange, q call, body io.Reader, turn turnReader) *failure {
 	data, err := io.ReadAll(body)
 	if err != nil {
-		return c.unanswered(x, call{}, err)
+		return c.brokenOff(x, q, turn, err)
 	}
 	if data[0] != '<' {
 		err = turn.event("", data)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 )
@@ -18,6 +19,11 @@ func said(code int, body string) func() *http.Response {
 // broken answers with half a turn.
 func broken() *http.Response {
 	return response(200, strings.NewReader("data: "+`{"choices":[{"index":0,"delta":{"content":"half"}}]}`+"\n\n"))
+}
+
+// brokenWhole answers with half a turn that is not streamed.
+func brokenWhole() *http.Response {
+	return response(200, io.MultiReader(strings.NewReader(`{"choices":[{"index":0,`), iotest.ErrReader(io.ErrUnexpectedEOF)))
 }
 
 func turn() *http.Response {
@@ -45,6 +51,7 @@ func TestTries(t *testing.T) {
 		"a filter":                      {said(400, `{"error":{"code":"content_filter"}}`), true, false, 1, GiveUp, 0, 0},
 		"too long":                      {said(413, ""), true, false, 1, Compact, 0, 0},
 		"an answer that breaks off":     {broken, true, false, 2, TryAgain, 2, 0},
+		"one that does not stream":      {brokenWhole, true, false, 2, TryAgain, 2, 0},
 		"503":                           {said(503, ""), true, false, 5, TryAgain, 0, 0},
 		"401":                           {said(401, ""), false, false, 1, Park, 0, 0},
 		"401 of a good key":             {said(401, ""), true, false, 2, Park, 0, 2 * time.Second},
