@@ -93,6 +93,12 @@ func TestRunResumedInMovedFolder(t *testing.T) {
 	if lost != 1 {
 		t.Errorf("the loss is told %d times:\n%s", lost, strings.Join(events, "\n"))
 	}
+	for _, args := range [][]string{{"run", "--resume"}, {"run", "--add", "more"}} {
+		want := "there is no folder " + filepath.Join(above, "typo") + " to work in"
+		if code, _, errs := exit(t, c.command(append(args, "--workspace", filepath.Join(above, "typo"))...)); code != 3 || !strings.Contains(errs, want) {
+			t.Errorf("%s in a folder that is not there: exit status %d, %s", args, code, errs)
+		}
+	}
 	if code, out, errs := exit(t, c.command("run", "--resume", "--workspace", ".")); code != 0 || !strings.Contains(out, "\nwaited\n") {
 		t.Errorf("resumed in another folder: exit status %d\n%s\n%s", code, out, errs)
 	}

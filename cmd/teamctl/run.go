@@ -115,6 +115,11 @@ func (a *app) goal(ctx context.Context, p *pursuit) error {
 	if p.workspace, err = workspaceOf(cfg); err != nil {
 		return err
 	}
+	if onThisMachine(cfg, p) {
+		if is, err := os.Stat(p.workspace); err != nil || !is.IsDir() {
+			return team.Errorf(team.NotFound, "there is no folder %s to work in", p.workspace).WithHint("make it, or name another with --workspace")
+		}
+	}
 	return a.pursue(ctx, cfg, p)
 }
 

@@ -56,10 +56,13 @@ func (a *app) tellLost(ctx context.Context, t *client.Team) {
 	}
 }
 
+// onThisMachine reports whether the cluster's processes see the folders that are seen here.
+func onThisMachine(cfg config.Config, p *pursuit) bool { return p.own || cfg.ClusterFile() != "" }
+
 // isGone reports whether nobody can work for the team in the folder. Only of a cluster on this
 // machine it can be seen here; of another the team's leader has said so.
 func (a *app) isGone(ctx context.Context, t *client.Team, folder string, cfg config.Config, p *pursuit) (bool, error) {
-	if p.own || cfg.ClusterFile() != "" {
+	if onThisMachine(cfg, p) {
 		_, err := os.Stat(folder)
 		return errors.Is(err, fs.ErrNotExist), nil
 	}
