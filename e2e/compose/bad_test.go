@@ -84,8 +84,8 @@ func TestBadInput(t *testing.T) {
 		// Nobody but the doctor asks the endpoint before there is something to do.
 		checks, line := fails(t, p.compose(nil, "run", "--rm", "-T", "teamctl", "doctor"), team.InvalidArgument, "model: "+why)
 		told, ended := fails(t, p.teamctl("run", "--timeout", "1m", "anything"), team.InvalidState, "the goal ended as failed")
-		if !strings.Contains(told, "the leader's model refuses to answer: "+why) {
-			t.Errorf("teamctl run does not say %q:\n%s", why, told)
+		if !strings.Contains(ended, "the goal ended as failed: the leader's model refuses to answer: "+why) {
+			t.Errorf("teamctl run does not say %q:\n%s", why, ended)
 		}
 		logs := p.run(t, "logs", "--no-color", "leader")
 		if !strings.Contains(logs, why) { // at each try, of which there may be several

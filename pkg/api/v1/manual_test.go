@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	manualShell = regexp.MustCompile("(?m)^api\\(\\) .*$")
+	manualShell = regexp.MustCompile(`(?m)^api\(\) .*$`)
 	manualRow   = regexp.MustCompile("(?m)^\\| ([^|]+) \\| `(api [^`]+)` \\|(.*)\\|$")
 	manualArray = regexp.MustCompile("`(\\w+)`")
 )
