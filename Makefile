@@ -47,16 +47,20 @@ test: vet ## go vet, gofmt and all tests, with the race detector where it can ru
 	@echo 'go test $(RACE) ./...'; \
 		{ status=0; $(GOTEST) $(RACE) -timeout 20m $$(go list ./... | grep -vx $(CLUSTERS:%=-e agentteam/%)) 2>&1 || status=$$?; \
 		$(GOTEST_CLUSTERS) $(RACE) -timeout 20m $(CLUSTERS:%=./%) 2>&1 || status=$$?; \
+		go -C bench test . 2>&1 || status=$$?; \
 		echo "go-test-status $$status"; } | $(TIMES)
 
 .PHONY: check
-check: vet ## go vet, gofmt, the house rules, and short tests of the packages that differ from main
+check: vet ## go vet, gofmt, the house rules, and short tests of what differs from main and of its importers
 	@changed=$$(.ci/changed); echo "go test -short" $$changed; \
 		$(GOTEST) -short -timeout 5m ./pkg ./mutants $$changed
 
+# bench and bench/postgres are modules apart, so that what they compare with is no dependency
+# of the programs.
 .PHONY: vet
 vet:
 	go vet ./...
+	go -C bench vet ./...
 	@unformatted=$$(gofmt -l $(SOURCES)) && test -z "$$unformatted" || \
 		{ echo "not formatted, run make fmt: $$unformatted" >&2; exit 1; }
 
@@ -85,17 +89,19 @@ test-compose: ## build the images, start docker-compose.yml and have it do work;
 mutants: ## plant known bugs, MUTANT=name for one, in copies of the tree: each must be caught
 	go run ./mutants $(MUTANT)
 
+BENCH_RUN = go -C bench build -o ../bin/bench . && ./bin/bench
+
 .PHONY: bench
 bench: build ## measure beside bare JetStream; prints a table and, last, a line of JSON
-	@go run ./bench core
+	@$(BENCH_RUN) core
 
 .PHONY: bench-board
 bench-board: build ## measure the board at all sizes, up to 100,000 tasks (8 min; BENCH=quick within 1)
-	@go run ./bench board
+	@$(BENCH_RUN) board
 
 .PHONY: bench-recovery
 bench-recovery: build ## measure how soon a team is at work again after kills (10 min; BENCH=quick within 3)
-	@go run ./bench recovery
+	@$(BENCH_RUN) recovery
 
 .PHONY: bench-postgres
 bench-postgres: ## measure a task table of the PostgreSQL server BENCH_POSTGRES=postgres://... beside
@@ -103,17 +109,19 @@ bench-postgres: ## measure a task table of the PostgreSQL server BENCH_POSTGRES=
 
 .PHONY: bench-api
 bench-api: build ## measure the HTTP API: 500 streams, late readers, lists (7 min; BENCH=quick within 1)
-	@go run ./bench api
+	@$(BENCH_RUN) api
 
 .PHONY: bench-agent
 bench-agent: build ## measure an agent beside a plain loop over the same endpoint (2 min; BENCH=quick within 1)
-	@go run ./bench agent
+	@$(BENCH_RUN) agent
+
+.PHONY: bench-hands
+bench-hands: ## measure the start of commands in each sandbox, and searches of 50,000 files beside rg (1 min; BENCH=quick less)
+	@$(BENCH_RUN) hands
 
 .PHONY: lint
 lint: ## go vet and staticcheck, which is fetched on first use
-	go vet ./...
-	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
-	go -C bench/postgres vet .
+	@for m in . bench bench/postgres; do echo "staticcheck of $$m"; go -C $$m vet ./... && go -C $$m run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... || exit; done
 
 .PHONY: fmt
 fmt: ## format the Go code

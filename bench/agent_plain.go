@@ -14,7 +14,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// plainCommand starts this program as a plain loop, which is a process of its own, as a
+// plainCommand starts this program as a plain loop, which is a separate process, as a
 // teammate is, so that its memory can be told.
 const plainCommand = "plain"
 

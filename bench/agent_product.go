@@ -142,7 +142,7 @@ func (b *agentRig) product(ctx context.Context, k talkKind, look func(pid int) e
 		err = look(teammate.PID())
 	}
 	if err == nil {
-		_, _, err = tm.AddTasks(ctx, "", team.NewTask{Title: "Read all the files", Role: "coder"})
+		_, _, err = tm.Board().Add(ctx, "", team.NewTask{Title: "Read all the files", Role: "coder"})
 	}
 	if err == nil {
 		err = b.endpoint.finish(ctx, t, teammate.Done())
@@ -167,11 +167,11 @@ func (b *agentRig) product(ctx context.Context, k talkKind, look func(pid int) e
 // rested waits until the one teammate has done its task and has nothing to do.
 func rested(ctx context.Context, tm *client.Team) error {
 	for {
-		task, err := tm.Task(ctx, "T-001")
+		task, err := tm.Board().Task(ctx, "T-001")
 		if err != nil {
 			return err
 		}
-		a, err := tm.Agent(ctx, "coder-1")
+		a, err := tm.Members().Get(ctx, "coder-1")
 		if err != nil {
 			return err
 		}

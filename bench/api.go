@@ -219,7 +219,7 @@ func apiStreams(ctx context.Context, b *apiRig, s apiScale) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	last, got := make([]atomic.Int64, total), make([]atomic.Int64, total) // when the last reader had it, and how many have
+	read := make([]spread, total)
 	g, ctx := errgroup.WithContext(ctx)
 	var ready sync.WaitGroup
 	ready.Add(s.clients)
@@ -231,51 +231,14 @@ func apiStreams(ctx context.Context, b *apiRig, s apiScale) ([]figure, error) {
 				return err
 			}
 			defer body.Close()
-			for want := range total {
-				data, err := next(in)
-				if err != nil {
-					return fmt.Errorf("a reader after %d of %d events: %w", want, total, err)
-				}
-				n, err := serial(data)
-				if err != nil {
-					return err
-				}
-				if n != want {
-					return fmt.Errorf("a reader was told event %d in place of %d", n, want)
-				}
-				got[n].Add(1)
-				for now := time.Now().UnixNano(); ; {
-					was := last[n].Load()
-					if now <= was || last[n].CompareAndSwap(was, now) {
-						break
-					}
-				}
-			}
-			return nil
+			return readAll(in, read)
 		})
 	}
 	ready.Wait()
 	sent := make([]time.Time, total)
 	var early, late float64
-	g.Go(func() error {
-		log := eventlog.New(bt, nil)
-		tick := time.NewTicker(time.Second / time.Duration(s.rate))
-		defer tick.Stop()
-		for n := range total {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-tick.C:
-			}
-			if n == total/3 { // by then the process keeps as much of the feed as it ever does
-				if early, err = resident(b.leader.PID()); err != nil {
-					return err
-				}
-			}
-			sent[n] = time.Now()
-			happen(ctx, log, n)
-		}
-		late, err = resident(b.leader.PID())
+	g.Go(func() (err error) {
+		early, late, err = b.send(ctx, eventlog.New(bt, nil), s.rate, sent)
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -284,8 +247,8 @@ func apiStreams(ctx context.Context, b *apiRig, s apiScale) ([]figure, error) {
 	var lags []float64 // ms
 	lost := 0
 	for n := range total {
-		lost += s.clients - int(got[n].Load())
-		lags = append(lags, milliseconds(time.Unix(0, last[n].Load()).Sub(sent[n])))
+		lost += s.clients - int(read[n].readers.Load())
+		lags = append(lags, milliseconds(time.Unix(0, read[n].last.Load()).Sub(sent[n])))
 	}
 	return []figure{
 		measured("stream_last_reader_lag_p50", median(lags), "ms"),
@@ -294,6 +257,58 @@ func apiStreams(ctx context.Context, b *apiRig, s apiScale) ([]figure, error) {
 		measured("stream_memory_per_reader", (late-before)*1024/float64(s.clients), "KiB"),
 		measured("stream_memory_growth", late, "MiB").beside(early).atMost(flatGoal),
 	}, nil
+}
+
+// send stores an event for each of sent, rate a second, and notes when. It returns the
+// process's memory after a third, when it keeps as much of the feed as it ever does, and at
+// the end.
+func (b *apiRig) send(ctx context.Context, log *eventlog.Log, rate int, sent []time.Time) (early, late float64, err error) {
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
+	for n := range sent {
+		select {
+		case <-ctx.Done():
+			return 0, 0, ctx.Err()
+		case <-tick.C:
+		}
+		if n == len(sent)/3 {
+			if early, err = resident(b.leader.PID()); err != nil {
+				return 0, 0, err
+			}
+		}
+		sent[n] = time.Now()
+		happen(ctx, log, n)
+	}
+	late, err = resident(b.leader.PID())
+	return early, late, err
+}
+
+// spread counts the readers that have an event, and holds when the last of them got it.
+type spread struct{ readers, last atomic.Int64 } // last in nanoseconds
+
+// readAll reads the events in order, and notes each in read.
+func readAll(in *bufio.Reader, read []spread) error {
+	for want := range read {
+		data, err := next(in)
+		if err != nil {
+			return fmt.Errorf("a reader after %d of %d events: %w", want, len(read), err)
+		}
+		n, err := serial(data)
+		if err != nil {
+			return err
+		}
+		if n != want {
+			return fmt.Errorf("a reader got event %d in place of %d", n, want)
+		}
+		read[n].readers.Add(1)
+		for now := time.Now().UnixNano(); ; {
+			was := read[n].last.Load()
+			if now <= was || read[n].last.CompareAndSwap(was, now) {
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // apiLate measures how soon a reader of a team with a long past has its first event.
@@ -362,7 +377,7 @@ func apiLists(ctx context.Context, b *apiRig, s apiScale) ([]figure, error) {
 	for i := range tasks {
 		tasks[i] = team.NewTask{Title: fmt.Sprint("task ", i), Description: words}
 	}
-	if _, _, err := tm.AddTasks(ctx, "", tasks...); err != nil {
+	if _, _, err := tm.Board().Add(ctx, "", tasks...); err != nil {
 		return nil, err
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -370,7 +385,7 @@ func apiLists(ctx context.Context, b *apiRig, s apiScale) ([]figure, error) {
 		return nil, err
 	}
 	bare := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		all, err := tm.Tasks(r.Context())
+		all, err := tm.Board().Tasks(r.Context())
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

@@ -55,12 +55,12 @@ func idle(ctx context.Context, r *rig) (all []figure, err error) {
 	var took []float64 // s
 	for n := range quiets {
 		// The next task comes before the leader is told again and again, which ends a goal.
-		added, _, err := a.team.AddTasks(ctx, "", team.NewTask{Title: soonDone, Role: "coder"})
+		added, _, err := a.team.Board().Add(ctx, "", team.NewTask{Title: soonDone, Role: "coder"})
 		if err != nil {
 			return nil, err
 		}
 		if n == 0 {
-			if _, err := a.team.StartGoal(ctx, "wait", ""); err != nil {
+			if _, err := a.team.Goals().Start(ctx, "wait", ""); err != nil {
 				return nil, err
 			}
 		}

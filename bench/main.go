@@ -2,9 +2,11 @@
 // loop: both on one server, in one run, in turns, so that their ratio says something on
 // any machine. It asserts nothing; a goal that is missed is printed as missed.
 //
-//	go run ./bench core
-//	BENCH=quick go run ./bench board
-//	BENCH=quick go run ./bench agent
+//	make bench
+//	make bench-board BENCH=quick
+//	make bench-agent BENCH=quick
+//
+// It is a module apart, so that what it compares with is no dependency of the programs.
 //
 // A Go benchmark beside the code answers "is this function faster than before?".
 // These figures need several packages and the built programs at once, and end
@@ -34,6 +36,7 @@ var benches = map[string]func(context.Context, *rig) ([]figure, error){
 	"board":    boardBench,
 	"agent":    agentBench,
 	"api":      apiBench,
+	"hands":    handsBench,
 	"recovery": recoveryBench,
 }
 

@@ -51,6 +51,7 @@ func processes(ctx context.Context, r *rig) ([]figure, error) {
 	if err := conn.Flush(ctx); err != nil { // the server listens for us from here on
 		return nil, err
 	}
+
 	// Teammates on a lifeline end with this process, however it ends.
 	lifeline, held, err := os.Pipe()
 	if err != nil {
@@ -61,7 +62,6 @@ func processes(ctx context.Context, r *rig) ([]figure, error) {
 
 	var took []float64 // ms
 	var pids []int
-	idle := map[team.AgentID]int{}
 	for i := range starts {
 		name := team.AgentID(fmt.Sprintf("coder-%d", i+1))
 		begun := time.Now()
@@ -77,7 +77,16 @@ func processes(ctx context.Context, r *rig) ([]figure, error) {
 		}
 		took = append(took, milliseconds(first.at.Sub(begun)))
 	}
-	_, err = await(ctx, heard, nil, func(b beat) bool {
+	if err := awaitIdle(ctx, heard); err != nil {
+		return nil, err
+	}
+	return memoryOf(pids, []figure{measured("process_start_to_first_heartbeat", median(took), "ms")})
+}
+
+// awaitIdle waits until every teammate has sent some idle heartbeats.
+func awaitIdle(ctx context.Context, heard chan beat) error {
+	idle := map[team.AgentID]int{}
+	_, err := await(ctx, heard, nil, func(b beat) bool {
 		if b.State == team.Idle {
 			idle[b.AgentID]++
 		}
@@ -88,9 +97,13 @@ func processes(ctx context.Context, r *rig) ([]figure, error) {
 		return settled
 	})
 	if err != nil {
-		return nil, fmt.Errorf("teammates do not come to rest: %w", err)
+		return fmt.Errorf("teammates do not become idle: %w", err)
 	}
-	figures := []figure{measured("process_start_to_first_heartbeat", median(took), "ms")}
+	return nil
+}
+
+// memoryOf adds what the largest of the processes holds.
+func memoryOf(pids []int, figures []figure) ([]figure, error) {
 	if runtime.GOOS != "linux" {
 		progress("memory is measured on Linux only")
 		return figures, nil

@@ -102,7 +102,7 @@ func (a *apart) close() {
 func (a *apart) leading(ctx context.Context, term uint64) (uint64, int, error) {
 	var leader client.Agent
 	err := eventually(ctx, "nobody leads", func() (ok bool, err error) {
-		if leader, err = a.team.Agent(ctx, team.Leader); errors.Is(err, team.NotFound) || errors.Is(err, team.Unavailable) {
+		if leader, err = a.team.Members().Get(ctx, team.Leader); errors.Is(err, team.NotFound) || errors.Is(err, team.Unavailable) {
 			return false, nil
 		}
 		return leader.Incarnation > term && leader.State == team.Idle, err
@@ -142,7 +142,7 @@ func (b *recoveryRig) claimedAgain(ctx context.Context) (float64, error) {
 	if err := a.rested(ctx); err != nil {
 		return 0, err
 	}
-	added, _, err := a.team.AddTasks(ctx, "", team.NewTask{Title: "long", Role: "coder"})
+	added, _, err := a.team.Board().Add(ctx, "", team.NewTask{Title: "long", Role: "coder"})
 	if err != nil {
 		return 0, err
 	}
@@ -150,7 +150,7 @@ func (b *recoveryRig) claimedAgain(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	holder, err := a.team.Agent(ctx, held.Assignee)
+	holder, err := a.team.Members().Get(ctx, held.Assignee)
 	if err != nil {
 		return 0, err
 	}
@@ -162,7 +162,7 @@ func (b *recoveryRig) claimedAgain(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	took := time.Since(begun)
-	if _, err = a.team.Cancel(ctx, held.ID, "", "the try is over"); err != nil {
+	if _, err = a.team.Board().Cancel(ctx, held.ID, "", "the try is over"); err != nil {
 		return 0, err
 	}
 	return (took - recoveryLease).Seconds(), a.teammate() // in the place of the killed one
@@ -171,7 +171,7 @@ func (b *recoveryRig) claimedAgain(ctx context.Context) (float64, error) {
 // claimed waits until a task is in progress under a later epoch.
 func (a *apart) claimed(ctx context.Context, id team.TaskID, epoch uint64) (task team.TaskView, err error) {
 	err = eventually(ctx, string(id)+" is not claimed", func() (bool, error) {
-		task, err = a.team.Task(ctx, id)
+		task, err = a.team.Board().Task(ctx, id)
 		return task.Status == team.InProgress && task.Epoch > epoch, err
 	})
 	return task, err
@@ -186,7 +186,7 @@ func (a *apart) teammate() error {
 // rested waits until both teammates are idle.
 func (a *apart) rested(ctx context.Context) error {
 	return eventually(ctx, "the teammates do not come to rest", func() (bool, error) {
-		all, err := a.team.Agents(ctx, false)
+		all, err := a.team.Members().List(ctx, false)
 		idle := 0
 		for _, m := range all {
 			if m.Role == "coder" && m.State == team.Idle {
@@ -211,12 +211,12 @@ func (b *recoveryRig) brokerRestart(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	begun := time.Now()
-	added, _, err := a.team.AddTasks(ctx, "", team.NewTask{Title: soonDone, Role: "coder"})
+	added, _, err := a.team.Board().Add(ctx, "", team.NewTask{Title: soonDone, Role: "coder"})
 	if err != nil {
 		return 0, err
 	}
 	err = eventually(ctx, "the task is not claimed", func() (bool, error) {
-		task, err := a.team.Task(ctx, added[0].ID)
+		task, err := a.team.Board().Task(ctx, added[0].ID)
 		return task.Status != team.Pending, err
 	})
 	return time.Since(begun).Seconds(), err

@@ -112,13 +112,13 @@ func TestPersonApproves(t *testing.T) {
 		t.Helper()
 		var found client.Plan
 		until(t, of, func() bool {
-			plans, err := tm.Plans(t.Context())
+			plans, err := tm.Plans().List(t.Context())
 			for _, p := range plans {
 				if err == nil && p.Waits() && strings.Contains(p.Plan, of) {
 					found = p
 				}
 			}
-			a, err := tm.Agent(t.Context(), "coder-1")
+			a, err := tm.Members().Get(t.Context(), "coder-1")
 			return err == nil && found.ID != "" && a.State == team.WaitingApproval && a.Awaits == team.UserAgent
 		})
 		if _, err := os.Stat(note); !os.IsNotExist(err) {
@@ -127,7 +127,7 @@ func TestPersonApproves(t *testing.T) {
 		return found
 	}
 	first := waiting("large")
-	old, err := tm.Agent(t.Context(), "coder-1")
+	old, err := tm.Members().Get(t.Context(), "coder-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestPersonApproves(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "coder-1 is brought back", func() bool {
-		now, err := tm.Agent(t.Context(), "coder-1")
+		now, err := tm.Members().Get(t.Context(), "coder-1")
 		return err == nil && now.Incarnation == 2 && now.State == team.WaitingApproval
 	})
 	c.ok("approvals", "reject", first.ID, "--feedback", "smaller letters")
@@ -145,7 +145,7 @@ func TestPersonApproves(t *testing.T) {
 	}
 	c.ok("approvals", "approve", second.ID)
 	until(t, "the task is completed", func() bool {
-		task, err := tm.Task(t.Context(), "T-001")
+		task, err := tm.Board().Task(t.Context(), "T-001")
 		return err == nil && task.Status == team.Completed
 	})
 	if got, err := os.ReadFile(note); string(got) != "small" {

@@ -34,7 +34,7 @@ func TestAssignmentToFrozen(t *testing.T) {
 	c := upAt(t, rehearse(t, idleScript), 2, "AGENTTEAM_LEASE=15s") // time enough for what follows
 	tm := newTeam(t, c.connect(), team.DefaultTeam)
 	c.ok("spawn", "coder")
-	old, err := tm.Agent(t.Context(), "coder-1")
+	old, err := tm.Members().Get(t.Context(), "coder-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,18 +43,18 @@ func TestAssignmentToFrozen(t *testing.T) {
 	halt(t, old.PID)
 	for _, id := range []team.TaskID{"T-001", "T-002"} { // by no command, which may come up when the member is back already
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		if _, _, err := tm.Assign(ctx, id, "coder-1"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := tm.Board().Assign(ctx, id, "coder-1"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("assigning %s to a frozen process: %v", id, err)
 		}
 		cancel()
 		// Whoever gives up the assignment ends the reservation.
-		if _, err := tm.Release(t.Context(), id, "", "not there"); err != nil {
+		if _, err := tm.Board().Release(t.Context(), id, "", "not there"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.ok("tasks", "claim", "T-001", "--as", "erin")
 	until(t, "coder-1 is brought back", func() bool {
-		now, err := tm.Agent(t.Context(), "coder-1")
+		now, err := tm.Members().Get(t.Context(), "coder-1")
 		return err == nil && now.Incarnation == 2 && now.State == team.Idle
 	})
 	if err := syscall.Kill(old.PID, syscall.SIGCONT); err != nil {
@@ -65,7 +65,7 @@ func TestAssignmentToFrozen(t *testing.T) {
 		return err == nil && strings.Contains(string(log), "msg=superseded process=teammate pid="+strconv.Itoa(old.PID))
 	})
 	for id, want := range map[team.TaskID]int{"T-001": 4, "T-002": 3} {
-		steps, _, err := tm.History(t.Context(), id)
+		steps, _, err := tm.Board().History(t.Context(), id)
 		if err != nil || len(steps) != want {
 			t.Errorf("%s was written %d times, want %d: %+v, %v", id, len(steps), want, steps, err)
 		}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"agentteam/pkg/broker/brokertest"
-	"agentteam/pkg/client"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
@@ -30,8 +29,7 @@ func TestStopWhileServerIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			nats := brokertest.NewCluster(t, 1)
-			c := &cluster{t: t, dir: t.TempDir()}
-			c.env = append(environ(), "NATS_URL="+nats.URL(), "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, slowScript))
+			c := folder(t, rehearse(t, slowScript), append(confined(t), "NATS_URL="+nats.URL())...)
 			processes := map[string]*exec.Cmd{}
 			ended := map[string]chan error{}
 			for _, program := range []string{"leader", "teammate"} {
@@ -45,11 +43,7 @@ func TestStopWhileServerIsAway(t *testing.T) {
 				t.Cleanup(func() { _ = cmd.Process.Kill() })
 				processes[program], ended[program] = cmd, done
 			}
-			conn, err := client.Connect(t.Context(), client.Options{URL: nats.URL()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(conn.Close)
+			conn := dial(t, nats.URL())
 			tm := newTeam(t, conn, team.DefaultTeam)
 			c.ok("run", "--detach", "go")
 			child := c.pidIn("child.pid")

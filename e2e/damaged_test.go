@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/subject"
@@ -39,16 +38,12 @@ func TestDamagedTaskOfATeammate(t *testing.T) {
 	t.Parallel()
 	c := up(t, damagedScript, 1)
 	conn := c.connect()
-	tm := newTeamWith(t, conn, "hurt", 2*time.Second)
-	bt, err := brokertest.Connect(t, conn.Server()).Open(t.Context(), "hurt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm, bt := watched(t, conn, "hurt", 2*time.Second)
 	f := follow(t, tm)
-	if _, _, err := tm.AddTasks(t.Context(), "", team.NewTask{Title: "long"}); err != nil {
+	if _, _, err := tm.Board().Add(t.Context(), "", team.NewTask{Title: "long"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tm.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+	if _, err := tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	c.pidIn("work.pid")
@@ -77,7 +72,7 @@ func TestDamagedTaskOfATeammate(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.next("the task is completed", func(e client.Entry) bool { return e.Event.Event.Type == "TASK_COMPLETED" })
-	if v, err := tm.Task(t.Context(), "T-001"); err != nil || v.Epoch != 1 || v.Attempts != 0 {
+	if v, err := tm.Board().Task(t.Context(), "T-001"); err != nil || v.Epoch != 1 || v.Attempts != 0 {
 		t.Errorf("it was completed in epoch %d after %d attempts, %v", v.Epoch, v.Attempts, err)
 	}
 	if err := journal.Each(t.Context(), bt, 0, func(r journal.Record) {
@@ -95,15 +90,11 @@ func TestRepairOfTheLeadersJournal(t *testing.T) {
 	t.Parallel()
 	c := up(t, "", 3)
 	conn := c.connect()
-	tm := newTeam(t, conn, team.DefaultTeam)
-	bt, err := brokertest.Connect(t, conn.Server()).Open(t.Context(), team.DefaultTeam)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm, bt := watched(t, conn, team.DefaultTeam, shortLease)
 	f := follow(t, tm)
-	done := c.begin(goal(tree(t)))
+	done := c.begin(survey(tree(t))...)
 	f.next("a survey is complete", func(e client.Entry) bool { return e.Event.Event.Type == "TASK_COMPLETED" })
-	leader, err := tm.Agent(t.Context(), team.Leader)
+	leader, err := tm.Members().Get(t.Context(), team.Leader)
 	if err != nil {
 		t.Fatal(err)
 	}

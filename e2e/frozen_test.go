@@ -72,18 +72,13 @@ func TestFrozenTeammates(t *testing.T) {
 	g := newGate(t, url)
 	bt := makeBrief(t, brokertest.Connect(t, url), teammates)
 	recorder := boardtest.Record(t, bt.Bucket)
-	conn, err := client.Connect(t.Context(), client.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
+	conn := dial(t, url)
 	tm, err := conn.Open(t.Context(), bt.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := follow(t, tm)
-	c := &cluster{t: t, dir: t.TempDir()}
-	c.env = append(environ(), "NATS_URL="+g.url, "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, stubbornScript))
+	c := folder(t, rehearse(t, stubbornScript), "NATS_URL="+g.url)
 	c.start("leader")
 	processes := map[team.AgentID]*os.Process{}
 	for n := range teammates {
@@ -103,7 +98,7 @@ func TestFrozenTeammates(t *testing.T) {
 		for i := range tasks {
 			tasks[i].Title = "to be done once"
 		}
-		if _, _, err := tm.AddTasks(t.Context(), "", tasks...); err != nil {
+		if _, _, err := tm.Board().Add(t.Context(), "", tasks...); err != nil {
 			t.Fatal(err)
 		}
 		held := make([]completion, frozen)
@@ -113,7 +108,7 @@ func TestFrozenTeammates(t *testing.T) {
 		}
 		for _, h := range held {
 			until(t, "another does "+string(h.task.ID), func() bool {
-				v, err := tm.Task(t.Context(), h.task.ID)
+				v, err := tm.Board().Task(t.Context(), h.task.ID)
 				return err == nil && v.Status == team.Completed && v.Assignee != h.task.Assignee
 			})
 		}

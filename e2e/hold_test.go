@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"agentteam/pkg/board/boardtest"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -68,29 +67,25 @@ func TestLongTaskStaysHeld(t *testing.T) {
 		t.Run(string(name), func(t *testing.T) {
 			t.Parallel()
 			conn := c.connect()
-			tm := newTeam(t, conn, name)
-			bt, err := brokertest.Connect(t, conn.Server()).Open(t.Context(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tm, bt := watched(t, conn, name, shortLease)
 			recorder := boardtest.Record(t, bt.Bucket)
 			f := follow(t, tm)
-			if _, _, err := tm.AddTasks(t.Context(), "", tt.tasks...); err != nil {
+			if _, _, err := tm.Board().Add(t.Context(), "", tt.tasks...); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := tm.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+			if _, err := tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
 				t.Fatal(err)
 			}
 			completed := func(e client.Entry) bool { return e.Event.Event.Type == "TASK_COMPLETED" }
 			f.next("the first task is completed", func(e client.Entry) bool {
 				if e.Event.Event.Type == team.RunFinished {
-					if v, err := tm.Task(t.Context(), "T-001"); err != nil || v.Status != team.Completed {
+					if v, err := tm.Board().Task(t.Context(), "T-001"); err != nil || v.Status != team.Completed {
 						t.Fatalf("%s goes idle, and T-001 is %s at %s, %v", e.AgentID, v.Status, v.Assignee, err)
 					}
 				}
 				return completed(e)
 			})
-			if v, err := tm.Task(t.Context(), "T-001"); err != nil || !strings.Contains(v.ResultSummary, tt.summary) || v.Attempts != 0 {
+			if v, err := tm.Board().Task(t.Context(), "T-001"); err != nil || !strings.Contains(v.ResultSummary, tt.summary) || v.Attempts != 0 {
 				t.Fatalf("T-001 has the summary %q after %d attempts, %v", v.ResultSummary, v.Attempts, err)
 			}
 			for range tt.tasks[1:] {

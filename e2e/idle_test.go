@@ -41,10 +41,10 @@ func TestIdleForLong(t *testing.T) {
 	}
 	c.ok("tasks", "add", "--title", "late")
 	until(t, "the task is done", func() bool {
-		task, err := tm.Task(t.Context(), "T-001")
+		task, err := tm.Board().Task(t.Context(), "T-001")
 		return err == nil && task.Status == team.Completed
 	})
-	task, err := tm.Task(t.Context(), "T-001")
+	task, err := tm.Board().Task(t.Context(), "T-001")
 	if err != nil || task.Assignee != "coder-1" || task.Epoch != 1 || task.Attempts != 0 || task.ResultSummary != "Done at last." {
 		t.Errorf("the task is %+v, %v", task.Task, err)
 	}
@@ -55,7 +55,7 @@ func idler(t *testing.T, tm *client.Team) (a client.Agent) {
 	t.Helper()
 	until(t, "the coder is idle", func() bool {
 		var err error
-		a, err = tm.Agent(t.Context(), "coder-1")
+		a, err = tm.Members().Get(t.Context(), "coder-1")
 		return err == nil && a.State == team.Idle
 	})
 	return a

@@ -74,7 +74,7 @@ func (c leaving) atWork(name string) client.Agent {
 		_, err := os.Stat(filepath.Join(c.dir, name+"-begins"))
 		return err == nil
 	})
-	m, err := c.tm.Agent(c.t.Context(), team.AgentID(name))
+	m, err := c.tm.Members().Get(c.t.Context(), team.AgentID(name))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -111,11 +111,11 @@ func (c leaving) requests(name string) int {
 // state is that of a member, and of a task.
 func (c leaving) state(name team.AgentID, id team.TaskID) (team.MemberState, team.Task) {
 	c.t.Helper()
-	m, err := c.tm.Agent(c.t.Context(), name)
+	m, err := c.tm.Members().Get(c.t.Context(), name)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	task, err := c.tm.Task(c.t.Context(), id)
+	task, err := c.tm.Board().Task(c.t.Context(), id)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func TestQuestionAndBroadcast(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		a, err := tm.Agent(t.Context(), "ann")
+		a, err := tm.Members().Get(t.Context(), "ann")
 		return err == nil && a.State == team.WaitingUser
 	})
 	if err := os.WriteFile(filepath.Join(c.dir, "asked"), nil, 0o644); err != nil {

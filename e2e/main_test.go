@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/team"
@@ -63,12 +65,16 @@ func up(t *testing.T, script string, standbys int) *cluster {
 	return upAt(t, rehearse(t, script), standbys)
 }
 
+// confined are the settings of a test that looks for commands by the process numbers that they
+// tell: a namespace has others.
+func confined(t *testing.T) []string {
+	return []string{"AGENTTEAM_SANDBOX=confined", "XDG_STATE_HOME=" + t.TempDir()}
+}
+
 // upAt is up with an endpoint that is there already, and more settings.
 func upAt(t *testing.T, url string, standbys int, env ...string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, dir: t.TempDir()}
-	c.env = append(environ(), "AGENTTEAM_LEASE=5s", "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+url)
-	c.env = append(c.env, env...)
+	c := folder(t, url, append([]string{"AGENTTEAM_LEASE=5s"}, env...)...)
 	c.ok("up", "-d", "-n", fmt.Sprint(standbys))
 	t.Cleanup(func() {
 		pids := c.pids()
@@ -87,6 +93,13 @@ func upAt(t *testing.T, url string, standbys int, env ...string) *cluster {
 		}
 	})
 	return c
+}
+
+// folder returns a cluster that is not started: a folder, and settings with the model at url.
+func folder(t *testing.T, url string, env ...string) *cluster {
+	t.Helper()
+	base := append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+url)
+	return &cluster{t: t, dir: t.TempDir(), env: append(base, env...)}
 }
 
 // environ is this process's environment without settings of agentteam.
@@ -213,12 +226,29 @@ func (c *cluster) connect() *client.Client {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	conn, err := client.Connect(c.t.Context(), client.Options{URL: cl.NATS})
+	return dial(c.t, cl.NATS)
+}
+
+// dial connects to the server at url until the test ends.
+func dial(t *testing.T, url string) *client.Client {
+	t.Helper()
+	conn, err := client.Connect(t.Context(), client.Options{URL: url})
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
-	c.t.Cleanup(conn.Close)
+	t.Cleanup(conn.Close)
 	return conn
+}
+
+// watched makes a team and returns it with its stores, beside the processes that use them.
+func watched(t *testing.T, conn *client.Client, id team.TeamID, lease time.Duration) (*client.Team, *broker.Storage) {
+	t.Helper()
+	tm := newTeamWith(t, conn, id, lease)
+	bt, err := brokertest.Connect(t, conn.Server()).Open(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tm, bt
 }
 
 func (c *cluster) pids() []int {

@@ -15,7 +15,6 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/board/boardtest"
 	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -250,14 +249,11 @@ func stages(t *testing.T, names ...string) map[string]*stage {
 		"AGENTTEAM_MODEL_CONNECT=2s", "AGENTTEAM_MODEL_FIRST_BYTE=2s", "AGENTTEAM_MODEL_IDLE=1s", "AGENTTEAM_MODEL_TOTAL=5s")
 	conn := c.connect()
 	for name, s := range all {
-		s.c, s.tm = c, newTeam(t, conn, team.TeamID(name))
-		var err error
-		if s.bt, err = brokertest.Connect(t, conn.Server()).Open(t.Context(), s.tm.ID()); err != nil {
-			t.Fatal(err)
-		}
+		s.c = c
+		s.tm, s.bt = watched(t, conn, team.TeamID(name), shortLease)
 		s.past = remember(t, s.bt)
 		s.judge = boardtest.Record(t, s.bt.Bucket)
-		if _, err := s.tm.Spawn(t.Context(), team.Member{Role: "coder"}, teamSize); err != nil {
+		if _, err := s.tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, teamSize); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -329,12 +325,12 @@ func (s *stage) round(t *testing.T, f fault) {
 		s.parked(t, victim, text, begun)
 	}
 	s.mend()
-	if _, _, err := s.tm.Send(t.Context(), client.Mail{To: victim, Text: "The endpoint is mended. Try again."}); err != nil {
+	if _, _, err := s.tm.Mail().Send(t.Context(), client.NewMail{To: victim, Text: "The endpoint is mended. Try again."}); err != nil {
 		t.Fatal(err)
 	}
 	s.completed(t, tasks)
 	s.until(t, string(victim)+" comes back", tasks, func() bool {
-		a, err := s.tm.Agent(t.Context(), victim)
+		a, err := s.tm.Members().Get(t.Context(), victim)
 		return err == nil && a.State == team.Idle
 	})
 	s.want(string(victim))
@@ -346,7 +342,7 @@ func (s *stage) round(t *testing.T, f fault) {
 	if told := s.told(t, victim, begun); f.parks() && len(told) != 1 {
 		t.Errorf("the leader was told %d times, want once: %q", len(told), told)
 	}
-	if a, err := s.tm.Agent(t.Context(), victim); err != nil || f.parks() && a.LastError != "" {
+	if a, err := s.tm.Members().Get(t.Context(), victim); err != nil || f.parks() && a.LastError != "" {
 		t.Errorf("%s is back, and its last error is still %q (%v)", victim, a.LastError, err)
 	}
 }
@@ -367,7 +363,7 @@ func names(text, cause string) bool {
 func (s *stage) parked(t *testing.T, victim team.AgentID, cause string, begun uint64) {
 	t.Helper()
 	s.until(t, string(victim)+" waits for its model", nil, func() bool {
-		a, err := s.tm.Agent(t.Context(), victim)
+		a, err := s.tm.Members().Get(t.Context(), victim)
 		return err == nil && a.State == team.WaitingModel
 	})
 	var shown []struct {
@@ -468,7 +464,7 @@ func (s *stage) add(t *testing.T, n int, title, description string) (ids []team.
 	for i := range tasks {
 		tasks[i] = team.NewTask{Title: fmt.Sprintf("%s %d", title, i+1), Description: description}
 	}
-	added, _, err := s.tm.AddTasks(t.Context(), "", tasks...)
+	added, _, err := s.tm.Board().Add(t.Context(), "", tasks...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func TestLeaderParks(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, patience, "the leader waits for its model", func() bool {
-		a, err := tm.Agent(t.Context(), team.Leader)
+		a, err := tm.Members().Get(t.Context(), team.Leader)
 		return err == nil && a.State == team.WaitingModel
 	})
 	if shown := c.ok("agents", "get", "leader"); !strings.Contains(shown, "waiting_model") || !strings.Contains(shown, "PROOF-403") {

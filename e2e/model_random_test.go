@@ -21,7 +21,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"agentteam/pkg/broker"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -111,20 +110,16 @@ func TestRandomFaults(t *testing.T) {
 	})
 	c := upAt(t, e.url, 2, "OPENAI_API_KEY="+key, "AGENTTEAM_MODEL_FIRST_BYTE=2s", "AGENTTEAM_MODEL_IDLE=1s")
 	conn := c.connect()
-	tm := newTeam(t, conn, team.DefaultTeam)
-	bt, err := brokertest.Connect(t, conn.Server()).Open(t.Context(), tm.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm, bt := watched(t, conn, team.DefaultTeam, shortLease)
 	past := remember(t, bt)
-	if _, err := tm.Spawn(t.Context(), team.Member{Role: "coder"}, 2); err != nil {
+	if _, err := tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 2); err != nil {
 		t.Fatal(err)
 	}
 	todo := make([]team.NewTask, tasks)
 	for i := range todo {
 		todo[i].Title = fmt.Sprintf("task %d", i+1)
 	}
-	added, _, err := tm.AddTasks(t.Context(), "", todo...)
+	added, _, err := tm.Board().Add(t.Context(), "", todo...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +160,7 @@ type mender struct {
 
 func (m *mender) look(t *testing.T) (agents []client.Agent) {
 	t.Helper()
-	agents, err := m.tm.Agents(t.Context(), false)
+	agents, err := m.tm.Members().List(t.Context(), false)
 	if err != nil {
 		return nil // asked again soon
 	}
@@ -174,7 +169,7 @@ func (m *mender) look(t *testing.T) (agents []client.Agent) {
 		if a.State != team.WaitingModel || last == nil || m.told[a.AgentID] == last.serial {
 			continue
 		}
-		if _, _, err := m.tm.Send(t.Context(), client.Mail{To: a.AgentID, Text: "The endpoint is mended. Try again."}); err != nil {
+		if _, _, err := m.tm.Mail().Send(t.Context(), client.NewMail{To: a.AgentID, Text: "The endpoint is mended. Try again."}); err != nil {
 			t.Fatal(err)
 		}
 		m.told[a.AgentID] = last.serial

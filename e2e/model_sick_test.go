@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"agentteam/pkg/board/boardtest"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 )
 
@@ -44,14 +43,11 @@ func TestSickMembers(t *testing.T) {
 	c := upAt(t, e.url, mates*len(wards))
 	conn := c.connect()
 	for name, w := range wards {
-		w.c, w.tm = c, newTeam(t, conn, team.TeamID(name))
-		var err error
-		if w.bt, err = brokertest.Connect(t, conn.Server()).Open(t.Context(), w.tm.ID()); err != nil {
-			t.Fatal(err)
-		}
+		w.c = c
+		w.tm, w.bt = watched(t, conn, team.TeamID(name), shortLease)
 		w.past = remember(t, w.bt)
 		w.judge = boardtest.Record(t, w.bt.Bucket)
-		if _, err := w.tm.Spawn(t.Context(), team.Member{Role: "coder"}, mates); err != nil {
+		if _, err := w.tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, mates); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -52,13 +51,10 @@ func newNarrow(t *testing.T, pieces int) *narrow {
 		t.Fatal(err)
 	}
 	conn := c.connect()
-	n.tm = newTeam(t, conn, team.DefaultTeam)
-	bt, err := brokertest.Connect(t, conn.Server()).Open(t.Context(), n.tm.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm, bt := watched(t, conn, team.DefaultTeam, shortLease)
+	n.tm = tm
 	n.past = remember(t, bt)
-	if _, err := n.tm.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+	if _, err := n.tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -106,7 +102,7 @@ func (n *narrow) wait(t *testing.T, id team.TaskID) {
 // tell sends the teammate a mail, and returns once that is part of its conversation.
 func (n *narrow) tell(t *testing.T, text string) {
 	t.Helper()
-	if _, _, err := n.tm.Send(t.Context(), client.Mail{To: "coder-1", Text: text}); err != nil {
+	if _, _, err := n.tm.Mail().Send(t.Context(), client.NewMail{To: "coder-1", Text: text}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the mail is read", func() bool {
@@ -124,7 +120,7 @@ func TestLongTask(t *testing.T) {
 	}
 	n := newNarrow(t, turns)
 	n.tell(t, "Agreed: the port is 47113.")
-	added, _, err := n.tm.AddTasks(t.Context(), "", team.NewTask{Title: "read it all", Description: "The colour of the report is vermilion."})
+	added, _, err := n.tm.Board().Add(t.Context(), "", team.NewTask{Title: "read it all", Description: "The colour of the report is vermilion."})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,12 +138,12 @@ func TestTeamDay(t *testing.T) {
 	const tasks, turns = 20, 15
 	n := newNarrow(t, turns)
 	n.tell(t, "Agreed: the port is 47113.")
-	if _, _, err := n.tm.Send(t.Context(), client.Mail{To: team.Everyone, Text: "Agreed: the release is called Heron."}); err != nil {
+	if _, _, err := n.tm.Mail().Send(t.Context(), client.NewMail{To: team.Everyone, Text: "Agreed: the release is called Heron."}); err != nil {
 		t.Fatal(err)
 	}
 	var last team.TaskID
 	for i := range tasks {
-		added, _, err := n.tm.AddTasks(t.Context(), "", team.NewTask{Title: fmt.Sprintf("task %d of the day", i+1)})
+		added, _, err := n.tm.Board().Add(t.Context(), "", team.NewTask{Title: fmt.Sprintf("task %d of the day", i+1)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,6 +43,8 @@ func TestRunResumedInMovedFolder(t *testing.T) {
 	want := "the folder " + old + " is gone; team default goes on in " + c.dir
 	if code, out, errs := exit(t, c.command("run", "--resume")); code != 0 || !strings.Contains(out, "\nwaited\n") || !strings.Contains(errs, want) {
 		t.Fatalf("resumed where the folder is now: exit status %d\n%s\n%s", code, out, errs)
+	} else if strings.Contains(out+errs, "is lost") || strings.Contains(out+errs, "no such folder") {
+		t.Errorf("its leader looked for the old folder first:\n%s\n%s", out, errs)
 	}
 
 	if err := os.Mkdir(filepath.Join(c.dir, "part"), 0o755); err != nil {
@@ -68,7 +70,7 @@ func TestRunResumedInMovedFolder(t *testing.T) {
 	until(t, "attach says what is missing", func() bool {
 		return strings.Contains(attached.errs.String(), "leader@default is lost: workspace "+old+": "+why)
 	})
-	if err := attached.Process.Signal(syscall.SIGINT); err != nil {
+	if err := attached.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if code := wait(t, attached.Cmd); code != 130 {

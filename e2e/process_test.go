@@ -48,7 +48,7 @@ agents:
 // returns the pids of the command's shell and of its child.
 func slow(t *testing.T, standbys int) (c *cluster, tm *client.Team, shell, child int) {
 	t.Helper()
-	c = up(t, slowScript, standbys)
+	c = upAt(t, rehearse(t, slowScript), standbys, confined(t)...)
 	tm = newTeam(t, c.connect(), team.DefaultTeam)
 	c.ok("run", "--detach", "go")
 	child = c.pidIn("child.pid")
@@ -106,7 +106,7 @@ func TestBackAfterEverythingWasKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := tm.Task(t.Context(), "T-001")
+	task, err := tm.Board().Task(t.Context(), "T-001")
 	if err != nil || task.Status != team.InProgress || task.Attempts != 0 {
 		t.Errorf("the task is %s after %d attempts (%v)", task.Status, task.Attempts, err)
 	}
@@ -182,7 +182,7 @@ func TestNoGhosts(t *testing.T) {
 			t.Errorf("in goal %s the leader met %s", goal, record.Summary)
 		}
 		until(t, "nobody stays after goal "+goal, func() bool {
-			all, err := tm.Agents(t.Context(), true)
+			all, err := tm.Members().List(t.Context(), true)
 			return err == nil && !slices.ContainsFunc(all, func(a client.Agent) bool { return a.State != team.Stopped })
 		})
 	}
@@ -193,7 +193,7 @@ func TestNoGhosts(t *testing.T) {
 func TestForcedStopEndsTools(t *testing.T) {
 	t.Parallel()
 	c, tm, shell, child := slow(t, 0)
-	agent, err := tm.Agent(t.Context(), "coder-1")
+	agent, err := tm.Members().Get(t.Context(), "coder-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,16 +204,17 @@ func TestForcedStopEndsTools(t *testing.T) {
 	for _, pid := range []int{agent.PID, shell, child} {
 		gone(t, pid)
 	}
-	if agent, err = tm.Agent(t.Context(), "coder-1"); err != nil || agent.State != team.Stopped {
+	if agent, err = tm.Members().Get(t.Context(), "coder-1"); err != nil || agent.State != team.Stopped {
 		t.Errorf("coder-1 is %s, %v", agent.State, err)
 	}
 	until(t, "the task is free again", func() bool {
-		v, err := tm.Task(t.Context(), "T-001")
+		v, err := tm.Board().Task(t.Context(), "T-001")
 		return err == nil && v.Status == team.Pending
 	})
 }
 
-// killerScript has a task whose command kills the process that runs it, each time.
+// killerScript has a task whose command kills the member that runs it, the parent of its
+// supervisor, each time. Only without a sandbox it can.
 const killerScript = `
 agents:
   - match: {role: leader}
@@ -233,9 +234,9 @@ agents:
       - name: work
         since: '<task id='
         steps:
-          - calls: [{tool: bash, args: {command: "echo x >> tries; kill -9 $PPID; sleep 60"}}]
-          - calls: [{tool: bash, args: {command: "echo x >> tries; kill -9 $PPID; sleep 60"}}]
-          - calls: [{tool: bash, args: {command: "echo x >> tries; kill -9 $PPID; sleep 60"}}]
+          - calls: [{tool: bash, args: {command: "echo x >> tries; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 60"}}]
+          - calls: [{tool: bash, args: {command: "echo x >> tries; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 60"}}]
+          - calls: [{tool: bash, args: {command: "echo x >> tries; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 60"}}]
       - name: rest
         say: Nothing to do.
 `
@@ -244,18 +245,21 @@ agents:
 // holder, which goes on with it without holding it, is given up after five crashes.
 func TestTaskKillsItsHolder(t *testing.T) {
 	t.Parallel()
-	c := upAt(t, rehearse(t, killerScript), 2, "AGENTTEAM_LEASE=2s")
+	c := upAt(t, rehearse(t, killerScript), 2, "AGENTTEAM_LEASE=2s", "AGENTTEAM_SANDBOX=none")
 	tm := newTeamWith(t, c.connect(), team.DefaultTeam, 2*time.Second)
+	if _, err := tm.Choose(t.Context(), client.Choices{Hands: &team.Hands{PermissionMode: team.BypassPermissions}}); err != nil {
+		t.Fatal(err)
+	}
 	c.ok("run", "--detach", "go")
 	until(t, "somebody has had enough", func() bool {
-		v, err := tm.Task(t.Context(), "T-001")
+		v, err := tm.Board().Task(t.Context(), "T-001")
 		if err != nil {
 			return false
 		}
 		if v.Status == team.Failed {
 			return v.Attempts == team.MaxAttempts && strings.Contains(v.Reason, "given up after 3 attempts")
 		}
-		a, err := tm.Agent(t.Context(), "coder-1")
+		a, err := tm.Members().Get(t.Context(), "coder-1")
 		return err == nil && a.Member.State == team.Stopped && strings.Contains(a.LastError, "lost 5 times in a row") && v.Attempts > 0
 	})
 	tries, err := os.ReadFile(filepath.Join(c.dir, "tries"))
@@ -269,20 +273,20 @@ func TestTaskKillsItsHolder(t *testing.T) {
 func TestFrozenTeammate(t *testing.T) {
 	t.Parallel()
 	c, tm, shell, child := slow(t, 2)
-	agent, err := tm.Agent(t.Context(), "coder-1")
+	agent, err := tm.Members().Get(t.Context(), "coder-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	halt(t, agent.PID)
 	until(t, "the task is taken from coder-1", func() bool {
-		v, err := tm.Task(t.Context(), "T-001")
+		v, err := tm.Board().Task(t.Context(), "T-001")
 		return err == nil && v.Epoch > 1
 	})
 	if alive(shell) || alive(child) {
 		t.Error("the command of the frozen teammate runs on, and its task is free")
 	}
 	until(t, "coder-1 is brought back and claims the task again", func() bool {
-		v, err := tm.Task(t.Context(), "T-001")
+		v, err := tm.Board().Task(t.Context(), "T-001")
 		return err == nil && v.Status == team.InProgress && v.Incarnation == 2
 	})
 	if err := syscall.Kill(agent.PID, syscall.SIGCONT); err != nil {
@@ -292,7 +296,7 @@ func TestFrozenTeammate(t *testing.T) {
 		log, err := os.ReadFile(filepath.Join(c.dir, ".agentteam", "up.log"))
 		return err == nil && strings.Contains(string(log), "msg=superseded process=teammate pid="+strconv.Itoa(agent.PID))
 	})
-	v, err := tm.Task(t.Context(), "T-001")
+	v, err := tm.Board().Task(t.Context(), "T-001")
 	if err != nil || v.Status != team.InProgress || v.Incarnation != 2 || v.Epoch < 3 {
 		t.Errorf("T-001 is %s, incarnation %d, epoch %d, %v", v.Status, v.Incarnation, v.Epoch, err)
 	}
@@ -305,9 +309,9 @@ func TestLeaderSurvivesKill(t *testing.T) {
 	c := up(t, "", 3)
 	tm := newTeam(t, c.connect(), team.DefaultTeam)
 	f := follow(t, tm)
-	done := c.begin(goal(tree(t)))
+	done := c.begin(survey(tree(t))...)
 	f.next("a survey is complete", func(e client.Entry) bool { return e.Event.Event.Type == "TASK_COMPLETED" })
-	leader, err := tm.Agent(t.Context(), team.Leader)
+	leader, err := tm.Members().Get(t.Context(), team.Leader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +322,7 @@ func TestLeaderSurvivesKill(t *testing.T) {
 	if r.Status != "finished" || !strings.Contains(r.Summary, "Files: 4") {
 		t.Errorf("run ended as %s: %s", r.Status, r.Summary)
 	}
-	after, err := tm.Agent(t.Context(), team.Leader)
+	after, err := tm.Members().Get(t.Context(), team.Leader)
 	if err != nil || after.Incarnation <= leader.Incarnation {
 		t.Errorf("the leader's incarnation is %d after %d, %v", after.Incarnation, leader.Incarnation, err)
 	}
@@ -331,11 +335,11 @@ func TestLeaderSurvivesKill(t *testing.T) {
 func TestFrozenOrphan(t *testing.T) {
 	t.Parallel()
 	c, tm, shell, child := slow(t, 0)
-	agent, err := tm.Agent(t.Context(), "coder-1")
+	agent, err := tm.Members().Get(t.Context(), "coder-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	leader, err := tm.Agent(t.Context(), team.Leader)
+	leader, err := tm.Members().Get(t.Context(), team.Leader)
 	if err != nil {
 		t.Fatal(err)
 	}

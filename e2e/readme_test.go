@@ -16,22 +16,17 @@ import (
 	"time"
 )
 
-// notRun are the commands of README.md that TestReadme leaves out, and why.
+// notRun are the commands of the pages that TestReadme leaves out, and why.
 var notRun = map[string]string{
-	"make demo":                     "builds the programs; package demo tests the survey",
+	"make demo":                     "builds the programs; package demo tests the survey, and .ci/run this line",
 	"make test":                     "is what runs this test",
 	"export OPENAI_API_KEY=...":     "a value of the reader's own",
 	"export OPENAI_MODEL=...":       "a value of the reader's own",
 	"export AGENTTEAM_WINDOW=32768": "a value of the reader's own",
-	"cp .env.example .env":          "make test-compose tests the containers",
-	"docker compose up -d":          "needs an engine: make test-compose",
-	`teamctl run "..."`:             "needs the containers: make test-compose",
-	"docker compose up -d --no-recreate --scale teammate=5": "needs an engine: make test-compose",
-	"docker compose down":                              "needs an engine: make test-compose",
 	"export OPENAI_BASE_URL=http://127.0.0.1:11434/v1": "a server of the reader's own",
 }
 
-// follows are the commands of README.md that end when they are interrupted.
+// follows are the commands of the pages that end when they are interrupted.
 var follows = []string{"teamctl events --follow", "teamctl tasks -w"}
 
 // readmeScript has a leader that does the one task of the first goal by itself, is long
@@ -66,17 +61,18 @@ agents:
         say: "Nothing to do."
 `
 
-// reader is somebody who types the README's commands in a folder.
+// reader types the commands of the pages in a folder.
 type reader struct {
-	t   *testing.T
-	dir string
-	env []string
+	t    *testing.T
+	dir  string
+	home string // which cannot be a workspace
+	env  []string
 }
 
 func newReader(t *testing.T, env ...string) *reader {
-	r := &reader{t: t, dir: t.TempDir()}
+	r := &reader{t: t, dir: t.TempDir(), home: t.TempDir()}
 	// Programs with the race detector would rest for a second at each end.
-	r.env = append(environ(), "GORACE=atexit_sleep_ms=0", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+r.dir)
+	r.env = append(environ(), "GORACE=atexit_sleep_ms=0", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+r.home)
 	r.env = append(r.env, env...)
 	return r
 }
@@ -119,14 +115,18 @@ func (r *reader) follows(line string) {
 	_ = cmd.Wait()
 }
 
-// readme returns the blocks of commands of a page, without comments.
-func readme(t *testing.T) (blocks [][]string) {
+// commands returns the blocks of commands of README.md and docs/usage.md, without comments.
+func commands(t *testing.T) (blocks [][]string) {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, page := range []string{"../README.md", "../docs/usage.md"} {
+		data, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(append(text, data...), '\n')
 	}
-	command := regexp.MustCompile(`^    ((?:teamctl|make|export|docker|cp|mkdir|source) .*)$`)
+	command := regexp.MustCompile(`^    ((?:teamctl|make|export|docker|cp|cd|mkdir|source) .*)$`)
 	comment := regexp.MustCompile(`\s+# .*$`)
 	var block []string
 	for line := range strings.SplitSeq(string(text)+"\n", "\n") {
@@ -141,12 +141,12 @@ func readme(t *testing.T) (blocks [][]string) {
 	return blocks
 }
 
-// Every command of README.md works as it stands there, but for those that notRun gives a
-// reason for.
+// Every command of README.md and docs/usage.md works as it is written there, but for those
+// that notRun gives a reason for.
 func TestReadme(t *testing.T) {
 	blocks := map[string][]string{}
 	left := map[string]bool{}
-	for _, block := range readme(t) {
+	for _, block := range commands(t) {
 		var lines []string
 		for _, line := range block {
 			if notRun[line] != "" {
@@ -161,27 +161,34 @@ func TestReadme(t *testing.T) {
 	}
 	for line := range notRun {
 		if !left[line] {
-			t.Errorf("notRun gives a reason for %q, which README.md does not have", line)
+			t.Errorf("notRun gives a reason for %q, which no page has", line)
 		}
 	}
 	take := func(first string) []string {
 		lines := blocks[first]
 		if lines == nil {
-			t.Fatalf("README.md has no block that begins with %q", first)
+			t.Fatalf("no page has a block that begins with %q", first)
 		}
 		delete(blocks, first)
 		return lines
 	}
-	own := take(`teamctl run "find out why the parser tests are slow and write the reasons to SLOW.md"`)
+	key := take(`make build && export PATH="$PWD/bin:$PATH"`)
 	keep := take("teamctl up -d")
 	board := take("teamctl tasks add -f release.yaml")
-	rehearsed := take("teamctl rehearse --listen 127.0.0.1:8099 &")
+	rehearsed := take(`export PATH="$PWD/bin:$PATH" OPENAI_BASE_URL=http://127.0.0.1:8099/v1 OPENAI_MODEL=rehearsal`)
 	for first := range blocks {
-		t.Errorf("README.md has a block of commands that nobody tries, beginning with %q", first)
+		t.Errorf("a block of commands is not tried, beginning with %q", first)
 	}
-	t.Run("own", func(t *testing.T) {
+	for name, lines := range map[string][]string{"with a key": key, "without a key": append([]string{"make demo"}, rehearsed...)} {
+		if len(lines) != 4 {
+			t.Errorf("the quick start %s has %d lines, not 4", name, len(lines))
+		}
+	}
+	t.Run("key", func(t *testing.T) {
 		t.Parallel()
-		newReader(t, "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, readmeScript)).types(own...)
+		r := newReader(t, "OPENAI_BASE_URL="+rehearse(t, readmeScript))
+		r.makes(filepath.Join(r.home, "my-project"))
+		r.types(strings.Replace(strings.Join(key, "\n"), "make build", "true", 1)) // what is built is in PATH
 	})
 	t.Run("keep", func(t *testing.T) {
 		t.Parallel()
@@ -235,7 +242,7 @@ func (r *reader) board(lines []string) {
 		"teamctl tasks update 4 --status completed --as alice --summary done",
 	)
 	if waiter == nil {
-		r.t.Fatal("README.md waits for no task")
+		r.t.Fatal("docs/usage.md waits for no task")
 	}
 	if err := waiter.Wait(); err != nil || !strings.HasSuffix(out.String(), "released\n") {
 		r.t.Errorf("waiting ended with %v and\n%s", err, &out)
@@ -245,6 +252,16 @@ func (r *reader) board(lines []string) {
 func (r *reader) write(name, text string) {
 	r.t.Helper()
 	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *reader) makes(dir string) {
+	r.t.Helper()
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(r.dir, dir)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -275,12 +292,10 @@ func readmeRehearsal(t *testing.T, lines []string) {
 	address := l.Addr().String()
 	l.Close()
 	r := newReader(t)
-	tree := filepath.Join(r.dir, "some", "tree")
-	if err := os.MkdirAll(tree, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	r.write("some/tree/main.go", "package main // TODO: all\n")
-	script := strings.NewReplacer("127.0.0.1:8099", address, "/tmp/try", filepath.Join(r.dir, "try")).Replace(strings.Join(lines, "\n"))
+	r.makes("tree")
+	r.write("tree/main.go", "package main // TODO: all\n")
+	r.dir = filepath.Join(r.dir, "tree")
+	script := strings.NewReplacer("127.0.0.1:8099", address, "/tmp/try", t.TempDir()).Replace(strings.Join(lines, "\n"))
 	var out bytes.Buffer
 	cmd := r.command("trap 'kill %1' EXIT\n" + script)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, 10*time.Second

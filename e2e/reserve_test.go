@@ -65,7 +65,7 @@ func TestAssignmentHolds(t *testing.T) {
 	if events := c.ok("events", "--type", "TASK_ASSIGNED", "-o", "jsonl"); events != "" {
 		t.Errorf("what was created for a member was assigned again:\n%s", events)
 	}
-	steps, _, err := newTeam(t, c.connect(), team.DefaultTeam).History(t.Context(), "T-001")
+	steps, _, err := newTeam(t, c.connect(), team.DefaultTeam).Board().History(t.Context(), "T-001")
 	if err != nil || len(steps) != 3 {
 		t.Errorf("T-001 was written %d times (%v): %+v", len(steps), err, steps)
 	}

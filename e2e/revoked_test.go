@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"agentteam/pkg/board/boardtest"
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -66,22 +65,18 @@ agents:
 // now completes it.
 func TestTakenWhileAtWork(t *testing.T) {
 	t.Parallel()
-	c := up(t, revokedScript, 2)
+	c := upAt(t, rehearse(t, revokedScript), 2, confined(t)...)
 	conn := c.connect()
-	tm := newTeamWith(t, conn, "taken", 10*time.Minute)
-	bt, err := brokertest.Connect(t, conn.Server()).Open(t.Context(), tm.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm, bt := watched(t, conn, "taken", 10*time.Minute)
 	recorder := boardtest.Record(t, bt.Bucket)
 	f := follow(t, tm)
 	for _, role := range []string{"coder", "tester"} {
-		if _, err := tm.Spawn(t.Context(), team.Member{Role: role}, 1); err != nil {
+		if _, err := tm.Members().Spawn(t.Context(), team.Member{Role: role}, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	tell := func(what string) {
-		if _, _, err := tm.Send(t.Context(), client.Mail{To: team.Leader, Text: what}); err != nil {
+		if _, _, err := tm.Mail().Send(t.Context(), client.NewMail{To: team.Leader, Text: what}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +91,7 @@ func TestTakenWhileAtWork(t *testing.T) {
 		{"a person reassigns it", func(id string) { c.ok("--team", "taken", "tasks", "assign", id, "--to", "tester-1") }, team.Completed, "tester-1"},
 		{"the leader reassigns it", func(id string) { tell("reassign " + id) }, team.Completed, "tester-1"},
 	} {
-		added, _, err := tm.AddTasks(t.Context(), "", team.NewTask{Title: tt.name, Role: "coder"})
+		added, _, err := tm.Board().Add(t.Context(), "", team.NewTask{Title: tt.name, Role: "coder"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +120,7 @@ func TestTakenWhileAtWork(t *testing.T) {
 			t.Errorf("%s: the model's next turn is %q %s", tt.name, next.ToolCallName, next.Delta)
 		}
 		until(t, "the task is "+string(tt.status), func() bool {
-			v, err := tm.Task(t.Context(), added[0].ID)
+			v, err := tm.Board().Task(t.Context(), added[0].ID)
 			return err == nil && v.Status == tt.status && v.Assignee == tt.holder
 		})
 	}

@@ -140,8 +140,7 @@ func TestRunLeftEarly(t *testing.T) {
 // and the goal is led to its end.
 func TestRunResumed(t *testing.T) {
 	t.Parallel()
-	c := &cluster{t: t, dir: t.TempDir()}
-	c.env = append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+rehearse(t, loneScript))
+	c := folder(t, rehearse(t, loneScript))
 	if code, _, errs := exit(t, c.command("run", "--resume")); code != 3 || !strings.Contains(errs, "no team has worked in this folder") {
 		t.Errorf("resumed before there is anything: exit status %d, %s", code, errs)
 	}
@@ -287,7 +286,7 @@ func TestRunOnATerminal(t *testing.T) {
 // ended then.
 func TestRunTimeCoversStart(t *testing.T) {
 	t.Parallel()
-	c := &cluster{t: t, dir: t.TempDir(), env: append(environ(), "OPENAI_MODEL=m", "OPENAI_BASE_URL=http://127.0.0.1:1/v1")}
+	c := folder(t, "http://127.0.0.1:1/v1")
 	code, out, errs := exit(t, c.command("run", "--timeout", "10ms", "a goal"))
 	if code != 124 || out != "" || !strings.Contains(errs, "teamctl: the time limit (--timeout) has passed before the goal was set; nothing was begun\n") {
 		t.Errorf("exit status %d\n%s\n%s", code, out, errs)
@@ -303,7 +302,7 @@ func TestRunsTogether(t *testing.T) {
 	t.Parallel()
 	url := rehearse(t, panesScript)
 	for range 3 {
-		c := &cluster{t: t, dir: t.TempDir(), env: append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+url)}
+		c := folder(t, url)
 		runs := make([]*follower, 4)
 		codes := make(chan int, len(runs))
 		for i := range runs {
@@ -338,8 +337,7 @@ func TestRunsTogether(t *testing.T) {
 // A run waits for the cluster that another command is starting, however early it comes.
 func TestRunWaitsForItsCluster(t *testing.T) {
 	t.Parallel()
-	c := &cluster{t: t, dir: t.TempDir()}
-	c.env = append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, loneScript))
+	c := folder(t, rehearse(t, loneScript))
 	up := c.follow("up", "-n", "2")
 	until(t, "status succeeds", func() bool {
 		code, _, _ := exit(t, c.command("status"))
@@ -367,8 +365,7 @@ func TestRunLosesItsTerminal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := &cluster{t: t, dir: t.TempDir()}
-			c.env = append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+rehearse(t, loneScript))
+			c := folder(t, rehearse(t, loneScript))
 			out, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -422,8 +419,7 @@ agents:
 // give their tasks back.
 func TestUpLosesItsReader(t *testing.T) {
 	t.Parallel()
-	c := &cluster{t: t, dir: t.TempDir()}
-	c.env = append(environ(), "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+rehearse(t, sleeperScript))
+	c := folder(t, rehearse(t, sleeperScript))
 	out, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

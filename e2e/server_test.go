@@ -63,17 +63,12 @@ func TestServerRestart(t *testing.T) {
 	if _, err := fmt.Sscanf(srv.URL(), "nats://127.0.0.1:%d", &port); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, dir: t.TempDir()}
-	c.env = append(environ(), "NATS_URL="+srv.URL(), "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, ""))
+	c := folder(t, rehearse(t, ""), "NATS_URL="+srv.URL())
 	c.start("leader")
 	for range 3 {
 		c.start("teammate")
 	}
-	conn, err := client.Connect(t.Context(), client.Options{URL: srv.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
+	conn := dial(t, srv.URL())
 	until(t, "leader and standbys answer", func() bool {
 		s, err := conn.Processes(t.Context())
 		return err == nil && len(s.Leaders) == 1 && len(s.Standbys) == 3
@@ -89,7 +84,7 @@ func TestServerRestart(t *testing.T) {
 	}
 	tm := newTeam(t, conn, team.DefaultTeam)
 	f := follow(t, tm)
-	done := c.begin(goal(tree(t)))
+	done := c.begin(survey(tree(t))...)
 	for range 2 { // once while the surveys are under way, once after the first
 		f.next("work goes on", func(e client.Entry) bool {
 			return e.Event.Event.Type == "TASK_CLAIMED" || e.Event.Event.Type == "TASK_COMPLETED"

@@ -123,11 +123,7 @@ func TestStreamsSurviveTheirProcess(t *testing.T) {
 	file := filepath.Join(c.dir, "token")
 	c.env = append(environ(), "NATS_URL="+srv.URL(), "OPENAI_MODEL=rehearsal", "OPENAI_BASE_URL="+rehearse(t, ""),
 		"AGENTTEAM_API=127.0.0.1:0", "AGENTTEAM_API_TOKEN_FILE="+file)
-	conn, err := client.Connect(t.Context(), client.Options{URL: srv.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
+	conn := dial(t, srv.URL())
 	first := c.launch("leader")
 	defer first.Process.Kill()
 	var apis []string
@@ -155,7 +151,7 @@ func TestStreamsSurviveTheirProcess(t *testing.T) {
 	})
 	tm := newTeam(t, conn, team.DefaultTeam)
 	f := follow(t, tm)
-	done := c.begin(goal(tree(t)))
+	done := c.begin(survey(tree(t))...)
 	f.next("the first process leads", func(e client.Entry) bool { return e.AgentID == team.Leader && e.Event.Event.Type == team.MemberJoined })
 	c.start("leader")
 	until(t, "another process serves it too", served(2))

@@ -16,8 +16,9 @@ import (
 	"agentteam/pkg/team"
 )
 
-func goal(dir string) string {
-	return "Survey the source tree at " + dir + "\nWrite SURVEY.md: files and lines per language and in all, the largest files and functions, every open TODO, and packages without tests."
+// survey are the arguments of a run that surveys a tree beside the workspace.
+func survey(dir string) []string {
+	return []string{"--read", dir, "Survey the source tree at " + dir + "\nWrite SURVEY.md: files and lines per language and in all, the largest files and functions, every open TODO, and packages without tests."}
 }
 
 // tree makes a small source tree.
@@ -42,9 +43,12 @@ func tree(t *testing.T) string {
 }
 
 // newTeam makes a team as `teamctl run` would, with a short lease.
+// shortLease is the lease of teams whose tests do not ask for another.
+const shortLease = 5 * time.Second
+
 func newTeam(t *testing.T, c *client.Client, id team.TeamID) *client.Team {
 	t.Helper()
-	return newTeamWith(t, c, id, 5*time.Second)
+	return newTeamWith(t, c, id, shortLease)
 }
 
 func newTeamWith(t *testing.T, c *client.Client, id team.TeamID, lease time.Duration) *client.Team {
@@ -115,12 +119,12 @@ func TestSurveySurvivesKill(t *testing.T) {
 	tm := newTeam(t, conn, team.DefaultTeam) // before the goal, so that it can be watched from the start
 	f := follow(t, tm)
 
-	done := c.begin(goal(src))
+	done := c.begin(survey(src)...)
 	claimed := f.next("somebody measures", func(e client.Entry) bool {
 		return e.Event.Event.Type == "TASK_CLAIMED" && strings.Contains(string(e.Event.Event.Value), "Measure")
 	})
 	victim := claimed.AgentID
-	agent, err := tm.Agent(t.Context(), victim)
+	agent, err := tm.Members().Get(t.Context(), victim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,13 +148,13 @@ func TestSurveySurvivesKill(t *testing.T) {
 	if completed != 4 {
 		t.Errorf("%d tasks completed, want 4", completed)
 	}
-	survey, err := os.ReadFile(filepath.Join(c.dir, "SURVEY.md"))
+	written, err := os.ReadFile(filepath.Join(c.dir, "SURVEY.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Files: 4", "写得更好 🚀", "main.go", "x.py"} {
-		if !bytes.Contains(survey, []byte(want)) {
-			t.Errorf("SURVEY.md lacks %q:\n%s", want, survey)
+		if !bytes.Contains(written, []byte(want)) {
+			t.Errorf("SURVEY.md lacks %q:\n%s", want, written)
 		}
 	}
 	if r.Usage.ModelCalls == 0 || r.Usage.TotalTokens == 0 || r.Elapsed <= 0 || len(r.Agents) != 4 {
@@ -169,7 +173,7 @@ func TestSurveySurvivesKill(t *testing.T) {
 	}
 
 	t.Logf("first goal, with a kill: %.1f s", r.Elapsed)
-	second := c.begin(goal(filepath.Join(src, "lib"))).end(t)
+	second := c.begin(survey(filepath.Join(src, "lib"))...).end(t)
 	if second.Status != "finished" || !strings.Contains(second.Summary, "Files: 2") {
 		t.Errorf("second goal ended as %s: %s", second.Status, second.Summary)
 	}

@@ -104,7 +104,7 @@ func TestTwoTeams(t *testing.T) {
 		s, err = c.connect().Processes(t.Context())
 		return err == nil && len(s.Standbys) == 4
 	})
-	if agents, err := tm.Agents(t.Context(), false); err != nil || len(agents) != 0 {
+	if agents, err := tm.Members().List(t.Context(), false); err != nil || len(agents) != 0 {
 		t.Errorf("red still has members: %+v, %v", agents, err)
 	}
 }

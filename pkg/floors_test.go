@@ -22,10 +22,10 @@ const module = "agentteam"
 // longest name here that it begins with.
 var floors = [][]string{
 	0: {"team", "shutdown"},
-	1: {"subject", "wire", "telemetry", "strictyaml", "stored", "tokens", "child", "broker/embedded", "folder"},
-	2: {"broker", "plan", "role", "place"},
-	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool", "approval", "live"},
-	4: {"spawn", "seat", "repair", "completion", "config", "feed", "usage"},
+	1: {"account", "subject", "wire", "telemetry", "strictyaml", "stored", "tokens", "child", "broker/embedded", "folder", "command"},
+	2: {"broker", "grant", "plan", "place", "tool", "needs", "sandbox", "proxy", "line"},
+	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool/workspace", "approval", "live", "permission"},
+	4: {"engine", "role", "spawn", "seat", "repair", "completion", "config", "feed", "usage", "audit", "hands", "merge"},
 	5: {"agent", "watchdog", "client", "story", "discovery", "tool/teamtool", "api/problem"},
 	6: {"api/stream", "api/access", "membership", "process"},
 	7: {"api"},

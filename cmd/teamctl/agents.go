@@ -32,7 +32,7 @@ func (a *app) agentsLsCmd() *cobra.Command {
 			var agents []client.Agent
 			err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
 				id = t.ID()
-				if agents, err = t.Agents(ctx, all); err == nil && len(agents) == 0 {
+				if agents, err = t.Members().List(ctx, all); err == nil && len(agents) == 0 {
 					a.noteNoAgents(ctx, t)
 				}
 				return err
@@ -53,7 +53,7 @@ func (a *app) noteNoAgents(ctx context.Context, t *client.Team) {
 	if err != nil {
 		return
 	}
-	had, err := t.Members(ctx)
+	had, err := t.Members().Records(ctx)
 	switch {
 	case err != nil:
 	case record.Status != team.Active && len(had) > 0:
@@ -77,11 +77,11 @@ func (a *app) agentsGetCmd() *cobra.Command {
 				return err
 			}
 			return a.withTeam(func(ctx context.Context, t *client.Team) error {
-				m, err := t.Agent(ctx, name)
+				m, err := t.Members().Get(ctx, name)
 				if err != nil {
 					return err
 				}
-				return a.print(m, nil, []string{string(m.AgentID)}, func(io.Writer, bool) error {
+				return a.print(m, []string{string(m.AgentID)}, func(io.Writer, bool) error {
 					return writeFields(a.screen(), agentFields(t.ID(), m))
 				})
 			})
@@ -101,10 +101,10 @@ func (a *app) agentsCompactCmd() *cobra.Command {
 				return err
 			}
 			return a.withTeam(func(ctx context.Context, t *client.Team) error {
-				if err := t.Compact(ctx, name); err != nil {
+				if err := t.Members().Compact(ctx, name); err != nil {
 					return err
 				}
-				return a.print(map[string]any{"agent_id": name}, nil, []string{string(name)}, func(w io.Writer, _ bool) error {
+				return a.print(map[string]any{"agent_id": name}, []string{string(name)}, func(w io.Writer, _ bool) error {
 					_, err := fmt.Fprintf(w, "%s shortens its conversation; teamctl agents shows how full it is\n", name.At(t.ID()))
 					return err
 				})
@@ -114,7 +114,7 @@ func (a *app) agentsCompactCmd() *cobra.Command {
 }
 
 func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
-	err := printList(a, agents, func(m client.Agent) string { return string(m.AgentID) }, func(wide bool) table {
+	err := printList(a, agents, nameOfAgent, func(wide bool) table {
 		t := table{columns: []column{{head: "NAME", cut: true}, {head: "ROLE", cut: true}, {head: "STATE"}, {head: "TASK"}, {head: "TURNS", drop: 1}, {head: "CONTEXT", drop: 2}}}
 		if wide {
 			t.columns = append(t.columns, column{head: "BACKEND", drop: 4}, column{head: "HOST", cut: true, drop: 5}, column{head: "PID", drop: 3},
@@ -134,18 +134,20 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 			a.note(parkedLine(m.AgentID.At(id), m.Member.State, m.LastError, m.RetryAt))
 		}
 		if m.State == team.Unreadable {
-			a.note(m.AgentID.At(id) + ": " + oneLine(m.LastError))
+			a.note(m.AgentID.At(id) + ": " + team.OneLine(m.LastError))
 		}
 	}
 	return err
 }
 
+func nameOfAgent(m client.Agent) string { return string(m.AgentID) }
+
 // parkedLine says why a member does not work, and when it asks again.
 func parkedLine(name string, state team.MemberState, cause string, retry *time.Time) string {
 	if state == team.WaitingRepair {
-		return name + " waits for a repair (teamctl repair): " + oneLine(cause)
+		return name + " waits for a repair (teamctl repair): " + team.OneLine(cause)
 	}
-	line := name + " is parked, without a usable answer from its model: " + oneLine(cause)
+	line := name + " is parked, without a usable answer from its model: " + team.OneLine(cause)
 	if retry != nil {
 		line += "; it asks again at " + retry.Local().Format(time.TimeOnly)
 	}
@@ -165,12 +167,14 @@ func doing(w client.Work) string {
 	switch {
 	case w.Person && w.Task != "":
 		return "waits for this person" + since
+	case w.State == team.WaitingApproval && w.Awaits == team.UserAgent:
+		return "waits for you to decide on its request " + w.Asked + since
 	case w.State == team.WaitingApproval:
 		return fmt.Sprintf("waits for %s to decide on its plan %s", w.Awaits, w.Asked) + since
 	case w.Awaits != "":
 		return "waits for an answer of " + string(w.Awaits) + since
 	case w.Trouble != "":
-		return oneLine(w.Trouble)
+		return team.OneLine(w.Trouble)
 	case w.Tool != "":
 		return w.Tool + since
 	case w.State == team.Running, w.State == team.Stalled:

@@ -13,13 +13,13 @@ func (a *app) agentsTranscriptCmd() *cobra.Command {
 	var follow bool
 	v := view{fold: 10, journal: true}
 	cmd := &cobra.Command{
-		Use: "transcript NAME", Short: "Show a member's conversation: what it was told, said and did", Args: exactly(1, "the NAME of a member"),
+		Use: "transcript NAME", Short: "Show a member's conversation and its calls", Args: exactly(1, "the NAME of a member"),
 		Long: "transcript shows what a member was told, said and did, from its journal, also after it has left.\n" +
 			"With -o jsonl, or json and --follow, it is one entry a line.",
 		Example:           "  teamctl agents transcript coder-1\n  teamctl agents transcript leader --follow",
 		ValidArgsFunction: first(completeMembers),
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes, until Ctrl-C or --timeout")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with what comes, until Ctrl-C or --timeout")
 	cmd.Flags().BoolVarP(&v.verbose, "verbose", "v", false, "show calls and results as they are, in full")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, err := a.member(args[0])
@@ -39,7 +39,7 @@ func (a *app) agentsTranscriptCmd() *cobra.Command {
 				}
 				entry, end = s.entry, s.close
 			}
-			err := t.Transcript(ctx, name, follow, entry)
+			err := t.Members().Transcript(ctx, name, follow, entry)
 			if end != nil {
 				return closed(err, end)
 			}

@@ -47,7 +47,7 @@ func (a *app) answerCmd() *cobra.Command {
 			return err
 		}
 		return a.withTeam(func(ctx context.Context, t *client.Team) error {
-			q, m, err := t.Answer(ctx, seat, which, text)
+			q, m, err := t.Mail().Answer(ctx, seat, which, text)
 			if err != nil {
 				return err
 			}
@@ -67,14 +67,14 @@ type answered struct {
 
 // printAnswered says who goes on.
 func (a *app) printAnswered(ctx context.Context, t *client.Team, q client.Letter, m team.Message) error {
-	return a.print(answered{m.ID, q.ID, m.To, m.Content}, nil, []string{m.ID}, func(io.Writer, bool) error {
+	return a.print(answered{m.ID, q.ID, m.To, m.Content}, []string{m.ID}, func(io.Writer, bool) error {
 		line := m.To.At(t.ID())
-		if asker, err := t.Agent(ctx, m.To); err == nil && asker.State != team.Running { // else the answer has woken it
+		if asker, err := t.Members().Get(ctx, m.To); err == nil && asker.State != team.Running { // else the answer has woken it
 			if when := readWhen(asker.State, false); when != "" {
 				return a.say("answered " + line + when)
 			}
 		}
-		return a.say(line + " goes on with the answer: " + team.Clean(oneLine(m.Content), 60))
+		return a.say(line + " goes on with the answer: " + team.Clean(team.OneLine(m.Content), 60))
 	})
 }
 
@@ -86,7 +86,7 @@ func completeQuestions(cmd *cobra.Command, _ []string, _ string) (names []cobra.
 		if err != nil {
 			who = team.UserAgent
 		}
-		questions, _ := t.Questions(ctx, who)
+		questions, _ := t.Mail().Questions(ctx, who)
 		for _, q := range questions {
 			if q.Open {
 				names = append(names, cobra.CompletionWithDesc(q.Which(questions), string(q.From)+q.For()+": "+q.Summary))

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +17,7 @@ import (
 
 func (a *app) approvalsCmd() *cobra.Command {
 	cmd := group(a.approvalsLsCmd())
-	cmd.Use, cmd.Aliases, cmd.Short = "approvals", []string{"approval"}, "Show plans and decide on them; by itself it lists those that wait"
+	cmd.Use, cmd.Aliases, cmd.Short = "approvals", []string{"approval"}, "Show plans and calls that must be allowed, and decide on them; by itself it lists those that wait"
 	cmd.AddCommand(a.approvalsLsCmd(), a.approvalsShowCmd(), a.approvalsApproveCmd(), a.approvalsRejectCmd())
 	return cmd
 }
@@ -22,14 +25,15 @@ func (a *app) approvalsCmd() *cobra.Command {
 func (a *app) approvalsLsCmd() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "ls", Aliases: []string{"list"}, Short: "List the plans that wait for a decision", Args: atMost(0),
+		Use: "ls", Aliases: []string{"list"}, Short: "List what waits for a decision", Args: atMost(0),
 		Long: "ls lists the plans of members in plan mode, who change nothing before theirs is approved. The leader decides on a\n" +
-			"plan, or a person may; where the approver is human, a person has to.",
+			"plan, or a person may; where the approver is human, a person has to. It also lists the calls that the permissions\n" +
+			"of the team have asked: on these only a person decides. show has the whole call.",
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also those that were decided on, or are void")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		return a.readTeam(func(ctx context.Context, t *client.Team) error {
-			plans, err := t.Plans(ctx)
+			plans, err := t.Plans().List(ctx)
 			if err != nil {
 				return err
 			}
@@ -37,7 +41,7 @@ func (a *app) approvalsLsCmd() *cobra.Command {
 				plans = slices.DeleteFunc(plans, func(p client.Plan) bool { return !p.Waits() })
 			}
 			if len(plans) == 0 {
-				a.note("no plan waits for a decision")
+				a.note("nothing waits for a decision")
 			}
 			return printList(a, plans, func(p client.Plan) string { return p.ID }, func(bool) table { return plansTable(t.ID(), plans) })
 		})
@@ -46,9 +50,9 @@ func (a *app) approvalsLsCmd() *cobra.Command {
 }
 
 func plansTable(id team.TeamID, plans []client.Plan) table {
-	t := table{columns: []column{{head: "ID"}, {head: "AGENT", cut: true}, {head: "TASK"}, {head: "STATUS"}, {head: "DECIDES"}, {head: "AGE", drop: 1}, {head: "PLAN", cut: true, drop: 2}}}
+	t := table{columns: []column{{head: "ID"}, {head: "AGENT", cut: true}, {head: "TASK"}, {head: "STATUS"}, {head: "DECIDES"}, {head: "AGE", drop: 1}, {head: "KIND", drop: 3}, {head: "WHAT", cut: true, drop: 2}}}
 	for _, p := range plans {
-		t.add(p.ID, p.AgentID.At(id), orDash(string(p.Task)), planStatus(p), string(p.Asks()), age(p.CreatedAt), printable(team.Summarize(p.Plan)))
+		t.add(p.ID, p.AgentID.At(id), orDash(string(p.Task)), planStatus(p), string(p.Asks()), age(p.CreatedAt), string(cmp.Or(p.Kind, team.OfPlan)), printable(p.Brief()))
 	}
 	return t
 }
@@ -62,57 +66,150 @@ func planStatus(p client.Plan) string {
 
 func (a *app) approvalsShowCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "show ID", Short: "Show a plan with its whole text", Args: exactly(1, "the plan's ID"),
+		Use: "show ID", Short: "Show a plan, or a call that must be allowed, as a whole", Args: exactly(1, "the ID"),
 		ValidArgsFunction: first(completePlans),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.withTeam(func(ctx context.Context, t *client.Team) error {
-				p, err := t.Plan(ctx, args[0])
+				p, err := t.Plans().Get(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				return a.print(p, nil, []string{p.ID}, func(io.Writer, bool) error {
-					return writeFields(a.screen(), []field{
+				return a.print(p, []string{p.ID}, func(io.Writer, bool) error {
+					fields := []field{
 						{"id", p.ID}, {"agent", p.AgentID.At(t.ID())}, {"task", string(p.Task)}, {"status", planStatus(p)}, {"why", p.Void},
 						{"decides", string(p.Asks())}, {"submitted", moment(&p.CreatedAt)}, {"decided", moment(p.DecidedAt)}, {"decided by", string(p.DecidedBy)},
-						{"feedback", p.Feedback}, {"ended", moment(p.EndedAt)}, {"hash", p.PlanHash}, {"plan", p.Plan},
-					})
+						{"scope", string(p.Scope)}, {"feedback", p.Feedback}, {"ended", moment(p.EndedAt)}, {"hash", p.PlanHash}, {"plan", p.Plan},
+					}
+					return writeFields(a.screen(), append(fields, callFields(p.Call)...))
 				})
 			})
 		},
 	}
 }
 
-func (a *app) approvalsApproveCmd() *cobra.Command {
-	var feedback string
-	cmd := &cobra.Command{
-		Use: "approve ID", Short: "Approve a plan", Args: exactly(1, "the plan's ID"), ValidArgsFunction: first(completePlans),
-		Long: "approve lets the plan's agent carry it out: until the task that it holds has ended or, without a task, until it\n" +
-			"goes idle. Of several decisions the first holds.",
+// callFields are those of a call that a person has to allow; none of a plan.
+func callFields(c *team.AskedCall) []field {
+	if c == nil {
+		return nil
 	}
-	cmd.Flags().StringVar(&feedback, "feedback", "", "what the agent is to know besides")
-	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.decide(args[0], true, feedback) }
+	return []field{{"tool", c.Tool}, {"call", c.Shown()}, {"in", team.Escaped(c.Dir)}, {"asked since", c.Why}, {"always adds", c.Rule}, {"digest", c.Digest}}
+}
+
+func (a *app) approvalsApproveCmd() *cobra.Command {
+	var d team.Decision
+	var as, scope string
+	cmd := &cobra.Command{
+		Use: "approve ID", Short: "Approve a plan, or allow a call", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
+		Long: "approve lets the plan's agent carry it out: until the task that it holds has ended or, without a task, until it\n" +
+			"goes idle. A call is allowed once; with --scope task as often as it is made in that time; with --scope always a rule\n" +
+			"that allows such calls is added to the team's permissions, too. Of several decisions the first holds.",
+	}
+	cmd.Flags().StringVar(&d.Feedback, "feedback", "", "what the agent is to know besides")
+	cmd.Flags().StringVar(&scope, "scope", "", "of a call: once, task or always (default once)")
+	cmd.Flags().StringVar(&as, "as", "", "decide on a call for this seat")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"scope": fixed(team.Strings(team.Once, team.ForTask, team.Always)...), "as": completePresent})
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		d.Approve, d.Scope = true, team.Scope(scope)
+		return a.decide(args[0], as, d)
+	}
 	return cmd
 }
 
 func (a *app) approvalsRejectCmd() *cobra.Command {
-	var feedback string
+	var d team.Decision
+	var as string
 	cmd := &cobra.Command{
-		Use: "reject ID --feedback TEXT", Short: "Reject a plan, and say what is to be different", Args: exactly(1, "the plan's ID"), ValidArgsFunction: first(completePlans),
-		Long: "reject has the plan's agent go on planning, with the feedback. Of several decisions the first holds.",
+		Use: "reject ID [--feedback TEXT]", Short: "Reject a plan, with what is to be different, or refuse a call", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
+		Long: "reject has the plan's agent go on planning, with the feedback. The agent of a call does without it, or makes another.\n" +
+			"Of several decisions the first holds.",
 	}
-	cmd.Flags().StringVar(&feedback, "feedback", "", "what is to be different; required")
-	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.decide(args[0], false, feedback) }
+	cmd.Flags().StringVar(&d.Feedback, "feedback", "", "what is to be different; required for a plan")
+	cmd.Flags().StringVar(&as, "as", "", "decide on a call for this seat")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.decide(args[0], as, d) }
 	return cmd
 }
 
-func (a *app) decide(id string, approve bool, feedback string) error {
+func (a *app) decide(id, as string, d team.Decision) error {
+	seat, err := a.optionalMember(as)
+	if err != nil {
+		return err
+	}
 	return a.withTeam(func(ctx context.Context, t *client.Team) error {
-		p, err := t.DecidePlan(ctx, id, approve, feedback)
+		p, err := t.Plans().Decide(ctx, seat, id, d)
 		if err != nil {
 			return err
 		}
-		return a.print(p, nil, []string{p.ID}, func(io.Writer, bool) error {
-			return a.say(fmt.Sprintf("the plan %s of %s is %s", p.ID, p.AgentID.At(t.ID()), p.Status))
-		})
+		return a.print(p, []string{p.ID}, func(io.Writer, bool) error { return a.say(decided(t.ID(), p)) })
 	})
+}
+
+// decided states what was decided.
+func decided(id team.TeamID, p team.Approval) string {
+	what := fmt.Sprintf("the plan %s of %s is %s", p.ID, p.AgentID.At(id), p.Status)
+	switch {
+	case p.Call == nil:
+	case p.Status == team.PlanRejected:
+		what = fmt.Sprintf("refused: %s may not make the call %s", p.AgentID.At(id), printable(p.Brief()))
+	case p.Scope == team.Always:
+		what = fmt.Sprintf("allowed: %s makes the call %s; from now on the rule %s allows such calls", p.AgentID.At(id), printable(p.Brief()), printable(p.Call.Rule))
+	case p.Scope == team.ForTask:
+		what = fmt.Sprintf("allowed for its task: %s makes the call %s", p.AgentID.At(id), printable(p.Brief()))
+	default:
+		what = fmt.Sprintf("allowed once: %s makes the call %s", p.AgentID.At(id), printable(p.Brief()))
+	}
+	return what
+}
+
+// decides returns what tells how a call is allowed, unless it is decided on by now; how is nil for the
+// commands that do it.
+func (a *app) decides(ctx context.Context, t *client.Team, how func(team.Approval) string) (func(team.Approval) string, error) {
+	plans, err := t.Plans().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	over := map[string]bool{}
+	for _, p := range plans {
+		over[p.ID] = !p.Waits()
+	}
+	return func(p team.Approval) string {
+		switch {
+		case over[p.ID]:
+			return ""
+		case how != nil:
+			return how(p)
+		}
+		return a.decideWith(t.ID(), p)
+	}, nil
+}
+
+// decideWith are the commands that decide on a call.
+func (a *app) decideWith(id team.TeamID, p team.Approval) string {
+	scopes := "task|always"
+	if p.Call.Rule == "" {
+		scopes = string(team.ForTask)
+	}
+	return fmt.Sprintf("allow: %s [--scope %s]; refuse: %s", a.command("approvals approve "+p.ID, id), scopes, a.command("approvals reject "+p.ID, id))
+}
+
+// requested returns the call that an entry asks a person for; ok is false if it asks for none.
+func requested(e client.Entry) (p team.Approval, ok bool) {
+	b := e.Event.Event
+	return p, b.Type == team.ApprovalRequested && json.Unmarshal(b.Value, &p) == nil && p.Call != nil
+}
+
+// mostShown is how many characters of a call are shown among other things.
+const mostShown = 4000
+
+// requestLines tell of a call that waits for a person, and how it is decided on.
+func (a *app) requestLines(id team.TeamID, p client.Plan) []string {
+	about := ""
+	if p.Task != "" {
+		about = " for " + string(p.Task)
+	}
+	lines := []string{"", fmt.Sprintf("%s asks whether it may call %s%s, %s ago:", p.AgentID.At(id), printable(team.Escaped(p.Call.Tool)), about, age(p.CreatedAt))}
+	for line := range strings.SplitSeq(p.Call.Quoted(mostShown), "\n") {
+		lines = append(lines, "  "+printable(line))
+	}
+	return append(lines, "  in: "+printable(team.Escaped(p.Call.Dir)), "  why: "+printable(p.Call.Why), a.decideWith(id, p.Approval))
 }

@@ -26,12 +26,13 @@ type view struct {
 	since          time.Time    // what was before is only taken in
 
 	answer func(question team.Message) string // how a question is answered; nil: by a command
+	decide func(request team.Approval) string // how a call is allowed; nil: by a command
 }
 
 // flags adds those of the view to a command.
 func (v *view) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&v.quiet, "quiet", "q", false, "print the answer only")
-	cmd.Flags().BoolVarP(&v.verbose, "verbose", "v", false, "show calls and results as they are, and all that is else left out")
+	cmd.Flags().BoolVarP(&v.verbose, "verbose", "v", false, "show calls and results as they are, and all that is otherwise left out")
 	cmd.MarkFlagsMutuallyExclusive("quiet", "verbose")
 }
 
@@ -41,7 +42,7 @@ func (a *app) attachCmd() *cobra.Command {
 	var since moments
 	cmd := &cobra.Command{
 		Use: "attach", Short: "Come back to a goal: see what was done, watch the rest", Args: atMost(0),
-		Long: "attach shows what the team has done for its present goal and goes on as run does, with its result and exit status.\n" +
+		Long: "attach shows what the team has done for its present goal and continues as run does, with its result and exit status.\n" +
 			"A goal that has ended is shown with its result. Ctrl-C leaves the team at work.\n" +
 			"With --agent it shows one member, with its mail and its tasks.",
 		Example: "  teamctl attach\n  teamctl attach --agent coder-1 --since 10m",
@@ -72,7 +73,7 @@ func (a *app) attachCmd() *cobra.Command {
 
 // attach shows the team's present goal from its beginning, or from a time on, to its end.
 func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg config.Config, v view, since time.Time) error {
-	g, err := t.PresentGoal(ctx)
+	g, err := t.Goals().Present(ctx)
 	if errors.Is(err, team.InvalidState) { // there is none
 		err = team.Errorf(team.NotFound, "%w", err).WithHint("%s", team.HintOf(err))
 	}
@@ -80,7 +81,7 @@ func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg 
 		return err
 	}
 	if v.agent != "" {
-		if _, err := t.Agent(ctx, v.agent); err != nil {
+		if _, err := t.Members().Get(ctx, v.agent); err != nil {
 			return err
 		}
 	}
@@ -91,7 +92,7 @@ func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg 
 		}
 	}
 	if !v.quiet {
-		a.note("goal: " + oneLine(g.Record().Goal))
+		a.note("goal: " + team.OneLine(g.Record().Goal))
 	}
 	a.tellLost(ctx, t)
 	stop := a.tellRoom(ctx, c)

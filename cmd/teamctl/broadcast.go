@@ -20,7 +20,7 @@ func (a *app) broadcastCmd() *cobra.Command {
 		}
 		mail.To = team.Everyone
 		return a.withTeam(func(ctx context.Context, t *client.Team) error {
-			m, to, err := t.Send(ctx, mail)
+			m, to, err := t.Mail().Send(ctx, mail)
 			if err != nil {
 				return err
 			}

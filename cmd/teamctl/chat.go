@@ -73,7 +73,7 @@ func (a *app) chat(ctx context.Context, t *client.Team, with team.AgentID) error
 	}
 	hide := func() error { return nil }
 	if c.show = a.followPrinter(); c.show == nil {
-		s, err := a.streamOf(ctx, t, a.out, view{agent: with, mine: true, answer: c.howToAnswer}, after, time.Time{}, all)
+		s, err := a.streamOf(ctx, t, a.out, view{agent: with, mine: true, answer: c.howToAnswer, decide: c.howToDecide}, after, time.Time{}, all)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (c *chat) listens(ctx context.Context) (team.MemberState, error) {
 		return "", team.Errorf(team.InvalidState, "team %s is %s: nobody would answer", record.ID, record.Status).
 			WithHint("%s sets it a goal", c.app.command("run GOAL", record.ID))
 	}
-	m, err := c.team.Agent(ctx, c.with)
+	m, err := c.team.Members().Get(ctx, c.with)
 	switch {
 	case c.with == team.Leader && errors.Is(err, team.NotFound):
 		return "on its way", nil
@@ -111,13 +111,16 @@ func (c *chat) listens(ctx context.Context) (team.MemberState, error) {
 
 // showOpen shows the questions that are open.
 func (c *chat) showOpen(ctx context.Context) error {
-	questions, err := c.team.Questions(ctx, team.UserAgent)
+	questions, err := c.team.Mail().Questions(ctx, team.UserAgent)
 	for _, q := range questions {
 		if err == nil && q.Open {
 			err = c.show(q.Entry())
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return c.showRequests(ctx)
 }
 
 // howToAnswer says how a question is answered from here.
@@ -231,7 +234,7 @@ func (c *chat) hear(ctx context.Context, e client.Entry) error {
 		}
 	}
 	// It may be what the member was at before it read the line.
-	l, err := c.team.Message(ctx, c.open)
+	l, err := c.team.Mail().Message(ctx, c.open)
 	if err != nil {
 		return err
 	}
@@ -249,6 +252,8 @@ func toUser(e client.Entry) (m team.Message, ok bool) {
 
 const chatHelp = `A line is sent to %s; if it has asked you something, as the answer. Besides:
 /msg NAME TEXT   write to another member, or answer it
+/approve ID      allow a call, or approve a plan; /approve ID task or always: for the task, or by a rule
+/reject ID TEXT  refuse a call, or reject a plan; TEXT is what is to be different
 /tasks           list the tasks
 /team            list the members
 /quit            end the chat
@@ -276,6 +281,8 @@ func (c *chat) take(ctx context.Context, line string) (quit bool, err error) {
 		err = c.listTeam(ctx)
 	case word == "/msg":
 		err = c.sayTo(ctx, rest)
+	case word == "/approve", word == "/reject":
+		err = c.decide(ctx, word == "/approve", rest)
 	default:
 		err = team.Errorf(team.InvalidArgument, "there is no %s here", word).WithHint("/help lists what there is; a line that begins with a space is sent as it is")
 	}
@@ -304,15 +311,15 @@ func (c *chat) sayTo(ctx context.Context, rest string) error {
 
 // say sends a text to a member, as the answer to its oldest open question if it has one.
 func (c *chat) say(ctx context.Context, to team.AgentID, text string) error {
-	questions, err := c.team.Questions(ctx, team.UserAgent)
+	questions, err := c.team.Mail().Questions(ctx, team.UserAgent)
 	if err != nil {
 		return err
 	}
 	var m team.Message
 	if i := slices.IndexFunc(questions, func(q client.Letter) bool { return q.Open && q.From == to }); i >= 0 {
-		_, m, err = c.team.Answer(ctx, "", questions[i].ID, text)
+		_, m, err = c.team.Mail().Answer(ctx, "", questions[i].ID, text)
 	} else {
-		m, _, err = c.team.Send(ctx, client.Mail{To: to, Text: text})
+		m, _, err = c.team.Mail().Send(ctx, client.NewMail{To: to, Text: text})
 	}
 	if err != nil {
 		return err
@@ -327,7 +334,7 @@ func (c *chat) say(ctx context.Context, to team.AgentID, text string) error {
 }
 
 func (c *chat) listTasks(ctx context.Context) error {
-	tasks, err := c.team.Tasks(ctx)
+	tasks, err := c.team.Board().Tasks(ctx)
 	if err != nil {
 		return err
 	}
@@ -338,7 +345,7 @@ func (c *chat) listTasks(ctx context.Context) error {
 }
 
 func (c *chat) listTeam(ctx context.Context) error {
-	agents, err := c.team.Agents(ctx, false)
+	agents, err := c.team.Members().List(ctx, false)
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func TestChatOnATerminal(t *testing.T) {
 	c.Leader()
 	c.Teammates(1)
 	tm := c.Team("default")
-	if _, err := tm.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+	if _, err := tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	for _, width := range []int{40, 80, 200} {
@@ -142,7 +142,7 @@ func TestChatOnATerminal(t *testing.T) {
 			// What comes while a line is typed stands above it, and the line stays.
 			s.types(t, "/tea")
 			s.shows(t, "> /tea", 1)
-			if _, _, err := tm.Send(t.Context(), client.Mail{To: "coder-1", Text: "a word in between"}); err != nil {
+			if _, _, err := tm.Mail().Send(t.Context(), client.NewMail{To: "coder-1", Text: "a word in between"}); err != nil {
 				t.Fatal(err)
 			}
 			s.shows(t, "coder-1: a word in between", 1)

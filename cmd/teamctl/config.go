@@ -10,7 +10,7 @@ func (a *app) configCmd() *cobra.Command {
 	cmd := group(&cobra.Command{Use: "config", Short: "Show the settings"})
 	var origin bool
 	view := &cobra.Command{
-		Use: "view", Short: "Print every setting as it holds here", Args: atMost(0),
+		Use: "view", Short: "Print every setting that is in effect here", Args: atMost(0),
 		Long: "view prints every setting as it holds for a command run in this folder: a flag wins over the environment,\n" +
 			"that over team.yaml, and that over the default. Secrets are only said to be set or not. The models\n" +
 			"that the settings name follow, each as models.ALIAS, and what else is set of them as models.ALIAS.KEY.",

@@ -85,7 +85,7 @@ func (a *app) printCost(c usage.Table) error {
 	if len(c.Rows) > 0 {
 		items = append(items, newCostRow(total, "", c.Total))
 	}
-	return a.print(items, items, names, func(_ io.Writer, wide bool) error {
+	return a.print(items, names, func(_ io.Writer, wide bool) error {
 		if len(c.Rows) == 0 {
 			return nil
 		}

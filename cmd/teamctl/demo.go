@@ -12,7 +12,9 @@ import (
 
 	"agentteam/pkg/config"
 	"agentteam/pkg/demo"
+	"agentteam/pkg/local"
 	"agentteam/pkg/model/rehearsal"
+	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 )
 
@@ -65,9 +67,18 @@ func (a *app) demo(ctx context.Context, dir string) error {
 		return err
 	}
 	cfg.HTTP, cfg.API = "127.0.0.1:0", config.API{}
-	cluster, err := a.startCluster(ctx, cfg, "", data, defaultStandbys, 0, log, []string{
+	if _, err := (readDirs{tree}).add(&cfg.Hands); err != nil {
+		return err
+	}
+	cfg.Hands.PermissionMode = team.BypassPermissions // all that is called stands in the demo's script
+	if _, err := sandbox.Find(ctx, cfg.Sandbox); err != nil && cfg.Sandbox == team.SandboxAuto {
+		a.tell(team.Line(err))
+		a.tell("the commands of the demo stand in its script, so that they run without a sandbox; those of models are refused here")
+		cfg.Sandbox, cfg.Hands.Sandbox = team.Unconfined, team.Unconfined
+	}
+	cluster, err := a.startCluster(ctx, cfg, local.Options{DataDir: data, Standbys: defaultStandbys, Output: log, Env: []string{
 		"OPENAI_BASE_URL=" + endpoint, "OPENAI_MODEL=rehearsal", "OPENAI_API_KEY=rehearsal", "AGENTTEAM_WORKSPACE=" + workspace,
-	})
+	}})
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -14,7 +13,7 @@ import (
 func (a *app) doctorCmd() *cobra.Command {
 	var o doctor.Options
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Check what agentteam needs, and say what is missing", Args: atMost(0),
+		Use: "doctor", Short: "Check what agentteam needs, and list what is missing", Args: atMost(0),
 		Long: "doctor checks the programs, the workspace, the server, the processes on it and the model.\n" +
 			"A model on this machine or in this network is also sent a prompt of 6,000 tokens, to see whether it is cut.\n" +
 			"It succeeds if nothing fails; else its exit status is that of the first failure.",
@@ -26,11 +25,7 @@ func (a *app) doctorCmd() *cobra.Command {
 			ctx, cancel := a.deadline(cmd.Context())
 			defer cancel()
 			checks := doctor.Run(ctx, cfg, o)
-			items, names := make([]any, len(checks)), make([]string, len(checks))
-			for i, c := range checks {
-				items[i], names[i] = c, c.Name
-			}
-			if err := a.print(checks, items, names, func(io.Writer, bool) error { return a.printChecks(checks) }); err != nil {
+			if err := printAll(a, checks, func(c doctor.Check) string { return c.Name }, func(bool) error { return a.printChecks(checks) }); err != nil {
 				return err
 			}
 			return a.ended(ctx, doctor.Err(checks))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -23,14 +24,14 @@ func (a *app) eventsCmd() *cobra.Command {
 			"With -o jsonl, or json and --follow, it is one entry a line, each with the cursor that --after takes.",
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&f.follow, "follow", "f", false, "go on with what comes, until Ctrl-C or --timeout")
-	flags.StringVar(&f.after, "after", "", "go on behind this entry, by its cursor")
+	flags.BoolVarP(&f.follow, "follow", "f", false, "continue with what comes, until Ctrl-C or --timeout")
+	flags.StringVar(&f.after, "after", "", "continue behind this entry, by its cursor")
 	flags.Var(&f.since, "since", "begin at this time, such as 10m (ago), 14:30 or 2026-11-22T14:30:00Z")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show calls and results as they are, and all that is else left out")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show calls and results as they are, and all that is otherwise left out")
 	cmd.MarkFlagsMutuallyExclusive("after", "since")
 	flags.StringSliceVar(&f.agents, "agent", nil, "only events of these agents")
 	flags.StringSliceVar(&f.types, "type", nil, "only events of these types, such as TASK_COMPLETED")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"agent": completeMembers, "type": fixed(eventTypeNames()...)})
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"agent": completeMembers, "type": fixed(team.Strings(team.EventTypes()...)...)})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o, err := f.options(a)
 		if err != nil {
@@ -82,11 +83,11 @@ func areMembers(ctx context.Context, t *client.Team, names []team.AgentID) error
 	if len(names) == 0 {
 		return nil
 	}
-	members, err := t.Members(ctx)
+	members, err := t.Members().Records(ctx)
 	for _, name := range names {
 		is := func(m team.Member) bool { return m.AgentID == name }
 		if err == nil && name != team.UserAgent && name != team.Watchdog && name != team.Leader && !slices.ContainsFunc(members, is) {
-			_, err = t.Agent(ctx, name) // in the words of every other command
+			_, err = t.Members().Get(ctx, name) // in the words of every other command
 		}
 	}
 	return err
@@ -141,13 +142,6 @@ func (f eventFlags) options(app *app) (client.FeedOptions, error) {
 	return o, nil
 }
 
-func eventTypeNames() (names []string) {
-	for _, t := range team.EventTypes() {
-		names = append(names, string(t))
-	}
-	return names
-}
-
 // followEvents prints each entry as it comes; it ends by the time limit, if one
 // was given, or by an interrupt.
 func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFlags) error {
@@ -175,24 +169,11 @@ func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFla
 
 // followPrinter prints entries one by one for programs; nil is that of people.
 func (a *app) followPrinter() func(client.Entry) error {
-	switch a.output {
-	case asJSON, asJSONL:
-		return func(e client.Entry) error { return writeJSON(a.out, e) }
-	case asYAML:
-		return func(e client.Entry) error {
-			if _, err := fmt.Fprintln(a.out, "---"); err != nil {
-				return err
-			}
-			return writeYAML(a.out, e)
-		}
-	case asName:
-		return func(e client.Entry) error { _, err := fmt.Fprintln(a.out, e.Cursor); return err }
-	}
-	return nil
+	return oneByOne(a, func(e client.Entry) string { return string(e.Cursor) })
 }
 
 // entryPrinter prints entries one by one, so that none is kept, and then what ends them.
-// The zero entryPrinter is that of people, who are shown a stream.
+// For people entry is nil: they are shown a stream.
 type entryPrinter struct {
 	entry func(client.Entry) error
 	end   func() error
@@ -200,40 +181,32 @@ type entryPrinter struct {
 
 // pastPrinter prints entries as one list where the format has lists.
 func (a *app) pastPrinter() entryPrinter {
-	none := true
-	empty := func() error {
-		if !none {
-			return nil
+	begun := false
+	closing := func(last string) func() error {
+		return func() error {
+			if !begun {
+				last = "[]\n"
+			}
+			_, err := io.WriteString(a.out, last)
+			return err
 		}
-		_, err := fmt.Fprintln(a.out, "[]")
-		return err
 	}
 	switch a.output {
 	case asJSON:
 		return entryPrinter{func(e client.Entry) error {
 			lead := ","
-			if none {
-				lead, none = "[", false
+			if !begun {
+				lead, begun = "[", true
 			}
 			if _, err := fmt.Fprint(a.out, lead); err != nil {
 				return err
 			}
 			return writeJSON(a.out, e)
-		}, func() error {
-			if none {
-				return empty()
-			}
-			_, err := fmt.Fprintln(a.out, "]")
-			return err
-		}}
+		}, closing("]\n")}
 	case asYAML:
-		return entryPrinter{func(e client.Entry) error { none = false; return writeYAML(a.out, []client.Entry{e}) }, empty}
-	case asJSONL:
-		return entryPrinter{func(e client.Entry) error { return writeJSON(a.out, e) }, func() error { return nil }}
-	case asName:
-		return entryPrinter{func(e client.Entry) error { _, err := fmt.Fprintln(a.out, e.Cursor); return err }, func() error { return nil }}
+		return entryPrinter{func(e client.Entry) error { begun = true; return writeYAML(a.out, []client.Entry{e}) }, closing("")}
 	}
-	return entryPrinter{}
+	return entryPrinter{a.followPrinter(), func() error { return nil }}
 }
 
 // awaitTeam opens the team. The default one has nothing to tell, rather than being

@@ -15,14 +15,14 @@ import (
 func (a *app) inboxCmd() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "inbox [NAME]", Short: "List the mail to you or to a member, and its fate", Args: atMost(1),
+		Use: "inbox [NAME]", Short: "List the mail to you or to a member, and its delivery status", Args: atMost(1),
 		Long: "inbox lists the mail to a member, oldest first; without NAME, or with user, the mail to you. Each message has its fate:\n" +
 			"pending, delivered (in the member's conversation), processed (its model has answered since), refused or dead.\n" +
 			"Mail to a person is processed once that person has written back; a question that waits for an answer is open.\n" +
 			"`teamctl messages get ID` shows a message as a whole.",
 		ValidArgsFunction: first(completeReaders),
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show the messages as a whole, and go on with those that come, until Ctrl-C or --timeout")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show the messages as a whole, and continue with those that come, until Ctrl-C or --timeout")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		who := team.UserAgent
 		if len(args) > 0 {
@@ -35,7 +35,7 @@ func (a *app) inboxCmd() *cobra.Command {
 			return a.following(cmd.Context(), a.awaitTeam, func(ctx context.Context, t *client.Team) error { return a.followInbox(ctx, t, who) })
 		}
 		return a.readTeam(func(ctx context.Context, t *client.Team) error {
-			letters, err := t.Inbox(ctx, who)
+			letters, err := t.Mail().Inbox(ctx, who)
 			if err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func (a *app) printInbox(t *client.Team, letters []client.Letter) error {
 	err := printList(a, letters, func(l client.Letter) string { return l.ID }, func(bool) table {
 		rows := table{columns: []column{{head: "ID", drop: 2}, {head: "TIME", drop: 1}, {head: "FROM", cut: true}, {head: "TYPE", drop: 3}, {head: "FATE"}, {head: "SUMMARY", cut: true}}}
 		for _, l := range letters {
-			rows.add(l.ID, clockOf(l.StoredAt, time.Now()), string(l.From), string(l.Type), paint(fateOf(l, l.Fates[0])), printable(oneLine(l.Summary)))
+			rows.add(l.ID, clockOf(l.StoredAt, time.Now()), string(l.From), string(l.Type), paint(fateOf(l, l.Fates[0])), printable(team.OneLine(l.Summary)))
 		}
 		return rows
 	})
@@ -105,9 +105,9 @@ func fateOf(l client.Letter, f client.Fate) string {
 	switch {
 	case l.Open:
 		return "open"
-	case l.Asks() && f.AgentID == team.UserAgent && f.State == client.Delivered: // its sender has left, or lost its task
+	case l.Asks() && f.AgentID == team.UserAgent && f.State == team.MailDelivered: // its sender has left, or lost its task
 		return "void"
-	case l.Asks() && f.AgentID == team.UserAgent && f.State == client.Processed:
+	case l.Asks() && f.AgentID == team.UserAgent && f.State == team.MailProcessed:
 		return "answered"
 	}
 	return string(f.State)
@@ -122,12 +122,7 @@ func (a *app) printQuestion(id team.TeamID, l client.Letter, all []client.Letter
 	for _, choice := range l.Numbered() {
 		lines = append(lines, "    "+choice)
 	}
-	for _, line := range append(lines, "answer: "+a.answerWith(id, l.Message, l.Which(all))) {
-		if err := a.say(line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.say(append(lines, "answer: "+a.answerWith(id, l.Message, l.Which(all)))...)
 }
 
 // answerWith is the command that answers a question, which is known by that.
@@ -145,7 +140,7 @@ func (a *app) followInbox(ctx context.Context, t *client.Team, who team.AgentID)
 	if err != nil {
 		return err
 	}
-	letters, err := t.Inbox(ctx, who)
+	letters, err := t.Mail().Inbox(ctx, who)
 	var last uint64
 	for _, l := range letters {
 		if last = l.Seq; err == nil {
@@ -153,26 +148,15 @@ func (a *app) followInbox(ctx context.Context, t *client.Team, who team.AgentID)
 		}
 	}
 	if err == nil {
-		err = t.FollowInbox(ctx, who, last, show)
+		err = t.Mail().FollowInbox(ctx, who, last, show)
 	}
 	return closed(err, end)
 }
 
 // letterPrinter prints letters one by one, to people as the stream of the team does.
 func (a *app) letterPrinter(ctx context.Context, t *client.Team) (show func(client.Letter) error, end func() error, err error) {
-	none := func() error { return nil }
-	switch a.output {
-	case asJSON, asJSONL:
-		return func(l client.Letter) error { return writeJSON(a.out, l) }, none, nil
-	case asYAML:
-		return func(l client.Letter) error {
-			if _, err := fmt.Fprintln(a.out, "---"); err != nil {
-				return err
-			}
-			return writeYAML(a.out, l)
-		}, none, nil
-	case asName:
-		return func(l client.Letter) error { _, err := fmt.Fprintln(a.out, l.ID); return err }, none, nil
+	if show = oneByOne(a, func(l client.Letter) string { return l.ID }); show != nil {
+		return show, func() error { return nil }, nil
 	}
 	s, err := a.streamOf(ctx, t, a.out, view{verbose: true}, "", time.Time{}, all)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
+	"agentteam/pkg/hands"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -27,7 +29,8 @@ func connect(ctx context.Context, cfg config.Config) (*client.Client, error) {
 			defer stop()
 		}
 	}
-	c, err := client.Connect(ctx, client.Options{URL: cfg.Server, Replicas: cfg.Replicas, Once: !cfg.ServerKnown()})
+	c, err := client.Connect(ctx, client.Options{URL: cfg.Server, Replicas: cfg.Replicas, Once: !cfg.ServerKnown(),
+		Workspaces: hands.New(hands.Options{Sandbox: cfg.Sandbox, Settings: cfg.File(), Data: cfg.DataDir})})
 	if cause := context.Cause(ctx); err != nil && team.CodeOf(cause) != "" {
 		return nil, cause
 	}
@@ -216,18 +219,12 @@ const askRoom = 3 * time.Second
 
 // tellRoom says when the server has no room left, and when it has some again, until stop is
 // called: meanwhile nothing happens in the team that could be shown.
-func (a *app) tellRoom(ctx context.Context, c *client.Client) (stop func()) {
+func (a *app) tellRoom(ctx context.Context, c interface{ Storage(context.Context) error }) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		tick := time.NewTicker(askRoom)
-		defer tick.Stop()
-		for full := false; ; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
+		full := false
+		shutdown.Every(ctx, askRoom, func(ctx context.Context) {
 			asked, over := context.WithTimeout(ctx, askRoom)
 			err := c.Storage(asked)
 			over()
@@ -239,7 +236,7 @@ func (a *app) tellRoom(ctx context.Context, c *client.Client) (stop func()) {
 				full = false
 				a.tell("there is room again, and the team goes on")
 			}
-		}
+		})
 	})
 	return func() { cancel(); wg.Wait() }
 }

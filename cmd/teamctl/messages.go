@@ -28,15 +28,15 @@ func (a *app) messagesLsCmd() *cobra.Command {
 
 func (a *app) messagesGetCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "get ID", Short: "Show a message, and what has become of it", Args: exactly(1, "the ID of a message"),
+		Use: "get ID", Short: "Show a message and its delivery status", Args: exactly(1, "the ID of a message"),
 		Long: "get shows a message as a whole, and its fate with each who got it: pending, delivered, processed, refused or dead.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.withTeam(func(ctx context.Context, t *client.Team) error {
-				l, err := t.Message(ctx, args[0])
+				l, err := t.Mail().Message(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				return a.print(l, nil, []string{l.ID}, func(io.Writer, bool) error { return a.printLetter(l) })
+				return a.print(l, []string{l.ID}, func(io.Writer, bool) error { return a.printLetter(l) })
 			})
 		},
 	}
@@ -79,7 +79,7 @@ func fates(l client.Letter) string {
 			lines[i] += " at " + moment(at)
 		}
 		if f.Reason != "" {
-			lines[i] += ": " + oneLine(f.Reason)
+			lines[i] += ": " + team.OneLine(f.Reason)
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -135,7 +135,7 @@ func (o *outcome) writeFailed(w io.Writer) {
 		}
 		line := fmt.Sprintf("failed: %s %s", f.ID, printable(f.Title))
 		if f.Reason != "" {
-			line += ": " + printable(team.Clean(oneLine(f.Reason), maxReason))
+			line += ": " + printable(team.Clean(team.OneLine(f.Reason), maxReason))
 		}
 		fmt.Fprintln(w, wrapped(line, lineWidth(w)))
 	}

@@ -119,26 +119,26 @@ func TestOutcomeCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := tm.AddTasks(t.Context(), "", team.NewTask{Title: "old"}, team.NewTask{Title: "two"}, team.NewTask{Title: "three"}); err != nil {
+	if _, _, err := tm.Board().Add(t.Context(), "", team.NewTask{Title: "old"}, team.NewTask{Title: "two"}, team.NewTask{Title: "three"}); err != nil {
 		t.Fatal(err)
 	}
 	fail := func(id team.TaskID, why string) {
 		t.Helper()
-		if _, err := tm.Seating("ann").Claim(t.Context(), id, "ann"); err != nil {
+		if _, err := tm.Board().Seating("ann").Claim(t.Context(), id, "ann"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tm.Fail(t.Context(), id, "ann", why); err != nil {
+		if _, err := tm.Board().Fail(t.Context(), id, "ann", why); err != nil {
 			t.Fatal(err)
 		}
 	}
 	fail("T-001", "before")
-	g, err := tm.StartGoal(t.Context(), "go", "")
+	g, err := tm.Goals().Start(t.Context(), "go", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	fail("T-002", "too hard")
 	var o outcome
-	if o.Tasks, err = tm.Tasks(t.Context()); err != nil {
+	if o.Tasks, err = tm.Board().Tasks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	o.count(g, team.Team{GivenUp: []team.TaskID{"T-002"}})

@@ -2,24 +2,22 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+
+	"agentteam/pkg/wire"
 
 	"go.yaml.in/yaml/v4"
 )
 
 // writeJSON writes v as one line of JSON.
 func writeJSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err
+	data, err := wire.Plain(v)
+	if err == nil {
+		_, err = w.Write(append(data, '\n'))
 	}
-	_, err := w.Write(b.Bytes())
 	return err
 }
 
@@ -50,10 +48,10 @@ func plain(n *yaml.Node) {
 	}
 }
 
-// print writes v in the format that was asked for: as it is in JSON and YAML, one
-// line an item in jsonl, by name with name, else by table.
-func (a *app) print(v any, items []any, names []string, table func(io.Writer, bool) error) error {
-	return a.atOnce(func() error { return a.printPlain(v, items, names, table) })
+// print writes v in the format that was asked for: as it is in JSON and YAML, in jsonl one
+// line an item if v is a []any, by name with name, else by table.
+func (a *app) print(v any, names []string, table func(io.Writer, bool) error) error {
+	return a.atOnce(func() error { return a.printPlain(v, names, table) })
 }
 
 // atOnce has what f prints to stdout written in one go, unless stdout is a terminal: then who has
@@ -77,15 +75,16 @@ func (a *app) atOnce(f func() error) error {
 // pipeSize is what a pipe takes before anybody reads from it: pipe(7).
 const pipeSize = 64 << 10
 
-func (a *app) printPlain(v any, items []any, names []string, table func(io.Writer, bool) error) error {
+func (a *app) printPlain(v any, names []string, table func(io.Writer, bool) error) error {
 	switch a.output {
 	case asJSON:
 		return writeJSON(a.out, v)
 	case asYAML:
 		return writeYAML(a.out, v)
 	case asJSONL:
-		if items == nil {
-			return writeJSON(a.out, v)
+		items, list := v.([]any)
+		if !list {
+			items = []any{v}
 		}
 		for _, item := range items {
 			if err := writeJSON(a.out, item); err != nil {
@@ -104,18 +103,41 @@ func (a *app) printPlain(v any, items []any, names []string, table func(io.Write
 	return table(a.out, a.output == asWide)
 }
 
-// printList prints all as an array, one a line in jsonl, or by name or table.
-func printList[T any](a *app, all []T, name func(T) string, table func(wide bool) table) error {
+// printAll prints all as an array, one a line in jsonl, or by name; to people as show does.
+func printAll[T any](a *app, all []T, name func(T) string, show func(wide bool) error) error {
 	items, names := make([]any, len(all)), make([]string, len(all))
 	for i, v := range all {
 		items[i], names[i] = v, name(v)
 	}
-	return a.print(items, items, names, func(_ io.Writer, wide bool) error {
+	return a.print(items, names, func(_ io.Writer, wide bool) error { return show(wide) })
+}
+
+// printList is printAll with a table, or nothing where there is nothing.
+func printList[T any](a *app, all []T, name func(T) string, table func(wide bool) table) error {
+	return printAll(a, all, name, func(wide bool) error {
 		if len(all) == 0 {
 			return nil
 		}
 		return table(wide).write(a.screen(), a.width())
 	})
+}
+
+// oneByOne returns what prints one thing after the other for programs; nil if people read it.
+func oneByOne[T any](a *app, name func(T) string) func(T) error {
+	switch a.output {
+	case asJSON, asJSONL:
+		return func(v T) error { return writeJSON(a.out, v) }
+	case asYAML:
+		return func(v T) error {
+			if _, err := fmt.Fprintln(a.out, "---"); err != nil {
+				return err
+			}
+			return writeYAML(a.out, v)
+		}
+	case asName:
+		return func(v T) error { _, err := fmt.Fprintln(a.out, name(v)); return err }
+	}
+	return nil
 }
 
 // forPeople reports whether the output is a table.
@@ -129,10 +151,14 @@ func (a *app) note(line string) {
 	}
 }
 
-// say prints a sentence as the result of a command.
-func (a *app) say(line string) error {
-	_, err := fmt.Fprintln(a.out, printable(line))
-	return err
+// say prints sentences as the result of a command, each in a line.
+func (a *app) say(lines ...string) error {
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(a.out, printable(line)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sayText prints a text that others wrote, which keeps its lines.

@@ -30,20 +30,9 @@ const (
 
 var teammateModes = []string{string(autoMode), string(inOneStream), string(inPanes)}
 
-func (m *teammateMode) String() string { return string(*m) }
-func (m *teammateMode) Type() string   { return "string" }
-
-func (m *teammateMode) Set(s string) error {
-	if !slices.Contains(teammateModes, s) {
-		return team.Errorf(team.InvalidArgument, "--teammate-mode %q is not known", s).WithHint("use auto, in-process or tmux")
-	}
-	*m = teammateMode(s)
-	return nil
-}
-
 func (m *teammateMode) flag(cmd *cobra.Command) {
 	*m = autoMode
-	cmd.Flags().Var(m, "teammate-mode", "auto, in-process or tmux: in tmux the window is split, and each teammate also has a pane of its own; auto does so inside tmux")
+	cmd.Flags().Var(choice[teammateMode]{m, "teammate-mode", teammateModes}, "teammate-mode", "auto, in-process or tmux: in tmux the window is split, and each teammate also has a pane of its own; auto does so inside tmux")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"teammate-mode": fixed(teammateModes...)})
 }
 
@@ -95,7 +84,7 @@ func (p *panes) entry(e client.Entry) {
 		pane, err := p.split(m.AgentID)
 		if err != nil {
 			p.off = true
-			p.app.tell("no more panes: " + oneLine(err.Error()))
+			p.app.tell("no more panes: " + team.OneLine(err.Error()))
 			return
 		}
 		p.open[m.AgentID] = pane

@@ -43,7 +43,7 @@ type roleView struct {
 func (a *app) loadRoles() (role.Roles, error) {
 	roles, err := role.Load(".")
 	for _, s := range roles.Skipped {
-		fmt.Fprintln(a.err, oneLine(s.String()))
+		fmt.Fprintln(a.err, team.OneLine(s.String()))
 	}
 	return roles, err
 }
@@ -115,7 +115,7 @@ func (a *app) seeRoles() ([]roleView, error) {
 	})
 	named := a.cmd.Flags().Changed("team") || a.cmd.Flags().Changed("server")
 	if !named && (errors.Is(err, team.NotFound) || errors.Is(err, team.Unavailable)) {
-		a.note("these are the roles of the files and the built-in ones: " + oneLine(err.Error()))
+		a.note("these are the roles of the files and the built-in ones: " + team.OneLine(err.Error()))
 		err = nil
 	}
 	return viewRoles(record, roles), err
@@ -123,7 +123,7 @@ func (a *app) seeRoles() ([]roleView, error) {
 
 func (a *app) rolesLsCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "ls", Aliases: []string{"list"}, Short: "List the roles, and whether a file differs from what the team goes by", Args: atMost(0),
+		Use: "ls", Aliases: []string{"list"}, Short: "List the roles, and whether a file differs from the team's copy", Args: atMost(0),
 		Long: "ls lists the roles that the team has stored and those of the role files here. STATE is same, differs (the team\n" +
 			"goes by what it has stored), not stored (the next run, spawn or tasks add stores it) or team only (no file has it).",
 		RunE: func(*cobra.Command, []string) error {
@@ -137,7 +137,7 @@ func (a *app) rolesLsCmd() *cobra.Command {
 					t.columns = append(t.columns, column{head: "MODEL", drop: 3}, column{head: "TOOLS", cut: true, drop: 4})
 				}
 				for _, v := range views {
-					t.add([]string{v.Name, paint(v.State), v.from(), printable(oneLine(v.Description)), orDash(v.Model), orDash(strings.Join(v.Tools, ","))}[:len(t.columns)]...)
+					t.add([]string{v.Name, paint(v.State), v.from(), printable(team.OneLine(v.Description)), orDash(v.Model), orDash(strings.Join(v.Tools, ","))}[:len(t.columns)]...)
 				}
 				return t
 			})
@@ -155,7 +155,7 @@ func (v roleView) from() string {
 
 func (a *app) rolesShowCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "show NAME", Aliases: []string{"get"}, Short: "Show one role with its instructions, as the team goes by it", Args: exactly(1, "the NAME of a role"),
+		Use: "show NAME", Aliases: []string{"get"}, Short: "Show the team's copy of a role, with its instructions", Args: exactly(1, "the NAME of a role"),
 		ValidArgsFunction: first(completeRoles),
 		RunE: func(_ *cobra.Command, args []string) error {
 			views, err := a.seeRoles()
@@ -167,7 +167,7 @@ func (a *app) rolesShowCmd() *cobra.Command {
 				return team.Errorf(team.NotFound, "there is no role %q", args[0]).WithHint("teamctl roles lists them")
 			}
 			v := views[i]
-			return a.print(v, nil, []string{v.Name}, func(io.Writer, bool) error {
+			return a.print(v, []string{v.Name}, func(io.Writer, bool) error {
 				turns := ""
 				if v.MaxTurns > 0 {
 					turns = fmt.Sprint(v.MaxTurns)
@@ -181,7 +181,7 @@ func (a *app) rolesShowCmd() *cobra.Command {
 
 func (a *app) rolesApplyCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "apply [NAME...]", Short: "Have the team go by the role files of this folder",
+		Use: "apply [NAME...]", Short: "Update the team's roles from the files of this folder",
 		Long: "apply stores the roles NAME... with the team as the files here have them, or as they are built in. Without NAME\n" +
 			"it takes over every file that differs from the team's role. Members that work keep the instructions that they\n" +
 			"were started with; who is spawned from now on has the new ones.",
@@ -222,11 +222,7 @@ func (a *app) applyRoles(ctx context.Context, t *client.Team, roles role.Roles, 
 		return err
 	}
 	views := slices.DeleteFunc(viewRoles(record, roles), func(v roleView) bool { _, ok := taken[v.Name]; return !ok })
-	items, applied := make([]any, len(views)), make([]string, len(views))
-	for i, v := range views {
-		items[i], applied[i] = v, v.Name
-	}
-	return a.print(items, items, applied, func(io.Writer, bool) error {
+	return printAll(a, views, func(v roleView) string { return v.Name }, func(bool) error {
 		for _, v := range views {
 			if err := a.say(fmt.Sprintf("team %s has the role %s from %s now", t.ID(), v.Name, v.from())); err != nil {
 				return err

@@ -19,6 +19,7 @@ import (
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
+	"agentteam/pkg/tool/workspace"
 )
 
 // app is one invocation of teamctl: where it prints, and the flags that every
@@ -45,21 +46,12 @@ const defaultTimeout = 30 * time.Second
 func (a *app) root() *cobra.Command {
 	root := group(&cobra.Command{
 		Use: "teamctl", Short: "Teams of LLM agents as real processes over NATS",
-		Long: "teamctl starts clusters, sets goals to teams of agents, shows what goes on, and works on their boards.\n\n" +
+		Long: "teamctl starts clusters, sets goals to teams of agents, shows what happens, and works on their boards.\n\n" +
 			"Exit status: 0 ok, 1 failed, 2 usage or a setting missing, 3 not found, 4 conflict, blocked or busy,\n" +
 			"5 unavailable, 6 not permitted, 124 timed out, 130 interrupted.",
 		Version:       telemetry.Version(),
 		SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			a.cmd = cmd
-			if goesOn(cmd) {
-				cmd.SetContext(whileRead(cmd.Context()))
-			}
-			if a.timeout < 0 {
-				return team.Errorf(team.InvalidArgument, "--timeout %v: a time limit cannot be negative", a.timeout)
-			}
-			return nil
-		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begins(cmd) },
 	})
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -68,15 +60,15 @@ func (a *app) root() *cobra.Command {
 	f := root.PersistentFlags()
 	f.String("server", "", "address of the NATS server (default: AGENTTEAM_SERVER, NATS_URL, the cluster of this folder, nats://127.0.0.1:4222)")
 	f.String("team", "", `the team (default "default")`)
-	f.VarP(&a.output, "output", "o", "table, wide, json, yaml, jsonl or name")
+	f.VarP(choice[format]{&a.output, "output", formats}, "output", "o", "table, wide, json, yaml, jsonl or name")
 	f.DurationVar(&a.timeout, "timeout", 0, "give up after this time (default 30s; none for run, attach, chat, demo, tasks wait, and what follows by -f or -w)")
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Set a goal and follow it", []*cobra.Command{makesTeam(a.runCmd()), a.attachCmd(), a.statusCmd(), a.eventsCmd(), a.costCmd(), a.stopCmd()}},
+		{"Set a goal and follow it", []*cobra.Command{makesTeam(a.runCmd()), a.attachCmd(), a.statusCmd(), a.eventsCmd(), a.auditCmd(), a.costCmd(), a.stopCmd()}},
 		{"Talk with the team", []*cobra.Command{a.answerCmd(), a.chatCmd(), a.sendCmd(), a.broadcastCmd(), a.inboxCmd(), a.messagesCmd(), a.approvalsCmd()}},
-		{"Look after the team", []*cobra.Command{a.tasksCmd(), a.agentsCmd(), makesTeam(a.spawnCmd()), a.rolesCmd(), a.teamsCmd()}},
+		{"Look after the team", []*cobra.Command{a.tasksCmd(), a.agentsCmd(), makesTeam(a.spawnCmd()), a.rolesCmd(), a.teamsCmd(), a.trustCmd()}},
 		{"Run a cluster", []*cobra.Command{a.upCmd(), a.downCmd(), a.doctorCmd(), a.repairCmd(), a.webCmd()}},
 		{"Try it out", []*cobra.Command{a.demoCmd(), a.rehearseCmd()}},
 	} {
@@ -90,6 +82,30 @@ func (a *app) root() *cobra.Command {
 	completeFlags(root, map[string]cobra.CompletionFunc{"output": fixed(formats...), "team": completeTeams})
 	refuseEmpty(root)
 	addExamples(root)
+	a.adoptDefaults(root)
+	usage := strings.Replace(root.UsageTemplate(), `Use "{{.CommandPath}} [command] --help" for more information about a command.`, "More: {{.CommandPath}} COMMAND --help", 1)
+	if width := widthOf(a.out); width > 0 {
+		usage = strings.ReplaceAll(usage, ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", width))
+		wrapHelp(root, width)
+	}
+	root.SetUsageTemplate(usage)
+	return root
+}
+
+// begins readies a for the command that was called.
+func (a *app) begins(cmd *cobra.Command) error {
+	a.cmd = cmd
+	if goesOn(cmd) {
+		cmd.SetContext(whileRead(cmd.Context()))
+	}
+	if a.timeout < 0 {
+		return team.Errorf(team.InvalidArgument, "--timeout %v: a time limit cannot be negative", a.timeout)
+	}
+	return nil
+}
+
+// adoptDefaults adds cobra's own commands, completion and help, with the errors of ours.
+func (a *app) adoptDefaults(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
@@ -105,13 +121,6 @@ func (a *app) root() *cobra.Command {
 			cmd.Run, cmd.RunE = nil, help
 		}
 	}
-	usage := strings.Replace(root.UsageTemplate(), `Use "{{.CommandPath}} [command] --help" for more information about a command.`, "More: {{.CommandPath}} COMMAND --help", 1)
-	if width := widthOf(a.out); width > 0 {
-		usage = strings.ReplaceAll(usage, ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", width))
-		wrapHelp(root, width)
-	}
-	root.SetUsageTemplate(usage)
-	return root
 }
 
 // help is cobra's own, except that a command that is not there is an error.
@@ -136,7 +145,7 @@ func (a *app) run(ctx context.Context, args []string) error {
 	peek := pflag.NewFlagSet("", pflag.ContinueOnError)
 	peek.ParseErrorsAllowlist.UnknownFlags = true
 	peek.SetOutput(io.Discard)
-	peek.VarP(&a.output, "output", "o", "")
+	peek.VarP(choice[format]{&a.output, "output", formats}, "output", "o", "")
 	_ = peek.Parse(args) // the command will say what is wrong
 
 	if len(args) > 0 && elsewhere[args[0]] != "" { // whatever flags that other program has
@@ -187,7 +196,7 @@ func (a *app) clientSettings() (config.Config, error) {
 	src.Lenient = true
 	cfg, err := config.Load(src)
 	if out := cfg.LeftOut(); out != nil {
-		fmt.Fprintf(a.err, "%s; the models of team.yaml are left out\n", printable(oneLine(out.Error())))
+		fmt.Fprintf(a.err, "%s; the models of team.yaml are left out\n", printable(team.OneLine(out.Error())))
 	}
 	return cfg, err
 }
@@ -287,10 +296,7 @@ func (a *app) readTeam(f func(ctx context.Context, t *client.Team) error) error 
 
 // workspaceOf is where a team made here works.
 func workspaceOf(cfg config.Config) (string, error) {
-	if cfg.Workspace != "" {
-		return cfg.Workspace, nil
-	}
-	return os.Getwd()
+	return workspace.Shared{Dir: cfg.Workspace}.Folder(team.Team{})
 }
 
 // makeTeam has make make the team that the command names, or open it.
@@ -304,6 +310,7 @@ func (a *app) makeTeam(ctx context.Context, cfg config.Config, workspace string,
 		return nil, err
 	}
 	a.tellStale(ctx, t, roles)
+	a.tellWithheld(cfg, roles)
 	return t, nil
 }
 
@@ -322,7 +329,7 @@ func makesTeam(cmd *cobra.Command) *cobra.Command {
 
 // newTeam is the team that the command names, as it is made if it is not there.
 func newTeam(cfg config.Config, roles role.Roles, workspace string) client.NewTeam {
-	return client.NewTeam{ID: cfg.Team, Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Workspace: workspace}
+	return client.NewTeam{ID: cfg.Team, Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Hands: cfg.Hands, PlanMode: cfg.PlanMode, Workspace: workspace}
 }
 
 // printError writes an error to stderr: one line for people, one object for
@@ -364,7 +371,7 @@ type failure struct {
 func failureOf(err error) failure {
 	var messages, hints []string
 	for _, e := range parts(err) {
-		messages = append(messages, oneLine(e.Error()))
+		messages = append(messages, team.OneLine(e.Error()))
 		if hint := team.HintOf(e); hint != "" && !slices.Contains(hints, hint) {
 			hints = append(hints, hint)
 		}
@@ -384,5 +391,3 @@ func failureOf(err error) failure {
 	}
 	return f
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

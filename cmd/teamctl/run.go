@@ -8,11 +8,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
@@ -40,20 +38,22 @@ func (a *app) runCmd() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&detach, "detach", false, "set the goal and return")
-	f.BoolVar(&p.resume, "resume", false, "go on with the goal that is under way")
+	f.BoolVar(&p.resume, "resume", false, "continue the goal that is under way")
 	f.BoolVar(&p.add, "add", false, "to a team at work, mail the text to its leader")
 	f.BoolVar(&keep, "keep", false, "keep the open tasks of earlier goals")
 	f.BoolVar(&cancel, "cancel", false, "cancel the open tasks of earlier goals")
 	p.view.flags(cmd)
 	p.view.mode.flag(cmd)
 	f.String("workspace", "", "folder that the team works in (default: this one)")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"workspace": aFolder})
+	f.StringArrayVar((*[]string)(&p.reads), "read", nil, "folder beside the workspace that the members may read; may be repeated")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"workspace": aFolder, "read": aFolder})
+	sandboxFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		switch {
+		switch p.detach = detach; {
 		case keep && cancel:
 			return team.Errorf(team.InvalidArgument, "--keep and --cancel exclude each other")
-		case p.resume && (detach || p.add || keep || cancel):
-			return team.Errorf(team.InvalidArgument, "--resume sets no goal: it takes none of --detach, --add, --keep and --cancel")
+		case p.resume && (detach || p.add || keep || cancel || len(p.reads) > 0):
+			return team.Errorf(team.InvalidArgument, "--resume sets no goal: it takes none of --detach, --add, --keep, --cancel and --read")
 		case keep:
 			p.old = keepOld
 		case cancel:
@@ -69,7 +69,7 @@ func (a *app) runCmd() *cobra.Command {
 		}
 		p.since = time.Now()
 		limited := a.bounded
-		if p.detach = detach; detach {
+		if detach {
 			limited = a.deadline
 		}
 		ctx, cancel := limited(cmd.Context())
@@ -82,12 +82,14 @@ func (a *app) runCmd() *cobra.Command {
 // pursuit is a goal that is to be set and followed, or resumed.
 type pursuit struct {
 	goal, workspace     string
+	reads               readDirs // beside the workspace
 	detach, add, resume bool
 	old                 oldTasks
 	view                view
 	own                 bool            // the cluster ends with the command
 	turn                *turn           // of setting the goal; nil: nobody is kept waiting
 	since               time.Time       // when the command began
+	started             string          // what is said of the cluster that this command has started; "" = none
 	set                 bool            // the goal is the team's, or was before
 	epilogue            func(io.Writer) // what comes after the summary; nil: nothing
 }
@@ -112,15 +114,22 @@ func (a *app) goal(ctx context.Context, p *pursuit) error {
 	if err != nil {
 		return err
 	}
-	if p.workspace, err = workspaceOf(cfg); err != nil {
+	if err := p.chooseWorkspace(cfg); err != nil {
 		return err
 	}
-	if onThisMachine(cfg, p) {
-		if is, err := os.Stat(p.workspace); err != nil || !is.IsDir() {
-			return team.Errorf(team.NotFound, "there is no folder %s to work in", p.workspace).WithHint("make it, or name another with --workspace")
-		}
-	}
 	return a.pursue(ctx, cfg, p)
+}
+
+// chooseWorkspace finds the folder in which the team is to work. Errors: NotFound if it can be
+// seen that there is none.
+func (p *pursuit) chooseWorkspace(cfg config.Config) (err error) {
+	if p.workspace, err = workspaceOf(cfg); err != nil || !onThisMachine(cfg, p) {
+		return err
+	}
+	if is, err := os.Stat(p.workspace); err != nil || !is.IsDir() {
+		return team.Errorf(team.NotFound, "there is no folder %s to work in", p.workspace).WithHint("make it, or name another with --workspace")
+	}
+	return nil
 }
 
 // pursue sets the goal and follows it to its end.
@@ -157,12 +166,21 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 	}
 	if p.resume {
 		if t, err = c.Open(ctx, cfg.Team); err == nil {
-			g, err = t.ResumeGoal(ctx, p.since)
+			g, err = t.Goals().Resume(ctx, p.since)
 		}
-		if err == nil {
-			err = a.findFolder(ctx, t, g, cfg, p)
+		if err == nil && !p.own {
+			err = a.findFolder(ctx, t, g.Record(), cfg, p)
 		}
 	} else if t, err = a.makeTeam(ctx, cfg, p.workspace, c.Make); err == nil {
+		err = p.reads.allow(ctx, t)
+	}
+	if err == nil {
+		err = a.tellHands(ctx, t, procs, cfg)
+	}
+	if p.started != "" {
+		a.tell(p.started)
+	}
+	if err == nil && !p.resume {
 		g, err = a.setGoal(ctx, t, p)
 	}
 	if err != nil {
@@ -175,7 +193,7 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 		p.turn.set(goalSet{PID: os.Getpid(), Team: t.ID(), Goal: p.goal})
 	}
 	if p.detach {
-		return t, g, a.print(map[string]any{"team": t.ID(), "status": team.Active}, nil, []string{string(t.ID())}, func(w io.Writer, _ bool) error {
+		return t, g, a.print(map[string]any{"team": t.ID(), "status": team.Active}, []string{string(t.ID())}, func(w io.Writer, _ bool) error {
 			_, err := fmt.Fprintf(w, "team %s works on it; watch with: %s\n", t.ID(), a.command("attach", t.ID()))
 			return err
 		})
@@ -206,7 +224,7 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, p *pursuit) (*client.
 	if err != nil {
 		return nil, err
 	}
-	g, err := t.StartGoal(ctx, p.goal, p.workspace)
+	g, err := t.Goals().Start(ctx, p.goal, p.workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +244,7 @@ func (a *app) atWork(record team.Team, p *pursuit, who string) error {
 	if p.own {
 		stop = "teamctl up -d, then " + stop
 	}
-	return team.Errorf(team.Conflict, "team %s is at work on another goal%s: %q", record.ID, who, team.Clean(oneLine(record.Goal), 80)).
+	return team.Errorf(team.Conflict, "team %s is at work on another goal%s: %q", record.ID, who, team.Clean(team.OneLine(record.Goal), 80)).
 		WithHint("follow that one: %s; mail this text to its leader: --add; end it: %s", a.command("run --resume", record.ID), stop)
 }
 
@@ -253,43 +271,16 @@ func (a *app) watch(ctx context.Context, t *client.Team, g *client.Goal, v view,
 	if err != nil {
 		return team.Team{}, a.ended(ctx, err)
 	}
-	eg, watching := errgroup.WithContext(ctx)
-	following, stop := context.WithCancel(watching)
-	defer stop()
-	var mu sync.Mutex
-	var last *time.Timer // that ends the following; nil while the goal is under way
-	var record team.Team
-	eg.Go(func() error {
-		return g.Follow(following, after, func(e client.Entry) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if last != nil {
-				if f := record.FinishedAt; f != nil && e.Time.After(f.Add(later)) {
-					stop() // this is none of the goal's any more
-					return nil
-				}
-				last.Reset(linger)
+	record, err := g.FollowToEnd(ctx, func(ctx context.Context, on bool, belongs func(time.Time) bool) error {
+		return t.Feed(ctx, client.FeedOptions{After: after, Follow: on}, func(e client.Entry) error {
+			if after = e.Cursor; !belongs(e.Time) {
+				return nil
 			}
 			return show(e)
 		})
 	})
-	eg.Go(func() error {
-		ended, err := g.Wait(watching)
-		mu.Lock()
-		defer mu.Unlock()
-		record, last = ended, time.AfterFunc(linger, stop)
-		return err
-	})
-	err = closed(eg.Wait(), hide) // before record is read
-	return record, a.ended(ctx, err)
+	return record, a.ended(ctx, closed(err, hide))
 }
-
-// What belongs to a goal that has ended: all that comes without a pause of linger, up to
-// a while after its end.
-const (
-	linger = 300 * time.Millisecond
-	later  = 5 * time.Second
-)
 
 // streamTo is where the stream goes: with a format for programs, stdout is for the
 // result alone.
@@ -322,8 +313,8 @@ func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	var err, aerr, uerr error
-	o.Tasks, err = t.Tasks(ctx)
-	o.Agents, aerr = t.Agents(ctx, true)
+	o.Tasks, err = t.Board().Tasks(ctx)
+	o.Agents, aerr = t.Members().List(ctx, true)
 	if errors.Join(err, aerr) == nil { // NATS is there
 		o.Usage, uerr = sumUp(g)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/config"
+	"agentteam/pkg/hands"
 	"agentteam/pkg/local"
 	"agentteam/pkg/team"
 )
@@ -64,6 +65,9 @@ func (a *app) cluster(ctx context.Context, p *pursuit) (cfg config.Config, end f
 		if err := a.mayStart(cfg, p); err != nil {
 			return cfg, end, err
 		}
+		if err := apart(ctx, cfg); err != nil {
+			return cfg, end, err
+		}
 	}
 	over := a.waitsFor("the cluster of this folder, which another command is starting")
 	defer over()
@@ -85,11 +89,13 @@ func (a *app) cluster(ctx context.Context, p *pursuit) (cfg config.Config, end f
 				return cfg, end, err
 			}
 			over() // from here on it is this command's own
-			stop, server, err := a.ownCluster(ctx, cfg)
+			p.own = true
+			stop, server, err := a.ownCluster(ctx, cfg, p)
 			if err == nil {
-				cfg.Server, p.own = server, true
+				cfg.Server = server
 				return cfg, stop, nil
 			}
+			p.own = false
 			if find(cfg) == noCluster && (!errors.Is(err, embedded.ErrInUse) || time.Since(began) > inUse) {
 				return cfg, end, err
 			}
@@ -110,17 +116,31 @@ func (a *app) mayStart(cfg config.Config, p *pursuit) error {
 	if p.resume && !config.HasStore(cfg.DataDir) {
 		return team.Errorf(team.NotFound, "no team has worked in this folder").WithHint("%s", goOn(cfg.Folder()))
 	}
+	workspace, err := workspaceOf(cfg)
+	if err != nil {
+		return err
+	}
+	if err := hands.New(hands.Options{}).Check(cfg.Hands, workspace); err != nil {
+		return err
+	}
 	return cfg.CheckModel()
 }
 
 // ownCluster starts a cluster in this folder for the length of the command.
-func (a *app) ownCluster(ctx context.Context, cfg config.Config) (stop func(), server string, err error) {
+func (a *app) ownCluster(ctx context.Context, cfg config.Config, p *pursuit) (stop func(), server string, err error) {
 	log, err := openLog("run.log")
 	if err != nil {
 		return nil, "", err
 	}
 	over := a.waitsFor("the cluster of this run to be up; its log is " + log.Name())
-	c, err := a.startCluster(ctx, cfg, ".", cfg.DataDir, defaultStandbys, 0, log, nil)
+	var first func(context.Context, string) error
+	if p.resume {
+		first = func(ctx context.Context, server string) error {
+			cfg.Server = server
+			return a.findFirst(ctx, cfg, p)
+		}
+	}
+	c, err := a.startCluster(ctx, cfg, local.Options{Dir: ".", DataDir: cfg.DataDir, Standbys: defaultStandbys, Output: log, First: first})
 	over()
 	if err != nil {
 		log.Close()
@@ -132,7 +152,7 @@ func (a *app) ownCluster(ctx context.Context, cfg config.Config) (stop func(), s
 	for _, err := range cfg.Lacking() {
 		fmt.Fprintln(a.err, team.Line(err))
 	}
-	fmt.Fprintf(a.err, "started a cluster for this run; its log is %s\n", log.Name())
+	p.started = "started a cluster for this run; its log is " + log.Name()
 	return func() { c.Stop(); log.Close() }, c.URL(), nil
 }
 

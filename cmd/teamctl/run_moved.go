@@ -17,8 +17,8 @@ import (
 // findFolder sees to it that a goal that is resumed has a folder to go on in, which may have
 // been moved since. Errors: NotFound if it is gone, and it is not known where it is now;
 // InvalidState if another one was named, though it is there.
-func (a *app) findFolder(ctx context.Context, t *client.Team, g *client.Goal, cfg config.Config, p *pursuit) error {
-	old, asked := g.Record().Workspace, cfg.Workspace
+func (a *app) findFolder(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *pursuit) error {
+	old, asked := record.Workspace, cfg.Workspace
 	gone, err := a.isGone(ctx, t, old, cfg, p)
 	if err != nil || old == "" || old == asked {
 		return err
@@ -40,19 +40,40 @@ func (a *app) findFolder(ctx context.Context, t *client.Team, g *client.Goal, cf
 		return team.Errorf(team.NotFound, "team %s works in %s, and there is no such folder", t.ID(), old).
 			WithHint("if it was moved: %s --workspace DIR", a.command("run --resume", t.ID()))
 	}
-	if _, err := t.Move(ctx, asked); err != nil {
+	if _, err := t.Goals().Move(ctx, asked); err != nil {
 		return err
 	}
 	a.tell("the folder " + old + " is gone; team " + string(t.ID()) + " goes on in " + asked)
 	return nil
 }
 
+// findFirst is findFolder in a cluster of the run's own, of which only the server runs yet: its
+// leader would look for the old folder.
+func (a *app) findFirst(ctx context.Context, cfg config.Config, p *pursuit) error {
+	if err := p.chooseWorkspace(cfg); err != nil {
+		return err
+	}
+	c, err := connect(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	t, err := c.Open(ctx, cfg.Team)
+	if err != nil {
+		return err
+	}
+	record, err := t.Record(ctx)
+	if err != nil || !record.AtWork() {
+		return err
+	}
+	return a.findFolder(ctx, t, record, cfg, p)
+}
+
 // tellLost says why no process leads the team, if that is known: it may have been so before what
 // is shown of the goal, in which nothing happens then.
 func (a *app) tellLost(ctx context.Context, t *client.Team) {
-	leader, err := t.Agent(ctx, team.Leader)
-	if err == nil && leader.Member.State == team.Lost && leader.LastError != "" {
-		a.tell(fmt.Sprintf("%s is lost: %s", team.Leader.At(t.ID()), oneLine(leader.LastError)))
+	if why, err := t.Unled(ctx); err == nil && why != "" {
+		a.tell(fmt.Sprintf("%s is lost: %s", team.Leader.At(t.ID()), team.OneLine(why)))
 	}
 }
 
@@ -66,11 +87,8 @@ func (a *app) isGone(ctx context.Context, t *client.Team, folder string, cfg con
 		_, err := os.Stat(folder)
 		return errors.Is(err, fs.ErrNotExist), nil
 	}
-	leader, err := t.Agent(ctx, team.Leader)
-	if errors.Is(err, team.NotFound) {
-		return false, nil
-	}
-	return leader.Member.State == team.Lost && leader.LastError != "", err
+	why, err := t.Unled(ctx)
+	return why != "", err
 }
 
 // root is the folder whose .agentteam holds the cluster's file and its data; "" if the data

@@ -27,7 +27,7 @@ func (a *app) settleOld(ctx context.Context, t *client.Team, record team.Team, w
 	if record.GoalNumber == 0 || what == keepOld {
 		return nil
 	}
-	open, err := t.OpenTasks(ctx)
+	open, err := t.Board().Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (a *app) settleOld(ctx context.Context, t *client.Team, record team.Team, w
 		a.tell(fmt.Sprintf("%s; the team works on them too (%s cancels every open task)", ofEarlier(old, "kept"), a.command("tasks cancel --all", record.ID)))
 		return nil
 	}
-	cancelled, err := t.CancelAll(ctx, old, "left by an earlier goal")
+	cancelled, err := t.Board().CancelAll(ctx, old, "left by an earlier goal")
 	if len(cancelled) > 0 {
 		a.tell(ofEarlier(cancelled, "cancelled"))
 	}
@@ -87,13 +87,34 @@ func ofEarlier(tasks []team.Task, what string) string {
 
 // askOld asks on the terminal what is to become of tasks. Without a terminal they are kept.
 func (a *app) askOld(ctx context.Context, tasks []team.Task) (oldTasks, error) {
-	if !a.forPeople() || !term.IsTerminal(os.Stdin.Fd()) || !term.IsTerminal(os.Stderr.Fd()) {
+	if !a.hasTerminal() {
 		return keepOld, nil
 	}
 	fmt.Fprintln(a.err, ofEarlier(tasks, ""))
 	for _, task := range tasks[:min(len(tasks), maxNamed)] {
 		fmt.Fprintf(a.err, "  %s %s\n", task.ID, printable(task.Title))
 	}
+	what := askOld
+	err := a.ask(ctx, "Keep them on the board, or cancel them? [K/c] ", func(answer string, more bool) bool {
+		switch {
+		case !more, answer == "", strings.HasPrefix("keep", answer):
+			what = keepOld
+		case strings.HasPrefix("cancel", answer):
+			what = cancelOld
+		}
+		return what != askOld
+	})
+	return what, err
+}
+
+// hasTerminal reports whether a person can be asked.
+func (a *app) hasTerminal() bool {
+	return a.forPeople() && term.IsTerminal(os.Stdin.Fd()) && term.IsTerminal(os.Stderr.Fd())
+}
+
+// ask asks on the terminal until take takes the answer, which is in lower case; more is false at
+// the end of the input.
+func (a *app) ask(ctx context.Context, question string, take func(answer string, more bool) bool) error {
 	answers := make(chan string)
 	go func() { // ends with the process: nothing ends a reading of the terminal
 		defer close(answers)
@@ -102,23 +123,19 @@ func (a *app) askOld(ctx context.Context, tasks []team.Task) (oldTasks, error) {
 		}
 	}()
 	for {
-		fmt.Fprint(a.err, "Keep them on the board, or cancel them? [K/c] ")
+		fmt.Fprint(a.err, question)
 		select {
 		case <-ctx.Done():
 			fmt.Fprintln(a.err)
-			return askOld, ctx.Err()
+			return ctx.Err()
 		case answer, more := <-answers:
 			if more {
 				a.notes.answered()
-			}
-			switch {
-			case !more:
+			} else {
 				fmt.Fprintln(a.err)
-				return keepOld, nil
-			case answer == "", strings.HasPrefix("keep", answer):
-				return keepOld, nil
-			case strings.HasPrefix("cancel", answer):
-				return cancelOld, nil
+			}
+			if take(answer, more) || !more {
+				return nil
 			}
 		}
 	}

@@ -34,11 +34,11 @@ func (a *app) sendCmd() *cobra.Command {
 		return a.withTeam(func(ctx context.Context, t *client.Team) error {
 			when := ""
 			if a.forPeople() { // as it is before the message wakes it
-				if to, err := t.Agent(ctx, name); err == nil { // the leader may be of a team that nobody leads yet
+				if to, err := t.Members().Get(ctx, name); err == nil { // the leader may be of a team that nobody leads yet
 					when = readWhen(to.State, mail.Urgent)
 				}
 			}
-			m, to, err := t.Send(ctx, mail)
+			m, to, err := t.Mail().Send(ctx, mail)
 			if err != nil {
 				return err
 			}
@@ -61,8 +61,8 @@ func (f *mailFlags) flags(cmd *cobra.Command) {
 }
 
 // mail is what is to be sent; to whom is left open.
-func (f *mailFlags) mail(a *app, text string) (m client.Mail, err error) {
-	m = client.Mail{ReplyTo: f.replyTo, Urgent: f.urgent}
+func (f *mailFlags) mail(a *app, text string) (m client.NewMail, err error) {
+	m = client.NewMail{ReplyTo: f.replyTo, Urgent: f.urgent}
 	if m.As, err = a.optionalMember(f.as); err != nil {
 		return m, err
 	}
@@ -109,7 +109,7 @@ func readWhen(state team.MemberState, urgent bool) string {
 
 // printSent tells to whom a message went, and when it is read.
 func (a *app) printSent(t *client.Team, m team.Message, to []team.AgentID, when string) error {
-	return a.print(sent{m.ID, to, m.Stored}, nil, []string{m.ID}, func(io.Writer, bool) error {
+	return a.print(sent{m.ID, to, m.Stored}, []string{m.ID}, func(io.Writer, bool) error {
 		line := "sent to"
 		for i, name := range to {
 			if i > 0 {

@@ -54,25 +54,30 @@ func (a *app) spawnCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			spawned, err := t.Spawn(ctx, m, count)
-			if err != nil {
-				return err
-			}
-			agents := make([]client.Agent, len(spawned))
-			for i, s := range spawned {
-				if agents[i], err = t.Agent(ctx, s.AgentID); err != nil {
-					return err
-				}
-			}
-			if cmd.Flags().Changed("count") {
-				return a.printAgents(t.ID(), agents)
-			}
-			return a.print(agents[0], nil, []string{string(agents[0].AgentID)}, func(io.Writer, bool) error {
-				return a.say(fmt.Sprintf("%s joined as %s", agents[0].AgentID.At(t.ID()), agents[0].Role))
-			})
+			return a.spawn(ctx, t, m, count)
 		})
 	}
 	return cmd
+}
+
+// spawn adds the members and prints them: an array if --count was given.
+func (a *app) spawn(ctx context.Context, t *client.Team, m team.Member, count int) error {
+	spawned, err := t.Members().Spawn(ctx, m, count)
+	if err != nil {
+		return err
+	}
+	agents := make([]client.Agent, len(spawned))
+	for i, s := range spawned {
+		if agents[i], err = t.Members().Get(ctx, s.AgentID); err != nil {
+			return err
+		}
+	}
+	if a.cmd.Flags().Changed("count") {
+		return a.printAgents(t.ID(), agents)
+	}
+	return a.print(agents[0], []string{string(agents[0].AgentID)}, func(io.Writer, bool) error {
+		return a.say(fmt.Sprintf("%s joined as %s", agents[0].AgentID.At(t.ID()), agents[0].Role))
+	})
 }
 
 // completeModels offers the names of models that the processes have.

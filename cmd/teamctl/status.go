@@ -17,7 +17,7 @@ import (
 
 func (a *app) statusCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Show what runs and how the teams stand", Args: atMost(0),
+		Use: "status", Short: "Show what runs, and the state of each team", Args: atMost(0),
 		Long: "status shows the server, the processes on it, their models, and every team (or that of --team) with its members\n" +
 			"by state and its tasks by status. It succeeds once NATS and a leader process answer.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,12 +42,13 @@ func (a *app) printStatus(s client.Status) error {
 	for i, t := range s.Teams {
 		names[i] = string(t.ID)
 	}
-	return a.print(s, nil, names, func(_ io.Writer, wide bool) error {
+	return a.print(s, names, func(_ io.Writer, wide bool) error {
 		model := s.Model
 		if model == control.NoModel {
 			model += " (agents cannot think: set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where they are started)"
 		}
 		fields := []field{{"server", s.Server}, {"model", model}}
+		fields = append(fields, field{"sandbox", sandboxes(slices.Concat(s.Leaders, s.Standbys, s.Members))})
 		if s.Storage != "" {
 			fields = append(fields, field{"storage", s.Storage})
 		}
@@ -75,7 +76,7 @@ func (a *app) printStatus(s client.Status) error {
 				a.note(parkedLine(p.AgentID.At(ts.ID), p.State, p.Cause, p.RetryAt))
 			}
 			for _, q := range ts.Damaged {
-				a.note(fmt.Sprintf("damaged in team %s: %s: %s (teamctl repair --team %s)", ts.ID, q.Key, printable(oneLine(q.Error)), ts.ID))
+				a.note(fmt.Sprintf("damaged in team %s: %s: %s (teamctl repair --team %s)", ts.ID, q.Key, printable(team.OneLine(q.Error)), ts.ID))
 			}
 			for _, m := range ts.Lost {
 				a.note(fmt.Sprintf("%s is lost: %s", m.AgentID.At(ts.ID), m.Why))
@@ -95,7 +96,12 @@ func (a *app) printToPerson(ts client.TeamStatus) error {
 			return err
 		}
 	}
-	more := ts.Unread - len(ts.Questions)
+	for _, p := range ts.Requests {
+		if err := a.say(a.requestLines(ts.ID, p)...); err != nil {
+			return err
+		}
+	}
+	more := ts.Unread - len(ts.Questions) - len(ts.Requests)
 	if more <= 0 {
 		return nil
 	}
@@ -146,7 +152,7 @@ func processes(all []control.Process, wide bool) string {
 			for _, m := range p.Memberships {
 				s += m.AgentID.At(m.Team) + ", "
 			}
-			s += fmt.Sprintf("%s pid %s, model %s, aliases %s, version %s, %s", p.Host, p.PID, p.Model, orDash(strings.Join(p.Aliases, " ")), p.Version, p.Metrics)
+			s += fmt.Sprintf("%s pid %s, model %s, aliases %s, sandbox %s, version %s, %s", p.Host, p.PID, p.Model, orDash(strings.Join(p.Aliases, " ")), orDash(p.Sandbox), p.Version, p.Metrics)
 			if p.API != "" {
 				s += ", API " + p.API
 			}

@@ -76,19 +76,25 @@ func (a *app) stopping(ctx context.Context) (_ context.Context, wait time.Durati
 }
 
 func (a *app) stopTeam(ctx context.Context, t *client.Team, wait time.Duration) error {
-	if err := t.StopTeam(ctx, wait); err != nil {
+	before, err := t.Record(ctx)
+	if err == nil {
+		err = t.StopTeam(ctx, wait)
+	}
+	if err != nil {
 		return err
 	}
-	return a.print(map[string]any{"team": t.ID(), "status": team.TeamStopped}, nil, []string{string(t.ID())}, func(io.Writer, bool) error {
-		return a.say("team " + string(t.ID()) + " is stopped")
-	})
+	status, text := before.Status, fmt.Sprintf("team %s is %s already; no member of it is left", t.ID(), before.Status)
+	if status == team.Active {
+		status, text = team.TeamStopped, fmt.Sprintf("team %s is stopped", t.ID())
+	}
+	return a.print(map[string]any{"team": t.ID(), "status": status}, []string{string(t.ID())}, func(io.Writer, bool) error { return a.say(text) })
 }
 
 // stopMembers stops the members side by side, so that one that is slow to leave
 // does not use up the others' time.
 func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.AgentID, f client.Farewell) error {
 	for _, name := range names { // a name that is wrong changes nothing
-		if _, err := t.Agent(ctx, name); err != nil {
+		if _, err := t.Members().Get(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -99,34 +105,26 @@ func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.Agen
 			asked, answered := context.WithCancel(ctx)
 			defer answered()
 			wg.Go(func() { a.tellStopping(asked, t, name, f) })
-			forced[i], errs[i] = t.Stop(ctx, name, f)
+			forced[i], errs[i] = t.Members().Stop(ctx, name, f)
 			if f.Drain && errs[i] != nil && ctx.Err() != nil {
 				errs[i] = drainsOn(a.ended(ctx, errs[i]), name)
 			}
 		})
 	}
 	wg.Wait()
-	stopped, said := []any{}, []string{}
-	var left []string
+	var stopped []client.Agent
+	var said []string
 	for i, name := range names {
 		if errs[i] != nil {
 			continue
 		}
 		var m client.Agent
-		if m, errs[i] = t.Agent(ctx, name); errs[i] != nil {
+		if m, errs[i] = t.Members().Get(ctx, name); errs[i] != nil {
 			continue
 		}
-		stopped, left = append(stopped, m), append(left, string(m.AgentID))
-		said = append(said, stoppedLine(m.AgentID.At(t.ID()), forced[i], f.Wait))
+		stopped, said = append(stopped, m), append(said, stoppedLine(m.AgentID.At(t.ID()), forced[i], f.Wait))
 	}
-	err := a.print(stopped, stopped, left, func(io.Writer, bool) error {
-		for _, line := range said {
-			if err := a.say(line); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := printAll(a, stopped, nameOfAgent, func(bool) error { return a.say(said...) })
 	return errors.Join(append([]error{err}, errs...)...)
 }
 
@@ -161,7 +159,7 @@ func (a *app) tellStopping(ctx context.Context, t *client.Team, name team.AgentI
 		return
 	case <-time.After(sayStopping):
 	}
-	if m, err := t.Agent(ctx, name); err == nil && m.HasProcess() && (f.Wait > 0 || f.Drain) {
+	if m, err := t.Members().Get(ctx, name); err == nil && m.HasProcess() && (f.Wait > 0 || f.Drain) {
 		a.note(stoppingLine(t.ID(), m, f))
 	}
 }

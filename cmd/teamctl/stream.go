@@ -7,11 +7,14 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/membership"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
@@ -21,10 +24,11 @@ import (
 // how things stand, which are drawn again and again.
 type stream struct {
 	out   io.Writer
-	width func() int // of the terminal as it is now
-	rows  func() int // of it, for texts that are being written; 0: they are not shown
-	begun time.Time  // of the goal, for the line of how things stand; zero: there is none
-	since time.Time  // what was before is taken in for that line, and not shown
+	width func() int    // of the terminal as it is now
+	rows  func() int    // of it, for texts that are being written; 0: they are not shown
+	begun time.Time     // of the goal, for the line of how things stand; zero: there is none
+	since time.Time     // what was before is taken in for that line, and not shown
+	ask   func() string // what the person is asked, in the last line below; nil: nothing
 
 	mu    sync.Mutex
 	story *story.Story
@@ -33,6 +37,8 @@ type stream struct {
 	wrote bool      // a text that is being written has grown since then
 	quiet bool      // nothing came since the last look
 	err   error     // of writing
+
+	touched atomic.Bool // what is asked has changed
 
 	ctx   context.Context // ends with the stream
 	stop  func()
@@ -61,7 +67,7 @@ func (a *app) newStream(out io.Writer, o story.Options, begun time.Time) *stream
 	o.Width = width()
 	s := &stream{out: colours(out), width: width, rows: rows, begun: begun, story: story.New(o), quiet: true}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.parts.Go(s.look)
+	s.parts.Go(func() { shutdown.Every(s.ctx, lookAgain, func(context.Context) { s.refresh(time.Now()) }) })
 	return s
 }
 
@@ -114,20 +120,7 @@ func (s *stream) close() error {
 	return s.err
 }
 
-// look draws the lines below when they are out of date.
-func (s *stream) look() {
-	tick := time.NewTicker(lookAgain)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.ctx.Done():
-			return
-		case now := <-tick.C:
-			s.refresh(now)
-		}
-	}
-}
-
+// refresh draws the lines below when they are out of date.
 func (s *stream) refresh(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +130,7 @@ func (s *stream) refresh(now time.Time) {
 		s.print(s.story.Flush())
 	}
 	s.quiet = true
-	if width == 0 || len(s.below) > 0 && !s.wrote && now.Sub(s.drawn) < time.Second {
+	if width == 0 || len(s.below) > 0 && !s.wrote && !s.touched.Swap(false) && now.Sub(s.drawn) < time.Second {
 		return
 	}
 	s.drawn, s.wrote = now, false
@@ -147,12 +140,20 @@ func (s *stream) refresh(now time.Time) {
 			lines = append(lines, foot)
 		}
 	}
+	if s.ask != nil {
+		if line := s.ask(); line != "" {
+			lines = append(lines, ink("3").Render(ansi.TruncateLeft(line, max(0, ansi.StringWidth(line)-width+1), "")))
+		}
+	}
 	text := s.above()
 	for _, l := range lines {
 		s.below = append(s.below, ansi.StringWidth(l))
 	}
 	s.put(text + strings.Join(lines, "\n"))
 }
+
+// touch has the lines below drawn again.
+func (s *stream) touch() { s.touched.Store(true) }
 
 func (s *stream) print(lines []string) {
 	if len(lines) == 0 {
@@ -221,11 +222,20 @@ func (a *app) show(ctx context.Context, t *client.Team, g *client.Goal, v view, 
 		s.listen(t)
 	}
 	a.notes.under(s)
+	q, err := a.asks(ctx, t, s)
+	if err != nil {
+		return nil, nil, err
+	}
 	entry = s.entry
+	if q != nil {
+		entry = func(e client.Entry) error { q.entry(e); return s.entry(e) }
+	}
 	if v.panes != nil {
-		entry = func(e client.Entry) error { v.panes.entry(e); return s.entry(e) }
+		told := entry
+		entry = func(e client.Entry) error { v.panes.entry(e); return told(e) }
 	}
 	return entry, func() error {
+		q.close()
 		v.panes.close()
 		a.notes.under(nil)
 		return s.close()
@@ -240,8 +250,11 @@ func (a *app) streamOf(ctx context.Context, t *client.Team, out io.Writer, v vie
 	if err != nil {
 		return nil, err
 	}
-	o := story.Options{Full: v.verbose, Only: v.agent, Mine: v.mine, Fold: v.fold, Journal: v.journal, Dated: v.dated}
+	o := story.Options{Full: v.verbose, Only: v.agent, Mine: v.mine, Fold: v.fold, Journal: v.journal, Dated: v.dated, Traits: membership.Traits}
 	if o.Answer, err = a.answers(ctx, t, members, v.answer); err != nil {
+		return nil, err
+	}
+	if o.Decide, err = a.decides(ctx, t, v.decide); err != nil {
 		return nil, err
 	}
 	if t.Siblings(ctx) {
@@ -257,23 +270,33 @@ func (a *app) streamOf(ctx context.Context, t *client.Team, out io.Writer, v vie
 // somebody waits for the person, and once that a model gives no answer.
 func (a *app) onlyPressing(ctx context.Context, t *client.Team) (func(client.Entry) error, error) {
 	command, err := a.answers(ctx, t, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	decide, err := a.decides(ctx, t, nil)
 	fails := map[team.AgentID]bool{}
 	return func(e client.Entry) error {
 		switch b := e.Event.Event; b.Type {
 		case team.Retry:
 			if !fails[e.AgentID] {
-				a.tell(e.AgentID.At(t.ID()) + ": model: " + team.Clean(oneLine(b.Message), 200))
+				a.tell(e.AgentID.At(t.ID()) + ": model: " + team.Clean(team.OneLine(b.Message), 200))
 			}
 			fails[e.AgentID] = true
 		case team.TextChunk, team.ToolCallChunk:
 			delete(fails, e.AgentID)
+		case team.ApprovalRequested:
+			if p, ok := requested(e); ok {
+				if how := decide(p); how != "" {
+					a.tell(fmt.Sprintf("%s asks whether it may make the call %s in %s; %s", p.AgentID.At(t.ID()), p.Brief(), team.Escaped(p.Call.Dir), how))
+				}
+			}
 		}
 		q, ok := toUser(e)
 		if !ok || !q.Asks() {
 			return nil
 		}
 		if how := command(q); how != "" {
-			a.tell(fmt.Sprintf("%s asks%s: %s%s; answer: %s", q.From.At(t.ID()), q.For(), team.Clean(oneLine(q.Content), 200), among(q), how))
+			a.tell(fmt.Sprintf("%s asks%s: %s%s; answer: %s", q.From.At(t.ID()), q.For(), team.Clean(team.OneLine(q.Content), 200), among(q), how))
 		}
 		return nil
 	}, err
@@ -298,7 +321,7 @@ func (a *app) answers(ctx context.Context, t *client.Team, members []team.Member
 	}
 	over := map[string]bool{}
 	for _, who := range people {
-		questions, err := t.Questions(ctx, who)
+		questions, err := t.Mail().Questions(ctx, who)
 		if err != nil {
 			return nil, err
 		}

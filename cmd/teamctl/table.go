@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,13 +101,11 @@ func (t table) fit(limit int) []int {
 // without fits the table anew with one column left out, so that the others need
 // not be cut for its sake.
 func (t table) without(gone, limit int) []int {
-	var rest table
-	rest.columns = append(append(rest.columns, t.columns[:gone]...), t.columns[gone+1:]...)
+	rest := table{columns: slices.Delete(slices.Clone(t.columns), gone, gone+1)}
 	for _, row := range t.rows {
-		rest.add(append(append([]string(nil), row[:gone]...), row[gone+1:]...)...)
+		rest.add(slices.Delete(slices.Clone(row), gone, gone+1)...)
 	}
-	widths := rest.fit(limit)
-	return append(append(append([]int(nil), widths[:gone]...), 0), widths[gone:]...)
+	return slices.Insert(rest.fit(limit), gone, 0)
 }
 
 // screen is stdout for people.

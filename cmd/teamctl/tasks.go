@@ -43,7 +43,7 @@ func (s statuses) add(ctx context.Context, t *client.Team, tasks ...team.TaskVie
 			}
 		}
 	}
-	found, err := t.ByID(ctx, ids...)
+	found, err := t.Board().ByID(ctx, ids...)
 	for id, v := range found {
 		s[id] = v.Status
 	}
@@ -83,7 +83,7 @@ func (a *app) printTasks(tasks []team.TaskView) error {
 			row := []string{string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(holder(v)), printable(v.Title)}
 			switch {
 			case wide:
-				row = slices.Insert(row, 4, orDash(joinIDs(v.Dependencies)), orDash(printable(v.Why)), orDash(v.Role), fmt.Sprint(v.Attempts), age(v.UpdatedAt))
+				row = slices.Insert(row, 4, orDash(strings.Join(team.Strings(v.Dependencies...), ",")), orDash(printable(v.Why)), orDash(v.Role), fmt.Sprint(v.Attempts), age(v.UpdatedAt))
 			case waits:
 				row = slices.Insert(row, 4, orDash(printable(v.Why)))
 			}
@@ -93,14 +93,25 @@ func (a *app) printTasks(tasks []team.TaskView) error {
 	})
 }
 
+// changeTask has f change a task and say what was done, and prints that.
+func (a *app) changeTask(f func(context.Context, *client.Team) (task team.Task, done string, err error)) error {
+	return a.withTeam(func(ctx context.Context, t *client.Team) error {
+		task, done, err := f(ctx, t)
+		if err != nil {
+			return err
+		}
+		return a.printTask(ctx, t, task, done)
+	})
+}
+
 // printTask prints what became of one task: the record for programs, a line that
 // says it for people.
 func (a *app) printTask(ctx context.Context, t *client.Team, task team.Task, what string) error {
-	v, err := t.View(ctx, task)
+	v, err := t.Board().View(ctx, task)
 	if err != nil {
 		return err
 	}
-	return a.print(v, nil, []string{string(v.ID)}, func(io.Writer, bool) error {
+	return a.print(v, []string{string(v.ID)}, func(io.Writer, bool) error {
 		return a.say(fmt.Sprintf("%s %s: %s", v.ID, what, v.Title))
 	})
 }
@@ -108,7 +119,7 @@ func (a *app) printTask(ctx context.Context, t *client.Team, task team.Task, wha
 // warnBad names records that cannot be read, and so are missing in what is shown.
 func (a *app) warnBad(bad []team.Quarantined) {
 	for _, q := range bad {
-		fmt.Fprintf(a.err, "not shown: %s at revision %d: %s\n", q.Key, q.Revision, printable(oneLine(q.Error)))
+		fmt.Fprintf(a.err, "not shown: %s at revision %d: %s\n", q.Key, q.Revision, printable(team.OneLine(q.Error)))
 	}
 }
 
@@ -117,12 +128,4 @@ func orDash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-func joinIDs(ids []team.TaskID) string {
-	parts := make([]string, len(ids))
-	for i, id := range ids {
-		parts[i] = string(id)
-	}
-	return strings.Join(parts, ",")
 }

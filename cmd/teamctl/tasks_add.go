@@ -34,7 +34,7 @@ func (a *app) tasksAddCmd() *cobra.Command {
 			"    tasks:\n      - name: tests\n        title: Run all tests\n      - title: Tag the release\n        depends_on: [tests, T-001]\n\n" +
 			"in which a task may also have description, priority, role, check, deliverable_required and metadata.\n" +
 			"With --key a call can be repeated: the same key again adds nothing and prints what was added first,\n" +
-			"as it stands now.\n" +
+			"as it is now.\n" +
 			"A team that is not there yet is made.",
 	}
 	f := cmd.Flags()
@@ -49,7 +49,7 @@ func (a *app) tasksAddCmd() *cobra.Command {
 	f.BoolVar(&n.seat, "seat", false, "with --assignee: if no member has that name, make a person's seat of it")
 	single := []string{"title", "description", "priority", "depends-on", "role", "check", "deliverable-required", "assignee", "seat"}
 	f.StringVarP(&file, "file", "f", "", "a plan; - reads it from stdin")
-	f.StringVar(&key, "key", "", "a word of your own that makes the call one that can be repeated")
+	f.StringVar(&key, "key", "", "a key of your own that makes the call repeatable")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
 		"priority": fixed("normal", "high", "critical"), "depends-on": inList(completeTasks(0, anyTask)), "role": completeRoles, "assignee": completePresent,
 		"file": aFile,
@@ -104,7 +104,7 @@ func (a *app) addTask(cmd *cobra.Command, f newTask, key string) error {
 		task, told := created[0], whatWasDone(done, created[0])
 		if assignee != "" && task.Status == team.Pending {
 			var err error
-			if task, _, err = t.Assign(ctx, task.ID, assignee); err != nil {
+			if task, _, err = t.Board().Assign(ctx, task.ID, assignee); err != nil {
 				return fmt.Errorf("%s %s, but not assigned: %w", created[0].ID, strings.Replace(done, justAdded, "was added", 1), err)
 			}
 			given, err := a.given(ctx, t, task, assignee)
@@ -136,15 +136,11 @@ func (a *app) addPlan(cmd *cobra.Command, file, key string) error {
 		return err
 	}
 	err = a.addTasks(key, p.Tasks, nil, func(ctx context.Context, t *client.Team, created []team.Task, done string) error {
-		views, err := t.Views(ctx, created)
+		views, err := t.Board().Views(ctx, created)
 		if err != nil {
 			return err
 		}
-		items, names := make([]any, len(views)), make([]string, len(views))
-		for i, v := range views {
-			items[i], names[i] = v, string(v.ID)
-		}
-		return a.print(items, items, names, func(io.Writer, bool) error {
+		return printAll(a, views, func(v team.TaskView) string { return string(v.ID) }, func(bool) error {
 			for _, v := range views {
 				if err := a.say(fmt.Sprintf("%s %s: %s", v.ID, whatWasDone(done, v.Task), v.Title)); err != nil {
 					return err
@@ -168,7 +164,7 @@ func whatWasDone(done string, t team.Task) string {
 	if len(t.Dependencies) == 0 {
 		return done
 	}
-	return done + ", after " + joinIDs(t.Dependencies)
+	return done + ", after " + strings.Join(team.Strings(t.Dependencies...), ",")
 }
 
 // What is said of the tasks of a call: of one that was made before with its key,
@@ -207,7 +203,7 @@ func (a *app) addTasks(key string, tasks []team.NewTask, seats []team.AgentID, t
 		if err != nil {
 			return err
 		}
-		added, again, err := t.AddTasks(ctx, key, tasks...)
+		added, again, err := t.Board().Add(ctx, key, tasks...)
 		if err != nil {
 			return err
 		}

@@ -36,19 +36,15 @@ func (a *app) tasksAssignCmd() *cobra.Command {
 			return err
 		}
 		a.awaited = string(name) + " to take the task"
-		return a.withTeam(func(ctx context.Context, t *client.Team) error {
+		return a.changeTask(func(ctx context.Context, t *client.Team) (task team.Task, given string, err error) {
+			b := t.Board()
 			if seat {
-				t = t.Seating(name)
+				b = b.Seating(name)
 			}
-			task, _, err := t.Assign(ctx, id, name)
-			if err != nil {
-				return err
+			if task, _, err = b.Assign(ctx, id, name); err == nil {
+				given, err = a.given(ctx, t, task, name)
 			}
-			given, err := a.given(ctx, t, task, name)
-			if err != nil {
-				return err
-			}
-			return a.printTask(ctx, t, task, given)
+			return task, given, err
 		})
 	}
 	return cmd
@@ -60,12 +56,12 @@ func (a *app) given(ctx context.Context, t *client.Team, task team.Task, to team
 	if task.Status != team.Pending {
 		return "assigned to " + string(to), nil
 	}
-	v, err := t.View(ctx, task)
+	v, err := t.Board().View(ctx, task)
 	if err != nil {
 		return "", err
 	}
 	one := []team.TaskView{v}
-	if err := t.Explain(ctx, one, nil); err != nil {
+	if err := t.Board().Explain(ctx, one, nil); err != nil {
 		return "", err
 	}
 	switch why := one[0].Why; {

@@ -14,7 +14,7 @@ func (a *app) tasksCancelCmd() *cobra.Command {
 	var reason string
 	var all bool
 	cmd := &cobra.Command{
-		Use: "cancel {ID | --all}", Short: "Give a task up, or with --all each that is open",
+		Use: "cancel {ID | --all}", Short: "Cancel a task, or with --all each that is open",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all {
 				return atMost(0)(cmd, args)
@@ -33,12 +33,9 @@ func (a *app) tasksCancelCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.withTeam(func(ctx context.Context, t *client.Team) error {
-			task, err := t.Cancel(ctx, id, "", reason)
-			if err != nil {
-				return err
-			}
-			return a.printTask(ctx, t, task, "cancelled")
+		return a.changeTask(func(ctx context.Context, t *client.Team) (team.Task, string, error) {
+			task, err := t.Board().Cancel(ctx, id, "", reason)
+			return task, "cancelled", err
 		})
 	}
 	return cmd
@@ -46,12 +43,12 @@ func (a *app) tasksCancelCmd() *cobra.Command {
 
 // cancelOpen cancels every open task, and prints those that it has cancelled.
 func (a *app) cancelOpen(ctx context.Context, t *client.Team, reason string) error {
-	open, err := t.OpenTasks(ctx)
+	open, err := t.Board().Open(ctx)
 	if err != nil {
 		return err
 	}
-	cancelled, err := t.CancelAll(ctx, open, reason)
-	views, verr := t.Views(ctx, cancelled)
+	cancelled, err := t.Board().CancelAll(ctx, open, reason)
+	views, verr := t.Board().Views(ctx, cancelled)
 	if err := errors.Join(err, verr); err != nil {
 		return err
 	}

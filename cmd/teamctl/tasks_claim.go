@@ -32,12 +32,9 @@ func (a *app) tasksClaimCmd() *cobra.Command {
 			return err
 		}
 		a.awaited = string(name) + " to take the task"
-		return a.withTeam(func(ctx context.Context, t *client.Team) error {
-			task, err := t.Seating(name).Claim(ctx, id, name)
-			if err != nil {
-				return err
-			}
-			return a.printTask(ctx, t, task, "claimed by "+string(name))
+		return a.changeTask(func(ctx context.Context, t *client.Team) (team.Task, string, error) {
+			task, err := t.Board().Seating(name).Claim(ctx, id, name)
+			return task, "claimed by " + string(name), err
 		})
 	}
 	return cmd

@@ -37,7 +37,7 @@ func completeTasks(most int, keep func(team.TaskView) bool) cobra.CompletionFunc
 			}
 		}
 		glance(cmd, func(ctx context.Context, t *client.Team) {
-			page, err := t.List(ctx, team.Query{Limit: team.MaxPage})
+			page, err := t.Board().List(ctx, team.Query{Limit: team.MaxPage})
 			if err != nil {
 				return
 			}
@@ -63,7 +63,7 @@ func completePresent(cmd *cobra.Command, args []string, _ string) ([]cobra.Compl
 
 func memberNames(cmd *cobra.Command, args []string, all bool) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 	glance(cmd, func(ctx context.Context, t *client.Team) {
-		members, err := t.Members(ctx)
+		members, err := t.Members().Records(ctx)
 		if err != nil {
 			return
 		}
@@ -90,16 +90,16 @@ func completeTeams(cmd *cobra.Command, _ []string, _ string) (names []cobra.Comp
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// completePlans offers the plans that wait for a decision.
+// completePlans offers what waits for a decision.
 func completePlans(cmd *cobra.Command, _ []string, _ string) (ids []cobra.Completion, _ cobra.ShellCompDirective) {
 	glance(cmd, func(ctx context.Context, t *client.Team) {
-		plans, err := t.Plans(ctx)
+		plans, err := t.Plans().List(ctx)
 		if err != nil {
 			return
 		}
 		for _, p := range plans {
 			if p.Waits() {
-				ids = append(ids, cobra.CompletionWithDesc(p.ID, string(p.AgentID)+": "+printable(team.Summarize(p.Plan))))
+				ids = append(ids, cobra.CompletionWithDesc(p.ID, string(p.AgentID)+": "+printable(p.Brief())))
 			}
 		}
 	})
@@ -118,7 +118,7 @@ func completeRoles(cmd *cobra.Command, _ []string, _ string) (names []cobra.Comp
 	})
 	for _, name := range slices.Sorted(maps.Keys(roles)) {
 		if name != team.LeaderRole {
-			names = append(names, cobra.CompletionWithDesc(name, printable(oneLine(roles[name].Description))))
+			names = append(names, cobra.CompletionWithDesc(name, printable(team.OneLine(roles[name].Description))))
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,18 +23,18 @@ func (a *app) tasksGetCmd() *cobra.Command {
 			}
 			var v team.TaskView
 			err = a.withTeam(func(ctx context.Context, t *client.Team) (err error) {
-				if v, err = t.Task(ctx, id); err != nil {
+				if v, err = t.Board().Task(ctx, id); err != nil {
 					return err
 				}
 				one := []team.TaskView{v}
-				err = t.Explain(ctx, one, nil)
+				err = t.Board().Explain(ctx, one, nil)
 				v = one[0]
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			return a.print(v, nil, []string{string(v.ID)}, func(io.Writer, bool) error {
+			return a.print(v, []string{string(v.ID)}, func(io.Writer, bool) error {
 				return writeFields(a.screen(), taskFields(v))
 			})
 		},
@@ -57,7 +58,7 @@ func taskFields(v team.TaskView) []field {
 	return []field{
 		{"id", string(v.ID)}, {"title", v.Title}, {"status", v.Shown()}, {"priority", team.PriorityName(v.Priority)},
 		{"assignee", holder(v)}, {"reserved for", string(v.ReservedFor)}, {"last held by", last}, {"role", v.Role},
-		{"dependencies", joinIDs(v.Dependencies)}, {"waiting for", v.Why}, {"blocks", joinIDs(v.Blocks)},
+		{"dependencies", strings.Join(team.Strings(v.Dependencies...), ",")}, {"waiting for", v.Why}, {"blocks", strings.Join(team.Strings(v.Blocks...), ",")},
 		{"attempts", attempts}, {"reason", v.Reason}, {"revision", fmt.Sprint(v.Revision)}, {"epoch", fmt.Sprint(v.Epoch)},
 		{"created", moment(&v.CreatedAt) + " by " + string(v.CreatedBy)}, {"claimed", moment(v.ClaimedAt)}, {"completed", moment(v.CompletedAt)},
 		{"check", v.Check}, {"deliverable", deliverable}, {"digest", v.Digest}, {"description", v.Description}, {"result", v.ResultSummary},

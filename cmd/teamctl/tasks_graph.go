@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -16,26 +17,23 @@ import (
 var graphFormats = []string{"text", "dot", "mermaid"}
 
 func (a *app) tasksGraphCmd() *cobra.Command {
-	var drawing string
+	drawing := "text"
 	var all bool
 	cmd := &cobra.Command{
 		Use: "graph", Short: "Show which task waits for which", Args: atMost(0),
 		Long: "graph shows the tasks with their dependencies, each below those that it comes after. The text leaves out cancelled\n" +
 			"tasks that no other comes after, unless --all is given; Graphviz, Mermaid and -o json have all tasks.",
 	}
-	cmd.Flags().StringVar(&drawing, "format", "text", "text, dot (Graphviz) or mermaid")
+	cmd.Flags().Var(choice[string]{&drawing, "format", graphFormats}, "format", "text, dot (Graphviz) or mermaid")
 	cmd.Flags().BoolVar(&all, "all", false, "also cancelled tasks in the text")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"format": fixed(graphFormats...)})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if !slices.Contains(graphFormats, drawing) {
-			return team.Errorf(team.InvalidArgument, "--format %q is not known", drawing).WithHint("use text, dot or mermaid")
-		}
 		if cmd.Flags().Changed("format") && !a.forPeople() {
 			return team.Errorf(team.InvalidArgument, "--format %s and -o %s do not go together", drawing, a.output).WithHint("leave one of them out")
 		}
-		var b client.Board
+		var b client.Snapshot
 		err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
-			if b, err = t.Board(ctx); err == nil && len(b.Tasks)+len(b.Bad) == 0 {
+			if b, err = t.Board().Snapshot(ctx); err == nil && len(b.Tasks)+len(b.Bad) == 0 {
 				a.note("the board is empty")
 			}
 			return err
@@ -49,7 +47,7 @@ func (a *app) tasksGraphCmd() *cobra.Command {
 		for i, n := range g.Nodes {
 			names[i] = string(n.ID)
 		}
-		return a.print(g, nil, names, func(w io.Writer, _ bool) error {
+		return a.print(g, names, func(w io.Writer, _ bool) error {
 			switch drawing {
 			case "dot":
 				_, err = io.WriteString(w, dot(g))
@@ -102,13 +100,13 @@ func (a *app) printGraph(g team.Graph, status statuses) error {
 	for _, e := range g.Edges {
 		dep := string(e.From)
 		if blocked[e.To] {
-			dep = team.Named(e.From, status.of)
+			dep = account.Named(e.From, status.of)
 		}
 		after[e.To] = append(after[e.To], dep)
 	}
 	t := table{columns: []column{{head: "ID"}, {head: "STATUS"}, {head: "DEPENDENCIES", cut: true, drop: 1}, {head: "TITLE", cut: true}}}
 	for _, n := range g.Nodes {
-		t.add(strings.Repeat("  ", min(n.Depth, deepest))+string(n.ID), paint(n.Status), orDash(strings.Join(after[n.ID], ",")), printable(oneLine(n.Title)))
+		t.add(strings.Repeat("  ", min(n.Depth, deepest))+string(n.ID), paint(n.Status), orDash(strings.Join(after[n.ID], ",")), printable(team.OneLine(n.Title)))
 	}
 	return t.write(a.screen(), a.width())
 }

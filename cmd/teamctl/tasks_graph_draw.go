@@ -27,7 +27,7 @@ func dot(g team.Graph) string {
 	for _, n := range g.Nodes {
 		look := looks[n.Status]
 		fmt.Fprintf(&b, "  \"%s\" [label=\"%s %s\\n%s\", %s, fillcolor=\"%s\"];\n",
-			quote.Replace(string(n.ID)), quote.Replace(string(n.ID)), n.Status, quote.Replace(printable(oneLine(n.Title))), look.dot, look.fill)
+			quote.Replace(string(n.ID)), quote.Replace(string(n.ID)), n.Status, quote.Replace(printable(team.OneLine(n.Title))), look.dot, look.fill)
 	}
 	for _, e := range g.Edges {
 		fmt.Fprintf(&b, "  \"%s\" -> \"%s\";\n", quote.Replace(string(e.From)), quote.Replace(string(e.To)))
@@ -47,7 +47,7 @@ func mermaid(g team.Graph) string {
 	for _, n := range g.Nodes {
 		look := looks[n.Status]
 		used[n.Status] = true
-		fmt.Fprintf(&b, "  %s%s\"%s %s<br/>%s\"%s:::%s\n", n.ID, look.open, n.ID, n.Status, quote.Replace(printable(oneLine(n.Title))), look.close, n.Status)
+		fmt.Fprintf(&b, "  %s%s\"%s %s<br/>%s\"%s:::%s\n", n.ID, look.open, n.ID, n.Status, quote.Replace(printable(team.OneLine(n.Title))), look.close, n.Status)
 	}
 	for _, e := range g.Edges {
 		fmt.Fprintf(&b, "  %s --> %s\n", e.From, e.To)

@@ -7,23 +7,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
 
 func (a *app) tasksHistoryCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "history ID", Short: "Tell what became of a task: who did what, when and why", Args: exactly(1, "the task's ID"),
+		Use: "history ID", Short: "Show the history of a task: who did what, when and why", Args: exactly(1, "the task's ID"),
 		ValidArgsFunction: completeTasks(1, anyTask),
 		RunE: func(_ *cobra.Command, args []string) error {
 			id, err := team.ParseTaskID(args[0])
 			if err != nil {
 				return err
 			}
-			var steps []team.Step
+			var steps []account.Step
 			var whole bool
 			err = a.withTeam(func(ctx context.Context, t *client.Team) (err error) {
-				steps, whole, err = t.History(ctx, id)
+				steps, whole, err = t.Board().History(ctx, id)
 				return err
 			})
 			if err != nil {
@@ -38,12 +39,12 @@ func (a *app) tasksHistoryCmd() *cobra.Command {
 }
 
 // printHistory prints the steps; by name it is the task that they are of.
-func (a *app) printHistory(id team.TaskID, steps []team.Step) error {
+func (a *app) printHistory(id team.TaskID, steps []account.Step) error {
 	items := make([]any, len(steps))
 	for i, s := range steps {
 		items[i] = s
 	}
-	return a.print(items, items, []string{string(id)}, func(_ io.Writer, wide bool) error {
+	return a.print(items, []string{string(id)}, func(_ io.Writer, wide bool) error {
 		t := table{columns: []column{{head: "TIME", drop: 1}, {head: "BY"}, {head: "WHAT"}, {head: "FROM", drop: 4}, {head: "STATUS", drop: 3}, {head: "EPOCH", drop: 2}}}
 		if wide {
 			t.columns = append(t.columns, column{head: "ASSIGNEE", drop: 5}, column{head: "REVISION", drop: 6})
@@ -54,7 +55,7 @@ func (a *app) printHistory(id team.TaskID, steps []team.Step) error {
 			if wide {
 				row = append(row, orDash(string(s.Assignee)), fmt.Sprint(s.Revision))
 			}
-			t.add(append(row, printable(oneLine(reason(s))))...)
+			t.add(append(row, printable(team.OneLine(reason(s))))...)
 		}
 		return t.write(a.screen(), a.width())
 	})
@@ -62,7 +63,7 @@ func (a *app) printHistory(id team.TaskID, steps []team.Step) error {
 
 // reason is why a step was made, unless nobody gave a reason: the board then writes
 // down who made it, which is told already.
-func reason(s team.Step) string {
+func reason(s account.Step) string {
 	for _, what := range []string{"cancelled", "given up", "released"} {
 		if s.Why == what+" by "+string(s.By) {
 			return ""

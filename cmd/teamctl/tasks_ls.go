@@ -54,8 +54,8 @@ func (a *app) tasksLsCmd() *cobra.Command {
 	flags.BoolVar(&f.cancelled, "all", false, "also cancelled tasks")
 	flags.StringVar(&f.sort, "sort", "", "id (default), priority (as they are offered) or updated (changed last first)")
 	flags.IntVar(&f.limit, "limit", 0, fmt.Sprintf("one page of this many tasks, at most %d; 0 lists all", team.MaxPage))
-	flags.StringVar(&f.page, "page", "", fmt.Sprintf("the page that begins here, as the one before told, with the same --sort; of %d tasks unless --limit is given", team.DefaultPage))
-	flags.BoolVarP(&watch, "watch", "w", false, "go on with what changes")
+	flags.StringVar(&f.page, "page", "", fmt.Sprintf("the page that begins here, as the one before printed, with the same --sort; of %d tasks unless --limit is given", team.DefaultPage))
+	flags.BoolVarP(&watch, "watch", "w", false, "follow what changes")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
 		"assignee": completeMembers, "role": completeRoles, "status": inList(fixed(append(shownStatuses, team.ShownBlocked)...)),
 		"sort": fixed(string(team.ByNumber), string(team.ByWork), string(team.ByUpdated)),
@@ -91,16 +91,16 @@ func (a *app) listTasks(q team.Query, all bool) error {
 	var status statuses
 	err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
 		if all {
-			b, err := t.Board(ctx)
+			b, err := t.Board().Snapshot(ctx)
 			if page, status = selectAll(b, q), statusesOf(b.Tasks); err == nil && len(page.Tasks) == 0 {
 				a.noteNone(ctx, t, q, len(b.Tasks) == 0)
 			}
 			if err != nil {
 				return err
 			}
-			return t.Explain(ctx, page.Tasks, status.of)
+			return t.Board().Explain(ctx, page.Tasks, status.of)
 		}
-		if page, err = t.List(ctx, q); err != nil {
+		if page, err = t.Board().List(ctx, q); err != nil {
 			return err
 		}
 		if len(page.Tasks) == 0 {
@@ -110,7 +110,7 @@ func (a *app) listTasks(q team.Query, all bool) error {
 		if err = status.add(ctx, t, page.Tasks...); err != nil {
 			return err
 		}
-		return t.Explain(ctx, page.Tasks, status.of)
+		return t.Board().Explain(ctx, page.Tasks, status.of)
 	})
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (a *app) noteNone(ctx context.Context, t *client.Team, q team.Query, empty 
 		}
 	}
 	if q.Assignee != "" {
-		if _, err := t.Agent(ctx, q.Assignee); errors.Is(err, team.NotFound) {
+		if _, err := t.Members().Get(ctx, q.Assignee); errors.Is(err, team.NotFound) {
 			a.note("no task matches: " + team.Line(err))
 			return
 		}
@@ -153,7 +153,7 @@ func (a *app) noteNone(ctx context.Context, t *client.Team, q team.Query, empty 
 }
 
 // selectAll returns all tasks of b that q names as one page.
-func selectAll(b client.Board, q team.Query) team.Page {
+func selectAll(b client.Snapshot, q team.Query) team.Page {
 	all := make([]*team.TaskView, len(b.Tasks))
 	for i := range b.Tasks {
 		all[i] = &b.Tasks[i]

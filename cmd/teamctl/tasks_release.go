@@ -29,12 +29,9 @@ func (a *app) tasksReleaseCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.withTeam(func(ctx context.Context, t *client.Team) error {
-			task, err := t.Release(ctx, id, name, reason)
-			if err != nil {
-				return err
-			}
-			return a.printTask(ctx, t, task, "released")
+		return a.changeTask(func(ctx context.Context, t *client.Team) (team.Task, string, error) {
+			task, err := t.Board().Release(ctx, id, name, reason)
+			return task, "released", err
 		})
 	}
 	return cmd

@@ -48,13 +48,7 @@ func (a *app) tasksUpdateCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.withTeam(func(ctx context.Context, t *client.Team) error {
-			task, done, err := u.apply(ctx, t)
-			if err != nil {
-				return err
-			}
-			return a.printTask(ctx, t, task, done)
-		})
+		return a.changeTask(u.apply)
 	}
 	return cmd
 }
@@ -142,20 +136,20 @@ func (u taskUpdate) check(given func(string) (string, bool)) error {
 func (u taskUpdate) apply(ctx context.Context, t *client.Team) (task team.Task, done string, err error) {
 	switch u.status {
 	case team.Completed:
-		task, err = t.Complete(ctx, u.id, u.as, u.summary)
+		task, err = t.Board().Complete(ctx, u.id, u.as, u.summary)
 	case team.Failed:
-		task, err = t.Fail(ctx, u.id, u.as, u.reason)
+		task, err = t.Board().Fail(ctx, u.id, u.as, u.reason)
 	case team.Pending:
-		task, err = t.Release(ctx, u.id, u.as, u.reason)
+		task, err = t.Board().Release(ctx, u.id, u.as, u.reason)
 		return task, "released", err
 	case team.Cancelled:
-		task, err = t.Cancel(ctx, u.id, u.as, u.reason)
+		task, err = t.Board().Cancel(ctx, u.id, u.as, u.reason)
 	case team.InProgress:
-		task, err = t.Seating(u.as).Claim(ctx, u.id, u.as)
+		task, err = t.Board().Seating(u.as).Claim(ctx, u.id, u.as)
 		return task, "claimed by " + string(u.as), err
 	default:
 		var changed bool
-		if task, changed, err = t.Edit(ctx, u.id, u.as, u.edit); !changed {
+		if task, changed, err = t.Board().Edit(ctx, u.id, u.as, u.edit); !changed {
 			return task, "says that already, nothing was changed", err
 		}
 		return task, "edited", err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -51,18 +52,18 @@ func (a *app) waitFor(ctx context.Context, ids []team.TaskID, status team.TaskSt
 	w := newWaiting(ids, status)
 	err := a.following(ctx, openTeam, func(ctx context.Context, t *client.Team) error {
 		for _, id := range ids { // and not for one that does not exist
-			if _, err := t.Task(ctx, id); err != nil {
+			if _, err := t.Board().Task(ctx, id); err != nil {
 				return err
 			}
 		}
-		return t.Watch(ctx, func(b client.Board) error { return w.take(b) })
+		return t.Board().Watch(ctx, func(b client.Snapshot) error { return w.take(b) })
 	})
 	if len(w.tasks) > 0 {
 		now := make([]team.TaskView, 0, len(ids))
 		for _, id := range ids {
 			if v, there := w.tasks[id]; there {
 				if v.IsBlocked {
-					v.Why = v.WaitsFor(func(id team.TaskID) team.TaskStatus { return w.tasks[id].Status })
+					v.Why = account.WaitsFor(v, func(id team.TaskID) team.TaskStatus { return w.tasks[id].Status })
 				}
 				now = append(now, v)
 			}
@@ -95,7 +96,7 @@ func newWaiting(ids []team.TaskID, status team.TaskStatus) *waiting {
 // take takes in what is new or has changed. It returns errReached if all awaited tasks
 // have the status, an error that names the first that can no longer get it, or nil if
 // there is something to wait for.
-func (w *waiting) take(b client.Board) error {
+func (w *waiting) take(b client.Snapshot) error {
 	blocks := len(b.Gone) > 0 // somebody's way may be blocked for good now
 	for _, id := range b.Gone {
 		w.gone[id] = true
@@ -190,9 +191,9 @@ func (w *waiting) open() string {
 func why(t team.Task) string {
 	switch {
 	case t.Status == team.Completed:
-		return " (" + oneLine(t.ResultSummary) + ")"
+		return " (" + team.OneLine(t.ResultSummary) + ")"
 	case t.Reason != "":
-		return " (" + oneLine(t.Reason) + ")"
+		return " (" + team.OneLine(t.Reason) + ")"
 	}
 	return ""
 }

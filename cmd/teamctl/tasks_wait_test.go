@@ -18,18 +18,18 @@ func TestWaiting(t *testing.T) {
 		task("T-004", team.Completed), task("T-005", team.Failed), task("T-006", team.Completed, "T-005"), task("T-007", team.Pending, "T-006"),
 	}
 	// now are changes that are told one after another.
-	now := func(tasks ...team.TaskView) (all []client.Board) {
+	now := func(tasks ...team.TaskView) (all []client.Snapshot) {
 		for _, v := range tasks {
-			all = append(all, client.Board{Tasks: []team.TaskView{v}})
+			all = append(all, client.Snapshot{Tasks: []team.TaskView{v}})
 		}
 		return all
 	}
-	gone := func(id team.TaskID) []client.Board { return []client.Board{{Gone: []team.TaskID{id}}} }
+	gone := func(id team.TaskID) []client.Snapshot { return []client.Snapshot{{Gone: []team.TaskID{id}}} }
 	for name, tt := range map[string]struct {
 		of      team.TaskID
 		status  team.TaskStatus
-		changed []client.Board // after the chain
-		want    string         // "" = it waits on
+		changed []client.Snapshot // after the chain
+		want    string            // "" = it waits on
 	}{
 		"completed":                       {"T-004", team.Completed, nil, errReached.Error()},
 		"completed is begun":              {"T-004", team.InProgress, nil, errReached.Error()},
@@ -48,13 +48,13 @@ func TestWaiting(t *testing.T) {
 		"and so is it":                     {"T-002", team.Completed, now(task("T-002", team.Completed)), errReached.Error()},
 		"deleted":                          {"T-001", team.Completed, gone("T-001"), "T-001 was deleted"},
 		"a dependency is deleted":          {"T-003", team.Completed, gone("T-002"), "T-003 waits for T-002, which was deleted: T-003 will not be completed"},
-		"deleted and made again":           {"T-001", team.Completed, append(gone("T-009"), client.Board{Tasks: []team.TaskView{task("T-009", team.Pending)}}), ""},
+		"deleted and made again":           {"T-001", team.Completed, append(gone("T-009"), client.Snapshot{Tasks: []team.TaskView{task("T-009", team.Pending)}}), ""},
 		"one that cannot be read now":      {"T-099", team.Completed, nil, ""},
 		"it was mended before it mattered": {"T-003", team.Completed, now(task("T-003", team.Pending, "T-002")), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWaiting([]team.TaskID{tt.of}, tt.status)
-			err := w.take(client.Board{Tasks: chain})
+			err := w.take(client.Snapshot{Tasks: chain})
 			for _, b := range tt.changed {
 				err = w.take(b)
 			}

@@ -8,6 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/team"
@@ -43,7 +44,7 @@ func (a *app) watchTasks(ctx context.Context, q team.Query) error {
 	print := a.taskPrinter(status)
 	begun := false
 	return a.following(ctx, a.awaitTeam, func(ctx context.Context, t *client.Team) error {
-		return t.Watch(ctx, func(b client.Board) error {
+		return t.Board().Watch(ctx, func(b client.Snapshot) error {
 			a.warnBad(b.Bad)
 			for _, id := range b.Gone {
 				if shown[id] {
@@ -82,18 +83,8 @@ const narrow = 60
 // table whose columns are as wide as is known before the rows are. What a blocked task
 // waits for stands behind its title; status is that of all tasks by then.
 func (a *app) taskPrinter(status statuses) func(team.TaskView) error {
-	switch a.output {
-	case asJSON, asJSONL:
-		return func(v team.TaskView) error { return writeJSON(a.out, v) }
-	case asYAML:
-		return func(v team.TaskView) error {
-			if _, err := fmt.Fprintln(a.out, "---"); err != nil {
-				return err
-			}
-			return writeYAML(a.out, v)
-		}
-	case asName:
-		return func(v team.TaskView) error { _, err := fmt.Fprintln(a.out, v.ID); return err }
+	if print := oneByOne(a, func(v team.TaskView) string { return string(v.ID) }); print != nil {
+		return print
 	}
 	w, width, head := a.screen(), a.width(), false
 	wide := a.output == asWide
@@ -121,7 +112,7 @@ func (a *app) taskPrinter(status statuses) func(team.TaskView) error {
 		}
 		title := printable(v.Title)
 		if v.IsBlocked {
-			title += faint.Render(" ← " + v.WaitsFor(status.of))
+			title += faint.Render(" ← " + account.WaitsFor(v, status.of))
 		}
 		return row(string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(holder(v)), orDash(v.Role), fmt.Sprint(v.Attempts), title)
 	}

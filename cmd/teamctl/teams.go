@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
+	"agentteam/pkg/role"
 	"agentteam/pkg/team"
 )
 
@@ -42,14 +44,10 @@ func (a *app) teamsLsCmd() *cobra.Command {
 
 func (a *app) teamsGetCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "get NAME", Short: "Show a team's record: what it is at, its limits and policies", Args: exactly(1, "the NAME of a team"),
+		Use: "get NAME", Short: "Show a team's record: its goal, limits and policies", Args: exactly(1, "the NAME of a team"),
 		ValidArgsFunction: first(completeTeams),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.onTeam(args[0], func(ctx context.Context, c *client.Client, id team.TeamID) error {
-				t, err := c.Open(ctx, id)
-				if err != nil {
-					return err
-				}
+			return a.onTeam(args[0], func(ctx context.Context, t *client.Team) error {
 				record, err := t.Record(ctx)
 				if err != nil {
 					return err
@@ -99,16 +97,22 @@ func (a *app) teamsSetCmd() *cobra.Command {
 		Long:              "set changes what its flags name, at any time: the team's leader and members act on it at once.",
 	}
 	choices := choicesOf(cmd)
+	var settings bool
+	cmd.Flags().BoolVar(&settings, "from-settings", false, "take over what the settings here say of sandbox, network, permissions, credentials and paths")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ch := choices(cmd)
-		if ch == (client.Choices{}) {
-			return team.Errorf(team.InvalidArgument, "nothing is to be changed").WithHint("`teamctl teams set --help` lists what can be")
-		}
-		return a.onTeam(args[0], func(ctx context.Context, c *client.Client, id team.TeamID) error {
-			t, err := c.Open(ctx, id)
+		if settings {
+			cfg, err := a.settings()
 			if err != nil {
 				return err
 			}
+			a.tellWithheld(cfg, role.Roles{})
+			ch.Hands = &cfg.Hands
+		}
+		if ch == (client.Choices{}) {
+			return team.Errorf(team.InvalidArgument, "nothing is to be changed").WithHint("`teamctl teams set --help` lists what can be")
+		}
+		return a.onTeam(args[0], func(ctx context.Context, t *client.Team) error {
 			record, err := t.Choose(ctx, ch)
 			if err != nil {
 				return err
@@ -122,7 +126,7 @@ func (a *app) teamsSetCmd() *cobra.Command {
 func (a *app) teamsRmCmd() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use: "rm NAME", Short: "Delete a team and all that is kept of it", Args: exactly(1, "the NAME of a team"),
+		Use: "rm NAME", Short: "Delete a team and all that is stored of it", Args: exactly(1, "the NAME of a team"),
 		ValidArgsFunction: first(completeTeams),
 		Long: "rm deletes a team that has ended: its board, mail, conversations and files in NATS. Files in its workspace stay.\n" +
 			"It is refused while the team is at work or a member lives. With --force the team is stopped first; who has not left\n" +
@@ -142,10 +146,10 @@ func (a *app) teamsRmCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(d, nil, []string{string(id)}, func(io.Writer, bool) error {
+			return a.print(d, []string{string(id)}, func(io.Writer, bool) error {
 				line := fmt.Sprintf("team %s is deleted", id)
 				if len(d.Ended) > 0 {
-					line += "; stopped for it: " + joinNames(d.Ended)
+					line += "; stopped for it: " + strings.Join(team.Strings(d.Ended...), ", ")
 				}
 				if d.Open > 0 {
 					line += fmt.Sprintf("; with it went tasks that were not done: %d", d.Open)
@@ -157,21 +161,19 @@ func (a *app) teamsRmCmd() *cobra.Command {
 	return cmd
 }
 
-func joinNames(names []team.AgentID) string {
-	words := make([]string, len(names))
-	for i, n := range names {
-		words[i] = string(n)
-	}
-	return strings.Join(words, ", ")
-}
-
 // onTeam runs f on a team that an argument names.
-func (a *app) onTeam(name string, f func(context.Context, *client.Client, team.TeamID) error) error {
+func (a *app) onTeam(name string, f func(context.Context, *client.Team) error) error {
 	id, err := team.ParseTeamID(name)
 	if err != nil {
 		return err
 	}
-	return a.connected(func(ctx context.Context, c *client.Client, _ config.Config) error { return f(ctx, c, id) })
+	return a.connected(func(ctx context.Context, c *client.Client, _ config.Config) error {
+		t, err := c.Open(ctx, id)
+		if err != nil {
+			return err
+		}
+		return f(ctx, t)
+	})
 }
 
 // choicesOf gives cmd the flags of what may be chosen of a team. The returned function tells
@@ -228,18 +230,19 @@ func teamsTable(teams []client.TeamStatus) table {
 		if ts.Status == team.Active && ts.Leader == "" {
 			status = "no leader"
 		}
-		t.add(string(ts.ID), status, counts(ts.Members), counts(ts.Tasks), orDash(printable(oneLine(ts.Goal))))
+		t.add(string(ts.ID), status, counts(ts.Members), counts(ts.Tasks), orDash(printable(team.OneLine(ts.Goal))))
 	}
 	return t
 }
 
 func (a *app) printTeam(t team.Team) error {
-	return a.print(t, nil, []string{string(t.ID)}, func(io.Writer, bool) error {
+	return a.print(t, []string{string(t.ID)}, func(io.Writer, bool) error {
 		return writeFields(a.screen(), []field{
 			{"name", string(t.ID)}, {"status", string(t.Status)}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
 			{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)},
 			{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"dialect", string(t.Dialect(team.Role{}))},
-			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"summary", t.Summary},
+			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
+			{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"summary", t.Summary},
 			{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)},
 		})
 	})

@@ -17,6 +17,7 @@ import (
 
 	"agentteam/pkg/config"
 	"agentteam/pkg/local"
+	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
@@ -37,7 +38,7 @@ type clusterRecord struct {
 
 // printCluster prints the record for programs; people are told line on stderr.
 func (a *app) printCluster(r clusterRecord, line string) error {
-	return a.print(r, nil, []string{r.NATS}, func(io.Writer, bool) error {
+	return a.print(r, []string{r.NATS}, func(io.Writer, bool) error {
 		_, err := fmt.Fprintln(a.err, line)
 		return err
 	})
@@ -69,6 +70,7 @@ func (a *app) upCmd() *cobra.Command {
 	f.Bool("insecure", false, "serve the API beyond this machine without TLS")
 	f.String("data", "", "folder of the NATS server's data (default .agentteam/data)")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"data": aFolder})
+	sandboxFlag(cmd)
 	f.IntVar(&report, "report", 0, "")
 	_ = f.MarkHidden("report") // of the background process: the file descriptor of its startup
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -89,6 +91,9 @@ func (a *app) upCmd() *cobra.Command {
 			if is, err := a.upAlready(f); is {
 				return err
 			}
+			if err := apart(cmd.Context(), cfg); err != nil {
+				return err
+			}
 			if len(cfg.Aliases()) == 0 {
 				a.note("no model is configured here, so that the agents of this cluster cannot think: set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, and start it again")
 			}
@@ -96,39 +101,45 @@ func (a *app) upCmd() *cobra.Command {
 		if background {
 			return a.upDetached(cmd)
 		}
-		tell := func(startup) {}
-		if report > 0 {
-			syscall.CloseOnExec(report)
-			pipe := os.NewFile(uintptr(report), "report")
-			tell = func(s startup) { _ = writeJSON(pipe, s); pipe.Close() }
-		}
-		ctx, cancel := cmd.Context(), func() {}
-		if report == 0 { // else whoever started this process keeps the time
-			ctx, cancel = a.deadline(ctx)
-		}
-		over := a.waitsFor("the leader and the standbys to answer")
-		c, err := a.startCluster(ctx, cfg, ".", cfg.DataDir, standbys, port, a.notes.Writer, nil) // its processes write to stderr themselves
-		over()
-		cancel()
-		if err = a.ended(ctx, err); err != nil {
-			f := failureOf(err)
-			tell(startup{Error: &f})
-			return err
-		}
-		defer c.Stop()
-		if report > 0 {
-			tell(startup{NATS: c.URL()}) // whose process prints it
-		} else {
-			r := recordOf("up", os.Getpid())
-			if err := a.printCluster(r, fmt.Sprintf("cluster is up: NATS at %s, API at %s, a leader and %d standbys; Ctrl-C ends it", c.URL(), r.API, standbys)); err != nil {
-				return err
-			}
-		}
-		<-cmd.Context().Done()
-		fmt.Fprintln(a.err, "stopping the cluster")
-		return nil
+		return a.upUntilEnded(cfg, standbys, port, report)
 	}
 	return cmd
+}
+
+// upUntilEnded runs a cluster until the command's context ends. With report it is the process of
+// up -d, which reports its startup to that file descriptor instead of printing it.
+func (a *app) upUntilEnded(cfg config.Config, standbys, port, report int) error {
+	send := func(startup) {}
+	if report > 0 {
+		syscall.CloseOnExec(report)
+		pipe := os.NewFile(uintptr(report), "report")
+		send = func(s startup) { _ = writeJSON(pipe, s); pipe.Close() }
+	}
+	ctx, cancel := a.cmd.Context(), func() {}
+	if report == 0 { // else the process that started this one keeps the time
+		ctx, cancel = a.deadline(ctx)
+	}
+	over := a.waitsFor("the leader and the standbys to answer")
+	c, err := a.startCluster(ctx, cfg, local.Options{Dir: ".", DataDir: cfg.DataDir, Standbys: standbys, Port: port, Output: a.notes.Writer}) // its processes write to stderr themselves
+	over()
+	cancel()
+	if err = a.ended(ctx, err); err != nil {
+		f := failureOf(err)
+		send(startup{Error: &f})
+		return err
+	}
+	defer c.Stop()
+	if report > 0 {
+		send(startup{NATS: c.URL()}) // whose process prints it
+	} else {
+		r := recordOf("up", os.Getpid())
+		if err := a.printCluster(r, fmt.Sprintf("cluster is up: NATS at %s, API at %s, a leader and %d standbys; Ctrl-C ends it", c.URL(), r.API, standbys)); err != nil {
+			return err
+		}
+	}
+	<-a.cmd.Context().Done()
+	fmt.Fprintln(a.err, "stopping the cluster")
+	return nil
 }
 
 // upAlready tells of the cluster that runs in this folder, if one does and the flags ask for none
@@ -157,21 +168,36 @@ type startup struct {
 	Error *failure `json:"error,omitempty"`
 }
 
-// startCluster starts a cluster that is known by dir, or unknown if dir is "".
-func (a *app) startCluster(ctx context.Context, cfg config.Config, dir, data string, standbys, port int, output io.Writer, env []string) (*local.Cluster, error) {
-	log, err := telemetry.NewLogger(output, cfg.LogLevel, cfg.LogFormat)
-	if err != nil {
+// startCluster starts a cluster, which has its addresses and how it logs from the settings.
+func (a *app) startCluster(ctx context.Context, cfg config.Config, o local.Options) (_ *local.Cluster, err error) {
+	if o.Logger, err = telemetry.NewLogger(o.Output, cfg.LogLevel, cfg.LogFormat); err != nil {
 		return nil, err
 	}
-	folder := data
-	if dir != "" {
-		folder = filepath.Join(dir, ".agentteam")
+	folder := o.DataDir
+	if o.Dir != "" {
+		folder = filepath.Join(o.Dir, ".agentteam")
 	}
-	api, err := ownAPI(cfg.API, folder)
-	if err != nil {
+	if o.API, err = ownAPI(cfg.API, folder); err != nil {
 		return nil, err
 	}
-	return local.Start(ctx, local.Options{Dir: dir, DataDir: data, Port: port, HTTP: cfg.HTTP, API: api, Standbys: standbys, Env: env, Output: output, Logger: log})
+	o.HTTP, o.Env = cfg.HTTP, append(o.Env, "AGENTTEAM_SANDBOX="+string(cfg.Sandbox)) // a flag of this command is theirs, too
+	return local.Start(ctx, o)
+}
+
+// apart sees to it that what a cluster of this folder stores is out of reach of the commands that
+// run here.
+func apart(ctx context.Context, cfg config.Config) error {
+	found, err := sandbox.Find(ctx, cfg.Sandbox)
+	if err != nil || found.Level() != team.Confined { // where none works no command runs; the processes report why
+		return nil
+	}
+	return local.Apart(".")
+}
+
+// sandboxFlag gives cmd the flag of those that start processes which run commands.
+func sandboxFlag(cmd *cobra.Command) {
+	cmd.Flags().String("sandbox", "", "how commands are confined: auto, bubblewrap, confined or none (default auto)")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"sandbox": fixed(team.Sandbox("").Values()...)})
 }
 
 // ownAPI is the API of a cluster of this machine. Unless others are named its tokens are in

@@ -117,7 +117,7 @@ func (g given) Set(s string) error {
 func refuseEmpty(cmd *cobra.Command) {
 	check := func(f *pflag.Flag) {
 		switch f.Value.Type() {
-		case "string", "stringSlice":
+		case "string", "stringSlice", "stringArray":
 			if _, done := f.Value.(given); !done && f.Name != "description" {
 				f.Value = given{f.Value, f.Name}
 				f.DefValue = strings.Trim(f.DefValue, "[]") // help knows no list but its own to be empty
@@ -146,13 +146,21 @@ const (
 
 var formats = []string{string(asTable), string(asWide), string(asJSON), string(asYAML), string(asJSONL), string(asName)}
 
-func (f *format) String() string { return string(*f) }
-func (f *format) Type() string   { return "string" }
+// choice is the value of a flag that takes some words only.
+type choice[T ~string] struct {
+	to    *T
+	flag  string
+	words []string
+}
 
-func (f *format) Set(s string) error {
-	if !slices.Contains(formats, s) {
-		return team.Errorf(team.InvalidArgument, "--output %q is not known", s).WithHint("use table, wide, json, yaml, jsonl or name")
+func (c choice[T]) String() string { return string(*c.to) }
+func (c choice[T]) Type() string   { return "string" }
+
+func (c choice[T]) Set(s string) error {
+	if !slices.Contains(c.words, s) {
+		last := len(c.words) - 1
+		return team.Errorf(team.InvalidArgument, "--%s %q is not known", c.flag, s).WithHint("use %s or %s", strings.Join(c.words[:last], ", "), c.words[last])
 	}
-	*f = format(s)
+	*c.to = T(s)
 	return nil
 }

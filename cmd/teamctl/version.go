@@ -16,7 +16,7 @@ func (a *app) versionCmd() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			v := telemetry.Version()
 			info := map[string]string{"version": v, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
-			return a.print(info, nil, []string{v}, func(w io.Writer, wide bool) error {
+			return a.print(info, []string{v}, func(w io.Writer, wide bool) error {
 				if !wide {
 					_, err := fmt.Fprintln(w, "teamctl", v)
 					return err

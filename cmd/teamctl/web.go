@@ -45,7 +45,7 @@ func (a *app) webCmd() *cobra.Command {
 			if a.forPeople() && !stay {
 				a.browse(address)
 			}
-			return a.print(map[string]string{"url": address}, nil, []string{address}, func(w io.Writer, _ bool) error {
+			return a.print(map[string]string{"url": address}, []string{address}, func(w io.Writer, _ bool) error {
 				_, err := fmt.Fprintln(w, address)
 				return err
 			})

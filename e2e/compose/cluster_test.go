@@ -292,17 +292,17 @@ func (p *project) busy(t *testing.T) (task team.TaskView) {
 // again what was killed by hand, so another has to finish the task.
 func (p *project) kill(t *testing.T) {
 	task := p.busy(t)
-	agent, err := p.team(t).Agent(t.Context(), task.Assignee)
+	agent, err := p.team(t).Members().Get(t.Context(), task.Assignee)
 	if err != nil {
 		t.Fatal(err)
 	}
 	docker(t, "kill", "--signal", "KILL", agent.Host) // a container's host name is the beginning of its id
-	held, err := p.team(t).Task(t.Context(), task.ID)
+	held, err := p.team(t).Board().Task(t.Context(), task.ID)
 	if err != nil || held.Status != team.InProgress || held.Assignee != task.Assignee {
 		t.Fatalf("the kill of %s came too late for the middle of its task: %+v, %v", task.Assignee, held.Task, err)
 	}
 	until(t, "the task of the dead is held anew", func(ctx context.Context) string {
-		now, err := p.team(t).Task(ctx, task.ID)
+		now, err := p.team(t).Board().Task(ctx, task.ID)
 		if err != nil || now.Epoch <= held.Epoch {
 			return fmt.Sprintf("%+v, %v", now.Task, err)
 		}
@@ -348,7 +348,7 @@ func (p *project) restart(t *testing.T) {
 	if before.Status != team.InProgress || before.Epoch != task.Epoch {
 		t.Fatalf("the restart of NATS came too late for the middle of %s: %s was %s", task.Assignee, task.ID, before.Status)
 	}
-	now, err := p.team(t).Task(t.Context(), task.ID)
+	now, err := p.team(t).Board().Task(t.Context(), task.ID)
 	if err != nil || now.Status == team.Pending || now.Epoch != task.Epoch {
 		t.Errorf("after the restart of NATS the task is %+v, %v", now.Task, err)
 	}

@@ -38,11 +38,10 @@ const (
 // than maxSingly messages, or more than beside what has come before in this pause between
 // turns is a quarter of the window.
 func (a *Agent) crowded(d mailbox.Delivery) bool {
-	if a.o.Backlog == nil || d.Pending == 0 || alone(d.Message) {
+	if d.Pending == 0 || alone(d.Message) {
 		return false
 	}
-	w := a.gauge.window()
-	return d.Pending >= maxSingly || w > 0 && a.conv.Mail >= 0 && a.gauge.scale.Tokens(size(a.conv.Messages[a.conv.Mail])) > w/keptShare
+	return d.Pending >= maxSingly || a.conv.Mail >= 0 && a.engine.Crowds(a.conv.Messages[a.conv.Mail])
 }
 
 // alone reports whether code acts on a message, which is then taken in by itself.
@@ -54,9 +53,9 @@ var errPiled = errors.New("the pile is complete")
 // takeBacklog takes in d and what waits behind it in one record: up to the present end of
 // the inbox, or to a message that is to be taken in by itself.
 func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
-	limit := min(a.excerptLimit(), maxWhole)
+	limit := min(a.engine.ExcerptLimit(), maxWhole)
 	p := pile{limit: limit, awaits: a.conv.answeredBy, heaps: map[team.AgentID]*journal.Heap{}}
-	err := a.o.Backlog(ctx, d.Seq, func(d mailbox.Delivery) error {
+	err := a.o.Team.Backlog(ctx, d.Seq, func(d mailbox.Delivery) error {
 		if alone(d.Message) || p.Count == maxPile {
 			return errPiled
 		}
@@ -69,15 +68,15 @@ func (a *Agent) takeBacklog(ctx context.Context, d mailbox.Delivery) error {
 	switch {
 	case err != nil && !errors.Is(err, errPiled):
 		return err
-	case d.Pending >= maxSingly && p.Count <= maxSingly: // what comes then goes first
+	case p.Count == 0, d.Pending >= maxSingly && p.Count <= maxSingly: // what comes then goes first
 		return a.takeSingly(ctx, d)
 	}
 	for i := range p.Whole {
 		l := &p.Whole[i]
-		l.Message.Content, l.Stored = a.excerptTo(ctx, l.Message.Content, limit/wholeShare)
+		l.Message.Content, l.Stored = a.engine.ExcerptTo(ctx, l.Message.Content, limit/wholeShare)
 		l.Stored = cmp.Or(l.Message.Stored, l.Stored)
 	}
-	if err := a.record(ctx, journal.Record{Kind: journal.Backlog, InboxSeq: p.last, Backlog: p.done()}); err != nil {
+	if err := a.engine.Record(ctx, journal.Record{Kind: journal.Backlog, InboxSeq: p.last, Backlog: p.done()}); err != nil {
 		return err
 	}
 	a.log.InfoContext(ctx, "mail had piled up", "messages", p.Count)
@@ -198,7 +197,7 @@ func restBlock(p journal.Pile, mark string) string {
 			b.WriteString(", the newest:")
 		}
 		for _, w := range h.Newest {
-			fmt.Fprintf(&b, "\n  %d: %s", w.Seq, neutral(oneLine(w.Text)))
+			fmt.Fprintf(&b, "\n  %d: %s", w.Seq, neutral(team.OneLine(w.Text)))
 		}
 		b.WriteString("\n")
 	}

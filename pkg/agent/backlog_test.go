@@ -52,7 +52,7 @@ func (r *rig) deliver(in inbox, seq uint64) {
 func TestPileIsReadWhole(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		var in inbox
-		r.opts.Backlog = func(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error {
+		r.team.backlog = func(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error {
 			return in.read(ctx, from, f)
 		}
 		r.tools["bash"] = func(context.Context, tool.Call) tool.Result {
@@ -97,7 +97,7 @@ func TestPileIsReadWhole(t *testing.T) {
 func TestBacklog(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		var in inbox
-		r.opts.Backlog = in.read
+		r.team.backlog = in.read
 		r.limits.Window = 128_000
 		r.awaits("tester-1")
 		ask := r.tools["ask"]
@@ -113,7 +113,7 @@ func TestBacklog(t *testing.T) {
 			return ask(ctx, c)
 		}
 		r.tools["end"] = func(context.Context, tool.Call) tool.Result { return r.complete("done") }
-		r.opts.Backlog = func(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error {
+		r.team.backlog = func(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error {
 			return in.read(ctx, from, f)
 		}
 		r.says("!ask", "!end", "more")
@@ -164,7 +164,7 @@ func TestBacklogEndsAtRequest(t *testing.T) {
 		for range 60 {
 			in.add("coder-2", team.MsgMessage, "hello again")
 		}
-		r.opts.Backlog = in.read
+		r.team.backlog = in.read
 		r.says("hm")
 		r.start()
 		r.deliver(in, 1)
@@ -187,7 +187,7 @@ func TestBacklogEndsAtRequest(t *testing.T) {
 		for range 60 {
 			in.add("coder-2", team.MsgMessage, "hello")
 		}
-		r.opts.Backlog = in.read
+		r.team.backlog = in.read
 		r.says("hm")
 		r.start()
 		r.deliver(in, 1)
@@ -203,7 +203,7 @@ func TestPileCountsFrames(t *testing.T) {
 		p.add(mailbox.Delivery{Message: team.Message{ID: fmt.Sprintf("01JD%022d", i), Type: team.MsgUser, From: team.UserAgent, Content: "go on"}, Seq: uint64(i + 1)})
 	}
 	c := newConversation("")
-	if err := c.add(journal.Record{ID: recordID, Kind: journal.Backlog, InboxSeq: 400, Backlog: p.done()}); err != nil {
+	if err := c.Add(journal.Record{ID: recordID, Kind: journal.Backlog, InboxSeq: 400, Backlog: p.done()}); err != nil {
 		t.Fatal(err)
 	}
 	if n := sizeOf(c.Messages); n > 1200 || n < 800 || p.Count != 400 {
@@ -269,7 +269,7 @@ func TestWaitingMailIsTakenIn(t *testing.T) {
 		var in inbox
 		in.add("coder-2", team.MsgMessage, "one")
 		in.add("coder-2", team.MsgMessage, "two")
-		r.opts.Backlog = in.read
+		r.team.backlog = in.read
 		r.stored = func() {
 			if r.journal[len(r.journal)-1].Kind == journal.Mail && r.journal[len(r.journal)-1].InboxSeq == 1 {
 				go func() { r.deliver(in, 2) }()

@@ -5,39 +5,28 @@ import (
 	"errors"
 	"fmt"
 
-	"agentteam/pkg/journal"
+	"agentteam/pkg/engine"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 )
 
 // A task is at fault for a refusal only if the same agent is answered without it (rule 17).
 
-// probeText is all that a probe asks, beside what stands in every request.
-const probeText = "Answer with the word ready."
-
-// probe asks the model one line, with the system message and the tools of every request, and
-// returns what follows for a task whose request was refused: it is at fault, or the agent parks,
-// also if the answer is of no use, or rests because the endpoint is away. used is what the probe
-// has cost.
+// probe returns what follows for a task whose request was refused: it is at fault if the model
+// answers without it; else the agent parks, or rests because the endpoint is away. used is what the
+// probe has cost.
 func (a *Agent) probe(ctx context.Context) (next step, used model.Usage, err error) {
-	step, done := a.step(ctx)
-	defer done()
-	reply, err := a.complete(step, []*model.Message{{Role: "user", Content: probeText}}, 0, nil)
-	switch {
-	case err == nil && usable(reply):
-		return declineTask, reply.Usage, nil
-	case err == nil:
-		return park, reply.Usage, nil
-	case ctx.Err() != nil:
-		return 0, used, ctx.Err()
-	case step.Err() != nil:
-		return 0, used, errInterrupted
+	answers, used, err := a.engine.Probe(ctx)
+	if r, refused := errors.AsType[*model.Refusal](err); refused {
+		if r.Advice == model.TryAgain {
+			return rest, used, nil
+		}
+		return park, used, nil
 	}
-	refusal := asRefusal(err)
-	if refusal.Advice == model.TryAgain {
-		return rest, refusal.Used, nil
+	if answers {
+		return declineTask, used, err
 	}
-	return park, refusal.Used, nil
+	return park, used, err
 }
 
 // decline forgets what the endpoint refuses, and the agent goes on without it. The task goes back,
@@ -70,9 +59,8 @@ func (a *Agent) decline(ctx context.Context, r *model.Refusal, cause string) err
 // and that the model has not seen is named in it; more says that there is some.
 func (a *Agent) drop(ctx context.Context, cause string, next *Conversation) (more bool, err error) {
 	// Without its words, which may be what is not let through.
-	if unseen := a.conv.unseenMail(whole, false); unseen != "" {
-		next.Messages = append(next.Messages, userMessage(a.o.Dialect.Say(
-			"What you were at is gone, since your model's endpoint refused it."+unseen+"\nread_mail with an id shows it.")))
+	if unseen := a.conv.unseenMail(engine.Whole, false); unseen != "" {
+		next.Input(a.o.Dialect.Say("What you were at is gone, since your model's endpoint refused it."+unseen+"\nread_mail with an id shows it."), false)
 		next.Unseen, next.Ended, more = true, false, true
 	}
 	a.state.spells = 0
@@ -83,9 +71,9 @@ func (a *Agent) drop(ctx context.Context, cause string, next *Conversation) (mor
 func (a *Agent) declined(ctx context.Context, t team.Task, r *model.Refusal, cause string) (team.Task, error) {
 	why, window := team.DeclineRefused, 0
 	if r.Reason == model.ContextLength {
-		why, window = team.DeclineTooLarge, a.gauge.window()
+		why, window = team.DeclineTooLarge, a.engine.Window()
 	}
-	peers, err := a.o.Peers(ctx)
+	peers, err := a.o.Team.Peers(ctx)
 	if err != nil {
 		a.log.WarnContext(ctx, "nobody knows who else could take the task", "task", t.ID, "err", err)
 	}
@@ -108,15 +96,14 @@ func (a *Agent) declined(ctx context.Context, t team.Task, r *model.Refusal, cau
 func (a *Agent) giveUseless(ctx context.Context) (over bool, err error) {
 	why, attempt := a.cutShort(), a.state.usable
 	a.state = a.state.useless()
-	if !a.state.sick() || a.o.Member.AgentID == team.Leader {
+	if !a.state.sick() || a.leads() {
 		return true, a.giveUp(ctx, why, attempt)
 	}
 	if err := a.o.Journal.Flush(); err != nil {
 		return false, err
 	}
 	cause := fmt.Sprintf("%d runs in a row came to nothing; the last: %s", a.state.uselessRuns, why)
-	if err := a.record(ctx, journal.Record{Kind: journal.Refused, TaskID: a.atWork(), Refusal: &journal.Refusal{
-		Advice: string(model.Park), Reason: "no_usable_answer", Cause: cause}}); err != nil {
+	if err := a.engine.Refused(ctx, &model.Refusal{Reason: "no_usable_answer"}, model.Park, cause); err != nil {
 		return false, err
 	}
 	if err := a.putBack(ctx, "your answers were of no use", func(id team.TaskID) error {
@@ -132,10 +119,10 @@ func (a *Agent) giveUseless(ctx context.Context) (over bool, err error) {
 // since that may be what it fails at.
 func (a *Agent) parkUseless(ctx context.Context, cause string) error {
 	a.state.cuts, a.state.warned = 0, false
-	if err := a.renew(ctx, cause, a.conv.fresh("", a.gauge.lasting())); err != nil {
+	if err := a.renew(ctx, cause, a.conv.fresh("", a.engine.Lasting())); err != nil {
 		return err
 	}
-	if err := a.note(ctx, "You have no task now. "+probeText); err != nil {
+	if err := a.note(ctx, "You have no task now. "+engine.ProbeText); err != nil {
 		return err
 	}
 	return a.park(ctx, givesNone, cause)
@@ -144,7 +131,7 @@ func (a *Agent) parkUseless(ctx context.Context, cause string) error {
 // raise lets the next answers of the run be as long as the window leaves, if that is more than
 // before: the last one met its limit before it had said a word. It does so once in a run.
 func (a *Agent) raise() bool {
-	if a.state.raised || a.gauge.spare(a.conv) <= a.gauge.model.Limits(a.gauge.alias).MaxOutput {
+	if a.state.raised || !a.engine.Spares() {
 		return false
 	}
 	a.state.raised = true

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/account"
+	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
@@ -13,8 +15,8 @@ import (
 
 // beside has another member stand beside the agent.
 func (r *rig) beside(s team.MemberState, window int) {
-	r.opts.Peers = func(context.Context) (team.Situation, error) {
-		return team.Situation{Members: []team.Standing{
+	r.team.peers = func(context.Context) (account.Situation, error) {
+		return account.Situation{Members: []account.Standing{
 			{Member: r.opts.Member, State: team.Running},
 			{Member: team.Member{AgentID: "coder-2", Role: "coder", State: team.Joined}, State: s, Window: window},
 		}}, nil
@@ -99,7 +101,7 @@ func TestProbe(t *testing.T) {
 		r.start()
 		r.offer()
 		real, probe := r.asked[0], r.asked[len(r.asked)-1]
-		if len(probe.Messages) != 2 || probe.Messages[0].Content != real.Messages[0].Content || len(probe.Tools) != len(real.Tools) || probe.Messages[1].Content != probeText {
+		if len(probe.Messages) != 2 || probe.Messages[0].Content != real.Messages[0].Content || len(probe.Tools) != len(real.Tools) || probe.Messages[1].Content != engine.ProbeText {
 			t.Errorf("it asked\n%s", transcript(probe.Messages))
 		}
 		if used := r.agent.conv.Usage.PromptTokens; used == 0 {

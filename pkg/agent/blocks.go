@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
 )
@@ -82,14 +83,17 @@ func taskBlock(t team.Task, inputs []team.Input, last *team.Try, mark string) st
 		b.WriteString(inputLines(in, maxInputs/len(inputs)))
 	}
 	if last != nil {
-		fmt.Fprintf(&b, "%s held it before: %s\n", last.By, neutral(tailless(oneLine(last.Reason), maxReason)))
+		fmt.Fprintf(&b, "%s held it before: %s\n", last.By, neutral(engine.Head(team.OneLine(last.Reason), maxReason)))
 	}
 	fmt.Fprintf(&b, "</task %s>", mark)
 	return b.String()
 }
 
-// planWaits tells, with a task that is claimed again, that the plan for it is not decided on.
-func planWaits(w journal.Await) string {
+// planWaits tells, with a task that is claimed again, that what was asked for it is not decided on.
+func planWaits(w team.Await) string {
+	if w.Permission {
+		return fmt.Sprintf("Your call %q for this task still waits for a person (request %s). Do what does not depend on it, or end your turn; you are woken when it is decided on.", neutral(w.About), w.Plan)
+	}
 	return fmt.Sprintf("Your plan %s for this task still waits for the decision of %s. End your turn; you are woken when it is decided on. Another plan would make this one void.", w.Plan, w.From)
 }
 
@@ -105,7 +109,7 @@ func inputLines(in team.Input, most int) string {
 	if in.Title == "" { // of an older program
 		return line + " " + in.Path + "\n"
 	}
-	line += " " + neutral(in.Title) + " (" + string(in.By) + "): " + neutral(tailless(oneLine(in.Summary), min(most, maxInput))) + "\n"
+	line += " " + neutral(in.Title) + " (" + string(in.By) + "): " + neutral(engine.Head(team.OneLine(in.Summary), min(most, maxInput))) + "\n"
 	if in.Path != "" {
 		line += "  file: " + in.Path + "\n"
 	}

@@ -53,7 +53,7 @@ func resultRecord(callID, content string) journal.Record {
 
 func awaitRecord(callID string, from team.AgentID) journal.Record {
 	r := resultRecord(callID, "sent")
-	r.Result.Await = &journal.Await{From: from, Until: time.Now().Add(10 * time.Minute)}
+	r.Result.Await = &team.Await{From: from, Until: time.Now().Add(10 * time.Minute)}
 	return r
 }
 
@@ -67,7 +67,7 @@ func fold(t failer, records ...journal.Record) *Conversation {
 	t.Helper()
 	c := newConversation("")
 	for _, r := range records {
-		if err := c.add(r); err != nil {
+		if err := c.Add(r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -255,7 +255,7 @@ func TestForeignTurn(t *testing.T) {
 }
 
 func TestUnreadableTurn(t *testing.T) {
-	err := newConversation("").add(journal.Record{Kind: journal.Turn, Seq: 7, Turn: json.RawMessage(`{"message":`)})
+	err := newConversation("").Add(journal.Record{Kind: journal.Turn, Seq: 7, Turn: json.RawMessage(`{"message":`)})
 	if team.CodeOf(err) != team.InvalidState || !strings.Contains(err.Error(), "record 7") || !errors.Is(err, team.ErrUnreadable) {
 		t.Errorf("add = %v, want invalid_state naming record 7", err)
 	}
@@ -268,7 +268,7 @@ func TestFoldProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newConversation("")
 		add := func(r journal.Record) {
-			if err := c.add(r); err != nil {
+			if err := c.Add(r); err != nil {
 				rt.Fatal(err)
 			}
 		}

@@ -32,7 +32,7 @@ func (r *rig) waiting(seq uint64) {
 
 // reserve reserves the test's task for the agent, which finds it when it begins.
 func (r *rig) reserve() {
-	r.opts.Reserved = func(context.Context) (team.TaskID, bool) { return r.id, true }
+	r.team.reserved = func(context.Context) (team.TaskID, bool) { return r.id, true }
 }
 
 // What a member was spawned with begins its first run, before all else; once, however often
@@ -47,7 +47,7 @@ func TestPrompt(t *testing.T) {
 		r.start()
 		r.inOrder(`<mail from="user" type="user_message" id="prompt-1"`, "Look after the parser.", "title: Count", "old news")
 		r.stop()
-		r.opts.Reserved = nil
+		r.team.reserved = nil
 		for incarnation := uint64(2); incarnation <= 3; incarnation++ {
 			r.opts.Member.Incarnation = incarnation
 			if incarnation == 3 {

@@ -4,91 +4,55 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
 )
 
-// lost are tasks that were taken from the agent while it was at work.
-type lost struct {
-	mu     sync.Mutex
-	tasks  []loss                  // to be noted
-	cut    bool                    // the rest of the turn is skipped
-	stop   context.CancelCauseFunc // ends the step under way; nil: none is
-	signal chan struct{}           // there is something to note
-}
-
-// loss is a task that was taken from the agent, and why.
+// loss is that a task was taken from the agent while it was at work, as the cause of an interrupt.
 type loss struct {
-	task team.TaskID
-	why  error
+	task  team.TaskID
+	why   error
+	noted bool // the model was told; of the agent's goroutine
 }
 
-// errRevoked ends the step that an agent is at when its task is taken away.
-var errRevoked = errors.New("the task was taken away")
+func (*loss) Error() string { return "the task was taken away" }
 
-// revoked is called by the hand when the agent's task was taken away. It cancels the running
+// revoked is called by the hand when the agent's task was taken away. It ends the running
 // step and skips the remaining tool calls of this turn. Steps begin again once the model has
 // been told.
 func (a *Agent) revoked(id team.TaskID, why error) {
 	a.log.Warn("task lost", "task", id, "err", why)
-	a.lost.mu.Lock()
-	a.lost.tasks, a.lost.cut = append(a.lost.tasks, loss{id, why}), true
-	if a.lost.stop != nil {
-		a.lost.stop(errRevoked)
-	}
-	a.lost.mu.Unlock()
-	a.lost.wake()
+	l := &loss{task: id, why: why}
+	a.engine.Interrupt(engine.Interrupt{Cause: l, Any: true, Over: func() bool { return l.noted }})
+	a.wake()
 }
 
-func (l *lost) wake() {
+// wake reports that a task is lost.
+func (a *Agent) wake() {
 	select {
-	case l.signal <- struct{}{}:
+	case a.losses <- struct{}{}:
 	default:
 	}
 }
 
-// any reports whether there is something to note.
-func (l *lost) any() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.tasks) > 0
-}
-
-// newTurn lets steps begin again, unless there is more to note.
-func (l *lost) newTurn() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cut = len(l.tasks) > 0
-}
-
-func (l *lost) isCut() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cut
-}
-
-// step returns the context of one model call or tool call. It also ends when the agent's
-// task is taken away, or may have been ([Heart.Within]). done must be called.
-func (a *Agent) step(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	within, release := a.o.Heart.Within(ctx)
-	a.lost.mu.Lock()
-	a.lost.stop = cancel
-	if a.lost.cut { // a task was lost just before this step
-		cancel(errRevoked)
+// lost returns the losses of this turn.
+func (a *Agent) lost() (all []*loss) {
+	for _, i := range a.engine.Interrupts() {
+		if l, ok := i.Cause.(*loss); ok {
+			all = append(all, l)
+		}
 	}
-	a.lost.mu.Unlock()
-	return within, func() {
-		a.lost.mu.Lock()
-		a.lost.stop = nil
-		a.lost.mu.Unlock()
-		release()
-		cancel(nil)
-	}
+	return all
+}
+
+// hasLost reports whether the model has yet to be told of a loss.
+func (a *Agent) hasLost() bool {
+	return slices.ContainsFunc(a.lost(), func(l *loss) bool { return !l.noted })
 }
 
 // hold returns the agent's present hold; ok is false if it holds no task.
@@ -106,18 +70,19 @@ func (a *Agent) holds() bool {
 // claimed another task, or the same one again, and been cancelled before its result was
 // told. Then the model is told of that task as well.
 func (a *Agent) noteLost(ctx context.Context) error {
-	a.lost.mu.Lock()
-	tasks := a.lost.tasks
-	a.lost.tasks = nil
-	a.lost.mu.Unlock()
-	for _, l := range tasks {
-		err := a.record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was taken from you: %s. Stop working on it.",
+	told := false
+	for _, l := range a.lost() {
+		if l.noted {
+			continue
+		}
+		l.noted, told = true, true
+		err := a.engine.Record(ctx, journal.Record{Kind: journal.Note, Text: fmt.Sprintf("%s was taken from you: %s. Stop working on it.",
 			l.task, strings.TrimPrefix(l.why.Error(), string(l.task)+" is no longer yours: "))})
 		if err != nil {
 			return err
 		}
 	}
-	if t, holds := a.o.Hand.Task(); len(tasks) > 0 && holds && !a.conv.told(t) {
+	if t, holds := a.o.Hand.Task(); told && holds && !a.conv.told(t) {
 		return a.begin(ctx, t)
 	}
 	return nil
@@ -138,7 +103,7 @@ func (a *Agent) readable(ctx context.Context, f func() error) error {
 		}
 		if !told {
 			a.log.WarnContext(ctx, "waiting until the task can be read", "err", err)
-			if a.o.Member.AgentID != team.Leader {
+			if !a.leads() {
 				a.notify(ctx, team.Message{Type: team.MsgMessage, To: team.Leader,
 					Content: fmt.Sprintf("I wait until my task can be read again, which a person must repair: %v", err)})
 			}
@@ -168,10 +133,23 @@ func (a *Agent) mayGoOn(ctx context.Context, counts bool) error {
 		return err
 	})
 	if team.HoldLost(err) {
-		if !a.lost.isCut() { // the agent itself put it back, with a call that seemed to fail
+		if len(a.lost()) == 0 { // the agent itself put it back, with a call that seemed to fail
 			a.revoked(id, err)
 		}
 		return nil
 	}
 	return err
+}
+
+// taskText returns the block that tells the model of the task it holds; "" if it holds
+// none.
+func (a *Agent) taskText() string {
+	t, holds := a.o.Hand.Task()
+	switch {
+	case !holds:
+		return ""
+	case t.ID != a.conv.Task.ID: // it took the task by a call
+		return taskBlock(t, nil, nil, newRunID()[18:])
+	}
+	return a.conv.Block
 }

@@ -3,10 +3,9 @@ package agent
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"sync"
 	"time"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/team"
@@ -19,7 +18,7 @@ type wants struct {
 	work  bool             // also take a task that is offered or found
 	retry bool             // a change of the model's settings ends the wait
 	loss  bool             // a lost task ends the wait, and is left for the next turn to note
-	left  <-chan struct{}  // ends the wait
+	ended <-chan string    // has a text once what the agent waits for has happened
 }
 
 // next takes the next input and makes it part of the conversation. came is false if there
@@ -38,19 +37,19 @@ func (a *Agent) next(ctx context.Context, w wants) (came bool, err error) {
 // there returns the function that takes in the next input that has come; nil if there is
 // none.
 func (a *Agent) there(w wants) func(context.Context) error {
-	if !w.loss && a.lost.any() {
+	if !w.loss && a.hasLost() {
 		return a.noteLost
 	}
 	select {
-	case t := <-a.o.Given: // before the mail: an assignment is what the mail may be about
+	case t := <-a.o.Input.Given: // before the mail: an assignment is what the mail may be about
 		return func(ctx context.Context) error { return a.given(ctx, t) }
 	default:
 	}
 	select {
-	case d := <-a.o.Mail: // it has waited, so more may have come behind it since it was handed out
+	case d := <-a.o.Input.Mail: // it has waited, so more may have come behind it since it was handed out
 		return func(ctx context.Context) error { return a.receive(ctx, d, true) }
-	case <-a.o.Compacts:
-		return a.shortenOnRequest
+	case <-a.o.Input.Compacts:
+		return a.engine.CompactOnRequest
 	default:
 		return nil
 	}
@@ -64,14 +63,14 @@ func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error
 		var stop func()
 		found, stop = a.look(ctx)
 		defer stop()
-		offers = a.o.Offers
+		offers = a.o.Input.Offers
 	}
 	var changed <-chan struct{}
 	if w.retry {
 		changed = a.changed
 	}
-	lost := a.lost.signal
-	if w.loss && a.lost.any() { // that loss has ended an earlier wait already
+	lost := a.losses
+	if w.loss && a.hasLost() { // that loss has ended an earlier wait already
 		lost = nil
 	}
 	select {
@@ -81,18 +80,18 @@ func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error
 		return nil, nil
 	case <-changed:
 		return nil, nil
-	case <-w.left:
-		return nil, nil
-	case d := <-a.o.Mail:
+	case text := <-w.ended:
+		return func(ctx context.Context) error { return a.stopWaiting(ctx, text) }, nil
+	case d := <-a.o.Input.Mail:
 		return func(ctx context.Context) error { return a.receive(ctx, d, d.Pending > 0) }, nil
-	case t := <-a.o.Given:
+	case t := <-a.o.Input.Given:
 		return func(ctx context.Context) error { return a.given(ctx, t) }, nil
-	case <-a.o.Compacts:
-		return a.shortenOnRequest, nil
+	case <-a.o.Input.Compacts:
+		return a.engine.CompactOnRequest, nil
 	case <-lost:
 		if w.loss {
-			if a.lost.any() {
-				a.lost.wake() // the signal is also for the next turn
+			if a.hasLost() {
+				a.wake() // the signal is also for the next turn
 				return nil, nil
 			}
 			return nothing, nil
@@ -120,81 +119,26 @@ func (a *Agent) await(ctx context.Context) error {
 		}
 		return a.leave(ctx)
 	}
-	var verdict string
-	switch {
-	case !a.waits():
+	wait, waits := a.waiting()
+	if !waits {
 		w.work = a.o.Model != nil // else it could do nothing with a task
-	case a.conv.Await.Plan != "":
-		decided, stop := a.until(ctx, func(ctx context.Context) (err error) {
-			verdict, err = a.verdict(ctx, a.conv.Await.Plan)
-			return err
-		})
+	} else {
+		ended, stop := wait.happens(ctx)
 		defer stop()
-		w.left = decided
-	case a.conv.Await.OfPerson():
-		left, stop := a.leaves(ctx, a.conv.Await.From)
-		defer stop()
-		w.left = left
-	default:
-		w.until = time.After(time.Until(a.conv.Await.Until))
+		w.ended = ended
+		if !wait.Until.IsZero() {
+			w.until = time.After(time.Until(wait.Until))
+		}
 	}
 	if came, err := a.next(ctx, w); came || err != nil {
 		return err
 	}
-	text := verdict
-	if a.conv.Await.Plan == "" {
-		text = a.unanswered()
-	}
-	return a.record(ctx, journal.Record{Kind: journal.Note, NoAnswer: true, Text: text})
+	return a.stopWaiting(ctx, wait.Late)
 }
 
-// unanswered tells that no answer comes.
-func (a *Agent) unanswered() string {
-	why := fmt.Sprintf("No answer came from %s within 10 minutes.", a.conv.Await.From)
-	if a.conv.Await.OfPerson() {
-		why = fmt.Sprintf("%s has left the team and does not answer.", a.conv.Await.From)
-	}
-	return why + " Go on without it, or ask somebody else." + atTask(a.holds(), "Else release your task.")
-}
-
-// mailWithin is how long the mail about a decision may take after the decision.
-const mailWithin = 5 * time.Second
-
-// verdict returns what is to be told of a decision on a plan, some time after it is made:
-// mail about it comes first, unless its sender was killed in between.
-func (a *Agent) verdict(ctx context.Context, plan string) (text string, err error) {
-	if text, err = a.o.Decided(ctx, plan); err != nil {
-		return "", err
-	}
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case <-time.After(mailWithin):
-		return text, nil
-	}
-}
-
-// leaves tells when a person has left the team; stop ends the look at that and must be
-// called. The user never leaves.
-func (a *Agent) leaves(ctx context.Context, person team.AgentID) (left <-chan struct{}, stop func()) {
-	if person == team.UserAgent {
-		return nil, func() {}
-	}
-	return a.until(ctx, func(ctx context.Context) error { return a.o.Left(ctx, person) })
-}
-
-// until runs f in the background. The channel is closed once f has returned nil; stop ends f
-// and must be called.
-func (a *Agent) until(ctx context.Context, f func(context.Context) error) (happened <-chan struct{}, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
-		if f(ctx) == nil {
-			close(done)
-		}
-	})
-	return done, func() { cancel(); running.Wait() }
+// stopWaiting records that the agent waits no longer, and why.
+func (a *Agent) stopWaiting(ctx context.Context, why string) error {
+	return a.engine.Record(ctx, journal.Record{Kind: journal.Note, NoAnswer: true, Text: why})
 }
 
 // The next message follows once the one before is acknowledged.
@@ -207,7 +151,7 @@ const (
 func (a *Agent) drain(ctx context.Context) error {
 	var late <-chan time.Time
 	for {
-		w, urgent := wants{}, a.urgent.behind(a.conv.Inbox)
+		w, urgent := wants{}, a.urgent()
 		switch {
 		case urgent > 0:
 			if late == nil {
@@ -223,8 +167,8 @@ func (a *Agent) drain(ctx context.Context) error {
 			return err
 		}
 		if !came {
-			a.lost.newTurn()
-			a.urgent.newTurn(max(urgent, a.conv.Inbox))
+			a.missed.Store(max(urgent, a.missed.Load()))
+			a.engine.NewTurn()
 			return nil
 		}
 	}
@@ -292,10 +236,10 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 		return err
 	}
 	r := journal.Record{Kind: journal.Task, Task: &t, Inputs: inputs, LastTry: last}
-	if a.o.Member.AgentID != team.Leader && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && !a.conv.amid() {
-		r.Context = asJSON(a.conv.fresh(t.ID, a.gauge.lasting()))
+	if !a.leads() && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && !a.conv.Amid() {
+		r.Context = engine.JSON(a.conv.fresh(t.ID, a.engine.Lasting()))
 	}
-	return a.record(ctx, r)
+	return a.engine.Record(ctx, r)
 }
 
 // receive records a message, which makes it part of the conversation, and only then
@@ -330,9 +274,9 @@ func (a *Agent) takeSingly(ctx context.Context, d mailbox.Delivery) error {
 	m := a.worded(d.Message)
 	var ref string
 	free := a.free(d.Drain)
-	m.Content, ref = a.excerpt(ctx, m.Content)
+	m.Content, ref = a.engine.Excerpt(ctx, m.Content)
 	ref = cmp.Or(m.Stored, ref) // its sender has stored the whole
-	if err := a.record(ctx, journal.Record{Kind: journal.Mail, Message: &m, InboxSeq: d.Seq, Stored: ref}); err != nil {
+	if err := a.engine.Record(ctx, journal.Record{Kind: journal.Mail, Message: &m, InboxSeq: d.Seq, Stored: ref}); err != nil {
 		return err
 	}
 	d.Ack()

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
 const rule = "From now on: never run git push."
@@ -103,6 +105,30 @@ func TestLadder(t *testing.T) {
 	}
 }
 
+// While the window is not known, markers that do not help are followed by an account: the orders
+// alone are left only if that is too long as well.
+func TestAccountAfterMarkers(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.tools["read_file"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: strings.Repeat("a line of a file\n", 4000)}
+		}
+		r.says("!read_file", "!read_file", "!look")
+		for range 3 {
+			r.refuses(model.Compact, model.ContextLength)
+		}
+		r.says("I go on", "done")
+		r.start()
+		r.offered()
+		for i, want := range []struct{ marker, account bool }{{true, false}, {false, true}, {false, false}} {
+			text := transcript(r.asked[4+i].Messages[1:])
+			marker, account := strings.Contains(text, "tool call2-read_file: [The result"), strings.Contains(text, "- you called read_file")
+			if marker != want.marker || account != want.account || !strings.Contains(text, "title: Count") {
+				t.Errorf("after refusal %d: markers %v, account %v:\n%s", i+1, marker, account, text)
+			}
+		}
+	})
+}
+
 // A successor stands where its predecessor stood on the ladder.
 func TestLadderAfterRestart(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
@@ -144,7 +170,7 @@ func TestOrders(t *testing.T) {
 			t.Errorf("%q is told: %v\n%s", word, !want, got)
 		}
 	}
-	for _, to := range []rung{compacted, ordersOnly, workOnly} {
+	for _, to := range []engine.Rung{engine.Compacted, engine.OrdersOnly, engine.WorkOnly} {
 		n := c.shortened(to, "", "why")
 		if n.Known != len(n.Facts) {
 			t.Errorf("rung %d: %d of %d facts are known", to, n.Known, len(n.Facts))
@@ -172,7 +198,7 @@ func TestUnreadMailIsNamed(t *testing.T) {
 func TestLeaderKeepsItsGoal(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.opts.Member.AgentID = team.Leader
-		r.opts.EndGoal = func(context.Context, string) { t.Error("the goal was ended") }
+		r.team.endGoal = func(context.Context, string) { t.Error("the goal was ended") }
 		r.journal[0].Goal = 1
 		r.says("!look")
 		r.refuses(model.GiveUp, model.ContentFilter)
@@ -191,7 +217,7 @@ func TestLeadersFirstAnswersFail(t *testing.T) {
 	for _, reason := range []model.Reason{model.FailedCall, model.InvalidRequest} {
 		loop(t, func(t *testing.T, r *rig) {
 			r.opts.Member.AgentID = team.Leader
-			r.opts.EndGoal = func(_ context.Context, cause string) { t.Errorf("%s: the goal was ended: %s", reason, cause) }
+			r.team.endGoal = func(_ context.Context, cause string) { t.Errorf("%s: the goal was ended: %s", reason, cause) }
 			r.journal[0].Goal = 1
 			r.refuses(model.GiveUp, reason)
 			r.says("I begin")

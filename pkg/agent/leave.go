@@ -76,7 +76,7 @@ func (c *Conversation) stillAsked(kept []*model.Message, words bool) string {
 }
 
 // verdict takes in the model's answer to a request.
-func (c *Conversation) verdict(v journal.Verdict) {
+func (c *Conversation) verdict(v team.Verdict) {
 	i := slices.IndexFunc(c.Requests, func(r request) bool { return r.ID == v.RequestID })
 	if i < 0 {
 		return
@@ -196,7 +196,7 @@ func (a *Agent) leave(ctx context.Context) error {
 			a.log.WarnContext(ctx, "task not released at shutdown", "task", t.ID, "err", err)
 		}
 	}
-	if err := a.record(ctx, journal.Record{Kind: journal.End}); err != nil {
+	if err := a.engine.Record(ctx, journal.Record{Kind: journal.End}); err != nil {
 		return err
 	}
 	for _, r := range a.conv.Requests {

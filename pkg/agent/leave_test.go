@@ -20,13 +20,9 @@ func (r *rig) decides(name string, approve bool, reason string) {
 		if err := r.agent.conv.Asks("r1"); err != nil {
 			return tool.Result{Content: err.Error(), IsError: true}
 		}
-		return tool.Result{Content: "answered", Value: decider{&journal.Verdict{RequestID: "r1", Approve: approve, Reason: reason}}}
+		return tool.Result{Content: "answered", Effects: tool.Effects{Verdict: &team.Verdict{RequestID: "r1", Approve: approve, Reason: reason}}}
 	}
 }
-
-type decider struct{ verdict *journal.Verdict }
-
-func (d decider) Decides() *journal.Verdict { return d.verdict }
 
 // responses are the answers to requests to shut down that were sent.
 func (r *rig) responses() (all []team.Message) {
@@ -315,7 +311,7 @@ func TestDrainSurvivesKill(t *testing.T) {
 func TestShutdownOfWaiting(t *testing.T) {
 	person := func(r *rig) {
 		r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
-			return tool.Result{Content: "sent", Value: waiter{&journal.Await{From: team.UserAgent}}}
+			return tool.Result{Content: "sent", Effects: tool.Effects{Await: &team.Await{From: team.UserAgent}}}
 		}
 	}
 	for name, tt := range map[string]struct {
@@ -370,7 +366,7 @@ func TestDrainOfWaiting(t *testing.T) {
 	for _, holds := range []bool{false, true} {
 		loop(t, func(t *testing.T, r *rig) {
 			r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
-				return tool.Result{Content: "sent", Value: waiter{&journal.Await{From: team.UserAgent}}}
+				return tool.Result{Content: "sent", Effects: tool.Effects{Await: &team.Await{From: team.UserAgent}}}
 			}
 			r.says("!ask")
 			r.start()

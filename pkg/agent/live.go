@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/team"
 )
 
@@ -32,24 +33,24 @@ type speech struct {
 
 // speak returns the speech of the turn that is to be recorded under id; nil if nobody is
 // told.
-func (a *Agent) speak(id string) *speech {
+func (a *Agent) speak(id string) engine.Speech {
 	if a.o.Live == nil {
 		return nil
 	}
-	return &speech{live: a.o.Live, next: team.Delta{TeamID: a.o.Team, AgentID: a.o.Member.AgentID,
+	return &speech{live: a.o.Live, next: team.Delta{TeamID: a.o.TeamID, AgentID: a.o.Member.AgentID,
 		Incarnation: a.o.Member.Incarnation, RunID: a.runID, MessageID: id}}
 }
 
-// begin begins the text: what an earlier try of the call has said is void.
-func (s *speech) begin() {
+// Begin begins the text: what an earlier try of the call has said is void.
+func (s *speech) Begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.text.Reset()
 	s.next.Offset = 0
 }
 
-// add takes in a piece of the text.
-func (s *speech) add(text string) {
+// Add takes in a piece of the text.
+func (s *speech) Add(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waits := s.text.Len() > 0
@@ -64,10 +65,10 @@ func (s *speech) add(text string) {
 	}
 }
 
-// end tells what was not told yet: nothing more comes.
-func (s *speech) end() {
+// End tells what was not told yet: nothing more comes.
+func (s *speech) End() {
 	s.flush()
-	if s.timer != nil { // which add has set before
+	if s.timer != nil { // which Add has set before
 		s.timer.Stop()
 	}
 }

@@ -97,8 +97,8 @@ func TestLiveLarge(t *testing.T) {
 		for _, text := range []string{strings.Repeat("你", maxPiece), strings.Repeat("\x80", 3*maxPiece)} {
 			heard.all = nil
 			s := a.speak("id")
-			s.add(text)
-			s.end()
+			s.Add(text)
+			s.End()
 			var whole strings.Builder
 			for _, d := range heard.all {
 				if d.Offset != whole.Len() || len(d.Text) > maxPiece || utf8.ValidString(text) != utf8.ValidString(d.Text) {

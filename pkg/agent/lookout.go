@@ -39,7 +39,7 @@ func (l lookout) due(heard time.Time) time.Time {
 // look looks for work each time that is due, beside whatever else the agent waits
 // for, until it has found some. stop ends that and must be called.
 func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()) {
-	if a.o.Look == nil {
+	if a.leads() {
 		return nil, func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -47,7 +47,7 @@ func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()
 	var looking sync.WaitGroup
 	looking.Go(func() {
 		for {
-			rest := time.Until(a.lookout.due(a.o.LeaderHeard()))
+			rest := time.Until(a.lookout.due(a.o.Team.LeaderHeard()))
 			if rest > 0 { // the leader may be heard meanwhile
 				select {
 				case <-ctx.Done():
@@ -57,7 +57,7 @@ func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()
 				}
 			}
 			attempt, cancel := context.WithTimeout(ctx, lookWithin)
-			id, ok := a.o.Look(attempt)
+			id, ok := a.o.Team.Look(attempt)
 			cancel()
 			if ctx.Err() != nil {
 				return // an interrupted look is still due

@@ -66,7 +66,7 @@ func (r *rig) leader() (die func()) {
 			}
 		}
 	}()
-	r.opts.LeaderHeard = func() time.Time { return *heard.Load() }
+	r.team.heard = func() time.Time { return *heard.Load() }
 	return func() { dead.Store(true) }
 }
 
@@ -76,7 +76,7 @@ func TestLooksByItself(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		looks := make(chan time.Time, 100)
 		var claimable atomic.Bool
-		r.opts.Look = func(context.Context) (team.TaskID, bool) {
+		r.team.look = func(context.Context) (team.TaskID, bool) {
 			looks <- time.Now()
 			return "T-001", claimable.Load()
 		}
@@ -88,7 +88,7 @@ func TestLooksByItself(t *testing.T) {
 			t.Fatalf("it looked %d times while it heard its leader", len(looks))
 		}
 		die()
-		last := r.opts.LeaderHeard()
+		last := r.team.heard()
 		r.pass(time.Minute)
 		if first := (<-looks).Sub(last); first < leaderSilent || first >= promised {
 			t.Errorf("it looked first %v after the leader's last beat", first)
@@ -110,7 +110,7 @@ func TestLooksByItself(t *testing.T) {
 func TestLookHoldsNothingUp(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		var looks atomic.Int32
-		r.opts.Look = func(ctx context.Context) (team.TaskID, bool) {
+		r.team.look = func(ctx context.Context) (team.TaskID, bool) {
 			looks.Add(1)
 			<-ctx.Done() // the board cannot be read
 			return "", false
@@ -137,7 +137,7 @@ func TestLookHoldsNothingUp(t *testing.T) {
 func TestNoLookWhileItWaits(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		var looks atomic.Int32
-		r.opts.Look = func(context.Context) (team.TaskID, bool) { looks.Add(1); return "", false }
+		r.team.look = func(context.Context) (team.TaskID, bool) { looks.Add(1); return "", false }
 		r.awaits("coder-2")
 		r.says("!ask", "I wait")
 		r.start()

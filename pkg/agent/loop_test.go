@@ -364,15 +364,11 @@ func TestAssignedTask(t *testing.T) {
 	})
 }
 
-type ender struct{}
-
-func (ender) EndsRun() bool { return true }
-
-func TestEnder(t *testing.T) {
+func TestEnds(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.opts.Member.AgentID = team.Leader
 		r.tools["finish"] = func(context.Context, tool.Call) tool.Result {
-			return tool.Result{Content: "finished", Value: ender{}}
+			return tool.Result{Content: "finished", Effects: tool.Effects{Ends: true}}
 		}
 		r.says("!finish", "never said")
 		r.start()

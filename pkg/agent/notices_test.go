@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
@@ -116,9 +117,9 @@ var notices = []struct {
 	}},
 	{"The person whom it asked leaves.", func(r *rig) {
 		r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
-			return tool.Result{Content: "sent", Value: waiter{&journal.Await{From: "ann", MessageID: "q1", About: "Which colour?"}}}
+			return tool.Result{Content: "sent", Effects: tool.Effects{Await: &team.Await{From: "ann", MessageID: "q1", About: "Which colour?"}}}
 		}
-		r.opts.Left = func(context.Context, team.AgentID) error { time.Sleep(time.Hour); return nil }
+		r.team.left = func(context.Context, team.AgentID) error { time.Sleep(time.Hour); return nil }
 		r.says("!ask", "!complete")
 		r.start()
 		r.offer()
@@ -126,7 +127,7 @@ var notices = []struct {
 	}},
 	{"It waits for a decision on its plan, whose mail is lost.", func(r *rig) {
 		r.submits()
-		r.opts.Decided = func(context.Context, string) (string, error) {
+		r.team.decided = func(context.Context, string) (string, error) {
 			return team.Approval{ID: "9f0c", Status: team.PlanRejected, Feedback: "Leave the lexer as it is."}.Verdict(), nil
 		}
 		r.says("!submit", "!complete")
@@ -136,7 +137,7 @@ var notices = []struct {
 	}},
 	{"A leader answers a question, and a plan, with text.", func(r *rig) {
 		r.opts.Member.AgentID = team.Leader
-		r.opts.Asking = func() []team.Beat {
+		r.team.asking = func() []team.Beat {
 			return []team.Beat{
 				{AgentID: "coder-1", State: team.WaitingAnswer, Awaits: team.Leader, Asked: "m1", About: "Which colour?"},
 				{AgentID: "coder-2", State: team.WaitingApproval, Awaits: team.Leader, Asked: "r1", About: "first the lexer"},
@@ -149,8 +150,8 @@ var notices = []struct {
 	}},
 	{"A leader's team has changed since its last turn.", func(r *rig) {
 		r.opts.Member.AgentID = team.Leader
-		r.opts.Overview = func(context.Context) (team.Overview, error) {
-			return team.Overview{Members: map[team.MemberState]int{team.Idle: 1, team.Running: 2}, Running: 2, Claimable: 1, Blocked: 3, Failed: 1, Plans: 1, Questions: 1, Unread: 2}, nil
+		r.team.overview = func(context.Context) (account.Overview, error) {
+			return account.Overview{Members: map[team.MemberState]int{team.Idle: 1, team.Running: 2}, Running: 2, Claimable: 1, Blocked: 3, Failed: 1, Plans: 1, Questions: 1, Unread: 2}, nil
 		}
 		r.says("I see.")
 		r.start()
@@ -212,7 +213,7 @@ var notices = []struct {
 		for i := range 60 {
 			in.add(team.AgentID(fmt.Sprintf("coder-%d", 2+i%2)), team.MsgMessage, fmt.Sprintf("Thank you, %d.", i))
 		}
-		r.opts.Backlog = in.read
+		r.team.backlog = in.read
 		r.says("bye")
 		r.start()
 		r.deliver(in, 1)
@@ -334,7 +335,7 @@ func (r *rig) told() string {
 			fmt.Fprintf(&b, "result of %s: %s\n", rec.Result.Name, rec.Result.Content)
 		case rec.Kind == journal.Mail && rec.Message.Type == team.MsgUser: // of a person, who needs no runtime
 		case rec.Context != nil, rec.Kind == journal.Note, rec.Kind == journal.Mail, rec.Kind == journal.Backlog, rec.Kind == journal.Overview:
-			if err := c.add(rec); err != nil {
+			if err := c.Add(rec); err != nil {
 				r.t.Fatal(err)
 			}
 			for _, m := range c.Messages {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/account"
+	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
 )
@@ -14,13 +16,13 @@ import (
 func TestOverview(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.opts.Member.AgentID = team.Leader
-		now := team.Overview{}
-		r.opts.Overview = func(context.Context) (team.Overview, error) { return now, nil }
+		now := account.Overview{}
+		r.team.overview = func(context.Context) (account.Overview, error) { return now, nil }
 		r.says("I look.", "I wait.", "Still.", "Again.")
 		r.start()
 		r.post(1, team.UserAgent, team.MsgUser, "Do it.")
 		r.wantKinds("start mail turn end") // there is no team to tell of
-		now = team.Overview{Members: map[team.MemberState]int{team.Idle: 1}, Claimable: 2}
+		now = account.Overview{Members: map[team.MemberState]int{team.Idle: 1}, Claimable: 2}
 		r.post(2, "coder-1", team.MsgMessage, "I am here.")
 		r.post(3, "coder-1", team.MsgMessage, "I go on.")
 		r.wantKinds("start mail turn end mail overview turn end mail turn end")
@@ -35,7 +37,7 @@ func TestOverview(t *testing.T) {
 				t.Errorf("message %d was %q and is %q", i, m.Content, later[i].Content)
 			}
 		}
-		now = team.Overview{}
+		now = account.Overview{}
 		r.post(4, "coder-1", team.MsgMessage, "I leave.")
 		if last := r.journal[len(r.journal)-3]; last.Kind != journal.Overview || last.Text != "[Team] Teammates: none. Open tasks: none." {
 			t.Errorf("an empty team is told as %+v", last)
@@ -47,9 +49,9 @@ func TestOverview(t *testing.T) {
 func TestOverviewUnknown(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.opts.Member.AgentID = team.Leader
-		r.opts.Overview = func(ctx context.Context) (team.Overview, error) {
+		r.team.overview = func(ctx context.Context) (account.Overview, error) {
 			<-ctx.Done()
-			return team.Overview{}, ctx.Err()
+			return account.Overview{}, ctx.Err()
 		}
 		r.says("Done.")
 		r.start()
@@ -62,7 +64,7 @@ func TestOverviewUnknown(t *testing.T) {
 // A context that begins anew has the team's standing told again.
 func TestOverviewAfterNewContext(t *testing.T) {
 	c := fold(t, mailRecord(1, team.UserAgent, team.MsgUser, "Do it."), journal.Record{Kind: journal.Overview, Text: "[Team] x"}, turnRecord("Yes."))
-	for what, n := range map[string]*Conversation{"a goal": c.fresh("", 20_000), "a summary": c.summarized("all of it", "", 1), "the work alone": c.shortened(workOnly, "", "refused")} {
+	for what, n := range map[string]*Conversation{"a goal": c.fresh("", 20_000), "a summary": c.summarized(rigTools{}, "all of it", "", 1), "the work alone": c.shortened(engine.WorkOnly, "", "refused")} {
 		told := false
 		for _, m := range n.Messages {
 			told = told || strings.Contains(m.Content, "[Team]")

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -14,7 +13,7 @@ import (
 // submits makes the tool submit ask the leader for a decision on the plan r1.
 func (r *rig) submits() {
 	r.tools["submit"] = func(context.Context, tool.Call) tool.Result {
-		return tool.Result{Content: "pending", Value: waiter{&journal.Await{Plan: "r1", From: team.Leader, About: "first this"}}}
+		return tool.Result{Content: "pending", Effects: tool.Effects{Await: &team.Await{Plan: "r1", From: team.Leader, About: "first this"}}}
 	}
 }
 
@@ -24,7 +23,7 @@ func TestAwaitDecision(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.submits()
 		rests := 0
-		r.opts.Rests = func(context.Context) { rests++ }
+		r.team.rests = func(context.Context) { rests++ }
 		r.says("!submit", "I still wait", "I am back, and wait", "now I go on", "done")
 		r.start()
 		r.offer()
@@ -58,7 +57,7 @@ func TestDecisionWithoutMail(t *testing.T) {
 			loop(t, func(t *testing.T, r *rig) {
 				r.submits()
 				decided := make(chan struct{})
-				r.opts.Decided = func(ctx context.Context, plan string) (string, error) {
+				r.team.decided = func(ctx context.Context, plan string) (string, error) {
 					select {
 					case <-decided:
 						return "Your plan " + plan + " is rejected: smaller", nil

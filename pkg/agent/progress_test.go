@@ -67,3 +67,46 @@ func TestProgress(t *testing.T) {
 		}
 	})
 }
+
+// The event of a retry is stored although the answer comes first, or the call is interrupted, and
+// the run ends after it.
+func TestRetryEventOutlivesTheCall(t *testing.T) {
+	for name, interrupted := range map[string]bool{"answered": false, "interrupted": true} {
+		t.Run(name, func(t *testing.T) {
+			loop(t, func(t *testing.T, r *rig) {
+				stored := 0
+				r.emits = func(ctx context.Context, e team.EventBody) {
+					if e.Type != team.Retry {
+						return
+					}
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Second): // NATS is slow
+						stored++
+					}
+				}
+				asked := 0
+				r.model = func(ctx context.Context, q model.Request) (model.Reply, error) {
+					if asked++; asked > 1 {
+						return r.reply("done"), nil
+					}
+					q.OnRetry(model.Retry{Endpoint: "http://localhost", Reason: model.ServerError, Tried: 1, Of: 5})
+					if interrupted {
+						<-ctx.Done()
+						return model.Reply{}, ctx.Err()
+					}
+					return r.reply("done"), nil
+				}
+				r.start()
+				r.post(1, team.UserAgent, team.MsgUser, "work")
+				if interrupted {
+					r.agent.Urge(2)
+				}
+				r.pass(time.Minute)
+				if stored != 1 || !slices.Contains(r.events, team.Retry) || r.events[len(r.events)-1] != team.RunFinished {
+					t.Errorf("%d events of the retry were stored, of %v", stored, r.events)
+				}
+			})
+		})
+	}
+}

@@ -15,9 +15,6 @@ var (
 	leaderPrompt   = prompt("leader")
 	teammatePrompt = prompt("teammate")
 	planPrompt     = prompt("plan") // of a member in plan mode
-	// summaryPrompt asks for a summary of a conversation. The model is asked with the same
-	// system message and tools as always, so that what an endpoint has cached of them holds.
-	summaryPrompt = prompt("summary")
 )
 
 // prompt returns a text of prompts without the line end after it.

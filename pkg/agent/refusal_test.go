@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -20,26 +21,26 @@ func TestAfterRefusal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		advice model.Advice
 		reason model.Reason
-		next   rung // of the ladder
+		next   engine.Rung // of the ladder
 		at     situation
 		want   step
 	}{
-		"an outage":                                  {model.TryAgain, model.ServerError, whole, member, rest},
-		"an outage at a goal's first call":           {model.TryAgain, model.RateLimited, whole, lead, rest},
-		"a wrong key":                                {model.Park, model.BadKey, whole, member, park},
-		"a wrong key at a goal's first call":         {model.Park, model.BadKey, whole, lead, endGoal},
-		"a wrong key later":                          {model.Park, model.BadKey, whole, situation{leader: true}, park},
-		"too long":                                   {model.Compact, model.ContextLength, compacted, member, shorten},
-		"too long alone":                             {model.Compact, model.ContextLength, whole, situation{holds: true, large: true}, declineTask},
-		"too long alone, though the task is small":   {model.Compact, model.ContextLength, whole, member, park},
-		"a filter":                                   {model.GiveUp, model.ContentFilter, undone, member, shorten},
-		"a filter of the task alone":                 {model.GiveUp, model.ContentFilter, whole, member, blame},
-		"a filter of mail alone":                     {model.GiveUp, model.ContentFilter, whole, situation{}, blame},
-		"a filter of the goal alone":                 {model.GiveUp, model.ContentFilter, whole, lead, endGoal},
-		"a request that is refused":                  {model.GiveUp, model.InvalidRequest, undone, member, shorten},
-		"one that is refused however little it says": {model.GiveUp, model.InvalidRequest, whole, member, blame},
-		"the same without a task":                    {model.GiveUp, model.InvalidRequest, whole, situation{}, blame},
-		"the same at a goal that goes on":            {model.GiveUp, model.InvalidRequest, whole, situation{leader: true}, park},
+		"an outage":                                  {model.TryAgain, model.ServerError, engine.Whole, member, rest},
+		"an outage at a goal's first call":           {model.TryAgain, model.RateLimited, engine.Whole, lead, rest},
+		"a wrong key":                                {model.Park, model.BadKey, engine.Whole, member, park},
+		"a wrong key at a goal's first call":         {model.Park, model.BadKey, engine.Whole, lead, endGoal},
+		"a wrong key later":                          {model.Park, model.BadKey, engine.Whole, situation{leader: true}, park},
+		"too long":                                   {model.Compact, model.ContextLength, engine.Compacted, member, shorten},
+		"too long alone":                             {model.Compact, model.ContextLength, engine.Whole, situation{holds: true, large: true}, declineTask},
+		"too long alone, though the task is small":   {model.Compact, model.ContextLength, engine.Whole, member, park},
+		"a filter":                                   {model.GiveUp, model.ContentFilter, engine.Undone, member, shorten},
+		"a filter of the task alone":                 {model.GiveUp, model.ContentFilter, engine.Whole, member, blame},
+		"a filter of mail alone":                     {model.GiveUp, model.ContentFilter, engine.Whole, situation{}, blame},
+		"a filter of the goal alone":                 {model.GiveUp, model.ContentFilter, engine.Whole, lead, endGoal},
+		"a request that is refused":                  {model.GiveUp, model.InvalidRequest, engine.Undone, member, shorten},
+		"one that is refused however little it says": {model.GiveUp, model.InvalidRequest, engine.Whole, member, blame},
+		"the same without a task":                    {model.GiveUp, model.InvalidRequest, engine.Whole, situation{}, blame},
+		"the same at a goal that goes on":            {model.GiveUp, model.InvalidRequest, engine.Whole, situation{leader: true}, park},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.at.next = tt.next
@@ -109,7 +110,7 @@ func TestParkedTriesAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			loop(t, func(t *testing.T, r *rig) {
 				changed := make(chan struct{})
-				r.opts.ModelChanged = func() <-chan struct{} { return changed }
+				r.team.changed = func() <-chan struct{} { return changed }
 				r.refuses(model.Park, model.NoCredit)
 				r.says("I am back")
 				r.start()
@@ -191,7 +192,7 @@ func TestLeaderRefusedAtFirstCall(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		var ended []string
 		r.opts.Member.AgentID = team.Leader
-		r.opts.EndGoal = func(_ context.Context, cause string) { ended = append(ended, cause) }
+		r.team.endGoal = func(_ context.Context, cause string) { ended = append(ended, cause) }
 		r.refuses(model.Park, model.BadKey)
 		r.start()
 		r.post(1, team.UserAgent, team.MsgUser, "go")
@@ -206,7 +207,7 @@ func TestLeaderRefusedAtFirstCall(t *testing.T) {
 func TestLeaderRefusedLater(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.opts.Member.AgentID = team.Leader
-		r.opts.EndGoal = func(context.Context, string) { t.Error("the goal was ended") }
+		r.team.endGoal = func(context.Context, string) { t.Error("the goal was ended") }
 		r.says("!look")
 		r.refuses(model.Park, model.NoCredit)
 		r.says("I go on")
@@ -224,7 +225,7 @@ func TestNoModel(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		var ended string
 		r.opts.Member.AgentID = team.Leader
-		r.opts.Model, r.opts.EndGoal = nil, func(_ context.Context, cause string) { ended = cause }
+		r.opts.Model, r.team.endGoal = nil, func(_ context.Context, cause string) { ended = cause }
 		r.start()
 		r.post(1, team.UserAgent, team.MsgUser, "go")
 		if !strings.Contains(ended, "no model is configured") || !strings.Contains(ended, "OPENAI_MODEL") {

@@ -12,7 +12,7 @@ func TestTextIsNoAnswer(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		r.opts.Member.AgentID = team.Leader
 		waits := team.Beat{AgentID: "coder-1", State: team.WaitingAnswer, Awaits: team.Leader, Asked: "m1", About: "Which colour?"}
-		r.opts.Asking = func() []team.Beat { return []team.Beat{waits} }
+		r.team.asking = func() []team.Beat { return []team.Beat{waits} }
 		r.says("Blue, I think.", "As I said.", "!send", "Done.", "There is nothing to say.")
 		r.start()
 		r.post(1, "coder-1", team.MsgMessage, "Which colour?")

@@ -2,14 +2,18 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
@@ -92,7 +96,7 @@ func live(r *rig, mail *[]mailbox.Delivery) {
 			}
 			r.opts.Member.Incarnation++
 			r.mail = make(chan mailbox.Delivery, 1)
-			r.opts.Mail = r.mail
+			r.opts.Input.Mail = r.mail
 			r.journal = append(r.journal, journal.Record{Kind: journal.Start, Incarnation: r.opts.Member.Incarnation})
 			delivered = 0
 			r.start()
@@ -339,6 +343,30 @@ func TestUnreadableJournal(t *testing.T) {
 	} {
 		if _, err := Fold("", []journal.Record{r}); !errors.Is(err, team.InvalidState) {
 			t.Errorf("%s: Fold = %v, want invalid_state", name, err)
+		}
+	}
+}
+
+// A conversation that was stored before its half with the model was a package of its own is read,
+// and written with the same keys.
+func TestStoredContextStays(t *testing.T) {
+	stored, err := os.ReadFile("testdata/context-before-engine.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := fold(t, journal.Record{Kind: journal.Compact, Context: stored})
+	var before, after map[string]any
+	if err := errors.Join(json.Unmarshal(stored, &before), json.Unmarshal(engine.JSON(c), &after)); err != nil {
+		t.Fatal(err)
+	}
+	for key := range before {
+		if !reflect.DeepEqual(before[key], after[key]) {
+			t.Errorf("%s was %v, and is %v", key, before[key], after[key])
+		}
+	}
+	for key := range after {
+		if _, known := before[key]; !known {
+			t.Errorf("%s is new", key)
 		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 type rig struct {
 	t    *testing.T
 	opts Options
+	team *rigTeam
 
 	journal []journal.Record
 	asked   []model.Request // what the model was asked
@@ -51,6 +52,7 @@ type rig struct {
 	beat     team.Beat
 	progress atomic.Int64 // when there was some last, in nanoseconds
 	events   []team.EventType
+	emits    func(context.Context, team.EventBody) // called with each event before it is stored
 	acked    []uint64
 
 	appends, killBefore, killAfter int    // the process dies before or after its n-th record is stored; 0: it does not
@@ -65,6 +67,7 @@ type rig struct {
 	offers chan team.Task
 	given  chan team.Task
 
+	begun  time.Time
 	agent  *Agent
 	cancel context.CancelFunc
 	ended  chan error
@@ -75,11 +78,12 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, tools: map[string]func(context.Context, tool.Call) tool.Result{}, mail: make(chan mailbox.Delivery, 1), offers: make(chan team.Task), given: make(chan team.Task, 1)}
 	r.next(team.Task{ID: "T-001", Title: "Count", Status: team.Pending})
 	r.opts = Options{
-		Member: team.Member{AgentID: "coder-1", Role: "coder", Incarnation: 1}, Team: "t", System: "You are coder-1.",
+		Member: team.Member{AgentID: "coder-1", Role: "coder", Incarnation: 1}, TeamID: "t", System: "You are coder-1.",
 		Journal: rigJournal{r}, Model: rigModel{r}, Tools: rigTools{r}, Post: rigPost{r}, Heart: rigHeart{r}, Events: rigEvents{r},
-		Mail: r.mail, Offers: r.offers, Given: r.given, Lease: team.DefaultLease,
+		Input: Input{Mail: r.mail, Offers: r.offers, Given: r.given}, Lease: team.DefaultLease,
 	}
-	r.opts.Parked = func(_ context.Context, cause string) { r.parked = append(r.parked, cause) }
+	r.team = &rigTeam{r: r}
+	r.opts.Team = r.team
 	r.journal = []journal.Record{{Kind: journal.Start, Incarnation: 1}}
 	r.hold(t.Context())
 	return r
@@ -99,7 +103,7 @@ func (r *rig) start() {
 		r.hold(ctx)
 	}
 	a := New(r.opts)
-	r.agent = a
+	r.agent, r.begun = a, time.Now()
 	r.ended = make(chan error, 1)
 	go func() { r.ended <- a.Run(ctx) }()
 	r.settle()
@@ -125,11 +129,6 @@ func (r *rig) post(seq uint64, from team.AgentID, typ team.MessageType, text str
 		Seq: seq, Ack: func() { r.acked = append(r.acked, seq) }}
 	r.settle()
 }
-
-// moved is what a tool returns that has moved the task.
-type moved struct{ task team.Task }
-
-func (m moved) Moved() team.Task { return m.task }
 
 // delivery is a message of the user, for a channel of mail.
 func delivery(seq uint64, typ team.MessageType) mailbox.Delivery {
@@ -326,27 +325,21 @@ type rigTools struct{ *rig }
 
 func (r rigTools) Specs() []tool.Spec { return []tool.Spec{{Name: "look", Description: "looks"}} }
 
-func (r rigTools) Writes(name string) bool { return name == "write" }
-
-func (r rigTools) ReadOnly(name string) bool {
-	return strings.HasPrefix(name, "look") || name == "read_file"
-}
-
-func (r rigTools) Yields(name string) bool { return !strings.HasPrefix(name, "write") }
-
-func (r rigTools) Bulky(name string) (stored []string, bulky bool) {
+func (r rigTools) Traits(name string) tool.Traits {
 	switch name {
-	case "read_file", "bash":
-		return nil, true
+	case "read_file":
+		return tool.Traits{ReadOnly: true, Yields: true, Bulky: true, Reads: []string{"path"}}
+	case "bash":
+		return tool.Traits{Yields: true, Bulky: true}
 	case "write_file":
-		return []string{"content"}, true
+		return tool.Traits{Bulky: true, Stored: []string{"content"}}
 	}
-	return nil, false
+	return tool.Traits{ReadOnly: strings.HasPrefix(name, "look"), Writes: name == "write", Yields: !strings.HasPrefix(name, "write")}
 }
 
 func (r rigTools) Run(ctx context.Context, c tool.Call) tool.Result {
 	r.rig.ran = append(r.ran, c.ID)
-	if len(r.pending) > 0 && !r.ReadOnly(c.Name) {
+	if len(r.pending) > 0 && !r.Traits(c.Name).ReadOnly {
 		r.t.Errorf("%s began before %d records that led to it were stored", c.ID, len(r.pending))
 	}
 	if f := r.tools[c.Name]; f != nil {
@@ -445,7 +438,7 @@ func (r *rig) complete(summary string) tool.Result {
 	if err != nil {
 		r.t.Error(err)
 	}
-	return tool.Result{Content: "completed", Value: moved{t}}
+	return tool.Result{Content: "completed", Effects: tool.Effects{Moved: &t}}
 }
 
 func (r *rig) holds() bool {
@@ -515,6 +508,9 @@ func (r rigHeart) Within(ctx context.Context) (context.Context, context.CancelFu
 
 type rigEvents struct{ *rig }
 
-func (r rigEvents) Emit(_ context.Context, e team.Event) {
+func (r rigEvents) Emit(ctx context.Context, e team.Event) {
+	if r.emits != nil {
+		r.emits(ctx, e.Event)
+	}
 	r.rig.events = append(r.events, e.Event.Type)
 }

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/account"
+	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
-	"agentteam/pkg/tool"
 )
 
 // run is one run: from waking to going idle.
@@ -28,7 +29,7 @@ func (a *Agent) run(ctx context.Context) error {
 		used.PromptTokens -= before.PromptTokens
 		used.CompletionTokens -= before.CompletionTokens
 		a.emit(ctx, team.EventBody{Type: team.RunFinished, ThreadID: string(a.o.Member.AgentID),
-			Result: asJSON(map[string]any{"turns": a.state.turns, "usage": map[string]int{
+			Result: engine.JSON(map[string]any{"turns": a.state.turns, "usage": map[string]int{
 				"prompt_tokens": used.PromptTokens, "completion_tokens": used.CompletionTokens}})})
 	case ctx.Err() == nil && !errors.Is(err, team.ErrSuperseded):
 		a.emit(ctx, team.EventBody{Type: team.RunError, Message: err.Error(), Code: string(team.CodeOf(err))})
@@ -39,8 +40,9 @@ func (a *Agent) run(ctx context.Context) error {
 	// Else it continues immediately, with what it has yet to read, or the leader knows: it has
 	// the question that the agent waits for an answer to.
 	h, holds := a.hold()
-	asked := a.waits() && a.conv.Await.From == team.Leader && len(a.done) == 0
-	if a.o.Member.AgentID != team.Leader && !a.conv.Unseen && !a.lost.any() && (!holds || h == a.state.begun) && !asked {
+	wait, waits := a.waiting()
+	asked := waits && wait.Awaits == team.Leader && len(a.done) == 0
+	if !a.leads() && !a.conv.Unseen && !a.hasLost() && (!holds || h == a.state.begun) && !asked {
 		a.notify(ctx, team.Message{Type: team.MsgIdle, To: team.Leader, Content: a.idleText()})
 	}
 	return nil
@@ -52,25 +54,17 @@ func (a *Agent) idleText() string {
 	for _, o := range a.done {
 		fmt.Fprintf(&b, "%s (%s) %s\n", o.Task, o.Title, o.Text)
 	}
-	b.WriteString(string(a.o.Member.AgentID))
-	if !a.waits() {
-		return b.String() + " is idle"
+	b.WriteString(string(a.o.Member.AgentID) + " ")
+	if wait, waits := a.waiting(); waits {
+		return b.String() + wait.Notice
 	}
-	if a.conv.Await.Plan != "" {
-		fmt.Fprintf(&b, " waits for %s to decide on its plan %s", a.conv.Await.From, a.conv.Await.Plan)
-		return b.String()
-	}
-	fmt.Fprintf(&b, " waits for an answer from %s", a.conv.Await.From)
-	if a.conv.Await.About != "" {
-		fmt.Fprintf(&b, " to %q", a.conv.Await.About)
-	}
-	return b.String()
+	return b.String() + "is idle"
 }
 
 // remind tells the agent of a member that waits for its answer, and that a text is none;
 // told is false if there is nobody, or it was told before.
 func (a *Agent) remind(ctx context.Context) (told bool, err error) {
-	for _, b := range a.o.Asking() {
+	for _, b := range a.o.Team.Asking() {
 		if a.reminded[b.Asked] || !a.conv.asked(b) {
 			continue
 		}
@@ -93,36 +87,33 @@ const overviewWithin = time.Second
 // tellOverview tells the agent how its team stands, as the newest input of its next turn,
 // if that has changed since it was told last.
 func (a *Agent) tellOverview(ctx context.Context) error {
-	if a.o.Overview == nil {
-		return nil
-	}
 	look, done := context.WithTimeout(ctx, overviewWithin)
-	o, err := a.o.Overview(look)
+	o, err := a.o.Team.Overview(look)
 	done()
 	if err != nil {
 		a.log.DebugContext(ctx, "no look at the team before the turn", "err", err)
 		return nil
 	}
 	text := overviewText(o)
-	if text == a.conv.Overview || a.conv.Overview == "" && text == overviewText(team.Overview{}) {
+	if text == a.conv.Overview || a.conv.Overview == "" && text == overviewText(account.Overview{}) {
 		return nil
 	}
-	return a.enqueue(journal.Record{Kind: journal.Overview, Text: text})
+	return a.engine.Enqueue(ctx, journal.Record{Kind: journal.Overview, Text: text})
 }
 
-func overviewText(o team.Overview) string { return "[Team] " + o.String() }
+func overviewText(o account.Overview) string { return "[Team] " + o.String() }
 
 // turns asks the model and runs its tools until it has nothing more to do.
 func (a *Agent) turns(ctx context.Context) error {
 	for {
 		// Before mail is taken in, which then wakes the agent again.
-		if over, err := a.act(ctx, a.state.beforeTurn(a.o.MaxTurns, a.conv.circles())); over || err != nil {
+		if over, err := a.act(ctx, a.state.beforeTurn(a.o.MaxTurns, a.conv.Circles())); over || err != nil {
 			return err
 		}
 		if err := a.drain(ctx); err != nil {
 			return err
 		}
-		if err := a.makeRoom(ctx); err != nil {
+		if err := a.engine.MakeRoom(ctx); err != nil {
 			return err
 		}
 		if err := a.tellOverview(ctx); err != nil {
@@ -132,16 +123,37 @@ func (a *Agent) turns(ctx context.Context) error {
 		var refusal *model.Refusal
 		var over bool
 		switch {
-		case errors.Is(err, errInterrupted): // look what has changed and ask again
+		case errors.Is(err, engine.ErrInterrupted): // look what has changed and ask again
 		case errors.As(err, &refusal):
 			over, err = a.refused(ctx, refusal)
 		case err == nil:
 			over, err = a.follow(ctx, reply)
 		}
-		if over || err != nil && !errors.Is(err, errInterrupted) {
+		if over || err != nil && !errors.Is(err, engine.ErrInterrupted) {
 			return err
 		}
 	}
+}
+
+// ask gets one complete answer of the model. Errors: *model.Refusal; [engine.ErrInterrupted].
+func (a *Agent) ask(ctx context.Context) (model.Reply, error) {
+	reply, err := a.engine.Turn(ctx, a.state.raised)
+	a.telling.Wait()
+	if err != nil {
+		return reply, err
+	}
+	parked := a.state.parks > 0
+	a.state = a.state.answered(reply)
+	a.beat(team.Running)
+	if reply.Message.Content != "" {
+		a.said.Store(&reply.Message.Content)
+	}
+	a.able.Store(a.conv.Able)
+	if parked && a.state.parks == 0 {
+		a.log.InfoContext(ctx, "the model answers again")
+		a.o.Team.Parked(ctx, "")
+	}
+	return reply, nil
 }
 
 // follow does what an answer of the model leads to; over reports whether that ended the
@@ -149,7 +161,10 @@ func (a *Agent) turns(ctx context.Context) error {
 func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err error) {
 	calls := reply.Message.ToolCalls
 	if len(calls) > 0 {
-		last, failed, err := a.callTools(ctx, calls)
+		last, failed, err := a.engine.Call(ctx, calls)
+		if err == nil {
+			err = a.answers(ctx)
+		}
 		switch {
 		case err != nil:
 			return false, err
@@ -164,11 +179,11 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 	switch {
 	case a.state.parks > 0: // it answers, and says nothing
 		return false, a.parkUseless(ctx, a.conv.Parked.Cause)
-	case cut(reply) && empty(reply) && a.raise():
+	case engine.CutOff(reply) && engine.Empty(reply) && a.raise():
 		return false, a.note(ctx, "Your last answer was cut at the output limit before it said anything. The limit is higher now. Think shorter, and answer.")
-	case cut(reply):
+	case engine.CutOff(reply):
 		return false, a.note(ctx, "Your last answer was cut at the output limit; tool calls in it were not run. Go on in smaller steps.")
-	case empty(reply) && holds && a.conv.Await == nil:
+	case engine.Empty(reply) && holds && a.conv.Await == nil:
 		return false, a.note(ctx, "Your last answer was empty. Go on with "+string(t.ID)+".")
 	}
 	next := a.state.afterText(holding{t.ID, t.Epoch}, holds, a.conv.Await != nil)
@@ -185,7 +200,7 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 // come. Another turn would only say "Done.".
 func (a *Agent) endsWith(ctx context.Context, last journal.ToolResult) (over bool, err error) {
 	_, holds := a.hold()
-	done := last.Outcome != nil && !holds && a.o.Member.AgentID != team.Leader
+	done := last.Outcome != nil && !holds && !a.leads()
 	if !done && !a.state.rests && (last.Await == nil || !a.waits()) {
 		return false, nil
 	}
@@ -237,7 +252,7 @@ func (a *Agent) cutShort() string {
 		return fmt.Sprintf("%s reached the limit of %d turns in one run", a.o.Member.AgentID, a.state.turns)
 	case a.state.cuts >= maxCuts:
 		return fmt.Sprintf("%s gave %d answers in a row that were cut or empty", a.o.Member.AgentID, a.state.cuts)
-	case a.state.warned && a.conv.circles():
+	case a.state.warned && a.conv.Circles():
 		return fmt.Sprintf("%s went in circles: the same calls with the same results", a.o.Member.AgentID)
 	}
 	return fmt.Sprintf("%s went idle without completing it", a.o.Member.AgentID)
@@ -282,125 +297,12 @@ func (a *Agent) giveUp(ctx context.Context, reason string, attempt bool) error {
 // end records that a run is over.
 func (a *Agent) end(ctx context.Context) error {
 	a.state = a.state.over()
-	return a.record(ctx, journal.Record{Kind: journal.End})
+	return a.engine.Record(ctx, journal.Record{Kind: journal.End})
 }
 
 // note has the runtime tell the agent something.
 func (a *Agent) note(ctx context.Context, text string) error {
-	return a.record(ctx, journal.Record{Kind: journal.Note, Text: a.o.Dialect.Say(text)})
-}
-
-// maxCalls is how many calls of one turn are run. A model that asks for more has lost its
-// way.
-const maxCalls = 64
-
-// callTools runs the calls of a turn one after another and records their results. It
-// returns the last, and whether one has failed. The turn and the results so far are
-// stored before a call begins that may change something: a call that only reads may be
-// made again by a successor.
-func (a *Agent) callTools(ctx context.Context, calls []model.ToolCall) (last journal.ToolResult, failed bool, err error) {
-	for i, c := range calls {
-		if a.urgent.behind(0) > 0 {
-			return last, true, a.skip(calls[i:])
-		}
-		if !a.o.Tools.ReadOnly(c.Name) {
-			if err := a.o.Journal.Flush(); err != nil {
-				return last, failed, err
-			}
-		}
-		if err := a.mayGoOn(ctx, a.o.Tools.Writes(c.Name)); err != nil {
-			return last, failed, err
-		}
-		if last = tooMany(c); i < maxCalls {
-			if last, err = a.call(ctx, c); err != nil {
-				return last, failed, err
-			}
-		}
-		result := last
-		failed = failed || last.IsError
-		if err := a.enqueue(journal.Record{Kind: journal.Result, Result: &result, TaskID: a.atWork()}); err != nil {
-			return last, failed, err
-		}
-		a.beat(team.Running)
-		if result.Verdict == nil {
-			continue
-		}
-		if err := a.answers(ctx); err != nil {
-			return last, failed, err
-		}
-	}
-	return last, failed, nil
-}
-
-// skip answers calls that are not run, since urgent mail came.
-func (a *Agent) skip(calls []model.ToolCall) error {
-	for _, c := range calls {
-		r := journal.ToolResult{CallID: c.ID, Name: c.Name, IsError: true,
-			Content: `{"error":"not run: urgent mail came; read it first, then make the calls that still make sense","code":"busy","status":"error"}`}
-		if err := a.enqueue(journal.Record{Kind: journal.Result, Result: &r, TaskID: a.atWork()}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func tooMany(c model.ToolCall) journal.ToolResult {
-	return journal.ToolResult{CallID: c.ID, Name: c.Name, IsError: true,
-		Content: fmt.Sprintf(`{"error":"this call was not run: one turn may have %d","code":"invalid_argument","status":"error"}`, maxCalls)}
-}
-
-// call runs one call.
-func (a *Agent) call(ctx context.Context, c model.ToolCall) (journal.ToolResult, error) {
-	held, holds := a.o.Hand.Task()
-	step, done := a.step(ctx)
-	if a.o.Tools.Yields(c.Name) {
-		yielding, free := a.urgent.yielding(step)
-		defer free()
-		step = yielding
-	}
-	a.atTool(c.Name)
-	res := a.o.Tools.Run(tool.WithProgress(step, a.o.Heart.Progress), tool.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
-	a.atTool("")
-	done()
-	r := journal.ToolResult{CallID: c.ID, Name: c.Name, IsError: res.IsError}
-	if ctx.Err() != nil {
-		return r, ctx.Err() // the result only tells of the interruption, which the successor reports
-	}
-	r.Content, _ = a.excerpt(ctx, res.Content)
-	if w, ok := res.Value.(Awaiter); ok {
-		if r.Await = w.Awaits(); r.Await != nil {
-			r.Await.Task = held.ID
-		}
-	}
-	if v, ok := res.Value.(Decider); ok {
-		r.Verdict = v.Decides()
-	}
-	if e, ok := res.Value.(Ender); ok && e.EndsRun() {
-		a.state.ended = true
-	}
-	rests, ok := res.Value.(Rester)
-	a.state.rests = ok && rests.Rests()
-	if v, ok := res.Value.(Mover); ok && holds {
-		if t := v.Moved(); t.ID == held.ID && t.Status != team.InProgress {
-			r.Outcome = &journal.Outcome{Task: t.ID, Title: t.Title, Text: outcome(t)}
-			a.done = append(a.done, *r.Outcome)
-		}
-	}
-	return r, nil
-}
-
-// maxToolName is how much of a tool's name a beat tells: the model may have made it up.
-const maxToolName = 64
-
-// atTool notes which tool runs, "" for none. The next beat tells. Its result is progress.
-func (a *Agent) atTool(name string) {
-	var at *time.Time
-	if name != "" {
-		now := time.Now().UTC()
-		at = &now
-	}
-	a.o.Heart.Set(func(b *team.Beat) { b.Tool, b.ToolAt = team.Clean(name, maxToolName), at })
-	a.o.Heart.Progress()
+	return a.engine.Record(ctx, journal.Record{Kind: journal.Note, Text: a.o.Dialect.Say(text)})
 }
 
 // outcome is what became of a task, in a line.
@@ -411,14 +313,8 @@ func outcome(t team.Task) string {
 	}
 	for _, s := range []string{t.ResultSummary, t.Reason} {
 		if s != "" {
-			return text + ": " + tailless(oneLine(s), 400)
+			return text + ": " + engine.Head(team.OneLine(s), 400)
 		}
 	}
 	return text
-}
-
-// atWork is the task that the agent holds, or "".
-func (a *Agent) atWork() team.TaskID {
-	t, _ := a.o.Hand.Task()
-	return t.ID
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
@@ -61,7 +62,7 @@ type scenario struct {
 
 func newScenario(t *testing.T) *scenario {
 	s := &scenario{rig: newRig(t), compacts: make(chan struct{}, 1), records: 1}
-	s.opts.Compacts = s.compacts
+	s.opts.Input.Compacts = s.compacts
 	s.edit(func(t *team.Task) { t.Description = "Count the lines." })
 	s.awaits("coder-2")
 	s.tools["complete"] = func(context.Context, tool.Call) tool.Result {
@@ -73,7 +74,7 @@ func newScenario(t *testing.T) *scenario {
 	s.tools["survey"] = func(context.Context, tool.Call) tool.Result {
 		return tool.Result{Content: strings.Repeat(fmt.Sprintf("finding %d\n", len(s.ran)), 100)}
 	}
-	s.opts.EndGoal = func(_ context.Context, cause string) { s.parked = append(s.parked, "the goal is ended: "+cause) }
+	s.team.endGoal = func(_ context.Context, cause string) { s.parked = append(s.parked, "the goal is ended: "+cause) }
 	return s
 }
 
@@ -136,7 +137,7 @@ func (s *scenario) news() string {
 		fmt.Fprintln(&b, s.shown(r))
 	}
 	for _, m := range s.sent[s.mails:] {
-		fmt.Fprintf(&b, "  sends %s to %s: %s\n", m.Type, m.To, tailless(oneLine(m.Content), 90))
+		fmt.Fprintf(&b, "  sends %s to %s: %s\n", m.Type, m.To, engine.Head(team.OneLine(m.Content), 90))
 	}
 	s.records, s.mails = len(s.journal), len(s.sent)
 	for _, cause := range s.parked {
@@ -150,7 +151,7 @@ func (s *scenario) news() string {
 	if s.holds() || s.task().Status != team.Pending || s.task().Attempts > 0 || s.task().Reason != "" {
 		fmt.Fprintf(&b, "  %s is %s, attempts %d", s.task().ID, s.task().Status, s.task().Attempts)
 		if s.task().Reason != "" {
-			fmt.Fprintf(&b, " (%s)", tailless(s.task().Reason, 90))
+			fmt.Fprintf(&b, " (%s)", engine.Head(s.task().Reason, 90))
 		}
 		b.WriteByte('\n')
 	}
@@ -183,5 +184,5 @@ func (s *scenario) shown(r journal.Record) string {
 	if r.Context != nil {
 		text += " [a new context]"
 	}
-	return tailless(oneLine(text), 130)
+	return engine.Head(team.OneLine(text), 130)
 }

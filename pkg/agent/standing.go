@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tokens"
 )
@@ -112,17 +113,17 @@ func (c *Conversation) forget() {
 // goalsBefore tells a leader of the goals that have ended, in at most limit tokens: what the
 // next goal builds on.
 func (c *Conversation) goalsBefore(limit int) string {
-	lines := newest(c.PastGoals, limit, func(g team.PastGoal) string {
+	lines := engine.Newest(c.PastGoals, limit, func(g team.PastGoal) string {
 		text := fmt.Sprintf("- Goal %d, %s", g.Number, g.Status)
 		if g.EndedAt != nil {
 			text += " on " + g.EndedAt.UTC().Format("2006-01-02 15:04")
 		}
-		text += ": " + neutral(oneLine(g.Goal))
+		text += ": " + neutral(team.OneLine(g.Goal))
 		if g.Reason != "" {
-			text += "\n  It failed: " + neutral(oneLine(g.Reason))
+			text += "\n  It failed: " + neutral(team.OneLine(g.Reason))
 		}
 		if g.Summary != "" {
-			text += "\n  Summary: " + neutral(oneLine(g.Summary))
+			text += "\n  Summary: " + neutral(team.OneLine(g.Summary))
 		}
 		if g.Tasks != "" {
 			text += "\n  Tasks: " + g.Tasks
@@ -137,4 +138,45 @@ func (c *Conversation) goalsBefore(limit int) string {
 		text += fmt.Sprintf("- and %d earlier\n", older)
 	}
 	return text
+}
+
+// orders is what people have told the agent, word for word, but for mail of which only the
+// first words are kept.
+func (c *Conversation) orders() string {
+	var lines []string
+	for _, f := range c.Facts {
+		switch {
+		case !f.ofPerson(), c.setsGoal(f), f.Sets: // the goal is the work, and those before have ended
+		case f.Block == "":
+			lines = append(lines, fmt.Sprintf("- id %s: %s (its first words; read_mail with its id shows the whole)", attribute(f.ID), neutral(f.Brief)))
+		default:
+			lines = append(lines, f.Block)
+		}
+	}
+	if lines == nil {
+		return ""
+	}
+	return "What people have told you, which still holds:\n" + strings.Join(lines, "\n")
+}
+
+// unseenMail names the mail that is taken out at a rung before the model has seen it, at whole
+// all of it; with its first words, unless they may be what is not let through.
+func (c *Conversation) unseenMail(at engine.Rung, words bool) string {
+	text := ""
+	for _, m := range c.Unread {
+		stands := func(f fact) bool {
+			return f.ID == m.ID && (at == engine.Compacted || at == engine.OrdersOnly && f.ofPerson())
+		}
+		if slices.ContainsFunc(c.Facts, stands) {
+			continue // it is told above
+		}
+		text += "\n- from " + string(m.From) + ", id " + m.ID
+		if words {
+			text += ": " + neutral(m.Brief)
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return "\nMail that you have not seen:" + text
 }

@@ -70,11 +70,11 @@ func TestOlderMailByFirstWords(t *testing.T) {
 func TestOlderMailInSmallWindow(t *testing.T) {
 	c := fold(t, mailRecord(1, team.UserAgent, team.MsgUser, "never push"))
 	for i := range 20 {
-		if err := c.add(mailRecord(uint64(i+2), team.Leader, team.MsgMessage, agreement(i))); err != nil {
+		if err := c.Add(mailRecord(uint64(i+2), team.Leader, team.MsgMessage, agreement(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.add(turnRecord("ok")); err != nil {
+	if err := c.Add(turnRecord("ok")); err != nil {
 		t.Fatal(err)
 	}
 	got := transcript(c.fresh("T-001", 2000).Messages)

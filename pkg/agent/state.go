@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 )
@@ -52,23 +53,11 @@ func (s state) answered(r model.Reply) state {
 	}
 	s.recovering = false
 	s.rounds, s.thrown, s.lost = 0, 0, model.Usage{}
-	if s.cuts++; usable(r) {
+	if s.cuts++; engine.Usable(r) {
 		s.fruitless = s.fruitless && s.parks == 0
 		s.cuts, s.parks = 0, 0
 	}
 	return s
-}
-
-// usable reports whether an answer says or does something.
-func usable(r model.Reply) bool { return !cut(r) && !empty(r) }
-
-// cut reports whether an answer met its limit: calls in it were dropped.
-func cut(r model.Reply) bool { return r.FinishReason == "length" && len(r.Message.ToolCalls) == 0 }
-
-// empty reports whether an answer says nothing at all, as models do now and then after
-// a tool's result.
-func empty(r model.Reply) bool {
-	return len(r.Message.ToolCalls) == 0 && strings.TrimSpace(r.Message.Content) == ""
 }
 
 // step is what the loop does next.
@@ -125,10 +114,10 @@ func (s state) afterText(held holding, holds, waits bool) step {
 // situation is how it was when a call was refused.
 type situation struct {
 	leader bool
-	first  bool // no turn of the goal has been answered
-	holds  bool // a task
-	large  bool // which is most of what the model was told
-	next   rung // of the ladder; whole: it has been gone down
+	first  bool        // no turn of the goal has been answered
+	holds  bool        // a task
+	large  bool        // which is most of what the model was told
+	next   engine.Rung // of the ladder; [engine.Whole]: it has been gone down
 }
 
 // mostSpells is how often in a row the conversation is shortened for a turn, and then refused
@@ -136,9 +125,9 @@ type situation struct {
 const mostSpells = 4
 
 // refused returns s after a refusal of a conversation at a rung.
-func (s state) refused(r *model.Refusal, at rung) state {
+func (s state) refused(r *model.Refusal, at engine.Rung) state {
 	if r.Advice == model.GiveUp {
-		if at == whole {
+		if at == engine.Whole {
 			s.spells++
 		}
 		s.recovering = true
@@ -165,7 +154,7 @@ func (s state) afterRefusal(r *model.Refusal, p situation) step {
 		return park
 	case r.Advice == model.TryAgain:
 		return rest
-	case p.next != whole && (s.spells <= mostSpells || p.leader && s.parks > 0):
+	case p.next != engine.Whole && (s.spells <= mostSpells || p.leader && s.parks > 0):
 		return shorten
 	case p.holds && r.Reason == model.ContextLength && p.large:
 		return declineTask

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,21 +35,12 @@ func System(t team.Team, m team.Member, r team.Role, at place.Place) string {
 func spawnable(roles map[string]team.Role) string {
 	var b strings.Builder
 	b.WriteString("Roles you can spawn:\n")
-	for _, name := range sortedRoles(roles) {
+	for _, name := range slices.Sorted(maps.Keys(roles)) {
 		if name != team.LeaderRole {
 			fmt.Fprintf(&b, "- %s: %s\n", name, roles[name].Description)
 		}
 	}
 	return b.String()
-}
-
-func sortedRoles(roles map[string]team.Role) []string {
-	names := make([]string, 0, len(roles))
-	for name := range roles {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // environment tells where the agent works.

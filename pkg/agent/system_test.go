@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/place"
 	"agentteam/pkg/team"
@@ -82,7 +83,7 @@ func TestSystemStays(t *testing.T) {
 		"the project's instructions": {[]journal.Record{start(1, same), start(1, func(p *place.Place) { committed(p); p.Project = "Be thorough." })},
 			"branch main, 3 files changed or new"},
 		"a new goal":          {[]journal.Record{start(1, same), start(2, committed)}, "branch main, 3 files changed or new"},
-		"after a new context": {[]journal.Record{start(1, same), {Kind: journal.Compact, Context: asJSON(fold(t, start(1, same)))}, start(1, committed)}, was.Git},
+		"after a new context": {[]journal.Record{start(1, same), {Kind: journal.Compact, Context: engine.JSON(fold(t, start(1, same)))}, start(1, committed)}, was.Git},
 		"of an older program": {[]journal.Record{{Kind: journal.Start, Goal: 1}, start(1, committed)}, "branch main, 3 files changed or new"},
 		"by an older program": {[]journal.Record{start(1, same), {Kind: journal.Start, Goal: 1}}, was.Git},
 	} {

@@ -1,68 +1,29 @@
 package agent
 
-import (
-	"context"
-	"errors"
-	"sync"
-)
+import "agentteam/pkg/engine"
 
-// errUrgent ends the step that an agent is at when urgent mail comes.
-var errUrgent = errors.New("urgent mail came")
+// urgentMail is that the inbox has urgent mail with this sequence, as the cause of an interrupt.
+type urgentMail uint64
 
-// urgent is what is known of urgent mail that the model has yet to see.
-type urgent struct {
-	mu   sync.Mutex
-	seq  uint64                  // of the newest such message; 0: there is none
-	stop context.CancelCauseFunc // ends the step under way; nil: none is, or it is not to be cut off
-}
+func (urgentMail) Error() string { return "urgent mail came" }
 
-// Urge tells the agent that urgent mail with this sequence stands in its inbox. It cuts off
+// notRun is the result of a call that is not run since urgent mail came.
+const notRun = `{"error":"not run: urgent mail came; read it first, then make the calls that still make sense","code":"busy","status":"error"}`
+
+// Urge reports urgent mail with this sequence in the agent's inbox. It cuts off
 // the model's call, or a tool's that yields, and skips the rest of the turn. It may be called
 // at any time and does not block.
 func (a *Agent) Urge(seq uint64) {
-	u := &a.urgent
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if seq <= a.taken.Load() {
-		return
-	}
-	u.seq = max(u.seq, seq)
-	if u.stop != nil {
-		u.stop(errUrgent)
-	}
+	a.engine.Interrupt(engine.Interrupt{Cause: urgentMail(seq), Skip: notRun,
+		Over: func() bool { return seq <= max(a.taken.Load(), a.missed.Load()) }})
 }
 
-// behind returns the sequence of urgent mail behind what was taken in last, or 0.
-func (u *urgent) behind(taken uint64) uint64 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.seq > taken {
-		return u.seq
+// urgent returns the highest sequence of urgent mail that is not taken in, or 0.
+func (a *Agent) urgent() (seq uint64) {
+	for _, i := range a.engine.Interrupts() {
+		if u, ok := i.Cause.(urgentMail); ok && uint64(u) > a.conv.Inbox {
+			seq = max(seq, uint64(u))
+		}
 	}
-	return 0
-}
-
-// newTurn lets steps begin again, unless there is urgent mail behind a sequence.
-func (u *urgent) newTurn(taken uint64) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.seq <= taken {
-		u.seq = 0
-	}
-}
-
-// yielding returns the context of a step that urgent mail cuts off. done must be called.
-func (u *urgent) yielding(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.stop = cancel; u.seq > 0 { // it came just before this step
-		cancel(errUrgent)
-	}
-	return ctx, func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		u.stop = nil
-		cancel(nil)
-	}
+	return seq
 }

@@ -79,8 +79,8 @@ func TestUrgentTwice(t *testing.T) {
 		again.Seq = 2
 		r.mail <- again
 		synctest.Wait()
-		if r.agent.Urge(2); r.agent.urgent.behind(0) != 0 || r.agent.Taken() != 2 {
-			t.Errorf("mail up to %d is taken, and urgent mail %d is waited for", r.agent.Taken(), r.agent.urgent.behind(0))
+		if r.agent.Urge(2); len(r.agent.engine.Interrupts()) != 0 || r.agent.Taken() != 2 {
+			t.Errorf("mail up to %d is taken, and urgent mail %d times is waited for", r.agent.Taken(), len(r.agent.engine.Interrupts()))
 		}
 	})
 }
@@ -130,7 +130,7 @@ func TestUrgentInterruptsModel(t *testing.T) {
 				return model.Reply{}, ctx.Err()
 			case 2:
 				r.agent.Urge(9)
-				if ctx.Err() == nil || !errors.Is(context.Cause(ctx), errUrgent) {
+				if ctx.Err() == nil || context.Cause(ctx) != error(urgentMail(9)) {
 					return model.Reply{}, errors.New("it goes on")
 				}
 				return model.Reply{}, ctx.Err()

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -16,13 +15,9 @@ import (
 // awaits makes the tool ask send a message whose answer the agent waits for.
 func (r *rig) awaits(from team.AgentID) {
 	r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
-		return tool.Result{Content: "sent", Value: waiter{&journal.Await{From: from, Until: time.Now().Add(10 * time.Minute)}}}
+		return tool.Result{Content: "sent", Effects: tool.Effects{Await: &team.Await{From: from, Until: time.Now().Add(10 * time.Minute)}}}
 	}
 }
-
-type waiter struct{ await *journal.Await }
-
-func (w waiter) Awaits() *journal.Await { return w.await }
 
 func TestAwaitReply(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
@@ -88,7 +83,7 @@ func TestAwaitPerson(t *testing.T) {
 		t.Run(string(answers), func(t *testing.T) {
 			loop(t, func(t *testing.T, r *rig) {
 				r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
-					return tool.Result{Content: "sent", Value: waiter{&journal.Await{From: "ann", MessageID: "q1"}}}
+					return tool.Result{Content: "sent", Effects: tool.Effects{Await: &team.Await{From: "ann", MessageID: "q1"}}}
 				}
 				r.says("!ask", "thank you", "done", "done")
 				r.start()
@@ -155,7 +150,7 @@ func TestNoAnswerIsRemembered(t *testing.T) {
 func TestPersonIsAskedAndLeaves(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		leave := make(chan struct{})
-		r.opts.Left = func(ctx context.Context, _ team.AgentID) error {
+		r.team.left = func(ctx context.Context, _ team.AgentID) error {
 			select {
 			case <-ctx.Done():
 			case <-leave:
@@ -163,7 +158,7 @@ func TestPersonIsAskedAndLeaves(t *testing.T) {
 			return ctx.Err()
 		}
 		r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
-			return tool.Result{Content: "sent", Value: waiter{&journal.Await{From: "ann"}}}
+			return tool.Result{Content: "sent", Effects: tool.Effects{Await: &team.Await{From: "ann"}}}
 		}
 		r.says("!ask", "then without", "done")
 		r.start()
@@ -188,7 +183,7 @@ func TestPersonIsAskedAndLeaves(t *testing.T) {
 	})
 	loop(t, func(t *testing.T, r *rig) {
 		r.tools["ask"] = func(context.Context, tool.Call) tool.Result {
-			return tool.Result{Content: "sent", Value: waiter{&journal.Await{From: "ann"}}}
+			return tool.Result{Content: "sent", Effects: tool.Effects{Await: &team.Await{From: "ann"}}}
 		}
 		r.says("!ask", "I stop")
 		r.start()

@@ -98,36 +98,31 @@ func TestCutIsProven(t *testing.T) {
 	})
 }
 
-// What a probe has shown ends with a larger request that is reported whole, and holds for
-// that alias only.
-func TestProvenWindowIsDropped(t *testing.T) {
-	text := func(n int) []*model.Message {
-		return []*model.Message{{Role: "user", Content: strings.Repeat("word ", n)}}
-	}
-	g := gauge{by: "a"}
-	g.told(text(9000), "a", model.Usage{PromptTokens: 3000})
-	if g.guess != 0 {
-		t.Error("one low report is a guess")
-	}
-	g.told(text(9000), "a", model.Usage{PromptTokens: 2900})
-	if g.guess != 3000 || g.bound != 0 || g.probeSize() != 7000 {
-		t.Errorf("after two low reports: guess %d, bound %d, probe %d", g.guess, g.bound, g.probeSize())
-	}
-	g.probed(3000)
-	if g.window() != 3000 {
-		t.Errorf("the window is %d", g.window())
-	}
-	g.told(text(2500), "a", model.Usage{PromptTokens: 2500})
-	if g.window() != 3000 {
-		t.Errorf("after a smaller request: %d", g.window())
-	}
-	g.told(text(5000), "a", model.Usage{PromptTokens: 5000})
-	if g.window() != 0 {
-		t.Errorf("after a larger request that was read whole: %d", g.window())
-	}
-	g.probed(3000)
-	g.told(text(100), "b", model.Usage{PromptTokens: 100})
-	if g.window() != 0 {
-		t.Errorf("of another alias: %d", g.window())
-	}
+// Each probe that is not answered doubles the low reports that lead to the next one: an
+// endpoint that counts low and refuses probes is not probed every second turn.
+func TestUnansweredProbesBackOff(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.limits.Window = 1_000_000
+		r.tools["look"] = func(context.Context, tool.Call) tool.Result {
+			return tool.Result{Content: fmt.Sprintf("%d ", len(r.ran)) + strings.Repeat("q9Zx7LmT2cVb", 2000)}
+		}
+		probes := onProbes(r, func(messages []*model.Message) int { return sizeOf(messages)/4 + 2000 }, nil)
+		ask := r.model
+		r.model = func(ctx context.Context, req model.Request) (model.Reply, error) {
+			if strings.Contains(transcript(req.Messages), "The word of the day is ") {
+				*probes++
+				return model.Reply{}, &model.Refusal{Advice: model.GiveUp, Reason: model.InvalidRequest}
+			}
+			return ask(ctx, req)
+		}
+		r.start()
+		r.post(1, team.UserAgent, team.MsgUser, "go")
+		if *probes < 2 || *probes > 4 {
+			t.Errorf("%d probes in 30 turns", *probes)
+		}
+	})
 }
+
+// What a probe has shown ends with a larger request that is reported whole, and holds for
+
+func (s *shelf) Get(context.Context, string) (string, error) { return "", team.ErrUnreadable }

@@ -26,6 +26,7 @@ type limits struct {
 	bodyWait   time.Duration // until a body has come to its end, whether or not anybody wants it
 	writeWait  time.Duration // until a client has taken what is written to it at once
 	idleWait   time.Duration // until a connection has its next request
+	keepAlive  time.Duration // until a silent stream shows that it lives; 0 is the default of package stream
 }
 
 var defaultLimits = limits{

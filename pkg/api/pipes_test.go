@@ -28,7 +28,7 @@ func TestNoRouteWaitsForAPipe(t *testing.T) {
 		t.Helper()
 		tm, err := o.Client.Make(t.Context(), client.NewTeam{ID: team.TeamID(id), Workspace: workspace})
 		if err == nil {
-			_, _, err = tm.AddTasks(t.Context(), "", team.NewTask{Title: "leave something"})
+			_, _, err = tm.Board().Add(t.Context(), "", team.NewTask{Title: "leave something"})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestNoRouteWaitsForAPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := record.Task(t.Context(), "T-001")
+	v, err := record.Board().Task(t.Context(), "T-001")
 	if err != nil {
 		t.Fatal(err)
 	}

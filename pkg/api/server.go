@@ -40,7 +40,8 @@ func listen(o Options, l limits) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opt: o, tls: cert != nil, hub: stream.New(o.Client, stream.HubOptions{Metrics: o.Metrics, Logger: o.Log}), limits: l, metrics: newMetrics(o.Metrics)}
+	hub := stream.New(o.Client, stream.HubOptions{Metrics: o.Metrics, Logger: o.Log, KeepAlive: l.keepAlive})
+	s := &Server{opt: o, tls: cert != nil, hub: hub, limits: l, metrics: newMetrics(o.Metrics)}
 	mux, err := s.mux()
 	if err != nil {
 		return nil, err

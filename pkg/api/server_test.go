@@ -42,9 +42,15 @@ const (
 // options are those of a server on a free port of loopback.
 func options(t *testing.T) Options {
 	t.Helper()
+	return optionsOver(t, brokertest.Server(t))
+}
+
+// optionsOver is options over the NATS server at url.
+func optionsOver(t *testing.T, url string) Options {
+	t.Helper()
 	o := Options{API: config.API{Addr: "127.0.0.1:0", TokenFile: filepath.Join(t.TempDir(), "token")}, Workspace: t.TempDir()}
 	put(t, o.TokenFile, []byte(token+"\n"))
-	c, err := client.Connect(t.Context(), client.Options{URL: brokertest.Server(t)})
+	c, err := client.Connect(t.Context(), client.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 	"agentteam/pkg/wire"
 )
 
@@ -122,7 +123,7 @@ func (a agent) submit(plan string) team.Approval {
 // passes checks what the gate says of a call.
 func (a agent) passes(when string, want bool) {
 	a.t.Helper()
-	if err := a.Pass(a.t.Context(), "write_file"); (err == nil) != want || err != nil && team.CodeOf(err) != team.PermissionDenied {
+	if err := a.Pass(a.t.Context(), tool.Request{Called: "write_file"}); (err == nil) != want || err != nil && team.CodeOf(err) != team.PermissionDenied {
 		a.t.Errorf("%s: %v, want it to pass: %v", when, err, want)
 	}
 }

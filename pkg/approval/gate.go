@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
-// Hand tells what a member holds; *board.Hand is one.
+// Hand describes what a member holds; *board.Hand is one.
 type Hand interface {
 	Task() (team.Task, bool)
 }
@@ -33,7 +34,7 @@ func (p *Plans) Gate(ctx context.Context, self team.Member, hand Hand) (*Gate, e
 	g := &Gate{plans: p, self: self, hand: hand}
 	all, err := p.List(ctx)
 	for _, a := range all {
-		if a.AgentID == self.AgentID {
+		if a.AgentID == self.AgentID && a.IsPlan() {
 			g.newest = a
 		}
 	}
@@ -97,7 +98,10 @@ func about(t team.Task) string {
 // Pass returns nil if the member may change something, and marks the plan that allows it as
 // used before the first time. It is a [tool.Gate]. Errors: PermissionDenied, which says what
 // to do; Unavailable.
-func (g *Gate) Pass(ctx context.Context, tool string) error {
+func (g *Gate) Pass(ctx context.Context, r tool.Request) error {
+	if !r.Changes() {
+		return nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	h := g.self.Holder()
@@ -106,7 +110,11 @@ func (g *Gate) Pass(ctx context.Context, tool string) error {
 	case err != nil:
 		return err
 	case g.newest.ID == "" || g.newest.Status == team.PlanUsed && g.newest.Incarnation == h.Incarnation:
-		return refused(tool, g.newest.Covers(h, here)) // only this gate changes that
+		err := g.newest.Covers(h, here) // only this gate changes that
+		if err == nil {
+			granted(ctx, g.newest)
+		}
+		return refused(r.Called, err)
 	}
 	a, err := g.plans.change(ctx, g.newest.ID, func(a *team.Approval) (bool, error) {
 		if err := a.Covers(h, here); err != nil {
@@ -118,23 +126,29 @@ func (g *Gate) Pass(ctx context.Context, tool string) error {
 	switch {
 	case err == nil:
 		g.newest = a
+		granted(ctx, a)
 	case gone(err):
 		err = team.Approval{}.Covers(h, here)
 	}
-	return refused(tool, err)
+	return refused(r.Called, err)
 }
 
 // here reports whether the newest plan is for what the member holds. Errors: Unavailable.
 func (g *Gate) here(ctx context.Context) (bool, error) {
-	t := g.holds()
-	if t.ID == "" || t.ID != g.newest.Task || g.newest.IsFor(t) {
-		return g.newest.IsFor(t), nil
+	return g.plans.here(ctx, g.newest, g.holds())
+}
+
+// here reports whether a is for the task t that its member holds, or for none as t is none. Errors:
+// Unavailable.
+func (p *Plans) here(ctx context.Context, a team.Approval, t team.Task) (bool, error) {
+	if t.ID == "" || t.ID != a.Task || a.IsFor(t) {
+		return a.IsFor(t), nil
 	}
-	copies, err := g.plans.o.Tasks.History(ctx, t.ID)
+	copies, err := p.o.Tasks.History(ctx, t.ID)
 	if gone(err) {
 		return false, nil
 	}
-	return g.newest.Held(copies), err
+	return a.Held(copies), err
 }
 
 // refused is the refusal of a call by the gate.
@@ -162,14 +176,7 @@ func (g *Gate) end(ctx context.Context) error {
 	if g.newest.ID == "" || g.newest.EndedAt != nil || g.newest.Status == team.PlanRejected {
 		return nil
 	}
-	a, err := g.plans.change(ctx, g.newest.ID, func(a *team.Approval) (bool, error) {
-		if a.EndedAt != nil || a.Status == team.PlanRejected || a.Incarnation > g.self.Incarnation {
-			return false, nil
-		}
-		now := time.Now().UTC()
-		a.EndedAt = &now
-		return true, nil
-	})
+	a, err := g.plans.ended(ctx, g.newest.ID, g.self.Incarnation)
 	if gone(err) {
 		a, err = team.Approval{}, nil
 	}
@@ -177,6 +184,18 @@ func (g *Gate) end(ctx context.Context) error {
 		g.newest = a
 	}
 	return err
+}
+
+// ended ends what an incarnation has asked for.
+func (p *Plans) ended(ctx context.Context, id string, incarnation uint64) (team.Approval, error) {
+	return p.change(ctx, id, func(a *team.Approval) (bool, error) {
+		if a.EndedAt != nil || a.IsPlan() && a.Status == team.PlanRejected || a.Incarnation > incarnation {
+			return false, nil
+		}
+		now := time.Now().UTC()
+		a.EndedAt = &now
+		return true, nil
+	})
 }
 
 // gone reports whether err says that a plan's record is not there, or tells nothing.

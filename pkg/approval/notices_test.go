@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden file")
@@ -25,7 +26,7 @@ func TestNotices(t *testing.T) {
 		}
 		r.post.sent = nil
 		r.post.mu.Unlock()
-		if err := a.Pass(t.Context(), "write_file"); err != nil {
+		if err := a.Pass(t.Context(), tool.Request{Called: "write_file"}); err != nil {
 			fmt.Fprintf(&b, "a call is refused: %v (%s)\n", err, team.HintOf(err))
 		}
 		b.WriteByte('\n')

@@ -38,8 +38,8 @@ type Options struct {
 	Post    Post
 }
 
-// Plans are the plans that were submitted in one team. Safe for concurrent use, also from
-// many processes.
+// Plans are the plans that were submitted in one team, and the calls that a person was asked for.
+// Safe for concurrent use, also from many processes.
 type Plans struct {
 	bucket *broker.Bucket
 	o      Options
@@ -48,9 +48,9 @@ type Plans struct {
 // New returns the plans of the team whose bucket this is.
 func New(b *broker.Bucket, o Options) *Plans { return &Plans{b, o} }
 
-// Get returns one plan. Errors: NotFound; [team.ErrUnreadable]; Unavailable.
+// Get returns one plan or request. Errors: NotFound; [team.ErrUnreadable]; Unavailable.
 func (p *Plans) Get(ctx context.Context, id string) (team.Approval, error) {
-	unknown := team.Errorf(team.NotFound, "there is no plan %q", team.Clean(id, 40)).WithHint("`teamctl approvals` lists the plans that wait for a decision").
+	unknown := team.Errorf(team.NotFound, "there is no plan or request %q", team.Clean(id, 40)).WithHint("`teamctl approvals` lists what waits for a decision").
 		WithModelHint("the id stands in the mail of type plan_approval_request")
 	if !isID(id) {
 		return team.Approval{}, unknown
@@ -99,7 +99,7 @@ func (p *Plans) List(ctx context.Context) ([]team.Approval, error) {
 	return all, nil
 }
 
-// Waiting returns the plans that wait for a decision, oldest first; those whose agent could
+// Waiting returns what waits for a decision, oldest first; that whose agent could
 // make no use of one are left out.
 func (p *Plans) Waiting(ctx context.Context) ([]team.Approval, error) {
 	all, err := p.List(ctx)
@@ -122,7 +122,7 @@ func (p *Plans) Waiting(ctx context.Context) ([]team.Approval, error) {
 	return waiting, nil
 }
 
-// Void says why a decision on a would come too late, or ""; see [team.Approval.Void].
+// Void returns why a decision on a would come too late, or ""; see [team.Approval.Void].
 // Errors: Unavailable.
 func (p *Plans) Void(ctx context.Context, a team.Approval) (string, error) {
 	m, err := p.o.Members.Get(ctx, a.AgentID)
@@ -147,6 +147,9 @@ func (p *Plans) Void(ctx context.Context, a team.Approval) (string, error) {
 func (p *Plans) Decide(ctx context.Context, id string, d team.Decision) (team.Approval, error) {
 	a, err := p.change(ctx, id, func(a *team.Approval) (bool, error) {
 		void, err := p.Void(ctx, *a)
+		if err == nil {
+			d.Seated, err = p.seated(ctx, d.By)
+		}
 		if err != nil {
 			return false, err
 		}
@@ -162,6 +165,18 @@ func (p *Plans) Decide(ctx context.Context, id string, d team.Decision) (team.Ap
 	_, _, _ = p.o.Post.Send(ctx, team.Message{Type: team.MsgPlanResponse, From: d.By, To: a.AgentID,
 		Content: a.Verdict(), RequestID: a.ID, Approve: &d.Approve})
 	return a, nil
+}
+
+// seated reports whether somebody is a person with a seat. Errors: Unavailable.
+func (p *Plans) seated(ctx context.Context, who team.AgentID) (bool, error) {
+	if who == "" || who == team.UserAgent || who == team.Leader {
+		return false, nil
+	}
+	m, err := p.o.Members.Get(ctx, who)
+	if gone(err) {
+		return false, nil
+	}
+	return m.Backend == team.Person, err
 }
 
 // change changes one plan by compare-and-set.

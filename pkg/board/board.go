@@ -116,7 +116,7 @@ func notFound(id team.TaskID) *team.Error {
 // Listing is the board as it stood at one moment.
 type Listing struct {
 	Tasks []team.Task        // by number
-	Bad   []team.Quarantined // records that cannot be read; the rest of the board works without them
+	Bad   []team.Quarantined // records that cannot be read; all others work without them
 }
 
 // All returns every task that can be read, by number; see [Board.Load].
@@ -340,7 +340,7 @@ func (b *Board) Reserve(ctx context.Context, id team.TaskID, member team.AgentID
 var errAlready = errors.New("the task is reserved so already")
 
 // Unreserve ends the reservation of t for the member that it is reserved for, as it was
-// read. If t is written anew, claimed say, nothing changes and the error is nil.
+// read. If t is written again, claimed say, nothing changes and the error is nil.
 func (b *Board) Unreserve(ctx context.Context, t team.Task, a team.Actor) error {
 	next, err := t.Reserve("", a, now())
 	if err == nil {

@@ -129,18 +129,14 @@ func (b *Board) Create(ctx context.Context, by team.AgentID, tasks ...team.NewTa
 
 // CreateOnce is Create for a caller that may have to repeat it. If an earlier call had
 // the same key, nothing is created: existed is true, and the tasks are those of that call
-// as they stand now. The caller chooses the key, at most [MaxKeyBytes] long; it is
+// as they stand now. The caller chooses the key, 1 to 256 bytes; it is
 // remembered as long as the team.
 func (b *Board) CreateOnce(ctx context.Context, by team.AgentID, key string, tasks ...team.NewTask) (_ []team.Task, existed bool, _ error) {
-	if key == "" || len(key) > MaxKeyBytes {
-		return nil, false, team.Errorf(team.InvalidArgument, "the idempotency key is %d bytes long; it has 1 to %d", len(key), MaxKeyBytes).
-			WithHint("use a word of your own, such as the number of an order; a long one can be hashed")
+	if _, err := broker.NewCall("", "", key); err != nil {
+		return nil, false, err
 	}
 	return b.create(ctx, by, key, tasks)
 }
-
-// MaxKeyBytes bounds an idempotency key.
-const MaxKeyBytes = 256
 
 func (b *Board) create(ctx context.Context, by team.AgentID, key string, tasks []team.NewTask) (_ []team.Task, existed bool, _ error) {
 	if err := team.ValidatePlan(tasks); err != nil {
@@ -243,7 +239,7 @@ func known(tasks []team.NewTask, next int) error {
 
 // FinishCreate creates what is missing of the last intent, whose creator may have
 // died. Of a sequence that cannot be read nothing is known to be missing: the tasks that
-// are there go on.
+// are there continue.
 func (b *Board) FinishCreate(ctx context.Context) error {
 	seq, err := b.sequence(ctx)
 	if errors.Is(err, team.ErrUnreadable) {
@@ -321,20 +317,11 @@ func (b *Board) createKey(ctx context.Context, t *team.Task, data []byte) (err e
 	return err
 }
 
-// onceRecord is the value under an idempotency key: what the call created.
-type onceRecord struct {
-	V     int         `json:"v"`
-	Key   string      `json:"key"`
-	First team.TaskID `json:"first"`
-	Count int         `json:"count"`
-}
-
+// putOnce stores what the call of an intent has created. Somebody else who found the intent may
+// have done so.
 func (b *Board) putOnce(ctx context.Context, seq Sequence) error {
-	data, err := json.Marshal(onceRecord{team.Protocol, seq.Key, seq.Intent[0].ID, len(seq.Intent)})
-	if err != nil {
-		return err
-	}
-	if _, err = b.bucket.Put(ctx, subject.KeyOnce(seq.Key), data, 0); errors.Is(err, team.Conflict) {
+	err := broker.Call{V: team.Protocol, Key: seq.Key, First: seq.Intent[0].ID, Count: len(seq.Intent)}.Store(ctx, b.bucket)
+	if errors.Is(err, team.Conflict) {
 		err = nil
 	}
 	return err
@@ -342,20 +329,16 @@ func (b *Board) putOnce(ctx context.Context, seq Sequence) error {
 
 // once returns the tasks that a call with this key created; nil if there was none.
 func (b *Board) once(ctx context.Context, key string) ([]team.Task, error) {
-	e, err := b.bucket.Get(ctx, subject.KeyOnce(key))
+	c, err := broker.Call{Key: key}.Find(ctx, b.bucket)
 	if errors.Is(err, team.NotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var r onceRecord
-	if _, err := e.Decode(&r, &r.V); err != nil {
-		return nil, err
-	}
-	ids := make([]team.TaskID, r.Count)
+	ids := make([]team.TaskID, c.Count)
 	for i := range ids {
-		ids[i] = team.MakeTaskID(r.First.Number() + i)
+		ids[i] = team.MakeTaskID(c.First.Number() + i)
 	}
 	return b.several(ctx, ids)
 }

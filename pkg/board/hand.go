@@ -32,7 +32,7 @@ type Hand struct {
 	onLoss    func(team.TaskID, error)
 }
 
-// NewHand returns the hand of h. life is the membership's context: a claim goes on until
+// NewHand returns the hand of h. life is the membership's context: a claim continues until
 // its outcome is known or life ends, even if its caller's context ends earlier.
 func NewHand(life context.Context, b *Board, h team.Holder) *Hand {
 	return &Hand{board: b, holder: h, life: life, claiming: make(chan struct{}, 1), settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{}, onLoss: func(team.TaskID, error) {}}
@@ -196,7 +196,7 @@ func (h *Hand) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok b
 }
 
 // PutBack puts back what an earlier incarnation of the agent left in progress, which this
-// one cannot go on with; that is no attempt.
+// one cannot continue with; that is no attempt.
 func (h *Hand) PutBack(ctx context.Context, reason string) error {
 	h.claiming <- struct{}{}
 	defer func() { <-h.claiming }()
@@ -263,7 +263,7 @@ func (h *Hand) Complete(ctx context.Context, id team.TaskID, d team.Done) (team.
 	return t, h.after(c, t, err)
 }
 
-// Confirm reads the task and reports why the agent may not go on with it, or nil:
+// Confirm reads the task and reports why the agent may not continue with it, or nil:
 // the errors that [Hand.Complete] would give. A task that was lost is let go of.
 func (h *Hand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
 	c := h.begin(id)

@@ -233,7 +233,7 @@ func TestCreateOnce(t *testing.T) {
 	if again, _, err = b.CreateOnce(ctx, "leader", "订单 1", diamond()...); err != nil || len(again) != 3 {
 		t.Errorf("after the end of the goal a repeated call returned %v, %v", ids(again), err)
 	}
-	for _, key := range []string{"", strings.Repeat("x", board.MaxKeyBytes+1)} {
+	for _, key := range []string{"", strings.Repeat("x", 257)} {
 		_, _, err := b.CreateOnce(ctx, "leader", key, team.NewTask{Title: "x"})
 		wantCode(t, "key of bad length", err, team.InvalidArgument)
 	}

@@ -34,7 +34,7 @@ type prospect struct {
 }
 
 // NewScout returns a scout for an agent of this name and role. others reports whether another
-// member could take a task, of which only the role counts; see [team.Situation.Others].
+// member could take a task, of which only the role counts; see [account.Situation.Others].
 func NewScout(b *Board, agent team.AgentID, role team.Role, others func(context.Context, team.Task) bool) *Scout {
 	return &Scout{board: b, agent: agent, role: role, others: others, completed: map[team.TaskID]struct{}{}, prospects: map[team.TaskID]prospect{}}
 }
@@ -96,7 +96,7 @@ func (p prospect) before(id team.TaskID, o prospect, other team.TaskID) bool {
 }
 
 // read reads what has not been read yet. A first read that was interrupted starts over:
-// to go on from its last revision would bring up to 64 old writes of each remaining task
+// to continue from its last revision would bring up to 64 old writes of each remaining task
 // instead of the newest. It takes a second for a hundred thousand tasks, so an agent that
 // mail interrupts more often than that has something else to do.
 func (s *Scout) read(ctx context.Context) error {

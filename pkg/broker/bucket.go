@@ -159,7 +159,7 @@ func (b *Bucket) Watch(ctx context.Context, f func(Entry) error, caughtUp func()
 }
 
 // Changes is Watch for every write since revision from, in place of the newest
-// values: a reader that knows what it has read goes on without a gap, as far as
+// values: a reader that knows what it has read continues without a gap, as far as
 // the bucket's history reaches.
 func (b *Bucket) Changes(ctx context.Context, from uint64, f func(Entry) error, caughtUp func(), filters ...string) error {
 	return b.Follow(ctx, from, func(m Msg) error { return f(b.Entry(m)) }, caughtUp, b.subjects(filters)...)

@@ -18,7 +18,7 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Options says where NATS is and who calls.
+// Options describes where NATS is and who calls.
 type Options struct {
 	URL      string                // one or more nats:// addresses, comma-separated; required
 	Name     string                // of the connection, as the server's monitoring shows it
@@ -302,8 +302,8 @@ func (c *Conn) Follow(ctx context.Context, f func(connected bool)) {
 	}
 }
 
-// Move has the connection go on at another address, where the server it was connected to
-// has come back. What is read meanwhile goes on by itself. Errors: InvalidArgument for
+// Move has the connection continue at another address, where the server it was connected to
+// has come back. What is read meanwhile continues by itself. Errors: InvalidArgument for
 // what is no address; Unavailable once it is closed.
 func (c *Conn) Move(url string) error {
 	if err := checkURL(url); err != nil {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -42,23 +44,17 @@ func (s *Stream) Consumer(ctx context.Context, name string, from uint64, filters
 		Durable: name, FilterSubjects: filters, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), MaxAckPending: 1,
 	}
-	for {
-		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
-		c, err := s.s.CreateConsumer(attempt, cfg)
+	c, err := answered(ctx, s, "open consumer "+name+" of "+s.name, 2*callTimeout, func(ctx context.Context) (jetstream.Consumer, error) {
+		c, err := s.s.CreateConsumer(ctx, cfg)
 		if errors.Is(err, jetstream.ErrConsumerExists) {
-			c, err = s.s.Consumer(attempt, name)
+			c, err = s.s.Consumer(ctx, name)
 		}
-		cancel()
-		switch {
-		case err == nil:
-			return &Consumer{s, c, name}, nil
-		case refused(err) && !unmanned(err):
-			return nil, s.denied("open consumer "+name+" of "+s.name, err)
-		}
-		if err := backoff(ctx, err, "open consumer "+name); err != nil {
-			return nil, err
-		}
+		return c, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return &Consumer{s, c, name}, nil
 }
 
 // Run hands each message to f until ctx ends (then it returns nil), f fails, or the
@@ -94,7 +90,7 @@ func (c *Consumer) Run(ctx context.Context, f func(Delivery) error) error {
 			return fmt.Errorf("read %s: %w", c.name, err)
 		}
 		d := Delivery{Msg: Msg{Subject: m.Subject(), Data: m.Data(), Seq: meta.Sequence.Stream, Time: meta.Timestamp, Pending: meta.NumPending}, Ack: m.Ack}
-		release := hold(m)
+		release := hold(ctx, m)
 		err = f(d)
 		release()
 		if err != nil {
@@ -103,23 +99,16 @@ func (c *Consumer) Run(ctx context.Context, f func(Delivery) error) error {
 	}
 }
 
-// hold keeps m from coming again until release is called.
-func hold(m jetstream.Msg) (release func()) {
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(ackWait / 4)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				_ = m.InProgress() // one that gets lost lets m come again, which is harmless
-			}
-		}
-	}()
-	return func() { close(stop); <-done }
+// hold keeps m from coming again until release is called, also once ctx has ended.
+func hold(ctx context.Context, m jetstream.Msg) (release func()) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		shutdown.Every(ctx, ackWait/4, func(context.Context) {
+			_ = m.InProgress() // one that gets lost lets m come again, which is harmless
+		})
+	})
+	return func() { stop(); wg.Wait() }
 }
 
 // gone tells an interruption from a removal, which is announced only to a pull

@@ -17,7 +17,7 @@ import (
 //
 // It pulls from a consumer that lives in the memory of one server and acknowledges
 // nothing. When that consumer falls silent, or skips a number, another is made that
-// goes on behind the last message that was seen. (Push consumers and KV watchers
+// continues behind the last message that was seen. (Push consumers and KV watchers
 // were seen blind for 19 s after a restart of the server. The ordered consumer of
 // nats.go asks for its replacement under one name, without end; one that was placed
 // on a server that has just died leaves it blind until that server is back.)
@@ -147,7 +147,7 @@ func (r *feed) next(ctx context.Context, it jetstream.MessagesContext) (jetstrea
 	}
 }
 
-// lull tells when nothing has come for a while. One context serves for all messages
+// lull reports when nothing has come for a while. One context serves for all messages
 // that come while it lasts, since one for each would take a fifth of a reading's time.
 type lull struct {
 	ctx  context.Context
@@ -207,20 +207,9 @@ func (r *feed) check() error {
 
 // consumer makes a consumer, under a new name at each try.
 func (r *feed) consumer(ctx context.Context) (jetstream.Consumer, error) {
-	for {
-		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
-		cons, err := r.s.s.CreateConsumer(attempt, r.cfg)
-		cancel()
-		switch {
-		case err == nil:
-			return cons, nil
-		case refused(err) && !unmanned(err):
-			return nil, r.s.denied("follow stream "+r.s.name, err)
-		}
-		if err := backoff(ctx, err, "follow "+r.s.name); err != nil {
-			return nil, err
-		}
-	}
+	return answered(ctx, r.s, "follow stream "+r.s.name, 2*callTimeout, func(ctx context.Context) (jetstream.Consumer, error) {
+		return r.s.s.CreateConsumer(ctx, r.cfg)
+	})
 }
 
 // discard tells the server that a consumer is not needed any more: it allows 1,000

@@ -11,6 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -60,6 +63,21 @@ func (f *Files) Put(ctx context.Context, name string, r io.ReadSeeker) (digest s
 	}
 }
 
+// List returns the names of all files that begin with prefix, in their order. Errors:
+// Unavailable.
+func (f *Files) List(ctx context.Context, prefix string) ([]string, error) {
+	found := map[string]bool{}
+	err := f.stream.newest(ctx, func(m Msg) error {
+		var info jetstream.ObjectInfo
+		if err := json.Unmarshal(m.Data, &info); err == nil && strings.HasPrefix(info.Name, prefix) {
+			found[info.Name] = !info.Deleted
+		}
+		return nil
+	}, "$O."+f.store+".M.>")
+	maps.DeleteFunc(found, func(_ string, there bool) bool { return !there })
+	return slices.Sorted(maps.Keys(found)), err
+}
+
 // Digest returns the digest of the file under name, as Put did. Errors: NotFound;
 // Unavailable.
 func (f *Files) Digest(ctx context.Context, name string) (string, error) {
@@ -72,7 +90,7 @@ func (f *Files) Digest(ctx context.Context, name string) (string, error) {
 
 // Open opens the file under name for reading until ctx ends; the caller closes it. A
 // restart of a server does not interrupt it. Read fails with Unavailable if the file is
-// stored anew meanwhile, and at the end if what came does not have the digest it was
+// stored again meanwhile, and at the end if what came does not have the digest it was
 // stored with. Errors: NotFound; Unavailable.
 //
 // The library's own reading is not used: it lives on a push consumer, which may hear
@@ -121,13 +139,13 @@ func (f *Files) copy(ctx context.Context, info *fileInfo, w io.Writer) error {
 		alarm.Reset(chunkWait)
 		_, _ = sum.Write(m.Data) // never fails
 		if left -= min(left, uint64(len(m.Data))); left == 0 {
-			return errEnd
+			return ErrEnough
 		}
 		return nil
 	}, nil, []string{"$O." + f.store + ".C." + info.NUID})
 	chunks.ahead = chunksAhead
 	if left > 0 {
-		if err := chunks.run(ctx); !errors.Is(err, errEnd) {
+		if err := chunks.run(ctx); !errors.Is(err, ErrEnough) {
 			return cmp.Or(context.Cause(ctx), err)
 		}
 	}

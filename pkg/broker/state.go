@@ -21,41 +21,23 @@ type State struct {
 // State returns what the stream holds, as its leader knows it. It repeats until it is
 // answered. Errors: Unavailable.
 func (s *Stream) State(ctx context.Context) (State, error) {
-	for {
-		attempt, cancel := context.WithTimeout(ctx, callTimeout)
-		info, err := s.s.Info(attempt)
-		cancel()
-		switch {
-		case err == nil:
-			return State{First: info.State.FirstSeq, Last: info.State.LastSeq, Created: info.Created, Now: info.TimeStamp}, nil
-		case refused(err):
-			return State{}, s.denied("look at stream "+s.name, err)
-		}
-		if err := backoff(ctx, err, "look at stream "+s.name); err != nil {
-			return State{}, err
-		}
+	info, err := answered(ctx, s, "look at stream "+s.name, callTimeout, func(ctx context.Context) (*jetstream.StreamInfo, error) { return s.s.Info(ctx) })
+	if err != nil {
+		return State{}, err
 	}
+	return State{First: info.State.FirstSeq, Last: info.State.LastSeq, Created: info.Created, Now: info.TimeStamp}, nil
 }
 
 // Next returns the oldest message whose sequence is at least from, read from the
 // stream's leader. Errors: NotFound; Unavailable.
 func (s *Stream) Next(ctx context.Context, from uint64) (Msg, error) {
-	for {
-		attempt, cancel := context.WithTimeout(ctx, callTimeout)
-		raw, err := s.s.GetMsg(attempt, max(from, 1), jetstream.WithGetMsgSubject(">"))
-		cancel()
-		switch {
-		case err == nil:
-			return Msg{Subject: raw.Subject, Data: raw.Data, Seq: raw.Sequence, Time: raw.Time, Deleted: isMarker(raw.Header)}, nil
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-			return Msg{}, team.Errorf(team.NotFound, "there is nothing in %s from sequence %d on", s.name, from)
-		case refused(err):
-			return Msg{}, s.denied("read "+s.name, err)
-		}
-		if err := backoff(ctx, err, "read "+s.name); err != nil {
-			return Msg{}, err
-		}
+	raw, err := answered(ctx, s, "read "+s.name, callTimeout, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+		return s.s.GetMsg(ctx, max(from, 1), jetstream.WithGetMsgSubject(">"))
+	})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		err = team.Errorf(team.NotFound, "there is nothing in %s from sequence %d on", s.name, from)
 	}
+	return messageOf(raw), err
 }
 
 // FirstSince returns the sequence of the first message that was stored at that time or

@@ -253,20 +253,39 @@ func expecting(last uint64) nats.Header {
 // Last returns the newest message of a subject, which may have wildcards, read from
 // the stream's leader. Errors: NotFound; Unavailable.
 func (s *Stream) Last(ctx context.Context, subject string) (Msg, error) {
+	raw, err := answered(ctx, s, "read "+subject, callTimeout, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+		return s.s.GetLastMsgForSubject(ctx, subject)
+	})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		err = team.Errorf(team.NotFound, "there is nothing at %s", subject)
+	}
+	return messageOf(raw), err
+}
+
+// messageOf is a message as the server has answered it; nil is the zero Msg.
+func messageOf(raw *jetstream.RawStreamMsg) Msg {
+	if raw == nil {
+		return Msg{}
+	}
+	return Msg{Subject: raw.Subject, Data: raw.Data, Seq: raw.Sequence, Time: raw.Time, Deleted: isMarker(raw.Header)}
+}
+
+// answered asks the server about the stream, again and again until it answers, with so much
+// time for each try. Errors: that nothing is there ([jetstream.ErrMsgNotFound]) as it came;
+// Unavailable.
+func answered[T any](ctx context.Context, s *Stream, what string, within time.Duration, ask func(context.Context) (T, error)) (T, error) {
 	for {
-		attempt, cancel := context.WithTimeout(ctx, callTimeout)
-		raw, err := s.s.GetLastMsgForSubject(attempt, subject)
+		attempt, cancel := context.WithTimeout(ctx, within)
+		v, err := ask(attempt)
 		cancel()
 		switch {
-		case err == nil:
-			return Msg{Subject: raw.Subject, Data: raw.Data, Seq: raw.Sequence, Time: raw.Time, Deleted: isMarker(raw.Header)}, nil
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-			return Msg{}, team.Errorf(team.NotFound, "there is nothing at %s", subject)
-		case refused(err):
-			return Msg{}, s.denied("read "+subject, err)
+		case err == nil, errors.Is(err, jetstream.ErrMsgNotFound):
+			return v, err
+		case refused(err) && !unmanned(err):
+			return v, s.denied(what, err)
 		}
-		if err := backoff(ctx, err, "read "+subject); err != nil {
-			return Msg{}, err
+		if err := backoff(ctx, err, what); err != nil {
+			return v, err
 		}
 	}
 }
@@ -282,20 +301,8 @@ func (s *Stream) denied(what string, err error) error {
 // LastSeq returns the sequence of the newest message of the whole stream. Errors:
 // Unavailable.
 func (s *Stream) LastSeq(ctx context.Context) (uint64, error) {
-	for {
-		attempt, cancel := context.WithTimeout(ctx, callTimeout)
-		info, err := s.s.Info(attempt)
-		cancel()
-		switch {
-		case err == nil:
-			return info.State.LastSeq, nil
-		case refused(err):
-			return 0, s.denied("look at stream "+s.name, err)
-		}
-		if err := backoff(ctx, err, "look at stream "+s.name); err != nil {
-			return 0, err
-		}
-	}
+	state, err := s.State(ctx)
+	return state.Last, err
 }
 
 // operation is the header by which a message of a bucket says that it is no value.
@@ -367,7 +374,8 @@ func backoff(ctx context.Context, cause error, what string) error {
 
 // Read calls f for each message from sequence from on that matches one of the
 // filters (none: all), up to the end of the stream as it is when Read starts.
-// An error of f ends it. Unless it returns nil, f has not seen everything.
+// An error of f ends it, [ErrEnough] as if that were the end. Unless it returns nil, f has
+// not seen what it wants.
 func (s *Stream) Read(ctx context.Context, from uint64, f func(Msg) error, filters ...string) error {
 	return s.newFeed(from, f, atEnd, filters).toEnd(ctx)
 }
@@ -378,16 +386,16 @@ func (s *Stream) newest(ctx context.Context, f func(Msg) error, filters ...strin
 	return s.newFeed(0, f, atEnd, filters).newest().toEnd(ctx)
 }
 
-// errEnd ends a reading at the point where it has caught up.
-var errEnd = errors.New("end of the stream")
+// ErrEnough is what the reader's function returns to end a [Stream.Read] without an error.
+var ErrEnough = errors.New("enough was read")
 
-func atEnd() error { return errEnd }
+func atEnd() error { return ErrEnough }
 
 // toEnd reads up to the present end. A context that ends before is an error: half
 // a list must not pass for the whole.
 func (r *feed) toEnd(ctx context.Context) error {
 	switch err := r.run(ctx); {
-	case errors.Is(err, errEnd):
+	case errors.Is(err, ErrEnough):
 		return nil
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return team.Errorf(team.Unavailable, "read stream %s: %w", r.s.name, err)
@@ -397,7 +405,7 @@ func (r *feed) toEnd(ctx context.Context) error {
 }
 
 // Follow calls f for each message from sequence from on that matches one of the
-// filters, and goes on with new ones until ctx ends; then it returns nil. It
+// filters, and continues with new ones until ctx ends; then it returns nil. It
 // survives restarts of the server without a gap. caughtUp, if not nil, is called
 // once, when all that was stored at the start has been given to f.
 func (s *Stream) Follow(ctx context.Context, from uint64, f func(Msg) error, caughtUp func(), filters ...string) error {
@@ -405,7 +413,7 @@ func (s *Stream) Follow(ctx context.Context, from uint64, f func(Msg) error, cau
 }
 
 // snapshot calls f for the newest message of every subject that matches, then
-// caughtUp, then goes on like Follow.
+// caughtUp, then continues like Follow.
 func (s *Stream) snapshot(ctx context.Context, f func(Msg) error, caughtUp func(), filters ...string) error {
 	return s.newFeed(0, f, told(caughtUp), filters).newest().follow(ctx)
 }

@@ -74,7 +74,7 @@ func (c *Conn) Make(ctx context.Context, id team.TeamID) (*Storage, error) {
 }
 
 // Open opens a team that was made before. A stream that is gone is an error
-// (InvalidState), never made anew: with it went what the team relied on.
+// (InvalidState), never made again: with it went what the team relied on.
 func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Storage, error) {
 	t := &Storage{ID: id, Conn: c}
 	streams := make([]*Stream, 0, 5)

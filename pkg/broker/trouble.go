@@ -25,7 +25,7 @@ type trouble struct {
 }
 
 // troubles are the writes of a connection that were not stored, by streams: a server that has
-// met the end of its disk stores nothing in one, and goes on with another. Safe for
+// met the end of its disk stores nothing in one, and continues with another. Safe for
 // concurrent use.
 type troubles struct {
 	some atomic.Bool // so that a write that is stored costs no lock
@@ -57,7 +57,7 @@ func (t *troubles) end(stream string) {
 	t.some.Store(len(t.of) > 0)
 }
 
-// err says what is not stored now, and in which streams; nil if everything is, as far as known.
+// err returns what is not stored now, and in which streams; nil if everything is, as far as known.
 func (t *troubles) err() error {
 	if !t.some.Load() {
 		return nil

@@ -33,9 +33,9 @@ func TestClaimForAgent(t *testing.T) {
 	r := newRig(t)
 	r.add(t, 2)
 	m := r.join(t)
-	_, err := r.Claim(t.Context(), "T-001", m.AgentID)
+	_, err := r.Board().Claim(t.Context(), "T-001", m.AgentID)
 	wantCode(t, "claim for a process that does not answer", err, team.Unavailable)
-	if v, err := r.Task(t.Context(), "T-001"); err != nil || v.Status != team.Pending {
+	if v, err := r.Board().Task(t.Context(), "T-001"); err != nil || v.Status != team.Pending {
 		t.Errorf("then the task is %+v, %v", v, err)
 	}
 
@@ -52,10 +52,10 @@ func TestClaimForAgent(t *testing.T) {
 	if err := r.bt.Conn.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if task, err := r.Claim(t.Context(), "T-001", m.AgentID); err != nil || task.ID != "T-001" || task.Assignee != m.AgentID {
+	if task, err := r.Board().Claim(t.Context(), "T-001", m.AgentID); err != nil || task.ID != "T-001" || task.Assignee != m.AgentID {
 		t.Errorf("the process answered %+v, %v", task, err)
 	}
-	_, err = r.Claim(t.Context(), "T-002", m.AgentID)
+	_, err = r.Board().Claim(t.Context(), "T-002", m.AgentID)
 	wantCode(t, "claim for an agent at work", err, team.Busy)
 }
 
@@ -69,15 +69,15 @@ func TestAgentActsForItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, act := range map[string]func() (team.Task, error){
-		"release":  func() (team.Task, error) { return r.Release(t.Context(), "T-001", m.AgentID, "") },
-		"complete": func() (team.Task, error) { return r.Complete(t.Context(), "T-001", m.AgentID, "done") },
-		"fail":     func() (team.Task, error) { return r.Fail(t.Context(), "T-001", m.AgentID, "") },
-		"cancel":   func() (team.Task, error) { return r.Cancel(t.Context(), "T-001", m.AgentID, "") },
+		"release":  func() (team.Task, error) { return r.Board().Release(t.Context(), "T-001", m.AgentID, "") },
+		"complete": func() (team.Task, error) { return r.Board().Complete(t.Context(), "T-001", m.AgentID, "done") },
+		"fail":     func() (team.Task, error) { return r.Board().Fail(t.Context(), "T-001", m.AgentID, "") },
+		"cancel":   func() (team.Task, error) { return r.Board().Cancel(t.Context(), "T-001", m.AgentID, "") },
 	} {
 		_, err := act()
 		wantCode(t, what+" as an agent", err, team.PermissionDenied)
 	}
-	if v, err := r.Task(t.Context(), "T-001"); err != nil || v.Status != team.InProgress || v.Assignee != m.AgentID {
+	if v, err := r.Board().Task(t.Context(), "T-001"); err != nil || v.Status != team.InProgress || v.Assignee != m.AgentID {
 		t.Errorf("then the task is %+v, %v", v, err)
 	}
 }
@@ -109,10 +109,10 @@ func TestAgentsTellWhatTheyAreAt(t *testing.T) {
 	if err := r.roster.Leave(t.Context(), gone.AgentID, 1, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Seating("alice").Claim(t.Context(), "T-001", "alice"); err != nil {
+	if _, err := r.Board().Seating("alice").Claim(t.Context(), "T-001", "alice"); err != nil {
 		t.Fatal(err)
 	}
-	agents, err := r.Agents(t.Context(), true)
+	agents, err := r.Members().List(t.Context(), true)
 	if err != nil || len(agents) != 3 {
 		t.Fatalf("%d members, %v", len(agents), err)
 	}

@@ -2,11 +2,15 @@ package client
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"slices"
 
 	"agentteam/pkg/team"
 )
 
-// Plan is a plan that was submitted for approval, as it is printed.
+// Plan is a plan that was submitted for approval, or a call that a person has to allow, as it is
+// printed.
 type Plan struct {
 	team.Approval
 	Void string `json:"void,omitempty"` // of a pending one: why a decision would come too late
@@ -15,8 +19,14 @@ type Plan struct {
 // Waits reports whether p waits for a decision.
 func (p Plan) Waits() bool { return p.Status == team.PlanPending && p.Void == "" }
 
-// Plans returns the plans that were submitted, oldest first.
-func (t *Team) Plans(ctx context.Context) ([]Plan, error) {
+// Entry is p as the feed tells of it, at the time when it was asked for.
+func (p Plan) Entry() Entry {
+	value, _ := json.Marshal(p.Approval) // which was read from JSON
+	return Entry{Time: p.CreatedAt, Event: team.Event{AgentID: p.AgentID, Event: team.EventBody{Type: team.ApprovalRequested, Value: value}}}
+}
+
+// List returns the plans that were submitted and the calls that were asked for, oldest first.
+func (t Plans) List(ctx context.Context) ([]Plan, error) {
 	all, err := t.plans.List(ctx)
 	if err != nil {
 		return nil, err
@@ -30,8 +40,8 @@ func (t *Team) Plans(ctx context.Context) ([]Plan, error) {
 	return plans, nil
 }
 
-// Plan returns one plan. Errors: NotFound.
-func (t *Team) Plan(ctx context.Context, id string) (Plan, error) {
+// Get returns one of them. Errors: NotFound.
+func (t Plans) Get(ctx context.Context, id string) (Plan, error) {
 	a, err := t.plans.Get(ctx, id)
 	if err != nil {
 		return Plan{}, err
@@ -39,7 +49,7 @@ func (t *Team) Plan(ctx context.Context, id string) (Plan, error) {
 	return t.plan(ctx, a)
 }
 
-func (t *Team) plan(ctx context.Context, a team.Approval) (p Plan, err error) {
+func (t *core) plan(ctx context.Context, a team.Approval) (p Plan, err error) {
 	p.Approval = a
 	if a.Status == team.PlanPending {
 		p.Void, err = t.plans.Void(ctx, a)
@@ -47,9 +57,37 @@ func (t *Team) plan(ctx context.Context, a team.Approval) (p Plan, err error) {
 	return p, err
 }
 
-// DecidePlan approves or rejects a plan on behalf of a person. Errors: NotFound; Conflict if it
-// was decided on before, or the decision comes too late; InvalidArgument for a rejection
-// without feedback.
-func (t *Team) DecidePlan(ctx context.Context, id string, approve bool, feedback string) (team.Approval, error) {
-	return t.plans.Decide(ctx, id, team.Decision{By: team.UserAgent, Approve: approve, Feedback: feedback})
+// Decide decides on a plan or a call on behalf of a person: of as, who has a seat, or "" for the
+// one before the team; By and Seated of d are filled in. An answer of scope always also adds its
+// rule to what the team allows; one that was cut off before that is ended by the same decision once
+// more. Errors: NotFound; Conflict if it was decided on before, or the decision comes too late;
+// InvalidArgument for a plan's rejection without feedback and a scope that is not there; those of a
+// seat.
+func (t Plans) Decide(ctx context.Context, as team.AgentID, id string, d team.Decision) (team.Approval, error) {
+	d.By = team.UserAgent
+	if as != "" {
+		if err := t.seated(ctx, as); err != nil {
+			return team.Approval{}, err
+		}
+		d.By = as
+	}
+	a, err := t.plans.Decide(ctx, id, d)
+	repeated := errors.Is(err, team.Conflict) && d.Approve && d.Scope == team.Always && a.Scope == team.Always && a.DecidedBy == d.By
+	if err != nil && !repeated || a.Scope != team.Always {
+		return a, err
+	}
+	added := false
+	_, editErr := t.client.registry.Edit(ctx, t.team, func(record *team.Team) {
+		allow := &record.Hands.Permissions.Allow
+		if added = !slices.Contains(*allow, a.Call.Rule); added {
+			*allow = append(slices.Clone(*allow), a.Call.Rule)
+		}
+	})
+	switch {
+	case editErr != nil:
+		return a, team.Errorf(team.CodeOf(editErr), "the call is allowed, and the rule %s is not added: %w", a.Call.Rule, editErr).WithHint("the same command once more adds it")
+	case repeated && !added:
+		return a, err
+	}
+	return a, nil
 }

@@ -18,7 +18,7 @@ import (
 // person is one outside a seat: the leader's rights, and no task in the hand.
 var person = team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}
 
-// AbsentError says which of several tasks names what is not there.
+// AbsentError describes which of several tasks names what is not there.
 type AbsentError struct {
 	Task       int         // its position in the call, from 0
 	Dependency team.TaskID // what it names; "" = its role
@@ -81,16 +81,16 @@ func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (
 	return c.Make(ctx, n)
 }
 
-// AddTasks puts tasks on the board, all or none. A team whose goal has ended becomes
+// Add puts tasks on the board, all or none. A team whose goal has ended becomes
 // active again, so that somebody leads it. key, unless it is "", makes the call one
 // that may be repeated: the same key again creates nothing and returns the tasks of
 // the first call (see [board.Board.CreateOnce]), and that they existed. A task that is
 // reserved for a seat which is still to be made is reserved for nobody: assigning it makes that.
 // Errors: those of the board; NotFound for a role that the team does not have, and for a name
-// that nobody has, see [Team.Seating]; Unavailable for a member that will not come to what is
+// that no member has, see [Board.Seating]; Unavailable for a member that will not come to what is
 // reserved for it.
-func (t *Team) AddTasks(ctx context.Context, key string, tasks ...team.NewTask) (added []team.Task, existed bool, err error) {
-	record, err := t.Record(ctx)
+func (t Board) Add(ctx context.Context, key string, tasks ...team.NewTask) (added []team.Task, existed bool, err error) {
+	record, err := t.record(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -136,14 +136,14 @@ func nobody(id team.TeamID, a team.AgentID) error {
 
 // reservable returns the name of the member that a new task is to be reserved for, "" if
 // that is a seat still to be made. Errors: NotFound; Unavailable.
-func (t *Team) reservable(ctx context.Context, record team.Team, a team.AgentID) (team.AgentID, error) {
+func (t *core) reservable(ctx context.Context, record team.Team, a team.AgentID) (team.AgentID, error) {
 	if a == "" || a == team.Leader {
 		return "", nil
 	}
 	m, err := t.roster.Get(ctx, a)
 	if errors.Is(err, team.NotFound) || err == nil && m.State == team.Stopped {
 		if !t.maySit(a) {
-			return "", nobody(t.ID(), a)
+			return "", nobody(t.id(), a)
 		}
 		return "", nil
 	}
@@ -155,7 +155,7 @@ func (t *Team) reservable(ctx context.Context, record team.Team, a team.AgentID)
 	return a, err
 }
 
-func (t *Team) create(ctx context.Context, key string, tasks []team.NewTask) (added []team.Task, existed bool, err error) {
+func (t *core) create(ctx context.Context, key string, tasks []team.NewTask) (added []team.Task, existed bool, err error) {
 	if key == "" {
 		added, err = t.board.Create(ctx, team.UserAgent, tasks...)
 		return added, false, err
@@ -163,9 +163,9 @@ func (t *Team) create(ctx context.Context, key string, tasks []team.NewTask) (ad
 	return t.board.CreateOnce(ctx, team.UserAgent, key, tasks...)
 }
 
-// Edit changes what a pending task says, with a person's rights unless as is set. If
-// it says all that already, changed is false and nothing is written.
-func (t *Team) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team.Edit) (task team.Task, changed bool, err error) {
+// Edit changes a pending task, with a person's rights unless as is set. If
+// it has all that already, changed is false and nothing is written.
+func (t Board) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team.Edit) (task team.Task, changed bool, err error) {
 	a, err := t.actor(ctx, as)
 	if err != nil {
 		return team.Task{}, false, err
@@ -174,21 +174,21 @@ func (t *Team) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team
 }
 
 // Claim gives a free task to a member: a running one is asked, and its answer is
-// returned; a person's seat claims. One that was asked for ([Team.Seating]) is made on
+// returned; a person's seat claims. One that was asked for ([Board.Seating]) is made on
 // first use, and a claim that is lost leaves none behind. Errors: those of the claim;
 // NotFound for a name that nobody has; Unavailable if the member has a process that does
 // not answer.
-func (t *Team) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team.Task, error) {
+func (t Board) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team.Task, error) {
 	task, _, err := t.take(ctx, as, team.SeatClaim{Task: id})
 	return task, err
 }
 
 // Assign gives a task to a member with a person's rights, also from somebody else who
-// holds it: a running one is asked, a seat takes it as [Team.Claim] does. A pending task that
+// holds it: a running one is asked, a seat takes it as [Board.Claim] does. A pending task that
 // the member cannot take now is reserved for it, and returned so; see [board.Board.Give].
 // seated tells that there was no member of that name, and a seat was made as asked for
-// ([Team.Seating]), which takes the task now or not at all. Errors: as of Claim.
-func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (task team.Task, seated bool, err error) {
+// ([Board.Seating]), which takes the task now or not at all. Errors: as of Claim.
+func (t Board) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (task team.Task, seated bool, err error) {
 	hand := func(ctx context.Context, order team.Assignment) (task team.Task, err error) {
 		task, seated, err = t.At(order.Revision).take(ctx, to, team.SeatClaim{Task: id, By: team.UserAgent, Take: true})
 		return task, err
@@ -198,7 +198,7 @@ func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (tas
 	absent := errors.Is(err, team.NotFound) || err == nil && m.State == team.Stopped
 	switch {
 	case absent && !t.maySit(to):
-		return team.Task{}, false, nobody(t.ID(), to)
+		return team.Task{}, false, nobody(t.id(), to)
 	case absent:
 		if task, err = t.board.Get(ctx, id); err == nil && task.ReservedFor != "" {
 			task, err = t.board.Reserve(ctx, id, "", person)
@@ -213,7 +213,7 @@ func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (tas
 	case err != nil:
 		return team.Task{}, false, err
 	}
-	record, err := t.Record(ctx)
+	record, err := t.record(ctx)
 	if err != nil {
 		return team.Task{}, false, err
 	}
@@ -223,7 +223,7 @@ func (t *Team) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (tas
 
 // since returns err as what it is if the task has been written since the revision that t asks
 // for: the process of a member answers with a code and words only.
-func (t *Team) since(ctx context.Context, id team.TaskID, err error) error {
+func (t *core) since(ctx context.Context, id team.TaskID, err error) error {
 	if t.at == 0 || !errors.Is(err, team.Conflict) || errors.Is(err, team.ErrRevision) {
 		return err
 	}
@@ -234,13 +234,13 @@ func (t *Team) since(ctx context.Context, id team.TaskID, err error) error {
 	return cmp.Or(task.At(t.at), err)
 }
 
-// take has the member of this name take a task, as want says. seated tells that there
+// take has the member of this name take a task, as wanted. seated tells that there
 // was none and a seat was made.
-func (t *Team) take(ctx context.Context, name team.AgentID, want team.SeatClaim) (task team.Task, seated bool, err error) {
+func (t *core) take(ctx context.Context, name team.AgentID, want team.SeatClaim) (task team.Task, seated bool, err error) {
 	task, seated, err = t.seats.Take(ctx, name, want, t.maySit(name))
 	switch {
 	case errors.Is(err, seat.ErrNobody):
-		err = nobody(t.ID(), name)
+		err = nobody(t.id(), name)
 	case errors.Is(err, seat.ErrAgent):
 		task, err = t.request(ctx, name, team.Assignment{Task: want.Task, By: team.UserAgent, Take: want.Take})
 	}
@@ -248,7 +248,7 @@ func (t *Team) take(ctx context.Context, name team.AgentID, want team.SeatClaim)
 }
 
 // request asks the process of a member to take the task as it is now.
-func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignment) (team.Task, error) {
+func (t *core) request(ctx context.Context, a team.AgentID, order team.Assignment) (team.Task, error) {
 	task, err := t.board.Get(ctx, order.Task)
 	if err != nil {
 		return team.Task{}, err
@@ -264,17 +264,12 @@ func (t *Team) request(ctx context.Context, a team.AgentID, order team.Assignmen
 	case err != nil:
 		return team.Task{}, t.since(ctx, order.Task, err)
 	}
-	if taken.Revision == 0 { // the process is of an older version
-		if now, err := t.board.Get(ctx, order.Task); err == nil && now.Epoch == taken.Epoch && now.Assignee == taken.Assignee {
-			return now, nil
-		}
-	}
 	return taken, nil
 }
 
 // actor resolves --as: nobody is a person with the leader's rights, a seat acts
 // for itself, and for a running teammate nobody else acts.
-func (t *Team) actor(ctx context.Context, as team.AgentID) (team.Actor, error) {
+func (t *core) actor(ctx context.Context, as team.AgentID) (team.Actor, error) {
 	if as == "" {
 		return person, nil
 	}
@@ -290,7 +285,7 @@ func (t *Team) actor(ctx context.Context, as team.AgentID) (team.Actor, error) {
 }
 
 // Release puts a task back on the board, for its seat or with a person's rights.
-func (t *Team) Release(ctx context.Context, id team.TaskID, as team.AgentID, reason string) (team.Task, error) {
+func (t Board) Release(ctx context.Context, id team.TaskID, as team.AgentID, reason string) (team.Task, error) {
 	a, err := t.actor(ctx, as)
 	if err != nil {
 		return team.Task{}, err
@@ -299,7 +294,7 @@ func (t *Team) Release(ctx context.Context, id team.TaskID, as team.AgentID, rea
 }
 
 // Complete completes a task that a person's seat holds.
-func (t *Team) Complete(ctx context.Context, id team.TaskID, as team.AgentID, summary string) (team.Task, error) {
+func (t Board) Complete(ctx context.Context, id team.TaskID, as team.AgentID, summary string) (team.Task, error) {
 	if as == "" {
 		return team.Task{}, team.Errorf(team.PermissionDenied, "only its holder completes a task").WithHint("claim it first: teamctl tasks claim %s --as NAME", id)
 	}
@@ -318,24 +313,25 @@ func (t *Team) Complete(ctx context.Context, id team.TaskID, as team.AgentID, su
 	if err != nil {
 		return team.Task{}, err
 	}
-	if done.Digest, err = t.verify(ctx, task); err != nil {
+	if done.Digest, err = t.verify(ctx, task, a.Holder); err != nil {
 		return t.failCheck(ctx, task, a.Holder, err)
 	}
 	return t.board.Complete(ctx, id, a.Holder, task.Epoch, done)
 }
 
-// verify makes sure that the task is done, in the team's workspace on this machine,
-// or the current folder if the team has none. Where that folder is not to be had,
-// only a task that needs neither check nor deliverable can be completed.
-func (t *Team) verify(ctx context.Context, task team.Task) (digest string, err error) {
-	record, err := t.Record(ctx)
+// verify makes sure that the task of a seat is done, in its workspace on this machine.
+// Where that is not to be had, only a task that needs neither check nor deliverable can be
+// completed.
+func (t *core) verify(ctx context.Context, task team.Task, h team.Holder) (digest string, err error) {
+	record, err := t.record(ctx)
 	if err != nil {
 		return "", err
 	}
-	ws, err := workspace.Open(cmp.Or(record.Workspace, "."), workspace.Options{})
+	at := workspace.Work{Team: record, Member: team.Member{AgentID: h.Agent, Incarnation: h.Incarnation, Role: h.Role, Backend: team.Person}, Task: task}
+	ws, release, err := t.client.workspaces.Open(ctx, at, workspace.Options{})
 	switch {
 	case err == nil:
-		defer ws.Close() // a read-only handle
+		defer release()
 		return completion.Verify(ctx, task, ws, t.team.Files)
 	case task.Check == "" && !task.DeliverableReq:
 		return "", nil
@@ -344,9 +340,9 @@ func (t *Team) verify(ctx context.Context, task team.Task) (digest string, err e
 		WithHint("complete it where the workspace is")
 }
 
-// failCheck records a failed check, and returns err, which says what was wrong, with
+// failCheck records a failed check, and returns err, which states what was wrong, with
 // what becomes of the task.
-func (t *Team) failCheck(ctx context.Context, task team.Task, h team.Holder, err error) (team.Task, error) {
+func (t *core) failCheck(ctx context.Context, task team.Task, h team.Holder, err error) (team.Task, error) {
 	var failed *completion.CheckError
 	if errors.As(err, &failed) {
 		after, ferr := t.board.FailCheck(ctx, task.ID, h, task.Epoch, failed.Output)
@@ -359,7 +355,7 @@ func (t *Team) failCheck(ctx context.Context, task team.Task, h team.Holder, err
 }
 
 // Fail ends a task as failed.
-func (t *Team) Fail(ctx context.Context, id team.TaskID, as team.AgentID, reason string) (team.Task, error) {
+func (t Board) Fail(ctx context.Context, id team.TaskID, as team.AgentID, reason string) (team.Task, error) {
 	a, err := t.actor(ctx, as)
 	if err != nil {
 		return team.Task{}, err
@@ -368,7 +364,7 @@ func (t *Team) Fail(ctx context.Context, id team.TaskID, as team.AgentID, reason
 }
 
 // Cancel cancels a task, with a person's rights unless as is set.
-func (t *Team) Cancel(ctx context.Context, id team.TaskID, as team.AgentID, reason string) (team.Task, error) {
+func (t Board) Cancel(ctx context.Context, id team.TaskID, as team.AgentID, reason string) (team.Task, error) {
 	a, err := t.actor(ctx, as)
 	if err != nil {
 		return team.Task{}, err
@@ -376,8 +372,8 @@ func (t *Team) Cancel(ctx context.Context, id team.TaskID, as team.AgentID, reas
 	return t.board.Cancel(ctx, id, a, reason)
 }
 
-// OpenTasks returns the tasks that are pending or in progress, in order.
-func (t *Team) OpenTasks(ctx context.Context) ([]team.Task, error) {
+// Open returns the tasks that are pending or in progress, in order.
+func (t Board) Open(ctx context.Context) ([]team.Task, error) {
 	all, err := t.board.All(ctx)
 	if err != nil {
 		return nil, err
@@ -386,9 +382,9 @@ func (t *Team) OpenTasks(ctx context.Context) ([]team.Task, error) {
 }
 
 // CancelAll cancels these tasks with a person's rights, and returns those that it has
-// cancelled: one that has ended meanwhile stays as it is. Errors: as of [Team.Cancel]; the
+// cancelled: one that has ended meanwhile stays as it is. Errors: as of [Board.Cancel]; the
 // tasks before it are cancelled.
-func (t *Team) CancelAll(ctx context.Context, tasks []team.Task, reason string) (cancelled []team.Task, err error) {
+func (t Board) CancelAll(ctx context.Context, tasks []team.Task, reason string) (cancelled []team.Task, err error) {
 	for _, task := range tasks {
 		after, err := t.Cancel(ctx, task.ID, "", reason)
 		switch {

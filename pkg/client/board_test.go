@@ -18,18 +18,18 @@ func TestPersonOutsideSeat(t *testing.T) {
 	r := newRig(t)
 	r.add(t, 2)
 	r.claim(t, "T-001", "alice")
-	_, err := r.Complete(t.Context(), "T-001", "", "done")
+	_, err := r.Board().Complete(t.Context(), "T-001", "", "done")
 	wantCode(t, "complete without a seat", err, team.PermissionDenied)
-	if task, err := r.Release(t.Context(), "T-001", "", "not now"); err != nil || task.Status != team.Pending {
+	if task, err := r.Board().Release(t.Context(), "T-001", "", "not now"); err != nil || task.Status != team.Pending {
 		t.Errorf("released %+v, %v", task, err)
 	}
-	_, err = r.Complete(t.Context(), "T-001", "alice", "done")
+	_, err = r.Board().Complete(t.Context(), "T-001", "alice", "done")
 	wantCode(t, "complete what was taken away", err, team.Conflict)
 	r.claim(t, "T-002", "alice")
-	if task, err := r.Fail(t.Context(), "T-002", "", "given up"); err != nil || task.Status != team.Failed {
+	if task, err := r.Board().Fail(t.Context(), "T-002", "", "given up"); err != nil || task.Status != team.Failed {
 		t.Errorf("failed %+v, %v", task, err)
 	}
-	_, err = r.Release(t.Context(), "T-001", "nobody", "")
+	_, err = r.Board().Release(t.Context(), "T-001", "nobody", "")
 	wantCode(t, "release as a stranger", err, team.NotFound)
 }
 
@@ -37,16 +37,16 @@ func TestCancel(t *testing.T) {
 	r := newRig(t)
 	r.add(t, 2)
 	r.claim(t, "T-001", "alice")
-	_, err := r.Cancel(t.Context(), "T-001", "alice", "")
+	_, err := r.Board().Cancel(t.Context(), "T-001", "alice", "")
 	wantCode(t, "cancel from a seat", err, team.PermissionDenied)
 	for _, id := range []team.TaskID{"T-001", "T-002"} {
-		if task, err := r.Cancel(t.Context(), id, "", "no longer needed"); err != nil || task.Status != team.Cancelled || task.Reason != "no longer needed" {
+		if task, err := r.Board().Cancel(t.Context(), id, "", "no longer needed"); err != nil || task.Status != team.Cancelled || task.Reason != "no longer needed" {
 			t.Errorf("cancelled %+v, %v", task, err)
 		}
 	}
-	_, err = r.Cancel(t.Context(), "T-001", "", "")
+	_, err = r.Board().Cancel(t.Context(), "T-001", "", "")
 	wantCode(t, "cancel again", err, team.InvalidState)
-	_, err = r.Complete(t.Context(), "T-001", "alice", "done")
+	_, err = r.Board().Complete(t.Context(), "T-001", "alice", "done")
 	wantCode(t, "complete what was cancelled", err, team.InvalidState)
 }
 
@@ -56,23 +56,23 @@ func TestEdit(t *testing.T) {
 	title := "重新命名 🚀"
 	edit := team.Edit{Title: &title, AddDependencies: []team.TaskID{"T-001"}}
 	for _, want := range []bool{true, false} {
-		if task, changed, err := r.Edit(t.Context(), "T-002", "", edit); err != nil || changed != want || task.Title != title {
+		if task, changed, err := r.Board().Edit(t.Context(), "T-002", "", edit); err != nil || changed != want || task.Title != title {
 			t.Errorf("edited %+v, changed %v, %v; want %v", task, changed, err, want)
 		}
 	}
-	if v, err := r.Task(t.Context(), "T-002"); err != nil || v.Title != title || !v.IsBlocked || len(v.WaitingFor) != 1 {
+	if v, err := r.Board().Task(t.Context(), "T-002"); err != nil || v.Title != title || !v.IsBlocked || len(v.WaitingFor) != 1 {
 		t.Errorf("afterwards it is %+v, %v", v, err)
 	}
-	_, _, err := r.Edit(t.Context(), "T-001", "", team.Edit{AddDependencies: []team.TaskID{"T-002"}})
+	_, _, err := r.Board().Edit(t.Context(), "T-001", "", team.Edit{AddDependencies: []team.TaskID{"T-002"}})
 	wantCode(t, "a cycle", err, team.InvalidArgument)
 	r.claim(t, "T-001", "alice")
-	_, _, err = r.Edit(t.Context(), "T-002", "alice", team.Edit{Title: &title})
+	_, _, err = r.Board().Edit(t.Context(), "T-002", "alice", team.Edit{Title: &title})
 	wantCode(t, "edit from a seat", err, team.PermissionDenied)
-	_, _, err = r.Edit(t.Context(), "T-001", "", team.Edit{Title: &title})
+	_, _, err = r.Board().Edit(t.Context(), "T-001", "", team.Edit{Title: &title})
 	wantCode(t, "edit of a task in progress", err, team.Conflict)
-	_, _, err = r.Edit(t.Context(), "T-009", "", team.Edit{Title: &title})
+	_, _, err = r.Board().Edit(t.Context(), "T-009", "", team.Edit{Title: &title})
 	wantCode(t, "edit of no task", err, team.NotFound)
-	_, err = r.Task(t.Context(), "T-009")
+	_, err = r.Board().Task(t.Context(), "T-009")
 	wantCode(t, "no task", err, team.NotFound)
 }
 
@@ -91,7 +91,7 @@ func TestAddTasksActivates(t *testing.T) {
 		"unknown role":       {team.NewTask{Title: "x", Role: "poet"}, team.NotFound},
 		"unknown dependency": {team.NewTask{Title: "x", Dependencies: []team.TaskID{"T-009"}}, team.NotFound},
 	} {
-		_, _, err := r.AddTasks(t.Context(), "", team.NewTask{Title: "good"}, tt.task)
+		_, _, err := r.Board().Add(t.Context(), "", team.NewTask{Title: "good"}, tt.task)
 		wantCode(t, name, err, tt.want)
 		if got := record(t, r.Team).Status; got != team.TeamFinished {
 			t.Fatalf("%s: the team is %s, want finished", name, got)
@@ -102,9 +102,9 @@ func TestAddTasksActivates(t *testing.T) {
 		t.Fatal(err)
 	}
 	big := strings.Repeat("x", team.MaxTextBytes)
-	_, _, err := r.AddTasks(t.Context(), "", slices.Repeat([]team.NewTask{{Title: "x", Description: big}}, 9)...)
+	_, _, err := r.Board().Add(t.Context(), "", slices.Repeat([]team.NewTask{{Title: "x", Description: big}}, 9)...)
 	wantCode(t, "too much for one call", err, team.InvalidArgument)
-	_, _, err = r.AddTasks(t.Context(), "", team.NewTask{Title: "x", Dependencies: []team.TaskID{"T-009"}})
+	_, _, err = r.Board().Add(t.Context(), "", team.NewTask{Title: "x", Dependencies: []team.TaskID{"T-009"}})
 	wantCode(t, "unknown dependency on a closed board", err, team.NotFound)
 	_, err = r.board.Create(t.Context(), team.Leader, team.NewTask{Title: "slips in"})
 	wantCode(t, "after refused tasks the board is open", err, team.InvalidState)
@@ -112,7 +112,7 @@ func TestAddTasksActivates(t *testing.T) {
 	if got := record(t, r.Team).Status; got != team.Active {
 		t.Errorf("with a new task the team is %s, want active", got)
 	}
-	tasks, err := r.Tasks(t.Context())
+	tasks, err := r.Board().Tasks(t.Context())
 	if err != nil || len(tasks) != 1 || tasks[0].ID != "T-001" || tasks[0].CreatedBy != team.UserAgent {
 		t.Errorf("tasks are %+v, %v; want the one that was not refused", tasks, err)
 	}
@@ -125,7 +125,7 @@ func TestAddTasksOnce(t *testing.T) {
 	plan := []team.NewTask{{Title: "first"}, {Title: "second", After: []int{0}}}
 	add := func(again bool) {
 		t.Helper()
-		created, existed, err := r.AddTasks(t.Context(), "键 1", plan...)
+		created, existed, err := r.Board().Add(t.Context(), "键 1", plan...)
 		if err != nil || existed != again || len(created) != 2 || created[0].ID != "T-001" || !slices.Equal(created[1].Dependencies, []team.TaskID{"T-001"}) {
 			t.Errorf("added %+v, %v", created, err)
 		}
@@ -140,7 +140,7 @@ func TestAddTasksOnce(t *testing.T) {
 		t.Errorf("repeated with open tasks the team is %s, want active", got)
 	}
 	for _, id := range []team.TaskID{"T-001", "T-002"} {
-		if _, err := r.Cancel(t.Context(), id, "", ""); err != nil {
+		if _, err := r.Board().Cancel(t.Context(), id, "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestAddTasksOnce(t *testing.T) {
 	if got := record(t, r.Team).Status; got != team.TeamFinished {
 		t.Errorf("repeated when all is over the team is %s, want finished", got)
 	}
-	_, _, err := r.AddTasks(t.Context(), strings.Repeat("k", 257), plan...)
+	_, _, err := r.Board().Add(t.Context(), strings.Repeat("k", 257), plan...)
 	wantCode(t, "a long key", err, team.InvalidArgument)
 }
 
@@ -189,7 +189,7 @@ func TestMakeFor(t *testing.T) {
 	good := []team.NewTask{{Title: "x", Role: "poet", Dependencies: []team.TaskID{"T-001"}}, {Title: "y", Role: "coder"}}
 	tm, err := r.client.MakeFor(t.Context(), known, good)
 	if err == nil {
-		_, _, err = tm.AddTasks(t.Context(), "", good...)
+		_, _, err = tm.Board().Add(t.Context(), "", good...)
 	}
 	if err != nil {
 		t.Error(err)
@@ -224,28 +224,28 @@ func TestAssign(t *testing.T) {
 	ann, bob := r.join(t), r.join(t)
 	r.answer(t, ann)
 	r.answer(t, bob)
-	if task, _, err := r.Assign(t.Context(), "T-001", ann.AgentID); err != nil || task.Assignee != ann.AgentID {
+	if task, _, err := r.Board().Assign(t.Context(), "T-001", ann.AgentID); err != nil || task.Assignee != ann.AgentID {
 		t.Fatalf("assigned %+v, %v", task, err)
 	}
-	_, err := r.Claim(t.Context(), "T-001", bob.AgentID)
+	_, err := r.Board().Claim(t.Context(), "T-001", bob.AgentID)
 	wantCode(t, "claim of what another holds", err, team.Conflict)
-	if task, seated, err := r.Assign(t.Context(), "T-001", bob.AgentID); err != nil || seated || task.Assignee != bob.AgentID || task.Epoch != 2 {
+	if task, seated, err := r.Board().Assign(t.Context(), "T-001", bob.AgentID); err != nil || seated || task.Assignee != bob.AgentID || task.Epoch != 2 {
 		t.Errorf("assigned to another: %+v, %v", task, err)
 	}
-	_, _, err = r.Assign(t.Context(), "T-002", "alice")
+	_, _, err = r.Board().Assign(t.Context(), "T-002", "alice")
 	wantCode(t, "assign to a name that nobody has", err, team.NotFound)
-	if task, seated, err := r.Seating("alice").Assign(t.Context(), "T-002", "alice"); err != nil || !seated || task.Assignee != "alice" {
+	if task, seated, err := r.Board().Seating("alice").Assign(t.Context(), "T-002", "alice"); err != nil || !seated || task.Assignee != "alice" {
 		t.Errorf("assigned to a seat: %+v, %v", task, err)
 	}
 	for id, want := range map[team.TaskID]team.Code{"T-009": team.NotFound, "T-002": ""} {
-		_, _, err := r.Assign(t.Context(), id, bob.AgentID)
+		_, _, err := r.Board().Assign(t.Context(), id, bob.AgentID)
 		wantCode(t, "assign "+string(id), err, want)
 	}
-	if _, err := r.Cancel(t.Context(), "T-003", "", ""); err != nil {
+	if _, err := r.Board().Cancel(t.Context(), "T-003", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, to := range []team.AgentID{ann.AgentID, "carol"} {
-		_, _, err := r.Seating("carol").Assign(t.Context(), "T-003", to)
+		_, _, err := r.Board().Seating("carol").Assign(t.Context(), "T-003", to)
 		wantCode(t, "assign what is over", err, team.InvalidState)
 	}
 	if r.made(t, "carol") {
@@ -257,10 +257,10 @@ func TestHistory(t *testing.T) {
 	r := newRig(t)
 	r.add(t, 2)
 	r.claim(t, "T-001", "alice")
-	if _, err := r.Release(t.Context(), "T-001", "", "lunch 🍜"); err != nil {
+	if _, err := r.Board().Release(t.Context(), "T-001", "", "lunch 🍜"); err != nil {
 		t.Fatal(err)
 	}
-	steps, whole, err := r.History(t.Context(), "T-001")
+	steps, whole, err := r.Board().History(t.Context(), "T-001")
 	var got []string
 	for _, s := range steps {
 		got = append(got, fmt.Sprintf("%s %s %s", s.By, s.What, s.Why))
@@ -270,14 +270,14 @@ func TestHistory(t *testing.T) {
 	}
 	for range 40 { // 80 writes, of which the bucket keeps 64
 		r.claim(t, "T-002", "alice")
-		if _, err := r.Release(t.Context(), "T-002", "alice", ""); err != nil {
+		if _, err := r.Board().Release(t.Context(), "T-002", "alice", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if steps, whole, err := r.History(t.Context(), "T-002"); err != nil || whole || len(steps) != 64 {
+	if steps, whole, err := r.Board().History(t.Context(), "T-002"); err != nil || whole || len(steps) != 64 {
 		t.Errorf("of 81 copies %d are told, whole %v, %v", len(steps), whole, err)
 	}
-	_, _, err = r.History(t.Context(), "T-009")
+	_, _, err = r.Board().History(t.Context(), "T-009")
 	wantCode(t, "history of no task", err, team.NotFound)
 }
 
@@ -285,20 +285,20 @@ func TestHistory(t *testing.T) {
 func TestBadRecord(t *testing.T) {
 	r := newRig(t)
 	r.add(t, 3)
-	v, err := r.Task(t.Context(), "T-002")
+	v, err := r.Board().Task(t.Context(), "T-002")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.bt.Bucket.Put(t.Context(), subject.KeyTask("T-002"), []byte("{"), v.Revision); err != nil {
 		t.Fatal(err)
 	}
-	b, err := r.Board(t.Context())
+	b, err := r.Board().Snapshot(t.Context())
 	if err != nil || len(b.Tasks) != 2 || len(b.Bad) != 1 || b.Bad[0].Key != "task.T-002" {
 		t.Errorf("the board is %+v, %v", b, err)
 	}
-	_, err = r.Task(t.Context(), "T-002")
+	_, err = r.Board().Task(t.Context(), "T-002")
 	wantCode(t, "get", err, team.InvalidState)
-	_, err = r.Task(t.Context(), "T-004")
+	_, err = r.Board().Task(t.Context(), "T-004")
 	wantCode(t, "get what is not there", err, team.NotFound)
 }
 
@@ -313,7 +313,7 @@ func TestTooLargeForAClosedBoard(t *testing.T) {
 	for i := range big {
 		big[i] = team.NewTask{Title: "x", Description: strings.Repeat("x", 60<<10)}
 	}
-	_, _, err := r.AddTasks(t.Context(), "", big...)
+	_, _, err := r.Board().Add(t.Context(), "", big...)
 	wantCode(t, "tasks that are too large for one call", err, team.InvalidArgument)
 	_, err = r.board.Create(t.Context(), team.Leader, team.NewTask{Title: "y"})
 	wantCode(t, "a task for a board that is closed", err, team.InvalidState)

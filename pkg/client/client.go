@@ -1,9 +1,31 @@
 // Package client is all that a person or a program may ask of a cluster and its
-// teams from outside: make a team, set it a goal and follow it, work on its board,
-// write to its members, spawn and stop them. teamctl goes through it, and later
-// the HTTP API.
+// teams from outside. teamctl and the HTTP API go through it.
 //
-// It talks NATS only and keeps nothing: any number of clients may be at work.
+// It talks to NATS only and stores nothing here: any number of clients may be active. A
+// program that sets a team a goal and prints its result:
+//
+//	c, err := client.Connect(ctx, client.Options{URL: "nats://127.0.0.1:4222"}) // as `teamctl status` prints it
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	defer c.Close()
+//	t, err := c.Make(ctx, client.NewTeam{ID: "docs"}) // made if it is not there yet
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	goal, err := t.Goals().Start(ctx, "Count the pages of the manual.", "")
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	end, err := goal.Wait(ctx)
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	fmt.Println(end.Status, end.Summary)
+//
+// A team has five handles: [Goals], [Board], [Mail], [Members] and [Plans]. What happens in it
+// is one stream, [Team.Feed]; [Goal.Follow] reads the part of a goal. Errors carry a code
+// and often a hint: [team.CodeOf], [team.HintOf].
 package client
 
 import (
@@ -17,26 +39,31 @@ import (
 	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/hands"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/seat"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
 )
 
 // Client is a connection to a cluster. Safe for concurrent use.
 type Client struct {
-	conn     *broker.Conn
-	registry *registry.Registry
+	conn       *broker.Conn
+	registry   *registry.Registry
+	workspaces workspace.Source
 }
 
-// Options say what to connect to.
+// Options name what to connect to.
 type Options struct {
 	URL      string // of the NATS server; required
 	Replicas int    // servers that keep what this client makes; default 1
 	Once     bool   // an address that refuses is not tried again
 	Name     string // of the connection, for those who look at the server; default teamctl
+
+	Workspaces workspace.Source // where checks run and files are read; default: the team's folder, else the current one; in a sandbox
 }
 
 // silence: a server is asked this often, and lost after three times. People are told a
@@ -55,13 +82,22 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		conn.Close()
 		return nil, err
 	}
-	return &Client{conn, reg}, nil
+	if o.Workspaces == nil {
+		o.Workspaces = hands.New(hands.Options{})
+	}
+	return &Client{conn, reg, o.Workspaces}, nil
 }
 
 // Close ends the connection.
 func (c *Client) Close() { c.conn.Close() }
 
-// Storage tells whether the server stores what it is told, by a small write. Errors:
+// Files opens the folder of a team for reading; the caller calls release. Errors: those of
+// [workspace.Open].
+func (c *Client) Files(ctx context.Context, t team.Team) (ws *workspace.Workspace, release func(), err error) {
+	return c.workspaces.Open(ctx, workspace.Work{Team: t}, workspace.Options{ReadOnly: true})
+}
+
+// Storage reports whether the server stores what it is told, by a small write. Errors:
 // Unavailable, [broker.ErrNoRoom] if that is why.
 func (c *Client) Storage(ctx context.Context) error { return c.registry.Probe(ctx) }
 
@@ -69,17 +105,21 @@ func (c *Client) Storage(ctx context.Context) error { return c.registry.Probe(ct
 func (c *Client) Server() string { return c.conn.Server() }
 
 // Connection calls f when NATS is away and when it is back, until ctx ends. What is
-// followed meanwhile goes on by itself.
+// followed meanwhile continues by itself.
 func (c *Client) Connection(ctx context.Context, f func(connected bool)) { c.conn.Follow(ctx, f) }
 
 // Ready is nil while NATS is connected, else Unavailable. It does not block.
 func (c *Client) Ready(ctx context.Context) error { return c.conn.Ready(ctx) }
 
-// Move has the client go on at another address, where its cluster has come back.
+// Move has the client continue at another address, where its cluster has come back.
 func (c *Client) Move(url string) error { return c.conn.Move(url) }
 
-// Team is one team, opened.
-type Team struct {
+// Team is one team, opened. What can be done with it is in handles, which are cheap to make:
+// [Team.Goals], [Team.Board], [Team.Mail], [Team.Members] and [Team.Plans].
+type Team struct{ *core }
+
+// core is what a team and its handles share.
+type core struct {
 	client  *Client
 	team    *broker.Storage
 	board   *board.Board
@@ -88,21 +128,23 @@ type Team struct {
 	mailbox *mailbox.Mailbox
 	plans   *approval.Plans
 	spawner *spawn.Spawner
-	at      uint64         // see [Team.At]
-	sitting []team.AgentID // see [Team.Seating]
+	at      uint64         // see [Board.At]
+	sitting []team.AgentID // see [Board.Seating]
 }
 
-// NewTeam says how a team is to be made that is not there yet.
+// NewTeam describes how a team is to be made that is not there yet.
 type NewTeam struct {
 	ID        team.TeamID
 	Roles     map[string]team.Role
 	Lease     time.Duration // in whole seconds; default [team.DefaultLease]
 	Stall     time.Duration // in whole seconds, without progress until a member is stalled; default [team.DefaultStall]
-	Workspace string        // where its members work, unless their process says otherwise; may be ""
+	Hands     team.Hands    // what its members may do
+	PlanMode  bool          // its teammates change nothing before their plans are approved
+	Workspace string        // where its members work, unless their process is set otherwise; may be ""
 	Needs     string        // a role that Roles, or the team if it is there, must have; may be ""
 	UserID    string        // with SessionID: the session that the team is, see [Client.MakeSession]; "" = none
 	SessionID string
-	Seats     []team.AgentID // as with [Team.Seating], for the team that is made or opened
+	Seats     []team.AgentID // as with [Board.Seating], for the team that is made or opened
 }
 
 // Make makes the team, or opens it; a team that is there stays as it is, but for
@@ -117,21 +159,21 @@ func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
 		case oerr != nil:
 			return nil, oerr
 		}
-		return t.Seating(n.Seats...), nil // whose record may have a role of its own by that name
+		return &Team{t.seating(n.Seats)}, nil // whose record may have a role by that name
 	}
 	bt, _, err := c.registry.Make(ctx, n.record())
 	if err != nil {
 		return nil, err
 	}
-	return c.open(bt).Seating(n.Seats...), nil
+	return &Team{c.open(bt).seating(n.Seats)}, nil
 }
 
 // record is the team's record as it is made.
 func (n NewTeam) record() team.Team {
 	return team.Team{
 		ID: n.ID, Roles: n.Roles, LeaseSeconds: int(n.Lease / time.Second), StallSeconds: int(n.Stall / time.Second), MaxTeammates: team.DefaultMaxTeammates,
-		Policies:  team.Policies{Create: team.CreateAll, Respawn: team.RespawnAlways, Approver: team.ByLeader},
-		Workspace: n.Workspace, UserID: n.UserID, SessionID: n.SessionID, CreatedBy: team.UserAgent,
+		Policies: team.Policies{Create: team.CreateAll, Respawn: team.RespawnAlways, Approver: team.ByLeader, PlanMode: n.PlanMode},
+		Hands:    n.Hands, Workspace: n.Workspace, UserID: n.UserID, SessionID: n.SessionID, CreatedBy: team.UserAgent,
 	}
 }
 
@@ -151,35 +193,37 @@ func (c *Client) Open(ctx context.Context, id team.TeamID) (*Team, error) {
 func (c *Client) open(bt *broker.Storage) *Team {
 	b, r := board.New(bt.Bucket, board.Options{}), roster.New(bt)
 	box := mailbox.New(bt, mailbox.Options{Members: r})
-	return &Team{
+	return &Team{&core{
 		client: c, team: bt, board: b, roster: r, seats: seat.New(b, r), mailbox: box,
 		plans:   approval.New(bt.Bucket, approval.Options{Tasks: b, Members: r, Post: box}),
 		spawner: spawn.New(spawn.Options{Team: bt, Roster: r}),
-	}
+	}}
 }
 
-// At returns the same team for one change of a task that must still be at a revision, as it was
+// At returns the same board for one change of a task that must still be at a revision, as it was
 // read. At any other the change ends with [team.ErrRevision] (Conflict), and nothing is done.
 // It holds for Edit, Claim, Complete, Fail, Release, Assign and Cancel; 0 is any revision.
-func (t *Team) At(revision uint64) *Team {
-	at := *t
+func (t Board) At(revision uint64) Board {
+	at := *t.core
 	at.board, at.at = t.board.At(revision), revision
 	at.seats = seat.New(at.board, t.roster)
-	return &at
+	return Board{&at}
 }
 
-// Seating returns the same team for a caller that wants a person's seat to be made for each of
-// these names that no present member has. It holds for Claim, Assign and AddTasks, which
-// otherwise end with NotFound: a name that was mistyped makes no seat.
-func (t *Team) Seating(names ...team.AgentID) *Team {
+// Seating returns the same board for a caller that wants a person's seat to be made for each of
+// these names that no present member has. It holds for Claim, Assign and Add, which otherwise
+// end with NotFound: a name that was mistyped makes no seat.
+func (t Board) Seating(names ...team.AgentID) Board { return Board{t.seating(names)} }
+
+func (t *core) seating(names []team.AgentID) *core {
 	seating := *t
 	seating.sitting = names
 	return &seating
 }
 
 // maySit reports whether a seat may be made for the name. The leader's is refused by package
-// seat, in words of its own.
-func (t *Team) maySit(a team.AgentID) bool { return a == team.Leader || slices.Contains(t.sitting, a) }
+// seat, in other words.
+func (t *core) maySit(a team.AgentID) bool { return a == team.Leader || slices.Contains(t.sitting, a) }
 
 // SetRoles stores the roles with the team, in place of those that it has by their names.
 // Members that work keep what they were started with.
@@ -192,9 +236,3 @@ func (t *Team) SetRoles(ctx context.Context, roles map[string]team.Role) error {
 	})
 	return err
 }
-
-// ID is the team's name.
-func (t *Team) ID() team.TeamID { return t.team.ID }
-
-// Record is the team's record as it stands.
-func (t *Team) Record(ctx context.Context) (team.Team, error) { return registry.Record(ctx, t.team) }

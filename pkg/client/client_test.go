@@ -87,7 +87,7 @@ func wantCode(t *testing.T, what string, err error, want team.Code) {
 // A team that is there stays as it is, except that roles which it lacks are added.
 func TestMakeAgain(t *testing.T) {
 	r := newRig(t)
-	if _, err := r.StartGoal(t.Context(), "migrate", "/first"); err != nil {
+	if _, err := r.Goals().Start(t.Context(), "migrate", "/first"); err != nil {
 		t.Fatal(err)
 	}
 	before := record(t, r.Team)

@@ -6,7 +6,6 @@ import (
 
 	"agentteam/pkg/completion"
 	"agentteam/pkg/team"
-	"agentteam/pkg/tool/workspace"
 )
 
 // Deliverable is the file that a task leaves behind.
@@ -23,7 +22,7 @@ func deliverableOf(t team.Task) Deliverable {
 }
 
 // Deliverables returns what the completed tasks have left behind, in order of the tasks.
-func (t *Team) Deliverables(ctx context.Context) ([]Deliverable, error) {
+func (t Board) Deliverables(ctx context.Context) ([]Deliverable, error) {
 	tasks, err := t.board.All(ctx)
 	all := []Deliverable{}
 	for _, task := range tasks {
@@ -41,7 +40,7 @@ func (t *Team) Deliverables(ctx context.Context) ([]Deliverable, error) {
 //
 // Errors: NotFound if there is no such task, or no such file; InvalidState if the workspace
 // cannot be used from here; those of [workspace.Workspace.Regular]; Unavailable.
-func (t *Team) OpenDeliverable(ctx context.Context, id team.TaskID) (Deliverable, io.ReadCloser, error) {
+func (t Board) OpenDeliverable(ctx context.Context, id team.TaskID) (Deliverable, io.ReadCloser, error) {
 	task, err := t.board.Get(ctx, id)
 	if err != nil {
 		return Deliverable{}, nil, err
@@ -51,19 +50,19 @@ func (t *Team) OpenDeliverable(ctx context.Context, id team.TaskID) (Deliverable
 		f, err := t.team.Files.Open(ctx, completion.Name(task))
 		return d, f, err
 	}
-	record, err := t.Record(ctx)
+	record, err := t.record(ctx)
 	if err != nil {
 		return d, nil, err
 	}
-	if record.Workspace == "" {
-		return d, nil, team.Errorf(team.NotFound, "%s has left no deliverable, and team %s has no workspace in which one could be", id, t.ID())
-	}
-	ws, err := workspace.Open(record.Workspace, workspace.Options{})
+	ws, release, err := t.client.Files(ctx, record)
 	if err != nil {
-		return d, nil, team.Errorf(team.InvalidState, "the workspace of team %s cannot be used from here: %w", t.ID(), err).
+		return d, nil, team.Errorf(team.InvalidState, "the workspace of team %s cannot be used from here: %w", t.id(), err).
 			WithHint("ask a leader process on the machine of the workspace")
 	}
-	defer ws.Close() // the open file stays
+	defer release() // the open file stays
 	f, _, err := ws.Regular(task.DeliverablePath)
-	return d, f, err
+	if err != nil { // a nil *os.File would be no nil io.ReadCloser
+		return d, nil, err
+	}
+	return d, f, nil
 }

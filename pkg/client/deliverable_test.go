@@ -13,13 +13,13 @@ import (
 func TestDeliverable(t *testing.T) {
 	r := newRig(t)
 	dir := t.TempDir()
-	if _, err := r.StartGoal(t.Context(), "count", dir); err != nil {
+	if _, err := r.Goals().Start(t.Context(), "count", dir); err != nil {
 		t.Fatal(err)
 	}
 	r.add(t, 3)
 	read := func(id team.TaskID) (client.Deliverable, string, error) {
 		t.Helper()
-		d, f, err := r.OpenDeliverable(t.Context(), id)
+		d, f, err := r.Board().OpenDeliverable(t.Context(), id)
 		if err != nil {
 			return d, "", err
 		}
@@ -39,7 +39,7 @@ func TestDeliverable(t *testing.T) {
 	if d, text, err := read("T-001"); err != nil || text != "42 草稿" || d.Digest != "" {
 		t.Errorf("while it is written it is %+v, %q, %v", d, text, err)
 	}
-	if _, err := r.Complete(t.Context(), "T-001", "alice", "counted"); err != nil {
+	if _, err := r.Board().Complete(t.Context(), "T-001", "alice", "counted"); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, task.DeliverablePath), "spoilt since")
@@ -47,14 +47,14 @@ func TestDeliverable(t *testing.T) {
 	if err != nil || text != "42 草稿" || d.Digest == "" {
 		t.Errorf("once completed it is %+v, %q, %v", d, text, err)
 	}
-	if all, err := r.Deliverables(t.Context()); err != nil || len(all) != 1 || all[0] != d {
+	if all, err := r.Board().Deliverables(t.Context()); err != nil || len(all) != 1 || all[0] != d {
 		t.Errorf("listed %+v, %v; want %+v", all, err, d)
 	}
 
 	// No link leads out of the workspace.
 	secret := filepath.Join(t.TempDir(), "secret")
 	write(t, secret, "secret")
-	two, err := r.Task(t.Context(), "T-002")
+	two, err := r.Board().Task(t.Context(), "T-002")
 	if err == nil {
 		err = os.Symlink(secret, filepath.Join(dir, two.DeliverablePath))
 	}

@@ -17,30 +17,15 @@ import (
 // What becomes of a message is written nowhere: it follows from what is stored anyway. It is
 // judged here, since it takes the mail and the journals, and neither store knows the other.
 
-// FateState says how far a message has come with one receiver.
-type FateState string
-
-// The fates of a message.
-const (
-	Pending   FateState = "pending"   // stored, and not yet in its receiver's conversation
-	Delivered FateState = "delivered" // in its receiver's conversation, or before the person that it is for
-	Processed FateState = "processed" // the receiver's model has answered with it before its eyes, or a request was approved; the person has written back
-	Refused   FateState = "refused"   // the receiver has refused what it asks for
-	Dead      FateState = "dead"      // set aside, since its receiver could not read it
-)
-
-// FateStates returns every fate that a message may have.
-func FateStates() []FateState { return []FateState{Pending, Delivered, Processed, Refused, Dead} }
-
 // Fate is what has become of a message with one receiver. Times are the server's.
 type Fate struct {
-	AgentID     team.AgentID `json:"agent_id"`
-	State       FateState    `json:"fate"`
-	DeliveredAt *time.Time   `json:"delivered_at,omitempty"`
-	ProcessedAt *time.Time   `json:"processed_at,omitempty"`
-	RefusedAt   *time.Time   `json:"refused_at,omitempty"`
-	Reason      string       `json:"reason,omitempty"` // of a refusal
-	DeadAt      *time.Time   `json:"dead_at,omitempty"`
+	AgentID     team.AgentID   `json:"agent_id"`
+	State       team.MailState `json:"fate"`
+	DeliveredAt *time.Time     `json:"delivered_at,omitempty"`
+	ProcessedAt *time.Time     `json:"processed_at,omitempty"`
+	RefusedAt   *time.Time     `json:"refused_at,omitempty"`
+	Reason      string         `json:"reason,omitempty"` // of a refusal
+	DeadAt      *time.Time     `json:"dead_at,omitempty"`
 }
 
 // At is when the message came to where it is; nil while it is pending.
@@ -52,15 +37,15 @@ func (f Fate) At() *time.Time {
 func (f *Fate) settle() {
 	switch {
 	case f.DeadAt != nil:
-		f.State = Dead
+		f.State = team.MailDead
 	case f.RefusedAt != nil:
-		f.State = Refused
+		f.State = team.MailRefused
 	case f.ProcessedAt != nil:
-		f.State = Processed
+		f.State = team.MailProcessed
 	case f.DeliveredAt != nil:
-		f.State = Delivered
+		f.State = team.MailDelivered
 	default:
-		f.State = Pending
+		f.State = team.MailPending
 	}
 }
 
@@ -72,7 +57,7 @@ type trail struct {
 
 // fates fills in what has become of the letters, which are in order, with the receivers that
 // their Fates name.
-func (t *Team) fates(ctx context.Context, letters []Letter) error {
+func (t *core) fates(ctx context.Context, letters []Letter) error {
 	byReader := map[team.AgentID][]trail{}
 	for i := range letters {
 		for k := range letters[i].Fates {
@@ -92,7 +77,7 @@ func (t *Team) fates(ctx context.Context, letters []Letter) error {
 }
 
 // follow finds out what has become of letters, which are in order, with one receiver.
-func (t *Team) follow(ctx context.Context, who team.AgentID, trails []trail) error {
+func (t *core) follow(ctx context.Context, who team.AgentID, trails []trail) error {
 	isPerson, err := t.isPerson(ctx, who)
 	if err != nil {
 		return err
@@ -111,7 +96,7 @@ func (t *Team) follow(ctx context.Context, who team.AgentID, trails []trail) err
 
 // isPerson reports whether mail to who is read by a person: the one before the team, or one at
 // a seat.
-func (t *Team) isPerson(ctx context.Context, who team.AgentID) (bool, error) {
+func (t *core) isPerson(ctx context.Context, who team.AgentID) (bool, error) {
 	if who == team.UserAgent {
 		return true, nil
 	}
@@ -126,13 +111,13 @@ func (t *Team) isPerson(ctx context.Context, who team.AgentID) (bool, error) {
 const margin = time.Second
 
 // read takes in what an agent's journal tells, up to where it has told everything.
-func (t *Team) read(ctx context.Context, who team.AgentID, trails []trail) error {
+func (t *core) read(ctx context.Context, who team.AgentID, trails []trail) error {
 	from, err := t.team.Logs.FirstSince(ctx, trails[0].StoredAt.Add(-margin))
 	if err != nil {
 		return err
 	}
 	r := newReading(trails)
-	err = t.team.Logs.Read(ctx, from, func(m broker.Msg) error {
+	return t.team.Logs.Read(ctx, from, func(m broker.Msg) error {
 		record, err := glance(ctx, t.team, m)
 		switch {
 		case errors.Is(err, team.Unavailable):
@@ -141,14 +126,10 @@ func (t *Team) read(ctx context.Context, who team.AgentID, trails []trail) error
 			return nil
 		}
 		if r.take(record, m.Time.UTC()) {
-			return errFound
+			return broker.ErrEnough
 		}
 		return nil
-	}, subject.Log(t.ID(), who))
-	if errors.Is(err, errFound) {
-		return nil
-	}
-	return err
+	}, subject.Log(t.id(), who))
 }
 
 // glance reads a record as far as it tells of mail: a turn or a result that lies in the object
@@ -204,7 +185,7 @@ func (r *reading) deliver(at time.Time, upTo uint64) {
 
 // answered takes in the answers to what letters ask for: a request is refused, or it is
 // processed, also if its receiver has left without another turn.
-func (t *Team) answered(ctx context.Context, who team.AgentID, trails []trail) error {
+func (t *core) answered(ctx context.Context, who team.AgentID, trails []trail) error {
 	for _, l := range trails {
 		if l.RequestID == "" || l.Approve != nil {
 			continue
@@ -220,17 +201,17 @@ func (t *Team) answered(ctx context.Context, who team.AgentID, trails []trail) e
 			} else {
 				l.fate.RefusedAt, l.fate.Reason = at, answer.Content
 			}
-			return errFound
-		}, subject.Inbox(t.ID(), l.From, who))
-		if err != nil && !errors.Is(err, errFound) {
+			return broker.ErrEnough
+		}, subject.Inbox(t.id(), l.From, who))
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// buried takes in what an agent has set aside. Its journal goes on behind it.
-func (t *Team) buried(ctx context.Context, who team.AgentID, trails []trail) error {
+// buried takes in what an agent has set aside. Its journal continues behind it.
+func (t *core) buried(ctx context.Context, who team.AgentID, trails []trail) error {
 	return t.team.Messages.Read(ctx, trails[0].Seq, func(m broker.Msg) error {
 		var dead team.Message
 		if json.Unmarshal(m.Data, &dead) != nil {
@@ -243,15 +224,15 @@ func (t *Team) buried(ctx context.Context, who team.AgentID, trails []trail) err
 			}
 		}
 		return nil
-	}, subject.Dead(t.ID(), who))
+	}, subject.Dead(t.id(), who))
 }
 
 // writtenBack takes in what a person has answered. Mail lies before a person as soon as it is
 // stored; that it was read shows when the person writes back.
-func (t *Team) writtenBack(ctx context.Context, who team.AgentID, trails []trail) error {
-	subjects := []string{subject.Inbox(t.ID(), "*", who), subject.Broadcast(t.ID(), who)}
+func (t *core) writtenBack(ctx context.Context, who team.AgentID, trails []trail) error {
+	subjects := []string{subject.Inbox(t.id(), "*", who), subject.Broadcast(t.id(), who)}
 	if who != team.UserAgent { // which may answer for a seat
-		subjects = append(subjects, subject.Inbox(t.ID(), "*", team.UserAgent), subject.Broadcast(t.ID(), team.UserAgent))
+		subjects = append(subjects, subject.Inbox(t.id(), "*", team.UserAgent), subject.Broadcast(t.id(), team.UserAgent))
 	}
 	for _, l := range trails {
 		l.fate.DeliveredAt = &l.StoredAt
@@ -271,7 +252,7 @@ func (t *Team) writtenBack(ctx context.Context, who team.AgentID, trails []trail
 }
 
 // open marks the questions whose answer somebody waits for.
-func (t *Team) open(ctx context.Context, trails []trail) error {
+func (t *core) open(ctx context.Context, trails []trail) error {
 	members, err := t.roster.List(ctx)
 	if err != nil {
 		return err
@@ -287,7 +268,7 @@ func (t *Team) open(ctx context.Context, trails []trail) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	tasks, err := t.ByID(ctx, ids...)
+	tasks, err := Board{t}.ByID(ctx, ids...)
 	for _, l := range trails {
 		if v, known := tasks[l.TaskID]; known && l.Void(v.Task) { // of one that cannot be read nobody knows
 			l.Open = false

@@ -15,7 +15,7 @@ type Entry = feed.Entry
 // Cursor is a place in a team's feed; "" is its beginning.
 type Cursor = feed.Cursor
 
-// FeedOptions say what of a team's feed is to be read.
+// FeedOptions choose what of a team's feed is to be read.
 type FeedOptions = feed.Options
 
 // Feed calls f for everything that happened in the team behind o.After, and with
@@ -68,7 +68,7 @@ func (t *Team) Before(ctx context.Context, after Cursor) ([]team.Member, []team.
 // Transcript calls f for all that a member was told, said and did, as its journal has it;
 // with follow also for what comes, until ctx ends. See [feed.Conversation]. Errors:
 // NotFound for one who never was a member.
-func (t *Team) Transcript(ctx context.Context, a team.AgentID, follow bool, f func(Entry) error) error {
+func (t Members) Transcript(ctx context.Context, a team.AgentID, follow bool, f func(Entry) error) error {
 	if _, err := t.roster.Get(ctx, a); err != nil {
 		return err
 	}

@@ -19,11 +19,11 @@ func TestFeed(t *testing.T) {
 	event.New(r.bt, nil).Emit(t.Context(), team.Event{AgentID: "coder-1", Event: team.EventBody{Type: team.RunStarted}})
 	r.add(t, 1)
 	r.claim(t, "T-001", "alice")
-	if _, err := r.Release(t.Context(), "T-001", "alice", ""); err != nil {
+	if _, err := r.Board().Release(t.Context(), "T-001", "alice", ""); err != nil {
 		t.Fatal(err)
 	}
 	r.claim(t, "T-001", "alice")
-	if _, err := r.Complete(t.Context(), "T-001", "alice", "done"); err != nil {
+	if _, err := r.Board().Complete(t.Context(), "T-001", "alice", "done"); err != nil {
 		t.Fatal(err)
 	}
 	read := func(o client.FeedOptions) (got []string, last client.Cursor) {
@@ -55,7 +55,7 @@ func TestFeed(t *testing.T) {
 func TestGoalFollow(t *testing.T) {
 	r := newRig(t)
 	r.add(t, 1)
-	g, err := r.StartGoal(t.Context(), "a goal", "")
+	g, err := r.Goals().Start(t.Context(), "a goal", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,10 @@ package client
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/feed"
@@ -14,7 +17,7 @@ import (
 
 // Goal is one goal under way, as its starter follows it.
 type Goal struct {
-	team    *Team
+	team    *core
 	number  int
 	started bool
 	begun   time.Time            // by the server's clock, if it was resumed
@@ -32,35 +35,30 @@ func (g *Goal) Started() bool { return g.started }
 // the goal was set, or was created since.
 func (g *Goal) Has(id team.TaskID) bool { return !g.ended[id] }
 
-// StartGoal sets the team a goal. A team that is at work keeps its own, and the
+// Start sets the team a goal. A team that is at work keeps its own, and the
 // text goes to its leader as mail.
-func (t *Team) StartGoal(ctx context.Context, text, workspace string) (*Goal, error) {
-	g, _, err := t.mailGoal(ctx, "", text)
-	if err != nil {
-		return nil, err
-	}
-	return g, g.set(ctx, text, workspace)
+func (t Goals) Start(ctx context.Context, text, workspace string) (*Goal, error) {
+	return t.startGoal(ctx, "", text, workspace)
 }
 
-// mailGoal returns a goal that is yet to be set, and the mail in which the leader reads it, under
-// an id, or with "" under a new one.
-func (t *Team) mailGoal(ctx context.Context, id, text string) (g *Goal, mail team.Message, err error) {
-	mail = team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: text}
+// startGoal is [Goals.Start] with the id of the mail in which the leader reads the text; "" = a new one.
+func (t *core) startGoal(ctx context.Context, id, text, workspace string) (g *Goal, err error) {
+	mail := team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: text}
 	if err := mail.Validate(); err != nil { // before anything is changed
-		return nil, mail, err
+		return nil, err
 	}
 	g = &Goal{team: t, begun: time.Now(), ended: map[team.TaskID]bool{}}
 	if g.after, err = feed.End(ctx, t.team); err != nil {
-		return nil, mail, err
+		return nil, err
 	}
 	last, err := t.team.Logs.LastSeq(ctx)
 	if err != nil {
-		return nil, mail, err
+		return nil, err
 	}
 	g.log = last + 1
 	tasks, err := t.board.All(ctx)
 	if err != nil {
-		return nil, mail, err
+		return nil, err
 	}
 	for _, task := range tasks {
 		g.ended[task.ID] = !task.Status.Open()
@@ -68,22 +66,19 @@ func (t *Team) mailGoal(ctx context.Context, id, text string) (g *Goal, mail tea
 	// The mail first: a team that became active without it would be asked what it
 	// does, and know nothing; and an end of the present goal that does not know of it
 	// is refused once the record is written. The board is opened by whoever leads.
-	mail, _, err = t.mailbox.Send(ctx, mail)
-	return g, mail, err
-}
-
-// set makes the text the goal of a team that is not at work.
-func (g *Goal) set(ctx context.Context, text, workspace string) (err error) {
-	g.record, g.started, err = g.team.client.registry.StartGoal(ctx, g.team.team, text, workspace)
+	if _, _, err = t.mailbox.Send(ctx, mail); err != nil {
+		return nil, err
+	}
+	g.record, g.started, err = t.client.registry.StartGoal(ctx, t.team, text, workspace)
 	g.number = g.record.GoalNumber
-	return err
+	return g, err
 }
 
-// ResumeGoal returns the goal that the team is at work on, or that has ended since that
+// Resume returns the goal that the team is at work on, or that has ended since that
 // time, as if its starter had gone on to follow it; [Goal.Follow] begins with what has
 // happened since. Errors: InvalidState if there is none.
-func (t *Team) ResumeGoal(ctx context.Context, since time.Time) (*Goal, error) {
-	record, err := t.Record(ctx)
+func (t Goals) Resume(ctx context.Context, since time.Time) (*Goal, error) {
+	record, err := t.record(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +87,9 @@ func (t *Team) ResumeGoal(ctx context.Context, since time.Time) (*Goal, error) {
 		if record.Status != team.Active {
 			how = "the last one is over: " + string(record.Status)
 		}
-		return nil, team.Errorf(team.InvalidState, "team %s has no goal under way; %s", t.ID(), how).WithHint("set one: teamctl run --team %s GOAL", t.ID())
+		return nil, team.Errorf(team.InvalidState, "team %s has no goal under way; %s", t.id(), how).WithHint("set one: teamctl run --team %s GOAL", t.id())
 	}
-	g := &Goal{team: t, number: record.GoalNumber, started: true, record: record, ended: map[team.TaskID]bool{}}
+	g := &Goal{team: t.core, number: record.GoalNumber, started: true, record: record, ended: map[team.TaskID]bool{}}
 	if g.after, err = feed.Since(ctx, t.team, since); err != nil {
 		return nil, err
 	}
@@ -112,28 +107,28 @@ func (t *Team) ResumeGoal(ctx context.Context, since time.Time) (*Goal, error) {
 
 // Move makes dir the folder in which the team works. Those who work for it already stay where
 // they are; nobody does where the old folder is gone.
-func (t *Team) Move(ctx context.Context, dir string) (team.Team, error) {
+func (t Goals) Move(ctx context.Context, dir string) (team.Team, error) {
 	return t.client.registry.Move(ctx, t.team, dir)
 }
 
-// PresentGoal returns the goal that the team has, or had last. Errors: InvalidState for a
+// Present returns the goal that the team has, or had last. Errors: InvalidState for a
 // team that never had one.
-func (t *Team) PresentGoal(ctx context.Context) (*Goal, error) {
-	record, err := t.Record(ctx)
+func (t Goals) Present(ctx context.Context) (*Goal, error) {
+	record, err := t.record(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if record.Goal == "" {
-		return nil, team.Errorf(team.InvalidState, "team %s has no goal", t.ID()).
+		return nil, team.Errorf(team.InvalidState, "team %s has no goal", t.id()).
 			WithHint("teamctl run GOAL sets one; teamctl events --follow shows what happens without one")
 	}
-	g := &Goal{team: t, number: record.GoalNumber, record: record, ended: map[team.TaskID]bool{}}
+	g := &Goal{team: t.core, number: record.GoalNumber, record: record, ended: map[team.TaskID]bool{}}
 	if record.GoalAt != nil { // else a program set it that did not keep the time: all there is may be for it
 		g.begun = *record.GoalAt
 		if g.after, err = feed.Since(ctx, t.team, g.begun); err != nil {
 			return nil, err
 		}
-		if g.log, _, err = g.after.Seqs(t.ID()); err != nil {
+		if g.log, _, err = g.after.Seqs(t.id()); err != nil {
 			return nil, err
 		}
 	}
@@ -166,7 +161,7 @@ func (g *Goal) Wait(ctx context.Context) (team.Team, error) {
 	err := g.team.team.Bucket.Watch(ctx, func(e broker.Entry) error {
 		record, err := registry.Decode(e)
 		if errors.Is(err, team.ErrUnreadable) {
-			return nil // it says nothing, so it does not say that the goal has ended
+			return nil // what cannot be read is no end of the goal
 		}
 		if err != nil {
 			return err
@@ -191,7 +186,66 @@ var errEnded = errors.New("the goal has ended")
 // Follow calls f for everything that happens in the team behind a place of the feed, such
 // as [Goal.After], until ctx ends; then it returns nil.
 func (g *Goal) Follow(ctx context.Context, after Cursor, f func(Entry) error) error {
-	return g.team.Feed(ctx, FeedOptions{After: after, Follow: true}, f)
+	return feed.Read(ctx, g.team.team, FeedOptions{After: after, Follow: true}, f)
+}
+
+// What belongs to a goal that has ended: all that comes without a pause of linger, up to a
+// while after its end. An agent reports the end of its run after that of the goal.
+const (
+	linger = 300 * time.Millisecond
+	later  = 5 * time.Second
+)
+
+// Reading reads what happens behind the item that it has read last: up to the present end or,
+// with on, until its ctx ends, and then returns nil. It asks of each item whether that belongs to
+// the goal, by the item's time; the zero time is that of now.
+type Reading func(ctx context.Context, on bool, belongs func(at time.Time) bool) error
+
+// FollowToEnd reads until the goal has ended and all that belongs to it has come, and returns
+// the team's record as it was at the end. A slow reader gets all that was stored by then, too.
+// Errors: read's; ctx's, if that ends before the goal.
+func (g *Goal) FollowToEnd(ctx context.Context, read Reading) (team.Team, error) {
+	eg, watching := errgroup.WithContext(ctx)
+	following, stop := context.WithCancel(watching)
+	defer stop()
+	var mu sync.Mutex
+	var last *time.Timer // that ends the following; nil while the goal is under way
+	var record team.Team
+	belongs := func(at time.Time) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if last == nil {
+			return true
+		}
+		if f := record.FinishedAt; f != nil && at.After(f.Add(later)) {
+			stop()
+			return false
+		}
+		last.Reset(linger)
+		return true
+	}
+	eg.Go(func() error {
+		if err := read(following, true, belongs); err != nil || watching.Err() != nil {
+			return err
+		}
+		// What a slow reader has not had yet. The goal has ended, also if that is not to be had.
+		rest, done := context.WithTimeout(watching, later)
+		defer done()
+		err := read(rest, false, belongs)
+		if errors.Is(err, team.Unavailable) || rest.Err() != nil && watching.Err() == nil {
+			return nil
+		}
+		return err
+	})
+	eg.Go(func() error {
+		ended, err := g.Wait(watching)
+		mu.Lock()
+		defer mu.Unlock()
+		record, last = ended, time.AfterFunc(linger, stop)
+		return err
+	})
+	err := eg.Wait() // before record is read
+	return record, err
 }
 
 // Elapsed is how long the goal took, or has taken until now.

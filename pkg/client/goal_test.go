@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 
 func (r *rig) start(t *testing.T, text string) *client.Goal {
 	t.Helper()
-	g, err := r.StartGoal(t.Context(), text, "")
+	g, err := r.Goals().Start(t.Context(), text, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestGoalRefused(t *testing.T) {
 	r.end(t, "done")
 	before := record(t, r.Team)
 	for _, text := range []string{" ", strings.Repeat("x", team.MaxMessageBytes+1), "\x1b[2J"} {
-		_, err := r.StartGoal(t.Context(), text, "")
+		_, err := r.Goals().Start(t.Context(), text, "")
 		wantCode(t, "start", err, team.InvalidArgument)
 	}
 	if after := record(t, r.Team); after.Revision != before.Revision {
@@ -131,12 +132,12 @@ func TestGoalRefused(t *testing.T) {
 func TestTasksOfGoal(t *testing.T) {
 	r := newRig(t)
 	r.add(t, 2)
-	if _, err := r.Cancel(t.Context(), "T-001", "", ""); err != nil {
+	if _, err := r.Board().Cancel(t.Context(), "T-001", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	g := r.start(t, "migrate")
 	r.add(t, 1)
-	if _, err := r.Cancel(t.Context(), "T-002", "", ""); err != nil {
+	if _, err := r.Board().Cancel(t.Context(), "T-002", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[team.TaskID]bool{"T-001": false, "T-002": true, "T-003": true} {
@@ -150,7 +151,7 @@ func TestTasksOfGoal(t *testing.T) {
 // used, are those since it was set.
 func TestResumeGoal(t *testing.T) {
 	r := newRig(t)
-	_, err := r.ResumeGoal(t.Context(), time.Time{})
+	_, err := r.Goals().Resume(t.Context(), time.Time{})
 	wantCode(t, "resume without a goal", err, team.InvalidState)
 	j, _, err := journal.Open(t.Context(), r.bt, team.Leader, 1, journal.Options{})
 	if err != nil {
@@ -164,7 +165,7 @@ func TestResumeGoal(t *testing.T) {
 	}
 	cancel := func(id team.TaskID) {
 		t.Helper()
-		if _, err := r.Cancel(t.Context(), id, "", ""); err != nil {
+		if _, err := r.Board().Cancel(t.Context(), id, "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,7 +177,7 @@ func TestResumeGoal(t *testing.T) {
 	turn()
 	cancel("T-002")
 	back := time.Now()
-	g, err := r.ResumeGoal(t.Context(), back)
+	g, err := r.Goals().Resume(t.Context(), back)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,13 +198,13 @@ func TestResumeGoal(t *testing.T) {
 		t.Error(err)
 	}
 	r.end(t, "migrated")
-	if g, err = r.ResumeGoal(t.Context(), back); err != nil { // it ended while its follower came
+	if g, err = r.Goals().Resume(t.Context(), back); err != nil { // it ended while its follower came
 		t.Fatal(err)
 	}
 	if record, err := g.Wait(t.Context()); err != nil || record.Summary != "migrated" {
 		t.Errorf("Wait = %+v, %v", record, err)
 	}
-	_, err = r.ResumeGoal(t.Context(), time.Now())
+	_, err = r.Goals().Resume(t.Context(), time.Now())
 	wantCode(t, "resume after the end", err, team.InvalidState)
 }
 
@@ -247,18 +248,18 @@ func TestUsageOfGoal(t *testing.T) {
 // Whoever comes back finds the goal where it began, with the tasks that are for it.
 func TestPresentGoal(t *testing.T) {
 	r := newRig(t)
-	if _, err := r.PresentGoal(t.Context()); team.CodeOf(err) != team.InvalidState {
+	if _, err := r.Goals().Present(t.Context()); team.CodeOf(err) != team.InvalidState {
 		t.Errorf("without a goal: %v, want invalid_state", err)
 	}
 	r.start(t, "first")
 	old := r.add(t, 1)[0]
-	if _, err := r.Cancel(t.Context(), old.ID, "", "not needed"); err != nil {
+	if _, err := r.Board().Cancel(t.Context(), old.ID, "", "not needed"); err != nil {
 		t.Fatal(err)
 	}
 	r.end(t, "done")
 	set := r.start(t, "second")
 	own := r.add(t, 1)[0]
-	g, err := r.PresentGoal(t.Context())
+	g, err := r.Goals().Present(t.Context())
 	if err != nil || g.Has(old.ID) || !g.Has(own.ID) || !set.Has(own.ID) || g.Record().Goal != "second" || g.Begun().IsZero() {
 		t.Fatalf("%+v, %v", g, err)
 	}
@@ -275,5 +276,29 @@ func TestPresentGoal(t *testing.T) {
 	r.end(t, "all done")
 	if record, err := g.Wait(t.Context()); err != nil || record.Summary != "all done" {
 		t.Errorf("Wait = %+v, %v", record, err)
+	}
+}
+
+// A reader that has come to nothing when the goal has ended gets all that belongs to it.
+func TestSlowReaderOfAGoal(t *testing.T) {
+	r := newRig(t)
+	g := r.start(t, "count")
+	task := r.add(t, 1)[0]
+	after, reads, got := g.After(), 0, []string{}
+	r.end(t, "done")
+	record, err := g.FollowToEnd(t.Context(), func(ctx context.Context, on bool, belongs func(time.Time) bool) error {
+		if reads++; on {
+			<-ctx.Done()
+			return nil
+		}
+		return r.Feed(ctx, client.FeedOptions{After: after}, func(e client.Entry) error {
+			if belongs(e.Time) {
+				got = append(got, told(e))
+			}
+			return nil
+		})
+	})
+	if err != nil || record.Summary != "done" || reads != 2 || !slices.Contains(got, "user TASK_CREATED") {
+		t.Errorf("%v, %+v; of %s it has %q in %d readings", err, record.Summary, task.ID, got, reads)
 	}
 }

@@ -37,26 +37,26 @@ func (l Letter) Entry() Entry {
 // fate there. It reads the mail to that member and, once, what was stored since the oldest of
 // it: the member's journal, or what the person has written. A message that cannot be read is
 // not in it. Errors: NotFound for one who never was a member; Unavailable.
-func (t *Team) Inbox(ctx context.Context, who team.AgentID) ([]Letter, error) {
+func (t Mail) Inbox(ctx context.Context, who team.AgentID) ([]Letter, error) {
 	return t.inbox(ctx, who, func(Letter) (bool, error) { return true, nil })
 }
 
-// InboxPage returns the part of [Team.Inbox] that begins at a place, from 0, and has at most
+// InboxPage returns the part of [Mail.Inbox] that begins at a place, from 0, and has at most
 // limit letters; more is that there are others behind it. It keeps and judges no more than that.
-func (t *Team) InboxPage(ctx context.Context, who team.AgentID, from, limit int) (letters []Letter, more bool, err error) {
+func (t Mail) InboxPage(ctx context.Context, who team.AgentID, from, limit int) (letters []Letter, more bool, err error) {
 	at := 0
 	letters, err = t.inbox(ctx, who, func(Letter) (bool, error) {
 		at++
 		if more = at > from+limit; more {
-			return false, errFound
+			return false, broker.ErrEnough
 		}
 		return at > from, nil
 	})
 	return letters, more, err
 }
 
-// inbox is [Team.Inbox] for the letters that keep wants; errFound of it ends the reading.
-func (t *Team) inbox(ctx context.Context, who team.AgentID, keep func(Letter) (bool, error)) ([]Letter, error) {
+// inbox is [Mail.Inbox] for the letters that keep wants; [broker.ErrEnough] of it ends the reading.
+func (t *core) inbox(ctx context.Context, who team.AgentID, keep func(Letter) (bool, error)) ([]Letter, error) {
 	m, err := t.reader(ctx, who)
 	if err != nil {
 		return nil, err
@@ -79,9 +79,9 @@ func (t *Team) inbox(ctx context.Context, who team.AgentID, keep func(Letter) (b
 		err = take(Letter{Message: prompt, StoredAt: m.JoinedAt})
 	}
 	if err == nil {
-		err = t.letters(ctx, max(m.InboxFrom, 1), take, inbox(t.ID(), who)...)
+		err = t.letters(ctx, max(m.InboxFrom, 1), take, inbox(t.id(), who)...)
 	}
-	if err != nil && !errors.Is(err, errFound) {
+	if err != nil && !errors.Is(err, broker.ErrEnough) { // of what the member was spawned with
 		return nil, err
 	}
 	return letters, t.fates(ctx, letters)
@@ -89,8 +89,8 @@ func (t *Team) inbox(ctx context.Context, who team.AgentID, keep func(Letter) (b
 
 // FollowInbox calls f for each message to a member that is stored behind a sequence, and for
 // the member, until ctx ends; then it returns nil. Nobody has read these yet. Errors: as of
-// [Team.Inbox].
-func (t *Team) FollowInbox(ctx context.Context, who team.AgentID, after uint64, f func(Letter) error) error {
+// [Mail.Inbox].
+func (t Mail) FollowInbox(ctx context.Context, who team.AgentID, after uint64, f func(Letter) error) error {
 	m, err := t.reader(ctx, who)
 	if err != nil {
 		return err
@@ -104,20 +104,23 @@ func (t *Team) FollowInbox(ctx context.Context, who team.AgentID, after uint64, 
 		if !ok || l.From == who {
 			return nil
 		}
-		l.Fates = []Fate{{AgentID: who, State: Pending}}
+		l.Fates = []Fate{{AgentID: who, State: team.MailPending}}
 		if isPerson {
-			l.Open, l.Fates[0].State, l.Fates[0].DeliveredAt = l.Asks(), Delivered, &l.StoredAt
+			l.Open, l.Fates[0].State, l.Fates[0].DeliveredAt = l.Asks(), team.MailDelivered, &l.StoredAt
 		}
 		return f(l)
-	}, nil, inbox(t.ID(), who)...)
+	}, nil, inbox(t.id(), who)...)
 }
 
 // Message returns a message by its id, with its whole text and its fate at each receiver: for a broadcast, those
 // who were members when it was stored. The time in its id tells where to look, so that it reads
 // mail from there on; a receiver's journal is read from then until it tells. Errors: NotFound;
 // Unavailable.
-func (t *Team) Message(ctx context.Context, id string) (Letter, error) {
+func (t Mail) Message(ctx context.Context, id string) (Letter, error) {
 	l, err := t.find(ctx, id)
+	if errors.Is(err, team.NotFound) {
+		l, err = t.prompt(ctx, id, err)
+	}
 	if err != nil {
 		return Letter{}, err
 	}
@@ -141,6 +144,29 @@ func (t *Team) Message(ctx context.Context, id string) (Letter, error) {
 	return letters[0], err
 }
 
+// prompt finds what a member was spawned with, which is in no stream, under an id that its
+// inbox names; missing if there is none. Errors: InvalidArgument if several members have it.
+func (t *core) prompt(ctx context.Context, id string, missing error) (found Letter, err error) {
+	members, err := t.roster.List(ctx)
+	if err != nil {
+		return found, err
+	}
+	var of []string
+	for _, m := range members {
+		if mail, ok := m.PromptMail(); ok && mail.ID == id {
+			found, of = Letter{Message: mail, StoredAt: m.JoinedAt}, append(of, string(m.AgentID))
+		}
+	}
+	switch len(of) {
+	case 0:
+		return found, missing
+	case 1:
+		return found, nil
+	}
+	return found, team.Errorf(team.InvalidArgument, "%s is what each of these was spawned with: %s", id, strings.Join(of, ", ")).
+		WithHint("read the inbox of the one that you mean: teamctl inbox NAME -o json")
+}
+
 // inbox is where mail to a member is stored. The person before the team gets no broadcasts:
 // those are for members.
 func inbox(id team.TeamID, who team.AgentID) []string {
@@ -151,7 +177,7 @@ func inbox(id team.TeamID, who team.AgentID) []string {
 }
 
 // reader is who reads mail under a name: the zero Member where there is no record.
-func (t *Team) reader(ctx context.Context, who team.AgentID) (team.Member, error) {
+func (t *core) reader(ctx context.Context, who team.AgentID) (team.Member, error) {
 	if who == team.UserAgent {
 		return team.Member{}, nil
 	}
@@ -163,7 +189,7 @@ func (t *Team) reader(ctx context.Context, who team.AgentID) (team.Member, error
 }
 
 // letters calls f for the mail on these subjects from a sequence on, up to the present end.
-func (t *Team) letters(ctx context.Context, from uint64, f func(Letter) error, subjects ...string) error {
+func (t *core) letters(ctx context.Context, from uint64, f func(Letter) error, subjects ...string) error {
 	return t.team.Messages.Read(ctx, from, func(m broker.Msg) error {
 		if l, ok := letterOf(m); ok {
 			return f(l)
@@ -186,7 +212,7 @@ const clocks = time.Minute
 
 // find looks for a message from the time on that its id tells; for an id that tells none, or
 // one that is wrong by more than clocks, in all mail.
-func (t *Team) find(ctx context.Context, id string) (found Letter, err error) {
+func (t *core) find(ctx context.Context, id string) (found Letter, err error) {
 	var from uint64 = 1
 	if at, ok := timeOf(id); ok {
 		if from, err = t.team.Messages.FirstSince(ctx, at.Add(-clocks)); err != nil {
@@ -201,33 +227,28 @@ func (t *Team) find(ctx context.Context, id string) (found Letter, err error) {
 }
 
 // findFrom looks for a message in all mail from a sequence on. Errors: NotFound; Unavailable.
-func (t *Team) findFrom(ctx context.Context, id string, from uint64) (Letter, error) {
-	return t.findOn(ctx, id, from, subject.Inbox(t.ID(), "*", "*"), subject.Broadcast(t.ID(), "*"))
+func (t *core) findFrom(ctx context.Context, id string, from uint64) (Letter, error) {
+	return t.findOn(ctx, id, from, subject.Inbox(t.id(), "*", "*"), subject.Broadcast(t.id(), "*"))
 }
 
 // findOn is findFrom for the mail on these subjects.
-func (t *Team) findOn(ctx context.Context, id string, from uint64, subjects ...string) (found Letter, err error) {
+func (t *core) findOn(ctx context.Context, id string, from uint64, subjects ...string) (found Letter, err error) {
 	err = t.team.Messages.Read(ctx, from, func(m broker.Msg) error {
 		if !bytes.Contains(m.Data, []byte(id)) {
 			return nil
 		}
 		if l, ok := letterOf(m); ok && l.ID == id {
 			found = l
-			return errFound
+			return broker.ErrEnough
 		}
 		return nil
 	}, subjects...)
-	switch {
-	case errors.Is(err, errFound):
-		return found, nil
-	case err != nil:
+	if err != nil || found.ID != "" {
 		return found, err
 	}
-	return found, team.Errorf(team.NotFound, "there is no message %q in team %s", team.Clean(id, 40), t.ID()).
+	return found, team.Errorf(team.NotFound, "there is no message %q in team %s", team.Clean(id, 40), t.id()).
 		WithHint("teamctl inbox NAME lists the mail to NAME with its ids")
 }
-
-var errFound = errors.New("found")
 
 // timeOf is the time in a ULID, which an id is or ends with.
 func timeOf(id string) (time.Time, bool) {
@@ -240,7 +261,7 @@ func timeOf(id string) (time.Time, bool) {
 
 // hearers are the members that a broadcast was for, in order of joining: those who had not
 // left when it was stored. It reads the history of the members' records.
-func (t *Team) hearers(ctx context.Context, l Letter) ([]team.AgentID, error) {
+func (t *core) hearers(ctx context.Context, l Letter) ([]team.AgentID, error) {
 	var order []team.AgentID
 	then := map[team.AgentID]team.Member{} // as they were, or as the oldest copy has them
 	err := t.team.Bucket.Past(ctx, 1, func(e broker.Entry) error {

@@ -8,6 +8,6 @@ import (
 )
 
 // List returns the part of the board that q names; see [index.List].
-func (t *Team) List(ctx context.Context, q team.Query) (team.Page, error) {
+func (t Board) List(ctx context.Context, q team.Query) (team.Page, error) {
 	return index.List(ctx, t.team, t.board, q)
 }

@@ -19,7 +19,7 @@ func (r *rig) lists(t *testing.T) string {
 	blocked := true
 	var pages []team.Page
 	for _, q := range []team.Query{{}, {Limit: 2}, {Blocked: &blocked}, {Text: "TWO"}, {IDs: []team.TaskID{"T-003"}}, {Sort: team.ByUpdated, Limit: 1}} {
-		p, err := r.List(t.Context(), q)
+		p, err := r.Board().List(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,9 +102,9 @@ func TestListByIndex(t *testing.T) {
 	if err := r.bt.Conn.Flush(t.Context()); err != nil { // the server knows that we listen
 		t.Fatal(err)
 	}
-	if p, err := r.List(t.Context(), team.Query{}); err != nil || p.Total != 42 {
+	if p, err := r.Board().List(t.Context(), team.Query{}); err != nil || p.Total != 42 {
 		t.Errorf("List = %+v, %v", p, err)
 	}
-	_, err = r.List(t.Context(), team.Query{Sort: "colour"})
+	_, err = r.Board().List(t.Context(), team.Query{Sort: "colour"})
 	wantCode(t, "an unknown order", err, team.InvalidArgument)
 }

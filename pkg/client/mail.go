@@ -8,7 +8,7 @@ import (
 )
 
 // Mail is what a person writes.
-type Mail struct {
+type NewMail struct {
 	As      team.AgentID // the person's seat; "" = the person before the team
 	To      team.AgentID // team.Everyone = all members
 	Text    string
@@ -21,41 +21,48 @@ type Mail struct {
 // when it is back. Errors: NotFound for one who never was a member, and for what it is to
 // answer; PermissionDenied to write as an agent; InvalidState for a team that is not at work,
 // and for a seat that was given up.
-func (t *Team) Send(ctx context.Context, m Mail) (team.Message, []team.AgentID, error) {
+func (t Mail) Send(ctx context.Context, m NewMail) (team.Message, []team.AgentID, error) {
+	return t.send(ctx, m, "")
+}
+
+// send is Send under an id, or with "" under a new one.
+func (t *core) send(ctx context.Context, m NewMail, id string) (team.Message, []team.AgentID, error) {
 	if m.ReplyTo != "" {
 		if _, err := t.find(ctx, m.ReplyTo); err != nil {
 			return team.Message{}, nil, err
 		}
 	}
-	return t.send(ctx, m, "")
-}
-
-// send is Send under an id, or with "" under a new one; what it answers has been seen.
-func (t *Team) send(ctx context.Context, m Mail, id string) (team.Message, []team.AgentID, error) {
-	record, err := t.Record(ctx)
+	record, err := t.record(ctx)
 	if err != nil {
 		return team.Message{}, nil, err
 	}
 	if record.Status != team.Active {
-		return team.Message{}, nil, team.Errorf(team.InvalidState, "team %s is %s: nobody would read it", t.ID(), record.Status).
-			WithHint("teamctl run --team %s GOAL sets it a goal", t.ID())
+		return team.Message{}, nil, team.Errorf(team.InvalidState, "team %s is %s: nobody would read it", t.id(), record.Status).
+			WithHint("teamctl run --team %s GOAL sets it a goal", t.id())
 	}
-	letter := team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: m.To, Content: m.Text, Summary: m.Summary, InReplyTo: m.ReplyTo, Urgent: m.Urgent}
 	if m.As != "" {
 		if err := t.seated(ctx, m.As); err != nil {
 			return team.Message{}, nil, err
 		}
+	}
+	sent, to, err := t.mailbox.Send(ctx, m.message(id))
+	return sent, to, t.unknown(ctx, m.To, err)
+}
+
+// message is the message that is sent, but for what the mailbox sets.
+func (m NewMail) message(id string) team.Message {
+	letter := team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: m.To, Content: m.Text, Summary: m.Summary, InReplyTo: m.ReplyTo, Urgent: m.Urgent}
+	if m.As != "" {
 		letter.From, letter.Type = m.As, team.MsgMessage
 		if m.To == team.Everyone {
 			letter.Type = team.MsgBroadcast
 		}
 	}
-	sent, to, err := t.mailbox.Send(ctx, letter)
-	return sent, to, t.unknown(ctx, m.To, err)
+	return letter
 }
 
 // seated checks that a person may write in this name.
-func (t *Team) seated(ctx context.Context, a team.AgentID) error {
+func (t *core) seated(ctx context.Context, a team.AgentID) error {
 	m, err := t.roster.Get(ctx, a)
 	switch {
 	case errors.Is(err, team.NotFound):

@@ -36,7 +36,7 @@ func (r *rig) asks(t *testing.T, from, to team.AgentID, text string, choices ...
 
 func (r *rig) letter(t *testing.T, id string) client.Letter {
 	t.Helper()
-	l, err := r.Message(t.Context(), id)
+	l, err := r.Mail().Message(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func (r *rig) letter(t *testing.T, id string) client.Letter {
 
 func (r *rig) inbox(t *testing.T, who team.AgentID) []client.Letter {
 	t.Helper()
-	all, err := r.Inbox(t.Context(), who)
+	all, err := r.Mail().Inbox(t.Context(), who)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func (r *rig) inbox(t *testing.T, who team.AgentID) []client.Letter {
 // active sets the team a goal, so that somebody may write to it.
 func (r *rig) active(t *testing.T) {
 	t.Helper()
-	if _, err := r.StartGoal(t.Context(), "go", ""); err != nil {
+	if _, err := r.Goals().Start(t.Context(), "go", ""); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -101,30 +101,30 @@ func TestFateOfAMessage(t *testing.T) {
 	first := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "一 🚀"})
 	second := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "two"})
 	note(turn(t)) // of something else
-	is := func(want1, want2 client.FateState) {
+	is := func(want1, want2 team.MailState) {
 		t.Helper()
 		inbox := r.inbox(t, coder.AgentID)
 		if len(inbox) != 2 {
 			t.Fatalf("%d messages in the inbox", len(inbox))
 		}
-		for i, want := range []client.FateState{want1, want2} {
+		for i, want := range []team.MailState{want1, want2} {
 			l := r.letter(t, []string{first.ID, second.ID}[i])
-			if f := inbox[i].Fates[0]; l.Fates[0].State != want || f.State != want || (f.At() == nil) != (want == client.Pending) {
+			if f := inbox[i].Fates[0]; l.Fates[0].State != want || f.State != want || (f.At() == nil) != (want == team.MailPending) {
 				t.Errorf("message %d is %+v, in the inbox %+v, want %s", i+1, l.Fates[0], f, want)
 			}
 		}
 	}
-	is(client.Pending, client.Pending)
+	is(team.MailPending, team.MailPending)
 	seq := r.inbox(t, coder.AgentID)[0].Seq
 	note(journal.Record{Kind: journal.Mail, Message: &first, InboxSeq: seq})
-	is(client.Delivered, client.Pending)
+	is(team.MailDelivered, team.MailPending)
 	note(turn(t))
-	is(client.Processed, client.Pending)
+	is(team.MailProcessed, team.MailPending)
 	// The record of the second is gone with a compaction, which has taken it in.
 	note(journal.Record{Kind: journal.Compact, Context: json.RawMessage(`{"mail":-1,"inbox_seq":` + itoa(seq+1) + `}`)})
-	is(client.Processed, client.Delivered)
+	is(team.MailProcessed, team.MailDelivered)
 	note(turn(t))
-	is(client.Processed, client.Processed)
+	is(team.MailProcessed, team.MailProcessed)
 	f := r.inbox(t, coder.AgentID)[0].Fates[0]
 	if !f.DeliveredAt.Before(*f.ProcessedAt) {
 		t.Errorf("delivered at %v, processed at %v", f.DeliveredAt, f.ProcessedAt)
@@ -135,7 +135,7 @@ func TestFateOfAMessage(t *testing.T) {
 		all := r.inbox(t, who)
 		for from := range len(all) + 2 {
 			for limit := 1; limit < len(all)+2; limit++ {
-				page, more, err := r.InboxPage(t.Context(), who, from, limit)
+				page, more, err := r.Mail().InboxPage(t.Context(), who, from, limit)
 				ok(t, err)
 				want := all[min(from, len(all)):min(from+limit, len(all))]
 				if !slices.EqualFunc(page, want, func(a, b client.Letter) bool { return reflect.DeepEqual(a, b) }) || more != (from+limit < len(all)) {
@@ -155,7 +155,7 @@ func TestFatesOfABroadcast(t *testing.T) {
 	r.active(t)
 	here, left, leaves := r.join(t), r.join(t), r.join(t)
 	ok(t, r.roster.Leave(t.Context(), left.AgentID, 1, ""))
-	m, to, err := r.Send(t.Context(), client.Mail{To: team.Everyone, Text: "the names stay"})
+	m, to, err := r.Mail().Send(t.Context(), client.NewMail{To: team.Everyone, Text: "the names stay"})
 	ok(t, err)
 	ok(t, r.roster.Leave(t.Context(), leaves.AgentID, 1, ""))
 	later := r.join(t)
@@ -178,22 +178,34 @@ func TestPromptInInbox(t *testing.T) {
 	m, err = r.roster.Put(t.Context(), m)
 	ok(t, err)
 	r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: m.AgentID, Content: "x"})
-	first := func(state client.FateState) {
+	first := func(state team.MailState) {
 		t.Helper()
-		page, more, err := r.InboxPage(t.Context(), m.AgentID, 0, 1)
+		page, more, err := r.Mail().InboxPage(t.Context(), m.AgentID, 0, 1)
 		ok(t, err)
 		if l := page[0]; !more || l.Content != m.Prompt || l.From != team.UserAgent || l.Type != team.MsgUser || l.Summary != "Be brief." || l.Fates[0].State != state {
 			t.Errorf("the first of the mail is %+v (more: %t), want %s", page, more, state)
 		}
-		if page, _, err = r.InboxPage(t.Context(), m.AgentID, 1, 1); err != nil || len(page) != 1 || page[0].Content != "x" {
+		if page, _, err = r.Mail().InboxPage(t.Context(), m.AgentID, 1, 1); err != nil || len(page) != 1 || page[0].Content != "x" {
 			t.Errorf("the second is %+v, %v", page, err)
 		}
+		if l, err := r.Mail().Message(t.Context(), "prompt-1"); err != nil || l.Content != m.Prompt || len(l.Fates) != 1 || l.Fates[0].AgentID != m.AgentID || l.Fates[0].State != state {
+			t.Errorf("by its id it is %+v, %v, want %s", l, err, state)
+		}
 	}
-	first(client.Pending)
+	first(team.MailPending)
 	note := r.log(t, m)
 	note(journal.Record{Kind: journal.Start})
 	note(journal.Record{Kind: journal.Turn})
-	first(client.Processed)
+	first(team.MailProcessed)
+
+	_, err = r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool, Prompt: "Be quick."}, 10)
+	ok(t, err)
+	if _, err = r.Mail().Message(t.Context(), "prompt-1"); team.CodeOf(err) != team.InvalidArgument || !strings.Contains(err.Error(), "coder-1, coder-2") {
+		t.Errorf("by an id that two messages have: %v", err)
+	}
+	if _, err = r.Mail().Message(t.Context(), "prompt-9"); team.CodeOf(err) != team.NotFound {
+		t.Errorf("by an id that none has: %v", err)
+	}
 }
 
 // A refusal says why; what nobody could read is dead.
@@ -206,10 +218,10 @@ func TestFatesOfTheUnwanted(t *testing.T) {
 	other := r.post(t, team.Message{Type: team.MsgShutdownRequest, From: team.Leader, To: coder.AgentID, RequestID: "r2"})
 	r.post(t, team.Message{Type: team.MsgShutdownResponse, From: coder.AgentID, To: team.Leader, RequestID: "r1", Approve: &no, Content: "the lexer is half done"})
 	r.post(t, team.Message{Type: team.MsgShutdownResponse, From: coder.AgentID, To: team.Leader, RequestID: "r2", Approve: &yes})
-	if f := r.letter(t, request.ID).Fates[0]; f.State != client.Refused || f.Reason != "the lexer is half done" || f.RefusedAt == nil {
+	if f := r.letter(t, request.ID).Fates[0]; f.State != team.MailRefused || f.Reason != "the lexer is half done" || f.RefusedAt == nil {
 		t.Errorf("the refused request is %+v", f)
 	}
-	if f := r.letter(t, other.ID).Fates[0]; f.State != client.Processed || f.DeliveredAt == nil {
+	if f := r.letter(t, other.ID).Fates[0]; f.State != team.MailProcessed || f.DeliveredAt == nil {
 		t.Errorf("the approved request, whose receiver has left without another turn, is %+v", f)
 	}
 	lost := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "x"})
@@ -221,7 +233,7 @@ func TestFatesOfTheUnwanted(t *testing.T) {
 	later := r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: coder.AgentID, Content: "y"})
 	note := r.log(t, coder)
 	note(journal.Record{Kind: journal.Mail, Message: &later, InboxSeq: r.letter(t, later.ID).Seq})
-	if f := r.letter(t, lost.ID).Fates[0]; f.State != client.Dead || f.At() == nil || f.DeliveredAt != nil {
+	if f := r.letter(t, lost.ID).Fates[0]; f.State != team.MailDead || f.At() == nil || f.DeliveredAt != nil {
 		t.Errorf("what was set aside is %+v", f)
 	}
 }
@@ -241,17 +253,17 @@ func TestMessageByID(t *testing.T) {
 	last, err := r.bt.Messages.LastSeq(t.Context())
 	ok(t, err)
 	for _, id := range []string{"", "nothing", "01M7ZZZZZZZZZZZZZZZZZZZZZZ", "own"} {
-		_, err := r.Message(t.Context(), id)
+		_, err := r.Mail().Message(t.Context(), id)
 		wantCode(t, "message "+id, err, team.NotFound)
 		if id != "" {
-			_, _, err = r.Send(t.Context(), client.Mail{To: team.Leader, Text: "y", ReplyTo: id})
+			_, _, err = r.Mail().Send(t.Context(), client.NewMail{To: team.Leader, Text: "y", ReplyTo: id})
 			wantCode(t, "reply to "+id, err, team.NotFound)
 		}
 	}
 	if now, err := r.bt.Messages.LastSeq(t.Context()); now != last || err != nil {
 		t.Errorf("%d messages were stored, %v", now-last, err)
 	}
-	_, err = r.Inbox(t.Context(), "nobody")
+	_, err = r.Mail().Inbox(t.Context(), "nobody")
 	wantCode(t, "inbox of nobody", err, team.NotFound)
 }
 
@@ -261,46 +273,46 @@ func TestAnswer(t *testing.T) {
 	r := newRig(t)
 	r.active(t)
 	a, b := r.join(t).AgentID, r.join(t).AgentID
-	_, _, err := r.Answer(t.Context(), "", "", "yes")
+	_, _, err := r.Mail().Answer(t.Context(), "", "", "yes")
 	wantCode(t, "an answer to nobody", err, team.NotFound)
 	word := r.post(t, team.Message{Type: team.MsgMessage, From: a, To: team.UserAgent, Content: "fyi"})
 	q := r.asks(t, a, team.UserAgent, "which names?", "keep", "rename")
-	_, _, err = r.Answer(t.Context(), "", "", "maybe")
+	_, _, err = r.Mail().Answer(t.Context(), "", "", "maybe")
 	wantCode(t, "none of the choices", err, team.InvalidArgument)
 	if !strings.Contains(team.HintOf(err), "1 keep, 2 rename") {
 		t.Errorf("the choices are not named: %v (%s)", err, team.HintOf(err))
 	}
 	r.asks(t, b, team.UserAgent, "why?")
-	_, _, err = r.Answer(t.Context(), "", "", "2")
+	_, _, err = r.Mail().Answer(t.Context(), "", "", "2")
 	wantCode(t, "one of two", err, team.InvalidArgument)
 	if !strings.Contains(err.Error(), string(a)+": which names?; "+string(b)+": why?") {
 		t.Errorf("the open questions are not named: %v", err)
 	}
-	_, answer, err := r.Answer(t.Context(), "", q.ID, "2")
+	_, answer, err := r.Mail().Answer(t.Context(), "", q.ID, "2")
 	ok(t, err)
 	if answer.Content != "rename" || answer.To != a || answer.From != team.UserAgent || answer.InReplyTo != q.ID || answer.Type != team.MsgUser {
 		t.Errorf("the answer is %+v", answer)
 	}
-	_, _, err = r.Answer(t.Context(), "", q.ID, "1")
+	_, _, err = r.Mail().Answer(t.Context(), "", q.ID, "1")
 	wantCode(t, "a second answer", err, team.Conflict)
-	_, _, err = r.Answer(t.Context(), "", word.ID, "thanks")
+	_, _, err = r.Mail().Answer(t.Context(), "", word.ID, "thanks")
 	wantCode(t, "an answer to what is no question", err, team.InvalidArgument)
-	_, _, err = r.Answer(t.Context(), "", answer.ID, "thanks")
+	_, _, err = r.Mail().Answer(t.Context(), "", answer.ID, "thanks")
 	wantCode(t, "an answer to what is for somebody else", err, team.PermissionDenied)
-	_, _, err = r.Answer(t.Context(), "", "nothing", "x")
+	_, _, err = r.Mail().Answer(t.Context(), "", "nothing", "x")
 	wantCode(t, "an answer to nothing", err, team.NotFound)
 	open := func(l client.Letter) bool { return l.Open }
 	if i := slices.IndexFunc(r.inbox(t, team.UserAgent), open); i != 2 {
 		t.Errorf("the open question is at %d, want the last", i)
 	}
-	_, _, err = r.Send(t.Context(), client.Mail{To: b, Text: "because"})
+	_, _, err = r.Mail().Send(t.Context(), client.NewMail{To: b, Text: "because"})
 	ok(t, err)
 	if slices.ContainsFunc(r.inbox(t, team.UserAgent), open) {
 		t.Error("a question is open after its sender was told something")
 	}
 	ok(t, r.StopTeam(t.Context(), 0))
 	third := r.asks(t, team.Leader, team.UserAgent, "still there?")
-	_, _, err = r.Answer(t.Context(), "", third.ID, "no")
+	_, _, err = r.Mail().Answer(t.Context(), "", third.ID, "no")
 	wantCode(t, "an answer to a stopped team", err, team.InvalidState)
 }
 
@@ -342,7 +354,7 @@ func TestQuestionOfALostTask(t *testing.T) {
 	open(string(a) + " for T-001: red?")
 	frees()
 	open()
-	_, _, err := r.Answer(t.Context(), "", q.ID, "yes")
+	_, _, err := r.Mail().Answer(t.Context(), "", q.ID, "yes")
 	wantCode(t, "an answer that nobody waits for", err, team.Conflict)
 	holds(a) // again: its model has been told that it lost it
 	open()
@@ -355,20 +367,20 @@ func TestQuestionOfALostTask(t *testing.T) {
 	open()
 	other := asks(b, "green now?")
 	lead := r.asks(t, team.Leader, team.UserAgent, "and me?")
-	_, _, err = r.Answer(t.Context(), "", "", "yes")
+	_, _, err = r.Mail().Answer(t.Context(), "", "", "yes")
 	wantCode(t, "one of two", err, team.InvalidArgument)
 	if !strings.Contains(err.Error(), string(b)+" for T-001: green now?") || !strings.Contains(team.HintOf(err), "teamctl answer NAME TEXT") {
 		t.Errorf("%v (%s)", err, team.HintOf(err))
 	}
-	_, _, err = r.Answer(t.Context(), "", "", string(b))
+	_, _, err = r.Mail().Answer(t.Context(), "", "", string(b))
 	wantCode(t, "a name and no text", err, team.InvalidArgument)
-	got, answer, err := r.Answer(t.Context(), "", string(b), "yes")
+	got, answer, err := r.Mail().Answer(t.Context(), "", string(b), "yes")
 	ok(t, err)
 	if got.ID != other.ID || answer.To != b || answer.InReplyTo != other.ID {
 		t.Errorf("%s was answered by %+v", got.ID, answer)
 	}
 	second := r.asks(t, team.Leader, team.UserAgent, "and then?")
-	_, _, err = r.Answer(t.Context(), "", "leader", "yes")
+	_, _, err = r.Mail().Answer(t.Context(), "", "leader", "yes")
 	wantCode(t, "one of two of the same member", err, team.InvalidArgument)
 	if !strings.Contains(err.Error(), lead.ID) || !strings.Contains(err.Error(), second.ID) {
 		t.Errorf("they are not told apart: %v", err)
@@ -388,7 +400,7 @@ func TestAnswersRace(t *testing.T) {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { _, _, errs[i] = r.Answer(t.Context(), "", q.ID, "me, "+itoa(uint64(i))) })
+		wg.Go(func() { _, _, errs[i] = r.Mail().Answer(t.Context(), "", q.ID, "me, "+itoa(uint64(i))) })
 	}
 	wg.Wait()
 	won := -1
@@ -416,27 +428,27 @@ func TestSeatWrites(t *testing.T) {
 	r.add(t, 1)
 	r.claim(t, "T-001", "alice")
 	q := r.asks(t, coder.AgentID, "alice", "done?")
-	_, _, err := r.Answer(t.Context(), "", q.ID, "yes")
+	_, _, err := r.Mail().Answer(t.Context(), "", q.ID, "yes")
 	wantCode(t, "answering for a seat without naming it", err, team.PermissionDenied)
-	_, answer, err := r.Answer(t.Context(), "alice", "", "yes")
+	_, answer, err := r.Mail().Answer(t.Context(), "alice", "", "yes")
 	ok(t, err)
 	if answer.From != "alice" || answer.Type != team.MsgMessage {
 		t.Errorf("the answer is %+v", answer)
 	}
-	m, _, err := r.Send(t.Context(), client.Mail{As: "alice", To: team.Everyone, Text: "look"})
+	m, _, err := r.Mail().Send(t.Context(), client.NewMail{As: "alice", To: team.Everyone, Text: "look"})
 	ok(t, err)
 	if l := r.letter(t, m.ID); l.From != "alice" || l.Type != team.MsgBroadcast {
 		t.Errorf("the broadcast is %+v", l)
 	}
 	for who, want := range map[team.AgentID]team.Code{coder.AgentID: team.PermissionDenied, "bob": team.NotFound} {
-		_, _, err := r.Send(t.Context(), client.Mail{As: who, To: team.Leader, Text: "x"})
+		_, _, err := r.Mail().Send(t.Context(), client.NewMail{As: who, To: team.Leader, Text: "x"})
 		wantCode(t, "as "+string(who), err, want)
-		_, _, err = r.Answer(t.Context(), who, "", "x")
+		_, _, err = r.Mail().Answer(t.Context(), who, "", "x")
 		wantCode(t, "an answer as "+string(who), err, want)
 	}
-	_, err = r.Stop(t.Context(), "alice", client.Farewell{})
+	_, err = r.Members().Stop(t.Context(), "alice", client.Farewell{})
 	ok(t, err)
-	_, _, err = r.Send(t.Context(), client.Mail{As: "alice", To: team.Leader, Text: "x"})
+	_, _, err = r.Mail().Send(t.Context(), client.NewMail{As: "alice", To: team.Leader, Text: "x"})
 	wantCode(t, "as a seat that was given up", err, team.InvalidState)
 	if got := states(r.inbox(t, "alice")[0]); got[0] != "alice processed" {
 		t.Errorf("the answered question is %q", got)
@@ -459,8 +471,8 @@ func TestFollowInbox(t *testing.T) {
 	}
 	r.asks(t, team.Leader, team.UserAgent, "two?")
 	enough := errors.New("enough")
-	err := r.FollowInbox(t.Context(), team.UserAgent, before[0].Seq, func(l client.Letter) error {
-		if l.Content != "two?" || !l.Open || l.Fates[0].State != client.Delivered || time.Since(l.StoredAt) > time.Minute {
+	err := r.Mail().FollowInbox(t.Context(), team.UserAgent, before[0].Seq, func(l client.Letter) error {
+		if l.Content != "two?" || !l.Open || l.Fates[0].State != team.MailDelivered || time.Since(l.StoredAt) > time.Minute {
 			t.Errorf("it is told %+v", l)
 		}
 		return enough
@@ -484,11 +496,11 @@ func TestFollowInboxOf(t *testing.T) {
 	r.claim(t, "T-001", "alice")
 	r.asks(t, coder.AgentID, "alice", "done?")
 	for who, want := range map[team.AgentID]client.Letter{
-		late.AgentID: {Message: team.Message{Content: "for you"}, Fates: []client.Fate{{State: client.Pending}}},
-		"alice":      {Message: team.Message{Content: "done?"}, Fates: []client.Fate{{State: client.Delivered}}, Open: true},
+		late.AgentID: {Message: team.Message{Content: "for you"}, Fates: []client.Fate{{State: team.MailPending}}},
+		"alice":      {Message: team.Message{Content: "done?"}, Fates: []client.Fate{{State: team.MailDelivered}}, Open: true},
 	} {
 		enough := errors.New("enough")
-		err := r.FollowInbox(t.Context(), who, 0, func(l client.Letter) error {
+		err := r.Mail().FollowInbox(t.Context(), who, 0, func(l client.Letter) error {
 			if who == "alice" && l.Content == "before" { // a seat may read what was said before it was made
 				return nil
 			}

@@ -47,9 +47,9 @@ func (a Agent) Busy() bool {
 // it is; one that does not is shown as lost.
 const pingWait = time.Second
 
-// Agents returns all members in order of joining; stopped ones only if all is set. In a team
+// List returns all members in order of joining; stopped ones only if all is set. In a team
 // that has ended nobody is lost: who is gone has stopped.
-func (t *Team) Agents(ctx context.Context, all bool) ([]Agent, error) {
+func (t Members) List(ctx context.Context, all bool) ([]Agent, error) {
 	members, err := t.roster.List(ctx)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (t *Team) Agents(ctx context.Context, all bool) ([]Agent, error) {
 
 // standing asks the processes of the members, all at once, how they are. gone are those
 // that have none that answers.
-func (t *Team) standing(ctx context.Context, record team.Team, members []team.Member) (agents []Agent, gone []bool) {
+func (t *core) standing(ctx context.Context, record team.Team, members []team.Member) (agents []Agent, gone []bool) {
 	agents, gone = make([]Agent, len(members)), make([]bool, len(members))
 	var wg sync.WaitGroup
 	for i, m := range members {
@@ -79,7 +79,7 @@ func (t *Team) standing(ctx context.Context, record team.Team, members []team.Me
 }
 
 // withPasts is standing; what those did who are gone is read from their journals.
-func (t *Team) withPasts(ctx context.Context, members []team.Member) ([]Agent, error) {
+func (t *core) withPasts(ctx context.Context, members []team.Member) ([]Agent, error) {
 	record, _, err := registry.Shown(ctx, t.team)
 	if err != nil {
 		return nil, err
@@ -97,12 +97,12 @@ func (t *Team) withPasts(ctx context.Context, members []team.Member) ([]Agent, e
 	return agents, err
 }
 
-// Members returns the records of all members, those that have left included, in order of
-// joining. No process is asked how it is; see [Team.Agents].
-func (t *Team) Members(ctx context.Context) ([]team.Member, error) { return t.roster.List(ctx) }
+// Records returns the records of all members, those that have left included, in order of
+// joining. No process is asked how it is; see [Members.List].
+func (t Members) Records(ctx context.Context) ([]team.Member, error) { return t.roster.List(ctx) }
 
-// Agent returns one member.
-func (t *Team) Agent(ctx context.Context, a team.AgentID) (Agent, error) {
+// Get returns one member.
+func (t Members) Get(ctx context.Context, a team.AgentID) (Agent, error) {
 	m, err := t.roster.Get(ctx, a)
 	if err != nil {
 		return Agent{}, t.unknown(ctx, a, err)
@@ -116,7 +116,7 @@ func (t *Team) Agent(ctx context.Context, a team.AgentID) (Agent, error) {
 
 // unknown is err, and if that is about a name that nobody has, with the one that was probably
 // meant.
-func (t *Team) unknown(ctx context.Context, a team.AgentID, err error) error {
+func (t *core) unknown(ctx context.Context, a team.AgentID, err error) error {
 	if !errors.Is(err, team.NotFound) {
 		return err
 	}
@@ -137,7 +137,7 @@ func (t *Team) unknown(ctx context.Context, a team.AgentID, err error) error {
 
 // agent asks the member's process how it is, or looks at what a seat holds. gone tells that
 // there is no process to ask.
-func (t *Team) agent(ctx context.Context, record team.Team, m team.Member) (a Agent, gone bool) {
+func (t *core) agent(ctx context.Context, record team.Team, m team.Member) (a Agent, gone bool) {
 	a = Agent{Member: m, State: m.State, Alias: m.Model, Revision: m.Revision}
 	if !m.HasProcess() {
 		if m.Claim != nil {
@@ -171,7 +171,7 @@ func (t *Team) agent(ctx context.Context, record team.Team, m team.Member) (a Ag
 // Compact asks a member to make its conversation shorter, which it does before its
 // next model call, or at once if it is idle. Errors: NotFound; Unavailable if its
 // process does not answer; InvalidState for one that has no process.
-func (t *Team) Compact(ctx context.Context, a team.AgentID) error {
+func (t Members) Compact(ctx context.Context, a team.AgentID) error {
 	m, err := t.roster.Get(ctx, a)
 	if err != nil {
 		return err

@@ -7,92 +7,67 @@ import (
 	"encoding/base64"
 	"errors"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/stored"
+	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
-// keyed is the id of the message that a call with an idempotency key sends: the same for the
-// same key, so that the message itself tells whether the call was made before. Nothing else is
-// stored of a key. Errors: InvalidArgument.
-func keyed(what string, as team.AgentID, key string) (id string, err error) {
-	if err := checkKey(key); err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256([]byte(what + "\x00" + string(as) + "\x00" + key))
-	return what + "-key-" + base64.RawURLEncoding.EncodeToString(sum[:]), nil
-}
-
-// checkKey returns InvalidArgument for what is no idempotency key.
-func checkKey(key string) error {
-	if key != "" && len(key) <= board.MaxKeyBytes {
-		return nil
-	}
-	return team.Errorf(team.InvalidArgument, "the idempotency key is %d bytes long; it has 1 to %d", len(key), board.MaxKeyBytes).
-		WithHint("use a word of your own, such as the number of an order; a long one can be hashed")
-}
-
-// keyedFrom returns the message that a call with an idempotency key has sent, from a sequence
-// on, and the sequence behind which it was not looked for. It reads only what that sender has
-// written. Errors: NotFound; Unavailable.
-func (t *Team) keyedFrom(ctx context.Context, id string, from uint64, as team.AgentID) (l Letter, last uint64, err error) {
-	if last, err = t.team.Messages.LastSeq(ctx); err != nil {
-		return l, 0, err
-	}
-	sender := cmp.Or(as, team.UserAgent)
-	l, err = t.findOn(ctx, id, from, subject.Inbox(t.ID(), "*", sender), subject.Broadcast(t.ID(), sender))
-	return l, last, err
-}
-
-// SendOnce is [Team.Send] for a caller that may have to repeat it. If an earlier call of the
-// same sender had the same key, nothing is sent: existed is true, and the message is the one of
-// that call. It reads all mail of that sender once. Errors: those of Send; Conflict if that call
-// sent something else.
-func (t *Team) SendOnce(ctx context.Context, key string, m Mail) (msg team.Message, to []team.AgentID, existed bool, err error) {
-	id, err := keyed("mail", m.As, key)
+// once is [broker.Bucket.Once] for a call that sends a message.
+func (t *core) once(ctx context.Context, kind, key string, m NewMail, do func(c *broker.Call, existed bool) error) (broker.Call, bool, error) {
+	c, err := broker.NewCall(kind, m.As, key, m.Text, m.To, m.ReplyTo, m.Urgent)
 	if err != nil {
-		return msg, nil, false, err
+		return c, false, err
 	}
-	before, last, err := t.keyedFrom(ctx, id, 1, m.As)
-	if existed = err == nil; errors.Is(err, team.NotFound) {
-		if m.ReplyTo != "" {
-			_, err = t.find(ctx, m.ReplyTo)
-		}
-		if m.ReplyTo == "" || err == nil {
-			// The server takes one message of an id within two minutes: of calls that race one
-			// is stored, and all find that one.
-			msg, to, err = t.send(ctx, m, id)
-		}
-		if err == nil {
-			before, _, err = t.keyedFrom(ctx, id, last+1, m.As)
-			existed = !before.CreatedAt.Equal(msg.CreatedAt)
-		}
-	} else if existed && before.To == team.Everyone {
-		to, err = t.hearers(ctx, before)
-	} else {
-		to = []team.AgentID{before.To}
-	}
-	if err == nil {
-		err = t.same(ctx, before, m.Text, m.To, m.ReplyTo, m.Urgent)
-	}
-	return before.Message, to, existed, err
+	return t.team.Bucket.Once(ctx, c, func(c *broker.Call) (bool, error) { return t.sentBefore(ctx, c, m.Text) }, do)
 }
 
-// same returns nil if a letter says this. Errors: Conflict; Unavailable.
-func (t *Team) same(ctx context.Context, l Letter, text string, to team.AgentID, replyTo string, urgent bool) error {
-	content := l.Content
-	if l.Stored != "" {
-		var err error
-		if content, err = stored.In(t.team.Files).Get(ctx, l.Stored); err != nil {
-			return err
+// sentBefore reports whether a program of before December 2026, to which the key was part of the
+// message's id, has sent the message of the call. It reads all mail of the sender, and can go with
+// the first release after 0.1.
+func (t *core) sentBefore(ctx context.Context, c *broker.Call, text string) (bool, error) {
+	sum := sha256.Sum256([]byte(c.Kind + "\x00" + string(c.As) + "\x00" + c.Key))
+	id, sender := c.Kind+"-key-"+base64.RawURLEncoding.EncodeToString(sum[:]), cmp.Or(c.As, team.UserAgent)
+	l, err := t.findOn(ctx, id, 1, subject.Inbox(t.id(), "*", sender), subject.Broadcast(t.id(), sender))
+	if errors.Is(err, team.NotFound) {
+		return false, nil
+	}
+	if c.ID = id; l.Stored == "" && l.Content != text {
+		c.Request = "another"
+	}
+	return true, err
+}
+
+// sent finds the message of a call that was begun before, which may not have sent it. Errors:
+// NotFound; Unavailable.
+func (t *core) sent(ctx context.Context, c *broker.Call, existed bool) (Letter, error) {
+	if !existed {
+		return Letter{}, team.NotFound
+	}
+	return t.find(ctx, c.ID)
+}
+
+// SendOnce is [Mail.Send] for a caller that may have to repeat it. If an earlier call of the
+// same sender had the same key, existed is true, and msg is the message of that call, as it was
+// asked for, with its id; it is sent only if that caller was killed before. Errors: those of Send; Conflict if that call was
+// for another message.
+func (t Mail) SendOnce(ctx context.Context, key string, m NewMail) (msg team.Message, to []team.AgentID, existed bool, err error) {
+	c, existed, err := t.once(ctx, "mail", key, m, func(c *broker.Call, existed bool) error {
+		// The server takes one message of an id within two minutes: of calls that race one is stored.
+		l, err := t.sent(ctx, c, existed)
+		switch {
+		case errors.Is(err, team.NotFound):
+			l.Message, c.Members, err = t.send(ctx, m, c.ID)
+		case err == nil && m.To == team.Everyone:
+			c.Members, err = t.hearers(ctx, l)
+		default:
+			c.Members = []team.AgentID{m.To}
 		}
-	}
-	if content != text || l.To != to || l.InReplyTo != replyTo || l.Urgent != urgent {
-		return team.Errorf(team.Conflict, "the idempotency key was used before, for the message %s, which says something else", l.ID).
-			WithHint("use another key for another message")
-	}
-	return nil
+		c.Stored = l.Stored
+		return err
+	})
+	msg = m.message(c.ID)
+	msg.Stored = c.Stored
+	return msg, c.Members, existed, err
 }
 
 // NewGoal is a goal that is to be set.
@@ -103,91 +78,66 @@ type NewGoal struct {
 	Add       bool   // mail the text to the leader of a team that is at work
 }
 
-// SetGoal is [Team.StartGoal], which a team that is at work refuses unless n.Add is set; one
-// that is set another goal at the same moment gets the text as mail all the same.
+// Set is [Goals.Start] that fails with Conflict if the team is already working, unless
+// n.Add is set. If two callers race, the loser's text is mailed to the leader.
 //
-// If an earlier call had the same key, existed is true, nothing is mailed again, and a goal
-// that this call did not come to set is set now. With a key it reads all mail of the person
-// before the team.
-// Errors: those of StartGoal; Conflict if the team is at work, and if the earlier call had
-// another text.
-func (t *Team) SetGoal(ctx context.Context, n NewGoal) (g *Goal, existed bool, err error) {
-	id, last := "", uint64(0)
-	if n.Key != "" {
-		if id, err = keyed("goal", "", n.Key); err != nil {
-			return nil, false, err
+// If an earlier call had the same key, existed is true and the message is not sent again; if
+// that caller was killed before it set the goal, this call sets it.
+// Errors: those of Start; Conflict if the team is already working, or if the earlier call
+// had another text.
+func (t Goals) Set(ctx context.Context, n NewGoal) (g *Goal, existed bool, err error) {
+	if n.Key == "" {
+		g, err = t.setGoal(ctx, n, &broker.Call{}, false)
+		return g, false, err
+	}
+	c, existed, err := t.once(ctx, "goal", n.Key, NewMail{Text: n.Text, To: team.Leader}, func(c *broker.Call, existed bool) error {
+		if g, err = t.setGoal(ctx, n, c, existed); err == nil && g.started {
+			c.Goal = g.number
 		}
-		var mail Letter
-		if mail, last, err = t.keyedFrom(ctx, id, 1, ""); err == nil {
-			g, err = t.repeatGoal(ctx, n, mail)
-			return g, true, err
-		}
-		if !errors.Is(err, team.NotFound) {
-			return nil, false, err
+		return err
+	})
+	if err == nil && g == nil {
+		if g, err = t.Present(ctx); err == nil {
+			g.started = g.number == c.Goal
 		}
 	}
-	if !n.Add {
-		record, err := t.Record(ctx)
-		if err != nil {
-			return nil, false, err
-		}
-		if record.AtWork() {
-			if id != "" { // another call with the key may have set it since
-				if mail, _, err := t.keyedFrom(ctx, id, last+1, ""); !errors.Is(err, team.NotFound) {
-					if err == nil {
-						g, err = t.repeatGoal(ctx, n, mail)
-					}
-					return g, err == nil, err
-				}
-			}
-			return nil, false, team.Errorf(team.Conflict, "team %s is at work: %s", t.ID(), team.Summarize(record.Goal)).
-				WithHint("wait for its end, or stop it; with add the text goes to its leader as mail")
-		}
-	}
-	g, sent, err := t.mailGoal(ctx, id, n.Text)
-	if err != nil {
-		return nil, false, err
-	}
-	var mail Letter
-	if id != "" {
-		if mail, _, err = t.keyedFrom(ctx, id, last+1, ""); err != nil {
-			return nil, false, err
-		}
-		if !mail.CreatedAt.Equal(sent.CreatedAt) { // of calls that race one has mailed its text
-			g, err = t.repeatGoal(ctx, n, mail)
-			return g, true, err
-		}
-	}
-	err = g.set(ctx, n.Text, n.Workspace)
-	if err == nil && id != "" && setFor(g.record, n.Text, mail) { // by one that raced
-		g.started = true
-	}
-	return g, false, err
+	return g, existed, err
 }
 
-// repeatGoal ends what the call that has sent mail began.
-func (t *Team) repeatGoal(ctx context.Context, n NewGoal, mail Letter) (*Goal, error) {
-	if err := t.same(ctx, mail, n.Text, team.Leader, "", false); err != nil {
-		return nil, err
-	}
-	record, err := t.Record(ctx)
+// setGoal sets the goal of a call, or ends what an earlier caller began.
+func (t *core) setGoal(ctx context.Context, n NewGoal, c *broker.Call, existed bool) (*Goal, error) {
+	record, err := t.record(ctx) // before the mail: a goal that another caller with the key has set is one with mail
 	if err != nil {
 		return nil, err
 	}
-	// The mail comes before the goal. A goal that is younger than the mail is this one, or one
-	// that came after it; so no goal is to be set, nor if the team is at work: then the mail is
-	// what the call came to.
-	since := record.GoalAt != nil && !record.GoalAt.Before(mail.StoredAt)
-	own := setFor(record, n.Text, mail)
-	if !since && !own && !record.AtWork() {
-		if _, _, err := t.client.registry.StartGoal(ctx, t.team, n.Text, n.Workspace); err != nil {
-			return nil, err
+	mail, err := t.sent(ctx, c, existed)
+	switch {
+	case err == nil:
+		// A goal that is younger than the mail is this one, or one that came after it. So no goal is to
+		// be set; nor if the team is at work: then the mail is what the call came to.
+		own := setFor(record, n.Text, mail)
+		if !own && !record.AtWork() && (record.GoalAt == nil || record.GoalAt.Before(mail.StoredAt)) {
+			if _, _, err := t.client.registry.StartGoal(ctx, t.team, n.Text, n.Workspace); err != nil {
+				return nil, err
+			}
+			own = true
 		}
-		own = true
+		g, err := Goals{t}.Present(ctx)
+		if err == nil {
+			g.started = own
+		}
+		return g, err
+	case !errors.Is(err, team.NotFound):
+		return nil, err
+	case record.AtWork() && !n.Add:
+		return nil, team.Errorf(team.Conflict, "team %s is at work: %s", t.id(), team.Summarize(record.Goal)).
+			WithHint("wait for its end, or stop it; with add the text goes to its leader as mail")
 	}
-	g, err := t.PresentGoal(ctx)
-	if err == nil {
-		g.started = own
+	g, err := t.startGoal(ctx, c.ID, n.Text, n.Workspace)
+	if err == nil && !g.started && c.ID != "" { // perhaps since another caller with the key has set it
+		if mail, err = t.find(ctx, c.ID); err == nil {
+			g.started = setFor(g.record, n.Text, mail)
+		}
 	}
 	return g, err
 }

@@ -16,13 +16,13 @@ func TestSendOnce(t *testing.T) {
 	r := newRig(t)
 	r.active(t)
 	before := len(r.inbox(t, team.Leader))
-	m := client.Mail{To: team.Leader, Text: "请看 🎯"}
+	m := client.NewMail{To: team.Leader, Text: "请看 🎯"}
 	const senders = 5
 	var wg sync.WaitGroup
 	ids := make([]string, senders)
 	for i := range senders {
 		wg.Go(func() {
-			msg, to, _, err := r.SendOnce(t.Context(), "order 7", m)
+			msg, to, _, err := r.Mail().SendOnce(t.Context(), "order 7", m)
 			if err != nil || len(to) != 1 || to[0] != team.Leader || msg.Content != m.Text {
 				t.Errorf("sent %+v to %v, %v", msg, to, err)
 			}
@@ -35,7 +35,7 @@ func TestSendOnce(t *testing.T) {
 			t.Errorf("the same key sent %v", ids)
 		}
 	}
-	if msg, _, existed, err := r.SendOnce(t.Context(), "order 7", m); err != nil || !existed || msg.ID != ids[0] {
+	if msg, _, existed, err := r.Mail().SendOnce(t.Context(), "order 7", m); err != nil || !existed || msg.ID != ids[0] {
 		t.Errorf("again: %+v, existed %v, %v", msg, existed, err)
 	}
 	if got := r.inbox(t, team.Leader); len(got) != before+1 {
@@ -43,29 +43,29 @@ func TestSendOnce(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		key  string
-		m    client.Mail
+		m    client.NewMail
 		want team.Code
 	}{
-		"another text":        {"order 7", client.Mail{To: team.Leader, Text: "other"}, team.Conflict},
-		"to somebody else":    {"order 7", client.Mail{To: team.Everyone, Text: m.Text}, team.Conflict},
-		"urgent":              {"order 7", client.Mail{To: team.Leader, Text: m.Text, Urgent: true}, team.Conflict},
+		"another text":        {"order 7", client.NewMail{To: team.Leader, Text: "other"}, team.Conflict},
+		"to somebody else":    {"order 7", client.NewMail{To: team.Everyone, Text: m.Text}, team.Conflict},
+		"urgent":              {"order 7", client.NewMail{To: team.Leader, Text: m.Text, Urgent: true}, team.Conflict},
 		"no key":              {"", m, team.InvalidArgument},
 		"a key that is long":  {strings.Repeat("k", 257), m, team.InvalidArgument},
-		"to nobody":           {"order 8", client.Mail{To: "nobody", Text: "x"}, team.NotFound},
-		"in answer to nought": {"order 8", client.Mail{To: team.Leader, Text: "x", ReplyTo: "nought"}, team.NotFound},
+		"to nobody":           {"order 8", client.NewMail{To: "nobody", Text: "x"}, team.NotFound},
+		"in answer to nought": {"order 8", client.NewMail{To: team.Leader, Text: "x", ReplyTo: "nought"}, team.NotFound},
 	} {
-		_, _, _, err := r.SendOnce(t.Context(), tt.key, tt.m)
+		_, _, _, err := r.Mail().SendOnce(t.Context(), tt.key, tt.m)
 		wantCode(t, name, err, tt.want)
 	}
-	if _, _, existed, err := r.SendOnce(t.Context(), "order 8", client.Mail{To: team.Leader, Text: "x"}); err != nil || existed {
+	if _, _, existed, err := r.Mail().SendOnce(t.Context(), "order 8", client.NewMail{To: team.Leader, Text: "x"}); err != nil || existed {
 		t.Errorf("after a refusal the key is used up: %v, %v", existed, err)
 	}
-	long := client.Mail{To: team.Everyone, Text: strings.Repeat("长", team.MaxTextBytes)}
-	first, _, existed, err := r.SendOnce(t.Context(), "long", long)
+	long := client.NewMail{To: team.Everyone, Text: strings.Repeat("长", team.MaxTextBytes)}
+	first, _, existed, err := r.Mail().SendOnce(t.Context(), "long", long)
 	if err != nil || existed || first.Stored == "" {
 		t.Errorf("a long text: existed %v, stored at %q, %v", existed, first.Stored, err)
 	}
-	if again, to, existed, err := r.SendOnce(t.Context(), "long", long); err != nil || !existed || again.ID != first.ID || len(to) == 0 {
+	if again, to, existed, err := r.Mail().SendOnce(t.Context(), "long", long); err != nil || !existed || again.ID != first.ID || len(to) == 0 {
 		t.Errorf("a long text again: existed %v, to %v, %v", existed, to, err)
 	}
 }
@@ -76,7 +76,7 @@ func TestSetGoal(t *testing.T) {
 	r := newRig(t)
 	set := func(key, text string, existed, started bool, number int) {
 		t.Helper()
-		g, again, err := r.SetGoal(t.Context(), client.NewGoal{Text: text, Key: key, Add: true})
+		g, again, err := r.Goals().Set(t.Context(), client.NewGoal{Text: text, Key: key, Add: true})
 		if err != nil || again != existed || g.Started() != started || g.Record().GoalNumber != number {
 			t.Errorf("%s: existed %v, goal %+v, %v; want existed %v, started %v, goal %d", key, again, g, err, existed, started, number)
 		}
@@ -85,13 +85,13 @@ func TestSetGoal(t *testing.T) {
 	set("a", "migrate", true, true, 1)
 	set("b", "and test", false, false, 1) // it is at work
 	set("b", "and test", true, false, 1)
-	_, _, err := r.SetGoal(t.Context(), client.NewGoal{Text: "another", Key: "a"})
+	_, _, err := r.Goals().Set(t.Context(), client.NewGoal{Text: "another", Key: "a"})
 	wantCode(t, "another text under the key", err, team.Conflict)
 	for _, key := range []string{"", "other"} {
-		_, _, err = r.SetGoal(t.Context(), client.NewGoal{Text: "beside it", Key: key})
+		_, _, err = r.Goals().Set(t.Context(), client.NewGoal{Text: "beside it", Key: key})
 		wantCode(t, "a goal beside another one, key "+key, err, team.Conflict)
 	}
-	_, _, err = r.SetGoal(t.Context(), client.NewGoal{Text: "x", Key: strings.Repeat("k", 257)})
+	_, _, err = r.Goals().Set(t.Context(), client.NewGoal{Text: "x", Key: strings.Repeat("k", 257)})
 	wantCode(t, "a key that is too long", err, team.InvalidArgument)
 	if got := r.inbox(t, team.Leader); len(got) != 2 {
 		t.Errorf("the leader has %d messages, want 2", len(got))
@@ -103,19 +103,45 @@ func TestSetGoal(t *testing.T) {
 	}
 	set("c", "migrate", false, true, 2)
 	r.end(t, "done")
+}
 
-	// The mail of a call that was cut off before it set the goal.
-	elsewhere := makeTeam(t, r.client, client.NewTeam{ID: "u", Roles: roles("coder")})
-	if _, _, err := elsewhere.SetGoal(t.Context(), client.NewGoal{Text: "cut off", Key: "d"}); err != nil {
-		t.Fatal(err)
+// A key that a program used which kept no calls still answers: its message is not sent again, its
+// goal is set if it was not, and its members are not spawned again. Used for something else it is
+// refused.
+func TestKeysOfBefore(t *testing.T) {
+	r := newRig(t)
+	r.active(t)
+	// The ids and names are those that such a program made of the key "d".
+	for _, id := range []string{"mail-key-fed__fMXMpIhpzoBcXl0uln3xrtNAGW7-BP6ZnoxDRw", "goal-key-KBuXUMoQcg75Q1bk6Iz2qBmsi_RihVbXHkAnJnGPNYQ"} {
+		r.post(t, team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: "of before"})
 	}
-	mail, err := elsewhere.Inbox(t.Context(), team.Leader)
-	if err != nil || len(mail) != 1 {
-		t.Fatalf("the goal's mail is %+v, %v", mail, err)
+	for _, name := range []team.AgentID{"coder-k18ac3e73-1of2", "coder-k18ac3e73-2of2"} {
+		if _, err := r.roster.Put(t.Context(), team.Member{AgentID: name, Role: "coder", State: team.Joined, Incarnation: 1}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	r.post(t, team.Message{ID: mail[0].ID, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: "cut off"})
-	set("d", "cut off", true, true, 3)
-	set("d", "cut off", true, true, 3)
+	r.end(t, "done")
+	for range 2 {
+		msg, to, existed, err := r.Mail().SendOnce(t.Context(), "d", client.NewMail{To: team.Leader, Text: "of before"})
+		if err != nil || !existed || msg.ID != "mail-key-fed__fMXMpIhpzoBcXl0uln3xrtNAGW7-BP6ZnoxDRw" || len(to) != 1 {
+			t.Errorf("mail: %+v to %v, existed %v, %v", msg, to, existed, err)
+		}
+		g, existed, err := r.Goals().Set(t.Context(), client.NewGoal{Text: "of before", Key: "d"})
+		if err != nil || !existed || !g.Started() || g.Record().GoalNumber != 2 {
+			t.Errorf("goal: %+v, existed %v, %v", g, existed, err)
+		}
+		members, existed, err := r.Members().SpawnOnce(t.Context(), "d", team.Member{Role: "coder"}, 2)
+		if err != nil || !existed || len(members) != 2 || members[0].AgentID != "coder-k18ac3e73-1of2" {
+			t.Errorf("members: %v, existed %v, %v", names(members), existed, err)
+		}
+	}
+	if got := r.inbox(t, team.Leader); len(got) != 3 {
+		t.Errorf("the leader has %d messages, want 3", len(got))
+	}
+	_, _, _, err := r.Mail().SendOnce(t.Context(), "d", client.NewMail{To: team.Leader, Text: "other"})
+	wantCode(t, "another text under the key", err, team.Conflict)
+	_, _, err = r.Members().SpawnOnce(t.Context(), "d", team.Member{Role: "coder", Prompt: "other"}, 2)
+	wantCode(t, "another prompt under the key", err, team.Conflict)
 }
 
 // Calls that race with one key come to one message: the one that stored it says that it was new,
@@ -150,7 +176,7 @@ func TestKeysThatRace(t *testing.T) {
 	for k := range rounds {
 		key := fmt.Sprint("key ", k)
 		send := func(text string) (bool, error) {
-			_, _, existed, err := r.SendOnce(t.Context(), key, client.Mail{To: team.Leader, Text: text})
+			_, _, existed, err := r.Mail().SendOnce(t.Context(), key, client.NewMail{To: team.Leader, Text: text})
 			return existed, err
 		}
 		if fresh, existed, _ := race(func(int) (bool, error) { return send("same") }); fresh != 1 || existed != callers-1 {
@@ -169,7 +195,7 @@ func TestKeysThatRace(t *testing.T) {
 				if differ {
 					text = fmt.Sprint("goal ", k, " of ", i)
 				}
-				g, existed, err := r.SetGoal(t.Context(), client.NewGoal{Text: text, Key: fmt.Sprint(key, n), Add: add})
+				g, existed, err := r.Goals().Set(t.Context(), client.NewGoal{Text: text, Key: fmt.Sprint(key, n), Add: add})
 				if err == nil && (!g.Started() || g.Record().Goal != text) {
 					t.Errorf("it set %q, and got %+v", text, g)
 				}

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
 // Questions returns what is asked of a person, the one before the team or one with a seat,
-// oldest first, answered or not; see [Letter].Open. Errors: as of [Team.Inbox].
-func (t *Team) Questions(ctx context.Context, who team.AgentID) ([]Letter, error) {
+// oldest first, answered or not; see [Letter].Open. Errors: as of [Mail.Inbox].
+func (t Mail) Questions(ctx context.Context, who team.AgentID) ([]Letter, error) {
 	return t.inbox(ctx, who, func(l Letter) (bool, error) { return l.Asks(), nil })
 }
 
@@ -23,8 +24,8 @@ func (t *Team) Questions(ctx context.Context, who team.AgentID) ([]Letter, error
 // Errors: NotFound for an id that nobody has, and if nothing is asked; InvalidArgument if
 // several are open and none is named, for a message that is no question, and for what is none
 // of its choices; PermissionDenied for a question to somebody else; Conflict for one that is
-// answered, or for whose answer nobody waits any more; those of [Team.Send].
-func (t *Team) Answer(ctx context.Context, as team.AgentID, which, text string) (q Letter, answer team.Message, err error) {
+// answered, or for whose answer nobody waits any more; those of [Mail.Send].
+func (t Mail) Answer(ctx context.Context, as team.AgentID, which, text string) (q Letter, answer team.Message, err error) {
 	who := team.UserAgent
 	if as != "" {
 		who = as
@@ -54,7 +55,7 @@ func (t *Team) Answer(ctx context.Context, as team.AgentID, which, text string) 
 	}
 	// The server takes one message of an id within two minutes, and it has just been seen
 	// that there is none yet: so of answers that race one is stored.
-	answer, _, err = t.send(ctx, Mail{As: as, To: q.From, Text: text, ReplyTo: q.ID}, answerTo+q.ID)
+	answer, _, err = t.send(ctx, NewMail{As: as, To: q.From, Text: text, ReplyTo: q.ID}, answerTo+q.ID)
 	if err != nil {
 		return q, answer, err
 	}
@@ -115,7 +116,7 @@ func noMore(q Letter) string {
 	return "it has left"
 }
 
-// Which tells an open question from all that are open to the same person, for [Team.Answer]: the
+// Which tells an open question from all that are open to the same person, for [Mail.Answer]: the
 // name of its sender or, if that one has asked several, its id.
 func (l Letter) Which(all []Letter) string {
 	if slices.ContainsFunc(all, func(o Letter) bool { return o.Open && o.From == l.From && o.ID != l.ID }) {
@@ -126,7 +127,7 @@ func (l Letter) Which(all []Letter) string {
 
 // notAsked is why who cannot answer a message that is not in the inbox, or a member that waits
 // for no answer.
-func (t *Team) notAsked(ctx context.Context, who team.AgentID, id string) error {
+func (t *core) notAsked(ctx context.Context, who team.AgentID, id string) error {
 	l, err := t.find(ctx, id)
 	if errors.Is(err, team.NotFound) {
 		return team.Errorf(team.NotFound, "no open question to %s has the id or the sender %q", who, team.Clean(id, 40)).
@@ -139,18 +140,14 @@ func (t *Team) notAsked(ctx context.Context, who team.AgentID, id string) error 
 }
 
 // confirm makes sure that an answer is the one that was stored. Errors: Conflict.
-func (t *Team) confirm(ctx context.Context, q Letter, answer team.Message) error {
-	err := t.letters(ctx, q.Seq+1, func(l Letter) error {
+func (t *core) confirm(ctx context.Context, q Letter, answer team.Message) error {
+	return t.letters(ctx, q.Seq+1, func(l Letter) error {
 		switch {
 		case l.ID != answer.ID:
 			return nil
 		case l.Content != answer.Content || l.From != answer.From:
 			return team.Errorf(team.Conflict, "the question %s of %s was answered by %s at the same moment", q.ID, q.From, l.From).WithHint("to say more: teamctl send %s TEXT", q.From)
 		}
-		return errFound
-	}, subject.Inbox(t.ID(), q.From, ">"))
-	if errors.Is(err, errFound) {
-		return nil
-	}
-	return err
+		return broker.ErrEnough
+	}, subject.Inbox(t.id(), q.From, ">"))
 }

@@ -4,33 +4,34 @@ import (
 	"context"
 	"slices"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/election"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/team"
 )
 
 // Board is what there is on the board, or what changed on it.
-type Board struct {
+type Snapshot struct {
 	Tasks []team.TaskView    // in order of id
 	Bad   []team.Quarantined // records that cannot be read; the rest of the board works without them
 	Gone  []team.TaskID      // of a watch: tasks whose records somebody has deleted
 }
 
-// Board reads the whole board.
-func (t *Team) Board(ctx context.Context) (Board, error) {
+// Snapshot reads the whole board.
+func (t Board) Snapshot(ctx context.Context) (Snapshot, error) {
 	l, err := t.board.Load(ctx)
-	return Board{Tasks: team.View(l.Tasks), Bad: l.Bad}, err
+	return Snapshot{Tasks: team.View(l.Tasks), Bad: l.Bad}, err
 }
 
 // Tasks returns all tasks that can be read, in order of id.
-func (t *Team) Tasks(ctx context.Context) ([]team.TaskView, error) {
-	b, err := t.Board(ctx)
+func (t Board) Tasks(ctx context.Context) ([]team.TaskView, error) {
+	b, err := t.Snapshot(ctx)
 	return b.Tasks, err
 }
 
 // ByID returns the tasks with these ids. One that does not exist, or cannot be read,
 // is not among them.
-func (t *Team) ByID(ctx context.Context, ids ...team.TaskID) (map[team.TaskID]team.TaskView, error) {
+func (t Board) ByID(ctx context.Context, ids ...team.TaskID) (map[team.TaskID]team.TaskView, error) {
 	found := make(map[team.TaskID]team.TaskView, len(ids))
 	for part := range slices.Chunk(ids, team.MaxPage) {
 		for q, more := (team.Query{IDs: part, Limit: team.MaxPage}), true; more; {
@@ -54,7 +55,7 @@ func (t *Team) Siblings(ctx context.Context) bool {
 }
 
 // Task returns one task. Errors: NotFound; InvalidState if it cannot be read.
-func (t *Team) Task(ctx context.Context, id team.TaskID) (team.TaskView, error) {
+func (t Board) Task(ctx context.Context, id team.TaskID) (team.TaskView, error) {
 	found, err := t.ByID(ctx, id)
 	if err != nil {
 		return team.TaskView{}, err
@@ -62,7 +63,7 @@ func (t *Team) Task(ctx context.Context, id team.TaskID) (team.TaskView, error) 
 	if v, ok := found[id]; ok {
 		return v, nil
 	}
-	task, err := t.board.Get(ctx, id) // says why, or finishes what its creator left half done
+	task, err := t.board.Get(ctx, id) // returns why, or finishes what its creator left half done
 	if err != nil {
 		return team.TaskView{}, err
 	}
@@ -71,7 +72,7 @@ func (t *Team) Task(ctx context.Context, id team.TaskID) (team.TaskView, error) 
 
 // View returns a task, as another call returned it, as it is printed: with what
 // follows from its neighbours.
-func (t *Team) View(ctx context.Context, task team.Task) (team.TaskView, error) {
+func (t Board) View(ctx context.Context, task team.Task) (team.TaskView, error) {
 	views, err := t.Views(ctx, []team.Task{task})
 	if err != nil {
 		return team.TaskView{}, err
@@ -80,7 +81,7 @@ func (t *Team) View(ctx context.Context, task team.Task) (team.TaskView, error) 
 }
 
 // Views is View for several tasks.
-func (t *Team) Views(ctx context.Context, tasks []team.Task) ([]team.TaskView, error) {
+func (t Board) Views(ctx context.Context, tasks []team.Task) ([]team.TaskView, error) {
 	ids := make([]team.TaskID, len(tasks))
 	for i, task := range tasks {
 		ids[i] = task.ID
@@ -100,10 +101,10 @@ func (t *Team) Views(ctx context.Context, tasks []team.Task) ([]team.TaskView, e
 	return views, nil
 }
 
-// Explain fills in why nobody works on those of the tasks that are pending; status is that
+// Explain fills in why no member works on those of the tasks that are pending; status is that
 // of what they wait for, which nil has it read. The processes of the members are asked, if
 // that matters.
-func (t *Team) Explain(ctx context.Context, tasks []team.TaskView, status func(team.TaskID) team.TaskStatus) error {
+func (t Board) Explain(ctx context.Context, tasks []team.TaskView, status func(team.TaskID) team.TaskStatus) error {
 	if status == nil {
 		var ids []team.TaskID
 		for _, v := range tasks {
@@ -117,7 +118,7 @@ func (t *Team) Explain(ctx context.Context, tasks []team.TaskView, status func(t
 		status = func(id team.TaskID) team.TaskStatus { return found[id].Status }
 	}
 	free := func(v team.TaskView) bool { return v.Status == team.Pending && !v.IsBlocked }
-	var s team.Situation
+	var s account.Situation
 	if slices.ContainsFunc(tasks, free) {
 		record, _, err := registry.Shown(ctx, t.team)
 		if err != nil {
@@ -134,7 +135,7 @@ func (t *Team) Explain(ctx context.Context, tasks []team.TaskView, status func(t
 		s.Status, s.Roles = record.Status, record.Roles
 		agents, _ := t.standing(ctx, record, members)
 		for _, a := range agents {
-			s.Members = append(s.Members, team.Standing{Member: a.Member, State: a.State, Task: a.Task})
+			s.Members = append(s.Members, account.Standing{Member: a.Member, State: a.State, Task: a.Task})
 		}
 	}
 	for i := range tasks {
@@ -145,11 +146,11 @@ func (t *Team) Explain(ctx context.Context, tasks []team.TaskView, status func(t
 
 // History tells the life of a task; whole is false if the bucket no longer holds
 // its beginning. Errors: NotFound.
-func (t *Team) History(ctx context.Context, id team.TaskID) (steps []team.Step, whole bool, err error) {
+func (t Board) History(ctx context.Context, id team.TaskID) (steps []account.Step, whole bool, err error) {
 	copies, err := t.board.History(ctx, id)
 	if err != nil {
 		return nil, false, err
 	}
-	steps, whole = team.History(copies)
+	steps, whole = account.History(copies)
 	return steps, whole, nil
 }

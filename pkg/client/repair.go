@@ -19,6 +19,6 @@ func (t *Team) Repair(ctx context.Context, key string, takes journal.Takes) ([]r
 	return t.repairer(takes).Mend(ctx, key)
 }
 
-func (t *Team) repairer(takes journal.Takes) *repair.Repairer {
+func (t *core) repairer(takes journal.Takes) *repair.Repairer {
 	return repair.New(repair.Options{Team: t.team, Publish: t.client.registry.Publish, Takes: takes})
 }

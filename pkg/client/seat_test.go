@@ -2,16 +2,12 @@ package client_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-
 	"agentteam/pkg/board"
 	"agentteam/pkg/control"
-	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -22,7 +18,7 @@ func (r *rig) add(t *testing.T, n int) []team.Task {
 	for i := range tasks {
 		tasks[i].Title = "做 🎯"
 	}
-	created, _, err := r.AddTasks(t.Context(), "", tasks...)
+	created, _, err := r.Board().Add(t.Context(), "", tasks...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +28,7 @@ func (r *rig) add(t *testing.T, n int) []team.Task {
 // claim claims a task for a seat.
 func (r *rig) claim(t *testing.T, id team.TaskID, as team.AgentID) team.Task {
 	t.Helper()
-	task, err := r.Seating(as).Claim(t.Context(), id, as)
+	task, err := r.Board().Seating(as).Claim(t.Context(), id, as)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,35 +39,35 @@ func TestSeatRights(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
 	first := r.add(t, 1)[0].ID
-	created, _, err := r.AddTasks(ctx, "", team.NewTask{Title: "second", Dependencies: []team.TaskID{first}})
+	created, _, err := r.Board().Add(ctx, "", team.NewTask{Title: "second", Dependencies: []team.TaskID{first}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.Seating("alice").Claim(ctx, created[0].ID, "alice")
+	_, err = r.Board().Seating("alice").Claim(ctx, created[0].ID, "alice")
 	wantCode(t, "a blocked task", err, team.Blocked)
-	_, err = r.Seating("alice").Claim(ctx, "T-099", "alice")
+	_, err = r.Board().Seating("alice").Claim(ctx, "T-099", "alice")
 	wantCode(t, "an unknown task", err, team.NotFound)
-	_, err = r.Claim(ctx, first, team.Leader)
+	_, err = r.Board().Claim(ctx, first, team.Leader)
 	wantCode(t, "in the leader's place", err, team.Unavailable)
-	if agents, err := r.Agents(ctx, true); err != nil || len(agents) != 0 {
+	if agents, err := r.Members().List(ctx, true); err != nil || len(agents) != 0 {
 		t.Errorf("refused claims left seats: %+v, %v", agents, err)
 	}
-	_, err = r.Seating("alice").Claim(ctx, first, "alice")
+	_, err = r.Board().Seating("alice").Claim(ctx, first, "alice")
 	wantCode(t, "a free task", err, "")
-	_, err = r.Seating("bob").Claim(ctx, first, "bob")
+	_, err = r.Board().Seating("bob").Claim(ctx, first, "bob")
 	wantCode(t, "a task that another holds", err, team.Conflict)
-	_, err = r.Complete(ctx, first, "", "by nobody")
+	_, err = r.Board().Complete(ctx, first, "", "by nobody")
 	wantCode(t, "completing without a seat", err, team.PermissionDenied)
-	_, err = r.Release(ctx, first, "", "taken back")
+	_, err = r.Board().Release(ctx, first, "", "taken back")
 	wantCode(t, "a person takes a task back", err, "")
-	_, err = r.Complete(ctx, first, "alice", "late")
+	_, err = r.Board().Complete(ctx, first, "alice", "late")
 	wantCode(t, "completing a task that was taken back", err, team.Conflict)
-	_, err = r.Seating("bob").Claim(ctx, first, "bob")
+	_, err = r.Board().Seating("bob").Claim(ctx, first, "bob")
 	wantCode(t, "what was put back", err, "")
 	for what, do := range map[string]func() error{
-		"completing": func() error { _, err := r.Complete(ctx, first, "alice", "late"); return err },
-		"releasing":  func() error { _, err := r.Release(ctx, first, "alice", ""); return err },
-		"failing":    func() error { _, err := r.Fail(ctx, first, "alice", ""); return err },
+		"completing": func() error { _, err := r.Board().Complete(ctx, first, "alice", "late"); return err },
+		"releasing":  func() error { _, err := r.Board().Release(ctx, first, "alice", ""); return err },
+		"failing":    func() error { _, err := r.Board().Fail(ctx, first, "alice", ""); return err },
 	} {
 		err := do()
 		wantCode(t, what+" a task that another has taken since", err, team.Conflict)
@@ -79,12 +75,12 @@ func TestSeatRights(t *testing.T) {
 			t.Errorf("%s a task that another has taken since: %v", what, err)
 		}
 	}
-	created, _, err = r.AddTasks(ctx, "", team.NewTask{Title: "third"})
+	created, _, err = r.Board().Add(ctx, "", team.NewTask{Title: "third"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.claim(t, created[0].ID, "carol")
-	_, err = r.Complete(ctx, first, "carol", "by a stranger")
+	_, err = r.Board().Complete(ctx, first, "carol", "by a stranger")
 	wantCode(t, "completing a task that one never held", err, team.PermissionDenied)
 }
 
@@ -117,21 +113,21 @@ func TestAssignToBusyAgent(t *testing.T) {
 	if err := r.bt.Conn.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	task, _, err := r.Assign(t.Context(), id, m.AgentID)
+	task, _, err := r.Board().Assign(t.Context(), id, m.AgentID)
 	if err != nil || task.Status != team.Pending || task.ReservedFor != m.AgentID {
 		t.Errorf("a free task: %+v, %v", task, err)
 	}
-	if task, _, err = r.Seating("bob").Assign(t.Context(), id, "bob"); err != nil || task.Assignee != "bob" { // who has decided anew
+	if task, _, err = r.Board().Seating("bob").Assign(t.Context(), id, "bob"); err != nil || task.Assignee != "bob" { // who has decided anew
 		t.Errorf("the same to a person: %+v, %v", task, err)
 	}
-	_, err = r.Claim(t.Context(), id, m.AgentID)
+	_, err = r.Board().Claim(t.Context(), id, m.AgentID)
 	wantCode(t, "a claim in its name", err, team.Busy)
-	_, _, err = r.Assign(t.Context(), id, m.AgentID)
+	_, _, err = r.Board().Assign(t.Context(), id, m.AgentID)
 	wantCode(t, "a task that is held", err, team.Busy)
 	if hint := team.HintOf(err); !strings.Contains(hint, "choose another member") || err.Error() != "coder-1 already holds T-005 (x)" {
 		t.Errorf("a task: %v, hint %q", err, hint)
 	}
-	_, _, err = r.Assign(t.Context(), "T-099", m.AgentID)
+	_, _, err = r.Board().Assign(t.Context(), "T-099", m.AgentID)
 	wantCode(t, "no task", err, team.NotFound)
 }
 
@@ -140,7 +136,7 @@ func TestAssignedTask(t *testing.T) {
 	r := newRig(t)
 	id := r.add(t, 1)[0].ID
 	r.claim(t, id, "bob")
-	if _, err := r.Release(t.Context(), id, "", "an old reason"); err != nil {
+	if _, err := r.Board().Release(t.Context(), id, "", "an old reason"); err != nil {
 		t.Fatal(err)
 	}
 	m := r.join(t)
@@ -158,37 +154,9 @@ func TestAssignedTask(t *testing.T) {
 	if err := r.bt.Conn.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	task, _, err := r.Assign(t.Context(), id, m.AgentID)
+	task, _, err := r.Board().Assign(t.Context(), id, m.AgentID)
 	now, gerr := r.board.Get(t.Context(), id)
 	if err != nil || gerr != nil || task.Reason != "" || task.Revision != now.Revision || !task.HeldBy(m.Holder()) {
-		t.Errorf("assigned %+v, %v; want %+v, %v", task, err, now, gerr)
-	}
-}
-
-// An older version of a member's process does not tell the revision in its answer.
-func TestAssignedByAnOlderProcess(t *testing.T) {
-	r := newRig(t)
-	id := r.add(t, 1)[0].ID
-	m := r.join(t)
-	_, err := r.bt.Conn.NATS().Subscribe(subject.Control("t", m.AgentID, subject.Assign), func(msg *nats.Msg) {
-		var a team.Assignment
-		err := json.Unmarshal(msg.Data, &a)
-		task, aerr := r.board.Assign(t.Context(), a, m.Holder())
-		data, merr := json.Marshal(task)
-		if err := errors.Join(err, aerr, merr); err != nil {
-			t.Error(err)
-		}
-		_ = msg.Respond(data)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.bt.Conn.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	task, _, err := r.Assign(t.Context(), id, m.AgentID)
-	now, gerr := r.board.Get(t.Context(), id)
-	if err != nil || gerr != nil || task.Revision != now.Revision || !task.HeldBy(m.Holder()) {
 		t.Errorf("assigned %+v, %v; want %+v, %v", task, err, now, gerr)
 	}
 }

@@ -39,8 +39,8 @@ func (c *Client) OpenSession(ctx context.Context, user, session string) (*Team, 
 	return t, err
 }
 
-func (t *Team) isSession(ctx context.Context, user, session string) (bool, error) {
-	record, err := t.Record(ctx)
+func (t *core) isSession(ctx context.Context, user, session string) (bool, error) {
+	record, err := t.record(ctx)
 	return record.UserID == user && record.SessionID == session, err
 }
 

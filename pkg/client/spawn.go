@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 )
@@ -17,66 +18,66 @@ import (
 // leaves it as it was. A name is for one. Errors: NotFound for the role, and for a
 // model that no process has; InvalidState at the team's limit; Conflict for the name of a member that is there;
 // Unavailable if no process took one.
-func (t *Team) Spawn(ctx context.Context, m team.Member, count int) ([]team.Member, error) {
+func (t Members) Spawn(ctx context.Context, m team.Member, count int) ([]team.Member, error) {
 	if err := oneName(m, count); err != nil {
 		return nil, err
 	}
 	m.Role = team.CanonicalRole(m.Role)
-	members, _, err := t.spawn(ctx, slices.Repeat([]team.Member{m}, count), nil)
+	members, _, err := t.spawn(ctx, m, count, nil)
 	return members, err
 }
 
-// spawn is Spawn for members that may have names, each another. raced, unless it is nil, returns
-// a member that another call has made meanwhile; own are the others.
-func (t *Team) spawn(ctx context.Context, wanted []team.Member, raced func(team.Member) (team.Member, error)) (members, own []team.Member, err error) {
-	record, err := t.Record(ctx)
+// spawn is Spawn for the members of a call, which may be there already, or with nil for new ones;
+// own is how many it has spawned.
+func (t *core) spawn(ctx context.Context, m team.Member, count int, c *broker.Call) (members []team.Member, own int, err error) {
+	record, err := t.record(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, err
 	}
 	all, err := t.roster.List(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, err
 	}
-	missing := wanted
-	if raced != nil { // some may have been made just now
-		there := func(m team.Member) bool {
-			return slices.ContainsFunc(all, func(o team.Member) bool { return o.AgentID == m.AgentID && o.State != team.Stopped })
-		}
-		missing = slices.DeleteFunc(slices.Clone(wanted), there)
-	}
-	for _, m := range missing {
-		if err := maySpawn(record, all, m, len(missing)); err != nil {
-			return nil, nil, err
+	missing, active := count, record
+	for _, o := range all {
+		if c != nil && o.State != team.Stopped && (o.AgentID == m.AgentID || c.ID != "" && o.Call == c.ID) {
+			missing--
 		}
 	}
-	if len(missing) > 0 { // which are asked for with one model
-		if err := t.client.hasModel(ctx, missing[0].Model); err != nil {
-			return nil, nil, err
+	if missing > 0 {
+		if err := maySpawn(record, all, m, missing); err != nil {
+			return nil, 0, err
+		}
+		if err := t.client.hasModel(ctx, m.Model); err != nil {
+			return nil, 0, err
+		}
+		if active, err = t.client.registry.Activate(ctx, t.team); err != nil {
+			return nil, 0, err
 		}
 	}
-	active, err := t.client.registry.Activate(ctx, t.team)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, m := range wanted {
-		m.SpawnedBy = team.UserAgent
-		s, err := t.spawner.Spawn(ctx, m, active.MaxTeammates)
-		if err == nil {
-			own = append(own, s)
-		} else if raced != nil && errors.Is(err, team.Conflict) {
-			s, err = raced(m)
+	var spawned []team.Member
+	m.SpawnedBy = team.UserAgent
+	for i := range count {
+		o, isOwn := team.Member{}, true
+		if c == nil {
+			o, err = t.spawner.Spawn(ctx, m, active.MaxTeammates)
+		} else {
+			o, isOwn, err = t.spawnOne(ctx, c, i, m, active.MaxTeammates)
 		}
 		if err != nil {
-			return nil, nil, errors.Join(err, t.unspawn(ctx, own, record, active))
+			return nil, 0, errors.Join(err, t.unspawn(ctx, spawned, record, active))
 		}
-		members = append(members, s)
+		if isOwn {
+			spawned = append(spawned, o)
+		}
+		members = append(members, o)
 	}
-	return members, own, nil
+	return members, len(spawned), nil
 }
 
 // MakeToSpawn is [Client.Make] for a team in which count members like m are to be
 // spawned. If the team is not there and the spawn can be seen to fail, nothing is made.
-// Errors: as of [Team.Spawn].
+// Errors: as of [Members.Spawn].
 func (c *Client) MakeToSpawn(ctx context.Context, n NewTeam, m team.Member, count int) (*Team, error) {
 	n.Needs = m.Role
 	if _, err := c.Open(ctx, n.ID); !errors.Is(err, team.NotFound) {
@@ -175,7 +176,7 @@ const takeBackWait = 15 * time.Second
 // unspawn takes back the members of a spawn that failed on the way, and puts the
 // team, which the spawn had turned from before into active, to rest again; not if
 // there are members of others in it by now.
-func (t *Team) unspawn(ctx context.Context, spawned []team.Member, before, active team.Team) error {
+func (t *core) unspawn(ctx context.Context, spawned []team.Member, before, active team.Team) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackWait)
 	defer cancel()
 	var errs []error

@@ -1,130 +1,140 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"slices"
+	"errors"
 	"strings"
 	"time"
 
+	"agentteam/pkg/broker"
+	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 )
 
-// SpawnOnce is [Team.Spawn] for a caller that may have to repeat it. The names are what makes
-// it so: those of the members are made of the role, the key and the count, and of two calls one
-// creates each name. Members of these names that are there, and were asked for in the same
-// words, are taken for those of an earlier call; if all are, existed is true, and nothing is
-// spawned. They are returned as they stand: one may have left since. Those of a spawn that
-// failed are spawned again.
+// SpawnOnce is [Members.Spawn] for a caller that may have to repeat it. If an earlier call had the
+// same key, its members are returned as they stand, also those that have left since; those that
+// it could not spawn, or was killed before it spawned them, are spawned under the names that it
+// chose. existed reports that nothing was spawned.
 //
-// A member with a name of the caller's is taken so while it is there, whatever the key.
+// A member with a name of the caller's counts as spawned while it is there, whatever the key.
 //
 // While an earlier call still brings one up, this one waits for it. Errors: those of Spawn;
 // Conflict if an earlier call with the key, or the member of that name, was another.
-func (t *Team) SpawnOnce(ctx context.Context, key string, m team.Member, count int) (members []team.Member, existed bool, err error) {
-	if err := checkKey(key); err != nil {
-		return nil, false, err
-	}
-	if err := oneName(m, count); err != nil {
-		return nil, false, err
-	}
-	record, err := t.Record(ctx)
-	if err != nil {
-		return nil, false, err
-	}
+func (t Members) SpawnOnce(ctx context.Context, key string, m team.Member, count int) (members []team.Member, existed bool, err error) {
 	m.Role = team.CanonicalRole(m.Role)
-	m = record.Planning(m) // as it will be stored
-	wanted, mark := keyedMembers(m, key, count), keyMark(key)
-	raced := func(w team.Member) (team.Member, error) {
-		have, err := t.spawned(ctx, wanted, mark, m.AgentID != "")
-		made, ok := have[w.AgentID]
-		if err == nil && !ok {
-			err = team.Errorf(team.Unavailable, "an earlier call with this key could not spawn %s", w.AgentID).WithHint("try again")
-		}
-		return made, err
+	c, err := broker.NewCall("spawn", "", key, m.Role, m.Prompt, m.Model, m.PlanMode, m.Approver, count)
+	if err = cmp.Or(err, oneName(m, count)); err != nil {
+		return nil, false, err
 	}
-	have, err := t.spawned(ctx, wanted, mark, m.AgentID != "")
+	record, err := t.record(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	missing := slices.DeleteFunc(slices.Clone(wanted), func(w team.Member) bool { _, ok := have[w.AgentID]; return ok })
-	existed = true
-	if len(missing) > 0 {
-		made, own, err := t.spawn(ctx, missing, raced)
-		if err != nil {
-			return nil, false, err
-		}
-		existed = len(own) == 0
-		for _, m := range made {
-			have[m.AgentID] = m
-		}
+	m = record.Planning(m) // as it will be stored
+	own := 0
+	finish := func(c *broker.Call, _ bool) (err error) {
+		members, own, err = t.spawn(ctx, m, count, c)
+		return err
 	}
-	for _, w := range wanted {
-		members = append(members, have[w.AgentID])
+	if m.AgentID != "" {
+		c.Members = []team.AgentID{m.AgentID}
+		err = finish(&c, true)
+		return members, own == 0, err
 	}
-	return members, existed, nil
+	c, _, err = t.team.Bucket.Once(ctx, c, func(c *broker.Call) (bool, error) { return t.spawnedBefore(ctx, c, m, count) }, finish)
+	for i := len(members); i < len(c.Members) && err == nil; i++ {
+		var o team.Member
+		o, err = t.roster.Get(ctx, c.Members[i])
+		members = append(members, o)
+	}
+	return members, own == 0, err
 }
 
 // lookEvery is the time between two looks at a member that is on its way.
 const lookEvery = 100 * time.Millisecond
 
-// keyMark is the part of a name that stands for a key. It is no number, so that counted names go
-// on from each other.
-func keyMark(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return "-k" + hex.EncodeToString(sum[:4])
-}
-
-// keyedMembers are count members like m, with names that say the key if m has none.
-func keyedMembers(m team.Member, key string, count int) []team.Member {
-	wanted := slices.Repeat([]team.Member{m}, count)
-	if m.AgentID != "" {
-		return wanted
-	}
-	const longest = 63 - len("-k00000000-1000of1000")
-	for i := range wanted {
-		name := m.Role[:min(len(m.Role), longest)] + keyMark(key)
-		if count > 1 {
-			name += fmt.Sprintf("-%dof%d", i+1, count)
+// spawnOne spawns the i-th member of a call, or waits for the one that another caller spawns; own
+// reports which. Its name stands in the call before it is spawned, and is replaced if a member of
+// another call has taken it meanwhile.
+func (t *core) spawnOne(ctx context.Context, c *broker.Call, i int, m team.Member, limit int) (o team.Member, own bool, err error) {
+	named := m.AgentID != ""
+	for raced := error(nil); ; {
+		m.AgentID, m.Call = c.Members[i], c.ID
+		o, err = t.roster.Get(ctx, m.AgentID)
+		there := err == nil && (o.State != team.Stopped || !named && !o.TakenBack)
+		switch {
+		case err != nil && !errors.Is(err, team.NotFound):
+			return o, false, err
+		case there && named && !sameSpawn(o, m):
+			return o, false, team.Errorf(team.Conflict, "%s, which is there already, was asked for otherwise", o.AgentID).
+				WithHint("use another name, or stop it first")
+		case m.AgentID == "", err == nil && !named && o.Call != c.ID:
+			if err := t.rename(ctx, c, i, m.Role); err != nil {
+				return o, false, err
+			}
+			raced = nil
+		case there && o.State == team.Created:
+			select {
+			case <-ctx.Done():
+				return o, false, ctx.Err()
+			case <-time.After(lookEvery):
+			}
+		case there:
+			return o, false, nil
+		case raced != nil:
+			return o, false, team.Errorf(team.Unavailable, "another call could not spawn %s: %w", m.AgentID, raced).WithHint("try again")
+		default:
+			if o, raced = t.spawner.Spawn(ctx, m, limit); !errors.Is(raced, team.Conflict) {
+				return o, true, raced
+			}
 		}
-		wanted[i].AgentID = team.AgentID(name)
 	}
-	return wanted
 }
 
-// spawned returns those of the wanted members that an earlier call has spawned, once none of them
-// is on its way. Of members with names of the caller's it returns those that are there. Errors:
-// Conflict if they, or others with that mark, were asked for otherwise.
-func (t *Team) spawned(ctx context.Context, wanted []team.Member, mark string, named bool) (map[team.AgentID]team.Member, error) {
-	for {
+// rename gives the i-th member of a call, which is yet to be spawned, the next name of its role.
+func (t *core) rename(ctx context.Context, c *broker.Call, i int, role string) error {
+	next, err := t.team.Bucket.ChangeCall(ctx, *c, func(have *broker.Call) (bool, error) {
+		if have.ID != c.ID {
+			return false, team.Errorf(team.Conflict, "another request has taken the idempotency key").WithHint("use another key")
+		}
+		if have.Members[i] != c.Members[i] { // another caller has done so
+			return false, nil
+		}
 		all, err := t.roster.List(ctx)
-		if err != nil {
-			return nil, err
+		for _, a := range have.Members {
+			all = append(all, team.Member{AgentID: a})
 		}
-		have, coming := map[team.AgentID]team.Member{}, false
-		for _, o := range all {
-			i := slices.IndexFunc(wanted, func(w team.Member) bool { return w.AgentID == o.AgentID })
-			if o.State == team.Stopped && (named || o.TakenBack) || i < 0 && (named || !strings.Contains(string(o.AgentID), mark)) {
-				continue
-			}
-			if i < 0 || !sameSpawn(o, wanted[i]) {
-				return nil, team.Errorf(team.Conflict, "%s, which is there already, was asked for otherwise", o.AgentID).
-					WithHint("use another key for another spawn, or another name")
-			}
-			have[o.AgentID] = o
-			coming = coming || o.State == team.Created
+		have.Members[i] = roster.NextName(all, role)
+		return true, err
+	})
+	if err == nil {
+		*c = next
+	}
+	return err
+}
+
+// spawnedBefore reports whether a program of before December 2026, which made the names of the key,
+// has spawned members of the call, and then ends the call with those. It can go with the first
+// release after 0.1.
+func (t *core) spawnedBefore(ctx context.Context, c *broker.Call, m team.Member, count int) (bool, error) {
+	all, err := t.roster.List(ctx)
+	sum := sha256.Sum256([]byte(c.Key))
+	var before []team.AgentID
+	for _, o := range all {
+		if !strings.Contains(string(o.AgentID), "-k"+hex.EncodeToString(sum[:4])) || o.State == team.Stopped && o.TakenBack {
+			continue
 		}
-		if !coming {
-			return have, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(lookEvery):
+		if before, c.State = append(before, o.AgentID), ""; !sameSpawn(o, m) {
+			c.Request = "another"
 		}
 	}
+	if c.Members = before; before == nil {
+		c.Members = make([]team.AgentID, count)
+	}
+	return before != nil, err
 }
 
 // sameSpawn reports whether o is as w asks.

@@ -27,7 +27,7 @@ func TestSpawnOnce(t *testing.T) {
 	var got [callers][]team.AgentID
 	for i := range callers {
 		wg.Go(func() {
-			members, _, err := r.SpawnOnce(t.Context(), "order 7", m, 4)
+			members, _, err := r.Members().SpawnOnce(t.Context(), "order 7", m, 4)
 			if err != nil {
 				t.Error(err)
 			}
@@ -42,12 +42,15 @@ func TestSpawnOnce(t *testing.T) {
 	wg.Wait()
 	left := r.left(t)
 	slices.Sort(left)
+	if !slices.Equal(left, []team.AgentID{"coder-1", "coder-2", "coder-3", "coder-4"}) {
+		t.Errorf("the members are %v", left)
+	}
 	for _, g := range got {
 		if len(g) != 4 || !slices.Equal(g, left) {
 			t.Errorf("a call returned %v; in the team are %v", g, left)
 		}
 	}
-	again, existed, err := r.SpawnOnce(t.Context(), "order 7", m, 4)
+	again, existed, err := r.Members().SpawnOnce(t.Context(), "order 7", m, 4)
 	if err != nil || !existed || !slices.Equal(names(again), left) {
 		t.Errorf("again: %v, existed %v, %v", names(again), existed, err)
 	}
@@ -70,13 +73,13 @@ func TestSpawnOnce(t *testing.T) {
 		"an unknown role":    {"order 8", team.Member{Role: "poet"}, 1, team.NotFound},
 		"too many":           {"order 8", m, team.DefaultMaxTeammates, team.InvalidState},
 	} {
-		_, _, err := r.SpawnOnce(t.Context(), tt.key, tt.m, tt.count)
+		_, _, err := r.Members().SpawnOnce(t.Context(), tt.key, tt.m, tt.count)
 		wantCode(t, name, err, tt.want)
 	}
 	if now := r.left(t); len(now) != 4 {
 		t.Errorf("after refusals there are %v", now)
 	}
-	if next, err := r.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil || next[0].AgentID != "coder-1" {
+	if next, err := r.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil || next[0].AgentID != "coder-5" {
 		t.Errorf("counted after that: %v, %v", names(next), err)
 	}
 }
@@ -88,12 +91,12 @@ func TestSpawnOnceOfThoseWhoLeft(t *testing.T) {
 	ctx, m := t.Context(), team.Member{Role: "coder"}
 	failed := func(key string) {
 		t.Helper()
-		_, _, err := r.SpawnOnce(ctx, key, m, 1)
+		_, _, err := r.Members().SpawnOnce(ctx, key, m, 1)
 		wantCode(t, "spawn without a standby", err, team.Unavailable)
 	}
 	failed("a")
 	r.standby(t, func() {})
-	first, existed, err := r.SpawnOnce(ctx, "a", m, 1)
+	first, existed, err := r.Members().SpawnOnce(ctx, "a", m, 1)
 	if err != nil || existed || len(first) != 1 {
 		t.Fatalf("after a failure: %v, existed %v, %v", first, existed, err)
 	}
@@ -109,17 +112,17 @@ func TestSpawnOnceOfThoseWhoLeft(t *testing.T) {
 		}
 	}
 	leave(first[0].AgentID)
-	if again, existed, err := r.SpawnOnce(ctx, "a", m, 1); err != nil || !existed || again[0].State != team.Stopped {
+	if again, existed, err := r.Members().SpawnOnce(ctx, "a", m, 1); err != nil || !existed || again[0].State != team.Stopped {
 		t.Errorf("after it has left: %+v, existed %v, %v", again, existed, err)
 	}
 	named := team.Member{Role: "coder", AgentID: "ann"}
 	for _, want := range []bool{false, true} {
-		if _, existed, err := r.SpawnOnce(ctx, "b", named, 1); err != nil || existed != want {
+		if _, existed, err := r.Members().SpawnOnce(ctx, "b", named, 1); err != nil || existed != want {
 			t.Errorf("by name: existed %v, want %v; %v", existed, want, err)
 		}
 	}
 	leave("ann")
-	if ann, existed, err := r.SpawnOnce(ctx, "b", named, 1); err != nil || existed || ann[0].State != team.Joined {
+	if ann, existed, err := r.Members().SpawnOnce(ctx, "b", named, 1); err != nil || existed || ann[0].State != team.Joined {
 		t.Errorf("by a name whose member has left: %+v, existed %v, %v", ann, existed, err)
 	}
 }
@@ -131,13 +134,13 @@ func TestSpawnOnceHalfway(t *testing.T) {
 	taken := make(chan struct{})
 	stop := r.standbyFor(t, func() { close(taken) }, 1)
 	go func() { <-taken; stop() }()
-	_, _, err := r.SpawnOnce(ctx, "a", m, 2)
+	_, _, err := r.Members().SpawnOnce(ctx, "a", m, 2)
 	wantCode(t, "spawn two with one standby", err, team.Unavailable)
 	if left := r.left(t); left != nil {
 		t.Errorf("%v stayed", left)
 	}
 	r.standby(t, func() {})
-	both, existed, err := r.SpawnOnce(ctx, "a", m, 2)
+	both, existed, err := r.Members().SpawnOnce(ctx, "a", m, 2)
 	if err != nil || existed || len(both) != 2 || both[0].State != team.Joined || both[1].State != team.Joined {
 		t.Errorf("again: %+v, existed %v, %v", both, existed, err)
 	}

@@ -80,7 +80,7 @@ func TestSpawnGivenUp(t *testing.T) {
 			cancel()
 		}
 	})
-	if spawned, err := r.Spawn(ctx, team.Member{Role: "coder"}, 3); err == nil {
+	if spawned, err := r.Members().Spawn(ctx, team.Member{Role: "coder"}, 3); err == nil {
 		t.Errorf("spawned %+v", spawned)
 	}
 	if names := r.left(t); names != nil {
@@ -95,7 +95,7 @@ func TestSpawnGivenUp(t *testing.T) {
 func TestSpawnRefused(t *testing.T) {
 	r := newRig(t)
 	r.standby(t, func() {})
-	if _, err := r.Spawn(t.Context(), team.Member{Role: "coder"}, 2); err != nil {
+	if _, err := r.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 2); err != nil {
 		t.Fatal(err)
 	}
 	r.end(t, "done")
@@ -111,7 +111,7 @@ func TestSpawnRefused(t *testing.T) {
 		"an unknown role":      {team.Member{Role: "poet"}, 1, team.NotFound},
 		"a prompt too long":    {team.Member{Role: "coder", Prompt: strings.Repeat("x", team.MaxTextBytes+1)}, 1, team.InvalidArgument},
 	} {
-		_, err := r.Spawn(t.Context(), tt.m, tt.count)
+		_, err := r.Members().Spawn(t.Context(), tt.m, tt.count)
 		wantCode(t, name, err, tt.want)
 		if after := record(t, r.Team); after.Revision != before.Revision || len(r.left(t)) != there {
 			t.Errorf("%s: the team became %+v with %v", name, after, r.left(t))
@@ -125,7 +125,7 @@ func TestSpawnUnavailable(t *testing.T) {
 	r := newRig(t)
 	r.end(t, "done")
 	before := record(t, r.Team)
-	_, err := r.Spawn(t.Context(), team.Member{Role: "coder"}, 1)
+	_, err := r.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1)
 	wantCode(t, "spawn without a standby", err, team.Unavailable)
 	if after := record(t, r.Team); after.Status != team.TeamFinished || after.Summary != "done" || !after.FinishedAt.Equal(*before.FinishedAt) || r.left(t) != nil {
 		t.Errorf("the team became %+v with %v", after, r.left(t))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"agentteam/pkg/board/index"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/control"
 	"agentteam/pkg/election"
@@ -16,7 +15,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-func (t *Team) status(ctx context.Context) (s TeamStatus, err error) {
+func (t *core) status(ctx context.Context) (s TeamStatus, err error) {
 	record, damaged, err := registry.Shown(ctx, t.team)
 	if err != nil {
 		return s, err
@@ -57,7 +56,7 @@ func (t *Team) status(ctx context.Context) (s TeamStatus, err error) {
 			return s, err
 		}
 	}
-	p, err := t.stored(ctx)
+	p, err := Board{t}.List(ctx, team.Query{Limit: 1})
 	if err != nil {
 		return s, err
 	}
@@ -66,17 +65,32 @@ func (t *Team) status(ctx context.Context) (s TeamStatus, err error) {
 	return s, err
 }
 
-// toPerson fills in what the members have written to the person before the team.
-func (t *Team) toPerson(ctx context.Context, s *TeamStatus) error {
-	letters, err := t.Inbox(ctx, team.UserAgent)
+// Unled returns why no process leads the team, as the last one that tried has noted; "" if that
+// is not known.
+func (t *Team) Unled(ctx context.Context) (why string, err error) {
+	m, err := t.roster.Get(ctx, team.Leader)
+	if errors.Is(err, team.NotFound) || errors.Is(err, team.ErrUnreadable) || err == nil && m.State != team.Lost {
+		return "", nil
+	}
+	return m.LastError, err
+}
+
+// toPerson fills in what the members have written to the user.
+func (t *core) toPerson(ctx context.Context, s *TeamStatus) error {
+	letters, err := Mail{t}.Inbox(ctx, team.UserAgent)
 	for _, l := range letters {
 		if l.Open {
 			s.Questions = append(s.Questions, l)
 		}
-		if l.Fates[0].State == Delivered && (l.Open || !l.Asks()) { // no answer to the others is of use
+		if l.Fates[0].State == team.MailDelivered && (l.Open || !l.Asks()) { // no answer to the others is of use
 			s.Unread++
 		}
 	}
+	if err != nil {
+		return err
+	}
+	s.Requests, err = Plans{t}.List(ctx)
+	s.Requests = slices.DeleteFunc(s.Requests, func(p Plan) bool { return p.Call == nil || !p.Waits() })
 	return err
 }
 
@@ -96,14 +110,17 @@ func damages(met []team.Quarantined, members []team.Member, record error) []team
 	return slices.CompactFunc(all, func(a, b team.Quarantined) bool { return a.Key == b.Key })
 }
 
-// counts tells how many tasks are in each status, as people see it: blocked ones are not
+// counts returns how many tasks are in each status, as people see it: blocked ones are not
 // pending.
-func (t *Team) counts(ctx context.Context, n team.Counts) (team.Counts, error) {
+func (t *core) counts(ctx context.Context, n team.Counts) (team.Counts, error) {
+	if n == nil { // JSON leaves out that of an empty board
+		n = team.Counts{}
+	}
 	if n[team.Pending] == 0 {
 		return n, nil
 	}
 	yes := true
-	p, err := t.List(ctx, team.Query{Blocked: &yes, Limit: 1})
+	p, err := Board{t}.List(ctx, team.Query{Blocked: &yes, Limit: 1})
 	if err != nil || p.Total == 0 {
 		return n, err
 	}
@@ -112,18 +129,6 @@ func (t *Team) counts(ctx context.Context, n team.Counts) (team.Counts, error) {
 		delete(n, team.Pending)
 	}
 	return n, nil
-}
-
-// stored tells how many tasks are in each stored status, and what cannot be read.
-func (t *Team) stored(ctx context.Context) (team.Page, error) {
-	p, err := index.List(ctx, t.team, t.board, team.Query{Limit: 1})
-	if err != nil || p.ByStatus != nil {
-		return p, err
-	}
-	l, err := t.board.Load(ctx) // the leader is of an older version
-	p = team.Query{Limit: 1}.Page(l.Tasks)
-	p.Quarantined = l.Bad
-	return p, err
 }
 
 // Silent is a member that beats and does not answer, as the team's watchdog has found.
@@ -155,6 +160,7 @@ type TeamStatus struct {
 	Lost    []Lost                   `json:"lost,omitempty"`    // members without a process, as far as it is known why
 
 	Questions []Letter `json:"questions,omitempty"` // to the person before the team, that are open
+	Requests  []Plan   `json:"requests,omitempty"`  // calls that a person has to allow, and that wait
 	Unread    int      `json:"unread,omitempty"`    // messages to that person, who has written nothing to their sender since
 }
 

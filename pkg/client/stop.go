@@ -10,7 +10,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Farewell says how a member is stopped.
+// Farewell describes how a member is stopped.
 type Farewell struct {
 	Reason string        // told to the member
 	Wait   time.Duration // how long it may take to answer; 0: it is not asked, but stopped by force
@@ -23,7 +23,7 @@ type Farewell struct {
 //
 // Errors: NotFound; Conflict with the reason if the member refuses: it stays;
 // InvalidArgument. [ErrDrains] if ctx ends while a member is drained.
-func (t *Team) Stop(ctx context.Context, a team.AgentID, f Farewell) (forced bool, err error) {
+func (t Members) Stop(ctx context.Context, a team.AgentID, f Farewell) (forced bool, err error) {
 	if a == team.Leader {
 		return false, team.Errorf(team.InvalidArgument, "the leader cannot be stopped alone").WithHint("teamctl stop, without a name, stops the team")
 	}
@@ -44,7 +44,7 @@ func (t *Team) Stop(ctx context.Context, a team.AgentID, f Farewell) (forced boo
 var ErrDrains = errors.New("has not left yet")
 
 // drain has a member leave once it has no task, and waits for that.
-func (t *Team) drain(ctx context.Context, r spawn.Request) error {
+func (t *core) drain(ctx context.Context, r spawn.Request) error {
 	m, err := t.roster.Get(ctx, r.To)
 	switch {
 	case err != nil || m.State == team.Stopped:
@@ -102,7 +102,7 @@ func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 
 // freeAll puts the tasks back on the board that agents held who could not do so
 // themselves.
-func (t *Team) freeAll(ctx context.Context) error {
+func (t *core) freeAll(ctx context.Context) error {
 	tasks, err := t.board.All(ctx)
 	if err != nil {
 		return err

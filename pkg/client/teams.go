@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ type Choices struct {
 	Approver     *team.Approver
 	Dialect      *team.Dialect
 	PlanMode     *bool
+	Hands        *team.Hands
 }
 
 func (c Choices) apply(t *team.Team) {
@@ -32,6 +34,7 @@ func (c Choices) apply(t *team.Team) {
 	set(&t.Policies.Approver, c.Approver)
 	set(&t.Policies.Dialect, c.Dialect)
 	set(&t.Policies.PlanMode, c.PlanMode)
+	set(&t.Hands, c.Hands)
 }
 
 func set[T any](field, to *T) {
@@ -90,12 +93,8 @@ func (c *Client) AddTeamOnce(ctx context.Context, n NewTeam, choices Choices) (r
 	}
 	want := n.record()
 	choices.apply(&want)
-	t, oerr := c.Open(ctx, n.ID)
-	if oerr != nil {
-		return record, false, err
-	}
-	there, oerr := t.Record(ctx)
-	same := there.Description == want.Description && there.MaxTeammates == want.MaxTeammates && there.Policies == want.Policies && there.Workspace == want.Workspace
+	_, there, oerr := c.registry.Open(ctx, n.ID)
+	same := there.Description == want.Description && there.MaxTeammates == want.MaxTeammates && there.Policies == want.Policies && reflect.DeepEqual(there.Hands, want.Hands) && there.Workspace == want.Workspace
 	if oerr != nil || !same || there.GoalNumber > 0 {
 		return record, false, err
 	}
@@ -144,8 +143,8 @@ func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wai
 }
 
 // settle stops the team if force is set, and returns who lived and how many tasks are open.
-func (t *Team) settle(ctx context.Context, force bool, wait time.Duration) (ended []team.AgentID, open int, err error) {
-	record, err := t.Record(ctx)
+func (t *core) settle(ctx context.Context, force bool, wait time.Duration) (ended []team.AgentID, open int, err error) {
+	record, err := t.record(ctx)
 	if err != nil {
 		if force && errors.Is(err, team.ErrUnreadable) { // there is nothing by which its members could be told
 			err = nil
@@ -159,11 +158,11 @@ func (t *Team) settle(ctx context.Context, force bool, wait time.Duration) (ende
 	ended = []team.AgentID{}
 	if !force {
 		if record.Status == team.Active {
-			err = stillThere(t.ID(), "is at work", present).WithHint("`teamctl stop --team %s` ends that; --force stops them and deletes the team", t.ID())
+			err = stillThere(t.id(), "is at work", present).WithHint("`teamctl stop --team %s` ends that; --force stops them and deletes the team", t.id())
 		}
 		return ended, open, err
 	}
-	if err := t.StopTeam(ctx, wait); err != nil {
+	if err := (&Team{t}).StopTeam(ctx, wait); err != nil {
 		return ended, open, err
 	}
 	for _, m := range present {
@@ -174,7 +173,7 @@ func (t *Team) settle(ctx context.Context, force bool, wait time.Duration) (ende
 
 // present returns the members that live, and how many tasks are open. A person without a
 // task is nobody.
-func (t *Team) present(ctx context.Context) (members []team.Member, open int, err error) {
+func (t *core) present(ctx context.Context) (members []team.Member, open int, err error) {
 	if members, err = t.roster.List(ctx); err != nil {
 		return nil, 0, err
 	}

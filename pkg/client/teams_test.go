@@ -29,18 +29,18 @@ func TestDeleteTeam(t *testing.T) {
 		}
 	}
 	r.add(t, 2)
-	if _, err := r.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+	if _, err := r.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	refused("while it is active", "coder-1 (joined since 20")
 	r.end(t, "done")
 	refused("with a member", "coder-1 (joined since 20")
-	if _, err := r.Stop(t.Context(), "coder-1", client.Farewell{}); err != nil {
+	if _, err := r.Members().Stop(t.Context(), "coder-1", client.Farewell{}); err != nil {
 		t.Fatal(err)
 	}
 	r.claim(t, "T-001", "alice")
 	refused("with a person at work", "alice (joined since 20", "teamctl stop --team t alice")
-	if _, err := r.Complete(t.Context(), "T-001", "alice", "done"); err != nil {
+	if _, err := r.Board().Complete(t.Context(), "T-001", "alice", "done"); err != nil {
 		t.Fatal(err)
 	}
 	d, err := r.client.DeleteTeam(t.Context(), "t", false, 0)
@@ -56,7 +56,7 @@ func TestDeleteTeamByForce(t *testing.T) {
 	r.standby(t, func() {})
 	r.add(t, 2)
 	r.claim(t, "T-001", "alice")
-	if _, err := r.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+	if _, err := r.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	d, err := r.client.DeleteTeam(t.Context(), "t", true, 0)
@@ -111,6 +111,6 @@ func TestChoices(t *testing.T) {
 		t.Errorf("Choose = %+v, %v", changed, err)
 	}
 	r.standby(t, func() {})
-	_, err = r.Spawn(t.Context(), team.Member{Role: "coder"}, 1)
+	_, err = r.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1)
 	wantCode(t, "a spawn over the limit", err, team.InvalidState)
 }

@@ -13,9 +13,9 @@ import (
 
 // Watch calls f with the whole board, and then for each change with the tasks that it
 // concerns: the one that was written, and those that wait for it if it has ended.
-// Tasks that are created together come together. It goes on until ctx ends, then it
+// Tasks that are created together come together. It continues until ctx ends, then it
 // returns nil, and misses no change while the server restarts. An error of f ends it.
-func (t *Team) Watch(ctx context.Context, f func(Board) error) error {
+func (t Board) Watch(ctx context.Context, f func(Snapshot) error) error {
 	// What a creator left half done would be held back for ever if nobody leads.
 	if err := t.board.FinishCreate(ctx); err != nil {
 		return err
@@ -89,8 +89,8 @@ func (w *watch) Show(id team.TaskID, after team.Task) {
 }
 
 // tell returns what has changed since it was called last.
-func (w *watch) tell() Board {
-	b := Board{Bad: w.bad, Gone: w.gone}
+func (w *watch) tell() Snapshot {
+	b := Snapshot{Bad: w.bad, Gone: w.gone}
 	slices.SortFunc(w.news, func(a, b team.TaskID) int { return cmp.Compare(a.Number(), b.Number()) })
 	for _, id := range slices.Compact(w.news) {
 		if t, there := w.tasks[id]; there {

@@ -49,7 +49,7 @@ func watchBoard(t *testing.T, tm *client.Team) watched {
 	ctx, cancel := context.WithCancel(t.Context())
 	told, ended := make(chan string, 1000), make(chan error, 1)
 	go func() {
-		ended <- tm.Watch(ctx, func(b client.Board) error {
+		ended <- tm.Board().Watch(ctx, func(b client.Snapshot) error {
 			var parts []string
 			for _, v := range b.Tasks {
 				parts = append(parts, fmt.Sprintf("%s %s", v.ID, v.Shown()))
@@ -76,27 +76,27 @@ func TestWatch(t *testing.T) {
 
 	// What is created together comes together, however it is written.
 	plan := []team.NewTask{{Title: "b", Dependencies: []team.TaskID{"T-001"}}, {Title: "c", After: []int{0}}, {Title: "d", Dependencies: []team.TaskID{"T-001"}}}
-	if _, _, err := r.AddTasks(t.Context(), "", plan...); err != nil {
+	if _, _, err := r.Board().Add(t.Context(), "", plan...); err != nil {
 		t.Fatal(err)
 	}
 	w.want(t, "T-002 blocked, T-003 blocked, T-004 blocked")
 
 	r.claim(t, "T-001", "alice")
 	w.want(t, "T-001 in_progress")
-	if _, err := r.Complete(t.Context(), "T-001", "alice", "done"); err != nil {
+	if _, err := r.Board().Complete(t.Context(), "T-001", "alice", "done"); err != nil {
 		t.Fatal(err)
 	}
 	w.want(t, "T-001 completed, T-002 pending, T-004 pending")
-	if _, _, err := r.Edit(t.Context(), "T-004", "", team.Edit{AddDependencies: []team.TaskID{"T-003"}, RemoveDependencies: []team.TaskID{"T-001"}}); err != nil {
+	if _, _, err := r.Board().Edit(t.Context(), "T-004", "", team.Edit{AddDependencies: []team.TaskID{"T-003"}, RemoveDependencies: []team.TaskID{"T-001"}}); err != nil {
 		t.Fatal(err)
 	}
 	w.want(t, "T-004 blocked")
-	if _, err := r.Cancel(t.Context(), "T-003", "", ""); err != nil {
+	if _, err := r.Board().Cancel(t.Context(), "T-003", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	w.want(t, "T-003 cancelled, T-004 blocked")
 
-	v, err := r.Task(t.Context(), "T-002")
+	v, err := r.Board().Task(t.Context(), "T-002")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestWatch(t *testing.T) {
 	w.want(t, "T-003 cancelled, task.T-002 bad") // with those that wait for it
 
 	// A deleted task is told as such, with those that wait for it.
-	if v, err = r.Task(t.Context(), "T-003"); err == nil {
+	if v, err = r.Board().Task(t.Context(), "T-003"); err == nil {
 		err = r.bt.Bucket.Delete(t.Context(), subject.KeyTask("T-003"), v.Revision)
 	}
 	if err != nil {
@@ -165,11 +165,11 @@ func TestWatchEndsWithReader(t *testing.T) {
 	enough := errors.New("enough")
 	for _, at := range []int{1, 2} {
 		n := 0
-		err := r.Watch(t.Context(), func(client.Board) error {
+		err := r.Board().Watch(t.Context(), func(client.Snapshot) error {
 			if n++; n == at {
 				return enough
 			}
-			_, _, err := r.AddTasks(t.Context(), "", team.NewTask{Title: "x"})
+			_, _, err := r.Board().Add(t.Context(), "", team.NewTask{Title: "x"})
 			return err
 		})
 		if !errors.Is(err, enough) {
@@ -205,7 +205,7 @@ func TestWatchSurvivesRestart(t *testing.T) {
 	add := func(n int) {
 		t.Helper()
 		for range n {
-			if _, _, err := other.AddTasks(t.Context(), "", team.NewTask{Title: "x"}); err != nil {
+			if _, _, err := other.Board().Add(t.Context(), "", team.NewTask{Title: "x"}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path"
 
 	"agentteam/pkg/team"
@@ -26,7 +28,7 @@ type Workspace interface {
 	// Check runs a shell command and returns its output and whether it succeeded.
 	Check(ctx context.Context, command string) (output string, passed bool, err error)
 	// Regular opens a regular file; NotFound if it is not there.
-	Regular(name string) (f io.ReadSeekCloser, size int64, err error)
+	Regular(name string) (*os.File, fs.FileInfo, error)
 }
 
 // Files stores deliverables; *broker.Files is one.
@@ -77,7 +79,7 @@ func Verify(ctx context.Context, t team.Task, ws Workspace, files Files) (digest
 			return "", &CheckError{t.ID, t.Check, output}
 		}
 	}
-	f, size, err := ws.Regular(t.DeliverablePath)
+	f, info, err := ws.Regular(t.DeliverablePath)
 	switch {
 	case errors.Is(err, team.NotFound) && t.DeliverableReq:
 		return "", team.Errorf(team.InvalidState, "%s needs its deliverable, and %s is not there", t.ID, t.DeliverablePath).WithHint("write it, then complete the task")
@@ -87,7 +89,7 @@ func Verify(ctx context.Context, t team.Task, ws Workspace, files Files) (digest
 		return "", fmt.Errorf("the deliverable of %s: %w", t.ID, err)
 	}
 	defer f.Close() // it was only read
-	switch {
+	switch size := info.Size(); {
 	case size == 0 && t.DeliverableReq:
 		return "", team.Errorf(team.InvalidState, "%s needs its deliverable, and %s is empty", t.ID, t.DeliverablePath).WithHint("write it, then complete the task")
 	case size == 0:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/command"
 	"agentteam/pkg/completion"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
@@ -48,7 +49,7 @@ func TestVerify(t *testing.T) {
 			if tt.content != "-" {
 				write(t, filepath.Join(dir, path), tt.content)
 			}
-			ws, err := workspace.Open(dir, workspace.Options{})
+			ws, err := workspace.Open(dir, command.Plain{}, workspace.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +79,7 @@ func TestVerifyRefusesLinkOut(t *testing.T) {
 	if err := os.Symlink(filepath.Join(out, "secret"), filepath.Join(dir, "d.md")); err != nil {
 		t.Fatal(err)
 	}
-	ws, err := workspace.Open(dir, workspace.Options{})
+	ws, err := workspace.Open(dir, command.Plain{}, workspace.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

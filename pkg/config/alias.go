@@ -14,35 +14,43 @@ import (
 // defaultAlias is the alias that the settings without `models:` make.
 const defaultAlias = "default"
 
-// Alias is a model under the name by which roles and spawns speak of it.
+// Alias is a model under the name by which roles and spawns speak of it. Its fields with
+// tags are those of an entry of `models:`.
 type Alias struct {
 	Name      string
 	Same      string            // another alias, of which this is one more name; all else is then empty
-	BaseURL   string            // of the endpoint; empty: OpenAI's own
-	KeyEnv    string            // the environment variable that holds the key; empty: none is sent
+	BaseURL   string            `yaml:"base_url" minLength:"1"` // of the endpoint; empty: OpenAI's own
+	KeyEnv    string            `yaml:"key_env" minLength:"1"`  // the environment variable that holds the key; empty: none is sent
 	Key       Secret            // what that variable holds
-	Model     string            // its name at the endpoint
-	Profile   string            // kind of endpoint; empty: found by BaseURL
-	Window    int               // tokens of prompt and answer together; 0: what is known of the model
-	MaxOutput int               // tokens of one answer; 0: the profile's limit
-	Headers   map[string]Secret // sent with each request
-	Prices    *model.Prices     // nil: not known
-	Extra     map[string]any    // fields added to each request's body
-	Fallbacks []string          // aliases that are asked, in this order, when this one refuses
-	Limits    Limits
-	Missing   []string // environment variables that it needs and that are empty; such an alias cannot be used
+	Model     string            `yaml:"model" required:"its name at the endpoint" minLength:"1"`
+	Profile   Profile           `yaml:"profile"`                // kind of endpoint; empty: found by BaseURL
+	Window    int               `yaml:"window" minimum:"1"`     // tokens of prompt and answer together; 0: what is known of the model
+	MaxOutput int               `yaml:"max_output" minimum:"1"` // tokens of one answer; 0: the profile's limit
+	Headers   map[string]Secret `yaml:"headers"`                // sent with each request
+	Prices    *model.Prices     `yaml:"prices"`                 // nil: not known
+	Extra     map[string]any    `yaml:"extra"`                  // fields added to each request's body
+	Fallbacks []string          `yaml:"fallbacks" minItems:"1"` // aliases that are asked, in this order, when this one refuses
+	Limits    Limits            `yaml:"limits"`
+	Untrusted string            // the secrets that it would send where an untrusted file says; such an alias cannot be used
+	Missing   []string          // environment variables that it needs and that are empty; such an alias cannot be used
 
 	origin  string   // as in Origin
 	plain   bool     // the plain settings make it, not an entry of models
 	secrets []string // the names of those Headers whose values come from the environment
 }
 
+// Profile is a kind of endpoint.
+type Profile string
+
+// Values are the kinds that are known.
+func (Profile) Values() []string { return model.Profiles() }
+
 // Limits are how long a model's endpoint is waited for; 0 is the client's default.
 type Limits struct {
-	Connect   time.Duration // for the connection
-	FirstByte time.Duration // for the first byte of an answer
-	Idle      time.Duration // for the next piece of it
-	Total     time.Duration // for all of it
+	Connect   time.Duration `yaml:"connect" minimum:"1ms" maximum:"24h"`    // for the connection
+	FirstByte time.Duration `yaml:"first_byte" minimum:"1ms" maximum:"24h"` // for the first byte of an answer
+	Idle      time.Duration `yaml:"idle" minimum:"1ms" maximum:"24h"`       // for the next piece of it
+	Total     time.Duration `yaml:"total" minimum:"1ms" maximum:"24h"`      // for all of it
 }
 
 // Options is what the model's client needs to know of the alias.
@@ -56,7 +64,7 @@ func (a Alias) Options() model.Options {
 		secrets = append(secrets, headers[name])
 	}
 	o := model.Options{
-		BaseURL: a.BaseURL, APIKey: string(a.Key), Model: a.Model, Profile: a.Profile, Window: a.Window, MaxTokens: a.MaxOutput,
+		BaseURL: a.BaseURL, APIKey: string(a.Key), Model: a.Model, Profile: string(a.Profile), Window: a.Window, MaxTokens: a.MaxOutput,
 		Headers: headers, Secrets: secrets, Extra: a.Extra,
 		Connect: a.Limits.Connect, FirstByte: a.Limits.FirstByte, Idle: a.Limits.Idle, Total: a.Limits.Total,
 	}
@@ -68,7 +76,7 @@ func (a Alias) Options() model.Options {
 
 // usable reports whether agents can work with the alias: the environment has all that it
 // needs, and its window is large enough.
-func (a Alias) usable() bool { return len(a.Missing) == 0 && a.narrow() == nil }
+func (a Alias) usable() bool { return len(a.Missing) == 0 && a.Untrusted == "" && a.narrow() == nil }
 
 // narrow is the error of an alias whose window is too small to work with, or nil.
 func (a Alias) narrow() error {
@@ -98,6 +106,10 @@ func (c Config) CheckWindows() error {
 func (a Alias) lacks() error {
 	if a.usable() {
 		return nil
+	}
+	if len(a.Missing) == 0 && a.Untrusted != "" {
+		return team.Errorf(team.InvalidArgument, "the model alias %s is not used: team.yaml, which is not trusted as it stands, would send %s", a.Name, a.Untrusted).
+			WithHint("if that is meant: teamctl trust team.yaml")
 	}
 	if len(a.Missing) == 0 {
 		return a.narrow()
@@ -132,6 +144,9 @@ func (a Alias) String() string {
 // usable. The slice is the caller's.
 func (c Config) Aliases() []Alias {
 	all := slices.Clone(c.Models)
+	for i, a := range all {
+		all[i].Untrusted = strings.Join(c.exposing[a.Name], ", ")
+	}
 	if c.Model != "" && !slices.ContainsFunc(all, named(defaultAlias)) {
 		all = append(all, c.plain())
 	}
@@ -160,9 +175,12 @@ func (c Config) plain() Alias {
 		set("temperature", *c.Temperature)
 	}
 	a := Alias{
-		Name: defaultAlias, BaseURL: c.BaseURL, KeyEnv: "OPENAI_API_KEY", Key: c.APIKey, Model: c.Model, Profile: c.Profile,
+		Name: defaultAlias, BaseURL: c.BaseURL, KeyEnv: "OPENAI_API_KEY", Key: c.APIKey, Model: c.Model, Profile: Profile(c.Profile),
 		Window: c.Window, MaxOutput: c.MaxTokens, Headers: c.ModelHeaders, Extra: extra, Limits: c.ModelLimits, origin: fromDefault,
 		plain: true, secrets: slices.Sorted(maps.Keys(c.ModelHeaders)),
+	}
+	if a.Key != "" || len(a.Headers) > 0 {
+		a.Untrusted = strings.Join(c.exposing[plain], ", ")
 	}
 	if a.Key == "" && a.BaseURL == "" {
 		a.Missing = []string{"OPENAI_API_KEY or OPENAI_BASE_URL"}
@@ -196,6 +214,11 @@ func (c Config) CheckModel() error {
 			return nil
 		case len(c.Models) > 0 && len(a.Missing) > 0:
 			missing = append(missing, strings.Join(a.Missing, " and ")+" (for the alias "+a.Name+")")
+		}
+	}
+	for _, a := range c.Aliases() {
+		if a.Untrusted != "" && len(a.Missing) == 0 {
+			return a.lacks()
 		}
 	}
 	if err := c.CheckWindows(); err != nil && len(missing) == 0 {

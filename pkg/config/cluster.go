@@ -13,14 +13,14 @@ import (
 	"agentteam/pkg/team"
 )
 
-// ClusterDir is where a cluster keeps its files, within the folder it was started in.
+// clusterDir is where a cluster keeps its files, within the folder it was started in.
 const (
-	ClusterDir  = ".agentteam"
+	clusterDir  = ".agentteam"
 	clusterFile = "cluster.json"
 )
 
 // defaultStore is where the embedded server keeps its data if nothing else was said.
-var defaultStore = filepath.Join(ClusterDir, "data")
+var defaultStore = filepath.Join(clusterDir, "data")
 
 // Cluster is what "teamctl up" leaves behind for the commands run in the same
 // folder or below it. The file outlives a cluster that was killed, so what it names
@@ -100,7 +100,7 @@ func FindCluster(dir string) (c Cluster, path string, err error) {
 		return Cluster{}, "", team.Errorf(team.InvalidArgument, "working folder: %w", err)
 	}
 	for at := start; ; at = filepath.Dir(at) {
-		path = filepath.Join(at, ClusterDir, clusterFile)
+		path = filepath.Join(at, clusterDir, clusterFile)
 		c, err := ReadCluster(path)
 		switch {
 		case err == nil:
@@ -152,7 +152,7 @@ func FindStore(dir string) string {
 // credentials.
 func WriteCluster(dir string, c Cluster) error {
 	c.Started, _ = startOf(c.Owner())
-	if err := writeCluster(filepath.Join(dir, ClusterDir), c); err != nil {
+	if err := writeCluster(filepath.Join(dir, clusterDir), c); err != nil {
 		return fmt.Errorf("write the cluster file: %w", err)
 	}
 	return nil
@@ -180,7 +180,7 @@ func writeCluster(folder string, c Cluster) error {
 
 // RemoveCluster removes the cluster file of dir, if it is there.
 func RemoveCluster(dir string) error {
-	err := os.Remove(filepath.Join(dir, ClusterDir, clusterFile))
+	err := os.Remove(filepath.Join(dir, clusterDir, clusterFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the cluster file: %w", err)
 	}

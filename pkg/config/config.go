@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/grant"
+	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
 )
 
@@ -43,10 +45,20 @@ type Config struct {
 	LogLevel        string        // debug, info, warn or error
 	LogFormat       string        // text or json
 
-	origins []Origin
-	file    string  // as in File
-	sources Sources // absolute; the zero value if not loaded
-	leftOut error   // as in LeftOut
+	// Sandbox is how this process confines commands, and Hands what the members of teams may do
+	// that it makes: what is not set there is its zero value.
+	Sandbox  team.Sandbox
+	Hands    team.Hands
+	PlanMode bool // of the teammates of such a team
+
+	form       grant.Form          // the hands as they were read
+	neverMatch []string            // rules of permissions, and why
+	withheld   []string            // of them, what the file would grant
+	exposing   map[string][]string // secrets that the file, untrusted, would send; see sends.keysOf
+	origins    []Origin
+	file       string  // as in File
+	sources    Sources // absolute; the zero value if not loaded
+	leftOut    error   // as in LeftOut
 }
 
 // Origin is a setting as "teamctl config view" prints it.
@@ -84,70 +96,136 @@ func Load(src Sources) (Config, error) {
 	}
 	c := Config{sources: src}
 	c.sources.Dir = dir
-	table := settings(&c, dir)
-	path, shown := findFile(dir)
-	c.file = path
-	file, err := readFile(path, shown, table, src.variable)
-	if err != nil {
+	if err := c.load(settings(&c, dir)); err != nil {
 		return Config{}, err
+	}
+	return c, nil
+}
+
+// load fills the settings of the table from c.sources.
+func (c *Config) load(table []setting) error {
+	path, shown := findFile(c.sources.Dir)
+	c.file = path
+	file, data, err := readFile(path, shown, table)
+	if err != nil {
+		return err
 	}
 	for _, s := range table {
-		value, origin, err := s.find(src, file.entries)
+		switch {
+		case s.name == modelsKey: // takeModels reads them: what is wrong with them may not matter
+		case s.section != nil:
+			err = c.decode(s, file[s.name])
+		default:
+			err = c.parse(s, file)
+		}
 		if err != nil {
-			return Config{}, err
+			return err
 		}
-		shown, ok := s.parse(value)
-		if e := file.entries[s.name]; !ok && e.at != nil && e.origin == origin {
-			file.Fail(e.at, "setting %s: %.80q is not %s", s.name, shown, s.allowed)
-			return Config{}, file.Err()
-		} else if !ok {
-			value := fmt.Sprintf("%.80q", shown)
-			if s.secret {
-				value = "its value" // shown is only whether there is one
-			}
-			return Config{}, team.Errorf(team.InvalidArgument, "setting %s, from %s: %s is not %s", s.name, origin, value, s.allowed)
-		}
-		c.origins = append(c.origins, Origin{Name: s.name, Value: shown, Origin: origin})
 	}
 	if err := c.checkRoom(file); err != nil {
-		return Config{}, err
+		return err
+	}
+	if err := c.takeHands(file, data); err != nil {
+		return err
 	}
 	if err := c.takeModels(file); err != nil {
-		if !src.Lenient {
-			return Config{}, err
+		if !c.sources.Lenient {
+			return err
 		}
 		c.Models, c.DefaultModel, c.leftOut = nil, "", err
 	}
 	for _, a := range c.Aliases() {
 		c.origins = append(c.origins, a.origins()...)
 	}
-	return c, nil
+	return nil
+}
+
+// parse reads a setting that is a single value.
+func (c *Config) parse(s setting, file map[string]entry) error {
+	value, origin, err := s.find(c.sources, file)
+	if err != nil {
+		return err
+	}
+	shown, ok := s.parse(value)
+	switch e := file[s.name]; {
+	case !ok && e.origin == origin:
+		return e.node.At(fmt.Errorf("setting %s: %.80q is not %s", s.name, shown, s.allowed))
+	case !ok && s.secret: // shown is only whether there is one
+		return team.Errorf(team.InvalidArgument, "setting %s, from %s: its value is not %s", s.name, origin, s.allowed)
+	case !ok:
+		return team.Errorf(team.InvalidArgument, "setting %s, from %s: %.80q is not %s", s.name, origin, shown, s.allowed)
+	}
+	c.origins = append(c.origins, Origin{Name: s.name, Value: shown, Origin: origin})
+	return nil
+}
+
+// decode reads a section.
+func (c *Config) decode(s setting, e entry) (err error) {
+	origin := e.origin
+	if text, variable := s.inEnv(c.sources); variable != "" {
+		origin = "env " + variable
+		_, err = strictyaml.Format{File: origin, Kind: s.name}.Decode([]byte(text), s.section)
+	} else if origin != "" {
+		err = e.node.Decode(s.section)
+	}
+	shown := s.def
+	if err == nil && origin != "" {
+		shown, err = showSection(s.section)
+	}
+	if origin == "" && len(s.env) > 0 {
+		origin = fromDefault
+	}
+	if err == nil && origin != "" {
+		c.origins = append(c.origins, Origin{Name: s.name, Value: shown, Origin: origin})
+	}
+	return err
+}
+
+// inEnv returns the value of s in the environment and the variable that has it, else two empty
+// texts.
+func (s setting) inEnv(src Sources) (value, variable string) {
+	for _, name := range s.env {
+		if v := strings.TrimSpace(src.variable(name)); v != "" {
+			return v, name
+		}
+	}
+	return "", ""
 }
 
 // checkRoom refuses plain settings that let an answer take all of the window.
-func (c *Config) checkRoom(f *file) error {
+func (c *Config) checkRoom(file map[string]entry) error {
 	if c.Window == 0 || c.MaxTokens < c.Window {
 		return nil
 	}
 	const name = "max_tokens"
 	i := slices.IndexFunc(c.origins, func(o Origin) bool { return o.Name == name })
-	if e := f.entries[name]; e.at != nil && e.origin == c.origins[i].Origin {
-		f.Fail(e.at, noRoom, "setting "+name, c.MaxTokens, c.Window)
-		return f.Err()
+	if e := file[name]; e.origin == c.origins[i].Origin {
+		return e.node.At(fmt.Errorf(noRoom, "setting "+name, c.MaxTokens, c.Window))
 	}
 	return team.Errorf(team.InvalidArgument, noRoom, "setting "+name+", from "+c.origins[i].Origin, c.MaxTokens, c.Window)
 }
 
 // takeModels adds the aliases of the file and checks what they and the settings say of
 // each other.
-func (c *Config) takeModels(f *file) error {
-	c.Models = f.models.aliases
-	all := c.Aliases()
-	f.models.link(all)
-	if c.DefaultModel != "" && !slices.ContainsFunc(all, named(c.DefaultModel)) {
-		f.models.Fail(f.entries[defaultModelKey].at, "%s: there is no alias %.80q", defaultModelKey, c.DefaultModel)
+func (c *Config) takeModels(file map[string]entry) (err error) {
+	section := file[modelsKey].node
+	if file[modelsKey].origin != "" {
+		var m models
+		if err := section.Decode(&m); err != nil {
+			return err
+		}
+		if c.Models, err = m.aliases(section, c.sources.variable); err != nil {
+			return err
+		}
 	}
-	return f.models.Err()
+	all := c.Aliases()
+	if err := link(section, all); err != nil {
+		return err
+	}
+	if c.DefaultModel != "" && !slices.ContainsFunc(all, named(c.DefaultModel)) {
+		return file[defaultModelKey].node.At(fmt.Errorf("%s: there is no alias %.80q", defaultModelKey, c.DefaultModel))
+	}
+	return nil
 }
 
 // LeftOut is what is wrong with the models of team.yaml, which are therefore left out;
@@ -198,10 +276,8 @@ func (s setting) find(src Sources, file map[string]entry) (value, origin string,
 			return v, "flag --" + s.flag, nil
 		}
 	}
-	for _, name := range s.env {
-		if v := strings.TrimSpace(src.variable(name)); v != "" {
-			return v, "env " + name, nil
-		}
+	if v, variable := s.inEnv(src); variable != "" {
+		return v, "env " + variable, nil
 	}
 	if e := file[s.name]; e.value != "" {
 		return e.value, e.origin, nil

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
 )
@@ -37,88 +35,68 @@ func findFile(dir string) (path, shown string) {
 }
 
 const (
-	modelsKey       = "models"        // the one setting of the file that is not a single value
-	defaultModelKey = "default_model" // stands in the file only
+	modelsKey       = "models"
+	defaultModelKey = "default_model" // in the file only
 )
 
-// file is what stands in team.yaml.
-type file struct {
-	strictyaml.Reader
-	folder  string
-	entries map[string]entry
-	models  *models // with its own reader: what is wrong there need not be so with the rest
-}
-
-// entry is one setting as it stands in the file.
+// entry is one setting as it is in the file; the zero value is one that is not there.
 type entry struct {
-	value  string
-	origin string     // "team.yaml:3"
-	at     *yaml.Node // the value
+	value  string // of a setting that is a single value
+	origin string // "team.yaml:3"
+	node   strictyaml.Node
 }
 
-// readFile reads the settings file at path; if there is none, nothing is set. It holds
-// a mapping from the names in table to single values, and `models:`; anything else is
+// readFile reads the settings file at path; if there is none, nothing is set. It holds a
+// mapping from the names in table to single values and sections; anything else is
 // refused with its place, for a misspelt setting that is silently ignored is one that
-// nobody finds. What is wrong under `models:` is not part of the error, and what the
-// aliases say of each other is not checked yet.
+// nobody finds. What is in a section is not read yet.
 //
-// Relative paths in the file are taken from its folder. shown is its name in errors.
-func readFile(path, shown string, table []setting, env func(string) string) (*file, error) {
-	f := &file{Reader: strictyaml.Reader{File: shown, Files: "settings"}, folder: filepath.Dir(path), entries: map[string]entry{}}
-	f.models = &models{Reader: &strictyaml.Reader{File: shown, Files: "settings"}, env: env}
-	data, err := os.ReadFile(path)
+// Relative paths in the file are taken from its folder. shown is its name in errors, data all
+// that the file holds.
+func readFile(path, shown string, table []setting) (entries map[string]entry, data []byte, err error) {
+	data, err = os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return f, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, team.Errorf(team.InvalidArgument, "%s: %w", shown, err)
+		return nil, nil, team.Errorf(team.InvalidArgument, "%s: %w", shown, err)
 	}
-	if root := f.Document(data); root != nil && root.Tag != "!!null" { // else it is empty, or comments only
-		f.read(root, table)
+	var all map[string]strictyaml.Node
+	root, err := strictyaml.Format{File: shown, Kind: "settings file"}.Decode(data, &all)
+	if err != nil {
+		return nil, nil, err
 	}
-	return f, f.Err()
-}
-
-func (f *file) read(root *yaml.Node, table []setting) {
-	if root.Kind != yaml.MappingNode {
-		f.Fail(root, "want a mapping of settings, such as \"model: NAME\"")
-		return
-	}
-	for i := 0; i < len(root.Content); i += 2 {
-		key, value := root.Content[i], root.Content[i+1]
-		at := slices.IndexFunc(table, func(s setting) bool { return s.name == key.Value })
-		switch _, twice := f.entries[key.Value]; {
-		case twice:
-			f.Fail(key, "%s is set twice", key.Value)
-		case key.Value == modelsKey:
-			if !isNull(value) {
-				f.models.read(value)
+	entries = map[string]entry{}
+	for name, node := range root.Entries() {
+		i := slices.IndexFunc(table, func(s setting) bool { return s.name == name })
+		if i < 0 {
+			return nil, nil, node.AtKey(strictyaml.UnknownKey(name, "the settings file", names(table)))
+		}
+		s, e := table[i], entry{origin: node.Origin(), node: node}
+		switch {
+		case s.secret:
+			return nil, nil, node.AtKey(fmt.Errorf("%s is read from the environment only: set %s", name, s.env[0]))
+		case node.IsNull():
+			continue
+		case s.section == nil:
+			if node.Decode(&e.value) != nil {
+				return nil, nil, node.At(fmt.Errorf("%s is not %s", name, s.allowed))
 			}
-		case at < 0:
-			f.Fail(key, "unknown setting %q; known are %s", key.Value, names(table))
-		case table[at].secret:
-			f.Fail(key, "%s is read from the environment only: set %s", key.Value, table[at].env[0])
-		case value.Kind != yaml.ScalarNode:
-			f.Fail(value, "%s is not %s", key.Value, table[at].allowed)
+			if e.value = strings.TrimSpace(e.value); s.folder && e.value != "" && !filepath.IsAbs(e.value) {
+				e.value = filepath.Join(filepath.Dir(path), e.value)
+			}
 		}
-		e := entry{origin: fmt.Sprintf("%s:%d", f.File, key.Line), at: value}
-		if !isNull(value) {
-			e.value = strings.TrimSpace(value.Value)
-		}
-		if at >= 0 && table[at].folder && e.value != "" && !filepath.IsAbs(e.value) {
-			e.value = filepath.Join(f.folder, e.value)
-		}
-		f.entries[key.Value] = e
+		entries[name] = e
 	}
+	return entries, data, nil
 }
 
-// names lists the settings that may stand in the file.
-func names(table []setting) string {
-	list := []string{modelsKey}
+// names lists the settings that may be in the file.
+func names(table []setting) (list []string) {
 	for _, s := range table {
 		if !s.secret {
 			list = append(list, s.name)
 		}
 	}
-	return strings.Join(list, ", ")
+	return list
 }

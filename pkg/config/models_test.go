@@ -14,15 +14,20 @@ import (
 	"time"
 
 	"agentteam/pkg/config"
+	"agentteam/pkg/grant"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 )
 
-// load reads text as team.yaml with these environment variables.
+// load reads text as a team.yaml that is trusted, with these environment variables.
 func load(t *testing.T, text string, env map[string]string) (config.Config, error) {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "team.yaml"), text)
+	file := filepath.Join(dir, "team.yaml")
+	write(t, file, text)
+	if err := grant.OfUser().Add(t.Context(), file, []byte(text), nil); err != nil {
+		t.Fatal(err)
+	}
 	return config.Load(config.Sources{Dir: dir, Env: from(env)})
 }
 
@@ -122,34 +127,34 @@ func TestBadModels(t *testing.T) {
 	const head = "models:\n  a:\n    model: m\n    base_url: http://h/v1\n"
 	for text, want := range map[string][]string{
 		"models: [a]\n":                                                        {"team.yaml:1:9", "models must be a mapping"},
-		"models:\n  a: {modle: m}\n":                                           {"team.yaml:2:7", `unknown key "modle" in the model a`, "base_url, extra, fallbacks"},
+		"models:\n  a: {modle: m}\n":                                           {"team.yaml:2:7", `unknown key "modle" in models.a; did you mean model?`},
 		"models:\n  a b: {model: m}\n":                                         {"team.yaml:2:3", `"a b" is not a name of up to 64`},
 		"models:\n  inherit: {model: m}":                                       {"team.yaml:2:3: inherit is reserved: it means the process's default"},
 		"models:\n  a: {model: m}\n  a: {model: n}\n":                          {"team.yaml:3:3", `"a" comes twice`},
-		"models:\n  a: {window: 5}\n":                                          {"team.yaml:2:3", "the model a lacks the key model"},
-		"models:\n  a:\n":                                                      {"team.yaml:2:5", "the model a must be a mapping"},
+		"models:\n  a: {window: 5}\n":                                          {"team.yaml:2:3", "models.a lacks the key model: its name at the endpoint"},
+		"models:\n  a:\n":                                                      {"team.yaml:2:5", "models.a has no value"},
 		"models:\n  a: {model: ''}\n":                                          {"team.yaml:2:14", "model is empty"},
-		"models: {}\nmodels: {}\n":                                             {"team.yaml:2:1", "set twice"},
+		"models: {}\nmodels: {}\n":                                             {"team.yaml:2:1", `"models" comes twice`},
 		head + "    model: n\n":                                                {"team.yaml:5:5", `"model" comes twice`},
-		head + "    profile: opanai\n":                                         {"team.yaml:5:14", `"opanai" is not known`, "openrouter"},
+		head + "    profile: closedai\n":                                       {"team.yaml:5:14", `"closedai" is not known; allowed: `, "openrouter"},
 		head + "    window: 0\n":                                               {"team.yaml:5:13", "window", "1 or more"},
 		head + "    max_output: 8k\n":                                          {"team.yaml:5:17", "max_output", `"8k"`, "1 or more"},
 		head + "    key_env: sk-123\n":                                         {"team.yaml:5:14", "name of an environment variable"},
 		head + "    headers: {A B: c}\n":                                       {"team.yaml:5:15", "name of an HTTP header"},
 		head + "    headers: {A: 'env:B C'}\n":                                 {"team.yaml:5:18", "environment variable"},
 		head + "    headers: {A: \"b\\nc\"}\n":                                 {"team.yaml:5:18", "more than one line"},
-		head + "    prices: 3\n":                                               {"team.yaml:5:13", "must be a mapping with the keys cached, currency, input, output"},
+		head + "    prices: 3\n":                                               {"team.yaml:5:13", "prices must be a mapping; keys: input, cached, output, currency"},
 		head + "    prices: {input: x, output: 1}\n":                           {"team.yaml:5:21", `"x" is not a number`},
 		head + "    prices: {input: 1, output: -1}\n":                          {"team.yaml:5:32", `"-1" is not a number, 0 or more`},
 		head + "    prices: {input: .inf, output: 1}":                          {"team.yaml:5:21", "not a number"},
-		head + "    prices: {input: 1}\n":                                      {"team.yaml:5:13", "need input and output"},
-		head + "    extra: [a]\n":                                              {"team.yaml:5:12", "mapping of fields"},
+		head + "    prices: {input: 1}\n":                                      {"team.yaml:5:5", "prices lacks the key output: the price of a million tokens"},
+		head + "    extra: [a]\n":                                              {"team.yaml:5:12", "extra must be a mapping"},
 		head + "    extra: {top_p: 1, max_tokens: 5}\n":                        {"team.yaml:5:23", "max_tokens is no extra field"},
 		head + "    extra: {a: .nan}\n":                                        {"team.yaml:5:16", "no place in JSON"},
 		head + "    fallbacks: b\n":                                            {"team.yaml:5:16: fallbacks must be a list: [b]"},
-		head + "    fallbacks:\n":                                              {"team.yaml:5:15", "must be a list with at least one entry"},
-		head + "    window:\n":                                                 {"team.yaml:5:12: window must be a number of tokens"},
-		head + "    prices: {input: , output: 1}\n":                            {"team.yaml:5:21: input must be a number"},
+		head + "    fallbacks:\n":                                              {"team.yaml:5:15", "fallbacks has no value; give it one or leave it out"},
+		head + "    window:\n":                                                 {"team.yaml:5:12: window has no value"},
+		head + "    prices: {input: , output: 1}\n":                            {"team.yaml:5:21: input has no value: it is the price of a million tokens"},
 		head + "    window: 8000\n    max_output: 8000\n":                      {"team.yaml:6:17", "8000 tokens leaves no room for a prompt in a window of 8000"},
 		"model: m\nwindow: 8000\nmax_tokens: 9000\n":                           {"team.yaml:3:13", "setting max_tokens: an answer of 9000 tokens leaves no room for a prompt in a window of 8000"},
 		head + "    fallbacks: [b]\n":                                          {"team.yaml:5:17", `"b" is no alias; aliases are a`},
@@ -164,7 +169,7 @@ func TestBadModels(t *testing.T) {
 		"default_model: default\n":                            {"team.yaml:1:16", "no alias"},
 		"models:\n  a: {model: m, base_url: 'ftp://u:p@h'}\n": {"team.yaml:2:27", "ftp://xxxxx@h", "http or https"},
 		"models:\n  a: {model: m, base_url: localhost:80}\n":  {"team.yaml:2:27", "http or https"},
-		"models:\n  a: &x {model: m}\n  b: *x\n":              {"team.yaml:3:6", "must be a mapping"},
+		"models:\n  a: &x {model: m}\n  b: *x\n":              {"team.yaml:3:6", "a YAML alias such as *x is not understood in a settings file"},
 		"models:\n  a: {model: m\nteam: x\n":                  {"team.yaml:3:"},
 	} {
 		_, err := load(t, text, nil)

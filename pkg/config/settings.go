@@ -26,6 +26,11 @@ type setting struct {
 	secret   bool     // never read from team.yaml, which people commit
 	fallback func() (value, origin string, err error)
 
+	// section points to what the value is decoded into, for a setting that is more than one
+	// value. In the environment it is written as in team.yaml, in one line. Of the other fields
+	// it has name, env and def alone; def is shown, and is that of section as it is.
+	section any
+
 	// parse checks v and puts it into the Config. shown is v as people may see it,
 	// whether or not it is ok.
 	parse func(v string) (shown string, ok bool)
@@ -34,12 +39,16 @@ type setting struct {
 // settings is the table, its rows bound to the fields of c. Relative paths are
 // taken from dir.
 func settings(c *Config, dir string) []setting {
+	return append(processSettings(c, dir), handsSettings(c)...)
+}
+
+func processSettings(c *Config, dir string) []setting {
 	return []setting{
 		{name: "server", flag: "server", env: []string{"AGENTTEAM_SERVER", "NATS_URL"}, def: "nats://127.0.0.1:4222",
 			fallback: func() (string, string, error) { return clusterServer(dir) },
 			allowed:  "a NATS URL such as nats://127.0.0.1:4222, or several with commas between", parse: servers(&c.Server)},
 		{name: "team", flag: "team", env: []string{"AGENTTEAM_TEAM"}, def: string(team.DefaultTeam),
-			allowed: "a team name: 1 to 63 of a-z, 0-9 and -, beginning with a letter or digit, not a reserved word", parse: teamID(&c.Team)},
+			allowed: "a team name: 1 to 63 of a-z, 0-9 and -, beginning with a letter or digit, not a reserved word", parse: value(&c.Team, team.ParseTeamID, anything)},
 		{name: "api_key", env: []string{"OPENAI_API_KEY"}, secret: true, allowed: "a key", parse: secret(&c.APIKey)},
 		{name: "base_url", env: []string{"OPENAI_BASE_URL"},
 			allowed: "an http or https URL such as http://127.0.0.1:8000/v1", parse: baseURL(&c.BaseURL)},
@@ -59,6 +68,7 @@ func settings(c *Config, dir string) []setting {
 		{name: "model_first_byte", env: []string{"AGENTTEAM_MODEL_FIRST_BYTE"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.FirstByte)},
 		{name: "model_idle", env: []string{"AGENTTEAM_MODEL_IDLE"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Idle)},
 		{name: "model_total", env: []string{"AGENTTEAM_MODEL_TOTAL"}, allowed: limitAllowed, parse: limit(&c.ModelLimits.Total)},
+		{name: modelsKey, section: new(models)},
 		{name: defaultModelKey, allowed: "an alias of models", parse: text(&c.DefaultModel)},
 		{name: "replicas", env: []string{"AGENTTEAM_REPLICAS"}, def: "1",
 			allowed: "1, 3 or 5", parse: replicas(&c.Replicas)},
@@ -76,7 +86,7 @@ func settings(c *Config, dir string) []setting {
 		{name: "api_read_token_file", folder: true, flag: "api-read-token-file", env: []string{"AGENTTEAM_API_READ_TOKEN_FILE"}, allowed: "a file", parse: path(&c.API.ReadTokenFile, dir)},
 		{name: "api_tls_cert", folder: true, env: []string{"AGENTTEAM_API_TLS_CERT"}, allowed: "a file", parse: path(&c.API.Cert, dir)},
 		{name: "api_tls_key", folder: true, env: []string{"AGENTTEAM_API_TLS_KEY"}, allowed: "a file", parse: path(&c.API.Key, dir)},
-		{name: "api_insecure", flag: "insecure", env: []string{"AGENTTEAM_API_INSECURE"}, def: "false", allowed: "true or false", parse: yesNo(&c.API.Insecure)},
+		{name: "api_insecure", flag: "insecure", env: []string{"AGENTTEAM_API_INSECURE"}, def: "false", allowed: "true or false", parse: value(&c.API.Insecure, strconv.ParseBool, anything)},
 		{name: "api_origins", env: []string{"AGENTTEAM_API_ORIGINS"}, allowed: "a list with commas of origins such as https://team.example.org", parse: commas(&c.API.Origins, IsOrigin)},
 		{name: "api_hosts", env: []string{"AGENTTEAM_API_HOSTS"}, allowed: "a list with commas of host names without port", parse: commas(&c.API.Hosts, IsHost)},
 		{name: "workspace", folder: true, flag: "workspace", env: []string{"AGENTTEAM_WORKSPACE"}, allowed: "a folder", parse: path(&c.Workspace, dir)},
@@ -111,11 +121,8 @@ func limit(dst *time.Duration) func(string) (string, bool) {
 }
 
 func temperature(dst **float64) func(string) (string, bool) {
-	return func(v string) (string, bool) {
-		t, err := strconv.ParseFloat(v, 64)
-		*dst = &t
-		return v, err == nil && t >= 0 && !math.IsInf(t, 0)
-	}
+	parse := func(v string) (*float64, error) { t, err := strconv.ParseFloat(v, 64); return &t, err }
+	return value(dst, parse, func(t *float64) bool { return *t >= 0 && !math.IsInf(*t, 0) })
 }
 
 func extra(dst *map[string]any) func(string) (string, bool) {
@@ -152,41 +159,32 @@ func oneOf(dst *string, values ...string) func(string) (string, bool) {
 	}
 }
 
-func teamID(dst *team.TeamID) func(string) (string, bool) {
-	return func(v string) (string, bool) {
-		id, err := team.ParseTeamID(v)
-		*dst = id
-		return v, err == nil
-	}
-}
-
 func secret(dst *Secret) func(string) (string, bool) {
 	return func(v string) (string, bool) { *dst = Secret(v); return dst.String(), true }
 }
 
-func positive(dst *int) func(string) (string, bool) {
+// value takes what parse reads and ok lets pass.
+func value[T any](dst *T, parse func(string) (T, error), ok func(T) bool) func(string) (string, bool) {
 	return func(v string) (string, bool) {
-		n, err := strconv.Atoi(v)
-		*dst = n
-		return v, err == nil && n > 0
+		x, err := parse(v)
+		*dst = x
+		return v, err == nil && ok(x)
 	}
+}
+
+func anything[T any](T) bool { return true }
+
+func positive(dst *int) func(string) (string, bool) {
+	return value(dst, strconv.Atoi, func(n int) bool { return n > 0 })
 }
 
 // replicas takes odd numbers only: of four servers, as of three, one may be lost.
 func replicas(dst *int) func(string) (string, bool) {
-	return func(v string) (string, bool) {
-		n, err := strconv.Atoi(v)
-		*dst = n
-		return v, err == nil && (n == 1 || n == 3 || n == 5)
-	}
+	return value(dst, strconv.Atoi, func(n int) bool { return n == 1 || n == 3 || n == 5 })
 }
 
 func duration(dst *time.Duration, least, most time.Duration) func(string) (string, bool) {
-	return func(v string) (string, bool) {
-		d, err := time.ParseDuration(v)
-		*dst = d
-		return v, err == nil && least <= d && d <= most
-	}
+	return value(dst, time.ParseDuration, func(d time.Duration) bool { return least <= d && d <= most })
 }
 
 func hostPort(dst *string) func(string) (string, bool) {
@@ -197,14 +195,6 @@ func hostPort(dst *string) func(string) (string, bool) {
 			return v, false
 		}
 		_, err = strconv.ParseUint(port, 10, 16)
-		return v, err == nil
-	}
-}
-
-func yesNo(dst *bool) func(string) (string, bool) {
-	return func(v string) (string, bool) {
-		b, err := strconv.ParseBool(v)
-		*dst = b
 		return v, err == nil
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v4"
+
 	"agentteam/pkg/model"
 )
 
@@ -18,7 +20,7 @@ func (a Alias) origins() []Origin {
 		return lines // those settings have lines of their own
 	}
 	for _, f := range []struct{ key, value string }{
-		{"profile", a.Profile}, {"window", count(a.Window)}, {"max_output", count(a.MaxOutput)},
+		{"profile", string(a.Profile)}, {"window", count(a.Window)}, {"max_output", count(a.MaxOutput)},
 		{"prices", pricesText(a.Prices)}, {"limits", a.Limits.String()},
 	} {
 		if f.value != "" {
@@ -54,4 +56,15 @@ func (l Limits) String() string {
 		}
 	}
 	return strings.Join(set, ", ")
+}
+
+// oneLine is a section as one line of YAML.
+func oneLine(section any) (string, error) {
+	var n yaml.Node
+	if err := n.Encode(section); err != nil {
+		return "", err
+	}
+	n.Style = yaml.FlowStyle
+	line, err := yaml.Marshal(&n)
+	return strings.TrimSpace(string(line)), err
 }

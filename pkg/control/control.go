@@ -36,6 +36,7 @@ type Process struct {
 	API         string       `json:"api,omitempty"` // base URL of its HTTP API; empty if it serves none
 	Model       string       `json:"model"`         // of its default alias; NoModel if none is configured
 	Aliases     []string     `json:"aliases"`       // names of models that it has, its default first
+	Sandbox     string       `json:"sandbox"`       // in which commands run, with its version; "none" = they are not confined; begins with NoSandbox if none can be run
 	Version     string       `json:"version"`
 	Memberships []Membership `json:"memberships,omitempty"` // by team; a teammate has one at most, a leader one for each team it leads
 }
@@ -55,6 +56,10 @@ const member = "member"
 // NoModel is what a process without a model says in place of the model's name.
 const NoModel = "none"
 
+// NoSandbox is how what a process tells of its sandbox begins if it can run no command; why
+// follows.
+const NoSandbox = "no commands"
+
 // Announce makes the process known until the returned stop is called. It fills in
 // host and pid.
 func Announce(c *broker.Conn, p Process) (stop func(), err error) {
@@ -63,7 +68,7 @@ func Announce(c *broker.Conn, p Process) (stop func(), err error) {
 	svc, err := micro.AddService(c.NATS(), micro.Config{
 		Name: subject.Service(p.Kind), Version: semver(p.Version), Description: "agentteam " + p.Kind + " process",
 		Metadata: map[string]string{"process": p.ID, "kind": p.Kind, "host": p.Host, "pid": p.PID, "metrics": p.Metrics, "api": p.API, "model": p.Model,
-			"aliases": strings.Join(p.Aliases, ","), "version": p.Version},
+			"aliases": strings.Join(p.Aliases, ","), "sandbox": p.Sandbox, "version": p.Version},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("announce the process: %w", err)
@@ -119,7 +124,7 @@ func Processes(ctx context.Context, c *broker.Conn, kind string, wait time.Durat
 				Membership{Process: md["process"], Team: team.TeamID(md["team"]), AgentID: team.AgentID(md["agent_id"]), Role: md["role"]})
 		case pong.Name == subject.Service(md["kind"]) && (kind == "" || kind == md["kind"]): // else it is another program's
 			all = append(all, Process{ID: md["process"], Kind: md["kind"], Host: md["host"], PID: md["pid"],
-				Metrics: md["metrics"], API: md["api"], Model: md["model"], Aliases: split(md["aliases"]), Version: md["version"]})
+				Metrics: md["metrics"], API: md["api"], Model: md["model"], Aliases: split(md["aliases"]), Sandbox: md["sandbox"], Version: md["version"]})
 		}
 	}
 	for i, p := range all {

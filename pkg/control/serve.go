@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -47,6 +48,8 @@ func (h Handlers) verbs() map[subject.Verb]handler {
 		verbs[subject.Ping] = func(_ context.Context, data []byte) ([]byte, error) {
 			b := h.Ping()
 			_ = json.Unmarshal(data, &b.Nonce) // a ping without one is answered too
+			now := time.Now()
+			b.Clock = &now
 			return json.Marshal(b)
 		}
 	}

@@ -54,10 +54,22 @@ func Ping(ctx context.Context, t *broker.Storage, a team.AgentID, wait time.Dura
 }
 
 // Assign has a member's process claim a task, waits for the answer up to 15 s, and
-// returns the task as the member holds it. A process of an older version does not tell
-// the task's revision, which is 0 then. Errors: those of the claim; Unavailable, and then
-// the claim may still be made: the same assignment may be sent again.
+// returns the task as the member holds it. Errors: those of the claim; Unavailable, and then
+// a claim that is under way may still be made: the same assignment may be sent again.
+//
+// The process is pinged first. Its answer has its clock, by which the order says how long it is
+// waited for: a process that reads the order later, since it was frozen or cut off, refuses it.
+// Only that one clock counts, so it does not matter how the hosts' clocks differ.
 func Assign(ctx context.Context, t *broker.Storage, a team.AgentID, order team.Assignment) (team.Task, error) {
+	ctx, cancel := context.WithTimeout(ctx, assignWait)
+	defer cancel()
+	b, err := Ping(ctx, t, a, assignWait)
+	if err != nil && !Nobody(err) {
+		return team.Task{}, err
+	}
+	if end, _ := ctx.Deadline(); b.Clock != nil { // another program may serve no ping
+		order.Until = b.Clock.Add(time.Until(end))
+	}
 	data, err := ask(ctx, t, a, subject.Assign, order, assignWait)
 	if err != nil {
 		return team.Task{}, err

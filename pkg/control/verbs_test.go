@@ -50,7 +50,10 @@ func TestVerbs(t *testing.T) {
 	stop := serve(t, bt, control.Handlers{
 		Ping: func() team.Beat { return team.Beat{AgentID: coder, Turn: 4} },
 		Assign: func(_ context.Context, a team.Assignment) (team.Task, error) {
-			if a != (team.Assignment{Task: "T-007", By: team.Leader, Take: true, Epoch: 2}) {
+			if until := time.Until(a.Until); until <= 0 || until > 15*time.Second {
+				t.Errorf("the order holds for %v", until)
+			}
+			if a.Until = (time.Time{}); a != (team.Assignment{Task: "T-007", By: team.Leader, Take: true, Epoch: 2}) {
 				t.Errorf("assigned %+v", a)
 			}
 			return task, nil
@@ -137,12 +140,18 @@ func TestRefused(t *testing.T) {
 	bt := brokertest.Team(t, "t")
 	ctx := t.Context()
 	release := make(chan struct{})
+	var pings atomic.Int32
 	refusals := map[team.TaskID]error{
 		"T-001": fmt.Errorf("assign: %w", team.Errorf(team.Blocked, "T-002 等待 T-001\nsecond line").WithHint("choose %q", "另一个 🚀")),
 		"T-002": errors.New("of no code"),
 	}
 	serve(t, bt, control.Handlers{
-		Ping:   func() team.Beat { <-release; return team.Beat{} },
+		Ping: func() team.Beat {
+			if pings.Add(1) == 1 {
+				<-release
+			}
+			return team.Beat{}
+		},
 		Assign: func(_ context.Context, a team.Assignment) (team.Task, error) { return team.Task{}, refusals[a.Task] },
 	})
 	_, err := control.Ping(ctx, bt, coder, 50*time.Millisecond)
@@ -157,6 +166,38 @@ func TestRefused(t *testing.T) {
 		t.Errorf("an error without a code arrives as %v (%s)", err, team.CodeOf(err))
 	}
 	close(release)
+}
+
+// An order holds until its author has given up, by the clock of the process that gets it,
+// however far the hosts' clocks are apart.
+func TestOrderHoldsByTheReceiversClock(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	clock := time.Date(1999, 12, 31, 23, 59, 0, 0, time.UTC) // of a host whose clock was never set
+	var until time.Time
+	for verb, answer := range map[subject.Verb]func(data []byte) any{
+		subject.Ping: func(data []byte) any {
+			return team.Beat{AgentID: coder, Nonce: string(data[1 : len(data)-1]), Clock: &clock}
+		},
+		subject.Assign: func(data []byte) any {
+			var order team.Assignment
+			if err := json.Unmarshal(data, &order); err != nil {
+				t.Error(err)
+			}
+			until = order.Until
+			return team.Task{ID: order.Task}
+		},
+	} {
+		_, err := bt.Conn.NATS().Subscribe(subject.Control("t", coder, verb), func(m *nats.Msg) {
+			data, _ := json.Marshal(answer(m.Data))
+			_ = m.Respond(data)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := control.Assign(t.Context(), bt, coder, team.Assignment{Task: "T-001"}); err != nil || !until.After(clock) || until.After(clock.Add(15*time.Second)) {
+		t.Errorf("until %v, %v", until, err)
+	}
 }
 
 // What cannot be read is refused, and no handler hears of it.
@@ -188,20 +229,18 @@ func TestDamagedRequest(t *testing.T) {
 // may leave out or add what is not.
 func TestAnswersOfOthers(t *testing.T) {
 	bt := brokertest.Team(t, "t")
-	answers := map[subject.Verb]string{
-		subject.Assign: `{"v":1,"id":"T-001","status":"in_progress","assignee":"coder-1","epoch":2,"shape":"round"}`, // without a revision
-		subject.Ping:   `{"agent_id":"coder-1","n":1,"nonce":"of another ping"}`,
-	}
-	for verb, answer := range answers {
+	answers := func(verb subject.Verb, answer string) {
 		_, err := bt.Conn.NATS().Subscribe(subject.Control("t", coder, verb), func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	answers(subject.Assign, `{"v":1,"id":"T-001","status":"in_progress","assignee":"coder-1","epoch":2,"shape":"round"}`) // without a revision
 	task, err := control.Assign(t.Context(), bt, coder, team.Assignment{Task: "T-001"})
 	if err != nil || task.ID != "T-001" || task.Epoch != 2 || task.Revision != 0 || string(task.Kept["shape"]) != `"round"` {
 		t.Errorf("assigned %+v, %v", task, err)
 	}
+	answers(subject.Ping, `{"agent_id":"coder-1","n":1,"nonce":"of another ping"}`)
 	if _, err := control.Ping(t.Context(), bt, coder, time.Minute); team.CodeOf(err) != team.Unavailable || !strings.Contains(err.Error(), "another ping") {
 		t.Errorf("Ping = %v", err)
 	}

@@ -38,7 +38,6 @@ type cast struct {
 type player struct {
 	name, role string
 	conv       []*model.Message
-	kept       model.Kept
 	mail       []string // not yet seen
 	awake      bool
 	asked      string // whose answer it waits for, while it has a task; "" if it does not
@@ -179,7 +178,7 @@ func (c *cast) turn(p *player) {
 		p.conv = append(p.conv, &model.Message{Role: "user", Content: strings.Join(p.mail, "\n")})
 		p.mail = nil
 	}
-	reply, err := c.model.Complete(c.t.Context(), model.Request{Messages: p.conv, Kept: &p.kept}, nil)
+	reply, err := c.model.Complete(c.t.Context(), model.Request{Messages: p.conv}, nil)
 	if err != nil {
 		c.t.Fatalf("%s gets no turn: %v after %s", p.name, err, encode(p.conv[len(p.conv)-1]))
 	}

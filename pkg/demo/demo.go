@@ -29,7 +29,7 @@ const Result = "SURVEY.md"
 // marker tells a folder that an earlier demo made from one of the user's.
 const marker = ".made-by-agentteam-demo"
 
-// Goal is what the leader is told: dir, which is absolute, stands in it.
+// Goal is the goal for the leader: dir, which is absolute, stands in it.
 func Goal(dir string) string {
 	return "Survey the source tree at " + dir + "\nWrite SURVEY.md: files and lines per language and in all, the largest files and functions, every open TODO, and packages without tests."
 }

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"agentteam/pkg/broker"
@@ -50,7 +49,7 @@ func Handler(c *broker.Conn, self string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all, err := ask(r.Context(), c, self)
 		if err != nil {
-			http.Error(w, strings.Join(strings.Fields(err.Error()), " "), http.StatusServiceUnavailable)
+			http.Error(w, team.OneLine(err.Error()), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -96,7 +95,7 @@ func Groups(all []control.Process) []Group {
 	return groups
 }
 
-// labels says what p is. Each change of them begins new time series for all that p
+// labels returns what p is. Each change of them begins new time series for all that p
 // tells, so they say only what changes with a membership. Whether a member runs or
 // idles changes every few seconds and is told by agentteam_members instead.
 func labels(p control.Process) map[string]string {

@@ -227,7 +227,7 @@ func TestProcesses(t *testing.T) {
 	passesOn(t, leader)
 
 	tm := c.Team("t")
-	if _, err := tm.Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+	if _, err := tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	stop := c.Named("bob", "reviewer", "t")
@@ -235,7 +235,7 @@ func TestProcesses(t *testing.T) {
 	stop()
 	// Nobody is listed for bob until a process has come free that takes his place.
 	until("joined t leader leader", "joined t coder coder-1")
-	if _, err := tm.Stop(t.Context(), "coder-1", client.Farewell{Wait: 10 * time.Second}); err != nil {
+	if _, err := tm.Members().Stop(t.Context(), "coder-1", client.Farewell{Wait: 10 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	until("joined t leader leader", "joined t reviewer bob")

@@ -26,6 +26,7 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/model"
+	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 )
 
@@ -101,8 +102,7 @@ func Run(ctx context.Context, cfg config.Config, o Options) []Check {
 		checks = append(checks, toolsCheck(ctx, cfg), windowCheck(ctx, cfg, o.ProbeWindow))
 	}
 	return append(checks,
-		Check{Name: "confinement", Status: Warn, Detail: "bash is not confined",
-			Hint: "the commands that agents run can do all that their process may: run agents as a user, or in a container, that may do little"},
+		confinement(ctx, cfg, s),
 		Check{Name: "identity", Status: Warn, Detail: "sender identity is by agentteam's code, not by NATS credentials",
 			Hint: "let only agentteam's processes and people whom you trust reach the NATS server"},
 	)
@@ -170,7 +170,37 @@ func server(ctx context.Context, cfg config.Config) (*client.Client, []Check) {
 	return nil, []Check{failed("server", err)}
 }
 
-// storage tells whether a write is stored, and those of the members, each of which has streams
+// confinement looks in which sandbox commands run, here and where the processes are.
+func confinement(ctx context.Context, cfg config.Config, s client.Status) Check {
+	c := Check{Name: "sandbox", Status: OK}
+	found, err := sandbox.Find(ctx, cfg.Sandbox)
+	switch {
+	case err != nil:
+		return failed("sandbox", err)
+	case found.Level() == team.Unconfined:
+		return Check{Name: "sandbox", Status: Warn, Detail: "none: commands are not confined",
+			Hint: "they may do whatever the user of their process may, and reach any network: set `sandbox: auto`, or run agents as a user, or in a container, that may do little"}
+	}
+	c.Detail = "commands here run in " + found.String()
+	if found.Level() == team.Confined {
+		c.Detail += ": without any network; what they may not write of the workspace, such as .git, is not kept from them"
+		c.Hint = "install bubblewrap for the stronger level"
+	}
+	for _, p := range slices.Concat(s.Leaders, s.Standbys, s.Members) {
+		switch {
+		case strings.HasPrefix(p.Sandbox, control.NoSandbox) && p.Kind == "leader": // its image may have no shell
+			c.Status, c.Hint = Warn, fmt.Sprintf("the leader %s on %s can run no command itself: %s", p.PID, p.Host, p.Sandbox)
+		case strings.HasPrefix(p.Sandbox, control.NoSandbox):
+			return Check{Name: "sandbox", Status: Fail, Code: team.Unavailable, Detail: fmt.Sprintf("the %s %s on %s: %s", p.Kind, p.PID, p.Host, p.Sandbox),
+				Hint: "install bubblewrap there, or set `sandbox: none` there to run commands with all rights of the process"}
+		case p.Sandbox == string(team.Unconfined):
+			c.Status, c.Hint = Warn, fmt.Sprintf("the commands of the %s %s on %s are not confined: start it with `sandbox: auto`", p.Kind, p.PID, p.Host)
+		}
+	}
+	return c
+}
+
+// storage reports whether a write is stored, and those of the members, each of which has streams
 // that nobody else writes.
 func storage(ctx context.Context, c *client.Client, s client.Status) Check {
 	if err := c.Storage(ctx); err != nil {
@@ -347,7 +377,7 @@ func toolsCheck(ctx context.Context, cfg config.Config) Check {
 	return Check{Name: name, Status: OK, Detail: o.Model + " calls tools"}
 }
 
-// aliases tells which models the processes have, by name.
+// aliases returns which models the processes have, by name.
 func aliases(s client.Status) Check {
 	var names []string
 	have := map[string]int{}

@@ -63,15 +63,15 @@ func TestNobodyLeadsAndNothingCanBeWritten(t *testing.T) {
 		code   team.Code
 		word   string
 	}{
-		"workspace":   {Fail, team.InvalidState, "absent"},
-		"server":      {OK, "", "nats://"},
-		"jetstream":   {OK, "", "JetStream"},
-		"leaders":     {Fail, team.Unavailable, "no leader process"},
-		"api":         {OK, "", "no leader process serves"},
-		"standbys":    {Warn, "", "0"},
-		"model":       {Fail, team.InvalidArgument, "OPENAI_MODEL"},
-		"confinement": {Warn, "", "bash is not confined"},
-		"identity":    {Warn, "", "not by NATS credentials"},
+		"workspace": {Fail, team.InvalidState, "absent"},
+		"server":    {OK, "", "nats://"},
+		"jetstream": {OK, "", "JetStream"},
+		"leaders":   {Fail, team.Unavailable, "no leader process"},
+		"api":       {OK, "", "no leader process serves"},
+		"standbys":  {Warn, "", "0"},
+		"model":     {Fail, team.InvalidArgument, "OPENAI_MODEL"},
+		"sandbox":   {OK, "", "commands here run in"},
+		"identity":  {Warn, "", "not by NATS credentials"},
 	} {
 		c := find(t, checks, name)
 		if c.Status != want.status || c.Code != want.code || !strings.Contains(c.Detail, want.word) {

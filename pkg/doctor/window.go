@@ -92,7 +92,7 @@ func local(ctx context.Context, baseURL string) bool {
 	return err == nil && len(addrs) > 0
 }
 
-// judge says what the answer to a probe tells of the endpoint's window.
+// judge returns what the answer to a probe tells of the endpoint's window.
 func judge(p model.Probe, name string, reply model.Reply, err error) Check {
 	c := Check{Name: "window", Status: OK}
 	var refusal *model.Refusal

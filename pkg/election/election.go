@@ -61,6 +61,7 @@ type candidacy struct {
 	retry   time.Time // not before this, after a term that failed
 	failed  int       // terms that failed soon, one after the other
 	folder  string    // where the team works
+	goal    int       // the number of its goal
 	changes int       // how often the registry told of what a term may have failed by
 	tries   uint64    // of taking the lease; makes each such write unlike any other
 	cancel  context.CancelCauseFunc
@@ -106,16 +107,8 @@ func (e *Elector) watch(ctx context.Context) error {
 
 // tick takes the leases that run out, until ctx ends.
 func (e *Elector) tick(ctx context.Context) error {
-	tick := time.NewTicker(min(e.o.Lease/10, time.Second))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			e.campaign(ctx)
-		}
-	}
+	shutdown.Every(ctx, min(e.o.Lease/10, time.Second), e.campaign)
+	return nil
 }
 
 // observe takes in a change of the registry.
@@ -138,8 +131,8 @@ func (e *Elector) observe(entry broker.Entry) {
 		// An entry that cannot be read may be an active team's: whoever leads looks at the
 		// team's own record, and puts the entry right.
 		active := !entry.Deleted && (err != nil || s.Status == team.Active)
-		if active != c.active || s.Workspace != c.folder { // else it may be our own term that has corrected the entry
-			c.active, c.folder, c.retry, c.failed = active, s.Workspace, time.Time{}, 0
+		if active != c.active || s.Workspace != c.folder || s.Goal != c.goal { // else it may be our own term that has corrected the entry
+			c.active, c.folder, c.goal, c.retry, c.failed = active, s.Workspace, s.Goal, time.Time{}, 0
 			c.changes++
 		}
 	case subject.Lead:

@@ -53,12 +53,12 @@ func (r *race) registry(url string) *broker.Bucket {
 }
 
 // register stores the small record of a team as package registry does.
-func (r *race) register(id team.TeamID, s team.Status) { r.registerAt(id, s, "") }
+func (r *race) register(id team.TeamID, s team.Status) { r.registerAt(id, s, "", 0) }
 
-// registerAt is register of a team that works in a folder.
-func (r *race) registerAt(id team.TeamID, s team.Status, folder string) {
+// registerAt is register of a team that works in a folder, for its goal of that number.
+func (r *race) registerAt(id team.TeamID, s team.Status, folder string, goal int) {
 	r.t.Helper()
-	data, err := json.Marshal(team.Small{V: team.Protocol, ID: id, Status: s, Op: string(s), Workspace: folder})
+	data, err := json.Marshal(team.Small{V: team.Protocol, ID: id, Status: s, Op: string(s), Workspace: folder, Goal: goal})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -325,12 +325,12 @@ func TestFailedTerms(t *testing.T) {
 	}
 }
 
-// A team that cannot be led is tried again at once when it is given another folder, also
+// A team that cannot be led is tried again at once when it is given another folder or goal, also
 // while a term is about to fail in the old one.
 func TestFailedTermsElsewhere(t *testing.T) {
 	t.Parallel()
 	r := newRace(t)
-	r.registerAt("t", team.Active, "/a")
+	r.registerAt("t", team.Active, "/a", 0)
 	begun, fail := make(chan struct{}), make(chan error)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -343,10 +343,13 @@ func TestFailedTermsElsewhere(t *testing.T) {
 	}()
 	<-begun
 	fail <- errors.New("there is no such folder")
-	r.registerAt("t", team.Active, "/b")
+	r.registerAt("t", team.Active, "/b", 0)
 	<-begun
-	r.registerAt("t", team.Active, "/c")
-	r.registerAt("u", team.Active, "") // which comes after that
+	fail <- errors.New("there is no such folder")
+	r.registerAt("t", team.Active, "/b", 1)
+	<-begun
+	r.registerAt("t", team.Active, "/c", 1)
+	r.registerAt("u", team.Active, "", 0) // which comes after that
 	<-begun
 	for range 2 {
 		fail <- errors.New("there is no such folder")

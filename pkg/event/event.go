@@ -25,7 +25,7 @@ type Log struct {
 	log  *slog.Logger
 }
 
-// New returns the log of a team. log, which may be nil, is told of events that were
+// New returns the log of a team. log, which may be nil, is notified of events that were
 // dropped.
 func New(t *broker.Storage, log *slog.Logger) *Log {
 	log = telemetry.OrDiscard(log)

@@ -76,7 +76,7 @@ func (c Cursor) Place(id team.TeamID) (p Place, err error) {
 	if c == "" {
 		return p, nil
 	}
-	malformed := team.Errorf(team.InvalidArgument, "%q is not a cursor", clip(string(c))).
+	malformed := team.Errorf(team.InvalidArgument, "%q is not a cursor", team.Clean(string(c), 80)).
 		WithHint("take one that the feed has printed, whole; without a cursor it begins at the beginning")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(string(c))
 	if err != nil || len(b) < 1+4+checksumBytes {
@@ -110,10 +110,3 @@ func (c Cursor) Place(id team.TeamID) (p Place, err error) {
 
 // maxGiven is far more events than one stored message, of a megabyte, tells of.
 const maxGiven = 1 << 20
-
-func clip(s string) string {
-	if len(s) > 80 {
-		return s[:80] + "..."
-	}
-	return s
-}

@@ -1,5 +1,5 @@
 // Package feed is all that happens in a team, as one list of events in one order, with
-// a cursor at which a reader goes on, in the same process or in another.
+// a cursor at which a reader continues, in the same process or in another.
 //
 // Nothing is stored for it. It is read from what is stored once: the event log (runs),
 // the conversations (texts, tool calls, their results, refusals, compactions), the mail,
@@ -7,9 +7,9 @@
 //
 // Its order is the time at which the server stored an entry, then a fixed order of these
 // four, then the sequence in each: the same in every process. A turn is stored before
-// what its calls do, so this is the order of cause. A reader that follows gets an entry
-// at once where the server confirms that nothing older is still on its way, and in doubt
-// after 250 ms; an older one that comes later than that comes out of order, but it comes.
+// what its calls do, so this is the order of cause. A follower receives an entry as soon
+// as the server confirms that nothing older is pending, or after 250 ms. An older entry that
+// arrives later is delivered late and out of order, never dropped.
 //
 // It shows events; what they mean for a task or a conversation is the business of
 // packages board and agent.

@@ -7,8 +7,8 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Step is an entry with what tells it from every other, whoever read it: readers may be
-// given entries in another order, and a reader may go on with another's.
+// Step is an entry with its unique position, so readers can compare entries from different
+// sources: they may receive entries in another order, and one may continue where another was.
 type Step struct {
 	Entry
 	Behind Place // the place behind it, for whoever reads as [Walk] did
@@ -30,8 +30,7 @@ func (p Place) Covers(o Place) bool {
 	return true
 }
 
-// And returns the place before which all lies that lies before p or before o, which are
-// places of the same streams.
+// And returns the maximum of p and o per stream. Both must belong to the same streams.
 func (p Place) And(o Place) Place {
 	for k := range p {
 		if !p[k].covers(o[k]) {

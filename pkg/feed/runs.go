@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -61,7 +60,7 @@ func (v *view) openRun(ctx context.Context, a team.AgentID) (run string, err err
 	id := v.team.ID
 	err = v.team.Events.Read(ctx, 1, func(m broker.Msg) error {
 		if m.Seq > v.runs.read {
-			return errEnough
+			return broker.ErrEnough
 		}
 		if run = ""; strings.HasSuffix(m.Subject, subject.Event(id, a, team.RunStarted)) {
 			e, _ := event.Decode(m)
@@ -69,28 +68,20 @@ func (v *view) openRun(ctx context.Context, a team.AgentID) (run string, err err
 		}
 		return nil
 	}, subject.Event(id, a, team.RunStarted), subject.Event(id, a, team.RunFinished), subject.Event(id, a, team.RunError))
-	if err != nil && !errors.Is(err, errEnough) || run == "" {
-		return "", ignoring(err, errEnough)
+	if err != nil || run == "" {
+		return "", err
 	}
 	err = v.team.Bucket.Past(ctx, 1, func(e broker.Entry) error {
 		if e.Revision > v.read {
-			return errEnough
+			return broker.ErrEnough
 		}
 		if s, told := summarize(e); told && e.Time.After(began) && over(team.MemberState(s.state)) {
 			run = ""
 		}
 		return nil
 	}, subject.KeyMember(a))
-	return run, ignoring(err, errEnough)
+	return run, err
 }
 
 // over reports whether a member in that state has no run; "" is that of one that was removed.
 func over(s team.MemberState) bool { return s == team.Stopped || s == team.Lost || s == "" }
-
-// ignoring returns err, unless it is the other one.
-func ignoring(err, other error) error {
-	if errors.Is(err, other) {
-		return nil
-	}
-	return err
-}

@@ -2,9 +2,9 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"strings"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
@@ -137,21 +137,19 @@ func (v *view) before(ctx context.Context, key string, revision uint64) (summary
 	var last summary
 	err := v.team.Bucket.Past(ctx, 1, func(e broker.Entry) error {
 		if e.Revision >= revision {
-			return errEnough
+			return broker.ErrEnough
 		}
 		if s, told := summarize(e); told {
 			last = s
 		}
 		return nil
 	}, key)
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil {
 		return last, err
 	}
 	v.last[strings.Clone(key)] = last
 	return last, nil
 }
-
-var errEnough = errors.New("enough")
 
 // role is that of an agent by its record as it is at this place of the feed.
 func (v *view) role(ctx context.Context, a team.AgentID) (string, error) {
@@ -184,7 +182,7 @@ func summarize(e broker.Entry) (s summary, told bool) {
 
 func taskEvent(before summary, t team.Task, e broker.Entry) team.Event {
 	was := team.Task{Status: team.TaskStatus(before.state), Assignee: before.assignee, Incarnation: before.incarnation, Attempts: before.attempts, ReservedFor: before.reserved}
-	what := team.ChangeType(was, t)
+	what := account.ChangeType(was, t)
 	whose := t.Assignee
 	switch {
 	case what == team.TaskAssigned && t.ReservedFor != "":

@@ -26,7 +26,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Kind says what a record holds.
+// Kind describes what a record holds.
 type Kind string
 
 // The kinds of records. Each names the field of Record that it fills.
@@ -87,13 +87,22 @@ type Record struct {
 
 // ToolResult answers one tool call.
 type ToolResult struct {
-	CallID  string   `json:"call_id"`
-	Name    string   `json:"name"`
-	Content string   `json:"content"`
-	IsError bool     `json:"is_error,omitempty"`
-	Await   *Await   `json:"await,omitempty"`
-	Outcome *Outcome `json:"outcome,omitempty"` // the call ended the agent's hold of a task
-	Verdict *Verdict `json:"verdict,omitempty"` // the call has answered a request to shut down
+	CallID  string        `json:"call_id"`
+	Name    string        `json:"name"`
+	Content string        `json:"content"`
+	IsError bool          `json:"is_error,omitempty"`
+	Await   *team.Await   `json:"await,omitempty"`
+	Outcome *Outcome      `json:"outcome,omitempty"` // the call ended the agent's hold of a task
+	Verdict *team.Verdict `json:"verdict,omitempty"` // the call has answered a request to shut down
+	Images  []Image       `json:"images,omitempty"`  // what the result has beside its text
+	Account *team.Account `json:"account,omitempty"` // how the call was made, for audits; absent in records of older programs
+}
+
+// Image is a picture that lies in the team's object store.
+type Image struct {
+	MediaType string `json:"media_type"`
+	Ref       string `json:"ref"`  // "stored:" and a digest
+	Size      int    `json:"size"` // bytes
 }
 
 // Outcome is what became of a task that the agent held.
@@ -101,13 +110,6 @@ type Outcome struct {
 	Task  team.TaskID `json:"task"`
 	Title string      `json:"title"`
 	Text  string      `json:"text"` // such as "completed: 5 endpoints"
-}
-
-// Verdict is a model's answer to a request to shut down.
-type Verdict struct {
-	RequestID string `json:"request_id"`
-	Approve   bool   `json:"approve"`
-	Reason    string `json:"reason,omitempty"`
 }
 
 // Refusal is a call of the model that gave no turn.
@@ -123,23 +125,6 @@ type Refusal struct {
 // earlier goal.
 const NewGoal = "a new goal"
 
-// Await says that the agent waits for an answer to a message it sent, or for the decision
-// on a plan.
-type Await struct {
-	MessageID string       `json:"message_id"`
-	Plan      string       `json:"plan,omitempty"` // request_id of the plan; "" = none
-	From      team.AgentID `json:"from"`
-	About     string       `json:"about,omitempty"` // the message's first words
-	Until     time.Time    `json:"until,omitzero"`  // zero: for as long as it takes
-	Task      team.TaskID  `json:"task,omitempty"`  // the task that it held then; "" = none
-}
-
-// OfPerson reports whether a person is to answer a message.
-func (a Await) OfPerson() bool { return a.Plan == "" && a.Until.IsZero() }
-
-// Over reports whether the wait has ended by its limit.
-func (a Await) Over(now time.Time) bool { return !a.Until.IsZero() && !now.Before(a.Until) }
-
 // Journal appends for one incarnation. Safe for concurrent use; appends are made
 // strictly one after another.
 type Journal struct {
@@ -147,7 +132,8 @@ type Journal struct {
 	subject     string
 	incarnation uint64
 
-	keep time.Duration
+	keep     time.Duration
+	outlives Outlives
 
 	mu    sync.Mutex
 	queue chan struct{} // closed once all writes that were begun are over; nil: none was
@@ -163,10 +149,15 @@ type Journal struct {
 type Options struct {
 	Goal      int             // for a leader: the number of the team's goal or, while it has none, of its next one; it stands in the start record
 	Keep      time.Duration   // how long records stay that a newer context has replaced; 0 = for ever
+	Outlives  Outlives        // keeps what is to stay of them; nil: they stay for ever
 	Place     *place.Place    // where the incarnation works; it stands in the start record
 	PastGoals []team.PastGoal // for a leader: the goals that have ended; they stand in the start record
 	Takes     Takes           // required of what is read; nil: all is taken
 }
+
+// Outlives stores elsewhere what is to stay of the records before a sequence. On an error they are
+// not removed.
+type Outlives func(ctx context.Context, before uint64) error
 
 // Takes reports why a conversation could not take a record in, or nil. Error:
 // [team.ErrUnreadable].
@@ -178,7 +169,7 @@ type Takes func(Record) error
 // [team.ErrSuperseded]; [*Bad] for a record that cannot be read, and then nothing is
 // appended; Unavailable.
 func Open(ctx context.Context, t *broker.Storage, a team.AgentID, incarnation uint64, o Options) (*Journal, []Record, error) {
-	j := &Journal{team: t, subject: subject.Log(t.ID, a), incarnation: incarnation, keep: o.Keep}
+	j := &Journal{team: t, subject: subject.Log(t.ID, a), incarnation: incarnation, keep: o.Keep, outlives: o.Outlives}
 	from, err := j.begin(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -240,10 +231,18 @@ func (j *Journal) know(records []Record) {
 	}
 }
 
+// trimWithin bounds a trim: the agent's work waits for it.
+const trimWithin = 30 * time.Second
+
 // trim removes what stood before the context that a new one has just replaced, if that
 // is old enough. What cannot be removed now is removed with the next.
 func (j *Journal) trim(ctx context.Context, before uint64, since time.Time) {
-	if j.keep > 0 && before > 0 && time.Since(since) >= j.keep {
+	if j.keep == 0 || j.outlives == nil || before == 0 || time.Since(since) < j.keep {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, trimWithin)
+	defer cancel()
+	if j.outlives(ctx, before) == nil {
 		_ = j.team.Logs.Trim(ctx, j.subject, before)
 	}
 }

@@ -355,7 +355,7 @@ func TestOpenTwiceAfterContext(t *testing.T) {
 // and what follows it stay.
 func TestTrim(t *testing.T) {
 	bt := brokertest.Team(t, "t")
-	j, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{Keep: time.Nanosecond})
+	j, _, err := journal.Open(t.Context(), bt, "coder-1", 1, journal.Options{Keep: time.Nanosecond, Outlives: func(context.Context, uint64) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

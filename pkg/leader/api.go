@@ -15,11 +15,11 @@ import (
 // openAPI opens the HTTP API of the process, on a connection of its own, as any other
 // client has one. serve serves it until its context ends; done closes it after that.
 func openAPI(ctx context.Context, p *process.Process) (serve func(context.Context) error, done func(), err error) {
-	workspace, err := p.Workspace(team.Team{})
+	workspace, err := p.Workspaces.Folder(team.Team{})
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := client.Connect(ctx, client.Options{URL: p.Config.Server, Replicas: p.Config.Replicas, Name: "agentteam api"})
+	c, err := client.Connect(ctx, client.Options{URL: p.Config.Server, Replicas: p.Config.Replicas, Name: "agentteam api", Workspaces: p.Workspaces})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -39,7 +39,7 @@ func openAPI(ctx context.Context, p *process.Process) (serve func(context.Contex
 	return s.Run, c.Close, nil
 }
 
-// newTeam says what a team is made with that the API is asked for: what teamctl would make
+// newTeam returns what a team is made with that the API is asked for: what teamctl would make
 // it with in the same folder. It is refused where agent teams are turned off.
 func newTeam(cfg config.Config, workspace string) func() (client.NewTeam, error) {
 	return func() (client.NewTeam, error) {
@@ -50,6 +50,6 @@ func newTeam(cfg config.Config, workspace string) func() (client.NewTeam, error)
 		if err != nil {
 			return client.NewTeam{}, err
 		}
-		return client.NewTeam{Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Workspace: workspace}, nil
+		return client.NewTeam{Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Hands: cfg.Hands, PlanMode: cfg.PlanMode, Workspace: workspace}, nil
 	}
 }

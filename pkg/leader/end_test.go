@@ -66,7 +66,7 @@ func newRig(t *testing.T, url string) *rig {
 
 func (r *rig) goal(t *testing.T, text string) *client.Goal {
 	t.Helper()
-	g, err := r.person.StartGoal(t.Context(), text, "")
+	g, err := r.person.Goals().Start(t.Context(), text, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestGoalAgainstEnd(t *testing.T) {
 				runtime.Gosched()
 			}
 			var err error
-			if g, err = r.person.StartGoal(ctx, "late", ""); err != nil {
+			if g, err = r.person.Goals().Start(ctx, "late", ""); err != nil {
 				t.Error(err)
 			}
 			if sent, err = r.team.Messages.LastSeq(ctx); err != nil {
@@ -305,29 +305,4 @@ func TestSpawnWhileServerIsAway(t *testing.T) {
 		t.Error("the spawn hangs on taking its member back")
 	}
 	r.settle()
-}
-
-// A member that fails again and again is brought back more and more slowly; one that
-// fell silent, or had worked well for a while, at once or soon.
-func TestRest(t *testing.T) {
-	r := &term{failures: map[team.AgentID]failures{}}
-	at := time.Now()
-	bob := team.Member{AgentID: "bob"}
-	if rest := r.rest(bob, at); rest != 0 {
-		t.Errorf("a member that fell silent rests %v", rest)
-	}
-	for losses, want := range []time.Duration{0, 0, 1, 2, 4} {
-		if rest := r.rest(team.Member{AgentID: "ann", Losses: losses}, at); rest != want*time.Second {
-			t.Errorf("after %d losses in a row it rests %v, want %d s", losses, rest, want)
-		}
-	}
-	bob.LastError = "no such folder"
-	for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		if rest := r.rest(bob, at); rest != want*time.Second {
-			t.Errorf("after failure %d it rests %v, want %d s", i+1, rest, want)
-		}
-	}
-	if rest := r.rest(bob, at.Add(forgotten+time.Second)); rest != firstRest {
-		t.Errorf("after a good while it rests %v", rest)
-	}
 }

@@ -122,7 +122,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	if err := l.registry.Publish(ctx, record); err != nil || record.Status != team.Active {
 		return err
 	}
-	role, folder, err := l.fit(record)
+	role, folder, err := l.fit(ctx, record)
 	if err != nil {
 		return errors.Join(err, l.cannot(ctx, bt, record, term, err))
 	}
@@ -153,7 +153,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 		Cluster: child.Cluster(), Server: bt.Conn.ServerID, Lease: record.Lease(), Logger: t.log, Metrics: l.Metrics})
 	err = shutdown.Together(ctx, t.index.Run, dog.Run, func(ctx context.Context) error {
 		return membership.Run(ctx, membership.Options{
-			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Aliases: l.Models(), ModelChanged: l.ModelsChanged, KeepTranscripts: l.Config.KeepTranscripts, Workspace: folder, Crew: t,
+			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Aliases: l.Models(), ModelChanged: l.ModelsChanged, KeepTranscripts: l.Config.KeepTranscripts, Workspaces: l.Workspaces, Level: l.Workspaces.Level, Crew: t,
 			Heard: t.pulse.Last, Overview: t.overview, EndGoal: t.refusedGoal, Started: func(a *agent.Agent) { t.agent.Store(a) },
 			Start: t.start, Logger: l.Log, Metrics: metrics,
 		})
@@ -170,22 +170,19 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 
 // fit returns what this process needs to lead the team, before anything is written: the
 // leader's role, and a folder to work in. It may have been moved, or be on another machine.
-func (l *leader) fit(record team.Team) (role team.Role, folder string, err error) {
+func (l *leader) fit(ctx context.Context, record team.Team) (role team.Role, folder string, err error) {
 	if role, err = record.Role(team.LeaderRole); err != nil {
 		return role, "", err
 	}
-	if folder, err = l.Workspace(record); err != nil {
-		return role, "", err
-	}
-	ws, err := workspace.Open(folder, workspace.Options{})
+	ws, release, err := l.Workspaces.Open(ctx, workspace.Work{Team: record, Member: team.Member{AgentID: team.Leader}}, workspace.Options{})
 	if errors.Is(err, team.NotFound) {
 		return role, "", team.Errorf(team.NotFound, "%w", err).WithHint("if it was moved: teamctl run --resume --workspace DIR")
 	}
 	if err != nil {
 		return role, "", err
 	}
-	ws.Close()
-	return role, folder, nil
+	defer release()
+	return role, ws.Dir(), nil
 }
 
 // cannot writes why no process can lead the team into its leader's record, where whoever
@@ -243,8 +240,7 @@ func (l *leader) write(ctx context.Context, bt *broker.Storage, change func(*tea
 
 func (l *leader) newTerm(bt *broker.Storage, m team.Member, bye context.Context, metrics prometheus.Registerer) *term {
 	log := l.Log.With("team", bt.ID)
-	t := &term{leader: l, team: bt, member: m, log: log, roster: roster.New(bt), pulse: roster.NewPulse(), bye: bye,
-		failures: map[team.AgentID]failures{}}
+	t := &term{leader: l, team: bt, member: m, log: log, roster: roster.New(bt), pulse: roster.NewPulse(), bye: bye}
 	t.board = board.New(bt.Bucket, board.Options{Logger: log, Metrics: metrics})
 	t.mailbox = mailbox.New(bt, mailbox.Options{Members: t.roster, Logger: log, Metrics: metrics})
 	t.index = index.New(index.Options{Team: bt, Logger: log, Metrics: l.Metrics, Finish: t.board.FinishCreate, Heard: func(b team.Beat) { t.pulse.Hear(b) },
@@ -284,7 +280,7 @@ func (t *term) exec(_ context.Context, o control.Order) error {
 	}
 	// The address may hold a password, which must not stand in the process list.
 	p, err := child.Start(bin, []string{"--team", string(o.Team), "--name", string(o.Agent), "--http", "127.0.0.1:0"},
-		[]string{"AGENTTEAM_SERVER=" + t.leader.Config.Server}, t.leader.options.Lifeline, t.leader.options.Stderr)
+		[]string{"AGENTTEAM_SERVER=" + t.leader.Config.Server, "AGENTTEAM_SANDBOX=" + string(t.leader.Config.Sandbox)}, t.leader.options.Lifeline, t.leader.options.Stderr)
 	if err != nil {
 		return err
 	}

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/team"
 )
 
 // overview is how the team stands, from what this process has heard. Only the mail that
 // waits is asked for. Errors: Unavailable.
-func (t *term) overview(ctx context.Context) (team.Overview, error) {
+func (t *term) overview(ctx context.Context) (account.Overview, error) {
 	l := t.index.Look()
-	o := team.Overview{Members: map[team.MemberState]int{}, Running: l.Tasks[team.InProgress], Failed: l.Tasks[team.Failed]}
+	o := account.Overview{Members: map[team.MemberState]int{}, Running: l.Tasks[team.InProgress], Failed: l.Tasks[team.Failed]}
 	for _, n := range l.Claimable {
 		o.Claimable += n
 	}
@@ -46,11 +47,11 @@ func (t *term) overview(ctx context.Context) (team.Overview, error) {
 }
 
 // away are the members of earlier goals that may come back.
-func (t *term) away(l index.Look) (all []team.Away) {
+func (t *term) away(l index.Look) (all []account.Away) {
 	var names []team.AgentID
 	for _, m := range l.Members {
 		if m.AgentID != team.Leader && l.Team.Recalls(m) {
-			all = append(all, team.Away{Name: m.AgentID, Role: m.Role})
+			all = append(all, account.Away{Name: m.AgentID, Role: m.Role})
 			names = append(names, m.AgentID)
 		}
 	}

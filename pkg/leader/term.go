@@ -18,6 +18,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/child"
 	"agentteam/pkg/control"
+	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/registry"
@@ -41,31 +42,14 @@ type term struct {
 	index   *index.Index
 	spawner *spawn.Spawner
 	agent   atomic.Pointer[agent.Agent]
-	model   agent.Model // nil: none
+	model   engine.Model // nil: none
 
 	bye      context.Context // ends a little after the term's, for what must still be said
 	respawns sync.WaitGroup
 
 	ending  sync.Mutex // one end of the goal at a time
 	refused refusal
-
-	mu       sync.Mutex
-	failures map[team.AgentID]failures
 }
-
-// failures are the incarnations of a member that ended by an error, one soon after
-// the other.
-type failures struct {
-	n    int
-	last time.Time
-}
-
-const (
-	firstRest = time.Second      // before a member that has failed is brought back; doubles
-	maxRest   = 30 * time.Second // at most
-	forgotten = 2 * time.Minute  // a member that worked so long had come back well
-	tellAfter = 3                // failures in a row: the leader is told
-)
 
 // removeWait is how long the leader's call waits for the answer of a member that it asks to
 // leave; after that the answer comes as mail.
@@ -212,7 +196,7 @@ func hyphened(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }), "-")
 }
 
-// Refuse stops a member that joined without leave. Its record says why, and the leader is
+// Refuse stops a member that joined uninvited. Its record says why, and the leader is
 // told.
 func (t *term) Refuse(ctx context.Context, m team.Member, why string) error {
 	if err := t.Tell(ctx, fmt.Sprintf("refused-%s-%d", m.AgentID, m.Incarnation), watchdog.RefusedText(m.AgentID, why)); err != nil {
@@ -257,20 +241,17 @@ func (t *term) stop(ctx context.Context, m team.Member, why string) error {
 	return err
 }
 
-// Respawn brings a lost member back. It does not block: a process may take its
-// time, and the watchdog has others to look at. A member that has failed rests first,
-// since it may be one that fails whoever plays it.
-func (t *term) Respawn(ctx context.Context, m team.Member) error {
-	rest := t.rest(m, time.Now())
+// Respawn brings a lost member back after a while. It does not block: a process may take its
+// time, and the watchdog has others to look at.
+func (t *term) Respawn(ctx context.Context, m team.Member, wait time.Duration) error {
 	t.respawns.Go(func() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(rest):
+		case <-time.After(wait):
 		}
 		if _, err := t.spawner.Respawn(ctx, m); err != nil && ctx.Err() == nil {
 			t.log.WarnContext(ctx, "member not brought back", "agent", m.AgentID, "err", err)
-			t.tellLost(ctx, m.AgentID, err)
 		}
 	})
 	return nil
@@ -283,40 +264,6 @@ func (t *term) Lose(ctx context.Context, m team.Member, why string) error {
 		return nil
 	}
 	return err
-}
-
-// tellLost tells the leader, once, of a member that has failed time and again. It is
-// still tried; the leader may not want to wait.
-func (t *term) tellLost(ctx context.Context, a team.AgentID, cause error) {
-	t.mu.Lock()
-	n := t.failures[a].n + 1 // this one is counted when its rest begins
-	t.mu.Unlock()
-	if n != tellAfter {
-		return
-	}
-	if err := t.Tell(ctx, "", watchdog.StillLostText(a, cause.Error())); err != nil {
-		t.log.WarnContext(ctx, "leader not told", "agent", a, "err", err)
-	}
-}
-
-// rest is how long m waits to be brought back. One that has failed, or could not be
-// brought back, says so in its record. One that fell silent is replaced at once the first
-// time, and later each time in a row.
-func (t *term) rest(m team.Member, now time.Time) time.Duration {
-	if m.LastError == "" {
-		if m.Losses < 2 {
-			return 0
-		}
-		return min(firstRest<<min(m.Losses-2, 10), maxRest)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f := t.failures[m.AgentID]
-	if now.Sub(f.last) > forgotten {
-		f.n = 0
-	}
-	t.failures[m.AgentID] = failures{f.n + 1, now}
-	return min(firstRest<<min(f.n, 10), maxRest)
 }
 
 // settle waits until nobody is being brought back any more, as long as the goodbye

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/control"
 	"agentteam/pkg/mailbox"
@@ -197,7 +195,7 @@ func TestLeaderListens(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	want := team.Overview{Members: map[team.MemberState]int{team.Idle: 1}, Running: 1, Blocked: 1, Unread: 1}
+	want := account.Overview{Members: map[team.MemberState]int{team.Idle: 1}, Running: 1, Blocked: 1, Unread: 1}
 	if got, err := r.overview(ctx); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("the team stands as %+v (%v), want %+v", got, err, want)
 	}
@@ -239,42 +237,6 @@ func TestGiveUpAndDismiss(t *testing.T) {
 		if got := string(m.State) + " " + m.LastError; err != nil || got != want {
 			t.Errorf("%s is %q, want %q, %v", a, got, want, err)
 		}
-	}
-}
-
-// The leader is told of a member that cannot be brought back, once.
-func TestToldOfLost(t *testing.T) {
-	t.Parallel()
-	bt := brokertest.Team(t, "t")
-	ctx := t.Context()
-	r := roster.New(bt)
-	m, err := r.Create(ctx, team.Member{Role: "coder"}, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lead := &term{
-		team: bt, log: slog.New(slog.DiscardHandler), mailbox: mailbox.New(bt, mailbox.Options{Members: r}),
-		spawner:  spawn.New(spawn.Options{Team: bt, Roster: r, Exec: func(context.Context, control.Order) error { return errors.New("no program") }}),
-		failures: map[team.AgentID]failures{m.AgentID: {0, time.Now()}},
-	}
-	for range 3 {
-		if err := lead.Respawn(ctx, m); err != nil {
-			t.Fatal(err)
-		}
-		lead.respawns.Wait()
-		if m, err = r.Get(ctx, m.AgentID); err != nil {
-			t.Fatal(err)
-		}
-	}
-	n := 0
-	err = bt.Messages.Read(ctx, 1, func(msg broker.Msg) error {
-		if n++; !strings.Contains(string(msg.Data), "[Lost] coder-1") {
-			t.Errorf("the leader got %s", msg.Data)
-		}
-		return nil
-	}, subject.Inbox("t", team.Leader, team.Watchdog))
-	if err != nil || n != 1 {
-		t.Errorf("%d notices after three failures, %v", n, err)
 	}
 }
 

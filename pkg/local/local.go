@@ -41,6 +41,10 @@ type Options struct {
 	Env      []string   // for the children, beside this process's environment
 	Output   io.Writer
 	Logger   *slog.Logger
+
+	// First is called once the server of that address runs, before any process is started; its
+	// error ends the start. nil: nothing is to be done then.
+	First func(ctx context.Context, server string) error
 }
 
 // Cluster is a running cluster.
@@ -99,7 +103,15 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if c.server, err = embedded.Start(embedded.Options{Dir: o.DataDir, Port: o.Port, Logger: o.Logger}); err != nil {
 		return nil, err
 	}
-	if c.lifeline[0], c.lifeline[1], err = os.Pipe(); err != nil {
+	if o.First != nil {
+		first, cancel := context.WithTimeout(ctx, readyWait)
+		err = o.First(first, c.URL())
+		cancel()
+	}
+	if err == nil {
+		c.lifeline[0], c.lifeline[1], err = os.Pipe()
+	}
+	if err != nil {
 		c.server.Shutdown()
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -13,11 +14,13 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/command"
 	"agentteam/pkg/control"
 	"agentteam/pkg/model"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
 )
 
 // wait bounds what a test waits for.
@@ -79,11 +82,18 @@ type rig struct {
 	board     *board.Board
 	model     puppet
 	workspace string
+	end       func() // ends the membership
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t, brokertest.Team(t, "t"), nil, puppet{make(chan model.Request), make(chan model.Reply)}, t.TempDir()}
+	dir := t.TempDir()
+	return newRigIn(t, dir, workspace.Shared{Dir: dir, Runner: command.Plain{}})
+}
+
+func newRigIn(t *testing.T, dir string, in workspace.Source) *rig {
+	t.Helper()
+	r := &rig{T: t, bt: brokertest.Team(t, "t"), model: puppet{make(chan model.Request), make(chan model.Reply)}, workspace: dir}
 	r.board = board.New(r.bt.Bucket, board.Options{})
 	m, err := roster.New(r.bt).Put(t.Context(), team.Member{AgentID: "coder-1", Role: "coder", Backend: team.Exec, State: team.Joined, Incarnation: 1})
 	if err != nil {
@@ -93,14 +103,15 @@ func newRig(t *testing.T) *rig {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Run(ctx, Options{Process: "p", Team: r.bt, Record: team.Team{ID: "t", LeaseSeconds: 60}, Member: m,
-			Role: team.Role{Name: "coder"}, Model: r.model, Workspace: r.workspace})
+			Role: team.Role{Name: "coder"}, Model: r.model, ModelChanged: func() <-chan struct{} { return nil }, Workspaces: in})
 	}()
-	t.Cleanup(func() {
+	r.end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the membership ended: %v", err)
 		}
 	})
+	t.Cleanup(r.end)
 	return r
 }
 

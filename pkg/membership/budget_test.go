@@ -18,12 +18,7 @@ import (
 // What every request begins with is paid for with every request: the system message
 // without the role's own text and the project's instructions, and the tools.
 func TestPromptBudget(t *testing.T) {
-	const most = 3200 // tokens
-	ws, err := workspace.Open(t.TempDir(), workspace.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ws.Close() })
+	const most = 3200                        // tokens
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // without the roles of whoever runs this
 	loaded, err := role.Load(t.TempDir())
 	if err != nil {
@@ -34,7 +29,7 @@ func TestPromptBudget(t *testing.T) {
 		m := &member{Options: Options{Member: team.Member{AgentID: name, Role: kind}, Aliases: []string{"big", "small"}, Logger: slog.New(slog.DiscardHandler)}}
 		for _, dialect := range []team.Dialect{team.Native, team.Claude} {
 			m.Record = team.Team{ID: "default", Roles: loaded.All, Policies: team.Policies{Dialect: dialect}}
-			set, err := m.tools(ws, nil, &agent.Conversation{})
+			set, err := m.tools(&workspace.Current{}, nil, &agent.Conversation{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +41,7 @@ func TestPromptBudget(t *testing.T) {
 				all, told[s.Name] = all+"\n"+s.Description+" "+string(s.Schema), true
 			}
 			// What it is told of is there, by that name.
-			for _, name := range toolNames(append(ws.Tools(), teamtool.New(teamtool.Options{})...)) {
+			for _, name := range toolNames(append(new(workspace.Current).Tools(), teamtool.New(teamtool.Options{})...)) {
 				if strings.Contains(name, "_") && !told[name] && regexp.MustCompile(`\b`+name+`\b`).MatchString(all) {
 					t.Errorf("%s, %s: is told of %s, which is not among its tools", name, dialect, name)
 				}

@@ -15,11 +15,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/agent"
 	"agentteam/pkg/approval"
+	"agentteam/pkg/audit"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/control"
+	"agentteam/pkg/engine"
 	"agentteam/pkg/event"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/live"
@@ -39,25 +42,29 @@ import (
 
 // Options say who works on what, with what.
 type Options struct {
-	Process         string                                       // ID of the process; required
-	Team            *broker.Storage                              // required
-	Record          team.Team                                    // of the team; required
-	Member          team.Member                                  // as it joined; required
-	Role            team.Role                                    // its role, as the team has it; required
-	Model           agent.Model                                  // nil: none is configured
-	Aliases         []string                                     // the leader's: models that it may spawn with, by name
-	Workspace       string                                       // folder of the tools; required
-	Crew            teamtool.Crew                                // the leader's
-	Heard           func() map[team.AgentID]roster.Heard         // the leader's: the last beats of all; default: a member's process is asked
-	Overview        func(context.Context) (team.Overview, error) // the leader's: how the team stands
-	Start           func(context.Context, control.Order) error   // the leader's: starts a child process
-	EndGoal         func(ctx context.Context, cause string)      // the leader's: ends a goal that its model refuses
-	KeepTranscripts time.Duration                                // see [journal.Options]
-	ModelChanged    func() <-chan struct{}                       // see [agent.Options]
-	Started         func(*agent.Agent)                           // called once the agent is about to work
+	Process         string                                          // ID of the process; required
+	Team            *broker.Storage                                 // required
+	Record          team.Team                                       // of the team; required
+	Member          team.Member                                     // as it joined; required
+	Role            team.Role                                       // its role, as the team has it; required
+	Model           engine.Model                                    // nil: none is configured
+	Aliases         []string                                        // the leader's: models that it may spawn with, by name
+	Workspaces      workspace.Source                                // where it works; required
+	Crew            teamtool.Crew                                   // the leader's
+	Heard           func() map[team.AgentID]roster.Heard            // the leader's: the last beats of all; default: a member's process is asked
+	Overview        func(context.Context) (account.Overview, error) // the leader's: how the team stands
+	Start           func(context.Context, control.Order) error      // the leader's: starts a child process
+	EndGoal         func(ctx context.Context, cause string)         // the leader's: ends a goal that its model refuses
+	KeepTranscripts time.Duration                                   // see [journal.Options]
+	ModelChanged    func() <-chan struct{}                          // see [agent.Team]; required
+	Started         func(*agent.Agent)                              // called once the agent is about to work
+	Level           Level                                           // of the sandbox of a role's commands; nil: without a rule nothing is asked
 	Logger          *slog.Logger
 	Metrics         prometheus.Registerer
 }
+
+// Level returns in what sandbox the commands of a role run here; (*hands.Source).Level is one.
+type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
 
 // ErrTeamEnded ends a membership whose team is no longer active.
 var ErrTeamEnded = errors.New("the team's goal has ended")
@@ -76,6 +83,7 @@ func Run(ctx context.Context, o Options) error {
 	m := &member{Options: o, ctx: ctx, cancel: cancel, roster: roster.New(o.Team), pulse: roster.NewPulse(),
 		offered: make(chan team.Task, 1), offers: make(chan team.Task), given: make(chan team.Task, 16), revoked: make(chan struct{}, 1),
 		mail: make(chan mailbox.Delivery), compacts: make(chan struct{}, 1)}
+	m.newest.Store(&o.Record)
 	return m.run()
 }
 
@@ -90,6 +98,10 @@ type member struct {
 	hand     *board.Hand
 	plans    *approval.Plans
 	gate     *approval.Gate // of a member in plan mode
+	asks     *approval.Permissions
+	newest   atomic.Pointer[team.Team] // the team's record, as it was last heard of
+	current  *workspace.Current
+	folder   string // in which it began
 	heart    *roster.Heart
 	live     *live.Publisher
 	offered  chan team.Task // by the index
@@ -107,28 +119,25 @@ func (m *member) run() error {
 	ctx, o := m.ctx, m.Options
 	m.heart = roster.NewHeart(m.roster, o.Member, o.Record.Lease())
 	m.live = live.NewPublisher(o.Team)
-	ws, err := workspace.Open(o.Workspace, workspace.Options{Stored: stored.In(o.Team.Files).Open, Allowed: m.heart.Allowed, Writable: m.mayWrite})
-	if err != nil {
-		return err
-	}
-	defer ws.Close() // a read-only handle
 	m.board = board.New(o.Team.Bucket, board.Options{Logger: o.Logger, Metrics: o.Metrics})
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Metrics: o.Metrics})
 	m.hand = board.NewHand(ctx, m.board, o.Member.Holder())
+	m.current = m.place()
+	defer m.current.Close()
+	ws, done, err := m.current.Use(ctx)
+	if err != nil {
+		return err
+	}
+	m.folder = ws.Dir()
+	done()
 	m.plans = approval.New(o.Team.Bucket, approval.Options{Tasks: m.board, Members: m.roster, Post: box})
 
 	begun := time.Now()
-	if o.Member.AgentID != team.Leader { // one that heard everybody would cost a large team dearly
-		stopListening, err := m.roster.Listen(team.Leader, func(b team.Beat) {
-			if m.pulse.Hear(b) && b.Storage != "" {
-				o.Team.Conn.Told(b.Storage)
-			}
-		})
-		if err != nil {
-			return err
-		}
-		defer stopListening()
+	stopListening, err := m.listen()
+	if err != nil {
+		return err
 	}
+	defer stopListening()
 	stopServing, err := control.Serve(ctx, o.Team.Conn,
 		control.Membership{Process: o.Process, Team: o.Team.ID, AgentID: o.Member.AgentID, Role: o.Role.Name}, m.handlers())
 	if err != nil {
@@ -141,14 +150,14 @@ func (m *member) run() error {
 		return m.over(err)
 	}
 	if past.Turns > 0 {
-		ws.Resume()
+		m.current.Resume()
 	}
 	if o.Member.PlanMode {
 		if m.gate, err = m.plans.Gate(ctx, o.Member, m.hand); err != nil {
 			return err
 		}
 	}
-	tools, err := m.tools(ws, box, past)
+	tools, err := m.tools(m.current, box, past)
 	if err != nil {
 		return err
 	}
@@ -163,45 +172,64 @@ func (m *member) run() error {
 	}
 	err = m.work(a, box, max(past.Inbox+1, o.Member.InboxFrom))
 	stopServing() // else a task could be assigned after letGo has looked
+	m.leave(err)
+	return err
+}
+
+// place is where the member works.
+func (m *member) place() *workspace.Current {
+	texts := stored.In(m.Team.Files)
+	return workspace.Follow(m.Workspaces, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Allowed: m.heart.Allowed, Writable: m.mayWrite})
+}
+
+// leave gives back what the member holds when its agent has ended with err.
+func (m *member) leave(err error) {
 	switch {
 	case err == nil:
 		m.letGo("its holder's process was stopped")
 	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded), errors.Is(err, agent.ErrShutdown): // an assignment may have been under way when the agent left
 		m.letGo("its holder was stopped")
 	}
-	return err
+}
+
+// listen hears the leader's heartbeats until the returned function is called. A leader hears
+// nothing here: hearing every member costs much in a large team.
+func (m *member) listen() (stop func(), err error) {
+	if m.Member.AgentID == team.Leader {
+		return func() {}, nil
+	}
+	return m.roster.Listen(team.Leader, func(b team.Beat) {
+		if m.pulse.Hear(b) && b.Storage != "" {
+			m.Team.Conn.Told(b.Storage)
+		}
+	})
 }
 
 // agent makes the agent, which since begun could have heard the leader.
 func (m *member) agent(log *journal.Journal, past *agent.Conversation, tools *tool.Set, box *mailbox.Mailbox, begun time.Time) *agent.Agent {
 	o := m.Options
-	opts := agent.Options{
-		Member: o.Member, Team: o.Team.ID, System: agent.System(o.Record, o.Member, o.Role, *past.Place),
+	return agent.New(agent.Options{
+		Member: o.Member, TeamID: o.Team.ID, System: agent.System(o.Record, o.Member, o.Role, *past.Place),
 		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Hand: m.hand, Post: box, Heart: m.heart,
-		Events: event.New(o.Team, o.Logger), Live: m.live, Store: stored.In(o.Team.Files), Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts, Lease: o.Record.Lease(),
-		Overview: o.Overview, Left: m.left, Parked: m.park, EndGoal: o.EndGoal, ModelChanged: o.ModelChanged, MaxTurns: o.Role.MaxTurns, Logger: o.Logger, Metrics: o.Metrics,
-	}
-	opts.Backlog = func(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error {
-		return box.Read(ctx, o.Member.AgentID, from, f)
-	}
-	if m.gate != nil {
-		opts.Decided, opts.Rests = m.decided, m.rests
-	}
-	if o.Heard != nil {
-		opts.Asking = func() []team.Beat { return asking(o.Heard(), o.Member.AgentID) }
-	}
-	if o.Member.AgentID != team.Leader {
-		opts.Look, opts.Peers, opts.LeaderHeard = m.look(), m.peers, func() time.Time { return m.leaderHeard(begun) }
-		opts.Reserved = m.reserved
-	}
-	return agent.New(opts)
+		Input:  agent.Input{Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts},
+		Events: event.New(o.Team, o.Logger), Live: m.live, Store: stored.In(o.Team.Files), Team: m.surroundings(box, begun),
+		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, Logger: o.Logger, Metrics: o.Metrics,
+	})
 }
 
 // open opens the journal and returns what it tells of the agent's past, of which the hand
 // learns what earlier incarnations held. Errors: those of [journal.Open].
 func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversation, error) {
-	at := place.Look(ctx, m.Workspace)
-	o := journal.Options{Keep: m.KeepTranscripts, Place: &at, Takes: agent.Takes}
+	ws, done, err := m.current.Use(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := place.Look(ctx, m.folder, ws.Check)
+	done()
+	o := journal.Options{Keep: m.KeepTranscripts, Place: &at, Takes: agent.Takes,
+		Outlives: func(ctx context.Context, before uint64) error {
+			return audit.Keep(ctx, m.Team, m.Member.AgentID, before)
+		}}
 	if m.Member.AgentID == team.Leader {
 		if o.Goal = m.Record.GoalNumber; m.Record.Goal == "" {
 			o.Goal++ // the next one, which may be set while this process leads
@@ -274,6 +302,7 @@ func (m *member) watchTeam(ctx context.Context) error {
 			m.Logger.WarnContext(ctx, "the team's record cannot be read", "err", err)
 			return nil
 		case t.Status == team.Active:
+			m.newest.Store(&t)
 			return nil
 		}
 		if m.finishing.Load() {
@@ -281,28 +310,6 @@ func (m *member) watchTeam(ctx context.Context) error {
 		}
 		return ErrTeamEnded
 	}, nil, subject.KeyTeam)
-}
-
-// left blocks until a person's seat is no more, or ctx ends; see [agent.Options].
-func (m *member) left(ctx context.Context, person team.AgentID) error {
-	gone := errors.New("the seat is no more")
-	for {
-		err := m.Team.Bucket.Watch(ctx, func(e broker.Entry) error {
-			p, err := roster.Decode(e)
-			if e.Deleted || err == nil && (p.State == team.Stopped || p.Backend != team.Person) {
-				return gone
-			}
-			return nil
-		}, nil, subject.KeyMember(person))
-		if errors.Is(err, gone) {
-			return nil
-		}
-		select { // NATS may be in trouble
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(roster.Interval):
-		}
-	}
 }
 
 // lastWordWithin is how long the call that ended the team may take to be answered.

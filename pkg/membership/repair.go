@@ -18,7 +18,7 @@ import (
 var errMended = errors.New("the journal can be read")
 
 // remember is open. With a journal that cannot be read the member is parked: it lives, does
-// nothing, and goes on once somebody has set the record aside (`teamctl repair`). To fail
+// nothing, and continues once somebody has set the record aside (`teamctl repair`). To fail
 // instead would have it brought back again and again, to fail at the same record.
 func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journal.Journal, past *agent.Conversation, err error) {
 	log, past, err = m.open(ctx)
@@ -55,7 +55,7 @@ func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journ
 	return log, past, nil
 }
 
-// unreadableText is what the leader is told of that.
+// unreadableText is the notice to the leader about that.
 func unreadableText(a team.AgentID, cause string) string {
 	return "I cannot go on: " + cause + "\nMy task is back on the board. A person must repair " + journal.Key(a) + "; then I am there again."
 }

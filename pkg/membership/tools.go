@@ -4,9 +4,11 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"agentteam/pkg/agent"
+	"agentteam/pkg/approval"
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/completion"
 	"agentteam/pkg/mailbox"
@@ -34,8 +36,8 @@ func (f finisher) Finish(ctx context.Context, summary string, givenUp []team.Tas
 }
 
 // tools are those of the member, whose conversation so far is past.
-func (m *member) tools(ws *workspace.Workspace, box *mailbox.Mailbox, past *agent.Conversation) (*tool.Set, error) {
-	files := ws.Tools()
+func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.Conversation) (*tool.Set, error) {
+	files := at.Tools()
 	var leads teamtool.Crew
 	if m.Crew != nil {
 		leads = finisher{m.Crew, &m.finishing}
@@ -46,6 +48,11 @@ func (m *member) tools(ws *workspace.Workspace, box *mailbox.Mailbox, past *agen
 		List:          func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, m.Team, m.board, q) },
 		Team:          func(ctx context.Context) (team.Team, error) { return registry.Record(ctx, m.Team) },
 		Verify: func(ctx context.Context, t team.Task) (string, error) {
+			ws, done, err := at.Use(ctx)
+			if err != nil {
+				return "", err
+			}
+			defer done()
 			return completion.Verify(ctx, t, ws, m.Team.Files)
 		},
 	})
@@ -56,10 +63,27 @@ func (m *member) tools(ws *workspace.Workspace, box *mailbox.Mailbox, past *agen
 	if m.gate != nil {
 		set = set.Behind(m.gate.Pass)
 	}
+	m.asks = m.plans.Permissions(m.Member, m.hand, m.judge)
+	set = set.Behind(m.asks.Pass)
 	// A role chooses among the tools of the workspace; the team's are everybody's,
 	// since without them nobody could take part.
-	return set.Speaking(m.Record.Dialect(m.Role)).Allow(teamtool.Allowed(m.Member, append(m.chosen(files, crew), toolNames(crew)...)))
+	return set.Speaking(m.Record.Dialect(m.Role)).Allow(append(m.chosen(files, crew), teamtool.Allowed(m.Member, crew)...))
 }
+
+// Traits returns what holds for the calls of the tool that is called so, in any dialect; the
+// zero Traits of a name that no tool of a member has. It is for those who see calls by their
+// names only, such as package story.
+func Traits(name string) tool.Traits { return known().Traits(name) }
+
+// known are the tools of all members. They have nothing to work on, so none can be run.
+var known = sync.OnceValue(func() *tool.Set {
+	crew := teamtool.New(teamtool.Options{Gate: new(approval.Gate)})
+	set, err := tool.NewSet(nil, append(new(workspace.Workspace).Tools(), crew...)...)
+	if err != nil {
+		panic(err.Error()) // so had each member's own set
+	}
+	return set
+})
 
 // chosen are the tools of the workspace that the role lets its members use. A role
 // file may have been written for another program: what it names and nobody has here
@@ -71,7 +95,7 @@ func (m *member) chosen(files, crew []tool.Tool) []string {
 	var names, unknown []string
 	for _, name := range m.Role.Tools {
 		name = strings.TrimSuffix(name, team.OnlyDeliverable) // which mayWrite enforces
-		is := func(t tool.Tool) bool { return t.Name == name || t.Answers(name) }
+		is := func(t tool.Tool) bool { return t.Answers(name) }
 		switch {
 		case slices.ContainsFunc(files, is):
 			names = append(names, name)
@@ -83,6 +107,12 @@ func (m *member) chosen(files, crew []tool.Tool) []string {
 		m.Logger.Warn("the role names tools that are not there; they are left out", "agent", m.Member.AgentID, "role", m.Role.Name, "tools", unknown)
 	}
 	return names
+}
+
+// doing is what the member works on now.
+func (m *member) doing() workspace.Work {
+	held, _ := m.hand.Task()
+	return workspace.Work{Team: *m.newest.Load(), Member: m.Member, Task: held}
 }
 
 // mayWrite returns why the file tools may not write a file, or nil.

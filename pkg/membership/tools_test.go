@@ -2,6 +2,7 @@ package membership
 
 import (
 	"log/slog"
+	"reflect"
 	"regexp"
 	"slices"
 	"testing"
@@ -9,36 +10,35 @@ import (
 	"agentteam/pkg/agent"
 	"agentteam/pkg/place"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/teamtool"
 	"agentteam/pkg/tool/workspace"
 )
 
 // A model is told of its dialect's tools only, and the prompt names no others. The role's
 // dialect goes before the team's.
 func TestToolsOfDialect(t *testing.T) {
-	ws, err := workspace.Open(t.TempDir(), workspace.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ws.Close() })
-	told := map[team.AgentID][]string{
-		"coder-1": {"Bash", "Edit", "Glob", "Grep", "Read", "SendMessage", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TeamFanout", "TeamStatus", "Write", "ask_user", "read_mail"},
-		team.Leader: {"Bash", "Edit", "Glob", "Grep", "Read", "SendMessage", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TeamCollect", "TeamCreate", "TeamDelete",
-			"TeamFanout", "TeamStatus", "Write", "ask_user", "read_mail"},
-	}
-	for name, want := range told {
+	for _, name := range []team.AgentID{"coder-1", team.Leader} {
+		var want []string
+		for _, t := range append(new(workspace.Current).Tools(), teamtool.New(teamtool.Options{})...) {
+			if told := team.Claude.Tool(t.Name); told != "" && (name == team.Leader || !t.Traits.LeaderOnly) {
+				want = append(want, told)
+			}
+		}
+		slices.Sort(want)
 		for _, o := range []Options{
 			{Record: team.Team{Policies: team.Policies{Dialect: team.Claude}}},
 			{Record: team.Team{Policies: team.Policies{Dialect: team.Native}}, Role: team.Role{Dialect: team.Claude}},
 		} {
 			o.Member, o.Logger = team.Member{AgentID: name}, slog.New(slog.DiscardHandler)
-			set, err := (&member{Options: o}).tools(ws, nil, &agent.Conversation{})
+			set, err := (&member{Options: o}).tools(&workspace.Current{}, nil, &agent.Conversation{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
 			for _, s := range set.Specs() {
 				got = append(got, s.Name)
-				if i := ours.FindString(s.Description + string(s.Schema)); i != "" {
+				if i := ours.FindString(s.Name + " " + s.Description + string(s.Schema)); i != "" {
 					t.Errorf("%s speaks of %s: %s %s", s.Name, i, s.Description, s.Schema)
 				}
 			}
@@ -55,16 +55,24 @@ func TestToolsOfDialect(t *testing.T) {
 // ours are our names of what Claude calls otherwise.
 var ours = regexp.MustCompile(`(?:read|write|edit)_file|(?:create|list|get|claim|update|release)_tasks?|task_id|send_message|finish_team|list_teammates|(?:spawn|remove)_teammate`)
 
+// What holds for a tool's calls is known by its name in any dialect; of a tool that is not ours
+// nothing is.
+func TestTraits(t *testing.T) {
+	for name, want := range map[string]tool.Traits{
+		"finish_team": {LeaderOnly: true, Silent: true}, "TaskUpdate": {Silent: true}, "ExitPlanMode": {Ungated: true}, "mcp__far__look": {},
+		"Read": {ReadOnly: true, Yields: true, Bulky: true, Terse: true, Reads: []string{"file_path", "path"}},
+	} {
+		if got := Traits(name); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
 // Roles written for other programs name tools that are not there, and tools of the
 // team under other programs' names; neither keeps a member from starting, and
 // neither gives it more than its role says.
 func TestToolsOfRole(t *testing.T) {
-	ws, err := workspace.Open(t.TempDir(), workspace.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ws.Close() })
-	all := toolNames(ws.Tools())
+	all := toolNames(new(workspace.Current).Tools())
 	for name, tt := range map[string]struct{ role, want []string }{
 		"no list":                {nil, all},
 		"everything":             {[]string{"*"}, all},
@@ -77,7 +85,7 @@ func TestToolsOfRole(t *testing.T) {
 			m := &member{Options: Options{
 				Member: team.Member{AgentID: "coder-1", Role: "coder"}, Role: team.Role{Name: "coder", Tools: tt.role}, Logger: slog.New(slog.DiscardHandler),
 			}}
-			set, err := m.tools(ws, nil, &agent.Conversation{})
+			set, err := m.tools(&workspace.Current{}, nil, &agent.Conversation{})
 			if err != nil {
 				t.Fatal(err)
 			}

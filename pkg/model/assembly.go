@@ -15,7 +15,7 @@ import (
 // a whole one.
 type chatReader struct {
 	onDelta func(string)
-	ids     map[string]bool // call ids that the conversation holds already
+	ids     heldIDs
 	content strings.Builder
 	extra   pieces
 	calls   callList
@@ -28,17 +28,35 @@ type chatReader struct {
 var _ turnReader = (*chatReader)(nil)
 
 func newChatReader(req Request, onDelta func(string)) *chatReader {
-	r := &chatReader{onDelta: onDelta, ids: map[string]bool{}, model: req.Model, extra: pieces{}}
+	r := &chatReader{onDelta: onDelta, ids: idsIn(req), model: req.Model, extra: pieces{}}
 	r.calls.known = make(map[string]bool, len(req.Tools))
 	for _, t := range req.Tools {
 		r.calls.known[t.Name] = true
 	}
+	return r
+}
+
+// heldIDs are the ids of the calls that a conversation holds already.
+type heldIDs map[string]bool
+
+func idsIn(req Request) heldIDs {
+	ids := heldIDs{}
 	for _, m := range req.Messages {
 		for _, c := range m.ToolCalls {
-			r.ids[c.ID] = true
+			ids[c.ID] = true
 		}
 	}
-	return r
+	return ids
+}
+
+// own returns id, or a new one if it is empty or another call has it: the agent tells its
+// calls apart by id.
+func (ids heldIDs) own(id string) string {
+	if id == "" || ids[id] {
+		id = "call_" + strings.ToLower(rand.Text())
+	}
+	ids[id] = true
+	return id
 }
 
 // chunk is what is read of a chat.completion.chunk, or of a chat.completion.
@@ -218,12 +236,7 @@ func (r *chatReader) reply() Reply {
 		return turn // the last call may be cut in the middle of its arguments
 	}
 	for _, c := range r.calls.list {
-		id := c.id
-		if id == "" || r.ids[id] { // the agent tells its calls apart by id
-			id = "call_" + strings.ToLower(rand.Text())
-		}
-		r.ids[id] = true
-		turn.Message.ToolCalls = append(turn.Message.ToolCalls, ToolCall{ID: id, Name: c.name, Arguments: c.arguments(), Extra: c.extra.join()})
+		turn.Message.ToolCalls = append(turn.Message.ToolCalls, ToolCall{ID: r.ids.own(c.id), Name: c.name, Arguments: c.arguments(), Extra: c.extra.join()})
 		turn.FinishReason = "tool_calls" // whatever the endpoint calls it
 	}
 	return turn

@@ -46,7 +46,7 @@ func (c *Client) attempt(ctx context.Context, req Request, q call, onDelta func(
 		return Reply{}, fail
 	}
 	reply := turn.reply()
-	reply.Usage = completed(reply.Usage, q.body.size(), turn.size())
+	reply.Usage = completed(reply.Usage, len(q.body), turn.size())
 	reply.Message.Origin = c.dialect.origin(req.Model)
 	return reply, nil
 }
@@ -197,7 +197,7 @@ func (c *Client) brokenOff(x *exchange, q call, turn turnReader, err error) *fai
 	} else {
 		f = c.unanswered(x, q, err)
 	}
-	f.wasted = estimate(q.body.size(), turn.size())
+	f.wasted = estimate(len(q.body), turn.size())
 	return f
 }
 
@@ -208,7 +208,7 @@ func (c *Client) unanswered(x *exchange, q call, err error) *failure {
 	switch {
 	case late:
 		// It may well have read the prompt, and be thinking still.
-		f.reason, f.err, f.wasted = Silent, cause, estimate(q.body.size(), 0)
+		f.reason, f.err, f.wasted = Silent, cause, estimate(len(q.body), 0)
 	case f.status == 0:
 		f.reason, f.err = Connection, errors.New(c.secrets.line(plain(err).Error()))
 	case err == nil || errors.Is(err, io.EOF):

@@ -30,15 +30,9 @@ func (chatWire) head(e *encoding, req Request) []byte {
 	}
 	e.bodyFields(o, e.Extra, ours...)
 	if len(req.Tools) > 0 {
-		o.key("tools")
-		o.b = append(o.b, '[')
-		for i, t := range req.Tools {
-			if i > 0 {
-				o.b = append(o.b, ',')
-			}
-			o.b = e.chatTool(o.b, t, e.marks == onBlocks && i == len(req.Tools)-1)
-		}
-		o.b = append(o.b, ']')
+		list(o, "tools", req.Tools, func(b []byte, i int, t ToolSpec) []byte {
+			return e.chatTool(b, t, e.marks == onBlocks && i == len(req.Tools)-1)
+		})
 	}
 	o.key("messages")
 	return append(o.b, '[')
@@ -128,15 +122,7 @@ func (e *encoding) chatTurn(b []byte, m *Message) []byte {
 		o.raw("content", []byte("null"))
 	}
 	if len(m.ToolCalls) > 0 {
-		o.key("tool_calls")
-		o.b = append(o.b, '[')
-		for i, c := range m.ToolCalls {
-			if i > 0 {
-				o.b = append(o.b, ',')
-			}
-			o.b = e.chatCall(o.b, m, i, c)
-		}
-		o.b = append(o.b, ']')
+		list(o, "tool_calls", m.ToolCalls, func(b []byte, i int, c ToolCall) []byte { return e.chatCall(b, m, i, c) })
 	}
 	back := e.extras(m, m.Extra)
 	if _, ok := back[e.Always]; e.Always != "" && !ok {
@@ -173,13 +159,8 @@ func (e *encoding) chatContent(o *object, ps []contentPart, mark bool) {
 		o.text("content", ps[0].text)
 		return
 	}
-	o.key("content")
-	o.b = append(o.b, '[')
-	for i, p := range ps {
-		if i > 0 {
-			o.b = append(o.b, ',')
-		}
-		part := openObject(o.b)
+	list(o, "content", ps, func(b []byte, i int, p contentPart) []byte {
+		part := openObject(b)
 		if p.image != "" {
 			url := openObject(nil)
 			url.text("url", p.image)
@@ -192,9 +173,8 @@ func (e *encoding) chatContent(o *object, ps []contentPart, mark bool) {
 		if mark && i == len(ps)-1 {
 			part.raw("cache_control", []byte(ephemeral))
 		}
-		o.b = part.close()
-	}
-	o.b = append(o.b, ']')
+		return part.close()
+	})
 }
 
 // write writes the fields in the order of their names, without those that are ours.

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -196,7 +195,7 @@ func (c *Client) reforms(req Request, q call, fail *failure) bool {
 		return false
 	}
 	next, err := c.dialect.encode(req)
-	return err == nil && !slices.EqualFunc(next.body, q.body, bytes.Equal)
+	return err == nil && !bytes.Equal(next.body, q.body)
 }
 
 // refusal makes the error of a call that ended with fail after the tries that p has counted.

@@ -369,7 +369,7 @@ agentteam_model_tokens_total{direction="cached"} 4
 agentteam_model_tokens_total{direction="completion"} 21
 agentteam_model_tokens_total{direction="prompt"} 33
 agentteam_model_tokens_total{direction="reasoning"} 2
-agentteam_model_tokens_total{direction="wasted"} ` + strconv.Itoa(tokensIn(sent.body.size())) + "\n"
+agentteam_model_tokens_total{direction="wasted"} ` + strconv.Itoa(tokensIn(len(sent.body))) + "\n"
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "agentteam_model_calls_total",
 		"agentteam_model_refusals_total", "agentteam_model_retries_total", "agentteam_model_tokens_total"); err != nil {
 		t.Error(err)

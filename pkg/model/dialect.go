@@ -102,7 +102,7 @@ func missingIn(base *url.URL, query string) string {
 type call struct {
 	path   string // after the base URL; its query, if it has one, comes after that one's own
 	header http.Header
-	body   body
+	body   []byte
 }
 
 // encode returns the body that asks for the next turn. Errors: InvalidArgument for a
@@ -113,11 +113,7 @@ type call struct {
 // is never below 256: a prompt that leaves less is for the endpoint to refuse.
 func (d *dialect) encode(req Request) (call, error) {
 	e := d.encoding(req)
-	kept := req.Kept
-	if kept == nil {
-		kept = new(Kept)
-	}
-	body, err := kept.body(e, req)
+	body, err := e.body(req)
 	if err != nil {
 		return call{}, err
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -48,6 +49,45 @@ func (d *dialect) encoding(req Request) *encoding {
 }
 
 var wireFormats = map[protocol]wireFormat{chat: chatWire{}, responses: responsesWire{}}
+
+// body returns the whole body of req. What two requests have in common is encoded alike, so that
+// the prompt of the later one begins with that of the earlier, which endpoints cache; a cache
+// mark is no part of that.
+func (e *encoding) body(req Request) ([]byte, error) {
+	var runs [][]*Message
+	size := 0 // about
+	for at := 0; at < len(req.Messages); {
+		n := e.run(req.Messages[at:])
+		runs = append(runs, req.Messages[at:at+n])
+		at += n
+	}
+	for i, m := range req.Messages {
+		if err := checkMessage(i, m); err != nil {
+			return nil, err
+		}
+		size += len(m.Content) + 256
+	}
+	marked := e.marked(runs)
+	b, prev := slices.Grow(e.wire.head(e, req), size+size/8), ""
+	for i, run := range runs {
+		b, prev = e.wire.message(e, b, run, prev, slices.Contains(marked, i))
+	}
+	b = bytes.TrimSuffix(b, []byte(",")) // behind the last message
+	return append(b, e.wire.tail(e, e.limit(req, len(b)-e.pictures))...), nil
+}
+
+// marked returns which of the runs get cache marks: the last two that are not the
+// assistant's. So the endpoint finds the first of them where the last request had its last.
+func (e *encoding) marked(runs [][]*Message) (marked []int) {
+	input := func(m *Message) bool { return m.Role != "assistant" }
+	for i := len(runs) - 1; i >= 0 && len(marked) < 2 && e.marks == onBlocks; i-- {
+		first := runs[i][0]
+		if first.Role == "tool" || first.Role == "user" || e.joins(first) && slices.ContainsFunc(runs[i], input) {
+			marked = append(marked, i)
+		}
+	}
+	return marked
+}
 
 // run returns how many of ms, at least one, are encoded together: users in a row,
 // where the endpoint wants them as one, with the empty turns between them that are
@@ -113,7 +153,7 @@ func (e *encoding) text(m *Message) string {
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-func reference(i Image) string { return "(image " + i.Ref + ")" }
+func reference(i Image) string { return "(image " + i.Ref + ", which you cannot see)" }
 
 // contentPart is a text or an image of a message that people or tools gave.
 type contentPart struct {
@@ -169,11 +209,33 @@ func arguments(c ToolCall) string {
 	case args == "":
 		return "{}"
 	case args[0] == '{' && json.Valid([]byte(args)):
-		return c.Arguments
+		return withoutNUL(c.Arguments)
 	}
 	o := openObject(nil)
 	o.text("malformed_arguments", c.Arguments)
 	return string(o.close())
+}
+
+// withoutNUL returns JSON without the escapes of NUL in its strings, as [appendText] leaves the
+// character out.
+func withoutNUL(text string) string {
+	const escape = `\u0000`
+	if !strings.Contains(text, escape) {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch {
+		case strings.HasPrefix(text[i:], escape):
+			i += len(escape) - 1
+			continue
+		case text[i] == '\\': // with what it escapes, which may be a backslash
+			b.WriteByte(text[i])
+			i++
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
 }
 
 // extras returns the fields of an earlier answer that go back to the model that is

@@ -97,17 +97,30 @@ func TestEveryProfileIsTakenByItsEndpoint(t *testing.T) {
 			}
 			switch name {
 			case "openai-responses":
-				err = rehearsal.CheckResponses(c.body.bytes())
+				err = rehearsal.CheckResponses(c.body)
 			case unknownEndpoint:
-				err = rehearsal.Check("", c.body.bytes())
+				err = rehearsal.Check("", c.body)
 			default:
-				err = rehearsal.Check(name, c.body.bytes())
+				err = rehearsal.Check(name, c.body)
 			}
 			if err != nil {
 				t.Errorf("refused: %v", err)
 			}
-			golden(t, filepath.Join("testdata", "encode", name+".json"), c.body.bytes())
+			golden(t, filepath.Join("testdata", "encode", name+".json"), c.body)
 		})
+	}
+}
+
+// An escaped NUL is left out of arguments as well, and what only looks like one stays.
+func TestArgumentsWithoutNUL(t *testing.T) {
+	for args, want := range map[string]string{
+		`{"a":"x\u0000y","b\u0000":"\u0000"}`: `{"a":"xy","b":""}`,
+		`{"a":"\\u0000","b":"\\\u0000"}`:      `{"a":"\\u0000","b":"\\"}`,
+		`{"a":"\u00e9\""}`:                    `{"a":"\u00e9\""}`,
+	} {
+		if got := arguments(ToolCall{Arguments: args}); got != want || !json.Valid([]byte(got)) {
+			t.Errorf("%s becomes %s, want %s", args, got, want)
+		}
 	}
 }
 
@@ -142,7 +155,7 @@ func TestTheNastyConversationIsRefusedAsItIs(t *testing.T) {
 	}
 	var taken []string
 	for _, name := range Profiles() {
-		if name != unknownEndpoint && rehearsal.Check(name, c.body.bytes()) == nil {
+		if name != unknownEndpoint && rehearsal.Check(name, c.body) == nil {
 			taken = append(taken, name)
 		}
 	}
@@ -157,11 +170,8 @@ func TestEncodeRefuses(t *testing.T) {
 		"message 1 of the conversation is a system message": {{Role: "user"}, {Role: "system"}},
 		`message 0 of the conversation has the role "bot"`:  {{Role: "bot"}},
 	} {
-		kept := new(Kept)
-		for range 2 { // what is kept does not hide it
-			if _, err := d.encode(Request{Messages: ms, Kept: kept}); !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), text) {
-				t.Errorf("encode = %v, want %q", err, text)
-			}
+		if _, err := d.encode(Request{Messages: ms}); !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), text) {
+			t.Errorf("encode = %v, want %q", err, text)
 		}
 	}
 }
@@ -217,7 +227,7 @@ func TestExtraFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body := string(c.body.bytes())
+		body := string(c.body)
 		for _, s := range tt.has {
 			if !strings.Contains(body, s) {
 				t.Errorf("%s: %s is missing in %s", name, s, body)
@@ -228,7 +238,7 @@ func TestExtraFields(t *testing.T) {
 				t.Errorf("%s: %s stands in %s", name, s, body)
 			}
 		}
-		if !json.Valid(c.body.bytes()) {
+		if !json.Valid(c.body) {
 			t.Errorf("%s: no JSON: %s", name, body)
 		}
 	}
@@ -264,7 +274,7 @@ func TestLimitOfTheAnswer(t *testing.T) {
 			MaxTokens           int `json:"max_tokens"`
 			MaxCompletionTokens int `json:"max_completion_tokens"`
 		}
-		if err := json.Unmarshal(c.body.bytes(), &body); err != nil {
+		if err := json.Unmarshal(c.body, &body); err != nil {
 			t.Fatal(err)
 		}
 		if got := body.MaxTokens + body.MaxCompletionTokens; got < tt.low || got > tt.high {
@@ -277,8 +287,8 @@ func TestLimitOfTheAnswer(t *testing.T) {
 	if !told.learn(apiError{status: 400, message: "the valid range of max_tokens is [1, 700]"}) {
 		t.Error("the highest limit is not learned")
 	}
-	if c, err := told.encode(Request{Messages: prompt(1)}); err != nil || !bytes.HasSuffix(c.body.bytes(), []byte(`"max_tokens":700}`)) {
-		t.Errorf("%v %s", err, c.body.bytes())
+	if c, err := told.encode(Request{Messages: prompt(1)}); err != nil || !bytes.HasSuffix(c.body, []byte(`"max_tokens":700}`)) {
+		t.Errorf("%v %s", err, c.body)
 	}
 
 	// An image is long as text, but costs the window little.
@@ -287,8 +297,8 @@ func TestLimitOfTheAnswer(t *testing.T) {
 		Messages: []*Message{{Role: "user", Parts: []Part{{Type: "image", Image: &Image{MediaType: "image/png", Ref: "stored:a"}}}}},
 		Image:    func(Image) ([]byte, error) { return make([]byte, 100_000), nil },
 	})
-	if err != nil || !bytes.Contains(c.body.bytes(), []byte(`"max_completion_tokens":9`)) {
-		t.Errorf("beside an image: %v, %s", err, c.body.bytes()[len(c.body.bytes())-60:])
+	if err != nil || !bytes.Contains(c.body, []byte(`"max_completion_tokens":9`)) {
+		t.Errorf("beside an image: %v, %s", err, c.body[len(c.body)-60:])
 	}
 }
 
@@ -297,7 +307,7 @@ func TestImageThatCannotBeLoaded(t *testing.T) {
 	req := Request{Messages: []*Message{{Role: "user", Content: "see", Parts: []Part{{Type: "image", Image: &Image{Ref: "stored:a"}}}}}}
 	req.Image = func(Image) ([]byte, error) { return nil, errors.New("gone") }
 	c, err := d.encode(req)
-	if err != nil || !bytes.Contains(c.body.bytes(), []byte(`"content":"see\n(image stored:a)"`)) {
-		t.Errorf("%v %s", err, c.body.bytes())
+	if err != nil || !bytes.Contains(c.body, []byte(`"content":"see\n(image stored:a, which you cannot see)"`)) {
+		t.Errorf("%v %s", err, c.body)
 	}
 }

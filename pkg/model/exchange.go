@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -39,8 +40,8 @@ func (c *Client) open(ctx context.Context, method string, q call) (*exchange, er
 		return x, err
 	}
 	if q.body != nil {
-		r.ContentLength = int64(q.body.size())
-		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(q.body.reader()), nil } // for a connection that turns out to be closed
+		r.ContentLength = int64(len(q.body))
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(q.body)), nil } // for a connection that turns out to be closed
 		r.Body, _ = r.GetBody()
 	}
 	r.Header = c.header(q)

@@ -28,8 +28,9 @@ type Part struct {
 
 // Image is a picture by reference: its bytes lie in the team's object store.
 type Image struct {
-	MediaType string `json:"media_type"` // such as image/png
-	Ref       string `json:"ref"`        // "stored:" and a digest
+	MediaType string `json:"media_type"`     // such as image/png
+	Ref       string `json:"ref"`            // "stored:" and a digest
+	Size      int    `json:"size,omitempty"` // bytes
 }
 
 // ToolCall is a model's wish to have a tool run.
@@ -53,7 +54,6 @@ type Request struct {
 	Messages  []*Message // the first may be the system message, no other
 	Tools     []ToolSpec // names are unique
 	MaxTokens int        // limit of the answer; default: the endpoint's
-	Kept      *Kept      // what earlier requests of this conversation have encoded; nil: everything is encoded anew
 
 	// Image returns the bytes of an image that a message refers to; with an error, or
 	// if it is nil, the model reads of the reference only.

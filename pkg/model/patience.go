@@ -77,7 +77,10 @@ func (p *patience) outage() int {
 	return most
 }
 
-// acquaintance is what an endpoint has answered before; all views of a client share it.
+// acquaintance is what an endpoint has answered before; all views of a client share it. It is
+// not stored: to a process that was just started, an endpoint whose first answer is a page is none,
+// and its agents park for half a minute. The journal names aliases, whose addresses may have been
+// changed since, so it cannot vouch for one.
 type acquaintance struct {
 	mu       sync.Mutex
 	answered bool // it has given a turn

@@ -2,10 +2,10 @@ package model
 
 // Prices are what a million tokens cost, in Currency.
 type Prices struct {
-	Input    float64
-	Cached   float64 // of the input that the endpoint had cached
-	Output   float64
-	Currency string // for people; may be empty
+	Input    float64 `yaml:"input" required:"the price of a million tokens" minimum:"0"`
+	Cached   float64 `yaml:"cached" minimum:"0"` // of the input that the endpoint had cached
+	Output   float64 `yaml:"output" required:"the price of a million tokens" minimum:"0"`
+	Currency string  `yaml:"currency"` // for people; may be empty
 }
 
 // price returns u with what it cost, and in which currency. Without prices, all that was used is one call of

@@ -26,13 +26,8 @@ func (responsesWire) head(e *encoding, req Request) []byte {
 	e.bodyFields(o, e.responsesSettings(),
 		bodyField{"stream", "true"}, bodyField{"store", "false"}, bodyField{"include", `["reasoning.encrypted_content"]`})
 	if len(req.Tools) > 0 {
-		o.key("tools")
-		o.b = append(o.b, '[')
-		for i, t := range req.Tools {
-			if i > 0 {
-				o.b = append(o.b, ',')
-			}
-			tool := openObject(o.b)
+		list(o, "tools", req.Tools, func(b []byte, _ int, t ToolSpec) []byte {
+			tool := openObject(b)
 			tool.text("type", "function")
 			tool.text("name", t.Name)
 			tool.said("description", t.Description)
@@ -40,9 +35,8 @@ func (responsesWire) head(e *encoding, req Request) []byte {
 				tool.raw("parameters", schema)
 			}
 			tool.raw("strict", []byte("false")) // else the server makes every argument a required one
-			o.b = tool.close()
-		}
-		o.b = append(o.b, ']')
+			return tool.close()
+		})
 	}
 	if len(req.Messages) > 0 && req.Messages[0].Role == "system" {
 		o.text("instructions", e.text(req.Messages[0]))
@@ -168,13 +162,8 @@ func (e *encoding) responsesContent(o *object, ps []contentPart) {
 		o.text("content", ps[0].text)
 		return
 	}
-	o.key("content")
-	o.b = append(o.b, '[')
-	for i, p := range ps {
-		if i > 0 {
-			o.b = append(o.b, ',')
-		}
-		part := openObject(o.b)
+	list(o, "content", ps, func(b []byte, _ int, p contentPart) []byte {
+		part := openObject(b)
 		if p.image != "" {
 			part.text("type", "input_image")
 			part.text("image_url", p.image)
@@ -182,7 +171,6 @@ func (e *encoding) responsesContent(o *object, ps []contentPart) {
 			part.text("type", "input_text")
 			part.text("text", p.text)
 		}
-		o.b = part.close()
-	}
-	o.b = append(o.b, ']')
+		return part.close()
+	})
 }

@@ -2,7 +2,6 @@ package model
 
 import (
 	"cmp"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,7 +11,7 @@ import (
 // responsesReader puts one turn together from the events of a Responses stream.
 type responsesReader struct {
 	onDelta func(string)
-	ids     map[string]bool // call ids that the conversation holds already
+	ids     heldIDs
 	text    strings.Builder
 	items   []*outputItem
 	other   int // bytes of what is neither text nor arguments
@@ -84,13 +83,7 @@ type responsesUsage struct {
 }
 
 func newResponsesReader(req Request, onDelta func(string)) *responsesReader {
-	r := &responsesReader{onDelta: onDelta, ids: map[string]bool{}, model: req.Model}
-	for _, m := range req.Messages {
-		for _, c := range m.ToolCalls {
-			r.ids[c.ID] = true
-		}
-	}
-	return r
+	return &responsesReader{onDelta: onDelta, ids: idsIn(req), model: req.Model}
 }
 
 func (r *responsesReader) event(name string, data []byte) error {
@@ -235,7 +228,8 @@ func (r *responsesReader) reply() Reply {
 		case it.told.Type == "message" && len(it.told.Phase) > 0 && string(it.told.Phase) != "null":
 			extra[phaseField] = it.told.Phase
 		case it.told.Type == "function_call" && r.finish == "stop": // else the last may be cut
-			reply.Message.ToolCalls = append(reply.Message.ToolCalls, r.call(it))
+			args, _ := repairArguments(cmp.Or(it.told.Arguments, it.args.String(), "{}"))
+			reply.Message.ToolCalls = append(reply.Message.ToolCalls, ToolCall{ID: r.ids.own(it.told.CallID), Name: it.told.Name, Arguments: args})
 			reply.FinishReason = "tool_calls"
 		}
 	}
@@ -246,18 +240,6 @@ func (r *responsesReader) reply() Reply {
 		reply.Message.Extra = extra
 	}
 	return reply
-}
-
-// call returns the call of it, with an id that no other has: the agent tells its
-// calls apart by it.
-func (r *responsesReader) call(it *outputItem) ToolCall {
-	id := it.told.CallID
-	if id == "" || r.ids[id] {
-		id = "call_" + strings.ToLower(rand.Text())
-	}
-	r.ids[id] = true
-	args, _ := repairArguments(cmp.Or(it.told.Arguments, it.args.String(), "{}"))
-	return ToolCall{ID: id, Name: it.told.Name, Arguments: args}
 }
 
 func (r *responsesReader) size() int {

@@ -78,8 +78,8 @@ func TestResponsesTurn(t *testing.T) {
 		`{"type":"reasoning","summary":[{"type":"summary_text","text":"thinking"}],"encrypted_content":"gAAA"}`,
 		`"content":"I look 看.","phase":"commentary"}`, `{"type":"function_call","call_id":"call_a","name":"bash","arguments":"{\"command\":\"ls\"}"}`,
 	} {
-		if !strings.Contains(string(c.body.bytes()), s) {
-			t.Errorf("%s is missing in %s", s, c.body.bytes())
+		if !strings.Contains(string(c.body), s) {
+			t.Errorf("%s is missing in %s", s, c.body)
 		}
 	}
 }
@@ -93,12 +93,12 @@ func TestThinkingThatIsNotSentBack(t *testing.T) {
 		{Role: "assistant", Origin: d.origin("gpt-5.6"), Extra: thought},
 		{Role: "assistant", Content: "y", Origin: d.origin("gpt-5.5"), Extra: thought},
 	}})
-	if err != nil || strings.Contains(string(c.body.bytes()), "gAAA") {
-		t.Errorf("%v %s", err, c.body.bytes())
+	if err != nil || strings.Contains(string(c.body), "gAAA") {
+		t.Errorf("%v %s", err, c.body)
 	}
 	c, err = d.encode(Request{Messages: []*Message{{Role: "assistant", Content: "y", Origin: d.origin("gpt-5.6"), Extra: thought}}})
-	if err != nil || !strings.Contains(string(c.body.bytes()), `{"type":"reasoning","summary":[],"encrypted_content":"gAAA"},{"type":"message"`) {
-		t.Errorf("%v %s", err, c.body.bytes())
+	if err != nil || !strings.Contains(string(c.body), `{"type":"reasoning","summary":[],"encrypted_content":"gAAA"},{"type":"message"`) {
+		t.Errorf("%v %s", err, c.body)
 	}
 }
 

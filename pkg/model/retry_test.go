@@ -33,7 +33,7 @@ func (p *pupil) encode(Request) (call, error) {
 	if p.fits && p.window > 0 {
 		form++
 	}
-	return call{path: "/chat/completions", body: body{fmt.Appendf(nil, `{"form":%d}`, form)}}, nil
+	return call{path: "/chat/completions", body: fmt.Appendf(nil, `{"form":%d}`, form)}, nil
 }
 
 func (p *pupil) learn(apiError) bool {
@@ -123,7 +123,7 @@ func TestSilentTries(t *testing.T) {
 			t.Fatalf("Complete = %v after %d requests, want silence after 3", err, requests)
 		}
 		q, _ := c.dialect.encode(Request{Model: "m", Messages: asked.Messages, Tools: asked.Tools})
-		if want := (Usage{WastedPrompt: 3 * tokensIn(q.body.size()), Estimated: true}); refusal.Used != want {
+		if want := (Usage{WastedPrompt: 3 * tokensIn(len(q.body)), Estimated: true}); refusal.Used != want {
 			t.Errorf("used %+v, want %+v", refusal.Used, want)
 		}
 	})

@@ -156,9 +156,9 @@ func (r *Router) Limits(name string) Limits {
 // Complete asks the alias req.Model, as [Client.Complete] does, and sets Reply.Alias
 // and what Reply.Usage cost.
 //
-// If it refuses this account or is away, those that stand in for it are asked, in
-// order; whoever has refused is then asked last for a while. An outage is waited out only
-// at the last of those that have not refused lately, and at the last of all. Those whose
+// If it refuses this account or is away, its fallbacks are asked, in order. A model that
+// refused is tried last for a while. Retries with backoff happen only at the last healthy
+// candidate and at the very last one. Those whose
 // window is known to be too small are passed over. That a request is too long or not let
 // through is no reason to ask another. What was thrown away on the way is part of the
 // Usage.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"agentteam/pkg/team"
 )
 
 // secrets are the texts that no message may show: keys and passwords.
@@ -72,7 +74,7 @@ func (s secrets) line(text string) string {
 	for _, secret := range s {
 		text = secret.ReplaceAllString(text, "${1}***${2}")
 	}
-	text = strings.Join(strings.Fields(text), " ")
+	text = team.OneLine(text)
 	if utf8.RuneCountInString(text) > mostSaid {
 		text = string([]rune(text)[:mostSaid]) + "..."
 	}

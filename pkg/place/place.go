@@ -1,4 +1,4 @@
-// Package place tells what an agent is told of where it works: the folder, the platform,
+// Package place describes for an agent where it works: the folder, the platform,
 // the day, what git says, and the project's own instructions (AGENTS.md).
 //
 // It only looks. Package journal keeps what was seen, and package agent decides whether a
@@ -13,7 +13,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -43,11 +42,16 @@ const projectFile = "AGENTS.md"
 // gitWithin bounds git, which may take long in a large tree.
 const gitWithin = 2 * time.Second
 
+// Run runs a shell command in the workspace and returns its output and whether it succeeded. It
+// is the runner of the member's own commands: a repository can have git run programs, and
+// members write there.
+type Run func(ctx context.Context, line string) (output string, passed bool, err error)
+
 // Look looks at a workspace. What cannot be found out is left out: an agent can work
 // without it.
-func Look(ctx context.Context, workspace string) Place {
+func Look(ctx context.Context, workspace string, run Run) Place {
 	p := Place{Workspace: workspace, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now().Format(time.DateOnly)}
-	p.Git = git(ctx, workspace)
+	p.Git = git(ctx, run)
 	p.File, p.Project, p.LeftOut = project(workspace)
 	return p
 }
@@ -60,19 +64,15 @@ func (p Place) SameButGit(q Place) bool {
 }
 
 // git tells the branch and how many files differ from it.
-func git(ctx context.Context, dir string) string {
+func git(ctx context.Context, run Run) string {
 	ctx, cancel := context.WithTimeout(ctx, gitWithin)
 	defer cancel()
-	// Without locks: an agent may commit at this moment.
-	cmd := exec.CommandContext(ctx, "git", "--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain=v1", "--branch", "-z")
-	cmd.Dir, cmd.WaitDelay = dir, time.Second
-	// A repository may have git run programs, and an agent may have written its settings.
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
-	out, err := cmd.Output()
-	if err != nil {
+	// Without locks: an agent may commit at this moment. More would be cut in its middle.
+	out, passed, err := run(ctx, "set -o pipefail; git --no-optional-locks -c core.fsmonitor=false status --porcelain=v1 --branch -z 2>/dev/null | { head -c 20000; cat >/dev/null; }")
+	if err != nil || !passed {
 		return ""
 	}
-	head, files, _ := strings.Cut(string(out), "\x00")
+	head, files, _ := strings.Cut(out, "\x00")
 	return branch(head) + ", " + changes(files)
 }
 

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,11 +29,21 @@ func run(t *testing.T, dir string, args ...string) {
 	}
 }
 
+// bash runs the commands of a look at dir.
+func bash(dir string) Run {
+	return func(ctx context.Context, line string) (string, bool, error) {
+		cmd := exec.CommandContext(ctx, "bash", "-c", line)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		return string(out), err == nil, nil
+	}
+}
+
 func TestGit(t *testing.T) {
 	dir := t.TempDir()
 	want := func(want string) {
 		t.Helper()
-		if got := Look(t.Context(), dir).Git; got != want {
+		if got := Look(t.Context(), dir, bash(dir)).Git; got != want {
 			t.Errorf("git is %q, want %q", got, want)
 		}
 	}
@@ -51,27 +62,6 @@ func TestGit(t *testing.T) {
 	want("no branch, 1 file changed or new")
 }
 
-// What a repository has git run, such as a filter that an agent has written there, finds no
-// secret of this process.
-func TestGitKnowsNoSecrets(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("OPENAI_API_KEY", "sk-secret")
-	run(t, dir, "init", "-q")
-	write(t, dir+"/.gitattributes", "*.txt filter=spy\n")
-	write(t, dir+"/a.txt", "one")
-	run(t, dir, "add", ".")
-	run(t, dir, "config", "filter.spy.clean", "env >> "+dir+"/seen; cat")
-	write(t, dir+"/a.txt", "two")
-	Look(t.Context(), dir)
-	seen, err := os.ReadFile(dir + "/seen")
-	if err != nil {
-		t.Fatal("the filter was not run: ", err)
-	}
-	if strings.Contains(string(seen), "sk-secret") {
-		t.Error("what git ran has seen the key")
-	}
-}
-
 // A link may not bring a file from elsewhere before the model.
 func TestProjectLeadsNowhere(t *testing.T) {
 	top := t.TempDir()
@@ -85,7 +75,7 @@ func TestProjectLeadsNowhere(t *testing.T) {
 		if err := os.Symlink(to, link); err != nil {
 			t.Fatal(err)
 		}
-		if p := Look(t.Context(), top+"/repo"); p.Project != want {
+		if p := Look(t.Context(), top+"/repo", bash(top)); p.Project != want {
 			t.Errorf("a link to %s tells %q, want %q", to, p.Project, want)
 		}
 	}
@@ -98,7 +88,7 @@ func TestProject(t *testing.T) {
 	write(t, deep+"/x", "")
 	want := func(file, text string, leftOut int) {
 		t.Helper()
-		p := Look(t.Context(), deep)
+		p := Look(t.Context(), deep, bash(deep))
 		if p.File != file || p.Project != text || p.LeftOut != leftOut {
 			t.Errorf("file %q, %d bytes (%.40q), %d left out, want %q, %d, %d", p.File, len(p.Project), p.Project, p.LeftOut, file, len(text), leftOut)
 		}

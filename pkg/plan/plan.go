@@ -7,12 +7,10 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
-
-	"go.yaml.in/yaml/v4"
 
 	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
@@ -32,302 +30,179 @@ type Plan struct {
 	// name them by position ([team.NewTask.After]).
 	Tasks []team.NewTask
 
-	roles map[int]*yaml.Node // where the file says the role of a task
-	refs  []ref
-	file  string
+	file document
+	root strictyaml.Node
 }
 
-// ref is a dependency as it is written, to be looked up once all names are known.
-type ref struct {
-	from int
-	node *yaml.Node
+// document is a plan as it is written.
+type document struct {
+	Tasks []task `yaml:"tasks" required:"a list of tasks" minItems:"1"`
+}
+
+type task struct {
+	Name           name           `yaml:"name"`
+	Title          string         `yaml:"title" required:"one line that states what is to be done" minLength:"1"`
+	Description    string         `yaml:"description"`
+	Priority       priority       `yaml:"priority"`
+	Role           string         `yaml:"role" minLength:"1"`
+	DependsOn      []dependency   `yaml:"depends_on"`
+	Check          string         `yaml:"check" minLength:"1"`
+	DeliverableReq bool           `yaml:"deliverable_required"`
+	Metadata       map[string]any `yaml:"metadata"`
 }
 
 // Parse reads a plan; file stands for it in errors.
 //
-// Errors: [team.InvalidArgument], which begins with file:line:column and says what
+// Errors: [team.InvalidArgument], which begins with file:line:column and states what
 // is allowed there. Only the first fault is reported.
 func Parse(file string, src []byte) (Plan, error) {
-	p := &parser{Reader: strictyaml.Reader{File: file, Files: "plans"}, places: map[string]int{}}
-	p.roles = map[int]*yaml.Node{}
-	if root := p.read(src); p.Err() == nil {
-		p.plan(root)
+	if len(src) > MaxBytes {
+		return Plan{}, team.Errorf(team.InvalidArgument, "%s:1:1: the plan is larger than the limit of %d bytes", file, MaxBytes)
 	}
-	if p.Err() != nil {
-		return Plan{}, p.Err()
+	var p Plan
+	var err error
+	if p.root, err = (strictyaml.Format{File: file, Kind: "plan", Quoted: true}).Decode(src, &p.file); err != nil {
+		return Plan{}, err
 	}
-	return Plan{p.tasks, p.roles, p.refs, file}, nil
+	if n := len(p.file.Tasks); n > MaxTasks {
+		return Plan{}, p.root.At(fmt.Errorf("the plan has %d tasks, the limit is %d", n, MaxTasks), "tasks", MaxTasks)
+	}
+	p.Tasks = make([]team.NewTask, len(p.file.Tasks))
+	for i, t := range p.file.Tasks {
+		p.Tasks[i] = t.task()
+	}
+	if err := p.resolve(); err != nil {
+		return Plan{}, err
+	}
+	return p, nil
 }
 
 // InRole returns err, about the role of a task, with the place where the plan names
 // that role. Tasks are counted from 0, as in Plan.Tasks.
-func (p Plan) InRole(task int, err error) error { return p.at(p.roles[task], err) }
+func (p Plan) InRole(task int, err error) error {
+	if p.Tasks[task].Role == "" {
+		return err
+	}
+	return p.root.At(err, "tasks", task, "role")
+}
 
 // InDependency is InRole for a task on the board that the task depends on.
 func (p Plan) InDependency(task int, on team.TaskID, err error) error {
-	for _, r := range p.refs {
-		if id, perr := team.ParseTaskID(r.node.Value); perr == nil && r.from == task && id == on {
-			return p.at(r.node, err)
+	for i, d := range p.file.Tasks[task].DependsOn {
+		if id, perr := team.ParseTaskID(d.text); perr == nil && id == on {
+			return p.root.At(err, "tasks", task, "depends_on", i)
 		}
 	}
 	return err
 }
 
-func (p Plan) at(n *yaml.Node, err error) error {
-	if n == nil {
-		return err
-	}
-	r := strictyaml.Reader{File: p.file}
-	r.Refuse(n, err)
-	return r.Err()
-}
-
-// read returns the root of the file's one document.
-func (p *parser) read(src []byte) *yaml.Node {
-	if len(src) > MaxBytes {
-		p.Fail(strictyaml.Start, "the plan is larger than the limit of %d bytes", MaxBytes)
-		return nil
-	}
-	line, column := 1, 1 // the YAML reader does not say where such bytes stand
-	for rest := src; len(rest) > 0; {
-		r, size := utf8.DecodeRune(rest)
-		at := &yaml.Node{Line: line, Column: column}
-		switch {
-		case r == utf8.RuneError && size == 1:
-			p.Fail(at, "this is not UTF-8")
-		case unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t':
-			p.Fail(at, "here is the control character %U; remove it", r)
-		case r == '\n':
-			line, column = line+1, 0
+// Validate checks each field as the board will, so that a fault is told with its place.
+func (t task) Validate() error {
+	n := t.task()
+	for _, alone := range []struct {
+		key string
+		n   team.NewTask
+	}{
+		{"title", team.NewTask{Title: n.Title}}, {"description", team.NewTask{Title: "x", Description: n.Description}},
+		{"role", team.NewTask{Title: "x", Role: n.Role}}, {"check", team.NewTask{Title: "x", Check: n.Check}},
+		{"metadata", team.NewTask{Title: "x", Metadata: n.Metadata}},
+	} {
+		if err := alone.n.Validate(); err != nil {
+			return strictyaml.At(err, alone.key)
 		}
-		column, rest = column+1, rest[size:]
 	}
-	if p.Err() != nil {
-		return nil
+	if len(t.DependsOn) > team.MaxDependencies {
+		return strictyaml.At(fmt.Errorf("%d dependencies are too many, the limit is %d", len(t.DependsOn), team.MaxDependencies), "depends_on")
 	}
-	root := p.Document(src)
-	if root == nil {
-		p.Fail(strictyaml.Start, "the plan is empty; it needs tasks")
-	}
-	return root
+	return nil
 }
 
-// parser turns YAML nodes into tasks.
-type parser struct {
-	strictyaml.Reader
-	tasks  []team.NewTask
-	places map[string]int // of the tasks that have a name
-	roles  map[int]*yaml.Node
-	refs   []ref
+// task is t without what it depends on.
+func (t task) task() team.NewTask {
+	n := team.NewTask{Title: t.Title, Description: t.Description, Priority: int(t.Priority), Role: team.CanonicalRole(t.Role),
+		Check: t.Check, DeliverableReq: t.DeliverableReq}
+	if t.Metadata != nil {
+		n.Metadata, _ = json.Marshal(t.Metadata) // the decoder has seen that JSON can hold it
+	}
+	return n
 }
 
-func (p *parser) plan(n *yaml.Node) {
-	if n.Kind == yaml.SequenceNode {
-		p.Refuse(n, team.Errorf(team.InvalidArgument, "a plan is a mapping with the key tasks, and this is a list").
-			WithHint("write `tasks:` in a line before it"))
-		return
-	}
-	var list *yaml.Node
-	p.Object(n, "a plan", map[string]func(*yaml.Node){"tasks": func(v *yaml.Node) { list = v }})
-	if list == nil {
-		p.Fail(n, "the plan has no tasks")
-		return
-	}
-	items := p.Items(list, "tasks")
-	if len(items) > MaxTasks {
-		p.Fail(items[MaxTasks], "the plan has %d tasks, the limit is %d", len(items), MaxTasks)
-		return
-	}
-	p.tasks = make([]team.NewTask, len(items))
-	for i, item := range items {
-		p.task(i, item)
-	}
-	p.resolve()
-}
+// name is what other tasks of the plan call one.
+type name string
 
-func (p *parser) task(i int, n *yaml.Node) {
-	t := &p.tasks[i]
-	titled := false
-	p.Object(n, "a task", map[string]func(*yaml.Node){
-		"name": func(v *yaml.Node) { p.name(v, i) },
-		"title": func(v *yaml.Node) {
-			t.Title, titled = p.str(v, "title"), true
-			p.Refuse(v, team.NewTask{Title: t.Title}.Validate())
-		},
-		"description": func(v *yaml.Node) {
-			t.Description = p.str(v, "description")
-			p.valid(v, team.NewTask{Description: t.Description})
-		},
-		"priority": func(v *yaml.Node) {
-			if v.Tag != "!!int" && v.Tag != "!!str" {
-				p.Fail(v, "priority must be normal, high or critical; or 0, 1, 2")
-				return
-			}
-			var err error
-			t.Priority, err = team.ParsePriority(v.Value)
-			p.Refuse(v, err)
-		},
-		"role": func(v *yaml.Node) {
-			t.Role, p.roles[i] = team.CanonicalRole(p.str(v, "role")), v
-			p.valid(v, team.NewTask{Role: t.Role})
-			if t.Role == "" {
-				p.Fail(v, "role is empty; leave it out for a task that anybody may take")
-			}
-		},
-		"depends_on": func(v *yaml.Node) { p.dependsOn(v, i) },
-		"check": func(v *yaml.Node) {
-			t.Check = p.str(v, "check")
-			p.valid(v, team.NewTask{Check: t.Check})
-			if strings.TrimSpace(t.Check) == "" {
-				p.Fail(v, "check is empty; leave it out for a task that needs none")
-			}
-		},
-		"deliverable_required": func(v *yaml.Node) {
-			if v.Tag != "!!bool" || v.Decode(&t.DeliverableReq) != nil {
-				p.Fail(v, "deliverable_required must be true or false")
-			}
-		},
-		"metadata": func(v *yaml.Node) {
-			if v.Kind != yaml.MappingNode {
-				p.Fail(v, "metadata must be a mapping")
-				return
-			}
-			var err error
-			t.Metadata, err = json.Marshal(p.Value(v, p.leaf))
-			p.Refuse(v, err)
-			p.valid(v, team.NewTask{Metadata: t.Metadata})
-		},
-	})
-	if !titled {
-		p.Fail(n, "the task has no title")
-	}
-}
-
-// dependsOn notes to what the task refers.
-func (p *parser) dependsOn(n *yaml.Node, i int) {
-	if n.Kind != yaml.SequenceNode {
-		p.Fail(n, "depends_on must be a list of names of this plan and ids of tasks, such as [tests, T-001]")
-		return
-	}
-	for _, item := range n.Content {
-		p.refs = append(p.refs, ref{i, item})
-	}
-	if len(n.Content) > team.MaxDependencies {
-		p.Fail(n, "%d dependencies are too many, the limit is %d", len(n.Content), team.MaxDependencies)
-	}
-}
-
-// valid checks one field as the board will, so that a fault is told with its place.
-func (p *parser) valid(at *yaml.Node, n team.NewTask) {
-	n.Title = "x"
-	p.Refuse(at, n.Validate())
-}
-
-// name notes under which name others of the plan may refer to the task.
-func (p *parser) name(n *yaml.Node, i int) {
-	s := p.str(n, "name")
+func (n *name) UnmarshalText(text []byte) error {
+	s := string(text)
+	*n = name(s)
 	_, err := team.ParseTaskID(s)
-	_, twice := p.places[s]
 	switch {
-	case s == "" || len(s) > maxNameBytes || strings.TrimSpace(s) != s || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl):
-		p.Fail(n, "a name is 1 to %d bytes long, in one line, without spaces at its ends", maxNameBytes)
+	case s == "" || len(s) > maxNameBytes || strings.TrimSpace(s) != s || strings.ContainsFunc(s, unicode.IsControl):
+		return fmt.Errorf("want 1 to %d bytes, in one line, without spaces at the ends", maxNameBytes)
 	case err == nil:
-		p.Fail(n, "the name %q could be the id of a task on the board", s)
-	case twice:
-		p.Fail(n, "a second task with the name %q", s)
+		return fmt.Errorf("%q could be the id of a task on the board", s)
 	}
-	p.places[s] = i
+	return nil
+}
+
+type priority int
+
+func (p *priority) UnmarshalText(text []byte) error {
+	level, err := team.ParsePriority(string(text))
+	*p = priority(level)
+	return err
+}
+
+// dependency is the name of a task of the plan, or the id of one on the board.
+type dependency struct{ text string }
+
+func (d *dependency) UnmarshalText(text []byte) error {
+	d.text = string(text)
+	return nil
 }
 
 // resolve looks up what the tasks depend on. A name of the plan comes before the
 // reading as an id, and none can be both.
-func (p *parser) resolve() {
-	for _, r := range p.refs {
-		if p.Err() != nil {
-			return
+func (p *Plan) resolve() error {
+	places := map[string]int{}
+	for i, t := range p.file.Tasks {
+		if _, twice := places[string(t.Name)]; twice {
+			return p.root.At(fmt.Errorf("a second task with the name %q", t.Name), "tasks", i, "name")
 		}
-		if r.node.Kind != yaml.ScalarNode || r.node.Tag != "!!str" && r.node.Tag != "!!int" {
-			p.Fail(r.node, "a dependency is the name of a task of this plan or the id of a task on the board")
-			return
-		}
-		t := &p.tasks[r.from]
-		at, named := p.places[r.node.Value]
-		id, err := team.ParseTaskID(r.node.Value)
-		switch {
-		case named && at == r.from:
-			p.Fail(r.node, "the task depends on itself")
-		case named:
-			t.After = append(t.After, at)
-		case err == nil:
-			t.Dependencies = append(t.Dependencies, id)
-		default:
-			p.Refuse(r.node, team.Errorf(team.InvalidArgument, "no task of this plan has the name %q, and it is no task id", r.node.Value).
-				WithHint("give the other task a name, or write an id like T-001"))
+		if t.Name != "" {
+			places[string(t.Name)] = i
 		}
 	}
-	p.acyclic()
-}
-
-// acyclic refuses tasks that would wait for each other. Only names can make a
-// cycle: what is on the board knows nothing of this plan.
-func (p *parser) acyclic() {
-	const under, done = 1, 2
-	state := make([]int, len(p.tasks))
-	var path []int
-	var walk func(i int)
-	walk = func(i int) {
-		state[i], path = under, append(path, i)
-		for _, d := range p.tasks[i].After {
-			switch state[d] {
-			case under:
-				p.Fail(p.place(i, d), "the tasks wait for each other: %s", p.round(path[slices.Index(path, d):]))
-			case 0:
-				walk(d)
+	after := map[int][]int{}
+	for i, t := range p.file.Tasks {
+		to := &p.Tasks[i]
+		for k, d := range t.DependsOn {
+			at, named := places[d.text]
+			id, err := team.ParseTaskID(d.text)
+			switch {
+			case named:
+				to.After = append(to.After, at)
+			case err == nil:
+				to.Dependencies = append(to.Dependencies, id)
+			default:
+				return p.root.At(team.Errorf(team.InvalidArgument, "no task of this plan has the name %q, and it is no task id", d.text).
+					WithHint("give the other task a name, or write an id like T-001"), "tasks", i, "depends_on", k)
 			}
 		}
-		state[i], path = done, path[:len(path)-1]
+		after[i] = to.After
 	}
-	for i := range p.tasks {
-		if state[i] == 0 {
-			walk(i)
-		}
+	if path := team.CycleOf(after); path != nil {
+		return p.waiting(path)
 	}
+	return nil
 }
 
-// place is where task i says that it depends on task d.
-func (p *parser) place(i, d int) *yaml.Node {
-	at := slices.IndexFunc(p.refs, func(r ref) bool { at, ok := p.places[r.node.Value]; return ok && r.from == i && at == d })
-	return p.refs[at].node
-}
-
-// round names the tasks of a cycle, each waiting for the next.
-func (p *parser) round(path []int) string {
-	names := make([]string, 0, len(path)+1)
-	for _, i := range append(slices.Clone(path), path[0]) {
-		for name, at := range p.places {
-			if at == i {
-				names = append(names, name)
-			}
-		}
+// waiting is the error of tasks each of which waits for the next, and the last for the
+// first. Only names can make such a cycle: what is on the board knows nothing of the plan.
+func (p *Plan) waiting(path []int) error {
+	var names []string
+	for _, i := range append(path, path[0]) {
+		names = append(names, string(p.file.Tasks[i].Name))
 	}
-	return strings.Join(names, " -> ")
-}
-
-// str is a text that is written as one: 1.10 for a title would be read as 1.1 by
-// the next program.
-func (p *parser) str(n *yaml.Node, what string) string {
-	s := p.Text(n, what)
-	if n.Tag != "!!str" {
-		p.Fail(n, "%s must be a text; put %s in quotes", what, n.Value)
-	}
-	return s
-}
-
-// leaf is a text in metadata. Of what else comes here, such as dates, JSON knows
-// nothing.
-func (p *parser) leaf(n *yaml.Node) any {
-	if n.Tag != "!!str" {
-		p.Fail(n, "%q must be a text, a number, true, false, null, a list or a mapping; put it in quotes", n.Value)
-	}
-	return n.Value
+	last := path[len(path)-1]
+	k := slices.Index(p.file.Tasks[last].DependsOn, dependency{names[0]})
+	return p.root.At(fmt.Errorf("the tasks wait for each other: %s", strings.Join(names, " -> ")), "tasks", last, "depends_on", k)
 }

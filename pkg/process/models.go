@@ -3,11 +3,13 @@ package process
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/model"
+	"agentteam/pkg/shutdown"
 )
 
 // lookEvery is how often a process looks whether its settings file has changed.
@@ -24,7 +26,7 @@ func (p *Process) Aliases() []string { return p.models.Known() }
 // ModelsChanged returns a channel that is closed when the process has other models.
 func (p *Process) ModelsChanged() <-chan struct{} { return p.models.Changed() }
 
-// tellModels says what is wrong with the models of cfg, which may work all the same.
+// tellModels returns what is wrong with the models of cfg, which may work all the same.
 func (p *Process) tellModels(cfg config.Config) {
 	for _, err := range cfg.Lacking() {
 		p.Log.Warn("model left out", "err", err)
@@ -82,32 +84,21 @@ func stampOf(file string) stamp {
 	return stamp{info.ModTime(), info.Size()}
 }
 
-// follow reads the models anew whenever the settings file has changed, until stop is
+// follow reads the models again whenever the settings file has changed, until stop is
 // called. What else stands there holds from the next start on.
 func (p *Process) follow(ctx context.Context, file string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
 	last := stampOf(file)
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(lookEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if now := stampOf(file); now != last {
-					last = now
-					p.reload()
-				}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		shutdown.Every(ctx, lookEvery, func(context.Context) {
+			if now := stampOf(file); now != last {
+				last = now
+				p.reload()
 			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+		})
+	})
+	return func() { cancel(); wg.Wait() }
 }
 
 func (p *Process) reload() {

@@ -10,8 +10,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,10 +22,11 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"agentteam/pkg/agent"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
+	"agentteam/pkg/engine"
+	"agentteam/pkg/hands"
 	"agentteam/pkg/model"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
@@ -44,6 +48,8 @@ type Process struct {
 	Log     *slog.Logger
 	Metrics *telemetry.Registry
 	Conn    *broker.Conn
+
+	Workspaces *hands.Source // where its members work, and what runs their commands
 
 	models    *model.Router
 	telling   sync.Mutex      // one announcement at a time
@@ -67,6 +73,7 @@ func Open(ctx context.Context, kind string, cfg config.Config, stderr io.Writer)
 		ID: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), ulid.Make()), Config: cfg,
 		Log: log.With("process", kind, "pid", os.Getpid()), Metrics: telemetry.NewRegistry(), httpDone: make(chan struct{}),
 	}
+	p.Workspaces = hands.New(hands.Options{Dir: cfg.Workspace, Sandbox: cfg.Sandbox, Settings: cfg.File(), Data: cfg.DataDir, Never: p.ofTeam, Logger: p.Log, Metrics: p.Metrics})
 	if err := p.open(ctx, kind); err != nil {
 		p.Close()
 		return nil, err
@@ -75,13 +82,13 @@ func Open(ctx context.Context, kind string, cfg config.Config, stderr io.Writer)
 }
 
 func (p *Process) open(ctx context.Context, kind string) error {
-	if dir := p.Config.Workspace; dir != "" {
+	if p.Config.Workspace != "" {
 		// Said once, at the start, instead of by every member that this becomes.
-		ws, err := workspace.Open(dir, workspace.Options{})
+		_, release, err := p.Workspaces.Open(ctx, workspace.Work{}, workspace.Options{})
 		if err != nil {
 			return err
 		}
-		ws.Close()
+		release()
 	}
 	var conn atomic.Pointer[broker.Conn]
 	var err error
@@ -115,8 +122,9 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		return err
 	}
 	conn.Store(p.Conn)
+	confinement := p.confinement(ctx)
 	err = p.announce(func(told *control.Process) {
-		*told = control.Process{ID: p.ID, Kind: kind, Metrics: p.http.URL() + "/metrics", Model: modelName(routes), Aliases: p.Aliases(), Version: telemetry.Version()}
+		*told = control.Process{ID: p.ID, Kind: kind, Metrics: p.http.URL() + "/metrics", Model: modelName(routes), Aliases: p.Aliases(), Sandbox: confinement, Version: telemetry.Version()}
 	})
 	if err != nil {
 		return err
@@ -125,6 +133,30 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		p.stop = append(p.stop, p.follow(context.WithoutCancel(ctx), file))
 	}
 	return nil
+}
+
+// ofTeam reports whether an address may be that of a NATS server of this cluster.
+func (p *Process) ofTeam(a netip.AddrPort) bool {
+	if p.Conn == nil {
+		return false
+	}
+	return slices.ContainsFunc(p.Conn.NATS().Servers(), func(server string) bool {
+		u, err := url.Parse(server)
+		return err == nil && u.Port() == strconv.Itoa(int(a.Port()))
+	})
+}
+
+// confinement is in what sandbox commands run here, in the words of [control.Process].
+func (p *Process) confinement(ctx context.Context) string {
+	found, err := p.Workspaces.Sandbox(ctx, team.Team{}, "")
+	if err != nil {
+		p.Log.Error("no command can be run", "err", err)
+		return control.NoSandbox + ": " + team.Line(err)
+	}
+	if found.Level() == team.Unconfined {
+		p.Log.Warn("commands are not confined: they may do whatever the user of this process may", "sandbox", found.Level())
+	}
+	return found.String()
 }
 
 // shownServer is the address that the settings name, without credentials.
@@ -144,18 +176,6 @@ func (p *Process) Ready() {
 
 // Handle adds a page to those of every process; see [telemetry.Server.Handle].
 func (p *Process) Handle(pattern string, h http.Handler) { p.http.Handle(pattern, h) }
-
-// Workspace is the folder in which a member of t works here: the one this process
-// was given, else the team's, else the current one.
-func (p *Process) Workspace(t team.Team) (string, error) {
-	if p.Config.Workspace != "" {
-		return p.Config.Workspace, nil
-	}
-	if t.Workspace != "" {
-		return t.Workspace, nil
-	}
-	return os.Getwd()
-}
 
 // Close ends the pages, hides the process, and ends the connection. It takes
 // [shutdown.Close] at most.
@@ -182,7 +202,7 @@ func (p *Process) Close() {
 // As returns where a process counts what it does as this member of a team, and the
 // models to do it with, nil if none is configured; the alias that m names is warned of
 // if they do not have it. done is to be called when it no longer is that member.
-func (p *Process) As(id team.TeamID, m team.Member) (reg prometheus.Registerer, with agent.Model, done func()) {
+func (p *Process) As(id team.TeamID, m team.Member) (reg prometheus.Registerer, with engine.Model, done func()) {
 	reg, done = p.Metrics.Labelled(prometheus.Labels{"team": string(id), "role": m.Role, "agent_id": string(m.AgentID)})
 	alias, known := p.models.Resolve(m.Model)
 	if alias == "" {

@@ -46,7 +46,7 @@ func (r *Registry) Delete(ctx context.Context, id team.TeamID, force bool, livin
 	return nil
 }
 
-// takeBackWithin is how long taking back the mark may go on after the deletion's time is up.
+// takeBackWithin is how long taking back the mark may continue after the deletion's time is up.
 const takeBackWithin = 5 * time.Second
 
 // retire marks the team as being deleted, unless living finds somebody.

@@ -43,7 +43,7 @@ func Open(ctx context.Context, c *broker.Conn) (*Registry, error) {
 // Bucket is where the small records and the leaders' leases stand.
 func (r *Registry) Bucket() *broker.Bucket { return r.bucket }
 
-// Probe tells whether the server stores what it is told, by a write beside the list.
+// Probe reports whether the server stores what it is told, by a write beside the list.
 // Errors: Unavailable, [broker.ErrNoRoom] if that is why.
 func (r *Registry) Probe(ctx context.Context) error {
 	if err := r.conn.Stores(ctx); err != nil {
@@ -357,7 +357,7 @@ func (r *Registry) end(ctx context.Context, bt *broker.Storage, may func(team.Te
 	return t, r.Publish(ctx, t)
 }
 
-// Touch writes the record of an active team anew, on behalf of a process that begins
+// Touch rewrites the record of an active team, on behalf of a process that begins
 // to lead it: an end that a predecessor has prepared comes to nothing ([EndAt]). A
 // team that is not active stays as it is.
 func (r *Registry) Touch(ctx context.Context, bt *broker.Storage) (team.Team, error) {
@@ -453,7 +453,7 @@ func (r *Registry) publish(ctx context.Context, t team.Team, made bool) error {
 		case !made:
 			return nil
 		}
-		data, err := json.Marshal(team.Small{V: team.Protocol, ID: t.ID, Status: t.Status, Of: t.Revision, Op: ulid.Make().String(), Workspace: t.Workspace})
+		data, err := json.Marshal(team.Small{V: team.Protocol, ID: t.ID, Status: t.Status, Of: t.Revision, Op: ulid.Make().String(), Workspace: t.Workspace, Goal: t.GoalNumber})
 		if err != nil {
 			return err
 		}

@@ -182,6 +182,9 @@ func TestGoals(t *testing.T) {
 	if err != nil || !started || record.GoalNumber != 2 || record.Summary != "" || record.FinishedAt != nil || record.Workspace != "/work" {
 		t.Errorf("second goal: %+v, %v, %v", record, started, err)
 	}
+	if small, err := r.Small(ctx, "a"); err != nil || small.Goal != 2 {
+		t.Errorf("registered with its second goal: %+v, %v", small, err)
+	}
 	if _, err = r.End(ctx, bt, team.Ending{Status: team.TeamStopped}); err != nil {
 		t.Fatal(err)
 	}

@@ -165,7 +165,7 @@ func (r *Repairer) readable(e broker.Entry) (err error) {
 	return err
 }
 
-// examine tells what mends the record of an entry that cannot be read.
+// examine returns what repairs the record of an entry that cannot be read.
 func (r *Repairer) examine(ctx context.Context, e broker.Entry) (Damage, error) {
 	d := Damage{Key: e.Key, Revision: e.Revision, Stored: e.Time, Error: r.readable(e).Error(), Remedy: PutBack}
 	last, over, err := r.o.Team.Bucket.Readable(ctx, e.Key, r.readable)
@@ -219,7 +219,7 @@ func (r *Repairer) putBack(ctx context.Context, d Damage) (err error) {
 	return err
 }
 
-// without says what to do where nothing can be put back.
+// without returns what to do where nothing can be put back.
 func without(key string) string {
 	const backup = "restore a backup of the NATS server"
 	switch kind, name := subject.ParseKey(key); {

@@ -16,9 +16,10 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"agentteam/pkg/folder"
+	"agentteam/pkg/grant"
+	"agentteam/pkg/permission"
+	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
 )
 
@@ -32,45 +33,44 @@ type frontMatter struct {
 	Description string        `yaml:"description"`
 	Tools       toolNames     `yaml:"tools"`
 	Model       string        `yaml:"model"`
-	MaxTurns    int           `yaml:"max_turns"`
+	MaxTurns    int           `yaml:"max_turns" minimum:"0"`
 	PlanMode    bool          `yaml:"plan_mode"`
 	Approver    team.Approver `yaml:"approver"`
 	Dialect     string        `yaml:"dialect"`
-	TheirTurns  int           `yaml:"maxTurns"` // as other programs write it
+	TheirTurns  int           `yaml:"maxTurns" minimum:"0"` // as other programs write it
+	TheirMode   grant.Mode    `yaml:"permissionMode"`       // the same
+
+	hands grant.Form
 }
 
 // toolNames is a YAML list or, as other programs write it, one string with commas.
 type toolNames []string
 
-func (t *toolNames) UnmarshalYAML(n *yaml.Node) error {
-	var list []string
-	if n.Kind == yaml.ScalarNode {
-		for name := range strings.SplitSeq(n.Value, ",") {
-			if name = strings.TrimSpace(name); name != "" {
-				list = append(list, name)
-			}
+func (t *toolNames) UnmarshalText(text []byte) error {
+	*t = nil
+	for name := range strings.SplitSeq(string(text), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			*t = append(*t, name)
 		}
-	} else if err := n.Decode(&list); err != nil {
-		return err
 	}
-	*t = list
 	return nil
 }
 
-// Parse reads a role file. The role's name is that of the file if it names none.
+// parse reads a role file. The role's name is that of the file if it names none.
 // Errors: InvalidArgument, with the file and what is wrong in it.
-func Parse(file string, src []byte) (team.Role, error) {
+func parse(file string, src []byte) (team.Role, error) {
 	head, body, err := divide(file, src)
 	if err != nil {
 		return team.Role{}, err
 	}
 	var f frontMatter
-	if err := yaml.Unmarshal(head, &f); err != nil {
-		return team.Role{}, team.Errorf(team.InvalidArgument, "%s: %w", file, err)
+	format := strictyaml.Format{File: file, Kind: "role file", Skip: 1, Unknown: func(error) {}}
+	root, err := format.Decode(head, &f)
+	if err == nil {
+		err = root.Decode(&f.hands)
 	}
-	if f.MaxTurns < 0 || f.TheirTurns < 0 {
-		return team.Role{}, team.Errorf(team.InvalidArgument, "%s: max_turns is %d", file, min(f.MaxTurns, f.TheirTurns)).
-			WithHint("give the most turns of one run, or leave it out for no limit")
+	if err != nil {
+		return team.Role{}, err
 	}
 	return f.role(nameOf(file), file, body)
 }
@@ -98,9 +98,15 @@ func (f frontMatter) role(name, file string, body []byte) (team.Role, error) {
 	if f.Model == team.Inherit {
 		f.Model = ""
 	}
+	f.hands.Mode = cmp.Or(f.hands.Mode, f.TheirMode)
+	hands, planMode := f.hands.Hands()
 	r := team.Role{Name: cmp.Or(f.Name, name), Description: f.Description, Tools: f.Tools, Model: f.Model,
-		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), Dialect: team.Dialect(f.Dialect), PlanMode: f.PlanMode, Approver: f.Approver, Instructions: strings.TrimSpace(string(body))}
-	if err := r.Validate(); err != nil {
+		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), Dialect: team.Dialect(f.Dialect), PlanMode: f.PlanMode || planMode, Approver: f.Approver, Hands: hands, Instructions: strings.TrimSpace(string(body))}
+	err := r.Validate()
+	if err == nil {
+		_, _, err = permission.Parse(hands.Permissions)
+	}
+	if err != nil {
 		return r, fmt.Errorf("%s: %w", file, err)
 	}
 	return r, nil
@@ -119,6 +125,12 @@ type Roles struct {
 	All     map[string]team.Role
 	Files   map[string]string // where those come from that are not built in
 	Skipped []Skipped         // what was left out, for whoever wrote it and expects a role
+
+	// Withheld is what roles would grant by files that no person has trusted, by their names. They
+	// are in All without it.
+	Withheld map[string]grant.Withheld
+
+	trusted grant.Store
 }
 
 // Load returns the roles that hold in dir: the built-in ones, replaced and added to
@@ -129,7 +141,7 @@ type Roles struct {
 // file. Those of .claude/agents were written for another program and are read by
 // [parseForeign]; one that is no role even so is left out.
 func Load(dir string) (Roles, error) {
-	r := Roles{All: map[string]team.Role{}, Files: map[string]string{}}
+	r := Roles{All: map[string]team.Role{}, Files: map[string]string{}, Withheld: map[string]grant.Withheld{}, trusted: grant.OfUser()}
 	own, err := fs.Sub(builtin, "builtin")
 	if err != nil {
 		return r, err
@@ -142,7 +154,7 @@ func Load(dir string) (Roles, error) {
 		path    string
 		foreign bool
 	}
-	folders := []source{{filepath.Join(dir, ".claude", "agents"), true}, {filepath.Join(dir, ".agents"), false}}
+	folders := []source{{filepath.Join(dir, foreignDir), true}, {filepath.Join(dir, ".agents"), false}}
 	if user, err := os.UserConfigDir(); err == nil {
 		folders = slices.Insert(folders, 0, source{filepath.Join(user, "agentteam", "agents"), false})
 	}
@@ -153,11 +165,37 @@ func Load(dir string) (Roles, error) {
 	return r, errors.Join(errs...)
 }
 
+// Grants returns what a role file, which holds src, would grant if a person trusted it, in a few
+// words each. Errors: InvalidArgument for what is no role file.
+func Grants(file string, src []byte) ([]string, error) {
+	parse := parse
+	if abs, err := filepath.Abs(file); err == nil && strings.HasSuffix(filepath.Dir(abs), foreignDir) {
+		parse = parseForeign
+	}
+	r, err := parse(file, src)
+	return r.Hands.Beyond(team.Hands{}), err
+}
+
+// foreignDir is where another program has its role files.
+var foreignDir = filepath.Join(".claude", "agents")
+
 // Same reports whether two roles say the same.
 func Same(a, b team.Role) bool {
 	tools := slices.Equal(a.Tools, b.Tools)
 	a.Tools, b.Tools = nil, nil
 	return tools && reflect.DeepEqual(a, b)
+}
+
+// take adds a role that the file holds as src. Of what it grants only that counts which a person
+// has trusted.
+func (into *Roles) take(r team.Role, file string, src []byte) {
+	hands, withheld := into.trusted.Judge(file, src, r.Hands)
+	r.Hands = hands
+	delete(into.Withheld, r.Name)
+	if withheld != nil {
+		into.Withheld[r.Name] = grant.Withheld{File: file, Role: r.Name, Grants: withheld}
+	}
+	into.All[r.Name], into.Files[r.Name] = r, file
 }
 
 // read adds the roles of a folder, whose path is where.
@@ -166,7 +204,7 @@ func (into *Roles) read(where string, dir fs.FS, foreign bool) error {
 	if err != nil {
 		return err
 	}
-	parse := Parse
+	parse := parse
 	if foreign {
 		parse = parseForeign
 	}
@@ -186,7 +224,7 @@ func (into *Roles) read(where string, dir fs.FS, foreign bool) error {
 		}
 		switch {
 		case err == nil:
-			into.All[r.Name], into.Files[r.Name] = r, path
+			into.take(r, path, src)
 		case foreign:
 			into.Skipped = append(into.Skipped, Skipped{path, strings.TrimPrefix(err.Error(), path+": ")})
 		default:

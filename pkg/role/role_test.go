@@ -35,10 +35,10 @@ func TestParse(t *testing.T) {
 		"reserved as name":  {"---\nname: user\ndescription: d\n---\nx", team.Role{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Parse("dir/file.md", []byte(tt.src))
+			got, err := parse("dir/file.md", []byte(tt.src))
 			if tt.fails {
 				if !errors.Is(err, team.InvalidArgument) {
-					t.Fatalf("Parse = %+v, %v, want invalid_argument", got, err)
+					t.Fatalf("parse = %+v, %v, want invalid_argument", got, err)
 				}
 				return
 			}
@@ -47,9 +47,24 @@ func TestParse(t *testing.T) {
 			}
 			if got.Name != tt.want.Name || got.Description != tt.want.Description || got.MaxTurns != tt.want.MaxTurns || got.Model != tt.want.Model ||
 				got.Instructions != tt.want.Instructions || !slices.Equal(got.Tools, tt.want.Tools) {
-				t.Errorf("Parse = %+v, want %+v", got, tt.want)
+				t.Errorf("parse = %+v, want %+v", got, tt.want)
 			}
 		})
+	}
+}
+
+// What is wrong in a role file is reported with its place; keys of other programs are
+// left alone.
+func TestParseNamesThePlace(t *testing.T) {
+	for src, want := range map[string]string{
+		"---\ndescription: d\ncolor: red\nmax_turns: many\n---\n": `dir/a.md:4:12: max_turns: "many" is not a whole number, 0 or more`,
+		"---\ndescription: [d]\n---\n":                            "dir/a.md:2:14: description must be a text",
+		"---\ndescription: d\ntools: {a: b}\n---\n":               "dir/a.md:3:8: tools must be a list with at least one entry",
+		"---\ndescription: a: b\n---\n":                           "dir/a.md:2:15: mapping values are not allowed in this context",
+	} {
+		if _, err := parse("dir/a.md", []byte(src)); !errors.Is(err, team.InvalidArgument) || err.Error() != want {
+			t.Errorf("%q: %v, want %s", src, err, want)
+		}
 	}
 }
 

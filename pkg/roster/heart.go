@@ -211,7 +211,7 @@ func (h *Heart) Within(ctx context.Context) (context.Context, context.CancelFunc
 	return h.fence.within(ctx)
 }
 
-// Allowed is until when what the member does may go on without another answered read of
+// Allowed is until when what the member does may continue without another answered read of
 // its record, as [Heart.Within] has it, and a channel that is closed when that moves. It is
 // for what must end although this process is frozen.
 func (h *Heart) Allowed() (until time.Time, moved <-chan struct{}) { return h.fence.allowed() }

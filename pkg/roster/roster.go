@@ -151,7 +151,7 @@ func (r *Roster) Create(ctx context.Context, m team.Member, max int) (team.Membe
 			return m, err
 		}
 		if counted {
-			m.AgentID = nextName(all, m.Role)
+			m.AgentID = NextName(all, m.Role)
 		}
 		next, err := r.next(ctx, all, m)
 		if err != nil {
@@ -222,7 +222,7 @@ func (r *Roster) next(ctx context.Context, all []team.Member, m team.Member) (te
 }
 
 // MayPlay returns Conflict for a member whose record says that another program plays it: ours
-// could not go on with its conversation.
+// could not continue with its conversation.
 func MayPlay(m team.Member) error {
 	if m.Program == "" {
 		return nil
@@ -262,7 +262,8 @@ func (r *Roster) Recalled(ctx context.Context, t team.Team, role string) (name t
 	return name, nil
 }
 
-func nextName(all []team.Member, role string) team.AgentID {
+// NextName returns the next name that counting gives to a member of the role.
+func NextName(all []team.Member, role string) team.AgentID {
 	n := 0
 	for _, m := range all {
 		n = max(n, number(m.AgentID, role))
@@ -303,7 +304,7 @@ func (r *Roster) TakeBack(ctx context.Context, a team.AgentID, incarnation uint6
 	})
 }
 
-// Lose marks the incarnation as lost: its process goes away, or cannot go on because of
+// Lose marks the incarnation as lost: its process goes away, or cannot continue because of
 // lastError. The member waits to be brought back elsewhere. Errors: team.ErrSuperseded.
 func (r *Roster) Lose(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
 	return r.end(ctx, a, incarnation, team.Lost, lastError)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/seat"
 	"agentteam/pkg/subject"
@@ -130,7 +131,7 @@ func TestAssignToSeat(t *testing.T) {
 		tasks[1].ID: {"user created", "user assigned to bob", "user taken from bob"},
 	} {
 		copies, err := r.board.History(t.Context(), id)
-		steps, _ := team.History(copies)
+		steps, _ := account.History(copies)
 		var got []string
 		for _, s := range steps {
 			got = append(got, fmt.Sprintf("%s %s", s.By, s.What))

@@ -3,6 +3,7 @@ package shutdown
 import (
 	"context"
 	"errors"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -27,4 +28,19 @@ func Together(ctx context.Context, parts ...func(context.Context) error) error {
 		return err
 	}
 	return nil
+}
+
+// Every calls f whenever so much time has passed, until ctx ends. A call that takes longer
+// leaves out the next ones.
+func Every(ctx context.Context, d time.Duration, f func(context.Context)) {
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f(ctx)
+		}
+	}
 }

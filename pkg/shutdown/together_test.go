@@ -3,7 +3,10 @@ package shutdown_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentteam/pkg/shutdown"
 )
@@ -30,4 +33,17 @@ func TestTogether(t *testing.T) {
 	if err := shutdown.Together(ctx, untilOver, untilOver); err != nil {
 		t.Errorf("parts that ended with their context: %v", err)
 	}
+}
+
+func TestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+		defer cancel()
+		begun := time.Now()
+		var at []time.Duration
+		shutdown.Every(ctx, 2*time.Second, func(context.Context) { at = append(at, time.Since(begun)) })
+		if want := []time.Duration{2 * time.Second, 4 * time.Second, 6 * time.Second}; !slices.Equal(at, want) || time.Since(begun) != 7*time.Second {
+			t.Errorf("it was called after %v and returned after %v, want %v and 7s", at, time.Since(begun), want)
+		}
+	})
 }

@@ -128,7 +128,7 @@ func (s *Spawner) Stop(ctx context.Context, post Post, r Request, wait time.Dura
 		case err != nil:
 			return false, err
 		case a.Refused:
-			return false, Refusal(r.To, a.Reason)
+			return false, refusal(r.To, a.Reason)
 		case a.Left:
 			return false, nil
 		case ctx.Err() != nil:
@@ -138,8 +138,8 @@ func (s *Spawner) Stop(ctx context.Context, post Post, r Request, wait time.Dura
 	return true, s.Force(ctx, post, r.To)
 }
 
-// Refusal is the error of a stop that the member has refused.
-func Refusal(a team.AgentID, reason string) error {
+// refusal is the error of a stop that the member has refused.
+func refusal(a team.AgentID, reason string) error {
 	return team.Errorf(team.Conflict, "%s refuses to leave: %s", a, team.Summarize(reason)).
 		WithHint("it stays and works on; ask again later, let it end its task first (--drain), or end it by --force")
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // MaxLine is the most bytes of a line. What is longer counts as several lines, else
-// nobody could go on reading in the middle of a text that has no line ends.
+// nobody could continue reading in the middle of a text that has no line ends.
 const MaxLine = 4 << 10
 
 // LineLen returns the length of the first line of text in bytes, its end included. A

@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"agentteam/pkg/feed"
+	"agentteam/pkg/membership"
 	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
@@ -33,7 +34,7 @@ func drafts(s *story.Story, rows int) (out []string) {
 // A text grows while it is written, and is shown until it is told; what comes late of it
 // is not shown again.
 func TestDraft(t *testing.T) {
-	s := story.New(story.Options{Width: 80, Zone: time.UTC})
+	s := story.New(story.Options{Traits: membership.Traits, Width: 80, Zone: time.UTC})
 	look := func(want ...string) {
 		t.Helper()
 		if got := drafts(s, 5); !slices.Equal(got, want) {
@@ -62,15 +63,17 @@ func TestDraft(t *testing.T) {
 		"its model refuses":  of("bob", team.EventBody{Type: team.Retry, Value: []byte(`{"cause":"no"}`)}),
 		"its run has failed": of("bob", team.EventBody{Type: team.RunError}),
 	} {
-		s.Write(piece("bob", "m3", 0, "half"), noon)
-		s.Tell(of("bob", team.EventBody{Type: team.Retry, Value: []byte(`{"tried":1}`)}))
+		half, again := piece("bob", "m3", 0, "half"), of("bob", team.EventBody{Type: team.Retry, Value: []byte(`{"tried":1}`)})
+		half.MessageID, half.RunID, again.RunID, e.RunID = "m3 "+name, name, name, name // a run ends once
+		s.Write(half, noon)
+		s.Tell(again)
 		look("12:00:00 bob half")
 		s.Tell(e)
 		if got := drafts(s, 5); len(got) > 0 {
 			t.Errorf("when %s there is still %q", name, got)
 		}
 	}
-	one := story.New(story.Options{Width: 80, Zone: time.UTC, Only: "ann"})
+	one := story.New(story.Options{Traits: membership.Traits, Width: 80, Zone: time.UTC, Only: "ann"})
 	one.Write(piece("bob", "m", 0, "text"), noon)
 	if got := drafts(one, 5); len(got) > 0 {
 		t.Errorf("in the story of ann stands %q", got)
@@ -83,7 +86,7 @@ func TestDraftsFit(t *testing.T) {
 	for _, width := range []int{10, 20, 40, 80, 200} {
 		for rows := range 9 {
 			for n := 1; n < 6; n++ {
-				s := story.New(story.Options{Width: width, Zone: time.UTC})
+				s := story.New(story.Options{Traits: membership.Traits, Width: width, Zone: time.UTC})
 				for i := range n {
 					text := fmt.Sprint(strings.Repeat("wörter 字 ", 5000), "last", i)
 					s.Write(piece(team.AgentID(fmt.Sprint("coder-", i)), "m", 0, text), noon)

@@ -22,8 +22,8 @@ func (s *Story) Foot(now, begun time.Time, width int) string {
 		return s.footOfOne(now, width)
 	}
 	done, all := 0, 0
-	for _, t := range s.tasks {
-		if t.other || t.Status == team.Cancelled {
+	for _, t := range s.team.Tasks {
+		if t.Earlier || t.Status == team.Cancelled {
 			continue
 		}
 		all++
@@ -33,8 +33,8 @@ func (s *Story) Foot(now, begun time.Time, width int) string {
 	}
 	first := fmt.Sprintf("%d/%d done", done, all)
 	last := clock(now.Sub(begun))
-	if s.tokens > 0 {
-		last = amount(s.tokens) + " tok · " + last
+	if s.team.Tokens > 0 {
+		last = amount(s.team.Tokens) + " tok · " + last
 	}
 	const between = " · "
 	room := width - ansi.StringWidth(first+between+last)
@@ -109,32 +109,32 @@ func (w work) ink() ink {
 // works is who does what: first those for whom others wait, then those who have been
 // at it for the longest.
 func (s *Story) works(now time.Time) (all []work) {
-	for id, a := range s.agents {
-		w := work{who: id, since: a.since}
+	for id, a := range s.team.Members {
+		w := work{who: id, since: a.Since}
 		task := ""
-		if a.task != "" {
-			task = string(a.task) + " "
+		if a.Task != "" {
+			task = string(a.Task) + " "
 		}
-		lasts := clock(now.Sub(a.since))
+		lasts := clock(now.Sub(a.Since))
 		switch {
-		case a.lost:
+		case a.Lost:
 			w.what, w.bad = "is lost", true
-		case a.parked:
+		case a.Parked:
 			w.what, w.bad = "waits for its model", true
-		case a.trouble != "":
+		case a.Trouble != "":
 			w.what, w.bad = "its model fails "+lasts, true
-		case a.asks != "" && s.person(a.asks):
-			w.what, w.bad = "waits for "+s.name(a.asks), true
-		case a.person && a.task != "":
+		case a.Asks != "" && s.team.IsPerson(a.Asks):
+			w.what, w.bad = "waits for "+s.name(a.Asks), true
+		case a.Person && a.Task != "":
 			w.what, w.bad = "has "+task+lasts, true
-		case a.idle && a.task == "" || a.person || !a.here:
+		case a.Idle && a.Task == "" || a.Person || !a.Here:
 			continue
-		case a.idle:
+		case a.Idle:
 			w.what = task + "waits " + lasts
-		case a.doing != "":
-			w.what, w.task, w.form = task+a.doing+" "+lasts, task, s.form(a.task)
+		case a.Call != nil:
+			w.what, w.task, w.form = task+a.Call.Tool+" "+lasts, task, s.form(a.Task)
 		default:
-			w.what, w.task, w.form, w.waits = task+lasts, task, s.form(a.task), "its model "
+			w.what, w.task, w.form, w.waits = task+lasts, task, s.form(a.Task), "its model "
 		}
 		w.what = Printable(w.what) // a model may call a tool by any name
 		all = append(all, w)
@@ -154,7 +154,7 @@ func (s *Story) works(now time.Time) (all []work) {
 // form is how the holder of a task calls its work, as it stands between the task's id and
 // what follows.
 func (s *Story) form(id team.TaskID) string {
-	t := s.tasks[id]
+	t := s.team.Tasks[id]
 	if t == nil {
 		return ""
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -88,7 +87,7 @@ func (s *Story) one(l line) []string {
 			beside = ""
 		}
 	}
-	text := ansi.Truncate(Printable(oneLine(l.marked())), room-ansi.StringWidth(beside), "…")
+	text := ansi.Truncate(Printable(team.OneLine(l.marked())), room-ansi.StringWidth(beside), "…")
 	return append(above, lead.paint(s)+l.paint(text)+faint.Render(beside))
 }
 
@@ -246,7 +245,7 @@ func (s *Story) paintName(who team.AgentID, name string) string {
 	if who == team.Leader {
 		return bold.Render(name)
 	}
-	return inks[s.agent(who).colour].Render(name)
+	return inks[s.team.Member(who).Colour].Render(name)
 }
 
 // name is how a member is told.
@@ -290,16 +289,6 @@ func clean(text string) (lines []string) {
 		}
 	}
 	return lines
-}
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// clip shortens s to n characters.
-func clip(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n-1]) + "…"
 }
 
 // span is a time in one or two units.

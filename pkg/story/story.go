@@ -15,9 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/feed"
+	"agentteam/pkg/feed/state"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
 // Options say how a story is told.
@@ -32,21 +35,22 @@ type Options struct {
 	Mine    bool           // with Only: also what others write to the person before the team
 	Dated   bool           // the day stands above the first line too, not only where it changes
 
+	// Traits returns what holds for the calls of the tool that is called so; default: nothing
+	// is known of any, and calls and results are told.
+	Traits func(name string) tool.Traits
 	// Answer returns the command that answers a question, or "" for one that is answered;
 	// nil tells no commands.
 	Answer func(question team.Message) string
+	// Decide returns how a call is allowed that a person was asked for, or "" for one that is
+	// decided on; nil tells nothing of it.
+	Decide func(request team.Approval) string
 }
 
 // Story is a team's story as far as it has been told. Not safe for concurrent use.
 type Story struct {
 	o       Options
-	agents  map[team.AgentID]*agent
-	tasks   map[team.TaskID]*task
-	calls   map[string]*call // under way, by their ids
-	drafts  map[team.AgentID]*draft
-	tokens  int
+	team    *state.Team
 	day     string       // of the newest line
-	newest  time.Time    // time of the newest entry
 	names   int          // cells of the longest name, of those that are not very long
 	spoke   team.AgentID // whose the last line was
 	waits   string       // who waits for a person, as it was told last
@@ -54,47 +58,15 @@ type Story struct {
 	pending *group
 }
 
-// agent is what is known of a member, or of whoever else has spoken.
-type agent struct {
-	colour  string
-	person  bool
-	here    bool // it is a member
-	lost    bool
-	idle    bool
-	task    team.TaskID
-	doing   string // the tool that it uses; "" = it waits for its model
-	calling string // id of that call
-	since   time.Time
-	asks    team.AgentID // whose answer it waits for
-	trouble string       // why its model gives no turn
-	tries   int          // how often it did not
-	retries bool         // it was told that a call is tried again
-	parked  bool
-	broken  bool   // parked, since its journal cannot be read
-	told    string // id of its newest turn
-}
-
-// task is a task as its newest record was, and what has been used for it.
-type task struct {
-	team.Task
-	tokens int
-	other  bool // of an earlier goal
-}
-
-// call is a tool call under way.
-type call struct {
-	tool string
-	text string // as it was told
-	more int    // lines of a command that were not
-	at   time.Time
-}
-
 // New returns a story of which nothing is told.
 func New(o Options) *Story {
 	if o.Zone == nil {
 		o.Zone = time.Local
 	}
-	return &Story{o: o, agents: map[team.AgentID]*agent{}, tasks: map[team.TaskID]*task{}, calls: map[string]*call{}, drafts: map[team.AgentID]*draft{}}
+	if o.Traits == nil {
+		o.Traits = func(string) tool.Traits { return tool.Traits{} }
+	}
+	return &Story{o: o, team: state.New()}
 }
 
 // Resize sets the cells of the lines to come.
@@ -103,56 +75,44 @@ func (s *Story) Resize(width int) { s.o.Width = width }
 // Know makes tasks and members known that were there before the first entry. Those of
 // an earlier goal do not count.
 func (s *Story) Know(members []team.Member, tasks []team.Task, counts func(team.TaskID) bool) {
+	s.team.KnowMembers(members)
+	s.team.KnowTasks(tasks, counts)
 	for _, m := range members {
-		a := s.agent(m.AgentID)
-		a.colour, a.person = m.Color, m.Backend == team.Person
 		if m.State != team.Stopped {
-			a.here, a.lost = true, m.State == team.Lost
 			s.widen(m.AgentID)
 		}
-	}
-	for _, t := range tasks {
-		s.tasks[t.ID] = &task{Task: t, other: !counts(t.ID)}
-		s.hold(t, t.UpdatedAt)
 	}
 }
 
 // Tell takes in an entry and returns the lines that it makes, without their ends. What
 // may be told together with what follows comes later, with it or by [Story.Flush].
 func (s *Story) Tell(e feed.Entry) []string {
-	s.settle(e)
-	told := s.follow(e)
-	if s.o.Only != "" && !s.concerns(e) {
-		return nil
+	changes := s.team.Apply(e)
+	if told := s.lines(e, changes); s.o.Only == "" || s.concerns(e, changes) {
+		return told()
 	}
-	return told()
+	return nil
 }
 
-func (s *Story) agent(id team.AgentID) *agent {
-	a := s.agents[id]
-	if a == nil {
-		a = &agent{idle: true}
-		s.agents[id] = a
-	}
-	return a
-}
+// Write takes in a piece of a text that is being written, at that time by the clock of
+// the entries.
+func (s *Story) Write(d team.Delta, now time.Time) { s.team.Write(d, now) }
 
 // concerns reports whether an entry is told in the story of one member: what it does,
 // its tasks, and its mail.
-func (s *Story) concerns(e feed.Entry) bool {
+func (s *Story) concerns(e feed.Entry, changes []state.Change) bool {
 	if e.AgentID == s.o.Only || e.AgentID == "" {
 		return true
 	}
-	switch b := e.Event.Event; {
-	case b.Type == team.MailSent:
-		var m team.Message
-		return json.Unmarshal(b.Value, &m) == nil && (m.To == s.o.Only || m.To == team.Everyone || s.o.Mine && m.To == team.UserAgent)
-	case strings.HasPrefix(string(b.Type), "APPROVAL_"):
-		var a team.Approval
-		return json.Unmarshal(b.Value, &a) == nil && a.AgentID == s.o.Only
-	case strings.HasPrefix(string(b.Type), "TASK_"):
-		var t team.Task
-		return json.Unmarshal(b.Value, &t) == nil && (t.Assignee == s.o.Only || t.UpdatedBy == s.o.Only)
+	for _, c := range changes {
+		switch c := c.(type) {
+		case state.MailSent:
+			return c.To == s.o.Only || c.To == team.Everyone || s.o.Mine && c.To == team.UserAgent
+		case state.PlanChanged:
+			return c.AgentID == s.o.Only
+		case state.TaskChanged:
+			return c.After.Assignee == s.o.Only || c.After.UpdatedBy == s.o.Only
+		}
 	}
 	return false
 }
@@ -160,59 +120,65 @@ func (s *Story) concerns(e feed.Entry) bool {
 // silent tells nothing.
 func silent() []string { return nil }
 
-// follow takes in an entry, and returns what tells it.
-func (s *Story) follow(e feed.Entry) (tell func() []string) {
-	s.newest = e.Time
-	b, who := e.Event.Event, s.agent(e.AgentID)
-	if b.Tokens > 0 {
-		s.tokens += b.Tokens
-		if t := s.tasks[who.task]; t != nil {
-			t.tokens += b.Tokens
-		}
-	}
+// lines returns what tells an entry, of which these changes came.
+func (s *Story) lines(e feed.Entry, changes []state.Change) (tell func() []string) {
+	b, was := e.Event.Event, s.was(e.AgentID, changes)
 	switch b.Type {
 	case team.RunStarted:
-		who.idle, who.doing, who.since = false, "", e.Time
 		return s.ifFull(e, "began a run")
 	case team.RunFinished:
-		who.idle, who.doing, who.since = true, "", e.Time
 		return s.ifFull(e, "ended its run")
 	case team.RunError:
-		who.idle, who.doing = true, ""
 		if b.Code == team.RunStopped {
 			return s.ifFull(e, "was cut off in its run") // the line of its end, or of the next run, says more
 		}
 		return s.now(func() []string { return s.fact(e.Time, e.AgentID, red, "!", b.Message) })
 	case team.TextChunk:
-		back := s.answers(e, who)
+		back := s.answers(e, was)
 		return s.now(func() []string { return append(back(), s.says(e, b.Delta)...) })
 	case team.ToolCallChunk:
-		back := s.answers(e, who)
-		tell := s.called(e, who)
+		back := s.answers(e, was)
+		tell := s.called(e)
 		return func() []string { return append(back(), tell()...) }
-	case team.ToolCallResult:
-		return s.returned(e, who)
 	case team.Retry:
-		return s.refused(e, who)
+		return s.refused(e, was)
 	case team.Compacted:
 		if b.Message == journal.NewGoal { // it begins one, which its task tells
 			return s.ifFull(e, "begins a new conversation: "+b.Message)
 		}
 		return s.now(func() []string { return s.aside(e, "made its conversation shorter", b.Message) })
-	case team.MailSent:
-		return s.mailed(e)
 	case team.Custom:
 		return s.custom(e)
 	}
-	switch kind, _, _ := strings.Cut(string(b.Type), "_"); kind {
-	case "TASK":
-		return s.changed(e)
-	case "MEMBER":
-		return s.member(e)
-	case "APPROVAL":
-		return s.plan(e)
+	for _, c := range changes {
+		switch c := c.(type) {
+		case state.CallEnded:
+			return s.returned(e, c)
+		case state.MailSent:
+			return s.mailed(e, c.Message)
+		case state.TaskChanged:
+			return s.changed(e, c)
+		case state.PlanChanged:
+			return s.plan(e, c.Approval)
+		}
 	}
-	return s.ifFull(e, string(b.Type)+" "+oneLine(string(b.Value)))
+	switch kind, _, _ := strings.Cut(string(b.Type), "_"); kind {
+	case "MEMBER":
+		return s.member(e, was)
+	case "MAIL", "TASK", "APPROVAL": // which cannot be read
+		return silent
+	}
+	return s.ifFull(e, string(b.Type)+" "+team.OneLine(string(b.Value)))
+}
+
+// was returns how a member was before these changes.
+func (s *Story) was(a team.AgentID, changes []state.Change) state.Member {
+	for _, c := range changes {
+		if c, ok := c.(state.MemberChanged); ok && c.Before.ID == a {
+			return c.Before
+		}
+	}
+	return s.team.Member(a)
 }
 
 // now tells something, behind all that was held back.
@@ -227,52 +193,30 @@ func (s *Story) ifFull(e feed.Entry, text string) func() []string {
 	return s.now(func() []string { return s.aside(e, text, "") })
 }
 
-// answers takes in that an agent's model gave a turn, and returns what tells that it
-// did not before.
-func (s *Story) answers(e feed.Entry, who *agent) func() []string {
-	tries, parked := who.tries, who.parked
-	who.idle, who.since, who.asks = false, e.Time, ""
-	who.trouble, who.tries, who.retries, who.parked = "", 0, false, false
-	if tries == 0 && !parked {
+// answers tells that an agent's model gives a turn, if it did not before.
+func (s *Story) answers(e feed.Entry, was state.Member) func() []string {
+	if now := s.team.Member(e.AgentID); was.Refused == now.Refused && was.Parked == now.Parked {
 		return silent
 	}
 	return s.now(func() []string { return s.fact(e.Time, e.AgentID, green, "✓", "its model answers again") })
 }
 
 // refused tells that a model gave no turn. The same refusal again and again is told ever
-// less often.
-func (s *Story) refused(e feed.Entry, who *agent) func() []string {
-	cause := oneLine(e.Event.Event.Message)
-	var r team.Retrying
-	if _ = json.Unmarshal(e.Event.Event.Value, &r); r.Tried > 0 {
-		return s.retried(e, who, cause)
-	}
-	if cause == who.trouble {
-		who.tries++
-	} else {
-		who.trouble, who.tries = cause, 1
-	}
-	who.idle, who.doing = false, ""
-	if n := who.tries; n > 1 && n&(n-1) != 0 { // but for the powers of two
+// less often, and that a call is tried again once, until it has given a turn.
+func (s *Story) refused(e feed.Entry, was state.Member) func() []string {
+	now := s.team.Member(e.AgentID)
+	n, style, text := now.Refused, red, "model: "+now.Trouble
+	switch {
+	case now.Retried && !was.Retried:
+		style, text = yellow, now.Trouble
+	case n == was.Refused && now.Trouble == was.Trouble, n&(n-1) != 0: // but for the powers of two
 		return silent
+	case n == 2:
+		text = "model: the same again"
+	case n > 2:
+		text = fmt.Sprintf("model: the same again, for the %dth time", n)
 	}
-	text := "model: " + cause
-	if who.tries > 1 {
-		text = fmt.Sprintf("model: the same again, for the %dth time", who.tries)
-		if who.tries == 2 {
-			text = "model: the same again"
-		}
-	}
-	return s.now(func() []string { return s.fact(e.Time, e.AgentID, red, "!", text) })
-}
-
-// retried tells that a call of the model is tried again: once, until it has given a turn.
-func (s *Story) retried(e feed.Entry, who *agent, cause string) func() []string {
-	if who.retries || who.tries > 0 {
-		return silent
-	}
-	who.retries, who.trouble = true, cause
-	return s.now(func() []string { return s.fact(e.Time, e.AgentID, yellow, "!", cause) })
+	return s.now(func() []string { return s.fact(e.Time, e.AgentID, style, "!", text) })
 }
 
 // custom tells what is of no type of its own.
@@ -296,7 +240,6 @@ func (s *Story) custom(e feed.Entry) func() []string {
 	case b.Name == feed.TaskGiven:
 		var t team.Task
 		if json.Unmarshal(b.Value, &t) == nil {
-			s.agent(e.AgentID).task = t.ID
 			return s.now(func() []string {
 				return s.fact(e.Time, e.AgentID, cyan, "▸", string(t.ID)+" "+t.Title+"\n"+t.Description)
 			})
@@ -304,71 +247,60 @@ func (s *Story) custom(e feed.Entry) func() []string {
 	case b.Name == feed.Note:
 		return s.now(func() []string { return s.aside(e, "is told: "+b.Message, "") })
 	}
-	return s.ifFull(e, b.Name+" "+oneLine(string(b.Value)))
+	return s.ifFull(e, b.Name+" "+team.OneLine(string(b.Value)))
 }
 
 // member tells what became of a member.
-func (s *Story) member(e feed.Entry) func() []string {
+func (s *Story) member(e feed.Entry, was state.Member) func() []string {
 	b := e.Event.Event
 	var m team.Member
 	if json.Unmarshal(b.Value, &m) != nil {
 		return silent
 	}
-	who := s.agent(m.AgentID)
-	was := *who
-	who.person, who.colour = m.Backend == team.Person, m.Color
 	fact := func(style ink, mark, text string) func() []string {
 		return s.now(func() []string { return s.fact(e.Time, m.AgentID, style, mark, text) })
 	}
 	switch b.Type {
 	case team.MemberCreated:
-		if !was.here || m.Incarnation < 2 {
-			return silent
-		}
-		if who.lost = true; was.lost { // which was told, and why
+		if !was.Here || m.Incarnation < 2 || was.Lost { // which was told, and why
 			return silent
 		}
 		return fact(red, "!", "is lost; it is brought back")
 	case team.MemberJoined:
-		who.here, who.lost, who.parked, who.idle = true, false, false, true
 		s.widen(m.AgentID)
 		switch {
-		case was.lost:
+		case was.Lost:
 			return fact(green, "+", "is back")
-		case was.here && m.Incarnation > 1:
+		case was.Here && m.Incarnation > 1:
 			return fact(green, "+", "goes on in another process")
-		case who.person:
+		case m.Backend == team.Person:
 			return fact(green, "+", "joined, a person")
 		}
 		return func() []string { return s.together(e, m.AgentID, s.name(m.AgentID)) }
 	case team.MemberLost:
-		who.lost, who.doing = true, ""
 		if m.LastError == "" { // it was told to end, and has given back what it had
 			return fact(plain, "-", "its process has ended")
 		}
 		return fact(red, "!", because("is lost", m.LastError))
 	case team.MemberStopped, team.MemberRemoved:
-		who.here, who.lost, who.task, who.doing, who.idle = false, false, "", "", true
 		if m.LastError != "" {
 			return fact(red, "-", because("left", m.LastError))
 		}
 		return func() []string { return s.together(e, m.AgentID, s.name(m.AgentID)) }
 	case team.MemberParked:
-		who.parked, who.since = true, e.Time
-		if oneLine(m.LastError) == was.trouble {
-			return fact(red, "!", "waits until its model is mended")
+		what, why := "waits until its model is mended", m.LastError
+		switch {
+		case team.OneLine(why) == was.Trouble: // which was told
+			why = ""
+		case m.State == team.WaitingRepair:
+			what = "waits until its journal is repaired"
 		}
-		who.trouble = oneLine(m.LastError)
-		if who.broken = m.State == team.WaitingRepair; who.broken {
-			return fact(red, "!", because("waits until its journal is repaired", m.LastError))
-		}
-		return fact(red, "!", because("waits until its model is mended", m.LastError))
+		return fact(red, "!", because(what, why))
 	case team.MemberResumed:
-		if !was.parked {
+		switch {
+		case !was.Parked:
 			return silent
-		}
-		who.parked, who.trouble, who.tries = false, "", 0
-		if who.broken = false; was.broken {
+		case was.Damaged:
 			return fact(green, "✓", "its journal can be read again")
 		}
 		return fact(green, "✓", "its model answers again")
@@ -383,75 +315,22 @@ func because(what, why string) string {
 	return what + ": " + why
 }
 
-// plan tells what became of a plan. One that a person is to decide on is told by the mail.
-func (s *Story) plan(e feed.Entry) func() []string {
-	b := e.Event.Event
-	var a team.Approval
-	if json.Unmarshal(b.Value, &a) != nil {
-		return silent
-	}
-	fact := func(style ink, mark, text string) func() []string {
-		return s.now(func() []string { return s.fact(e.Time, e.AgentID, style, mark, text) })
-	}
-	what := "the plan " + a.ID
-	if a.Task != "" {
-		what += " for " + string(a.Task)
-	}
-	switch {
-	case b.Type == team.ApprovalRequested && a.Asks() != team.UserAgent:
-		return fact(cyan, "?", "asks for approval of "+what+": "+team.Summarize(a.Plan))
-	case b.Type == team.ApprovalApproved:
-		return fact(green, "✓", because("approves "+what+" of "+s.name(a.AgentID), a.Feedback))
-	case b.Type == team.ApprovalRejected:
-		return fact(yellow, "✗", because("rejects "+what+" of "+s.name(a.AgentID), a.Feedback))
-	}
-	_, verb, _ := strings.Cut(string(b.Type), "_")
-	return s.ifFull(e, what+": "+strings.ToLower(verb))
-}
-
-// hold takes in who holds a task.
-func (s *Story) hold(t team.Task, at time.Time) {
-	for id, a := range s.agents {
-		if a.task == t.ID && (t.Status != team.InProgress || t.Assignee != id) {
-			a.task, a.since = "", at
-		}
-	}
-	if t.Status == team.InProgress {
-		a := s.agent(t.Assignee)
-		if a.task != t.ID && a.doing == "" {
-			a.since = at
-		}
-		a.task, a.idle = t.ID, false
-	}
-}
-
 // changed tells what became of a task.
-func (s *Story) changed(e feed.Entry) func() []string {
-	b := e.Event.Event
-	var t team.Task
-	if json.Unmarshal(b.Value, &t) != nil {
-		return silent
-	}
-	before := s.tasks[t.ID]
-	if before == nil {
-		before = &task{}
-	}
-	now := &task{Task: t, tokens: before.tokens}
-	s.tasks[t.ID] = now
-	s.hold(t, e.Time)
+func (s *Story) changed(e feed.Entry, c state.TaskChanged) func() []string {
+	b, t := e.Event.Event, c.After.Task
 	by := t.UpdatedBy
 	if by == "" {
 		by = e.AgentID
 	}
-	what, why := step(before.Task, t, b.Type)
+	what, why := step(c.Before, t, b.Type)
 	fact := func(style ink, mark, text string) func() []string {
 		return s.now(func() []string { return s.fact(e.Time, by, style, mark, string(t.ID)+" "+text) })
 	}
 	switch b.Type {
 	case team.TaskCreated:
-		part := string(t.ID) + " " + oneLine(t.Title)
+		part := string(t.ID) + " " + team.OneLine(t.Title)
 		if len(t.Dependencies) > 0 {
-			part += " (waits for " + join(t.Dependencies) + ")"
+			part += " (waits for " + strings.Join(team.Strings(t.Dependencies...), ", ") + ")"
 		}
 		if t.ReservedFor != "" {
 			part += " (for " + s.name(t.ReservedFor) + ")"
@@ -465,7 +344,7 @@ func (s *Story) changed(e feed.Entry) func() []string {
 		return fact(yellow, "↩", because(what, why))
 	case team.TaskCompleted:
 		return s.now(func() []string {
-			return s.factBeside(e.Time, by, green, "✓", string(t.ID)+" "+because(what, why), took(now))
+			return s.factBeside(e.Time, by, green, "✓", string(t.ID)+" "+because(what, why), took(c.After))
 		})
 	case team.TaskFailed, team.TaskCancelled:
 		style, mark := red, "✗"
@@ -479,16 +358,12 @@ func (s *Story) changed(e feed.Entry) func() []string {
 }
 
 // step says in words what was done to a task.
-func step(before, t team.Task, kind team.EventType) (what, why string) {
-	copies := []team.Task{before, t}
-	if before.ID == "" {
-		copies[0] = t // of which nothing differs: only the type of the event tells
-	}
-	steps, _ := team.History(copies)
-	last := steps[len(steps)-1]
-	if before.ID != "" {
+func step(before *state.Task, t team.Task, kind team.EventType) (what, why string) {
+	if before != nil {
+		steps, _ := account.History([]team.Task{before.Task, t})
+		last := steps[len(steps)-1]
 		return last.What, last.Why
-	}
+	} // nothing is known to differ: only the type of the event tells
 	_, verb, _ := strings.Cut(string(kind), "_")
 	why = t.Reason
 	if t.Status == team.Completed {
@@ -498,13 +373,13 @@ func step(before, t team.Task, kind team.EventType) (what, why string) {
 }
 
 // took is how long a task was held, and what was used for it.
-func took(t *task) string {
+func took(t *state.Task) string {
 	var parts []string
 	if t.ClaimedAt != nil && t.CompletedAt != nil {
 		parts = append(parts, span(t.CompletedAt.Sub(*t.ClaimedAt)))
 	}
-	if t.tokens > 0 {
-		parts = append(parts, amount(t.tokens)+" tokens")
+	if t.Tokens > 0 {
+		parts = append(parts, amount(t.Tokens)+" tokens")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -512,7 +387,7 @@ func took(t *task) string {
 // blocks tells which tasks wait in vain, now that t is not to be completed.
 func (s *Story) blocks(at time.Time, t team.Task) []string {
 	var ids []team.TaskID
-	for id, o := range s.tasks {
+	for id, o := range s.team.Tasks {
 		if o.Status == team.Pending && slices.Contains(o.Dependencies, t.ID) {
 			ids = append(ids, id)
 		}
@@ -525,13 +400,5 @@ func (s *Story) blocks(at time.Time, t team.Task) []string {
 	if len(ids) > 1 {
 		is = " are"
 	}
-	return s.fact(at, "", yellow, "!", fmt.Sprintf("%s%s blocked: %s %s", join(ids), is, t.ID, t.Status))
-}
-
-func join(ids []team.TaskID) string {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = string(id)
-	}
-	return strings.Join(texts, ", ")
+	return s.fact(at, "", yellow, "!", fmt.Sprintf("%s%s blocked: %s %s", strings.Join(team.Strings(ids...), ", "), is, t.ID, t.Status))
 }

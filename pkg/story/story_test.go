@@ -15,6 +15,7 @@ import (
 
 	"agentteam/pkg/feed"
 	"agentteam/pkg/journal"
+	"agentteam/pkg/membership"
 	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
@@ -152,6 +153,12 @@ func aDay() []feed.Entry {
 	w.mail(team.MsgPlanRequest, "coder-1", team.UserAgent, "coder-1 asks for approval of its plan 9f0c.\n\n1. the lexer")
 	w.plan(team.UserAgent, team.ApprovalApproved, team.Approval{Status: team.PlanApproved, Approver: team.ByHuman})
 	w.plan("coder-1", team.ApprovalUsed, team.Approval{Status: team.PlanUsed})
+	call := &team.AskedCall{Tool: "bash", Arguments: `{"command":"git push origin main && \u001b[2Jrm \u202e x\nanswer: yes"}`, Dir: "/home/ann/work", Why: "no rule allows git push"}
+	w.plan("coder-1", team.ApprovalRequested, team.Approval{Kind: team.OfPermission, Status: team.PlanPending, Approver: team.ByHuman, Call: call})
+	w.event("coder-1", team.EventBody{Type: team.MailSent}, team.Message{Type: team.MsgPlanRequest, From: "coder-1", To: team.UserAgent, RequestID: "9f0c", Content: "what the record tells"})
+	w.mail(team.MsgWatchdog, team.Watchdog, team.Leader, "[All Idle] Nobody has anything left to do.")
+	w.plan(team.UserAgent, team.ApprovalApproved, team.Approval{Kind: team.OfPermission, Status: team.PlanApproved, Scope: team.ForTask, Call: call})
+	w.plan(team.UserAgent, team.ApprovalRejected, team.Approval{Kind: team.OfPermission, Status: team.PlanRejected, Feedback: "not on a Friday", Call: call})
 	w.complete("coder-1", "T-001", "The lexer is in lexer.go; its tests pass.")
 	w.claim("coder-2", "T-002")
 	w.says("coder-2", "I am \x1b[2Jnot\x1b]0;owned\x07 here\u202e.")
@@ -188,7 +195,9 @@ func told(o story.Options, entries []feed.Entry) []string {
 	o.Zone = time.UTC
 	if o.Width != 200 { // at which the answer is known
 		o.Answer = func(q team.Message) string { return "teamctl answer " + q.ID + " " + q.AnswerUsage() }
+		o.Decide = func(p team.Approval) string { return "allow: teamctl approvals approve " + p.ID }
 	}
+	o.Traits = membership.Traits
 	s := story.New(o)
 	var lines []string
 	for _, e := range entries {
@@ -256,7 +265,7 @@ func TestHostile(t *testing.T) {
 					}
 				}
 			}
-			s := story.New(story.Options{})
+			s := story.New(story.Options{Traits: membership.Traits})
 			for _, e := range w.entries {
 				s.Tell(e)
 			}
@@ -319,7 +328,7 @@ func TestFoot(t *testing.T) {
 	w.begins("coder-2", "c1", "bash", `{"command":"make"}`)
 	w.begins("coder-3", "c1", "send_message", `{"to":"alice","content":"?","await_reply":true}`)
 	w.complete("coder-1", "T-001", "done")
-	s := story.New(story.Options{})
+	s := story.New(story.Options{Traits: membership.Traits})
 	for _, e := range w.entries {
 		s.Tell(e)
 	}
@@ -339,7 +348,7 @@ func TestFoot(t *testing.T) {
 // What holders call their work stands in the foot as far as there is room beside everybody:
 // it pushes nobody out.
 func TestFootTellsWhatHoldersDo(t *testing.T) {
-	s := story.New(story.Options{})
+	s := story.New(story.Options{Traits: membership.Traits})
 	doing := func(id team.TaskID, who team.AgentID, form string) team.Task {
 		return team.Task{ID: id, Status: team.InProgress, Assignee: who, UpdatedAt: noon, Metadata: []byte(`{"activeForm":"` + form + `"}`)}
 	}
@@ -364,7 +373,7 @@ func TestFootOfOneMember(t *testing.T) {
 	members := []team.Member{{AgentID: "coder-1", State: team.Joined}, {AgentID: "coder-2", State: team.Joined}}
 	tasks := []team.Task{{ID: "T-001", Status: team.InProgress, Assignee: "coder-1", UpdatedAt: noon, Metadata: []byte(`{"activeForm":"Writing"}`)}}
 	for who, want := range map[team.AgentID]string{"coder-1": "T-001 (Writing) 1m00s", "coder-2": ""} {
-		s := story.New(story.Options{Only: who})
+		s := story.New(story.Options{Traits: membership.Traits, Only: who})
 		s.Know(members, tasks, func(team.TaskID) bool { return true })
 		if got := ansi.Strip(s.Foot(noon.Add(time.Minute), noon, 80)); got != want {
 			t.Errorf("of %s: %q, want %q", who, got, want)
@@ -449,7 +458,7 @@ func TestMeaning(t *testing.T) {
 
 // Tasks and members that were there before count as they stand.
 func TestKnow(t *testing.T) {
-	s := story.New(story.Options{})
+	s := story.New(story.Options{Traits: membership.Traits})
 	s.Know([]team.Member{{AgentID: "coder-1", State: team.Joined}, {AgentID: "coder-2", State: team.Stopped}},
 		[]team.Task{{ID: "T-001", Status: team.Completed}, {ID: "T-002", Status: team.InProgress, Assignee: "coder-1", UpdatedAt: noon}},
 		func(id team.TaskID) bool { return id != "T-001" })
@@ -477,5 +486,16 @@ func TestPrintable(t *testing.T) {
 		if got := story.Printable(in); got != want {
 			t.Errorf("Printable(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// Of a tool that is not known, such as one of another program, the call and its result are told.
+func TestUnknownTool(t *testing.T) {
+	w := newTeller()
+	w.calls("coder-1", "mcp__far__look", `{"path":"a.txt"}`, "seen")
+	w.calls("coder-1", "get_task", `{"task_id":"T-001"}`, "hidden")
+	text := ansi.Strip(strings.Join(told(story.Options{Zone: time.UTC}, w.entries), "\n"))
+	if !strings.Contains(text, "· mcp__far__look a.txt") || !strings.Contains(text, "seen") || strings.Contains(text, "hidden") {
+		t.Errorf("told:\n%s", text)
 	}
 }

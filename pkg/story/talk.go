@@ -8,57 +8,32 @@ import (
 	"time"
 
 	"agentteam/pkg/feed"
+	"agentteam/pkg/feed/state"
 	"agentteam/pkg/team"
 )
 
-// Tools whose effect is told by the facts that follow from them; only their errors are
-// told.
-var facts = []string{
-	"create_task", "create_tasks", "update_task", "claim_task", "release_task",
-	"send_message", "broadcast", "ask_user", "spawn_teammate", "remove_teammate", "finish_team", "TeamCreate", "TeamDelete",
-}
-
-// Tools whose results are of no use to those who watch.
-var reading = []string{"read_file", "write_file", "edit_file", "list_tasks", "get_task", "list_teammates", "TeamCollect"}
-
 // says tells what an agent says.
 func (s *Story) says(e feed.Entry, text string) []string {
-	return s.text(line{at: e.Time, who: e.AgentID, task: s.agent(e.AgentID).task, body: text})
+	return s.text(line{at: e.Time, who: e.AgentID, task: s.team.Member(e.AgentID).Task, body: text})
 }
 
-// called takes in a tool call, and returns what tells it.
-func (s *Story) called(e feed.Entry, who *agent) func() []string {
-	b := e.Event.Event
+// called tells a tool call.
+func (s *Story) called(e feed.Entry) func() []string {
+	b, task := e.Event.Event, s.team.Member(e.AgentID).Task
 	tool := team.NativeTool(b.ToolCallName)
-	c := &call{tool: tool, at: e.Time}
-	c.text, c.more = callText(tool, b.Delta)
-	s.calls[key(e)] = c
-	if who.doing == "" || tool == "bash" { // of several at once, that which takes longest
-		who.doing, who.calling, who.since = tool, key(e), e.Time
-	}
-	var args struct {
-		To    team.AgentID `json:"to"`
-		Await bool         `json:"await_reply"`
-	}
-	switch {
-	case tool == "send_message" && json.Unmarshal([]byte(b.Delta), &args) == nil && args.Await:
-		who.asks = args.To
-	case tool == "ask_user":
-		who.asks = team.UserAgent
-	}
-	task := who.task
 	switch {
 	case s.o.Full:
 		return s.now(func() []string {
 			return s.text(line{at: e.Time, who: e.AgentID, task: task, mark: "→", body: b.ToolCallName + " " + b.Delta, style: faint})
 		})
-	case slices.Contains(facts, tool) && !s.o.Journal:
+	case s.o.Traits(b.ToolCallName).Silent && !s.o.Journal:
 		return silent
 	}
 	return s.now(func() []string {
-		l := line{at: e.Time, who: e.AgentID, task: task, body: c.text, style: faint}
-		if c.more > 0 {
-			l.beside = more(c.more)
+		text, rest := callText(tool, b.Delta)
+		l := line{at: e.Time, who: e.AgentID, task: task, body: text, style: faint}
+		if rest > 0 {
+			l.beside = more(rest)
 		}
 		lines := s.one(l)
 		s.lastOf = key(e)
@@ -69,39 +44,29 @@ func (s *Story) called(e feed.Entry, who *agent) func() []string {
 // key tells a call from those of other agents.
 func key(e feed.Entry) string { return string(e.AgentID) + " " + e.Event.Event.ToolCallID }
 
-// returned takes in the result of a call, and returns what tells it.
-func (s *Story) returned(e feed.Entry, who *agent) func() []string {
-	b := e.Event.Event
-	c := s.calls[key(e)]
-	delete(s.calls, key(e))
-	if who.calling == key(e) {
-		who.doing, who.calling, who.since = "", "", e.Time
-		for k, o := range s.calls { // one of several has ended
-			if strings.HasPrefix(k, string(e.AgentID)+" ") {
-				who.doing, who.calling, who.since = o.tool, k, o.at
-			}
-		}
-	}
+// returned tells the result of a call.
+func (s *Story) returned(e feed.Entry, ended state.CallEnded) func() []string {
+	b, c := e.Event.Event, ended.Call
 	if c == nil {
-		c = &call{tool: team.NativeTool(b.ToolCallName), at: e.Time}
+		c = &state.Call{Tool: team.NativeTool(b.ToolCallName), Began: e.Time}
 	}
-	body := line{at: e.Time, who: e.AgentID, task: who.task, mark: "│", style: faint}
+	body := line{at: e.Time, who: e.AgentID, task: s.team.Member(e.AgentID).Task, mark: "│", style: faint}
 	if s.o.Full {
 		body.mark, body.body = "←", b.Content
 		return s.now(func() []string { return s.text(body) })
 	}
 	if text, failed := failure(b.Content); failed {
-		body.mark, body.style, body.body = "✗", red, c.tool+": "+text
+		body.mark, body.style, body.body = "✗", red, c.Tool+": "+text
 		return s.now(func() []string { return s.text(body) })
 	}
-	if c.tool == "finish_team" || c.tool == "TeamDelete" {
+	if c.Tool == "finish_team" || c.Tool == "TeamDelete" {
 		return s.now(func() []string { return s.fact(e.Time, e.AgentID, green, "✓", "ends the goal") })
 	}
-	if slices.Contains(facts, c.tool) || slices.Contains(reading, c.tool) {
+	if t := s.o.Traits(c.Tool); t.Silent || t.Terse {
 		return silent
 	}
 	time := ""
-	if d := e.Time.Sub(c.at); d >= spanShown {
+	if d := e.Time.Sub(c.Began); d >= spanShown {
 		time = span(d)
 	}
 	lines := contentLines(b.Content)
@@ -125,7 +90,7 @@ func (s *Story) returned(e feed.Entry, who *agent) func() []string {
 const spanShown = time.Second
 
 // folded tells the first lines of a result.
-func (s *Story) folded(body line, id string, c *call, lines []string, status, time string) (told []string) {
+func (s *Story) folded(body line, id string, c *state.Call, lines []string, status, time string) (told []string) {
 	shown := max(s.o.Fold, 1)
 	rest := len(lines) - shown
 	if len(lines) > shown {
@@ -143,8 +108,8 @@ func (s *Story) folded(body line, id string, c *call, lines []string, status, ti
 			if status != "" {
 				body.style, body.mark, body.body = red, "✗", strings.TrimSuffix(status+": "+l, ": ")
 			}
-			if s.lastOf != id && c.text != "" { // something came between
-				body.body += "   (" + clip(c.text, 24) + ")"
+			if text, _ := callText(c.Tool, c.Args); s.lastOf != id && c.Name != "" { // something came between
+				body.body += "   (" + team.Clip(text, 24) + ")"
 			}
 		}
 		if i == len(lines)-1 {
@@ -197,14 +162,14 @@ var chief = []string{"pattern", "path", "file_path", "query", "url", "task_id", 
 func callText(tool, raw string) (text string, more int) {
 	var args map[string]any
 	if json.Unmarshal([]byte(raw), &args) != nil {
-		return "· " + tool + " " + oneLine(raw), 0
+		return "· " + tool + " " + team.OneLine(raw), 0
 	}
 	if command, ok := args["command"].(string); ok && tool == "bash" {
 		lines := contentLines(command)
 		if len(lines) == 0 {
 			return "$", 0
 		}
-		return "$ " + oneLine(lines[0]), len(lines) - 1
+		return "$ " + team.OneLine(lines[0]), len(lines) - 1
 	}
 	text = "· " + tool
 	for _, name := range chief {
@@ -233,21 +198,11 @@ func value(v string) string {
 	if n := strings.Count(strings.TrimRight(v, "\n"), "\n"); n > 0 {
 		return fmt.Sprintf("(%d lines)", n+1)
 	}
-	return clip(oneLine(v), maxValue)
+	return team.Clip(team.OneLine(v), maxValue)
 }
 
 // mailed tells a message.
-func (s *Story) mailed(e feed.Entry) func() []string {
-	var m team.Message
-	if json.Unmarshal(e.Event.Event.Value, &m) != nil {
-		return silent
-	}
-	if a := s.agents[m.To]; a != nil && a.asks == m.From {
-		a.asks = ""
-	}
-	if m.Asks() {
-		s.agent(m.From).asks = m.To
-	}
+func (s *Story) mailed(e feed.Entry, m team.Message) func() []string {
 	l := line{at: e.Time, who: m.From, mark: "→", style: plain}
 	switch m.Type {
 	case team.MsgIdle, team.MsgTaskAssigned: // what follows tells it
@@ -255,33 +210,33 @@ func (s *Story) mailed(e feed.Entry) func() []string {
 			return silent
 		}
 	case team.MsgPlanRequest, team.MsgPlanResponse: // what the records tell, but to a person
-		if !s.o.Full && !s.person(m.To) {
+		if !s.o.Full && (!s.team.IsPerson(m.To) || s.team.Plans[m.RequestID].Call != nil) {
 			return silent
 		}
 	case team.MsgShutdownRequest, team.MsgShutdownResponse:
 		if !s.o.Full {
 			l.mark = ""
-			l.body = because(s.farewell(m), oneLine(m.Content))
+			l.body = because(s.farewell(m), team.OneLine(m.Content))
 			return s.now(func() []string { return s.text(l) })
 		}
 	case team.MsgWatchdog, team.MsgTaskNotification:
-		if m.Type == team.MsgWatchdog && strings.HasPrefix(m.Content, allIdle) && !s.o.Full {
+		if m.Type == team.MsgWatchdog && strings.HasPrefix(m.Content, team.AllIdle) && !s.o.Full {
 			return s.quiet(e)
 		}
 		if !s.o.Full {
-			l.style, l.body = faint, s.addressee(m.To)+": "+oneLine(m.Content)
+			l.style, l.body = faint, s.addressee(m.To)+": "+team.OneLine(m.Content)
 			return s.now(func() []string { return s.one(l) })
 		}
 	}
 	return s.now(func() []string {
 		to := s.addressee(m.To) + ": "
 		l.body = to + m.Content
-		if m.Asks() && s.person(m.To) {
+		if m.Asks() && s.team.IsPerson(m.To) {
 			l.mark, l.style, l.task = "?", yellow, m.TaskID
 			l.body += s.howToAnswer(m)
 		}
 		// What a person wrote, or is written, is told as a whole.
-		if s.o.Full || s.person(m.From) || s.person(m.To) {
+		if s.o.Full || s.team.IsPerson(m.From) || s.team.IsPerson(m.To) {
 			return s.text(l)
 		}
 		fold := max(s.o.Fold, 3)
@@ -291,7 +246,7 @@ func (s *Story) mailed(e feed.Entry) func() []string {
 		}
 		l.body, l.beside = to+m.Summary, fmt.Sprintf("%d lines", len(lines))
 		if m.Summary == "" || m.Summary == team.Summarize(m.Content) {
-			l.body = to + oneLine(m.Content)
+			l.body = to + team.OneLine(m.Content)
 		}
 		return s.one(l)
 	})
@@ -310,19 +265,16 @@ func (s *Story) farewell(m team.Message) string {
 	return "refuses to leave"
 }
 
-// allIdle begins the notice to the leader that nobody moves.
-const allIdle = "[All Idle]"
-
 // quiet tells that nobody moves, if that is because the team waits for a person; else the leader
 // goes on by itself, and what it does is told.
 func (s *Story) quiet(e feed.Entry) func() []string {
 	var waits []string
-	for id, a := range s.agents {
+	for id, m := range s.team.Members {
 		switch {
-		case a.asks != "" && s.person(a.asks):
-			waits = append(waits, s.name(id)+" waits for "+s.name(a.asks))
-		case a.person && a.task != "":
-			waits = append(waits, s.name(id)+" has "+string(a.task))
+		case m.Asks != "" && s.team.IsPerson(m.Asks):
+			waits = append(waits, s.name(id)+" waits for "+s.name(m.Asks))
+		case m.Person && m.Task != "":
+			waits = append(waits, s.name(id)+" has "+string(m.Task))
 		}
 	}
 	slices.Sort(waits)
@@ -348,10 +300,6 @@ func (s *Story) howToAnswer(q team.Message) (text string) {
 		text += "\nanswer: " + command
 	}
 	return text
-}
-
-func (s *Story) person(a team.AgentID) bool {
-	return a == team.UserAgent || s.agents[a] != nil && s.agents[a].person
 }
 
 // addressee is how whoever gets a message is told.

@@ -1,184 +1,229 @@
-// Package strictyaml reads YAML that people write by hand, and tells them the place
-// of what is wrong in it: an unknown key, a key that comes twice or a value of the
-// wrong shape is a fault with line and column, never silently left out.
+// Package strictyaml decodes YAML that people write by hand into Go structs. What is
+// wrong is reported with file, line and column, and with what was meant: an unknown key,
+// a key that comes twice, a value of the wrong type, a key that is missing or has no
+// value. Nothing is left out silently. One fault is reported, the first in the file; what
+// a Validate method finds counts after what is wrong inside its value.
 //
-// It knows no format. What keys there are and what they mean is for whoever embeds a
-// [Reader] (packages plan and rehearsal).
+// A format is a struct with tags:
+//
+//	yaml:"NAME"        the field's key; fields without this tag are not decoded
+//	required:"TEXT"    the key must be there; TEXT says what it is
+//	minLength:"1"      a text may not be blank
+//	minItems:"1"       a list may not be empty
+//	minimum, maximum   limits of a number or a duration, such as minimum:"1ms"
+//
+// Fields are texts, numbers, true or false, [time.Duration], structs, lists, maps with
+// texts as keys, pointers to these, and any for whatever JSON can hold. A field of type
+// [Node] takes its value as it is, to be decoded later. A type adds rules of its own by
+// these methods, whose errors get the place of the value and may have a code and a hint
+// of package team:
+//
+//	UnmarshalText([]byte) error  reads a single value; a struct, list or map that has it
+//	                             can be written short, as a text
+//	Values() []string            the texts that are allowed
+//	Validate() error             checks the value once it is decoded; with [At], a part of it
+//
+// It knows no format; those are in the packages that read such files.
 package strictyaml
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
+	"iter"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 
 	"agentteam/pkg/team"
 )
 
-// Reader reads the nodes of one file and keeps the first fault that is found. After
-// that it goes on with zero values, so callers need not look at each step whether
-// there was one. It is not safe for concurrent use.
-type Reader struct {
-	File  string // stands for the file in errors
-	Files string // what files of this format are called, such as "plans"
-	err   error
+// Format is what holds for all values of a file.
+type Format struct {
+	File   string // stands for the file in errors
+	Kind   string // what such a file is, such as "plan"
+	Skip   int    // lines of the file that come before its YAML
+	Quoted bool   // a text that YAML would read as something else, such as 1.10, needs quotes
+
+	// Unknown makes the format open to keys of other programs: it is given the fault of
+	// each unknown key, which is left out, and a key without a value is as one that is not
+	// there. If nil, both are refused.
+	Unknown func(error)
 }
 
-// Start is the place of what is wrong with a file as a whole. It must not be changed.
-var Start = &yaml.Node{Line: 1, Column: 1}
-
-// Err returns the first fault, or nil. It begins with file:line:column and is
-// [team.InvalidArgument], unless [Reader.Refuse] was given another.
-func (r *Reader) Err() error { return r.err }
-
-// Fail notes what is wrong at a place.
-func (r *Reader) Fail(at *yaml.Node, format string, args ...any) {
-	r.Refuse(at, team.Errorf(team.InvalidArgument, format, args...))
+// Node is a value of a file, with its place.
+type Node struct {
+	format    *Format
+	key, yaml *yaml.Node
+	path      string // by which errors name it; "" is the root
 }
 
-// Refuse notes err, if there is one, as what is wrong at a place.
-func (r *Reader) Refuse(at *yaml.Node, err error) {
-	if r.err == nil && err != nil {
-		r.err = fmt.Errorf("%s:%d:%d: %w", r.File, max(at.Line, 1), max(at.Column, 1), err)
+// Decode decodes src, which must be at most one YAML document, into what into points to,
+// and returns its root. A document that holds nothing is an empty mapping. Errors: those
+// of [Node.Decode]; InvalidArgument, with its place, for what is no YAML.
+func (f Format) Decode(src []byte, into any) (Node, error) {
+	root, fault := document(src)
+	n := Node{format: &f, yaml: root}
+	if fault != "" {
+		return n, n.errorf("%s", fault)
 	}
+	return n, n.Decode(into)
 }
 
-// Document returns the root of src, which must be one YAML document. It is nil after
-// a fault, and if there is no document at all, which is for the caller to judge.
-func (r *Reader) Document(src []byte) *yaml.Node {
+// document returns the root of src, else the place and the reason for which there is none.
+func document(src []byte) (root *yaml.Node, fault string) {
 	var doc, more yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(src))
 	err := dec.Decode(&doc)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
 	if err == nil {
 		err = dec.Decode(&more)
+	}
+	switch {
+	case err == nil:
+		return &more, "there may be one document only; another one begins here"
+	case !errors.Is(err, io.EOF):
+		return broken(src, err)
+	case doc.Content == nil || doc.Content[0].Tag == "!!null":
+		return &yaml.Node{Kind: yaml.MappingNode}, ""
+	}
+	return doc.Content[0], ""
+}
+
+// broken returns the place and the reason for which src is no YAML, as err reports.
+func broken(src []byte, err error) (*yaml.Node, string) {
+	at, what := &yaml.Node{Line: 1, Column: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
+	var load *yaml.LoadError
+	if errors.As(err, &load) {
+		mark := load.Mark
+		if load.Stage == yaml.ScannerStage && load.ContextMark.Line > 0 { // where the text begins that has no end
+			mark = load.ContextMark
+		}
+		if what = load.Message; mark.Line > 0 {
+			return &yaml.Node{Line: mark.Line, Column: mark.Column}, what
+		}
+	}
+	for rest := src; len(rest) > 0; { // the reader does not report where such bytes are
+		r, size := utf8.DecodeRune(rest)
 		switch {
-		case errors.Is(err, io.EOF):
-			return doc.Content[0]
-		case err == nil:
-			r.Fail(&more, "%s are one document each; another one begins here", r.Files)
-			return nil
+		case r == utf8.RuneError && size == 1:
+			return at, "this is not UTF-8"
+		case unicode.IsControl(r) && !strings.ContainsRune("\n\r\t\u0085", r):
+			return at, fmt.Sprintf("here is the control character %U; remove it", r)
+		case r == '\n':
+			at.Line, at.Column = at.Line+1, 0
 		}
+		at.Column, rest = at.Column+1, rest[size:]
 	}
-	at, what := Start, strings.TrimPrefix(err.Error(), "yaml: ")
-	var broken *yaml.LoadError
-	if errors.As(err, &broken) {
-		mark := broken.Mark
-		if broken.Stage == yaml.ScannerStage && broken.ContextMark.Line > 0 { // where the text begins that has no end
-			mark = broken.ContextMark
-		}
-		if what = broken.Message; mark.Line > 0 {
-			at = &yaml.Node{Line: mark.Line, Column: mark.Column}
-		}
-	}
-	r.Fail(at, "%s", what)
-	return nil
+	return &yaml.Node{Line: 1, Column: 1}, what
 }
 
-// Object calls the function of each key that n, a mapping, has. A key without a
-// function is a fault. what names n in errors, with its article.
-func (r *Reader) Object(n *yaml.Node, what string, keys map[string]func(*yaml.Node)) {
-	allowed := strings.Join(slices.Sorted(maps.Keys(keys)), ", ")
-	if n.Kind != yaml.MappingNode {
-		noun := "keys"
-		if len(keys) == 1 {
-			noun = "key"
-		}
-		r.Fail(n, "%s must be a mapping with the %s %s", what, noun, allowed)
-		return
-	}
-	r.pairs(n, func(key, v *yaml.Node) {
-		if read, ok := keys[key.Value]; ok {
-			read(v)
-		} else {
-			r.Fail(key, "unknown key %q in %s; allowed: %s", key.Value, what, allowed)
-		}
-	})
+// partError is an error about a part of a value.
+type partError struct {
+	error
+	path []any
 }
 
-// Entries calls read for each entry of n, a mapping whose keys are the writer's own,
-// in the order of the file. A key that comes twice is a fault. what names n in errors,
-// with its article.
-func (r *Reader) Entries(n *yaml.Node, what string, read func(key, v *yaml.Node)) {
-	if n.Kind != yaml.MappingNode {
-		r.Fail(n, "%s must be a mapping", what)
-		return
-	}
-	r.pairs(n, read)
-}
+// Key is the element of a path that stands for the key itself, not for its value.
+type Key string
 
-// pairs calls read for each entry of a mapping and refuses a key that comes twice.
-func (r *Reader) pairs(n *yaml.Node, read func(key, v *yaml.Node)) {
-	seen := map[string]bool{}
-	for i := 0; i < len(n.Content); i += 2 {
-		key, v := n.Content[i], n.Content[i+1]
-		switch {
-		case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
-			r.Fail(key, "a key must be plain text")
-		case seen[key.Value]:
-			r.Fail(key, "the key %q comes twice", key.Value)
-		}
-		seen[key.Value] = true
-		read(key, v)
-	}
-}
+// At returns err as one about a part of the value that a Validate method checks. The path
+// is made of keys, positions in lists counted from 0, and at its end perhaps a [Key].
+func At(err error, path ...any) error { return partError{err, path} }
 
-// Items returns the entries of n, a list that must have some.
-func (r *Reader) Items(n *yaml.Node, what string) []*yaml.Node {
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		r.Fail(n, "%s must be a list with at least one entry", what)
+// At returns err with the place of n, or of the part of n that path leads to; nil for nil.
+// Of a path that ends early, the last part that is there counts. An error without a code
+// becomes InvalidArgument.
+func (n Node) At(err error, path ...any) error {
+	if err == nil {
 		return nil
 	}
-	return n.Content
+	if part := (partError{}); errors.As(err, &part) {
+		err, path = part.error, append(path, part.path...)
+	}
+	at, _ := n.find(path)
+	if team.CodeOf(err) == "" {
+		err = team.Errorf(team.InvalidArgument, "%w", err)
+	}
+	return fmt.Errorf("%s:%d:%d: %w", n.format.File, max(at.Line, 1)+n.format.Skip, max(at.Column, 1), err)
 }
 
-// Text returns n, a single value, as it is written: also that of a number or of true
-// and false, but not of null.
-func (r *Reader) Text(n *yaml.Node, what string) string {
-	switch {
-	case n.Kind == yaml.AliasNode:
-		r.Fail(n, "aliases are not understood in %s", r.Files)
-	case n.Kind != yaml.ScalarNode || n.Tag == "!!null":
-		r.Fail(n, "%s must be a text", what)
+// find follows path as far as its parts are there, and reports whether that is all of it.
+func (n Node) find(path []any) (at *yaml.Node, all bool) {
+	at = n.yaml
+	for _, p := range path {
+		next := part(at, p)
+		if next == at {
+			return at, false
+		}
+		at = next
 	}
-	return n.Value
+	return at, true
 }
 
-// Value returns n, of any shape, as package json would: map[string]any, []any, and
-// numbers, booleans and nil. Texts, and all that JSON does not know, such as dates,
-// are read by text. What JSON cannot hold, such as .inf, is a fault.
-func (r *Reader) Value(n *yaml.Node, text func(*yaml.Node) any) any {
-	switch n.Kind {
-	case yaml.MappingNode:
-		m := map[string]any{}
-		r.pairs(n, func(key, v *yaml.Node) { m[key.Value] = r.Value(v, text) })
-		return m
-	case yaml.SequenceNode:
-		l := []any{}
-		for _, item := range n.Content {
-			l = append(l, r.Value(item, text))
-		}
-		return l
+// part is the part of n that the element of a path stands for, or n.
+func part(n *yaml.Node, of any) *yaml.Node {
+	if i, ok := of.(int); ok && n.Kind == yaml.SequenceNode && i < len(n.Content) {
+		return n.Content[i]
 	}
-	var v any
-	switch n.Tag {
-	case "!!int", "!!float", "!!bool", "!!null":
-		if err := n.Decode(&v); err != nil {
-			r.Fail(n, "%q cannot be read as %s", n.Value, n.Tag)
+	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+		switch name := n.Content[i].Value; of {
+		case name:
+			return n.Content[i+1]
+		case Key(name):
+			return n.Content[i]
 		}
-		if _, err := json.Marshal(v); err != nil {
-			r.Fail(n, "%s has no place in JSON", n.Value)
-			return nil
-		}
-		return v
 	}
-	return text(n)
+	return n
+}
+
+// AtKey returns err with the place of the key of n, or of n if it has none.
+func (n Node) AtKey(err error) error {
+	return Node{format: n.format, yaml: cmp.Or(n.key, n.yaml)}.At(err)
+}
+
+func (n Node) errorf(format string, args ...any) error { return n.At(fmt.Errorf(format, args...)) }
+
+// Origin is where the key of n is, or n if it has none, such as "team.yaml:3".
+func (n Node) Origin() string {
+	return fmt.Sprintf("%s:%d", n.format.File, cmp.Or(n.key, n.yaml).Line+n.format.Skip)
+}
+
+func (n Node) name() string { return cmp.Or(n.path, "the "+n.format.Kind) }
+
+// Has reports whether n has the part that path leads to.
+func (n Node) Has(path ...any) bool {
+	_, all := n.find(path)
+	return all
+}
+
+// IsNull reports whether n is a key without a value.
+func (n Node) IsNull() bool { return n.yaml.Tag == "!!null" }
+
+// Entries are the entries of n in the order of the file; none if n is no mapping.
+func (n Node) Entries() iter.Seq2[string, Node] {
+	return func(yield func(string, Node) bool) {
+		for i := 0; n.yaml.Kind == yaml.MappingNode && i < len(n.yaml.Content); i += 2 {
+			key := n.yaml.Content[i]
+			if !yield(key.Value, Node{n.format, key, n.yaml.Content[i+1], strings.TrimPrefix(n.path+"."+key.Value, ".")}) {
+				return
+			}
+		}
+	}
+}
+
+// UnknownKey is the error of a key of what that is none of those allowed.
+func UnknownKey(key, what string, allowed []string) error {
+	return fmt.Errorf("unknown key %.80q in %s; %s", key, what, among(key, allowed))
+}
+
+// among says what was probably meant by a text, else all that is allowed in its place.
+func among(text string, allowed []string) string {
+	if like := team.Similar(text, allowed); like != "" {
+		return "did you mean " + like + "?"
+	}
+	return "allowed: " + strings.Join(allowed, ", ")
 }

@@ -168,16 +168,19 @@ const (
 	KeySequence   = "seq.task" // the next task number, and tasks about to appear
 	KeyGraph      = "graph"    // guard of dependency edits
 	KeyWatchdog   = "watchdog" // what the leader was told
+	KeyLine       = "line"     // the head of the team's line, and who moves it now
 	prefixOnce    = "once."
 	prefixTask    = "task."
 	prefixMember  = "member."
 	prefixPlan    = "approval."
+	prefixMerge   = "merge."
 	prefixTeam    = "team."
 	prefixLead    = "lead."
 	AllTasks      = prefixTask + ">"
 	AllMembers    = prefixMember + ">"
 	KeyProbe      = "probe" // in the registry: written to see whether anything can be
 	AllPlans      = prefixPlan + ">"
+	AllMerges     = prefixMerge + ">"
 	AllOfRegistry = ">"
 )
 
@@ -197,6 +200,20 @@ func KeyMember(a team.AgentID) string { return prefixMember + string(a) }
 // KeyPlan is the key of a plan that was submitted for approval.
 func KeyPlan(id string) string { return prefixPlan + id }
 
+// KeyMerge is the key of a completed task that is to be merged into the line.
+func KeyMerge(id team.TaskID) string { return prefixMerge + string(id) }
+
+// MergeBundle is the file that has the work of a task, as its holder of that epoch has done it.
+func MergeBundle(id team.TaskID, epoch uint64) string {
+	return fmt.Sprintf("merge/%s/%d", id, epoch)
+}
+
+// MergeOutcome is the file that has why that work was not merged.
+func MergeOutcome(id team.TaskID, epoch uint64) string { return MergeBundle(id, epoch) + "/outcome" }
+
+// LineBundle is the file by which another host gets a head of the line.
+func LineBundle(commit string) string { return "line/" + commit }
+
 // KeyRegistered is the key of a team in the registry.
 func KeyRegistered(t team.TeamID) string { return prefixTeam + string(t) }
 
@@ -206,13 +223,13 @@ func KeyLead(t team.TeamID) string { return prefixLead + string(t) }
 // Ours reports whether a key of a team's bucket is one that agentteam writes.
 func Ours(key string) bool {
 	switch key {
-	case KeyTeam, KeySequence, KeyGraph, KeyWatchdog:
+	case KeyTeam, KeySequence, KeyGraph, KeyWatchdog, KeyLine:
 		return true
 	}
-	return slices.ContainsFunc([]string{prefixTask, prefixMember, prefixOnce, prefixPlan}, func(p string) bool { return strings.HasPrefix(key, p) })
+	return slices.ContainsFunc([]string{prefixTask, prefixMember, prefixOnce, prefixPlan, prefixMerge}, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// Kind says what a key of a bucket holds, and the rest of the key behind it.
+// Kind describes what a key of a bucket holds, and the rest of the key behind it.
 type Kind int
 
 // The kinds of keys.
@@ -223,9 +240,10 @@ const (
 	Plan
 	Registered
 	Lead
+	Merge
 )
 
-// ParseKey tells what a key holds and its name: Task "T-001", Member "coder-1", Plan "9f0c…".
+// ParseKey returns what a key holds and its name: Task "T-001", Member "coder-1", Plan "9f0c…", Merge "T-001".
 func ParseKey(key string) (Kind, string) {
 	prefix, name, dot := strings.Cut(key, ".")
 	if !dot {
@@ -238,6 +256,8 @@ func ParseKey(key string) (Kind, string) {
 		return Member, name
 	case prefixPlan:
 		return Plan, name
+	case prefixMerge:
+		return Merge, name
 	case prefixTeam:
 		return Registered, name
 	case prefixLead:

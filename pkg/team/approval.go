@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,33 +10,38 @@ import (
 	"time"
 )
 
-// ApprovalStatus is where a submitted plan stands.
+// ApprovalStatus is where a request for approval stands.
 type ApprovalStatus string
 
-// The statuses of a plan: pending -> approved -> used, or pending -> rejected.
+// The statuses of a plan, and of a request to make a call: pending -> approved -> used, or
+// pending -> rejected.
 const (
 	PlanPending  ApprovalStatus = "pending"
 	PlanApproved ApprovalStatus = "approved"
 	PlanRejected ApprovalStatus = "rejected"
-	PlanUsed     ApprovalStatus = "used" // its agent has begun to carry it out
+	PlanUsed     ApprovalStatus = "used" // its agent has begun to carry it out, or has made the call
 )
 
 // MaxPlanBytes bounds a plan, so that it fits into the message that asks for its approval.
 const MaxPlanBytes = MaxTextBytes - 4<<10
 
-// Approval is a plan that an agent in plan mode has submitted, and what became of it. It is
-// for the task that the agent held then, until somebody else holds that, or for no task.
+// Approval is a plan that an agent in plan mode has submitted, or a call that a person has to
+// allow, and what became of it. It is for the task that the agent held then, until somebody else
+// holds that, or for no task.
 type Approval struct {
 	V           int            `json:"v"`
-	ID          string         `json:"id"` // the request_id; made from what is asked, so another plan has another one
+	Kind        ApprovalKind   `json:"kind,omitempty"` // absent = plan
+	ID          string         `json:"id"`             // the request_id; made from what is asked, so another plan has another one
 	Op          string         `json:"op"`
 	AgentID     AgentID        `json:"agent_id"`
-	Incarnation uint64         `json:"incarnation"`          // that has submitted the plan; once it is used, that has used it
+	Incarnation uint64         `json:"incarnation"`          // that has asked; once it is used, that has used it
 	Task        TaskID         `json:"task,omitempty"`       // "" = none
 	ClaimedAt   *time.Time     `json:"claimed_at,omitempty"` // of the task, which tells one hold from the next; nil = no task
 	Approver    Approver       `json:"approver"`
-	Plan        string         `json:"plan"`
-	PlanHash    string         `json:"plan_hash"` // SHA-256, in hexadecimal digits
+	Plan        string         `json:"plan,omitempty"`      // of a permission: ""
+	PlanHash    string         `json:"plan_hash,omitempty"` // SHA-256, in hexadecimal digits
+	Call        *AskedCall     `json:"call,omitempty"`      // of a permission; nil of a plan
+	Scope       Scope          `json:"scope,omitempty"`     // of a permission that is approved
 	Status      ApprovalStatus `json:"status"`
 	Feedback    string         `json:"feedback,omitempty"`
 	DecidedBy   AgentID        `json:"decided_by,omitempty"`
@@ -76,25 +82,37 @@ func (a Approval) requestID() string {
 	if a.ClaimedAt != nil {
 		claimed = a.ClaimedAt.UTC().Format(time.RFC3339Nano)
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%s", a.AgentID, a.Task, claimed, a.Approver, a.CreatedAt.UTC().Format(time.RFC3339Nano), a.PlanHash))
+	asked := fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%s", a.AgentID, a.Task, claimed, a.Approver, a.CreatedAt.UTC().Format(time.RFC3339Nano), a.PlanHash)
+	if a.Call != nil { // without a time: a successor's same call finds the same record
+		asked = fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%s\n%d", OfPermission, a.AgentID, a.Task, claimed, a.Call.Digest, a.Call.Number)
+	}
+	sum := sha256.Sum256(asked)
 	return hex.EncodeToString(sum[:8])
 }
 
 // Intact reports whether a still asks what its id was given for.
-func (a Approval) Intact() bool { return a.PlanHash == planHash(a.Plan) && a.ID == a.requestID() }
+func (a Approval) Intact() bool {
+	switch a.Kind {
+	case "", OfPlan:
+		return a.Call == nil && a.PlanHash == planHash(a.Plan) && a.ID == a.requestID()
+	case OfPermission:
+		return a.Call != nil && a.Plan == "" && a.Call.Digest == a.Call.digest() && a.ID == a.requestID()
+	}
+	return false
+}
 
 // Asks is who is asked: the leader, or a person.
 func (a Approval) Asks() AgentID {
-	if a.Approver == ByHuman {
+	if a.Approver == ByHuman || !a.IsPlan() {
 		return UserAgent
 	}
 	return Leader
 }
 
-// mayDecide reports whether by may: a person may always, and the leader where it is asked.
-// Nobody decides on a plan of its own.
-func (a Approval) mayDecide(by AgentID) bool {
-	return by != a.AgentID && (by == UserAgent || by == a.Asks())
+// mayDecide reports whether by may, seated if it is a person's seat: a person may always, and the
+// leader where it is asked for a plan. No agent decides on a request of its own.
+func (a Approval) mayDecide(by AgentID, seated bool) bool {
+	return by != a.AgentID && (by == UserAgent || a.IsPlan() && by == a.Asks() || !a.IsPlan() && seated)
 }
 
 // IsFor reports whether a was asked for the very hold that t is, or for no task as t is none.
@@ -126,7 +144,7 @@ func (a Approval) about() string {
 	return " for " + string(a.Task)
 }
 
-// Void says why a decision on a would come too late, or "" while its agent can still make
+// Void returns why a decision on a would come too late, or "" while its agent can still make
 // use of one. m is the agent's record, the zero Member if there is none, and copies are those
 // of a's task, if it has one.
 func (a Approval) Void(m Member, copies []Task) string {
@@ -141,45 +159,53 @@ func (a Approval) Void(m Member, copies []Task) string {
 	return ""
 }
 
-// Decision is what somebody says of a plan.
+// Decision is somebody's answer to a plan, or to a call.
 type Decision struct {
 	By       AgentID
+	Seated   bool // By is a person's seat
 	Approve  bool
-	Feedback string // required to reject
+	Feedback string // required to reject a plan
+	Scope    Scope  // of a permission; "" = [Once]
 }
 
 // Decide returns a as d leaves it, with void as [Approval.Void] has it. Errors:
-// PermissionDenied if d.By may not decide; InvalidArgument for a rejection without
-// feedback; Conflict if the plan was decided on before, has changed since it was submitted,
-// or is void.
+// PermissionDenied if d.By may not decide; InvalidArgument for a plan's rejection without
+// feedback, and for a scope that a does not take; Conflict if a was decided on before, has changed
+// since it was submitted, or is void.
 func (a Approval) Decide(d Decision, void string, now time.Time) (Approval, error) {
 	switch {
 	case d.By == a.AgentID:
-		return a, Errorf(PermissionDenied, "nobody approves a plan of its own")
-	case !a.mayDecide(d.By):
-		return a, Errorf(PermissionDenied, "the plan %s of %s is to be approved by %s", a.ID, a.AgentID, a.approver()).
+		return a, Errorf(PermissionDenied, "nobody approves a %s of its own", a.noun())
+	case !a.mayDecide(d.By, d.Seated):
+		return a, Errorf(PermissionDenied, "the %s %s of %s is to be approved by %s", a.noun(), a.ID, a.AgentID, a.approver()).
 			WithHint("a person decides with `teamctl approvals`").WithModelHint("a person decides; wait for it")
 	case !a.Intact():
-		return a, Errorf(Conflict, "the plan %s of %s has been changed since it was submitted", a.ID, a.AgentID).WithHint("have it submitted again")
+		return a, Errorf(Conflict, "the %s %s of %s has been changed since it was submitted", a.noun(), a.ID, a.AgentID).WithHint("have it submitted again")
 	case a.Status != PlanPending:
-		return a, Errorf(Conflict, "the plan %s of %s was decided on before: %s by %s", a.ID, a.AgentID, a.decided(), a.DecidedBy)
+		return a, Errorf(Conflict, "the %s %s of %s was decided on before: %s by %s", a.noun(), a.ID, a.AgentID, a.decided(), a.DecidedBy)
 	case void != "":
-		return a, Errorf(Conflict, "the plan %s of %s is void: %s", a.ID, a.AgentID, void).WithHint("it submits another one if it needs to")
-	case !d.Approve && strings.TrimSpace(d.Feedback) == "":
+		return a, Errorf(Conflict, "the %s %s of %s is void: %s", a.noun(), a.ID, a.AgentID, void).WithHint("it submits another one if it needs to")
+	case a.IsPlan() && !d.Approve && strings.TrimSpace(d.Feedback) == "":
 		return a, Errorf(InvalidArgument, "a rejection needs feedback").WithHint("say what is to be different")
 	}
 	if err := checkText("the feedback", d.Feedback, MaxPlanBytes); err != nil {
 		return a, err
 	}
+	if err := a.takes(d); err != nil {
+		return a, err
+	}
 	a.Status, a.Feedback, a.DecidedBy, a.DecidedAt = PlanRejected, d.Feedback, d.By, &now
 	if d.Approve {
 		a.Status = PlanApproved
+		if !a.IsPlan() {
+			a.Scope = cmp.Or(d.Scope, Once)
+		}
 	}
 	return a, nil
 }
 
 func (a Approval) approver() string {
-	if a.Approver == ByHuman {
+	if a.Asks() == UserAgent {
 		return "a person"
 	}
 	return "the leader or a person"
@@ -210,8 +236,8 @@ func (a Approval) Covers(h Holder, here bool) error {
 	case a.Status == PlanPending:
 		return Errorf(PermissionDenied, "your plan %s is not approved yet: %s decides", a.ID, a.Asks()).WithHint("end your turn; you are woken when it is decided on")
 	case a.Status == PlanRejected:
-		return Errorf(PermissionDenied, "your plan %s was rejected: %s", a.ID, clip(a.Feedback, 2000)).WithHint("change the plan and call submit_plan again")
-	case a.Status != PlanApproved && a.Status != PlanUsed, !a.mayDecide(a.DecidedBy), !a.Intact():
+		return Errorf(PermissionDenied, "your plan %s was rejected: %s", a.ID, Clip(a.Feedback, 2000)).WithHint("change the plan and call submit_plan again")
+	case a.Status != PlanApproved && a.Status != PlanUsed, !a.mayDecide(a.DecidedBy, false), !a.IsPlan(), !a.Intact():
 		return Errorf(PermissionDenied, "the approval of your plan %s is not valid", a.ID).WithHint("call submit_plan again")
 	}
 	return nil
@@ -223,8 +249,11 @@ func (a Approval) Use(h Holder) Approval {
 	return a
 }
 
-// Verdict is what the agent of a decided plan is told.
+// Verdict is what the agent of a decided plan, or call, is told.
 func (a Approval) Verdict() string {
+	if !a.IsPlan() {
+		return a.callVerdict()
+	}
 	if a.Status == PlanRejected {
 		return fmt.Sprintf("Your plan %s%s is rejected: %s\nChange it as that says and submit it again.", a.ID, a.about(), a.Feedback)
 	}

@@ -24,7 +24,7 @@ func (d Dialect) Validate() error {
 	if d == "" || d == Native || d == Claude {
 		return nil
 	}
-	return Errorf(InvalidArgument, "there is no dialect %q", clip(string(d), 80)).WithHint("choose %s or %s", Native, Claude)
+	return Errorf(InvalidArgument, "there is no dialect %q", Clip(string(d), 80)).WithHint("choose %s or %s", Native, Claude)
 }
 
 // claudeTools are our tools as Claude has them. Those that are not here keep their names.
@@ -64,7 +64,7 @@ var nativeWays = []string{"create_task", "claim_task", "release_task", "broadcas
 // claudeOnly are tools that only Claude's models are told of.
 var claudeOnly = []string{"TeamCreate", "TeamDelete", "TeamCollect"}
 
-// Tool returns the name under which a model is told of one of our tools; "" if it is not.
+// Tool returns the name under which a model knows one of our tools; "" if it is not.
 func (d Dialect) Tool(native string) string {
 	if d == Claude {
 		if _, otherWay := claudeWays[native]; otherWay {
@@ -124,5 +124,5 @@ func (t Task) Doing() string {
 		return ""
 	}
 	doing, _ := metadata[ActiveForm].(string)
-	return strings.Join(strings.Fields(Clean(doing, maxDoing)), " ")
+	return OneLine(Clean(doing, maxDoing))
 }

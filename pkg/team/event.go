@@ -77,11 +77,7 @@ func ParseEventType(s string) (EventType, error) {
 	if t := EventType(strings.ToUpper(s)); slices.Contains(eventTypes, t) {
 		return t, nil
 	}
-	names := make([]string, len(eventTypes))
-	for i, t := range eventTypes {
-		names[i] = string(t)
-	}
-	return "", Errorf(InvalidArgument, "%q is not an event type", clip(s, 40)).WithHint("a type is one of %s", strings.Join(names, ", "))
+	return "", Errorf(InvalidArgument, "%q is not an event type", Clip(s, 40)).WithHint("a type is one of %s", strings.Join(Strings(eventTypes...), ", "))
 }
 
 // EventBody is the event itself, with AG-UI's field names; which are set depends

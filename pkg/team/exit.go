@@ -3,7 +3,6 @@ package team
 import (
 	"context"
 	"errors"
-	"strings"
 )
 
 // ExitCode is the status with which all of agentteam's programs end for an error.
@@ -33,7 +32,7 @@ func ExitCode(err error) int {
 
 // Line is an error as programs print it: one line, with the hint behind it.
 func Line(err error) string {
-	s := strings.Join(strings.Fields(err.Error()), " ")
+	s := OneLine(err.Error())
 	if h := HintOf(err); h != "" {
 		s += " (" + h + ")"
 	}

@@ -96,8 +96,8 @@ func (t Task) HasDeclined(a AgentID) bool {
 	return slices.ContainsFunc(t.Declined, func(d Declined) bool { return d.By == a })
 }
 
-// faulty reports whether a member has put t back because of a fault of the task.
-func (t Task) faulty(a AgentID) bool {
+// Faulty reports whether a member has put t back because of a fault of the task.
+func (t Task) Faulty(a AgentID) bool {
 	return slices.ContainsFunc(t.Declined, func(d Declined) bool { return d.By == a && d.Why != DeclineOther })
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/team"
 )
 
@@ -39,7 +40,7 @@ func TestGiveBackRefused(t *testing.T) {
 				task = must(t)(task.Claim(holder(s.by), at))
 				before := task
 				task = must(t)(task.GiveBack(holder(s.by), task.Epoch, s.g, at))
-				if why := team.Unlawful(before, task); why != "" {
+				if why := account.Unlawful(before, task); why != "" {
 					t.Error(why)
 				}
 				if last := task.Declined[len(task.Declined)-1]; last.By != s.by {
@@ -90,12 +91,12 @@ func TestLooks(t *testing.T) {
 // Whether another member could take a task follows from how the members stand.
 func TestOthers(t *testing.T) {
 	roles := map[string]team.Role{"explorer": {Name: "explorer", Tools: []string{"read_file"}}}
-	at := func(a team.AgentID, role string, s team.MemberState, window int) team.Standing {
+	at := func(a team.AgentID, role string, s team.MemberState, window int) account.Standing {
 		m := team.Member{AgentID: a, Role: role, State: team.Joined, Incarnation: 1}
 		if s == team.WaitingModel || s == team.Created {
 			m.State = s
 		}
-		return team.Standing{Member: m, State: s, Window: window}
+		return account.Standing{Member: m, State: s, Window: window}
 	}
 	any, tests := team.Task{ID: "T-001"}, team.Task{ID: "T-001", Role: "tester"}
 	back := func(t team.Task, why team.Decline) team.Task {
@@ -105,7 +106,7 @@ func TestOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		task            team.Task
 		window          int
-		other           team.Standing
+		other           account.Standing
 		others, untried bool
 	}{
 		"idle":                       {any, 0, at("coder-2", "coder", team.Idle, 0), true, true},
@@ -124,7 +125,7 @@ func TestOthers(t *testing.T) {
 		"with a larger window":       {any, 8192, at("coder-2", "coder", team.Idle, 32_000), true, true},
 		"with a window nobody knows": {any, 8192, at("coder-2", "coder", team.Idle, 0), true, true},
 	} {
-		s := team.Situation{Roles: roles, Members: []team.Standing{tt.other}}
+		s := account.Situation{Roles: roles, Members: []account.Standing{tt.other}}
 		if got := s.Others(tt.task, "coder-1"); got != tt.others {
 			t.Errorf("%s: others %v", name, got)
 		}

@@ -82,7 +82,7 @@ func checkName(what, s string) error {
 	case slices.Contains(reserved, s):
 		return Errorf(InvalidArgument, "%s %q is reserved", what, s).WithHint("reserved are: %s", strings.Join(reserved, ", "))
 	case !namePattern.MatchString(s):
-		return Errorf(InvalidArgument, "%s %q is not valid", what, clip(s, 80)).WithHint(hint)
+		return Errorf(InvalidArgument, "%s %q is not valid", what, Clip(s, 80)).WithHint(hint)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func ParseTaskID(s string) (TaskID, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || n == 0 || len(digits) > 9 {
-		return "", Errorf(InvalidArgument, "%q is not a task id", clip(s, 40)).WithHint("task ids look like T-001")
+		return "", Errorf(InvalidArgument, "%q is not a task id", Clip(s, 40)).WithHint("task ids look like T-001")
 	}
 	return MakeTaskID(int(n)), nil
 }

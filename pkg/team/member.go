@@ -79,6 +79,7 @@ type Member struct {
 	Prompt      string      `json:"prompt,omitempty"`     // its first input, as mail of SpawnedBy
 	PromptFor   uint64      `json:"prompt_for,omitempty"` // the incarnation that was spawned with the prompt
 	SpawnedBy   AgentID     `json:"spawned_by,omitempty"` // who asked for it last; "" = not known
+	Call        string      `json:"call,omitempty"`       // id of the repeatable call that asked for it; "" = none
 	Model       string      `json:"model,omitempty"`      // "" = the role's, else the process's
 	Program     string      `json:"program,omitempty"`    // the only program that may play it; "" = ours
 	PlanMode    bool        `json:"plan_mode,omitempty"`  // it changes nothing before its plan is approved
@@ -150,7 +151,7 @@ func (m Member) HasProcess() bool {
 // answer, or its journal, which cannot be read; LastError says how.
 func (m Member) Parked() bool { return m.State == WaitingModel || m.State == WaitingRepair }
 
-// Absent says why m will not come to a task that is reserved for it, in a team with these
+// Absent returns why m will not come to a task that is reserved for it, in a team with these
 // policies; "" if it may. A member that is lost and brought back may.
 func (m Member) Absent(p Policies) string {
 	switch {
@@ -204,6 +205,7 @@ type Beat struct {
 	Context     int         `json:"context,omitempty"`  // tokens that its next request holds, about
 	Window      int         `json:"window,omitempty"`   // tokens that its model takes; 0: not known
 	Nonce       string      `json:"nonce,omitempty"`    // of the ping that this beat answers
+	Clock       *time.Time  `json:"clock,omitempty"`    // in the answer to a ping: the process's own time
 }
 
 // Newer reports whether b is to replace last. A stale beat, as arrives in a burst

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// MessageType says what a message is. Only the type, never the text, makes
+// MessageType describes what a message is. Only the type, never the text, makes
 // anything happen beyond the model reading it.
 type MessageType string
 
@@ -33,6 +33,9 @@ func (t MessageType) Asks() bool { return t == MsgShutdownRequest || t == MsgPla
 // Answers reports whether a message of this type is the response to a request: it has the
 // request's request_id, and says whether that is approved.
 func (t MessageType) Answers() bool { return t == MsgShutdownResponse || t == MsgPlanResponse }
+
+// AllIdle begins the watchdog's notice to the leader that no member moves.
+const AllIdle = "[All Idle]"
 
 // Message is one piece of mail.
 type Message struct {

@@ -90,9 +90,18 @@ func ValidatePlan(tasks []NewTask) error {
 		}
 		after[i] = n.After
 	}
+	if path := CycleOf(after); path != nil {
+		return inCall(tasks, path[0], Errorf(InvalidArgument, "it would wait for itself (a cycle of %d)", len(path)).WithHint(breakCycle))
+	}
+	return nil
+}
+
+// CycleOf is [Cycle] for the first of the tasks 0 to len(after)-1 that is on a cycle; nil
+// if none is.
+func CycleOf(after map[int][]int) []int {
 	for _, i := range stuck(after) { // hardly ever any
 		if path := Cycle(after, i); path != nil {
-			return inCall(tasks, i, Errorf(InvalidArgument, "it would wait for itself (a cycle of %d)", len(path)).WithHint(breakCycle))
+			return path
 		}
 	}
 	return nil
@@ -148,12 +157,12 @@ func Number(tasks []NewTask, first int, by AgentID, now time.Time) []Task {
 	return plan
 }
 
-// inCall says which task of a call an error is about.
+// inCall returns which task of a call an error is about.
 func inCall(tasks []NewTask, i int, err error) error {
 	if len(tasks) == 1 {
 		return err
 	}
-	return fmt.Errorf("task %d (%s): %w", i+1, clip(tasks[i].Title, 40), err)
+	return fmt.Errorf("task %d (%s): %w", i+1, Clip(tasks[i].Title, 40), err)
 }
 
 // Cycle returns a path from x back to x along deps, which names what each one waits

@@ -29,7 +29,7 @@ func (t Team) Ended() []PastGoal {
 	if t.Goal == "" || t.Status == Active {
 		return past
 	}
-	past = append(past, PastGoal{Number: t.GoalNumber, Goal: clip(t.Goal, 300), Status: t.Status, SetAt: t.GoalAt, EndedAt: t.FinishedAt, Summary: clip(t.Summary, 1500), Reason: clip(t.Reason, 300)})
+	past = append(past, PastGoal{Number: t.GoalNumber, Goal: Clip(t.Goal, 300), Status: t.Status, SetAt: t.GoalAt, EndedAt: t.FinishedAt, Summary: Clip(t.Summary, 1500), Reason: Clip(t.Reason, 300)})
 	return past[max(0, len(past)-maxPastGoals):]
 }
 

@@ -20,7 +20,7 @@ func ParsePriority(s string) (int, error) {
 	if p, err := strconv.Atoi(s); err == nil && p >= 0 && p < len(priorities) {
 		return p, nil
 	}
-	return 0, Errorf(InvalidArgument, "%q is not a priority", clip(s, 40)).WithHint("use normal, high or critical; or 0, 1, 2")
+	return 0, Errorf(InvalidArgument, "%q is not a priority", Clip(s, 40)).WithHint("use normal, high or critical; or 0, 1, 2")
 }
 
 // PriorityName is the name of a priority; of one that has none, the number.

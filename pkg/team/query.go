@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Query says which tasks are wanted, in what order, and which part of that list.
+// Query describes which tasks are wanted, in what order, and which part of that list.
 // The zero Query is the first page of all tasks by number. All conditions must
 // hold; one that is left out holds for every task.
 type Query struct {
@@ -49,7 +49,7 @@ const (
 type Page struct {
 	Tasks       []TaskView    `json:"tasks"`
 	Total       int           `json:"total"`                 // tasks that match, on all pages
-	ByStatus    Counts        `json:"by_status,omitempty"`   // how many of these are in each status; nil from an older program
+	ByStatus    Counts        `json:"by_status,omitempty"`   // how many of these are in each status
 	Next        string        `json:"next,omitempty"`        // After of the next page; "" = this is the last
 	Seq         uint64        `json:"seq"`                   // of the bucket, up to which it was read
 	Quarantined []Quarantined `json:"quarantined,omitempty"` // records that are missing since they cannot be read
@@ -92,7 +92,7 @@ func (q Query) Validate() error {
 		return err
 	}
 	if !slices.Contains([]TaskOrder{"", ByNumber, ByWork, ByUpdated}, q.Sort) {
-		return Errorf(InvalidArgument, "%q is no order of tasks", clip(string(q.Sort), 40)).WithHint("an order is one of id, priority, updated")
+		return Errorf(InvalidArgument, "%q is no order of tasks", Clip(string(q.Sort), 40)).WithHint("an order is one of id, priority, updated")
 	}
 	switch {
 	case q.Limit < 0:
@@ -120,7 +120,7 @@ func (q Query) InStatuses(shown []string, cancelled bool) (Query, error) {
 		status, err := ParseTaskStatus(s)
 		if err != nil {
 			return q, Errorf(InvalidArgument, "%w", err).
-				WithHint("%s", meantStatus(s, append(statusNames(), ShownBlocked), "a list is of pending, blocked, in_progress, completed, failed or cancelled tasks"))
+				WithHint("%s", meantStatus(s, append(Strings(taskStatuses[:]...), ShownBlocked), "a list is of pending, blocked, in_progress, completed, failed or cancelled tasks"))
 		}
 		q.Status = append(q.Status, status)
 	}
@@ -229,7 +229,7 @@ func (q *Query) place() (Row, error) {
 	if q.After == "" {
 		return Row{}, nil
 	}
-	bad := Errorf(InvalidArgument, "%q is not a place in the list", clip(q.After, 80)).WithHint("give what the page before named as next")
+	bad := Errorf(InvalidArgument, "%q is not a place in the list", Clip(q.After, 80)).WithHint("give what the page before named as next")
 	parts := strings.Split(q.After, ".")
 	order := TaskOrder(parts[0])
 	if want, ok := map[TaskOrder]int{ByNumber: 2, ByWork: 3, ByUpdated: 3}[order]; !ok || len(parts) != want {
@@ -247,7 +247,7 @@ func (q *Query) place() (Row, error) {
 		t.Priority, t.UpdatedAt = int(n), time.Unix(0, n) // whichever the order compares
 	}
 	if order != q.order() {
-		return Row{}, Errorf(InvalidArgument, "%q is a place in the order %s, and this list is in the order %s", clip(q.After, 80), order, q.order()).
+		return Row{}, Errorf(InvalidArgument, "%q is a place in the order %s, and this list is in the order %s", Clip(q.After, 80), order, q.order()).
 			WithHint("ask for the next page in the order of the first, or begin anew without a place")
 	}
 	return Row{Task: &t, Number: t.ID.Number()}, nil

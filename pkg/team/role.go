@@ -18,6 +18,7 @@ type Role struct {
 	Dialect      Dialect  `json:"dialect,omitempty"`   // of its members; "" = the team's
 	PlanMode     bool     `json:"plan_mode,omitempty"` // its members change nothing before their plans are approved
 	Approver     Approver `json:"approver,omitempty"`  // of those plans; "" = the team's
+	Hands        Hands    `json:"hands,omitzero"`      // of its members; what is not set is the team's
 	Instructions string   `json:"instructions"`
 }
 
@@ -39,7 +40,7 @@ func (r Role) MayWrite(name string, t Task) error {
 	if !r.WritesDeliverableOnly() || t.ID != "" && name == t.DeliverablePath {
 		return nil
 	}
-	err := Errorf(PermissionDenied, "%s may not be written: role %s writes only the deliverable of the task that it holds", clip(name, 200), r.Name)
+	err := Errorf(PermissionDenied, "%s may not be written: role %s writes only the deliverable of the task that it holds", Clip(name, 200), r.Name)
 	if t.ID == "" {
 		return err.WithHint("you hold no task")
 	}
@@ -55,7 +56,7 @@ func (r Role) Looks() bool {
 }
 
 // changing are the tools that write any file of the workspace.
-var changing = map[string]bool{"write_file": true, "edit_file": true}
+var changing = map[string]bool{"write_file": true, "edit_file": true, "multi_edit": true}
 
 // Validate checks a role from outside.
 func (r Role) Validate() error {
@@ -76,6 +77,9 @@ func (r Role) Validate() error {
 			WithHint("leave out one of the two")
 	}
 	if err := r.Approver.validate(); err != nil {
+		return fmt.Errorf("role %s: %w", r.Name, err)
+	}
+	if err := r.Hands.Validate(); err != nil {
 		return fmt.Errorf("role %s: %w", r.Name, err)
 	}
 	return checkText("the instructions of role "+r.Name, r.Instructions, MaxTextBytes)
@@ -99,6 +103,6 @@ func CanonicalRole(name string) string {
 
 func unknownRole(name string, roles map[string]Role) error {
 	names := slices.Sorted(maps.Keys(roles))
-	return Errorf(NotFound, "there is no role %q", clip(name, 80)).
+	return Errorf(NotFound, "there is no role %q", Clip(name, 80)).
 		WithHint("%s", meant(name, names, "roles of this team: "+strings.Join(names, ", ")))
 }

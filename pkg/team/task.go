@@ -35,13 +35,6 @@ var otherWords = map[string]string{
 	"todo": "pending", "open": "pending", "aborted": "cancelled",
 }
 
-func statusNames() (names []string) {
-	for _, s := range taskStatuses {
-		names = append(names, string(s))
-	}
-	return names
-}
-
 // meantStatus is [meant] for a status.
 func meantStatus(s string, among []string, hint string) string {
 	s = strings.ToLower(s)
@@ -56,8 +49,8 @@ func ParseTaskStatus(s string) (TaskStatus, error) {
 	if st := TaskStatus(s); st.Valid() {
 		return st, nil
 	}
-	names := statusNames()
-	return "", Errorf(InvalidArgument, "%q is not a task status", clip(s, 40)).
+	names := Strings(taskStatuses[:]...)
+	return "", Errorf(InvalidArgument, "%q is not a task status", Clip(s, 40)).
 		WithHint("%s", meantStatus(s, names, "a status is one of "+strings.Join(names, ", ")))
 }
 
@@ -177,4 +170,9 @@ type Holder struct {
 // HeldBy reports whether h holds t right now.
 func (t Task) HeldBy(h Holder) bool {
 	return t.Status == InProgress && t.Assignee == h.Agent && t.Incarnation == h.Incarnation
+}
+
+// Untouched reports whether t is as it was created.
+func (t Task) Untouched() bool {
+	return t.Status == Pending && t.Epoch == 0 && t.UpdatedAt.Equal(t.CreatedAt)
 }

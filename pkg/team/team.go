@@ -50,7 +50,7 @@ const (
 
 func (a Approver) validate() error {
 	if a != "" && a != ByLeader && a != ByHuman {
-		return Errorf(InvalidArgument, "the approver cannot be %q", clip(string(a), 40)).WithHint("choose %s or %s", ByLeader, ByHuman)
+		return Errorf(InvalidArgument, "the approver cannot be %q", Clip(string(a), 40)).WithHint("choose %s or %s", ByLeader, ByHuman)
 	}
 	return nil
 }
@@ -96,6 +96,7 @@ type Team struct {
 	EndSeq       uint64          `json:"end_seq,omitempty"`    // of the bucket when the team was last ended: members as they were then are dismissed
 	Roles        map[string]Role `json:"roles"`
 	Policies     Policies        `json:"policies"`
+	Hands        Hands           `json:"hands,omitzero"` // of all members; a role's own go before it
 	LeaseSeconds int             `json:"lease_seconds"`
 	StallSeconds int             `json:"stall_seconds,omitempty"` // 0 = DefaultStall
 	MaxTeammates int             `json:"max_teammates"`
@@ -171,6 +172,9 @@ func (t Team) Validate() error {
 	if t.MaxTeammates < 0 || t.MaxTeammates > MostTeammates {
 		return Errorf(InvalidArgument, "max_teammates of team %s is %d; it may be 0 to %d", t.ID, t.MaxTeammates, MostTeammates)
 	}
+	if err := t.Hands.Validate(); err != nil {
+		return err
+	}
 	return t.Policies.Validate()
 }
 
@@ -219,9 +223,10 @@ type Small struct {
 	Of     uint64 `json:"of"` // revision of the Team record that this was taken from
 	Op     string `json:"op"`
 
-	// Workspace is the team's: a process that could not lead it there tries again at once
-	// when it has become another.
+	// Workspace and Goal, its number, are the team's: a process that could not lead it tries
+	// again immediately when one of them has become another.
 	Workspace string `json:"workspace,omitempty"`
+	Goal      int    `json:"goal,omitempty"`
 }
 
 // DecodeSmall reads the entry of that team in the registry. Of one that cannot be read it

@@ -112,8 +112,8 @@ func checkMetadata(m json.RawMessage) error {
 	}
 }
 
-// clip shortens s to at most n runes for use in a message to people.
-func clip(s string, n int) string {
+// Clip shortens s to at most n runes for use in a message to people.
+func Clip(s string, n int) string {
 	r := []rune(strings.ToValidUTF8(s, "\uFFFD"))
 	if len(r) <= n {
 		return string(r)
@@ -124,7 +124,7 @@ func clip(s string, n int) string {
 // Clean makes a text of foreign origin fit for a record and for people's eyes: at
 // most n characters, valid UTF-8, without control characters but for newline and tab.
 func Clean(s string, n int) string {
-	return clip(strings.Map(func(r rune) rune {
+	return Clip(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return -1
 		}
@@ -132,12 +132,15 @@ func Clean(s string, n int) string {
 	}, strings.ToValidUTF8(s, "\uFFFD")), n)
 }
 
+// OneLine returns a text with its spaces and line ends as single spaces.
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
 // Summarize returns the first words of a text: its first non-empty line, at most
 // 80 characters. It is the summary of a message that came without one.
 func Summarize(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
-			return clip(line, 80)
+			return Clip(line, 80)
 		}
 	}
 	return ""

@@ -70,16 +70,21 @@ type Assignment struct {
 	Take  bool    `json:"take,omitempty"` // even from another holder
 	Epoch uint64  `json:"epoch"`          // of the task when the assignment was made
 
-	Revision uint64 `json:"revision,omitempty"` // at which the task must still be; 0 = any
+	Revision uint64    `json:"revision,omitempty"` // at which the task must still be; 0 = any
+	Until    time.Time `json:"until,omitzero"`     // its author waits so long, by the clock of the agent's process; zero = not known
 }
 
 // Assign returns t as given to h, whatever its role. Errors: those of Claim, except that
 // with a.Take a held task changes hands; Conflict if the task has changed hands since the
 // assignment was made, which may be long ago. So it is if the task is reserved for somebody
-// else by now: whoever decides anew reserves it first.
+// else by now, since whoever decides again reserves it first, and once the author of the
+// assignment has given it up. now is the time in h's process.
 func (t Task) Assign(h Holder, a Assignment, now time.Time) (Task, error) {
 	if err := t.At(a.Revision); err != nil {
 		return t, err
+	}
+	if !a.Until.IsZero() && now.After(a.Until) {
+		return t, Errorf(Conflict, "the order of %s that %s takes %s came too late", a.By, h.Agent, t.ID).WithHint("assign it again if it is still to be")
 	}
 	if t.Status.Open() && t.Epoch != a.Epoch {
 		return t, Errorf(Conflict, "%s has changed hands since it was to be assigned: %s", t.ID, t.whereabouts()).WithHint("look at it, and assign it again if it is still to be")
@@ -106,7 +111,7 @@ func (t Task) At(revision uint64) error {
 		WithHint("read it again, and decide anew")
 }
 
-// Adopt returns t as taken over by a later incarnation of its holder: the work goes on
+// Adopt returns t as taken over by a later incarnation of its holder: the work continues
 // from the journal. If attempt is set, the earlier one was lost at work on it, which is
 // one; the last attempt fails the task.
 func (t Task) Adopt(h Holder, attempt bool, now time.Time) (Task, error) {
@@ -164,11 +169,11 @@ func (t Task) FailCheck(h Holder, epoch uint64, why string, now time.Time) (Task
 		return t, err
 	}
 	t.Attempts++
-	t.Reason, t.UpdatedAt, t.UpdatedBy = clip("the check failed: "+why, 1000), now, h.Agent
+	t.Reason, t.UpdatedAt, t.UpdatedBy = Clip("the check failed: "+why, 1000), now, h.Agent
 	return t.giveUpAtLast(), nil
 }
 
-// mayWrite is the fence: only the incarnation and epoch of the claim may go on
+// mayWrite is the fence: only the incarnation and epoch of the claim may continue
 // writing. Epoch 0 is a writer that does not know its epoch (a restarted one, a seat);
 // whether that one held the task before others did, only older copies tell ([LostBy]).
 func (t Task) mayWrite(h Holder, epoch uint64) error {

@@ -217,6 +217,17 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// An order that its author has given up is refused, at the epoch that it names too.
+func TestLateOrder(t *testing.T) {
+	order := team.Assignment{Task: "T-001", By: team.Leader, Take: true, Until: at}
+	if _, err := pending().Assign(ann, order, at.Add(time.Millisecond)); team.CodeOf(err) != team.Conflict || !strings.Contains(err.Error(), "came too late") || team.HintOf(err) == "" {
+		t.Errorf("a late order: %v", err)
+	}
+	if task := must(t)(pending().Assign(ann, order, at)); !task.HeldBy(ann) {
+		t.Errorf("an order in time: %+v", task)
+	}
+}
+
 // A task that is reserved is had by that member, whatever its role, and by nobody else,
 // also not by an order from before. The claim ends the reservation, and so does whoever leads.
 func TestReserved(t *testing.T) {

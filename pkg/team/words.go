@@ -7,24 +7,28 @@ import (
 
 // words are the values of the types that have only some. "" is one where it stands for a default.
 var words = map[reflect.Type][]string{
-	reflect.TypeFor[TaskStatus]():     texts(taskStatuses[:]...),
-	reflect.TypeFor[EventType]():      texts(eventTypes...),
-	reflect.TypeFor[Status]():         texts(Active, TeamFinished, TeamFailed, TeamStopped, TeamDeleting),
-	reflect.TypeFor[ApprovalStatus](): texts(PlanPending, PlanApproved, PlanRejected, PlanUsed),
-	reflect.TypeFor[MemberState](): texts(Created, Joined, Running, Stalled, Idle, WaitingAnswer, WaitingUser, WaitingApproval,
+	reflect.TypeFor[TaskStatus]():     Strings(taskStatuses[:]...),
+	reflect.TypeFor[EventType]():      Strings(eventTypes...),
+	reflect.TypeFor[Status]():         Strings(Active, TeamFinished, TeamFailed, TeamStopped, TeamDeleting),
+	reflect.TypeFor[ApprovalStatus](): Strings(PlanPending, PlanApproved, PlanRejected, PlanUsed),
+	reflect.TypeFor[ApprovalKind]():   Strings("", OfPlan, OfPermission),
+	reflect.TypeFor[CallState]():      Strings("", CallNotRun, CallUnknown),
+	reflect.TypeFor[Scope]():          Strings("", Once, ForTask, Always),
+	reflect.TypeFor[MemberState](): Strings(Created, Joined, Running, Stalled, Idle, WaitingAnswer, WaitingUser, WaitingApproval,
 		WaitingModel, WaitingRepair, Lost, Stopped, Unreadable),
-	reflect.TypeFor[MessageType](): texts(MsgMessage, MsgBroadcast, MsgUser, MsgShutdownRequest, MsgShutdownResponse, MsgPlanRequest, MsgPlanResponse,
+	reflect.TypeFor[MessageType](): Strings(MsgMessage, MsgBroadcast, MsgUser, MsgShutdownRequest, MsgShutdownResponse, MsgPlanRequest, MsgPlanResponse,
 		MsgTaskAssigned, MsgIdle, MsgWatchdog, MsgTaskNotification),
-	reflect.TypeFor[TaskOrder](): texts(ByNumber, ByWork, ByUpdated),
-	reflect.TypeFor[Code]():      texts(PermissionDenied, Conflict, Blocked, Busy, NotFound, InvalidState, InvalidArgument, BudgetExceeded, Unavailable),
-	reflect.TypeFor[Backend]():   texts("", Pool, Exec, Person),
-	reflect.TypeFor[Create]():    texts("", CreateAll, CreateLeader),
-	reflect.TypeFor[Respawn]():   texts("", RespawnAlways, RespawnRelease),
-	reflect.TypeFor[Approver]():  texts("", ByLeader, ByHuman),
-	reflect.TypeFor[Dialect]():   texts("", Native, Claude),
+	reflect.TypeFor[TaskOrder](): Strings(ByNumber, ByWork, ByUpdated),
+	reflect.TypeFor[Code]():      Strings(PermissionDenied, Conflict, Blocked, Busy, NotFound, InvalidState, InvalidArgument, BudgetExceeded, Unavailable),
+	reflect.TypeFor[Backend]():   Strings("", Pool, Exec, Person),
+	reflect.TypeFor[Create]():    Strings("", CreateAll, CreateLeader),
+	reflect.TypeFor[Respawn]():   Strings("", RespawnAlways, RespawnRelease),
+	reflect.TypeFor[Approver]():  Strings("", ByLeader, ByHuman),
+	reflect.TypeFor[Dialect]():   Strings("", Native, Claude),
 }
 
-func texts[T ~string](all ...T) []string {
+// Strings returns values such as ids or statuses as strings.
+func Strings[T ~string](all ...T) []string {
 	out := make([]string, len(all))
 	for i, v := range all {
 		out[i] = string(v)

@@ -170,7 +170,7 @@ func (t *teammate) join(ctx context.Context, bt *broker.Storage, record team.Tea
 	m.Host, _ = os.Hostname()
 	m.Cluster, m.Server = child.Cluster(), bt.Conn.ServerID()
 	var err error
-	if m.Workspace, err = t.Workspace(record); err != nil {
+	if m.Workspace, err = t.Workspaces.Folder(record); err != nil {
 		return joined{}, err
 	}
 	// Once begun the write is seen through: a process that is told to stop just now
@@ -287,7 +287,7 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 	j.metrics = metrics
 	err = membership.Run(ctx, membership.Options{
 		Process: t.ID, Team: j.team, Record: j.record, Member: j.member, Role: role, Model: model, ModelChanged: t.ModelsChanged, KeepTranscripts: t.Config.KeepTranscripts,
-		Workspace: j.member.Workspace, Logger: t.Log, Metrics: metrics,
+		Workspaces: t.Workspaces, Level: t.Workspaces.Level, Logger: t.Log, Metrics: metrics,
 	})
 	// The caller's context may be over by now.
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown.SignOff)
@@ -320,7 +320,7 @@ func (t *teammate) leave(ctx context.Context, j joined) {
 	t.Log.Info("left", "agent", j.member.AgentID)
 }
 
-// lose tells the team that this process goes away, or cannot go on because of cause,
+// lose tells the team that this process goes away, or cannot continue because of cause,
 // so that the member is brought back without waiting for its lease to run out. That
 // is no decision to leave: whatever stands in one process's way may not in another's.
 func (t *teammate) lose(ctx context.Context, j joined, cause error) {

@@ -83,13 +83,13 @@ func mend(t *testing.T, tm *client.Team, key string) {
 // looks reads all lists of the team, in which the damaged key must be named.
 func looks(t *testing.T, c *teamtest.Cluster, tm *client.Team, key string) {
 	t.Helper()
-	if _, err := tm.Board(t.Context()); err != nil {
+	if _, err := tm.Board().Snapshot(t.Context()); err != nil {
 		t.Errorf("the board: %v", err)
 	}
-	if _, err := tm.List(t.Context(), team.Query{}); err != nil {
+	if _, err := tm.Board().List(t.Context(), team.Query{}); err != nil {
 		t.Errorf("the list of tasks: %v", err)
 	}
-	if agents, err := tm.Agents(t.Context(), true); err != nil || len(agents) != 2 {
+	if agents, err := tm.Members().List(t.Context(), true); err != nil || len(agents) != 2 {
 		t.Errorf("%d members, %v", len(agents), err)
 	}
 	teams, err := c.Client.Teams(t.Context())
@@ -111,7 +111,7 @@ func TestDamageHarmsOneThing(t *testing.T) {
 			c := teamtest.Start(t, alone)
 			stopLeader := c.Leader()
 			tm, g, _ := atWork(t, c)
-			if _, _, err := tm.AddTasks(t.Context(), "", team.NewTask{Title: "for ann", Role: "reviewer"}); err != nil {
+			if _, _, err := tm.Board().Add(t.Context(), "", team.NewTask{Title: "for ann", Role: "reviewer"}); err != nil {
 				t.Fatal(err)
 			}
 			bt := storage(t, c, "t")
@@ -127,10 +127,10 @@ func TestDamageHarmsOneThing(t *testing.T) {
 			stopLeader()
 			c.Leader()
 			until(t, bt, subject.Log("t", team.Leader), func(r journal.Record) bool { return r.Kind == journal.Start && r.Incarnation == 2 })
-			if _, err := tm.Seating("ann").Claim(t.Context(), "T-002", "ann"); err != nil {
+			if _, err := tm.Board().Seating("ann").Claim(t.Context(), "T-002", "ann"); err != nil {
 				t.Errorf("claim: %v", err)
 			}
-			if _, err := tm.Complete(t.Context(), "T-002", "ann", "done"); err != nil {
+			if _, err := tm.Board().Complete(t.Context(), "T-002", "ann", "done"); err != nil {
 				t.Errorf("complete: %v", err)
 			}
 			letGo(t, tm)
@@ -143,7 +143,7 @@ func TestDamageHarmsOneThing(t *testing.T) {
 			if left := damaged(t, tm); len(left) > 0 {
 				t.Errorf("left are %v", left)
 			}
-			if added, _, err := tm.AddTasks(t.Context(), "", team.NewTask{Title: "next"}); err != nil || added[0].ID != "T-003" {
+			if added, _, err := tm.Board().Add(t.Context(), "", team.NewTask{Title: "next"}); err != nil || added[0].ID != "T-003" {
 				t.Errorf("a task for the repaired team: %+v, %v", added, err)
 			}
 		})
@@ -162,7 +162,7 @@ func TestDamagedTeamRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	looks(t, c, tm, subject.KeyTeam)
-	_, err := tm.Spawn(t.Context(), team.Member{Role: "coder"}, 1)
+	_, err := tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1)
 	if !errors.Is(err, team.ErrUnreadable) || !strings.Contains(team.HintOf(err), "teamctl repair") {
 		t.Errorf("a spawn: %v (%s)", err, team.HintOf(err))
 	}
@@ -215,7 +215,7 @@ func TestDamagedJournals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := tm.Send(t.Context(), client.Mail{To: team.Leader, Text: "How far are you?"}); err != nil { // the leader answers, so it writes
+	if _, _, err := tm.Mail().Send(t.Context(), client.NewMail{To: team.Leader, Text: "How far are you?"}); err != nil { // the leader answers, so it writes
 		t.Fatal(err)
 	}
 	until(t, bt, subject.Log("t", team.Leader), func(r journal.Record) bool { return r.Kind == journal.Turn && r.Seq > spoiled })
@@ -226,14 +226,14 @@ func TestDamagedJournals(t *testing.T) {
 	inState(t, tm, team.Leader, team.MemberParked)
 	c.Named("bob", "coder", "t")
 	inState(t, tm, "bob", team.MemberParked)
-	agents, err := tm.Agents(t.Context(), false)
+	agents, err := tm.Members().List(t.Context(), false)
 	if err != nil || len(agents) != 2 || agents[0].State != team.WaitingRepair || agents[1].State != team.WaitingRepair {
 		t.Fatalf("members: %+v, %v", agents, err)
 	}
 	if keys := damaged(t, tm); !slices.Equal(keys, []string{"log.bob", "log.leader"}) {
 		t.Errorf("damaged are %v", keys)
 	}
-	v, err := tm.Task(t.Context(), "T-001")
+	v, err := tm.Board().Task(t.Context(), "T-001")
 	if err != nil || v.Status != team.Pending || v.Attempts != 0 {
 		t.Errorf("the task is %s after %d attempts, %v", v.Status, v.Attempts, err)
 	}
@@ -243,7 +243,7 @@ func TestDamagedJournals(t *testing.T) {
 	if record := teamtest.Wait(t, g); record.Status != team.TeamFinished || record.Summary != "it is built" {
 		t.Errorf("the goal is %s: %q", record.Status, record.Summary)
 	}
-	if v, err := tm.Task(t.Context(), "T-001"); err != nil || v.Attempts != 0 || v.Assignee != "bob" {
+	if v, err := tm.Board().Task(t.Context(), "T-001"); err != nil || v.Attempts != 0 || v.Assignee != "bob" {
 		t.Errorf("the task: %+v, %v", v, err)
 	}
 }

@@ -178,7 +178,7 @@ agents:
 			t.Fatalf("the goal is %s: %q, want %q", record.Status, record.Summary, want)
 		}
 	}
-	all, err := tm.Members(t.Context())
+	all, err := tm.Members().Records(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestSecondLeader(t *testing.T) {
 	if record.Status != team.TeamFinished || record.Summary != "bridges: read blue, claim blocked" {
 		t.Errorf("the goal is %s: %q", record.Status, record.Summary)
 	}
-	members, err := tm.Agents(t.Context(), true)
+	members, err := tm.Members().List(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func TestWrongStarts(t *testing.T) {
 	c.Named("bob", "coder", "t")
 	joined(t, tm, "bob")
 	joined(t, tm, team.Leader)
-	before, err := tm.Agents(t.Context(), true)
+	before, err := tm.Members().List(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestWrongStarts(t *testing.T) {
 			t.Errorf("%s: %v (hint %q), want %s about %q", name, tt.err, team.HintOf(tt.err), tt.code, tt.says)
 		}
 	}
-	after, err := tm.Agents(t.Context(), true)
+	after, err := tm.Members().List(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

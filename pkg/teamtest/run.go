@@ -13,7 +13,7 @@ import (
 // Set sets t a goal, which must become the team's.
 func Set(t testing.TB, tm *client.Team, goal string) *client.Goal {
 	t.Helper()
-	g, err := tm.StartGoal(t.Context(), goal, "")
+	g, err := tm.Goals().Start(t.Context(), goal, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func Wait(t testing.TB, g *client.Goal) team.Team {
 // Tasks returns the team's board.
 func Tasks(t testing.TB, tm *client.Team) []team.TaskView {
 	t.Helper()
-	tasks, err := tm.Tasks(t.Context())
+	tasks, err := tm.Board().Tasks(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

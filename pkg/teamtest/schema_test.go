@@ -2,7 +2,9 @@ package teamtest_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"go/ast"
 	"go/parser"
@@ -31,6 +33,7 @@ import (
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
+	"agentteam/pkg/tool"
 )
 
 var update = flag.Bool("update", false, "write the schemas anew")
@@ -308,6 +311,12 @@ func TestRealRecordsValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := gate.Submit(t.Context(), "first this"); err != nil {
+		t.Fatal(err)
+	}
+	asks := plans.Permissions(team.Member{AgentID: "coder-1", Incarnation: 1}, idle{}, func(context.Context, tool.Request) (approval.Judgement, error) {
+		return approval.Judgement{Answer: approval.Ask, Dir: "/w"}, nil
+	})
+	if err := asks.Pass(t.Context(), tool.Request{Called: "bash", Arguments: []byte(`{"command":"make"}`)}); !errors.Is(err, team.PermissionDenied) {
 		t.Fatal(err)
 	}
 	for _, task := range teamtest.Tasks(t, tm) {

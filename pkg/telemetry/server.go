@@ -21,7 +21,7 @@ import (
 // readyTimeout is for a probe: one that hangs tells less than one that fails.
 const readyTimeout = time.Second
 
-// Options says what a [Server] serves.
+// Options describes what a [Server] serves.
 type Options struct {
 	Addr    string              // host:port to listen on; port 0 takes a free one; required
 	Metrics prometheus.Gatherer // what /metrics shows; required
@@ -99,7 +99,7 @@ func (s *Server) ownHost(next http.Handler) http.Handler {
 	})
 }
 
-// notFound closes the connection, too. Where containers are made anew the address of one
+// notFound closes the connection, too. Where containers are made again the address of one
 // may pass to another while somebody is connecting to it; who then asks the wrong one
 // must look the name up again, and would be told 404 for ever over a connection kept.
 func notFound(w http.ResponseWriter, r *http.Request) {

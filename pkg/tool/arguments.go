@@ -3,7 +3,6 @@ package tool
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,56 +12,173 @@ import (
 	"agentteam/pkg/team"
 )
 
-// checker validates the arguments of one tool. It looks at each argument by
-// itself, so that an error names the argument: a model corrects "limit: ..." at
-// once and guesses at "validating root: ...".
-type checker struct {
-	names    []string // in the struct's order
-	required []string
-	fields   map[string]*jsonschema.Resolved
-	schema   *jsonschema.Schema
+// Arguments are those that a tool takes.
+type Arguments struct {
+	Schema  *jsonschema.Schema  // of the object that they are
+	Hidden  []string            // the model does not see these; "list.field" is a field of the objects in a list
+	Offered map[string][]string // the values that the model is offered for some of them
 }
 
-func newChecker(tool string, schema *jsonschema.Schema) *checker {
-	c := &checker{names: schema.PropertyOrder, required: schema.Required, fields: map[string]*jsonschema.Resolved{}, schema: schema}
-	for name, field := range schema.Properties {
-		resolved, err := field.Resolve(nil)
-		if err != nil {
-			panic(fmt.Sprintf("tool %s: argument %s: %v", tool, name, err))
-		}
-		c.fields[name] = resolved
-	}
-	return c
+func (a Arguments) clone() Arguments {
+	return Arguments{a.Schema.CloneSchemas(), slices.Clone(a.Hidden), maps.Clone(a.Offered)}
 }
 
-// decode parses and validates arguments and fills in, a pointer to the tool's
-// struct. Models write nothing for "no arguments", and null or "" for "not given", so
-// these are taken that way; nothing else is guessed.
-func (c *checker) decode(arguments string, in any) error {
-	given, err := parse(arguments)
-	if err != nil {
-		return err
-	}
-	if err := c.validate(given); err != nil {
-		return err
-	}
-	// Decoded from what was validated, not from the text: encoding/json ignores
-	// case and would take for a field what validation knew under another name.
-	text, err := json.Marshal(given)
-	if err != nil {
-		return team.Errorf(team.InvalidArgument, "arguments: %w", err)
-	}
-	if err := json.Unmarshal(text, in); err != nil {
-		var mismatch *json.UnmarshalTypeError
-		if errors.As(err, &mismatch) {
-			return team.Errorf(team.InvalidArgument, "%s: %s does not fit, want %s", mismatch.Field, mismatch.Value, mismatch.Type)
+// Object returns the schema of the objects that have an argument, and its name there: for
+// "list.field" that of the objects in a list. Error: InvalidArgument if there is no such
+// argument.
+func (a Arguments) Object(argument string) (object *jsonschema.Schema, name string, err error) {
+	object, name = a.Schema, argument
+	if list, field, nested := strings.Cut(argument, "."); nested {
+		if object = object.Properties[list]; object != nil {
+			object = object.Items
 		}
-		return team.Errorf(team.InvalidArgument, "arguments: %w", err)
+		name = field
+	}
+	if object == nil || object.Properties[name] == nil {
+		return nil, "", team.Errorf(team.InvalidArgument, "there is no argument %s", argument)
+	}
+	return object, name, nil
+}
+
+func (a Arguments) has(arguments ...string) error {
+	for _, name := range arguments {
+		if _, _, err := a.Object(name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func parse(arguments string) (map[string]any, error) {
+// ModelSchema returns the JSON schema that the model sees: without what is hidden, and with
+// what it is offered. Error: InvalidArgument if it hides an argument that is not there.
+func (a Arguments) ModelSchema() (json.RawMessage, error) {
+	shown := a.clone()
+	for name, values := range shown.Offered {
+		if field := shown.Schema.Properties[name]; field != nil {
+			field.Enum = nil
+			for _, v := range values {
+				field.Enum = append(field.Enum, v)
+			}
+		}
+	}
+	for _, hidden := range shown.Hidden {
+		object, name, err := shown.Object(hidden)
+		if err != nil {
+			return nil, err
+		}
+		delete(object.Properties, name)
+		object.PropertyOrder = slices.DeleteFunc(slices.Clone(object.PropertyOrder), func(n string) bool { return n == name })
+	}
+	if shown.Schema.Properties == nil { // left out by the library, and OpenAI refuses an object schema without
+		shown.Schema.Properties = map[string]*jsonschema.Schema{}
+	}
+	text, err := json.Marshal(shown.Schema)
+	if err != nil {
+		return nil, team.Errorf(team.InvalidArgument, "its schema: %w", err)
+	}
+	return text, nil
+}
+
+// parseSchema reads the schema of an object. Errors: InvalidArgument.
+func parseSchema(text json.RawMessage) (*jsonschema.Schema, error) {
+	s := new(jsonschema.Schema)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, team.Errorf(team.InvalidArgument, "its schema: %w", err)
+	}
+	if strings.TrimSpace(string(text)) == "null" || s.Types != nil || s.Type != "" && s.Type != "object" {
+		return nil, team.Errorf(team.InvalidArgument, "its schema is not one of an object").WithHint(`give it "type": "object"`)
+	}
+	s.Type = "object" // which endpoints ask for
+	if s.PropertyOrder == nil {
+		s.PropertyOrder = slices.Sorted(maps.Keys(s.Properties))
+	}
+	return s, nil
+}
+
+// withoutNull removes "null" from the types that inference gives to slices and
+// pointers. A type that is a list is refused by several model endpoints, and a
+// null argument is dropped before validation anyway.
+func withoutNull(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	if types := slices.DeleteFunc(slices.Clone(s.Types), func(t string) bool { return t == "null" }); len(types) == 1 {
+		s.Type, s.Types = types[0], nil
+	}
+	withoutNull(s.Items)
+	withoutNull(s.AdditionalProperties)
+	for _, p := range s.Properties {
+		withoutNull(p)
+	}
+}
+
+// Checker checks the arguments of calls. It looks at each argument by itself first, so that
+// an error names the argument: a model corrects "limit: ..." at once and guesses at
+// "validating root: ...".
+type Checker struct {
+	schema *jsonschema.Schema
+	fields map[string]*jsonschema.Resolved // of the arguments that refer to nothing outside themselves
+	whole  *jsonschema.Resolved
+}
+
+// Checker returns the checker of a. Error: InvalidArgument if its schema refers to what is
+// not in it, or is malformed.
+func (a Arguments) Checker() (*Checker, error) {
+	c := &Checker{schema: a.Schema, fields: map[string]*jsonschema.Resolved{}}
+	var err error
+	if c.whole, err = a.Schema.Resolve(nil); err != nil {
+		return nil, team.Errorf(team.InvalidArgument, "its schema: %w", err)
+	}
+	for name, field := range a.Schema.Properties {
+		if resolved, err := field.Resolve(nil); err == nil {
+			c.fields[name] = resolved
+		}
+	}
+	return c, nil
+}
+
+// decode fills in, a pointer to the tool's struct, with valid arguments, and returns them as
+// JSON.
+func decode(given map[string]any, in any) (json.RawMessage, error) {
+	text, err := json.Marshal(given)
+	if err != nil {
+		return nil, team.Errorf(team.InvalidArgument, "arguments: %w", err)
+	}
+	if err := json.Unmarshal(text, in); err != nil {
+		var mismatch *json.UnmarshalTypeError
+		if errors.As(err, &mismatch) {
+			return nil, team.Errorf(team.InvalidArgument, "%s: %s does not fit, want %s", mismatch.Field, mismatch.Value, mismatch.Type)
+		}
+		return nil, team.Errorf(team.InvalidArgument, "arguments: %w", err)
+	}
+	return text, nil
+}
+
+// exact returns arguments that Check has passed as JSON, with each number as it was written:
+// an id of 19 digits is no float64.
+func (c *Checker) exact(arguments string) (json.RawMessage, error) {
+	given := map[string]any{}
+	if strings.TrimSpace(arguments) != "" {
+		d := json.NewDecoder(strings.NewReader(arguments))
+		d.UseNumber()
+		if err := d.Decode(&given); err != nil {
+			return nil, team.Errorf(team.InvalidArgument, "arguments: %w", err)
+		}
+	}
+	if given == nil { // the text "null"
+		given = map[string]any{}
+	}
+	dropEmpty(c.schema, given)
+	text, err := json.Marshal(given)
+	if err != nil {
+		return nil, team.Errorf(team.InvalidArgument, "arguments: %w", err)
+	}
+	return text, nil
+}
+
+// Parse reads the arguments of a call. Models write nothing for "no arguments", and it is
+// taken that way. Errors: InvalidArgument for what is no JSON object.
+func Parse(arguments string) (map[string]any, error) {
 	if strings.TrimSpace(arguments) == "" {
 		return map[string]any{}, nil
 	}
@@ -84,22 +200,23 @@ func parse(arguments string) (map[string]any, error) {
 	return given, nil
 }
 
-// validate checks arguments, from which it takes what says nothing.
-func (c *checker) validate(given map[string]any) error {
+// Check checks arguments against the schema. Models write null or "" for "not given", so it
+// takes these out where the schema has no use for them; nothing else is guessed. Errors:
+// InvalidArgument.
+func (c *Checker) Check(given map[string]any) error {
 	dropEmpty(c.schema, given)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		field, known := c.fields[name]
-		if !known {
+		if c.schema.Properties[name] == nil && closed(c.schema) {
 			return team.Errorf(team.InvalidArgument, "%s: there is no such argument", shorten(name, 80)).WithHint("%s", c.usage())
 		}
-		if err := field.Validate(given[name]); err != nil {
-			// The library says "validating root: type: ..." and quotes the value,
-			// which may be a whole file.
-			return team.Errorf(team.InvalidArgument, "%s: %s", name, shorten(strings.TrimPrefix(err.Error(), "validating root: "), 300))
+		if field := c.fields[name]; field != nil {
+			if err := field.Validate(given[name]); err != nil {
+				return team.Errorf(team.InvalidArgument, "%s: %s", name, invalid(err))
+			}
 		}
 	}
 	var missing []string
-	for _, name := range c.required {
+	for _, name := range c.schema.Required {
 		if _, ok := given[name]; !ok {
 			missing = append(missing, name)
 		}
@@ -107,12 +224,22 @@ func (c *checker) validate(given map[string]any) error {
 	if missing != nil {
 		return Missing(missing...).WithHint("%s", c.usage())
 	}
+	if err := c.whole.Validate(given); err != nil {
+		return team.Errorf(team.InvalidArgument, "%s", invalid(err)).WithHint("%s", c.usage())
+	}
 	return nil
 }
 
+// invalid is an error of validation for a model. The library reports "validating root: type: ..."
+// and quotes the value, which may be a whole file.
+func invalid(err error) string {
+	return shorten(strings.TrimPrefix(err.Error(), "validating root: "), 300)
+}
+
 // dropEmpty takes out of an object, and of the objects in its lists, what a model wrote for
-// an argument that it does not give: null, and "" where the schema has no such argument, or
-// one that is optional and no text. Where any name is allowed, all is data.
+// an argument that it does not give: null where it is not allowed, and "" where the schema has
+// no such argument, or one that is optional and no text. Where any name is allowed, those that
+// the schema does not have are data.
 func dropEmpty(s *jsonschema.Schema, value any) {
 	switch v := value.(type) {
 	case []any:
@@ -122,13 +249,15 @@ func dropEmpty(s *jsonschema.Schema, value any) {
 			}
 		}
 	case map[string]any:
-		if s == nil || len(s.Properties) == 0 && !closed(s) {
+		if s == nil {
 			return
 		}
 		maps.DeleteFunc(v, func(name string, e any) bool {
 			field := s.Properties[name]
-			nothing := field == nil || field.Type != "string" && !slices.Contains(s.Required, name)
-			return e == nil || e == "" && nothing
+			if field == nil {
+				return closed(s) && (e == nil || e == "")
+			}
+			return e == nil && !admits(field, "null") || e == "" && !admits(field, "string") && !slices.Contains(s.Required, name)
 		})
 		for name, e := range v {
 			dropEmpty(s.Properties[name], e)
@@ -136,9 +265,18 @@ func dropEmpty(s *jsonschema.Schema, value any) {
 	}
 }
 
+// admits reports whether a schema may allow values of a JSON type.
+func admits(s *jsonschema.Schema, kind string) bool {
+	if s.Type != "" || s.Types != nil {
+		return s.Type == kind || slices.Contains(s.Types, kind)
+	}
+	alternatives := slices.Concat(s.AnyOf, s.OneOf)
+	return alternatives == nil || slices.ContainsFunc(alternatives, func(a *jsonschema.Schema) bool { return admits(a, kind) })
+}
+
 // closed reports whether a schema allows no name but its own.
 func closed(s *jsonschema.Schema) bool {
-	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
+	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil && s.PatternProperties == nil
 }
 
 // Missing is the error for arguments that a call lacks.
@@ -147,14 +285,13 @@ func Missing(names ...string) *team.Error {
 }
 
 // usage lists the arguments, the optional ones with a question mark.
-func (c *checker) usage() string {
-	if len(c.names) == 0 {
+func (c *Checker) usage() string {
+	if len(c.schema.PropertyOrder) == 0 {
 		return "it takes no arguments"
 	}
-	list := make([]string, len(c.names))
-	for i, name := range c.names {
-		list[i] = name
-		if !slices.Contains(c.required, name) {
+	list := slices.Clone(c.schema.PropertyOrder)
+	for i, name := range list {
+		if !slices.Contains(c.schema.Required, name) {
 			list[i] += "?"
 		}
 	}

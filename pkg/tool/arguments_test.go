@@ -26,9 +26,9 @@ type step struct {
 
 // received runs a call of these arguments and returns what the tool was given.
 func received(t *testing.T, text string) (got *arguments, r tool.Result) {
-	s := newSet(t, tool.New("create", "", func(_ context.Context, in arguments) (any, error) {
+	s := newSet(t, tool.New("create", "", func(_ context.Context, in arguments) (tool.Output, error) {
 		got = &in
-		return "done", nil
+		return tool.Output{Value: "done"}, nil
 	}))
 	return got, s.Run(t.Context(), tool.Call{Name: "create", Arguments: text})
 }
@@ -86,7 +86,8 @@ func TestArgumentsRefused(t *testing.T) {
 }
 
 func TestSchema(t *testing.T) {
-	s := newSet(t, tool.New("create", "makes a task", func(context.Context, arguments) (any, error) { return nil, nil }), returns("list", nil, nil))
+	s := newSet(t, tool.New("create", "makes a task", func(context.Context, arguments) (tool.Output, error) { return tool.Output{}, nil }), returns("list", nil, nil),
+		tool.New("show", "", func(context.Context, step) (tool.Output, error) { return tool.Output{}, nil }, tool.Hidden("do")))
 	specs := s.Specs()
 	var got, want any
 	if err := json.Unmarshal(specs[0].Schema, &got); err != nil {
@@ -102,17 +103,19 @@ func TestSchema(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("schema %s", specs[0].Schema)
 	}
-	if got := string(specs[1].Schema); !strings.Contains(got, `"properties":{}`) {
-		t.Errorf("schema of a tool without arguments: %s", got) // several endpoints refuse an object schema without it
+	for _, spec := range specs[1:] { // several endpoints refuse an object schema without, and a key that comes twice
+		if got := string(spec.Schema); strings.Count(got, `"properties":{}`) != 1 {
+			t.Errorf("schema of %s, of which the model sees no argument: %s", spec.Name, got)
+		}
 	}
 }
 
 func TestArgumentOptions(t *testing.T) {
-	run := func(_ context.Context, in arguments) (any, error) { return in.Title, nil }
+	run := func(_ context.Context, in arguments) (tool.Output, error) { return tool.Output{Value: in.Title}, nil }
 	set := newSet(t,
 		tool.New("few", "", run, tool.Enum("title", "red", "blue"), tool.Describe("title", "its colour")),
 		tool.New("fewer", "", run, tool.Hidden("needs"), tool.Hidden("assignee")),
-		tool.New("none", "", run, tool.Untold()),
+		tool.New("none", "", run, tool.Unlisted()),
 	)
 	for _, tt := range []struct{ tool, arguments, want string }{
 		{"few", `{"title":"red"}`, "red"},

@@ -12,8 +12,8 @@ func Example() {
 		Name  string `json:"name" jsonschema:"whom to greet"`
 		Times int    `json:"times,omitempty" jsonschema:"how often (default 1)"`
 	}
-	greet := tool.New("greet", "Greets somebody.", func(_ context.Context, in arguments) (any, error) {
-		return "hello, " + in.Name, nil
+	greet := tool.New("greet", "Greets somebody.", func(_ context.Context, in arguments) (tool.Output, error) {
+		return tool.Output{Value: "hello, " + in.Name}, nil
 	}, tool.Alias("Greet"))
 	set, err := tool.NewSet(nil, greet)
 	if err != nil {

@@ -1,14 +1,13 @@
 package tool
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // MaxContent is the most bytes of a result that the model sees.
@@ -30,13 +29,12 @@ type Result struct {
 	// text of [Plain].
 	Content string
 	IsError bool
-	Code    team.Code // of an error
-	Value   any       // what the tool returned, for programs; nil for an error
+	Code    team.Code    // of an error
+	Value   any          // of the tool's [Output]; nil for an error
+	Parts   []Part       // of the tool's [Output], within the bounds of [Part]; none for an error
+	Effects Effects      // of the tool's [Output]; for an error only that of [Awaiting]
+	Account team.Account // how the call was made
 }
-
-// Briefer is what a tool's value implements if the model is to see less of it than
-// programs do. A string is shown as it is, any other value as JSON.
-type Briefer interface{ Brief() any }
 
 // Plain returns err as an error of which the model is shown this text, as it is: what a
 // command has printed is easier to read than JSON that quotes it.
@@ -49,26 +47,38 @@ type plain struct {
 
 func (p *plain) Unwrap() error { return p.error }
 
-// success makes the result of a tool's value.
-func success(v any) (Result, error) {
-	text, isText := v.(string)
-	if !isText && v != nil {
-		shown := v
-		if b, ok := v.(Briefer); ok {
-			shown = b.Brief()
-		}
-		if text, isText = shown.(string); !isText {
-			var err error
-			if text, err = encode(shown); err != nil {
-				return Result{}, err
-			}
-		}
+// IsPlain reports whether the model is shown a text of err's own, see [Plain].
+func IsPlain(err error) bool {
+	var p *plain
+	return errors.As(err, &p)
+}
+
+// Awaiting returns err as one after which the agent waits: a gate has refused a call until somebody
+// decides on it. The model need not be asked what it does next.
+func Awaiting(err error, w team.Await) error { return &awaiting{err, w} }
+
+type awaiting struct {
+	error
+	what team.Await
+}
+
+func (a *awaiting) Unwrap() error { return a.error }
+
+// success makes the result of what a tool returned.
+func success(out Output) (Result, error) {
+	text, err := out.Text()
+	if err != nil {
+		return Result{}, err
+	}
+	parts, lines := bounded(out.Parts)
+	if lines != "" {
+		text = strings.TrimPrefix(cut(text, MaxContent-len(lines)-1)+"\n"+lines, "\n")
 	}
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	if strings.TrimSpace(text) == "" {
 		text = "(no output)"
 	}
-	return Result{Content: cut(text, MaxContent), Value: v}, nil
+	return Result{Content: cut(text, MaxContent), Value: out.Value, Parts: parts, Effects: out.Effects}, nil
 }
 
 // failure makes the result of an error. One without a code is unavailable: the
@@ -78,11 +88,15 @@ func failure(err error) Result {
 	if code == "" {
 		code = team.Unavailable
 	}
+	var effects Effects
+	if w := (*awaiting)(nil); errors.As(err, &w) {
+		effects.Await = &w.what
+	}
 	var p *plain
 	if errors.As(err, &p) {
-		return Result{Content: cut(strings.ToValidUTF8(p.text, string(utf8.RuneError)), MaxContent), IsError: true, Code: code}
+		return Result{Content: cut(strings.ToValidUTF8(p.text, string(utf8.RuneError)), MaxContent), IsError: true, Code: code, Effects: effects}
 	}
-	text, encodeErr := encode(struct {
+	text, encodeErr := wire.Plain(struct {
 		Error  string    `json:"error"`
 		Code   team.Code `json:"code"`
 		Status string    `json:"status"`
@@ -91,18 +105,7 @@ func failure(err error) Result {
 	if encodeErr != nil { // four strings always encode
 		panic(encodeErr)
 	}
-	return Result{Content: text, IsError: true, Code: code}
-}
-
-// encode is json.Marshal without HTML escaping: a model reads "<" better than "\u003c".
-func encode(v any) (string, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
+	return Result{Content: string(text), IsError: true, Code: code, Effects: effects}
 }
 
 // cut takes out the middle of s so that at most limit bytes are left, the line

@@ -18,29 +18,37 @@ import (
 // Set is the tools that an agent knows, in a fixed order, and the ones of them
 // that it may use. It does not change and is safe for concurrent use.
 type Set struct {
-	tools   []Tool
-	byName  map[string]int  // index into tools, by name and alias
-	forms   map[string]Tool // the tools as these names call them, if in another way
-	dialect team.Dialect    // in which the model is told of them
-	allowed map[string]bool // by name
-	gate    Gate            // nil: there is none
-	metrics *metrics
+	tools    []Tool
+	byName   map[string]int     // index into tools, by name and alias
+	variants map[string]Variant // by their names
+	names    Names              // by which the model sees them; nil: their own
+	allowed  map[string]bool    // by name
+	gates    []Gate
+	metrics  *metrics
+}
+
+// Names are the names by which a model sees tools; a [team.Dialect] is one.
+type Names interface {
+	// Tool returns the name for one of our tools; "" if the model does not see it.
+	Tool(native string) string
+	// Say returns one of our texts with the names of tools in it.
+	Say(text string) string
 }
 
 // NewSet makes a set in which every tool is allowed. Calls are counted in reg,
 // which may be nil; sets that share a registry share the counters.
 //
-// Errors: two tools with one name or alias; a tool that [New] did not make.
+// Errors: two tools with one name or alias; a tool that neither [New] nor [Dynamic] made.
 func NewSet(reg prometheus.Registerer, tools ...Tool) (*Set, error) {
-	s := &Set{tools: slices.Clone(tools), byName: map[string]int{}, forms: map[string]Tool{}, allowed: map[string]bool{}}
+	s := &Set{tools: slices.Clone(tools), byName: map[string]int{}, variants: map[string]Variant{}, allowed: map[string]bool{}}
 	for i, t := range s.tools {
 		if t.Name == "" || t.run == nil {
 			return nil, team.Errorf(team.InvalidArgument, "tool %d %q was not made by tool.New", i, t.Name)
 		}
 		names := append([]string{t.Name}, t.Aliases...)
-		for _, f := range t.forms {
-			if s.forms[f.Name] = f; f.Name != t.Name {
-				names = append(names, f.Name)
+		for _, v := range t.variants {
+			if s.variants[v.Name] = v; v.Name != t.Name {
+				names = append(names, v.Name)
 			}
 		}
 		for _, name := range names {
@@ -80,23 +88,24 @@ func (s *Set) Allow(names []string) (*Set, error) {
 	return &narrow, nil
 }
 
-// Speaking returns the set as it is told to a model in a dialect. It answers to the names
-// of every dialect.
-func (s *Set) Speaking(d team.Dialect) *Set {
+// Speaking returns the set under these names. It answers to the names of
+// all variants.
+func (s *Set) Speaking(n Names) *Set {
 	speaking := *s
-	speaking.dialect = d
+	speaking.names = n
 	return &speaking
 }
 
-// Behind returns the set behind a gate, which is asked before each call that may change
-// something: of a tool that is neither [ReadOnly] nor [Ungated].
-func (s *Set) Behind(g Gate) *Set {
+// Behind returns the set behind further gates. Before each call all gates are asked, in their
+// order, with arguments that are valid; the first that refuses ends the call. What changes
+// nothing is for them to let pass: see [Request.Changes].
+func (s *Set) Behind(gates ...Gate) *Set {
 	gated := *s
-	gated.gate = g
+	gated.gates = slices.Concat(s.gates, gates)
 	return &gated
 }
 
-// Spec is what a model is told about a tool.
+// Spec is a tool as a model sees it.
 type Spec struct {
 	Name        string
 	Description string
@@ -108,62 +117,60 @@ type Spec struct {
 func (s *Set) Specs() []Spec {
 	var specs []Spec
 	for _, t := range s.tools {
-		name := s.dialect.Tool(t.Name)
-		if !s.allowed[t.Name] || t.untold || name == "" {
-			continue
+		spec := Spec{Name: t.Name, Description: t.Description, Schema: t.schema}
+		if s.names != nil {
+			if spec.Name = s.names.Tool(t.Name); spec.Name != t.Name {
+				if v, ok := s.variants[spec.Name]; ok {
+					spec.Description, spec.Schema = v.Description, v.Schema
+				}
+			}
+			spec.Description = s.names.Say(spec.Description)
 		}
-		if f, ok := s.forms[name]; ok && name != t.Name {
-			t = f
+		if s.allowed[t.Name] && !t.unlisted && spec.Name != "" {
+			specs = append(specs, spec)
 		}
-		specs = append(specs, Spec{Name: name, Description: s.dialect.Say(t.Description), Schema: t.schema})
 	}
 	return specs
 }
 
-// Writes reports whether name, or the tool of which it is an alias, writes files
-// or executes. It is false for a name that no tool has.
-func (s *Set) Writes(name string) bool {
-	i, known := s.byName[name]
-	return known && s.tools[i].Writes
-}
-
-// Yields reports whether a call of the tool may be cut off in the middle: it was made for
-// that, or changes nothing.
-func (s *Set) Yields(name string) bool {
-	i, known := s.byName[name]
-	return known && (s.tools[i].Yields || s.tools[i].ReadOnly)
-}
-
-// Bulky reports whether old results of the tool, or of that of which name is an alias, may be
-// left out of a conversation; stored are its arguments of which that is so too.
-func (s *Set) Bulky(name string) (stored []string, bulky bool) {
+// Traits returns those of the tool that name calls, with the names that its arguments have
+// there; the zero Traits of a name that no tool has.
+func (s *Set) Traits(name string) Traits {
 	i, known := s.byName[name]
 	if !known {
-		return nil, false
+		return Traits{}
 	}
-	return s.tools[i].stored, s.tools[i].Bulky
+	if v, ok := s.variant(s.tools[i], name); ok {
+		return v.Traits
+	}
+	return s.tools[i].Traits
 }
 
-// ReadOnly reports whether name, or the tool of which it is an alias, changes nothing that
-// anybody can see. It is false for a name that no tool has.
-func (s *Set) ReadOnly(name string) bool {
-	i, known := s.byName[name]
-	return known && s.tools[i].ReadOnly
+// variant is the variant of t that name calls, if it is one.
+func (s *Set) variant(t Tool, name string) (Variant, bool) {
+	if v, ok := s.variants[name]; ok {
+		return v, true
+	}
+	v, ok := s.variants[t.Name] // by an alias
+	return v, ok
 }
 
 // Run validates a call, runs it and returns when the tool has ended. It never
 // panics and its result is never empty; every error is a result with a code:
 // not_found for a tool that does not exist (the names that do are in the hint),
 // permission_denied for one that this set does not allow, invalid_argument for
-// arguments against the schema, the gate's error for what it refuses, unavailable for a context that is over, a tool
+// arguments against the schema, a gate's error for what it refuses, unavailable for a context that is over, a tool
 // that panicked and an error without a code, else the tool's own.
 func (s *Set) Run(ctx context.Context, call Call) Result {
-	label := unknownTool
+	label, name := unknownTool, call.Name
 	if i, known := s.byName[call.Name]; known {
-		label = s.tools[i].Name
+		name = s.tools[i].Name
+		label = name
 	}
 	begun := time.Now()
+	ctx, end := accounted(ctx, call, name)
 	result := s.run(ctx, call)
+	end(&result)
 	s.metrics.observe(label, result, time.Since(begun))
 	return result
 }
@@ -187,28 +194,38 @@ func (s *Set) run(ctx context.Context, call Call) (result Result) {
 			result = failure(team.Errorf(team.Unavailable, "%s broke down; what it did until then is unknown", call.Name))
 		}
 	}()
-	called := t
-	if f, ok := s.forms[call.Name]; ok {
-		called = f
-	} else if f, ok := s.forms[t.Name]; ok { // by an alias
-		called = f
-	}
-	gate := s.gate
-	if gate != nil { // what it refuses is named as it was called
-		gate = func(ctx context.Context, _ string) error { return s.gate(ctx, call.Name) }
-	}
-	value, err := called.run(ctx, call.Arguments, gate)
+	out, err := s.output(ctx, t, call)
 	if err != nil {
 		return failure(err)
 	}
-	result, err = success(value)
+	result, err = success(out)
 	if err != nil {
 		return failure(fmt.Errorf("%s ran, but its result cannot be shown: %w", call.Name, err))
 	}
-	if called.show != nil {
-		result.Content = called.show(result.Content)
-	}
 	return result
+}
+
+// output runs a call of t.
+func (s *Set) output(ctx context.Context, t Tool, call Call) (Output, error) {
+	ask := func(ctx context.Context, arguments json.RawMessage, traits Traits) error {
+		for _, gate := range s.gates {
+			if err := gate(ctx, Request{Called: call.Name, Tool: t.Name, Arguments: arguments, Traits: traits}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	v, ok := s.variant(t, call.Name)
+	if !ok {
+		return t.run(ctx, call.Arguments, ask)
+	}
+	return v.Run(ctx, call.Arguments, func(arguments map[string]any) (Output, error) {
+		text, err := json.Marshal(arguments)
+		if err != nil {
+			return Output{}, team.Errorf(team.InvalidArgument, "arguments: %w", err)
+		}
+		return t.run(ctx, string(text), ask)
+	})
 }
 
 func (s *Set) usage() string {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +21,7 @@ type none struct{}
 
 // returns makes a tool that answers every call alike.
 func returns(name string, value any, err error, opts ...tool.Option) tool.Tool {
-	return tool.New(name, "about "+name, func(context.Context, none) (any, error) { return value, err }, opts...)
+	return tool.New(name, "about "+name, func(context.Context, none) (tool.Output, error) { return tool.Output{Value: value}, err }, opts...)
 }
 
 func newSet(t *testing.T, tools ...tool.Tool) *tool.Set {
@@ -65,7 +66,7 @@ func TestNewSetRefuses(t *testing.T) {
 }
 
 func TestAllow(t *testing.T) {
-	all := newSet(t, returns("bash", "ran", nil, tool.Alias("Bash"), tool.Writes()), returns("glob", "found", nil), returns("grep", "hit", nil))
+	all := newSet(t, returns("bash", "ran", nil, tool.Alias("Bash"), tool.Traits{Writes: true}), returns("glob", "found", nil), returns("grep", "hit", nil))
 	names := func(s *tool.Set) (out string) {
 		for _, spec := range s.Specs() {
 			out += spec.Name + " "
@@ -100,14 +101,14 @@ func TestAllow(t *testing.T) {
 	if _, err := allow(all, "grep").Allow([]string{"bash"}); !errors.Is(err, team.PermissionDenied) {
 		t.Errorf("Allow of more than there was: %v", err)
 	}
-	if !all.Writes("Bash") || all.Writes("grep") || all.Writes("nothing") {
+	if !all.Traits("Bash").Writes || all.Traits("grep").Writes || all.Traits("nothing").Writes {
 		t.Error("Writes: want true for Bash only")
 	}
 }
 
 func TestRunEnforcesWhoMayUseWhat(t *testing.T) {
 	ran := false
-	touch := tool.New("touch", "", func(context.Context, none) (any, error) { ran = true; return "", nil }, tool.Alias("Touch"))
+	touch := tool.New("touch", "", func(context.Context, none) (tool.Output, error) { ran = true; return tool.Output{}, nil }, tool.Alias("Touch"))
 	s, err := newSet(t, touch, returns("look", "seen", nil)).Allow([]string{"look"})
 	if err != nil {
 		t.Fatal(err)
@@ -195,28 +196,38 @@ func TestPanicIsAResult(t *testing.T) {
 	var log strings.Builder
 	defer slog.SetDefault(slog.Default())
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	s := newSet(t, tool.New("x", "", func(context.Context, none) (any, error) { panic("secret") }))
+	s := newSet(t, tool.New("x", "", func(context.Context, none) (tool.Output, error) { panic("secret") }))
 	message, _ := failed(t, s.Run(t.Context(), tool.Call{Name: "x"}), team.Unavailable)
 	if strings.Contains(message, "secret") || !strings.Contains(log.String(), "secret") {
 		t.Errorf("want the panic in the log only; the model is told %q, the log has %q", message, log.String())
 	}
 }
 
-// A gate is asked about what may change something, once the arguments are known to be
-// valid, and what it refuses does not run.
+// A gate is asked about each call, once the arguments are known to be valid, and what it
+// refuses does not run.
 func TestGate(t *testing.T) {
 	type args struct {
-		Give bool `json:"give,omitempty"`
+		Give bool   `json:"give,omitempty"`
+		Path string `json:"path,omitempty"`
 	}
 	ran := ""
 	make := func(name string, opts ...tool.Option) tool.Tool {
-		return tool.New(name, "", func(context.Context, args) (any, error) { ran += name + " "; return "done", nil }, opts...)
+		return tool.New(name, "", func(context.Context, args) (tool.Output, error) {
+			ran += name + " "
+			return tool.Output{Value: "done"}, nil
+		}, opts...)
 	}
-	open := newSet(t, make("look", tool.ReadOnly()), make("write", tool.Writes(), tool.Alias("Write")), make("plain"), make("talk", tool.Ungated()),
+	open := newSet(t, make("look", tool.Traits{ReadOnly: true}), make("write", tool.Traits{Writes: true}, tool.Alias("Write")), make("plain"), make("talk", tool.Traits{Ungated: true}),
 		make("update", tool.UngatedIf(func(in args) bool { return in.Give })))
 	asked := ""
 	refuse := error(team.Errorf(team.PermissionDenied, "no plan"))
-	s, err := open.Behind(func(_ context.Context, tool string) error { asked += tool + " "; return refuse }).Allow([]string{"*"})
+	s, err := open.Behind(func(_ context.Context, r tool.Request) error {
+		asked += fmt.Sprintf("%s=%s%s ", r.Called, r.Tool, r.Arguments)
+		if !r.Changes() {
+			return nil
+		}
+		return refuse
+	}).Allow([]string{"*"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +235,7 @@ func TestGate(t *testing.T) {
 		tool, arguments string
 		want            team.Code
 	}{
-		{"look", "", ""}, {"write", "", team.PermissionDenied}, {"Write", "", team.PermissionDenied}, {"plain", "", team.PermissionDenied},
+		{"look", "", ""}, {"write", `{"path":"a","give":null}`, team.PermissionDenied}, {"Write", "", team.PermissionDenied}, {"plain", "", team.PermissionDenied},
 		{"talk", "", ""}, {"update", `{"give":true}`, ""}, {"update", "", team.PermissionDenied}, {"update", `{"take":true}`, team.InvalidArgument},
 	} {
 		if r := s.Run(t.Context(), tool.Call{Name: tt.tool, Arguments: tt.arguments}); r.Code != tt.want {
@@ -234,7 +245,7 @@ func TestGate(t *testing.T) {
 	if want := "look talk update "; ran != want {
 		t.Errorf("ran %s, want %s", ran, want)
 	}
-	if want := "write Write plain update "; asked != want {
+	if want := `look=look{} write=write{"path":"a"} Write=write{} plain=plain{} talk=talk{} update=update{"give":true} update=update{} `; asked != want {
 		t.Errorf("the gate was asked about %s, want %s", asked, want)
 	}
 	refuse = nil
@@ -246,5 +257,71 @@ func TestGate(t *testing.T) {
 			t.Error("an option for other arguments passes")
 		}
 	}()
-	tool.New("broken", "", func(context.Context, none) (any, error) { return "", nil }, tool.UngatedIf(func(in args) bool { return true }))
+	tool.New("broken", "", func(context.Context, none) (tool.Output, error) { return tool.Output{}, nil }, tool.UngatedIf(func(in args) bool { return true }))
+}
+
+// Several gates are asked in their order, also those of a set that is behind one already; the
+// first that refuses ends it. A gate may wait, and ends with the call's context.
+func TestGatesInOrder(t *testing.T) {
+	asked := ""
+	gate := func(name string, err error) tool.Gate {
+		return func(context.Context, tool.Request) error {
+			asked += name
+			return err
+		}
+	}
+	waits := func(ctx context.Context, _ tool.Request) error {
+		asked += "w"
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	no := team.Errorf(team.PermissionDenied, "no")
+	set := newSet(t, returns("x", "ran", nil))
+	for name, tt := range map[string]struct {
+		set   *tool.Set
+		asked string
+		code  team.Code
+	}{
+		"none":              {set, "", ""},
+		"all let it pass":   {set.Behind(gate("a", nil)).Behind(gate("b", nil), gate("c", nil)), "abc", ""},
+		"the first":         {set.Behind(gate("a", no)).Behind(gate("b", team.Errorf(team.Conflict, "b"))), "a", team.PermissionDenied},
+		"the second":        {set.Behind(gate("a", nil), gate("b", no)).Behind(gate("c", nil)), "ab", team.PermissionDenied},
+		"it waits, in vain": {set.Behind(waits), "w", team.Busy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked = ""
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Millisecond, func() { cancel(team.Errorf(team.Busy, "urgent mail")) })
+			if tt.asked != "w" {
+				ctx = t.Context()
+			}
+			if r := tt.set.Run(ctx, tool.Call{Name: "x"}); r.Code != tt.code || asked != tt.asked {
+				t.Errorf("%s, asked %q; want %q, %q", r.Content, asked, tt.code, tt.asked)
+			}
+		})
+	}
+}
+
+// The effects of a call, its value and its parts come with the result; what a model cannot
+// see is described to it.
+func TestOutput(t *testing.T) {
+	moved := team.Task{ID: "T-001", Status: team.Completed}
+	big := make([]byte, tool.MaxPartData+1)
+	run := func(out tool.Output) tool.Result {
+		return newSet(t, tool.New("x", "", func(context.Context, none) (tool.Output, error) { return out, nil })).Run(t.Context(), tool.Call{Name: "x"})
+	}
+	r := run(tool.Output{Value: moved, Brief: "done", Effects: tool.Effects{Moved: &moved, Rests: true}})
+	if r.Content != "done" || r.Effects.Moved != &moved || !r.Effects.Rests || r.Effects.Ends || r.Value == nil {
+		t.Errorf("%+v", r)
+	}
+	r = run(tool.Output{Parts: []tool.Part{{Kind: tool.Image, MediaType: "image/png", Data: []byte("png")}, {Kind: tool.Resource, URI: "file:///a\nb"}, {Kind: tool.Image, Data: big}}})
+	want := "[image image/png, 3 bytes]\n[resource of an unknown type file:///a b; you cannot see it here]\n" +
+		"[image of an unknown type, 5242881 bytes, left out: at most 5242880 are kept; you cannot see it here]"
+	if r.Content != want || len(r.Parts) != 3 || string(r.Parts[0].Data) != "png" || r.Parts[2].Data != nil {
+		t.Errorf("%s", r.Content)
+	}
+	r = run(tool.Output{Value: strings.Repeat("x", tool.MaxContent), Parts: make([]tool.Part, tool.MaxParts+2)})
+	if !strings.HasSuffix(r.Content, "[2 more parts were left out: a result has at most 16]") || len(r.Content) > tool.MaxContent || len(r.Parts) != tool.MaxParts {
+		t.Errorf("%d parts, %d bytes: ...%s", len(r.Parts), len(r.Content), r.Content[len(r.Content)-200:])
+	}
 }

@@ -19,9 +19,9 @@ type Past struct {
 // Members reads the pasts of all members that ever had a turn or a refusal, as far as the
 // journals still hold them. Errors: Unavailable.
 func Members(ctx context.Context, t *broker.Storage) (map[team.AgentID]Past, error) {
-	pasts, calls := map[team.AgentID]Past{}, ledger{}
+	pasts := map[team.AgentID]Past{}
 	err := journal.Each(ctx, t, 1, func(r journal.Record) {
-		c, ok := calls.call(r)
+		c, ok := callOf(r)
 		if !ok {
 			return
 		}

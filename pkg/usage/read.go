@@ -24,9 +24,9 @@ func Read(ctx context.Context, t *broker.Storage, from uint64, by By) (Table, er
 			roles[m.AgentID] = m.Role
 		}
 	}
-	tally, calls := NewTally(by, roles), ledger{}
+	tally := NewTally(by, roles)
 	err := journal.Each(ctx, t, from, func(r journal.Record) {
-		if c, ok := calls.call(r); ok {
+		if c, ok := callOf(r); ok {
 			tally.Add(c)
 		}
 	})

@@ -7,23 +7,25 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
-// Look is what the watchdog saw of the team at one moment: the bucket as the index
+// snapshot is what the watchdog saw of the team at one moment: the bucket as the index
 // knows it, with what was heard and read besides.
-type Look struct {
+type snapshot struct {
 	index.Look
 	Beats  map[team.AgentID]team.Beat // the last of each member with a process
 	Unread int                        // messages that wake their reader, stored and not in its journal
+	Missed map[team.AgentID]bool      // could not be brought back time and again, and the leader knows
 	Done   []team.Task                // completed since the leader was told last, for the notice
 }
 
 // Stirs says in a word why the team is not quiet by this look alone, or "".
-func (l Look) Stirs() string {
+func (l snapshot) Stirs() string {
 	if l.Team.Status != team.Active || l.Team.Goal == "" {
 		return "no goal"
 	}
@@ -35,6 +37,8 @@ func (l Look) Stirs() string {
 		switch {
 		case m.State == team.Created:
 			return "a spawn is under way"
+		case m.State == team.Lost && m.Absent(l.Team.Policies) == "" && !l.Missed[m.AgentID]:
+			return string(m.AgentID) + " is being brought back"
 		case m.Backend == team.Person:
 			waiting[m.AgentID] = true // a person's task may take as long as it takes
 			continue
@@ -77,14 +81,14 @@ func (l Look) Stirs() string {
 	return ""
 }
 
-// Quiet reports whether nobody moved between two looks and nothing would move by
+// allQuiet reports whether nobody moved between two looks and nothing would move by
 // itself. One look is not enough: a message may be between two agents.
-func Quiet(before, now Look) bool {
+func allQuiet(before, now snapshot) bool {
 	return before.Stirs() == "" && now.Stirs() == "" && before.Seq == now.Seq &&
 		len(before.Beats) == len(now.Beats) && samePeople(before, now)
 }
 
-func samePeople(before, now Look) bool {
+func samePeople(before, now snapshot) bool {
 	for a, b := range now.Beats {
 		if !before.Beats[a].SameAs(b) {
 			return false
@@ -96,11 +100,14 @@ func samePeople(before, now Look) bool {
 // spell names a stretch of quiet by all whose moving ends it: teammates, the board, and
 // who writes to the leader. What the leader does is not in it: mail to a teammate moves
 // that teammate, and a word to a person moves nobody.
-func (l Look) spell() string {
+func (l snapshot) spell() string {
 	var b strings.Builder
 	for _, m := range l.Members {
 		if m.AgentID != team.Leader {
 			beat := l.Beats[m.AgentID]
+			if l.Missed[m.AgentID] { // each try to bring it back writes its record
+				m.Revision = 0
+			}
 			fmt.Fprintf(&b, "%s %d %d %d;", m.AgentID, m.Revision, beat.Turn, beat.InboxSeq)
 		}
 	}
@@ -130,14 +137,14 @@ func (k *knowing) see(leader team.Beat, spell string) {
 }
 
 // deserted reports that the leader is alone with nothing to do.
-func (l Look) deserted() bool {
+func (l snapshot) deserted() bool {
 	return !slices.ContainsFunc(l.Members, func(m team.Member) bool { return m.AgentID != team.Leader && m.State != team.Stopped }) &&
 		!l.open()
 }
 
 // stands reports whether the work waits for a person: one has a task or is to take one, one was asked, or
 // somebody who could do the work cannot, since its model's endpoint refuses it.
-func (l Look) stands() bool {
+func (l snapshot) stands() bool {
 	return slices.ContainsFunc(l.Members, func(m team.Member) bool {
 		b := l.Beats[m.AgentID]
 		return m.HasProcess() && (b.State == team.WaitingUser && l.answers(b.Awaits) || b.State == team.WaitingApproval && b.WaitsForPerson() || b.Parked() && l.open()) ||
@@ -148,29 +155,29 @@ func (l Look) stands() bool {
 
 // answers reports whether the person a, whom somebody waits for, may still answer: the user
 // may at any time, and who has a seat until it is stopped.
-func (l Look) answers(a team.AgentID) bool {
+func (l snapshot) answers(a team.AgentID) bool {
 	return a == "" || a == team.UserAgent || slices.ContainsFunc(l.Members, func(m team.Member) bool {
 		return m.AgentID == a && m.Backend == team.Person && m.State != team.Stopped
 	})
 }
 
 // atPerson reports whether the member is a person who holds the task.
-func (l Look) atPerson(m team.Member, t team.Task) bool {
+func (l snapshot) atPerson(m team.Member, t team.Task) bool {
 	return m.Backend == team.Person && m.State != team.Stopped && t.Assignee == m.AgentID
 }
 
 // forPerson reports whether the member is a person for whom the task is reserved.
-func (l Look) forPerson(m team.Member, t team.Task) bool {
+func (l snapshot) forPerson(m team.Member, t team.Task) bool {
 	return m.Backend == team.Person && m.State != team.Stopped && t.ReservedFor == m.AgentID
 }
 
-func (l Look) open() bool { return l.Tasks[team.Pending]+l.Tasks[team.InProgress] > 0 }
+func (l snapshot) open() bool { return l.Tasks[team.Pending]+l.Tasks[team.InProgress] > 0 }
 
 // situation is what decides who takes a pending task.
-func (l Look) situation() team.Situation {
-	s := team.Situation{Status: l.Team.Status, Led: true, Roles: l.Team.Roles}
+func (l snapshot) situation() account.Situation {
+	s := account.Situation{Status: l.Team.Status, Led: true, Roles: l.Team.Roles}
 	for _, m := range l.Members {
-		standing := team.Standing{Member: m, State: m.State}
+		standing := account.Standing{Member: m, State: m.State}
 		if m.HasProcess() {
 			standing.State = team.Lost
 			if b, ok := l.Beats[m.AgentID]; ok && b.Incarnation == m.Incarnation {
@@ -193,7 +200,7 @@ type Forsaken struct {
 }
 
 // Forsaken returns the reservations that are to end, by members.
-func (l Look) Forsaken() (all []Forsaken) {
+func (l snapshot) Forsaken() (all []Forsaken) {
 	for _, r := range l.Reserved {
 		why := "is no member"
 		for _, m := range l.Members {
@@ -221,20 +228,20 @@ const (
 	maxLosses  = 10 // the same, where its process had signed off each time
 )
 
-// Losses is how often in a row m was lost soon after it had joined, now that it is lost
-// once more; one that has lived for [roster.Steady] begins anew, by its own clock. Not
-// counted is what was not m's: nobody became it, it could not go on and says why, or its
+// lossesOf is how often in a row m was lost soon after it had joined, now that it is lost
+// once more; one that has lived for [roster.Steady] begins again, by its own clock. Not
+// counted is what was not m's: nobody became it, it could not continue and says why, or its
 // cluster has ended.
-func Losses(m team.Member, cluster string) int {
+func lossesOf(m team.Member, cluster string) int {
 	if m.PID == 0 || m.State == team.Lost && m.LastError != "" || team.Foreign(m.Cluster, cluster) {
 		return m.Losses
 	}
 	return m.Losses + 1
 }
 
-// Hopeless says why m, which is lost, is not brought back any more; "" if it is. A process
+// hopeless returns why m, which is lost, is not brought back any more; "" if it is. A process
 // that signed off may have been moved elsewhere, so that is forgiven more often.
-func Hopeless(m team.Member) string {
+func hopeless(m team.Member) string {
 	limit := maxCrashes
 	if m.State == team.Lost {
 		limit = maxLosses
@@ -245,11 +252,50 @@ func Hopeless(m team.Member) string {
 	return fmt.Sprintf("its process was lost %d times in a row, each time within %s", m.Losses, span(roster.Steady))
 }
 
-// Crowd returns the members that joined since they were counted last and for whom there was no
+// failures are the incarnations of a member that ended by an error, or that no process
+// became, one soon after the other.
+type failures struct {
+	n    int
+	last time.Time
+	told bool // the leader knows
+}
+
+const (
+	firstRest = time.Second      // before a member that has failed is brought back; doubles
+	maxRest   = 30 * time.Second // at most
+	forgotten = 2 * time.Minute  // a member that worked so long had come back well
+	tellAfter = 3                // failures in a row: the leader is told
+)
+
+// after returns f with m, which is lost, if it ended by an error: then its record says so.
+func (f failures) after(m team.Member, now time.Time) failures {
+	if m.LastError == "" {
+		return f
+	}
+	if now.Sub(f.last) > forgotten {
+		f = failures{}
+	}
+	return failures{f.n + 1, now, f.told}
+}
+
+// wait is how long m waits to be brought back. One that fell silent is replaced at once the
+// first time, and later each time in a row; one that failed may do so wherever it runs.
+func (f failures) wait(m team.Member) time.Duration {
+	n := f.n - 1
+	if m.LastError == "" {
+		n = m.Losses - 2
+	}
+	if n < 0 {
+		return 0
+	}
+	return min(firstRest<<min(n, 10), maxRest)
+}
+
+// crowd returns the members that joined since they were counted last and for whom there was no
 // room, and counts again. Whoever is spawned is refused before it joins; a program that writes
 // its own record may not ask. A limit that was lowered sends nobody away, and at the first look
 // all are taken as they are (known is nil).
-func Crowd(t team.Team, members []team.Member, known map[team.AgentID]bool) (late []team.Member, now map[team.AgentID]bool) {
+func crowd(t team.Team, members []team.Member, known map[team.AgentID]bool) (late []team.Member, now map[team.AgentID]bool) {
 	now = map[team.AgentID]bool{}
 	for _, m := range members {
 		if !m.Counts() || m.State == team.Created && !known[m.AgentID] { // a spawn that is one too many gives way
@@ -268,19 +314,19 @@ func Crowd(t team.Team, members []team.Member, known map[team.AgentID]bool) (lat
 	return late, now
 }
 
-// Silence is a member with a process that was not heard for the lease.
-type Silence struct {
+// absence is a member with a process that was not heard for the lease.
+type absence struct {
 	Member    team.Member
 	For       time.Duration
 	Restarted bool // the NATS server was started since it was heard last
 }
 
-// Silent returns the members that were not heard for the lease, and whether that
+// silentOf returns the members that were not heard for the lease, and whether that
 // is more than half of those with a process (self, the leader, counted): then it
 // is more likely that the watchdog is cut off than that they are all dead, and
 // only silences of three leases are returned, and those since before a restart of the server:
 // it may have fallen with all of them, and who lives is connected again within seconds.
-func Silent(members []team.Member, silence func(team.Member) (d time.Duration, restarted bool), lease time.Duration) (lost []Silence, many bool) {
+func silentOf(members []team.Member, silence func(team.Member) (d time.Duration, restarted bool), lease time.Duration) (lost []absence, many bool) {
 	processes := 0
 	for _, m := range members {
 		if !m.HasProcess() {
@@ -288,11 +334,11 @@ func Silent(members []team.Member, silence func(team.Member) (d time.Duration, r
 		}
 		processes++
 		if d, restarted := silence(m); m.AgentID != team.Leader && d >= lease {
-			lost = append(lost, Silence{m, d, restarted})
+			lost = append(lost, absence{m, d, restarted})
 		}
 	}
 	if many = 2*len(lost) > processes; many {
-		lost = slices.DeleteFunc(lost, func(s Silence) bool { return s.For < 3*lease && !s.Restarted })
+		lost = slices.DeleteFunc(lost, func(s absence) bool { return s.For < 3*lease && !s.Restarted })
 	}
 	return lost, many
 }
@@ -313,10 +359,10 @@ func unjudged(l index.Look) []team.Member {
 	return members
 }
 
-// Orphans returns those of the tasks in progress whose holder is no longer a member
+// orphansOf returns those of the tasks in progress whose holder is no longer a member
 // as it was when it claimed: stopped, removed, or superseded by a later incarnation
 // that may still adopt it. A holder whose record cannot be read loses nothing by that.
-func Orphans(members []team.Member, running []team.Task) (orphans []team.Task) {
+func orphansOf(members []team.Member, running []team.Task) (orphans []team.Task) {
 	byName := make(map[team.AgentID]team.Member, len(members))
 	for _, m := range members {
 		byName[m.AgentID] = m

@@ -21,8 +21,8 @@ func beat(a team.AgentID, s team.MemberState) team.Beat {
 }
 
 // quiet is a look at a team of a leader and a coder that have nothing to do.
-func quiet() Look {
-	return Look{
+func quiet() snapshot {
+	return snapshot{
 		Look: index.Look{
 			Team:    team.Team{ID: "t", MaxTeammates: 10, Status: team.Active, Goal: "build it", LeaseSeconds: int(lease / time.Second)},
 			Members: []team.Member{joined(team.Leader, "leader"), joined("coder-1", "coder")},
@@ -33,8 +33,8 @@ func quiet() Look {
 }
 
 // parkedAt has the model of a member refuse it.
-func parkedAt(a team.AgentID) func(*Look) {
-	return func(l *Look) { l.Beats[a] = parked(a) }
+func parkedAt(a team.AgentID) func(*snapshot) {
+	return func(l *snapshot) { l.Beats[a] = parked(a) }
 }
 
 func parked(a team.AgentID) team.Beat {
@@ -44,10 +44,10 @@ func parked(a team.AgentID) team.Beat {
 }
 
 func TestStirs(t *testing.T) {
-	state := func(a team.AgentID, s team.MemberState) func(*Look) {
-		return func(l *Look) { l.Beats[a] = beat(a, s) }
+	state := func(a team.AgentID, s team.MemberState) func(*snapshot) {
+		return func(l *snapshot) { l.Beats[a] = beat(a, s) }
 	}
-	tasks := func(all ...team.Task) func(*Look) { return func(l *Look) { l.Look = on(l.Look, all) } }
+	tasks := func(all ...team.Task) func(*snapshot) { return func(l *snapshot) { l.Look = on(l.Look, all) } }
 	held := team.Task{ID: "T-001", Status: team.InProgress, Assignee: "coder-1"}
 	pending := team.Task{ID: "T-001", Status: team.Pending}
 	forTester := team.Task{ID: "T-001", Status: team.Pending, Role: "tester"}
@@ -56,55 +56,59 @@ func TestStirs(t *testing.T) {
 	}
 	rests := pending // coder-1 has put it back
 	rests.Declined = []team.Declined{{By: "coder-1"}}
-	looker := func(l *Look) { // one that only looks joins
+	looker := func(l *snapshot) { // one that only looks joins
 		l.Team.Roles = map[string]team.Role{"explorer": {Name: "explorer", Tools: []string{"read_file"}}}
 		l.Members, l.Beats = append(slices.Clone(l.Members), joined("explorer-1", "explorer")), maps.Clone(l.Beats)
 		l.Beats["explorer-1"] = beat("explorer-1", team.Idle)
 	}
-	deaf := func(l *Look) { l.Deaf = []team.AgentID{"coder-1"} }
+	gone := func(l *snapshot) { l.Members[1].State = team.Lost; delete(l.Beats, "coder-1") }
+	deaf := func(l *snapshot) { l.Deaf = []team.AgentID{"coder-1"} }
 	blocked := team.Task{ID: "T-002", Status: team.Pending, Dependencies: []team.TaskID{"T-001"}}
 	for name, tt := range map[string]struct {
-		change []func(*Look)
+		change []func(*snapshot)
 		want   string
 	}{
 		"nobody moves":            {nil, ""},
-		"no goal":                 {[]func(*Look){func(l *Look) { l.Team.Goal = "" }}, "no goal"},
-		"ended":                   {[]func(*Look){func(l *Look) { l.Team.Status = team.TeamFinished }}, "no goal"},
-		"a spawn":                 {[]func(*Look){func(l *Look) { l.Members[1].State = team.Created }}, "a spawn is under way"},
-		"the coder runs":          {[]func(*Look){state("coder-1", team.Running)}, "coder-1 is not idle"},
-		"the leader runs":         {[]func(*Look){state(team.Leader, team.Running)}, "leader is not idle"},
-		"not heard":               {[]func(*Look){func(l *Look) { delete(l.Beats, "coder-1") }}, "coder-1 is not idle"},
-		"a predecessor was heard": {[]func(*Look){func(l *Look) { l.Members[1].Incarnation = 2 }}, "coder-1 is not idle"},
-		"input not seen yet": {[]func(*Look){func(l *Look) {
+		"no goal":                 {[]func(*snapshot){func(l *snapshot) { l.Team.Goal = "" }}, "no goal"},
+		"ended":                   {[]func(*snapshot){func(l *snapshot) { l.Team.Status = team.TeamFinished }}, "no goal"},
+		"a spawn":                 {[]func(*snapshot){func(l *snapshot) { l.Members[1].State = team.Created }}, "a spawn is under way"},
+		"the coder runs":          {[]func(*snapshot){state("coder-1", team.Running)}, "coder-1 is not idle"},
+		"the leader runs":         {[]func(*snapshot){state(team.Leader, team.Running)}, "leader is not idle"},
+		"not heard":               {[]func(*snapshot){func(l *snapshot) { delete(l.Beats, "coder-1") }}, "coder-1 is not idle"},
+		"a predecessor was heard": {[]func(*snapshot){func(l *snapshot) { l.Members[1].Incarnation = 2 }}, "coder-1 is not idle"},
+		"input not seen yet": {[]func(*snapshot){func(l *snapshot) {
 			b := beat("coder-1", team.Idle)
 			b.Unseen = true
 			l.Beats["coder-1"] = b
 		}}, "coder-1 is not idle"},
-		"waits for its model":                            {[]func(*Look){state("coder-1", team.WaitingModel)}, "coder-1 is not idle"},
-		"its model refuses it":                           {[]func(*Look){parkedAt("coder-1")}, ""},
-		"a task while the only one that could is parked": {[]func(*Look){tasks(pending), parkedAt("coder-1")}, ""},
-		"the leader's model refuses it":                  {[]func(*Look){parkedAt(team.Leader)}, "leader is not idle"},
-		"a task that its idle member rests from":         {[]func(*Look){tasks(rests)}, "a task is about to be claimed"},
-		"who only looks is idle, the coder is to answer": {[]func(*Look){looker, tasks(pending), state("coder-1", team.WaitingAnswer)}, ""},
-		"who only looks is idle, so is the coder":        {[]func(*Look){looker, tasks(pending)}, "a task is about to be claimed"},
-		"who only looks is left alone":                   {[]func(*Look){looker, tasks(pending), parkedAt("coder-1")}, "a task is about to be claimed"},
-		"who only looks, and the coder takes nothing":    {[]func(*Look){looker, tasks(pending), deaf}, "a task is about to be claimed"},
-		"waits for an answer":                            {[]func(*Look){state("coder-1", team.WaitingAnswer)}, ""},
-		"waits with its task":                            {[]func(*Look){state("coder-1", team.WaitingAnswer), tasks(held)}, ""},
-		"idle with a task":                               {[]func(*Look){tasks(held)}, "T-001 is in progress"},
-		"a task for the taking":                          {[]func(*Look){tasks(pending)}, "a task is about to be claimed"},
-		"a task while the only one that could waits":     {[]func(*Look){tasks(pending), state("coder-1", team.WaitingAnswer)}, ""},
-		"a task for a role that nobody plays":            {[]func(*Look){tasks(forTester)}, ""},
-		"a task that waits for one of another role":      {[]func(*Look){tasks(forTester, blocked)}, ""},
-		"reserved for an idle one":                       {[]func(*Look){tasks(reserved("coder-1"))}, "T-001 is about to be claimed by coder-1"},
-		"reserved for the leader":                        {[]func(*Look){tasks(reserved(team.Leader))}, ""},
-		"reserved for one who waits":                     {[]func(*Look){tasks(reserved("coder-1")), state("coder-1", team.WaitingAnswer)}, ""},
-		"reserved for one who cannot come":               {[]func(*Look){tasks(reserved("coder-1")), parkedAt("coder-1")}, ""},
-		"reserved for nobody who is there":               {[]func(*Look){tasks(reserved("coder-9"))}, ""},
-		"unread mail":                                    {[]func(*Look){func(l *Look) { l.Unread = 1 }}, "there is unread mail"},
-		"a member that left":                             {[]func(*Look){func(l *Look) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
-		"a task alone with the leader":                   {[]func(*Look){tasks(pending), func(l *Look) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
-		"a person works": {[]func(*Look){tasks(team.Task{ID: "T-001", Status: team.InProgress, Assignee: "ann"}), func(l *Look) {
+		"waits for its model":                            {[]func(*snapshot){state("coder-1", team.WaitingModel)}, "coder-1 is not idle"},
+		"its model refuses it":                           {[]func(*snapshot){parkedAt("coder-1")}, ""},
+		"a task while the only one that could is parked": {[]func(*snapshot){tasks(pending), parkedAt("coder-1")}, ""},
+		"the leader's model refuses it":                  {[]func(*snapshot){parkedAt(team.Leader)}, "leader is not idle"},
+		"a task that its idle member rests from":         {[]func(*snapshot){tasks(rests)}, "a task is about to be claimed"},
+		"who only looks is idle, the coder is to answer": {[]func(*snapshot){looker, tasks(pending), state("coder-1", team.WaitingAnswer)}, ""},
+		"who only looks is idle, so is the coder":        {[]func(*snapshot){looker, tasks(pending)}, "a task is about to be claimed"},
+		"who only looks is left alone":                   {[]func(*snapshot){looker, tasks(pending), parkedAt("coder-1")}, "a task is about to be claimed"},
+		"who only looks, and the coder takes nothing":    {[]func(*snapshot){looker, tasks(pending), deaf}, "a task is about to be claimed"},
+		"waits for an answer":                            {[]func(*snapshot){state("coder-1", team.WaitingAnswer)}, ""},
+		"waits with its task":                            {[]func(*snapshot){state("coder-1", team.WaitingAnswer), tasks(held)}, ""},
+		"idle with a task":                               {[]func(*snapshot){tasks(held)}, "T-001 is in progress"},
+		"a task for the taking":                          {[]func(*snapshot){tasks(pending)}, "a task is about to be claimed"},
+		"a task while the only one that could waits":     {[]func(*snapshot){tasks(pending), state("coder-1", team.WaitingAnswer)}, ""},
+		"a task for a role that nobody plays":            {[]func(*snapshot){tasks(forTester)}, ""},
+		"a task that waits for one of another role":      {[]func(*snapshot){tasks(forTester, blocked)}, ""},
+		"reserved for an idle one":                       {[]func(*snapshot){tasks(reserved("coder-1"))}, "T-001 is about to be claimed by coder-1"},
+		"reserved for the leader":                        {[]func(*snapshot){tasks(reserved(team.Leader))}, ""},
+		"reserved for one who waits":                     {[]func(*snapshot){tasks(reserved("coder-1")), state("coder-1", team.WaitingAnswer)}, ""},
+		"reserved for one who cannot come":               {[]func(*snapshot){tasks(reserved("coder-1")), parkedAt("coder-1")}, ""},
+		"reserved for nobody who is there":               {[]func(*snapshot){tasks(reserved("coder-9"))}, ""},
+		"lost, and to be brought back":                   {[]func(*snapshot){gone}, "coder-1 is being brought back"},
+		"lost, and left at that":                         {[]func(*snapshot){gone, func(l *snapshot) { l.Team.Policies.Respawn = team.RespawnRelease }}, ""},
+		"lost, after several tries":                      {[]func(*snapshot){gone, func(l *snapshot) { l.Missed = map[team.AgentID]bool{"coder-1": true} }}, ""},
+		"unread mail":                                    {[]func(*snapshot){func(l *snapshot) { l.Unread = 1 }}, "there is unread mail"},
+		"a member that left":                             {[]func(*snapshot){func(l *snapshot) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
+		"a task alone with the leader":                   {[]func(*snapshot){tasks(pending), func(l *snapshot) { l.Members[1].State = team.Stopped; delete(l.Beats, "coder-1") }}, ""},
+		"a person works": {[]func(*snapshot){tasks(team.Task{ID: "T-001", Status: team.InProgress, Assignee: "ann"}), func(l *snapshot) {
 			l.Members = append(l.Members, team.Member{AgentID: "ann", State: team.Joined, Backend: team.Person})
 		}}, ""},
 	} {
@@ -122,24 +126,24 @@ func TestStirs(t *testing.T) {
 
 func TestQuiet(t *testing.T) {
 	for name, tt := range map[string]struct {
-		before, now func(*Look)
+		before, now func(*snapshot)
 		want        bool
 	}{
 		"nothing moved":                {want: true},
-		"busy before":                  {before: func(l *Look) { l.Beats["coder-1"] = beat("coder-1", team.Running) }},
-		"busy now":                     {now: func(l *Look) { l.Beats["coder-1"] = beat("coder-1", team.Running) }},
-		"a turn between":               {now: func(l *Look) { b := l.Beats["coder-1"]; b.Turn++; l.Beats["coder-1"] = b }},
-		"a turn of the leader between": {now: func(l *Look) { b := l.Beats[team.Leader]; b.Turn++; l.Beats[team.Leader] = b }},
-		"mail between":                 {now: func(l *Look) { b := l.Beats["coder-1"]; b.InboxSeq++; l.Beats["coder-1"] = b }},
-		"the board moved":              {now: func(l *Look) { l.Seq++ }},
-		"mail is there":                {now: func(l *Look) { l.Unread = 1 }},
-		"restarted between": {now: func(l *Look) {
+		"busy before":                  {before: func(l *snapshot) { l.Beats["coder-1"] = beat("coder-1", team.Running) }},
+		"busy now":                     {now: func(l *snapshot) { l.Beats["coder-1"] = beat("coder-1", team.Running) }},
+		"a turn between":               {now: func(l *snapshot) { b := l.Beats["coder-1"]; b.Turn++; l.Beats["coder-1"] = b }},
+		"a turn of the leader between": {now: func(l *snapshot) { b := l.Beats[team.Leader]; b.Turn++; l.Beats[team.Leader] = b }},
+		"mail between":                 {now: func(l *snapshot) { b := l.Beats["coder-1"]; b.InboxSeq++; l.Beats["coder-1"] = b }},
+		"the board moved":              {now: func(l *snapshot) { l.Seq++ }},
+		"mail is there":                {now: func(l *snapshot) { l.Unread = 1 }},
+		"restarted between": {now: func(l *snapshot) {
 			l.Members[1].Incarnation = 2
 			b := l.Beats["coder-1"]
 			b.Incarnation = 2
 			l.Beats["coder-1"] = b
 		}},
-		"somebody who was not there left": {before: func(l *Look) { l.Beats["coder-2"] = beat("coder-2", team.Idle) }},
+		"somebody who was not there left": {before: func(l *snapshot) { l.Beats["coder-2"] = beat("coder-2", team.Idle) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, now := quiet(), quiet()
@@ -151,8 +155,8 @@ func TestQuiet(t *testing.T) {
 			if tt.now != nil {
 				tt.now(&now)
 			}
-			if got := Quiet(before, now); got != tt.want {
-				t.Errorf("Quiet = %v, want %v", got, tt.want)
+			if got := allQuiet(before, now); got != tt.want {
+				t.Errorf("allQuiet = %v, want %v", got, tt.want)
 			}
 		})
 	}
@@ -175,7 +179,7 @@ func TestLosses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := m
 			tt.change(&m)
-			if got := Losses(m, "now"); got != tt.want {
+			if got := lossesOf(m, "now"); got != tt.want {
 				t.Errorf("%d losses, want %d", got, tt.want)
 			}
 		})
@@ -185,9 +189,36 @@ func TestLosses(t *testing.T) {
 		losses int
 		gone   bool
 	}{{team.Joined, maxCrashes - 1, false}, {team.Joined, maxCrashes, true}, {team.Lost, maxLosses - 1, false}, {team.Lost, maxLosses, true}} {
-		if why := Hopeless(team.Member{State: tt.state, Losses: tt.losses}); (why != "") != tt.gone {
+		if why := hopeless(team.Member{State: tt.state, Losses: tt.losses}); (why != "") != tt.gone {
 			t.Errorf("%s, lost %d times: %q", tt.state, tt.losses, why)
 		}
+	}
+}
+
+// A member that fails again and again is brought back more and more slowly; one that
+// fell silent, or had worked well for a while, at once or soon.
+func TestWait(t *testing.T) {
+	var f failures
+	at := time.Now()
+	bob := team.Member{AgentID: "bob"}
+	if wait := f.after(bob, at).wait(bob); wait != 0 {
+		t.Errorf("a member that fell silent waits %v", wait)
+	}
+	for losses, want := range []time.Duration{0, 0, 1, 2, 4} {
+		ann := team.Member{AgentID: "ann", Losses: losses}
+		if wait := f.after(ann, at).wait(ann); wait != want*time.Second {
+			t.Errorf("after %d losses in a row it waits %v, want %d s", losses, wait, want)
+		}
+	}
+	bob.LastError = "no such folder"
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		f = f.after(bob, at)
+		if wait := f.wait(bob); wait != want*time.Second {
+			t.Errorf("after failure %d it waits %v, want %d s", i+1, wait, want)
+		}
+	}
+	if wait := f.after(bob, at.Add(forgotten+time.Second)).wait(bob); wait != firstRest {
+		t.Errorf("after a good while it waits %v", wait)
 	}
 }
 
@@ -215,7 +246,7 @@ func TestSilent(t *testing.T) {
 		"a restart is no lease":                {silences{"a": lease - 1}, nil, false, []team.AgentID{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lost, many := Silent(members, func(m team.Member) (time.Duration, bool) {
+			lost, many := silentOf(members, func(m team.Member) (time.Duration, bool) {
 				return tt.silent[m.AgentID], slices.Contains(tt.restarted, m.AgentID)
 			}, lease)
 			var got []team.AgentID
@@ -225,7 +256,7 @@ func TestSilent(t *testing.T) {
 				}
 			}
 			if !slices.Equal(got, tt.want) || many != tt.many {
-				t.Errorf("Silent = %v, %v; want %v, %v", got, many, tt.want, tt.many)
+				t.Errorf("silentOf = %v, %v; want %v, %v", got, many, tt.want, tt.many)
 			}
 		})
 	}
@@ -249,7 +280,7 @@ func TestOrphans(t *testing.T) {
 		"a person holds it":        {team.Task{Status: team.InProgress, Assignee: "ann", Incarnation: 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := len(Orphans(members, []team.Task{tt.task})) == 1; got != tt.want {
+			if got := len(orphansOf(members, []team.Task{tt.task})) == 1; got != tt.want {
 				t.Errorf("an orphan: %v, want %v", got, tt.want)
 			}
 		})

@@ -14,12 +14,12 @@ import (
 // What follows are the notices to the leader, as its model reads them: all of them stand in
 // testdata/notices.txt.
 
-// Notice is what the leader is told when all are idle: what was done, what is open, and what
+// Notice is the text to the leader when all are idle: what was done, what is open, and what
 // it is to decide. unfinished are the first of the tasks that are open or have failed, out of
 // total.
-func (l Look) Notice(unfinished []index.Unfinished, total int) string {
+func (l snapshot) Notice(unfinished []index.Unfinished, total int) string {
 	var b strings.Builder
-	b.WriteString("[All Idle] " + l.done())
+	b.WriteString(team.AllIdle + " " + l.done())
 	fmt.Fprintf(&b, "Nobody has anything left to do. Tasks: %d completed, %d in progress, %d pending, %d failed, %d cancelled.\n",
 		l.Tasks[team.Completed], l.Tasks[team.InProgress], l.Tasks[team.Pending], l.Tasks[team.Failed], l.Tasks[team.Cancelled])
 	situation := l.situation()
@@ -50,7 +50,7 @@ func (l Look) Notice(unfinished []index.Unfinished, total int) string {
 		case beat.State == team.WaitingUser:
 			fmt.Fprintf(&b, "- %s waits for the answer of %s%s\n", m.AgentID, cmp.Or(string(beat.Awaits), "a person"), asked(beat))
 		case beat.State == team.WaitingApproval && beat.WaitsForPerson():
-			fmt.Fprintf(&b, "- %s waits for a person to decide on its plan %s (%q)\n", m.AgentID, beat.Asked, beat.About)
+			fmt.Fprintf(&b, "- %s waits for a person to decide on its request %s (%q)\n", m.AgentID, beat.Asked, beat.About)
 		case beat.State == team.WaitingApproval:
 			fmt.Fprintf(&b, "- %s waits for your decision on its plan %s (%q): decide with approve_plan\n", m.AgentID, beat.Asked, beat.About)
 		case m.State == team.Lost:
@@ -77,9 +77,9 @@ func (l Look) Notice(unfinished []index.Unfinished, total int) string {
 // maxDone is how many characters of a summary a notice has.
 const maxDone = 240
 
-// done tells what was completed since the leader was told last, the newest in a line each:
+// done returns what was completed since the leader was told last, the newest in a line each:
 // the leader need not look it up.
-func (l Look) done() string {
+func (l snapshot) done() string {
 	if len(l.Done) == 0 {
 		return ""
 	}
@@ -90,7 +90,7 @@ func (l Look) done() string {
 		fmt.Fprintf(&b, "- %d tasks before these, which list_tasks shows\n", older)
 	}
 	for _, t := range l.Done[older:] {
-		fmt.Fprintf(&b, "- %s (%s) by %s: %s\n", t.ID, t.Title, t.Assignee, strings.Join(strings.Fields(team.Clean(t.ResultSummary, maxDone)), " "))
+		fmt.Fprintf(&b, "- %s (%s) by %s: %s\n", t.ID, t.Title, t.Assignee, team.OneLine(team.Clean(t.ResultSummary, maxDone)))
 	}
 	return b.String()
 }
@@ -117,21 +117,21 @@ func asked(b team.Beat) string {
 }
 
 // holder says who has a task in progress while nobody moves.
-func (l Look) holder(t team.Task) string {
+func (l snapshot) holder(t team.Task) string {
 	if slices.ContainsFunc(l.Members, func(m team.Member) bool { return l.atPerson(m, t) }) {
 		return string(t.Assignee) + ", a person"
 	}
 	return string(t.Assignee) + ", who waits"
 }
 
-// Blocked is what the leader is told of a task that failed or was cancelled and
+// blockedText is the notice to the leader about a task that failed or was cancelled and
 // that others wait for.
-func Blocked(e index.End) string {
+func blockedText(e index.End) string {
 	text := fmt.Sprintf("[Blocked] %s (%s) %s: %s\nTasks that depend on it and cannot go on:", e.Task.ID, e.Task.Title, ended(e.Task.Status), team.Summarize(e.Task.Reason))
 	return text + " " + listed(e.Blocks)
 }
 
-// ended says how a task has ended without success.
+// ended returns how a task has ended without success.
 func ended(s team.TaskStatus) string {
 	if s == team.Cancelled {
 		return "was cancelled"
@@ -155,7 +155,7 @@ func listed(ids []team.TaskID) string {
 	return b.String()
 }
 
-// Text is what the leader is told of them.
+// Text is the notice to the leader about them.
 func (f Forsaken) Text() string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "[Reserved] %s %s. What was reserved for it may be taken by anybody of its role:", f.Member, f.Why)
@@ -172,29 +172,29 @@ func (f Forsaken) Text() string {
 	return t.String()
 }
 
-// GivenUpText is what the leader is told of a member that is lost again and again.
+// GivenUpText is the notice to the leader about a member that is lost again and again.
 func GivenUpText(a team.AgentID, why string) string {
 	return fmt.Sprintf("[Lost] %s is stopped: %s. Its task is back on the board. Find out what ends it before you spawn it again.", a, why)
 }
 
-// StillLostText is what the leader is told of a member that could not be brought back time
+// stillLostText is the notice to the leader about a member that could not be brought back time
 // and again.
-func StillLostText(a team.AgentID, cause string) string {
+func stillLostText(a team.AgentID, cause string) string {
 	return fmt.Sprintf("[Lost] %s could not be brought back, and is tried again and again: %s", a, team.Clean(cause, 1000))
 }
 
-// RefusedText is what the leader is told of a member that joined without leave.
+// RefusedText is the notice to the leader about a member that joined uninvited.
 func RefusedText(a team.AgentID, why string) string {
 	return fmt.Sprintf("[Refused] %s joined by itself and is stopped: %s.", a, why)
 }
 
-// SilentText is what the leader is told of a member that beats and otherwise does not answer.
-func SilentText(a team.AgentID, why string) string {
+// silentText is the notice to the leader about a member that beats and otherwise does not answer.
+func silentText(a team.AgentID, why string) string {
 	return fmt.Sprintf("[Silent] %s beats, but %s. The team does not wait for it any more. If it holds nothing up, leave it; else spawn another and have it removed. You are told once.", a, why)
 }
 
-// StalledText is what the leader is told of a member at work that makes no progress.
-func StalledText(b team.Beat) string {
+// stalledText is the notice to the leader about a member at work that makes no progress.
+func stalledText(b team.Beat) string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "[Stalled] %s has made no progress for %s: no turn of its model, no result of a tool, no output of a command.",
 		b.AgentID, span(time.Duration(b.Still)*time.Second))
@@ -221,9 +221,9 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d minutes", int(d.Minutes()))
 }
 
-// GivenUp is what the leader is told of a task that was failed since its holders were
+// failedText is the notice to the leader about a task that was failed since its holders were
 // lost at work on it; "" of any other.
-func GivenUp(t team.Task) string {
+func failedText(t team.Task) string {
 	if t.Status != team.Failed || t.UpdatedBy != team.Watchdog {
 		return ""
 	}

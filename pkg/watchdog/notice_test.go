@@ -32,16 +32,16 @@ func TestNotices(t *testing.T) {
 		{ID: "T-006", Title: "Test it", Status: team.Pending, Role: "tester"},
 		{ID: "T-007", Title: "Sell it", Status: team.Pending, ReservedFor: "coder-4"},
 	}
-	look := func(change ...func(*Look)) Look {
+	look := func(change ...func(*snapshot)) snapshot {
 		l := quiet()
 		for _, f := range change {
 			f(&l)
 		}
 		return l
 	}
-	with := func(tasks ...team.Task) func(*Look) { return func(l *Look) { l.Look = on(l.Look, tasks) } }
-	member := func(a team.AgentID, state team.MemberState, change func(*team.Member, *team.Beat)) func(*Look) {
-		return func(l *Look) {
+	with := func(tasks ...team.Task) func(*snapshot) { return func(l *snapshot) { l.Look = on(l.Look, tasks) } }
+	member := func(a team.AgentID, state team.MemberState, change func(*team.Member, *team.Beat)) func(*snapshot) {
+		return func(l *snapshot) {
 			m, b := joined(a, "coder"), beat(a, state)
 			change(&m, &b)
 			l.Members = append(l.Members, m)
@@ -54,7 +54,7 @@ func TestNotices(t *testing.T) {
 
 	done := tasks[0]
 	done.Assignee, done.ResultSummary = "coder-1", "42 lines in 3 files;\nwc printed the same."
-	show("Nobody has anything left to do, and all is done.", look(with(tasks[0]), func(l *Look) { l.Done = []team.Task{done} }).Notice(unfinished(tasks[:1], maxNamed)))
+	show("Nobody has anything left to do, and all is done.", look(with(tasks[0]), func(l *snapshot) { l.Done = []team.Task{done} }).Notice(unfinished(tasks[:1], maxNamed)))
 	alone := look()
 	alone.Members = alone.Members[:1]
 	show("The same, and the leader is alone.", alone.Notice(nil, 0))
@@ -64,7 +64,7 @@ func TestNotices(t *testing.T) {
 		member("coder-4", team.WaitingApproval, asks(team.Leader, "9f0c", "first the lexer")),
 		member("coder-5", team.Idle, func(m *team.Member, _ *team.Beat) { m.State = team.Lost }),
 		with(tasks...),
-		func(l *Look) { l.Quarantined = []team.Quarantined{{Key: "task.T-009", Error: "it is damaged"}} },
+		func(l *snapshot) { l.Quarantined = []team.Quarantined{{Key: "task.T-009", Error: "it is damaged"}} },
 	).Notice(unfinished(tasks, 5)))
 	show("A person is waited for.", look(
 		member("coder-2", team.WaitingUser, asks("ann", "m1", "Which colour?")),
@@ -76,24 +76,24 @@ func TestNotices(t *testing.T) {
 	).Notice(unfinished([]team.Task{{ID: "T-001", Title: "Decide", Status: team.InProgress, Assignee: "ann"}}, maxNamed)))
 
 	show("A task has ended without success, and others wait for it.",
-		Blocked(index.End{Task: tasks[1], Blocks: []team.TaskID{"T-003", "T-008"}}))
+		blockedText(index.End{Task: tasks[1], Blocks: []team.TaskID{"T-003", "T-008"}}))
 	lost := tasks[1]
 	lost.UpdatedBy = team.Watchdog
-	show("A task has failed since its holders were lost.", GivenUp(lost))
+	show("A task has failed since its holders were lost.", failedText(lost))
 	show("What was reserved for a member is not any more.",
 		Forsaken{Member: "coder-4", Why: team.Member{State: team.WaitingRepair}.Absent(team.Policies{}), Tasks: tasks[5:7]}.Text())
 	for _, why := range []string{noPing, noInbox, noOffer} {
-		show("A member beats, and does not answer.", SilentText("coder-1", why))
+		show("A member beats, and does not answer.", silentText("coder-1", why))
 	}
 	still := beat("coder-1", team.Running)
 	still.Still, still.Task = int(15*time.Minute/time.Second), "T-004"
-	show("A member makes no progress: its model is silent.", StalledText(still))
+	show("A member makes no progress: its model is silent.", stalledText(still))
 	still.Tool = "bash"
-	show("The same, in a call.", StalledText(still))
+	show("The same, in a call.", stalledText(still))
 	still.Tool, still.Task, still.Trouble = "", "", "503 Service Unavailable"
-	show("The same, since its model refuses, and without a task.", StalledText(still))
-	show("A member is lost again and again.", GivenUpText("coder-1", Hopeless(team.Member{Losses: maxCrashes})))
-	show("A member cannot be brought back.", StillLostText("coder-1", "no process is free"))
+	show("The same, since its model refuses, and without a task.", stalledText(still))
+	show("A member is lost again and again.", GivenUpText("coder-1", hopeless(team.Member{Losses: maxCrashes})))
+	show("A member cannot be brought back.", stillLostText("coder-1", "no process is free"))
 	show("A member joined without leave.", RefusedText("bob", "the team has its 10 teammates (max_teammates) without it"))
 
 	const file = "testdata/notices.txt"

@@ -53,7 +53,7 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 // look: it has been told and has not answered yet, or only just now, or it knows for whom the
 // team waits, and that does not end the goal. A leader that is alone is not kept waiting: there
 // is nobody of whom something could come.
-func (w *Watchdog) knows(l Look) bool {
+func (w *Watchdog) knows(l snapshot) bool {
 	spell, leader := l.spell(), l.Beats[team.Leader]
 	same := spell == w.spell
 	return same && (leader.Turn == w.toldTurn || time.Since(w.toldAt) < againAfter && !l.deserted()) ||
@@ -63,10 +63,10 @@ func (w *Watchdog) knows(l Look) bool {
 // rounds asks all processes, until two rounds in a row show the same or one shows that
 // somebody moves, and returns the last. A round begins after the one before is complete.
 // What members have sent to each other before they became idle may make the first differ.
-func (w *Watchdog) rounds(ctx context.Context) (now Look, quiet bool, err error) {
+func (w *Watchdog) rounds(ctx context.Context) (now snapshot, quiet bool, err error) {
 	before, err := w.look(ctx)
 	for n := 1; n < maxRounds && err == nil && before.Stirs() == ""; n++ {
-		if now, err = w.look(ctx); err != nil || Quiet(before, now) {
+		if now, err = w.look(ctx); err != nil || allQuiet(before, now) {
 			return now, err == nil, err
 		}
 		before = now
@@ -77,7 +77,7 @@ func (w *Watchdog) rounds(ctx context.Context) (now Look, quiet bool, err error)
 // verdict is how a goal ends whose leader has nothing more to do: as failed, and why, if
 // tasks are open or have failed since the goal was set. It is not settled if the board has
 // moved since the look.
-func (w *Watchdog) verdict(now Look) (status team.Status, reason string, settled bool) {
+func (w *Watchdog) verdict(now snapshot) (status team.Status, reason string, settled bool) {
 	turns := fmt.Sprintf("the leader ended its turn %d times", w.notices+1)
 	var open, failed []team.TaskID
 	unfinished, _ := w.o.Index.Unfinished(math.MaxInt)
@@ -136,7 +136,7 @@ func (w *Watchdog) mark(ctx context.Context, m team.Member, why string) error {
 	if w.marked[s] || m.AgentID == team.Leader {
 		return nil
 	}
-	if err := w.o.Actions.Mark(ctx, m, why, SilentText(m.AgentID, why)); err != nil {
+	if err := w.o.Actions.Mark(ctx, m, why, silentText(m.AgentID, why)); err != nil {
 		return err
 	}
 	w.marked[s] = true
@@ -145,14 +145,26 @@ func (w *Watchdog) mark(ctx context.Context, m team.Member, why string) error {
 }
 
 // processes are the members that have a process.
-func (l Look) processes() []team.Member {
+func (l snapshot) processes() []team.Member {
 	return slices.DeleteFunc(slices.Clone(l.Members), func(m team.Member) bool { return !m.HasProcess() })
+}
+
+// indexed is the beginning of a look: what is known without beats.
+func (w *Watchdog) indexed() snapshot {
+	look := snapshot{Look: w.o.Index.Look(), Missed: map[team.AgentID]bool{}}
+	for _, m := range look.Members {
+		if (m.State == team.Lost || m.State == team.Created) && m.LastError != "" && w.failures[m.AgentID].told {
+			look.Missed[m.AgentID] = true
+		}
+	}
+	return look
 }
 
 // glance is what is known of the team without asking anybody. By that alone it may be told
 // that somebody moves, and not that nobody does.
-func (w *Watchdog) glance() Look {
-	look := Look{Look: w.o.Index.Look(), Beats: map[team.AgentID]team.Beat{}}
+func (w *Watchdog) glance() snapshot {
+	look := w.indexed()
+	look.Beats = map[team.AgentID]team.Beat{}
 	heard := w.o.Pulse.Last()
 	for _, m := range look.processes() {
 		look.Beats[m.AgentID] = heard[m.AgentID].Beat
@@ -162,8 +174,8 @@ func (w *Watchdog) glance() Look {
 
 // look takes one look: every process is asked for a fresh beat, and the unread mail is
 // counted.
-func (w *Watchdog) look(ctx context.Context) (Look, error) {
-	look := Look{Look: w.o.Index.Look()}
+func (w *Watchdog) look(ctx context.Context) (snapshot, error) {
+	look := w.indexed()
 	members := look.processes()
 	look.Beats = w.ping(ctx, members) // one that does not answer is not known to be idle
 	heard := w.o.Pulse.Last()

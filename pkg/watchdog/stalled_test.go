@@ -44,7 +44,7 @@ func TestStalledText(t *testing.T) {
 		"It holds T-003; update_task with status \"pending\" puts that": {Task: "T-003"},
 	} {
 		b.AgentID, b.Still = "coder-1", 900
-		if got := StalledText(b); !strings.HasPrefix(got, "[Stalled] coder-1 ") || !strings.Contains(got, want) {
+		if got := stalledText(b); !strings.HasPrefix(got, "[Stalled] coder-1 ") || !strings.Contains(got, want) {
 			t.Errorf("%q, want %q in it", got, want)
 		}
 	}

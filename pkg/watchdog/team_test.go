@@ -45,6 +45,7 @@ type fake struct {
 	broken       error                // of every call to the server
 	onUnfinished func()               // happens just before the unfinished tasks are read, once
 	freeze       time.Duration        // the process stands still this long, once
+	poolless     bool                 // nobody can be brought back
 
 	did  []string // what the watchdog did, in order
 	text string   // of the last message to the leader
@@ -195,7 +196,7 @@ func (w *fake) want(did ...string) {
 
 func (w *fake) act(format string, args ...any) { w.did = append(w.did, fmt.Sprintf(format, args...)) }
 
-// Look is the board. Just before it is looked at, all have beaten.
+// snapshot is the board. Just before it is looked at, all have beaten.
 func (w *fake) Look() index.Look {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -318,10 +319,14 @@ func (w *fake) Unreserve(_ context.Context, t team.Task) error {
 	return w.broken
 }
 
-func (w *fake) Respawn(_ context.Context, m team.Member) error {
+func (w *fake) Respawn(_ context.Context, m team.Member, _ time.Duration) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.act("respawn %s %d", m.AgentID, m.Incarnation)
+	if i := slices.IndexFunc(w.look.Members, func(o team.Member) bool { return o.AgentID == m.AgentID }); w.poolless {
+		m.Incarnation, m.Revision, m.State, m.LastError = m.Incarnation+1, m.Revision+2, team.Lost, "no standby is free"
+		w.look.Members[i] = m
+	}
 	return nil
 }
 

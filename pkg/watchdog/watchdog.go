@@ -47,8 +47,9 @@ type Actions interface {
 	Answered(ctx context.Context, t team.Task) (bool, error)
 	// Unreserve ends the reservation of a task, unless it was written since it was read.
 	Unreserve(ctx context.Context, t team.Task) error
-	// Respawn brings a lost member back. It must not block.
-	Respawn(ctx context.Context, m team.Member) error
+	// Respawn brings a lost member back after that wait. It must not block. If it fails the
+	// member's record says so, as a later incarnation that is lost.
+	Respawn(ctx context.Context, m team.Member, wait time.Duration) error
 	// Lose writes into a member's record that it is lost, and why.
 	Lose(ctx context.Context, m team.Member, why string) error
 	// Dismiss stops a member that is gone.
@@ -108,6 +109,7 @@ type Watchdog struct {
 	joined    map[team.AgentID]since // when each incarnation was first seen in the roster
 	waiting   map[team.AgentID]waiter
 	respawned map[team.AgentID]since     // the lost incarnation that a respawn was asked for
+	failures  map[team.AgentID]failures  // of those that ended by an error, or could not be brought back
 	stalled   map[team.AgentID]time.Time // the last progress of those of whose stall the leader was told
 	warned    bool                       // a silence of many was reported
 	told      told                       // what the leader was told of dependencies
@@ -123,7 +125,7 @@ type Watchdog struct {
 }
 
 // told is what the leader was told of failed and cancelled dependencies. The
-// revision is stored, so that a later leader's watchdog goes on from there: it
+// revision is stored, so that a later leader's watchdog continues from there: it
 // neither repeats what was told nor misses what happened while nobody led.
 type told struct {
 	read     bool // what is stored
@@ -169,7 +171,7 @@ func New(o Options) *Watchdog {
 	}
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	return &Watchdog{o: o, metrics: newMetrics(o.Metrics), orphans: map[team.TaskID]orphan{},
-		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]since{}, stalled: map[team.AgentID]time.Time{},
+		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]since{}, failures: map[team.AgentID]failures{}, stalled: map[team.AgentID]time.Time{},
 		silences: map[silence]int{}, marked: map[silence]bool{}}
 }
 
@@ -227,7 +229,7 @@ func (w *Watchdog) step(ctx context.Context) error {
 		}
 	}
 	var late []team.Member
-	late, w.counted = Crowd(look.Team, look.Members, w.counted)
+	late, w.counted = crowd(look.Team, look.Members, w.counted)
 	for _, m := range late {
 		why := fmt.Sprintf("the team has its %d teammates (max_teammates) without it", look.Team.MaxTeammates)
 		w.o.Logger.WarnContext(ctx, "member refused", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
@@ -289,7 +291,7 @@ func (w *Watchdog) freeEnded(ctx context.Context, look index.Look, now time.Time
 func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
 	judged := slices.DeleteFunc(slices.Clone(look.Members), func(m team.Member) bool { return m.Ended(w.o.Cluster) })
 	server := w.seeServer(now)
-	lost, many := Silent(judged, func(m team.Member) (time.Duration, bool) {
+	lost, many := silentOf(judged, func(m team.Member) (time.Duration, bool) {
 		seen := w.joined[m.AgentID]
 		if seen.incarnation != m.Incarnation {
 			seen = since{m.Incarnation, now}
@@ -364,8 +366,8 @@ func (w *Watchdog) ping(ctx context.Context, members []team.Member) map[team.Age
 // nobody was lost at work, whatever the task: what ended them was not the task.
 func nobody(context.Context, team.Task) (bool, error) { return false, nil }
 
-// reap frees what a member held whose process is gone, why being said of it, and brings
-// the member back. begun tells whether it was lost at work on a task, which is an attempt.
+// reap frees the task of a member whose process is gone, with why as the reason, and brings the
+// member back. begun reports whether it was lost at work on the task, which is an attempt.
 func (w *Watchdog) reap(ctx context.Context, look index.Look, m team.Member, why string, begun func(context.Context, team.Task) (bool, error), now time.Time) error {
 	for _, t := range look.Running {
 		if t.Assignee != m.AgentID || t.Incarnation != m.Incarnation {
@@ -383,10 +385,10 @@ func (w *Watchdog) reap(ctx context.Context, look index.Look, m team.Member, why
 	return w.bringBack(ctx, look.Team, m, why, now)
 }
 
-// bringBack asks for the next incarnation of a member that is lost, why being said of it.
-// If the team's policy is to bring nobody back, or another program plays the member, that is
-// written, so that nobody waits for it. One that was lost too often is given up. A respawn that failed leaves a later
-// incarnation lost; one that left everything as it was is asked for again after a while.
+// bringBack respawns a lost member, with why as the reason. If the team's policy forbids that,
+// or another program runs the member, it only marks the member lost. A member that was lost too
+// often is given up. A respawn that failed is tried again after a while; once several have
+// failed, the leader is notified and the team no longer waits for the member.
 func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, why string, now time.Time) error {
 	if t.Policies.Respawn != "" && t.Policies.Respawn != team.RespawnAlways || m.Program != "" {
 		if m.State == team.Lost {
@@ -401,17 +403,25 @@ func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, wh
 	if again && now.Sub(asked.at) < respawnWithin {
 		return nil
 	}
-	m.Losses = Losses(m, w.o.Cluster)
-	if why := Hopeless(m); why != "" {
+	m.Losses = lossesOf(m, w.o.Cluster)
+	if why := hopeless(m); why != "" {
 		w.o.Logger.WarnContext(ctx, "member given up", "agent", m.AgentID, "incarnation", m.Incarnation, "why", why)
 		return w.o.Actions.GiveUp(ctx, m, why)
 	}
+	f := w.failures[m.AgentID].after(m, now)
+	if f.n >= tellAfter && !f.told {
+		if err := w.o.Actions.Tell(ctx, fmt.Sprintf("still-lost-%s-%d", m.AgentID, m.Incarnation), stillLostText(m.AgentID, m.LastError)); err != nil {
+			return err
+		}
+		f.told = true
+	}
+	w.failures[m.AgentID] = f
 	w.respawned[m.AgentID] = since{m.Incarnation, now}
 	if !again {
 		w.metrics.countLost()
 		w.o.Logger.WarnContext(ctx, "member lost", "agent", m.AgentID, "incarnation", m.Incarnation)
 	}
-	return w.o.Actions.Respawn(ctx, m)
+	return w.o.Actions.Respawn(ctx, m, f.wait(m))
 }
 
 // bringUp sees to members that have no process and nobody else sees to: those
@@ -444,7 +454,7 @@ func (w *Watchdog) bringUp(ctx context.Context, look index.Look, now time.Time) 
 func (w *Watchdog) reapOrphans(ctx context.Context, look index.Look, now time.Time) error {
 	seen := map[team.TaskID]orphan{}
 	var errs []error
-	for _, t := range Orphans(look.Members, look.Running) {
+	for _, t := range orphansOf(look.Members, look.Running) {
 		o, ok := w.orphans[t.ID]
 		if !ok || o.epoch != t.Epoch {
 			o = orphan{t.Epoch, now}
@@ -484,9 +494,9 @@ func (w *Watchdog) tellBlocked(ctx context.Context) error {
 	}
 	upTo, note := w.told.revision, false
 	for _, e := range w.o.Index.EndsSince(upTo) {
-		text := Blocked(e)
+		text := blockedText(e)
 		if len(e.Blocks) == 0 {
-			text = GivenUp(e.Task)
+			text = failedText(e.Task)
 		}
 		if text != "" && !w.told.tasks[e.Task.ID] {
 			id := fmt.Sprintf("blocked-%s-%d", e.Task.ID, e.Task.Revision)
@@ -515,7 +525,7 @@ func (w *Watchdog) tellStalled(ctx context.Context, look index.Look, heard map[t
 			continue
 		}
 		id := fmt.Sprintf("stalled-%s-%d-%d", m.AgentID, m.Incarnation, h.ProgressAt.UnixMilli())
-		if err := w.o.Actions.Tell(ctx, id, StalledText(h.Beat)); err != nil {
+		if err := w.o.Actions.Tell(ctx, id, stalledText(h.Beat)); err != nil {
 			return err
 		}
 		w.stalled[m.AgentID] = h.ProgressAt
@@ -530,7 +540,7 @@ func (w *Watchdog) tellStalled(ctx context.Context, look index.Look, heard map[t
 // the last of them is written: should this process die in between, the next sends the same,
 // which the server drops.
 func (w *Watchdog) unreserve(ctx context.Context, look index.Look) error {
-	for _, f := range (Look{Look: look}).Forsaken() {
+	for _, f := range (snapshot{Look: look}).Forsaken() {
 		last := f.Tasks[len(f.Tasks)-1]
 		if err := w.o.Actions.Tell(ctx, fmt.Sprintf("reserved-%s-%d", f.Member, last.Revision), f.Text()); err != nil {
 			return err

@@ -35,11 +35,63 @@ const maxDepth = 10_000
 
 // Marshal returns v as JSON. It refuses what [Unmarshal] would.
 func Marshal(v any) ([]byte, error) {
+	if omitsZero(reflect.TypeOf(v)) {
+		data, err := Plain(v)
+		if err != nil {
+			return nil, err
+		}
+		return data, checkDepth(data)
+	}
 	data, err := json.Append(make([]byte, 0, 1024), v, json.SortMapKeys) // most records have less
 	if err != nil {
 		return nil, err
 	}
 	return data, checkDepth(data)
+}
+
+// omitting holds what omitsZero has found of each type that was marshalled.
+var omitting sync.Map // reflect.Type -> bool
+
+// omitsZero reports whether a type has a field with omitzero, which the fast library does not
+// know: it would write what is not set. Records of that kind are seldom written.
+func omitsZero(t reflect.Type) bool {
+	if is, ok := omitting.Load(t); ok {
+		return is.(bool)
+	}
+	is := hasOmitZero(t, map[reflect.Type]bool{})
+	omitting.Store(t, is)
+	return is
+}
+
+// hasOmitZero is omitsZero without those types that are looked at already.
+func hasOmitZero(t reflect.Type, looked map[reflect.Type]bool) bool {
+	if t == nil || looked[t] {
+		return false
+	}
+	looked[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return hasOmitZero(t.Elem(), looked)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if _, options, _ := strings.Cut(f.Tag.Get("json"), ","); strings.Contains(options, "omitzero") || hasOmitZero(f.Type, looked) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Plain returns v as encoding/json writes it, with <, > and & as they are: models and people
+// read them better than their escapes.
+func Plain(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := stdjson.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // Unmarshal reads data, one JSON value and nothing after it, into v, a pointer. Unlike

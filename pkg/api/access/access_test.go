@@ -233,7 +233,7 @@ func TestLogin(t *testing.T) {
 	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/" || cookie == "" {
 		t.Fatalf("login: %d, Location %q, %q", res.StatusCode, res.Header.Get("Location"), cookie)
 	}
-	if c := res.Cookies()[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Path != "/" || c.MaxAge != int(CookieLife.Seconds()) {
+	if c := res.Cookies()[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Path != "/" || c.MaxAge != int(cookieLife.Seconds()) {
 		t.Errorf("the cookie is %v", c)
 	}
 	if res := r.ask("POST", "/v1/teams", cookie, asJSON); res.StatusCode != 200 {
@@ -249,7 +249,7 @@ func TestLogin(t *testing.T) {
 	if res := r.ask("POST", "/v1/teams", reader, asJSON); res.StatusCode != 403 {
 		t.Errorf("the cookie of the read-only token writes: %d", res.StatusCode)
 	}
-	r.now = r.now.Add(CookieLife)
+	r.now = r.now.Add(cookieLife)
 	if res := r.ask("GET", "/v1/teams", cookie); res.StatusCode != 401 {
 		t.Errorf("a cookie that has expired: %d", res.StatusCode)
 	}
@@ -334,11 +334,11 @@ func TestCodesThatAreRefused(t *testing.T) {
 		"garbage":                  "%%%",
 		"used":                     used,
 		"used, written otherwise":  used[:len(used)-1] + string(used[len(used)-1]+1),
-		"expired":                  NewCode(fullToken, r.now.Add(-CodeLife)),
+		"expired":                  NewCode(fullToken, r.now.Add(-codeLife)),
 		"made far in the future":   NewCode(fullToken, r.now.Add(time.Hour)),
 		"of another token":         NewCode(fullToken+"0", r.now),
 		"of no token":              NewCode("", r.now),
-		"a cookie":                 sign(fullToken, forCookie, r.now.Add(CodeLife)),
+		"a cookie":                 sign(fullToken, forCookie, r.now.Add(codeLife)),
 		"cut":                      good[:40],
 		"with another expiry time": good[:24] + "AAAA" + good[28:],
 		"the token itself":         string(fullToken),
@@ -353,7 +353,7 @@ func TestCodesThatAreRefused(t *testing.T) {
 	if len(r.used) != 2 {
 		t.Errorf("%d codes are kept, want the 2 that were used", len(r.used))
 	}
-	r.now = r.now.Add(CodeLife)
+	r.now = r.now.Add(codeLife)
 	r.login(NewCode(fullToken, r.now))
 	if len(r.used) != 1 {
 		t.Errorf("%d codes are kept, want only the one that still holds", len(r.used))

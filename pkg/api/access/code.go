@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// CodeLife is how long a one-time code may be exchanged for a cookie.
-	CodeLife = time.Minute
+	// codeLife is how long a one-time code may be exchanged for a cookie.
+	codeLife = time.Minute
 
-	// CookieLife is how long a browser stays logged in.
-	CookieLife = 12 * time.Hour
+	// cookieLife is how long a browser stays logged in.
+	cookieLife = 12 * time.Hour
 
 	// slack is how far the clock of the machine that makes a code may be ahead of ours.
 	slack = time.Minute
@@ -48,9 +48,9 @@ const (
 )
 
 // NewCode makes a one-time code for whoever has the token: its bearer opens
-// /login?code=CODE within [CodeLife]. It needs no process of the API, only its token.
+// /login?code=CODE within [codeLife]. It needs no process of the API, only its token.
 func NewCode(token config.Secret, now time.Time) string {
-	return sign(token, forCode, now.Add(CodeLife))
+	return sign(token, forCode, now.Add(codeLife))
 }
 
 // sign makes a text that only whoever has the token can make.
@@ -110,7 +110,7 @@ func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if cookie, err := r.Cookie(g.cookieName()); err == nil {
-		if token, n, expires := g.signer(cookie.Value, forCookie, CookieLife); token != "" {
+		if token, n, expires := g.signer(cookie.Value, forCookie, cookieLife); token != "" {
 			g.firstUse(n, expires)
 		}
 	}
@@ -132,13 +132,13 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, tooEarly)
 		return
 	}
-	token, n, expires := g.signer(r.URL.Query().Get("code"), forCode, CodeLife)
+	token, n, expires := g.signer(r.URL.Query().Get("code"), forCode, codeLife)
 	if token == "" || !g.firstUse(n, expires) {
 		refuse(w, r, unauthorized("the code is wrong, was used already, or is older than a minute", "make a new one: teamctl web"))
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: g.cookieName(), Value: sign(token, forCookie, g.opt.Now().Add(CookieLife)), Path: "/", MaxAge: int(CookieLife / time.Second),
+		Name: g.cookieName(), Value: sign(token, forCookie, g.opt.Now().Add(cookieLife)), Path: "/", MaxAge: int(cookieLife / time.Second),
 		Secure: r.TLS != nil, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 	http.Redirect(w, r, "/", http.StatusSeeOther)

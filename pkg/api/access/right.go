@@ -52,7 +52,7 @@ func (g *Gate) right(r *http.Request) (right, way) {
 		}
 	}
 	if cookie, err := r.Cookie(g.cookieName()); err == nil {
-		token, n, _ := g.signer(cookie.Value, forCookie, CookieLife)
+		token, n, _ := g.signer(cookie.Value, forCookie, cookieLife)
 		if g.ended(n) {
 			return none, byCookie
 		}

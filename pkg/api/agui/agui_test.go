@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"agentteam/pkg/api/agui"
 	"agentteam/pkg/api/stream"
@@ -32,28 +30,16 @@ var update = flag.Bool("update", false, "write the golden files")
 // serve serves AG-UI, and returns the base URL.
 func serve(t *testing.T, c *client.Client) string {
 	t.Helper()
-	url, _ := serveAlive(t, c, stream.KeepAlive)
-	return url
-}
-
-// serveAlive is serve with another time between two signs of life. stop ends the contexts of
-// all requests, as a process does that stops.
-func serveAlive(t *testing.T, c *client.Client, alive time.Duration) (url string, stop func()) {
-	t.Helper()
 	hub := stream.New(c, stream.HubOptions{})
-	t.Cleanup(hub.Close)
-	h, err := agui.NewAlive(agui.Options{Client: c, Hub: hub}, alive)
+	h, err := agui.New(agui.Options{Client: c, Hub: hub})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle(agui.Path, h)
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	srv := httptest.NewUnstartedServer(mux)
-	srv.Config.BaseContext = func(net.Listener) context.Context { return ctx }
-	srv.Start()
-	t.Cleanup(func() { stop(); srv.Close() })
-	return srv.URL, stop
+	srv := httptest.NewServer(mux)
+	t.Cleanup(func() { hub.Close(); srv.Close() })
+	return srv.URL
 }
 
 // newRed makes a team red on a NATS server, without a leader.
@@ -171,7 +157,7 @@ func TestRun(t *testing.T) {
 
 	red, err := c.Open(ctx, "red")
 	ok(red, err)
-	tasks, err := red.Tasks(ctx)
+	tasks, err := red.Board().Tasks(ctx)
 	ok(tasks, err)
 	told := state.(map[string]any)["tasks"].(map[string]any)
 	for _, v := range tasks {
@@ -341,39 +327,6 @@ func TestMethods(t *testing.T) {
 		if resp.StatusCode != http.StatusMethodNotAllowed || resp.Header.Get("Allow") != "POST" || resp.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: %s, %v", method, resp.Status, resp.Header)
 		}
-	}
-}
-
-// TestQuiet: a stream on which nothing happens shows that it lives, and ends in order when its
-// process stops.
-func TestQuiet(t *testing.T) {
-	c, _ := newRed(t)
-	url, stop := serveAlive(t, c, time.Millisecond)
-	resp := post(t, t.Context(), url, "red", input)
-	var all []string
-	comments := 0
-	s := bufio.NewScanner(resp.Body)
-	for s.Scan() {
-		if data, ok := strings.CutPrefix(s.Text(), "data: "); ok {
-			all = append(all, data)
-		} else if s.Text() == ": keep-alive" {
-			if comments++; comments == 3 {
-				stop()
-			}
-		}
-	}
-	if _, err := check(all); err != nil || s.Err() != nil {
-		t.Errorf("%v, %v in\n%s", err, s.Err(), strings.Join(all, "\n"))
-	}
-	if last := all[len(all)-1]; comments < 3 || last != `{"type":"RUN_ERROR","message":"this process is stopping; the goal goes on","code":"unavailable"}` {
-		t.Errorf("after %d comments the last event is %s", comments, last)
-	}
-	red, err := c.Open(t.Context(), "red")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if record, err := red.Record(t.Context()); err != nil || !record.AtWork() {
-		t.Errorf("the team is %s (%v)", record.Status, err)
 	}
 }
 

@@ -7,6 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
+
+	"agentteam/pkg/api/agui"
+	"agentteam/pkg/api/stream"
+	"agentteam/pkg/feed/state/statetest"
 )
 
 // checker holds a stream of events against the rules of the published protocol: which event
@@ -290,4 +296,29 @@ func TestChecker(t *testing.T) {
 			t.Errorf("%s: nothing was found wrong", name)
 		}
 	}
+}
+
+// TestAnyFeed: whatever happens, and whatever of it is missing, late or there twice, the stream
+// keeps to the protocol.
+func TestAnyFeed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		feed := statetest.Faulty(t, statetest.Feed(t))
+		from := rapid.IntRange(0, len(feed)-1).Draw(t, "from")
+		var items []stream.Item
+		for _, i := range feed[from:] {
+			items = append(items, stream.Item{Entry: i.Entry, Delta: i.Delta})
+		}
+		var told []string
+		err := agui.Tell(items, slices.Collect(maps.Values(feed[from].Tasks)), func(event any) error {
+			data, err := json.Marshal(event)
+			told = append(told, string(data))
+			return err
+		})
+		if err == nil {
+			_, err = check(told)
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, strings.Join(told, "\n"))
+		}
+	})
 }

@@ -3,13 +3,13 @@ package agui
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/wI2L/jsondiff"
 
 	"agentteam/pkg/api/stream"
+	"agentteam/pkg/feed/state"
 	"agentteam/pkg/team"
 )
 
@@ -20,7 +20,7 @@ type base struct {
 	SubagentRunID string `json:"subagentRunId,omitempty"` // whose it is; "" = the leader's
 }
 
-// The events that are told; the names of their fields are the protocol's.
+// The events of the protocol; the names of their fields are the protocol's.
 type (
 	runStarted struct {
 		base
@@ -48,19 +48,11 @@ type (
 		base
 		Outcome *outcome `json:"outcome,omitempty"` // none of one that was still at work at the end of the goal
 	}
-	textStart struct {
+	text struct {
 		base
 		MessageID string `json:"messageId"`
-		Role      string `json:"role"`
-	}
-	textContent struct {
-		base
-		MessageID string `json:"messageId"`
-		Delta     string `json:"delta"`
-	}
-	textEnd struct {
-		base
-		MessageID string `json:"messageId"`
+		Role      string `json:"role,omitempty"`  // at its beginning
+		Delta     string `json:"delta,omitempty"` // of a piece
 	}
 	toolCallStart struct {
 		base
@@ -68,14 +60,10 @@ type (
 		ToolCallName    string `json:"toolCallName"`
 		ParentMessageID string `json:"parentMessageId"`
 	}
-	toolCallArgs struct {
+	toolCall struct {
 		base
 		ToolCallID string `json:"toolCallId"`
-		Delta      string `json:"delta"`
-	}
-	toolCallEnd struct {
-		base
-		ToolCallID string `json:"toolCallId"`
+		Delta      string `json:"delta,omitempty"` // of its arguments
 	}
 	toolCallResult struct {
 		base
@@ -86,7 +74,7 @@ type (
 	}
 	stateSnapshot struct {
 		base
-		Snapshot state `json:"snapshot"`
+		Snapshot board `json:"snapshot"`
 	}
 	stateDelta struct {
 		base
@@ -102,8 +90,8 @@ type (
 // subagent is the run of a member that an event is of; "" = the leader's.
 func (b base) subagent() string { return b.SubagentRunID }
 
-// withoutSubagents tells clients that know no subagents of members' runs: each event of one is
-// the value of an event that they may ignore.
+// withoutSubagents writes for clients that know no subagents: each event of a member's run
+// becomes the value of an event that they may ignore.
 func withoutSubagents(write func(any) error) func(any) error {
 	return func(event any) error {
 		if e, ok := event.(interface{ subagent() string }); ok && e.subagent() != "" {
@@ -129,8 +117,8 @@ type outcome struct {
 
 var success = outcome{"success"}
 
-// state is the board.
-type state struct {
+// board is the state that clients have.
+type board struct {
 	Team  team.TeamID          `json:"team"`
 	Goal  string               `json:"goal"`
 	Tasks map[team.TaskID]task `json:"tasks"`
@@ -163,248 +151,160 @@ func taskOf(t team.Task) task {
 	return v
 }
 
-// told are the events of the feed of which a run tells something.
+// told are the types of entries from which a run makes events.
 var told = []team.EventType{
 	team.RunStarted, team.RunFinished, team.RunError, team.TextChunk, team.ToolCallChunk, team.ToolCallResult, team.MailSent,
 	team.TaskCreated, team.TaskUpdated, team.TaskClaimed, team.TaskAssigned, team.TaskAdopted, team.TaskReleased,
 	team.TaskCompleted, team.TaskFailed, team.TaskCancelled,
 }
 
-// run tells one goal. It is for one goroutine.
+// run encodes one goal. It is for one goroutine.
 type run struct {
 	thread, id string
 	write      func(event any) error
-
-	state state
-	texts stream.Texts
-	roles map[team.AgentID]string
-
-	open  map[string]bool   // runs of members by id: true until they end, then false
-	calls map[string]string // of calls without a result, by agent and the agent's own id: the id they were told with
+	record     team.Team
+	team       *state.Team
 }
 
 func newRun(thread, id string, write func(any) error) *run {
-	return &run{thread: thread, id: id, write: write, roles: map[team.AgentID]string{}, open: map[string]bool{}, calls: map[string]string{}}
+	return &run{thread: thread, id: id, write: write, team: state.New()}
 }
 
 // know makes known who is in the team.
-func (r *run) know(members []team.Member) {
-	for _, m := range members {
-		r.roles[m.AgentID] = m.Role
-	}
-}
+func (r *run) know(members []team.Member) { r.team.KnowMembers(members) }
 
-// begin tells that the run has begun, and the board as it is.
+// begin writes the beginning of the run, and the board as it is.
 func (r *run) begin(record team.Team, tasks []team.Task) error {
-	r.state = state{Team: record.ID, Goal: record.Goal, Tasks: map[team.TaskID]task{}}
-	for _, t := range tasks {
-		r.state.Tasks[t.ID] = taskOf(t)
-	}
+	r.record = record
 	if err := r.write(runStarted{base{Type: "RUN_STARTED"}, r.thread, r.id}); err != nil {
 		return err
 	}
-	return r.write(stateSnapshot{base{Type: "STATE_SNAPSHOT"}, r.state})
+	return r.snapshot(tasks)
 }
 
-// reset tells the board anew, since part of the feed is missing.
-func (r *run) reset(tasks []team.TaskView) error {
-	r.state.Tasks = map[team.TaskID]task{}
-	for _, v := range tasks {
-		r.state.Tasks[v.ID] = taskOf(v.Task)
+// reset writes the board again, since part of the feed is missing.
+func (r *run) reset(views []team.TaskView) error {
+	tasks := make([]team.Task, len(views))
+	for i, v := range views {
+		tasks[i] = v.Task
 	}
-	return r.write(stateSnapshot{base{Type: "STATE_SNAPSHOT"}, r.state})
+	return r.snapshot(tasks)
 }
 
-// take tells what an item of the feed tells.
+func (r *run) snapshot(tasks []team.Task) error {
+	r.team.KnowTasks(tasks, nil)
+	b := board{r.record.ID, r.record.Goal, map[team.TaskID]task{}}
+	for _, t := range tasks {
+		b.Tasks[t.ID] = taskOf(t)
+	}
+	return r.write(stateSnapshot{base{Type: "STATE_SNAPSHOT"}, b})
+}
+
+// take writes the events of an item of the feed.
 func (r *run) take(i stream.Item) error {
-	if d := i.Delta; d != nil {
-		return r.written(*d)
+	if i.Delta != nil {
+		return r.tell(r.team.Write(*i.Delta, time.Time{}), team.EventBody{})
 	}
-	e := i.Entry
-	if e.RoleName != "" {
-		r.roles[e.AgentID] = e.RoleName
-	}
-	at, body := e.Event.Event.Timestamp, e.Event.Event
-	switch body.Type {
-	case team.RunStarted:
-		return r.pieces(e.AgentID, e.RunID, at, func() []stream.Piece { return r.texts.Run(e.AgentID, e.RunID) })
-	case team.RunFinished, team.RunError:
-		return r.left(e.AgentID, e.RunID, at, body)
-	case team.TextChunk:
-		return r.pieces(e.AgentID, e.RunID, at, func() []stream.Piece { return r.texts.Stored(*e) })
-	case team.ToolCallChunk, team.ToolCallResult:
-		b, ok, err := r.of(e.AgentID, e.RunID, at)
-		if !ok || err != nil {
-			return err
-		}
-		if err := r.tool(b, e.AgentID, body); err != nil {
-			return err
-		}
-		return r.pieces(e.AgentID, e.RunID, at, func() []stream.Piece { return r.texts.Run(e.AgentID, e.RunID) })
-	case team.MailSent:
-		return r.mail(body)
-	}
-	var t team.Task
-	if json.Unmarshal(body.Value, &t) != nil || t.ID == "" {
-		return nil
-	}
-	return r.changed(t, at)
+	return r.tell(r.team.Apply(*i.Entry), i.Entry.Event.Event)
 }
 
-// of returns what the events of an agent's run have in common, and tells of a member's run
-// that it has begun if that was not told. ok is false for a run that has ended.
-func (r *run) of(a team.AgentID, id string, at int64) (b base, ok bool, err error) {
-	b = base{Timestamp: at}
-	if a == team.Leader {
-		return b, true, nil
-	}
-	id = cmp.Or(id, string(a))
-	b.SubagentRunID = id
-	open, known := r.open[id]
-	if known {
-		return b, open, nil
-	}
-	r.open[id] = true
-	b.Type = "SUBAGENT_STARTED"
-	err = r.write(subagentStarted{b, string(a), r.roles[a]})
-	b.Type = ""
-	return b, true, err
-}
-
-func (b base) typed(name string) base { b.Type = name; return b }
-
-// left tells that an agent's run is over.
-func (r *run) left(a team.AgentID, id string, at int64, body team.EventBody) error {
-	if err := r.pieces(a, id, at, func() []stream.Piece { return r.texts.Cut(a) }); err != nil {
-		return err
-	}
-	b, ok, err := r.of(a, id, at)
-	if !ok || err != nil || a == team.Leader { // whose next run goes on with the goal
-		return err
-	}
-	r.open[b.SubagentRunID] = false
-	if body.Type == team.RunError {
-		return r.write(runError{b.typed("SUBAGENT_ERROR"), body.Message, body.Code})
-	}
-	return r.write(subagentFinished{b.typed("SUBAGENT_FINISHED"), &success})
-}
-
-// written tells a piece of a text that is being written. A run that is known by nothing else
-// is not begun by it.
-func (r *run) written(d team.Delta) error {
-	pieces := r.texts.Delta(d)
-	if len(pieces) == 0 {
-		return nil
-	}
-	return r.pieces(d.AgentID, d.RunID, 0, func() []stream.Piece { return pieces })
-}
-
-// pieces tells the pieces of an agent's text.
-func (r *run) pieces(a team.AgentID, id string, at int64, f func() []stream.Piece) error {
-	b, ok, err := r.of(a, id, at)
-	if !ok || err != nil {
-		return err
-	}
-	for _, p := range f() {
-		if err := r.piece(b, p); err != nil {
-			return err
+// tell writes the events of the changes that an entry has made.
+func (r *run) tell(changes []state.Change, body team.EventBody) error {
+	for _, c := range changes {
+		for _, event := range r.events(c, body) {
+			if err := r.write(event); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (r *run) piece(b base, p stream.Piece) error {
-	if b.SubagentRunID != "" && p.RunID != "" { // it may be the end of a text of the run before
-		b.SubagentRunID = p.RunID
-	}
-	switch p.Kind {
-	case stream.Begin:
-		return r.write(textStart{b.typed("TEXT_MESSAGE_START"), p.MessageID, "assistant"})
-	case stream.More:
-		return r.write(textContent{b.typed("TEXT_MESSAGE_CONTENT"), p.MessageID, p.Text})
-	}
-	return r.write(textEnd{b.typed("TEXT_MESSAGE_END"), p.MessageID})
-}
-
-// tool tells a call of a tool, or its result. Ids of calls are an agent's own, and some
-// models use one again and again, so they are told with the names of agent and message. A
-// result whose call was not told, since it was made before this run, is left out.
-func (r *run) tool(b base, a team.AgentID, body team.EventBody) error {
-	own := string(a) + "/" + body.ToolCallID
-	id := string(a) + "/" + body.MessageID + "/" + body.ToolCallID
-	if body.Type == team.ToolCallResult {
-		id, told := r.calls[own]
-		if !told {
+// events are those of a change. The goal is the leader's run, whatever runs that has; what
+// comes of a member's run after its end is left out.
+func (r *run) events(c state.Change, body team.EventBody) []any {
+	of := func(name string) base { return base{Type: name, Timestamp: body.Timestamp} }
+	leads := false
+	if c, ok := c.(interface{ Whose() state.Of }); ok {
+		w := c.Whose()
+		if leads = w.AgentID == team.Leader; w.Late && !leads {
 			return nil
 		}
-		delete(r.calls, own)
-		return r.write(toolCallResult{b.typed("TOOL_CALL_RESULT"), body.MessageID, id, body.Content, "tool"})
-	}
-	r.calls[own] = id
-	if err := r.write(toolCallStart{b.typed("TOOL_CALL_START"), id, body.ToolCallName, body.MessageID}); err != nil {
-		return err
-	}
-	if body.Delta != "" {
-		if err := r.write(toolCallArgs{b.typed("TOOL_CALL_ARGS"), id, body.Delta}); err != nil {
-			return err
+		if !leads {
+			of = func(name string) base { return base{name, body.Timestamp, cmp.Or(w.RunID, string(w.AgentID))} }
 		}
 	}
-	return r.write(toolCallEnd{b.typed("TOOL_CALL_END"), id})
-}
-
-// mail tells what people and members write to each other; what the team's own programs
-// write is left out.
-func (r *run) mail(body team.EventBody) error {
-	var m team.Message
-	_ = json.Unmarshal(body.Value, &m) // of a message that cannot be read the type is none of these
-	switch m.Type {
-	case team.MsgUser, team.MsgMessage, team.MsgBroadcast:
-		return r.write(custom{base{Type: "CUSTOM", Timestamp: body.Timestamp}, "mail", body.Value})
+	switch c := c.(type) {
+	case state.RunBegan:
+		if c.First && !leads {
+			return []any{subagentStarted{of("SUBAGENT_STARTED"), string(c.AgentID), r.team.Member(c.AgentID).Role}}
+		}
+	case state.RunEnded:
+		switch {
+		case leads: // whose next run goes on with the goal
+		case c.Body.Type == team.RunError:
+			return []any{runError{of("SUBAGENT_ERROR"), c.Body.Message, c.Body.Code}}
+		case c.Body.Type == team.RunFinished:
+			return []any{subagentFinished{of("SUBAGENT_FINISHED"), &success}}
+		default:
+			return []any{subagentFinished{of("SUBAGENT_FINISHED"), nil}}
+		}
+	case state.Piece:
+		switch c.Kind {
+		case state.Begin:
+			return []any{text{base: of("TEXT_MESSAGE_START"), MessageID: c.MessageID, Role: "assistant"}}
+		case state.More:
+			return []any{text{base: of("TEXT_MESSAGE_CONTENT"), MessageID: c.MessageID, Delta: c.Text}}
+		}
+		return []any{text{base: of("TEXT_MESSAGE_END"), MessageID: c.MessageID}}
+	case state.CallBegan:
+		return called(callID(c.AgentID, c.Call), *c.Call, of)
+	case state.CallEnded:
+		if c.Answered && c.Call != nil && (leads || !c.Call.Late) { // else its beginning was not written
+			return []any{toolCallResult{of("TOOL_CALL_RESULT"), c.MessageID, callID(c.AgentID, c.Call), c.Content, "tool"}}
+		}
+	case state.MailSent:
+		switch c.Type { // what the team's own programs write is left out
+		case team.MsgUser, team.MsgMessage, team.MsgBroadcast:
+			return []any{custom{of("CUSTOM"), "mail", body.Value}}
+		}
+	case state.TaskChanged:
+		return changed(c, of("STATE_DELTA"))
 	}
 	return nil
 }
 
-// changed tells how a task has changed, if the state has anything of that.
-func (r *run) changed(t team.Task, at int64) error {
-	one := func() state { return state{Tasks: map[team.TaskID]task{}} }
-	before, after := one(), one()
-	if had, ok := r.state.Tasks[t.ID]; ok {
-		before.Tasks[t.ID] = had
+// called are the events of a call.
+func called(id string, c state.Call, of func(string) base) []any {
+	all := []any{toolCallStart{of("TOOL_CALL_START"), id, c.Name, c.MessageID}}
+	if c.Args != "" {
+		all = append(all, toolCall{of("TOOL_CALL_ARGS"), id, c.Args})
 	}
-	after.Tasks[t.ID] = taskOf(t)
+	return append(all, toolCall{of("TOOL_CALL_END"), id, ""})
+}
+
+// changed is the event of a changed task; none if its part of the board is the same.
+func changed(c state.TaskChanged, b base) []any {
+	before, after := board{Tasks: map[team.TaskID]task{}}, board{Tasks: map[team.TaskID]task{c.After.ID: taskOf(c.After.Task)}}
+	if c.Before != nil {
+		before.Tasks[c.Before.ID] = taskOf(c.Before.Task)
+	}
 	patch, err := jsondiff.Compare(before, after)
-	if err != nil || len(patch) == 0 {
-		return err
+	if err != nil || len(patch) == 0 { // both can be written, so there is no error
+		return nil
 	}
-	r.state.Tasks[t.ID] = after.Tasks[t.ID]
-	return r.write(stateDelta{base{Type: "STATE_DELTA", Timestamp: at}, patch})
+	return []any{stateDelta{b, patch}}
 }
 
-// close ends all that is open.
-func (r *run) close() error {
-	for _, p := range r.texts.CutAll() {
-		b := base{}
-		if p.AgentID != team.Leader {
-			b.SubagentRunID = cmp.Or(p.RunID, string(p.AgentID))
-		}
-		if err := r.piece(b, p); err != nil {
-			return err
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(r.open)) {
-		if !r.open[id] {
-			continue
-		}
-		if err := r.write(subagentFinished{base{Type: "SUBAGENT_FINISHED", SubagentRunID: id}, nil}); err != nil {
-			return err
-		}
-	}
-	return nil
+// callID is the id of a call for clients. Its own is the agent's, and some models use one
+// again and again.
+func callID(a team.AgentID, c *state.Call) string {
+	return string(a) + "/" + c.MessageID + "/" + c.ID
 }
 
 // finish ends the run.
 func (r *run) finish(record team.Team) error {
-	if err := r.close(); err != nil {
+	if err := r.tell(r.team.Close(), team.EventBody{}); err != nil {
 		return err
 	}
 	return r.write(runFinished{base{Type: "RUN_FINISHED"}, r.thread, r.id, result{record.Status, record.Summary}, success})
@@ -412,7 +312,7 @@ func (r *run) finish(record team.Team) error {
 
 // fail ends the run with an error.
 func (r *run) fail(message, code string) error {
-	if err := r.close(); err != nil {
+	if err := r.tell(r.team.Close(), team.EventBody{}); err != nil {
 		return err
 	}
 	if strings.TrimSpace(message) == "" {

@@ -30,20 +30,15 @@ type Options struct {
 // Path is what the handler answers for. It takes POST only.
 const Path = "/v1/teams/{team}/agui"
 
-type server struct {
-	Options
-	alive time.Duration // between two signs of life on a stream
-}
+type server struct{ Options }
 
 // New returns the handler of [Path]. It is safe for concurrent use.
-func New(o Options) (http.Handler, error) { return newHandler(o, stream.KeepAlive) }
-
-func newHandler(o Options, alive time.Duration) (http.Handler, error) {
+func New(o Options) (http.Handler, error) {
 	if o.Client == nil || o.Hub == nil {
 		return nil, errors.New("agui: Options lack Client or Hub")
 	}
 	o.Log = telemetry.OrDiscard(o.Log)
-	s, mux := &server{o, alive}, http.NewServeMux()
+	s, mux := &server{o}, http.NewServeMux()
 	mux.HandleFunc("POST "+Path, s.run)
 	return problem.Mux(mux, "POST "+Path+" is what there is"), nil
 }
@@ -177,7 +172,7 @@ func (s *server) start(ctx context.Context, id team.TeamID, goal string) (*clien
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
-	g, err := t.StartGoal(ctx, goal, "")
+	g, err := t.Goals().Start(ctx, goal, "")
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
@@ -185,7 +180,7 @@ func (s *server) start(ctx context.Context, id team.TeamID, goal string) (*clien
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
-	members, err := t.Members(ctx)
+	members, err := t.Members().Records(ctx)
 	return t, g, tasks, members, err
 }
 
@@ -213,38 +208,46 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	out := s.Hub.Data(w)
-	defer out.KeepAlive(s.alive)()
-	run := newRun(in.ThreadID, in.RunID, write(out.Write))
-	run.know(members)
-	if err := run.begin(g.Record(), tasks); err != nil {
-		return
-	}
-	record, err := s.Hub.Goal(r.Context(), id, g, stream.Options{After: g.After(), Live: true, Types: told}, func(i stream.Item) error {
-		if i.Entry != nil && i.Entry.Event.Event.Type == team.Custom {
-			now, err := t.Tasks(r.Context())
-			if err != nil {
-				return err
-			}
-			return run.reset(now)
+	var run *run
+	var record team.Team
+	err = s.Hub.Stream(w, r, func(ctx context.Context, out *stream.Writer) (err error) {
+		run = newRun(in.ThreadID, in.RunID, write(out.JSON))
+		run.know(members)
+		if err := run.begin(g.Record(), tasks); err != nil {
+			return err
 		}
-		return run.take(i)
-	})
-	if r.Context().Err() != nil || errors.Is(err, stream.ErrClosed) { // or the client has left, and is told nothing
+		record, err = out.Goal(ctx, id, g, stream.Options{After: g.After(), Live: true, Types: told}, func(i stream.Item) error {
+			if i.Entry != nil && i.Entry.Event.Event.Type == team.Custom {
+				now, err := t.Board().Tasks(ctx)
+				if err != nil {
+					return err
+				}
+				return run.reset(now)
+			}
+			return run.take(i)
+		})
+		return err
+	}, func(_ *stream.Writer, err error) { _ = run.end(record, err) }) // a client that has left needs none
+	if err != nil {
+		s.fail(w, r, err)
+	}
+}
+
+// end ends the run as its goal or its stream has ended.
+func (r *run) end(record team.Team, err error) error {
+	switch {
+	case errors.Is(err, stream.ErrClosed):
 		err = errStopping
+	case err != nil && team.CodeOf(err) == "":
+		err = errors.New("the stream has failed")
 	}
 	switch {
 	case err != nil:
-		if team.CodeOf(err) == "" {
-			s.Log.ErrorContext(r.Context(), "a run has failed", "team", id, "err", err)
-			err = errors.New("the stream has failed")
-		}
-		_ = run.fail(problem.Of(err).Detail, string(team.CodeOf(err))) // a client that has left needs none
+		return r.fail(problem.Of(err).Detail, string(team.CodeOf(err)))
 	case record.Status == team.TeamFailed || record.Status == team.TeamStopped:
-		_ = run.fail(record.Why(), string(record.Status))
-	default:
-		_ = run.finish(record)
+		return r.fail(record.Why(), string(record.Status))
 	}
+	return r.finish(record)
 }
 
 // writing is how a client wants members' runs to be told, by the parameter subagents. Errors:

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -53,7 +52,7 @@ func Of(err error) Document {
 	d := Document{Status: Status(code), Code: code, Hint: subject.Hidden(overHTTP(team.HintOf(err)))}
 	d.Title = http.StatusText(d.Status)
 	if code != "" {
-		d.Detail = subject.Hidden(strings.Join(strings.Fields(err.Error()), " "))
+		d.Detail = subject.Hidden(team.OneLine(err.Error()))
 	}
 	return d
 }

@@ -22,7 +22,7 @@ type follower struct {
 }
 
 // started waits until the ring has begun. Errors: ctx's; what the follower ended with is
-// told by the ring.
+// in the ring.
 func (w *follower) started(ctx context.Context) error {
 	select {
 	case <-w.begun:
@@ -36,12 +36,12 @@ func (w *follower) started(ctx context.Context) error {
 func (h *Hub) attach(t *client.Team) (*follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.ctx.Err() != nil {
 		return nil, ErrClosed
 	}
 	w := h.teams[t.ID()]
 	if w == nil {
-		ctx, stop := context.WithCancelCause(context.Background()) // it outlives the request of its first reader
+		ctx, stop := context.WithCancelCause(h.ctx)
 		w = &follower{team: t, ring: newRing(h.keep, h.metrics), begun: make(chan struct{}), stop: stop}
 		h.teams[t.ID()] = w
 		h.busy.Go(func() { h.run(ctx, w) })
@@ -55,7 +55,7 @@ func (h *Hub) attach(t *client.Team) (*follower, error) {
 	return w, nil
 }
 
-// detach says that a reader has left.
+// detach counts one reader less.
 func (h *Hub) detach(w *follower) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,5 +133,5 @@ func (w *follower) begin(ctx context.Context) (client.Cursor, error) {
 	return from.Cursor(w.team.ID()), nil
 }
 
-// beginWithin is how long a server may take to tell where a feed begins and ends.
+// beginWithin is how long a server may take to report where a feed begins and ends.
 const beginWithin = 10 * time.Second

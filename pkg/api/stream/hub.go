@@ -1,22 +1,23 @@
 // Package stream hands the feed of a team to many readers at once: what is stored, in
 // its order and with its cursor, and between it the text that models are writing now.
 //
-// Of each team that somebody follows, one follower reads the feed, however many readers
+// Of each team that is followed, one follower reads the feed, however many readers
 // there are, and keeps its newest part. A reader that comes from farther back reads for
-// itself until it is there. Each goes at its own pace, and nobody waits for another: one
+// itself until it is there. Each goes at its own pace, and none waits for another: one
 // that falls behind what is kept is cut off, and may come back with its cursor, here or
 // at another process.
 //
-// It stores nothing. [Hub.Serve] writes what it tells as server-sent events; packages
-// beside this one write other formats.
+// It stores nothing. [Hub.Stream] is the one writer of server-sent events: each protocol gives
+// it the events and their end. [Hub.Serve] is the protocol of /v1; packages beside this one
+// have others.
 package stream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -37,7 +38,7 @@ type Item struct {
 	Entry *client.Entry
 	Delta *team.Delta
 
-	data json.RawMessage // what is set, as JSON; nil if nobody has written it yet
+	data json.RawMessage // what is set, as JSON; nil if it was not written yet
 }
 
 // JSON returns the entry or the delta as JSON.
@@ -53,8 +54,8 @@ func (i Item) JSON() (json.RawMessage, error) {
 
 // Options say what a reader wants.
 type Options struct {
-	After  client.Cursor    // the place in the feed to go on at; "" is its beginning
-	Follow bool             // go on with what comes, until ctx ends
+	After  client.Cursor    // the place in the feed to continue at; "" is its beginning
+	Follow bool             // continue with what comes, until ctx ends
 	Live   bool             // with Follow: deltas too, once the reader has caught up
 	Agents []team.AgentID   // only of these; none means of all
 	Types  []team.EventType // only entries of these types, none means all; deltas are of type TextChunk
@@ -70,19 +71,20 @@ func (o Options) writes(d *team.Delta) bool {
 		(len(o.Types) == 0 || slices.Contains(o.Types, team.TextChunk))
 }
 
-// ErrSlow ends a reader that has fallen behind what the hub keeps. It may begin again
+// errSlow ends a reader that has fallen behind what the hub keeps. It may begin again
 // with its last cursor.
-var ErrSlow = team.Errorf(team.Unavailable, "the reader is too slow for this stream").
+var errSlow = team.Errorf(team.Unavailable, "the reader is too slow for this stream").
 	WithHint("read faster, or follow fewer agents or types; go on with the last cursor")
 
-// ErrClosed ends a reader when the process stops. What it follows goes on.
+// ErrClosed ends a reader when the process stops. What it follows continues.
 var ErrClosed = team.Errorf(team.Unavailable, "this process is stopping").
 	WithHint("go on with the last cursor, at another leader process or when it is back")
 
 // HubOptions are the parts of a hub. The zero value will do.
 type HubOptions struct {
-	Metrics prometheus.Registerer // default: none
-	Logger  *slog.Logger          // default: discard
+	Metrics   prometheus.Registerer // default: none
+	Logger    *slog.Logger          // default: discard
+	KeepAlive time.Duration         // after which a silent stream shows that it lives; default 15 s
 }
 
 // Hub serves any number of readers of any number of teams. Safe for concurrent use.
@@ -92,46 +94,52 @@ type Hub struct {
 	metrics metrics
 	times   times
 	keep    limits
-	pages   chan struct{} // holds one for each reader that reads for itself just now
+	pages   chan struct{}   // holds one for each reader that reads for itself just now
+	ctx     context.Context // ends when the hub is closed
+	end     context.CancelCauseFunc
 
-	mu     sync.Mutex
-	teams  map[team.TeamID]*follower
-	closed bool
-	busy   sync.WaitGroup // followers and their readers; none is added once it is closed
+	mu    sync.Mutex
+	teams map[team.TeamID]*follower
+	busy  sync.WaitGroup // followers, their readers and streams; none is added once it is closed
 }
-
-// KeepAlive is the time between two signs of life on an open stream.
-const KeepAlive = 15 * time.Second
 
 // times are how long things take. Tests shorten them.
 type times struct {
-	linger    time.Duration // a follower without readers goes on
-	keepAlive time.Duration // between two signs of life on an open stream
-	write     time.Duration // a write may take
+	linger    time.Duration // a follower without readers continues
+	keepAlive time.Duration // see [HubOptions]
 	closing   time.Duration // that followers and readers have to end when the hub is closed
 }
 
 // New returns a hub that reads through c. It is to be closed.
 func New(c *client.Client, o HubOptions) *Hub {
+	ctx, end := context.WithCancelCause(context.Background()) // what it follows outlives the request of its first reader
 	return &Hub{
 		client: c, log: telemetry.OrDiscard(o.Logger), metrics: newMetrics(o.Metrics),
-		times: times{linger: 10 * time.Second, keepAlive: KeepAlive, write: 10 * time.Second, closing: shutdown.Close / 2},
+		times: times{linger: 10 * time.Second, keepAlive: cmp.Or(o.KeepAlive, 15*time.Second), closing: shutdown.Close / 2},
 		keep:  limits{items: 8192, bytes: 32 << 20},
 		pages: make(chan struct{}, maxPages),
+		ctx:   ctx, end: end,
 		teams: map[team.TeamID]*follower{},
 	}
 }
 
-// Close ends all that is followed, and with it those who follow it, with [ErrClosed]. It waits
-// until they have returned and use the client no more, but not for longer than half of
-// [shutdown.Close]: a reader may wait for somebody who takes nothing. Readers that follow
-// nothing end with the context of their request.
+// enter counts one more who uses the hub until busy.Done, unless it is closed.
+func (h *Hub) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil {
+		return false
+	}
+	h.busy.Add(1)
+	return true
+}
+
+// Close ends all that is followed and all streams, with [ErrClosed]. It waits until their
+// readers have returned and use the client no more, but not for longer than half of
+// [shutdown.Close]: a reader may wait for a client that takes nothing.
 func (h *Hub) Close() {
 	h.mu.Lock()
-	h.closed = true
-	for _, w := range h.teams {
-		w.stop(ErrClosed)
-	}
+	h.end(ErrClosed)
 	h.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {
@@ -152,15 +160,15 @@ func (h *Hub) Close() {
 // Deltas may be lost. One whose text is in the feed already is left out.
 //
 // Errors: f's; NotFound for a team that is not there; InvalidArgument for a cursor that is
-// none of this team's, or lies beyond its end, before f was called; [ErrSlow]; [ErrClosed];
-// Unavailable.
+// none of this team's, or lies beyond its end, before f was called; [ErrClosed];
+// Unavailable, also for a reader that is too slow.
 func (h *Hub) Follow(ctx context.Context, id team.TeamID, o Options, f func(Item) error) error {
-	return h.read(ctx, id, o, reader{begin: func(*client.Team) error { return nil }, item: f, pause: func() error { return nil }})
+	return h.read(ctx, id, o, reader{item: f, pause: func() error { return nil }})
 }
 
-// reader is told what a stream holds.
+// reader takes what a stream holds.
 type reader struct {
-	begin func(*client.Team) error // the request is good, and the stream begins
+	begin func(*client.Team) error // if set: the request is good, and the stream begins
 	item  func(Item) error
 	pause func() error // nothing more is there at the moment
 }
@@ -171,19 +179,11 @@ func (h *Hub) read(ctx context.Context, id team.TeamID, o Options, r reader) err
 	switch {
 	case err == nil, o.Follow && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return nil
-	case errors.Is(err, ErrSlow):
+	case errors.Is(err, errSlow):
 		h.metrics.slow.Inc()
 		h.log.InfoContext(ctx, "a reader of the stream is too slow", "team", id)
-	case errors.Is(err, os.ErrDeadlineExceeded): // of a write
-		h.stalled(ctx, id)
 	}
 	return err
-}
-
-// stalled takes note of a reader that was cut off, since it takes nothing.
-func (h *Hub) stalled(ctx context.Context, id team.TeamID) {
-	h.metrics.slow.Inc()
-	h.log.InfoContext(ctx, "a reader of the stream takes nothing", "team", id)
 }
 
 func (h *Hub) readOn(ctx context.Context, id team.TeamID, o Options, r reader) error {
@@ -197,7 +197,6 @@ func (h *Hub) readOn(ctx context.Context, id team.TeamID, o Options, r reader) e
 	}
 	if !o.Follow {
 		if err = h.begin(ctx, t, o.After, r); err == nil {
-			defer h.metrics.open.Dec()
 			_, err = h.catchUp(ctx, t, o, nil, r)
 		}
 		return err
@@ -217,7 +216,6 @@ func (h *Hub) readOn(ctx context.Context, id team.TeamID, o Options, r reader) e
 	if err := h.begin(ctx, t, unknown, r); err != nil {
 		return err
 	}
-	defer h.metrics.open.Dec()
 	seen := newTexts(maxSeen)
 	for {
 		n, ok, err := w.ring.join(at)
@@ -237,11 +235,8 @@ func (h *Hub) readOn(ctx context.Context, id team.TeamID, o Options, r reader) e
 // begin begins a stream at a cursor, if that is good.
 func (h *Hub) begin(ctx context.Context, t *client.Team, after client.Cursor, r reader) error {
 	err := t.CheckCursor(ctx, after)
-	if err == nil {
+	if err == nil && r.begin != nil {
 		err = r.begin(t)
-	}
-	if err == nil {
-		h.metrics.open.Inc()
 	}
 	return err
 }

@@ -216,7 +216,7 @@ func TestSlow(t *testing.T) {
 		quick.take(1)
 	}
 	close(release)
-	if err := <-slow; !errors.Is(err, ErrSlow) || !errors.Is(err, team.Unavailable) {
+	if err := <-slow; !errors.Is(err, errSlow) || !errors.Is(err, team.Unavailable) {
 		t.Errorf("the slow reader ends with %v", err)
 	}
 	quick.end()

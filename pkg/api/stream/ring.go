@@ -104,7 +104,7 @@ func (r *ring) drop() {
 	r.metrics.kept.Dec()
 }
 
-// end says that nothing more comes, and why.
+// end ends the ring: nothing more comes, for this reason.
 func (r *ring) end(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +125,8 @@ func (r *ring) had(at feed.Place) bool {
 // at, and maybe some of what follows; ok is false if something in between is not kept.
 // Error: that with which the ring ended, if nothing is left for this reader.
 //
-// What lies before an item is also what a reader has had who was given all the items
-// before it. So a reader may join before any item of which it has had the past.
+// An item's position covers exactly the items before it. A reader may therefore join at the
+// first item whose position it has not passed.
 func (r *ring) join(at feed.Place) (n uint64, ok bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,13 +144,13 @@ func (r *ring) join(at feed.Place) (n uint64, ok bool, err error) {
 const batch = 256
 
 // take appends to into what comes from number n on, and returns the number of what comes
-// then; or nothing, and what is closed once there is more. Errors: [ErrSlow] if n is not
+// then; or nothing, and what is closed once there is more. Errors: [errSlow] if n is not
 // kept any more; that with which the ring ended.
 func (r *ring) take(into []*kept, n uint64) ([]*kept, uint64, <-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n < r.first {
-		return into, n, nil, ErrSlow
+		return into, n, nil, errSlow
 	}
 	for _, k := range r.items[n-r.first:] {
 		if n++; k.delta == nil || !r.stored.has(k.delta.MessageID) {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/client"
@@ -19,14 +18,14 @@ import (
 // Names of the events that [Hub.Serve] writes. An entry of the feed has none, so that a
 // browser's EventSource hands it to onmessage.
 const (
-	DeltaEvent    = "delta"    // a piece of a text that is being written: a [team.Delta]; without id
-	ResetEvent    = "reset"    // something is missing that the reader has not had: an entry; without id
-	SnapshotEvent = "snapshot" // after that, how the team stands: a [Snapshot]; its id is the reset's cursor
-	ProblemEvent  = "problem"  // why the stream ends: a [problem.Document]; without id
+	deltaEvent    = "delta"    // a piece of a text that is being written: a [team.Delta]; without id
+	resetEvent    = "reset"    // something is missing that the reader has not had: an entry; without id
+	snapshotEvent = "snapshot" // after that, how the team stands: a [snapshot]; its id is the reset's cursor
+	problemEvent  = "problem"  // why the stream ends: a [problem.Document]; without id
 )
 
-// Snapshot is how a team stands. What follows it may tell of changes that it holds already.
-type Snapshot struct {
+// snapshot is how a team stands. What follows it may tell of changes that it holds already.
+type snapshot struct {
 	Members []client.Agent  `json:"members"` // those that have not stopped
 	Tasks   []team.TaskView `json:"tasks"`
 }
@@ -81,70 +80,57 @@ func list(values []string) (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// Serve answers r with the team's stream as server-sent events, until the reader leaves
-// or is cut off. o is most often what [Ask] has read; it follows in any case.
-//
-// The id of an event is the cursor of its entry. Nothing is sent before o is known to be
-// good: what is wrong with it, or a team that is not there, is answered with a problem
-// document. A reader that takes nothing for 10 s is cut off.
-func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, id team.TeamID, o Options) {
+// Serve answers r with the team's stream, until its reader leaves or is cut off. o is most
+// often what [Ask] has read; it follows in any case. The id of an event is the cursor of its
+// entry. Errors, before anything is sent: of an o that is wrong, and of a team that is not
+// there.
+func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, id team.TeamID, o Options) error {
 	o.Follow = true
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	s := &sse{output: output{
-		w: w, rc: http.NewResponseController(w), within: h.times.write, fail: cancel, stalled: func() { h.stalled(ctx, id) },
-	}}
-	var signs sync.WaitGroup
-	defer signs.Wait()
-	defer cancel(nil)
-	err := h.read(ctx, id, o, reader{
-		begin: func(t *client.Team) error {
-			s.snapshot = func() (Snapshot, error) { return snapshot(ctx, t) }
-			signs.Go(func() { s.keepAlive(ctx, h.times.keepAlive) })
-			if r.Method == http.MethodHead {
-				cancel(nil)
-			}
-			return s.begin()
-		},
-		item:  s.item,
-		pause: s.flush,
-	})
-	switch {
-	case err == nil, s.broken():
+	return h.Stream(w, r, func(ctx context.Context, out *Writer) error {
+		s := sse{out: out}
+		return h.read(ctx, id, o, reader{
+			begin: func(t *client.Team) error {
+				s.snapshot = func() (snapshot, error) { return standing(ctx, t) }
+				return out.Resumable()
+			},
+			item:  s.item,
+			pause: out.Flush,
+		})
+	}, Problem)
+}
+
+// Resumable begins a stream whose events have ids. A browser that loses it asks for the rest
+// after a second.
+func (o *Writer) Resumable() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buffer.WriteString("retry: 1000\n\n")
+	return o.send()
+}
+
+// Problem ends a stream with why it ends, as an event named [problemEvent].
+func Problem(out *Writer, err error) {
+	if err == nil {
 		return
-	case !s.begun:
-		problem.Write(w, err)
-	default:
-		s.end(err)
 	}
-	if team.CodeOf(err) == "" {
-		h.log.ErrorContext(ctx, "a stream has failed", "team", id, "err", err)
+	if data, err := json.Marshal(problem.Of(err)); err == nil {
+		_ = out.Event("", problemEvent, data) // a reader that has left needs none
 	}
 }
 
-// snapshot is how the team stands.
-func snapshot(ctx context.Context, t *client.Team) (s Snapshot, err error) {
-	if s.Members, err = t.Agents(ctx, false); err != nil {
+// standing returns how the team stands.
+func standing(ctx context.Context, t *client.Team) (s snapshot, err error) {
+	if s.Members, err = t.Members().List(ctx, false); err != nil {
 		return s, err
 	}
-	s.Tasks, err = t.Tasks(ctx)
+	s.Tasks, err = t.Board().Tasks(ctx)
 	return s, err
 }
 
-// sse writes one stream of server-sent events. Safe for concurrent use.
+// sse writes the items of a feed.
 type sse struct {
-	output
-	snapshot func() (Snapshot, error)
-	begun    bool
-}
-
-func (s *sse) begin() error {
-	s.begun = true
-	s.open()
-	s.mu.Lock()
-	s.buffer.WriteString("retry: 1000\n\n")
-	s.mu.Unlock()
-	return s.flush()
+	out      *Writer
+	snapshot func() (snapshot, error)
 }
 
 func (s *sse) item(i Item) error {
@@ -156,9 +142,9 @@ func (s *sse) item(i Item) error {
 		return err
 	}
 	if i.Delta != nil {
-		return s.write(DeltaEvent, "", data)
+		return s.out.Event("", deltaEvent, data)
 	}
-	return s.write("", i.Entry.Cursor, data)
+	return s.out.Event(string(i.Entry.Cursor), "", data)
 }
 
 // reset writes what is missing, and how the team stands. Only the second has an id: who
@@ -166,7 +152,7 @@ func (s *sse) item(i Item) error {
 func (s *sse) reset(i Item) error {
 	data, err := i.JSON()
 	if err == nil {
-		err = s.write(ResetEvent, "", data)
+		err = s.out.Event("", resetEvent, data)
 	}
 	if err != nil {
 		return err
@@ -178,32 +164,5 @@ func (s *sse) reset(i Item) error {
 	if data, err = json.Marshal(now); err != nil {
 		return err
 	}
-	return s.write(SnapshotEvent, i.Entry.Cursor, data)
-}
-
-// write gathers one event. data has no line breaks.
-func (s *sse) write(name string, id client.Cursor, data []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if id != "" {
-		s.buffer.WriteString("id: " + string(id) + "\n")
-	}
-	if name != "" {
-		s.buffer.WriteString("event: " + name + "\n")
-	}
-	s.buffer.WriteString("data: ")
-	s.buffer.Write(data)
-	s.buffer.WriteString("\n\n")
-	if s.buffer.Len() < full {
-		return nil
-	}
-	return s.send()
-}
-
-// end tells why the stream ends.
-func (s *sse) end(err error) {
-	data, merr := json.Marshal(problem.Of(err))
-	if merr == nil && s.write(ProblemEvent, "", data) == nil {
-		_ = s.flush() // who does not get it sees the end
-	}
+	return s.out.Event(string(i.Entry.Cursor), snapshotEvent, data)
 }

@@ -3,17 +3,12 @@ package stream
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -27,11 +22,12 @@ import (
 func (r *rig) serve(h *Hub) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		o, err := Ask(req)
+		if err == nil {
+			err = h.Serve(w, req, team.TeamID(req.URL.Path[1:]), o)
+		}
 		if err != nil {
 			problem.Write(w, err)
-			return
 		}
-		h.Serve(w, req, team.TeamID(req.URL.Path[1:]), o)
 	}))
 	r.t.Cleanup(s.Close)
 	r.t.Cleanup(h.Close)
@@ -117,7 +113,7 @@ func TestServe(t *testing.T) {
 		f = s.next()
 	}
 	var d team.Delta
-	if err := json.Unmarshal([]byte(f.data), &d); err != nil || f.event != DeltaEvent || f.id != "" || d.Text != "He" || d.MessageID != "m" {
+	if err := json.Unmarshal([]byte(f.data), &d); err != nil || f.event != deltaEvent || f.id != "" || d.Text != "He" || d.MessageID != "m" {
 		t.Errorf("a delta is %+v", f)
 	}
 
@@ -145,7 +141,7 @@ func TestReset(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	address := r.serve(r.hub) + "/t"
-	_, _, err := r.team.AddTasks(t.Context(), "", team.NewTask{Title: "a task"})
+	_, _, err := r.team.Board().Add(t.Context(), "", team.NewTask{Title: "a task"})
 	r.ok(err)
 	r.runs("bob")
 	first := r.past(client.FeedOptions{})
@@ -161,11 +157,11 @@ func TestReset(t *testing.T) {
 	for range 2 {
 		s := r.open(address, string(first[len(first)-1].Cursor))
 		reset, snap, rest := s.next(), s.next(), s.next()
-		if reset.event != ResetEvent || reset.id != "" || !strings.Contains(reset.data, `"missing":[{"source":"events","why":"forgotten","from":2,"to":4}]`) {
+		if reset.event != resetEvent || reset.id != "" || !strings.Contains(reset.data, `"missing":[{"source":"events","why":"forgotten","from":2,"to":4}]`) {
 			t.Errorf("the reset is %+v", reset)
 		}
-		var now Snapshot
-		if err := json.Unmarshal([]byte(snap.data), &now); err != nil || snap.event != SnapshotEvent || snap.id == "" || len(now.Tasks) != 1 || now.Tasks[0].Title != "a task" {
+		var now snapshot
+		if err := json.Unmarshal([]byte(snap.data), &now); err != nil || snap.event != snapshotEvent || snap.id == "" || len(now.Tasks) != 1 || now.Tasks[0].Title != "a task" {
 			t.Errorf("the snapshot is %+v", snap)
 		}
 		if rest.event != "" || rest.id == "" || !strings.Contains(rest.data, "RUN_STARTED") {
@@ -212,91 +208,6 @@ func TestProblems(t *testing.T) {
 		if _, err := s.in.ReadByte(); err != io.EOF {
 			t.Errorf("%s: more comes", name)
 		}
-	}
-}
-
-// A stream on which nothing happens shows that it lives; one that the process ends says so.
-func TestKeepAliveAndEnd(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.hub.times.keepAlive = time.Millisecond
-	address := r.serve(r.hub) + "/t"
-	s := r.open(address, "")
-	for range 3 {
-		if got := s.next(); got.comment != "keep-alive" {
-			t.Fatalf("then comes %+v", got)
-		}
-	}
-	r.hub.Close()
-	for {
-		f := s.next()
-		if f.comment != "" && f.event == "" {
-			continue
-		}
-		var d problem.Document
-		if err := json.Unmarshal([]byte(f.data), &d); err != nil || f.event != ProblemEvent || d.Status != 503 || d.Code != team.Unavailable || d.Hint == "" {
-			t.Errorf("it ends with %+v", f)
-		}
-		break
-	}
-	if _, err := s.in.ReadString(0); err != io.EOF {
-		t.Errorf("then comes %v", err)
-	}
-}
-
-// A reader that takes nothing is cut off, and the others are not disturbed.
-func TestStalledReader(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.hub.times.write = 50 * time.Millisecond
-	address := r.serve(r.hub)
-	host := strings.TrimPrefix(address, "http://")
-	stalled, err := net.Dial("tcp", host)
-	r.ok(err)
-	defer stalled.Close()
-	_, err = io.WriteString(stalled, "GET /t HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
-	r.ok(err)
-	good := r.open(address+"/t", "")
-	text := strings.Repeat("x", 200<<10)
-	cut := make(chan struct{})
-	go func() {
-		defer close(cut)
-		for r.count("agentteam_stream_slow_readers_total") == 0 {
-			if t.Context().Err() != nil {
-				return
-			}
-		}
-	}()
-	n := 0
-	for over := false; !over; n++ {
-		r.says(text)
-		if got := good.next(); len(got.data) < len(text) {
-			t.Fatalf("the good reader is told %d bytes", len(got.data))
-		}
-		select {
-		case <-cut:
-			over = true
-		default:
-		}
-	}
-	r.runs("bob")
-	if got := good.next(); !strings.Contains(got.data, "RUN_STARTED") {
-		t.Errorf("then comes %+v", got)
-	}
-	if n := r.count("agentteam_stream_slow_readers_total"); n != 1 {
-		t.Errorf("%v slow readers are counted", n)
-	}
-}
-
-// It is counted too if its stream is of another format.
-func TestStalledReaderOfAnotherFormat(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.runs("bob")
-	stalled := fmt.Errorf("write: %w", os.ErrDeadlineExceeded)
-	err := r.hub.Follow(t.Context(), "t", Options{Follow: true}, func(Item) error { return stalled })
-	if n := r.count("agentteam_stream_slow_readers_total"); !errors.Is(err, stalled) || n != 1 {
-		t.Errorf("it ends with %v, and %v slow readers are counted", err, n)
 	}
 }
 

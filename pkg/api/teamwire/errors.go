@@ -1,9 +1,7 @@
 package teamwire
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // detail is the document of an error.
@@ -46,7 +45,10 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}{bad})
 		return
 	}
-	writeJSON(w, problem.Status(team.CodeOf(err)), detail{s.told(r, err)})
+	if team.CodeOf(err) == "" {
+		s.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	writeJSON(w, problem.Status(team.CodeOf(err)), detail{textOf(err)})
 }
 
 // errStopping ends the requests of a process that stops. Without it they would be answered
@@ -65,29 +67,19 @@ func late(r *http.Request, err error) error {
 	return err
 }
 
-// told is what a client is told of an error, as problem documents say it. The hints of our errors name commands of
-// teamctl, which a page has no use for.
-func (s *server) told(r *http.Request, err error) string {
-	if err = late(r, err); team.CodeOf(err) != "" {
-		return problem.Of(err).Detail
+// textOf is what a client is told of an error, as problem documents say it. The hints of our errors name
+// commands of teamctl, which a page has no use for.
+func textOf(err error) string {
+	if team.CodeOf(err) == "" {
+		return http.StatusText(http.StatusInternalServerError)
 	}
-	s.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
-	return http.StatusText(http.StatusInternalServerError)
+	return problem.Of(err).Detail
 }
 
 // writeJSON answers with a document.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	data, _ := marshal(v) // of types that all can be
-	_, _ = w.Write(data)  // a client that has left needs none
-}
-
-// marshal is json.Marshal, with <, > and & as they are, and a line end behind it.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return b.Bytes(), err
+	data, _ := wire.Plain(v)           // of types that all can be
+	_, _ = w.Write(append(data, '\n')) // a client that has left needs none
 }

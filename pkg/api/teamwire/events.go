@@ -2,13 +2,13 @@ package teamwire
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
-	"strings"
+	"time"
 
 	"agentteam/pkg/api/stream"
-	"agentteam/pkg/client"
+	"agentteam/pkg/feed/state"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // This file is the one place where what happens in a team becomes what clients of this wire
@@ -57,14 +57,10 @@ type (
 		Role      string `json:"role"`
 		RunID     string `json:"run_id"`
 	}
-	textContent struct {
+	text struct {
 		base
 		MessageID string `json:"message_id"`
-		Delta     string `json:"delta"`
-	}
-	textEnd struct {
-		base
-		MessageID string `json:"message_id"`
+		Delta     string `json:"delta,omitempty"` // none at its end
 	}
 	toolCallStart struct {
 		base
@@ -72,14 +68,10 @@ type (
 		ToolCallName    string `json:"tool_call_name"`
 		ParentMessageID string `json:"parent_message_id"`
 	}
-	toolCallArgs struct {
+	toolCall struct {
 		base
 		ToolCallID string `json:"tool_call_id"`
-		Delta      string `json:"delta"`
-	}
-	toolCallEnd struct {
-		base
-		ToolCallID string `json:"tool_call_id"`
+		Delta      string `json:"delta,omitempty"` // of its arguments; none at its end
 	}
 	toolCallResult struct {
 		base
@@ -133,109 +125,108 @@ var told = []team.EventType{
 
 // converter makes envelopes of a team's feed, in its order. It is for one reader.
 type converter struct {
-	team    team.TeamID
-	texts   stream.Texts
-	roles   map[team.AgentID]string
-	present []team.AgentID            // members who have not left, in order of joining
-	people  map[team.AgentID]bool     // seats, not agents
-	runs    map[team.AgentID]string   // run that is open
-	calls   map[team.AgentID][]string // calls without a result, in their order
+	id   team.TeamID
+	team *state.Team
 }
 
-func newConverter(id team.TeamID) *converter {
-	return &converter{team: id, roles: map[team.AgentID]string{}, people: map[team.AgentID]bool{}, runs: map[team.AgentID]string{}, calls: map[team.AgentID][]string{}}
-}
+func newConverter(id team.TeamID) *converter { return &converter{id, state.New()} }
 
 // know makes known who was in the team before the feed's part that is converted.
-func (c *converter) know(members []team.Member) {
-	for _, m := range members {
-		c.roles[m.AgentID], c.people[m.AgentID] = m.Role, m.Backend == team.Person
-		if m.State != team.Stopped && m.Backend != team.Person {
-			c.present = append(c.present, m.AgentID)
-		}
-	}
-}
+func (c *converter) know(members []team.Member) { c.team.KnowMembers(members) }
 
 // convert returns the envelopes of an item; of many there are none.
-func (c *converter) convert(i stream.Item) []Envelope {
+func (c *converter) convert(i stream.Item) (all []Envelope) {
 	if i.Delta != nil {
-		return c.pieces(c.texts.Delta(*i.Delta), nil)
+		return c.envelopes(c.team.Write(*i.Delta, time.Time{}), nil, nil, "")
 	}
-	all := c.entry(*i.Entry)
-	switch e := i.Entry; e.Event.Event.Type {
-	case team.RunStarted, team.ToolCallChunk, team.ToolCallResult, team.Retry, team.Compacted:
-		all = append(all, c.pieces(c.texts.Run(e.AgentID, e.RunID), nil)...)
-	}
-	return all
-}
-
-func (c *converter) entry(e client.Entry) []Envelope {
-	at, body := &e.Event.Event.Timestamp, e.Event.Event
-	if e.RoleName != "" {
-		c.roles[e.AgentID] = e.RoleName
-	}
-	one := func(event any) []Envelope { return []Envelope{c.envelope(e.AgentID, event)} }
-	of := func(name team.EventType) base { return base{Type: string(name), Timestamp: at} }
+	at, body := &i.Entry.Event.Event.Timestamp, i.Entry.Event.Event
+	changes, written := c.team.Apply(*i.Entry), at
 	switch body.Type {
-	case team.RunStarted:
-		c.runs[e.AgentID] = e.RunID
-		return one(runStarted{of(team.RunStarted), body.ThreadID, e.RunID, string(e.AgentID), e.RunID, nil})
-	case team.RunFinished:
-		return append(c.cut(e.AgentID, at), one(runFinished{of(team.RunFinished), body.ThreadID, e.RunID, body.Result})...)
-	case team.RunError:
-		return append(c.cut(e.AgentID, at), one(runError{of(team.RunError), body.Message, orNull(body.Code), e.RunID})...)
-	case team.TextChunk:
-		return c.pieces(c.texts.Stored(e), at)
-	case team.ToolCallChunk:
-		return c.toolCall(e)
-	case team.ToolCallResult:
-		c.calls[e.AgentID] = slices.DeleteFunc(c.calls[e.AgentID], func(id string) bool { return id == body.ToolCallID })
-		return one(toolCallResult{of(team.ToolCallResult), body.ToolCallID, body.Content, "tool"})
+	case team.RunStarted, team.ToolCallChunk, team.ToolCallResult, team.Retry, team.Compacted:
+		written = nil // they make known what is being written
+	}
+	switch body.Type {
 	case team.Retry:
 		var r team.Retrying
 		_ = json.Unmarshal(body.Value, &r) // what is no such value tells that the tries are over
-		return one(retry{of(team.Retry), e.RunID, "openai", r.Tried, r.Of, r.WaitSeconds, body.Message})
+		all = append(all, c.envelope(i.Entry.AgentID, retry{base{Type: string(team.Retry), Timestamp: at}, i.Entry.RunID, "openai", r.Tried, r.Of, r.WaitSeconds, body.Message}))
 	case team.Compacted:
-		return one(compactionFinished{base: of(team.Compacted), RunID: e.RunID, Phase: "before_model", Mode: "regular", Success: true, TriggerReason: body.Message})
-	case team.MailSent:
-		return c.mail(e)
-	default:
-		c.member(e)
+		all = append(all, c.envelope(i.Entry.AgentID, compactionFinished{base: base{Type: string(team.Compacted), Timestamp: at}, RunID: i.Entry.RunID,
+			Phase: "before_model", Mode: "regular", Success: true, TriggerReason: body.Message}))
 	}
-	return nil
+	return append(all, c.envelopes(changes, at, written, "")...)
+}
+
+// close returns what ends all that is open, since nothing more is told of a goal that has come
+// to that end: its runs are over, or are being ended.
+func (c *converter) close(end team.Status) []Envelope {
+	return c.envelopes(c.team.Close(), nil, nil, end)
 }
 
 // noResult is the result of a call whose run ended before it had one.
 const noResult = "The run ended before this call did; it may or may not have taken effect."
 
-// cut returns what ends the text and the calls that an agent has open, since its run is over.
-func (c *converter) cut(a team.AgentID, at *int64) []Envelope {
-	all := c.pieces(c.texts.Cut(a), at)
-	for _, id := range c.calls[a] {
-		all = append(all, c.envelope(a, toolCallResult{base{Type: string(team.ToolCallResult), Timestamp: at}, id, noResult, "tool"}))
+// envelopes are those of changes at a time, of texts at another, or at the end of the goal.
+func (c *converter) envelopes(changes []state.Change, at, written *int64, end team.Status) (all []Envelope) {
+	tell := func(a team.AgentID, event any) { all = append(all, c.envelope(a, event)) }
+	of := func(name string) base { return base{Type: name, Timestamp: at} }
+	for _, change := range changes {
+		switch x := change.(type) {
+		case state.RunBegan:
+			if x.Started {
+				tell(x.AgentID, runStarted{of("RUN_STARTED"), x.ThreadID, x.RunID, string(x.AgentID), x.RunID, nil})
+			}
+		case state.RunEnded:
+			if x.Body.Type != "" || x.Started {
+				tell(x.AgentID, runEnd(x, of, end))
+			}
+		case state.Piece:
+			tell(x.AgentID, pieceOf(x, written))
+		case state.CallBegan:
+			tell(x.AgentID, toolCallStart{of("TOOL_CALL_START"), x.Call.ID, x.Call.Name, x.Call.MessageID})
+			if args := argsOf(*x.Call); args != "" {
+				tell(x.AgentID, toolCall{of("TOOL_CALL_ARGS"), x.Call.ID, args})
+			}
+			tell(x.AgentID, toolCall{of("TOOL_CALL_END"), x.Call.ID, ""})
+		case state.CallEnded:
+			content := noResult
+			if x.Answered {
+				content = x.Content
+			}
+			tell(x.AgentID, toolCallResult{of("TOOL_CALL_RESULT"), x.CallID, content, "tool"})
+		case state.MailSent:
+			all = append(all, c.mail(x.Message, at)...)
+		}
 	}
-	delete(c.calls, a)
-	delete(c.runs, a)
 	return all
 }
 
-// close returns what ends all that is open, since nothing more is told of a goal that has come
-// to that end: its runs are over, or are being ended.
-func (c *converter) close(end team.Status) (all []Envelope) {
-	for _, a := range slices.Sorted(maps.Keys(c.runs)) {
-		id, code := c.runs[a], team.RunStopped
-		all = append(all, c.cut(a, nil)...)
-		if end == team.TeamStopped || end == team.TeamFailed {
-			all = append(all, c.envelope(a, runError{base{Type: string(team.RunError)}, "the goal is " + string(end), &code, id}))
-		} else { // nobody stops the last run of a goal that is finished, which is mostly the leader's
-			all = append(all, c.envelope(a, runFinished{base{Type: string(team.RunFinished)}, string(a), id, json.RawMessage("null")}))
-		}
+// runEnd is the event of the end of a run, which may be that of the goal.
+func runEnd(x state.RunEnded, of func(string) base, end team.Status) any {
+	code := team.RunStopped
+	switch {
+	case x.Body.Type == team.RunError:
+		return runError{of("RUN_ERROR"), x.Body.Message, orNull(x.Body.Code), x.RunID}
+	case x.Body.Type == team.RunFinished:
+		return runFinished{of("RUN_FINISHED"), x.Body.ThreadID, x.RunID, x.Body.Result}
+	case end == team.TeamStopped || end == team.TeamFailed:
+		return runError{of("RUN_ERROR"), "the goal is " + string(end), &code, x.RunID}
+	} // nobody stops the last run of a goal that is finished, which is mostly the leader's
+	return runFinished{of("RUN_FINISHED"), string(x.AgentID), x.RunID, json.RawMessage("null")}
+}
+
+func pieceOf(p state.Piece, at *int64) any {
+	switch p.Kind {
+	case state.Begin:
+		return textStart{base{Type: "TEXT_MESSAGE_START", Timestamp: at}, p.MessageID, "assistant", p.RunID}
+	case state.More:
+		return text{base{Type: "TEXT_MESSAGE_CONTENT", Timestamp: at}, p.MessageID, p.Text}
 	}
-	return append(all, c.pieces(c.texts.CutAll(), nil)...)
+	return text{base{Type: "TEXT_MESSAGE_END", Timestamp: at}, p.MessageID, ""}
 }
 
 func (c *converter) envelope(a team.AgentID, event any) Envelope {
-	return Envelope{TeamID: c.team, AgentID: a, RoleName: orNull(c.roles[a]), Event: event}
+	return Envelope{TeamID: c.id, AgentID: a, RoleName: orNull(c.team.Member(a).Role), Event: event}
 }
 
 func orNull(s string) *string {
@@ -243,37 +234,6 @@ func orNull(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-func (c *converter) pieces(pieces []stream.Piece, at *int64) (all []Envelope) {
-	for _, p := range pieces {
-		var event any
-		switch p.Kind {
-		case stream.Begin:
-			event = textStart{base{Type: "TEXT_MESSAGE_START", Timestamp: at}, p.MessageID, "assistant", p.RunID}
-		case stream.More:
-			event = textContent{base{Type: "TEXT_MESSAGE_CONTENT", Timestamp: at}, p.MessageID, p.Text}
-		case stream.End:
-			event = textEnd{base{Type: "TEXT_MESSAGE_END", Timestamp: at}, p.MessageID}
-		}
-		all = append(all, c.envelope(p.AgentID, event))
-	}
-	return all
-}
-
-func (c *converter) toolCall(e client.Entry) []Envelope {
-	at, body := &e.Event.Event.Timestamp, e.Event.Event
-	c.calls[e.AgentID] = append(c.calls[e.AgentID], body.ToolCallID)
-	all := []any{toolCallStart{base{Type: "TOOL_CALL_START", Timestamp: at}, body.ToolCallID, body.ToolCallName, body.MessageID}}
-	if args := argsOf(body); args != "" {
-		all = append(all, toolCallArgs{base{Type: "TOOL_CALL_ARGS", Timestamp: at}, body.ToolCallID, args})
-	}
-	all = append(all, toolCallEnd{base{Type: "TOOL_CALL_END", Timestamp: at}, body.ToolCallID})
-	envelopes := make([]Envelope, len(all))
-	for i, event := range all {
-		envelopes[i] = c.envelope(e.AgentID, event)
-	}
-	return envelopes
 }
 
 // question is how pages of this wire are asked something.
@@ -291,46 +251,41 @@ type option struct {
 
 // argsOf are the arguments of a call. Those of ask_user have questions besides, from which
 // pages make a box to answer in.
-func argsOf(body team.EventBody) string {
+func argsOf(call state.Call) string {
 	var in struct {
 		Question string   `json:"question"`
 		Choices  []string `json:"choices"`
 	}
 	var all map[string]any
-	if body.ToolCallName != "ask_user" || json.Unmarshal([]byte(body.Delta), &in) != nil || in.Question == "" || json.Unmarshal([]byte(body.Delta), &all) != nil || all["questions"] != nil {
-		return body.Delta
+	if call.Name != "ask_user" || json.Unmarshal([]byte(call.Args), &in) != nil || in.Question == "" || json.Unmarshal([]byte(call.Args), &all) != nil || all["questions"] != nil {
+		return call.Args
 	}
 	q := question{Question: in.Question, Header: "Answer", Type: "text"}
 	for _, c := range in.Choices {
 		q.Type, q.Options = "choice", append(q.Options, option{Label: c})
 	}
 	all["questions"] = []question{q}
-	args, err := marshal(all)
+	args, err := wire.Plain(all)
 	if err != nil {
-		return body.Delta
+		return call.Args
 	}
-	return strings.TrimSpace(string(args))
+	return string(args)
 }
 
 // mail is what people and members write to each other; what the team's own programs write is
 // left out. Each receiver of a broadcast gets an envelope. Mail to a person is the sender's: pages
 // take whoever has an envelope for an agent at work, and of a person's run no end is told.
-func (c *converter) mail(e client.Entry) (all []Envelope) {
-	var m team.Message
-	if json.Unmarshal(e.Event.Event.Value, &m) != nil {
-		return nil
-	}
+func (c *converter) mail(m team.Message, at *int64) (all []Envelope) {
 	to := []team.AgentID{m.To}
 	if m.To == team.Everyone {
-		to = slices.DeleteFunc(slices.Clone(c.present), func(a team.AgentID) bool { return a == m.From })
+		to = slices.DeleteFunc(c.team.Agents(), func(a team.AgentID) bool { return a == m.From })
 		if m.From != team.Leader && !slices.Contains(to, team.Leader) {
 			to = slices.Insert(to, 0, team.Leader) // always there, also while no process leads
 		}
 	}
-	at := &e.Event.Event.Timestamp
 	for _, a := range to {
-		envelope := Envelope{TeamID: c.team, AgentID: a}
-		if a == team.UserAgent || c.people[a] {
+		envelope := Envelope{TeamID: c.id, AgentID: a}
+		if c.team.IsPerson(a) {
 			envelope.AgentID = m.From
 		}
 		switch m.Type {
@@ -345,19 +300,4 @@ func (c *converter) mail(e client.Entry) (all []Envelope) {
 		all = append(all, envelope)
 	}
 	return all
-}
-
-// member takes in who is there.
-func (c *converter) member(e client.Entry) {
-	var m team.Member
-	if json.Unmarshal(e.Event.Event.Value, &m) != nil || m.AgentID == "" {
-		return
-	}
-	if c.people[m.AgentID] = m.Backend == team.Person; m.Backend == team.Person {
-		return
-	}
-	c.present = slices.DeleteFunc(c.present, func(a team.AgentID) bool { return a == m.AgentID })
-	if t := e.Event.Event.Type; t != team.MemberStopped && t != team.MemberRemoved {
-		c.present = append(c.present, m.AgentID)
-	}
 }

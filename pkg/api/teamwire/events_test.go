@@ -6,8 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/client"
+	"agentteam/pkg/feed/state/statetest"
 	"agentteam/pkg/team"
 )
 
@@ -73,4 +76,75 @@ func TestBroadcast(t *testing.T) {
 	if got, want := kinds(all), []string{"leader TEAM_MESSAGE ", "coder-2 TEAM_MESSAGE "}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// TestAnyFeed: whatever happens, and whatever of it is missing, late or there twice, each run,
+// text and call that begins ends once.
+func TestAnyFeed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		feed := statetest.Faulty(t, statetest.Feed(t))
+		feed = feed[rapid.IntRange(0, len(feed)-1).Draw(t, "from"):]
+		c := newConverter("red")
+		var all []Envelope
+		for _, i := range feed {
+			all = append(all, c.convert(stream.Item{Entry: i.Entry, Delta: i.Delta})...)
+		}
+		texts, runs, calls := map[team.AgentID]string{}, map[string]string{}, map[string]bool{}
+		for _, e := range append(all, c.close(team.TeamStopped)...) {
+			fail := func() {
+				t.Errorf("%s: %+v, while open are texts %v, runs %v, calls %v", e.AgentID, e.Event, texts, runs, calls)
+			}
+			switch x := e.Event.(type) {
+			case textStart:
+				if texts[e.AgentID] != "" {
+					fail()
+				}
+				texts[e.AgentID] = x.MessageID
+			case text:
+				if texts[e.AgentID] != x.MessageID {
+					fail()
+				}
+				if x.Type == "TEXT_MESSAGE_END" {
+					delete(texts, e.AgentID)
+				}
+			case runStarted:
+				if runs[x.RunID] != "" {
+					fail()
+				}
+				runs[x.RunID] = "open"
+			case runFinished, runError:
+				id := endedBy(x)
+				if runs[id] == "over" {
+					fail()
+				}
+				runs[id] = "over"
+			case toolCallStart:
+				calls[string(e.AgentID)+x.ToolCallID] = true
+			case toolCallResult:
+				delete(calls, string(e.AgentID)+x.ToolCallID)
+			}
+		}
+		for id, how := range runs {
+			if how == "open" {
+				t.Errorf("the run %s has no end", id)
+			}
+		}
+		for a := range c.team.Members { // of what came after the end of its run the result may be missing
+			for _, call := range c.team.Calls(a) {
+				if call.Late {
+					delete(calls, string(a)+call.ID)
+				}
+			}
+		}
+		if len(texts)+len(calls) > 0 {
+			t.Errorf("the texts %v and the calls %v have no end", texts, calls)
+		}
+	})
+}
+
+func endedBy(event any) string {
+	if x, ok := event.(runError); ok {
+		return x.RunID
+	}
+	return event.(runFinished).RunID
 }

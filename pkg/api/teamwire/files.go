@@ -9,15 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
 
-	"agentteam/pkg/config"
-	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
 )
 
 // entry is a file or a folder of the workspace.
@@ -33,39 +31,30 @@ type entry struct {
 const maxEntries = 10_000
 
 // tree lists a folder, its folders first.
-func (s *server) tree(r *http.Request) (any, error) {
-	in := queryOf(r)
-	name := in.textOr("path", ".")
-	root, name, err := s.place(name)
+func (s *server) tree(r *http.Request, in *input) (any, error) {
+	name := path.Clean(in.textOr("path", "."))
+	ws, release, err := s.files(r)
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
-	dir, err := folder.Dir(root, name)
+	defer release()
+	found, err := ws.List(name, maxEntries)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return nil, team.Errorf(team.NotFound, "Directory not found")
 	}
 	if err != nil {
-		return nil, outside(root, name, err)
-	}
-	defer dir.Close()
-	found, err := dir.ReadDir(maxEntries)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, outside(root, name, err)
+		return nil, refused(name, err)
 	}
 	list := []entry{}
 	for _, f := range found {
-		if s.ofCluster(filepath.Join(name, f.Name())) {
-			continue
-		}
-		e := entry{Name: f.Name(), Path: path.Join(filepath.ToSlash(name), f.Name())}
-		// What a link points to is told as it is, unless that is outside.
-		if info, err := root.Stat(filepath.Join(name, f.Name())); err == nil {
-			if s.private(info) {
+		e := entry{Name: path.Base(f.Path), Path: f.Path}
+		// What a link points to is shown as it is, unless that is outside.
+		if f.Info != nil {
+			if s.private(f.Info) {
 				continue
 			}
-			if e.IsDirectory, e.IsFile = info.IsDir(), info.Mode().IsRegular(); e.IsFile {
-				e.Size = info.Size()
+			if e.IsDirectory, e.IsFile = f.Info.IsDir(), f.Info.Mode().IsRegular(); e.IsFile {
+				e.Size = f.Info.Size()
 			}
 		}
 		list = append(list, e)
@@ -98,23 +87,20 @@ const maxContent = 1 << 20
 const notText = "(Binary file — cannot display)"
 
 // content shows a file. Of one that is no text, only that is told.
-func (s *server) content(r *http.Request) (any, error) {
-	in := queryOf(r)
+func (s *server) content(r *http.Request, in *input) (any, error) {
 	asked := in.text("path")
 	if err := in.err(); err != nil {
 		return nil, err
 	}
-	root, name, err := s.place(asked)
+	ws, release, err := s.files(r)
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
-	f, info, err := folder.File(root, name)
-	if errors.Is(err, team.InvalidArgument) {
-		return nil, team.Errorf(team.NotFound, "File not found")
-	}
+	defer release()
+	name := path.Clean(asked)
+	f, info, err := ws.Regular(name)
 	if err != nil {
-		return nil, outside(root, name, err)
+		return nil, refused(name, err)
 	}
 	defer f.Close()
 	if s.private(info) {
@@ -122,7 +108,7 @@ func (s *server) content(r *http.Request) (any, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxContent))
 	if err != nil {
-		return nil, outside(root, name, err)
+		return nil, err
 	}
 	told := file{Path: asked, Content: string(data), Size: info.Size(), Truncated: info.Size() > maxContent, Language: languageOf(name)}
 	if told.Truncated { // not in the middle of a character
@@ -136,32 +122,13 @@ func (s *server) content(r *http.Request) (any, error) {
 	return told, nil
 }
 
-// place opens the workspace, and returns a name as a place in it. Errors: PermissionDenied
-// for what is outside, and for the folder of a cluster.
-func (s *server) place(name string) (*os.Root, string, error) {
-	local := filepath.FromSlash(path.Clean(name))
-	if rel, err := filepath.Rel(s.Workspace, local); filepath.IsAbs(local) && err == nil {
-		local = rel
-	}
-	if !filepath.IsLocal(local) || s.ofCluster(local) {
-		return nil, "", errOutside
-	}
-	root, err := folder.Root(s.Workspace)
-	if errors.Is(err, fs.ErrNotExist) {
+// files opens the folder that is shown; the caller calls release.
+func (s *server) files(r *http.Request) (ws *workspace.Workspace, release func(), err error) {
+	ws, release, err = s.Client.Files(r.Context(), team.Team{Workspace: s.Workspace})
+	if errors.Is(err, team.NotFound) {
 		err = team.Errorf(team.NotFound, "There is no workspace on this machine")
 	}
-	return root, local, err
-}
-
-// ofCluster reports whether a name leads, by links or without, to the folder in which a
-// cluster keeps its teams and its tokens: whoever may only read must not find the full one.
-func (s *server) ofCluster(name string) bool {
-	if root, err := filepath.EvalSymlinks(s.Workspace); err == nil { // which may itself lie in such a folder
-		if real, err := filepath.EvalSymlinks(filepath.Join(root, name)); err == nil {
-			name = strings.TrimPrefix(real, root)
-		}
-	}
-	return slices.Contains(strings.Split(filepath.ToSlash(name), "/"), config.ClusterDir)
+	return ws, release, err
 }
 
 // private reports whether a file is one that nobody is shown, under whatever name.
@@ -172,22 +139,18 @@ func (s *server) private(info fs.FileInfo) bool {
 	})
 }
 
-var errOutside = team.Errorf(team.PermissionDenied, "Path outside the workspace")
-
-// outside is the error of a file that could not be opened, read or looked at.
-func outside(root *os.Root, name string, err error) error {
-	var escape, p *fs.PathError
-	_, up := root.Lstat("..")
-	if errors.As(up, &escape) && errors.As(err, &p) && p.Err == escape.Err {
-		return errOutside
-	}
-	for _, none := range []error{fs.ErrNotExist, syscall.ENOTDIR, syscall.EINVAL, syscall.ENAMETOOLONG, syscall.ELOOP} {
-		if errors.Is(err, none) {
-			return team.Errorf(team.NotFound, "File not found: %s", team.Clean(name, 200))
-		}
-	}
-	if errors.Is(err, fs.ErrPermission) {
+// refused is the error of the workspace in the words of this wire.
+func refused(name string, err error) error {
+	var number syscall.Errno
+	switch {
+	case errors.Is(err, fs.ErrPermission):
 		return team.Errorf(team.PermissionDenied, "%s may not be read", team.Clean(name, 200))
+	case errors.Is(err, team.PermissionDenied):
+		return team.Errorf(team.PermissionDenied, "Path outside the workspace")
+	case errors.Is(err, team.NotFound), errors.As(err, &number), strings.ContainsRune(name, 0):
+		return team.Errorf(team.NotFound, "File not found: %s", team.Clean(name, 200))
+	case errors.Is(err, team.InvalidArgument): // a folder, a pipe, a device
+		return team.Errorf(team.NotFound, "File not found")
 	}
 	return err
 }
@@ -202,5 +165,5 @@ var languages = map[string]string{
 }
 
 func languageOf(name string) string {
-	return cmp.Or(languages[strings.ToLower(filepath.Ext(name))], plain)
+	return cmp.Or(languages[strings.ToLower(path.Ext(name))], plain)
 }

@@ -8,6 +8,7 @@ import (
 	"agentteam/pkg/api/stream"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // Agent is what one agent has said and done so far, as a page shows it.
@@ -53,7 +54,10 @@ func (s snapshot) add(e Envelope) {
 	}
 	a.IsActive = true
 	switch event := e.Event.(type) {
-	case textContent:
+	case text:
+		if event.Delta == "" {
+			break
+		}
 		if last, ok := a.last().(*textBlock); ok && last.Kind == "text" {
 			last.Content += event.Delta
 		} else {
@@ -65,13 +69,9 @@ func (s snapshot) add(e Envelope) {
 		a.Blocks = append(a.Blocks, &textBlock{Kind: "team_message", From: event.FromAgentID, Content: event.Content})
 	case toolCallStart:
 		a.Blocks = append(a.Blocks, &toolBlock{Kind: "tool_call", ID: event.ToolCallID, Name: event.ToolCallName})
-	case toolCallArgs:
+	case toolCall:
 		if b := a.call(event.ToolCallID); b != nil {
-			b.Args += event.Delta
-		}
-	case toolCallEnd:
-		if b := a.call(event.ToolCallID); b != nil {
-			b.ArgsDone = true
+			b.Args, b.ArgsDone = b.Args+event.Delta, event.Delta == ""
 		}
 	case toolCallResult:
 		if b := a.call(event.ToolCallID); b != nil {
@@ -103,8 +103,7 @@ func (a *Agent) call(id string) *toolBlock {
 }
 
 // history tells what has happened so far: what it amounts to, or each envelope.
-func (s *server) history(r *http.Request) (any, error) {
-	in := queryOf(r)
+func (s *server) history(r *http.Request, in *input) (any, error) {
 	n, after, raw := in.pair(), in.number("after"), in.flag("raw")
 	if err := in.err(); err != nil {
 		return nil, err
@@ -120,7 +119,7 @@ func (s *server) history(r *http.Request) (any, error) {
 			if count <= after {
 				return nil
 			}
-			data, err := marshal(e)
+			data, err := wire.Plain(e)
 			all = append(all, data)
 			return err
 		})

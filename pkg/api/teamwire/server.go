@@ -38,7 +38,7 @@ func New(o Options) (http.Handler, error) {
 	}
 	o.Log = telemetry.OrDiscard(o.Log)
 	s := &server{Options: o, mux: http.NewServeMux()}
-	for pattern, answer := range map[string]func(*http.Request) (any, error){
+	for pattern, answer := range map[string]func(*http.Request, *input) (any, error){
 		"GET /{$}":                s.info,
 		"GET /team/teammates":     s.teammates,
 		"GET /team/tasks":         s.tasks,
@@ -57,7 +57,7 @@ func New(o Options) (http.Handler, error) {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithTimeout(r.Context(), answerWait)
 			defer cancel()
-			s.answer(w, r, answer, ctx)
+			s.answer(w, r, reading(answer), ctx)
 		})
 	}
 	s.mux.HandleFunc("POST /team/query", func(w http.ResponseWriter, r *http.Request) {
@@ -83,6 +83,20 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", allow)
 	}
 	writeJSON(w, status, detail{http.StatusText(status)})
+}
+
+// reading gives f the fields of a request: of its query, or of its body if it changes something.
+func reading(f func(*http.Request, *input) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			return f(r, queryOf(r))
+		}
+		in, err := bodyOf(r)
+		if err != nil {
+			return nil, err
+		}
+		return f(r, in)
+	}
 }
 
 // answer writes what f returns, or its error.
@@ -113,7 +127,7 @@ func (s *server) make(ctx context.Context, n pair) (*client.Team, error) {
 }
 
 // info is what the service is.
-func (s *server) info(*http.Request) (any, error) {
+func (s *server) info(*http.Request, *input) (any, error) {
 	endpoints := map[string]string{"health": "/health", "files": "/files/tree", "v1": "/v1/openapi.json"}
 	for _, name := range strings.Fields("stream query teammates tasks message user-message stop status subscribe history sessions") {
 		endpoints[name] = "/team/" + name
@@ -141,8 +155,7 @@ func (s *server) health(w http.ResponseWriter, r *http.Request) {
 }
 
 // sessions lists the sessions of a user.
-func (s *server) sessions(r *http.Request) (any, error) {
-	in := queryOf(r)
+func (s *server) sessions(r *http.Request, in *input) (any, error) {
 	user := in.text("user_id")
 	if err := in.err(); err != nil {
 		return nil, err
@@ -151,8 +164,7 @@ func (s *server) sessions(r *http.Request) (any, error) {
 }
 
 // status tells whether the session's team is at work on a goal.
-func (s *server) status(r *http.Request) (any, error) {
-	in := queryOf(r)
+func (s *server) status(r *http.Request, in *input) (any, error) {
 	n := in.pair()
 	if err := in.err(); err != nil {
 		return nil, err

@@ -24,19 +24,13 @@ type frame struct {
 
 // frames writes a stream.
 type frames struct {
-	data    *stream.Data
+	out     *stream.Writer
 	session string
-}
-
-// begin begins the stream; from here on an error is a frame.
-func (s *server) begin(w http.ResponseWriter, session string) *frames {
-	w.Header().Set("Connection", "keep-alive")
-	return &frames{s.Hub.Data(w), session}
 }
 
 func (f *frames) write(m frame) error {
 	m.SessionID = f.session
-	return f.data.Write(m)
+	return f.out.JSON(m)
 }
 
 func (f *frames) events(envelopes []Envelope) error {
@@ -48,13 +42,29 @@ func (f *frames) events(envelopes []Envelope) error {
 	return nil
 }
 
-// end writes the last frame, also when the process stops.
-func (f *frames) end(failure string) {
-	m := frame{Type: "complete"}
-	if failure != "" {
-		m = frame{Type: "error", Error: &failure}
+// frames answers with the frames that read writes, and in the last one with how that has
+// ended: with a failure of the goal, "" if there is none, or an error, such as that of a
+// process that stops.
+func (s *server) frames(w http.ResponseWriter, r *http.Request, session string, read func(context.Context, *frames) (failure string, err error)) {
+	var failure string
+	err := s.Hub.Stream(w, r, func(ctx context.Context, out *stream.Writer) (err error) {
+		if err = out.Flush(); err == nil {
+			failure, err = read(ctx, &frames{out, session})
+		}
+		return err
+	}, func(out *stream.Writer, err error) {
+		if err != nil {
+			failure = textOf(late(r, err))
+		}
+		last := frame{Type: "complete"}
+		if failure != "" {
+			last = frame{Type: "error", Error: &failure}
+		}
+		_ = (&frames{out, session}).write(last) // a client that has left needs none
+	})
+	if err != nil {
+		s.fail(w, r, err)
 	}
-	_ = f.write(m) // a client that has left needs none
 }
 
 // run is a message to a team: a goal, or mail to the leader of a team that is at work.
@@ -112,10 +122,10 @@ func (s *server) start(ctx context.Context, m run) (t *client.Team, g *client.Go
 	if t, err = s.make(ctx, m.pair); err != nil {
 		return nil, nil, nil, err
 	}
-	if members, err = t.Members(ctx); err != nil {
+	if members, err = t.Members().Records(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	g, err = t.StartGoal(ctx, m.text, s.Workspace)
+	g, err = t.Goals().Start(ctx, m.text, s.Workspace)
 	return t, g, members, err
 }
 
@@ -132,27 +142,23 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	f := s.begin(w, m.session)
-	if err != nil {
-		f.end(s.told(r, err))
-		return
-	}
-	c := newConverter(t.ID())
-	c.know(members)
-	record, err := s.Hub.Goal(r.Context(), t.ID(), g, stream.Options{After: g.After(), Live: true, Types: told}, func(i stream.Item) error {
-		return f.events(c.convert(i))
+	s.frames(w, r, m.session, func(ctx context.Context, f *frames) (string, error) {
+		if err != nil {
+			return "", err
+		}
+		c := newConverter(t.ID())
+		c.know(members)
+		record, err := f.out.Goal(ctx, t.ID(), g, stream.Options{After: g.After(), Live: true, Types: told}, func(i stream.Item) error {
+			return f.events(c.convert(i))
+		})
+		if err == nil {
+			err = f.events(c.close(record.Status))
+		}
+		if g.Started() && record.Status == team.TeamFailed {
+			return record.Why(), err
+		}
+		return "", err
 	})
-	if err == nil {
-		err = f.events(c.close(record.Status))
-	}
-	switch {
-	case err != nil:
-		f.end(s.told(r, err))
-	case g.Started() && record.Status == team.TeamFailed:
-		f.end(record.Why())
-	default:
-		f.end("")
-	}
 }
 
 // subscribe tells all that has happened in a team, but for the first envelopes, and goes on
@@ -170,57 +176,41 @@ func (s *server) subscribe(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	f := s.begin(w, n.session)
-	if t == nil || r.Method == http.MethodHead {
-		f.end("")
-		return
-	}
-	err = s.follow(r.Context(), t, func(e Envelope) error {
-		if after--; after >= 0 {
-			return nil
+	s.frames(w, r, n.session, func(ctx context.Context, f *frames) (string, error) {
+		if t == nil {
+			return "", nil
 		}
-		return f.events([]Envelope{e})
+		return "", f.follow(ctx, t, max(after, 0))
 	})
-	if err != nil {
-		f.end(s.told(r, err))
-		return
-	}
-	f.end("")
 }
 
-// follow calls f for all envelopes of a team, in order, until it is at work no more. Texts
-// that are being written are left out, so that a count of envelopes is a place in the feed.
-func (s *server) follow(ctx context.Context, t *client.Team, f func(Envelope) error) error {
-	c := newConverter(t.ID())
-	give := func(i stream.Item) error {
-		for _, e := range c.convert(i) {
-			if err := f(e); err != nil {
-				return err
-			}
-		}
-		return nil
+// follow writes all envelopes of a team but for the first ones, in order, until it is at work
+// no more. Texts that are being written are left out, so that a count of envelopes is a place
+// in the feed.
+func (f *frames) follow(ctx context.Context, t *client.Team, after int) error {
+	give := func(all []Envelope) error {
+		known := min(after, len(all))
+		after -= known
+		return f.events(all[known:])
 	}
+	c := newConverter(t.ID())
+	convert := func(i stream.Item) error { return give(c.convert(i)) }
 	record, err := t.Record(ctx)
 	if err != nil {
 		return err
 	}
 	o := stream.Options{Types: told}
 	if !record.AtWork() {
-		return s.Hub.Follow(ctx, t.ID(), o, give)
+		return f.out.Follow(ctx, t.ID(), o, convert)
 	}
-	g, err := t.PresentGoal(ctx)
+	g, err := t.Goals().Present(ctx)
 	if err != nil {
 		return err
 	}
-	if record, err = s.Hub.Goal(ctx, t.ID(), g, o, give); err != nil {
+	if record, err = f.out.Goal(ctx, t.ID(), g, o, convert); err != nil {
 		return err
 	}
-	for _, e := range c.close(record.Status) {
-		if err := f(e); err != nil {
-			return err
-		}
-	}
-	return nil
+	return give(c.close(record.Status))
 }
 
 // query sets a goal and waits for its end; for a team at work, for that of its present one.

@@ -11,8 +11,8 @@ import (
 // of what people have made.
 const apiSeat team.AgentID = "api"
 
-// Task is a task as this wire tells it.
-type Task struct {
+// taskOut is a task as this wire sends it.
+type taskOut struct {
 	TaskID          team.TaskID     `json:"task_id"`
 	Title           string          `json:"title"`
 	Description     string          `json:"description"`
@@ -26,8 +26,8 @@ type Task struct {
 	DeliverablePath *string         `json:"deliverable_path"`
 }
 
-func taskOf(v team.TaskView) Task {
-	t := Task{v.ID, v.Title, v.Description, v.Status, v.Priority, v.Dependencies,
+func taskOf(v team.TaskView) taskOut {
+	t := taskOut{v.ID, v.Title, v.Description, v.Status, v.Priority, v.Dependencies,
 		orNull(string(v.Assignee)), orNull(v.ResultSummary), v.CreatedBy, v.IsBlocked, orNull(v.DeliverablePath)}
 	if v.CreatedBy == team.UserAgent {
 		t.CreatedBy = apiSeat
@@ -36,19 +36,18 @@ func taskOf(v team.TaskView) Task {
 }
 
 // tasks lists the board, also after the goal has ended.
-func (s *server) tasks(r *http.Request) (any, error) {
-	in := queryOf(r)
+func (s *server) tasks(r *http.Request, in *input) (any, error) {
 	n := in.pair()
 	status, only := in.nullable("status")
 	if err := in.err(); err != nil {
 		return nil, err
 	}
-	list := []Task{}
+	list := []taskOut{}
 	t, err := s.open(r.Context(), n)
 	if err != nil {
 		return list, unlessUnknown(err)
 	}
-	views, err := t.Tasks(r.Context())
+	views, err := t.Board().Tasks(r.Context())
 	for _, v := range views {
 		if !only || string(v.Status) == status {
 			list = append(list, taskOf(v))
@@ -59,11 +58,7 @@ func (s *server) tasks(r *http.Request) (any, error) {
 
 // addTask puts a task on the board, and makes the team if it is not there. Nothing is made
 // for a task that is refused.
-func (s *server) addTask(r *http.Request) (any, error) {
-	in, err := bodyOf(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) addTask(r *http.Request, in *input) (any, error) {
 	n := in.pair()
 	task := team.NewTask{Title: in.text("title"), Description: in.textOr("description", ""), Priority: min(max(in.number("priority"), 0), len(team.Priorities())-1)}
 	names := in.texts("dependencies")
@@ -84,11 +79,11 @@ func (s *server) addTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	added, _, err := t.AddTasks(r.Context(), "", task)
+	added, _, err := t.Board().Add(r.Context(), "", task)
 	if err != nil {
 		return nil, err
 	}
-	v, err := t.View(r.Context(), added[0])
+	v, err := t.Board().View(r.Context(), added[0])
 	return taskOf(v), err
 }
 
@@ -111,11 +106,7 @@ func taskID(name string) (team.TaskID, error) {
 
 // claimTask gives a task to a member; the only seat that it makes is [apiSeat]. Errors: Busy
 // if it holds another; NotFound for a name that nobody has.
-func (s *server) claimTask(r *http.Request) (any, error) {
-	in, err := bodyOf(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) claimTask(r *http.Request, in *input) (any, error) {
 	n, name := in.pair(), in.text("task_id")
 	who, named := in.nullable("assignee_agent_id")
 	if err := in.err(); err != nil {
@@ -135,10 +126,11 @@ func (s *server) claimTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	b := t.Board()
 	if as == apiSeat {
-		t = t.Seating(as)
+		b = b.Seating(as)
 	}
-	task, err := t.Claim(r.Context(), id, as)
+	task, err := b.Claim(r.Context(), id, as)
 	return struct {
 		TaskID          team.TaskID  `json:"task_id"`
 		Status          string       `json:"status"`
@@ -148,11 +140,7 @@ func (s *server) claimTask(r *http.Request) (any, error) {
 
 // changeTask changes the status of a task: what a seat holds is completed, fails or is put
 // back, and any open one is cancelled. Errors: Conflict for what an agent holds, or nobody.
-func (s *server) changeTask(r *http.Request) (any, error) {
-	in, err := bodyOf(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) changeTask(r *http.Request, in *input) (any, error) {
 	where := queryOf(r)
 	where.wrong = in.wrong
 	n := where.pair()
@@ -173,7 +161,7 @@ func (s *server) changeTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := t.Task(r.Context(), id)
+	v, err := t.Board().Task(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +187,7 @@ func (s *server) change(r *http.Request, t *client.Team, v team.TaskView, status
 	case same && (v.Status == team.Pending || v.Status == team.Cancelled):
 		return v.Task, nil
 	case status == team.Cancelled:
-		return t.Cancel(ctx, v.ID, "", summary)
+		return t.Board().Cancel(ctx, v.ID, "", summary)
 	case v.Status == team.Pending:
 		return team.Task{}, team.Errorf(team.InvalidState, "%s is pending: claim it first", v.ID)
 	case v.Status != team.InProgress && !same:
@@ -219,11 +207,11 @@ func (s *server) change(r *http.Request, t *client.Team, v team.TaskView, status
 		if summary == "" {
 			summary = noSummary
 		}
-		return t.Complete(ctx, v.ID, v.Assignee, summary)
+		return t.Board().Complete(ctx, v.ID, v.Assignee, summary)
 	case team.Failed:
-		return t.Fail(ctx, v.ID, v.Assignee, summary)
+		return t.Board().Fail(ctx, v.ID, v.Assignee, summary)
 	}
-	return t.Release(ctx, v.ID, v.Assignee, summary)
+	return t.Board().Release(ctx, v.ID, v.Assignee, summary)
 }
 
 // held is what the assignee of a task of that status does with it, or did.

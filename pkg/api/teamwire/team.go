@@ -17,8 +17,7 @@ type teammate struct {
 }
 
 // teammates lists the teammates that the team has or had.
-func (s *server) teammates(r *http.Request) (any, error) {
-	in := queryOf(r)
+func (s *server) teammates(r *http.Request, in *input) (any, error) {
 	n := in.pair()
 	if err := in.err(); err != nil {
 		return nil, err
@@ -28,7 +27,7 @@ func (s *server) teammates(r *http.Request) (any, error) {
 	if err != nil {
 		return list, unlessUnknown(err)
 	}
-	agents, err := t.Agents(r.Context(), true)
+	agents, err := t.Members().List(r.Context(), true)
 	for _, a := range agents {
 		if a.AgentID != team.Leader && a.Backend != team.Person {
 			list = append(list, teammate{a.AgentID, a.Role, statusOf(a.State)})
@@ -49,11 +48,7 @@ func statusOf(s team.MemberState) string {
 }
 
 // message has a person, or a seat, write to one member or to all.
-func (s *server) message(r *http.Request) (any, error) {
-	in, err := bodyOf(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) message(r *http.Request, in *input) (any, error) {
 	n, from, content := in.pair(), in.text("from_agent_id"), in.text("content")
 	to, toOne := in.nullable("to_agent_id")
 	if err := in.err(); err != nil {
@@ -63,7 +58,7 @@ func (s *server) message(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := client.Mail{To: team.Everyone, Text: content}
+	m := client.NewMail{To: team.Everyone, Text: content}
 	status := "broadcast"
 	if toOne {
 		if m.To, err = receiver(to); err != nil {
@@ -76,7 +71,7 @@ func (s *server) message(r *http.Request) (any, error) {
 			return nil, err
 		}
 	}
-	sent, _, err := t.Send(r.Context(), m)
+	sent, _, err := t.Mail().Send(r.Context(), m)
 	return struct {
 		MessageID string `json:"message_id"`
 		Status    string `json:"status"`
@@ -94,7 +89,7 @@ func receiver(name string) (team.AgentID, error) {
 
 // seat returns the seat of that name. Errors: PermissionDenied if there is none.
 func (s *server) seat(r *http.Request, t *client.Team, name string) (team.AgentID, error) {
-	members, err := t.Members(r.Context())
+	members, err := t.Members().Records(r.Context())
 	if err != nil {
 		return "", err
 	}
@@ -107,11 +102,7 @@ func (s *server) seat(r *http.Request, t *client.Team, name string) (team.AgentI
 }
 
 // userMessage has the person before the team write to a member.
-func (s *server) userMessage(r *http.Request) (any, error) {
-	in, err := bodyOf(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) userMessage(r *http.Request, in *input) (any, error) {
 	n, content, name := in.pair(), in.text("content"), in.textOr("to_agent_id", string(team.Leader))
 	if err := in.err(); err != nil {
 		return nil, err
@@ -129,7 +120,7 @@ func (s *server) userMessage(r *http.Request) (any, error) {
 		to, err = receiver(name)
 	}
 	if err == nil {
-		_, _, err = t.Send(r.Context(), client.Mail{To: to, Text: content})
+		_, _, err = t.Mail().Send(r.Context(), client.NewMail{To: to, Text: content})
 	}
 	return struct {
 		Status    string       `json:"status"`
@@ -141,11 +132,7 @@ func (s *server) userMessage(r *http.Request) (any, error) {
 const leaveWait = 10 * time.Second
 
 // stop stops the team.
-func (s *server) stop(r *http.Request) (any, error) {
-	in, err := bodyOf(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *server) stop(r *http.Request, in *input) (any, error) {
 	n := in.pair()
 	if err := in.err(); err != nil {
 		return nil, err

@@ -75,7 +75,7 @@ func TestRoutes(t *testing.T) {
 
 	c := r.cast("ann", "day 1")
 	c.Member("coder-1", "coder", team.Joined)
-	_, err := r.session().Seating("carl").Claim(t.Context(), "T-002", "carl")
+	_, err := r.session().Board().Seating("carl").Claim(t.Context(), "T-002", "carl")
 	r.ok(err)
 	r.tell("POST", "/team/message", "{"+who+`,"from_agent_id":"carl","to_agent_id":"coder-1","content":"one"}`)
 	r.tell("POST", "/team/message", "{"+who+`,"from_agent_id":"user","to_agent_id":null,"content":"all"}`)

@@ -11,7 +11,7 @@ import (
 
 type listApprovalsIn struct {
 	OfTeam
-	All bool `query:"all" doc:"Also plans that do not wait for a decision."`
+	All bool `query:"all" doc:"Also what does not wait for a decision."`
 	Paging
 }
 
@@ -22,42 +22,36 @@ type approvalsOut struct {
 	} `nameHint:"Approvals"`
 }
 
-// OfApproval is a plan in a path.
+// OfApproval is a plan or a call in a path.
 type OfApproval struct {
 	OfTeam
-	ID string `path:"approval" maxLength:"512" doc:"The id of a plan that was submitted." example:"9f0c2d41"`
+	ID string `path:"approval" maxLength:"512" doc:"The id of a plan that was submitted, or of a call that was asked for." example:"9f0c2d41"`
 }
-
-type approvalOut struct{ Body client.Plan }
 
 type decideIn struct {
 	OfApproval
 	Body struct {
-		Approve  bool   `json:"approve" doc:"Its member may carry the plan out; if not, it makes another one." example:"true"`
-		Feedback string `json:"feedback,omitempty" doc:"What is to be done otherwise; a rejection needs it."`
+		Approve  bool       `json:"approve" doc:"Its member may carry the plan out, or make the call; if not, it does something else." example:"true"`
+		Feedback string     `json:"feedback,omitempty" doc:"What is to be done otherwise; the rejection of a plan needs it."`
+		Scope    team.Scope `json:"scope,omitempty" doc:"Of a call: once, which is the default; task, as often as it is made while its member holds the task; always, which also adds the rule of the call to the team's permissions."`
+		As       string     `json:"as,omitempty" doc:"The person's seat that decides on a call; left out, the user."`
 
 		_ struct{} `additionalProperties:"false"`
 	} `nameHint:"Decision"`
 }
 
-type decideOut struct{ Body team.Approval }
-
 const tagApprovals = "approvals"
 
 func (s *service) approvals() {
-	add(s, operation{
-		id: "list-approvals", method: http.MethodGet, path: "/v1/teams/{team}/approvals", tag: tagApprovals, summary: "List the plans that wait for a decision",
-		doc: "Of members in plan mode, oldest first.",
-	}, func(ctx context.Context, in *listApprovalsIn) (*approvalsOut, error) {
+	addOf(s, operation{
+		id: "list-approvals", method: http.MethodGet, path: "/v1/teams/{team}/approvals", tag: tagApprovals, summary: "List what waits for a decision",
+		doc: "Plans of members in plan mode, and calls that a person has to allow (kind permission), oldest first.",
+	}, func(ctx context.Context, t *client.Team, in *listApprovalsIn) (*approvalsOut, error) {
 		from, err := in.from()
 		if err != nil {
 			return nil, err
 		}
-		t, err := s.open(ctx, in.OfTeam)
-		if err != nil {
-			return nil, err
-		}
-		plans, err := t.Plans(ctx)
+		plans, err := t.Plans().List(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -66,26 +60,22 @@ func (s *service) approvals() {
 		out.Body.Approvals, out.Body.Next = page(plans, from, in.Limit)
 		return &out, nil
 	})
-	add(s, operation{
-		id: "get-approval", method: http.MethodGet, path: "/v1/teams/{team}/approvals/{approval}", tag: tagApprovals, summary: "Show a plan",
-		doc: "Its text, and what was decided on it.",
-	}, func(ctx context.Context, in *struct{ OfApproval }) (*approvalOut, error) {
-		t, err := s.open(ctx, in.OfTeam)
-		if err != nil {
-			return nil, err
-		}
-		p, err := t.Plan(ctx, in.ID)
-		return &approvalOut{p}, err
+	addOf(s, operation{
+		id: "get-approval", method: http.MethodGet, path: "/v1/teams/{team}/approvals/{approval}", tag: tagApprovals, summary: "Show a plan or a call",
+		doc: "The whole of it, and the decision on it.",
+	}, func(ctx context.Context, t *client.Team, in *struct{ OfApproval }) (*answer[client.Plan], error) {
+		p, err := t.Plans().Get(ctx, in.ID)
+		return &answer[client.Plan]{p}, err
 	})
-	add(s, operation{
-		id: "decide-approval", method: http.MethodPost, path: "/v1/teams/{team}/approvals/{approval}/decide", tag: tagApprovals, summary: "Approve or reject a plan",
-		doc: "On behalf of a person. A plan is decided on once: a second decision is a conflict.",
-	}, func(ctx context.Context, in *decideIn) (*decideOut, error) {
-		t, err := s.open(ctx, in.OfTeam)
+	addOf(s, operation{
+		id: "decide-approval", method: http.MethodPost, path: "/v1/teams/{team}/approvals/{approval}/decide", tag: tagApprovals, summary: "Approve or reject a plan, or allow a call",
+		doc: "On behalf of a person. It is decided on once: a second decision is a conflict.",
+	}, func(ctx context.Context, t *client.Team, in *decideIn) (*answer[team.Approval], error) {
+		as, err := nameOf(in.Body.As)
 		if err != nil {
 			return nil, err
 		}
-		a, err := t.DecidePlan(ctx, in.ID, in.Body.Approve, in.Body.Feedback)
-		return &decideOut{a}, err
+		a, err := t.Plans().Decide(ctx, as, in.ID, team.Decision{Approve: in.Body.Approve, Feedback: in.Body.Feedback, Scope: in.Body.Scope})
+		return &answer[team.Approval]{a}, err
 	})
 }

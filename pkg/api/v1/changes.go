@@ -18,17 +18,17 @@ type Changed struct {
 	IfMatch string `header:"If-Match" doc:"The ETag with which the task was read. If it has been written since, nothing is changed, and the status is 412."`
 }
 
-// open opens the team, for a change at the revision that is asked for.
-func (in Changed) open(ctx context.Context, s *service) (*client.Team, team.TaskID, error) {
+// open opens the team's board, for a change at the revision that is asked for.
+func (in Changed) open(ctx context.Context, s *service) (client.Board, team.TaskID, error) {
 	revision, err := in.revision()
 	if err != nil {
-		return nil, "", err
+		return client.Board{}, "", err
 	}
 	t, id, err := s.task(ctx, in.OfTask)
 	if err != nil {
-		return nil, "", err
+		return client.Board{}, "", err
 	}
-	return t.At(revision), id, nil
+	return t.Board().At(revision), id, nil
 }
 
 // revision is the one that is asked for, 0 if any. Errors: InvalidArgument.
@@ -55,7 +55,7 @@ type editTaskIn struct {
 		AddDependencies    []string  `json:"add_dependencies,omitempty" doc:"Ids of tasks that must be completed first."`
 		RemoveDependencies []string  `json:"remove_dependencies,omitempty" doc:"Ids of dependencies to take away."`
 		Metadata           object    `json:"metadata,omitempty" doc:"An object in place of the one that is there."`
-		As                 string    `json:"as,omitempty" doc:"The person's seat that changes the metadata of the task that it holds; left out, a person with all rights."`
+		As                 string    `json:"as,omitempty" doc:"The person's seat that changes the metadata of the task that it holds; left out, a person with full rights."`
 
 		_ struct{} `additionalProperties:"false"`
 	} `nameHint:"TaskEdit"`
@@ -64,7 +64,7 @@ type editTaskIn struct {
 // seated is a request in somebody's name.
 type seated struct {
 	As   string `json:"as" doc:"The member in whose name: a person's seat, or an agent, which is asked." example:"ann"`
-	Seat bool   `json:"seat,omitempty" doc:"If no member has that name, make a person's seat of it."`
+	Seat bool   `json:"seat,omitempty" doc:"If no member has that name, make a person's seat with it."`
 
 	_ struct{} `additionalProperties:"false"`
 }
@@ -78,7 +78,7 @@ type assignIn struct {
 	Changed
 	Body struct {
 		Assignee string `json:"assignee" doc:"The member that is to do it." example:"coder-1"`
-		Seat     bool   `json:"seat,omitempty" doc:"If no member has that name, make a person's seat of it."`
+		Seat     bool   `json:"seat,omitempty" doc:"If no member has that name, make a person's seat with it."`
 
 		_ struct{} `additionalProperties:"false"`
 	} `nameHint:"Assignment"`
@@ -96,7 +96,7 @@ type completeIn struct {
 
 // reason is what may be said of a task that is given up; it may be left out altogether.
 type reason struct {
-	As     string `json:"as,omitempty" doc:"The person's seat that holds the task; left out, a person with all rights."`
+	As     string `json:"as,omitempty" doc:"The person's seat that holds the task; left out, a person with full rights."`
 	Reason string `json:"reason,omitempty" doc:"Why."`
 
 	_ struct{} `additionalProperties:"false"`
@@ -111,16 +111,16 @@ type assignOut struct {
 	ETag string `header:"ETag" doc:"The task's revision, for If-Match."`
 	Body struct {
 		team.TaskView
-		Seated bool `json:"seated" doc:"Nobody had that name; a person's seat was made, and has the task."`
+		Seated bool `json:"seated" doc:"No member had that name; a person's seat was made, and holds the task."`
 	} `nameHint:"AssignedTask"`
 }
 
-// seating is t for a request that may ask for a seat.
-func seating(t *client.Team, asked bool, a team.AgentID) *client.Team {
+// seating is b for a request that may ask for a seat.
+func seating(b client.Board, asked bool, a team.AgentID) client.Board {
 	if !asked {
-		return t
+		return b
 	}
-	return t.Seating(a)
+	return b.Seating(a)
 }
 
 // checkTime is how long a task's check may run.
@@ -136,45 +136,45 @@ func (s *service) changes() {
 		id: "claim-task", method: http.MethodPost, path: at("claim"), tag: tagTasks, summary: "Take a free task",
 		doc: "Of many claims of one task exactly one wins. A person's seat holds one task at a time.",
 	}, func(ctx context.Context, in *claimIn) (*taskOut, error) {
-		return s.change(ctx, in.Changed, in.Body.As, true, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) {
-			return seating(t, in.Body.Seat, as).Claim(ctx, id, as)
+		return s.change(ctx, in.Changed, in.Body.As, true, func(b client.Board, id team.TaskID, as team.AgentID) (team.Task, error) {
+			return seating(b, in.Body.Seat, as).Claim(ctx, id, as)
 		})
 	})
 	add(s, operation{
 		id: "complete-task", method: http.MethodPost, path: at("complete"), tag: tagTasks, summary: "Complete a task that a person's seat holds", more: checkTime,
 		doc: "The task's check is run in the team's workspace, and its deliverable is stored; the workspace must be on the machine of this process.",
 	}, func(ctx context.Context, in *completeIn) (*taskOut, error) {
-		return s.change(ctx, in.Changed, in.Body.As, true, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) {
-			return t.Complete(ctx, id, as, in.Body.Summary)
+		return s.change(ctx, in.Changed, in.Body.As, true, func(b client.Board, id team.TaskID, as team.AgentID) (team.Task, error) {
+			return b.Complete(ctx, id, as, in.Body.Summary)
 		})
 	})
 	add(s, operation{
 		id: "fail-task", method: http.MethodPost, path: at("fail"), tag: tagTasks, summary: "End a task as failed",
-		doc: "Tasks that wait for it go on waiting, and say so.",
-	}, s.giveUp(func(ctx context.Context, t *client.Team, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
-		return t.Fail(ctx, id, as, why)
+		doc: "Tasks that depend on it stay blocked, with that reason.",
+	}, s.giveUp(func(ctx context.Context, b client.Board, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
+		return b.Fail(ctx, id, as, why)
 	}))
 	add(s, operation{
 		id: "release-task", method: http.MethodPost, path: at("release"), tag: tagTasks, summary: "Put a task back on the board",
-		doc: "Without as it is taken from whoever holds it. Of a task that is reserved for a member it ends the reservation.",
-	}, s.giveUp(func(ctx context.Context, t *client.Team, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
-		return t.Release(ctx, id, as, why)
+		doc: "Without as, the task is taken from its holder. If the task is reserved for a member, the reservation ends.",
+	}, s.giveUp(func(ctx context.Context, b client.Board, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
+		return b.Release(ctx, id, as, why)
 	}))
 	add(s, operation{
 		id: "cancel-task", method: http.MethodPost, path: at("cancel"), tag: tagTasks, summary: "Give a task up",
-		doc: "Nobody works on it any more. Tasks that wait for it go on waiting, and say so.",
-	}, s.giveUp(func(ctx context.Context, t *client.Team, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
-		return t.Cancel(ctx, id, as, why)
+		doc: "No member works on it any more. Tasks that depend on it stay blocked, with that reason.",
+	}, s.giveUp(func(ctx context.Context, b client.Board, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
+		return b.Cancel(ctx, id, as, why)
 	}))
 	add(s, operation{
 		id: "assign-task", method: http.MethodPost, path: at("assign"), tag: tagTasks, summary: "Give a task to a member",
-		doc: "A member that runs takes the task, whatever its role, also from somebody else. A pending task that it cannot take now is reserved for it: nobody else gets it.",
+		doc: "A member with a process takes the task, whatever its role, also from another member. A pending task that it cannot take now is reserved for it: no other member gets it.",
 	}, s.assign)
 }
 
 // change makes a change of a task and answers with the task as it stands then. as may be left
 // out unless it is required.
-func (s *service) change(ctx context.Context, in Changed, as string, required bool, f func(*client.Team, team.TaskID, team.AgentID) (team.Task, error)) (*taskOut, error) {
+func (s *service) change(ctx context.Context, in Changed, as string, required bool, f func(client.Board, team.TaskID, team.AgentID) (team.Task, error)) (*taskOut, error) {
 	name, err := nameOf(as)
 	if required && as == "" {
 		name, err = team.ParseAgentID(as)
@@ -182,15 +182,15 @@ func (s *service) change(ctx context.Context, in Changed, as string, required bo
 	if err != nil {
 		return nil, err
 	}
-	t, id, err := in.open(ctx, s)
+	b, id, err := in.open(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	task, err := f(t, id, name)
+	task, err := f(b, id, name)
 	if err != nil {
 		return nil, err
 	}
-	v, err := t.View(ctx, task)
+	v, err := b.View(ctx, task)
 	if err != nil {
 		return nil, err
 	}
@@ -198,14 +198,14 @@ func (s *service) change(ctx context.Context, in Changed, as string, required bo
 }
 
 // giveUp is change for a request that may have no body.
-func (s *service) giveUp(f func(context.Context, *client.Team, team.TaskID, team.AgentID, string) (team.Task, error)) func(context.Context, *giveUpIn) (*taskOut, error) {
+func (s *service) giveUp(f func(context.Context, client.Board, team.TaskID, team.AgentID, string) (team.Task, error)) func(context.Context, *giveUpIn) (*taskOut, error) {
 	return func(ctx context.Context, in *giveUpIn) (*taskOut, error) {
 		var said reason
 		if in.Body != nil {
 			said = *in.Body
 		}
-		return s.change(ctx, in.Changed, said.As, false, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) {
-			return f(ctx, t, id, as, said.Reason)
+		return s.change(ctx, in.Changed, said.As, false, func(b client.Board, id team.TaskID, as team.AgentID) (team.Task, error) {
+			return f(ctx, b, id, as, said.Reason)
 		})
 	}
 }
@@ -222,16 +222,16 @@ func (s *service) editTask(ctx context.Context, in *editTaskIn) (*taskOut, error
 	if e.Empty() {
 		return nil, team.Errorf(team.InvalidArgument, "body: nothing is to be changed").WithHint("name a title, description, priority, dependencies or metadata")
 	}
-	return s.change(ctx, in.Changed, in.Body.As, false, func(t *client.Team, id team.TaskID, as team.AgentID) (team.Task, error) {
-		task, _, err := t.Edit(ctx, id, as, e)
+	return s.change(ctx, in.Changed, in.Body.As, false, func(b client.Board, id team.TaskID, as team.AgentID) (team.Task, error) {
+		task, _, err := b.Edit(ctx, id, as, e)
 		return task, err
 	})
 }
 
 func (s *service) assign(ctx context.Context, in *assignIn) (*assignOut, error) {
 	var out assignOut
-	v, err := s.change(ctx, in.Changed, in.Body.Assignee, true, func(t *client.Team, id team.TaskID, to team.AgentID) (task team.Task, err error) {
-		task, out.Body.Seated, err = seating(t, in.Body.Seat, to).Assign(ctx, id, to)
+	v, err := s.change(ctx, in.Changed, in.Body.Assignee, true, func(b client.Board, id team.TaskID, to team.AgentID) (task team.Task, err error) {
+		task, out.Body.Seated, err = seating(b, in.Body.Seat, to).Assign(ctx, id, to)
 		return task, err
 	})
 	if err != nil {

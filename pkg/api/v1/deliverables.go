@@ -29,26 +29,22 @@ type deliverablesOut struct {
 const download = 10 * time.Minute
 
 func (s *service) deliverables() {
-	add(s, operation{
+	addOf(s, operation{
 		id: "list-deliverables", method: http.MethodGet, path: "/v1/teams/{team}/deliverables", tag: tagTasks, summary: "List what completed tasks have left behind",
 		doc: "In order of the tasks.",
-	}, func(ctx context.Context, in *listDeliverablesIn) (*deliverablesOut, error) {
+	}, func(ctx context.Context, t *client.Team, in *listDeliverablesIn) (*deliverablesOut, error) {
 		from, err := in.from()
 		if err != nil {
 			return nil, err
 		}
-		t, err := s.open(ctx, in.OfTeam)
-		if err != nil {
-			return nil, err
-		}
-		all, err := t.Deliverables(ctx)
+		all, err := t.Board().Deliverables(ctx)
 		var out deliverablesOut
 		out.Body.Deliverables, out.Body.Next = page(all, from, in.Limit)
 		return &out, err
 	})
 	addStream(s, operation{
 		id: "get-deliverable", method: http.MethodGet, path: "/v1/teams/{team}/tasks/{task}/deliverable", tag: tagTasks, summary: "Download a task's deliverable",
-		doc: "Of a completed task the file as it was stored then; else the file as it stands in the workspace. The ETag is the digest of what was stored.",
+		doc: "For a completed task the file as it was stored then; otherwise the file as it is in the workspace. The ETag is the digest of what was stored.",
 	}, map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}, s.deliverable)
 }
 
@@ -60,7 +56,7 @@ func (s *service) deliverable(w http.ResponseWriter, r *http.Request, in *struct
 	if err != nil {
 		return err
 	}
-	d, f, err := t.OpenDeliverable(ctx, id)
+	d, f, err := t.Board().OpenDeliverable(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 	"agentteam/pkg/usage"
 )
@@ -26,7 +25,7 @@ var tags = []*huma.Tag{
 	{Name: tagMembers, Description: "The leader, its teammates and people's seats."},
 	{Name: tagTasks, Description: "The team's board, and what completed tasks have left behind."},
 	{Name: tagMail, Description: "Messages between people and members, and questions to people."},
-	{Name: tagApprovals, Description: "Plans of members in plan mode, which somebody must approve."},
+	{Name: tagApprovals, Description: "Plans of members in plan mode, which the leader or a person must approve, and calls that a person must allow."},
 	{Name: tagRoles, Description: "What kinds of members there are."},
 	{Name: tagEvents, Description: "What happens in a team."},
 }
@@ -39,10 +38,8 @@ func (worded[T]) Schema(huma.Registry) *huma.Schema {
 	of := reflect.TypeFor[T]()
 	words := team.Words(of)
 	switch of {
-	case reflect.TypeFor[client.FateState]():
-		for _, s := range client.FateStates() {
-			words = append(words, string(s))
-		}
+	case reflect.TypeFor[team.MailState]():
+		words = team.Strings(team.MailStates()...)
 	case reflect.TypeFor[usage.By]():
 		words = usage.Bys()
 	}
@@ -67,6 +64,8 @@ func nameWords(r huma.Registry) {
 	wordedAs[team.EventType](r)
 	wordedAs[team.Status](r)
 	wordedAs[team.ApprovalStatus](r)
+	wordedAs[team.ApprovalKind](r)
+	wordedAs[team.Scope](r)
 	wordedAs[team.MemberState](r)
 	wordedAs[team.MessageType](r)
 	wordedAs[team.Code](r)
@@ -75,17 +74,13 @@ func nameWords(r huma.Registry) {
 	wordedAs[team.Respawn](r)
 	wordedAs[team.Approver](r)
 	wordedAs[team.Dialect](r)
-	wordedAs[client.FateState](r)
+	wordedAs[team.MailState](r)
 	wordedAs[usage.By](r)
 }
 
 // shownStatuses are those of tasks as people see them.
 func shownStatuses() []string {
-	words := []string{string(team.Pending), team.ShownBlocked}
-	for _, s := range team.TaskStatuses()[1:] {
-		words = append(words, string(s))
-	}
-	return words
+	return slices.Insert(team.Strings(team.TaskStatuses()...), 1, team.ShownBlocked)
 }
 
 // finish says what the types cannot: the words of fields that are plain strings or numbers in

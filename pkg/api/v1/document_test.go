@@ -44,9 +44,9 @@ func TestDocumentSaysItAll(t *testing.T) {
 	}
 	words := map[string]string{ // fields by name, and one of their words
 		"status": "", "state": "waiting_answer", "backend": "pool", "approver": "human", "create": "leader", "respawn": "release", "dialect": "claude",
-		"fate": "dead", "code": "", "type": "", "kind": "teammate", "priority": "",
+		"fate": "dead", "code": "", "type": "", "kind": "teammate", "priority": "", "scope": "task",
 	}
-	plain := []string{"EventBody.code", "Document.status"} // other things of the same name
+	plain := []string{"EventBody.code", "Document.status", "Plan.kind", "Approval.kind"} // other things of the same name
 	seen := map[string]bool{}
 	for name, s := range doc.Components.Schemas {
 		for field, p := range s.Value.Properties {

@@ -2,14 +2,9 @@ package v1
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"reflect"
-	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -36,7 +31,7 @@ type eventsIn struct {
 	Agent  []string `query:"agent" doc:"Only events of these members, with commas between."`
 	Type   []string `query:"type" doc:"Only events of these types, with commas between."`
 	Live   bool     `query:"live" default:"true" doc:"In a stream, also the texts that models are writing now."`
-	Follow bool     `query:"follow" doc:"A stream, whatever the header Accept says."`
+	Follow bool     `query:"follow" doc:"Return a stream, regardless of the Accept header."`
 	Limit  int      `query:"limit" default:"100" minimum:"1" maximum:"1000" doc:"How many events a page has at most."`
 }
 
@@ -53,7 +48,7 @@ func (s *service) events() {
 	page := s.api.OpenAPI().Components.Schemas.Schema(typeOf[events](), true, "")
 	addStream(s, operation{
 		id: "get-events", method: http.MethodGet, path: "/v1/teams/{team}/events", tag: tagEvents, summary: "Read what happens in a team",
-		doc: "All that is stored, in one order, which is the same in every leader process: a page, or, if Accept is text/event-stream or follow is set, a stream of server-sent events that goes on with what comes. " +
+		doc: "All that is stored, in one order, which is the same in every leader process: a page, or, if Accept is text/event-stream or follow is set, a stream of server-sent events that continues with new ones. " +
 			"The id of an event is its cursor. Pieces of texts that are being written come between as events called delta, without id; they are stored only once they are whole. " +
 			"An event called reset tells a reader what it has missed, and snapshot how the team stands then; problem says why a stream ends.",
 	}, map[string]*huma.MediaType{"application/json": {Schema: page}, eventStream: {Schema: text}}, s.feed)
@@ -69,8 +64,7 @@ func (s *service) feed(w http.ResponseWriter, r *http.Request, in *eventsIn) err
 		return err
 	}
 	if in.Follow || streams(r) {
-		s.Hub.Serve(w, r, id, o)
-		return nil
+		return s.Hub.Serve(w, r, id, o)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.within)
 	defer cancel()
@@ -100,68 +94,4 @@ func (s *service) writePage(ctx context.Context, w http.ResponseWriter, body any
 	}
 	w.Header().Set("Content-Type", "application/json")
 	return marshal(w, body)
-}
-
-// signOfLife is how often a stream that has nothing to tell says so, for those on the way that
-// end what is silent.
-const signOfLife = 15 * time.Second
-
-// follow answers with a stream of what read tells, from a place in it on; the place is the id of
-// each event. It returns once the reader has left, or read has ended.
-func (s *service) follow(w http.ResponseWriter, r *http.Request, from int, read func(context.Context, func(client.Entry) error) error) {
-	ctx, cancel := context.WithCancel(r.Context())
-	head := w.Header()
-	head.Set("Content-Type", eventStream)
-	head.Set("Cache-Control", "no-cache")
-	head.Set("X-Accel-Buffering", "no") // else nginx gathers it
-	rc := http.NewResponseController(w)
-	var mu sync.Mutex
-	write := func(text string) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if _, err := io.WriteString(w, text); err != nil {
-			return err
-		}
-		return rc.Flush()
-	}
-	var signs sync.WaitGroup
-	defer signs.Wait()
-	defer cancel()
-	if write(": the conversation\n\n") != nil || r.Method == http.MethodHead {
-		return
-	}
-	signs.Go(func() {
-		tick := time.NewTicker(signOfLife)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if write(":\n\n") != nil {
-					cancel()
-				}
-			}
-		}
-	})
-	at := 0
-	err := read(ctx, func(e client.Entry) error {
-		if at++; at <= from {
-			return nil
-		}
-		data, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		if err := write(fmt.Sprintf("id: %d\ndata: %s\n\n", at, data)); err != nil {
-			cancel() // whoever has left needs no reason
-			return err
-		}
-		return nil
-	})
-	if err != nil && ctx.Err() == nil {
-		if data, merr := json.Marshal(s.document(ctx, operation{id: "get-transcript", method: http.MethodGet}, err)); merr == nil {
-			_ = write(fmt.Sprintf("event: %s\ndata: %s\n\n", stream.ProblemEvent, data)) // the last word
-		}
-	}
 }

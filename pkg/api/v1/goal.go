@@ -12,11 +12,11 @@ import (
 
 type setGoalIn struct {
 	OfTeam
-	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. The same word again sets nothing anew, also once the goal has ended."`
+	Key  string `header:"Idempotency-Key" doc:"A key of at most 256 bytes of your choice. A request with the same key sets no goal again, even after the goal has ended."`
 	Body struct {
 		Goal      string `json:"goal" doc:"What the team is to reach." example:"Port the parser"`
 		Workspace string `json:"workspace,omitempty" doc:"The folder in which its members work from now on, from the root on."`
-		Add       bool   `json:"add,omitempty" doc:"If the team is at work, mail the text to its leader instead of refusing it."`
+		Add       bool   `json:"add,omitempty" doc:"If the team is already working, mail the text to its leader instead of refusing it."`
 
 		_ struct{} `additionalProperties:"false"`
 	} `nameHint:"NewGoal"`
@@ -35,25 +35,24 @@ type goal struct {
 	FinishedAt     *time.Time    `json:"finished_at"` // null: not yet
 	ElapsedSeconds float64       `json:"elapsed_seconds"`
 	Usage          client.Usage  `json:"usage"` // of the goal so far
+	Lost           string        `json:"lost,omitempty" doc:"Why no process leads the team, if known, while the goal is being worked on."`
 }
 
 type setGoalOut struct {
 	Status int
 	Body   struct {
 		Goal    goal `json:"goal"`
-		Started bool `json:"started" doc:"The text is the team's goal; if not, the team was at work, and the text was mailed to its leader."`
+		Started bool `json:"started" doc:"The text is the team's goal; if not, the team was already working, and the text was mailed to its leader."`
 		Existed bool `json:"existed" doc:"An earlier request had the same Idempotency-Key."`
 	} `nameHint:"GoalSet"`
 }
 
 type getGoalIn struct {
 	OfTeam
-	Wait int `query:"wait" minimum:"0" maximum:"30" doc:"How many seconds to wait for the goal to end. The answer says how it stands then."`
+	Wait int `query:"wait" minimum:"0" maximum:"30" doc:"How many seconds to wait for the goal to end. The answer has its state at that time."`
 }
 
 func (in *getGoalIn) wait() time.Duration { return time.Duration(in.Wait) * time.Second }
-
-type goalOut struct{ Body goal }
 
 type stopGoalIn struct {
 	OfTeam
@@ -63,23 +62,19 @@ type stopGoalIn struct {
 const tagGoal = "goal"
 
 func (s *service) goals() {
-	add(s, operation{
+	addOf(s, operation{
 		id: "set-goal", method: http.MethodPost, path: "/v1/teams/{team}/goal", tag: tagGoal, summary: "Set a team a goal", status: http.StatusCreated, also: []int{http.StatusOK, http.StatusAccepted},
-		doc: "It is a conflict if the team is at work, unless add is set: then the text is mailed to its leader, and the status is 202. " +
+		doc: "It is a conflict if the team is already working, unless add is set: then the text is mailed to its leader, and the status is 202. " +
 			"A team that somebody else sets a goal at the same moment gets the text as mail too.",
-	}, s.setGoal)
-	add(s, operation{
+	}, setGoal)
+	addOf(s, operation{
 		id: "get-goal", method: http.MethodGet, path: "/v1/teams/{team}/goal", tag: tagGoal, summary: "Show a team's goal and its result",
 		doc: "The goal that the team has, or had last. With wait the answer comes once the goal has ended, or that time is over.",
 	}, s.getGoal)
-	add(s, operation{
+	addOf(s, operation{
 		id: "stop-team", method: http.MethodDelete, path: "/v1/teams/{team}/goal", tag: tagGoal, summary: "Stop a team",
-		doc: "Its goal ends as stopped, and every member leaves; nobody is asked. Who has not left after timeout is stopped by force. Tasks that they held go back to the board.",
-	}, func(ctx context.Context, in *stopGoalIn) (*teamOut, error) {
-		t, err := s.open(ctx, in.OfTeam)
-		if err != nil {
-			return nil, err
-		}
+		doc: "Its goal ends as stopped, and every member leaves without being asked. A member that has not left after timeout is stopped by force. Tasks that they held go back to the board.",
+	}, func(ctx context.Context, t *client.Team, in *stopGoalIn) (*teamOut, error) {
 		if err := t.StopTeam(ctx, in.wait()); err != nil {
 			return nil, err
 		}
@@ -88,15 +83,11 @@ func (s *service) goals() {
 	})
 }
 
-func (s *service) setGoal(ctx context.Context, in *setGoalIn) (*setGoalOut, error) {
+func setGoal(ctx context.Context, t *client.Team, in *setGoalIn) (*setGoalOut, error) {
 	if err := absolute(in.Body.Workspace); err != nil {
 		return nil, err
 	}
-	t, err := s.open(ctx, in.OfTeam)
-	if err != nil {
-		return nil, err
-	}
-	g, existed, err := t.SetGoal(ctx, client.NewGoal{Text: in.Body.Goal, Workspace: in.Body.Workspace, Key: in.Key, Add: in.Body.Add})
+	g, existed, err := t.Goals().Set(ctx, client.NewGoal{Text: in.Body.Goal, Workspace: in.Body.Workspace, Key: in.Key, Add: in.Body.Add})
 	if err != nil {
 		return nil, err
 	}
@@ -112,12 +103,8 @@ func (s *service) setGoal(ctx context.Context, in *setGoalIn) (*setGoalOut, erro
 	return &out, err
 }
 
-func (s *service) getGoal(ctx context.Context, in *getGoalIn) (*goalOut, error) {
-	t, err := s.open(ctx, in.OfTeam)
-	if err != nil {
-		return nil, err
-	}
-	g, err := t.PresentGoal(ctx)
+func (s *service) getGoal(ctx context.Context, t *client.Team, in *getGoalIn) (*answer[goal], error) {
+	g, err := t.Goals().Present(ctx)
 	if err == nil && in.Wait > 0 && g.Record().AtWork() {
 		waiting, cancel := context.WithTimeout(ctx, in.wait())
 		_, err = g.Wait(waiting)
@@ -126,7 +113,7 @@ func (s *service) getGoal(ctx context.Context, in *getGoalIn) (*goalOut, error) 
 		}
 		cancel()
 		if err == nil {
-			g, err = t.PresentGoal(ctx) // as it stands now
+			g, err = t.Goals().Present(ctx) // as it stands now
 		}
 	}
 	if errors.Is(err, team.InvalidState) {
@@ -136,7 +123,10 @@ func (s *service) getGoal(ctx context.Context, in *getGoalIn) (*goalOut, error) 
 		return nil, err
 	}
 	body, err := goalOf(ctx, t, g)
-	return &goalOut{body}, err
+	if err == nil && g.Record().AtWork() {
+		body.Lost, err = t.Unled(ctx)
+	}
+	return &answer[goal]{body}, err
 }
 
 func goalOf(ctx context.Context, t *client.Team, g *client.Goal) (goal, error) {

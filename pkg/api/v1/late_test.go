@@ -63,7 +63,7 @@ func TestLate(t *testing.T) {
 			c.Ready(t.Context())
 		}
 	}
-	if tasks, err := r.team.Tasks(t.Context()); err != nil || len(tasks) != 2 {
+	if tasks, err := r.team.Board().Tasks(t.Context()); err != nil || len(tasks) != 2 {
 		t.Errorf("there are %d tasks, %v", len(tasks), err)
 	}
 }

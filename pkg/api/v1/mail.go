@@ -11,14 +11,14 @@ import (
 
 type sendIn struct {
 	OfTeam
-	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. The same word again sends nothing: the answer is the first message, with status 200. Another message with it is a conflict."`
+	Key  string `header:"Idempotency-Key" doc:"A key of at most 256 bytes of your choice. A request with the same key sends nothing and returns the first message with status 200. A different message under the same key is a conflict."`
 	Body struct {
 		To      string `json:"to" doc:"The name of a member, or * for everyone." example:"coder-1"`
-		Content string `json:"content" doc:"What is to be said." example:"Use the cache"`
+		Content string `json:"content" doc:"The text of the message." example:"Use the cache"`
 		Summary string `json:"summary,omitempty" doc:"Its first words; left out, taken from the content."`
-		As      string `json:"as,omitempty" doc:"The person's seat that writes; left out, the person before the team."`
+		As      string `json:"as,omitempty" doc:"The person's seat that writes; left out, the user."`
 		ReplyTo string `json:"in_reply_to,omitempty" doc:"The id of the message that this answers."`
-		Urgent  bool   `json:"urgent,omitempty" doc:"Have it read before anything else."`
+		Urgent  bool   `json:"urgent,omitempty" doc:"It is read before anything else, and interrupts the reader."`
 
 		_ struct{} `additionalProperties:"false"`
 	} `nameHint:"NewMessage"`
@@ -30,14 +30,14 @@ type sendOut struct {
 	Body     struct {
 		MessageID   string         `json:"message_id"`
 		DeliveredTo []team.AgentID `json:"delivered_to" nullable:"false" doc:"Who gets it."`
-		Stored      string         `json:"stored,omitempty" doc:"Where the whole text is, if it is too long for a message."`
+		Stored      string         `json:"stored,omitempty" doc:"Where the whole text is stored, if it is too long for a message."`
 		Existed     bool           `json:"existed" doc:"An earlier request had the same Idempotency-Key."`
 	} `nameHint:"Sent"`
 }
 
 type inboxIn struct {
 	OfTeam
-	Name string `path:"name" doc:"The name of a member, or user for the person before the team." example:"user"`
+	Name string `path:"name" doc:"The name of a member, or user for the user." example:"user"`
 	Paging
 }
 
@@ -50,7 +50,7 @@ type lettersOut struct {
 
 type questionsIn struct {
 	OfTeam
-	As  string `query:"as" doc:"The person's seat that is asked; left out, the person before the team."`
+	As  string `query:"as" doc:"The person's seat that is asked; left out, the user."`
 	All bool   `query:"all" doc:"Also questions that are answered, or whose sender has left."`
 	Paging
 }
@@ -61,13 +61,11 @@ type OfMessage struct {
 	ID string `path:"message" maxLength:"512" doc:"The id of a message." example:"01JD8RZ6M3T4V5W6X7Y8Z9ABCD"`
 }
 
-type letterOut struct{ Body client.Letter }
-
 type answerIn struct {
 	OfMessage
 	Body struct {
 		Content string `json:"content" doc:"The answer; of a question with choices, one of them or its number." example:"yes"`
-		As      string `json:"as,omitempty" doc:"The person's seat that answers; left out, the person before the team."`
+		As      string `json:"as,omitempty" doc:"The person's seat that answers; left out, the user."`
 
 		_ struct{} `additionalProperties:"false"`
 	} `nameHint:"NewAnswer"`
@@ -83,37 +81,33 @@ type answerOut struct {
 const tagMail = "mail"
 
 func (s *service) mail() {
-	add(s, operation{
+	addOf(s, operation{
 		id: "send-message", method: http.MethodPost, path: "/v1/teams/{team}/messages", tag: tagMail, summary: "Write to a member, or to everyone", status: http.StatusCreated, also: []int{http.StatusOK},
 		doc: "A member reads it at its next turn, or when it is back.",
-	}, s.send)
-	add(s, operation{
+	}, send)
+	addOf(s, operation{
 		id: "get-message", method: http.MethodGet, path: "/v1/teams/{team}/messages/{message}", tag: tagMail, summary: "Show a message",
-		doc: "With its whole text, and what became of it with each receiver: pending, delivered, processed, refused or dead.",
-	}, func(ctx context.Context, in *struct{ OfMessage }) (*letterOut, error) {
-		t, err := s.open(ctx, in.OfTeam)
-		if err != nil {
-			return nil, err
-		}
-		l, err := t.Message(ctx, in.ID)
-		return &letterOut{l}, err
+		doc: "With its whole text, and its delivery status for each receiver: pending, delivered, processed, refused or dead.",
+	}, func(ctx context.Context, t *client.Team, in *struct{ OfMessage }) (*answer[client.Letter], error) {
+		l, err := t.Mail().Message(ctx, in.ID)
+		return &answer[client.Letter]{l}, err
 	})
-	add(s, operation{
+	addOf(s, operation{
 		id: "answer-question", method: http.MethodPost, path: "/v1/teams/{team}/messages/{message}/answer", tag: tagMail, summary: "Answer a question", status: http.StatusCreated,
 		doc: "However many answer at once, one answer is stored; a second one is a conflict. So there is no Idempotency-Key here.",
-	}, s.answer)
-	add(s, operation{
+	}, answerQuestion)
+	addOf(s, operation{
 		id: "get-inbox", method: http.MethodGet, path: "/v1/teams/{team}/inbox/{name}", tag: tagMail, summary: "List the mail to a member or a person",
-		doc: "Oldest first, each with what became of it.",
-	}, s.inbox)
-	add(s, operation{
+		doc: "Oldest first, each with its delivery status.",
+	}, inbox)
+	addOf(s, operation{
 		id: "list-questions", method: http.MethodGet, path: "/v1/teams/{team}/questions", tag: tagMail, summary: "List what a person is asked",
 		doc: "The questions that are open, oldest first.",
-	}, s.questions)
+	}, questions)
 }
 
-func (s *service) send(ctx context.Context, in *sendIn) (*sendOut, error) {
-	m := client.Mail{To: team.Everyone, Text: in.Body.Content, Summary: in.Body.Summary, ReplyTo: in.Body.ReplyTo, Urgent: in.Body.Urgent}
+func send(ctx context.Context, t *client.Team, in *sendIn) (*sendOut, error) {
+	m := client.NewMail{To: team.Everyone, Text: in.Body.Content, Summary: in.Body.Summary, ReplyTo: in.Body.ReplyTo, Urgent: in.Body.Urgent}
 	var err error
 	if m.As, err = nameOf(in.Body.As); err != nil {
 		return nil, err
@@ -123,15 +117,11 @@ func (s *service) send(ctx context.Context, in *sendIn) (*sendOut, error) {
 			return nil, err
 		}
 	}
-	t, err := s.open(ctx, in.OfTeam)
-	if err != nil {
-		return nil, err
-	}
 	var msg team.Message
 	out := sendOut{Status: http.StatusCreated}
 	if in.Key == "" {
-		msg, out.Body.DeliveredTo, err = t.Send(ctx, m)
-	} else if msg, out.Body.DeliveredTo, out.Body.Existed, err = t.SendOnce(ctx, in.Key, m); out.Body.Existed {
+		msg, out.Body.DeliveredTo, err = t.Mail().Send(ctx, m)
+	} else if msg, out.Body.DeliveredTo, out.Body.Existed, err = t.Mail().SendOnce(ctx, in.Key, m); out.Body.Existed {
 		out.Status = http.StatusOK
 	}
 	if err != nil {
@@ -143,21 +133,17 @@ func (s *service) send(ctx context.Context, in *sendIn) (*sendOut, error) {
 	return &out, nil
 }
 
-func (s *service) answer(ctx context.Context, in *answerIn) (*answerOut, error) {
+func answerQuestion(ctx context.Context, t *client.Team, in *answerIn) (*answerOut, error) {
 	as, err := nameOf(in.Body.As)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.open(ctx, in.OfTeam)
-	if err != nil {
-		return nil, err
-	}
 	var out answerOut
-	out.Body.Question, out.Body.Answer, err = t.Answer(ctx, as, in.ID, in.Body.Content)
+	out.Body.Question, out.Body.Answer, err = t.Mail().Answer(ctx, as, in.ID, in.Body.Content)
 	return &out, err
 }
 
-func (s *service) inbox(ctx context.Context, in *inboxIn) (*lettersOut, error) {
+func inbox(ctx context.Context, t *client.Team, in *inboxIn) (*lettersOut, error) {
 	who := team.UserAgent
 	from, err := in.from()
 	if err == nil && in.Name != string(who) {
@@ -166,12 +152,8 @@ func (s *service) inbox(ctx context.Context, in *inboxIn) (*lettersOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.open(ctx, in.OfTeam)
-	if err != nil {
-		return nil, err
-	}
 	var out lettersOut
-	letters, more, err := t.InboxPage(ctx, who, from, in.Limit)
+	letters, more, err := t.Mail().InboxPage(ctx, who, from, in.Limit)
 	if more {
 		out.Body.Next = next(from + in.Limit)
 	}
@@ -179,7 +161,7 @@ func (s *service) inbox(ctx context.Context, in *inboxIn) (*lettersOut, error) {
 	return &out, err
 }
 
-func (s *service) questions(ctx context.Context, in *questionsIn) (*lettersOut, error) {
+func questions(ctx context.Context, t *client.Team, in *questionsIn) (*lettersOut, error) {
 	from, err := in.from()
 	if err != nil {
 		return nil, err
@@ -191,11 +173,7 @@ func (s *service) questions(ctx context.Context, in *questionsIn) (*lettersOut, 
 	if who == "" {
 		who = team.UserAgent
 	}
-	t, err := s.open(ctx, in.OfTeam)
-	if err != nil {
-		return nil, err
-	}
-	letters, err := t.Questions(ctx, who)
+	letters, err := t.Mail().Questions(ctx, who)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func TestManual(t *testing.T) {
 	ready := map[string]func(){ // what the members do before a row
 		"list teams": func() { r.enter(t, "red") },
 		"complete it": func() {
-			v, err := r.team.Task(t.Context(), "T-001")
+			v, err := r.team.Board().Task(t.Context(), "T-001")
 			if err == nil {
 				err = os.MkdirAll(filepath.Dir(filepath.Join(r.dir, v.DeliverablePath)), 0o755)
 			}
@@ -113,7 +113,7 @@ func (r *rig) enter(t *testing.T, id team.TeamID) {
 // sent is the id of a message that the user has sent.
 func (r *rig) sent(t *testing.T) string {
 	t.Helper()
-	letters, _, err := r.team.InboxPage(t.Context(), "coder-1", 0, 100)
+	letters, _, err := r.team.Mail().InboxPage(t.Context(), "coder-1", 0, 100)
 	if err != nil || len(letters) == 0 {
 		t.Fatalf("%d letters, %v", len(letters), err)
 	}

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"agentteam/pkg/api/stream"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -49,16 +51,14 @@ type spawnOut struct {
 	} `nameHint:"SpawnedMembers"`
 }
 
-type memberOut struct{ Body client.Agent }
-
 type spawnIn struct {
 	OfTeam
-	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. It becomes part of the names, unless there is one. The same word again spawns nothing that was spawned: the answer is the members of the first request as they stand, with status 200. Another request with it is a conflict."`
+	Key  string `header:"Idempotency-Key" doc:"A key of at most 256 bytes of your choice. A request with the same key spawns no member twice and returns the members of the first request as they are now, with status 200. Another request with it is a conflict."`
 	Body struct {
 		Role     string        `json:"role" doc:"The role that they get." example:"coder"`
-		AgentID  string        `json:"agent_id,omitempty" doc:"The name of the one member; left out, the role with the next number, or with a piece of the Idempotency-Key."`
+		AgentID  string        `json:"agent_id,omitempty" doc:"The name of the one member; left out, the role with the next number."`
 		Count    int           `json:"count,omitempty" default:"1" minimum:"1" maximum:"1000" doc:"How many; either all of them come up or none stays."`
-		Prompt   string        `json:"prompt,omitempty" doc:"Their first mail, on which they begin at once."`
+		Prompt   string        `json:"prompt,omitempty" doc:"Their first mail, on which they begin immediately."`
 		Model    string        `json:"model,omitempty" doc:"The alias of the model that they use; left out, the role's, else that of their process."`
 		PlanMode bool          `json:"plan_mode,omitempty" doc:"They change nothing before their plans are approved."`
 		Approver team.Approver `json:"approver,omitempty" doc:"Who approves their plans: leader or human; left out, as the role or the team says."`
@@ -124,33 +124,29 @@ type transcript struct {
 const tagMembers = "members"
 
 func (s *service) members() {
-	add(s, operation{
+	addOf(s, operation{
 		id: "list-members", method: http.MethodGet, path: "/v1/teams/{team}/members", tag: tagMembers, summary: "List a team's members",
-		doc: "In order of joining, each with how it stands and what it works on.",
-	}, func(ctx context.Context, in *listMembersIn) (*membersOut, error) {
-		t, err := s.open(ctx, in.OfTeam)
-		if err != nil {
-			return nil, err
-		}
+		doc: "In order of joining, each with its state and what it works on.",
+	}, func(ctx context.Context, t *client.Team, in *listMembersIn) (*membersOut, error) {
 		var out membersOut
-		agents, err := t.Agents(ctx, in.All)
+		agents, err := t.Members().List(ctx, in.All)
 		out.Body.Members = slices.DeleteFunc(append([]client.Agent{}, agents...), neverWas)
 		return &out, err
 	})
-	add(s, operation{
+	addOf(s, operation{
 		id: "spawn-members", method: http.MethodPost, path: "/v1/teams/{team}/members", tag: tagMembers, summary: "Start teammates of a role", status: http.StatusCreated, also: []int{http.StatusOK},
 		doc: "New members come out of standby processes.",
-	}, s.spawn)
+	}, spawn)
 	add(s, operation{
 		id: "get-member", method: http.MethodGet, path: "/v1/teams/{team}/members/{name}", tag: tagMembers, summary: "Show a member",
-		doc: "How it stands and what it works on; also one that has left.",
-	}, func(ctx context.Context, in *struct{ OfMember }) (*memberOut, error) {
+		doc: "Its state and what it works on; also of one that has left.",
+	}, func(ctx context.Context, in *struct{ OfMember }) (*answer[client.Agent], error) {
 		t, name, err := s.member(ctx, in.OfMember)
 		if err != nil {
 			return nil, err
 		}
 		a, err := agent(ctx, t, name)
-		return &memberOut{a}, err
+		return &answer[client.Agent]{a}, err
 	})
 	add(s, operation{
 		id: "stop-member", method: http.MethodDelete, path: "/v1/teams/{team}/members/{name}", tag: tagMembers, summary: "Stop a member",
@@ -161,7 +157,7 @@ func (s *service) members() {
 	entries := s.api.OpenAPI().Components.Schemas.Schema(typeOf[transcript](), true, "")
 	addStream(s, operation{
 		id: "get-transcript", method: http.MethodGet, path: "/v1/teams/{team}/members/{name}/transcript", tag: tagMembers, summary: "Read a member's conversation",
-		doc: "All that a member was told, said and did, as its journal has it: a page, or, if Accept is text/event-stream, a stream of server-sent events, each an entry, which goes on with what comes.",
+		doc: "The conversation and the calls of a member, from its journal: a page, or, if Accept is text/event-stream, a stream of server-sent events, each an entry, which continues with new ones.",
 	}, map[string]*huma.MediaType{"application/json": {Schema: entries}, eventStream: {Schema: text}}, s.transcript)
 }
 
@@ -173,19 +169,15 @@ func neverWas(a client.Agent) bool {
 
 // agent is a member that is or was there. Errors: NotFound.
 func agent(ctx context.Context, t *client.Team, name team.AgentID) (client.Agent, error) {
-	a, err := t.Agent(ctx, name)
+	a, err := t.Members().Get(ctx, name)
 	if err == nil && neverWas(a) {
 		err = team.Errorf(team.NotFound, "there is no member %s in team %s: its spawn has failed", name, t.ID())
 	}
 	return a, err
 }
 
-func (s *service) spawn(ctx context.Context, in *spawnIn) (*spawnOut, error) {
+func spawn(ctx context.Context, t *client.Team, in *spawnIn) (*spawnOut, error) {
 	name, err := nameOf(in.Body.AgentID)
-	if err != nil {
-		return nil, err
-	}
-	t, err := s.open(ctx, in.OfTeam)
 	if err != nil {
 		return nil, err
 	}
@@ -195,8 +187,8 @@ func (s *service) spawn(ctx context.Context, in *spawnIn) (*spawnOut, error) {
 	out := spawnOut{Status: http.StatusCreated}
 	var spawned []team.Member
 	if in.Key == "" {
-		spawned, err = t.Spawn(ctx, m, in.Body.Count)
-	} else if spawned, out.Body.Existed, err = t.SpawnOnce(ctx, in.Key, m, in.Body.Count); out.Body.Existed {
+		spawned, err = t.Members().Spawn(ctx, m, in.Body.Count)
+	} else if spawned, out.Body.Existed, err = t.Members().SpawnOnce(ctx, in.Key, m, in.Body.Count); out.Body.Existed {
 		out.Status = http.StatusOK
 	}
 	if err != nil {
@@ -204,7 +196,7 @@ func (s *service) spawn(ctx context.Context, in *spawnIn) (*spawnOut, error) {
 	}
 	out.Body.Members = make([]client.Agent, len(spawned))
 	for i, m := range spawned {
-		if out.Body.Members[i], err = t.Agent(ctx, m.AgentID); err != nil {
+		if out.Body.Members[i], err = t.Members().Get(ctx, m.AgentID); err != nil {
 			return nil, err
 		}
 	}
@@ -233,14 +225,14 @@ func (s *service) stopMember(ctx context.Context, in *stopMemberIn) (*stopMember
 		stopping, cancel = context.WithTimeout(ctx, in.wait())
 		defer cancel()
 	}
-	out.Body.Forced, err = t.Stop(stopping, name, f)
+	out.Body.Forced, err = t.Members().Stop(stopping, name, f)
 	if errors.Is(err, client.ErrDrains) && ctx.Err() == nil {
 		out.Status, err = http.StatusAccepted, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	out.Body.Member, err = t.Agent(ctx, name)
+	out.Body.Member, err = t.Members().Get(ctx, name)
 	return &out, err
 }
 
@@ -259,14 +251,13 @@ func (s *service) transcript(w http.ResponseWriter, r *http.Request, in *transcr
 		return err
 	}
 	if streams(r) {
-		if _, err := t.Agent(ctx, name); err != nil { // which a stream could not tell so well
+		if _, err := t.Members().Get(ctx, name); err != nil { // which a stream could not tell so well
 			return err
 		}
-		s.follow(w, r, from, func(ctx context.Context, f func(client.Entry) error) error { return t.Transcript(ctx, name, true, f) })
-		return nil
+		return s.followTranscript(w, r, t, name, from)
 	}
 	body, at := transcript{Entries: []client.Entry{}}, 0
-	err = t.Transcript(ctx, name, false, func(e client.Entry) error {
+	err = t.Members().Transcript(ctx, name, false, func(e client.Entry) error {
 		at++
 		switch {
 		case at <= from:
@@ -279,6 +270,30 @@ func (s *service) transcript(w http.ResponseWriter, r *http.Request, in *transcr
 		return nil
 	})
 	return s.writePage(ctx, w, body, err)
+}
+
+// followTranscript answers with a stream of a member's conversation, from a place in it on; the
+// place is the id of each event.
+func (s *service) followTranscript(w http.ResponseWriter, r *http.Request, t *client.Team, name team.AgentID, from int) error {
+	return s.Hub.Stream(w, r, func(ctx context.Context, out *stream.Writer) error {
+		if err := out.Resumable(); err != nil {
+			return err
+		}
+		at := 0
+		return t.Members().Transcript(ctx, name, true, func(e client.Entry) error {
+			if at++; at <= from {
+				return nil
+			}
+			data, err := json.Marshal(e)
+			if err == nil {
+				err = out.Event(strconv.Itoa(at), "", data)
+			}
+			if err == nil {
+				err = out.Flush()
+			}
+			return err
+		})
+	}, stream.Problem)
 }
 
 // streams reports whether a client asks for a stream.

@@ -15,6 +15,7 @@ import (
 	"agentteam/pkg/model"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
 // standby serves the pool: each order is taken, and its member joins and is heard.
@@ -94,8 +95,8 @@ func TestMembers(t *testing.T) {
 		{name: "too many", do: "POST /v1/teams/t/members", body: `{"role":"coder","count":10}`, want: 409, code: team.InvalidState, says: []string{"max_teammates"}},
 		{name: "a prompt too long", do: "POST /v1/teams/t/members", body: `{"role":"coder","prompt":"` + strings.Repeat("x", team.MaxTextBytes+1) + `"}`, want: 422, code: team.InvalidArgument},
 		{name: "a bad approver", do: "POST /v1/teams/t/members", body: `{"role":"coder","approver":"dog"}`, want: 422, code: team.InvalidArgument},
-		{name: "with a key", do: "POST /v1/teams/t/members", body: `{"role":"tester","prompt":"Once."}`, header: []string{"Idempotency-Key", "键 1"}, want: 201, says: []string{`"agent_id":"tester-k`, `"existed":false`}},
-		{name: "again", do: "POST /v1/teams/t/members", body: `{"role":"tester","prompt":"Once."}`, header: []string{"Idempotency-Key", "键 1"}, want: 200, says: []string{`"agent_id":"tester-k`, `"existed":true`}},
+		{name: "with a key", do: "POST /v1/teams/t/members", body: `{"role":"tester","prompt":"Once."}`, header: []string{"Idempotency-Key", "键 1"}, want: 201, says: []string{`"agent_id":"tester-`, `"existed":false`}},
+		{name: "again", do: "POST /v1/teams/t/members", body: `{"role":"tester","prompt":"Once."}`, header: []string{"Idempotency-Key", "键 1"}, want: 200, says: []string{`"agent_id":"tester-`, `"existed":true`}},
 		{name: "another prompt under the key", do: "POST /v1/teams/t/members", body: `{"role":"tester","prompt":"Twice."}`, header: []string{"Idempotency-Key", "键 1"}, want: 409, code: team.Conflict},
 		{name: "a key that is too long", do: "POST /v1/teams/t/members", body: `{"role":"tester"}`, header: []string{"Idempotency-Key", strings.Repeat("k", 257)}, want: 422, code: team.InvalidArgument},
 		{name: "to no team", do: "POST /v1/teams/green/members", body: `{"role":"coder"}`, want: 404, code: team.NotFound},
@@ -297,6 +298,49 @@ func TestApprovals(t *testing.T) {
 	})
 	id = submit("倒着数")
 	r.do(t, ask{name: "approve", do: "POST " + path + "/" + id + "/decide", body: `{"approve":true}`, want: 200, says: []string{`"status":"approved"`}})
+}
+
+// A call that a person has to allow is decided on as a plan is, with how far that goes; always
+// adds its rule to the team.
+func TestPermissions(t *testing.T) {
+	r := newRig(t)
+	r.goal(t)
+	m, err := r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool}, 10)
+	if err == nil {
+		m.State = team.Joined
+		m, err = r.roster.Put(t.Context(), m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := approval.New(r.bt.Bucket, approval.Options{Tasks: r.board, Members: r.roster, Post: mailbox.New(r.bt, mailbox.Options{Members: r.roster})})
+	gate := plans.Permissions(m, noTask{}, func(context.Context, tool.Request) (approval.Judgement, error) {
+		return approval.Judgement{Answer: approval.Ask, Why: "推送", Dir: "/w", Always: "Bash(git push)"}, nil
+	})
+	call := func(command string) (id string) {
+		t.Helper()
+		err := gate.Pass(t.Context(), tool.Request{Called: "bash", Tool: "bash", Arguments: []byte(`{"command":"` + command + `"}`)})
+		waiting, lerr := plans.Waiting(t.Context())
+		if err == nil || lerr != nil || len(waiting) != 1 {
+			t.Fatalf("%s: %v, %v, %v", command, err, waiting, lerr)
+		}
+		return waiting[0].ID
+	}
+	path := "/v1/teams/t/approvals"
+	decide := func(id string) string { return "POST " + path + "/" + id + "/decide" }
+	id := call("git push")
+	r.all(t, []ask{
+		{name: "list", do: "GET " + path, want: 200, says: []string{id, `"kind":"permission"`, `"arguments":"{\"command\":\"git push\"}"`, `"dir":"/w"`, "推送", `"rule":"Bash(git push)"`}},
+		{name: "no such scope", do: decide(id), body: `{"approve":true,"scope":"ever"}`, want: 422, code: team.InvalidArgument, says: []string{"scope"}},
+		{name: "by no seat", do: decide(id), body: `{"approve":true,"as":"ann"}`, want: 404, code: team.NotFound},
+		{name: "by an agent", do: decide(id), body: `{"approve":true,"as":"` + string(m.AgentID) + `"}`, want: 403, code: team.PermissionDenied},
+		{name: "by the leader", do: decide(id), body: `{"approve":true,"as":"leader"}`, want: 404, code: team.NotFound},
+		{name: "refuse without a word", do: decide(id), body: `{"approve":false}`, want: 200, says: []string{`"status":"rejected"`}},
+	})
+	id = call("git pull")
+	r.do(t, ask{name: "allow always", do: decide(id), body: `{"approve":true,"scope":"always"}`, want: 200, says: []string{`"scope":"always"`, `"status":"approved"`}})
+	r.do(t, ask{name: "again", do: decide(id), body: `{"approve":true,"scope":"always"}`, want: 409, code: team.Conflict})
+	r.do(t, ask{name: "the team allows it", do: "GET /v1/teams/t", want: 200, says: []string{`"allow":["Bash(git push)"]`}})
 }
 
 // noTask is the hand of a member without a task.

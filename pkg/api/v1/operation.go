@@ -1,7 +1,6 @@
 package v1
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +18,9 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"agentteam/pkg/api/problem"
+	"agentteam/pkg/client"
 	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
 )
 
 // operation is what is told of one: its identity in the OpenAPI, and its limits.
@@ -98,13 +99,11 @@ func hasParameter(o *huma.Operation, in, name string) bool {
 }
 
 func marshal(w io.Writer, v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	data, err := wire.Plain(v)
+	if err != nil {
 		return err
 	}
-	_, _ = w.Write(b.Bytes()) // a client that has left needs none
+	_, _ = w.Write(append(data, '\n')) // a client that has left needs none
 	return nil
 }
 
@@ -169,6 +168,9 @@ func refusalOf(e *huma.ErrorModel) problem.Document {
 	return d
 }
 
+// answer is one of a body alone.
+type answer[T any] struct{ Body T }
+
 // errLate ends requests that take too long.
 var errLate = errors.New("the request has taken too long")
 
@@ -191,6 +193,20 @@ func add[I, O any](s *service, o operation, f func(context.Context, *I) (*O, err
 			responses[strconv.Itoa(status)] = &same
 		}
 	}
+}
+
+// addOf is add for an operation on a team that is there, which f gets opened.
+func addOf[I, O any, P interface {
+	*I
+	of() OfTeam
+}](s *service, o operation, f func(context.Context, *client.Team, *I) (*O, error)) {
+	add(s, o, func(ctx context.Context, in *I) (*O, error) {
+		t, err := s.open(ctx, P(in).of())
+		if err != nil {
+			return nil, err
+		}
+		return f(ctx, t, in)
+	})
 }
 
 // registered is an operation as the OpenAPI has it.

@@ -273,7 +273,7 @@ func (r *rig) post(t testing.TB, m team.Message) team.Message {
 // goal sets the team t a goal.
 func (r *rig) goal(t testing.TB) {
 	t.Helper()
-	if _, err := r.team.StartGoal(t.Context(), "count to ten", ""); err != nil {
+	if _, err := r.team.Goals().Start(t.Context(), "count to ten", ""); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
 
@@ -29,8 +30,6 @@ type roleIn struct {
 	Role string `path:"role" doc:"The name of a role." example:"coder"`
 }
 
-type roleOut struct{ Body team.Role }
-
 const tagRoles = "roles"
 
 func (s *service) roles() {
@@ -41,30 +40,22 @@ func (s *service) roles() {
 		n, err := s.NewTeam()
 		return inOrder(n.Roles), err
 	})
-	add(s, operation{
+	addOf(s, operation{
 		id: "list-team-roles", method: http.MethodGet, path: "/v1/teams/{team}/roles", tag: tagRoles, summary: "List a team's roles",
 		doc: "As the team has stored them, in order of name.",
-	}, func(ctx context.Context, in *struct{ OfTeam }) (*rolesOut, error) {
-		t, err := s.open(ctx, in.OfTeam)
-		if err != nil {
-			return nil, err
-		}
+	}, func(ctx context.Context, t *client.Team, _ *struct{ OfTeam }) (*rolesOut, error) {
 		record, err := t.Record(ctx)
 		return inOrder(record.Roles), err
 	})
-	add(s, operation{
+	addOf(s, operation{
 		id: "get-team-role", method: http.MethodGet, path: "/v1/teams/{team}/roles/{role}", tag: tagRoles, summary: "Show a role with its instructions",
 		doc: "As the team has stored it.",
-	}, func(ctx context.Context, in *roleIn) (*roleOut, error) {
-		t, err := s.open(ctx, in.OfTeam)
-		if err != nil {
-			return nil, err
-		}
+	}, func(ctx context.Context, t *client.Team, in *roleIn) (*answer[team.Role], error) {
 		record, err := t.Record(ctx)
 		if err != nil {
 			return nil, err
 		}
 		role, err := record.Role(in.Role)
-		return &roleOut{role}, err
+		return &answer[team.Role]{role}, err
 	})
 }

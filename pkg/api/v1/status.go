@@ -9,15 +9,13 @@ import (
 
 const tagCluster = "cluster"
 
-type statusOut struct{ Body client.Status }
-
 func (s *service) status() {
 	add(s, operation{
 		id: "get-status", method: http.MethodGet, path: "/v1/status", tag: tagCluster,
 		summary: "Tell what runs and how the teams stand",
 		doc:     "The processes of the cluster, and each team with its members, its tasks by status and what waits for a person.",
-	}, func(ctx context.Context, _ *struct{}) (*statusOut, error) {
+	}, func(ctx context.Context, _ *struct{}) (*answer[client.Status], error) {
 		st, err := s.Client.Status(ctx)
-		return &statusOut{st}, err
+		return &answer[client.Status]{st}, err
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -36,7 +37,7 @@ type listTasksIn struct {
 	Status      []string `query:"status" doc:"Only tasks that are pending, blocked, in_progress, completed, failed or cancelled; several with commas between. Left out, all but cancelled ones."`
 	All         bool     `query:"all" doc:"Also cancelled tasks."`
 	Assignee    string   `query:"assignee" doc:"Only tasks that this member holds or held last."`
-	ReservedFor string   `query:"reserved_for" doc:"Only tasks that are reserved for this member; with claimable also those that are for nobody."`
+	ReservedFor string   `query:"reserved_for" doc:"Only tasks that are reserved for this member; with claimable also unreserved ones."`
 	Role        string   `query:"role" doc:"Only tasks for this role; with claimable also those for any role."`
 	Claimable   bool     `query:"claimable" doc:"Only tasks that could be claimed now."`
 	Blocked     bool     `query:"blocked" doc:"Only pending tasks that wait for others."`
@@ -71,21 +72,19 @@ func (in *listTasksIn) query() (q team.Query, err error) {
 	return q, q.Validate()
 }
 
-type tasksOut struct{ Body team.Page }
-
 // newTask is a task as plan files have it.
 type newTask struct {
 	Name                string   `json:"name,omitempty" maxLength:"128" doc:"A name by which others of this request may depend on it; it is not kept."`
-	Title               string   `json:"title" doc:"One line that says what is to be done." example:"Port the parser"`
+	Title               string   `json:"title" doc:"One line: what is to be done." example:"Port the parser"`
 	Description         string   `json:"description,omitempty" doc:"All that its assignee needs to know."`
 	Priority            priority `json:"priority,omitempty"`
 	Dependencies        []string `json:"dependencies,omitempty" doc:"Names of tasks of this request, and ids of tasks on the board, that must be completed first."`
-	Role                string   `json:"role,omitempty" doc:"Only members of this role take it by themselves."`
+	Role                string   `json:"role,omitempty" doc:"Only members of this role claim it without being assigned."`
 	Assignee            string   `json:"assignee,omitempty" doc:"The member that is to do it, as by assign; left out, the next idle one takes it."`
-	Seat                bool     `json:"seat,omitempty" doc:"If no member has the assignee's name, make a person's seat of it."`
+	Seat                bool     `json:"seat,omitempty" doc:"If no member has the assignee's name, make a person's seat with it."`
 	Check               string   `json:"check,omitempty" doc:"A shell command that must succeed before the task counts as completed."`
 	DeliverableRequired bool     `json:"deliverable_required,omitempty" doc:"It counts as completed only if its deliverable is there."`
-	Metadata            object   `json:"metadata,omitempty" doc:"An object of your own."`
+	Metadata            object   `json:"metadata,omitempty" doc:"Any JSON object; it is stored as it is."`
 
 	_ struct{} `additionalProperties:"false"`
 }
@@ -132,7 +131,7 @@ func (object) Schema(huma.Registry) *huma.Schema {
 
 type addTasksIn struct {
 	OfTeam
-	Key  string `header:"Idempotency-Key" doc:"Any word of at most 256 bytes. The same word again adds nothing: the answer is the tasks of the first request as they stand, with status 200."`
+	Key  string `header:"Idempotency-Key" doc:"A key of at most 256 bytes of your choice. A request with the same key adds nothing and returns the tasks of the first request as they are now, with status 200."`
 	Body struct {
 		Tasks []newTask `json:"tasks" nullable:"false" doc:"All of them are added, or none."`
 
@@ -159,38 +158,36 @@ func taskAnswer(v team.TaskView) *taskOut {
 
 type historyOut struct {
 	Body struct {
-		Steps []team.Step `json:"steps" nullable:"false"`
-		Whole bool        `json:"whole" doc:"The board still knows how the task was created; if not, the first step only says how it stood."`
+		Steps []account.Step `json:"steps" nullable:"false"`
+		Whole bool           `json:"whole" doc:"The board still knows how the task was created; if not, the first step only shows the state it had."`
 	} `nameHint:"History"`
 }
-
-type graphOut struct{ Body team.Graph }
 
 const tagTasks = "tasks"
 
 func (s *service) tasks() {
-	add(s, operation{
+	addOf(s, operation{
 		id: "list-tasks", method: http.MethodGet, path: "/v1/teams/{team}/tasks", tag: tagTasks, summary: "List a team's tasks",
-		doc: "A page of the tasks that meet all conditions, without cancelled ones unless they are asked for; next is the page behind it. why says why nobody works on a task.",
-	}, s.listTasks)
-	add(s, operation{
+		doc: "A page of the tasks that meet all conditions, without cancelled ones unless they are asked for; next is the page behind it. why is the reason why no member works on a task.",
+	}, listTasks)
+	addOf(s, operation{
 		id: "add-tasks", method: http.MethodPost, path: "/v1/teams/{team}/tasks", tag: tagTasks, summary: "Put tasks on the board", status: http.StatusCreated, also: []int{http.StatusOK},
 		doc: "An idle teammate takes a task as soon as its dependencies are completed. A team that has ended becomes active again.",
-	}, s.addTasks)
+	}, addTasks)
 	add(s, operation{
 		id: "get-task", method: http.MethodGet, path: "/v1/teams/{team}/tasks/{task}", tag: tagTasks, summary: "Show one task with all its texts",
-		doc: "With its description, its result and why nobody works on it. The ETag is for If-Match.",
+		doc: "With its description, its result and why no member works on it. The ETag is for If-Match.",
 	}, func(ctx context.Context, in *struct{ OfTask }) (*taskOut, error) {
 		t, id, err := s.task(ctx, in.OfTask)
 		if err != nil {
 			return nil, err
 		}
-		v, err := t.Task(ctx, id)
+		v, err := t.Board().Task(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		one := []team.TaskView{v}
-		if err := t.Explain(ctx, one, nil); err != nil {
+		if err := t.Board().Explain(ctx, one, nil); err != nil {
 			return nil, err
 		}
 		return taskAnswer(one[0]), nil
@@ -204,50 +201,38 @@ func (s *service) tasks() {
 			return nil, err
 		}
 		var out historyOut
-		out.Body.Steps, out.Body.Whole, err = t.History(ctx, id)
+		out.Body.Steps, out.Body.Whole, err = t.Board().History(ctx, id)
 		return &out, err
 	})
-	add(s, operation{
+	addOf(s, operation{
 		id: "get-graph", method: http.MethodGet, path: "/v1/teams/{team}/graph", tag: tagTasks, summary: "Show which task waits for which",
 		doc: "All tasks of the board as nodes, each after those that it waits for, and an edge from each dependency to the task that waits for it.",
-	}, func(ctx context.Context, in *struct{ OfTeam }) (*graphOut, error) {
-		t, err := s.open(ctx, in.OfTeam)
-		if err != nil {
-			return nil, err
-		}
-		tasks, err := t.Tasks(ctx)
-		return &graphOut{team.GraphOf(tasks)}, err
+	}, func(ctx context.Context, t *client.Team, _ *struct{ OfTeam }) (*answer[team.Graph], error) {
+		tasks, err := t.Board().Tasks(ctx)
+		return &answer[team.Graph]{team.GraphOf(tasks)}, err
 	})
 }
 
-func (s *service) listTasks(ctx context.Context, in *listTasksIn) (*tasksOut, error) {
+func listTasks(ctx context.Context, t *client.Team, in *listTasksIn) (*answer[team.Page], error) {
 	q, err := in.query()
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.open(ctx, in.OfTeam)
-	if err != nil {
-		return nil, err
-	}
-	p, err := t.List(ctx, q)
+	p, err := t.Board().List(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	p.Tasks = append([]team.TaskView{}, p.Tasks...)
-	return &tasksOut{p}, t.Explain(ctx, p.Tasks, nil)
+	return &answer[team.Page]{p}, t.Board().Explain(ctx, p.Tasks, nil)
 }
 
-func (s *service) addTasks(ctx context.Context, in *addTasksIn) (*addTasksOut, error) {
+func addTasks(ctx context.Context, t *client.Team, in *addTasksIn) (*addTasksOut, error) {
 	tasks, err := newTasks(in.Body.Tasks)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.open(ctx, in.OfTeam)
-	if err != nil {
-		return nil, err
-	}
-	t = t.Seating(seats(in.Body.Tasks, tasks)...)
-	added, existed, err := t.AddTasks(ctx, in.Key, tasks...)
+	b := t.Board().Seating(seats(in.Body.Tasks, tasks)...)
+	added, existed, err := b.Add(ctx, in.Key, tasks...)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +240,7 @@ func (s *service) addTasks(ctx context.Context, in *addTasksIn) (*addTasksOut, e
 		if n.Assignee == "" || i >= len(added) || added[i].Status != team.Pending {
 			continue
 		}
-		if added[i], _, err = t.Assign(ctx, added[i].ID, tasks[i].ReservedFor); err != nil {
+		if added[i], _, err = b.Assign(ctx, added[i].ID, tasks[i].ReservedFor); err != nil {
 			return nil, fmt.Errorf("%s is on the board, but not assigned: %w", added[i].ID, err)
 		}
 	}
@@ -263,7 +248,7 @@ func (s *service) addTasks(ctx context.Context, in *addTasksIn) (*addTasksOut, e
 	if existed {
 		out.Status, out.Body.Existed = http.StatusOK, true
 	}
-	out.Body.Tasks, err = t.Views(ctx, added)
+	out.Body.Tasks, err = b.Views(ctx, added)
 	return &out, err
 }
 

@@ -21,9 +21,9 @@ type choices struct {
 
 type policyChoices struct {
 	Create   *team.Create   `json:"create,omitempty" doc:"Who may create tasks: all, or leader (and people)."`
-	Respawn  *team.Respawn  `json:"respawn,omitempty" doc:"What becomes of a lost member: respawn brings it back, release leaves it."`
+	Respawn  *team.Respawn  `json:"respawn,omitempty" doc:"What happens to a lost member: respawn brings it back, release does not."`
 	Approver *team.Approver `json:"approver,omitempty" doc:"Who approves plans: leader or human."`
-	Dialect  *team.Dialect  `json:"dialect,omitempty" doc:"The names of tools that models are told: native or claude."`
+	Dialect  *team.Dialect  `json:"dialect,omitempty" doc:"The tool names that models see: native or claude."`
 	PlanMode *bool          `json:"plan_mode,omitempty" doc:"Teammates that are spawned change nothing before their plans are approved."`
 
 	_ struct{} `additionalProperties:"false"`
@@ -54,7 +54,7 @@ type teamsOut struct {
 }
 
 type addTeamIn struct {
-	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"Any word of at most 256 bytes. With it a team that is there already, just as this request would make it and without a goal so far, is the answer, with status 200."`
+	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"A key of at most 256 bytes of your choice. With it, a team that already exists exactly as requested and has had no goal is returned with status 200."`
 	Body newTeam
 }
 
@@ -71,7 +71,7 @@ type editTeamIn struct {
 
 type removeTeamIn struct {
 	OfTeam
-	Force bool `query:"force" doc:"Stop who is still in it."`
+	Force bool `query:"force" doc:"Stop the members that are still in it."`
 	Timeout
 }
 
@@ -82,14 +82,12 @@ type Timeout struct {
 
 func (t Timeout) wait() time.Duration { return time.Duration(t.Timeout) * time.Second }
 
-type removeTeamOut struct{ Body client.Deleted }
-
 const tagTeams = "teams"
 
 func (s *service) teams() {
 	add(s, operation{
 		id: "list-teams", method: http.MethodGet, path: "/v1/teams", tag: tagTeams, summary: "List all teams",
-		doc: "All teams in order of their names, also those that have ended, each with how it stands.",
+		doc: "All teams in order of their names, also those that have ended, each with its state.",
 	}, func(ctx context.Context, _ *struct{}) (*teamsOut, error) {
 		var out teamsOut
 		teams, err := s.Client.Teams(ctx)
@@ -100,32 +98,28 @@ func (s *service) teams() {
 		id: "add-team", method: http.MethodPost, path: "/v1/teams", tag: tagTeams, summary: "Make a team without a goal", status: http.StatusCreated, also: []int{http.StatusOK},
 		doc: "The team has the built-in roles and those of the leader process's folder. It is a conflict if there is a team of that name.",
 	}, s.addTeam)
-	add(s, operation{
+	addOf(s, operation{
 		id: "get-team", method: http.MethodGet, path: "/v1/teams/{team}", tag: tagTeams, summary: "Show a team's record",
-		doc: "What it is at, its limits, policies and roles.",
-	}, func(ctx context.Context, in *struct{ OfTeam }) (*teamOut, error) {
-		t, err := s.open(ctx, in.OfTeam)
-		if err != nil {
-			return nil, err
-		}
+		doc: "Its goal, its limits, policies and roles.",
+	}, func(ctx context.Context, t *client.Team, _ *struct{ OfTeam }) (*teamOut, error) {
 		record, err := t.Record(ctx)
 		return &teamOut{Status: http.StatusOK, Body: record}, err
 	})
-	add(s, operation{
+	addOf(s, operation{
 		id: "edit-team", method: http.MethodPatch, path: "/v1/teams/{team}", tag: tagTeams, summary: "Change a team's limits and policies",
-		doc: "What is left out stays. The team's leader and members act on it at once.",
-	}, s.editTeam)
+		doc: "What is left out stays. The team's leader and members act on it immediately.",
+	}, editTeam)
 	add(s, operation{
 		id: "remove-team", method: http.MethodDelete, path: "/v1/teams/{team}", tag: tagTeams, summary: "Delete a team and all that is kept of it",
-		doc: "Its board, mail, conversations and files in NATS go; files in its workspace stay. It is a conflict while the team is at work or " +
+		doc: "Its board, mail, conversations and files in NATS go; files in its workspace stay. It is a conflict while the team is working or " +
 			"a member lives, unless force is set: then the team is stopped first.",
-	}, func(ctx context.Context, in *removeTeamIn) (*removeTeamOut, error) {
+	}, func(ctx context.Context, in *removeTeamIn) (*answer[client.Deleted], error) {
 		id, err := team.ParseTeamID(in.Team)
 		if err != nil {
 			return nil, err
 		}
 		d, err := s.Client.DeleteTeam(ctx, id, in.Force, in.wait())
-		return &removeTeamOut{d}, err
+		return &answer[client.Deleted]{d}, err
 	})
 }
 
@@ -165,14 +159,10 @@ func absolute(workspace string) error {
 	return team.Errorf(team.InvalidArgument, "the workspace %q is not an absolute path", team.Clean(workspace, 200)).WithHint("name the folder from the root on, such as /srv/project")
 }
 
-func (s *service) editTeam(ctx context.Context, in *editTeamIn) (*teamOut, error) {
+func editTeam(ctx context.Context, t *client.Team, in *editTeamIn) (*teamOut, error) {
 	ch := in.Body.client()
 	if ch == (client.Choices{}) {
 		return nil, team.Errorf(team.InvalidArgument, "body: nothing is to be changed").WithHint("name description, max_teammates or a policy")
-	}
-	t, err := s.open(ctx, in.OfTeam)
-	if err != nil {
-		return nil, err
 	}
 	record, err := t.Choose(ctx, ch)
 	return &teamOut{Status: http.StatusOK, Body: record}, err

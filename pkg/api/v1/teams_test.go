@@ -104,6 +104,12 @@ func TestGoal(t *testing.T) {
 		{name: "in a folder that is no absolute path", do: "POST /v1/teams/t/goal", body: `{"goal":"x","workspace":"ws"}`, want: 422, code: "invalid_argument", says: []string{"is not an absolute path"}},
 		{name: "in its workspace", do: "GET /v1/teams/t", want: 200, says: []string{`"workspace":"/ws"`}},
 	})
+	// While nobody leads the team, it says why.
+	_, err := r.roster.Put(t.Context(), team.Member{AgentID: team.Leader, Role: "leader", State: team.Lost, Incarnation: 1, LastError: "workspace /ws: there is no such folder"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.do(t, ask{do: "GET /v1/teams/t/goal", want: 200, says: []string{`"lost":"workspace /ws: there is no such folder"`}})
 	// Who waits gets the end as it comes.
 	got := make(chan answer, 1)
 	go func() { got <- r.do(t, ask{do: "GET /v1/teams/t/goal?wait=30", want: 200}) }()
@@ -111,6 +117,7 @@ func TestGoal(t *testing.T) {
 	if a := <-got; a.str(t, "status") != string(team.TeamStopped) {
 		t.Errorf("waited for %s", a.text)
 	}
+	r.do(t, ask{do: "GET /v1/teams/t/goal", want: 200, says: []string{"!lost"}})
 }
 
 // A deliverable is read from where it was stored, else from the workspace, and from nowhere

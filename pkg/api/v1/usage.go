@@ -27,15 +27,11 @@ type usageOut struct {
 }
 
 func (s *service) usage() {
-	add(s, operation{
+	addOf(s, operation{
 		id: "get-usage", method: http.MethodGet, path: "/v1/teams/{team}/usage", tag: tagTeams, summary: "Show what model calls have used and cost",
 		doc: "Since the team was made, the costly first. The cost is in the currency of the prices in the settings, and null where they hold none.",
-	}, func(ctx context.Context, in *usageIn) (*usageOut, error) {
+	}, func(ctx context.Context, t *client.Team, in *usageIn) (*usageOut, error) {
 		by, err := usage.ParseBy(in.By)
-		if err != nil {
-			return nil, err
-		}
-		t, err := s.open(ctx, in.OfTeam)
 		if err != nil {
 			return nil, err
 		}

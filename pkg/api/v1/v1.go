@@ -82,6 +82,8 @@ type OfTeam struct {
 	Team string `path:"team" doc:"The name of a team." example:"red"`
 }
 
+func (o OfTeam) of() OfTeam { return o }
+
 // open opens the team. Errors: InvalidArgument; NotFound.
 func (s *service) open(ctx context.Context, in OfTeam) (*client.Team, error) {
 	id, err := team.ParseTeamID(in.Team)

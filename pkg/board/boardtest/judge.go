@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
@@ -139,7 +140,7 @@ func (j *Judge) task(t team.Task) {
 	before, ok := j.tasks[t.ID]
 	if !ok {
 		j.created(t)
-	} else if wrong := team.Unlawful(before, now); wrong != "" {
+	} else if wrong := account.Unlawful(before, now); wrong != "" {
 		j.violation("revision %d: %s goes from %s to %s: %s", t.Revision, t.ID, told(before), told(now), wrong)
 	}
 	if !slices.Equal(before.Dependencies, now.Dependencies) {

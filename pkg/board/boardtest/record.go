@@ -25,7 +25,7 @@ type Recorder struct {
 }
 
 // Record begins to follow a bucket before anything is written to it, until the
-// test ends. It goes on by itself after restarts of the server.
+// test ends. It continues by itself after restarts of the server.
 func Record(t testing.TB, b *broker.Bucket) *Recorder {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

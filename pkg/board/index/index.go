@@ -169,7 +169,7 @@ func (x *Index) check(ctx context.Context, parts *sync.WaitGroup) {
 	}
 }
 
-// take takes in an entry of the feed. One bad record must not stop the rest of
+// take takes in an entry of the feed. One bad record must not stop the others of
 // the board: it is set aside and named in the log.
 func (x *Index) take(e broker.Entry) error {
 	x.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// A member that has put a task back rests from it. Such a task is in no heap, since it is not
+// A member that has put a task back does not take it for a while. Such a task is in no heap, since it is not
 // for everybody of a role; there are few, so each is judged by itself.
 
 // decline takes in who has put n back, by its next task.
@@ -30,7 +30,7 @@ func (n *node) decline(next team.Task, now time.Time) {
 	n.declined = all
 }
 
-// rests reports whether some member may rest from n now.
+// rests reports whether some member may leave n to others now.
 func (n *node) rests(now time.Time) bool {
 	return slices.ContainsFunc(n.declined, func(d declined) bool { return now.Sub(d.at) < team.RestShared })
 }

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/subject"
@@ -192,7 +193,7 @@ func (s *state) Show(id team.TaskID, t team.Task) {
 	}
 }
 
-// wrong says why no rule allows that t follows was; "" if one does, or was is not known.
+// wrong returns why no rule allows that t follows was; "" if one does, or was is not known.
 func (s *state) wrong(was, t team.Task) string {
 	switch h := (team.Holder{Agent: t.Assignee, Incarnation: t.Incarnation}); {
 	case was.Status == "" || t.Status == "":
@@ -200,11 +201,11 @@ func (s *state) wrong(was, t team.Task) string {
 	case t.Status == team.InProgress && s.held[h].tasks > 1:
 		return string(h.Agent) + " holds another task"
 	}
-	return team.Unlawful(was, t)
+	return account.Unlawful(was, t)
 }
 
 // unfinished reports whether a creation has been under way for longer than finishAfter.
-// It then starts counting anew, so that it reports true at most once in that time.
+// It then starts counting again, so that it reports true at most once in that time.
 func (s *state) unfinished(now time.Time) bool {
 	if s.reader.Creating() == "" || now.Sub(s.begun) < finishAfter {
 		return false

@@ -17,7 +17,7 @@ import (
 // nodeConfig as JSON.
 const nodeEnv = "AGENTTEAM_BROKERTEST_NODE"
 
-// nodeConfig says what a server of a Cluster is.
+// nodeConfig describes what a server of a Cluster is.
 type nodeConfig struct {
 	Name            string
 	Dir             string

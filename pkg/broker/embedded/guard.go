@@ -56,20 +56,6 @@ type guard struct {
 	at   time.Time     // when it was last started again
 }
 
-// run looks after the server until ctx ends.
-func (g *guard) run(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			g.look(ctx)
-		}
-	}
-}
-
 func (g *guard) look(ctx context.Context) {
 	log := g.s.opt.Logger
 	space, err := g.s.opt.Space(g.s.opt.Dir)
@@ -119,7 +105,7 @@ func (g *guard) limit(limits map[string]server.JetStreamAccountLimits) bool {
 	return err == nil
 }
 
-// broken tells which stream takes no writes any more; "" if none does.
+// broken returns which stream takes no writes any more; "" if none does.
 func (g *guard) broken() string {
 	for _, e := range g.s.s.Healthz(&server.HealthzOptions{Details: true}).Errors {
 		if e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error") {

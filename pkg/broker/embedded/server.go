@@ -22,10 +22,11 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
-// Options says where the server listens and keeps its data.
+// Options describes where the server listens and keeps its data.
 type Options struct {
 	Dir    string       // JetStream's folder, made if absent; required
 	Port   int          // on 127.0.0.1; 0 = a free one
@@ -89,7 +90,7 @@ func Start(o Options) (*Server, error) {
 	e := &Server{opt: o, url: s.ClientURL(), s: s, lock: lock, stop: stop, guarded: make(chan struct{})}
 	go func() {
 		defer close(e.guarded)
-		(&guard{s: e}).run(ctx)
+		shutdown.Every(ctx, lookEvery, (&guard{s: e}).look)
 	}()
 	return e, nil
 }

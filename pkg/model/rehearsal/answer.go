@@ -1,13 +1,13 @@
 package rehearsal
 
 import (
-	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
+
+	"agentteam/pkg/wire"
 )
 
 // answer is a turn on its way to the asker.
@@ -39,23 +39,23 @@ func usageOf(promptBytes int, t turn) usage {
 // spoiled returns t as a model or endpoint that does this gives it. A call that is no
 // good has an id that does not mark the step as played, so that it is played properly
 // once the agent asks again.
-func (t turn) spoiled(by spoil) turn {
-	switch by {
-	case malformed, noObject:
+func (t turn) spoiled(by fault) turn {
+	switch {
+	case by.Malformed, by.NoObject:
 		c := t.calls[0]
 		c.ID = t.newID("spoiled", -1) // no step's
 		c.Function.Arguments = c.Function.Arguments[:len(c.Function.Arguments)/2]
-		if by == noObject {
+		if by.NoObject {
 			c.Function.Arguments = `["` + c.Function.Name + `"]`
 		}
 		t.calls = []toolCall{c}
-	case oddIDs:
+	case by.OddIDs:
 		for i := range t.calls {
 			t.calls[i].ID += ".functions." + t.calls[i].Function.Name + ":" + strings.Repeat("0", 40)
 		}
-	case empty:
+	case by.Empty:
 		t.text, t.calls = "", nil
-	case length:
+	case by.Length:
 		t.text, t.calls, t.limited = strings.ToValidUTF8(t.text[:len(t.text)/2], ""), nil, true
 	}
 	return t
@@ -183,9 +183,6 @@ func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) 
 
 // encoded is v as JSON without the escapes that are only of use inside HTML.
 func encoded(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // strings, numbers and maps of them always encode
-	return bytes.TrimSpace(b.Bytes())
+	data, _ := wire.Plain(v) // strings, numbers and maps of them always encode
+	return data
 }

@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -137,7 +138,7 @@ func eachSchema(broken func(s map[string]any) (string, bool)) func(*request) (st
 			return "", false
 		}
 		if where, bad := broken(s); bad {
-			return orElse(where, name), true
+			return cmp.Or(where, name), true
 		}
 		properties, _ := s["properties"].(map[string]any)
 		for _, k := range slices.Sorted(maps.Keys(properties)) {
@@ -181,10 +182,3 @@ var (
 		return "", s["type"] == "object" && len(properties) == 0
 	})
 )
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}

@@ -43,7 +43,7 @@ func TestExampleOfTheReference(t *testing.T) {
 
 	lead.hears("<mail from=\"scout-1\" type=\"message\">\nThere are 17 Go files.\n</mail>")
 	last := lead.calls(t, `finish_team {"summary":"/src/it's 项目 holds 17 Go files."}`)
-	if last.fault == nil || last.fault.status != 429 {
+	if last.fault == nil || last.fault.Status != 429 {
 		t.Errorf("fault = %+v, want status 429", last.fault)
 	}
 	lead.answered(`{"summary":"done"}`)

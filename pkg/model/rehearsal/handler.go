@@ -134,25 +134,29 @@ func (h *handler) play(over protocol, w http.ResponseWriter, r *http.Request) {
 			h.log.Warn("the script calls a tool that was not offered", "team", who.team, "agent", who.name, "rule", t.rule, "tool", c.Function.Name)
 		}
 	}
-	fault := h.due(who, t)
-	if fault.delay > 0 {
+	h.answer(over, w, r, req, t, h.due(who, t), len(body))
+}
+
+// answer sends the turn, or what its fault makes of it.
+func (h *handler) answer(over protocol, w http.ResponseWriter, r *http.Request, req request, t turn, fault fault, promptBytes int) {
+	if fault.Delay > 0 {
 		select {
-		case <-time.After(fault.delay):
+		case <-time.After(fault.Delay):
 		case <-r.Context().Done():
 			return
 		}
 	}
-	if fault.status != 0 || fault.refusal != nil && !fault.inStream {
+	if fault.Status != 0 || fault.refusal != nil && !fault.InStream {
 		h.fail(w, fault)
 		return
 	}
-	if fault.spoils == page {
+	if fault.Page {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, "<!doctype html>\n<html><head><title>Bad gateway</title></head></html>\n") // a client that is gone needs no answer
 		return
 	}
-	t = t.spoiled(fault.spoils)
-	a := answer{turn: t, model: req.Model, usage: usageOf(len(body), t), cut: fault.spoils == broken}
+	t = t.spoiled(fault)
+	a := answer{turn: t, model: req.Model, usage: usageOf(promptBytes, t), cut: fault.Cut}
 	a.error = fault.refusal
 	if req.Stream {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -164,14 +168,14 @@ func (h *handler) play(over protocol, w http.ResponseWriter, r *http.Request) {
 
 // fail answers with a fault that takes the place of the answer.
 func (h *handler) fail(w http.ResponseWriter, f fault) {
-	if f.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.retryAfter.Seconds()))))
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
 	}
 	if f.refusal != nil {
 		h.send(w, f.refusal.status, openAIError(f.refusal))
 		return
 	}
-	h.refuse(w, f.status, "this is a fault of the script")
+	h.refuse(w, f.Status, "this is a fault of the script")
 }
 
 // due returns the fault that t is to be played with, the zero value if none, and
@@ -183,7 +187,7 @@ func (h *handler) due(who asker, t turn) fault {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := faultKey{who, t.rule, t.step}
-	if h.faults[key] == t.fault.times {
+	if h.faults[key] == t.fault.Times {
 		return fault{}
 	}
 	h.faults[key]++

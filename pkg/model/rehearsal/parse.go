@@ -2,14 +2,10 @@ package rehearsal
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"regexp"
-	"regexp/syntax"
-	"slices"
-	"strings"
 	"text/template"
-
-	"go.yaml.in/yaml/v4"
 
 	"agentteam/pkg/strictyaml"
 )
@@ -17,180 +13,158 @@ import (
 // Parse reads a script; name stands for it in errors, usually its file.
 //
 // Errors: [team.InvalidArgument], one line that begins with name:line:column and
-// says what is allowed there. Only the first fault is reported.
+// states what is allowed there. Only the first fault is reported.
 func Parse(name string, src []byte) (*Script, error) {
-	p := &parser{strictyaml.Reader{File: name, Files: "scripts"}}
-	root := p.Document(src)
-	if root == nil {
-		p.Fail(strictyaml.Start, "the script is empty; it needs agents")
-		return nil, p.Err()
+	d := document{Model: "rehearsal"}
+	if _, err := (strictyaml.Format{File: name, Kind: "script"}).Decode(src, &d); err != nil {
+		return nil, err
 	}
-	s := p.script(root)
-	if p.Err() != nil {
-		return nil, p.Err()
-	}
-	return s, nil
+	return &Script{d.Model, d.Agents, strictest[string(d.Strict)]}, nil
 }
 
-// parser turns YAML nodes into a Script.
-type parser struct {
-	strictyaml.Reader
+// strictName is the kind of an endpoint.
+type strictName string
+
+// Values are the kinds that are strict in their own way.
+func (strictName) Values() []string { return strictNames() }
+
+// errorName is an error that a script can have played.
+type errorName string
+
+// Values are the errors.
+func (errorName) Values() []string { return playedNames() }
+
+// pattern is a shell pattern; "" fits any.
+type pattern string
+
+func (p *pattern) UnmarshalText(text []byte) error {
+	*p = pattern(text)
+	if _, err := path.Match(string(text), ""); err != nil {
+		return fmt.Errorf("bad pattern %q: *, ? and [a-z] are understood", text)
+	}
+	return nil
 }
 
-func (p *parser) script(n *yaml.Node) *Script {
-	s := &Script{model: "rehearsal"}
-	p.Object(n, "the script", map[string]func(*yaml.Node){
-		"model": func(v *yaml.Node) { s.model = p.Text(v, "model") },
-		"strict": func(v *yaml.Node) {
-			name := p.Text(v, "strict")
-			if s.strict = strictest[name]; s.strict == nil {
-				p.Fail(v, "no endpoint called %q is known to be strict in its own way; known are %s", name, strings.Join(strictNames(), ", "))
-			}
-		},
-		"agents": func(v *yaml.Node) {
-			for _, a := range p.Items(v, "agents") {
-				s.agents = append(s.agents, p.agent(a))
-			}
-		},
-	})
-	switch {
-	case s.model == "":
-		p.Fail(n, "model must not be empty")
-	case len(s.agents) == 0:
-		p.Fail(n, "the script needs agents")
+type ruleName string
+
+var ruleNamePattern = regexp.MustCompile(`^[a-z0-9-]+$`)
+
+func (n *ruleName) UnmarshalText(text []byte) error {
+	if *n = ruleName(text); !ruleNamePattern.Match(text) {
+		return fmt.Errorf("%q may have a-z, 0-9 and - only", text)
 	}
-	return s
+	return nil
 }
 
-func (p *parser) agent(n *yaml.Node) (a agent) {
-	p.Object(n, "an agent", map[string]func(*yaml.Node){
-		"match": func(v *yaml.Node) {
-			p.Object(v, "match", map[string]func(*yaml.Node){
-				"name": func(v *yaml.Node) { a.match.name = p.pattern(v) },
-				"role": func(v *yaml.Node) { a.match.role = p.pattern(v) },
-				"team": func(v *yaml.Node) { a.match.team = p.pattern(v) },
-			})
-		},
-		"rules": func(v *yaml.Node) {
-			for _, item := range p.Items(v, "rules") {
-				r := p.rule(item)
-				if slices.ContainsFunc(a.rules, func(o rule) bool { return o.name == r.name }) {
-					p.Fail(item, "a second rule with the name %q; names are unique in an agent", r.name)
-				}
-				a.rules = append(a.rules, r)
-			}
-		},
-	})
-	if len(a.rules) == 0 {
-		p.Fail(n, "an agent needs rules")
-	}
-	return a
+// line is a template of what an agent says; without one, nothing.
+type line struct{ *template.Template }
+
+func (l *line) UnmarshalText(text []byte) (err error) {
+	l.Template, err = newTemplate(string(text))
+	return err
 }
 
-var ruleName = regexp.MustCompile(`^[a-z0-9-]+$`)
+// arguments are those of a call. Each text in them, at any depth, is a template.
+type arguments map[string]any
 
-func (p *parser) rule(n *yaml.Node) (r rule) {
-	var say, steps *yaml.Node
-	p.Object(n, "a rule", map[string]func(*yaml.Node){
-		"name": func(v *yaml.Node) {
-			if r.name = p.Text(v, "name"); !ruleName.MatchString(r.name) {
-				p.Fail(v, "the rule name %q may have a-z, 0-9 and - only", r.name)
+// Validate puts the templates in.
+func (a arguments) Validate() error {
+	_, err := withTemplates(map[string]any(a))
+	return err
+}
+
+// withTemplates puts a template in the place of each text in v, which is as package json
+// would have it.
+func withTemplates(v any, path ...any) (any, error) {
+	var err error
+	switch v := v.(type) {
+	case string:
+		t, err := newTemplate(v)
+		if err != nil {
+			return nil, strictyaml.At(err, path...)
+		}
+		return t, nil
+	case map[string]any:
+		for key, item := range v {
+			if v[key], err = withTemplates(item, append(path, key)...); err != nil {
+				return nil, err
 			}
-		},
-		"since":  func(v *yaml.Node) { r.since = p.regexp(v) },
-		"unless": func(v *yaml.Node) { r.unless = p.regexp(v) },
-		"newest": func(v *yaml.Node) { r.newest = p.regexp(v) },
-		"say": func(v *yaml.Node) {
-			say = v
-			r.steps = []step{{say: p.template(v, "say")}}
-		},
-		"steps": func(v *yaml.Node) {
-			steps = v
-			for _, item := range p.Items(v, "steps") {
-				r.steps = append(r.steps, p.step(item))
+		}
+	case []any:
+		for i, item := range v {
+			if v[i], err = withTemplates(item, append(path, i)...); err != nil {
+				return nil, err
 			}
-		},
-	})
-	switch {
-	case r.name == "":
-		p.Fail(n, "a rule needs a name")
-	case say != nil && steps != nil:
-		p.Fail(say, "a rule has say or steps, not both")
-	case say == nil && steps == nil:
-		p.Fail(n, "a rule needs say or steps")
-	}
-	for i := 1; p.Err() == nil && i < len(r.steps); i++ {
-		if len(r.steps[i-1].calls) == 0 && r.steps[i].await == nil {
-			p.Fail(steps.Content[i], "this step is never reached: the one before only says something, so this one needs await")
 		}
 	}
-	return r
+	return v, nil
 }
 
-func (p *parser) step(n *yaml.Node) (s step) {
-	var waiting *yaml.Node
-	p.Object(n, "a step", map[string]func(*yaml.Node){
-		"say":     func(v *yaml.Node) { s.say = p.template(v, "say") },
-		"await":   func(v *yaml.Node) { s.await = p.regexp(v) },
-		"waiting": func(v *yaml.Node) { waiting, s.waiting = v, p.template(v, "waiting") },
-		"fault":   func(v *yaml.Node) { s.fault = p.fault(v) },
-		"calls": func(v *yaml.Node) {
-			for _, item := range p.Items(v, "calls") {
-				s.calls = append(s.calls, p.call(item))
-			}
-		},
-	})
+func (a agent) Validate() error {
+	names := map[ruleName]bool{}
+	for i, r := range a.Rules {
+		if names[r.Name] {
+			return strictyaml.At(fmt.Errorf("a second rule with the name %q; names are unique in an agent", r.Name), "rules", i)
+		}
+		names[r.Name] = true
+	}
+	return nil
+}
+
+// Validate also makes the step of a rule that only says something.
+func (r *rule) Validate() error {
 	switch {
-	case s.say == nil && len(s.calls) == 0:
-		p.Fail(n, "a step needs say or calls")
-	case waiting != nil && s.await == nil:
-		p.Fail(waiting, "waiting has no meaning without await")
-	case s.fault != nil && s.fault.spoils.ofCalls() && len(s.calls) == 0:
-		p.Fail(n, "the fault %s needs a step with calls", s.fault.spoils)
+	case r.Say.Template != nil && r.Steps != nil:
+		return strictyaml.At(errors.New("a rule has say or steps, not both"), "say")
+	case r.Say.Template != nil:
+		r.Steps = []step{{Say: r.Say}}
+	case r.Steps == nil:
+		return errors.New("a rule needs say or steps")
 	}
-	if s.await != nil && s.waiting == nil {
-		s.waiting, _ = newTemplate("Waiting.")
+	for i := 1; i < len(r.Steps); i++ {
+		if len(r.Steps[i-1].Calls) == 0 && r.Steps[i].Await == nil {
+			return strictyaml.At(errors.New("this step is never reached: the one before only says something, so this one needs await"), "steps", i)
+		}
 	}
-	return s
+	return nil
 }
 
-func (p *parser) call(n *yaml.Node) call {
-	c := call{args: map[string]any{}}
-	p.Object(n, "a call", map[string]func(*yaml.Node){
-		"tool": func(v *yaml.Node) { c.tool = p.Text(v, "tool") },
-		"args": func(v *yaml.Node) {
-			if v.Kind != yaml.MappingNode {
-				p.Fail(v, "args must be a mapping")
-			}
-			c.args = p.Value(v, func(text *yaml.Node) any { return p.template(text, "an argument") })
-		},
-	})
-	if c.tool == "" {
-		p.Fail(n, "a call needs a tool")
+// Validate also sets what is said while the step is closed.
+func (s *step) Validate() error {
+	switch {
+	case s.Say.Template == nil && len(s.Calls) == 0:
+		return errors.New("a step needs say or calls")
+	case s.Waiting.Template != nil && s.Await == nil:
+		return strictyaml.At(errors.New("waiting has no meaning without await"), "waiting")
+	case s.Fault != nil && s.Fault.spoilsCall() && len(s.Calls) == 0:
+		return strictyaml.At(errors.New("malformed, no_object and odd_ids need a step with calls"), "fault")
+	case s.Await != nil && s.Waiting.Template == nil:
+		return s.Waiting.UnmarshalText([]byte("Waiting."))
 	}
-	return c
+	return nil
 }
 
-func (p *parser) pattern(n *yaml.Node) string {
-	s := p.Text(n, "a pattern")
-	if _, err := path.Match(s, ""); err != nil {
-		p.Fail(n, "bad pattern %q: *, ? and [a-z] are understood", s)
-	}
-	return s
-}
+const faults = "status, error, cut, malformed, no_object, odd_ids, empty, length, page"
 
-func (p *parser) regexp(n *yaml.Node) *regexp.Regexp {
-	re, err := regexp.Compile(p.Text(n, "a regular expression"))
-	if bad := (*syntax.Error)(nil); errors.As(err, &bad) {
-		p.Fail(n, "bad regular expression: %s: %s", bad.Code, bad.Expr)
+// Validate also looks the refusal up, and sets how often the fault is played.
+func (f *fault) Validate() error {
+	f.refusal = played[string(f.Error)]
+	kinds := 0
+	for _, set := range []bool{f.Status != 0, f.refusal != nil, f.Cut, f.Malformed, f.NoObject, f.OddIDs, f.Empty, f.Length, f.Page} {
+		if set {
+			kinds++
+		}
 	}
-	return re
-}
-
-func (p *parser) template(n *yaml.Node, what string) *template.Template {
-	t, err := newTemplate(p.Text(n, what))
-	if err != nil {
-		p.Fail(n, "bad template: %s", plain(err))
+	switch {
+	case kinds == 0 && f.Delay == 0:
+		return errors.New("a fault needs delay or one of " + faults)
+	case kinds > 1:
+		return errors.New("a fault has only one of " + faults)
+	case f.InStream && f.refusal == nil:
+		return errors.New("in_stream has no meaning without error")
+	case f.RetryAfter != 0 && (f.Status == 0 && f.refusal == nil || f.InStream):
+		return errors.New("retry_after has no meaning without status or error, nor in a stream")
 	}
-	return t
+	f.Times = max(f.Times, 1)
+	return nil
 }

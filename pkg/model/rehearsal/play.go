@@ -26,13 +26,13 @@ func (s *Script) next(who asker, conv []message) (turn, error) {
 		if !a.plays(who) {
 			continue
 		}
-		if onTrial(who, conv) && a.match.role != who.role {
+		if onTrial(who, conv) && string(a.Match.Role) != who.role {
 			break
 		}
-		for _, r := range a.rules {
+		for _, r := range a.Rules {
 			t, ok, err := r.play(who, conv)
 			if err != nil {
-				return turn{}, fmt.Errorf("rule %s, step %d: %w", r.name, t.step, err)
+				return turn{}, fmt.Errorf("rule %s, step %d: %w", r.Name, t.step, err)
 			}
 			if ok {
 				t.nine = nine
@@ -63,23 +63,23 @@ func (r rule) play(who asker, conv []message) (t turn, ok bool, err error) {
 	if !ok {
 		return turn{}, false, nil
 	}
-	s := r.steps[at]
-	t = turn{rule: r.name, step: at}
+	s := r.Steps[at]
+	t = turn{rule: string(r.Name), step: at}
 	st := stage{who: who, match: groups, conv: conv}
 	if waiting {
-		t.text, err = st.text(s.waiting)
+		t.text, err = st.text(s.Waiting.Template)
 		return t, true, err
 	}
-	t.fault = s.fault
-	if t.text, err = st.text(s.say); err != nil {
+	t.fault = s.Fault
+	if t.text, err = st.text(s.Say.Template); err != nil {
 		return t, true, err
 	}
-	for _, c := range s.calls {
-		args, err := st.value(c.args)
+	for _, c := range s.Calls {
+		args, err := st.value(map[string]any(c.Args))
 		if err != nil {
-			return t, true, fmt.Errorf("call of %s: %w", c.tool, err)
+			return t, true, fmt.Errorf("call of %s: %w", c.Tool, err)
 		}
-		t.calls = append(t.calls, toolCall{Type: "function", Function: function{Name: c.tool, Arguments: string(encoded(args))}})
+		t.calls = append(t.calls, toolCall{Type: "function", Function: function{Name: c.Tool, Arguments: string(encoded(args))}})
 	}
 	return t, true, nil
 }
@@ -89,24 +89,24 @@ func (r rule) play(who asker, conv []message) (t turn, ok bool, err error) {
 func (r rule) scope(conv []message) (scope []message, groups map[string]string, ok bool) {
 	groups = map[string]string{}
 	scope = conv
-	if r.since != nil {
-		i := lastMatch(r.since, conv, message.fromUser)
+	if r.Since != nil {
+		i := lastMatch(r.Since, conv, message.fromUser)
 		if i < 0 {
 			return nil, nil, false
 		}
-		collect(groups, r.since, conv[i].Content)
+		collect(groups, r.Since, conv[i].Content)
 		scope = conv[i:]
 	}
-	if r.unless != nil && lastMatch(r.unless, scope, message.heard) >= 0 {
+	if r.Unless != nil && lastMatch(r.Unless, scope, message.heard) >= 0 {
 		return nil, nil, false
 	}
-	if r.newest != nil {
+	if r.Newest != nil {
 		input := conv[1+lastMatch(nil, conv, message.fromAssistant):]
-		i := lastMatch(r.newest, input, message.heard)
+		i := lastMatch(r.Newest, input, message.heard)
 		if i < 0 {
 			return nil, nil, false
 		}
-		collect(groups, r.newest, input[i].Content)
+		collect(groups, r.Newest, input[i].Content)
 	}
 	return scope, groups, true
 }
@@ -116,11 +116,11 @@ func (r rule) scope(conv []message) (scope []message, groups map[string]string, 
 // played.
 func (r rule) stand(scope []message) (at int, waiting, ok bool) {
 	since := 0 // where to listen for what a step awaits: after the last played turn
-	for i, s := range r.steps {
-		if len(s.calls) == 0 {
+	for i, s := range r.Steps {
+		if len(s.Calls) == 0 {
 			continue
 		}
-		if turn := lastMatch(nil, scope, func(m message) bool { return len(m.callsOf(r.name, i)) > 0 }); turn >= 0 {
+		if turn := lastMatch(nil, scope, func(m message) bool { return len(m.callsOf(string(r.Name), i)) > 0 }); turn >= 0 {
 			at, since = i+1, turn+1
 		}
 	}
@@ -128,13 +128,13 @@ func (r rule) stand(scope []message) (at int, waiting, ok bool) {
 
 	// A step that only says something is given again and again until the next one
 	// opens; the parser sees to it that the next one awaits something.
-	for at+1 < len(r.steps) && len(r.steps[at].calls) == 0 && heard(r.steps[at+1].await) {
+	for at+1 < len(r.Steps) && len(r.Steps[at].Calls) == 0 && heard(r.Steps[at+1].Await) {
 		at++
 	}
-	if at == len(r.steps) {
+	if at == len(r.Steps) {
 		return 0, false, false
 	}
-	await := r.steps[at].await
+	await := r.Steps[at].Await
 	return at, await != nil && !heard(await), true
 }
 

@@ -3,76 +3,83 @@ package rehearsal
 import (
 	"path"
 	"regexp"
-	"text/template"
 	"time"
 )
 
-// Script says what every agent says. It never changes once parsed.
+// Script states what every agent says. It never changes once parsed.
 type Script struct {
 	model  string
 	agents []agent
 	strict *strictness // nil: as all are
 }
 
+// document is a script as it is written.
+type document struct {
+	Model  string     `yaml:"model" minLength:"1"`
+	Strict strictName `yaml:"strict"`
+	Agents []agent    `yaml:"agents" required:"a list of who does what" minItems:"1"`
+}
+
 // agent plays all who fit its match; the first that fits plays.
 type agent struct {
-	match asker // shell patterns; "" fits any
-	rules []rule
+	Match match  `yaml:"match"`
+	Rules []rule `yaml:"rules" required:"a list of what the agent does" minItems:"1"`
+}
+
+type match struct {
+	Name pattern `yaml:"name"`
+	Role pattern `yaml:"role"`
+	Team pattern `yaml:"team"`
 }
 
 // rule is a line of action; the first that applies gives the reply.
 type rule struct {
-	name   string
-	since  *regexp.Regexp // where its scope begins; nil: at the beginning
-	unless *regexp.Regexp
-	newest *regexp.Regexp
-	steps  []step
+	Name   ruleName       `yaml:"name" required:"a text of a-z, 0-9 and -"`
+	Since  *regexp.Regexp `yaml:"since"` // where its scope begins; nil: at the beginning
+	Unless *regexp.Regexp `yaml:"unless"`
+	Newest *regexp.Regexp `yaml:"newest"`
+	Say    line           `yaml:"say"` // in place of one step
+	Steps  []step         `yaml:"steps" minItems:"1"`
 }
 
 // step is one turn of the agent.
 type step struct {
-	say     *template.Template // may be nil beside calls
-	calls   []call
-	await   *regexp.Regexp     // closed until this is heard; nil: open
-	waiting *template.Template // what is said while closed
-	fault   *fault             // nil: none
+	Say     line           `yaml:"say"` // may be absent beside calls
+	Calls   []call         `yaml:"calls" minItems:"1"`
+	Await   *regexp.Regexp `yaml:"await"`   // closed until this is heard; nil: open
+	Waiting line           `yaml:"waiting"` // what is said while closed
+	Fault   *fault         `yaml:"fault"`   // nil: none
 }
 
 type call struct {
-	tool string
-	args any // map[string]any, []any, *template.Template for a string, or another scalar
+	Tool string    `yaml:"tool" required:"the name of a tool" minLength:"1"`
+	Args arguments `yaml:"args"`
 }
 
 // fault is what goes wrong before a step is played as written.
 type fault struct {
-	status     int           // answer with this error instead; 0: answer
-	refusal    *refusal      // answer with this error instead; nil: answer
-	inStream   bool          // the refusal comes in the middle of an answer
-	retryAfter time.Duration // with the status; 0: no such header
-	spoils     spoil         // how it spoils the answer; "": not at all
-	delay      time.Duration // before the first byte
-	times      int           // how often, for each asker; at least 1
+	Status     int           `yaml:"status" minimum:"400" maximum:"599"`  // answer with this error instead; 0: answer
+	Error      errorName     `yaml:"error"`                               // answer with this error instead; "": answer
+	InStream   bool          `yaml:"in_stream"`                           // that error comes in the middle of an answer
+	RetryAfter time.Duration `yaml:"retry_after"`                         // with either error; 0: no such header
+	Delay      time.Duration `yaml:"delay"`                               // before the first byte
+	Times      int           `yaml:"times" minimum:"1" maximum:"1000000"` // how often, for each asker; at least 1
+
+	// How it spoils the answer. Those that spoil a call leave a turn with the step's first
+	// call only, which does not count as played.
+	Cut       bool `yaml:"cut"`       // it breaks off in the middle
+	Malformed bool `yaml:"malformed"` // a call whose arguments are cut to half
+	NoObject  bool `yaml:"no_object"` // a call whose arguments are JSON, but no object
+	OddIDs    bool `yaml:"odd_ids"`   // ids of calls that other endpoints refuse
+	Empty     bool `yaml:"empty"`     // a turn that says nothing
+	Length    bool `yaml:"length"`    // half the text and no call, since the limit of the answer was met
+	Page      bool `yaml:"page"`      // a page for people, with status 200, as a gateway gives
+
+	refusal *refusal // that Error names
 }
 
-// spoil is a way in which an answer goes wrong; its word is the fault's key.
-type spoil string
-
-// The ways. Those that spoil a call leave a turn with the step's first call only, which
-// does not count as played.
-const (
-	broken    spoil = "cut"       // it breaks off in the middle
-	malformed spoil = "malformed" // a call whose arguments are cut to half
-	noObject  spoil = "no_object" // a call whose arguments are JSON, but no object
-	oddIDs    spoil = "odd_ids"   // ids of calls that other endpoints refuse
-	empty     spoil = "empty"     // a turn that says nothing
-	length    spoil = "length"    // half the text and no call, since the limit of the answer was met
-	page      spoil = "page"      // a page for people, with status 200, as a gateway gives
-)
-
-var spoils = []spoil{broken, malformed, noObject, oddIDs, empty, length, page}
-
-// ofCalls reports whether the step must have calls.
-func (s spoil) ofCalls() bool { return s == malformed || s == noObject || s == oddIDs }
+// spoilsCall reports whether the step must have calls.
+func (f fault) spoilsCall() bool { return f.Malformed || f.NoObject || f.OddIDs }
 
 // asker is who sent a request.
 type asker struct {
@@ -80,10 +87,10 @@ type asker struct {
 }
 
 func (a agent) plays(who asker) bool {
-	return fits(a.match.name, who.name) && fits(a.match.role, who.role) && fits(a.match.team, who.team)
+	return a.Match.Name.fits(who.name) && a.Match.Role.fits(who.role) && a.Match.Team.fits(who.team)
 }
 
-func fits(pattern, s string) bool {
-	ok, _ := path.Match(pattern, s) // the parser has checked the pattern
-	return ok || pattern == ""
+func (p pattern) fits(s string) bool {
+	ok, _ := path.Match(string(p), s) // the parser has checked the pattern
+	return ok || p == ""
 }

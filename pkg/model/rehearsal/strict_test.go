@@ -89,7 +89,7 @@ func TestStrictAsOneEndpoint(t *testing.T) {
 func TestUnknownStrictness(t *testing.T) {
 	const known = "anthropic, azure, azure-classic, cerebras, deepseek, gemini, groq, litellm, llamacpp, lmstudio, mistral, ollama, openai, openrouter, qwen, vllm"
 	_, err := Parse("x.yaml", []byte("model: m\nstrict: mystral\nagents: [{rules: [{name: a, say: fine}]}]"))
-	if want := `x.yaml:2:9: no endpoint called "mystral" is known to be strict in its own way; known are ` + known; err == nil || err.Error() != want {
+	if want := `x.yaml:2:9: strict: "mystral" is not known; did you mean mistral?`; err == nil || err.Error() != want {
 		t.Errorf("Parse = %v\nwant    %s", err, want)
 	}
 	s, err := Parse("x", []byte("agents: [{rules: [{name: a, say: fine}]}]"))
@@ -119,7 +119,7 @@ agents: [{rules: [{name: a, steps: [{calls: [{tool: one}], fault: {malformed: tr
 	if id := first.calls[0].ID; !nineAlnum.MatchString(id) {
 		t.Errorf("id %q", id)
 	}
-	cut := first.spoiled(malformed).calls[0]
+	cut := first.spoiled(fault{Malformed: true}).calls[0]
 	if !nineAlnum.MatchString(cut.ID) || len((message{ToolCalls: []toolCall{cut}}).callsOf("a", 0)) > 0 {
 		t.Errorf("the malformed call has the id %q", cut.ID)
 	}
@@ -166,7 +166,7 @@ func TestPlayedRefusals(t *testing.T) {
 		t.Errorf("in the stream: %d %s", w.Code, body)
 	}
 	for fault, want := range map[string]string{
-		"{error: nope}":                                    `no error is called "nope"; there are bad_key, content_filter,`,
+		"{error: nope}":                                    `error: "nope" is not known; allowed: bad_key, content_filter,`,
 		"{in_stream: true, delay: 1s}":                     "in_stream has no meaning without error",
 		"{error: quota, status: 500}":                      "only one of status, error",
 		"{error: quota, in_stream: true, retry_after: 1s}": "retry_after has no meaning",

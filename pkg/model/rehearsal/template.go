@@ -18,7 +18,11 @@ type stage struct {
 
 // newTemplate parses text; it may use the functions of [stage.functions].
 func newTemplate(text string) (*template.Template, error) {
-	return template.New("").Option("missingkey=error").Funcs(stage{}.functions()).Parse(text)
+	t, err := template.New("").Option("missingkey=error").Funcs(stage{}.functions()).Parse(text)
+	if err != nil {
+		return nil, errors.New("bad template: " + plain(err))
+	}
+	return t, nil
 }
 
 func (s stage) functions() template.FuncMap {

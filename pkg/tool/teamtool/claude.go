@@ -11,16 +11,17 @@ import (
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/dialect"
 )
 
 // forms are the other ways to call the team's tools: those of Claude Code, and names that
 // other descriptions of agent teams use.
-func (t tools) forms() map[string][]tool.Form {
+func (t tools) forms() map[string][]dialect.Form {
 	hidden := []string{"priority"} // metadata.priority is it
 	if !t.leads() {
 		hidden = append(hidden, "addBlocks")
 	}
-	return map[string][]tool.Form{
+	return map[string][]dialect.Form{
 		"list_tasks": {{Name: "TaskList", Dialect: team.Claude, Names: map[string][]string{"assignee": {"owner"}}, Show: blockedBy}},
 		"get_task":   {{Name: "TaskGet", Dialect: team.Claude, Names: map[string][]string{"task_id": {"taskId"}}, Show: claudeTask}},
 		"claim_task": {{Name: "claim_task", Names: map[string][]string{"assignee": {"assignee", "assignee_agent_id"}}}},
@@ -38,7 +39,7 @@ func (t tools) forms() map[string][]tool.Form {
 		"update_task": {
 			{Name: "update_task", Names: map[string][]string{"assignee": {"assignee", "assignee_agent_id"}}},
 			{Name: "TaskUpdate", Dialect: team.Claude, Show: claudeTask, Hidden: hidden, Calls: t.updateCalls,
-				Own: slices.Concat([]tool.Argument{{Name: "addBlocks", Type: "array", Description: "ids that are to wait for this one"},
+				Own: slices.Concat([]dialect.Argument{{Name: "addBlocks", Type: "array", Description: "ids that are to wait for this one"},
 					{Name: "status", Type: "string", Enum: t.claudeStatuses()}}, taskExtras),
 				Names: map[string][]string{"task_id": {"taskId"}, "assignee": {"owner", "assignee_agent_id"}, "title": {"subject"},
 					"add_dependencies": {"addBlockedBy"}, "remove_dependencies": {"removeBlockedBy"}}},
@@ -59,16 +60,16 @@ func (t tools) forms() map[string][]tool.Form {
 }
 
 // teamName is an argument of tools that act on a team: there is one, which needs no name.
-var teamName = []tool.Argument{{Name: "team_name", Type: "string"}}
+var teamName = []dialect.Argument{{Name: "team_name", Type: "string"}}
 
 // taskExtras are what only Claude's tools have of a task. They are kept in its metadata.
-var taskExtras = []tool.Argument{
+var taskExtras = []dialect.Argument{
 	{Name: "activeForm", Type: "string"},
 	{Name: "metadata", Type: "object", Description: "its priority is normal, high or critical"},
 }
 
 // claudeTask is a task with Claude's names of its fields.
-var claudeTask = tool.Renamed(map[string]string{"title": "subject", "assignee": "owner", "waiting_for": "blockedBy"})
+var claudeTask = dialect.Renamed(map[string]string{"title": "subject", "assignee": "owner", "waiting_for": "blockedBy"})
 
 var waits = regexp.MustCompile(`(?m)^(T-\d+ pending), waits for `)
 
@@ -264,12 +265,12 @@ func (t tools) claudeStatuses() []string {
 
 // messageTypes are the types that a model is offered under SendMessage, which has no tool of
 // its own to approve a plan.
-func (t tools) messageTypes() []tool.Argument {
+func (t tools) messageTypes() []dialect.Argument {
 	if t.leads() {
-		return []tool.Argument{{Name: "type", Type: "string", Enum: []string{"message", "broadcast", "shutdown_request", "plan_approval_response"},
+		return []dialect.Argument{{Name: "type", Type: "string", Enum: []string{"message", "broadcast", "shutdown_request", "plan_approval_response"},
 			Description: "default: message. shutdown_request asks a teammate to leave, with your reason as message; it may refuse"}}
 	}
-	return []tool.Argument{{Name: "type", Type: "string", Enum: []string{"message", "broadcast", "shutdown_response"},
+	return []dialect.Argument{{Name: "type", Type: "string", Enum: []string{"message", "broadcast", "shutdown_response"},
 		Description: "default: message. shutdown_response answers a shutdown_request, with your reason as message"}}
 }
 
@@ -279,7 +280,7 @@ func (t tools) inTeam(ctx context.Context, given map[string]any) ([]map[string]a
 }
 
 // spawnExtras are what only Task has.
-var spawnExtras = []tool.Argument{
+var spawnExtras = []dialect.Argument{
 	{Name: "team_name", Type: "string", Description: "required; Task starts teammates only"},
 	{Name: "description", Type: "string"},
 	{Name: "mode", Type: "string"},

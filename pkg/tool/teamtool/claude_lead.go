@@ -48,61 +48,62 @@ type deleted struct {
 // claudeTools are the tools that only Claude has, for which we have no tool but another way.
 func (t tools) claudeTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("TeamCreate", "Name the team that you lead, which is there already. You get how it is set up.", t.teamCreate),
-		tool.New("TeamDelete", "End the goal after you have checked the result yourself. No task may be pending or in progress. With team_name the members are asked to leave; without it each must have left.", t.teamDelete),
-		tool.New("TeamCollect", "Show what the tasks of this goal have come to. While some are open, it ends your turn.", t.teamCollect, tool.Hidden("team_name"), tool.ReadOnly()),
+		tool.New("TeamCreate", "Name the team that you lead, which is there already. You get how it is set up.", t.teamCreate, leads),
+		tool.New("TeamDelete", "End the goal after you have checked the result yourself. No task may be pending or in progress. With team_name the members are asked to leave; without it each must have left.", t.teamDelete, leads),
+		tool.New("TeamCollect", "Show what the tasks of this goal have come to. While some are open, it ends your turn.", t.teamCollect, tool.Hidden("team_name"), tool.Traits{ReadOnly: true, Terse: true, LeaderOnly: true}),
 	}
 }
 
-func (t tools) teamCreate(ctx context.Context, in teamCreateArgs) (any, error) {
+func (t tools) teamCreate(ctx context.Context, in teamCreateArgs) (tool.Output, error) {
 	if err := t.Crew.Describe(ctx, in.TeamName, in.Description); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	record, err := t.Team(ctx)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	members, err := t.members(ctx)
-	return described{cmp.Or(in.TeamName, string(record.ID)), record.ID, record.Description, team.Leader, record.MaxTeammates, record.Workspace, members}, err
+	return tool.Output{Value: described{cmp.Or(in.TeamName, string(record.ID)), record.ID, record.Description, team.Leader, record.MaxTeammates, record.Workspace, members}}, err
 }
 
 // teamDelete is the tool TeamDelete: what a team holds stays until a person deletes it.
 // Errors: InvalidState while a task is open, and then nobody is asked to leave; Conflict
 // while a teammate lives; those of finish_team.
-func (t tools) teamDelete(ctx context.Context, in teamDeleteArgs) (any, error) {
+func (t tools) teamDelete(ctx context.Context, in teamDeleteArgs) (tool.Output, error) {
 	if in.TeamName != "" {
 		if err := t.dismiss(ctx, in.TeamName); err != nil {
-			return nil, err
+			return tool.Output{}, err
 		}
 	}
 	there, err := t.teammates(ctx)
 	for wait := leaveWithin; err == nil && there != nil && wait > 0; wait -= leaveTick {
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return tool.Output{}, context.Cause(ctx)
 		case <-time.After(leaveTick):
 			there, err = t.teammates(ctx)
 		}
 	}
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	if there != nil {
-		return nil, team.Errorf(team.Conflict, "the team has members: %s", strings.Join(there, ", ")).
+		return tool.Output{}, team.Errorf(team.Conflict, "the team has members: %s", strings.Join(there, ", ")).
 			WithHint("ask them by TeamDelete with team_name, or each with a shutdown_request by SendMessage, and wait for the answers")
 	}
 	if in.Summary == "" {
 		c, err := t.collect(ctx)
 		if err != nil {
-			return nil, err
+			return tool.Output{}, err
 		}
 		in.Summary = cmp.Or(strings.Join(c.Done, "\n"), "The team was ended.")
 	}
-	f, err := t.finish(ctx, finishArgs{in.Summary, in.GivenUp})
+	f, err := t.end(ctx, finishArgs{in.Summary, in.GivenUp})
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
-	return deleted{f.(finished), "the goal has ended; the team's tasks, mail, conversations and files stay until a person deletes the team"}, nil
+	return tool.Output{Value: deleted{f, "the goal has ended; the team's tasks, mail, conversations and files stay until a person deletes the team"},
+		Effects: tool.Effects{Ends: true}}, nil
 }
 
 // dismiss asks all teammates at once to leave, and waits a few seconds for their answers.
@@ -157,11 +158,8 @@ type collected struct {
 	Open []string `json:"open"`
 }
 
-// Rests tells the agent that its run ends here.
-func (c collected) Rests() bool { return len(c.Open) > 0 }
-
-// Brief is what is done, and what is not.
-func (c collected) Brief() any {
+// brief is what is done, and what is not.
+func (c collected) brief() string {
 	text := strings.Join(c.Done, "\n")
 	if len(c.Open) > 0 {
 		text += fmt.Sprintf("\n[%d open; your turn ends, and you are woken when there is more]\n%s", len(c.Open), strings.Join(c.Open, "\n"))
@@ -169,13 +167,14 @@ func (c collected) Brief() any {
 	return cmp.Or(strings.TrimSpace(text), "(no tasks)")
 }
 
-func (t tools) teamCollect(ctx context.Context, in teamCollectArgs) (any, error) {
+func (t tools) teamCollect(ctx context.Context, in teamCollectArgs) (tool.Output, error) {
 	if in.TeamName != "" {
 		if err := t.ownTeam(ctx, map[string]any{"team_name": in.TeamName}); err != nil {
-			return nil, err
+			return tool.Output{}, err
 		}
 	}
-	return t.collect(ctx)
+	c, err := t.collect(ctx)
+	return tool.Output{Value: c, Brief: c.brief(), Effects: tool.Effects{Rests: len(c.Open) > 0}}, err
 }
 
 // collect reads the tasks that are open, or have ended since the goal was set.

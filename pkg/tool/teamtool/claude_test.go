@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/agent"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
@@ -161,7 +160,7 @@ func TestClaudeTeam(t *testing.T) {
 	rests := func(want bool) {
 		t.Helper()
 		res := d.call(team.Leader, "TeamCollect", `{"team_name":"t"}`)
-		if r, ok := res.Value.(agent.Rester); !ok || r.Rests() != want || !strings.Contains(res.Content, "T-001") || strings.Contains(res.Content, "your turn ends") != want {
+		if res.Effects.Rests != want || !strings.Contains(res.Content, "T-001") || strings.Contains(res.Content, "your turn ends") != want {
 			t.Errorf("TeamCollect: %s", res.Content)
 		}
 	}
@@ -240,7 +239,7 @@ func TestClaudeTeamDeleteByName(t *testing.T) {
 	}
 	d.crew.answer, d.crew.leaves, d.crew.removed = spawn.Answer{Left: true}, true, nil
 	res := d.call(team.Leader, "TeamDelete", `{"team_name":"t","summary":"All is moved."}`)
-	if e, ok := res.Value.(agent.Ender); !ok || !e.EndsRun() || !strings.Contains(res.Content, "stay until a person deletes") || d.crew.summary != "All is moved." {
+	if !res.Effects.Ends || !strings.Contains(res.Content, "stay until a person deletes") || d.crew.summary != "All is moved." {
 		t.Errorf("ended: %s", res.Content)
 	}
 	if slices.Sort(d.crew.removed); !slices.Equal(d.crew.removed, []team.AgentID{"coder-1", "coder-2", "tester-1"}) {

@@ -12,6 +12,7 @@ import (
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/command"
 	"agentteam/pkg/completion"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
@@ -47,7 +48,7 @@ func newDesk(t *testing.T) *desk {
 	r := roster.New(bt)
 	d.crew.d = d
 	d.dir = t.TempDir()
-	ws, err := workspace.Open(d.dir, workspace.Options{})
+	ws, err := workspace.Open(d.dir, command.Plain{}, workspace.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,14 +92,10 @@ func newDesk(t *testing.T) *desk {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var names []string
-		for _, t := range tools {
-			names = append(names, t.Name)
-		}
-		if set, err = set.Allow(teamtool.Allowed(m, names)); err != nil {
+		if set, err = set.Allow(teamtool.Allowed(m, tools)); err != nil {
 			t.Fatal(err)
 		}
-		d.sets[m.AgentID], d.hands[m.AgentID] = set, o.Hand
+		d.sets[m.AgentID], d.hands[m.AgentID] = set.Speaking(team.Native), o.Hand
 	}
 	return d
 }

@@ -50,14 +50,14 @@ type finished struct {
 	Failed    []string `json:"failed_tasks,omitempty"` // since the goal was set
 }
 
-// EndsRun: with the goal's end the leader has nothing more to do.
-func (finished) EndsRun() bool { return true }
+// leads are the traits of most tools that only the leader may use.
+var leads = tool.Traits{LeaderOnly: true, Silent: true}
 
 func (t tools) leadTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("spawn_teammate", "Add a teammate. It takes claimable tasks by itself, and stays for later ones.", t.spawn, tool.Alias("TeamSpawn"), t.models()),
-		tool.New("remove_teammate", "Ask a teammate to leave. It may refuse and stay; you get its reason.", t.remove),
-		tool.New("finish_team", "End the goal after you have checked the result yourself. No task may be pending or in progress.", t.finish),
+		tool.New("spawn_teammate", "Add a teammate, which stays for later tasks.", t.spawn, leads, tool.Alias("TeamSpawn"), t.models()),
+		tool.New("remove_teammate", "Ask a teammate to leave. It may refuse and stay; you get its reason.", t.remove, leads),
+		tool.New("finish_team", "End the goal after you have checked the result yourself. No task may be pending or in progress.", t.finish, leads),
 	}
 }
 
@@ -82,77 +82,83 @@ func (t tools) model(name string) (alias, note string) {
 	return "", fmt.Sprintf("there is no model %q; the member has its role's", team.Clean(name, 80))
 }
 
-func (t tools) spawn(ctx context.Context, in spawnArgs) (any, error) {
+func (t tools) spawn(ctx context.Context, in spawnArgs) (tool.Output, error) {
 	alias, note := t.model(in.Model)
 	m := team.Member{Role: team.CanonicalRole(in.Role), Prompt: in.Prompt, Model: alias, PlanMode: in.PlanMode}
 	if in.Name != "" {
 		name, err := team.ParseAgentID(in.Name)
 		if err != nil {
-			return nil, err
+			return tool.Output{}, err
 		}
 		m.AgentID = name
 	}
 	m, err := t.Crew.Spawn(ctx, m)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
-	return spawned{m.AgentID, m.Role, note}, nil
+	return tool.Output{Value: spawned{m.AgentID, m.Role, note}}, nil
 }
 
-func (t tools) remove(ctx context.Context, in removeArgs) (any, error) {
+func (t tools) remove(ctx context.Context, in removeArgs) (tool.Output, error) {
 	a, err := team.ParseAgentID(in.AgentID)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	if a == t.Self.AgentID {
-		return nil, team.Errorf(team.InvalidArgument, "the leader cannot remove itself").WithHint("finish_team ends the team's work")
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "the leader cannot remove itself").WithHint("finish_team ends the team's work")
 	}
 	m, err := t.Roster.Get(ctx, a)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	if m.State == team.Stopped {
-		return removed{AgentID: a, State: string(team.Stopped)}, nil
+		return tool.Output{Value: removed{AgentID: a, State: string(team.Stopped)}}, nil
 	}
 	if m.Backend == team.Person {
-		return nil, team.Errorf(team.PermissionDenied, "%s is a person", a).WithHint("a person leaves when that person wants to")
+		return tool.Output{}, team.Errorf(team.PermissionDenied, "%s is a person", a).WithHint("a person leaves when that person wants to")
 	}
 	answer, err := t.Crew.Remove(ctx, a, in.Reason)
 	switch {
 	case err != nil:
-		return nil, err
+		return tool.Output{}, err
 	case answer.Left:
-		return removed{AgentID: a, State: string(team.Stopped)}, nil
+		return tool.Output{Value: removed{AgentID: a, State: string(team.Stopped)}}, nil
 	case answer.Refused:
-		return removed{AgentID: a, State: "refused", Reason: answer.Reason}, nil
+		return tool.Output{Value: removed{AgentID: a, State: "refused", Reason: answer.Reason}}, nil
 	}
-	return removed{AgentID: a, State: "asked", RequestID: answer.RequestID}, nil
+	return tool.Output{Value: removed{AgentID: a, State: "asked", RequestID: answer.RequestID}}, nil
 }
 
-func (t tools) finish(ctx context.Context, in finishArgs) (any, error) {
+func (t tools) finish(ctx context.Context, in finishArgs) (tool.Output, error) {
+	f, err := t.end(ctx, in)
+	return tool.Output{Value: f, Effects: tool.Effects{Ends: true}}, err
+}
+
+// end ends the goal.
+func (t tools) end(ctx context.Context, in finishArgs) (f finished, err error) {
 	if in.Summary == "" {
-		return nil, team.Errorf(team.InvalidArgument, "the summary is empty").WithHint("it is the answer that the person gets")
+		return f, team.Errorf(team.InvalidArgument, "the summary is empty").WithHint("it is the answer that the person gets")
 	}
 	var givenUp []team.TaskID
 	for _, s := range in.GivenUp {
 		id, err := team.ParseTaskID(s)
 		if err != nil {
-			return nil, err
+			return f, err
 		}
 		givenUp = append(givenUp, id)
 	}
 	if err := t.Crew.Finish(ctx, in.Summary, givenUp); err != nil {
-		return nil, err
+		return f, err
 	}
 	record, err := t.Team(ctx)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
 	tasks, err := t.Board.All(ctx)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
-	f := finished{Summary: in.Summary, Total: len(tasks)}
+	f = finished{Summary: in.Summary, Total: len(tasks)}
 	for _, task := range tasks {
 		switch {
 		case task.Status == team.Completed:

@@ -10,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/agent"
 	"agentteam/pkg/broker"
-	"agentteam/pkg/journal"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/subject"
@@ -127,8 +125,7 @@ func TestShutdownResponse(t *testing.T) {
 	d := newDesk(t)
 	for _, approve := range []bool{true, false} {
 		res := d.call("coder-1", "send_message", fmt.Sprintf(`{"to":"leader","content":"why","type":"shutdown_response","request_id":"asked","approve":%t}`, approve))
-		v, ok := res.Value.(agent.Decider)
-		if !ok || *v.Decides() != (journal.Verdict{RequestID: "asked", Approve: approve, Reason: "why"}) {
+		if v := res.Effects.Verdict; v == nil || *v != (team.Verdict{RequestID: "asked", Approve: approve, Reason: "why"}) {
 			t.Errorf("answered %t: %s", approve, res.Content)
 		}
 	}
@@ -165,15 +162,15 @@ func TestTypesShown(t *testing.T) {
 func TestAwaitReply(t *testing.T) {
 	d := newDesk(t)
 	res := d.call("coder-1", "send_message", `{"to":"coder-2","content":"?"}`)
-	if w, ok := res.Value.(agent.Awaiter); ok && w.Awaits() != nil {
+	if res.Effects.Await != nil {
 		t.Error("waits for an answer that it did not ask for")
 	}
 	res = d.call("coder-1", "send_message", `{"to":"coder-2","content":"?","await_reply":true}`)
-	w, ok := res.Value.(agent.Awaiter)
-	if !ok || w.Awaits() == nil {
+	a := res.Effects.Await
+	if a == nil {
 		t.Fatal("the agent is not told to wait")
 	}
-	if a := w.Awaits(); a.From != "coder-2" || a.MessageID == "" || time.Until(a.Until) > 10*time.Minute || time.Until(a.Until) < 9*time.Minute {
+	if a.From != "coder-2" || a.MessageID == "" || time.Until(a.Until) > 10*time.Minute || time.Until(a.Until) < 9*time.Minute {
 		t.Errorf("awaits %+v", a)
 	}
 	// A person takes as long as it takes.
@@ -181,7 +178,7 @@ func TestAwaitReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	res = d.call("coder-1", "send_message", `{"to":"ann","content":"?","await_reply":true}`)
-	if w, ok := res.Value.(agent.Awaiter); !ok || w.Awaits() == nil || w.Awaits().From != "ann" || !w.Awaits().OfPerson() {
+	if a := res.Effects.Await; a == nil || a.From != "ann" || !a.OfPerson() {
 		t.Errorf("of a question to a seat: %s", res.Content)
 	}
 }
@@ -226,8 +223,7 @@ func TestAskUser(t *testing.T) {
 	d := newDesk(t)
 	for who, args := range map[team.AgentID]string{"coder-1": `{"question":"Which?","choices":["red","blue"]}`, team.Leader: `{"question":"Why?"}`} {
 		res := d.call(who, "ask_user", args)
-		w, ok := res.Value.(agent.Awaiter)
-		if !ok || w.Awaits() == nil || w.Awaits().From != team.UserAgent || !w.Awaits().OfPerson() || w.Awaits().About == "" {
+		if a := res.Effects.Await; a == nil || a.From != team.UserAgent || !a.OfPerson() || a.About == "" {
 			t.Fatalf("%s asks: %s", who, res.Content)
 		}
 	}
@@ -464,7 +460,7 @@ func TestFinishTeam(t *testing.T) {
 	if res.Content != `{"summary":"all is done","completed_tasks":1,"total_tasks":2}` || d.crew.summary != "all is done" || !slices.Equal(d.crew.givenUp, []team.TaskID{"T-002"}) {
 		t.Errorf("finished: %s", res.Content)
 	}
-	if e, ok := res.Value.(agent.Ender); !ok || !e.EndsRun() {
+	if !res.Effects.Ends {
 		t.Error("the leader's run goes on")
 	}
 }
@@ -485,13 +481,6 @@ func TestLeadersTools(t *testing.T) {
 	}
 	if n := len(d.sets[team.Leader].Specs()) - len(d.sets["coder-1"].Specs()); n != 4 {
 		t.Errorf("the leader has %d tools more, want 4", n)
-	}
-}
-
-func TestAllowedLeavesItsArgument(t *testing.T) {
-	names := []string{"finish_team", "bash"}
-	if got := teamtool.Allowed(team.Member{AgentID: "coder-1"}, names); !slices.Equal(got, []string{"bash"}) || names[0] != "finish_team" {
-		t.Errorf("Allowed = %v, its argument is %v now", got, names)
 	}
 }
 

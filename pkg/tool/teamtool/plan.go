@@ -3,7 +3,6 @@ package teamtool
 import (
 	"context"
 
-	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -23,14 +22,6 @@ type submitted struct {
 	RequestID string              `json:"request_id"`
 	Status    team.ApprovalStatus `json:"status"`
 	Approver  team.AgentID        `json:"approver"`
-
-	plan string
-}
-
-// Awaits tells the agent that it waits for the decision, as long as it takes: nothing else
-// can come of its work.
-func (s submitted) Awaits() *journal.Await {
-	return &journal.Await{Plan: s.RequestID, From: s.Approver, About: team.Summarize(s.plan)}
 }
 
 // judged is the result of approve_plan.
@@ -45,42 +36,44 @@ type judged struct {
 // endpoint's cache of all its prompt.
 func (t tools) planTools() []tool.Tool {
 	list := []tool.Tool{
-		tool.New("approve_plan", "Approve or reject the plan of a teammate that asks for it.", t.approve),
+		tool.New("approve_plan", "Approve or reject the plan of a teammate that asks for it.", t.approve, tool.Traits{LeaderOnly: true}),
 	}
 	if t.Gate != nil {
 		list = append(list, tool.New("submit_plan", "Ask for approval of your plan. You may change nothing before; end your turn after this call, and go on when the answer comes.",
-			t.submit, tool.Alias("ExitPlanMode"), tool.Ungated()))
+			t.submit, tool.Alias("ExitPlanMode"), tool.Traits{Ungated: true}))
 	}
 	return list
 }
 
-func (t tools) submit(ctx context.Context, in submitArgs) (any, error) {
+func (t tools) submit(ctx context.Context, in submitArgs) (tool.Output, error) {
 	a, err := t.Gate.Submit(ctx, in.Plan)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
-	return submitted{RequestID: a.ID, Status: a.Status, Approver: a.Asks(), plan: in.Plan}, nil
+	// It waits for the decision as long as it takes: nothing else can come of its work.
+	return tool.Output{Value: submitted{RequestID: a.ID, Status: a.Status, Approver: a.Asks()},
+		Effects: tool.Effects{Await: &team.Await{Plan: a.ID, From: a.Asks(), About: team.Summarize(in.Plan)}}}, nil
 }
 
 // answerPlan is approve_plan by a message of type plan_approval_response.
-func (t tools) answerPlan(ctx context.Context, m team.Message) (any, error) {
+func (t tools) answerPlan(ctx context.Context, m team.Message) (tool.Output, error) {
 	if err := m.Validate(); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	a, err := t.Plans.Get(ctx, m.RequestID)
 	if err == nil && a.AgentID != m.To {
 		err = team.Errorf(team.NotFound, "%s has submitted no plan %s", m.To, a.ID).WithHint("it is of %s", a.AgentID)
 	}
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	return t.approve(ctx, approveArgs{m.RequestID, *m.Approve, m.Content})
 }
 
-func (t tools) approve(ctx context.Context, in approveArgs) (any, error) {
+func (t tools) approve(ctx context.Context, in approveArgs) (tool.Output, error) {
 	a, err := t.Plans.Decide(ctx, in.RequestID, team.Decision{By: t.Self.AgentID, Approve: in.Approve, Feedback: in.Feedback})
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
-	return judged{a.ID, a.AgentID, a.Status}, nil
+	return tool.Output{Value: judged{a.ID, a.AgentID, a.Status}}, nil
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"agentteam/pkg/agent"
 	"agentteam/pkg/approval"
+	"agentteam/pkg/command"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
@@ -15,8 +15,9 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// planner gives coder-1 a set of all tools in plan mode, and returns its gate.
-func (d *desk) planner() *approval.Gate {
+// planner gives coder-1 a set of all tools in plan mode, behind other gates first, and returns
+// its gate.
+func (d *desk) planner(first ...tool.Gate) *approval.Gate {
 	d.t.Helper()
 	r := roster.New(d.broker)
 	box := mailbox.New(d.broker, mailbox.Options{Members: r})
@@ -26,7 +27,7 @@ func (d *desk) planner() *approval.Gate {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	ws, err := workspace.Open(d.dir, workspace.Options{})
+	ws, err := workspace.Open(d.dir, command.Plain{}, workspace.Options{})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -37,30 +38,28 @@ func (d *desk) planner() *approval.Gate {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.sets["coder-1"] = set.Behind(gate.Pass)
+	d.sets["coder-1"] = set.Behind(first...).Behind(gate.Pass)
 	return gate
 }
 
-// Each tool, also one that is new, must be placed here: does it only read, is it open to a
-// member in plan mode although it changes something, or is it behind the gate?
+// Each tool that may change something, also one that is new, must be placed here: is it open
+// to a member in plan mode, or behind the gate?
 func TestMarks(t *testing.T) {
 	d := newDesk(t)
-	d.planner()
 	asked := ""
-	set := d.sets["coder-1"].Behind(func(_ context.Context, tool string) error {
-		asked = tool
+	d.planner(func(_ context.Context, r tool.Request) error {
+		if !r.Changes() {
+			return nil
+		}
+		asked = r.Called
 		return team.Errorf(team.BudgetExceeded, "asked")
 	})
-	const read, open, gated = "reads", "is open", "is gated"
+	set := d.sets["coder-1"]
+	const open, gated = "is open", "is gated"
 	calls := map[string][]struct{ arguments, want string }{
 		"bash":            {{`{"command":"true"}`, gated}},
-		"read_file":       {{`{"path":"x"}`, read}},
 		"write_file":      {{`{"path":"x","content":""}`, gated}},
 		"edit_file":       {{`{"path":"x","old_string":"a","new_string":"b"}`, gated}},
-		"glob":            {{`{"pattern":"*"}`, read}},
-		"grep":            {{`{"pattern":"x"}`, read}},
-		"list_tasks":      {{`{"page":-1}`, read}},
-		"get_task":        {{`{"task_id":"x"}`, read}},
 		"create_task":     {{`{"title":"x"}`, gated}},
 		"create_tasks":    {{`{"tasks":[]}`, gated}},
 		"claim_task":      {{`{"task_id":"1"}`, gated}},
@@ -68,11 +67,8 @@ func TestMarks(t *testing.T) {
 		"send_message":    {{`{"to":"nobody","content":"x"}`, open}},
 		"broadcast":       {{`{"content":""}`, open}},
 		"ask_user":        {{`{"question":""}`, open}},
-		"read_mail":       {{`{"after":-1}`, read}},
-		"list_teammates":  {{`{"x":1}`, read}},
 		"TeamCreate":      {{`{"team_name":"t"}`, gated}},
 		"TeamDelete":      {{`{}`, gated}},
-		"TeamCollect":     {{`{"x":1}`, read}},
 		"submit_plan":     {{`{"plan":""}`, open}},
 		"approve_plan":    {{`{"request_id":"x","approve":true}`, gated}},
 		"spawn_teammate":  {{`{"role":"coder"}`, gated}},
@@ -86,17 +82,18 @@ func TestMarks(t *testing.T) {
 		},
 	}
 	for _, s := range set.Specs() {
-		if calls[s.Name] == nil {
-			t.Errorf("%s: say here whether it is behind the plan gate", s.Name)
+		traits := set.Traits(s.Name)
+		if placed := calls[s.Name] != nil; placed == traits.ReadOnly {
+			t.Errorf("%s only reads: %v; say here whether it is behind the plan gate: %v", s.Name, traits.ReadOnly, placed)
 		}
 		for _, c := range calls[s.Name] {
 			asked = ""
 			set.Run(t.Context(), tool.Call{Name: s.Name, Arguments: c.arguments})
-			if set.Yields(s.Name) != (c.want == read || s.Name == "bash") { // a completion is never cut off: its check runs
-				t.Errorf("%s yields to urgent mail: %v", s.Name, set.Yields(s.Name))
+			if traits.Yields != (s.Name == "bash") { // a completion is never cut off: its check runs
+				t.Errorf("%s yields to urgent mail: %v", s.Name, traits.Yields)
 			}
-			if (asked != "") != (c.want == gated) || set.ReadOnly(s.Name) != (c.want == read) {
-				t.Errorf("%s %s: gated %v, reads only %v, want that it %s", s.Name, c.arguments, asked != "", set.ReadOnly(s.Name), c.want)
+			if (asked != "") != (c.want == gated) {
+				t.Errorf("%s %s: gated %v, want that it %s", s.Name, c.arguments, asked != "", c.want)
 			}
 		}
 	}
@@ -112,7 +109,7 @@ func TestPlanTools(t *testing.T) {
 	d.refused(team.PermissionDenied, "coder-1", "write_file", `{"path":"x","content":"x"}`)
 	d.refused(team.InvalidArgument, "coder-1", "submit_plan", `{"plan":" "}`)
 	res := d.call("coder-1", "ExitPlanMode", `{"plan":"write x"}`)
-	if w, ok := res.Value.(agent.Awaiter); !ok || w.Awaits() == nil || w.Awaits().Plan == "" || w.Awaits().From != team.Leader {
+	if a := res.Effects.Await; a == nil || a.Plan == "" || a.From != team.Leader {
 		t.Errorf("the agent does not wait: %s", res.Content)
 	}
 	d.ok(&asked, "coder-1", "submit_plan", `{"plan":"write x, then y"}`)

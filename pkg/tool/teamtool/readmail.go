@@ -2,13 +2,14 @@ package teamtool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
 type readMailArgs struct {
@@ -30,17 +31,14 @@ type readMessage struct {
 // mailPage is how many messages read_mail lists at once.
 const mailPage = 20
 
-// errEnough ends the reading of mail.
-var errEnough = errors.New("enough was read")
-
 // readMail is the tool read_mail. A message is found by its number at once, and by its id by
 // reading all that the member ever got. Errors: NotFound; Unavailable.
-func (t tools) readMail(ctx context.Context, in readMailArgs) (any, error) {
+func (t tools) readMail(ctx context.Context, in readMailArgs) (tool.Output, error) {
 	if in.ID == "" {
 		return t.listMail(ctx, in.After)
 	}
 	if prompt, ok := t.Self.PromptMail(); ok && (in.ID == prompt.ID || in.ID == "0") {
-		return readMessage{0, prompt.ID, prompt.From, prompt.Type, "", prompt.Content, ""}, nil
+		return tool.Output{Value: readMessage{0, prompt.ID, prompt.From, prompt.Type, "", prompt.Content, ""}}, nil
 	}
 	number, err := strconv.ParseUint(in.ID, 10, 64)
 	byNumber := err == nil
@@ -50,21 +48,21 @@ func (t tools) readMail(ctx context.Context, in readMailArgs) (any, error) {
 			found = &readMessage{d.Seq, d.ID, d.From, d.Type, d.InReplyTo, d.Content, d.Stored}
 		}
 		if found != nil || byNumber {
-			return errEnough
+			return broker.ErrEnough
 		}
 		return nil
 	})
 	switch {
-	case err != nil && !errors.Is(err, errEnough):
-		return nil, err
+	case err != nil:
+		return tool.Output{}, err
 	case found == nil:
-		return nil, team.Errorf(team.NotFound, "you have no mail %q", in.ID).WithHint("give the number or the id as it was told; without id, read_mail lists your mail")
+		return tool.Output{}, team.Errorf(team.NotFound, "you have no mail %q", in.ID).WithHint("give the number or the id as it was told; without id, read_mail lists your mail")
 	}
-	return *found, nil
+	return tool.Output{Value: *found}, nil
 }
 
 // listMail lists the next messages behind a number, each by its first words.
-func (t tools) listMail(ctx context.Context, after uint64) (any, error) {
+func (t tools) listMail(ctx context.Context, after uint64) (tool.Output, error) {
 	var b strings.Builder
 	n := 0
 	if prompt, ok := t.Self.PromptMail(); ok && after == 0 {
@@ -74,17 +72,17 @@ func (t tools) listMail(ctx context.Context, after uint64) (any, error) {
 	err := t.Mailbox.Read(ctx, t.Self.AgentID, after+1, func(d mailbox.Delivery) error {
 		if n == mailPage {
 			fmt.Fprintf(&b, "%d more; list them with after: %d\n", d.Pending+1, after)
-			return errEnough
+			return broker.ErrEnough
 		}
 		fmt.Fprintf(&b, "%d %s %s: %s\n", d.Seq, d.From, d.Type, d.Summary)
 		n, after = n+1, d.Seq
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return nil, err
+	if err != nil {
+		return tool.Output{}, err
 	}
 	if n == 0 {
-		return "no mail behind that number", nil
+		return tool.Output{Value: "no mail behind that number"}, nil
 	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
+	return tool.Output{Value: strings.TrimSuffix(b.String(), "\n")}, nil
 }

@@ -10,17 +10,12 @@ import (
 	"agentteam/pkg/tokens"
 )
 
-// What follows is what tools return. Programs get the whole records; the model is shown
-// what follows from its call.
+// What follows is what the model is shown of what tools return: what follows from its call.
+// Programs get the whole records.
 
-// changed is a task that a tool has changed.
-type changed struct{ team.TaskView }
-
-// Moved is the task as it is now.
-func (c changed) Moved() team.Task { return c.Task }
-
-// Brief leaves out what the model has said itself, and what is empty.
-func (c changed) Brief() any {
+// changed is what the model is shown of a task that a tool has changed: without what it has
+// said itself, and what is empty.
+func changed(c team.TaskView) any {
 	b := struct {
 		ID          team.TaskID     `json:"id"`
 		Status      team.TaskStatus `json:"status"`
@@ -39,18 +34,9 @@ func (c changed) Brief() any {
 	return b
 }
 
-// claimed is a task that the member has taken: it is shown whole, since that is its work
-// now.
-type claimed struct{ changed }
-
-// Brief is the whole of the task.
-func (c claimed) Brief() any { return whole{c.TaskView}.Brief() }
-
-// whole is a task that is shown whole.
-type whole struct{ team.TaskView }
-
-// Brief leaves out what is empty, and what only programs need.
-func (w whole) Brief() any {
+// whole is what the model is shown of a task as a whole: without what is empty, and what only
+// programs need.
+func whole(w team.TaskView) any {
 	b := struct {
 		ID           team.TaskID     `json:"id"`
 		Title        string          `json:"title"`
@@ -101,8 +87,8 @@ const (
 	lineTokens  = 40 // of one task in a list, about: a page must not fill a model's window
 )
 
-// Brief is a line for each task, and one that says how many are not on this page.
-func (l taskList) Brief() any {
+// brief is a line for each task, and one that says how many are not on this page.
+func (l taskList) brief() string {
 	var b strings.Builder
 	for _, v := range l.Tasks {
 		b.WriteString(taskLine(v) + "\n")
@@ -125,7 +111,7 @@ func taskLine(v team.TaskView) string {
 	switch {
 	case v.Status == team.Pending && len(v.WaitingFor) > 0:
 		waiting := v.WaitingFor[:min(len(v.WaitingFor), 3)]
-		line += ", waits for " + joined(waiting)
+		line += ", waits for " + strings.Join(team.Strings(waiting...), ", ")
 		if more := len(v.WaitingFor) - len(waiting); more > 0 {
 			line += fmt.Sprintf(" and %d more", more)
 		}
@@ -144,14 +130,6 @@ func taskLine(v team.TaskView) string {
 		line = within(line, lineTokens*2/3) + " - " + team.Summarize(what)
 	}
 	return within(line, lineTokens)
-}
-
-func joined(ids []team.TaskID) string {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = string(id)
-	}
-	return strings.Join(texts, ", ")
 }
 
 // within is as much of the beginning of a line as has about so many tokens.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -47,12 +46,7 @@ type sent struct {
 	DeliveredTo []team.AgentID `json:"delivered_to"`
 	RequestID   string         `json:"request_id,omitempty"` // of a request
 	Note        string         `json:"note,omitempty"`       // what else is to be known of it
-
-	await *journal.Await
 }
-
-// Awaits tells the agent that it waits for an answer.
-func (s sent) Awaits() *journal.Await { return s.await }
 
 // teammate is an entry of list_teammates.
 type teammate struct {
@@ -66,11 +60,11 @@ type teammate struct {
 
 func (t tools) talkTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("send_message", "Send a message: a fact, a question or a correction that somebody needs now. It is kept until it is read.", t.send, append(t.sendOptions(), tool.Alias("message"), tool.Ungated())...),
-		tool.New("broadcast", "Send a message to everybody. It wakes all of them: use it rarely.", t.broadcast, tool.Ungated()),
-		tool.New("ask_user", "Ask the person what only a person can decide, then end your turn. You keep your task and continue when the answer comes, however long that takes.", t.askUser, tool.Ungated()),
-		tool.New("read_mail", "Read mail that was shortened or only counted. No arguments: a list; id or number: that one whole.", t.readMail, tool.ReadOnly()),
-		tool.New("list_teammates", "List the members: name, role, state, and the task that each works on.", t.listTeammates, tool.Alias("TeamStatus"), tool.ReadOnly()),
+		tool.New("send_message", "Send a message: a fact, a question or a correction that somebody needs now.", t.send, append(t.sendOptions(), tool.Alias("message"), tool.Traits{Silent: true, Ungated: true})...),
+		tool.New("broadcast", "Send a message to everybody. It wakes all of them: use it rarely.", t.broadcast, tool.Traits{Silent: true, Ungated: true}),
+		tool.New("ask_user", "Ask the person what only a person can decide, then end your turn. You keep your task and continue when the answer comes, however long that takes.", t.askUser, tool.Traits{Silent: true, Ungated: true}),
+		tool.New("read_mail", "Read mail that was shortened or only counted. No arguments: a list; id or number: that one whole.", t.readMail, tool.Traits{ReadOnly: true}),
+		tool.New("list_teammates", "List the members: name, role, state, and the task that each works on.", t.listTeammates, tool.Alias("TeamStatus"), tool.Traits{ReadOnly: true, Terse: true}),
 	}
 }
 
@@ -86,10 +80,10 @@ func (t tools) sendOptions() []tool.Option {
 // send is the tool send_message. Errors: PermissionDenied for a type that is not for the
 // member; NotFound for a recipient or a request that is not there; Conflict for a request
 // that is answered; InvalidState to await what nobody would answer; those of post.
-func (t tools) send(ctx context.Context, in sendArgs) (any, error) {
+func (t tools) send(ctx context.Context, in sendArgs) (tool.Output, error) {
 	m, err := t.compose(in)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	switch m.Type {
 	case team.MsgShutdownRequest:
@@ -101,22 +95,21 @@ func (t tools) send(ctx context.Context, in sendArgs) (any, error) {
 	}
 	to, err := t.reader(ctx, m.To)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
-	stopped := to.State == team.Stopped
-	if stopped && m.AwaitReply {
-		return nil, team.Errorf(team.InvalidState, "%s has stopped and would not answer", m.To).
+	note := ""
+	if to.State == team.Stopped {
+		note = string(m.To) + " has stopped: it reads this only if it comes back"
+	}
+	if note != "" && m.AwaitReply {
+		return tool.Output{}, team.Errorf(team.InvalidState, "%s has stopped and would not answer", m.To).
 			WithHint("ask somebody else; without await_reply the message is kept until it comes back")
 	}
 	var until time.Time
 	if to.Backend != team.Person {
 		until = time.Now().Add(answerWithin)
 	}
-	s, err := t.post(ctx, m, until)
-	if err == nil && stopped {
-		s.Note = strings.TrimPrefix(s.Note+"; "+string(m.To)+" has stopped: it reads this only if it comes back", "; ")
-	}
-	return s, err
+	return t.post(ctx, m, until, note)
 }
 
 // compose makes the message that the arguments mean. Errors: PermissionDenied for a type
@@ -154,20 +147,20 @@ func (t tools) compose(in sendArgs) (team.Message, error) {
 }
 
 // askToLeave sends a request to shut down. It does not wait for the answer.
-func (t tools) askToLeave(ctx context.Context, m team.Message) (any, error) {
+func (t tools) askToLeave(ctx context.Context, m team.Message) (tool.Output, error) {
 	if m.RequestID != "" {
-		return nil, team.Errorf(team.InvalidArgument, "a new %s gets its request_id", m.Type).WithHint("leave request_id out")
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "a new %s gets its request_id", m.Type).WithHint("leave request_id out")
 	}
 	switch to, err := t.reader(ctx, m.To); {
 	case err != nil:
-		return nil, err
+		return tool.Output{}, err
 	case to.Backend == team.Person:
-		return nil, team.Errorf(team.InvalidArgument, "%s is a person and is not shut down", m.To)
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "%s is a person and is not shut down", m.To)
 	case to.State == team.Stopped:
-		return nil, team.Errorf(team.InvalidState, "%s has stopped already", m.To)
+		return tool.Output{}, team.Errorf(team.InvalidState, "%s has stopped already", m.To)
 	}
 	m.RequestID = ulid.Make().String()
-	return t.post(ctx, m, time.Time{})
+	return t.post(ctx, m, time.Time{}, "")
 }
 
 // decided is the result of a shutdown_response. The agent carries it out once it is stored:
@@ -175,27 +168,21 @@ func (t tools) askToLeave(ctx context.Context, m team.Message) (any, error) {
 type decided struct {
 	RequestID string `json:"request_id"`
 	Approve   bool   `json:"approve"`
-
-	reason string
-}
-
-// Decides tells the agent its model's answer.
-func (d decided) Decides() *journal.Verdict {
-	return &journal.Verdict{RequestID: d.RequestID, Approve: d.Approve, Reason: d.reason}
 }
 
 // decide answers a request to shut down, whose sender is told, whatever m.To says.
-func (t tools) decide(m team.Message) (any, error) {
+func (t tools) decide(m team.Message) (tool.Output, error) {
 	if err := m.Validate(); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	if strings.TrimSpace(m.Content) == "" && !*m.Approve {
-		return nil, team.Errorf(team.InvalidArgument, "a refusal needs its reason").WithHint("give it as content")
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "a refusal needs its reason").WithHint("give it as content")
 	}
 	if err := t.Asked(m.RequestID); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
-	return decided{m.RequestID, *m.Approve, m.Content}, nil
+	return tool.Output{Value: decided{m.RequestID, *m.Approve},
+		Effects: tool.Effects{Verdict: &team.Verdict{RequestID: m.RequestID, Approve: *m.Approve, Reason: m.Content}}}, nil
 }
 
 // reader is what is to be known of whom a message is for; the user is a person, too. A name
@@ -214,17 +201,18 @@ func (t tools) reader(ctx context.Context, to team.AgentID) (team.Member, error)
 	return m, err
 }
 
-func (t tools) askUser(ctx context.Context, in askArgs) (any, error) {
-	return t.post(ctx, team.Message{Type: team.MsgMessage, To: team.UserAgent, Content: in.Question, Choices: in.Choices, AwaitReply: true}, time.Time{})
+func (t tools) askUser(ctx context.Context, in askArgs) (tool.Output, error) {
+	return t.post(ctx, team.Message{Type: team.MsgMessage, To: team.UserAgent, Content: in.Question, Choices: in.Choices, AwaitReply: true}, time.Time{}, "")
 }
 
-func (t tools) broadcast(ctx context.Context, in broadcastArgs) (any, error) {
-	return t.post(ctx, team.Message{Type: team.MsgBroadcast, To: team.Everyone, Content: in.Content, Summary: in.Summary}, time.Time{})
+func (t tools) broadcast(ctx context.Context, in broadcastArgs) (tool.Output, error) {
+	return t.post(ctx, team.Message{Type: team.MsgBroadcast, To: team.Everyone, Content: in.Content, Summary: in.Summary}, time.Time{}, "")
 }
 
 // post sends m, unless the agent has sent too much to m.To. If it awaits the answer it does
-// so until then; zero: for as long as it takes. Errors: Busy; those of mailbox.Send.
-func (t tools) post(ctx context.Context, m team.Message, until time.Time) (sent, error) {
+// so until then; zero: for as long as it takes. The result has the note, unless that is "".
+// Errors: Busy; those of mailbox.Send.
+func (t tools) post(ctx context.Context, m team.Message, until time.Time, note string) (tool.Output, error) {
 	m.From = t.Self.AgentID
 	if m.AwaitReply && !t.leads() { // the leader waits on without a task
 		if held, ok := t.Hand.Task(); ok {
@@ -232,23 +220,28 @@ func (t tools) post(ctx context.Context, m team.Message, until time.Time) (sent,
 		}
 	}
 	if err := t.chatter.count(m.To, time.Now()); err != nil {
-		return sent{}, err
+		return tool.Output{}, err
 	}
 	m, to, err := t.Mailbox.Send(ctx, m)
 	if err != nil {
-		return sent{}, err
+		return tool.Output{}, err
 	}
 	s := sent{MessageID: m.ID, DeliveredTo: to, RequestID: m.RequestID}
 	if m.Stored != "" {
 		s.Note = "the text was too long for a message: its head and tail were sent, and where the whole is: " + m.Stored
 	}
+	s.Note = strings.Trim(s.Note+"; "+note, "; ")
+	out := tool.Output{Value: s}
 	if m.AwaitReply {
-		s.await = &journal.Await{MessageID: m.ID, From: m.To, About: m.Summary, Until: until}
+		out.Effects.Await = &team.Await{MessageID: m.ID, From: m.To, About: m.Summary, Until: until}
 	}
-	return s, nil
+	return out, nil
 }
 
-func (t tools) listTeammates(ctx context.Context, _ struct{}) (any, error) { return t.members(ctx) }
+func (t tools) listTeammates(ctx context.Context, _ struct{}) (tool.Output, error) {
+	list, err := t.members(ctx)
+	return tool.Output{Value: list}, err
+}
 
 // members are those that have not left.
 func (t tools) members(ctx context.Context) ([]teammate, error) {

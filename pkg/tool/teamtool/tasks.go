@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/completion"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -85,22 +86,22 @@ type releaseTaskArgs struct {
 
 func (t tools) taskTools() []tool.Tool {
 	return []tool.Tool{
-		tool.New("list_tasks", "Show the board, a line for each task. Not for waiting: you are woken when there is something to do.", t.listTasks, tool.ReadOnly(),
+		tool.New("list_tasks", "Show the board, a line for each task.", t.listTasks, tool.Traits{ReadOnly: true, Terse: true},
 			tool.Enum("status", "pending", "in_progress", "completed", "failed", "cancelled"), tool.Hidden("claimable")),
-		tool.New("get_task", "Show one task with its description, check, result and holder.", t.getTask, tool.ReadOnly()),
-		tool.New("create_task", "Add a task; fields as in create_tasks. An idle teammate takes it once its dependencies are completed.", t.createTask, t.leadersOnly("assignee", "check"), t.creators(), tool.Hidden("metadata")),
-		tool.New("create_tasks", "Add one or more tasks, all of them or none. Idle teammates take them once their dependencies are completed.", t.createTasks, t.leadersOnly("tasks.assignee", "tasks.check"), t.creators()),
-		tool.New("claim_task", "Take a task. You hold one at a time.", t.claimTask, tool.Hidden("assignee")),
-		tool.New("update_task", t.updateDescription(), t.updateTask, tool.Alias("update_task_status"), tool.Hidden("metadata"), tool.Enum("status", t.statuses()...),
+		tool.New("get_task", "Show one task with its description, check, result and holder.", t.getTask, tool.Traits{ReadOnly: true, Terse: true}),
+		tool.New("create_task", "Add a task; fields as in create_tasks. An idle teammate takes it once its dependencies are completed.", t.createTask, tool.Traits{Silent: true}, t.leadersOnly("assignee", "check"), t.creators(), tool.Hidden("metadata")),
+		tool.New("create_tasks", "Add one or more tasks, all of them or none. Idle teammates take them once their dependencies are completed.", t.createTasks, tool.Traits{Silent: true}, t.leadersOnly("tasks.assignee", "tasks.check"), t.creators()),
+		tool.New("claim_task", "Take a task. You hold one at a time.", t.claimTask, tool.Traits{Silent: true}, tool.Hidden("assignee")),
+		tool.New("update_task", t.updateDescription(), t.updateTask, tool.Traits{Silent: true}, tool.Alias("update_task_status"), tool.Hidden("metadata"), tool.Enum("status", t.statuses()...),
 			t.leadersOnly("assignee", "title", "description", "priority", "add_dependencies", "remove_dependencies"), tool.UngatedIf(gives)),
-		tool.New("release_task", "Give your task back, for somebody else to do.", t.releaseTask, tool.Ungated()),
+		tool.New("release_task", "Give your task back, for somebody else to do.", t.releaseTask, tool.Traits{Silent: true, Ungated: true}),
 	}
 }
 
 // creators tells only those of the tools that create tasks who may do so.
 func (t tools) creators() tool.Option {
 	if t.LeaderCreates && !t.leads() {
-		return tool.Untold()
+		return tool.Unlisted()
 	}
 	return tool.Hidden()
 }
@@ -135,16 +136,16 @@ func (t tools) updateDescription() string {
 	return "Report on your task: completed needs result_summary; failed: nobody can do it; pending gives it back, since somebody else could."
 }
 
-func (t tools) listTasks(ctx context.Context, in listTasksArgs) (any, error) {
+func (t tools) listTasks(ctx context.Context, in listTasksArgs) (tool.Output, error) {
 	q := team.Query{Status: []team.TaskStatus{team.Pending, team.InProgress, team.Completed, team.Failed}, Limit: pageOfTasks}
 	var err error
 	if q.Assignee, err = optionalName(in.Assignee); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	if in.Status != "" {
 		status, err := team.ParseTaskStatus(in.Status)
 		if err != nil {
-			return nil, err
+			return tool.Output{}, err
 		}
 		q.Status = []team.TaskStatus{status}
 	}
@@ -152,14 +153,14 @@ func (t tools) listTasks(ctx context.Context, in listTasksArgs) (any, error) {
 		q.Claimable, q.Role, q.ReservedFor = &in.Claimable, t.Self.Role, t.Self.AgentID
 	}
 	if in.Page < 0 {
-		return nil, team.Errorf(team.InvalidArgument, "page: %d, want 1 or more", in.Page)
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "page: %d, want 1 or more", in.Page)
 	}
 	page := max(in.Page, 1)
 	list := taskList{Page: page}
 	for skip := (page - 1) * pageOfTasks; ; {
 		p, err := t.List(ctx, q)
 		if err != nil {
-			return nil, err
+			return tool.Output{}, err
 		}
 		passed := min(skip, len(p.Tasks))
 		skip -= passed
@@ -170,7 +171,8 @@ func (t tools) listTasks(ctx context.Context, in listTasksArgs) (any, error) {
 		}
 	}
 	list.Tasks = list.Tasks[:min(len(list.Tasks), pageOfTasks)]
-	return list, t.explain(ctx, list.Tasks)
+	err = t.explain(ctx, list.Tasks)
+	return tool.Output{Value: list, Brief: list.brief()}, err
 }
 
 // explain fills in why nobody works on those of the tasks that are free. Only the leader is
@@ -188,10 +190,10 @@ func (t tools) explain(ctx context.Context, tasks []team.TaskView) error {
 	if err != nil {
 		return err
 	}
-	s, heard := team.Situation{Status: record.Status, Led: true, Roles: record.Roles}, t.Heard(ctx, members)
+	s, heard := account.Situation{Status: record.Status, Led: true, Roles: record.Roles}, t.Heard(ctx, members)
 	for _, m := range members {
 		h := heard[m.AgentID]
-		s.Members = append(s.Members, team.Standing{Member: m, State: h.State(m, record, time.Now()), Task: h.Task})
+		s.Members = append(s.Members, account.Standing{Member: m, State: h.State(m, record, time.Now()), Task: h.Task})
 	}
 	for i, v := range tasks {
 		if free(v) {
@@ -201,34 +203,34 @@ func (t tools) explain(ctx context.Context, tasks []team.TaskView) error {
 	return nil
 }
 
-func (t tools) getTask(ctx context.Context, in taskArgs) (any, error) {
+func (t tools) getTask(ctx context.Context, in taskArgs) (tool.Output, error) {
 	id, err := team.ParseTaskID(in.TaskID)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	v, err := t.view(ctx, id)
-	return whole{v}, err
+	return tool.Output{Value: v, Brief: whole(v)}, err
 }
 
-func (t tools) createTask(ctx context.Context, in createTaskArgs) (any, error) {
+func (t tools) createTask(ctx context.Context, in createTaskArgs) (tool.Output, error) {
 	if err := t.mayCreate(ctx); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	n, err := t.newTask(ctx, in.newTaskArgs)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	if n.Dependencies, err = parseIDs(in.Dependencies); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	if in.Metadata != nil {
 		if n.Metadata, err = json.Marshal(in.Metadata); err != nil {
-			return nil, err
+			return tool.Output{}, err
 		}
 	}
 	created, err := t.Board.Create(ctx, t.Self.AgentID, n)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	task := created[0]
 	if task.ReservedFor == t.Self.AgentID {
@@ -289,17 +291,17 @@ func (t tools) reservable(ctx context.Context, name string) (team.AgentID, error
 
 // createTasks adds several tasks, all of them or none. Their dependencies name one
 // another by keys; a name that is no key is an id.
-func (t tools) createTasks(ctx context.Context, in createTasksArgs) (any, error) {
+func (t tools) createTasks(ctx context.Context, in createTasksArgs) (tool.Output, error) {
 	if err := t.mayCreate(ctx); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	at := map[string]int{}
 	for i, p := range in.Tasks {
 		if first, twice := at[p.Key]; twice {
-			return nil, planError(i, p, team.Errorf(team.InvalidArgument, "task %d has the same key", first+1))
+			return tool.Output{}, planError(i, p, team.Errorf(team.InvalidArgument, "task %d has the same key", first+1))
 		}
 		if p.Key == "" {
-			return nil, planError(i, p, team.Errorf(team.InvalidArgument, "its key is empty"))
+			return tool.Output{}, planError(i, p, team.Errorf(team.InvalidArgument, "its key is empty"))
 		}
 		at[p.Key] = i
 	}
@@ -307,7 +309,7 @@ func (t tools) createTasks(ctx context.Context, in createTasksArgs) (any, error)
 	for i, p := range in.Tasks {
 		n, err := t.newTask(ctx, newTaskArgs{Title: p.Title, Description: p.Description, Priority: p.Priority, Role: p.Role, Assignee: p.Assignee, Check: p.Check, DeliverableRequired: p.DeliverableRequired})
 		if err != nil {
-			return nil, planError(i, p, err)
+			return tool.Output{}, planError(i, p, err)
 		}
 		for _, d := range p.Dependencies {
 			if other, ok := at[d]; ok {
@@ -316,7 +318,7 @@ func (t tools) createTasks(ctx context.Context, in createTasksArgs) (any, error)
 			}
 			id, err := team.ParseTaskID(d)
 			if err != nil {
-				return nil, planError(i, p, team.Errorf(team.NotFound, "the dependency %q is no key of this call, and no task's id", team.Clean(d, 80)))
+				return tool.Output{}, planError(i, p, team.Errorf(team.NotFound, "the dependency %q is no key of this call, and no task's id", team.Clean(d, 80)))
 			}
 			n.Dependencies = append(n.Dependencies, id)
 		}
@@ -324,13 +326,13 @@ func (t tools) createTasks(ctx context.Context, in createTasksArgs) (any, error)
 	}
 	created, err := t.Board.Create(ctx, t.Self.AgentID, tasks...)
 	if err != nil {
-		return nil, team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%w", err).WithHint("%s", nothingCreated(err))
+		return tool.Output{}, team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%w", err).WithHint("%s", nothingCreated(err))
 	}
 	list := make(planned, len(created))
 	for i, task := range created {
 		list[i] = plannedTask{in.Tasks[i].Key, task.ID, task.ReservedFor, task.Dependencies}
 	}
-	return list, nil
+	return tool.Output{Value: list}, nil
 }
 
 // planError says which task of a plan is wrong, and that none was created.
@@ -352,23 +354,24 @@ func nothingCreated(err error) string {
 }
 
 // claimTask takes a task for oneself, or for the member that the call names.
-func (t tools) claimTask(ctx context.Context, in claimArgs) (any, error) {
+func (t tools) claimTask(ctx context.Context, in claimArgs) (tool.Output, error) {
 	id, err := team.ParseTaskID(in.TaskID)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	assignee, err := optionalName(in.Assignee)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	task, err := t.assign(ctx, cmp.Or(assignee, t.Self.AgentID), id)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	if task.Assignee != t.Self.AgentID {
 		return t.result(ctx, task)
 	}
-	return claimed{changed{task.View(nil, nil)}}, nil
+	v := task.View(nil, nil)
+	return tool.Output{Value: v, Brief: whole(v), Effects: tool.Effects{Moved: &task}}, nil
 }
 
 // assign gives a task to a member: to oneself by one's own hand, to another by a
@@ -383,35 +386,35 @@ func (t tools) assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 	return t.Crew.Assign(ctx, a, id)
 }
 
-func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (any, error) {
+func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (tool.Output, error) {
 	id, err := team.ParseTaskID(in.TaskID)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	edit := team.Edit{Title: in.Title, Description: in.Description, Priority: in.Priority}
 	if in.Metadata != nil {
 		if edit.Metadata, err = json.Marshal(in.Metadata); err != nil {
-			return nil, err
+			return tool.Output{}, err
 		}
 	}
 	if edit.AddDependencies, err = parseIDs(in.AddDependencies); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	if edit.RemoveDependencies, err = parseIDs(in.RemoveDependencies); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	var status team.TaskStatus
 	if in.Status != "" {
 		if status, err = team.ParseTaskStatus(in.Status); err != nil {
-			return nil, err
+			return tool.Output{}, err
 		}
 	}
 	assignee, err := optionalName(in.Assignee)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	if err := in.check(edit, status); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	var task team.Task
 	switch {
@@ -423,7 +426,7 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (any, error) {
 		task, err = t.move(ctx, id, status, in)
 	}
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	return t.result(ctx, task)
 }
@@ -511,14 +514,14 @@ func (t tools) held(id team.TaskID) bool {
 	return ok && h.ID == id
 }
 
-func (t tools) releaseTask(ctx context.Context, in releaseTaskArgs) (any, error) {
+func (t tools) releaseTask(ctx context.Context, in releaseTaskArgs) (tool.Output, error) {
 	id, err := team.ParseTaskID(in.TaskID)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	task, err := t.release(ctx, id, in.Reason)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	return t.result(ctx, task)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/mailbox"
@@ -17,6 +18,7 @@ import (
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/dialect"
 )
 
 // Crew is what the leader's tools need to spawn, assign and end; the process that
@@ -77,18 +79,17 @@ type tools struct {
 func New(o Options) []tool.Tool {
 	t := tools{o, new(chatter)}
 	native := slices.Concat(t.taskTools(), t.talkTools(), t.planTools(), t.leadTools())
-	return append(tool.Speak(native, t.forms()), t.claudeTools()...)
+	return append(dialect.Speak(native, t.forms()), t.claudeTools()...)
 }
 
-// leaderOnly are the tools that a teammate may not use.
-var leaderOnly = []string{"spawn_teammate", "remove_teammate", "approve_plan", "finish_team", "TeamCreate", "TeamDelete", "TeamCollect"}
-
-// Allowed narrows the names of tools to those that m may use.
-func Allowed(m team.Member, names []string) []string {
-	if m.AgentID == team.Leader {
-		return names
+// Allowed returns the names of those tools that m may use.
+func Allowed(m team.Member, tools []tool.Tool) (names []string) {
+	for _, t := range tools {
+		if m.AgentID == team.Leader || !t.Traits.LeaderOnly {
+			names = append(names, t.Name)
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(leaderOnly, n) })
+	return names
 }
 
 func (t tools) leads() bool { return t.Self.AgentID == team.Leader }
@@ -115,9 +116,10 @@ const resultWithin = 5 * time.Second
 // result is a task as a write has left it. Only what an open task waits for is not in
 // that write's own answer. It is told also if the agent is meanwhile to stop with what
 // it is at: that the change was made must not be lost.
-func (t tools) result(ctx context.Context, task team.Task) (changed, error) {
+func (t tools) result(ctx context.Context, task team.Task) (tool.Output, error) {
 	if task.Status != team.Pending || len(task.Dependencies) == 0 && task.ReservedFor == "" {
-		return changed{task.View(nil, nil)}, nil
+		v := task.View(nil, nil)
+		return tool.Output{Value: v, Brief: changed(v), Effects: tool.Effects{Moved: &task}}, nil
 	}
 	ctx, done := shutdown.Outlive(ctx, shutdown.Tools)
 	defer done()
@@ -127,7 +129,7 @@ func (t tools) result(ctx context.Context, task team.Task) (changed, error) {
 	if err == nil && !v.IsBlocked && v.ReservedFor != "" {
 		v.Why, err = t.why(ctx, v)
 	}
-	return changed{v}, err
+	return tool.Output{Value: v, Brief: changed(v), Effects: tool.Effects{Moved: &v.Task}}, err
 }
 
 // why says why the member that v is reserved for has not taken it yet.
@@ -141,8 +143,8 @@ func (t tools) why(ctx context.Context, v team.TaskView) (string, error) {
 		return "", err
 	}
 	h := t.Heard(ctx, []team.Member{m})[m.AgentID]
-	at := team.Standing{Member: m, State: h.State(m, record, time.Now()), Task: h.Task}
-	return team.Situation{Status: record.Status, Led: true, Members: []team.Standing{at}}.Why(v, nil), nil
+	at := account.Standing{Member: m, State: h.State(m, record, time.Now()), Task: h.Task}
+	return account.Situation{Status: record.Status, Led: true, Members: []account.Standing{at}}.Why(v, nil), nil
 }
 
 // view returns the printed form of one task.

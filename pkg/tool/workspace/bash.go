@@ -3,19 +3,19 @@ package workspace
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"time"
 
-	"agentteam/pkg/shutdown"
+	"agentteam/pkg/command"
+	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
 
-const bashDescription = `Run a command in the workspace: builds, tests, git. To read and search files use read_file, grep and glob. Returns stdout and stderr together and, if it is not 0, "exit status N" as the last line. Each call is a new shell without input: cd and variables do not carry over, and background processes are killed at its end. Do not sleep to wait for others.`
+const bashDescription = `Run a command in the workspace: builds, tests, git. To read and search files use read_file, grep and glob. Returns stdout and stderr together and, if it is not 0, "exit status N" as the last line. Each call is a new shell without input: cd and variables do not carry over, and background processes are killed at its end.`
 
 const (
 	defaultTimeout = 120         // seconds
@@ -32,35 +32,35 @@ type bashArgs struct {
 // status is in the result. Errors: invalid_argument; invalid_state if the time
 // was up and unavailable if the call was cancelled, both with the output until
 // then; unavailable also if bash cannot be started.
-func (w *Workspace) bash(ctx context.Context, in bashArgs) (any, error) {
+func (w *Workspace) bash(ctx context.Context, in bashArgs) (tool.Output, error) {
 	switch {
 	case strings.TrimSpace(in.Command) == "":
-		return nil, team.Errorf(team.InvalidArgument, "command: empty")
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "command: empty")
 	case strings.ContainsRune(in.Command, 0):
-		return nil, team.Errorf(team.InvalidArgument, "command: holds a zero byte")
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "command: holds a zero byte")
 	case len(in.Command) > maxCommand:
-		return nil, team.Errorf(team.InvalidArgument, "command: %d bytes, at most %d", len(in.Command), maxCommand).
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "command: %d bytes, at most %d", len(in.Command), maxCommand).
 			WithHint("write a script with write_file and run that")
 	case in.Timeout < 0 || in.Timeout > maxTimeout:
-		return nil, team.Errorf(team.InvalidArgument, "timeout: %d, want seconds from 1 to %d", in.Timeout, maxTimeout)
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "timeout: %d, want seconds from 1 to %d", in.Timeout, maxTimeout)
 	}
 	seconds := cmp.Or(in.Timeout, defaultTimeout)
-	limited, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
-	defer cancel()
-	output, state, err := w.shell(limited, in.Command)
+	output, exit, err := w.shell(ctx, in.Command, time.Duration(seconds)*time.Second)
 	switch {
-	case state == nil:
-		return nil, team.Errorf(team.Unavailable, "bash was not started: %w", err)
-	case state.Exited() || limited.Err() == nil && !w.overdue(): // by itself, also at the last moment
-		return report(output, state), nil
-	case w.overdue() && ctx.Err() == nil: // by the guard, which was quicker
-		return nil, team.Errorf(team.Unavailable, "ended, since NATS does not confirm the membership; partial output:\n%s", output)
-	case ctx.Err() != nil:
-		err = team.Errorf(team.Unavailable, "cancelled (%w)", context.Cause(ctx))
-		return nil, tool.Plain(err, ended(output, "[cancelled: %v]", context.Cause(ctx)))
+	case errors.Is(err, command.ErrNotAllowed):
+		return tool.Output{}, fmt.Errorf("%w; partial output:\n%s", err, output)
+	case err != nil && ctx.Err() != nil:
+		return tool.Output{}, tool.Plain(err, ended(output, "[cancelled: %v]", context.Cause(ctx)))
+	case err != nil:
+		return tool.Output{}, err
+	case exit.Cause == nil:
+		return tool.Output{Value: report(output, exit)}, nil
+	case errors.Is(exit.Cause, command.ErrTimeout):
+		output = ended(output, "[timed out after %d s and was killed: set timeout, at most %d, or do it in smaller steps]", seconds, maxTimeout)
+	default:
+		output = ended(output, "[killed: %v]", exit.Cause)
 	}
-	err = team.Errorf(team.InvalidState, "timed out after %d s", seconds)
-	return nil, tool.Plain(err, ended(output, "[timed out after %d s and was killed: set timeout, at most %d, or do it in smaller steps]", seconds, maxTimeout))
+	return tool.Output{}, tool.Plain(team.Errorf(team.InvalidState, "%w", exit.Cause), output)
 }
 
 // ended is the output of a command that was killed, with a last line that says why.
@@ -71,49 +71,63 @@ func ended(output, why string, args ...any) string {
 	return output + fmt.Sprintf(why, args...)
 }
 
-// overdue reports whether commands may not run now.
-func (w *Workspace) overdue() bool {
-	if w.allowed == nil {
-		return false
-	}
-	until, _ := w.allowed()
-	return !time.Now().Before(until)
-}
-
 // report is the output, and unless all went well a last line "exit status N" or
 // "signal: killed".
-func report(output string, state *os.ProcessState) string {
-	if state.Success() {
+func report(output string, exit command.Exit) string {
+	if exit.Code == 0 {
 		return output
 	}
-	return ended(output, "%v", state)
+	return ended(output, "%s", exit.How)
 }
 
-// shell runs a command and returns when it has ended, by itself or because ctx
-// has. state is nil if it could not be started.
-func (w *Workspace) shell(ctx context.Context, command string) (output string, state *os.ProcessState, err error) {
-	// A pipe of our own, not an io.Writer as Stdout: with that, exec would wait
-	// for whatever process holds the output open.
-	r, stdout, err := os.Pipe()
-	if err != nil {
-		return "", nil, err
+// shell runs a command line and returns what it wrote; exit.Cause is then the limit that
+// ended it, if one did. Errors: unavailable if bash cannot be started, if ctx ends or with
+// the right to run commands.
+func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration) (output string, exit command.Exit, err error) {
+	var captured command.Capture
+	exit, err = w.runner.Run(ctx, command.Command{
+		Args: []string{"bash", "-c", line}, Dir: w.dir, Env: []string{"AGENTTEAM_WORKSPACE=" + w.dir},
+		Output: io.MultiWriter(&captured, progress{ctx}), Limit: limit, Allowed: w.allowed,
+	})
+	if err == nil {
+		tool.Note(ctx, func(a *team.Account) { a.Exit = &exit.Code })
 	}
-	defer r.Close()
-	var captured capture
-	end := make(chan struct{})
-	go func() {
-		defer close(end)
-		_, _ = io.Copy(io.MultiWriter(&captured, progress{ctx}), r) // until the last writer is gone or the deadline below
-	}()
-	cmd := exec.CommandContext(ctx, "bash", "-c", command)
-	cmd.Dir, cmd.Env = w.dir, w.environ
-	cmd.Stdout, cmd.Stderr = stdout, stdout
-	err = runInGroup(cmd, w.allowed)
-	stdout.Close()
-	// A process that left the group lives on, and may have kept the output open.
-	_ = r.SetReadDeadline(time.Now().Add(shutdown.Tools)) // a pipe takes deadlines
-	<-end
-	return captured.String(), cmd.ProcessState, err
+	output = w.excerpt(ctx, captured.String(), !errors.Is(exit.Cause, command.ErrNotAllowed))
+	switch {
+	case err != nil:
+		err = team.Errorf(team.Unavailable, "bash was not started: %w", err)
+	case errors.Is(exit.Cause, command.ErrNotAllowed):
+		err = team.Errorf(team.Unavailable, "%w", exit.Cause)
+	case exit.Cause != nil && ctx.Err() != nil:
+		err = team.Errorf(team.Unavailable, "cancelled: %w", exit.Cause)
+	}
+	return output, exit, err
+}
+
+// maxOutput is the most bytes of a command's output that are shown.
+const maxOutput = 30_000
+
+// keepWithin is how long it may take to keep a long output: the agent waits meanwhile.
+const keepWithin = 10 * time.Second
+
+// excerpt is the output of a command as it is shown: of a long one head and tail, and where
+// the whole can be read. keep is false where there is nobody to keep it.
+func (w *Workspace) excerpt(ctx context.Context, output string, keep bool) string {
+	if len(output) <= maxOutput {
+		return output
+	}
+	ref := ""
+	if keep && w.keep != nil {
+		// read_file takes what has a zero byte for no text.
+		output = strings.ReplaceAll(strings.ToValidUTF8(output, "\uFFFD"), "\x00", "\uFFFD")
+		put, cancel := context.WithTimeout(ctx, keepWithin)
+		defer cancel()
+		var err error
+		if ref, err = w.keep(put, output); err != nil {
+			ref = "" // the excerpt says that it is not kept
+		}
+	}
+	return stored.Excerpt(output, maxOutput, ref)
 }
 
 // progress tells whoever runs the call of each write.
@@ -130,19 +144,15 @@ const checkLimit = 5 * time.Minute
 // Check runs a task's check, a shell command, as the tool bash would, and returns
 // its output and whether it succeeded. One that takes longer than five minutes has
 // failed. Errors: Unavailable if bash cannot be started or ctx ends.
-func (w *Workspace) Check(ctx context.Context, command string) (output string, passed bool, err error) {
-	limited, cancel := context.WithTimeout(ctx, checkLimit)
-	defer cancel()
-	output, state, err := w.shell(limited, command)
+func (w *Workspace) Check(ctx context.Context, line string) (output string, passed bool, err error) {
+	output, exit, err := w.shell(ctx, line, checkLimit)
 	switch {
-	case state == nil:
-		return "", false, team.Errorf(team.Unavailable, "bash was not started: %w", err)
-	case state.Exited() || limited.Err() == nil && !w.overdue():
-		return report(output, state), state.Success(), nil
-	case ctx.Err() != nil:
-		return "", false, team.Errorf(team.Unavailable, "cancelled: %w", context.Cause(ctx))
-	case w.overdue():
-		return "", false, team.Errorf(team.Unavailable, "ended, since NATS does not confirm the membership")
+	case err != nil:
+		return "", false, err
+	case exit.Cause == nil:
+		return report(output, exit), exit.Code == 0, nil
+	case errors.Is(exit.Cause, command.ErrTimeout):
+		return ended(output, "[killed after %v]", checkLimit), false, nil
 	}
-	return ended(output, "[killed after %v]", checkLimit), false, nil
+	return ended(output, "[killed: %v]", exit.Cause), false, nil
 }

@@ -2,6 +2,8 @@ package workspace_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
@@ -55,37 +58,29 @@ func TestBashRefuses(t *testing.T) {
 }
 
 func TestBashHidesSecrets(t *testing.T) {
-	p := open(t, workspace.Options{Environ: []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=/home/任务", "USER=u", "LANG=C", "LC_ALL=C", "TZ=UTC", "TMPDIR=/tmp", "TERM=xterm",
-		"OPENAI_API_KEY=leak", "OPENAI_BASE_URL=leak", "AWS_SECRET_ACCESS_KEY=leak", "GITHUB_TOKEN=leak", "LC_API_KEY=leak",
-		"PATH_TOKEN=leak", "BASH_ENV=leak", "BASH_FUNC_f%%=() { echo leak; }", "LD_PRELOAD=leak", "AGENTTEAM_SERVER=nats://leak", "leak",
-	}})
+	for name, value := range map[string]string{
+		"HOME": "/home/任务", "USER": "u", "LANG": "C", "LC_ALL": "C", "TZ": "UTC", "TMPDIR": os.TempDir(), "TERM": "xterm",
+		"OPENAI_API_KEY": "leak", "OPENAI_BASE_URL": "leak", "AWS_SECRET_ACCESS_KEY": "leak", "GITHUB_TOKEN": "leak", "LC_API_KEY": "leak",
+		"PATH_TOKEN": "leak", "BASH_ENV": "leak", "BASH_FUNC_f%%": "() { echo leak; }", "LD_PRELOAD": "leak", "AGENTTEAM_SERVER": "nats://leak",
+	} {
+		t.Setenv(name, value)
+	}
+	p := open(t, workspace.Options{})
 	got := p.ok("bash", args{"command": "env"})
 	if strings.Contains(got, "leak") {
 		t.Errorf("environment of a command:\n%s", got)
 	}
-	for _, want := range []string{"HOME=/home/任务", "USER=u", "LANG=C", "LC_ALL=C", "TZ=UTC", "TMPDIR=/tmp", "TERM=dumb", "AGENTTEAM_WORKSPACE=" + p.dir} {
+	for _, want := range []string{"HOME=/home/任务", "USER=u", "LANG=C", "LC_ALL=C", "TZ=UTC", "TMPDIR=" + os.TempDir(), "TERM=dumb", "AGENTTEAM_WORKSPACE=" + p.dir} {
 		if !slices.Contains(strings.Split(got, "\n"), want) {
 			t.Errorf("%s is missing in:\n%s", want, got)
 		}
 	}
 }
 
-func TestEnvironLetsNothingElseThrough(t *testing.T) {
-	got := workspace.Environ([]string{"SECRET=1", "PATH=/bin", "TERM=xterm", "PATHS=1", "path=1", "=", "", "HOME="})
-	if want := []string{"PATH=/bin", "HOME=", "TERM=dumb"}; !slices.Equal(got, want) {
-		t.Errorf("Environ = %q, want %q", got, want)
-	}
-	t.Setenv("OPENAI_API_KEY", "leak")
-	if got := open(t, workspace.Options{}).ok("bash", args{"command": "env"}); strings.Contains(got, "leak") {
-		t.Errorf("this process's environment came through:\n%s", got)
-	}
-}
-
 func TestBashCapsOutput(t *testing.T) {
 	p := open(t, workspace.Options{})
 	got := p.ok("bash", args{"command": "echo first; yes 长 | head -n 1000000; echo last; exit 3"})
-	if len(got) > 30_100 || !strings.HasPrefix(got, "first\n") || !strings.HasSuffix(got, "\nlast\nexit status 3") || !strings.Contains(got, " bytes cut ...]\n") {
+	if len(got) > 30_100 || !strings.HasPrefix(got, "first\n") || !strings.HasSuffix(got, "\nlast\nexit status 3") || !strings.Contains(got, "they could not be kept]\n") {
 		t.Errorf("%d bytes, end %q", len(got), got[max(0, len(got)-100):])
 	}
 }
@@ -174,4 +169,44 @@ func TestCommandsDoNotDisturbEachOther(t *testing.T) {
 		})
 	}
 	calls.Wait()
+}
+
+// limiting is a runner with a limit that Plain does not have.
+type limiting struct{}
+
+func (limiting) Run(_ context.Context, c command.Command) (command.Exit, error) {
+	_, err := io.WriteString(c.Output, "begun\n")
+	return command.Exit{Code: -1, How: "signal: killed", Cause: errors.New("512 MiB of memory were used up")}, err
+}
+
+// What the limit of a runner has ended is shown as that.
+func TestLimitOfTheRunner(t *testing.T) {
+	p := open(t, workspace.Options{})
+	w, err := workspace.Open(p.dir, limiting{}, workspace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	p.set = newSet(t, w)
+	const want = "begun\n[killed: 512 MiB of memory were used up]"
+	if got := p.fails(team.InvalidState, "bash", args{"command": "true"}); got != want {
+		t.Errorf("bash: %q", got)
+	}
+	if got, passed, err := w.Check(t.Context(), "true"); got != want || passed || err != nil {
+		t.Errorf("the check: %q, %v, %v", got, passed, err)
+	}
+}
+
+// What a command's end was is in the account of its call, also where that is an error.
+func TestExitIsNoted(t *testing.T) {
+	t.Parallel()
+	p := open(t, workspace.Options{})
+	for command, want := range map[string]int{"true": 0, "exit 42": 42, "kill -KILL $$": -1, "sleep 600": -1} {
+		if a := p.call("bash", args{"command": command, "timeout": 1}).Account; a.Exit == nil || *a.Exit != want {
+			t.Errorf("%s: %+v, want %d", command, a, want)
+		}
+	}
+	if a := p.call("read_file", args{"path": "none"}).Account; a.Exit != nil || a.Code != team.NotFound {
+		t.Errorf("%+v", a)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"agentteam/pkg/command"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
 )
@@ -11,7 +12,7 @@ import (
 // Old results of all these tools may be left out of a conversation, and so may what was
 // written to files, by whichever name they were called.
 func TestBulky(t *testing.T) {
-	w, err := workspace.Open(t.TempDir(), workspace.Options{})
+	w, err := workspace.Open(t.TempDir(), command.Plain{}, workspace.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,13 +24,13 @@ func TestBulky(t *testing.T) {
 	for name, want := range map[string][]string{
 		"bash": nil, "Bash": nil, "read_file": nil, "Read": nil, "glob": nil, "Grep": nil,
 		"write_file": {"content"}, "Write": {"content"},
-		"edit_file": {"old_string", "new_string"}, "Edit": {"old_string", "new_string"},
+		"edit_file": {"old_string", "new_string", "edits"}, "Edit": {"old_string", "new_string", "edits"}, "MultiEdit": {"old_string", "new_string", "edits"},
 	} {
-		if stored, bulky := set.Bulky(name); !bulky || !slices.Equal(stored, want) {
-			t.Errorf("%s: %v, %v", name, stored, bulky)
+		if got := set.Traits(name); !got.Bulky || !slices.Equal(got.Stored, want) {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if _, bulky := set.Bulky("send_message"); bulky {
+	if set.Traits("send_message").Bulky {
 		t.Error("a tool that is not there is bulky")
 	}
 }

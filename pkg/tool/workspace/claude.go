@@ -5,19 +5,47 @@ import (
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/dialect"
 )
 
-// claude are the tools as Claude Code has them.
-var claude = map[string][]tool.Form{
-	"bash": {{Name: "Bash", Dialect: team.Claude, Calls: inSeconds, Hidden: []string{"description"}, Own: []tool.Argument{
+// claude are the tools as Claude Code has them, and several edits in one call, of which no
+// model is told: those that know such a tool call it all the same.
+var claude = map[string][]dialect.Form{
+	"bash": {{Name: "Bash", Dialect: team.Claude, Calls: inSeconds, Hidden: []string{"description"}, Own: []dialect.Argument{
 		{Name: "timeout", Type: "integer", Description: "milliseconds (default 120000, at most 600000)"},
 		{Name: "description", Type: "string"},
 	}}},
 	"read_file":  {{Name: "Read", Dialect: team.Claude, Names: filePath}},
 	"write_file": {{Name: "Write", Dialect: team.Claude, Names: filePath}},
-	"edit_file":  {{Name: "Edit", Dialect: team.Claude, Names: filePath}},
-	"glob":       {{Name: "Glob", Dialect: team.Claude}},
-	"grep":       {{Name: "Grep", Dialect: team.Claude}},
+	"edit_file": {
+		{Name: "Edit", Dialect: team.Claude, Names: filePath},
+		{Name: "MultiEdit", Dialect: team.Claude, Names: filePath, Optional: single, Calls: atOnce},
+		{Name: "multi_edit", Dialect: team.Native, Optional: single, Calls: atOnce},
+	},
+	"glob": {{Name: "Glob", Dialect: team.Claude}},
+	"grep": {{Name: "Grep", Dialect: team.Claude}},
+}
+
+// single are the arguments of an edit that stands by itself.
+var single = []string{"old_string", "new_string"}
+
+// atOnce is the call of edit_file for one with a list of edits, which is not required to have
+// one beside them.
+func atOnce(_ context.Context, given map[string]any) ([]map[string]any, error) {
+	edits, listed := given["edits"].([]any)
+	_, one := given["old_string"]
+	switch {
+	case listed && one:
+		return nil, team.Errorf(team.InvalidArgument, "edits: given together with old_string").WithHint("put all into edits")
+	case len(edits) == 0 && !one:
+		return nil, tool.Missing("edits")
+	}
+	for _, name := range single {
+		if _, ok := given[name]; !ok {
+			given[name] = ""
+		}
+	}
+	return []map[string]any{given}, nil
 }
 
 var filePath = map[string][]string{"path": {"file_path"}}

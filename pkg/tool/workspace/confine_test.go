@@ -1,24 +1,85 @@
 package workspace_test
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
 
-// touching is a call of each file tool on a path.
-func touching(path string) map[string]args {
-	return map[string]args{
-		"read_file":  {"path": path},
-		"write_file": {"path": path, "content": "mine"},
-		"edit_file":  {"path": path, "old_string": "secret", "new_string": "mine"},
-		"glob":       {"pattern": "*", "path": path},
-		"grep":       {"pattern": "secret", "path": path},
+// touching is a call of each tool that takes a path, on this one. What else a tool requires is
+// its name, unless that is no use here.
+func (p place) touching(path string) map[string]args {
+	p.t.Helper()
+	usual := args{"content": "mine", "old_string": "secret", "new_string": "mine", "pattern": "secret"}
+	calls := map[string]args{}
+	for _, spec := range p.set.Specs() {
+		var schema struct {
+			Properties map[string]any
+			Required   []string
+		}
+		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
+			p.t.Fatal(err)
+		}
+		if schema.Properties["path"] == nil {
+			continue
+		}
+		a := args{}
+		for _, name := range schema.Required {
+			a[name] = cmp.Or(usual[name], any(name))
+		}
+		a["path"] = path
+		calls[spec.Name] = a
+	}
+	if len(calls) < 5 {
+		p.t.Fatalf("only %v take a path", slices.Sorted(maps.Keys(calls)))
+	}
+	return calls
+}
+
+// A tool that only reads leaves the folder as it is, whatever it is called on.
+func TestReadOnlyToolsChangeNothing(t *testing.T) {
+	p := open(t, workspace.Options{})
+	p.put("sub/a.txt", "secret")
+	p.link("sub", "dir")
+	look := func() (all string) {
+		err := filepath.WalkDir(p.dir, func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			data, _ := os.ReadFile(path) // of a folder nothing
+			all += fmt.Sprintln(path, info.Mode(), info.ModTime(), string(data))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	before := look()
+	for _, path := range []string{"sub/a.txt", "dir/a.txt", "sub", "new.txt", "new/er.txt"} {
+		for name, a := range p.touching(path) {
+			if !p.set.Traits(name).ReadOnly {
+				continue
+			}
+			if p.call(name, a); look() != before {
+				t.Fatalf("%s %s has changed the folder:\n%s", name, path, look())
+			}
+		}
 	}
 }
 
@@ -43,7 +104,7 @@ func TestNothingLeadsOut(t *testing.T) {
 		secret, "../x", "sub/../../x", toOutside + "/秘密.txt", "/", "/etc/passwd", p.dir + "-other/x",
 		"absolute/秘密.txt", "relative/秘密.txt", "chain/秘密.txt", "sub/up/秘密.txt", "file", "absolute/new/file", "relative/new",
 	} {
-		for tool, a := range touching(path) {
+		for tool, a := range p.touching(path) {
 			p.fails(team.PermissionDenied, tool, a)
 		}
 	}
@@ -94,7 +155,7 @@ func TestLinksInsideWork(t *testing.T) {
 	if got := p.ok("glob", args{"pattern": "*", "path": "dir"}); got != "dir/a.txt\ndir/up" {
 		t.Errorf("glob below a link: %q", got)
 	}
-	for tool, a := range touching("loop") {
+	for tool, a := range p.touching("loop") {
 		p.fails(team.InvalidArgument, tool, a)
 	}
 }
@@ -109,20 +170,23 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	p.link("pipe", "link")
 	p.put("folder/a.txt", "secret")
 	for _, path := range []string{"pipe", "link"} {
-		for tool, a := range touching(path) {
-			if got := p.fails(team.InvalidArgument, tool, a); tool != "glob" && !strings.Contains(got, "named pipe") {
+		for tool, a := range p.touching(path) {
+			p.call(tool, a) // returns
+		}
+		for _, tool := range []string{"read_file", "write_file", "edit_file", "glob", "grep"} {
+			if got := p.fails(team.InvalidArgument, tool, p.touching(path)[tool]); tool != "glob" && !strings.Contains(got, "named pipe") {
 				t.Errorf("%s %s: %s", tool, path, got)
 			}
 		}
 	}
 	for _, tool := range []string{"read_file", "write_file", "edit_file"} {
 		for _, path := range []string{"folder", "."} {
-			p.fails(team.InvalidArgument, tool, touching(path)[tool])
+			p.fails(team.InvalidArgument, tool, p.touching(path)[tool])
 		}
-		p.fails(team.InvalidArgument, tool, touching("folder/a.txt/b")[tool])
-		p.fails(team.InvalidArgument, tool, touching(strings.Repeat("长", 100))[tool])
-		p.fails(team.InvalidArgument, tool, touching("")[tool])
-		p.fails(team.InvalidArgument, tool, touching("a\x00b")[tool])
+		p.fails(team.InvalidArgument, tool, p.touching("folder/a.txt/b")[tool])
+		p.fails(team.InvalidArgument, tool, p.touching(strings.Repeat("长", 100))[tool])
+		p.fails(team.InvalidArgument, tool, p.touching("")[tool])
+		p.fails(team.InvalidArgument, tool, p.touching("a\x00b")[tool])
 	}
 	if got := p.ok("grep", args{"pattern": "secret"}); got != "folder/a.txt:1:secret" {
 		t.Errorf("grep beside a pipe: %q", got)
@@ -147,7 +211,7 @@ func TestAbsolutePathsInside(t *testing.T) {
 	if err := os.Symlink(p.dir, linked); err != nil {
 		t.Fatal(err)
 	}
-	w, err := workspace.Open(linked, workspace.Options{})
+	w, err := workspace.Open(linked, command.Plain{}, workspace.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

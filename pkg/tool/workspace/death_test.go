@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
@@ -41,7 +42,7 @@ func agent(dir string) {
 		until := time.Now().Add(d)
 		opts.Allowed = func() (time.Time, <-chan struct{}) { return until, nil }
 	}
-	w, err := workspace.Open(dir, opts)
+	w, err := workspace.Open(dir, command.Plain{}, opts)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
 const editDescription = `Replace old_string by new_string in a file. old_string must match exactly, including whitespace, and occur once; otherwise add surrounding lines or set replace_all. Refused if the file has changed since you read it.`
@@ -16,10 +17,35 @@ const editDescription = `Replace old_string by new_string in a file. old_string 
 const maxEdit = 10 << 20
 
 type editArgs struct {
-	Path       string `json:"path"`
+	Path string `json:"path"`
+	replacement
+	Edits []replacement `json:"edits,omitempty"` // instead of the one above; all or none
+}
+
+// replacement is one change of a file.
+type replacement struct {
 	OldString  string `json:"old_string"`
 	NewString  string `json:"new_string"`
 	ReplaceAll bool   `json:"replace_all,omitempty"`
+}
+
+// check refuses what replaces nothing.
+func (r replacement) check() error {
+	switch r.OldString {
+	case "":
+		return team.Errorf(team.InvalidArgument, "old_string: empty").WithHint("write_file makes a new file")
+	case r.NewString:
+		return team.Errorf(team.InvalidArgument, "new_string: the same as old_string")
+	}
+	return nil
+}
+
+// all are the replacements of a call, one after another.
+func (in editArgs) all() []replacement {
+	if len(in.Edits) > 0 {
+		return in.Edits
+	}
+	return []replacement{in.replacement}
 }
 
 // edit is the tool edit_file. Errors: not_found (no such file),
@@ -27,34 +53,28 @@ type editArgs struct {
 // whose content then is not what the agent believes, or if the file changed
 // during the edit; invalid_argument if old_string is ambiguous, empty or the
 // same as new_string, or the file is no regular one or too large.
-func (w *Workspace) edit(_ context.Context, in editArgs) (any, error) {
-	switch in.OldString {
-	case "":
-		return nil, team.Errorf(team.InvalidArgument, "old_string: empty").WithHint("write_file makes a new file")
-	case in.NewString:
-		return nil, team.Errorf(team.InvalidArgument, "new_string: the same as old_string")
-	}
+func (w *Workspace) edit(_ context.Context, in editArgs) (tool.Output, error) {
 	name, err := w.local(in.Path)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	w.editing.Lock()
 	defer w.editing.Unlock()
 	text, seen, err := w.readWhole(name)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	if err := w.fresh(name, seen, false); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
-	text, n, err := substitute(text, in)
+	changed, n, err := substitute(text, in)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
-	if err := w.replace(name, []byte(text), seen); err != nil {
-		return nil, err
+	if err := w.replace(name, []byte(changed), seen); err != nil {
+		return tool.Output{}, err
 	}
-	return fmt.Sprintf("replaced %d in %s", n, name), nil
+	return tool.Output{Value: fmt.Sprintf("replaced %d in %s", n, name) + diff(text, changed)}, nil
 }
 
 func (w *Workspace) readWhole(name string) (string, fs.FileInfo, error) {
@@ -63,31 +83,57 @@ func (w *Workspace) readWhole(name string) (string, fs.FileInfo, error) {
 		return "", nil, err
 	}
 	defer f.Close()
-	if info.Size() > maxEdit {
-		return "", nil, team.Errorf(team.InvalidArgument, "%s is %d bytes long, edit_file takes %d", name, info.Size(), maxEdit).WithHint("use bash, e.g. sed -i")
-	}
-	data, err := io.ReadAll(f)
-	if err != nil {
+	data, err := io.ReadAll(io.LimitReader(f, maxEdit+1)) // it may grow meanwhile
+	switch {
+	case err != nil:
 		return "", nil, w.coded(name, err)
+	case len(data) > maxEdit:
+		return "", nil, team.Errorf(team.InvalidArgument, "%s is %d bytes long, edit_file takes %d", name, max(info.Size(), maxEdit+1), maxEdit).WithHint("use bash, e.g. sed -i")
 	}
 	return string(data), info, nil
 }
 
-// substitute returns text with in's replacement done and how often it was.
-func substitute(text string, in editArgs) (string, int, error) {
-	before, after := in.OldString, in.NewString
+// substitute returns text with in's replacements done and how many they were. Error: that of
+// the first that cannot be done; then none counts.
+func substitute(text string, in editArgs) (changed string, n int, err error) {
+	windows := false
 	if lines := strings.Count(text, "\n"); lines > 0 && lines == strings.Count(text, "\r\n") {
 		// Models write \n; such a file must neither be missed nor get mixed ends.
+		windows = true
+	}
+	changed = text
+	for i, r := range in.all() {
+		var times int
+		if err = r.check(); err == nil {
+			changed, times, err = r.in(changed, windows, in.Path)
+		}
+		switch {
+		case err != nil && len(in.Edits) > 0:
+			return "", 0, team.Errorf(team.CodeOf(err), "edits[%d]: %w; none of the %d was done", i, err, len(in.Edits)).WithHint("%s", team.ModelHintOf(err))
+		case err != nil:
+			return "", 0, err
+		}
+		n += times
+	}
+	return changed, n, nil
+}
+
+// in returns text with the replacement done, and how often it was.
+func (r replacement) in(text string, windows bool, path string) (string, int, error) {
+	before, after := r.OldString, r.NewString
+	if windows {
 		before, after = crlf(before), crlf(after)
 	}
 	n := strings.Count(text, before)
 	switch {
 	case n == 0:
-		return "", 0, team.Errorf(team.Conflict, "old_string: not in %s", in.Path).
+		return "", 0, team.Errorf(team.Conflict, "old_string: not in %s", path).
 			WithHint("read the file again; blanks and indentation count")
-	case n > 1 && !in.ReplaceAll:
-		return "", 0, team.Errorf(team.InvalidArgument, "old_string: %d times in %s", n, in.Path).
+	case n > 1 && !r.ReplaceAll:
+		return "", 0, team.Errorf(team.InvalidArgument, "old_string: %d times in %s", n, path).
 			WithHint("give more of the text around it, or set replace_all")
+	case len(text)+n*(len(after)-len(before)) > maxEdit: // before it takes the memory
+		return "", 0, team.Errorf(team.InvalidArgument, "new_string: it would make %s longer than the %d bytes that edit_file takes", path, maxEdit)
 	}
 	return strings.ReplaceAll(text, before, after), n, nil
 }

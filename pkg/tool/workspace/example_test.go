@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"agentteam/pkg/command"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
 )
@@ -15,7 +16,7 @@ func Example() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	w, err := workspace.Open(dir, workspace.Options{})
+	w, err := workspace.Open(dir, command.Plain{}, workspace.Options{})
 	if err != nil {
 		panic(err)
 	}

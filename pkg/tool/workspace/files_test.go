@@ -2,8 +2,9 @@ package workspace_test
 
 import (
 	"fmt"
+	"image"
+	"image/png"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -119,22 +120,6 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// A file that has a second name outside must not be changed there.
-func TestWriteDoesNotReachThroughAHardLink(t *testing.T) {
-	p := open(t, workspace.Options{})
-	outside := filepath.Join(filepath.Dir(p.dir), "outside")
-	if err := os.WriteFile(outside, []byte("theirs"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Link(outside, p.path("inside")); err != nil {
-		t.Skip(err)
-	}
-	p.ok("write_file", args{"path": "inside", "content": "mine"})
-	if data, err := os.ReadFile(outside); err != nil || string(data) != "theirs" {
-		t.Errorf("outside: %q, %v", data, err)
-	}
-}
-
 // A reader never sees a file half written.
 func TestWriteIsAtomic(t *testing.T) {
 	t.Parallel()
@@ -190,7 +175,7 @@ func TestEdit(t *testing.T) {
 	if got := p.get("f"); got != "x y x" {
 		t.Errorf("refused edits changed the file: %q", got)
 	}
-	if got := p.ok("edit_file", args{"path": "f", "old_string": "x", "new_string": "b", "replace_all": true}); got != "replaced 2 in f" || p.get("f") != "b y b" {
+	if got := p.ok("edit_file", args{"path": "f", "old_string": "x", "new_string": "b", "replace_all": true}); !strings.HasPrefix(got, "replaced 2 in f\n") || p.get("f") != "b y b" {
 		t.Errorf("replace_all: %s, file %q", got, p.get("f"))
 	}
 	if info, err := os.Stat(p.path("f")); err != nil || info.Mode().Perm() != 0o777 {
@@ -216,4 +201,37 @@ func TestConcurrentEdits(t *testing.T) {
 	if got := strings.Count(p.get("f"), "done"); got != 20 {
 		t.Errorf("%d of 20 edits are in the file", got)
 	}
+}
+
+// A picture is no text: it comes as a part of the result, in bounds that endpoints take.
+func TestReadImage(t *testing.T) {
+	p := open(t, workspace.Options{})
+	small, wide := encoded(t, 3, 2), encoded(t, 8001, 1)
+	p.put("图.png", small)
+	r := p.call("read_file", args{"path": "图.png"})
+	if want := fmt.Sprintf("[image image/png 图.png, %d bytes]", len(small)); r.Content != want || len(r.Parts) != 1 || r.Parts[0].Kind != tool.Image || string(r.Parts[0].Data) != small {
+		t.Errorf("%+v, want %s", r, want)
+	}
+	webp := "RIFF\x24\x00\x00\x00WEBPVP8 rest"
+	p.put("x.webp", webp)
+	if r := p.call("Read", args{"file_path": "x.webp"}); len(r.Parts) != 1 || r.Parts[0].MediaType != "image/webp" {
+		t.Errorf("%+v", r)
+	}
+	p.put("wide.png", wide)
+	p.put("broken.png", small[:20])
+	p.put("huge.png", small+strings.Repeat("x", 3_600_000))
+	for name, why := range map[string]string{"wide.png": "8001 x 1 pixels", "broken.png": "broken image", "huge.png": "more than 3600000 bytes"} {
+		if got := p.fails(team.InvalidArgument, "read_file", args{"path": name}); !strings.Contains(got, why) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func encoded(t *testing.T, width, height int) string {
+	t.Helper()
+	var b strings.Builder
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }

@@ -5,14 +5,14 @@ import (
 	"path"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"github.com/bmatcuk/doublestar/v4"
 )
 
 // ignored is what the .gitignore files say of a tree that is walked in the order of names:
 // those of the folders that lead to where the walk is.
 type ignored struct {
 	w        *Workspace
-	patterns []gitignore.Pattern
+	patterns []ignorePattern
 	levels   []level
 }
 
@@ -60,9 +60,8 @@ func (g *ignored) enter(dir string) {
 	}
 	g.levels = append(g.levels, level{dir, len(g.patterns)})
 	for line := range strings.Lines(string(text)) {
-		line = strings.TrimRight(line, "\r\n")
-		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
-			g.patterns = append(g.patterns, gitignore.ParsePattern(line, components(dir)))
+		if p := parseIgnore(strings.TrimRight(line, "\r\n"), dir); p.glob != "" {
+			g.patterns = append(g.patterns, p)
 		}
 	}
 }
@@ -78,15 +77,58 @@ func (g *ignored) leave(name string) {
 	}
 }
 
-// match reports whether name is ignored.
+// match reports whether name is ignored: the last pattern that fits decides.
 func (g *ignored) match(name string, dir bool) bool {
 	g.leave(name)
-	return len(g.patterns) > 0 && gitignore.NewMatcher(g.patterns).Match(components(name), dir)
+	for i := len(g.patterns) - 1; i >= 0; i-- {
+		if p := g.patterns[i]; p.fits(name, dir) {
+			return !p.keeps
+		}
+	}
+	return false
 }
 
-func components(name string) []string {
-	if name == "." {
-		return nil
+// ignorePattern is a line of a .gitignore, as gitignore(5) explains it.
+type ignorePattern struct {
+	dir    string // of the .gitignore
+	glob   string // "": the line has none
+	keeps  bool   // what fits is not ignored
+	folder bool   // only folders fit
+	named  bool   // the name fits, in whatever folder; else the path below dir
+}
+
+func parseIgnore(line, dir string) ignorePattern {
+	p := ignorePattern{dir: dir}
+	if strings.HasPrefix(line, "#") {
+		return p
 	}
-	return strings.Split(name, "/")
+	for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
+		line = line[:len(line)-1]
+	}
+	line, p.keeps = strings.CutPrefix(line, "!")
+	line, p.folder = strings.CutSuffix(line, "/")
+	p.named = !strings.Contains(line, "/")
+	line = strings.TrimPrefix(line, "/")
+	if strings.HasSuffix(line, "/**") { // all in it, and not the folder itself
+		line += "/*"
+	}
+	p.glob = plainBraces.Replace(line)
+	return p
+}
+
+// plainBraces: git knows no {a,b}.
+var plainBraces = strings.NewReplacer(`\\`, `\\`, `\{`, `\{`, `\}`, `\}`, "{", `\{`, "}", `\}`)
+
+func (p ignorePattern) fits(name string, dir bool) bool {
+	if p.folder && !dir {
+		return false
+	}
+	if p.dir != "." {
+		name = strings.TrimPrefix(name, p.dir+"/")
+	}
+	if p.named {
+		name = path.Base(name)
+	}
+	fits, err := doublestar.Match(p.glob, name)
+	return fits && err == nil // what is no pattern fits nothing
 }

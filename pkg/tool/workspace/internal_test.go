@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 )
 
 func openInside(t *testing.T) *Workspace {
 	t.Helper()
-	w, err := Open(t.TempDir(), Options{})
+	w, err := Open(t.TempDir(), command.Plain{}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,8 +34,8 @@ func (w *Workspace) local(path string) (string, error) {
 	}
 	for _, dir := range []string{w.dir, w.real} {
 		if name, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(name) {
-			if w.ofCluster(name) {
-				return "", team.Errorf(team.PermissionDenied, "%s belongs to the cluster that runs this team", name).WithHint("leave it alone")
+			if w.leadsToCluster(name) {
+				return "", ofCluster(name)
 			}
 			return name, nil
 		}
@@ -43,41 +43,83 @@ func (w *Workspace) local(path string) (string, error) {
 	return "", team.Errorf(team.PermissionDenied, "%s is outside the workspace %s", path, w.dir)
 }
 
-// ofCluster reports whether a name leads to the folder of a cluster, by links or without.
-func (w *Workspace) ofCluster(name string) bool {
-	within := func(name string) bool { return slices.Contains(strings.Split(name, "/"), clusterDir) }
+func ofCluster(name string) error {
+	return team.Errorf(team.PermissionDenied, "%s belongs to the cluster that runs this team", name).WithHint("leave it alone")
+}
+
+// leadsToCluster reports whether a name leads to the folder of a cluster, by links or without.
+// What is opened is looked at again, see [Workspace.at].
+func (w *Workspace) leadsToCluster(name string) bool {
+	its := func(name string) bool { return slices.Contains(strings.Split(name, "/"), clusterDir) }
 	name, err := w.follow(filepath.ToSlash(name))
 	if err != nil {
 		return false // the root refuses it
 	}
 	// What is yet to be made lies in the last folder that is there.
-	for dir := name; dir != "" && !within(name); dir, _ = path.Split(strings.TrimSuffix(dir, "/")) {
+	for dir := name; dir != "" && !its(name); dir, _ = path.Split(strings.TrimSuffix(dir, "/")) {
 		if real, err := filepath.EvalSymlinks(w.real + "/" + dir); err == nil {
-			return within(strings.TrimPrefix(real, w.real))
+			return its(strings.TrimPrefix(real, w.real))
 		}
 	}
-	return within(name)
+	return its(name)
 }
 
-// Regular opens a regular file of the workspace and tells its size. The caller
-// closes it. Errors: NotFound; PermissionDenied outside the workspace;
-// InvalidArgument for what is no regular file.
-func (w *Workspace) Regular(path string) (io.ReadSeekCloser, int64, error) {
+// Regular opens a regular file of the workspace for reading. The caller closes it.
+// Errors: NotFound; PermissionDenied outside the workspace; InvalidArgument for what
+// is no regular file.
+func (w *Workspace) Regular(path string) (*os.File, fs.FileInfo, error) {
 	name, err := w.local(path)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	f, info, err := w.openRegular(name)
+	return w.openRegular(name)
+}
+
+// Entry is a file or a folder in a folder of the workspace.
+type Entry struct {
+	Path string      // from the workspace, with slashes
+	Info fs.FileInfo // of what a link leads to; nil if that is outside or not there
+}
+
+// List returns at most limit entries of a folder, in no order. What belongs to the cluster
+// is left out. Errors: those of Regular.
+func (w *Workspace) List(path string, limit int) ([]Entry, error) {
+	name, err := w.local(path)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	return f, info.Size(), nil
+	dir, _, err := w.folder(name)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // it was only read
+	found, err := dir.ReadDir(limit)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, w.coded(name, err)
+	}
+	list := make([]Entry, 0, len(found))
+	for _, f := range found {
+		name := filepath.Join(name, f.Name())
+		if w.leadsToCluster(name) {
+			continue
+		}
+		info, _ := w.root.Stat(name)
+		list = append(list, Entry{filepath.ToSlash(name), info})
+	}
+	return list, nil
 }
 
 // openRegular opens a regular file for reading. The caller closes it.
 func (w *Workspace) openRegular(name string) (*os.File, fs.FileInfo, error) {
 	f, info, err := folder.File(w.root, name)
 	if err != nil {
+		return nil, nil, w.coded(name, err)
+	}
+	if _, err = w.at(f); err == nil {
+		err = mayRead(name, info)
+	}
+	if err != nil {
+		f.Close() // nothing was written
 		return nil, nil, w.coded(name, err)
 	}
 	return f, info, nil

@@ -12,9 +12,10 @@ import (
 
 	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
-const readDescription = `Read a text file, 2,000 lines or 64 KB at most; the last line of a cut answer says where to continue. A path "stored:..." reads a text that was too large to be shown whole. Read a file before you edit it.`
+const readDescription = `Read an image or a text file, 2,000 lines or 64 KB at most; a cut answer says where to continue. A path "stored:..." reads a text that was too large to be shown whole. Read a file before you edit it.`
 
 // defaultLines is how many lines read_file returns if it is not told.
 const defaultLines = 2000
@@ -33,35 +34,39 @@ type readArgs struct {
 // read is the tool read_file. Errors: not_found, permission_denied,
 // invalid_argument (no regular text file; an offset behind the end; a malformed
 // reference), unavailable.
-func (w *Workspace) read(ctx context.Context, in readArgs) (any, error) {
+func (w *Workspace) read(ctx context.Context, in readArgs) (tool.Output, error) {
 	if in.Offset < 0 || in.Limit < 0 {
-		return nil, team.Errorf(team.InvalidArgument, "offset and limit: %d and %d, want 1 or more", in.Offset, in.Limit)
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "offset and limit: %d and %d, want 1 or more", in.Offset, in.Limit)
 	}
 	if stored.IsRef(in.Path) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, storedWithin, errStoredAway)
 		defer cancel()
 	}
-	src, err := w.source(ctx, in.Path)
+	src, err := w.input(ctx, in.Path)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	defer src.Close()
 	r := bufio.NewReaderSize(cancellable{ctx, src}, maxText)
+	if kind := imageType(r); kind != "" {
+		return picture(r, src.name, kind)
+	}
 	if binary(r) {
 		err := team.Errorf(team.InvalidArgument, "%s is binary", src.name)
 		if src.look != "" {
 			err = err.WithHint("%s", src.look)
 		}
-		return nil, err
+		return tool.Output{}, err
 	}
 	first := cmp.Or(in.Offset, 1)
 	last := first + cmp.Or(in.Limit, defaultLines) - 1
-	return readLines(r, src, first, last)
+	text, err := readLines(r, src, first, last)
+	return tool.Output{Value: text}, err
 }
 
 // readLines returns the lines from first to last, as many as fit into an answer.
-func readLines(r *bufio.Reader, src *source, first, last int) (string, error) {
+func readLines(r *bufio.Reader, src *input, first, last int) (string, error) {
 	var text strings.Builder
 	for n := 1; ; n++ {
 		if _, err := r.Peek(1); errors.Is(err, io.EOF) {

@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
 const (
@@ -33,9 +32,9 @@ type globArgs struct {
 
 // glob is the tool glob. Errors: not_found, permission_denied, invalid_argument
 // (a malformed pattern, a path that is no folder), unavailable.
-func (w *Workspace) glob(ctx context.Context, in globArgs) (any, error) {
+func (w *Workspace) glob(ctx context.Context, in globArgs) (tool.Output, error) {
 	if in.Pattern == "" || !doublestar.ValidatePattern(in.Pattern) {
-		return nil, team.Errorf(team.InvalidArgument, "pattern: %q is malformed", in.Pattern)
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "pattern: %q is malformed", in.Pattern)
 	}
 	// Searched from the last folder that the pattern names outright.
 	base, pattern := doublestar.SplitPattern(path.Clean(in.Pattern))
@@ -44,7 +43,7 @@ func (w *Workspace) glob(ctx context.Context, in globArgs) (any, error) {
 	}
 	start, err := w.local(base)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	depth := strings.Count(pattern, "/")
 	if strings.Contains(pattern, "**") {
@@ -52,7 +51,7 @@ func (w *Workspace) glob(ctx context.Context, in globArgs) (any, error) {
 	}
 	var found listing
 	full := false
-	err = w.walk(ctx, start, func(name string, d fs.DirEntry) error {
+	left, err := w.walk(ctx, start, func(name string, d fs.DirEntry) error {
 		if name == start {
 			if !d.IsDir() {
 				return team.Errorf(team.InvalidArgument, "%s is not a folder", name)
@@ -74,9 +73,9 @@ func (w *Workspace) glob(ctx context.Context, in globArgs) (any, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
-	return found.answer(full), nil
+	return tool.Output{Value: found.answer(full) + left}, nil
 }
 
 type grepArgs struct {
@@ -88,22 +87,22 @@ type grepArgs struct {
 // grep is the tool grep. Of a line longer than 64 KiB only the beginning is
 // searched. Errors: not_found, permission_denied, invalid_argument (a malformed
 // pattern or glob), unavailable.
-func (w *Workspace) grep(ctx context.Context, in grepArgs) (any, error) {
+func (w *Workspace) grep(ctx context.Context, in grepArgs) (tool.Output, error) {
 	re, err := regexp.Compile(in.Pattern)
 	switch {
 	case err != nil:
-		return nil, team.Errorf(team.InvalidArgument, "pattern: %w", err)
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "pattern: %w", err)
 	case in.Pattern == "":
-		return nil, team.Errorf(team.InvalidArgument, "pattern: empty")
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "pattern: empty")
 	case !doublestar.ValidatePattern(in.Glob):
-		return nil, team.Errorf(team.InvalidArgument, "glob: %q is malformed", in.Glob)
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "glob: %q is malformed", in.Glob)
 	}
 	start, err := w.local(cmp.Or(in.Path, "."))
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	s := &search{workspace: w, re: re, r: bufio.NewReaderSize(nil, 64<<10)}
-	err = w.walk(ctx, start, func(name string, d fs.DirEntry) error {
+	left, err := w.walk(ctx, start, func(name string, d fs.DirEntry) error {
 		switch {
 		case name == start && !d.IsDir():
 			return s.file(ctx, name) // asked for by name: what is wrong with it is said
@@ -116,9 +115,9 @@ func (w *Workspace) grep(ctx context.Context, in grepArgs) (any, error) {
 		return nil // gone or closed to us: files of a shared folder come and go
 	})
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
-	return s.found.answer(s.full), nil
+	return tool.Output{Value: s.found.answer(s.full) + left}, nil
 }
 
 // search is one grep on its way.
@@ -164,39 +163,6 @@ func (s *search) file(ctx context.Context, name string) error {
 		}
 	}
 }
-
-// walk calls fn for start and for all below it, a folder before what it holds,
-// in the order of names. Symbolic links are entries, never followed, so a walk
-// ends. What .gitignore names is left out, unless start lies in it. fn may return
-// [fs.SkipDir] and [fs.SkipAll].
-func (w *Workspace) walk(ctx context.Context, start string, fn func(name string, d fs.DirEntry) error) error {
-	ignored := w.ignoredFrom(filepath.ToSlash(start))
-	return fs.WalkDir(w.root.FS(), filepath.ToSlash(start), func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil && name == start:
-			return w.coded(name, err)
-		case err != nil && errors.Is(err, fs.ErrPermission), err != nil && errors.Is(err, fs.ErrNotExist):
-			return nil // closed to us, or removed since its folder was read
-		case err != nil:
-			return w.coded(name, err)
-		case d.IsDir() && (d.Name() == ".git" || d.Name() == clusterDir) && name != start:
-			return fs.SkipDir
-		case name != start && ignored.match(name, d.IsDir()):
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case d.IsDir():
-			ignored.enter(name)
-		}
-		return fn(name, d)
-	})
-}
-
-// below returns name, which is below start, relative to start.
-func below(start, name string) string { return strings.TrimPrefix(name, start+"/") }
 
 // selected reports whether a file is one of those that grep's glob asks for.
 func selected(glob, name string) bool {

@@ -9,22 +9,12 @@ import (
 )
 
 // seen are the files as the agent knows them: as it has read or written them last. It keeps
-// the agent from overwriting what somebody else has written meanwhile. It is lost with the
-// process; see [Workspace.Resume].
+// the agent from overwriting what another has written meanwhile. It is lost with the
+// process; see [Current.Resume].
 type seen struct {
 	mu      sync.Mutex
-	files   map[string]fs.FileInfo // by name, links followed
+	files   map[string]fs.FileInfo // by absolute path, links followed
 	resumed bool
-}
-
-// Resume tells that the agent goes on with the work of an earlier process, which may have
-// read files of which this one does not know how they were. From then on write_file
-// replaces only what this process has read or written; edit_file needs no such rule, since
-// its text must stand there.
-func (w *Workspace) Resume() {
-	w.seen.mu.Lock()
-	defer w.seen.mu.Unlock()
-	w.seen.resumed = true
 }
 
 // know notes how a file was when the agent read or wrote it; with nil it is forgotten.
@@ -32,6 +22,7 @@ func (w *Workspace) know(name string, info fs.FileInfo) {
 	if target, err := w.follow(name); err == nil {
 		name = target
 	}
+	name = w.real + "/" + name
 	w.seen.mu.Lock()
 	defer w.seen.mu.Unlock()
 	if w.seen.files == nil {
@@ -51,7 +42,7 @@ func (w *Workspace) fresh(name string, info fs.FileInfo, must bool) error {
 		return err
 	}
 	w.seen.mu.Lock()
-	known, resumed := w.seen.files[target], w.seen.resumed
+	known, resumed := w.seen.files[w.real+"/"+target], w.seen.resumed
 	w.seen.mu.Unlock()
 	switch {
 	case info == nil:

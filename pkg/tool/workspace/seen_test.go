@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
@@ -38,7 +39,10 @@ func TestStaleWrite(t *testing.T) {
 func TestWriteAfterResume(t *testing.T) {
 	p := open(t, workspace.Options{})
 	p.put("a.txt", "one")
-	p.ws.Resume()
+	at := workspace.Follow(workspace.Shared{Dir: p.dir, Runner: command.Plain{}}, func() workspace.Work { return workspace.Work{} }, workspace.Options{})
+	t.Cleanup(at.Close)
+	at.Resume()
+	p.set = newSet(t, at)
 	p.fails(team.Conflict, "write_file", args{"path": "a.txt", "content": "mine"})
 	p.ok("edit_file", args{"path": "a.txt", "old_string": "one", "new_string": "two"})
 	p.ok("write_file", args{"path": "a.txt", "content": "mine"})
@@ -55,7 +59,7 @@ func TestClusterFolderIsOutOfReach(t *testing.T) {
 	}
 	for _, path := range []string{".agentteam", ".agentteam/store/x", "sub/.agentteam/x", p.dir + "/.agentteam/new", "sub/../.agentteam/new",
 		"link", "link/store/x", "link/new/er", "sub/link/x", "file", "dangling"} {
-		for name, a := range touching(path) {
+		for name, a := range p.touching(path) {
 			p.fails(team.PermissionDenied, name, a)
 		}
 	}

@@ -1,59 +1,54 @@
 package workspace
 
 import (
-	"bufio"
+	"cmp"
 	"context"
-	"io"
+	"os"
 
-	"agentteam/pkg/stored"
+	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 )
 
-// source is what read_file reads: a file of the workspace or a stored text.
-type source struct {
-	io.ReadCloser
-	name string
-	next func(*bufio.Reader) (line []byte, more int, err error) // as nextLine
-	look string                                                 // what to do if it is binary; "" if nothing can be
+// Work is what a workspace is for.
+type Work struct {
+	Team   team.Team   // the zero Team: no team in particular
+	Member team.Member // who works; the zero Member: nobody, the caller looks at the team's files
+	Task   team.Task   // that the member holds; the zero Task: none
 }
 
-// source opens what path names; the caller closes it.
-func (w *Workspace) source(ctx context.Context, path string) (*source, error) {
-	if stored.IsRef(path) {
-		return w.storedText(ctx, path)
-	}
-	name, err := w.local(path)
-	if err != nil {
-		return nil, err
-	}
-	f, info, err := w.openRegular(name)
-	if err != nil {
-		w.know(name, nil) // what is gone may be made anew
-		return nil, err
-	}
-	w.know(name, info)
-	return &source{f, name, nextLine, "look at it with bash, e.g. file or xxd"}, nil
+// Source gives workspaces. Each process has one, and opens folders of teams in no other way.
+// Safe for concurrent use.
+type Source interface {
+	// Open opens the workspace of w, and decides what runs its commands. It may take until
+	// ctx ends. The caller calls release once, when nothing uses the workspace any longer;
+	// that does not block for long. Errors: those of the function Open.
+	Open(ctx context.Context, w Work, o Options) (ws *Workspace, release func(), err error)
 }
 
-func (w *Workspace) storedText(ctx context.Context, ref string) (*source, error) {
-	if w.stored == nil {
-		return nil, team.Errorf(team.NotFound, "there are no stored texts here, so there is no %.100s", ref)
-	}
-	r, err := w.stored(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	return &source{r, ref, nextStoredLine, ""}, nil
+// Shared is the source that gives all members of a team one folder, whatever they work on.
+type Shared struct {
+	Dir    string         // of this process; goes before the team's; may be ""
+	Runner command.Runner // required
 }
 
-// nextStoredLine is nextLine for a stored text: a line that is too long comes in
-// pieces, each a line of its own, since bash cannot show the rest of it.
-func nextStoredLine(r *bufio.Reader) (line []byte, more int, err error) {
-	ahead, err := r.Peek(stored.MaxLine + 1)
-	n := stored.LineLen(ahead)
-	if n == 0 {
-		return nil, 0, err
+// Folder is where members of t work here: the process's folder, else the team's, else the
+// current one.
+func (s Shared) Folder(t team.Team) (string, error) {
+	if dir := cmp.Or(s.Dir, t.Workspace); dir != "" {
+		return dir, nil
 	}
-	_, err = r.Discard(n) // of what is buffered: never fails
-	return ahead[:n], 0, err
+	return os.Getwd()
+}
+
+// Open implements [Source].
+func (s Shared) Open(_ context.Context, w Work, o Options) (*Workspace, func(), error) {
+	dir, err := s.Folder(w.Team)
+	if err != nil {
+		return nil, nil, team.Errorf(team.Unavailable, "the current folder: %w", err)
+	}
+	ws, err := Open(dir, s.Runner, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ws, func() { ws.Close() }, nil // nothing was written through it
 }

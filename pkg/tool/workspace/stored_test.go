@@ -130,3 +130,49 @@ func TestStoredIsNoFile(t *testing.T) {
 		t.Errorf("the workspace holds %s", got)
 	}
 }
+
+// What a command writes beyond what is shown is kept once, and read_file reads its middle. A
+// short output is not kept.
+func TestLongOutputIsKept(t *testing.T) {
+	texts := stored.In(brokertest.Team(t, "t").Files)
+	kept := 0
+	p := open(t, workspace.Options{Stored: texts.Open, Keep: func(ctx context.Context, text string) (string, error) {
+		kept++
+		return texts.Put(ctx, text)
+	}})
+	p.ok("bash", args{"command": "seq 5000"})
+	if kept != 0 {
+		t.Error("a short output was kept")
+	}
+	got := p.ok("bash", args{"command": `printf 'a\0b\n'; seq 50000; exit 3`})
+	if len(got) > 30_100 || !strings.HasPrefix(got, "a\uFFFDb\n1\n") || !strings.HasSuffix(got, "\n50000\nexit status 3") || kept != 1 {
+		t.Fatalf("%d bytes, kept %d times: %.100s", len(got), kept, got)
+	}
+	if got := p.ok("read_file", args{"path": refIn(t, got), "offset": 25_001, "limit": 2}); got != "25000\n25001\n[cut: go on with offset 25003]" {
+		t.Errorf("the middle: %q", got)
+	}
+	// Of the longest the rest is counted.
+	got = p.ok("bash", args{"command": "head -c 12582912 /dev/zero | tr '\\0' x; echo; echo last"})
+	if !strings.HasSuffix(got, "\nlast\n") {
+		t.Errorf("the end: %q", got[len(got)-50:])
+	}
+	whole, err := texts.Get(t.Context(), refIn(t, got))
+	if err != nil || len(whole) > 10<<20+16_000 || !strings.Contains(whole[10<<20:], "bytes were not kept ...]") {
+		t.Errorf("%d bytes are kept, %v", len(whole), err)
+	}
+	broken := workspace.Options{Keep: func(context.Context, string) (string, error) { return "", errors.New("away") }}
+	if got := open(t, broken).ok("bash", args{"command": "seq 50000"}); !strings.Contains(got, "they could not be kept]") {
+		t.Errorf("with NATS away: %.300s", got)
+	}
+}
+
+// refIn is the reference in an excerpt.
+func refIn(t *testing.T, text string) string {
+	t.Helper()
+	_, ref, _ := strings.Cut(text, `read "`)
+	ref, _, ok := strings.Cut(ref, `"`)
+	if !ok {
+		t.Fatalf("there is no reference in %.300s", text)
+	}
+	return ref
+}

@@ -10,28 +10,38 @@ import (
 	"sync"
 	"time"
 
+	"agentteam/pkg/command"
 	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/dialect"
 )
 
 // Options of a workspace; the zero value is the default.
 type Options struct {
-	// Environ is what bash's environment is taken from, see [Environ];
-	// default os.Environ().
-	Environ []string
-
 	// Stored opens a stored text by its reference for read_file, which then takes one
 	// as a path. Errors: not_found, invalid_argument, unavailable. Default: there is none.
 	Stored func(ctx context.Context, ref string) (io.ReadCloser, error)
+
+	// Keep stores the whole of an output that is too long to be shown and returns its
+	// reference, for Stored. Errors: unavailable. Default: the middle is lost.
+	Keep func(ctx context.Context, text string) (ref string, err error)
 
 	// Writable returns why write_file and edit_file may not write a file, or nil. The name
 	// is relative to the folder. Default: they may write all of them.
 	Writable func(name string) error
 
-	// Allowed returns until when commands may run, and a channel that is closed when that
-	// moves. They end then although this process is frozen. Default: they may run on.
+	// Kept are files and folders, absolute, which no tool may write: what programs outside of the
+	// sandbox execute or obey. What lies in a folder .git never may be.
+	Kept []string
+
+	// Allowed is that of each command, see [command.Command].
 	Allowed func() (until time.Time, moved <-chan struct{})
+
+	// ReadOnly: the caller only looks at files, so the folder need not be writable.
+	ReadOnly bool
+
+	seen *seen // of the member, whichever workspace it works in; nil: of this one
 }
 
 // Workspace is an open folder. It is safe for concurrent use, also together with
@@ -40,26 +50,32 @@ type Workspace struct {
 	dir     string // absolute
 	real    string // dir without symbolic links, as commands print it
 	root    *os.Root
-	escapes error    // what root answers to a name that leads out
-	environ []string // of commands
+	escapes error // what root answers to a name that leads out
+	runner  command.Runner
 	stored  func(ctx context.Context, ref string) (io.ReadCloser, error)
-	allowed func() (time.Time, <-chan struct{}) // nil: always
+	keep    func(ctx context.Context, text string) (string, error) // nil: nothing is
+	allowed func() (time.Time, <-chan struct{})                    // nil: always
 
 	writable func(name string) error
+	kept     []string // names, relative to the folder
 
 	editing sync.Mutex // held from reading a file to replacing it
-	seen    seen
+	seen    *seen
 }
 
-// Open opens dir, which must exist and be writable. The caller closes the
-// workspace when its tools are no longer called.
+// Open opens dir, which must exist and be writable. All commands go through run. The caller
+// closes the workspace when its tools are no longer called. A folder of a team is opened by
+// a [Source], which calls Open.
 //
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
-func Open(dir string, opts Options) (*Workspace, error) {
-	w := &Workspace{stored: opts.Stored, allowed: opts.Allowed, writable: opts.Writable}
+func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
+	w := &Workspace{runner: run, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, writable: opts.Writable, seen: opts.seen}
 	if w.writable == nil {
 		w.writable = func(string) error { return nil }
+	}
+	if w.seen == nil {
+		w.seen = &seen{}
 	}
 	var err error
 	if w.dir, err = filepath.Abs(dir); err != nil {
@@ -74,19 +90,25 @@ func Open(dir string, opts Options) (*Workspace, error) {
 	case err != nil:
 		return nil, team.Errorf(team.InvalidArgument, "workspace %s: %w", w.dir, reason(err))
 	}
-	if err := w.probe(); err != nil {
+	if !opts.ReadOnly {
+		err = w.probe()
+	}
+	if err == nil {
+		if w.real, err = filepath.EvalSymlinks(w.dir); err != nil {
+			err = team.Errorf(team.Unavailable, "workspace %s: %w", w.dir, reason(err))
+		}
+	}
+	if err != nil {
 		w.root.Close()
 		return nil, err
 	}
-	if w.real, err = filepath.EvalSymlinks(w.dir); err != nil {
-		w.root.Close()
-		return nil, team.Errorf(team.Unavailable, "workspace %s: %w", w.dir, reason(err))
+	for _, kept := range opts.Kept {
+		for _, dir := range []string{w.dir, w.real} {
+			if name, is := within(dir, kept); is {
+				w.kept = append(w.kept, name)
+			}
+		}
 	}
-	environ := opts.Environ
-	if environ == nil {
-		environ = os.Environ()
-	}
-	w.environ = append(Environ(environ), "AGENTTEAM_WORKSPACE="+w.dir)
 
 	// Package os does not export this error, so it is asked for once.
 	var escape *fs.PathError
@@ -115,15 +137,35 @@ func (w *Workspace) probe() error {
 // the context of their call.
 func (w *Workspace) Close() error { return w.root.Close() }
 
-// Tools returns bash, read_file, write_file, edit_file, glob and grep. Their
-// paths are relative to the folder, or absolute and inside it.
+// Dir is the folder, an absolute path.
+func (w *Workspace) Dir() string { return w.dir }
+
+// Tools returns the shell and the file tools. Their paths are relative to the folder,
+// or absolute and inside it.
 func (w *Workspace) Tools() []tool.Tool {
-	return tool.Speak([]tool.Tool{
-		tool.New("bash", bashDescription, w.bash, tool.Writes(), tool.Yields(), tool.Bulky()),
-		tool.New("read_file", readDescription, w.read, tool.ReadOnly(), tool.Bulky()),
-		tool.New("write_file", writeDescription, w.write, tool.Writes(), tool.Bulky("content")),
-		tool.New("edit_file", editDescription, w.edit, tool.Writes(), tool.Bulky("old_string", "new_string")),
-		tool.New("glob", globDescription, w.glob, tool.ReadOnly(), tool.Bulky()),
-		tool.New("grep", grepDescription, w.grep, tool.ReadOnly(), tool.Bulky()),
+	return tools(func(context.Context) (*Workspace, func(), error) { return w, func() {}, nil })
+}
+
+// tools are those of the workspace that use returns at each call; done is called after it.
+func tools(use func(context.Context) (w *Workspace, done func(), err error)) []tool.Tool {
+	return dialect.Speak([]tool.Tool{
+		tool.New("bash", bashDescription, in(use, (*Workspace).bash), tool.Traits{Writes: true, Yields: true, Bulky: true}),
+		tool.New("read_file", readDescription, in(use, (*Workspace).read), tool.Traits{ReadOnly: true, Bulky: true, Terse: true, Reads: []string{"path"}}),
+		tool.New("write_file", writeDescription, in(use, (*Workspace).write), tool.Traits{Writes: true, Bulky: true, Terse: true, Stored: []string{"content"}}),
+		tool.New("edit_file", editDescription, in(use, (*Workspace).edit), tool.Hidden("edits"), tool.Traits{Writes: true, Bulky: true, Terse: true, Stored: []string{"old_string", "new_string", "edits"}}),
+		tool.New("glob", globDescription, in(use, (*Workspace).glob), tool.Traits{ReadOnly: true, Bulky: true}),
+		tool.New("grep", grepDescription, in(use, (*Workspace).grep), tool.Traits{ReadOnly: true, Bulky: true}),
 	}, claude)
+}
+
+// in is a tool's function that runs in the workspace that use returns.
+func in[In any](use func(context.Context) (*Workspace, func(), error), run func(*Workspace, context.Context, In) (tool.Output, error)) func(context.Context, In) (tool.Output, error) {
+	return func(ctx context.Context, args In) (tool.Output, error) {
+		w, done, err := use(ctx)
+		if err != nil {
+			return tool.Output{}, err
+		}
+		defer done()
+		return run(w, ctx, args)
+	}
 }

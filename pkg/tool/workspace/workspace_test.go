@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
@@ -18,7 +19,6 @@ import (
 type place struct {
 	t   *testing.T
 	dir string
-	ws  *workspace.Workspace
 	set *tool.Set
 }
 
@@ -28,15 +28,15 @@ func open(t *testing.T, opts workspace.Options) place {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w, err := workspace.Open(dir, opts)
+	w, err := workspace.Open(dir, command.Plain{}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	return place{t, dir, w, newSet(t, w)}
+	return place{t, dir, newSet(t, w)}
 }
 
-func newSet(t *testing.T, w *workspace.Workspace) *tool.Set {
+func newSet(t *testing.T, w interface{ Tools() []tool.Tool }) *tool.Set {
 	t.Helper()
 	set, err := tool.NewSet(nil, w.Tools()...)
 	if err != nil {
@@ -114,7 +114,7 @@ func TestOpenRefuses(t *testing.T) {
 		refused["/proc"] = team.InvalidState // not writable for root either
 	}
 	for dir, code := range refused {
-		_, err := workspace.Open(dir, workspace.Options{})
+		_, err := workspace.Open(dir, command.Plain{}, workspace.Options{})
 		if team.CodeOf(err) != code || !strings.Contains(err.Error(), dir) {
 			t.Errorf("Open(%s): %v, want %s naming the folder", dir, err, code)
 		}
@@ -141,7 +141,7 @@ func TestToolsAnswerToTheirOtherNames(t *testing.T) {
 	p.fails(team.InvalidArgument, "Bash", args{"command": "true", "timeout": 600_001})
 	p.fails(team.InvalidState, "Bash", args{"command": "sleep 30", "timeout": 100}) // milliseconds
 	for name, writes := range map[string]bool{"bash": true, "write_file": true, "edit_file": true, "read_file": false, "glob": false, "grep": false} {
-		if p.set.Writes(name) != writes {
+		if p.set.Traits(name).Writes != writes {
 			t.Errorf("%s writes: %v", name, !writes)
 		}
 	}

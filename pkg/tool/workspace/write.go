@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
 	"agentteam/pkg/folder"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
 const writeDescription = `Write a whole text file: make it, with its folders, or replace what is there, unless it has changed since you read it. To change a part of a file use edit_file.`
@@ -25,10 +27,10 @@ type writeArgs struct {
 // write is the tool write_file. Errors: permission_denied, invalid_argument (the
 // path is a folder or goes through a file), conflict (the file is another than the
 // agent knows), unavailable (disk full).
-func (w *Workspace) write(_ context.Context, in writeArgs) (any, error) {
+func (w *Workspace) write(_ context.Context, in writeArgs) (tool.Output, error) {
 	name, err := w.local(in.Path)
 	if err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
 	w.editing.Lock()
 	defer w.editing.Unlock()
@@ -37,12 +39,22 @@ func (w *Workspace) write(_ context.Context, in writeArgs) (any, error) {
 		now = nil
 	}
 	if err := w.fresh(name, now, true); err != nil {
-		return nil, err
+		return tool.Output{}, err
+	}
+	old, known := "", false
+	if now != nil && now.Size() <= maxDiffed {
+		// Another file than before is no other matter: replace refuses it then.
+		old, _, err = w.readWhole(name)
+		known = err == nil
 	}
 	if err := w.replace(name, []byte(in.Content), now); err != nil {
-		return nil, err
+		return tool.Output{}, err
 	}
-	return fmt.Sprintf("wrote %d bytes to %s", len(in.Content), name), nil
+	text := fmt.Sprintf("wrote %d bytes to %s", len(in.Content), name)
+	if known {
+		text += diff(old, in.Content)
+	}
+	return tool.Output{Value: text}, nil
 }
 
 // replace makes data the content of a file in one step: whoever reads it sees
@@ -54,54 +66,85 @@ func (w *Workspace) replace(name string, data []byte, seen fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	if err := w.writable(target); err != nil {
+	if err := w.mayWrite(target); err != nil { // before a folder is made for it
 		return err
 	}
-	old, err := w.root.Lstat(target)
+	if _, err := w.root.Lstat(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return w.coded(name, err)
+	}
+	if dir, _ := path.Split(target); dir != "" {
+		if err := w.root.MkdirAll(strings.TrimSuffix(dir, "/"), 0o755); err != nil {
+			return w.coded(name, err)
+		}
+	}
+	in, real, err := w.parent(target)
+	if err != nil {
+		return err
+	}
+	defer in.Close() // nothing was written through it
+	if err := w.mayWrite(real); err != nil {
+		return err
+	}
+	if err := w.swap(in, path.Base(target), name, data, seen); err != nil {
+		return w.coded(name, err)
+	}
+	written, _ := in.Lstat(path.Base(target)) // if it is gone already, nothing is known of it
+	w.know(target, written)
+	return nil
+}
+
+// mayWrite returns why a file may not be written, or nil. The name is without links.
+func (w *Workspace) mayWrite(name string) error {
+	if slices.Contains(strings.Split(name, "/"), ".git") {
+		return team.Errorf(team.PermissionDenied, "%s belongs to git", name).WithHint("git itself changes what is in .git, by bash, where that may be written")
+	}
+	for _, kept := range w.kept {
+		if _, is := within(kept, name); is {
+			return team.Errorf(team.PermissionDenied, "%s is kept from members: programs outside of the sandbox go by it", name).WithHint("tell the user what is to be changed there")
+		}
+	}
+	return w.writable(name)
+}
+
+// swap is replace for a file in a folder that is open; name is what the agent calls it.
+func (w *Workspace) swap(in *os.Root, base, name string, data []byte, seen fs.FileInfo) error {
+	old, err := in.Lstat(base)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		old = nil
 	case err != nil:
-		return w.coded(name, err)
+		return err
 	default:
 		if err := folder.Regular(name, old.Mode()); err != nil {
+			return err
+		}
+		if err := mayReplace(name, old); err != nil {
 			return err
 		}
 		if old.Mode().Perm()&0o222 == 0 { // a rename would not ask
 			return team.Errorf(team.PermissionDenied, "%s is read-only", name)
 		}
 	}
-	dir, _ := path.Split(target)
-	if dir != "" {
-		if err := w.root.MkdirAll(strings.TrimSuffix(dir, "/"), 0o755); err != nil {
-			return w.coded(name, err)
-		}
-	}
-	temporary := temporaryName(dir)
-	err = w.writeNew(temporary, data, old)
-	if err == nil && seen != nil && !w.unchanged(target, seen) {
+	temporary := temporaryName("")
+	err = writeNew(in, temporary, data, old)
+	if err == nil && seen != nil && !unchanged(in, base, seen) {
 		err = team.Errorf(team.Conflict, "%s was changed meanwhile", name).WithHint("read it again")
 	}
 	if err == nil {
-		err = w.root.Rename(temporary, target)
+		err = in.Rename(temporary, base)
 	}
 	if err == nil {
-		written, _ := w.root.Lstat(target) // if it is gone already, nothing is known of it
-		w.know(target, written)
 		return nil
 	}
-	if removeErr := w.root.Remove(temporary); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
+	if removeErr := in.Remove(temporary); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; %s stayed there: %w", err, temporary, reason(removeErr))
 	}
-	if team.CodeOf(err) != "" {
-		return err
-	}
-	return w.coded(name, err)
+	return err
 }
 
 // writeNew writes data to a file that is not there yet, with the mode of old.
-func (w *Workspace) writeNew(name string, data []byte, old fs.FileInfo) error {
-	f, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+func writeNew(in *os.Root, name string, data []byte, old fs.FileInfo) error {
+	f, err := in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
@@ -115,8 +158,8 @@ func (w *Workspace) writeNew(name string, data []byte, old fs.FileInfo) error {
 // unchanged reports whether the file is the one that was seen. It comes right
 // before the rename, so that of two agents that edit one file the later one is
 // told, not the earlier one overwritten; what is left of the gap is microseconds.
-func (w *Workspace) unchanged(name string, seen fs.FileInfo) bool {
-	now, err := w.root.Lstat(name)
+func unchanged(in *os.Root, name string, seen fs.FileInfo) bool {
+	now, err := in.Lstat(name)
 	return err == nil && same(seen, now)
 }
 

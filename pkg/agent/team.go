@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"agentteam/pkg/account"
+	"agentteam/pkg/mailbox"
+	"agentteam/pkg/team"
+)
+
+// Team is what an agent asks of its team, and reports to it, beside mail, tasks and heartbeats.
+type Team interface {
+	// Wait returns what the agent waits for because of a tool's call; see [Answer], [Person] and
+	// [Decision]. holds reports whether the agent holds a task.
+	Wait(w team.Await, holds bool) Wait
+	// Backlog reads the member's stored mail from a sequence on; see [mailbox.Mailbox.Read].
+	Backlog(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error
+	// Overview returns how the team is, which the agent reads before a turn if it has
+	// changed. An error leaves it out.
+	Overview(ctx context.Context) (account.Overview, error)
+	// Asking returns the last beats of the members that wait for an answer of this one.
+	Asking() []team.Beat
+	// Peers returns how the team's members are: which of them could take a task that the agent's
+	// model refuses.
+	Peers(ctx context.Context) (account.Situation, error)
+
+	// Reserved finds a task that is reserved for the agent and that it could claim now; it is
+	// called once, before the agent reads its mail.
+	Reserved(ctx context.Context) (id team.TaskID, ok bool)
+	// Look finds a claimable task for an agent that is idle and hears no leader. ok is false if
+	// nothing is claimable.
+	Look(ctx context.Context) (id team.TaskID, ok bool)
+	// LeaderHeard returns when the leader's last beat was heard. Before the first beat it
+	// returns since when the agent listens.
+	LeaderHeard() time.Time
+
+	// Rests is called when the agent goes idle.
+	Rests(ctx context.Context)
+	// Parked is called with the cause when the model's endpoint begins to refuse the
+	// agent, and with "" when it answers again.
+	Parked(ctx context.Context, cause string)
+	// EndGoal ends the leader's goal as failed, since its model refuses it.
+	EndGoal(ctx context.Context, cause string)
+	// ModelChanged returns a channel that is closed when the model's settings change; nil: they
+	// never do.
+	ModelChanged() <-chan struct{}
+}

@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"agentteam/pkg/account"
+	"agentteam/pkg/mailbox"
+	"agentteam/pkg/team"
+)
+
+// rigTeam is the rig's team: what a test does not set is as where no other member is.
+type rigTeam struct {
+	r *rig
+
+	left     func(ctx context.Context, person team.AgentID) error
+	decided  func(ctx context.Context, plan string) (string, error)
+	backlog  func(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error
+	overview func(context.Context) (account.Overview, error)
+	asking   func() []team.Beat
+	peers    func(context.Context) (account.Situation, error)
+	reserved func(context.Context) (team.TaskID, bool)
+	look     func(context.Context) (team.TaskID, bool)
+	heard    func() time.Time
+	rests    func(context.Context)
+	endGoal  func(ctx context.Context, cause string)
+	changed  func() <-chan struct{}
+}
+
+func (t *rigTeam) Wait(w team.Await, holds bool) Wait {
+	switch {
+	case w.Plan != "":
+		return Decision(w, func(ctx context.Context, plan string) (string, error) {
+			if t.decided == nil {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			return t.decided(ctx, plan)
+		})
+	case w.OfPerson():
+		return Person(w, holds, func(ctx context.Context, person team.AgentID) error {
+			if t.left == nil {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return t.left(ctx, person)
+		})
+	}
+	return Answer(w, holds)
+}
+
+func (t *rigTeam) Backlog(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error {
+	if t.backlog == nil {
+		return nil
+	}
+	return t.backlog(ctx, from, f)
+}
+
+func (t *rigTeam) Overview(ctx context.Context) (account.Overview, error) {
+	if t.overview == nil {
+		return account.Overview{}, nil
+	}
+	return t.overview(ctx)
+}
+
+func (t *rigTeam) Asking() []team.Beat {
+	if t.asking == nil {
+		return nil
+	}
+	return t.asking()
+}
+
+func (t *rigTeam) Peers(ctx context.Context) (account.Situation, error) {
+	if t.peers == nil {
+		return account.Situation{}, nil
+	}
+	return t.peers(ctx)
+}
+
+func (t *rigTeam) Reserved(ctx context.Context) (team.TaskID, bool) {
+	if t.reserved == nil {
+		return "", false
+	}
+	return t.reserved(ctx)
+}
+
+func (t *rigTeam) Look(ctx context.Context) (team.TaskID, bool) {
+	if t.look == nil {
+		return "", false
+	}
+	return t.look(ctx)
+}
+
+func (t *rigTeam) LeaderHeard() time.Time {
+	switch {
+	case t.heard != nil:
+		return t.heard()
+	case t.look != nil:
+		return t.r.begun
+	}
+	return time.Now()
+}
+
+func (t *rigTeam) Rests(ctx context.Context) {
+	if t.rests != nil {
+		t.rests(ctx)
+	}
+}
+
+func (t *rigTeam) Parked(_ context.Context, cause string) { t.r.parked = append(t.r.parked, cause) }
+
+func (t *rigTeam) EndGoal(ctx context.Context, cause string) {
+	if t.endGoal != nil {
+		t.endGoal(ctx, cause)
+	}
+}
+
+func (t *rigTeam) ModelChanged() <-chan struct{} {
+	if t.changed == nil {
+		return nil
+	}
+	return t.changed()
+}

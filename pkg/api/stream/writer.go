@@ -1,0 +1,218 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
+)
+
+// Stream answers r with a stream of server-sent events, which read writes. The stream ends
+// when read returns, when its reader leaves or takes nothing for too long, or when the
+// process stops; ctx ends with the last three. Then end writes why, in the form of its
+// protocol: err is nil if read has ended without error, and [ErrClosed] if the process stops.
+// A reader that has left or was cut off gets no end, nor one that asked for the head only.
+//
+// Each write to w has a deadline, which the server sets (package api). The answer begins with
+// the first send. If there was none, Stream returns the error of read, and the caller answers
+// with it; else it returns nil.
+func (h *Hub) Stream(w http.ResponseWriter, r *http.Request, read func(ctx context.Context, out *Writer) error, end func(out *Writer, err error)) error {
+	if !h.enter() {
+		return ErrClosed
+	}
+	defer h.busy.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer context.AfterFunc(h.ctx, cancel)()
+	out := &Writer{hub: h, w: w, r: r, rc: http.NewResponseController(w), cut: cancel}
+	var signs sync.WaitGroup
+	defer signs.Wait()
+	defer cancel()
+	signs.Go(func() { out.keepAlive(ctx) })
+	err := read(ctx, out)
+	if ctx.Err() != nil {
+		err = ErrClosed
+	}
+	begun, broken := out.state()
+	if !begun {
+		return err
+	}
+	defer h.metrics.open.Dec()
+	if broken {
+		return nil
+	}
+	if err != nil && team.CodeOf(err) == "" {
+		h.log.ErrorContext(ctx, "a stream has failed", "path", r.URL.Path, "err", err)
+	}
+	end(out, err)
+	_ = out.Flush() // a reader that has left needs none
+	return nil
+}
+
+// Writer writes one stream of server-sent events, for [Hub.Stream]. What is written is
+// gathered, and sent once it is 16 KiB or flushed, which is done when nothing more is there
+// at the moment. After a send that has failed nothing can be written. Safe for concurrent use.
+type Writer struct {
+	hub *Hub
+	w   http.ResponseWriter
+	r   *http.Request
+	rc  *http.ResponseController
+	cut func() // called when a send has failed
+
+	mu      sync.Mutex
+	buffer  bytes.Buffer
+	begun   bool
+	written bool // since the last sign of life
+	broken  bool // nothing more can be written
+}
+
+// errCutOff is the error of writes that cannot be sent any more.
+var errCutOff = errors.New("the reader was cut off")
+
+// full is how much is gathered before it is sent, in bytes.
+const full = 16 << 10
+
+// Event writes an event. Its id and its name may be empty; data has no line breaks. The error
+// is that of a reader that has left, or was cut off.
+func (o *Writer) Event(id, name string, data []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if id != "" {
+		o.buffer.WriteString("id: " + id + "\n")
+	}
+	if name != "" {
+		o.buffer.WriteString("event: " + name + "\n")
+	}
+	o.buffer.WriteString("data: ")
+	o.buffer.Write(data)
+	o.buffer.WriteString("\n\n")
+	if o.buffer.Len() < full {
+		return nil
+	}
+	return o.send()
+}
+
+// JSON writes an event that is nothing but v as JSON, in which <, > and & are as they are.
+// Errors: those of Event, and of a value that cannot be written as JSON.
+func (o *Writer) JSON(v any) error {
+	data, err := wire.Plain(v)
+	if err != nil {
+		return err
+	}
+	return o.Event("", "", data)
+}
+
+// Flush sends what was gathered. The first one begins the answer. The error is that of Event.
+func (o *Writer) Flush() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.send()
+}
+
+// Follow is [Hub.Follow], whose items f writes.
+func (o *Writer) Follow(ctx context.Context, id team.TeamID, opt Options, f func(Item) error) error {
+	if err := o.Flush(); err != nil {
+		return err
+	}
+	return o.hub.read(ctx, id, opt, reader{item: f, pause: o.Flush})
+}
+
+// Goal is Follow until the goal has ended, and returns the team's record as it then was. See
+// [client.Goal.FollowToEnd].
+func (o *Writer) Goal(ctx context.Context, id team.TeamID, g *client.Goal, opt Options, f func(Item) error) (team.Team, error) {
+	record, err := g.FollowToEnd(ctx, func(ctx context.Context, on bool, belongs func(time.Time) bool) error {
+		opt.Follow = on
+		return o.Follow(ctx, id, opt, func(i Item) error {
+			var at time.Time // of a delta
+			if i.Entry != nil {
+				at, opt.After = i.Entry.Time, i.Entry.Cursor
+			}
+			if !belongs(at) {
+				return nil
+			}
+			return f(i)
+		})
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	return record, err
+}
+
+// send is Flush, under the lock.
+func (o *Writer) send() error {
+	switch {
+	case o.broken:
+		return errCutOff
+	case o.begun && o.buffer.Len() == 0:
+		return nil
+	}
+	o.written = true
+	if !o.begun {
+		o.begin()
+	}
+	var err error
+	if o.buffer.Len() > 0 {
+		_, err = o.w.Write(o.buffer.Bytes())
+	}
+	if err == nil {
+		err = o.rc.Flush()
+	}
+	if o.buffer.Reset(); o.buffer.Cap() > 4*full { // it was a large one
+		o.buffer = bytes.Buffer{}
+	}
+	if err == nil && o.r.Method == http.MethodHead {
+		err = errCutOff
+	}
+	if err == nil {
+		return nil
+	}
+	o.broken = true
+	o.cut()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		o.hub.metrics.slow.Inc()
+		o.hub.log.InfoContext(o.r.Context(), "a reader of a stream takes nothing", "path", o.r.URL.Path)
+	}
+	return err
+}
+
+// begin begins the answer.
+func (o *Writer) begin() {
+	o.begun = true
+	o.hub.metrics.open.Inc()
+	head := o.w.Header()
+	head.Set("Content-Type", "text/event-stream")
+	head.Set("Cache-Control", "no-cache")
+	head.Set("X-Accel-Buffering", "no") // else nginx gathers it
+	o.w.WriteHeader(http.StatusOK)
+}
+
+// state reports whether the answer has begun, and whether nothing more can be written.
+func (o *Writer) state() (begun, broken bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.begun, o.broken
+}
+
+// keepAlive writes a comment whenever nothing else was written for so long, so that no proxy
+// on the way takes the connection for dead. It returns when ctx ends.
+func (o *Writer) keepAlive(ctx context.Context) {
+	shutdown.Every(ctx, o.hub.times.keepAlive, func(context.Context) { o.sign() })
+}
+
+func (o *Writer) sign() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.begun && !o.written && !o.broken {
+		o.buffer.WriteString(": keep-alive\n\n")
+		_ = o.send() // a send that fails ends the stream
+	}
+	o.written = false
+}

@@ -1,0 +1,53 @@
+// Package audit tells what agents have done with tools: who called which, when, in which sandbox,
+// by whose leave, and what came of it.
+//
+// Its entries are made of the journals, where each call is recorded with its result; nothing is
+// stored beside that while an agent works. Before a journal is trimmed, the entries of what goes
+// are kept in the team's object store, see [Keep]. They end with the team's storage only.
+//
+// An entry holds no text of a call or of its result, but digests of them. So it shows that a
+// text that is known from elsewhere was the one, and holds no secret that was in it. The
+// journals hold the texts as long as they are kept.
+package audit
+
+import (
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// Outcome is what came of a call.
+type Outcome string
+
+// The outcomes.
+const (
+	OK         Outcome = "ok"
+	Failed     Outcome = "error"      // or it was refused: see Entry.Code
+	NotRun     Outcome = "not_run"    // see [team.CallNotRun]
+	Unknown    Outcome = "unknown"    // its process ended while it may have been under way, or it is under way
+	Unreadable Outcome = "unreadable" // a record that cannot be read, or was set aside: there may have been a call
+)
+
+// Entry is one call of a tool by an agent.
+type Entry struct {
+	Seq         uint64       `json:"seq"`         // of the record in the stream of journals; entries are in its order
+	At          time.Time    `json:"at"`          // when it ended, by its process's clock; of an unknown outcome, when it was asked for
+	Agent       team.AgentID `json:"agent_id"`    // who
+	Incarnation uint64       `json:"incarnation"` // of the agent; the leader's is its term
+	RunID       string       `json:"run_id,omitempty"`
+	Task        team.TaskID  `json:"task_id,omitempty"` // that the agent held, or that the call has ended its hold of
+	Call        string       `json:"call_id,omitempty"`
+	Tool        string       `json:"tool,omitempty"`      // by its own name
+	Called      string       `json:"called,omitempty"`    // the name that the model has called, if that is another
+	Arguments   string       `json:"arguments,omitempty"` // digest of what the model wrote, see [team.DigestOf]; "" = not known
+	Result      string       `json:"result,omitempty"`    // digest of what the model was told; "" = nothing yet
+	Outcome     Outcome      `json:"outcome"`
+	Code        team.Code    `json:"code,omitempty"`      // of an error
+	Exit        *int         `json:"exit_code,omitempty"` // of its command; -1: a signal ended it; absent: it ran none
+	Sandbox     team.Sandbox `json:"sandbox,omitempty"`   // the level of the sandbox of commands; "" = not known
+	Rule        string       `json:"rule,omitempty"`      // of the permissions that decided; "" = none
+	Grants      []team.Grant `json:"grants,omitempty"`    // the approvals, and who gave them
+}
+
+// maxTool is how much of a tool's name an entry has: the model may have made it up.
+const maxTool = 100

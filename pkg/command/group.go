@@ -1,0 +1,82 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// runInGroup runs cmd in a process group of its own and returns as cmd.Run does,
+// when cmd has ended; what is left of the group is killed then.
+func runInGroup(cmd *exec.Cmd, w *Watch) error {
+	// The parent whose death the kernel reports to a process is the thread that
+	// started it. Locked, that thread cannot end before this function does, nor
+	// pass to a goroutine that ends it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	g, err := newGroup(w)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.guard.Process.Pid}
+	dieWithParent(cmd.SysProcAttr)
+	return cmd.Run()
+}
+
+// group is a process group that ends as a whole, at the latest with this process.
+//
+// Its leader is a guard that does nothing but wait for this process to end, by
+// SIGKILL too, and then kill the group: the kernel tells the death of a parent to
+// its children, not to theirs. And since the leader is not reaped before the
+// group is killed, the group's number cannot meanwhile have become another's.
+//
+// The guard also kills the group once the time is up that it was told last. So a
+// command ends in time although this process is frozen and can end nothing.
+type group struct {
+	guard *exec.Cmd
+	alive *os.File // the guard reads from the other end until this process is gone
+}
+
+// guardScript reads how many seconds are left, and waits so long for the next word. Before
+// version 4 (macOS has 3.2) bash knows whole seconds only.
+const guardScript = `trap "" HUP INT QUIT TERM
+while read -r ${left:+-t "$left"} left; do ((BASH_VERSINFO >= 4)) || left=${left%.*}; done
+kill -KILL 0`
+
+func newGroup(w *Watch) (*group, error) {
+	r, alive, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	guard := exec.Command("bash", "-c", guardScript)
+	guard.Env = []string{} // nil would be ours, secrets and all
+	guard.Stdin = r
+	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := guard.Start(); err != nil {
+		alive.Close()
+		return nil, err
+	}
+	g := &group{guard, alive}
+	err = w.Guard(func(left time.Duration) error {
+		_, err := fmt.Fprintf(alive, "%.3f\n", left.Seconds())
+		return err
+	})
+	if err != nil {
+		g.end()
+		return nil, err
+	}
+	return g, nil
+}
+
+// end kills every process of the group, the guard too.
+func (g *group) end() {
+	_ = syscall.Kill(-g.guard.Process.Pid, syscall.SIGKILL) // fails only if nobody is left
+	g.alive.Close()
+	_ = g.guard.Wait() // "signal: killed", as it should be
+}

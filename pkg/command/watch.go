@@ -1,0 +1,98 @@
+package command
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"agentteam/pkg/shutdown"
+)
+
+// Watch is what bounds one run of a [Command], in whatever way a [Runner] starts it: its
+// output, its time limit, its right to run on. Not safe for concurrent use.
+type Watch struct {
+	Context context.Context // ends when the command has to
+	Output  *os.File        // is stdout and stderr of the command
+
+	ctx     context.Context // without the time limit
+	cancel  context.CancelFunc
+	allowed func() (time.Time, <-chan struct{})
+	source  *os.File
+	copied  chan struct{}
+	ended   chan struct{}
+}
+
+// Watch begins the watch of one run, before the command is started. It must be ended.
+func (c Command) Watch(ctx context.Context) (*Watch, error) {
+	r, out, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	w := &Watch{
+		Context: ctx, ctx: ctx, cancel: func() {}, allowed: c.Allowed,
+		// A writer as the command's output would have package exec wait for each process
+		// that holds the output open.
+		Output: out, source: r, copied: make(chan struct{}), ended: make(chan struct{}),
+	}
+	if c.Limit > 0 {
+		w.Context, w.cancel = context.WithTimeoutCause(ctx, c.Limit, ErrTimeout)
+	}
+	go func() {
+		defer close(w.copied)
+		_, _ = io.Copy(c.Output, r) // until the last process that writes is gone, or the deadline of End
+	}()
+	return w, nil
+}
+
+// Guard calls tell with how long the command may still run, if that is limited by
+// [Command].Allowed, and again each time that moves, until the watch ends or tell fails. What
+// it tells must end the command in time although this process is frozen. It returns the
+// error of the first call.
+func (w *Watch) Guard(tell func(left time.Duration) error) error {
+	if w.allowed == nil {
+		return nil
+	}
+	again := func() (moved <-chan struct{}, err error) {
+		until, moved := w.allowed()
+		// No time is told as a very short one: to some readers, 0 is something else.
+		return moved, tell(max(time.Until(until), time.Millisecond))
+	}
+	moved, err := again()
+	if err != nil {
+		return err
+	}
+	go func() {
+		for err == nil {
+			select {
+			case <-w.ended:
+				return
+			case <-moved:
+				moved, err = again() // fails once the guard is gone, and the command with it
+			}
+		}
+	}()
+	return nil
+}
+
+// Cause returns why a command was ended that did not end by itself: [ErrNotAllowed],
+// [ErrTimeout], the context's cause; nil if it was not ended by this process.
+func (w *Watch) Cause() error {
+	if w.ctx.Err() == nil && w.allowed != nil {
+		if until, _ := w.allowed(); !time.Now().Before(until) { // by the guard, which was quicker
+			return ErrNotAllowed
+		}
+	}
+	return context.Cause(w.Context)
+}
+
+// End waits until what was written is copied. A process that is not ended with the command
+// may keep the output open: it is waited for no longer than [shutdown.Tools].
+func (w *Watch) End() {
+	w.cancel()
+	close(w.ended)
+	w.Output.Close()
+	_ = w.source.SetReadDeadline(time.Now().Add(shutdown.Tools)) // a pipe takes deadlines
+	<-w.copied
+	w.source.Close()
+}

@@ -1,0 +1,93 @@
+package state
+
+import "agentteam/pkg/team"
+
+// Change is one thing that has changed: one of the types of this file. Changes come in the
+// order in which a reader of a stream gets them; MemberChanged comes last.
+type Change interface{ change() }
+
+// Of is the run that a change is of.
+type Of struct {
+	AgentID team.AgentID
+	RunID   string // "" = the entry names none
+	Late    bool   // it was over before
+}
+
+// Whose returns o, of each change that is of a run.
+func (o Of) Whose() Of { return o }
+
+// RunBegan reports the first entry of a run, its beginning or another, and the beginning of one
+// that was known by another entry.
+type RunBegan struct {
+	Of
+	First    bool   // nothing of the run was reported before
+	Started  bool   // this is its beginning
+	ThreadID string // with Started
+}
+
+// RunEnded reports the end of a run, once.
+type RunEnded struct {
+	Of
+	Started bool           // its beginning was reported
+	Body    team.EventBody // of the entry that ended it; of type "" by [Team.Close]
+}
+
+// PieceKind is what a Piece does to its text.
+type PieceKind int
+
+// The kinds of pieces. A text begins, has any number of pieces, and ends.
+const (
+	Begin PieceKind = iota
+	More
+	End
+)
+
+// Piece is a part of an agent's text, for protocols in which a text has a beginning and an
+// end of its own. See [Team.Write].
+type Piece struct {
+	Of
+	Kind      PieceKind
+	MessageID string
+	Text      string // of More; not empty
+}
+
+// CallBegan reports a call of a tool.
+type CallBegan struct {
+	Of
+	Call *Call
+}
+
+// CallEnded reports the result of a call, or that its run has ended without one.
+type CallEnded struct {
+	Of
+	Call      *Call // nil = its beginning was not seen
+	CallID    string
+	Answered  bool   // there is a result
+	MessageID string // of the result
+	Content   string // of the result
+}
+
+// TaskChanged reports a new record of a task.
+type TaskChanged struct {
+	Before *Task // nil = the task was not known
+	After  *Task
+}
+
+// MailSent reports a message.
+type MailSent struct{ team.Message }
+
+// PlanChanged reports a new record of a plan.
+type PlanChanged struct{ team.Approval }
+
+// MemberChanged reports that a member stands otherwise than before.
+type MemberChanged struct{ Before, After Member }
+
+func (RunBegan) change()      {}
+func (RunEnded) change()      {}
+func (Piece) change()         {}
+func (CallBegan) change()     {}
+func (CallEnded) change()     {}
+func (TaskChanged) change()   {}
+func (MailSent) change()      {}
+func (PlanChanged) change()   {}
+func (MemberChanged) change() {}

@@ -1,0 +1,127 @@
+// Package grant is what files grant to the members of a team: the form in which settings and
+// role files write it, and whether it counts. A file that lies in a repository grants nothing
+// until a person has trusted it, as it stands: whoever can write to the repository could widen
+// what members may do otherwise. Which files a user has trusted stands in the user's
+// configuration folder.
+//
+// It reads no settings and no roles; packages config and role do. What is granted where nothing
+// is said, and by whom, is package team's to say.
+package grant
+
+import (
+	"slices"
+	"strings"
+
+	"agentteam/pkg/strictyaml"
+	"agentteam/pkg/team"
+)
+
+// Form is what settings and role files say of the hands of members. The zero value says nothing.
+type Form struct {
+	Sandbox     team.Sandbox       `yaml:"sandbox"`
+	Network     network            `yaml:"network"`
+	Permissions permissions        `yaml:"permissions"`
+	Mode        Mode               `yaml:"permission_mode"`
+	Ask         team.PermissionAsk `yaml:"permission_ask"`
+	Credentials credentials        `yaml:"credentials"`
+	Paths       paths              `yaml:"paths"`
+}
+
+// Hands returns what f says, and whether its mode is that of plans.
+func (f Form) Hands() (h team.Hands, planMode bool) {
+	h = team.Hands{
+		Sandbox: f.Sandbox, Network: team.Network(f.Network), Permissions: f.Permissions.rules(), PermissionMode: team.PermissionMode(f.Mode),
+		PermissionAsk: f.Ask, Credentials: f.Credentials, Paths: team.Paths(f.Paths),
+	}
+	if f.Mode == planning {
+		h.PermissionMode = ""
+	}
+	return h, f.Mode == planning
+}
+
+// Mode is a [team.PermissionMode], or plan: that of members whose plans are approved first.
+type Mode string
+
+const planning Mode = "plan"
+
+// Values returns the modes that can be written.
+func (Mode) Values() []string {
+	return append(team.PermissionMode("").Values(), string(planning))
+}
+
+// network is a list of hosts, or a text: none, full, or hosts with commas.
+type network team.Network
+
+func (n *network) UnmarshalText(text []byte) error {
+	*n = network{}
+	if string(text) == "none" {
+		return nil
+	}
+	for host := range strings.SplitSeq(string(text), ",") {
+		*n = append(*n, strings.TrimSpace(host))
+	}
+	return nil
+}
+
+func (n network) Validate() error {
+	if team.Network(n).Full() {
+		return nil
+	}
+	return each(n, team.CheckHost)
+}
+
+func (n network) String() string { return team.Network(n).String() }
+
+type credentials []string
+
+func (c credentials) Validate() error { return each(c, team.CheckCredential) }
+
+type paths struct {
+	Read  []string `yaml:"read,omitempty"`
+	Write []string `yaml:"write,omitempty"`
+}
+
+func (p paths) Validate() error {
+	if err := each(p.Read, team.CheckPath, "read"); err != nil {
+		return err
+	}
+	return each(p.Write, team.CheckPath, "write")
+}
+
+type permissions struct {
+	Deny  []string `yaml:"deny,omitempty"`
+	Ask   []string `yaml:"ask,omitempty"`
+	Allow []string `yaml:"allow,omitempty"`
+}
+
+// rules are those of p as a record has them once it was stored and read.
+func (p permissions) rules() (r team.Permissions) {
+	r.Deny, r.Ask, r.Allow = append(r.Deny, p.Deny...), append(r.Ask, p.Ask...), append(r.Allow, p.Allow...)
+	return r
+}
+
+func (p permissions) Validate() error {
+	check := func(rule string) error {
+		return team.Hands{Permissions: team.Permissions{Deny: []string{rule}}}.Validate()
+	}
+	for _, list := range []struct {
+		name  string
+		rules []string
+	}{{"deny", p.Deny}, {"ask", p.Ask}, {"allow", p.Allow}} {
+		if err := each(list.rules, check, list.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each checks all of a list, which lies at path. The error has the place of the first that is
+// refused.
+func each(list []string, check func(string) error, path ...any) error {
+	for i, v := range list {
+		if err := check(v); err != nil {
+			return strictyaml.At(err, slices.Concat(path, []any{i})...)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+package grant
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// Trusted is a file as a person has trusted it.
+type Trusted struct {
+	File   string    `json:"file"`   // an absolute path
+	SHA256 string    `json:"sha256"` // of what it held, in hex
+	Grants []string  `json:"grants"` // in a few words each
+	At     time.Time `json:"at"`
+}
+
+// Holds reports whether the file would be trusted with this content.
+func (t Trusted) Holds(data []byte) bool { return t.SHA256 == digest(data) }
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Store is the list of the files that a user has trusted. Safe for concurrent use, by several
+// processes too.
+type Store struct {
+	dir string // the user's configuration folder of agentteam; "" = the user has none
+}
+
+// OfUser returns the store of the user that runs the process.
+func OfUser() Store {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return Store{}
+	}
+	return Store{filepath.Join(dir, "agentteam")}
+}
+
+const (
+	fileName = "trusted.json"
+	fileMode = 0o600
+	dirMode  = 0o700
+)
+
+// content is the store's file.
+type content struct {
+	V     int       `json:"v"`
+	Files []Trusted `json:"files"`
+}
+
+// List returns what was trusted, in order of the paths. Errors: InvalidState if the store cannot
+// be read, and then nothing is trusted.
+func (s Store) List() ([]Trusted, error) {
+	if s.dir == "" {
+		return nil, nil
+	}
+	path := filepath.Join(s.dir, fileName)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && info.Mode().Perm()&0o022 != 0 {
+		return nil, team.Errorf(team.InvalidState, "%s can be written by others, so that it says nothing", path).WithHint("look what it holds; then: chmod 600 %s", path)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	var c content
+	if err == nil {
+		err = json.Unmarshal(data, &c)
+	}
+	if err != nil {
+		return nil, team.Errorf(team.InvalidState, "the list of trusted files cannot be read: %s: %w", path, err).WithHint("remove it, and trust the files again")
+	}
+	return c.Files, nil
+}
+
+// Trusts reports whether the file counts, holding data: it lies in the user's configuration
+// folder, or was trusted as it stands.
+func (s Store) Trusts(file string, data []byte) bool {
+	if s.dir == "" {
+		return false
+	}
+	if s.owns(file) {
+		return true
+	}
+	path, err := canonical(file)
+	if err != nil {
+		return false
+	}
+	list, _ := s.List() // what cannot be read trusts nothing; `teamctl trust` says why
+	return slices.ContainsFunc(list, func(t Trusted) bool { return t.File == path && t.Holds(data) })
+}
+
+// owns reports whether a file lies in the user's configuration folder.
+func (s Store) owns(file string) bool {
+	dir, err := filepath.EvalSymlinks(s.dir)
+	if err != nil {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(file)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	return err == nil && strings.HasPrefix(real, dir+string(filepath.Separator))
+}
+
+// canonical is the one path by which a file is known, however its folder was reached.
+func canonical(file string) (string, error) {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
+	return filepath.Join(dir, filepath.Base(abs)), err
+}
+
+// Add has the file trusted as it stands, with the data that was shown to the person who trusts
+// it. It replaces what was trusted of the file before. Errors: InvalidState; ctx's.
+func (s Store) Add(ctx context.Context, file string, data []byte, grants []string) error {
+	path, err := canonical(file)
+	if err != nil {
+		return team.Errorf(team.InvalidArgument, "%w", err)
+	}
+	return s.change(ctx, func(list []Trusted) ([]Trusted, error) {
+		list = slices.DeleteFunc(list, func(t Trusted) bool { return t.File == path })
+		return append(list, Trusted{File: path, SHA256: digest(data), Grants: grants, At: time.Now().UTC().Truncate(time.Second)}), nil
+	})
+}
+
+// Remove takes back the trust in a file, which need not be there any more. Errors: NotFound if it
+// was not trusted; those of Add.
+func (s Store) Remove(ctx context.Context, file string) error {
+	path, err := canonical(file)
+	if err != nil { // its folder is gone
+		path, _ = filepath.Abs(file)
+	}
+	return s.change(ctx, func(list []Trusted) ([]Trusted, error) {
+		left := slices.DeleteFunc(slices.Clone(list), func(t Trusted) bool { return t.File == path })
+		if len(left) == len(list) {
+			return nil, team.Errorf(team.NotFound, "%s is not trusted", file).WithHint("teamctl trust lists what is")
+		}
+		return left, nil
+	})
+}
+
+// change writes what f makes of the list, in place of it, one process at a time.
+func (s Store) change(ctx context.Context, f func([]Trusted) ([]Trusted, error)) error {
+	if s.dir == "" {
+		return team.Errorf(team.InvalidState, "there is no folder for your settings").WithHint("set HOME or XDG_CONFIG_HOME")
+	}
+	failed := func(err error) error {
+		if err == nil || team.CodeOf(err) != "" || ctx.Err() != nil {
+			return err
+		}
+		return team.Errorf(team.InvalidState, "the list of trusted files cannot be written: %w", err)
+	}
+	if err := os.MkdirAll(s.dir, dirMode); err != nil {
+		return failed(err)
+	}
+	unlock, err := lock(ctx, filepath.Join(s.dir, "trusted.lock"))
+	if err != nil {
+		return failed(err)
+	}
+	defer unlock()
+	list, err := s.List()
+	if err == nil {
+		list, err = f(list)
+	}
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(list, func(a, b Trusted) int { return strings.Compare(a.File, b.File) })
+	data, err := json.MarshalIndent(content{1, append([]Trusted{}, list...)}, "", "  ")
+	if err == nil {
+		err = replace(filepath.Join(s.dir, fileName), append(data, '\n'))
+	}
+	return failed(err)
+}
+
+// replace writes a file as a whole.
+func replace(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), fileName+".*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name())
+	}
+	return err
+}
+
+// again is how often a lock is tried that another process holds, for a few milliseconds.
+const again = 10 * time.Millisecond
+
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(again)
+	defer tick.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil // which unlocks it
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// Judge returns what counts of h, which the file says, and what it would grant that does not
+// count, in a few words each.
+func (s Store) Judge(file string, data []byte, h team.Hands) (counts team.Hands, withheld []string) {
+	grants := h.Beyond(team.Hands{})
+	if grants == nil || s.Trusts(file, data) {
+		return h, nil
+	}
+	return h.Ungranted(), grants
+}
+
+// Withheld is what a file would grant that no person has trusted.
+type Withheld struct {
+	File   string   `json:"file"`           // as seen from here
+	Role   string   `json:"role,omitempty"` // whose members it would be for; "" = all of a team
+	Grants []string `json:"grants"`
+}
+
+// String is a line for people, who can trust the file.
+func (w Withheld) String() string {
+	who := w.File
+	if w.Role != "" {
+		who = fmt.Sprintf("role %s (%s)", w.Role, w.File)
+	}
+	verb := "is"
+	if len(w.Grants) > 1 {
+		verb = "are"
+	}
+	return fmt.Sprintf("%s: %s %s not in force; a person allows it with: teamctl trust %s", who, strings.Join(w.Grants, ", "), verb, quoted(w.File))
+}
+
+// quoted is a file's name as a shell takes it.
+func quoted(file string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+@%", r)
+	}
+	if strings.IndexFunc(file, func(r rune) bool { return !plain(r) }) < 0 {
+		return file
+	}
+	if strings.IndexFunc(file, func(r rune) bool { return !strconv.IsPrint(r) }) >= 0 {
+		return strconv.Quote(file)
+	}
+	return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+}

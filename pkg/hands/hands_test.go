@@ -1,0 +1,288 @@
+package hands_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/hands"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/workspace"
+)
+
+// rig is a workspace with what members must not touch.
+type rig struct {
+	*testing.T
+	dir    string
+	source *hands.Source
+	record team.Team
+}
+
+func newRig(t *testing.T, operator team.Sandbox) *rig {
+	t.Helper()
+	base := t.TempDir()
+	dir := filepath.Join(base, "work")
+	for name, text := range map[string]string{
+		".git/config": "[core]\n", ".agentteam/api.token": "token-of-the-api", "team.yaml": "sandbox: auto\n", "main.go": "package main\n",
+	} {
+		put(t, filepath.Join(dir, name), text)
+	}
+	put(t, filepath.Join(base, "outside"), "outside")
+	t.Setenv("HOME", filepath.Join(base, "user"))
+	put(t, filepath.Join(base, "user", ".ssh", "id"), "key")
+	r := &rig{t, dir, hands.New(hands.Options{Sandbox: operator, Settings: filepath.Join(dir, "team.yaml"), Homes: filepath.Join(base, "homes")}), team.Team{
+		ID: "crew", Workspace: dir, CreatedAt: time.Unix(1, 0), Roles: map[string]team.Role{"coder": {Name: "coder"}},
+	}}
+	if operator == team.Confined { // which hides nothing inside of the workspace
+		if err := os.Rename(filepath.Join(dir, ".agentteam"), filepath.Join(base, "cluster")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(base, "cluster"), filepath.Join(dir, ".agentteam")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := r.source.Sandbox(t.Context(), r.record, "coder")
+	if err != nil && os.Getenv("CI") == "" && errors.Is(err, team.Unavailable) {
+		t.Skip(err)
+	}
+	return r
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) open(agent team.AgentID) (*workspace.Workspace, error) {
+	ws, release, err := r.source.Open(r.Context(), workspace.Work{Team: r.record, Member: team.Member{AgentID: agent, Role: "coder"}}, workspace.Options{})
+	if err == nil {
+		r.Cleanup(release)
+	}
+	return ws, err
+}
+
+// run returns what a command of coder-1 writes.
+func (r *rig) run(line string) string {
+	r.Helper()
+	ws, err := r.open("coder-1")
+	if err != nil {
+		r.Fatal(err)
+	}
+	output, _, err := ws.Check(r.Context(), line)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return strings.TrimSpace(output)
+}
+
+func TestCommandsAreConfined(t *testing.T) {
+	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
+		t.Run(string(level), func(t *testing.T) {
+			r := newRig(t, level)
+			if got := r.run("echo made > new.txt && cat main.go && git --version > /dev/null && echo $HOME"); !strings.HasPrefix(got, "package main\n") || !strings.HasSuffix(got, "/coder-1") {
+				t.Errorf("work: %s", got)
+			}
+			for _, try := range []string{
+				"cat .agentteam/api.token", "cat ../cluster/api.token", "cat ../outside", "cat ../user/.ssh/id", "ls ../homes/*/coder-2",
+				"exec 3<>/dev/tcp/127.0.0.1/4222 && echo token-of-the-api",
+			} {
+				if got := r.run(try + " 2>&1"); strings.Contains(got, "token-of-the-api") || strings.Contains(got, "outside\n") || strings.HasSuffix(got, "key") {
+					t.Errorf("%s: %s", try, got)
+				}
+			}
+			if level == team.Confined { // keeps nothing inside of the workspace from being written
+				return
+			}
+			for _, try := range []string{"echo x >> .git/config", "echo x > team.yaml", "rm team.yaml", "mkdir .agentteam"} {
+				if got := r.run(try + " 2>&1 && echo done"); strings.HasSuffix(got, "done") {
+					t.Errorf("%s: %s", try, got)
+				}
+			}
+			if data, err := os.ReadFile(filepath.Join(r.dir, "team.yaml")); string(data) != "sandbox: auto\n" {
+				t.Errorf("team.yaml is now %q, %v", data, err)
+			}
+		})
+	}
+}
+
+// Each member has a home of its own, which a later incarnation finds again.
+func TestHomes(t *testing.T) {
+	r := newRig(t, team.SandboxAuto)
+	r.run("echo kept > ~/note")
+	if got := r.run("cat ~/note"); got != "kept" {
+		t.Errorf("the home of an earlier incarnation: %s", got)
+	}
+	ws, err := r.open("coder-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if output, passed, err := ws.Check(t.Context(), "cat ~/note ~/../coder-1/note"); passed || err != nil || strings.Contains(output, "kept") {
+		t.Errorf("the home of another member: %s, %v", output, err)
+	}
+}
+
+// What the machine cannot give is refused when the workspace is opened, with what to do.
+func TestRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		operator team.Sandbox
+		hands    team.Hands
+		code     team.Code
+		want     string
+	}{
+		"network":     {team.Confined, team.Hands{Network: team.Network{"example.org"}}, team.Unavailable, "wants the network example.org"},
+		"credentials": {team.SandboxAuto, team.Hands{Credentials: []string{"gh"}}, team.InvalidArgument, `credentials "gh" are not there`},
+		"read":        {team.SandboxAuto, team.Hands{Paths: team.Paths{Read: []string{"/none/there"}}}, team.InvalidArgument, "paths.read names /none/there"},
+		"write":       {team.SandboxAuto, team.Hands{Paths: team.Paths{Write: []string{"~/none"}}}, team.InvalidArgument, "paths.write names"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, tt.operator)
+			t.Setenv("GH_TOKEN", "")
+			t.Setenv("GITHUB_TOKEN", "")
+			r.record.Hands = tt.hands
+			if _, err := r.open("coder-1"); !errors.Is(err, tt.code) || !strings.Contains(err.Error(), tt.want) || team.HintOf(err) == "" {
+				t.Errorf("%v (%s)", err, team.HintOf(err))
+			}
+		})
+	}
+}
+
+// Where no sandbox works files can be read and written, and each command is refused.
+func TestNoSandboxWorks(t *testing.T) {
+	r := newRig(t, "chroot")
+	ws, err := r.open("coder-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ws.Check(t.Context(), "true"); err == nil || !strings.Contains(err.Error(), `"chroot" is not a level`) {
+		t.Errorf("a command: %v", err)
+	}
+}
+
+// Nothing but the operator's setting leads to no sandbox, and a role may have a stronger one.
+func TestLevel(t *testing.T) {
+	for _, tt := range []struct{ operator, team, role, want team.Sandbox }{
+		{team.Unconfined, "", "", team.Unconfined},
+		{team.Confined, team.Unconfined, team.Unconfined, team.Confined},
+		{team.Unconfined, team.Confined, "", team.Bubblewrap}, // at least
+		{team.Unconfined, team.Unconfined, team.Bubblewrap, team.Bubblewrap},
+		{team.Confined, team.SandboxAuto, team.Bubblewrap, team.Bubblewrap},
+	} {
+		r := newRig(t, tt.operator)
+		r.record.Hands.Sandbox = tt.team
+		r.record.Roles["coder"] = team.Role{Name: "coder", Hands: team.Hands{Sandbox: tt.role}}
+		if got := r.source.Level(t.Context(), r.record, "coder"); got != tt.want {
+			t.Errorf("operator %q, team %q, role %q: %q, want %q", tt.operator, tt.team, tt.role, got, tt.want)
+		}
+	}
+	r := newRig(t, "") // auto
+	r.record.Hands.Sandbox = team.Unconfined
+	if got := r.source.Level(t.Context(), r.record, "coder"); got == team.Unconfined {
+		t.Error("a team without a sandbox under an operator who wants one has none")
+	}
+}
+
+// A file in place of .git leads to a repository only if that has made the worktree.
+func TestLinkedWorktree(t *testing.T) {
+	r := newRig(t, team.SandboxAuto)
+	base := filepath.Dir(r.dir)
+	repository := filepath.Join(base, "repository", ".git")
+	admin := filepath.Join(repository, "worktrees", "work")
+	put(t, filepath.Join(repository, "HEAD"), "ref: refs/heads/main\n")
+	put(t, filepath.Join(admin, "gitdir"), filepath.Join(r.dir, ".git")+"\n")
+	if err := os.RemoveAll(filepath.Join(r.dir, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(r.dir, ".git"), "gitdir: "+admin+"\n")
+	if got := r.run("cat " + repository + "/HEAD"); got != "ref: refs/heads/main" {
+		t.Errorf("a worktree of the repository: %s", got)
+	}
+	put(t, filepath.Join(admin, "gitdir"), "/elsewhere/.git\n")
+	if got := r.run("cat " + repository + "/HEAD"); got == "ref: refs/heads/main" {
+		t.Errorf("a folder that only says so: %s", got)
+	}
+}
+
+// The file tools keep what the commands cannot change, also what is not there yet.
+func TestFileToolsKeep(t *testing.T) {
+	r := newRig(t, team.SandboxAuto)
+	ws, err := r.open("coder-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(nil, ws.Tools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, refused := range map[string]bool{
+		".git/config": true, ".git/hooks/pre-commit": true, "below/.git/config": true, "team.yaml": true, "notes.txt": false, ".gitattributes": false,
+	} {
+		got := set.Run(t.Context(), tool.Call{ID: "1", Name: "write_file", Arguments: `{"path":"` + path + `","content":"x"}`})
+		if got.IsError != refused {
+			t.Errorf("%s: %s", path, got.Content)
+		}
+	}
+}
+
+// A workspace that holds the user's home would leave nothing apart.
+func TestHomeIsNoWorkspace(t *testing.T) {
+	r := newRig(t, team.SandboxAuto)
+	t.Setenv("HOME", r.dir)
+	if _, err := r.open("coder-1"); !errors.Is(err, team.InvalidArgument) || !strings.Contains(err.Error(), "commands would write all of") {
+		t.Errorf("the home as workspace: %v", err)
+	}
+}
+
+// What a person takes away holds at the next call.
+func TestHandsChange(t *testing.T) {
+	r := newRig(t, team.SandboxAuto)
+	dir := filepath.Join(filepath.Dir(r.dir), "beside")
+	put(t, filepath.Join(dir, "f"), "beside")
+	r.record.Hands.Paths.Read = []string{dir}
+	at := workspace.Follow(r.source, func() workspace.Work {
+		return workspace.Work{Team: r.record, Member: team.Member{AgentID: "coder-1", Role: "coder"}}
+	}, workspace.Options{})
+	defer at.Close()
+	reads := func() bool {
+		ws, done, err := at.Use(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer done()
+		output, _, err := ws.Check(t.Context(), "cat "+dir+"/f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.HasPrefix(output, "beside")
+	}
+	if !reads() {
+		t.Error("a folder that may be read is not")
+	}
+	r.record.Hands.Paths.Read = nil
+	if reads() {
+		t.Error("a folder that may not be read any more still is")
+	}
+}
+
+// What is not there is said before anything starts.
+func TestCheck(t *testing.T) {
+	r := newRig(t, team.SandboxAuto)
+	for want, h := range map[string]team.Hands{
+		"":                              {},
+		"paths.read names /none/there":  {Paths: team.Paths{Read: []string{"/none/there"}}},
+		`credentials "docker" are not`:  {Credentials: []string{"docker"}},
+		"commands would write all of /": {Paths: team.Paths{Write: []string{filepath.Dir(filepath.Dir(r.dir))}}},
+	} {
+		if err := r.source.Check(h, r.dir); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

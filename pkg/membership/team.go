@@ -1,0 +1,172 @@
+package membership
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"agentteam/pkg/account"
+	"agentteam/pkg/agent"
+	"agentteam/pkg/board"
+	"agentteam/pkg/board/index"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/mailbox"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// surroundings are the team as the member's agent asks it; see [agent.Team].
+type surroundings struct {
+	*member
+	box   *mailbox.Mailbox
+	begun time.Time // since when the leader could have been heard
+	scout *board.Scout
+}
+
+func (m *member) surroundings(box *mailbox.Mailbox, begun time.Time) surroundings {
+	role := m.Role
+	role.Name = m.Member.Role
+	return surroundings{m, box, begun, board.NewScout(m.board, m.Member.AgentID, role, m.others)}
+}
+
+func (s surroundings) Wait(w team.Await, holds bool) agent.Wait {
+	switch {
+	case w.Plan != "":
+		return agent.Decision(w, s.decided)
+	case w.OfPerson():
+		return agent.Person(w, holds, s.left)
+	}
+	return agent.Answer(w, holds)
+}
+
+func (s surroundings) Backlog(ctx context.Context, from uint64, f func(mailbox.Delivery) error) error {
+	return s.box.Read(ctx, s.Member.AgentID, from, f)
+}
+
+func (s surroundings) Overview(ctx context.Context) (account.Overview, error) {
+	if s.member.Overview == nil { // it does not lead
+		return account.Overview{}, nil
+	}
+	return s.member.Overview(ctx)
+}
+
+// Asking returns the beats by name; of a member that hears only the leader, none.
+func (s surroundings) Asking() (beats []team.Beat) {
+	if s.Heard == nil {
+		return nil
+	}
+	for _, h := range s.Heard() {
+		if h.Beat.State.Waits() && h.Awaits == s.Member.AgentID {
+			beats = append(beats, h.Beat)
+		}
+	}
+	slices.SortFunc(beats, func(a, b team.Beat) int { return cmp.Compare(a.AgentID, b.AgentID) })
+	return beats
+}
+
+func (s surroundings) Peers(ctx context.Context) (account.Situation, error) {
+	if s.Member.AgentID == team.Leader { // whose work nobody else takes
+		return account.Situation{}, nil
+	}
+	return s.peers(ctx)
+}
+
+// Reserved finds the first task in order of work that is reserved for the member and could be
+// claimed now.
+func (s surroundings) Reserved(ctx context.Context) (team.TaskID, bool) {
+	p, err := index.List(ctx, s.Team, s.board, team.Query{ReservedFor: s.Member.AgentID, Status: []team.TaskStatus{team.Pending}, Blocked: new(bool), Sort: team.ByWork, Limit: 1})
+	if err != nil { // it is offered, too
+		s.Logger.DebugContext(ctx, "look for a reserved task failed", "err", err)
+	}
+	if err != nil || len(p.Tasks) == 0 {
+		return "", false
+	}
+	return p.Tasks[0].ID, true
+}
+
+// Look finds a task for an agent to which no leader makes offers.
+func (s surroundings) Look(ctx context.Context) (team.TaskID, bool) {
+	id, ok, err := s.scout.Find(ctx)
+	if err != nil {
+		s.Logger.DebugContext(ctx, "look for work failed", "err", err)
+	}
+	return id, ok && err == nil
+}
+
+// LeaderHeard returns when the leader was last heard, or since when it could be if that is
+// later: since the membership began, and while NATS is there.
+func (s surroundings) LeaderHeard() time.Time {
+	if s.Team.Conn.Ready(s.ctx) != nil {
+		return time.Now()
+	}
+	heard := s.begun
+	if h, ok := s.pulse.Of(team.Leader); ok {
+		heard = h.At
+	}
+	if back := s.Team.Conn.Restored(); back.After(heard) {
+		return back
+	}
+	return heard
+}
+
+// Rests ends what the gates have let pass, as the agent goes idle.
+func (s surroundings) Rests(ctx context.Context) {
+	err := s.asks.Rest(ctx)
+	if s.gate != nil {
+		err = errors.Join(err, s.gate.Rest(ctx))
+	}
+	if err != nil && ctx.Err() == nil {
+		s.Logger.WarnContext(ctx, "a plan or a request is not marked as ended", "agent", s.Member.AgentID, "err", err)
+	}
+}
+
+// Parked shows in the member's record that its model's endpoint refuses it, and with an
+// empty cause that it answers again.
+func (s surroundings) Parked(ctx context.Context, cause string) {
+	s.parkAs(ctx, team.WaitingModel, cause)
+}
+
+func (s surroundings) EndGoal(ctx context.Context, cause string) { s.member.EndGoal(ctx, cause) }
+
+func (s surroundings) ModelChanged() <-chan struct{} { return s.member.ModelChanged() }
+
+// left blocks until a person's seat is no more, or ctx ends.
+func (m *member) left(ctx context.Context, person team.AgentID) error {
+	gone := errors.New("the seat is no more")
+	return until(ctx, func() bool {
+		return errors.Is(m.Team.Bucket.Watch(ctx, func(e broker.Entry) error {
+			p, err := roster.Decode(e)
+			if e.Deleted || err == nil && (p.State == team.Stopped || p.Backend != team.Person) {
+				return gone
+			}
+			return nil
+		}, nil, subject.KeyMember(person)), gone)
+	})
+}
+
+// decided blocks until a plan is decided on, or ctx ends.
+func (m *member) decided(ctx context.Context, plan string) (verdict string, err error) {
+	err = until(ctx, func() bool {
+		a, err := m.plans.Decided(ctx, plan)
+		if err == nil {
+			verdict = a.Verdict()
+		}
+		return err == nil
+	})
+	return verdict, err
+}
+
+// until returns once f is true, or ctx ends. It rests in between: NATS may be in trouble.
+func until(ctx context.Context, f func() bool) error {
+	for !f() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(roster.Interval):
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package permission
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"agentteam/pkg/team"
+)
+
+// Rules are the rules for one member. A nil *Rules has none. Safe for concurrent use.
+type Rules struct {
+	deny, ask, allow []rule
+	home             string
+}
+
+// rule is one rule, of one tool.
+type rule struct {
+	said    string // as written
+	tool    string // our name of the tool; mcp__server and mcp__server__ stand for all of a server
+	all     bool   // every call of the tool
+	command command
+	files   pattern
+	host    string // in lower case; "*.name" is all below name
+}
+
+// lists are the names of the lists, in the order in which they are looked at.
+var lists = []string{"deny", "ask", "allow"}
+
+// Parse checks the lists. Warnings are one line each: rules that can never match, and why.
+// The home of "~/" is that of the process. Errors: InvalidArgument with the list, the rule, the
+// column and what is meant.
+func Parse(p team.Permissions) (rules *Rules, warnings []string, err error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "/root"
+	}
+	r := &Rules{home: home}
+	kinds := map[string]*[]rule{"deny": &r.deny, "ask": &r.ask, "allow": &r.allow}
+	for i, given := range [][]string{p.Deny, p.Ask, p.Allow} {
+		list := lists[i]
+		for n, said := range given {
+			parsed, never, bad := parse(said, home)
+			if bad != nil {
+				return nil, nil, team.Errorf(team.InvalidArgument, "permissions: %s: rule %d, %q, column %d: %s", list, n+1, said, column(said, bad.at), bad.what)
+			}
+			if never == "" {
+				never = r.useless(list, parsed)
+			}
+			if never != "" {
+				warnings = append(warnings, fmt.Sprintf("permissions: %s: %q never matches: %s", list, said, never))
+			}
+			*kinds[list] = append(*kinds[list], parsed)
+		}
+	}
+	return r, warnings, nil
+}
+
+// shape is a rule: a name, and perhaps something in parentheses.
+var shape = regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_-]*\*?)(\((.*)\))?$`)
+
+// parse reads one rule. never is why it can match nothing.
+func parse(said, home string) (r rule, never string, bad *fault) {
+	m := shape.FindStringSubmatch(said)
+	if m == nil {
+		return r, "", malformed(said)
+	}
+	name, spec := m[1], m[3]
+	r = rule{said: said, tool: team.NativeTool(name)}
+	if own := foreign[name]; own != "" {
+		r.tool = own
+	}
+	at := len(name) + 1
+	if m[2] == "" || spec == "*" {
+		r.all = true
+	} else if strings.TrimSpace(spec) == "" {
+		return r, "", &fault{at, "there is nothing between the parentheses: write " + name + " for every call"}
+	}
+	if strings.HasSuffix(name, "*") && !strings.HasPrefix(name, "mcp__") {
+		return r, "", &fault{len(name) - 1, "only names of MCP tools may end in *"}
+	}
+	switch kind := kinds[r.tool]; {
+	case r.all && kind == 0 && !strings.HasPrefix(name, "mcp__"):
+		never = unknown(name)
+	case r.all:
+	case kind == runs:
+		r.command, never, bad = commandOf(spec)
+	case kind == reads || kind == edits:
+		r.files, never, bad = patternOf(spec, home)
+	case kind == fetches:
+		r.host, bad = hostOf(spec)
+	case strings.HasPrefix(name, "mcp__") || kind == other:
+		never = name + " takes nothing in parentheses"
+	default:
+		never = unknown(name)
+	}
+	if bad != nil {
+		bad.at += at
+	}
+	return r, never, bad
+}
+
+// malformed says where a rule stops to be one.
+func malformed(said string) *fault {
+	const want = "a rule is Tool or Tool(what), such as Bash(git push *)"
+	i := strings.IndexFunc(said, func(c rune) bool {
+		return c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+	})
+	switch {
+	case said == "":
+		return &fault{0, "it is empty: " + want}
+	case i > 0 && said[i] == '(' && !strings.Contains(said[i:], ")"):
+		return &fault{len(said), "there is no closing parenthesis"}
+	case i > 0 && said[i] == '(':
+		return &fault{strings.LastIndexByte(said, ')') + 1, "something comes after the closing parenthesis"}
+	}
+	return &fault{max(i, 0), want}
+}
+
+// The kinds of tools, by what a rule has in its parentheses.
+const (
+	runs    = iota + 1 // a command
+	reads              // files
+	edits              // files
+	fetches            // a host
+	other              // nothing
+)
+
+// kinds are the tools that there are.
+var kinds = map[string]int{
+	"bash": runs, "read_file": reads, "glob": reads, "grep": reads,
+	"write_file": edits, "edit_file": edits, "web_fetch": fetches,
+	"web_search": other, "send_message": other, "broadcast": other, "ask_user": other, "read_mail": other,
+	"list_teammates": other, "list_tasks": other, "get_task": other, "create_task": other, "create_tasks": other,
+	"claim_task": other, "update_task": other, "release_task": other, "spawn_teammate": other,
+	"remove_teammate": other, "finish_team": other, "approve_plan": other, "submit_plan": other,
+	"TeamCreate": other, "TeamDelete": other, "TeamCollect": other,
+}
+
+// foreign are other names of our tools, beside those of [team.NativeTool].
+var foreign = map[string]string{
+	"multi_edit": "edit_file", "MultiEdit": "edit_file", "WebFetch": "web_fetch", "WebSearch": "web_search", "message": "send_message",
+	"update_task_status": "update_task",
+}
+
+func unknown(name string) string {
+	for known := range kinds {
+		if strings.EqualFold(known, name) || strings.EqualFold(known, strings.ReplaceAll(name, "-", "_")) {
+			return fmt.Sprintf("there is no tool %s, but there is %s", name, known)
+		}
+	}
+	return "there is no tool " + name
+}
+
+// hostOf reads "domain:example.com".
+func hostOf(spec string) (string, *fault) {
+	host, ok := strings.CutPrefix(spec, "domain:")
+	if !ok {
+		return "", &fault{0, "write the host as domain:example.com"}
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	bare := strings.TrimPrefix(host, "*.")
+	if bare == "" || strings.IndexFunc(bare, func(c rune) bool { return c != '.' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') }) >= 0 {
+		return "", &fault{len("domain:"), "a host is a name such as example.com, or *.example.com for all names below it; no scheme, port or path"}
+	}
+	return host, nil
+}
+
+// outside are folders at the root in which no workspace is.
+var outside = []string{"bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr"}
+
+// useless is why a rule that comes after those of r has no effect; "" if it has one.
+func (r *Rules) useless(list string, n rule) string {
+	if list != "deny" && n.tool != "bash" && kinds[n.tool] == edits && n.files.absolute {
+		first, _, _ := strings.Cut(strings.TrimPrefix(n.files.globs[0], "/"), "/")
+		if slices.Contains(outside, first) {
+			return "it leads out of the workspace, where no tool changes a file"
+		}
+	}
+	if list == "allow" && n.tool == "bash" && !n.all && !n.command.exact() && slices.Contains(openers, n.command.first) {
+		return "no rule but one without * allows " + n.command.first + ": what it runs is not known"
+	}
+	var earlier []rule
+	switch list {
+	case "ask":
+		earlier = r.deny
+	case "allow":
+		earlier = slices.Concat(r.deny, r.ask)
+	}
+	for _, e := range earlier {
+		if e.hides(n) {
+			return fmt.Sprintf("%q comes first", e.said)
+		}
+	}
+	return ""
+}
+
+// hides reports whether every call that other matches is matched by r.
+func (r rule) hides(other rule) bool {
+	switch {
+	case r.tool != other.tool || r.host != other.host:
+		return r.all && r.tool == other.tool
+	case r.all:
+		return true
+	case other.all:
+		return false
+	case kinds[r.tool] == runs:
+		return !slices.ContainsFunc(other.command.patterns, func(p text) bool { return !r.command.covers(p) })
+	}
+	return slices.Equal(r.files.globs, other.files.globs)
+}

@@ -1,0 +1,26 @@
+package proxy
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/telemetry"
+)
+
+// Outcomes of a request.
+const (
+	allowed = "allowed"
+	refused = "refused"
+	failed  = "failed" // allowed, but the host was not reached
+)
+
+// newMetrics registers the metric that all proxies of a process share.
+func newMetrics(reg prometheus.Registerer) *prometheus.CounterVec {
+	m := telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "agentteam_network_requests_total",
+		Help: "Requests of commands to the network by outcome: allowed, refused or failed.",
+	}, []string{"outcome"}))
+	for _, outcome := range []string{allowed, refused, failed} {
+		m.WithLabelValues(outcome)
+	}
+	return m
+}

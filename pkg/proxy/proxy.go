@@ -1,0 +1,185 @@
+// Package proxy is the way of a member's commands to the network: an HTTP proxy, for CONNECT and
+// plain HTTP, on a unix socket that package sandbox makes reachable inside of a box. It reaches
+// the hosts of a [team.Network], and of those public addresses only.
+//
+// A name is looked up once, and the address that was checked is the one dialled. A redirect is a
+// new request of the program that follows it. What is refused is answered with the reason and
+// with what would allow it, for the model to read.
+//
+// It does not look into what is sent: with CONNECT that is encrypted. That nothing goes around it
+// is the matter of package sandbox.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/netutil"
+
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+)
+
+// Options are what a proxy reaches, and how.
+type Options struct {
+	Network team.Network // the hosts; empty: every request is refused
+
+	// Never reports addresses that no command may reach although they are public: those of the
+	// team's own services. Default: none.
+	Never func(netip.AddrPort) bool
+
+	Resolver Resolver                                                             // default: the machine's
+	Dial     func(ctx context.Context, network, address string) (net.Conn, error) // of an address and a port; default: a [net.Dialer]
+	Idle     time.Duration                                                        // after that without a byte a connection is closed; default 5 min
+	Logger   *slog.Logger                                                         // hosts at debug, never paths or headers; default: discard
+	Registry prometheus.Registerer                                                // may be nil
+
+	machine func() ([]netip.Addr, error) // own, but in tests
+}
+
+// Resolver looks up names; [net.Resolver] is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// The bounds of a proxy. A program that is refused a connection tries again; one that waits for
+// it is slow.
+const (
+	mostConnections = 256 // more wait
+	mostHeaders     = 64 << 10
+	mostAnswer      = 1 << 20 // of headers
+	headersWithin   = 10 * time.Second
+	nextWithin      = time.Minute // the next request on a connection
+	dialWithin      = 15 * time.Second
+	defaultIdle     = 5 * time.Minute
+)
+
+// longestSocket is the length of a unix socket's path. See unix(7): sun_path ends with a zero.
+const longestSocket = 107
+
+// Proxy serves one member's commands.
+type Proxy struct {
+	o         Options
+	socket    net.Listener
+	transport *http.Transport
+	plain     *httputil.ReverseProxy
+	metrics   *prometheus.CounterVec
+	serving   sync.WaitGroup // connections and tunnels
+}
+
+// New returns a proxy that listens on a unix socket, whose folder is made if it is not there. A
+// socket that a process has left there is replaced. [Proxy.Run] serves it, and closes it.
+//
+// Errors: InvalidArgument for a path or a network that cannot be; Unavailable if another process
+// serves the socket, or it cannot be made.
+func New(socket string, o Options) (*Proxy, error) {
+	if err := (team.Hands{Network: o.Network}).Validate(); err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(socket) || len(socket) > longestSocket {
+		return nil, team.Errorf(team.InvalidArgument, "the proxy's socket: %q is not an absolute path of at most %d bytes", socket, longestSocket)
+	}
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{}).DialContext
+	}
+	if o.Never == nil {
+		o.Never = func(netip.AddrPort) bool { return false }
+	}
+	if o.machine == nil {
+		o.machine = own
+	}
+	if o.Idle == 0 {
+		o.Idle = defaultIdle
+	}
+	o.Logger = telemetry.OrDiscard(o.Logger)
+	l, err := listen(socket)
+	if err != nil {
+		return nil, team.Errorf(team.Unavailable, "the proxy's socket: %w", err)
+	}
+	p := &Proxy{o: o, socket: netutil.LimitListener(l, mostConnections), metrics: newMetrics(o.Registry)}
+	p.transport = &http.Transport{
+		DialContext: p.dialHost, DisableCompression: true, MaxResponseHeaderBytes: mostAnswer,
+		IdleConnTimeout: nextWithin, MaxIdleConns: 16, ExpectContinueTimeout: time.Second,
+	}
+	p.plain = &httputil.ReverseProxy{
+		Rewrite: rewrite, Transport: p.transport, FlushInterval: -1,
+		ModifyResponse: func(answer *http.Response) error {
+			p.count(answer.Request.Context(), allowed, answer.Request.URL.Host)
+			return nil
+		},
+		ErrorHandler: p.failed, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+	}
+	return p, nil
+}
+
+// listen makes the socket, for this user only.
+func listen(socket string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", socket)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		conn, dialled := net.Dial("unix", socket)
+		if dialled == nil {
+			conn.Close()
+		}
+		if !errors.Is(dialled, syscall.ECONNREFUSED) {
+			return nil, err // it is served, or no socket
+		}
+		if err := os.Remove(socket); err != nil {
+			return nil, err
+		}
+		l, err = net.Listen("unix", socket)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Run serves until ctx ends, closes all connections, removes the socket and returns nil; or the
+// error for which it could not go on serving. It is called once.
+func (p *Proxy) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := &http.Server{
+		Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: headersWithin, IdleTimeout: nextWithin, MaxHeaderBytes: mostHeaders,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnState: func(_ net.Conn, s http.ConnState) {
+			switch s {
+			case http.StateNew:
+				p.serving.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				p.serving.Done()
+			}
+		},
+		ErrorLog: slog.NewLogLogger(p.o.Logger.Handler(), slog.LevelDebug),
+	}
+	context.AfterFunc(ctx, func() { server.Close() })
+	err := server.Serve(p.socket)
+	cancel()
+	p.serving.Wait()
+	p.transport.CloseIdleConnections()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

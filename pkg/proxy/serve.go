@@ -1,0 +1,218 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// serve answers a request of a command.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodConnect {
+		p.connect(w, r)
+		return
+	}
+	p.forward(w, r)
+}
+
+// connect opens a tunnel.
+func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
+	host, port, err := net.SplitHostPort(r.URL.Host)
+	if err != nil || r.RequestURI != r.URL.Host || r.ContentLength != 0 {
+		p.answer(w, r, http.StatusBadRequest, "CONNECT wants HOST:PORT and no body, not "+shown(r.RequestURI))
+		return
+	}
+	t, err := p.target(host, port)
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	conn, err := p.dial(r.Context(), t)
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	defer conn.Close()
+	p.count(r.Context(), allowed, t.host())
+	p.serving.Add(1)
+	defer p.serving.Done()
+	client, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return // it is gone
+	}
+	defer client.Close()
+	early, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	tunnel(r.Context(), client, conn, string(early), p.o.Idle)
+}
+
+// tunnel copies between a client and a host until the host ends, either fails, nothing moves for
+// idle, or ctx ends. early is what the client has sent already.
+func tunnel(ctx context.Context, client, host net.Conn, early string, idle time.Duration) {
+	end := func() { client.Close(); host.Close() }
+	timer := time.AfterFunc(idle, end)
+	defer timer.Stop()
+	defer context.AfterFunc(ctx, end)()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_, err := io.Copy(moving{host, timer, idle}, io.MultiReader(strings.NewReader(early), client))
+		if half, ok := host.(interface{ CloseWrite() error }); ok && err == nil {
+			_ = half.CloseWrite() // more of the answer is still to come
+			return
+		}
+		end()
+	}()
+	_, _ = io.Copy(moving{client, timer, idle}, host)
+	end()
+	<-sent
+}
+
+// moving is a writer that puts off a timer.
+type moving struct {
+	io.Writer
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (m moving) Write(b []byte) (int, error) {
+	n, err := m.Writer.Write(b)
+	if n > 0 {
+		m.timer.Reset(m.idle)
+	}
+	return n, err
+}
+
+// forward does a plain request.
+func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Scheme != "http" || r.URL.Host == "" {
+		p.answer(w, r, http.StatusBadRequest, "this is a proxy for http://HOST/PATH and CONNECT, not for "+shown(r.URL.Scheme+"://"+r.URL.Host))
+		return
+	}
+	t, err := p.target(r.URL.Hostname(), cmp.Or(r.URL.Port(), "80"))
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	// The host of the URL is the one that counts, for the connection and for the server: net/http
+	// has dropped the header. See RFC 9112, 3.2.2.
+	r.URL.Host, r.Host = t.String(), t.authority()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	connection := http.NewResponseController(w)
+	_ = connection.EnableFullDuplex() // or an answer would wait for the end of the request
+	timer := time.AfterFunc(p.o.Idle, func() {
+		cancel()
+		_ = connection.SetReadDeadline(time.Now())
+		_ = connection.SetWriteDeadline(time.Now())
+	})
+	defer timer.Stop()
+	if r.Body != http.NoBody {
+		r.Body = body{r.Body, timer, p.o.Idle}
+	}
+	p.plain.ServeHTTP(progress{w, timer, p.o.Idle}, r.WithContext(ctx))
+}
+
+// body is what a client sends, and puts off a timer.
+type body struct {
+	io.ReadCloser
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (b body) Read(to []byte) (int, error) {
+	n, err := b.ReadCloser.Read(to)
+	if n > 0 {
+		b.timer.Reset(b.idle)
+	}
+	return n, err
+}
+
+// progress is an answer to a client that puts off a timer.
+type progress struct {
+	http.ResponseWriter
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (p progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+func (p progress) Write(b []byte) (int, error) {
+	return moving{p.ResponseWriter, p.timer, p.idle}.Write(b)
+}
+
+// rewrite leaves a request as it is, apart from what is between the client and this proxy, which
+// httputil has dropped. Another protocol (Upgrade) is spoken by CONNECT.
+func rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL.RawQuery = r.In.URL.RawQuery
+	r.Out.Header.Del("Upgrade")
+	r.Out.Header.Del("Connection")
+}
+
+// failed answers a request that is refused, or whose host was not reached.
+func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
+	var why refusal
+	if errors.As(err, &why) {
+		p.answer(w, r, http.StatusForbidden, string(why))
+		return
+	}
+	p.answer(w, r, http.StatusBadGateway, shown(r.URL.Host)+" was not reached: "+fault(err), "err", err)
+}
+
+// fault is what a command may see of an error, which names addresses of this machine's network.
+func fault(err error) string {
+	var name *net.DNSError
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &name) && name.IsNotFound:
+		return "there is no such host"
+	case errors.As(err, &name):
+		return "its name could not be looked up"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "no answer in time"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the connection was refused there"
+	}
+	return "the connection failed"
+}
+
+// answer ends the connection with a line, which is also the reason behind the number: of an
+// answer to CONNECT most programs print nothing else, and the supervisor of a command looks for
+// it there.
+func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, status int, line string, more ...any) {
+	outcome := refused
+	if status == http.StatusBadGateway {
+		outcome = failed
+	}
+	p.count(r.Context(), outcome, shown(r.URL.Host), append(more, "reason", line)...)
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // the answer has begun, and must not look whole
+	}
+	defer conn.Close()
+	_ = conn.SetWriteDeadline(time.Now().Add(headersWithin))
+	text := "network: " + line
+	content := text + "\n"
+	if r.Method == http.MethodHead {
+		content = ""
+	}
+	fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %s\r\nConnection: close\r\n\r\n%s",
+		status, text, strconv.Itoa(len(text)+1), content)
+}
+
+// count counts and logs a request. Nothing of it but its host is logged: all else may be secret.
+func (p *Proxy) count(ctx context.Context, outcome, host string, more ...any) {
+	p.metrics.WithLabelValues(outcome).Inc()
+	p.o.Logger.DebugContext(ctx, "network request "+outcome, append([]any{"host", host}, more...)...)
+}

@@ -1,0 +1,213 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// refusal is why a request is refused, and what would allow it. It is one line of ASCII.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+
+// target is a host that may be reached, as far as its name shows.
+type target struct {
+	name string     // in lower case, without a dot at its end; "" for an address
+	addr netip.Addr // public
+	port uint16
+}
+
+// host is the name or the address.
+func (t target) host() string {
+	if t.name != "" {
+		return t.name
+	}
+	return t.addr.String()
+}
+
+func (t target) String() string { return net.JoinHostPort(t.host(), strconv.Itoa(int(t.port))) }
+
+// authority is t as a Host header has it.
+func (t target) authority() string {
+	if t.port != 80 {
+		return t.String()
+	}
+	if t.addr.Is6() {
+		return "[" + t.addr.String() + "]"
+	}
+	return t.host()
+}
+
+// parse returns what a host and a port name, whether it may be reached or not. Nothing is
+// guessed: of addresses it knows 192.0.2.1 and 2001:db8::1, of all that a program could take for
+// one (2130706433, 0x7f.1, 127.1, 0177.0.0.1) nothing passes as a name either, since the last
+// part of a public host's name begins with a letter.
+func parse(host, port string) (target, error) {
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
+		return target{}, refuse("%s is no port", shown(port))
+	}
+	t := target{port: uint16(n)}
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Zone() == "" && !addr.Is4In6() {
+		t.addr = addr
+		return t, nil
+	}
+	// By hand: strings.ToLower makes an ASCII letter of some that are none.
+	name := strings.Map(func(c rune) rune {
+		if 'A' <= c && c <= 'Z' {
+			return c + 'a' - 'A'
+		}
+		return c
+	}, strings.TrimSuffix(host, "."))
+	if strings.HasPrefix(name, "*") || team.CheckHost(name) != nil {
+		return target{}, refuse("%s is not the name of a public host", shown(host))
+	}
+	t.name = name
+	return t, nil
+}
+
+// shown is what a program has sent, as it can stand in an answer and a terminal.
+func shown(text string) string { return strconv.QuoteToASCII(team.Clip(text, 80)) }
+
+// target returns what a host and a port name if the network allows it. No name is looked up: that
+// would carry data to whose name it is.
+func (p *Proxy) target(host, port string) (target, error) {
+	t, err := parse(host, port)
+	if err != nil {
+		return target{}, err
+	}
+	const setting = `"network" of the role or the team`
+	full := p.o.Network.Full()
+	switch {
+	case len(p.o.Network) == 0:
+		return target{}, refuse("%s is refused: no host is allowed; a person can name it in %s", t.host(), setting)
+	case t.name == "" && !full:
+		return target{}, refuse("%s is refused: it is an address, and %s allows names", t.host(), setting)
+	case t.name == "" && !public(t.addr):
+		return target{}, refuse("%s is refused: it is not a public address, and no setting allows others", t.host())
+	case !p.o.Network.Allows(t.name):
+		return target{}, refuse("%s is refused: allowed are %s; a person can add it to %s", t.host(), team.Clip(p.o.Network.String(), 200), setting)
+	case !full && t.port != 80 && t.port != 443:
+		return target{}, refuse("%s is refused: of listed hosts ports 80 and 443 are allowed; a person can set %s to full", t, setting)
+	}
+	return t, nil
+}
+
+// Ranges of addresses that lead into a private network, to the machine itself, to what a
+// provider serves its machines, or somewhere that depends on an address inside of the address.
+// They are those of the special-purpose registries of IANA, and what carries IPv4 in IPv6.
+var inner = prefixes(
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+	"168.63.129.16/32", // Azure's host, to its machines
+	"2001::/23",        // Teredo, ORCHID and others
+	"2001:db8::/32", "2002::/16", "3fff::/20",
+)
+
+// global is where IPv6 addresses of public hosts are. All else, from ::1 to ff00::/8 and from
+// 64:ff9b::/96 to fd00:ec2::254, is not there.
+var global = netip.MustParsePrefix("2000::/3")
+
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+// public reports whether an address is that of a public host.
+func public(a netip.Addr) bool {
+	return a.Zone() == "" && (a.Is4() || global.Contains(a)) &&
+		!slices.ContainsFunc(inner, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// own returns the addresses of this machine. What listens on all of them, such as a NATS server,
+// is reached by a public one too.
+func own() (all []netip.Addr, err error) {
+	nets, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("list the addresses of this machine: %w", err)
+	}
+	for _, n := range nets {
+		if prefix, err := netip.ParsePrefix(n.String()); err == nil {
+			all = append(all, prefix.Addr().Unmap().WithZone(""))
+		}
+	}
+	return all, nil
+}
+
+// mostAddresses of a name are tried.
+const mostAddresses = 4
+
+// addresses looks a target up, once, and returns what of it may be dialled.
+func (p *Proxy) addresses(ctx context.Context, t target) (all []netip.AddrPort, err error) {
+	found := []netip.Addr{t.addr}
+	if t.name != "" {
+		// With its dot the name is whole: no domain of this machine's is tried behind it.
+		if found, err = p.o.Resolver.LookupNetIP(ctx, "ip", t.name+"."); err != nil {
+			return nil, fmt.Errorf("look up %s: %w", t.name, err)
+		}
+	}
+	machine, err := p.o.machine()
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range found {
+		at := netip.AddrPortFrom(a.Unmap(), t.port)
+		if public(at.Addr()) && !slices.Contains(machine, at.Addr()) && !p.o.Never(at) {
+			all = append(all, at)
+		}
+	}
+	if len(all) == 0 {
+		return nil, refuse("%s is refused: it has no public address, and no setting allows others", t)
+	}
+	return all[:min(len(all), mostAddresses)], nil
+}
+
+// dial connects to a target.
+func (p *Proxy) dial(ctx context.Context, t target) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	all, err := p.addresses(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, at := range all {
+		conn, err := func() (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, dialWithin/time.Duration(len(all)))
+			defer cancel()
+			return p.o.Dial(ctx, "tcp", at.String())
+		}()
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// dialHost is dial for the transport. It checks again: nothing is dialled unchecked, whatever the
+// transport makes of a request.
+func (p *Proxy) dialHost(ctx context.Context, _, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	t, err := p.target(host, port)
+	if err != nil {
+		return nil, err
+	}
+	return p.dial(ctx, t)
+}

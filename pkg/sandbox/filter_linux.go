@@ -1,0 +1,133 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// refused are system calls that commands have no need of and that have led out of sandboxes,
+// or act on the whole machine.
+var refused = []string{
+	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd", "move_pages", "migrate_pages", // other processes
+	"add_key", "request_key", "keyctl", // keyrings have no namespace
+	"io_uring_setup", "io_uring_enter", "io_uring_register", // does what this filter refuses, unseen
+	"bpf", "perf_event_open", "userfaultfd", "fanotify_init", "lookup_dcookie", "syslog",
+	"unshare", "setns", // namespaces, in which a command has all privileges
+	"mount", "umount", "umount2", "pivot_root", "chroot", "mount_setattr", "move_mount", "open_tree", "open_tree_attr",
+	"fsopen", "fsconfig", "fsmount", "fspick", "open_by_handle_at", "quotactl", "quotactl_fd", "swapon", "swapoff",
+	"reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "create_module",
+	"acct", "settimeofday", "clock_settime", "clock_settime64", "clock_adjtime", "stime", "sethostname", "setdomainname", "iopl", "ioperm", "vhangup", "nfsservctl",
+}
+
+// refusedConfined are those that only namespaces make harmless: what they reach is the whole
+// machine's.
+var refusedConfined = []string{"socket", "socketcall", "connect", "bind", "listen", "shmget", "shmat", "shmctl", "msgget", "msgctl", "semget", "semctl", "mq_open", "mq_unlink"}
+
+const (
+	allow = uint32(unix.SECCOMP_RET_ALLOW)
+	// kill is for another architecture, whose numbers of system calls mean others.
+	kill = uint32(unix.SECCOMP_RET_KILL_PROCESS)
+	deny = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
+	// unknown has a program try the older call.
+	unknown = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOSYS)
+
+	newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWTIME
+	socketType    = 0xf // without flags such as SOCK_CLOEXEC
+)
+
+// The filters of the levels, as bytes of struct sock_filter.
+var (
+	confinedFilter   = sync.OnceValues(func() ([]byte, error) { return filter(append(refusedConfined, refused...), false) })
+	bubblewrapFilter = sync.OnceValues(func() ([]byte, error) { return filter(refused, true) })
+)
+
+// filter returns a program that refuses the system calls named, and some by their
+// arguments. With sockets, those of families that the network namespace separates can be made.
+func filter(names []string, sockets bool) ([]byte, error) {
+	machine, err := arch.GetInfo("")
+	if err != nil {
+		return nil, fmt.Errorf("the system calls of this machine are not known: %w", err)
+	}
+	f := program{numbers: machine.SyscallNames}
+	// Names that this architecture does not have are left out; these all have.
+	for _, name := range []string{"ptrace", "clone", "clone3", "ioctl", "socket", "socketpair", "unshare", "mount"} {
+		if _, ok := f.numbers[name]; !ok {
+			return nil, fmt.Errorf("the system call %s of %s is not known", name, machine.Name)
+		}
+	}
+	f.add(bpf.LoadAbsolute{Off: 4, Size: 4}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(machine.ID), SkipTrue: 1}, bpf.RetConstant{Val: kill}, load)
+	if machine == arch.X86_64 { // the same architecture to the kernel, with other numbers
+		f.add(bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: uint32(arch.X32.SeccompMask), SkipFalse: 1}, bpf.RetConstant{Val: unknown})
+	}
+	for _, name := range names {
+		f.on(name, bpf.RetConstant{Val: deny})
+	}
+	f.on("clone3", bpf.RetConstant{Val: unknown}) // its flags are behind a pointer
+	f.on("clone", argument(0), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: newNamespaces, SkipFalse: 1}, bpf.RetConstant{Val: deny})
+	// These put input into a terminal. The kernel reads 32 bits of the number.
+	f.on("ioctl", argument(1), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipFalse: 1}, bpf.RetConstant{Val: deny})
+	if sockets {
+		f.on("socket", argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 3}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1}, bpf.RetConstant{Val: deny})
+	} else {
+		// A pair of datagram sockets can send to any path.
+		f.on("socketpair", argument(1), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_SEQPACKET, SkipTrue: 1}, bpf.RetConstant{Val: deny},
+			argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1}, bpf.RetConstant{Val: deny})
+	}
+	f.add(bpf.RetConstant{Val: allow})
+	return f.bytes()
+}
+
+// load loads the number of the system call.
+var load = bpf.LoadAbsolute{Off: 0, Size: 4}
+
+// argument loads the lower half of an argument. See seccomp(2): struct seccomp_data.
+func argument(i uint32) bpf.Instruction {
+	offset := 16 + 8*i
+	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 { // big endian
+		offset += 4
+	}
+	return bpf.LoadAbsolute{Off: offset, Size: 4}
+}
+
+// program is a filter that is being written.
+type program struct {
+	numbers map[string]int
+	code    []bpf.Instruction
+}
+
+func (p *program) add(code ...bpf.Instruction) { p.code = append(p.code, code...) }
+
+// on adds code for one system call, which is followed by the rest unless the code returns.
+// The number is loaded before and after.
+func (p *program) on(name string, code ...bpf.Instruction) {
+	number, ok := p.numbers[name]
+	if !ok {
+		return
+	}
+	if len(code) > 1 {
+		code = append(code, load)
+	}
+	p.add(bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(number), SkipFalse: uint8(len(code))})
+	p.add(code...)
+}
+
+// bytes assembles the program.
+func (p *program) bytes() (out []byte, err error) {
+	raw, err := bpf.Assemble(p.code)
+	if err != nil {
+		return nil, fmt.Errorf("the filter of system calls: %w", err)
+	}
+	for _, in := range raw {
+		out = binary.NativeEndian.AppendUint16(out, in.Op)
+		out = append(out, in.Jt, in.Jf)
+		out = binary.NativeEndian.AppendUint32(out, in.K)
+	}
+	return out, nil
+}

@@ -1,0 +1,57 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// programs are the folders of programs and libraries. On many systems some are symbolic links.
+var programs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"}
+
+// settings are the parts of /etc that programs need, as patterns. None holds a secret.
+var settings = []string{
+	"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "passwd", "group", "nsswitch.conf", "hosts", "host.conf", "services", "protocols",
+	"ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "pki/ca-trust/extracted", "ca-certificates", "ca-certificates.conf", "crypto-policies", "alternatives", "localtime", "timezone", "os-release", "debian_version",
+	"mime.types", "magic", "bash.bashrc", "bashrc", "profile", "profile.d", "inputrc", "shells", "gitconfig", "fonts", "java*", "python*", "perl", "R", "php",
+}
+
+// system are files of the kernel from which programs read what the machine has.
+var system = []string{"/proc", "/sys/devices/system", "/sys/kernel/mm/transparent_hugepage", "/sys/fs/cgroup"}
+
+// machine are the parts of /proc that set up the whole machine.
+var machine = []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"}
+
+// devices are the files of /dev that do no harm.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+
+// etc returns the parts of /etc that are there.
+func etc() (all []string) {
+	for _, pattern := range settings {
+		found, _ := filepath.Glob(filepath.Join("/etc", pattern)) // fails only for a bad pattern
+		all = append(all, found...)
+	}
+	return all
+}
+
+// readable returns the paths of the system that every command may read at level Confined.
+func readable() []string { return append(append(etc(), programs...), system...) }
+
+// tree returns options of bubblewrap that make the file system of every command, without
+// what is the member's.
+func tree() (options []string) {
+	for _, path := range programs {
+		if target, err := os.Readlink(path); err == nil {
+			options = append(options, "--symlink", target, path)
+		} else {
+			options = append(options, "--ro-bind-try", path, path)
+		}
+	}
+	for _, path := range etc() {
+		options = append(options, "--ro-bind-try", path, path)
+	}
+	options = append(options, "--proc", "/proc", "--dev", "/dev")
+	for _, path := range machine { // root could write them, though without any capability
+		options = append(options, "--ro-bind-try", path, path)
+	}
+	return options
+}

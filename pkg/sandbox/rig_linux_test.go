@@ -1,0 +1,279 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"agentteam/pkg/command"
+	"agentteam/pkg/sandbox"
+	"agentteam/pkg/team"
+)
+
+// What this program does if it is started once more with one of these variables.
+const (
+	probing = "SANDBOX_TEST_PROBE" // is a command that tries something
+	owning  = "SANDBOX_TEST_OWNER" // runs a command at that level, as a member
+)
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(probing) != "":
+		probe(os.Getenv(probing), os.Args[1:])
+	case os.Getenv(owning) != "":
+		own(team.Sandbox(os.Getenv(owning)), os.Args[1], os.Args[2])
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// rig is a box in which a test runs commands.
+type rig struct {
+	*testing.T
+	sandbox.Sandbox
+	box sandbox.Box
+}
+
+// each runs a test at each level that confines. One that does not work on this machine is
+// left out, but not in CI.
+func each(t *testing.T, test func(r rig)) {
+	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
+		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
+			test(rigOf(t, level))
+		})
+	}
+}
+
+func rigOf(t *testing.T, level team.Sandbox) rig {
+	t.Helper()
+	s, err := sandbox.Find(t.Context(), level)
+	switch {
+	case err != nil && os.Getenv("CI") == "":
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	r := rig{t, s, sandbox.Box{Dir: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"), ReadOnly: []string{self}}}
+	if err := os.Mkdir(r.box.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// outside is a path that is not in the box.
+func (r rig) outside(name string) string { return filepath.Join(filepath.Dir(r.box.Dir), name) }
+
+func (r rig) put(path, text string) {
+	r.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		r.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// run runs a command in the box.
+func (r rig) run(c command.Command) (command.Exit, string) {
+	r.Helper()
+	runner, err := r.Runner(r.box)
+	if err != nil {
+		r.Fatal(err)
+	}
+	var output bytes.Buffer
+	c.Output = &output
+	if c.Dir == "" {
+		c.Dir = r.box.Dir
+	}
+	exit, err := runner.Run(r.Context(), c)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return exit, output.String()
+}
+
+func (r rig) bash(script string, args ...string) (command.Exit, string) {
+	r.Helper()
+	return r.run(command.Command{Args: append([]string{"bash", "-c", script, "bash"}, args...)})
+}
+
+// probe has this program try something inside, and returns what it reports.
+func (r rig) probe(what string, args ...string) string {
+	r.Helper()
+	exit, output := r.run(command.Command{Args: append([]string{r.box.ReadOnly[0]}, args...), Env: []string{probing + "=" + what}})
+	if exit.Code != 0 {
+		r.Fatalf("%s: %+v: %s", what, exit, output)
+	}
+	return output
+}
+
+// await waits for something that other processes do and that gives no signal.
+func (r rig) await(what string, done func() bool) {
+	r.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(time.Minute)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			r.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// marked returns the processes of this machine that have a word in their arguments.
+func marked(word string) (pids []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range all {
+		line, err := os.ReadFile(file)
+		if pid, _ := strconv.Atoi(strings.Split(file, "/")[2]); err == nil && pid != os.Getpid() && bytes.Contains(line, []byte(word)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// probe prints what became of a try: "done", or the error.
+func probe(what string, args []string) {
+	err := fmt.Errorf("no probe %q", what)
+	switch what {
+	case "socket":
+		err = probeSocket(args[0], args[1])
+	case "fetch":
+		if err = fetch(args[0]); err == nil {
+			return
+		}
+	case "own server":
+		if err = serveOneself(); err == nil {
+			return
+		}
+	case "ptrace":
+		pid, _ := strconv.Atoi(args[0])
+		err = unix.PtraceAttach(pid)
+	case "kill":
+		err = syscall.Kill(-1, syscall.SIGKILL)
+	case "io_uring":
+		_, _, e := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, 0, 0)
+		err = e
+	case "unshare":
+		err = unix.Unshare(unix.CLONE_NEWUSER)
+	case "keyctl":
+		_, err = unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true)
+	case "tiocsti":
+		_, _, e := unix.Syscall(unix.SYS_IOCTL, 0, 1<<32|unix.TIOCSTI, 0)
+		err = e
+	case "grow": // memory
+		for held := [][]byte{}; ; {
+			page := bytes.Repeat([]byte{1}, 1<<20)
+			held = append(held, page)
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if err == nil {
+		fmt.Println("done")
+		return
+	}
+	fmt.Println(err)
+}
+
+// fetch posts a MiB, and prints the answer.
+func fetch(url string) error {
+	answer, err := http.Post(url, "text/plain", bytes.NewReader(make([]byte, 1<<20)))
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Printf("%s\n", body)
+	return err
+}
+
+// serveOneself has curl ask a server of the same command. Clients of Go leave loopback to no proxy.
+func serveOneself() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "own\n") }))
+	curl := exec.Command("curl", "-sS", "http://"+l.Addr().String())
+	curl.Stdout, curl.Stderr = os.Stdout, os.Stderr
+	return curl.Run()
+}
+
+// probeSocket tries to send a word.
+func probeSocket(network, address string) error {
+	families := map[string][3]int{
+		"mptcp": {unix.AF_INET, unix.SOCK_STREAM, 262}, "netlink": {unix.AF_NETLINK, unix.SOCK_RAW, 0}, "vsock": {unix.AF_VSOCK, unix.SOCK_STREAM, 0},
+		"packet": {unix.AF_PACKET, unix.SOCK_RAW, 0}, "pair": {unix.AF_UNIX, unix.SOCK_DGRAM, 0},
+	}
+	f, raw := families[network]
+	if !raw {
+		conn, err := net.DialTimeout(network, address, 10*time.Second)
+		if err == nil {
+			_, err = conn.Write([]byte("x"))
+		}
+		return err
+	}
+	if network == "pair" {
+		fds, err := unix.Socketpair(f[0], f[1], f[2])
+		if err != nil {
+			return err
+		}
+		return unix.Sendto(fds[0], []byte("x"), 0, &unix.SockaddrUnix{Name: address})
+	}
+	fd, err := unix.Socket(f[0], f[1], f[2])
+	if err != nil || network != "mptcp" {
+		return err
+	}
+	to, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return err
+	}
+	return unix.Connect(fd, &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())})
+}
+
+// own runs a command that goes on until it is ended.
+func own(level team.Sandbox, dir, script string) {
+	s, err := sandbox.Find(context.Background(), level)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	r, err := s.Runner(sandbox.Box{Dir: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home")})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	until := time.Now().Add(time.Hour)
+	if d, err := time.ParseDuration(os.Getenv(owning + "_ALLOWED")); err == nil {
+		until = time.Now().Add(d)
+	}
+	exit, err := r.Run(context.Background(), command.Command{
+		Args: []string{"bash", "-c", script}, Dir: filepath.Join(dir, "work"), Output: os.Stderr,
+		Allowed: func() (time.Time, <-chan struct{}) { return until, nil },
+	})
+	fmt.Fprintln(os.Stderr, "ended before it was killed:", exit, err)
+	os.Exit(1)
+}

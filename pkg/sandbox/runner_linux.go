@@ -1,0 +1,173 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"agentteam/pkg/command"
+	"agentteam/pkg/sandbox/supervisor"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/team"
+)
+
+// runner runs commands in one box.
+type runner struct {
+	Sandbox
+	box Box
+}
+
+func (s Sandbox) runner(b Box) command.Runner { return runner{s, b} }
+
+// Run implements [command.Runner].
+func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error) {
+	spec, err := r.spec(c)
+	if err != nil {
+		return command.Exit{}, err
+	}
+	w, err := c.Watch(ctx)
+	if err != nil {
+		return command.Exit{}, err
+	}
+	defer w.End()
+	report, err := supervise(w, c.Dir, spec)
+	if err != nil {
+		return command.Exit{}, err
+	}
+	exit := command.Exit{Code: report.Code, How: report.How}
+	switch report.Ended {
+	case supervisor.Ordered:
+		exit.Cause = w.Cause()
+	case supervisor.Memory:
+		exit.Cause = fmt.Errorf("%w: a command and what it starts may use %s", ErrMemory, size(r.box.Limits.Memory))
+	case supervisor.Processes:
+		exit.Cause = fmt.Errorf("%w: a command may have %d at the same time", ErrProcesses, r.box.Limits.Processes)
+	case supervisor.FileSize:
+		exit.Cause = fmt.Errorf("%w: a file may have %s", ErrFileSize, size(r.box.Limits.FileSize))
+	}
+	return exit, nil
+}
+
+// size writes a number of bytes for people.
+func size(bytes int64) string {
+	if bytes%(1<<30) == 0 {
+		return fmt.Sprintf("%d GiB", bytes>>30)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}
+
+// spec returns what the supervisor of a command has to do.
+func (r runner) spec(c command.Command) (supervisor.Spec, error) {
+	b, l := r.box, r.box.Limits
+	spec := supervisor.Spec{Args: c.Args, Env: r.env(c), Memory: l.Memory, Processes: l.Processes, FileSize: l.FileSize}
+	if r.level == team.Unconfined {
+		return spec, nil
+	}
+	if !below(c.Dir, b.Dir) {
+		return spec, team.Errorf(team.InvalidArgument, "a command in %s, outside of the workspace %s", c.Dir, b.Dir)
+	}
+	if err := b.untouched(r.level); err != nil {
+		return spec, err
+	}
+	if r.level == team.Confined {
+		filter, err := confinedFilter()
+		spec.Confine = &supervisor.Confinement{
+			Read: append(readable(), b.ReadOnly...), Write: b.writable(), Devices: devices, Filter: filter,
+		}
+		return spec, err
+	}
+	filter, err := bubblewrapFilter()
+	if err != nil {
+		return spec, err
+	}
+	options, err := r.options(c.Dir, spec.Env)
+	spec.Files = [][]byte{filter, []byte(strings.Join(options, "\x00") + "\x00")}
+	spec.Under = []string{r.program, "--args", "4", "--"}
+	spec.Proxy = b.Proxy
+	spec.Processes += 2 // bubblewrap, outside and as the first process inside
+	return spec, err
+}
+
+// env returns the whole environment of a command.
+func (r runner) env(c command.Command) []string {
+	env := command.Environ(os.Environ())
+	if r.level != team.Unconfined {
+		temp := r.box.temp()
+		if r.level == team.Bubblewrap && r.box.ownTmp() {
+			temp = "/tmp"
+		}
+		env = append(env, "HOME="+r.box.Home, "TMPDIR="+temp)
+		if r.box.Proxy != "" {
+			env = append(env, proxied()...)
+		}
+	}
+	return append(append(env, r.box.Env...), c.Env...)
+}
+
+// proxied returns the variables by which programs find the proxy. Some read lower case only, some
+// upper case. What a command serves itself it reaches without the proxy, which would refuse.
+func proxied() (env []string) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		env = append(env, name+"=http://"+supervisor.ProxyAddress)
+	}
+	const own = "localhost,127.0.0.1,::1"
+	return append(env, "NO_PROXY="+own, "no_proxy="+own)
+}
+
+// supervise runs a supervisor in a folder and returns its report.
+func supervise(w *command.Watch, dir string, spec supervisor.Spec) (report supervisor.Report, err error) {
+	in, control, err := os.Pipe()
+	if err != nil {
+		return report, err
+	}
+	defer control.Close()
+	defer in.Close()
+	out, reports, err := os.Pipe()
+	if err != nil {
+		return report, err
+	}
+	defer out.Close()
+	defer reports.Close()
+	// The running program, also if its file has been replaced or removed since.
+	cmd := exec.CommandContext(w.Context, "/proc/self/exe")
+	cmd.Args = []string{supervisor.Name}
+	cmd.Dir, cmd.Env = dir, []string{} // nil would be ours, secrets and all
+	cmd.Stdout, cmd.Stderr = w.Output, w.Output
+	cmd.ExtraFiles = []*os.File{in, reports} // from descriptor 3 on
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = control.Close     // it kills everything and reports
+	cmd.WaitDelay = shutdown.Tools // or is killed; the kernel then kills the command
+	if err := cmd.Start(); err != nil {
+		return report, err
+	}
+	in.Close()
+	reports.Close()
+	enc := json.NewEncoder(control)
+	err = enc.Encode(spec)
+	if err == nil {
+		err = w.Guard(func(left time.Duration) error { return enc.Encode(left.Milliseconds()) })
+	}
+	if err != nil {
+		control.Close() // what has begun ends
+	}
+	got, _ := io.ReadAll(out) // until the supervisor ends
+	ended := cmd.Wait()
+	switch json.Unmarshal(got, &report) {
+	case nil:
+		if report.Failed != "" {
+			return report, fmt.Errorf("%s", report.Failed)
+		}
+		return report, nil
+	default:
+		if cause := w.Cause(); cause != nil {
+			return supervisor.Report{Code: -1, How: "signal: killed", Ended: supervisor.Ordered}, nil
+		}
+		return report, fmt.Errorf("the supervisor of the command has ended without a report: %v", ended)
+	}
+}

@@ -1,0 +1,283 @@
+// Package sandbox confines the commands that agents start. It finds the strongest level that
+// works on this machine, and gives each member a [command.Runner] whose commands see and may
+// use no more than the member's [Box].
+//
+// Every command has a supervisor, a separate process that ends with the command and ends
+// all that is left of it, also when this process is killed: see package sandbox/supervisor.
+// What a level covers and what it does not is in docs/operations.md. Which commands are
+// asked for is for package permission; which paths a job needs, for its caller.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"agentteam/pkg/command"
+	"agentteam/pkg/team"
+)
+
+// Sandbox runs commands at one level. It may be copied and used concurrently; the zero
+// Sandbox runs none. [Find] makes one.
+type Sandbox struct {
+	level   team.Sandbox
+	name    string // with the version
+	program string // of bubblewrap
+}
+
+// Level is Bubblewrap, Confined or Unconfined.
+func (s Sandbox) Level() team.Sandbox { return s.level }
+
+// String is the level with its version, for people: "bubblewrap 0.8.0".
+func (s Sandbox) String() string { return s.name }
+
+// Find returns the strongest sandbox that wish allows and in which a harmless command, run
+// inside, shows that it works. SandboxAuto means Bubblewrap, then Confined; nothing but the
+// wish for Unconfined leads to that. It blocks for some milliseconds, at most some seconds.
+//
+// Errors: InvalidArgument for an unknown wish; Unavailable, with what was tried, why that
+// failed and what to do.
+func Find(ctx context.Context, wish team.Sandbox) (Sandbox, error) {
+	var levels []team.Sandbox
+	switch wish {
+	case team.SandboxAuto, "":
+		levels = []team.Sandbox{team.Bubblewrap, team.Confined}
+	case team.Bubblewrap, team.Confined, team.Unconfined:
+		levels = []team.Sandbox{wish}
+	default:
+		return Sandbox{}, team.Errorf(team.InvalidArgument, "sandbox: %q is not a level", wish).WithHint("want auto, bubblewrap, confined or none")
+	}
+	var failed []string
+	for _, level := range levels {
+		s, err := find(ctx, level)
+		if err == nil {
+			return s, nil
+		}
+		failed = append(failed, fmt.Sprintf("%s: %v", level, err))
+	}
+	return Sandbox{}, team.Errorf(team.Unavailable, "no sandbox works here: %s", strings.Join(failed, "; ")).WithHint(hint)
+}
+
+const hint = "install bubblewrap 0.8 or newer and allow user namespaces, or use Linux 6.12 or newer with Landlock; `sandbox: none` runs commands with all rights of the process"
+
+// Causes of a [command.Exit], beside those of package command.
+var (
+	ErrMemory    = errors.New("the limit of memory has been reached")
+	ErrProcesses = errors.New("the limit of processes has been reached")
+	ErrFileSize  = errors.New("the limit of a file's size has been reached")
+)
+
+// Limits bound what a command and all that it starts use.
+type Limits struct {
+	Memory    int64 // bytes, of all processes together; default 4 GiB
+	Processes int   // at the same time; default 512
+	FileSize  int64 // bytes, of each file; default 4 GiB
+}
+
+func (l Limits) withDefaults() (Limits, error) {
+	if l.Memory < 0 || l.Processes < 0 || l.FileSize < 0 {
+		return l, team.Errorf(team.InvalidArgument, "a limit of a sandbox is negative: %+v", l)
+	}
+	if l.Memory == 0 {
+		l.Memory = 4 << 30
+	}
+	if l.Processes == 0 {
+		l.Processes = 512
+	}
+	if l.FileSize == 0 {
+		l.FileSize = 4 << 30
+	}
+	return l, nil
+}
+
+// Box is what the commands of one member see and may use. At level Unconfined only Limits and
+// Env count. All paths are absolute.
+type Box struct {
+	Dir      string   // the workspace, writable; commands start in it or below
+	Home     string   // HOME, writable, for one member; made if it is not there, as is Home + ".tmp" for temporary files
+	ReadOnly []string // may be read and executed, never written. One directly in Dir can be absent; Confined cannot keep it
+	Write    []string // may be written
+	Hidden   []string // below Dir: are not there. Confined refuses what is, unless it is a symbolic link to a place outside the box
+	Env      []string // "NAME=value" each, beside what [command.Environ] lets through
+	Proxy    string   // path of a unix socket, in a folder that no command may write, that takes what is sent to HTTP_PROXY and HTTPS_PROXY; "": no network. Bubblewrap only
+	Limits   Limits
+}
+
+// Runner returns what runs commands in b; those of different runners are apart from each
+// other. Errors: InvalidArgument for a box that cannot be; Unavailable for a Proxy at another
+// level than Bubblewrap, and from the zero Sandbox.
+//
+// A [command.Exit] has the Cause [ErrMemory], [ErrProcesses] or [ErrFileSize] if one of
+// Limits ended the command. Its Run fails with InvalidState if a path of the box has been
+// replaced so that it leads elsewhere.
+func (s Sandbox) Runner(b Box) (command.Runner, error) {
+	var err error
+	if b.Limits, err = b.Limits.withDefaults(); err != nil {
+		return nil, err
+	}
+	switch s.level {
+	case "":
+		return nil, team.Errorf(team.Unavailable, "no sandbox was found, so no command is run").WithHint(hint)
+	case team.Unconfined:
+		return s.runner(b), nil
+	}
+	if b.Proxy != "" && s.level != team.Bubblewrap {
+		return nil, team.Errorf(team.Unavailable, "commands have no network in the sandbox %q", s.level).WithHint("install bubblewrap, or set `network: none`")
+	}
+	if err := b.valid(); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{b.Home, b.temp()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, team.Errorf(team.InvalidArgument, "the home of the commands: %w", err)
+		}
+	}
+	if err := b.untouched(s.level); err != nil {
+		return nil, err
+	}
+	return s.runner(b), nil
+}
+
+// temp is the folder for temporary files. It is beside Home: a command cannot replace it.
+func (b Box) temp() string { return b.Home + ".tmp" }
+
+// writable returns the folders that commands may change.
+func (b Box) writable() []string { return append([]string{b.Dir, b.Home, b.temp()}, b.Write...) }
+
+// below reports whether path is dir or below it.
+func below(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// valid checks the paths of a box.
+func (b Box) valid() error {
+	for _, list := range []struct {
+		what  string
+		paths []string
+		must  bool // be there
+	}{
+		{"Dir", []string{b.Dir}, true}, {"Home", []string{b.Home}, false}, {"Write", b.Write, true},
+		{"ReadOnly", b.ReadOnly, false}, {"Hidden", b.Hidden, false},
+	} {
+		for _, path := range list.paths {
+			if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
+				return team.Errorf(team.InvalidArgument, "%s of a sandbox: %q is not an absolute path below /", list.what, path)
+			}
+			if _, err := os.Stat(path); err != nil && list.must {
+				return team.Errorf(team.InvalidArgument, "%s of a sandbox: %w", list.what, err)
+			}
+		}
+	}
+	for _, path := range b.Hidden {
+		if !below(path, b.Dir) || path == b.Dir {
+			return team.Errorf(team.InvalidArgument, "Hidden of a sandbox: %s is not below %s", path, b.Dir)
+		}
+	}
+	return b.validProxy()
+}
+
+// validProxy checks the path of the proxy. Where a command could replace it by a symbolic link,
+// the supervisor would take the next command's connections to any socket of this machine.
+func (b Box) validProxy() error {
+	if b.Proxy == "" {
+		return nil
+	}
+	info, err := os.Lstat(b.Proxy)
+	if err != nil {
+		return team.Errorf(team.InvalidArgument, "Proxy of a sandbox: %w", err)
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(b.Proxy))
+	if err != nil {
+		return team.Errorf(team.InvalidArgument, "Proxy of a sandbox: %w", err)
+	}
+	if !filepath.IsAbs(b.Proxy) || info.Mode()&os.ModeSocket == 0 {
+		return team.Errorf(team.InvalidArgument, "Proxy of a sandbox: %s is not the absolute path of a unix socket", b.Proxy)
+	}
+	for _, dir := range b.writable() {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && below(folder, real) {
+			return team.Errorf(team.InvalidArgument, "Proxy of a sandbox: commands may write %s", dir)
+		}
+	}
+	return nil
+}
+
+// untouched checks, before each command, that no earlier one has replaced what the box
+// depends on: a symbolic link in a folder that commands may write would lead the grants
+// elsewhere.
+func (b Box) untouched(level team.Sandbox) error {
+	hidden := map[string]bool{}
+	for _, path := range b.Hidden {
+		hidden[path] = true
+	}
+	writable := b.writable()
+	for _, path := range append(append(append([]string{}, writable...), b.ReadOnly...), b.Hidden...) {
+		for _, dir := range writable {
+			link, err := linkBetween(dir, path)
+			switch {
+			case err != nil:
+				return team.Errorf(team.InvalidState, "%w", err)
+			case link == "":
+			case link == path && hidden[path] && b.leadsOut(path):
+			default:
+				return team.Errorf(team.InvalidState, "%s is a symbolic link: commands in a sandbox need the real path", link).
+					WithHint("remove the link, or name the place that it leads to")
+			}
+		}
+	}
+	if level != team.Confined {
+		return nil
+	}
+	for _, path := range b.Hidden {
+		if _, err := os.Lstat(path); err == nil && !b.leadsOut(path) {
+			return team.Errorf(team.InvalidState, "%s cannot be hidden in the sandbox %q", path, level).
+				WithHint("move it out of the workspace and leave a symbolic link, or install bubblewrap")
+		}
+	}
+	return nil
+}
+
+// linkBetween returns the first symbolic link on the way from dir to path, "" if there is
+// none or path is not below dir.
+func linkBetween(dir, path string) (link string, err error) {
+	if !below(path, dir) || path == dir {
+		return "", nil
+	}
+	at := dir
+	for name := range strings.SplitSeq(strings.TrimPrefix(path[len(dir):], "/"), "/") {
+		at = filepath.Join(at, name)
+		switch info, err := os.Lstat(at); {
+		case errors.Is(err, os.ErrNotExist):
+			return "", nil
+		case err != nil:
+			return "", err
+		case info.Mode()&os.ModeSymlink != 0:
+			return at, nil
+		}
+	}
+	return "", nil
+}
+
+// leadsOut reports whether path is a symbolic link to a place that no command of the box
+// can read.
+func (b Box) leadsOut(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSymlink == 0 {
+		return false
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return true
+	}
+	if err != nil {
+		return false
+	}
+	for _, dir := range append(b.writable(), b.ReadOnly...) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && below(target, real) {
+			return false
+		}
+	}
+	return true
+}

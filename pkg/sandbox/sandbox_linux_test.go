@@ -1,0 +1,274 @@
+package sandbox_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"agentteam/pkg/command"
+	"agentteam/pkg/sandbox"
+	"agentteam/pkg/team"
+)
+
+// In its folder a command works as ever: files, programs, git, one output, an exit status.
+func TestWork(t *testing.T) {
+	t.Parallel()
+	each(t, func(r rig) {
+		r.put(filepath.Join(r.box.Dir, "in"), "text")
+		exit, output := r.bash(`cat; cat in; mkdir -p a/b && cp in a/b/out && ln a/b/out a/linked && mv a/linked b && chmod 755 b && rm in &&
+			echo x > "$HOME/h" && echo x > "$TMPDIR/t" && echo x > /dev/null && echo " first" && echo "$EXTRA" >&2; exit 3`)
+		if exit != (command.Exit{Code: 3, How: "exit status 3"}) || output != "text first\n\n" {
+			t.Errorf("%+v: %q", exit, output)
+		}
+		if got, err := os.ReadFile(filepath.Join(r.box.Dir, "a/b/out")); string(got) != "text" {
+			r.Errorf("written: %q, %v", got, err)
+		}
+		if got, err := os.ReadFile(filepath.Join(r.box.Home, "h")); string(got) != "x\n" {
+			r.Errorf("written at home: %q, %v", got, err)
+		}
+		if exit, output := r.bash(`cat "$TMPDIR/t"`); output != "x\n" {
+			r.Errorf("a temporary file of an earlier command: %+v: %s", exit, output)
+		}
+		if _, err := exec.LookPath("git"); err == nil {
+			if exit, output := r.bash(`git init -q && echo x > f && git add f && git -c user.name=n -c user.email=e commit -qm s && git status --short f && git log --format=%s`); exit.Code != 0 || output != "s\n" {
+				r.Errorf("git: %+v: %s", exit, output)
+			}
+		}
+	})
+}
+
+// What is outside of the box is out of reach, and what may only be read is not written.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	each(t, func(r rig) {
+		secret, read, write := r.outside("secret"), r.outside("read"), r.outside("write")
+		r.put(secret, "canary")
+		r.put(filepath.Join(read, "f"), "readable")
+		r.put(filepath.Join(write, "f"), "writable")
+		r.box.ReadOnly, r.box.Write = append(r.box.ReadOnly, read), []string{write}
+		if err := os.Symlink(secret, filepath.Join(r.box.Dir, "link")); err != nil {
+			r.Fatal(err)
+		}
+		exit, output := r.bash(`cat "$2/f" && echo more > "$3/f" && echo more > "$3/g" && ! echo x 2>/dev/null > "$2/f" && ! touch "$2/g" 2>/dev/null || exit 1
+			for path in "$1" link "/proc/self/root$1" "/proc/1/root$1" /etc/shadow /run/. /home/. "$HOME/../secret"; do
+				ls "$path"/ > /dev/null 2>&1; cat "$path" 2>/dev/null && echo "$path is read"
+			done
+			for path in "$1" link "$1-new"; do echo x 2>/dev/null >> "$path"; done # at bubblewrap in memory
+			for path in /usr/bin/x /etc/passwd /proc/sys/kernel/domainname; do
+				echo x 2>/dev/null >> "$path" && echo "$path is written"
+			done
+			ln "$1" hard; mv "$1" moved; rm -f "$1"; exit 0`, secret, read, write)
+		if exit.Code != 0 || !strings.HasPrefix(output, "readable") || strings.Contains(output, " is ") {
+			r.Errorf("%+v: %s", exit, output)
+		}
+		for path, want := range map[string]string{secret: "canary", filepath.Join(read, "f"): "readable", filepath.Join(write, "f"): "more\n"} {
+			if got, err := os.ReadFile(path); string(got) != want {
+				r.Errorf("%s: %q, %v", path, got, err)
+			}
+		}
+		if left, _ := filepath.Glob(secret + "-*"); len(left) > 0 {
+			r.Errorf("made: %q", left)
+		}
+	})
+}
+
+// No socket leads out of the box, of whatever family.
+func TestSockets(t *testing.T) {
+	t.Parallel()
+	each(t, func(r rig) {
+		tcp, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer tcp.Close()
+		udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer udp.Close()
+		dir, err := os.MkdirTemp("", "s") // a short name, as that of a socket must be
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		path := filepath.Join(dir, "s")
+		stream, err := net.Listen("unix", path)
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer stream.Close()
+		datagram, err := net.ListenPacket("unixgram", path+"d")
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer datagram.Close()
+		abstract, err := net.Listen("unix", "@agentteam-sandbox-test"+strconv.Itoa(os.Getpid())+string(r.Level()))
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer abstract.Close()
+		for _, try := range [][2]string{
+			{"tcp", tcp.Addr().String()}, {"mptcp", tcp.Addr().String()}, {"unix", path}, {"unix", abstract.Addr().String()},
+			{"unixgram", path + "d"}, {"pair", path + "d"}, {"netlink", ""}, {"vsock", ""}, {"packet", ""},
+		} {
+			if got := r.probe("socket", try[0], try[1]); got == "done\n" {
+				r.Errorf("%s %s: %s", try[0], try[1], got)
+			}
+		}
+		// UDP is sent without an answer: nothing must have come.
+		r.probe("socket", "udp", udp.LocalAddr().String())
+		_ = udp.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		if n, from, err := udp.ReadFrom(make([]byte, 8)); err == nil {
+			r.Errorf("%d bytes came from %s", n, from)
+		}
+	})
+}
+
+// Other processes can be neither seen into, nor ended, nor can a command gain privileges.
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	each(t, func(r rig) {
+		victim := exec.Command("sleep", "600")
+		victim.Env = append(os.Environ(), "CANARY=canary")
+		if err := victim.Start(); err != nil {
+			r.Fatal(err)
+		}
+		defer func() { victim.Process.Kill(); victim.Wait() }()
+		pid := strconv.Itoa(victim.Process.Pid)
+		if exit, output := r.bash(`cat /proc/$1/environ /proc/*/environ 2>/dev/null | grep -a -c CANARY=canary; kill -9 $1 2>/dev/null; kill -9 $PPID 2>/dev/null; exit 0`, pid); output != "0\n" {
+			r.Errorf("environ: %+v: %s", exit, output)
+		}
+		for _, what := range []string{"ptrace", "io_uring", "unshare", "keyctl", "tiocsti"} {
+			if got := r.probe(what, pid); got != "operation not permitted\n" {
+				r.Errorf("%s: %s", what, got)
+			}
+		}
+		// It ends its own processes only, of which it is the only one.
+		if exit, output := r.bash(`sleep 600 & kill -9 -1; echo survived`); exit.Code == 0 && output != "survived\n" {
+			r.Errorf("kill -9 -1: %+v: %s", exit, output)
+		}
+		if err := victim.Process.Signal(syscall.Signal(0)); err != nil {
+			r.Errorf("another process was ended: %v", err)
+		}
+	})
+}
+
+// Nothing survives a command, whatever it does to get away, and a pipe that is held open
+// does not hold up its end.
+func TestNothingSurvives(t *testing.T) {
+	t.Parallel()
+	scripts := map[string]string{
+		"background":  `bash -c 'sleep 600; : MARK' & exit 0`,
+		"setsid":      `setsid bash -c 'sleep 600; : MARK' & exit 0`,
+		"double fork": `(setsid bash -c '(setsid bash -c "sleep 600; : MARK" &) ; exit 0' &) ; exit 0`,
+		"ignores":     `bash -c 'trap "" TERM HUP INT QUIT; echo ready > ready; while :; do sleep 600; done; : MARK' & until [ -e ready ]; do :; done; exit 0`,
+		"stopped":     `bash -c 'kill -STOP $$; : MARK' & exit 0`,
+	}
+	each(t, func(r rig) {
+		for name, script := range scripts {
+			mark := "survivor-" + strconv.Itoa(os.Getpid()) + "-" + string(r.Level()) + strings.ReplaceAll(name, " ", "-")
+			if exit, output := r.bash(strings.ReplaceAll(script, "MARK", mark)); exit.Code != 0 || output != "" {
+				r.Errorf("%s: %+v: %s", name, exit, output)
+			}
+			if left := marked(mark); len(left) > 0 {
+				r.Errorf("%s: survivors %v", name, left)
+			}
+		}
+	})
+}
+
+// A command ends at its time limit and with the right to run, with all that it has started.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	each(t, func(r rig) {
+		const script = `trap "" TERM; setsid sleep 600 & sleep 600`
+		exit, _ := r.run(command.Command{Args: []string{"bash", "-c", script}, Limit: 100 * time.Millisecond})
+		if exit.Code != -1 || exit.How != "signal: killed" || exit.Cause != command.ErrTimeout {
+			r.Errorf("the time limit: %+v", exit)
+		}
+		exit, _ = r.run(command.Command{Args: []string{"bash", "-c", script}, Allowed: func() (time.Time, <-chan struct{}) { return time.Now().Add(-time.Second), nil }})
+		if exit.Code != -1 || exit.Cause != command.ErrNotAllowed {
+			r.Errorf("not allowed: %+v", exit)
+		}
+		runner, err := r.Runner(r.box)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if _, err := runner.Run(r.Context(), command.Command{Args: []string{"no-such-program"}, Dir: r.box.Dir, Output: os.Stderr}); err == nil || !strings.Contains(err.Error(), "no-such-program") {
+			r.Errorf("a program that is not there: %v", err)
+		}
+	})
+}
+
+// What passes a limit is ended, and the cause shows which.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	each(t, func(r rig) {
+		r.box.Limits = sandbox.Limits{Memory: 256 << 20, Processes: 20, FileSize: 1 << 20}
+		for _, tt := range []struct {
+			command command.Command
+			cause   error
+		}{
+			{command.Command{Args: []string{"bash", "-c", `for i in $(seq 40); do sleep 600 & done; wait`}}, sandbox.ErrProcesses},
+			{command.Command{Args: []string{"bash", "-c", `head -c 2000000 /dev/zero > big`}}, sandbox.ErrFileSize},
+			{command.Command{Args: []string{r.box.ReadOnly[0]}, Env: []string{probing + "=grow"}}, sandbox.ErrMemory},
+			{command.Command{Args: []string{"bash", "-c", `for i in $(seq 10); do sleep 0.3 & done; head -c 1000000 /dev/zero > small; wait`}}, nil},
+		} {
+			if exit, output := r.run(tt.command); !errors.Is(exit.Cause, tt.cause) || (exit.Code == 0) != (tt.cause == nil) {
+				r.Errorf("%v: %+v: %.200s", tt.cause, exit, output)
+			}
+		}
+	})
+}
+
+// All that a member has started ends when the member is killed, and in time although it is frozen.
+func TestOwnerIsGone(t *testing.T) {
+	t.Parallel()
+	each(t, func(r rig) {
+		for name, end := range map[string]struct {
+			allowed string
+			signal  syscall.Signal
+		}{"killed": {"1h", syscall.SIGKILL}, "frozen": {"3s", syscall.SIGSTOP}} {
+			mark := "owned-" + strconv.Itoa(os.Getpid()) + "-" + string(r.Level()) + name
+			ready := filepath.Join(r.box.Dir, name)
+			owner := exec.Command(r.box.ReadOnly[0], filepath.Dir(r.box.Dir), `setsid bash -c 'echo > `+name+`; sleep 600; : `+mark+`' & sleep 600`)
+			owner.Env = append(os.Environ(), owning+"="+string(r.Level()), owning+"_ALLOWED="+end.allowed)
+			owner.Stderr = os.Stderr
+			if err := owner.Start(); err != nil {
+				r.Fatal(err)
+			}
+			r.Cleanup(func() { owner.Process.Kill(); owner.Wait() })
+			r.await(name+" to be ready", func() bool { _, err := os.Stat(ready); return err == nil })
+			if err := owner.Process.Signal(end.signal); err != nil {
+				r.Fatal(err)
+			}
+			inside := func() (all []int) {
+				for _, pid := range marked(mark) {
+					if pid != owner.Process.Pid {
+						all = append(all, pid)
+					}
+				}
+				return all
+			}
+			r.await("the end of the processes of a member that is "+name, func() bool { return len(inside()) == 0 })
+		}
+	})
+}
+
+// The level none runs commands, and ends what they leave behind.
+func TestUnconfined(t *testing.T) {
+	t.Parallel()
+	r := rigOf(t, team.Unconfined)
+	mark := "unconfined-" + strconv.Itoa(os.Getpid())
+	exit, output := r.bash(`echo "$HOME"; setsid bash -c 'sleep 600; : ` + mark + `' & exit 0`)
+	if exit.Code != 0 || strings.TrimSpace(output) != os.Getenv("HOME") || len(marked(mark)) > 0 {
+		t.Errorf("%+v: %s; left: %v", exit, output, marked(mark))
+	}
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+
+	"agentteam/pkg/command"
+	"agentteam/pkg/team"
+)
+
+// find knows no sandbox: only Linux has what they are made of.
+func find(_ context.Context, level team.Sandbox) (Sandbox, error) {
+	if level == team.Unconfined {
+		return Sandbox{level: level, name: string(level)}, nil
+	}
+	return Sandbox{}, errors.New("it needs Linux")
+}
+
+func (Sandbox) runner(Box) command.Runner { return command.Plain{} }

@@ -1,0 +1,207 @@
+package supervisor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A command with a proxy is started by this program once more, inside of bubblewrap: it makes the
+// socket at [ProxyAddress], hands it out to the supervisor and becomes the command. So the
+// listener belongs to the command's network, the process that serves it does not: nothing inside
+// can end it, or see the socket that it passes connections on to.
+
+// gateName is the first argument of a program that has been entered in that way.
+const gateName = "agentteam-gate"
+
+// descriptors is where a process finds its open files.
+const descriptors = "/proc/self/fd/"
+
+// The bounds of what a gate passes on. Connections beyond the number wait in the kernel.
+const (
+	mostConnections = 256
+	mostNotices     = 20
+	lastWords       = 5 * time.Second // for a command to read an answer after the proxy's end
+)
+
+// entrance returns the arguments that start this program inside, before those of the command.
+// Its file is open as the descriptor fd, since no path leads to it there; the way out is the next.
+func entrance(fd int) []string {
+	return []string{descriptors + strconv.Itoa(fd), gateName, strconv.Itoa(fd + 1)}
+}
+
+// entered reports whether this process was started by an entrance.
+func entered(args []string) bool {
+	return len(args) > 3 && strings.HasPrefix(args[0], descriptors) && args[1] == gateName
+}
+
+// enter makes the socket, hands it out and becomes the command. It returns only if that fails.
+func enter(args []string) error {
+	out, err := strconv.Atoi(args[1])
+	if err != nil {
+		return fmt.Errorf("the way out %q: %w", args[1], err)
+	}
+	// The command gets neither this program's file nor the way out.
+	unix.CloseOnExec(out - 1)
+	unix.CloseOnExec(out)
+	socket, err := listen()
+	if err != nil {
+		return fmt.Errorf("listen on %s inside: %w", ProxyAddress, err)
+	}
+	if err := unix.Sendmsg(out, []byte{0}, unix.UnixRights(socket), nil, 0); err != nil {
+		return fmt.Errorf("hand out the socket of the proxy: %w", err)
+	}
+	command := args[2:]
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, syscall.Exec(path, command, os.Environ()))
+}
+
+// listen returns a socket that listens on [ProxyAddress].
+func listen() (fd int, err error) {
+	at := netip.MustParseAddrPort(ProxyAddress)
+	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+		return 0, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}); err != nil {
+		return 0, err
+	}
+	return fd, unix.Listen(fd, unix.SOMAXCONN)
+}
+
+// openGate returns the two files of an entrance, and passes on to the unix socket what reaches the
+// socket that is handed out, until this process ends.
+func openGate(proxy string) (inside []*os.File, err error) {
+	program, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		program.Close()
+		return nil, err
+	}
+	ours := os.NewFile(uintptr(pair[0]), "gate")
+	go func() {
+		defer ours.Close()
+		socket, err := handedOut(ours)
+		if err != nil {
+			return // the program inside has said why, if anything can
+		}
+		defer socket.Close()
+		(&gate{proxy: proxy, said: map[string]bool{}}).serve(socket)
+	}()
+	return []*os.File{program, os.NewFile(uintptr(pair[1]), "gate inside")}, nil
+}
+
+// handedOut waits for the socket from inside.
+func handedOut(f *os.File) (net.Listener, error) {
+	control := make([]byte, unix.CmsgSpace(4))
+	for {
+		_, n, _, _, err := unix.Recvmsg(int(f.Fd()), make([]byte, 1), control, unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		messages, err := unix.ParseSocketControlMessage(control[:n])
+		if err != nil {
+			return nil, err
+		}
+		if len(messages) == 0 {
+			return nil, io.ErrUnexpectedEOF // it has ended
+		}
+		fds, err := unix.ParseUnixRights(&messages[0])
+		if err != nil {
+			return nil, err
+		}
+		socket := os.NewFile(uintptr(fds[0]), "proxy inside")
+		defer socket.Close()
+		return net.FileListener(socket)
+	}
+}
+
+// gate passes connections of one command on to its proxy.
+type gate struct {
+	proxy string
+
+	mu   sync.Mutex
+	said map[string]bool // refusals that the command's output has
+}
+
+func (g *gate) serve(l net.Listener) {
+	free := make(chan struct{}, mostConnections)
+	for {
+		free <- struct{}{}
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer func() { <-free }()
+			g.pass(conn.(*net.TCPConn))
+		}()
+	}
+}
+
+// pass returns when both ends are done with each other.
+func (g *gate) pass(inside *net.TCPConn) {
+	defer inside.Close()
+	conn, err := net.Dial("unix", g.proxy)
+	if err != nil {
+		return // the member that serves it is gone
+	}
+	proxy := conn.(*net.UnixConn)
+	defer proxy.Close()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_, _ = io.Copy(proxy, inside)
+		_ = proxy.CloseWrite()
+		_, _ = io.Copy(io.Discard, inside) // to end with unread bytes would take the answer back
+	}()
+	first := make([]byte, 4096)
+	n, _ := proxy.Read(first)
+	g.notice(first[:n])
+	if _, err := inside.Write(first[:n]); err == nil && n > 0 {
+		_, _ = io.Copy(inside, proxy)
+	}
+	_ = inside.CloseWrite()
+	_ = inside.SetReadDeadline(time.Now().Add(lastWords))
+	<-sent
+}
+
+// mark begins the reason of an answer that is package proxy's, after the number of the status:
+// "HTTP/1.1 403 network: ...".
+const mark = "network: "
+
+// notice writes the reason of such an answer to the output of the command, once: most programs
+// print no more of it than the number.
+func (g *gate) notice(answer []byte) {
+	line, _, _ := bytes.Cut(answer, []byte("\r\n"))
+	fields := bytes.SplitN(line, []byte(" "), 3)
+	if len(fields) < 3 || !bytes.HasPrefix(fields[2], []byte(mark)) {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if text := string(fields[2]); !g.said[text] && len(g.said) < mostNotices {
+		g.said[text] = true
+		fmt.Fprintln(os.Stderr, text)
+	}
+}

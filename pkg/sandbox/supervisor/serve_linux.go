@@ -1,0 +1,295 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// look is how often the supervisor counts. What is used between two counts may be more than
+// the limits by what the machine can do in that time.
+const look = 50 * time.Millisecond
+
+func init() {
+	switch {
+	case len(os.Args) > 0 && os.Args[0] == Name:
+		serve()
+		syscall.Exit(0) // os.Exit would wait for the race detector
+	case entered(os.Args):
+		fmt.Fprintln(os.Stderr, "agentteam:", enter(os.Args[1:]))
+		syscall.Exit(1)
+	}
+}
+
+// serve is the whole life of a supervisor.
+func serve() {
+	// The command must hold neither: the end of one is a message. Nor must it get what this
+	// process was started with beside, which leads out of the sandbox.
+	if err := unix.CloseRange(controlFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil { // before Linux 5.11
+		syscall.CloseOnExec(controlFD)
+		syscall.CloseOnExec(reportFD)
+	}
+	control, report := os.NewFile(controlFD, "control"), os.NewFile(reportFD, "report")
+	// Caught, not ignored: what is ignored stays so in the command.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
+
+	in := json.NewDecoder(control)
+	var s Spec
+	if in.Decode(&s) != nil {
+		return // the process that wanted it is gone
+	}
+	r, err := run(s, orders(in))
+	if err != nil {
+		r.Failed = err.Error()
+	}
+	_ = json.NewEncoder(report).Encode(r) // fails only if its reader is gone
+}
+
+// orders passes on for how long the command may run. The channel closes at the end of all.
+func orders(in *json.Decoder) <-chan time.Duration {
+	left := make(chan time.Duration)
+	go func() {
+		defer close(left)
+		for {
+			var ms int64
+			if in.Decode(&ms) != nil {
+				return
+			}
+			left <- time.Duration(ms) * time.Millisecond
+		}
+	}()
+	return left
+}
+
+// run runs the command and returns when nothing of it is left.
+func run(s Spec, left <-chan time.Duration) (Report, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return Report{}, fmt.Errorf("become a subreaper: %w", err)
+	}
+	if err := bound(s); err != nil {
+		return Report{}, err
+	}
+	c, err := start(s)
+	if err != nil {
+		return Report{}, err
+	}
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	over := time.NewTimer(time.Hour)
+	over.Stop()
+	end := ByItself
+	for end == ByItself {
+		select {
+		case <-c.ended:
+			c.killAll()
+			return c.report(ByItself), nil
+		case d, ok := <-left:
+			over.Reset(d)
+			if !ok {
+				end = Ordered
+			}
+		case <-over.C:
+			end = Ordered
+		case <-tick.C:
+			end = exceeded(s)
+		}
+	}
+	c.killAll()
+	return c.report(end), nil
+}
+
+// bound sets the limits that the kernel keeps, for this process and with that for the command.
+func bound(s Spec) error {
+	for which, want := range map[int]uint64{unix.RLIMIT_FSIZE: uint64(s.FileSize), unix.RLIMIT_CORE: 0} {
+		var have unix.Rlimit
+		if err := unix.Getrlimit(which, &have); err != nil {
+			return fmt.Errorf("read a limit: %w", err)
+		}
+		want = min(want, have.Max)
+		if err := unix.Setrlimit(which, &unix.Rlimit{Cur: want, Max: want}); err != nil {
+			return fmt.Errorf("set a limit: %w", err)
+		}
+	}
+	// If the machine runs out of memory, it ends a command first, not a member.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
+	return nil
+}
+
+// child is the command, the first of its processes.
+type child struct {
+	pid     int
+	process *os.Process
+	status  syscall.WaitStatus // once ended is closed
+	ended   chan struct{}      // closed when the command has ended
+	gone    chan struct{}      // closed when all processes have
+}
+
+// start starts the command.
+func start(s Spec) (*child, error) {
+	path, args, env, err := program(s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Proxy != "" {
+		args = slices.Concat(s.Under, entrance(3+len(s.Files)), s.Args)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	files := []*os.File{null, os.Stdout, os.Stderr}
+	for _, content := range s.Files {
+		f, err := feed(content)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		files = append(files, f)
+	}
+	if s.Proxy != "" {
+		inside, err := openGate(s.Proxy)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range inside {
+			defer f.Close()
+		}
+		files = append(files, inside...)
+	}
+	// A session of the command's: the kernel shares out the processors by sessions (autogroups), so
+	// a command that starts thousands of processes does not keep its supervisor from ending it.
+	attr := &os.ProcAttr{Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
+	c := &child{ended: make(chan struct{}), gone: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// Only this thread is confined, and what it starts. It is never let go: the kernel
+		// takes the end of the thread for the end of the command's parent.
+		runtime.LockOSThread()
+		started <- func() error {
+			if s.Confine != nil {
+				if err := confine(*s.Confine); err != nil {
+					return err
+				}
+			}
+			if c.process, err = os.StartProcess(path, args, attr); err == nil {
+				c.pid = c.process.Pid
+			}
+			return err
+		}()
+		select {}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	go c.reap()
+	return c, nil
+}
+
+// program returns what to start.
+func program(s Spec) (path string, args, env []string, err error) {
+	path = s.Args[0]
+	if !strings.Contains(path, "/") {
+		for _, v := range s.Env {
+			if value, ok := strings.CutPrefix(v, "PATH="); ok {
+				_ = os.Setenv("PATH", value) // the last one counts
+			}
+		}
+		if path, err = exec.LookPath(path); err != nil {
+			return "", nil, nil, err
+		}
+	}
+	if len(s.Under) > 0 {
+		return s.Under[0], append(s.Under, s.Args...), []string{}, nil
+	}
+	return path, s.Args, s.Env, nil
+}
+
+// feed returns a file from which content is read once.
+func feed(content []byte) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	go func() { // a pipe takes 64 KiB until somebody reads
+		_, _ = w.Write(content)
+		w.Close()
+	}()
+	return r, nil
+}
+
+// reap collects every process that ends. Those that have lost their parent are this
+// process's, so that with its last child the last of them is gone.
+//
+// With the command ends its process group, by one call of the kernel: thousands of processes
+// that start others leave this one too little time to find them one by one.
+func (c *child) reap() {
+	defer close(c.gone)
+	for {
+		_ = unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil) // fails as Wait4 does
+		var first unix.Siginfo
+		if unix.Waitid(unix.P_PID, c.pid, &first, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == nil && first.Signo != 0 {
+			_ = unix.Kill(-c.pid, unix.SIGKILL) // not another's: it is not collected yet
+		}
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return
+		case pid == c.pid:
+			c.status = status
+			close(c.ended)
+		}
+	}
+}
+
+// killAll returns when no process of the command is left.
+func (c *child) killAll() {
+	// With bubblewrap the kernel ends all the others by that, however many they are. It fails if
+	// the command has ended.
+	_ = c.process.Kill()
+	for {
+		select {
+		case <-c.gone:
+			return
+		default:
+		}
+		killDescendants()
+		select {
+		case <-c.gone:
+			return
+		case <-time.After(look): // one was started in between, or takes its time to end
+		}
+	}
+}
+
+// report returns how the command has ended, given why the supervisor ended it.
+func (c *child) report(end End) Report {
+	s := c.status
+	switch {
+	case s.Exited():
+		r := Report{Code: s.ExitStatus(), How: fmt.Sprintf("exit status %d", s.ExitStatus()), Ended: end}
+		if end == Ordered { // too late: it had ended
+			r.Ended = ByItself
+		}
+		// As a shell, and bubblewrap, report that a signal ended their command.
+		if end == ByItself && s.ExitStatus() == 128+int(unix.SIGXFSZ) {
+			r.Ended = FileSize
+		}
+		return r
+	case end == ByItself && s.Signal() == unix.SIGXFSZ:
+		end = FileSize
+	}
+	return Report{Code: -1, How: "signal: " + s.Signal().String(), Ended: end}
+}

@@ -1,0 +1,67 @@
+// Package supervisor is the process that runs one command of a sandbox: this program,
+// started again under [Name]. It starts the command, confines it if package sandbox asks for
+// that, counts what the command and its descendants use, and ends all of them: with the
+// command, at a limit, when its time is over, and when the process that started it is gone.
+//
+// It does not choose what a command may do: package sandbox does. It imports little, so that
+// its init, which never returns in a supervisor, runs before the work of most other packages.
+package supervisor
+
+// Name is the first argument of a process that is a supervisor.
+const Name = "agentteam-sandbox"
+
+// The file descriptors of a supervisor. On the first it reads a [Spec] and then, again and
+// again, for how many milliseconds the command may still run, all as JSON; at the end of the
+// file it kills everything. It writes a [Report] to the second.
+const (
+	controlFD = 3
+	reportFD  = 4
+)
+
+// Spec is a command, and its bounds.
+type Spec struct {
+	Args  []string // a program, by its path or to find in PATH of Env, and its arguments
+	Env   []string // all of it, "NAME=value" each
+	Under []string // a program by its path, and arguments, that runs Args and sets its environment; empty: none does
+	Files [][]byte // what the file descriptors from 3 on contain
+	Proxy string   // path of a unix socket that takes what the command sends to [ProxyAddress]; Under gives it a network namespace
+
+	Memory    int64 // bytes of all processes together
+	Processes int
+	FileSize  int64 // bytes of each file
+
+	Confine *Confinement // nil: none, or Under does it
+}
+
+// ProxyAddress is where the command reaches [Spec].Proxy. The namespace is its own, so the port
+// is free, and the same in each command.
+const ProxyAddress = "127.0.0.1:3128"
+
+// Confinement is what Landlock and the filter of system calls leave. Paths that are not
+// there are left out.
+type Confinement struct {
+	Read    []string // files and folders to read and to execute
+	Write   []string // folders, and files, to change too
+	Devices []string // files to read and write
+	Filter  []byte   // instructions of struct sock_filter
+}
+
+// Report is how a command has ended.
+type Report struct {
+	Code   int    // its exit status; -1 if a signal ended it
+	How    string // "exit status 3", "signal: killed"
+	Ended  End    // why the supervisor ended it
+	Failed string // why the command could not be started
+}
+
+// End is why a supervisor ends a command.
+type End string
+
+// The reasons.
+const (
+	ByItself  End = ""
+	Ordered   End = "ordered" // the time is over, or its owner is gone
+	Memory    End = "memory"
+	Processes End = "processes"
+	FileSize  End = "file size"
+)

@@ -1,0 +1,289 @@
+package strictyaml
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"agentteam/pkg/team"
+)
+
+var (
+	nodeType     = reflect.TypeFor[Node]()
+	durationType = reflect.TypeFor[time.Duration]()
+)
+
+// Decode decodes n into what into points to. Keys that are not in the file leave their
+// fields as they are. Errors: InvalidArgument, or with the code that a type's own method
+// returned, beginning with file:line:column. It panics if into holds what no YAML can be
+// decoded into.
+func (n Node) Decode(into any) error { return n.decode(reflect.ValueOf(into).Elem(), "") }
+
+// decode decodes n into v, which is addressable; tag is that of its field.
+func (n Node) decode(v reflect.Value, tag reflect.StructTag) error {
+	switch {
+	case v.Type() == nodeType:
+		v.Set(reflect.ValueOf(n))
+		return nil
+	case n.yaml.Kind == yaml.AliasNode:
+		return n.errorf("a YAML alias such as *x is not understood in a %s", n.format.Kind)
+	case v.Kind() == reflect.Interface:
+		value, err := n.json()
+		if value != nil {
+			v.Set(reflect.ValueOf(value))
+		}
+		return err
+	case n.IsNull() && n.format.Unknown != nil:
+		return nil
+	case n.IsNull():
+		return n.absent("has no value", tag)
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	if err := n.fill(v, tag); err != nil {
+		return err
+	}
+	if checked, ok := v.Addr().Interface().(interface{ Validate() error }); ok {
+		return n.At(checked.Validate())
+	}
+	return nil
+}
+
+// absent is the error of a key without a value that counts.
+func (n Node) absent(how string, tag reflect.StructTag) error {
+	if what := tag.Get("required"); what != "" {
+		return n.errorf("%s %s: it is %s", n.name(), how, what)
+	}
+	return n.errorf("%s %s; give it one or leave it out", n.name(), how)
+}
+
+func (n Node) fill(v reflect.Value, tag reflect.StructTag) error {
+	single := !slices.Contains([]reflect.Kind{reflect.Struct, reflect.Map, reflect.Slice}, v.Kind())
+	if short, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok && (single || n.yaml.Kind == yaml.ScalarNode) {
+		text, err := n.text(v.Kind() == reflect.String, tag)
+		if err == nil {
+			err = n.about(short.UnmarshalText([]byte(text)))
+		}
+		return err
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		return n.object(v)
+	case reflect.Map:
+		return n.entries(v)
+	case reflect.Slice:
+		return n.list(v, tag)
+	case reflect.String:
+		text, err := n.text(true, tag)
+		v.SetString(text)
+		if enum, ok := v.Interface().(interface{ Values() []string }); ok && err == nil && !slices.Contains(enum.Values(), text) {
+			return n.about(fmt.Errorf("%.80q is not known; %s", text, among(text, enum.Values())))
+		}
+		return err
+	case reflect.Bool:
+		if n.yaml.Kind != yaml.ScalarNode || n.yaml.Decode(v.Addr().Interface()) != nil {
+			return n.errorf("%s must be true or false", n.name())
+		}
+		return nil
+	}
+	return n.number(v, tag)
+}
+
+// about is err, of a value alone, with its place and key.
+func (n Node) about(err error) error {
+	if err == nil {
+		return nil
+	}
+	return n.At(fmt.Errorf("%s: %w", n.name(), err))
+}
+
+// text is a single value as it is written.
+func (n Node) text(quoted bool, tag reflect.StructTag) (string, error) {
+	switch {
+	case n.yaml.Kind != yaml.ScalarNode:
+		return "", n.errorf("%s must be a text", n.name())
+	case quoted && n.format.Quoted && n.yaml.Tag != "!!str":
+		return "", n.errorf("%s must be a text; put %s in quotes", n.name(), n.yaml.Value)
+	case tag.Get("minLength") != "" && strings.TrimSpace(n.yaml.Value) == "":
+		return "", n.absent("is empty", tag)
+	}
+	return n.yaml.Value, nil
+}
+
+// number reads a number or a duration.
+func (n Node) number(v reflect.Value, tag reflect.StructTag) error {
+	x, err := setNumber(v, n.yaml.Value)
+	low, high := tag.Get("minimum"), tag.Get("maximum")
+	least, most := math.Inf(-1), math.Inf(1)
+	if v.Type() == durationType {
+		least = 1
+	}
+	if low != "" {
+		least, _ = setNumber(reflect.New(v.Type()).Elem(), low)
+	}
+	if high != "" {
+		most, _ = setNumber(reflect.New(v.Type()).Elem(), high)
+	}
+	if n.yaml.Kind == yaml.ScalarNode && err == nil && least <= x && x <= most {
+		return nil
+	}
+	allowed := "a number"
+	switch {
+	case v.Type() == durationType:
+		allowed = "a duration such as 500ms or 2m"
+	case v.CanInt():
+		allowed = "a whole number"
+	}
+	switch {
+	case high != "":
+		allowed += " from " + low + " to " + high
+	case low != "":
+		allowed += ", " + low + " or more"
+	}
+	if n.yaml.Kind != yaml.ScalarNode {
+		return n.errorf("%s must be %s", n.name(), allowed)
+	}
+	return n.errorf("%s: %.80q is not %s", n.name(), n.yaml.Value, allowed)
+}
+
+// setNumber sets v to the number or duration that text is, and returns it.
+func setNumber(v reflect.Value, text string) (float64, error) {
+	switch {
+	case v.Type() == durationType:
+		d, err := time.ParseDuration(text)
+		v.SetInt(int64(d))
+		return float64(d), err
+	case v.CanInt():
+		i, err := strconv.ParseInt(text, 10, v.Type().Bits())
+		v.SetInt(i)
+		return float64(i), err
+	}
+	f, err := strconv.ParseFloat(text, v.Type().Bits())
+	v.SetFloat(f)
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		err = errors.New("no number")
+	}
+	return f, err
+}
+
+// pairs calls read for each entry of n, a mapping. A key that comes twice is a fault.
+func (n Node) pairs(keys string, read func(key string, value Node) error) error {
+	if n.yaml.Kind != yaml.MappingNode {
+		return n.errorf("%s must be a mapping%s", n.name(), keys)
+	}
+	seen := map[string]bool{}
+	for name, value := range n.Entries() {
+		switch key := value.key; {
+		case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
+			return value.AtKey(errors.New("a key must be plain text"))
+		case seen[name]:
+			return value.AtKey(fmt.Errorf("the key %q comes twice", name))
+		}
+		seen[name] = true
+		if err := read(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// object decodes n into the fields of a struct.
+func (n Node) object(v reflect.Value) error {
+	keys := make([]string, v.NumField()) // "": it is not decoded
+	var allowed []string
+	for i := range keys {
+		if keys[i], _, _ = strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); keys[i] != "" {
+			allowed = append(allowed, keys[i])
+		}
+	}
+	switch {
+	case allowed == nil: // it has an UnmarshalText
+		return n.errorf("%s must be a text", n.name())
+	case n.yaml.Kind == yaml.SequenceNode && len(allowed) == 1:
+		return n.At(team.Errorf(team.InvalidArgument, "%s must be a mapping with the key %s, and this is a list", n.name(), allowed[0]).
+			WithHint("write `%s:` in a line before it", allowed[0]))
+	}
+	seen := make([]bool, len(keys))
+	err := n.pairs("; keys: "+strings.Join(allowed, ", "), func(key string, value Node) error {
+		i := slices.Index(keys, key)
+		if i < 0 || key == "" {
+			err := value.AtKey(UnknownKey(key, n.name(), allowed))
+			if n.format.Unknown != nil {
+				n.format.Unknown(err)
+				err = nil
+			}
+			return err
+		}
+		seen[i], value.path = true, key
+		return value.decode(v.Field(i), v.Type().Field(i).Tag)
+	})
+	for i, key := range keys {
+		if what := v.Type().Field(i).Tag.Get("required"); err == nil && what != "" && !seen[i] {
+			return n.AtKey(fmt.Errorf("%s lacks the key %s: %s", n.name(), key, what))
+		}
+	}
+	return err
+}
+
+// entries decodes n into a map.
+func (n Node) entries(v reflect.Value) error {
+	v.Set(reflect.MakeMap(v.Type()))
+	return n.pairs("", func(key string, value Node) error {
+		item := reflect.New(v.Type().Elem()).Elem()
+		err := value.decode(item, "")
+		v.SetMapIndex(reflect.ValueOf(key).Convert(v.Type().Key()), item)
+		return err
+	})
+}
+
+// list decodes n into a slice.
+func (n Node) list(v reflect.Value, tag reflect.StructTag) error {
+	switch {
+	case n.yaml.Kind == yaml.ScalarNode && n.yaml.Value != "":
+		return n.errorf("%s must be a list: [%.80s]", n.name(), n.yaml.Value)
+	case n.yaml.Kind != yaml.SequenceNode || tag.Get("minItems") != "" && len(n.yaml.Content) == 0:
+		return n.errorf("%s must be a list with at least one entry", n.name())
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.yaml.Content), len(n.yaml.Content)))
+	for i, item := range n.yaml.Content {
+		if err := (Node{n.format, nil, item, "an entry of " + n.name()}).decode(v.Index(i), ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// json is n as package json would have it: map[string]any, []any, texts, numbers, true,
+// false and nil. What JSON does not know, such as a date, is a text.
+func (n Node) json() (any, error) {
+	switch n.yaml.Kind {
+	case yaml.MappingNode:
+		m := map[string]any{}
+		return m, n.Decode(&m)
+	case yaml.SequenceNode:
+		l := []any{}
+		return l, n.Decode(&l)
+	}
+	switch n.yaml.Tag {
+	case "!!int", "!!float", "!!bool", "!!null":
+		var v any
+		if err := n.yaml.Decode(&v); err != nil {
+			return nil, n.errorf("%q cannot be read as %s", n.yaml.Value, n.yaml.Tag)
+		}
+		if _, err := json.Marshal(v); err != nil {
+			return nil, n.errorf("%s has no place in JSON", n.yaml.Value)
+		}
+		return v, nil
+	}
+	return n.text(true, "")
+}

@@ -1,0 +1,40 @@
+package team
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// Account is how a tool call was made, for those who look into it afterwards. It holds no text of
+// the call or of its result.
+type Account struct {
+	Arguments string    `json:"arguments"`         // their digest, see [DigestOf]
+	Tool      string    `json:"tool,omitempty"`    // its own name, where the model has called it by another
+	State     CallState `json:"state,omitempty"`   // whether it was run; absent = it was
+	Code      Code      `json:"code,omitempty"`    // of the error that it came to
+	Exit      *int      `json:"exit,omitempty"`    // exit status of its command; -1: a signal ended it; absent: it ran none
+	Sandbox   Sandbox   `json:"sandbox,omitempty"` // the level at which its command ran, or would have; absent = not known
+	Rule      string    `json:"rule,omitempty"`    // of the permissions that decided on it; absent = none
+	Grants    []Grant   `json:"grants,omitempty"`  // by which it was let pass
+}
+
+// Grant is an approval by which a call was let pass.
+type Grant struct {
+	Approval string  `json:"approval"` // its id
+	By       AgentID `json:"by"`       // who decided
+}
+
+// CallState is whether a call was run.
+type CallState string
+
+// The states. The zero value means that the call was run and has ended.
+const (
+	CallNotRun  CallState = "not_run" // its turn was interrupted before, or it had too many calls
+	CallUnknown CallState = "unknown" // its process ended while it may have been under way
+)
+
+// DigestOf is the SHA-256 of a text, "sha256:" and hexadecimal digits.
+func DigestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

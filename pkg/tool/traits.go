@@ -1,0 +1,31 @@
+package tool
+
+import "slices"
+
+// Traits are what holds for every call of a tool. The zero Traits are those of a tool of which
+// nothing is known: it may change something, so gates are asked; its calls are not cut off; and
+// calls and results are shown to those who watch, and kept. Traits are an [Option].
+type Traits struct {
+	ReadOnly   bool // changes nothing that others can see: it may run again, and no gate is asked
+	Writes     bool // writes files or executes
+	Yields     bool // a call may be cut off in the middle; of a tool that is ReadOnly it always may
+	Ungated    bool // no gate is asked although it changes something; see [UngatedIf]
+	LeaderOnly bool // only the leader may use it
+
+	Silent bool // its effect is recorded by itself, so those who watch need not see the call
+	Terse  bool // those who watch see the call, but its result is of no use to them
+
+	// Bulky results are long and soon of no use, so a conversation may leave out old ones. So
+	// it may the values of the arguments in Stored, which can be read again where the tool has
+	// put them. An argument in Reads names the file whose content is the result.
+	Bulky  bool
+	Stored []string
+	Reads  []string
+}
+
+// apply makes tr the tool's.
+func (tr Traits) apply(t *Tool) error {
+	tr.Yields = tr.Yields || tr.ReadOnly
+	t.Traits = tr
+	return t.arguments.has(slices.Concat(tr.Stored, tr.Reads)...)
+}

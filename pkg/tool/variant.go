@@ -1,0 +1,31 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+)
+
+// Variant is another way to call a tool: by another name, with other arguments. What
+// runs, who may run it, which gates are asked and what comes of it are the tool's. Package
+// dialect makes them.
+type Variant struct {
+	Name        string          // it may be the tool's own, and then takes its place
+	Description string          // for the model
+	Schema      json.RawMessage // the JSON schema of the arguments, as the model sees it
+	Traits      Traits          // the tool's, with the names that arguments have here
+
+	// Run runs a call whose arguments are the JSON text as the model wrote it. It calls the
+	// tool, which checks the arguments that it gets, as often as the call asks for.
+	Run func(ctx context.Context, arguments string, call func(arguments map[string]any) (Output, error)) (Output, error)
+}
+
+// With returns t, which can be called in other ways, too. An alias that a variant has as its
+// name is the variant's.
+func (t Tool) With(variants ...Variant) Tool {
+	t.variants = slices.Concat(t.variants, variants)
+	t.Aliases = slices.DeleteFunc(slices.Clone(t.Aliases), func(alias string) bool {
+		return slices.ContainsFunc(variants, func(v Variant) bool { return v.Name == alias })
+	})
+	return t
+}

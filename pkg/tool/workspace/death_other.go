@@ -1,9 +1,0 @@
-//go:build !linux
-
-package workspace
-
-import "syscall"
-
-// dieWithParent does nothing: only Linux has it. The group's guard does the same
-// a moment later.
-func dieWithParent(*syscall.SysProcAttr) {}

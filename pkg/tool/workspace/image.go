@@ -1,0 +1,58 @@
+package workspace
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"image"
+	_ "image/gif" // their sizes are looked at
+	_ "image/jpeg"
+	_ "image/png"
+	"io"
+	"net/http"
+	"slices"
+
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// The bounds of an image: what the strictest endpoints take, who refuse the whole conversation
+// else.
+const (
+	maxImage = 3_600_000 // bytes, which are 5 MB as they are sent
+	maxSide  = 8000      // pixels
+)
+
+// imageTypes are the images that models take.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// imageType is the media type of the image that r is at the beginning of; "" if it is none.
+func imageType(r *bufio.Reader) string {
+	head, _ := r.Peek(512) // shorter at the end of the file
+	if kind := http.DetectContentType(head); slices.Contains(imageTypes, kind) {
+		return kind
+	}
+	return ""
+}
+
+// picture is the answer with an image. Errors: invalid_argument for one that is too large or
+// broken; unavailable.
+func picture(r io.Reader, name, kind string) (tool.Output, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxImage+1))
+	switch {
+	case err != nil:
+		return tool.Output{}, fmt.Errorf("%s: %w", name, reason(err))
+	case len(data) > maxImage:
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "%s is an image of more than %d bytes", name, maxImage).WithHint("make it smaller with bash, e.g. convert -resize")
+	}
+	if kind != "image/webp" { // whose format the standard library does not know
+		c, _, err := image.DecodeConfig(bytes.NewReader(data))
+		switch {
+		case err != nil:
+			return tool.Output{}, team.Errorf(team.InvalidArgument, "%s is a broken image: %w", name, err)
+		case c.Width > maxSide || c.Height > maxSide || c.Width == 0 || c.Height == 0:
+			return tool.Output{}, team.Errorf(team.InvalidArgument, "%s is an image of %d x %d pixels, at most %d a side can be shown", name, c.Width, c.Height, maxSide).WithHint("make it smaller with bash, e.g. convert -resize")
+		}
+	}
+	return tool.Output{Value: "", Parts: []tool.Part{{Kind: tool.Image, MediaType: kind, Data: data, URI: name}}}, nil
+}

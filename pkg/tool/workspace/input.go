@@ -1,0 +1,59 @@
+package workspace
+
+import (
+	"bufio"
+	"context"
+	"io"
+
+	"agentteam/pkg/stored"
+	"agentteam/pkg/team"
+)
+
+// input is what read_file reads: a file of the workspace or a stored text.
+type input struct {
+	io.ReadCloser
+	name string
+	next func(*bufio.Reader) (line []byte, more int, err error) // as nextLine
+	look string                                                 // what to do if it is binary; "" if nothing can be
+}
+
+// input opens what path names; the caller closes it.
+func (w *Workspace) input(ctx context.Context, path string) (*input, error) {
+	if stored.IsRef(path) {
+		return w.storedText(ctx, path)
+	}
+	name, err := w.local(path)
+	if err != nil {
+		return nil, err
+	}
+	f, info, err := w.openRegular(name)
+	if err != nil {
+		w.know(name, nil) // what is gone may be made anew
+		return nil, err
+	}
+	w.know(name, info)
+	return &input{f, name, nextLine, "look at it with bash, e.g. file or xxd"}, nil
+}
+
+func (w *Workspace) storedText(ctx context.Context, ref string) (*input, error) {
+	if w.stored == nil {
+		return nil, team.Errorf(team.NotFound, "there are no stored texts here, so there is no %.100s", ref)
+	}
+	r, err := w.stored(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &input{r, ref, nextStoredLine, ""}, nil
+}
+
+// nextStoredLine is nextLine for a stored text: a line that is too long comes in
+// pieces, each a line of its own, since bash cannot show the rest of it.
+func nextStoredLine(r *bufio.Reader) (line []byte, more int, err error) {
+	ahead, err := r.Peek(stored.MaxLine + 1)
+	n := stored.LineLen(ahead)
+	if n == 0 {
+		return nil, 0, err
+	}
+	_, err = r.Discard(n) // of what is buffered: never fails
+	return ahead[:n], 0, err
+}
