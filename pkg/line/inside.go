@@ -1,0 +1,142 @@
+package line
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentteam/pkg/command"
+	"agentteam/pkg/team"
+)
+
+// script runs inside the sandbox. It leaves the git dir of the tree aside, which its member may
+// have written: see there.
+//
+//go:embed inside.sh
+var script string
+
+// mark begins the answer of the script.
+const mark = "agentteam-line "
+
+const commandLimit = 5 * time.Minute
+
+// Commit commits all files of the tree, as one commit on Base, inside the member's sandbox, and
+// returns it as a bundle for [Repo.Import]; nil if nothing differs from Base. The tree's own
+// git dir stays as it is, so the member may go on if the work is not accepted. Commits
+// that the member has made are in the files.
+//
+// Errors: InvalidState, with the message of git, if the files cannot be committed; BudgetExceeded
+// beyond [Limits].Bundle.
+func (t *Tree) Commit(ctx context.Context, in command.Runner, m Message) ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	env := append(m.identity(t.repo.team), "LINE_MESSAGE="+m.text(t.repo.team))
+	word, rest, err := t.run(ctx, in, env, "commit", string(t.Base), strconv.FormatInt(t.repo.limits.Bundle, 10))
+	if err != nil {
+		return nil, fmt.Errorf("commit the tree %s: %w", t.name, err)
+	}
+	switch first, size, _ := strings.Cut(word, " "); first {
+	case "nothing":
+		return nil, nil
+	case "large":
+		return nil, tooBig("its bundle has %s bytes, at most %d", size, t.repo.limits.Bundle)
+	case "bundle":
+		if strconv.Itoa(len(rest)) != size {
+			return nil, fmt.Errorf("commit the tree %s: %w", t.name, damaged(errCutShort))
+		}
+		return rest, nil
+	}
+	return nil, fmt.Errorf("commit the tree %s: the sandbox answers %.80q", t.name, word)
+}
+
+// Forward brings the tree to another commit, inside the member's sandbox, if its files are
+// those of same: Base, or what Commit made and was imported since. moved is false, and nothing
+// changes, if the member has changed something.
+func (t *Tree) Forward(ctx context.Context, in command.Runner, same, to Hash) (moved bool, err error) {
+	if err := check(same, to); err != nil {
+		return false, err
+	}
+	word, _, err := t.run(ctx, in, nil, "forward", string(same), string(to))
+	if err != nil {
+		return false, fmt.Errorf("bring the tree %s to %s: %w", t.name, to.Short(), err)
+	}
+	if word != "moved" {
+		return false, nil
+	}
+	n, err := t.read()
+	if err != nil {
+		return false, err
+	}
+	// Not before the files are there: with the new base and the old files, the next commit would
+	// take back what others have done meanwhile.
+	n.Base = to
+	if err := t.write(n); err != nil {
+		return false, err
+	}
+	t.Base = to
+	return true, nil
+}
+
+// run runs the script and returns the first line of its answer, and what follows that.
+func (t *Tree) run(ctx context.Context, in command.Runner, env []string, args ...string) (word string, rest []byte, err error) {
+	out := &collected{most: t.repo.limits.Bundle + mostStderr}
+	c := command.Command{
+		Args: append([]string{"bash", "-c", script, "line"}, args...),
+		Dir:  t.Root, Output: out, Limit: commandLimit,
+		Env: slices.Concat(insideEnviron, env, []string{"LINE_OBJECTS=" + t.repo.objects()}),
+	}
+	exit, err := in.Run(ctx, c)
+	if err != nil {
+		return "", nil, err
+	}
+	_, answer, found := bytes.Cut(out.kept, []byte(mark))
+	line, rest, whole := bytes.Cut(answer, []byte("\n"))
+	first, _, _ := strings.Cut(string(line), " ")
+	switch {
+	case exit.Cause != nil:
+		return "", nil, team.Errorf(team.InvalidState, "git was ended: %w", exit.Cause)
+	case out.over:
+		return "", nil, tooBig("its bundle has more than %d bytes", t.repo.limits.Bundle)
+	case !found || !whole:
+		h := head{most: 500}
+		_, _ = h.Write(out.kept) // never fails
+		return "", nil, team.Errorf(team.InvalidState, "the sandbox gives no answer (%s): %s", exit.How, h.line())
+	case first == "failed":
+		h := head{most: 2000}
+		_, _ = h.Write(rest)
+		return "", nil, team.Errorf(team.InvalidState, "git cannot store the files: %s", h.line()).
+			WithHint("a file that cannot be read, or a repository within the tree, has to go or be ignored")
+	}
+	return string(line), rest, nil
+}
+
+// insideEnviron is what git in a sandbox gets beside the sandbox's environment.
+var insideEnviron = append([]string{
+	"LC_ALL=C", "TZ=UTC", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+	"GIT_PAGER=cat", "GIT_EDITOR=false", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
+}, settings(overrides)...)
+
+// collected keeps what is written to it, up to a limit.
+type collected struct {
+	most int64
+	kept []byte
+	over bool
+}
+
+var errOver = errors.New("too much output")
+
+func (c *collected) Write(p []byte) (int, error) {
+	if c.over || int64(len(c.kept)+len(p)) > c.most {
+		c.over = true
+		return 0, errOver
+	}
+	c.kept = append(c.kept, p...)
+	return len(p), nil
+}

@@ -1,0 +1,196 @@
+package line_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"agentteam/pkg/command"
+	"agentteam/pkg/line"
+	"agentteam/pkg/team"
+)
+
+func codeOf(err error) team.Code {
+	for _, c := range []team.Code{team.PermissionDenied, team.Conflict, team.Busy, team.NotFound, team.InvalidState, team.InvalidArgument, team.BudgetExceeded, team.Unavailable} {
+		if errors.Is(err, c) {
+			return c
+		}
+	}
+	return ""
+}
+
+// The way of two tasks into the line and of the line to the user.
+func TestLine(t *testing.T) {
+	r := setUp(t)
+	one, two := r.tree("t-001"), r.tree("t-002")
+	sh(t, one.Dir, "sed -i s/^3$/three/ numbers.txt; echo new >new.txt; echo noise >x.log; git commit -qam 'on my own'")
+	sh(t, two.Dir, "sed -i s/^17$/seventeen/ numbers.txt; rm sub/inner.txt")
+	if got := sh(t, one.Dir, "git log --format=%an,%s"); got != "coder-1,on my own\nAda,first" {
+		t.Errorf("the member sees %q", got)
+	}
+	first, err := r.Import(r.ctx, r.bundle(one, "T-001"), one.Base)
+	r.must(err)
+	second, err := r.Import(r.ctx, r.bundle(two, "T-002"), two.Base)
+	r.must(err)
+	if again, err := r.Import(r.ctx, r.bundle(two, "T-002"), two.Base); err != nil || again != second {
+		t.Errorf("a second import: %s %v, want %s", again, err, second)
+	}
+	r.take("T-001", first)
+	head := r.take("T-002", second)
+
+	want := strings.NewReplacer("\n3\n", "\nthree\n", "\n17\n", "\nseventeen\n").Replace(numbers)
+	if got := r.at(head, "numbers.txt"); got != want {
+		t.Errorf("merged %q", got)
+	}
+	entries, err := r.Log(r.ctx, r.c.Head, head)
+	r.must(err)
+	if len(entries) != 2 || entries[0].Task != "T-001" || entries[1].Task != "T-002" || entries[1].Agent != "coder-1" || entries[1].Commit != head {
+		t.Errorf("log %+v", entries)
+	}
+	files, err := r.Files(r.ctx, r.c.Head, head)
+	r.must(err)
+	if len(files) != 3 || files[0] != (line.File{Path: "new.txt", Added: 1}) || files[1] != (line.File{Path: "numbers.txt", Added: 2, Deleted: 2}) {
+		t.Errorf("files %+v", files)
+	}
+	if got := read(t, r.user+"/numbers.txt"); got != numbers {
+		t.Error("the user's checkout has changed")
+	}
+	r.must(r.Land(r.ctx, r.c, head))
+	if got := read(t, r.user+"/numbers.txt"); got != want {
+		t.Errorf("landed %q", got)
+	}
+	if got := sh(t, r.user, "git status --porcelain; git rev-parse HEAD agentteam/red"); got != string(head+"\n"+head) {
+		t.Errorf("after landing: %q", got)
+	}
+	if got := sh(t, r.user, "git log -1 --format='%an %(trailers:key=Task,valueonly)%(trailers:key=Agent,valueonly)%(trailers:key=Team,valueonly)'"); got != "coder-1 T-002\ncoder-1\nred\n" {
+		t.Errorf("the commit says %q", got)
+	}
+}
+
+func TestMoveOnce(t *testing.T) {
+	r := setUp(t)
+	head := r.head()
+	var wg sync.WaitGroup
+	won, lost := 0, 0
+	var mu sync.Mutex
+	for i := range 8 {
+		m := message("T-001")
+		m.Body = strings.Repeat("x", i+1)
+		tree := line.Hash(sh(t, r.user, "git rev-parse HEAD^{tree}"))
+		next, err := r.Commit(r.ctx, tree, m, head)
+		r.must(err)
+		wg.Go(func() {
+			err := r.Move(r.ctx, head, next)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				won++
+			case errors.Is(err, team.Conflict):
+				lost++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if won != 1 || lost != 7 {
+		t.Errorf("%d won and %d lost", won, lost)
+	}
+	now := r.head()
+	r.must(r.Move(r.ctx, head, now)) // where it is already
+	err := r.Move(r.ctx, now, r.c.Head)
+	refuses(t, err, team.Conflict, "lacks its head")
+}
+
+func TestNothingToCommit(t *testing.T) {
+	r := setUp(t)
+	tr := r.tree("t-001")
+	sh(t, tr.Dir, "touch numbers.txt; echo noise >x.log")
+	if b := r.bundle(tr, "T-001"); b != nil {
+		t.Errorf("a bundle of %d bytes", len(b))
+	}
+}
+
+// What a member does to its own git dir is its own affair: its files get into the line, and no
+// program that it has planted runs for that.
+func TestMembersGitDir(t *testing.T) {
+	for name, script := range map[string]string{
+		"removed":   "rm -rf .git",
+		"made anew": "rm -rf .git; git init -q; git add -A; git commit -qm mine",
+		"locked":    "touch .git/index.lock .git/HEAD.lock",
+		"damaged":   "echo x >.git/index; echo x >.git/HEAD; echo x >.git/config",
+		"pruned":    "git add -A; rm -rf .git/objects",
+		"elsewhere": "git checkout -q --orphan other; git add -A; git commit -qm other; git branch -D work/t-001",
+		"programs": `mkdir -p .git/hooks
+			for h in pre-commit post-commit post-index-change reference-transaction post-checkout prepare-commit-msg commit-msg; do
+			printf '#!/bin/sh\ntouch "$CANARY"\n' >.git/hooks/$h; chmod +x .git/hooks/$h; done
+			echo '* filter=spy diff=spy merge=spy' >.gitattributes
+			git config filter.spy.clean 'touch "$CANARY"; cat'; git config filter.spy.smudge 'touch "$CANARY"; cat'
+			git config core.fsmonitor 'touch "$CANARY"'; git config gpg.program 'touch "$CANARY"'; git config commit.gpgsign true`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := setUp(t)
+			canary := filepath.Join(t.TempDir(), "canary")
+			tr := r.tree("t-001")
+			sh(t, tr.Dir, "sed -i s/^3$/three/ numbers.txt; "+strings.ReplaceAll(script, "$CANARY", canary))
+			os.Remove(canary) // the script's own git may have run them
+			head := r.take("T-001", func() line.Hash {
+				c, err := r.Import(r.ctx, r.bundle(tr, "T-001"), tr.Base)
+				r.must(err)
+				return c
+			}())
+			if got := r.at(head, "numbers.txt"); !strings.Contains(got, "\nthree\n") {
+				t.Errorf("the line has %q", got)
+			}
+			if _, err := os.Stat(canary); err == nil {
+				t.Error("a program of the member has run")
+			}
+		})
+	}
+}
+
+func TestCommitRefused(t *testing.T) {
+	r := setUp(t)
+	t.Run("an unreadable file", func(t *testing.T) {
+		if os.Geteuid() == 0 {
+			t.Skip("root reads all files")
+		}
+		tr := r.tree("t-001")
+		sh(t, tr.Dir, "echo x >secret; chmod 0 secret")
+		_, err := tr.Commit(r.ctx, command.Plain{}, message("T-001"))
+		refuses(t, err, team.InvalidState, "secret")
+	})
+	t.Run("a repository inside without a commit", func(t *testing.T) {
+		tr := r.tree("t-002")
+		sh(t, tr.Dir, "git init -q inner")
+		_, err := tr.Commit(r.ctx, command.Plain{}, message("T-002"))
+		refuses(t, err, team.InvalidState, "inner")
+	})
+	t.Run("a repository inside", func(t *testing.T) {
+		tr := r.tree("t-003")
+		sh(t, tr.Dir, "git init -q inner; cd inner; echo x >x; git add x; git -c user.name=x -c user.email=x commit -qm x")
+		_, err := r.Import(r.ctx, r.bundle(tr, "T-003"), tr.Base)
+		refuses(t, err, team.InvalidArgument, "submodule inner")
+	})
+	t.Run("too large", func(t *testing.T) {
+		r := &rig{t: t, ctx: t.Context(), user: userRepo(t)}
+		r.begin(line.Limits{Bundle: 4 << 10})
+		tr := r.tree("t-004")
+		sh(t, tr.Dir, "head -c 10000 /dev/urandom >big")
+		_, err := tr.Commit(r.ctx, command.Plain{}, message("T-004"))
+		refuses(t, err, team.BudgetExceeded, "at most 4096")
+	})
+	t.Run("without git", func(t *testing.T) {
+		tr := r.tree("t-005")
+		t.Setenv("PATH", t.TempDir())
+		_, err := tr.Commit(r.ctx, command.Plain{}, message("T-005"))
+		if err == nil {
+			t.Fatal("no error")
+		}
+		refuses(t, line.NeedGit(t.Context()), team.Unavailable, "no git")
+	})
+}

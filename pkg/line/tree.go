@@ -1,0 +1,348 @@
+package line
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"agentteam/pkg/team"
+)
+
+// Plan describes a tree that is to be made.
+type Plan struct {
+	Name    string       // [a-z0-9][a-z0-9.-]*, unlike that of any other tree of the team; required
+	At      Hash         // the commit whose files it gets, the line's head in most cases; required
+	Member  team.AgentID // whose it is; required
+	From    Checkout     // whose subfolder is worked in, and whose Links there are; zero on another host
+	Links   []string     // ignored files and folders that builds need, from the user's folder
+	Mounted bool         // Links are not copied: places are made where the sandbox mounts them, read-only
+}
+
+// Tree is a folder for one member to work in, with a separate git dir. Both are the
+// member's: no git of the host looks into it once it is made. It is locked until Close or the
+// end of this process.
+type Tree struct {
+	Root   string  // the folder
+	Dir    string  // where the member works: Root, or the same subfolder of it as the user's
+	Base   Hash    // the commit whose files it got, at last by Forward
+	Mounts []Mount // what the sandbox is to show in it
+
+	repo *Repo
+	name string
+	lock *os.File
+}
+
+// Mount is a file or folder of the user that a tree shows, for reading.
+type Mount struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// note is what the host keeps of a tree, where its member cannot write.
+type note struct {
+	Base   Hash    `json:"base"`
+	Prefix string  `json:"prefix,omitempty"`
+	Mounts []Mount `json:"mounts,omitempty"`
+}
+
+var treeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,100}$`)
+
+// Tree returns the tree of that name. One that is there is opened as its member has left it,
+// so that a successor continues in it; At is not looked at then. Else it is made, whole or not
+// at all.
+//
+// Errors: Busy if another process has it; InvalidArgument for names and links that cannot be.
+func (r *Repo) Tree(ctx context.Context, p Plan) (_ *Tree, err error) {
+	if !treeName.MatchString(p.Name) || strings.HasSuffix(p.Name, ".lock") || strings.HasSuffix(p.Name, ".json") {
+		return nil, team.Errorf(team.InvalidArgument, "%.60q is no name for a tree", p.Name)
+	}
+	if _, err := team.ParseAgentID(string(p.Member)); err != nil {
+		return nil, err
+	}
+	if err := check(p.At); err != nil {
+		return nil, err
+	}
+	t := &Tree{repo: r, name: p.Name, Root: filepath.Join(r.trees(), p.Name)}
+	if err := t.take(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			t.lock.Close()
+			err = fmt.Errorf("the tree %s: %w", p.Name, r.gone(err))
+		}
+	}()
+	n, err := t.read()
+	if errors.Is(err, fs.ErrNotExist) {
+		n, err = t.make(ctx, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.Base, t.Mounts, t.Dir = n.Base, n.Mounts, filepath.Join(t.Root, filepath.FromSlash(n.Prefix))
+	return t, nil
+}
+
+func (t *Tree) noteFile() string { return t.Root + ".json" }
+func (t *Tree) lockFile() string { return t.Root + ".lock" }
+
+// take locks the tree. The lock's file may be removed by who removes the tree: a lock on a file
+// that is not there any more is none.
+func (t *Tree) take() error {
+	for {
+		lock, err := lockFile(t.lockFile())
+		if errors.Is(err, errLocked) {
+			return team.Errorf(team.Busy, "the tree %s is another process's", t.name)
+		} else if err != nil {
+			return t.repo.gone(err)
+		}
+		mine, err := lock.Stat()
+		if there, stat := os.Stat(t.lockFile()); err == nil && stat == nil && os.SameFile(mine, there) {
+			t.lock = lock
+			return nil
+		}
+		lock.Close()
+	}
+}
+
+// read returns the tree's note; fs.ErrNotExist if there is no whole tree.
+func (t *Tree) read() (n note, err error) {
+	info, err := os.Lstat(t.Root)
+	if err != nil {
+		return note{}, err
+	}
+	if !info.IsDir() {
+		return note{}, fmt.Errorf("%s is no folder", t.Root)
+	}
+	text, err := os.ReadFile(t.noteFile())
+	if err != nil {
+		return note{}, err
+	}
+	return n, json.Unmarshal(text, &n)
+}
+
+// write stores the tree's note.
+func (t *Tree) write(n note) error {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	fresh := t.noteFile() + ".new"
+	if err := os.WriteFile(fresh, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(fresh, t.noteFile())
+}
+
+// make makes the tree beside its place, where what an earlier process has left is removed, and
+// moves it there at last.
+func (t *Tree) make(ctx context.Context, p Plan) (n note, err error) {
+	fresh := filepath.Join(t.repo.tmp(), "tree-"+p.Name)
+	for _, left := range []string{fresh, t.Root} {
+		if err := removeAll(left); err != nil {
+			return note{}, err
+		}
+	}
+	defer func() {
+		if err != nil {
+			_ = removeAll(fresh) // the next one who makes it tries again
+		}
+	}()
+	if err := t.init(ctx, p, fresh); err != nil {
+		return note{}, err
+	}
+	// read-tree runs no hook of checkout and no filter: none is in the config of a git dir that
+	// was made a moment ago.
+	g := git{args: []string{"read-tree", "-m", "-u", string(p.At)}, dir: fresh, within: slow}
+	g.env = []string{"GIT_DIR=" + filepath.Join(fresh, ".git"), "GIT_WORK_TREE=" + fresh}
+	if _, err := g.run(ctx); err != nil {
+		return note{}, err
+	}
+	n = note{Base: p.At, Prefix: p.From.Prefix}
+	folder := filepath.Join(fresh, filepath.FromSlash(n.Prefix))
+	if err := mkdirInside(fresh, n.Prefix); err != nil {
+		return note{}, err
+	}
+	for _, name := range p.Links {
+		from, err := p.From.link(ctx, name)
+		if err != nil {
+			return note{}, err
+		}
+		if n.Mounts, err = t.link(n, from, filepath.Join(folder, name), fresh, p.Mounted); err != nil {
+			return note{}, err
+		}
+	}
+	if err := t.write(n); err != nil {
+		return note{}, err
+	}
+	return n, os.Rename(fresh, t.Root)
+}
+
+// init makes the git dir of a tree: the objects of the line are read where they are.
+func (t *Tree) init(ctx context.Context, p Plan, fresh string) error {
+	branch := "work/" + p.Name
+	g := git{args: []string{"init", "--quiet", "--template=", "--initial-branch=" + branch, "--object-format=sha1", fresh}}
+	if _, err := g.run(ctx); err != nil {
+		return err
+	}
+	dir := filepath.Join(fresh, ".git")
+	exclude := ""
+	if text, err := os.ReadFile(filepath.Join(p.From.common, "info", "exclude")); err == nil && p.From.common != "" {
+		exclude = string(text) + "\n"
+	}
+	for _, name := range p.Links {
+		exclude += "/" + escapePattern(filepath.ToSlash(filepath.Join(p.From.Prefix, name))) + "\n"
+	}
+	shallow := ""
+	for _, h := range t.repo.shallow() {
+		shallow += string(h) + "\n"
+	}
+	ref := filepath.Join("refs", "heads", filepath.FromSlash(branch))
+	for name, text := range map[string]string{
+		filepath.Join("objects", "info", "alternates"): t.repo.objects() + "\n",
+		filepath.Join("info", "exclude"):               exclude,
+		ref:                                            string(p.At) + "\n",
+		"shallow":                                      shallow,
+	} {
+		if text == "" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "config"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	// The member's own commands may see other numbers of users and files than we.
+	_, err = fmt.Fprintf(f, "\tcheckStat = minimal\n[user]\n\tname = %s\n\temail = %[1]s@%s.agentteam.invalid\n[gc]\n\tauto = 0\n", p.Member, t.repo.team)
+	return errors.Join(err, f.Close())
+}
+
+// escapePattern returns the pattern of .gitignore that means this name only.
+func escapePattern(name string) string {
+	return regexp.MustCompile(`[\\*?\[\]! #]`).ReplaceAllString(name, `\$0`)
+}
+
+// mkdirInside makes a folder below top, through no link.
+func mkdirInside(top, name string) error {
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.MkdirAll(cmp.Or(filepath.FromSlash(name), "."), 0o755)
+}
+
+// Objects returns the folder that the member's sandbox must show, for reading: the objects of
+// the line.
+func (t *Tree) Objects() string { return t.repo.objects() }
+
+// Close gives the tree up; it stays as it is.
+func (t *Tree) Close() error { return t.lock.Close() }
+
+// Remove removes the tree with all that is in it, and closes it. Nothing may run in it.
+func (t *Tree) Remove() error {
+	err := errors.Join(removeAll(t.Root), removeAll(t.noteFile()), removeAll(t.lockFile()))
+	return errors.Join(err, t.Close())
+}
+
+// Sweep removes the trees that no process has open and keep does not name, and what killed
+// processes have left half made. It returns the names of the trees.
+func (r *Repo) Sweep(keep func(name string) bool) (removed []string, err error) {
+	entries, err := os.ReadDir(r.trees())
+	if err != nil {
+		return nil, r.gone(err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() || keep(e.Name()) {
+			continue
+		}
+		t := &Tree{repo: r, name: e.Name(), Root: filepath.Join(r.trees(), e.Name())}
+		if err := t.take(); errors.Is(err, team.Busy) {
+			continue
+		} else if err != nil {
+			return removed, err
+		}
+		if err := t.Remove(); err != nil {
+			return removed, err
+		}
+		removed = append(removed, e.Name())
+	}
+	return removed, r.sweepTmp()
+}
+
+// sweepTmp removes what is older than any command may take.
+func (r *Repo) sweepTmp() error {
+	entries, err := os.ReadDir(r.tmp())
+	if err != nil {
+		return err
+	}
+	now, err := r.touched()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || now.Sub(info.ModTime()) < 2*slow {
+			continue
+		}
+		if err := removeAll(filepath.Join(r.tmp(), e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeAll removes what a member may have made hard to remove: folders without the right to
+// write in them. It follows no link.
+func removeAll(name string) error {
+	err := os.RemoveAll(name)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := openUp(root, filepath.Base(name)); err != nil {
+		return err
+	}
+	return os.RemoveAll(name)
+}
+
+// openUp gives us the rights of folders, from the top down.
+func openUp(root *os.Root, name string) error {
+	info, err := root.Lstat(name)
+	if err != nil || !info.IsDir() {
+		return err
+	}
+	if err := root.Chmod(name, 0o700); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	entries, err := f.ReadDir(-1)
+	f.Close()
+	for _, e := range entries {
+		if e.IsDir() {
+			err = errors.Join(err, openUp(root, filepath.Join(name, e.Name())))
+		}
+	}
+	return err
+}

@@ -1,0 +1,303 @@
+package merge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/election"
+	"agentteam/pkg/line"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+)
+
+// Recheck says whose checks are run on merged files.
+type Recheck string
+
+// Which checks are run again, besides the task's own.
+const (
+	RecheckOwn     Recheck = "own"     // none
+	RecheckTouched Recheck = "touched" // those of tasks in the line that changed one of the files that the merge changes
+	RecheckAll     Recheck = "all"     // those of all tasks in the line
+)
+
+// Check is the check of a task, in its assignee's name.
+type Check struct {
+	Task    team.TaskID
+	Agent   team.AgentID // whose sandbox and grant it runs under
+	Command string
+}
+
+// Checker runs checks.
+type Checker interface {
+	// Able reports whether this process may merge the entry: it has a sandbox no weaker than the
+	// assignee's.
+	Able(e Entry) bool
+	// Check runs a check on the files in dir, which are its to change. An error is not the
+	// work's fault: the entry is tried again later.
+	Check(ctx context.Context, dir string, c Check) (passed bool, output string, err error)
+}
+
+// Tasks is what a queue needs of the board. Each call may be repeated after it has taken effect.
+// An error without a code, or Unavailable, is tried again; any other is the answer.
+type Tasks interface {
+	// Held returns nil while the task is in progress under the entry's epoch.
+	Held(ctx context.Context, e Entry) error
+	// Complete completes the task, whose work is in the line now as that commit.
+	Complete(ctx context.Context, e Entry, commit line.Hash) error
+	// Release puts the task back, whose work is not in the line.
+	Release(ctx context.Context, e Entry, o Outcome) error
+	// Checks returns the checks of those of the tasks that have one.
+	Checks(ctx context.Context, ids []team.TaskID) ([]Check, error)
+}
+
+// Kind is why work was not merged.
+type Kind string
+
+// The kinds of outcomes that release a task.
+const (
+	Conflicting Kind = "conflict" // the line has changed the same lines
+	CheckFailed Kind = "check"    // a check fails on the merged files
+	Refused     Kind = "refused"  // it is nothing that a task may bring in, or it is damaged
+)
+
+// Outcome is why work was not merged, and all that the next holder of the task needs to know.
+type Outcome struct {
+	Kind      Kind            `json:"kind"`
+	Head      line.Hash       `json:"head"`                // what it was to be merged onto
+	Commit    line.Hash       `json:"commit,omitempty"`    // the work itself; "" if refused
+	Conflicts []line.Conflict `json:"conflicts,omitempty"` // the files, with both differences
+	Since     []line.Entry    `json:"since,omitempty"`     // what came into the line since the work's base, the newest last: in the files that conflict, or in all
+	Failed    team.TaskID     `json:"failed,omitempty"`    // whose check fails
+	Output    string          `json:"output,omitempty"`    // of that check
+	Reason    string          `json:"reason"`              // in one line
+}
+
+// Options are what a queue works with.
+type Options struct {
+	Records *Records      // required
+	Repo    *line.Repo    // of this host; required
+	Tasks   Tasks         // required
+	Checker Checker       // required
+	Process string        // names this queue in the lease; unique, required
+	Recheck Recheck       // default: touched
+	Dir     string        // where merged files are written for checks; default: the system's for temporary files
+	Lease   time.Duration // default: [election.LeaseOn]
+	Logger  *slog.Logger
+}
+
+// Queue merges what is submitted, in turn with the queues of other processes.
+type Queue struct {
+	o    Options
+	step func(ctx context.Context, name string) error // before each step; tests fail there
+	wake chan struct{}
+
+	mu      sync.Mutex
+	head    Head                          // as last seen
+	changed time.Time                     // when it was seen to change, by the monotonic clock
+	entries map[team.TaskID]Entry         // as last seen
+	trouble map[team.TaskID]*postponement // of entries that this host cannot merge now
+	failed  postponement                  // of terms
+}
+
+// postponement is when something that failed is tried again.
+type postponement struct {
+	until time.Time
+	tries int
+}
+
+func (p *postponement) again() {
+	p.until = time.Now().Add(min(time.Second<<min(p.tries, 5), longestRest))
+	p.tries++
+}
+
+// longestRest is how long an entry that one host cannot merge waits there at most.
+const longestRest = 30 * time.Second
+
+// NewQueue returns a queue. Error: InvalidArgument for what is missing in o.
+func NewQueue(o Options) (*Queue, error) {
+	if o.Records == nil || o.Repo == nil || o.Tasks == nil || o.Checker == nil || o.Process == "" {
+		return nil, team.Errorf(team.InvalidArgument, "a queue needs records, a repository, tasks, a checker and the name of its process")
+	}
+	o.Lease = cmp.Or(o.Lease, election.LeaseOn(o.Records.bucket.Replicas()))
+	o.Recheck = cmp.Or(o.Recheck, RecheckTouched)
+	o.Logger = telemetry.OrDiscard(o.Logger)
+	return &Queue{
+		o: o, wake: make(chan struct{}, 1), step: func(ctx context.Context, _ string) error { return ctx.Err() },
+		entries: map[team.TaskID]Entry{}, trouble: map[team.TaskID]*postponement{},
+	}, nil
+}
+
+// Run merges what is submitted until ctx ends, and then returns nil. It holds the lease only while
+// something waits, so an idle line is not written.
+func (q *Queue) Run(ctx context.Context) error {
+	return shutdown.Together(ctx, q.watch, q.work)
+}
+
+// watch follows the line and what waits for it.
+func (q *Queue) watch(ctx context.Context) error {
+	return q.o.Records.bucket.Watch(ctx, func(e broker.Entry) error {
+		q.observe(e)
+		select {
+		case q.wake <- struct{}{}:
+		default:
+		}
+		return nil
+	}, nil, subject.KeyLine, subject.AllMerges)
+}
+
+func (q *Queue) observe(stored broker.Entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if stored.Key == subject.KeyLine {
+		h, err := decodeHead(stored)
+		if err != nil {
+			q.o.Logger.Warn("the line cannot be read", "err", err)
+			h = Head{}
+		}
+		q.head, q.changed = h, time.Now()
+		return
+	}
+	e, err := decodeEntry(stored)
+	if err != nil && !stored.Deleted {
+		q.o.Logger.Warn("an entry of the line's queue cannot be read", "err", err)
+	}
+	_, name := subject.ParseKey(stored.Key)
+	id := team.TaskID(name)
+	delete(q.trouble, id)
+	if stored.Deleted || err != nil {
+		delete(q.entries, id)
+	} else {
+		q.entries[id] = e
+	}
+}
+
+// work takes the lease whenever something waits that this queue can merge.
+func (q *Queue) work(ctx context.Context) error {
+	for {
+		seen, ready, wait := q.turn(time.Now())
+		if ready {
+			err := q.lead(ctx, seen)
+			if ctx.Err() != nil {
+				return nil
+			}
+			q.note(err)
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-q.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// note notes how a term has ended.
+func (q *Queue) note(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case err == nil:
+		q.failed = postponement{}
+	case !errors.Is(err, errLost): // else the lease has to run out, or another queue has it
+		q.o.Logger.Warn("the line's queue has failed; it continues later", "err", err)
+		q.failed.again()
+	}
+}
+
+// idle is how long a queue waits that waits for nothing but news.
+const idle = time.Hour
+
+// turn reports whether it is for this queue to take the lease, and else how long to wait for that
+// if nothing is heard meanwhile.
+func (q *Queue) turn(now time.Time) (seen Head, ready bool, wait time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	next, any := q.first(now)
+	_, open := q.openEntry()
+	switch {
+	case q.head.Revision == 0 || !any && !open:
+		return q.head, false, idle
+	case now.Before(q.failed.until):
+		return q.head, false, q.failed.until.Sub(now)
+	case q.head.Process != "" && now.Sub(q.changed) < q.o.Lease:
+		return q.head, false, q.changed.Add(q.o.Lease).Sub(now)
+	case !open && next.Task == "":
+		return q.head, false, q.soonest(now)
+	}
+	return q.head, true, 0
+}
+
+// openEntry returns the entry of the task that was merged last, if it is still there: the task
+// may not be completed yet.
+func (q *Queue) openEntry() (Entry, bool) {
+	e, ok := q.entries[q.head.Task]
+	return e, ok && q.head.has(e.Task, e.Epoch)
+}
+
+// first returns the entry whose turn it is; Task is "" if those that there are have to wait.
+func (q *Queue) first(now time.Time) (e Entry, any bool) {
+	for _, e := range slices.SortedFunc(maps.Values(q.entries), inOrder) {
+		if e.State == Withdrawn || !q.o.Checker.Able(e) {
+			continue
+		}
+		any = true
+		if t := q.trouble[e.Task]; t == nil || !now.Before(t.until) {
+			return e, true
+		}
+	}
+	return Entry{}, any
+}
+
+// inOrder orders entries by when the server has stored them.
+func inOrder(a, b Entry) int { return cmp.Compare(a.Revision, b.Revision) }
+
+// soonest returns when the next of the entries that have to wait may be tried.
+func (q *Queue) soonest(now time.Time) time.Duration {
+	wait := longestRest
+	for _, t := range q.trouble {
+		wait = min(wait, max(t.until.Sub(now), time.Millisecond))
+	}
+	return wait
+}
+
+// next returns the entry whose turn it is now.
+func (q *Queue) next() (Entry, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e, _ := q.first(time.Now())
+	return e, e.Task != ""
+}
+
+// postpone notes that an entry could not be merged here, and is tried again later.
+func (q *Queue) postpone(e Entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.trouble[e.Task] == nil {
+		q.trouble[e.Task] = &postponement{}
+	}
+	q.trouble[e.Task].again()
+}
+
+// forget drops an entry that is not there any more, before that is heard.
+func (q *Queue) forget(e Entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.entries[e.Task].Revision <= e.Revision {
+		delete(q.entries, e.Task)
+	}
+	delete(q.trouble, e.Task)
+}

@@ -1,0 +1,302 @@
+package merge
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"agentteam/pkg/line"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/wire"
+)
+
+// errMoved: the head is not the one that the work was merged onto.
+var errMoved = errors.New("the line's head has moved")
+
+// errGone: the entry is not there any more as it was read.
+var errGone = errors.New("the entry was withdrawn")
+
+// lead holds the lease while something waits.
+func (q *Queue) lead(ctx context.Context, seen Head) error {
+	h, err := take(ctx, q.o.Records, seen, q.o.Process, q.o.Lease)
+	if errors.Is(err, errLost) {
+		return q.hear(ctx, seen.Revision+1) // which queue was first
+	}
+	if err != nil {
+		return err
+	}
+	term, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		if err := h.renew(term, q.step); err != nil {
+			cancel(err)
+		}
+	}()
+	err = q.serve(term, h)
+	if why := context.Cause(term); why != nil && ctx.Err() == nil {
+		err = why
+	}
+	cancel(nil)
+	<-renewed
+	if errors.Is(err, errLost) {
+		q.o.Logger.Warn("stopped merging", "err", err)
+		return err
+	}
+	if err := q.step(context.WithoutCancel(ctx), "give back"); err != nil {
+		return err
+	}
+	if back := h.giveBack(ctx); back != nil {
+		q.o.Logger.Warn("the lease on the line was not given back; others wait until it runs out", "err", back)
+		return cmp.Or(err, ctx.Err())
+	}
+	return cmp.Or(err, q.hear(ctx, h.now().Revision))
+}
+
+// hear waits until the watch has shown the line's record as of a revision.
+func (q *Queue) hear(ctx context.Context, revision uint64) error {
+	for {
+		q.mu.Lock()
+		heard := q.head.Revision >= revision
+		q.mu.Unlock()
+		if heard {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-q.wake:
+		}
+	}
+}
+
+// serve merges what waits, in its order, until nothing does that this queue can merge now.
+func (q *Queue) serve(ctx context.Context, h *hold) error {
+	for open := true; ; {
+		// Nothing is merged onto work whose task is open: the head names only one.
+		if open {
+			if err := q.finish(ctx, h.now()); err != nil {
+				return err
+			}
+		}
+		e, ok := q.next()
+		if !ok {
+			return ctx.Err()
+		}
+		var err error
+		open, err = q.one(ctx, h, e)
+		switch {
+		case err == nil, errors.Is(err, errMoved): // the latter again, on the new head
+		case errors.Is(err, errLost) || ctx.Err() != nil:
+			return err
+		default:
+			q.o.Logger.Warn("an entry could not be merged; it is tried again later", "task", e.Task, "err", err)
+			q.postpone(e)
+		}
+	}
+}
+
+// finish completes the task that was merged last, if that is not done yet.
+func (q *Queue) finish(ctx context.Context, head Head) error {
+	if head.Task == "" {
+		return nil
+	}
+	e, err := q.o.Records.Get(ctx, head.Task)
+	if errors.Is(err, team.NotFound) || err == nil && !head.has(e.Task, e.Epoch) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return q.complete(ctx, head, e)
+}
+
+// complete has the branch follow the head, completes the task and removes its entry.
+func (q *Queue) complete(ctx context.Context, head Head, e Entry) error {
+	if err := q.step(ctx, "follow"); err != nil {
+		return err
+	}
+	if err := q.follow(ctx, head.Commit); err != nil {
+		return err
+	}
+	if err := q.step(ctx, "complete"); err != nil {
+		return err
+	}
+	if err := q.o.Tasks.Complete(ctx, e, head.Merged); err != nil {
+		if !answered(err) {
+			return fmt.Errorf("complete %s: %w", e.Task, err)
+		}
+		q.o.Logger.Error("a task is merged and cannot be completed", "task", e.Task, "epoch", e.Epoch, "commit", head.Merged, "err", err)
+	}
+	return q.drop(ctx, e)
+}
+
+// drop removes an entry with which all is done.
+func (q *Queue) drop(ctx context.Context, e Entry) error {
+	if err := q.step(ctx, "remove"); err != nil {
+		return err
+	}
+	if err := q.o.Records.remove(ctx, e); err != nil {
+		return err
+	}
+	q.forget(e)
+	return nil
+}
+
+// answered reports whether an error is an answer, rather than none.
+func answered(err error) bool {
+	code := team.CodeOf(err)
+	return code != "" && code != team.Unavailable
+}
+
+// one merges an entry, or returns its task. merged reports that the task is to be completed now.
+func (q *Queue) one(ctx context.Context, h *hold, seen Entry) (merged bool, err error) {
+	e, err := q.o.Records.Get(ctx, seen.Task)
+	if errors.Is(err, team.NotFound) || err == nil && e.Revision != seen.Revision {
+		q.forget(seen) // what is newer comes with the watch
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := q.o.Tasks.Held(ctx, e); err != nil {
+		if !answered(err) {
+			return false, fmt.Errorf("look at %s: %w", e.Task, err)
+		}
+		q.o.Logger.Info("what was submitted is no longer its holder's to complete", "task", e.Task, "epoch", e.Epoch, "why", err)
+		return false, q.drop(ctx, e)
+	}
+	if e.State == Returned {
+		return false, q.release(ctx, e)
+	}
+	head := h.now()
+	next, out, err := q.merge(ctx, head, e)
+	switch {
+	case err != nil:
+		return false, err
+	case out != nil:
+		err = q.giveUp(ctx, h, e, *out)
+	default:
+		err = q.move(ctx, h, head.Commit, next, e)
+		merged = err == nil
+	}
+	if errors.Is(err, errGone) {
+		q.forget(e)
+		return false, nil
+	}
+	if merged {
+		q.o.Logger.Info("task merged", "task", e.Task, "agent", e.Agent, "commit", next)
+	}
+	return merged, err
+}
+
+// move stores what is to be merged for other hosts, and then moves the head. From then on the
+// work is in the line.
+func (q *Queue) move(ctx context.Context, h *hold, from, to line.Hash, e Entry) error {
+	if err := q.step(ctx, "store"); err != nil {
+		return err
+	}
+	if err := q.publish(ctx, from, to); err != nil {
+		return err
+	}
+	if err := q.step(ctx, "move"); err != nil {
+		return err
+	}
+	return h.change(ctx, func(ctx context.Context, next *Head) error {
+		if next.has(e.Task, e.Epoch) {
+			return nil // an earlier try, which was in doubt
+		}
+		if next.Commit != from {
+			return errMoved
+		}
+		// After the head, so that a Withdraw shows in one of the two.
+		if err := q.unchanged(ctx, e); err != nil {
+			return err
+		}
+		next.Commit, next.Merged, next.Task, next.Epoch, next.At = to, to, e.Task, e.Epoch, e.At
+		return nil
+	})
+}
+
+// unchanged reads the entry once more. Errors: errGone; Unavailable.
+func (q *Queue) unchanged(ctx context.Context, e Entry) error {
+	is, err := q.o.Records.Get(ctx, e.Task)
+	if errors.Is(err, team.NotFound) || err == nil && is.Revision != e.Revision {
+		return errGone
+	}
+	return err
+}
+
+// giveUp decides that work is not merged, and releases its task. The decision is stored first: once
+// it is, and the head's record was written after it under this lease, no queue merges that
+// work any more, and each one that finds the decision releases the task.
+func (q *Queue) giveUp(ctx context.Context, h *hold, e Entry, o Outcome) error {
+	if err := q.step(ctx, "decide"); err != nil {
+		return err
+	}
+	data, err := wire.Marshal(o)
+	if err != nil {
+		return err
+	}
+	if _, err := q.o.Records.files.Put(ctx, subject.MergeOutcome(e.Task, e.Epoch), bytes.NewReader(data)); err != nil {
+		return err
+	}
+	// Only for the head as it is: onto another the work may merge.
+	if is, err := h.refresh(ctx); err != nil {
+		return err
+	} else if is.Commit != o.Head {
+		return errMoved
+	}
+	e.State = Returned
+	if e, err = q.o.Records.put(ctx, e); errors.Is(err, team.Conflict) {
+		return errGone
+	} else if err != nil {
+		return err
+	}
+	if err := q.step(ctx, "seal"); err != nil {
+		return err
+	}
+	if err := h.change(ctx, func(context.Context, *Head) error { return nil }); err != nil {
+		return err
+	}
+	return q.release(ctx, e)
+}
+
+// release puts back the task of an entry that was decided on.
+func (q *Queue) release(ctx context.Context, e Entry) error {
+	if err := q.step(ctx, "release"); err != nil {
+		return err
+	}
+	o, err := q.o.Records.Outcome(ctx, e.Task, e.Epoch)
+	if err != nil {
+		return err
+	}
+	if err := q.o.Tasks.Release(ctx, e, o); err != nil && !answered(err) {
+		return fmt.Errorf("release %s: %w", e.Task, err)
+	}
+	q.o.Logger.Info("task not merged", "task", e.Task, "agent", e.Agent, "why", o.Reason)
+	return q.drop(ctx, e)
+}
+
+// bundle reads what a task's holder has stored. Errors: NotFound if it is gone or another;
+// Unavailable.
+func (q *Queue) bundle(ctx context.Context, e Entry) ([]byte, error) {
+	digest, err := q.o.Records.files.Digest(ctx, e.Bundle)
+	if err != nil {
+		return nil, err
+	}
+	if digest != e.Digest {
+		return nil, team.Errorf(team.NotFound, "file %s is not the one that was submitted", e.Bundle)
+	}
+	f, err := q.o.Records.files.Open(ctx, e.Bundle)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}

@@ -1,0 +1,155 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"agentteam/pkg/broker"
+	"agentteam/pkg/line"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// Bring brings this host's repository to the line's head, which it returns. Errors: NotFound if the
+// team has no line; those of [line.Repo]; Unavailable.
+func (q *Queue) Bring(ctx context.Context) (line.Hash, error) {
+	h, err := q.o.Records.Head(ctx)
+	if err != nil {
+		return "", err
+	}
+	return h.Commit, q.follow(ctx, h.Commit)
+}
+
+// Advance moves the line from one commit to another that is no task's, and builds on it: the
+// beginning of a goal, or the undoing of a task. from is "" for a line's first. It can be repeated.
+//
+// Errors: Conflict if the head is not from; those of [line.Repo]; Unavailable, and then the outcome
+// is unknown.
+func (q *Queue) Advance(ctx context.Context, from, to line.Hash) error {
+	if from != "" {
+		if ok, err := q.o.Repo.Contains(ctx, to, from); err != nil {
+			return err
+		} else if !ok {
+			return team.Errorf(team.Conflict, "the line is not moved to %s, which lacks its head %s", to.Short(), from.Short())
+		}
+	}
+	stored := false
+	_, err := broker.Update(ctx, func(ctx context.Context) (Head, error) {
+		h, err := q.o.Records.Head(ctx)
+		if errors.Is(err, team.NotFound) {
+			err = nil
+		}
+		return h, err
+	}, func(h *Head) (bool, error) {
+		if h.Commit == to {
+			return false, nil
+		}
+		if h.Commit != from {
+			return false, team.Errorf(team.Conflict, "the line's head is %q, not %q", h.Commit, from).WithHint("build on its present head")
+		}
+		if !stored {
+			if err := q.publish(ctx, from, to); err != nil {
+				return false, err
+			}
+			stored = true
+		}
+		if from == "" {
+			h.Begun = to
+		}
+		h.Commit, h.At = to, time.Now().UTC()
+		return true, nil
+	}, q.o.Records.putHead)
+	if err != nil {
+		return err
+	}
+	return q.follow(ctx, to)
+}
+
+// publish stores the commits of the line that are in to and not in from for other hosts. That is
+// done before the head is moved: what the record names can be had from then on.
+func (q *Queue) publish(ctx context.Context, from, to line.Hash) error {
+	f, err := os.CreateTemp(q.o.Dir, "line-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if err := q.o.Repo.Bundle(ctx, f, from, to); err != nil {
+		return err
+	}
+	_, err = q.o.Records.files.Put(ctx, subject.LineBundle(string(to)), f)
+	return err
+}
+
+// follow moves the branch of this host's repository to a head of the line, after fetching what is
+// missing. A branch that has it already, since another process here was faster, stays.
+func (q *Queue) follow(ctx context.Context, head line.Hash) error {
+	repo := q.o.Repo
+	is, err := repo.Head(ctx)
+	switch {
+	case err == nil && is == head:
+		return nil
+	case err != nil && !errors.Is(err, team.NotFound):
+		return err
+	}
+	if err := q.fetch(ctx, head); err != nil {
+		return fmt.Errorf("bring the line to %s: %w", head.Short(), err)
+	}
+	err = repo.Move(ctx, is, head)
+	if !errors.Is(err, team.Conflict) {
+		return err
+	}
+	now, headErr := repo.Head(ctx)
+	if headErr != nil {
+		return headErr
+	}
+	if ok, _ := repo.Contains(ctx, now, head); ok {
+		return nil
+	}
+	return err
+}
+
+// fetch takes in the bundles that lead from what is here to a head of the line.
+func (q *Queue) fetch(ctx context.Context, head line.Hash) error {
+	var missing []line.Hash // the newest first
+	for at := head; at != ""; {
+		if ok, err := q.o.Repo.Has(ctx, at); err != nil {
+			return err
+		} else if ok {
+			break
+		}
+		missing = append(missing, at)
+		err := q.open(ctx, at, func(r io.Reader) (err error) {
+			at, err = line.BaseOf(r)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, at := range slices.Backward(missing) {
+		err := q.open(ctx, at, func(r io.Reader) error {
+			_, err := q.o.Repo.Receive(ctx, r)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens the bundle by which a head of the line travels.
+func (q *Queue) open(ctx context.Context, head line.Hash, f func(io.Reader) error) error {
+	r, err := q.o.Records.files.Open(ctx, subject.LineBundle(string(head)))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return f(r)
+}
