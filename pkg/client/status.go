@@ -224,7 +224,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 
 const (
 	answerWait = 300 * time.Millisecond // how long answers to "who runs?" are collected
-	leaderWait = time.Second            // the same, if no leader process was among them: it may be busy
+	leaderWait = 3 * time.Second        // the longest, each twice the last, while no leader process is among them: it may be busy
 )
 
 // Processes finds who runs, and the model that the leaders have. Teams are left out.
@@ -233,8 +233,8 @@ func (c *Client) Processes(ctx context.Context) (Status, error) {
 	s := Status{Server: c.conn.Server(), Model: control.NoModel, Leaders: []control.Process{}, Standbys: []control.Process{}, Members: []control.Process{}, Teams: []TeamStatus{}}
 	leads := func(p control.Process) bool { return p.Kind == "leader" }
 	all, err := control.Processes(ctx, c.conn, "", answerWait)
-	if err == nil && !slices.ContainsFunc(all, leads) {
-		all, err = control.Processes(ctx, c.conn, "", leaderWait)
+	for wait := 2 * answerWait; err == nil && !slices.ContainsFunc(all, leads) && wait <= leaderWait; wait *= 2 {
+		all, err = control.Processes(ctx, c.conn, "", wait)
 	}
 	if err != nil {
 		return s, err
