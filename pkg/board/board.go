@@ -26,6 +26,10 @@ import (
 type Options struct {
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
+
+	// Withdraw is called before a hold of a task is ended, other than by its completion: work that
+	// was submitted under that epoch must not be merged any more. Its error keeps the hold.
+	Withdraw func(ctx context.Context, id team.TaskID, epoch uint64) error
 }
 
 // Board is a team's task list. Safe for concurrent use.
@@ -33,6 +37,7 @@ type Board struct {
 	bucket      Records
 	log         *slog.Logger
 	metrics     metrics
+	withdraw    func(ctx context.Context, id team.TaskID, epoch uint64) error
 	createdUpTo atomic.Int64 // the tasks up to this number have been created
 	at          uint64       // see [Board.At]
 }
@@ -51,14 +56,17 @@ type Records interface {
 // New returns the board of the team whose records these are.
 func New(records Records, o Options) *Board {
 	o.Logger = telemetry.OrDiscard(o.Logger)
-	return &Board{bucket: records, log: o.Logger, metrics: newMetrics(o.Metrics)}
+	if o.Withdraw == nil {
+		o.Withdraw = func(context.Context, team.TaskID, uint64) error { return nil }
+	}
+	return &Board{bucket: records, log: o.Logger, metrics: newMetrics(o.Metrics), withdraw: o.Withdraw}
 }
 
 // At returns the same board for changes of a task that must still be at a revision, as it
 // was read; at any other they end with [team.ErrRevision], and nothing is changed. It is for
 // one change: that moves the revision.
 func (b *Board) At(revision uint64) *Board {
-	at := &Board{bucket: b.bucket, log: b.log, metrics: b.metrics, at: revision}
+	at := &Board{bucket: b.bucket, log: b.log, metrics: b.metrics, withdraw: b.withdraw, at: revision}
 	at.createdUpTo.Store(b.createdUpTo.Load())
 	return at
 }
@@ -210,6 +218,9 @@ var errStale = errors.New("the task has changed since it was read")
 // refuses it. If the task has changed since, the error is errStale.
 func (b *Board) changeFrom(ctx context.Context, t team.Task, f func(team.Task) (team.Task, error)) (team.Task, error) {
 	next, err := f(t)
+	if err == nil && t.Status == team.InProgress && next.Status != team.Completed && (next.Status != team.InProgress || next.Epoch != t.Epoch) {
+		err = b.withdraw(ctx, t.ID, t.Epoch)
+	}
 	if err != nil {
 		return t, err
 	}

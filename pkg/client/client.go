@@ -41,6 +41,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/hands"
 	"agentteam/pkg/mailbox"
+	"agentteam/pkg/merge"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/seat"
@@ -191,7 +192,7 @@ func (c *Client) Open(ctx context.Context, id team.TeamID) (*Team, error) {
 }
 
 func (c *Client) open(bt *broker.Storage) *Team {
-	b, r := board.New(bt.Bucket, board.Options{}), roster.New(bt)
+	b, r := board.New(bt.Bucket, board.Options{Withdraw: merge.New(bt).Withdraw}), roster.New(bt)
 	box := mailbox.New(bt, mailbox.Options{Members: r})
 	return &Team{&core{
 		client: c, team: bt, board: b, roster: r, seats: seat.New(b, r), mailbox: box,

@@ -17,6 +17,7 @@ func handsSettings(c *Config) []setting {
 	f := &c.form
 	return []setting{
 		{name: "sandbox", flag: "sandbox", env: []string{"AGENTTEAM_SANDBOX"}, def: string(team.SandboxAuto), allowed: oneOfThese(f.Sandbox.Values()), parse: known(&f.Sandbox)},
+		{name: "isolation", flag: "isolation", env: []string{"AGENTTEAM_ISOLATION"}, def: string(team.IsolationAuto), allowed: oneOfThese(f.Isolation.Values()), parse: known(&f.Isolation)},
 		{name: "network", env: []string{"AGENTTEAM_NETWORK"}, def: "none", section: &f.Network},
 		{name: "permissions", env: []string{"AGENTTEAM_PERMISSIONS"}, section: &f.Permissions},
 		{name: "permission_mode", env: []string{"AGENTTEAM_PERMISSION_MODE"}, def: string(team.DefaultMode), allowed: oneOfThese(f.Mode.Values()), parse: known(&f.Mode)},
@@ -45,6 +46,7 @@ var handsParts = []struct {
 	copy func(to *team.Hands, from team.Hands)
 }{
 	{"sandbox", func(to *team.Hands, from team.Hands) { to.Sandbox = from.Sandbox }},
+	{"isolation", func(to *team.Hands, from team.Hands) { to.Isolation = from.Isolation }},
 	{"network", func(to *team.Hands, from team.Hands) { to.Network = from.Network }},
 	{"permissions", func(to *team.Hands, from team.Hands) { to.Permissions = from.Permissions }},
 	{"permission_mode", func(to *team.Hands, from team.Hands) { to.PermissionMode = from.PermissionMode }},
@@ -112,6 +114,8 @@ func strictly(name string, h team.Hands) string {
 	switch name {
 	case "sandbox":
 		return string(h.Sandbox)
+	case "isolation":
+		return string(h.Isolation)
 	case "network":
 		return h.Network.String()
 	case "permission_mode":

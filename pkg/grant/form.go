@@ -19,6 +19,7 @@ import (
 // Form is what settings and role files say of the hands of members. The zero value says nothing.
 type Form struct {
 	Sandbox     team.Sandbox       `yaml:"sandbox"`
+	Isolation   team.Isolation     `yaml:"isolation"`
 	Network     network            `yaml:"network"`
 	Permissions permissions        `yaml:"permissions"`
 	Mode        Mode               `yaml:"permission_mode"`
@@ -30,7 +31,7 @@ type Form struct {
 // Hands returns what f says, and whether its mode is that of plans.
 func (f Form) Hands() (h team.Hands, planMode bool) {
 	h = team.Hands{
-		Sandbox: f.Sandbox, Network: team.Network(f.Network), Permissions: f.Permissions.rules(), PermissionMode: team.PermissionMode(f.Mode),
+		Sandbox: f.Sandbox, Isolation: f.Isolation, Network: team.Network(f.Network), Permissions: f.Permissions.rules(), PermissionMode: team.PermissionMode(f.Mode),
 		PermissionAsk: f.Ask, Credentials: f.Credentials, Paths: team.Paths(f.Paths),
 	}
 	if f.Mode == planning {

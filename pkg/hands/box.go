@@ -67,14 +67,19 @@ func (s *Source) box(w workspace.Work, h team.Hands, dir string) (sandbox.Box, e
 	if err := s.apart(dir, h); err != nil {
 		return sandbox.Box{}, err
 	}
-	b := sandbox.Box{Dir: dir, Home: home, Hidden: s.hidden(dir)}
+	b := sandbox.Box{Dir: dir, Home: home}
+	if w.Tree == nil {
+		b.Hidden = s.hidden(dir)
+	} else {
+		b.Dir = w.Tree.Root
+	}
 	if b.ReadOnly, err = present("paths.read", h.Paths.Read); err != nil {
 		return b, err
 	}
 	if b.Write, err = present("paths.write", h.Paths.Write); err != nil {
 		return b, err
 	}
-	m := needs.Member{Home: home, Writable: append([]string{dir}, b.Write...), Network: len(h.Network) > 0}
+	m := needs.Member{Home: home, Writable: append([]string{b.Dir}, b.Write...), Network: len(h.Network) > 0}
 	granted := needs.Tools(needs.This(), m)
 	credentials, err := needs.Credentials(needs.This(), m, h.Credentials)
 	if err != nil {
@@ -87,7 +92,12 @@ func (s *Source) box(w workspace.Work, h team.Hands, dir string) (sandbox.Box, e
 	if err := granted.Furnish(); err != nil {
 		return b, team.Errorf(team.InvalidState, "the home of %s: %w", w.Member.AgentID, err).WithHint("make %s writable for the user of this process", home)
 	}
-	b.ReadOnly = append(append(b.ReadOnly, granted.ReadOnly...), s.kept(dir)...)
+	b.ReadOnly = append(b.ReadOnly, granted.ReadOnly...)
+	if w.Tree == nil {
+		b.ReadOnly = append(b.ReadOnly, s.kept(dir)...)
+	} else {
+		b.ReadOnly = append(b.ReadOnly, w.Tree.ReadOnly...) // the rest is its member's
+	}
 	b.Env = append(granted.Env, "GIT_DISCOVERY_ACROSS_FILESYSTEM=1") // a workspace below a repository's root is a mount
 	return b, nil
 }

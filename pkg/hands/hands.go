@@ -114,14 +114,19 @@ func (s *Source) Level(ctx context.Context, t team.Team, role string) team.Sandb
 // network where there can be none (Unavailable), credentials or paths that are not there
 // (InvalidArgument). Where no sandbox works it is none: each command is refused then.
 func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
-	dir, err := s.Folder(w.Team)
-	if err == nil {
-		dir, err = filepath.Abs(dir)
+	var dir string
+	if w.Tree != nil {
+		dir = w.Tree.Dir
+	} else {
+		at, err := s.Folder(w.Team)
+		if err == nil {
+			dir, err = filepath.Abs(at)
+		}
+		if err != nil {
+			return nil, nil, team.Errorf(team.Unavailable, "the current folder: %w", err)
+		}
+		o.Kept = s.kept(dir)
 	}
-	if err != nil {
-		return nil, nil, team.Errorf(team.Unavailable, "the current folder: %w", err)
-	}
-	o.Kept = s.kept(dir)
 	// The folder first: if it is gone, that is what is to be said.
 	var run lateRunner
 	ws, err := workspace.Open(dir, &run, o)

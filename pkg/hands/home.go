@@ -1,9 +1,6 @@
 package hands
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -34,8 +31,7 @@ func (s *Source) home(w workspace.Work) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	made := sha256.Sum256(fmt.Appendf(nil, "%s %d", w.Team.ID, w.Team.CreatedAt.UnixNano()))
-	of := filepath.Join(homes, string(w.Team.ID)+"-"+hex.EncodeToString(made[:6]))
+	of := filepath.Join(homes, w.Team.Unique())
 	home := filepath.Join(of, string(w.Member.AgentID))
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return "", team.Errorf(team.InvalidState, "the home of %s: %w", w.Member.AgentID, err).

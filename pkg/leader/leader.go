@@ -24,6 +24,7 @@ import (
 	"agentteam/pkg/election"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/membership"
+	"agentteam/pkg/merge"
 	"agentteam/pkg/process"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
@@ -32,6 +33,7 @@ import (
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 	"agentteam/pkg/watchdog"
+	"agentteam/pkg/worktree"
 )
 
 // Options say what the process is to lead.
@@ -129,6 +131,9 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 	if record, err = l.registry.Touch(ctx, bt); err != nil || record.Status != team.Active {
 		return err
 	}
+	if record, err = l.decide(ctx, bt, record, folder); err != nil {
+		return errors.Join(err, l.cannot(ctx, bt, record, term, err))
+	}
 	// A predecessor may have died, or lost the race against the goal, after it had
 	// closed the board.
 	if err := board.New(bt.Bucket, board.Options{}).Reopen(ctx); err != nil && !errors.Is(err, team.ErrUnreadable) {
@@ -166,6 +171,21 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 		return nil
 	}
 	return err
+}
+
+// decide decides how the members of the team's goal are kept apart, once for each goal.
+func (l *leader) decide(ctx context.Context, bt *broker.Storage, record team.Team, folder string) (team.Team, error) {
+	if record.Line != nil && record.Line.Goal >= record.NextGoal() {
+		return record, nil
+	}
+	decided, err := worktree.Decide(ctx, record, folder, func(ctx context.Context) (*merge.Site, error) {
+		return worktree.Site(ctx, "", bt, record)
+	})
+	if err != nil {
+		return record, err
+	}
+	l.Log.InfoContext(ctx, "isolation decided", "team", bt.ID, "goal", decided.Goal, "worktrees", decided.Why == "", "why", decided.Why)
+	return l.registry.Edit(ctx, bt, func(t *team.Team) { t.Line = &decided })
 }
 
 // fit returns what this process needs to lead the team, before anything is written: the
@@ -241,7 +261,7 @@ func (l *leader) write(ctx context.Context, bt *broker.Storage, change func(*tea
 func (l *leader) newTerm(bt *broker.Storage, m team.Member, bye context.Context, metrics prometheus.Registerer) *term {
 	log := l.Log.With("team", bt.ID)
 	t := &term{leader: l, team: bt, member: m, log: log, roster: roster.New(bt), pulse: roster.NewPulse(), bye: bye}
-	t.board = board.New(bt.Bucket, board.Options{Logger: log, Metrics: metrics})
+	t.board = board.New(bt.Bucket, board.Options{Logger: log, Metrics: metrics, Withdraw: merge.New(bt).Withdraw})
 	t.mailbox = mailbox.New(bt, mailbox.Options{Members: t.roster, Logger: log, Metrics: metrics})
 	t.index = index.New(index.Options{Team: bt, Logger: log, Metrics: l.Metrics, Finish: t.board.FinishCreate, Heard: func(b team.Beat) { t.pulse.Hear(b) },
 		Send: func(to team.AgentID, task team.Task) error { return control.TellOffer(bt, to, task) },

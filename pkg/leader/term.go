@@ -21,11 +21,13 @@ import (
 	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
+	"agentteam/pkg/merge"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 	"agentteam/pkg/watchdog"
+	"agentteam/pkg/worktree"
 )
 
 // term is one team led by this process: what the leader's tools and the watchdog
@@ -150,8 +152,11 @@ func (t *term) Ping(ctx context.Context, a team.AgentID, wait time.Duration) (te
 	return control.Ping(ctx, t.team, a, wait)
 }
 
-// Reap frees a task.
+// Reap frees a task, unless its work waits to be merged: then its holder is not needed any more.
 func (t *term) Reap(ctx context.Context, task team.Task, reason string, attempt bool) error {
+	if merging, err := worktree.Merging(ctx, merge.New(t.team), task); err != nil || merging {
+		return err
+	}
 	return t.board.Reap(ctx, task.ID, task.Epoch, reason, attempt)
 }
 

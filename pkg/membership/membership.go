@@ -27,6 +27,7 @@ import (
 	"agentteam/pkg/journal"
 	"agentteam/pkg/live"
 	"agentteam/pkg/mailbox"
+	"agentteam/pkg/merge"
 	"agentteam/pkg/place"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
@@ -38,6 +39,7 @@ import (
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/teamtool"
 	"agentteam/pkg/tool/workspace"
+	"agentteam/pkg/worktree"
 )
 
 // Options say who works on what, with what.
@@ -58,13 +60,11 @@ type Options struct {
 	KeepTranscripts time.Duration                                   // see [journal.Options]
 	ModelChanged    func() <-chan struct{}                          // see [agent.Team]; required
 	Started         func(*agent.Agent)                              // called once the agent is about to work
-	Level           Level                                           // of the sandbox of a role's commands; nil: without a rule nothing is asked
+	Level           worktree.Level                                  // of the sandbox of a role's commands; nil: without a rule nothing is asked
+	Lines           string                                          // see [worktree.Options].Dir
 	Logger          *slog.Logger
 	Metrics         prometheus.Registerer
 }
-
-// Level returns in what sandbox the commands of a role run here; (*hands.Source).Level is one.
-type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
 
 // ErrTeamEnded ends a membership whose team is no longer active.
 var ErrTeamEnded = errors.New("the team's goal has ended")
@@ -100,6 +100,7 @@ type member struct {
 	gate     *approval.Gate // of a member in plan mode
 	asks     *approval.Permissions
 	newest   atomic.Pointer[team.Team] // the team's record, as it was last heard of
+	line     *worktree.Line
 	current  *workspace.Current
 	folder   string // in which it began
 	heart    *roster.Heart
@@ -119,9 +120,11 @@ func (m *member) run() error {
 	ctx, o := m.ctx, m.Options
 	m.heart = roster.NewHeart(m.roster, o.Member, o.Record.Lease())
 	m.live = live.NewPublisher(o.Team)
-	m.board = board.New(o.Team.Bucket, board.Options{Logger: o.Logger, Metrics: o.Metrics})
+	m.board = board.New(o.Team.Bucket, board.Options{Logger: o.Logger, Metrics: o.Metrics, Withdraw: merge.New(o.Team).Withdraw})
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Metrics: o.Metrics})
 	m.hand = board.NewHand(ctx, m.board, o.Member.Holder())
+	m.line = worktree.New(worktree.Options{Process: o.Process, Team: o.Team, Record: func() team.Team { return *m.newest.Load() }, Member: o.Member, Hand: m.hand,
+		Source: o.Workspaces, Level: o.Level, Dir: o.Lines, Logger: o.Logger})
 	m.current = m.place()
 	defer m.current.Close()
 	ws, done, err := m.current.Use(ctx)
@@ -179,7 +182,7 @@ func (m *member) run() error {
 // place is where the member works.
 func (m *member) place() *workspace.Current {
 	texts := stored.In(m.Team.Files)
-	return workspace.Follow(m.Workspaces, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Allowed: m.heart.Allowed, Writable: m.mayWrite})
+	return workspace.Follow(m.line, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Allowed: m.heart.Allowed, Writable: m.mayWrite})
 }
 
 // leave gives back what the member holds when its agent has ended with err.
@@ -273,13 +276,16 @@ func (m *member) work(a *agent.Agent, box *mailbox.Mailbox, from uint64) error {
 		})
 	}
 	work := func(ctx context.Context) error {
+		if err := m.line.Settle(ctx); err != nil {
+			return err
+		}
 		err := a.Run(ctx)
 		if errors.Is(err, agent.ErrFinished) {
 			err = ErrTeamEnded // by the agent itself
 		}
 		return err
 	}
-	return m.over(shutdown.Together(m.ctx, m.heart.Run, m.live.Run, receive, work, m.watchTeam, m.passOffers, m.checkHold))
+	return m.over(shutdown.Together(m.ctx, m.heart.Run, m.live.Run, m.line.Run, receive, work, m.watchTeam, m.passOffers, m.checkHold))
 }
 
 // over is how the membership ended, of which a part has returned err.
@@ -333,6 +339,12 @@ func (m *member) letGo(reason string) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), shutdown.Release)
 	defer cancel()
+	if merging, err := m.line.Merging(ctx, t); err != nil || merging {
+		if err != nil {
+			m.Logger.WarnContext(ctx, "task not released; it is freed when its lease has run out", "task", t.ID, "err", err)
+		}
+		return // the queue ends it
+	}
 	if _, err := m.hand.Release(ctx, t.ID, reason, false); err != nil {
 		m.Logger.WarnContext(ctx, "task not released; it is freed when its lease has run out", "task", t.ID, "err", err)
 	}

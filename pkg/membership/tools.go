@@ -55,6 +55,7 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 			defer done()
 			return completion.Verify(ctx, t, ws, m.Team.Files)
 		},
+		Complete: m.complete,
 	})
 	set, err := tool.NewSet(m.Metrics, append(files, crew...)...)
 	if err != nil {
@@ -109,10 +110,27 @@ func (m *member) chosen(files, crew []tool.Tool) []string {
 	return names
 }
 
+// complete completes a task that the member holds, and brings its files into the team's line if
+// it has one.
+func (m *member) complete(ctx context.Context, t team.Task, d team.Done) (team.Task, error) {
+	if !m.newest.Load().OnLine() {
+		return m.hand.Complete(ctx, t.ID, d)
+	}
+	_, done, err := m.current.Use(ctx) // so that the tree stays
+	if err != nil {
+		return t, err
+	}
+	defer done()
+	return m.line.Complete(ctx, t, d)
+}
+
 // doing is what the member works on now.
 func (m *member) doing() workspace.Work {
-	held, _ := m.hand.Task()
-	return workspace.Work{Team: *m.newest.Load(), Member: m.Member, Task: held}
+	w := workspace.Work{Team: *m.newest.Load(), Member: m.Member}
+	if w.Task, _ = m.hand.Task(); w.Task.ID == "" && w.Team.OnLine() {
+		w.Head = string(m.line.Head())
+	}
+	return w
 }
 
 // mayWrite returns why the file tools may not write a file, or nil.

@@ -177,7 +177,7 @@ func TestSubmitNeedsAllOfIt(t *testing.T) {
 	}
 	_, err := r.records.Submit(r.ctx, good, nil)
 	refuses(t, err, team.InvalidArgument, "bundle")
-	_, err = merge.NewQueue(merge.Options{Records: r.records})
+	_, err = merge.NewQueue(merge.Options{Site: r.home})
 	refuses(t, err, team.InvalidArgument, "needs")
 }
 
@@ -269,7 +269,8 @@ func TestAdvance(t *testing.T) {
 	next := r.elsewhere(base)
 	refuses(t, r.home.Advance(r.ctx, "", next), team.Conflict, "head is")
 	refuses(t, r.home.Advance(r.ctx, next, base), team.Conflict, "lacks its head")
-	other, repo := r.queue("b")
+	_, repo := r.queue("b")
+	other := merge.Site{Records: r.records, Repo: repo}
 	if h, err := other.Bring(r.ctx); err != nil || h != base {
 		t.Fatalf("Bring = %s, %v; want %s", h, err, base)
 	}

@@ -17,11 +17,11 @@ import (
 // it returns why there is none. No ref and no record changes. Of one entry and one head every
 // queue makes the same commit.
 func (q *Queue) merge(ctx context.Context, head Head, e Entry) (line.Hash, *Outcome, error) {
-	repo := q.o.Repo
+	repo := q.o.Site.Repo
 	if err := q.step(ctx, "bring"); err != nil {
 		return "", nil, err
 	}
-	if err := q.follow(ctx, head.Commit); err != nil {
+	if err := q.o.Site.follow(ctx, head.Commit); err != nil {
 		return "", nil, err
 	}
 	out := &Outcome{Head: head.Commit}
@@ -85,7 +85,7 @@ func (q *Queue) since(ctx context.Context, base, head line.Hash, in []line.Confl
 	for _, c := range in {
 		paths = append(paths, c.Path)
 	}
-	all, err := q.o.Repo.Log(ctx, base, head, few(paths)...)
+	all, err := q.o.Site.Repo.Log(ctx, base, head, few(paths)...)
 	return all[max(0, len(all)-mostSince):], err
 }
 
@@ -139,7 +139,7 @@ func (q *Queue) checks(ctx context.Context, head Head, next line.Hash, e Entry) 
 	}
 	var paths []string
 	if q.o.Recheck == RecheckTouched {
-		files, err := q.o.Repo.Files(ctx, head.Commit, next)
+		files, err := q.o.Site.Repo.Files(ctx, head.Commit, next)
 		if err != nil || len(files) == 0 {
 			return all, err
 		}
@@ -170,7 +170,7 @@ func (q *Queue) checks(ctx context.Context, head Head, next line.Hash, e Entry) 
 
 // inLine lists the tasks whose work the line has, and did not take back, in files.
 func (q *Queue) inLine(ctx context.Context, head Head, paths []string) (ids []team.TaskID, err error) {
-	log, err := q.o.Repo.Log(ctx, head.Begun, head.Commit, paths...)
+	log, err := q.o.Site.Repo.Log(ctx, head.Begun, head.Commit, paths...)
 	for _, e := range log {
 		switch {
 		case e.Undoes != "":
@@ -184,13 +184,13 @@ func (q *Queue) inLine(ctx context.Context, head Head, paths []string) (ids []te
 
 // run runs one check on an export of the merged files.
 func (q *Queue) run(ctx context.Context, files line.Hash, c Check) (passed bool, output string, err error) {
-	dir, err := os.MkdirTemp(q.o.Dir, "merged-")
+	dir, err := os.MkdirTemp(q.o.Site.Dir, "merged-")
 	if err != nil {
 		return false, "", err
 	}
 	defer func(all string) { err = cmp.Or(err, os.RemoveAll(all)) }(dir)
 	dir = filepath.Join(dir, cmp.Or(string(c.Task), "files"))
-	if err := q.o.Repo.Export(ctx, files, dir); err != nil {
+	if err := q.o.Site.Repo.Export(ctx, files, dir); err != nil {
 		return false, "", err
 	}
 	passed, output, err = q.o.Checker.Check(ctx, dir, c)

@@ -83,13 +83,11 @@ type Outcome struct {
 
 // Options are what a queue works with.
 type Options struct {
-	Records *Records      // required
-	Repo    *line.Repo    // of this host; required
+	Site    *Site         // required
 	Tasks   Tasks         // required
 	Checker Checker       // required
 	Process string        // names this queue in the lease; unique, required
 	Recheck Recheck       // default: touched
-	Dir     string        // where merged files are written for checks; default: the system's for temporary files
 	Lease   time.Duration // default: [election.LeaseOn]
 	Logger  *slog.Logger
 }
@@ -124,16 +122,23 @@ const longestRest = 30 * time.Second
 
 // NewQueue returns a queue. Error: InvalidArgument for what is missing in o.
 func NewQueue(o Options) (*Queue, error) {
-	if o.Records == nil || o.Repo == nil || o.Tasks == nil || o.Checker == nil || o.Process == "" {
-		return nil, team.Errorf(team.InvalidArgument, "a queue needs records, a repository, tasks, a checker and the name of its process")
+	if o.Site == nil || o.Tasks == nil || o.Checker == nil || o.Process == "" {
+		return nil, team.Errorf(team.InvalidArgument, "a queue needs a site, tasks, a checker and the name of its process")
 	}
-	o.Lease = cmp.Or(o.Lease, election.LeaseOn(o.Records.bucket.Replicas()))
+	o.Lease = cmp.Or(o.Lease, election.LeaseOn(o.Site.Records.bucket.Replicas()))
 	o.Recheck = cmp.Or(o.Recheck, RecheckTouched)
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	return &Queue{
 		o: o, wake: make(chan struct{}, 1), step: func(ctx context.Context, _ string) error { return ctx.Err() },
 		entries: map[team.TaskID]Entry{}, trouble: map[team.TaskID]*postponement{},
 	}, nil
+}
+
+// Seen is the line's head as it was heard of last; "" if nothing was heard, or there is no line.
+func (q *Queue) Seen() line.Hash {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.head.Commit
 }
 
 // Run merges what is submitted until ctx ends, and then returns nil. It holds the lease only while
@@ -144,7 +149,7 @@ func (q *Queue) Run(ctx context.Context) error {
 
 // watch follows the line and what waits for it.
 func (q *Queue) watch(ctx context.Context) error {
-	return q.o.Records.bucket.Watch(ctx, func(e broker.Entry) error {
+	return q.o.Site.Records.bucket.Watch(ctx, func(e broker.Entry) error {
 		q.observe(e)
 		select {
 		case q.wake <- struct{}{}:

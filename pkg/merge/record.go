@@ -35,12 +35,14 @@ type Entry struct {
 	Epoch       uint64       `json:"epoch"` // of the hold under which it was done
 	Incarnation uint64       `json:"incarnation,omitempty"`
 	Agent       team.AgentID `json:"agent,omitempty"`
-	Base        line.Hash    `json:"base,omitempty"`    // the commit of the line that the work builds on
-	Bundle      string       `json:"bundle,omitempty"`  // the name of its file in the team's object store
-	Digest      string       `json:"digest,omitempty"`  // of that file
-	Check       string       `json:"check,omitempty"`   // the task's check, which has passed on the holder's tree
-	Title       string       `json:"title,omitempty"`   // the subject of its commit
-	Summary     string       `json:"summary,omitempty"` // the body: what the holder meant to do
+	Base        line.Hash    `json:"base,omitempty"`               // the commit of the line that the work builds on
+	Bundle      string       `json:"bundle,omitempty"`             // the name of its file in the team's object store
+	Digest      string       `json:"digest,omitempty"`             // of that file
+	Check       string       `json:"check,omitempty"`              // the task's check, which has passed on the holder's tree
+	Title       string       `json:"title,omitempty"`              // the subject of its commit
+	Summary     string       `json:"summary,omitempty"`            // the body: what the holder meant to do
+	Deliverable string       `json:"deliverable_digest,omitempty"` // of the task, as its holder has stored it
+	Sandbox     team.Sandbox `json:"sandbox,omitempty"`            // the level in which the holder's commands ran
 	State       State        `json:"state"`
 	At          time.Time    `json:"at"` // when it was submitted
 
@@ -170,12 +172,12 @@ func (e Entry) complete(bundle []byte) error {
 
 // Withdraw takes the work of an epoch out of the queue, before the task is released or cancelled.
 // Once it has returned nil, that work is not merged, and the epoch can submit none, also if it had
-// not yet. It can be repeated.
+// not yet. Without a line it does nothing. It can be repeated.
 //
 // Errors: InvalidState if the work is in the line: the task is about to be completed; Conflict if
 // a later epoch has submitted; Unavailable, and then the outcome is unknown.
 func (r *Records) Withdraw(ctx context.Context, id team.TaskID, epoch uint64) error {
-	if _, err := r.notMerged(ctx, id, epoch); err != nil {
+	if h, err := r.notMerged(ctx, id, epoch); err != nil || h.Revision == 0 {
 		return err
 	}
 	seen := false // a queue may have the entry under way

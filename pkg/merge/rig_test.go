@@ -65,7 +65,7 @@ type rig struct {
 	board   *board
 	checks  *checks
 	user    string
-	home    *merge.Queue   // of the members' host; it does not run
+	home    *merge.Site    // of the members' host
 	repo    *line.Repo     // on that host
 	root    string         // has the folders of the hosts
 	hosts   map[string]int // how many queues each had
@@ -84,7 +84,11 @@ func setUp(t *testing.T) *rig {
 	r.user = filepath.Join(t.TempDir(), "project")
 	r.must(os.MkdirAll(r.user, 0o755))
 	sh(t, r.user, "seq 20 > numbers.txt; git init -q; git add -A; git commit -qm first")
-	r.home, r.repo = r.queue("home")
+	var err error
+	r.root, r.hosts = r.t.TempDir(), map[string]int{}
+	r.repo, err = line.Open(r.ctx, filepath.Join(r.root, "home"), "red", line.Limits{})
+	r.must(err)
+	r.home = &merge.Site{Records: r.records, Repo: r.repo, Dir: r.t.TempDir()}
 	c, err := line.Look(r.ctx, r.user)
 	r.must(err)
 	r.must(r.repo.Fetch(r.ctx, c))
@@ -102,16 +106,13 @@ func (r *rig) must(err error) {
 // queue makes a queue on a host, which has a folder of its own and shares no other.
 func (r *rig) queue(host string) (*merge.Queue, *line.Repo) {
 	r.t.Helper()
-	if r.hosts == nil {
-		r.hosts, r.root = map[string]int{}, r.t.TempDir()
-	}
 	r.hosts[host]++
 	process := fmt.Sprintf("%s-%d", host, r.hosts[host])
 	repo, err := line.Open(r.ctx, filepath.Join(r.root, host), "red", line.Limits{})
 	r.must(err)
 	q, err := merge.NewQueue(merge.Options{
-		Records: r.records, Repo: repo, Tasks: r.board, Checker: r.checks, Process: process, Recheck: r.recheck,
-		Dir: r.t.TempDir(), Lease: r.lease, Logger: cmp.Or(r.log, slog.New(slog.NewTextHandler(r.t.Output(), nil)).With("queue", process)),
+		Site: &merge.Site{Records: r.records, Repo: repo, Dir: r.t.TempDir()}, Tasks: r.board, Checker: r.checks, Process: process, Recheck: r.recheck,
+		Lease: r.lease, Logger: cmp.Or(r.log, slog.New(slog.NewTextHandler(r.t.Output(), nil)).With("queue", process)),
 	})
 	r.must(err)
 	return q, repo

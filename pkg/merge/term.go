@@ -22,7 +22,7 @@ var errGone = errors.New("the entry was withdrawn")
 
 // lead holds the lease while something waits.
 func (q *Queue) lead(ctx context.Context, seen Head) error {
-	h, err := take(ctx, q.o.Records, seen, q.o.Process, q.o.Lease)
+	h, err := take(ctx, q.o.Site.Records, seen, q.o.Process, q.o.Lease)
 	if errors.Is(err, errLost) {
 		return q.hear(ctx, seen.Revision+1) // which queue was first
 	}
@@ -106,7 +106,7 @@ func (q *Queue) finish(ctx context.Context, head Head) error {
 	if head.Task == "" {
 		return nil
 	}
-	e, err := q.o.Records.Get(ctx, head.Task)
+	e, err := q.o.Site.Records.Get(ctx, head.Task)
 	if errors.Is(err, team.NotFound) || err == nil && !head.has(e.Task, e.Epoch) {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (q *Queue) complete(ctx context.Context, head Head, e Entry) error {
 	if err := q.step(ctx, "follow"); err != nil {
 		return err
 	}
-	if err := q.follow(ctx, head.Commit); err != nil {
+	if err := q.o.Site.follow(ctx, head.Commit); err != nil {
 		return err
 	}
 	if err := q.step(ctx, "complete"); err != nil {
@@ -141,7 +141,7 @@ func (q *Queue) drop(ctx context.Context, e Entry) error {
 	if err := q.step(ctx, "remove"); err != nil {
 		return err
 	}
-	if err := q.o.Records.remove(ctx, e); err != nil {
+	if err := q.o.Site.Records.remove(ctx, e); err != nil {
 		return err
 	}
 	q.forget(e)
@@ -156,7 +156,7 @@ func answered(err error) bool {
 
 // one merges an entry, or returns its task. merged reports that the task is to be completed now.
 func (q *Queue) one(ctx context.Context, h *hold, seen Entry) (merged bool, err error) {
-	e, err := q.o.Records.Get(ctx, seen.Task)
+	e, err := q.o.Site.Records.Get(ctx, seen.Task)
 	if errors.Is(err, team.NotFound) || err == nil && e.Revision != seen.Revision {
 		q.forget(seen) // what is newer comes with the watch
 		return false, nil
@@ -201,7 +201,7 @@ func (q *Queue) move(ctx context.Context, h *hold, from, to line.Hash, e Entry) 
 	if err := q.step(ctx, "store"); err != nil {
 		return err
 	}
-	if err := q.publish(ctx, from, to); err != nil {
+	if err := q.o.Site.publish(ctx, from, to); err != nil {
 		return err
 	}
 	if err := q.step(ctx, "move"); err != nil {
@@ -225,7 +225,7 @@ func (q *Queue) move(ctx context.Context, h *hold, from, to line.Hash, e Entry) 
 
 // unchanged reads the entry once more. Errors: errGone; Unavailable.
 func (q *Queue) unchanged(ctx context.Context, e Entry) error {
-	is, err := q.o.Records.Get(ctx, e.Task)
+	is, err := q.o.Site.Records.Get(ctx, e.Task)
 	if errors.Is(err, team.NotFound) || err == nil && is.Revision != e.Revision {
 		return errGone
 	}
@@ -243,7 +243,7 @@ func (q *Queue) giveUp(ctx context.Context, h *hold, e Entry, o Outcome) error {
 	if err != nil {
 		return err
 	}
-	if _, err := q.o.Records.files.Put(ctx, subject.MergeOutcome(e.Task, e.Epoch), bytes.NewReader(data)); err != nil {
+	if _, err := q.o.Site.Records.files.Put(ctx, subject.MergeOutcome(e.Task, e.Epoch), bytes.NewReader(data)); err != nil {
 		return err
 	}
 	// Only for the head as it is: onto another the work may merge.
@@ -253,7 +253,7 @@ func (q *Queue) giveUp(ctx context.Context, h *hold, e Entry, o Outcome) error {
 		return errMoved
 	}
 	e.State = Returned
-	if e, err = q.o.Records.put(ctx, e); errors.Is(err, team.Conflict) {
+	if e, err = q.o.Site.Records.put(ctx, e); errors.Is(err, team.Conflict) {
 		return errGone
 	} else if err != nil {
 		return err
@@ -272,7 +272,7 @@ func (q *Queue) release(ctx context.Context, e Entry) error {
 	if err := q.step(ctx, "release"); err != nil {
 		return err
 	}
-	o, err := q.o.Records.Outcome(ctx, e.Task, e.Epoch)
+	o, err := q.o.Site.Records.Outcome(ctx, e.Task, e.Epoch)
 	if err != nil {
 		return err
 	}
@@ -286,14 +286,14 @@ func (q *Queue) release(ctx context.Context, e Entry) error {
 // bundle reads what a task's holder has stored. Errors: NotFound if it is gone or another;
 // Unavailable.
 func (q *Queue) bundle(ctx context.Context, e Entry) ([]byte, error) {
-	digest, err := q.o.Records.files.Digest(ctx, e.Bundle)
+	digest, err := q.o.Site.Records.files.Digest(ctx, e.Bundle)
 	if err != nil {
 		return nil, err
 	}
 	if digest != e.Digest {
 		return nil, team.Errorf(team.NotFound, "file %s is not the one that was submitted", e.Bundle)
 	}
-	f, err := q.o.Records.files.Open(ctx, e.Bundle)
+	f, err := q.o.Site.Records.files.Open(ctx, e.Bundle)
 	if err != nil {
 		return nil, err
 	}

@@ -15,14 +15,22 @@ import (
 	"agentteam/pkg/team"
 )
 
+// Site is a team's line on this host: its repository, which follows the head's record. Safe for
+// concurrent use, by several processes too.
+type Site struct {
+	Records *Records
+	Repo    *line.Repo
+	Dir     string // for temporary files; default: the system's
+}
+
 // Bring brings this host's repository to the line's head, which it returns. Errors: NotFound if the
 // team has no line; those of [line.Repo]; Unavailable.
-func (q *Queue) Bring(ctx context.Context) (line.Hash, error) {
-	h, err := q.o.Records.Head(ctx)
+func (s *Site) Bring(ctx context.Context) (line.Hash, error) {
+	h, err := s.Records.Head(ctx)
 	if err != nil {
 		return "", err
 	}
-	return h.Commit, q.follow(ctx, h.Commit)
+	return h.Commit, s.follow(ctx, h.Commit)
 }
 
 // Advance moves the line from one commit to another that is no task's, and builds on it: the
@@ -30,9 +38,9 @@ func (q *Queue) Bring(ctx context.Context) (line.Hash, error) {
 //
 // Errors: Conflict if the head is not from; those of [line.Repo]; Unavailable, and then the outcome
 // is unknown.
-func (q *Queue) Advance(ctx context.Context, from, to line.Hash) error {
+func (s *Site) Advance(ctx context.Context, from, to line.Hash) error {
 	if from != "" {
-		if ok, err := q.o.Repo.Contains(ctx, to, from); err != nil {
+		if ok, err := s.Repo.Contains(ctx, to, from); err != nil {
 			return err
 		} else if !ok {
 			return team.Errorf(team.Conflict, "the line is not moved to %s, which lacks its head %s", to.Short(), from.Short())
@@ -40,7 +48,7 @@ func (q *Queue) Advance(ctx context.Context, from, to line.Hash) error {
 	}
 	stored := false
 	_, err := broker.Update(ctx, func(ctx context.Context) (Head, error) {
-		h, err := q.o.Records.Head(ctx)
+		h, err := s.Records.Head(ctx)
 		if errors.Is(err, team.NotFound) {
 			err = nil
 		}
@@ -53,7 +61,7 @@ func (q *Queue) Advance(ctx context.Context, from, to line.Hash) error {
 			return false, team.Errorf(team.Conflict, "the line's head is %q, not %q", h.Commit, from).WithHint("build on its present head")
 		}
 		if !stored {
-			if err := q.publish(ctx, from, to); err != nil {
+			if err := s.publish(ctx, from, to); err != nil {
 				return false, err
 			}
 			stored = true
@@ -63,33 +71,33 @@ func (q *Queue) Advance(ctx context.Context, from, to line.Hash) error {
 		}
 		h.Commit, h.At = to, time.Now().UTC()
 		return true, nil
-	}, q.o.Records.putHead)
+	}, s.Records.putHead)
 	if err != nil {
 		return err
 	}
-	return q.follow(ctx, to)
+	return s.follow(ctx, to)
 }
 
 // publish stores the commits of the line that are in to and not in from for other hosts. That is
 // done before the head is moved: what the record names can be had from then on.
-func (q *Queue) publish(ctx context.Context, from, to line.Hash) error {
-	f, err := os.CreateTemp(q.o.Dir, "line-")
+func (s *Site) publish(ctx context.Context, from, to line.Hash) error {
+	f, err := os.CreateTemp(s.Dir, "line-")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	if err := q.o.Repo.Bundle(ctx, f, from, to); err != nil {
+	if err := s.Repo.Bundle(ctx, f, from, to); err != nil {
 		return err
 	}
-	_, err = q.o.Records.files.Put(ctx, subject.LineBundle(string(to)), f)
+	_, err = s.Records.files.Put(ctx, subject.LineBundle(string(to)), f)
 	return err
 }
 
 // follow moves the branch of this host's repository to a head of the line, after fetching what is
 // missing. A branch that has it already, since another process here was faster, stays.
-func (q *Queue) follow(ctx context.Context, head line.Hash) error {
-	repo := q.o.Repo
+func (s *Site) follow(ctx context.Context, head line.Hash) error {
+	repo := s.Repo
 	is, err := repo.Head(ctx)
 	switch {
 	case err == nil && is == head:
@@ -97,7 +105,7 @@ func (q *Queue) follow(ctx context.Context, head line.Hash) error {
 	case err != nil && !errors.Is(err, team.NotFound):
 		return err
 	}
-	if err := q.fetch(ctx, head); err != nil {
+	if err := s.fetch(ctx, head); err != nil {
 		return fmt.Errorf("bring the line to %s: %w", head.Short(), err)
 	}
 	err = repo.Move(ctx, is, head)
@@ -115,16 +123,16 @@ func (q *Queue) follow(ctx context.Context, head line.Hash) error {
 }
 
 // fetch takes in the bundles that lead from what is here to a head of the line.
-func (q *Queue) fetch(ctx context.Context, head line.Hash) error {
+func (s *Site) fetch(ctx context.Context, head line.Hash) error {
 	var missing []line.Hash // the newest first
 	for at := head; at != ""; {
-		if ok, err := q.o.Repo.Has(ctx, at); err != nil {
+		if ok, err := s.Repo.Has(ctx, at); err != nil {
 			return err
 		} else if ok {
 			break
 		}
 		missing = append(missing, at)
-		err := q.open(ctx, at, func(r io.Reader) (err error) {
+		err := s.open(ctx, at, func(r io.Reader) (err error) {
 			at, err = line.BaseOf(r)
 			return err
 		})
@@ -133,8 +141,8 @@ func (q *Queue) fetch(ctx context.Context, head line.Hash) error {
 		}
 	}
 	for _, at := range slices.Backward(missing) {
-		err := q.open(ctx, at, func(r io.Reader) error {
-			_, err := q.o.Repo.Receive(ctx, r)
+		err := s.open(ctx, at, func(r io.Reader) error {
+			_, err := s.Repo.Receive(ctx, r)
 			return err
 		})
 		if err != nil {
@@ -145,8 +153,8 @@ func (q *Queue) fetch(ctx context.Context, head line.Hash) error {
 }
 
 // open opens the bundle by which a head of the line travels.
-func (q *Queue) open(ctx context.Context, head line.Hash, f func(io.Reader) error) error {
-	r, err := q.o.Records.files.Open(ctx, subject.LineBundle(string(head)))
+func (s *Site) open(ctx context.Context, head line.Hash, f func(io.Reader) error) error {
+	r, err := s.Records.files.Open(ctx, subject.LineBundle(string(head)))
 	if err != nil {
 		return err
 	}

@@ -40,11 +40,16 @@ func Rest(others bool) time.Duration {
 // maxDeclined is how many members a task's record names that have put it back.
 const maxDeclined = 16
 
+// freeMerges is how often the work of a task may fail to go into the line before that is an
+// attempt: what others have done meanwhile is not its holder's fault.
+const freeMerges = 2
+
 // GiveBack is how a member puts its task back that it cannot do.
 type GiveBack struct {
 	Reason  string
 	Attempt bool    // it counts as one
 	Why     Decline // the task's fault, if it is one
+	Merge   bool    // its work did not go into the team's line; that is an attempt from the third time on
 	Alone   bool    // with Why: there is no other member that could take it and has not found that fault
 }
 
@@ -52,6 +57,10 @@ type GiveBack struct {
 // offered other tasks first. A task that the models of two members refuse fails, and so does one
 // with a fault that nobody else is there to try. Errors: those of [Task.Release].
 func (t Task) GiveBack(h Holder, epoch uint64, g GiveBack, now time.Time) (Task, error) {
+	if g.Merge {
+		t.Unmerged++
+		g.Attempt = t.Unmerged > freeMerges
+	}
 	next, err := t.Release(Actor{Holder: h}, epoch, g.Reason, g.Attempt, now)
 	if err != nil {
 		return t, err

@@ -107,11 +107,25 @@ type Paths struct {
 	Write []string `json:"write,omitzero"`
 }
 
+// Isolation is where members do their work. The zero value is no wish, and then means IsolationAuto.
+type Isolation string
+
+// The kinds of isolation.
+const (
+	IsolationAuto Isolation = "auto"     // Worktrees where the workspace can have them, else Shared
+	Worktrees     Isolation = "worktree" // each task in a tree of its own; what is completed is merged
+	Shared        Isolation = "shared"   // all in the workspace itself
+)
+
+// Values returns what can be set.
+func (Isolation) Values() []string { return Strings(IsolationAuto, Worktrees, Shared) }
+
 // Hands are what members may do with the machine that they work on. The zero Hands mean the
 // strongest sandbox that works, no network, and nothing beside the workspace. A list that is empty
 // and not nil is set: a role with no Credentials has none, whatever the team has.
 type Hands struct {
 	Sandbox        Sandbox        `json:"sandbox,omitempty"`
+	Isolation      Isolation      `json:"isolation,omitempty"` // the team's counts; a role has none of its own
 	Network        Network        `json:"network,omitzero"`
 	Permissions    Permissions    `json:"permissions,omitzero"`
 	PermissionMode PermissionMode `json:"permission_mode,omitempty"`

@@ -50,6 +50,7 @@ func (h Hands) Beyond(limits ...Hands) (grants []string) {
 		least := cmp.Or(l.Sandbox, SandboxAuto)
 		return h.Sandbox == "" || h.Sandbox.Stronger(least) == h.Sandbox
 	}), "sandbox %s", h.Sandbox)
+	beyond(h.Isolation != Shared || any(func(l Hands) bool { return l.Isolation == Shared }), "isolation %s", h.Isolation)
 	for _, host := range h.Network {
 		beyond(any(func(l Hands) bool { return l.Network.Allows(host) }), "network %s", host)
 	}
@@ -74,6 +75,9 @@ func (h Hands) Ungranted() Hands {
 	grants := func(part Hands) bool { return part.Beyond(Hands{}) != nil }
 	if grants(Hands{Sandbox: h.Sandbox}) {
 		h.Sandbox = SandboxAuto
+	}
+	if grants(Hands{Isolation: h.Isolation}) {
+		h.Isolation = IsolationAuto
 	}
 	if grants(Hands{Network: h.Network}) {
 		h.Network = Network{}
@@ -121,6 +125,7 @@ func (h Hands) Validate() error {
 		known       []string
 	}{
 		{"sandbox", string(h.Sandbox), h.Sandbox.Values()},
+		{"isolation", string(h.Isolation), h.Isolation.Values()},
 		{"permission_mode", string(h.PermissionMode), h.PermissionMode.Values()},
 		{"permission_ask", string(h.PermissionAsk), h.PermissionAsk.Values()},
 	} {

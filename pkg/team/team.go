@@ -1,6 +1,8 @@
 package team
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -97,6 +99,7 @@ type Team struct {
 	Roles        map[string]Role `json:"roles"`
 	Policies     Policies        `json:"policies"`
 	Hands        Hands           `json:"hands,omitzero"` // of all members; a role's own go before it
+	Line         *WorkLine       `json:"line,omitempty"` // nil: members share the workspace
 	LeaseSeconds int             `json:"lease_seconds"`
 	StallSeconds int             `json:"stall_seconds,omitempty"` // 0 = DefaultStall
 	MaxTeammates int             `json:"max_teammates"`
@@ -113,6 +116,32 @@ type Team struct {
 
 	Revision uint64 `json:"-"`
 	Kept     Extra  `json:"-"` // fields of the stored record that this program does not know
+}
+
+// WorkLine is what was decided on the isolation of a goal's members, when a process began to lead
+// it.
+type WorkLine struct {
+	Goal   int    `json:"goal"`             // the number of the goal
+	Why    string `json:"why,omitempty"`    // they share the workspace; "" = each task has a tree on the team's line
+	Prefix string `json:"prefix,omitempty"` // of the workspace in its repository, with slashes; "" = it is its top
+}
+
+// Unique is a name that no other team has, on whatever server, also if it has the same ID.
+func (t Team) Unique() string {
+	made := sha256.Sum256(fmt.Appendf(nil, "%s %d", t.ID, t.CreatedAt.UnixNano()))
+	return string(t.ID) + "-" + hex.EncodeToString(made[:6])
+}
+
+// OnLine reports whether each task of the present goal is done in a tree of its own, and is
+// merged into the team's line.
+func (t Team) OnLine() bool { return t.Line != nil && t.Line.Why == "" && t.Line.Goal >= t.GoalNumber }
+
+// NextGoal is the number of the goal that the team is at, or of the next one if it is at none.
+func (t Team) NextGoal() int {
+	if t.Goal == "" {
+		return t.GoalNumber + 1
+	}
+	return t.GoalNumber
 }
 
 // maxNames is how many other names a team answers to; the oldest are forgotten.

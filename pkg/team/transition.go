@@ -133,6 +133,7 @@ func (t Task) Adopt(h Holder, attempt bool, now time.Time) (Task, error) {
 type Done struct {
 	Summary string // what was done and where it is; required
 	Digest  string // of the deliverable as it was stored; "" if there is none
+	Commit  string // that has the work in the team's line; "" if there is none
 }
 
 // Validate checks what can be checked without the task.
@@ -153,7 +154,7 @@ func (t Task) Complete(h Holder, epoch uint64, d Done, now time.Time) (Task, err
 	if err := d.Validate(); err != nil {
 		return t, err
 	}
-	t.Status, t.ResultSummary, t.Digest, t.Reason, t.Declined = Completed, d.Summary, d.Digest, "", nil
+	t.Status, t.ResultSummary, t.Digest, t.Commit, t.Reason, t.Declined = Completed, d.Summary, d.Digest, d.Commit, "", nil
 	t.CompletedAt, t.UpdatedAt, t.UpdatedBy = &now, now, h.Agent
 	return t, nil
 }

@@ -506,6 +506,9 @@ func (t tools) complete(ctx context.Context, id team.TaskID, summary string) (te
 	if err != nil {
 		return task, err
 	}
+	if t.Complete != nil {
+		return t.Complete(ctx, task, done)
+	}
 	return t.Hand.Complete(ctx, id, done)
 }
 

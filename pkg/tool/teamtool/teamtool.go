@@ -59,9 +59,11 @@ type Options struct {
 	// Verify makes sure that a task which the member holds is done, and stores its
 	// deliverable; see package completion.
 	Verify func(ctx context.Context, t team.Task) (digest string, err error)
-	Crew   Crew // the leader's; nil for a teammate
-	Plans  *approval.Plans
-	Gate   *approval.Gate // of a member in plan mode; nil for others
+	// Complete completes a task that was verified; default: the hand's.
+	Complete func(ctx context.Context, t team.Task, d team.Done) (team.Task, error)
+	Crew     Crew // the leader's; nil for a teammate
+	Plans    *approval.Plans
+	Gate     *approval.Gate // of a member in plan mode; nil for others
 	// Aliases are the models that a new member may be given, by their names.
 	Aliases []string
 	// LeaderCreates: in this team only the leader creates tasks, so others are not told how.

@@ -48,7 +48,7 @@ func (c *Current) Use(ctx context.Context) (ws *Workspace, done func(), err erro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	work := c.work()
-	if c.now == nil || c.now.work.Task.ID != work.Task.ID || c.now.work.Task.Epoch != work.Task.Epoch || !sameHands(c.now.work, work) {
+	if c.now == nil || c.now.work.Task.ID != work.Task.ID || c.now.work.Task.Epoch != work.Task.Epoch || c.now.work.Head != work.Head || c.now.work.Team.OnLine() != work.Team.OnLine() || !sameHands(c.now.work, work) {
 		ws, release, err := c.source.Open(ctx, work, c.opts)
 		if err != nil {
 			return nil, nil, err

@@ -14,6 +14,15 @@ type Work struct {
 	Team   team.Team   // the zero Team: no team in particular
 	Member team.Member // who works; the zero Member: nobody, the caller looks at the team's files
 	Task   team.Task   // that the member holds; the zero Task: none
+	Head   string      // of the team's line, for a member that is to see it and holds no task; else ""
+	Tree   *Tree       // where the member works in place of the team's folder; nil: there
+}
+
+// Tree is a folder that was made for the work of one member. All paths are absolute.
+type Tree struct {
+	Root     string   // the member's, with all that is in it, its git dir too
+	Dir      string   // Root, or the folder below it in which the member works
+	ReadOnly []string // what else its commands may read
 }
 
 // Source gives workspaces. Each process has one, and opens folders of teams in no other way.

@@ -137,6 +137,9 @@ func (w *Workspace) probe() error {
 // the context of their call.
 func (w *Workspace) Close() error { return w.root.Close() }
 
+// Commands is what runs the commands of the workspace.
+func (w *Workspace) Commands() command.Runner { return w.runner }
+
 // Dir is the folder, an absolute path.
 func (w *Workspace) Dir() string { return w.dir }
 

@@ -1,0 +1,85 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"agentteam/pkg/line"
+	"agentteam/pkg/merge"
+	"agentteam/pkg/team"
+)
+
+// levelWithin bounds the look at which sandbox a member has.
+const levelWithin = 10 * time.Second
+
+// below returns the folder of a path with slashes below dir, and makes it.
+func below(dir, prefix string) (string, error) {
+	root, err := os.OpenRoot(dir) // a link of the repository must not lead us out
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	if prefix != "" {
+		if err := root.MkdirAll(filepath.FromSlash(prefix), 0o755); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(dir, filepath.FromSlash(prefix)), nil
+}
+
+// Decide decides how the members of the team's next goal are kept apart, whose workspace is dir
+// on this machine. If each task is to have a tree, the line begins at the checkout's HEAD, merged
+// with what the line has and the checkout has not. open opens the repository. It can be repeated.
+//
+// Errors: InvalidState if the workspace cannot have trees, and the team wishes for them;
+// Conflict, with the files, if what the line has does not merge with the checkout; Unavailable.
+func Decide(ctx context.Context, t team.Team, dir string, open func(context.Context) (*merge.Site, error)) (team.WorkLine, error) {
+	next := team.WorkLine{Goal: t.NextGoal()}
+	if t.Hands.Isolation == team.Shared {
+		next.Why = "isolation is set to shared"
+		return next, nil
+	}
+	c, err := line.Look(ctx, dir)
+	if err != nil {
+		if code := team.CodeOf(err); code != team.NotFound && code != team.Unavailable {
+			return next, err
+		}
+		if t.Hands.Isolation == team.Worktrees {
+			return next, team.Errorf(team.InvalidState, "isolation: worktree cannot be had in %s: %w", dir, err).WithHint("make it a git repository with a commit, or set `isolation: auto`")
+		}
+		next.Why = team.Line(err)
+		return next, nil
+	}
+	site, err := open(ctx)
+	if err != nil {
+		return next, err
+	}
+	if err := site.Repo.Fetch(ctx, c); err != nil {
+		return next, err
+	}
+	next.Prefix = c.Prefix
+	return next, begin(ctx, site, t, c.Head)
+}
+
+// begin moves the line to where the next goal begins.
+func begin(ctx context.Context, site *merge.Site, t team.Team, at line.Hash) error {
+	head, err := site.Bring(ctx)
+	if errors.Is(err, team.NotFound) {
+		return site.Advance(ctx, "", at)
+	}
+	if err != nil {
+		return err
+	}
+	next, err := site.Repo.Next(ctx, at, line.Message{Subject: fmt.Sprintf("Begin goal %d", t.NextGoal()), Agent: team.Leader})
+	if err != nil {
+		return fmt.Errorf("what team %s has done before and was not landed: %w", t.ID, err)
+	}
+	if next == head {
+		return nil
+	}
+	return site.Advance(ctx, head, next)
+}

@@ -1,0 +1,144 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"agentteam/pkg/board"
+	"agentteam/pkg/broker"
+	"agentteam/pkg/line"
+	"agentteam/pkg/merge"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
+)
+
+// Complete brings the files of a task, which the member holds and which is done as d says, into
+// the line, and completes it. It waits until the queue has merged them, however long others go
+// first. If ctx ends before, the work stays in the queue: the same call again waits for the same
+// outcome. A task that has changed no file is completed at once.
+//
+// Errors: InvalidState if the work was not merged, with all that the next holder needs to know,
+// and then the task is put back; those of [board.Hand.Complete]; those of [line.Tree.Commit].
+func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Task, error) {
+	p, err := l.placeOf(t)
+	if err != nil {
+		return t, err
+	}
+	now := time.Now().UTC()
+	bundle, err := p.tree.Commit(ctx, p.ws.Commands(), line.Message{Subject: t.Title, Body: d.Summary, Agent: l.o.Member.AgentID, Task: t.ID, Time: now})
+	if err != nil {
+		return t, err
+	}
+	if bundle == nil {
+		return l.o.Hand.Complete(ctx, t.ID, d)
+	}
+	e := merge.Entry{Task: t.ID, Epoch: t.Epoch, Incarnation: t.Incarnation, Agent: l.o.Member.AgentID, Base: p.tree.Base, Check: t.Check, Title: t.Title,
+		Summary: d.Summary, Deliverable: d.Digest}
+	if l.o.Level != nil {
+		e.Sandbox = l.o.Level(ctx, l.o.Record(), l.o.Member.Role)
+	}
+	if _, err := l.records.Submit(ctx, e, bundle); err != nil {
+		return t, err
+	}
+	if err := l.over(ctx, t.ID, t.Epoch); err != nil {
+		return t, err
+	}
+	return l.outcome(ctx, t)
+}
+
+// placeOf returns the open tree of a task that the member holds.
+func (l *Line) placeOf(t team.Task) (*place, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := name(workspace.Work{Member: l.o.Member, Task: t})
+	for n, p := range l.open {
+		if n == of || strings.HasPrefix(n, of+".") {
+			return p, nil
+		}
+	}
+	return nil, team.Errorf(team.InvalidState, "%s has no tree here", t.ID).WithHint("try again")
+}
+
+// over blocks until a task is not in progress under an epoch any more, or ctx ends.
+func (l *Line) over(ctx context.Context, id team.TaskID, epoch uint64) error {
+	over := errors.New("the task is over")
+	err := l.o.Team.Bucket.Watch(ctx, func(e broker.Entry) error {
+		t, err := board.Decode(e)
+		if e.Deleted || err == nil && (t.Status != team.InProgress || t.Epoch != epoch) {
+			return over
+		}
+		return nil // one that cannot be read says nothing
+	}, nil, subject.KeyTask(id))
+	if errors.Is(err, over) {
+		return nil
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return fmt.Errorf("%s waits to be merged: %w", id, err)
+}
+
+// outcome tells what came of a task that was submitted.
+func (l *Line) outcome(ctx context.Context, was team.Task) (team.Task, error) {
+	// The hand learns it too.
+	if t, err := l.o.Hand.Confirm(ctx, was.ID); err == nil {
+		return t, nil // it was taken again meanwhile
+	}
+	t, err := l.tasks.board.Get(ctx, was.ID)
+	if err != nil {
+		return was, err
+	}
+	if t.Status == team.Completed && t.Epoch == was.Epoch {
+		return t, nil
+	}
+	o, err := l.records.Outcome(ctx, was.ID, was.Epoch)
+	if err != nil {
+		return t, team.Errorf(team.Conflict, "%s was taken from you while it waited to be merged: %s", was.ID, t.Reason)
+	}
+	err = team.Errorf(team.InvalidState, "%s was not merged: %s", was.ID, Text(o))
+	if t.Status == team.Failed {
+		return t, team.Errorf(team.InvalidState, "%w", err).WithModelHint("that was the last attempt: %s has failed", was.ID)
+	}
+	return t, team.Errorf(team.InvalidState, "%w", err).WithModelHint("%s is no longer yours: it is free for whoever takes it", was.ID)
+}
+
+// Merging reports whether the work of a task waits to be merged, under the epoch of its present
+// hold. Then the queue completes it or puts it back, whatever becomes of its holder. Errors:
+// Unavailable.
+func (l *Line) Merging(ctx context.Context, t team.Task) (bool, error) {
+	return Merging(ctx, l.records, t)
+}
+
+// Merging is [Line.Merging] for who is no member.
+func Merging(ctx context.Context, r *merge.Records, t team.Task) (bool, error) {
+	e, err := r.Get(ctx, t.ID)
+	if errors.Is(err, team.NotFound) || errors.Is(err, team.ErrUnreadable) {
+		return false, nil
+	}
+	return err == nil && e.Epoch == t.Epoch && e.State != merge.Withdrawn, err
+}
+
+// Settle waits until nothing that an earlier incarnation of the member has submitted waits to be
+// merged: adopting its task would take it back out of the queue.
+func (l *Line) Settle(ctx context.Context) error {
+	if !l.o.Record().OnLine() {
+		return nil
+	}
+	waiting, err := l.records.Waiting(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range waiting {
+		if e.Agent != l.o.Member.AgentID {
+			continue
+		}
+		if err := l.over(ctx, e.Task, e.Epoch); err != nil {
+			return err
+		}
+	}
+	return nil
+}

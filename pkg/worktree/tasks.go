@@ -1,0 +1,153 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"agentteam/pkg/board"
+	"agentteam/pkg/line"
+	"agentteam/pkg/merge"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
+)
+
+// tasks is the board as the queue writes it: as the holders of tasks, under their epochs.
+type tasks struct{ board *board.Board }
+
+func holder(e merge.Entry) team.Holder {
+	return team.Holder{Agent: e.Agent, Incarnation: e.Incarnation}
+}
+
+// Held implements [merge.Tasks].
+func (s tasks) Held(ctx context.Context, e merge.Entry) error {
+	t, err := s.board.Get(ctx, e.Task)
+	if err != nil {
+		return err
+	}
+	return t.MayComplete(holder(e), e.Epoch)
+}
+
+// ended reports whether the hold of an entry has ended as a repeated call would end it.
+func (s tasks) ended(ctx context.Context, e merge.Entry, as ...team.TaskStatus) bool {
+	t, err := s.board.Get(ctx, e.Task)
+	if err != nil || t.Epoch != e.Epoch {
+		return false
+	}
+	for _, status := range as {
+		if t.Status == status {
+			return true
+		}
+	}
+	return false
+}
+
+// Complete implements [merge.Tasks].
+func (s tasks) Complete(ctx context.Context, e merge.Entry, commit line.Hash) error {
+	_, err := s.board.Complete(ctx, e.Task, holder(e), e.Epoch, team.Done{Summary: e.Summary, Digest: e.Deliverable, Commit: string(commit)})
+	if err != nil && s.ended(ctx, e, team.Completed) {
+		return nil
+	}
+	return err
+}
+
+// Release implements [merge.Tasks].
+func (s tasks) Release(ctx context.Context, e merge.Entry, o merge.Outcome) error {
+	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Reason: Text(o), Merge: true})
+	if err != nil && s.ended(ctx, e, team.Pending, team.Failed) {
+		return nil
+	}
+	return err
+}
+
+// Checks implements [merge.Tasks].
+func (s tasks) Checks(ctx context.Context, ids []team.TaskID) (all []merge.Check, err error) {
+	for _, id := range ids {
+		t, err := s.board.Get(ctx, id)
+		switch {
+		case errors.Is(err, team.NotFound), errors.Is(err, team.ErrUnreadable):
+		case err != nil:
+			return nil, err
+		case t.Check != "":
+			all = append(all, merge.Check{Task: id, Agent: t.Assignee, Command: t.Check})
+		}
+	}
+	return all, nil
+}
+
+// mostText bounds an outcome as the next holder reads it, in bytes, and mostDiff each difference
+// in it.
+const (
+	mostText = 12 << 10
+	mostDiff = 2 << 10
+)
+
+// Text is an outcome as the next holder of the task reads it: what conflicts, both differences, and
+// who has done the other for what.
+func Text(o merge.Outcome) string {
+	var b strings.Builder
+	b.WriteString(o.Reason + ".")
+	for _, e := range o.Since {
+		if e.Task != "" {
+			fmt.Fprintf(&b, "\n%s by %s came into the line meanwhile: %s", e.Task, e.Agent, team.OneLine(e.Subject))
+		}
+	}
+	for _, c := range o.Conflicts {
+		fmt.Fprintf(&b, "\n%s (%s). The line has:\n%s\nThis work had:\n%s", c.Path, c.Kind, team.Clip(c.Ours, mostDiff), team.Clip(c.Theirs, mostDiff))
+	}
+	if o.Output != "" {
+		b.WriteString("\n" + team.Clip(o.Output, mostDiff))
+	}
+	if o.Kind == merge.Conflicting {
+		b.WriteString("\nBegin from the files as they are now, and do what is still to be done of this work; keep what the line has.")
+	}
+	return team.Clip(b.String(), mostText)
+}
+
+// checker runs the checks of tasks on merged files, each as its assignee.
+type checker struct{ l *Line }
+
+// member returns the assignee of a task; the zero role if it is no member any more.
+func (c checker) member(ctx context.Context, a team.AgentID) (team.Member, error) {
+	m, err := c.l.roster.Get(ctx, a)
+	if errors.Is(err, team.NotFound) {
+		return team.Member{AgentID: a}, nil
+	}
+	return m, err
+}
+
+// Able implements [merge.Checker].
+func (c checker) Able(e merge.Entry) bool {
+	if e.Sandbox == "" || c.l.o.Level == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), levelWithin)
+	defer cancel()
+	m, err := c.member(ctx, e.Agent)
+	if err != nil {
+		return false
+	}
+	have := c.l.o.Level(ctx, c.l.o.Record(), m.Role)
+	return have.Stronger(e.Sandbox) == have
+}
+
+// Check implements [merge.Checker].
+func (c checker) Check(ctx context.Context, dir string, k merge.Check) (passed bool, output string, err error) {
+	m, err := c.member(ctx, k.Agent)
+	if err != nil {
+		return false, "", err
+	}
+	record := c.l.o.Record()
+	at, err := below(dir, record.Line.Prefix)
+	if err != nil {
+		return false, "", err
+	}
+	ws, release, err := c.l.o.Source.Open(ctx, workspace.Work{Team: record, Member: m, Tree: &workspace.Tree{Root: dir, Dir: at}}, workspace.Options{})
+	if err != nil {
+		return false, "", err
+	}
+	defer release()
+	output, passed, err = ws.Check(ctx, k.Command)
+	return passed, output, err
+}
