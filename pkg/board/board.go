@@ -566,36 +566,6 @@ func (b *Board) Cancel(ctx context.Context, id team.TaskID, a team.Actor, reason
 	return b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.Cancel(a, reason, now()) })
 }
 
-// Edit changes what a task says; see [team.Edit]. It takes the leader's rights,
-// except that a holder may change its task's metadata. If the task says all that
-// already, changed is false and nothing is written.
-func (b *Board) Edit(ctx context.Context, id team.TaskID, a team.Actor, e team.Edit) (t team.Task, changed bool, err error) {
-	apply := func(t team.Task) (team.Task, error) {
-		if !a.Leads && (e.TouchesWork() || !t.HeldBy(a.Holder)) {
-			return t, team.Errorf(team.PermissionDenied, "only the leader or a person may edit %s", id).WithHint("ask the leader")
-		}
-		next, err := e.Apply(t, a.Agent, now())
-		if err == nil && next.Says(t) {
-			return t, &unchanged{t}
-		}
-		return next, err
-	}
-	if e.TouchesGraph() {
-		t, err = b.editGraph(ctx, id, e, apply)
-	} else {
-		t, err = b.change(ctx, id, apply)
-	}
-	if same := (*unchanged)(nil); errors.As(err, &same) {
-		return same.task, false, nil
-	}
-	return t, err == nil, err
-}
-
-// unchanged ends an edit of a task that says all that already.
-type unchanged struct{ task team.Task }
-
-func (u *unchanged) Error() string { return string(u.task.ID) + " says that already" }
-
 // late counts a write of a former holder, and returns err.
 func (b *Board) late(err error) error {
 	if errors.Is(err, team.Conflict) && !errors.Is(err, team.ErrRevision) {

@@ -61,7 +61,6 @@ type Options struct {
 	ModelChanged    func() <-chan struct{}                          // see [agent.Team]; required
 	Started         func(*agent.Agent)                              // called once the agent is about to work
 	Level           worktree.Level                                  // of the sandbox of a role's commands; nil: without a rule nothing is asked
-	Lines           string                                          // see [worktree.Options].Dir
 	Logger          *slog.Logger
 	Metrics         prometheus.Registerer
 }
@@ -123,9 +122,7 @@ func (m *member) run() error {
 	m.board = board.New(o.Team.Bucket, board.Options{Logger: o.Logger, Metrics: o.Metrics, Withdraw: merge.New(o.Team).Withdraw})
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Metrics: o.Metrics})
 	m.hand = board.NewHand(ctx, m.board, o.Member.Holder())
-	m.line = worktree.New(worktree.Options{Process: o.Process, Team: o.Team, Record: func() team.Team { return *m.newest.Load() }, Member: o.Member, Hand: m.hand,
-		Source: o.Workspaces, Level: o.Level, Dir: o.Lines, Logger: o.Logger})
-	m.current = m.place()
+	m.line, m.current = m.place()
 	defer m.current.Close()
 	ws, done, err := m.current.Use(ctx)
 	if err != nil {
@@ -180,9 +177,11 @@ func (m *member) run() error {
 }
 
 // place is where the member works.
-func (m *member) place() *workspace.Current {
+func (m *member) place() (*worktree.Line, *workspace.Current) {
+	l := worktree.New(worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
+		Source: m.Workspaces, Level: m.Level, Logger: m.Logger})
 	texts := stored.In(m.Team.Files)
-	return workspace.Follow(m.line, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Allowed: m.heart.Allowed, Writable: m.mayWrite})
+	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Allowed: m.heart.Allowed, Writable: m.mayWrite})
 }
 
 // leave gives back what the member holds when its agent has ended with err.

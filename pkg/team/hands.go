@@ -113,7 +113,7 @@ type Isolation string
 // The kinds of isolation.
 const (
 	IsolationAuto Isolation = "auto"     // Worktrees where the workspace can have them, else Shared
-	Worktrees     Isolation = "worktree" // each task in a tree of its own; what is completed is merged
+	Worktrees     Isolation = "worktree" // each task in a separate tree; what is completed is merged
 	Shared        Isolation = "shared"   // all in the workspace itself
 )
 
@@ -125,7 +125,7 @@ func (Isolation) Values() []string { return Strings(IsolationAuto, Worktrees, Sh
 // and not nil is set: a role with no Credentials has none, whatever the team has.
 type Hands struct {
 	Sandbox        Sandbox        `json:"sandbox,omitempty"`
-	Isolation      Isolation      `json:"isolation,omitempty"` // the team's counts; a role has none of its own
+	Isolation      Isolation      `json:"isolation,omitempty"` // the team's counts, no role's
 	Network        Network        `json:"network,omitzero"`
 	Permissions    Permissions    `json:"permissions,omitzero"`
 	PermissionMode PermissionMode `json:"permission_mode,omitempty"`

@@ -91,7 +91,7 @@ func TestBeyond(t *testing.T) {
 		want     string
 	}{
 		"nothing":            {Hands{Sandbox: Bubblewrap, Network: Network{}, PermissionMode: ReadOnlyMode, PermissionAsk: AskDeny, Permissions: Permissions{Deny: []string{"x"}, Ask: []string{"y"}}}, Hands{}, ""},
-		"everything":         {Hands{Unconfined, Network{"full"}, Permissions{Allow: []string{"Bash"}}, AcceptEdits, "", []string{"gh"}, Paths{[]string{"/a"}, []string{"/b"}}}, Hands{}, "sandbox none; network full; permission_mode acceptEdits; permissions.allow Bash; credentials gh; paths.read /a; paths.write /b"},
+		"everything":         {Hands{Unconfined, Shared, Network{"full"}, Permissions{Allow: []string{"Bash"}}, AcceptEdits, "", []string{"gh"}, Paths{[]string{"/a"}, []string{"/b"}}}, Hands{}, "sandbox none; isolation shared; network full; permission_mode acceptEdits; permissions.allow Bash; credentials gh; paths.read /a; paths.write /b"},
 		"none given":         {Hands{Sandbox: Unconfined}, Hands{Sandbox: Unconfined}, ""},
 		"weaker than wished": {Hands{Sandbox: SandboxAuto}, Hands{Sandbox: Bubblewrap}, "sandbox auto"},
 		"hosts":              {Hands{Network: Network{"a.org", "b.a.org", "x.b.a.org", "ba.org"}}, Hands{Network: Network{"*.a.org"}}, "network a.org; network ba.org"},

@@ -132,8 +132,8 @@ func (t Team) Unique() string {
 	return string(t.ID) + "-" + hex.EncodeToString(made[:6])
 }
 
-// OnLine reports whether each task of the present goal is done in a tree of its own, and is
-// merged into the team's line.
+// OnLine reports whether each task of the present goal is done in a separate tree, and is merged
+// into the team's line.
 func (t Team) OnLine() bool { return t.Line != nil && t.Line.Why == "" && t.Line.Goal >= t.GoalNumber }
 
 // NextGoal is the number of the goal that the team is at, or of the next one if it is at none.

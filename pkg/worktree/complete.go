@@ -99,7 +99,7 @@ func (l *Line) outcome(ctx context.Context, was team.Task) (team.Task, error) {
 	if err != nil {
 		return t, team.Errorf(team.Conflict, "%s was taken from you while it waited to be merged: %s", was.ID, t.Reason)
 	}
-	err = team.Errorf(team.InvalidState, "%s was not merged: %s", was.ID, Text(o))
+	err = team.Errorf(team.InvalidState, "%s was not merged: %s", was.ID, text(o))
 	if t.Status == team.Failed {
 		return t, team.Errorf(team.InvalidState, "%w", err).WithModelHint("that was the last attempt: %s has failed", was.ID)
 	}

@@ -54,7 +54,7 @@ func (s tasks) Complete(ctx context.Context, e merge.Entry, commit line.Hash) er
 
 // Release implements [merge.Tasks].
 func (s tasks) Release(ctx context.Context, e merge.Entry, o merge.Outcome) error {
-	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Reason: Text(o), Merge: true})
+	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Reason: text(o), Merge: true})
 	if err != nil && s.ended(ctx, e, team.Pending, team.Failed) {
 		return nil
 	}
@@ -83,9 +83,9 @@ const (
 	mostDiff = 2 << 10
 )
 
-// Text is an outcome as the next holder of the task reads it: what conflicts, both differences, and
+// text is an outcome as the next holder of the task reads it: what conflicts, both differences, and
 // who has done the other for what.
-func Text(o merge.Outcome) string {
+func text(o merge.Outcome) string {
 	var b strings.Builder
 	b.WriteString(o.Reason + ".")
 	for _, e := range o.Since {

@@ -1,5 +1,5 @@
-// Package worktree has the members of a team work on the team's line: each task in a tree of its
-// own, what is completed merged by the queue, and who holds no task in a tree at the line's head.
+// Package worktree has the members of a team work on the team's line: each task in a separate
+// tree, what is completed merged by the queue, and who holds no task in a tree at the line's head.
 //
 // It joins what others do: package line the git side, package merge the queue and its records,
 // package board the tasks, and the [workspace.Source] of the process what runs commands. Of teams
@@ -128,8 +128,8 @@ func (l *Line) Head() line.Hash {
 	return l.queue.Seen()
 }
 
-// Open implements [workspace.Source]. In a team on the line a member that holds a task has a tree
-// of its own, made at the line's head and kept until the task is over; a later incarnation goes
+// Open implements [workspace.Source]. In a team on the line a member that holds a task has a
+// separate tree, made at the line's head and kept until the task is over; a later incarnation goes
 // on in it. Who holds none has a tree that is at the head whenever it is opened, and may not
 // write there by file tools: no one would merge it.
 //
