@@ -75,6 +75,14 @@ func confined(t *testing.T) []string {
 func upAt(t *testing.T, url string, standbys int, env ...string) *cluster {
 	t.Helper()
 	c := folder(t, url, append([]string{"AGENTTEAM_LEASE=5s"}, env...)...)
+	c.upWith(standbys)
+	return c
+}
+
+// upWith starts the cluster, which ends with the test.
+func (c *cluster) upWith(standbys int) {
+	t := c.t
+	t.Helper()
 	c.ok("up", "-d", "-n", fmt.Sprint(standbys))
 	t.Cleanup(func() {
 		pids := c.pids()
@@ -92,7 +100,6 @@ func upAt(t *testing.T, url string, standbys int, env ...string) *cluster {
 			t.Logf("log of the cluster:\n%s", log)
 		}
 	})
-	return c
 }
 
 // folder returns a cluster that is not started: a folder, and settings with the model at url.
