@@ -129,6 +129,27 @@ func TestOutageAtAProbe(t *testing.T) {
 	})
 }
 
+// However long a parked agent is refused, it has something to ask with: no endpoint takes a
+// system message alone.
+func TestParkedForLong(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		for range 40 {
+			r.refuses(model.GiveUp, model.ContentFilter)
+		}
+		r.start()
+		r.offer()
+		r.pass(20 * time.Minute)
+		if r.holds() || !r.beat.Parked() || len(r.asked) < 8 {
+			t.Fatalf("it is %s after %d requests", r.beat.State, len(r.asked))
+		}
+		for _, asked := range r.asked {
+			if len(asked.Messages) < 2 {
+				t.Errorf("it asked with\n%s", transcript(asked.Messages))
+			}
+		}
+	})
+}
+
 // An agent that parks because of whatever it asks is back with the first answer, and its
 // request then holds nothing of the task that it had.
 func TestParkedByItsProbe(t *testing.T) {

@@ -47,7 +47,11 @@ func (a *Agent) refused(ctx context.Context, r *model.Refusal) (over bool, err e
 		return true, a.end(ctx)
 	}
 	if blamed { // the task is not asked about again once it is somebody else's
-		if _, err := a.drop(ctx, cause, a.conv.dropped()); err != nil {
+		more, err := a.drop(ctx, cause, a.conv.dropped())
+		if err == nil && !more && !a.holds() { // else nothing is left to ask with
+			err = a.note(ctx, "You have no task now. "+engine.ProbeText)
+		}
+		if err != nil {
 			return false, err
 		}
 	}

@@ -234,7 +234,14 @@ func (c *Client) Processes(ctx context.Context) (Status, error) {
 	leads := func(p control.Process) bool { return p.Kind == "leader" }
 	all, err := control.Processes(ctx, c.conn, "", answerWait)
 	for wait := 2 * answerWait; err == nil && !slices.ContainsFunc(all, leads) && wait <= leaderWait; wait *= 2 {
+		end := time.After(wait) // without anybody to answer the question returns at once
 		all, err = control.Processes(ctx, c.conn, "", wait)
+		if err == nil && !slices.ContainsFunc(all, leads) {
+			select {
+			case <-end:
+			case <-ctx.Done():
+			}
+		}
 	}
 	if err != nil {
 		return s, err
