@@ -191,6 +191,10 @@ func (m *member) leave(err error) {
 		m.letGo("its holder's process was stopped")
 	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded), errors.Is(err, agent.ErrShutdown): // an assignment may have been under way when the agent left
 		m.letGo("its holder was stopped")
+		m.current.Close()
+		if err := m.line.Leave(); err != nil {
+			m.Logger.Warn("the trees of a member that has left were not removed", "agent", m.Member.AgentID, "err", err)
+		}
 	}
 }
 

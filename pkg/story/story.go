@@ -341,7 +341,8 @@ func (s *Story) changed(e feed.Entry, c state.TaskChanged) func() []string {
 	case team.TaskAdopted:
 		return fact(cyan, "▸", "goes on with it: "+t.Title)
 	case team.TaskReleased:
-		return fact(yellow, "↩", because(what, why))
+		first, _, _ := strings.Cut(why, "\n") // the rest is for the next holder
+		return fact(yellow, "↩", because(what, first))
 	case team.TaskCompleted:
 		return s.now(func() []string {
 			return s.factBeside(e.Time, by, green, "✓", string(t.ID)+" "+because(what, why), took(c.After))

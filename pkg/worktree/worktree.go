@@ -200,16 +200,18 @@ func (l *Line) tree(ctx context.Context, repo *line.Repo, w workspace.Work, head
 
 // name is that of the tree for w. Each hold of a task has another one, also of the same member.
 func name(w workspace.Work) string {
-	who := strings.ToLower(strings.ReplaceAll(string(w.Member.AgentID), "_", "-"))
 	if w.Task.ID == "" {
-		return "at." + who
+		return "at." + who(w.Member)
 	}
 	since := int64(0)
 	if w.Task.ClaimedAt != nil {
 		since = w.Task.ClaimedAt.UnixMilli()
 	}
-	return fmt.Sprintf("%s.%s.%s", strings.ToLower(string(w.Task.ID)), who, strconv.FormatInt(since, 36))
+	return fmt.Sprintf("%s.%s.%s", strings.ToLower(string(w.Task.ID)), who(w.Member), strconv.FormatInt(since, 36))
 }
+
+// who is a member in the names of its trees, where a dot ends it.
+func who(m team.Member) string { return string(m.AgentID) }
 
 // forward brings the tree of a member without a task to the head. What the member has changed
 // there by commands is lost: nothing would merge it.
@@ -235,6 +237,23 @@ func (l *Line) leave(w workspace.Work, t *line.Tree) {
 			l.o.Logger.Warn("the tree of a task that is over was not removed", "tree", t.Root, "err", err)
 		}
 	})
+}
+
+// Leave removes the trees of the member, which has left the team. Nothing of them may be open.
+func (l *Line) Leave() error {
+	l.mu.Lock()
+	site := l.site
+	l.mu.Unlock()
+	if site == nil {
+		return nil
+	}
+	who := who(l.o.Member)
+	_, err := site.Repo.Sweep(func(tree string) bool {
+		_, of, _ := strings.Cut(tree, ".")
+		of, _, _ = strings.Cut(of, ".")
+		return of != who
+	})
+	return err
 }
 
 // tidyEvery is how often trees of tasks that are over are looked for.
