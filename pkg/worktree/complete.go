@@ -19,7 +19,7 @@ import (
 // Complete brings the files of a task, which the member holds and which is done as d says, into
 // the line, and completes it. It waits until the queue has merged them, however long others go
 // first. If ctx ends before, the work stays in the queue: the same call again waits for the same
-// outcome. A task that has changed no file is completed at once.
+// outcome. A task that has changed no file is completed without it.
 //
 // Errors: InvalidState if the work was not merged, with all that the next holder needs to know,
 // and then the task is put back; those of [board.Hand.Complete]; those of [line.Tree.Commit].
