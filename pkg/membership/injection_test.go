@@ -187,10 +187,19 @@ func (v *victim) waiting(record team.Team) {
 	v.ids = strings.NewReplacer(ids...)
 }
 
+// boxed runs commands and says that they ran in a sandbox.
+type boxed struct{ command.Plain }
+
+func (b boxed) Run(ctx context.Context, c command.Command) (command.Exit, error) {
+	exit, err := b.Plain.Run(ctx, c)
+	exit.Sandbox = team.Bubblewrap
+	return exit, err
+}
+
 // work runs the member.
 func (v *victim) work(record team.Team, me team.Member) {
 	o := Options{Process: "p", Team: v.bt, Record: record, Member: me, Role: record.Roles[me.Role], Model: v.model, ModelChanged: func() <-chan struct{} { return nil },
-		Workspaces: workspace.Shared{Dir: v.dir, Runner: command.Plain{}}, Level: func(context.Context, team.Team, string) team.Sandbox { return team.Bubblewrap }}
+		Workspaces: workspace.Shared{Dir: v.dir, Runner: boxed{}}, Level: func(context.Context, team.Team, string) team.Sandbox { return team.Bubblewrap }}
 	if v.self == team.Leader {
 		o.Crew = crew{v}
 	}

@@ -40,7 +40,7 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 	if err != nil {
 		return command.Exit{}, err
 	}
-	exit := command.Exit{Code: report.Code, How: report.How}
+	exit := command.Exit{Code: report.Code, How: report.How, Sandbox: r.level}
 	switch report.Ended {
 	case supervisor.Ordered:
 		exit.Cause = w.Cause()

@@ -24,7 +24,7 @@ func TestWork(t *testing.T) {
 		r.put(filepath.Join(r.box.Dir, "in"), "text")
 		exit, output := r.bash(`cat; cat in; mkdir -p a/b && cp in a/b/out && ln a/b/out a/linked && mv a/linked b && chmod 755 b && rm in &&
 			echo x > "$HOME/h" && echo x > "$TMPDIR/t" && echo x > /dev/null && echo " first" && echo "$EXTRA" >&2; exit 3`)
-		if exit != (command.Exit{Code: 3, How: "exit status 3"}) || output != "text first\n\n" {
+		if exit != (command.Exit{Code: 3, How: "exit status 3", Sandbox: r.Level()}) || output != "text first\n\n" {
 			t.Errorf("%+v: %q", exit, output)
 		}
 		if got, err := os.ReadFile(filepath.Join(r.box.Dir, "a/b/out")); string(got) != "text" {

@@ -89,9 +89,12 @@ func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration)
 		Args: []string{"bash", "-c", line}, Dir: w.dir, Env: []string{"AGENTTEAM_WORKSPACE=" + w.dir},
 		Output: io.MultiWriter(&captured, progress{ctx}), Limit: limit, Allowed: w.allowed,
 	})
-	if err == nil {
-		tool.Note(ctx, func(a *team.Account) { a.Exit = &exit.Code })
-	}
+	tool.Note(ctx, func(a *team.Account) {
+		a.Sandbox = exit.Sandbox // and not that by which the call was judged: settings may have changed
+		if err == nil {
+			a.Exit = &exit.Code
+		}
+	})
 	output = w.excerpt(ctx, captured.String(), !errors.Is(exit.Cause, command.ErrNotAllowed))
 	switch {
 	case err != nil:
