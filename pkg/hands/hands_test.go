@@ -130,6 +130,62 @@ func TestHomes(t *testing.T) {
 	}
 }
 
+// Temporary files are there for the commands of an open workspace, and gone when it is opened
+// again, also those in folders that may not be written.
+func TestTemporaryFiles(t *testing.T) {
+	r := newRig(t, team.SandboxAuto)
+	open := func() (ws *workspace.Workspace, release func()) {
+		ws, release, err := r.source.Open(t.Context(), workspace.Work{Team: r.record, Member: team.Member{AgentID: "coder-1", Role: "coder"}}, workspace.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ws, release
+	}
+	there := func(ws *workspace.Workspace) bool {
+		_, passed, err := ws.Check(t.Context(), `test -e "$HOME.tmp/sub/file" || test -e "$TMPDIR/sub/file"`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return passed
+	}
+	first, release := open()
+	if output, passed, err := first.Check(t.Context(), `mkdir "$TMPDIR/sub" && echo x > "$TMPDIR/sub/file" && chmod 555 "$TMPDIR/sub"`); !passed || err != nil {
+		t.Fatal(output, err)
+	}
+	second, releaseSecond := open()
+	if !there(first) || !there(second) {
+		t.Error("the temporary files went while their workspace is open")
+	}
+	release()
+	releaseSecond()
+	third, release := open()
+	defer release()
+	if there(third) {
+		t.Error("temporary files are left of a workspace that is closed")
+	}
+}
+
+// With a team go its homes, and those of no other.
+func TestForget(t *testing.T) {
+	r := newRig(t, team.SandboxAuto)
+	r.run(`mkdir -p ~/go/mod && echo x > ~/go/mod/file && chmod 555 ~/go/mod && ln -s "$PWD" ~/link`)
+	other := *r
+	other.record.CreatedAt = time.Unix(2, 0)
+	other.run("echo kept > ~/note")
+	r.source.Forget(r.record)
+	if homes, err := filepath.Glob(filepath.Join(filepath.Dir(r.dir), "homes", "crew-*")); len(homes) != 1 || err != nil {
+		t.Errorf("%q, %v", homes, err)
+	}
+	if got := other.run("cat ~/note"); got != "kept" {
+		t.Errorf("the home in another team: %s", got)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "main.go")); err != nil {
+		t.Errorf("what a link led to: %v", err)
+	}
+	r.source.Forget(r.record)    // again
+	r.source.Forget(team.Team{}) // of none
+}
+
 // What the machine cannot give is refused when the workspace is opened, with what to do.
 func TestRefused(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -54,14 +54,6 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 	return exit, nil
 }
 
-// size writes a number of bytes for people.
-func size(bytes int64) string {
-	if bytes%(1<<30) == 0 {
-		return fmt.Sprintf("%d GiB", bytes>>30)
-	}
-	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-}
-
 // spec returns what the supervisor of a command has to do.
 func (r runner) spec(c command.Command) (supervisor.Spec, error) {
 	b, l := r.box, r.box.Limits

@@ -23,6 +23,9 @@ const (
 	maxCommand     = 128<<10 - 1 // bytes; Linux takes no longer argument (MAX_ARG_STRLEN)
 )
 
+// MaxTime is how long the tool bash lets a command run at most.
+const MaxTime = maxTimeout * time.Second
+
 type bashArgs struct {
 	Command string `json:"command" jsonschema:"may have several lines"`
 	Timeout int    `json:"timeout,omitempty" jsonschema:"seconds (default 120, at most 600)"`
