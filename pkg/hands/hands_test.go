@@ -3,6 +3,7 @@ package hands_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -340,5 +341,64 @@ func TestCheck(t *testing.T) {
 		if err := r.source.Check(h, r.dir); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// The data of a cluster may lie anywhere below the workspace, and where its process was started.
+func TestClusterElsewhere(t *testing.T) {
+	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
+		t.Run(string(level), func(t *testing.T) {
+			r := newRig(t, level)
+			for _, name := range []string{"some/where/api.token", "sub/.agentteam/api.token"} {
+				put(t, filepath.Join(r.dir, name), "token-of-the-api")
+			}
+			t.Chdir(filepath.Join(r.dir, "sub"))
+			base := filepath.Dir(r.dir)
+			r.source = hands.New(hands.Options{Sandbox: level, Data: filepath.Join(r.dir, "some", "where"), Homes: filepath.Join(base, "homes")})
+			ws, err := r.open("coder-1")
+			if level == team.Confined { // which hides nothing inside of the workspace
+				if err == nil || !strings.Contains(err.Error(), "cannot be hidden") {
+					t.Errorf("it was opened: %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			output, _, err := ws.Check(t.Context(), "cat some/where/api.token sub/.agentteam/api.token .agentteam/api.token; echo some/where/* sub/.agentteam/*")
+			if err != nil || strings.Contains(output, "token-of-the-api") || !strings.HasSuffix(output, "some/where/* sub/.agentteam/*\n") {
+				t.Errorf("%v: %s", err, output)
+			}
+		})
+	}
+}
+
+// In a workspace below the top of a repository git works; files outside count as deleted or changed
+// at worst.
+func TestGitBelowRepository(t *testing.T) {
+	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
+		t.Run(string(level), func(t *testing.T) {
+			r := newRig(t, level)
+			if err := os.RemoveAll(filepath.Join(r.dir, ".git")); err != nil {
+				t.Fatal(err)
+			}
+			base := filepath.Dir(r.dir)
+			git := exec.Command("sh", "-c", `printf '*\n!work\n!*.go\n!outside\n' > .gitignore && git init -q && git add work/main.go outside && git -c user.name=n -c user.email=e commit -qm first`)
+			git.Dir, git.Env = base, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
+			if out, err := git.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			ws, err := r.open("coder-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			output, passed, err := ws.Check(t.Context(), `set -e; echo x >> main.go; git --no-optional-locks status --porcelain; git diff --stat .; git log --format=%s`)
+			if !passed || err != nil || !strings.Contains(output, " M main.go\n") && !strings.Contains(output, " M work/main.go\n") || !strings.HasSuffix(output, "first\n") {
+				t.Errorf("%v: %s", err, output)
+			}
+			if strings.Contains(output, "+outside") {
+				t.Errorf("what is outside is shown: %s", output)
+			}
+		})
 	}
 }
