@@ -228,6 +228,24 @@ func TestLimits(t *testing.T) {
 	})
 }
 
+// A command that doubles, half of it in new sessions, which no call of the kernel ends together, is
+// ended all the same. It has 200 processes at most.
+func TestDoubling(t *testing.T) {
+	t.Parallel()
+	each(t, func(r rig) {
+		r.box.Limits.Processes = 20
+		mark := "survivor-" + strconv.Itoa(os.Getpid()) + "-" + string(r.Level()) + "-doubling"
+		exit, output := r.run(command.Command{Limit: time.Minute, Args: []string{"bash", "-c",
+			`grow() { [ "$1" -gt 0 ] || exec sleep 600; setsid bash -c "$(declare -f grow); grow $(($1 - 1)); : ` + mark + `" & grow $(($1 - 1)) & wait; }; grow 6`}})
+		if !errors.Is(exit.Cause, sandbox.ErrProcesses) || exit.Code == 0 {
+			r.Errorf("%+v: %.200s", exit, output)
+		}
+		if left := marked(mark); len(left) > 0 {
+			r.Errorf("survivors %v", left)
+		}
+	})
+}
+
 // All that a member has started ends when the member is killed, and in time although it is frozen.
 func TestOwnerIsGone(t *testing.T) {
 	t.Parallel()
