@@ -128,7 +128,8 @@ func (a *app) teamsRmCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rm NAME", Short: "Delete a team and all that is stored of it", Args: exactly(1, "the NAME of a team"),
 		ValidArgsFunction: first(completeTeams),
-		Long: "rm deletes a team that has ended: its board, mail, conversations and files in NATS. Files in its workspace stay.\n" +
+		Long: "rm deletes a team that has ended: its board, mail, conversations and files in NATS, and the homes of its members on\n" +
+			"this machine. Files in its workspace stay.\n" +
 			"It is refused while the team is at work or a member lives. With --force the team is stopped first; who has not left\n" +
 			"after --timeout is stopped by force.",
 	}

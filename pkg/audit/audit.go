@@ -11,6 +11,7 @@
 package audit
 
 import (
+	"cmp"
 	"time"
 
 	"agentteam/pkg/team"
@@ -27,6 +28,9 @@ const (
 	Unknown    Outcome = "unknown"    // its process ended while it may have been under way, or it is under way
 	Unreadable Outcome = "unreadable" // a record that cannot be read, or was set aside: there may have been a call
 )
+
+// Outcomes returns all of them.
+func Outcomes() []Outcome { return []Outcome{OK, Failed, NotRun, Unknown, Unreadable} }
 
 // Entry is one call of a tool by an agent.
 type Entry struct {
@@ -47,6 +51,11 @@ type Entry struct {
 	Sandbox     team.Sandbox `json:"sandbox,omitempty"`   // the level of the sandbox of commands; "" = not known
 	Rule        string       `json:"rule,omitempty"`      // of the permissions that decided; "" = none
 	Grants      []team.Grant `json:"grants,omitempty"`    // the approvals, and who gave them
+}
+
+// Compare is negative if e is before o in the order of entries, zero if both have one place.
+func (e Entry) Compare(o Entry) int {
+	return cmp.Or(cmp.Compare(e.Seq, o.Seq), cmp.Compare(e.Call, o.Call))
 }
 
 // maxTool is how much of a tool's name an entry has: the model may have made it up.

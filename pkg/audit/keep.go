@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"agentteam/pkg/broker"
@@ -155,10 +154,7 @@ func kept(ctx context.Context, t *broker.Storage, a team.AgentID) (all []Entry, 
 
 // merged is the entries that are wanted, each once and in order.
 func merged(all []Entry, q Query) []Entry {
-	order := func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq), strings.Compare(a.Call, b.Call))
-	}
-	slices.SortStableFunc(all, order)
-	all = slices.CompactFunc(all, func(a, b Entry) bool { return order(a, b) == 0 })
+	slices.SortStableFunc(all, Entry.Compare)
+	all = slices.CompactFunc(all, func(a, b Entry) bool { return a.Compare(b) == 0 })
 	return slices.DeleteFunc(all, func(e Entry) bool { return !q.wants(e) })
 }

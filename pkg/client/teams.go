@@ -115,8 +115,8 @@ type Deleted struct {
 }
 
 // DeleteTeam deletes a team and all that NATS holds of it: board, mail, conversations,
-// files. Nobody may be in it; with force it is stopped first, and whoever has not left after
-// wait is stopped by force. A deletion that was cut off is ended by the next one.
+// files, and the homes of its members on this machine. Nobody may be in it; with force it is
+// stopped first, and whoever has not left after wait is stopped by force. A deletion that was cut off is ended by the next one.
 //
 // Errors: NotFound; Conflict while it is at work or a member lives, which names who and since
 // when; InvalidState if part of its storage is gone, and then force deletes the rest.
@@ -130,7 +130,9 @@ func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wai
 	} else if errors.Is(err, team.NotFound) {
 		return d, err
 	}
-	return d, c.registry.Delete(ctx, id, force, func(ctx context.Context, bt *broker.Storage) error {
+	var record team.Team
+	err = c.registry.Delete(ctx, id, force, func(ctx context.Context, bt *broker.Storage) error {
+		record, _ = c.open(bt).record(ctx) // the zero Team has no homes
 		present, _, err := c.open(bt).present(ctx)
 		if force { // whoever this was can work no more once the team is gone
 			present = slices.DeleteFunc(present, func(m team.Member) bool { return m.State == team.Unreadable })
@@ -140,6 +142,10 @@ func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wai
 		}
 		return err
 	})
+	if homes, ok := c.workspaces.(interface{ Forget(team.Team) }); ok && err == nil {
+		homes.Forget(record)
+	}
+	return d, err
 }
 
 // settle stops the team if force is set, and returns who lived and how many tasks are open.

@@ -8,10 +8,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
 )
 
 // A team is deleted only when nobody is in it, and those who are there are named.
@@ -49,6 +51,34 @@ func TestDeleteTeam(t *testing.T) {
 	}
 	_, err = r.client.Open(t.Context(), "t")
 	wantCode(t, "opening it", err, team.NotFound)
+}
+
+// homes notes whose homes are to go.
+type homes struct {
+	workspace.Source
+	of []team.Team
+}
+
+func (h *homes) Forget(t team.Team) { h.of = append(h.of, t) }
+
+// With a team go the homes of its members, and not before it is certain that it goes.
+func TestDeleteTeamWithHomes(t *testing.T) {
+	h := &homes{}
+	c, err := client.Connect(t.Context(), client.Options{URL: brokertest.Server(t), Workspaces: h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	record, err := makeTeam(t, c, client.NewTeam{ID: "t", Roles: roles("coder")}).Record(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.DeleteTeam(t.Context(), "t", false, 0); err == nil || len(h.of) > 0 {
+		t.Errorf("%v; homes have gone: %v", err, h.of)
+	}
+	if _, err := c.DeleteTeam(t.Context(), "t", true, 0); err != nil || len(h.of) != 1 || h.of[0].ID != "t" || !h.of[0].CreatedAt.Equal(record.CreatedAt) {
+		t.Errorf("%v; homes that have gone: %+v", err, h.of)
+	}
 }
 
 func TestDeleteTeamByForce(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"agentteam/pkg/team"
 )
 
 // Command is a program to run, and what it is given.
@@ -33,6 +35,8 @@ type Exit struct {
 	Code  int    // its exit status; -1 if a signal ended it
 	How   string // "exit status 3", "signal: killed"
 	Cause error  // why it was ended: [ErrTimeout], [ErrNotAllowed], the context's cause; nil if by itself
+
+	Sandbox team.Sandbox // in which it ran; "" = none was begun
 }
 
 // Causes of an [Exit].
@@ -64,11 +68,11 @@ func (Plain) Run(ctx context.Context, c Command) (Exit, error) {
 	err = runInGroup(cmd, w)
 	if cmd.ProcessState == nil {
 		if cause := w.Cause(); cause != nil { // before it could begin
-			return Exit{Code: -1, How: "signal: killed", Cause: cause}, nil
+			return Exit{Code: -1, How: "signal: killed", Cause: cause, Sandbox: team.Unconfined}, nil
 		}
 		return Exit{}, err
 	}
-	exit := Exit{Code: cmd.ProcessState.ExitCode(), How: cmd.ProcessState.String()}
+	exit := Exit{Code: cmd.ProcessState.ExitCode(), How: cmd.ProcessState.String(), Sandbox: team.Unconfined}
 	if !cmd.ProcessState.Exited() { // not if it did, also at the last moment
 		exit.Cause = w.Cause()
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"agentteam/pkg/team"
 )
 
 // A command has no input, variables beside those of this process, and one output in the order
@@ -16,7 +18,7 @@ func TestWhatACommandIsGiven(t *testing.T) {
 	exit, err := Plain{}.Run(t.Context(), Command{
 		Args: []string{"bash", "-c", `cat; echo first; echo "$EXTRA" >&2; echo last; exit 3`}, Dir: t.TempDir(), Env: []string{"EXTRA=more"}, Output: &output,
 	})
-	if err != nil || exit != (Exit{Code: 3, How: "exit status 3"}) || output.String() != "first\nmore\nlast\n" {
+	if err != nil || exit != (Exit{Code: 3, How: "exit status 3", Sandbox: team.Unconfined}) || output.String() != "first\nmore\nlast\n" {
 		t.Errorf("%+v, %v: %q", exit, err, &output)
 	}
 }

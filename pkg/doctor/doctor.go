@@ -28,6 +28,7 @@ import (
 	"agentteam/pkg/model"
 	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
 )
 
 // Status is what a check found.
@@ -87,7 +88,7 @@ type Options struct {
 // up to two minutes, or until ctx ends. The checks are always the same, in the same
 // order; one that depends on another that failed is left out.
 func Run(ctx context.Context, cfg config.Config, o Options) []Check {
-	checks := []Check{programs(), shell(), workspace(cfg.Workspace)}
+	checks := []Check{programs(), shell(), inWorkspace(cfg.Workspace)}
 	c, connected := server(ctx, cfg)
 	checks = append(checks, connected...)
 	var s client.Status
@@ -141,9 +142,9 @@ func shell() Check {
 	return Check{Name: "bash", Status: OK, Detail: path}
 }
 
-// workspace tries to write, since permission bits do not tell of read-only mounts
+// inWorkspace tries to write, since permission bits do not tell of read-only mounts
 // and full disks.
-func workspace(dir string) Check {
+func inWorkspace(dir string) Check {
 	dir, err := filepath.Abs(dir) // "" is the current one
 	if err == nil {
 		var f *os.File
@@ -181,7 +182,7 @@ func confinement(ctx context.Context, cfg config.Config, s client.Status) Check 
 		return Check{Name: "sandbox", Status: Warn, Detail: "none: commands are not confined",
 			Hint: "they may do whatever the user of their process may, and reach any network: set `sandbox: auto`, or run agents as a user, or in a container, that may do little"}
 	}
-	c.Detail = "commands here run in " + found.String()
+	c.Detail = fmt.Sprintf("commands here run in %s, each with at most %s, %d minutes", found, sandbox.Limits{}, int(workspace.MaxTime.Minutes()))
 	if found.Level() == team.Confined {
 		c.Detail += ": without any network; what they may not write of the workspace, such as .git, is not kept from them"
 		c.Hint = "install bubblewrap for the stronger level"

@@ -35,6 +35,31 @@ func File(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
+// Entry opens a regular file that lies directly in a folder, and is no symbolic link, for reading; the
+// caller closes it. Errors: those of File; of os if it is replaced meanwhile.
+func Entry(in *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	entry, err := in.Lstat(name)
+	if err == nil {
+		err = Regular(name, entry.Mode())
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := in.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(entry, info) { // by a link, maybe
+		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		f.Close() // nothing was written
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
 // Dir opens a folder, to be listed; the caller closes it. Errors: those of os, of what is no
 // folder too.
 func Dir(root *os.Root, name string) (*os.File, error) {

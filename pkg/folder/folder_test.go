@@ -91,3 +91,60 @@ func TestOpen(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
+
+// An entry of a folder is a file that lies there itself.
+func TestEntry(t *testing.T) {
+	dir := made(t)
+	for _, err := range []error{
+		os.Symlink("a.md", filepath.Join(dir, "soft.md")),
+		os.WriteFile(filepath.Join(dir, "d", "b.md"), []byte("text"), 0o600),
+		os.Symlink("d", filepath.Join(dir, "folder")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := folder.Root(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, name := range []string{"soft.md", "pipe.md", "link.md", "device.md", "d", "folder", "none"} {
+		if f, _, err := folder.Entry(root, name); err == nil {
+			t.Errorf("%s was opened: %v", name, f.Close())
+		}
+	}
+	f, info, err := folder.Entry(root, "a.md")
+	if err != nil || info.Size() != 4 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	f.Close()
+	// While it is opened again and again, another puts a link in its place.
+	done := make(chan error)
+	go func() {
+		for range 300 {
+			err := errors.Join(os.Symlink("d/b.md", filepath.Join(dir, "new")), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "c.md")),
+				os.WriteFile(filepath.Join(dir, "new"), []byte("longer text"), 0o600), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "c.md")))
+			if err != nil {
+				done <- err
+				return
+			}
+		}
+		close(done)
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		if f, info, err := folder.Entry(root, "c.md"); err == nil {
+			if f.Close(); info.Size() != 11 {
+				t.Errorf("it was opened by way of a link")
+			}
+		}
+	}
+}

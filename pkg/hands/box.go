@@ -50,6 +50,8 @@ func (s *Source) runner(ctx context.Context, w workspace.Work, dir string) (run 
 			return nil, nil, err
 		}
 	}
+	unreach, free := release, s.occupy(b.Home)
+	release = func() { unreach(); free() }
 	run, err = found.Runner(b)
 	if err != nil {
 		release()

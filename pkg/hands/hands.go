@@ -47,13 +47,16 @@ type Source struct {
 	mu    sync.Mutex // held while a level is tried
 	found map[team.Sandbox]finding
 
+	homesMu  sync.Mutex     // held while a home is emptied
+	occupied map[string]int // workspaces that are open, by their home
+
 	tidy sync.Once
 }
 
 // New returns a source. It tries no sandbox yet.
 func New(o Options) *Source {
 	o.Logger = telemetry.OrDiscard(o.Logger)
-	return &Source{Shared: workspace.Shared{Dir: o.Dir}, o: o, found: map[team.Sandbox]finding{}}
+	return &Source{Shared: workspace.Shared{Dir: o.Dir}, o: o, found: map[team.Sandbox]finding{}, occupied: map[string]int{}}
 }
 
 // Sandbox returns in what the commands of such members run here, which is the strongest that

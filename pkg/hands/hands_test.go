@@ -3,6 +3,7 @@ package hands_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -128,6 +129,62 @@ func TestHomes(t *testing.T) {
 	if output, passed, err := ws.Check(t.Context(), "cat ~/note ~/../coder-1/note"); passed || err != nil || strings.Contains(output, "kept") {
 		t.Errorf("the home of another member: %s, %v", output, err)
 	}
+}
+
+// Temporary files are there for the commands of an open workspace, and gone when it is opened
+// again, also those in folders that may not be written.
+func TestTemporaryFiles(t *testing.T) {
+	r := newRig(t, team.SandboxAuto)
+	open := func() (ws *workspace.Workspace, release func()) {
+		ws, release, err := r.source.Open(t.Context(), workspace.Work{Team: r.record, Member: team.Member{AgentID: "coder-1", Role: "coder"}}, workspace.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ws, release
+	}
+	there := func(ws *workspace.Workspace) bool {
+		_, passed, err := ws.Check(t.Context(), `test -e "$HOME.tmp/sub/file" || test -e "$TMPDIR/sub/file"`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return passed
+	}
+	first, release := open()
+	if output, passed, err := first.Check(t.Context(), `mkdir "$TMPDIR/sub" && echo x > "$TMPDIR/sub/file" && chmod 555 "$TMPDIR/sub"`); !passed || err != nil {
+		t.Fatal(output, err)
+	}
+	second, releaseSecond := open()
+	if !there(first) || !there(second) {
+		t.Error("the temporary files went while their workspace is open")
+	}
+	release()
+	releaseSecond()
+	third, release := open()
+	defer release()
+	if there(third) {
+		t.Error("temporary files are left of a workspace that is closed")
+	}
+}
+
+// With a team go its homes, and those of no other.
+func TestForget(t *testing.T) {
+	r := newRig(t, team.SandboxAuto)
+	r.run(`mkdir -p ~/go/mod && echo x > ~/go/mod/file && chmod 555 ~/go/mod && ln -s "$PWD" ~/link`)
+	other := *r
+	other.record.CreatedAt = time.Unix(2, 0)
+	other.run("echo kept > ~/note")
+	r.source.Forget(r.record)
+	if homes, err := filepath.Glob(filepath.Join(filepath.Dir(r.dir), "homes", "crew-*")); len(homes) != 1 || err != nil {
+		t.Errorf("%q, %v", homes, err)
+	}
+	if got := other.run("cat ~/note"); got != "kept" {
+		t.Errorf("the home in another team: %s", got)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "main.go")); err != nil {
+		t.Errorf("what a link led to: %v", err)
+	}
+	r.source.Forget(r.record)    // again
+	r.source.Forget(team.Team{}) // of none
 }
 
 // What the machine cannot give is refused when the workspace is opened, with what to do.
@@ -284,5 +341,64 @@ func TestCheck(t *testing.T) {
 		if err := r.source.Check(h, r.dir); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// The data of a cluster may lie anywhere below the workspace, and where its process was started.
+func TestClusterElsewhere(t *testing.T) {
+	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
+		t.Run(string(level), func(t *testing.T) {
+			r := newRig(t, level)
+			for _, name := range []string{"some/where/api.token", "sub/.agentteam/api.token"} {
+				put(t, filepath.Join(r.dir, name), "token-of-the-api")
+			}
+			t.Chdir(filepath.Join(r.dir, "sub"))
+			base := filepath.Dir(r.dir)
+			r.source = hands.New(hands.Options{Sandbox: level, Data: filepath.Join(r.dir, "some", "where"), Homes: filepath.Join(base, "homes")})
+			ws, err := r.open("coder-1")
+			if level == team.Confined { // which hides nothing inside of the workspace
+				if err == nil || !strings.Contains(err.Error(), "cannot be hidden") {
+					t.Errorf("it was opened: %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			output, _, err := ws.Check(t.Context(), "cat some/where/api.token sub/.agentteam/api.token .agentteam/api.token; echo some/where/* sub/.agentteam/*")
+			if err != nil || strings.Contains(output, "token-of-the-api") || !strings.HasSuffix(output, "some/where/* sub/.agentteam/*\n") {
+				t.Errorf("%v: %s", err, output)
+			}
+		})
+	}
+}
+
+// In a workspace below the top of a repository git works; files outside count as deleted or changed
+// at worst.
+func TestGitBelowRepository(t *testing.T) {
+	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
+		t.Run(string(level), func(t *testing.T) {
+			r := newRig(t, level)
+			if err := os.RemoveAll(filepath.Join(r.dir, ".git")); err != nil {
+				t.Fatal(err)
+			}
+			base := filepath.Dir(r.dir)
+			git := exec.Command("sh", "-c", `printf '*\n!work\n!*.go\n!outside\n' > .gitignore && git init -q && git add work/main.go outside && git -c user.name=n -c user.email=e commit -qm first`)
+			git.Dir, git.Env = base, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
+			if out, err := git.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			ws, err := r.open("coder-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			output, passed, err := ws.Check(t.Context(), `set -e; echo x >> main.go; git --no-optional-locks status --porcelain; git diff --stat .; git log --format=%s`)
+			if !passed || err != nil || !strings.Contains(output, " M main.go\n") && !strings.Contains(output, " M work/main.go\n") || !strings.HasSuffix(output, "first\n") {
+				t.Errorf("%v: %s", err, output)
+			}
+			if strings.Contains(output, "+outside") {
+				t.Errorf("what is outside is shown: %s", output)
+			}
+		})
 	}
 }

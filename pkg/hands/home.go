@@ -1,10 +1,14 @@
 package hands
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
+	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
@@ -43,12 +47,59 @@ func (s *Source) home(w workspace.Work) (string, error) {
 	return home, nil
 }
 
+// occupy notes that a workspace is open with a home, until free is called. The first one removes
+// what earlier commands have left of temporary files.
+func (s *Source) occupy(home string) (free func()) {
+	s.homesMu.Lock()
+	defer s.homesMu.Unlock()
+	if s.occupied[home]++; s.occupied[home] == 1 {
+		_ = remove(filepath.Dir(home), sandbox.Temp(filepath.Base(home))) // what stays is removed with the home
+	}
+	return sync.OnceFunc(func() {
+		s.homesMu.Lock()
+		defer s.homesMu.Unlock()
+		s.occupied[home]--
+	})
+}
+
+// Forget removes the homes that members of a team have on this machine. The team is deleted, and
+// none of them runs. What cannot be removed is removed as unused later.
+func (s *Source) Forget(t team.Team) {
+	homes, err := s.homes()
+	if err == nil {
+		err = remove(homes, t.Unique())
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.o.Logger.Warn("homes of members were not removed", "team", t.ID, "err", err)
+	}
+}
+
+// remove removes what is in a folder under a name, also folders that may not be written, such as
+// those of Go's cache of modules. Commands have made it, so no link in it is followed.
+func remove(dir, name string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if root.RemoveAll(name) == nil {
+		return nil
+	}
+	_ = fs.WalkDir(root.FS(), name, func(name string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = root.Chmod(name, 0o700) // the next line reports it
+		}
+		return nil
+	})
+	return root.RemoveAll(name)
+}
+
 // tidy removes the homes of teams that no process has opened since.
 func tidy(homes string, since time.Time) {
 	teams, _ := os.ReadDir(homes) // what cannot be read stays
 	for _, t := range teams {
 		if info, err := t.Info(); err == nil && t.IsDir() && info.ModTime().Before(since) {
-			_ = os.RemoveAll(filepath.Join(homes, t.Name())) // the next process tries again
+			_ = remove(homes, t.Name()) // the next process tries again
 		}
 	}
 }

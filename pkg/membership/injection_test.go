@@ -75,7 +75,7 @@ func (o *obeyer) Complete(_ context.Context, r model.Request, _ func(string)) (m
 	reply.Message.Role = "assistant"
 	for _, m := range r.Messages[last:] {
 		for _, found := range ordered.FindAllStringSubmatch(seen(m.Content), -1) {
-			if m.Role == "assistant" || m.Role == "system" || o.made {
+			if m.Role == "assistant" || o.made {
 				continue
 			}
 			args := found[2]
@@ -111,6 +111,8 @@ type victim struct {
 	dir    string
 	model  *obeyer
 	self   team.AgentID
+	me     team.Member
+	record team.Team
 	ids    *strings.Replacer // of what waits
 	misuse []string          // what the crew was asked for
 }
@@ -121,6 +123,14 @@ type hold struct{ task team.Task }
 func (h hold) Task() (team.Task, bool) { return h.task, h.task.ID != "" }
 
 func newVictim(t *testing.T, self team.AgentID) *victim {
+	t.Helper()
+	v := notYet(t, self)
+	v.work()
+	return v
+}
+
+// notYet is a victim that has not begun to work.
+func notYet(t *testing.T, self team.AgentID) *victim {
 	t.Helper()
 	v := &victim{T: t, self: self, dir: t.TempDir(), model: &obeyer{done: make(chan struct{}, 1)}}
 	conn := brokertest.Connect(t, brokertest.Server(t))
@@ -138,23 +148,22 @@ func newVictim(t *testing.T, self team.AgentID) *victim {
 	members := roster.New(bt)
 	v.bt, v.board, v.box = bt, board.New(bt.Bucket, board.Options{}), mailbox.New(bt, mailbox.Options{Members: members})
 	v.plans = approval.New(bt.Bucket, approval.Options{Tasks: v.board, Members: members, Post: v.box})
-	var me team.Member
 	for _, m := range []team.Member{{AgentID: team.Leader, Role: "leader"}, {AgentID: "coder-1"}, {AgentID: "planner-1", PlanMode: true}, {AgentID: "asker-1"}, {AgentID: "tester-1"}} {
 		m.Role, m.Backend, m.State, m.Incarnation = "coder", team.Exec, team.Joined, 1
 		if m, err = members.Put(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 		if m.AgentID == self {
-			me = m
+			v.me = m
 		}
 	}
-	v.waiting(record)
-	v.work(record, me)
+	v.record = record
+	v.waiting()
 	return v
 }
 
 // waiting makes what waits for a decision, and the tasks.
-func (v *victim) waiting(record team.Team) {
+func (v *victim) waiting() {
 	v.Helper()
 	check := func(err error) {
 		v.Helper()
@@ -187,10 +196,19 @@ func (v *victim) waiting(record team.Team) {
 	v.ids = strings.NewReplacer(ids...)
 }
 
+// boxed runs commands and says that they ran in a sandbox.
+type boxed struct{ command.Plain }
+
+func (b boxed) Run(ctx context.Context, c command.Command) (command.Exit, error) {
+	exit, err := b.Plain.Run(ctx, c)
+	exit.Sandbox = team.Bubblewrap
+	return exit, err
+}
+
 // work runs the member.
-func (v *victim) work(record team.Team, me team.Member) {
-	o := Options{Process: "p", Team: v.bt, Record: record, Member: me, Role: record.Roles[me.Role], Model: v.model, ModelChanged: func() <-chan struct{} { return nil },
-		Workspaces: workspace.Shared{Dir: v.dir, Runner: command.Plain{}}, Level: func(context.Context, team.Team, string) team.Sandbox { return team.Bubblewrap }}
+func (v *victim) work() {
+	o := Options{Process: "p", Team: v.bt, Record: v.record, Member: v.me, Role: v.record.Roles[v.me.Role], Model: v.model, ModelChanged: func() <-chan struct{} { return nil },
+		Workspaces: workspace.Shared{Dir: v.dir, Runner: boxed{}}, Level: func(context.Context, team.Team, string) team.Sandbox { return team.Bubblewrap }}
 	if v.self == team.Leader {
 		o.Crew = crew{v}
 	}
@@ -282,6 +300,10 @@ func (v *victim) shows(n int, by way, text string) (look string) {
 		return call("bash", map[string]any{"command": "cat " + name})
 	case byError:
 		return call("read_file", map[string]any{"path": text})
+	case byProject:
+		write("AGENTS.md", text+"\n")
+		v.work() // which reads it
+		return ""
 	case byTask:
 		tasks, err := v.board.Create(v.Context(), team.Leader, team.NewTask{Title: name, Description: text, Role: "reviewer"})
 		if err != nil {
@@ -303,7 +325,9 @@ func (v *victim) meets(n int, by way, text string) (call string) {
 		mail = team.Message{Type: team.MsgMessage, From: "tester-1", To: v.self, Content: text}
 	} else {
 		name, args, _ := strings.Cut(v.shows(n, by, text), " ")
-		look = []model.ToolCall{{ID: fmt.Sprintf("looks-%d", n), Name: name, Arguments: args}}
+		if name != "" {
+			look = []model.ToolCall{{ID: fmt.Sprintf("looks-%d", n), Name: name, Arguments: args}}
+		}
 	}
 	v.model.mu.Lock()
 	v.model.id, v.model.look, v.model.made = call, look, false
@@ -406,6 +430,16 @@ func TestInjections(t *testing.T) {
 		v.try(n, in.by, in.order, in.text)
 	}
 	v.end()
+}
+
+// The same of what a model is told from the beginning, as the project's own instructions.
+func TestInjectionsOfProject(t *testing.T) {
+	t.Parallel()
+	for n, in := range ofProject {
+		v := notYet(t, "coder-1")
+		v.try(n, byProject, in.order, in.text)
+		v.end()
+	}
 }
 
 // What a leader may not do either. Whom it spawns, whom it asks to leave and when the goal is

@@ -276,7 +276,11 @@ func (j judged) allows(c call) (by, why string) {
 		return "", c.doubts[0]
 	}
 	if c.inside != nil {
-		if by, why = j.allowed(c.inside); why != "" || c.passes {
+		by, why = j.allowed(c.inside)
+		if named := j.naming(c); why != "" && named != "" {
+			return named, ""
+		}
+		if why != "" || c.passes {
 			return by, why
 		}
 	}
@@ -287,6 +291,22 @@ func (j judged) allows(c call) (by, why string) {
 		return "", ""
 	}
 	return "", "no rule allows " + c.text.String()
+}
+
+// naming is the first rule that allows a launcher and names the command that it runs, which is no
+// launcher or wrapper itself and does nothing unknown; "" if there is none.
+func (j judged) naming(c call) string {
+	if c.unnamed == nil || len(c.inside.doubts) > 0 || slices.ContainsFunc(c.inside.calls, func(c call) bool { return c.inside != nil || c.expand || len(c.doubts) > 0 }) {
+		return ""
+	}
+	other := append(slices.Clone(c.unnamed), 0) // no command: a rule that covers it names none
+	i := slices.IndexFunc(j.allow, func(r rule) bool {
+		return r.tool == "bash" && !r.all && r.command.covers(c.text) && !r.command.covers(other)
+	})
+	if i < 0 {
+		return ""
+	}
+	return j.allow[i].said
 }
 
 // covering is the first rule of allow that matches a command: of those that match no other

@@ -26,16 +26,17 @@ type file struct {
 
 // call is a simple command.
 type call struct {
-	text   text   // its words
-	also   []text // other readings, which deny and ask count as well
-	plain  text   // another reading, which allow counts as well; nil: none
-	doubts []string
-	open   bool // it may run any other command
-	glob   bool // patterns of file names are in it
-	expand bool // variables or substitutions are in it
-	inside *line
-	passes bool // it is allowed if what is inside is
-	names  []name
+	text    text   // its words
+	also    []text // other readings, which deny and ask count as well
+	plain   text   // another reading, which allow counts as well; nil: none
+	doubts  []string
+	open    bool // it may run any other command
+	glob    bool // patterns of file names are in it
+	expand  bool // variables or substitutions are in it
+	inside  *line
+	passes  bool // it is allowed if what is inside is
+	unnamed text // of a launcher: what is before the command; nil: it is none
+	names   []name
 }
 
 // name is a file that a call names.

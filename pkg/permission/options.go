@@ -37,7 +37,10 @@ var executing = map[string]dangers{
 	"tree":   {short: "o"},
 	"file":   {short: "C", long: []string{"--compile"}},
 	"npm":    {long: []string{"--script-shell", "--node-options"}},
-	"cargo":  {long: []string{"--config"}},
+	"cargo":  {long: []string{"--config", "--manifest-path"}},
+	"make":   {short: "fE", long: []string{"--eval", "--file", "--makefile", "--include-dir"}},
+	"gmake":  {short: "fE", long: []string{"--eval", "--file", "--makefile", "--include-dir"}},
+	"just":   {short: "fdc", long: []string{"--command", "--shell", "--justfile", "--working-directory", "--set", "--chooser"}},
 	"go":     {exact: []string{"-exec", "-toolexec", "-vettool", "--exec", "--toolexec", "--vettool"}},
 	"printf": {short: "v"},
 	"test":   {short: "v"},
@@ -63,6 +66,16 @@ func (r *reader) options(c *call, base string, words []word) {
 		sed(c, words)
 	case "awk", "gawk", "mawk", "nawk":
 		awk(c, words)
+	case "make", "gmake", "just":
+		assigned(c, base, words)
+	case "go":
+		if slices.ContainsFunc(words, func(w word) bool { return w.is("run") }) && slices.ContainsFunc(words, func(w word) bool { return strings.Contains(w.text.String(), "@") }) {
+			c.doubt("go run may fetch what it runs")
+		}
+	case "npm", "pnpm", "yarn", "bun":
+		if len(words) > 1 && words[1].is("create", "init", "innit", "explore") {
+			c.doubt(base + " " + words[1].text.String() + " may fetch what it runs")
+		}
 	case "tar":
 		if len(words) > 1 && !strings.HasPrefix(words[1].text.String(), "-") && strings.ContainsAny(words[1].text.String(), "IF") {
 			c.doubt("tar " + words[1].text.String())
@@ -95,6 +108,15 @@ func (d dangers) has(s string) bool {
 		return len(name) > 2 && slices.ContainsFunc(d.long, func(long string) bool { return strings.HasPrefix(long, name) || strings.HasPrefix(name, long) })
 	}
 	return strings.HasPrefix(s, "-") && strings.ContainsAny(s[1:], d.short)
+}
+
+// assigned looks for variables, which become parts of the commands in a makefile.
+func assigned(c *call, base string, words []word) {
+	for _, w := range words[1:] {
+		if s := w.text.String(); !strings.HasPrefix(s, "-") && strings.Contains(s, "=") {
+			c.doubt(base + " " + s + " changes the commands that it runs")
+		}
+	}
 }
 
 // gitRunning are commands of git that run others, or set what runs later.

@@ -57,12 +57,15 @@ func (r *reader) through(l *line, c *call, base string, words []word) {
 		r.shell(l, c, words)
 	case interpreters.MatchString(base):
 		interpreter(l, base, words)
+		r.launch(l, c, base, words) // bun is both
 	case base == "find":
 		r.find(c, words)
 	case base == "git":
 		git(c, words)
 	case wraps:
 		r.unwrap(l, c, w, base, words)
+	default:
+		r.launch(l, c, base, words)
 	}
 }
 

@@ -40,7 +40,7 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 	if err != nil {
 		return command.Exit{}, err
 	}
-	exit := command.Exit{Code: report.Code, How: report.How}
+	exit := command.Exit{Code: report.Code, How: report.How, Sandbox: r.level}
 	switch report.Ended {
 	case supervisor.Ordered:
 		exit.Cause = w.Cause()
@@ -52,14 +52,6 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 		exit.Cause = fmt.Errorf("%w: a file may have %s", ErrFileSize, size(r.box.Limits.FileSize))
 	}
 	return exit, nil
-}
-
-// size writes a number of bytes for people.
-func size(bytes int64) string {
-	if bytes%(1<<30) == 0 {
-		return fmt.Sprintf("%d GiB", bytes>>30)
-	}
-	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
 }
 
 // spec returns what the supervisor of a command has to do.

@@ -77,6 +77,23 @@ type Limits struct {
 	FileSize  int64 // bytes, of each file; default 4 GiB
 }
 
+// String is the limits for people, defaults in place of what is not set.
+func (l Limits) String() string {
+	l, err := l.withDefaults()
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s of memory, %d processes, %s in a file", size(l.Memory), l.Processes, size(l.FileSize))
+}
+
+// size writes a number of bytes for people.
+func size(bytes int64) string {
+	if bytes%(1<<30) == 0 {
+		return fmt.Sprintf("%d GiB", bytes>>30)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}
+
 func (l Limits) withDefaults() (Limits, error) {
 	if l.Memory < 0 || l.Processes < 0 || l.FileSize < 0 {
 		return l, team.Errorf(team.InvalidArgument, "a limit of a sandbox is negative: %+v", l)
@@ -142,7 +159,10 @@ func (s Sandbox) Runner(b Box) (command.Runner, error) {
 }
 
 // temp is the folder for temporary files. It is beside Home: a command cannot replace it.
-func (b Box) temp() string { return b.Home + ".tmp" }
+func (b Box) temp() string { return Temp(b.Home) }
+
+// Temp returns the folder for temporary files of boxes with a Home.
+func Temp(home string) string { return home + ".tmp" }
 
 // writable returns the folders that commands may change.
 func (b Box) writable() []string { return append([]string{b.Dir, b.Home, b.temp()}, b.Write...) }

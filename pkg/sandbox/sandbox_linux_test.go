@@ -24,7 +24,7 @@ func TestWork(t *testing.T) {
 		r.put(filepath.Join(r.box.Dir, "in"), "text")
 		exit, output := r.bash(`cat; cat in; mkdir -p a/b && cp in a/b/out && ln a/b/out a/linked && mv a/linked b && chmod 755 b && rm in &&
 			echo x > "$HOME/h" && echo x > "$TMPDIR/t" && echo x > /dev/null && echo " first" && echo "$EXTRA" >&2; exit 3`)
-		if exit != (command.Exit{Code: 3, How: "exit status 3"}) || output != "text first\n\n" {
+		if exit != (command.Exit{Code: 3, How: "exit status 3", Sandbox: r.Level()}) || output != "text first\n\n" {
 			t.Errorf("%+v: %q", exit, output)
 		}
 		if got, err := os.ReadFile(filepath.Join(r.box.Dir, "a/b/out")); string(got) != "text" {
@@ -224,6 +224,24 @@ func TestLimits(t *testing.T) {
 			if exit, output := r.run(tt.command); !errors.Is(exit.Cause, tt.cause) || (exit.Code == 0) != (tt.cause == nil) {
 				r.Errorf("%v: %+v: %.200s", tt.cause, exit, output)
 			}
+		}
+	})
+}
+
+// A command that doubles, half of it in new sessions, which no call of the kernel ends together, is
+// ended all the same. It has 200 processes at most.
+func TestDoubling(t *testing.T) {
+	t.Parallel()
+	each(t, func(r rig) {
+		r.box.Limits.Processes = 20
+		mark := "survivor-" + strconv.Itoa(os.Getpid()) + "-" + string(r.Level()) + "-doubling"
+		exit, output := r.run(command.Command{Limit: time.Minute, Args: []string{"bash", "-c",
+			`grow() { [ "$1" -gt 0 ] || exec sleep 600; setsid bash -c "$(declare -f grow); grow $(($1 - 1)); : ` + mark + `" & grow $(($1 - 1)) & wait; }; grow 6`}})
+		if !errors.Is(exit.Cause, sandbox.ErrProcesses) || exit.Code == 0 {
+			r.Errorf("%+v: %.200s", exit, output)
+		}
+		if left := marked(mark); len(left) > 0 {
+			r.Errorf("survivors %v", left)
 		}
 	})
 }

@@ -13,7 +13,7 @@ type Account struct {
 	State     CallState `json:"state,omitempty"`   // whether it was run; absent = it was
 	Code      Code      `json:"code,omitempty"`    // of the error that it came to
 	Exit      *int      `json:"exit,omitempty"`    // exit status of its command; -1: a signal ended it; absent: it ran none
-	Sandbox   Sandbox   `json:"sandbox,omitempty"` // the level at which its command ran, or would have; absent = not known
+	Sandbox   Sandbox   `json:"sandbox,omitempty"` // in which its command ran; without a command, by which it was judged; absent = none or not known
 	Rule      string    `json:"rule,omitempty"`    // of the permissions that decided on it; absent = none
 	Grants    []Grant   `json:"grants,omitempty"`  // by which it was let pass
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"agentteam/pkg/audit"
 	"agentteam/pkg/team"
 	"agentteam/pkg/usage"
 )
@@ -20,7 +21,7 @@ import (
 // tags are the groups of operations, in the order in which a reader needs them.
 var tags = []*huma.Tag{
 	{Name: tagCluster, Description: "What runs."},
-	{Name: tagTeams, Description: "Teams, their limits and policies, and what they cost."},
+	{Name: tagTeams, Description: "Teams, their limits and policies, what they cost, and what their agents have done with tools."},
 	{Name: tagGoal, Description: "What a team works on, and what came of it."},
 	{Name: tagMembers, Description: "The leader, its teammates and people's seats."},
 	{Name: tagTasks, Description: "The team's board, and what completed tasks have left behind."},
@@ -42,6 +43,8 @@ func (worded[T]) Schema(huma.Registry) *huma.Schema {
 		words = team.Strings(team.MailStates()...)
 	case reflect.TypeFor[usage.By]():
 		words = usage.Bys()
+	case reflect.TypeFor[audit.Outcome]():
+		words = team.Strings(audit.Outcomes()...)
 	}
 	return &huma.Schema{Type: huma.TypeString, Enum: anyOf(words)}
 }
@@ -76,6 +79,7 @@ func nameWords(r huma.Registry) {
 	wordedAs[team.Dialect](r)
 	wordedAs[team.MailState](r)
 	wordedAs[usage.By](r)
+	wordedAs[audit.Outcome](r)
 }
 
 // shownStatuses are those of tasks as people see them.

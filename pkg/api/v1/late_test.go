@@ -125,6 +125,7 @@ func FuzzFilters(f *testing.F) {
 		"", "status=pending,blocked&limit=1", "ids=T-001,2&sort=priority", "page=id.T-001", "page=priority.T-001.1&sort=priority", "page=updated.T-001.99999999999999999999&sort=updated",
 		"limit=-1", "limit=99999999999999999999", "claimable=yes", "text=%00%ff", "status=", "status=,,", "ids=,", "ids=T-000", "role=*", "assignee=%2e%2e", "a=b", "limit=1&limit=2", ";", "%zz",
 		"after=AAAA", "type=TASK_CREATED,,&agent=leader", "live=0&follow=0", "by=alias", "wait=0", "as=user", "all=1", "timeout=1e3", "page=+1", "page=18446744073709551616",
+		"since=now", "since=2026-11-22T14:30:00Z&tool=bash", "page=1.YQ", "page=1.!", "page=.",
 	} {
 		for i := range fuzzed {
 			f.Add(i, q)
@@ -148,4 +149,4 @@ func FuzzFilters(f *testing.F) {
 }
 
 // fuzzed are the paths with filters.
-var fuzzed = []string{"tasks", "events", "members", "inbox/leader", "questions", "approvals", "usage", "goal"}
+var fuzzed = []string{"tasks", "events", "members", "inbox/leader", "questions", "approvals", "usage", "goal", "audit"}

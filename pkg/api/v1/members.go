@@ -102,9 +102,13 @@ func (p Paging) from() (int, error) {
 	}
 	n, err := strconv.ParseUint(p.Page, 10, 31)
 	if err != nil {
-		return 0, team.Errorf(team.InvalidArgument, "query.page: %q is no place in this list", team.Clean(p.Page, 40)).WithHint("take next of the page before, or leave page out")
+		return 0, noPlace(p.Page)
 	}
 	return int(n), nil
+}
+
+func noPlace(page string) error {
+	return team.Errorf(team.InvalidArgument, "query.page: %q is no place in this list", team.Clean(page, 40)).WithHint("take next of the page before, or leave page out")
 }
 
 // next is how a page names the one behind it.

@@ -23,6 +23,9 @@ const (
 	maxCommand     = 128<<10 - 1 // bytes; Linux takes no longer argument (MAX_ARG_STRLEN)
 )
 
+// MaxTime is how long the tool bash lets a command run at most.
+const MaxTime = maxTimeout * time.Second
+
 type bashArgs struct {
 	Command string `json:"command" jsonschema:"may have several lines"`
 	Timeout int    `json:"timeout,omitempty" jsonschema:"seconds (default 120, at most 600)"`
@@ -89,9 +92,12 @@ func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration)
 		Args: []string{"bash", "-c", line}, Dir: w.dir, Env: []string{"AGENTTEAM_WORKSPACE=" + w.dir},
 		Output: io.MultiWriter(&captured, progress{ctx}), Limit: limit, Allowed: w.allowed,
 	})
-	if err == nil {
-		tool.Note(ctx, func(a *team.Account) { a.Exit = &exit.Code })
-	}
+	tool.Note(ctx, func(a *team.Account) {
+		a.Sandbox = exit.Sandbox // and not that by which the call was judged: settings may have changed
+		if err == nil {
+			a.Exit = &exit.Code
+		}
+	})
 	output = w.excerpt(ctx, captured.String(), !errors.Is(exit.Cause, command.ErrNotAllowed))
 	switch {
 	case err != nil:

@@ -206,6 +206,9 @@ func TestExitIsNoted(t *testing.T) {
 			t.Errorf("%s: %+v, want %d", command, a, want)
 		}
 	}
+	if a := p.call("bash", args{"command": "true"}).Account; a.Sandbox != team.Unconfined {
+		t.Errorf("it ran plainly, and is noted as %q", a.Sandbox)
+	}
 	if a := p.call("read_file", args{"path": "none"}).Account; a.Exit != nil || a.Code != team.NotFound {
 		t.Errorf("%+v", a)
 	}

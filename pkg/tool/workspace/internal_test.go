@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"agentteam/pkg/command"
@@ -67,5 +69,29 @@ func TestReadingEndsWithItsContext(t *testing.T) {
 	}
 	if _, err = w.glob(ctx, globArgs{Pattern: "*"}); !errors.Is(err, cause) {
 		t.Errorf("glob: %v", err)
+	}
+}
+
+// What is required of a line is in every line that matches.
+func TestRequired(t *testing.T) {
+	lines := []string{"", "a", "needle 12", "NEEDLE 12", "abab", "x\xffy", "x\uFFFDy", "foo\r", "func main() {", "a.b", "日本語 text", "aaa"}
+	for expression, want := range map[string]string{
+		"needle [0-9]+": "needle ", "(?i)needle": "", "n(?:eedle|ail)": "n", "a|needle": "", "(needle)+ x": "needle", "x?needle": "needle",
+		"(?:ab){2,3}": "ab", "(?:ab){0,3}c": "c", "(?:needle)*": "", "^foo$": "foo", `\bfunc\b \w+Handler`: "Handler", "a.b": "a", `a\.b`: "a.b",
+		"x\uFFFDy": "", "本語": "本語", "(?i:k)elvin": "elvin", "[a]b": "ab", `\Qa+b\E`: "a+b", "(": "", "a{3}": "a", "": "",
+	} {
+		got := required(expression)
+		if got != want {
+			t.Errorf("%q requires %q, want %q", expression, got, want)
+		}
+		re, err := regexp.Compile(expression)
+		if err != nil {
+			continue
+		}
+		for _, line := range lines {
+			if re.MatchString(line) && !strings.Contains(line, got) {
+				t.Errorf("%q matches %q without %q", expression, line, got)
+			}
+		}
 	}
 }

@@ -125,6 +125,20 @@ func (w *Workspace) openRegular(name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
+// openEntry opens a regular file that lies directly in a folder of the workspace, which was looked at
+// when it was opened, for reading. The caller closes it.
+func openEntry(in *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	f, info, err := folder.Entry(in, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := mayRead(name, info); err != nil {
+		f.Close() // nothing was written
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
 // coded gives an error of the file system its code.
 func (w *Workspace) coded(name string, err error) error {
 	switch {

@@ -2,13 +2,18 @@ package workspace
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"io/fs"
+	"os"
 	"path"
 	"regexp"
+	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -51,7 +56,7 @@ func (w *Workspace) glob(ctx context.Context, in globArgs) (tool.Output, error) 
 	}
 	var found listing
 	full := false
-	left, err := w.walk(ctx, start, func(name string, d fs.DirEntry) error {
+	left, err := w.walk(ctx, start, func(name string, d fs.DirEntry, _ *os.Root) error {
 		if name == start {
 			if !d.IsDir() {
 				return team.Errorf(team.InvalidArgument, "%s is not a folder", name)
@@ -101,18 +106,23 @@ func (w *Workspace) grep(ctx context.Context, in grepArgs) (tool.Output, error) 
 	if err != nil {
 		return tool.Output{}, err
 	}
-	s := &search{workspace: w, re: re, r: bufio.NewReaderSize(nil, 64<<10)}
-	left, err := w.walk(ctx, start, func(name string, d fs.DirEntry) error {
+	s := &search{re: re, literal: []byte(required(in.Pattern)), r: bufio.NewReaderSize(nil, 64<<10)}
+	left, err := w.walk(ctx, start, func(name string, d fs.DirEntry, folder *os.Root) error {
 		switch {
 		case name == start && !d.IsDir():
-			return s.file(ctx, name) // asked for by name: what is wrong with it is said
+			f, info, err := w.openRegular(name)
+			if err != nil { // asked for by name: what is wrong with it is said
+				return err
+			}
+			return s.file(ctx, name, f, info.Size())
 		case !d.Type().IsRegular() || !selected(in.Glob, below(start, name)):
 			return nil
 		}
-		if err := s.file(ctx, name); team.CodeOf(err) == "" {
-			return err
+		f, info, err := openEntry(folder, d.Name())
+		if err != nil {
+			return nil // gone or closed to us: files of a shared folder come and go
 		}
-		return nil // gone or closed to us: files of a shared folder come and go
+		return s.file(ctx, name, f, info.Size())
 	})
 	if err != nil {
 		return tool.Output{}, err
@@ -122,23 +132,23 @@ func (w *Workspace) grep(ctx context.Context, in grepArgs) (tool.Output, error) 
 
 // search is one grep on its way.
 type search struct {
-	workspace *Workspace
-	re        *regexp.Regexp
-	r         *bufio.Reader
-	found     listing
-	full      bool
+	re      *regexp.Regexp
+	literal []byte // is in each line that matches; maybe none
+	r       *bufio.Reader
+	found   listing
+	full    bool
 }
 
-// file adds the matching lines of a file. It returns fs.SkipAll when the answer
-// is full, ctx's error when that is over, and errors with a code for a file that
-// cannot be opened.
-func (s *search) file(ctx context.Context, name string) error {
-	f, _, err := s.workspace.openRegular(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+// file adds the matching lines of a file of that many bytes, and closes it. It returns fs.SkipAll when the answer
+// is full, and ctx's cause when that is over.
+func (s *search) file(ctx context.Context, name string, f *os.File, size int64) error {
+	defer f.Close() // it was only read
 	s.r.Reset(cancellable{ctx, f})
+	if 0 < size && size <= int64(s.r.Size()) {
+		if whole, err := s.r.Peek(int(size)); err == nil && !bytes.Contains(whole, s.literal) {
+			return nil
+		}
+	}
 	if binary(s.r) {
 		return nil
 	}
@@ -149,11 +159,14 @@ func (s *search) file(ctx context.Context, name string) error {
 			return context.Cause(ctx)
 		case err != nil: // the end; a file that cannot be read further ends here too
 			return nil
-		}
-		text := strings.TrimRight(string(line), "\r\n")
-		if !s.re.MatchString(text) {
+		case !bytes.Contains(line, s.literal): // much faster than the expression
 			continue
 		}
+		line = bytes.TrimRight(line, "\r\n")
+		if !s.re.Match(line) {
+			continue
+		}
+		text := string(line)
 		if len(text) > maxMatch {
 			text = strings.ToValidUTF8(text[:maxMatch], "") + "..."
 		}
@@ -162,6 +175,30 @@ func (s *search) file(ctx context.Context, name string) error {
 			return fs.SkipAll
 		}
 	}
+}
+
+// required returns a text that is in whatever an expression matches, the longest that is easily
+// seen; "" if none is.
+func required(expression string) string {
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return ""
+	}
+	return requiredBy(parsed)
+}
+
+func requiredBy(e *syntax.Regexp) (text string) {
+	switch {
+	case e.Op == syntax.OpLiteral && e.Flags&syntax.FoldCase == 0 && !slices.Contains(e.Rune, utf8.RuneError): // which stands for any fault
+		return string(e.Rune)
+	case e.Op == syntax.OpCapture, e.Op == syntax.OpPlus, e.Op == syntax.OpRepeat && e.Min > 0, e.Op == syntax.OpConcat:
+		for _, sub := range e.Sub {
+			if s := requiredBy(sub); len(s) > len(text) {
+				text = s
+			}
+		}
+	}
+	return text
 }
 
 // selected reports whether a file is one of those that grep's glob asks for.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,23 +24,24 @@ const (
 type walk struct {
 	w       *Workspace
 	start   string
-	fn      func(name string, d fs.DirEntry) error
+	fn      func(name string, d fs.DirEntry, in *os.Root) error
 	ignored *ignored
 	left    string // what was not looked at, for the answer; "" = nothing
 }
 
 // walk calls fn for start and for all below it, a folder before what it holds,
 // in the order of names. Symbolic links are entries, never followed, so a walk
-// ends. What .gitignore names is left out, unless start lies in it. fn may return
-// [fs.SkipDir] and [fs.SkipAll]. left says what was too much to be looked at.
-func (w *Workspace) walk(ctx context.Context, start string, fn func(name string, d fs.DirEntry) error) (left string, err error) {
+// ends. What .gitignore names is left out, unless start lies in it. fn also gets the
+// folder that name lies in, nil for start, and may return [fs.SkipDir] and [fs.SkipAll].
+// left says what was too much to be looked at.
+func (w *Workspace) walk(ctx context.Context, start string, fn func(name string, d fs.DirEntry, in *os.Root) error) (left string, err error) {
 	start = filepath.ToSlash(start)
 	info, err := w.root.Stat(start)
 	if err != nil {
 		return "", w.coded(start, err)
 	}
 	k := &walk{w: w, start: start, fn: fn, ignored: w.ignoredFrom(start)}
-	err = k.visit(ctx, start, fs.FileInfoToDirEntry(info), 0)
+	err = k.visit(ctx, start, fs.FileInfoToDirEntry(info), nil, 0)
 	if errors.Is(err, fs.SkipAll) || errors.Is(err, fs.SkipDir) {
 		err = nil
 	}
@@ -49,7 +50,7 @@ func (w *Workspace) walk(ctx context.Context, start string, fn func(name string,
 
 // visit calls fn for name and for all below it. Errors: those of fn; [fs.SkipDir] if what else
 // lies beside name is not wanted; ctx's cause.
-func (k *walk) visit(ctx context.Context, name string, d fs.DirEntry, depth int) error {
+func (k *walk) visit(ctx context.Context, name string, d fs.DirEntry, in *os.Root, depth int) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -60,7 +61,7 @@ func (k *walk) visit(ctx context.Context, name string, d fs.DirEntry, depth int)
 	if d.IsDir() {
 		k.ignored.enter(name)
 	}
-	err := k.fn(name, d)
+	err := k.fn(name, d, in)
 	switch {
 	case d.IsDir() && errors.Is(err, fs.SkipDir):
 		return nil
@@ -70,12 +71,17 @@ func (k *walk) visit(ctx context.Context, name string, d fs.DirEntry, depth int)
 		k.leave("what lies deeper than %d folders, below %s, was left out", maxDepth, name)
 		return nil
 	}
-	entries, err := k.entries(name)
-	if err != nil {
+	entries, below, err := k.entries(name)
+	if err != nil || below == nil {
 		return err
 	}
+	defer below.Close() // nothing was written
+	prefix := ""
+	if name != "." {
+		prefix = name + "/"
+	}
 	for _, e := range entries {
-		err := k.visit(ctx, path.Join(name, e.Name()), e, depth+1)
+		err := k.visit(ctx, prefix+e.Name(), e, below, depth+1)
 		if errors.Is(err, fs.SkipDir) && !errors.Is(err, fs.SkipAll) {
 			break
 		}
@@ -86,25 +92,46 @@ func (k *walk) visit(ctx context.Context, name string, d fs.DirEntry, depth int)
 	return nil
 }
 
-// entries lists a folder in the order of names. Errors have codes.
-func (k *walk) entries(name string) ([]fs.DirEntry, error) {
-	dir, _, err := k.w.folder(name)
+// entries lists a folder in the order of names, and opens it; nil if it cannot be read. The caller
+// closes it. Errors have codes.
+func (k *walk) entries(name string) ([]fs.DirEntry, *os.Root, error) {
+	entries, in, err := k.list(name)
 	if err == nil {
-		defer dir.Close() // it was only read
-		var entries []fs.DirEntry
-		entries, err = dir.ReadDir(maxEntries)
-		if len(entries) == maxEntries {
-			k.leave("%s has %d entries or more, and only these were looked at", name, maxEntries)
-		}
-		if len(entries) > 0 || errors.Is(err, io.EOF) {
-			slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-			return entries, nil
-		}
+		return entries, in, nil
+	}
+	if in != nil {
+		in.Close() // nothing was written
 	}
 	if name == k.start {
-		return nil, k.w.coded(name, err)
+		return nil, nil, k.w.coded(name, err)
 	}
-	return nil, nil // closed to us, or another thing since its folder was read: a shared folder changes
+	return nil, nil, nil // closed to us, or another thing since its folder was read: a shared folder changes
+}
+
+func (k *walk) list(name string) (entries []fs.DirEntry, in *os.Root, err error) {
+	dir, _, err := k.w.folder(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer dir.Close() // it was only read
+	if in, err = os.OpenRoot(descriptor(dir.Fd())); err != nil {
+		return nil, nil, err
+	}
+	// Not dir itself: what a root has opened asks for the metadata of each entry.
+	again, err := os.Open(descriptor(dir.Fd()))
+	if err != nil {
+		return nil, in, err
+	}
+	defer again.Close() // it was only read
+	entries, err = again.ReadDir(maxEntries)
+	if len(entries) == maxEntries {
+		k.leave("%s has %d entries or more, and only these were looked at", name, maxEntries)
+	}
+	if len(entries) == 0 && !errors.Is(err, io.EOF) {
+		return nil, in, err
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return entries, in, nil
 }
 
 func (k *walk) leave(format string, args ...any) {
