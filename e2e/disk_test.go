@@ -3,16 +3,21 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/client"
 	"agentteam/pkg/config"
+	"agentteam/pkg/control"
 	"agentteam/pkg/team"
 )
 
@@ -48,17 +53,7 @@ agents:
 // holder writes that, and the team goes on.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	disk := t.TempDir()
-	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=160m"); errors.Is(err, unix.EPERM) {
-		t.Skip("only root may mount the small disk that this test fills")
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	disk := smallDisk(t, 160)
 	c := upAt(t, rehearse(t, patientScript), 1, "AGENTTEAM_DATA_DIR="+disk)
 	run := c.begin("go")
 	until(t, "the coder is at work", func() bool { _, err := os.Stat(filepath.Join(c.dir, "begun")); return err == nil })
@@ -105,6 +100,103 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	if r.Summary != "Both are done." || len(r.Tasks) < 2 || r.Tasks[0].Status != team.Completed || r.Tasks[1].Status != team.Completed {
+		t.Errorf("the goal ends with %+v", r)
+	}
+}
+
+// smallDisk mounts a disk of so many MiB that the test may fill, and returns its folder. Each
+// team reserves 64 of them for its events, out of three quarters.
+func smallDisk(t *testing.T, size int) string {
+	t.Helper()
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%dm", size)); errors.Is(err, unix.EPERM) {
+		t.Skip("only root may mount the small disk that this test fills")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return disk
+}
+
+// A coder whose second command says more than is left of a block of the server's that is laid
+// out already.
+const loudScript = `
+agents:
+  - match: {role: leader}
+    rules:
+      - name: lead
+        since: '<mail from="user"'
+        steps:
+          - calls:
+              - {tool: create_task, args: {title: "one"}}
+              - {tool: spawn_teammate, args: {role: coder}}
+          - await: 'All Idle'
+            waiting: I wait.
+            calls: [{tool: finish_team, args: {summary: "It is done."}}]
+  - match: {role: coder}
+    rules:
+      - name: work
+        since: '<task id="(?P<task>T-\d+)"'
+        steps:
+          - calls: [{tool: bash, args: {command: "touch begun; until [ -e go ]; do sleep 0.05; done; yes | head -c 25000", timeout: 600}}]
+          - calls: [{tool: update_task, args: {task_id: "{{.Match.task}}", status: completed, result_summary: "Done."}}]
+          - say: Done.
+      - name: rest
+        say: Nothing to do.
+`
+
+// A NATS server that nobody mends stores nothing in the streams that met the end of its disk.
+// One member has tried: every process says so, also those that write nothing there, and ends to
+// say so once the server was restarted.
+func TestFullDiskOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	disk := smallDisk(t, 240)
+	nats := brokertest.NewClusterIn(t, disk, 1)
+	c := folder(t, rehearse(t, loudScript), "NATS_URL="+nats.URL())
+	conn := dial(t, nats.URL())
+	newTeam(t, conn, "quiet")
+	c.start("leader", "--team", "quiet")
+	c.start("leader")
+	c.start("teammate", "--team", "quiet", "--name", "alice", "--role", "coder")
+	for range 2 {
+		c.start("teammate")
+	}
+	var s client.Status
+	stand := func(members, standbys int) func() bool {
+		return func() (ok bool) {
+			var err error
+			s, err = conn.Processes(t.Context())
+			return err == nil && len(s.Leaders) == 2 && len(s.Members) == members && len(s.Standbys) == standbys
+		}
+	}
+	until(t, "all processes answer", stand(1, 2))
+	run := c.begin("go")
+	until(t, "the coder is at work", func() bool { _, err := os.Stat(filepath.Join(c.dir, "begun")); return err == nil })
+	until(t, "a standby has become the coder", stand(2, 1))
+	ready := func(want int) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(slices.Concat(s.Leaders, s.Members, s.Standbys), func(p control.Process) bool {
+				return status(strings.TrimSuffix(p.Metrics, "/metrics")+"/readyz") != want
+			})
+		}
+	}
+	until(t, "all are ready", ready(http.StatusOK))
+	fill(t, filepath.Join(disk, "fill"))
+	if err := os.WriteFile(filepath.Join(c.dir, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "none is ready", ready(http.StatusServiceUnavailable))
+	if err := os.Remove(filepath.Join(disk, "fill")); err != nil {
+		t.Fatal(err)
+	}
+	nats.Kill(0)
+	nats.Restart(0)
+	until(t, "all are ready again", ready(http.StatusOK))
+	if r := run.end(t); r.Summary != "It is done." || len(r.Tasks) != 1 || r.Tasks[0].Attempts != 0 {
 		t.Errorf("the goal ends with %+v", r)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -351,6 +352,59 @@ func TestRunWaitsForItsCluster(t *testing.T) {
 	}
 	if code := wait(t, up.Cmd); code != 0 {
 		t.Errorf("up: exit status %d\n%s", code, up.errs.String())
+	}
+}
+
+// Of several runs that begin at once in an empty folder one sets its goal, in the cluster that
+// it starts. The others say so, and with which process: all exit with 4.
+func TestRunsInAnEmptyFolder(t *testing.T) {
+	t.Parallel()
+	c := folder(t, rehearse(t, loneScript))
+	lock := filepath.Join(c.dir, ".agentteam", "run.lock")
+	if err := os.Mkdir(filepath.Dir(lock), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	turn, err := os.Create(lock)
+	if err == nil {
+		err = syscall.Flock(int(turn.Fd()), syscall.LOCK_EX) // so that all have begun before one goes on
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs []*follower
+	for range 3 {
+		r := c.follow("run", "wait for me")
+		runs = append(runs, r)
+		until(t, "a run waits for its turn", func() bool {
+			files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", r.Process.Pid))
+			return slices.ContainsFunc(files, func(file string) bool { to, _ := os.Readlink(file); return to == lock })
+		})
+	}
+	turn.Close()
+	var first *follower
+	until(t, "a run shows its leader at work", func() bool {
+		for _, r := range runs {
+			if strings.Contains(r.out.String(), "sleep 100") {
+				first = r
+			}
+		}
+		return first != nil
+	})
+	for _, r := range runs {
+		if r == first {
+			continue
+		}
+		code, errs := wait(t, r.Cmd), r.errs.String()
+		says := fmt.Sprintf("team default is at work on another goal, which process %d has just set", first.Process.Pid)
+		if code != 4 || !strings.Contains(errs, says) || !strings.Contains(errs, "teamctl run --resume") {
+			t.Errorf("another run: exit status %d, want 4 and %q\n%s", code, says, errs)
+		}
+	}
+	if err := first.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := wait(t, first.Cmd); code != 130 {
+		t.Errorf("the run that set the goal: exit status %d\n%s", code, first.errs.String())
 	}
 }
 

@@ -51,7 +51,7 @@ agents:
             calls:
               - {tool: update_task, args: {task_id: "{{.Match.task}}", status: completed, result_summary: 'answer: {{heard "(I get [a-z]+ in [a-z]+)"}}'}}
       - name: answer
-        since: '<mail from="(?P<who>bob)" type="message" id="(?P<id>[^"]+)"[^>]*>\nCan you claim (?P<task>T-\d+)'
+        since: '<mail from="(?P<who>bob)" id="(?P<id>[^"]+)"[^>]*>\nCan you claim (?P<task>T-\d+)'
         steps:
           - calls:
               - {tool: claim_task, args: {task_id: "{{.Match.task}}"}}

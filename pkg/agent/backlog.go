@@ -18,7 +18,7 @@ import (
 // docs/design/mail.md.
 const (
 	// maxSingly is how many waiting messages are taken in one by one. Each costs a write to
-	// the journal and some 60 tokens beside its text: 50 of a few lines are about 5,000
+	// the journal and some 35 tokens beside its text: 50 of a few lines are about 4,000
 	// tokens, for which there is room in any window.
 	maxSingly = 50
 	// maxPile is the most messages of one record, which their sequences keep below 512 KiB.
@@ -26,7 +26,7 @@ const (
 	// maxWhole is how many tokens of a pile are told whole, if the window has room.
 	maxWhole = 8000
 	// recordMark stands for the mark of a record that is yet to be written.
-	recordMark = "01234567"
+	recordMark = "012345"
 	// wholeShare is how many letters fit into that at least; longer ones are cut.
 	wholeShare = 4
 

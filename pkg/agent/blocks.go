@@ -11,16 +11,22 @@ import (
 )
 
 // mark delimits a block so that its text cannot end it: it is taken from the
-// record's random id, which the author of the text could not know.
-func mark(r journal.Record) string { return r.ID[max(0, len(r.ID)-8):] }
+// record's random id, which the author of the text could not know, as it may the message's.
+func mark(r journal.Record) string { return r.ID[max(0, len(r.ID)-6):] }
 
 // mailBlock is a message as the model is told it; stored is where the whole of it lies
-// if what m holds is an excerpt. How to answer a request follows it, in the words of d.
+// if what m holds is an excerpt. How to answer a request follows it, in the words of d. The
+// frame is short, since it may be more than the message: a type that its sender shows is left
+// out, and ids are told by [team.ShortID].
 func mailBlock(m team.Message, stored, mark string, d team.Dialect) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<mail from="%s" type="%s" id="%s"`, attribute(string(m.From)), attribute(string(m.Type)), attribute(m.ID))
+	fmt.Fprintf(&b, `<mail from="%s"`, attribute(string(m.From)))
+	if !plainMail(m) {
+		fmt.Fprintf(&b, ` type="%s"`, attribute(string(m.Type)))
+	}
+	fmt.Fprintf(&b, ` id="%s"`, attribute(team.ShortID(m.ID)))
 	if m.InReplyTo != "" {
-		fmt.Fprintf(&b, ` in_reply_to="%s"`, attribute(m.InReplyTo))
+		fmt.Fprintf(&b, ` in_reply_to="%s"`, attribute(team.ShortID(m.InReplyTo)))
 	}
 	if m.RequestID != "" {
 		b.WriteString(" " + requestAttribute(m.RequestID))
@@ -39,6 +45,19 @@ func mailBlock(m team.Message, stored, mark string, d team.Dialect) string {
 		b.WriteString("\n" + howToDecide(m.From, m.RequestID, d))
 	}
 	return b.String()
+}
+
+// plainMail reports whether the type of m says no more than its sender does.
+func plainMail(m team.Message) bool {
+	switch m.Type {
+	case team.MsgMessage:
+		return true
+	case team.MsgUser:
+		return m.From == team.UserAgent
+	case team.MsgWatchdog:
+		return m.From == team.Watchdog
+	}
+	return false
 }
 
 // howToDecide says how the plan of a member is approved or rejected.

@@ -45,7 +45,7 @@ func TestPrompt(t *testing.T) {
 		r.tools["complete"] = func(context.Context, tool.Call) tool.Result { return r.complete("done") }
 		r.says("!complete", "done", "the lexer")
 		r.start()
-		r.inOrder(`<mail from="user" type="user_message" id="prompt-1"`, "Look after the parser.", "title: Count", "old news")
+		r.inOrder(`<mail from="user" id="prompt-1"`, "Look after the parser.", "title: Count", "old news")
 		r.stop()
 		r.team.reserved = nil
 		for incarnation := uint64(2); incarnation <= 3; incarnation++ {
@@ -56,7 +56,7 @@ func TestPrompt(t *testing.T) {
 			r.start()
 			r.stop()
 		}
-		r.inOrder("Look after the parser.", `<mail from="leader" type="message" id="prompt-3"`, "Now the lexer.")
+		r.inOrder("Look after the parser.", `<mail from="leader" id="prompt-3"`, "Now the lexer.")
 		if r.cancel = nil; len(r.asked) != 2 {
 			t.Errorf("the model was asked %d times: %s", len(r.asked), r.kinds())
 		}

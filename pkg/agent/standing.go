@@ -74,7 +74,7 @@ func (c *Conversation) standingMail(limit int) string {
 	if older != nil {
 		b.WriteString("Older mail that still stands, by its first words. read_mail with its id shows the whole:\n")
 		lines := oldest(older, maxBriefs, func(f fact) string {
-			return fmt.Sprintf("- %s, id %s: %s", f.From, attribute(f.ID), neutral(f.Brief))
+			return fmt.Sprintf("- %s, id %s: %s", f.From, attribute(team.ShortID(f.ID)), neutral(f.Brief))
 		})
 		b.WriteString(strings.Join(lines, "\n") + "\n")
 	}
@@ -148,7 +148,7 @@ func (c *Conversation) orders() string {
 		switch {
 		case !f.ofPerson(), c.setsGoal(f), f.Sets: // the goal is the work, and those before have ended
 		case f.Block == "":
-			lines = append(lines, fmt.Sprintf("- id %s: %s (its first words; read_mail with its id shows the whole)", attribute(f.ID), neutral(f.Brief)))
+			lines = append(lines, fmt.Sprintf("- id %s: %s (its first words; read_mail with its id shows the whole)", attribute(team.ShortID(f.ID)), neutral(f.Brief)))
 		default:
 			lines = append(lines, f.Block)
 		}
@@ -170,7 +170,7 @@ func (c *Conversation) unseenMail(at engine.Rung, words bool) string {
 		if slices.ContainsFunc(c.Facts, stands) {
 			continue // it is told above
 		}
-		text += "\n- from " + string(m.From) + ", id " + m.ID
+		text += "\n- from " + string(m.From) + ", id " + team.ShortID(m.ID)
 		if words {
 			text += ": " + neutral(m.Brief)
 		}

@@ -102,5 +102,5 @@ func TestTaskBlock(t *testing.T) {
 		{Task: "T-002", Title: "Ask around", By: "coder-1", Summary: "nobody minds </task X>" + strings.Repeat(" at all", 1000)},
 	}
 	bare := team.Task{ID: "T-001", Title: "Look", DeliverablePath: "deliverables/T-001-look.md"}
-	golden(t, "task-blocks", taskBlock(task, inputs, &team.Try{By: "coder-2", Reason: "graphql-core is not\ninstalled <mail"}, "MARK0000")+"\n\n"+taskBlock(bare, nil, nil, "MARK0001")+"\n")
+	golden(t, "task-blocks", taskBlock(task, inputs, &team.Try{By: "coder-2", Reason: "graphql-core is not\ninstalled <mail"}, "MARK00")+"\n\n"+taskBlock(bare, nil, nil, "MARK01")+"\n")
 }

@@ -68,20 +68,12 @@ func (c *Conn) Refused() string {
 	return err.Error() + " (" + team.HintOf(err) + ")"
 }
 
-// Told makes known what another process says of its own writes, as [Conn.Refused] has it.
+// Told makes known what another process says of its own writes, as its [Conn.Refused] has it.
 // It counts for a few seconds.
 func (c *Conn) Told(refused string) {
 	c.troubles.mu.Lock()
 	defer c.troubles.mu.Unlock()
 	c.troubles.told = trouble{team.Errorf(team.Unavailable, "%s", refused), time.Now()}
-}
-
-// RefusedToOthers is what [Conn.Told] was told lately; "" if nothing.
-func (c *Conn) RefusedToOthers() string {
-	if err := c.troubles.toOthers(); err != nil {
-		return err.Error()
-	}
-	return ""
 }
 
 // Stores is nil while NATS is connected and stores what it is told, as far as that is

@@ -175,8 +175,7 @@ func TestFullDiskOfAnotherServer(t *testing.T) {
 	if dir == "" {
 		return
 	}
-	t.Setenv("TMPDIR", dir)
-	cluster := brokertest.NewCluster(t, 1)
+	cluster := brokertest.NewClusterIn(t, dir, 1)
 	c := patient(t, cluster.URL())
 	if _, err := c.Registry(t.Context()); err != nil {
 		t.Fatal(err)

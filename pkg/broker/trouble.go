@@ -14,8 +14,8 @@ import (
 // everything is in place of a stream's name where the server refuses all writes.
 const everything = ""
 
-// toldFor is for how long it counts what another process says. It says so with each of its
-// heartbeats, as long as it is so.
+// toldFor is for how long it counts what another process says. It repeats it every 2 s, as long
+// as it is so.
 const toldFor = 5 * time.Second
 
 // trouble is why a write was not stored.

@@ -66,7 +66,7 @@ func (c *cast) play(goal string) {
 		c.join("leader")
 	}
 	c.all, c.summary = 0, ""
-	c.post(c.players[0], `<mail from="user" type="user_message" id="m-0" mark="x">`+"\n"+goal+"\n</mail x>")
+	c.post(c.players[0], `<mail from="user" id="m-0" mark="x">`+"\n"+goal+"\n</mail x>")
 	for range 500 {
 		c.assign()
 		awake := slices.DeleteFunc(slices.Clone(c.players), func(p *player) bool { return !p.awake })
@@ -80,7 +80,7 @@ func (c *cast) play(goal string) {
 					notice += "- " + p.name + " waits for an answer\n"
 				}
 			}
-			c.post(c.players[0], `<mail from="watchdog" type="watchdog" id="w-1" mark="x">`+"\n"+notice+"</mail x>")
+			c.post(c.players[0], `<mail from="watchdog" id="w-1" mark="x">`+"\n"+notice+"</mail x>")
 			continue
 		}
 		p := awake[c.rng.IntN(len(awake))]
@@ -332,7 +332,7 @@ func (c *cast) send(from *player, tool string, in args) string {
 		c.post(from, `<mail from="`+in.To+`" type="shutdown_response" id="s-1" request_id="r-1" approve="true" mark="x">`+"\nleaves\n</mail x>")
 		return `{"message_id":"m-9","delivered_to":["` + in.To + `"],"request_id":"r-1"}`
 	}
-	kind := map[string]string{"send_message": "message", "broadcast": "broadcast"}[tool]
+	kind := map[string]string{"broadcast": ` type="broadcast"`}[tool]
 	if in.InReplyTo != "" {
 		c.answered++
 		if c.silences > 0 {
@@ -347,7 +347,7 @@ func (c *cast) send(from *player, tool string, in args) string {
 			if tool == "send_message" && p.asked == from.name {
 				p.asked = ""
 			}
-			c.post(p, fmt.Sprintf("<mail from=%q type=%q id=\"m-%d\" mark=\"x\">\n%s\n</mail x>", from.name, kind, c.rng.IntN(1e6), in.Content))
+			c.post(p, fmt.Sprintf("<mail from=%q%s id=\"m-%d\" mark=\"x\">\n%s\n</mail x>", from.name, kind, c.rng.IntN(1e6), in.Content))
 		}
 	}
 	if len(to) == 0 || in.To == from.name {

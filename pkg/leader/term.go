@@ -135,9 +135,6 @@ func (t *term) Assign(ctx context.Context, a team.AgentID, id team.TaskID) (team
 // from them who is idle, and passes those of present incarnations on to the watchdog's pulse.
 func (t *term) listen() (stop func(), err error) {
 	return t.roster.Listen(team.Everyone, func(b team.Beat) {
-		if b.Storage != "" && b.AgentID != team.Leader {
-			t.team.Conn.Told(b.Storage)
-		}
 		t.index.Hear(b)
 	})
 }

@@ -204,11 +204,7 @@ func (m *member) listen() (stop func(), err error) {
 	if m.Member.AgentID == team.Leader {
 		return func() {}, nil
 	}
-	return m.roster.Listen(team.Leader, func(b team.Beat) {
-		if m.pulse.Hear(b) && b.Storage != "" {
-			m.Team.Conn.Told(b.Storage)
-		}
-	})
+	return m.roster.Listen(team.Leader, func(b team.Beat) { m.pulse.Hear(b) })
 }
 
 // agent makes the agent, which since begun could have heard the leader.

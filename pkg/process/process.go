@@ -129,6 +129,11 @@ func (p *Process) open(ctx context.Context, kind string) error {
 	if err != nil {
 		return err
 	}
+	unshare, err := control.ShareStorage(p.Conn, p.ID)
+	if err != nil {
+		return err
+	}
+	p.stop = append(p.stop, unshare)
 	if file := p.Config.File(); file != "" {
 		p.stop = append(p.stop, p.follow(context.WithoutCancel(ctx), file))
 	}

@@ -1,7 +1,6 @@
 package roster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -53,14 +52,8 @@ func NewHeart(r *Roster, m team.Member, lease time.Duration) *Heart {
 		check: func(ctx context.Context, lived time.Duration) error {
 			return r.Lives(ctx, m.AgentID, m.Incarnation, lived)
 		},
-		store: func() string {
-			why := r.team.Conn.Refused()
-			if m.AgentID == team.Leader { // whom everybody hears
-				why = cmp.Or(why, r.team.Conn.RefusedToOthers())
-			}
-			return why
-		},
-		beat: team.Beat{AgentID: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, State: team.Running}, moved: now,
+		store: r.team.Conn.Refused,
+		beat:  team.Beat{AgentID: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, State: team.Running}, moved: now,
 	}
 }
 

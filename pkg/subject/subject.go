@@ -37,6 +37,9 @@ func PoolOf(alias string) string {
 	return Pool + "." + base64.RawURLEncoding.EncodeToString([]byte(alias))
 }
 
+// Storage is where a process tells all others that NATS does not store what it writes.
+const Storage = root + ".storage"
+
 // Service is the name of the micro service of a process of this kind (leader or
 // teammate).
 func Service(kind string) string { return "agentteam-" + kind }

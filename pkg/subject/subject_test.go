@@ -30,6 +30,7 @@ func TestNames(t *testing.T) {
 		subject.Bucket("t"):                             "at-t",
 		subject.Files("t"):                              "at-t-files",
 		subject.Pool:                                    "at.pool.spawn",
+		subject.Storage:                                 "at.storage",
 		subject.PoolOf(""):                              "at.pool.spawn",
 		subject.PoolOf("qwen3:8b."):                     "at.pool.spawn.cXdlbjM6OGIu",
 		subject.KeyTask("T-001"):                        "task.T-001",

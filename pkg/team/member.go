@@ -195,7 +195,7 @@ type Beat struct {
 	Model       string      `json:"model,omitempty"`    // the alias's, by the endpoint's name
 	Tokens      int         `json:"tokens,omitempty"`   // that its turns so far have used
 	Trouble     string      `json:"trouble,omitempty"`  // why its model gives no answer, while it tries again
-	Storage     string      `json:"storage,omitempty"`  // why NATS has not stored lately what its process wrote; a leader's also tells of others
+	Storage     string      `json:"storage,omitempty"`  // why NATS has not stored lately what its process wrote
 	Awaits      AgentID     `json:"awaits,omitempty"`   // whose answer it waits for
 	Asked       string      `json:"asked,omitempty"`    // id of the message that is to be answered, or of the plan that is to be decided on
 	About       string      `json:"about,omitempty"`    // its first words

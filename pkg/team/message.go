@@ -58,6 +58,16 @@ type Message struct {
 	CreatedAt  time.Time   `json:"created_at"`
 }
 
+// ShortID is what a model is told of the id of a message: the last six characters of a ULID,
+// which are random; any other id whole.
+func ShortID(id string) string {
+	const ulid = 26
+	if len(id) != ulid || strings.Trim(id, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") != "" {
+		return id
+	}
+	return id[ulid-6:]
+}
+
 // Validate checks the parts that a sender fills in. Who may send what is told by
 // [Sender.MaySend].
 func (m Message) Validate() error {

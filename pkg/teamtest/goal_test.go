@@ -60,7 +60,7 @@ agents:
     - calls:
       - {tool: send_message, args: {to: leader, content: 'the claim says {{field "code" (result "try" 0)}}'}}
   - name: answer
-    since: '(?s).*<mail from="(?P<from>coder-\d+)" type="message" id="(?P<mail>[^"]+)"[^>]*>\s*Which colour'
+    since: '(?s).*<mail from="(?P<from>coder-\d+)" id="(?P<mail>[^"]+)"[^>]*>\s*Which colour'
     steps:
     - calls:
       - {tool: send_message, args: {to: '{{.Match.from}}', content: 'colour blue', in_reply_to: '{{.Match.mail}}'}}

@@ -84,8 +84,7 @@ func (p *post) journal() (records []journal.Record) {
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
-	dir := t.TempDir()
-	p.run(fmt.Sprintf("until [ -e %s/go ]; do sleep 0.02; done", dir), false)
+	p.run("until [ -e go ]; do sleep 0.02; done", false)
 
 	const senders, each = 10, 1000
 	var sending sync.WaitGroup
@@ -108,8 +107,12 @@ func TestFlood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	record, err := p.tm.Record(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	begun := time.Now()
-	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(record.Workspace, "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	teamtest.Until(t, p.tm, func(e client.Entry) bool { return strings.Contains(e.Event.Event.Delta, "That is done.") })

@@ -44,7 +44,13 @@ const settleTime = time.Minute
 // replicated on all of them. They stop when the test ends.
 func NewCluster(t testing.TB, size int) *Cluster {
 	t.Helper()
-	c, err := startCluster(t.TempDir(), size, false)
+	return NewClusterIn(t, t.TempDir(), size)
+}
+
+// NewClusterIn is NewCluster with the stores in dir, which may be a disk of its own.
+func NewClusterIn(t testing.TB, dir string, size int) *Cluster {
+	t.Helper()
+	c, err := startCluster(dir, size, false)
 	if err != nil {
 		t.Fatal(err)
 	}

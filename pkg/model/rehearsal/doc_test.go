@@ -24,7 +24,7 @@ func TestExampleOfTheReference(t *testing.T) {
 	}
 
 	lead := &actor{script: s, who: asker{"leader", "leader", "default"}}
-	lead.hears("<mail from=\"user\" type=\"user_message\">\nPlease count the Go files in /src/it's 项目\n</mail>")
+	lead.hears("<mail from=\"user\">\nPlease count the Go files in /src/it's 项目\n</mail>")
 	lead.calls(t, `spawn_teammate {"name":"scout-1","role":"coder"}`)
 	lead.answered(`{"agent_id":"scout-1","role":"explorer"}`)
 	lead.calls(t, `send_message {"content":"How many Go files are in /src/it's 项目?","to":"scout-1"}`)
@@ -34,14 +34,14 @@ func TestExampleOfTheReference(t *testing.T) {
 	scout := &actor{script: s, who: asker{"scout-1", "explorer", "default"}}
 	scout.hears("<note>hello</note>")
 	scout.says(t, "Nothing to do.")
-	scout.hears("<mail from=\"leader\" type=\"message\">\nHow many Go files are in /src/it's 项目?\n</mail>")
+	scout.hears("<mail from=\"leader\">\nHow many Go files are in /src/it's 项目?\n</mail>")
 	scout.calls(t, `bash {"command":"find '/src/it'\\''s 项目' -name \"*.go\" | wc -l"}`)
 	scout.answered("17\n")
 	scout.calls(t, `send_message {"content":"There are 17 Go files.","to":"leader"}`)
 	scout.answered(`{"message_id":"m2","delivered_to":["leader"]}`)
 	scout.says(t, "Answered.")
 
-	lead.hears("<mail from=\"scout-1\" type=\"message\">\nThere are 17 Go files.\n</mail>")
+	lead.hears("<mail from=\"scout-1\">\nThere are 17 Go files.\n</mail>")
 	last := lead.calls(t, `finish_team {"summary":"/src/it's 项目 holds 17 Go files."}`)
 	if last.fault == nil || last.fault.Status != 429 {
 		t.Errorf("fault = %+v, want status 429", last.fault)

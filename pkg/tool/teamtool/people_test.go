@@ -266,11 +266,12 @@ func TestReadMail(t *testing.T) {
 		d.ok(nil, "tester-1", "send_message", `{"to":"leader","content":"for the leader"}`)
 	}
 	for args, want := range map[string]string{
-		`{"id":"2"}`:                     `{"number":2,"id":"` + one.MessageID + `","from":"tester-1","type":"message","in_reply_to":"m0","content":"the whole\ntext"}`,
-		`{"id":"` + all.MessageID + `"}`: `{"number":3,"id":"` + all.MessageID + `","from":"leader","type":"broadcast","content":"to all"}`,
-		`{}`:                             "2 tester-1 message: the whole\n3 leader broadcast: to all",
-		`{"after":2}`:                    "3 leader broadcast: to all",
-		`{"after":3}`:                    "no mail behind that number",
+		`{"id":"2"}`:                                   `{"number":2,"id":"` + one.MessageID + `","from":"tester-1","type":"message","in_reply_to":"m0","content":"the whole\ntext"}`,
+		`{"id":"` + all.MessageID + `"}`:               `{"number":3,"id":"` + all.MessageID + `","from":"leader","type":"broadcast","content":"to all"}`,
+		`{"id":"` + team.ShortID(all.MessageID) + `"}`: `{"number":3,"id":"` + all.MessageID + `","from":"leader","type":"broadcast","content":"to all"}`,
+		`{}`:          "2 tester-1 message: the whole\n3 leader broadcast: to all",
+		`{"after":2}`: "3 leader broadcast: to all",
+		`{"after":3}`: "no mail behind that number",
 	} {
 		if res := d.call("coder-1", "read_mail", args); res.IsError || res.Content != want {
 			t.Errorf("read_mail %s: %s\nwant %s", args, res.Content, want)
@@ -278,6 +279,12 @@ func TestReadMail(t *testing.T) {
 	}
 	for _, id := range []string{"1", "4", "999", "nothing"} {
 		d.refused(team.NotFound, "coder-1", "read_mail", `{"id":"`+id+`"}`)
+	}
+	for told, id := range map[string]string{team.ShortID(one.MessageID): one.MessageID, one.MessageID: one.MessageID, "prompt-1": "prompt-1"} {
+		d.ok(&all, "coder-1", "send_message", `{"to":"tester-1","content":"an answer","in_reply_to":"`+told+`"}`)
+		if res := d.call("tester-1", "read_mail", `{"id":"`+all.MessageID+`"}`); !strings.Contains(res.Content, `"in_reply_to":"`+id+`"`) {
+			t.Errorf("an answer to %q is %s", told, res.Content)
+		}
 	}
 	d.ok(nil, "coder-1", "send_message", `{"to":"leader","content":"the 21st"}`)
 	if res := d.call(team.Leader, "read_mail", `{}`); !strings.HasSuffix(res.Content, "23 tester-1 message: for the leader\n1 more; list them with after: 23") {

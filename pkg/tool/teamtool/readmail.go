@@ -40,25 +40,51 @@ func (t tools) readMail(ctx context.Context, in readMailArgs) (tool.Output, erro
 	if prompt, ok := t.Self.PromptMail(); ok && (in.ID == prompt.ID || in.ID == "0") {
 		return tool.Output{Value: readMessage{0, prompt.ID, prompt.From, prompt.Type, "", prompt.Content, ""}}, nil
 	}
-	number, err := strconv.ParseUint(in.ID, 10, 64)
-	byNumber := err == nil
-	var found *readMessage
-	err = t.Mailbox.Read(ctx, t.Self.AgentID, max(number, 1), func(d mailbox.Delivery) error {
-		if d.ID == in.ID || byNumber && d.Seq == number {
-			found = &readMessage{d.Seq, d.ID, d.From, d.Type, d.InReplyTo, d.Content, d.Stored}
-		}
-		if found != nil || byNumber {
-			return broker.ErrEnough
-		}
-		return nil
-	})
+	d, err := t.find(ctx, in.ID)
 	switch {
 	case err != nil:
 		return tool.Output{}, err
-	case found == nil:
+	case d == nil:
 		return tool.Output{}, team.Errorf(team.NotFound, "you have no mail %q", in.ID).WithHint("give the number or the id as it was told; without id, read_mail lists your mail")
 	}
-	return tool.Output{Value: *found}, nil
+	return tool.Output{Value: readMessage{d.Seq, d.ID, d.From, d.Type, d.InReplyTo, d.Content, d.Stored}}, nil
+}
+
+// find returns the message of the member's mail that has this number, or this id, whole or as
+// models are told it; nil if there is none. Error: Unavailable.
+func (t tools) find(ctx context.Context, id string) (found *mailbox.Delivery, err error) {
+	if number, err := strconv.ParseUint(id, 10, 64); err == nil {
+		err := t.Mailbox.Read(ctx, t.Self.AgentID, max(number, 1), func(d mailbox.Delivery) error {
+			if d.Seq == number {
+				found = &d
+			}
+			return broker.ErrEnough
+		})
+		if err != nil || found != nil {
+			return found, err
+		}
+	}
+	err = t.Mailbox.Read(ctx, t.Self.AgentID, 1, func(d mailbox.Delivery) error {
+		if d.ID != id && team.ShortID(d.ID) != id {
+			return nil
+		}
+		found = &d
+		return broker.ErrEnough
+	})
+	return found, err
+}
+
+// answered is the whole id of the message that a model says it answers, which it is told by
+// [team.ShortID]; what is none of the member's mail stays as it is. Error: Unavailable.
+func (t tools) answered(ctx context.Context, id string) (string, error) {
+	if id == "" || team.ShortID(id) != id { // whole already
+		return id, nil
+	}
+	d, err := t.find(ctx, id)
+	if d == nil {
+		return id, err
+	}
+	return d.ID, nil
 }
 
 // listMail lists the next messages behind a number, each by its first words.

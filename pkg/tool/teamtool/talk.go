@@ -97,6 +97,9 @@ func (t tools) send(ctx context.Context, in sendArgs) (tool.Output, error) {
 	if err != nil {
 		return tool.Output{}, err
 	}
+	if m.InReplyTo, err = t.answered(ctx, m.InReplyTo); err != nil {
+		return tool.Output{}, err
+	}
 	note := ""
 	if to.State == team.Stopped {
 		note = string(m.To) + " has stopped: it reads this only if it comes back"
