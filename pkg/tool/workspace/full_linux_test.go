@@ -16,7 +16,7 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// fullFolder is where this test, started once more in namespaces of its own, has a file system.
+// fullFolder is where this test, started once more in separate namespaces, has a file system.
 const fullFolder = "WORKSPACE_TEST_FULL"
 
 // On a file system that is full a write changes nothing and leaves nothing, and what is there can
