@@ -24,7 +24,7 @@ type auditIn struct {
 	Page  string    `query:"page" maxLength:"1024" doc:"The page that begins here: next of the page before."`
 }
 
-// auditEntry has a name of its own in the document: the feed has entries, too.
+// auditEntry has another name in the document: the feed has entries, too.
 type auditEntry struct{ audit.Entry }
 
 type auditOut struct {

@@ -47,7 +47,7 @@ func NewCluster(t testing.TB, size int) *Cluster {
 	return NewClusterIn(t, t.TempDir(), size)
 }
 
-// NewClusterIn is NewCluster with the stores in dir, which may be a disk of its own.
+// NewClusterIn is NewCluster with the stores in dir, which may be a separate disk.
 func NewClusterIn(t testing.TB, dir string, size int) *Cluster {
 	t.Helper()
 	c, err := startCluster(dir, size, false)
