@@ -51,6 +51,7 @@ type Entry struct {
 	Sandbox     team.Sandbox `json:"sandbox,omitempty"`   // the level of the sandbox of commands; "" = not known
 	Rule        string       `json:"rule,omitempty"`      // of the permissions that decided; "" = none
 	Grants      []team.Grant `json:"grants,omitempty"`    // the approvals, and who gave them
+	Change      *team.Change `json:"change,omitempty"`    // of a file, in a folder that members share
 }
 
 // Compare is negative if e is before o in the order of entries, zero if both have one place.

@@ -128,7 +128,7 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 		if err != nil {
 			return nil, nil, team.Errorf(team.Unavailable, "the current folder: %w", err)
 		}
-		o.Kept = s.kept(dir)
+		o.Kept, o.Shared = s.kept(dir), w.Member.AgentID != ""
 	}
 	// The folder first: if it is gone, that is what is to be said.
 	var run lateRunner

@@ -16,6 +16,15 @@ type Account struct {
 	Sandbox   Sandbox   `json:"sandbox,omitempty"` // in which its command ran; without a command, by which it was judged; absent = none or not known
 	Rule      string    `json:"rule,omitempty"`    // of the permissions that decided on it; absent = none
 	Grants    []Grant   `json:"grants,omitempty"`  // by which it was let pass
+	Change    *Change   `json:"change,omitempty"`  // of a file, by a file tool in a folder that members share
+}
+
+// Change is what a file tool has done to a file, so that it can be shown and taken back.
+type Change struct {
+	Path   string `json:"path"`             // relative to the workspace, with slashes
+	New    bool   `json:"new,omitempty"`    // there was no such file before
+	Before string `json:"before,omitempty"` // reference of the stored text that was there; "" and not New: it was not kept
+	After  string `json:"after"`            // digest of what is there now, see [DigestOf]
 }
 
 // Grant is an approval by which a call was let pass.

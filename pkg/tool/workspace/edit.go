@@ -53,7 +53,7 @@ func (in editArgs) all() []replacement {
 // whose content then is not what the agent believes, or if the file changed
 // during the edit; invalid_argument if old_string is ambiguous, empty or the
 // same as new_string, or the file is no regular one or too large.
-func (w *Workspace) edit(_ context.Context, in editArgs) (tool.Output, error) {
+func (w *Workspace) edit(ctx context.Context, in editArgs) (tool.Output, error) {
 	name, err := w.local(in.Path)
 	if err != nil {
 		return tool.Output{}, err
@@ -71,9 +71,11 @@ func (w *Workspace) edit(_ context.Context, in editArgs) (tool.Output, error) {
 	if err != nil {
 		return tool.Output{}, err
 	}
+	change := w.keeps(ctx, name, seen, text, true)
 	if err := w.replace(name, []byte(changed), seen); err != nil {
 		return tool.Output{}, err
 	}
+	change.note(ctx, changed)
 	return tool.Output{Value: fmt.Sprintf("replaced %d in %s", n, name) + diff(text, changed)}, nil
 }
 

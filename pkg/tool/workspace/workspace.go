@@ -38,6 +38,10 @@ type Options struct {
 	// Allowed is that of each command, see [command.Command].
 	Allowed func() (until time.Time, moved <-chan struct{})
 
+	// Shared: others write in the same folder, and nothing else tells what a task has changed. What a
+	// file tool replaces is kept, and noted in the account of its call.
+	Shared bool
+
 	// ReadOnly: the caller only looks at files, so the folder need not be writable.
 	ReadOnly bool
 
@@ -56,6 +60,7 @@ type Workspace struct {
 	keep    func(ctx context.Context, text string) (string, error) // nil: nothing is
 	allowed func() (time.Time, <-chan struct{})                    // nil: always
 
+	shared   bool
 	writable func(name string) error
 	kept     []string // names, relative to the folder
 
@@ -70,7 +75,7 @@ type Workspace struct {
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
 func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
-	w := &Workspace{runner: run, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, writable: opts.Writable, seen: opts.seen}
+	w := &Workspace{runner: run, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, writable: opts.Writable, shared: opts.Shared, seen: opts.seen}
 	if w.writable == nil {
 		w.writable = func(string) error { return nil }
 	}

@@ -27,7 +27,7 @@ type writeArgs struct {
 // write is the tool write_file. Errors: permission_denied, invalid_argument (the
 // path is a folder or goes through a file), conflict (the file is another than the
 // agent knows), unavailable (disk full).
-func (w *Workspace) write(_ context.Context, in writeArgs) (tool.Output, error) {
+func (w *Workspace) write(ctx context.Context, in writeArgs) (tool.Output, error) {
 	name, err := w.local(in.Path)
 	if err != nil {
 		return tool.Output{}, err
@@ -42,14 +42,16 @@ func (w *Workspace) write(_ context.Context, in writeArgs) (tool.Output, error) 
 		return tool.Output{}, err
 	}
 	old, known := "", false
-	if now != nil && now.Size() <= maxDiffed {
+	if now != nil && (now.Size() <= maxDiffed || w.shared && now.Size() <= maxEdit) {
 		// Another file than before is no other matter: replace refuses it then.
 		old, _, err = w.readWhole(name)
 		known = err == nil
 	}
+	change := w.keeps(ctx, name, now, old, known)
 	if err := w.replace(name, []byte(in.Content), now); err != nil {
 		return tool.Output{}, err
 	}
+	change.note(ctx, in.Content)
 	text := fmt.Sprintf("wrote %d bytes to %s", len(in.Content), name)
 	if known {
 		text += diff(old, in.Content)
