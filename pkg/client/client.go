@@ -23,8 +23,8 @@
 //	}
 //	fmt.Println(end.Status, end.Summary)
 //
-// A team has five handles: [Goals], [Board], [Mail], [Members] and [Plans]. What happens in it
-// is one stream, [Team.Feed]; [Goal.Follow] reads the part of a goal. Errors carry a code
+// A team has six handles: [Goals], [Board], [Mail], [Members], [Plans] and [Line]. What happens in
+// it is one stream, [Team.Feed]; [Goal.Follow] reads the part of a goal. Errors carry a code
 // and often a hint: [team.CodeOf], [team.HintOf].
 package client
 
@@ -116,7 +116,7 @@ func (c *Client) Ready(ctx context.Context) error { return c.conn.Ready(ctx) }
 func (c *Client) Move(url string) error { return c.conn.Move(url) }
 
 // Team is one team, opened. What can be done with it is in handles, which are cheap to make:
-// [Team.Goals], [Team.Board], [Team.Mail], [Team.Members] and [Team.Plans].
+// [Team.Goals], [Team.Board], [Team.Mail], [Team.Members], [Team.Plans] and [Team.Line].
 type Team struct{ *core }
 
 // core is what a team and its handles share.

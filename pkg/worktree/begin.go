@@ -62,24 +62,26 @@ func Decide(ctx context.Context, t team.Team, dir string, open func(context.Cont
 		return next, err
 	}
 	next.Prefix = c.Prefix
-	return next, begin(ctx, site, t, c.Head)
+	begun, err := begin(ctx, site, t, c.Head)
+	next.Begun = string(begun)
+	return next, err
 }
 
-// begin moves the line to where the next goal begins.
-func begin(ctx context.Context, site *merge.Site, t team.Team, at line.Hash) error {
+// begin moves the line to where the next goal begins, which it returns.
+func begin(ctx context.Context, site *merge.Site, t team.Team, at line.Hash) (line.Hash, error) {
 	head, err := site.Bring(ctx)
 	if errors.Is(err, team.NotFound) {
-		return site.Advance(ctx, "", at)
+		return at, site.Advance(ctx, "", at)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	next, err := site.Repo.Next(ctx, at, line.Message{Subject: fmt.Sprintf("Begin goal %d", t.NextGoal()), Agent: team.Leader})
 	if err != nil {
-		return fmt.Errorf("what team %s has done before and was not landed: %w", t.ID, err)
+		return "", fmt.Errorf("what team %s has done before and was not landed: %w", t.ID, err)
 	}
 	if next == head {
-		return nil
+		return next, nil
 	}
-	return site.Advance(ctx, head, next)
+	return next, site.Advance(ctx, head, next)
 }
