@@ -146,6 +146,8 @@ type NewTeam struct {
 	UserID    string        // with SessionID: the session that the team is, see [Client.MakeSession]; "" = none
 	SessionID string
 	Seats     []team.AgentID // as with [Board.Seating], for the team that is made or opened
+
+	WithChanges bool // the line of its first goal begins with the uncommitted changes of the workspace
 }
 
 // Make makes the team, or opens it; a team that is there stays as it is, but for
@@ -171,11 +173,15 @@ func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
 
 // record is the team's record as it is made.
 func (n NewTeam) record() team.Team {
-	return team.Team{
+	t := team.Team{
 		ID: n.ID, Roles: n.Roles, LeaseSeconds: int(n.Lease / time.Second), StallSeconds: int(n.Stall / time.Second), MaxTeammates: team.DefaultMaxTeammates,
 		Policies: team.Policies{Create: team.CreateAll, Respawn: team.RespawnAlways, Approver: team.ByLeader, PlanMode: n.PlanMode},
 		Hands:    n.Hands, Workspace: n.Workspace, UserID: n.UserID, SessionID: n.SessionID, CreatedBy: team.UserAgent,
 	}
+	if n.WithChanges { // its leader may begin the line before the goal is set
+		t.WithChanges = 1
+	}
+	return t
 }
 
 // Names returns the small record of every team, in order of name. No team is asked how it
