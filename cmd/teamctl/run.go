@@ -53,6 +53,8 @@ func (a *app) runCmd() *cobra.Command {
 	f.StringArrayVar((*[]string)(&p.reads), "read", nil, "folder beside the workspace that the members may read; may be repeated")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"workspace": aFolder, "read": aFolder})
 	sandboxFlag(cmd)
+	f.StringVar(&p.isolation, "isolation", "", isolationUsage)
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"isolation": fixed(team.Isolation("").Values()...)})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := p.check(keep, cancel); err != nil {
 			return err
@@ -83,6 +85,7 @@ type pursuit struct {
 	reads               readDirs // beside the workspace
 	detach, add, resume bool
 	changes, land       bool // begin with the uncommitted ones; end in the checkout
+	isolation           string
 	old                 oldTasks
 	view                view
 	own                 bool            // the cluster ends with the command
@@ -100,8 +103,8 @@ func (p *pursuit) check(keep, cancel bool) error {
 		return team.Errorf(team.InvalidArgument, "--keep and --cancel exclude each other")
 	case p.land && (p.detach || p.changes):
 		return team.Errorf(team.InvalidArgument, "--land goes with neither --detach nor --with-changes: it takes the end of the goal, and a checkout without changes")
-	case p.resume && (p.detach || p.add || keep || cancel || p.changes || len(p.reads) > 0):
-		return team.Errorf(team.InvalidArgument, "--resume sets no goal: it takes none of --detach, --add, --keep, --cancel, --with-changes and --read")
+	case p.resume && (p.detach || p.add || keep || cancel || p.changes || p.isolation != "" || len(p.reads) > 0):
+		return team.Errorf(team.InvalidArgument, "--resume sets no goal: it takes none of --detach, --add, --keep, --cancel, --with-changes, --isolation and --read")
 	case keep:
 		p.old = keepOld
 	case cancel:
@@ -194,7 +197,7 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 		err = p.reads.allow(ctx, t)
 	}
 	if err == nil {
-		err = a.tellHands(ctx, t, procs, cfg)
+		err = a.tellHands(ctx, t, procs, cfg, p)
 	}
 	if p.started != "" {
 		a.tell(p.started)
@@ -238,6 +241,9 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p 
 	case !record.AtWork():
 		if err = a.tellChanges(ctx, t, record, cfg, p); err == nil {
 			err = a.settleOld(ctx, t, record, p.old)
+		}
+		if i := team.Isolation(p.isolation); err == nil && i != "" && i != record.Hands.Isolation {
+			_, err = t.Choose(ctx, client.Choices{Isolation: &i})
 		}
 	case !p.add:
 		err = a.atWork(record, p, "")

@@ -130,7 +130,7 @@ func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team,
 	switch {
 	case p.changes:
 		return err
-	case err != nil || len(names) == 0: // who leads the team will say what is wrong
+	case err != nil || len(names) == 0: // who leads the team will report what is wrong
 		return nil
 	}
 	const most = 5

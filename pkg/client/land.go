@@ -26,7 +26,7 @@ func (t Line) Land(ctx context.Context, dir string) (Diff, error) {
 	return lacks, err
 }
 
-// Publish makes the head of the line a branch of the repository in dir, for a pull request say, and
+// Publish makes the head of the line a branch of the repository in dir, perhaps for a pull request, and
 // returns what the checkout there lacks; it stays as it is. Errors: Conflict if that branch was
 // moved by hand; NotFound for a folder that is no checkout; those of Log.
 func (t Line) Publish(ctx context.Context, dir string) (Diff, error) {

@@ -79,7 +79,7 @@ func (t Line) Log(ctx context.Context, all bool) ([]line.Entry, error) {
 	return p.Repo.Log(ctx, p.from(all), p.head)
 }
 
-// DiffOptions say what of the line is shown, and how.
+// DiffOptions choose what of the line is shown, and how.
 type DiffOptions struct {
 	Task  team.TaskID  // only what this task has changed; "" = all
 	Agent team.AgentID // only what the tasks of this agent have changed, but for those undone; "" = all

@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Undo takes what a completed task has changed back out of the line, by a commit of its own, and
+// Undo takes what a completed task has changed back out of the line, by a separate commit, and
 // tells the leader by mail; by is a person's seat, "" the user. The task stays completed, and its
 // record names that commit. One that was undone before is returned, with undone false. The call
 // can be repeated.
