@@ -69,6 +69,15 @@ func (p position) from(all bool) line.Hash {
 	return p.begun
 }
 
+// Head returns the head of the line, "" if the team has none. It needs no git. Errors: Unavailable.
+func (t Line) Head(ctx context.Context) (line.Hash, error) {
+	h, err := merge.New(t.team).Head(ctx)
+	if errors.Is(err, team.NotFound) {
+		err = nil
+	}
+	return h.Commit, err
+}
+
 // Log returns the commits of the line since the present goal began, the oldest first; with all,
 // since the line did. Errors: InvalidState for a team without a line.
 func (t Line) Log(ctx context.Context, all bool) ([]line.Entry, error) {
