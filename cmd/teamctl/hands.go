@@ -13,6 +13,7 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/grant"
+	"agentteam/pkg/line"
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
 )
@@ -60,17 +61,41 @@ func (dirs readDirs) allow(ctx context.Context, t *client.Team) error {
 	return err
 }
 
-// tellHands prints what members may do with the machines that they work on.
-func (a *app) tellHands(ctx context.Context, t *client.Team, s client.Status, cfg config.Config) error {
+const isolationUsage = "where tasks are done: worktree (each in a separate tree, then merged), shared, or auto: worktree where it can be (default auto)"
+
+// tellHands prints what members may do with the machines that they work on, and where tasks are done.
+func (a *app) tellHands(ctx context.Context, t *client.Team, s client.Status, cfg config.Config, p *pursuit) error {
 	record, err := t.Record(ctx)
 	if err != nil {
 		return err
 	}
-	a.tell(handsLine(record, slices.Concat(s.Leaders, s.Standbys, s.Members)))
+	wish, dir := record, p.workspace
+	if wish.Hands.Isolation = cmp.Or(team.Isolation(p.isolation), record.Hands.Isolation); p.resume {
+		dir = record.Workspace
+	}
+	a.tell(handsLine(record, slices.Concat(s.Leaders, s.Standbys, s.Members)) + "; isolation: " + isolationOf(ctx, wish, dir, onThisMachine(cfg, p)))
 	if !sameHands(cfg.Hands, record.Hands) {
 		a.note(fmt.Sprintf("what members of team %s may do is stored with the team, and differs from the settings here; to take these over: teamctl teams set %s --from-settings", t.ID(), t.ID()))
 	}
 	return nil
+}
+
+// isolationOf is where the tasks of the team's present or next goal are done: worktree or shared. It
+// is the team's wish where the workspace, dir, cannot be seen, and no leader has decided.
+func isolationOf(ctx context.Context, t team.Team, dir string, here bool) string {
+	wish := cmp.Or(t.Hands.Isolation, team.IsolationAuto)
+	switch decided := t.Status == team.Active && t.Line != nil && t.Line.Goal >= t.NextGoal(); {
+	case decided && t.Line.Why == "":
+		return string(team.Worktrees)
+	case decided, wish == team.Shared:
+		return string(team.Shared)
+	case !here || wish == team.Worktrees: // a leader that cannot have trees refuses
+		return string(wish)
+	}
+	if _, err := line.Look(ctx, dir); err != nil {
+		return string(team.Shared)
+	}
+	return string(team.Worktrees)
 }
 
 // sameHands reports whether the settings are those that the team has stored;
@@ -80,7 +105,7 @@ func sameHands(settings, stored team.Hands) bool {
 		return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 	}
 	p, q := settings.Permissions, stored.Permissions
-	return settings.Sandbox == stored.Sandbox && slices.Equal(settings.Network, stored.Network) && settings.PermissionMode == stored.PermissionMode &&
+	return settings.Sandbox == stored.Sandbox && cmp.Or(settings.Isolation, team.IsolationAuto) == cmp.Or(stored.Isolation, team.IsolationAuto) && slices.Equal(settings.Network, stored.Network) && settings.PermissionMode == stored.PermissionMode &&
 		settings.PermissionAsk == stored.PermissionAsk && slices.Equal(settings.Credentials, stored.Credentials) &&
 		covers(stored.Paths.Read, settings.Paths.Read) && covers(stored.Paths.Write, settings.Paths.Write) &&
 		covers(q.Deny, p.Deny) && covers(q.Ask, p.Ask) && covers(q.Allow, p.Allow)

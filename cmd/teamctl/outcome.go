@@ -21,6 +21,7 @@ type outcome struct {
 	Agents  []client.Agent  `json:"agents"`
 	Usage   client.Usage    `json:"usage"`
 	Elapsed float64         `json:"elapsed_seconds"`
+	Line    *lineEnd        `json:"line,omitempty"` // nil: the members shared the workspace, or the goal has not ended
 
 	open           []team.TaskView // of this goal: what is not done
 	completed, all int             // tasks of this goal
@@ -113,6 +114,9 @@ func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {
 	}
 	sum := fmt.Sprintf("%s: %d of %d %s completed, %s, %s, %.1f s", o.Status, o.completed, o.all, of, calls(o.Usage.ModelCalls), used(o.Usage, o.priced), o.Elapsed)
 	if err := a.sayText(sum); err != nil {
+		return err
+	}
+	if err := o.Line.write(a.out); err != nil {
 		return err
 	}
 	if epilogue != nil && o.Status == string(team.TeamFinished) {

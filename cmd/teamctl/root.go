@@ -66,7 +66,7 @@ func (a *app) root() *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Set a goal and follow it", []*cobra.Command{makesTeam(a.runCmd()), a.attachCmd(), a.statusCmd(), a.eventsCmd(), a.auditCmd(), a.costCmd(), a.stopCmd()}},
+		{"Set a goal and follow it", []*cobra.Command{makesTeam(a.runCmd()), a.attachCmd(), a.diffCmd(), a.landCmd(), a.statusCmd(), a.eventsCmd(), a.auditCmd(), a.costCmd(), a.stopCmd()}},
 		{"Talk with the team", []*cobra.Command{a.answerCmd(), a.chatCmd(), a.sendCmd(), a.broadcastCmd(), a.inboxCmd(), a.messagesCmd(), a.approvalsCmd()}},
 		{"Look after the team", []*cobra.Command{a.tasksCmd(), a.agentsCmd(), makesTeam(a.spawnCmd()), a.rolesCmd(), a.teamsCmd(), a.trustCmd()}},
 		{"Run a cluster", []*cobra.Command{a.upCmd(), a.downCmd(), a.doctorCmd(), a.repairCmd(), a.webCmd()}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 )
 
 func (a *app) runCmd() *cobra.Command {
-	var detach, keep, cancel bool
+	var keep, cancel bool
 	var p pursuit
 	cmd := &cobra.Command{
 		Use: "run {GOAL | --resume}", Short: "Set a team a goal, watch it work, and get the answer",
@@ -28,7 +29,9 @@ func (a *app) runCmd() *cobra.Command {
 			"Without a cluster in this folder and without --server it starts one for its own duration.\n" +
 			"With --resume it goes on with the goal that the team is at work on, wherever that was left, and streams it.\n" +
 			"A team that is at work takes no second goal (conflict), unless --add mails the text to its leader.\n" +
-			"Open tasks that an earlier goal has left are kept or cancelled, as asked on a terminal; else they are kept.",
+			"Open tasks that an earlier goal has left are kept or cancelled, as asked on a terminal; else they are kept.\n" +
+			"Where tasks have trees it ends with what they have changed and the command that takes it over, which --land does:\n" +
+			"of a goal that has finished; if the checkout has changes or other commits since, it exits 1 and says what to do.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if p.resume {
 				return atMost(0)(cmd, args)
@@ -37,27 +40,24 @@ func (a *app) runCmd() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&detach, "detach", false, "set the goal and return")
+	f.BoolVar(&p.detach, "detach", false, "set the goal and return")
 	f.BoolVar(&p.resume, "resume", false, "continue the goal that is under way")
 	f.BoolVar(&p.add, "add", false, "to a team at work, mail the text to its leader")
 	f.BoolVar(&keep, "keep", false, "keep the open tasks of earlier goals")
 	f.BoolVar(&cancel, "cancel", false, "cancel the open tasks of earlier goals")
+	f.BoolVar(&p.changes, "with-changes", false, "begin with the uncommitted changes of the workspace")
+	f.BoolVar(&p.land, "land", false, "bring your checkout forward to the work of a goal that has finished")
 	p.view.flags(cmd)
 	p.view.mode.flag(cmd)
 	f.String("workspace", "", "folder that the team works in (default: this one)")
 	f.StringArrayVar((*[]string)(&p.reads), "read", nil, "folder beside the workspace that the members may read; may be repeated")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"workspace": aFolder, "read": aFolder})
 	sandboxFlag(cmd)
+	f.StringVar(&p.isolation, "isolation", "", isolationUsage)
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"isolation": fixed(team.Isolation("").Values()...)})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		switch p.detach = detach; {
-		case keep && cancel:
-			return team.Errorf(team.InvalidArgument, "--keep and --cancel exclude each other")
-		case p.resume && (detach || p.add || keep || cancel || len(p.reads) > 0):
-			return team.Errorf(team.InvalidArgument, "--resume sets no goal: it takes none of --detach, --add, --keep, --cancel and --read")
-		case keep:
-			p.old = keepOld
-		case cancel:
-			p.old = cancelOld
+		if err := p.check(keep, cancel); err != nil {
+			return err
 		}
 		if !p.resume {
 			if p.goal = args[0]; strings.TrimSpace(p.goal) == "" {
@@ -69,7 +69,7 @@ func (a *app) runCmd() *cobra.Command {
 		}
 		p.since = time.Now()
 		limited := a.bounded
-		if detach {
+		if p.detach {
 			limited = a.deadline
 		}
 		ctx, cancel := limited(cmd.Context())
@@ -84,6 +84,8 @@ type pursuit struct {
 	goal, workspace     string
 	reads               readDirs // beside the workspace
 	detach, add, resume bool
+	changes, land       bool // begin with the uncommitted ones; end in the checkout
+	isolation           string
 	old                 oldTasks
 	view                view
 	own                 bool            // the cluster ends with the command
@@ -92,6 +94,23 @@ type pursuit struct {
 	started             string          // what is said of the cluster that this command has started; "" = none
 	set                 bool            // the goal is the team's, or was before
 	epilogue            func(io.Writer) // what comes after the summary; nil: nothing
+}
+
+// check refuses flags that do not go together, and notes what becomes of old tasks.
+func (p *pursuit) check(keep, cancel bool) error {
+	switch {
+	case keep && cancel:
+		return team.Errorf(team.InvalidArgument, "--keep and --cancel exclude each other")
+	case p.land && (p.detach || p.changes):
+		return team.Errorf(team.InvalidArgument, "--land goes with neither --detach nor --with-changes: it takes the end of the goal, and a checkout without changes")
+	case p.resume && (p.detach || p.add || keep || cancel || p.changes || p.isolation != "" || len(p.reads) > 0):
+		return team.Errorf(team.InvalidArgument, "--resume sets no goal: it takes none of --detach, --add, --keep, --cancel, --with-changes, --isolation and --read")
+	case keep:
+		p.old = keepOld
+	case cancel:
+		p.old = cancelOld
+	}
+	return nil
 }
 
 // left is the error of a command that was ended before its goal was set, in words that
@@ -150,7 +169,7 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
 			werr = a.stays(ctx, c, cfg, p, werr)
 		}
 		priced := slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
-		return a.conclude(ctx, c, t, g, record, p.view, werr, priced, p.epilogue)
+		return a.conclude(ctx, c, t, g, record, werr, ending{view: p.view, priced: priced, epilogue: p.epilogue, here: onThisMachine(cfg, p), own: p.own, land: p.land})
 	})
 }
 
@@ -171,17 +190,20 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 		if err == nil && !p.own {
 			err = a.findFolder(ctx, t, g.Record(), cfg, p)
 		}
-	} else if t, err = a.makeTeam(ctx, cfg, p.workspace, c.Make); err == nil {
+	} else if t, err = a.makeTeam(ctx, cfg, p.workspace, func(ctx context.Context, n client.NewTeam) (*client.Team, error) {
+		n.WithChanges = p.changes
+		return c.Make(ctx, n)
+	}); err == nil {
 		err = p.reads.allow(ctx, t)
 	}
 	if err == nil {
-		err = a.tellHands(ctx, t, procs, cfg)
+		err = a.tellHands(ctx, t, procs, cfg, p)
 	}
 	if p.started != "" {
 		a.tell(p.started)
 	}
 	if err == nil && !p.resume {
-		g, err = a.setGoal(ctx, t, p)
+		g, err = a.setGoal(ctx, t, cfg, p)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -210,21 +232,26 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 
 // setGoal sets the goal. Errors: Conflict if the team is at work on another, and the text
 // is not to be mailed to its leader.
-func (a *app) setGoal(ctx context.Context, t *client.Team, p *pursuit) (*client.Goal, error) {
+func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p *pursuit) (*client.Goal, error) {
 	record, err := t.Record(ctx)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case !record.AtWork():
-		err = a.settleOld(ctx, t, record, p.old)
+		if err = a.tellChanges(ctx, t, record, cfg, p); err == nil {
+			err = a.settleOld(ctx, t, record, p.old)
+		}
+		if i := team.Isolation(p.isolation); err == nil && i != "" && i != record.Hands.Isolation {
+			_, err = t.Choose(ctx, client.Choices{Isolation: &i})
+		}
 	case !p.add:
 		err = a.atWork(record, p, "")
 	}
 	if err != nil {
 		return nil, err
 	}
-	g, err := t.Goals().Start(ctx, p.goal, p.workspace)
+	g, _, err := t.Goals().Set(ctx, client.NewGoal{Text: p.goal, Workspace: p.workspace, Add: true, WithChanges: p.changes})
 	if err != nil {
 		return nil, err
 	}
@@ -291,10 +318,9 @@ func (a *app) streamTo() io.Writer {
 	return a.notes.Writer
 }
 
-// conclude prints the result and turns the goal's end into the command's. priced is
-// whether the settings hold prices.
-func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, v view, werr error, priced bool, epilogue func(io.Writer)) error {
-	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Reason: record.Reason, priced: priced, Elapsed: g.Elapsed().Seconds()}
+// conclude prints the result and turns the goal's end into the command's.
+func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, werr error, e ending) error {
+	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Reason: record.Reason, priced: e.priced, Elapsed: g.Elapsed().Seconds()}
 	switch {
 	case errors.Is(werr, context.DeadlineExceeded):
 		o.Status = timedOut
@@ -310,9 +336,10 @@ func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g 
 		return werr
 	}
 	// The command's context may be over; the result is printed all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	whole := context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(whole, 5*time.Second)
 	defer cancel()
-	var err, aerr, uerr error
+	var err, aerr, uerr, landed error
 	o.Tasks, err = t.Board().Tasks(ctx)
 	o.Agents, aerr = t.Members().List(ctx, true)
 	if errors.Join(err, aerr) == nil { // NATS is there
@@ -322,14 +349,14 @@ func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g 
 		return err
 	}
 	o.count(g, record)
-	o.quiet = v.quiet
-	if err := a.printOutcome(o, epilogue); err != nil {
+	if werr == nil && record.Status != team.Active {
+		o.Line, landed = a.endLine(whole, t, record, e)
+	}
+	o.quiet = e.view.quiet
+	if err := a.printOutcome(o, e.epilogue); err != nil {
 		return err
 	}
-	if werr != nil {
-		return werr
-	}
-	return o.err()
+	return cmp.Or(werr, o.err(), landed)
 }
 
 // sumTime bounds the reading of a goal's journals: some 20,000 records take a second.

@@ -17,7 +17,7 @@ func (a *app) tasksCmd() *cobra.Command {
 	cmd := group(a.tasksLsCmd())
 	cmd.Use, cmd.Aliases, cmd.Short = "tasks", []string{"task"}, "Work on the team's board; by itself it lists the tasks"
 	cmd.AddCommand(a.tasksLsCmd(), a.tasksGetCmd(), makesTeam(a.tasksAddCmd()), a.tasksClaimCmd(), a.tasksAssignCmd(), a.tasksReleaseCmd(),
-		a.tasksUpdateCmd(), a.tasksCancelCmd(), a.tasksWaitCmd(), a.tasksGraphCmd(), a.tasksHistoryCmd())
+		a.tasksUpdateCmd(), a.tasksCancelCmd(), a.tasksUndoCmd(), a.tasksWaitCmd(), a.tasksGraphCmd(), a.tasksHistoryCmd())
 	return cmd
 }
 

@@ -61,6 +61,6 @@ func taskFields(v team.TaskView) []field {
 		{"dependencies", strings.Join(team.Strings(v.Dependencies...), ",")}, {"waiting for", v.Why}, {"blocks", strings.Join(team.Strings(v.Blocks...), ",")},
 		{"attempts", attempts}, {"reason", v.Reason}, {"revision", fmt.Sprint(v.Revision)}, {"epoch", fmt.Sprint(v.Epoch)},
 		{"created", moment(&v.CreatedAt) + " by " + string(v.CreatedBy)}, {"claimed", moment(v.ClaimedAt)}, {"completed", moment(v.CompletedAt)},
-		{"check", v.Check}, {"deliverable", deliverable}, {"digest", v.Digest}, {"description", v.Description}, {"result", v.ResultSummary},
+		{"check", v.Check}, {"deliverable", deliverable}, {"digest", v.Digest}, {"commit", v.Commit}, {"undone by", v.Undone}, {"description", v.Description}, {"result", v.ResultSummary},
 	}
 }

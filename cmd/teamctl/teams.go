@@ -98,7 +98,7 @@ func (a *app) teamsSetCmd() *cobra.Command {
 	}
 	choices := choicesOf(cmd)
 	var settings bool
-	cmd.Flags().BoolVar(&settings, "from-settings", false, "take over what the settings here say of sandbox, network, permissions, credentials and paths")
+	cmd.Flags().BoolVar(&settings, "from-settings", false, "take over what the settings here say of sandbox, isolation, network, permissions, credentials and paths")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ch := choices(cmd)
 		if settings {
@@ -180,7 +180,7 @@ func (a *app) onTeam(name string, f func(context.Context, *client.Team) error) e
 // choicesOf gives cmd the flags of what may be chosen of a team. The returned function tells
 // which were given.
 func choicesOf(cmd *cobra.Command) func(*cobra.Command) client.Choices {
-	var description, create, respawn, approver, dialect string
+	var description, create, respawn, approver, dialect, isolation string
 	var teammates int
 	var planMode bool
 	f := cmd.Flags()
@@ -190,12 +190,14 @@ func choicesOf(cmd *cobra.Command) func(*cobra.Command) client.Choices {
 	f.StringVar(&respawn, "respawn", string(team.RespawnAlways), "what becomes of a lost member: respawn it, or release its task and leave it")
 	f.StringVar(&approver, "approver", string(team.ByLeader), "who approves plans: leader or human")
 	f.StringVar(&dialect, "dialect", string(team.Native), "the names of tools that models are told: native or claude; a role may have its own")
+	f.StringVar(&isolation, "isolation", "", isolationUsage+"; from its next goal on")
 	f.BoolVar(&planMode, "plan-mode", false, "teammates that are spawned change nothing before their plans are approved")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
-		"create":   fixed(string(team.CreateAll), string(team.CreateLeader)),
-		"respawn":  fixed(string(team.RespawnAlways), string(team.RespawnRelease)),
-		"approver": fixed(string(team.ByLeader), string(team.ByHuman)),
-		"dialect":  fixed(string(team.Native), string(team.Claude)),
+		"create":    fixed(string(team.CreateAll), string(team.CreateLeader)),
+		"respawn":   fixed(string(team.RespawnAlways), string(team.RespawnRelease)),
+		"approver":  fixed(string(team.ByLeader), string(team.ByHuman)),
+		"dialect":   fixed(string(team.Native), string(team.Claude)),
+		"isolation": fixed(team.Isolation("").Values()...),
 	})
 	return func(cmd *cobra.Command) (ch client.Choices) {
 		given := cmd.Flags().Changed
@@ -216,6 +218,9 @@ func choicesOf(cmd *cobra.Command) func(*cobra.Command) client.Choices {
 		}
 		if given("dialect") {
 			ch.Dialect = new(team.Dialect(dialect))
+		}
+		if given("isolation") {
+			ch.Isolation = new(team.Isolation(isolation))
 		}
 		if given("plan-mode") {
 			ch.PlanMode = &planMode
@@ -242,9 +247,21 @@ func (a *app) printTeam(t team.Team) error {
 			{"name", string(t.ID)}, {"status", string(t.Status)}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
 			{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)},
 			{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"dialect", string(t.Dialect(team.Role{}))},
-			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
+			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"isolation", isolationShown(t)}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
 			{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"summary", t.Summary},
 			{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)},
 		})
 	})
+}
+
+// isolationShown is the team's wish, and what came of it for its present or last goal.
+func isolationShown(t team.Team) string {
+	wish := string(cmp.Or(t.Hands.Isolation, team.IsolationAuto))
+	switch {
+	case t.Line == nil:
+		return wish
+	case t.OnLine():
+		return wish + ", now " + string(team.Worktrees)
+	}
+	return strings.TrimSuffix(wish+", now "+string(team.Shared)+": "+t.Line.Why, ": ")
 }

@@ -61,6 +61,7 @@ const (
 	released                // by its holder
 	freed                   // by somebody else
 	completed
+	undone // what it has changed was taken back
 	failed
 	cancelled
 )
@@ -75,6 +76,8 @@ func changeOf(before, t team.Task) change {
 		return failed
 	case t.Status != before.Status && t.Status == team.Cancelled:
 		return cancelled
+	case t.Undone != before.Undone && t.Status == before.Status:
+		return undone
 	case t.Status == team.InProgress && !held && t.UpdatedBy != t.Assignee && t.UpdatedBy != "":
 		return assigned
 	case t.Status == team.InProgress && !held:
@@ -130,6 +133,8 @@ func changed(before, t team.Task) (what, why string) {
 	switch changeOf(before, t) {
 	case completed:
 		return "completed", t.ResultSummary
+	case undone:
+		return "undone", "by commit " + t.Undone + " of the line"
 	case failed:
 		if held && t.UpdatedBy == team.Watchdog {
 			return fmt.Sprintf("taken from %s, failed", before.Assignee), t.Reason

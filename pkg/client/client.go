@@ -23,8 +23,8 @@
 //	}
 //	fmt.Println(end.Status, end.Summary)
 //
-// A team has five handles: [Goals], [Board], [Mail], [Members] and [Plans]. What happens in it
-// is one stream, [Team.Feed]; [Goal.Follow] reads the part of a goal. Errors carry a code
+// A team has six handles: [Goals], [Board], [Mail], [Members], [Plans] and [Line]. What happens in
+// it is one stream, [Team.Feed]; [Goal.Follow] reads the part of a goal. Errors carry a code
 // and often a hint: [team.CodeOf], [team.HintOf].
 package client
 
@@ -116,7 +116,7 @@ func (c *Client) Ready(ctx context.Context) error { return c.conn.Ready(ctx) }
 func (c *Client) Move(url string) error { return c.conn.Move(url) }
 
 // Team is one team, opened. What can be done with it is in handles, which are cheap to make:
-// [Team.Goals], [Team.Board], [Team.Mail], [Team.Members] and [Team.Plans].
+// [Team.Goals], [Team.Board], [Team.Mail], [Team.Members], [Team.Plans] and [Team.Line].
 type Team struct{ *core }
 
 // core is what a team and its handles share.
@@ -146,6 +146,8 @@ type NewTeam struct {
 	UserID    string        // with SessionID: the session that the team is, see [Client.MakeSession]; "" = none
 	SessionID string
 	Seats     []team.AgentID // as with [Board.Seating], for the team that is made or opened
+
+	WithChanges bool // the line of its first goal begins with the uncommitted changes of the workspace
 }
 
 // Make makes the team, or opens it; a team that is there stays as it is, but for
@@ -171,11 +173,15 @@ func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
 
 // record is the team's record as it is made.
 func (n NewTeam) record() team.Team {
-	return team.Team{
+	t := team.Team{
 		ID: n.ID, Roles: n.Roles, LeaseSeconds: int(n.Lease / time.Second), StallSeconds: int(n.Stall / time.Second), MaxTeammates: team.DefaultMaxTeammates,
 		Policies: team.Policies{Create: team.CreateAll, Respawn: team.RespawnAlways, Approver: team.ByLeader, PlanMode: n.PlanMode},
 		Hands:    n.Hands, Workspace: n.Workspace, UserID: n.UserID, SessionID: n.SessionID, CreatedBy: team.UserAgent,
 	}
+	if n.WithChanges { // its leader may begin the line before the goal is set
+		t.WithChanges = 1
+	}
+	return t
 }
 
 // Names returns the small record of every team, in order of name. No team is asked how it

@@ -38,12 +38,12 @@ func (g *Goal) Has(id team.TaskID) bool { return !g.ended[id] }
 // Start sets the team a goal. A team that is at work keeps its own, and the
 // text goes to its leader as mail.
 func (t Goals) Start(ctx context.Context, text, workspace string) (*Goal, error) {
-	return t.startGoal(ctx, "", text, workspace)
+	return t.startGoal(ctx, "", NewGoal{Text: text, Workspace: workspace})
 }
 
 // startGoal is [Goals.Start] with the id of the mail in which the leader reads the text; "" = a new one.
-func (t *core) startGoal(ctx context.Context, id, text, workspace string) (g *Goal, err error) {
-	mail := team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: text}
+func (t *core) startGoal(ctx context.Context, id string, n NewGoal) (g *Goal, err error) {
+	mail := team.Message{ID: id, Type: team.MsgUser, From: team.UserAgent, To: team.Leader, Content: n.Text}
 	if err := mail.Validate(); err != nil { // before anything is changed
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (t *core) startGoal(ctx context.Context, id, text, workspace string) (g *Go
 	if _, _, err = t.mailbox.Send(ctx, mail); err != nil {
 		return nil, err
 	}
-	g.record, g.started, err = t.client.registry.StartGoal(ctx, t.team, text, workspace)
+	g.record, g.started, err = t.client.registry.StartGoal(ctx, t.team, n.stored())
 	g.number = g.record.GoalNumber
 	return g, err
 }

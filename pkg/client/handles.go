@@ -38,6 +38,9 @@ func (t *Team) Goals() Goals { return Goals{t.core} }
 // Plans are the team's plans and the calls that a person has to allow.
 func (t *Team) Plans() Plans { return Plans{t.core} }
 
+// Line is what the team's completed tasks have changed.
+func (t *Team) Line() Line { return Line{t.core} }
+
 // ID is the team's name.
 func (t *Team) ID() team.TeamID { return t.id() }
 

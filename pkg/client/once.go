@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/registry"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -76,6 +77,12 @@ type NewGoal struct {
 	Workspace string // where the members work from now on; "" = as before
 	Key       string // a word of the caller's that makes the call one that may be repeated; "" = it is not
 	Add       bool   // mail the text to the leader of a team that is at work
+
+	WithChanges bool // the line begins with the uncommitted changes of the workspace
+}
+
+func (n NewGoal) stored() registry.NewGoal {
+	return registry.NewGoal{Text: n.Text, Workspace: n.Workspace, WithChanges: n.WithChanges}
 }
 
 // Set is [Goals.Start] that fails with Conflict if the team is already working, unless
@@ -84,7 +91,7 @@ type NewGoal struct {
 // If an earlier call had the same key, existed is true and the message is not sent again; if
 // that caller was killed before it set the goal, this call sets it.
 // Errors: those of Start; Conflict if the team is already working, or if the earlier call
-// had another text.
+// had another text; InvalidState for changes to a line that has begun without them.
 func (t Goals) Set(ctx context.Context, n NewGoal) (g *Goal, existed bool, err error) {
 	if n.Key == "" {
 		g, err = t.setGoal(ctx, n, &broker.Call{}, false)
@@ -117,7 +124,7 @@ func (t *core) setGoal(ctx context.Context, n NewGoal, c *broker.Call, existed b
 		// be set; nor if the team is at work: then the mail is what the call came to.
 		own := setFor(record, n.Text, mail)
 		if !own && !record.AtWork() && (record.GoalAt == nil || record.GoalAt.Before(mail.StoredAt)) {
-			if _, _, err := t.client.registry.StartGoal(ctx, t.team, n.Text, n.Workspace); err != nil {
+			if _, _, err := t.client.registry.StartGoal(ctx, t.team, n.stored()); err != nil {
 				return nil, err
 			}
 			own = true
@@ -132,8 +139,11 @@ func (t *core) setGoal(ctx context.Context, n NewGoal, c *broker.Call, existed b
 	case record.AtWork() && !n.Add:
 		return nil, team.Errorf(team.Conflict, "team %s is at work: %s", t.id(), team.Summarize(record.Goal)).
 			WithHint("wait for its end, or stop it; with add the text goes to its leader as mail")
+	case n.WithChanges && record.Status == team.Active && record.WithChanges != record.GoalNumber+1 && record.Line != nil && record.Line.Goal > record.GoalNumber:
+		return nil, team.Errorf(team.InvalidState, "the line of team %s has begun, without uncommitted changes: its leader waits for a goal", t.id()).
+			WithHint("`teamctl stop --team %s`, and set the goal then", t.id())
 	}
-	g, err := t.startGoal(ctx, c.ID, n.Text, n.Workspace)
+	g, err := t.startGoal(ctx, c.ID, n)
 	if err == nil && !g.started && c.ID != "" { // perhaps since another caller with the key has set it
 		if mail, err = t.find(ctx, c.ID); err == nil {
 			g.started = setFor(g.record, n.Text, mail)

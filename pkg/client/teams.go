@@ -24,6 +24,7 @@ type Choices struct {
 	Dialect      *team.Dialect
 	PlanMode     *bool
 	Hands        *team.Hands
+	Isolation    *team.Isolation // of Hands; from the next goal on
 }
 
 func (c Choices) apply(t *team.Team) {
@@ -35,6 +36,7 @@ func (c Choices) apply(t *team.Team) {
 	set(&t.Policies.Dialect, c.Dialect)
 	set(&t.Policies.PlanMode, c.PlanMode)
 	set(&t.Hands, c.Hands)
+	set(&t.Hands.Isolation, c.Isolation)
 }
 
 func set[T any](field, to *T) {
@@ -101,7 +103,7 @@ func (c *Client) AddTeamOnce(ctx context.Context, n NewTeam, choices Choices) (r
 	return there, true, nil
 }
 
-// Choose changes the team's record. Who leads it, and its members, act on that at once.
+// Choose changes the team's record. Who leads it, and its members, act on that immediately.
 // Errors: InvalidArgument, and then nothing is changed; Conflict if it is being deleted.
 func (t *Team) Choose(ctx context.Context, choices Choices) (team.Team, error) {
 	return t.client.registry.Edit(ctx, t.team, choices.apply)

@@ -179,7 +179,7 @@ func (l *leader) decide(ctx context.Context, bt *broker.Storage, record team.Tea
 		return record, nil
 	}
 	decided, err := worktree.Decide(ctx, record, folder, func(ctx context.Context) (*merge.Site, error) {
-		return worktree.Site(ctx, "", bt, record)
+		return merge.At(ctx, "", bt, record)
 	})
 	if err != nil {
 		return record, err

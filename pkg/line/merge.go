@@ -190,14 +190,11 @@ func (r *Repo) Undo(ctx context.Context, head, commit Hash, m Message) (Hash, er
 	} else if !ok {
 		return "", team.Errorf(team.InvalidState, "commit %s is not in the line", commit.Short()).WithHint("what was not merged is not undone")
 	}
-	parents, err := r.parents(ctx, commit)
+	before, err := r.Before(ctx, commit)
 	if err != nil {
 		return "", err
 	}
-	if len(parents) != 1 {
-		return "", team.Errorf(team.InvalidState, "commit %s is no task's", commit.Short())
-	}
-	merged, err := r.MergeFrom(ctx, commit, head, parents[0])
+	merged, err := r.MergeFrom(ctx, commit, head, before)
 	if err != nil {
 		return "", err
 	}

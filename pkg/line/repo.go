@@ -209,6 +209,22 @@ func (r *Repo) tree(ctx context.Context, h Hash) (Hash, error) {
 	return ParseHash(out)
 }
 
+// Before returns the commit on which a task's was made. Errors: InvalidState for a commit that is
+// no task's.
+func (r *Repo) Before(ctx context.Context, h Hash) (Hash, error) {
+	if err := check(h); err != nil {
+		return "", err
+	}
+	parents, err := r.parents(ctx, h)
+	if err != nil {
+		return "", err
+	}
+	if len(parents) != 1 {
+		return "", team.Errorf(team.InvalidState, "commit %s is no task's", h.Short())
+	}
+	return parents[0], nil
+}
+
 // parents returns the parents of a commit.
 func (r *Repo) parents(ctx context.Context, h Hash) ([]Hash, error) {
 	out, err := r.git("rev-list", "--parents", "--max-count=1", string(h)).line(ctx)

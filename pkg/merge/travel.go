@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -21,6 +22,24 @@ type Site struct {
 	Records *Records
 	Repo    *line.Repo
 	Dir     string // for temporary files; default: the system's
+}
+
+// At opens the line of a team on this machine: the repository and the trees of members are in a
+// folder below dir; "" stands for agentteam/lines in the user's cache folder. It brings nothing yet.
+// Errors: InvalidState if the user has no cache folder; those of [line.Open].
+func At(ctx context.Context, dir string, s *broker.Storage, t team.Team) (*Site, error) {
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, team.Errorf(team.InvalidState, "there is no folder for the trees of members: %w", err).WithHint("set HOME or XDG_CACHE_HOME")
+		}
+		dir = filepath.Join(cache, "agentteam", "lines")
+	}
+	repo, err := line.Open(ctx, filepath.Join(dir, t.Unique()), t.ID, line.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	return &Site{Records: New(s), Repo: repo}, nil
 }
 
 // Bring brings this host's repository to the line's head, which it returns. Errors: NotFound if the

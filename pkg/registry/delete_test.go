@@ -65,7 +65,7 @@ func TestDelete(t *testing.T) {
 		if _, _, err := r.Open(ctx, "a"); team.CodeOf(err) != team.Conflict || !strings.Contains(err.Error(), "being deleted") {
 			t.Errorf("meanwhile it is opened: %v, want conflict", err)
 		}
-		if _, _, err := r.StartGoal(ctx, bt, "a goal", ""); team.CodeOf(err) != team.Conflict {
+		if _, _, err := r.StartGoal(ctx, bt, registry.NewGoal{Text: "a goal"}); team.CodeOf(err) != team.Conflict {
 			t.Errorf("meanwhile it is set a goal: %v, want conflict", err)
 		}
 		return nil

@@ -259,11 +259,18 @@ func (r *Registry) List(ctx context.Context) ([]team.Small, error) {
 	return all, nil
 }
 
-// StartGoal makes goal the team's present one and the team active. A team at
+// NewGoal is a goal that is to be set.
+type NewGoal struct {
+	Text        string
+	Workspace   string // where the members work from now on; "" = as before
+	WithChanges bool   // the line begins with the uncommitted changes of the workspace
+}
+
+// StartGoal makes g the team's present goal and the team active. A team at
 // work keeps its goal: then started is false, and the text is mail to its leader,
 // who must have been sent it before. The record is written in either case, so that
 // an end of the goal that was prepared without that mail comes to nothing ([EndAt]).
-func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, goal, workspace string) (t team.Team, started bool, err error) {
+func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, g NewGoal) (t team.Team, started bool, err error) {
 	state, err := bt.Bucket.State(ctx)
 	if err != nil {
 		return t, false, err
@@ -274,10 +281,16 @@ func (r *Registry) StartGoal(ctx context.Context, bt *broker.Storage, goal, work
 			return true
 		}
 		t.PastGoals = t.Ended()
-		t.Status, t.Goal, t.GoalNumber, t.Summary, t.Reason, t.GivenUp, t.FinishedAt = team.Active, goal, t.GoalNumber+1, "", "", nil, nil
+		if t.Status != team.Active && t.Line != nil { // what was decided for a goal that did not come is decided again
+			t.Line.Goal = min(t.Line.Goal, t.GoalNumber)
+		}
+		t.Status, t.Goal, t.GoalNumber, t.Summary, t.Reason, t.GivenUp, t.FinishedAt = team.Active, g.Text, t.GoalNumber+1, "", "", nil, nil
 		t.GoalSeq, t.GoalAt = state.Last, new(state.Now.UTC())
-		if workspace != "" {
-			t.Workspace = workspace
+		if t.WithChanges = 0; g.WithChanges {
+			t.WithChanges = t.GoalNumber
+		}
+		if g.Workspace != "" {
+			t.Workspace = g.Workspace
 		}
 		return true
 	})

@@ -159,11 +159,11 @@ func TestGoals(t *testing.T) {
 	r, _ := open(t)
 	bt, _ := newTeam(t, r, "a")
 	ctx := t.Context()
-	record, started, err := r.StartGoal(ctx, bt, "造一个 🚀", "/work")
+	record, started, err := r.StartGoal(ctx, bt, registry.NewGoal{Text: "造一个 🚀", Workspace: "/work"})
 	if err != nil || !started || record.Goal != "造一个 🚀" || record.GoalNumber != 1 || record.Workspace != "/work" {
 		t.Fatalf("first goal: %+v, %v, %v", record, started, err)
 	}
-	record, started, err = r.StartGoal(ctx, bt, "another", "/else")
+	record, started, err = r.StartGoal(ctx, bt, registry.NewGoal{Text: "another", Workspace: "/else"})
 	if err != nil || started || record.Goal != "造一个 🚀" || record.Workspace != "/work" {
 		t.Errorf("a goal to a team at work: %+v, %v, %v", record, started, err)
 	}
@@ -178,7 +178,7 @@ func TestGoals(t *testing.T) {
 	if got := listed(t, r); got != "a finished" {
 		t.Errorf("registered: %s", got)
 	}
-	record, started, err = r.StartGoal(ctx, bt, "second", "")
+	record, started, err = r.StartGoal(ctx, bt, registry.NewGoal{Text: "second"})
 	if err != nil || !started || record.GoalNumber != 2 || record.Summary != "" || record.FinishedAt != nil || record.Workspace != "/work" {
 		t.Errorf("second goal: %+v, %v, %v", record, started, err)
 	}
@@ -203,13 +203,16 @@ func TestEndAt(t *testing.T) {
 	r, _ := open(t)
 	bt, _ := newTeam(t, r, "a")
 	ctx := t.Context()
-	seen, _, err := r.StartGoal(ctx, bt, "first", "")
+	seen, _, err := r.StartGoal(ctx, bt, registry.NewGoal{Text: "first"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for what, write := range map[string]func() (team.Team, error){
-		"a goal to the team at work": func() (team.Team, error) { now, _, err := r.StartGoal(ctx, bt, "more", ""); return now, err },
-		"another leader":             func() (team.Team, error) { return r.Touch(ctx, bt) },
+		"a goal to the team at work": func() (team.Team, error) {
+			now, _, err := r.StartGoal(ctx, bt, registry.NewGoal{Text: "more"})
+			return now, err
+		},
+		"another leader": func() (team.Team, error) { return r.Touch(ctx, bt) },
 	} {
 		now, err := write()
 		if err != nil || now.Revision <= seen.Revision || now.Status != team.Active || now.Goal != "first" || now.GoalNumber != 1 {
@@ -277,7 +280,7 @@ func TestGoalRace(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			goal := fmt.Sprint("goal ", i)
-			_, started, err := r.StartGoal(t.Context(), bt, goal, "")
+			_, started, err := r.StartGoal(t.Context(), bt, registry.NewGoal{Text: goal})
 			if err != nil {
 				t.Error(err)
 			} else if started {
@@ -314,7 +317,7 @@ func TestPublish(t *testing.T) {
 	if got := listed(t, r); got != "a finished" {
 		t.Errorf("registered: %s", got)
 	}
-	if _, _, err := r.StartGoal(t.Context(), bt, "next", ""); err != nil {
+	if _, _, err := r.StartGoal(t.Context(), bt, registry.NewGoal{Text: "next"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, late := range []team.Team{ended, old} {

@@ -98,8 +98,9 @@ type Team struct {
 	EndSeq       uint64          `json:"end_seq,omitempty"`    // of the bucket when the team was last ended: members as they were then are dismissed
 	Roles        map[string]Role `json:"roles"`
 	Policies     Policies        `json:"policies"`
-	Hands        Hands           `json:"hands,omitzero"` // of all members; a role's own go before it
-	Line         *WorkLine       `json:"line,omitempty"` // nil: members share the workspace
+	Hands        Hands           `json:"hands,omitzero"`         // of all members; a role's own go before it
+	Line         *WorkLine       `json:"line,omitempty"`         // nil: members share the workspace
+	WithChanges  int             `json:"with_changes,omitempty"` // the number of the goal whose line begins with the uncommitted changes of the workspace; 0 = none
 	LeaseSeconds int             `json:"lease_seconds"`
 	StallSeconds int             `json:"stall_seconds,omitempty"` // 0 = DefaultStall
 	MaxTeammates int             `json:"max_teammates"`
@@ -124,6 +125,7 @@ type WorkLine struct {
 	Goal   int    `json:"goal"`             // the number of the goal
 	Why    string `json:"why,omitempty"`    // they share the workspace; "" = each task has a tree on the team's line
 	Prefix string `json:"prefix,omitempty"` // of the workspace in its repository, with slashes; "" = it is its top
+	Begun  string `json:"begun,omitempty"`  // the commit of the line at which the goal began; "" = not known, or there is no line
 }
 
 // Unique is a name that no other team has, on whatever server, also if it has the same ID.

@@ -159,6 +159,29 @@ func (t Task) Complete(h Holder, epoch uint64, d Done, now time.Time) (Task, err
 	return t, nil
 }
 
+// Undo returns t, which stays completed, as one whose work a commit of the line takes back. The first
+// such commit stays. Errors: InvalidState for a task that has brought no commit into the line.
+func (t Task) Undo(by AgentID, commit string, now time.Time) (Task, error) {
+	if err := t.Undoable(); err != nil {
+		return t, err
+	}
+	if t.Undone == "" {
+		t.Undone, t.UpdatedAt, t.UpdatedBy = commit, now, by
+	}
+	return t, nil
+}
+
+// Undoable returns the error that Undo would give.
+func (t Task) Undoable() error {
+	switch {
+	case t.Status != Completed:
+		return Errorf(InvalidState, "%s is %s: only what a completed task has merged is undone", t.ID, t.Status)
+	case t.Commit == "":
+		return Errorf(InvalidState, "%s has merged no commit: it has changed no file, or its holder worked in the shared workspace", t.ID)
+	}
+	return nil
+}
+
 // MayComplete returns the error that Complete would give h, whatever it says of
 // the result; it is asked before a check is run.
 func (t Task) MayComplete(h Holder, epoch uint64) error { return t.mayWrite(h, epoch) }

@@ -33,9 +33,11 @@ func below(dir, prefix string) (string, error) {
 
 // Decide decides how the members of the team's next goal are kept apart, whose workspace is dir
 // on this machine. If each task is to have a tree, the line begins at the checkout's HEAD, merged
-// with what the line has and the checkout has not. open opens the repository. It can be repeated.
+// with what the line has and the checkout has not, and with its uncommitted changes if that was
+// asked for. open opens the repository. It can be repeated.
 //
-// Errors: InvalidState if the workspace cannot have trees, and the team wishes for them;
+// Errors: InvalidState if the workspace cannot have trees, and the team wishes for them, and for
+// changes that cannot be taken along;
 // Conflict, with the files, if what the line has does not merge with the checkout; Unavailable.
 func Decide(ctx context.Context, t team.Team, dir string, open func(context.Context) (*merge.Site, error)) (team.WorkLine, error) {
 	next := team.WorkLine{Goal: t.NextGoal()}
@@ -62,24 +64,33 @@ func Decide(ctx context.Context, t team.Team, dir string, open func(context.Cont
 		return next, err
 	}
 	next.Prefix = c.Prefix
-	return next, begin(ctx, site, t, c.Head)
+	at := c.Head
+	if t.WithChanges == next.Goal {
+		m := line.Message{Subject: fmt.Sprintf("Uncommitted changes before goal %d", next.Goal), Agent: team.UserAgent}
+		if at, err = site.Repo.Snapshot(ctx, c, m); err != nil {
+			return next, err
+		}
+	}
+	begun, err := begin(ctx, site, t, at)
+	next.Begun = string(begun)
+	return next, err
 }
 
-// begin moves the line to where the next goal begins.
-func begin(ctx context.Context, site *merge.Site, t team.Team, at line.Hash) error {
+// begin moves the line to where the next goal begins, which it returns.
+func begin(ctx context.Context, site *merge.Site, t team.Team, at line.Hash) (line.Hash, error) {
 	head, err := site.Bring(ctx)
 	if errors.Is(err, team.NotFound) {
-		return site.Advance(ctx, "", at)
+		return at, site.Advance(ctx, "", at)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	next, err := site.Repo.Next(ctx, at, line.Message{Subject: fmt.Sprintf("Begin goal %d", t.NextGoal()), Agent: team.Leader})
 	if err != nil {
-		return fmt.Errorf("what team %s has done before and was not landed: %w", t.ID, err)
+		return "", fmt.Errorf("what team %s has done before and was not landed: %w", t.ID, err)
 	}
 	if next == head {
-		return nil
+		return next, nil
 	}
-	return site.Advance(ctx, head, next)
+	return next, site.Advance(ctx, head, next)
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -72,32 +71,6 @@ func New(o Options) *Line {
 	return &Line{o: o, records: merge.New(o.Team), tasks: tasks{b}, roster: roster.New(o.Team), open: map[string]*place{}}
 }
 
-// Folder returns where a team's repository and trees are on this machine, below dir; "" stands
-// for the default. Errors: InvalidState if the user has no cache folder.
-func Folder(dir string, t team.Team) (string, error) {
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return "", team.Errorf(team.InvalidState, "there is no folder for the trees of members: %w", err).WithHint("set HOME or XDG_CACHE_HOME")
-		}
-		dir = filepath.Join(cache, "agentteam", "lines")
-	}
-	return filepath.Join(dir, t.Unique()), nil
-}
-
-// Site opens the repository of a team on this machine. Errors: those of [Folder] and [line.Open].
-func Site(ctx context.Context, dir string, s *broker.Storage, t team.Team) (*merge.Site, error) {
-	folder, err := Folder(dir, t)
-	if err != nil {
-		return nil, err
-	}
-	repo, err := line.Open(ctx, folder, t.ID, line.Limits{})
-	if err != nil {
-		return nil, err
-	}
-	return &merge.Site{Records: merge.New(s), Repo: repo}, nil
-}
-
 // at opens the repository and makes the queue, once.
 func (l *Line) at(ctx context.Context) (*merge.Site, *merge.Queue, error) {
 	l.mu.Lock()
@@ -105,7 +78,7 @@ func (l *Line) at(ctx context.Context) (*merge.Site, *merge.Queue, error) {
 	if l.site != nil {
 		return l.site, l.queue, nil
 	}
-	site, err := Site(ctx, l.o.Dir, l.o.Team, l.o.Record())
+	site, err := merge.At(ctx, l.o.Dir, l.o.Team, l.o.Record())
 	if err != nil {
 		return nil, nil, err
 	}

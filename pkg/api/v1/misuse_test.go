@@ -31,6 +31,7 @@ var bodies = map[string]string{
 	"release-task":    `{"reason":"x"}`,
 	"cancel-task":     `{"reason":"x"}`,
 	"assign-task":     `{"assignee":"ann"}`,
+	"undo-task":       `{"as":"ann"}`,
 	"send-message":    `{"to":"leader","content":"x"}`,
 	"answer-question": `{"content":"x"}`,
 	"decide-approval": `{"approve":true}`,

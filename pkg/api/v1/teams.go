@@ -100,11 +100,8 @@ func (s *service) teams() {
 	}, s.addTeam)
 	addOf(s, operation{
 		id: "get-team", method: http.MethodGet, path: "/v1/teams/{team}", tag: tagTeams, summary: "Show a team's record",
-		doc: "Its goal, its limits, policies and roles.",
-	}, func(ctx context.Context, t *client.Team, _ *struct{ OfTeam }) (*teamOut, error) {
-		record, err := t.Record(ctx)
-		return &teamOut{Status: http.StatusOK, Body: record}, err
-	})
+		doc: "Its goal, its limits, policies and roles, and the head of its line.",
+	}, showTeam)
 	addOf(s, operation{
 		id: "edit-team", method: http.MethodPatch, path: "/v1/teams/{team}", tag: tagTeams, summary: "Change a team's limits and policies",
 		doc: "What is left out stays. The team's leader and members act on it immediately.",

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/line"
+	"agentteam/pkg/team"
+)
+
+// mostDiff bounds a difference that is printed, in bytes.
+const mostDiff = 8 << 20
+
+func (a *app) diffCmd() *cobra.Command {
+	var o client.DiffOptions
+	var agent string
+	var stat bool
+	cmd := &cobra.Command{
+		Use: "diff [TASK]", Short: "Show what completed tasks have changed", Args: atMost(1),
+		Long: "diff shows what the team's line has changed since its present goal began: all of it, what one task has changed, or\n" +
+			"what the tasks of one agent have. Colours are for terminals, where control characters in files are shown by their\n" +
+			"codes; into a pipe or a file it is a patch as `git apply` takes it. Teams that share the workspace have no line.",
+		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Commit != "" }),
+	}
+	f := cmd.Flags()
+	f.StringVar(&agent, "agent", "", "only what the tasks of this agent have changed, but for those undone")
+	f.BoolVar(&o.All, "all", false, "also what earlier goals have changed")
+	f.BoolVar(&stat, "stat", false, "a line for each file, and a summary")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"agent": completeMembers})
+	cmd.RunE = func(_ *cobra.Command, args []string) (err error) {
+		if len(args) > 0 {
+			if o.Task, err = team.ParseTaskID(args[0]); err != nil {
+				return err
+			}
+		}
+		if o.Agent, err = a.optionalMember(agent); err != nil {
+			return err
+		}
+		if o.Most = mostDiff; stat {
+			o.Form = line.Stat
+		}
+		var d client.Diff
+		err = a.withTeam(func(ctx context.Context, t *client.Team) (err error) {
+			if o.Agent != "" {
+				if err := areMembers(ctx, t, []team.AgentID{o.Agent}); err != nil {
+					return err
+				}
+			}
+			d, err = t.Line().Diff(ctx, o)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return a.printDiff(d)
+	}
+	return cmd
+}
+
+func (a *app) printDiff(d client.Diff) error {
+	var names []string
+	for _, f := range d.Files {
+		names = append(names, printable(f.Path))
+	}
+	err := a.print(d, names, func(io.Writer, bool) error {
+		if isTerminal(a.out) {
+			return painted(a.screen(), d.Text)
+		}
+		_, err := io.WriteString(a.out, d.Text)
+		return err
+	})
+	switch {
+	case err == nil && d.Cut:
+		a.note(fmt.Sprintf("the rest is left out; the whole, after `teamctl land --publish`: git diff %s %s", d.From, d.Head))
+	case err == nil && len(d.Files) == 0:
+		a.note("nothing has changed in " + d.Branch)
+	}
+	return err
+}
+
+// isTerminal reports whether w is a terminal of any kind.
+func isTerminal(w io.Writer) bool {
+	d, ok := w.(device)
+	return ok && term.IsTerminal(d.Fd())
+}
+
+// painted writes a difference with colours. They are set here, not by git: those in a file's
+// content could not be told from git's, and all control characters are shown by their codes.
+func painted(w io.Writer, diff string) error {
+	inks := map[byte]lipgloss.Style{'+': ink("2"), '-': ink("1"), '@': ink("6")}
+	bold := lipgloss.NewStyle().Bold(true)
+	hunk, head := false, false
+	for l := range strings.Lines(diff) {
+		l = team.Escaped(strings.TrimSuffix(l, "\n"))
+		first := cmp.Or(l, "x")[0]
+		switch {
+		case strings.HasPrefix(l, "diff --git "):
+			hunk, head = false, true
+		case strings.HasPrefix(l, "@@ ") && (head || hunk):
+			hunk, head = true, false
+		case hunk && !strings.ContainsRune(`+- \`, rune(first)):
+			hunk = false
+		}
+		switch style, ok := inks[first]; {
+		case hunk && ok:
+			l = style.Render(strings.ReplaceAll(l, "\t", "    ")) // lipgloss has its own idea of them
+		case head:
+			l = bold.Render(l)
+		}
+		if _, err := fmt.Fprintln(w, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/config"
+	"agentteam/pkg/line"
+	"agentteam/pkg/team"
+)
+
+// ending is what conclude has to know of the command beside its goal.
+type ending struct {
+	view     view
+	priced   bool            // the settings hold the prices of some model
+	epilogue func(io.Writer) // what comes after the summary; nil: nothing
+	here     bool            // the workspace is on this machine
+	own      bool            // the cluster ends with the command
+	land     bool            // the user's checkout gets the work of a goal that has finished
+}
+
+// lineEnd is what a goal has brought into the team's line, as -o json has it.
+type lineEnd struct {
+	Branch  string      `json:"branch"`
+	Begun   line.Hash   `json:"begun"` // where the goal began
+	Head    line.Hash   `json:"head"`
+	Commits int         `json:"commits"`
+	Files   []line.File `json:"files"`
+	Landed  bool        `json:"landed"`
+
+	stat string // a line for each file, and a summary
+	take string // the command that takes it over; "" = none
+}
+
+// lineTime bounds what is done with the line at the end of a goal.
+const lineTime = time.Minute
+
+// endLine looks at what the goal has brought into the line, makes the branch of it in the user's
+// repository, and lands it if that is asked for. nil if the members shared the workspace, or it is
+// not to be had, which is told. The error is that of the landing.
+func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, e ending) (*lineEnd, error) {
+	if !record.OnLine() {
+		if e.land {
+			a.note("there is nothing to land: the members have shared the workspace")
+		}
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lineTime)
+	defer cancel()
+	d, err := t.Line().Diff(ctx, client.DiffOptions{Form: line.Stat, Most: 64 << 10})
+	if err != nil {
+		if e.land {
+			return nil, err
+		}
+		a.tell("what the tasks have changed is not shown: " + team.Line(err))
+		return nil, nil
+	}
+	l := &lineEnd{Branch: d.Branch, Begun: d.From, Head: d.Head, Commits: len(d.Commits), Files: d.Files, stat: d.Text}
+	if e.land && record.Status == team.TeamFinished {
+		_, err := t.Line().Land(ctx, record.Workspace)
+		l.Landed = err == nil
+		return l, err
+	}
+	if l.Commits > 0 {
+		l.take = a.command("land", t.ID())
+	}
+	if l.Commits == 0 || !e.here {
+		return l, nil
+	}
+	if _, err := t.Line().Publish(ctx, record.Workspace); err != nil {
+		a.tell(fmt.Sprintf("%s is not in your repository: %s", d.Branch, team.Line(err)))
+	} else if e.own { // teamctl land would need the cluster
+		l.take = "git merge --ff-only " + d.Branch
+		if dir, err := os.Getwd(); err != nil || dir != record.Workspace {
+			l.take = "git -C " + record.Workspace + " merge --ff-only " + d.Branch
+		}
+	}
+	return l, nil
+}
+
+// sumOfStat is the line of git that sums up those of the files.
+var sumOfStat = regexp.MustCompile(`^ \d+ files? changed(,|$)`)
+
+// mostFiles is of how many files a run tells at its end.
+const mostFiles = 20
+
+// write prints what the goal has changed, and how to take it over.
+func (l *lineEnd) write(w io.Writer) error {
+	if l == nil || l.Commits == 0 {
+		return nil
+	}
+	lines := strings.Split(l.stat, "\n")
+	if i := slices.IndexFunc(lines, sumOfStat.MatchString); i >= 0 { // behind it are the modes of new files
+		sum := lines[i]
+		if lines = lines[:i:i]; i > mostFiles {
+			lines = append(lines[:mostFiles:mostFiles], fmt.Sprintf(" and %d more", i-mostFiles))
+		}
+		lines = append(lines, sum)
+	}
+	switch {
+	case l.Landed:
+		lines = append(lines, "landed: your checkout is at "+l.Head.Short())
+	case l.take != "":
+		lines = append(lines, "to take it over: "+l.take)
+	}
+	for _, s := range lines {
+		if _, err := fmt.Fprintln(w, printable(s)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellChanges names the uncommitted changes of the workspace, which a goal begins without unless it
+// is to take them along. Errors: InvalidState if it is, and they cannot be.
+func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *pursuit) error {
+	if record.Hands.Isolation == team.Shared || !onThisMachine(cfg, p) {
+		return nil
+	}
+	defer a.waitsFor("git to look at the checkout")()
+	names, err := t.Line().Changes(ctx, cmp.Or(p.workspace, record.Workspace), p.changes)
+	switch {
+	case p.changes:
+		return err
+	case err != nil || len(names) == 0: // who leads the team will report what is wrong
+		return nil
+	}
+	const most = 5
+	more := ""
+	if n := len(names) - most; n > 0 {
+		names, more = names[:most], fmt.Sprintf(" and %d more", n)
+	}
+	a.tell(fmt.Sprintf("uncommitted changes are not taken along: %s%s (--with-changes takes them)", strings.Join(names, ", "), more))
+	return nil
+}

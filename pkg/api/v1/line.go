@@ -1,0 +1,130 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/line"
+	"agentteam/pkg/team"
+)
+
+type diffIn struct {
+	OfTeam
+	Task  string `query:"task" doc:"Only what this task has changed."`
+	Agent string `query:"agent" doc:"Only what the tasks of this agent have changed, but for those undone."`
+	All   bool   `query:"all" doc:"Also what earlier goals have changed."`
+	Stat  bool   `query:"stat" doc:"Instead of a patch a line for each file, and a summary."`
+}
+
+// lineCommit is a commit of the line; an Entry is one of the feed here.
+type lineCommit line.Entry
+
+type diffOut struct {
+	Body struct {
+		Team      team.TeamID  `json:"team"`
+		Branch    string       `json:"branch"`
+		From      line.Hash    `json:"from" doc:"The commit before."`
+		Head      line.Hash    `json:"head"`
+		Commits   []lineCommit `json:"commits" nullable:"false" doc:"Of the team, the oldest first."`
+		Files     []line.File  `json:"files" nullable:"false"`
+		Text      string       `json:"diff" doc:"With the content of files, and whatever characters that has."`
+		Truncated bool         `json:"truncated"`
+	} `nameHint:"Diff"`
+}
+
+// undoing may be left out altogether.
+type undoing struct {
+	As string `json:"as,omitempty" doc:"The person's seat in whose name; left out, the user."`
+
+	_ struct{} `additionalProperties:"false"`
+}
+
+type undoIn struct {
+	OfTask
+	Body *undoing
+}
+
+type teamShown struct {
+	Body struct {
+		team.Team
+		LineHead line.Hash `json:"line_head,omitempty" doc:"The commit that has the work of all completed tasks; left out if the team never had a line."`
+	} `nameHint:"TeamShown"`
+}
+
+// gitTime is how long git may take with a line that this machine does not have yet.
+const gitTime = 2 * time.Minute
+
+func (s *service) line() {
+	addOf(s, operation{
+		id: "get-diff", method: http.MethodGet, path: "/v1/teams/{team}/diff", tag: tagTasks, summary: "Show what completed tasks have changed", more: gitTime,
+		doc: "What the team's line has changed since the present goal began, as a patch of at most 1 MiB; truncated tells that there is more. " +
+			"A team whose members share the workspace has none (404), nor has a task that has merged nothing.",
+	}, diff)
+	add(s, operation{
+		id: "undo-task", method: http.MethodPost, path: "/v1/teams/{team}/tasks/{task}/undo", tag: tagTasks, summary: "Take back what a completed task has changed", more: gitTime,
+		doc: "A commit of the line takes it back. The task stays completed, undone is that commit, and the leader gets mail. It is a conflict if later work builds on it. " +
+			"A task that was undone before is returned.",
+	}, func(ctx context.Context, in *undoIn) (*taskOut, error) {
+		t, id, err := s.task(ctx, in.OfTask)
+		if err != nil {
+			return nil, err
+		}
+		var said undoing
+		if in.Body != nil {
+			said = *in.Body
+		}
+		as, err := nameOf(said.As)
+		if err != nil {
+			return nil, err
+		}
+		task, _, err := t.Line().Undo(ctx, id, as)
+		if err != nil {
+			return nil, err
+		}
+		v, err := t.Board().View(ctx, task)
+		if err != nil {
+			return nil, err
+		}
+		return taskAnswer(v), nil
+	})
+}
+
+func diff(ctx context.Context, t *client.Team, in *diffIn) (*diffOut, error) {
+	o := client.DiffOptions{All: in.All}
+	var err error
+	if in.Task != "" {
+		o.Task, err = team.ParseTaskID(in.Task)
+	}
+	if err == nil {
+		o.Agent, err = nameOf(in.Agent)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if in.Stat {
+		o.Form = line.Stat
+	}
+	d, err := t.Line().Diff(ctx, o)
+	if team.CodeOf(err) == team.InvalidState { // there is nothing to be shown
+		err = team.Errorf(team.NotFound, "%w", err).WithHint("%s", team.HintOf(err))
+	}
+	var out diffOut
+	b := &out.Body
+	b.Team, b.Branch, b.From, b.Head, b.Files, b.Text, b.Truncated = d.Team, d.Branch, d.From, d.Head, d.Files, d.Text, d.Cut
+	b.Commits = []lineCommit{}
+	for _, e := range d.Commits {
+		b.Commits = append(b.Commits, lineCommit(e))
+	}
+	return &out, err
+}
+
+func showTeam(ctx context.Context, t *client.Team, _ *struct{ OfTeam }) (*teamShown, error) {
+	var out teamShown
+	var err error
+	if out.Body.Team, err = t.Record(ctx); err == nil {
+		out.Body.LineHead, err = t.Line().Head(ctx)
+	}
+	return &out, err
+}

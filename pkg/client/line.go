@@ -1,0 +1,250 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentteam/pkg/line"
+	"agentteam/pkg/merge"
+	"agentteam/pkg/team"
+)
+
+// Line is what the team's completed tasks have changed, as commits of one branch: look at it, take
+// parts of it back, and take it over into a checkout. Its calls need git on this machine, and keep
+// the branch in the user's cache folder.
+type Line struct{ *core }
+
+// position is the line as this machine has it.
+type position struct {
+	*merge.Site
+	head  line.Hash
+	begun line.Hash // where the present goal began, or the last one on the line
+	first line.Hash // where the line began
+}
+
+// position brings the line to this machine. Errors: InvalidState if the team has none; those of
+// [merge.At] and [merge.Site.Bring].
+func (t *core) position(ctx context.Context) (p position, err error) {
+	record, err := t.record(ctx)
+	if err != nil {
+		return p, err
+	}
+	h, err := merge.New(t.team).Head(ctx)
+	if errors.Is(err, team.NotFound) {
+		return p, team.Errorf(team.InvalidState, "team %s has no line: its members share the workspace%s", t.id(), because(record)).
+			WithHint("tasks have trees, and are merged, in a git repository with a commit, unless isolation is shared")
+	}
+	if err != nil {
+		return p, err
+	}
+	if p.Site, err = merge.At(ctx, "", t.team, record); err != nil {
+		return p, err
+	}
+	p.head, err = p.Bring(ctx)
+	p.first = h.Begun
+	p.begun = p.first
+	if l := record.Line; l != nil && l.Begun != "" {
+		p.begun = line.Hash(l.Begun)
+	}
+	return p, err
+}
+
+// because is why the members of the team share the workspace, if that is known.
+func because(t team.Team) string {
+	if t.Line == nil || t.Line.Why == "" {
+		return ""
+	}
+	return ": " + t.Line.Why
+}
+
+// from is where the line began, or with all unset the goal.
+func (p position) from(all bool) line.Hash {
+	if all {
+		return p.first
+	}
+	return p.begun
+}
+
+// Head returns the head of the line, "" if the team has none. It needs no git. Errors: Unavailable.
+func (t Line) Head(ctx context.Context) (line.Hash, error) {
+	h, err := merge.New(t.team).Head(ctx)
+	if errors.Is(err, team.NotFound) {
+		err = nil
+	}
+	return h.Commit, err
+}
+
+// Log returns the commits of the line since the present goal began, the oldest first; with all,
+// since the line did. Errors: InvalidState for a team without a line.
+func (t Line) Log(ctx context.Context, all bool) ([]line.Entry, error) {
+	p, err := t.position(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.Repo.Log(ctx, p.from(all), p.head)
+}
+
+// DiffOptions choose what of the line is shown, and how.
+type DiffOptions struct {
+	Task  team.TaskID  // only what this task has changed; "" = all
+	Agent team.AgentID // only what the tasks of this agent have changed, but for those undone; "" = all
+	All   bool         // since the line began, not since the present goal did
+	Form  line.Form    // default [line.Patch]
+	Most  int          // bytes of the text; default 1 MiB
+}
+
+// mostText bounds the text of a difference that asks for no other bound.
+const mostText = 1 << 20
+
+// Diff is what commits of the line have changed.
+type Diff struct {
+	Team    team.TeamID  `json:"team"`
+	Branch  string       `json:"branch"`
+	From    line.Hash    `json:"from"` // the commit before
+	Head    line.Hash    `json:"head"`
+	Commits []line.Entry `json:"commits"` // of the team, the oldest first
+	Files   []line.File  `json:"files"`   // by path
+	Text    string       `json:"diff"`    // has the content of files in it, with whatever characters they have
+	Cut     bool         `json:"truncated"`
+}
+
+// Diff returns what the line has changed since the present goal began, or what a task or an agent
+// has. Errors: InvalidArgument; NotFound for no such task; InvalidState for a team without a line,
+// and a task that has merged nothing.
+func (t Line) Diff(ctx context.Context, o DiffOptions) (Diff, error) {
+	if o.Task != "" && (o.Agent != "" || o.All) {
+		return Diff{}, team.Errorf(team.InvalidArgument, "the changes of one task are those of one agent and one goal").WithHint("name the task alone")
+	}
+	p, err := t.position(ctx)
+	if err != nil {
+		return Diff{}, err
+	}
+	d := p.diff(t.id(), p.from(o.All))
+	w := &text{p: p, form: cmp.Or(o.Form, line.Patch), left: cmp.Or(o.Most, mostText)}
+	switch {
+	case o.Task != "":
+		err = t.diffOfTask(ctx, &d, w, o.Task)
+	case o.Agent != "":
+		err = d.ofAgent(ctx, w, o.Agent)
+	default:
+		if d.Commits, err = p.Repo.Log(ctx, d.From, d.Head); err == nil {
+			err = w.add(ctx, d.From, d.Head)
+		}
+	}
+	if err != nil {
+		return Diff{}, err
+	}
+	d.Text, d.Cut = w.String(), w.cut
+	d.Files = append(d.Files, w.files...)
+	d.Commits = append([]line.Entry{}, d.Commits...) // an array for programs, if there are none
+	return d, nil
+}
+
+// diff is that of the line since a commit, without what it has.
+func (p position) diff(t team.TeamID, from line.Hash) Diff {
+	return Diff{Team: t, Branch: p.Repo.Branch(), From: from, Head: p.head, Commits: []line.Entry{}, Files: []line.File{}}
+}
+
+// diffOfTask makes d what a task has changed.
+func (t Line) diffOfTask(ctx context.Context, d *Diff, w *text, id team.TaskID) error {
+	task, err := t.board.Get(ctx, id)
+	if err == nil {
+		err = task.Undoable()
+	}
+	if err != nil {
+		return err
+	}
+	d.Head = line.Hash(task.Commit)
+	if d.From, err = w.p.Repo.Before(ctx, d.Head); err != nil {
+		return fmt.Errorf("the commit of %s: %w", id, err)
+	}
+	if d.Commits, err = w.p.Repo.Log(ctx, d.From, d.Head); err != nil {
+		return err
+	}
+	return w.add(ctx, d.From, d.Head)
+}
+
+// ofAgent makes d what the tasks of an agent have changed, one after the other.
+func (d *Diff) ofAgent(ctx context.Context, w *text, a team.AgentID) error {
+	log, err := w.p.Repo.Log(ctx, d.From, d.Head)
+	if err != nil {
+		return err
+	}
+	undone := map[team.TaskID]bool{}
+	for _, e := range log {
+		undone[e.Undoes] = true
+	}
+	for _, e := range log {
+		if e.Agent != a || e.Undoes != "" || undone[e.Task] {
+			continue
+		}
+		d.Commits = append(d.Commits, e)
+		before, err := w.p.Repo.Before(ctx, e.Commit)
+		if err != nil {
+			return err
+		}
+		w.head(fmt.Sprintf("%s %s: %s\n\n", e.Commit.Short(), cmp.Or(string(e.Task), "no task"), e.Subject))
+		if err := w.add(ctx, before, e.Commit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// text gathers differences, up to a bound, and their files.
+type text struct {
+	strings.Builder
+	p     position
+	form  line.Form
+	left  int
+	cut   bool
+	files []line.File
+}
+
+// head adds a line before the next difference.
+func (w *text) head(s string) {
+	if w.Len() > 0 {
+		s = "\n" + s
+	}
+	if w.cut = w.cut || len(s) > w.left; !w.cut {
+		w.WriteString(s)
+		w.left -= len(s)
+	}
+}
+
+// add adds what two commits have differently.
+func (w *text) add(ctx context.Context, from, to line.Hash) error {
+	files, err := w.p.Repo.Files(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		w.count(f)
+	}
+	if w.cut {
+		return nil
+	}
+	before := w.Len()
+	whole, err := w.p.Repo.Diff(ctx, w, w.form, int64(w.left), from, to)
+	w.left -= w.Len() - before
+	w.cut = !whole
+	return err
+}
+
+// count adds a file's lines to those that it has already.
+func (w *text) count(f line.File) {
+	i, found := slices.BinarySearchFunc(w.files, f.Path, func(g line.File, path string) int { return cmp.Compare(g.Path, path) })
+	switch {
+	case !found:
+		w.files = slices.Insert(w.files, i, f)
+	case f.Added < 0 || w.files[i].Added < 0: // no text
+		w.files[i].Added, w.files[i].Deleted = -1, -1
+	default:
+		w.files[i].Added += f.Added
+		w.files[i].Deleted += f.Deleted
+	}
+}

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"agentteam/pkg/line"
+	"agentteam/pkg/team"
+)
+
+// Undo takes what a completed task has changed back out of the line, by a separate commit, and
+// tells the leader by mail; by is a person's seat, "" the user. The task stays completed, and its
+// record names that commit. One that was undone before is returned, with undone false. The call
+// can be repeated.
+//
+// Errors: NotFound; InvalidState, with the files and the tasks, if later work builds on it, for a
+// task that has merged nothing, and for a team without a line; PermissionDenied for an agent;
+// Unavailable, and then the outcome is unknown.
+func (t Line) Undo(ctx context.Context, id team.TaskID, by team.AgentID) (task team.Task, undone bool, err error) {
+	if by != "" {
+		if err := t.seated(ctx, by); err != nil {
+			return task, false, err
+		}
+	}
+	p, err := t.position(ctx)
+	if err != nil {
+		return task, false, err
+	}
+	if task, err = t.board.Get(ctx, id); err == nil {
+		err = task.Undoable()
+	}
+	if err != nil || task.Undone != "" {
+		return task, false, err
+	}
+	commit, err := p.undo(ctx, task, cmp.Or(by, team.UserAgent))
+	if err != nil {
+		return task, false, fmt.Errorf("undo %s: %w", id, err)
+	}
+	// The mail first: a caller that is killed in between repeats both, and the id keeps a second
+	// one out.
+	mail := NewMail{As: by, To: team.Leader, Text: fmt.Sprintf("I have undone %s (%s): commit %s of the line takes back what it had changed. The task stays completed. "+
+		"If that work is still to be done in another way, create a task for it.", id, task.Title, commit.Short())}
+	if _, _, err := t.mailbox.Send(ctx, mail.message("undo-"+string(commit))); err != nil {
+		return task, false, fmt.Errorf("%s is undone in the line, but its leader was not told: %w", id, err)
+	}
+	task, err = t.board.Undo(ctx, id, cmp.Or(by, team.UserAgent), string(commit))
+	return task, err == nil, err
+}
+
+// undo moves the line to a commit that takes back a task's, and returns it; the one that is there
+// if an earlier call has come so far.
+func (p position) undo(ctx context.Context, task team.Task, by team.AgentID) (line.Hash, error) {
+	m := line.Message{Subject: fmt.Sprintf("Undo %s: %s", task.ID, task.Title), Agent: by, Undoes: task.ID}
+	for head := p.head; ; {
+		since, err := p.Repo.Log(ctx, line.Hash(task.Commit), head)
+		if err != nil {
+			return "", err
+		}
+		if i := slices.IndexFunc(since, func(e line.Entry) bool { return e.Undoes == task.ID }); i >= 0 {
+			return since[i].Commit, nil
+		}
+		next, err := p.Repo.Undo(ctx, head, line.Hash(task.Commit), m)
+		if err != nil {
+			return "", err
+		}
+		err = p.Advance(ctx, head, next)
+		if !errors.Is(err, team.Conflict) {
+			return next, err
+		}
+		now, berr := p.Bring(ctx)
+		if berr != nil || now == head || now == next { // the branch here was moved by hand
+			return "", cmp.Or(berr, err)
+		}
+		head = now // others have merged meanwhile
+	}
+}
