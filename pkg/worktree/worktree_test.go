@@ -55,7 +55,7 @@ func setUp(t *testing.T) *rig {
 
 func (r *rig) decide() (team.WorkLine, error) {
 	return worktree.Decide(r.Context(), r.record, r.user, func(ctx context.Context) (*merge.Site, error) {
-		return worktree.Site(ctx, r.dir, r.storage, r.record)
+		return merge.At(ctx, r.dir, r.storage, r.record)
 	})
 }
 
