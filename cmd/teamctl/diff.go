@@ -81,7 +81,11 @@ func (a *app) printDiff(d client.Diff) error {
 	case err == nil && d.Cut:
 		a.note(fmt.Sprintf("the rest is left out; the whole, after `teamctl land --publish`: git diff %s %s", d.From, d.Head))
 	case err == nil && len(d.Files) == 0:
-		a.note("nothing has changed in " + d.Branch)
+		where := d.Branch
+		if where == "" { // what commands change there is not known
+			where = "the shared folder by write_file or edit_file"
+		}
+		a.note("nothing has changed in " + where)
 	}
 	return err
 }

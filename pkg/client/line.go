@@ -119,6 +119,12 @@ func (t Line) Diff(ctx context.Context, o DiffOptions) (Diff, error) {
 	if o.Task != "" && (o.Agent != "" || o.All) {
 		return Diff{}, team.Errorf(team.InvalidArgument, "the changes of one task are those of one agent and one goal").WithHint("name the task alone")
 	}
+	if shared, err := t.shares(ctx, o.Task); shared || err != nil {
+		if err != nil {
+			return Diff{}, err
+		}
+		return t.diffOfFolder(ctx, o)
+	}
 	p, err := t.position(ctx)
 	if err != nil {
 		return Diff{}, err

@@ -312,7 +312,7 @@ func TestUndoIsRefused(t *testing.T) {
 	if task, err := r.board.Get(t.Context(), one.ID); err != nil || task.Undone != "" {
 		t.Errorf("%+v, %v", task, err)
 	}
-	_, err = makeTeam(t, r.client, client.NewTeam{ID: "shared"}).Line().Diff(t.Context(), client.DiffOptions{})
+	_, err = makeTeam(t, r.client, client.NewTeam{ID: "shared"}).Line().Log(t.Context(), false)
 	says(t, "a shared team", err, team.InvalidState, "share the workspace")
 }
 

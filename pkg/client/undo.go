@@ -25,29 +25,39 @@ func (t Line) Undo(ctx context.Context, id team.TaskID, by team.AgentID) (task t
 			return task, false, err
 		}
 	}
-	p, err := t.position(ctx)
-	if err != nil {
+	if task, err = t.board.Get(ctx, id); err != nil || task.Undone != "" {
 		return task, false, err
 	}
-	if task, err = t.board.Get(ctx, id); err == nil {
-		err = task.Undoable()
+	if shared, err := t.shares(ctx, id); err != nil || shared && task.Status == team.Completed {
+		if err == nil {
+			task, err = t.undoInFolder(ctx, task, by)
+		}
+		return task, err == nil, err
 	}
-	if err != nil || task.Undone != "" {
+	if err := task.Undoable(); err != nil {
+		return task, false, err
+	}
+	p, err := t.position(ctx)
+	if err != nil {
 		return task, false, err
 	}
 	commit, err := p.undo(ctx, task, cmp.Or(by, team.UserAgent))
 	if err != nil {
 		return task, false, fmt.Errorf("undo %s: %w", id, err)
 	}
-	// The mail first: a caller that is killed in between repeats both, and the id keeps a second
-	// one out.
-	mail := NewMail{As: by, To: team.Leader, Text: fmt.Sprintf("I have undone %s (%s): commit %s of the line takes back what it had changed. The task stays completed. "+
-		"If that work is still to be done in another way, create a task for it.", id, task.Title, commit.Short())}
-	if _, _, err := t.mailbox.Send(ctx, mail.message("undo-"+string(commit))); err != nil {
-		return task, false, fmt.Errorf("%s is undone in the line, but its leader was not told: %w", id, err)
-	}
-	task, err = t.board.Undo(ctx, id, cmp.Or(by, team.UserAgent), string(commit))
+	task, err = t.noteUndone(ctx, task, by, string(commit), "commit "+commit.Short()+" of the line takes back what it had changed")
 	return task, err == nil, err
+}
+
+// noteUndone tells the leader that a task was undone, and how, and then writes that into its record:
+// a caller that is killed in between repeats both, and the message's id keeps a second one out.
+func (t Line) noteUndone(ctx context.Context, task team.Task, by team.AgentID, commit, how string) (team.Task, error) {
+	mail := NewMail{As: by, To: team.Leader, Text: fmt.Sprintf("I have undone %s (%s): %s. The task stays completed. "+
+		"If that work is still to be done in another way, create a task for it.", task.ID, task.Title, how)}
+	if _, _, err := t.mailbox.Send(ctx, mail.message("undo-"+string(task.ID)+"-"+commit)); err != nil {
+		return task, fmt.Errorf("%s is undone, but its leader was not told: %w", task.ID, err)
+	}
+	return t.board.Undo(ctx, task.ID, cmp.Or(by, team.UserAgent), commit)
 }
 
 // undo moves the line to a commit that takes back a task's, and returns it; the one that is there

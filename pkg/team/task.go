@@ -85,7 +85,7 @@ type Task struct {
 	DeliverableReq  bool            `json:"deliverable_required,omitempty"`
 	Digest          string          `json:"deliverable_digest,omitempty"` // of the stored deliverable, "sha256:" and hex; "" = none
 	Commit          string          `json:"commit,omitempty"`             // that has its work in the team's line, 40 hexadecimal digits; "" = none
-	Undone          string          `json:"undone,omitempty"`             // the commit of the line that takes it back; "" = none
+	Undone          string          `json:"undone,omitempty"`             // the commit of the line that takes it back, or InFolder; "" = none
 	Unmerged        int             `json:"unmerged,omitempty"`           // how often its work did not go into the line
 	ResultSummary   string          `json:"result_summary"`
 	Reason          string          `json:"reason,omitempty"`   // why it was released, failed or cancelled

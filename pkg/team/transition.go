@@ -159,10 +159,14 @@ func (t Task) Complete(h Holder, epoch uint64, d Done, now time.Time) (Task, err
 	return t, nil
 }
 
-// Undo returns t, which stays completed, as one whose work a commit of the line takes back. The first
-// such commit stays. Errors: InvalidState for a task that has brought no commit into the line.
+// InFolder stands in [Task].Undone for a commit, where members share the workspace.
+const InFolder = "folder"
+
+// Undo returns t, which stays completed, as one whose work was taken back: by a commit of the line, or
+// [InFolder]. What was said first stays. Errors: InvalidState for a task that is not completed,
+// or has brought no commit into the line.
 func (t Task) Undo(by AgentID, commit string, now time.Time) (Task, error) {
-	if err := t.Undoable(); err != nil {
+	if err := t.Undoable(); err != nil && (commit != InFolder || t.Status != Completed) {
 		return t, err
 	}
 	if t.Undone == "" {

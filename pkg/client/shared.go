@@ -1,0 +1,294 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"agentteam/pkg/audit"
+	"agentteam/pkg/line"
+	"agentteam/pkg/merge"
+	"agentteam/pkg/stored"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/workspace"
+)
+
+// Where members share the workspace, what file tools have changed is known from the accounts of
+// their calls. What commands have changed is not.
+
+// shares reports whether the work of a task, or without one of the team, was done in a folder that
+// members share.
+func (t *core) shares(ctx context.Context, id team.TaskID) (bool, error) {
+	if id != "" {
+		task, err := t.board.Get(ctx, id)
+		if err != nil || task.Commit != "" {
+			return false, err
+		}
+		record, err := t.record(ctx)
+		return err == nil && !record.OnLine(), err
+	}
+	_, err := merge.New(t.team).Head(ctx)
+	if errors.Is(err, team.NotFound) {
+		return true, nil
+	}
+	return false, err
+}
+
+// changed is what was done to a file, by the calls asked for: from what was there before the
+// first to what was there after the last.
+type changed struct {
+	path  string
+	first team.Change
+	last  team.Change
+	tasks []team.TaskID // that have changed it after the last
+}
+
+// changes lists the files that calls of file tools have changed which of accepts, by path.
+func (t *core) changes(ctx context.Context, of func(audit.Entry) bool) ([]*changed, error) {
+	entries, err := audit.Read(ctx, t.team, audit.Query{})
+	if err != nil {
+		return nil, err
+	}
+	byPath := map[string]*changed{}
+	var all []*changed
+	for _, e := range entries {
+		if e.Change == nil {
+			continue
+		}
+		c := byPath[e.Change.Path]
+		switch {
+		case of(e) && c == nil:
+			c = &changed{path: e.Change.Path, first: *e.Change, last: *e.Change}
+			byPath[c.path], all = c, append(all, c)
+		case of(e):
+			c.last, c.tasks = *e.Change, nil
+		case c != nil:
+			c.tasks = append(c.tasks, e.Task)
+		}
+	}
+	slices.SortFunc(all, func(a, b *changed) int { return cmp.Compare(a.path, b.path) })
+	return all, nil
+}
+
+// workplace is the folder that members share, as it is on this machine.
+type workplace struct {
+	root  *os.Root
+	tools *tool.Set // by which it is written: they obey what holds for members
+	close func()
+}
+
+func (t *core) workplace(ctx context.Context) (workplace, error) {
+	record, err := t.record(ctx)
+	if err != nil {
+		return workplace{}, err
+	}
+	ws, release, err := t.client.workspaces.Open(ctx, workspace.Work{Team: record}, workspace.Options{})
+	if err != nil {
+		return workplace{}, err
+	}
+	w := workplace{close: release}
+	if w.root, err = os.OpenRoot(ws.Dir()); err == nil {
+		w.close = func() { w.root.Close(); release() } // all is written through the tools
+		w.tools, err = tool.NewSet(nil, ws.Tools()...)
+	}
+	if err != nil {
+		w.close()
+		return workplace{}, err
+	}
+	return w, nil
+}
+
+// now returns what is in a file; there is false if there is none.
+func now(root *os.Root, path string) (text string, there bool, err error) {
+	data, err := root.ReadFile(filepath.FromSlash(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	return string(data), err == nil, err
+}
+
+// before returns what was in a file. Errors: InvalidState if that was not kept.
+func (t *core) before(ctx context.Context, c team.Change) (string, error) {
+	if c.New {
+		return "", nil
+	}
+	if c.Before == "" {
+		return "", team.Errorf(team.InvalidState, "what was in %s before was not kept", c.Path)
+	}
+	r, err := stored.In(t.team.Files).Open(ctx, c.Before)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	return string(data), err
+}
+
+// diffOfFolder is [Line.Diff] where members share the workspace: since the goal began, of one task
+// or of one agent. A file that was changed since by others, or is not here, is shown by a line.
+func (t Line) diffOfFolder(ctx context.Context, o DiffOptions) (Diff, error) {
+	d := Diff{Team: t.id(), Commits: []line.Entry{}, Files: []line.File{}}
+	record, err := t.record(ctx)
+	if err != nil {
+		return d, err
+	}
+	all, err := t.changes(ctx, func(e audit.Entry) bool {
+		switch {
+		case o.Task != "":
+			return e.Task == o.Task
+		case o.Agent != "" && e.Agent != o.Agent:
+			return false
+		}
+		return o.All || record.GoalAt == nil || !e.At.Before(*record.GoalAt)
+	})
+	if err != nil || len(all) == 0 {
+		return d, err
+	}
+	w, err := t.workplace(ctx)
+	if err != nil {
+		return d, err
+	}
+	defer w.close()
+	var b strings.Builder
+	for _, c := range all {
+		f, text := t.diffOfFile(ctx, w.root, c)
+		if text == "" {
+			continue
+		}
+		d.Files = append(d.Files, f)
+		if o.Form == line.Stat {
+			text = fmt.Sprintf(" %s | +%d -%d\n", f.Path, f.Added, f.Deleted)
+		}
+		if d.Cut = d.Cut || b.Len()+len(text) > cmp.Or(o.Most, mostText); !d.Cut {
+			b.WriteString(text)
+		}
+	}
+	d.Text = b.String()
+	return d, nil
+}
+
+// diffOfFile is what was done to one file, "" if it is as it was before; -1 lines if that cannot be
+// told.
+func (t *core) diffOfFile(ctx context.Context, root *os.Root, c *changed) (line.File, string) {
+	f := line.File{Path: c.path, Added: -1, Deleted: -1}
+	old, err := t.before(ctx, c.first)
+	if err != nil {
+		return f, fmt.Sprintf("%s was changed: %s\n", c.path, team.Line(err))
+	}
+	text, there, err := now(root, c.path)
+	switch {
+	case err == nil && there != c.first.New && text == old:
+		return f, ""
+	case err != nil || !there || team.DigestOf(text) != c.last.After:
+		return f, fmt.Sprintf("%s was changed, and is another now\n", c.path)
+	}
+	from := "a/" + c.path
+	if c.first.New {
+		from = "/dev/null"
+	}
+	diff, err := udiff.ToUnified(from, "b/"+c.path, old, udiff.Lines(old, text), 3)
+	if err != nil {
+		return f, fmt.Sprintf("%s was changed: %v\n", c.path, err)
+	}
+	f.Added, f.Deleted = 0, 0
+	for l := range strings.Lines(diff) {
+		switch {
+		case strings.HasPrefix(l, "+++ "), strings.HasPrefix(l, "--- "):
+		case l[0] == '+':
+			f.Added++
+		case l[0] == '-':
+			f.Deleted++
+		}
+	}
+	return f, "diff --git a/" + c.path + " b/" + c.path + "\n" + diff
+}
+
+// undoInFolder puts back what a task has changed by file tools, all of it or nothing. Errors:
+// InvalidState, with files and tasks, if others have changed them since, and if nothing is known to
+// have been changed.
+func (t Line) undoInFolder(ctx context.Context, task team.Task, by team.AgentID) (team.Task, error) {
+	all, err := t.changes(ctx, func(e audit.Entry) bool { return e.Task == task.ID })
+	if err == nil && len(all) == 0 {
+		err = team.Errorf(team.InvalidState, "%s has changed no file by write_file or edit_file: what commands change in a shared folder is not known", task.ID)
+	}
+	if err != nil {
+		return task, err
+	}
+	w, err := t.workplace(ctx)
+	if err != nil {
+		return task, err
+	}
+	defer w.close()
+	var later []string
+	texts := make([]string, len(all))
+	for i, c := range all {
+		if texts[i], err = t.before(ctx, c.first); err != nil {
+			return task, fmt.Errorf("undo %s: %w", task.ID, err)
+		}
+		text, there, err := now(w.root, c.path)
+		if err != nil {
+			return task, fmt.Errorf("undo %s: %w", task.ID, err)
+		}
+		switch {
+		case there && team.DigestOf(text) == c.last.After:
+		case there != c.first.New && text == texts[i]: // undone by a call that was killed
+		case len(c.tasks) > 0:
+			later = append(later, fmt.Sprintf("%s (%s)", c.path, strings.Join(team.Strings(slices.Compact(c.tasks)...), ", ")))
+		default:
+			later = append(later, c.path)
+		}
+	}
+	if len(later) > 0 {
+		return task, team.Errorf(team.InvalidState, "%s is not undone: changed since are %s", task.ID, strings.Join(later, ", ")).WithHint("undo the later tasks first, or change the files by hand")
+	}
+	for i, c := range all {
+		if err := w.restore(ctx, c, texts[i]); err != nil {
+			return task, fmt.Errorf("undo %s, of which a part is done: %w", task.ID, err)
+		}
+	}
+	return t.noteUndone(ctx, task, by, team.InFolder, "its files in the folder are as they were before")
+}
+
+// restore makes a file what it was.
+func (w workplace) restore(ctx context.Context, c *changed, text string) error {
+	if c.first.New {
+		return w.remove(c.path)
+	}
+	arguments, err := json.Marshal(map[string]string{"path": c.path, "content": text})
+	if err != nil {
+		return err
+	}
+	if r := w.tools.Run(ctx, tool.Call{ID: "undo", Name: "write_file", Arguments: string(arguments)}); r.IsError {
+		return team.Errorf(r.Code, "%s: %s", c.path, r.Content)
+	}
+	return nil
+}
+
+// remove removes a file, and follows no link to it.
+func (w workplace) remove(name string) error {
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		at := filepath.Join(parts[:i+1]...)
+		info, err := w.root.Lstat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case info.Mode()&fs.ModeSymlink != 0:
+			return team.Errorf(team.InvalidState, "%s is not removed: %s is a link now", name, at)
+		}
+	}
+	return w.root.Remove(filepath.FromSlash(name))
+}
