@@ -160,6 +160,10 @@ func TestFullDiskOfAnotherServer(t *testing.T) {
 	conn := dial(t, nats.URL())
 	newTeam(t, conn, "quiet")
 	c.start("leader", "--team", "quiet")
+	until(t, "the first leader process leads", func() bool { // else the other one may, and this one ends
+		all, err := conn.Processes(t.Context())
+		return err == nil && len(all.Leaders) == 1 && len(all.Leaders[0].Memberships) == 1
+	})
 	c.start("leader")
 	c.start("teammate", "--team", "quiet", "--name", "alice", "--role", "coder")
 	for range 2 {

@@ -31,7 +31,7 @@ agents:
   - match: {role: coder}
     rules:
       - name: greet
-        since: 'from="leader" type="message" id="prompt-1"'
+        since: '<mail from="leader" id="prompt-1"'
         steps: [{calls: [{tool: send_message, args: {to: leader, content: 'hello from {{.Name}}'}}]}]
       - name: work
         since: '<task id="(?P<id>T-\d+)"'
