@@ -232,7 +232,7 @@ func (l *Line) Leave() error {
 // tidyEvery is how often trees of tasks that are over are looked for.
 const tidyEvery = 10 * time.Minute
 
-// Run takes part in the queue while the team is on the line, and removes trees that nobody needs,
+// Run takes part in the queue while the team is on the line, and removes trees of what is over,
 // until ctx ends; then it returns nil.
 func (l *Line) Run(ctx context.Context) error {
 	defer l.work.Wait()

@@ -8,7 +8,7 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// change is a change of a file that is about to be made; nil: nobody wants to know.
+// change is a change of a file that is about to be made; nil: it is not to be kept.
 type change team.Change
 
 // keeps stores what is in a file that is to be replaced, if members share the folder. now is the
