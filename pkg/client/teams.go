@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/merge"
 	"agentteam/pkg/team"
 )
 
@@ -146,6 +147,11 @@ func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wai
 	})
 	if homes, ok := c.workspaces.(interface{ Forget(team.Team) }); ok && err == nil {
 		homes.Forget(record)
+	}
+	if err == nil && record.ID != "" {
+		if ferr := merge.Forget(record); ferr != nil {
+			err = team.Errorf(team.InvalidState, "team %s is deleted, but not its line on this machine: %w", id, ferr)
+		}
 	}
 	return d, err
 }

@@ -175,7 +175,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 
 // decide decides how the members of the team's goal are kept apart, once for each goal.
 func (l *leader) decide(ctx context.Context, bt *broker.Storage, record team.Team, folder string) (team.Team, error) {
-	if record.Line != nil && record.Line.Goal >= record.NextGoal() {
+	if l := record.Line; l != nil && l.Goal >= record.NextGoal() && (!l.Early || record.Goal == "") {
 		return record, nil
 	}
 	decided, err := worktree.Decide(ctx, record, folder, func(ctx context.Context) (*merge.Site, error) {

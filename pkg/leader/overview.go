@@ -14,6 +14,9 @@ import (
 // waits is asked for. Errors: Unavailable.
 func (t *term) overview(ctx context.Context) (account.Overview, error) {
 	l := t.index.Look()
+	if l.Team.Goal != "" && l.Team.Line != nil && l.Team.Line.Early {
+		t.decideAgain(ctx, l.Team)
+	}
 	o := account.Overview{Members: map[team.MemberState]int{}, Running: l.Tasks[team.InProgress], Failed: l.Tasks[team.Failed]}
 	for _, n := range l.Claimable {
 		o.Claimable += n
@@ -44,6 +47,24 @@ func (t *term) overview(ctx context.Context) (account.Overview, error) {
 		o.Unread += n
 	}
 	return o, nil
+}
+
+// decideWithin bounds how long the first turn of a goal waits for git.
+const decideWithin = 2 * time.Minute
+
+// decideAgain decides how the members of a goal are kept apart that was set after the term had
+// begun: the checkout may be elsewhere now. It is done before the leader's first turn, so before
+// anybody has a task. A goal that cannot begin is ended.
+func (t *term) decideAgain(ctx context.Context, record team.Team) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideWithin) // the look at the team is over sooner
+	defer cancel()
+	_, err := t.leader.decide(ctx, t.team, record, t.member.Workspace)
+	if code := team.CodeOf(err); code == team.Conflict || code == team.InvalidState {
+		err = errors.Join(err, t.end(ctx, team.Ending{Status: team.TeamFailed, Reason: team.Line(err)}, spareNone))
+	}
+	if err != nil {
+		t.log.WarnContext(ctx, "isolation not decided again", "err", err)
+	}
 }
 
 // away are the members of earlier goals that may come back.

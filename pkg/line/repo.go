@@ -237,3 +237,6 @@ func (r *Repo) parents(ctx context.Context, h Hash) ([]Hash, error) {
 	}
 	return all, nil
 }
+
+// Remove removes the folder of a team's repository, with its trees. Nothing may use it.
+func Remove(dir string) error { return removeAll(dir) }

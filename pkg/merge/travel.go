@@ -28,18 +28,36 @@ type Site struct {
 // folder below dir; "" stands for agentteam/lines in the user's cache folder. It brings nothing yet.
 // Errors: InvalidState if the user has no cache folder; those of [line.Open].
 func At(ctx context.Context, dir string, s *broker.Storage, t team.Team) (*Site, error) {
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return nil, team.Errorf(team.InvalidState, "there is no folder for the trees of members: %w", err).WithHint("set HOME or XDG_CACHE_HOME")
-		}
-		dir = filepath.Join(cache, "agentteam", "lines")
+	dir, err := folder(dir, t)
+	if err != nil {
+		return nil, err
 	}
-	repo, err := line.Open(ctx, filepath.Join(dir, t.Unique()), t.ID, line.Limits{})
+	repo, err := line.Open(ctx, dir, t.ID, line.Limits{})
 	if err != nil {
 		return nil, err
 	}
 	return &Site{Records: New(s), Repo: repo}, nil
+}
+
+// folder is where the line of a team is on this machine, see [At].
+func folder(dir string, t team.Team) (string, error) {
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return "", team.Errorf(team.InvalidState, "there is no folder for the trees of members: %w", err).WithHint("set HOME or XDG_CACHE_HOME")
+		}
+		dir = filepath.Join(cache, "agentteam", "lines")
+	}
+	return filepath.Join(dir, t.Unique()), nil
+}
+
+// Forget removes the line of a team that is deleted from this machine, with all trees.
+func Forget(t team.Team) error {
+	dir, err := folder("", t)
+	if err != nil {
+		return nil // then there is none
+	}
+	return line.Remove(dir)
 }
 
 // Bring brings this host's repository to the line's head, which it returns. Errors: NotFound if the

@@ -125,6 +125,7 @@ type WorkLine struct {
 	Goal   int    `json:"goal"`             // the number of the goal
 	Why    string `json:"why,omitempty"`    // they share the workspace; "" = each task has a tree on the team's line
 	Prefix string `json:"prefix,omitempty"` // of the workspace in its repository, with slashes; "" = it is its top
+	Early  bool   `json:"early,omitempty"`  // it was decided before the goal was set, and is decided again once it is
 	Begun  string `json:"begun,omitempty"`  // the commit of the line at which the goal began; "" = not known, or there is no line
 }
 

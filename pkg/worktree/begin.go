@@ -40,7 +40,7 @@ func below(dir, prefix string) (string, error) {
 // changes that cannot be taken along;
 // Conflict, with the files, if what the line has does not merge with the checkout; Unavailable.
 func Decide(ctx context.Context, t team.Team, dir string, open func(context.Context) (*merge.Site, error)) (team.WorkLine, error) {
-	next := team.WorkLine{Goal: t.NextGoal()}
+	next := team.WorkLine{Goal: t.NextGoal(), Early: t.Goal == ""}
 	if t.Hands.Isolation == team.Shared {
 		next.Why = "isolation is set to shared"
 		return next, nil
