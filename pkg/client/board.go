@@ -319,21 +319,32 @@ func (t Board) Complete(ctx context.Context, id team.TaskID, as team.AgentID, su
 	return t.board.Complete(ctx, id, a.Holder, task.Epoch, done)
 }
 
-// verify makes sure that the task of a seat is done, in its workspace on this machine.
-// Where that is not to be had, only a task that needs neither check nor deliverable can be
-// completed.
+// verify makes sure that the task of a seat is done, in its workspace on this machine; in a team on
+// the line, on an export of its head. Where that is not to be had, only a task that needs neither
+// check nor deliverable can be completed.
 func (t *core) verify(ctx context.Context, task team.Task, h team.Holder) (digest string, err error) {
 	record, err := t.record(ctx)
 	if err != nil {
 		return "", err
 	}
 	at := workspace.Work{Team: record, Member: team.Member{AgentID: h.Agent, Incarnation: h.Incarnation, Role: h.Role, Backend: team.Person}, Task: task}
-	ws, release, err := t.client.workspaces.Open(ctx, at, workspace.Options{})
-	switch {
-	case err == nil:
-		defer release()
-		return completion.Verify(ctx, task, ws, t.team.Files)
-	case task.Check == "" && !task.DeliverableReq:
+	done := func() {}
+	if record.OnLine() {
+		var p position
+		if p, err = t.position(ctx); err == nil {
+			at.Tree, done, err = p.fresh(ctx, p.head, record.Line.Prefix)
+		}
+	}
+	if err == nil {
+		defer done()
+		var ws *workspace.Workspace
+		var release func()
+		if ws, release, err = t.client.workspaces.Open(ctx, at, workspace.Options{}); err == nil {
+			defer release()
+			return completion.Verify(ctx, task, ws, t.team.Files)
+		}
+	}
+	if task.Check == "" && !task.DeliverableReq {
 		return "", nil
 	}
 	return "", team.Errorf(team.InvalidState, "%s has a check or needs its deliverable, and the team's workspace cannot be used from here: %w", task.ID, err).

@@ -92,12 +92,6 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 // Close ends the connection.
 func (c *Client) Close() { c.conn.Close() }
 
-// Files opens the folder of a team for reading; the caller calls release. Errors: those of
-// [workspace.Open].
-func (c *Client) Files(ctx context.Context, t team.Team) (ws *workspace.Workspace, release func(), err error) {
-	return c.workspaces.Open(ctx, workspace.Work{Team: t}, workspace.Options{ReadOnly: true})
-}
-
 // Storage reports whether the server stores what it is told, by a small write. Errors:
 // Unavailable, [broker.ErrNoRoom] if that is why.
 func (c *Client) Storage(ctx context.Context) error { return c.registry.Probe(ctx) }

@@ -35,7 +35,7 @@ func (t Board) Deliverables(ctx context.Context) ([]Deliverable, error) {
 
 // OpenDeliverable opens the deliverable of a task for reading until ctx ends; the caller closes
 // it. A completed task's is the file that was stored then, whatever became of the workspace; else
-// it is the file as it stands in the workspace, and nothing outside that is read. Read fails
+// it is the file as [Team.Files] shows it, and nothing outside that is read. Read fails
 // with Unavailable if what is stored does not come whole.
 //
 // Errors: NotFound if there is no such task, or no such file; InvalidState if the workspace
@@ -54,7 +54,7 @@ func (t Board) OpenDeliverable(ctx context.Context, id team.TaskID) (Deliverable
 	if err != nil {
 		return d, nil, err
 	}
-	ws, release, err := t.client.Files(ctx, record)
+	ws, release, err := t.files(ctx, record)
 	if err != nil {
 		return d, nil, team.Errorf(team.InvalidState, "the workspace of team %s cannot be used from here: %w", t.id(), err).
 			WithHint("ask a leader process on the machine of the workspace")

@@ -33,7 +33,7 @@ const maxEntries = 10_000
 // tree lists a folder, its folders first.
 func (s *server) tree(r *http.Request, in *input) (any, error) {
 	name := path.Clean(in.textOr("path", "."))
-	ws, release, err := s.files(r)
+	ws, release, err := s.files(r, in)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (s *server) content(r *http.Request, in *input) (any, error) {
 	if err := in.err(); err != nil {
 		return nil, err
 	}
-	ws, release, err := s.files(r)
+	ws, release, err := s.files(r, in)
 	if err != nil {
 		return nil, err
 	}
@@ -122,9 +122,22 @@ func (s *server) content(r *http.Request, in *input) (any, error) {
 	return told, nil
 }
 
-// files opens the folder that is shown; the caller calls release.
-func (s *server) files(r *http.Request) (ws *workspace.Workspace, release func(), err error) {
-	ws, release, err = s.Client.Files(r.Context(), team.Team{Workspace: s.Workspace})
+// files opens the files that are shown: those of a session, if one is named, else those of the
+// folder; the caller calls release.
+func (s *server) files(r *http.Request, in *input) (ws *workspace.Workspace, release func(), err error) {
+	if in.query.Has("user_id") || in.query.Has("session_id") {
+		n := in.pair()
+		if err := in.err(); err != nil {
+			return nil, nil, err
+		}
+		t, err := s.open(r.Context(), n)
+		if err != nil {
+			return nil, nil, err
+		}
+		ws, release, err = t.Files(r.Context())
+	} else {
+		ws, release, err = s.Client.FilesIn(r.Context(), s.Workspace)
+	}
 	if errors.Is(err, team.NotFound) {
 		err = team.Errorf(team.NotFound, "There is no workspace on this machine")
 	}

@@ -44,7 +44,7 @@ func (s *service) deliverables() {
 	})
 	addStream(s, operation{
 		id: "get-deliverable", method: http.MethodGet, path: "/v1/teams/{team}/tasks/{task}/deliverable", tag: tagTasks, summary: "Download a task's deliverable",
-		doc: "For a completed task the file as it was stored then; otherwise the file as it is in the workspace. The ETag is the digest of what was stored.",
+		doc: "For a completed task the file as it was stored then; otherwise the file as it is in the workspace, or in the line of a team that has one. The ETag is the digest of what was stored.",
 	}, map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}, s.deliverable)
 }
 

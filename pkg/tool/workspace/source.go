@@ -52,6 +52,9 @@ func (s Shared) Folder(t team.Team) (string, error) {
 // Open implements [Source].
 func (s Shared) Open(_ context.Context, w Work, o Options) (*Workspace, func(), error) {
 	dir, err := s.Folder(w.Team)
+	if w.Tree != nil {
+		dir, err = w.Tree.Dir, nil
+	}
 	if err != nil {
 		return nil, nil, team.Errorf(team.Unavailable, "the current folder: %w", err)
 	}

@@ -1,0 +1,117 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"agentteam/pkg/line"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
+)
+
+// Files opens the files of a team for reading; the caller calls release. Those are the folder in
+// which its members work. If each task has a tree, they are what the line has: an export of its
+// head, in the same folder of it. Nothing looks into the tree of a member.
+//
+// Errors: those of [workspace.Open]; for a team on the line also those of [merge.Site.Bring], and
+// Unavailable without git.
+func (t *Team) Files(ctx context.Context) (ws *workspace.Workspace, release func(), err error) {
+	record, err := t.record(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.files(ctx, record)
+}
+
+func (t *core) files(ctx context.Context, record team.Team) (ws *workspace.Workspace, release func(), err error) {
+	at, free := workspace.Work{Team: record}, func() {}
+	if record.OnLine() {
+		p, err := t.position(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		dir, done, err := p.Repo.View(ctx, p.head, record.Line.Prefix)
+		if err != nil {
+			return nil, nil, err
+		}
+		at.Tree, free = &workspace.Tree{Root: dir, Dir: dir}, done
+	}
+	ws, closed, err := t.client.workspaces.Open(ctx, at, workspace.Options{ReadOnly: true})
+	if err != nil {
+		free()
+		return nil, nil, err
+	}
+	return ws, func() { closed(); free() }, nil
+}
+
+// FilesIn opens for reading what the teams have that work in a folder of this machine: the files of
+// the one that was set a goal last, if each of its tasks has a tree, see [Team.Files]; else the
+// folder. A team at work goes before those that have ended. The caller calls release.
+func (c *Client) FilesIn(ctx context.Context, folder string) (ws *workspace.Workspace, release func(), err error) {
+	t, record, err := c.lastIn(ctx, folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t != nil && record.OnLine() {
+		return t.files(ctx, record)
+	}
+	return c.workspaces.Open(ctx, workspace.Work{Team: team.Team{Workspace: folder}}, workspace.Options{ReadOnly: true})
+}
+
+// lastIn returns the team in a folder that was set a goal last, of those at work if there are any;
+// nil if there is none.
+func (c *Client) lastIn(ctx context.Context, folder string) (last *Team, record team.Team, err error) {
+	all, err := c.registry.List(ctx)
+	if err != nil {
+		return nil, team.Team{}, err
+	}
+	for _, atWork := range []bool{true, false} {
+		for _, sm := range all {
+			if sm.Goal == 0 || sm.Workspace != folder || (sm.Status == team.Active) != atWork {
+				continue
+			}
+			t, err := c.Open(ctx, sm.ID)
+			var is team.Team
+			if err == nil {
+				is, err = t.Record(ctx)
+			}
+			if errors.Is(err, team.Unavailable) {
+				return nil, team.Team{}, err
+			}
+			if err != nil || is.GoalAt == nil {
+				continue // it is being deleted, or cannot be read
+			}
+			if last == nil || is.GoalAt.After(*record.GoalAt) {
+				last, record = t, is
+			}
+		}
+		if last != nil {
+			break
+		}
+	}
+	return last, record, nil
+}
+
+// fresh exports a commit of the line into a folder of this call's, in which a check may write; the
+// caller calls remove.
+func (p position) fresh(ctx context.Context, at line.Hash, prefix string) (tree *workspace.Tree, remove func(), err error) {
+	top, err := os.MkdirTemp("", "checked-")
+	if err != nil {
+		return nil, nil, err
+	}
+	remove = func() { _ = os.RemoveAll(top) } // a folder for temporary files
+	root := filepath.Join(top, "files")
+	if err = p.Repo.Export(ctx, at, root); err == nil {
+		var in *os.Root
+		if in, err = os.OpenRoot(root); err == nil { // a link of the repository must not lead out
+			err = errors.Join(in.MkdirAll(filepath.Join(".", filepath.FromSlash(prefix)), 0o755), in.Close())
+		}
+	}
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return &workspace.Tree{Root: root, Dir: filepath.Join(root, filepath.FromSlash(prefix))}, remove, nil
+}
