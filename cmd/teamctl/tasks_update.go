@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,8 @@ type taskUpdate struct {
 	as              team.AgentID
 	status          team.TaskStatus // "" = an edit
 	summary, reason string
+	commit          string // that brings a person's work into the line
+	dir             string // of the checkout that has it
 	edit            team.Edit
 }
 
@@ -26,13 +29,15 @@ func (a *app) tasksUpdateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "update ID", Short: "Complete, fail, claim, release, cancel or edit a task", Args: exactly(1, "the task's ID"),
 		Long: "update changes the status of a task, or what a pending task says.\n" +
-			"A person's seat completes the task that it holds: --status completed --as NAME --summary TEXT.",
+			"A person's seat completes the task that it holds: --status completed --as NAME --summary TEXT. In a team that works in\n" +
+			"trees, --commit names what was done for it in the checkout of the current folder, and is merged like the work of a member.",
 		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status.Open() }),
 	}
 	f := cmd.Flags()
 	f.String("status", "", "completed (with --as and --summary), failed, in_progress (with --as), pending, or cancelled, which deleted is read as")
 	f.String("as", "", "the member in whose name")
 	f.String("summary", "", "what was done and where the result is, for completed; - reads it from stdin")
+	f.String("commit", "", "a branch, tag or hash of your checkout that has the work, for completed")
 	f.String("reason", "", "why, for failed, pending and cancelled")
 	f.String("title", "", "a new title")
 	f.String("description", "", "a new description; - reads it from stdin")
@@ -72,6 +77,11 @@ func (a *app) readUpdate(cmd *cobra.Command, id string) (u taskUpdate, err error
 		return u, err
 	}
 	u.reason, _ = given("reason")
+	if u.commit, _ = given("commit"); u.commit != "" {
+		if u.dir, err = os.Getwd(); err != nil {
+			return u, err
+		}
+	}
 	if u.edit, err = readEdit(cmd, given); err != nil {
 		return u, err
 	}
@@ -126,6 +136,8 @@ func (u taskUpdate) check(given func(string) (string, bool)) error {
 		return team.Errorf(team.InvalidArgument, "%s cannot be completed without a summary", u.id).WithHint("add --summary TEXT: what was done and where the result is")
 	case summary && u.status != team.Completed:
 		return team.Errorf(team.InvalidArgument, "--summary goes with --status completed only")
+	case u.commit != "" && u.status != team.Completed:
+		return team.Errorf(team.InvalidArgument, "--commit goes with --status completed only")
 	case reason && (u.status == "" || u.status == team.Completed || u.status == team.InProgress):
 		return team.Errorf(team.InvalidArgument, "--reason goes with --status failed, pending or cancelled only")
 	}
@@ -134,6 +146,10 @@ func (u taskUpdate) check(given func(string) (string, bool)) error {
 
 // apply makes the change and says what was done.
 func (u taskUpdate) apply(ctx context.Context, t *client.Team) (task team.Task, done string, err error) {
+	if u.commit != "" {
+		task, err = t.Board().CompleteWith(ctx, u.id, u.as, u.summary, u.dir, u.commit)
+		return task, string(team.Completed), err
+	}
 	switch u.status {
 	case team.Completed:
 		task, err = t.Board().Complete(ctx, u.id, u.as, u.summary)

@@ -84,7 +84,7 @@ func TestAt(t *testing.T) {
 				t.Errorf("at its own revision: %+v, %v", after, err)
 			}
 			if _, err := r.Board().Cancel(t.Context(), task.ID, "", ""); err != nil && tt.held == (after.Status == team.InProgress) {
-				t.Fatal(err) // so that nobody holds it when the next one is to be taken
+				t.Fatal(err) // so that no member holds it when the next one is to be taken
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"agentteam/pkg/completion"
 	"agentteam/pkg/control"
+	"agentteam/pkg/line"
 	"agentteam/pkg/seat"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
@@ -30,7 +31,7 @@ func (e *AbsentError) Unwrap() error { return e.err }
 
 // MakeFor is [Client.Make] for a team that is to take these tasks. If they name a
 // role or a task that is not there, nothing is made and no role is added. Errors:
-// *AbsentError (NotFound) for what they name; NotFound for a name that nobody has; InvalidArgument.
+// *AbsentError (NotFound) for what they name; NotFound for a name that no member has; InvalidArgument.
 func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (*Team, error) {
 	if err := team.ValidatePlan(tasks); err != nil {
 		return nil, err
@@ -176,7 +177,7 @@ func (t Board) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team
 // Claim gives a free task to a member: a running one is asked, and its answer is
 // returned; a person's seat claims. One that was asked for ([Board.Seating]) is made on
 // first use, and a claim that is lost leaves none behind. Errors: those of the claim;
-// NotFound for a name that nobody has; Unavailable if the member has a process that does
+// NotFound for a name that no member has; Unavailable if the member has a process that does
 // not answer.
 func (t Board) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team.Task, error) {
 	task, _, err := t.take(ctx, as, team.SeatClaim{Task: id})
@@ -293,36 +294,42 @@ func (t Board) Release(ctx context.Context, id team.TaskID, as team.AgentID, rea
 	return t.board.Release(ctx, id, a, 0, reason, false)
 }
 
-// Complete completes a task that a person's seat holds.
+// Complete completes a task that a person's seat holds. In a team on the line it brings no files;
+// see [Board.CompleteWith].
 func (t Board) Complete(ctx context.Context, id team.TaskID, as team.AgentID, summary string) (team.Task, error) {
+	done := team.Done{Summary: summary}
+	task, h, err := t.mayComplete(ctx, id, as, done)
+	if err != nil {
+		return team.Task{}, err
+	}
+	if done.Digest, err = t.verify(ctx, task, h, ""); err != nil {
+		return t.failCheck(ctx, task, h, err)
+	}
+	return t.board.Complete(ctx, id, h, task.Epoch, done)
+}
+
+// mayComplete returns a task that a person's seat may complete, and the seat as its holder.
+func (t *core) mayComplete(ctx context.Context, id team.TaskID, as team.AgentID, done team.Done) (task team.Task, h team.Holder, err error) {
 	if as == "" {
-		return team.Task{}, team.Errorf(team.PermissionDenied, "only its holder completes a task").WithHint("claim it first: teamctl tasks claim %s --as NAME", id)
+		return task, h, team.Errorf(team.PermissionDenied, "only its holder completes a task").WithHint("claim it first: teamctl tasks claim %s --as NAME", id)
 	}
 	a, err := t.actor(ctx, as)
 	if err != nil {
-		return team.Task{}, err
+		return task, h, err
 	}
-	done := team.Done{Summary: summary}
 	if err := done.Validate(); err != nil {
-		return team.Task{}, err
+		return task, h, err
 	}
-	task, err := t.board.Get(ctx, id)
-	if err == nil {
+	if task, err = t.board.Get(ctx, id); err == nil {
 		err = t.board.MayComplete(ctx, task, a.Holder, 0)
 	}
-	if err != nil {
-		return team.Task{}, err
-	}
-	if done.Digest, err = t.verify(ctx, task, a.Holder); err != nil {
-		return t.failCheck(ctx, task, a.Holder, err)
-	}
-	return t.board.Complete(ctx, id, a.Holder, task.Epoch, done)
+	return task, a.Holder, err
 }
 
 // verify makes sure that the task of a seat is done, in its workspace on this machine; in a team on
-// the line, on an export of its head. Where that is not to be had, only a task that needs neither
-// check nor deliverable can be completed.
-func (t *core) verify(ctx context.Context, task team.Task, h team.Holder) (digest string, err error) {
+// the line, on an export of a commit of it, which is the head if commit is "". Where that is not to be
+// had, only a task that needs neither check nor deliverable can be completed.
+func (t *core) verify(ctx context.Context, task team.Task, h team.Holder, commit line.Hash) (digest string, err error) {
 	record, err := t.record(ctx)
 	if err != nil {
 		return "", err
@@ -332,7 +339,7 @@ func (t *core) verify(ctx context.Context, task team.Task, h team.Holder) (diges
 	if record.OnLine() {
 		var p position
 		if p, err = t.position(ctx); err == nil {
-			at.Tree, done, err = p.fresh(ctx, p.head, record.Line.Prefix)
+			at.Tree, done, err = p.fresh(ctx, cmp.Or(commit, p.head), record.Line.Prefix)
 		}
 	}
 	if err == nil {

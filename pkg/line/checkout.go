@@ -83,6 +83,19 @@ func unfit(format string, args ...any) *team.Error {
 	return team.Errorf(team.NotFound, format, args...)
 }
 
+// At returns the checkout as if its HEAD were the commit that ref names there: a branch, a tag or a
+// hash. Errors: NotFound.
+func (c Checkout) At(ctx context.Context, ref string) (Checkout, error) {
+	out, err := inside(c.Root, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}").line(ctx)
+	if err == nil {
+		c.Head, err = ParseHash(out)
+	}
+	if err != nil {
+		return c, team.Errorf(team.NotFound, "%.60q names no commit of %s", ref, c.Root).WithHint("`git log` shows those of your branch")
+	}
+	return c, nil
+}
+
 // inside returns a command in a folder of the user.
 func inside(dir string, args ...string) git { return git{args: args, dir: dir} }
 

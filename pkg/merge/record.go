@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
+	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/line"
 	"agentteam/pkg/subject"
@@ -231,6 +233,26 @@ func (r *Records) Outcome(ctx context.Context, id team.TaskID, epoch uint64) (o 
 		err = wire.Unmarshal(data, &o)
 	}
 	return o, err
+}
+
+// Over blocks until a task is not in progress under an epoch any more: what waited for it was merged,
+// returned or withdrawn. Errors: ctx's; Unavailable.
+func (r *Records) Over(ctx context.Context, id team.TaskID, epoch uint64) error {
+	over := errors.New("the task is over")
+	err := r.bucket.Watch(ctx, func(e broker.Entry) error {
+		t, err := board.Decode(e)
+		if e.Deleted || err == nil && (t.Status != team.InProgress || t.Epoch != epoch) {
+			return over
+		}
+		return nil // a record that cannot be read tells nothing
+	}, nil, subject.KeyTask(id))
+	if errors.Is(err, over) {
+		return nil
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return fmt.Errorf("%s waits to be merged: %w", id, err)
 }
 
 // reader reads an entry for a change; the zero Entry if there is none.

@@ -3,15 +3,11 @@ package worktree
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
-	"agentteam/pkg/board"
-	"agentteam/pkg/broker"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
-	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
@@ -44,7 +40,7 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 	if _, err := l.records.Submit(ctx, e, bundle); err != nil {
 		return t, err
 	}
-	if err := l.over(ctx, t.ID, t.Epoch); err != nil {
+	if err := l.records.Over(ctx, t.ID, t.Epoch); err != nil {
 		return t, err
 	}
 	return l.outcome(ctx, t)
@@ -61,25 +57,6 @@ func (l *Line) placeOf(t team.Task) (*place, error) {
 		}
 	}
 	return nil, team.Errorf(team.InvalidState, "%s has no tree here", t.ID).WithHint("try again")
-}
-
-// over blocks until a task is not in progress under an epoch any more, or ctx ends.
-func (l *Line) over(ctx context.Context, id team.TaskID, epoch uint64) error {
-	over := errors.New("the task is over")
-	err := l.o.Team.Bucket.Watch(ctx, func(e broker.Entry) error {
-		t, err := board.Decode(e)
-		if e.Deleted || err == nil && (t.Status != team.InProgress || t.Epoch != epoch) {
-			return over
-		}
-		return nil // one that cannot be read says nothing
-	}, nil, subject.KeyTask(id))
-	if errors.Is(err, over) {
-		return nil
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	return fmt.Errorf("%s waits to be merged: %w", id, err)
 }
 
 // outcome tells what came of a task that was submitted.
@@ -136,7 +113,7 @@ func (l *Line) Settle(ctx context.Context) error {
 		if e.Agent != l.o.Member.AgentID {
 			continue
 		}
-		if err := l.over(ctx, e.Task, e.Epoch); err != nil {
+		if err := l.records.Over(ctx, e.Task, e.Epoch); err != nil {
 			return err
 		}
 	}

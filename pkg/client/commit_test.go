@@ -1,0 +1,133 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/line"
+	"agentteam/pkg/merge"
+	"agentteam/pkg/team"
+)
+
+// seats is the board as the queue of some member's process writes it; it runs no check.
+type seats struct{ *lineRig }
+
+func holder(e merge.Entry) team.Holder {
+	return team.Holder{Agent: e.Agent, Incarnation: e.Incarnation}
+}
+
+func (s seats) Held(ctx context.Context, e merge.Entry) error {
+	t, err := s.board.Get(ctx, e.Task)
+	if err == nil {
+		err = t.MayComplete(holder(e), e.Epoch)
+	}
+	return err
+}
+
+func (s seats) Complete(ctx context.Context, e merge.Entry, commit line.Hash) error {
+	_, err := s.board.Complete(ctx, e.Task, holder(e), e.Epoch, team.Done{Summary: e.Summary, Digest: e.Deliverable, Commit: string(commit)})
+	return err
+}
+
+func (s seats) Release(ctx context.Context, e merge.Entry, o merge.Outcome) error {
+	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Reason: o.Reason, Merge: true})
+	return err
+}
+
+func (s seats) Checks(context.Context, []team.TaskID) ([]merge.Check, error) { return nil, nil }
+
+func (s seats) Able(merge.Entry) bool { return true }
+
+func (s seats) Check(context.Context, string, merge.Check) (bool, string, error) {
+	return true, "", nil
+}
+
+// merges runs a queue until the test ends.
+func (r *lineRig) merges(t *testing.T) {
+	t.Helper()
+	q, err := merge.NewQueue(merge.Options{Site: r.site, Tasks: seats{r}, Checker: seats{r}, Process: "p-1", Lease: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- q.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A person's commits are one commit of the line, which the queue merges; the check has seen them
+// merged with what others have done.
+func TestCompleteWithCommit(t *testing.T) {
+	r := newLineRig(t)
+	ctx := t.Context()
+	created, _, err := r.Board().Add(ctx, "", team.NewTask{Title: "Edit five", Check: "grep -qx five numbers.txt && grep -qx three numbers.txt && test -f mine.txt"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := created[0].ID
+	r.claim(t, id, "alice")
+	r.git(t, "git checkout -qb mine; echo 1 > mine.txt; git add -A; git commit -qm one; sed -i s/^5$/five/ numbers.txt; git commit -qam two; git checkout -q main")
+	with := func(ref string) (team.Task, error) {
+		return r.Board().CompleteWith(ctx, id, "alice", "five is a word", r.user, ref)
+	}
+	_, err = with("nowhere")
+	says(t, "no such commit", err, team.NotFound, "nowhere")
+	_, err = with("--all")
+	says(t, "an option", err, team.NotFound)
+	_, err = with("mine")
+	says(t, "work that fails the check", err, team.InvalidState, "the check of "+string(id))
+	r.done(t, "coder-1", "Edit three", "sed -i s/^3$/three/ numbers.txt")
+
+	early, cancel := context.WithTimeout(ctx, 3*time.Second) // no queue runs yet
+	defer cancel()
+	if task, err := r.Board().CompleteWith(early, id, "alice", "five is a word", r.user, "mine"); err == nil {
+		t.Fatalf("completed without a queue: %+v", task)
+	}
+	r.merges(t)
+	task, err := with("mine") // the same again waits for what was submitted
+	if err != nil || task.Status != team.Completed || task.Commit == "" {
+		t.Fatalf("it is %s with commit %q, %v", task.Status, task.Commit, err)
+	}
+	d := r.diff(t, client.DiffOptions{Task: id})
+	if len(d.Commits) != 1 || d.Commits[0].Agent != "alice" || len(d.Files) != 2 {
+		t.Errorf("the line has %+v of it, in %+v", d.Commits, d.Files)
+	}
+	if r.at(t, "mine.txt") != "1\n" {
+		t.Error("the line lacks the work")
+	}
+	if status := r.git(t, "git status --porcelain; git branch --show-current"); status != "main" {
+		t.Errorf("the checkout has changed: %q", status)
+	}
+}
+
+// What does not merge, or is nothing that a task may bring in, is refused before anything is
+// submitted: the seat still holds its task. What the line has already needs no queue.
+func TestCompleteWithRefused(t *testing.T) {
+	r := newLineRig(t)
+	ctx := t.Context()
+	id := r.add(t, 1)[0].ID
+	r.claim(t, id, "alice")
+	r.done(t, "coder-1", "Edit five", "sed -i s/^5$/cinq/ numbers.txt")
+	r.git(t, "sed -i s/^5$/five/ numbers.txt; git commit -qam five; git branch five; git reset -q --hard HEAD~; ln -s /etc/passwd out; git add out; git commit -qm out; git branch out; git reset -q --hard HEAD~")
+	for ref, want := range map[string]team.Code{"five": team.Conflict, "out": team.InvalidArgument} {
+		_, err := r.Board().CompleteWith(ctx, id, "alice", "done", r.user, ref)
+		wantCode(t, ref, err, want)
+		if task, err := r.board.Get(ctx, id); err != nil || task.Status != team.InProgress || task.Assignee != "alice" {
+			t.Errorf("after %s the task is %s of %s, %v", ref, task.Status, task.Assignee, err)
+		}
+	}
+	if waiting, err := merge.New(r.bt).Waiting(ctx); err != nil || len(waiting) > 0 {
+		t.Errorf("in the queue are %+v, %v", waiting, err)
+	}
+	task, err := r.Board().CompleteWith(ctx, id, "alice", "done", r.user, "HEAD")
+	if err != nil || task.Status != team.Completed || task.Commit != "" {
+		t.Errorf("with what the line has it is %s, commit %q, %v", task.Status, task.Commit, err)
+	}
+}
