@@ -105,6 +105,9 @@ func (s *Site) follow(ctx context.Context, head line.Hash) error {
 	case err != nil && !errors.Is(err, team.NotFound):
 		return err
 	}
+	if err := repo.Ensure(ctx); err != nil { // the repository may have been removed under way
+		return err
+	}
 	if err := s.fetch(ctx, head); err != nil {
 		return fmt.Errorf("bring the line to %s: %w", head.Short(), err)
 	}
