@@ -154,7 +154,7 @@ func (t *term) Ping(ctx context.Context, a team.AgentID, wait time.Duration) (te
 
 // Reap frees a task, unless its work waits to be merged: then its holder is not needed any more.
 func (t *term) Reap(ctx context.Context, task team.Task, reason string, attempt bool) error {
-	record, err := registry.Record(ctx, t.team)
+	record, _, err := registry.Shown(ctx, t.team) // a damaged one keeps no task from being freed
 	if err != nil {
 		return err
 	}

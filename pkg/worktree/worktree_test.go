@@ -292,6 +292,34 @@ func TestReleasedWhileItWaits(t *testing.T) {
 	}
 }
 
+// A task is cancelled in the middle of its merge: its work stays out of the line.
+func TestCancelledWhileItIsMerged(t *testing.T) {
+	r := setUp(t)
+	one, two := r.mate("coder-1", 1), r.mate("coder-2", 1)
+	at := filepath.Join(t.TempDir(), "at")
+	task := one.does(r.add("Three", "touch "+at+"; until test -f "+at+".go; do sleep 0.01; done"), "sed -i 's/^3$/three/' numbers.txt")
+	two.merges()
+	_, err := two.completes(two.does(r.add("Seventeen", ""), "sed -i 's/^17$/seventeen/' numbers.txt"))
+	r.must(err) // so that the check of the other is run again
+	result := make(chan error, 1)
+	go func() {
+		_, err := one.completes(task)
+		result <- err
+	}()
+	r.until(func() bool { _, err := os.Stat(at); return err == nil })
+	_, err = r.board.Cancel(t.Context(), task.ID, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, "not wanted")
+	r.must(err)
+	r.sh(r.dir, "touch "+at+".go")
+	if err := <-result; !errors.Is(err, team.Conflict) {
+		t.Errorf("its holder is told %v", err)
+	}
+	_, err = two.completes(two.does(r.add("Four", ""), "sed -i 's/^4$/four/' numbers.txt"))
+	r.must(err)
+	if got := two.runs("sed -n 3,4p numbers.txt"); got != "3\nfour" {
+		t.Errorf("the line has %s", got)
+	}
+}
+
 // Who holds no task is told to claim one before it writes, and sees the line as it is.
 func TestWithoutTask(t *testing.T) {
 	r := setUp(t)
