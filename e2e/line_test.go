@@ -19,9 +19,9 @@ import (
 // other one conflicts with the other.
 const lineTasks = 20
 
-// lineScript has each coder do the task that it is given, from the start if its process was
-// replaced.
-func lineScript() string {
+// lineScript has each of so many coders do the tasks that it is given, from the start if its process
+// was replaced. The checks begin with check.
+func lineScript(coders, tasks int, check string) string {
 	var b strings.Builder
 	b.WriteString(`
 agents:
@@ -36,12 +36,12 @@ agents:
         steps:
           - calls:
 `)
-	for range 6 {
+	for range coders {
 		b.WriteString("              - {tool: spawn_teammate, args: {role: coder}}\n")
 	}
 	b.WriteString("          - calls:\n              - tool: create_tasks\n                args:\n                  tasks:\n")
-	for n := range lineTasks {
-		fmt.Fprintf(&b, "                    - {key: k%d, title: Line %d, check: 'grep -qx \"done %[2]d\" shared.txt && test -f own-%[2]d'}\n", n, n+1)
+	for n := range tasks {
+		fmt.Fprintf(&b, "                    - {key: k%d, title: Line %d, check: '%sgrep -qx \"done %[2]d\" shared.txt && test -f own-%[2]d'}\n", n, n+1, check)
 	}
 	b.WriteString(`
           - say: I wait.
@@ -106,7 +106,7 @@ func lineOf(t *testing.T, dir string) string {
 func TestLine(t *testing.T) {
 	t.Parallel()
 	cache := t.TempDir()
-	c := folder(t, rehearse(t, lineScript()), "AGENTTEAM_LEASE=3s", "XDG_CACHE_HOME="+cache)
+	c := folder(t, rehearse(t, lineScript(6, lineTasks, "")), "AGENTTEAM_LEASE=3s", "XDG_CACHE_HOME="+cache)
 	repository(t, c.dir, "seq 1 20 | sed 's/^/line /' > shared.txt; echo .agentteam > .gitignore")
 	head := git(t, c.dir, "rev-parse", "HEAD")
 	c.upWith(8)
@@ -135,11 +135,19 @@ func TestLine(t *testing.T) {
 		until(t, fmt.Sprintf("%d tasks are completed", 3*n+1), func() bool { return completed(t, tm) >= 3*n+1 })
 		kill(n)
 	}
-	r := done.end(t)
-	if r.Status != "finished" {
-		t.Errorf("the goal ended as %s: %s", r.Status, r.Summary)
+	inLine(t, done.end(t), lineOf(t, cache), lineTasks)
+	if got := git(t, c.dir, "rev-parse", "HEAD"); got != head || git(t, c.dir, "status", "--porcelain") != "" {
+		t.Errorf("the user's checkout has changed: %s, %s", got, git(t, c.dir, "status", "--porcelain"))
 	}
-	repo := lineOf(t, cache)
+}
+
+// inLine checks that a goal is finished, that each of its tasks is in the line once, and that all
+// checks pass at the head.
+func inLine(t *testing.T, r result, repo string, tasks int) {
+	t.Helper()
+	if r.Status != "finished" || len(r.Tasks) != tasks {
+		t.Errorf("the goal ended as %s with %d tasks: %s", r.Status, len(r.Tasks), r.Summary)
+	}
 	log := git(t, repo, "log", "--format=%(trailers:key=Task,valueonly,separator=%x2C)", "agentteam/default")
 	for _, task := range r.Tasks {
 		if n := strings.Count(log+"\n", string(task.ID)+"\n"); task.Status != team.Completed || n != 1 {
@@ -147,16 +155,13 @@ func TestLine(t *testing.T) {
 		}
 	}
 	out := t.TempDir()
-	git(t, c.dir, "--git-dir="+repo, "--work-tree="+out, "checkout", "-q", "-f", "agentteam/default", "--", ".")
-	for n := 1; n <= lineTasks; n++ {
+	git(t, out, "--git-dir="+repo, "--work-tree="+out, "checkout", "-q", "-f", "agentteam/default", "--", ".")
+	for n := 1; n <= tasks; n++ {
 		check := exec.Command("bash", "-c", fmt.Sprintf(`grep -qx "done %d" shared.txt && test -f own-%[1]d`, n))
 		check.Dir = out
 		if err := check.Run(); err != nil {
 			t.Errorf("the check of task %d fails on the line's head: %v", n, err)
 		}
-	}
-	if got := git(t, c.dir, "rev-parse", "HEAD"); got != head || git(t, c.dir, "status", "--porcelain") != "" {
-		t.Errorf("the user's checkout has changed: %s, %s", got, git(t, c.dir, "status", "--porcelain"))
 	}
 	if t.Failed() {
 		text, _ := os.ReadFile(filepath.Join(out, "shared.txt"))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,10 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/control"
+	"agentteam/pkg/line"
 	"agentteam/pkg/mailbox"
+	"agentteam/pkg/merge"
+	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/subject"
@@ -286,4 +290,45 @@ func TestLeaderIsToldWhoIsAway(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
+}
+
+// A task whose work waits to be merged is not taken from its holder, whatever became of that; once
+// the team is not on the line any more, it is.
+func TestReapSparesWhatIsMerged(t *testing.T) {
+	ctx := t.Context()
+	conn := brokertest.Connect(t, brokertest.Server(t))
+	reg, err := registry.Open(ctx, conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bt, _, err := reg.Make(ctx, team.Team{ID: "red", Status: team.Active, Line: &team.WorkLine{Goal: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := merge.New(bt)
+	term := &term{team: bt, board: board.New(bt.Bucket, board.Options{Withdraw: records.Withdraw})}
+	all, err := term.board.Create(ctx, team.UserAgent, team.NewTask{Title: "Three"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := term.board.Claim(ctx, all[0].ID, team.Holder{Agent: "coder-1", Incarnation: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := line.Hash(strings.Repeat("a", 40))
+	if _, err := records.Submit(ctx, merge.Entry{Task: task.ID, Epoch: task.Epoch, Agent: "coder-1", Base: base}, []byte("work")); err != nil {
+		t.Fatal(err)
+	}
+	reaped := func(want team.TaskStatus) {
+		t.Helper()
+		err := term.Reap(ctx, task, "its holder is lost", true)
+		if is, readErr := term.board.Get(ctx, task.ID); err != nil || readErr != nil || is.Status != want {
+			t.Errorf("it is %s, want %s: %v, %v", is.Status, want, err, readErr)
+		}
+	}
+	reaped(team.InProgress)
+	if _, err := reg.Edit(ctx, bt, func(r *team.Team) { r.Line.Why = "isolation is set to shared" }); err != nil {
+		t.Fatal(err)
+	}
+	reaped(team.Pending)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -250,4 +251,21 @@ func FuzzImport(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A host without room is no fault of the work.
+func TestNoRoom(t *testing.T) {
+	r := setUp(t)
+	tr := r.tree("t-001")
+	sh(t, tr.Dir, "echo 1 >one")
+	b := r.bundle(tr, "T-001")
+	git, err := exec.LookPath("git")
+	r.must(err)
+	bin := t.TempDir()
+	write(t, bin+"/git", "#!/bin/bash\n[[ $* != *index-pack* ]] || { echo 'fatal: write error: No space left on device' >&2; exit 128; }\nexec "+git+` "$@"`)
+	r.must(os.Chmod(bin+"/git", 0o755))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	if _, err := r.Import(r.ctx, b, tr.Base); err == nil || codeOf(err) != "" || !strings.Contains(err.Error(), "No space") {
+		t.Errorf("error %v with code %q", err, codeOf(err))
+	}
 }

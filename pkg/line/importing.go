@@ -130,13 +130,15 @@ func (q *quarantined) index(ctx context.Context, options ...string) error {
 	}
 	g := q.git(append([]string{"index-pack", "--stdin", "--fix-thin", "--threads=1"}, options...)...)
 	g.stdin, g.within = pack, slow
-	if _, err := g.run(ctx); exitCode(err) > 0 {
+	_, err = g.run(ctx)
+	if exitCode(err) > 0 && !says(err, hostFaults...) {
 		return damaged(err)
-	} else if err != nil {
-		return q.repo.gone(err)
 	}
-	return nil
+	return q.repo.gone(err)
 }
+
+// hostFaults are words of git about this host, which has no room: that is no fault of a bundle.
+var hostFaults = []string{"No space left", "quota exceeded", "Read-only file system", "Permission denied", "Input/output error", "Cannot allocate", "out of memory", "Too many open files"}
 
 // oneCommit checks that the tip is a commit on base and nothing else.
 func (q *quarantined) oneCommit(ctx context.Context, base Hash) error {

@@ -70,18 +70,38 @@ func (t *Tree) Forward(ctx context.Context, in command.Runner, same, to Hash) (m
 	if word != "moved" {
 		return false, nil
 	}
+	return true, t.now(to)
+}
+
+// Reset brings the tree to another commit, inside the member's sandbox, whatever the member has
+// done there. What it has changed is lost; what is ignored stays.
+func (t *Tree) Reset(ctx context.Context, in command.Runner, to Hash) error {
+	if err := check(to); err != nil {
+		return err
+	}
+	word, _, err := t.run(ctx, in, nil, "reset", string(t.Base), string(to))
+	if err == nil && word != "moved" {
+		err = fmt.Errorf("the sandbox answers %.80q", word)
+	}
+	if err != nil {
+		return fmt.Errorf("reset the tree %s to %s: %w", t.name, to.Short(), err)
+	}
+	return t.now(to)
+}
+
+// now notes that the tree has the files of a commit. Not before the files are there: with the new
+// base and the old files, the next commit would take back what others have done meanwhile.
+func (t *Tree) now(at Hash) error {
 	n, err := t.read()
 	if err != nil {
-		return false, err
+		return err
 	}
-	// Not before the files are there: with the new base and the old files, the next commit would
-	// take back what others have done meanwhile.
-	n.Base = to
+	n.Base = at
 	if err := t.write(n); err != nil {
-		return false, err
+		return err
 	}
-	t.Base = to
-	return true, nil
+	t.Base = at
+	return nil
 }
 
 // run runs the script and returns the first line of its answer, and what follows that.

@@ -1,6 +1,7 @@
 # Runs in the root of a tree, inside its member's sandbox:
 #   line commit BASE MOST_BYTES      all files as one commit on BASE, and that as a bundle
 #   line forward SAME TO             from the files of SAME, if these are they, to those of TO
+#   line reset FROM TO               to the files of TO, whatever these are; what is ignored stays
 # LINE_OBJECTS is where the objects of the line are; they can be read only.
 #
 # Its git dir is made for this one run, so nothing that the member has written into its own, no
@@ -31,8 +32,23 @@ git config core.checkStat minimal
 stored() { git -c advice.addEmbeddedRepo=false add -A 2>>"$tmp/said" && git write-tree 2>>"$tmp/said"; }
 fresh() { rm -f "$GIT_INDEX_FILE" && git read-tree "$1" && stored; }
 
+# moved makes the member's own git dir stand at a commit, with the index.
+moved() {
+	rm -f .git/index.lock .git/HEAD.lock
+	cp -p "$GIT_INDEX_FILE" .git/index.line && mv .git/index.line .git/index || failed
+	printf '%s\n' "$1" >.git/HEAD || failed
+	answer moved
+	exit 0
+}
+
 from=$2
 git cat-file -e "$from^{commit}" || failed
+if [ "$1" = reset ]; then
+	{ [ -f .git/index ] && cp -p .git/index "$GIT_INDEX_FILE" && git read-tree --reset -u "$3"; } ||
+		{ rm -f "$GIT_INDEX_FILE" && git read-tree "$from" && git read-tree --reset -u "$3"; } || failed
+	git clean -ffdq || failed # repositories within the tree too
+	moved "$3"
+fi
 tree=
 # With its time: git compares that with those of files, to know which have changed within the
 # second in which it was written.
@@ -60,9 +76,6 @@ commit)
 forward)
 	[ $same = yes ] || { answer changed; exit 0; }
 	git read-tree -m -u "$from" "$3" || failed
-	rm -f .git/index.lock .git/HEAD.lock
-	cp -p "$GIT_INDEX_FILE" .git/index.line && mv .git/index.line .git/index || failed
-	printf '%s\n' "$3" >.git/HEAD || failed
-	answer moved
+	moved "$3"
 	;;
 esac

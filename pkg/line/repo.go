@@ -63,20 +63,24 @@ func Open(ctx context.Context, dir string, t team.TeamID, l Limits) (*Repo, erro
 		return nil, team.Errorf(team.InvalidArgument, "the folder %q cannot hold a line", dir).WithHint("choose one without : and quotes in its path")
 	}
 	r := &Repo{dir: dir, bare: filepath.Join(dir, "line.git"), team: t, limits: l.withDefaults()}
-	for _, d := range []string{dir, r.trees(), r.tmp()} {
+	return r, r.Ensure(ctx)
+}
+
+// Ensure makes what is not there of the repository and its folders, as after somebody has emptied
+// the cache folder. Errors: those of git and os.
+func (r *Repo) Ensure(ctx context.Context) error {
+	for _, d := range []string{r.dir, r.trees(), r.tmp()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if _, err := os.Stat(r.bare); errors.Is(err, fs.ErrNotExist) {
-		err = r.make(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("make the line's repository: %w", err)
+	_, err := os.Stat(r.bare)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = r.make(ctx); err != nil {
+			err = fmt.Errorf("make the line's repository: %w", err)
 		}
-	} else if err != nil {
-		return nil, err
 	}
-	return r, nil
+	return err
 }
 
 // make makes the bare repository: all of it, or nothing.
@@ -104,6 +108,9 @@ func (r *Repo) make(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Temporary is a folder for what is needed for a few minutes; what is left there is removed.
+func (r *Repo) Temporary() string { return r.tmp() }
 
 func (r *Repo) trees() string   { return filepath.Join(r.dir, "trees") }
 func (r *Repo) tmp() string     { return filepath.Join(r.dir, "tmp") }

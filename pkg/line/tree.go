@@ -84,6 +84,9 @@ func (r *Repo) Tree(ctx context.Context, p Plan) (_ *Tree, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		n, err = t.make(ctx, p)
 	}
+	if err == nil {
+		err = t.usable(n)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +130,16 @@ func (t *Tree) read() (n note, err error) {
 		return note{}, err
 	}
 	return n, json.Unmarshal(text, &n)
+}
+
+// usable makes sure that the folder in which the member works is one, and in the tree: its member
+// may have put a link there, and the host works in it with more rights.
+func (t *Tree) usable(n note) error {
+	if err := mkdirInside(t.Root, n.Prefix); err != nil {
+		return team.Errorf(team.InvalidState, "its folder %s cannot be used: %w", n.Prefix, err).
+			WithHint("release the task: its next holder has a new tree")
+	}
+	return nil
 }
 
 // write stores the tree's note.
@@ -255,22 +268,34 @@ func (t *Tree) Close() error { return t.lock.Close() }
 
 // Remove removes the tree with all that is in it, and closes it. Nothing may run in it.
 func (t *Tree) Remove() error {
-	err := errors.Join(removeAll(t.Root), removeAll(t.noteFile()), removeAll(t.lockFile()))
+	// The note first: without it half a tree is none.
+	err := errors.Join(removeAll(t.noteFile()), removeAll(t.Root), removeAll(t.lockFile()))
 	return errors.Join(err, t.Close())
+}
+
+// Trees returns the names of the trees that there are.
+func (r *Repo) Trees() (names []string, err error) {
+	entries, err := os.ReadDir(r.trees())
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, r.gone(err)
 }
 
 // Sweep removes the trees that no process has open and keep does not name, and what killed
 // processes have left half made. It returns the names of the trees.
 func (r *Repo) Sweep(keep func(name string) bool) (removed []string, err error) {
-	entries, err := os.ReadDir(r.trees())
+	names, err := r.Trees()
 	if err != nil {
-		return nil, r.gone(err)
+		return nil, err
 	}
-	for _, e := range entries {
-		if !e.IsDir() || keep(e.Name()) {
+	for _, name := range names {
+		if keep(name) {
 			continue
 		}
-		t := &Tree{repo: r, name: e.Name(), Root: filepath.Join(r.trees(), e.Name())}
+		t := &Tree{repo: r, name: name, Root: filepath.Join(r.trees(), name)}
 		if err := t.take(); errors.Is(err, team.Busy) {
 			continue
 		} else if err != nil {
@@ -279,7 +304,7 @@ func (r *Repo) Sweep(keep func(name string) bool) (removed []string, err error) 
 		if err := t.Remove(); err != nil {
 			return removed, err
 		}
-		removed = append(removed, e.Name())
+		removed = append(removed, name)
 	}
 	return removed, r.sweepTmp()
 }

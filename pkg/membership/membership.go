@@ -123,7 +123,7 @@ func (m *member) run() error {
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Metrics: o.Metrics})
 	m.hand = board.NewHand(ctx, m.board, o.Member.Holder())
 	m.line, m.current = m.place()
-	defer m.current.Close()
+	defer m.close()
 	ws, done, err := m.current.Use(ctx)
 	if err != nil {
 		return err
@@ -184,6 +184,12 @@ func (m *member) place() (*worktree.Line, *workspace.Current) {
 	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Allowed: m.heart.Allowed, Writable: m.mayWrite})
 }
 
+// close closes where the member works. The process may end next, and would leave half a tree.
+func (m *member) close() {
+	m.current.Close()
+	m.line.Settled()
+}
+
 // leave gives back what the member holds when its agent has ended with err.
 func (m *member) leave(err error) {
 	switch {
@@ -192,7 +198,7 @@ func (m *member) leave(err error) {
 	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded), errors.Is(err, agent.ErrShutdown): // an assignment may have been under way when the agent left
 		m.letGo("its holder was stopped")
 		m.current.Close()
-		if err := m.line.Leave(); err != nil {
+		if err := m.line.Leave(errors.Is(err, ErrTeamEnded)); err != nil {
 			m.Logger.Warn("the trees of a member that has left were not removed", "agent", m.Member.AgentID, "err", err)
 		}
 	}

@@ -278,3 +278,83 @@ func TestAdvance(t *testing.T) {
 		t.Errorf("the other host's head is %s, %v; want %s", h, err, base)
 	}
 }
+
+// slowly is a checker that is asked for a long time what it may merge, as while the server is away.
+type slowly struct {
+	*checks
+	asked, answer chan struct{}
+}
+
+func (s slowly) Able(merge.Entry) bool {
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+	<-s.answer
+	return false
+}
+
+// Whether a queue may merge an entry can be in doubt while the server is away: it is asked again,
+// and meanwhile the line can be seen.
+func TestAbleInDoubt(t *testing.T) {
+	r := setUp(t)
+	s := slowly{r.checks, make(chan struct{}, 1), make(chan struct{})}
+	q, err := merge.NewQueue(merge.Options{Site: r.home, Tasks: r.board, Checker: s, Process: "a"})
+	r.must(err)
+	r.run(q)
+	head := r.head()
+	r.submit("T-001", head, "echo 1 > one")
+	<-s.asked
+	seen := make(chan line.Hash, 1)
+	go func() { seen <- q.Seen() }()
+	select {
+	case h := <-seen:
+		if h != head {
+			t.Errorf("seen %s, want %s", h, head)
+		}
+	case <-time.After(time.Minute):
+		t.Error("Seen waits for the checker")
+	}
+	close(s.answer)
+	if wait := q.Rests(); wait > time.Minute {
+		t.Errorf("it looks again in %v", wait)
+	}
+}
+
+// The repository of this host is removed while work is merged: that is no fault of the work.
+func TestRepositoryGoneInTheMiddle(t *testing.T) {
+	r := setUp(t)
+	r.submit("T-001", r.head(), "echo 1 > one")
+	q, _ := r.queue("a")
+	once := sync.OnceFunc(func() { sh(t, r.root, "mv a/line.git gone") })
+	q.At(func(ctx context.Context, step string) error {
+		if step == "merge" {
+			once()
+		}
+		return ctx.Err()
+	})
+	r.run(q)
+	r.settled()
+	r.once()
+	if tk := r.board.of("T-001"); tk.commit == "" || len(tk.outcomes) > 0 {
+		t.Errorf("%+v", tk)
+	}
+}
+
+// A decision that is not carried out yet waits for a queue too: until then the task is not adopted.
+func TestReturnedWaits(t *testing.T) {
+	r := setUp(t)
+	base := r.head()
+	r.submit("T-001", base, "sed -i '5s/.*/one/' numbers.txt")
+	to, err := r.repo.Commit(r.ctx, treeOf(r, r.elsewhere(base)), line.Message{Subject: "Next goal", Agent: team.Leader}, base)
+	r.must(err)
+	r.must(r.home.Advance(r.ctx, base, to))
+	q, _ := r.queue("a")
+	dead := kill(q, "release")
+	stop := r.run(q)
+	<-dead
+	stop()
+	if all, err := r.records.Waiting(r.ctx); err != nil || len(all) != 1 || all[0].State != merge.Returned {
+		t.Errorf("waiting %+v, %v", all, err)
+	}
+}

@@ -29,6 +29,9 @@ func (q *Queue) merge(ctx context.Context, head Head, e Entry) (line.Hash, *Outc
 		return "", nil, err
 	}
 	bundle, err := q.bundle(ctx, e)
+	if errors.Is(err, team.NotFound) {
+		err = team.Errorf(team.InvalidArgument, "%w", err)
+	}
 	if err == nil {
 		out.Commit, err = repo.Import(ctx, bundle, e.Base)
 	}
@@ -66,10 +69,11 @@ func (q *Queue) merge(ctx context.Context, head Head, e Entry) (line.Hash, *Outc
 	return "", out, err
 }
 
-// refuse makes the outcome of work that cannot be taken in; other errors stay errors.
+// refuse makes the outcome of work that cannot be taken in; other errors stay errors, as that this
+// host's repository is gone (NotFound).
 func (q *Queue) refuse(out *Outcome, err error) (line.Hash, *Outcome, error) {
 	switch code := team.CodeOf(err); code {
-	case team.InvalidArgument, team.BudgetExceeded, team.Conflict, team.NotFound:
+	case team.InvalidArgument, team.BudgetExceeded, team.Conflict:
 		out.Kind, out.Reason, out.Commit = Refused, team.Line(err), ""
 		return "", out, nil
 	}

@@ -229,9 +229,9 @@ const idle = time.Hour
 // turn reports whether it is for this queue to take the lease, and else how long to wait for that
 // if nothing is heard meanwhile.
 func (q *Queue) turn(now time.Time) (seen Head, ready bool, wait time.Duration) {
+	next, any := q.first(now)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	next, any := q.first(now)
 	_, open := q.openEntry()
 	switch {
 	case q.head.Revision == 0 || !any && !open:
@@ -253,18 +253,32 @@ func (q *Queue) openEntry() (Entry, bool) {
 	return e, ok && q.head.has(e.Task, e.Epoch)
 }
 
-// first returns the entry whose turn it is; Task is "" if those that there are have to wait.
+// first returns the entry whose turn it is; Task is "" if those that there are have to wait. One
+// that this process may not merge now it may later: whether it may can be in doubt.
 func (q *Queue) first(now time.Time) (e Entry, any bool) {
-	for _, e := range slices.SortedFunc(maps.Values(q.entries), inOrder) {
-		if e.State == Withdrawn || !q.o.Checker.Able(e) {
-			continue
-		}
+	for _, e := range q.due(now) {
 		any = true
-		if t := q.trouble[e.Task]; t == nil || !now.Before(t.until) {
+		if e.Task != "" && q.o.Checker.Able(e) { // asks the server, so not under the lock
 			return e, true
 		}
 	}
 	return Entry{}, any
+}
+
+// due lists what waits, in its order; in place of what this host tries again later is the zero
+// Entry.
+func (q *Queue) due(now time.Time) (all []Entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range slices.SortedFunc(maps.Values(q.entries), inOrder) {
+		if t := q.trouble[e.Task]; e.State == Withdrawn {
+			continue
+		} else if t != nil && now.Before(t.until) {
+			e = Entry{}
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // inOrder orders entries by when the server has stored them.
@@ -281,8 +295,6 @@ func (q *Queue) soonest(now time.Time) time.Duration {
 
 // next returns the entry whose turn it is now.
 func (q *Queue) next() (Entry, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	e, _ := q.first(time.Now())
 	return e, e.Task != ""
 }

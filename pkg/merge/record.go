@@ -108,12 +108,12 @@ func (r *Records) Get(ctx context.Context, id team.TaskID) (Entry, error) {
 	return decodeEntry(e)
 }
 
-// Waiting returns what is to be merged, in its order. Entries that cannot be read are left out.
+// Waiting returns what a queue has to end, in its order: to merge it, or to release its task. Entries that cannot be read are left out.
 // Errors: Unavailable.
 func (r *Records) Waiting(ctx context.Context) (all []Entry, err error) {
 	entries, err := r.bucket.Load(ctx, subject.AllMerges)
 	for _, stored := range entries {
-		if e, err := decodeEntry(stored); err == nil && e.State == Waiting {
+		if e, err := decodeEntry(stored); err == nil && e.State != Withdrawn {
 			all = append(all, e)
 		}
 	}

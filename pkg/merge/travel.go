@@ -36,7 +36,7 @@ func At(ctx context.Context, dir string, s *broker.Storage, t team.Team) (*Site,
 	if err != nil {
 		return nil, err
 	}
-	return &Site{Records: New(s), Repo: repo}, nil
+	return &Site{Records: New(s), Repo: repo, Dir: repo.Temporary()}, nil
 }
 
 // folder is where the line of a team is on this machine, see [At].
@@ -140,6 +140,9 @@ func (s *Site) follow(ctx context.Context, head line.Hash) error {
 	case err == nil && is == head:
 		return nil
 	case err != nil && !errors.Is(err, team.NotFound):
+		return err
+	}
+	if err := repo.Ensure(ctx); err != nil { // the repository may have been removed under way
 		return err
 	}
 	if err := s.fetch(ctx, head); err != nil {

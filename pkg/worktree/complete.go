@@ -3,7 +3,6 @@ package worktree
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"agentteam/pkg/line"
@@ -50,11 +49,8 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 func (l *Line) placeOf(t team.Task) (*place, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	of := name(workspace.Work{Member: l.o.Member, Task: t})
-	for n, p := range l.open {
-		if n == of || strings.HasPrefix(n, of+".") {
-			return p, nil
-		}
+	if p := l.open[name(workspace.Work{Member: l.o.Member, Task: t})]; p != nil && p.ws != nil {
+		return p, nil
 	}
 	return nil, team.Errorf(team.InvalidState, "%s has no tree here", t.ID).WithHint("try again")
 }
@@ -87,11 +83,15 @@ func (l *Line) outcome(ctx context.Context, was team.Task) (team.Task, error) {
 // hold. Then the queue completes it or puts it back, whatever becomes of its holder. Errors:
 // Unavailable.
 func (l *Line) Merging(ctx context.Context, t team.Task) (bool, error) {
-	return Merging(ctx, l.records, t)
+	return Merging(ctx, l.records, l.o.Record(), t)
 }
 
-// Merging is [Line.Merging] for who is no member.
-func Merging(ctx context.Context, r *merge.Records, t team.Task) (bool, error) {
+// Merging is [Line.Merging] for who is no member. A team whose members share the workspace by
+// now has no queue.
+func Merging(ctx context.Context, r *merge.Records, in team.Team, t team.Task) (bool, error) {
+	if !in.OnLine() {
+		return false, nil
+	}
 	e, err := r.Get(ctx, t.ID)
 	if errors.Is(err, team.NotFound) || errors.Is(err, team.ErrUnreadable) {
 		return false, nil

@@ -140,8 +140,8 @@ func (c checker) Check(ctx context.Context, dir string, k merge.Check) (passed b
 	}
 	record := c.l.o.Record()
 	at, err := below(dir, record.Line.Prefix)
-	if err != nil {
-		return false, "", err
+	if err != nil { // the work has put something in its place
+		return false, team.Line(err), nil
 	}
 	ws, release, err := c.l.o.Source.Open(ctx, workspace.Work{Team: record, Member: m, Tree: &workspace.Tree{Root: dir, Dir: at}}, workspace.Options{})
 	if err != nil {

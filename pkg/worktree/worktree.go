@@ -7,11 +7,11 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +22,7 @@ import (
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 	"agentteam/pkg/tool/workspace"
@@ -51,17 +52,20 @@ type Line struct {
 	tasks   tasks
 	roster  *roster.Roster
 
-	mu    sync.Mutex // held while the repository is opened
-	site  *merge.Site
-	queue *merge.Queue
-	open  map[string]*place // the trees that are open here, by name
-	work  sync.WaitGroup    // trees that are being removed
+	opening sync.Mutex // one workspace at a time; taken before mu
+	mu      sync.Mutex // held while the repository is opened
+	site    *merge.Site
+	queue   *merge.Queue
+	open    map[string]*place // the trees that are open here, by [name]
+	work    sync.WaitGroup    // trees that are being removed
 }
 
-// place is an open tree with the workspace in it.
+// place is an open tree. It may have several workspaces: one that a call still uses, and the one
+// that was opened since, after a person has changed what the member may do.
 type place struct {
-	tree *line.Tree
-	ws   *workspace.Workspace
+	tree  *line.Tree
+	ws    *workspace.Workspace // the newest
+	users int                  // workspaces
 }
 
 // New returns a member's line. It opens nothing yet.
@@ -111,6 +115,8 @@ func (l *Line) Open(ctx context.Context, w workspace.Work, o workspace.Options) 
 	if !w.Team.OnLine() || w.Member.AgentID == "" {
 		return l.o.Source.Open(ctx, w, o)
 	}
+	l.opening.Lock()
+	defer l.opening.Unlock()
 	site, _, err := l.at(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -119,10 +125,52 @@ func (l *Line) Open(ctx context.Context, w workspace.Work, o workspace.Options) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("the line of team %s: %w", w.Team.ID, err)
 	}
-	tree, err := l.tree(ctx, site.Repo, w, head)
+	p, err := l.occupy(ctx, site.Repo, w, head)
 	if err != nil {
 		return nil, nil, err
 	}
+	ws, release, err := l.enter(ctx, p, w, o)
+	if err == nil && w.Task.ID == "" && p.tree.Base != head {
+		l.forward(ctx, p.tree, ws, head)
+	}
+	if err != nil {
+		l.leave(w, p)
+		return nil, nil, err
+	}
+	l.mu.Lock()
+	p.ws = ws
+	l.mu.Unlock()
+	return ws, func() {
+		release()
+		l.leave(w, p)
+	}, nil
+}
+
+// occupy returns the place of w, with one user more. A tree that this process has open is not
+// opened again: it is locked, and another one would not have what the member has done.
+func (l *Line) occupy(ctx context.Context, repo *line.Repo, w workspace.Work, head line.Hash) (*place, error) {
+	l.mu.Lock()
+	p := l.open[name(w)]
+	if p != nil {
+		p.users++
+	}
+	l.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	t, err := l.tree(ctx, repo, w, head)
+	if err != nil {
+		return nil, err
+	}
+	p = &place{tree: t, users: 1}
+	l.mu.Lock()
+	l.open[name(w)] = p
+	l.mu.Unlock()
+	return p, nil
+}
+
+// enter opens a workspace in a tree.
+func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
 	if w.Task.ID == "" {
 		allowed := o.Writable
 		o.Writable = func(name string) error {
@@ -135,96 +183,116 @@ func (l *Line) Open(ctx context.Context, w workspace.Work, o workspace.Options) 
 				WithModelHint("claim a task first, or create one for yourself")
 		}
 	}
-	w.Tree = &workspace.Tree{Root: tree.Root, Dir: tree.Dir, ReadOnly: []string{tree.Objects()}}
-	ws, release, err := l.o.Source.Open(ctx, w, o)
-	if err == nil && w.Task.ID == "" && tree.Base != head {
-		if err = l.forward(ctx, tree, ws, head); err != nil {
-			release()
-		}
-	}
-	if err != nil {
-		_ = tree.Close() // the error is told
-		return nil, nil, err
-	}
-	name := filepath.Base(tree.Root)
-	l.mu.Lock()
-	l.open[name] = &place{tree, ws}
-	l.mu.Unlock()
-	return ws, func() {
-		l.mu.Lock()
-		delete(l.open, name)
-		l.mu.Unlock()
-		release()
-		l.leave(w, tree)
-	}, nil
+	w.Tree = &workspace.Tree{Root: p.tree.Root, Dir: p.tree.Dir, ReadOnly: []string{p.tree.Objects()}}
+	return l.o.Source.Open(ctx, w, o)
 }
 
 // tree opens the tree for w, or makes it at head. One that a frozen process of the member still
-// has is left to that.
+// has is left to that: then there is another one, with the incarnation at the end of its name. The
+// latest of them has what the member has done last.
 func (l *Line) tree(ctx context.Context, repo *line.Repo, w workspace.Work, head line.Hash) (*line.Tree, error) {
 	p := line.Plan{Name: name(w), At: head, Member: w.Member.AgentID, From: line.Checkout{Prefix: w.Team.Line.Prefix}}
+	all, err := repo.Trees()
+	if err != nil {
+		return nil, err
+	}
+	latest := uint64(0)
+	for _, tree := range all {
+		if of, n := split(tree); of == name(w) && n > latest {
+			latest, p.Name = n, tree
+		}
+	}
 	t, err := repo.Tree(ctx, p)
-	if errors.Is(err, team.Busy) {
-		p.Name += "." + strconv.FormatUint(w.Member.Incarnation, 10)
-		t, err = repo.Tree(ctx, p)
+	switch {
+	case errors.Is(err, team.Busy):
+		p.Name = name(w) + "." + strconv.FormatUint(w.Member.Incarnation, 10)
+		return repo.Tree(ctx, p)
+	case w.Task.ID == "" && errors.Is(err, team.InvalidState): // its member has damaged it, and nothing of it is needed
+		if _, err := repo.Sweep(func(tree string) bool { return tree != p.Name }); err != nil {
+			return nil, err
+		}
+		return repo.Tree(ctx, p)
 	}
 	return t, err
 }
 
 // name is that of the tree for w. Each hold of a task has another one, also of the same member.
 func name(w workspace.Work) string {
-	if w.Task.ID == "" {
-		return "at." + who(w.Member)
-	}
 	since := int64(0)
 	if w.Task.ClaimedAt != nil {
 		since = w.Task.ClaimedAt.UnixMilli()
 	}
-	return fmt.Sprintf("%s.%s.%s", strings.ToLower(string(w.Task.ID)), who(w.Member), strconv.FormatInt(since, 36))
+	of := cmp.Or(strings.ToLower(string(w.Task.ID)), "at")
+	return fmt.Sprintf("%s.%s.%s", of, w.Member.AgentID, strconv.FormatInt(since, 36))
 }
 
-// who is a member in the names of its trees, where a dot ends it.
-func who(m team.Member) string { return string(m.AgentID) }
+// split returns the [name] of which a tree is, and the incarnation at its end; 0 if there is none.
+func split(tree string) (of string, incarnation uint64) {
+	parts := strings.Split(tree, ".")
+	if len(parts) != 4 {
+		return tree, 0
+	}
+	n, err := strconv.ParseUint(parts[3], 10, 64)
+	if err != nil {
+		return tree, 0
+	}
+	return strings.Join(parts[:3], "."), n
+}
 
 // forward brings the tree of a member without a task to the head. What the member has changed
-// there by commands is lost: nothing would merge it.
-func (l *Line) forward(ctx context.Context, t *line.Tree, ws *workspace.Workspace, head line.Hash) error {
+// there by commands is lost: nothing would merge it, and it would see old files for ever. If that
+// cannot be done, the tree stays as it is.
+func (l *Line) forward(ctx context.Context, t *line.Tree, ws *workspace.Workspace, head line.Hash) {
 	moved, err := t.Forward(ctx, ws.Commands(), t.Base, head)
-	if err == nil && !moved {
-		l.o.Logger.WarnContext(ctx, "files that were changed without a task are not brought forward", "agent", l.o.Member.AgentID, "tree", t.Root)
+	if moved || ctx.Err() != nil {
+		return
 	}
-	return err
+	l.o.Logger.InfoContext(ctx, "files that were changed without a task are removed", "agent", l.o.Member.AgentID, "tree", t.Root, "err", err)
+	if err := t.Reset(ctx, ws.Commands(), head); err != nil {
+		l.o.Logger.WarnContext(ctx, "a tree stays behind the line", "agent", l.o.Member.AgentID, "tree", t.Root, "err", err)
+	}
 }
 
-// leave gives a tree up. It is removed once its task is over for the member.
-func (l *Line) leave(w workspace.Work, t *line.Tree) {
+// leave gives up one use of a place. Its tree is removed once its task is over for the member.
+func (l *Line) leave(w workspace.Work, p *place) {
 	held, _ := l.o.Hand.Task()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.users--; p.users > 0 {
+		return
+	}
+	delete(l.open, name(w))
 	if w.Task.ID == "" || name(workspace.Work{Member: w.Member, Task: held}) == name(w) {
-		if err := t.Close(); err != nil {
-			l.o.Logger.Warn("a tree was not given up", "tree", t.Root, "err", err)
+		// Under the lock: its next user must not find it locked.
+		if err := p.tree.Close(); err != nil {
+			l.o.Logger.Warn("a tree was not given up", "tree", p.tree.Root, "err", err)
 		}
 		return
 	}
 	l.work.Go(func() {
-		if err := t.Remove(); err != nil {
-			l.o.Logger.Warn("the tree of a task that is over was not removed", "tree", t.Root, "err", err)
+		if err := p.tree.Remove(); err != nil {
+			l.o.Logger.Warn("the tree of a task that is over was not removed", "tree", p.tree.Root, "err", err)
 		}
 	})
 }
 
-// Leave removes the trees of the member, which has left the team. Nothing of them may be open.
-func (l *Line) Leave() error {
+// Settled waits until the trees of tasks that are over are removed. Nothing may be open.
+func (l *Line) Settled() { l.work.Wait() }
+
+// Leave removes the trees of the member, which has left the team; of the leader, at the end of the
+// goal, also those of members that were lost. Nothing of its own may be open.
+func (l *Line) Leave(ended bool) error {
+	l.work.Wait()
 	l.mu.Lock()
 	site := l.site
 	l.mu.Unlock()
 	if site == nil {
 		return nil
 	}
-	who := who(l.o.Member)
 	_, err := site.Repo.Sweep(func(tree string) bool {
 		_, of, _ := strings.Cut(tree, ".")
 		of, _, _ = strings.Cut(of, ".")
-		return of != who
+		return team.AgentID(of) != l.o.Member.AgentID && !(ended && l.o.Member.AgentID == team.Leader)
 	})
 	return err
 }
@@ -249,19 +317,18 @@ func (l *Line) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	go l.tidy(ctx)
-	return queue.Run(ctx)
+	return shutdown.Together(ctx, queue.Run, l.tidy)
 }
 
-// tidy removes, from time to time, the trees of tasks that are over.
-func (l *Line) tidy(ctx context.Context) {
+// tidy removes, from time to time, the trees of tasks that are over, until ctx ends.
+func (l *Line) tidy(ctx context.Context) error {
 	for {
 		if err := l.sweep(ctx); err != nil && ctx.Err() == nil {
 			l.o.Logger.WarnContext(ctx, "trees of tasks that are over were not removed", "err", err)
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-time.After(tidyEvery):
 		}
 	}
@@ -288,7 +355,10 @@ func (l *Line) sweep(ctx context.Context) error {
 			keep[name(workspace.Work{Member: team.Member{AgentID: t.Assignee}, Task: t})] = true
 		}
 	}
-	removed, err := l.site.Repo.Sweep(func(tree string) bool { return keep[tree] })
+	removed, err := l.site.Repo.Sweep(func(tree string) bool {
+		of, _ := split(tree)
+		return keep[of]
+	})
 	if len(removed) > 0 {
 		l.o.Logger.DebugContext(ctx, "trees removed", "trees", removed)
 	}

@@ -173,12 +173,11 @@ func TestComplete(t *testing.T) {
 	}
 	for _, m := range []*mate{one, two} {
 		m.at.Close()
-		r.must(m.line.Leave())
+		r.must(m.line.Leave(false))
 	}
-	r.until(func() bool {
-		left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*"))
-		return err == nil && len(left) == 0
-	})
+	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*")); err != nil || len(left) > 0 {
+		t.Errorf("there are %v, %v", left, err)
+	}
 }
 
 // A task that has changed nothing is completed without the queue.
@@ -289,6 +288,34 @@ func TestReleasedWhileItWaits(t *testing.T) {
 	_, err = other.completes(other.does(r.add("Four", ""), "sed -i 's/^4$/four/' numbers.txt"))
 	r.must(err)
 	if got := other.runs("head -4 numbers.txt | tr '\\n' ' '"); got != "1 2 3 four" {
+		t.Errorf("the line has %s", got)
+	}
+}
+
+// A task is cancelled in the middle of its merge: its work stays out of the line.
+func TestCancelledWhileItIsMerged(t *testing.T) {
+	r := setUp(t)
+	one, two := r.mate("coder-1", 1), r.mate("coder-2", 1)
+	at := filepath.Join(t.TempDir(), "at")
+	task := one.does(r.add("Three", "touch "+at+"; until test -f "+at+".go; do sleep 0.01; done"), "sed -i 's/^3$/three/' numbers.txt")
+	two.merges()
+	_, err := two.completes(two.does(r.add("Seventeen", ""), "sed -i 's/^17$/seventeen/' numbers.txt"))
+	r.must(err) // so that the check of the other is run again
+	result := make(chan error, 1)
+	go func() {
+		_, err := one.completes(task)
+		result <- err
+	}()
+	r.until(func() bool { _, err := os.Stat(at); return err == nil })
+	_, err = r.board.Cancel(t.Context(), task.ID, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, "not wanted")
+	r.must(err)
+	r.sh(r.dir, "touch "+at+".go")
+	if err := <-result; !errors.Is(err, team.Conflict) {
+		t.Errorf("its holder is told %v", err)
+	}
+	_, err = two.completes(two.does(r.add("Four", ""), "sed -i 's/^4$/four/' numbers.txt"))
+	r.must(err)
+	if got := two.runs("sed -n 3,4p numbers.txt"); got != "3\nfour" {
 		t.Errorf("the line has %s", got)
 	}
 }

@@ -1,0 +1,194 @@
+package worktree_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"agentteam/pkg/merge"
+	"agentteam/pkg/team"
+	"agentteam/pkg/worktree"
+)
+
+// A person changes what a member may do while it is at a task: it goes on in the same tree, with
+// what it has done, also while a call runs there.
+func TestHandsChange(t *testing.T) {
+	r := setUp(t)
+	m := r.mate("coder-1", 1)
+	m.merges()
+	task := m.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt")
+	ws, done, err := m.at.Use(t.Context())
+	r.must(err)
+	for _, dir := range []string{t.TempDir(), t.TempDir()} {
+		r.record.Hands.Paths.Read = []string{dir}
+		if got := m.runs("sed -n 3p numbers.txt; echo more >> more.txt"); got != "three" {
+			t.Fatalf("its line is %q", got)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(ws.Dir(), "more.txt")); err != nil || string(text) != "more\nmore\n" {
+		t.Errorf("the call that runs sees %q, %v", text, err)
+	}
+	done()
+	_, err = m.completes(task)
+	r.must(err)
+	if got := m.runs("sed -n 3p numbers.txt; wc -l < more.txt"); got != "three\n2" {
+		t.Errorf("the line has %q", got)
+	}
+}
+
+// A member without a task sees the line as it is, whatever its commands have changed before: else a
+// reviewer whose checks leave files would look at old ones for ever.
+func TestBehind(t *testing.T) {
+	r := setUp(t)
+	m, reviewer := r.mate("coder-1", 1), r.mate("reviewer-1", 1)
+	m.merges()
+	reviewer.merges() // or hears nothing of the line
+	reviewer.runs("echo mine > numbers.txt; git init -q nested; touch left")
+	for _, word := range []string{"three", "drei"} {
+		merged, err := m.completes(m.does(r.add("Three", ""), "sed -i '3s/.*/"+word+"/' numbers.txt"))
+		r.must(err)
+		r.until(func() bool { return string(reviewer.line.Head()) == merged.Commit })
+		if got := reviewer.runs("sed -n 3p numbers.txt; ls; touch again"); got != word+"\nnumbers.txt" {
+			t.Errorf("it sees %q", got)
+		}
+	}
+	_, done, err := reviewer.at.Use(t.Context())
+	r.must(err)
+	merged, err := m.completes(m.does(r.add("Four", ""), "sed -i '4s/.*/four/' numbers.txt"))
+	r.must(err)
+	r.until(func() bool { return string(reviewer.line.Head()) == merged.Commit })
+	if got := reviewer.runs("sed -n 4p numbers.txt"); got != "four" { // while another call runs
+		t.Errorf("it sees %q", got)
+	}
+	done()
+}
+
+// Members may be called like the files that are kept beside the trees.
+func TestNames(t *testing.T) {
+	r := setUp(t)
+	for _, name := range []team.AgentID{"lock", "json", "at", "t-001"} {
+		if got := r.mate(name, 1).runs("ls"); got != "numbers.txt" {
+			t.Errorf("%s sees %q", name, got)
+		}
+	}
+	m := r.mate("t-001", 1)
+	m.does(r.add("One", ""), "touch one")
+	m.at.Close()
+	r.must(r.mate("at", 1).line.Leave(false))
+	if got := r.mate("t-001", 1).runs("ls"); got != "numbers.txt" {
+		t.Errorf("it sees %q", got)
+	}
+	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "t-001.t-001.*", "one")); err != nil || len(left) != 1 {
+		t.Errorf("its work is %v, %v", left, err)
+	}
+}
+
+// A member that puts a link in place of the folder that it works in does not lead the host out of its tree.
+func TestFolderBecomesLink(t *testing.T) {
+	r := setUp(t)
+	outside := t.TempDir()
+	r.record.Line.Prefix = "sub"
+	m := r.mate("coder-1", 1)
+	task := m.does(r.add("Out", ""), "cd ..; rmdir sub; ln -s "+outside+" sub")
+	m.at.Close()
+	next := r.mate("coder-1", 2)
+	if _, ok, err := next.hand.Adopt(t.Context(), ""); !ok || err != nil {
+		t.Fatalf("%s is not adopted: %v", task.ID, err)
+	}
+	if ws, _, err := next.at.Use(t.Context()); !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), "sub") {
+		t.Errorf("it works in %v, %v", ws, err)
+	}
+	idle := r.mate("coder-2", 1)
+	idle.runs("cd ..; rmdir sub; ln -s " + outside + " sub")
+	idle.at.Close()
+	if got := r.mate("coder-2", 2).runs("touch here; ls .."); got != "numbers.txt\nsub" {
+		t.Errorf("it sees %q", got)
+	}
+	if got := r.sh(outside, "ls -A"); got != "" {
+		t.Errorf("outside there is %s", got)
+	}
+}
+
+// While a frozen process of the member has its tree, its successor has another one; the one
+// after that continues in the latest.
+func TestFrozenPredecessor(t *testing.T) {
+	r := setUp(t)
+	frozen := r.mate("coder-1", 1)
+	frozen.does(r.add("Three", ""), "touch first")
+	second := r.mate("coder-1", 2)
+	_, _, err := second.hand.Adopt(t.Context(), "")
+	r.must(err)
+	second.runs("touch second")
+	second.at.Close()
+	frozen.at.Close()
+	third := r.mate("coder-1", 3)
+	third.merges() // sweeps
+	task, _, err := third.hand.Adopt(t.Context(), "")
+	r.must(err)
+	if got := third.runs("ls"); got != "numbers.txt\nsecond" {
+		t.Errorf("it sees %q", got)
+	}
+	if done, err := third.completes(task); err != nil || done.Commit == "" {
+		t.Errorf("commit %q, %v", done.Commit, err)
+	}
+}
+
+// The end of the goal leaves no tree, not of a member that was killed either.
+func TestGoalLeavesNoTree(t *testing.T) {
+	r := setUp(t)
+	lost, leader := r.mate("coder-1", 1), r.mate("leader", 1)
+	lost.does(r.add("Three", ""), "touch three")
+	lost.at.Close()
+	leader.runs("ls")
+	leader.at.Close()
+	r.must(leader.line.Leave(true))
+	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*")); err != nil || len(left) > 0 {
+		t.Errorf("there are %v, %v", left, err)
+	}
+}
+
+// A cache folder that is emptied while the team works costs what was not submitted, and nothing
+// else.
+func TestRepositoryVanishes(t *testing.T) {
+	r := setUp(t)
+	m, other := r.mate("coder-1", 1), r.mate("coder-2", 1)
+	m.merges()
+	_, err := m.completes(m.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt"))
+	r.must(err)
+	task := other.does(r.add("Four", ""), "sed -i 's/^4$/four/' numbers.txt")
+	r.sh(r.dir, "rm -rf */line.git")
+	m.runs("ls") // brings the repository back
+	done, err := other.completes(task)
+	if err != nil || done.Status != team.Completed {
+		t.Fatalf("it is %s, %v", done.Status, err)
+	}
+	if got := m.runs("sed -n 3,4p numbers.txt"); got != "three\nfour" {
+		t.Errorf("the line has %q", got)
+	}
+}
+
+// A team whose members share the workspace by now has no queue: what waits there keeps no task
+// from being freed.
+func TestMergingInSharedTeam(t *testing.T) {
+	r := setUp(t)
+	m := r.mate("coder-1", 1)
+	task := m.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt")
+	go func() { _, _ = m.completes(task) }()
+	records := merge.New(r.storage)
+	merging := func() bool {
+		is, err := worktree.Merging(t.Context(), records, r.record, task)
+		r.must(err)
+		return is
+	}
+	r.until(merging)
+	shared := r.record
+	shared.Line = &team.WorkLine{Goal: 2, Why: "isolation is set to shared"}
+	if is, err := worktree.Merging(t.Context(), records, shared, task); is || err != nil {
+		t.Errorf("merging %v, %v", is, err)
+	}
+	_, err := r.board.Release(t.Context(), task.ID, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, 0, "over", false)
+	r.must(err)
+	r.until(func() bool { return !merging() })
+}
