@@ -17,7 +17,7 @@ import (
 
 // lineTasks is how many tasks edit one file at the same time; of two whose lines are next to each
 // other one conflicts with the other.
-const lineTasks = 20
+const lineTasks = 12
 
 // lineScript has each of so many coders do the tasks that it is given, from the start if its process
 // was replaced. The checks begin with check.
@@ -114,6 +114,7 @@ func TestLine(t *testing.T) {
 	if _, err := tm.Choose(t.Context(), client.Choices{Hands: &team.Hands{Isolation: team.Worktrees}}); err != nil {
 		t.Fatal(err)
 	}
+	c.limit = 3 * limit // each merge runs the checks of all that is there
 	done := c.begin("Do them")
 	kill := func(n int) {
 		list, err := tm.Members().List(t.Context(), false)
@@ -131,8 +132,8 @@ func TestLine(t *testing.T) {
 			_ = syscall.Kill(pids[rand.IntN(len(pids))], syscall.SIGKILL) // it may have ended already
 		}
 	}
-	for n := range 5 {
-		until(t, fmt.Sprintf("%d tasks are completed", 3*n+1), func() bool { return completed(t, tm) >= 3*n+1 })
+	for n := range 4 {
+		within(t, 2*limit, fmt.Sprintf("%d tasks are completed", 2*n+1), func() bool { return completed(t, tm) >= 2*n+1 })
 		kill(n)
 	}
 	inLine(t, done.end(t), lineOf(t, cache), lineTasks)

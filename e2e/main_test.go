@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,6 +57,8 @@ type cluster struct {
 	t   *testing.T
 	dir string
 	env []string
+
+	limit time.Duration // of a command; 0: limit
 }
 
 // up starts an endpoint that plays script ("" = the demo's) and a cluster with
@@ -158,7 +161,7 @@ func rehearse(t *testing.T, script string) string {
 
 // command prepares a call of teamctl in the cluster's folder.
 func (c *cluster) command(args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(c.limit, limit))
 	c.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "teamctl"), args...)
 	cmd.Dir, cmd.Env = c.dir, c.env

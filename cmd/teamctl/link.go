@@ -252,8 +252,16 @@ const patience = 3 * time.Second
 // waitsFor says what the command waits for, once that has taken a while, unless it is
 // over by then.
 func (a *app) waitsFor(what string) (over func()) {
-	t := time.AfterFunc(patience, func() { a.tell("waiting for " + what) })
-	return func() { t.Stop() }
+	said := make(chan struct{})
+	t := time.AfterFunc(patience, func() {
+		defer close(said)
+		a.tell("waiting for " + what)
+	})
+	return sync.OnceFunc(func() {
+		if !t.Stop() { // what follows is not printed in between
+			<-said
+		}
+	})
 }
 
 // tell says beside the output how things stand.

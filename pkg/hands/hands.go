@@ -47,8 +47,8 @@ type Source struct {
 	mu    sync.Mutex // held while a level is tried
 	found map[team.Sandbox]finding
 
-	homesMu  sync.Mutex     // held while a home is emptied
-	occupied map[string]int // workspaces that are open, by their home
+	homesMu  sync.Mutex           // held while a home is emptied
+	occupied map[string]*occupied // those of this process, by their path
 
 	tidy sync.Once
 }
@@ -56,7 +56,7 @@ type Source struct {
 // New returns a source. It tries no sandbox yet.
 func New(o Options) *Source {
 	o.Logger = telemetry.OrDiscard(o.Logger)
-	return &Source{Shared: workspace.Shared{Dir: o.Dir}, o: o, found: map[team.Sandbox]finding{}, occupied: map[string]int{}}
+	return &Source{Shared: workspace.Shared{Dir: o.Dir}, o: o, found: map[team.Sandbox]finding{}, occupied: map[string]*occupied{}}
 }
 
 // Sandbox returns in what the commands of such members run here, which is the strongest that

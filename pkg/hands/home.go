@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"agentteam/pkg/sandbox"
@@ -47,19 +48,48 @@ func (s *Source) home(w workspace.Work) (string, error) {
 	return home, nil
 }
 
-// occupy notes that a workspace is open with a home, until free is called. The first one removes
-// what earlier commands have left of temporary files.
+// occupied is a home with open workspaces.
+type occupied struct {
+	workspaces int
+	lock       *os.File // says so to other processes; nil: it could not be had
+}
+
+// occupy notes that a workspace is open with a home, until free is called. The first one of all
+// processes removes what earlier commands have left of temporary files.
 func (s *Source) occupy(home string) (free func()) {
 	s.homesMu.Lock()
 	defer s.homesMu.Unlock()
-	if s.occupied[home]++; s.occupied[home] == 1 {
-		_ = remove(filepath.Dir(home), sandbox.Temp(filepath.Base(home))) // what stays is removed with the home
+	o := s.occupied[home]
+	if o == nil {
+		o = &occupied{lock: enter(home)}
+		s.occupied[home] = o
 	}
+	o.workspaces++
 	return sync.OnceFunc(func() {
 		s.homesMu.Lock()
 		defer s.homesMu.Unlock()
-		s.occupied[home]--
+		if o.workspaces--; o.workspaces == 0 {
+			o.lock.Close() // of a lock that could not be had it is an error, which says nothing
+			delete(s.occupied, home)
+		}
 	})
+}
+
+// enter locks a home for sharing, after removing temporary files if no other process has it: a member
+// works with its home, and who merges its work runs its check with it.
+func enter(home string) *os.File {
+	lock, err := os.OpenFile(home+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil
+	}
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		_ = remove(filepath.Dir(home), sandbox.Temp(filepath.Base(home))) // what stays is removed with the home
+	}
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_SH) != nil { // waits while another process removes them
+		lock.Close()
+		return nil
+	}
+	return lock
 }
 
 // Forget removes the homes that members of a team have on this machine. The team is deleted, and
