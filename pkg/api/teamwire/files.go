@@ -130,9 +130,9 @@ func (s *server) files(r *http.Request, in *input) (ws *workspace.Workspace, rel
 		if err := in.err(); err != nil {
 			return nil, nil, err
 		}
-		t, err := s.open(r.Context(), n)
-		if err != nil {
-			return nil, nil, err
+		t, oerr := s.open(r.Context(), n)
+		if oerr != nil {
+			return nil, nil, oerr
 		}
 		ws, release, err = t.Files(r.Context())
 	} else {
