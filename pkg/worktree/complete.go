@@ -39,6 +39,7 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 	if _, err := l.records.Submit(ctx, e, bundle); err != nil {
 		return t, err
 	}
+	p.submitted.Store(true)
 	if err := l.records.Over(ctx, t.ID, t.Epoch); err != nil {
 		return t, err
 	}

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentteam/pkg/board"
@@ -66,6 +67,8 @@ type place struct {
 	tree  *line.Tree
 	ws    *workspace.Workspace // the newest
 	users int                  // workspaces
+
+	submitted atomic.Bool // its files wait to be merged: what is changed from here on would be lost
 }
 
 // New returns a member's line. It opens nothing yet.
@@ -171,17 +174,22 @@ func (l *Line) occupy(ctx context.Context, repo *line.Repo, w workspace.Work, he
 
 // enter opens a workspace in a tree.
 func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
-	if w.Task.ID == "" {
-		allowed := o.Writable
-		o.Writable = func(name string) error {
-			if allowed != nil {
-				if err := allowed(name); err != nil {
-					return err
-				}
+	allowed := o.Writable
+	o.Writable = func(name string) error {
+		if allowed != nil {
+			if err := allowed(name); err != nil {
+				return err
 			}
+		}
+		switch {
+		case w.Task.ID == "":
 			return team.Errorf(team.InvalidState, "%s is not written: you hold no task, and only a task's files are merged", name).
 				WithModelHint("claim a task first, or create one for yourself")
+		case p.submitted.Load():
+			return team.Errorf(team.InvalidState, "%s is not written: %s is completed, and waits to be merged as it was", name, w.Task.ID).
+				WithModelHint("complete it again to wait for that, and create a task for what is left to do")
 		}
+		return nil
 	}
 	w.Tree = &workspace.Tree{Root: p.tree.Root, Dir: p.tree.Dir, ReadOnly: []string{p.tree.Objects()}}
 	return l.o.Source.Open(ctx, w, o)

@@ -264,6 +264,39 @@ func (r *rig) until(ok func() bool) {
 	}
 }
 
+// A call that is interrupted while the work waits to be merged can be repeated; what was written in
+// between would be in no commit, so it is refused.
+func TestInterruptedCompletion(t *testing.T) {
+	r := setUp(t)
+	m := r.mate("coder-1", 1)
+	set, err := tool.NewSet(nil, m.at.Tools()...)
+	r.must(err)
+	task := m.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt")
+	ctx, interrupt := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() {
+		_, err := m.line.Complete(ctx, task, team.Done{Summary: "done"})
+		result <- err
+	}()
+	r.until(func() bool {
+		merging, err := m.line.Merging(t.Context(), task)
+		return err == nil && merging
+	})
+	interrupt()
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Fatalf("the call ended with %v", err)
+	}
+	got := set.Run(t.Context(), tool.Call{ID: "1", Name: "write_file", Arguments: `{"path":"x.txt","content":"x"}`})
+	if got.Code != team.InvalidState || !strings.Contains(got.Content, "waits to be merged") {
+		t.Errorf("write_file: %s", got.Content)
+	}
+	m.merges()
+	done, err := m.completes(task)
+	if err != nil || done.Status != team.Completed {
+		t.Errorf("it is %s, %v", done.Status, err)
+	}
+}
+
 // Who releases or cancels a task takes its work out of the queue first.
 func TestReleasedWhileItWaits(t *testing.T) {
 	r := setUp(t)
