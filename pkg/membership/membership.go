@@ -179,7 +179,7 @@ func (m *member) run() error {
 // place is where the member works.
 func (m *member) place() (*worktree.Line, *workspace.Current) {
 	l := worktree.New(worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
-		Source: m.Workspaces, Level: m.Level, Logger: m.Logger})
+		Source: m.Workspaces, Level: m.Level, Logger: m.Logger, Metrics: m.Metrics})
 	texts := stored.In(m.Team.Files)
 	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Allowed: m.heart.Allowed, Writable: m.mayWrite})
 }

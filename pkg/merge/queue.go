@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentteam/pkg/broker"
 	"agentteam/pkg/election"
 	"agentteam/pkg/line"
@@ -90,11 +92,13 @@ type Options struct {
 	Recheck Recheck       // default: touched
 	Lease   time.Duration // default: [election.LeaseOn]
 	Logger  *slog.Logger
+	Metrics prometheus.Registerer // may be nil
 }
 
 // Queue merges what is submitted, in turn with the queues of other processes.
 type Queue struct {
 	o    Options
+	m    metrics
 	step func(ctx context.Context, name string) error // before each step; tests fail there
 	wake chan struct{}
 
@@ -129,7 +133,7 @@ func NewQueue(o Options) (*Queue, error) {
 	o.Recheck = cmp.Or(o.Recheck, RecheckTouched)
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	return &Queue{
-		o: o, wake: make(chan struct{}, 1), step: func(ctx context.Context, _ string) error { return ctx.Err() },
+		o: o, m: newMetrics(o.Metrics), wake: make(chan struct{}, 1), step: func(ctx context.Context, _ string) error { return ctx.Err() },
 		entries: map[team.TaskID]Entry{}, trouble: map[team.TaskID]*postponement{},
 	}, nil
 }
@@ -177,6 +181,7 @@ func (q *Queue) observe(stored broker.Entry) {
 	}
 	_, name := subject.ParseKey(stored.Key)
 	id := team.TaskID(name)
+	defer q.count()
 	delete(q.trouble, id)
 	if stored.Deleted || err != nil {
 		delete(q.entries, id)
@@ -317,4 +322,16 @@ func (q *Queue) forget(e Entry) {
 		delete(q.entries, e.Task)
 	}
 	delete(q.trouble, e.Task)
+	q.count()
+}
+
+// count sets how many entries wait; q.mu is held.
+func (q *Queue) count() {
+	n := 0
+	for _, e := range q.entries {
+		if e.State != Withdrawn {
+			n++
+		}
+	}
+	q.m.waiting.Set(float64(n))
 }

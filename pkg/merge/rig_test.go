@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
@@ -73,6 +75,7 @@ type rig struct {
 	lease   time.Duration
 	log     *slog.Logger // default: the test's
 	recheck merge.Recheck
+	metrics prometheus.Registerer // of queues; may be nil
 }
 
 func setUp(t *testing.T) *rig {
@@ -111,7 +114,7 @@ func (r *rig) queue(host string) (*merge.Queue, *line.Repo) {
 	repo, err := line.Open(r.ctx, filepath.Join(r.root, host), "red", line.Limits{})
 	r.must(err)
 	q, err := merge.NewQueue(merge.Options{
-		Site: &merge.Site{Records: r.records, Repo: repo, Dir: r.t.TempDir()}, Tasks: r.board, Checker: r.checks, Process: process, Recheck: r.recheck,
+		Site: &merge.Site{Records: r.records, Repo: repo, Dir: r.t.TempDir()}, Tasks: r.board, Checker: r.checks, Process: process, Recheck: r.recheck, Metrics: r.metrics,
 		Lease: r.lease, Logger: cmp.Or(r.log, slog.New(slog.NewTextHandler(r.t.Output(), nil)).With("queue", process)),
 	})
 	r.must(err)

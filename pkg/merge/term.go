@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"agentteam/pkg/line"
 	"agentteam/pkg/subject"
@@ -174,7 +175,7 @@ func (q *Queue) one(ctx context.Context, h *hold, seen Entry) (merged bool, err 
 	if e.State == Returned {
 		return false, q.release(ctx, e)
 	}
-	head := h.now()
+	head, began := h.now(), time.Now()
 	next, out, err := q.merge(ctx, head, e)
 	switch {
 	case err != nil:
@@ -189,7 +190,11 @@ func (q *Queue) one(ctx context.Context, h *hold, seen Entry) (merged bool, err 
 		q.forget(e)
 		return false, nil
 	}
+	if err == nil {
+		q.m.took(e.At, began)
+	}
 	if merged {
+		q.m.done(isMerged)
 		q.o.Logger.Info("task merged", "task", e.Task, "agent", e.Agent, "commit", next)
 	}
 	return merged, err
@@ -279,6 +284,7 @@ func (q *Queue) release(ctx context.Context, e Entry) error {
 	if err := q.o.Tasks.Release(ctx, e, o); err != nil && !answered(err) {
 		return fmt.Errorf("release %s: %w", e.Task, err)
 	}
+	q.m.done(string(o.Kind))
 	q.o.Logger.Info("task not merged", "task", e.Task, "agent", e.Agent, "why", o.Reason)
 	return q.drop(ctx, e)
 }

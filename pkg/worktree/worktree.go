@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/line"
@@ -35,11 +37,12 @@ type Options struct {
 	Team    *broker.Storage // of the team
 	Record  func() team.Team
 	Member  team.Member
-	Hand    *board.Hand      // of the member
-	Source  workspace.Source // of the process
-	Level   Level            // nil: commands run in no sandbox that is known
-	Dir     string           // below which each team has its folder; default: agentteam/lines in the user's cache folder
-	Logger  *slog.Logger     // default: discard
+	Hand    *board.Hand           // of the member
+	Source  workspace.Source      // of the process
+	Level   Level                 // nil: commands run in no sandbox that is known
+	Dir     string                // below which each team has its folder; default: agentteam/lines in the user's cache folder
+	Logger  *slog.Logger          // default: discard
+	Metrics prometheus.Registerer // of the member's queue; may be nil
 }
 
 // Level returns in what sandbox the commands of a role run here.
@@ -90,7 +93,7 @@ func (l *Line) at(ctx context.Context) (*merge.Site, *merge.Queue, error) {
 		return nil, nil, err
 	}
 	queue, err := merge.NewQueue(merge.Options{Site: site, Tasks: l.tasks, Checker: checker{l}, Process: l.o.Process + "-" + string(l.o.Member.AgentID),
-		Lease: l.o.Record().Lease(), Logger: l.o.Logger})
+		Lease: l.o.Record().Lease(), Logger: l.o.Logger, Metrics: l.o.Metrics})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,54 @@
+package merge_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// Each piece of work is counted once, by what came of it, and nothing waits at the end.
+func TestMetrics(t *testing.T) {
+	r := setUp(t)
+	reg := prometheus.NewRegistry()
+	r.metrics = reg
+	base, err := r.repo.Head(r.ctx)
+	r.must(err)
+	r.submit("T-001", base, "sed -i s/^5$/five/ numbers.txt")
+	r.submit("T-002", base, "sed -i s/^5$/cinq/ numbers.txt")
+	r.submit("T-003", base, "echo new > new.txt")
+	q, _ := r.queue("one")
+	stop := r.run(q)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if waiting, err := r.records.Waiting(r.ctx); err == nil && len(waiting) == 0 || time.Now().After(end) {
+			break
+		}
+	}
+	stop()
+	want := `# HELP agentteam_merges_total Submitted work with which this queue was done, by outcome: merged, or why not: conflict, check, refused.
+# TYPE agentteam_merges_total counter
+agentteam_merges_total{outcome="check"} 0
+agentteam_merges_total{outcome="conflict"} 1
+agentteam_merges_total{outcome="merged"} 2
+agentteam_merges_total{outcome="refused"} 0
+# HELP agentteam_merges_waiting Submitted work that waits to be merged, as this queue has heard.
+# TYPE agentteam_merges_waiting gauge
+agentteam_merges_waiting 0
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "agentteam_merges_total", "agentteam_merges_waiting"); err != nil {
+		t.Error(err)
+	}
+	families, err := reg.Gather()
+	r.must(err)
+	seen := map[string]uint64{}
+	for _, f := range families {
+		if h := f.GetMetric()[0].GetHistogram(); h != nil {
+			seen[f.GetName()] = h.GetSampleCount()
+		}
+	}
+	if seen["agentteam_merge_wait_seconds"] != 3 || seen["agentteam_merge_duration_seconds"] != 3 {
+		t.Errorf("the histograms have %v", seen)
+	}
+}
