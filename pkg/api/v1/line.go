@@ -60,7 +60,7 @@ func (s *service) line() {
 	addOf(s, operation{
 		id: "get-diff", method: http.MethodGet, path: "/v1/teams/{team}/diff", tag: tagTasks, summary: "Show what completed tasks have changed", more: gitTime,
 		doc: "What the team's line has changed since the present goal began, as a patch of at most 1 MiB; truncated tells that there is more. " +
-			"A team whose members share the workspace has none (404), nor has a task that has merged nothing.",
+			"Where members share the workspace it is what file tools have changed; what commands have is not known.",
 	}, diff)
 	add(s, operation{
 		id: "undo-task", method: http.MethodPost, path: "/v1/teams/{team}/tasks/{task}/undo", tag: tagTasks, summary: "Take back what a completed task has changed", more: gitTime,
