@@ -235,22 +235,36 @@ func (r *Records) Outcome(ctx context.Context, id team.TaskID, epoch uint64) (o 
 	return o, err
 }
 
+// withdrawnFor is how long the task of withdrawn work may stay in progress: who withdraws puts it
+// back next, unless it is killed in between.
+const withdrawnFor = 5 * time.Second
+
 // Over blocks until a task is not in progress under an epoch any more: what waited for it was merged,
-// returned or withdrawn. Errors: ctx's; Unavailable.
+// returned or withdrawn. Errors: ctx's; Conflict if the work was withdrawn, and the task not put
+// back; Unavailable.
 func (r *Records) Over(ctx context.Context, id team.TaskID, epoch uint64) error {
 	over := errors.New("the task is over")
+	withdrawn := team.Errorf(team.Conflict, "the work of %s was withdrawn, and will not be merged", id).WithHint("give the task back")
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	err := r.bucket.Watch(ctx, func(e broker.Entry) error {
+		if e.Key == subject.KeyMerge(id) {
+			if entry, err := decodeEntry(e); err == nil && entry.same(id, epoch) && entry.State == Withdrawn {
+				time.AfterFunc(withdrawnFor, func() { cancel(withdrawn) })
+			}
+			return nil
+		}
 		t, err := board.Decode(e)
 		if e.Deleted || err == nil && (t.Status != team.InProgress || t.Epoch != epoch) {
 			return over
 		}
 		return nil // a record that cannot be read tells nothing
-	}, nil, subject.KeyTask(id))
-	if errors.Is(err, over) {
+	}, nil, subject.KeyTask(id), subject.KeyMerge(id))
+	switch {
+	case errors.Is(err, over):
 		return nil
-	}
-	if err == nil {
-		err = ctx.Err()
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
 	}
 	return fmt.Errorf("%s waits to be merged: %w", id, err)
 }

@@ -297,6 +297,31 @@ func TestInterruptedCompletion(t *testing.T) {
 	}
 }
 
+// Who withdraws the work and is killed before it puts the task back leaves no holder waiting.
+func TestWithdrawnAndKilled(t *testing.T) {
+	t.Parallel()
+	r := setUp(t)
+	m := r.mate("coder-1", 1)
+	task := m.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt")
+	result := make(chan error, 1)
+	go func() {
+		_, err := m.completes(task)
+		result <- err
+	}()
+	r.until(func() bool {
+		merging, err := m.line.Merging(t.Context(), task)
+		return err == nil && merging
+	})
+	r.must(merge.New(r.storage).Withdraw(t.Context(), task.ID, task.Epoch))
+	if err := <-result; !errors.Is(err, team.Conflict) || !strings.Contains(err.Error(), "withdrawn") {
+		t.Errorf("its holder is told %v", err)
+	}
+	back, err := m.hand.GiveBack(t.Context(), task.ID, team.GiveBack{Reason: "withdrawn"})
+	if err != nil || back.Status != team.Pending {
+		t.Errorf("given back it is %s, %v", back.Status, err)
+	}
+}
+
 // Who releases or cancels a task takes its work out of the queue first.
 func TestReleasedWhileItWaits(t *testing.T) {
 	r := setUp(t)
