@@ -149,6 +149,10 @@ func decided(id team.TeamID, p team.Approval) string {
 	what := fmt.Sprintf("the plan %s of %s is %s", p.ID, p.AgentID.At(id), p.Status)
 	switch {
 	case p.Call == nil:
+	case p.Kind == team.OfRespawn && p.Status == team.PlanRejected:
+		what = fmt.Sprintf("refused: %s stays lost", p.AgentID.At(id))
+	case p.Kind == team.OfRespawn:
+		what = fmt.Sprintf("allowed: %s is brought back", p.AgentID.At(id))
 	case p.Status == team.PlanRejected:
 		what = fmt.Sprintf("refused: %s may not make the call %s", p.AgentID.At(id), printable(p.Brief()))
 	case p.Scope == team.Always:
@@ -185,11 +189,11 @@ func (a *app) decides(ctx context.Context, t *client.Team, how func(team.Approva
 
 // decideWith are the commands that decide on a call.
 func (a *app) decideWith(id team.TeamID, p team.Approval) string {
-	scopes := "task|always"
-	if p.Call.Rule == "" {
-		scopes = string(team.ForTask)
+	scopes := strings.Join(team.Strings(p.Scopes()[1:]...), "|") // once is the default
+	if scopes != "" {
+		scopes = " [--scope " + scopes + "]"
 	}
-	return fmt.Sprintf("allow: %s [--scope %s]; refuse: %s", a.command("approvals approve "+p.ID, id), scopes, a.command("approvals reject "+p.ID, id))
+	return fmt.Sprintf("allow: %s%s; refuse: %s", a.command("approvals approve "+p.ID, id), scopes, a.command("approvals reject "+p.ID, id))
 }
 
 // requested returns the call that an entry asks a person for; ok is false if it asks for none.
@@ -203,11 +207,7 @@ const mostShown = 4000
 
 // requestLines tell of a call that waits for a person, and how it is decided on.
 func (a *app) requestLines(id team.TeamID, p client.Plan) []string {
-	about := ""
-	if p.Task != "" {
-		about = " for " + string(p.Task)
-	}
-	lines := []string{"", fmt.Sprintf("%s asks whether it may call %s%s, %s ago:", p.AgentID.At(id), printable(team.Escaped(p.Call.Tool)), about, age(p.CreatedAt))}
+	lines := []string{"", fmt.Sprintf("%s %s, %s ago:", p.AgentID.At(id), printable(p.Asking()), age(p.CreatedAt))}
 	for line := range strings.SplitSeq(p.Call.Quoted(mostShown), "\n") {
 		lines = append(lines, "  "+printable(line))
 	}

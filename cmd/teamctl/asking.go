@@ -148,11 +148,7 @@ func (q *asking) line() string {
 
 // answersTo are the words by which a call is decided on.
 func answersTo(p team.Approval) []string {
-	words := team.Strings(team.Once, team.ForTask)
-	if p.Call.Rule != "" {
-		words = append(words, string(team.Always))
-	}
-	return append(words, "no")
+	return append(team.Strings(p.Scopes()...), "no")
 }
 
 // read takes what is typed.

@@ -57,7 +57,7 @@ func (dirs readDirs) allow(ctx context.Context, t *client.Team) error {
 	if err != nil || !added {
 		return err
 	}
-	_, err = t.Choose(ctx, client.Choices{Hands: &h})
+	_, err = t.Choose(ctx, team.Choices{Hands: &h})
 	return err
 }
 

@@ -243,7 +243,7 @@ func (a *app) setGoal(ctx context.Context, t *client.Team, cfg config.Config, p 
 			err = a.settleOld(ctx, t, record, p.old)
 		}
 		if i := team.Isolation(p.isolation); err == nil && i != "" && i != record.Hands.Isolation {
-			_, err = t.Choose(ctx, client.Choices{Isolation: &i})
+			_, err = t.Choose(ctx, team.Choices{Isolation: &i})
 		}
 	case !p.add:
 		err = a.atWork(record, p, "")

@@ -109,7 +109,7 @@ func (a *app) teamsSetCmd() *cobra.Command {
 			a.tellWithheld(cfg, role.Roles{})
 			ch.Hands = &cfg.Hands
 		}
-		if ch == (client.Choices{}) {
+		if ch.None() {
 			return team.Errorf(team.InvalidArgument, "nothing is to be changed").WithHint("`teamctl teams set --help` lists what can be")
 		}
 		return a.onTeam(args[0], func(ctx context.Context, t *client.Team) error {
@@ -179,7 +179,7 @@ func (a *app) onTeam(name string, f func(context.Context, *client.Team) error) e
 
 // choicesOf gives cmd the flags of what may be chosen of a team. The returned function tells
 // which were given.
-func choicesOf(cmd *cobra.Command) func(*cobra.Command) client.Choices {
+func choicesOf(cmd *cobra.Command) func(*cobra.Command) team.Choices {
 	var description, create, respawn, approver, dialect, isolation string
 	var teammates int
 	var planMode bool
@@ -199,7 +199,7 @@ func choicesOf(cmd *cobra.Command) func(*cobra.Command) client.Choices {
 		"dialect":   fixed(string(team.Native), string(team.Claude)),
 		"isolation": fixed(team.Isolation("").Values()...),
 	})
-	return func(cmd *cobra.Command) (ch client.Choices) {
+	return func(cmd *cobra.Command) (ch team.Choices) {
 		given := cmd.Flags().Changed
 		if given("description") {
 			ch.Description = &description

@@ -162,6 +162,9 @@ func (p *Plans) Decide(ctx context.Context, id string, d team.Decision) (team.Ap
 	if err != nil {
 		return a, err
 	}
+	if a.Kind == team.OfRespawn { // its member is lost, and has asked for nothing
+		return a, nil
+	}
 	_, _, _ = p.o.Post.Send(ctx, team.Message{Type: team.MsgPlanResponse, From: d.By, To: a.AgentID,
 		Content: a.Verdict(), RequestID: a.ID, Approve: &d.Approve})
 	return a, nil

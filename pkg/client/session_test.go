@@ -46,7 +46,7 @@ func TestSessions(t *testing.T) {
 	}
 
 	// A team of that name that is no session.
-	if _, err := c.AddTeam(ctx, client.NewTeam{ID: team.SessionTeam("bob", "1")}, client.Choices{}); err != nil {
+	if _, err := c.AddTeam(ctx, client.NewTeam{ID: team.SessionTeam("bob", "1")}, team.Choices{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.OpenSession(ctx, "bob", "1"); !errors.Is(err, team.NotFound) {

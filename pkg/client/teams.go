@@ -15,37 +15,6 @@ import (
 	"agentteam/pkg/team"
 )
 
-// Choices are what a person may choose of a team; what is nil stays as it is.
-type Choices struct {
-	Description  *string
-	MaxTeammates *int
-	Create       *team.Create
-	Respawn      *team.Respawn
-	Approver     *team.Approver
-	Dialect      *team.Dialect
-	PlanMode     *bool
-	Hands        *team.Hands
-	Isolation    *team.Isolation // of Hands; from the next goal on
-}
-
-func (c Choices) apply(t *team.Team) {
-	set(&t.Description, c.Description)
-	set(&t.MaxTeammates, c.MaxTeammates)
-	set(&t.Policies.Create, c.Create)
-	set(&t.Policies.Respawn, c.Respawn)
-	set(&t.Policies.Approver, c.Approver)
-	set(&t.Policies.Dialect, c.Dialect)
-	set(&t.Policies.PlanMode, c.PlanMode)
-	set(&t.Hands, c.Hands)
-	set(&t.Hands.Isolation, c.Isolation)
-}
-
-func set[T any](field, to *T) {
-	if to != nil {
-		*field = *to
-	}
-}
-
 // Teams returns how all teams stand, in order of their names. One that has lost part of its
 // storage has the status "broken", with the reason as its goal; one that is being deleted
 // has nothing but that status.
@@ -79,9 +48,9 @@ func (c *Client) Teams(ctx context.Context) ([]TeamStatus, error) {
 }
 
 // AddTeam makes a team that must not be there yet. Errors: Conflict; InvalidArgument.
-func (c *Client) AddTeam(ctx context.Context, n NewTeam, choices Choices) (team.Team, error) {
+func (c *Client) AddTeam(ctx context.Context, n NewTeam, choices team.Choices) (team.Team, error) {
 	record := n.record()
-	choices.apply(&record)
+	record.Choose(choices)
 	_, record, err := c.registry.Add(ctx, record)
 	return record, err
 }
@@ -89,13 +58,13 @@ func (c *Client) AddTeam(ctx context.Context, n NewTeam, choices Choices) (team.
 // AddTeamOnce is [Client.AddTeam] for a caller that may have to repeat it: a team that is there
 // already, just as this call would make it and without a goal so far, is returned, and that it
 // existed. Errors: those of AddTeam.
-func (c *Client) AddTeamOnce(ctx context.Context, n NewTeam, choices Choices) (record team.Team, existed bool, err error) {
+func (c *Client) AddTeamOnce(ctx context.Context, n NewTeam, choices team.Choices) (record team.Team, existed bool, err error) {
 	record, err = c.AddTeam(ctx, n, choices)
 	if !errors.Is(err, team.Conflict) {
 		return record, false, err
 	}
 	want := n.record()
-	choices.apply(&want)
+	want.Choose(choices)
 	_, there, oerr := c.registry.Open(ctx, n.ID)
 	same := there.Description == want.Description && there.MaxTeammates == want.MaxTeammates && there.Policies == want.Policies && reflect.DeepEqual(there.Hands, want.Hands) && there.Workspace == want.Workspace
 	if oerr != nil || !same || there.GoalNumber > 0 {
@@ -106,8 +75,8 @@ func (c *Client) AddTeamOnce(ctx context.Context, n NewTeam, choices Choices) (r
 
 // Choose changes the team's record. Who leads it, and its members, act on that immediately.
 // Errors: InvalidArgument, and then nothing is changed; Conflict if it is being deleted.
-func (t *Team) Choose(ctx context.Context, choices Choices) (team.Team, error) {
-	return t.client.registry.Edit(ctx, t.team, choices.apply)
+func (t *Team) Choose(ctx context.Context, choices team.Choices) (team.Team, error) {
+	return t.client.registry.Edit(ctx, t.team, func(record *team.Team) { record.Choose(choices) })
 }
 
 // Deleted is a team that was deleted.

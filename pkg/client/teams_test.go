@@ -128,15 +128,15 @@ func TestSpawnIntoDeletedTeam(t *testing.T) {
 
 func TestChoices(t *testing.T) {
 	r := newRig(t)
-	_, err := r.client.AddTeam(t.Context(), client.NewTeam{ID: "t"}, client.Choices{})
+	_, err := r.client.AddTeam(t.Context(), client.NewTeam{ID: "t"}, team.Choices{})
 	wantCode(t, "a name that is taken", err, team.Conflict)
-	_, err = r.client.AddTeam(t.Context(), client.NewTeam{ID: "u"}, client.Choices{Respawn: new(team.Respawn("ask"))})
+	_, err = r.client.AddTeam(t.Context(), client.NewTeam{ID: "u"}, team.Choices{Respawn: new(team.Respawn("never"))})
 	wantCode(t, "a policy that nobody knows", err, team.InvalidArgument)
-	made, err := r.client.AddTeam(t.Context(), client.NewTeam{ID: "u"}, client.Choices{MaxTeammates: new(0), Create: new(team.CreateLeader)})
+	made, err := r.client.AddTeam(t.Context(), client.NewTeam{ID: "u"}, team.Choices{MaxTeammates: new(0), Create: new(team.CreateLeader)})
 	if err != nil || made.MaxTeammates != 0 || made.Policies != (team.Policies{Create: team.CreateLeader, Respawn: team.RespawnAlways, Approver: team.ByLeader}) {
 		t.Errorf("AddTeam = %+v, %v", made, err)
 	}
-	changed, err := r.Choose(t.Context(), client.Choices{Description: new("ours"), MaxTeammates: new(0)})
+	changed, err := r.Choose(t.Context(), team.Choices{Description: new("ours"), MaxTeammates: new(0)})
 	if err != nil || changed.Description != "ours" || changed.Policies.Respawn != team.RespawnAlways {
 		t.Errorf("Choose = %+v, %v", changed, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/agent"
+	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/broker"
@@ -263,6 +264,7 @@ func (l *leader) newTerm(bt *broker.Storage, m team.Member, bye context.Context,
 	t := &term{leader: l, team: bt, member: m, log: log, roster: roster.New(bt), pulse: roster.NewPulse(), bye: bye}
 	t.board = board.New(bt.Bucket, board.Options{Logger: log, Metrics: metrics, Withdraw: merge.New(bt).Withdraw})
 	t.mailbox = mailbox.New(bt, mailbox.Options{Members: t.roster, Logger: log, Metrics: metrics})
+	t.plans = approval.New(bt.Bucket, approval.Options{Tasks: t.board, Members: t.roster, Post: t.mailbox})
 	t.index = index.New(index.Options{Team: bt, Logger: log, Metrics: l.Metrics, Finish: t.board.FinishCreate, Heard: func(b team.Beat) { t.pulse.Hear(b) },
 		Send: func(to team.AgentID, task team.Task) error { return control.TellOffer(bt, to, task) },
 		Taken: func(from team.AgentID, id team.TaskID) {

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"agentteam/pkg/agent"
+	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/broker"
@@ -40,6 +41,7 @@ type term struct {
 	board   *board.Board
 	roster  *roster.Roster
 	mailbox *mailbox.Mailbox
+	plans   *approval.Plans
 	pulse   *roster.Pulse
 	index   *index.Index
 	spawner *spawn.Spawner
@@ -260,6 +262,28 @@ func (t *term) Respawn(ctx context.Context, m team.Member, wait time.Duration) e
 			t.log.WarnContext(ctx, "member not brought back", "agent", m.AgentID, "err", err)
 		}
 	})
+	return nil
+}
+
+// MayReturn reports whether a person has allowed that a lost member is brought back.
+func (t *term) MayReturn(ctx context.Context, m team.Member, record team.Team) (bool, error) {
+	return t.plans.MayReturn(ctx, m, record.Workspace, m.LastError)
+}
+
+// Ready spawns members of a role that the team keeps ready. It does not block.
+func (t *term) Ready(ctx context.Context, record team.Team, role string, n int) error {
+	for range n {
+		t.respawns.Go(func() {
+			_, err := t.spawner.Spawn(ctx, team.Member{Role: role, SpawnedBy: team.Leader}, record.MaxTeammates)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			t.log.WarnContext(ctx, "member not kept ready", "role", role, "err", err)
+			if err := t.Tell(ctx, fmt.Sprintf("not-ready-%s-%d", role, record.GoalNumber), watchdog.NotReadyText(role, err)); err != nil && ctx.Err() == nil {
+				t.log.WarnContext(ctx, "leader not told", "err", err)
+			}
+		})
+	}
 	return nil
 }
 

@@ -48,11 +48,7 @@ const maxAsked = 4000
 
 // asked is what a person reads who is to allow a call.
 func (s *Story) asked(a team.Approval) string {
-	text := "asks whether it may call " + team.Escaped(a.Call.Tool)
-	if a.Task != "" {
-		text += " for " + string(a.Task)
-	}
-	text += ":\n" + a.Call.Quoted(maxAsked) + "\nin: " + team.Escaped(a.Call.Dir) + "\nwhy: " + a.Call.Why
+	text := a.Asking() + ":\n" + a.Call.Quoted(maxAsked) + "\nin: " + team.Escaped(a.Call.Dir) + "\nwhy: " + a.Call.Why
 	if s.o.Decide == nil {
 		return text
 	}

@@ -95,7 +95,7 @@ func (a Approval) Intact() bool {
 	switch a.Kind {
 	case "", OfPlan:
 		return a.Call == nil && a.PlanHash == planHash(a.Plan) && a.ID == a.requestID()
-	case OfPermission:
+	case OfPermission, OfRespawn:
 		return a.Call != nil && a.Plan == "" && a.Call.Digest == a.Call.digest() && a.ID == a.requestID()
 	}
 	return false
@@ -153,6 +153,8 @@ func (a Approval) Void(m Member, copies []Task) string {
 		return string(a.AgentID) + " has gone on to something else"
 	case m.AgentID == "", m.State == Stopped:
 		return string(a.AgentID) + " has left the team"
+	case a.Kind == OfRespawn && (m.State != Lost || m.Incarnation != a.Incarnation):
+		return string(a.AgentID) + " is back"
 	case a.Task != "" && !a.Held(copies):
 		return string(a.AgentID) + " does not hold " + string(a.Task) + " any more, or somebody else did in between"
 	}

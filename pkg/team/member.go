@@ -161,6 +161,8 @@ func (m Member) Absent(p Policies) string {
 		return "is parked, since its journal cannot be read"
 	case m.Parked():
 		return "is parked, without a usable answer from its model"
+	case m.State == Lost && p.Respawn == RespawnAsk && m.Program == "":
+		return "is lost, and a person is asked whether to bring it back"
 	case m.State == Lost && (p.Respawn == RespawnRelease || m.Program != ""):
 		return "is lost, and nobody brings it back"
 	}

@@ -18,6 +18,7 @@ type ApprovalKind string
 const (
 	OfPlan       ApprovalKind = "plan"       // to carry out a plan, in plan mode
 	OfPermission ApprovalKind = "permission" // to make one call
+	OfRespawn    ApprovalKind = "respawn"    // to bring its member back, which is lost
 )
 
 // Scope is how far the approval of a call goes.
@@ -132,6 +133,24 @@ func NewPermission(h Holder, t Task, c AskedCall, now time.Time) (Approval, erro
 	return a, nil
 }
 
+// RespawnCall names the call of a request to bring a lost member back. No model makes it.
+const RespawnCall = "respawn"
+
+// NewRespawn asks a person whether m, which is lost, is to be brought back; why says how it was
+// lost. It is the same request each time, until m is lost as another incarnation.
+func NewRespawn(m Member, dir, why string, now time.Time) Approval {
+	c := AskedCall{Tool: RespawnCall, Arguments: fmt.Sprintf(`{"agent_id":%q,"incarnation":%d}`, m.AgentID, m.Incarnation), Dir: dir, Why: Clip(Escaped(why), 2000), Number: 1}
+	c.Digest = c.digest()
+	a := Approval{Kind: OfRespawn, AgentID: m.AgentID, Incarnation: m.Incarnation, Approver: ByHuman, Call: &c, Status: PlanPending, CreatedAt: now}
+	a.ID = a.requestID()
+	return a
+}
+
+// Brings reports whether a person has decided that a brings its member back.
+func (a Approval) Brings(seated bool) bool {
+	return a.Kind == OfRespawn && a.Status == PlanApproved && a.Intact() && a.mayDecide(a.DecidedBy, seated)
+}
+
 // IsPlan reports whether a is about a plan. What a newer program knows more of is none.
 func (a Approval) IsPlan() bool { return (a.Kind == "" || a.Kind == OfPlan) && a.Call == nil }
 
@@ -148,6 +167,8 @@ func (a Approval) takes(d Decision) error {
 	switch {
 	case d.Scope == "":
 		return nil
+	case a.Kind == OfRespawn && d.Scope != Once:
+		return Errorf(InvalidArgument, "a respawn has no scope").WithHint("the policy respawn says what becomes of the members that are lost from now on")
 	case a.IsPlan():
 		return Errorf(InvalidArgument, "a plan has no scope").WithHint("it is approved until its task has ended")
 	case !d.Approve:
@@ -225,6 +246,25 @@ func (a Approval) callVerdict() string {
 		text += "\n" + a.Feedback
 	}
 	return text
+}
+
+// Scopes are those that an approval of a, which has a call, may have.
+func (a Approval) Scopes() []Scope {
+	switch {
+	case a.Kind == OfRespawn:
+		return []Scope{Once}
+	case a.Call.Rule == "":
+		return []Scope{Once, ForTask}
+	}
+	return []Scope{Once, ForTask, Always}
+}
+
+// Asking completes "coder-1 ..." with what a person is asked by a, which has a call.
+func (a Approval) Asking() string {
+	if a.Kind == OfRespawn {
+		return "is lost, and a person decides whether it comes back"
+	}
+	return "asks whether it may call " + Escaped(a.Call.Tool) + a.about()
 }
 
 // Brief is what is asked, in its first words, on a line.

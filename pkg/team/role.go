@@ -19,6 +19,7 @@ type Role struct {
 	PlanMode     bool     `json:"plan_mode,omitempty"` // its members change nothing before their plans are approved
 	Approver     Approver `json:"approver,omitempty"`  // of those plans; "" = the team's
 	Hands        Hands    `json:"hands,omitzero"`      // of its members; what is not set is the team's
+	Ready        int      `json:"ready,omitempty"`     // how many members of it there are kept to be while the team has a goal
 	Instructions string   `json:"instructions"`
 }
 
@@ -71,6 +72,9 @@ func (r Role) Validate() error {
 	}
 	if r.PlanMode && r.Name == LeaderRole {
 		return Errorf(InvalidArgument, "role %s has plan_mode, and a leader has nobody to ask", r.Name).WithHint("leave plan_mode out")
+	}
+	if r.Ready < 0 || r.Ready > MostTeammates || r.Ready > 0 && r.Name == LeaderRole {
+		return Errorf(InvalidArgument, "role %s: %d members cannot be kept ready", r.Name, r.Ready).WithHint("a number from 0 to %d, and none of the leader", MostTeammates)
 	}
 	if i := slices.IndexFunc(r.Tools, unlimited); i >= 0 && r.WritesDeliverableOnly() {
 		return Errorf(InvalidArgument, "role %s is to write its deliverable only, and has the tool %s, which can write anything", r.Name, r.Tools[i]).

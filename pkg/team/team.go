@@ -29,6 +29,7 @@ type Respawn string
 // The respawn policies; the zero value means RespawnAlways.
 const (
 	RespawnAlways  Respawn = "respawn" // start it again, with its conversation
+	RespawnAsk     Respawn = "ask"     // free its task, and ask a person whether to start it again
 	RespawnRelease Respawn = "release" // free its task and leave it at that
 )
 
@@ -64,6 +65,7 @@ type Policies struct {
 	Approver Approver `json:"approver"`
 	Dialect  Dialect  `json:"dialect,omitempty"`   // in which models are told of the tools; a role's own goes before it
 	PlanMode bool     `json:"plan_mode,omitempty"` // every teammate that is spawned is in plan mode
+	Delegate bool     `json:"delegate,omitempty"`  // the leader only leads: it has no tools of the workspace
 }
 
 // Validate refuses what no process would know. Errors: InvalidArgument.
@@ -73,7 +75,7 @@ func (p Policies) Validate() error {
 		known       []string
 	}{
 		{"create", string(p.Create), []string{string(CreateAll), string(CreateLeader)}},
-		{"respawn", string(p.Respawn), []string{string(RespawnAlways), string(RespawnRelease)}},
+		{"respawn", string(p.Respawn), Strings(RespawnAlways, RespawnAsk, RespawnRelease)},
 		{"approver", string(p.Approver), []string{string(ByLeader), string(ByHuman)}},
 	} {
 		if c.value != "" && !slices.Contains(c.known, c.value) {

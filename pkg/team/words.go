@@ -11,7 +11,7 @@ var words = map[reflect.Type][]string{
 	reflect.TypeFor[EventType]():      Strings(eventTypes...),
 	reflect.TypeFor[Status]():         Strings(Active, TeamFinished, TeamFailed, TeamStopped, TeamDeleting),
 	reflect.TypeFor[ApprovalStatus](): Strings(PlanPending, PlanApproved, PlanRejected, PlanUsed),
-	reflect.TypeFor[ApprovalKind]():   Strings("", OfPlan, OfPermission),
+	reflect.TypeFor[ApprovalKind]():   Strings("", OfPlan, OfPermission, OfRespawn),
 	reflect.TypeFor[CallState]():      Strings("", CallNotRun, CallUnknown),
 	reflect.TypeFor[Scope]():          Strings("", Once, ForTask, Always),
 	reflect.TypeFor[MemberState](): Strings(Created, Joined, Running, Stalled, Idle, WaitingAnswer, WaitingUser, WaitingApproval,
@@ -22,7 +22,7 @@ var words = map[reflect.Type][]string{
 	reflect.TypeFor[Code]():      Strings(PermissionDenied, Conflict, Blocked, Busy, NotFound, InvalidState, InvalidArgument, BudgetExceeded, Unavailable),
 	reflect.TypeFor[Backend]():   Strings("", Pool, Exec, Person),
 	reflect.TypeFor[Create]():    Strings("", CreateAll, CreateLeader),
-	reflect.TypeFor[Respawn]():   Strings("", RespawnAlways, RespawnRelease),
+	reflect.TypeFor[Respawn]():   Strings("", RespawnAlways, RespawnAsk, RespawnRelease),
 	reflect.TypeFor[Approver]():  Strings("", ByLeader, ByHuman),
 	reflect.TypeFor[Dialect]():   Strings("", Native, Claude),
 }

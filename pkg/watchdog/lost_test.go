@@ -211,6 +211,39 @@ func TestNoRespawn(t *testing.T) {
 	})
 }
 
+func TestRespawnAsks(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(10*time.Minute, func() {
+			w.look.Team.Policies.Respawn = team.RespawnAsk
+			w.working(true)
+			w.goSilent("coder-1")
+		})
+		w.want("reap T-001 attempt=true: coder-1 was not heard for 30s", "lose coder-1 was not heard for 30s", allIdle, "ask for coder-1 1")
+		w.pass(10 * time.Minute)
+		w.want() // nothing happens to it before a person has decided
+		w.change(4*time.Second, func() { w.returns = true })
+		w.want("respawn coder-1 1")
+	})
+}
+
+func TestKeptReady(t *testing.T) {
+	watch(t, func(t *testing.T, w *fake) {
+		w.change(4*time.Second, func() {
+			w.working(true)
+			w.look.Team.Roles = map[string]team.Role{"coder": {Name: "coder", Ready: 3}, "tester": {Name: "tester"}}
+		})
+		w.want("ready 2 coder") // coder-1 is there
+		w.change(10*time.Minute, func() { w.look.Members = append(w.look.Members, joined("coder-2", "coder")) })
+		w.want("ready 1 coder", "ready 1 coder") // three in a row bring none
+		w.change(4*time.Second, func() { w.look.Members = append(w.look.Members, joined("coder-3", "coder")) })
+		w.want()
+		w.change(4*time.Second, func() { w.look.Members[len(w.look.Members)-1].State = team.Stopped })
+		w.want("ready 1 coder")
+		w.change(10*time.Minute, func() { w.look.Team.Goal = "" })
+		w.want()
+	})
+}
+
 // A member that another program plays is not continued by ours.
 func TestPlayedByAnotherProgram(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {

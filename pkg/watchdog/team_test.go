@@ -46,6 +46,8 @@ type fake struct {
 	onUnfinished func()               // happens just before the unfinished tasks are read, once
 	freeze       time.Duration        // the process stands still this long, once
 	poolless     bool                 // nobody can be brought back
+	returns      bool                 // a person lets lost members come back
+	asks         []string             // what a person was asked
 
 	did  []string // what the watchdog did, in order
 	text string   // of the last message to the leader
@@ -327,6 +329,23 @@ func (w *fake) Respawn(_ context.Context, m team.Member, _ time.Duration) error 
 		m.Incarnation, m.Revision, m.State, m.LastError = m.Incarnation+1, m.Revision+2, team.Lost, "no standby is free"
 		w.look.Members[i] = m
 	}
+	return nil
+}
+
+func (w *fake) MayReturn(_ context.Context, m team.Member, _ team.Team) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ask := fmt.Sprintf("ask for %s %d", m.AgentID, m.Incarnation); !slices.Contains(w.asks, ask) { // as its record is made once
+		w.asks = append(w.asks, ask)
+		w.act("%s", ask)
+	}
+	return w.returns, nil
+}
+
+func (w *fake) Ready(_ context.Context, _ team.Team, role string, n int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.act("ready %d %s", n, role)
 	return nil
 }
 

@@ -50,6 +50,11 @@ type Actions interface {
 	// Respawn brings a lost member back after that wait. It must not block. If it fails the
 	// member's record says so, as a later incarnation that is lost.
 	Respawn(ctx context.Context, m team.Member, wait time.Duration) error
+	// MayReturn asks a person, once for an incarnation, whether a lost member is to be brought back,
+	// and reports whether it may be.
+	MayReturn(ctx context.Context, m team.Member, t team.Team) (bool, error)
+	// Ready spawns so many members of a role. It must not block.
+	Ready(ctx context.Context, t team.Team, role string, n int) error
 	// Lose writes into a member's record that it is lost, and why.
 	Lose(ctx context.Context, m team.Member, why string) error
 	// Dismiss stops a member that is gone.
@@ -110,6 +115,7 @@ type Watchdog struct {
 	waiting   map[team.AgentID]waiter
 	respawned map[team.AgentID]since     // the lost incarnation that a respawn was asked for
 	failures  map[team.AgentID]failures  // of those that ended by an error, or could not be brought back
+	readied   map[string]readied         // by role, while members of it are missing
 	stalled   map[team.AgentID]time.Time // the last progress of those of whose stall the leader was told
 	warned    bool                       // a silence of many was reported
 	told      told                       // what the leader was told of dependencies
@@ -172,6 +178,7 @@ func New(o Options) *Watchdog {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	return &Watchdog{o: o, metrics: newMetrics(o.Metrics), orphans: map[team.TaskID]orphan{},
 		joined: map[team.AgentID]since{}, respawned: map[team.AgentID]since{}, failures: map[team.AgentID]failures{}, stalled: map[team.AgentID]time.Time{},
+		readied:  map[string]readied{},
 		silences: map[silence]int{}, marked: map[silence]bool{}}
 }
 
@@ -253,6 +260,9 @@ func (w *Watchdog) step(ctx context.Context) error {
 		return nil
 	}
 	if err := w.free(ctx, look, heard, now); err != nil {
+		return err
+	}
+	if err := w.keepReady(ctx, look, now); err != nil {
 		return err
 	}
 	return w.allIdle(ctx)
@@ -386,17 +396,27 @@ func (w *Watchdog) reap(ctx context.Context, look index.Look, m team.Member, why
 }
 
 // bringBack respawns a lost member, with why as the reason. If the team's policy forbids that,
-// or another program runs the member, it only marks the member lost. A member that was lost too
+// or another program runs the member, it only marks the member lost; so it does where a person is
+// asked, until that person allows it. A member that was lost too
 // often is given up. A respawn that failed is tried again after a while; once several have
 // failed, the leader is notified and the team no longer waits for the member.
 func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, why string, now time.Time) error {
-	if t.Policies.Respawn != "" && t.Policies.Respawn != team.RespawnAlways || m.Program != "" {
-		if m.State == team.Lost {
-			return nil
-		}
+	policy := cmp.Or(t.Policies.Respawn, team.RespawnAlways)
+	if m.Program != "" {
+		policy = team.RespawnRelease
+	}
+	if policy != team.RespawnAlways && m.State != team.Lost {
 		w.metrics.countLost()
 		w.o.Logger.WarnContext(ctx, "member lost, and not brought back", "agent", m.AgentID, "incarnation", m.Incarnation)
 		return w.o.Actions.Lose(ctx, m, string(m.AgentID)+" "+why)
+	}
+	switch policy {
+	case team.RespawnRelease:
+		return nil
+	case team.RespawnAsk:
+		if may, err := w.o.Actions.MayReturn(ctx, m, t); err != nil || !may {
+			return err
+		}
 	}
 	asked := w.respawned[m.AgentID]
 	again := asked.incarnation == m.Incarnation

@@ -29,8 +29,8 @@ type policyChoices struct {
 	_ struct{} `additionalProperties:"false"`
 }
 
-func (c choices) client() client.Choices {
-	ch := client.Choices{Description: c.Description, MaxTeammates: c.MaxTeammates}
+func (c choices) client() team.Choices {
+	ch := team.Choices{Description: c.Description, MaxTeammates: c.MaxTeammates}
 	if p := c.Policies; p != nil {
 		ch.Create, ch.Respawn, ch.Approver, ch.Dialect, ch.PlanMode = p.Create, p.Respawn, p.Approver, p.Dialect, p.PlanMode
 	}
@@ -158,7 +158,7 @@ func absolute(workspace string) error {
 
 func editTeam(ctx context.Context, t *client.Team, in *editTeamIn) (*teamOut, error) {
 	ch := in.Body.client()
-	if ch == (client.Choices{}) {
+	if ch.None() {
 		return nil, team.Errorf(team.InvalidArgument, "body: nothing is to be changed").WithHint("name description, max_teammates or a policy")
 	}
 	record, err := t.Choose(ctx, ch)

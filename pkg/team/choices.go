@@ -1,0 +1,59 @@
+package team
+
+import "reflect"
+
+// Choices are what a person may choose of a team; what is nil stays as it is.
+type Choices struct {
+	Description  *string
+	MaxTeammates *int
+	Create       *Create
+	Respawn      *Respawn
+	Approver     *Approver
+	Dialect      *Dialect
+	PlanMode     *bool
+	Delegate     *bool
+	Hands        *Hands
+	Isolation    *Isolation // of Hands; from the next goal on
+}
+
+// None reports whether nothing is chosen.
+func (c Choices) None() bool { return reflect.ValueOf(c).IsZero() }
+
+// Choose makes t what c says.
+func (t *Team) Choose(c Choices) {
+	choose(&t.Description, c.Description)
+	choose(&t.MaxTeammates, c.MaxTeammates)
+	choose(&t.Policies.Create, c.Create)
+	choose(&t.Policies.Respawn, c.Respawn)
+	choose(&t.Policies.Approver, c.Approver)
+	choose(&t.Policies.Dialect, c.Dialect)
+	choose(&t.Policies.PlanMode, c.PlanMode)
+	choose(&t.Policies.Delegate, c.Delegate)
+	choose(&t.Hands, c.Hands)
+	choose(&t.Hands.Isolation, c.Isolation)
+}
+
+func choose[T any](field, to *T) {
+	if to != nil {
+		*field = *to
+	}
+}
+
+// RoleChoices are what a person may choose of a role beside its file; what is nil stays as it is.
+type RoleChoices struct {
+	Ready    *int
+	Model    *string
+	Dialect  *Dialect
+	PlanMode *bool
+	Approver *Approver
+}
+
+// With is r as c has it.
+func (r Role) With(c RoleChoices) Role {
+	choose(&r.Ready, c.Ready)
+	choose(&r.Model, c.Model)
+	choose(&r.Dialect, c.Dialect)
+	choose(&r.PlanMode, c.PlanMode)
+	choose(&r.Approver, c.Approver)
+	return r
+}
