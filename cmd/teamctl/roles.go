@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/config"
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
 )
@@ -41,7 +42,16 @@ type roleView struct {
 
 // loadRoles reads the roles that hold in this folder, and says what was left out.
 func (a *app) loadRoles() (role.Roles, error) {
+	src := sources(a.cmd)
+	src.Lenient = true
+	cfg, err := config.Load(src)
+	if err != nil {
+		return role.Roles{}, err
+	}
 	roles, err := role.Load(".")
+	if err == nil {
+		roles.All, err = cfg.Roles(roles.All)
+	}
 	for _, s := range roles.Skipped {
 		fmt.Fprintln(a.err, team.OneLine(s.String()))
 	}
@@ -215,7 +225,7 @@ func (a *app) applyRoles(ctx context.Context, t *client.Team, roles role.Roles, 
 		}
 		taken[r.Name] = r
 	}
-	if err := t.SetRoles(ctx, taken); err != nil {
+	if _, err := t.Choose(ctx, team.Choices{Roles: taken}); err != nil {
 		return err
 	}
 	if record, err = t.Record(ctx); err != nil {

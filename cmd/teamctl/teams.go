@@ -20,7 +20,7 @@ import (
 func (a *app) teamsCmd() *cobra.Command {
 	cmd := group(a.teamsLsCmd())
 	cmd.Use, cmd.Aliases, cmd.Short = "teams", []string{"team"}, "Show, make, change and delete teams; by itself it lists them"
-	cmd.AddCommand(a.teamsLsCmd(), a.teamsGetCmd(), makesTeam(a.teamsAddCmd()), a.teamsSetCmd(), a.teamsRmCmd())
+	cmd.AddCommand(a.teamsLsCmd(), a.teamsGetCmd(), makesTeam(a.teamsAddCmd()), a.teamsSetCmd(), a.teamsApplyCmd(), a.teamsRmCmd())
 	return cmd
 }
 
@@ -182,19 +182,20 @@ func (a *app) onTeam(name string, f func(context.Context, *client.Team) error) e
 func choicesOf(cmd *cobra.Command) func(*cobra.Command) team.Choices {
 	var description, create, respawn, approver, dialect, isolation string
 	var teammates int
-	var planMode bool
+	var planMode, delegate bool
 	f := cmd.Flags()
 	f.StringVar(&description, "description", "", "what the team is for")
 	f.IntVar(&teammates, "max-teammates", team.DefaultMaxTeammates, "how many teammates it may have at once")
 	f.StringVar(&create, "create", string(team.CreateAll), "who may create tasks: all, or the leader (and people)")
-	f.StringVar(&respawn, "respawn", string(team.RespawnAlways), "what becomes of a lost member: respawn it, or release its task and leave it")
+	f.StringVar(&respawn, "respawn", string(team.RespawnAlways), "what becomes of a lost member: respawn it, ask a person first, or release its task and leave it")
 	f.StringVar(&approver, "approver", string(team.ByLeader), "who approves plans: leader or human")
 	f.StringVar(&dialect, "dialect", string(team.Native), "the names of tools that models are told: native or claude; a role may have its own")
 	f.StringVar(&isolation, "isolation", "", isolationUsage+"; from its next goal on")
+	f.BoolVar(&delegate, "delegate", false, "the leader only leads: it has no tools of the workspace; ended by --delegate=false with its next goal")
 	f.BoolVar(&planMode, "plan-mode", false, "teammates that are spawned change nothing before their plans are approved")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
 		"create":    fixed(string(team.CreateAll), string(team.CreateLeader)),
-		"respawn":   fixed(string(team.RespawnAlways), string(team.RespawnRelease)),
+		"respawn":   fixed(team.Strings(team.RespawnAlways, team.RespawnAsk, team.RespawnRelease)...),
 		"approver":  fixed(string(team.ByLeader), string(team.ByHuman)),
 		"dialect":   fixed(string(team.Native), string(team.Claude)),
 		"isolation": fixed(team.Isolation("").Values()...),
@@ -222,6 +223,9 @@ func choicesOf(cmd *cobra.Command) func(*cobra.Command) team.Choices {
 		if given("isolation") {
 			ch.Isolation = new(team.Isolation(isolation))
 		}
+		if given("delegate") {
+			ch.Delegate = &delegate
+		}
 		if given("plan-mode") {
 			ch.PlanMode = &planMode
 		}
@@ -246,7 +250,7 @@ func (a *app) printTeam(t team.Team) error {
 		return writeFields(a.screen(), []field{
 			{"name", string(t.ID)}, {"status", string(t.Status)}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
 			{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)},
-			{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"dialect", string(t.Dialect(team.Role{}))},
+			{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"delegate mode", fmt.Sprint(t.Policies.Delegate)}, {"dialect", string(t.Dialect(team.Role{}))},
 			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"isolation", isolationShown(t)}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
 			{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"summary", t.Summary},
 			{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)},

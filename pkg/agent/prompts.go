@@ -14,7 +14,8 @@ var prompts embed.FS
 var (
 	leaderPrompt   = prompt("leader")
 	teammatePrompt = prompt("teammate")
-	planPrompt     = prompt("plan") // of a member in plan mode
+	planPrompt     = prompt("plan")     // of a member in plan mode
+	delegatePrompt = prompt("delegate") // of a leader in delegate mode
 )
 
 // prompt returns a text of prompts without the line end after it.

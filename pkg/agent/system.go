@@ -21,6 +21,9 @@ func System(t team.Team, m team.Member, r team.Role, at place.Place) string {
 	} else {
 		parts = append(parts, dialect.Say(teammatePrompt))
 	}
+	if m.AgentID == team.Leader && t.Policies.Delegate {
+		parts = append(parts, delegatePrompt)
+	}
 	if m.PlanMode {
 		parts = append(parts, planPrompt)
 	}

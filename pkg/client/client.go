@@ -32,7 +32,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -134,7 +133,7 @@ type NewTeam struct {
 	Lease     time.Duration // in whole seconds; default [team.DefaultLease]
 	Stall     time.Duration // in whole seconds, without progress until a member is stalled; default [team.DefaultStall]
 	Hands     team.Hands    // what its members may do
-	PlanMode  bool          // its teammates change nothing before their plans are approved
+	Choices   team.Choices  // what else is to be another than by default
 	Workspace string        // where its members work, unless their process is set otherwise; may be ""
 	Needs     string        // a role that Roles, or the team if it is there, must have; may be ""
 	UserID    string        // with SessionID: the session that the team is, see [Client.MakeSession]; "" = none
@@ -169,9 +168,10 @@ func (c *Client) Make(ctx context.Context, n NewTeam) (*Team, error) {
 func (n NewTeam) record() team.Team {
 	t := team.Team{
 		ID: n.ID, Roles: n.Roles, LeaseSeconds: int(n.Lease / time.Second), StallSeconds: int(n.Stall / time.Second), MaxTeammates: team.DefaultMaxTeammates,
-		Policies: team.Policies{Create: team.CreateAll, Respawn: team.RespawnAlways, Approver: team.ByLeader, PlanMode: n.PlanMode},
+		Policies: team.Policies{Create: team.CreateAll, Respawn: team.RespawnAlways, Approver: team.ByLeader},
 		Hands:    n.Hands, Workspace: n.Workspace, UserID: n.UserID, SessionID: n.SessionID, CreatedBy: team.UserAgent,
 	}
+	t.Choose(n.Choices)
 	if n.WithChanges { // its leader may begin the line before the goal is set
 		t.WithChanges = 1
 	}
@@ -225,15 +225,3 @@ func (t *core) seating(names []team.AgentID) *core {
 // maySit reports whether a seat may be made for the name. The leader's is refused by package
 // seat, in other words.
 func (t *core) maySit(a team.AgentID) bool { return a == team.Leader || slices.Contains(t.sitting, a) }
-
-// SetRoles stores the roles with the team, in place of those that it has by their names.
-// Members that work keep what they were started with.
-func (t *Team) SetRoles(ctx context.Context, roles map[string]team.Role) error {
-	_, err := t.client.registry.Edit(ctx, t.team, func(r *team.Team) {
-		if r.Roles == nil {
-			r.Roles = map[string]team.Role{}
-		}
-		maps.Copy(r.Roles, roles)
-	})
-	return err
-}

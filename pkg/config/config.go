@@ -47,16 +47,21 @@ type Config struct {
 
 	// Sandbox is how this process confines commands, and Hands what the members of teams may do
 	// that it makes: what is not set there is its zero value.
-	Sandbox  team.Sandbox
-	Hands    team.Hands
-	PlanMode bool // of the teammates of such a team
+	Sandbox team.Sandbox
+	Hands   team.Hands
+
+	// Choices are those of the teams that it makes, but for hands and roles; see [Config.Over] and
+	// [Config.Roles].
+	Choices team.Choices
 
 	form       grant.Form          // the hands as they were read
+	sections   sections            // of a team, the same
 	neverMatch []string            // rules of permissions, and why
 	withheld   []string            // of them, what the file would grant
 	exposing   map[string][]string // secrets that the file, untrusted, would send; see sends.keysOf
 	origins    []Origin
 	file       string  // as in File
+	found      bool    // as in Found
 	sources    Sources // absolute; the zero value if not loaded
 	leftOut    error   // as in LeftOut
 }
@@ -76,6 +81,7 @@ type Sources struct {
 	Flags func(name string) (string, bool) // a flag's value, and whether it was given; name without dashes
 	Env   func(name string) (string, bool) // os.LookupEnv, in a program
 	Dir   string                           // the working folder; default: the current one
+	File  string                           // the settings file; default: the nearest team.yaml
 
 	// Lenient has [Load] leave out the models of team.yaml if something is wrong with
 	// them, for those who ask none; [Config.LeftOut] then tells what.
@@ -104,9 +110,13 @@ func Load(src Sources) (Config, error) {
 
 // load fills the settings of the table from c.sources.
 func (c *Config) load(table []setting) error {
-	path, shown := findFile(c.sources.Dir)
+	path, shown := c.sources.findFile()
 	c.file = path
 	file, data, err := readFile(path, shown, table)
+	c.found = data != nil
+	if err == nil && !c.found && c.sources.File != "" {
+		err = team.Errorf(team.NotFound, "there is no file %s", shown)
+	}
 	if err != nil {
 		return err
 	}
@@ -128,6 +138,7 @@ func (c *Config) load(table []setting) error {
 	if err := c.takeHands(file, data); err != nil {
 		return err
 	}
+	c.takeTeam(file)
 	if err := c.takeModels(file); err != nil {
 		if !c.sources.Lenient {
 			return err
@@ -238,6 +249,9 @@ func (c Config) LeftOut() error { return c.leftOut }
 func (c Config) File() string {
 	return c.file
 }
+
+// Found reports whether File is there.
+func (c Config) Found() bool { return c.found }
 
 // Reload loads the settings anew from where these came from. Errors: as of [Load].
 func (c Config) Reload() (Config, error) { return Load(c.sources) }

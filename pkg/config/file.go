@@ -16,10 +16,17 @@ import (
 // fileName is the settings file of the working folder or of the nearest folder above it.
 const fileName = "team.yaml"
 
-// findFile returns the path of the settings file that counts in dir: the nearest one up
-// the tree, as with the cluster file; dir's own if there is none. shown is how errors and
-// origins name it, as seen from dir.
-func findFile(dir string) (path, shown string) {
+// findFile returns the path of the settings file that counts: the one that is named, else the
+// nearest one up the tree, as with the cluster file; that of src.Dir if there is none. shown is how
+// errors and origins name it, as seen from there.
+func (src Sources) findFile() (path, shown string) {
+	dir := src.Dir
+	if src.File != "" {
+		if path = src.File; !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		return path, src.File
+	}
 	for at := dir; ; at = filepath.Dir(at) {
 		path = filepath.Join(at, fileName)
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {

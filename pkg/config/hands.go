@@ -59,7 +59,9 @@ var handsParts = []struct {
 // counts only if it is trusted.
 func (c *Config) takeHands(file map[string]entry, data []byte) (err error) {
 	said, planMode := c.form.Hands()
-	c.PlanMode = planMode
+	if planMode {
+		c.Choices.PlanMode = &planMode
+	}
 	var inFile team.Hands
 	origin := map[string]int{}
 	for i, o := range c.origins {

@@ -69,7 +69,7 @@ func TestHandsOfTheFile(t *testing.T) {
 	write(t, file, "sandbox: bubblewrap\nnetwork: none\npermission_mode: read-only\n")
 	load(nil, team.Hands{Sandbox: team.Bubblewrap, Network: team.Network{}, PermissionMode: team.ReadOnlyMode}, team.Bubblewrap, "")
 	write(t, file, "permission_mode: plan\n")
-	if c = load(nil, team.Hands{}, team.SandboxAuto, ""); !c.PlanMode {
+	if c = load(nil, team.Hands{}, team.SandboxAuto, ""); c.Choices.PlanMode == nil || !*c.Choices.PlanMode {
 		t.Error("permission_mode: plan is not plan mode")
 	}
 	if err := os.Remove(file); err != nil {

@@ -39,7 +39,7 @@ type setting struct {
 // settings is the table, its rows bound to the fields of c. Relative paths are
 // taken from dir.
 func settings(c *Config, dir string) []setting {
-	return append(processSettings(c, dir), handsSettings(c)...)
+	return slices.Concat(processSettings(c, dir), teamSettings(c), handsSettings(c))
 }
 
 func processSettings(c *Config, dir string) []setting {

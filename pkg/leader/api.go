@@ -50,6 +50,9 @@ func newTeam(cfg config.Config, workspace string) func() (client.NewTeam, error)
 		if err != nil {
 			return client.NewTeam{}, err
 		}
-		return client.NewTeam{Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Hands: cfg.Hands, PlanMode: cfg.PlanMode, Workspace: workspace}, nil
+		if roles.All, err = cfg.Roles(roles.All); err != nil {
+			return client.NewTeam{}, err
+		}
+		return client.NewTeam{Roles: roles.All, Lease: cfg.Lease, Stall: cfg.StallAfter, Hands: cfg.Hands, Choices: cfg.Choices, Workspace: workspace}, nil
 	}
 }

@@ -64,6 +64,9 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 	if m.gate != nil {
 		set = set.Behind(m.gate.Pass)
 	}
+	if m.Member.AgentID == team.Leader {
+		set = set.Behind(m.delegate(files))
+	}
 	m.asks = m.plans.Permissions(m.Member, m.hand, m.judge)
 	set = set.Behind(m.asks.Pass)
 	// A role chooses among the tools of the workspace; the team's are everybody's,
@@ -90,6 +93,9 @@ var known = sync.OnceValue(func() *tool.Set {
 // file may have been written for another program: what it names and nobody has here
 // is left out, and a role of nothing else is left with no tool rather than with all.
 func (m *member) chosen(files, crew []tool.Tool) []string {
+	if m.Member.AgentID == team.Leader && m.Record.Policies.Delegate {
+		return nil
+	}
 	if len(m.Role.Tools) == 0 || slices.Contains(m.Role.Tools, "*") {
 		return toolNames(files)
 	}
@@ -108,6 +114,19 @@ func (m *member) chosen(files, crew []tool.Tool) []string {
 		m.Logger.Warn("the role names tools that are not there; they are left out", "agent", m.Member.AgentID, "role", m.Role.Name, "tools", unknown)
 	}
 	return names
+}
+
+// delegate is the gate of a leader: in delegate mode it only leads. The mode may begin while the
+// leader works; its tools are not told any more when it leads the next time.
+func (m *member) delegate(files []tool.Tool) tool.Gate {
+	names := toolNames(files)
+	return func(_ context.Context, r tool.Request) error {
+		if !m.newest.Load().Policies.Delegate || !slices.Contains(names, r.Tool) {
+			return nil
+		}
+		return team.Errorf(team.PermissionDenied, "%s: in delegate mode the leader has no tools of the workspace", r.Called).
+			WithHint("have a teammate do it: create a task, or ask by send_message")
+	}
 }
 
 // complete completes a task that the member holds, and brings its files into the team's line if

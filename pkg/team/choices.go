@@ -1,6 +1,9 @@
 package team
 
-import "reflect"
+import (
+	"maps"
+	"reflect"
+)
 
 // Choices are what a person may choose of a team; what is nil stays as it is.
 type Choices struct {
@@ -14,6 +17,10 @@ type Choices struct {
 	Delegate     *bool
 	Hands        *Hands
 	Isolation    *Isolation // of Hands; from the next goal on
+
+	// Roles are stored in place of those that the team has by their names. Members that work keep
+	// what they were started with.
+	Roles map[string]Role
 }
 
 // None reports whether nothing is chosen.
@@ -31,6 +38,14 @@ func (t *Team) Choose(c Choices) {
 	choose(&t.Policies.Delegate, c.Delegate)
 	choose(&t.Hands, c.Hands)
 	choose(&t.Hands.Isolation, c.Isolation)
+	if len(c.Roles) > 0 {
+		roles := maps.Clone(t.Roles)
+		if roles == nil {
+			roles = map[string]Role{}
+		}
+		maps.Copy(roles, c.Roles)
+		t.Roles = roles
+	}
 }
 
 func choose[T any](field, to *T) {

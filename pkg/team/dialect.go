@@ -19,6 +19,9 @@ const (
 	Claude Dialect = "claude" // the names of Claude Code's agent teams
 )
 
+// Values are those that people may write.
+func (Dialect) Values() []string { return Strings(Native, Claude) }
+
 // Validate refuses what is no dialect. Error: InvalidArgument.
 func (d Dialect) Validate() error {
 	if d == "" || d == Native || d == Claude {

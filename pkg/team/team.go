@@ -33,6 +33,9 @@ const (
 	RespawnRelease Respawn = "release" // free its task and leave it at that
 )
 
+// Values are those that people may write.
+func (Respawn) Values() []string { return Strings(RespawnAlways, RespawnAsk, RespawnRelease) }
+
 // Create says who may create tasks.
 type Create string
 
@@ -42,6 +45,9 @@ const (
 	CreateLeader Create = "leader" // and people
 )
 
+// Values are those that people may write.
+func (Create) Values() []string { return Strings(CreateAll, CreateLeader) }
+
 // Approver says who decides on the plans of members in plan mode.
 type Approver string
 
@@ -50,6 +56,9 @@ const (
 	ByLeader Approver = "leader"
 	ByHuman  Approver = "human"
 )
+
+// Values are those that people may write.
+func (Approver) Values() []string { return Strings(ByLeader, ByHuman) }
 
 func (a Approver) validate() error {
 	if a != "" && a != ByLeader && a != ByHuman {
@@ -74,9 +83,9 @@ func (p Policies) Validate() error {
 		name, value string
 		known       []string
 	}{
-		{"create", string(p.Create), []string{string(CreateAll), string(CreateLeader)}},
-		{"respawn", string(p.Respawn), Strings(RespawnAlways, RespawnAsk, RespawnRelease)},
-		{"approver", string(p.Approver), []string{string(ByLeader), string(ByHuman)}},
+		{"create", string(p.Create), p.Create.Values()},
+		{"respawn", string(p.Respawn), p.Respawn.Values()},
+		{"approver", string(p.Approver), p.Approver.Values()},
 	} {
 		if c.value != "" && !slices.Contains(c.known, c.value) {
 			return Errorf(InvalidArgument, "the policy %s cannot be %q", c.name, c.value).WithHint("choose %s", strings.Join(c.known, " or "))

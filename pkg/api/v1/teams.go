@@ -21,9 +21,10 @@ type choices struct {
 
 type policyChoices struct {
 	Create   *team.Create   `json:"create,omitempty" doc:"Who may create tasks: all, or leader (and people)."`
-	Respawn  *team.Respawn  `json:"respawn,omitempty" doc:"What happens to a lost member: respawn brings it back, release does not."`
+	Respawn  *team.Respawn  `json:"respawn,omitempty" doc:"What happens to a lost member: respawn brings it back, ask does so once a person allows it, release does not."`
 	Approver *team.Approver `json:"approver,omitempty" doc:"Who approves plans: leader or human."`
 	Dialect  *team.Dialect  `json:"dialect,omitempty" doc:"The tool names that models see: native or claude."`
+	Delegate *bool          `json:"delegate,omitempty" doc:"The leader only leads: it has no tools of the workspace."`
 	PlanMode *bool          `json:"plan_mode,omitempty" doc:"Teammates that are spawned change nothing before their plans are approved."`
 
 	_ struct{} `additionalProperties:"false"`
@@ -32,7 +33,7 @@ type policyChoices struct {
 func (c choices) client() team.Choices {
 	ch := team.Choices{Description: c.Description, MaxTeammates: c.MaxTeammates}
 	if p := c.Policies; p != nil {
-		ch.Create, ch.Respawn, ch.Approver, ch.Dialect, ch.PlanMode = p.Create, p.Respawn, p.Approver, p.Dialect, p.PlanMode
+		ch.Create, ch.Respawn, ch.Approver, ch.Dialect, ch.PlanMode, ch.Delegate = p.Create, p.Respawn, p.Approver, p.Dialect, p.PlanMode, p.Delegate
 	}
 	return ch
 }

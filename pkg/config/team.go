@@ -1,0 +1,130 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	"agentteam/pkg/strictyaml"
+	"agentteam/pkg/team"
+)
+
+// leaderSection is `leader:` of the settings file: what the leader's role is to have.
+type leaderSection struct {
+	Model    *string       `yaml:"model,omitempty" minLength:"1"`
+	Dialect  *team.Dialect `yaml:"dialect,omitempty"`
+	Delegate *bool         `yaml:"delegate,omitempty"`
+}
+
+// roleSection is one role of `roles:`. A number alone is how many are kept ready.
+type roleSection struct {
+	Ready    *int           `yaml:"ready,omitempty" minimum:"0"`
+	Model    *string        `yaml:"model,omitempty" minLength:"1"`
+	Dialect  *team.Dialect  `yaml:"dialect,omitempty"`
+	PlanMode *bool          `yaml:"plan_mode,omitempty"`
+	Approver *team.Approver `yaml:"approver,omitempty"`
+}
+
+func (r *roleSection) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 0 || n > team.MostTeammates {
+		return team.Errorf(team.InvalidArgument, "%.40q is no number of members to be kept ready, from 0 to %d", text, team.MostTeammates)
+	}
+	r.Ready = &n
+	return nil
+}
+
+type policiesSection struct {
+	Create   *team.Create   `yaml:"create,omitempty"`
+	Respawn  *team.Respawn  `yaml:"respawn,omitempty"`
+	Approver *team.Approver `yaml:"approver,omitempty"`
+	PlanMode *bool          `yaml:"plan_mode,omitempty"`
+}
+
+type limitsSection struct {
+	MaxTeammates *int `yaml:"max_teammates,omitempty" minimum:"0" maximum:"1000"`
+}
+
+// sections are those of a team, as the settings file has them.
+type sections struct {
+	leader   leaderSection
+	roles    map[string]roleSection
+	policies policiesSection
+	limits   limitsSection
+	node     strictyaml.Node // of roles
+}
+
+// teamSettings are the rows of what a team is made with. Another source than the file has none of
+// the sections: they are of one team.
+func teamSettings(c *Config) []setting {
+	s := &c.sections
+	return []setting{
+		{name: "description", allowed: "a text", parse: optional(func(v string) (string, bool) { c.Choices.Description = &v; return v, true })},
+		{name: "dialect", allowed: oneOfThese(team.Dialect("").Values()), parse: optional(func(v string) (string, bool) {
+			c.Choices.Dialect = new(team.Dialect)
+			return known(c.Choices.Dialect)(v)
+		})},
+		{name: "leader", section: &s.leader},
+		{name: rolesKey, section: &s.roles},
+		{name: "policies", section: &s.policies},
+		{name: "limits", section: &s.limits},
+	}
+}
+
+const rolesKey = "roles"
+
+// takeTeam makes the choices of what was read.
+func (c *Config) takeTeam(file map[string]entry) {
+	s := &c.sections
+	s.node = file[rolesKey].node
+	c.Choices.Delegate = s.leader.Delegate
+	c.Choices.Create, c.Choices.Respawn, c.Choices.Approver = s.policies.Create, s.policies.Respawn, s.policies.Approver
+	c.Choices.MaxTeammates = s.limits.MaxTeammates
+	c.Choices.PlanMode = cmp.Or(s.policies.PlanMode, c.Choices.PlanMode)
+}
+
+// RolesNamed are the names of the roles of which the settings choose something, in their order.
+func (c Config) RolesNamed() []string {
+	names := slices.Sorted(maps.Keys(c.sections.roles))
+	if c.sections.leader.Model != nil || c.sections.leader.Dialect != nil {
+		names = append([]string{team.LeaderRole}, names...)
+	}
+	return names
+}
+
+// Roles returns roles with what the settings choose of them. Errors: NotFound for one that is not
+// among them, InvalidArgument for what a role cannot have, both with the place in the file.
+func (c Config) Roles(roles map[string]team.Role) (map[string]team.Role, error) {
+	all := maps.Clone(roles)
+	for _, name := range c.RolesNamed() {
+		r, err := (team.Team{Roles: roles}).Role(name)
+		if err != nil {
+			return nil, c.sections.node.At(err, strictyaml.Key(name))
+		}
+		r = r.With(c.choicesOf(name))
+		if err := r.Validate(); err != nil {
+			return nil, c.sections.node.At(err, name)
+		}
+		all[r.Name] = r
+	}
+	return all, nil
+}
+
+func (c Config) choicesOf(role string) team.RoleChoices {
+	if l := c.sections.leader; role == team.LeaderRole {
+		return team.RoleChoices{Model: l.Model, Dialect: l.Dialect}
+	}
+	r := c.sections.roles[role]
+	return team.RoleChoices{Ready: r.Ready, Model: r.Model, Dialect: r.Dialect, PlanMode: r.PlanMode, Approver: r.Approver}
+}
+
+// Over returns the hands with those parts of c.Hands that some source has set.
+func (c Config) Over(hands team.Hands) team.Hands {
+	for _, part := range handsParts {
+		if slices.ContainsFunc(c.origins, func(o Origin) bool { return o.Name == part.name && o.Origin != fromDefault }) {
+			part.copy(&hands, c.Hands)
+		}
+	}
+	return hands
+}

@@ -1,0 +1,51 @@
+package membership
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentteam/pkg/agent"
+	"agentteam/pkg/place"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/workspace"
+)
+
+// In delegate mode the leader is not told of the tools of the workspace; one that is at work when
+// the mode begins is refused them. Teammates have them, and the leader has them again afterwards.
+func TestDelegateMode(t *testing.T) {
+	files := toolNames(new(workspace.Current).Tools())
+	for _, tt := range []struct {
+		agent       team.AgentID
+		began, now  bool // the mode held when it began, and holds now
+		told, calls bool
+	}{
+		{team.Leader, false, false, true, true},
+		{team.Leader, true, true, false, false},
+		{team.Leader, false, true, true, false},
+		{"coder-1", true, true, true, true},
+	} {
+		o := Options{Member: team.Member{AgentID: tt.agent}, Logger: slog.New(slog.DiscardHandler), Record: team.Team{Policies: team.Policies{Delegate: tt.began}}}
+		m := &member{Options: o}
+		m.newest.Store(&team.Team{Policies: team.Policies{Delegate: tt.now}})
+		set, err := m.tools(&workspace.Current{}, nil, &agent.Conversation{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := slices.ContainsFunc(set.Specs(), func(s tool.Spec) bool { return slices.Contains(files, s.Name) })
+		if told != tt.told {
+			t.Errorf("%+v: is told of tools of the workspace: %v", tt, told)
+		}
+		if tt.told && !tt.calls {
+			got := set.Run(t.Context(), tool.Call{ID: "1", Name: "read_file", Arguments: `{"path":"a"}`})
+			if !got.IsError || !strings.Contains(got.Content, "delegate mode") {
+				t.Errorf("%+v: read_file: %+v", tt, got)
+			}
+		}
+		if says := strings.Contains(agent.System(o.Record, o.Member, team.Role{}, place.Place{}), "# Delegate mode"); says != (tt.agent == team.Leader && tt.began) {
+			t.Errorf("%+v: the prompt speaks of it: %v", tt, says)
+		}
+	}
+}
