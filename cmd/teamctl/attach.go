@@ -19,7 +19,6 @@ type view struct {
 	agent          team.AgentID // only what concerns this member; "" = everything
 	mine           bool         // with agent: also the mail of others to the person
 	fold           int          // lines of a result that are shown; 0: the story's own choice
-	mode           teammateMode // of run
 	panes          *panes       // those that show teammates; nil: none
 	journal        bool         // it is of one member's journal
 	dated          bool         // the first line has its day

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"fmt"
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/config"
+	"agentteam/pkg/role"
+	"agentteam/pkg/team"
 )
 
 func (a *app) configCmd() *cobra.Command {
-	cmd := group(&cobra.Command{Use: "config", Short: "Show the settings"})
+	cmd := group(&cobra.Command{Use: "config", Short: "Show and check the settings"})
 	var origin bool
 	view := &cobra.Command{
 		Use: "view", Short: "Print every setting that is in effect here", Args: atMost(0),
@@ -32,6 +37,57 @@ func (a *app) configCmd() *cobra.Command {
 		},
 	}
 	view.Flags().BoolVar(&origin, "show-origin", false, "also print where each setting came from")
-	cmd.AddCommand(view)
+	cmd.AddCommand(view, a.configValidateCmd(), a.configSchemaCmd())
 	return cmd
+}
+
+func (a *app) configValidateCmd() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "validate [-f FILE]", Short: "Check a settings file, and the roles that it names", Args: atMost(0),
+		Long: "validate checks team.yaml as each command does that needs all of it: keys, types, words, models, permissions, and that\n" +
+			"the roles it names are there. The first fault is told with line and column, and is exit code 2 (3: a role or file is missing).",
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "the settings file; default: the nearest team.yaml")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		src := sources(a.cmd)
+		src.File = file
+		cfg, err := config.Load(src)
+		if err != nil {
+			return err
+		}
+		if !cfg.Found() {
+			return noSettings()
+		}
+		roles, err := role.Load(".")
+		if err != nil {
+			return err
+		}
+		if _, err := cfg.Roles(roles.All); err != nil {
+			return err
+		}
+		for _, rule := range cfg.NeverMatch() {
+			fmt.Fprintln(a.err, printable(rule))
+		}
+		a.tellWithheld(cfg, roles)
+		return a.print(map[string]any{"file": cfg.File(), "valid": true}, []string{cfg.File()}, func(io.Writer, bool) error {
+			return a.say(cfg.File() + " is valid")
+		})
+	}
+	return cmd
+}
+
+// noSettings is the error of a command that needs a settings file.
+func noSettings() error {
+	return team.Errorf(team.NotFound, "there is no team.yaml here or above").WithHint("`teamctl init` writes one; -f names another file")
+}
+
+func (a *app) configSchemaCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print the JSON Schema of team.yaml, for editors", Args: atMost(0),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.out.Write(config.Schema())
+			return err
+		},
+	}
 }

@@ -18,22 +18,10 @@ import (
 	"agentteam/pkg/team"
 )
 
-// teammateMode is the value of --teammate-mode.
-type teammateMode string
-
-// The ways in which teammates are shown.
-const (
-	inOneStream teammateMode = "in-process" // all in one stream
-	inPanes     teammateMode = "tmux"       // and each of them in a pane of tmux
-	autoMode    teammateMode = "auto"       // panes inside tmux, else one stream
-)
-
-var teammateModes = []string{string(autoMode), string(inOneStream), string(inPanes)}
-
-func (m *teammateMode) flag(cmd *cobra.Command) {
-	*m = autoMode
-	cmd.Flags().Var(choice[teammateMode]{m, "teammate-mode", teammateModes}, "teammate-mode", "auto, in-process or tmux: in tmux the window is split, and each teammate also has a pane of its own; auto does so inside tmux")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"teammate-mode": fixed(teammateModes...)})
+func teammateModeFlag(cmd *cobra.Command) {
+	modes := config.PanesAuto.Values()
+	cmd.Flags().Var(choice[config.TeammateMode]{new(config.PanesAuto), "teammate-mode", modes}, "teammate-mode", "auto, in-process or tmux: in tmux the window is split, and each teammate also has a pane of its own; auto does so inside tmux")
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"teammate-mode": fixed(modes...)})
 }
 
 // panes shows each teammate in a pane of tmux, which runs teamctl attach --agent. The
@@ -48,13 +36,13 @@ type panes struct {
 }
 
 // panesFor returns the panes that a run is to have; nil is none.
-func (a *app) panesFor(mode teammateMode, cfg config.Config, id team.TeamID) *panes {
+func (a *app) panesFor(cfg config.Config, id team.TeamID) *panes {
 	inTmux := os.Getenv("TMUX") != "" && os.Getenv("TMUX_PANE") != ""
 	switch {
-	case mode == inPanes && !inTmux:
+	case cfg.TeammateMode == config.PanesAlways && !inTmux:
 		a.tell("there is no tmux here; teammates are shown in one stream (start tmux, and teamctl in it)")
 		return nil
-	case mode != inPanes && !(mode == autoMode && inTmux && a.forPeople() && live(a.out)):
+	case cfg.TeammateMode != config.PanesAlways && !(cfg.TeammateMode == config.PanesAuto && inTmux && a.forPeople() && live(a.out)):
 		return nil
 	}
 	p := &panes{app: a, open: map[team.AgentID]string{}, args: []string{"attach", "--team", string(id), "--agent"}}

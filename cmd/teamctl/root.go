@@ -70,7 +70,7 @@ func (a *app) root() *cobra.Command {
 		{"Talk with the team", []*cobra.Command{a.answerCmd(), a.chatCmd(), a.sendCmd(), a.broadcastCmd(), a.inboxCmd(), a.messagesCmd(), a.approvalsCmd()}},
 		{"Look after the team", []*cobra.Command{a.tasksCmd(), a.agentsCmd(), makesTeam(a.spawnCmd()), a.rolesCmd(), a.teamsCmd(), a.trustCmd()}},
 		{"Run a cluster", []*cobra.Command{a.upCmd(), a.downCmd(), a.doctorCmd(), a.repairCmd(), a.webCmd()}},
-		{"Try it out", []*cobra.Command{a.demoCmd(), a.rehearseCmd()}},
+		{"Try it out", []*cobra.Command{a.initCmd(), a.demoCmd(), a.rehearseCmd()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
 		for _, cmd := range g.commands {

@@ -48,7 +48,7 @@ func (a *app) runCmd() *cobra.Command {
 	f.BoolVar(&p.changes, "with-changes", false, "begin with the uncommitted changes of the workspace")
 	f.BoolVar(&p.land, "land", false, "bring your checkout forward to the work of a goal that has finished")
 	p.view.flags(cmd)
-	p.view.mode.flag(cmd)
+	teammateModeFlag(cmd)
 	f.String("workspace", "", "folder that the team works in (default: this one)")
 	f.StringArrayVar((*[]string)(&p.reads), "read", nil, "folder beside the workspace that the members may read; may be repeated")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"workspace": aFolder, "read": aFolder})
@@ -160,7 +160,7 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
 		}
 		if !p.resume {
 			a.tellLost(ctx, t) // what kept a goal that is resumed may be over just now, see findFolder
-			p.view.panes = a.panesFor(p.view.mode, cfg, t.ID())
+			p.view.panes = a.panesFor(cfg, t.ID())
 		}
 		stop := a.tellRoom(ctx, c)
 		record, werr := a.watch(ctx, t, g, p.view, g.After())

@@ -52,7 +52,7 @@ func (a *app) teamsApplyCmd() *cobra.Command {
 			return err
 		}
 		if file == "" && !cfg.Found() {
-			return team.Errorf(team.NotFound, "there is no team.yaml here or above").WithHint("`teamctl init` writes one; -f names another file")
+			return noSettings()
 		}
 		roles, err := role.Load(".")
 		if err != nil {

@@ -52,7 +52,8 @@ type Config struct {
 
 	// Choices are those of the teams that it makes, but for hands and roles; see [Config.Over] and
 	// [Config.Roles].
-	Choices team.Choices
+	Choices      team.Choices
+	TeammateMode TeammateMode
 
 	form       grant.Form          // the hands as they were read
 	sections   sections            // of a team, the same

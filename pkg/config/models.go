@@ -48,7 +48,7 @@ const fromEnv = "env:"
 // Validate checks what is in the file. Errors: InvalidArgument.
 func (a *Alias) Validate() error {
 	switch {
-	case a.BaseURL != "" && !isURL(a.BaseURL, "http", "https"):
+	case a.BaseURL != "" && !IsBaseURL(a.BaseURL):
 		return strictyaml.At(fmt.Errorf("base_url %.80q is not an http or https URL such as http://127.0.0.1:8000/v1", maskURL(a.BaseURL)), "base_url")
 	case a.KeyEnv != "" && !variablePattern.MatchString(a.KeyEnv): // not quoted: it may be the key
 		return strictyaml.At(errors.New("key_env must be the name of an environment variable, such as OPENAI_API_KEY; the key itself never stands here"), "key_env")

@@ -224,10 +224,13 @@ func path(dst *string, dir string) func(string) (string, bool) {
 	}
 }
 
+// IsBaseURL reports whether v may be the base URL of a model endpoint.
+func IsBaseURL(v string) bool { return isURL(v, "http", "https") }
+
 func baseURL(dst *string) func(string) (string, bool) {
 	return func(v string) (string, bool) {
 		*dst = v
-		return maskURL(v), v == "" || isURL(v, "http", "https")
+		return maskURL(v), v == "" || IsBaseURL(v)
 	}
 }
 

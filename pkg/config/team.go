@@ -10,6 +10,19 @@ import (
 	"agentteam/pkg/team"
 )
 
+// TeammateMode is whether `teamctl run` shows each teammate in a pane of tmux.
+type TeammateMode string
+
+// The modes.
+const (
+	PanesAuto   TeammateMode = "auto"       // inside tmux
+	PanesNever  TeammateMode = "in-process" // nowhere
+	PanesAlways TeammateMode = "tmux"       // where there is no tmux, that is said
+)
+
+// Values are those that people may write.
+func (TeammateMode) Values() []string { return team.Strings(PanesAuto, PanesNever, PanesAlways) }
+
 // leaderSection is `leader:` of the settings file: what the leader's role is to have.
 type leaderSection struct {
 	Model    *string       `yaml:"model,omitempty" minLength:"1"`
@@ -61,10 +74,11 @@ func teamSettings(c *Config) []setting {
 	s := &c.sections
 	return []setting{
 		{name: "description", allowed: "a text", parse: optional(func(v string) (string, bool) { c.Choices.Description = &v; return v, true })},
-		{name: "dialect", allowed: oneOfThese(team.Dialect("").Values()), parse: optional(func(v string) (string, bool) {
+		{name: "dialect", env: []string{"AGENTTEAM_DIALECT"}, allowed: oneOfThese(team.Dialect("").Values()), parse: optional(func(v string) (string, bool) {
 			c.Choices.Dialect = new(team.Dialect)
 			return known(c.Choices.Dialect)(v)
 		})},
+		{name: "teammate_mode", flag: "teammate-mode", env: []string{"AGENTTEAM_TEAMMATE_MODE"}, def: string(PanesAuto), allowed: oneOfThese(PanesAuto.Values()), parse: known(&c.TeammateMode)},
 		{name: "leader", section: &s.leader},
 		{name: rolesKey, section: &s.roles},
 		{name: "policies", section: &s.policies},
