@@ -158,15 +158,22 @@ type crew struct {
 	summary string
 	givenUp []team.TaskID
 
-	mu      sync.Mutex
-	removed []team.AgentID // several may be asked at once
+	unspawnable team.AgentID // no process takes it
+
+	mu      sync.Mutex // of what several calls may ask for at the same time
+	removed []team.AgentID
 }
 
 func (c *crew) Spawn(_ context.Context, m team.Member) (team.Member, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if m.AgentID == "" {
 		m.AgentID = team.AgentID(m.Role + "-9")
 	}
 	c.spawned = append(c.spawned, m)
+	if m.AgentID == c.unspawnable {
+		return m, team.Errorf(team.Unavailable, "no standby is free")
+	}
 	return m, c.err
 }
 

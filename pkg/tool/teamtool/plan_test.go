@@ -2,6 +2,7 @@ package teamtool_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,62 @@ func TestCreateTasksAllOrNone(t *testing.T) {
 	}
 	d.record.Policies.Create = "leader"
 	d.refused(team.PermissionDenied, "coder-1", "create_tasks", `{"tasks":[{"key":"a","title":"A"}]}`)
+}
+
+// A plan's assignees that are not there, or have stopped, are spawned as the role of their task,
+// each once; the others stay as they are.
+func TestCreateTasksSpawns(t *testing.T) {
+	d := newDesk(t)
+	d.ok(nil, team.Leader, "create_tasks", `{"tasks":[
+		{"key":"a","title":"A","role":"tester","assignee":"ann"},{"key":"b","title":"B","role":"tester","assignee":"ann","dependencies":["a"]},
+		{"key":"c","title":"C","role":"coder","assignee":"gone-1"},{"key":"d","title":"D","role":"coder","assignee":"coder-1"},{"key":"e","title":"E","role":"coder"}]}`)
+	got := map[team.AgentID]string{}
+	for _, m := range d.crew.spawned {
+		got[m.AgentID] += m.Role
+	}
+	if want := map[team.AgentID]string{"ann": "tester", "gone-1": "coder"}; !maps.Equal(got, want) {
+		t.Errorf("spawned %v, want %v", got, want)
+	}
+	if a, b, c := d.task("T-001"), d.task("T-002"), d.task("T-003"); a.ReservedFor != "ann" || b.ReservedFor != "ann" || c.ReservedFor != "gone-1" {
+		t.Errorf("reserved for %q, %q and %q", a.ReservedFor, b.ReservedFor, c.ReservedFor)
+	}
+}
+
+// If a plan cannot be created, or one of its members cannot be spawned, none of its tasks is there,
+// and those who were spawned leave.
+func TestCreateTasksSpawnsAllOrNone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tasks   string
+		code    team.Code
+		leave   []team.AgentID
+		spawned int
+	}{
+		"one finds no process":   {`{"key":"a","title":"A","role":"tester","assignee":"ann"},{"key":"b","title":"B","role":"coder","assignee":"bad"}`, team.Unavailable, []team.AgentID{"ann"}, 2},
+		"the board refuses it":   {`{"key":"a","title":"A","role":"tester","assignee":"ann","dependencies":["T-099"]}`, team.NotFound, []team.AgentID{"ann"}, 1},
+		"a wrong task":           {`{"key":"a","title":"A","role":"tester","assignee":"ann"},{"key":"b","title":""}`, team.InvalidArgument, []team.AgentID{"ann"}, 1},
+		"two roles":              {`{"key":"a","title":"A","role":"tester","assignee":"ann"},{"key":"b","title":"B","role":"coder","assignee":"ann"}`, team.InvalidArgument, nil, 0},
+		"no role":                {`{"key":"a","title":"A","assignee":"ann"}`, team.NotFound, nil, 0},
+		"a role that is not":     {`{"key":"a","title":"A","role":"wizard","assignee":"ann"}`, team.NotFound, nil, 0},
+		"a name that is none":    {`{"key":"a","title":"A","role":"coder","assignee":"Ann B"}`, team.InvalidArgument, nil, 0},
+		"a role, but no process": {`{"key":"b","title":"B","role":"coder","assignee":"bad"}`, team.Unavailable, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.crew.unspawnable = "bad"
+			d.refused(tt.code, team.Leader, "create_tasks", `{"tasks":[`+tt.tasks+`]}`)
+			if len(d.crew.spawned) != tt.spawned || !slices.Equal(d.crew.removed, tt.leave) {
+				t.Errorf("spawned %v, removed %v", d.crew.spawned, d.crew.removed)
+			}
+			if res := d.call(team.Leader, "list_tasks", `{}`); res.Content != "(no tasks)" {
+				t.Errorf("on the board: %s", res.Content)
+			}
+		})
+	}
+	d := newDesk(t)
+	d.refused(team.PermissionDenied, "coder-1", "create_tasks", `{"tasks":[{"key":"a","title":"A","role":"tester","assignee":"ann"}]}`)
+	if d.crew.spawned != nil {
+		t.Errorf("a teammate spawned %v", d.crew.spawned)
+	}
 }
 
 // A page of a hundred tasks, however much was written into them, has at most 5,000 tokens,

@@ -56,7 +56,7 @@ type plannedArgs struct {
 	Priority            int      `json:"priority,omitempty" jsonschema:"0 normal, 1 high, 2 critical"`
 	Dependencies        []string `json:"dependencies,omitempty" jsonschema:"keys of this call, or ids: what must be completed first"`
 	Role                string   `json:"role,omitempty" jsonschema:"only this role may take it"`
-	Assignee            string   `json:"assignee,omitempty" jsonschema:"member who must do it; default: any idle teammate of the role"`
+	Assignee            string   `json:"assignee,omitempty" jsonschema:"member who must do it; default: any idle teammate of the role. A new name is spawned if role is given"`
 	Check               string   `json:"check,omitempty" jsonschema:"shell command that proves the work, such as go test ./api/...; it must exit 0 within 5 minutes"`
 	DeliverableRequired bool     `json:"deliverable_required,omitempty" jsonschema:"its deliverable file must not be empty"`
 }
@@ -290,23 +290,27 @@ func (t tools) reservable(ctx context.Context, name string) (team.AgentID, error
 }
 
 // createTasks adds several tasks, all of them or none. Their dependencies name one
-// another by keys; a name that is no key is an id.
+// another by keys; a name that is no key is an id. Assignees that are not there are spawned first,
+// all of them or none.
 func (t tools) createTasks(ctx context.Context, in createTasksArgs) (tool.Output, error) {
 	if err := t.mayCreate(ctx); err != nil {
 		return tool.Output{}, err
 	}
-	at := map[string]int{}
-	for i, p := range in.Tasks {
-		if first, twice := at[p.Key]; twice {
-			return tool.Output{}, planError(i, p, team.Errorf(team.InvalidArgument, "task %d has the same key", first+1))
-		}
-		if p.Key == "" {
-			return tool.Output{}, planError(i, p, team.Errorf(team.InvalidArgument, "its key is empty"))
-		}
-		at[p.Key] = i
+	at, err := keysOf(in.Tasks)
+	if err != nil {
+		return tool.Output{}, err
+	}
+	join, err := t.newcomers(ctx, in.Tasks)
+	if err != nil {
+		return tool.Output{}, err
 	}
 	tasks := make([]team.NewTask, len(in.Tasks))
 	for i, p := range in.Tasks {
+		who := team.AgentID(p.Assignee)
+		joins := slices.ContainsFunc(join, func(n newcomer) bool { return n.name == who })
+		if joins {
+			p.Assignee = ""
+		}
 		n, err := t.newTask(ctx, newTaskArgs{Title: p.Title, Description: p.Description, Priority: p.Priority, Role: p.Role, Assignee: p.Assignee, Check: p.Check, DeliverableRequired: p.DeliverableRequired})
 		if err != nil {
 			return tool.Output{}, planError(i, p, err)
@@ -322,10 +326,20 @@ func (t tools) createTasks(ctx context.Context, in createTasksArgs) (tool.Output
 			}
 			n.Dependencies = append(n.Dependencies, id)
 		}
-		tasks[i] = n
+		if tasks[i] = n; joins {
+			tasks[i].ReservedFor = who
+		}
+	}
+	undo, err := t.spawnAll(ctx, join)
+	if err != nil {
+		undo()
+		return tool.Output{}, team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%w", err).WithHint("%s", nothingCreated(err))
 	}
 	created, err := t.Board.Create(ctx, t.Self.AgentID, tasks...)
 	if err != nil {
+		if team.CodeOf(err) != team.Unavailable { // else the tasks may be there
+			undo()
+		}
 		return tool.Output{}, team.Errorf(cmp.Or(team.CodeOf(err), team.Unavailable), "%w", err).WithHint("%s", nothingCreated(err))
 	}
 	list := make(planned, len(created))
@@ -333,6 +347,21 @@ func (t tools) createTasks(ctx context.Context, in createTasksArgs) (tool.Output
 		list[i] = plannedTask{in.Tasks[i].Key, task.ID, task.ReservedFor, task.Dependencies}
 	}
 	return tool.Output{Value: list}, nil
+}
+
+// keysOf returns the place of each task of a plan by its key.
+func keysOf(plan []plannedArgs) (map[string]int, error) {
+	at := map[string]int{}
+	for i, p := range plan {
+		if first, twice := at[p.Key]; twice {
+			return nil, planError(i, p, team.Errorf(team.InvalidArgument, "task %d has the same key", first+1))
+		}
+		if p.Key == "" {
+			return nil, planError(i, p, team.Errorf(team.InvalidArgument, "its key is empty"))
+		}
+		at[p.Key] = i
+	}
+	return at, nil
 }
 
 // planError says which task of a plan is wrong, and that none was created.
