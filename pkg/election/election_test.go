@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -295,29 +297,51 @@ func TestWhichTeams(t *testing.T) {
 	}
 }
 
+// rests hands on the rests that are logged.
+type rests struct {
+	slog.Handler
+	rests chan time.Duration
+}
+
+func (r rests) Handle(_ context.Context, rec slog.Record) error {
+	rec.Attrs(func(a slog.Attr) bool {
+		if a.Key == "rest" {
+			r.rests <- a.Value.Duration()
+		}
+		return true
+	})
+	return nil
+}
+
 // A team that cannot be led is tried again more and more rarely.
 func TestFailedTerms(t *testing.T) {
 	t.Parallel()
 	r := newRace(t)
 	r.register("t", team.Active)
-	const lease = 250 * time.Millisecond
-	begun := make(chan time.Time, 100)
+	const lease = 3 * time.Second // a term that lasts so long begins the rests anew
+	begun, logged := make(chan time.Time, 100), make(chan time.Duration, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- election.New(election.Options{Bucket: r.registry(r.url), Process: "a", Lease: lease,
+		done <- election.New(election.Options{Bucket: r.registry(r.url), Process: "a", Lease: lease, Logger: slog.New(rests{slog.NewTextHandler(io.Discard, nil), logged}),
 			Lead: func(context.Context, team.TeamID, uint64) error {
 				begun <- time.Now()
 				return errors.New("its record cannot be read")
 			}}).Run(ctx)
 	}()
 	last := <-begun
-	for _, rest := range []time.Duration{lease / 5, lease * 2 / 5, lease * 4 / 5, lease * 8 / 5} {
+	for _, want := range []time.Duration{lease / 5, lease * 2 / 5} {
+		if rest := <-logged; rest != want {
+			t.Errorf("it rests %v, want %v", rest, want)
+		}
 		now := <-begun
-		if got := now.Sub(last); got < rest {
-			t.Errorf("tried again after %v, want %v at least", got, rest)
+		if got := now.Sub(last); got < want {
+			t.Errorf("tried again after %v, want %v at least", got, want)
 		}
 		last = now
+	}
+	if rest, want := <-logged, lease*4/5; rest != want {
+		t.Errorf("it rests %v, want %v", rest, want)
 	}
 	cancel()
 	if err := <-done; err != nil {
