@@ -101,6 +101,8 @@ func CanonicalRole(name string) string {
 		return "planner"
 	case "general-purpose":
 		return "coder"
+	case "Bash":
+		return "bash"
 	}
 	return name
 }

@@ -34,7 +34,7 @@ func (w *Watchdog) keepReady(ctx context.Context, look index.Look, now time.Time
 		case missing <= 0:
 			delete(w.readied, name)
 			continue
-		case r.times >= maxReadies, r.times > 0 && now.Sub(r.at) < respawnWithin:
+		case r.times >= maxReadies, r.times > 0 && now.Sub(r.at) < spawnWithin:
 			continue
 		}
 		w.readied[name] = readied{r.times + 1, now}
