@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -76,7 +77,8 @@ type Options struct {
 	Live    Live          // nil: a text is shown only once it is complete
 	Lease   time.Duration // the team's
 
-	MaxTurns int // in one run; 0: no limit
+	MaxTurns int           // in one run; 0: no limit
+	Idle     time.Duration // after so long without work it leaves; 0: it stays
 	Logger   *slog.Logger
 	Metrics  prometheus.Registerer // default: metrics are not published
 }
@@ -91,6 +93,19 @@ type Input struct {
 
 // ErrShutdown is returned by Run after the agent agreed to leave.
 var ErrShutdown = errors.New("the agent was asked to shut down")
+
+// Idled is the [ErrShutdown] of an agent that leaves since it has had no work.
+type Idled struct {
+	Role string
+	For  time.Duration
+}
+
+func (e *Idled) Error() string {
+	return fmt.Sprintf("it had no work for %v (idle_timeout of role %s)", e.For, e.Role)
+}
+
+// Unwrap returns [ErrShutdown].
+func (e *Idled) Unwrap() error { return ErrShutdown }
 
 // ErrFinished is returned by Run after a tool ended the agent's work ([tool.Effects]).
 var ErrFinished = errors.New("the agent ended its work")
@@ -107,8 +122,10 @@ type Agent struct {
 	said    atomic.Pointer[string]
 	log     *slog.Logger
 
-	shown team.MemberState // the state in the last beat
-	retry *time.Time
+	unused  time.Time        // since when it has had no work; zero: it has
+	retired bool             // its hand takes no task any more, since it is about to leave without work
+	shown   team.MemberState // the state in the last beat
+	retry   *time.Time
 
 	done     []journal.Outcome // what became of tasks in this run
 	reminded map[string]bool   // messages that it was reminded to answer

@@ -122,6 +122,7 @@ func (a *Agent) await(ctx context.Context) error {
 	wait, waits := a.waiting()
 	if !waits {
 		w.work = a.o.Model != nil // else it could do nothing with a task
+		w.until = a.idleEnds()
 	} else {
 		ended, stop := wait.happens(ctx)
 		defer stop()
@@ -132,6 +133,9 @@ func (a *Agent) await(ctx context.Context) error {
 	}
 	if came, err := a.next(ctx, w); came || err != nil {
 		return err
+	}
+	if !waits {
+		return a.leaveIdle(ctx)
 	}
 	return a.stopWaiting(ctx, wait.Late)
 }

@@ -17,6 +17,7 @@ import (
 // run is one run: from waking to going idle.
 func (a *Agent) run(ctx context.Context) error {
 	a.runID, a.state, a.done = newRunID(), a.state.newRun(), nil
+	a.unused = time.Time{}
 	a.o.Heart.Progress() // who rested until now has not stalled
 	a.beat(team.Running)
 	a.emit(ctx, team.EventBody{Type: team.RunStarted, ThreadID: string(a.o.Member.AgentID)})

@@ -221,7 +221,7 @@ func (m *member) agent(log *journal.Journal, past *agent.Conversation, tools *to
 		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Hand: m.hand, Post: box, Heart: m.heart,
 		Input:  agent.Input{Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts},
 		Events: event.New(o.Team, o.Logger), Live: m.live, Store: stored.In(o.Team.Files), Team: m.surroundings(box, begun),
-		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, Logger: o.Logger, Metrics: o.Metrics,
+		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, Idle: o.Role.IdleTimeout(), Logger: o.Logger, Metrics: o.Metrics,
 	})
 }
 

@@ -126,7 +126,7 @@ func byLine(head string) []byte {
 	}
 	lines := make([]string, n)
 	for key, f := range fields {
-		text, _ := json.Marshal(f.text) // texts can always be written
+		text, _ := json.Marshal(f.text)                                                                // texts can always be written
 		if f.text == "true" || f.text == "false" || f.text == "" && !slices.Contains(handsKeys, key) { // of those nothing is left out
 			text = []byte(f.text)
 		}
