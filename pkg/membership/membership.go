@@ -232,8 +232,13 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 	if err != nil {
 		return nil, nil, err
 	}
-	at := place.Look(ctx, m.folder, ws.Check)
+	at := place.Look(ctx, m.folder, ws.Check, m.mayTell)
 	done()
+	for _, f := range at.Project {
+		for _, fault := range f.Faults {
+			m.Logger.WarnContext(ctx, "instructions of the project", "agent", m.Member.AgentID, "file", f.Name, "fault", fault)
+		}
+	}
 	o := journal.Options{Keep: m.KeepTranscripts, Place: &at, Takes: agent.Takes,
 		Outlives: func(ctx context.Context, before uint64) error {
 			return audit.Keep(ctx, m.Team, m.Member.AgentID, before)
