@@ -73,6 +73,7 @@ type Options struct {
 	Events  Events
 	Input   Input
 	Team    Team
+	Folders Folders       // nil: of folders below the workspace nothing is told
 	Store   engine.Store  // nil: long texts are cut
 	Live    Live          // nil: a text is shown only once it is complete
 	Lease   time.Duration // the team's
@@ -127,6 +128,7 @@ type Agent struct {
 	shown   team.MemberState // the state in the last beat
 	retry   *time.Time
 
+	touched  []string          // files that calls have read or written since the last turn
 	done     []journal.Outcome // what became of tasks in this run
 	reminded map[string]bool   // messages that it was reminded to answer
 	directed int               // how many messages of people have come
@@ -321,6 +323,7 @@ func (a *Agent) beatAgain() {
 		b.Alias, b.Model = a.engine.Named()
 		b.Tokens = a.conv.Usage.PromptTokens + a.conv.Usage.CompletionTokens
 		b.Trouble, b.Awaits, b.Asked, b.About = a.engine.Trouble, "", "", ""
+		b.Project = a.conv.toldFiles()
 		b.Drains = a.drained()
 		if w, ok := a.waiting(); ok && b.State.Waits() {
 			b.Awaits, b.Asked, b.About = w.Awaits, w.Asked, w.About

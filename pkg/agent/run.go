@@ -117,6 +117,9 @@ func (a *Agent) turns(ctx context.Context) error {
 		if err := a.engine.MakeRoom(ctx); err != nil {
 			return err
 		}
+		if err := a.tellFolders(ctx); err != nil {
+			return err
+		}
 		if err := a.tellOverview(ctx); err != nil {
 			return err
 		}

@@ -82,7 +82,10 @@ func TestSystemStays(t *testing.T) {
 	}{
 		"git only":       {[]journal.Record{start(1, same), start(1, committed)}, was.Git},
 		"another folder": {[]journal.Record{start(1, same), start(1, func(p *place.Place) { committed(p); p.Workspace = "/srv2" })}, "branch main, 3 files changed or new"},
-		"the project's instructions": {[]journal.Record{start(1, same), start(1, func(p *place.Place) { committed(p); p.Project = []place.File{{Name: "AGENTS.md", Text: "Be thorough."}} })},
+		"the project's instructions": {[]journal.Record{start(1, same), start(1, func(p *place.Place) {
+			committed(p)
+			p.Project = []place.File{{Name: "AGENTS.md", Text: "Be thorough."}}
+		})},
 			"branch main, 3 files changed or new"},
 		"a new goal":          {[]journal.Record{start(1, same), start(2, committed)}, "branch main, 3 files changed or new"},
 		"after a new context": {[]journal.Record{start(1, same), {Kind: journal.Compact, Context: engine.JSON(fold(t, start(1, same)))}, start(1, committed)}, was.Git},

@@ -24,6 +24,14 @@ type File struct {
 	Faults  []string `json:"faults,omitempty"`   // its imports that were not followed, a line each
 }
 
+// Told names files and how much of each is told.
+func Told(files []File) (told []team.Told) {
+	for _, f := range files {
+		told = append(told, team.Told{File: f.Name, Bytes: len(f.Text), LeftOut: f.LeftOut, Faults: len(f.Faults)})
+	}
+	return told
+}
+
 // May reports whether a file, an absolute path, may be read for the agent. nil: each may.
 type May func(path string) bool
 
