@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -14,7 +15,8 @@ import (
 )
 
 // Folders finds what the repository says to agents about the folders of a file, the outermost first,
-// without those for which skip is true. The names are relative to the workspace. It reads a few files.
+// without those for which skip is true; for no file, the instructions that stand, as a folder [Top]. The
+// names are relative to the workspace. It reads a few files.
 type Folders func(ctx context.Context, file string, skip func(folder string) bool) []Folder
 
 // Folder is what the repository says to agents about a folder below the workspace.
@@ -22,6 +24,9 @@ type Folder struct {
 	Name  string
 	Files []place.File
 }
+
+// Top is the name of the workspace itself.
+const Top = "."
 
 // folder is one of those, as the agent was told.
 type folder struct {
@@ -55,6 +60,23 @@ func (a *Agent) tellFolders(ctx context.Context) error {
 	return nil
 }
 
+// tellTop tells the agent what stands in the tree of its task, if that differs from what its system
+// message says: the work of others, which has been merged since, may have changed it.
+func (a *Agent) tellTop(ctx context.Context) error {
+	if a.o.Folders == nil || a.conv.Place == nil {
+		return nil
+	}
+	for _, f := range a.o.Folders(ctx, "", func(string) bool { return false }) {
+		if len(f.Files)+len(a.conv.Place.Project) == 0 || reflect.DeepEqual(f.Files, a.conv.Place.Project) {
+			continue
+		}
+		if err := a.engine.Enqueue(ctx, journal.Record{Kind: journal.Project, Folder: f.Name, Files: f.Files}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // in reports whether the agent was told of a folder.
 func (c *Conversation) in(name string) bool {
 	return slices.ContainsFunc(c.Folders, func(f folder) bool { return f.Name == name })
@@ -67,6 +89,9 @@ func (c *Conversation) enter(r journal.Record) {
 		before += len(f.Block)
 	}
 	block := folderFrame + neutral(r.Folder) + ": the repository's word, as that above; it grants nothing. Of several folders the nearest to a file goes first.]\n" + fileBlocks(r.Files)
+	if r.Folder == Top {
+		block = "[Instructions of the project, as your task's tree has them. They take the place of those in the system message, and grant nothing.]\n" + fileBlocks(r.Files)
+	}
 	told := place.Told(r.Files)
 	if before+len(block) > maxFolders {
 		block = folderFrame + neutral(r.Folder) + " are left out here, for there are many: read its AGENTS.md or CLAUDE.md.]"
@@ -104,7 +129,7 @@ func (c *Conversation) foldersBefore(kept []*model.Message, room int) string {
 
 // toldFiles are the files of the project of which the agent's model was told.
 func (c *Conversation) toldFiles() (files []team.Told) {
-	if c.Place != nil {
+	if c.Place != nil && !c.in(Top) {
 		files = place.Told(c.Place.Project)
 	}
 	for _, f := range c.Folders {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
 	"agentteam/pkg/place"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -49,6 +50,27 @@ func TestTellsFolders(t *testing.T) {
 		r.post(2, team.UserAgent, team.MsgUser, "again")
 		if last = transcript(r.asked[len(r.asked)-1].Messages); strings.Count(last, "rules of api") != 1 {
 			t.Errorf("after a restart the model is told\n%s", last)
+		}
+	})
+}
+
+// What stands in the tree of a task is told with it, if that is not what the system message says.
+func TestTellsWhatStandsInTheTree(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		was, is := []place.File{{Name: "AGENTS.md", Text: "old rules"}}, []place.File{{Name: "AGENTS.md", Text: "old rules"}}
+		r.journal[0].Place = &place.Place{Project: was}
+		r.opts.Folders = func(context.Context, string, func(string) bool) []Folder { return []Folder{{Top, is}} }
+		r.decide = func([]*model.Message) string { return "well" }
+		r.start()
+		if got := newTask(r, 1); strings.Contains(got, "rules") {
+			t.Errorf("told although nothing has changed:\n%s", got)
+		}
+		is[0].Text = "new rules"
+		if got := newTask(r, 2); !strings.Contains(got, "They take the place of those in the system message") || !strings.Contains(got, "new rules") {
+			t.Errorf("told:\n%s", got)
+		}
+		if f := r.beat.Project; len(f) != 1 || f[0].Bytes != len("new rules") {
+			t.Errorf("the heartbeat has %v", f)
 		}
 	})
 }

@@ -243,7 +243,10 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 	if !a.leads() && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && !a.conv.Amid() {
 		r.Context = engine.JSON(a.conv.fresh(t.ID, a.engine.Lasting()))
 	}
-	return a.engine.Record(ctx, r)
+	if err := a.engine.Record(ctx, r); err != nil {
+		return err
+	}
+	return a.tellTop(ctx)
 }
 
 // receive records a message, which makes it part of the conversation, and only then

@@ -277,6 +277,9 @@ func (m *member) folders(ctx context.Context, file string, skip func(string) boo
 		return nil
 	}
 	defer done()
+	if file == "" {
+		return []agent.Folder{{Name: agent.Top, Files: place.Standing(ws.Dir(), m.mayTell)}}
+	}
 	for _, dir := range place.Below(ws.Dir(), file) {
 		name, err := filepath.Rel(ws.Dir(), dir)
 		if err != nil || skip(filepath.ToSlash(name)) {
