@@ -183,7 +183,7 @@ func (a *app) rolesShowCmd() *cobra.Command {
 	}
 }
 
-// roleFields is all that a role says, for people.
+// roleFields is all that a role states, for people.
 func roleFields(v roleView) []field {
 	number := func(n int) string {
 		if n == 0 {

@@ -26,7 +26,7 @@ func (a *app) rolesValidateCmd() *cobra.Command {
 			copy(names, rep.Files)
 			err = a.print(rep, names, func(w io.Writer, _ bool) error {
 				for _, n := range rep.Notices {
-					if _, err := fmt.Fprintln(w, printable(team.OneLine(n.Place()+": warning: "+n.Says()))); err != nil {
+					if _, err := fmt.Fprintln(w, printable(team.OneLine(n.Place()+": warning: "+n.Message()))); err != nil {
 						return err
 					}
 				}
@@ -60,7 +60,7 @@ func counted(n int, thing string) string {
 func (a *app) rolesNewCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "new NAME", Short: "Write a role file with comments into .agents", Args: exactly(1, "the NAME of the role"),
-		Long: "new writes .agents/NAME.md, which lists all that a role file may say. It replaces no file.",
+		Long: "new writes .agents/NAME.md, which lists all that a role file may state. It replaces no file.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := role.New(".", args[0])
 			if err != nil {

@@ -34,7 +34,7 @@ type Conversation struct {
 	Requests []request              `json:"requests,omitempty"`  // to shut down
 	Refused  []refused              `json:"refused,omitempty"`   // of those, what the model has refused, the newest last
 
-	Folders []folder `json:"folders,omitempty"` // what the repository says of folders in which it works, as it was told
+	Folders []folder `json:"folders,omitempty"` // what the repository states of folders in which it works, as it was told
 	Past    []past   `json:"past,omitempty"`    // the tasks that it was at, each in a line
 	Facts   []fact   `json:"facts,omitempty"`   // mail that stays valid whatever it works on
 	Known   int      `json:"known,omitempty"`   // how many of them the model has seen

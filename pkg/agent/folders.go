@@ -14,12 +14,12 @@ import (
 	"agentteam/pkg/tokens"
 )
 
-// Folders finds what the repository says to agents about the folders of a file, the outermost first,
+// Folders finds what the repository states to agents about the folders of a file, the outermost first,
 // without those for which skip is true; for no file, the instructions that stand, as a folder [Top]. The
 // names are relative to the workspace. It reads a few files.
 type Folders func(ctx context.Context, file string, skip func(folder string) bool) []Folder
 
-// Folder is what the repository says to agents about a folder below the workspace.
+// Folder is what the repository states to agents about a folder below the workspace.
 type Folder struct {
 	Name  string
 	Files []place.File
@@ -42,7 +42,7 @@ const maxFolders = 32 << 10
 // folderFrame stands before it.
 const folderFrame = "[Instructions of the project for files in "
 
-// tellFolders tells the agent what the repository says about the folders in which its calls have read
+// tellFolders tells the agent what the repository states about the folders in which its calls have read
 // or written files, once each, as the newest input of its next turn.
 func (a *Agent) tellFolders(ctx context.Context) error {
 	touched := a.touched
@@ -61,7 +61,7 @@ func (a *Agent) tellFolders(ctx context.Context) error {
 }
 
 // tellTop tells the agent what stands in the tree of its task, if that differs from what its system
-// message says: the work of others, which has been merged since, may have changed it.
+// message states: the work of others, which has been merged since, may have changed it.
 func (a *Agent) tellTop(ctx context.Context) error {
 	if a.o.Folders == nil || a.conv.Place == nil {
 		return nil
@@ -82,7 +82,7 @@ func (c *Conversation) in(name string) bool {
 	return slices.ContainsFunc(c.Folders, func(f folder) bool { return f.Name == name })
 }
 
-// enter takes in what the repository says about a folder. No turn is made because of it.
+// enter takes in what the repository states about a folder. No turn is made because of it.
 func (c *Conversation) enter(r journal.Record) {
 	before := 0
 	for _, f := range c.Folders {
@@ -103,7 +103,7 @@ func (c *Conversation) enter(r journal.Record) {
 	c.Input(block, false)
 }
 
-// foldersBefore tells again what the repository says of folders, but for what stands among the
+// foldersBefore tells again what the repository states of folders, but for what stands among the
 // messages that are kept: in about room tokens, the newest first, and the others by their names.
 func (c *Conversation) foldersBefore(kept []*model.Message, room int) string {
 	var texts, others []string

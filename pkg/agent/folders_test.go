@@ -27,7 +27,7 @@ func (r *rig) reads(file string) {
 	}
 }
 
-// What the repository says of a folder is told with the results of the first call that reads a file
+// What the repository states of a folder is told with the results of the first call that reads a file
 // there, once in a conversation, and named in the heartbeat.
 func TestTellsFolders(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
@@ -54,7 +54,7 @@ func TestTellsFolders(t *testing.T) {
 	})
 }
 
-// What stands in the tree of a task is told with it, if that is not what the system message says.
+// What stands in the tree of a task is told with it, if that is not what the system message states.
 func TestTellsWhatStandsInTheTree(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		was, is := []place.File{{Name: "AGENTS.md", Text: "old rules"}}, []place.File{{Name: "AGENTS.md", Text: "old rules"}}

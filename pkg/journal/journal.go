@@ -40,7 +40,7 @@ const (
 	Result   Kind = "result"   // a tool call of the last turn was answered
 	Refused  Kind = "refused"  // the model endpoint gave no turn
 	Compact  Kind = "compact"  // the conversation was made shorter
-	Project  Kind = "project"  // what the repository says to agents about a folder in which the agent works
+	Project  Kind = "project"  // what the repository states to agents about a folder in which the agent works
 	Overview Kind = "overview" // how the team stands, as a leader is told before a turn
 	End      Kind = "end"      // the run ended and the agent went idle
 )

@@ -97,7 +97,7 @@ var known = sync.OnceValue(func() *tool.Set {
 // file may have been written for another program: what it names and nobody has here
 // is left out, and a role of nothing else is left with no tool rather than with all.
 func (m *member) chosen(files, crew []tool.Tool) []string {
-	if slices.Equal(m.Role.Tools, []string{team.NoTools}) {
+	if m.Role.IsToolless() {
 		return nil
 	}
 	if len(m.Role.Tools) == 0 || slices.Contains(m.Role.Tools, "*") {

@@ -69,7 +69,7 @@ func TestToolsThatRoleTakesAway(t *testing.T) {
 		"taken from a list":      {team.Role{Tools: []string{"Read", "Bash"}, DisallowedTools: []string{"bash"}}, []string{"read_file"}, []string{"bash", "write_file"}},
 		"of the team":            {team.Role{DisallowedTools: []string{"TaskCreate", "create_tasks"}}, []string{"update_task"}, []string{"create_tasks"}},
 		"star":                   {team.Role{Tools: []string{"*"}, DisallowedTools: []string{"Bash"}}, []string{"write_file"}, []string{"bash"}},
-		"none":                   {team.Role{Tools: []string{team.NoTools}}, []string{"send_message"}, []string{"read_file", "bash"}},
+		"none":                   {team.Role{}.Toolless(), []string{"send_message"}, []string{"read_file", "bash"}},
 		"only what is not there": {team.Role{Tools: []string{"WebFetch", "mcp__x__y", "Bash(git log:*)"}}, []string{"send_message"}, []string{"read_file", "bash"}},
 		"all taken":              {team.Role{DisallowedTools: []string{"*"}}, nil, []string{"read_file", "bash", "send_message"}},
 	} {

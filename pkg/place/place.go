@@ -1,5 +1,5 @@
 // Package place describes for an agent where it works: the folder, the platform,
-// the day, what git says, and the project's own instructions (AGENTS.md,
+// the day, what git states, and the project's own instructions (AGENTS.md,
 // CLAUDE.md and what that imports).
 //
 // It only looks. Package journal keeps what was seen, and package agent decides whether a

@@ -42,7 +42,7 @@ const (
 )
 
 // The bounds of imports. A chain of them has at most five hops, as the documentation of the
-// syntax says.
+// syntax states.
 const (
 	maxHops  = 5
 	maxFiles = 40
@@ -212,7 +212,7 @@ func (r *reader) open(name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// add adds a file that begins with data, and returns its index; -1 if another says the same.
+// add adds a file that begins with data, and returns its index; -1 if another states the same.
 func (r *reader) add(f File, info fs.FileInfo, data []byte) int {
 	if int(info.Size()) > len(data) { // whole lines, if there are several, and whole characters
 		data = bytes.ToValidUTF8(data[:cmp.Or(bytes.LastIndexByte(data, '\n')+1, len(data))], nil)

@@ -41,9 +41,9 @@ func unknown(tools []Notice, known Known) (notices []Notice) {
 		name := strings.TrimSuffix(t.Text, team.OnlyDeliverable)
 		bare, _, narrowed := strings.Cut(name, "(")
 		switch {
-		case name == "*", name == team.NoTools, known(name):
+		case name == "*", name == "none" && len(tools) == 1, known(name):
 		case narrowed && known(bare):
-			t.Text = team.Clip(name, 80) + " is left out, for a tool cannot be narrowed here; name " + bare + ", and say under permissions what it may do"
+			t.Text = team.Clip(name, 80) + " is left out, for a tool cannot be narrowed here; name " + bare + ", and state under permissions what it may do"
 			notices = append(notices, t)
 		case strings.HasPrefix(name, "mcp__"):
 			lists[0] = append(lists[0], t)

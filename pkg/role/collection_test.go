@@ -27,7 +27,7 @@ func collected(t *testing.T) Roles {
 	return roles
 }
 
-// summary is what a role says of tools, model, mode and the rest.
+// summary is what a role states of tools, model, mode and the rest.
 func summary(r team.Role) string {
 	parts := []string{strings.Join(r.Tools, ","), r.Model}
 	add := func(is bool, format string, args ...any) {
@@ -49,7 +49,7 @@ func summary(r team.Role) string {
 	return strings.Join(parts, "; ")
 }
 
-// Files as other programs have them load unchanged, and come to what they say.
+// Files as other programs have them load unchanged, and come to what they state.
 func TestCollection(t *testing.T) {
 	roles := collected(t)
 	want := map[string]string{
@@ -135,7 +135,7 @@ func TestCollectionNotices(t *testing.T) {
 		"unquoted-colons.md:6:1: unknown key \"version\" is left out",
 		"docs-researcher.md:4:8: tools of MCP servers are left out, for there are none yet: mcp__context7__resolve-library-id, mcp__context7__get-library-docs",
 		"docs-researcher.md:4:8: tools that are not here are left out: WebFetch, WebSearch",
-		"narrowed.md:4:8: Bash(git log:*, git diff:*) is left out, for a tool cannot be narrowed here; name Bash, and say under permissions what it may do",
+		"narrowed.md:4:8: Bash(git log:*, git diff:*) is left out, for a tool cannot be narrowed here; name Bash, and state under permissions what it may do",
 		"narrowed.md:4:8: tools that are not here are left out: Task(worker, researcher)",
 	} {
 		if !slices.Contains(got, want) {
@@ -144,7 +144,7 @@ func TestCollectionNotices(t *testing.T) {
 	}
 }
 
-// A role file of ours says all of the keys.
+// A role file of ours states all of the keys.
 func TestParseAll(t *testing.T) {
 	const src = `---
 name: full

@@ -85,7 +85,7 @@ func (n names) each() (list []string) {
 
 type colour string
 
-func (colour) Values() []string { return team.RoleColours }
+func (colour) Values() []string { return team.Role{}.Colours() }
 
 // theirMode is a mode as other programs write it.
 type theirMode string
@@ -111,7 +111,7 @@ func servers(v any) (list []string) {
 	return list
 }
 
-// Notice is what a role file says that does not count, or not as it may be meant.
+// Notice is what a role file states that does not count, or not as it may be meant.
 type Notice struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
@@ -125,15 +125,15 @@ type Notice struct {
 // Place is where it is, as file:line:column.
 func (n Notice) Place() string { return fmt.Sprintf("%s:%d:%d", n.File, n.Line, n.Column) }
 
-// Says is the text, with what becomes of the file.
-func (n Notice) Says() string {
+// Message is the text, with what becomes of the file.
+func (n Notice) Message() string {
 	if n.Out {
 		return n.Text + "; the file is left out"
 	}
 	return n.Text
 }
 
-func (n Notice) String() string { return n.Place() + ": " + n.Says() }
+func (n Notice) String() string { return n.Place() + ": " + n.Message() }
 
 // noticeOf is an error about a file, which begins with its place if that is known.
 func noticeOf(file string, err error) Notice {
@@ -190,7 +190,7 @@ func (p *parsed) fill(f frontMatter, root strictyaml.Node, name, file string, bo
 		Color: string(f.Color), MaxInstances: f.Most, AutoClaim: f.AutoClaim, IdleSeconds: int(f.IdleTimeout.Round(time.Second).Seconds()), Background: f.Background,
 		Skills: f.Skills.each(), MCPServers: servers(f.Servers), Instructions: strings.TrimSpace(string(body))}
 	if f.Tools != nil && len(r.Tools) == 0 { // a list of none is none, not all
-		r.Tools = []string{team.NoTools}
+		r = r.Toolless()
 	}
 	take(f.Disallowed.each(), &r)
 	p.place(root, r)
@@ -253,19 +253,19 @@ func (p *parsed) place(root strictyaml.Node, r team.Role) {
 // remark adds what people should know of a file that is well formed.
 func (p *parsed) remark(root strictyaml.Node, f frontMatter, r team.Role) {
 	file := originOf(root)
-	say := func(mild bool, key, format string, args ...any) {
+	remark := func(mild bool, key, format string, args ...any) {
 		n := noticeOf(file, root.At(fmt.Errorf(format, args...), strictyaml.Key(key)))
 		n.mild = mild
 		p.notices = append(p.notices, n)
 	}
 	if f.Model != "" && strings.TrimSpace(f.Model) != team.Inherit && r.Model == "" {
-		say(false, "model", "model: %q cannot be the name of a model; its members use the team's default", team.Clip(f.Model, 80))
+		remark(false, "model", "model: %q cannot be the name of a model; its members use the team's default", team.Clip(f.Model, 80))
 	}
 	if len(r.Skills) > 0 {
-		say(true, "skills", "skills are kept, and nothing uses them yet")
+		remark(true, "skills", "skills are kept, and nothing uses them yet")
 	}
 	if len(r.MCPServers) > 0 {
-		say(true, "mcpServers", "the names of mcpServers are kept, and nothing uses them yet")
+		remark(true, "mcpServers", "the names of mcpServers are kept, and nothing uses them yet")
 	}
 }
 

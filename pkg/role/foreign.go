@@ -18,7 +18,7 @@ var handsKeys = []string{"sandbox", "isolation", "network", "permissions", "perm
 // parseForeign reads a role file that was written for another program, which takes
 // more than YAML allows: a front matter that is no YAML is read line by line, the name
 // is folded to what a role may be called, and a value that cannot be read is left
-// out, with a notice. What it says of hands is read as strictly as in a role file, but for the
+// out, with a notice. What it states of hands is read as strictly as in a role file, but for the
 // mode by the other program's key. Errors: as of parse, for what is no role even so.
 func parseForeign(file string, src []byte) (parsed, error) {
 	head, body, err := divide(file, src)

@@ -312,8 +312,8 @@ func (r *Roster) Leave(ctx context.Context, a team.AgentID, incarnation uint64, 
 	return r.end(ctx, a, incarnation, team.Stopped, lastError)
 }
 
-// LeaveIdle is Leave of one that had no work for so long that it leaves by itself, which reason
-// says.
+// LeaveIdle is Leave of one that had no work for so long that it leaves on that account, which reason
+// states.
 func (r *Roster) LeaveIdle(ctx context.Context, a team.AgentID, incarnation uint64, reason string) error {
 	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
 		m.State, m.Idled, m.LastError = team.Stopped, true, reason

@@ -96,7 +96,7 @@ type Member struct {
 	JoinedAt    time.Time   `json:"joined_at"`
 	UpdatedAt   time.Time   `json:"updated_at"`
 	LastError   string      `json:"last_error,omitempty"`
-	Idled       bool        `json:"idled,omitempty"`      // stopped by itself since it had no work; last_error says for how long
+	Idled       bool        `json:"idled,omitempty"`      // left since it had no work; last_error states for how long
 	TakenBack   bool        `json:"taken_back,omitempty"` // stopped since its spawn failed: it does not count as one that was there
 	Losses      int         `json:"losses,omitempty"`     // how often in a row it was lost soon after it had joined, before this incarnation
 

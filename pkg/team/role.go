@@ -13,7 +13,7 @@ import (
 type Role struct {
 	Name            string   `json:"name"`
 	Description     string   `json:"description"`
-	Tools           []string `json:"tools,omitempty"`                // empty = all that a member of its kind may use; [NoTools] = none of the workspace
+	Tools           []string `json:"tools,omitempty"`                // empty = all that a member of its kind may use; "none" alone = none of the workspace
 	DisallowedTools []string `json:"disallowed_tools,omitempty"`     // taken away from those, and from the team's
 	Model           string   `json:"model,omitempty"`                // an alias of the process; "" = its first
 	MaxTurns        int      `json:"max_turns,omitempty"`            // of one run; 0 = no limit
@@ -21,7 +21,7 @@ type Role struct {
 	PlanMode        bool     `json:"plan_mode,omitempty"`            // its members change nothing before their plans are approved
 	Approver        Approver `json:"approver,omitempty"`             // of those plans; "" = the team's
 	Hands           Hands    `json:"hands,omitzero"`                 // of its members; what is not set is the team's
-	Color           string   `json:"color,omitempty"`                // of its members, one of [RoleColours]; "" = by their order of joining
+	Color           string   `json:"color,omitempty"`                // of its members, see [Role.Colours]; "" = by their order of joining
 	MaxInstances    int      `json:"max_instances,omitempty"`        // live members of the role; 0 = no limit
 	AutoClaim       *bool    `json:"auto_claim,omitempty"`           // false = its members take only tasks that are assigned to them; nil = true
 	IdleSeconds     int      `json:"idle_timeout_seconds,omitempty"` // after so long idle a member leaves; 0 = it stays
@@ -38,11 +38,22 @@ const LeaderRole = "leader"
 // they write nothing but the deliverable of the task that the member holds.
 const OnlyDeliverable = "(deliverable)"
 
-// NoTools in a role's list stands alone and gives its members no tool of the workspace.
-const NoTools = "none"
+// noTools in a role's list stands alone and gives its members no tool of the workspace.
+const noTools = "none"
 
-// RoleColours are the colours that a role may give to its members.
-var RoleColours = []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "magenta", "white"}
+// Toolless returns r with no tool of the workspace.
+func (r Role) Toolless() Role {
+	r.Tools = []string{noTools}
+	return r
+}
+
+// IsToolless reports whether r has no tool of the workspace.
+func (r Role) IsToolless() bool { return slices.Equal(r.Tools, []string{noTools}) }
+
+// Colours are those that a role may give to its members.
+func (Role) Colours() []string { return roleColours }
+
+var roleColours = []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "magenta", "white"}
 
 // Claims reports whether members of r take tasks that are assigned to none of them.
 func (r Role) Claims() bool { return r.AutoClaim == nil || *r.AutoClaim }
@@ -132,8 +143,8 @@ func (r Role) Validate() error {
 		return fmt.Errorf("role %s: %w", r.Name, err)
 	}
 	switch {
-	case r.Color != "" && !slices.Contains(RoleColours, r.Color):
-		return Errorf(InvalidArgument, "role %s: the color cannot be %q", r.Name, Clip(r.Color, 40)).WithHint("choose %s", strings.Join(RoleColours, ", "))
+	case r.Color != "" && !slices.Contains(roleColours, r.Color):
+		return Errorf(InvalidArgument, "role %s: the color cannot be %q", r.Name, Clip(r.Color, 40)).WithHint("choose %s", strings.Join(roleColours, ", "))
 	case r.MaxInstances < 0, r.IdleSeconds < 0:
 		return Errorf(InvalidArgument, "role %s: max_instances and idle_timeout cannot be negative", r.Name).WithHint("0 sets no limit")
 	}

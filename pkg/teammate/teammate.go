@@ -307,7 +307,7 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 	return err
 }
 
-// leave closes the member's record: it is over for good, as cause says.
+// leave closes the member's record: it is over for good, as cause states.
 func (t *teammate) leave(ctx context.Context, j joined, cause error) {
 	r := roster.New(j.team)
 	var idle *agent.Idled

@@ -21,7 +21,7 @@ type state struct {
 	graph
 	team    team.Team
 	looks   map[string]bool // roles whose members only look, see [team.Role.Looks]
-	waits   map[string]bool // roles whose members claim nothing by themselves, see [team.Role.Claims]
+	waits   map[string]bool // roles whose members take nothing unassigned, see [team.Role.Claims]
 	members map[team.AgentID]team.Member
 	roster  []team.Member // the same in order of joining; nil after a change
 	bad     map[string]team.Quarantined

@@ -6,7 +6,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// A member whose role claims nothing by itself is offered only what is reserved for it, and others
+// A member whose role takes nothing unassigned is offered only what is reserved for it, and others
 // need not wait for it.
 func TestOffersNothingUnassigned(t *testing.T) {
 	reserved := func(t *team.Task) { t.ReservedFor = "tester-1" }
