@@ -126,6 +126,7 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 var unusedFor = map[string]string{
 	"pkg/broker.Ping":      "the default that broker.Options names",
 	"pkg/place.MaxProject": "the limit that place.Place names",
+	"pkg/place.MaxFolder":  "the limit of place.Folder",
 }
 
 // An exported name is used by another package or a test, or is part of the declaration of

@@ -118,12 +118,12 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 		t := table{columns: []column{{head: "NAME", cut: true}, {head: "ROLE", cut: true}, {head: "STATE"}, {head: "TASK"}, {head: "TURNS", drop: 1}, {head: "CONTEXT", drop: 2}}}
 		if wide {
 			t.columns = append(t.columns, column{head: "BACKEND", drop: 4}, column{head: "HOST", cut: true, drop: 5}, column{head: "PID", drop: 3},
-				column{head: "ALIAS", cut: true, drop: 6}, column{head: "MODEL", cut: true, drop: 6}, column{head: "TOKENS", drop: 7}, column{head: "AT", cut: true, drop: 5}, column{head: "JOINED", drop: 7}, column{head: "WORKSPACE", cut: true, drop: 8})
+				column{head: "ALIAS", cut: true, drop: 6}, column{head: "MODEL", cut: true, drop: 6}, column{head: "TOKENS", drop: 7}, column{head: "AT", cut: true, drop: 5}, column{head: "JOINED", drop: 7}, column{head: "WORKSPACE", cut: true, drop: 8}, column{head: "PROJECT", cut: true, drop: 8})
 		}
 		for _, m := range agents {
 			row := []string{story.Ink(m.Color).Render(m.AgentID.At(id)), m.Role, paint(string(m.State)), orDash(string(m.Task)), fmt.Sprint(m.Turn), fullness(m)}
 			if wide {
-				row = slices.Concat(row, []string{string(m.Backend), orDash(m.Host), pid(m), orDash(printable(m.Alias)), orDash(printable(m.Model)), fmt.Sprint(m.Tokens), orDash(printable(doing(client.WorkOf(m)))), age(m.JoinedAt), orDash(printable(m.Workspace))})
+				row = slices.Concat(row, []string{string(m.Backend), orDash(m.Host), pid(m), orDash(printable(m.Alias)), orDash(printable(m.Model)), fmt.Sprint(m.Tokens), orDash(printable(doing(client.WorkOf(m)))), age(m.JoinedAt), orDash(printable(m.Workspace)), orDash(printable(toldOf(m)))})
 			}
 			t.add(row...)
 		}
@@ -220,6 +220,15 @@ func contextOf(m client.Agent) string {
 	return fmt.Sprintf("%d of %d tokens", m.Context, m.Window)
 }
 
+// toldOf names the files of the repository of which a member was told.
+func toldOf(m client.Agent) string {
+	all := make([]string, len(m.Project))
+	for i, f := range m.Project {
+		all[i] = f.String()
+	}
+	return strings.Join(all, ", ")
+}
+
 func pid(m client.Agent) string {
 	if m.PID == 0 {
 		return "-"
@@ -231,7 +240,7 @@ func agentFields(id team.TeamID, m client.Agent) []field {
 	return []field{
 		{"name", m.AgentID.At(id)}, {"role", m.Role}, {"plan mode", planMode(m.Member)}, {"state", string(m.State)}, {"task", string(m.Task)},
 		{"turns", fmt.Sprint(m.Turn)}, {"incarnation", fmt.Sprint(m.Incarnation)},
-		{"backend", string(m.Backend)}, {"host", m.Host}, {"pid", pid(m)}, {"alias", m.Alias}, {"model", m.Model}, {"tokens", tokensOf(m)}, {"at", doing(client.WorkOf(m))}, {"last progress", moment(m.ProgressAt)}, {"context", contextOf(m)}, {"asks its model again", moment(m.RetryAt)}, {"workspace", m.Workspace},
+		{"backend", string(m.Backend)}, {"host", m.Host}, {"pid", pid(m)}, {"alias", m.Alias}, {"model", m.Model}, {"tokens", tokensOf(m)}, {"at", doing(client.WorkOf(m))}, {"last progress", moment(m.ProgressAt)}, {"context", contextOf(m)}, {"asks its model again", moment(m.RetryAt)}, {"workspace", m.Workspace}, {"instructions of the project", toldOf(m)},
 		{"joined", moment(&m.JoinedAt)}, {"last error", m.LastError}, {"prompt", m.Prompt},
 	}
 }

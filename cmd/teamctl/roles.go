@@ -14,6 +14,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
+	"agentteam/pkg/membership"
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
 )
@@ -21,7 +22,7 @@ import (
 func (a *app) rolesCmd() *cobra.Command {
 	cmd := group(a.rolesLsCmd())
 	cmd.Use, cmd.Aliases, cmd.Short = "roles", []string{"role"}, "Show the roles of team and files; by itself it lists them"
-	cmd.AddCommand(a.rolesLsCmd(), a.rolesShowCmd(), a.rolesApplyCmd())
+	cmd.AddCommand(a.rolesLsCmd(), a.rolesShowCmd(), a.rolesValidateCmd(), a.rolesNewCmd(), a.rolesApplyCmd())
 	return cmd
 }
 
@@ -40,7 +41,10 @@ type roleView struct {
 	State string `json:"state"` // same, differs, not stored or team only
 }
 
-// loadRoles reads the roles that hold in this folder, and says what was left out.
+// mostNotices is how many notices of role files a command shows.
+const mostNotices = 8
+
+// loadRoles reads the roles that hold in this folder, and shows what does not count.
 func (a *app) loadRoles() (role.Roles, error) {
 	src := sources(a.cmd)
 	src.Lenient = true
@@ -52,8 +56,13 @@ func (a *app) loadRoles() (role.Roles, error) {
 	if err == nil {
 		roles.All, err = cfg.Roles(roles.All)
 	}
-	for _, s := range roles.Skipped {
-		fmt.Fprintln(a.err, team.OneLine(s.String()))
+	notices := append(roles.Notices, roles.Unknown(membership.Has)...)
+	for i, n := range notices {
+		if i == mostNotices {
+			a.tell(fmt.Sprintf("and %d notices more of role files: teamctl roles validate shows all", len(notices)-i))
+			break
+		}
+		a.tell(team.OneLine(n.String()))
 	}
 	return roles, err
 }
@@ -147,7 +156,7 @@ func (a *app) rolesLsCmd() *cobra.Command {
 					t.columns = append(t.columns, column{head: "MODEL", drop: 3}, column{head: "TOOLS", cut: true, drop: 4})
 				}
 				for _, v := range views {
-					t.add([]string{v.Name, paint(v.State), v.from(), printable(team.OneLine(v.Description)), orDash(v.Model), orDash(strings.Join(v.Tools, ","))}[:len(t.columns)]...)
+					t.add([]string{v.Name, paint(v.State), v.from(), printable(v.Brief()), orDash(v.Model), orDash(strings.Join(v.Tools, ","))}[:len(t.columns)]...)
 				}
 				return t
 			})
@@ -178,15 +187,41 @@ func (a *app) rolesShowCmd() *cobra.Command {
 			}
 			v := views[i]
 			return a.print(v, []string{v.Name}, func(io.Writer, bool) error {
-				turns := ""
-				if v.MaxTurns > 0 {
-					turns = fmt.Sprint(v.MaxTurns)
-				}
-				return writeFields(a.screen(), []field{{"name", v.Name}, {"state", v.State}, {"file", v.from()}, {"description", v.Description},
-					{"model", v.Model}, {"tools", strings.Join(v.Tools, ", ")}, {"turns of a run", turns}, {"instructions", v.Instructions}})
+				return writeFields(a.screen(), roleFields(v))
 			})
 		},
 	}
+}
+
+// roleFields is all that a role states, for people.
+func roleFields(v roleView) []field {
+	number := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprint(n)
+	}
+	when := func(is bool, text string) string {
+		if is {
+			return text
+		}
+		return ""
+	}
+	h := v.Hands
+	network := ""
+	if h.Network != nil {
+		network = h.Network.String()
+	}
+	return []field{{"name", v.Name}, {"state", v.State}, {"file", v.from()}, {"description", v.Description},
+		{"model", v.Model}, {"tools", strings.Join(v.Tools, ", ")}, {"disallowed tools", strings.Join(v.DisallowedTools, ", ")},
+		{"turns of a run", number(v.MaxTurns)}, {"dialect", string(v.Dialect)},
+		{"plan mode", when(v.PlanMode, "yes")}, {"approver", string(v.Approver)},
+		{"permission mode", string(h.PermissionMode)}, {"permission ask", string(h.PermissionAsk)},
+		{"denied", strings.Join(h.Permissions.Deny, ", ")}, {"asked for", strings.Join(h.Permissions.Ask, ", ")}, {"allowed", strings.Join(h.Permissions.Allow, ", ")},
+		{"sandbox", string(h.Sandbox)}, {"isolation", string(h.Isolation)}, {"network", network},
+		{"members at a time", number(v.MaxInstances)}, {"takes tasks", when(!v.Claims(), "only those assigned to it")},
+		{"leaves", when(v.IdleSeconds > 0, "after "+v.IdleTimeout().String()+" without work")}, {"background", when(v.Background, "yes")}, {"color", v.Color},
+		{"skills", strings.Join(v.Skills, ", ")}, {"MCP servers", strings.Join(v.MCPServers, ", ")}, {"instructions", v.Instructions}}
 }
 
 func (a *app) rolesApplyCmd() *cobra.Command {

@@ -42,8 +42,13 @@ func (s Situation) Why(v team.TaskView, status func(team.TaskID) team.TaskStatus
 		return s.whyReserved(v.ReservedFor)
 	}
 	var fit []Standing
+	var waits team.AgentID // one that would fit, and takes nothing unassigned
 	for _, m := range s.Members {
 		if m.Member.AgentID == team.Leader || m.Member.Backend == team.Person || m.State == team.Stopped || v.Role != "" && v.Role != m.Member.Role {
+			continue
+		}
+		if !s.Roles[m.Member.Role].Claims() {
+			waits = m.Member.AgentID
 			continue
 		}
 		if v.Role == "" && s.Roles[m.Member.Role].Looks() && s.Others(team.Task{}, "") { // it leaves the task to others
@@ -55,6 +60,8 @@ func (s Situation) Why(v team.TaskView, status func(team.TaskID) team.TaskStatus
 		fit = append(fit, m)
 	}
 	switch why := whyNot(fit, v.Role); {
+	case len(fit) == 0 && waits != "":
+		return fmt.Sprintf("%s takes only tasks that are assigned to it (auto_claim of its role)", waits)
 	case len(fit) == 0 && !s.Led:
 		return why + ", and no leader process that could spawn one"
 	default:

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -72,11 +73,13 @@ type Options struct {
 	Events  Events
 	Input   Input
 	Team    Team
+	Folders Folders       // nil: of folders below the workspace nothing is told
 	Store   engine.Store  // nil: long texts are cut
 	Live    Live          // nil: a text is shown only once it is complete
 	Lease   time.Duration // the team's
 
-	MaxTurns int // in one run; 0: no limit
+	MaxTurns int           // in one run; 0: no limit
+	Idle     time.Duration // after so long without work it leaves; 0: it stays
 	Logger   *slog.Logger
 	Metrics  prometheus.Registerer // default: metrics are not published
 }
@@ -91,6 +94,19 @@ type Input struct {
 
 // ErrShutdown is returned by Run after the agent agreed to leave.
 var ErrShutdown = errors.New("the agent was asked to shut down")
+
+// Idled is the [ErrShutdown] of an agent that leaves since it has had no work.
+type Idled struct {
+	Role string
+	For  time.Duration
+}
+
+func (e *Idled) Error() string {
+	return fmt.Sprintf("it had no work for %v (idle_timeout of role %s)", e.For, e.Role)
+}
+
+// Unwrap returns [ErrShutdown].
+func (e *Idled) Unwrap() error { return ErrShutdown }
 
 // ErrFinished is returned by Run after a tool ended the agent's work ([tool.Effects]).
 var ErrFinished = errors.New("the agent ended its work")
@@ -107,9 +123,12 @@ type Agent struct {
 	said    atomic.Pointer[string]
 	log     *slog.Logger
 
-	shown team.MemberState // the state in the last beat
-	retry *time.Time
+	unused  time.Time        // since when it has had no work; zero: it has
+	retired bool             // its hand takes no task any more, since it is about to leave without work
+	shown   team.MemberState // the state in the last beat
+	retry   *time.Time
 
+	touched  []string          // files that calls have read or written since the last turn
 	done     []journal.Outcome // what became of tasks in this run
 	reminded map[string]bool   // messages that it was reminded to answer
 	directed int               // how many messages of people have come
@@ -304,6 +323,7 @@ func (a *Agent) beatAgain() {
 		b.Alias, b.Model = a.engine.Named()
 		b.Tokens = a.conv.Usage.PromptTokens + a.conv.Usage.CompletionTokens
 		b.Trouble, b.Awaits, b.Asked, b.About = a.engine.Trouble, "", "", ""
+		b.Project = a.conv.toldFiles()
 		b.Drains = a.drained()
 		if w, ok := a.waiting(); ok && b.State.Waits() {
 			b.Awaits, b.Asked, b.About = w.Awaits, w.Asked, w.About

@@ -81,6 +81,8 @@ func (c *Conversation) shorter(next engine.Conversation, cut engine.Cut) *Conver
 	switch {
 	case cut.Rung == engine.Undone:
 		n.Overview = c.Overview
+	case cut.Rung > engine.Compacted:
+		n.Known, n.Folders = len(n.Facts), nil // they are told again
 	case cut.Rung > engine.Undone:
 		n.Known = len(n.Facts)
 	}
@@ -93,7 +95,7 @@ func (c *Conversation) shorter(next engine.Conversation, cut engine.Cut) *Conver
 // stands, in about room tokens, and what the model has not seen.
 func (c *Conversation) fresh(next team.TaskID, room int) *Conversation {
 	n := c.emptied()
-	n.Calls, n.Summary = nil, ""
+	n.Calls, n.Summary, n.Folders = nil, "", nil // the next piece of work may be elsewhere
 	if next != "" {
 		n.leave(next)
 	}
@@ -116,6 +118,7 @@ func (c *Conversation) background(kept []*model.Message, room int) string {
 	}); lines != nil {
 		b.WriteString("Tasks that you worked on before, for your information:\n" + strings.Join(lines, "\n") + "\n")
 	}
+	b.WriteString(c.foldersBefore(kept, room/4))
 	b.WriteString(c.standingMail(min(maxFacts, room/2)))
 	b.WriteString(c.stillAsked(slices.Concat(kept, c.Held), true))
 	return strings.TrimSuffix(b.String(), "\n")

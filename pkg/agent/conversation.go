@@ -34,10 +34,11 @@ type Conversation struct {
 	Requests []request              `json:"requests,omitempty"`  // to shut down
 	Refused  []refused              `json:"refused,omitempty"`   // of those, what the model has refused, the newest last
 
-	Past   []past   `json:"past,omitempty"`   // the tasks that it was at, each in a line
-	Facts  []fact   `json:"facts,omitempty"`  // mail that stays valid whatever it works on
-	Known  int      `json:"known,omitempty"`  // how many of them the model has seen
-	Unread []letter `json:"unread,omitempty"` // all mail that the model has not seen
+	Folders []folder `json:"folders,omitempty"` // what the repository states of folders in which it works, as it was told
+	Past    []past   `json:"past,omitempty"`    // the tasks that it was at, each in a line
+	Facts   []fact   `json:"facts,omitempty"`   // mail that stays valid whatever it works on
+	Known   int      `json:"known,omitempty"`   // how many of them the model has seen
+	Unread  []letter `json:"unread,omitempty"`  // all mail that the model has not seen
 
 	Place     *place.Place    `json:"place,omitempty"`      // where the agent works, as its system message says
 	Goal      int             `json:"goal,omitempty"`       // of a leader: the team's goal
@@ -106,6 +107,8 @@ func (c *Conversation) Add(r journal.Record) error {
 		if r.NoAnswer {
 			c.Await = nil
 		}
+	case journal.Project: // the same
+		c.enter(r)
 	case journal.Overview: // it rides along: no turn is made because of it
 		c.Overview = r.Text
 		c.Input(r.Text, false)

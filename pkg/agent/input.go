@@ -122,6 +122,7 @@ func (a *Agent) await(ctx context.Context) error {
 	wait, waits := a.waiting()
 	if !waits {
 		w.work = a.o.Model != nil // else it could do nothing with a task
+		w.until = a.idleEnds()
 	} else {
 		ended, stop := wait.happens(ctx)
 		defer stop()
@@ -132,6 +133,9 @@ func (a *Agent) await(ctx context.Context) error {
 	}
 	if came, err := a.next(ctx, w); came || err != nil {
 		return err
+	}
+	if !waits {
+		return a.leaveIdle(ctx)
 	}
 	return a.stopWaiting(ctx, wait.Late)
 }
@@ -239,7 +243,10 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 	if !a.leads() && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && !a.conv.Amid() {
 		r.Context = engine.JSON(a.conv.fresh(t.ID, a.engine.Lasting()))
 	}
-	return a.engine.Record(ctx, r)
+	if err := a.engine.Record(ctx, r); err != nil {
+		return err
+	}
+	return a.tellTop(ctx)
 }
 
 // receive records a message, which makes it part of the conversation, and only then

@@ -17,6 +17,7 @@ import (
 // run is one run: from waking to going idle.
 func (a *Agent) run(ctx context.Context) error {
 	a.runID, a.state, a.done = newRunID(), a.state.newRun(), nil
+	a.unused = time.Time{}
 	a.o.Heart.Progress() // who rested until now has not stalled
 	a.beat(team.Running)
 	a.emit(ctx, team.EventBody{Type: team.RunStarted, ThreadID: string(a.o.Member.AgentID)})
@@ -114,6 +115,9 @@ func (a *Agent) turns(ctx context.Context) error {
 			return err
 		}
 		if err := a.engine.MakeRoom(ctx); err != nil {
+			return err
+		}
+		if err := a.tellFolders(ctx); err != nil {
 			return err
 		}
 		if err := a.tellOverview(ctx); err != nil {

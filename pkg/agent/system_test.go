@@ -24,7 +24,9 @@ func TestSystem(t *testing.T) {
 	}}
 	at := place.Place{Workspace: "/srv/work space", Platform: "linux/amd64", Date: "2026-11-22"}
 	full := at
-	full.Git, full.File, full.Project, full.LeftOut = "branch main, 2 files changed or new", "/srv/AGENTS.md", "Run 'make lint' before you finish.\n<task id=\"x\">\n", 70
+	full.Git = "branch main, 2 files changed or new"
+	full.Project = []place.File{{Name: "../AGENTS.md", Text: "Run 'make lint' before you finish.\n<task id=\"x\">\n", LeftOut: 70},
+		{Name: "../docs/style.md", By: "../CLAUDE.md", Text: "Be brief.", Faults: []string{"@../x.md is not followed: it leads out of the repository"}}}
 	for name, tt := range map[string]struct {
 		member team.Member
 		role   team.Role
@@ -66,7 +68,7 @@ func golden(t *testing.T, name, got string) {
 // What a successor is told of the place stays byte for byte, unless more than git has
 // changed, or a leader has a new goal.
 func TestSystemStays(t *testing.T) {
-	was := place.Place{Workspace: "/srv", Platform: "linux/amd64", Date: "2026-11-22", Git: "branch main, clean", Project: "Be brief."}
+	was := place.Place{Workspace: "/srv", Platform: "linux/amd64", Date: "2026-11-22", Git: "branch main, clean", Project: []place.File{{Name: "AGENTS.md", Text: "Be brief."}}}
 	start := func(goal int, change func(*place.Place)) journal.Record {
 		p := was
 		change(&p)
@@ -80,7 +82,10 @@ func TestSystemStays(t *testing.T) {
 	}{
 		"git only":       {[]journal.Record{start(1, same), start(1, committed)}, was.Git},
 		"another folder": {[]journal.Record{start(1, same), start(1, func(p *place.Place) { committed(p); p.Workspace = "/srv2" })}, "branch main, 3 files changed or new"},
-		"the project's instructions": {[]journal.Record{start(1, same), start(1, func(p *place.Place) { committed(p); p.Project = "Be thorough." })},
+		"the project's instructions": {[]journal.Record{start(1, same), start(1, func(p *place.Place) {
+			committed(p)
+			p.Project = []place.File{{Name: "AGENTS.md", Text: "Be thorough."}}
+		})},
 			"branch main, 3 files changed or new"},
 		"a new goal":          {[]journal.Record{start(1, same), start(2, committed)}, "branch main, 3 files changed or new"},
 		"after a new context": {[]journal.Record{start(1, same), {Kind: journal.Compact, Context: engine.JSON(fold(t, start(1, same)))}, start(1, committed)}, was.Git},

@@ -28,6 +28,9 @@ type Team interface {
 	// Reserved finds a task that is reserved for the agent and that it could claim now; it is
 	// called once, before the agent reads its mail.
 	Reserved(ctx context.Context) (id team.TaskID, ok bool)
+	// Expected reports whether open work is kept for the agent, of which it may not be able to claim
+	// any yet.
+	Expected(ctx context.Context) bool
 	// Look finds a claimable task for an agent that is idle and hears no leader. ok is false if
 	// nothing is claimable.
 	Look(ctx context.Context) (id team.TaskID, ok bool)

@@ -11,7 +11,8 @@ import (
 
 // rigTeam is the rig's team: what a test does not set is as where no other member is.
 type rigTeam struct {
-	r *rig
+	expected bool // open work is kept for the agent
+	r        *rig
 
 	left     func(ctx context.Context, person team.AgentID) error
 	decided  func(ctx context.Context, plan string) (string, error)
@@ -83,6 +84,8 @@ func (t *rigTeam) Reserved(ctx context.Context) (team.TaskID, bool) {
 	}
 	return t.reserved(ctx)
 }
+
+func (t *rigTeam) Expected(context.Context) bool { return t.expected }
 
 func (t *rigTeam) Look(ctx context.Context) (team.TaskID, bool) {
 	if t.look == nil {

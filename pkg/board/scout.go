@@ -138,7 +138,7 @@ func (s *Scout) Show(id team.TaskID, t team.Task) {
 	switch {
 	case t.Status == team.Completed:
 		s.completed[id] = struct{}{}
-	case t.Status == team.Pending && t.Fits(s.agent, s.role.Name):
+	case t.Status == team.Pending && t.Fits(s.agent, s.role.Name) && (t.ReservedFor != "" || s.role.Claims()):
 		switch {
 		case !t.HasDeclined(s.agent):
 			declined = time.Time{}

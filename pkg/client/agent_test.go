@@ -11,13 +11,14 @@ import (
 	"agentteam/pkg/control"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 )
 
 // join makes the record of a member with a process.
 func (r *rig) join(t *testing.T) team.Member {
 	t.Helper()
-	m, err := r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool}, 10)
+	m, err := r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool}, roster.Limit{Team: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

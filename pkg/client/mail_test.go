@@ -14,6 +14,7 @@ import (
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
+	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -172,7 +173,7 @@ func TestFatesOfABroadcast(t *testing.T) {
 func TestPromptInInbox(t *testing.T) {
 	r := newRig(t)
 	r.active(t)
-	m, err := r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool, Prompt: "Be brief.\nMind the lexer.", SpawnedBy: team.UserAgent}, 10)
+	m, err := r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool, Prompt: "Be brief.\nMind the lexer.", SpawnedBy: team.UserAgent}, roster.Limit{Team: 10})
 	ok(t, err)
 	m.State = team.Joined
 	m, err = r.roster.Put(t.Context(), m)
@@ -198,7 +199,7 @@ func TestPromptInInbox(t *testing.T) {
 	note(journal.Record{Kind: journal.Turn})
 	first(team.MailProcessed)
 
-	_, err = r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool, Prompt: "Be quick."}, 10)
+	_, err = r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool, Prompt: "Be quick."}, roster.Limit{Team: 10})
 	ok(t, err)
 	if _, err = r.Mail().Message(t.Context(), "prompt-1"); team.CodeOf(err) != team.InvalidArgument || !strings.Contains(err.Error(), "coder-1, coder-2") {
 		t.Errorf("by an id that two messages have: %v", err)
@@ -489,7 +490,7 @@ func TestFollowInboxOf(t *testing.T) {
 	r.active(t)
 	coder := r.join(t)
 	r.post(t, team.Message{Type: team.MsgBroadcast, From: coder.AgentID, To: team.Everyone, Content: "before"})
-	late, err := r.roster.Create(t.Context(), team.Member{AgentID: "late", Role: "coder", Backend: team.Pool}, 10)
+	late, err := r.roster.Create(t.Context(), team.Member{AgentID: "late", Role: "coder", Backend: team.Pool}, roster.Limit{Team: 10})
 	ok(t, err)
 	r.post(t, team.Message{Type: team.MsgMessage, From: team.Leader, To: late.AgentID, Content: "for you"})
 	r.add(t, 1)

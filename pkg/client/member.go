@@ -29,6 +29,7 @@ type Agent struct {
 	ProgressAt *time.Time       `json:"progress_at,omitempty"` // last turn, tool result or output of a command
 	Awaits     team.AgentID     `json:"awaits,omitempty"`      // whose answer it waits for
 	Drains     bool             `json:"drains,omitempty"`      // it leaves once it has no task
+	Project    []team.Told      `json:"project,omitempty"`     // the files with instructions that the repository gives it
 	Asked      string           `json:"asked,omitempty"`       // the message that is to be answered, or the plan that is to be decided on
 	Trouble    string           `json:"trouble,omitempty"`     // why its model gives no answer, while it tries again
 	Storage    string           `json:"storage,omitempty"`     // why NATS has not stored lately what it wrote
@@ -157,7 +158,7 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member) (a Ag
 		a.State = team.Stalled
 	}
 	a.Task, a.Turn, a.Tokens, a.Context, a.Window, a.RetryAt = b.Task, b.Turn, b.Tokens, b.Context, b.Window, b.RetryAt
-	a.Alias, a.Model, a.Trouble, a.Awaits, a.Asked, a.Drains = cmp.Or(b.Alias, a.Alias), b.Model, b.Trouble, b.Awaits, b.Asked, b.Drains
+	a.Alias, a.Model, a.Trouble, a.Awaits, a.Asked, a.Drains, a.Project = cmp.Or(b.Alias, a.Alias), b.Model, b.Trouble, b.Awaits, b.Asked, b.Drains, b.Project
 	a.Storage = b.Storage
 	if a.Tool, a.Since = b.Tool, b.ToolAt; b.Awaits != "" {
 		a.Since = &b.ProgressAt

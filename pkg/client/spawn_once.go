@@ -33,7 +33,7 @@ func (t Members) SpawnOnce(ctx context.Context, key string, m team.Member, count
 	if err != nil {
 		return nil, false, err
 	}
-	m = record.Planning(m) // as it will be stored
+	m = record.Joining(m) // as it will be stored
 	own := 0
 	finish := func(c *broker.Call, _ bool) (err error) {
 		members, own, err = t.spawn(ctx, m, count, c)

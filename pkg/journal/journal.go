@@ -40,6 +40,7 @@ const (
 	Result   Kind = "result"   // a tool call of the last turn was answered
 	Refused  Kind = "refused"  // the model endpoint gave no turn
 	Compact  Kind = "compact"  // the conversation was made shorter
+	Project  Kind = "project"  // what the repository states to agents about a folder in which the agent works
 	Overview Kind = "overview" // how the team stands, as a leader is told before a turn
 	End      Kind = "end"      // the run ended and the agent went idle
 )
@@ -64,6 +65,8 @@ type Record struct {
 	Inputs   []team.Input    `json:"inputs,omitempty"`    // task: what came of its dependencies
 	LastTry  *team.Try       `json:"last_try,omitempty"`  // task: how the hold before this one ended
 	Text     string          `json:"text,omitempty"`      // note, overview; compact: why
+	Folder   string          `json:"folder,omitempty"`    // project: relative to the workspace
+	Files    []place.File    `json:"files,omitempty"`     // project: the instructions of the folder
 	NoAnswer bool            `json:"no_answer,omitempty"` // note: the agent waits for no answer any more
 	Aside    []uint64        `json:"aside,omitempty"`     // note: the sequences of records that could not be read; see [SetAside]
 	Turn     json.RawMessage `json:"turn,omitempty"`      // turn: the model's reply; compact: the one that was a summary, if any

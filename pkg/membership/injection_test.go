@@ -300,6 +300,16 @@ func (v *victim) shows(n int, by way, text string) (look string) {
 		return call("bash", map[string]any{"command": "cat " + name})
 	case byError:
 		return call("read_file", map[string]any{"path": text})
+	case byFolder:
+		write("below/x.txt", "x\n")
+		write("below/AGENTS.md", text+"\n")
+		v.work()
+		return call("read_file", map[string]any{"path": "below/x.txt"})
+	case byImport:
+		write("CLAUDE.md", "@docs/rules.md\n")
+		write("docs/rules.md", text+"\n")
+		v.work() // which reads it
+		return ""
 	case byProject:
 		write("AGENTS.md", text+"\n")
 		v.work() // which reads it
@@ -437,7 +447,7 @@ func TestInjectionsOfProject(t *testing.T) {
 	t.Parallel()
 	for n, in := range ofProject {
 		v := notYet(t, "coder-1")
-		v.try(n, byProject, in.order, in.text)
+		v.try(n, []way{byProject, byImport, byFolder}[n%3], in.order, in.text)
 		v.end()
 	}
 }

@@ -16,6 +16,8 @@ const (
 	byMail   way = "mail of another member"
 
 	byProject way = "AGENTS.md"
+	byImport  way = "CLAUDE.md" // by a file that it imports
+	byFolder  way = "below"     // by the AGENTS.md of a folder below
 )
 
 // orders are privileged acts as a model would call them. PLAN is the request of planner-1,

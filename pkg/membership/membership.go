@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -221,7 +222,7 @@ func (m *member) agent(log *journal.Journal, past *agent.Conversation, tools *to
 		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Hand: m.hand, Post: box, Heart: m.heart,
 		Input:  agent.Input{Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts},
 		Events: event.New(o.Team, o.Logger), Live: m.live, Store: stored.In(o.Team.Files), Team: m.surroundings(box, begun),
-		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, Logger: o.Logger, Metrics: o.Metrics,
+		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, Idle: o.Role.IdleTimeout(), Folders: m.folders, Logger: o.Logger, Metrics: o.Metrics,
 	})
 }
 
@@ -232,8 +233,13 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 	if err != nil {
 		return nil, nil, err
 	}
-	at := place.Look(ctx, m.folder, ws.Check)
+	at := place.Look(ctx, m.folder, ws.Check, m.mayTell)
 	done()
+	for _, f := range at.Project {
+		for _, fault := range f.Faults {
+			m.Logger.WarnContext(ctx, "instructions of the project", "agent", m.Member.AgentID, "file", f.Name, "fault", fault)
+		}
+	}
 	o := journal.Options{Keep: m.KeepTranscripts, Place: &at, Takes: agent.Takes,
 		Outlives: func(ctx context.Context, before uint64) error {
 			return audit.Keep(ctx, m.Team, m.Member.AgentID, before)
@@ -262,6 +268,28 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 		m.hand.Remember(id, epoch)
 	}
 	return log, past, nil
+}
+
+// folders implements [agent.Folders] in the tree of what the member works on.
+func (m *member) folders(ctx context.Context, file string, skip func(string) bool) (found []agent.Folder) {
+	ws, done, err := m.current.Use(ctx)
+	if err != nil { // it is told by the next call
+		return nil
+	}
+	defer done()
+	if file == "" {
+		return []agent.Folder{{Name: agent.Top, Files: place.Standing(ws.Dir(), m.mayTell)}}
+	}
+	for _, dir := range place.Below(ws.Dir(), file) {
+		name, err := filepath.Rel(ws.Dir(), dir)
+		if err != nil || skip(filepath.ToSlash(name)) {
+			continue
+		}
+		if files := place.Folder(ws.Dir(), dir, m.mayTell); len(files) > 0 {
+			found = append(found, agent.Folder{Name: filepath.ToSlash(name), Files: files})
+		}
+	}
+	return found
 }
 
 // work runs the parts until the first one ends the membership.

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"encoding/json"
 
 	"agentteam/pkg/approval"
 	"agentteam/pkg/permission"
@@ -61,4 +62,19 @@ func (m *member) judgeBy(ctx context.Context, record team.Team, r tool.Request, 
 		j.Answer = approval.Deny
 	}
 	return j, nil
+}
+
+// mayTell reports whether no rule denies the member to read a file, an absolute path: what it may not
+// read is not told to it either.
+func (m *member) mayTell(path string) bool {
+	rules, _, err := permission.Parse(m.newest.Load().HandsOf(m.Member.Role).Permissions)
+	if err != nil { // which of them denies something is not known then
+		return false
+	}
+	arguments, err := json.Marshal(map[string]string{"path": path})
+	if err != nil {
+		return false
+	}
+	v := rules.Decide(tool.Request{Called: "read_file", Tool: "read_file", Arguments: arguments, Traits: known().Traits("read_file")}, m.folder)
+	return v.Decision != permission.Deny && v.Decision != permission.Ask
 }

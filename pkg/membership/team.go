@@ -87,6 +87,12 @@ func (s surroundings) Reserved(ctx context.Context) (team.TaskID, bool) {
 	return p.Tasks[0].ID, true
 }
 
+// Expected takes a board that cannot be read for one that has work.
+func (s surroundings) Expected(ctx context.Context) bool {
+	p, err := index.List(ctx, s.Team, s.board, team.Query{ReservedFor: s.Member.AgentID, Status: []team.TaskStatus{team.Pending}, Limit: 1})
+	return err != nil || len(p.Tasks) > 0
+}
+
 // Look finds a task for an agent to which no leader makes offers.
 func (s surroundings) Look(ctx context.Context) (team.TaskID, bool) {
 	id, ok, err := s.scout.Find(ctx)

@@ -69,15 +69,22 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 	}
 	m.asks = m.plans.Permissions(m.Member, m.hand, m.judge)
 	set = set.Behind(m.asks.Pass)
-	// A role chooses among the tools of the workspace; the team's are everybody's,
-	// since without them nobody could take part.
-	return set.Speaking(m.Record.Dialect(m.Role)).Allow(append(m.chosen(files, crew), teamtool.Allowed(m.Member, crew)...))
+	// A role chooses among the tools of the workspace; the team's are everybody's but those
+	// that it takes away, since without them nobody could take part.
+	set, err = set.Speaking(m.Record.Dialect(m.Role)).Allow(append(m.chosen(files, crew), teamtool.Allowed(m.Member, crew)...))
+	if err != nil {
+		return nil, err
+	}
+	return set.Without(func(t tool.Tool) bool { return m.Role.Takes(t.Answers) }), nil
 }
 
 // Traits returns what holds for the calls of the tool that is called so, in any dialect; the
 // zero Traits of a name that no tool of a member has. It is for those who see calls by their
 // names only, such as package story.
 func Traits(name string) tool.Traits { return known().Traits(name) }
+
+// Has reports whether a member may have a tool that is called so, in any dialect.
+func Has(name string) bool { return known().Has(name) }
 
 // known are the tools of all members. They have nothing to work on, so none can be run.
 var known = sync.OnceValue(func() *tool.Set {
@@ -93,7 +100,7 @@ var known = sync.OnceValue(func() *tool.Set {
 // file may have been written for another program: what it names and nobody has here
 // is left out, and a role of nothing else is left with no tool rather than with all.
 func (m *member) chosen(files, crew []tool.Tool) []string {
-	if m.Member.AgentID == team.Leader && m.Record.Policies.Delegate {
+	if m.Role.IsToolless() || m.Member.AgentID == team.Leader && m.Record.Policies.Delegate {
 		return nil
 	}
 	if len(m.Role.Tools) == 0 || slices.Contains(m.Role.Tools, "*") {

@@ -1,10 +1,14 @@
 package membership
 
 import (
+	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"agentteam/pkg/agent"
@@ -54,6 +58,62 @@ func TestToolsOfDialect(t *testing.T) {
 
 // ours are our names of what Claude calls otherwise.
 var ours = regexp.MustCompile(`(?:read|write|edit)_file|(?:create|list|get|claim|update|release)_tasks?|task_id|send_message|finish_team|list_teammates|(?:spawn|remove)_teammate`)
+
+// What a role takes away is not there, by whatever name and of whichever kind; a list of none is none.
+func TestToolsThatRoleTakesAway(t *testing.T) {
+	for name, tt := range map[string]struct {
+		role          team.Role
+		there, absent []string
+	}{
+		"taken from all":         {team.Role{DisallowedTools: []string{"Write", "edit_file", "NotebookEdit"}}, []string{"bash", "read_file", "send_message"}, []string{"write_file", "edit_file"}},
+		"taken from a list":      {team.Role{Tools: []string{"Read", "Bash"}, DisallowedTools: []string{"bash"}}, []string{"read_file"}, []string{"bash", "write_file"}},
+		"of the team":            {team.Role{DisallowedTools: []string{"TaskCreate", "create_tasks"}}, []string{"update_task"}, []string{"create_tasks"}},
+		"star":                   {team.Role{Tools: []string{"*"}, DisallowedTools: []string{"Bash"}}, []string{"write_file"}, []string{"bash"}},
+		"none":                   {team.Role{}.Toolless(), []string{"send_message"}, []string{"read_file", "bash"}},
+		"only what is not there": {team.Role{Tools: []string{"WebFetch", "mcp__x__y", "Bash(git log:*)"}}, []string{"send_message"}, []string{"read_file", "bash"}},
+		"all taken":              {team.Role{DisallowedTools: []string{"*"}}, nil, []string{"read_file", "bash", "send_message"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &member{Options: Options{Member: team.Member{AgentID: "coder-1"}, Role: tt.role, Logger: slog.New(slog.DiscardHandler)}}
+			set, err := m.tools(&workspace.Current{}, nil, &agent.Conversation{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range set.Specs() {
+				got = append(got, s.Name)
+			}
+			for _, want := range tt.there {
+				if !slices.Contains(got, want) {
+					t.Errorf("%s is missing in %q", want, got)
+				}
+			}
+			for _, taken := range tt.absent {
+				if slices.Contains(got, taken) {
+					t.Errorf("%s is in %q", taken, got)
+				}
+			}
+		})
+	}
+}
+
+// A file that a rule denies is told by no import either.
+func TestDeniedFilesAreNotTold(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"CLAUDE.md": "@secrets/a.md @b.md", "secrets/a.md": "hunter2", "b.md": "B", ".git/HEAD": ""} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &member{folder: dir}
+	record := team.Team{Hands: team.Hands{Permissions: team.Permissions{Deny: []string{"Read(secrets/**)"}}}}
+	m.newest.Store(&record)
+	text := agent.System(record, team.Member{}, team.Role{}, place.Place{Project: place.Standing(dir, m.mayTell)})
+	if strings.Contains(text, "hunter2") || !strings.Contains(text, "@secrets/a.md is not followed: a permission rule denies secrets/a.md") || !strings.Contains(text, "## b.md, which CLAUDE.md imports\nB") {
+		t.Errorf("told\n%s", text)
+	}
+}
 
 // What holds for a tool's calls is known by its name in any dialect; of a tool that is not ours
 // nothing is.

@@ -1,43 +1,28 @@
 // Package place describes for an agent where it works: the folder, the platform,
-// the day, what git says, and the project's own instructions (AGENTS.md).
+// the day, what git states, and the project's own instructions (AGENTS.md,
+// CLAUDE.md and what that imports).
 //
 // It only looks. Package journal keeps what was seen, and package agent decides whether a
 // later look replaces it and how the model is told.
 package place
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"time"
-
-	"agentteam/pkg/folder"
-	"agentteam/pkg/team"
 )
 
 // Place is where an agent works.
 type Place struct {
-	Workspace string `json:"workspace"`          // an absolute path
-	Platform  string `json:"platform"`           // such as linux/amd64
-	Date      string `json:"date"`               // 2006-01-02, of the host
-	Git       string `json:"git,omitempty"`      // branch and state in a few words; "" outside of a repository
-	File      string `json:"file,omitempty"`     // the nearest AGENTS.md up the tree, an absolute path; "" if there is none
-	Project   string `json:"project,omitempty"`  // what it says, at most MaxProject bytes
-	LeftOut   int    `json:"left_out,omitempty"` // bytes of the file that are not in Project
+	Workspace string `json:"workspace"`               // an absolute path
+	Platform  string `json:"platform"`                // such as linux/amd64
+	Date      string `json:"date"`                    // 2006-01-02, of the host
+	Git       string `json:"git,omitempty"`           // branch and state in a few words; "" outside of a repository
+	Project   []File `json:"project_files,omitempty"` // the project's instructions, at most MaxProject bytes
 }
-
-// MaxProject is how many bytes of AGENTS.md an agent is told.
-const MaxProject = 32 << 10
-
-// projectFile holds a project's instructions for agents (https://agents.md).
-const projectFile = "AGENTS.md"
 
 // gitWithin bounds git, which may take long in a large tree.
 const gitWithin = 2 * time.Second
@@ -48,11 +33,11 @@ const gitWithin = 2 * time.Second
 type Run func(ctx context.Context, line string) (output string, passed bool, err error)
 
 // Look looks at a workspace. What cannot be found out is left out: an agent can work
-// without it.
-func Look(ctx context.Context, workspace string, run Run) Place {
+// without it. Files of the project are read where may allows it.
+func Look(ctx context.Context, workspace string, run Run, may May) Place {
 	p := Place{Workspace: workspace, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now().Format(time.DateOnly)}
 	p.Git = git(ctx, run)
-	p.File, p.Project, p.LeftOut = project(workspace)
+	p.Project = Standing(workspace, may)
 	return p
 }
 
@@ -60,7 +45,7 @@ func Look(ctx context.Context, workspace string, run Run) Place {
 // time.
 func (p Place) SameButGit(q Place) bool {
 	p.Git = q.Git
-	return p == q
+	return reflect.DeepEqual(p, q)
 }
 
 // git tells the branch and how many files differ from it.
@@ -105,51 +90,4 @@ func changes(files string) string {
 		return "1 file changed or new"
 	}
 	return fmt.Sprintf("%d files changed or new", n)
-}
-
-// project returns the nearest AGENTS.md from dir up the tree, and what it says. The search
-// ends at the top of a repository, and below a folder that anybody may write to, such as
-// /tmp: whoever put a file there has no say here.
-func project(dir string) (file, text string, leftOut int) {
-	for {
-		info, err := os.Stat(dir)
-		if err != nil || info.Mode().Perm()&0o002 != 0 {
-			return "", "", 0
-		}
-		if text, leftOut, err = head(dir); err == nil {
-			return filepath.Join(dir, projectFile), text, leftOut
-		}
-		_, err = os.Lstat(filepath.Join(dir, ".git"))
-		up := filepath.Dir(dir)
-		if err == nil || up == dir {
-			return "", "", 0
-		}
-		dir = up
-	}
-}
-
-// head reads a folder's AGENTS.md, at most MaxProject bytes of it. It may be a link, but to
-// nothing outside of the folder: that is not the project's to tell.
-func head(dir string) (text string, leftOut int, err error) {
-	root, err := folder.Root(dir)
-	if err != nil {
-		return "", 0, err
-	}
-	defer root.Close() // nothing is written
-	f, info, err := folder.File(root, projectFile)
-	if err != nil {
-		return "", 0, err
-	}
-	defer f.Close() // it was only read
-	data, err := io.ReadAll(io.LimitReader(f, MaxProject))
-	if err != nil {
-		return "", 0, err
-	}
-	if len(bytes.TrimSpace(data)) == 0 || bytes.IndexByte(data, 0) >= 0 {
-		return "", 0, fs.ErrNotExist // nothing to tell
-	}
-	if int(info.Size()) > len(data) { // whole lines, if there are several, and whole characters
-		data = bytes.ToValidUTF8(data[:cmp.Or(bytes.LastIndexByte(data, '\n')+1, len(data))], nil)
-	}
-	return team.Clean(string(data), MaxProject), max(0, int(info.Size())-len(data)), nil
 }

@@ -43,7 +43,7 @@ func TestGit(t *testing.T) {
 	dir := t.TempDir()
 	want := func(want string) {
 		t.Helper()
-		if got := Look(t.Context(), dir, bash(dir)).Git; got != want {
+		if got := Look(t.Context(), dir, bash(dir), nil).Git; got != want {
 			t.Errorf("git is %q, want %q", got, want)
 		}
 	}
@@ -75,10 +75,19 @@ func TestProjectLeadsNowhere(t *testing.T) {
 		if err := os.Symlink(to, link); err != nil {
 			t.Fatal(err)
 		}
-		if p := Look(t.Context(), top+"/repo", bash(top)); p.Project != want {
-			t.Errorf("a link to %s tells %q, want %q", to, p.Project, want)
+		if got := texts(Standing(top+"/repo", nil)); got != want {
+			t.Errorf("a link to %s tells %q, want %q", to, got, want)
 		}
 	}
+}
+
+// texts are the texts of files.
+func texts(files []File) string {
+	var all []string
+	for _, f := range files {
+		all = append(all, f.Text)
+	}
+	return strings.Join(all, "|")
 }
 
 func TestProject(t *testing.T) {
@@ -88,9 +97,16 @@ func TestProject(t *testing.T) {
 	write(t, deep+"/x", "")
 	want := func(file, text string, leftOut int) {
 		t.Helper()
-		p := Look(t.Context(), deep, bash(deep))
-		if p.File != file || p.Project != text || p.LeftOut != leftOut {
-			t.Errorf("file %q, %d bytes (%.40q), %d left out, want %q, %d, %d", p.File, len(p.Project), p.Project, p.LeftOut, file, len(text), leftOut)
+		p := Look(t.Context(), deep, bash(deep), nil)
+		if file == "" {
+			if len(p.Project) > 0 {
+				t.Errorf("told %+v, want nothing", p.Project)
+			}
+			return
+		}
+		name, err := filepath.Rel(deep, file)
+		if err != nil || len(p.Project) != 1 || p.Project[0].Name != name || p.Project[0].Text != text || p.Project[0].LeftOut != leftOut {
+			t.Errorf("told %.200v, want %q, %d bytes, %d left out", p.Project, name, len(text), leftOut)
 		}
 	}
 	want("", "", 0)

@@ -2,6 +2,7 @@ package role
 
 import (
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,48 +11,57 @@ import (
 	"agentteam/pkg/team"
 )
 
+// handsKeys are those by which a role file speaks of hands: a rule that is left out would not be
+// missed, so that they are read strictly.
+var handsKeys = []string{"sandbox", "isolation", "network", "permissions", "permission_mode", "permission_ask", "credentials", "paths"}
+
 // parseForeign reads a role file that was written for another program, which takes
 // more than YAML allows: a front matter that is no YAML is read line by line, the name
-// is folded to what a role may be called, and a number of turns that is none is left
-// out. What it says of hands is read as strictly as in a role file, but for the mode by the
-// other program's key: a rule that is left out would not be missed. Errors: as of parse, for
-// what is no role even so.
-func parseForeign(file string, src []byte) (team.Role, error) {
+// is folded to what a role may be called, and a value that cannot be read is left
+// out, with a notice. What it states of hands is read as strictly as in a role file, but for the
+// mode by the other program's key. Errors: as of parse, for what is no role even so.
+func parseForeign(file string, src []byte) (parsed, error) {
 	head, body, err := divide(file, src)
 	if err != nil {
-		return team.Role{}, err
+		return parsed{}, err
 	}
-	format := strictyaml.Format{File: file, Kind: "role file", Unknown: func(error) {}}
-	var fields map[string]strictyaml.Node
-	root, err := format.Decode(head, &fields)
+	p, f, root, err := lenient(file, head)
 	if err != nil {
-		if root, err = format.Decode(byLine(string(head)), &fields); err != nil {
-			return team.Role{}, err
+		if p, f, root, err = lenient(file, byLine(string(head))); err != nil {
+			return parsed{}, err
 		}
 	}
-	var f frontMatter
-	if err := root.Decode(&f.hands); err != nil {
-		return team.Role{}, err
-	}
-	var plan string
-	for key, into := range map[string]any{
-		"name": &f.Name, "description": &f.Description, "tools": &f.Tools, "model": &f.Model, "dialect": &f.Dialect, "approver": &f.Approver,
-		"plan_mode": &plan, "permissionMode": &f.TheirMode, "max_turns": &f.MaxTurns, "maxTurns": &f.TheirTurns,
-	} {
-		if n, ok := fields[key]; ok {
-			_ = n.Decode(into) // what cannot be read is left out
-		}
-	}
-	f.Description, f.PlanMode = strings.TrimSpace(f.Description), plan == "true"
-	if !slices.Contains(f.TheirMode.Values(), string(f.TheirMode)) {
-		f.TheirMode = ""
-	}
-	f.MaxTurns, f.TheirTurns = max(f.MaxTurns, 0), max(f.TheirTurns, 0)
+	f.Description = strings.TrimSpace(f.Description)
 	f.Name = fold(f.Name)
-	if f.Model = strings.TrimSpace(f.Model); !team.IsAlias(f.Model) { // no process could know it
-		f.Model = ""
+	if f.Dialect != "" && team.Dialect(f.Dialect).Validate() != nil {
+		p.notices = append(p.notices, noticeOf(file, root.At(team.Dialect(f.Dialect).Validate(), "dialect")))
+		f.Dialect = ""
 	}
-	return f.role(fold(nameOf(file)), file, body)
+	return p, p.fill(f, root, fold(nameOf(file)), file, body)
+}
+
+// lenient decodes what can be read of a front matter.
+func lenient(file string, head []byte) (p parsed, f frontMatter, root strictyaml.Node, err error) {
+	note := func(err error) { p.notices = append(p.notices, noticeOf(file, err)) }
+	format := strictyaml.Format{File: file, Kind: "role file", Skip: 1,
+		Unknown: func(err error) { note(withoutKeys(err)) },
+		Faulty: func(key string, err error) error {
+			if slices.Contains(handsKeys, key) {
+				return err
+			}
+			note(err)
+			return nil
+		}}
+	root, err = format.Decode(head, &f)
+	return p, f, root, err
+}
+
+// withoutKeys is the fault of a key without the list of those that there are: its author knows
+// those of another program.
+func withoutKeys(err error) error {
+	text, _, _ := strings.Cut(err.Error(), " in the role file; allowed:")
+	text, _, _ = strings.Cut(text, " in the role file; did you mean")
+	return errors.New(text + " is left out")
 }
 
 var unfit = regexp.MustCompile(`[^a-z0-9]+`)
@@ -67,31 +77,62 @@ var keyLine = regexp.MustCompile(`^([A-Za-z][A-Za-z_-]*):(?:[ \t]+(.*))?$`)
 // colon of its own, such as "description: Use it when ... Examples: <example>". The
 // examples of a description hold lines of that form too, so of a key that comes twice
 // the first counts if it is one that stands before them, else the last. A key with
-// nothing behind it may be followed by a list. The result is YAML.
+// nothing behind it may be followed by a list, or by lines that are further in and are its
+// text. The result is YAML, each key on its line.
 func byLine(head string) []byte {
-	fields := map[string]string{}
-	open := "" // the key whose list may follow
+	type field struct {
+		at   int
+		text string
+	}
+	fields := map[string]field{}
+	open, n := "", 0 // the key whose list or text may follow
 	for line := range strings.Lines(head) {
+		n++
 		line = strings.TrimRight(line, " \t\n")
-		if item, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "- "); ok && open != "" {
-			fields[open] += "," + unquote(item)
+		in := strings.TrimLeft(line, " \t")
+		if open != "" && in != "" {
+			if item, ok := strings.CutPrefix(in, "- "); ok {
+				f := fields[open]
+				fields[open] = field{f.at, f.text + "," + unquote(item)}
+				continue
+			}
+			if in != line && fields[open].text != "" && !strings.HasPrefix(fields[open].text, ",") || in != line && open == "description" {
+				f := fields[open]
+				fields[open] = field{f.at, strings.TrimSpace(f.text + " " + in)}
+				continue
+			}
+		}
+		m := keyLine.FindStringSubmatch(line)
+		if m == nil {
+			if in != "" {
+				open = ""
+			}
 			continue
 		}
 		open = ""
-		m := keyLine.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
 		if _, twice := fields[m[1]]; twice && (m[1] == "name" || m[1] == "description") {
 			continue
 		}
-		fields[m[1]] = unquote(m[2])
-		if m[2] == "" {
+		text := unquote(m[2])
+		switch {
+		case slices.Contains([]string{"|", ">", "|-", ">-"}, text):
+			text = ""
+		case strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]"):
+			text = text[1 : len(text)-1]
+		}
+		if fields[m[1]] = (field{n, text}); text == "" {
 			open = m[1]
 		}
 	}
-	yaml, _ := json.Marshal(fields) // texts can always be written
-	return yaml
+	lines := make([]string, n)
+	for key, f := range fields {
+		text, _ := json.Marshal(f.text)                                                                // texts can always be written
+		if f.text == "true" || f.text == "false" || f.text == "" && !slices.Contains(handsKeys, key) { // of those nothing is left out
+			text = []byte(f.text)
+		}
+		lines[f.at-1] = key + ": " + string(text)
+	}
+	return []byte(strings.Join(lines, "\n"))
 }
 
 // unquote takes away the quotes around a text.

@@ -76,7 +76,7 @@ func TestParseForeign(t *testing.T) {
 		src  string
 		want team.Role // the zero value: it is refused
 	}{
-		"wild": {wild, team.Role{Name: "code-reviewer", MaxTurns: 12, Model: "opus", Tools: []string{"Read", "Grep"}, Instructions: "You review.",
+		"wild": {wild, team.Role{Name: "code-reviewer", MaxTurns: 12, Model: "opus", Color: "red", Tools: []string{"Read", "Grep"}, Instructions: "You review.",
 			Description: "Use this agent when code was written. Examples: <example>Context: The user wrote a function. user: \"Please write: x\""}},
 		"tame":             {"---\nname: a\ndescription: >\n  two\n  lines\ntools: [Read]\nmodel: inherit\n---\nx", team.Role{Name: "a", Description: "two lines", Tools: []string{"Read"}, Instructions: "x"}},
 		"a name of words":  {"---\nname: Über Code Reviewer!\ndescription: d\n---", team.Role{Name: "ber-code-reviewer", Description: "d"}},
@@ -98,7 +98,7 @@ func TestParseForeign(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || !reflect.DeepEqual(got, tt.want) {
+			if err != nil || !reflect.DeepEqual(got.Role, tt.want) {
 				t.Errorf("ParseForeign = %+v, %v\nwant %+v", got, err, tt.want)
 			}
 		})
@@ -126,23 +126,25 @@ func TestLoad(t *testing.T) {
 	write(".agents/painter.md", "---\ndescription: ours\n---\n")
 	write(".agents/README.md", "# Our agents\n")
 	loaded, err := Load(dir)
-	roles, skipped := loaded.All, loaded.Skipped
+	roles, skipped := loaded.All, loaded.Notices
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Skipped{
-		{filepath.Join(dir, ".claude", "agents", "empty.md"), "role empty has no description"},
-		{filepath.Join(dir, ".claude", "agents", "folder.md"), ""}, // in the system's words
-		{filepath.Join(dir, ".claude", "agents", "user.md"), `role name "user" is reserved`},
-		{filepath.Join(dir, ".agents", "README.md"), "a role file begins with ---"},
+	want := []string{
+		filepath.Join(dir, ".claude", "agents", "empty.md") + ":2:1: role empty has no description (say in a sentence when the leader should choose it); the file is left out",
+		filepath.Join(dir, ".claude", "agents", "folder.md") + ":1:1: ; the file is left out", // in the system's words
+		filepath.Join(dir, ".claude", "agents", "user.md") + `:2:1: role name "user" is reserved (reserved are: teams, pool, all, board, user, watchdog); the file is left out`,
+		filepath.Join(dir, ".agents", "README.md") + ":1:1: a role file begins with ---; the file is left out",
 	}
-	for i := range skipped {
-		if strings.HasSuffix(skipped[i].File, "folder.md") {
-			skipped[i].Why = ""
+	var got []string
+	for _, n := range skipped {
+		if strings.HasSuffix(n.File, "folder.md") {
+			n.Text = ""
 		}
+		got = append(got, n.String())
 	}
-	if !slices.Equal(skipped, want) {
-		t.Errorf("skipped %q, want %q", skipped, want)
+	if !slices.Equal(got, want) {
+		t.Errorf("notices %q, want %q", got, want)
 	}
 	for name, want := range map[string]string{"coder": "from claude", "painter": "ours", "wild-one": "Use it when: <example>"} {
 		if got := roles[name].Description; got != want {

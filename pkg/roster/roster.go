@@ -139,8 +139,8 @@ func (r *Roster) Remove(ctx context.Context, m team.Member) error {
 //
 // Errors: InvalidArgument; Conflict for the name of a member that is not stopped, or that
 // another program plays;
-// InvalidState if there are max members with a process already.
-func (r *Roster) Create(ctx context.Context, m team.Member, max int) (team.Member, error) {
+// InvalidState if there are as many members with a process already as the limit allows.
+func (r *Roster) Create(ctx context.Context, m team.Member, l Limit) (team.Member, error) {
 	if err := m.Validate(); err != nil {
 		return m, err
 	}
@@ -157,7 +157,7 @@ func (r *Roster) Create(ctx context.Context, m team.Member, max int) (team.Membe
 		if err != nil {
 			return m, err
 		}
-		if err := checkLimit(all, max); err != nil {
+		if err := l.check(all, m.Role); err != nil {
 			return m, err
 		}
 		next, err = r.Put(ctx, next)
@@ -170,7 +170,7 @@ func (r *Roster) Create(ctx context.Context, m team.Member, max int) (team.Membe
 		// Two spawns may both have seen one free place. Both are written now, so
 		// at least the later one sees the other and gives way.
 		if all, err = r.List(ctx); err == nil {
-			err = checkLimit(slices.DeleteFunc(all, func(o team.Member) bool { return o.AgentID == next.AgentID }), max)
+			err = l.check(slices.DeleteFunc(all, func(o team.Member) bool { return o.AgentID == next.AgentID }), m.Role)
 		}
 		if err != nil {
 			return m, errors.Join(err, r.TakeBack(ctx, next.AgentID, next.Incarnation, err.Error()))
@@ -211,13 +211,13 @@ func (r *Roster) next(ctx context.Context, all []team.Member, m team.Member) (te
 		if err := MayPlay(o); err != nil {
 			return m, err
 		}
-		m.Incarnation, m.Revision, m.Color, m.JoinedAt, m.InboxFrom = o.Incarnation+1, o.Revision, o.Color, o.JoinedAt, o.InboxFrom
+		m.Incarnation, m.Revision, m.Color, m.JoinedAt, m.InboxFrom = o.Incarnation+1, o.Revision, cmp.Or(m.Color, o.Color), o.JoinedAt, o.InboxFrom
 		if m.Prompt != "" {
 			m.PromptFor = m.Incarnation
 		}
 		return m, nil
 	}
-	m.Color = team.Colour(teammates)
+	m.Color = cmp.Or(m.Color, team.Colour(teammates))
 	return m, nil
 }
 
@@ -231,15 +231,35 @@ func MayPlay(m team.Member) error {
 		WithHint("choose another name, or start that program")
 }
 
-func checkLimit(all []team.Member, max int) error {
-	n := 0
+// Limit is how many members with a process there may be.
+type Limit struct {
+	Team int // in the team
+	Role int // of the new member's role; 0 = no limit
+}
+
+// LimitOf is the limit for a new member of a role in t, of which max may be all teammates.
+func LimitOf(t team.Team, role string, max int) Limit {
+	r, _ := t.Role(role) // one that is not there sets none
+	return Limit{max, r.MaxInstances}
+}
+
+// check returns InvalidState if no further member of the role may join those of all.
+func (l Limit) check(all []team.Member, role string) error {
+	n, same := 0, 0
 	for _, m := range all {
-		if m.Counts() {
-			n++
+		if !m.Counts() {
+			continue
+		}
+		if n++; m.Role == role {
+			same++
 		}
 	}
-	if n >= max {
-		return team.Errorf(team.InvalidState, "the team has %d teammates, its limit is %d (max_teammates)", n, max).
+	if n >= l.Team {
+		return team.Errorf(team.InvalidState, "the team has %d teammates, its limit is %d (max_teammates)", n, l.Team).
+			WithHint("remove one, or give the work to those who are there")
+	}
+	if l.Role > 0 && same >= l.Role {
+		return team.Errorf(team.InvalidState, "%d of role %s are there, the limit of the role is %d (max_instances)", same, role, l.Role).
 			WithHint("remove one, or give the work to those who are there")
 	}
 	return nil
@@ -290,6 +310,15 @@ const maxPrefix = 56
 // team.ErrSuperseded if it is no longer the one in the record.
 func (r *Roster) Leave(ctx context.Context, a team.AgentID, incarnation uint64, lastError string) error {
 	return r.end(ctx, a, incarnation, team.Stopped, lastError)
+}
+
+// LeaveIdle is Leave of one that had no work for so long that it leaves on that account, which reason
+// states.
+func (r *Roster) LeaveIdle(ctx context.Context, a team.AgentID, incarnation uint64, reason string) error {
+	return r.update(ctx, a, incarnation, func(m *team.Member) (bool, error) {
+		m.State, m.Idled, m.LastError = team.Stopped, true, reason
+		return true, nil
+	})
 }
 
 // TakeBack marks the incarnation as stopped, because of reason, since its spawn has failed;

@@ -23,7 +23,7 @@ func open(t *testing.T) (*roster.Roster, *broker.Storage) {
 
 func create(t *testing.T, r *roster.Roster, m team.Member) team.Member {
 	t.Helper()
-	m, err := r.Create(t.Context(), m, 100)
+	m, err := r.Create(t.Context(), m, roster.Limit{Team: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("stored is %+v, %v", stored, err)
 		}
 	}
-	if _, err := r.Create(t.Context(), team.Member{AgentID: "coder-1", Role: "coder"}, 100); team.CodeOf(err) != team.Conflict {
+	if _, err := r.Create(t.Context(), team.Member{AgentID: "coder-1", Role: "coder"}, roster.Limit{Team: 100}); team.CodeOf(err) != team.Conflict {
 		t.Errorf("the name of a member that is there: %v, want conflict", err)
 	}
 	if _, err := r.Get(t.Context(), "nobody"); team.CodeOf(err) != team.NotFound {
@@ -159,18 +159,65 @@ func TestLimit(t *testing.T) {
 	create(t, r, team.Member{AgentID: "ann", Backend: team.Person})
 	leave(t, r, create(t, r, team.Member{Role: "coder"}))
 	for range 2 { // leader, seat and stopped members count for nothing
-		if _, err := r.Create(t.Context(), team.Member{Role: "coder"}, 2); err != nil {
+		if _, err := r.Create(t.Context(), team.Member{Role: "coder"}, roster.Limit{Team: 2}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	before := names(t, r)
 	for _, m := range []team.Member{{Role: "coder"}, {AgentID: "coder-1", Role: "coder"}} {
-		if _, err := r.Create(t.Context(), m, 2); team.CodeOf(err) != team.InvalidState {
+		if _, err := r.Create(t.Context(), m, roster.Limit{Team: 2}); team.CodeOf(err) != team.InvalidState {
 			t.Errorf("a third: %v, want invalid_state", err)
 		}
 	}
 	if got := names(t, r); !slices.Equal(got, before) {
 		t.Errorf("refused creations left %v, before it was %v", got, before)
+	}
+}
+
+// A role has a limit too, for those of it that live.
+func TestLimitOfRole(t *testing.T) {
+	r, bt := open(t)
+	one := roster.LimitOf(team.Team{Roles: map[string]team.Role{"tester": {MaxInstances: 1}}}, "tester", 10)
+	leave(t, r, create(t, r, team.Member{Role: "tester"}))
+	first, err := r.Create(t.Context(), team.Member{Role: "tester"}, one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "1 of role tester are there, the limit of the role is 1 (max_instances)"
+	if _, err := r.Create(t.Context(), team.Member{Role: "tester"}, one); team.CodeOf(err) != team.InvalidState || err.Error() != want {
+		t.Errorf("a second: %v, want %s", err, want)
+	}
+	create(t, r, team.Member{Role: "coder"})
+	leave(t, r, first)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	made := 0
+	for range 6 {
+		wg.Go(func() {
+			if _, err := roster.New(bt).Create(t.Context(), team.Member{Role: "tester"}, one); err == nil {
+				mu.Lock()
+				made++
+				mu.Unlock()
+			} else if team.CodeOf(err) != team.InvalidState {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if made > 1 {
+		t.Errorf("%d were made together, the limit is 1", made)
+	}
+}
+
+// The role's colour goes before that by the order of joining.
+func TestColourOfRole(t *testing.T) {
+	r, _ := open(t)
+	record := team.Team{Roles: map[string]team.Role{"tester": {Color: "pink"}}}
+	if m := create(t, r, record.Joining(team.Member{Role: "tester"})); m.Color != "pink" {
+		t.Errorf("the tester is %s", m.Color)
+	}
+	if m := create(t, r, record.Joining(team.Member{Role: "coder"})); m.Color != team.Colour(1) {
+		t.Errorf("the coder is %s", m.Color)
 	}
 }
 
@@ -184,7 +231,7 @@ func TestLimitRace(t *testing.T) {
 	got := map[team.AgentID]int{}
 	for i := range racers {
 		wg.Go(func() {
-			m, err := roster.New(bt).Create(t.Context(), team.Member{Role: fmt.Sprintf("role%d", i%2)}, limit)
+			m, err := roster.New(bt).Create(t.Context(), team.Member{Role: fmt.Sprintf("role%d", i%2)}, roster.Limit{Team: limit})
 			switch {
 			case err == nil:
 				mu.Lock()

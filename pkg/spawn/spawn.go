@@ -80,9 +80,13 @@ func (s *Spawner) create(ctx context.Context, m team.Member, max int) (team.Memb
 	if err != nil && !errors.Is(err, team.NotFound) { // a team without a record: whoever takes the order sees to that
 		return team.Member{}, err
 	}
-	m = record.Planning(m)
+	m = record.Joining(m)
+	if err := apart(record, m.Role); err != nil {
+		return team.Member{}, err
+	}
+	limit := roster.LimitOf(record, m.Role, max)
 	if m.AgentID != "" {
-		return s.o.Roster.Create(ctx, m, max)
+		return s.o.Roster.Create(ctx, m, limit)
 	}
 	for {
 		name, err := s.o.Roster.Recalled(ctx, record, m.Role)
@@ -91,12 +95,24 @@ func (s *Spawner) create(ctx context.Context, m team.Member, max int) (team.Memb
 		}
 		back := m
 		back.AgentID = name
-		created, err := s.o.Roster.Create(ctx, back, max)
+		created, err := s.o.Roster.Create(ctx, back, limit)
 		if name == "" || !errors.Is(err, team.Conflict) {
 			return created, err
 		}
 		// Another spawn has just brought that one back.
 	}
+}
+
+// apart returns InvalidState for a role whose members are to work in separate trees, in a team that
+// is known to share its workspace.
+func apart(t team.Team, role string) error {
+	r, _ := t.Role(role)
+	if r.Hands.Isolation != team.Worktrees || t.Line == nil || t.OnLine() {
+		return nil
+	}
+	return team.Errorf(team.InvalidState, "role %s works in separate trees only (isolation: worktree), and team %s shares its workspace: %s", role, t.ID, t.Line.Why).
+		WithHint("make the workspace a git repository with a commit, or leave isolation out of the role file").
+		WithModelHint("spawn another role")
 }
 
 // standing returns Conflict if the team is being deleted.

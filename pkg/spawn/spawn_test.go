@@ -403,7 +403,7 @@ func TestRespawn(t *testing.T) {
 func TestRespawnFails(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	m, err := s.roster.Create(t.Context(), coder, 10)
+	m, err := s.roster.Create(t.Context(), coder, roster.Limit{Team: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +424,7 @@ func TestRespawnFails(t *testing.T) {
 // the caller's successor.
 func TestRespawnAbandoned(t *testing.T) {
 	s := newSite(t)
-	m, err := s.roster.Create(t.Context(), coder, 10)
+	m, err := s.roster.Create(t.Context(), coder, roster.Limit{Team: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentteam/pkg/mailbox"
+	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -24,7 +25,7 @@ func (p post) Close(context.Context, team.AgentID, uint64) error { return nil }
 // The inbox of a member whose process died goes with the member.
 func TestStopClosesInbox(t *testing.T) {
 	s := newSite(t)
-	m, err := s.roster.Create(t.Context(), coder, 10)
+	m, err := s.roster.Create(t.Context(), coder, roster.Limit{Team: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

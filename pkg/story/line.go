@@ -31,6 +31,7 @@ func colour(code string) ink { return lipgloss.NewStyle().Foreground(lipgloss.Co
 // inks are the colours of members, by their names in the records.
 var inks = map[string]ink{
 	"cyan": cyan, "yellow": yellow, "magenta": colour("5"), "green": green, "blue": colour("4"),
+	"red": red, "purple": colour("5"), "orange": colour("208"), "pink": colour("213"), "white": colour("7"), // of roles
 }
 
 // Ink returns the style for a member of a colour, as its record names it.

@@ -197,14 +197,33 @@ func (n Node) pairs(keys string, read func(key string, value Node) error) error 
 	return nil
 }
 
+// slot is a field of a struct that a key fills.
+type slot struct {
+	key   string
+	value reflect.Value
+	tag   reflect.StructTag
+}
+
+// slotsOf returns the fields of v that have keys, with those of its fields that are inline.
+func slotsOf(v reflect.Value) (slots []slot) {
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		switch key, option, _ := strings.Cut(tag.Get("yaml"), ","); {
+		case option == "inline":
+			slots = append(slots, slotsOf(v.Field(i))...)
+		case key != "":
+			slots = append(slots, slot{key, v.Field(i), tag})
+		}
+	}
+	return slots
+}
+
 // object decodes n into the fields of a struct.
 func (n Node) object(v reflect.Value) error {
-	keys := make([]string, v.NumField()) // "": it is not decoded
+	slots := slotsOf(v)
 	var allowed []string
-	for i := range keys {
-		if keys[i], _, _ = strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); keys[i] != "" {
-			allowed = append(allowed, keys[i])
-		}
+	for _, s := range slots {
+		allowed = append(allowed, s.key)
 	}
 	switch {
 	case allowed == nil: // it has an UnmarshalText
@@ -213,10 +232,10 @@ func (n Node) object(v reflect.Value) error {
 		return n.At(team.Errorf(team.InvalidArgument, "%s must be a mapping with the key %s, and this is a list", n.name(), allowed[0]).
 			WithHint("write `%s:` in a line before it", allowed[0]))
 	}
-	seen := make([]bool, len(keys))
+	seen := make([]bool, len(slots))
 	err := n.pairs("; keys: "+strings.Join(allowed, ", "), func(key string, value Node) error {
-		i := slices.Index(keys, key)
-		if i < 0 || key == "" {
+		i := slices.Index(allowed, key)
+		if i < 0 {
 			err := value.AtKey(UnknownKey(key, n.name(), allowed))
 			if n.format.Unknown != nil {
 				n.format.Unknown(err)
@@ -225,11 +244,17 @@ func (n Node) object(v reflect.Value) error {
 			return err
 		}
 		seen[i], value.path = true, key
-		return value.decode(v.Field(i), v.Type().Field(i).Tag)
+		err := value.decode(slots[i].value, slots[i].tag)
+		if err != nil && n.path == "" && n.format.Faulty != nil {
+			if err = n.format.Faulty(key, err); err == nil {
+				slots[i].value.SetZero()
+			}
+		}
+		return err
 	})
-	for i, key := range keys {
-		if what := v.Type().Field(i).Tag.Get("required"); err == nil && what != "" && !seen[i] {
-			return n.AtKey(fmt.Errorf("%s lacks the key %s: %s", n.name(), key, what))
+	for i, s := range slots {
+		if what := s.tag.Get("required"); err == nil && what != "" && !seen[i] {
+			return n.AtKey(fmt.Errorf("%s lacks the key %s: %s", n.name(), s.key, what))
 		}
 	}
 	return err

@@ -7,6 +7,7 @@
 // A format is a struct with tags:
 //
 //	yaml:"NAME"        the field's key; fields without this tag are not decoded
+//	yaml:",inline"     the keys of the field, a struct, are keys beside it
 //	required:"TEXT"    the key must be there; TEXT says what it is
 //	minLength:"1"      a text may not be blank
 //	minItems:"1"       a list may not be empty
@@ -53,6 +54,10 @@ type Format struct {
 	// each unknown key, which is left out, and a key without a value is as one that is not
 	// there. If nil, both are refused.
 	Unknown func(error)
+
+	// Faulty is given the fault of the value of a key of the root. If it returns nil, the key is
+	// left out; else that is the fault. If it is nil, each fault counts.
+	Faulty func(key string, fault error) error
 }
 
 // Node is a value of a file, with its place.

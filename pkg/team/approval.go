@@ -266,11 +266,12 @@ func (a Approval) Verdict() string {
 	return text
 }
 
-// Planning returns m, who is about to become a member of t, as it is bound by the plan
+// Joining returns m, who is about to become a member of t, as its role has it. It is bound by the plan
 // gate: plan mode and a human approver hold if the spawn, the role or the team says so.
-func (t Team) Planning(m Member) Member {
+func (t Team) Joining(m Member) Member {
 	role, _ := t.Role(m.Role) // one that is not there says nothing
 	m.PlanMode = m.PlanMode || role.PlanMode || t.Policies.PlanMode
+	m.Color = cmp.Or(m.Color, role.Color)
 	if role.Approver == ByHuman || t.Policies.Approver == ByHuman {
 		m.Approver = ByHuman
 	}

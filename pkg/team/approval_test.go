@@ -204,7 +204,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-func TestPlanning(t *testing.T) {
+func TestJoining(t *testing.T) {
 	record := Team{Roles: map[string]Role{"coder": {Name: "coder"}, "careful": {Name: "careful", PlanMode: true, Approver: ByHuman}}}
 	strict := record
 	strict.Policies = Policies{PlanMode: true, Approver: ByHuman}
@@ -220,7 +220,7 @@ func TestPlanning(t *testing.T) {
 		"the team":           {strict, Member{Role: "coder"}, true, ByHuman},
 		"a spawn cannot choose a milder approver": {strict, Member{Role: "coder", Approver: ByLeader}, true, ByHuman},
 	} {
-		if m := tt.team.Planning(tt.m); m.PlanMode != tt.plan || m.Approver != tt.by {
+		if m := tt.team.Joining(tt.m); m.PlanMode != tt.plan || m.Approver != tt.by {
 			t.Errorf("%s: plan mode %v, approver %q, want %v, %q", name, m.PlanMode, m.Approver, tt.plan, tt.by)
 		}
 	}

@@ -111,9 +111,10 @@ func (t Task) Faulty(a AgentID) bool {
 }
 
 // Suits reports whether t is for m, which is of role r: it is of its role, and if it is for any
-// role, m can do more than look.
+// role, m can do more than look. A member that takes nothing unassigned suits only what is
+// reserved for it.
 func (t Task) Suits(m Member, r Role) bool {
-	return t.Fits(m.AgentID, m.Role) && (t.Role != "" || t.ReservedFor != "" || !r.Looks())
+	return t.Fits(m.AgentID, m.Role) && (t.ReservedFor != "" || r.Claims() && (t.Role != "" || !r.Looks()))
 }
 
 // Able reports whether a member takes tasks by itself sooner or later: its process runs, its

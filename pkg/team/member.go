@@ -96,6 +96,7 @@ type Member struct {
 	JoinedAt    time.Time   `json:"joined_at"`
 	UpdatedAt   time.Time   `json:"updated_at"`
 	LastError   string      `json:"last_error,omitempty"`
+	Idled       bool        `json:"idled,omitempty"`      // left since it had no work; last_error states for how long
 	TakenBack   bool        `json:"taken_back,omitempty"` // stopped since its spawn failed: it does not count as one that was there
 	Losses      int         `json:"losses,omitempty"`     // how often in a row it was lost soon after it had joined, before this incarnation
 
@@ -206,8 +207,28 @@ type Beat struct {
 	RetryAt     *time.Time  `json:"retry_at,omitempty"` // parked: when it asks its model endpoint again; for people
 	Context     int         `json:"context,omitempty"`  // tokens that its next request holds, about
 	Window      int         `json:"window,omitempty"`   // tokens that its model takes; 0: not known
+	Project     []Told      `json:"project,omitempty"`  // the files with instructions that the repository gives it
 	Nonce       string      `json:"nonce,omitempty"`    // of the ping that this beat answers
 	Clock       *time.Time  `json:"clock,omitempty"`    // in the answer to a ping: the process's own time
+}
+
+// Told is a file of the repository of which a member was told.
+type Told struct {
+	File    string `json:"file"`               // relative to the workspace
+	Bytes   int    `json:"bytes"`              // of what was told
+	LeftOut int    `json:"left_out,omitempty"` // bytes that were not
+	Faults  int    `json:"faults,omitempty"`   // imports of it that were not followed
+}
+
+func (t Told) String() string {
+	text := fmt.Sprintf("%s %d B", t.File, t.Bytes)
+	if t.LeftOut > 0 {
+		text += fmt.Sprintf(" (%d left out)", t.LeftOut)
+	}
+	if t.Faults > 0 {
+		text += fmt.Sprintf(" (%d imports not followed)", t.Faults)
+	}
+	return text
 }
 
 // Newer reports whether b is to replace last. A stale beat, as arrives in a burst

@@ -9,14 +9,14 @@ import (
 
 func TestBeatNewer(t *testing.T) {
 	last := team.Beat{Incarnation: 2, N: 10}
-	for b, want := range map[team.Beat]bool{
-		{Incarnation: 2, N: 11}: true,
-		{Incarnation: 2, N: 10}: false, // the same once more
-		{Incarnation: 2, N: 9}:  false, // late, after a reconnect
-		{Incarnation: 3, N: 1}:  true,  // a new process counts from the start
-		{Incarnation: 1, N: 99}: false, // a predecessor that still lives
+	for at, want := range map[struct{ incarnation, n uint64 }]bool{
+		{2, 11}: true,
+		{2, 10}: false, // the same once more
+		{2, 9}:  false, // late, after a reconnect
+		{3, 1}:  true,  // a new process counts from the start
+		{1, 99}: false, // a predecessor that still lives
 	} {
-		if b.Newer(last) != want {
+		if b := (team.Beat{Incarnation: at.incarnation, N: at.n}); b.Newer(last) != want {
 			t.Errorf("beat %d of incarnation %d is newer: %v, want %v", b.N, b.Incarnation, !want, want)
 		}
 	}

@@ -5,22 +5,31 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Role is what a member is for: a description for the leader that chooses, the
 // tools it may use, and its instructions.
 type Role struct {
-	Name         string   `json:"name"`
-	Description  string   `json:"description"`
-	Tools        []string `json:"tools,omitempty"`     // empty = all that a member of its kind may use
-	Model        string   `json:"model,omitempty"`     // an alias of the process; "" = its first
-	MaxTurns     int      `json:"max_turns,omitempty"` // of one run; 0 = no limit
-	Dialect      Dialect  `json:"dialect,omitempty"`   // of its members; "" = the team's
-	PlanMode     bool     `json:"plan_mode,omitempty"` // its members change nothing before their plans are approved
-	Approver     Approver `json:"approver,omitempty"`  // of those plans; "" = the team's
-	Hands        Hands    `json:"hands,omitzero"`      // of its members; what is not set is the team's
-	Ready        int      `json:"ready,omitempty"`     // how many members of it there are kept to be while the team has a goal
-	Instructions string   `json:"instructions"`
+	Name            string   `json:"name"`
+	Description     string   `json:"description"`
+	Tools           []string `json:"tools,omitempty"`                // empty = all that a member of its kind may use; "none" alone = none of the workspace
+	DisallowedTools []string `json:"disallowed_tools,omitempty"`     // taken away from those, and from the team's
+	Model           string   `json:"model,omitempty"`                // an alias of the process; "" = its first
+	MaxTurns        int      `json:"max_turns,omitempty"`            // of one run; 0 = no limit
+	Dialect         Dialect  `json:"dialect,omitempty"`              // of its members; "" = the team's
+	PlanMode        bool     `json:"plan_mode,omitempty"`            // its members change nothing before their plans are approved
+	Approver        Approver `json:"approver,omitempty"`             // of those plans; "" = the team's
+	Hands           Hands    `json:"hands,omitzero"`                 // of its members; what is not set is the team's
+	Ready           int      `json:"ready,omitempty"`                // members of it that are kept while the team has a goal
+	Color           string   `json:"color,omitempty"`                // of its members, see [Role.Colours]; "" = by their order of joining
+	MaxInstances    int      `json:"max_instances,omitempty"`        // live members of the role; 0 = no limit
+	AutoClaim       *bool    `json:"auto_claim,omitempty"`           // false = its members take only tasks that are assigned to them; nil = true
+	IdleSeconds     int      `json:"idle_timeout_seconds,omitempty"` // after so long idle a member leaves; 0 = it stays
+	Background      bool     `json:"background,omitempty"`           // subagents of the role run in the background unless they are asked for otherwise
+	Skills          []string `json:"skills,omitempty"`               // kept; nothing uses them yet
+	MCPServers      []string `json:"mcp_servers,omitempty"`          // kept, by their names; nothing uses them yet
+	Instructions    string   `json:"instructions"`
 }
 
 // LeaderRole is the role of the leader's own name.
@@ -29,6 +38,51 @@ const LeaderRole = "leader"
 // OnlyDeliverable, behind the name of a tool in a role's list, narrows the role's file tools:
 // they write nothing but the deliverable of the task that the member holds.
 const OnlyDeliverable = "(deliverable)"
+
+// noTools in a role's list stands alone and gives its members no tool of the workspace.
+const noTools = "none"
+
+// Toolless returns r with no tool of the workspace.
+func (r Role) Toolless() Role {
+	r.Tools = []string{noTools}
+	return r
+}
+
+// IsToolless reports whether r has no tool of the workspace.
+func (r Role) IsToolless() bool { return slices.Equal(r.Tools, []string{noTools}) }
+
+// Colours are those that a role may give to its members.
+func (Role) Colours() []string { return roleColours }
+
+var roleColours = []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "magenta", "white"}
+
+// Claims reports whether members of r take tasks that are assigned to none of them.
+func (r Role) Claims() bool { return r.AutoClaim == nil || *r.AutoClaim }
+
+// IdleTimeout is how long a member of r may be idle before it leaves; 0 = as long as it likes.
+func (r Role) IdleTimeout() time.Duration { return time.Duration(r.IdleSeconds) * time.Second }
+
+// maxBrief is how many characters of a description a leader reads.
+const maxBrief = 300
+
+// Brief is the description on one short line, without the examples that role files of other
+// programs have behind it: a leader reads those of all roles with every request.
+func (r Role) Brief() string {
+	text := strings.ReplaceAll(r.Description, `\n`, "\n")
+	head, _, _ := strings.Cut(text, "<example>")
+	if head = OneLine(head); strings.TrimSpace(head) == "" {
+		head = OneLine(text)
+	}
+	for _, tail := range []string{"Examples:", "Example:", "For example:", "<commentary>"} {
+		head = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(head), tail))
+	}
+	return Clip(head, maxBrief)
+}
+
+// Takes reports whether r takes a tool away that is called by one of these names.
+func (r Role) Takes(answers func(name string) bool) bool {
+	return slices.ContainsFunc(r.DisallowedTools, func(name string) bool { return name == "*" || answers(name) })
+}
 
 // WritesDeliverableOnly reports whether r's file tools are narrowed by [OnlyDeliverable].
 func (r Role) WritesDeliverableOnly() bool {
@@ -51,8 +105,14 @@ func (r Role) MayWrite(name string, t Task) error {
 // Looks reports whether a member of r only looks and reports: none of its tools runs
 // commands, or writes more than the deliverable.
 func (r Role) Looks() bool {
+	lacks := func(native string) bool {
+		return r.Takes(func(name string) bool { return NativeTool(name) == native })
+	}
+	if lacks("bash") && lacks("write_file") && lacks("edit_file") {
+		return true
+	}
 	return len(r.Tools) > 0 && !slices.ContainsFunc(r.Tools, func(name string) bool {
-		return unlimited(name) || changing[NativeTool(name)]
+		return (unlimited(name) || changing[NativeTool(name)]) && !r.Takes(func(taken string) bool { return NativeTool(taken) == NativeTool(name) })
 	})
 }
 
@@ -85,6 +145,12 @@ func (r Role) Validate() error {
 	}
 	if err := r.Hands.Validate(); err != nil {
 		return fmt.Errorf("role %s: %w", r.Name, err)
+	}
+	switch {
+	case r.Color != "" && !slices.Contains(roleColours, r.Color):
+		return Errorf(InvalidArgument, "role %s: the color cannot be %q", r.Name, Clip(r.Color, 40)).WithHint("choose %s", strings.Join(roleColours, ", "))
+	case r.MaxInstances < 0, r.IdleSeconds < 0:
+		return Errorf(InvalidArgument, "role %s: max_instances and idle_timeout cannot be negative", r.Name).WithHint("0 sets no limit")
 	}
 	return checkText("the instructions of role "+r.Name, r.Instructions, MaxTextBytes)
 }

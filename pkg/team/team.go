@@ -232,9 +232,10 @@ func (t Team) Dismissed(m Member) bool {
 
 // Recalls reports whether m comes back before a new member of its role is made: it has
 // stopped, and did so before the present goal was set. Who was stopped during the goal, by
-// whomever, comes back only by its name, and so does one whose process was given up.
+// whomever, comes back only by its name, and so does one whose process was given up. Who left
+// since it had no work comes back.
 func (t Team) Recalls(m Member) bool {
-	return m.State == Stopped && m.Backend != Person && m.Program == "" && m.Revision < t.GoalSeq && (m.LastError == "" || m.PID == 0)
+	return m.State == Stopped && m.Backend != Person && m.Program == "" && m.Revision < t.GoalSeq && (m.LastError == "" || m.PID == 0 || m.Idled)
 }
 
 // Lease is how long a claim holds without a beat of its holder.

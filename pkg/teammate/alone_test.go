@@ -8,6 +8,7 @@ import (
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 )
 
@@ -21,7 +22,7 @@ func TestWorksWithoutLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Backend: team.Pool}, 10); err != nil {
+	if _, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Backend: team.Pool}, roster.Limit{Team: 10}); err != nil {
 		t.Fatal(err)
 	}
 	r.run("")

@@ -166,7 +166,7 @@ func (t *teammate) join(ctx context.Context, bt *broker.Storage, record team.Tea
 	if _, err := record.Role(m.Role); err != nil {
 		return joined{}, err
 	}
-	m.State, m.LastError, m.TakenBack, m.PID = team.Joined, "", false, os.Getpid()
+	m.State, m.LastError, m.TakenBack, m.Idled, m.PID = team.Joined, "", false, false, os.Getpid()
 	m.Host, _ = os.Hostname()
 	m.Cluster, m.Server = child.Cluster(), bt.Conn.ServerID()
 	var err error
@@ -219,8 +219,8 @@ func (t *teammate) claimName(ctx context.Context, bt *broker.Storage, record tea
 		if _, err := record.Role(role); err != nil {
 			return m, err
 		}
-		m = record.Planning(team.Member{AgentID: o.Name, Role: team.CanonicalRole(role), Backend: team.Exec, Cluster: child.Cluster()})
-		return r.Create(ctx, m, record.MaxTeammates)
+		m = record.Joining(team.Member{AgentID: o.Name, Role: team.CanonicalRole(role), Backend: team.Exec, Cluster: child.Cluster()})
+		return r.Create(ctx, m, roster.LimitOf(record, m.Role, record.MaxTeammates))
 	case err != nil, m.State == team.Created:
 		return m, err
 	}
@@ -294,7 +294,7 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 	defer cancel()
 	switch {
 	case errors.Is(err, agent.ErrShutdown), errors.Is(err, membership.ErrForced), errors.Is(err, membership.ErrTeamEnded):
-		t.leave(bye, j)
+		t.leave(bye, j, err)
 		return nil
 	case errors.Is(err, team.ErrSuperseded):
 		t.Log.Info("superseded", "agent", j.member.AgentID)
@@ -307,10 +307,17 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 	return err
 }
 
-// leave closes the member's record: it is over for good.
-func (t *teammate) leave(ctx context.Context, j joined) {
+// leave closes the member's record: it is over for good, as cause states.
+func (t *teammate) leave(ctx context.Context, j joined, cause error) {
 	r := roster.New(j.team)
-	if err := r.Leave(ctx, j.member.AgentID, j.member.Incarnation, ""); err != nil && !errors.Is(err, team.ErrSuperseded) {
+	var idle *agent.Idled
+	var err error
+	if errors.As(cause, &idle) {
+		err = r.LeaveIdle(ctx, j.member.AgentID, j.member.Incarnation, idle.Error())
+	} else {
+		err = r.Leave(ctx, j.member.AgentID, j.member.Incarnation, "")
+	}
+	if err != nil && !errors.Is(err, team.ErrSuperseded) {
 		t.Log.Warn("not signed off", "agent", j.member.AgentID, "err", err)
 	}
 	box := mailbox.New(j.team, mailbox.Options{Members: r, Metrics: j.metrics})

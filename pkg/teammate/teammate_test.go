@@ -104,7 +104,7 @@ func TestStandbyWithModels(t *testing.T) {
 	r.config.Models = []config.Alias{{Name: "strong", Model: "m", BaseURL: "http://127.0.0.1:1/v1"}, {Name: "sonnet", Same: "strong"},
 		{Name: "keyless", Model: "m", Missing: []string{"KEY"}}}
 	r.run("")
-	if _, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Model: "sonnet", Backend: team.Pool}, 10); err != nil {
+	if _, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Model: "sonnet", Backend: team.Pool}, roster.Limit{Team: 10}); err != nil {
 		t.Fatal(err)
 	}
 	order := control.Order{Team: "t", Agent: "bob", Incarnation: 1}
@@ -139,7 +139,7 @@ func TestFailedMembership(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.run("")
-	m, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Backend: team.Pool}, 10)
+	m, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Backend: team.Pool}, roster.Limit{Team: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestNameOfALiveMember(t *testing.T) {
 // membership back.
 func TestStopWhileJoining(t *testing.T) {
 	r := newRig(t)
-	if _, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Backend: team.Pool}, 10); err != nil {
+	if _, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Backend: team.Pool}, roster.Limit{Team: 10}); err != nil {
 		t.Fatal(err)
 	}
 	stop, ended := r.run("")

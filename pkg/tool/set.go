@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -88,6 +89,18 @@ func (s *Set) Allow(names []string) (*Set, error) {
 	return &narrow, nil
 }
 
+// Without returns the set narrowed by those tools for which taken is true. They stay known.
+func (s *Set) Without(taken func(Tool) bool) *Set {
+	narrow := *s
+	narrow.allowed = maps.Clone(s.allowed)
+	for _, t := range s.tools {
+		if taken(t) {
+			delete(narrow.allowed, t.Name)
+		}
+	}
+	return &narrow
+}
+
 // Speaking returns the set under these names. It answers to the names of
 // all variants.
 func (s *Set) Speaking(n Names) *Set {
@@ -131,6 +144,12 @@ func (s *Set) Specs() []Spec {
 		}
 	}
 	return specs
+}
+
+// Has reports whether a tool of the set is called so, in any way.
+func (s *Set) Has(name string) bool {
+	_, known := s.byName[name]
+	return known
 }
 
 // Traits returns those of the tool that name calls, with the names that its arguments have

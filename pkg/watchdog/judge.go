@@ -46,7 +46,8 @@ func (l snapshot) Stirs() string {
 			continue
 		}
 		b, ok := l.Beats[m.AgentID]
-		hands = hands || !l.Team.Roles[m.Role].Looks() && team.Able(m, b) && !slices.Contains(l.Deaf, m.AgentID)
+		role := l.Team.Roles[m.Role]
+		hands = hands || !role.Looks() && role.Claims() && team.Able(m, b) && !slices.Contains(l.Deaf, m.AgentID)
 		switch {
 		case !ok || b.Incarnation != m.Incarnation || !b.Quiet(), b.Parked() && m.AgentID == team.Leader:
 			return string(m.AgentID) + " is not idle"
@@ -62,6 +63,9 @@ func (l snapshot) Stirs() string {
 		}
 	}
 	for role := range idle {
+		if !l.Team.Roles[role].Claims() {
+			continue
+		}
 		any := l.Claimable[""] // also those that rest: they are offered in minutes at most
 		if hands && l.Team.Roles[role].Looks() {
 			any = 0

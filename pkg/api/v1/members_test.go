@@ -258,7 +258,7 @@ func TestMail(t *testing.T) {
 func TestApprovals(t *testing.T) {
 	r := newRig(t)
 	r.goal(t)
-	m, err := r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool, PlanMode: true, Approver: team.ByHuman}, 10)
+	m, err := r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool, PlanMode: true, Approver: team.ByHuman}, roster.Limit{Team: 10})
 	if err == nil {
 		m.State = team.Joined
 		m, err = r.roster.Put(t.Context(), m)
@@ -305,7 +305,7 @@ func TestApprovals(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	r := newRig(t)
 	r.goal(t)
-	m, err := r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool}, 10)
+	m, err := r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool}, roster.Limit{Team: 10})
 	if err == nil {
 		m.State = team.Joined
 		m, err = r.roster.Put(t.Context(), m)

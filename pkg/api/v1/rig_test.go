@@ -237,7 +237,7 @@ func (a answer) str(t testing.TB, path ...any) string {
 // join makes a member with a process, which takes what it is assigned.
 func (r *rig) join(t testing.TB, role string) team.Member {
 	t.Helper()
-	m, err := r.roster.Create(t.Context(), team.Member{Role: role, Backend: team.Pool}, 10)
+	m, err := r.roster.Create(t.Context(), team.Member{Role: role, Backend: team.Pool}, roster.Limit{Team: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -236,7 +236,7 @@ func (s *state) next(now time.Time) (first *node, to *asker) {
 	var longest *asker // of those that take tasks for any role
 	for role, q := range s.idle {
 		a := s.front(q, now)
-		if a == nil {
+		if a == nil || s.waits[role] {
 			continue
 		}
 		if (longest == nil || a.ticket < longest.ticket) && !(s.looks[role] && s.hands()) {

@@ -63,7 +63,7 @@ func (s *state) nextResting(now time.Time) (first *node, to *asker) {
 // unrested is the agent that has waited longest for work such as n, and does not rest from it.
 func (s *state) unrested(n *node, now time.Time) (longest *asker) {
 	for role, q := range s.idle {
-		if n.task.Role != "" && n.task.Role != role || n.task.Role == "" && s.looks[role] && s.hands() {
+		if s.waits[role] || n.task.Role != "" && n.task.Role != role || n.task.Role == "" && s.looks[role] && s.hands() {
 			continue
 		}
 		if a := s.firstOf(q, n, now); a != nil && (longest == nil || a.ticket < longest.ticket) {
@@ -104,7 +104,7 @@ func (s *state) handy(a team.AgentID, n *node) bool {
 // hands reports whether a member could take a task without a role that does not only look.
 func (s *state) hands() bool {
 	for _, m := range s.members {
-		if !s.looks[m.Role] && s.able(m) {
+		if !s.looks[m.Role] && !s.waits[m.Role] && s.able(m) {
 			return true
 		}
 	}

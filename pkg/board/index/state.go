@@ -21,6 +21,7 @@ type state struct {
 	graph
 	team    team.Team
 	looks   map[string]bool // roles whose members only look, see [team.Role.Looks]
+	waits   map[string]bool // roles whose members take nothing unassigned, see [team.Role.Claims]
 	members map[team.AgentID]team.Member
 	roster  []team.Member // the same in order of joining; nil after a change
 	bad     map[string]team.Quarantined
@@ -107,9 +108,9 @@ func (s *state) read(e broker.Entry, now time.Time) error {
 		if t.LeaseSeconds <= 0 {
 			return misplaced(e)
 		}
-		s.team, s.looks = t, map[string]bool{}
+		s.team, s.looks, s.waits = t, map[string]bool{}, map[string]bool{}
 		for name, r := range t.Roles {
-			s.looks[name] = r.Looks()
+			s.looks[name], s.waits[name] = r.Looks(), !r.Claims()
 		}
 	case e.Key == subject.KeyGraph, e.Key == subject.KeyWatchdog:
 		var g struct {

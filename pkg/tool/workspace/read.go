@@ -62,7 +62,11 @@ func (w *Workspace) read(ctx context.Context, in readArgs) (tool.Output, error) 
 	first := cmp.Or(in.Offset, 1)
 	last := first + cmp.Or(in.Limit, defaultLines) - 1
 	text, err := readLines(r, src, first, last)
-	return tool.Output{Value: text}, err
+	out := tool.Output{Value: text}
+	if !stored.IsRef(in.Path) {
+		out.Effects = w.touched(src.name)
+	}
+	return out, err
 }
 
 // readLines returns the lines from first to last, as many as fit into an answer.

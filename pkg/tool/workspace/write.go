@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -56,7 +57,12 @@ func (w *Workspace) write(ctx context.Context, in writeArgs) (tool.Output, error
 	if known {
 		text += diff(old, in.Content)
 	}
-	return tool.Output{Value: text}, nil
+	return tool.Output{Value: text, Effects: w.touched(name)}, nil
+}
+
+// touched is the effect of a call on a file.
+func (w *Workspace) touched(name string) tool.Effects {
+	return tool.Effects{Touched: filepath.Join(w.dir, name)}
 }
 
 // replace makes data the content of a file in one step: whoever reads it sees

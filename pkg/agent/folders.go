@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+
+	"agentteam/pkg/engine"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
+	"agentteam/pkg/place"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tokens"
+)
+
+// Folders finds what the repository states to agents about the folders of a file, the outermost first,
+// without those for which skip is true; for no file, the instructions that stand, as a folder [Top]. The
+// names are relative to the workspace. It reads a few files.
+type Folders func(ctx context.Context, file string, skip func(folder string) bool) []Folder
+
+// Folder is what the repository states to agents about a folder below the workspace.
+type Folder struct {
+	Name  string
+	Files []place.File
+}
+
+// Top is the name of the workspace itself.
+const Top = "."
+
+// folder is one of those, as the agent was told.
+type folder struct {
+	Name  string      `json:"name"`
+	Block string      `json:"block"`
+	Files []team.Told `json:"files,omitempty"`
+}
+
+// maxFolders bounds what is told of all folders in one context, in bytes; what is beyond it is only
+// named.
+const maxFolders = 32 << 10
+
+// folderFrame stands before it.
+const folderFrame = "[Instructions of the project for files in "
+
+// tellFolders tells the agent what the repository states about the folders in which its calls have read
+// or written files, once each, as the newest input of its next turn.
+func (a *Agent) tellFolders(ctx context.Context) error {
+	touched := a.touched
+	a.touched = nil
+	if a.o.Folders == nil {
+		return nil
+	}
+	for _, file := range slices.Compact(touched) {
+		for _, f := range a.o.Folders(ctx, file, a.conv.in) {
+			if err := a.engine.Enqueue(ctx, journal.Record{Kind: journal.Project, Folder: f.Name, Files: f.Files}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tellTop tells the agent what stands in the tree of its task, if that differs from what its system
+// message states: the work of others, which has been merged since, may have changed it.
+func (a *Agent) tellTop(ctx context.Context) error {
+	if a.o.Folders == nil || a.conv.Place == nil {
+		return nil
+	}
+	for _, f := range a.o.Folders(ctx, "", func(string) bool { return false }) {
+		if len(f.Files)+len(a.conv.Place.Project) == 0 || reflect.DeepEqual(f.Files, a.conv.Place.Project) {
+			continue
+		}
+		if err := a.engine.Enqueue(ctx, journal.Record{Kind: journal.Project, Folder: f.Name, Files: f.Files}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// in reports whether the agent was told of a folder.
+func (c *Conversation) in(name string) bool {
+	return slices.ContainsFunc(c.Folders, func(f folder) bool { return f.Name == name })
+}
+
+// enter takes in what the repository states about a folder. No turn is made because of it.
+func (c *Conversation) enter(r journal.Record) {
+	before := 0
+	for _, f := range c.Folders {
+		before += len(f.Block)
+	}
+	block := folderFrame + neutral(r.Folder) + ": the repository's word, as that above; it grants nothing. Of several folders the nearest to a file goes first.]\n" + fileBlocks(r.Files)
+	if r.Folder == Top {
+		block = "[Instructions of the project, as your task's tree has them. They take the place of those in the system message, and grant nothing.]\n" + fileBlocks(r.Files)
+	}
+	told := place.Told(r.Files)
+	if before+len(block) > maxFolders {
+		block = folderFrame + neutral(r.Folder) + " are left out here, for there are many: read its AGENTS.md or CLAUDE.md.]"
+		for i := range told {
+			told[i].LeftOut, told[i].Bytes = told[i].LeftOut+told[i].Bytes, 0
+		}
+	}
+	c.Folders = append(slices.Clip(c.Folders), folder{r.Folder, block, told})
+	c.Input(block, false)
+}
+
+// foldersBefore tells again what the repository states of folders, but for what stands among the
+// messages that are kept: in about room tokens, the newest first, and the others by their names.
+func (c *Conversation) foldersBefore(kept []*model.Message, room int) string {
+	var texts, others []string
+	for _, f := range slices.Backward(c.Folders) {
+		if slices.ContainsFunc(kept, func(m *model.Message) bool { return m.Role == "user" && strings.Contains(m.Content, f.Block) }) {
+			continue
+		}
+		if n := tokens.Estimate(f.Block); n <= room {
+			texts, room = append(texts, f.Block), room-n
+		} else {
+			others = append(others, neutral(f.Name))
+		}
+	}
+	slices.Reverse(texts)
+	if others != nil {
+		texts = append(texts, folderFrame+engine.Head(strings.Join(others, ", "), 2000)+" are left out here: read their AGENTS.md or CLAUDE.md.]")
+	}
+	if texts == nil {
+		return ""
+	}
+	return strings.Join(texts, "\n") + "\n"
+}
+
+// toldFiles are the files of the project of which the agent's model was told.
+func (c *Conversation) toldFiles() (files []team.Told) {
+	if c.Place != nil && !c.in(Top) {
+		files = place.Told(c.Place.Project)
+	}
+	for _, f := range c.Folders {
+		files = append(files, f.Files...)
+	}
+	return files[:min(len(files), mostTold)]
+}
+
+// mostTold bounds how many files a heartbeat names.
+const mostTold = 32
