@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"agentteam/pkg/board"
@@ -119,7 +120,8 @@ func (c checker) member(ctx context.Context, a team.AgentID) (team.Member, error
 
 // Able implements [merge.Checker].
 func (c checker) Able(e merge.Entry) bool {
-	if e.Sandbox == "" || c.l.o.Level == nil {
+	leveled := e.Sandbox != "" && c.l.o.Level != nil
+	if !leveled && e.Links == nil {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), levelWithin)
@@ -127,6 +129,15 @@ func (c checker) Able(e merge.Entry) bool {
 	m, err := c.member(ctx, e.Agent)
 	if err != nil {
 		return false
+	}
+	if e.Links != nil {
+		_, here, _ := c.l.links(ctx, m.Role)
+		if slices.ContainsFunc(e.Links, func(name string) bool { return !slices.Contains(here, name) }) {
+			return false
+		}
+	}
+	if !leveled {
+		return true
 	}
 	have := c.l.o.Level(ctx, c.l.o.Record(), m.Role)
 	return have.Stronger(e.Sandbox) == have
@@ -143,7 +154,13 @@ func (c checker) Check(ctx context.Context, dir string, k merge.Check) (passed b
 	if err != nil { // the work has put something in its place
 		return false, team.Line(err), nil
 	}
-	ws, release, err := c.l.o.Source.Open(ctx, workspace.Work{Team: record, Member: m, Tree: &workspace.Tree{Root: dir, Dir: at}}, workspace.Options{})
+	tree := &workspace.Tree{Root: dir, Dir: at}
+	if from, links, mounted := c.l.links(ctx, m.Role); len(links) > 0 {
+		if tree.Shown, err = from.Lend(ctx, links, dir, mounted); err != nil {
+			return false, "", err
+		}
+	}
+	ws, release, err := c.l.o.Source.Open(ctx, workspace.Work{Team: record, Member: m, Tree: tree}, workspace.Options{})
 	if err != nil {
 		return false, "", err
 	}

@@ -40,11 +40,13 @@ type rig struct {
 	user    string
 	dir     string // of the lines of this host
 	board   *board.Board
+	source  workspace.Source
+	level   worktree.Level
 }
 
 func setUp(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, storage: brokertest.Team(t, "red"), user: t.TempDir(), dir: t.TempDir(), record: team.Team{ID: "red", LeaseSeconds: 10}}
+	r := &rig{T: t, storage: brokertest.Team(t, "red"), user: t.TempDir(), dir: t.TempDir(), record: team.Team{ID: "red", LeaseSeconds: 10}, source: source{}}
 	r.sh(r.user, "seq 20 > numbers.txt; git init -q; git add -A; git commit -qm first")
 	r.board = board.New(r.storage.Bucket, board.Options{Withdraw: merge.New(r.storage).Withdraw})
 	decided, err := r.decide()
@@ -91,7 +93,7 @@ func (r *rig) mate(name team.AgentID, incarnation uint64) *mate {
 	r.Helper()
 	m := &mate{rig: r, w: team.Member{AgentID: name, Role: "coder", Incarnation: incarnation}}
 	m.hand = board.NewHand(r.Context(), r.board, m.w.Holder())
-	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: source{}, Dir: r.dir})
+	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: r.source, Level: r.level, Dir: r.dir})
 	m.at = workspace.Follow(m.line, func() workspace.Work {
 		w := workspace.Work{Team: r.record, Member: m.w, Head: string(m.line.Head())}
 		if w.Task, _ = m.hand.Task(); w.Task.ID != "" {
