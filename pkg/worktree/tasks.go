@@ -55,11 +55,21 @@ func (s tasks) Complete(ctx context.Context, e merge.Entry, commit line.Hash) er
 
 // Release implements [merge.Tasks].
 func (s tasks) Release(ctx context.Context, e merge.Entry, o merge.Outcome) error {
-	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Reason: text(o), Merge: true})
+	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Reason: text(o), Merge: true, Others: others(o)})
 	if err != nil && s.ended(ctx, e, team.Pending, team.Failed) {
 		return nil
 	}
 	return err
+}
+
+// others lists whose work conflicts with what was not merged.
+func others(o merge.Outcome) (all []team.AgentID) {
+	for _, e := range o.Since {
+		if o.Kind == merge.Conflicting && e.Task != "" && !slices.Contains(all, e.Agent) {
+			all = append(all, e.Agent)
+		}
+	}
+	return all
 }
 
 // Checks implements [merge.Tasks].

@@ -216,7 +216,7 @@ func TestConflict(t *testing.T) {
 		if n == 2 {
 			attempts = 1
 		}
-		if back.Status != team.Pending || back.Attempts != attempts || back.Unmerged != n+1 || !back.HasDeclined("coder-2") || back.ReservedFor != "" {
+		if back.Status != team.Pending || back.Attempts != attempts || back.Unmerged != n+1 || !back.HasDeclined("coder-1") || back.Declined[len(back.Declined)-1].By != "coder-2" || back.ReservedFor != "" {
 			t.Errorf("try %d: it is %s after %d attempts, unmerged %d, declined by %v", n+1, back.Status, back.Attempts, back.Unmerged, back.Declined)
 		}
 	}
@@ -243,6 +243,10 @@ func TestHolderDies(t *testing.T) {
 		t.Fatalf("the call ended with %v", err)
 	}
 	next := r.mate("coder-1", 2)
+	r.must(next.hand.PutBack(r.Context(), "its journal cannot be read", next.line.Merging))
+	if t, err := r.board.Get(r.Context(), task.ID); err != nil || t.Status != team.InProgress || t.Epoch != task.Epoch {
+		r.Errorf("with a journal that cannot be read it is %s under epoch %d, %v", t.Status, t.Epoch, err)
+	}
 	settled := make(chan error, 1)
 	go func() { settled <- next.line.Settle(r.Context()) }()
 	r.mate("coder-2", 1).merges()
