@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ const (
 )
 
 // handsBench measures what members work with on a machine: how much later a command starts in
-// a sandbox than without one, and what it takes to search a large tree, beside rg.
+// a sandbox than without one, what it takes to search a large tree, beside rg, and worktrees.
 func handsBench(ctx context.Context, r *rig) ([]figure, error) {
 	starts, searches := 300, 15
 	if os.Getenv("BENCH") == "quick" {
@@ -38,7 +39,11 @@ func handsBench(ctx context.Context, r *rig) ([]figure, error) {
 		return nil, err
 	}
 	found, err := treeSearches(ctx, r.dir, searches)
-	return append(all, found...), err
+	if err != nil {
+		return nil, err
+	}
+	lines, err := lineBench(ctx, r)
+	return slices.Concat(all, found, lines), err
 }
 
 // commandStarts measures commands that do nothing, in turns.

@@ -26,7 +26,7 @@ mark_of() { docker image inspect --format '{{with .Config.Labels}}{{with index .
 case $* in
 '') ;;
 --remove)
-	for image in "$(base_of GO_IMAGE)" "$(base_of LEADER_BASE)" "$(base_of TEAMMATE_BASE)" "$(image_of nats)" "$(image_of prom/prometheus)"; do
+	for image in "$(base_of GO_IMAGE)" "$(base_of TEAMMATE_BASE)" "$(image_of nats)" "$(image_of prom/prometheus)"; do
 		mark=$(mark_of "$image") || continue
 		if [[ -n $mark ]]; then
 			docker image rm "$image" >/dev/null
@@ -76,7 +76,7 @@ import() {
 
 path='ENV PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-# packages: the essential ones, apt, what the teammate's image installs, and all that
+# packages: the essential ones, apt, what our images install, and all that
 # these depend on.
 packages() {
 	# The second list drops what apt knows as a possible choice only.
@@ -93,6 +93,7 @@ debian() {
 	local root=$tmp/debian names
 	names=$(packages)
 	mkdir -p "$root"/{var/lib/dpkg/{info,updates},var/lib/apt/lists/partial,var/cache/apt/archives/partial,var/log,etc/apt/{apt.conf,preferences,sources.list}.d,usr/bin,root}
+	mkdir -m 1777 "$root"/{tmp,var/tmp} # those here change while they are read
 	awk -v RS= -v ORS='\n\n' 'FNR == NR { for (i = 1; i <= NF; i++) want[$i]; next } $2 in want' \
 		<(echo "$names") /var/lib/dpkg/status >"$root/var/lib/dpkg/status"
 	: >"$root/etc/apt/sources.list"
@@ -106,7 +107,7 @@ debian() {
 		printf '%s\n' /bin /sbin /lib /lib64
 		find /etc/ssl/certs
 		# shellcheck disable=SC2086
-		dpkg -L $names | grep '^/.' | grep -Ev '^/usr/share/(doc|man|info|locale|lintian)/|^/etc/apt/|^/(bin|sbin|lib|lib64)$' |
+		dpkg -L $names | grep '^/.' | grep -Ev '^/usr/share/(doc|man|info|locale|lintian)/|^/etc/apt/|^/(bin|sbin|lib|lib64|tmp|var/tmp)$' |
 			# A package may name /bin/sh what is /usr/bin/sh since the two were merged.
 			sed -E 's,^/(bin|sbin|lib|lib64)/,/usr/\1/,'
 	} | sort -u >"$tmp/files"
@@ -161,18 +162,6 @@ if wanted "$image" "$(dpkg-query -W)" "$(go version)" "$(cat go.mod go.sum)"; th
 		--transform "s,^${goroot#/}\(/\|$\),usr/local/go\1,S" --transform 's,^download,usr/local/go-proxy,S' \
 		-C / "${goroot#/}" -C "$tmp/modules/cache" download
 	import "$image" "$path" 'ENV GOPATH=/go GOTOOLCHAIN=local GOPROXY=file:///usr/local/go-proxy GOSUMDB=off' 'WORKDIR /go' 'CMD ["bash"]'
-fi
-
-image=$(base_of LEADER_BASE)
-if wanted "$image"; then
-	root=$tmp/static
-	mkdir -p "$root"/{etc/ssl/certs,tmp,home/nonroot}
-	cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
-	echo 'nonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin' >"$root/etc/passwd"
-	echo 'nonroot:x:65532:' >"$root/etc/group"
-	chmod 1777 "$root/tmp"
-	tar_root "$root"
-	import "$image" "$path" 'USER 65532' 'WORKDIR /home/nonroot'
 fi
 
 image=$(image_of nats)

@@ -106,7 +106,7 @@ func sameHands(settings, stored team.Hands) bool {
 	}
 	p, q := settings.Permissions, stored.Permissions
 	return settings.Sandbox == stored.Sandbox && cmp.Or(settings.Isolation, team.IsolationAuto) == cmp.Or(stored.Isolation, team.IsolationAuto) && slices.Equal(settings.Network, stored.Network) && settings.PermissionMode == stored.PermissionMode &&
-		settings.PermissionAsk == stored.PermissionAsk && slices.Equal(settings.Credentials, stored.Credentials) &&
+		settings.PermissionAsk == stored.PermissionAsk && slices.Equal(settings.Credentials, stored.Credentials) && slices.Equal(settings.Links, stored.Links) &&
 		covers(stored.Paths.Read, settings.Paths.Read) && covers(stored.Paths.Write, settings.Paths.Write) &&
 		covers(q.Deny, p.Deny) && covers(q.Ask, p.Ask) && covers(q.Allow, p.Allow)
 }

@@ -252,7 +252,7 @@ func (a *app) printTeam(t team.Team) error {
 			{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)},
 			{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"delegate mode", fmt.Sprint(t.Policies.Delegate)}, {"dialect", string(t.Dialect(team.Role{}))},
 			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"isolation", isolationShown(t)}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
-			{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"summary", t.Summary},
+			{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"worktree links", strings.Join(t.Hands.Links, ", ")}, {"summary", t.Summary},
 			{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)},
 		})
 	})

@@ -15,7 +15,7 @@ type Standing struct {
 	Task   team.TaskID      // that it holds; "" = none
 	Window int              // tokens that its model takes; 0: not known
 
-	declined bool // it has put back the task that this is about
+	declined bool // it leaves the task that this is about to others
 }
 
 // Situation is what decides, besides the board, whether a pending task gets a holder.
@@ -183,7 +183,7 @@ func (m Standing) why() string {
 		return "not started yet"
 	case team.Idle:
 		if m.declined {
-			return "has put it back, and rests from it"
+			return "rests from it, so that others take it"
 		}
 	case team.Lost:
 		return "lost, to be brought back"

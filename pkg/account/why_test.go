@@ -69,7 +69,7 @@ func TestWhy(t *testing.T) {
 		"one is stalled":              {at(standing("coder-1", "coder", team.Stalled)), pending(""), "coder-1: stalled"},
 		"one awaits an answer":        {at(standing("coder-1", "coder", team.WaitingAnswer)), pending(""), "coder-1: waits for an answer"},
 		"one has no model":            {at(standing("coder-1", "coder", team.WaitingModel)), pending(""), "coder-1: waits for its model"},
-		"an idle one has put it back": {at(busy, idle), back("coder-3"), "2 teammates: 1 busy, 1 has put it back, and rests from it"},
+		"an idle one has put it back": {at(busy, idle), back("coder-3"), "2 teammates: 1 busy, 1 rests from it, so that others take it"},
 		"another idle one has not":    {at(idle, standing("coder-4", "coder", team.Idle)), back("coder-3"), ""},
 		"an idle one only looks":      {at(busy, looker), pending(""), "coder-1: busy with T-004"},
 		"there is who only looks":     {at(parked, looker), pending(""), ""},

@@ -196,8 +196,8 @@ func (h *Hand) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok b
 }
 
 // PutBack puts back what an earlier incarnation of the agent left in progress, which this
-// one cannot continue with; that is no attempt.
-func (h *Hand) PutBack(ctx context.Context, reason string) error {
+// one cannot continue with; that is no attempt. What done reports to be done stays: others end it.
+func (h *Hand) PutBack(ctx context.Context, reason string, done func(context.Context, team.Task) (bool, error)) error {
 	h.claiming <- struct{}{}
 	defer func() { <-h.claiming }()
 	left, err := h.board.leftBy(ctx, h.holder)
@@ -205,7 +205,11 @@ func (h *Hand) PutBack(ctx context.Context, reason string) error {
 		return err
 	}
 	for _, t := range left {
-		if err := h.board.Reap(ctx, t.ID, t.Epoch, reason, false); err != nil {
+		ended, err := done(ctx, t)
+		if err == nil && !ended {
+			err = h.board.Reap(ctx, t.ID, t.Epoch, reason, false)
+		}
+		if err != nil {
 			return err
 		}
 	}

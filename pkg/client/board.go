@@ -339,7 +339,7 @@ func (t *core) verify(ctx context.Context, task team.Task, h team.Holder, commit
 	if record.OnLine() {
 		var p position
 		if p, err = t.position(ctx); err == nil {
-			at.Tree, done, err = p.fresh(ctx, cmp.Or(commit, p.head), record.Line.Prefix)
+			at.Tree, done, err = t.fresh(ctx, p, cmp.Or(commit, p.head), at)
 		}
 	}
 	if err == nil {

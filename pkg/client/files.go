@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
@@ -94,9 +95,10 @@ func (c *Client) lastIn(ctx context.Context, folder string) (last *Team, record 
 	return last, record, nil
 }
 
-// fresh exports a commit of the line into a folder of this call's, in which a check may write; the
-// caller calls remove.
-func (p position) fresh(ctx context.Context, at line.Hash, prefix string) (tree *workspace.Tree, remove func(), err error) {
+// fresh exports a commit of the line into a folder of this call's, in which a check may write, with the
+// worktree_links of who completes; the caller calls remove.
+func (t *core) fresh(ctx context.Context, p position, at line.Hash, in workspace.Work) (tree *workspace.Tree, remove func(), err error) {
+	prefix := in.Team.Line.Prefix
 	top, err := os.MkdirTemp("", "checked-")
 	if err != nil {
 		return nil, nil, err
@@ -109,9 +111,13 @@ func (p position) fresh(ctx context.Context, at line.Hash, prefix string) (tree 
 			err = errors.Join(in.MkdirAll(filepath.Join(".", filepath.FromSlash(prefix)), 0o755), in.Close())
 		}
 	}
+	tree = &workspace.Tree{Root: root, Dir: filepath.Join(root, filepath.FromSlash(prefix))}
+	if from, links, mounted := hands.LinksOf(ctx, t.client.workspaces, in.Team, in.Member.Role); err == nil && len(links) > 0 {
+		tree.Shown, err = from.Lend(ctx, links, root, mounted)
+	}
 	if err != nil {
 		remove()
 		return nil, nil, err
 	}
-	return &workspace.Tree{Root: root, Dir: filepath.Join(root, filepath.FromSlash(prefix))}, remove, nil
+	return tree, remove, nil
 }

@@ -24,6 +24,7 @@ func handsSettings(c *Config) []setting {
 		{name: "permission_ask", env: []string{"AGENTTEAM_PERMISSION_ASK"}, def: string(team.AskWait), allowed: oneOfThese(f.Ask.Values()), parse: known(&f.Ask)},
 		{name: "credentials", env: []string{"AGENTTEAM_CREDENTIALS"}, section: &f.Credentials},
 		{name: "paths", env: []string{"AGENTTEAM_PATHS"}, section: &f.Paths},
+		{name: "worktree_links", env: []string{"AGENTTEAM_WORKTREE_LINKS"}, section: &f.Links},
 	}
 }
 
@@ -53,6 +54,7 @@ var handsParts = []struct {
 	{"permission_ask", func(to *team.Hands, from team.Hands) { to.PermissionAsk = from.PermissionAsk }},
 	{"credentials", func(to *team.Hands, from team.Hands) { to.Credentials = from.Credentials }},
 	{"paths", func(to *team.Hands, from team.Hands) { to.Paths = from.Paths }},
+	{"worktree_links", func(to *team.Hands, from team.Hands) { to.Links = from.Links }},
 }
 
 // takeHands makes the hands of what was read. What the settings file, which holds data, grants

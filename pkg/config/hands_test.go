@@ -19,12 +19,12 @@ func TestHandsOfTheFile(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	dir := t.TempDir()
 	file := filepath.Join(dir, "team.yaml")
-	text := "sandbox: none\nnetwork: [a.org]\npermissions: {deny: [Bash(rm *)], allow: [Bash(ls)]}\npermission_mode: acceptEdits\npermission_ask: deny\ncredentials: [gh]\npaths: {write: [/srv/x]}\n"
+	text := "sandbox: none\nnetwork: [a.org]\npermissions: {deny: [Bash(rm *)], allow: [Bash(ls)]}\npermission_mode: acceptEdits\npermission_ask: deny\ncredentials: [gh]\npaths: {write: [/srv/x]}\nworktree_links: [deps]\n"
 	write(t, file, text)
 	wide := team.Hands{Sandbox: team.Unconfined, Network: team.Network{"a.org"}, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}, Allow: []string{"Bash(ls)"}},
-		PermissionMode: team.AcceptEdits, PermissionAsk: team.AskDeny, Credentials: []string{"gh"}, Paths: team.Paths{Write: []string{"/srv/x"}}}
+		PermissionMode: team.AcceptEdits, PermissionAsk: team.AskDeny, Credentials: []string{"gh"}, Paths: team.Paths{Write: []string{"/srv/x"}}, Links: []string{"deps"}}
 	strict := team.Hands{Sandbox: team.SandboxAuto, Network: team.Network{}, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}},
-		PermissionMode: team.DefaultMode, PermissionAsk: team.AskDeny, Credentials: []string{}, Paths: team.Paths{Read: []string{}, Write: []string{}}}
+		PermissionMode: team.DefaultMode, PermissionAsk: team.AskDeny, Credentials: []string{}, Paths: team.Paths{Read: []string{}, Write: []string{}}, Links: []string{}}
 	load := func(env map[string]string, want team.Hands, process team.Sandbox, line string) config.Config {
 		t.Helper()
 		c, err := config.Load(config.Sources{Dir: filepath.Join(dir, "src"), Env: from(env)})
@@ -40,7 +40,7 @@ func TestHandsOfTheFile(t *testing.T) {
 		}
 		return c
 	}
-	const all = "../team.yaml: sandbox none, network a.org, permission_mode acceptEdits, permissions.allow Bash(ls), credentials gh, paths.write /srv/x are not in force; a person allows it with: teamctl trust ../team.yaml"
+	const all = "../team.yaml: sandbox none, network a.org, permission_mode acceptEdits, permissions.allow Bash(ls), credentials gh, paths.write /srv/x, worktree_links deps are not in force; a person allows it with: teamctl trust ../team.yaml"
 	c := load(nil, strict, team.SandboxAuto, all)
 	for name, want := range map[string]config.Origin{
 		"sandbox":        {Value: "auto", Origin: "../team.yaml:1, not trusted"},
@@ -48,6 +48,7 @@ func TestHandsOfTheFile(t *testing.T) {
 		"permissions":    {Value: "{ask: [], deny: [Bash(rm *)]}", Origin: "../team.yaml:3, not trusted"},
 		"permission_ask": {Value: "deny", Origin: "../team.yaml:5"},
 		"paths":          {Origin: "../team.yaml:7, not trusted"},
+		"worktree_links": {Origin: "../team.yaml:8, not trusted"},
 	} {
 		if want.Name = name; origin(c, name) != want {
 			t.Errorf("%+v, want %+v", origin(c, name), want)
@@ -56,7 +57,7 @@ func TestHandsOfTheFile(t *testing.T) {
 	operators := strict
 	operators.Sandbox, operators.Network = team.Unconfined, team.Network{team.FullNetwork}
 	load(map[string]string{"AGENTTEAM_SANDBOX": "none", "AGENTTEAM_NETWORK": "full"}, operators, team.Unconfined,
-		"../team.yaml: permission_mode acceptEdits, permissions.allow Bash(ls), credentials gh, paths.write /srv/x are not in force; a person allows it with: teamctl trust ../team.yaml")
+		"../team.yaml: permission_mode acceptEdits, permissions.allow Bash(ls), credentials gh, paths.write /srv/x, worktree_links deps are not in force; a person allows it with: teamctl trust ../team.yaml")
 
 	if err := grant.OfUser().Add(t.Context(), file, []byte(text), nil); err != nil {
 		t.Fatal(err)
@@ -94,6 +95,7 @@ func TestBadHands(t *testing.T) {
 		"permission_ask: maybe":                         `team.yaml:1:17: setting permission_ask: "maybe" is not one of wait, deny`,
 		"credentials: [ghp_secret]":                     `team.yaml:1:15: credentials: "ghp_secret" is no name of a credential (name one, such as gh; its value never stands here)`,
 		"paths: {read: [/opt, src]}":                    `team.yaml:1:22: paths: "src" is not absolute (begin it with / or with ~/, your home)`,
+		"worktree_links: [a, ../b]":                     `team.yaml:1:21: worktree_links: "../b" has the part .. (name what is in the workspace)`,
 		"paths: {write: [/]}":                           `team.yaml:1:17: paths: "/" is all that there is (name the folder that is needed)`,
 		"server: nats://a:1\npaths:\n  rad: [/opt]\n":   `team.yaml:3:3: unknown key "rad" in paths; did you mean read?`,
 		"AGENTTEAM_NETWORK=[a.org, 10.0.0.1]":           `env AGENTTEAM_NETWORK:1:9: network: "10.0.0.1" is an IP address (name the host, such as example.org)`,

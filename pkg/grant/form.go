@@ -26,13 +26,14 @@ type Form struct {
 	Ask         team.PermissionAsk `yaml:"permission_ask"`
 	Credentials credentials        `yaml:"credentials"`
 	Paths       paths              `yaml:"paths"`
+	Links       links              `yaml:"worktree_links"`
 }
 
 // Hands returns what f says, and whether its mode is that of plans.
 func (f Form) Hands() (h team.Hands, planMode bool) {
 	h = team.Hands{
 		Sandbox: f.Sandbox, Isolation: f.Isolation, Network: team.Network(f.Network), Permissions: f.Permissions.rules(), PermissionMode: team.PermissionMode(f.Mode),
-		PermissionAsk: f.Ask, Credentials: f.Credentials, Paths: team.Paths(f.Paths),
+		PermissionAsk: f.Ask, Credentials: f.Credentials, Paths: team.Paths(f.Paths), Links: f.Links,
 	}
 	if f.Mode == planning {
 		h.PermissionMode = ""
@@ -88,6 +89,10 @@ func (p paths) Validate() error {
 	}
 	return each(p.Write, team.CheckPath, "write")
 }
+
+type links []string
+
+func (l links) Validate() error { return each(l, team.CheckLink) }
 
 type permissions struct {
 	Deny  []string `yaml:"deny,omitempty"`

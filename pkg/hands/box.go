@@ -73,7 +73,7 @@ func (s *Source) box(w workspace.Work, h team.Hands, dir string) (sandbox.Box, e
 	if w.Tree == nil {
 		b.Hidden = s.hidden(dir)
 	} else {
-		b.Dir = w.Tree.Root
+		b.Dir, b.Shown = w.Tree.Root, w.Tree.Shown
 	}
 	if b.ReadOnly, err = present("paths.read", h.Paths.Read); err != nil {
 		return b, err

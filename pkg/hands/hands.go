@@ -119,7 +119,7 @@ func (s *Source) Level(ctx context.Context, t team.Team, role string) team.Sandb
 func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
 	var dir string
 	if w.Tree != nil {
-		dir = w.Tree.Dir
+		dir, o.Shown = w.Tree.Dir, w.Tree.Shown
 	} else {
 		at, err := s.Folder(w.Team)
 		if err == nil {

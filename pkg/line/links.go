@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,22 +18,37 @@ const (
 	mostLinkedFiles = 100_000
 )
 
+// CheckLinks refuses a file or folder of the user that trees cannot get beside what git has. Errors:
+// InvalidArgument; NotFound for one that is not there.
+func (c Checkout) CheckLinks(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if _, err := c.link(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // link returns where a file or folder of the user is that trees get beside what git has, a
 // path from the user's folder. Git must ignore it: else it would become part of commits.
 func (c Checkout) link(ctx context.Context, name string) (string, error) {
 	if c.Root == "" {
 		return "", team.Errorf(team.InvalidArgument, "worktree_links: there is no checkout of the user here to take %s from", name)
 	}
-	if !filepath.IsLocal(name) || filepath.Clean(name) == "." || dotGit(strings.Split(filepath.ToSlash(filepath.Clean(name)), "/")[0]) {
-		return "", team.Errorf(team.InvalidArgument, "worktree_links: %q leads out of the folder", name).WithHint("name what is below it, such as node_modules")
+	if err := team.CheckLink(filepath.ToSlash(name)); err != nil {
+		return "", err
 	}
 	rel := filepath.Join(filepath.FromSlash(c.Prefix), name)
 	full, err := filepath.EvalSymlinks(filepath.Join(c.Root, rel))
 	if err != nil {
 		return "", team.Errorf(team.NotFound, "worktree_links: %w", err).WithHint("make it in your own folder first, or take it out")
 	}
-	if top, err := filepath.EvalSymlinks(c.Root); err != nil || !strings.HasPrefix(full, top+string(filepath.Separator)) {
+	top, err := filepath.EvalSymlinks(c.Root)
+	if err != nil || !strings.HasPrefix(full, top+string(filepath.Separator)) {
 		return "", team.Errorf(team.InvalidArgument, "worktree_links: %s is a link out of the repository", name).WithHint("put a copy into the folder")
+	}
+	if slices.ContainsFunc(strings.Split(full[len(top):], string(filepath.Separator)), dotGit) {
+		return "", team.Errorf(team.InvalidArgument, "worktree_links: %s is a link into a .git", name).WithHint("put a copy into the folder")
 	}
 	_, err = inside(c.Root, append(c.ignoring(), "check-ignore", "--quiet", "--", rel)...).run(ctx)
 	if exitCode(err) == 1 {
@@ -42,37 +58,63 @@ func (c Checkout) link(ctx context.Context, name string) (string, error) {
 	return full, err
 }
 
-// link puts one of the user's files or folders into a tree: a copy, or a place to mount it. It
-// is never a link: what is written through one is written to the user's.
-func (t *Tree) link(n note, from, to, fresh string, mounted bool) ([]Mount, error) {
-	rel, err := filepath.Rel(fresh, to)
+// Lend puts files and folders of the user into an export of files of the line, as trees get them
+// ([Plan].Links). It returns the places where the sandbox is to show something, each with what that
+// is. What the files have at a place stays, and nothing is put there.
+//
+// Errors: those of [Checkout.CheckLinks]; BudgetExceeded for what is too large to copy.
+func (c Checkout) Lend(ctx context.Context, names []string, root string, mounted bool) (map[string]string, error) {
+	_, mounts, err := c.lend(ctx, names, root, mounted)
+	return mountsIn(root, mounts), err
+}
+
+// lend is [Checkout.Lend] with places from the root, and all that it has put there. That is a copy, or a
+// place to mount: never a link, since what is written through one is written to the user's.
+func (c Checkout) lend(ctx context.Context, names []string, dir string, mounted bool) (lent []string, mounts map[string]string, err error) {
+	root, err := os.OpenRoot(dir) // a link of the repository must not lead us out
 	if err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(fresh) // a link of the repository must not lead us out
-	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer root.Close()
-	if err := root.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
-		return nil, err
+	mounts = map[string]string{}
+	copies := copying{left: mostLinked, files: mostLinkedFiles}
+	for _, name := range names {
+		from, err := c.link(ctx, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		to := filepath.Join(filepath.FromSlash(c.Prefix), name)
+		if _, err := root.Lstat(to); err == nil {
+			continue // in a commit: to show another in its place would be to change it
+		}
+		if err := root.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return nil, nil, err
+		}
+		info, err := os.Lstat(from)
+		switch {
+		case err != nil:
+		case !mounted:
+			err = copies.copy(from, root, to)
+		case info.IsDir():
+			mounts[to], err = from, root.Mkdir(to, 0o755)
+		default:
+			mounts[to], err = from, root.WriteFile(to, nil, 0o644)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		lent = append(lent, to)
 	}
-	c := copying{left: mostLinked, files: mostLinkedFiles}
-	info, err := os.Lstat(from)
-	switch {
-	case err != nil:
-		return nil, err
-	case mounted && info.IsDir():
-		err = root.Mkdir(rel, 0o755)
-	case mounted:
-		err = root.WriteFile(rel, nil, 0o644)
-	default:
-		return n.Mounts, c.copy(from, root, rel)
+	return lent, mounts, nil
+}
+
+// mountsIn returns mounts with the places below a root.
+func mountsIn(root string, mounts map[string]string) map[string]string {
+	all := map[string]string{}
+	for to, from := range mounts {
+		all[filepath.Join(root, to)] = from
 	}
-	if err != nil {
-		return nil, err
-	}
-	return append(n.Mounts, Mount{From: from, To: filepath.Join(t.Root, rel)}), nil
+	return all
 }
 
 // copying copies files, within limits.

@@ -30,27 +30,21 @@ type Plan struct {
 // member's: no git of the host looks into it once it is made. It is locked until Close or the
 // end of this process.
 type Tree struct {
-	Root   string  // the folder
-	Dir    string  // where the member works: Root, or the same subfolder of it as the user's
-	Base   Hash    // the commit whose files it got, at last by Forward
-	Mounts []Mount // what the sandbox is to show in it
+	Root   string            // the folder
+	Dir    string            // where the member works: Root, or the same subfolder of it as the user's
+	Base   Hash              // the commit whose files it got, at last by Forward
+	Mounts map[string]string // what the sandbox is to show in it, for reading: the place, and what of the user
 
 	repo *Repo
 	name string
 	lock *os.File
 }
 
-// Mount is a file or folder of the user that a tree shows, for reading.
-type Mount struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-}
-
 // note is what the host keeps of a tree, where its member cannot write.
 type note struct {
-	Base   Hash    `json:"base"`
-	Prefix string  `json:"prefix,omitempty"`
-	Mounts []Mount `json:"mounts,omitempty"`
+	Base   Hash              `json:"base"`
+	Prefix string            `json:"prefix,omitempty"`
+	Mounts map[string]string `json:"mounts,omitempty"` // by the place from the tree's root
 }
 
 var treeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,100}$`)
@@ -90,7 +84,7 @@ func (r *Repo) Tree(ctx context.Context, p Plan) (_ *Tree, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Base, t.Mounts, t.Dir = n.Base, n.Mounts, filepath.Join(t.Root, filepath.FromSlash(n.Prefix))
+	t.Base, t.Mounts, t.Dir = n.Base, mountsIn(t.Root, n.Mounts), filepath.Join(t.Root, filepath.FromSlash(n.Prefix))
 	return t, nil
 }
 
@@ -180,18 +174,15 @@ func (t *Tree) make(ctx context.Context, p Plan) (n note, err error) {
 		return note{}, err
 	}
 	n = note{Base: p.At, Prefix: p.From.Prefix}
-	folder := filepath.Join(fresh, filepath.FromSlash(n.Prefix))
 	if err := mkdirInside(fresh, n.Prefix); err != nil {
 		return note{}, err
 	}
-	for _, name := range p.Links {
-		from, err := p.From.link(ctx, name)
-		if err != nil {
-			return note{}, err
-		}
-		if n.Mounts, err = t.link(n, from, filepath.Join(folder, name), fresh, p.Mounted); err != nil {
-			return note{}, err
-		}
+	var lent []string
+	if lent, n.Mounts, err = p.From.lend(ctx, p.Links, fresh, p.Mounted); err != nil {
+		return note{}, err
+	}
+	if err := exclude(fresh, lent); err != nil {
+		return note{}, err
 	}
 	if err := t.write(n); err != nil {
 		return note{}, err
@@ -210,9 +201,6 @@ func (t *Tree) init(ctx context.Context, p Plan, fresh string) error {
 	exclude := ""
 	if text, err := os.ReadFile(filepath.Join(p.From.common, "info", "exclude")); err == nil && p.From.common != "" {
 		exclude = string(text) + "\n"
-	}
-	for _, name := range p.Links {
-		exclude += "/" + escapePattern(filepath.ToSlash(filepath.Join(p.From.Prefix, name))) + "\n"
 	}
 	shallow := ""
 	for _, h := range t.repo.shallow() {
@@ -241,6 +229,25 @@ func (t *Tree) init(ctx context.Context, p Plan, fresh string) error {
 	}
 	// The member's own commands may see other numbers of users and files than we.
 	_, err = fmt.Fprintf(f, "\tcheckStat = minimal\n[user]\n\tname = %s\n\temail = %[1]s@%s.agentteam.invalid\n[gc]\n\tauto = 0\n", p.Member, t.repo.team)
+	return errors.Join(err, f.Close())
+}
+
+// exclude has git ignore files in a new tree.
+func exclude(fresh string, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Join(fresh, ".git", "info"), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(fresh, ".git", "info", "exclude"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		_, e := f.WriteString("/" + escapePattern(filepath.ToSlash(name)) + "\n")
+		err = errors.Join(err, e)
+	}
 	return errors.Join(err, f.Close())
 }
 

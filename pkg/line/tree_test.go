@@ -2,6 +2,7 @@ package line_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,18 +127,33 @@ func TestLinks(t *testing.T) {
 	plan.Name, plan.Mounted = "mounted", true
 	tr, err = r.Tree(r.ctx, plan)
 	r.must(err)
-	if len(tr.Mounts) != 2 || tr.Mounts[0] != (line.Mount{From: r.user + "/node_modules", To: tr.Dir + "/node_modules"}) {
+	if len(tr.Mounts) != 2 || tr.Mounts[tr.Dir+"/node_modules"] != r.user+"/node_modules" {
 		t.Errorf("mounts %+v", tr.Mounts)
 	}
 	if got := sh(t, tr.Dir, "ls node_modules; cat 'a b.log'"); got != "" {
 		t.Errorf("the places: %q", got)
 	}
-	sh(t, r.user, "ln -s /etc etc.log")
-	for name, word := range map[string]string{"numbers.txt": "does not ignore", "../x": "leads out", "/etc": "leads out", ".": "leads out", ".git": "leads out", "etc.log": "out of the repository", "gone": "no such"} {
+	sh(t, r.user, "ln -s /etc etc.log; ln -s .git git.log; mkdir sub/x.log; touch sub/x.log/tracked; git add -f sub/x.log")
+	for name, word := range map[string]string{"numbers.txt": "does not ignore", "../x": "part ..", "/etc": "not relative", ".": "workspace itself", ".git": "git's", "a/.GIT/b": "git's",
+		"etc.log": "out of the repository", "git.log": "into a .git", "gone": "no such", "sub/x.log": "does not ignore"} {
 		plan.Name, plan.Links = "refused", []string{name}
 		_, err = r.Tree(r.ctx, plan)
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What the line has where a link would be is its own, and stays.
+func TestLinkOverCommitted(t *testing.T) {
+	r := setUp(t)
+	sh(t, r.user, "mkdir node_modules; echo m >node_modules/m")
+	r.work("T-001", "mkdir node_modules; echo ours >node_modules/m; git add -f node_modules; sed -i /node_modules/d .gitignore")
+	for _, mounted := range []bool{false, true} {
+		tr, err := r.Tree(r.ctx, line.Plan{Name: fmt.Sprint("t-", mounted), At: r.head(), Member: "coder-1", From: r.c, Links: []string{"node_modules"}, Mounted: mounted})
+		r.must(err)
+		if got := sh(t, tr.Dir, "cat node_modules/m; git status --porcelain"); got != "ours" || len(tr.Mounts) > 0 {
+			t.Errorf("mounted %v: %q, %v", mounted, got, tr.Mounts)
 		}
 	}
 }

@@ -41,7 +41,7 @@ type Check struct {
 // Checker runs checks.
 type Checker interface {
 	// Able reports whether this process may merge the entry: it has a sandbox no weaker than the
-	// assignee's.
+	// assignee's, and what of the user's folder its check needs.
 	Able(e Entry) bool
 	// Check runs a check on the files in dir, which are its to change. An error is not the
 	// work's fault: the entry is tried again later.

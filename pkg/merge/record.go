@@ -45,6 +45,7 @@ type Entry struct {
 	Summary     string       `json:"summary,omitempty"`            // the body: what the holder meant to do
 	Deliverable string       `json:"deliverable_digest,omitempty"` // of the task, as its holder has stored it
 	Sandbox     team.Sandbox `json:"sandbox,omitempty"`            // the level in which the holder's commands ran
+	Links       []string     `json:"links,omitempty"`              // what of the user's folder the check has used
 	State       State        `json:"state"`
 	At          time.Time    `json:"at"` // when it was submitted
 

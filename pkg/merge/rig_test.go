@@ -80,22 +80,36 @@ type rig struct {
 
 func setUp(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, ctx: t.Context(), storage: brokertest.Team(t, "red"), lease: 10 * time.Second}
+	return setUpOn(t, brokertest.Server(t))
+}
+
+// setUpOn is setUp on a server.
+func setUpOn(t *testing.T, url string) *rig {
+	t.Helper()
+	c := brokertest.Connect(t, url)
+	_, err := c.Registry(t.Context()) // which is there before any team
+	var storage *broker.Storage
+	if err == nil {
+		storage, err = c.Make(t.Context(), "red")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, ctx: t.Context(), storage: storage, lease: 10 * time.Second}
 	r.records = merge.New(r.storage)
 	r.board = &board{t: t, tasks: map[team.TaskID]*task{}}
 	r.checks = &checks{}
 	r.user = filepath.Join(t.TempDir(), "project")
 	r.must(os.MkdirAll(r.user, 0o755))
 	sh(t, r.user, "seq 20 > numbers.txt; git init -q; git add -A; git commit -qm first")
-	var err error
 	r.root, r.hosts = r.t.TempDir(), map[string]int{}
 	r.repo, err = line.Open(r.ctx, filepath.Join(r.root, "home"), "red", line.Limits{})
 	r.must(err)
 	r.home = &merge.Site{Records: r.records, Repo: r.repo, Dir: r.t.TempDir()}
-	c, err := line.Look(r.ctx, r.user)
+	at, err := line.Look(r.ctx, r.user)
 	r.must(err)
-	r.must(r.repo.Fetch(r.ctx, c))
-	r.must(r.home.Advance(r.ctx, "", c.Head))
+	r.must(r.repo.Fetch(r.ctx, at))
+	r.must(r.home.Advance(r.ctx, "", at.Head))
 	return r
 }
 

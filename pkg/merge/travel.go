@@ -34,6 +34,9 @@ func At(ctx context.Context, dir string, s *broker.Storage, t team.Team) (*Site,
 	}
 	repo, err := line.Open(ctx, dir, t.ID, line.Limits{})
 	if err != nil {
+		if team.CodeOf(err) == "" { // of the file system
+			err = team.Errorf(team.InvalidState, "the trees of members cannot be kept in %s: %w", dir, err).WithHint("set XDG_CACHE_HOME to a folder that can be written")
+		}
 		return nil, err
 	}
 	return &Site{Records: New(s), Repo: repo, Dir: repo.Temporary()}, nil
@@ -159,7 +162,8 @@ func (s *Site) follow(ctx context.Context, head line.Hash) error {
 	if ok, _ := repo.Contains(ctx, now, head); ok {
 		return nil
 	}
-	return err
+	return team.Errorf(team.Conflict, "the branch %s of the team's repository on this host was moved by hand: it is at %s, and the line is at %s", repo.Branch(), now.Short(), head.Short()).
+		WithHint("put it back: git update-ref refs/heads/%s %s", repo.Branch(), head)
 }
 
 // fetch takes in the bundles that lead from what is here to a head of the line.

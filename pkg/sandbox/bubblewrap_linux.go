@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -73,6 +74,9 @@ func (b Box) mounts() ([]mount, error) {
 	for _, path := range b.ReadOnly {
 		add(path, "--ro-bind-try", path, path)
 	}
+	for place, from := range b.Shown {
+		add(place, "--ro-bind-try", from, place)
+	}
 	for _, path := range b.Hidden {
 		info, err := os.Lstat(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +103,7 @@ func (b Box) mounts() ([]mount, error) {
 // If a path of the box is below /tmp, that folder cannot be: commands may write it, so they
 // could put a symbolic link where the next command's mount points are made.
 func (b Box) ownTmp() bool {
-	return !slices.ContainsFunc(slices.Concat(b.writable(), b.ReadOnly, b.Hidden), func(path string) bool { return below(path, "/tmp") })
+	return !slices.ContainsFunc(slices.Concat(b.writable(), b.ReadOnly, b.Hidden, slices.Collect(maps.Keys(b.Shown))), func(path string) bool { return below(path, "/tmp") })
 }
 
 // tmp returns the options that make /tmp.

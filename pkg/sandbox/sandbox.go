@@ -12,8 +12,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"agentteam/pkg/command"
@@ -113,13 +115,14 @@ func (l Limits) withDefaults() (Limits, error) {
 // Box is what the commands of one member see and may use. At level Unconfined only Limits and
 // Env count. All paths are absolute.
 type Box struct {
-	Dir      string   // the workspace, writable; commands start in it or below
-	Home     string   // HOME, writable, for one member; made if it is not there, as is Home + ".tmp" for temporary files
-	ReadOnly []string // may be read and executed, never written. One directly in Dir can be absent; Confined cannot keep it
-	Write    []string // may be written
-	Hidden   []string // below Dir: are not there. Confined refuses what is, unless it is a symbolic link to a place outside the box
-	Env      []string // "NAME=value" each, beside what [command.Environ] lets through
-	Proxy    string   // path of a unix socket, in a folder that no command may write, that takes what is sent to HTTP_PROXY and HTTPS_PROXY; "": no network. Bubblewrap only
+	Dir      string            // the workspace, writable; commands start in it or below
+	Home     string            // HOME, writable, for one member; made if it is not there, as is Home + ".tmp" for temporary files
+	ReadOnly []string          // may be read and executed, never written. One directly in Dir can be absent; Confined cannot keep it
+	Write    []string          // may be written
+	Hidden   []string          // below Dir: are not there. Confined refuses what is, unless it is a symbolic link to a place outside the box
+	Shown    map[string]string // places below Dir, each with what is shown there for reading, if that is there; at level Bubblewrap only
+	Env      []string          // "NAME=value" each, beside what [command.Environ] lets through
+	Proxy    string            // path of a unix socket, in a folder that no command may write, that takes what is sent to HTTP_PROXY and HTTPS_PROXY; "": no network. Bubblewrap only
 	Limits   Limits
 }
 
@@ -196,6 +199,11 @@ func (b Box) valid() error {
 			return team.Errorf(team.InvalidArgument, "Hidden of a sandbox: %s is not below %s", path, b.Dir)
 		}
 	}
+	for place, from := range b.Shown {
+		if !below(place, b.Dir) || place == b.Dir || filepath.Clean(place) != place || !filepath.IsAbs(from) {
+			return team.Errorf(team.InvalidArgument, "Shown of a sandbox: %s is not below %s, or %q is not absolute", place, b.Dir, from)
+		}
+	}
 	return b.validProxy()
 }
 
@@ -232,8 +240,13 @@ func (b Box) untouched(level team.Sandbox) error {
 	for _, path := range b.Hidden {
 		hidden[path] = true
 	}
+	for place, from := range b.Shown {
+		if real, err := filepath.EvalSymlinks(from); err == nil && real != from { // replaced since it was looked at
+			return team.Errorf(team.InvalidState, "%s leads to %s, and is not shown at %s", from, real, place).WithHint("name the place that it leads to")
+		}
+	}
 	writable := b.writable()
-	for _, path := range append(append(append([]string{}, writable...), b.ReadOnly...), b.Hidden...) {
+	for _, path := range slices.Concat(writable, b.ReadOnly, b.Hidden, slices.Collect(maps.Keys(b.Shown))) {
 		for _, dir := range writable {
 			link, err := linkBetween(dir, path)
 			switch {

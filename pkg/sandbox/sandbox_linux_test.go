@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"os"
@@ -288,5 +289,49 @@ func TestUnconfined(t *testing.T) {
 	exit, output := r.bash(`echo "$HOME"; setsid bash -c 'sleep 600; : ` + mark + `' & exit 0`)
 	if exit.Code != 0 || strings.TrimSpace(output) != os.Getenv("HOME") || len(marked(mark)) > 0 {
 		t.Errorf("%+v: %s; left: %v", exit, output, marked(mark))
+	}
+}
+
+// What is shown at a place of the workspace is read there and never written, whatever a command
+// moves around it; and no link that was put in its way later is followed.
+func TestShown(t *testing.T) {
+	t.Parallel()
+	r := rigOf(t, team.Bubblewrap)
+	from, place := r.outside("deps"), filepath.Join(r.box.Dir, "sub", "deps")
+	r.put(filepath.Join(from, "file"), "user's\n")
+	r.put(filepath.Join(place, "under"), "")
+	r.box.Shown = map[string]string{place: from, filepath.Join(r.box.Dir, "gone"): r.outside("gone")}
+	if exit, output := r.bash(`cat sub/deps/file; echo bad > sub/deps/file; echo bad > sub/deps/new; rm -rf sub/deps; umount sub/deps; mount -o remount,rw sub/deps
+		chmod 777 sub/deps/file; mv sub away; echo bad > away/deps/file; ls away/deps; ls gone`); !strings.HasPrefix(output, "user's\n") || !strings.Contains(output, "\nfile\n") {
+		t.Errorf("%+v: %s", exit, output)
+	}
+	if data, err := os.ReadFile(filepath.Join(from, "file")); err != nil || string(data) != "user's\n" {
+		t.Errorf("the user's file: %s, %v", data, err)
+	}
+	if left, err := os.ReadDir(from); err != nil || len(left) != 1 {
+		t.Errorf("the user's folder: %v, %v", left, err)
+	}
+	refused := func(what string) {
+		t.Helper()
+		run, err := r.Runner(r.box)
+		if err == nil {
+			_, err = run.Run(t.Context(), command.Command{Args: []string{"true"}, Dir: r.box.Dir, Output: &bytes.Buffer{}})
+		}
+		if team.CodeOf(err) != team.InvalidState {
+			t.Errorf("%s is a link: %v", what, err)
+		}
+	}
+	r.put(filepath.Join(r.outside("other"), "deps"), "")
+	if err := errors.Join(os.RemoveAll(filepath.Join(r.box.Dir, "sub")), os.Symlink(r.outside("other"), filepath.Join(r.box.Dir, "sub"))); err != nil {
+		t.Fatal(err)
+	}
+	refused("the way to the place")
+	if err := errors.Join(os.Remove(filepath.Join(r.box.Dir, "sub")), os.RemoveAll(from), os.Symlink("/etc", from)); err != nil {
+		t.Fatal(err)
+	}
+	refused("what is behind it")
+	r.box.Shown = map[string]string{r.outside("elsewhere"): from}
+	if _, err := r.Runner(r.box); team.CodeOf(err) != team.InvalidArgument {
+		t.Errorf("outside of the workspace: %v", err)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Declined is that a member has put a task back that it could not do.
+// Declined is that a member has put a task back that it could not do, or has done what the work of
+// another conflicts with.
 type Declined struct {
 	By  AgentID `json:"by"`
 	Why Decline `json:"why,omitempty"`
@@ -47,10 +48,11 @@ const freeMerges = 2
 // GiveBack is how a member puts its task back that it cannot do.
 type GiveBack struct {
 	Reason  string
-	Attempt bool    // it counts as one
-	Why     Decline // the task's fault, if it is one
-	Merge   bool    // its work did not go into the team's line; that is an attempt from the third time on
-	Alone   bool    // with Why: there is no other member that could take it and has not found that fault
+	Attempt bool      // it counts as one
+	Why     Decline   // the task's fault, if it is one
+	Merge   bool      // its work did not go into the team's line; that is an attempt from the third time on
+	Others  []AgentID // with Merge: whose work it conflicts with; they are offered other tasks first, too
+	Alone   bool      // with Why: there is no other member that could take it and has not found that fault
 }
 
 // GiveBack returns t as put back by its holder, and says so in its record: the holder is
@@ -64,6 +66,11 @@ func (t Task) GiveBack(h Holder, epoch uint64, g GiveBack, now time.Time) (Task,
 	next, err := t.Release(Actor{Holder: h}, epoch, g.Reason, g.Attempt, now)
 	if err != nil {
 		return t, err
+	}
+	for _, a := range g.Others {
+		if !t.HasDeclined(a) {
+			t.Declined = append(slices.Clone(t.Declined), Declined{By: a})
+		}
 	}
 	next.Declined = t.declinedBy(Declined{h.Agent, g.Why})
 	first := t.refusedBy(h.Agent)

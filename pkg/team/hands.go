@@ -132,4 +132,5 @@ type Hands struct {
 	PermissionAsk  PermissionAsk  `json:"permission_ask,omitempty"`
 	Credentials    []string       `json:"credentials,omitzero"` // by name, such as "gh"; read-only
 	Paths          Paths          `json:"paths,omitzero"`
+	Links          []string       `json:"worktree_links,omitzero"` // what git ignores of the workspace and trees are to have, relative, with slashes; never written
 }

@@ -27,6 +27,9 @@ func (t Team) HandsOf(role string) Hands {
 	if of.Paths.Read != nil || of.Paths.Write != nil {
 		h.Paths = of.Paths
 	}
+	if of.Links != nil {
+		h.Links = of.Links
+	}
 	h.PermissionMode = cmp.Or(of.PermissionMode, h.PermissionMode)
 	h.PermissionAsk = cmp.Or(of.PermissionAsk, h.PermissionAsk)
 	h.Permissions = Permissions{
@@ -67,6 +70,9 @@ func (h Hands) Beyond(limits ...Hands) (grants []string) {
 	for _, p := range h.Paths.Write {
 		beyond(any(func(l Hands) bool { return slices.ContainsFunc(l.Paths.Write, above(p)) }), "paths.write %s", p)
 	}
+	for _, name := range h.Links {
+		beyond(any(func(l Hands) bool { return slices.ContainsFunc(l.Links, above(name)) }), "worktree_links %s", name)
+	}
 	return grants
 }
 
@@ -90,6 +96,9 @@ func (h Hands) Ungranted() Hands {
 	}
 	if grants(Hands{Paths: h.Paths}) {
 		h.Paths = Paths{Read: []string{}, Write: []string{}}
+	}
+	if h.Links != nil {
+		h.Links = []string{}
 	}
 	h.Permissions.Allow = nil
 	return h
@@ -137,7 +146,7 @@ func (h Hands) Validate() error {
 		of    []string
 		check func(string) error
 	}{
-		{h.Network, h.Network.checkHost}, {h.Credentials, CheckCredential}, {h.Paths.Read, CheckPath}, {h.Paths.Write, CheckPath},
+		{h.Network, h.Network.checkHost}, {h.Credentials, CheckCredential}, {h.Paths.Read, CheckPath}, {h.Paths.Write, CheckPath}, {h.Links, CheckLink},
 		{h.Permissions.Deny, checkRule}, {h.Permissions.Ask, checkRule}, {h.Permissions.Allow, checkRule},
 	} {
 		for _, v := range check.of {
@@ -222,6 +231,27 @@ func CheckPath(p string) error {
 		return Errorf(InvalidArgument, "paths: %q is all that there is", p).WithHint("name the folder that is needed")
 	case slices.Contains(strings.Split(p, "/"), ".."):
 		return Errorf(InvalidArgument, "paths: %q has the part ..", Clip(p, 200)).WithHint("write the path that it leads to")
+	}
+	return nil
+}
+
+// CheckLink refuses what is no path of [Hands].Links. Errors: InvalidArgument.
+func CheckLink(p string) error {
+	refuse := func(fault, hint string) error {
+		return Errorf(InvalidArgument, "worktree_links: %q %s", Clip(p, 200), fault).WithHint("%s", hint)
+	}
+	parts := strings.Split(p, "/")
+	switch {
+	case checkText("", p, MaxTitleBytes) != nil || strings.ContainsAny(p, "\n\r\t\\"):
+		return refuse("is no path", "write one line of text, with / between folders")
+	case path.IsAbs(p) || strings.HasPrefix(p, "~"):
+		return refuse("is not relative", "name it from the workspace, such as node_modules")
+	case slices.Contains(parts, ".."):
+		return refuse("has the part ..", "name what is in the workspace")
+	case path.Clean(p) == ".":
+		return refuse("is the workspace itself", "name what builds need of it, such as node_modules")
+	case slices.ContainsFunc(parts, func(part string) bool { return strings.EqualFold(part, ".git") }):
+		return refuse("is git's", "a tree has a repository apart")
 	}
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"agentteam/pkg/line"
@@ -56,6 +58,9 @@ func Decide(ctx context.Context, t team.Team, dir string, open func(context.Cont
 		next.Why = team.Line(err)
 		return next, nil
 	}
+	if err := checkLinks(ctx, t, c); err != nil {
+		return next, err
+	}
 	site, err := open(ctx)
 	if err != nil {
 		return next, err
@@ -74,6 +79,16 @@ func Decide(ctx context.Context, t team.Team, dir string, open func(context.Cont
 	begun, err := begin(ctx, site, t, at)
 	next.Begun = string(begun)
 	return next, err
+}
+
+// checkLinks refuses what trees cannot get of the checkout, before any is made.
+func checkLinks(ctx context.Context, t team.Team, c line.Checkout) error {
+	for _, role := range append([]string{""}, slices.Sorted(maps.Keys(t.Roles))...) {
+		if err := c.CheckLinks(ctx, t.HandsOf(role).Links...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begin moves the line to where the next goal begins, which it returns.

@@ -36,6 +36,9 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 	if l.o.Level != nil {
 		e.Sandbox = l.o.Level(ctx, l.o.Record(), l.o.Member.Role)
 	}
+	if t.Check != "" {
+		_, e.Links, _ = l.links(ctx, l.o.Member.Role)
+	}
 	if _, err := l.records.Submit(ctx, e, bundle); err != nil {
 		return t, err
 	}

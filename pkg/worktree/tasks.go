@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"agentteam/pkg/board"
@@ -54,11 +55,21 @@ func (s tasks) Complete(ctx context.Context, e merge.Entry, commit line.Hash) er
 
 // Release implements [merge.Tasks].
 func (s tasks) Release(ctx context.Context, e merge.Entry, o merge.Outcome) error {
-	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Reason: text(o), Merge: true})
+	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Reason: text(o), Merge: true, Others: others(o)})
 	if err != nil && s.ended(ctx, e, team.Pending, team.Failed) {
 		return nil
 	}
 	return err
+}
+
+// others lists whose work conflicts with what was not merged.
+func others(o merge.Outcome) (all []team.AgentID) {
+	for _, e := range o.Since {
+		if o.Kind == merge.Conflicting && e.Task != "" && !slices.Contains(all, e.Agent) {
+			all = append(all, e.Agent)
+		}
+	}
+	return all
 }
 
 // Checks implements [merge.Tasks].
@@ -119,7 +130,8 @@ func (c checker) member(ctx context.Context, a team.AgentID) (team.Member, error
 
 // Able implements [merge.Checker].
 func (c checker) Able(e merge.Entry) bool {
-	if e.Sandbox == "" || c.l.o.Level == nil {
+	leveled := e.Sandbox != "" && c.l.o.Level != nil
+	if !leveled && e.Links == nil {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), levelWithin)
@@ -127,6 +139,15 @@ func (c checker) Able(e merge.Entry) bool {
 	m, err := c.member(ctx, e.Agent)
 	if err != nil {
 		return false
+	}
+	if e.Links != nil {
+		_, here, _ := c.l.links(ctx, m.Role)
+		if slices.ContainsFunc(e.Links, func(name string) bool { return !slices.Contains(here, name) }) {
+			return false
+		}
+	}
+	if !leveled {
+		return true
 	}
 	have := c.l.o.Level(ctx, c.l.o.Record(), m.Role)
 	return have.Stronger(e.Sandbox) == have
@@ -143,7 +164,13 @@ func (c checker) Check(ctx context.Context, dir string, k merge.Check) (passed b
 	if err != nil { // the work has put something in its place
 		return false, team.Line(err), nil
 	}
-	ws, release, err := c.l.o.Source.Open(ctx, workspace.Work{Team: record, Member: m, Tree: &workspace.Tree{Root: dir, Dir: at}}, workspace.Options{})
+	tree := &workspace.Tree{Root: dir, Dir: at}
+	if from, links, mounted := c.l.links(ctx, m.Role); len(links) > 0 {
+		if tree.Shown, err = from.Lend(ctx, links, dir, mounted); err != nil {
+			return false, "", err
+		}
+	}
+	ws, release, err := c.l.o.Source.Open(ctx, workspace.Work{Team: record, Member: m, Tree: tree}, workspace.Options{})
 	if err != nil {
 		return false, "", err
 	}

@@ -22,6 +22,7 @@ import (
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/roster"
@@ -194,7 +195,7 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 		}
 		return nil
 	}
-	w.Tree = &workspace.Tree{Root: p.tree.Root, Dir: p.tree.Dir, ReadOnly: []string{p.tree.Objects()}}
+	w.Tree = &workspace.Tree{Root: p.tree.Root, Dir: p.tree.Dir, ReadOnly: []string{p.tree.Objects()}, Shown: p.tree.Mounts}
 	return l.o.Source.Open(ctx, w, o)
 }
 
@@ -203,6 +204,9 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 // latest of them has what the member has done last.
 func (l *Line) tree(ctx context.Context, repo *line.Repo, w workspace.Work, head line.Hash) (*line.Tree, error) {
 	p := line.Plan{Name: name(w), At: head, Member: w.Member.AgentID, From: line.Checkout{Prefix: w.Team.Line.Prefix}}
+	if from, links, mounted := l.links(ctx, w.Member.Role); len(links) > 0 {
+		p.From, p.Links, p.Mounted = from, links, mounted
+	}
 	all, err := repo.Trees()
 	if err != nil {
 		return nil, err
@@ -225,6 +229,11 @@ func (l *Line) tree(ctx context.Context, repo *line.Repo, w workspace.Work, head
 		return repo.Tree(ctx, p)
 	}
 	return t, err
+}
+
+// links returns what of the user's folder goes into the trees of a role's members.
+func (l *Line) links(ctx context.Context, role string) (from line.Checkout, names []string, mounted bool) {
+	return hands.LinksOf(ctx, l.o.Source, l.o.Record(), role)
 }
 
 // name is that of the tree for w. Each hold of a task has another one, also of the same member.

@@ -40,11 +40,13 @@ type rig struct {
 	user    string
 	dir     string // of the lines of this host
 	board   *board.Board
+	source  workspace.Source
+	level   worktree.Level
 }
 
 func setUp(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, storage: brokertest.Team(t, "red"), user: t.TempDir(), dir: t.TempDir(), record: team.Team{ID: "red", LeaseSeconds: 10}}
+	r := &rig{T: t, storage: brokertest.Team(t, "red"), user: t.TempDir(), dir: t.TempDir(), record: team.Team{ID: "red", LeaseSeconds: 10}, source: source{}}
 	r.sh(r.user, "seq 20 > numbers.txt; git init -q; git add -A; git commit -qm first")
 	r.board = board.New(r.storage.Bucket, board.Options{Withdraw: merge.New(r.storage).Withdraw})
 	decided, err := r.decide()
@@ -91,7 +93,7 @@ func (r *rig) mate(name team.AgentID, incarnation uint64) *mate {
 	r.Helper()
 	m := &mate{rig: r, w: team.Member{AgentID: name, Role: "coder", Incarnation: incarnation}}
 	m.hand = board.NewHand(r.Context(), r.board, m.w.Holder())
-	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: source{}, Dir: r.dir})
+	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: r.source, Level: r.level, Dir: r.dir})
 	m.at = workspace.Follow(m.line, func() workspace.Work {
 		w := workspace.Work{Team: r.record, Member: m.w, Head: string(m.line.Head())}
 		if w.Task, _ = m.hand.Task(); w.Task.ID != "" {
@@ -214,7 +216,7 @@ func TestConflict(t *testing.T) {
 		if n == 2 {
 			attempts = 1
 		}
-		if back.Status != team.Pending || back.Attempts != attempts || back.Unmerged != n+1 || !back.HasDeclined("coder-2") || back.ReservedFor != "" {
+		if back.Status != team.Pending || back.Attempts != attempts || back.Unmerged != n+1 || !back.HasDeclined("coder-1") || back.Declined[len(back.Declined)-1].By != "coder-2" || back.ReservedFor != "" {
 			t.Errorf("try %d: it is %s after %d attempts, unmerged %d, declined by %v", n+1, back.Status, back.Attempts, back.Unmerged, back.Declined)
 		}
 	}
@@ -241,6 +243,10 @@ func TestHolderDies(t *testing.T) {
 		t.Fatalf("the call ended with %v", err)
 	}
 	next := r.mate("coder-1", 2)
+	r.must(next.hand.PutBack(r.Context(), "its journal cannot be read", next.line.Merging))
+	if t, err := r.board.Get(r.Context(), task.ID); err != nil || t.Status != team.InProgress || t.Epoch != task.Epoch {
+		r.Errorf("with a journal that cannot be read it is %s under epoch %d, %v", t.Status, t.Epoch, err)
+	}
 	settled := make(chan error, 1)
 	go func() { settled <- next.line.Settle(r.Context()) }()
 	r.mate("coder-2", 1).merges()

@@ -75,6 +75,7 @@ func nameWords(r huma.Registry) {
 	wordedAs[team.Backend](r)
 	wordedAs[team.Create](r)
 	wordedAs[team.Respawn](r)
+	wordedAs[team.Isolation](r)
 	wordedAs[team.Approver](r)
 	wordedAs[team.Dialect](r)
 	wordedAs[team.MailState](r)

@@ -12,9 +12,10 @@ import (
 
 // choices are what may be chosen of a team, by the names of its record.
 type choices struct {
-	Description  *string        `json:"description,omitempty" doc:"What the team is for."`
-	MaxTeammates *int           `json:"max_teammates,omitempty" doc:"How many teammates it may have at once."`
-	Policies     *policyChoices `json:"policies,omitempty"`
+	Description  *string         `json:"description,omitempty" doc:"What the team is for."`
+	MaxTeammates *int            `json:"max_teammates,omitempty" doc:"How many teammates it may have at once."`
+	Isolation    *team.Isolation `json:"isolation,omitempty" doc:"From the next goal on: worktree has each task done in a separate tree and merged, shared has all work in the folder, auto is worktree where it can be."`
+	Policies     *policyChoices  `json:"policies,omitempty"`
 
 	_ struct{} `additionalProperties:"false"`
 }
@@ -31,7 +32,7 @@ type policyChoices struct {
 }
 
 func (c choices) client() team.Choices {
-	ch := team.Choices{Description: c.Description, MaxTeammates: c.MaxTeammates}
+	ch := team.Choices{Description: c.Description, MaxTeammates: c.MaxTeammates, Isolation: c.Isolation}
 	if p := c.Policies; p != nil {
 		ch.Create, ch.Respawn, ch.Approver, ch.Dialect, ch.PlanMode, ch.Delegate = p.Create, p.Respawn, p.Approver, p.Dialect, p.PlanMode, p.Delegate
 	}
@@ -160,7 +161,7 @@ func absolute(workspace string) error {
 func editTeam(ctx context.Context, t *client.Team, in *editTeamIn) (*teamOut, error) {
 	ch := in.Body.client()
 	if ch.None() {
-		return nil, team.Errorf(team.InvalidArgument, "body: nothing is to be changed").WithHint("name description, max_teammates or a policy")
+		return nil, team.Errorf(team.InvalidArgument, "body: nothing is to be changed").WithHint("name description, max_teammates, isolation or a policy")
 	}
 	record, err := t.Choose(ctx, ch)
 	return &teamOut{Status: http.StatusOK, Body: record}, err

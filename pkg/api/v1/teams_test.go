@@ -46,6 +46,8 @@ func TestTeams(t *testing.T) {
 		{name: "an unknown parameter", do: "GET /v1/teams/red?colour=1", want: 422, code: team.InvalidArgument, says: []string{"query.colour"}},
 
 		{name: "edit", do: "PATCH /v1/teams/red", body: `{"max_teammates":4,"policies":{"approver":"leader"}}`, want: 200, says: []string{`"max_teammates":4`, `"approver":"leader"`, `"plan_mode":true`, "红 队"}},
+		{name: "edit the isolation", do: "PATCH /v1/teams/red", body: `{"isolation":"shared"}`, want: 200, says: []string{`"isolation":"shared"`, `"max_teammates":4`}},
+		{name: "edit it to nonsense", do: "PATCH /v1/teams/red", body: `{"isolation":"own"}`, want: 422, code: team.InvalidArgument, says: []string{"worktree"}},
 		{name: "edit nothing", do: "PATCH /v1/teams/red", body: `{}`, want: 422, code: team.InvalidArgument, says: []string{"nothing"}},
 		{name: "edit to nonsense", do: "PATCH /v1/teams/red", body: `{"policies":{"respawn":"maybe"}}`, want: 422, code: team.InvalidArgument},
 		{name: "edit to null, which leaves it", do: "PATCH /v1/teams/red", body: `{"max_teammates":null}`, want: 422, code: team.InvalidArgument, says: []string{"nothing"}},

@@ -111,11 +111,24 @@ func (w *Workspace) List(path string, limit int) ([]Entry, error) {
 
 // openRegular opens a regular file for reading. The caller closes it.
 func (w *Workspace) openRegular(name string) (*os.File, fs.FileInfo, error) {
-	f, info, err := folder.File(w.root, name)
+	root, below, at := w.root, name, w.at
+	if place, rest := w.shows(filepath.ToSlash(name)); place != "" {
+		from := w.shown[place]
+		if rest == "." {
+			from, rest = filepath.Split(from)
+		}
+		in, err := folder.Root(from)
+		if err != nil {
+			return nil, nil, w.coded(name, err)
+		}
+		defer in.Close() // nothing is written through it
+		root, below, at = in, rest, func(*os.File) (string, error) { return name, nil }
+	}
+	f, info, err := folder.File(root, below)
 	if err != nil {
 		return nil, nil, w.coded(name, err)
 	}
-	if _, err = w.at(f); err == nil {
+	if _, err = at(f); err == nil {
 		err = mayRead(name, info)
 	}
 	if err != nil {
@@ -123,6 +136,17 @@ func (w *Workspace) openRegular(name string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, w.coded(name, err)
 	}
 	return f, info, nil
+}
+
+// shows returns the place of the user's files or folders that a name lies in, and the name from there;
+// "" if it lies in none.
+func (w *Workspace) shows(name string) (place, rest string) {
+	for place := range w.shown {
+		if rest, is := within(place, name); is {
+			return place, rest
+		}
+	}
+	return "", ""
 }
 
 // openEntry opens a regular file that lies directly in a folder of the workspace, which was looked at

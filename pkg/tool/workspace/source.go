@@ -23,6 +23,10 @@ type Tree struct {
 	Root     string   // the member's, with all that is in it, its git dir too
 	Dir      string   // Root, or the folder below it in which the member works
 	ReadOnly []string // what else its commands may read
+
+	// Shown is what commands and read_file find at places in it, and cannot write: files and folders of
+	// the user, by the place.
+	Shown map[string]string
 }
 
 // Source gives workspaces. Each process has one, and opens folders of teams in no other way.

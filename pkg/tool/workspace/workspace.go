@@ -35,6 +35,9 @@ type Options struct {
 	// sandbox execute or obey. What lies in a folder .git never may be.
 	Kept []string
 
+	// Shown is that of the [Tree].
+	Shown map[string]string
+
 	// Allowed is that of each command, see [command.Command].
 	Allowed func() (until time.Time, moved <-chan struct{})
 
@@ -62,7 +65,8 @@ type Workspace struct {
 
 	shared   bool
 	writable func(name string) error
-	kept     []string // names, relative to the folder
+	kept     []string          // names, relative to the folder
+	shown    map[string]string // by the place, relative to the folder
 
 	editing sync.Mutex // held from reading a file to replacing it
 	seen    *seen
@@ -75,7 +79,7 @@ type Workspace struct {
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
 func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
-	w := &Workspace{runner: run, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, writable: opts.Writable, shared: opts.Shared, seen: opts.seen}
+	w := &Workspace{runner: run, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, writable: opts.Writable, shared: opts.Shared, seen: opts.seen, shown: map[string]string{}}
 	if w.writable == nil {
 		w.writable = func(string) error { return nil }
 	}
@@ -107,10 +111,15 @@ func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
 		w.root.Close()
 		return nil, err
 	}
-	for _, kept := range opts.Kept {
-		for _, dir := range []string{w.dir, w.real} {
+	for _, dir := range []string{w.dir, w.real} {
+		for _, kept := range opts.Kept {
 			if name, is := within(dir, kept); is {
 				w.kept = append(w.kept, name)
+			}
+		}
+		for place, from := range opts.Shown {
+			if name, is := within(dir, place); is {
+				w.shown[name] = from
 			}
 		}
 	}

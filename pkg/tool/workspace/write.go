@@ -33,6 +33,9 @@ func (w *Workspace) write(ctx context.Context, in writeArgs) (tool.Output, error
 	if err != nil {
 		return tool.Output{}, err
 	}
+	if err := w.mayShadow(filepath.ToSlash(name)); err != nil { // what the folder has in its place is not what the agent knows
+		return tool.Output{}, err
+	}
 	w.editing.Lock()
 	defer w.editing.Unlock()
 	now, err := w.root.Stat(name)
@@ -111,7 +114,18 @@ func (w *Workspace) mayWrite(name string) error {
 			return team.Errorf(team.PermissionDenied, "%s is kept from members: programs outside of the sandbox go by it", name).WithHint("tell the user what is to be changed there")
 		}
 	}
+	if err := w.mayShadow(name); err != nil {
+		return err
+	}
 	return w.writable(name)
+}
+
+// mayShadow refuses to write where something of the user is shown.
+func (w *Workspace) mayShadow(name string) error {
+	if place, _ := w.shows(name); place != "" {
+		return team.Errorf(team.PermissionDenied, "%s is the user's, and shown here for reading", place).WithHint("if the task needs it changed, tell the user")
+	}
+	return nil
 }
 
 // swap is replace for a file in a folder that is open; name is what the agent calls it.

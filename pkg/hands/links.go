@@ -1,0 +1,46 @@
+package hands
+
+import (
+	"context"
+
+	"agentteam/pkg/line"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
+)
+
+// LinksOf is [Source.Links] of a source, if it has that; no other gives any.
+func LinksOf(ctx context.Context, s workspace.Source, t team.Team, role string) (from line.Checkout, names []string, mounted bool) {
+	if s, ok := s.(*Source); ok {
+		return s.Links(ctx, t, role)
+	}
+	return from, nil, false
+}
+
+// Links returns what of the user's folder on this machine goes into trees of a role's members, and
+// whether it is mounted there or copied. What cannot be had is left out, and logged: a person was told
+// of it where the goal was set, and other machines may not have it.
+func (s *Source) Links(ctx context.Context, t team.Team, role string) (from line.Checkout, names []string, mounted bool) {
+	wish := t.HandsOf(role).Links
+	if len(wish) == 0 || !t.OnLine() {
+		return from, nil, false
+	}
+	dir, err := s.Folder(t)
+	if err == nil {
+		from, err = line.Look(ctx, dir)
+	}
+	if err == nil && from.Prefix != t.Line.Prefix {
+		err = team.Errorf(team.InvalidState, "%s is another folder of its repository than %q", dir, t.Line.Prefix)
+	}
+	if err != nil {
+		s.o.Logger.WarnContext(ctx, "worktree_links are left out: there is no checkout here", "team", t.ID, "err", err)
+		return from, nil, false
+	}
+	for _, name := range wish {
+		if err := from.CheckLinks(ctx, name); err != nil {
+			s.o.Logger.WarnContext(ctx, "left out of a tree", "team", t.ID, "err", err)
+			continue
+		}
+		names = append(names, name)
+	}
+	return from, names, s.Level(ctx, t, role) == team.Bubblewrap
+}

@@ -1,0 +1,220 @@
+package merge_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/line"
+	"agentteam/pkg/merge"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// told is a log in which a test waits for a line.
+type told struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *told) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *told) await(t *testing.T, words string) {
+	t.Helper()
+	for late := time.After(time.Minute); ; {
+		l.mu.Lock()
+		text := l.text.String()
+		l.mu.Unlock()
+		if strings.Contains(text, words) {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("%q was not said:\n%s", words, text)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// listening has the next queues of r write to a log that the test reads.
+func (r *rig) listening() *told {
+	l := &told{}
+	r.log = slog.New(slog.NewTextHandler(io.MultiWriter(l, r.t.Output()), nil))
+	return l
+}
+
+// Where the branch was moved by hand nothing is merged, and it stays as it is; other hosts continue.
+func TestBranchMovedByHand(t *testing.T) {
+	r := setUp(t)
+	heard := r.listening()
+	q, repo := r.queue("a")
+	base := r.head()
+	if _, err := (&merge.Site{Records: r.records, Repo: repo}).Bring(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	stray := sh(t, r.root, `cd a/line.git; c=$(git -c user.name=x -c user.email=x@x commit-tree -m stray `+string(base)+`^{tree}); git update-ref refs/heads/agentteam/red $c; echo $c`)
+	r.submit("T-001", base, "echo 1 > one")
+	stop := r.run(q)
+	heard.await(t, "was moved by hand: it is at "+stray[:8])
+	stop()
+	if h, err := repo.Head(r.ctx); err != nil || string(h) != stray {
+		t.Errorf("the branch is at %s, %v; it was put to %s", h, err, stray)
+	}
+	if h, err := r.records.Head(r.ctx); err != nil || h.Commit != base || h.Process != "" {
+		t.Errorf("the line is at %+v, %v", h, err)
+	}
+	r.log = nil
+	q, _ = r.queue("b")
+	r.run(q)
+	r.settled()
+	r.once()
+}
+
+// A record that was put to what is no commit moves nothing; once it is put back, all continues.
+func TestRecordMovedByHand(t *testing.T) {
+	for name, change := range map[string]func(string) string{
+		"no such commit": func(s string) string { return s },
+		"no commit": func(string) string {
+			return `{"v":1,"op":"x","head":"../../etc","begun":"","at":"2026-01-01T00:00:00Z","term":1}`
+		},
+		"no record": func(string) string { return "{" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := setUp(t)
+			base := r.head()
+			was, err := r.storage.Bucket.Get(r.ctx, subject.KeyLine)
+			r.must(err)
+			elsewhere := strings.ReplaceAll(string(was.Value), string(base), strings.Repeat("ab", 20))
+			moved, err := r.storage.Bucket.Put(r.ctx, subject.KeyLine, []byte(change(elsewhere)), was.Revision)
+			r.must(err)
+			heard := r.listening()
+			q, repo := r.queue("a")
+			r.submit("T-001", base, "echo 1 > one")
+			r.run(q)
+			if name == "no record" {
+				heard.await(t, "the line cannot be read")
+			} else {
+				heard.await(t, "an entry could not be merged")
+			}
+			if _, err := r.home.Bring(r.ctx); err == nil || strings.Contains(err.Error(), "\n") {
+				t.Errorf("brought to it: %v", err)
+			}
+			if h, err := repo.Head(r.ctx); err == nil && h != base {
+				t.Errorf("the branch is at %s, %v", h, err)
+			}
+			now, err := r.storage.Bucket.Get(r.ctx, subject.KeyLine) // with the queue's lease since
+			r.must(err)
+			_, err = r.storage.Bucket.Put(r.ctx, subject.KeyLine, was.Value, max(now.Revision, moved))
+			for errors.Is(err, team.Conflict) {
+				if now, err = r.storage.Bucket.Get(r.ctx, subject.KeyLine); err == nil {
+					_, err = r.storage.Bucket.Put(r.ctx, subject.KeyLine, was.Value, now.Revision)
+				}
+			}
+			r.must(err)
+			r.settled()
+			r.once()
+		})
+	}
+}
+
+// A bundle that was cut short in the object store is refused, that of a task as that of the line.
+func TestBundleCutShort(t *testing.T) {
+	r := setUp(t)
+	base := r.head()
+	e, b := r.work("T-001", base, "echo 1 > one")
+	_, err := r.records.Submit(r.ctx, e, b[:len(b)-20])
+	r.must(err)
+	e, b = r.work("T-002", base, "echo 2 > two")
+	e, err = r.records.Submit(r.ctx, e, b)
+	r.must(err)
+	_, err = r.storage.Files.Put(r.ctx, e.Bundle, bytes.NewReader(b[:len(b)-20])) // since it was submitted
+	r.must(err)
+	r.submit("T-003", base, "echo 3 > three")
+	q, _ := r.queue("a")
+	r.run(q)
+	r.settled()
+	for id, why := range map[team.TaskID]string{"T-001": "cut short", "T-002": "not the one that was submitted"} {
+		if o := r.board.of(id).outcomes; len(o) != 1 || o[0].Kind != merge.Refused || !strings.Contains(o[0].Reason, why) {
+			t.Errorf("%s: %+v", id, o)
+		}
+	}
+	r.once()
+
+	head := r.head()
+	name := subject.LineBundle(string(head))
+	f, err := r.storage.Files.Open(r.ctx, name)
+	r.must(err)
+	whole, err := io.ReadAll(f)
+	r.must(errors.Join(err, f.Close()))
+	_, err = r.storage.Files.Put(r.ctx, name, bytes.NewReader(whole[:len(whole)-20]))
+	r.must(err)
+	repo, err := line.Open(r.ctx, filepath.Join(r.root, "late"), "red", line.Limits{})
+	r.must(err)
+	late := &merge.Site{Records: r.records, Repo: repo}
+	_, err = late.Bring(r.ctx)
+	refuses(t, err, team.InvalidArgument, "cut short")
+	if h, err := repo.Head(r.ctx); !errors.Is(err, team.NotFound) {
+		t.Errorf("its branch is at %s, %v", h, err)
+	}
+	_, err = r.storage.Files.Put(r.ctx, name, bytes.NewReader(whole))
+	r.must(err)
+	if h, err := late.Bring(r.ctx); err != nil || h != head {
+		t.Errorf("brought to %s, %v", h, err)
+	}
+}
+
+// A cache folder in which nothing can be written is one clear line.
+func TestReadOnlyCache(t *testing.T) {
+	r := setUp(t)
+	dir := filepath.Join(t.TempDir(), "cache")
+	r.must(os.WriteFile(dir, nil, 0o400)) // for root too, whom modes do not hold
+	for _, dir := range []string{dir, "/proc/agentteam"} {
+		_, err := merge.At(r.ctx, dir, r.storage, team.Team{ID: "red"})
+		refuses(t, err, team.InvalidState, "cannot be kept in "+dir)
+		if strings.Contains(team.Line(err), "\n") || !strings.Contains(team.Line(err), "XDG_CACHE_HOME") {
+			t.Errorf("%s", team.Line(err))
+		}
+	}
+}
+
+// The server is away for longer than the lease while work waits, in the middle of a merge: it is merged once after that.
+func TestServerAway(t *testing.T) {
+	for _, step := range []string{"import", "move", "complete"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			way := brokertest.NewProxy(t, brokertest.Server(t))
+			r := setUpOn(t, way.URL)
+			r.lease = time.Second
+			base := r.head()
+			r.submit("T-001", base, "echo 1 > one")
+			r.submit("T-002", base, "echo 2 > two")
+			heard := r.listening()
+			q, _ := r.queue("a")
+			var once sync.Once
+			q.At(func(ctx context.Context, at string) error {
+				if at == step {
+					once.Do(way.Close)
+				}
+				return ctx.Err()
+			})
+			r.run(q)
+			heard.await(t, "stopped merging") // the lease could not be renewed
+			way.Open()
+			r.settled()
+			r.once()
+		})
+	}
+}
