@@ -24,6 +24,8 @@ var examples = map[string][]string{
 	"teams add":         {`teamctl teams add red --max-teammates 4 --description "the parser"`},
 	"teams set":         {"teamctl teams set red --max-teammates 20", "teamctl teams set red --create leader"},
 	"teams rm":          {"teamctl teams rm red", "teamctl teams rm red --force"},
+	"save":              {"teamctl save red.save --team red", "teamctl save backup-$(date +%F).save --copy"},
+	"load":              {"teamctl load red.save --server nats://nats.example.org:4222"},
 	"trust":             {"teamctl trust", "teamctl trust team.yaml", "teamctl trust --remove team.yaml"},
 	"spawn":             {"teamctl spawn coder --count 3", `teamctl spawn reviewer --name ann --prompt "be strict about tests"`},
 	"approvals":         {"teamctl approvals"},

@@ -425,11 +425,8 @@ func (r *Registry) Move(ctx context.Context, bt *broker.Storage, dir string) (te
 // being deleted, or was saved.
 func (r *Registry) update(ctx context.Context, bt *broker.Storage, f func(*team.Team) bool) (team.Team, error) {
 	return r.change(ctx, bt, func(t *team.Team) (bool, error) {
-		switch t.Status {
-		case team.TeamDeleting:
-			return false, beingDeleted(t.ID)
-		case team.TeamSaved:
-			return false, wasSaved(*t)
+		if err := MayWork(*t); err != nil {
+			return false, err
 		}
 		return f(t), nil
 	})

@@ -15,7 +15,15 @@ import (
 	"agentteam/pkg/team"
 )
 
-func wasSaved(t team.Team) *team.Error {
+// MayWork returns Conflict if nobody may begin to work for the team: it is being deleted, or was
+// saved.
+func MayWork(t team.Team) error {
+	switch {
+	case t.Status == team.TeamDeleting:
+		return beingDeleted(t.ID)
+	case t.Status != team.TeamSaved:
+		return nil
+	}
 	file, when := "a file", ""
 	if s := t.Saved; s != nil {
 		file, when = team.Clean(s.File, 200), " on "+s.At.Local().Format(time.DateTime)

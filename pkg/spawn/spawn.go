@@ -105,12 +105,8 @@ func (s *Spawner) standing(ctx context.Context) error {
 	if errors.Is(err, team.NotFound) { // a team without a record: whoever takes the order sees to that
 		return nil
 	}
-	switch {
-	case err != nil:
-	case record.Status == team.TeamDeleting:
-		err = team.Errorf(team.Conflict, "team %s is being deleted", record.ID)
-	case record.Status == team.TeamSaved:
-		err = team.Errorf(team.Conflict, "team %s was saved, to continue elsewhere", record.ID)
+	if err == nil {
+		err = registry.MayWork(record)
 	}
 	return err
 }
