@@ -35,7 +35,7 @@ func (a *app) saveCmd() *cobra.Command {
 				return err
 			}
 			return a.print(saved, []string{saved.File}, func(io.Writer, bool) error {
-				line := fmt.Sprintf("team %s is saved to %s (%s)", saved.Team, saved.File, mebibytes(saved.Bytes))
+				line := fmt.Sprintf("team %s is saved to %s (%s)", saved.Team, saved.File, sizeOf(saved.Bytes))
 				if !asCopy {
 					line += "; it continues where that is loaded: teamctl load " + saved.File
 				}
@@ -62,8 +62,13 @@ func (a *app) anyway(ctx context.Context, c *client.Client, id team.TeamID) erro
 	return err
 }
 
-// mebibytes writes a size for people.
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+// sizeOf writes a number of bytes for people.
+func sizeOf(n int64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
 
 // stored runs f with a connection to what the cluster has stored. Where none runs in this folder,
 // and no server is named, it is what this folder keeps. It takes as long as it needs.
