@@ -150,6 +150,9 @@ func Open(name string) (*File, error) {
 	return s, nil
 }
 
+// Name is the file's name, as it was opened.
+func (s *File) Name() string { return s.f.Name() }
+
 // Close closes the file.
 func (s *File) Close() error { return s.f.Close() }
 

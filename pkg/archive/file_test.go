@@ -63,7 +63,7 @@ func TestChangedSaveIsRefused(t *testing.T) {
 		}
 	}
 	for at := range whole { // its head, and its end
-		if at < 1200 || at >= len(whole)-2600 {
+		if at < 1100 || at >= len(whole)-2100 {
 			flip(t, at, 1<<(at%8))
 		}
 	}

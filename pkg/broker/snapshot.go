@@ -192,6 +192,12 @@ func (c *Conn) hand(ctx context.Context, to string, chunk []byte, wait time.Dura
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	m, err := c.nc.RequestWithContext(ctx, to, chunk)
+	for begun := time.Now(); errors.Is(err, nats.ErrNoResponders) && time.Since(begun) < formTime; { // another server of a cluster takes it, which this one is yet to hear of
+		if err := backoff(ctx, err, what); err != nil {
+			return err
+		}
+		m, err = c.nc.RequestWithContext(ctx, to, chunk)
+	}
 	if err != nil {
 		return team.Errorf(team.Unavailable, "%s: %w", what, cmp.Or(context.Cause(ctx), err)).WithHint("try again")
 	}

@@ -78,6 +78,9 @@ func (r *Registry) retire(ctx context.Context, bt *broker.Storage, living func(c
 // living finds somebody, who may have begun before.
 func (r *Registry) mark(ctx context.Context, bt *broker.Storage, set func(*team.Team) (bool, error), living func(context.Context, *broker.Storage) error, back func(*team.Team) bool) (team.Team, error) {
 	t, err := r.change(ctx, bt, set)
+	if errors.Is(err, team.Unavailable) { // it may be there all the same
+		return t, errors.Join(err, r.takeBack(ctx, bt, back))
+	}
 	if err != nil {
 		return t, err
 	}
