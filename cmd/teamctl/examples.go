@@ -26,6 +26,7 @@ var examples = map[string][]string{
 	"teams rm":          {"teamctl teams rm red", "teamctl teams rm red --force"},
 	"save":              {"teamctl save red.save --team red", "teamctl save backup-$(date +%F).save --copy"},
 	"load":              {"teamctl load red.save --server nats://nats.example.org:4222"},
+	"export":            {"teamctl export report --team red && xdg-open report/report.html"},
 	"trust":             {"teamctl trust", "teamctl trust team.yaml", "teamctl trust --remove team.yaml"},
 	"spawn":             {"teamctl spawn coder --count 3", `teamctl spawn reviewer --name ann --prompt "be strict about tests"`},
 	"approvals":         {"teamctl approvals"},

@@ -70,9 +70,22 @@ func sizeOf(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// stored runs f with a connection to what the cluster has stored. Where none runs in this folder,
-// and no server is named, it is what this folder keeps. It takes as long as it needs.
+// stored runs f with a connection to what the cluster has stored.
 func (a *app) stored(wait string, f func(ctx context.Context, s *archive.Store, cfg config.Config) error) error {
+	return a.keeping(wait, func(ctx context.Context, cfg config.Config) error {
+		s, err := archive.Connect(ctx, archive.Options{URL: cfg.Server, Replicas: cfg.Replicas})
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		return f(ctx, s, cfg)
+	})
+}
+
+// keeping runs f while the cluster's server runs, whose address is in the settings. Where no cluster
+// runs in this folder, and no server is named, that is one for what this folder keeps, and no
+// process works for its teams. It takes as long as it needs.
+func (a *app) keeping(wait string, f func(ctx context.Context, cfg config.Config) error) error {
 	ctx, cancel := a.bounded(a.cmd.Context())
 	defer cancel()
 	defer a.waitsFor(wait)()
@@ -80,23 +93,16 @@ func (a *app) stored(wait string, f func(ctx context.Context, s *archive.Store, 
 	if err != nil {
 		return err
 	}
-	with := func(ctx context.Context, server string) error {
-		s, err := archive.Connect(ctx, archive.Options{URL: server, Replicas: cfg.Replicas})
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		return f(ctx, s, cfg)
-	}
 	if find(cfg) != noCluster {
-		return a.ended(ctx, a.linked(ctx, cfg, func(ctx context.Context, _ *client.Client) error { return with(ctx, cfg.Server) }))
+		return a.ended(ctx, a.linked(ctx, cfg, func(ctx context.Context, _ *client.Client) error { return f(ctx, cfg) }))
 	}
 	server, err := embedded.Start(embedded.Options{Dir: cfg.DataDir})
 	if err != nil {
 		return err
 	}
 	defer server.Shutdown()
-	return a.ended(ctx, with(ctx, server.URL()))
+	cfg.Server = server.URL()
+	return a.ended(ctx, f(ctx, cfg))
 }
 
 // loadedTeam is what load prints for programs.

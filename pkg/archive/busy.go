@@ -23,9 +23,10 @@ const (
 	renewalRoom = time.Second
 )
 
-// busy returns Conflict if somebody works for the team, and names who: the process that leads it, a
-// member that answers, a person with a task. A member that is only about to begin finds the mark.
-func (s *Store) busy(ctx context.Context, bt *broker.Storage) error {
+// busy returns Conflict if somebody works for the team, and names who: a member that answers, a
+// person with a task, or with leading the process that leads it. A member that is only about to begin
+// finds the mark.
+func (s *Store) busy(ctx context.Context, bt *broker.Storage, leading bool) error {
 	members, err := roster.New(bt).List(ctx)
 	if err != nil {
 		return err
@@ -41,7 +42,7 @@ func (s *Store) busy(ctx context.Context, bt *broker.Storage) error {
 			who = append(who, fmt.Sprintf("%s (has %s)", t.Assignee, t.ID))
 		}
 	}
-	if len(who) == 0 {
+	if len(who) == 0 && leading {
 		leads, err := s.leads(ctx, bt.ID)
 		if err != nil {
 			return err

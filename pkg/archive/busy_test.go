@@ -34,8 +34,8 @@ func (s *site) save(t *testing.T, asCopy bool) (string, error) {
 	return file, err
 }
 
-// A team for which somebody works is not saved, and who that is is named; the mark is taken back. A
-// copy of it is.
+// A team for which somebody works is not saved, and who that is is named; it is not marked, since that
+// would end the work. A copy of it is saved.
 func TestSaveNamesWhoWorks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		begin func(t *testing.T, s *site, bt *broker.Storage)
@@ -84,11 +84,15 @@ func TestSaveNamesWhoWorks(t *testing.T) {
 			s := newSite(t)
 			bt := s.work(t)
 			tt.begin(t, s, bt)
+			before, err := registry.Record(t.Context(), bt)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if _, err := s.save(t, false); team.CodeOf(err) != team.Conflict || !strings.Contains(err.Error(), "at work: "+tt.who) {
 				t.Errorf("saved: %v, want conflict", err)
 			}
-			if record, err := registry.Record(t.Context(), bt); err != nil || record.Status != team.Active || record.Saved != nil {
-				t.Errorf("after that it is %+v, %v", record, err)
+			if record, err := registry.Record(t.Context(), bt); err != nil || record.Revision != before.Revision {
+				t.Errorf("it was marked meanwhile, which ends the work: %+v, %v", record, err)
 			}
 			if _, err := s.save(t, true); err != nil {
 				t.Errorf("copied: %v", err)

@@ -81,7 +81,12 @@ func (s *Store) Save(ctx context.Context, id team.TeamID, file string, asCopy bo
 		if err != nil {
 			return saved, err
 		}
-		_, undo, err := s.registry.Save(ctx, bt, team.Saved{ID: head.ID, File: where, At: time.Now().UTC()}, s.busy)
+		// Before it is marked, since members leave a team that is; and after, for who has begun meanwhile.
+		if err := s.busy(ctx, bt, true); err != nil {
+			return saved, err
+		}
+		again := func(ctx context.Context, bt *broker.Storage) error { return s.busy(ctx, bt, false) }
+		_, undo, err := s.registry.Save(ctx, bt, team.Saved{ID: head.ID, File: where, At: time.Now().UTC()}, again)
 		if err != nil {
 			return saved, err
 		}
@@ -104,7 +109,7 @@ func coded(file string, err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return team.Errorf(team.InvalidState, "there is no room for %s: %w", file, err).WithHint("make room, or name a file on another disk")
 	case errors.As(err, &path):
-		return team.Errorf(team.InvalidState, "%s cannot be written: %w", file, err)
+		return team.Errorf(team.InvalidState, "%s cannot be written: %w", file, path.Err)
 	}
 	return err
 }
