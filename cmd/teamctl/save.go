@@ -21,10 +21,10 @@ func (a *app) saveCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "save FILE", Short: "Save a team to one file, to continue in another cluster", Args: exactly(1, "the FILE to write"),
 		Long: "save writes all that NATS holds of the team to a file: board, mail, conversations, files, and the line's history.\n" +
-			"It is refused while somebody works for the team. From then on the team continues only where the file is loaded\n" +
+			"It is refused while a member or a leader works for the team. From then on the team continues only where the file is loaded\n" +
 			"(teamctl load), or here with `teamctl run --anyway`. With --copy it is saved as it is, also at work, and continues here.\n" +
-			"Trees of tasks, homes of members and your checkout are not in it. The file is for your eyes only: whoever reads it\n" +
-			"reads every conversation. Without a cluster in this folder and without --server it saves what this folder keeps.",
+			"Trees of tasks, homes of members and your checkout are not in it. The file is for your eyes only: it has\n" +
+			"every conversation in it. Without a cluster in this folder and without --server it saves what this folder keeps.",
 		ValidArgsFunction: first(aFile),
 	}
 	cmd.Flags().BoolVar(&asCopy, "copy", false, "save the team as it is; it continues here")
@@ -138,11 +138,11 @@ func (a *app) loadCmd() *cobra.Command {
 				return err
 			}
 			return a.print(loadedTeam{t.ID, t.Status, t.Goal, t.Loaded}, []string{string(t.ID)}, func(io.Writer, bool) error {
-				how := "set it a goal: " + a.command("run GOAL", t.ID)
+				next := "set it a goal: " + a.command("run GOAL", t.ID)
 				if t.AtWork() {
-					how = "its goal continues; to follow it: " + a.command("run --resume", t.ID)
+					next = "its goal continues; to follow it: " + a.command("run --resume", t.ID)
 				}
-				return a.say(fmt.Sprintf("team %s is loaded, as it was on %s; %s", t.ID, f.Head.Created.Local().Format(time.DateTime), how))
+				return a.say(fmt.Sprintf("team %s is loaded, as it was on %s; %s", t.ID, f.Head.Created.Local().Format(time.DateTime), next))
 			})
 		})
 	}

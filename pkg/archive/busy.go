@@ -23,7 +23,7 @@ const (
 	renewalRoom = time.Second
 )
 
-// busy returns Conflict if somebody works for the team, and names who: a member that answers, a
+// busy returns Conflict if the team is worked for, and names by whom: a member that answers, a
 // person with a task, or with leading the process that leads it. A member that is only about to begin
 // finds the mark.
 func (s *Store) busy(ctx context.Context, bt *broker.Storage, leading bool) error {

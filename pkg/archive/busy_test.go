@@ -34,7 +34,7 @@ func (s *site) save(t *testing.T, asCopy bool) (string, error) {
 	return file, err
 }
 
-// A team for which somebody works is not saved, and who that is is named; it is not marked, since that
+// A team that is worked for is not saved, and who does is named; it is not marked, since that
 // would end the work. A copy of it is saved.
 func TestSaveNamesWhoWorks(t *testing.T) {
 	for name, tt := range map[string]struct {

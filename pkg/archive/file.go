@@ -33,7 +33,7 @@ const (
 	maxSmall = 1 << 20
 )
 
-// Head is what a save says of itself.
+// Head is the beginning of a save.
 type Head struct {
 	Format  int         `json:"format"`
 	ID      string      `json:"id"` // of the save
@@ -284,7 +284,7 @@ func (s *File) compare(found map[string]Part) error {
 	for i, p := range s.Parts {
 		f, ok := found[p.Stream]
 		if !ok || !slices.Contains(want, p.Stream) || f.Size != p.Size || f.SHA256 != p.SHA256 {
-			return fmt.Errorf("its part %.80q is not as its list says", p.Stream)
+			return fmt.Errorf("its part %.80q is not as its list has it", p.Stream)
 		}
 		delete(found, p.Stream)
 		s.Parts[i].at = f.at

@@ -19,9 +19,9 @@ import (
 // led, and listed as there, only once it is whole. One that was killed can be repeated, which takes
 // some seconds.
 //
-// Errors: Conflict if there is a team of that name, or somebody else is loading one; Unavailable;
+// Errors: Conflict if there is a team of that name, or another process is loading one; Unavailable;
 // InvalidArgument if the file has changed since it was opened. After an error nothing is left of
-// it, unless the error says so.
+// it, unless the error names what is.
 func (s *Store) Load(ctx context.Context, f *File) (t team.Team, err error) {
 	l, err := s.registry.Load(ctx, f.Head.Team)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) Load(ctx context.Context, f *File) (t team.Team, err error) {
 func (s *Store) restore(ctx context.Context, f *File, p Part) error {
 	all := broker.Streams(f.Head.Team)
 	config := all[slices.Index(names(f.Head.Team), p.Stream)]
-	var made time.Time // whoever follows the copied team knows places that the copy has not reached
+	var made time.Time // a reader of the team that was copied knows places that the copy has not reached
 	if !f.Head.Copy {
 		made = p.Made
 	}

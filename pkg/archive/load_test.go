@@ -51,7 +51,7 @@ func killed(t *testing.T, to *site) {
 	}
 }
 
-// A load that was killed leaves a team that nobody can use. It is repeated, or taken back.
+// A load that was killed leaves a team that cannot be used. It is repeated, or taken back.
 func TestLoadKilled(t *testing.T) {
 	f := opened(t)
 	for name, then := range map[string]func(t *testing.T, to *site){

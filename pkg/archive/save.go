@@ -63,8 +63,8 @@ type Saved struct {
 // here any more. With asCopy it is not marked, and may be at work: the file then shows it as if
 // every process had been killed at one instant.
 //
-// Errors: NotFound without the team; Conflict if the file is there, or somebody works for the team,
-// who is named; Unavailable; those of the disk. After an error there is no file, and no new mark.
+// Errors: NotFound without the team; Conflict if the file is there, or a member or a leader works for the
+// team, who is named; Unavailable; those of the disk. After an error there is no file, and no new mark.
 func (s *Store) Save(ctx context.Context, id team.TeamID, file string, asCopy bool) (saved Saved, err error) {
 	out, err := create(file)
 	if err != nil {

@@ -75,7 +75,7 @@ func (r *Registry) retire(ctx context.Context, bt *broker.Storage, living func(c
 }
 
 // mark changes the record so that no process begins to work for the team, and takes that back if
-// living finds somebody, who may have begun before.
+// living finds a member, which may have begun before.
 func (r *Registry) mark(ctx context.Context, bt *broker.Storage, set func(*team.Team) (bool, error), living func(context.Context, *broker.Storage) error, back func(*team.Team) bool) (team.Team, error) {
 	t, err := r.change(ctx, bt, set)
 	if errors.Is(err, team.Unavailable) { // it may be there all the same

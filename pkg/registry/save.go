@@ -15,7 +15,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// MayWork returns Conflict if nobody may begin to work for the team: it is being deleted, or was
+// MayWork returns Conflict if no process may begin to work for the team: it is being deleted, or was
 // saved.
 func MayWork(t team.Team) error {
 	switch {
@@ -32,7 +32,7 @@ func MayWork(t team.Team) error {
 		WithHint("if it is loaded nowhere, `teamctl run --anyway --team %s` lets it continue here; `teamctl teams rm %s` removes it", t.ID, t.ID)
 }
 
-// Save marks a team as saved, unless living finds somebody at work: from then on no process works
+// Save marks a team as saved, unless living finds a member at work: from then on no process works
 // for it, until [Registry.Unsave]. It marks first and asks then, as [Registry.Delete] does. The
 // record that it returns is the marked one; of a team that was saved before it has the new mark.
 //
@@ -40,7 +40,7 @@ func MayWork(t team.Team) error {
 func (r *Registry) Save(ctx context.Context, bt *broker.Storage, s team.Saved, living func(context.Context, *broker.Storage) error) (marked team.Team, undo func(context.Context) error, err error) {
 	var before *team.Saved
 	back := func(t *team.Team) bool {
-		if t.Status != team.TeamSaved || t.Saved == nil || t.Saved.ID != s.ID { // somebody else has decided
+		if t.Status != team.TeamSaved || t.Saved == nil || t.Saved.ID != s.ID { // a later save, or a person, has decided
 			return false
 		}
 		if t.Saved = before; before == nil {
@@ -127,7 +127,7 @@ func (r *Registry) Load(ctx context.Context, id team.TeamID) (*Loading, error) {
 	return l, nil
 }
 
-// abandon returns nil if whoever was loading the team does so no more. Errors: Conflict.
+// abandon returns nil if the process that was loading the team does so no more. Errors: Conflict.
 func (r *Registry) abandon(ctx context.Context, id team.TeamID) error {
 	first, err := r.bucket.Get(ctx, subject.KeyRegistered(id))
 	if err != nil {
@@ -145,7 +145,7 @@ func (r *Registry) abandon(ctx context.Context, id team.TeamID) error {
 	return err
 }
 
-// renew writes the entry again. Error: Conflict if somebody else has written it.
+// renew writes the entry again. Error: Conflict if another process has written it.
 func (l *Loading) renew(ctx context.Context) error {
 	return l.put(ctx, team.Small{V: team.Protocol, ID: l.id, Status: team.TeamLoading, Op: ulid.Make().String()})
 }
@@ -157,7 +157,7 @@ func (l *Loading) put(ctx context.Context, s team.Small) error {
 	}
 	revision, err := l.registry.bucket.Put(ctx, subject.KeyRegistered(l.id), data, l.revision)
 	if errors.Is(err, team.Conflict) {
-		return team.Errorf(team.Conflict, "somebody else loads or removes team %s", l.id)
+		return team.Errorf(team.Conflict, "another process loads or removes team %s", l.id)
 	}
 	if err == nil {
 		l.revision = revision
@@ -169,7 +169,7 @@ func (l *Loading) put(ctx context.Context, s team.Small) error {
 // What f returns with nil is published: the team can be opened from then on, and is led if it is
 // active. After an error the entry stays, see [Loading.Forget].
 //
-// Errors: f's; Conflict if somebody else has taken the name.
+// Errors: f's; Conflict if another process has taken the name.
 func (l *Loading) Hold(ctx context.Context, f func(context.Context) (team.Team, error)) error {
 	var t team.Team
 	made := errors.New("it was not made")
@@ -198,7 +198,7 @@ func (l *Loading) keep(ctx context.Context) error {
 }
 
 // Forget ends a loading that has failed, and removes the streams that it has made, also once ctx has
-// ended. Errors: Conflict if somebody else has taken the name, and then nothing is removed;
+// ended. Errors: Conflict if another process has taken the name, and then nothing is removed;
 // Unavailable.
 func (l *Loading) Forget(ctx context.Context, streams []string) error {
 	ctx, cancel := shutdown.Outlive(ctx, takeBackWithin)

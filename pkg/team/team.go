@@ -136,7 +136,7 @@ type WorkLine struct {
 // Saved is the mark of a team that was saved to a file, so that it is not worked on in two places.
 type Saved struct {
 	ID     string    `json:"id"`     // of the save
-	File   string    `json:"file"`   // where it was written, on the host of whoever saved
+	File   string    `json:"file"`   // where it was written, on the host of the save
 	At     time.Time `json:"at"`     // when
 	Status Status    `json:"status"` // that the team had, and has again where the file is loaded
 }
