@@ -46,6 +46,7 @@ func (a *app) runCmd() *cobra.Command {
 	f.BoolVar(&keep, "keep", false, "keep the open tasks of earlier goals")
 	f.BoolVar(&cancel, "cancel", false, "cancel the open tasks of earlier goals")
 	f.BoolVar(&p.changes, "with-changes", false, "begin with the uncommitted changes of the workspace")
+	f.BoolVar(&p.anyway, "anyway", false, "let a team continue here that was saved to continue elsewhere")
 	f.BoolVar(&p.land, "land", false, "bring your checkout forward to the work of a goal that has finished")
 	p.view.flags(cmd)
 	teammateModeFlag(cmd)
@@ -84,6 +85,7 @@ type pursuit struct {
 	goal, workspace     string
 	reads               readDirs // beside the workspace
 	detach, add, resume bool
+	anyway              bool // also a team that was saved
 	changes, land       bool // begin with the uncommitted ones; end in the checkout
 	isolation           string
 	old                 oldTasks
@@ -182,6 +184,11 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 	if procs.Model == control.NoModel {
 		return nil, nil, team.Errorf(team.InvalidArgument, "no model is configured in the cluster's leader process").
 			WithHint("set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where leader and teammates are started")
+	}
+	if p.anyway {
+		if err := a.anyway(ctx, c, cfg.Team); err != nil {
+			return nil, nil, err
+		}
 	}
 	if p.resume {
 		if t, err = c.Open(ctx, cfg.Team); err == nil {

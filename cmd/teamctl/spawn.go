@@ -15,6 +15,7 @@ import (
 func (a *app) spawnCmd() *cobra.Command {
 	var name, approver string
 	var count int
+	var anyway bool
 	var m team.Member
 	cmd := &cobra.Command{
 		Use: "spawn ROLE", Short: "Start teammates of a role", Args: exactly(1, "ROLE"),
@@ -29,6 +30,7 @@ func (a *app) spawnCmd() *cobra.Command {
 	f.StringVar(&m.Model, "model", "", "the model it uses (default: the role's, else its process's)")
 	f.BoolVar(&m.PlanMode, "plan-mode", false, "it changes nothing before its plan is approved")
 	f.StringVar(&approver, "approver", "", "who approves its plans: leader, or human only (default: as its role or the team says)")
+	f.BoolVar(&anyway, "anyway", false, "also in a team that was saved to continue elsewhere")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"model": completeModels, "approver": fixed(string(team.ByLeader), string(team.ByHuman))})
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		m.Approver = team.Approver(approver)
@@ -47,6 +49,11 @@ func (a *app) spawnCmd() *cobra.Command {
 			workspace, err := workspaceOf(cfg)
 			if err != nil {
 				return err
+			}
+			if anyway {
+				if err := a.anyway(ctx, c, cfg.Team); err != nil {
+					return err
+				}
 			}
 			t, err := a.makeTeam(ctx, cfg, workspace, func(ctx context.Context, n client.NewTeam) (*client.Team, error) {
 				return c.MakeToSpawn(ctx, n, m, count)

@@ -14,7 +14,8 @@ import (
 type State struct {
 	First   uint64    // sequence of the oldest message; of an empty stream at most the next one's
 	Last    uint64    // sequence of the newest message, also if that one is gone; 0: there was none ever
-	Created time.Time // when the stream was made; one that was made anew tells another time
+	Created time.Time // when the stream was made, or the one that it was restored from; one that was made anew tells another time
+	Count   uint64    // how many messages it had
 	Now     time.Time // the server's clock at that moment, by which messages are stored
 }
 
@@ -25,7 +26,7 @@ func (s *Stream) State(ctx context.Context) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	return State{First: info.State.FirstSeq, Last: info.State.LastSeq, Created: info.Created, Now: info.TimeStamp}, nil
+	return State{First: info.State.FirstSeq, Last: info.State.LastSeq, Count: info.State.Msgs, Created: made(info.Config.Metadata, info.Created), Now: info.TimeStamp}, nil
 }
 
 // Next returns the oldest message whose sequence is at least from, read from the

@@ -95,19 +95,26 @@ func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Storage, error) {
 // error, so it can be repeated. Errors: Unavailable, and then part of it may be left.
 func (c *Conn) Remove(ctx context.Context, id team.TeamID) error {
 	for _, cfg := range layout(id) {
-		for {
-			attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
-			err := c.js.DeleteStream(attempt, cfg.Name)
-			cancel()
-			if err == nil || errors.Is(err, jetstream.ErrStreamNotFound) {
-				break
-			}
-			if err := backoff(ctx, err, "delete stream "+cfg.Name); err != nil {
-				return err
-			}
+		if err := c.RemoveStream(ctx, cfg.Name); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// RemoveStream deletes a stream of a team, if it is there. Errors: Unavailable.
+func (c *Conn) RemoveStream(ctx context.Context, name string) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 2*callTimeout)
+		err := c.js.DeleteStream(attempt, name)
+		cancel()
+		if err == nil || errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil
+		}
+		if err := backoff(ctx, err, "delete stream "+name); err != nil {
+			return err
+		}
+	}
 }
 
 // Registry opens the bucket of all teams, and makes it on a server that has nothing of

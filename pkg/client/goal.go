@@ -76,13 +76,16 @@ func (t *core) startGoal(ctx context.Context, id string, n NewGoal) (g *Goal, er
 
 // Resume returns the goal that the team is at work on, or that has ended since that
 // time, as if its starter had gone on to follow it; [Goal.Follow] begins with what has
-// happened since. Errors: InvalidState if there is none.
+// happened since. Errors: InvalidState if there is none; Conflict if the team was saved.
 func (t Goals) Resume(ctx context.Context, since time.Time) (*Goal, error) {
 	record, err := t.record(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !record.AtWork() && (record.FinishedAt == nil || record.FinishedAt.Before(since)) {
+		if err := registry.MayWork(record); err != nil {
+			return nil, err
+		}
 		how := "it has none"
 		if record.Status != team.Active {
 			how = "the last one is over: " + string(record.Status)

@@ -16,8 +16,8 @@ import (
 )
 
 // Teams returns how all teams stand, in order of their names. One that has lost part of its
-// storage has the status "broken", with the reason as its goal; one that is being deleted
-// has nothing but that status.
+// storage has the status "broken", with the reason as its goal; one that is being deleted or
+// loaded has nothing but that status.
 func (c *Client) Teams(ctx context.Context) ([]TeamStatus, error) {
 	small, err := c.registry.List(ctx)
 	if err != nil {
@@ -28,6 +28,9 @@ func (c *Client) Teams(ctx context.Context) ([]TeamStatus, error) {
 		t, err := c.Open(ctx, sm.ID)
 		switch {
 		case errors.Is(err, team.NotFound): // it was deleted since
+			continue
+		case sm.Status == team.TeamLoading:
+			teams = append(teams, TeamStatus{ID: sm.ID, Status: sm.Status})
 			continue
 		case sm.Status == team.TeamDeleting, errors.Is(err, team.Conflict):
 			teams = append(teams, TeamStatus{ID: sm.ID, Status: team.TeamDeleting})
@@ -77,6 +80,13 @@ func (c *Client) AddTeamOnce(ctx context.Context, n NewTeam, choices team.Choice
 // Errors: InvalidArgument, and then nothing is changed; Conflict if it is being deleted.
 func (t *Team) Choose(ctx context.Context, choices team.Choices) (team.Team, error) {
 	return t.client.registry.Edit(ctx, t.team, func(record *team.Team) { record.Choose(choices) })
+}
+
+// Anyway lets a team that was saved continue here, as it was before, also if the file is loaded
+// elsewhere; marked is false, and nothing is changed, if it was not saved. Errors: Conflict if it is
+// being deleted.
+func (t *Team) Anyway(ctx context.Context) (record team.Team, marked bool, err error) {
+	return t.client.registry.Unsave(ctx, t.team)
 }
 
 // Deleted is a team that was deleted.

@@ -17,15 +17,21 @@ import (
 // refusal by living takes the mark back. What a killed deleter has left is deleted by the
 // next one.
 //
-// Errors: NotFound; Conflict while the team is active; that of living; InvalidState if part
+// Errors: NotFound; Conflict while the team is active or is loaded; that of living; InvalidState if part
 // of the storage was gone before, and then the rest is deleted only by force.
 func (r *Registry) Delete(ctx context.Context, id team.TeamID, force bool, living func(context.Context, *broker.Storage) error) error {
 	small, err := r.Small(ctx, id)
 	if err != nil {
 		return err
 	}
+	if small.Status == team.TeamLoading { // there is no record to be marked
+		if err := r.abandon(ctx, id); err != nil {
+			return err
+		}
+	}
 	bt, err := r.conn.Open(ctx, id)
 	switch {
+	case small.Status == team.TeamLoading:
 	case err == nil:
 		if err := r.retire(ctx, bt, living); err != nil && !(force && errors.Is(err, team.ErrUnreadable)) {
 			return err
@@ -52,37 +58,51 @@ const takeBackWithin = 5 * time.Second
 // retire marks the team as being deleted, unless living finds somebody.
 func (r *Registry) retire(ctx context.Context, bt *broker.Storage, living func(context.Context, *broker.Storage) error) error {
 	var before team.Status
-	t, err := r.change(ctx, bt, func(t *team.Team) (bool, error) {
+	_, err := r.mark(ctx, bt, func(t *team.Team) (bool, error) {
 		before = t.Status
 		if t.Status == team.Active {
 			return false, team.Errorf(team.Conflict, "team %s is at work", t.ID).WithHint("`teamctl stop --team %s` ends that; --force does both", t.ID)
 		}
 		t.Status = team.TeamDeleting
 		return before != team.TeamDeleting, nil
+	}, living, func(t *team.Team) bool {
+		if t.Status = before; before == team.TeamDeleting { // its deleter was killed before it asked
+			t.Status = team.TeamStopped
+		}
+		return true
 	})
+	return err
+}
+
+// mark changes the record so that no process begins to work for the team, and takes that back if
+// living finds a member, which may have begun before.
+func (r *Registry) mark(ctx context.Context, bt *broker.Storage, set func(*team.Team) (bool, error), living func(context.Context, *broker.Storage) error, back func(*team.Team) bool) (team.Team, error) {
+	t, err := r.change(ctx, bt, set)
+	if errors.Is(err, team.Unavailable) { // it may be there all the same
+		return t, errors.Join(err, r.takeBack(ctx, bt, back))
+	}
 	if err != nil {
-		return err
+		return t, err
 	}
 	refusal := r.Publish(ctx, t)
 	if refusal == nil {
 		refusal = living(ctx, bt)
 	}
 	if refusal == nil {
-		return nil
+		return t, nil
 	}
-	ctx, cancel := shutdown.Outlive(ctx, takeBackWithin) // a team that stays marked cannot be used
+	return t, errors.Join(refusal, r.takeBack(ctx, bt, back))
+}
+
+// takeBack takes a mark back also once ctx has ended: a team that stays marked cannot be used.
+func (r *Registry) takeBack(ctx context.Context, bt *broker.Storage, back func(*team.Team) bool) error {
+	ctx, cancel := shutdown.Outlive(ctx, takeBackWithin)
 	defer cancel()
-	if before == team.TeamDeleting { // its deleter was killed before it asked
-		before = team.TeamStopped
-	}
-	t, err = r.change(ctx, bt, func(t *team.Team) (bool, error) {
-		t.Status = before
-		return true, nil
-	})
+	t, err := r.change(ctx, bt, func(t *team.Team) (bool, error) { return back(t), nil })
 	if err == nil {
 		err = r.Publish(ctx, t)
 	}
-	return errors.Join(refusal, err)
+	return err
 }
 
 // forget deletes a key, whoever writes it meanwhile.

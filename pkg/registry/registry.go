@@ -118,7 +118,7 @@ func (r *Registry) make(ctx context.Context, t team.Team) (_ *broker.Storage, _ 
 }
 
 // Open opens a team that was made before. Errors: NotFound; Conflict if it is being
-// deleted; InvalidState if part of its storage is gone.
+// deleted or loaded; InvalidState if part of its storage is gone.
 func (r *Registry) Open(ctx context.Context, id team.TeamID) (*broker.Storage, team.Team, error) {
 	bt, err := r.Storage(ctx, id)
 	if err != nil {
@@ -138,6 +138,8 @@ func (r *Registry) Storage(ctx context.Context, id team.TeamID) (*broker.Storage
 		return nil, err
 	case small.Status == team.TeamDeleting:
 		return nil, beingDeleted(id)
+	case small.Status == team.TeamLoading:
+		return nil, beingLoaded(id)
 	}
 	return r.conn.Open(ctx, id)
 }
@@ -420,11 +422,11 @@ func (r *Registry) Move(ctx context.Context, bt *broker.Storage, dir string) (te
 
 // update changes the record by compare-and-set until f's change went in on top of
 // what f saw. f returns whether it changed anything. Errors: Conflict if the team is
-// being deleted.
+// being deleted, or was saved.
 func (r *Registry) update(ctx context.Context, bt *broker.Storage, f func(*team.Team) bool) (team.Team, error) {
 	return r.change(ctx, bt, func(t *team.Team) (bool, error) {
-		if t.Status == team.TeamDeleting {
-			return false, beingDeleted(t.ID)
+		if err := MayWork(*t); err != nil {
+			return false, err
 		}
 		return f(t), nil
 	})

@@ -56,14 +56,14 @@ func New(o Options) *Spawner {
 //
 // Errors: those of [roster.Roster.Create]; Unavailable if no process took it;
 // InvalidState, with the reason, if the one that took it could not become it; Conflict if
-// the team is being deleted.
+// the team is being deleted, or was saved.
 func (s *Spawner) Spawn(ctx context.Context, m team.Member, max int) (team.Member, error) {
 	m.Backend, m.Cluster = team.Pool, s.o.Cluster
 	created, err := s.create(ctx, m, max)
 	if err != nil {
 		return team.Member{}, err
 	}
-	// Who deletes the team marks it first and then looks for members.
+	// Who deletes or saves the team marks it first and then looks for members.
 	if err = s.standing(ctx); err == nil {
 		m, err = s.bring(ctx, created)
 	}
@@ -115,14 +115,14 @@ func apart(t team.Team, role string) error {
 		WithModelHint("spawn another role")
 }
 
-// standing returns Conflict if the team is being deleted.
+// standing returns Conflict if the team is being deleted, or was saved.
 func (s *Spawner) standing(ctx context.Context) error {
 	record, err := registry.Record(ctx, s.o.Team)
 	if errors.Is(err, team.NotFound) { // a team without a record: whoever takes the order sees to that
 		return nil
 	}
-	if err == nil && record.Status == team.TeamDeleting {
-		err = team.Errorf(team.Conflict, "team %s is being deleted", record.ID)
+	if err == nil {
+		err = registry.MayWork(record)
 	}
 	return err
 }

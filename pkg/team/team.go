@@ -21,6 +21,8 @@ const (
 	TeamFailed   Status = "failed"
 	TeamStopped  Status = "stopped"
 	TeamDeleting Status = "deleting" // what it holds goes; nobody joins or sets a goal any more
+	TeamSaved    Status = "saved"    // it is in a file, to continue elsewhere; see Saved
+	TeamLoading  Status = "loading"  // of a Small only: its storage is being made from a file
 )
 
 // Respawn is what the watchdog does about a lost member.
@@ -121,6 +123,8 @@ type Team struct {
 	Summary      string          `json:"summary,omitempty"`
 	Reason       string          `json:"reason,omitempty"`   // why the last goal has failed
 	GivenUp      []TaskID        `json:"given_up,omitempty"` // failed tasks that the last goal's result does without
+	Saved        *Saved          `json:"saved,omitempty"`    // while the status is saved
+	Loaded       *Loaded         `json:"loaded,omitempty"`   // nil: it was made on this server
 	CreatedBy    AgentID         `json:"created_by"`
 	CreatedAt    time.Time       `json:"created_at"`
 	UpdatedAt    time.Time       `json:"updated_at"`
@@ -140,9 +144,30 @@ type WorkLine struct {
 	Begun  string `json:"begun,omitempty"`  // the commit of the line at which the goal began; "" = not known, or there is no line
 }
 
-// Unique is a name that no other team has, on whatever server, also if it has the same ID.
+// Saved is the mark of a team that was saved to a file, so that it is not worked on in two places.
+type Saved struct {
+	ID     string    `json:"id"`     // of the save
+	File   string    `json:"file"`   // where it was written, on the host of the save
+	At     time.Time `json:"at"`     // when
+	Status Status    `json:"status"` // that the team had, and has again where the file is loaded
+}
+
+// Loaded is where a team comes from that was loaded from a file.
+type Loaded struct {
+	Save string    `json:"save"`           // the id of the save
+	Copy bool      `json:"copy,omitempty"` // the team was copied, and may be at work elsewhere
+	From string    `json:"from"`           // the server that it was saved on
+	At   time.Time `json:"at"`             // when it was loaded
+}
+
+// Unique is a name that no other team has, on whatever server, also if it has the same ID, or was
+// loaded from the same file.
 func (t Team) Unique() string {
-	made := sha256.Sum256(fmt.Appendf(nil, "%s %d", t.ID, t.CreatedAt.UnixNano()))
+	of := fmt.Appendf(nil, "%s %d", t.ID, t.CreatedAt.UnixNano())
+	if t.Loaded != nil {
+		of = fmt.Appendf(of, " %d", t.Loaded.At.UnixNano())
+	}
+	made := sha256.Sum256(of)
 	return string(t.ID) + "-" + hex.EncodeToString(made[:6])
 }
 

@@ -9,7 +9,7 @@ import (
 var words = map[reflect.Type][]string{
 	reflect.TypeFor[TaskStatus]():     Strings(taskStatuses[:]...),
 	reflect.TypeFor[EventType]():      Strings(eventTypes...),
-	reflect.TypeFor[Status]():         Strings(Active, TeamFinished, TeamFailed, TeamStopped, TeamDeleting),
+	reflect.TypeFor[Status]():         Strings(Active, TeamFinished, TeamFailed, TeamStopped, TeamDeleting, TeamSaved, TeamLoading),
 	reflect.TypeFor[ApprovalStatus](): Strings(PlanPending, PlanApproved, PlanRejected, PlanUsed),
 	reflect.TypeFor[ApprovalKind]():   Strings("", OfPlan, OfPermission, OfRespawn),
 	reflect.TypeFor[CallState]():      Strings("", CallNotRun, CallUnknown),

@@ -1,0 +1,289 @@
+package archive
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/membership"
+	"agentteam/pkg/story"
+	"agentteam/pkg/team"
+	"agentteam/pkg/usage"
+)
+
+//go:embed report.html
+var reportText string
+
+var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plain": plain}).Parse(reportText))
+
+// mostDiff bounds the difference in an export.
+const mostDiff = 8 << 20
+
+// report is what an export tells of a team.
+type report struct {
+	At      time.Time
+	Record  team.Team
+	Tasks   []team.TaskView
+	Members []exported
+	Costs   []costLine // the last is of all
+	Diff    string     // of the line since it began; "" without one
+	DiffCut bool
+}
+
+// exported is a member in a report.
+type exported struct {
+	Name, Role, State, Transcript string
+}
+
+type costLine struct {
+	Name           string
+	Calls, In, Out int
+	Cost           string
+}
+
+// Export writes what a team has done into a folder for people to read: README.md and report.html (a
+// page without scripts), transcripts/NAME.md, tasks/ID.json, inboxes/NAME.jsonl, and changes.diff
+// if it has a line. The folder must be empty, or not there.
+//
+// Errors: Conflict if there is something in the folder; those of reading the team; those of the disk.
+// After an error there is nothing new.
+func Export(ctx context.Context, t *client.Team, dir string) error {
+	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
+		return team.Errorf(team.Conflict, "the folder %s is not empty", dir).WithHint("name one that is empty, or not there")
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return coded(dir, err)
+	}
+	dir = filepath.Clean(dir)
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".export-")
+	if err != nil {
+		return coded(dir, err)
+	}
+	defer os.RemoveAll(temporary)
+	e, err := newExport(temporary)
+	if err == nil {
+		err = errors.Join(e.all(ctx, t), e.root.Close())
+	}
+	if err == nil {
+		err = unix.Rename(temporary, dir) // also over an empty folder, which os.Rename refuses
+	}
+	return coded(dir, err)
+}
+
+// export writes into one folder, and never out of it.
+type export struct{ root *os.Root }
+
+func newExport(dir string) (*export, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"transcripts", "tasks", "inboxes"} {
+		if err := root.Mkdir(name, 0o700); err != nil {
+			return nil, errors.Join(err, root.Close())
+		}
+	}
+	return &export{root}, nil
+}
+
+// write writes a file.
+func (e *export) write(name string, f func(io.Writer) error) error {
+	file, err := e.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(file)
+	err = f(w)
+	return errors.Join(err, w.Flush(), file.Close())
+}
+
+func (e *export) all(ctx context.Context, t *client.Team) (err error) {
+	r := report{At: time.Now().UTC()}
+	if r.Record, err = t.Record(ctx); err != nil {
+		return err
+	}
+	if r.Tasks, err = t.Board().Tasks(ctx); err != nil {
+		return err
+	}
+	for _, task := range r.Tasks {
+		if err := e.write("tasks/"+string(task.ID)+".json", func(w io.Writer) error { return indented(w, task) }); err != nil {
+			return err
+		}
+	}
+	members, err := t.Members().Records(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		one, err := e.member(ctx, t, m)
+		if err != nil {
+			return err
+		}
+		r.Members = append(r.Members, one)
+	}
+	if err := e.inbox(ctx, t, team.UserAgent); err != nil {
+		return err
+	}
+	table, err := t.Cost(ctx, usage.ByAgent)
+	if err != nil {
+		return err
+	}
+	r.Costs = costs(table)
+	if r.Record.OnLine() {
+		r.Diff, r.DiffCut = e.changes(ctx, t)
+		if err := e.write("changes.diff", func(w io.Writer) error { _, err := io.WriteString(w, r.Diff); return err }); err != nil {
+			return err
+		}
+	}
+	if err := e.write("report.html", func(w io.Writer) error { return reportPage.Execute(w, r) }); err != nil {
+		return err
+	}
+	return e.write("README.md", r.readme)
+}
+
+func indented(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// member writes the transcript and the inbox of a member. A seat has no conversation.
+func (e *export) member(ctx context.Context, t *client.Team, m team.Member) (exported, error) {
+	one := exported{Name: string(m.AgentID), Role: m.Role, State: string(m.State)}
+	if err := e.inbox(ctx, t, m.AgentID); err != nil {
+		return one, err
+	}
+	if m.Backend == team.Person {
+		return one, nil
+	}
+	var text strings.Builder
+	s := story.New(story.Options{Full: true, Journal: true, Dated: true, Zone: time.UTC, Traits: membership.Traits})
+	add := func(lines []string) {
+		for _, l := range lines {
+			text.WriteString(plain(l) + "\n")
+		}
+	}
+	err := t.Members().Transcript(ctx, m.AgentID, false, func(e client.Entry) error { add(s.Tell(e)); return nil })
+	if err != nil && !errors.Is(err, team.ErrUnreadable) {
+		return one, err
+	}
+	if add(s.Flush()); err != nil {
+		add([]string{team.OneLine(err.Error())})
+	}
+	one.Transcript = text.String()
+	return one, e.write("transcripts/"+one.Name+".md", func(w io.Writer) error {
+		fence := fenceFor(one.Transcript)
+		_, err := fmt.Fprintf(w, "# %s\n\nRole %s, %s. Times are UTC.\n\n%s text\n%s%s\n", markdown(one.Name), markdown(one.Role), markdown(one.State), fence, one.Transcript, fence)
+		return err
+	})
+}
+
+// inbox writes the mail to a member, a letter a line.
+func (e *export) inbox(ctx context.Context, t *client.Team, a team.AgentID) error {
+	letters, err := t.Mail().Inbox(ctx, a)
+	if err != nil {
+		return err
+	}
+	return e.write("inboxes/"+string(a)+".jsonl", func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		for _, l := range letters {
+			if err := enc.Encode(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// changes returns what the line has changed. That it is not to be had keeps nothing else from being
+// exported.
+func (e *export) changes(ctx context.Context, t *client.Team) (text string, cut bool) {
+	d, err := t.Line().Diff(ctx, client.DiffOptions{All: true, Most: mostDiff})
+	if err != nil {
+		return "the difference is not to be had: " + team.Line(err) + "\n", false
+	}
+	return d.Text, d.Cut
+}
+
+func costs(t usage.Table) (all []costLine) {
+	line := func(name string, s usage.Sum) costLine {
+		l := costLine{Name: name, Calls: s.Calls, In: s.PromptTokens, Out: s.CompletionTokens, Cost: "not known"}
+		if c := s.Known(); c != nil {
+			l.Cost = strings.TrimSpace(fmt.Sprintf("%.4f %s", *c, s.Currency))
+		}
+		return l
+	}
+	for _, row := range t.Rows {
+		all = append(all, line(row.Name, row.Sum))
+	}
+	return append(all, line("all", t.Total))
+}
+
+// readme writes the summary.
+func (r report) readme(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Team %s\n\n%s, exported %s. The same as a page: [report.html](report.html).\n", r.Record.ID, r.Record.Status, r.At.Format(time.DateTime+" MST"))
+	quote := func(title, text string) {
+		if text != "" {
+			fence := fenceFor(text)
+			fmt.Fprintf(&b, "\n## %s\n\n%s text\n%s\n%s\n", title, fence, plain(text), fence)
+		}
+	}
+	quote("Goal", r.Record.Goal)
+	quote("Result", r.Record.Summary)
+	quote("Why it failed", r.Record.Reason)
+	b.WriteString("\n## Tasks\n\n| task | title | status | by | result |\n|---|---|---|---|---|\n")
+	for _, t := range r.Tasks {
+		fmt.Fprintf(&b, "| [%s](tasks/%s.json) | %s | %s | %s | %s |\n", t.ID, t.ID, markdown(t.Title), t.Status, markdown(string(t.Assignee)), markdown(t.ResultSummary+" "+t.Reason))
+	}
+	b.WriteString("\n## Members\n\n| member | role | state |\n|---|---|---|\n")
+	for _, m := range r.Members {
+		fmt.Fprintf(&b, "| [%s](transcripts/%s.md) | %s | %s |\n", markdown(m.Name), m.Name, markdown(m.Role), m.State)
+	}
+	b.WriteString("\n## Model calls\n\n| member | calls | tokens in | tokens out | cost |\n|---|---|---|---|---|\n")
+	for _, c := range r.Costs {
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %s |\n", markdown(c.Name), c.Calls, c.In, c.Out, markdown(c.Cost))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// markdown makes a text that stands in a cell of a table as it is.
+func markdown(s string) string {
+	return escapes.Replace(strings.TrimSpace(plain(team.OneLine(s))))
+}
+
+var escapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "!", `\!`, "#", `\#`)
+
+// fenceFor is a fence that the text does not hold.
+func fenceFor(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence
+}
+
+// plain leaves out of a text what is not seen, such as what turns the direction of writing, but for
+// tabs and the ends of lines.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
