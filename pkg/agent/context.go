@@ -117,6 +117,7 @@ func (c *Conversation) background(kept []*model.Message, room int) string {
 		b.WriteString("Tasks that you worked on before, for your information:\n" + strings.Join(lines, "\n") + "\n")
 	}
 	b.WriteString(c.standingMail(min(maxFacts, room/2)))
+	b.WriteString(c.running())
 	b.WriteString(c.stillAsked(slices.Concat(kept, c.Held), true))
 	return strings.TrimSuffix(b.String(), "\n")
 }

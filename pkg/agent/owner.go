@@ -47,7 +47,7 @@ func (w owner) Returned(e tool.Effects, r *journal.ToolResult) {
 		await := *e.Await
 		await.Task, r.Await = w.before.ID, &await
 	}
-	r.Verdict = e.Verdict
+	r.Verdict, r.Jobs = e.Verdict, e.Jobs
 	w.state.ended, w.state.rests = w.state.ended || e.Ends, e.Rests
 	if t := e.Moved; t != nil && w.before.ID != "" && t.ID == w.before.ID && t.Status != team.InProgress {
 		r.Outcome = &journal.Outcome{Task: t.ID, Title: t.Title, Text: outcome(*t)}

@@ -100,6 +100,8 @@ func (t tools) Traits(name string) tool.Traits {
 	return tool.Traits{ReadOnly: !writes, Writes: writes, Yields: !writes, Bulky: name == "read"}
 }
 
+func (t tools) TraitsOf(c tool.Call) tool.Traits { return t.Traits(c.Name) }
+
 func (t tools) Run(ctx context.Context, c tool.Call) tool.Result {
 	if t.tool != nil {
 		return t.tool(ctx, c.Name)

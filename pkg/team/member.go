@@ -3,6 +3,7 @@ package team
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -204,6 +205,7 @@ type Beat struct {
 	RetryAt     *time.Time  `json:"retry_at,omitempty"` // parked: when it asks its model endpoint again; for people
 	Context     int         `json:"context,omitempty"`  // tokens that its next request holds, about
 	Window      int         `json:"window,omitempty"`   // tokens that its model takes; 0: not known
+	Jobs        []Job       `json:"jobs,omitempty"`     // its subagents and commands in the background, the oldest first
 	Nonce       string      `json:"nonce,omitempty"`    // of the ping that this beat answers
 	Clock       *time.Time  `json:"clock,omitempty"`    // in the answer to a ping: the process's own time
 }
@@ -222,9 +224,9 @@ func (b Beat) SameAs(o Beat) bool {
 	return b.AgentID == o.AgentID && b.Incarnation == o.Incarnation && b.Turn == o.Turn && b.InboxSeq == o.InboxSeq
 }
 
-// Quiet reports whether the agent would do nothing by itself.
+// Quiet reports whether the agent would do nothing by itself, and has nothing done for it.
 func (b Beat) Quiet() bool {
-	return (b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked()
+	return !slices.ContainsFunc(b.Jobs, Job.Holds) && ((b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked())
 }
 
 // WaitsForPerson reports whether the agent does nothing before a person answers it, or decides

@@ -9,15 +9,18 @@ import (
 
 func TestBeatNewer(t *testing.T) {
 	last := team.Beat{Incarnation: 2, N: 10}
-	for b, want := range map[team.Beat]bool{
-		{Incarnation: 2, N: 11}: true,
-		{Incarnation: 2, N: 10}: false, // the same once more
-		{Incarnation: 2, N: 9}:  false, // late, after a reconnect
-		{Incarnation: 3, N: 1}:  true,  // a new process counts from the start
-		{Incarnation: 1, N: 99}: false, // a predecessor that still lives
+	for _, tt := range []struct {
+		b    team.Beat
+		want bool
+	}{
+		{team.Beat{Incarnation: 2, N: 11}, true},
+		{team.Beat{Incarnation: 2, N: 10}, false}, // the same once more
+		{team.Beat{Incarnation: 2, N: 9}, false},  // late, after a reconnect
+		{team.Beat{Incarnation: 3, N: 1}, true},   // a new process counts from the start
+		{team.Beat{Incarnation: 1, N: 99}, false}, // a predecessor that still lives
 	} {
-		if b.Newer(last) != want {
-			t.Errorf("beat %d of incarnation %d is newer: %v, want %v", b.N, b.Incarnation, !want, want)
+		if tt.b.Newer(last) != tt.want {
+			t.Errorf("beat %d of incarnation %d is newer: %v, want %v", tt.b.N, tt.b.Incarnation, !tt.want, tt.want)
 		}
 	}
 }

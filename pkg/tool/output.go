@@ -26,6 +26,7 @@ type Effects struct {
 	Verdict *team.Verdict // a request to shut down is answered, which the agent carries out
 	Moved   *team.Task    // the task whose status the call may have changed, as it is now
 	Ends    bool          // the agent's work is over
+	Jobs    []team.Job    // that the call has begun, or shows to have ended, see [team.Job].Ended
 	Rests   bool          // the run may end: the agent has nothing to do until there is input
 }
 

@@ -21,7 +21,7 @@ func TestAwaiting(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	refusal = denied
-	if r := set.Run(t.Context(), tool.Call{Name: "kill"}); !r.IsError || r.Effects != (tool.Effects{}) {
+	if r := set.Run(t.Context(), tool.Call{Name: "kill"}); !r.IsError || r.Effects.Await != nil {
 		t.Errorf("%+v", r)
 	}
 }
