@@ -44,7 +44,13 @@ func (l snapshot) Notice(unfinished []index.Unfinished, total int) string {
 		fmt.Fprintf(&b, "- the record %s cannot be read: %s\n", q.Key, q.Error)
 	}
 	for _, m := range l.Members {
-		switch beat := l.Beats[m.AgentID]; {
+		beat := l.Beats[m.AgentID]
+		for _, j := range beat.Jobs { // that the team does not wait for
+			fmt.Fprintf(&b, "- %s has %s (%s) in the background, which has printed nothing for %s\n", m.AgentID, j.ID, j.About, span(time.Duration(j.Still)*time.Second))
+		}
+		switch {
+		case beat.State == team.WaitingAnswer && beat.Awaits == "" && len(beat.Jobs) > 0:
+			fmt.Fprintf(&b, "- %s waits for that\n", m.AgentID)
 		case beat.State == team.WaitingAnswer:
 			fmt.Fprintf(&b, "- %s waits for an answer%s\n", m.AgentID, question(beat))
 		case beat.State == team.WaitingUser:
