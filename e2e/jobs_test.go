@@ -28,7 +28,9 @@ agents:
       - name: again
         since: 'Your process was restarted. What you had in the background has ended with it:\s+- (?P<id>b[0-9a-f]{6}): echo'
         steps:
-          - calls:
+          - await: '<task id="T-001"|T-001 is still yours'
+            waiting: I have no task.
+            calls:
               - {tool: update_task, args: {task_id: T-001, status: completed, result_summary: "lost {{.Match.id}}"}}
           - say: Done.
       - name: work
