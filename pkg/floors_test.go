@@ -24,7 +24,7 @@ var floors = [][]string{
 	0: {"team", "shutdown"},
 	1: {"account", "subject", "wire", "telemetry", "strictyaml", "stored", "tokens", "child", "broker/embedded", "folder", "command"},
 	2: {"broker", "grant", "plan", "place", "tool", "needs", "sandbox", "proxy", "line"},
-	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool/workspace", "approval", "live", "permission"},
+	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool/workspace", "tool/job", "approval", "live", "permission"},
 	4: {"engine", "role", "spawn", "seat", "repair", "completion", "config", "feed", "usage", "audit", "hands", "merge"},
 	5: {"agent", "watchdog", "worktree", "client", "story", "discovery", "tool/teamtool", "api/problem", "subagent"},
 	6: {"api/stream", "api/access", "membership", "process"},

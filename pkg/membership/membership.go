@@ -126,14 +126,8 @@ func (m *member) run() error {
 	m.board = board.New(o.Team.Bucket, board.Options{Logger: o.Logger, Metrics: o.Metrics, Withdraw: merge.New(o.Team).Withdraw})
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Metrics: o.Metrics})
 	m.hand = board.NewHand(ctx, m.board, o.Member.Holder())
-	m.jobs = job.New(job.Options{Keep: stored.In(o.Team.Files).Put, Task: func() team.TaskID {
-		held, _ := m.hand.Task()
-		return held.ID
-	}})
-	m.heart.Jobs(m.jobs.List)
 	m.line, m.current = m.place()
 	defer m.close()
-	defer m.jobs.Close() // before the trees in which they work
 	ws, done, err := m.current.Use(ctx)
 	if err != nil {
 		return err
@@ -186,16 +180,23 @@ func (m *member) run() error {
 	return err
 }
 
-// place is where the member works.
+// place is where the member works, with what it has under way there.
 func (m *member) place() (*worktree.Line, *workspace.Current) {
+	m.jobs = job.New(job.Options{Keep: stored.In(m.Team.Files).Put, Task: func() team.TaskID {
+		held, _ := m.hand.Task()
+		return held.ID
+	}})
+	m.heart.Jobs(m.jobs.List)
 	l := worktree.New(worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
 		Source: m.Workspaces, Level: m.Level, Logger: m.Logger, Metrics: m.Metrics})
 	texts := stored.In(m.Team.Files)
-	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Jobs: m.jobs, Allowed: m.heart.Allowed, Writable: m.mayWrite})
+	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite})
 }
 
-// close closes where the member works. The process may end next, and would leave half a tree.
+// close ends what the member has under way and closes where it works. The process may end next, and
+// would leave half a tree.
 func (m *member) close() {
+	m.jobs.Close()
 	m.current.Close()
 	m.line.Settled()
 }

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,13 @@ import (
 	"agentteam/pkg/subagent"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/job"
 )
+
+// begin begins a command of the member in the background.
+func (m *member) begin(is team.Job, run func(ctx context.Context, out io.Writer) string) (team.Job, error) {
+	return m.jobs.Begin(is, func(ctx context.Context, j *job.Job) string { return run(ctx, j) })
+}
 
 // subagentTool is the tool by which the member starts subagents.
 func (m *member) subagentTool() tool.Tool {

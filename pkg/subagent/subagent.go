@@ -1,8 +1,8 @@
 // Package subagent has parts of a member's work done in conversations apart: the tool subagent. Each
-// subagent has a role's instructions, a journal of its own name, and never more rights than its owner,
+// subagent has a role's instructions, a separate journal, and never more rights than its owner,
 // which is given its last text.
 //
-// What a subagent may use, and by whose leave it takes each step, is said by its owner's membership
+// What a subagent may use, and by whose leave it takes each step, is up to its owner's membership
 // ([Options].Open). Which ones are at work, how many there may be, and what becomes of those in the
 // background is known by package tool/job.
 package subagent
@@ -26,7 +26,7 @@ import (
 	"agentteam/pkg/tool/job"
 )
 
-// Options are what a member's subagents are made of. All are required, unless a comment says otherwise.
+// Options are what a member's subagents are made of. All are required, but Aliases.
 type Options struct {
 	Owner   team.AgentID
 	Jobs    *job.Jobs
@@ -75,14 +75,14 @@ func Tool(o Options) tool.Tool {
 	} else {
 		opts = append(opts, tool.Enum("model", o.Aliases...))
 	}
-	// Its own calls are asked for by themselves.
+	// The gates are asked for each call of the subagent.
 	return spoken(tool.New("subagent", description, s.call, append(opts, tool.Traits{Ungated: true, Yields: true, Parallel: true})...))
 }
 
-// None returns the tool subagent of a subagent, which has none and says why.
+// None returns the tool subagent of a subagent, which refuses each call and names the reason.
 func None() tool.Tool {
 	return spoken(tool.New("subagent", description, func(context.Context, args) (tool.Output, error) {
-		return tool.Output{}, team.Errorf(team.PermissionDenied, "a subagent starts no subagents").WithHint("do it yourself, or say in your last text what is left to do")
+		return tool.Output{}, team.Errorf(team.PermissionDenied, "a subagent starts no subagents").WithHint("do it yourself, or report in your last text what is left to do")
 	}, tool.Traits{ReadOnly: true}, tool.Unlisted()))
 }
 
@@ -140,7 +140,7 @@ func (s subagents) role(named string) (team.Role, error) {
 // what it has used.
 func (s subagents) call(ctx context.Context, in args) (tool.Output, error) {
 	if strings.TrimSpace(in.Prompt) == "" {
-		return tool.Output{}, team.Errorf(team.InvalidArgument, "prompt: empty").WithHint("say what it is to do, and what to report")
+		return tool.Output{}, team.Errorf(team.InvalidArgument, "prompt: empty").WithHint("state what it is to do, and what to report")
 	}
 	r, err := s.role(in.Type)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s subagents) excerpt(ctx context.Context, text string) string {
 	return stored.Excerpt(text, maxShown, ref)
 }
 
-// work has a subagent do what a prompt says and returns its last text.
+// work has a subagent do what a prompt asks for and returns its last text.
 func (s subagents) work(ctx context.Context, j *job.Job, spec Spec, prompt string) (text string, err error) {
 	is := j.Is()
 	spec.Name, spec.Task = team.Subagent(s.Owner, is.ID), is.Task
@@ -228,7 +228,7 @@ func (s subagents) work(ctx context.Context, j *job.Job, spec Spec, prompt strin
 	return text, err
 }
 
-// watcher shows how a subagent comes on: by its job, and to whoever waits for it.
+// watcher shows how a subagent comes on: by its job, and to the call that waits for it.
 type watcher struct {
 	ctx  context.Context
 	job  *job.Job

@@ -224,7 +224,7 @@ func (b Beat) SameAs(o Beat) bool {
 	return b.AgentID == o.AgentID && b.Incarnation == o.Incarnation && b.Turn == o.Turn && b.InboxSeq == o.InboxSeq
 }
 
-// Quiet reports whether the agent would do nothing by itself, and has nothing done for it.
+// Quiet reports whether the agent would do nothing by itself and no job of it holds the team, see [Job.Holds].
 func (b Beat) Quiet() bool {
 	return !slices.ContainsFunc(b.Jobs, Job.Holds) && ((b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked())
 }

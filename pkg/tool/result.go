@@ -53,11 +53,7 @@ func IsPlain(err error) bool {
 	return errors.As(err, &p)
 }
 
-// Awaiting returns err as one after which the agent waits: a gate has refused a call until somebody
-// decides on it. The model need not be asked what it does next.
-func Awaiting(err error, w team.Await) error { return With(err, Effects{Await: &w}) }
-
-// Awaits returns for what the agent waits after err, if it is one of [Awaiting].
+// Awaits returns for what the agent waits after err, if its effects have that. See [With].
 func Awaits(err error) (team.Await, bool) {
 	var l *leading
 	if !errors.As(err, &l) || l.to.Await == nil {
@@ -66,7 +62,8 @@ func Awaits(err error) (team.Await, bool) {
 	return *l.to.Await, true
 }
 
-// With returns err as one that has effects.
+// With returns err as one that has effects, such as an [Effects].Await: a gate has refused a call until
+// somebody decides on it. The model need not be asked what it does next.
 func With(err error, to Effects) error { return &leading{err, to} }
 
 type leading struct {

@@ -15,7 +15,7 @@ func TestAwaiting(t *testing.T) {
 	var refusal error
 	set := newSet(t, returns("kill", "done", nil)).Behind(func(context.Context, tool.Request) error { return refusal })
 	denied := team.Errorf(team.PermissionDenied, "a person has to allow it")
-	refusal = fmt.Errorf("kill was not run: %w", tool.Awaiting(denied, team.Await{Plan: "9f0c", Permission: true}))
+	refusal = fmt.Errorf("kill was not run: %w", tool.With(denied, tool.Effects{Await: &team.Await{Plan: "9f0c", Permission: true}}))
 	r := set.Run(t.Context(), tool.Call{Name: "kill"})
 	if !r.IsError || r.Code != team.PermissionDenied || !strings.Contains(r.Content, "a person has to allow it") || r.Effects.Await == nil || r.Effects.Await.Plan != "9f0c" {
 		t.Errorf("%+v", r)

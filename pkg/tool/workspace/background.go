@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
-	"agentteam/pkg/tool/job"
 )
+
+// Begin begins a job of the member, see [Options]; (*job.Jobs).Begin is one.
+type Begin func(is team.Job, run func(ctx context.Context, out io.Writer) (ended string)) (team.Job, error)
 
 // errGone ends what was bound to a tree.
 var errGone = errors.New("the tree in which it was begun is given up, since its task is over")
@@ -46,10 +49,10 @@ func shellOf(use func(context.Context) (*Workspace, func(), error), background b
 }
 
 // background runs a command beside the agent's conversation; done is called once it has ended.
-// Errors: those of [job.Jobs.Begin].
+// Errors: those of [Begin].
 func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
 	is := team.Job{Kind: team.JobCommand, About: team.OneLine(team.Clean(in.Command, maxLine))}
-	is, err := w.jobs.Begin(is, func(ctx context.Context, j *job.Job) string {
+	is, err := w.begin(is, func(ctx context.Context, out io.Writer) string {
 		defer done()
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
@@ -62,7 +65,7 @@ func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
 			case <-stop:
 			}
 		}()
-		exit, err := w.runner.Run(ctx, w.command(in.Command, j, time.Duration(in.Timeout)*time.Second))
+		exit, err := w.runner.Run(ctx, w.command(in.Command, out, time.Duration(in.Timeout)*time.Second))
 		return howEnded(exit, err)
 	})
 	if err != nil {

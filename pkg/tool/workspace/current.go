@@ -139,7 +139,7 @@ func (c *Current) Close() {
 }
 
 // Tools are those of [Workspace.Tools]. Each call works in the workspace of its moment.
-func (c *Current) Tools() []tool.Tool { return tools(c.Use, c.opts.Jobs != nil) }
+func (c *Current) Tools() []tool.Tool { return tools(c.Use, c.opts.Begin != nil) }
 
 // Resume tells that the agent continues the work of an earlier process, which may have
 // read files of which this one does not know how they were. From then on write_file

@@ -15,7 +15,6 @@ import (
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/dialect"
-	"agentteam/pkg/tool/job"
 )
 
 // Options of a workspace; the zero value is the default.
@@ -39,8 +38,10 @@ type Options struct {
 	// Allowed is that of each command, see [command.Command].
 	Allowed func() (until time.Time, moved <-chan struct{})
 
-	// Jobs run commands in the background. Default: none does.
-	Jobs *job.Jobs
+	// Begin runs what is given beside the agent's conversation: a command in the background, whose
+	// output goes to out. run returns how that has ended, and ends soon after its context does. Errors: Busy;
+	// Unavailable. Default: nothing runs in the background.
+	Begin Begin
 
 	// Shared: others write in the same folder, and nothing else tells what a task has changed. What a
 	// file tool replaces is kept, and noted in the account of its call.
@@ -64,7 +65,7 @@ type Workspace struct {
 	stored  func(ctx context.Context, ref string) (io.ReadCloser, error)
 	keep    func(ctx context.Context, text string) (string, error) // nil: nothing is
 	allowed func() (time.Time, <-chan struct{})                    // nil: always
-	jobs    *job.Jobs                                              // nil: nothing runs in the background
+	begin   Begin                                                  // nil: nothing runs in the background
 	gone    <-chan struct{}                                        // closed when the tree is given up; nil: it is none
 
 	shared   bool
@@ -82,7 +83,7 @@ type Workspace struct {
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
 func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
-	w := &Workspace{runner: run, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, jobs: opts.Jobs, gone: opts.gone, writable: opts.Writable, shared: opts.Shared, seen: opts.seen}
+	w := &Workspace{runner: run, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, begin: opts.Begin, gone: opts.gone, writable: opts.Writable, shared: opts.Shared, seen: opts.seen}
 	if w.writable == nil {
 		w.writable = func(string) error { return nil }
 	}
@@ -158,7 +159,7 @@ func (w *Workspace) Dir() string { return w.dir }
 // Tools returns the shell and the file tools. Their paths are relative to the folder,
 // or absolute and inside it.
 func (w *Workspace) Tools() []tool.Tool {
-	return tools(func(context.Context) (*Workspace, func(), error) { return w, func() {}, nil }, w.jobs != nil)
+	return tools(func(context.Context) (*Workspace, func(), error) { return w, func() {}, nil }, w.begin != nil)
 }
 
 // tools are those of the workspace that use returns at each call; done is called after it. The model
