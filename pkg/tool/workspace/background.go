@@ -12,7 +12,7 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Begin begins a job of the member, see [Options]; (*job.Jobs).Begin is one.
+// Begin begins a job of the member, see [Options].
 type Begin func(is team.Job, run func(ctx context.Context, out io.Writer) (ended string)) (team.Job, error)
 
 // errGone ends what was bound to a tree.
