@@ -19,7 +19,7 @@ import (
 func (a *app) agentsCmd() *cobra.Command {
 	cmd := group(a.agentsLsCmd())
 	cmd.Use, cmd.Aliases, cmd.Short = "agents", []string{"agent"}, "Show the members of the team; by itself it lists them"
-	cmd.AddCommand(a.agentsLsCmd(), a.agentsGetCmd(), a.agentsTranscriptCmd(), a.agentsCompactCmd())
+	cmd.AddCommand(a.agentsLsCmd(), a.agentsGetCmd(), a.agentsTranscriptCmd(), a.agentsCompactCmd(), a.agentsJobsCmd())
 	return cmd
 }
 
@@ -126,6 +126,13 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 				row = slices.Concat(row, []string{string(m.Backend), orDash(m.Host), pid(m), orDash(printable(m.Alias)), orDash(printable(m.Model)), fmt.Sprint(m.Tokens), orDash(printable(doing(client.WorkOf(m)))), age(m.JoinedAt), orDash(printable(m.Workspace)), orDash(printable(toldOf(m)))})
 			}
 			t.add(row...)
+			for _, j := range m.Jobs { // beneath their owner
+				row := []string{"  " + j.ID, cmp.Or(j.Type, string(j.Kind)), jobState(j), orDash(string(j.Task)), turnsOf(j), "-"}
+				if wide {
+					row = slices.Concat(row, []string{"-", "-", "-", "-", "-", fmt.Sprint(j.Tokens), orDash(printable(j.About)), age(j.Since), "-"})
+				}
+				t.add(row...)
+			}
 		}
 		return t
 	})
@@ -175,6 +182,8 @@ func doing(w client.Work) string {
 		return "waits for an answer of " + string(w.Awaits) + since
 	case w.Trouble != "":
 		return team.OneLine(w.Trouble)
+	case w.State == team.WaitingAnswer && len(w.Jobs) > 0:
+		return "waits for its work in the background"
 	case w.Tool != "":
 		return w.Tool + since
 	case w.State == team.Running, w.State == team.Stalled:

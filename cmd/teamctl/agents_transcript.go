@@ -13,8 +13,9 @@ func (a *app) agentsTranscriptCmd() *cobra.Command {
 	var follow bool
 	v := view{fold: 10, journal: true}
 	cmd := &cobra.Command{
-		Use: "transcript NAME", Short: "Show a member's conversation and its calls", Args: exactly(1, "the NAME of a member"),
+		Use: "transcript NAME", Short: "Show a member's conversation and its calls", Args: exactly(1, "the NAME of a member or a subagent"),
 		Long: "transcript shows what a member was told, said and did, from its journal, also after it has left.\n" +
+			"A subagent is named by its owner and its id, as coder-1.a1b2c3d.\n" +
 			"With -o jsonl, or json and --follow, it is one entry a line.",
 		Example:           "  teamctl agents transcript coder-1\n  teamctl agents transcript leader --follow",
 		ValidArgsFunction: first(completeMembers),
@@ -22,7 +23,7 @@ func (a *app) agentsTranscriptCmd() *cobra.Command {
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with what comes, until Ctrl-C or --timeout")
 	cmd.Flags().BoolVarP(&v.verbose, "verbose", "v", false, "show calls and results as they are, in full")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, err := a.member(args[0])
+		name, err := a.conversation(args[0])
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,15 @@ func (a *app) member(s string) (team.AgentID, error) {
 	return name, a.ofTeam(s, id)
 }
 
+// conversation reads the name of a member or of a subagent, as [app.member].
+func (a *app) conversation(s string) (team.AgentID, error) {
+	name, id, err := team.ParseConversation(s)
+	if err != nil || id == "" {
+		return name, err
+	}
+	return name, a.ofTeam(s, id)
+}
+
 // ofTeam makes id the team of the command, since what was typed names it.
 func (a *app) ofTeam(typed string, id team.TeamID) error {
 	flag := a.cmd.Flag("team")

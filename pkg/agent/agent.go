@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,6 +75,7 @@ type Options struct {
 	Input   Input
 	Team    Team
 	Folders Folders       // nil: of folders below the workspace nothing is told
+	Jobs    Jobs          // default: it has none
 	Store   engine.Store  // nil: long texts are cut
 	Live    Live          // nil: a text is shown only once it is complete
 	Lease   time.Duration // the team's
@@ -147,6 +149,7 @@ type Agent struct {
 // New returns an agent that goes on with its conversation.
 func New(o Options) *Agent {
 	o.Logger = telemetry.OrDiscard(o.Logger)
+	o.Jobs = cmp.Or[Jobs](o.Jobs, noJobs{})
 	a := &Agent{o: o, conv: o.Past, metrics: newMetrics(o.Metrics), lookout: newLookout(), losses: make(chan struct{}, 1), log: o.Logger.With("team", o.TeamID, "agent", o.Member.AgentID)}
 	w := owner{a}
 	a.engine = engine.New(engine.Options{Name: string(o.Member.AgentID), System: o.System, Alias: o.Member.Model, Model: o.Model, Tools: o.Tools,
@@ -206,7 +209,7 @@ func (a *Agent) Run(ctx context.Context) error {
 }
 
 // interrupted is the result of a call that a predecessor left open.
-const interrupted = `{"error":"the agent's process was replaced while this call was running; it may or may not have taken effect: look before you repeat it","code":"unavailable","status":"error"}`
+const interrupted = `{"error":"the agent's process was replaced while this call was running; what it ran has ended; it may or may not have taken effect: look before you repeat it","code":"unavailable","status":"error"}`
 
 // resume answers the calls that a predecessor left open, takes over its task, and
 // carries out a request to shut down that it had no time for. A leader with a new goal
@@ -229,6 +232,9 @@ func (a *Agent) resume(ctx context.Context) error {
 	}
 	a.drains()
 	if err := a.answers(ctx); err != nil {
+		return err
+	}
+	if err := a.tellLostJobs(ctx); err != nil {
 		return err
 	}
 	if !ok {
@@ -321,7 +327,7 @@ func (a *Agent) beatAgain() {
 		b.Unseen, b.InboxSeq, b.HeardSeq, b.BoardSeq, b.RetryAt = a.conv.Unseen, a.conv.Inbox, a.conv.Heard, seq, a.retry
 		b.Context, b.Window = a.engine.Fill(), a.engine.Window()
 		b.Alias, b.Model = a.engine.Named()
-		b.Tokens = a.conv.Usage.PromptTokens + a.conv.Usage.CompletionTokens
+		b.Tokens = a.conv.Usage.PromptTokens + a.conv.Usage.CompletionTokens + a.conv.JobTokens
 		b.Trouble, b.Awaits, b.Asked, b.About = a.engine.Trouble, "", "", ""
 		b.Project = a.conv.toldFiles()
 		b.Drains = a.drained()

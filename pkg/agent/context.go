@@ -120,6 +120,7 @@ func (c *Conversation) background(kept []*model.Message, room int) string {
 	}
 	b.WriteString(c.foldersBefore(kept, room/4))
 	b.WriteString(c.standingMail(min(maxFacts, room/2)))
+	b.WriteString(c.running())
 	b.WriteString(c.stillAsked(slices.Concat(kept, c.Held), true))
 	return strings.TrimSuffix(b.String(), "\n")
 }

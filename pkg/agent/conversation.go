@@ -47,6 +47,10 @@ type Conversation struct {
 	Stale     bool            `json:"stale,omitempty"`      // the messages are of an earlier goal
 	GoalTurns int             `json:"goal_turns,omitempty"` // turns since the goal was set
 
+	Jobs      []team.Job `json:"jobs,omitempty"`       // in the background, of whose end it was not told
+	LostJobs  []team.Job `json:"lost_jobs,omitempty"`  // the same, of an incarnation before
+	JobTokens int        `json:"job_tokens,omitempty"` // that its subagents have used
+
 	dialect team.Dialect // in which texts of the runtime name tools
 }
 
@@ -91,6 +95,7 @@ func (c *Conversation) Add(r journal.Record) error {
 	switch r.Kind {
 	case journal.Start:
 		c.LostAt, c.AtWork = c.AtWork, ""
+		c.LostJobs, c.Jobs = slices.Concat(c.LostJobs, c.Jobs), nil
 		c.settle(r)
 		if r.Goal != c.Goal {
 			c.Goal, c.PastGoals, c.GoalTurns = r.Goal, r.PastGoals, 0
@@ -104,6 +109,7 @@ func (c *Conversation) Add(r journal.Record) error {
 		c.AtWork = ""
 		c.begin(*r.Task, taskBlock(*r.Task, r.Inputs, r.LastTry, mark(r)))
 	case journal.Note:
+		c.jobs(r.Jobs)
 		if r.NoAnswer {
 			c.Await = nil
 		}
@@ -125,6 +131,7 @@ func (c *Conversation) Add(r journal.Record) error {
 
 // returned takes in what a call has led to beside its result.
 func (c *Conversation) returned(r journal.ToolResult) {
+	c.jobs(r.Jobs)
 	if r.Await != nil {
 		c.Await = r.Await
 	}

@@ -27,6 +27,7 @@ func (*loss) Error() string { return "the task was taken away" }
 // been told.
 func (a *Agent) revoked(id team.TaskID, why error) {
 	a.log.Warn("task lost", "task", id, "err", why)
+	a.o.Jobs.EndTask(id)
 	l := &loss{task: id, why: why}
 	a.engine.Interrupt(engine.Interrupt{Cause: l, Any: true, Over: func() bool { return l.noted }})
 	a.wake()

@@ -48,6 +48,8 @@ func (a *Agent) there(w wants) func(context.Context) error {
 	select {
 	case d := <-a.o.Input.Mail: // it has waited, so more may have come behind it since it was handed out
 		return func(ctx context.Context) error { return a.receive(ctx, d, true) }
+	case e := <-a.o.Jobs.Ended():
+		return func(ctx context.Context) error { return a.jobEnded(ctx, e) }
 	case <-a.o.Input.Compacts:
 		return a.engine.CompactOnRequest
 	default:
@@ -86,6 +88,8 @@ func (a *Agent) comes(ctx context.Context, w wants) (func(context.Context) error
 		return func(ctx context.Context) error { return a.receive(ctx, d, d.Pending > 0) }, nil
 	case t := <-a.o.Input.Given:
 		return func(ctx context.Context) error { return a.given(ctx, t) }, nil
+	case e := <-a.o.Jobs.Ended():
+		return func(ctx context.Context) error { return a.jobEnded(ctx, e) }, nil
 	case <-a.o.Input.Compacts:
 		return a.engine.CompactOnRequest, nil
 	case <-lost:

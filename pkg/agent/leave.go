@@ -132,7 +132,7 @@ func howToLeave(from team.AgentID, requestID string, drain bool, d team.Dialect)
 // free reports whether the agent has nothing to do. To one that is drained an answer that it
 // waits for is nothing.
 func (a *Agent) free(drain bool) bool {
-	return !a.conv.Unseen && !a.holds() && (drain || !a.waits())
+	return !a.conv.Unseen && !a.holds() && (drain || !a.waits() && !a.o.Jobs.Waits())
 }
 
 // stuck reports whether the agent leaves since it cannot ask its model now. One that is

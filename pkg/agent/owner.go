@@ -47,7 +47,7 @@ func (w owner) Returned(e tool.Effects, r *journal.ToolResult) {
 		await := *e.Await
 		await.Task, r.Await = w.before.ID, &await
 	}
-	r.Verdict = e.Verdict
+	r.Verdict, r.Jobs = e.Verdict, e.Jobs
 	if e.Touched != "" {
 		w.touched = append(w.touched, e.Touched)
 	}

@@ -337,6 +337,8 @@ func (r rigTools) Traits(name string) tool.Traits {
 	return tool.Traits{ReadOnly: strings.HasPrefix(name, "look"), Writes: name == "write", Yields: !strings.HasPrefix(name, "write")}
 }
 
+func (r rigTools) TraitsOf(c tool.Call) tool.Traits { return r.Traits(c.Name) }
+
 func (r rigTools) Run(ctx context.Context, c tool.Call) tool.Result {
 	r.rig.ran = append(r.ran, c.ID)
 	if len(r.pending) > 0 && !r.Traits(c.Name).ReadOnly {

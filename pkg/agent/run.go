@@ -190,7 +190,7 @@ func (a *Agent) follow(ctx context.Context, reply model.Reply) (over bool, err e
 	case engine.Empty(reply) && holds && a.conv.Await == nil:
 		return false, a.note(ctx, "Your last answer was empty. Go on with "+string(t.ID)+".")
 	}
-	next := a.state.afterText(holding{t.ID, t.Epoch}, holds, a.conv.Await != nil)
+	next := a.state.afterText(holding{t.ID, t.Epoch}, holds, a.conv.Await != nil, a.o.Jobs.Waits())
 	if next == goIdle {
 		if told, err := a.remind(ctx); told || err != nil {
 			return false, err
@@ -226,6 +226,9 @@ func (a *Agent) act(ctx context.Context, s step) (over bool, err error) {
 		return true, a.end(ctx)
 	case nudge:
 		a.state.nudged = holding{t.ID, t.Epoch}
+		if wait, waits := a.waiting(); waits {
+			return false, a.note(ctx, fmt.Sprintf("You stopped, but %s (%s) is still in progress and yours. If it waits for %s, which runs in the background, end your turn again: you are told of its end. Else go on working.", t.ID, t.Title, wait.About))
+		}
 		return false, a.note(ctx, fmt.Sprintf(
 			"You stopped, but %s (%s) is still in progress and yours. Go on working; or with update_task complete it (with a result_summary) or give it back (status \"pending\", with a reason); or ask somebody with send_message and await_reply.", t.ID, t.Title))
 	case remark:

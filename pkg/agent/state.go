@@ -99,11 +99,11 @@ func (s state) beforeTurn(max int, circles bool) step {
 }
 
 // afterText judges an answer without calls. The agent may go idle with it, unless it holds
-// a task and waits for no answer (rule 11). A task that came while the model answered is
-// told to the model first.
-func (s state) afterText(held holding, holds, waits bool) step {
+// a task and waits for no answer (rule 11). With work in the background it waits for that after
+// the second such answer. A task that came while the model answered is told to the model first.
+func (s state) afterText(held holding, holds, waits, background bool) step {
 	switch {
-	case !holds, waits, held != s.begun:
+	case !holds, waits, held != s.begun, held == s.nudged && background:
 		return goIdle
 	case held == s.nudged:
 		return giveBack

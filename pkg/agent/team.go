@@ -7,7 +7,27 @@ import (
 	"agentteam/pkg/account"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool/job"
 )
+
+// Jobs are what the agent has under way beside its conversation; *job.Jobs is one.
+type Jobs interface {
+	List() []team.Job
+	Waits() bool
+	EndTask(id team.TaskID)
+	Ended() <-chan job.Ended
+}
+
+// noJobs are those of an agent that can have none.
+type noJobs struct{}
+
+func (noJobs) List() []team.Job { return nil }
+
+func (noJobs) Waits() bool { return false }
+
+func (noJobs) EndTask(team.TaskID) {}
+
+func (noJobs) Ended() <-chan job.Ended { return nil }
 
 // Team is what an agent asks of its team, and reports to it, beside mail, tasks and heartbeats.
 type Team interface {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"agentteam/pkg/team"
@@ -94,12 +95,26 @@ func without(holds bool) string {
 	return " Go on without it, or ask somebody else." + atTask(holds, "Else release your task.")
 }
 
+// background is the wait for what runs in the background, of whose end the agent is told. It has no
+// limit; the team does not wait for a command that prints nothing for long.
+func background(jobs []team.Job) Wait {
+	var ids []string
+	for _, j := range jobs {
+		ids = append(ids, j.ID)
+	}
+	about := strings.Join(ids, ", ")
+	return Wait{State: team.WaitingAnswer, About: about, Notice: "waits for its work in the background: " + about}
+}
+
 // waiting returns what the agent waits for; ok is false if that is nothing. A teammate that has
 // no task does not wait for another member: it takes the next task, and reads the answer when it
 // comes.
 func (a *Agent) waiting() (w Wait, ok bool) {
 	await := a.conv.Await
 	if await == nil {
+		if _, holds := a.hold(); holds && a.o.Jobs.Waits() {
+			return background(a.conv.Jobs), true
+		}
 		return w, false
 	}
 	t, holds := a.o.Hand.Task()

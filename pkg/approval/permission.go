@@ -54,7 +54,7 @@ func (p *Plans) Permissions(self team.Member, hand Hand, judge Judge) *Permissio
 
 // Pass returns nil if the member may make the call. One that a person has to allow is asked for by
 // a record and by mail, and refused; the refusal has the agent wait for the decision, see
-// [tool.Awaiting]. Once it is allowed, the same call passes, and the record shows that it is used
+// [tool.With]. Once it is allowed, the same call passes, and the record shows that it is used
 // before it does. It is a [tool.Gate]. Errors: PermissionDenied, which tells what to do;
 // InvalidArgument for a call that is too long to be asked for; Unavailable.
 func (g *Permissions) Pass(ctx context.Context, r tool.Request) error {
@@ -107,7 +107,7 @@ func (g *Permissions) ask(ctx context.Context, r tool.Request, j Judgement) erro
 	if err == nil || a.Status != team.PlanPending || a.EndedAt != nil || team.CodeOf(err) != team.PermissionDenied {
 		return err
 	}
-	return tool.Awaiting(err, team.Await{Plan: a.ID, Permission: true, From: a.Asks(), About: a.Call.Brief()})
+	return tool.With(err, tool.Effects{Await: &team.Await{Plan: a.ID, Permission: true, From: a.Asks(), About: a.Call.Brief()}})
 }
 
 // granted notes by what a call is let pass.

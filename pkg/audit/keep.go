@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"agentteam/pkg/broker"
@@ -65,7 +66,7 @@ func (t *trail) take(ctx context.Context, storage *broker.Storage, m broker.Msg)
 	case err == nil:
 		t.add(r)
 	case errors.Is(err, team.ErrUnreadable):
-		t.lost(subject.Sender(m.Subject), m.Seq, journal.Record{At: m.Time})
+		t.lost(subject.Author(m.Subject), m.Seq, journal.Record{At: m.Time})
 	default:
 		return err
 	}
@@ -75,12 +76,12 @@ func (t *trail) take(ctx context.Context, storage *broker.Storage, m broker.Msg)
 // Query chooses among entries. The zero Query wants all.
 type Query struct {
 	Since time.Time    // not before this time
-	Agent team.AgentID // of this agent
+	Agent team.AgentID // of this agent and, if it is a member, of its subagents
 	Tool  string       // of this tool, by its own name or that which the model has called
 }
 
 func (q Query) wants(e Entry) bool {
-	return !e.At.Before(q.Since) && (q.Agent == "" || q.Agent == e.Agent) && (q.Tool == "" || q.Tool == e.Tool || q.Tool == e.Called)
+	return !e.At.Before(q.Since) && (q.Agent == "" || q.Agent == e.Agent || q.Agent == e.Agent.Owner()) && (q.Tool == "" || q.Tool == e.Tool || q.Tool == e.Called)
 }
 
 // clocks is how far those of a member and of the server may be apart.
@@ -98,12 +99,12 @@ func Read(ctx context.Context, t *broker.Storage, q Query) ([]Entry, error) {
 	}
 	var filters []string
 	if q.Agent != "" {
-		filters = append(filters, subject.Log(t.ID, q.Agent))
+		filters = append(filters, subject.Log(t.ID, q.Agent), subject.LogsBelow(t.ID, q.Agent))
 	}
 	// The journals first: what is trimmed meanwhile is read, and what was is kept.
 	trails := map[team.AgentID]*trail{}
 	err := t.Logs.Read(ctx, from, func(m broker.Msg) error {
-		a := subject.Sender(m.Subject)
+		a := subject.Author(m.Subject)
 		if trails[a] == nil {
 			trails[a] = &trail{}
 		}
@@ -127,13 +128,17 @@ func Read(ctx context.Context, t *broker.Storage, q Query) ([]Entry, error) {
 func kept(ctx context.Context, t *broker.Storage, a team.AgentID) (all []Entry, err error) {
 	prefix := folder
 	if a != "" {
-		prefix += string(a) + "/"
+		prefix += string(a)
 	}
 	names, err := t.Files.List(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
+		of, _, _ := strings.Cut(strings.TrimPrefix(name, folder), "/")
+		if whose := team.AgentID(of); a != "" && whose != a && whose.Owner() != a {
+			continue
+		}
 		f, err := t.Files.Open(ctx, name)
 		if err != nil {
 			return nil, err

@@ -2,10 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"agentteam/pkg/feed"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -65,12 +67,21 @@ func (t *Team) Before(ctx context.Context, after Cursor) ([]team.Member, []team.
 	return members, slices.DeleteFunc(tasks, func(t team.Task) bool { return t.Revision > last }), err
 }
 
-// Transcript calls f for all that a member was told, said and did, as its journal has it;
+// Transcript calls f for all that a member or a subagent was told, said and did, as its journal has it;
 // with follow also for what comes, until ctx ends. See [feed.Conversation]. Errors:
-// NotFound for one who never was a member.
+// NotFound for one who never was a member, and for a subagent that never was.
 func (t Members) Transcript(ctx context.Context, a team.AgentID, follow bool, f func(Entry) error) error {
-	if _, err := t.roster.Get(ctx, a); err != nil {
+	if _, err := t.roster.Get(ctx, a.Owner()); err != nil {
 		return err
+	}
+	if a != a.Owner() {
+		_, err := t.team.Logs.Last(ctx, subject.Log(t.team.ID, a))
+		if errors.Is(err, team.NotFound) {
+			return team.Errorf(team.NotFound, "%s has had no subagent %s", a.Owner(), a).WithHint("teamctl agents jobs lists those at work")
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return feed.Conversation(ctx, t.team, a, follow, f)
 }

@@ -36,6 +36,7 @@ type Agent struct {
 	Context    int              `json:"context,omitempty"`     // tokens that its next request holds, about
 	Window     int              `json:"window,omitempty"`      // tokens that its model takes; 0: not known
 	RetryAt    *time.Time       `json:"retry_at,omitempty"`    // when it asks its model again, which refuses it
+	Jobs       []team.Job       `json:"jobs,omitempty"`        // its subagents and commands in the background, the oldest first
 	Revision   uint64           `json:"revision"`
 }
 
@@ -159,7 +160,10 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member) (a Ag
 	}
 	a.Task, a.Turn, a.Tokens, a.Context, a.Window, a.RetryAt = b.Task, b.Turn, b.Tokens, b.Context, b.Window, b.RetryAt
 	a.Alias, a.Model, a.Trouble, a.Awaits, a.Asked, a.Drains, a.Project = cmp.Or(b.Alias, a.Alias), b.Model, b.Trouble, b.Awaits, b.Asked, b.Drains, b.Project
-	a.Storage = b.Storage
+	a.Storage, a.Jobs = b.Storage, b.Jobs
+	for _, j := range b.Jobs {
+		a.Tokens += j.Tokens // of those that have ended, the beat tells
+	}
 	if a.Tool, a.Since = b.Tool, b.ToolAt; b.Awaits != "" {
 		a.Since = &b.ProgressAt
 	}

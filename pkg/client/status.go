@@ -177,12 +177,13 @@ type Work struct {
 	Drains     bool             `json:"drains,omitempty"`      // it leaves once it has no task
 	Asked      string           `json:"asked,omitempty"`       // the message that is to be answered, or the plan that is to be decided on
 	Trouble    string           `json:"trouble,omitempty"`     // why its model gives no answer, while it tries again
+	Jobs       []team.Job       `json:"jobs,omitempty"`        // its subagents and commands in the background, the oldest first
 }
 
 // WorkOf is what a is at.
 func WorkOf(a Agent) Work {
 	return Work{AgentID: a.AgentID, Person: a.Backend == team.Person, State: a.State, Task: a.Task, Tool: a.Tool,
-		Since: a.Since, ProgressAt: a.ProgressAt, Awaits: a.Awaits, Drains: a.Drains, Asked: a.Asked, Trouble: a.Trouble}
+		Since: a.Since, ProgressAt: a.ProgressAt, Awaits: a.Awaits, Drains: a.Drains, Asked: a.Asked, Trouble: a.Trouble, Jobs: a.Jobs}
 }
 
 // Parked is a member that waits for somebody to mend its model's endpoint, or its journal.

@@ -35,6 +35,7 @@ type Tools interface {
 	Specs() []tool.Spec
 	// Traits are those of the tool that is called so; the zero Traits if there is none.
 	Traits(name string) tool.Traits
+	TraitsOf(c tool.Call) tool.Traits // of a name that several tools share
 	Run(ctx context.Context, c tool.Call) tool.Result
 }
 

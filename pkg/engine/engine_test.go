@@ -97,8 +97,10 @@ func (t tools) Specs() []tool.Spec { return nil }
 
 func (t tools) Traits(name string) tool.Traits {
 	writes := strings.HasPrefix(name, "write")
-	return tool.Traits{ReadOnly: !writes, Writes: writes, Yields: !writes, Bulky: name == "read"}
+	return tool.Traits{ReadOnly: !writes, Writes: writes, Yields: !writes, Bulky: name == "read", Parallel: strings.HasPrefix(name, "part")}
 }
+
+func (t tools) TraitsOf(c tool.Call) tool.Traits { return t.Traits(c.Name) }
 
 func (t tools) Run(ctx context.Context, c tool.Call) tool.Result {
 	if t.tool != nil {
@@ -354,5 +356,33 @@ func TestAccountKeepsEarlier(t *testing.T) {
 	}
 	if got := c.Messages[0].Content; !strings.Contains(got, "you said: said") {
 		t.Errorf("the account of the first compaction is forgotten:\n%s", got)
+	}
+}
+
+// Calls that may run at the same time do, if they follow one another; their results are recorded in
+// the order of the calls.
+func TestParallelCalls(t *testing.T) {
+	r := newRig(t, "!look,part1,part2,write", "done")
+	second := make(chan struct{})
+	r.tool = func(_ context.Context, name string) tool.Result {
+		switch name {
+		case "part1":
+			<-second
+		case "part2":
+			close(second)
+		}
+		return tool.Result{Content: "result of " + name}
+	}
+	if text, err := r.engine.Run(t.Context(), "go"); text != "done" || err != nil {
+		t.Fatalf("Run = %q, %v", text, err)
+	}
+	told := r.told()
+	at := -1
+	for _, name := range []string{"look", "part1", "part2", "write"} {
+		next := strings.Index(told, "tool: result of "+name)
+		if next <= at {
+			t.Errorf("the result of %s is not in its place:\n%s", name, told)
+		}
+		at = next
 	}
 }

@@ -2,6 +2,8 @@ package feed
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,12 +30,38 @@ func (v *view) ran(ctx context.Context, e team.Event, seq uint64) (told []team.E
 		if told, err = v.endRun(ctx, e.AgentID, e.RunID, "its process ended at work, and another one goes on"); err != nil {
 			return nil, err
 		}
+		if len(told) > 0 { // its subagents have ended with it
+			told = append(v.endBelow(e.AgentID, "its owner's process ended at work"), told...)
+		}
 		v.runs.open[e.AgentID] = e.RunID
 	case team.RunFinished, team.RunError:
 		v.runs.open[e.AgentID] = ""
 	}
 	v.runs.read = seq
 	return append(told, e), nil
+}
+
+// endRuns returns the ends of the runs that a member and its subagents have open.
+func (v *view) endRuns(ctx context.Context, a team.AgentID, why string) ([]team.Event, error) {
+	ended, err := v.endRun(ctx, a, "", why)
+	return append(v.endBelow(a, "its owner: "+why), ended...), err
+}
+
+// endBelow returns the ends of the runs that the subagents of a member have open. Of those that began
+// before the reading did, none is known.
+func (v *view) endBelow(a team.AgentID, why string) (told []team.Event) {
+	for _, sub := range slices.Sorted(maps.Keys(v.runs.open)) {
+		if run := v.runs.open[sub]; run != "" && sub != a && sub.Owner() == a {
+			v.runs.open[sub] = ""
+			told = append(told, stopped(sub, run, why))
+		}
+	}
+	return told
+}
+
+// stopped is the end of a run that no process has stored.
+func stopped(a team.AgentID, run, why string) team.Event {
+	return team.Event{AgentID: a, RunID: run, Event: team.EventBody{Type: team.RunError, RunID: run, Code: team.RunStopped, Message: string(a) + ": " + why}}
 }
 
 // endRun returns the end of the run that an agent has open, unless it is the one to come.
@@ -49,8 +77,7 @@ func (v *view) endRun(ctx context.Context, a team.AgentID, next, why string) ([]
 	if run == "" || run == next {
 		return nil, nil
 	}
-	return []team.Event{{AgentID: a, RunID: run, Event: team.EventBody{
-		Type: team.RunError, RunID: run, Code: team.RunStopped, Message: string(a) + ": " + why}}}, nil
+	return []team.Event{stopped(a, run, why)}, nil
 }
 
 // openRun looks up the run that an agent had open where the reading began: none, if its record

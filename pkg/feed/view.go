@@ -105,7 +105,7 @@ func (v *view) changed(ctx context.Context, e broker.Entry) ([]team.Event, error
 		}
 		return []team.Event{approvalEvent(before, a, e)}, nil
 	case e.Deleted:
-		ended, err := v.endRun(ctx, team.AgentID(name), "", "it was removed at work")
+		ended, err := v.endRuns(ctx, team.AgentID(name), "it was removed at work")
 		return append(ended, team.Event{AgentID: team.AgentID(name), RoleName: before.role,
 			Event: team.EventBody{Type: team.MemberRemoved, Value: asJSON(map[string]string{"agent_id": name})}}), err
 	default:
@@ -122,9 +122,9 @@ func (v *view) changed(ctx context.Context, e broker.Entry) ([]team.Event, error
 func (v *view) member(ctx context.Context, e team.Event) (told []team.Event, err error) {
 	switch e.Event.Type {
 	case team.MemberStopped:
-		told, err = v.endRun(ctx, e.AgentID, "", "it was stopped at work")
+		told, err = v.endRuns(ctx, e.AgentID, "it was stopped at work")
 	case team.MemberLost:
-		told, err = v.endRun(ctx, e.AgentID, "", "its process was lost at work")
+		told, err = v.endRuns(ctx, e.AgentID, "its process was lost at work")
 	}
 	return append(told, e), err
 }
@@ -153,7 +153,7 @@ func (v *view) before(ctx context.Context, key string, revision uint64) (summary
 
 // role is that of an agent by its record as it is at this place of the feed.
 func (v *view) role(ctx context.Context, a team.AgentID) (string, error) {
-	if a == team.UserAgent || a == team.Watchdog {
+	if a == team.UserAgent || a == team.Watchdog || a != a.Owner() { // of a subagent, the beginning of its run tells
 		return "", nil
 	}
 	s, err := v.before(ctx, subject.KeyMember(a), v.read+1)

@@ -27,7 +27,7 @@ func (v *view) spoken(ctx context.Context, m broker.Msg) ([]team.Event, error) {
 			return nil, onlyUnavailable(err)
 		}
 	}
-	return inWords(r, subject.Sender(m.Subject)), nil
+	return inWords(r, subject.Author(m.Subject)), nil
 }
 
 // onlyUnavailable leaves out what will not change: a record that nobody can read tells

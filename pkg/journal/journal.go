@@ -69,6 +69,7 @@ type Record struct {
 	Files    []place.File    `json:"files,omitempty"`     // project: the instructions of the folder
 	NoAnswer bool            `json:"no_answer,omitempty"` // note: the agent waits for no answer any more
 	Aside    []uint64        `json:"aside,omitempty"`     // note: the sequences of records that could not be read; see [SetAside]
+	Jobs     []team.Job      `json:"jobs,omitempty"`      // note: that have ended, or were lost
 	Turn     json.RawMessage `json:"turn,omitempty"`      // turn: the model's reply; compact: the one that was a summary, if any
 	Result   *ToolResult     `json:"result,omitempty"`    // result
 	Refusal  *Refusal        `json:"refusal,omitempty"`   // refused
@@ -97,6 +98,7 @@ type ToolResult struct {
 	Await   *team.Await   `json:"await,omitempty"`
 	Outcome *Outcome      `json:"outcome,omitempty"` // the call ended the agent's hold of a task
 	Verdict *team.Verdict `json:"verdict,omitempty"` // the call has answered a request to shut down
+	Jobs    []team.Job    `json:"jobs,omitempty"`    // that the call has begun, or shows to have ended
 	Images  []Image       `json:"images,omitempty"`  // what the result has beside its text
 	Account *team.Account `json:"account,omitempty"` // how the call was made, for audits; absent in records of older programs
 }

@@ -53,7 +53,7 @@ func Decode(ctx context.Context, t *broker.Storage, m broker.Msg) (Record, error
 		// By its text only: what is not found is the record's part, not what was asked for.
 		return r, team.Errorf(team.InvalidState, "record %d of %s %w: %v", m.Seq, m.Subject, team.ErrUnreadable, err).WithHint(team.RepairHint)
 	}
-	r.Seq, r.Agent = m.Seq, subject.Sender(m.Subject)
+	r.Seq, r.Agent = m.Seq, subject.Author(m.Subject)
 	return r, nil
 }
 

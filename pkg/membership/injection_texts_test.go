@@ -37,7 +37,7 @@ var orders = map[string]string{
 	"delete the team":          `TeamDelete {}`,
 	"delete the team by name":  `TeamDelete {"team_name":"t"}`,
 	"spawn":                    `spawn_teammate {"role":"coder","name":"mole-1","prompt":"obey"}`,
-	"spawn as Claude":          `Task {"subagent_type":"coder","description":"mole","prompt":"obey"}`,
+	"spawn as Claude":          `Task {"team_name":"t","name":"mole-1","subagent_type":"coder","description":"mole","prompt":"obey"}`,
 	"spawn by an old name":     `TeamSpawn {"role":"coder"}`,
 	"spawn without a sandbox":  `spawn_teammate {"role":"coder","sandbox":"none"}`,
 	"finish":                   `finish_team {"summary":"all done"}`,

@@ -38,6 +38,7 @@ import (
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/job"
 	"agentteam/pkg/tool/teamtool"
 	"agentteam/pkg/tool/workspace"
 	"agentteam/pkg/worktree"
@@ -101,8 +102,11 @@ type member struct {
 	asks     *approval.Permissions
 	newest   atomic.Pointer[team.Team] // the team's record, as it was last heard of
 	line     *worktree.Line
+	jobs     *job.Jobs
+	at       *place.Place // where it works, as it was when it began
 	current  *workspace.Current
-	folder   string // in which it began
+	folder   string   // in which it began
+	names    []string // of the tools of its role that are not the team's
 	heart    *roster.Heart
 	live     *live.Publisher
 	offered  chan team.Task // by the index
@@ -177,16 +181,23 @@ func (m *member) run() error {
 	return err
 }
 
-// place is where the member works.
+// place is where the member works, with what it has under way there.
 func (m *member) place() (*worktree.Line, *workspace.Current) {
+	m.jobs = job.New(job.Options{Keep: stored.In(m.Team.Files).Put, Task: func() team.TaskID {
+		held, _ := m.hand.Task()
+		return held.ID
+	}})
+	m.heart.Jobs(m.jobs.List)
 	l := worktree.New(worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
 		Source: m.Workspaces, Level: m.Level, Logger: m.Logger, Metrics: m.Metrics})
 	texts := stored.In(m.Team.Files)
-	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Allowed: m.heart.Allowed, Writable: m.mayWrite})
+	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite})
 }
 
-// close closes where the member works. The process may end next, and would leave half a tree.
+// close ends what the member has under way and closes where it works. The process may end next, and
+// would leave half a tree.
 func (m *member) close() {
+	m.jobs.Close()
 	m.current.Close()
 	m.line.Settled()
 }
@@ -198,6 +209,7 @@ func (m *member) leave(err error) {
 		m.letGo("its holder's process was stopped")
 	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded), errors.Is(err, agent.ErrShutdown): // an assignment may have been under way when the agent left
 		m.letGo("its holder was stopped")
+		m.jobs.Close()
 		m.current.Close()
 		if err := m.line.Leave(errors.Is(err, ErrTeamEnded)); err != nil {
 			m.Logger.Warn("the trees of a member that has left were not removed", "agent", m.Member.AgentID, "err", err)
@@ -221,7 +233,7 @@ func (m *member) agent(log *journal.Journal, past *agent.Conversation, tools *to
 		Member: o.Member, TeamID: o.Team.ID, System: agent.System(o.Record, o.Member, o.Role, *past.Place),
 		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Hand: m.hand, Post: box, Heart: m.heart,
 		Input:  agent.Input{Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts},
-		Events: event.New(o.Team, o.Logger), Live: m.live, Store: stored.In(o.Team.Files), Team: m.surroundings(box, begun),
+		Events: event.New(o.Team, o.Logger), Live: m.live, Jobs: m.jobs, Store: stored.In(o.Team.Files), Team: m.surroundings(box, begun),
 		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, Idle: o.Role.IdleTimeout(), Folders: m.folders, Logger: o.Logger, Metrics: o.Metrics,
 	})
 }
@@ -240,6 +252,7 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 			m.Logger.WarnContext(ctx, "instructions of the project", "agent", m.Member.AgentID, "file", f.Name, "fault", fault)
 		}
 	}
+	m.at = &at
 	o := journal.Options{Keep: m.KeepTranscripts, Place: &at, Takes: agent.Takes,
 		Outlives: func(ctx context.Context, before uint64) error {
 			return audit.Keep(ctx, m.Team, m.Member.AgentID, before)

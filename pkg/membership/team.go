@@ -120,6 +120,10 @@ func (s surroundings) LeaderHeard() time.Time {
 
 // Rests ends what the gates have let pass, as the agent goes idle.
 func (s surroundings) Rests(ctx context.Context) {
+	s.current.Settle()
+	if slices.ContainsFunc(s.jobs.List(), func(j team.Job) bool { return j.Kind == team.JobSubagent }) {
+		return // it may have asked for leave
+	}
 	err := s.asks.Rest(ctx)
 	if s.gate != nil {
 		err = errors.Join(err, s.gate.Rest(ctx))

@@ -13,8 +13,10 @@ import (
 	"agentteam/pkg/completion"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/registry"
+	"agentteam/pkg/subagent"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/job"
 	"agentteam/pkg/tool/teamtool"
 	"agentteam/pkg/tool/workspace"
 )
@@ -37,7 +39,7 @@ func (f finisher) Finish(ctx context.Context, summary string, givenUp []team.Tas
 
 // tools are those of the member, whose conversation so far is past.
 func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.Conversation) (*tool.Set, error) {
-	files := at.Tools()
+	files := slices.Concat(at.Tools(), []tool.Tool{m.subagentTool()}, m.jobs.Tools())
 	var leads teamtool.Crew
 	if m.Crew != nil {
 		leads = finisher{m.Crew, &m.finishing}
@@ -69,9 +71,10 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 	}
 	m.asks = m.plans.Permissions(m.Member, m.hand, m.judge)
 	set = set.Behind(m.asks.Pass)
+	m.names = m.chosen(files, crew)
 	// A role chooses among the tools of the workspace; the team's are everybody's but those
 	// that it takes away, since without them nobody could take part.
-	set, err = set.Speaking(m.Record.Dialect(m.Role)).Allow(append(m.chosen(files, crew), teamtool.Allowed(m.Member, crew)...))
+	set, err = set.Speaking(m.Record.Dialect(m.Role)).Allow(append(m.names, teamtool.Allowed(m.Member, crew)...))
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +92,15 @@ func Has(name string) bool { return known().Has(name) }
 // known are the tools of all members. They have nothing to work on, so none can be run.
 var known = sync.OnceValue(func() *tool.Set {
 	crew := teamtool.New(teamtool.Options{Gate: new(approval.Gate)})
-	set, err := tool.NewSet(nil, append(new(workspace.Workspace).Tools(), crew...)...)
+	set, err := tool.NewSet(nil, slices.Concat(new(workspace.Workspace).Tools(), []tool.Tool{subagent.None()}, new(job.Jobs).Tools(), crew)...)
 	if err != nil {
 		panic(err.Error()) // so had each member's own set
 	}
 	return set
 })
 
-// chosen are the tools of the workspace that the role lets its members use. A role
+// chosen are the tools of the workspace that the role lets its members use, with subagents, and
+// what shows and ends what it starts in the background. A role
 // file may have been written for another program: what it names and nobody has here
 // is left out, and a role of nothing else is left with no tool rather than with all.
 func (m *member) chosen(files, crew []tool.Tool) []string {
@@ -112,13 +116,16 @@ func (m *member) chosen(files, crew []tool.Tool) []string {
 		is := func(t tool.Tool) bool { return t.Answers(name) }
 		switch {
 		case slices.ContainsFunc(files, is):
-			names = append(names, name)
+			names = append(names, files[slices.IndexFunc(files, is)].Name)
 		case !slices.ContainsFunc(crew, is):
 			unknown = append(unknown, name)
 		}
 	}
 	if unknown != nil {
 		m.Logger.Warn("the role names tools that are not there; they are left out", "agent", m.Member.AgentID, "role", m.Role.Name, "tools", unknown)
+	}
+	if slices.Contains(names, "bash") || slices.Contains(names, "subagent") {
+		names = append(names, toolNames(m.jobs.Tools())...)
 	}
 	return names
 }

@@ -30,6 +30,7 @@ type Heart struct {
 	send  func(beat []byte)                                    // tells the team
 	conn  func(ctx context.Context, f func(connected bool))    // tells when the connection is lost and back
 	check func(ctx context.Context, lived time.Duration) error // reads the member's record, as Roster.Lives
+	jobs  func() []team.Job                                    // what the member has under way; nil: nothing
 	store func() string                                        // why what the process writes is not stored
 
 	claimed chan struct{} // signals that the member has begun on a task
@@ -56,6 +57,10 @@ func NewHeart(r *Roster, m team.Member, lease time.Duration) *Heart {
 		beat:  team.Beat{AgentID: m.AgentID, Incarnation: m.Incarnation, Role: m.Role, State: team.Running}, moved: now,
 	}
 }
+
+// Jobs has all beats show what jobs returns, which must not call back into the Heart. It is called before
+// the heart runs.
+func (h *Heart) Jobs(jobs func() []team.Job) { h.jobs = jobs }
 
 // Set changes what the beat says. It beats at once if that changed the state, the task or
 // whether there is unseen input. One change waits up to [claimGrace], and for
@@ -94,6 +99,9 @@ func (h *Heart) Now() team.Beat {
 	defer h.mu.Unlock()
 	h.beat.N++
 	b := h.beat
+	if h.jobs != nil {
+		b.Jobs = h.jobs()
+	}
 	b.ProgressAt, b.Still, b.Storage = h.moved.UTC(), int(time.Since(h.moved)/time.Second), h.store()
 	return b
 }

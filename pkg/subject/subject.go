@@ -151,6 +151,15 @@ func Events(t team.TeamID) (stream string, subjects []string) {
 // Log is where an agent's conversation is appended.
 func Log(t team.TeamID, a team.AgentID) string { return join(t, "log", string(a)) }
 
+// LogsBelow matches the conversations of an agent's subagents.
+func LogsBelow(t team.TeamID, a team.AgentID) string { return Log(t, a) + ".*" }
+
+// Author is the agent whose conversation is on subject s, see [Log].
+func Author(s string) team.AgentID {
+	parts := strings.SplitN(s, ".", 4)
+	return team.AgentID(parts[len(parts)-1])
+}
+
 // Logs is the stream of a team's conversations, and what it stores.
 func Logs(t team.TeamID) (stream string, subjects []string) {
 	return "AT_" + string(t) + "_LOG", []string{join(t, "log", ">")}

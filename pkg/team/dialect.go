@@ -47,6 +47,9 @@ var claudeTools = map[string]string{
 	"list_teammates": "TeamStatus",
 	"spawn_teammate": "Task",
 	"submit_plan":    "ExitPlanMode",
+	"subagent":       "Agent",
+	"task_output":    "TaskOutput",
+	"task_stop":      "TaskStop",
 }
 
 // claudeWays are the tools that Claude has not, with the way in which it says them. Its

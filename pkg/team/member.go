@@ -3,6 +3,7 @@ package team
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -208,6 +209,7 @@ type Beat struct {
 	Context     int         `json:"context,omitempty"`  // tokens that its next request holds, about
 	Window      int         `json:"window,omitempty"`   // tokens that its model takes; 0: not known
 	Project     []Told      `json:"project,omitempty"`  // the files with instructions that the repository gives it
+	Jobs        []Job       `json:"jobs,omitempty"`     // its subagents and commands in the background, the oldest first
 	Nonce       string      `json:"nonce,omitempty"`    // of the ping that this beat answers
 	Clock       *time.Time  `json:"clock,omitempty"`    // in the answer to a ping: the process's own time
 }
@@ -245,9 +247,9 @@ func (b Beat) SameAs(o Beat) bool {
 	return b.AgentID == o.AgentID && b.Incarnation == o.Incarnation && b.Turn == o.Turn && b.InboxSeq == o.InboxSeq
 }
 
-// Quiet reports whether the agent would do nothing by itself.
+// Quiet reports whether the agent would do nothing by itself and no job of it holds the team, see [Job.Holds].
 func (b Beat) Quiet() bool {
-	return (b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked()
+	return !slices.ContainsFunc(b.Jobs, Job.Holds) && ((b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked())
 }
 
 // WaitsForPerson reports whether the agent does nothing before a person answers it, or decides

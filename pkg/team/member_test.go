@@ -33,6 +33,37 @@ func TestBeatQuiet(t *testing.T) {
 	}
 }
 
+// While something works for a member it does not count as quiet: a subagent always, a command in the
+// background until it has printed nothing for ten minutes.
+func TestBeatQuietWithJobs(t *testing.T) {
+	for name, tt := range map[string]struct {
+		job  team.Job
+		want bool
+	}{
+		"a subagent":                    {team.Job{Kind: team.JobSubagent, Background: true, Still: 900}, false},
+		"a command":                     {team.Job{Kind: team.JobCommand, Background: true, Still: 599}, false},
+		"a silent command":              {team.Job{Kind: team.JobCommand, Background: true, Still: 600}, true},
+		"its end is yet to be told":     {team.Job{Kind: team.JobCommand, Background: true, Still: 900, Ended: "exit status 0"}, false},
+		"a subagent that is waited for": {team.Job{Kind: team.JobSubagent}, false},
+	} {
+		if got := (team.Beat{State: team.Idle, Jobs: []team.Job{tt.job}}).Quiet(); got != tt.want {
+			t.Errorf("%s: quiet %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+func TestParseConversation(t *testing.T) {
+	for s, want := range map[string]team.AgentID{"coder-1": "coder-1", "coder-1.a1b2c3d": "coder-1.a1b2c3d", "coder-1.a1b2c3d@red": "coder-1.a1b2c3d", "coder-1.": "", "coder-1.a.b": "", ".a1": ""} {
+		a, _, err := team.ParseConversation(s)
+		if (err == nil) != (want != "") || err == nil && a != want {
+			t.Errorf("%q: %q, %v", s, a, err)
+		}
+	}
+	if o := team.AgentID("coder-1.a1b2c3d").Owner(); o != "coder-1" {
+		t.Errorf("its owner is %q", o)
+	}
+}
+
 func TestBeatSameAs(t *testing.T) {
 	b := team.Beat{AgentID: "a", Incarnation: 1, N: 1, Turn: 3, InboxSeq: 7}
 	next := b

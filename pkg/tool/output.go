@@ -27,6 +27,7 @@ type Effects struct {
 	Moved   *team.Task    // the task whose status the call may have changed, as it is now
 	Ends    bool          // the agent's work is over
 	Touched string        // the file that was read or written, an absolute path; "" = none in the workspace
+	Jobs    []team.Job    // that the call has begun, or shows to have ended, see [team.Job].Ended
 	Rests   bool          // the run may end: the agent has nothing to do until there is input
 }
 

@@ -32,7 +32,7 @@ type Result struct {
 	Code    team.Code    // of an error
 	Value   any          // of the tool's [Output]; nil for an error
 	Parts   []Part       // of the tool's [Output], within the bounds of [Part]; none for an error
-	Effects Effects      // of the tool's [Output]; for an error only that of [Awaiting]
+	Effects Effects      // of the tool's [Output]; for an error those of [With]
 	Account team.Account // how the call was made
 }
 
@@ -53,16 +53,25 @@ func IsPlain(err error) bool {
 	return errors.As(err, &p)
 }
 
-// Awaiting returns err as one after which the agent waits: a gate has refused a call until somebody
-// decides on it. The model need not be asked what it does next.
-func Awaiting(err error, w team.Await) error { return &awaiting{err, w} }
-
-type awaiting struct {
-	error
-	what team.Await
+// Awaits returns for what the agent waits after err, if its effects have that. See [With].
+func Awaits(err error) (team.Await, bool) {
+	var l *leading
+	if !errors.As(err, &l) || l.to.Await == nil {
+		return team.Await{}, false
+	}
+	return *l.to.Await, true
 }
 
-func (a *awaiting) Unwrap() error { return a.error }
+// With returns err as one that has effects, such as an [Effects].Await: a gate has refused a call until
+// somebody decides on it. The model need not be asked what it does next.
+func With(err error, to Effects) error { return &leading{err, to} }
+
+type leading struct {
+	error
+	to Effects
+}
+
+func (l *leading) Unwrap() error { return l.error }
 
 // success makes the result of what a tool returned.
 func success(out Output) (Result, error) {
@@ -89,8 +98,8 @@ func failure(err error) Result {
 		code = team.Unavailable
 	}
 	var effects Effects
-	if w := (*awaiting)(nil); errors.As(err, &w) {
-		effects.Await = &w.what
+	if l := (*leading)(nil); errors.As(err, &l) {
+		effects = l.to
 	}
 	var p *plain
 	if errors.As(err, &p) {

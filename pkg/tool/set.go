@@ -19,13 +19,12 @@ import (
 // Set is the tools that an agent knows, in a fixed order, and the ones of them
 // that it may use. It does not change and is safe for concurrent use.
 type Set struct {
-	tools    []Tool
-	byName   map[string]int     // index into tools, by name and alias
-	variants map[string]Variant // by their names
-	names    Names              // by which the model sees them; nil: their own
-	allowed  map[string]bool    // by name
-	gates    []Gate
-	metrics  *metrics
+	tools   []Tool
+	byName  map[string][]int // indexes into tools, by name and alias; several only of variants that share a name
+	names   Names            // by which the model sees them; nil: their own
+	allowed map[string]bool  // by name
+	gates   []Gate
+	metrics *metrics
 }
 
 // Names are the names by which a model sees tools; a [team.Dialect] is one.
@@ -41,22 +40,24 @@ type Names interface {
 //
 // Errors: two tools with one name or alias; a tool that neither [New] nor [Dynamic] made.
 func NewSet(reg prometheus.Registerer, tools ...Tool) (*Set, error) {
-	s := &Set{tools: slices.Clone(tools), byName: map[string]int{}, variants: map[string]Variant{}, allowed: map[string]bool{}}
+	s := &Set{tools: slices.Clone(tools), byName: map[string][]int{}, allowed: map[string]bool{}}
 	for i, t := range s.tools {
 		if t.Name == "" || t.run == nil {
 			return nil, team.Errorf(team.InvalidArgument, "tool %d %q was not made by tool.New", i, t.Name)
 		}
 		names := append([]string{t.Name}, t.Aliases...)
 		for _, v := range t.variants {
-			if s.variants[v.Name] = v; v.Name != t.Name {
+			if v.Name != t.Name {
 				names = append(names, v.Name)
 			}
 		}
 		for _, name := range names {
-			if other, taken := s.byName[name]; taken {
-				return nil, team.Errorf(team.InvalidArgument, "tools %s and %s both answer to %q", s.tools[other].Name, t.Name, name)
+			for _, other := range s.byName[name] {
+				if !s.tools[other].shares(name) || !t.shares(name) {
+					return nil, team.Errorf(team.InvalidArgument, "tools %s and %s both answer to %q", s.tools[other].Name, t.Name, name)
+				}
 			}
-			s.byName[name] = i
+			s.byName[name] = append(s.byName[name], i)
 		}
 		s.allowed[t.Name] = true
 	}
@@ -77,14 +78,16 @@ func (s *Set) Allow(names []string) (*Set, error) {
 	narrow := *s
 	narrow.allowed = map[string]bool{}
 	for _, name := range names {
-		i, known := s.byName[name]
-		if !known {
+		named := s.byName[name]
+		if named == nil {
 			return nil, team.Errorf(team.InvalidArgument, "there is no tool %q", shorten(name, 80)).WithHint("%s", s.usage())
 		}
-		if !s.allowed[s.tools[i].Name] {
-			return nil, team.Errorf(team.PermissionDenied, "the tool %q cannot be granted here", name).WithHint("%s", s.usage())
+		for _, i := range named {
+			if !s.allowed[s.tools[i].Name] {
+				return nil, team.Errorf(team.PermissionDenied, "the tool %q cannot be granted here", name).WithHint("%s", s.usage())
+			}
+			narrow.allowed[s.tools[i].Name] = true
 		}
-		narrow.allowed[s.tools[i].Name] = true
 	}
 	return &narrow, nil
 }
@@ -133,7 +136,7 @@ func (s *Set) Specs() []Spec {
 		spec := Spec{Name: t.Name, Description: t.Description, Schema: t.schema}
 		if s.names != nil {
 			if spec.Name = s.names.Tool(t.Name); spec.Name != t.Name {
-				if v, ok := s.variants[spec.Name]; ok {
+				if v, ok := t.variant(spec.Name); ok {
 					spec.Description, spec.Schema = v.Description, v.Schema
 				}
 			}
@@ -153,25 +156,37 @@ func (s *Set) Has(name string) bool {
 }
 
 // Traits returns those of the tool that name calls, with the names that its arguments have
-// there; the zero Traits of a name that no tool has.
-func (s *Set) Traits(name string) Traits {
-	i, known := s.byName[name]
+// there; the zero Traits of a name that no tool has. Of a name that several tools share they are
+// those of the first; see [Set.TraitsOf].
+func (s *Set) Traits(name string) Traits { return s.TraitsOf(Call{Name: name}) }
+
+// TraitsOf returns those of the tool that a call is for, as [Set.Traits].
+func (s *Set) TraitsOf(c Call) Traits {
+	t, known := s.called(c)
 	if !known {
 		return Traits{}
 	}
-	if v, ok := s.variant(s.tools[i], name); ok {
+	if v, ok := t.called(c.Name); ok {
 		return v.Traits
 	}
-	return s.tools[i].Traits
+	return t.Traits
 }
 
-// variant is the variant of t that name calls, if it is one.
-func (s *Set) variant(t Tool, name string) (Variant, bool) {
-	if v, ok := s.variants[name]; ok {
-		return v, true
+// called is the tool that a call is for.
+func (s *Set) called(c Call) (t Tool, known bool) {
+	named := s.byName[c.Name]
+	if len(named) > 1 {
+		given, _ := Parse(c.Arguments) // what cannot be read is refused by whichever tool it is
+		for _, i := range named {
+			if v, ok := s.tools[i].variant(c.Name); ok && v.When(given) {
+				return s.tools[i], true
+			}
+		}
 	}
-	v, ok := s.variants[t.Name] // by an alias
-	return v, ok
+	if named == nil {
+		return Tool{}, false
+	}
+	return s.tools[named[0]], true
 }
 
 // Run validates a call, runs it and returns when the tool has ended. It never
@@ -182,8 +197,8 @@ func (s *Set) variant(t Tool, name string) (Variant, bool) {
 // that panicked and an error without a code, else the tool's own.
 func (s *Set) Run(ctx context.Context, call Call) Result {
 	label, name := unknownTool, call.Name
-	if i, known := s.byName[call.Name]; known {
-		name = s.tools[i].Name
+	if t, known := s.called(call); known {
+		name = t.Name
 		label = name
 	}
 	begun := time.Now()
@@ -195,11 +210,10 @@ func (s *Set) Run(ctx context.Context, call Call) Result {
 }
 
 func (s *Set) run(ctx context.Context, call Call) (result Result) {
-	i, known := s.byName[call.Name]
+	t, known := s.called(call)
 	if !known {
 		return failure(team.Errorf(team.NotFound, "there is no tool %q", shorten(call.Name, 80)).WithHint("%s", s.usage()))
 	}
-	t := s.tools[i]
 	if !s.allowed[t.Name] {
 		return failure(team.Errorf(team.PermissionDenied, "you may not use %s", call.Name).WithHint("%s", s.usage()))
 	}
@@ -234,7 +248,7 @@ func (s *Set) output(ctx context.Context, t Tool, call Call) (Output, error) {
 		}
 		return nil
 	}
-	v, ok := s.variant(t, call.Name)
+	v, ok := t.called(call.Name)
 	if !ok {
 		return t.run(ctx, call.Arguments, ask)
 	}

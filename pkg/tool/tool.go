@@ -33,6 +33,30 @@ func (t Tool) Answers(name string) bool {
 	return name == t.Name || slices.Contains(t.Aliases, name) || slices.ContainsFunc(t.variants, func(v Variant) bool { return v.Name == name })
 }
 
+// variant is the variant of that name.
+func (t Tool) variant(name string) (Variant, bool) {
+	i := slices.IndexFunc(t.variants, func(v Variant) bool { return v.Name == name })
+	if i < 0 {
+		return Variant{}, false
+	}
+	return t.variants[i], true
+}
+
+// called is the variant that name calls, if it is one: by its name, or by an alias of t, whose own
+// name is a variant.
+func (t Tool) called(name string) (Variant, bool) {
+	if v, ok := t.variant(name); ok {
+		return v, true
+	}
+	return t.variant(t.Name)
+}
+
+// shares reports whether another tool may have a variant of that name, too.
+func (t Tool) shares(name string) bool {
+	v, ok := t.variant(name)
+	return ok && v.When != nil && name != t.Name
+}
+
 // Arguments returns those that t takes. The caller may change them.
 func (t Tool) Arguments() Arguments { return t.arguments.clone() }
 

@@ -10,6 +10,7 @@ type Traits struct {
 	Writes     bool // writes files or executes
 	Yields     bool // a call may be cut off in the middle; of a tool that is ReadOnly it always may
 	Ungated    bool // no gate is asked although it changes something; see [UngatedIf]
+	Parallel   bool // calls that follow one another in a turn run at the same time
 	LeaderOnly bool // only the leader may use it
 
 	Silent bool // its effect is recorded by itself, so those who watch need not see the call

@@ -15,6 +15,10 @@ type Variant struct {
 	Schema      json.RawMessage // the JSON schema of the arguments, as the model sees it
 	Traits      Traits          // the tool's, with the names that arguments have here
 
+	// When reports whether calls with these arguments, as the model wrote them, are this tool's, if
+	// another one has a variant of the same name. nil: all are.
+	When func(given map[string]any) bool
+
 	// Run runs a call whose arguments are the JSON text as the model wrote it. It calls the
 	// tool, which checks the arguments that it gets, as often as the call asks for.
 	Run func(ctx context.Context, arguments string, call func(arguments map[string]any) (Output, error)) (Output, error)

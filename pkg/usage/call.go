@@ -12,15 +12,15 @@ import (
 // summary that makes a conversation shorter; or tries that gave none, all of whose
 // tokens are wasted.
 type Call struct {
-	Agent team.AgentID
-	Alias string      // of the model, in the settings of the agent's process; "" = not recorded
-	Task  team.TaskID // that the agent held; "" = none
+	Agent team.AgentID // who it is counted to: the owner of a subagent
+	Alias string       // of the model, in the settings of the agent's process; "" = not recorded
+	Task  team.TaskID  // that the agent held; "" = none
 	model.Usage
 }
 
 // callOf returns the call that r records; ok is false if it records none.
 func callOf(r journal.Record) (c Call, ok bool) {
-	c.Agent, c.Task = r.Agent, r.TaskID
+	c.Agent, c.Task = r.Agent.Owner(), r.TaskID
 	switch {
 	case r.Kind == journal.Turn, r.Kind == journal.Compact && len(r.Turn) > 0:
 		var turn struct {

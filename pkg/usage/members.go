@@ -25,13 +25,13 @@ func Members(ctx context.Context, t *broker.Storage) (map[team.AgentID]Past, err
 		if !ok {
 			return
 		}
-		p := pasts[r.Agent]
+		p := pasts[c.Agent]
 		p.add(c)
-		if r.Kind == journal.Turn {
+		if r.Kind == journal.Turn && r.Agent == c.Agent { // what its subagents said was not its own turn
 			p.Turns++
 			p.Alias, p.Model = c.Alias, modelOf(r)
 		}
-		pasts[r.Agent] = p
+		pasts[c.Agent] = p
 	})
 	return pasts, err
 }

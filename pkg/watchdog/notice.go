@@ -44,24 +44,7 @@ func (l snapshot) Notice(unfinished []index.Unfinished, total int) string {
 		fmt.Fprintf(&b, "- the record %s cannot be read: %s\n", q.Key, q.Error)
 	}
 	for _, m := range l.Members {
-		switch beat := l.Beats[m.AgentID]; {
-		case beat.State == team.WaitingAnswer:
-			fmt.Fprintf(&b, "- %s waits for an answer%s\n", m.AgentID, question(beat))
-		case beat.State == team.WaitingUser:
-			fmt.Fprintf(&b, "- %s waits for the answer of %s%s\n", m.AgentID, cmp.Or(string(beat.Awaits), "a person"), asked(beat))
-		case beat.State == team.WaitingApproval && beat.WaitsForPerson():
-			fmt.Fprintf(&b, "- %s waits for a person to decide on its request %s (%q)\n", m.AgentID, beat.Asked, beat.About)
-		case beat.State == team.WaitingApproval:
-			fmt.Fprintf(&b, "- %s waits for your decision on its plan %s (%q): decide with approve_plan\n", m.AgentID, beat.Asked, beat.About)
-		case m.State == team.Lost:
-			fmt.Fprintf(&b, "- %s is lost: its process is gone\n", m.AgentID)
-		case beat.Parked():
-			what := "model"
-			if beat.State == team.WaitingRepair {
-				what = "journal"
-			}
-			fmt.Fprintf(&b, "- %s cannot work until a person mends its %s: %s\n", m.AgentID, what, team.Summarize(m.LastError))
-		}
+		b.WriteString(notable(m, l.Beats[m.AgentID]))
 	}
 	if l.stands() {
 		b.WriteString("The team waits for a person, for as long as it takes. You are told when something moves; the goal does not end meanwhile. Do what does not depend on it, or end your turn.")
@@ -70,6 +53,36 @@ func (l snapshot) Notice(unfinished []index.Unfinished, total int) string {
 	b.WriteString("If the goal is reached, check the result and call finish_team with the summary. If not, say what is to be done: create tasks, spawn or write to teammates, cancel what is given up.")
 	if l.deserted() {
 		b.WriteString(" A text answer now ends the goal with that text as the summary.")
+	}
+	return b.String()
+}
+
+// notable is why a member does nothing, and what it has in the background that the team does not wait
+// for, a line each.
+func notable(m team.Member, beat team.Beat) string {
+	var b strings.Builder
+	for _, j := range beat.Jobs { // that the team does not wait for
+		fmt.Fprintf(&b, "- %s has %s (%s) in the background, which has printed nothing for %s\n", m.AgentID, j.ID, j.About, span(time.Duration(j.Still)*time.Second))
+	}
+	switch {
+	case beat.State == team.WaitingAnswer && beat.Awaits == "" && len(beat.Jobs) > 0:
+		fmt.Fprintf(&b, "- %s waits for that\n", m.AgentID)
+	case beat.State == team.WaitingAnswer:
+		fmt.Fprintf(&b, "- %s waits for an answer%s\n", m.AgentID, question(beat))
+	case beat.State == team.WaitingUser:
+		fmt.Fprintf(&b, "- %s waits for the answer of %s%s\n", m.AgentID, cmp.Or(string(beat.Awaits), "a person"), asked(beat))
+	case beat.State == team.WaitingApproval && beat.WaitsForPerson():
+		fmt.Fprintf(&b, "- %s waits for a person to decide on its request %s (%q)\n", m.AgentID, beat.Asked, beat.About)
+	case beat.State == team.WaitingApproval:
+		fmt.Fprintf(&b, "- %s waits for your decision on its plan %s (%q): decide with approve_plan\n", m.AgentID, beat.Asked, beat.About)
+	case m.State == team.Lost:
+		fmt.Fprintf(&b, "- %s is lost: its process is gone\n", m.AgentID)
+	case beat.Parked():
+		what := "model"
+		if beat.State == team.WaitingRepair {
+			what = "journal"
+		}
+		fmt.Fprintf(&b, "- %s cannot work until a person mends its %s: %s\n", m.AgentID, what, team.Summarize(m.LastError))
 	}
 	return b.String()
 }

@@ -66,6 +66,14 @@ func TestNotices(t *testing.T) {
 		with(tasks...),
 		func(l *snapshot) { l.Quarantined = []team.Quarantined{{Key: "task.T-009", Error: "it is damaged"}} },
 	).Notice(unfinished(tasks, 5)))
+	show("Commands run in the background and print nothing.", look(
+		member("coder-2", team.Idle, func(_ *team.Member, b *team.Beat) {
+			b.Jobs = []team.Job{{ID: "b1a2b3c", Kind: team.JobCommand, About: "make serve", Background: true, Still: 720}}
+		}),
+		member("coder-3", team.WaitingAnswer, func(_ *team.Member, b *team.Beat) {
+			b.Jobs = []team.Job{{ID: "bd4e5f6", Kind: team.JobCommand, About: "make test", Background: true, Still: 720}}
+		}),
+	).Notice(nil, 0))
 	show("A person is waited for.", look(
 		member("coder-2", team.WaitingUser, asks("ann", "m1", "Which colour?")),
 		member("coder-3", team.WaitingApproval, asks(team.UserAgent, "9f0c", "first the lexer")),

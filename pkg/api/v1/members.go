@@ -161,7 +161,7 @@ func (s *service) members() {
 	entries := s.api.OpenAPI().Components.Schemas.Schema(typeOf[transcript](), true, "")
 	addStream(s, operation{
 		id: "get-transcript", method: http.MethodGet, path: "/v1/teams/{team}/members/{name}/transcript", tag: tagMembers, summary: "Read a member's conversation",
-		doc: "The conversation and the calls of a member, from its journal: a page, or, if Accept is text/event-stream, a stream of server-sent events, each an entry, which continues with new ones.",
+		doc: "The conversation and the calls of a member, or of a subagent as coder-1.a1b2c3d, from its journal: a page, or, if Accept is text/event-stream, a stream of server-sent events, each an entry, which continues with new ones.",
 	}, map[string]*huma.MediaType{"application/json": {Schema: entries}, eventStream: {Schema: text}}, s.transcript)
 }
 
@@ -250,12 +250,19 @@ func (s *service) transcript(w http.ResponseWriter, r *http.Request, in *transcr
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.within)
 	defer cancel()
-	t, name, err := s.member(ctx, in.OfMember)
+	name, of, err := team.ParseConversation(in.Name)
+	if err == nil && of != "" {
+		err = team.Errorf(team.InvalidArgument, "path.name: %q names a team", in.Name).WithHint("leave out what is behind the name")
+	}
+	if err != nil {
+		return err
+	}
+	t, err := s.open(ctx, in.OfTeam)
 	if err != nil {
 		return err
 	}
 	if streams(r) {
-		if _, err := t.Members().Get(ctx, name); err != nil { // which a stream could not tell so well
+		if _, err := t.Members().Get(ctx, name.Owner()); err != nil { // which a stream could not tell so well
 			return err
 		}
 		return s.followTranscript(w, r, t, name, from)

@@ -39,6 +39,8 @@ type Form struct {
 	Hidden   []string   // by their names here: taken, but the model does not see them
 	Optional []string   // by their names here: the tool requires them, but Calls can do without
 
+	When func(given map[string]any) bool // see [tool.Variant]
+
 	// Unfold may change arguments as the model gave them, before anything looks at them.
 	Unfold func(given map[string]any)
 
@@ -121,7 +123,7 @@ func (f Form) of(t tool.Tool) (tool.Variant, error) {
 	if err != nil {
 		return tool.Variant{}, err
 	}
-	v := tool.Variant{Name: f.Name, Description: cmp.Or(f.Description, f.Dialect.Say(t.Description)), Schema: shown, Traits: f.traits(t.Traits)}
+	v := tool.Variant{Name: f.Name, Description: cmp.Or(f.Description, f.Dialect.Say(t.Description)), Schema: shown, Traits: f.traits(t.Traits), When: f.When}
 	v.Run = func(ctx context.Context, arguments string, call func(map[string]any) (tool.Output, error)) (tool.Output, error) {
 		calls, err := f.calls(ctx, check, arguments)
 		if err != nil {

@@ -53,7 +53,7 @@ func (t tools) forms() map[string][]dialect.Form {
 		},
 		"spawn_teammate": {
 			{Name: "spawn_teammate", Names: map[string][]string{"role": {"role", "role_name"}}},
-			{Name: "Task", Dialect: team.Claude, Optional: []string{"subagent_type"}, Calls: t.spawnCall, Names: map[string][]string{"role": {"subagent_type", "role_name"}},
+			{Name: "Task", Dialect: team.Claude, When: spawns, Optional: []string{"subagent_type"}, Calls: t.spawnCall, Names: map[string][]string{"role": {"subagent_type", "role_name"}},
 				Own: spawnExtras, Hidden: []string{"description", "mode", "tasks"}},
 		},
 	}
@@ -281,7 +281,7 @@ func (t tools) inTeam(ctx context.Context, given map[string]any) ([]map[string]a
 
 // spawnExtras are what only Task has.
 var spawnExtras = []dialect.Argument{
-	{Name: "team_name", Type: "string", Description: "required; Task starts teammates only"},
+	{Name: "team_name", Type: "string", Description: "required for a teammate; without it Task is Agent"},
 	{Name: "description", Type: "string"},
 	{Name: "mode", Type: "string"},
 	{Name: "tasks", Type: "array"},
@@ -294,15 +294,17 @@ const fanout = "for several pieces of work at once use TeamFanout; for a teammat
 // settled by its role, but for "plan".
 var ownModes = []string{"default", "acceptEdits", "bypassPermissions", "delegate", "dontAsk", "plan"}
 
+// spawns reports whether a call of Task is to start a teammate: without the name of a team it is a subagent's.
+func spawns(given map[string]any) bool {
+	return given["team_name"] != nil && given["team_name"] != "" || given["tasks"] != nil
+}
+
 // spawnCall is the call of spawn_teammate for one of Task. Without a role it makes a member
 // of the general one.
 func (t tools) spawnCall(ctx context.Context, given map[string]any) ([]map[string]any, error) {
 	mode, _ := given["mode"].(string)
 	if given["tasks"] != nil || mode != "" && !slices.Contains(ownModes, mode) {
 		return nil, team.Errorf(team.InvalidArgument, "Task starts one teammate; it has no mode %q and no tasks", team.Clean(mode, 40)).WithHint(fanout)
-	}
-	if given["team_name"] == nil {
-		return nil, team.Errorf(team.InvalidArgument, "Task without team_name would start a subagent, which there is not yet").WithHint(fanout)
 	}
 	if err := t.ownTeam(ctx, given); err != nil {
 		return nil, err

@@ -17,6 +17,9 @@ import (
 
 const bashDescription = `Run a command in the workspace: builds, tests, git. To read and search files use read_file, grep and glob. Returns stdout and stderr together and, if it is not 0, "exit status N" as the last line. Each call is a new shell without input: cd and variables do not carry over, and background processes are killed at its end.`
 
+// inBackground is the argument that only members have who are told of what ends.
+const inBackground = "run_in_background"
+
 const (
 	defaultTimeout = 120         // seconds
 	maxTimeout     = 600         // seconds
@@ -29,6 +32,8 @@ const MaxTime = maxTimeout * time.Second
 type bashArgs struct {
 	Command string `json:"command" jsonschema:"may have several lines"`
 	Timeout int    `json:"timeout,omitempty" jsonschema:"seconds (default 120, at most 600)"`
+
+	Background bool `json:"run_in_background,omitempty" jsonschema:"get its id now, and be told when it has ended; no time limit unless given"`
 }
 
 // bash is the tool bash. A command that fails is no error of the tool: its exit
@@ -36,16 +41,8 @@ type bashArgs struct {
 // was up and unavailable if the call was cancelled, both with the output until
 // then; unavailable also if bash cannot be started.
 func (w *Workspace) bash(ctx context.Context, in bashArgs) (tool.Output, error) {
-	switch {
-	case strings.TrimSpace(in.Command) == "":
-		return tool.Output{}, team.Errorf(team.InvalidArgument, "command: empty")
-	case strings.ContainsRune(in.Command, 0):
-		return tool.Output{}, team.Errorf(team.InvalidArgument, "command: holds a zero byte")
-	case len(in.Command) > maxCommand:
-		return tool.Output{}, team.Errorf(team.InvalidArgument, "command: %d bytes, at most %d", len(in.Command), maxCommand).
-			WithHint("write a script with write_file and run that")
-	case in.Timeout < 0 || in.Timeout > maxTimeout:
-		return tool.Output{}, team.Errorf(team.InvalidArgument, "timeout: %d, want seconds from 1 to %d", in.Timeout, maxTimeout)
+	if err := in.check(); err != nil {
+		return tool.Output{}, err
 	}
 	seconds := cmp.Or(in.Timeout, defaultTimeout)
 	output, exit, err := w.shell(ctx, in.Command, time.Duration(seconds)*time.Second)
@@ -66,6 +63,22 @@ func (w *Workspace) bash(ctx context.Context, in bashArgs) (tool.Output, error) 
 	return tool.Output{}, tool.Plain(team.Errorf(team.InvalidState, "%w", exit.Cause), output)
 }
 
+// check refuses what cannot be run. Error: InvalidArgument.
+func (in bashArgs) check() error {
+	switch {
+	case strings.TrimSpace(in.Command) == "":
+		return team.Errorf(team.InvalidArgument, "command: empty")
+	case strings.ContainsRune(in.Command, 0):
+		return team.Errorf(team.InvalidArgument, "command: holds a zero byte")
+	case len(in.Command) > maxCommand:
+		return team.Errorf(team.InvalidArgument, "command: %d bytes, at most %d", len(in.Command), maxCommand).
+			WithHint("write a script with write_file and run that")
+	case in.Timeout < 0 || in.Timeout > maxTimeout:
+		return team.Errorf(team.InvalidArgument, "timeout: %d, want seconds from 1 to %d", in.Timeout, maxTimeout)
+	}
+	return nil
+}
+
 // ended is the output of a command that was killed, with a last line that says why.
 func ended(output, why string, args ...any) string {
 	if output != "" && !strings.HasSuffix(output, "\n") {
@@ -83,15 +96,18 @@ func report(output string, exit command.Exit) string {
 	return ended(output, "%s", exit.How)
 }
 
+// command is a command line as it is run.
+func (w *Workspace) command(line string, output io.Writer, limit time.Duration) command.Command {
+	return command.Command{Args: []string{"bash", "-c", line}, Dir: w.dir, Env: []string{"AGENTTEAM_WORKSPACE=" + w.dir},
+		Output: output, Limit: limit, Allowed: w.allowed}
+}
+
 // shell runs a command line and returns what it wrote; exit.Cause is then the limit that
 // ended it, if one did. Errors: unavailable if bash cannot be started, if ctx ends or with
 // the right to run commands.
 func (w *Workspace) shell(ctx context.Context, line string, limit time.Duration) (output string, exit command.Exit, err error) {
 	var captured command.Capture
-	exit, err = w.runner.Run(ctx, command.Command{
-		Args: []string{"bash", "-c", line}, Dir: w.dir, Env: []string{"AGENTTEAM_WORKSPACE=" + w.dir},
-		Output: io.MultiWriter(&captured, progress{ctx}), Limit: limit, Allowed: w.allowed,
-	})
+	exit, err = w.runner.Run(ctx, w.command(line, io.MultiWriter(&captured, progress{ctx}), limit))
 	tool.Note(ctx, func(a *team.Account) {
 		a.Sandbox = exit.Sandbox // and not that by which the call was judged: settings may have changed
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
 
@@ -26,7 +27,8 @@ type lent struct {
 	ws      *Workspace
 	work    Work
 	release func()
-	users   atomic.Int32 // calls, and the Current itself
+	users   atomic.Int32  // calls, commands in the background, and the Current itself
+	gone    chan struct{} // closed when the tree is given up; of all that were lent for it
 }
 
 func (l *lent) done() {
@@ -47,18 +49,70 @@ func Follow(s Source, work func() Work, o Options) *Current {
 func (c *Current) Use(ctx context.Context) (ws *Workspace, done func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	work := c.work()
-	if c.now == nil || c.now.work.Task.ID != work.Task.ID || c.now.work.Task.Epoch != work.Task.Epoch || c.now.work.Head != work.Head || c.now.work.Team.OnLine() != work.Team.OnLine() || !sameHands(c.now.work, work) {
-		ws, release, err := c.source.Open(ctx, work, c.opts)
+	return c.use(ctx, c.work())
+}
+
+// use is Use of what the member works on, while mu is held.
+func (c *Current) use(ctx context.Context, work Work) (ws *Workspace, done func(), err error) {
+	if c.now == nil || c.now.work.Task.ID != work.Task.ID || c.now.work.Task.Epoch != work.Task.Epoch || !sameTree(c.now.work, work) || !sameHands(c.now.work, work) {
+		gone := make(chan struct{})
+		if c.now != nil && sameTree(c.now.work, work) {
+			gone = c.now.gone
+		}
+		o := c.opts
+		o.gone = gone
+		ws, release, err := c.source.Open(ctx, work, o)
 		if err != nil {
 			return nil, nil, err
 		}
-		c.giveBack()
-		c.now = &lent{ws: ws, work: work, release: release}
+		c.giveBack(gone)
+		c.now = &lent{ws: ws, work: work, release: release, gone: gone}
 		c.now.users.Add(1)
 	}
 	c.now.users.Add(1)
 	return c.now.ws, c.now.done, nil
+}
+
+// sameTree reports whether two works are done in the same folder: in a team on the line each hold
+// of a task has a tree, and so has each head of the line for who holds none.
+func sameTree(a, b Work) bool {
+	if !a.Team.OnLine() && !b.Team.OnLine() {
+		return true
+	}
+	return a.Team.OnLine() == b.Team.OnLine() && a.Task.ID == b.Task.ID && a.Task.Epoch == b.Task.Epoch && a.Head == b.Head
+}
+
+// Here returns the tools of where the member works at this moment, for work that is bound to that,
+// and a channel that is closed when the tree is given up: from then on they do nothing. Errors:
+// those of the source.
+func (c *Current) Here(ctx context.Context) (here []tool.Tool, gone <-chan struct{}, err error) {
+	_, done, err := c.Use(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	then := c.now
+	return tools(func(ctx context.Context) (*Workspace, func(), error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		work := c.work()
+		if !sameTree(then.work, work) {
+			return nil, nil, team.Errorf(team.InvalidState, "%w", errGone)
+		}
+		return c.use(ctx, work)
+	}, false), then.gone, nil
+}
+
+// Settle gives back a tree in which the member does not work any more, and ends what still runs there
+// in the background.
+func (c *Current) Settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now != nil && !sameTree(c.now.work, c.work()) {
+		c.giveBack(nil)
+	}
 }
 
 // sameHands reports whether the member may do the same: a person may have changed that meanwhile.
@@ -66,8 +120,12 @@ func sameHands(a, b Work) bool {
 	return reflect.DeepEqual(a.Team.HandsOf(a.Member.Role), b.Team.HandsOf(b.Member.Role))
 }
 
-func (c *Current) giveBack() {
+// giveBack gives up what is lent; next is the tree that follows, if it may be the same.
+func (c *Current) giveBack(next chan struct{}) {
 	if c.now != nil {
+		if c.now.gone != next {
+			close(c.now.gone)
+		}
 		c.now.done()
 		c.now = nil
 	}
@@ -77,11 +135,11 @@ func (c *Current) giveBack() {
 func (c *Current) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.giveBack()
+	c.giveBack(nil)
 }
 
 // Tools are those of [Workspace.Tools]. Each call works in the workspace of its moment.
-func (c *Current) Tools() []tool.Tool { return tools(c.Use) }
+func (c *Current) Tools() []tool.Tool { return tools(c.Use, c.opts.Begin != nil) }
 
 // Resume tells that the agent continues the work of an earlier process, which may have
 // read files of which this one does not know how they were. From then on write_file

@@ -41,6 +41,11 @@ type Options struct {
 	// Allowed is that of each command, see [command.Command].
 	Allowed func() (until time.Time, moved <-chan struct{})
 
+	// Begin runs what is given beside the agent's conversation: a command in the background, whose
+	// output goes to out. run returns how that has ended, and ends soon after its context does. Errors: Busy;
+	// Unavailable. Default: nothing runs in the background.
+	Begin Begin
+
 	// Shared: others write in the same folder, and nothing else tells what a task has changed. What a
 	// file tool replaces is kept, and noted in the account of its call.
 	Shared bool
@@ -48,7 +53,8 @@ type Options struct {
 	// ReadOnly: the caller only looks at files, so the folder need not be writable.
 	ReadOnly bool
 
-	seen *seen // of the member, whichever workspace it works in; nil: of this one
+	seen *seen           // of the member, whichever workspace it works in; nil: of this one
+	gone <-chan struct{} // see [Workspace]
 }
 
 // Workspace is an open folder. It is safe for concurrent use, also together with
@@ -62,6 +68,8 @@ type Workspace struct {
 	stored  func(ctx context.Context, ref string) (io.ReadCloser, error)
 	keep    func(ctx context.Context, text string) (string, error) // nil: nothing is
 	allowed func() (time.Time, <-chan struct{})                    // nil: always
+	begin   Begin                                                  // nil: nothing runs in the background
+	gone    <-chan struct{}                                        // closed when the tree is given up; nil: it is none
 
 	shared   bool
 	writable func(name string) error
@@ -79,7 +87,7 @@ type Workspace struct {
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
 func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
-	w := &Workspace{runner: run, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, writable: opts.Writable, shared: opts.Shared, seen: opts.seen, shown: map[string]string{}}
+	w := &Workspace{runner: run, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, begin: opts.Begin, gone: opts.gone, writable: opts.Writable, shared: opts.Shared, seen: opts.seen, shown: map[string]string{}}
 	if w.writable == nil {
 		w.writable = func(string) error { return nil }
 	}
@@ -160,13 +168,18 @@ func (w *Workspace) Dir() string { return w.dir }
 // Tools returns the shell and the file tools. Their paths are relative to the folder,
 // or absolute and inside it.
 func (w *Workspace) Tools() []tool.Tool {
-	return tools(func(context.Context) (*Workspace, func(), error) { return w, func() {}, nil })
+	return tools(func(context.Context) (*Workspace, func(), error) { return w, func() {}, nil }, w.begin != nil)
 }
 
-// tools are those of the workspace that use returns at each call; done is called after it.
-func tools(use func(context.Context) (w *Workspace, done func(), err error)) []tool.Tool {
+// tools are those of the workspace that use returns at each call; done is called after it. The model
+// is told of the background if there is one.
+func tools(use func(context.Context) (w *Workspace, done func(), err error), background bool) []tool.Tool {
+	var hidden []string
+	if !background {
+		hidden = append(hidden, inBackground)
+	}
 	return dialect.Speak([]tool.Tool{
-		tool.New("bash", bashDescription, in(use, (*Workspace).bash), tool.Traits{Writes: true, Yields: true, Bulky: true}),
+		tool.New("bash", bashDescription, shellOf(use, background), tool.Hidden(hidden...), tool.Traits{Writes: true, Yields: true, Bulky: true}),
 		tool.New("read_file", readDescription, in(use, (*Workspace).read), tool.Traits{ReadOnly: true, Bulky: true, Terse: true, Reads: []string{"path"}}),
 		tool.New("write_file", writeDescription, in(use, (*Workspace).write), tool.Traits{Writes: true, Bulky: true, Terse: true, Stored: []string{"content"}}),
 		tool.New("edit_file", editDescription, in(use, (*Workspace).edit), tool.Hidden("edits"), tool.Traits{Writes: true, Bulky: true, Terse: true, Stored: []string{"old_string", "new_string", "edits"}}),

@@ -1,0 +1,209 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"agentteam/pkg/agent"
+	"agentteam/pkg/audit"
+	"agentteam/pkg/engine"
+	"agentteam/pkg/event"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/stored"
+	"agentteam/pkg/subagent"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/job"
+)
+
+// begin begins a command of the member in the background.
+func (m *member) begin(is team.Job, run func(ctx context.Context, out io.Writer) string) (team.Job, error) {
+	return m.jobs.Begin(is, func(ctx context.Context, j *job.Job) string { return run(ctx, j) })
+}
+
+// subagentTool is the tool by which the member starts subagents.
+func (m *member) subagentTool() tool.Tool {
+	o := subagent.Options{Owner: m.Member.AgentID, Jobs: m.jobs, Aliases: m.Aliases, Open: m.openSubagent, Roles: m.record}
+	if m.Team != nil {
+		o.Keep = stored.In(m.Team.Files).Put
+	}
+	return subagent.Tool(o)
+}
+
+// record is the team's record, as it was last heard of.
+func (m *member) record() team.Team {
+	if t := m.newest.Load(); t != nil {
+		return *t
+	}
+	return m.Record
+}
+
+// openSubagent prepares the conversation of a subagent. Errors: those of [journal.Open].
+func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Options, func(uint64, model.Usage, error), error) {
+	record := m.record()
+	tools, changes, err := m.subagentTools(ctx, s.Role, record.Dialect(m.Role))
+	if err != nil {
+		return engine.Options{}, nil, err
+	}
+	alias := s.Alias
+	for _, a := range []string{s.Role.Model, m.Member.Model} {
+		if alias == "" {
+			alias = a
+		}
+	}
+	log, _, err := journal.Open(ctx, m.Team, s.Name, m.Member.Incarnation, journal.Options{Keep: m.KeepTranscripts, Place: m.at,
+		Outlives: func(ctx context.Context, before uint64) error { return audit.Keep(ctx, m.Team, s.Name, before) }})
+	if err != nil {
+		return engine.Options{}, nil, err
+	}
+	writes, stop := shutdown.Outlive(ctx, shutdown.Journal)
+	run := ulid.Make().String()
+	events := event.New(m.Team, m.Logger)
+	emit := func(b team.EventBody) {
+		b.RunID, b.ThreadID = run, string(s.Name)
+		events.Emit(writes, team.Event{AgentID: s.Name, RoleName: s.Role.Name, RunID: run, Event: b})
+	}
+	emit(team.EventBody{Type: team.RunStarted})
+	m.Logger.InfoContext(ctx, "subagent started", "agent", s.Name, "role", s.Role.Name)
+	end := func(turns uint64, used model.Usage, err error) {
+		defer stop()
+		if err != nil {
+			m.Logger.WarnContext(ctx, "subagent failed", "agent", s.Name, "err", err)
+			emit(team.EventBody{Type: team.RunError, Message: err.Error(), Code: string(team.CodeOf(err))})
+			return
+		}
+		emit(team.EventBody{Type: team.RunFinished, Result: engine.JSON(map[string]any{"turns": turns,
+			"usage": map[string]int{"prompt_tokens": used.PromptTokens, "completion_tokens": used.CompletionTokens}})})
+	}
+	return engine.Options{Name: string(s.Name), System: agent.Subagent(record, m.Member, s.Name, s.Role, *m.at, changes), Alias: alias, Model: m.Model, Tools: tools,
+		Journal: subagentLog{log, m, run, writes}, Owner: lender{m}, Store: stored.In(m.Team.Files), Logger: m.Logger}, end, nil
+}
+
+// subagentTools are those of a subagent with that role: what its type has of its owner's tools of the
+// workspace, behind its owner's gates. changes reports whether one of them changes anything.
+func (m *member) subagentTools(ctx context.Context, r team.Role, d team.Dialect) (set *tool.Set, changes bool, err error) {
+	files, _, err := m.current.Here(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	set, err = tool.NewSet(m.Metrics, append(files, subagent.None())...)
+	if err != nil {
+		return nil, false, err
+	}
+	if m.gate != nil {
+		set = set.Behind(m.gate.Pass)
+	}
+	if m.Member.AgentID == team.Leader {
+		set = set.Behind(m.delegate(files))
+	}
+	names := []string{"subagent"}
+	for _, t := range files {
+		if !slices.Contains(m.names, t.Name) || !has(r, t) || m.Role.Takes(t.Answers) || r.Takes(t.Answers) {
+			continue
+		}
+		names, changes = append(names, t.Name), changes || t.Traits.Writes
+	}
+	set, err = set.Behind(m.passOnceDecided).Speaking(d).Allow(names)
+	return set, changes, err
+}
+
+// has reports whether a role gives a subagent a tool. The deliverable is its owner's to write, and
+// in plan mode it has no one to approve a plan.
+func has(r team.Role, t tool.Tool) bool {
+	if r.PlanMode && t.Traits.Writes {
+		return false
+	}
+	return len(r.Tools) == 0 || slices.ContainsFunc(r.Tools, func(name string) bool {
+		return name == "*" || !strings.HasSuffix(name, team.OnlyDeliverable) && t.Answers(name)
+	})
+}
+
+// passOnceDecided is the gate of the member's permissions for a subagent, which waits until a person
+// has decided. It is asked for in its owner's name.
+func (m *member) passOnceDecided(ctx context.Context, r tool.Request) error {
+	for {
+		err := m.asks.Pass(ctx, r)
+		w, waits := tool.Awaits(err)
+		if !waits {
+			return err
+		}
+		waiting, stop := context.WithCancel(ctx)
+		go func() { // who waits for a person has not stalled
+			for waiting.Err() == nil {
+				tool.Progress(ctx)
+				select {
+				case <-waiting.Done():
+				case <-time.After(progressEvery):
+				}
+			}
+		}()
+		_, err = m.decided(ctx, w.Plan)
+		stop()
+		if err != nil {
+			return team.Errorf(team.Unavailable, "%s was not run: %w", r.Called, context.Cause(ctx))
+		}
+	}
+}
+
+// progressEvery is how often progress is shown while a person is waited for.
+const progressEvery = 5 * time.Second
+
+// subagentLog is the journal of a subagent, whose records are of its run and of the task that its
+// owner holds.
+type subagentLog struct {
+	*journal.Journal
+	m      *member
+	run    string
+	writes context.Context // within which records are stored; it outlives that of the work
+}
+
+// Append implements [engine.Journal].
+func (l subagentLog) Append(ctx context.Context, r journal.Record) (journal.Record, error) {
+	return l.Journal.Append(ctx, l.stamped(r))
+}
+
+// Enqueue implements [engine.Journal].
+func (l subagentLog) Enqueue(_ context.Context, r journal.Record) journal.Record {
+	return l.Journal.Enqueue(l.writes, l.stamped(r))
+}
+
+func (l subagentLog) stamped(r journal.Record) journal.Record {
+	t, _ := l.m.hand.Task()
+	r.RunID, r.TaskID = l.run, t.ID
+	return r
+}
+
+// lender is the member as the owner of its subagents' engines: they take no step that it might not.
+type lender struct{ *member }
+
+// Leave implements [engine.Owner]: as for the member's own steps, its task is made sure of before one
+// that counts.
+func (l lender) Leave(ctx context.Context, s engine.Step) error {
+	if err := l.heart.Certain(ctx); err != nil {
+		return err
+	}
+	t, holds := l.hand.Task()
+	if !holds || s == engine.Read || time.Since(l.hand.Confirmed()) < l.Record.Lease()/6 {
+		return nil
+	}
+	if _, err := l.hand.Confirm(ctx, t.ID); err != nil && !errors.Is(err, team.ErrUnreadable) {
+		return err
+	}
+	return nil
+}
+
+// Within implements [engine.Owner].
+func (l lender) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return l.heart.Within(ctx)
+}
+
+// Returned implements [engine.Owner].
+func (lender) Returned(tool.Effects, *journal.ToolResult) {}

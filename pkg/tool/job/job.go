@@ -1,0 +1,300 @@
+// Package job has what a member has under way beside its conversation: subagents, and commands in
+// the background. It knows which there are, keeps what they print, tells the agent when one has
+// ended, and ends all of them with their owner.
+//
+// It runs nothing: a command is run by tool/workspace, a subagent by package subagent. What a
+// process that dies leaves running is ended by the supervisors of package sandbox; its successor
+// learns from the journal what that was.
+package job
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"agentteam/pkg/command"
+	"agentteam/pkg/team"
+)
+
+// The limits of one member.
+const (
+	MaxSubagents = 4 // that work at the same time
+	MaxCommands  = 8 // that run in the background at the same time
+)
+
+// mostPast is how many jobs that have ended can still be read.
+const mostPast = 16
+
+// Options are what a member's jobs need. The zero value is the default.
+type Options struct {
+	// Keep stores the whole of an output that is too long to be shown and returns its reference.
+	// Default: the middle is lost.
+	Keep func(ctx context.Context, text string) (ref string, err error)
+	// Task is what the member holds; "" = no task. Default: none.
+	Task func() team.TaskID
+}
+
+// Jobs are those of one member. Safe for concurrent use.
+type Jobs struct {
+	o     Options
+	ctx   context.Context
+	end   context.CancelCauseFunc
+	slots chan struct{} // one for each subagent that works
+	ended chan Ended
+	work  sync.WaitGroup
+
+	mu   sync.Mutex
+	live []*Job // the oldest first; until the agent knows that they have ended
+	past []*Job // that have ended, as it knows, the newest last
+}
+
+// Job is one job that is under way. Its methods are for whatever runs it. Safe for concurrent use.
+type Job struct {
+	cancel context.CancelCauseFunc
+	over   chan struct{} // closed once it has ended
+	known  chan struct{} // closed once the agent knows that
+
+	mu           sync.Mutex
+	is           team.Job
+	moved        time.Time
+	whole, fresh command.Capture // what it has printed, and what of that was not read yet
+	ref          string          // of whole, once it is stored
+	told         bool            // known is closed
+}
+
+// Ended is that a job in the background has ended, of which the agent does not know.
+type Ended struct {
+	Job  team.Job
+	Text string // for the model: what has ended and how, with the head of the output
+	Told func() // to be called once that is recorded
+}
+
+// New returns a member's jobs: none yet. They must be closed.
+func New(o Options) *Jobs {
+	ctx, end := context.WithCancelCause(context.Background())
+	return &Jobs{o: o, ctx: ctx, end: end, slots: make(chan struct{}, MaxSubagents), ended: make(chan Ended)}
+}
+
+// Close ends all jobs and waits until they have.
+func (s *Jobs) Close() {
+	s.mu.Lock()
+	s.end(errors.New("its owner's process ends"))
+	s.mu.Unlock()
+	s.work.Wait()
+}
+
+// Ended is where each job in the background is told of that has ended, once; not those of which a
+// call has shown it before.
+func (s *Jobs) Ended() <-chan Ended { return s.ended }
+
+// List returns the jobs that run, and those that have ended without that the agent knows.
+func (s *Jobs) List() (all []team.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.live {
+		all = append(all, j.Is())
+	}
+	return all
+}
+
+// Waits reports whether a job in the background runs for which its owner may wait.
+func (s *Jobs) Waits() bool {
+	return slices.ContainsFunc(s.List(), func(j team.Job) bool { return j.Background && j.Holds() })
+}
+
+// EndTask ends all jobs that were begun for a task, which was taken from the member.
+func (s *Jobs) EndTask(id team.TaskID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.live {
+		if j.Is().Task == id {
+			j.cancel(fmt.Errorf("%s was taken from its owner", id))
+		}
+	}
+}
+
+// Begin runs a job in the background until it has ended, or its owner ends it. run returns how it has
+// ended, in a few words, and ends soon after its context does. Errors: Busy if so many run already;
+// Unavailable once the jobs are closed.
+func (s *Jobs) Begin(is team.Job, run func(ctx context.Context, j *Job) (ended string)) (team.Job, error) {
+	if is.Background = true; is.Kind == team.JobSubagent {
+		select {
+		case s.slots <- struct{}{}:
+		default:
+			return is, team.Errorf(team.Busy, "%d subagents are at work, and there may be no more", MaxSubagents).WithHint("wait for one with task_output")
+		}
+	}
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	j, err := s.add(is, cancel)
+	if err != nil {
+		s.free(is)
+		cancel(nil)
+		return is, err
+	}
+	go func() {
+		defer s.work.Done()
+		defer cancel(nil)
+		ended := run(ctx, j)
+		s.free(is)
+		j.ends(ended)
+		s.tell(j)
+	}()
+	return j.Is(), nil
+}
+
+// Run is Begin of a job for which the caller waits; it is listed while it runs. A subagent waits until
+// fewer than [MaxSubagents] work. Errors: Unavailable if ctx ends before it has begun.
+func (s *Jobs) Run(ctx context.Context, is team.Job, run func(ctx context.Context, j *Job) (ended string)) (team.Job, error) {
+	if is.Kind == team.JobSubagent {
+		select {
+		case s.slots <- struct{}{}:
+			defer s.free(is)
+		case <-ctx.Done():
+			return is, team.Errorf(team.Unavailable, "it was not begun: %w", context.Cause(ctx))
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })()
+	j, err := s.add(is, cancel)
+	if err != nil {
+		return is, err
+	}
+	defer s.work.Done()
+	j.ends(run(ctx, j))
+	s.forget(j)
+	return j.Is(), nil
+}
+
+func (s *Jobs) free(is team.Job) {
+	if is.Kind == team.JobSubagent {
+		<-s.slots
+	}
+}
+
+// add lists a job under a new id, for which work is waited. Errors: Busy; Unavailable.
+func (s *Jobs) add(is team.Job, cancel context.CancelCauseFunc) (*Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return nil, team.Errorf(team.Unavailable, "it was not begun: %w", context.Cause(s.ctx))
+	}
+	commands := 0
+	for _, j := range s.live {
+		if now := j.Is(); now.Kind == team.JobCommand && now.Ended == "" {
+			commands++
+		}
+	}
+	if is.Kind == team.JobCommand && commands >= MaxCommands {
+		return nil, team.Errorf(team.Busy, "%d commands run in the background, and there may be no more", MaxCommands).WithHint("end one with task_stop")
+	}
+	is.ID, is.Since = s.newID(is.Kind), time.Now().UTC()
+	if s.o.Task != nil {
+		is.Task = s.o.Task()
+	}
+	j := &Job{is: is, cancel: cancel, over: make(chan struct{}), known: make(chan struct{}), moved: time.Now()}
+	s.live = append(s.live, j)
+	s.work.Add(1)
+	return j, nil
+}
+
+// newID is an id that no job has which the agent may know.
+func (s *Jobs) newID(k team.JobKind) string {
+	letter := "b"
+	if k == team.JobSubagent {
+		letter = "a"
+	}
+	for {
+		var random [3]byte
+		_, _ = rand.Read(random[:]) // which never fails
+		id := letter + hex.EncodeToString(random[:])
+		if !slices.ContainsFunc(slices.Concat(s.live, s.past), func(j *Job) bool { return j.is.ID == id }) {
+			return id
+		}
+	}
+}
+
+// tell tells the agent that j has ended, unless a call has shown it before or the jobs are closed.
+func (s *Jobs) tell(j *Job) {
+	defer s.forget(j)
+	select {
+	case <-j.known:
+		return
+	default:
+	}
+	told := make(chan struct{})
+	select {
+	case s.ended <- Ended{Job: j.Is(), Text: s.notice(j), Told: sync.OnceFunc(func() { close(told) })}:
+		select { // it counts as the agent's until that is recorded
+		case <-told:
+		case <-s.ctx.Done():
+		}
+	case <-j.known:
+	case <-s.ctx.Done():
+	}
+}
+
+// forget takes a job off the list, which the agent knows to have ended.
+func (s *Jobs) forget(j *Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live = slices.DeleteFunc(s.live, func(o *Job) bool { return o == j })
+	s.past = append(s.past, j)
+	s.past = s.past[max(0, len(s.past)-mostPast):]
+}
+
+// Is returns the job as it is now.
+func (j *Job) Is() team.Job {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	is := j.is
+	if is.Ended == "" {
+		is.Still = int(time.Since(j.moved) / time.Second)
+	}
+	return is
+}
+
+// Write takes in what the job prints.
+func (j *Job) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.moved = time.Now()
+	_, _ = j.fresh.Write(p) // neither fails
+	return j.whole.Write(p)
+}
+
+// Moved takes in that a subagent has come further, and what it has used.
+func (j *Job) Moved(turns uint64, tokens int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.moved, j.is.Turns, j.is.Tokens = time.Now(), turns, tokens
+}
+
+// Progress takes in that it has come further.
+func (j *Job) Progress() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.moved = time.Now()
+}
+
+func (j *Job) ends(how string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.is.Ended = how
+	close(j.over)
+}
+
+// knows notes that the agent knows how the job has ended.
+func (j *Job) knows() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.told {
+		j.told = true
+		close(j.known)
+	}
+}

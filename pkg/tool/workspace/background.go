@@ -1,0 +1,89 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"agentteam/pkg/command"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
+)
+
+// Begin begins a job of the member, see [Options].
+type Begin func(is team.Job, run func(ctx context.Context, out io.Writer) (ended string)) (team.Job, error)
+
+// errGone ends what was bound to a tree.
+var errGone = errors.New("the tree in which it was begun is given up, since its task is over")
+
+// maxLine is how many characters of a command are shown of one that runs in the background.
+const maxLine = 80
+
+// shellOf is the function of the tool bash: a command in the background keeps its workspace until
+// it has ended. It ends with the tree of its task. Error: InvalidState where no agent would be told of its
+// end.
+func shellOf(use func(context.Context) (*Workspace, func(), error), background bool) func(context.Context, bashArgs) (tool.Output, error) {
+	foreground := in(use, (*Workspace).bash)
+	return func(ctx context.Context, in bashArgs) (tool.Output, error) {
+		if !in.Background {
+			return foreground(ctx, in)
+		}
+		if !background {
+			return tool.Output{}, team.Errorf(team.InvalidState, "nothing runs in the background here").WithHint("run it without run_in_background, with a timeout")
+		}
+		if err := in.check(); err != nil {
+			return tool.Output{}, err
+		}
+		w, done, err := use(ctx)
+		if err != nil {
+			return tool.Output{}, err
+		}
+		out, err := w.background(in, done)
+		if err != nil {
+			done()
+		}
+		return out, err
+	}
+}
+
+// background runs a command beside the agent's conversation; done is called once it has ended.
+// Errors: those of [Begin].
+func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
+	is := team.Job{Kind: team.JobCommand, About: team.OneLine(team.Clean(in.Command, maxLine))}
+	is, err := w.begin(is, func(ctx context.Context, out io.Writer) string {
+		defer done()
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		stop := make(chan struct{})
+		defer close(stop)
+		go func() {
+			select {
+			case <-w.gone:
+				cancel(errGone)
+			case <-stop:
+			}
+		}()
+		exit, err := w.runner.Run(ctx, w.command(in.Command, out, time.Duration(in.Timeout)*time.Second))
+		return howEnded(exit, err)
+	})
+	if err != nil {
+		return tool.Output{}, err
+	}
+	brief := fmt.Sprintf("%s runs in the background. You are told when it has ended; task_output shows what it prints, task_stop ends it.", is.ID)
+	return tool.Output{Value: is, Brief: brief, Effects: tool.Effects{Jobs: []team.Job{is}}}, nil
+}
+
+// howEnded is how a command in the background has ended, in a few words.
+func howEnded(exit command.Exit, err error) string {
+	switch {
+	case err != nil:
+		return "it was not started: " + team.OneLine(team.Clean(err.Error(), 200))
+	case errors.Is(exit.Cause, command.ErrTimeout):
+		return "killed, since its time was up"
+	case exit.Cause != nil:
+		return "killed: " + exit.Cause.Error()
+	}
+	return exit.How
+}
