@@ -482,3 +482,34 @@ func TestSlowStandby(t *testing.T) {
 		})
 	}
 }
+
+// A role limits its members, and one whose members work in separate trees is not spawned where they
+// would share the workspace. Nothing is left of what was refused.
+func TestSpawnByRole(t *testing.T) {
+	s := newSite(t)
+	reg, err := registry.Open(t.Context(), s.team.Conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := reg.Make(t.Context(), team.Team{ID: "t", Line: &team.WorkLine{Goal: 1, Why: "it is no git repository"}, Roles: map[string]team.Role{
+		"coder": {Name: "coder", Description: "d", MaxInstances: 1, Color: "orange"},
+		"apart": {Name: "apart", Description: "d", Hands: team.Hands{Isolation: team.Worktrees}},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	s.standby(s.join)
+	if m, err := s.spawner().Spawn(t.Context(), team.Member{Role: "coder"}, 10); err != nil || m.Color != "orange" {
+		t.Fatalf("spawned %+v, %v", m, err)
+	}
+	for role, want := range map[string]string{
+		"coder": "1 of role coder are there, the limit of the role is 1 (max_instances)",
+		"apart": "role apart works in separate trees only (isolation: worktree), and team t shares its workspace: it is no git repository",
+	} {
+		if _, err := s.spawner().Spawn(t.Context(), team.Member{Role: role}, 10); team.CodeOf(err) != team.InvalidState || err.Error() != want {
+			t.Errorf("%s: %v, want %s", role, err, want)
+		}
+	}
+	if all, err := s.roster.List(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("members: %+v, %v", all, err)
+	}
+}

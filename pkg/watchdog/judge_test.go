@@ -61,6 +61,9 @@ func TestStirs(t *testing.T) {
 		l.Members, l.Beats = append(slices.Clone(l.Members), joined("explorer-1", "explorer")), maps.Clone(l.Beats)
 		l.Beats["explorer-1"] = beat("explorer-1", team.Idle)
 	}
+	waits := func(l *snapshot) { // coders take only what is assigned to them
+		l.Team.Roles = map[string]team.Role{"coder": {Name: "coder", AutoClaim: new(bool)}}
+	}
 	gone := func(l *snapshot) { l.Members[1].State = team.Lost; delete(l.Beats, "coder-1") }
 	deaf := func(l *snapshot) { l.Deaf = []team.AgentID{"coder-1"} }
 	blocked := team.Task{ID: "T-002", Status: team.Pending, Dependencies: []team.TaskID{"T-001"}}
@@ -69,6 +72,8 @@ func TestStirs(t *testing.T) {
 		want   string
 	}{
 		"nobody moves":            {nil, ""},
+		"who claims nothing":      {[]func(*snapshot){waits, tasks(pending)}, ""},
+		"what it is to claim":     {[]func(*snapshot){waits, tasks(reserved("coder-1"))}, "T-001 is about to be claimed by coder-1"},
 		"no goal":                 {[]func(*snapshot){func(l *snapshot) { l.Team.Goal = "" }}, "no goal"},
 		"ended":                   {[]func(*snapshot){func(l *snapshot) { l.Team.Status = team.TeamFinished }}, "no goal"},
 		"a spawn":                 {[]func(*snapshot){func(l *snapshot) { l.Members[1].State = team.Created }}, "a spawn is under way"},
