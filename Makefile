@@ -116,7 +116,7 @@ bench-agent: build ## measure an agent beside a plain loop over the same endpoin
 	@$(BENCH_RUN) agent
 
 .PHONY: bench-hands
-bench-hands: ## measure the start of commands in each sandbox, and searches of 50,000 files beside rg (1 min; BENCH=quick less)
+bench-hands: ## measure the start of commands in each sandbox, searches of 50,000 files beside rg, and worktrees (5 min; BENCH=quick 1)
 	@$(BENCH_RUN) hands
 
 .PHONY: lint

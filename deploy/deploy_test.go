@@ -315,7 +315,7 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	bases := regexp.MustCompile(`(?m)^ARG (\w+)=(.+)$`).FindAllStringSubmatch(read(t, "Dockerfile"), -1)
-	if len(bases) != 3 {
+	if len(bases) != 2 {
 		t.Errorf("the Dockerfile has the bases %q", bases)
 	}
 	names := map[string]string{}

@@ -120,13 +120,17 @@ func (l *lineEnd) write(w io.Writer) error {
 }
 
 // tellChanges names the uncommitted changes of the workspace, which a goal begins without unless it
-// is to take them along. Errors: InvalidState if it is, and they cannot be.
+// is to take them along. Errors: InvalidState if it is, and they cannot be; those of [client.Line.CheckLinks].
 func (a *app) tellChanges(ctx context.Context, t *client.Team, record team.Team, cfg config.Config, p *pursuit) error {
 	if record.Hands.Isolation == team.Shared || !onThisMachine(cfg, p) {
 		return nil
 	}
 	defer a.waitsFor("git to look at the checkout")()
-	names, err := t.Line().Changes(ctx, cmp.Or(p.workspace, record.Workspace), p.changes)
+	dir := cmp.Or(p.workspace, record.Workspace)
+	if err := t.Line().CheckLinks(ctx, dir); err != nil {
+		return err
+	}
+	names, err := t.Line().Changes(ctx, dir, p.changes)
 	switch {
 	case p.changes:
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/team"
@@ -57,6 +58,20 @@ func (t Line) landing(ctx context.Context, dir string) (p position, c line.Check
 		lacks.Files, err = p.Repo.Files(ctx, c.Head, p.head)
 	}
 	return p, c, lacks, err
+}
+
+// CheckLinks refuses what the team wishes to have in trees (worktree_links) and the checkout in dir cannot
+// give; a folder that cannot have trees gives nothing. Errors: InvalidArgument; NotFound for what is not there.
+func (t Line) CheckLinks(ctx context.Context, dir string) error {
+	record, err := t.record(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := line.Look(ctx, dir)
+	if err != nil {
+		return nil // who leads the team will report it
+	}
+	return hands.CheckLinks(ctx, record, c)
 }
 
 // Changes names the files of the checkout in dir that differ from its HEAD, with which the next

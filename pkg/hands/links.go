@@ -2,11 +2,24 @@ package hands
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"agentteam/pkg/line"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
+
+// CheckLinks refuses what trees of the team's members cannot get of a checkout: before a goal begins,
+// since later it is left out. The errors are those of [line.Checkout.CheckLinks].
+func CheckLinks(ctx context.Context, t team.Team, c line.Checkout) error {
+	for _, role := range append([]string{""}, slices.Sorted(maps.Keys(t.Roles))...) {
+		if err := c.CheckLinks(ctx, t.HandsOf(role).Links...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // LinksOf is [Source.Links] of a source, if it has that; no other gives any.
 func LinksOf(ctx context.Context, s workspace.Source, t team.Team, role string) (from line.Checkout, names []string, mounted bool) {

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
+	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/team"
@@ -58,7 +57,7 @@ func Decide(ctx context.Context, t team.Team, dir string, open func(context.Cont
 		next.Why = team.Line(err)
 		return next, nil
 	}
-	if err := checkLinks(ctx, t, c); err != nil {
+	if err := hands.CheckLinks(ctx, t, c); err != nil {
 		return next, err
 	}
 	site, err := open(ctx)
@@ -79,16 +78,6 @@ func Decide(ctx context.Context, t team.Team, dir string, open func(context.Cont
 	begun, err := begin(ctx, site, t, at)
 	next.Begun = string(begun)
 	return next, err
-}
-
-// checkLinks refuses what trees cannot get of the checkout, before any is made.
-func checkLinks(ctx context.Context, t team.Team, c line.Checkout) error {
-	for _, role := range append([]string{""}, slices.Sorted(maps.Keys(t.Roles))...) {
-		if err := c.CheckLinks(ctx, t.HandsOf(role).Links...); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // begin moves the line to where the next goal begins, which it returns.
