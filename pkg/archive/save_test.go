@@ -68,7 +68,7 @@ func (s *site) work(t *testing.T) *broker.Storage {
 		t.Fatal(err)
 	}
 	members := roster.New(bt)
-	if _, err := members.Create(ctx, team.Member{AgentID: "coder-1", Role: "coder"}, 3); err != nil {
+	if _, err := members.Create(ctx, team.Member{AgentID: "coder-1", Role: "coder"}, roster.Limit{Team: 3}); err != nil {
 		t.Fatal(err)
 	}
 	box := mailbox.New(bt, mailbox.Options{Members: members})

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the schema of team.yaml anew")
 
-const schemaFile = "../../docs/schema/settings.json"
+const schemaFile = "../../docs/team.schema.json"
 
 func TestSchemaIsPublished(t *testing.T) {
 	want := config.Schema()
