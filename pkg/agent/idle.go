@@ -10,10 +10,10 @@ import (
 )
 
 // idleEnds returns a channel that has a value once the agent has been without work for so long that
-// it leaves; nil if it stays: its role sets no such time, it leads, its endpoint refuses it, or it
-// waits for an answer.
+// it leaves; nil if it stays: its role sets no such time, it leads, its endpoint refuses it, it waits
+// for an answer, or something of it works in the background.
 func (a *Agent) idleEnds() <-chan time.Time {
-	if a.o.Idle <= 0 || a.leads() || a.o.Model == nil || a.conv.Parked != nil || a.conv.Await != nil || a.holds() {
+	if a.o.Idle <= 0 || a.leads() || a.o.Model == nil || a.conv.Parked != nil || a.conv.Await != nil || a.o.Jobs.Waits() || a.holds() {
 		a.unused = time.Time{}
 		return nil
 	}

@@ -51,7 +51,7 @@ type args struct {
 	Prompt      string `json:"prompt" jsonschema:"all it needs to know, and what it is to report"`
 	Type        string `json:"type,omitempty" jsonschema:"its role"`
 	Model       string `json:"model,omitempty"`
-	Background  bool   `json:"run_in_background,omitempty" jsonschema:"get its id now, and be told when it has ended"`
+	Background  *bool  `json:"run_in_background,omitempty" jsonschema:"get its id now, and be told when it has ended"`
 }
 
 const (
@@ -151,7 +151,11 @@ func (s subagents) call(ctx context.Context, in args) (tool.Output, error) {
 		alias = ""
 	}
 	is := team.Job{Kind: team.JobSubagent, Type: r.Name, About: team.OneLine(team.Clean(cmp.Or(in.Description, in.Prompt), maxAbout))}
-	if in.Background {
+	background := r.Background
+	if in.Background != nil {
+		background = *in.Background
+	}
+	if background {
 		begun, err := s.Jobs.Begin(is, func(ctx context.Context, j *job.Job) string {
 			text, err := s.work(ctx, j, Spec{Role: r, Alias: alias}, in.Prompt)
 			_, _ = j.Write([]byte(text)) // which never fails
