@@ -32,6 +32,8 @@ const (
 	writeTurns         = 60 // over which stored writes are counted
 	streamTurns        = 4  // each a text of streamTokens
 	streamTokens       = 20_000
+	subagentTurns      = 40 // each of which starts one
+	subagentGoal       = 5  // ms that the start of one may take over a plain turn
 	demoCallsGoal      = 35 // a sixth fewer than the 43 of the demo's first version
 )
 
@@ -50,7 +52,7 @@ func agentBench(ctx context.Context, r *rig) (all []figure, err error) {
 		return nil, err
 	}
 	defer b.close()
-	for _, part := range []func(context.Context, *agentRig, agentScale) ([]figure, error){turnGaps, streamRates, agentMemory, turnWrites, demoCalls} {
+	for _, part := range []func(context.Context, *agentRig, agentScale) ([]figure, error){turnGaps, subagentStarts, streamRates, agentMemory, turnWrites, demoCalls} {
 		figures, err := part(ctx, b, s)
 		if err != nil {
 			return nil, err
@@ -102,6 +104,32 @@ func turnGaps(ctx context.Context, b *agentRig, s agentScale) (all []figure, err
 		all = append(all, measured(fmt.Sprintf("turn_%d_calls_800_to_20", calls), median(long.product), "ms").beside(median(short.product)).atMost(1.3))
 	}
 	return all, nil
+}
+
+// subagentStarts is how long it takes from the end of the answer that calls a subagent to the first request
+// of that, beside the time to the next request after a call that reads a file.
+func subagentStarts(ctx context.Context, b *agentRig, s agentScale) ([]figure, error) {
+	progress("subagents: %d starts", s.rounds*subagentTurns)
+	var starts, turns []float64
+	for range s.rounds {
+		t, err := b.product(ctx, talkKind{calls: 1, turns: subagentTurns, subs: true}, nil)
+		if err != nil {
+			return nil, err
+		}
+		starts = append(starts, t.starts...)
+		if t, err = b.product(ctx, talkKind{calls: 1, turns: subagentTurns}, nil); err != nil {
+			return nil, err
+		}
+		turns = append(turns, t.gaps...)
+	}
+	if len(starts) < s.rounds*subagentTurns*9/10 { // a probe of the window takes the place of a turn
+		return nil, fmt.Errorf("%d subagents were started, of %d", len(starts), s.rounds*subagentTurns)
+	}
+	start, turn := median(starts), median(turns)
+	return []figure{
+		measured("subagent_start_p50", start, "ms").beside(turn),
+		measured("subagent_start_over_p50", start-turn, "ms").atMost(subagentGoal),
+	}, nil
 }
 
 // streamRates is how fast long answers are read, in tokens a second.

@@ -18,6 +18,7 @@ type talkKind struct {
 	calls  int
 	turns  int
 	tokens int                  // of the text before the calls
+	subs   bool                 // its calls are of subagent, which answers with a text
 	at     map[int]func() error // called before the n-th request is answered
 }
 
@@ -31,6 +32,7 @@ type talk struct {
 	begun, sent time.Time
 	gaps        []float64 // ms from the end of answer i to request i+1
 	spans       []float64 // ms from the begin of answer i to request i+1
+	starts      []float64 // ms from the end of an answer to the first request of the subagent that it calls
 	err         error
 }
 
@@ -105,6 +107,9 @@ func (e *endpoint) finish(ctx context.Context, t *talk, ended <-chan struct{}) e
 	}
 }
 
+// subagentAsks begins the second paragraph of what a subagent asks with.
+var subagentAsks = []byte("You are a subagent of")
+
 // leaderAsks begins every request of a leader, which has nothing to do here.
 var leaderAsks = []byte("You are leader, role leader,")
 
@@ -117,6 +122,11 @@ func (e *endpoint) complete(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if t := e.talk; t != nil && bytes.Contains(body[:min(len(body), 4096)], subagentAsks) {
+		t.starts = append(t.starts, milliseconds(came.Sub(t.sent)))
+		_, _ = w.Write(closing("It is so."))
+		return
+	}
 	if t := e.talk; t != nil && !bytes.Contains(body[:min(len(body), 4096)], leaderAsks) {
 		t.answer(w, came)
 		return
@@ -168,6 +178,10 @@ func (t *talk) words() []byte {
 func (t *talk) callsOf(n int) []byte {
 	var b bytes.Buffer
 	for i := range t.calls {
+		if t.subs {
+			b.Write(event(toolCall(i, fmt.Sprintf("call_%d_%d", n, i), "subagent", fmt.Sprintf(`{"prompt":"Look at %s."}`, pieceName(n*t.calls+i))), ""))
+			continue
+		}
 		b.Write(event(toolCall(i, fmt.Sprintf("call_%d_%d", n, i), "read_file", fmt.Sprintf(`{"path":%q}`, pieceName(n*t.calls+i))), ""))
 	}
 	return append(b.Bytes(), end("tool_calls")...)

@@ -25,6 +25,7 @@ var words = map[reflect.Type][]string{
 	reflect.TypeFor[Respawn]():   Strings("", RespawnAlways, RespawnAsk, RespawnRelease),
 	reflect.TypeFor[Approver]():  Strings("", ByLeader, ByHuman),
 	reflect.TypeFor[Dialect]():   Strings("", Native, Claude),
+	reflect.TypeFor[JobKind]():   Strings(JobSubagent, JobCommand),
 }
 
 // Strings returns values such as ids or statuses as strings.

@@ -78,6 +78,7 @@ func nameWords(r huma.Registry) {
 	wordedAs[team.Isolation](r)
 	wordedAs[team.Approver](r)
 	wordedAs[team.Dialect](r)
+	wordedAs[team.JobKind](r)
 	wordedAs[team.MailState](r)
 	wordedAs[usage.By](r)
 	wordedAs[audit.Outcome](r)

@@ -306,6 +306,9 @@ func (t tools) spawnCall(ctx context.Context, given map[string]any) ([]map[strin
 	if given["tasks"] != nil || mode != "" && !slices.Contains(ownModes, mode) {
 		return nil, team.Errorf(team.InvalidArgument, "Task starts one teammate; it has no mode %q and no tasks", team.Clean(mode, 40)).WithHint(fanout)
 	}
+	if given["team_name"] == nil { // where there are no subagents
+		return nil, team.Errorf(team.InvalidArgument, "Task without team_name would start a subagent").WithHint(fanout)
+	}
 	if err := t.ownTeam(ctx, given); err != nil {
 		return nil, err
 	}
