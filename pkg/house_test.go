@@ -39,7 +39,7 @@ var tooLong = map[string]int{
 
 // manyExported are the packages that may export more names: two vocabularies, and a package
 // that had more when the limit came.
-var manyExported = map[string]int{"pkg/team": 310, "pkg/subject": 71, "pkg/model": 53}
+var manyExported = map[string]int{"pkg/team": 313, "pkg/subject": 71, "pkg/model": 53}
 
 // source is a Go file of the repository.
 type source struct {
