@@ -46,7 +46,7 @@ func (a *app) configValidateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "validate [-f FILE]", Short: "Check a settings file, and the roles that it names", Args: atMost(0),
 		Long: "validate checks team.yaml as each command does that needs all of it: keys, types, words, models, permissions, and that\n" +
-			"the roles it names are there. The first fault is told with line and column, and is exit code 2 (3: a role or file is missing).",
+			"the roles it names are there. The first fault is printed with line and column, and is exit code 2 (3: a role or file is missing).",
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the settings file; default: the nearest team.yaml")
 	cmd.RunE = func(*cobra.Command, []string) error {

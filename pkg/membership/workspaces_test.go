@@ -71,6 +71,7 @@ func TestEachTaskHasItsFolder(t *testing.T) {
 	work("first")
 	work("second")
 	r.assign(r.add("third")[0])
+	r.model.next(t) // its tree is looked at first
 	for id, title := range map[team.TaskID]string{"T-001": "first", "T-002": "second"} {
 		if task, err := r.board.Get(t.Context(), id); err != nil || task.Status != team.Completed || task.Digest == "" {
 			t.Errorf("%s is %s, %v", id, task.Status, err)
@@ -83,9 +84,9 @@ func TestEachTaskHasItsFolder(t *testing.T) {
 		}
 	}
 
-	want := []team.TaskID{"", "T-001", "T-002"}
+	want := []team.TaskID{"", "T-001", "T-002", "T-003"}
 	s.mu.Lock()
-	if !slices.Equal(s.opened, want) || !slices.Equal(s.released, want[:2]) {
+	if !slices.Equal(s.opened, want) || !slices.Equal(s.released, want[:3]) {
 		t.Errorf("opened %q, released %q at work", s.opened, s.released)
 	}
 	// The first is the look at the repository, if there is one.
