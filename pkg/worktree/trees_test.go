@@ -1,6 +1,7 @@
 package worktree_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -191,4 +192,34 @@ func TestMergingInSharedTeam(t *testing.T) {
 	_, err := r.board.Release(t.Context(), task.ID, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, 0, "over", false)
 	r.must(err)
 	r.until(func() bool { return !merging() })
+}
+
+// A machine without git is told so, merges nothing, and keeps no task: another one does it.
+func TestNoGitOnOneMachine(t *testing.T) {
+	r := setUp(t)
+	path := os.Getenv("PATH")
+	one, two := r.mate("coder-1", 1), r.mate("coder-2", 1)
+	id := r.add("Three", "")
+	_, err := two.hand.Claim(t.Context(), id)
+	r.must(err)
+	t.Setenv("PATH", t.TempDir())
+	_, _, err = two.at.Use(t.Context())
+	if !errors.Is(err, team.Unavailable) || !strings.Contains(team.Line(err), "there is no git here (install git") || strings.Contains(team.Line(err), "\n") {
+		t.Errorf("its files: %v", err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- two.line.Run(ctx) }()
+	_, err = two.hand.GiveBack(t.Context(), id, team.GiveBack{Reason: "there is no git here"})
+	r.must(err)
+	stop()
+	if err := <-ran; err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+	t.Setenv("PATH", path)
+	one.merges()
+	done, err := one.completes(one.does(id, "sed -i 's/^3$/three/' numbers.txt"))
+	if err != nil || done.Status != team.Completed || done.Commit == "" {
+		t.Errorf("it is %s, commit %q, %v", done.Status, done.Commit, err)
+	}
 }
