@@ -280,7 +280,7 @@ func (t *term) Ready(ctx context.Context, record team.Team, role string, n int) 
 			}
 			t.log.WarnContext(ctx, "member not kept ready", "role", role, "err", err)
 			if err := t.Tell(ctx, fmt.Sprintf("not-ready-%s-%d", role, record.GoalNumber), watchdog.NotReadyText(role, err)); err != nil && ctx.Err() == nil {
-				t.log.WarnContext(ctx, "leader not told", "err", err)
+				t.log.WarnContext(ctx, "no notice for the leader", "err", err)
 			}
 		})
 	}

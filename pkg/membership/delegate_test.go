@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// In delegate mode the leader is not told of the tools of the workspace; one that is at work when
+// In delegate mode the leader does not see the tools of the workspace; one that is active when
 // the mode begins is refused them. Teammates have them, and the leader has them again afterwards.
 func TestDelegateMode(t *testing.T) {
 	files := toolNames(new(workspace.Current).Tools())
@@ -36,7 +36,7 @@ func TestDelegateMode(t *testing.T) {
 		}
 		told := slices.ContainsFunc(set.Specs(), func(s tool.Spec) bool { return slices.Contains(files, s.Name) })
 		if told != tt.told {
-			t.Errorf("%+v: is told of tools of the workspace: %v", tt, told)
+			t.Errorf("%+v: it sees tools of the workspace: %v", tt, told)
 		}
 		if tt.told && !tt.calls {
 			got := set.Run(t.Context(), tool.Call{ID: "1", Name: "read_file", Arguments: `{"path":"a"}`})

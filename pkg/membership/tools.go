@@ -131,7 +131,7 @@ func (m *member) chosen(files, crew []tool.Tool) []string {
 }
 
 // delegate is the gate of a leader: in delegate mode it only leads. The mode may begin while the
-// leader works; its tools are not told any more when it leads the next time.
+// leader works; it does not see the tools any more when it leads the next time.
 func (m *member) delegate(files []tool.Tool) tool.Gate {
 	names := toolNames(files)
 	return func(_ context.Context, r tool.Request) error {
