@@ -54,7 +54,7 @@ func TestTellsFolders(t *testing.T) {
 	})
 }
 
-// What stands in the tree of a task is told with it, if that is not what the system message states.
+// What stands in the tree of a task comes with it, if that is not what the system message states.
 func TestTellsWhatStandsInTheTree(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
 		was, is := []place.File{{Name: "AGENTS.md", Text: "old rules"}}, []place.File{{Name: "AGENTS.md", Text: "old rules"}}
