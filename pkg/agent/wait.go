@@ -95,7 +95,7 @@ func without(holds bool) string {
 	return " Go on without it, or ask somebody else." + atTask(holds, "Else release your task.")
 }
 
-// background is the wait for what runs in the background, of whose end the agent is told. It has no
+// background is the wait for what runs in the background, of whose end the agent learns. It has no
 // limit; the team does not wait for a command that prints nothing for long.
 func background(jobs []team.Job) Wait {
 	var ids []string

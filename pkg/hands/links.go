@@ -30,7 +30,7 @@ func LinksOf(ctx context.Context, s workspace.Source, t team.Team, role string) 
 }
 
 // Links returns what of the user's folder on this machine goes into trees of a role's members, and
-// whether it is mounted there or copied. What cannot be had is left out, and logged: a person was told
+// whether it is mounted there or copied. What cannot be had is left out, and logged: a person has seen it
 // of it where the goal was set, and other machines may not have it.
 func (s *Source) Links(ctx context.Context, t team.Team, role string) (from line.Checkout, names []string, mounted bool) {
 	wish := t.HandsOf(role).Links

@@ -286,7 +286,7 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 // folders implements [agent.Folders] in the tree of what the member works on.
 func (m *member) folders(ctx context.Context, file string, skip func(string) bool) (found []agent.Folder) {
 	ws, done, err := m.current.Use(ctx)
-	if err != nil { // it is told by the next call
+	if err != nil { // the next call shows it
 		return nil
 	}
 	defer done()
