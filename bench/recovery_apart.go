@@ -57,7 +57,7 @@ func startApart(ctx context.Context, r *rig, w *works, id team.TeamID, leaders i
 		return a, err
 	}
 	release, most := team.RespawnRelease, 100 // whoever is killed stays away, and counts on
-	if _, err := a.team.Choose(ctx, client.Choices{Respawn: &release, MaxTeammates: &most}); err != nil {
+	if _, err := a.team.Choose(ctx, team.Choices{Respawn: &release, MaxTeammates: &most}); err != nil {
 		return a, err
 	}
 	for range leaders {

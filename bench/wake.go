@@ -103,7 +103,7 @@ var letter = team.Message{Type: team.MsgMessage, From: sender, To: receiver, Con
 func mailWay(ctx context.Context, bt *broker.Storage, to *broker.Conn) (w way, received context.Context, stop func(), err error) {
 	members := roster.New(bt)
 	for _, name := range []team.AgentID{sender, receiver} {
-		if _, err := members.Create(ctx, team.Member{AgentID: name, Role: "coder", Backend: team.Exec}, team.DefaultMaxTeammates); err != nil {
+		if _, err := members.Create(ctx, team.Member{AgentID: name, Role: "coder", Backend: team.Exec}, roster.Limit{Team: team.DefaultMaxTeammates}); err != nil {
 			return w, nil, nil, err
 		}
 	}
