@@ -49,6 +49,7 @@ var examples = map[string][]string{
 	"agents get":        {"teamctl agents get coder-1"},
 	"agents transcript": {"teamctl agents transcript coder-1 -f"},
 	"agents compact":    {"teamctl agents compact coder-1"},
+	"agents jobs":       {"teamctl agents jobs", "teamctl agents jobs coder-1 -o wide"},
 	"roles":             {"teamctl roles"},
 	"roles ls":          {"teamctl roles ls"},
 	"roles show":        {"teamctl roles show coder"},

@@ -179,7 +179,7 @@ func Open(ctx context.Context, t *broker.Storage, a team.AgentID, incarnation ui
 	var records []Record
 	for ; ; fresh = false {
 		var tail []Record
-		if !fresh { // else nobody has written, or the append finds it
+		if !fresh { // else there is no record, or the append finds it
 			if tail, err = read(ctx, t, j.subject, from, o.Takes); err != nil {
 				return nil, nil, err
 			}
