@@ -63,7 +63,6 @@ type Job struct {
 	is           team.Job
 	moved        time.Time
 	whole, fresh command.Capture // what it has printed, and what of that was not read yet
-	ref          string          // of whole, once it is stored
 	told         bool            // known is closed
 }
 
