@@ -22,7 +22,6 @@ func (a *app) agentsJobsCmd() *cobra.Command {
 		Use: "jobs [NAME...]", Short: "List what members have under way beside their conversation",
 		Long: "jobs lists the subagents of the members, or of those that are named, and their commands in the background.\n" +
 			"A subagent's conversation is shown by teamctl agents transcript OWNER.ID.",
-		Example:           "  teamctl agents jobs\n  teamctl agents transcript coder-1.a1b2c3d",
 		ValidArgsFunction: completePresent,
 		RunE: func(_ *cobra.Command, args []string) error {
 			names, err := a.members(args)

@@ -59,13 +59,13 @@ func TestLeavesIdle(t *testing.T) {
 // It stays while work is kept for it, and leaves once none is.
 func TestStaysForWorkThatIsKept(t *testing.T) {
 	loop(t, func(t *testing.T, r *rig) {
-		r.team.expected = true
+		r.team.expected.Store(true)
 		idler(r)
 		r.pass(25 * time.Minute)
 		if r.gone() {
 			t.Fatal("it left although a task is reserved for it")
 		}
-		r.team.expected = false
+		r.team.expected.Store(false)
 		r.pass(11 * time.Minute)
 		if !r.gone() {
 			t.Error("it has not left")

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"agentteam/pkg/account"
@@ -11,7 +12,7 @@ import (
 
 // rigTeam is the rig's team: what a test does not set is as where no other member is.
 type rigTeam struct {
-	expected bool // open work is kept for the agent
+	expected atomic.Bool // open work is kept for the agent
 	r        *rig
 
 	left     func(ctx context.Context, person team.AgentID) error
@@ -85,7 +86,7 @@ func (t *rigTeam) Reserved(ctx context.Context) (team.TaskID, bool) {
 	return t.reserved(ctx)
 }
 
-func (t *rigTeam) Expected(context.Context) bool { return t.expected }
+func (t *rigTeam) Expected(context.Context) bool { return t.expected.Load() }
 
 func (t *rigTeam) Look(ctx context.Context) (team.TaskID, bool) {
 	if t.look == nil {

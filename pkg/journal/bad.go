@@ -69,7 +69,7 @@ type survey struct {
 // look reads a journal as far as the next process that opens it would.
 func look(ctx context.Context, t *broker.Storage, a team.AgentID, takes Takes) (s survey, err error) {
 	j := &Journal{team: t, subject: subject.Log(t.ID, a)}
-	from, err := j.begin(ctx)
+	from, _, err := j.begin(ctx)
 	if err == nil {
 		_, err = read(ctx, t, j.subject, from, takes)
 	}

@@ -175,15 +175,17 @@ type Takes func(Record) error
 // appended; Unavailable.
 func Open(ctx context.Context, t *broker.Storage, a team.AgentID, incarnation uint64, o Options) (*Journal, []Record, error) {
 	j := &Journal{team: t, subject: subject.Log(t.ID, a), incarnation: incarnation, keep: o.Keep, outlives: o.Outlives}
-	from, err := j.begin(ctx)
+	from, fresh, err := j.begin(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	var records []Record
-	for {
-		tail, err := read(ctx, t, j.subject, from, o.Takes)
-		if err != nil {
-			return nil, nil, err
+	for ; ; fresh = false {
+		var tail []Record
+		if !fresh { // else there is no record, or the append finds it
+			if tail, err = read(ctx, t, j.subject, from, o.Takes); err != nil {
+				return nil, nil, err
+			}
 		}
 		// What is read may begin after the start record of its own incarnation.
 		if slices.ContainsFunc(tail, func(r Record) bool { return r.Incarnation >= incarnation }) {
@@ -207,23 +209,23 @@ func Open(ctx context.Context, t *broker.Storage, a team.AgentID, incarnation ui
 }
 
 // begin returns the sequence of the newest record that has a Context, which the newest
-// of all names, or 0.
-func (j *Journal) begin(ctx context.Context) (uint64, error) {
+// of all names, or 0; none reports whether there is no record.
+func (j *Journal) begin(ctx context.Context) (from uint64, none bool, err error) {
 	m, err := j.team.Logs.Last(ctx, j.subject)
 	if errors.Is(err, team.NotFound) {
-		return 0, nil
+		return 0, true, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	r, err := taken(ctx, j.team, m, nil)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if r.Context != nil {
-		return r.Seq, nil
+		return r.Seq, false, nil
 	}
-	return r.Base, nil
+	return r.Base, false, nil
 }
 
 // know takes in records that stand in the journal, newest last.
@@ -432,7 +434,7 @@ func superseded(records []Record, incarnation uint64) bool {
 // record that cannot be read; Unavailable.
 func Answered(ctx context.Context, t *broker.Storage, held team.Task) (bool, error) {
 	j := &Journal{team: t, subject: subject.Log(t.ID, held.Assignee)}
-	from, err := j.begin(ctx)
+	from, _, err := j.begin(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -103,6 +103,7 @@ type member struct {
 	newest   atomic.Pointer[team.Team] // the team's record, as it was last heard of
 	line     *worktree.Line
 	jobs     *job.Jobs
+	lent     lent         // to its subagents
 	at       *place.Place // where it works, as it was when it began
 	current  *workspace.Current
 	folder   string   // in which it began

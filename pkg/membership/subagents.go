@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -49,7 +50,7 @@ func (m *member) record() team.Team {
 // openSubagent prepares the conversation of a subagent. Errors: those of [journal.Open].
 func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Options, func(uint64, model.Usage, error), error) {
 	record := m.record()
-	tools, changes, err := m.subagentTools(ctx, s.Role, record.Dialect(m.Role))
+	tools, changes, err := m.subagentTools(s.Role, record.Dialect(m.Role))
 	if err != nil {
 		return engine.Options{}, nil, err
 	}
@@ -71,10 +72,12 @@ func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Opti
 		b.RunID, b.ThreadID = run, string(s.Name)
 		events.Emit(writes, team.Event{AgentID: s.Name, RoleName: s.Role.Name, RunID: run, Event: b})
 	}
-	emit(team.EventBody{Type: team.RunStarted})
+	var began sync.WaitGroup // its work does not wait for that
+	began.Go(func() { emit(team.EventBody{Type: team.RunStarted}) })
 	m.Logger.InfoContext(ctx, "subagent started", "agent", s.Name, "role", s.Role.Name)
 	end := func(turns uint64, used model.Usage, err error) {
 		defer stop()
+		began.Wait()
 		if err != nil {
 			m.Logger.WarnContext(ctx, "subagent failed", "agent", s.Name, "err", err)
 			emit(team.EventBody{Type: team.RunError, Message: err.Error(), Code: string(team.CodeOf(err))})
@@ -87,32 +90,55 @@ func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Opti
 		Journal: subagentLog{log, m, run, writes}, Owner: lender{m}, Store: stored.In(m.Team.Files), Logger: m.Logger}, end, nil
 }
 
+// lent are the tools of a member's subagents, made at the first: that takes a while.
+type lent struct {
+	once  sync.Once
+	files []tool.Tool
+	set   *tool.Set // behind the member's gates
+	err   error
+}
+
 // subagentTools are those of a subagent with that role: what its type has of its owner's tools of the
 // workspace, behind its owner's gates. changes reports whether one of them changes anything.
-func (m *member) subagentTools(ctx context.Context, r team.Role, d team.Dialect) (set *tool.Set, changes bool, err error) {
-	files, _, err := m.current.Here(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	set, err = tool.NewSet(m.Metrics, append(files, subagent.None())...)
-	if err != nil {
-		return nil, false, err
-	}
-	if m.gate != nil {
-		set = set.Behind(m.gate.Pass)
-	}
-	if m.Member.AgentID == team.Leader {
-		set = set.Behind(m.delegate(files))
+func (m *member) subagentTools(r team.Role, d team.Dialect) (tools engine.Tools, changes bool, err error) {
+	l := &m.lent
+	l.once.Do(func() {
+		l.files = m.current.Bound()
+		l.set, l.err = tool.NewSet(m.Metrics, append(l.files, subagent.None())...)
+		if l.err != nil {
+			return
+		}
+		if m.gate != nil {
+			l.set = l.set.Behind(m.gate.Pass)
+		}
+		if m.Member.AgentID == team.Leader {
+			l.set = l.set.Behind(m.delegate(l.files))
+		}
+		l.set = l.set.Behind(m.passOnceDecided)
+	})
+	if l.err != nil {
+		return nil, false, l.err
 	}
 	names := []string{"subagent"}
-	for _, t := range files {
+	for _, t := range l.files {
 		if !slices.Contains(m.names, t.Name) || !has(r, t) || m.Role.Takes(t.Answers) || r.Takes(t.Answers) {
 			continue
 		}
 		names, changes = append(names, t.Name), changes || t.Traits.Writes
 	}
-	set, err = set.Behind(m.passOnceDecided).Speaking(d).Allow(names)
-	return set, changes, err
+	set, err := l.set.Speaking(d).Allow(names)
+	return boundTools{set, m.current.Here()}, changes, err
+}
+
+// boundTools work where their subagent was begun.
+type boundTools struct {
+	*tool.Set
+	here func(context.Context) context.Context
+}
+
+// Run implements [engine.Tools].
+func (b boundTools) Run(ctx context.Context, c tool.Call) tool.Result {
+	return b.Set.Run(b.here(ctx), c)
 }
 
 // has reports whether a role gives a subagent a tool. The deliverable is its owner's to write, and

@@ -40,7 +40,7 @@ func TestToolsOfSubagent(t *testing.T) {
 			m.asks = (&approval.Plans{}).Permissions(m.Member, nil, func(context.Context, tool.Request) (approval.Judgement, error) {
 				return approval.Judgement{Answer: approval.Allow}, nil
 			})
-			set, changes, err := m.subagentTools(t.Context(), tt.role, team.Native)
+			set, changes, err := m.subagentTools(tt.role, team.Native)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,11 +54,8 @@ func TestBackground(t *testing.T) {
 			if r := bash("bash", `{"command":"echo now"}`); r.Content != "now\n" {
 				t.Errorf("%q", r.Content)
 			}
-			here, _, err := at.Here(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			bound, err := tool.NewSet(nil, here...)
+			here := at.Here()(t.Context())
+			bound, err := tool.NewSet(nil, at.Bound()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,11 +67,11 @@ func TestBackground(t *testing.T) {
 			if got := <-b.ended; got != tt.want {
 				t.Errorf("it ended: %q, want %q", got, tt.want)
 			}
-			r = bound.Run(t.Context(), tool.Call{Name: "bash", Arguments: `{"command":"echo here"}`})
+			r = bound.Run(here, tool.Call{Name: "bash", Arguments: `{"command":"echo here"}`})
 			if r.IsError != (tt.line != nil) {
 				t.Errorf("what is bound to that place: %+v", r)
 			}
-			r = bound.Run(t.Context(), tool.Call{Name: "bash", Arguments: `{"command":"echo here","run_in_background":true}`})
+			r = bound.Run(here, tool.Call{Name: "bash", Arguments: `{"command":"echo here","run_in_background":true}`})
 			if r.Code != team.InvalidState {
 				t.Errorf("a subagent's command in the background: %+v", r)
 			}

@@ -82,27 +82,28 @@ func sameTree(a, b Work) bool {
 	return a.Team.OnLine() == b.Team.OnLine() && a.Task.ID == b.Task.ID && a.Task.Epoch == b.Task.Epoch && a.Head == b.Head
 }
 
-// Here returns the tools of where the member works at this moment, for work that is bound to that,
-// and a channel that is closed when the tree is given up: from then on they do nothing. Errors:
-// those of the source.
-func (c *Current) Here(ctx context.Context) (here []tool.Tool, gone <-chan struct{}, err error) {
-	_, done, err := c.Use(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer done()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	then := c.now
+// thereKey is the key under which a context holds the work to which its calls are bound.
+type thereKey struct{}
+
+// Here returns what binds contexts to where the member works at this moment, for the tools of
+// [Current.Bound].
+func (c *Current) Here() (bind func(context.Context) context.Context) {
+	then := c.work()
+	return func(ctx context.Context) context.Context { return context.WithValue(ctx, thereKey{}, then) }
+}
+
+// Bound are the tools for work that is bound to where it was begun, see [Current.Here]: once that is
+// given up, they do nothing. None of them runs anything in the background.
+func (c *Current) Bound() []tool.Tool {
 	return tools(func(ctx context.Context) (*Workspace, func(), error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		work := c.work()
-		if !sameTree(then.work, work) {
+		if then, ok := ctx.Value(thereKey{}).(Work); !ok || !sameTree(then, work) {
 			return nil, nil, team.Errorf(team.InvalidState, "%w", errGone)
 		}
 		return c.use(ctx, work)
-	}, false), then.gone, nil
+	}, false)
 }
 
 // Settle gives back a tree in which the member does not work any more, and ends what still runs there
