@@ -137,12 +137,13 @@ var kinds = map[string]int{
 	"claim_task": other, "update_task": other, "release_task": other, "spawn_teammate": other,
 	"remove_teammate": other, "finish_team": other, "approve_plan": other, "submit_plan": other,
 	"TeamCreate": other, "TeamDelete": other, "TeamCollect": other,
+	"subagent": other, "task_output": other, "task_stop": other,
 }
 
 // foreign are other names of our tools, beside those of [team.NativeTool].
 var foreign = map[string]string{
 	"multi_edit": "edit_file", "MultiEdit": "edit_file", "WebFetch": "web_fetch", "WebSearch": "web_search", "message": "send_message",
-	"update_task_status": "update_task",
+	"update_task_status": "update_task", "BashOutput": "task_output", "KillShell": "task_stop",
 }
 
 func unknown(name string) string {
