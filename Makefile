@@ -20,16 +20,22 @@ help: ## list the targets
 build: ## build bin/leader, bin/teammate and bin/teamctl
 	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -X agentteam/pkg/telemetry.version=$(VERSION)' -o bin/ $(BINARIES:%=./cmd/%)
 
+.PHONY: page
+page: ## make the page for people, pkg/api/web/dist, of its sources
+	go test ./pkg/api/web -run 'TestDist|TestWeight' -update -count=1
+
 .PHONY: demo
 demo: build ## a whole team surveys DIR (default: this repository); no key, no network
 	./bin/teamctl demo $(if $(DIR),"$(DIR)")
 
-# Passes on what go test prints, adds a table of how long each package took, and ends as
-# go test has ended.
+# Passes on what go test prints, then says again how each failed test began, adds a table of how
+# long each package took, and ends as go test has ended.
 define TIMES
 awk '$$1 == "go-test-status" { status = $$2; next } { print; fflush() } \
+	/^ *(--- FAIL|panic:|WARNING: DATA RACE)/ { left = 6 } left > 0 { failed = failed substr($$0, 1, 300) "\n"; left-- } \
 	($$1 == "ok" || $$1 == "FAIL") && $$3 ~ /^[0-9.]+s$$/ { took[$$2] = $$3 } \
-	END { print "\nseconds  package"; fflush(); for (p in took) printf "%7.1f  %s\n", took[p], p | "sort -rn"; close("sort -rn"); exit status }'
+	END { print "\nseconds  package"; fflush(); for (p in took) printf "%7.1f  %s\n", took[p], p | "sort -rn"; close("sort -rn"); \
+		if (failed) printf "\nfailed:\n%s", failed; exit status }'
 endef
 
 # Most tests wait, so more run at once than there are cores. go vet has been run before,
@@ -46,7 +52,7 @@ test: vet ## go vet, gofmt and all tests, with the race detector where it can ru
 	$(if $(RACE),,@echo "*** NO C COMPILER FOUND: TESTING WITHOUT THE RACE DETECTOR ***" >&2)
 	@echo 'go test $(RACE) ./...'; \
 		{ status=0; $(GOTEST) $(RACE) -timeout 20m $$(go list ./... | grep -vx $(CLUSTERS:%=-e agentteam/%)) 2>&1 || status=$$?; \
-		$(GOTEST_CLUSTERS) $(RACE) -timeout 20m $(CLUSTERS:%=./%) 2>&1 || status=$$?; \
+		$(GOTEST_CLUSTERS) $(RACE) -timeout 40m $(CLUSTERS:%=./%) 2>&1 || status=$$?; \
 		go -C bench test . 2>&1 || status=$$?; \
 		echo "go-test-status $$status"; } | $(TIMES)
 
@@ -110,6 +116,10 @@ bench-postgres: ## measure a task table of the PostgreSQL server BENCH_POSTGRES=
 .PHONY: bench-api
 bench-api: build ## measure the HTTP API: 500 streams, late readers, lists (7 min; BENCH=quick within 1)
 	@$(BENCH_RUN) api
+
+.PHONY: bench-page
+bench-page: build ## measure the page in Chromium: 50 members, 1,000 tasks, 100 events a second (6 min; BENCH=quick within 2)
+	@$(BENCH_RUN) page
 
 .PHONY: bench-agent
 bench-agent: build ## measure an agent beside a plain loop over the same endpoint (2 min; BENCH=quick within 1)

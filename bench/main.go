@@ -37,6 +37,7 @@ var benches = map[string]func(context.Context, *rig) ([]figure, error){
 	"agent":    agentBench,
 	"api":      apiBench,
 	"hands":    handsBench,
+	"page":     pageBench,
 	"recovery": recoveryBench,
 }
 

@@ -42,7 +42,7 @@ func TestAssignmentToFrozen(t *testing.T) {
 	c.ok("tasks", "add", "--title", "free", "--role", "tester")
 	halt(t, old.PID)
 	for _, id := range []team.TaskID{"T-001", "T-002"} { // by no command, which may come up when the member is back already
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // time enough to store it
 		if _, _, err := tm.Board().Assign(ctx, id, "coder-1"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("assigning %s to a frozen process: %v", id, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"agentteam/pkg/team"
 )
@@ -47,7 +48,8 @@ agents:
     rules:
       - name: try
         steps:
-          - calls:
+          - say: I try what was built.
+            calls:
               - {tool: bash, args: {command: "echo $$ > try.pid.tmp; mv try.pid.tmp try.pid; sleep 1000", timeout: 600}}
           - say: It works.
 `
@@ -58,6 +60,20 @@ func TestJobsEndWithTheirOwner(t *testing.T) {
 	t.Parallel()
 	c := upAt(t, rehearse(t, jobsScript), 2, confined(t)...)
 	tm := newTeam(t, c.connect(), team.DefaultTeam)
+	written := make(chan team.Delta, 1) // by the subagent, while its model writes
+	go func() {
+		err := tm.Live(t.Context(), nil, func(d team.Delta) {
+			if strings.HasPrefix(string(d.AgentID), "coder-1.") {
+				select {
+				case written <- d:
+				default:
+				}
+			}
+		})
+		if err != nil {
+			t.Errorf("what is written is not heard: %v", err)
+		}
+	}()
 	c.ok("run", "--detach", "go")
 	build, try := c.pidIn("build.pid"), c.pidIn("try.pid")
 
@@ -66,12 +82,21 @@ func TestJobsEndWithTheirOwner(t *testing.T) {
 		t.Fatalf("%+v, %v", owner, err)
 	}
 	listed := c.ok("agents", "jobs", "-o", "wide")
+	agents, wide := c.ok("agents"), c.ok("agents", "-o", "wide")
 	for _, j := range owner.Jobs {
-		if !strings.Contains(listed, j.ID) || !strings.Contains(c.ok("agents"), j.ID) {
-			t.Errorf("%s is not listed:\n%s", j.ID, listed)
+		if !strings.Contains(listed, j.ID) || !strings.Contains(agents, j.ID) || !strings.Contains(wide, j.ID) {
+			t.Errorf("%s is not listed:\n%s\n%s\n%s", j.ID, listed, agents, wide)
 		}
 	}
 	sub := team.Subagent("coder-1", owner.Jobs[1].ID)
+	select {
+	case d := <-written:
+		if d.AgentID != sub || !strings.HasPrefix("I try what was built.", d.Text) || d.Text == "" {
+			t.Errorf("while %s writes, people see %+v", sub, d)
+		}
+	case <-time.After(limit):
+		t.Errorf("nobody sees what %s writes", sub)
+	}
 	if err := syscall.Kill(owner.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 // lineTasks is how many tasks edit one file at the same time; of two whose lines are next to each
 // other one conflicts with the other.
-const lineTasks = 12
+const lineTasks = 20
 
 // lineScript has each of so many coders do the tasks that it is given, from the start if its process
 // was replaced. The checks begin with check.
@@ -132,8 +132,8 @@ func TestLine(t *testing.T) {
 			_ = syscall.Kill(pids[rand.IntN(len(pids))], syscall.SIGKILL) // it may have ended already
 		}
 	}
-	for n := range 4 {
-		within(t, 2*limit, fmt.Sprintf("%d tasks are completed", 2*n+1), func() bool { return completed(t, tm) >= 2*n+1 })
+	for n := range 6 {
+		within(t, 2*limit, fmt.Sprintf("%d tasks are completed", 3*n+1), func() bool { return completed(t, tm) >= 3*n+1 })
 		kill(n)
 	}
 	inLine(t, done.end(t), lineOf(t, cache), lineTasks)

@@ -18,7 +18,7 @@ import (
 
 // Two hosts share nothing but the server: the second has neither the repository nor the trees of
 // the first. The process whose queue merges is frozen beyond its lease: another queue continues,
-// and the frozen one moves nothing when it wakes.
+// a member beside it is killed, and the frozen one moves nothing when it wakes.
 func TestLineOnTwoHosts(t *testing.T) {
 	t.Parallel()
 	const tasks = 8
@@ -27,12 +27,20 @@ func TestLineOnTwoHosts(t *testing.T) {
 	var hosts []*cluster
 	var caches []string
 	pids := make([]map[int]bool, 2)
+	killed := 0
 	for n := range pids {
 		caches = append(caches, t.TempDir())
 		hosts = append(hosts, folder(t, model, "NATS_URL="+url, "AGENTTEAM_LEASE=3s", "XDG_CACHE_HOME="+caches[n]))
 		pids[n] = map[int]bool{}
-		for range 3 - n { // one of them in place of the frozen one
-			pids[n][hosts[n].start("teammate").Process.Pid] = true
+		for range 4 - n { // one of them in place of the frozen one, one in place of the killed one
+			cmd := hosts[n].launch("teammate")
+			pids[n][cmd.Process.Pid] = true
+			t.Cleanup(func() {
+				_ = cmd.Process.Signal(syscall.SIGTERM)
+				if err := cmd.Wait(); err != nil && cmd.Process.Pid != killed {
+					t.Errorf("a teammate after SIGTERM: %v", err)
+				}
+			})
 		}
 	}
 	repository(t, hosts[0].dir, "seq 1 20 | sed 's/^/line /' > shared.txt; echo processes.log > .gitignore")
@@ -58,7 +66,13 @@ func TestLineOnTwoHosts(t *testing.T) {
 		h, err := records.Head(t.Context())
 		return err == nil && h.Term > was.Term && h.Commit != was.Commit
 	})
-	if err := syscall.Kill(frozen, syscall.SIGCONT); err != nil {
+	for _, pid := range coders {
+		if pid != frozen {
+			killed = pid
+			break
+		}
+	}
+	if err := errors.Join(syscall.Kill(killed, syscall.SIGKILL), syscall.Kill(frozen, syscall.SIGCONT)); err != nil {
 		t.Fatal(err)
 	}
 	r := done.end(t)

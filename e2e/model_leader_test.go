@@ -3,9 +3,11 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"agentteam/pkg/broker"
@@ -254,4 +256,58 @@ func TestParkedHoldsNothingBack(t *testing.T) {
 			t.Errorf("%s is %s by %s after %d attempts; %s was refused", v.ID, v.Status, v.Assignee, v.Attempts, victim)
 		}
 	}
+}
+
+// A person puts the leader into delegate mode in the middle of a goal: from its next turn on it is not told
+// of the tools of the workspace, also after a compaction and in the process that takes over, until the
+// person ends that.
+func TestDelegateModeDuringAGoal(t *testing.T) {
+	t.Parallel()
+	c, l := ledCluster(t, 1, func(e *endpoint, _ *request) answer {
+		return e.say("", use("bash", "command", "sleep 1000", "timeout", 600)) // so that the goal does not end
+	})
+	tm := newTeam(t, c.connect(), team.DefaultTeam)
+	l.goal(step{"", l.e.say("", use("create_task", "title", "a task"), use("spawn_teammate", "role", "coder"))})
+	c.ok("run", "--detach", "do it")
+	words := 0
+	turn := func() (delegates bool) { // of the leader's next turn
+		t.Helper()
+		words++
+		word := fmt.Sprintf("PROOF-%d", words)
+		c.ok("send", "leader", word)
+		var r *request
+		until(t, "the leader reads "+word, func() bool {
+			r = l.e.lastOf(string(team.DefaultTeam), string(team.Leader))
+			return r != nil && strings.Contains(r.heard(), word)
+		})
+		delegates = strings.Contains(r.messages[0].text(), "# Delegate mode")
+		if shell := bytes.Contains(r.body, []byte(`"name":"bash"`)); shell == delegates {
+			t.Errorf("%s: its prompt speaks of the mode: %v; it has the shell: %v", word, delegates, shell)
+		}
+		return delegates
+	}
+	if turn() {
+		t.Error("it delegates before")
+	}
+	c.ok("teams", "set", string(team.DefaultTeam), "--delegate")
+	until(t, "it has heard of that, and delegates", turn)
+	c.ok("agents", "compact", "leader")
+	if !turn() {
+		t.Error("it delegates no more after a compaction")
+	}
+	first, err := tm.Members().Get(t.Context(), team.Leader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if !turn() {
+		t.Error("its successor does not delegate")
+	}
+	if next, err := tm.Members().Get(t.Context(), team.Leader); err != nil || next.Incarnation <= first.Incarnation {
+		t.Errorf("it leads as incarnation %d, before as %d: %v", next.Incarnation, first.Incarnation, err)
+	}
+	c.ok("teams", "set", string(team.DefaultTeam), "--delegate=false")
+	until(t, "it has heard of that, and has its tools again", func() bool { return !turn() })
 }

@@ -120,6 +120,77 @@ func TestPermission(t *testing.T) {
 	}
 }
 
+const askingSubagent = `
+agents:
+  - match: {role: tester}
+    rules:
+      - name: try
+        steps:
+          - calls: [{tool: bash, args: {command: "echo two >>out.txt"}}]
+          - say: 'It says: {{trim (result "try" 0)}}.'
+  - match: {role: coder}
+    rules:
+      - name: again
+        since: 'T-001 is still yours'
+        steps:
+          - calls: [{tool: subagent, args: {description: try it, type: tester, prompt: Try it.}}]
+          - calls: [{tool: update_task, args: {task_id: T-001, status: completed, result_summary: '{{result "again" 0}}'}}]
+      - name: begin
+        since: '<task id="T-001"'
+        unless: 'Your process was restarted'
+        steps:
+          - calls: [{tool: bash, args: {command: "echo one >own.txt"}}]
+          - calls: [{tool: subagent, args: {description: try it, type: tester, prompt: Try it.}}]
+          - calls: [{tool: update_task, args: {task_id: T-001, status: completed, result_summary: '{{result "begin" 1}}'}}]
+      - name: rest
+        say: Nothing to do.
+`
+
+// A call of a subagent is asked for by the rules of its type, in its owner's name. The answer comes
+// after its owner was killed, and holds for the subagent of the successor.
+func TestPermissionOfSubagent(t *testing.T) {
+	t.Parallel()
+	c := folder(t, rehearse(t, askingSubagent), "AGENTTEAM_LEASE=5s")
+	write(t, filepath.Join(c.dir, ".agents", "tester.md"), "---\nname: tester\ndescription: Tries it.\npermissions:\n  ask: [Bash(echo *)]\n---\nYou try it.\n")
+	c.upWith(2)
+	c.ok("spawn", "coder")
+	c.ok("tasks", "add", "--title", "Write out.txt")
+	tm, err := c.connect().Open(t.Context(), team.DefaultTeam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := func(incarnation uint64) (asked client.Plan, pid int) {
+		until(t, "a subagent waits for a person", func() bool {
+			plans, err := tm.Plans().List(t.Context())
+			if err != nil || len(plans) != 1 || !plans[0].Waits() {
+				return false
+			}
+			a, err := tm.Members().Get(t.Context(), "coder-1")
+			asked, pid = plans[0], a.PID
+			return err == nil && a.Incarnation == incarnation && len(a.Jobs) == 1
+		})
+		return asked, pid
+	}
+	asked, pid := waits(1)
+	if asked.AgentID != "coder-1" || asked.Call.Shown() != "echo two >>out.txt" {
+		t.Errorf("asked is %s: %s", asked.AgentID, asked.Call.Shown())
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := waits(2); again.ID != asked.ID {
+		t.Errorf("the successor asks anew: %+v", again)
+	}
+	c.ok("approvals", "approve", asked.ID)
+	until(t, "the task is completed", func() bool {
+		task, err := tm.Board().Task(t.Context(), "T-001")
+		return err == nil && task.Status == team.Completed && strings.Contains(task.ResultSummary, "It says")
+	})
+	if text, err := os.ReadFile(filepath.Join(c.dir, "out.txt")); string(text) != "two\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // permit writes the permissions of the team.
 func permit(t *testing.T, c *cluster, p team.Permissions) {
 	t.Helper()

@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -27,11 +28,12 @@ agents:
 `
 
 // What team.yaml says holds for the team of its folder: members are kept ready, also in place of one
-// that a person has stopped; one that is lost comes back only once a person allows it.
+// that a person has stopped or that is lost; that one comes back only once a person allows it, and
+// there is room.
 func TestTeamOfItsFile(t *testing.T) {
 	t.Parallel()
 	c := folder(t, rehearse(t, readyScript), "AGENTTEAM_LEASE=3s")
-	settings := "roles: {coder: 2}\npolicies: {respawn: ask}\nlimits: {max_teammates: 3}\n"
+	settings := "roles: {coder: 2}\npolicies: {respawn: ask}\nlimits: {max_teammates: 2}\n"
 	if err := os.WriteFile(filepath.Join(c.dir, "team.yaml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +81,10 @@ func TestTeamOfItsFile(t *testing.T) {
 	if m, err := tm.Members().Get(t.Context(), lost.AgentID); err != nil || asked.AgentID != lost.AgentID || m.Member.State != team.Lost {
 		t.Fatalf("asked about %s; %s is %s, %v", asked.AgentID, lost.AgentID, m.Member.State, err)
 	}
+	until(t, "another one is ready meanwhile: what is lost has no place", func() bool { return len(coders()) == 2 })
 	c.ok("approvals", "approve", asked.ID)
-	until(t, "it is back", func() bool {
+	c.ok("teams", "set", string(team.DefaultTeam), "--max-teammates", "3")
+	until(t, "it is back, since there is room", func() bool {
 		m, err := tm.Members().Get(t.Context(), lost.AgentID)
 		return err == nil && m.Member.State == team.Joined && m.Incarnation > lost.Incarnation
 	})
@@ -89,4 +93,30 @@ func TestTeamOfItsFile(t *testing.T) {
 		record, err := tm.Record(t.Context())
 		return err == nil && record.Status == team.TeamFinished
 	})
+}
+
+// A member that had nothing to do for as long as team.yaml lets it be idle leaves, and its record
+// states why.
+func TestLeavesIdle(t *testing.T) {
+	t.Parallel()
+	c := folder(t, rehearse(t, readyScript), "AGENTTEAM_LEASE=3s")
+	write(t, filepath.Join(c.dir, "team.yaml"), "roles: {coder: {idle_timeout: 1s}}\n")
+	c.upWith(2)
+	c.ok("run", "--detach", "go")
+	c.ok("spawn", "coder", "--name", "bob")
+	tm, err := c.connect().Open(t.Context(), team.DefaultTeam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bob client.Agent
+	until(t, "bob leaves", func() bool {
+		bob, err = tm.Members().Get(t.Context(), "bob")
+		return err == nil && bob.Member.State == team.Stopped
+	})
+	if !bob.Idled || !strings.Contains(bob.LastError, "1s") {
+		t.Errorf("it has left, idle: %v, since %q", bob.Idled, bob.LastError)
+	}
+	if listed := c.ok("agents", "--all", "-o", "json"); !strings.Contains(listed, bob.LastError) {
+		t.Errorf("the reason is not shown:\n%s", listed)
+	}
 }

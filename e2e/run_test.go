@@ -147,6 +147,9 @@ func TestRunResumed(t *testing.T) {
 	}
 	run := c.follow("run", "wait for me")
 	until(t, "the run shows its leader at work", func() bool { return strings.Contains(run.out.String(), "sleep 100") })
+	if errs := run.errs.String(); !strings.Contains(errs, "its page: teamctl web") || status(strings.TrimSpace(c.ok("web", "--no-open"))) == 0 {
+		t.Errorf("the page of the run's cluster is not there, or not named: %s", errs)
+	}
 	if err := run.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

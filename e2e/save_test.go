@@ -86,3 +86,29 @@ func TestSavedGoalContinuesElsewhere(t *testing.T) {
 		t.Errorf("not in the line: %v", done)
 	}
 }
+
+// A saved team refuses the next goal where it was saved, until it is told to continue there anyway.
+func TestSavedTeamRunsAnyway(t *testing.T) {
+	t.Parallel()
+	c, l := ledCluster(t, 0, nil)
+	finish := func(summary string) {
+		l.goal(step{"", l.e.say("", use("finish_team", "summary", summary))})
+	}
+	finish("the first")
+	if r := c.begin("begin").end(t); r.Summary != "the first" {
+		t.Fatalf("the first goal is %s: %s", r.Status, r.Summary)
+	}
+	file := filepath.Join(t.TempDir(), "team.save")
+	c.ok("save", file)
+	finish("the second")
+	if code, _, errs := exit(t, c.command("run", "continue")); code != 4 || !strings.Contains(errs, "was saved to "+file) || !strings.Contains(errs, "run --anyway") {
+		t.Errorf("a goal for a saved team: exit status %d, %s", code, errs)
+	}
+	if r := c.begin("--anyway", "continue").end(t); r.Status != "finished" || r.Summary != "the second" {
+		t.Errorf("with --anyway the goal is %s: %s", r.Status, r.Summary)
+	}
+	finish("the third")
+	if r := c.begin("and again").end(t); r.Summary != "the third" { // the mark is off
+		t.Errorf("the goal after that is %s: %s", r.Status, r.Summary)
+	}
+}

@@ -48,7 +48,7 @@ type terminal struct {
 func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		if os.Getenv("CI") != "" {
+		if os.Getenv("CI") != "" && !strings.Contains(os.Getenv("CI_WITHOUT"), "tmux") {
 			t.Fatal("there is no tmux on this machine; install it")
 		}
 		t.Skip("there is no tmux on this machine")

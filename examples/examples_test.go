@@ -86,7 +86,7 @@ func run(t *testing.T, name string, args ...string) (stdout, stderr string, err 
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		if os.Getenv("CI") != "" { // where nobody would notice
+		if os.Getenv("CI") != "" && !strings.Contains(os.Getenv("CI_WITHOUT"), name) { // where nobody would notice
 			t.Fatalf("there is no %s on this machine; install it", name)
 		}
 		t.Skipf("there is no %s on this machine", name)

@@ -27,7 +27,7 @@ var floors = [][]string{
 	3: {"board", "mailbox", "registry", "roster", "control", "journal", "event", "election", "model", "tool/workspace", "tool/job", "approval", "live", "permission"},
 	4: {"engine", "role", "spawn", "seat", "repair", "completion", "config", "feed", "usage", "audit", "hands", "merge"},
 	5: {"agent", "watchdog", "worktree", "client", "story", "discovery", "tool/teamtool", "api/problem", "subagent"},
-	6: {"api/stream", "api/access", "membership", "process"},
+	6: {"api/stream", "api/access", "membership", "process", "screen"},
 	7: {"api"},
 	8: {"leader", "teammate", "local", "doctor", "archive"},
 	9: {"demo", "chaos", "teamtest"},

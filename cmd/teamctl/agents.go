@@ -129,7 +129,7 @@ func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
 			for _, j := range m.Jobs { // beneath their owner
 				row := []string{"  " + j.ID, cmp.Or(j.Type, string(j.Kind)), jobState(j), orDash(string(j.Task)), turnsOf(j), "-"}
 				if wide {
-					row = slices.Concat(row, []string{"-", "-", "-", "-", "-", fmt.Sprint(j.Tokens), orDash(printable(j.About)), age(j.Since), "-"})
+					row = slices.Concat(row, []string{"-", "-", "-", "-", "-", fmt.Sprint(j.Tokens), orDash(printable(j.About)), age(j.Since), "-", "-"})
 				}
 				t.add(row...)
 			}

@@ -98,6 +98,8 @@ func jobState(j team.Job) string {
 	switch {
 	case j.Ended != "":
 		return "ended: " + printable(j.Ended)
+	case j.Asked != "":
+		return "waits for a person: " + printable(j.Asked)
 	case j.Kind == team.JobCommand && j.Still >= int(silentShown/time.Second):
 		return "silent for " + (time.Duration(j.Still) * time.Second).String()
 	}

@@ -17,7 +17,7 @@ import (
 
 func (a *app) approvalsCmd() *cobra.Command {
 	cmd := group(a.approvalsLsCmd())
-	cmd.Use, cmd.Aliases, cmd.Short = "approvals", []string{"approval"}, "Show plans and calls that must be allowed, and decide on them; by itself it lists those that wait"
+	cmd.Use, cmd.Aliases, cmd.Short = "approvals", []string{"approval"}, "Show plans, calls that must be allowed and lost members that may come back, and decide; by itself it lists those that wait"
 	cmd.AddCommand(a.approvalsLsCmd(), a.approvalsShowCmd(), a.approvalsApproveCmd(), a.approvalsRejectCmd())
 	return cmd
 }
@@ -27,8 +27,9 @@ func (a *app) approvalsLsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "List what waits for a decision", Args: atMost(0),
 		Long: "ls lists the plans of members in plan mode, who change nothing before theirs is approved. The leader decides on a\n" +
-			"plan, or a person may; where the approver is human, a person has to. It also lists the calls that the permissions\n" +
-			"of the team have asked: on these only a person decides. show has the whole call.",
+			"plan, or a person may; where the approver is human, a person has to. It also lists the calls for which the team's\n" +
+			"permissions ask, and the lost members that come back only if a person lets them (policy respawn: ask): on\n" +
+			"these only a person decides. show has the whole call.",
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also those that were decided on, or are void")
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -66,7 +67,7 @@ func planStatus(p client.Plan) string {
 
 func (a *app) approvalsShowCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "show ID", Short: "Show a plan, or a call that must be allowed, as a whole", Args: exactly(1, "the ID"),
+		Use: "show ID", Short: "Show a plan, a call that must be allowed or a lost member, as a whole", Args: exactly(1, "the ID"),
 		ValidArgsFunction: first(completePlans),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.withTeam(func(ctx context.Context, t *client.Team) error {
@@ -99,10 +100,11 @@ func (a *app) approvalsApproveCmd() *cobra.Command {
 	var d team.Decision
 	var as, scope string
 	cmd := &cobra.Command{
-		Use: "approve ID", Short: "Approve a plan, or allow a call", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
+		Use: "approve ID", Short: "Approve a plan, allow a call, or let a lost member come back", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
 		Long: "approve lets the plan's agent carry it out: until the task that it holds has ended or, without a task, until it\n" +
 			"goes idle. A call is allowed once; with --scope task as often as it is made in that time; with --scope always a rule\n" +
-			"that allows such calls is added to the team's permissions, too. Of several decisions the first holds.",
+			"that allows such calls is added to the team's permissions, too. A lost member is brought back. Of several decisions the\n" +
+			"first holds.",
 	}
 	cmd.Flags().StringVar(&d.Feedback, "feedback", "", "what the agent is to know besides")
 	cmd.Flags().StringVar(&scope, "scope", "", "of a call: once, task or always (default once)")
@@ -119,9 +121,9 @@ func (a *app) approvalsRejectCmd() *cobra.Command {
 	var d team.Decision
 	var as string
 	cmd := &cobra.Command{
-		Use: "reject ID [--feedback TEXT]", Short: "Reject a plan, with what is to be different, or refuse a call", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
-		Long: "reject has the plan's agent go on planning, with the feedback. The agent of a call does without it, or makes another.\n" +
-			"Of several decisions the first holds.",
+		Use: "reject ID [--feedback TEXT]", Short: "Reject a plan, with what is to be different, refuse a call, or leave a lost member lost", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
+		Long: "reject has the plan's agent continue to plan, with the feedback. The agent of a call does without it, or makes another.\n" +
+			"A lost member stays lost. Of several decisions the first holds.",
 	}
 	cmd.Flags().StringVar(&d.Feedback, "feedback", "", "what is to be different; required for a plan")
 	cmd.Flags().StringVar(&as, "as", "", "decide on a call for this seat")

@@ -71,7 +71,7 @@ func TestAllowOnATerminal(t *testing.T) {
 	s.shows(t, "of coder-1: once, task, no?", 1)
 	typing := func(keys, until string) {
 		t.Helper()
-		limit := time.After(20 * time.Second)
+		limit := time.After(brokertest.Longest)
 		for !strings.Contains(strings.Join(strings.Fields(s.text()), " "), until) {
 			s.types(t, keys) // what comes at once is dropped
 			select {

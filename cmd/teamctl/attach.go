@@ -98,5 +98,5 @@ func (a *app) attach(ctx context.Context, c *client.Client, t *client.Team, cfg 
 	record, werr := a.watch(ctx, t, g, v, after)
 	stop()
 	priced := slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
-	return a.conclude(ctx, c, t, g, record, werr, ending{view: v, priced: priced, here: cfg.ClusterFile() != ""})
+	return a.conclude(ctx, c, t, g, record, werr, ending{view: v, priced: priced, here: cfg.ClusterFile() != "", hook: cfg.BranchHook})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
@@ -55,8 +56,14 @@ type seen struct {
 // onTerminal starts teamctl on a terminal of that width.
 func onTerminal(t *testing.T, width int, args ...string) *seen {
 	t.Helper()
+	return onTerminalWith(t, width, nil, args...)
+}
+
+// onTerminalWith is onTerminal with more settings of the environment.
+func onTerminalWith(t *testing.T, width int, env []string, args ...string) *seen {
+	t.Helper()
 	s := &seen{cmd: exec.Command(filepath.Join(bin, "teamctl"), args...), done: make(chan struct{})}
-	s.cmd.Dir, s.cmd.Env = t.TempDir(), append(os.Environ(), "TERM=xterm-256color", "NO_COLOR=")
+	s.cmd.Dir, s.cmd.Env = t.TempDir(), append(append(os.Environ(), "TERM=xterm-256color", "NO_COLOR="), env...)
 	var err error
 	if s.File, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: uint16(width)}); err != nil {
 		t.Fatal(err)
@@ -88,7 +95,7 @@ func (s *seen) text() string {
 func (s *seen) shows(t *testing.T, text string, times int) {
 	t.Helper()
 	plain := func(s string) string { return strings.Join(strings.Fields(s), "") }
-	limit := time.After(20 * time.Second)
+	limit := time.After(brokertest.Longest)
 	for strings.Count(plain(s.text()), plain(text)) < times {
 		select {
 		case <-time.After(10 * time.Millisecond):
@@ -108,7 +115,11 @@ func (s *seen) types(t *testing.T, keys string) {
 // ends waits for the command's end and returns its status.
 func (s *seen) ends(t *testing.T) int {
 	t.Helper()
-	<-s.done
+	select {
+	case <-s.done:
+	case <-time.After(brokertest.Longest):
+		t.Fatalf("the command does not end:\n%s", s.text())
+	}
 	err := s.cmd.Wait()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -170,5 +181,75 @@ func TestChatOnATerminal(t *testing.T) {
 	}
 	if r, err := tm.Record(t.Context()); err != nil || r.Status != team.Active {
 		t.Errorf("after the chats the team is %s, %v", r.Status, err)
+	}
+}
+
+const decidedScript = `
+agents:
+  - match: {role: coder}
+    rules:
+      - name: begin
+        since: 'Run it'
+        steps:
+          - calls: [{tool: bash, args: {command: "echo one >>out.txt"}}]
+      - name: allowed
+        since: 'A person has allowed your call'
+        steps:
+          - calls: [{tool: bash, args: {command: "echo one >>out.txt"}}]
+          - say: "It has run."
+      - name: refused
+        since: 'has refused your call'
+        steps:
+          - say: "I leave it, as I was told: {{heard \"(not today)\"}}."
+      - name: rest
+        say: "Nothing to do."
+  - match: {role: leader}
+    rules:
+      - name: rest
+        say: "Nothing to do."
+`
+
+// In a chat a call that a person has to allow is shown with what to type, and what is typed decides on it.
+func TestChatDecides(t *testing.T) {
+	c := teamtest.Start(t, decidedScript)
+	c.Leader()
+	c.Teammates(1)
+	tm := c.Team("default")
+	if _, err := tm.Choose(t.Context(), team.Choices{Hands: &team.Hands{Permissions: team.Permissions{Ask: []string{"Bash(echo *)"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+		t.Fatal(err)
+	}
+	s := onTerminal(t, 100, "chat", "coder-1", "--server", c.URL)
+	s.shows(t, "/help lists what you can type", 1)
+	decides := func(times int, typed string, want team.ApprovalStatus, says string) {
+		t.Helper()
+		s.types(t, "Run it\r")
+		s.shows(t, "echo one >>out.txt", times)
+		s.shows(t, "allow: /approve ", times)
+		var id string
+		for id == "" {
+			plans, err := tm.Plans().List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range plans {
+				if p.Waits() {
+					id = p.ID
+				}
+			}
+		}
+		s.types(t, strings.Replace(typed, "ID", id, 1)+"\r")
+		s.shows(t, says, 1)
+		if p, err := tm.Plans().Get(t.Context(), id); err != nil || p.Status != want || p.DecidedBy != team.UserAgent {
+			t.Errorf("after %q the request is %s by %s, %v", typed, p.Status, p.DecidedBy, err)
+		}
+	}
+	decides(1, "/reject ID not today", team.PlanRejected, "I leave it, as I was told: not today.")
+	decides(2, "/approve ID", team.PlanUsed, "It has run.")
+	s.types(t, "/quit\r")
+	if got := s.ends(t); got != 0 {
+		t.Errorf("it ended with %d:\n%s", got, s.text())
 	}
 }

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/config"
 	"agentteam/pkg/role"
+	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
 )
 
@@ -46,25 +49,25 @@ func (a *app) configValidateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "validate [-f FILE]", Short: "Check a settings file, and the roles that it names", Args: atMost(0),
 		Long: "validate checks team.yaml as each command does that needs all of it: keys, types, words, models, permissions, and that\n" +
-			"the roles it names are there. The first fault is printed with line and column, and is exit code 2 (3: a role or file is missing).",
+			"the roles it names are there. Each fault is printed with line and column, and is exit code 2 (3: a role or file is missing).",
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the settings file; default: the nearest team.yaml")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		src := sources(a.cmd)
-		src.File = file
+		src.File, src.All = file, true
 		cfg, err := config.Load(src)
-		if err != nil {
-			return err
-		}
-		if !cfg.Found() {
+		if err == nil && !cfg.Found() {
 			return noSettings()
 		}
-		roles, err := role.Load(".")
-		if err != nil {
+		if !cfg.Found() {
 			return err
 		}
-		if _, err := cfg.Roles(roles.All); err != nil {
-			return err
+		roles, missing := role.Load(".")
+		if missing == nil {
+			_, missing = cfg.Roles(roles.All)
+		}
+		if faults := strictyaml.Faults(errors.Join(err, missing)); len(faults) > 0 {
+			return a.faulty(cfg.File(), faults)
 		}
 		for _, rule := range cfg.NeverMatch() {
 			fmt.Fprintln(a.err, printable(rule))
@@ -75,6 +78,27 @@ func (a *app) configValidateCmd() *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// faulty prints the faults of a settings file, and returns them as one error. Of one fault the error
+// is enough.
+func (a *app) faulty(file string, faults []error) error {
+	if len(faults) == 1 {
+		return faults[0]
+	}
+	lines := make([]string, len(faults))
+	for i, fault := range faults {
+		lines[i] = team.Line(fault)
+	}
+	err := a.print(map[string]any{"file": file, "valid": false, "faults": lines}, []string{file}, func(io.Writer, bool) error { return a.say(lines...) })
+	if err != nil {
+		return err
+	}
+	code := team.InvalidArgument
+	if !slices.ContainsFunc(faults, func(err error) bool { return !errors.Is(err, team.NotFound) }) {
+		code = team.NotFound
+	}
+	return team.Errorf(code, "%s in %s", counted(len(faults), "fault"), file)
 }
 
 // noSettings is the error of a command that needs a settings file.

@@ -23,7 +23,8 @@ func (a *app) demoCmd() *cobra.Command {
 		Use: "demo [DIR]", Short: "See a team survey the source tree DIR, without a model", Args: atMost(1),
 		Long: "demo starts a cluster and a scripted model endpoint of its own, and sets a team the goal of surveying DIR (default: this folder).\n" +
 			"Processes, tasks, messages, commands and files are real; only the agents' words come from a script.\n" +
-			"The team works in " + demo.Folder + "/ in this folder, which is replaced on each run; DIR is only read.",
+			"The team works in " + demo.Folder + "/ in this folder, which is replaced on each run; DIR is only read.\n" +
+			"Its settings are of the environment: team.yaml and role files of this folder do not count.",
 		ValidArgsFunction: first(aFolder),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
@@ -35,6 +36,15 @@ func (a *app) demoCmd() *cobra.Command {
 			return a.ended(ctx, a.demo(ctx, dir))
 		},
 	}
+}
+
+// withoutSettings makes dir the folder of this process, and one without settings and role files: the
+// script fits the team of such a one. The empty file keeps those of the folders above away.
+func withoutSettings(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, "team.yaml"), nil, 0o600); err != nil {
+		return err
+	}
+	return os.Chdir(dir)
 }
 
 func (a *app) demo(ctx context.Context, dir string) error {
@@ -56,6 +66,9 @@ func (a *app) demo(ctx context.Context, dir string) error {
 		return team.Errorf(team.InvalidState, "%w", err)
 	}
 	defer log.Close()
+	if err := withoutSettings(data); err != nil {
+		return team.Errorf(team.InvalidState, "%w", err)
+	}
 
 	endpoint, stop, err := startRehearsal(ctx, "demo", demo.Script, "", "127.0.0.1:0", slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
@@ -70,6 +83,7 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	if _, err := (readDirs{tree}).add(&cfg.Hands); err != nil {
 		return err
 	}
+	cfg.Hands.Isolation = team.Shared                 // the demo's folder is no part of a repository
 	cfg.Hands.PermissionMode = team.BypassPermissions // all that is called stands in the demo's script
 	if _, err := sandbox.Find(ctx, cfg.Sandbox); err != nil && cfg.Sandbox == team.SandboxAuto {
 		a.tell(team.Line(err))

@@ -26,9 +26,10 @@ func (a *app) diffCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "diff [TASK]", Short: "Show what completed tasks have changed", Args: atMost(1),
 		Long: "diff shows what the team's line has changed since its present goal began: all of it, what one task has changed, or\n" +
-			"what the tasks of one agent have. Colours are for terminals, where control characters in files are shown by their\n" +
-			"codes; into a pipe or a file it is a patch as `git apply` takes it. Teams that share the workspace have no line.",
-		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Commit != "" }),
+			"what the tasks of one agent have. Of a task whose work was not merged it shows that work, until the task is over.\n" +
+			"Colours are for terminals, where control characters in files are shown by their codes; into a pipe or a file it is a\n" +
+			"patch as `git apply` takes it. Teams that share the workspace have no line.",
+		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Commit != "" || len(v.Returned) > 0 }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&agent, "agent", "", "only what the tasks of this agent have changed, but for those undone")
@@ -77,7 +78,12 @@ func (a *app) printDiff(d client.Diff) error {
 		_, err := io.WriteString(a.out, d.Text)
 		return err
 	})
+	if err == nil && d.Returned {
+		a.note("this work was not merged: the task's reason shows why, and its next holder can take it up")
+	}
 	switch {
+	case err == nil && d.Cut && d.Returned:
+		a.note(fmt.Sprintf("it has more than %d MiB: --stat names all files", mostDiff>>20))
 	case err == nil && d.Cut:
 		a.note(fmt.Sprintf("the rest is left out; the whole, after `teamctl land --publish`: git diff %s %s", d.From, d.Head))
 	case err == nil && len(d.Files) == 0:

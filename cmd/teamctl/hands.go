@@ -159,7 +159,7 @@ func (a *app) tellWithheld(cfg config.Config, roles role.Roles) {
 		all = append(all, roles.Withheld[name])
 	}
 	for _, w := range all {
-		a.tell(w.String())
+		a.tell(inOneLine(w.String()))
 	}
 	for _, rule := range cfg.NeverMatch() {
 		a.tell(rule)

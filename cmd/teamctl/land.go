@@ -19,9 +19,10 @@ func (a *app) landCmd() *cobra.Command {
 		Use: "land", Short: "Take the team's completed work over into your checkout", Args: atMost(0),
 		Long: "land brings the checkout in the team's workspace forward to what its completed tasks have changed, as\n" +
 			"`git merge --ff-only` does, also while the team works. A checkout with uncommitted changes, or with commits that the\n" +
-			"line lacks, is refused, with what to do. The branch agentteam/TEAM is there in any case.",
+			"line lacks, is refused, with what to do. The branch agentteam/TEAM is there in any case.\n" +
+			"--publish runs branch_hook if the checkout lacks commits of the branch.",
 	}
-	cmd.Flags().BoolVar(&publish, "publish", false, "make the branch agentteam/TEAM only, for a pull request; the checkout stays as it is")
+	cmd.Flags().BoolVar(&publish, "publish", false, "make the branch agentteam/TEAM only, for a pull request, and run branch_hook; the checkout stays as it is")
 	cmd.Flags().String("workspace", "", "the checkout (default: the team's workspace)")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"workspace": aFolder})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -52,7 +53,10 @@ func (a *app) landCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printLanding(d, dir, publish)
+			if err := a.printLanding(d, dir, publish); err != nil || !publish {
+				return err
+			}
+			return a.runHook(cfg.BranchHook, dir, record, d, a.command("land --publish", record.ID))
 		})
 	}
 	return cmd

@@ -23,6 +23,7 @@ func (a *app) messagesCmd() *cobra.Command {
 func (a *app) messagesLsCmd() *cobra.Command {
 	cmd := a.inboxCmd()
 	cmd.Use, cmd.Aliases = "ls [NAME]", []string{"list"}
+	cmd.Long = "ls" + strings.TrimPrefix(cmd.Long, "inbox")
 	return cmd
 }
 

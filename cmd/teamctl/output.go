@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -57,23 +56,23 @@ func (a *app) print(v any, names []string, table func(io.Writer, bool) error) er
 // atOnce has what f prints to stdout written in one go, unless stdout is a terminal: then who has
 // read enough, as grep -q has at the first match, does not end the command before its end.
 func (a *app) atOnce(f func() error) error {
-	if a.notes.list != nil || live(a.out) {
+	if live(a.out) {
+		return f()
+	}
+	list := a.notes.begin(a.out)
+	if list == nil { // f is a part of what is printed
 		return f()
 	}
 	to := a.out
-	list := bufio.NewWriterSize(to, pipeSize)
-	a.out, a.notes.list = list, list
-	defer func() { a.out, a.notes.list = to, nil }()
+	a.out = list
+	defer func() { a.out = to }()
 	return closed(f(), func() error {
-		if err := list.Flush(); err != nil {
+		if err := list.end(); err != nil {
 			return unwritten(err)
 		}
 		return nil
 	})
 }
-
-// pipeSize is what a pipe takes before anybody reads from it: pipe(7).
-const pipeSize = 64 << 10
 
 func (a *app) printPlain(v any, names []string, table func(io.Writer, bool) error) error {
 	switch a.output {

@@ -220,7 +220,7 @@ func roleFields(v roleView) []field {
 		{"denied", strings.Join(h.Permissions.Deny, ", ")}, {"asked for", strings.Join(h.Permissions.Ask, ", ")}, {"allowed", strings.Join(h.Permissions.Allow, ", ")},
 		{"sandbox", string(h.Sandbox)}, {"isolation", string(h.Isolation)}, {"network", network},
 		{"members at a time", number(v.MaxInstances)}, {"takes tasks", when(!v.Claims(), "only those assigned to it")},
-		{"leaves", when(v.IdleSeconds > 0, "after "+v.IdleTimeout().String()+" without work")}, {"background", when(v.Background, "yes")}, {"color", v.Color},
+		{"leaves", when(v.IdleSeconds > 0, "after "+v.IdleTimeout().String()+" without work")}, {"background", when(v.Background, "yes")}, {"color", string(v.Color)},
 		{"skills", strings.Join(v.Skills, ", ")}, {"MCP servers", strings.Join(v.MCPServers, ", ")}, {"instructions", v.Instructions}}
 }
 

@@ -61,12 +61,12 @@ func (a *app) root() *cobra.Command {
 	f.String("server", "", "address of the NATS server (default: AGENTTEAM_SERVER, NATS_URL, the cluster of this folder, nats://127.0.0.1:4222)")
 	f.String("team", "", `the team (default "default")`)
 	f.VarP(choice[format]{&a.output, "output", formats}, "output", "o", "table, wide, json, yaml, jsonl or name")
-	f.DurationVar(&a.timeout, "timeout", 0, "give up after this time (default 30s; none for run, attach, chat, demo, save, load, export, tasks wait, and what follows by -f or -w)")
+	f.DurationVar(&a.timeout, "timeout", 0, "give up after this time (default 30s; none for run, attach, top, chat, demo, save, load, export, tasks wait, and what follows by -f or -w)")
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Set a goal and follow it", []*cobra.Command{makesTeam(a.runCmd()), a.attachCmd(), a.diffCmd(), a.landCmd(), a.statusCmd(), a.eventsCmd(), a.auditCmd(), a.costCmd(), a.stopCmd()}},
+		{"Set a goal and follow it", []*cobra.Command{makesTeam(a.runCmd()), a.attachCmd(), a.diffCmd(), a.landCmd(), a.topCmd(), a.statusCmd(), a.eventsCmd(), a.auditCmd(), a.costCmd(), a.stopCmd()}},
 		{"Talk with the team", []*cobra.Command{a.answerCmd(), a.chatCmd(), a.sendCmd(), a.broadcastCmd(), a.inboxCmd(), a.messagesCmd(), a.approvalsCmd()}},
 		{"Look after the team", []*cobra.Command{a.tasksCmd(), a.agentsCmd(), makesTeam(a.spawnCmd()), a.rolesCmd(), a.teamsCmd(), a.saveCmd(), a.loadCmd(), a.exportCmd(), a.trustCmd()}},
 		{"Run a cluster", []*cobra.Command{a.upCmd(), a.downCmd(), a.doctorCmd(), a.repairCmd(), a.webCmd()}},

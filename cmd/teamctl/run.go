@@ -16,6 +16,7 @@ import (
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
+	"agentteam/pkg/screen"
 	"agentteam/pkg/team"
 )
 
@@ -31,7 +32,7 @@ func (a *app) runCmd() *cobra.Command {
 			"A team that is at work takes no second goal (conflict), unless --add mails the text to its leader.\n" +
 			"Open tasks that an earlier goal has left are kept or cancelled, as asked on a terminal; else they are kept.\n" +
 			"Where tasks have trees it ends with what they have changed and the command that takes it over, which --land does:\n" +
-			"of a goal that has finished; if the checkout has changes or other commits since, it exits 1 and says what to do.",
+			"of a goal that has finished; if the checkout has changes or other commits since, it exits 1 and says what to do. Without --land, branch_hook gets the branch.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if p.resume {
 				return atMost(0)(cmd, args)
@@ -49,6 +50,7 @@ func (a *app) runCmd() *cobra.Command {
 	f.BoolVar(&p.anyway, "anyway", false, "let a team continue here that was saved to continue elsewhere")
 	f.BoolVar(&p.land, "land", false, "bring your checkout forward to the work of a goal that has finished")
 	p.view.flags(cmd)
+	f.BoolVar(&p.top, "top", false, "watch it on the screen of teamctl top; on leaving that the answer is printed")
 	teammateModeFlag(cmd)
 	f.String("workspace", "", "folder that the team works in (default: this one)")
 	f.StringArrayVar((*[]string)(&p.reads), "read", nil, "folder beside the workspace that the members may read; may be repeated")
@@ -57,16 +59,15 @@ func (a *app) runCmd() *cobra.Command {
 	f.StringVar(&p.isolation, "isolation", "", isolationUsage)
 	completeFlags(cmd, map[string]cobra.CompletionFunc{"isolation": fixed(team.Isolation("").Values()...)})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := p.check(keep, cancel); err != nil {
-			return err
+		err := p.check(keep, cancel)
+		if err == nil {
+			err = p.takeGoal(args)
 		}
-		if !p.resume {
-			if p.goal = args[0]; strings.TrimSpace(p.goal) == "" {
-				return team.Errorf(team.InvalidArgument, "the goal is empty")
-			}
-			if err := (team.Message{Type: team.MsgUser, Content: p.goal}).Validate(); err != nil { // as which it reaches the leader
-				return err
-			}
+		if err == nil && p.top {
+			err = a.screenable()
+		}
+		if err != nil {
+			return err
 		}
 		p.since = time.Now()
 		limited := a.bounded
@@ -87,6 +88,7 @@ type pursuit struct {
 	detach, add, resume bool
 	anyway              bool // also a team that was saved
 	changes, land       bool // begin with the uncommitted ones; end in the checkout
+	top                 bool // watch it on a screen
 	isolation           string
 	old                 oldTasks
 	view                view
@@ -103,6 +105,8 @@ func (p *pursuit) check(keep, cancel bool) error {
 	switch {
 	case keep && cancel:
 		return team.Errorf(team.InvalidArgument, "--keep and --cancel exclude each other")
+	case p.top && (p.detach || p.view.quiet || p.view.verbose):
+		return team.Errorf(team.InvalidArgument, "--top is a screen: it goes with none of --detach, --quiet and --verbose")
 	case p.land && (p.detach || p.changes):
 		return team.Errorf(team.InvalidArgument, "--land goes with neither --detach nor --with-changes: it takes the end of the goal, and a checkout without changes")
 	case p.resume && (p.detach || p.add || keep || cancel || p.changes || p.isolation != "" || len(p.reads) > 0):
@@ -113,6 +117,17 @@ func (p *pursuit) check(keep, cancel bool) error {
 		p.old = cancelOld
 	}
 	return nil
+}
+
+// takeGoal takes the goal of the command line, unless one is resumed.
+func (p *pursuit) takeGoal(args []string) error {
+	if p.resume {
+		return nil
+	}
+	if p.goal = args[0]; strings.TrimSpace(p.goal) == "" {
+		return team.Errorf(team.InvalidArgument, "the goal is empty")
+	}
+	return team.Message{Type: team.MsgUser, Content: p.goal}.Validate() // as which it reaches the leader
 }
 
 // left is the error of a command that was ended before its goal was set, in words that
@@ -162,17 +177,30 @@ func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
 		}
 		if !p.resume {
 			a.tellLost(ctx, t) // what kept a goal that is resumed may be over just now, see findFolder
-			p.view.panes = a.panesFor(cfg, t.ID())
 		}
-		stop := a.tellRoom(ctx, c)
-		record, werr := a.watch(ctx, t, g, p.view, g.After())
-		stop()
+		record, werr := a.attend(ctx, c, t, g, cfg, p)
 		if werr != nil {
 			werr = a.stays(ctx, c, cfg, p, werr)
 		}
 		priced := slices.ContainsFunc(cfg.Aliases(), func(m config.Alias) bool { return m.Prices != nil })
-		return a.conclude(ctx, c, t, g, record, werr, ending{view: p.view, priced: priced, epilogue: p.epilogue, here: onThisMachine(cfg, p), own: p.own, land: p.land})
+		return a.conclude(ctx, c, t, g, record, werr, ending{view: p.view, priced: priced, epilogue: p.epilogue, here: onThisMachine(cfg, p), own: p.own, land: p.land, hook: cfg.BranchHook})
 	})
+}
+
+// attend shows the work on the goal until its end, as a stream or on a screen.
+func (a *app) attend(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, cfg config.Config, p *pursuit) (team.Team, error) {
+	defer a.tellRoom(ctx, c)()
+	if p.top {
+		leave := screen.Leave{Ask: "the goal is under way; leave it to the team?"}
+		if p.own {
+			leave = screen.Leave{Ask: "leave, which ends this cluster and keeps the goal?", Ends: true}
+		}
+		return a.overlook(ctx, c, t, g, leave)
+	}
+	if !p.resume {
+		p.view.panes = a.panesFor(cfg, t.ID())
+	}
+	return a.watch(ctx, t, g, p.view, g.After())
 }
 
 // begin sets the goal, or finds the one to be resumed, and says how to come back to it.
@@ -223,7 +251,7 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 	}
 	if p.detach {
 		return t, g, a.print(map[string]any{"team": t.ID(), "status": team.Active}, []string{string(t.ID())}, func(w io.Writer, _ bool) error {
-			_, err := fmt.Fprintf(w, "team %s works on it; watch with: %s\n", t.ID(), a.command("attach", t.ID()))
+			_, err := fmt.Fprintf(w, "team %s works on it; watch with: %s, or on its page: teamctl web\n", t.ID(), a.command("attach", t.ID()))
 			return err
 		})
 	}
@@ -327,7 +355,7 @@ func (a *app) streamTo() io.Writer {
 
 // conclude prints the result and turns the goal's end into the command's.
 func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g *client.Goal, record team.Team, werr error, e ending) error {
-	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Reason: record.Reason, priced: e.priced, Elapsed: g.Elapsed().Seconds()}
+	o := outcome{Team: t.ID(), Status: string(record.Status), Summary: record.Summary, Reason: record.Reason, priced: e.priced, Elapsed: g.Elapsed(record).Seconds()}
 	switch {
 	case errors.Is(werr, context.DeadlineExceeded):
 		o.Status = timedOut
@@ -363,7 +391,7 @@ func (a *app) conclude(ctx context.Context, c *client.Client, t *client.Team, g 
 	if err := a.printOutcome(o, e.epilogue); err != nil {
 		return err
 	}
-	return cmp.Or(werr, o.err(), landed)
+	return cmp.Or(werr, o.err(), landed, a.endHook(o.Line, record, e))
 }
 
 // sumTime bounds the reading of a goal's journals: some 20,000 records take a second.

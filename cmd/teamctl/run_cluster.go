@@ -152,7 +152,7 @@ func (a *app) ownCluster(ctx context.Context, cfg config.Config, p *pursuit) (st
 	for _, err := range cfg.Lacking() {
 		fmt.Fprintln(a.err, team.Line(err))
 	}
-	p.started = "started a cluster for this run; its log is " + log.Name()
+	p.started = "started a cluster for this run (its page: teamctl web); its log is " + log.Name()
 	return func() { c.Stop(); log.Close() }, c.URL(), nil
 }
 

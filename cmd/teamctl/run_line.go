@@ -25,6 +25,7 @@ type ending struct {
 	here     bool            // the workspace is on this machine
 	own      bool            // the cluster ends with the command
 	land     bool            // the user's checkout gets the work of a goal that has finished
+	hook     string          // the user's branch_hook
 }
 
 // lineEnd is what a goal has brought into the team's line, as -o json has it.
@@ -38,14 +39,16 @@ type lineEnd struct {
 
 	stat string // a line for each file, and a summary
 	take string // the command that takes it over; "" = none
+
+	missing *client.Diff // of the branch, what the user's checkout lacks; nil: the branch is not there
 }
 
 // lineTime bounds what is done with the line at the end of a goal.
 const lineTime = time.Minute
 
 // endLine looks at what the goal has brought into the line, makes the branch of it in the user's
-// repository, and lands it if that is asked for. nil if the members shared the workspace, or it is
-// not to be had, which is told. The error is that of the landing.
+// repository, and lands it if that is asked for. nil if the members shared the workspace, or it is not to
+// be had, which is told. The error is that of the landing.
 func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, e ending) (*lineEnd, error) {
 	if !record.OnLine() {
 		if e.land {
@@ -75,14 +78,18 @@ func (a *app) endLine(ctx context.Context, t *client.Team, record team.Team, e e
 	if l.Commits == 0 || !e.here {
 		return l, nil
 	}
-	if _, err := t.Line().Publish(ctx, record.Workspace); err != nil {
+	missing, err := t.Line().Publish(ctx, record.Workspace)
+	if err != nil {
 		a.tell(fmt.Sprintf("%s is not in your repository: %s", d.Branch, team.Line(err)))
-	} else if e.own { // teamctl land would need the cluster
+		return l, nil
+	}
+	if e.own { // teamctl land would need the cluster
 		l.take = "git merge --ff-only " + d.Branch
 		if dir, err := os.Getwd(); err != nil || dir != record.Workspace {
 			l.take = "git -C " + record.Workspace + " merge --ff-only " + d.Branch
 		}
 	}
+	l.missing = &missing
 	return l, nil
 }
 

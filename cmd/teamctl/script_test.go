@@ -24,6 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -113,7 +114,7 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 	pattern := regexp.MustCompile(args[0])
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(brokertest.Longest)
 	for {
 		ts.Check(ts.Exec(args[1], args[2:]...))
 		if pattern.MatchString(ts.ReadFile("stdout")) {
@@ -197,7 +198,7 @@ func remember(ts *testscript.TestScript, _ bool, _ []string) {
 func gone(ts *testscript.TestScript, _ bool, _ []string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(brokertest.Longest)
 	for _, pid := range *ts.Value(pidsKey{}).(*[]int) {
 		for syscall.Kill(pid, 0) == nil {
 			select {
@@ -230,7 +231,7 @@ func logIn(ts *testscript.TestScript, neg bool, args []string) {
 	jar, err := cookiejar.New(nil)
 	ts.Check(err)
 	browser := &http.Client{Jar: jar}
-	if status, body := get(browser, address); status != http.StatusOK || !strings.Contains(body, "You are logged in") {
+	if status, body := get(browser, address); status != http.StatusOK || !strings.Contains(body, "/assets/page.js") {
 		ts.Fatalf("%s is answered %d, %s", address, status, body)
 	}
 	at, err := url.Parse(address)

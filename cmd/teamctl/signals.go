@@ -24,7 +24,7 @@ func goesOn(cmd *cobra.Command) bool {
 		return f != nil && f.Value.String() == "true"
 	}
 	switch cmd.Name() {
-	case "up", "run", "demo", "attach", "chat":
+	case "up", "run", "demo", "attach", "chat", "top":
 		return !given("detach")
 	}
 	return given("follow") || given("watch")

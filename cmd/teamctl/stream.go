@@ -346,9 +346,9 @@ func (a *app) answers(ctx context.Context, t *client.Team, members []team.Member
 type notes struct {
 	io.Writer
 	mu     sync.Mutex
-	stream *stream       // that is shown; nil: none
-	asking bool          // the last line has no end: the user is to answer
-	list   *bufio.Writer // of what is printed meanwhile, which stands above a note; nil: nothing
+	stream *stream  // that is shown; nil: none
+	asking bool     // the last line has no end: the user is to answer
+	list   *listing // of what is printed meanwhile, which stands above a note; nil: nothing
 }
 
 // under has s make room for each note, or nobody.
@@ -369,7 +369,7 @@ func (n *notes) Write(text []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.list != nil {
-		_ = n.list.Flush() // it says so again at its end
+		_ = n.list.buf.Flush() // it says so again at its end
 	}
 	if s := n.stream; s != nil {
 		s.mu.Lock()
@@ -395,6 +395,41 @@ func (n *notes) Write(text []byte) (int, error) {
 		return 0, err
 	}
 	return len(text), nil
+}
+
+// begin starts a list that is printed to w, or returns nil while there is one.
+func (n *notes) begin(w io.Writer) *listing {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.list != nil {
+		return nil
+	}
+	n.list = &listing{n, bufio.NewWriterSize(w, pipeSize)}
+	return n.list
+}
+
+// pipeSize is what a pipe takes before anybody reads from it: pipe(7).
+const pipeSize = 64 << 10
+
+// A listing is what is printed in one go, unless a note comes in between: what was printed until then
+// stands above it.
+type listing struct {
+	notes *notes
+	buf   *bufio.Writer
+}
+
+func (l *listing) Write(p []byte) (int, error) {
+	l.notes.mu.Lock()
+	defer l.notes.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// end writes what is left.
+func (l *listing) end() error {
+	l.notes.mu.Lock()
+	defer l.notes.mu.Unlock()
+	l.notes.list = nil
+	return l.buf.Flush()
 }
 
 // answered makes known that the user has ended the line of a question.

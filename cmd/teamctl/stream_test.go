@@ -250,6 +250,42 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// Who tells something while a list is printed does so at any moment, also at its begin and end; what
+// was printed until then stands above the note.
+func TestNotesBesideAList(t *testing.T) {
+	var out, errs strings.Builder // out is written by this goroutine alone, and errs by the other alone
+	a := newApp(&out, &errs)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for range 200 {
+			a.tell("waiting")
+		}
+	}()
+	for range 200 {
+		if err := a.atOnce(func() error {
+			_, err := fmt.Fprintln(a.out, "a row")
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-told
+	if rows := strings.Count(out.String(), "a row\n"); rows != 200 {
+		t.Errorf("%d of 200 rows are whole", rows)
+	}
+	var both strings.Builder
+	a = newApp(&both, &both)
+	if err := a.atOnce(func() error {
+		fmt.Fprintln(a.out, "first")
+		a.tell("a note")
+		_, err := fmt.Fprintln(a.out, "second")
+		return err
+	}); err != nil || both.String() != "first\na note\nsecond\n" {
+		t.Errorf("%q, %v", both.String(), err)
+	}
+}
+
 // With -q nothing is said but what keeps the team from its work.
 func TestOnlyPressing(t *testing.T) {
 	c, err := client.Connect(t.Context(), client.Options{URL: brokertest.Server(t)})

@@ -49,6 +49,10 @@ func taskFields(v team.TaskView) []field {
 	if v.Attempts > 0 {
 		attempts = fmt.Sprintf("%d of %d", v.Attempts, team.MaxAttempts)
 	}
+	var returned []string
+	for _, y := range v.Returned {
+		returned = append(returned, fmt.Sprintf("%s of %s, not merged", y.Commit, y.By))
+	}
 	switch {
 	case v.DeliverableReq:
 		deliverable += " (required)"
@@ -61,6 +65,6 @@ func taskFields(v team.TaskView) []field {
 		{"dependencies", strings.Join(team.Strings(v.Dependencies...), ",")}, {"waiting for", v.Why}, {"blocks", strings.Join(team.Strings(v.Blocks...), ",")},
 		{"attempts", attempts}, {"reason", v.Reason}, {"revision", fmt.Sprint(v.Revision)}, {"epoch", fmt.Sprint(v.Epoch)},
 		{"created", moment(&v.CreatedAt) + " by " + string(v.CreatedBy)}, {"claimed", moment(v.ClaimedAt)}, {"completed", moment(v.CompletedAt)},
-		{"check", v.Check}, {"deliverable", deliverable}, {"digest", v.Digest}, {"commit", v.Commit}, {"undone by", v.Undone}, {"description", v.Description}, {"result", v.ResultSummary},
+		{"check", v.Check}, {"deliverable", deliverable}, {"digest", v.Digest}, {"commit", v.Commit}, {"returned", strings.Join(returned, "\n")}, {"undone by", v.Undone}, {"description", v.Description}, {"result", v.ResultSummary},
 	}
 }

@@ -193,7 +193,7 @@ func why(t team.Task) string {
 	case t.Status == team.Completed:
 		return " (" + team.OneLine(t.ResultSummary) + ")"
 	case t.Reason != "":
-		return " (" + team.OneLine(t.Reason) + ")"
+		return " (" + team.Summarize(t.Reason) + ")"
 	}
 	return ""
 }

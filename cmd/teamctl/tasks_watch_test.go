@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/broker/embedded"
 )
 
@@ -25,7 +26,7 @@ func lines(t *testing.T) (w io.Writer, next func(want string)) {
 	}()
 	return w, func(want string) {
 		t.Helper()
-		late := time.After(20 * time.Second)
+		late := time.After(brokertest.Longest)
 		for {
 			select {
 			case line := <-all:

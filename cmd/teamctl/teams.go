@@ -64,7 +64,7 @@ func (a *app) teamsAddCmd() *cobra.Command {
 		Long: "add makes a team, with the roles of this folder, which then waits for a goal or for tasks. `teamctl run` and `tasks add`\n" +
 			"make the team that they name by themselves; add is for one that is to have other limits or policies from its start.",
 	}
-	choices := choicesOf(cmd)
+	choices := choicesOf(cmd, true)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := team.ParseTeamID(args[0])
 		if err != nil {
@@ -96,7 +96,7 @@ func (a *app) teamsSetCmd() *cobra.Command {
 		ValidArgsFunction: first(completeTeams),
 		Long:              "set changes what its flags name, at any time: the team's leader and members act on it at once.",
 	}
-	choices := choicesOf(cmd)
+	choices := choicesOf(cmd, false)
 	var settings bool
 	cmd.Flags().BoolVar(&settings, "from-settings", false, "take over what the settings here say of sandbox, isolation, network, permissions, credentials and paths")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -177,26 +177,28 @@ func (a *app) onTeam(name string, f func(context.Context, *client.Team) error) e
 	})
 }
 
-// choicesOf gives cmd the flags of what may be chosen of a team. The returned function tells
-// which were given.
-func choicesOf(cmd *cobra.Command) func(*cobra.Command) team.Choices {
-	var description, create, respawn, approver, dialect, isolation string
+// choicesOf gives cmd the flags of what may be chosen of a team, with the defaults of a new one if
+// fresh is set: else what is not given stays as it is. The returned function returns which were given.
+func choicesOf(cmd *cobra.Command, fresh bool) func(*cobra.Command) team.Choices {
+	var description, create, respawn, approver, recheck, dialect, isolation string
 	var teammates int
 	var planMode, delegate bool
 	f := cmd.Flags()
 	f.StringVar(&description, "description", "", "what the team is for")
-	f.IntVar(&teammates, "max-teammates", team.DefaultMaxTeammates, "how many teammates it may have at once")
-	f.StringVar(&create, "create", string(team.CreateAll), "who may create tasks: all, or the leader (and people)")
-	f.StringVar(&respawn, "respawn", string(team.RespawnAlways), "what becomes of a lost member: respawn it, ask a person first, or release its task and leave it")
-	f.StringVar(&approver, "approver", string(team.ByLeader), "who approves plans: leader or human")
-	f.StringVar(&dialect, "dialect", string(team.Native), "the names of tools that models are told: native or claude; a role may have its own")
+	f.IntVar(&teammates, "max-teammates", onlyIf(fresh, team.DefaultMaxTeammates), "how many teammates it may have at once")
+	f.StringVar(&create, "create", onlyIf(fresh, string(team.CreateAll)), "who may create tasks: all, or the leader (and people)")
+	f.StringVar(&respawn, "respawn", onlyIf(fresh, string(team.RespawnAlways)), "what becomes of a lost member: respawn it, ask a person first, or release its task and leave it")
+	f.StringVar(&approver, "approver", onlyIf(fresh, string(team.ByLeader)), "who approves plans: leader or human")
+	f.StringVar(&recheck, "recheck", onlyIf(fresh, string(team.RecheckTouched)), "whose checks are run on merged files besides the task's own: own (no other), touched (of tasks that changed one of the same files) or all")
+	f.StringVar(&dialect, "dialect", onlyIf(fresh, string(team.Native)), "the names of tools that models are told: native or claude; a role may have its own")
 	f.StringVar(&isolation, "isolation", "", isolationUsage+"; from its next goal on")
-	f.BoolVar(&delegate, "delegate", false, "the leader only leads: it has no tools of the workspace; ended by --delegate=false with its next goal")
+	f.BoolVar(&delegate, "delegate", false, "the leader only leads: it has no tools of the workspace, from its next turn on; --delegate=false ends that")
 	f.BoolVar(&planMode, "plan-mode", false, "teammates that are spawned change nothing before their plans are approved")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
 		"create":    fixed(string(team.CreateAll), string(team.CreateLeader)),
 		"respawn":   fixed(team.Strings(team.RespawnAlways, team.RespawnAsk, team.RespawnRelease)...),
 		"approver":  fixed(string(team.ByLeader), string(team.ByHuman)),
+		"recheck":   fixed(team.Recheck("").Values()...),
 		"dialect":   fixed(string(team.Native), string(team.Claude)),
 		"isolation": fixed(team.Isolation("").Values()...),
 	})
@@ -217,6 +219,9 @@ func choicesOf(cmd *cobra.Command) func(*cobra.Command) team.Choices {
 		if given("approver") {
 			ch.Approver = new(team.Approver(approver))
 		}
+		if given("recheck") {
+			ch.Recheck = new(team.Recheck(recheck))
+		}
 		if given("dialect") {
 			ch.Dialect = new(team.Dialect(dialect))
 		}
@@ -231,6 +236,14 @@ func choicesOf(cmd *cobra.Command) func(*cobra.Command) team.Choices {
 		}
 		return ch
 	}
+}
+
+// onlyIf returns v if it is to be shown, else its zero value.
+func onlyIf[T any](shown bool, v T) (zero T) {
+	if shown {
+		return v
+	}
+	return zero
 }
 
 func teamsTable(teams []client.TeamStatus) table {
@@ -249,7 +262,7 @@ func (a *app) printTeam(t team.Team) error {
 	return a.print(t, []string{string(t.ID)}, func(io.Writer, bool) error {
 		return writeFields(a.screen(), []field{
 			{"name", string(t.ID)}, {"status", string(t.Status)}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
-			{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)},
+			{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)}, {"recheck", string(cmp.Or(t.Policies.Recheck, team.RecheckTouched))},
 			{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"delegate mode", fmt.Sprint(t.Policies.Delegate)}, {"dialect", string(t.Dialect(team.Role{}))},
 			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"isolation", isolationShown(t)}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
 			{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"worktree links", strings.Join(t.Hands.Links, ", ")}, {"summary", t.Summary},

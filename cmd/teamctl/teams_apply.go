@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -133,9 +134,27 @@ func changesOf(before, after team.Team) ([]change, error) {
 	changes := []change{}
 	for _, op := range patch {
 		field := strings.ReplaceAll(strings.TrimPrefix(op.Path, "/"), "/", ".")
-		changes = append(changes, change{field, op.OldValue, op.Value})
+		changes = append(changes, spread(change{field, op.OldValue, op.Value})...)
 	}
 	return changes, nil
+}
+
+// spread are the fields of a change: an object that is new, or is there no more, is one of several.
+func spread(c change) (all []change) {
+	from, was := c.From.(map[string]any)
+	to, is := c.To.(map[string]any)
+	if !was && !is {
+		return []change{c}
+	}
+	fields := maps.Clone(from)
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	maps.Copy(fields, to)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		all = append(all, spread(change{c.Field + "." + name, from[name], to[name]})...)
+	}
+	return all
 }
 
 // lines are the result for people.
@@ -158,18 +177,18 @@ func (d applied) lines() []string {
 	return lines
 }
 
-// shownValue is a value of a record on a line; a long one is cut.
+// shownValue is a value of a record on a line. A long text is cut; a list, such as one of what members may
+// do, is not.
 func shownValue(v any) string {
 	if v == nil {
 		return "-"
 	}
-	text, ok := v.(string)
-	if !ok {
-		data, err := json.Marshal(v)
-		if err != nil {
-			return "?"
-		}
-		text = string(data)
+	if text, ok := v.(string); ok {
+		return printable(team.Clean(team.OneLine(text), 120))
 	}
-	return printable(team.Clean(team.OneLine(text), 120))
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "?"
+	}
+	return printable(string(data))
 }

@@ -23,7 +23,8 @@ func (a *app) trustCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "trust [FILE]", Short: "Let a file of a repository grant what it says; without FILE, list the trusted files", Args: atMost(1),
 		Long: "trust shows what a team.yaml or a role file would grant (network, credentials, folders, rules that allow, a weaker\n" +
-			"sandbox, a mode that asks less, keys that go to an endpoint of its choice) and lets it count, as the file stands: a change of the file ends the trust.\n" +
+			"sandbox, a mode that asks less, ignored files for trees, more than 10 teammates, keys that go to an endpoint of its\n" +
+			"choice, a branch_hook) and lets it count, as the file stands: a change of the file ends the trust.\n" +
 			"Files in your own configuration folder are trusted.",
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
@@ -66,7 +67,7 @@ func (a *app) listTrusted() error {
 			case !f.Holds(data):
 				state = "changed: not trusted"
 			}
-			t.add(printable(f.File), state, printable(strings.Join(f.Grants, ", ")), age(f.At)+" ago")
+			t.add(printable(f.File), state, printable(inOneLine(strings.Join(f.Grants, ", "))), age(f.At)+" ago")
 		}
 		return t.write(a.screen(), a.width())
 	})
@@ -84,7 +85,7 @@ func (a *app) trust(ctx context.Context, file string, yes bool) error {
 	}
 	fmt.Fprintf(a.err, "%s grants:\n", printable(file))
 	for _, g := range grants {
-		fmt.Fprintln(a.err, "  "+printable(g))
+		a.tellWhole("  ", g)
 	}
 	if !yes {
 		if !a.hasTerminal() {
@@ -109,6 +110,20 @@ func (a *app) trust(ctx context.Context, file string, yes bool) error {
 		_, err := fmt.Fprintf(w, "%s is trusted as it stands; teams that are there take it over with teamctl teams set NAME --from-settings, or teamctl roles apply\n", printable(file))
 		return err
 	})
+}
+
+// tellWhole prints what a person trusts so that all of it can be seen: each line, the first behind
+// before and the others further in, since what comes after a comment may be a command.
+func (a *app) tellWhole(before, text string) {
+	for line := range strings.SplitSeq(team.Escaped(strings.TrimSpace(text)), "\n") {
+		a.tell(before + line)
+		before = "      "
+	}
+}
+
+// inOneLine is a text in which all can be seen, also where its lines end.
+func inOneLine(text string) string {
+	return strings.ReplaceAll(team.Escaped(strings.TrimSpace(text)), "\n", " ⟨U+000A⟩ ")
 }
 
 // grantsOf returns what a file holds, and what it grants, as it stands. A role file ends in .md;

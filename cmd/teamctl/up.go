@@ -133,7 +133,7 @@ func (a *app) upUntilEnded(cfg config.Config, standbys, port, report int) error 
 		send(startup{NATS: c.URL()}) // whose process prints it
 	} else {
 		r := recordOf("up", os.Getpid())
-		if err := a.printCluster(r, fmt.Sprintf("cluster is up: NATS at %s, API at %s, a leader and %d standbys; Ctrl-C ends it", c.URL(), r.API, standbys)); err != nil {
+		if err := a.printCluster(r, fmt.Sprintf("cluster is up: NATS at %s, API at %s (its page: teamctl web), a leader and %d standbys; Ctrl-C ends it", c.URL(), r.API, standbys)); err != nil {
 			return err
 		}
 	}
@@ -158,7 +158,7 @@ func (a *app) upAlready(flags *pflag.FlagSet) (is bool, err error) {
 		a.note("the number of its standbys stays as it is; another: teamctl down, and then up -n N")
 	}
 	r := recordOf("up", pid)
-	return true, a.printCluster(r, fmt.Sprintf("the cluster is up already: NATS at %s, API at %s, pid %d; end it with: teamctl down", r.NATS, r.API, r.PID))
+	return true, a.printCluster(r, fmt.Sprintf("the cluster is up already: NATS at %s, API at %s (its page: teamctl web), pid %d; end it with: teamctl down", r.NATS, r.API, r.PID))
 }
 
 // startup is what the process of a cluster in the background tells the one that
@@ -260,7 +260,7 @@ func (a *app) upDetached(cmd *cobra.Command) error {
 		if s.NATS != "" {
 			r := recordOf("up", child.Process.Pid)
 			r.Log = log.Name()
-			return a.printCluster(r, fmt.Sprintf("cluster is up in the background: NATS at %s, API at %s, pid %d, log %s; end it with: teamctl down", r.NATS, r.API, r.PID, r.Log))
+			return a.printCluster(r, fmt.Sprintf("cluster is up in the background: NATS at %s, API at %s (its page: teamctl web), pid %d, log %s; end it with: teamctl down", r.NATS, r.API, r.PID, r.Log))
 		}
 		if err := child.Wait(); s.Error == nil {
 			return team.Errorf(team.Unavailable, "the cluster ended at once (%v)", err).WithHint("look into %s", log.Name())

@@ -60,7 +60,7 @@ var elsewhere = map[string]string{
 	"ps": "teamctl agents, or teamctl status -o wide for the processes", "ls": "teamctl tasks, teamctl agents or teamctl teams", "list": "teamctl tasks, teamctl agents or teamctl teams",
 	"get": "teamctl tasks get ID, or teamctl agents get NAME", "show": "teamctl tasks get ID, or teamctl agents get NAME", "describe": "teamctl tasks get ID, or teamctl agents get NAME",
 	"logs": "teamctl events --follow", "log": "teamctl events --follow", "tail": "teamctl events --follow", "watch": "teamctl events --follow, or teamctl tasks --watch",
-	"top": "teamctl status, and teamctl agents -o wide", "start": "teamctl up", "kill": "teamctl stop NAME --force", "rm": "teamctl stop NAME, or teamctl teams rm NAME", "delete": "teamctl stop NAME, or teamctl teams rm NAME",
+	"start": "teamctl up", "kill": "teamctl stop NAME --force", "rm": "teamctl stop NAME, or teamctl teams rm NAME", "delete": "teamctl stop NAME, or teamctl teams rm NAME",
 	"create": "teamctl tasks add, teamctl spawn ROLE or teamctl teams add NAME", "add": "teamctl tasks add, teamctl spawn ROLE or teamctl teams add NAME", "tell": "teamctl send NAME TEXT", "mail": "teamctl inbox [NAME], or teamctl send NAME TEXT", "reply": "teamctl answer TEXT, or teamctl send NAME TEXT --reply-to ID", "ask": "teamctl send NAME TEXT", "members": "teamctl agents", "usage": "teamctl cost",
 }
 

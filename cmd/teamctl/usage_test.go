@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 )
 
@@ -62,7 +62,7 @@ func flagsOf(cmd *cobra.Command) (all []*pflag.Flag) {
 // server, and no time.
 func refused(t *testing.T, name string, args []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Longest)
 	defer cancel()
 	if !slices.ContainsFunc(args, func(s string) bool { return strings.HasPrefix(s, "--server") }) {
 		args = append([]string{"--server", "nats://127.0.0.1:1"}, args...)

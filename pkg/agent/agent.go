@@ -25,6 +25,7 @@ import (
 // Hand holds the agent's task; *board.Hand is one.
 type Hand interface {
 	OnLoss(f func(id team.TaskID, why error))
+	BeforeRelease(f func(ctx context.Context, id team.TaskID))
 	Task() (team.Task, bool)
 	Confirmed() time.Time
 	Now() (t team.Task, seq uint64)
@@ -36,7 +37,7 @@ type Hand interface {
 	GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (team.Task, error)
 	Retire()
 	Inputs(ctx context.Context, t team.Task) ([]team.Input, error)
-	LastTry(ctx context.Context, t team.Task) (*team.Try, error)
+	LastTry(ctx context.Context, t team.Task) (last, unmerged *team.Try, err error)
 }
 
 // Post sends the agent's notices; *mailbox.Mailbox is one.
@@ -62,23 +63,24 @@ type Events interface {
 type Options struct {
 	Member  team.Member
 	TeamID  team.TeamID
-	System  string        // the system message
+	System  string        // the system message; replaced by that of Mode
 	Past    *Conversation // the journal so far, with this incarnation's start record; New takes it over
 	Journal engine.Journal
 	Model   engine.Model // nil: none is configured, and the agent can only wait
 	Tools   engine.Tools
-	Dialect team.Dialect // of the tools, in which the runtime's texts name them; default: native
+	Mode    func() (system string, t engine.Tools) // how the agent works as from its next turn; nil: System and Tools stay
+	Dialect team.Dialect                           // of the tools, in which the runtime's texts name them; default: native
 	Hand    Hand
 	Post    Post
 	Heart   Heart
 	Events  Events
 	Input   Input
 	Team    Team
-	Folders Folders       // nil: of folders below the workspace nothing is told
-	Jobs    Jobs          // default: it has none
-	Store   engine.Store  // nil: long texts are cut
-	Live    Live          // nil: a text is shown only once it is complete
-	Lease   time.Duration // the team's
+	Folders Folders          // nil: of folders below the workspace nothing is told
+	Jobs    Jobs             // default: it has none
+	Store   engine.Store     // nil: long texts are cut
+	Live    func(team.Delta) // gets what the model is writing, for people who watch; it does not block. nil: a text is shown only once it is complete
+	Lease   time.Duration    // the team's
 
 	MaxTurns int           // in one run; 0: no limit
 	Idle     time.Duration // after so long without work it leaves; 0: it stays
@@ -146,6 +148,16 @@ type Agent struct {
 	missed atomic.Uint64 // sequence up to which urgent mail did not come, and is not waited for
 }
 
+// speak returns the speech of the turn that is to be recorded under id; nil if nobody is
+// told.
+func (a *Agent) speak(id string) engine.Speech {
+	if a.o.Live == nil {
+		return nil
+	}
+	return engine.SpeechTo(a.o.Live, team.Delta{TeamID: a.o.TeamID, AgentID: a.o.Member.AgentID,
+		Incarnation: a.o.Member.Incarnation, RunID: a.runID, MessageID: id})
+}
+
 // New returns an agent that goes on with its conversation.
 func New(o Options) *Agent {
 	o.Logger = telemetry.OrDiscard(o.Logger)
@@ -155,6 +167,7 @@ func New(o Options) *Agent {
 	a.engine = engine.New(engine.Options{Name: string(o.Member.AgentID), System: o.System, Alias: o.Member.Model, Model: o.Model, Tools: o.Tools,
 		Journal: w, Conversation: &o.Past.Conversation, Memory: w, Owner: w, Watcher: w, Speak: a.speak, Store: o.Store, Logger: a.log})
 	o.Hand.OnLoss(a.revoked)
+	o.Hand.BeforeRelease(a.beforeRelease)
 	a.conv.forgetRequests(o.Member.ObeysFrom)
 	a.taken.Store(a.conv.Inbox)
 	a.able.Store(a.conv.Able)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -69,8 +70,8 @@ func howToDecide(from team.AgentID, requestID string, d team.Dialect) string {
 }
 
 // taskBlock is a task as the model is told it: what is to be done, how to see that it is,
-// what it can build on, and how an earlier try ended.
-func taskBlock(t team.Task, inputs []team.Input, last *team.Try, mark string) string {
+// what it can build on, and how earlier tries ended; nil for none.
+func taskBlock(t team.Task, inputs []team.Input, mark string, tries ...*team.Try) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<task id="%s"`, t.ID)
 	if t.CreatedBy != "" {
@@ -101,11 +102,26 @@ func taskBlock(t team.Task, inputs []team.Input, last *team.Try, mark string) st
 	for _, in := range inputs {
 		b.WriteString(inputLines(in, maxInputs/len(inputs)))
 	}
-	if last != nil {
-		fmt.Fprintf(&b, "%s held it before: %s\n", last.By, neutral(engine.Head(team.OneLine(last.Reason), maxReason)))
+	for _, y := range tries {
+		if y != nil {
+			b.WriteString(tryLines(t.ID, *y))
+		}
+	}
+	for i, y := range t.Returned {
+		if i < len(t.Returned)-1 { // the last is among the tries
+			fmt.Fprintf(&b, "earlier work of %s that was not merged: branch %s of your tree\n", y.By, y.Branch(t.ID))
+		}
 	}
 	fmt.Fprintf(&b, "</task %s>", mark)
 	return b.String()
+}
+
+// tryLines shows how an earlier hold ended: in one line, or with its work that was returned in all lines.
+func tryLines(id team.TaskID, y team.Try) string {
+	if y.Commit == "" {
+		return fmt.Sprintf("%s held it before: %s\n", y.By, neutral(engine.Head(team.OneLine(y.Reason), maxReason)))
+	}
+	return fmt.Sprintf("the work of %s on it was not merged: %s\n", y.By, neutral(engine.Head(cmp.Or(strings.TrimSpace(y.Reason), "it is the branch "+y.Branch(id)+" of your tree"), maxReturned)))
 }
 
 // planWaits tells, with a task that is claimed again, that what was asked for it is not decided on.
@@ -120,6 +136,8 @@ const (
 	maxInputs = 8000 // bytes of the summaries of all inputs
 	maxInput  = 1500 // of one of them
 	maxReason = 1500 // bytes of the reason for which a task came back
+
+	maxReturned = 24 << 10 // of one that has the differences of work that was returned
 )
 
 // inputLines tells what came of a dependency, its summary in at most so many bytes.

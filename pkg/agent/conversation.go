@@ -107,7 +107,7 @@ func (c *Conversation) Add(r journal.Record) error {
 		c.backlog(r)
 	case journal.Task:
 		c.AtWork = ""
-		c.begin(*r.Task, taskBlock(*r.Task, r.Inputs, r.LastTry, mark(r)))
+		c.begin(*r.Task, taskBlock(*r.Task, r.Inputs, mark(r), r.LastTry, r.Unmerged))
 	case journal.Note:
 		c.jobs(r.Jobs)
 		if r.NoAnswer {

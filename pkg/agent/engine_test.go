@@ -1,12 +1,10 @@
 package agent
 
 import (
-	"encoding/json"
 	"os"
 	"strings"
 
 	"agentteam/pkg/engine"
-	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 )
 
@@ -36,28 +34,14 @@ func sizeOf(messages []*model.Message) (n int) {
 	return n
 }
 
-// recalled is the memory of an agent that is at a task, "" for none.
-type recalled struct {
-	c    *Conversation
-	task string
-}
-
-func (m recalled) Add(r journal.Record) error { return m.c.Add(r) }
-
-func (m recalled) Kept(c engine.Cut) engine.Kept { return m.c.kept(c, m.task) }
-
-func (m recalled) Context(next engine.Conversation, c engine.Cut) json.RawMessage {
-	return engine.JSON(m.c.shorter(next, c))
-}
-
 func (c *Conversation) marked(tools engine.Tools, keep int) *Conversation {
 	return c.shorter(c.Marked(tools, keep), engine.Cut{Rung: engine.Undone})
 }
 
 func (c *Conversation) summarized(tools engine.Tools, summary, task string, room int) *Conversation {
-	return c.shorter(c.Summarized(tools, recalled{c, task}, summary, room), engine.Cut{})
+	return c.shorter(c.Summarized(tools, &Part{c, task}, summary, room), engine.Cut{})
 }
 
 func (c *Conversation) shortened(to engine.Rung, task, note string) *Conversation {
-	return c.shorter(c.Shortened(to, recalled{c, task}, note), engine.Cut{Rung: to})
+	return c.shorter(c.Shortened(to, &Part{c, task}, note), engine.Cut{Rung: to})
 }

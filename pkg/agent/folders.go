@@ -47,12 +47,17 @@ const folderFrame = "[Instructions of the project for files in "
 func (a *Agent) tellFolders(ctx context.Context) error {
 	touched := a.touched
 	a.touched = nil
-	if a.o.Folders == nil {
+	return a.conv.tellFolders(ctx, touched, a.o.Folders, a.engine.Enqueue)
+}
+
+// tellFolders is the same of these files; enqueue has a record stored and takes it in.
+func (c *Conversation) tellFolders(ctx context.Context, touched []string, find Folders, enqueue func(context.Context, journal.Record) error) error {
+	if find == nil {
 		return nil
 	}
 	for _, file := range slices.Compact(touched) {
-		for _, f := range a.o.Folders(ctx, file, a.conv.in) {
-			if err := a.engine.Enqueue(ctx, journal.Record{Kind: journal.Project, Folder: f.Name, Files: f.Files}); err != nil {
+		for _, f := range find(ctx, file, c.in) {
+			if err := enqueue(ctx, journal.Record{Kind: journal.Project, Folder: f.Name, Files: f.Files}); err != nil {
 				return err
 			}
 		}

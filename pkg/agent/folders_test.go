@@ -3,9 +3,11 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/place"
@@ -93,6 +95,25 @@ func TestFoldersSurviveCompaction(t *testing.T) {
 	}
 	if n := c.fresh("T-002", 4000); n.Folders != nil {
 		t.Errorf("the next task begins with %v", n.Folders)
+	}
+}
+
+// A subagent's does, too, beside what it was asked for, also once it was made anew from its record.
+func TestFoldersOfSubagentSurviveCompaction(t *testing.T) {
+	p := NewPart(team.Native)
+	for _, r := range []journal.Record{{Kind: journal.Note, Text: "Look at api."}, turnRecord("ok"), projectRecord("api"), {Kind: journal.Note, Text: "and on"}} {
+		if err := p.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		k := p.Kept(engine.Cut{Room: 4000})
+		if !slices.Equal(k.Work, []string{"Look at api."}) || !strings.Contains(k.Before, "rules of api") || k.Missing != "" {
+			t.Errorf("kept: %+v", k)
+		}
+		if err := p.Add(journal.Record{Kind: journal.Compact, Context: p.Context(*engine.NewConversation(), engine.Cut{})}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

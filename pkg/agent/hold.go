@@ -10,6 +10,7 @@ import (
 
 	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -27,10 +28,24 @@ func (*loss) Error() string { return "the task was taken away" }
 // been told.
 func (a *Agent) revoked(id team.TaskID, why error) {
 	a.log.Warn("task lost", "task", id, "err", why)
-	a.o.Jobs.EndTask(id)
+	a.o.Jobs.EndTask(id, fmt.Errorf("%s was taken from its owner", id))
 	l := &loss{task: id, why: why}
 	a.engine.Interrupt(engine.Interrupt{Cause: l, Any: true, Over: func() bool { return l.noted }})
 	a.wake()
+}
+
+// jobsEndWithin bounds the end of jobs: of a tool call and of what a journal does not hold yet.
+const jobsEndWithin = shutdown.Tools + shutdown.Journal
+
+// beforeRelease is called by the hand before it gives the agent's task up. What was begun for the task ends
+// before that: its next holder may work in the same folder.
+func (a *Agent) beforeRelease(ctx context.Context, id team.TaskID) {
+	wait := a.o.Jobs.EndTask(id, fmt.Errorf("its owner gives %s up", id))
+	ctx, cancel := context.WithTimeout(ctx, jobsEndWithin)
+	defer cancel()
+	if err := wait(ctx); err != nil {
+		a.log.WarnContext(ctx, "the task is given up before all that was begun for it has ended", "task", id, "err", err)
+	}
 }
 
 // wake reports that a task is lost.
@@ -150,7 +165,7 @@ func (a *Agent) taskText() string {
 	case !holds:
 		return ""
 	case t.ID != a.conv.Task.ID: // it took the task by a call
-		return taskBlock(t, nil, nil, newRunID()[18:])
+		return taskBlock(t, nil, newRunID()[18:])
 	}
 	return a.conv.Block
 }

@@ -33,11 +33,13 @@ const expectedWithin = 10 * time.Second
 // for it, or has just come. It returns [*Idled].
 func (a *Agent) leaveIdle(ctx context.Context) error {
 	a.unused = time.Now() // if it stays, for as long again
-	look, done := context.WithTimeout(ctx, expectedWithin)
-	expected := a.o.Team.Expected(look)
-	done()
-	if expected || ctx.Err() != nil {
-		return ctx.Err()
+	if !a.retired {       // else it could not take what is kept for it: others may once it has left
+		look, done := context.WithTimeout(ctx, expectedWithin)
+		expected := a.o.Team.Expected(look)
+		done()
+		if expected || ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
 	if came, err := a.next(ctx, wants{}); came || err != nil {
 		return err

@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 )
 
 // idler starts an agent that leaves after ten minutes without work.
@@ -69,6 +71,28 @@ func TestStaysForWorkThatIsKept(t *testing.T) {
 		r.pass(11 * time.Minute)
 		if !r.gone() {
 			t.Error("it has not left")
+		}
+	})
+}
+
+// A task that it has claimed in the moment of leaving is done first. Then it leaves, also if another one
+// is kept for it by that time: it takes no task any more.
+func TestLeavesAfterALastTask(t *testing.T) {
+	loop(t, func(t *testing.T, r *rig) {
+		r.tools["complete"] = func(context.Context, tool.Call) tool.Result { return r.complete("done") }
+		r.says("!complete")
+		r.retires = func() {
+			r.retires = nil
+			r.given <- r.claim()
+			r.team.expected.Store(true)
+		}
+		idler(r)
+		r.pass(11 * time.Minute)
+		if !r.gone() || r.task().Status != team.Completed {
+			t.Errorf("it has not left; its task is %s", r.task().Status)
+		}
+		if looks := r.team.looks.Load(); looks != 1 {
+			t.Errorf("it has looked %d times for what is kept for it", looks)
 		}
 	})
 }

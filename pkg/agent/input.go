@@ -239,11 +239,11 @@ func (a *Agent) begin(ctx context.Context, t team.Task) error {
 	if err != nil {
 		return err
 	}
-	last, err := a.o.Hand.LastTry(ctx, t)
+	last, unmerged, err := a.o.Hand.LastTry(ctx, t)
 	if err != nil {
 		return err
 	}
-	r := journal.Record{Kind: journal.Task, Task: &t, Inputs: inputs, LastTry: last}
+	r := journal.Record{Kind: journal.Task, Task: &t, Inputs: inputs, LastTry: last, Unmerged: unmerged}
 	if !a.leads() && a.conv.Task.ID != t.ID && a.conv.Turns > 0 && !a.conv.Amid() {
 		r.Context = engine.JSON(a.conv.fresh(t.ID, a.engine.Lasting()))
 	}

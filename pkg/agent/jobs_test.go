@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
@@ -33,7 +34,7 @@ func (r *rig) background() (jobs *job.Jobs, end chan struct{}) {
 	return jobs, end
 }
 
-// told is the newest message that the model was given.
+// newest is the newest message that the model was given.
 func (r *rig) newest() string {
 	messages := r.asked[len(r.asked)-1].Messages
 	return messages[len(messages)-1].Content
@@ -103,4 +104,56 @@ func TestBackgroundOfALostTask(t *testing.T) {
 			t.Errorf("%+v; it was last told %q", jobs.List(), text)
 		}
 	})
+}
+
+// What an agent began for its task has ended before the task can be another's.
+func TestBackgroundOfATaskGivenUp(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answers  []string
+		maxTurns int
+	}{
+		"it is given back by a call":       {[]string{"!bash", "!release", "I see.", "I see."}, 0},
+		"it is failed by a call":           {[]string{"!bash", "!fail", "I see.", "I see."}, 0},
+		"it is given back after all turns": {[]string{"!bash", "!look", "I see.", "I see."}, 2},
+	} {
+		loop(t, func(t *testing.T, r *rig) {
+			r.opts.MaxTurns = tt.maxTurns
+			var ended []team.TaskStatus // of the task, when a job had ended
+			jobs := job.New(job.Options{Task: func() team.TaskID { return r.id }})
+			defer jobs.Close()
+			r.opts.Jobs = jobs
+			r.tools["bash"] = func(context.Context, tool.Call) tool.Result {
+				j, err := jobs.Begin(team.Job{Kind: team.JobCommand, About: "make"}, func(ctx context.Context, _ *job.Job) string {
+					<-ctx.Done()
+					time.Sleep(time.Second)
+					ended = append(ended, r.task().Status)
+					return context.Cause(ctx).Error()
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				return tool.Result{Content: j.ID, Effects: tool.Effects{Jobs: []team.Job{j}}}
+			}
+			moved := func(task team.Task, err error) tool.Result {
+				if err != nil {
+					t.Error(err)
+				}
+				return tool.Result{Content: string(task.Status), Effects: tool.Effects{Moved: &task}}
+			}
+			r.tools["release"] = func(ctx context.Context, _ tool.Call) tool.Result {
+				return moved(r.hand.GiveBack(ctx, r.id, team.GiveBack{Reason: "too hard"}))
+			}
+			r.tools["fail"] = func(ctx context.Context, _ tool.Call) tool.Result { return moved(r.hand.Fail(ctx, r.id, "too hard")) }
+			r.says(tt.answers...)
+			r.start()
+			r.offer()
+			r.pass(2 * time.Second)
+			if len(ended) != 1 || ended[0] != team.InProgress || r.task().Status == team.InProgress {
+				t.Errorf("%s: the task is %s, and was %v when its job had ended", name, r.task().Status, ended)
+			}
+			if text := r.newest(); !strings.Contains(text, "its owner gives T-001 up") {
+				t.Errorf("%s: it was last told %q", name, text)
+			}
+		})
+	}
 }

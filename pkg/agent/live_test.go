@@ -4,17 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 )
+
+// liveEvery is how often a piece is sent: see [engine.SpeechTo].
+const liveEvery = 75 * time.Millisecond
 
 // listener keeps what is told while it is written.
 type listener struct {
@@ -52,7 +53,7 @@ func (w writing) Complete(_ context.Context, r model.Request, onDelta func(strin
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, heard := newRig(t), &listener{}
-		r.opts.Live = heard
+		r.opts.Live = heard.Tell
 		r.opts.Model = writing{rigModel{r}, func(req model.Request, say func(string)) string {
 			req.OnTry()
 			say("thrown ")
@@ -86,29 +87,5 @@ func TestLive(t *testing.T) {
 			}
 		}
 		r.stop()
-	})
-}
-
-// A text that comes at once is told in pieces of a bounded size, which are whole letters.
-func TestLiveLarge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		heard := &listener{}
-		a := &Agent{o: Options{Live: heard}}
-		for _, text := range []string{strings.Repeat("你", maxPiece), strings.Repeat("\x80", 3*maxPiece)} {
-			heard.all = nil
-			s := a.speak("id")
-			s.Add(text)
-			s.End()
-			var whole strings.Builder
-			for _, d := range heard.all {
-				if d.Offset != whole.Len() || len(d.Text) > maxPiece || utf8.ValidString(text) != utf8.ValidString(d.Text) {
-					t.Errorf("a piece of %d bytes at %d of %d", len(d.Text), d.Offset, whole.Len())
-				}
-				whole.WriteString(d.Text)
-			}
-			if whole.String() != text {
-				t.Errorf("%d of %d bytes are told", whole.Len(), len(text))
-			}
-		}
 	})
 }

@@ -47,6 +47,7 @@ type rig struct {
 	limits   model.Limits
 	parked   []string // causes that were told, "" for the return
 	released func()   // called when a release has found a loss, before its answer
+	retires  func()   // called before the hand takes no task any more
 	sent     []team.Message
 	states   []team.MemberState // as told by beats, without repetitions
 	beat     team.Beat
@@ -378,6 +379,13 @@ func (h rigHand) GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) 
 		h.r.released()
 	}
 	return t, err
+}
+
+func (h rigHand) Retire() {
+	if f := h.r.retires; f != nil {
+		f()
+	}
+	h.Hand.Retire()
 }
 
 // hold gives the present incarnation a hand that lives as long as life.

@@ -102,6 +102,17 @@ func (a *Agent) tellOverview(ctx context.Context) error {
 	return a.engine.Enqueue(ctx, journal.Record{Kind: journal.Overview, Text: text})
 }
 
+// takeMode has the agent work as a person wants it to from now on.
+func (a *Agent) takeMode() {
+	if a.o.Mode == nil {
+		return
+	}
+	if system, t := a.o.Mode(); system != a.o.System {
+		a.o.System, a.o.Tools = system, t
+		a.engine.Instruct(system, t)
+	}
+}
+
 func overviewText(o account.Overview) string { return "[Team] " + o.String() }
 
 // turns asks the model and runs its tools until it has nothing more to do.
@@ -114,6 +125,7 @@ func (a *Agent) turns(ctx context.Context) error {
 		if err := a.drain(ctx); err != nil {
 			return err
 		}
+		a.takeMode()
 		if err := a.engine.MakeRoom(ctx); err != nil {
 			return err
 		}

@@ -34,18 +34,6 @@ func System(t team.Team, m team.Member, r team.Role, at place.Place) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n\n") + "\n"
 }
 
-// Subagent is the system message of a subagent of m, whose role is r; changes reports whether it may
-// write files or run commands.
-func Subagent(t team.Team, m team.Member, name team.AgentID, r team.Role, at place.Place, changes bool) string {
-	parts := []string{fmt.Sprintf("You are %s, role %s, in team %s.", name, r.Name, t.ID),
-		fmt.Sprintf("You are a subagent of %s. Do what it asks, and nothing else. It reads your last text only: report there what you did and found, with file names and line numbers, and what you could not do. You can ask nothing, and no mail reaches you.", m.AgentID)}
-	if !changes {
-		parts = append(parts, "You only look: you have no tool that changes anything.")
-	}
-	parts = append(parts, environment(at), strings.TrimSpace(r.Instructions), strings.TrimSpace(instructions(at)))
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n\n") + "\n"
-}
-
 // spawnable lists the roles that a leader can give to a teammate.
 func spawnable(roles map[string]team.Role) string {
 	var b strings.Builder

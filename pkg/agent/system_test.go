@@ -107,5 +107,7 @@ func TestTaskBlock(t *testing.T) {
 		{Task: "T-002", Title: "Ask around", By: "coder-1", Summary: "nobody minds </task X>" + strings.Repeat(" at all", 1000)},
 	}
 	bare := team.Task{ID: "T-001", Title: "Look", DeliverablePath: "deliverables/T-001-look.md"}
-	golden(t, "task-blocks", taskBlock(task, inputs, &team.Try{By: "coder-2", Reason: "graphql-core is not\ninstalled <mail"}, "MARK00")+"\n\n"+taskBlock(bare, nil, nil, "MARK01")+"\n")
+	again := bare
+	again.Returned = []team.Try{{By: "coder-1", Epoch: 1, Commit: strings.Repeat("1", 40)}, {By: "coder-2", Epoch: 3, Commit: strings.Repeat("2", 40), Reason: "it conflicts.\n\tThe line has </task MARK02>:\n+x\n"}}
+	golden(t, "task-blocks", taskBlock(task, inputs, "MARK00", &team.Try{By: "coder-2", Reason: "graphql-core is not\ninstalled <mail"}, nil)+"\n\n"+taskBlock(bare, nil, "MARK01", nil, nil)+"\n\n"+taskBlock(again, nil, "MARK02", &again.Returned[1], nil)+"\n")
 }

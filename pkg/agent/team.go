@@ -14,7 +14,7 @@ import (
 type Jobs interface {
 	List() []team.Job
 	Waits() bool
-	EndTask(id team.TaskID)
+	EndTask(id team.TaskID, why error) (wait func(context.Context) error)
 	Ended() <-chan job.Ended
 }
 
@@ -25,7 +25,9 @@ func (noJobs) List() []team.Job { return nil }
 
 func (noJobs) Waits() bool { return false }
 
-func (noJobs) EndTask(team.TaskID) {}
+func (noJobs) EndTask(team.TaskID, error) (wait func(context.Context) error) {
+	return func(context.Context) error { return nil }
+}
 
 func (noJobs) Ended() <-chan job.Ended { return nil }
 
@@ -48,8 +50,8 @@ type Team interface {
 	// Reserved finds a task that is reserved for the agent and that it could claim now; it is
 	// called once, before the agent reads its mail.
 	Reserved(ctx context.Context) (id team.TaskID, ok bool)
-	// Expected reports whether open work is kept for the agent, of which it may not be able to claim
-	// any yet.
+	// Expected reports whether the agent is to stay without work: some is kept for it, of which it may
+	// not be able to claim any yet, or it is one of the members that its role keeps ready.
 	Expected(ctx context.Context) bool
 	// Look finds a claimable task for an agent that is idle and hears no leader. ok is false if
 	// nothing is claimable.

@@ -119,3 +119,18 @@ func TestEveryEndpoint(t *testing.T) {
 		t.Errorf("then there are teams: %s", data)
 	}
 }
+
+// A page learns what its token may do, so that it offers nothing that is refused.
+func TestSession(t *testing.T) {
+	o := options(t)
+	o.ReadTokenFile = filepath.Join(filepath.Dir(o.TokenFile), "read")
+	put(t, o.ReadTokenFile, []byte(reader))
+	s := serve(t, o, defaultLimits, nil)
+	for bearer, want := range map[string]string{token: "write", reader: "read"} {
+		_, body := raw(t, s, "GET /v1/session HTTP/1.1\r\nConnection: close\r\n"+here+"Authorization: Bearer "+bearer+"\r\n\r\n")
+		var got struct{ Access, Version string }
+		if err := json.Unmarshal(body, &got); err != nil || got.Access != want || got.Version == "" {
+			t.Errorf("%s, %v; want %s", body, err, want)
+		}
+	}
+}

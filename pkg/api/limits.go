@@ -100,7 +100,7 @@ func (p *places) giveBack(client string) {
 // programs may share both, such as all on this machine.
 func clientOf(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return host + " " + access.By(r)
+	return host + " " + access.By(r.Context())
 }
 
 // bounded passes requests on to next while there is room, with their whole bodies: no

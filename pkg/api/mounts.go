@@ -1,7 +1,6 @@
 package api
 
 import (
-	_ "embed"
 	"net/http"
 	"path"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/api/teamwire"
 	"agentteam/pkg/api/v1"
+	"agentteam/pkg/api/web"
 	"agentteam/pkg/team"
 )
 
@@ -26,6 +26,7 @@ type mount struct {
 func (s *Server) mounts() []mount {
 	return []mount{
 		{[]string{"/{$}", "/health", "/team/", "/files/"}, s.teamwire},
+		{[]string{web.Assets}, s.web},
 		{[]string{agui.Path}, s.agui},
 		{[]string{"/v1/"}, s.v1},
 	}
@@ -80,13 +81,14 @@ func named(h http.Handler) http.Handler {
 	})
 }
 
-// page says to people what there is. It needs no script and no style.
-//
-//go:embed page.html
-var page []byte
+func (s *Server) web() (http.Handler, error) { return compressed(web.New(http.HandlerFunc(nothing))) }
 
 func (s *Server) v1() (http.Handler, error) {
-	return v1.New(v1.Options{Client: s.opt.Client, Hub: s.hub, NewTeam: s.opt.NewTeam, Log: s.opt.Log})
+	h, err := v1.New(v1.Options{Client: s.opt.Client, Hub: s.hub, NewTeam: s.opt.NewTeam, Log: s.opt.Log})
+	if err != nil {
+		return nil, err
+	}
+	return compressed(h)
 }
 
 // teamwire also answers at /, with what the service is; browsers are shown a page there.
@@ -98,14 +100,14 @@ func (s *Server) teamwire() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	page, err := s.web()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/" || !strings.Contains(r.Header.Get("Accept"), "text/html") {
-			wire.ServeHTTP(w, r)
+		if r.URL.Path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html") {
+			page.ServeHTTP(w, r)
 			return
 		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(page) // whoever has left needs it no more
-	}), nil
+		wire.ServeHTTP(w, r)
+	}), err
 }
 
 func (s *Server) agui() (http.Handler, error) {

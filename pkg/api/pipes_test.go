@@ -8,8 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
@@ -71,7 +71,7 @@ func TestNoRouteWaitsForAPipe(t *testing.T) {
 	} {
 		method, rest, _ := strings.Cut(request, " ")
 		path, body, _ := strings.Cut(rest, " ")
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // far more than any takes
+		ctx, cancel := context.WithTimeout(t.Context(), brokertest.Longest) // far more than any takes
 		req, err := http.NewRequestWithContext(ctx, method, s.URL()+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)

@@ -169,9 +169,17 @@ func TestPage(t *testing.T) {
 	if res.StatusCode != 200 || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
 		t.Errorf("%d, %s", res.StatusCode, res.Header)
 	}
-	for _, active := range []string{"<script", "<style", "style=", "onload"} {
+	for _, active := range []string{"<script>", "<style", "style=", "onload"} {
 		if bytes.Contains(body, []byte(active)) {
 			t.Errorf("the page has %s, which its policy forbids", active)
+		}
+	}
+	if policy := res.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "script-src 'self'") || !strings.Contains(policy, "trusted-types 'none'") {
+		t.Errorf("the page's policy is %q", policy)
+	}
+	for path, contentType := range map[string]string{"page.js": "text/javascript", "page.css": "text/css", "icon.svg?n=3": "image/svg+xml"} {
+		if res, _ := ask(t, http.DefaultClient, "GET", s.URL()+"/assets/"+path, nil); res.StatusCode != 200 || !strings.HasPrefix(res.Header.Get("Content-Type"), contentType) {
+			t.Errorf("/assets/%s: %d, %s", path, res.StatusCode, res.Header)
 		}
 	}
 	if _, body = ask(t, http.DefaultClient, "GET", s.URL()+"/", nil); !json.Valid(body) {

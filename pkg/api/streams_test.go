@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -160,13 +159,7 @@ func TestAThousandStreams(t *testing.T) {
 	for _, r := range readers {
 		r.body.Close()
 	}
-	open := func() float64 { return value(t, reg, "agentteam_streams_open") }
-	for open() != 0 { // until each handler has noticed
-		if t.Context().Err() != nil {
-			t.Fatalf("%v streams are open still", open())
-		}
-		runtime.Gosched()
-	}
+	brokertest.Until(t, "each handler has noticed that its stream is closed", func() bool { return value(t, reg, "agentteam_streams_open") == 0 })
 }
 
 // Who asks for the head of a stream only is not held by it: its connection is for the next

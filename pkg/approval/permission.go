@@ -25,6 +25,7 @@ const (
 type Judgement struct {
 	Answer Answer
 	Rule   string             // that matches, as it is written; "" = none
+	Given  *team.Grant        // the answer of a person that has added that rule; nil: it is of the settings
 	Why    string             // what could not be proven, or what holds without a rule
 	Dir    string             // where the call would run
 	Always string             // the rule that would allow such calls; "" = none would
@@ -58,8 +59,18 @@ func (p *Plans) Permissions(self team.Member, hand Hand, judge Judge) *Permissio
 // before it does. It is a [tool.Gate]. Errors: PermissionDenied, which tells what to do;
 // InvalidArgument for a call that is too long to be asked for; Unavailable.
 func (g *Permissions) Pass(ctx context.Context, r tool.Request) error {
-	j, err := g.judge(ctx, r)
-	tool.Note(ctx, func(a *team.Account) { a.Rule, a.Sandbox = j.Rule, j.Level })
+	return g.PassBy(ctx, r, g.judge)
+}
+
+// PassBy is Pass by other rules, for a call that is made in the member's name.
+func (g *Permissions) PassBy(ctx context.Context, r tool.Request, judge Judge) error {
+	j, err := judge(ctx, r)
+	tool.Note(ctx, func(a *team.Account) {
+		a.Rule, a.Sandbox = j.Rule, j.Level
+		if j.Given != nil {
+			a.Grants = append(a.Grants, *j.Given)
+		}
+	})
 	switch {
 	case err != nil:
 		return refused(r.Called, err)
@@ -79,7 +90,7 @@ func denied(j Judgement) error {
 	if j.Rule != "" {
 		text = fmt.Sprintf("the rule %q denies it", j.Rule)
 	}
-	return team.Errorf(team.PermissionDenied, "%s", text).WithHint("do without it; only a person can change that, in the permissions of the team or of your role")
+	return team.Errorf(team.PermissionDenied, "%s", text).WithHint("do without it; only a person can change that, in the permissions of the organisation, of the team or of your role")
 }
 
 func because(j Judgement) string {

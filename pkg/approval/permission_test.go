@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -151,6 +152,21 @@ func allowedFor(t *testing.T, scope team.Scope) {
 	}
 	r.work(next)
 	next.passes("the next task", "make", "is asked")
+}
+
+// A call that passes by a rule which a person has added names the rule and the answer that added it.
+func TestRuleOfAPerson(t *testing.T) {
+	r := newRig(t)
+	a := r.asker(1)
+	*a.j = approval.Judgement{Answer: approval.Allow, Rule: "Bash(ls)", Given: &team.Grant{Approval: "9f0c", By: "ann"}, Level: team.Unconfined}
+	set, err := tool.NewSet(nil, tool.New("bash", "", func(context.Context, struct{}) (tool.Output, error) { return tool.Output{}, nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := set.Behind(a.Pass).Run(t.Context(), tool.Call{Name: "bash", Arguments: "{}"}).Account
+	if got.Rule != "Bash(ls)" || !slices.Equal(got.Grants, []team.Grant{{Approval: "9f0c", By: "ann"}}) {
+		t.Errorf("the account is %+v", got)
+	}
 }
 
 func TestRefused(t *testing.T) {

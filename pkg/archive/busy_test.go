@@ -14,6 +14,7 @@ import (
 	"agentteam/pkg/archive"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/control"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/registry"
@@ -64,11 +65,10 @@ func TestSaveNamesWhoWorks(t *testing.T) {
 				}
 			}()
 			t.Cleanup(func() { cancel(); <-ended })
-			for {
-				if _, err := s.reg.Bucket().Get(t.Context(), subject.KeyLead("a")); err == nil {
-					return
-				}
-			}
+			brokertest.Until(t, "it leads", func() bool {
+				_, err := s.reg.Bucket().Get(t.Context(), subject.KeyLead("a"))
+				return err == nil
+			})
 		}, "process host/1/x, which leads it"},
 		"a person with a task": {func(t *testing.T, _ *site, bt *broker.Storage) {
 			if _, err := roster.New(bt).Put(t.Context(), team.Member{AgentID: "ann", Role: "person", Backend: team.Person, State: team.Joined, Incarnation: 1, JoinedAt: time.Now()}); err != nil {

@@ -23,6 +23,13 @@ type held struct {
 	Last  uint64 `json:"last_seq"`
 }
 
+// What an entry may hold, so that a small file does not become a large value in memory: the state has four
+// numbers, and no server takes a larger message.
+const (
+	mostState   = 64 << 10
+	mostMessage = 64 << 20
+)
+
 // errPacked: a snapshot is not of the form that this package knows.
 var errPacked = errors.New("it is not packed as nats-server 2.15 packs a stream")
 
@@ -79,7 +86,7 @@ func add(out *archive.Writer, h archive.Header, data []byte) error {
 
 func readState(in *archive.Reader) (s held, err error) {
 	h, err := in.Next()
-	if errors.Is(err, archive.ErrInvalidArchive) || err == nil && h.Name != stateEntry {
+	if errors.Is(err, archive.ErrInvalidArchive) || err == nil && (h.Name != stateEntry || h.HeaderSize != 0 || h.PayloadSize > mostState) {
 		return s, errPacked
 	}
 	if err == nil {
@@ -100,6 +107,8 @@ func messages(in *archive.Reader, f func(*archive.Header) error) error {
 			return err
 		case h.Sequence == 0 && h.Name == "":
 			return nil
+		case h.HeaderSize > mostMessage || h.PayloadSize > mostMessage:
+			return fmt.Errorf("message %d is larger than a server takes", h.Sequence)
 		case h.Sequence <= last:
 			return fmt.Errorf("message %d comes after message %d", h.Sequence, last)
 		}

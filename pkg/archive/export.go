@@ -12,11 +12,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
-
-	"golang.org/x/sys/unix"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/membership"
@@ -62,13 +61,22 @@ type costLine struct {
 // Errors: Conflict if there is something in the folder; those of reading the team; those of the disk.
 // After an error there is nothing new.
 func Export(ctx context.Context, t *client.Team, dir string) error {
-	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
+	left, err := os.ReadDir(dir)
+	for _, e := range left {
+		if strings.HasPrefix(e.Name(), unfinished) { // of an export that was killed
+			continue
+		}
 		return team.Errorf(team.Conflict, "the folder %s is not empty", dir).WithHint("name one that is empty, or not there")
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return coded(dir, err)
 	}
-	dir = filepath.Clean(dir)
-	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".export-")
+	for _, e := range left {
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return coded(dir, err)
+		}
+	}
+	temporary, err := aside(dir)
 	if err != nil {
 		return coded(dir, err)
 	}
@@ -78,9 +86,43 @@ func Export(ctx context.Context, t *client.Team, dir string) error {
 		err = errors.Join(e.all(ctx, t), e.root.Close())
 	}
 	if err == nil {
-		err = unix.Rename(temporary, dir) // also over an empty folder, which os.Rename refuses
+		err = moveInto(dir, temporary)
 	}
 	return coded(dir, err)
+}
+
+// unfinished begins the name of a folder with what is not complete.
+const unfinished = ".export-"
+
+// aside makes a folder for what is not complete: in the empty folder dir, which may be the only one of
+// its disk, or beside where dir is to be.
+func aside(dir string) (string, error) {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(full); errors.Is(err, fs.ErrNotExist) {
+		full = filepath.Dir(full)
+	}
+	return os.MkdirTemp(full, unfinished)
+}
+
+// moveInto makes of a folder the folder dir. One that is there stays the same one: a shell may be in it.
+func moveInto(dir, from string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(from, dir)
+	}
+	entries, err := os.ReadDir(from)
+	slices.Reverse(entries) // README.md is the last: once it is there, all of it is
+	for i, entry := range entries {
+		if err = os.Rename(filepath.Join(from, entry.Name()), filepath.Join(dir, entry.Name())); err != nil {
+			for _, moved := range entries[:i] {
+				err = errors.Join(err, os.RemoveAll(filepath.Join(dir, moved.Name())))
+			}
+			break
+		}
+	}
+	return err
 }
 
 // export writes into one folder, and never out of it.

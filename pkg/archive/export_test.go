@@ -8,12 +8,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"agentteam/pkg/archive"
 	"agentteam/pkg/board"
 	"agentteam/pkg/client"
+	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
+	"agentteam/pkg/model"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 )
@@ -33,6 +36,20 @@ func TestExport(t *testing.T) {
 	if _, _, err := box.Send(t.Context(), team.Message{Type: team.MsgUser, From: team.UserAgent, To: "coder-1", Content: hostile}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := roster.New(bt).Create(t.Context(), team.Member{AgentID: "coder-2", Role: "coder"}, roster.Limit{Team: 3}); err != nil {
+		t.Fatal(err)
+	}
+	log, _, err := journal.Open(t.Context(), bt, "coder-2", 1, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := json.Marshal(model.Reply{Message: model.Message{Role: "assistant", Content: hostile}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.Append(t.Context(), journal.Record{Kind: journal.Turn, Turn: said}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.reg.End(t.Context(), bt, team.Ending{Status: team.TeamFailed, Summary: hostile, Reason: hostile}); err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +66,18 @@ func TestExport(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil { // one that is empty
 		t.Fatal(err)
 	}
-	if err := archive.Export(t.Context(), tm, dir); err != nil {
+	if err := syscall.Mount("export", dir, "tmpfs", 0, "size=8m"); err == nil { // else it is on the disk of its parent
+		t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	}
+	if err := os.MkdirAll(filepath.Join(dir, ".export-1234", "tasks"), 0o700); err != nil { // what one that was killed has left
 		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	if err := archive.Export(t.Context(), tm, "."); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("README.md"); err != nil {
+		t.Errorf("who is in the folder does not see it: %v", err)
 	}
 	var names []string
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -62,6 +89,9 @@ func TestExport(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".export-*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 	for _, want := range []string{"README.md", "report.html", "tasks/T-021.json", "transcripts/coder-1.md", "inboxes/coder-1.jsonl", "inboxes/user.jsonl"} {
 		if !slices.Contains(names, want) {
@@ -79,7 +109,13 @@ func TestExport(t *testing.T) {
 	if !strings.Contains(summary, "\n````") || !strings.Contains(summary, "&lt;b&gt;bold&lt;/b&gt; \\| \\`x\\`") {
 		t.Errorf("the summary is\n%s", summary)
 	}
-	for _, text := range []string{page, summary} {
+	transcript := read(t, dir, "transcripts/coder-2.md")
+	before, inside, _ := strings.Cut(transcript, "\n```` text\n")
+	inside, after, closed := strings.Cut(inside, "\n````\n")
+	if !closed || after != "" || strings.Contains(before, "script") || !strings.Contains(inside, "<script>alert(1)</script>") || !strings.Contains(inside, "evil") || strings.Contains(inside, "````") {
+		t.Errorf("what a model has said is not between fences:\n%s", transcript)
+	}
+	for _, text := range []string{page, summary, transcript} {
 		if strings.ContainsAny(text, "\x1b\u202e") {
 			t.Error("a text acts on a terminal")
 		}

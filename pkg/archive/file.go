@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -135,7 +136,7 @@ type File struct {
 // Open opens a save and verifies all of it. Errors: NotFound; InvalidArgument for what is no save,
 // or one of a later version, or one that was cut short or changed.
 func Open(name string) (*File, error) {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe is not waited for
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, team.Errorf(team.NotFound, "there is no file %s", name)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -138,6 +139,13 @@ func TestForeignFileIsRefused(t *testing.T) {
 	}
 	if _, err := archive.Open(filepath.Join(t.TempDir(), "none")); team.CodeOf(err) != team.NotFound {
 		t.Errorf("without a file: %v", err)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := archive.Open(pipe); team.CodeOf(err) != team.InvalidArgument || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("a pipe: %v", err)
 	}
 	if _, err := archive.Open(t.TempDir()); team.CodeOf(err) != team.InvalidArgument || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("a folder: %v", err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"agentteam/pkg/archive"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
@@ -48,6 +50,35 @@ func killed(t *testing.T, to *site) {
 	})
 	if err == nil || err.Error() != "killed" {
 		t.Fatal(err)
+	}
+}
+
+// A server without room takes nothing of a team, and has it once there is room.
+func TestLoadWithoutRoom(t *testing.T) {
+	f := opened(t)
+	dir := t.TempDir()
+	start := func(most int64) *server.Server {
+		s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: dir, JetStreamMaxStore: most})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		t.Cleanup(s.Shutdown)
+		return s
+	}
+	full := start(32 << 20) // less than a team reserves for its events
+	to := siteAt(t, full.ClientURL())
+	if _, err := to.store.Load(t.Context(), f); !errors.Is(err, broker.ErrNoRoom) {
+		t.Fatalf("it is loaded: %v", err)
+	}
+	if left := streams(t, to.conn); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	full.Shutdown()
+	full.WaitForShutdown()
+	to = siteAt(t, start(1<<30).ClientURL())
+	if loaded, err := to.store.Load(t.Context(), f); err != nil || loaded.Status != team.Active {
+		t.Errorf("loaded %+v, %v", loaded, err)
 	}
 }
 

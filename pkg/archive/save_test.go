@@ -34,7 +34,12 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{url: brokertest.Server(t)}
+	return siteAt(t, brokertest.Server(t))
+}
+
+func siteAt(t *testing.T, url string) *site {
+	t.Helper()
+	s := &site{url: url}
 	s.conn = brokertest.Connect(t, s.url)
 	var err error
 	if s.reg, err = registry.Open(t.Context(), s.conn); err != nil {

@@ -50,7 +50,7 @@ type Entry struct {
 	Exit        *int         `json:"exit_code,omitempty"` // of its command; -1: a signal ended it; absent: it ran none
 	Sandbox     team.Sandbox `json:"sandbox,omitempty"`   // the level of the sandbox of commands; "" = not known
 	Rule        string       `json:"rule,omitempty"`      // of the permissions that decided; "" = none
-	Grants      []team.Grant `json:"grants,omitempty"`    // the approvals, and who gave them
+	Grants      []team.Grant `json:"grants,omitempty"`    // the approvals, that by which a person has added Rule among them, and who gave them
 	Change      *team.Change `json:"change,omitempty"`    // of a file, in a folder that members share
 }
 

@@ -22,8 +22,8 @@ import (
 const folder = "audit/"
 
 // Keep stores the entries of an agent's journal before the sequence before, in one file of the
-// team's object store; the records may be removed then. There has to be a record at that sequence. A
-// process that is killed between the two leaves the entries in both places, and [Read] gives them
+// team's object store; the records may be removed then. There has to be a record at that sequence, or
+// right before it. A process that is killed between the two leaves the entries in both places, and [Read] gives them
 // once. Errors: InvalidState if the journal does not reach to there; Unavailable.
 func Keep(ctx context.Context, t *broker.Storage, a team.AgentID, before uint64) error {
 	var tr trail
@@ -34,7 +34,7 @@ func Keep(ctx context.Context, t *broker.Storage, a team.AgentID, before uint64)
 			reached = true
 			return broker.ErrEnough
 		}
-		first = cmp.Or(first, m.Seq)
+		first, reached = cmp.Or(first, m.Seq), m.Seq == before-1
 		return tr.take(ctx, t, m)
 	}, subject.Log(t.ID, a))
 	switch {

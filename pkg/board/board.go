@@ -527,7 +527,7 @@ func (b *Board) Release(ctx context.Context, id team.TaskID, a team.Actor, epoch
 func (b *Board) GiveBack(ctx context.Context, id team.TaskID, h team.Holder, epoch uint64, g team.GiveBack) (team.Task, error) {
 	t, err := b.change(ctx, id, func(t team.Task) (team.Task, error) { return t.GiveBack(h, epoch, g, now()) })
 	if err == nil {
-		b.log.InfoContext(ctx, "task put back", "task", id, "agent", h.Agent, "status", t.Status, "reason", t.Reason)
+		b.log.InfoContext(ctx, "task put back", "task", id, "agent", h.Agent, "status", t.Status, "reason", team.Summarize(t.Reason))
 	}
 	return t, b.late(b.former(ctx, id, h, epoch, err))
 }

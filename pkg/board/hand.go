@@ -21,21 +21,23 @@ type Hand struct {
 	holder team.Holder
 	life   context.Context
 
-	claiming  chan struct{} // holds a token for the length of a claim
-	mu        sync.Mutex
-	retired   bool      // it takes no other task
-	settled   bool      // guarded by claiming: the predecessor's task was adopted, or it had none
-	task      team.Task // held now; ID is "" if none
-	confirmed time.Time // when the hold was last known to be true; zero if it is in doubt
-	seq       uint64    // bucket revision up to which the hold is known
-	epochs    map[team.TaskID]uint64
-	onLoss    func(team.TaskID, error)
+	claiming      chan struct{} // holds a token for the length of a claim
+	mu            sync.Mutex
+	retired       bool      // it takes no other task
+	settled       bool      // guarded by claiming: the predecessor's task was adopted, or it had none
+	task          team.Task // held now; ID is "" if none
+	confirmed     time.Time // when the hold was last known to be true; zero if it is in doubt
+	seq           uint64    // bucket revision up to which the hold is known
+	epochs        map[team.TaskID]uint64
+	onLoss        func(team.TaskID, error)
+	beforeRelease func(context.Context, team.TaskID)
 }
 
 // NewHand returns the hand of h. life is the membership's context: a claim continues until
 // its outcome is known or life ends, even if its caller's context ends earlier.
 func NewHand(life context.Context, b *Board, h team.Holder) *Hand {
-	return &Hand{board: b, holder: h, life: life, claiming: make(chan struct{}, 1), settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{}, onLoss: func(team.TaskID, error) {}}
+	return &Hand{board: b, holder: h, life: life, claiming: make(chan struct{}, 1), settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{},
+		onLoss: func(team.TaskID, error) {}, beforeRelease: func(context.Context, team.TaskID) {}}
 }
 
 // OnLoss sets the function that is called, once for each hold, when the hand finds that
@@ -45,6 +47,14 @@ func (h *Hand) OnLoss(f func(id team.TaskID, why error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.onLoss = f
+}
+
+// BeforeRelease sets the function that is called before the hand puts back or fails the task that it
+// holds: another agent may have the task right after that. f may take until ctx ends.
+func (h *Hand) BeforeRelease(f func(ctx context.Context, id team.TaskID)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.beforeRelease = f
 }
 
 // Holder is whose hand it is.
@@ -252,6 +262,17 @@ func (h *Hand) begin(id team.TaskID) call {
 	return call{t, h.epochs[id], time.Now()}
 }
 
+// beginRelease is begin for a call that puts the task back or fails it.
+func (h *Hand) beginRelease(ctx context.Context, id team.TaskID) call {
+	h.mu.Lock()
+	held, f := h.task.ID, h.beforeRelease
+	h.mu.Unlock()
+	if held == id {
+		f(ctx, id)
+	}
+	return h.begin(id)
+}
+
 // endedBy reports whether t, read after the call began, shows that h ended the hold
 // itself, with a write whose answer was lost or is still on its way. If somebody has edited
 // the task's metadata since, only a completion is still recognised.
@@ -282,27 +303,30 @@ func (h *Hand) Confirm(ctx context.Context, id team.TaskID) (team.Task, error) {
 // unless that was the last attempt.
 func (h *Hand) FailCheck(ctx context.Context, id team.TaskID, why string) (team.Task, error) {
 	c := h.begin(id)
+	if c.task.Attempts+1 >= team.MaxAttempts {
+		c = h.beginRelease(ctx, id)
+	}
 	t, err := h.board.FailCheck(ctx, id, h.holder, c.epoch, why)
 	return t, h.after(c, t, err)
 }
 
 // Fail ends the task as failed.
 func (h *Hand) Fail(ctx context.Context, id team.TaskID, reason string) (team.Task, error) {
-	c := h.begin(id)
+	c := h.beginRelease(ctx, id)
 	t, err := h.board.Fail(ctx, id, team.Actor{Holder: h.holder}, c.epoch, reason)
 	return t, h.after(c, t, err)
 }
 
 // Release puts the task back, which the agent could do and is not to now.
 func (h *Hand) Release(ctx context.Context, id team.TaskID, reason string, attempt bool) (team.Task, error) {
-	c := h.begin(id)
+	c := h.beginRelease(ctx, id)
 	t, err := h.board.Release(ctx, id, team.Actor{Holder: h.holder}, c.epoch, reason, attempt)
 	return t, h.after(c, t, err)
 }
 
 // GiveBack puts back a task that the agent cannot do: it is offered others first.
 func (h *Hand) GiveBack(ctx context.Context, id team.TaskID, g team.GiveBack) (team.Task, error) {
-	c := h.begin(id)
+	c := h.beginRelease(ctx, id)
 	t, err := h.board.GiveBack(ctx, id, h.holder, c.epoch, g)
 	return t, h.after(c, t, err)
 }
@@ -383,15 +407,16 @@ func (h *Hand) Inputs(ctx context.Context, t team.Task) ([]team.Input, error) {
 	return slices.DeleteFunc(inputs, func(in team.Input) bool { return in.Task == "" }), nil
 }
 
-// LastTry returns how the hold of t before the present one ended; nil if t was never held
-// before, or that is no longer known.
-func (h *Hand) LastTry(ctx context.Context, t team.Task) (*team.Try, error) {
+// LastTry returns how the hold of t before the present one ended, and the last whose work was returned, if
+// that was an earlier one; nil if t was never held before, or that is no longer known.
+func (h *Hand) LastTry(ctx context.Context, t team.Task) (last, unmerged *team.Try, err error) {
 	if t.Epoch <= 1 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	copies, err := h.board.past(ctx, t.ID)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return t.LastTry(copies), nil
+	last, unmerged = t.LastTry(copies)
+	return last, unmerged, nil
 }

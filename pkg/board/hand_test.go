@@ -537,12 +537,22 @@ func TestHandFailsCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	given := 0
+	hand.BeforeRelease(func(ctx context.Context, id team.TaskID) {
+		if now, err := b.Get(ctx, id); err != nil || now.Status != team.InProgress {
+			t.Errorf("what was begun for it ends after it: %+v, %v", now, err)
+		}
+		given++
+	})
 	for n := 1; n <= team.MaxAttempts; n++ {
 		if task, err = hand.FailCheck(ctx, task.ID, "1 of 3 tests failed"); err != nil || task.Attempts != n {
 			t.Fatalf("failure %d: %d attempts, %v", n, task.Attempts, err)
 		}
 		if _, holds := hand.Task(); holds != (n < team.MaxAttempts) {
 			t.Errorf("after failure %d the hand holds it: %v", n, holds)
+		}
+		if want := n / team.MaxAttempts; given != want {
+			t.Errorf("after failure %d it was given up %d times", n, given)
 		}
 	}
 	if task.Status != team.Failed || !strings.Contains(task.Reason, "1 of 3 tests failed") {

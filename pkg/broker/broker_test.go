@@ -264,7 +264,7 @@ func TestFullStream(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, brokertest.Longest)
 	defer cancel()
 	for what, write := range map[string]func() error{
 		"Publish": func() error {

@@ -132,7 +132,7 @@ func (b *Bucket) Delete(ctx context.Context, key string, revision uint64) error 
 // ("task.>"), as they stand when it is called, without deleted ones.
 func (b *Bucket) Load(ctx context.Context, filters ...string) ([]Entry, error) {
 	newest := map[string]Entry{} // a key that is written meanwhile may come twice
-	err := b.newest(ctx, func(m Msg) error {
+	err := b.Newest(ctx, func(m Msg) error {
 		e := b.Entry(m)
 		newest[e.Key] = e
 		return nil
@@ -144,7 +144,7 @@ func (b *Bucket) Load(ctx context.Context, filters ...string) ([]Entry, error) {
 // Each calls f for the newest value of every key that matches the filters, as Load
 // does, without holding them all. A key that is written meanwhile may come twice.
 func (b *Bucket) Each(ctx context.Context, f func(Entry) error, filters ...string) error {
-	return b.newest(ctx, func(m Msg) error {
+	return b.Newest(ctx, func(m Msg) error {
 		if m.Deleted {
 			return nil
 		}

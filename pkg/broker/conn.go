@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
 
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
@@ -58,7 +59,8 @@ type Conn struct {
 	troubles troubles                   // writes that were not stored
 	waits    bool                       // for room
 	inboxes  inboxes
-	closed   chan struct{} // closed with the connection
+	opening  singleflight.Group // teams that are being opened, by id
+	closed   chan struct{}      // closed with the connection
 }
 
 // Connect connects and checks that the server has JetStream. It gives up after

@@ -3,7 +3,6 @@ package broker_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -32,7 +31,7 @@ func TestEndRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Longest)
 	defer cancel()
 	read := 0
 	err = bt.Logs.Read(ctx, 1, func(broker.Msg) error {

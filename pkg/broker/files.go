@@ -67,7 +67,7 @@ func (f *Files) Put(ctx context.Context, name string, r io.ReadSeeker) (digest s
 // Unavailable.
 func (f *Files) List(ctx context.Context, prefix string) ([]string, error) {
 	found := map[string]bool{}
-	err := f.stream.newest(ctx, func(m Msg) error {
+	err := f.stream.Newest(ctx, func(m Msg) error {
 		var info jetstream.ObjectInfo
 		if err := json.Unmarshal(m.Data, &info); err == nil && strings.HasPrefix(info.Name, prefix) {
 			found[info.Name] = !info.Deleted
@@ -155,6 +155,39 @@ func (f *Files) copy(ctx context.Context, info *fileInfo, w io.Writer) error {
 	return nil
 }
 
+// Delete removes the file under name for good; that it is not there is no error. Its content goes
+// first, so a call that is cut short can be repeated. It repeats until the server has answered or
+// ctx ends. Errors: Unavailable.
+func (f *Files) Delete(ctx context.Context, name string) error {
+	info, err := f.describe(ctx, name)
+	switch {
+	case errors.Is(err, team.NotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	for _, subject := range []string{"$O." + f.store + ".C." + info.NUID, f.about(name)} {
+		for {
+			err := f.stream.s.Purge(ctx, jetstream.WithPurgeSubject(subject))
+			if err == nil {
+				break
+			}
+			if refused(err) {
+				return team.Errorf(team.Unavailable, "NATS refuses to remove file %s: %w", name, err)
+			}
+			if err := backoff(ctx, err, "remove file "+name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// about is the subject of the message that describes a file.
+func (f *Files) about(name string) string {
+	return "$O." + f.store + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
+}
+
 // fileInfo describes a file that is there.
 type fileInfo struct {
 	jetstream.ObjectInfo
@@ -163,7 +196,7 @@ type fileInfo struct {
 
 // describe reads what the stream's leader knows of a file. Errors: NotFound; Unavailable.
 func (f *Files) describe(ctx context.Context, name string) (*fileInfo, error) {
-	data, err := f.stream.lastFromLeader(ctx, "$O."+f.store+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
+	data, err := f.stream.lastFromLeader(ctx, f.about(name))
 	if errors.Is(err, team.NotFound) {
 		return nil, team.Errorf(team.NotFound, "there is no file %s", name)
 	}

@@ -54,6 +54,50 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// A file that is deleted is gone with its content, whoever looks, and however often; others stay, and
+// its name can be used again.
+func TestFileDelete(t *testing.T) {
+	ctx, bt := t.Context(), brokertest.Team(t, "t")
+	large := bytes.Repeat([]byte("0123456789abcdef"), 100_000)
+	for _, name := range []string{"a", "b"} {
+		if _, err := bt.Files.Put(ctx, name, bytes.NewReader(large)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := bt.Files.Delete(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bt.Files.Open(ctx, "a"); team.CodeOf(err) != team.NotFound {
+			t.Errorf("it is opened: %v", err)
+		}
+	}
+	if names, err := bt.Files.List(ctx, ""); err != nil || len(names) != 1 || names[0] != "b" {
+		t.Errorf("there are %v, %v", names, err)
+	}
+	js, err := jetstream.New(bt.Conn.NATS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(ctx, "OBJ_"+subject.Files("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := s.CachedInfo().State; state.Bytes > uint64(len(large))*3/2 {
+		t.Errorf("%d bytes are stored", state.Bytes)
+	}
+	for name, content := range map[string][]byte{"a": []byte("again"), "b": large} {
+		if name == "a" {
+			if _, err := bt.Files.Put(ctx, name, bytes.NewReader(content)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := readFile(t, bt, name); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%s has %d bytes, %v", name, len(got), err)
+		}
+	}
+}
+
 // A reading goes on behind a connection that was lost, and ends with its context.
 func TestFileReadThroughTrouble(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func TestNothingPilesUp(t *testing.T) {
 	}
 	// What ends does so a moment after that which ended it.
 	atBase := func(base [2]int) (now [2]int) {
-		for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); runtime.Gosched() {
+		for limit := time.Now().Add(brokertest.Longest); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 			if now = open(t); now[0] <= base[0] && now[1] <= base[1] {
 				break
 			}

@@ -84,7 +84,7 @@ func goesOn(t *testing.T, put <-chan error) {
 		if err != nil {
 			t.Errorf("a write that waited for room: %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(brokertest.Longest):
 		t.Fatal("nothing goes on although there is room")
 	}
 }
@@ -110,8 +110,7 @@ func TestReserve(t *testing.T) {
 		_, err := bt.Files.Put(t.Context(), "f", strings.NewReader("text"))
 		put <- err
 	}()
-	for waiting.Stores(t.Context()) == nil {
-	}
+	brokertest.Until(t, "a write is refused", func() bool { return waiting.Stores(t.Context()) != nil })
 	free.Store(2 * reserve)
 	goesOn(t, put)
 	goesOn(t, put)
@@ -201,8 +200,7 @@ func TestFullDiskOfAnotherServer(t *testing.T) {
 		put <- err
 	}()
 	fill(t, filepath.Join(dir, "ballast"))
-	for c.Stores(t.Context()) == nil {
-	}
+	brokertest.Until(t, "a write is refused", func() bool { return c.Stores(t.Context()) != nil })
 	close(full)
 	if err := os.Remove(filepath.Join(dir, "ballast")); err != nil {
 		t.Fatal(err)
@@ -245,8 +243,7 @@ func TestFullDisk(t *testing.T) {
 	}()
 	fill(t, filepath.Join(dir, "ballast"))
 	untilFull(t, other)
-	for waiting.Stores(t.Context()) == nil {
-	}
+	brokertest.Until(t, "a write is refused", func() bool { return waiting.Stores(t.Context()) != nil })
 	if err := os.Remove(filepath.Join(dir, "ballast")); err != nil {
 		t.Fatal(err)
 	}

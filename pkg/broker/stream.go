@@ -380,9 +380,9 @@ func (s *Stream) Read(ctx context.Context, from uint64, f func(Msg) error, filte
 	return s.newFeed(from, f, atEnd, filters).toEnd(ctx)
 }
 
-// newest calls f for the newest message of every subject that matches, as Read. One
+// Newest calls f for the newest message of every subject that matches, as Read. One
 // that is rewritten meanwhile may come twice.
-func (s *Stream) newest(ctx context.Context, f func(Msg) error, filters ...string) error {
+func (s *Stream) Newest(ctx context.Context, f func(Msg) error, filters ...string) error {
 	return s.newFeed(0, f, atEnd, filters).newest().toEnd(ctx)
 }
 

@@ -74,8 +74,36 @@ func (c *Conn) Make(ctx context.Context, id team.TeamID) (*Storage, error) {
 }
 
 // Open opens a team that was made before. A stream that is gone is an error
-// (InvalidState), never made again: with it went what the team relied on.
+// (InvalidState), never made again: with it went what the team relied on. Callers that open
+// one team at the same time share the requests: a thousand readers that come back at once
+// would ask for more than a busy server answers in time, and ask again.
 func (c *Conn) Open(ctx context.Context, id team.TeamID) (*Storage, error) {
+	for {
+		opened := c.opening.DoChan(string(id), func() (any, error) {
+			shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTime)
+			defer cancel()
+			return c.open(shared, id)
+		})
+		select {
+		case r := <-opened:
+			if errors.Is(r.Err, context.DeadlineExceeded) && ctx.Err() == nil {
+				continue // of the shared requests; who has more time asks again
+			}
+			if r.Shared && errors.Is(r.Err, errGone) {
+				return c.open(ctx, id) // it may have been made after the requests
+			}
+			t, _ := r.Val.(*Storage)
+			return t, r.Err
+		case <-ctx.Done():
+			return nil, backoff(ctx, ctx.Err(), "open team "+string(id))
+		}
+	}
+}
+
+// openTime is how long requests are shared before who still waits makes new ones.
+const openTime = 10 * callTimeout
+
+func (c *Conn) open(ctx context.Context, id team.TeamID) (*Storage, error) {
 	t := &Storage{ID: id, Conn: c}
 	streams := make([]*Stream, 0, 5)
 	for _, cfg := range layout(id) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	"agentteam/pkg/team"
@@ -60,10 +61,13 @@ func (t *core) plan(ctx context.Context, a team.Approval) (p Plan, err error) {
 // Decide decides on a plan or a call on behalf of a person: of as, who has a seat, or "" for the
 // one before the team; By and Seated of d are filled in. An answer of scope always also adds its
 // rule to what the team allows; one that was cut off before that is ended by the same decision once
-// more. Errors: NotFound; Conflict if it was decided on before, or the decision comes too late;
+// more. Errors: NotFound; Conflict if it was decided on before, the decision comes too late, or the team was saved;
 // InvalidArgument for a plan's rejection without feedback and a scope that is not there; those of a
 // seat.
 func (t Plans) Decide(ctx context.Context, as team.AgentID, id string, d team.Decision) (team.Approval, error) {
+	if err := t.here(ctx); err != nil {
+		return team.Approval{}, err
+	}
 	d.By = team.UserAgent
 	if as != "" {
 		if err := t.seated(ctx, as); err != nil {
@@ -78,9 +82,13 @@ func (t Plans) Decide(ctx context.Context, as team.AgentID, id string, d team.De
 	}
 	added := false
 	_, editErr := t.client.registry.Edit(ctx, t.team, func(record *team.Team) {
-		allow := &record.Hands.Permissions.Allow
-		if added = !slices.Contains(*allow, a.Call.Rule); added {
-			*allow = append(slices.Clone(*allow), a.Call.Rule)
+		p := &record.Hands.Permissions
+		if added = !slices.Contains(p.Allow, a.Call.Rule); added {
+			p.Allow = append(slices.Clone(p.Allow), a.Call.Rule)
+			if p.Given = maps.Clone(p.Given); p.Given == nil {
+				p.Given = map[string]team.Grant{}
+			}
+			p.Given[a.Call.Rule] = team.Grant{Approval: a.ID, By: a.DecidedBy}
 		}
 	})
 	switch {

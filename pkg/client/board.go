@@ -11,6 +11,7 @@ import (
 	"agentteam/pkg/completion"
 	"agentteam/pkg/control"
 	"agentteam/pkg/line"
+	"agentteam/pkg/registry"
 	"agentteam/pkg/seat"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
@@ -92,6 +93,9 @@ func (c *Client) MakeFor(ctx context.Context, n NewTeam, tasks []team.NewTask) (
 // reserved for it.
 func (t Board) Add(ctx context.Context, key string, tasks ...team.NewTask) (added []team.Task, existed bool, err error) {
 	record, err := t.record(ctx)
+	if err == nil {
+		err = registry.MayWork(record)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -180,6 +184,9 @@ func (t Board) Edit(ctx context.Context, id team.TaskID, as team.AgentID, e team
 // NotFound for a name that no member has; Unavailable if the member has a process that does
 // not answer.
 func (t Board) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team.Task, error) {
+	if err := t.here(ctx); err != nil {
+		return team.Task{}, err
+	}
 	task, _, err := t.take(ctx, as, team.SeatClaim{Task: id})
 	return task, err
 }
@@ -190,6 +197,9 @@ func (t Board) Claim(ctx context.Context, id team.TaskID, as team.AgentID) (team
 // seated tells that there was no member of that name, and a seat was made as asked for
 // ([Board.Seating]), which takes the task now or not at all. Errors: as of Claim.
 func (t Board) Assign(ctx context.Context, id team.TaskID, to team.AgentID) (task team.Task, seated bool, err error) {
+	if err := t.here(ctx); err != nil {
+		return team.Task{}, false, err
+	}
 	hand := func(ctx context.Context, order team.Assignment) (task team.Task, err error) {
 		task, seated, err = t.At(order.Revision).take(ctx, to, team.SeatClaim{Task: id, By: team.UserAgent, Take: true})
 		return task, err
@@ -268,9 +278,25 @@ func (t *core) request(ctx context.Context, a team.AgentID, order team.Assignmen
 	return taken, nil
 }
 
+// here returns Conflict if the team was saved, or is being deleted: a change of it would be lost. Other
+// errors: NotFound, Unavailable.
+func (t *core) here(ctx context.Context) error {
+	record, err := t.record(ctx)
+	switch {
+	case errors.Is(err, team.ErrUnreadable): // which keeps no one from the board
+		return nil
+	case err != nil:
+		return err
+	}
+	return registry.MayWork(record)
+}
+
 // actor resolves --as: nobody is a person with the leader's rights, a seat acts
 // for itself, and for a running teammate nobody else acts.
 func (t *core) actor(ctx context.Context, as team.AgentID) (team.Actor, error) {
+	if err := t.here(ctx); err != nil {
+		return team.Actor{}, err
+	}
 	if as == "" {
 		return person, nil
 	}

@@ -318,3 +318,25 @@ func TestTooLargeForAClosedBoard(t *testing.T) {
 	_, err = r.board.Create(t.Context(), team.Leader, team.NewTask{Title: "y"})
 	wantCode(t, "a task for a board that is closed", err, team.InvalidState)
 }
+
+// A record of the team that cannot be read keeps no person from the board; one that is not there does.
+func TestBoardWithoutRecord(t *testing.T) {
+	r := newRig(t)
+	r.add(t, 1)
+	v, err := r.bt.Bucket.Get(t.Context(), subject.KeyTeam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := r.bt.Bucket.Put(t.Context(), subject.KeyTeam, []byte("{"), v.Revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Board().Cancel(t.Context(), "T-001", "", "no longer needed"); err != nil {
+		t.Errorf("with a damaged record: %v", err)
+	}
+	if err := r.bt.Bucket.Delete(t.Context(), subject.KeyTeam, revision); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Board().Cancel(t.Context(), "T-001", "", "")
+	wantCode(t, "without a record", err, team.NotFound)
+}

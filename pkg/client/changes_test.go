@@ -42,6 +42,11 @@ func TestGoalWithChanges(t *testing.T) {
 	if got := record(t, r.Team); got.WithChanges != 1 || got.Line.Goal != 0 {
 		t.Errorf("the record is %+v, with the line %+v", got, got.Line)
 	}
+	letters := len(r.inbox(t, team.Leader))
+	says(t, "a team at work", set(true), team.InvalidState, "is at work")
+	if got := len(r.inbox(t, team.Leader)); got != letters {
+		t.Errorf("the leader has %d letters, want %d", got, letters)
+	}
 	decide(1)
 	end(team.TeamFinished)
 	wantCode(t, "the next one", set(false), "")

@@ -55,7 +55,7 @@ func (t Board) CompleteWith(ctx context.Context, id team.TaskID, as team.AgentID
 		return t.board.Complete(ctx, id, h, task.Epoch, done)
 	}
 	e := merge.Entry{Task: id, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: h.Agent, Base: p.head, Check: task.Check, Title: task.Title,
-		Summary: summary, Deliverable: done.Digest}
+		Summary: summary, Deliverable: done.Digest, Returned: task.ReturnedEpochs()}
 	levels, ok := t.client.workspaces.(interface {
 		Level(context.Context, team.Team, string) team.Sandbox
 	})

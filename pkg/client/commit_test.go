@@ -1,7 +1,10 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +35,8 @@ func (s seats) Complete(ctx context.Context, e merge.Entry, commit line.Hash) er
 }
 
 func (s seats) Release(ctx context.Context, e merge.Entry, o merge.Outcome) error {
-	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Reason: o.Reason, Merge: true})
+	work := &team.Try{By: e.Agent, Epoch: e.Epoch, Commit: string(o.Commit), Base: string(o.Base)}
+	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Reason: o.Reason, Merge: true, Returned: work})
 	return err
 }
 
@@ -47,7 +51,7 @@ func (s seats) Check(context.Context, string, merge.Check) (bool, string, error)
 // merges runs a queue until the test ends.
 func (r *lineRig) merges(t *testing.T) {
 	t.Helper()
-	q, err := merge.NewQueue(merge.Options{Site: r.site, Tasks: seats{r}, Checker: seats{r}, Process: "p-1", Lease: 2 * time.Second})
+	q, err := merge.NewQueue(merge.Options{Site: r.site, Tasks: seats{r}, Checker: seats{r}, Process: "p-1", Lease: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,4 +134,50 @@ func TestCompleteWithRefused(t *testing.T) {
 	if err != nil || task.Status != team.Completed || task.Commit != "" {
 		t.Errorf("with what the line has it is %s, commit %q, %v", task.Status, task.Commit, err)
 	}
+}
+
+// Work that the queue returns is shown as the task's until that is over, on a machine that has no part in
+// it too.
+func TestReturnedDiff(t *testing.T) {
+	r := newLineRig(t)
+	ctx := t.Context()
+	id := r.add(t, 1)[0].ID
+	task := r.claim(t, id, "alice")
+	base, err := r.site.Bring(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := line.Look(ctx, r.user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.git(t, "sed -i s/^5$/five/ numbers.txt; git commit -qam five")
+	if c, err = c.At(ctx, "HEAD"); err == nil {
+		err = r.site.Repo.Fetch(ctx, c)
+	}
+	var bundle bytes.Buffer
+	if err == nil {
+		err = r.site.Repo.Bundle(ctx, &bundle, base, c.Head)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.done(t, "coder-1", "Edit five", "sed -i s/^5$/cinq/ numbers.txt")
+	if _, err := merge.New(r.bt).Submit(ctx, merge.Entry{Task: id, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: "alice", Base: base, Title: "Task 1"}, bundle.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	r.merges(t)
+	if err := merge.New(r.bt).Over(ctx, id, task.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // another machine
+	d := r.diff(t, client.DiffOptions{Task: id})
+	if !d.Returned || d.Head != c.Head || d.From != base || !strings.Contains(d.Text, "+five") || len(d.Files) != 1 {
+		t.Errorf("it is %+v", d)
+	}
+	if _, err := r.Board().Cancel(ctx, id, "", "not wanted"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Line().Diff(ctx, client.DiffOptions{Task: id})
+	says(t, "a cancelled task", err, team.InvalidState, "cancelled")
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,17 @@ func (g *Goal) Started() bool { return g.started }
 // Has reports whether the task was there to be done for this goal: it was open when
 // the goal was set, or was created since.
 func (g *Goal) Has(id team.TaskID) bool { return !g.ended[id] }
+
+// Earlier returns the tasks of the board that the goal does not have, by id.
+func (g *Goal) Earlier() []team.TaskID {
+	return slices.Sorted(func(yield func(team.TaskID) bool) {
+		for id, ended := range g.ended {
+			if ended && !yield(id) {
+				return
+			}
+		}
+	})
+}
 
 // Start sets the team a goal. A team that is at work keeps its own, and the
 // text goes to its leader as mail.
@@ -251,13 +263,13 @@ func (g *Goal) FollowToEnd(ctx context.Context, read Reading) (team.Team, error)
 	return record, err
 }
 
-// Elapsed is how long the goal took, or has taken until now.
-func (g *Goal) Elapsed() time.Duration {
+// Elapsed is how long the goal took by the team's newest record, or has taken until now.
+func (g *Goal) Elapsed(record team.Team) time.Duration {
 	switch {
 	case g.begun.IsZero():
 		return 0
-	case g.record.Status != team.Active && g.record.FinishedAt != nil:
-		return g.record.FinishedAt.Sub(g.begun)
+	case record.Status != team.Active && record.FinishedAt != nil && record.GoalNumber == g.number:
+		return record.FinishedAt.Sub(g.begun)
 	}
 	return time.Since(g.begun)
 }

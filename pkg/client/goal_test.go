@@ -184,8 +184,8 @@ func TestResumeGoal(t *testing.T) {
 	if u, err := g.Usage(t.Context()); err != nil || u.ModelCalls != 2 {
 		t.Errorf("the goal has used %+v, %v, want 2 calls", u, err)
 	}
-	if g.Has("T-001") || !g.Has("T-002") || g.Elapsed() <= 0 {
-		t.Errorf("it has T-001: %v, T-002: %v, and was set %v ago", g.Has("T-001"), g.Has("T-002"), g.Elapsed())
+	if g.Has("T-001") || !g.Has("T-002") || g.Elapsed(g.Record()) <= 0 {
+		t.Errorf("it has T-001: %v, T-002: %v, and was set %v ago", g.Has("T-001"), g.Has("T-002"), g.Elapsed(g.Record()))
 	}
 	r.add(t, 1)
 	stop := errors.New("enough")
@@ -198,11 +198,16 @@ func TestResumeGoal(t *testing.T) {
 		t.Error(err)
 	}
 	r.end(t, "migrated")
+	set := g
 	if g, err = r.Goals().Resume(t.Context(), back); err != nil { // it ended while its follower came
 		t.Fatal(err)
 	}
-	if record, err := g.Wait(t.Context()); err != nil || record.Summary != "migrated" {
-		t.Errorf("Wait = %+v, %v", record, err)
+	record, err := g.Wait(t.Context())
+	if err != nil || record.Summary != "migrated" {
+		t.Fatalf("Wait = %+v, %v", record, err)
+	}
+	if is, want := set.Elapsed(record), record.FinishedAt.Sub(g.Begun()); is != want { // whenever it is asked for
+		t.Errorf("it took %v, want %v", is, want)
 	}
 	_, err = r.Goals().Resume(t.Context(), time.Now())
 	wantCode(t, "resume after the end", err, team.InvalidState)
@@ -260,7 +265,7 @@ func TestPresentGoal(t *testing.T) {
 	set := r.start(t, "second")
 	own := r.add(t, 1)[0]
 	g, err := r.Goals().Present(t.Context())
-	if err != nil || g.Has(old.ID) || !g.Has(own.ID) || !set.Has(own.ID) || g.Record().Goal != "second" || g.Begun().IsZero() {
+	if err != nil || g.Has(old.ID) || !g.Has(own.ID) || !slices.Equal(g.Earlier(), []team.TaskID{old.ID}) || !set.Has(own.ID) || g.Record().Goal != "second" || g.Begun().IsZero() {
 		t.Fatalf("%+v, %v", g, err)
 	}
 	enough := errors.New("enough")

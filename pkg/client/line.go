@@ -110,11 +110,13 @@ type Diff struct {
 	Files   []line.File  `json:"files"`   // by path
 	Text    string       `json:"diff"`    // has the content of files in it, with whatever characters they have
 	Cut     bool         `json:"truncated"`
+
+	Returned bool `json:"returned,omitempty"` // it is work of a task that was not merged: the last, which the task's next holder can take up
 }
 
 // Diff returns what the line has changed since the present goal began, or what a task or an agent
-// has. Errors: InvalidArgument; NotFound for no such task; InvalidState for a team without a line,
-// and a task that has merged nothing.
+// has; of a task that is open or failed, its last work that was returned. Errors: InvalidArgument; NotFound for no
+// such task; InvalidState for a team without a line, and a task that has merged nothing.
 func (t Line) Diff(ctx context.Context, o DiffOptions) (Diff, error) {
 	if o.Task != "" && (o.Agent != "" || o.All) {
 		return Diff{}, team.Errorf(team.InvalidArgument, "the changes of one task are those of one agent and one goal").WithHint("name the task alone")
@@ -158,13 +160,18 @@ func (p position) diff(t team.TeamID, from line.Hash) Diff {
 // diffOfTask makes d what a task has changed.
 func (t Line) diffOfTask(ctx context.Context, d *Diff, w *text, id team.TaskID) error {
 	task, err := t.board.Get(ctx, id)
-	if err == nil {
-		err = task.Undoable()
+	switch n := len(task.Returned); {
+	case err != nil:
+		return err
+	case n > 0 && task.Status != team.Completed:
+		d.Returned = true
+		d.Head, err = w.p.Returned(ctx, id, task.Returned[n-1])
+	default:
+		d.Head, err = line.Hash(task.Commit), task.Undoable()
 	}
 	if err != nil {
 		return err
 	}
-	d.Head = line.Hash(task.Commit)
 	if d.From, err = w.p.Repo.Before(ctx, d.Head); err != nil {
 		return fmt.Errorf("the commit of %s: %w", id, err)
 	}

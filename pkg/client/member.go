@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentteam/pkg/control"
+	"agentteam/pkg/merge"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/seat"
 	"agentteam/pkg/team"
@@ -25,6 +26,8 @@ type Agent struct {
 	Alias      string           `json:"alias,omitempty"`       // of its model, as it answered last
 	Model      string           `json:"model,omitempty"`       // the alias's, by the endpoint's name
 	Tool       string           `json:"tool,omitempty"`        // of the call that runs
+	WaitsFor   team.WaitFor     `json:"waits_for,omitempty"`   // "" = it waits for nothing, or for what is not known
+	About      string           `json:"about,omitempty"`       // the first words of what it waits for
 	Since      *time.Time       `json:"since,omitempty"`       // when that call, the wait or a person's claim began
 	ProgressAt *time.Time       `json:"progress_at,omitempty"` // last turn, tool result or output of a command
 	Awaits     team.AgentID     `json:"awaits,omitempty"`      // whose answer it waits for
@@ -65,9 +68,10 @@ func (t Members) List(ctx context.Context, all bool) ([]Agent, error) {
 // that have none that answers.
 func (t *core) standing(ctx context.Context, record team.Team, members []team.Member) (agents []Agent, gone []bool) {
 	agents, gone = make([]Agent, len(members)), make([]bool, len(members))
+	merging := t.merging(ctx, record)
 	var wg sync.WaitGroup
 	for i, m := range members {
-		wg.Go(func() { agents[i], gone[i] = t.agent(ctx, record, m) })
+		wg.Go(func() { agents[i], gone[i] = t.agent(ctx, record, m, merging) })
 	}
 	wg.Wait()
 	if record.Status != team.Active { // nobody is missed in it
@@ -90,7 +94,13 @@ func (t *core) withPasts(ctx context.Context, members []team.Member) ([]Agent, e
 	if !slices.Contains(gone, true) {
 		return agents, nil
 	}
-	pasts, err := usage.Members(ctx, t.team)
+	var past []team.AgentID
+	for i := range agents {
+		if gone[i] {
+			past = append(past, agents[i].AgentID)
+		}
+	}
+	pasts, err := usage.Members(ctx, t.team, past...)
 	for i := range agents {
 		if p := pasts[agents[i].AgentID]; gone[i] && p.Turns > 0 {
 			agents[i].Turn, agents[i].Tokens, agents[i].Alias, agents[i].Model = p.Turns, p.Tokens(), p.Alias, p.Model
@@ -139,7 +149,7 @@ func (t *core) unknown(ctx context.Context, a team.AgentID, err error) error {
 
 // agent asks the member's process how it is, or looks at what a seat holds. gone tells that
 // there is no process to ask.
-func (t *core) agent(ctx context.Context, record team.Team, m team.Member) (a Agent, gone bool) {
+func (t *core) agent(ctx context.Context, record team.Team, m team.Member, merging map[team.TaskID]merge.Entry) (a Agent, gone bool) {
 	a = Agent{Member: m, State: m.State, Alias: m.Model, Revision: m.Revision}
 	if !m.HasProcess() {
 		if m.Claim != nil {
@@ -164,13 +174,36 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member) (a Ag
 	for _, j := range b.Jobs {
 		a.Tokens += j.Tokens // of those that have ended, the beat tells
 	}
-	if a.Tool, a.Since = b.Tool, b.ToolAt; b.Awaits != "" {
+	if a.Tool, a.Since = b.Tool, b.ToolAt; b.State.Waits() {
 		a.Since = &b.ProgressAt
+	}
+	a.About = b.About
+	if a.WaitsFor = b.WaitsFor(); a.WaitsFor == team.ForPlan {
+		if asked, err := t.plans.Get(ctx, b.Asked); err == nil && !asked.IsPlan() {
+			a.WaitsFor = team.ForPermission
+		}
+	}
+	if e := merging[b.Task]; e.State == merge.Waiting && e.Epoch == b.Epoch && b.Tool != "" {
+		a.WaitsFor, a.Since = team.ForMerge, &e.At
 	}
 	if !b.ProgressAt.IsZero() {
 		a.ProgressAt = &b.ProgressAt
 	}
 	return a, false
+}
+
+// merging is what waits to be merged, by the task; nothing if that is not known. It is read once for all
+// members.
+func (t *core) merging(ctx context.Context, record team.Team) map[team.TaskID]merge.Entry {
+	all := map[team.TaskID]merge.Entry{}
+	if !record.OnLine() {
+		return all
+	}
+	waiting, _ := merge.New(t.team).Waiting(ctx)
+	for _, e := range waiting {
+		all[e.Task] = e
+	}
+	return all
 }
 
 // Compact asks a member to make its conversation shorter, which it does before its

@@ -139,6 +139,9 @@ func (t *core) setGoal(ctx context.Context, n NewGoal, c *broker.Call, existed b
 	case record.AtWork() && !n.Add:
 		return nil, team.Errorf(team.Conflict, "team %s is at work: %s", t.id(), team.Summarize(record.Goal)).
 			WithHint("wait for its end, or stop it; with add the text goes to its leader as mail")
+	case n.WithChanges && record.AtWork():
+		return nil, team.Errorf(team.InvalidState, "team %s is at work, and uncommitted changes are taken along where a goal begins", t.id()).
+			WithHint("commit them and wait for the end of its goal; without them the text goes to its leader as mail")
 	case n.WithChanges && record.Status == team.Active && record.WithChanges != record.GoalNumber+1 && record.Line != nil && record.Line.Goal > record.GoalNumber:
 		return nil, team.Errorf(team.InvalidState, "the line of team %s has begun, without uncommitted changes: its leader waits for a goal", t.id()).
 			WithHint("`teamctl stop --team %s`, and set the goal then", t.id())

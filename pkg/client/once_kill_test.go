@@ -18,7 +18,7 @@ import (
 
 // killed runs a call over a connection of its own, which ends for good once the call has made
 // so many requests: nothing that the server answers to the last one arrives, and nothing else
-// is sent. It reports whether the call was cut off.
+// is sent. It reports whether the call was cut off. What was cut off is stored when it returns.
 func (r *rig) killed(t *testing.T, after int, call func(*client.Team)) bool {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,7 +38,12 @@ func (r *rig) killed(t *testing.T, after int, call func(*client.Team)) bool {
 		if err != nil {
 			return
 		}
-		go func() { _, _ = io.Copy(conn, server) }()
+		gone := make(chan struct{}) // the server has read all that was sent
+		go func() {
+			defer close(gone)
+			_, _ = io.Copy(conn, server)
+			_, _ = io.Copy(io.Discard, server)
+		}()
 		from := bufio.NewReader(conn)
 		for left.Load() > 0 {
 			line, err := from.ReadString('\n')
@@ -55,7 +60,8 @@ func (r *rig) killed(t *testing.T, after int, call func(*client.Team)) bool {
 			left.Add(-1)
 		}
 		conn.Close()
-		server.(*net.TCPConn).CloseWrite()
+		_ = server.(*net.TCPConn).CloseWrite()
+		<-gone
 		close(cut)
 	}()
 	c := connect(t, "nats://"+l.Addr().String())
@@ -70,6 +76,10 @@ func (r *rig) killed(t *testing.T, after int, call func(*client.Team)) bool {
 	case <-cut:
 		c.Close()
 		t.Cleanup(func() { <-ended })
+		// The server stores what it has read in this order.
+		if err := r.bt.Bucket.Set(t.Context(), "after-the-cut", nil); err != nil {
+			t.Fatal(err)
+		}
 		return true
 	case <-ended:
 		c.Close()

@@ -6,6 +6,7 @@ import (
 
 	"agentteam/pkg/account"
 	"agentteam/pkg/election"
+	"agentteam/pkg/merge"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/team"
 )
@@ -101,9 +102,9 @@ func (t Board) Views(ctx context.Context, tasks []team.Task) ([]team.TaskView, e
 	return views, nil
 }
 
-// Explain fills in why no member works on those of the tasks that are pending; status is that
-// of what they wait for, which nil has it read. The processes of the members are asked, if
-// that matters.
+// Explain fills in why no member works on those of the tasks that are pending, and since when those
+// in progress wait to be in the line; status is that of what they wait for, which nil has it read.
+// The processes of the members are asked, if that matters.
 func (t Board) Explain(ctx context.Context, tasks []team.TaskView, status func(team.TaskID) team.TaskStatus) error {
 	if status == nil {
 		var ids []team.TaskID
@@ -140,6 +141,25 @@ func (t Board) Explain(ctx context.Context, tasks []team.TaskView, status func(t
 	}
 	for i := range tasks {
 		tasks[i].Why = s.Why(tasks[i], status)
+	}
+	return t.explainMerging(ctx, tasks)
+}
+
+// explainMerging fills in since when tasks in progress wait to be in the line.
+func (t *core) explainMerging(ctx context.Context, tasks []team.TaskView) error {
+	held := func(v team.TaskView) bool { return v.Status == team.InProgress }
+	if !slices.ContainsFunc(tasks, held) {
+		return nil
+	}
+	record, _, err := registry.Shown(ctx, t.team) // one that cannot be read hides no task
+	if err != nil {
+		return err
+	}
+	merging := t.merging(ctx, record)
+	for i, v := range tasks {
+		if e, ok := merging[v.ID]; ok && held(v) && e.Epoch == v.Epoch && e.State == merge.Waiting {
+			tasks[i].Merging = &e.At
+		}
 	}
 	return nil
 }

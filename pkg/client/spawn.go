@@ -155,7 +155,7 @@ func maySpawn(record team.Team, members []team.Member, m team.Member, count int)
 	}
 	have, limit := 0, record.MaxTeammates
 	for _, o := range members {
-		if o.Counts() {
+		if o.Fills(record.Policies) {
 			have++
 		}
 		if o.AgentID == m.AgentID && o.State != team.Stopped {

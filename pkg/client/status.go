@@ -89,8 +89,17 @@ func (t *core) toPerson(ctx context.Context, s *TeamStatus) error {
 	if err != nil {
 		return err
 	}
-	s.Requests, err = Plans{t}.List(ctx)
-	s.Requests = slices.DeleteFunc(s.Requests, func(p Plan) bool { return p.Call == nil || !p.Waits() })
+	plans, err := Plans{t}.List(ctx)
+	for _, p := range plans {
+		switch {
+		case !p.Waits():
+		case !p.IsPlan():
+			s.Requests = append(s.Requests, p)
+		case p.Asks() == team.UserAgent:
+			s.Plans = append(s.Plans, p)
+		}
+	}
+	s.Waiting = len(s.Questions) + len(s.Requests) + len(s.Plans)
 	return err
 }
 
@@ -160,7 +169,9 @@ type TeamStatus struct {
 	Lost    []Lost                   `json:"lost,omitempty"`    // members without a process, as far as it is known why
 
 	Questions []Letter `json:"questions,omitempty"` // to the person before the team, that are open
-	Requests  []Plan   `json:"requests,omitempty"`  // calls that a person has to allow, and that wait
+	Requests  []Plan   `json:"requests,omitempty"`  // calls that a person has to allow and lost members that a person may let come back, that wait
+	Plans     []Plan   `json:"plans,omitempty"`     // that wait, and that a person has to decide on; those of the leader are not among them
+	Waiting   int      `json:"waiting,omitempty"`   // how many of these three wait for the person
 	Unread    int      `json:"unread,omitempty"`    // messages to that person, who has written nothing to their sender since
 }
 

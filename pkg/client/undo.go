@@ -18,8 +18,11 @@ import (
 //
 // Errors: NotFound; InvalidState, with the files and the tasks, if later work builds on it, for a
 // task that has merged nothing, and for a team without a line; PermissionDenied for an agent;
-// Unavailable, and then the outcome is unknown.
+// Conflict if the team was saved; Unavailable, and then the outcome is unknown.
 func (t Line) Undo(ctx context.Context, id team.TaskID, by team.AgentID) (task team.Task, undone bool, err error) {
+	if err := t.here(ctx); err != nil {
+		return task, false, err
+	}
 	if by != "" {
 		if err := t.seated(ctx, by); err != nil {
 			return task, false, err

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
 	"agentteam/pkg/subject"
@@ -31,7 +32,7 @@ func (w watched) next(t *testing.T) string {
 		return s
 	case err := <-w.ended:
 		t.Fatalf("the watch ended with %v", err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(brokertest.Longest):
 		t.Fatal("nothing was told")
 	}
 	return ""

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"unicode/utf8"
 )
@@ -11,9 +12,11 @@ const (
 	maxTail = 15_000
 )
 
-// Capture is an io.Writer that keeps the first 10 MiB and the last 15,000 bytes of what a
+// Capture is an io.Writer that keeps the beginning and the last 15,000 bytes of what a
 // command writes. It takes any amount in bounded memory. Not safe for concurrent use.
 type Capture struct {
+	Head int // how many bytes of the beginning are kept; default: 10 MiB
+
 	head, tail []byte
 	total      int
 }
@@ -21,7 +24,7 @@ type Capture struct {
 func (c *Capture) Write(p []byte) (int, error) {
 	n := len(p)
 	c.total += n
-	fits := min(n, maxHead-len(c.head))
+	fits := min(n, cmp.Or(c.Head, maxHead)-len(c.head))
 	c.head = append(c.head, p[:fits]...)
 	c.tail = append(c.tail, p[fits:]...)
 	if len(c.tail) > 2*maxTail { // not at each byte too many: that would copy all the time

@@ -37,6 +37,8 @@ type Exit struct {
 	Cause error  // why it was ended: [ErrTimeout], [ErrNotAllowed], the context's cause; nil if by itself
 
 	Sandbox team.Sandbox // in which it ran; "" = none was begun
+	Offline bool         // the sandbox has no network
+	Divided bool         // the sandbox let nothing be made, renamed or removed directly in its folder
 }
 
 // Causes of an [Exit].

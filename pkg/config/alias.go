@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentteam/pkg/model"
+	"agentteam/pkg/model/router"
 	"agentteam/pkg/team"
 )
 
@@ -27,7 +28,7 @@ type Alias struct {
 	Window    int               `yaml:"window" minimum:"1"`     // tokens of prompt and answer together; 0: what is known of the model
 	MaxOutput int               `yaml:"max_output" minimum:"1"` // tokens of one answer; 0: the profile's limit
 	Headers   map[string]Secret `yaml:"headers"`                // sent with each request
-	Prices    *model.Prices     `yaml:"prices"`                 // nil: not known
+	Prices    *router.Prices    `yaml:"prices"`                 // nil: not known
 	Extra     map[string]any    `yaml:"extra"`                  // fields added to each request's body
 	Fallbacks []string          `yaml:"fallbacks" minItems:"1"` // aliases that are asked, in this order, when this one refuses
 	Limits    Limits            `yaml:"limits"`
@@ -240,7 +241,7 @@ func (c Config) CheckModel() error {
 // Routes is what a router over the usable aliases is made of; it has none if there
 // is none. The default is the first that can be used. An alias that cannot be used
 // is left out, also as a fallback, and so is a further name of one.
-func (c Config) Routes() model.Routes {
+func (c Config) Routes() router.Routes {
 	all := c.Aliases()
 	byName := map[string]Alias{}
 	for _, a := range all {
@@ -254,7 +255,7 @@ func (c Config) Routes() model.Routes {
 		}
 		return a
 	}
-	r := model.Routes{Names: map[string]string{}}
+	r := router.Routes{Names: map[string]string{}}
 	for _, a := range all {
 		to := meant(a.Name)
 		switch {
@@ -267,7 +268,7 @@ func (c Config) Routes() model.Routes {
 			r.Names[a.Name] = to.Name
 			continue
 		}
-		route := model.Alias{Name: a.Name, Options: a.Options(), Prices: a.Prices}
+		route := router.Alias{Name: a.Name, Options: a.Options(), Prices: a.Prices}
 		for _, f := range a.Fallbacks {
 			if f := meant(f); f.Name != "" && f.usable() && !slices.Contains(route.Fallbacks, f.Name) {
 				route.Fallbacks = append(route.Fallbacks, f.Name)

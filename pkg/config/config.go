@@ -50,15 +50,19 @@ type Config struct {
 	Sandbox team.Sandbox
 	Hands   team.Hands
 
+	// Organisation is what holds for the members of all teams in this process, before the rules of their team.
+	Organisation team.Permissions
+
 	// Choices are those of the teams that it makes, but for hands and roles; see [Config.Over] and
 	// [Config.Roles].
 	Choices      team.Choices
 	TeammateMode TeammateMode
+	BranchHook   string // what bash runs, with the user's rights, once the branch of a line is there; empty: nothing
 
 	form       grant.Form          // the hands as they were read
 	sections   sections            // of a team, the same
 	neverMatch []string            // rules of permissions, and why
-	withheld   []string            // of them, what the file would grant
+	withheld   []string            // what the file would grant if it were trusted
 	exposing   map[string][]string // secrets that the file, untrusted, would send; see sends.keysOf
 	origins    []Origin
 	file       string  // as in File
@@ -87,6 +91,10 @@ type Sources struct {
 	// Lenient has [Load] leave out the models of team.yaml if something is wrong with
 	// them, for those who ask none; [Config.LeftOut] then tells what.
 	Lenient bool
+
+	// All has [Load] return each fault of team.yaml, joined, not only the first, and the Config without
+	// what is faulty; see [strictyaml.Faults].
+	All bool
 }
 
 // Load reads and checks every setting. In the environment and in team.yaml an
@@ -103,25 +111,31 @@ func Load(src Sources) (Config, error) {
 	}
 	c := Config{sources: src}
 	c.sources.Dir = dir
-	if err := c.load(settings(&c, dir)); err != nil {
+	err = c.load(settings(&c, dir))
+	if err != nil && !src.All {
 		return Config{}, err
 	}
-	return c, nil
+	return c, err
 }
 
 // load fills the settings of the table from c.sources.
 func (c *Config) load(table []setting) error {
 	path, shown := c.sources.findFile()
 	c.file = path
-	file, data, err := readFile(path, shown, table)
+	file, data, faults := readFile(path, shown, table, c.sources.All)
 	c.found = data != nil
-	if err == nil && !c.found && c.sources.File != "" {
-		err = team.Errorf(team.NotFound, "there is no file %s", shown)
+	if faults == nil && !c.found && c.sources.File != "" {
+		faults = team.Errorf(team.NotFound, "there is no file %s", shown)
 	}
-	if err != nil {
-		return err
+	if faults != nil && file == nil {
+		return faults
+	}
+	next := func(err error) bool { // reports whether the rest is read, too
+		faults = errors.Join(faults, err)
+		return err == nil || c.sources.All
 	}
 	for _, s := range table {
+		var err error
 		switch {
 		case s.name == modelsKey: // takeModels reads them: what is wrong with them may not matter
 		case s.section != nil:
@@ -129,27 +143,29 @@ func (c *Config) load(table []setting) error {
 		default:
 			err = c.parse(s, file)
 		}
-		if err != nil {
+		if !next(err) {
 			return err
 		}
 	}
-	if err := c.checkRoom(file); err != nil {
+	if err := c.checkRoom(file); !next(err) {
 		return err
 	}
-	if err := c.takeHands(file, data); err != nil {
+	if err := c.takeHands(file, data); !next(err) {
+		return err
+	}
+	if err := c.takeOrganisation(); !next(err) {
 		return err
 	}
 	c.takeTeam(file)
 	if err := c.takeModels(file); err != nil {
-		if !c.sources.Lenient {
+		if c.Models, c.DefaultModel, c.leftOut = nil, "", err; !c.sources.Lenient && !next(err) {
 			return err
 		}
-		c.Models, c.DefaultModel, c.leftOut = nil, "", err
 	}
 	for _, a := range c.Aliases() {
 		c.origins = append(c.origins, a.origins()...)
 	}
-	return nil
+	return faults
 }
 
 // parse reads a setting that is a single value.

@@ -59,8 +59,8 @@ type entry struct {
 // nobody finds. What is in a section is not read yet.
 //
 // Relative paths in the file are taken from its folder. shown is its name in errors, data all
-// that the file holds.
-func readFile(path, shown string, table []setting) (entries map[string]entry, data []byte, err error) {
+// that the file holds. With all the error is each fault, joined, and the entries are those without one.
+func readFile(path, shown string, table []setting, all bool) (entries map[string]entry, data []byte, err error) {
 	data, err = os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -68,34 +68,45 @@ func readFile(path, shown string, table []setting) (entries map[string]entry, da
 	if err != nil {
 		return nil, nil, team.Errorf(team.InvalidArgument, "%s: %w", shown, err)
 	}
-	var all map[string]strictyaml.Node
-	root, err := strictyaml.Format{File: shown, Kind: "settings file"}.Decode(data, &all)
-	if err != nil {
-		return nil, nil, err
+	var nodes map[string]strictyaml.Node
+	root, err := strictyaml.Format{File: shown, Kind: "settings file", All: all}.Decode(data, &nodes)
+	if err != nil && !all {
+		return nil, data, err
 	}
 	entries = map[string]entry{}
 	for name, node := range root.Entries() {
-		i := slices.IndexFunc(table, func(s setting) bool { return s.name == name })
-		if i < 0 {
-			return nil, nil, node.AtKey(strictyaml.UnknownKey(name, "the settings file", names(table)))
-		}
-		s, e := table[i], entry{origin: node.Origin(), node: node}
+		e, fault := read(name, node, table, filepath.Dir(path))
 		switch {
-		case s.secret:
-			return nil, nil, node.AtKey(fmt.Errorf("%s is read from the environment only: set %s", name, s.env[0]))
-		case node.IsNull():
-			continue
-		case s.section == nil:
-			if node.Decode(&e.value) != nil {
-				return nil, nil, node.At(fmt.Errorf("%s is not %s", name, s.allowed))
-			}
-			if e.value = strings.TrimSpace(e.value); s.folder && e.value != "" && !filepath.IsAbs(e.value) {
-				e.value = filepath.Join(filepath.Dir(path), e.value)
-			}
+		case fault != nil && !all:
+			return nil, data, fault
+		case fault != nil:
+			err = errors.Join(err, fault)
+		case !node.IsNull():
+			entries[name] = e
 		}
-		entries[name] = e
 	}
-	return entries, data, nil
+	return entries, data, err
+}
+
+// read reads one setting of a file in dir, but for what is in a section.
+func read(name string, node strictyaml.Node, table []setting, dir string) (entry, error) {
+	e := entry{origin: node.Origin(), node: node}
+	i := slices.IndexFunc(table, func(s setting) bool { return s.name == name })
+	if i < 0 {
+		return e, node.AtKey(strictyaml.UnknownKey(name, "the settings file", names(table)))
+	}
+	switch s := table[i]; {
+	case s.secret:
+		return e, node.AtKey(fmt.Errorf("%s is read from the environment only: set %s", name, s.env[0]))
+	case node.IsNull(), s.section != nil:
+	case node.Decode(&e.value) != nil:
+		return e, node.At(fmt.Errorf("%s is not %s", name, s.allowed))
+	default:
+		if e.value = strings.TrimSpace(e.value); s.folder && e.value != "" && !filepath.IsAbs(e.value) {
+			e.value = filepath.Join(dir, e.value)
+		}
+	}
+	return e, nil
 }
 
 // names lists the settings that may be in the file.

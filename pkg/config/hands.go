@@ -82,6 +82,7 @@ func (c *Config) takeHands(file map[string]entry, data []byte) (err error) {
 	counts, withheld := grant.OfUser().Judge(c.file, data, inFile)
 	c.withheld = withheld
 	if !grant.OfUser().Trusts(c.file, data) {
+		c.withhold(file)
 		var s sends // what is wrong with it is said where it is read
 		if _, err := (strictyaml.Format{File: c.file, Kind: "settings file", Unknown: func(error) {}}).Decode(data, &s); err == nil {
 			c.exposing = s.keysOf()
@@ -107,10 +108,31 @@ func (c *Config) takeHands(file map[string]entry, data []byte) (err error) {
 		c.Sandbox = team.SandboxAuto
 	}
 	_, c.neverMatch, err = permission.Parse(c.Hands.Permissions)
-	if at := file["permissions"].origin; err != nil && at != "" {
-		err = fmt.Errorf("%s: %w", at, err)
+	if e := file["permissions"]; err != nil && e.origin != "" {
+		err = e.node.At(err)
 	}
 	return err
+}
+
+// withhold takes out what else a file grants that is not trusted.
+func (c *Config) withhold(file map[string]entry) {
+	mark := func(name string) bool {
+		i := slices.IndexFunc(c.origins, func(o Origin) bool { return o.Name == name })
+		of := i >= 0 && c.origins[i].Origin == file[name].origin
+		if of {
+			c.origins[i].Value, c.origins[i].Origin = "", c.origins[i].Origin+", not trusted"
+		}
+		return of
+	}
+	if c.BranchHook != "" && mark(hookKey) {
+		c.withheld = append(c.withheld, hookGrant(c.BranchHook))
+		c.BranchHook = ""
+	}
+	if words := c.sections.limits.grant(); words != "" {
+		mark("limits")
+		c.withheld = append(c.withheld, words)
+		c.sections.limits.MaxTeammates = nil
+	}
 }
 
 // strictly shows what holds of a setting whose grants do not count.

@@ -79,6 +79,83 @@ func TestHandsOfTheFile(t *testing.T) {
 	load(nil, team.Hands{}, team.SandboxAuto, "")
 }
 
+// A command that runs with the user's rights, and more members than any team may have, count once the
+// file is trusted; the operator's own command counts at once.
+func TestOtherGrantsOfTheFile(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	dir := t.TempDir()
+	file := filepath.Join(dir, "team.yaml")
+	text := "branch_hook: make pr\nlimits: {max_teammates: 1000}\nroles: {coder: 2}\n"
+	write(t, file, text)
+	check := func(env map[string]string, hook string, most int, withheld ...string) {
+		t.Helper()
+		c, err := config.Load(config.Sources{Dir: dir, Env: from(env)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := 0
+		if c.Choices.MaxTeammates != nil {
+			has = *c.Choices.MaxTeammates
+		}
+		if got := c.Withheld().Grants; c.BranchHook != hook || has != most || !slices.Equal(got, withheld) {
+			t.Errorf("%v: hook %q, %d teammates, withheld %q", env, c.BranchHook, has, got)
+		}
+	}
+	const run, most = "branch_hook, run with your rights: make pr", "limits.max_teammates 1000"
+	check(nil, "", 0, run, most)
+	check(map[string]string{"AGENTTEAM_BRANCH_HOOK": "mine"}, "mine", 0, most)
+	grants, err := config.GrantsIn(file, []byte(text))
+	if err != nil || !slices.Equal(grants, []string{run, most}) {
+		t.Errorf("it grants %q, %v", grants, err)
+	}
+	if err := grant.OfUser().Add(t.Context(), file, []byte(text), grants); err != nil {
+		t.Fatal(err)
+	}
+	check(nil, "make pr", 1000)
+	write(t, file, "limits: {max_teammates: 10}\n")
+	check(nil, "", 10)
+}
+
+// The rules of the organisation are read from a file that its environment names, never from team.yaml, and no team
+// of the settings holds them.
+func TestOrganisation(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "org", "permissions.yaml")
+	write(t, file, "deny: [Bash(git push *)]\nask: [WebFetch]\nallow: [Bash(ls)]\n")
+	write(t, filepath.Join(dir, "team.yaml"), "permissions: {deny: [Bash(rm *)]}\n")
+	load := func(file string) (config.Config, error) {
+		return config.Load(config.Sources{Dir: dir, Env: from(map[string]string{"AGENTTEAM_ORGANISATION": file})})
+	}
+	c, err := load(file)
+	if want := (team.Permissions{Deny: []string{"Bash(git push *)"}, Ask: []string{"WebFetch"}, Allow: []string{"Bash(ls)"}}); err != nil || !reflect.DeepEqual(c.Organisation, want) {
+		t.Errorf("%+v, %v", c.Organisation, err)
+	}
+	if want := (team.Permissions{Deny: []string{"Bash(rm *)"}}); !reflect.DeepEqual(c.Hands.Permissions, want) {
+		t.Errorf("the team has %+v", c.Hands.Permissions)
+	}
+	if o := c.Origins(); !slices.Contains(o, config.Origin{Name: "organisation", Value: file, Origin: "env AGENTTEAM_ORGANISATION"}) {
+		t.Errorf("the origins are %v", o)
+	}
+	for text, want := range map[string]string{
+		"deny: [Bash(rm *), ' ']": file + ":1:20: permissions: a rule is empty (write one such as Bash(git push *))",
+		"allow: Bash":             file + ":1:8: allow must be a list: [Bash]",
+		"denies: []":              file + `:1:1: unknown key "denies" in the file of permissions; allowed: deny, ask, allow`,
+		"deny: [Bash(]":           file + `: permissions: deny: rule 1, "Bash(", column 6: there is no closing parenthesis`,
+	} {
+		write(t, file, text)
+		if _, err := load(file); err == nil || team.Line(err) != want || team.CodeOf(err) != team.InvalidArgument {
+			t.Errorf("%s: %v\nwant %s", text, team.Line(err), want)
+		}
+	}
+	if _, err := load(filepath.Join(dir, "none")); team.CodeOf(err) != team.InvalidArgument || !strings.Contains(team.Line(err), "the permissions of the organisation") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	write(t, filepath.Join(dir, "team.yaml"), "organisation: /tmp/x\n")
+	if _, err := load(""); err == nil {
+		t.Error("a settings file names the organisation's rules")
+	}
+}
+
 // Each fault is one line with its place, and says what is meant.
 func TestBadHands(t *testing.T) {
 	for text, want := range map[string]string{

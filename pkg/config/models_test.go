@@ -16,6 +16,7 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/grant"
 	"agentteam/pkg/model"
+	"agentteam/pkg/model/router"
 	"agentteam/pkg/team"
 )
 
@@ -65,20 +66,20 @@ func TestModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.Routes()
-	want := model.Routes{Default: "strong", Names: map[string]string{"sonnet": "strong", "opus": "strong"}, Aliases: []model.Alias{
-		{Name: "strong", Fallbacks: []string{"fast"}, Prices: &model.Prices{Input: 3, Cached: 0.3, Output: 15, Currency: "USD"}, Options: model.Options{
+	want := router.Routes{Default: "strong", Names: map[string]string{"sonnet": "strong", "opus": "strong"}, Aliases: []router.Alias{
+		{Name: "strong", Fallbacks: []string{"fast"}, Prices: &router.Prices{Input: 3, Cached: 0.3, Output: 15, Currency: "USD"}, Options: model.Options{
 			BaseURL: "https://api.example.com/v1", APIKey: "hush", Model: "big-1", Profile: "openrouter", Window: 200000, MaxTokens: 16000,
 			Headers: map[string]string{"X-Title": "agentteam", "X-Service-Key": "whisper"},
 			Secrets: []string{"whisper"}, Alias: "strong", KeyEnv: "STRONG_KEY",
 			Extra:   map[string]any{"reasoning": map[string]any{"effort": "high"}, "top_p": 0.9, "stop": []any{"a", 1}},
 			Connect: 5 * time.Second, FirstByte: 20 * time.Minute, Idle: 3 * time.Minute, Total: time.Hour,
 		}},
-		{Name: "fast", Prices: &model.Prices{Currency: "USD"}, Options: model.Options{BaseURL: "http://127.0.0.1:8000/v1", Model: "qwen3:8b", Headers: map[string]string{}, Alias: "fast"}},
+		{Name: "fast", Prices: &router.Prices{Currency: "USD"}, Options: model.Options{BaseURL: "http://127.0.0.1:8000/v1", Model: "qwen3:8b", Headers: map[string]string{}, Alias: "fast"}},
 	}}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("Routes = %+v\nwant %+v", r, want)
 	}
-	if _, err := model.NewRouter(r, model.RouterOptions{}); err != nil {
+	if _, err := router.New(r, router.Options{}); err != nil {
 		t.Error(err)
 	}
 	if o := origin(c, "models.strong"); o.Origin != "team.yaml:2" ||

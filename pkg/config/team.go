@@ -2,6 +2,8 @@ package config
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -32,11 +34,7 @@ type leaderSection struct {
 
 // roleSection is one role of `roles:`. A number alone is how many are kept ready.
 type roleSection struct {
-	Ready    *int           `yaml:"ready,omitempty" minimum:"0"`
-	Model    *string        `yaml:"model,omitempty" minLength:"1"`
-	Dialect  *team.Dialect  `yaml:"dialect,omitempty"`
-	PlanMode *bool          `yaml:"plan_mode,omitempty"`
-	Approver *team.Approver `yaml:"approver,omitempty"`
+	team.RoleChoices `yaml:",inline"`
 }
 
 func (r *roleSection) UnmarshalText(text []byte) error {
@@ -52,11 +50,21 @@ type policiesSection struct {
 	Create   *team.Create   `yaml:"create,omitempty"`
 	Respawn  *team.Respawn  `yaml:"respawn,omitempty"`
 	Approver *team.Approver `yaml:"approver,omitempty"`
+	Recheck  *team.Recheck  `yaml:"recheck,omitempty"`
 	PlanMode *bool          `yaml:"plan_mode,omitempty"`
 }
 
 type limitsSection struct {
 	MaxTeammates *int `yaml:"max_teammates,omitempty" minimum:"0" maximum:"1000"`
+}
+
+// grant is what l lets a team have beyond what each team may have, in a few words: processes, and
+// what their models cost.
+func (l limitsSection) grant() string {
+	if l.MaxTeammates == nil || *l.MaxTeammates <= team.DefaultMaxTeammates {
+		return ""
+	}
+	return fmt.Sprintf("limits.max_teammates %d", *l.MaxTeammates)
 }
 
 // sections are those of a team, as the settings file has them.
@@ -79,6 +87,7 @@ func teamSettings(c *Config) []setting {
 			return known(c.Choices.Dialect)(v)
 		})},
 		{name: "teammate_mode", flag: "teammate-mode", env: []string{"AGENTTEAM_TEAMMATE_MODE"}, def: string(PanesAuto), allowed: oneOfThese(PanesAuto.Values()), parse: known(&c.TeammateMode)},
+		{name: hookKey, env: []string{"AGENTTEAM_BRANCH_HOOK"}, allowed: "a command", parse: text(&c.BranchHook)},
 		{name: "leader", section: &s.leader},
 		{name: rolesKey, section: &s.roles},
 		{name: "policies", section: &s.policies},
@@ -86,14 +95,17 @@ func teamSettings(c *Config) []setting {
 	}
 }
 
-const rolesKey = "roles"
+const (
+	rolesKey = "roles"
+	hookKey  = "branch_hook"
+)
 
 // takeTeam makes the choices of what was read.
 func (c *Config) takeTeam(file map[string]entry) {
 	s := &c.sections
 	s.node = file[rolesKey].node
 	c.Choices.Delegate = s.leader.Delegate
-	c.Choices.Create, c.Choices.Respawn, c.Choices.Approver = s.policies.Create, s.policies.Respawn, s.policies.Approver
+	c.Choices.Create, c.Choices.Respawn, c.Choices.Approver, c.Choices.Recheck = s.policies.Create, s.policies.Respawn, s.policies.Approver, s.policies.Recheck
 	c.Choices.MaxTeammates = s.limits.MaxTeammates
 	c.Choices.PlanMode = cmp.Or(s.policies.PlanMode, c.Choices.PlanMode)
 }
@@ -108,29 +120,29 @@ func (c Config) RolesNamed() []string {
 }
 
 // Roles returns roles with what the settings choose of them. Errors: NotFound for one that is not
-// among them, InvalidArgument for what a role cannot have, both with the place in the file.
-func (c Config) Roles(roles map[string]team.Role) (map[string]team.Role, error) {
-	all := maps.Clone(roles)
+// among them, InvalidArgument for what a role cannot have, each with the place in the file, all joined.
+func (c Config) Roles(roles map[string]team.Role) (all map[string]team.Role, err error) {
+	all = maps.Clone(roles)
 	for _, name := range c.RolesNamed() {
-		r, err := (team.Team{Roles: roles}).Role(name)
-		if err != nil {
-			return nil, c.sections.node.At(err, strictyaml.Key(name))
+		r, fault := (team.Team{Roles: roles}).Role(name)
+		if fault != nil {
+			err = errors.Join(err, c.sections.node.At(fault, strictyaml.Key(name)))
+			continue
 		}
 		r = r.With(c.choicesOf(name))
-		if err := r.Validate(); err != nil {
-			return nil, c.sections.node.At(err, name)
+		if fault := r.Validate(); fault != nil {
+			err = errors.Join(err, c.sections.node.At(fault, name))
 		}
 		all[r.Name] = r
 	}
-	return all, nil
+	return all, err
 }
 
 func (c Config) choicesOf(role string) team.RoleChoices {
 	if l := c.sections.leader; role == team.LeaderRole {
 		return team.RoleChoices{Model: l.Model, Dialect: l.Dialect}
 	}
-	r := c.sections.roles[role]
-	return team.RoleChoices{Ready: r.Ready, Model: r.Model, Dialect: r.Dialect, PlanMode: r.PlanMode, Approver: r.Approver}
+	return c.sections.roles[role].RoleChoices
 }
 
 // Over returns the hands with those parts of c.Hands that some source has set.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -57,19 +58,33 @@ func (s sends) keys() (all []string) {
 	return all
 }
 
-// GrantsIn returns what a settings file, which holds data, lets members do and which secrets it
-// sends where, a few words each: what a person trusts. Errors: InvalidArgument.
+// hookGrant names a command that runs outside of any sandbox.
+func hookGrant(command string) string { return hookKey + ", run with your rights: " + command }
+
+// GrantsIn returns what a settings file, which holds data, lets members do, which secrets it
+// sends where and what it runs, a few words each: what a person trusts. Errors: InvalidArgument.
 func GrantsIn(file string, data []byte) ([]string, error) {
 	var f grant.Form
 	var s sends
+	var rest struct {
+		Hook   string        `yaml:"branch_hook"`
+		Limits limitsSection `yaml:"limits"`
+	}
 	format := strictyaml.Format{File: file, Kind: "settings file", Unknown: func(error) {}}
 	root, err := format.Decode(data, &f)
 	if err == nil {
-		err = root.Decode(&s)
+		err = errors.Join(root.Decode(&s), root.Decode(&rest))
 	}
 	if err != nil {
 		return nil, err
 	}
 	hands, _ := f.Hands()
-	return append(hands.Beyond(team.Hands{}), s.keys()...), nil
+	grants := append(hands.Beyond(team.Hands{}), s.keys()...)
+	if rest.Hook != "" {
+		grants = append(grants, hookGrant(rest.Hook))
+	}
+	if words := rest.Limits.grant(); words != "" {
+		grants = append(grants, words)
+	}
+	return grants, nil
 }

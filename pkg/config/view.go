@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"agentteam/pkg/model"
+	"agentteam/pkg/model/router"
 )
 
 // origins are the lines of the alias as "teamctl config view" prints it: one of what it
@@ -37,7 +37,7 @@ func count(tokens int) string {
 	return strconv.Itoa(tokens)
 }
 
-func pricesText(p *model.Prices) string {
+func pricesText(p *router.Prices) string {
 	if p == nil {
 		return ""
 	}

@@ -33,6 +33,7 @@ type Order struct {
 	Team        team.TeamID  `json:"team"`
 	Agent       team.AgentID `json:"agent_id"`
 	Incarnation uint64       `json:"incarnation"`
+	Sandbox     team.Sandbox `json:"sandbox,omitempty"` // of who spawns: a process whose commands are confined less refuses; "" = any will do
 }
 
 // Ping asks a member's process for a heartbeat made now, and waits for it up to wait.
@@ -105,7 +106,8 @@ func StartAtLeader(ctx context.Context, c *broker.Conn, o Order) error {
 // StartAtStandby has one standby of those that have the model alias, or of all if alias is
 // "", become the member, and waits up to 1 s until it has joined. Errors: Busy if the
 // standby was just taken; Conflict if the member is not to be started any more;
-// Unavailable, and then, unless [Nobody] was there, a standby may be about to join.
+// PermissionDenied if its commands are confined less than the order asks for, and another may
+// take it; Unavailable, and then, unless [Nobody] was there, a standby may be about to join.
 func StartAtStandby(ctx context.Context, c *broker.Conn, alias string, o Order) error {
 	_, err := request(ctx, c, subject.PoolOf(alias), o, standbyWait)
 	return err

@@ -358,7 +358,7 @@ func TestPool(t *testing.T) {
 		t.Errorf("5 orders were taken %d times", n)
 	}
 	err := control.StartAtStandby(ctx, c, "", control.Order{Team: "t", Agent: coder, Incarnation: 7})
-	if team.CodeOf(err) != team.Busy || !strings.Contains(err.Error(), "{Team:t Agent:coder-1 Incarnation:7}") {
+	if team.CodeOf(err) != team.Busy || !strings.Contains(err.Error(), "{Team:t Agent:coder-1 Incarnation:7 ") {
 		t.Errorf("a busy standby: %v, want busy", err)
 	}
 }

@@ -294,8 +294,8 @@ func (c *cast) run(p *player, tool string, in args) string {
 			t.Status = "pending"
 		}
 		return encode(t)
-	case "send_message", "broadcast":
-		return c.send(p, tool, in)
+	case "send_message":
+		return c.send(p, in)
 	case "finish_team":
 		c.summary = in.Summary
 		return `{"completed_tasks":4}`
@@ -321,7 +321,8 @@ func (c *cast) bash(command string) string {
 	return string(out)
 }
 
-func (c *cast) send(from *player, tool string, in args) string {
+func (c *cast) send(from *player, in args) string {
+	all := in.To == "*"
 	if in.Type == "shutdown_request" { // its receiver is idle, and agrees
 		i := slices.IndexFunc(c.players, func(p *player) bool { return p.name == in.To && !p.stopped })
 		if i < 1 {
@@ -332,7 +333,10 @@ func (c *cast) send(from *player, tool string, in args) string {
 		c.post(from, `<mail from="`+in.To+`" type="shutdown_response" id="s-1" request_id="r-1" approve="true" mark="x">`+"\nleaves\n</mail x>")
 		return `{"message_id":"m-9","delivered_to":["` + in.To + `"],"request_id":"r-1"}`
 	}
-	kind := map[string]string{"broadcast": ` type="broadcast"`}[tool]
+	kind := ""
+	if all {
+		kind = ` type="broadcast"`
+	}
 	if in.InReplyTo != "" {
 		c.answered++
 		if c.silences > 0 {
@@ -342,9 +346,9 @@ func (c *cast) send(from *player, tool string, in args) string {
 	}
 	var to []string
 	for _, p := range c.players {
-		if !p.stopped && (p.name == in.To || tool == "broadcast" && p != from) {
+		if !p.stopped && (p.name == in.To || all && p != from) {
 			to = append(to, p.name)
-			if tool == "send_message" && p.asked == from.name {
+			if !all && p.asked == from.name {
 				p.asked = ""
 			}
 			c.post(p, fmt.Sprintf("<mail from=%q%s id=\"m-%d\" mark=\"x\">\n%s\n</mail x>", from.name, kind, c.rng.IntN(1e6), in.Content))
@@ -356,7 +360,7 @@ func (c *cast) send(from *player, tool string, in args) string {
 	if from.asked = ""; in.AwaitReply {
 		from.asked = in.To
 	}
-	if tool == "broadcast" {
+	if all {
 		c.broadcasts++
 	}
 	return encode(map[string]any{"message_id": "m", "delivered_to": to})

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -174,10 +173,8 @@ func TestUnreliable(t *testing.T) {
 	}
 	t.Cleanup(server.Shutdown)
 	<-back
-	for self.Restored().IsZero() { // the client tells its handlers at about the same time
-		runtime.Gosched()
-	}
-	refused(t.Context(), "host/1/x", "NATS has only just come back") // this process, and who knows who else
+	brokertest.Until(t, "the process has heard of it", func() bool { return !self.Restored().IsZero() }) // the client tells its handlers at about the same time
+	refused(t.Context(), "host/1/x", "NATS has only just come back")                                     // this process, and who knows who else
 }
 
 func TestGroupsWithoutAddress(t *testing.T) {
@@ -194,15 +191,17 @@ func TestProcesses(t *testing.T) {
 	c.Leader()
 	c.Teammates(1)
 	var leader string
-	for leader == "" {
-		if s, err := c.Client.Processes(t.Context()); err == nil { // else it is not up yet
+	brokertest.Until(t, "the leader is up", func() bool {
+		s, err := c.Client.Processes(t.Context())
+		if err == nil {
 			leader = strings.TrimSuffix(s.Leaders[0].Metrics, "/metrics")
 		}
-	}
+		return leader != ""
+	})
 	// until asks until those who are there are as wanted, named by their labels.
 	until := func(want ...string) {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); ; {
+		for deadline := time.Now().Add(brokertest.Longest); ; {
 			got := map[string]bool{}
 			targets := decode(t, body(t, leader+"/http_sd"))
 			for target, l := range targets {

@@ -26,6 +26,7 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/model"
+	"agentteam/pkg/model/probe"
 	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
@@ -184,7 +185,7 @@ func confinement(ctx context.Context, cfg config.Config, s client.Status) Check 
 	}
 	c.Detail = fmt.Sprintf("commands here run in %s, each with at most %s, %d minutes", found, sandbox.Limits{}, int(workspace.MaxTime.Minutes()))
 	if found.Level() == team.Confined {
-		c.Detail += ": without any network; what they may not write of the workspace, such as .git, is not kept from them"
+		c.Detail += ": without any network; in a repository that members share they make and remove nothing directly in its folder, so that .git is kept"
 		c.Hint = "install bubblewrap for the stronger level"
 	}
 	for _, p := range slices.Concat(s.Leaders, s.Standbys, s.Members) {
@@ -365,7 +366,7 @@ func toolsCheck(ctx context.Context, cfg config.Config) Check {
 	if err != nil {
 		return failed(name, err)
 	}
-	calls, err := model.CallsTools(ctx, m, "")
+	calls, err := probe.CallsTools(ctx, m, "")
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return Check{Name: name, Status: Warn, Detail: o.Model + " has not answered in time, so whether it can call tools is not known", Hint: "give it more time: teamctl doctor --timeout 5m"}

@@ -10,6 +10,8 @@ import (
 
 	"agentteam/pkg/config"
 	"agentteam/pkg/model"
+	"agentteam/pkg/model/probe"
+	"agentteam/pkg/model/router"
 )
 
 const (
@@ -46,7 +48,7 @@ func windowCheck(ctx context.Context, cfg config.Config, ask bool) Check {
 	}
 	asked, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	p := model.NewProbe("doctor", size)
+	p := probe.New("doctor", size)
 	reply, err := m.Complete(asked, p.Request(""), nil)
 	if err != nil && asked.Err() != nil {
 		return Check{Name: "window", Status: Warn, Detail: fmt.Sprintf("%s has not read a prompt of %d tokens within %v, so whether it cuts them is not known", o.Model, p.Tokens, wait.Round(time.Second)),
@@ -68,7 +70,7 @@ func trialWait(ctx context.Context) time.Duration {
 }
 
 // defaultOf is the client of the alias that is asked when none is named.
-func defaultOf(r model.Routes) (o model.Options) {
+func defaultOf(r router.Routes) (o model.Options) {
 	for _, a := range r.Aliases {
 		if a.Name == r.Default {
 			o = a.Options
@@ -93,7 +95,7 @@ func local(ctx context.Context, baseURL string) bool {
 }
 
 // judge returns what the answer to a probe tells of the endpoint's window.
-func judge(p model.Probe, name string, reply model.Reply, err error) Check {
+func judge(p probe.Prompt, name string, reply model.Reply, err error) Check {
 	c := Check{Name: "window", Status: OK}
 	var refusal *model.Refusal
 	switch {
@@ -106,13 +108,13 @@ func judge(p model.Probe, name string, reply model.Reply, err error) Check {
 		return failed("window", err)
 	}
 	switch p.Read(reply) {
-	case model.ReadBeginning:
+	case probe.Beginning:
 		c.Detail = fmt.Sprintf("%s reads the beginning of a prompt of %d tokens", name, p.Tokens)
-	case model.ReadUnknown:
+	case probe.Unknown:
 		c.Status = Warn
 		c.Detail = fmt.Sprintf("%s does not report usage and did not tell what a prompt of %d tokens begins with, so it may cut long prompts", name, p.Tokens)
 		c.Hint = "see in its log how large its window is, and enlarge it if need be"
-	case model.ReadCut:
+	case probe.Cut:
 		reported := reply.Usage.PromptTokens
 		c.Status = Warn
 		c.Detail = fmt.Sprintf("%s was sent a prompt of about %d tokens and counted %d: it cuts long prompts without a word", name, p.Tokens, reported)
@@ -120,7 +122,7 @@ func judge(p model.Probe, name string, reply model.Reply, err error) Check {
 		if reported >= model.LeastWindow {
 			c.Hint += fmt.Sprintf(", or set window: %d in the settings", reported)
 		}
-	case model.ReadWhole:
+	case probe.Whole:
 		c.Detail = fmt.Sprintf("%s reads prompts of %d tokens whole", name, p.Tokens)
 	}
 	return c

@@ -13,6 +13,7 @@ import (
 
 	"agentteam/pkg/config"
 	"agentteam/pkg/model"
+	"agentteam/pkg/model/probe"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tokens"
 )
@@ -139,7 +140,7 @@ func TestWindowNotAsked(t *testing.T) {
 }
 
 func TestWindowRefused(t *testing.T) {
-	p := model.NewProbe("doctor", probeTokens)
+	p := probe.New("doctor", probeTokens)
 	c := judge(p, "small", model.Reply{}, &model.Refusal{Reason: model.ContextLength, Err: errors.New("too long")})
 	if c.Status != Warn || !strings.Contains(c.Detail, "says so") {
 		t.Errorf("an endpoint that refuses: %+v", c)

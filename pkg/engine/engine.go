@@ -13,7 +13,7 @@ import (
 	"agentteam/pkg/tool"
 )
 
-// Model answers a conversation; *model.Router is one. Its errors are *model.Refusal,
+// Model answers a conversation; *router.Router is one. Its errors are *model.Refusal,
 // or ctx's.
 type Model interface {
 	Complete(ctx context.Context, r model.Request, onDelta func(string)) (model.Reply, error)
@@ -79,13 +79,6 @@ type Watcher interface {
 	Retry(r model.Retry)
 }
 
-// Speech hears the text of a turn while the model writes it.
-type Speech interface {
-	Begin() // what an earlier try of the call has written is void
-	Add(text string)
-	End()
-}
-
 // Options are an engine's parts. All are required unless a comment says otherwise.
 type Options struct {
 	Name         string // of the agent, for errors and probes
@@ -128,6 +121,12 @@ func New(o Options) *Engine {
 		o.Speak = func(string) Speech { return nil }
 	}
 	return &Engine{o: o, conv: o.Conversation, gauge: newGauge(o), log: o.Logger}
+}
+
+// Instruct gives the model another system message and other tools, from the next request on.
+func (e *Engine) Instruct(system string, t Tools) {
+	e.o.Tools = t
+	e.gauge.begin(system, t)
 }
 
 // errCircles is returned by [Engine.Run] if the model makes the same calls again and again.

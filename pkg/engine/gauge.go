@@ -30,13 +30,19 @@ type gauge struct {
 }
 
 func newGauge(o Options) gauge {
-	g := gauge{model: o.Model, alias: o.Alias, system: &model.Message{Role: "system", Content: o.System}}
+	g := gauge{model: o.Model, alias: o.Alias}
+	g.begin(o.System, o.Tools)
+	return g
+}
+
+// begin has each request begin with this system message and these tools.
+func (g *gauge) begin(system string, t Tools) {
+	g.system, g.tools = &model.Message{Role: "system", Content: system}, nil
 	g.fixed = Size(g.system)
-	for _, s := range o.Tools.Specs() {
+	for _, s := range t.Specs() {
 		g.tools = append(g.tools, model.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
 		g.fixed += tokens.Estimate(s.Name) + tokens.Estimate(s.Description) + tokens.Estimate(string(s.Schema))
 	}
-	return g
 }
 
 // request is the question what follows on messages.

@@ -7,6 +7,7 @@ import (
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
+	"agentteam/pkg/model/probe"
 )
 
 // tryWindow finds out whether the endpoint cuts prompts without a word, once its reports of
@@ -18,7 +19,7 @@ func (e *Engine) tryWindow(ctx context.Context) error {
 		return nil
 	}
 	known, guess := e.gauge.window(), e.gauge.guess
-	p := model.NewProbe(e.o.Name, size)
+	p := probe.New(e.o.Name, size)
 	step, done := e.step(ctx, false)
 	reply, err := e.o.Model.Complete(step, p.Request(e.gauge.alias), nil)
 	interrupted := step.Err() != nil
@@ -32,7 +33,7 @@ func (e *Engine) tryWindow(ctx context.Context) error {
 		found.Alias, found.Usage = r.Alias, usageJSON(r.Used)
 	}
 	switch {
-	case refused && r.Reason == model.ContextLength, !refused && reply.Alias == e.gauge.by && p.Read(reply) == model.ReadCut:
+	case refused && r.Reason == model.ContextLength, !refused && reply.Alias == e.gauge.by && p.Read(reply) == probe.Cut:
 		window, instead := max(guess, reply.Usage.PromptTokens), ""
 		if known > 0 {
 			instead = fmt.Sprintf(", in place of %d", known)

@@ -7,6 +7,7 @@ import (
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/wire"
@@ -14,14 +15,15 @@ import (
 
 // Names of the events of type CUSTOM that only [Conversation] tells.
 const (
-	TaskGiven = "task" // the agent was told to work on a task, which is the value
-	Note      = "note" // the agent was told something by the team's own programs: the message
+	TaskGiven = "task"     // the agent was told to work on a task, which is the value
+	Note      = "note"     // the agent was told something by the team's own programs: the message
+	Thinking  = "thinking" // its model has thought before it spoke: the message
 )
 
 // Conversation calls f for all that an agent was told, said and did, as its journal has
 // it, in order; with follow on and on until ctx ends, and then returns nil. Its entries
 // have no cursor. Besides what the feed tells of the agent, it tells the mail that it
-// has read, [TaskGiven] and [Note]. An error of f ends it. Errors: Unavailable.
+// has read, [TaskGiven], [Note] and [Thinking]. An error of f ends it. Errors: Unavailable.
 func Conversation(ctx context.Context, t *broker.Storage, a team.AgentID, follow bool, f func(Entry) error) error {
 	give := func(m broker.Msg) error {
 		var r journal.Record
@@ -52,7 +54,7 @@ func Conversation(ctx context.Context, t *broker.Storage, a team.AgentID, follow
 	return err
 }
 
-// heard is what a record puts into an agent's conversation.
+// heard is what a record puts into an agent's conversation beside its words and calls.
 func heard(r journal.Record, a team.AgentID) []team.Event {
 	event := func(who team.AgentID, b team.EventBody) []team.Event {
 		b.RunID = r.RunID
@@ -71,6 +73,11 @@ func heard(r journal.Record, a team.AgentID) []team.Event {
 		return event(a, team.EventBody{Type: team.Custom, Name: TaskGiven, Value: asJSON(r.Task)})
 	case r.Kind == journal.Note:
 		return event(a, team.EventBody{Type: team.Custom, Name: Note, Message: r.Text})
+	case r.Kind == journal.Turn:
+		var reply model.Reply
+		if wire.Unmarshal(r.Turn, &reply) == nil && reply.Message.Thinking() != "" {
+			return event(a, team.EventBody{Type: team.Custom, Name: Thinking, MessageID: r.ID, Message: reply.Message.Thinking()})
+		}
 	}
 	return nil
 }

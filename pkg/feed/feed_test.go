@@ -14,6 +14,7 @@ import (
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/journal"
+	"agentteam/pkg/model"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -418,14 +419,16 @@ func TestConversation(t *testing.T) {
 	r.record("coder-1", journal.Record{Kind: journal.Task, Task: &team.Task{ID: "T-001"}})
 	r.says("coder-2", "not of it")
 	r.record("coder-1", journal.Record{Kind: journal.Note, Text: "go on"})
-	r.says("coder-1", "I do")
+	thought, err := json.Marshal(model.Reply{Message: model.Message{Role: "assistant", Content: "I do", Extra: map[string]json.RawMessage{"reasoning_content": json.RawMessage(`"Shall I?"`)}}})
+	r.ok(err)
+	r.record("coder-1", journal.Record{Kind: journal.Turn, Turn: thought})
 	var got []string
 	r.ok(Conversation(t.Context(), r.bt, "coder-1", false, func(e Entry) error {
 		b := e.Event.Event
 		got = append(got, string(e.AgentID)+" "+string(b.Type)+" "+b.Name+b.Message+b.Delta)
 		return nil
 	}))
-	want := []string{"user MAIL_SENT ", "coder-1 CUSTOM task", "coder-1 CUSTOM notego on", "coder-1 TEXT_MESSAGE_CHUNK I do"}
+	want := []string{"user MAIL_SENT ", "coder-1 CUSTOM task", "coder-1 CUSTOM notego on", "coder-1 CUSTOM thinkingShall I?", "coder-1 TEXT_MESSAGE_CHUNK I do"}
 	if !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}

@@ -17,7 +17,7 @@ import (
 // event log was read. A process that is stopped or dies at work stores no end of its run, so
 // the feed tells one.
 type runs struct {
-	open  map[team.AgentID]string // id of the run; "" = none
+	open  map[team.AgentID]string // id of the run; "" = none; of subagents only those that have one
 	read  uint64                  // sequence up to which the log was read
 	whole bool                    // from its beginning
 }
@@ -27,6 +27,10 @@ type runs struct {
 func (v *view) ran(ctx context.Context, e team.Event, seq uint64) (told []team.Event, err error) {
 	switch e.Event.Type {
 	case team.RunStarted:
+		if e.AgentID != e.AgentID.Owner() { // a subagent has no other run
+			v.runs.open[e.AgentID] = e.RunID
+			break
+		}
 		if told, err = v.endRun(ctx, e.AgentID, e.RunID, "its process ended at work, and another one goes on"); err != nil {
 			return nil, err
 		}
@@ -35,10 +39,20 @@ func (v *view) ran(ctx context.Context, e team.Event, seq uint64) (told []team.E
 		}
 		v.runs.open[e.AgentID] = e.RunID
 	case team.RunFinished, team.RunError:
-		v.runs.open[e.AgentID] = ""
+		v.runs.ends(e.AgentID)
 	}
 	v.runs.read = seq
 	return append(told, e), nil
+}
+
+// ends notes that an agent has no run. A subagent has no other, and a member may have had any number of
+// them.
+func (r runs) ends(a team.AgentID) {
+	if a != a.Owner() {
+		delete(r.open, a)
+		return
+	}
+	r.open[a] = ""
 }
 
 // endRuns returns the ends of the runs that a member and its subagents have open.
@@ -52,7 +66,7 @@ func (v *view) endRuns(ctx context.Context, a team.AgentID, why string) ([]team.
 func (v *view) endBelow(a team.AgentID, why string) (told []team.Event) {
 	for _, sub := range slices.Sorted(maps.Keys(v.runs.open)) {
 		if run := v.runs.open[sub]; run != "" && sub != a && sub.Owner() == a {
-			v.runs.open[sub] = ""
+			v.runs.ends(sub)
 			told = append(told, stopped(sub, run, why))
 		}
 	}

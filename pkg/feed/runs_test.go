@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -55,5 +56,32 @@ func TestEveryRunEnds(t *testing.T) {
 		if got := brief(r.past(Options{After: e.Cursor})); !slices.Equal(got, want[i+1:]) {
 			t.Errorf("behind %s: %q, want %q", want[i], got, want[i+1:])
 		}
+	}
+}
+
+// However many subagents have run, a reader knows of those only that have not ended. What is left open ends
+// with its owner.
+func TestRunsOfSubagentsAreForgotten(t *testing.T) {
+	v := &view{runs: runs{open: map[team.AgentID]string{}, whole: true}}
+	see := func(a team.AgentID, run string, typ team.EventType) []team.Event {
+		told, err := v.ran(t.Context(), team.Event{AgentID: a, RunID: run, Event: team.EventBody{Type: typ}}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return told
+	}
+	see("coder-1", "r1", team.RunStarted)
+	for i, end := range []team.EventType{team.RunFinished, team.RunError} {
+		sub := team.Subagent("coder-1", fmt.Sprintf("a00000%d", i))
+		see(sub, "s", team.RunStarted)
+		see(sub, "s", end)
+	}
+	see("coder-1.a00000f", "s9", team.RunStarted)
+	if len(v.runs.open) != 2 {
+		t.Errorf("it knows of %v", v.runs.open)
+	}
+	told := see("coder-1", "r2", team.RunStarted)
+	if len(told) != 3 || told[0].AgentID != "coder-1.a00000f" || told[0].RunID != "s9" || told[1].RunID != "r1" || len(v.runs.open) != 1 {
+		t.Errorf("the owner's next run shows %+v; it knows of %v", told, v.runs.open)
 	}
 }

@@ -17,8 +17,9 @@ import (
 // clusterDir is where a cluster keeps its data and its tokens.
 const clusterDir = ".agentteam"
 
-// runner returns what runs the commands of w in dir, an absolute path, and what ends it.
-func (s *Source) runner(ctx context.Context, w workspace.Work, dir string) (run command.Runner, release func(), err error) {
+// runner returns what runs the commands of w in dir, an absolute path, and what ends it. furnish puts
+// what they are granted into their home.
+func (s *Source) runner(ctx context.Context, w workspace.Work, dir string, furnish func(needs.Grant) error) (run command.Runner, release func(), err error) {
 	release = func() {}
 	if w.Member.AgentID == "" {
 		return refusal{team.Errorf(team.InvalidState, "%s was opened for nobody, so that no command is run there", dir)}, release, nil
@@ -37,7 +38,7 @@ func (s *Source) runner(ctx context.Context, w workspace.Work, dir string) (run 
 		run, err = found.Runner(sandbox.Box{Env: granted.Env})
 		return run, release, err
 	}
-	b, err := s.box(w, h, dir)
+	b, err := s.box(w, h, dir, found.Level(), furnish)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +62,7 @@ func (s *Source) runner(ctx context.Context, w workspace.Work, dir string) (run 
 }
 
 // box is what commands of w see and may use, without a network.
-func (s *Source) box(w workspace.Work, h team.Hands, dir string) (sandbox.Box, error) {
+func (s *Source) box(w workspace.Work, h team.Hands, dir string, level team.Sandbox, furnish func(needs.Grant) error) (sandbox.Box, error) {
 	home, err := s.home(w)
 	if err != nil {
 		return sandbox.Box{}, err
@@ -91,12 +92,16 @@ func (s *Source) box(w workspace.Work, h team.Hands, dir string) (sandbox.Box, e
 	for _, line := range granted.Omitted {
 		s.o.Logger.Debug("not given to commands", "agent", w.Member.AgentID, "what", line)
 	}
-	if err := granted.Furnish(); err != nil {
+	if err := furnish(granted); err != nil {
 		return b, team.Errorf(team.InvalidState, "the home of %s: %w", w.Member.AgentID, err).WithHint("make %s writable for the user of this process", home)
 	}
 	b.ReadOnly = append(b.ReadOnly, granted.ReadOnly...)
 	if w.Tree == nil {
-		b.ReadOnly = append(b.ReadOnly, s.kept(dir)...)
+		kept, err := s.keep(dir, level)
+		if err != nil {
+			return b, err
+		}
+		b.ReadOnly = append(b.ReadOnly, kept...)
 	} else {
 		b.ReadOnly = append(b.ReadOnly, w.Tree.ReadOnly...) // the rest is its member's
 	}
@@ -135,13 +140,9 @@ func (s *Source) apart(dir string, h team.Hands) error {
 		own = append(own, homes)
 	}
 	for _, path := range append([]string{dir}, h.Paths.Write...) {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
-		}
+		path = realOf(path)
 		for _, o := range own {
-			if real, err := filepath.EvalSymlinks(o); err == nil {
-				o = real
-			}
+			o = realOf(o)
 			if below(o, path) {
 				return team.Errorf(team.InvalidArgument, "commands would write all of %s, and with it %s", path, o).WithHint("work in a folder of the project alone")
 			}
@@ -167,71 +168,87 @@ func (s *Source) hidden(dir string) []string {
 }
 
 // kept is what of a workspace, or around it, no command may change: what programs outside of
-// a sandbox execute or obey.
+// a sandbox execute or obey. Some of it may not be there.
 func (s *Source) kept(dir string) (paths []string) {
-	paths = gitDirs(dir)
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		real = dir
+	r := repositoryOf(dir)
+	files, folders := r.obeyed(userSettings())
+	paths = append(r.dirs, in(dir, slices.Concat(r.places(), files, folders, ours(dir), []string{s.o.Settings})...)...)
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// keep returns what of [Source.kept] commands at a level have to leave alone. Where git would look for hooks or
+// settings that are not there, empty ones are made: else a command could make them.
+//
+// At Confined keeping a path has a price: see [sandbox.Box]. Outside of a repository it is not paid for the
+// settings alone: what they grant counts only as a person has trusted it.
+//
+// Error: InvalidState if git runs what lies in dir itself: then all of it would have to be left alone.
+func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
+	r := repositoryOf(dir)
+	files, folders := r.obeyed(userSettings())
+	if place := r.holds(dir, folders); place != "" {
+		return nil, team.Errorf(team.InvalidState, "the workspace %s lies in %s, from which git runs hooks: no command may write there", dir, place).
+			WithHint("work in another folder, or have `core.hooksPath` name a folder below the workspace")
 	}
-	keep := func(path string) {
-		for _, from := range []string{dir, real} {
-			if below(path, from) && path != from {
-				paths = append(paths, filepath.Join(dir, path[len(from):]))
-				return
+	if root, err := os.OpenRoot(dir); err == nil {
+		for _, path := range in(dir, folders...) {
+			_ = root.MkdirAll(path[len(dir)+1:], 0o755) // who cannot make it here cannot inside
+		}
+		for _, path := range in(dir, files...) {
+			if f, err := root.OpenFile(path[len(dir)+1:], os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err == nil {
+				f.Close() // nothing was written
+			}
+		}
+		root.Close()
+	}
+	kept := s.kept(dir)
+	if level == team.Confined && r.top == "" {
+		settings := in(dir, s.o.Settings)
+		kept = slices.DeleteFunc(kept, func(path string) bool { return slices.Contains(settings, path) })
+	}
+	return kept, nil
+}
+
+// in returns those of paths that are below dir, as they are named from there. One with a link on its way is
+// there as it is named, since a command could put something else in the place of the link, and as the place that
+// it leads to.
+func in(dir string, paths ...string) (all []string) {
+	for _, path := range paths {
+		for _, at := range []string{path, realOf(path)} {
+			for _, from := range []string{dir, realOf(dir)} {
+				if below(at, from) && at != from {
+					all = append(all, filepath.Join(dir, at[len(from):]))
+					break
+				}
 			}
 		}
 	}
-	keep(s.o.Settings)
+	return all
+}
+
+// realOf returns where a path leads, and the path as it is if that is not there.
+func realOf(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// ours are the programs of agentteam, or their folder.
+func ours(dir string) (programs []string) {
 	self, err := os.Executable()
 	if err != nil {
-		return paths
-	}
-	if bin := filepath.Dir(self); bin != dir && bin != real {
-		keep(bin)
-		return paths
-	}
-	for _, program := range []string{filepath.Base(self), "leader", "teammate", "teamctl"} {
-		keep(filepath.Join(filepath.Dir(self), program))
-	}
-	return paths
-}
-
-// gitDirs returns where git keeps the repository that dir lies in; none if there is no repository.
-func gitDirs(dir string) []string {
-	for at := dir; ; at = filepath.Dir(at) {
-		git := filepath.Join(at, ".git")
-		switch info, err := os.Lstat(git); {
-		case err == nil && info.IsDir():
-			return []string{git}
-		case err == nil && info.Mode().IsRegular():
-			return append([]string{git}, linkedFrom(git)...)
-		case err == nil, at == filepath.Dir(at):
-			return nil
-		}
-	}
-}
-
-// linkedFrom returns the repository of a linked worktree, whose .git is a file, if that has made
-// the worktree: else whoever can write the file could name any folder.
-func linkedFrom(file string) []string {
-	read := func(name string) string {
-		info, err := os.Stat(name)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<16 {
-			return ""
-		}
-		data, _ := os.ReadFile(name) // "" is no path
-		return strings.TrimSpace(string(data))
-	}
-	admin, ok := strings.CutPrefix(read(file), "gitdir: ")
-	if ok && !filepath.IsAbs(admin) {
-		admin = filepath.Join(filepath.Dir(file), admin)
-	}
-	repository := filepath.Dir(filepath.Dir(admin))
-	if !ok || filepath.Base(filepath.Dir(admin)) != "worktrees" || filepath.Base(repository) != ".git" || read(filepath.Join(admin, "gitdir")) != file {
 		return nil
 	}
-	return []string{repository}
+	bin := filepath.Dir(self)
+	if bin != dir && bin != realOf(dir) {
+		return []string{bin}
+	}
+	for _, program := range []string{filepath.Base(self), "leader", "teammate", "teamctl"} {
+		programs = append(programs, filepath.Join(bin, program))
+	}
+	return programs
 }
 
 // present returns paths with the user's home in place of "~". Error: InvalidArgument for one

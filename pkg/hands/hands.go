@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"agentteam/pkg/command"
+	"agentteam/pkg/needs"
 	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
@@ -130,13 +131,23 @@ func (s *Source) Open(ctx context.Context, w workspace.Work, o workspace.Options
 		}
 		o.Kept, o.Shared = s.kept(dir), w.Member.AgentID != ""
 	}
+	o.Runs = func(ctx context.Context, t team.Team) (command.Runner, func(), error) {
+		as := w
+		as.Team = t
+		run, release, err := s.runner(ctx, as, dir, needs.Grant.FurnishGit) // the home stays as its member needs it
+		if no, ok := run.(refusal); ok {
+			// It may be for this call only: the next one tries again.
+			return nil, nil, no.why
+		}
+		return run, release, err
+	}
 	// The folder first: if it is gone, that is what is to be said.
 	var run lateRunner
 	ws, err := workspace.Open(dir, &run, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	runner, release, err := s.runner(ctx, w, dir)
+	runner, release, err := s.runner(ctx, w, dir, needs.Grant.Furnish)
 	if err != nil {
 		ws.Close()
 		return nil, nil, err

@@ -1,7 +1,9 @@
 package hands_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +21,7 @@ import (
 type rig struct {
 	*testing.T
 	dir    string
+	level  team.Sandbox // of the operator
 	source *hands.Source
 	record team.Team
 }
@@ -35,10 +38,13 @@ func newRig(t *testing.T, operator team.Sandbox) *rig {
 	put(t, filepath.Join(base, "outside"), "outside")
 	t.Setenv("HOME", filepath.Join(base, "user"))
 	put(t, filepath.Join(base, "user", ".ssh", "id"), "key")
-	r := &rig{t, dir, hands.New(hands.Options{Sandbox: operator, Settings: filepath.Join(dir, "team.yaml"), Homes: filepath.Join(base, "homes")}), team.Team{
+	r := &rig{t, dir, operator, hands.New(hands.Options{Sandbox: operator, Settings: filepath.Join(dir, "team.yaml"), Homes: filepath.Join(base, "homes")}), team.Team{
 		ID: "crew", Workspace: dir, CreatedAt: time.Unix(1, 0), Roles: map[string]team.Role{"coder": {Name: "coder"}},
 	}}
-	if operator == team.Confined { // which hides nothing inside of the workspace
+	if operator == team.Confined { // which hides nothing inside of the workspace, and keeps a repository at a price
+		if err := os.RemoveAll(filepath.Join(dir, ".git")); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.Rename(filepath.Join(dir, ".agentteam"), filepath.Join(base, "cluster")); err != nil {
 			t.Fatal(err)
 		}
@@ -100,16 +106,16 @@ func TestCommandsAreConfined(t *testing.T) {
 					t.Errorf("%s: %s", try, got)
 				}
 			}
-			if level == team.Confined { // keeps nothing inside of the workspace from being written
-				return
-			}
-			for _, try := range []string{"echo x >> .git/config", "echo x > team.yaml", "rm team.yaml", "mkdir .agentteam"} {
-				if got := r.run(try + " 2>&1 && echo done"); strings.HasSuffix(got, "done") {
-					t.Errorf("%s: %s", try, got)
+			for _, try := range []string{"curl -sS http://example.com", "git ls-remote https://example.com/x.git", `python3 -c 'import urllib.request as r; r.urlopen("http://example.com")'`} {
+				if got := r.run(try + " 2>&1"); !strings.Contains(got, `a person can allow hosts by "network" of the role or the team`) {
+					t.Errorf("%s says nothing of the setting: %s", try, got)
 				}
 			}
-			if data, err := os.ReadFile(filepath.Join(r.dir, "team.yaml")); string(data) != "sandbox: auto\n" {
-				t.Errorf("team.yaml is now %q, %v", data, err)
+			if got := r.run("echo no such host"); strings.Contains(got, "network") {
+				t.Errorf("a command that succeeds: %s", got)
+			}
+			if got := r.run("mkdir .agentteam 2>&1 && echo done"); strings.HasSuffix(got, "done") {
+				t.Error(got)
 			}
 		})
 	}
@@ -326,6 +332,104 @@ func TestHandsChange(t *testing.T) {
 	r.record.Hands.Paths.Read = nil
 	if reads() {
 		t.Error("a folder that may not be read any more still is")
+	}
+}
+
+// lending is what a subagent's commands see beside its owner's, both through their tools.
+type lending struct {
+	*rig
+	at         *workspace.Current
+	own, bound *tool.Set
+}
+
+func (r *rig) lending() lending {
+	r.Helper()
+	at := workspace.Follow(r.source, func() workspace.Work {
+		return workspace.Work{Team: r.record, Member: team.Member{AgentID: "coder-1", Role: "coder"}}
+	}, workspace.Options{})
+	r.Cleanup(at.Close)
+	own, err := tool.NewSet(nil, at.Tools()...)
+	if err != nil {
+		r.Fatal(err)
+	}
+	bound, err := tool.NewSet(nil, at.Bound()...)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return lending{r, at, own, bound}
+}
+
+// lent runs a command as that of a subagent whose type has these hands, and owned one of its owner.
+func (l lending) lent(by team.Hands, line string) string {
+	bind := l.at.Here(func(record team.Team) team.Team { return record.Lending("coder", by) })
+	return l.bound.Run(bind(l.Context()), bash(line)).Content
+}
+
+func (l lending) owned(line string) string { return l.own.Run(l.Context(), bash(line)).Content }
+
+func bash(line string) tool.Call {
+	arguments, _ := json.Marshal(map[string]string{"command": line}) // of a string it cannot fail
+	return tool.Call{Name: "bash", Arguments: string(arguments)}
+}
+
+// A subagent's commands see what both its type and its owner may, and the owner's own as before.
+func TestSubagentHasLess(t *testing.T) {
+	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
+		t.Run(string(level), func(t *testing.T) {
+			r := newRig(t, level)
+			dir := filepath.Join(filepath.Dir(r.dir), "beside")
+			put(t, filepath.Join(dir, "f"), "paths")
+			user := filepath.Join(filepath.Dir(r.dir), "user")
+			put(t, filepath.Join(user, ".config", "gh", "hosts.yml"), "credentials")
+			put(t, filepath.Join(user, ".gitconfig"), "[alias]\n\tx = !echo settings\n")
+			r.record.Hands.Paths.Read = []string{dir}
+			r.record.Hands.Credentials = []string{"gh", "git"}
+			if level == team.Bubblewrap {
+				r.record.Hands.Network = team.Network{"example.org"}
+			}
+			l := r.lending()
+			all := "paths,credentials,settings," + strings.Repeat("network", len(r.record.Hands.Network))
+			see := fmt.Sprintf("cat %s/f; printf ,; cat ~/.config/gh/hosts.yml; printf ,; git config alias.x | cut -c7- | tr '\\n' ,; printf \"${HTTP_PROXY:+network}\"", dir)
+			quiet := fmt.Sprintf("{ %s; } 2>/dev/null", see)
+			if got := l.owned(quiet); got != all {
+				t.Fatalf("the owner sees %q, want %q", got, all)
+			}
+			for name, tt := range map[string]struct {
+				by   team.Hands
+				less string // of all
+			}{
+				"nothing of its own": {team.Hands{}, ""},
+				"the same paths":     {team.Hands{Paths: team.Paths{Read: []string{filepath.Dir(dir)}}}, ""},
+				"no paths":           {team.Hands{Paths: team.Paths{Read: []string{}}}, "paths"},
+				"no gh":              {team.Hands{Credentials: []string{"git"}}, "credentials"},
+				"no git":             {team.Hands{Credentials: []string{"gh"}}, "settings,"},
+				"no network":         {team.Hands{Network: team.Network{}}, "network"},
+			} {
+				if got, want := l.lent(tt.by, quiet), strings.Replace(all, tt.less, "", 1); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+				if got := l.owned(quiet); got != all {
+					t.Errorf("%s: its owner sees %q after that", name, got)
+				}
+				if got := l.lent(tt.by, "git config user.email"); got != "agentteam@localhost\n" {
+					t.Errorf("%s: git says %q", name, got)
+				}
+			}
+		})
+	}
+}
+
+// The commands of a subagent can be confined where those of its owner are not.
+func TestSubagentIsConfined(t *testing.T) {
+	newRig(t, team.SandboxAuto) // or there is no level to be confined at
+	r := newRig(t, team.Unconfined)
+	l := r.lending()
+	line := "cat ../outside"
+	if got := l.owned(line); got != "outside" {
+		t.Errorf("the owner: %q", got)
+	}
+	if got := l.lent(team.Hands{Sandbox: team.SandboxAuto}, line); strings.HasPrefix(got, "outside") {
+		t.Errorf("its subagent: %q", got)
 	}
 }
 

@@ -11,10 +11,12 @@ import (
 )
 
 // CheckLinks refuses what trees of the team's members cannot get of a checkout: before a goal begins,
-// since later it is left out. The errors are those of [line.Checkout.CheckLinks].
+// since later it is left out. Whether all is mounted under `sandbox: auto` only the members' machines
+// know. The errors are those of [line.Checkout.CheckLinks].
 func CheckLinks(ctx context.Context, t team.Team, c line.Checkout) error {
 	for _, role := range append([]string{""}, slices.Sorted(maps.Keys(t.Roles))...) {
-		if err := c.CheckLinks(ctx, t.HandsOf(role).Links...); err != nil {
+		h := t.HandsOf(role)
+		if err := c.CheckLinks(ctx, h.Sandbox != team.Confined && h.Sandbox != team.Unconfined, h.Links...); err != nil {
 			return err
 		}
 	}
@@ -30,8 +32,8 @@ func LinksOf(ctx context.Context, s workspace.Source, t team.Team, role string) 
 }
 
 // Links returns what of the user's folder on this machine goes into trees of a role's members, and
-// whether it is mounted there or copied. What cannot be had is left out, and logged: a person has seen it
-// of it where the goal was set, and other machines may not have it.
+// whether it is mounted there or copied. What cannot be had is left out, and logged: most of it is refused
+// where a goal is set, and other machines may not have it.
 func (s *Source) Links(ctx context.Context, t team.Team, role string) (from line.Checkout, names []string, mounted bool) {
 	wish := t.HandsOf(role).Links
 	if len(wish) == 0 || !t.OnLine() {
@@ -48,12 +50,13 @@ func (s *Source) Links(ctx context.Context, t team.Team, role string) (from line
 		s.o.Logger.WarnContext(ctx, "worktree_links are left out: there is no checkout here", "team", t.ID, "err", err)
 		return from, nil, false
 	}
+	mounted = s.Level(ctx, t, role) == team.Bubblewrap
 	for _, name := range wish {
-		if err := from.CheckLinks(ctx, name); err != nil {
+		if err := from.CheckLinks(ctx, mounted, name); err != nil {
 			s.o.Logger.WarnContext(ctx, "left out of a tree", "team", t.ID, "err", err)
 			continue
 		}
 		names = append(names, name)
 	}
-	return from, names, s.Level(ctx, t, role) == team.Bubblewrap
+	return from, names, mounted
 }

@@ -64,6 +64,7 @@ type Record struct {
 	Task     *team.Task      `json:"task,omitempty"`      // task
 	Inputs   []team.Input    `json:"inputs,omitempty"`    // task: what came of its dependencies
 	LastTry  *team.Try       `json:"last_try,omitempty"`  // task: how the hold before this one ended
+	Unmerged *team.Try       `json:"unmerged,omitempty"`  // task: the last hold whose work was returned, if that is an earlier one
 	Text     string          `json:"text,omitempty"`      // note, overview; compact: why
 	Folder   string          `json:"folder,omitempty"`    // project: relative to the workspace
 	Files    []place.File    `json:"files,omitempty"`     // project: the instructions of the folder
@@ -456,6 +457,15 @@ func Answered(ctx context.Context, t *broker.Storage, held team.Task) (bool, err
 // up to the present end. Records that cannot be read are passed over. Errors:
 // Unavailable.
 func Each(ctx context.Context, t *broker.Storage, from uint64, f func(Record)) error {
+	return EachOf(ctx, t, nil, from, f)
+}
+
+// EachOf is Each of the journals of these agents and their subagents; none stands for all.
+func EachOf(ctx context.Context, t *broker.Storage, agents []team.AgentID, from uint64, f func(Record)) error {
+	var filters []string
+	for _, a := range agents {
+		filters = append(filters, subject.Log(t.ID, a), subject.LogsBelow(t.ID, a))
+	}
 	return t.Logs.Read(ctx, from, func(m broker.Msg) error {
 		switch r, err := Decode(ctx, t, m); {
 		case err == nil:
@@ -464,5 +474,5 @@ func Each(ctx context.Context, t *broker.Storage, from uint64, f func(Record)) e
 			return err
 		}
 		return nil
-	})
+	}, filters...)
 }

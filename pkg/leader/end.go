@@ -7,6 +7,7 @@ import (
 
 	"agentteam/pkg/control"
 	"agentteam/pkg/model"
+	"agentteam/pkg/model/probe"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
@@ -52,7 +53,7 @@ func (t *term) onlyTalks(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, trialWait)
 	defer cancel()
-	calls, err := model.CallsTools(ctx, t.model, t.member.Model)
+	calls, err := probe.CallsTools(ctx, t.model, t.member.Model)
 	if refusal := (*model.Refusal)(nil); errors.As(err, &refusal) && refusal.Reason == model.NoTools {
 		return true
 	}

@@ -159,7 +159,7 @@ func (l *leader) lead(ctx context.Context, id team.TeamID, term uint64) error {
 		Cluster: child.Cluster(), Server: bt.Conn.ServerID, Lease: record.Lease(), Logger: t.log, Metrics: l.Metrics})
 	err = shutdown.Together(ctx, t.index.Run, dog.Run, func(ctx context.Context) error {
 		return membership.Run(ctx, membership.Options{
-			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Aliases: l.Models(), ModelChanged: l.ModelsChanged, KeepTranscripts: l.Config.KeepTranscripts, Workspaces: l.Workspaces, Level: l.Workspaces.Level, Crew: t,
+			Process: l.ID, Team: bt, Record: record, Member: m, Role: role, Model: model, Aliases: l.Models(), ModelChanged: l.ModelsChanged, KeepTranscripts: l.Config.KeepTranscripts, Workspaces: l.Workspaces, Level: l.Workspaces.Level, Organisation: l.Config.Organisation, Crew: t,
 			Heard: t.pulse.Last, Overview: t.overview, EndGoal: t.refusedGoal, Started: func(a *agent.Agent) { t.agent.Store(a) },
 			Start: t.start, Logger: l.Log, Metrics: metrics,
 		})
@@ -179,14 +179,36 @@ func (l *leader) decide(ctx context.Context, bt *broker.Storage, record team.Tea
 	if l := record.Line; l != nil && l.Goal >= record.NextGoal() && (!l.Early || record.Goal == "") {
 		return record, nil
 	}
-	decided, err := worktree.Decide(ctx, record, folder, func(ctx context.Context) (*merge.Site, error) {
-		return merge.At(ctx, "", bt, record)
-	})
+	var decided team.WorkLine
+	undecided, err := begunUndecided(ctx, bt, record)
+	switch {
+	case err != nil:
+	case undecided:
+		decided = team.WorkLine{Goal: record.NextGoal(), Why: "the goal was begun by a program that has no trees; the next goal has them"}
+	default:
+		decided, err = worktree.Decide(ctx, record, folder, func(ctx context.Context) (*merge.Site, error) {
+			return merge.At(ctx, "", bt, record)
+		})
+	}
 	if err != nil {
 		return record, err
 	}
 	l.Log.InfoContext(ctx, "isolation decided", "team", bt.ID, "goal", decided.Goal, "worktrees", decided.Why == "", "why", decided.Why)
 	return l.registry.Edit(ctx, bt, func(t *team.Team) { t.Line = &decided })
+}
+
+// begunUndecided reports whether a leader works at the team's goal already, or has until it died, and
+// has decided nothing: a program before there were trees. What its members have done is in the
+// shared folder, and in no commit.
+func begunUndecided(ctx context.Context, bt *broker.Storage, record team.Team) (bool, error) {
+	if record.Line != nil || record.Goal == "" {
+		return false, nil
+	}
+	m, err := roster.New(bt).Get(ctx, team.Leader)
+	if errors.Is(err, team.NotFound) || errors.Is(err, team.ErrUnreadable) {
+		return false, nil
+	}
+	return m.State != team.Stopped && m.State != team.Lost && m.Revision > record.EndSeq, err
 }
 
 // fit returns what this process needs to lead the team, before anything is written: the
@@ -261,7 +283,7 @@ func (l *leader) write(ctx context.Context, bt *broker.Storage, change func(*tea
 
 func (l *leader) newTerm(bt *broker.Storage, m team.Member, bye context.Context, metrics prometheus.Registerer) *term {
 	log := l.Log.With("team", bt.ID)
-	t := &term{leader: l, team: bt, member: m, log: log, roster: roster.New(bt), pulse: roster.NewPulse(), bye: bye}
+	t := &term{leader: l, team: bt, member: m, log: log, roster: roster.New(bt), pulse: roster.NewPulse(), bye: bye, returning: map[team.AgentID]uint64{}}
 	t.board = board.New(bt.Bucket, board.Options{Logger: log, Metrics: metrics, Withdraw: merge.New(bt).Withdraw})
 	t.mailbox = mailbox.New(bt, mailbox.Options{Members: t.roster, Logger: log, Metrics: metrics})
 	t.plans = approval.New(bt.Bucket, approval.Options{Tasks: t.board, Members: t.roster, Post: t.mailbox})
@@ -272,7 +294,10 @@ func (l *leader) newTerm(bt *broker.Storage, m team.Member, bye context.Context,
 				log.Debug("former holder not told", "task", id, "agent", from, "err", err)
 			}
 		}})
-	opts := spawn.Options{Team: bt, Roster: t.roster, Cluster: child.Cluster(), Logger: log, Exec: t.refuseExec}
+	opts := spawn.Options{Team: bt, Roster: t.roster, Cluster: child.Cluster(), Logger: log, Exec: t.refuseExec,
+		Level: func(ctx context.Context, record team.Team) team.Sandbox {
+			return l.Workspaces.Level(ctx, record, team.LeaderRole)
+		}}
 	if l.options.LocalExec {
 		opts.Exec = t.exec
 	}

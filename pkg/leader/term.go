@@ -51,6 +51,8 @@ type term struct {
 	bye      context.Context // ends a little after the term's, for what must still be said
 	respawns sync.WaitGroup
 
+	returning map[team.AgentID]uint64 // the incarnations of lost members that a person has let come back
+
 	ending  sync.Mutex // one end of the goal at a time
 	refused refusal
 }
@@ -265,9 +267,32 @@ func (t *term) Respawn(ctx context.Context, m team.Member, wait time.Duration) e
 	return nil
 }
 
-// MayReturn reports whether a person has allowed that a lost member is brought back.
+// MayReturn reports whether a person has allowed that a lost member is brought back, and there is
+// room for it. If there is none, its record and a notice to the leader state that. It is not called
+// concurrently.
 func (t *term) MayReturn(ctx context.Context, m team.Member, record team.Team) (bool, error) {
-	return t.plans.MayReturn(ctx, m, record.Workspace, m.LastError)
+	may, err := t.plans.MayReturn(ctx, m, record.Workspace, m.LastError)
+	if err != nil || !may || t.returning[m.AgentID] == m.Incarnation {
+		return may, err
+	}
+	all, err := t.roster.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	for i, o := range all {
+		if o.State == team.Lost && t.returning[o.AgentID] == o.Incarnation { // its record is yet to show that
+			all[i].State = team.Created
+		}
+	}
+	if err := roster.LimitOf(record, m.Role, record.MaxTeammates).Check(all, m.Role); err != nil {
+		why := "it may come back, and there is no room: " + team.OneLine(err.Error())
+		if m.LastError == why { // which its record has after the notice
+			return false, nil
+		}
+		return false, t.Mark(ctx, m, why, watchdog.NoRoomText(m.AgentID, err))
+	}
+	t.returning[m.AgentID] = m.Incarnation
+	return true, nil
 }
 
 // Ready spawns members of a role that the team keeps ready. It does not block.

@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"agentteam/pkg/account"
+	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/control"
+	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/merge"
@@ -82,6 +84,31 @@ func TestCannotIsToldInEachGoal(t *testing.T) {
 	}
 }
 
+// A leader asks of standbys the level that its own commands have, not what its operator has wished for.
+func TestSpawnsAtItsLevel(t *testing.T) {
+	r := newRig(t, brokertest.Server(t))
+	source := hands.New(hands.Options{Sandbox: team.SandboxAuto})
+	r.term.leader.Workspaces = source
+	asked := make(chan team.Sandbox, 100)
+	stop, err := control.ServePool(t.Context(), r.team.Conn, nil, func(_ context.Context, o control.Order) error {
+		asked <- o.Sandbox
+		return team.Errorf(team.InvalidState, "this standby takes no member")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if err := r.team.Conn.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.spawner.Spawn(t.Context(), team.Member{Role: "coder", Model: "strong"}, 10); !errors.Is(err, team.InvalidState) {
+		t.Fatal(err)
+	}
+	if got, want := <-asked, source.Level(t.Context(), team.Team{}, team.LeaderRole); got != want {
+		t.Errorf("the order asks for the sandbox %q, the leader's commands have %q", got, want)
+	}
+}
+
 // A member is asked to leave and answers, or has not answered when the leader's call is over;
 // one whose process is gone is asked nothing.
 func TestRemove(t *testing.T) {
@@ -98,7 +125,7 @@ func TestRemove(t *testing.T) {
 	if a, err := leads.Remove(ctx, "coder-1", ""); err != nil || !a.Left {
 		t.Errorf("of one that is lost: %+v, %v", a, err)
 	}
-	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	short, cancel := context.WithTimeout(ctx, 3*time.Second) // time enough to ask
 	defer cancel()
 	if a, err := leads.Remove(short, "coder-2", ""); err != nil || a.Left || a.Refused || a.RequestID == "" {
 		t.Errorf("of one that is silent: %+v, %v", a, err)
@@ -172,12 +199,13 @@ func TestLeaderListens(t *testing.T) {
 	}
 	for _, state := range []team.MemberState{team.WaitingAnswer, team.Idle} {
 		heart.Set(func(b *team.Beat) { b.State = state })
-		for h, _ := r.pulse.Of("coder-1"); h.Beat.State != state; h, _ = r.pulse.Of("coder-1") {
-			if ctx.Err() != nil || h.Incarnation != 1 {
+		brokertest.Until(t, "the beat is heard", func() bool {
+			h, _ := r.pulse.Of("coder-1")
+			if h.Incarnation != 1 {
 				t.Fatalf("after a forged beat heard %+v, want %s", h, state)
 			}
-			runtime.Gosched()
-		}
+			return h.Beat.State == state
+		})
 	}
 	if _, err := r.board.Create(ctx, team.Leader, team.NewTask{Title: "second", Dependencies: []team.TaskID{"T-001"}}); err != nil {
 		t.Fatal(err)
@@ -193,12 +221,10 @@ func TestLeaderListens(t *testing.T) {
 	if task, err = board.NewHand(ctx, r.board, m.Holder()).Take(ctx, task); err != nil {
 		t.Fatal(err)
 	}
-	for l := r.index.Look(); l.Tasks[team.InProgress] != 1 || l.Tasks[team.Pending] != 1; l = r.index.Look() {
-		if ctx.Err() != nil {
-			t.Fatalf("the index has %v", l.Tasks)
-		}
-		runtime.Gosched()
-	}
+	brokertest.Until(t, "the index has one task that runs and one that waits", func() bool {
+		l := r.index.Look()
+		return l.Tasks[team.InProgress] == 1 && l.Tasks[team.Pending] == 1
+	})
 	want := account.Overview{Members: map[team.MemberState]int{team.Idle: 1}, Running: 1, Blocked: 1, Unread: 1}
 	if got, err := r.overview(ctx); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("the team stands as %+v (%v), want %+v", got, err, want)
@@ -282,14 +308,11 @@ func TestLeaderIsToldWhoIsAway(t *testing.T) {
 		cancel()
 		must(<-ended)
 	})
-	for {
+	brokertest.Until(t, "anna is away, with what she did last", func() bool {
 		o, err := r.overview(ctx)
 		must(err)
-		if len(o.Away) == 1 && o.Away[0].Last.Title == "Build it" && o.Away[0].Name == "anna" && o.Away[0].Role == "coder" && len(r.index.Look().Members) == 2 {
-			return
-		}
-		runtime.Gosched()
-	}
+		return len(o.Away) == 1 && o.Away[0].Last.Title == "Build it" && o.Away[0].Name == "anna" && o.Away[0].Role == "coder" && len(r.index.Look().Members) == 2
+	})
 }
 
 // A task whose work waits to be merged is not taken from its holder, whatever became of that; once
@@ -331,4 +354,120 @@ func TestReapSparesWhatIsMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	reaped(team.Pending)
+}
+
+// A lost member whose return a person has allowed comes back when there is room; of two for one
+// place the first.
+func TestReturnsWhereThereIsRoom(t *testing.T) {
+	bt := brokertest.Team(t, "t")
+	ctx := t.Context()
+	r := roster.New(bt)
+	box := mailbox.New(bt, mailbox.Options{Members: r})
+	leads := &term{team: bt, roster: r, returning: map[team.AgentID]uint64{}, mailbox: box,
+		plans: approval.New(bt.Bucket, approval.Options{Members: r, Post: box})}
+	record := team.Team{MaxTeammates: 1, Policies: team.Policies{Respawn: team.RespawnAsk}, Roles: map[string]team.Role{"coder": {Name: "coder"}}}
+	members := map[team.AgentID]team.Member{}
+	for name, state := range map[team.AgentID]team.MemberState{"coder-1": team.Lost, "coder-2": team.Lost, "coder-3": team.Joined} {
+		m, err := r.Put(ctx, team.Member{AgentID: name, Role: "coder", State: state, Incarnation: 1, Backend: team.Pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		members[name] = m
+	}
+	may := func(name team.AgentID, want bool, when string) {
+		t.Helper()
+		if got, err := leads.MayReturn(ctx, members[name], record); got != want || err != nil {
+			t.Errorf("%s, %s: %v, %v; want %v", name, when, got, err, want)
+		}
+	}
+	for _, name := range []team.AgentID{"coder-1", "coder-2"} {
+		may(name, false, "nobody has decided")
+		if _, err := leads.plans.Decide(ctx, team.NewRespawn(members[name], "", "", time.Now()).ID, team.Decision{By: team.UserAgent, Approve: true}); err != nil {
+			t.Fatal(err)
+		}
+		may(name, false, "the place is taken")
+		waits, err := r.Get(ctx, name)
+		if members[name] = waits; err != nil || !strings.Contains(waits.LastError, "there is no room: the team has 1 teammates") {
+			t.Errorf("the record of %s states %q, %v", name, waits.LastError, err)
+		}
+		may(name, false, "the place is still taken")
+	}
+	var notices []string
+	if err := box.Read(ctx, team.Leader, 1, func(d mailbox.Delivery) error { notices = append(notices, d.Content); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if len(notices) != 2 || !strings.Contains(notices[0], "[Lost] A person has decided that coder-1 comes back, but the team has 1 teammates") {
+		t.Errorf("the leader gets %q", notices)
+	}
+	if err := r.Leave(ctx, "coder-3", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	may("coder-2", true, "there is room")
+	may("coder-1", false, "the other one has the place")
+	may("coder-2", true, "asked again")
+}
+
+// A goal that an earlier program has begun stays in the shared folder, whoever leads it next; the goal
+// after that has trees.
+func TestGoalFromBeforeTrees(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	cmd := exec.Command("bash", "-ec", "git init -q; git -c user.name=a -c user.email=a@example.org commit -qm first --allow-empty")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	r := newRig(t, brokertest.Server(t))
+	l := &leader{Process: r.leader.Process, registry: r.registry}
+	decide := func(when string, shared bool) {
+		t.Helper()
+		record, err := registry.Record(ctx, r.team)
+		if err == nil {
+			record, err = l.decide(ctx, r.team, record, dir)
+		}
+		if err != nil || record.Line == nil || record.Line.Goal != record.NextGoal() || record.OnLine() == shared || record.Line.Why != "" != shared {
+			t.Errorf("%s: %+v, %v", when, record.Line, err)
+		}
+	}
+	goal := func(text string) {
+		t.Helper()
+		if _, started, err := r.registry.StartGoal(ctx, r.team, registry.NewGoal{Text: text}); err != nil || !started {
+			t.Fatalf("started %v, %v", started, err)
+		}
+	}
+	forget := func() {
+		t.Helper()
+		if _, err := r.registry.Edit(ctx, r.team, func(t *team.Team) { t.Line = nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	join := func() {
+		t.Helper()
+		if _, err := l.join(ctx, r.team, team.Role{Name: "leader"}, 1, dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := func() {
+		t.Helper()
+		if _, err := r.registry.End(ctx, r.team, team.Ending{Status: team.TeamFinished}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goal("first")
+	join() // by a program that decides nothing
+	decide("led before", true)
+	decide("led again", true)
+	end()
+	goal("second") // the leader's record is as it was left
+	decide("the next goal", false)
+	end()
+	forget()
+	goal("third")
+	decide("the next goal of an old record", false)
+	forget()
+	if err := l.cannot(ctx, r.team, team.Team{}, 9, errors.New("there is no such folder")); err != nil {
+		t.Fatal(err)
+	}
+	decide("nobody could lead it", false)
 }

@@ -19,10 +19,16 @@ const (
 )
 
 // CheckLinks refuses a file or folder of the user that trees cannot get beside what git has. Errors:
-// InvalidArgument; NotFound for one that is not there.
-func (c Checkout) CheckLinks(ctx context.Context, names ...string) error {
+// InvalidArgument; NotFound for one that is not there; BudgetExceeded for what is not mounted, and too
+// large to be copied.
+func (c Checkout) CheckLinks(ctx context.Context, mounted bool, names ...string) error {
+	var copies copying
 	for _, name := range names {
-		if _, err := c.link(ctx, name); err != nil {
+		from, err := c.link(ctx, name)
+		if err == nil && !mounted {
+			err = copies.measure(from)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -77,15 +83,15 @@ func (c Checkout) lend(ctx context.Context, names []string, dir string, mounted 
 	}
 	defer root.Close()
 	mounts = map[string]string{}
-	copies := copying{left: mostLinked, files: mostLinkedFiles}
+	copies := copying{checkout: c.Root}
 	for _, name := range names {
 		from, err := c.link(ctx, name)
 		if err != nil {
 			return nil, nil, err
 		}
 		to := filepath.Join(filepath.FromSlash(c.Prefix), name)
-		if _, err := root.Lstat(to); err == nil {
-			continue // in a commit: to show another in its place would be to change it
+		if occupied(root, to) {
+			continue // by a commit: to show another in its place would be to change it
 		}
 		if err := root.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return nil, nil, err
@@ -108,6 +114,17 @@ func (c Checkout) lend(ctx context.Context, names []string, dir string, mounted 
 	return lent, mounts, nil
 }
 
+// occupied reports whether the files of a tree have something at a place, or something other than a
+// folder on the way there.
+func occupied(root *os.Root, place string) bool {
+	for at := place; at != "."; at = filepath.Dir(at) {
+		if info, err := root.Lstat(at); err == nil {
+			return at == place || !info.IsDir()
+		}
+	}
+	return false
+}
+
 // mountsIn returns mounts with the places below a root.
 func mountsIn(root string, mounts map[string]string) map[string]string {
 	all := map[string]string{}
@@ -117,10 +134,35 @@ func mountsIn(root string, mounts map[string]string) map[string]string {
 	return all
 }
 
-// copying copies files, within limits.
+// copying copies files of a checkout, within limits.
 type copying struct {
-	left  int64
-	files int
+	checkout string // its top
+	bytes    int64  // so far
+	files    int
+}
+
+// take counts a file or folder of what is copied from a place.
+func (c *copying) take(from string, info fs.FileInfo) error {
+	c.files++
+	if c.bytes += info.Size(); c.bytes > mostLinked || c.files > mostLinkedFiles {
+		return team.Errorf(team.BudgetExceeded, "worktree_links: %s is too large to copy into each tree: at most %d MiB in %d files", from, mostLinked>>20, mostLinkedFiles).
+			WithHint("with the sandbox bubblewrap it can be mounted instead")
+	}
+	return nil
+}
+
+// measure counts a file or folder as copy does.
+func (c *copying) measure(from string) error {
+	return filepath.WalkDir(from, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return c.take(from, info)
+	})
 }
 
 // copy copies a file or folder; what is neither, nor a symbolic link, is left out.
@@ -137,10 +179,8 @@ func (c *copying) copy(from string, root *os.Root, to string) error {
 		if err != nil {
 			return err
 		}
-		c.files--
-		if c.left -= info.Size(); c.left < 0 || c.files < 0 {
-			return team.Errorf(team.BudgetExceeded, "worktree_links: %s is too large to copy into each tree: at most %d MiB in %d files", from, mostLinked>>20, mostLinkedFiles).
-				WithHint("with the sandbox bubblewrap it can be mounted instead")
+		if err := c.take(from, info); err != nil {
+			return err
 		}
 		target := filepath.Join(to, rel)
 		switch {
@@ -151,12 +191,45 @@ func (c *copying) copy(from string, root *os.Root, to string) error {
 			if err != nil {
 				return err
 			}
-			return root.Symlink(goal, target)
+			return root.Symlink(c.goal(goal, from, to, target), target)
 		case info.Mode().IsRegular():
 			return copyInto(name, root, target, info)
 		}
 		return nil
 	})
+}
+
+// goal is what the copy of a symbolic link, at the place at in the tree, leads to. A link into the user's
+// checkout leads to the same place of the tree: what is written through it is not written to the user's.
+// from is copied to the place to.
+func (c *copying) goal(goal, from, to, at string) string {
+	if !filepath.IsAbs(goal) {
+		return goal // the tree has the same folders
+	}
+	leads := []string{goal}
+	if real, err := filepath.EvalSymlinks(goal); err == nil {
+		leads = append(leads, real)
+	}
+	for _, lead := range leads {
+		for _, in := range []struct{ folder, place string }{{from, to}, {c.checkout, "."}, {resolved(c.checkout), "."}} {
+			inside, err := filepath.Rel(in.folder, lead)
+			if err != nil || !filepath.IsLocal(inside) {
+				continue
+			}
+			if rel, err := filepath.Rel(filepath.Dir(at), filepath.Join(in.place, inside)); err == nil {
+				return rel
+			}
+		}
+	}
+	return goal
+}
+
+// resolved is a path without links, if it is there.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
 }
 
 func copyInto(from string, root *os.Root, to string, info fs.FileInfo) error {

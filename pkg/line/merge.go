@@ -20,9 +20,10 @@ type Merged struct {
 // Conflict is a file that both sides have changed in ways that do not go together.
 type Conflict struct {
 	Path   string `json:"path"`
-	Kind   string `json:"kind"`   // as git names it: "contents", "binary", "modify/delete", ...
-	Ours   string `json:"ours"`   // what the line has changed in it, as a diff, at most 16 KiB
-	Theirs string `json:"theirs"` // what is to be merged has changed in it
+	Kind   string `json:"kind"`          // as git names it: "contents", "binary", "modify/delete", ...
+	Ours   string `json:"ours"`          // what the line has changed in it, as a diff, at most 16 KiB
+	Theirs string `json:"theirs"`        // what is to be merged has changed in it
+	Cut    bool   `json:"cut,omitempty"` // one of the two has only the beginning, or is left out
 }
 
 const (
@@ -99,16 +100,19 @@ func (r *Repo) merge(ctx context.Context, base, ours, theirs Hash) (Merged, erro
 		return Merged{}, fmt.Errorf("merge %s into %s: git reports a conflict and names none", theirs.Short(), ours.Short())
 	}
 	for i := range conflicts {
-		if i >= mostConflicts {
-			break
-		}
 		c := &conflicts[i]
-		if c.Ours, err = r.excerpt(ctx, base, ours, c.Path); err != nil {
+		if i >= mostConflicts {
+			c.Cut = true
+			continue
+		}
+		var whole [2]bool
+		if c.Ours, whole[0], err = r.excerpt(ctx, base, ours, c.Path); err != nil {
 			return Merged{}, err
 		}
-		if c.Theirs, err = r.excerpt(ctx, base, theirs, c.Path); err != nil {
+		if c.Theirs, whole[1], err = r.excerpt(ctx, base, theirs, c.Path); err != nil {
 			return Merged{}, err
 		}
+		c.Cut = !whole[0] || !whole[1]
 	}
 	m.Conflicts = conflicts
 	return m, nil
@@ -154,11 +158,11 @@ func readMerge(out string) (tree Hash, all []Conflict, err error) {
 	return tree, all, nil
 }
 
-// excerpt returns the beginning of what two commits have differently in a file.
-func (r *Repo) excerpt(ctx context.Context, from, to Hash, name string) (string, error) {
+// excerpt returns what two commits have differently in a file, and whether that is all of it.
+func (r *Repo) excerpt(ctx context.Context, from, to Hash, name string) (text string, whole bool, err error) {
 	var b strings.Builder
-	_, err := r.Diff(ctx, &b, Patch, mostDiff, from, to, name)
-	return b.String(), err
+	whole, err = r.Diff(ctx, &b, Patch, mostDiff, from, to, name)
+	return b.String(), whole, err
 }
 
 // paths lists the files of conflicts, for people.

@@ -130,6 +130,8 @@ type Entry struct {
 	Agent   team.AgentID `json:"agent"`
 	Subject string       `json:"subject"`
 	Time    time.Time    `json:"time"`
+
+	Body string `json:"-"` // of its message, without the trailers
 }
 
 // Log returns the team's commits that are in to and not in from, the oldest first: not those
@@ -170,12 +172,13 @@ func entry(text string, t team.TeamID) (e Entry, ok bool) {
 		return Entry{}, false
 	}
 	e = Entry{Commit: Hash(hash), Time: time.Unix(seconds, 0).UTC()}
-	e.Subject, _, _ = strings.Cut(message, "\n")
 	message = strings.TrimRight(message, "\n")
 	trailers := strings.LastIndex(message, "\n\n")
 	if trailers < 0 {
 		return Entry{}, false
 	}
+	e.Subject, e.Body, _ = strings.Cut(message[:trailers], "\n")
+	e.Body = strings.TrimSpace(e.Body)
 	for l := range strings.Lines(message[trailers:]) {
 		key, value, _ := strings.Cut(strings.TrimSpace(l), ": ")
 		switch key {

@@ -2,12 +2,14 @@ package line_test
 
 import (
 	"context"
+	"io"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"agentteam/pkg/command"
 	"agentteam/pkg/line"
 	"agentteam/pkg/sandbox"
 	"agentteam/pkg/team"
@@ -18,14 +20,22 @@ func TestInSandbox(t *testing.T) {
 	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
 		t.Run(string(level), func(t *testing.T) {
 			s, err := sandbox.Find(t.Context(), level)
-			if err != nil {
+			switch {
+			case err != nil && os.Getenv("CI") == "":
 				t.Skip(err)
+			case err != nil:
+				t.Fatal(err)
 			}
 			r := setUp(t)
 			tr := r.tree("t-001")
 			in, err := s.Runner(sandbox.Box{Dir: tr.Root, Home: t.TempDir(), ReadOnly: []string{"/usr", "/bin", "/lib", "/lib64", "/etc", tr.Objects()}})
 			r.must(err)
 			sh(t, tr.Dir, "sed -i s/^3$/three/ numbers.txt; ln -s numbers.txt link")
+			for _, line := range []string{"echo x > $1/new", "mkdir $1/info/x", "echo x > $1/info/alternates", "rm -rf $1/*", "mv $1/pack away", "ln -s /etc $1/link"} {
+				if exit, err := in.Run(r.ctx, command.Command{Args: []string{"sh", "-c", line, "sh", tr.Objects()}, Dir: tr.Dir, Output: io.Discard}); err == nil && exit.Code == 0 {
+					t.Errorf("%s: %+v", line, exit)
+				}
+			}
 			b, err := tr.Commit(r.ctx, in, message("T-001"))
 			r.must(err)
 			c, err := r.Import(r.ctx, b, tr.Base)
@@ -57,7 +67,7 @@ func TestDeadline(t *testing.T) {
 	if _, err := line.Look(ctx, user); err == nil {
 		t.Error("no error")
 	}
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 }

@@ -24,6 +24,8 @@ type Plan struct {
 	From    Checkout     // whose subfolder is worked in, and whose Links there are; zero on another host
 	Links   []string     // ignored files and folders that builds need, from the user's folder
 	Mounted bool         // Links are not copied: places are made where the sandbox mounts them, read-only
+
+	Branches map[string]Hash // commits of the repository that its git has by these names; those of a tree that is there stay
 }
 
 // Tree is a folder for one member to work in, with a separate git dir. Both are the
@@ -206,13 +208,16 @@ func (t *Tree) init(ctx context.Context, p Plan, fresh string) error {
 	for _, h := range t.repo.shallow() {
 		shallow += string(h) + "\n"
 	}
-	ref := filepath.Join("refs", "heads", filepath.FromSlash(branch))
-	for name, text := range map[string]string{
+	files := map[string]string{
 		filepath.Join("objects", "info", "alternates"): t.repo.objects() + "\n",
 		filepath.Join("info", "exclude"):               exclude,
-		ref:                                            string(p.At) + "\n",
 		"shallow":                                      shallow,
-	} {
+		headRef(branch):                                string(p.At) + "\n",
+	}
+	for name, at := range p.Branches {
+		files[headRef(name)] = string(at) + "\n"
+	}
+	for name, text := range files {
 		if text == "" {
 			continue
 		}
@@ -231,6 +236,9 @@ func (t *Tree) init(ctx context.Context, p Plan, fresh string) error {
 	_, err = fmt.Fprintf(f, "\tcheckStat = minimal\n[user]\n\tname = %s\n\temail = %[1]s@%s.agentteam.invalid\n[gc]\n\tauto = 0\n", p.Member, t.repo.team)
 	return errors.Join(err, f.Close())
 }
+
+// headRef is the file of a branch in a git dir.
+func headRef(branch string) string { return filepath.Join("refs", "heads", filepath.FromSlash(branch)) }
 
 // exclude has git ignore files in a new tree.
 func exclude(fresh string, names []string) error {

@@ -4,7 +4,7 @@
 // Nothing is stored, and nothing is waited for: a piece that cannot be published at
 // once is lost, and so is one for which a listener has no room. The whole text is in the
 // feed (package feed) once the turn is complete. When a piece is cut is the business of
-// package agent.
+// package engine.
 package live
 
 import (
@@ -25,13 +25,13 @@ const (
 	maxQueued = 64
 )
 
-// Publisher publishes what one agent's model writes. Safe for concurrent use.
+// Publisher publishes what the models of one member and its subagents write. Safe for concurrent use.
 type Publisher struct {
 	team  *broker.Storage
 	queue chan team.Delta
 }
 
-// NewPublisher returns the publisher of an agent of the team. It publishes while
+// NewPublisher returns the publisher of an agent and its subagents. It publishes while
 // [Publisher.Run] runs.
 func NewPublisher(t *broker.Storage) *Publisher {
 	return &Publisher{t, make(chan team.Delta, maxQueued)}
@@ -73,12 +73,11 @@ func Listen(ctx context.Context, t *broker.Storage, agents []team.AgentID, f fun
 		subj = subject.Live(t.ID, agents[0])
 	}
 	sub, err := t.Conn.NATS().Subscribe(subj, func(m *nats.Msg) {
-		whose := subject.Sender(m.Subject)
-		if len(of) > 0 && !of[whose] {
+		var d team.Delta
+		if wire.Unmarshal(m.Data, &d) != nil || d.TeamID != t.ID || m.Subject != subject.Live(t.ID, d.AgentID) {
 			return
 		}
-		var d team.Delta
-		if wire.Unmarshal(m.Data, &d) == nil && d.AgentID == whose && d.TeamID == t.ID {
+		if len(of) == 0 || of[d.AgentID] {
 			f(d)
 		}
 	})

@@ -104,6 +104,8 @@ func (in *inbox) take(text string) mailbox.Delivery {
 			return d
 		case err := <-in.done:
 			in.t.Fatalf("waiting for %q: Receive = %v", text, err)
+		case <-time.After(brokertest.Longest):
+			in.t.Fatalf("%q does not come", text)
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // wait bounds what a test waits for.
-const wait = 20 * time.Second
+const wait = brokertest.Longest
 
 // puppet is a model whose answers a test gives.
 type puppet struct {
@@ -85,6 +85,10 @@ type rig struct {
 	end       func() // ends the membership
 }
 
+// rigRecord is the record of its team.
+var rigRecord = team.Team{ID: "t", LeaseSeconds: 60, Roles: map[string]team.Role{"coder": {Name: "coder"},
+	"tester": {Name: "tester", Hands: team.Hands{Permissions: team.Permissions{Deny: []string{"Read(web/secret/CLAUDE.md)"}}}}}}
+
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,7 +106,7 @@ func newRigIn(t *testing.T, dir string, in workspace.Source) *rig {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(ctx, Options{Process: "p", Team: r.bt, Record: team.Team{ID: "t", LeaseSeconds: 60}, Member: m,
+		ended <- Run(ctx, Options{Process: "p", Team: r.bt, Record: rigRecord, Member: m,
 			Role: team.Role{Name: "coder"}, Model: r.model, ModelChanged: func() <-chan struct{} { return nil }, Workspaces: in})
 	}()
 	r.end = sync.OnceFunc(func() {

@@ -45,7 +45,7 @@ func promptBudget(t *testing.T, all bool, tools []string) {
 		m := &member{jobs: jobs, Options: Options{Member: team.Member{AgentID: name, Role: kind}, Role: team.Role{Tools: tools}, Aliases: []string{"big", "small"}, Logger: slog.New(slog.DiscardHandler)}}
 		for _, dialect := range []team.Dialect{team.Native, team.Claude} {
 			m.Record = team.Team{ID: "default", Roles: loaded.All, Policies: team.Policies{Dialect: dialect}}
-			set, err := m.tools(workspace.Follow(nil, nil, workspace.Options{Begin: m.begin}), nil, &agent.Conversation{})
+			set, _, err := m.tools(workspace.Follow(nil, nil, workspace.Options{Begin: m.begin}), nil, &agent.Conversation{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,8 +13,8 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// In delegate mode the leader does not see the tools of the workspace; one that is active when
-// the mode begins is refused them. Teammates have them, and the leader has them again afterwards.
+// In delegate mode the leader does not see the tools of the workspace, and is refused them, also if the
+// mode begins while it works. Teammates have them, and the leader has them again afterwards.
 func TestDelegateMode(t *testing.T) {
 	files := toolNames(new(workspace.Current).Tools())
 	for _, tt := range []struct {
@@ -24,27 +24,31 @@ func TestDelegateMode(t *testing.T) {
 	}{
 		{team.Leader, false, false, true, true},
 		{team.Leader, true, true, false, false},
-		{team.Leader, false, true, true, false},
+		{team.Leader, false, true, false, false},
+		{team.Leader, true, false, true, true},
 		{"coder-1", true, true, true, true},
 	} {
 		o := Options{Member: team.Member{AgentID: tt.agent}, Logger: slog.New(slog.DiscardHandler), Record: team.Team{Policies: team.Policies{Delegate: tt.began}}}
 		m := &member{Options: o}
-		m.newest.Store(&team.Team{Policies: team.Policies{Delegate: tt.now}})
-		set, err := m.tools(&workspace.Current{}, nil, &agent.Conversation{})
+		m.newest.Store(&o.Record)
+		all, led, err := m.tools(&workspace.Current{}, nil, &agent.Conversation{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		mode := m.mode(place.Place{}, all, led)
+		m.newest.Store(&team.Team{Policies: team.Policies{Delegate: tt.now}})
+		system, set := mode()
 		told := slices.ContainsFunc(set.Specs(), func(s tool.Spec) bool { return slices.Contains(files, s.Name) })
 		if told != tt.told {
 			t.Errorf("%+v: it sees tools of the workspace: %v", tt, told)
 		}
-		if tt.told && !tt.calls {
-			got := set.Run(t.Context(), tool.Call{ID: "1", Name: "read_file", Arguments: `{"path":"a"}`})
+		if !tt.calls { // nor has it one that is in the middle of a turn
+			got := all.Run(t.Context(), tool.Call{ID: "1", Name: "read_file", Arguments: `{"path":"a"}`})
 			if !got.IsError || !strings.Contains(got.Content, "delegate mode") {
 				t.Errorf("%+v: read_file: %+v", tt, got)
 			}
 		}
-		if says := strings.Contains(agent.System(o.Record, o.Member, team.Role{}, place.Place{}), "# Delegate mode"); says != (tt.agent == team.Leader && tt.began) {
+		if says := strings.Contains(system, "# Delegate mode"); says != (tt.agent == team.Leader && tt.now) {
 			t.Errorf("%+v: the prompt speaks of it: %v", tt, says)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"agentteam/pkg/broker"
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
+	"agentteam/pkg/hands"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/model"
 	"agentteam/pkg/registry"
@@ -115,6 +116,7 @@ type victim struct {
 	record team.Team
 	ids    *strings.Replacer // of what waits
 	misuse []string          // what the crew was asked for
+	hands  *hands.Source     // real ones; nil: its commands only say that they are in a sandbox
 }
 
 // hold is the hand of a member that is a record only.
@@ -211,6 +213,9 @@ func (v *victim) work() {
 		Workspaces: workspace.Shared{Dir: v.dir, Runner: boxed{}}, Level: func(context.Context, team.Team, string) team.Sandbox { return team.Bubblewrap }}
 	if v.self == team.Leader {
 		o.Crew = crew{v}
+	}
+	if v.hands != nil {
+		o.Workspaces, o.Level = v.hands, v.hands.Level
 	}
 	ctx, cancel := context.WithCancel(v.Context())
 	ended := make(chan error, 1)

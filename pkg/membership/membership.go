@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +36,7 @@ import (
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
-	"agentteam/pkg/tool"
+
 	"agentteam/pkg/tool/job"
 	"agentteam/pkg/tool/teamtool"
 	"agentteam/pkg/tool/workspace"
@@ -62,6 +61,7 @@ type Options struct {
 	KeepTranscripts time.Duration                                   // see [journal.Options]
 	ModelChanged    func() <-chan struct{}                          // see [agent.Team]; required
 	Started         func(*agent.Agent)                              // called once the agent is about to work
+	Organisation    team.Permissions                                // go before those of the team, and no record holds them
 	Level           worktree.Level                                  // of the sandbox of a role's commands; nil: without a rule nothing is asked
 	Logger          *slog.Logger
 	Metrics         prometheus.Registerer
@@ -128,7 +128,7 @@ func (m *member) run() error {
 	m.board = board.New(o.Team.Bucket, board.Options{Logger: o.Logger, Metrics: o.Metrics, Withdraw: merge.New(o.Team).Withdraw})
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Metrics: o.Metrics})
 	m.hand = board.NewHand(ctx, m.board, o.Member.Holder())
-	m.line, m.current = m.place()
+	m.line, m.current = m.place(box)
 	defer m.close()
 	ws, done, err := m.current.Use(ctx)
 	if err != nil {
@@ -163,11 +163,11 @@ func (m *member) run() error {
 			return err
 		}
 	}
-	tools, err := m.tools(m.current, box, past)
+	tools, led, err := m.tools(m.current, box, past)
 	if err != nil {
 		return err
 	}
-	a := m.agent(log, past, tools, box, begun)
+	a := m.agent(log, past, m.mode(*past.Place, tools, led), box, begun)
 	stopUrgent, err := box.Urgent(o.Member.AgentID, a.Urge)
 	if err != nil {
 		return err
@@ -183,13 +183,17 @@ func (m *member) run() error {
 }
 
 // place is where the member works, with what it has under way there.
-func (m *member) place() (*worktree.Line, *workspace.Current) {
+func (m *member) place(box *mailbox.Mailbox) (*worktree.Line, *workspace.Current) {
 	m.jobs = job.New(job.Options{Keep: stored.In(m.Team.Files).Put, Task: func() team.TaskID {
 		held, _ := m.hand.Task()
 		return held.ID
 	}})
 	m.heart.Jobs(m.jobs.List)
 	l := worktree.New(worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
+		Notify: func(ctx context.Context, id, text string) error {
+			_, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: m.Member.AgentID, Content: text})
+			return err
+		},
 		Source: m.Workspaces, Level: m.Level, Logger: m.Logger, Metrics: m.Metrics})
 	texts := stored.In(m.Team.Files)
 	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite})
@@ -203,14 +207,20 @@ func (m *member) close() {
 	m.line.Settled()
 }
 
+// leaveWithin bounds the look at what a member that leaves has changed without a task.
+const leaveWithin = 5 * time.Second
+
 // leave gives back what the member holds when its agent has ended with err.
 func (m *member) leave(err error) {
+	m.jobs.Close() // before the task is another's
 	switch {
 	case err == nil:
 		m.letGo("its holder's process was stopped")
 	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded), errors.Is(err, agent.ErrShutdown): // an assignment may have been under way when the agent left
 		m.letGo("its holder was stopped")
-		m.jobs.Close()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), leaveWithin)
+		defer cancel()
+		m.line.Aside(ctx) // while its tree is open: from then on others of this host may remove it
 		m.current.Close()
 		if err := m.line.Leave(errors.Is(err, ErrTeamEnded)); err != nil {
 			m.Logger.Warn("the trees of a member that has left were not removed", "agent", m.Member.AgentID, "err", err)
@@ -228,14 +238,15 @@ func (m *member) listen() (stop func(), err error) {
 }
 
 // agent makes the agent, which since begun could have heard the leader.
-func (m *member) agent(log *journal.Journal, past *agent.Conversation, tools *tool.Set, box *mailbox.Mailbox, begun time.Time) *agent.Agent {
+func (m *member) agent(log *journal.Journal, past *agent.Conversation, mode func() (string, engine.Tools), box *mailbox.Mailbox, begun time.Time) *agent.Agent {
 	o := m.Options
+	system, tools := mode()
 	return agent.New(agent.Options{
-		Member: o.Member, TeamID: o.Team.ID, System: agent.System(o.Record, o.Member, o.Role, *past.Place),
+		Member: o.Member, TeamID: o.Team.ID, System: system, Mode: mode,
 		Past: past, Journal: log, Model: o.Model, Tools: tools, Dialect: o.Record.Dialect(o.Role), Hand: m.hand, Post: box, Heart: m.heart,
 		Input:  agent.Input{Mail: m.mail, Offers: m.offers, Given: m.given, Compacts: m.compacts},
-		Events: event.New(o.Team, o.Logger), Live: m.live, Jobs: m.jobs, Store: stored.In(o.Team.Files), Team: m.surroundings(box, begun),
-		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, Idle: o.Role.IdleTimeout(), Folders: m.folders, Logger: o.Logger, Metrics: o.Metrics,
+		Events: event.New(o.Team, o.Logger), Live: m.live.Tell, Jobs: m.jobs, Store: stored.In(o.Team.Files), Team: m.surroundings(box, begun),
+		Lease: o.Record.Lease(), MaxTurns: o.Role.MaxTurns, Idle: o.Role.IdleTimeout(), Folders: m.folders(whole), Logger: o.Logger, Metrics: o.Metrics,
 	})
 }
 
@@ -246,7 +257,7 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 	if err != nil {
 		return nil, nil, err
 	}
-	at := place.Look(ctx, m.folder, ws.Check, m.mayTell)
+	at := place.Look(ctx, m.folder, ws.Check, m.mayTell(m.record(), m.folder))
 	done()
 	for _, f := range at.Project {
 		for _, fault := range f.Faults {
@@ -284,28 +295,6 @@ func (m *member) open(ctx context.Context) (*journal.Journal, *agent.Conversatio
 	return log, past, nil
 }
 
-// folders implements [agent.Folders] in the tree of what the member works on.
-func (m *member) folders(ctx context.Context, file string, skip func(string) bool) (found []agent.Folder) {
-	ws, done, err := m.current.Use(ctx)
-	if err != nil { // the next call shows it
-		return nil
-	}
-	defer done()
-	if file == "" {
-		return []agent.Folder{{Name: agent.Top, Files: place.Standing(ws.Dir(), m.mayTell)}}
-	}
-	for _, dir := range place.Below(ws.Dir(), file) {
-		name, err := filepath.Rel(ws.Dir(), dir)
-		if err != nil || skip(filepath.ToSlash(name)) {
-			continue
-		}
-		if files := place.Folder(ws.Dir(), dir, m.mayTell); len(files) > 0 {
-			found = append(found, agent.Folder{Name: filepath.ToSlash(name), Files: files})
-		}
-	}
-	return found
-}
-
 // work runs the parts until the first one ends the membership.
 func (m *member) work(a *agent.Agent, box *mailbox.Mailbox, from uint64) error {
 	receive := func(ctx context.Context) error {
@@ -332,7 +321,7 @@ func (m *member) work(a *agent.Agent, box *mailbox.Mailbox, from uint64) error {
 		}
 		return err
 	}
-	return m.over(shutdown.Together(m.ctx, m.heart.Run, m.live.Run, m.line.Run, receive, work, m.watchTeam, m.passOffers, m.checkHold))
+	return m.over(shutdown.Together(m.ctx, m.heart.Run, m.live.Run, m.line.Run, receive, work, m.watchTeam, m.passOffers, m.checkHold, m.forget))
 }
 
 // over is how the membership ended, of which a part has returned err.

@@ -1,25 +1,33 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"agentteam/pkg/approval"
 	"agentteam/pkg/permission"
+	"agentteam/pkg/place"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
 
-// judge judges a call by the rules of the team and of the member's role. A call that a person has to
+// judge judges a call by the rules of the organisation, of the team and of the member's role. A call that a person has to
 // allow is judged by the record as it is stored: the rule for it may just have been added.
 func (m *member) judge(ctx context.Context, r tool.Request) (approval.Judgement, error) {
+	return m.judgeAs(ctx, r, whole)
+}
+
+// judgeAs is judge by the record that lend makes of the team's.
+func (m *member) judgeAs(ctx context.Context, r tool.Request, lend func(team.Team) team.Team) (approval.Judgement, error) {
 	dir := m.folder
 	if ws, done, err := m.current.Use(ctx); err == nil { // else the call fails by that, if it needs one
 		dir = ws.Dir()
 		done()
 	}
-	j, err := m.judgeBy(ctx, *m.newest.Load(), r, dir)
+	j, err := m.judgeBy(ctx, lend(*m.newest.Load()), r, dir)
 	if err != nil || j.Answer != approval.Ask {
 		return j, err
 	}
@@ -27,20 +35,16 @@ func (m *member) judge(ctx context.Context, r tool.Request) (approval.Judgement,
 	if err != nil {
 		return j, err
 	}
-	return m.judgeBy(ctx, record, r, dir)
+	return m.judgeBy(ctx, lend(record), r, dir)
 }
 
 // judgeBy judges a call by a record of the team.
 func (m *member) judgeBy(ctx context.Context, record team.Team, r tool.Request, dir string) (approval.Judgement, error) {
 	hands := record.HandsOf(m.Member.Role)
 	j := approval.Judgement{Dir: dir, Asking: hands.PermissionAsk}
-	rules, _, err := permission.Parse(hands.Permissions)
-	if err != nil && !r.Traits.Writes { // the team's own tools are asked for nothing
-		j.Answer = approval.Allow
-		return j, nil
-	}
-	if err != nil { // which of them allows something is not known then
-		return j, team.Errorf(team.InvalidState, "the permissions of the team cannot be read: %w", err).WithHint("a person has to mend them; tell the user")
+	rules, _, err := permission.Parse(m.Organisation.And(hands.Permissions))
+	if err != nil {
+		return m.judgeWithout(j, r, err)
 	}
 	var v permission.Verdict
 	if m.Level != nil {
@@ -53,6 +57,9 @@ func (m *member) judgeBy(ctx context.Context, record team.Team, r tool.Request, 
 	switch v.Decision {
 	case permission.None, permission.Allow:
 		j.Answer = approval.Allow
+		if by, ok := hands.Permissions.Given[v.Rule]; ok && !slices.Contains(m.Organisation.Allow, v.Rule) {
+			j.Given = &by
+		}
 	case permission.Ask:
 		j.Answer = approval.Ask
 		if v.Rule == "" { // a rule that asks goes before each that allows
@@ -64,17 +71,50 @@ func (m *member) judgeBy(ctx context.Context, record team.Team, r tool.Request, 
 	return j, nil
 }
 
-// mayTell reports whether no rule denies the member to read a file, an absolute path: what it may not
-// read is not told to it either.
-func (m *member) mayTell(path string) bool {
-	rules, _, err := permission.Parse(m.newest.Load().HandsOf(m.Member.Role).Permissions)
-	if err != nil { // which of them denies something is not known then
-		return false
+// judgeWithout judges a call while the rules of the team or of the role cannot be read: which of them denies
+// something is not known then. Those of the organisation hold, and the team's own tools are asked for nothing.
+func (m *member) judgeWithout(j approval.Judgement, r tool.Request, unreadable error) (approval.Judgement, error) {
+	rules, _, err := permission.Parse(m.Organisation)
+	v := rules.Decide(r, j.Dir)
+	switch {
+	case err == nil && v.Decision == permission.Deny:
+		j.Answer, j.Rule, j.Why = approval.Deny, v.Rule, v.Why
+		return j, nil
+	case err == nil && permission.OfTeam(r):
+		j.Answer = approval.Allow
+		return j, nil
 	}
-	arguments, err := json.Marshal(map[string]string{"path": path})
+	return j, team.Errorf(team.InvalidState, "the permissions of the team cannot be read: %w", cmp.Or(err, unreadable)).WithHint("a person has to mend them; notify the user")
+}
+
+// mayCheck returns an error if a rule denies the check of a task as a command: who writes a check must not run by
+// it what no command may.
+func (m *member) mayCheck(ctx context.Context, t team.Task) error {
+	if t.Check == "" {
+		return nil
+	}
+	arguments, err := json.Marshal(map[string]string{"command": t.Check})
 	if err != nil {
-		return false
+		return err
 	}
-	v := rules.Decide(tool.Request{Called: "read_file", Tool: "read_file", Arguments: arguments, Traits: known().Traits("read_file")}, m.folder)
-	return v.Decision != permission.Deny && v.Decision != permission.Ask
+	j, err := m.judge(ctx, tool.Request{Called: "bash", Tool: "bash", Arguments: arguments, Traits: known().Traits("bash")})
+	if err == nil && j.Answer == approval.Deny && j.Rule != "" {
+		err = team.Errorf(team.PermissionDenied, "the check of %s is not run: the rule %q denies it", t.ID, j.Rule).
+			WithHint("ask the leader for a check that may run")
+	}
+	return err
+}
+
+// mayTell reports of files, absolute paths, whether no rule of the organisation or of a record of the team denies the member to
+// read them from dir, its folder: what it may not read it does not learn otherwise.
+func (m *member) mayTell(record team.Team, dir string) place.May {
+	rules, _, err := permission.Parse(m.Organisation.And(record.HandsOf(m.Member.Role).Permissions))
+	return func(path string) bool {
+		arguments, jerr := json.Marshal(map[string]string{"path": path})
+		if cmp.Or(err, jerr) != nil { // which of the rules denies something is not known then
+			return false
+		}
+		v := rules.Decide(tool.Request{Called: "read_file", Tool: "read_file", Arguments: arguments, Traits: known().Traits("read_file")}, dir)
+		return v.Decision != permission.Deny && v.Decision != permission.Ask
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"agentteam/pkg/agent"
+	"agentteam/pkg/approval"
 	"agentteam/pkg/audit"
 	"agentteam/pkg/engine"
 	"agentteam/pkg/event"
@@ -50,7 +51,12 @@ func (m *member) record() team.Team {
 // openSubagent prepares the conversation of a subagent. Errors: those of [journal.Open].
 func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Options, func(uint64, model.Usage, error), error) {
 	record := m.record()
-	tools, changes, err := m.subagentTools(s.Role, record.Dialect(m.Role))
+	d, lend := record.Dialect(m.Role), m.lending(s.Role)
+	tools, changes, err := m.subagentTools(s.Role, d, lend)
+	if err != nil {
+		return engine.Options{}, nil, err
+	}
+	at, err := m.here(ctx, lend)
 	if err != nil {
 		return engine.Options{}, nil, err
 	}
@@ -60,7 +66,7 @@ func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Opti
 			alias = a
 		}
 	}
-	log, _, err := journal.Open(ctx, m.Team, s.Name, m.Member.Incarnation, journal.Options{Keep: m.KeepTranscripts, Place: m.at,
+	log, _, err := journal.Open(ctx, m.Team, s.Name, m.Member.Incarnation, journal.Options{Keep: m.KeepTranscripts, Place: &at,
 		Outlives: func(ctx context.Context, before uint64) error { return audit.Keep(ctx, m.Team, s.Name, before) }})
 	if err != nil {
 		return engine.Options{}, nil, err
@@ -86,21 +92,32 @@ func (m *member) openSubagent(ctx context.Context, s subagent.Spec) (engine.Opti
 		emit(team.EventBody{Type: team.RunFinished, Result: engine.JSON(map[string]any{"turns": turns,
 			"usage": map[string]int{"prompt_tokens": used.PromptTokens, "completion_tokens": used.CompletionTokens}})})
 	}
-	return engine.Options{Name: string(s.Name), System: agent.Subagent(record, m.Member, s.Name, s.Role, *m.at, changes), Alias: alias, Model: m.Model, Tools: tools,
-		Journal: subagentLog{log, m, run, writes}, Owner: lender{m}, Store: stored.In(m.Team.Files), Logger: m.Logger}, end, nil
+	speak := func(id string) engine.Speech {
+		return engine.SpeechTo(m.live.Tell, team.Delta{TeamID: m.Team.ID, AgentID: s.Name, Incarnation: m.Member.Incarnation, RunID: run, MessageID: id})
+	}
+	memory, records := agent.NewPart(d), subagentLog{log, m, run, writes}
+	return engine.Options{Name: string(s.Name), System: agent.Subagent(record, m.Member, s.Name, s.Role, at, changes), Alias: alias, Model: m.Model, Tools: tools,
+		Journal: records, Conversation: &memory.Conversation.Conversation, Memory: memory, Owner: &lender{member: m, memory: memory, log: records, folders: m.folders(lend)},
+		Speak: speak, Store: stored.In(m.Team.Files), Logger: m.Logger}, end, nil
 }
 
 // lent are the tools of a member's subagents, made at the first: that takes a while.
 type lent struct {
 	once  sync.Once
 	files []tool.Tool
-	set   *tool.Set // behind the member's gates
+	set   *tool.Set // behind the member's gates, but that of the permissions
 	err   error
 }
 
+// lending returns what makes the record by which a subagent with that role works of the team's.
+func (m *member) lending(r team.Role) func(team.Team) team.Team {
+	return func(t team.Team) team.Team { return t.Lending(m.Member.Role, r.Hands) }
+}
+
 // subagentTools are those of a subagent with that role: what its type has of its owner's tools of the
-// workspace, behind its owner's gates. changes reports whether one of them changes anything.
-func (m *member) subagentTools(r team.Role, d team.Dialect) (tools engine.Tools, changes bool, err error) {
+// workspace, behind its owner's gates, with what both its type and its owner may do. changes reports
+// whether one of them changes anything.
+func (m *member) subagentTools(r team.Role, d team.Dialect, lend func(team.Team) team.Team) (tools engine.Tools, changes bool, err error) {
 	l := &m.lent
 	l.once.Do(func() {
 		l.files = m.current.Bound()
@@ -112,9 +129,8 @@ func (m *member) subagentTools(r team.Role, d team.Dialect) (tools engine.Tools,
 			l.set = l.set.Behind(m.gate.Pass)
 		}
 		if m.Member.AgentID == team.Leader {
-			l.set = l.set.Behind(m.delegate(l.files))
+			l.set = l.set.Behind(m.delegate(l.files, "end, and report what is left to do"))
 		}
-		l.set = l.set.Behind(m.passOnceDecided)
 	})
 	if l.err != nil {
 		return nil, false, l.err
@@ -126,8 +142,8 @@ func (m *member) subagentTools(r team.Role, d team.Dialect) (tools engine.Tools,
 		}
 		names, changes = append(names, t.Name), changes || t.Traits.Writes
 	}
-	set, err := l.set.Speaking(d).Allow(names)
-	return boundTools{set, m.current.Here()}, changes, err
+	set, err := l.set.Behind(m.passOnceDecided(func(ctx context.Context, r tool.Request) (approval.Judgement, error) { return m.judgeAs(ctx, r, lend) })).Speaking(d).Allow(names)
+	return boundTools{set, m.current.Here(lend)}, changes, err
 }
 
 // boundTools work where their subagent was begun.
@@ -152,29 +168,36 @@ func has(r team.Role, t tool.Tool) bool {
 	})
 }
 
-// passOnceDecided is the gate of the member's permissions for a subagent, which waits until a person
-// has decided. It is asked for in its owner's name.
-func (m *member) passOnceDecided(ctx context.Context, r tool.Request) error {
-	for {
-		err := m.asks.Pass(ctx, r)
-		w, waits := tool.Awaits(err)
-		if !waits {
-			return err
-		}
-		waiting, stop := context.WithCancel(ctx)
-		go func() { // who waits for a person has not stalled
-			for waiting.Err() == nil {
-				tool.Progress(ctx)
-				select {
-				case <-waiting.Done():
-				case <-time.After(progressEvery):
-				}
+// passOnceDecided is the gate of the permissions for a subagent. It waits until a person has decided,
+// who is asked in its owner's name.
+func (m *member) passOnceDecided(judge approval.Judge) tool.Gate {
+	return func(ctx context.Context, r tool.Request) error {
+		for {
+			err := m.asks.PassBy(ctx, r, judge)
+			w, waits := tool.Awaits(err)
+			if !waits {
+				return err
 			}
-		}()
-		_, err = m.decided(ctx, w.Plan)
+			job.Asks(ctx, w.Plan)
+			err = m.await(ctx, w.Plan)
+			job.Asks(ctx, "")
+			if err != nil {
+				return team.Errorf(team.Unavailable, "%s was not run: %w", r.Called, err)
+			}
+		}
+	}
+}
+
+// await returns once a plan is decided on, or with why ctx has ended. Who waits for a person has not
+// stalled.
+func (m *member) await(ctx context.Context, plan string) error {
+	for {
+		tool.Progress(ctx)
+		part, stop := context.WithTimeout(ctx, progressEvery)
+		_, err := m.decided(part, plan)
 		stop()
-		if err != nil {
-			return team.Errorf(team.Unavailable, "%s was not run: %w", r.Called, context.Cause(ctx))
+		if err == nil || ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -207,29 +230,43 @@ func (l subagentLog) stamped(r journal.Record) journal.Record {
 	return r
 }
 
-// lender is the member as the owner of its subagents' engines: they take no step that it might not.
-type lender struct{ *member }
+// lender is the member as the owner of a subagent's engine: that takes no step that the member might not.
+// It also shows the subagent what the repository states of the folders in which that works.
+type lender struct {
+	*member
+	memory  *agent.Part
+	log     engine.Journal
+	folders agent.Folders
+	touched []string // files, since the model was asked last
+}
 
 // Leave implements [engine.Owner]: as for the member's own steps, its task is made sure of before one
 // that counts.
-func (l lender) Leave(ctx context.Context, s engine.Step) error {
+func (l *lender) Leave(ctx context.Context, s engine.Step) error {
 	if err := l.heart.Certain(ctx); err != nil {
 		return err
 	}
-	t, holds := l.hand.Task()
-	if !holds || s == engine.Read || time.Since(l.hand.Confirmed()) < l.Record.Lease()/6 {
+	if t, holds := l.hand.Task(); holds && s != engine.Read && time.Since(l.hand.Confirmed()) >= l.Record.Lease()/6 {
+		if _, err := l.hand.Confirm(ctx, t.ID); err != nil && !errors.Is(err, team.ErrUnreadable) {
+			return err
+		}
+	}
+	if s != engine.Ask {
 		return nil
 	}
-	if _, err := l.hand.Confirm(ctx, t.ID); err != nil && !errors.Is(err, team.ErrUnreadable) {
-		return err
-	}
-	return nil
+	touched := l.touched
+	l.touched = nil
+	return l.memory.TellFolders(ctx, touched, l.folders, l.log)
 }
 
 // Within implements [engine.Owner].
-func (l lender) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+func (l *lender) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return l.heart.Within(ctx)
 }
 
 // Returned implements [engine.Owner].
-func (lender) Returned(tool.Effects, *journal.ToolResult) {}
+func (l *lender) Returned(e tool.Effects, _ *journal.ToolResult) {
+	if e.Touched != "" {
+		l.touched = append(l.touched, e.Touched)
+	}
+}

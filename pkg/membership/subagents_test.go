@@ -3,16 +3,32 @@ package membership
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"agentteam/pkg/approval"
+	"agentteam/pkg/board"
 	"agentteam/pkg/command"
+	"agentteam/pkg/model"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
 )
+
+// owner is coder-1 with these tools, in a team that has no NATS server.
+func owner(t *testing.T, tools []string, record team.Team) *member {
+	m := &member{names: tools, Options: Options{Member: team.Member{AgentID: "coder-1", Role: "coder"}, Logger: slog.New(slog.DiscardHandler)}}
+	m.newest.Store(&record)
+	m.current = workspace.Follow(workspace.Shared{Dir: t.TempDir(), Runner: command.Plain{}}, m.doing, workspace.Options{})
+	m.hand = board.NewHand(t.Context(), nil, m.Member.Holder())
+	m.asks = (&approval.Plans{}).Permissions(m.Member, nil, m.judge)
+	m.Level = func(context.Context, team.Team, string) team.Sandbox { return team.Bubblewrap }
+	t.Cleanup(m.current.Close)
+	return m
+}
 
 // A subagent has what its role has of the tools of its owner, and never more.
 func TestToolsOfSubagent(t *testing.T) {
@@ -34,13 +50,8 @@ func TestToolsOfSubagent(t *testing.T) {
 		"the tools of the team are not":      {all, team.Role{Tools: []string{"grep", "send_message", "subagent"}}, []string{"grep"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &member{names: tt.owner, Options: Options{Member: team.Member{AgentID: "coder-1"}, Logger: slog.New(slog.DiscardHandler)}}
-			m.current = workspace.Follow(workspace.Shared{Dir: t.TempDir(), Runner: command.Plain{}}, func() workspace.Work { return workspace.Work{} }, workspace.Options{})
-			defer m.current.Close()
-			m.asks = (&approval.Plans{}).Permissions(m.Member, nil, func(context.Context, tool.Request) (approval.Judgement, error) {
-				return approval.Judgement{Answer: approval.Allow}, nil
-			})
-			set, changes, err := m.subagentTools(tt.role, team.Native)
+			m := owner(t, tt.owner, team.Team{})
+			set, changes, err := m.subagentTools(tt.role, team.Native, m.lending(tt.role))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,5 +69,76 @@ func TestToolsOfSubagent(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a subagent may do is what both its type and its owner may.
+func TestPermissionsOfSubagent(t *testing.T) {
+	record := team.Team{Roles: map[string]team.Role{"coder": {Name: "coder", Hands: team.Hands{PermissionMode: team.AcceptEdits, Permissions: team.Permissions{Deny: []string{"Bash(rm *)"}, Allow: []string{"Bash(true)"}}}}}}
+	m := owner(t, []string{"bash", "read_file", "write_file"}, record)
+	const write, list, remove = `write_file {"path":"a","content":"b"}`, `bash {"command":"ls"}`, `bash {"command":"rm a"}`
+	for name, tt := range map[string]struct {
+		by   team.Hands
+		call string
+		want string // in the refusal; "": it runs
+	}{
+		"nothing of its own":     {team.Hands{}, write, ""},
+		"its type only reads":    {team.Hands{PermissionMode: team.ReadOnlyMode}, write, "in the mode read-only nothing is changed"},
+		"which still may look":   {team.Hands{PermissionMode: team.ReadOnlyMode}, list, ""},
+		"its type denies":        {team.Hands{Permissions: team.Permissions{Deny: []string{"Write(a)"}}}, write, `the rule "Write(a)" denies it`},
+		"its owner denies":       {team.Hands{}, remove, `the rule "Bash(rm *)" denies it`},
+		"its type allows that":   {team.Hands{Permissions: team.Permissions{Allow: []string{"Bash"}}}, remove, `the rule "Bash(rm *)" denies it`},
+		"its type passes by all": {team.Hands{PermissionMode: team.BypassPermissions}, remove, `the rule "Bash(rm *)" denies it`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind := team.Role{Name: "type", Hands: tt.by}
+			set, _, err := m.subagentTools(kind, team.Native, m.lending(kind))
+			if err != nil {
+				t.Fatal(err)
+			}
+			called, arguments, _ := strings.Cut(tt.call, " ")
+			r := set.Run(t.Context(), tool.Call{Name: called, Arguments: arguments})
+			if r.IsError != (tt.want != "") || !strings.Contains(strings.ReplaceAll(r.Content, `\"`, `"`), tt.want) {
+				t.Errorf("%s: %s, want %q", tt.call, r.Content, tt.want)
+			}
+		})
+	}
+}
+
+// A subagent reads what the repository states in the tree of its owner's task: what stands at its top
+// before all else, and of a folder below once it has touched a file there, as far as it may read it.
+func TestInstructionsOfSubagent(t *testing.T) {
+	s := &trees{dir: t.TempDir()}
+	r := newRigIn(t, s.dir, s)
+	for name, text := range map[string]string{
+		"tree-/AGENTS.md": "Rules of no task.", "tree-T-001/AGENTS.md": "Rules of the tree.", "tree-T-001/.git/HEAD": "",
+		"tree-T-001/api/AGENTS.md": "Rules of the folder api.", "tree-T-001/api/x.go": "package api",
+		"tree-T-001/web/AGENTS.md": "Rules of the folder web.", "tree-T-001/web/secret/CLAUDE.md": "Rules that it may not read.", "tree-T-001/web/secret/y.ts": "",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(s.dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.assign(r.add("first")[0])
+	r.model.next(t)
+	r.model.calls("subagent", `{"prompt":"Look.","type":"tester"}`)
+	says := func(has, not string) {
+		t.Helper()
+		heard := r.model.next(t)
+		if !strings.Contains(heard, "You are coder-1.a") || strings.Count(heard, has) != 1 || not != "" && strings.Contains(heard, not) {
+			t.Errorf("with %q once, and without %q, it is given\n%s", has, not, heard)
+		}
+	}
+	says("Rules of the tree.", "Rules of no task.")
+	r.model.calls("read_file", `{"path":"api/x.go"}`)
+	says("Rules of the folder api.", "Rules of the folder web.")
+	r.model.calls("read_file", `{"path":"api/x.go"}`, "write_file", `{"path":"web/secret/y.ts","content":"let y"}`)
+	says("Rules of the folder web.", "Rules that it may not read.")
+	r.model.answers <- model.Reply{Message: model.Message{Role: "assistant", Content: "Looked."}, FinishReason: "stop"}
+	if heard := r.model.next(t); !strings.Contains(heard, "Looked.") || strings.Contains(heard, "Rules of the folder") {
+		t.Errorf("its owner is given\n%s", heard)
 	}
 }

@@ -87,8 +87,17 @@ func (s surroundings) Reserved(ctx context.Context) (team.TaskID, bool) {
 	return p.Tasks[0].ID, true
 }
 
-// Expected takes a board that cannot be read for one that has work.
+// Expected takes a board that cannot be read for one that has work, and members that cannot be for too
+// few. Those whose names come first stay: if each looked at all others, all of them could leave at the same
+// moment.
 func (s surroundings) Expected(ctx context.Context) bool {
+	if t := s.record(); t.AtWork() && t.Roles[s.Member.Role].Ready > 0 {
+		members, err := s.roster.List(ctx)
+		before := slices.DeleteFunc(members, func(m team.Member) bool { return m.AgentID >= s.Member.AgentID })
+		if err != nil || t.Missing(t.Roles[s.Member.Role], before) > 0 {
+			return true
+		}
+	}
 	p, err := index.List(ctx, s.Team, s.board, team.Query{ReservedFor: s.Member.AgentID, Status: []team.TaskStatus{team.Pending}, Limit: 1})
 	return err != nil || len(p.Tasks) > 0
 }

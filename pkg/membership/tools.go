@@ -11,7 +11,9 @@ import (
 	"agentteam/pkg/approval"
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/completion"
+	"agentteam/pkg/engine"
 	"agentteam/pkg/mailbox"
+	"agentteam/pkg/place"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/subagent"
 	"agentteam/pkg/team"
@@ -26,9 +28,13 @@ import (
 type finisher struct {
 	teamtool.Crew
 	finishing *atomic.Bool
+	aside     func(context.Context) // see [worktree.Line.Aside]
 }
 
+// Finish is refused once if the leader has changed files without a task: the notice of that is mail
+// that it has not read.
 func (f finisher) Finish(ctx context.Context, summary string, givenUp []team.TaskID) error {
+	f.aside(ctx)
 	f.finishing.Store(true)
 	err := f.Crew.Finish(ctx, summary, givenUp)
 	if err != nil {
@@ -37,12 +43,13 @@ func (f finisher) Finish(ctx context.Context, summary string, givenUp []team.Tas
 	return err
 }
 
-// tools are those of the member, whose conversation so far is past.
-func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.Conversation) (*tool.Set, error) {
+// tools are those of the member, whose conversation so far is past; led are those of a leader in delegate
+// mode.
+func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.Conversation) (set, led *tool.Set, err error) {
 	files := slices.Concat(at.Tools(), []tool.Tool{m.subagentTool()}, m.jobs.Tools())
 	var leads teamtool.Crew
 	if m.Crew != nil {
-		leads = finisher{m.Crew, &m.finishing}
+		leads = finisher{m.Crew, &m.finishing, m.line.Aside}
 	}
 	crew := teamtool.New(teamtool.Options{
 		Self: m.Member, Board: m.board, Hand: m.hand, Mailbox: box, Roster: m.roster, Heard: m.heard, Asked: past.Asks, Crew: leads, Aliases: m.Aliases, Plans: m.plans, Gate: m.gate,
@@ -50,6 +57,9 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 		List:          func(ctx context.Context, q team.Query) (team.Page, error) { return index.List(ctx, m.Team, m.board, q) },
 		Team:          func(ctx context.Context) (team.Team, error) { return registry.Record(ctx, m.Team) },
 		Verify: func(ctx context.Context, t team.Task) (string, error) {
+			if err := m.mayCheck(ctx, t); err != nil {
+				return "", err
+			}
 			ws, done, err := at.Use(ctx)
 			if err != nil {
 				return "", err
@@ -59,15 +69,15 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 		},
 		Complete: m.complete,
 	})
-	set, err := tool.NewSet(m.Metrics, append(files, crew...)...)
+	set, err = tool.NewSet(m.Metrics, append(files, crew...)...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if m.gate != nil {
 		set = set.Behind(m.gate.Pass)
 	}
 	if m.Member.AgentID == team.Leader {
-		set = set.Behind(m.delegate(files))
+		set = set.Behind(m.delegate(files, "have a teammate do it: create a task, or ask by send_message"))
 	}
 	m.asks = m.plans.Permissions(m.Member, m.hand, m.judge)
 	set = set.Behind(m.asks.Pass)
@@ -76,9 +86,27 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 	// that it takes away, since without them nobody could take part.
 	set, err = set.Speaking(m.Record.Dialect(m.Role)).Allow(append(m.names, teamtool.Allowed(m.Member, crew)...))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return set.Without(func(t tool.Tool) bool { return m.Role.Takes(t.Answers) }), nil
+	set = set.Without(func(t tool.Tool) bool { return m.Role.Takes(t.Answers) })
+	return set, set.Without(func(t tool.Tool) bool { return slices.Contains(toolNames(files), t.Name) }), nil
+}
+
+// mode returns how the member works at the moment, which a person may change at any time: with all of its
+// tools, or as a leader in delegate mode.
+func (m *member) mode(at place.Place, all, led *tool.Set) func() (system string, t engine.Tools) {
+	of := func(delegate bool) string {
+		record := m.Record
+		record.Policies.Delegate = delegate
+		return agent.System(record, m.Member, m.Role, at)
+	}
+	leads, delegates := of(false), of(true)
+	return func() (string, engine.Tools) {
+		if m.Member.AgentID == team.Leader && m.record().Policies.Delegate {
+			return delegates, led
+		}
+		return leads, all
+	}
 }
 
 // Traits returns what holds for the calls of the tool that is called so, in any dialect; the
@@ -104,7 +132,7 @@ var known = sync.OnceValue(func() *tool.Set {
 // file may have been written for another program: what it names and nobody has here
 // is left out, and a role of nothing else is left with no tool rather than with all.
 func (m *member) chosen(files, crew []tool.Tool) []string {
-	if m.Role.IsToolless() || m.Member.AgentID == team.Leader && m.Record.Policies.Delegate {
+	if m.Role.IsToolless() {
 		return nil
 	}
 	if len(m.Role.Tools) == 0 || slices.Contains(m.Role.Tools, "*") {
@@ -130,16 +158,16 @@ func (m *member) chosen(files, crew []tool.Tool) []string {
 	return names
 }
 
-// delegate is the gate of a leader: in delegate mode it only leads. The mode may begin while the
-// leader works; it does not see the tools any more when it leads the next time.
-func (m *member) delegate(files []tool.Tool) tool.Gate {
+// delegate is the gate of a leader: in delegate mode it only leads. The mode may begin in the middle of a
+// turn; from the next one on the leader does not see the tools.
+func (m *member) delegate(files []tool.Tool, instead string) tool.Gate {
 	names := toolNames(files)
 	return func(_ context.Context, r tool.Request) error {
 		if !m.newest.Load().Policies.Delegate || !slices.Contains(names, r.Tool) {
 			return nil
 		}
 		return team.Errorf(team.PermissionDenied, "%s: in delegate mode the leader has no tools of the workspace", r.Called).
-			WithHint("have a teammate do it: create a task, or ask by send_message")
+			WithHint("%s", instead)
 	}
 }
 

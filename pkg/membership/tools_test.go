@@ -37,7 +37,7 @@ func TestToolsOfDialect(t *testing.T) {
 			{Record: team.Team{Policies: team.Policies{Dialect: team.Native}}, Role: team.Role{Dialect: team.Claude}},
 		} {
 			o.Member, o.Logger = team.Member{AgentID: name}, slog.New(slog.DiscardHandler)
-			set, err := (&member{Options: o}).tools(&workspace.Current{}, nil, &agent.Conversation{})
+			set, _, err := (&member{Options: o}).tools(&workspace.Current{}, nil, &agent.Conversation{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestToolsThatRoleTakesAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &member{Options: Options{Member: team.Member{AgentID: "coder-1"}, Role: tt.role, Logger: slog.New(slog.DiscardHandler)}}
-			set, err := m.tools(&workspace.Current{}, nil, &agent.Conversation{})
+			set, _, err := m.tools(&workspace.Current{}, nil, &agent.Conversation{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestToolsThatRoleTakesAway(t *testing.T) {
 	}
 }
 
-// A file that a rule denies is told by no import either.
+// A file that a rule denies is told by no import either, in whichever tree the member works.
 func TestDeniedFilesAreNotTold(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"CLAUDE.md": "@secrets/a.md @b.md", "secrets/a.md": "hunter2", "b.md": "B", ".git/HEAD": ""} {
@@ -108,10 +108,10 @@ func TestDeniedFilesAreNotTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := &member{folder: dir}
+	m := &member{folder: t.TempDir()} // where it began
 	record := team.Team{Hands: team.Hands{Permissions: team.Permissions{Deny: []string{"Read(secrets/**)"}}}}
 	m.newest.Store(&record)
-	text := agent.System(record, team.Member{}, team.Role{}, place.Place{Project: place.Standing(dir, m.mayTell)})
+	text := agent.System(record, team.Member{}, team.Role{}, place.Place{Project: place.Standing(dir, m.mayTell(m.record(), dir))})
 	if strings.Contains(text, "hunter2") || !strings.Contains(text, "@secrets/a.md is not followed: a permission rule denies secrets/a.md") || !strings.Contains(text, "## b.md, which CLAUDE.md imports\nB") {
 		t.Errorf("told\n%s", text)
 	}
@@ -148,7 +148,7 @@ func TestToolsOfRole(t *testing.T) {
 			m := &member{Options: Options{
 				Member: team.Member{AgentID: "coder-1", Role: "coder"}, Role: team.Role{Name: "coder", Tools: tt.role}, Logger: slog.New(slog.DiscardHandler),
 			}}
-			set, err := m.tools(&workspace.Current{}, nil, &agent.Conversation{})
+			set, _, err := m.tools(&workspace.Current{}, nil, &agent.Conversation{})
 			if err != nil {
 				t.Fatal(err)
 			}

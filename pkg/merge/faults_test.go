@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,7 +105,7 @@ func TestRecordMovedByHand(t *testing.T) {
 			q, repo := r.queue("a")
 			r.submit("T-001", base, "echo 1 > one")
 			r.run(q)
-			if name == "no record" {
+			if name != "no such commit" {
 				heard.await(t, "the line cannot be read")
 			} else {
 				heard.await(t, "an entry could not be merged")
@@ -216,5 +217,52 @@ func TestServerAway(t *testing.T) {
 			r.settled()
 			r.once()
 		})
+	}
+}
+
+// Merging does not stop when what is stored of a completed task cannot be removed.
+func TestNotRemoved(t *testing.T) {
+	r := setUp(t)
+	heard := r.listening()
+	q, repo := r.queue("a")
+	base := r.head()
+	if _, err := (&merge.Site{Records: r.records, Repo: repo}).Bring(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.must(repo.Pin(r.ctx, "returned/T-001/1", base))
+	sh(t, r.root, "touch a/line.git/packed-refs.lock") // as of a git that was killed
+	r.submit("T-001", base, "echo 1 > one")
+	r.submit("T-002", base, "echo 2 > two")
+	stop := r.run(q)
+	heard.await(t, "was not removed")
+	r.settled()
+	r.once()
+	stop()
+	sh(t, r.root, "rm a/line.git/packed-refs.lock")
+	works, err := (&merge.Site{Records: r.records, Repo: repo}).Works(r.ctx, true)
+	if want := []merge.Work{{Task: "T-001", Epoch: 1}}; err != nil || !slices.Equal(works, want) {
+		t.Errorf("left to be removed: %v, %v", works, err)
+	}
+}
+
+// A task whose record cannot have the reasons is released without them, and never left in progress
+// without an entry.
+func TestReasonsRefused(t *testing.T) {
+	r := setUp(t)
+	base := r.head()
+	r.submit("T-001", base, "sed -i '5s/.*/one/' numbers.txt")
+	r.submit("T-002", base, "sed -i '5s/.*/two/' numbers.txt")
+	r.board.refuse = func(o merge.Outcome) error {
+		if len(o.Conflicts) > 0 {
+			return team.Errorf(team.InvalidArgument, "the reason cannot be shown")
+		}
+		return nil
+	}
+	q, _ := r.queue("a")
+	r.run(q)
+	r.settled()
+	r.once()
+	if tk := r.board.of("T-002"); tk.held || len(tk.outcomes) != 1 || tk.outcomes[0].Kind != merge.Conflicting || tk.outcomes[0].Commit == "" || !strings.Contains(tk.outcomes[0].Reason, "cannot have the reasons") {
+		t.Errorf("%+v", tk)
 	}
 }

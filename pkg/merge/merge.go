@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"agentteam/pkg/line"
 	"agentteam/pkg/team"
@@ -24,7 +25,7 @@ func (q *Queue) merge(ctx context.Context, head Head, e Entry) (line.Hash, *Outc
 	if err := q.o.Site.follow(ctx, head.Commit); err != nil {
 		return "", nil, err
 	}
-	out := &Outcome{Head: head.Commit}
+	out := &Outcome{Head: head.Commit, Base: e.Base, Agent: e.Agent, Title: e.Title, Summary: e.Summary}
 	if err := q.step(ctx, "import"); err != nil {
 		return "", nil, err
 	}
@@ -80,17 +81,24 @@ func (q *Queue) refuse(out *Outcome, err error) (line.Hash, *Outcome, error) {
 	return "", nil, err
 }
 
-// mostSince bounds how much of the line is shown to the next holder.
-const mostSince = 50
+// mostSince bounds how many commits of the line are shown to the next holder, and mostSummary what
+// each was meant to do, in bytes.
+const (
+	mostSince   = 50
+	mostSummary = 1 << 10
+)
 
 // since lists what came into the line since a commit, in the files that conflict, or in all.
-func (q *Queue) since(ctx context.Context, base, head line.Hash, in []line.Conflict) ([]line.Entry, error) {
+func (q *Queue) since(ctx context.Context, base, head line.Hash, in []line.Conflict) (since []Since, err error) {
 	paths := make([]string, 0, len(in))
 	for _, c := range in {
 		paths = append(paths, c.Path)
 	}
 	all, err := q.o.Site.Repo.Log(ctx, base, head, few(paths)...)
-	return all[max(0, len(all)-mostSince):], err
+	for _, e := range all[max(0, len(all)-mostSince):] {
+		since = append(since, Since{e, strings.ToValidUTF8(e.Body[:min(len(e.Body), mostSummary)], "")})
+	}
+	return since, err
 }
 
 // few returns paths that fit onto a command line; if they do not, none, which stands for all.
@@ -124,7 +132,7 @@ func (q *Queue) check(ctx context.Context, head Head, next line.Hash, e Entry, o
 			continue
 		}
 		out.Kind, out.Failed, out.Output = CheckFailed, c.Task, output
-		out.Reason = fmt.Sprintf("the check of %s fails on the merged files", c.Task)
+		out.Reason = fmt.Sprintf("the check of %s (%s) fails on the merged files: %s", c.Task, team.OneLine(c.Title), team.OneLine(c.Command))
 		return true, nil
 	}
 	return false, nil
@@ -136,13 +144,14 @@ func (q *Queue) check(ctx context.Context, head Head, next line.Hash, e Entry, o
 func (q *Queue) checks(ctx context.Context, head Head, next line.Hash, e Entry) ([]Check, error) {
 	var all []Check
 	if e.Check != "" && head.Commit != e.Base {
-		all = append(all, Check{Task: e.Task, Agent: e.Agent, Command: e.Check})
+		all = append(all, Check{Task: e.Task, Title: e.Title, Agent: e.Agent, Command: e.Check})
 	}
-	if q.o.Recheck == RecheckOwn {
+	recheck := q.o.Recheck()
+	if recheck == team.RecheckOwn {
 		return all, nil
 	}
 	var paths []string
-	if q.o.Recheck == RecheckTouched {
+	if recheck != team.RecheckAll {
 		files, err := q.o.Site.Repo.Files(ctx, head.Commit, next)
 		if err != nil || len(files) == 0 {
 			return all, err

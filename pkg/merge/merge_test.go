@@ -1,6 +1,7 @@
 package merge_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -66,8 +67,10 @@ func TestTwoQueuesMergeEachTaskOnce(t *testing.T) {
 			!strings.Contains(o.Conflicts[0].Ours, fmt.Sprintf("+by %d\n", n-1)) || !strings.Contains(o.Conflicts[0].Theirs, fmt.Sprintf("+by %d\n", n)) {
 			t.Errorf("%s: outcome %+v", id(n), o)
 		}
-		if !slices.ContainsFunc(o.Since, func(e line.Entry) bool { return e.Task == id(n-1) && e.Subject == "Work on "+string(id(n-1)) }) {
-			t.Errorf("%s: the intent of the other is not in %+v", id(n), o.Since)
+		if !slices.ContainsFunc(o.Since, func(e merge.Since) bool {
+			return e.Task == id(n-1) && e.Subject == "Work on "+string(id(n-1)) && e.Summary == "What it is for"
+		}) || o.Title != "Work on "+string(id(n)) || o.Summary != "What it is for" || o.Agent != "coder-1" {
+			t.Errorf("%s: one of the intents is not in %+v", id(n), o)
 		}
 		r.submit(id(n), r.head(), fmt.Sprintf("sed -i 's/^by %d$/by %d and %d/' numbers.txt; echo %d > own-%d", n-1, n-1, n, n, n))
 		again++
@@ -90,14 +93,14 @@ func TestTwoQueuesMergeEachTaskOnce(t *testing.T) {
 func TestKilledAtEachStep(t *testing.T) {
 	r := setUp(t)
 	r.lease = 800 * time.Millisecond
-	n := 0
+	returned, n := map[merge.Work]bool{}, 0
 	for _, tt := range []struct {
 		step  string
 		fails bool // the work conflicts
 	}{
 		{"bring", false}, {"import", false}, {"merge", false}, {"commit", false}, {"check", false}, {"store", false}, {"move", false},
-		{"follow", false}, {"complete", false}, {"remove", false}, {"give back", false},
-		{"decide", true}, {"seal", true}, {"release", true}, {"remove", true},
+		{"follow", false}, {"complete", false}, {"clean", false}, {"remove", false}, {"give back", false},
+		{"pin", true}, {"decide", true}, {"seal", true}, {"release", true}, {"remove", true},
 	} {
 		n += 2
 		first, second := id(n-1), id(n)
@@ -136,14 +139,55 @@ func TestKilledAtEachStep(t *testing.T) {
 		r.settled()
 		stop()
 		if tt.fails {
-			if tk := r.board.of(second); tk.commit != "" || tk.held || len(tk.outcomes) != 1 {
-				t.Errorf("killed at %q: %+v", tt.step, tk)
+			tk := r.board.of(second)
+			if tk.commit != "" || tk.held || len(tk.outcomes) != 1 {
+				t.Fatalf("killed at %q: %+v", tt.step, tk)
 			}
+			r.takesUp(second, tk, fmt.Sprintf("+by %d\n", n))
+			returned[merge.Work{Task: second, Epoch: tk.epoch}] = true
 		} else if tk := r.board.of(first); tk.commit == "" {
 			t.Errorf("killed at %q: not completed: %+v", tt.step, tk)
 		}
 		r.once()
+		all, err := r.home.Works(r.ctx, true)
+		r.must(err)
+		for _, w := range all {
+			if !returned[w] {
+				t.Errorf("killed at %q: of %s epoch %d there is still something", tt.step, w.Task, w.Epoch)
+			}
+		}
+		if len(all) != len(returned) {
+			t.Errorf("killed at %q: there is %v, want %v", tt.step, all, returned)
+		}
 	}
+}
+
+// takesUp checks that a host which had no part in it gets the returned work of a task, with what it has
+// changed, and that nothing which git removes there takes it.
+func (r *rig) takesUp(id team.TaskID, tk task, change string) {
+	r.t.Helper()
+	o := tk.outcomes[0]
+	_, repo := r.queue("host-of-" + strings.ToLower(string(id)))
+	site := &merge.Site{Records: r.records, Repo: repo, Dir: r.t.TempDir()}
+	_, err := site.Bring(r.ctx)
+	r.must(err)
+	work := team.Try{By: o.Agent, Epoch: tk.epoch, Commit: string(o.Commit), Base: string(o.Base)}
+	for range 2 {
+		commit, err := site.Returned(r.ctx, id, work)
+		r.must(err)
+		if commit != o.Commit {
+			r.t.Errorf("%s: it gets %s, want %s", id, commit, o.Commit)
+		}
+		sh(r.t, r.root, "cd host-of-"+strings.ToLower(string(id))+"/line.git; git gc -q --prune=now")
+	}
+	var diff bytes.Buffer
+	if _, err := repo.Diff(r.ctx, &diff, line.Patch, 1<<20, o.Base, o.Commit); err != nil || !strings.Contains(diff.String(), change) {
+		r.t.Errorf("%s: it has %s, %v", id, &diff, err)
+	}
+	work.Commit = string(o.Base)
+	work.Epoch++
+	_, err = site.Returned(r.ctx, id, work)
+	refuses(r.t, err, team.NotFound, "no file")
 }
 
 // treeOf returns the files of a commit.

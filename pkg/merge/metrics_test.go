@@ -1,12 +1,14 @@
 package merge_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"agentteam/pkg/broker/brokertest"
 )
 
 // Each piece of work is counted once, by what came of it, and nothing waits at the end.
@@ -21,12 +23,6 @@ func TestMetrics(t *testing.T) {
 	r.submit("T-003", base, "echo new > new.txt")
 	q, _ := r.queue("one")
 	stop := r.run(q)
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if waiting, err := r.records.Waiting(r.ctx); err == nil && len(waiting) == 0 || time.Now().After(end) {
-			break
-		}
-	}
-	stop()
 	want := `# HELP agentteam_merges_total Submitted work with which this queue was done, by outcome: merged, or why not: conflict, check, refused.
 # TYPE agentteam_merges_total counter
 agentteam_merges_total{outcome="check"} 0
@@ -37,18 +33,30 @@ agentteam_merges_total{outcome="refused"} 0
 # TYPE agentteam_merges_waiting gauge
 agentteam_merges_waiting 0
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "agentteam_merges_total", "agentteam_merges_waiting"); err != nil {
-		t.Error(err)
+	counted := func() error {
+		return testutil.GatherAndCompare(reg, strings.NewReader(want), "agentteam_merges_total", "agentteam_merges_waiting")
 	}
-	families, err := reg.Gather()
-	r.must(err)
-	seen := map[string]uint64{}
-	for _, f := range families {
-		if h := f.GetMetric()[0].GetHistogram(); h != nil {
-			seen[f.GetName()] = h.GetSampleCount()
+	timed := func() map[string]uint64 {
+		families, err := reg.Gather()
+		r.must(err)
+		seen := map[string]uint64{}
+		for _, f := range families {
+			if h := f.GetMetric()[0].GetHistogram(); h != nil {
+				seen[f.GetName()] = h.GetSampleCount()
+			}
 		}
+		return seen
 	}
-	if seen["agentteam_merge_wait_seconds"] != 3 || seen["agentteam_merge_duration_seconds"] != 3 {
-		t.Errorf("the histograms have %v", seen)
+	defer func() {
+		if t.Failed() {
+			t.Log(counted(), timed())
+		}
+	}()
+	brokertest.Until(t, "all is counted", func() bool { // a little after the store has it
+		return counted() == nil && reflect.DeepEqual(timed(), map[string]uint64{"agentteam_merge_wait_seconds": 3, "agentteam_merge_duration_seconds": 3})
+	})
+	stop()
+	if err := counted(); err != nil {
+		t.Error(err)
 	}
 }

@@ -21,19 +21,10 @@ import (
 	"agentteam/pkg/telemetry"
 )
 
-// Recheck says whose checks are run on merged files.
-type Recheck string
-
-// Which checks are run again, besides the task's own.
-const (
-	RecheckOwn     Recheck = "own"     // none
-	RecheckTouched Recheck = "touched" // those of tasks in the line that changed one of the files that the merge changes
-	RecheckAll     Recheck = "all"     // those of all tasks in the line
-)
-
 // Check is the check of a task, in its assignee's name.
 type Check struct {
 	Task    team.TaskID
+	Title   string       // of that task
 	Agent   team.AgentID // whose sandbox and grant it runs under
 	Command string
 }
@@ -75,22 +66,32 @@ const (
 type Outcome struct {
 	Kind      Kind            `json:"kind"`
 	Head      line.Hash       `json:"head"`                // what it was to be merged onto
+	Base      line.Hash       `json:"base,omitempty"`      // what it was made on
 	Commit    line.Hash       `json:"commit,omitempty"`    // the work itself; "" if refused
+	Agent     team.AgentID    `json:"agent,omitempty"`     // who has done it
+	Title     string          `json:"title,omitempty"`     // what it was meant to do
+	Summary   string          `json:"summary,omitempty"`   // and how
 	Conflicts []line.Conflict `json:"conflicts,omitempty"` // the files, with both differences
-	Since     []line.Entry    `json:"since,omitempty"`     // what came into the line since the work's base, the newest last: in the files that conflict, or in all
+	Since     []Since         `json:"since,omitempty"`     // what came into the line since the work's base, the newest last: in the files that conflict, or in all
 	Failed    team.TaskID     `json:"failed,omitempty"`    // whose check fails
 	Output    string          `json:"output,omitempty"`    // of that check
 	Reason    string          `json:"reason"`              // in one line
 }
 
+// Since is a commit of the line that returned work was not made on.
+type Since struct {
+	line.Entry
+	Summary string `json:"summary,omitempty"` // what it was meant to do, at most 1 KiB
+}
+
 // Options are what a queue works with.
 type Options struct {
-	Site    *Site         // required
-	Tasks   Tasks         // required
-	Checker Checker       // required
-	Process string        // names this queue in the lease; unique, required
-	Recheck Recheck       // default: touched
-	Lease   time.Duration // default: [election.LeaseOn]
+	Site    *Site               // required
+	Tasks   Tasks               // required
+	Checker Checker             // required
+	Process string              // names this queue in the lease; unique, required
+	Recheck func() team.Recheck // as the team has it at the moment; default: always touched
+	Lease   time.Duration       // default: [election.LeaseOn]
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer // may be nil
 }
@@ -129,8 +130,10 @@ func NewQueue(o Options) (*Queue, error) {
 	if o.Site == nil || o.Tasks == nil || o.Checker == nil || o.Process == "" {
 		return nil, team.Errorf(team.InvalidArgument, "a queue needs a site, tasks, a checker and the name of its process")
 	}
+	if o.Recheck == nil {
+		o.Recheck = func() team.Recheck { return team.RecheckTouched }
+	}
 	o.Lease = cmp.Or(o.Lease, election.LeaseOn(o.Site.Records.bucket.Replicas()))
-	o.Recheck = cmp.Or(o.Recheck, RecheckTouched)
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	return &Queue{
 		o: o, m: newMetrics(o.Metrics), wake: make(chan struct{}, 1), step: func(ctx context.Context, _ string) error { return ctx.Err() },

@@ -46,6 +46,7 @@ type Entry struct {
 	Deliverable string       `json:"deliverable_digest,omitempty"` // of the task, as its holder has stored it
 	Sandbox     team.Sandbox `json:"sandbox,omitempty"`            // the level in which the holder's commands ran
 	Links       []string     `json:"links,omitempty"`              // what of the user's folder the check has used
+	Returned    []uint64     `json:"returned,omitempty"`           // the epochs under which earlier work of the task was returned
 	State       State        `json:"state"`
 	At          time.Time    `json:"at"` // when it was submitted
 
@@ -221,19 +222,24 @@ func (r *Records) notMerged(ctx context.Context, id team.TaskID, epoch uint64) (
 	return h, err
 }
 
-// Outcome returns why the work of a hold was not merged. It stays stored. Errors: NotFound;
+// Outcome returns why the work of a hold was not merged. It stays stored until the task is over. Errors: NotFound;
 // Unavailable.
 func (r *Records) Outcome(ctx context.Context, id team.TaskID, epoch uint64) (o Outcome, err error) {
-	f, err := r.files.Open(ctx, subject.MergeOutcome(id, epoch))
-	if err != nil {
-		return o, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
+	data, err := r.read(ctx, subject.MergeOutcome(id, epoch))
 	if err == nil {
 		err = wire.Unmarshal(data, &o)
 	}
 	return o, err
+}
+
+// read returns a file of the object store. Errors: NotFound; Unavailable.
+func (r *Records) read(ctx context.Context, name string) ([]byte, error) {
+	f, err := r.files.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
 }
 
 // withdrawnFor is how long the task of withdrawn work may stay in progress: who withdraws puts it
@@ -259,7 +265,7 @@ func (r *Records) Over(ctx context.Context, id team.TaskID, epoch uint64) error 
 		if e.Deleted || err == nil && (t.Status != team.InProgress || t.Epoch != epoch) {
 			return over
 		}
-		return nil // a record that cannot be read tells nothing
+		return nil // a record that cannot be read counts for nothing
 	}, nil, subject.KeyTask(id), subject.KeyMerge(id))
 	switch {
 	case errors.Is(err, over):
@@ -319,5 +325,10 @@ func decodeEntry(stored broker.Entry) (e Entry, err error) {
 func decodeHead(stored broker.Entry) (h Head, err error) {
 	h.kept, err = stored.Decode(&h, &h.V)
 	h.Revision = stored.Revision
+	if err == nil {
+		if _, bad := line.ParseHash(string(h.Commit)); bad != nil { // it was written by hand
+			err = team.Errorf(team.InvalidState, "record %s %w: %w", stored.Key, team.ErrUnreadable, bad).WithHint(team.RepairHint)
+		}
+	}
 	return h, err
 }

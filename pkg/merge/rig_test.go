@@ -74,7 +74,7 @@ type rig struct {
 	trees   int
 	lease   time.Duration
 	log     *slog.Logger // default: the test's
-	recheck merge.Recheck
+	recheck team.Recheck
 	metrics prometheus.Registerer // of queues; may be nil
 }
 
@@ -128,7 +128,7 @@ func (r *rig) queue(host string) (*merge.Queue, *line.Repo) {
 	repo, err := line.Open(r.ctx, filepath.Join(r.root, host), "red", line.Limits{})
 	r.must(err)
 	q, err := merge.NewQueue(merge.Options{
-		Site: &merge.Site{Records: r.records, Repo: repo, Dir: r.t.TempDir()}, Tasks: r.board, Checker: r.checks, Process: process, Recheck: r.recheck, Metrics: r.metrics,
+		Site: &merge.Site{Records: r.records, Repo: repo, Dir: r.t.TempDir()}, Tasks: r.board, Checker: r.checks, Process: process, Recheck: func() team.Recheck { return r.recheck }, Metrics: r.metrics,
 		Lease: r.lease, Logger: cmp.Or(r.log, slog.New(slog.NewTextHandler(r.t.Output(), nil)).With("queue", process)),
 	})
 	r.must(err)
@@ -254,6 +254,8 @@ type board struct {
 	t     *testing.T
 	mu    sync.Mutex
 	tasks map[team.TaskID]*task
+
+	refuse func(merge.Outcome) error // of a release; may be nil
 }
 
 func (b *board) claim(id team.TaskID) uint64 {
@@ -308,6 +310,11 @@ func (b *board) Release(_ context.Context, e merge.Entry, o merge.Outcome) error
 	tk := b.tasks[e.Task]
 	if tk.epoch != e.Epoch || !tk.held {
 		return team.Errorf(team.Conflict, "%s is not held under epoch %d", e.Task, e.Epoch)
+	}
+	if b.refuse != nil {
+		if err := b.refuse(o); err != nil {
+			return err
+		}
 	}
 	tk.held = false
 	tk.outcomes = append(tk.outcomes, o)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"agentteam/pkg/line"
@@ -117,7 +116,9 @@ func (q *Queue) finish(ctx context.Context, head Head) error {
 	return q.complete(ctx, head, e)
 }
 
-// complete has the branch follow the head, completes the task and removes its entry.
+// complete has the branch follow the head, completes the task, and removes what is stored of its work, the
+// entry last: who is killed before that is followed by one who does all of it again. What cannot be
+// removed is left to [Site.Works]: the next entry does not wait for it.
 func (q *Queue) complete(ctx context.Context, head Head, e Entry) error {
 	if err := q.step(ctx, "follow"); err != nil {
 		return err
@@ -133,6 +134,17 @@ func (q *Queue) complete(ctx context.Context, head Head, e Entry) error {
 			return fmt.Errorf("complete %s: %w", e.Task, err)
 		}
 		q.o.Logger.Error("a task is merged and cannot be completed", "task", e.Task, "epoch", e.Epoch, "commit", head.Merged, "err", err)
+	}
+	if err := q.step(ctx, "clean"); err != nil {
+		return err
+	}
+	for _, epoch := range append([]uint64{e.Epoch}, e.Returned...) {
+		if err := q.o.Site.Forget(ctx, Work{e.Task, epoch}); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			q.o.Logger.Warn("what is stored of a merged task was not removed; it is removed later", "task", e.Task, "epoch", epoch, "err", err)
+		}
 	}
 	return q.drop(ctx, e)
 }
@@ -239,8 +251,17 @@ func (q *Queue) unchanged(ctx context.Context, e Entry) error {
 
 // giveUp decides that work is not merged, and releases its task. The decision is stored first: once
 // it is, and the head's record was written after it under this lease, no queue merges that
-// work any more, and each one that finds the decision releases the task.
+// work any more, and each one that finds the decision releases the task. The bundle stays stored, for
+// the trees of the next holder on whatever host ([Site.Returned]).
 func (q *Queue) giveUp(ctx context.Context, h *hold, e Entry, o Outcome) error {
+	if err := q.step(ctx, "pin"); err != nil {
+		return err
+	}
+	if o.Commit != "" {
+		if err := q.o.Site.Repo.Pin(ctx, Work{e.Task, e.Epoch}.pin(), o.Commit); err != nil {
+			return err
+		}
+	}
 	if err := q.step(ctx, "decide"); err != nil {
 		return err
 	}
@@ -281,12 +302,29 @@ func (q *Queue) release(ctx context.Context, e Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := q.o.Tasks.Release(ctx, e, o); err != nil && !answered(err) {
+	if err := q.putBack(ctx, e, o); err != nil {
 		return fmt.Errorf("release %s: %w", e.Task, err)
 	}
 	q.m.done(string(o.Kind))
 	q.o.Logger.Info("task not merged", "task", e.Task, "agent", e.Agent, "why", o.Reason)
 	return q.drop(ctx, e)
+}
+
+// putBack has the task released, unless it is not in progress under the entry's epoch any more. While it
+// is, its holder waits and the entry stays: without that nothing would ever release it.
+func (q *Queue) putBack(ctx context.Context, e Entry, o Outcome) error {
+	err := q.o.Tasks.Release(ctx, e, o)
+	if err == nil || !answered(err) {
+		return err
+	}
+	if held := q.o.Tasks.Held(ctx, e); answered(held) {
+		return nil
+	} else if held != nil {
+		return held
+	}
+	q.o.Logger.Error("a task's record cannot have the reasons for which it is released; it is released without", "task", e.Task, "epoch", e.Epoch, "err", err)
+	return q.o.Tasks.Release(ctx, e, Outcome{Kind: o.Kind, Head: o.Head, Base: o.Base, Commit: o.Commit, Agent: o.Agent, Title: o.Title,
+		Reason: "its work was not merged; the task's record cannot have the reasons"})
 }
 
 // bundle reads what a task's holder has stored. Errors: NotFound if it is gone or another;
@@ -299,10 +337,5 @@ func (q *Queue) bundle(ctx context.Context, e Entry) ([]byte, error) {
 	if digest != e.Digest {
 		return nil, team.Errorf(team.NotFound, "file %s is not the one that was submitted", e.Bundle)
 	}
-	f, err := q.o.Site.Records.files.Open(ctx, e.Bundle)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
+	return q.o.Site.Records.read(ctx, e.Bundle)
 }

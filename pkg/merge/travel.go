@@ -199,6 +199,9 @@ func (s *Site) fetch(ctx context.Context, head line.Hash) error {
 // open opens the bundle by which a head of the line travels.
 func (s *Site) open(ctx context.Context, head line.Hash, f func(io.Reader) error) error {
 	r, err := s.Records.files.Open(ctx, subject.LineBundle(string(head)))
+	if errors.Is(err, team.NotFound) { // the record was put there by hand, or the file was removed
+		return team.Errorf(team.NotFound, "the team has no commit %s: %w", head.Short(), err).WithHint(team.RepairHint)
+	}
 	if err != nil {
 		return err
 	}

@@ -60,9 +60,10 @@ func bare(u *url.URL) string {
 
 // newHTTP returns a client whose connections many agents share.
 func newHTTP(o Options) *http.Client {
-	dialer := &net.Dialer{Timeout: o.Connect}
-	return &http.Client{
-		Transport: &http.Transport{
+	over := o.Transport
+	if over == nil {
+		dialer := &net.Dialer{Timeout: o.Connect}
+		over = &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			DialContext:         dialer.DialContext,
 			TLSHandshakeTimeout: o.Connect,
@@ -73,7 +74,10 @@ func newHTTP(o Options) *http.Client {
 			MaxIdleConnsPerHost: 256, // the default of 2 would make a team connect anew for most turns
 			IdleConnTimeout:     90 * time.Second,
 			DisableCompression:  true, // proxies that compress a stream hold it back
-		},
+		}
+	}
+	return &http.Client{
+		Transport: over,
 		// A redirected request would take its service keys to another host, and most
 		// redirects turn a POST into a GET. Whoever set the address can mend it.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -124,7 +128,7 @@ func (c *Client) Complete(ctx context.Context, req Request, onDelta func(text st
 func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)) (Reply, error) {
 	var wasted Usage
 	learned := 0
-	p := patience{attempts: c.opt.Attempts, once: req.once, answered: c.known.known()}
+	p := patience{attempts: c.opt.Attempts, once: req.Once, answered: c.known.known()}
 	for {
 		q, err := c.dialect.encode(req)
 		if err != nil {

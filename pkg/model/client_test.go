@@ -59,10 +59,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 func bubbleClient(t *testing.T, opt Options, rt roundTripper) *Client {
 	t.Helper()
-	opt.BaseURL = "http://model.test/v1"
-	c := client(t, opt)
-	c.http.Transport = rt
-	return c
+	opt.BaseURL, opt.Transport = "http://model.test/v1", rt
+	return client(t, opt)
 }
 
 func response(code int, body io.Reader) *http.Response {

@@ -41,6 +41,18 @@ type ToolCall struct {
 	Extra     map[string]json.RawMessage `json:"extra,omitempty"`
 }
 
+// Thinking is what the model has thought before it spoke, as far as its endpoint shows that in
+// words; "" = it does not.
+func (m Message) Thinking() string {
+	for _, field := range reasoningFields {
+		var text string
+		if json.Unmarshal(m.Extra[field], &text) == nil && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
 // ToolSpec tells the model of a tool that it may call.
 type ToolSpec struct {
 	Name        string
@@ -71,26 +83,8 @@ type Request struct {
 	// then on is the text from its beginning. It must not block.
 	OnTry func()
 
-	once bool // an outage is not waited out, for another endpoint is asked then
-}
-
-// leastTokens is an estimate of the prompt by its texts alone, without what a wire
-// format or a picture adds.
-func (r Request) leastTokens() int {
-	bytes := 0
-	for _, m := range r.Messages {
-		bytes += len(m.Content)
-		for _, p := range m.Parts {
-			bytes += len(p.Text)
-		}
-		for _, c := range m.ToolCalls {
-			bytes += len(c.Name) + len(c.Arguments)
-		}
-	}
-	for _, t := range r.Tools {
-		bytes += len(t.Name) + len(t.Description) + len(t.Schema)
-	}
-	return tokensIn(bytes)
+	// Once has an outage not be waited out: another endpoint is asked then.
+	Once bool
 }
 
 // Reply is one complete turn of the model, and the JSON in which the journal

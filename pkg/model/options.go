@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -35,8 +36,9 @@ type Options struct {
 	Idle      time.Duration // longest wait for the next one; default 2 min
 	Total     time.Duration // longest time for a whole answer; default 30 min
 
-	Logger  *slog.Logger          // default: discard
-	Metrics prometheus.Registerer // default: metrics are not published
+	Transport http.RoundTripper     // what carries its requests; default: connections of the client's own
+	Logger    *slog.Logger          // default: discard
+	Metrics   prometheus.Registerer // default: metrics are not published
 }
 
 // keySetting is where a person sets the key, as hints name it.

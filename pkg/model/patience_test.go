@@ -84,7 +84,7 @@ func TestTries(t *testing.T) {
 					requests, answer = 0, tt.answer
 				}
 				began, req := time.Now(), asked
-				req.once = tt.once
+				req.Once = tt.once
 				_, err := c.Counting(nil).Complete(t.Context(), req, nil)
 				var refusal *Refusal
 				if !errors.As(err, &refusal) {

@@ -277,8 +277,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		c := client(t, Options{BaseURL: "http://model.test/v1", Attempts: 1})
-		c.http.Transport = roundTripper(func(*http.Request) (*http.Response, error) { return response(200, strings.NewReader(body)), nil })
+		c := bubbleClient(t, Options{Attempts: 1}, func(*http.Request) (*http.Response, error) { return response(200, strings.NewReader(body)), nil })
 		got, err := c.Complete(t.Context(), asked, nil)
 		var refusal *Refusal
 		switch {

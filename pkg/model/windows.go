@@ -60,3 +60,21 @@ func limitsIn(table []modelWindow, model string) Limits {
 	}
 	return best.Limits
 }
+
+// LeastWindow is the smallest window, in tokens, with which an agent can work: its system
+// message and tools take some 3,000, and an answer needs room.
+const LeastWindow = 8192
+
+// WindowOf returns the window that a client with these options takes its model to have,
+// before its endpoint has said anything; 0 if that is not known.
+func WindowOf(o Options) int {
+	o, err := o.withDefaults()
+	if err != nil {
+		return 0
+	}
+	d, err := newDialect(o)
+	if err != nil {
+		return 0
+	}
+	return d.limits().Window
+}

@@ -67,3 +67,17 @@ func TestWhichLimitHolds(t *testing.T) {
 		}
 	}
 }
+
+// Ollama's own window is too small, and a setting goes before what is known.
+func TestWindowOf(t *testing.T) {
+	for want, o := range map[int]Options{
+		4096:    {BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b"},
+		32768:   {BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b", Window: 32768},
+		1000000: {BaseURL: "http://h/v1", Model: "m", Window: 1000000},
+		0:       {BaseURL: "http://h/v1", Model: "m"},
+	} {
+		if got := WindowOf(o); got != want {
+			t.Errorf("%+v: %d, want %d", o, got, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package needs
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,27 +18,29 @@ import (
 // Error: what could not be made; the rest is there. The member writes this home: no link of its
 // leads out of it.
 func (g Grant) Furnish() error {
-	if !path.IsAbs(g.home) {
-		return fmt.Errorf("furnish the home %q: not an absolute path", g.home)
-	}
-	if err := os.MkdirAll(g.home, 0o700); err != nil {
-		return err
-	}
-	home, err := os.OpenRoot(g.home)
+	home, err := g.openHome()
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	var errs []error
+	errs := []error{g.furnishGit(home)}
 	for _, name := range everyLink() {
 		if err := furnishLink(home, name, g.links[name]); err != nil {
 			errs = append(errs, fmt.Errorf("furnish %s with %s: %w", g.home, name, err))
 		}
 	}
-	if err := furnishFile(home, gitFile, g.git.text()); err != nil {
-		errs = append(errs, fmt.Errorf("furnish %s with %s: %w", g.home, gitFile, err))
-	}
 	return errors.Join(errs...)
+}
+
+// openHome opens the member's home, which is made if it is absent.
+func (g Grant) openHome() (*os.Root, error) {
+	if !path.IsAbs(g.home) {
+		return nil, fmt.Errorf("furnish the home %q: not an absolute path", g.home)
+	}
+	if err := os.MkdirAll(g.home, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(g.home)
 }
 
 // everyLink returns all links that a grant may have.
@@ -76,18 +79,19 @@ func furnishLink(home *os.Root, name, target string) error {
 	return home.Symlink(target, name)
 }
 
-// furnishFile replaces a file. What is there may be a pipe without a reader, or a link.
+// furnishFile replaces a file in one step, since commands may read it meanwhile. What is there may be a
+// pipe without a reader, a link, or a folder.
 func furnishFile(home *os.Root, name, text string) error {
 	if err := home.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
 	}
-	if err := home.RemoveAll(name); err != nil {
-		return err
+	next := name + "." + rand.Text()
+	err := home.WriteFile(next, []byte(text), 0o600)
+	if err == nil && home.Rename(next, name) != nil {
+		err = errors.Join(home.RemoveAll(name), home.Rename(next, name))
 	}
-	file, err := home.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		_ = home.Remove(next) // it is not there, or not missed
 	}
-	_, err = file.WriteString(text)
-	return errors.Join(err, file.Close())
+	return err
 }

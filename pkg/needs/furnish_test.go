@@ -60,11 +60,11 @@ func TestFurnishAPlantedHome(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(home, ".cargo")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(home, filepath.Dir(gitFile)), 0o700); err != nil {
+	g := Grant{home: home, links: map[string]string{".cargo/registry": "/host/registry", ".npm/_cacache": "/host/npm"}}
+	file := filepath.Join(home, g.gitFile())
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(home, gitFile)
-	g := Grant{home: home, links: map[string]string{".cargo/registry": "/host/registry", ".npm/_cacache": "/host/npm"}}
 	for name, plant := range map[string]func() error{
 		"a link":   func() error { return os.Symlink(victim, file) },
 		"a pipe":   func() error { return syscall.Mkfifo(file, 0o600) },

@@ -2,6 +2,9 @@ package needs
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -20,8 +23,40 @@ func (g gitSettings) and(more gitSettings) gitSettings {
 }
 
 // gitFile is, below a member's home, what git reads for the settings of the system: the weakest,
-// so that those of a repository hold against it, and what the member sets for itself.
-const gitFile = ".cache/agentteam/gitconfig"
+// so that those of a repository hold against it, and what the member sets for itself. Other
+// settings are another file: git fails where one names a file that its command may not read, and a
+// member's subagent may read less.
+func (g Grant) gitFile() string {
+	sum := sha256.Sum256([]byte(g.git.text()))
+	return fmt.Sprintf(".cache/agentteam/gitconfig-%x", sum[:6])
+}
+
+// namingGit returns g with the variable that names the file.
+func (g Grant) namingGit() Grant {
+	if path.IsAbs(g.home) {
+		g.Env = append(g.Env, "GIT_CONFIG_SYSTEM="+path.Join(g.home, g.gitFile()))
+	}
+	return g
+}
+
+// FurnishGit puts into the member's home what git reads with these variables, and no more: for
+// commands beside those of the member, which have less. It may be called again, also while they run.
+// Error: what could not be made.
+func (g Grant) FurnishGit() error {
+	home, err := g.openHome()
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	return g.furnishGit(home)
+}
+
+func (g Grant) furnishGit(home *os.Root) error {
+	if err := furnishFile(home, g.gitFile(), g.git.text()); err != nil {
+		return fmt.Errorf("furnish %s with %s: %w", g.home, g.gitFile(), err)
+	}
+	return nil
+}
 
 // gitUser finds the user by whose name members commit.
 func (f *finder) gitUser() {
@@ -37,9 +72,6 @@ func (f *finder) gitUser() {
 		if value, ok := f.lookup(name); ok {
 			*to = value
 		}
-	}
-	if path.IsAbs(f.member.Home) {
-		f.set("GIT_CONFIG_SYSTEM", path.Join(f.member.Home, gitFile))
 	}
 }
 

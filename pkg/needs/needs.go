@@ -56,7 +56,7 @@ func (g Grant) And(more Grant) Grant {
 			sum.links[name] = target
 		}
 	}
-	return sum
+	return sum.namingGit()
 }
 
 // Tools returns what the environment of the host names as tools, and the caches of packages that
@@ -70,7 +70,7 @@ func Tools(h Host, m Member) Grant {
 	f.npm()
 	f.pip()
 	f.gitUser()
-	return f.grant()
+	return f.grant().namingGit()
 }
 
 // finder collects a [Grant].

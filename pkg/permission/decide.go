@@ -40,7 +40,7 @@ func (r *Rules) Decide(req tool.Request, dir string) Verdict {
 		r = &Rules{}
 	}
 	dir = filepath.Clean(dir)
-	switch kind := kinds[req.Tool]; kind {
+	switch kind := kindOf(req); kind {
 	case runs:
 		return r.line(read(argument(req, "command"), dir, r.home), dir)
 	case reads, edits:
@@ -52,12 +52,25 @@ func (r *Rules) Decide(req tool.Request, dir string) Verdict {
 	}
 	for _, list := range r.lists() {
 		for _, rule := range list.rules {
-			if (rule.all || rule.host != "") && rule.names(req.Tool) && (rule.all || rule.isHost(host)) {
+			if (rule.all || rule.host != "") && rule.names(req) && (rule.all || rule.isHost(host)) {
 				return Verdict{list.decision, rule.said, ""}
 			}
 		}
 	}
 	return Verdict{}
+}
+
+// kindOf is the kind of the tool that is called. A tool of ours that has no kind and takes a path is
+// one for files, so that what may not be read is not shown by a new tool either.
+func kindOf(req tool.Request) int {
+	kind, listed := kinds[req.Tool]
+	switch {
+	case listed, strings.HasPrefix(req.Tool, "mcp__"), argument(req, "path") == "":
+		return kind
+	case req.Traits.ReadOnly:
+		return reads
+	}
+	return edits
 }
 
 // argument is a text among the arguments of a call; "" if there is none.
@@ -77,17 +90,18 @@ type ruled struct {
 
 func (r *Rules) lists() []ruled { return []ruled{{Deny, r.deny}, {Ask, r.ask}, {Allow, r.allow}} }
 
-// names reports whether the rule is for a tool. A rule for edit_file is for every tool that
+// names reports whether the rule is for the tool that is called. A rule for edit_file is for every tool that
 // edits.
-func (r rule) names(tool string) bool {
+func (r rule) names(req tool.Request) bool {
 	switch {
-	case r.tool == tool:
+	case r.tool == req.Tool:
 		return true
 	case strings.HasPrefix(r.tool, "mcp__"):
 		server := strings.TrimSuffix(r.tool, "*")
-		return strings.HasPrefix(tool, server) && (r.tool != server || strings.HasPrefix(tool, server+"__") && strings.Count(server, "__") == 1)
+		return strings.HasPrefix(req.Tool, server) && (r.tool != server || strings.HasPrefix(req.Tool, server+"__") && strings.Count(server, "__") == 1)
 	}
-	return r.tool == "edit_file" && kinds[tool] == edits
+	return r.tool == "edit_file" && kindOf(req) == edits ||
+		r.said == "Task" && req.Tool == "subagent" // Claude Code has called it so
 }
 
 func (r rule) isHost(host string) bool {
@@ -109,7 +123,7 @@ func (r *Rules) file(req tool.Request, edit bool, dir string) Verdict {
 	for _, list := range r.lists() {
 		strict := list.decision != Allow
 		for _, rule := range list.rules {
-			applies := rule.names(req.Tool) || rule.tool == "read_file" && (!edit || strict && !rule.all)
+			applies := rule.names(req) || rule.tool == "read_file" && (!edit || strict && !rule.all)
 			if applies && (rule.all || rule.files.matches(at, dir, strict)) {
 				return Verdict{list.decision, rule.said, said}
 			}

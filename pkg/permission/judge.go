@@ -26,7 +26,7 @@ func Judge(rules *Rules, mode team.PermissionMode, level team.Sandbox, req tool.
 	case v.Decision != None:
 		return v
 	case !outside, mode == team.ReadOnlyMode, level == team.Bubblewrap, level == team.Confined,
-		mode == team.AcceptEdits && kinds[req.Tool] == edits:
+		mode == team.AcceptEdits && kindOf(req) == edits:
 		v.Decision = Allow
 		return v
 	}
@@ -37,13 +37,17 @@ func Judge(rules *Rules, mode team.PermissionMode, level team.Sandbox, req tool.
 	return v
 }
 
+// OfTeam reports whether a tool acts on the team alone, its board, mail and members, and so reads no file and
+// runs no command.
+func OfTeam(req tool.Request) bool { return kindOf(req) == other && req.Tool != "web_search" }
+
 // changesOutside reports whether a call may change something that is not the team's own: its
 // board and mail are not asked for.
 func changesOutside(req tool.Request) bool {
 	if !req.Changes() {
 		return false
 	}
-	return req.Traits.Writes || kinds[req.Tool] != other || req.Tool == "web_search"
+	return req.Traits.Writes || kindOf(req) != other || req.Tool == "web_search"
 }
 
 // looking are commands that only read, whatever their arguments but for those in executing.

@@ -115,6 +115,28 @@ func TestEveryToolHasAName(t *testing.T) {
 	}
 }
 
+// A tool that has no kind yet is judged as one for files once it takes a path.
+func TestToolWithoutKind(t *testing.T) {
+	deny := rules(t, team.Permissions{Deny: []string{"Read(.env)", "Edit(src/**)"}})
+	for _, tt := range []struct {
+		tool   string
+		path   any
+		traits tool.Traits
+		want   permission.Decision
+	}{
+		{"count_lines", ".env", tool.Traits{ReadOnly: true}, permission.Deny},
+		{"count_lines", "src/a", tool.Traits{ReadOnly: true}, permission.None},
+		{"sort_lines", "src/a", tool.Traits{Writes: true}, permission.Deny},
+		{"sort_lines", ".env", tool.Traits{Writes: true}, permission.Deny},
+		{"count_lines", nil, tool.Traits{ReadOnly: true}, permission.None},
+		{"mcp__hub__read", "src/a", tool.Traits{}, permission.None}, // whose path may be none of ours
+	} {
+		if v := deny.Decide(call(t, tt.tool, tt.traits, map[string]any{"path": tt.path}), workspace); v.Decision != tt.want {
+			t.Errorf("%s of %v is %s, want %s", tt.tool, tt.path, v.Decision, tt.want)
+		}
+	}
+}
+
 // Tools for files, for the web and of MCP servers, by the names of all programs.
 func TestTools(t *testing.T) {
 	t.Setenv("HOME", "/home/me")
@@ -159,6 +181,8 @@ func TestTools(t *testing.T) {
 		{team.Permissions{Allow: []string{"mcp__git"}}, "mcp__github__log", nil, permission.None},
 		{team.Permissions{Deny: []string{"mcp__git__push"}, Allow: []string{"mcp__git"}}, "mcp__git__push", nil, permission.Deny},
 		{team.Permissions{Deny: []string{"Task"}}, "spawn_teammate", nil, permission.Deny},
+		{team.Permissions{Deny: []string{"Task"}}, "subagent", nil, permission.Deny},
+		{team.Permissions{Deny: []string{"spawn_teammate"}}, "subagent", nil, permission.None},
 		{team.Permissions{Deny: []string{"Bash"}}, "read_file", path("x"), permission.None},
 	} {
 		v := rules(t, tt.rules).Decide(call(t, tt.tool, tool.Traits{}, tt.args), workspace)

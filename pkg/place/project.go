@@ -57,8 +57,7 @@ var namesIn = []struct {
 }{{"AGENTS.md", false}, {"CLAUDE.md", true}, {filepath.Join(".claude", "CLAUDE.md"), true}}
 
 // Standing returns the instructions of the nearest folder, from the workspace up the tree, that has
-// any. The search
-// ends at the top of a repository, and below a folder that anybody may write to, such as
+// any. The search ends at the top of a repository, and below a folder that anybody may write to, such as
 // /tmp: whoever put a file there has no say here.
 func Standing(workspace string, may May) []File {
 	for dir := workspace; open(dir); {
@@ -193,23 +192,50 @@ func (r *reader) read(name, by string, imports bool, chain []string) error {
 
 // open opens a file that may be read.
 func (r *reader) open(name string) (*os.File, fs.FileInfo, error) {
-	if slices.Contains(strings.Split(filepath.ToSlash(name), "/"), ".git") {
-		return nil, nil, fmt.Errorf("%s is git's own", r.shown(name))
-	}
 	f, info, err := folder.File(r.root, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.may == nil {
-		return f, info, nil
-	}
-	// The rule may be for what a link leads to.
-	real, err := filepath.EvalSymlinks(filepath.Join(r.top, name))
-	if err != nil || !r.may(filepath.Join(r.top, name)) || !r.may(real) {
+	if err := r.refused(name, info); err != nil {
 		f.Close() // it was only opened
-		return nil, nil, fmt.Errorf("a permission rule denies %s", r.shown(name))
+		return nil, nil, err
 	}
 	return f, info, nil
+}
+
+// secretDirs are the folders that hold secrets of git and of the cluster.
+var secretDirs = []string{".git", ".agentteam"}
+
+// refused is why the file that was opened by name, whose info is known, is not told. What a link leads to
+// is judged as its name is.
+func (r *reader) refused(name string, info fs.FileInfo) error {
+	path := filepath.Join(r.top, name)
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	if now, err := os.Stat(real); err != nil || !os.SameFile(now, info) {
+		return fmt.Errorf("%s is being replaced", r.shown(name))
+	}
+	top, err := filepath.EvalSymlinks(r.top)
+	if err != nil {
+		return err
+	}
+	inside, err := filepath.Rel(top, real)
+	if err != nil {
+		return err
+	}
+	for _, at := range []string{name, inside} {
+		for part := range strings.SplitSeq(filepath.ToSlash(at), "/") {
+			if slices.Contains(secretDirs, part) {
+				return fmt.Errorf("%s is in %s", r.shown(name), part)
+			}
+		}
+	}
+	if r.may != nil && (!r.may(path) || !r.may(real)) {
+		return fmt.Errorf("a permission rule denies %s", r.shown(name))
+	}
+	return nil
 }
 
 // add adds a file that begins with data, and returns its index; -1 if another states the same.

@@ -60,7 +60,7 @@ func TestStanding(t *testing.T) {
 		"of itself":               {map[string]string{"CLAUDE.md": "x @CLAUDE.md"}, "CLAUDE.md<: x @CLAUDE.md [@CLAUDE.md is not followed: CLAUDE.md imports CLAUDE.md again]\n"},
 		"five hops":               {deep, "CLAUDE.md<: @1.md\n1.md<CLAUDE.md: @2.md\n2.md<1.md: @3.md\n3.md<2.md: @4.md\n4.md<3.md: @5.md\n5.md<4.md: @6.md [@6.md is not followed: imports go at most 5 files deep]\n"},
 		"out of the repository":   {map[string]string{"CLAUDE.md": "@../secret.md @/etc/passwd @~/.ssh/id.txt @/etc/ssl/x.cnf"}, "CLAUDE.md<: @../secret.md @/etc/passwd @~/.ssh/id.txt @/etc/ssl/x.cnf [@../secret.md is not followed: it leads out of the repository] [@~/.ssh/id.txt is not followed: only what lies in the repository is imported] [@/etc/ssl/x.cnf is not followed: only what lies in the repository is imported]\n"},
-		"git's own":               {map[string]string{"CLAUDE.md": "@.git/config"}, "CLAUDE.md<: @.git/config [@.git/config is not followed: .git/config is git's own]\n"},
+		"git's own":               {map[string]string{"CLAUDE.md": "@.git/config"}, "CLAUDE.md<: @.git/config [@.git/config is not followed: .git/config is in .git]\n"},
 		"what is not there":       {map[string]string{"CLAUDE.md": "@docs/none.md @example.org @docs"}, "CLAUDE.md<: @docs/none.md @example.org @docs [@docs/none.md is not followed: there is no such file in the repository]\n"},
 		"no text":                 {map[string]string{"CLAUDE.md": "@a.bin", "a.bin": "\x00"}, "CLAUDE.md<: @a.bin [@a.bin is not followed: a.bin is no text]\n"},
 	} {
@@ -75,18 +75,19 @@ func TestStanding(t *testing.T) {
 // A link does not bring in what lies outside, by whatever name it is imported, and a rule that denies
 // a file denies its import.
 func TestImportLeadsNowhere(t *testing.T) {
-	top := project(t, map[string]string{"CLAUDE.md": "@link.md @in.md @private.md @also.md", "sub/x.md": "X", "private.md": "P"})
+	top := project(t, map[string]string{"CLAUDE.md": "@link.md @in.md @private.md @also.md @.agentteam/api.token @token.md @sub/.agentteam/cluster.json", "sub/x.md": "X", "private.md": "P",
+		".agentteam/api.token": "token", "sub/.agentteam/cluster.json": "{}"})
 	write(t, filepath.Dir(top)+"/secret.md", "secret")
-	for link, to := range map[string]string{"link.md": "../secret.md", "in.md": "sub/x.md", "also.md": "private.md"} {
+	for link, to := range map[string]string{"link.md": "../secret.md", "in.md": "sub/x.md", "also.md": "private.md", "token.md": ".agentteam/api.token", "AGENTS.md": "token.md"} {
 		if err := os.Symlink(to, filepath.Join(top, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	files := Standing(top, func(path string) bool { return filepath.Base(path) != "private.md" })
-	if got := texts(files); got != "@link.md @in.md @private.md @also.md|X" {
+	if got := texts(files); got != "@link.md @in.md @private.md @also.md @.agentteam/api.token @token.md @sub/.agentteam/cluster.json|X" {
 		t.Errorf("told %q", got)
 	}
-	if faults := strings.Join(files[0].Faults, "\n"); strings.Count(faults, "not followed") != 3 || !strings.Contains(faults, "@also.md is not followed: a permission rule denies also.md") {
+	if faults := strings.Join(files[0].Faults, "\n"); strings.Count(faults, "not followed") != 6 || strings.Count(faults, "is in .agentteam") != 3 || !strings.Contains(faults, "@also.md is not followed: a permission rule denies also.md") {
 		t.Errorf("faults\n%s", faults)
 	}
 }

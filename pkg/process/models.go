@@ -8,7 +8,7 @@ import (
 
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
-	"agentteam/pkg/model"
+	"agentteam/pkg/model/router"
 	"agentteam/pkg/shutdown"
 )
 
@@ -61,7 +61,7 @@ func (p *Process) AnnounceAPI(url string) error {
 }
 
 // modelName is that of the default, as its endpoint knows it.
-func modelName(routes model.Routes) string {
+func modelName(routes router.Routes) string {
 	for _, a := range routes.Aliases {
 		if a.Name == routes.Default {
 			return a.Options.Model

@@ -27,7 +27,7 @@ import (
 	"agentteam/pkg/control"
 	"agentteam/pkg/engine"
 	"agentteam/pkg/hands"
-	"agentteam/pkg/model"
+	"agentteam/pkg/model/router"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
@@ -51,7 +51,7 @@ type Process struct {
 
 	Workspaces *hands.Source // where its members work, and what runs their commands
 
-	models    *model.Router
+	models    *router.Router
 	telling   sync.Mutex      // one announcement at a time
 	told      control.Process // what was announced
 	hide      func()          // takes it back
@@ -111,7 +111,7 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		}
 	}()
 	routes := p.Config.Routes()
-	if p.models, err = model.NewRouter(routes, model.RouterOptions{Logger: p.Log}); err != nil {
+	if p.models, err = router.New(routes, router.Options{Logger: p.Log}); err != nil {
 		return err
 	}
 	p.tellModels(p.Config)

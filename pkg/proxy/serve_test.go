@@ -215,7 +215,7 @@ func TestStreams(t *testing.T) {
 // A connection on which nothing moves is closed, whichever side is silent.
 func TestIdle(t *testing.T) {
 	t.Parallel()
-	r := start(t, team.Network{team.FullNetwork}, func(o *proxy.Options) { o.Idle = 50 * time.Millisecond })
+	r := start(t, team.Network{team.FullNetwork}, func(o *proxy.Options) { o.Idle = time.Second })
 	r.name("a.org", public)
 	gone := make(chan struct{}, 2)
 	r.serve(public+":80", page(t, func(w http.ResponseWriter, req *http.Request) {

@@ -25,13 +25,10 @@ func (r *Registry) Delete(ctx context.Context, id team.TeamID, force bool, livin
 		return err
 	}
 	if small.Status == team.TeamLoading { // there is no record to be marked
-		if err := r.abandon(ctx, id); err != nil {
-			return err
-		}
+		return r.unload(ctx, id)
 	}
 	bt, err := r.conn.Open(ctx, id)
 	switch {
-	case small.Status == team.TeamLoading:
 	case err == nil:
 		if err := r.retire(ctx, bt, living); err != nil && !(force && errors.Is(err, team.ErrUnreadable)) {
 			return err
@@ -66,6 +63,9 @@ func (r *Registry) retire(ctx context.Context, bt *broker.Storage, living func(c
 		t.Status = team.TeamDeleting
 		return before != team.TeamDeleting, nil
 	}, living, func(t *team.Team) bool {
+		if t.Status != team.TeamDeleting {
+			return false
+		}
 		if t.Status = before; before == team.TeamDeleting { // its deleter was killed before it asked
 			t.Status = team.TeamStopped
 		}
@@ -75,10 +75,12 @@ func (r *Registry) retire(ctx context.Context, bt *broker.Storage, living func(c
 }
 
 // mark changes the record so that no process begins to work for the team, and takes that back if
-// living finds a member, which may have begun before.
+// living finds a member, which may have begun before. back takes back what set has done, and nothing
+// else: it is also called of a record that may lack the mark.
 func (r *Registry) mark(ctx context.Context, bt *broker.Storage, set func(*team.Team) (bool, error), living func(context.Context, *broker.Storage) error, back func(*team.Team) bool) (team.Team, error) {
-	t, err := r.change(ctx, bt, set)
-	if errors.Is(err, team.Unavailable) { // it may be there all the same
+	tried := false
+	t, err := r.change(ctx, bt, func(t *team.Team) (bool, error) { tried = true; return set(t) })
+	if tried && errors.Is(err, team.Unavailable) { // it may be there all the same
 		return t, errors.Join(err, r.takeBack(ctx, bt, back))
 	}
 	if err != nil {

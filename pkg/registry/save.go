@@ -112,14 +112,10 @@ func (r *Registry) Load(ctx context.Context, id team.TeamID) (*Loading, error) {
 		if s, derr := decodeSmall(e); derr != nil || s.Status != team.TeamLoading {
 			return nil, team.Errorf(team.Conflict, "there is a team %q already", id).WithHint("`teamctl teams rm %s` removes it; or load into another cluster", id)
 		}
-		if err := r.abandon(ctx, id); err != nil {
+		if l.revision, err = r.abandoned(ctx, e); err != nil {
 			return nil, err
 		}
 		l.Repeated = true
-		if e, err = r.bucket.Get(ctx, subject.KeyRegistered(id)); err != nil {
-			return nil, err
-		}
-		l.revision = e.Revision
 	}
 	if err := l.renew(ctx); err != nil {
 		return nil, err
@@ -127,22 +123,39 @@ func (r *Registry) Load(ctx context.Context, id team.TeamID) (*Loading, error) {
 	return l, nil
 }
 
-// abandon returns nil if the process that was loading the team does so no more. Errors: Conflict.
-func (r *Registry) abandon(ctx context.Context, id team.TeamID) error {
-	first, err := r.bucket.Get(ctx, subject.KeyRegistered(id))
+// abandoned returns the revision of the entry e of a loading that its process has given up: one write
+// over exactly that takes the name. Errors: Conflict if it is renewed; Unavailable.
+func (r *Registry) abandoned(ctx context.Context, e broker.Entry) (uint64, error) {
+	_, name := subject.ParseKey(e.Key)
+	select {
+	case <-ctx.Done():
+		return 0, team.Errorf(team.Unavailable, "it is not known yet whether team %s is being loaded: %w", name, context.Cause(ctx))
+	case <-time.After(silentFor):
+	}
+	now, err := r.bucket.Get(ctx, e.Key)
+	if err == nil && now.Revision != e.Revision {
+		err = beingLoaded(team.TeamID(name))
+	}
+	return e.Revision, err
+}
+
+// unload removes what a loader that was killed has left of a team. It takes the name before it
+// removes anything, so one that was only frozen makes no more of it. Errors: Conflict if the loading
+// continues; Unavailable, and then it can be repeated.
+func (r *Registry) unload(ctx context.Context, id team.TeamID) error {
+	e, err := r.bucket.Get(ctx, subject.KeyRegistered(id))
 	if err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return team.Errorf(team.Unavailable, "it is not known yet whether team %s is being loaded: %w", id, context.Cause(ctx))
-	case <-time.After(silentFor):
+	l := &Loading{registry: r, id: id}
+	if l.revision, err = r.abandoned(ctx, e); err != nil {
+		return err
 	}
-	now, err := r.bucket.Get(ctx, subject.KeyRegistered(id))
-	if err == nil && now.Revision != first.Revision {
-		err = beingLoaded(id)
+	var streams []string
+	for _, s := range broker.Streams(id) {
+		streams = append(streams, s.Name)
 	}
-	return err
+	return l.Forget(ctx, streams)
 }
 
 // renew writes the entry again. Error: Conflict if another process has written it.
@@ -183,15 +196,18 @@ func (l *Loading) Hold(ctx context.Context, f func(context.Context) (team.Team, 
 	return l.put(ctx, team.Small{V: team.Protocol, ID: t.ID, Status: t.Status, Of: t.Revision, Op: ulid.Make().String(), Workspace: t.Workspace, Goal: t.GoalNumber})
 }
 
-// keep shows that the loading continues, until ctx ends.
+// keep shows that the loading continues, until ctx ends. A write under way then is waited for: the
+// next one needs its revision.
 func (l *Loading) keep(ctx context.Context) error {
+	writes, stop := shutdown.Outlive(ctx, takeBackWithin)
+	defer stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(renewEvery):
 		}
-		if err := l.renew(ctx); err != nil && ctx.Err() == nil {
+		if err := l.renew(writes); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -206,10 +222,16 @@ func (l *Loading) Forget(ctx context.Context, streams []string) error {
 	if err := l.renew(ctx); err != nil {
 		return err
 	}
-	for _, name := range streams {
-		if err := l.registry.conn.RemoveStream(ctx, name); err != nil {
-			return err
+	err := shutdown.Together(ctx, func(ctx context.Context) error {
+		for _, name := range streams {
+			if err := l.registry.conn.RemoveStream(ctx, name); err != nil {
+				return err
+			}
 		}
+		return nil
+	}, l.keep)
+	if err != nil {
+		return err
 	}
-	return l.registry.forget(ctx, subject.KeyRegistered(l.id))
+	return l.registry.bucket.Delete(ctx, subject.KeyRegistered(l.id), l.revision)
 }

@@ -20,6 +20,7 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
 	"agentteam/pkg/journal"
+	"agentteam/pkg/line"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
@@ -84,7 +85,7 @@ func (r *Repairer) Find(ctx context.Context) ([]Damage, error) {
 		if kind, name := subject.ParseKey(e.Key); kind == subject.Member {
 			members[team.AgentID(name)] = true
 		}
-		if r.readable(e) != nil {
+		if r.readable(ctx, e) != nil {
 			bad[e.Key] = e
 		}
 		return nil
@@ -121,7 +122,7 @@ func (r *Repairer) Mend(ctx context.Context, key string) ([]Damage, error) {
 		if errors.Is(err, team.NotFound) {
 			return nil, team.Errorf(team.NotFound, "there is no record %s", key).WithHint("`teamctl repair` lists what is damaged; a journal is called log.NAME")
 		}
-		if err != nil || r.readable(e) == nil {
+		if err != nil || r.readable(ctx, e) == nil {
 			return nil, err
 		}
 		d, err := r.examine(ctx, e)
@@ -140,7 +141,7 @@ func (r *Repairer) Mend(ctx context.Context, key string) ([]Damage, error) {
 }
 
 // readable returns why the record in an entry cannot be read, or nil.
-func (r *Repairer) readable(e broker.Entry) (err error) {
+func (r *Repairer) readable(ctx context.Context, e broker.Entry) (err error) {
 	switch kind, _ := subject.ParseKey(e.Key); {
 	case !subject.Ours(e.Key):
 	case kind == subject.Task:
@@ -156,6 +157,8 @@ func (r *Repairer) readable(e broker.Entry) (err error) {
 		if t, err = registry.Decode(e); err == nil && t.ID != r.o.Team.ID {
 			err = team.Errorf(team.InvalidState, "record %s %w: it is of team %q", e.Key, team.ErrUnreadable, t.ID)
 		}
+	case e.Key == subject.KeyLine:
+		err = r.lineReadable(ctx, e)
 	default:
 		var any struct {
 			V int `json:"v"`
@@ -165,10 +168,36 @@ func (r *Repairer) readable(e broker.Entry) (err error) {
 	return err
 }
 
+// lineReadable returns why the record of the team's line cannot be used, or nil: it may have been put
+// by hand to what no host can have.
+func (r *Repairer) lineReadable(ctx context.Context, e broker.Entry) error {
+	var h struct {
+		V    int    `json:"v"`
+		Head string `json:"head"`
+	}
+	if _, err := e.Decode(&h, &h.V); err != nil {
+		return err
+	}
+	at, err := line.ParseHash(h.Head)
+	if err == nil {
+		_, err = r.o.Team.Files.Digest(ctx, subject.LineBundle(string(at)))
+	}
+	if errors.Is(err, team.Unavailable) {
+		return nil // what is not answered says nothing
+	}
+	if err != nil {
+		err = team.Errorf(team.InvalidState, "record %s %w: %w", e.Key, team.ErrUnreadable, err)
+	}
+	return err
+}
+
 // examine returns what repairs the record of an entry that cannot be read.
 func (r *Repairer) examine(ctx context.Context, e broker.Entry) (Damage, error) {
-	d := Damage{Key: e.Key, Revision: e.Revision, Stored: e.Time, Error: r.readable(e).Error(), Remedy: PutBack}
-	last, over, err := r.o.Team.Bucket.Readable(ctx, e.Key, r.readable)
+	d := Damage{Key: e.Key, Revision: e.Revision, Stored: e.Time, Remedy: PutBack}
+	if bad := r.readable(ctx, e); bad != nil { // else it was repaired a moment ago
+		d.Error = bad.Error()
+	}
+	last, over, err := r.o.Team.Bucket.Readable(ctx, e.Key, func(e broker.Entry) error { return r.readable(ctx, e) })
 	switch {
 	case errors.Is(err, team.NotFound):
 		d.Remedy = NoRemedy

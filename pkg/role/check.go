@@ -163,6 +163,10 @@ description: Say in a sentence what a NAME does, and when to choose it.
 # network: none                   # hosts need your trust: teamctl trust
 # permissions: {deny: ["Bash(git push *)"]}
 # permission_mode: default
+# permission_ask: deny            # what a person would have to allow is refused
+# credentials: [gh]
+# paths: {read: [/opt/sdk], write: [~/.cache/shop]}
+# worktree_links: [node_modules]  # ignored files that its trees have, for reading
 # dialect: claude
 ---
 You are a NAME. Say here how the work is done, what to look at first, and what a good report holds.

@@ -22,25 +22,25 @@ const maxFile = 1 << 20
 
 // frontMatter is the head of a role file.
 type frontMatter struct {
-	Name        string        `yaml:"name"`
-	Description string        `yaml:"description"`
-	Tools       names         `yaml:"tools"`
-	Disallowed  names         `yaml:"disallowedTools"`
-	Model       string        `yaml:"model"`
-	MaxTurns    int           `yaml:"max_turns" minimum:"0"`
-	PlanMode    bool          `yaml:"plan_mode"`
-	Approver    team.Approver `yaml:"approver"`
-	Dialect     string        `yaml:"dialect"`
-	Color       colour        `yaml:"color"`
-	Most        int           `yaml:"max_instances" minimum:"0"`
-	AutoClaim   *bool         `yaml:"auto_claim"`
-	IdleTimeout time.Duration `yaml:"idle_timeout" minimum:"1s"`
-	Background  bool          `yaml:"background"`
-	Skills      names         `yaml:"skills"`
-	Servers     any           `yaml:"mcpServers"`
-	TheirTurns  int           `yaml:"maxTurns" minimum:"0"` // as other programs write it
-	TheirMode   theirMode     `yaml:"permissionMode"`       // the same
-	Hands       grant.Form    `yaml:",inline"`
+	Name        string         `yaml:"name"`
+	Description string         `yaml:"description"`
+	Tools       names          `yaml:"tools"`
+	Disallowed  names          `yaml:"disallowedTools"`
+	Model       string         `yaml:"model"`
+	MaxTurns    int            `yaml:"max_turns" minimum:"0"`
+	PlanMode    bool           `yaml:"plan_mode"`
+	Approver    team.Approver  `yaml:"approver"`
+	Dialect     string         `yaml:"dialect"`
+	Color       team.RoleColor `yaml:"color"`
+	Most        int            `yaml:"max_instances" minimum:"0"`
+	AutoClaim   *bool          `yaml:"auto_claim"`
+	IdleTimeout time.Duration  `yaml:"idle_timeout" minimum:"1s"`
+	Background  bool           `yaml:"background"`
+	Skills      names          `yaml:"skills"`
+	Servers     any            `yaml:"mcpServers"`
+	TheirTurns  int            `yaml:"maxTurns" minimum:"0"` // as other programs write it
+	TheirMode   theirMode      `yaml:"permissionMode"`       // the same
+	Hands       grant.Form     `yaml:",inline"`
 }
 
 // names is a YAML list or, as other programs write it, one string with commas. It is nil if it
@@ -82,10 +82,6 @@ func (n names) each() (list []string) {
 	}
 	return list
 }
-
-type colour string
-
-func (colour) Values() []string { return team.Role{}.Colours() }
 
 // theirMode is a mode as other programs write it.
 type theirMode string
@@ -187,8 +183,8 @@ func (p *parsed) fill(f frontMatter, root strictyaml.Node, name, file string, bo
 	}
 	r := team.Role{Name: cmp.Or(f.Name, name), Description: f.Description, Tools: f.Tools.each(), Model: f.model(),
 		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), Dialect: team.Dialect(f.Dialect), PlanMode: f.PlanMode || planMode, Approver: f.Approver, Hands: hands,
-		Color: string(f.Color), MaxInstances: f.Most, AutoClaim: f.AutoClaim, IdleSeconds: int(f.IdleTimeout.Round(time.Second).Seconds()), Background: f.Background,
-		Skills: f.Skills.each(), MCPServers: servers(f.Servers), Instructions: strings.TrimSpace(string(body))}
+		Color: f.Color, MaxInstances: f.Most, AutoClaim: f.AutoClaim, Background: f.Background,
+		Skills: f.Skills.each(), MCPServers: servers(f.Servers), Instructions: strings.TrimSpace(string(body))}.IdleFor(f.IdleTimeout)
 	if f.Tools != nil && len(r.Tools) == 0 { // a list of none is none, not all
 		r = r.Toolless()
 	}

@@ -3,6 +3,7 @@ package role
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,14 +12,18 @@ import (
 	"agentteam/pkg/team"
 )
 
-// handsKeys are those by which a role file speaks of hands: a rule that is left out would not be
-// missed, so that they are read strictly.
-var handsKeys = []string{"sandbox", "isolation", "network", "permissions", "permission_mode", "permission_ask", "credentials", "paths"}
+// handsKeys are those by which a role file speaks of hands, and narrowKeys by which it narrows
+// otherwise what its members may do. What is left out there would not be missed, so that they are
+// read strictly.
+var (
+	handsKeys  = []string{"sandbox", "isolation", "network", "permissions", "permission_mode", "permission_ask", "credentials", "paths", "worktree_links"}
+	narrowKeys = []string{"tools", "disallowedTools", "plan_mode"}
+)
 
 // parseForeign reads a role file that was written for another program, which takes
 // more than YAML allows: a front matter that is no YAML is read line by line, the name
 // is folded to what a role may be called, and a value that cannot be read is left
-// out, with a notice. What it states of hands is read as strictly as in a role file, but for the
+// out, with a notice. What narrows its members is read as strictly as in a role file, but for the
 // mode by the other program's key. Errors: as of parse, for what is no role even so.
 func parseForeign(file string, src []byte) (parsed, error) {
 	head, body, err := divide(file, src)
@@ -26,10 +31,14 @@ func parseForeign(file string, src []byte) (parsed, error) {
 		return parsed{}, err
 	}
 	p, f, root, err := lenient(file, head)
-	if err != nil {
-		if p, f, root, err = lenient(file, byLine(string(head))); err != nil {
-			return parsed{}, err
+	if err != nil && !errors.As(err, new(strictFault)) {
+		if fault := narrowsPlainly(file, string(head)); fault != nil {
+			return parsed{}, fault
 		}
+		p, f, root, err = lenient(file, byLine(string(head)))
+	}
+	if err != nil {
+		return parsed{}, err
 	}
 	f.Description = strings.TrimSpace(f.Description)
 	f.Name = fold(f.Name)
@@ -40,14 +49,19 @@ func parseForeign(file string, src []byte) (parsed, error) {
 	return p, p.fill(f, root, fold(nameOf(file)), file, body)
 }
 
+// strictFault is the fault of a value that is read strictly: to read it in another way would be to guess.
+type strictFault struct{ error }
+
+func (f strictFault) Unwrap() error { return f.error }
+
 // lenient decodes what can be read of a front matter.
 func lenient(file string, head []byte) (p parsed, f frontMatter, root strictyaml.Node, err error) {
 	note := func(err error) { p.notices = append(p.notices, noticeOf(file, err)) }
 	format := strictyaml.Format{File: file, Kind: "role file", Skip: 1,
 		Unknown: func(err error) { note(withoutKeys(err)) },
 		Faulty: func(key string, err error) error {
-			if slices.Contains(handsKeys, key) {
-				return err
+			if slices.Contains(handsKeys, key) || slices.Contains(narrowKeys, key) {
+				return strictFault{err}
 			}
 			note(err)
 			return nil
@@ -69,6 +83,51 @@ var unfit = regexp.MustCompile(`[^a-z0-9]+`)
 // fold makes of a name one that a role may have: "Code_Reviewer" is code-reviewer.
 func fold(name string) string {
 	return strings.Trim(unfit.ReplaceAllString(strings.ToLower(name), "-"), "-")
+}
+
+var (
+	// narrowLine is a line that might be meant to narrow what members may do.
+	narrowLine = regexp.MustCompile(`^["']?(` + strings.Join(slices.Concat(handsKeys, narrowKeys, []string{"permissionMode"}), "|") + `)["']?[ \t]*:`)
+
+	plainEntry = `[ \t]*(?:"[^"\\,]*"|'[^',]*'|[^\[\]{}"'#&!,]*)[ \t]*`
+
+	// plainText is a value, or the entry of a list, that byLine reads as YAML would: with nothing that
+	// begins another form, quotes around all of it or none, and no comment.
+	plainText = regexp.MustCompile(`^(\[` + plainEntry + `(,` + plainEntry + `)*\]|"[^"\\]*"|'[^']*'|[^\s\[\]{}"'#&!|>%@,-]((\S#|[^"'#])*[^\s"'#])?)$`)
+)
+
+// narrowsPlainly refuses a front matter that byLine would read, if a key that narrows what members may
+// do is there in a form that byLine could lose or misread. Errors: InvalidArgument, with its place.
+func narrowsPlainly(file, head string) error {
+	key, list, n := "", false, 1 // the narrowing key whose lines these are; whether entries of it may follow
+	seen := map[string]bool{}
+	for line := range strings.Lines(head) {
+		n++
+		line = strings.TrimRight(line, " \t\n")
+		item, entry := strings.CutPrefix(strings.TrimLeft(line, " \t"), "- ")
+		m, other := narrowLine.FindStringSubmatch(line), keyLine.FindStringSubmatch(line)
+		plain := true
+		switch {
+		case line == "":
+		case m != nil:
+			key, list = m[1], other != nil && other[2] == ""
+			plain = other != nil && other[1] == key && !seen[key] && (list || plainText.MatchString(other[2]))
+			seen[key] = true
+		case key == "":
+		case other != nil:
+			key = ""
+		case list:
+			item = strings.TrimLeft(item, " \t")
+			plain = entry && item[0] != '[' && plainText.MatchString(item)
+		default:
+			plain = line[0] == '#'
+		}
+		if !plain {
+			return fmt.Errorf("%s:%d:1: %w", file, n, team.Errorf(team.InvalidArgument, "%s cannot be read, since the front matter is no YAML", key).
+				WithHint("put quotes around a text with a colon, or write %s once, as one line of names", key))
+		}
+	}
+	return nil
 }
 
 var keyLine = regexp.MustCompile(`^([A-Za-z][A-Za-z_-]*):(?:[ \t]+(.*))?$`)

@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"agentteam/pkg/grant"
 	"agentteam/pkg/team"
 )
 
@@ -87,6 +89,10 @@ func TestParseForeign(t *testing.T) {
 		"a name of no use": {"---\nname: 审查\ndescription: d\n---", team.Role{Name: "some-file", Description: "d"}},
 		"no description":   {"---\nname: a: b\n---", team.Role{}},
 		"a strange model":  {"---\ndescription: d\nmodel: the best one\n---", team.Role{Name: "some-file", Description: "d"}},
+		"strange tools":    {"---\ndescription: d\ntools: {Read: true}\n---", team.Role{}},
+		"strange denial":   {"---\ndescription: d\ndisallowedTools: {Bash: true}\n---", team.Role{}},
+		"a strange gate":   {"---\ndescription: d\nplan_mode: yes please\n---", team.Role{}},
+		"strange links":    {"---\ndescription: d\nworktree_links: {a: b}\n---", team.Role{}},
 		"reserved":         {"---\nname: User\ndescription: d\n---", team.Role{}},
 		"not closed":       {"---\nname: a\n", team.Role{}},
 	} {
@@ -102,6 +108,51 @@ func TestParseForeign(t *testing.T) {
 				t.Errorf("ParseForeign = %+v, %v\nwant %+v", got, err, tt.want)
 			}
 		})
+	}
+}
+
+// What narrows a member is never lost where the front matter is no YAML: it is read, or the file is refused.
+func TestForeignNarrowsByLine(t *testing.T) {
+	for lines, want := range map[string]string{ // the names that are read; "": it is refused
+		"disallowedTools: Bash, Write":                       "Bash Write",
+		"disallowedTools: [Bash, Write]":                     "Bash Write",
+		"disallowedTools: \"Bash, Write\"":                   "Bash Write",
+		"disallowedTools:\n  - Bash\n\n  - 'Write'":          "Bash Write",
+		"disallowedTools:\n- Bash\n# of the shell\ncolor: x": "",
+		"disallowedTools: Bash\n# of the shell\ncolor: red":  "Bash",
+		"disallowedTools: *":                                 "*",
+		"disallowedTools:\n  [Bash, Write]":                  "",
+		"disallowedTools: [Bash,\n  Write]":                  "",
+		"disallowedTools: [\"Bash\", 'Write', Edit ]":        "Bash Write Edit",
+		"disallowedTools: [\"Bash, Write\"]":                 "",
+		"disallowedTools: [\"Bash\" Write]":                  "",
+		"disallowedTools: [\"Ba\\x73h\"]":                    "",
+		"disallowedTools: Bash,\n  Write":                    "",
+		"disallowedTools: |\n  Bash":                         "",
+		"disallowedTools:\n  # never\n  - Bash":              "",
+		"disallowedTools:\n  -\n    Bash":                    "",
+		"disallowedTools:\n  - [Bash]":                       "",
+		"disallowedTools:\n  - Bash # never":                 "",
+		"disallowedTools:\nBash":                             "",
+		"disallowedTools:Bash":                               "",
+		"disallowedTools : Bash":                             "",
+		"\"disallowedTools\": Bash":                          "",
+		"disallowedTools: Bash # never":                      "",
+		"disallowedTools: \"Bash\", \"Write\"":               "",
+		"disallowedTools: &x Bash":                           "",
+		"disallowedTools: Bash\ndisallowedTools: Write":      "",
+		"sandbox : bubblewrap":                               "",
+		"permissionMode : plan":                              "",
+		"permissions:\n  deny: [Bash]":                       "",
+		"tools:\n  [Read, Grep]":                             "",
+	} {
+		got, err := parseForeign("dir/a.md", []byte("---\ndescription: use it: now\n"+lines+"\n---\nx"))
+		switch {
+		case want == "" && (!errors.Is(err, team.InvalidArgument) || !strings.HasPrefix(err.Error(), "dir/a.md:")):
+			t.Errorf("%q is read: %+v, %v", lines, got.Role, err)
+		case want != "" && (err != nil || strings.Join(got.DisallowedTools, " ") != want):
+			t.Errorf("%q: %q, %v, want %s", lines, got.DisallowedTools, err, want)
+		}
 	}
 }
 
@@ -159,5 +210,23 @@ func TestLoad(t *testing.T) {
 	write(".agents/broken.md", "---\nno end")
 	if _, err := Load(dir); !errors.Is(err, team.InvalidArgument) {
 		t.Errorf("a broken file: %v, want invalid_argument", err)
+	}
+}
+
+// The file that New writes shows each key that a role file may have, but for those of other programs,
+// and is a role file with all of them.
+func TestTemplateHasAllKeys(t *testing.T) {
+	all := regexp.MustCompile(`(?m)^# ([a-zA-Z_]+: )`).ReplaceAllString(strings.ReplaceAll(template, "NAME", "writer"), "$1")
+	if _, err := parse("writer.md", []byte(all)); err != nil {
+		t.Error(err)
+	}
+	theirs := []string{"skills", "mcpServers", "maxTurns", "permissionMode"}
+	for _, head := range []any{frontMatter{}, grant.Form{}} {
+		for f := range reflect.TypeOf(head).Fields() {
+			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			if key != "" && !slices.Contains(theirs, key) && !strings.Contains(all, "\n"+key+": ") {
+				t.Errorf("the template does not show %s", key)
+			}
+		}
 	}
 }

@@ -157,7 +157,7 @@ func (r *Roster) Create(ctx context.Context, m team.Member, l Limit) (team.Membe
 		if err != nil {
 			return m, err
 		}
-		if err := l.check(all, m.Role); err != nil {
+		if err := l.Check(all, m.Role); err != nil {
 			return m, err
 		}
 		next, err = r.Put(ctx, next)
@@ -170,7 +170,7 @@ func (r *Roster) Create(ctx context.Context, m team.Member, l Limit) (team.Membe
 		// Two spawns may both have seen one free place. Both are written now, so
 		// at least the later one sees the other and gives way.
 		if all, err = r.List(ctx); err == nil {
-			err = l.check(slices.DeleteFunc(all, func(o team.Member) bool { return o.AgentID == next.AgentID }), m.Role)
+			err = l.Check(slices.DeleteFunc(all, func(o team.Member) bool { return o.AgentID == next.AgentID }), m.Role)
 		}
 		if err != nil {
 			return m, errors.Join(err, r.TakeBack(ctx, next.AgentID, next.Incarnation, err.Error()))
@@ -233,21 +233,22 @@ func MayPlay(m team.Member) error {
 
 // Limit is how many members with a process there may be.
 type Limit struct {
-	Team int // in the team
-	Role int // of the new member's role; 0 = no limit
+	Team     int // in the team
+	Role     int // of the new member's role; 0 = no limit
+	Policies team.Policies
 }
 
 // LimitOf is the limit for a new member of a role in t, of which max may be all teammates.
 func LimitOf(t team.Team, role string, max int) Limit {
 	r, _ := t.Role(role) // one that is not there sets none
-	return Limit{max, r.MaxInstances}
+	return Limit{max, r.MaxInstances, t.Policies}
 }
 
-// check returns InvalidState if no further member of the role may join those of all.
-func (l Limit) check(all []team.Member, role string) error {
+// Check returns InvalidState if no further member of the role may join those of all.
+func (l Limit) Check(all []team.Member, role string) error {
 	n, same := 0, 0
 	for _, m := range all {
-		if !m.Counts() {
+		if !m.Fills(l.Policies) {
 			continue
 		}
 		if n++; m.Role == role {

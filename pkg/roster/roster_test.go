@@ -163,6 +163,21 @@ func TestLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	lost := create(t, r, team.Member{AgentID: "zoe", Role: "coder"})
+	if err := r.Lose(t.Context(), lost.AgentID, lost.Incarnation, "killed"); err != nil {
+		t.Fatal(err)
+	}
+	for respawn, room := range map[team.Respawn]bool{team.RespawnAlways: false, team.RespawnAsk: true, team.RespawnRelease: true} {
+		all, err := r.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := team.Team{Roles: map[string]team.Role{"coder": {Name: "coder", MaxInstances: 3}}, Policies: team.Policies{Respawn: respawn}}
+		if err := roster.LimitOf(record, "coder", 3).Check(all, "coder"); (err == nil) != room {
+			t.Errorf("%s: beside a lost member: %v", respawn, err)
+		}
+	}
+	leave(t, r, lost)
 	before := names(t, r)
 	for _, m := range []team.Member{{Role: "coder"}, {AgentID: "coder-1", Role: "coder"}} {
 		if _, err := r.Create(t.Context(), m, roster.Limit{Team: 2}); team.CodeOf(err) != team.InvalidState {

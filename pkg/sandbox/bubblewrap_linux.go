@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -74,6 +75,9 @@ func (b Box) mounts() ([]mount, error) {
 	for _, path := range b.ReadOnly {
 		add(path, "--ro-bind-try", path, path)
 	}
+	for _, path := range b.holders() { // what is mounted cannot be renamed, but what holds it could be
+		add(path, "--bind-try", path, path)
+	}
 	for place, from := range b.Shown {
 		add(place, "--ro-bind-try", from, place)
 	}
@@ -97,6 +101,23 @@ func (b Box) mounts() ([]mount, error) {
 	}
 	slices.SortStableFunc(all, func(a, b mount) int { return cmp.Compare(a.path, b.path) })
 	return all, nil
+}
+
+// holders returns the folders in which paths lie that must not be written, below those that commands may write.
+func (b Box) holders() (all []string) {
+	for _, dir := range b.writable() {
+		for _, path := range b.ReadOnly {
+			if _, err := os.Lstat(path); err != nil || !below(path, dir) {
+				continue
+			}
+			for at := filepath.Dir(path); below(at, dir) && at != dir; at = filepath.Dir(at) {
+				if !slices.Contains(all, at) && !slices.ContainsFunc(b.ReadOnly, func(r string) bool { return below(at, r) }) {
+					all = append(all, at)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // ownTmp reports whether /tmp of the commands is the member's folder for temporary files.

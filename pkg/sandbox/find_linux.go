@@ -11,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/landlock-lsm/go-landlock/landlock/syscall"
-
 	"agentteam/pkg/command"
+	"agentteam/pkg/sandbox/supervisor"
 	"agentteam/pkg/team"
 )
 
@@ -33,7 +32,8 @@ func find(ctx context.Context, level team.Sandbox) (s Sandbox, err error) {
 	case team.Bubblewrap:
 		s, err = findBubblewrap(ctx)
 	case team.Confined:
-		s, err = findLandlock()
+		abi, none := supervisor.LandlockABI()
+		s, err = landlock(abi, none, inContainer())
 	}
 	if err != nil {
 		return Sandbox{}, err
@@ -65,14 +65,14 @@ const (
 	aloneABI = 3
 )
 
-func findLandlock() (Sandbox, error) {
-	abi, err := syscall.LandlockGetABIVersion()
+// landlock is the sandbox under a version of Landlock; err is why there is none.
+func landlock(abi int, err error, inContainer bool) (Sandbox, error) {
 	switch {
 	case err != nil:
 		return Sandbox{}, fmt.Errorf("this kernel has no Landlock: %w", err)
 	case abi < aloneABI:
 		return Sandbox{}, fmt.Errorf("the Landlock of this kernel has ABI %d, %d is needed", abi, leastABI)
-	case abi < leastABI && !inContainer():
+	case abi < leastABI && !inContainer:
 		return Sandbox{}, fmt.Errorf("the Landlock of this kernel has ABI %d, %d (Linux 6.12) is needed outside of containers", abi, leastABI)
 	}
 	name := fmt.Sprintf("confined (Landlock ABI %d)", abi)

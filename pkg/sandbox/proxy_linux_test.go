@@ -54,7 +54,7 @@ func TestProxy(t *testing.T) {
 			t.Errorf("through the proxy: %s", got)
 		}
 	}
-	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("CI") == "" {
+	if _, err := exec.LookPath("curl"); err != nil && (os.Getenv("CI") == "" || strings.Contains(os.Getenv("CI_WITHOUT"), "curl")) {
 		t.Log(err)
 	} else if got := r.probe("own server"); got != "own\n" {
 		t.Errorf("its own server: %s", got)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,7 +28,7 @@ func (s Sandbox) runner(b Box) command.Runner { return runner{s, b} }
 
 // Run implements [command.Runner].
 func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error) {
-	spec, err := r.spec(c)
+	spec, divided, err := r.spec(c)
 	if err != nil {
 		return command.Exit{}, err
 	}
@@ -40,7 +41,7 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 	if err != nil {
 		return command.Exit{}, err
 	}
-	exit := command.Exit{Code: report.Code, How: report.How, Sandbox: r.level}
+	exit := command.Exit{Code: report.Code, How: report.How, Sandbox: r.level, Offline: r.level != team.Unconfined && r.box.Proxy == "", Divided: divided}
 	switch report.Ended {
 	case supervisor.Ordered:
 		exit.Cause = w.Cause()
@@ -54,36 +55,47 @@ func (r runner) Run(ctx context.Context, c command.Command) (command.Exit, error
 	return exit, nil
 }
 
-// spec returns what the supervisor of a command has to do.
-func (r runner) spec(c command.Command) (supervisor.Spec, error) {
+// spec returns what the supervisor of a command has to do, and whether the folder of the box is divided.
+func (r runner) spec(c command.Command) (spec supervisor.Spec, divided bool, err error) {
 	b, l := r.box, r.box.Limits
-	spec := supervisor.Spec{Args: c.Args, Env: r.env(c), Memory: l.Memory, Processes: l.Processes, FileSize: l.FileSize}
+	spec = supervisor.Spec{Args: c.Args, Env: r.env(c), Memory: l.Memory, Processes: l.Processes, FileSize: l.FileSize}
 	if r.level == team.Unconfined {
-		return spec, nil
+		return spec, false, nil
 	}
 	if !below(c.Dir, b.Dir) {
-		return spec, team.Errorf(team.InvalidArgument, "a command in %s, outside of the workspace %s", c.Dir, b.Dir)
+		return spec, false, team.Errorf(team.InvalidArgument, "a command in %s, outside of the workspace %s", c.Dir, b.Dir)
 	}
 	if err := b.untouched(r.level); err != nil {
-		return spec, err
+		return spec, false, err
 	}
 	if r.level == team.Confined {
-		filter, err := confinedFilter()
-		spec.Confine = &supervisor.Confinement{
-			Read: append(readable(), b.ReadOnly...), Write: b.writable(), Devices: devices, Filter: filter,
-		}
-		return spec, err
+		spec.Confine, divided, err = b.confinement()
+		return spec, divided, err
 	}
 	filter, err := bubblewrapFilter()
 	if err != nil {
-		return spec, err
+		return spec, false, err
 	}
 	options, err := r.options(c.Dir, spec.Env)
 	spec.Files = [][]byte{filter, []byte(strings.Join(options, "\x00") + "\x00")}
 	spec.Under = []string{r.program, "--args", "4", "--"}
 	spec.Proxy = b.Proxy
 	spec.Processes += 2 // bubblewrap, outside and as the first process inside
-	return spec, err
+	return spec, false, err
+}
+
+// confinement is what commands may do at level Confined, and whether Dir is divided.
+func (b Box) confinement() (*supervisor.Confinement, bool, error) {
+	filter, err := confinedFilter()
+	if err != nil {
+		return nil, false, err
+	}
+	write, parts, err := b.divide()
+	if err != nil {
+		return nil, false, err
+	}
+	read := slices.Concat(readable(), b.ReadOnly, parts)
+	return &supervisor.Confinement{Read: read, Write: write, Devices: devices, Filter: filter}, slices.Contains(parts, b.Dir), nil
 }
 
 // env returns the whole environment of a command.

@@ -27,14 +27,21 @@ import (
 type Sandbox struct {
 	level   team.Sandbox
 	name    string // with the version
+	lacking string // why a stronger level that was wished for does not work; "" if none was
 	program string // of bubblewrap
 }
 
 // Level is Bubblewrap, Confined or Unconfined.
 func (s Sandbox) Level() team.Sandbox { return s.level }
 
-// String is the level with its version, for people: "bubblewrap 0.8.0".
-func (s Sandbox) String() string { return s.name }
+// String is the level with its version, for people: "bubblewrap 0.8.0". Under auto it has the reason why that is
+// not a stronger one: "confined (Landlock ABI 7) (bubblewrap: /usr/bin/bwrap is not there)".
+func (s Sandbox) String() string {
+	if s.lacking == "" {
+		return s.name
+	}
+	return fmt.Sprintf("%s (%s)", s.name, s.lacking)
+}
 
 // Find returns the strongest sandbox that wish allows and in which a harmless command, run
 // inside, shows that it works. SandboxAuto means Bubblewrap, then Confined; nothing but the
@@ -43,6 +50,11 @@ func (s Sandbox) String() string { return s.name }
 // Errors: InvalidArgument for an unknown wish; Unavailable, with what was tried, why that
 // failed and what to do.
 func Find(ctx context.Context, wish team.Sandbox) (Sandbox, error) {
+	return strongest(wish, func(level team.Sandbox) (Sandbox, error) { return find(ctx, level) })
+}
+
+// strongest is [Find]; find returns the sandbox of one level, if that works.
+func strongest(wish team.Sandbox, find func(level team.Sandbox) (Sandbox, error)) (Sandbox, error) {
 	var levels []team.Sandbox
 	switch wish {
 	case team.SandboxAuto, "":
@@ -54,8 +66,9 @@ func Find(ctx context.Context, wish team.Sandbox) (Sandbox, error) {
 	}
 	var failed []string
 	for _, level := range levels {
-		s, err := find(ctx, level)
+		s, err := find(level)
 		if err == nil {
+			s.lacking = strings.Join(failed, "; ")
 			return s, nil
 		}
 		failed = append(failed, fmt.Sprintf("%s: %v", level, err))
@@ -117,7 +130,7 @@ func (l Limits) withDefaults() (Limits, error) {
 type Box struct {
 	Dir      string            // the workspace, writable; commands start in it or below
 	Home     string            // HOME, writable, for one member; made if it is not there, as is Home + ".tmp" for temporary files
-	ReadOnly []string          // may be read and executed, never written. One directly in Dir can be absent; Confined cannot keep it
+	ReadOnly []string          // may be read and executed, never written; may be absent. Confined lets nothing be made, renamed or removed in a folder itself that holds one
 	Write    []string          // may be written
 	Hidden   []string          // below Dir: are not there. Confined refuses what is, unless it is a symbolic link to a place outside the box
 	Shown    map[string]string // places below Dir, each with what is shown there for reading, if that is there; at level Bubblewrap only

@@ -36,7 +36,10 @@ type Options struct {
 	// leader's process is asked instead.
 	Exec    func(ctx context.Context, o control.Order) error
 	Cluster string // the embedded cluster of this process; "" = none
-	Logger  *slog.Logger
+	// Level is how the commands of the one who spawns are confined, as the team stands: no standby that
+	// confines less becomes a member. nil: who spawns has no commands.
+	Level  func(context.Context, team.Team) team.Sandbox
+	Logger *slog.Logger
 }
 
 // Spawner spawns members of one team. Safe for concurrent use.
@@ -205,12 +208,11 @@ func (s *Spawner) up(ctx context.Context, m team.Member) error {
 // order or ctx ends. The pool is that of the model alias that m asks for; if no process
 // at all has that, it is the pool of all.
 func (s *Spawner) order(ctx context.Context, m team.Member) error {
-	o := control.Order{Team: s.o.Team.ID, Agent: m.AgentID, Incarnation: m.Incarnation}
-	silent := false // a standby got the order and has not answered: it may be about to join
-	alias, err := s.alias(ctx, m)
+	o, alias, err := s.asked(ctx, m)
 	if err != nil {
 		return err
 	}
+	silent := false      // a standby got the order and has not answered: it may be about to join
 	known := alias == "" // whether some process, which may be taken now, has the alias
 	for patience := time.Now().Add(poolPatience); ; {
 		err := control.StartAtStandby(ctx, s.o.Team.Conn, alias, o)
@@ -223,11 +225,17 @@ func (s *Spawner) order(ctx context.Context, m team.Member) error {
 			}
 			continue
 		}
-		if errors.Is(err, team.Unavailable) {
-			silent = silent || !control.Nobody(err)
+		var weaker error
+		if errors.Is(err, team.PermissionDenied) {
+			weaker = err
+		}
+		if weaker != nil || errors.Is(err, team.Unavailable) {
+			silent = silent || weaker == nil && !control.Nobody(err)
 			err = s.exec(ctx, o)
 		}
 		switch {
+		case weaker != nil && !silent && errors.Is(err, team.Unavailable) && time.Now().After(patience):
+			return weaker // of all in the pool none was another
 		case err == nil, ctx.Err() != nil:
 			return err
 		case errors.Is(err, team.Conflict): // somebody has taken it
@@ -247,28 +255,30 @@ func (s *Spawner) order(ctx context.Context, m team.Member) error {
 	}
 }
 
-// alias is the model that m asks for, itself or by its role; "" if any will do. What no
-// process could have is not asked for.
-func (s *Spawner) alias(ctx context.Context, m team.Member) (string, error) {
-	alias := m.Model
-	if alias == "" {
-		record, err := registry.Record(ctx, s.o.Team)
-		if errors.Is(err, team.NotFound) { // a team without a record: whoever takes the order sees to that
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
+// asked returns the order for m, and the alias of the model that m asks for, itself or by its role; "" if any
+// will do. What no process could have is not asked for.
+func (s *Spawner) asked(ctx context.Context, m team.Member) (o control.Order, alias string, err error) {
+	o = control.Order{Team: s.o.Team.ID, Agent: m.AgentID, Incarnation: m.Incarnation}
+	record, err := registry.Record(ctx, s.o.Team)
+	noRecord := errors.Is(err, team.NotFound) // whoever takes the order sees to that
+	if err != nil && !noRecord {
+		return o, "", err
+	}
+	if s.o.Level != nil {
+		o.Sandbox = s.o.Level(ctx, record)
+	}
+	alias = m.Model
+	if alias == "" && !noRecord {
 		role, err := record.Role(m.Role)
 		if err != nil {
-			return "", err
+			return o, "", err
 		}
 		alias = role.Model
 	}
 	if !team.IsAlias(alias) {
-		return "", nil
+		alias = ""
 	}
-	return alias, nil
+	return o, alias, nil
 }
 
 // answerWait is how long answers to "who has this alias?" are collected.

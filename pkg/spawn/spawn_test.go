@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -259,6 +260,73 @@ func TestCreatedNamesItsSpawner(t *testing.T) {
 	}
 	if len(seen) != 2 {
 		t.Errorf("%d orders, want 2", len(seen))
+	}
+}
+
+// A standby that confines less refuses: another takes the member, or a child process does; where there is
+// none its reason is the error.
+func TestConfinesLess(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	weak := func(_ context.Context, o control.Order) error {
+		if o.Sandbox != team.Bubblewrap {
+			t.Errorf("the order asks for the sandbox %q", o.Sandbox)
+		}
+		return team.Errorf(team.PermissionDenied, "commands there have the sandbox none").WithHint("start it with auto")
+	}
+	stop, err := control.ServePool(t.Context(), s.team.Conn, nil, weak)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if err := s.team.Conn.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o := spawn.Options{Team: s.team, Roster: s.roster, Level: func(context.Context, team.Team) team.Sandbox { return team.Bubblewrap }}
+	_, err = spawn.New(o).Spawn(t.Context(), coder, 10)
+	if !errors.Is(err, team.PermissionDenied) || team.HintOf(err) != "start it with auto" {
+		t.Errorf("with no other process: %v (%s)", err, team.HintOf(err))
+	}
+	s.gone("coder-1")
+	s.standby(s.join)
+	if _, err := spawn.New(o).Spawn(t.Context(), coder, 10); err != nil {
+		t.Errorf("beside another standby: %v", err)
+	}
+	o.Exec = func(_ context.Context, o control.Order) error { return s.join(o) }
+	if _, err := spawn.New(o).Spawn(t.Context(), coder, 10); err != nil {
+		t.Errorf("with a child process: %v", err)
+	}
+}
+
+// A standby that has not answered may be about to join: that others refuse is no reason to give up before.
+func TestConfinesLessBesideSilent(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var orders atomic.Int64
+	late := make(chan struct{})
+	stop, err := control.ServePool(t.Context(), s.team.Conn, nil, func(ctx context.Context, o control.Order) error {
+		switch orders.Add(1) {
+		case 1:
+			select {
+			case <-late:
+				return s.join(o)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		case 30: // with 50 ms between orders that is later than a spawn waits for another standby
+			close(late)
+		}
+		return team.Errorf(team.PermissionDenied, "commands there have the sandbox none")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if err := s.team.Conn.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := s.spawner().Spawn(t.Context(), coder, 10); err != nil || m.State != team.Joined {
+		t.Errorf("spawned %+v, %v", m, err)
 	}
 }
 

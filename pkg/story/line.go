@@ -267,17 +267,32 @@ func (s *Story) widen(a team.AgentID) {
 	}
 }
 
-// Printable takes out control characters, and those that turn the direction of
-// writing, so that what an agent read can neither move the cursor of the one who
-// watches nor show a text as another than it is.
+// mostMarks is how many marks a letter may have: more of them reach into the lines above and
+// below.
+const mostMarks = 3
+
+// Printable takes out what is no text, so that what an agent read can neither move the cursor
+// of the one who watches, nor show a text as another than it is, nor take another room than
+// it seems to: control characters, those that turn the direction of writing, others without
+// ink (zero-width spaces and joiners, selectors of variants), the tones of emojis, of which
+// terminals differ in the width, and all but the first marks of a letter.
 func Printable(s string) string {
+	marks := 0
 	return strings.Map(func(r rune) rune {
 		switch {
+		case r >= ' ' && r <= '~':
 		case r == '\t':
 			return ' '
-		case unicode.IsControl(r), r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
+		case unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point),
+			r >= '\U0001F3FB' && r <= '\U0001F3FF':
 			return -1
+		case unicode.In(r, unicode.Mn, unicode.Me):
+			if marks++; marks > mostMarks {
+				return -1
+			}
+			return r
 		}
+		marks = 0
 		return r
 	}, s)
 }

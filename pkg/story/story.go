@@ -246,6 +246,8 @@ func (s *Story) custom(e feed.Entry) func() []string {
 		}
 	case b.Name == feed.Note:
 		return s.now(func() []string { return s.aside(e, "is told: "+b.Message, "") })
+	case b.Name == feed.Thinking:
+		return s.ifFull(e, "thinks: "+team.OneLine(b.Message))
 	}
 	return s.ifFull(e, b.Name+" "+team.OneLine(string(b.Value)))
 }
@@ -271,6 +273,8 @@ func (s *Story) member(e feed.Entry, was state.Member) func() []string {
 		switch {
 		case was.Lost:
 			return fact(green, "+", "is back")
+		case was.Here && m.Incarnation > 1 && m.AgentID == team.Leader: // the same process may, after an outage
+			return fact(green, "+", "leads again")
 		case was.Here && m.Incarnation > 1:
 			return fact(green, "+", "goes on in another process")
 		case m.Backend == team.Person:

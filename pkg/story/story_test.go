@@ -298,6 +298,17 @@ func TestFull(t *testing.T) {
 	golden(t, "full", ansi.Strip(strings.Join(told(story.Options{Width: 100, Full: true, Team: "red"}, aDay()), "\n")+"\n"))
 }
 
+// A Task without a team is told as the subagent that it is.
+func TestSubagentOfClaude(t *testing.T) {
+	w := newTeller()
+	w.calls("coder-1", "Task", `{"prompt":"Look.","subagent_type":"Explore"}`, "It is there.")
+	w.calls("coder-1", "Task", `{"prompt":"Look.","subagent_type":"Explore"}`, `{"error":"too many","status":"error"}`)
+	text := ansi.Strip(strings.Join(told(story.Options{Width: 80}, w.entries), "\n"))
+	if strings.Count(text, "· subagent") != 2 || !strings.Contains(text, "✗ subagent: too many") || strings.Contains(text, "spawn_teammate") {
+		t.Error(text)
+	}
+}
+
 // One member's story has its tasks and its mail, also what others write to it.
 func TestOnly(t *testing.T) {
 	text := ansi.Strip(strings.Join(told(story.Options{Width: 80, Only: "coder-2"}, aDay()), "\n"))
@@ -425,6 +436,10 @@ func TestMeaning(t *testing.T) {
 			w.member(team.MemberJoined, team.Member{AgentID: "coder-1", Incarnation: 1})
 			w.member(team.MemberCreated, team.Member{AgentID: "coder-1", Incarnation: 2})
 		}, "coder-1 ! is lost; it is brought back"},
+		"the leader is back after an outage": {func(w *teller) {
+			w.member(team.MemberJoined, team.Member{AgentID: team.Leader, Incarnation: 1})
+			w.member(team.MemberJoined, team.Member{AgentID: team.Leader, Incarnation: 2})
+		}, "leader + leads again"},
 		"another goal": {func(w *teller) {
 			w.event(team.Leader, team.EventBody{Type: team.Compacted, Message: journal.NewGoal}, nil)
 		}, ""},
@@ -479,9 +494,12 @@ func TestColoursOfEveryMember(t *testing.T) {
 // What an agent read acts on nobody's terminal.
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{
-		"写 🚀 für\tall":                  "写 🚀 für all",
-		"\x1b[2Jgone\r\x07":             "[2Jgone",
-		"a\u202eb\u202c c\u2066d\u2069": "ab cd",
+		"写 🚀 für\tall":                                         "写 🚀 für all",
+		"\x1b[2Jgone\r\x07":                                    "[2Jgone",
+		"a\u202eb\u202c c\u2066d\u2069":                        "ab cd",
+		"o\u200bn\u200de\u2028l\ufeffi\u00adne":                "oneline",
+		"👩\u200d👧 ❤\ufe0f 👍🏽":                                  "👩👧 ❤ 👍",
+		"e\u0301 a\u0300\u0301\u0302\u0303\u0304\u0305b\u0300": "e\u0301 a\u0300\u0301\u0302b\u0300",
 	} {
 		if got := story.Printable(in); got != want {
 			t.Errorf("Printable(%q) = %q, want %q", in, got, want)

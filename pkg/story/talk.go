@@ -20,13 +20,13 @@ func (s *Story) says(e feed.Entry, text string) []string {
 // called tells a tool call.
 func (s *Story) called(e feed.Entry) func() []string {
 	b, task := e.Event.Event, s.team.Member(e.AgentID).Task
-	tool := team.NativeTool(b.ToolCallName)
+	tool := team.ToolOf(b.ToolCallName, b.Delta)
 	switch {
 	case s.o.Full:
 		return s.now(func() []string {
 			return s.text(line{at: e.Time, who: e.AgentID, task: task, mark: "→", body: b.ToolCallName + " " + b.Delta, style: faint})
 		})
-	case s.o.Traits(b.ToolCallName).Silent && !s.o.Journal:
+	case s.o.Traits(tool).Silent && !s.o.Journal:
 		return silent
 	}
 	return s.now(func() []string {

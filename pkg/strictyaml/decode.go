@@ -1,6 +1,7 @@
 package strictyaml
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"errors"
@@ -181,20 +182,32 @@ func (n Node) pairs(keys string, read func(key string, value Node) error) error 
 	if n.yaml.Kind != yaml.MappingNode {
 		return n.errorf("%s must be a mapping%s", n.name(), keys)
 	}
+	var faults error
 	seen := map[string]bool{}
 	for name, value := range n.Entries() {
+		var err error
 		switch key := value.key; {
 		case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
-			return value.AtKey(errors.New("a key must be plain text"))
+			err = value.AtKey(errors.New("a key must be plain text"))
 		case seen[name]:
-			return value.AtKey(fmt.Errorf("the key %q comes twice", name))
+			err = value.AtKey(fmt.Errorf("the key %q comes twice", name))
+		default:
+			err = read(name, value)
 		}
 		seen[name] = true
-		if err := read(name, value); err != nil {
-			return err
+		if faults = n.and(faults, err); faults != nil && !n.format.All {
+			break
 		}
 	}
-	return nil
+	return faults
+}
+
+// and returns the faults so far with one more, as the format reports them.
+func (n Node) and(faults, more error) error {
+	if faults == nil || more == nil || !n.format.All {
+		return cmp.Or(faults, more)
+	}
+	return errors.Join(faults, more)
 }
 
 // slot is a field of a struct that a key fills.
@@ -245,16 +258,18 @@ func (n Node) object(v reflect.Value) error {
 		}
 		seen[i], value.path = true, key
 		err := value.decode(slots[i].value, slots[i].tag)
+		faulty := err != nil && slots[i].value.Kind() != reflect.Map // of which each entry counts alone
 		if err != nil && n.path == "" && n.format.Faulty != nil {
-			if err = n.format.Faulty(key, err); err == nil {
-				slots[i].value.SetZero()
-			}
+			err = n.format.Faulty(key, err)
+		}
+		if faulty { // also of a format that goes on
+			slots[i].value.SetZero()
 		}
 		return err
 	})
 	for i, s := range slots {
-		if what := s.tag.Get("required"); err == nil && what != "" && !seen[i] {
-			return n.AtKey(fmt.Errorf("%s lacks the key %s: %s", n.name(), s.key, what))
+		if what := s.tag.Get("required"); what != "" && !seen[i] {
+			err = n.and(err, n.AtKey(fmt.Errorf("%s lacks the key %s: %s", n.name(), s.key, what)))
 		}
 	}
 	return err
@@ -280,12 +295,14 @@ func (n Node) list(v reflect.Value, tag reflect.StructTag) error {
 		return n.errorf("%s must be a list with at least one entry", n.name())
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.yaml.Content), len(n.yaml.Content)))
+	var faults error
 	for i, item := range n.yaml.Content {
-		if err := (Node{n.format, nil, item, "an entry of " + n.name()}).decode(v.Index(i), ""); err != nil {
-			return err
+		err := (Node{n.format, nil, item, "an entry of " + n.name()}).decode(v.Index(i), "")
+		if faults = n.and(faults, err); faults != nil && !n.format.All {
+			break
 		}
 	}
-	return nil
+	return faults
 }
 
 // json is n as package json would have it: map[string]any, []any, texts, numbers, true,

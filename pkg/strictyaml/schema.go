@@ -3,6 +3,7 @@ package strictyaml
 import (
 	"cmp"
 	"encoding"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -63,7 +64,10 @@ func whole(t reflect.Type) *jsonschema.Schema {
 func mapping(t reflect.Type) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object"}
 	for f := range t.Fields() {
-		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		key, option, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if option == "inline" {
+			s = joined(s, mapping(f.Type))
+		}
 		if key == "" {
 			continue
 		}
@@ -78,6 +82,16 @@ func mapping(t reflect.Type) *jsonschema.Schema {
 		}
 		s.Properties[key] = p
 	}
+	return s
+}
+
+// joined is the schema of the keys of both.
+func joined(s, inline *jsonschema.Schema) *jsonschema.Schema {
+	if s.Properties == nil {
+		return inline
+	}
+	maps.Copy(s.Properties, inline.Properties)
+	s.Required = append(s.Required, inline.Required...)
 	return s
 }
 

@@ -1,8 +1,8 @@
 // Package strictyaml decodes YAML that people write by hand into Go structs. What is
 // wrong is reported with file, line and column, and with what was meant: an unknown key,
 // a key that comes twice, a value of the wrong type, a key that is missing or has no
-// value. Nothing is left out silently. One fault is reported, the first in the file; what
-// a Validate method finds counts after what is wrong inside its value.
+// value. Nothing is left out silently. One fault is reported, the first in the file, or each
+// ([Format].All); what a Validate method finds counts after what is wrong inside its value.
 //
 // A format is a struct with tags:
 //
@@ -34,6 +34,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -48,6 +51,7 @@ type Format struct {
 	File   string // stands for the file in errors
 	Kind   string // what such a file is, such as "plan"
 	Skip   int    // lines of the file that come before its YAML
+	All    bool   // each fault is reported, joined as by [errors.Join] and divided by [Faults]
 	Quoted bool   // a text that YAML would read as something else, such as 1.10, needs quotes
 
 	// Unknown makes the format open to keys of other programs: it is given the fault of
@@ -58,6 +62,34 @@ type Format struct {
 	// Faulty is given the fault of the value of a key of the root. If it returns nil, the key is
 	// left out; else that is the fault. If it is nil, each fault counts.
 	Faulty func(key string, fault error) error
+}
+
+// Faults are the faults of which err was joined, in the order of their places where they have some.
+func Faults(err error) (all []error) {
+	if err == nil {
+		return nil
+	}
+	many, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	for _, e := range many.Unwrap() {
+		all = append(all, Faults(e)...)
+	}
+	slices.SortStableFunc(all, func(a, b error) int { return slices.Compare(place(a), place(b)) })
+	return all
+}
+
+var placed = regexp.MustCompile(`^.*?:(\d+):(\d+): `)
+
+// place is the line and the column with which a fault begins.
+func place(err error) (at []int) {
+	for _, digits := range placed.FindStringSubmatch(err.Error()) {
+		if n, err := strconv.Atoi(digits); err == nil {
+			at = append(at, n)
+		}
+	}
+	return at
 }
 
 // Node is a value of a file, with its place.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -197,4 +198,32 @@ func ExampleFormat_Decode() {
 	// Output:
 	// {Tea [boil pour]} <nil>
 	// tea.yaml:2:1: unknown key "stops" in the recipe; did you mean steps?
+}
+
+// A format reports all faults when it is to, in the order of their places, and keeps what is right.
+func TestAllFaults(t *testing.T) {
+	var v struct {
+		Name  string         `yaml:"name" required:"its name"`
+		Count *int           `yaml:"count" minimum:"1"`
+		List  []int          `yaml:"list"`
+		Map   map[string]int `yaml:"map"`
+	}
+	const src = "count: 0\nlist: [1, x, 3, y]\nmap: {a: 1, b: c, a: 2}\nother: 1\n"
+	_, err := strictyaml.Format{File: "f", Kind: "thing", All: true}.Decode([]byte(src), &v)
+	var got []string
+	for _, fault := range strictyaml.Faults(err) {
+		got = append(got, fault.Error())
+	}
+	want := []string{"f:1:1: the thing lacks the key name: its name", `f:1:8: count: "0" is not a whole number, 1 or more`, `f:2:11: an entry of list: "x" is not a whole number`,
+		`f:2:17: an entry of list: "y" is not a whole number`, `f:3:16: map.b: "c" is not a whole number`, `f:3:19: the key "a" comes twice`,
+		`f:4:1: unknown key "other" in the thing; allowed: name, count, list, map`}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if v.Count != nil || v.Map["a"] != 1 {
+		t.Errorf("what is left is %+v", v)
+	}
+	if faults := strictyaml.Faults(nil); faults != nil {
+		t.Errorf("of none: %v", faults)
+	}
 }

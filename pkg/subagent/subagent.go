@@ -32,7 +32,7 @@ type Options struct {
 	Jobs    *job.Jobs
 	Roles   func() team.Team // the roles are the team's; "" as type is [team.Team.GeneralRole]
 	Aliases []string         // models that may be asked for by name; nil: whichever is named
-	// Open prepares the conversation of a subagent: all of its engine but Conversation and Watcher. end
+	// Open prepares the conversation of a subagent: all of its engine but Watcher. end
 	// is called once with why it has ended; nil: with its last text.
 	Open func(ctx context.Context, s Spec) (o engine.Options, end func(turns uint64, used model.Usage, err error), err error)
 	Keep func(ctx context.Context, text string) (ref string, err error) // stores what is too long to be shown
@@ -92,9 +92,7 @@ func spoken(t tool.Tool) tool.Tool {
 	form := dialect.Form{Name: "Agent", Dialect: team.Claude, Names: map[string][]string{"type": {"subagent_type"}}, Calls: plain,
 		Own: extras, Hidden: []string{"name", "team_name", "mode", "isolation", "resume", "max_turns"}}
 	before := form
-	before.Name, before.When = "Task", func(given map[string]any) bool {
-		return (given["team_name"] == nil || given["team_name"] == "") && given["tasks"] == nil
-	}
+	before.Name, before.When = "Task", team.StartsSubagent
 	return dialect.Speak([]tool.Tool{t}, map[string][]dialect.Form{t.Name: {form, before}})[0]
 }
 
@@ -210,8 +208,8 @@ func (s subagents) work(ctx context.Context, j *job.Job, spec Spec, prompt strin
 	if err != nil {
 		return "", err
 	}
-	w := &watcher{ctx: ctx, job: j, conv: engine.NewConversation()}
-	o.Conversation, o.Watcher = w.conv, w
+	w := &watcher{ctx: ctx, job: j, conv: o.Conversation}
+	o.Watcher = w
 	o.Owner = &limited{Owner: o.Owner, most: spec.Role.MaxTurns}
 	text, err = engine.New(o).Run(ctx, prompt)
 	w.Changed("")

@@ -53,8 +53,8 @@ func Beats(t team.TeamID) string { return join(t, "hb", "*") }
 // Live is where the text that an agent's model is writing is published.
 func Live(t team.TeamID, a team.AgentID) string { return join(t, "live", string(a)) }
 
-// LiveAll matches those of a whole team.
-func LiveAll(t team.TeamID) string { return join(t, "live", "*") }
+// LiveAll matches those of a whole team. The name of a subagent has a dot.
+func LiveAll(t team.TeamID) string { return join(t, "live", ">") }
 
 // Verb is a request to an agent's process rather than to its inbox.
 type Verb string

@@ -16,7 +16,7 @@ func TestNames(t *testing.T) {
 		subject.Beat("t", "coder-1"):                    "at.t.hb.coder-1",
 		subject.Beats("t"):                              "at.t.hb.*",
 		subject.Live("t", "coder-1"):                    "at.t.live.coder-1",
-		subject.LiveAll("t"):                            "at.t.live.*",
+		subject.LiveAll("t"):                            "at.t.live.>",
 		subject.Control("t", "coder-1", subject.Offer):  "at.t.ctl.coder-1.offer",
 		subject.Inbox("t", "leader", "coder-1"):         "at.t.inbox.leader.coder-1",
 		subject.Broadcast("t", "coder-1"):               "at.t.all.coder-1",

@@ -15,7 +15,7 @@ type Account struct {
 	Exit      *int      `json:"exit,omitempty"`    // exit status of its command; -1: a signal ended it; absent: it ran none
 	Sandbox   Sandbox   `json:"sandbox,omitempty"` // in which its command ran; without a command, by which it was judged; absent = none or not known
 	Rule      string    `json:"rule,omitempty"`    // of the permissions that decided on it; absent = none
-	Grants    []Grant   `json:"grants,omitempty"`  // by which it was let pass
+	Grants    []Grant   `json:"grants,omitempty"`  // by which it was let pass; also that by which a person has added Rule
 	Change    *Change   `json:"change,omitempty"`  // of a file, by a file tool in a folder that members share
 }
 

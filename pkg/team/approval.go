@@ -271,7 +271,7 @@ func (a Approval) Verdict() string {
 func (t Team) Joining(m Member) Member {
 	role, _ := t.Role(m.Role) // one that is not there says nothing
 	m.PlanMode = m.PlanMode || role.PlanMode || t.Policies.PlanMode
-	m.Color = cmp.Or(m.Color, role.Color)
+	m.Color = cmp.Or(m.Color, string(role.Color))
 	if role.Approver == ByHuman || t.Policies.Approver == ByHuman {
 		m.Approver = ByHuman
 	}

@@ -3,6 +3,7 @@ package team
 import (
 	"maps"
 	"reflect"
+	"time"
 )
 
 // Choices are what a person may choose of a team; what is nil stays as it is.
@@ -12,6 +13,7 @@ type Choices struct {
 	Create       *Create
 	Respawn      *Respawn
 	Approver     *Approver
+	Recheck      *Recheck
 	Dialect      *Dialect
 	PlanMode     *bool
 	Delegate     *bool
@@ -33,6 +35,7 @@ func (t *Team) Choose(c Choices) {
 	choose(&t.Policies.Create, c.Create)
 	choose(&t.Policies.Respawn, c.Respawn)
 	choose(&t.Policies.Approver, c.Approver)
+	choose(&t.Policies.Recheck, c.Recheck)
 	choose(&t.Policies.Dialect, c.Dialect)
 	choose(&t.Policies.PlanMode, c.PlanMode)
 	choose(&t.Policies.Delegate, c.Delegate)
@@ -56,19 +59,35 @@ func choose[T any](field, to *T) {
 
 // RoleChoices are what a person may choose of a role beside its file; what is nil stays as it is.
 type RoleChoices struct {
-	Ready    *int
-	Model    *string
-	Dialect  *Dialect
-	PlanMode *bool
-	Approver *Approver
+	Ready        *int           `yaml:"ready,omitempty" minimum:"0"`
+	Model        *string        `yaml:"model,omitempty" minLength:"1"`
+	MaxTurns     *int           `yaml:"max_turns,omitempty" minimum:"0"`
+	Dialect      *Dialect       `yaml:"dialect,omitempty"`
+	PlanMode     *bool          `yaml:"plan_mode,omitempty"`
+	Approver     *Approver      `yaml:"approver,omitempty"`
+	MaxInstances *int           `yaml:"max_instances,omitempty" minimum:"0"`
+	AutoClaim    *bool          `yaml:"auto_claim,omitempty"`
+	IdleTimeout  *time.Duration `yaml:"idle_timeout,omitempty" minimum:"1s"`
+	Background   *bool          `yaml:"background,omitempty"`
+	Color        *RoleColor     `yaml:"color,omitempty"`
 }
 
 // With is r as c has it.
 func (r Role) With(c RoleChoices) Role {
 	choose(&r.Ready, c.Ready)
 	choose(&r.Model, c.Model)
+	choose(&r.MaxTurns, c.MaxTurns)
 	choose(&r.Dialect, c.Dialect)
 	choose(&r.PlanMode, c.PlanMode)
 	choose(&r.Approver, c.Approver)
+	choose(&r.MaxInstances, c.MaxInstances)
+	choose(&r.Background, c.Background)
+	choose(&r.Color, c.Color)
+	if c.AutoClaim != nil {
+		r.AutoClaim = c.AutoClaim
+	}
+	if c.IdleTimeout != nil {
+		r = r.IdleFor(*c.IdleTimeout)
+	}
 	return r
 }

@@ -95,6 +95,23 @@ func NativeTool(name string) string {
 	return name
 }
 
+// ToolOf returns our name of the tool of a call, of which it sees the arguments, the text of a JSON
+// object: a Task starts a teammate, or a subagent, see [StartsSubagent].
+func ToolOf(called, arguments string) string {
+	native := NativeTool(called)
+	var given map[string]any
+	if called == claudeTools["spawn_teammate"] && json.Unmarshal([]byte(arguments), &given) == nil && StartsSubagent(given) {
+		return "subagent"
+	}
+	return native
+}
+
+// StartsSubagent reports whether a call of Task with these arguments is one of Claude Code's tool of
+// that name, which has no team to name.
+func StartsSubagent(given map[string]any) bool {
+	return (given["team_name"] == nil || given["team_name"] == "") && given["tasks"] == nil
+}
+
 // toolWord finds our names of tools in a text: those of two words, which are no English.
 var toolWord = regexp.MustCompile(`\b(` + strings.Join(slices.Concat(
 	twoWords(maps.Keys(claudeTools)), twoWords(maps.Keys(claudeWays))), "|") + `)\b`)

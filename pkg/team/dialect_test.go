@@ -36,6 +36,15 @@ func TestDialect(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
+	for call, want := range map[[2]string]string{
+		{"Task", `{"team_name":"red","subagent_type":"coder"}`}: "spawn_teammate", {"Task", `{"tasks":[]}`}: "spawn_teammate", {"Task", `{`}: "spawn_teammate",
+		{"Task", `{"prompt":"look","team_name":""}`}: "subagent", {"Task", `{"prompt":"look"}`}: "subagent", {"Agent", `{}`}: "subagent",
+		{"spawn_teammate", `{"role":"coder"}`}: "spawn_teammate", {"Bash", `{}`}: "bash",
+	} {
+		if got := ToolOf(call[0], call[1]); got != want {
+			t.Errorf("%s %s is a call of %s, want %s", call[0], call[1], got, want)
+		}
+	}
 	for metadata, want := range map[string]string{"": "", "[]": "", `{"activeForm":7}`: "", `{"activeForm":"Writing\nit"}`: "Writing it"} {
 		if got := (Task{Metadata: []byte(metadata)}).Doing(); got != want {
 			t.Errorf("%s: doing %q, want %q", metadata, got, want)

@@ -47,12 +47,13 @@ const freeMerges = 2
 
 // GiveBack is how a member puts its task back that it cannot do.
 type GiveBack struct {
-	Reason  string
-	Attempt bool      // it counts as one
-	Why     Decline   // the task's fault, if it is one
-	Merge   bool      // its work did not go into the team's line; that is an attempt from the third time on
-	Others  []AgentID // with Merge: whose work it conflicts with; they are offered other tasks first, too
-	Alone   bool      // with Why: there is no other member that could take it and has not found that fault
+	Reason   string
+	Attempt  bool      // it counts as one
+	Why      Decline   // the task's fault, if it is one
+	Merge    bool      // its work did not go into the team's line; that is an attempt from the third time on
+	Returned *Try      // with Merge: that work, without Reason; nil if there is none that can be taken up
+	Others   []AgentID // with Merge: whose work it conflicts with; they are offered other tasks first, too
+	Alone    bool      // with Why: there is no other member that could take it and has not found that fault
 }
 
 // GiveBack returns t as put back by its holder, and says so in its record: the holder is
@@ -62,6 +63,10 @@ func (t Task) GiveBack(h Holder, epoch uint64, g GiveBack, now time.Time) (Task,
 	if g.Merge {
 		t.Unmerged++
 		g.Attempt = t.Unmerged > freeMerges
+	}
+	if g.Returned != nil {
+		t.Returned = append(slices.Clone(t.Returned), *g.Returned)
+		t.Returned = t.Returned[max(0, len(t.Returned)-maxReturned):]
 	}
 	next, err := t.Release(Actor{Holder: h}, epoch, g.Reason, g.Attempt, now)
 	if err != nil {

@@ -16,7 +16,8 @@ type Node struct {
 	ID     TaskID `json:"id"`
 	Title  string `json:"title"`
 	Status string `json:"status"` // as people see it, see [TaskView.Shown]
-	Depth  int    `json:"depth"`  // length of the longest way to a task without dependencies
+	Depth  int    `json:"depth"`  // length of the longest way to a task without dependencies: its layer in a drawing
+	Place  int    `json:"place"`  // among those of the same depth, from 0, so that few edges cross
 }
 
 // Edge leads from a dependency to the task that waits for it.
@@ -32,10 +33,13 @@ const (
 )
 
 // Shown is the status as people see it: a pending task that waits for others is
-// blocked.
+// blocked, and one whose work waits to be in the line is merging.
 func (v TaskView) Shown() string {
-	if v.IsBlocked {
+	switch {
+	case v.IsBlocked:
 		return ShownBlocked
+	case v.Merging != nil:
+		return "merging"
 	}
 	return string(v.Status)
 }
@@ -63,7 +67,7 @@ func GraphOf(tasks []TaskView) Graph {
 		return d
 	}
 	for _, v := range tasks {
-		g.Nodes = append(g.Nodes, Node{v.ID, v.Title, v.Shown(), depth(v.ID)})
+		g.Nodes = append(g.Nodes, Node{ID: v.ID, Title: v.Title, Status: v.Shown(), Depth: depth(v.ID)})
 		for _, dep := range v.Dependencies {
 			g.Edges = append(g.Edges, Edge{dep, v.ID})
 			if _, known := by[dep]; !known {
@@ -73,5 +77,6 @@ func GraphOf(tasks []TaskView) Graph {
 		}
 	}
 	slices.SortStableFunc(g.Nodes, func(a, b Node) int { return cmp.Compare(a.Depth, b.Depth) })
+	g.arrange()
 	return g
 }

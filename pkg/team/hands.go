@@ -70,6 +70,18 @@ type Permissions struct {
 	Deny  []string `json:"deny,omitempty"`
 	Ask   []string `json:"ask,omitempty"`
 	Allow []string `json:"allow,omitempty"`
+
+	// Given has those rules of Allow that a person has added by an answer, and the answer.
+	Given map[string]Grant `json:"given,omitempty"`
+}
+
+// And returns the rules of both; of each list those of p are first. Persons give rules to one of them only.
+func (p Permissions) And(q Permissions) Permissions {
+	both := Permissions{Deny: slices.Concat(p.Deny, q.Deny), Ask: slices.Concat(p.Ask, q.Ask), Allow: slices.Concat(p.Allow, q.Allow), Given: p.Given}
+	if both.Given == nil {
+		both.Given = q.Given
+	}
+	return both
 }
 
 // PermissionMode is what holds where no rule matches.

@@ -85,6 +85,59 @@ func TestUngranted(t *testing.T) {
 	})
 }
 
+// A subagent has what both its owner and its type have: nothing that one of them has not, and what
+// either of them denies or asks for.
+func TestLending(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		record := Team{Hands: drawHands(t, "team"), Roles: map[string]Role{LeaderRole: {Hands: drawHands(t, "leader")}, "coder": {Name: "coder", Hands: drawHands(t, "coder")}}}
+		owner, by := record.HandsOf("coder"), drawHands(t, "type")
+		lent := record.Lending("coder", by)
+		h := lent.HandsOf("coder")
+		if beyond := h.Beyond(owner); beyond != nil {
+			t.Fatalf("it has what its owner has not: %q", beyond)
+		}
+		limit := by
+		limit.Permissions.Allow = owner.Permissions.Allow
+		if limit.Network == nil {
+			limit.Network = owner.Network
+		}
+		if limit.Credentials == nil {
+			limit.Credentials = owner.Credentials
+		}
+		if limit.Paths.Read == nil && limit.Paths.Write == nil {
+			limit.Paths = owner.Paths
+		}
+		if limit.PermissionMode == "" {
+			limit.PermissionMode = owner.PermissionMode
+		}
+		if limit.Sandbox == "" || limit.Sandbox == Unconfined {
+			limit.Sandbox = owner.Sandbox
+		}
+		if beyond := h.Beyond(limit); beyond != nil {
+			t.Fatalf("it has what its type has not: %q", beyond)
+		}
+		if h.Sandbox.Stronger(owner.Sandbox) != h.Sandbox || by.Sandbox != Unconfined && h.Sandbox.Stronger(by.Sandbox) != h.Sandbox {
+			t.Fatalf("its sandbox is %q, of %q and %q", h.Sandbox, owner.Sandbox, by.Sandbox)
+		}
+		for _, of := range []Hands{owner, by} {
+			if of.PermissionAsk == AskDeny && h.PermissionAsk != AskDeny {
+				t.Fatalf("it may ask: %+v of %+v and %+v", h, owner, by)
+			}
+			for _, rule := range slices.Concat(of.Permissions.Deny, of.Permissions.Ask) {
+				if !slices.Contains(slices.Concat(h.Permissions.Deny, h.Permissions.Ask), rule) {
+					t.Fatalf("%q is lost: %+v", rule, h.Permissions)
+				}
+			}
+		}
+		if same := record.Lending("coder", Hands{}).HandsOf("coder"); !reflect.DeepEqual(same, owner) {
+			t.Fatalf("a type that states nothing makes %+v of %+v", same, owner)
+		}
+		if !reflect.DeepEqual(record.HandsOf("coder"), owner) {
+			t.Fatal("the record of the team was changed")
+		}
+	})
+}
+
 func TestBeyond(t *testing.T) {
 	for name, tt := range map[string]struct {
 		h, limit Hands
@@ -199,5 +252,22 @@ func TestNetworkAllows(t *testing.T) {
 		if got := tt.network.Allows(tt.host); got != tt.want {
 			t.Errorf("%s allows %s: %v", tt.network, tt.host, got)
 		}
+	}
+}
+
+// Where members work is the team's to decide: a role that wants to share the folder changes nothing, trusted or
+// not.
+func TestIsolationIsTheTeams(t *testing.T) {
+	for _, own := range []Isolation{"", IsolationAuto, Worktrees} {
+		record := Team{Hands: Hands{Isolation: own}, Roles: map[string]Role{"coder": {Name: "coder", Hands: Hands{Isolation: Shared}}}}
+		if got := record.HandsOf("coder").Isolation; got != own {
+			t.Errorf("the team has %q, its role %q: %q", own, Shared, got)
+		}
+	}
+	if got := (Hands{Isolation: Shared}).Beyond(Hands{}); len(got) != 1 || got[0] != "isolation shared" {
+		t.Errorf("a file that shares the folder grants %q", got)
+	}
+	if got := (Hands{Isolation: Shared}).Ungranted().Isolation; got != IsolationAuto {
+		t.Errorf("untrusted, it has %q", got)
 	}
 }

@@ -3,6 +3,7 @@ package team
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path"
 	"regexp"
@@ -32,12 +33,62 @@ func (t Team) HandsOf(role string) Hands {
 	}
 	h.PermissionMode = cmp.Or(of.PermissionMode, h.PermissionMode)
 	h.PermissionAsk = cmp.Or(of.PermissionAsk, h.PermissionAsk)
-	h.Permissions = Permissions{
-		Deny:  slices.Concat(h.Permissions.Deny, of.Permissions.Deny),
-		Ask:   slices.Concat(h.Permissions.Ask, of.Permissions.Ask),
-		Allow: slices.Concat(h.Permissions.Allow, of.Permissions.Allow),
-	}
+	h.Permissions = h.Permissions.And(of.Permissions)
 	return h
+}
+
+// Lending returns the record by which a subagent of a member of role works, whose type is a role
+// with the hands by: what [Team.HandsOf] returns of it for role is what both the member and by allow.
+// Of by only what narrows counts, so that its rules of allow add nothing.
+func (t Team) Lending(role string, by Hands) Team {
+	t.Hands = t.HandsOf(role).narrowed(by)
+	t.Roles = maps.Clone(t.Roles)
+	for name, r := range t.Roles { // what it states is in there already
+		r.Hands = Hands{}
+		t.Roles[name] = r
+	}
+	return t
+}
+
+// narrowed returns what both h and by allow; what is not set in by is as h has it.
+func (h Hands) narrowed(by Hands) Hands {
+	if by.Sandbox != Unconfined { // which is more than no wish
+		h.Sandbox = h.Sandbox.Stronger(by.Sandbox)
+	}
+	if by.Network != nil {
+		h.Network = common(h.Network, by.Network, Network.Allows)
+	}
+	if by.Credentials != nil {
+		h.Credentials = common(h.Credentials, by.Credentials, slices.Contains)
+	}
+	if by.Paths.Read != nil || by.Paths.Write != nil {
+		holds := func(dirs []string, p string) bool { return slices.ContainsFunc(dirs, above(p)) }
+		read := common(slices.Concat(h.Paths.Read, h.Paths.Write), slices.Concat(by.Paths.Read, by.Paths.Write), holds)
+		write := common(h.Paths.Write, by.Paths.Write, holds)
+		h.Paths = Paths{Read: slices.DeleteFunc(read, func(p string) bool { return holds(write, p) }), Write: write}
+	}
+	if by.PermissionMode != "" && by.PermissionMode.rank() < h.PermissionMode.rank() {
+		h.PermissionMode = by.PermissionMode
+	}
+	if by.PermissionAsk == AskDeny {
+		h.PermissionAsk = AskDeny
+	}
+	h.Permissions.Deny = slices.Concat(h.Permissions.Deny, by.Permissions.Deny)
+	h.Permissions.Ask = slices.Concat(h.Permissions.Ask, by.Permissions.Ask)
+	return h
+}
+
+// common returns what both lists grant: of each the entries that the other one covers.
+func common[L ~[]string](a, b L, covers func(L, string) bool) L {
+	both := L{}
+	for _, pair := range [][2]L{{a, b}, {b, a}} {
+		for _, v := range pair[0] {
+			if covers(pair[1], v) && !slices.Contains(both, v) {
+				both = append(both, v)
+			}
+		}
+	}
+	return both
 }
 
 // Beyond returns what h grants that none of the limits does, each in a few words, such as

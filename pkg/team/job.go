@@ -27,6 +27,7 @@ type Job struct {
 	Still      int       `json:"still,omitempty"`  // seconds without output or progress, by its process's clock
 	Turns      uint64    `json:"turns,omitempty"`  // of a subagent
 	Tokens     int       `json:"tokens,omitempty"` // that these have used
+	Asked      string    `json:"asked,omitempty"`  // id of the request on which a person is to decide before it continues
 	Ended      string    `json:"ended,omitempty"`  // how it has ended, such as "exit status 1"; "" = it runs
 }
 
@@ -34,9 +35,16 @@ type Job struct {
 // wait for it any more.
 const SilentAfter = 10 * time.Minute
 
-// Holds reports whether the owner's team waits for the job before it counts as quiet.
+// Holds reports whether the owner's team waits for the job before it counts as quiet: not for a
+// command that is silent, nor for what does nothing before a person has decided.
 func (j Job) Holds() bool {
-	return j.Kind == JobSubagent || !j.Background || j.Ended != "" || time.Duration(j.Still)*time.Second < SilentAfter
+	switch {
+	case j.Ended != "": // of which its owner does not know yet
+		return true
+	case j.Asked != "":
+		return false
+	}
+	return j.Kind == JobSubagent || !j.Background || time.Duration(j.Still)*time.Second < SilentAfter
 }
 
 // Subagent is the name of the agent that does a job of owner: its journal has that name. No member

@@ -171,9 +171,26 @@ func (m Member) Absent(p Policies) string {
 	return ""
 }
 
-// Counts reports whether m counts against the team's max_teammates.
+// Counts reports whether m is a teammate that has not left the team.
 func (m Member) Counts() bool {
 	return m.AgentID != Leader && m.Backend != Person && m.State != Stopped
+}
+
+// Missing is how many members the team lacks of those of a role that are kept ready; 0 or less = none.
+func (t Team) Missing(role Role, members []Member) int {
+	missing := role.Ready
+	for _, m := range members {
+		if m.Role == role.Name && m.Fills(t.Policies) {
+			missing--
+		}
+	}
+	return missing
+}
+
+// Fills reports whether m counts against max_teammates and max_instances in a team with these
+// policies. One that is lost and does not come back without a person has its name only.
+func (m Member) Fills(p Policies) bool {
+	return m.Counts() && (m.State != Lost || m.Absent(p) == "")
 }
 
 // Beat is a heartbeat: who lives, and what it is at.
@@ -249,13 +266,24 @@ func (b Beat) SameAs(o Beat) bool {
 
 // Quiet reports whether the agent would do nothing by itself and no job of it holds the team, see [Job.Holds].
 func (b Beat) Quiet() bool {
-	return !slices.ContainsFunc(b.Jobs, Job.Holds) && ((b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked())
+	return !slices.ContainsFunc(b.Jobs, Job.Holds) && ((b.State == Idle || b.State.Waits()) && !b.Unseen || b.Parked() || b.heldUp())
 }
 
 // WaitsForPerson reports whether the agent does nothing before a person answers it, or decides
-// on its plan.
+// on its plan or on what a subagent asks for whose end it waits for.
 func (b Beat) WaitsForPerson() bool {
-	return b.State == WaitingUser || b.State == WaitingApproval && b.Awaits == UserAgent
+	return b.State == WaitingUser || b.State == WaitingApproval && b.Awaits == UserAgent || b.heldUp()
+}
+
+// heldUp reports whether the agent waits in a call for subagents that all wait for a person.
+func (b Beat) heldUp() bool {
+	return b.State == Running && !slices.ContainsFunc(b.Jobs, Job.Holds) &&
+		slices.ContainsFunc(b.Jobs, func(j Job) bool { return !j.Background && j.Asked != "" })
+}
+
+// JobAsks reports whether a subagent of the agent waits for a person.
+func (b Beat) JobAsks() bool {
+	return slices.ContainsFunc(b.Jobs, func(j Job) bool { return j.Asked != "" })
 }
 
 // Stalled reports whether the agent is at work and has made no progress for d. Who waits

@@ -45,9 +45,32 @@ func TestBeatQuietWithJobs(t *testing.T) {
 		"a silent command":              {team.Job{Kind: team.JobCommand, Background: true, Still: 600}, true},
 		"its end is yet to be told":     {team.Job{Kind: team.JobCommand, Background: true, Still: 900, Ended: "exit status 0"}, false},
 		"a subagent that is waited for": {team.Job{Kind: team.JobSubagent}, false},
+		"one that waits for a person":   {team.Job{Kind: team.JobSubagent, Background: true, Asked: "p1"}, true},
+		"it did, and has ended":         {team.Job{Kind: team.JobSubagent, Background: true, Asked: "p1", Ended: "done"}, false},
 	} {
 		if got := (team.Beat{State: team.Idle, Jobs: []team.Job{tt.job}}).Quiet(); got != tt.want {
 			t.Errorf("%s: quiet %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// An agent that waits in a call for its subagents waits for a person if all of them do.
+func TestBeatHeldUp(t *testing.T) {
+	asks, works := team.Job{Kind: team.JobSubagent, Asked: "p1"}, team.Job{Kind: team.JobSubagent}
+	behind := asks
+	behind.Background = true
+	for name, tt := range map[string]struct {
+		jobs []team.Job
+		want bool
+	}{
+		"all":                           {[]team.Job{asks, asks}, true},
+		"one still works":               {[]team.Job{asks, works}, false},
+		"it is at something else":       {[]team.Job{behind}, false},
+		"and another in the background": {[]team.Job{asks, behind}, true},
+	} {
+		b := team.Beat{State: team.Running, Jobs: tt.jobs}
+		if b.WaitsForPerson() != tt.want || b.Quiet() != tt.want || !b.JobAsks() {
+			t.Errorf("%s: waits for a person %v, quiet %v, asks %v, want %v", name, b.WaitsForPerson(), b.Quiet(), b.JobAsks(), tt.want)
 		}
 	}
 }

@@ -11,25 +11,25 @@ import (
 // Role is what a member is for: a description for the leader that chooses, the
 // tools it may use, and its instructions.
 type Role struct {
-	Name            string   `json:"name"`
-	Description     string   `json:"description"`
-	Tools           []string `json:"tools,omitempty"`                // empty = all that a member of its kind may use; "none" alone = none of the workspace
-	DisallowedTools []string `json:"disallowed_tools,omitempty"`     // taken away from those, and from the team's
-	Model           string   `json:"model,omitempty"`                // an alias of the process; "" = its first
-	MaxTurns        int      `json:"max_turns,omitempty"`            // of one run; 0 = no limit
-	Dialect         Dialect  `json:"dialect,omitempty"`              // of its members; "" = the team's
-	PlanMode        bool     `json:"plan_mode,omitempty"`            // its members change nothing before their plans are approved
-	Approver        Approver `json:"approver,omitempty"`             // of those plans; "" = the team's
-	Hands           Hands    `json:"hands,omitzero"`                 // of its members; what is not set is the team's
-	Ready           int      `json:"ready,omitempty"`                // members of it that are kept while the team has a goal
-	Color           string   `json:"color,omitempty"`                // of its members, see [Role.Colours]; "" = by their order of joining
-	MaxInstances    int      `json:"max_instances,omitempty"`        // live members of the role; 0 = no limit
-	AutoClaim       *bool    `json:"auto_claim,omitempty"`           // false = its members take only tasks that are assigned to them; nil = true
-	IdleSeconds     int      `json:"idle_timeout_seconds,omitempty"` // after so long idle a member leaves; 0 = it stays
-	Background      bool     `json:"background,omitempty"`           // subagents of the role run in the background unless they are asked for otherwise
-	Skills          []string `json:"skills,omitempty"`               // kept; nothing uses them yet
-	MCPServers      []string `json:"mcp_servers,omitempty"`          // kept, by their names; nothing uses them yet
-	Instructions    string   `json:"instructions"`
+	Name            string    `json:"name"`
+	Description     string    `json:"description"`
+	Tools           []string  `json:"tools,omitempty"`                // empty = all that a member of its kind may use; "none" alone = none of the workspace
+	DisallowedTools []string  `json:"disallowed_tools,omitempty"`     // taken away from those, and from the team's
+	Model           string    `json:"model,omitempty"`                // an alias of the process; "" = its first
+	MaxTurns        int       `json:"max_turns,omitempty"`            // of one run; 0 = no limit
+	Dialect         Dialect   `json:"dialect,omitempty"`              // of its members; "" = the team's
+	PlanMode        bool      `json:"plan_mode,omitempty"`            // its members change nothing before their plans are approved
+	Approver        Approver  `json:"approver,omitempty"`             // of those plans; "" = the team's
+	Hands           Hands     `json:"hands,omitzero"`                 // of its members; what is not set is the team's
+	Ready           int       `json:"ready,omitempty"`                // members of it that are kept while the team has a goal
+	Color           RoleColor `json:"color,omitempty"`                // of its members; "" = by their order of joining
+	MaxInstances    int       `json:"max_instances,omitempty"`        // live members of the role; 0 = no limit
+	AutoClaim       *bool     `json:"auto_claim,omitempty"`           // false = its members take only tasks that are assigned to them; nil = true
+	IdleSeconds     int       `json:"idle_timeout_seconds,omitempty"` // after so long idle a member leaves; 0 = it stays
+	Background      bool      `json:"background,omitempty"`           // subagents of the role run in the background unless they are asked for otherwise
+	Skills          []string  `json:"skills,omitempty"`               // kept; nothing uses them yet
+	MCPServers      []string  `json:"mcp_servers,omitempty"`          // kept, by their names; nothing uses them yet
+	Instructions    string    `json:"instructions"`
 }
 
 // LeaderRole is the role of the leader's own name.
@@ -51,16 +51,25 @@ func (r Role) Toolless() Role {
 // IsToolless reports whether r has no tool of the workspace.
 func (r Role) IsToolless() bool { return slices.Equal(r.Tools, []string{noTools}) }
 
-// Colours are those that a role may give to its members.
-func (Role) Colours() []string { return roleColours }
+// RoleColor is the color that a role gives to its members; "" = none.
+type RoleColor string
 
-var roleColours = []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "magenta", "white"}
+// Values are the colors that there are.
+func (RoleColor) Values() []string { return roleColors }
+
+var roleColors = []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "magenta", "white"}
 
 // Claims reports whether members of r take tasks that are assigned to none of them.
 func (r Role) Claims() bool { return r.AutoClaim == nil || *r.AutoClaim }
 
 // IdleTimeout is how long a member of r may be idle before it leaves; 0 = as long as it likes.
 func (r Role) IdleTimeout() time.Duration { return time.Duration(r.IdleSeconds) * time.Second }
+
+// IdleFor returns r with that idle timeout, in whole seconds.
+func (r Role) IdleFor(d time.Duration) Role {
+	r.IdleSeconds = int(d.Round(time.Second).Seconds())
+	return r
+}
 
 // maxBrief is how many characters of a description a leader reads.
 const maxBrief = 300
@@ -147,8 +156,8 @@ func (r Role) Validate() error {
 		return fmt.Errorf("role %s: %w", r.Name, err)
 	}
 	switch {
-	case r.Color != "" && !slices.Contains(roleColours, r.Color):
-		return Errorf(InvalidArgument, "role %s: the color cannot be %q", r.Name, Clip(r.Color, 40)).WithHint("choose %s", strings.Join(roleColours, ", "))
+	case r.Color != "" && !slices.Contains(roleColors, string(r.Color)):
+		return Errorf(InvalidArgument, "role %s: the color cannot be %q", r.Name, Clip(string(r.Color), 40)).WithHint("choose %s", strings.Join(roleColors, ", "))
 	case r.MaxInstances < 0, r.IdleSeconds < 0:
 		return Errorf(InvalidArgument, "role %s: max_instances and idle_timeout cannot be negative", r.Name).WithHint("0 sets no limit")
 	}

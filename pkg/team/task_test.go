@@ -53,13 +53,58 @@ func TestLastTry(t *testing.T) {
 		want   *team.Try
 	}{
 		"first":       {first, copies[:2], nil},
-		"came back":   {second, copies[:4], &team.Try{"ann", "no compiler"}},
-		"adopted":     {adopted, copies[:5], &team.Try{"ann", "no compiler"}},
-		"passed on":   {passed, copies, &team.Try{"bob", "it was given to ann instead"}},
+		"came back":   {second, copies[:4], &team.Try{By: "ann", Reason: "no compiler", Epoch: 1}},
+		"adopted":     {adopted, copies[:5], &team.Try{By: "ann", Reason: "no compiler", Epoch: 1}},
+		"passed on":   {passed, copies, &team.Try{By: "bob", Reason: "it was given to ann instead", Epoch: 3}},
 		"copies gone": {second, copies[3:4], nil},
 	} {
-		if got := tt.task.LastTry(tt.copies); (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
+		if got, _ := tt.task.LastTry(tt.copies); (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
+	}
+}
+
+// Work that was returned is named to each later holder with why, until the task is over, whoever has
+// put the task back since.
+func TestReturnedWork(t *testing.T) {
+	ann, bob, cat := team.Holder{Agent: "ann", Incarnation: 1}, team.Holder{Agent: "bob", Incarnation: 1}, team.Holder{Agent: "cat", Incarnation: 1}
+	work := team.Try{By: "ann", Epoch: 1, Commit: strings.Repeat("1", 40), Base: strings.Repeat("0", 40)}
+	copies := []team.Task{team.NewTask{Title: "Build"}.Task("T-001", team.Leader, at)}
+	step := func(next team.Task, err error) team.Task {
+		copies = append(copies, must(t)(next, err))
+		return next
+	}
+	task := step(copies[0].Claim(ann, at))
+	task = step(task.GiveBack(ann, task.Epoch, team.GiveBack{Reason: "it conflicts\nin x", Merge: true, Returned: &work}, at))
+	want := work
+	want.Reason = "it conflicts\nin x"
+	task = step(task.Claim(bob, at))
+	if got, none := task.LastTry(copies); got == nil || *got != want || none != nil || got.Branch(task.ID) != "returned/T-001/1" {
+		t.Errorf("the next holder reads %+v", got)
+	}
+	task = step(task.GiveBack(bob, task.Epoch, team.GiveBack{Reason: "no compiler"}, at))
+	task = step(task.Claim(cat, at))
+	got, earlier := task.LastTry(copies)
+	if got == nil || got.By != "bob" || got.Reason != "no compiler" || got.Commit != "" || earlier == nil || *earlier != want {
+		t.Errorf("the one after that reads %+v and %+v", got, earlier)
+	}
+	for epoch, needed := range map[uint64]bool{1: true, 2: false, 3: true} {
+		if task.Needs(epoch) != needed {
+			t.Errorf("the work of epoch %d is needed: %v", epoch, !needed)
+		}
+	}
+	done := must(t)(task.Complete(cat, task.Epoch, team.Done{Summary: "done"}, at))
+	cancelled := must(t)(task.Cancel(team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, "", at))
+	for _, over := range []team.Task{done, cancelled} {
+		if len(over.Returned) > 0 || over.Needs(1) || over.Needs(3) {
+			t.Errorf("%s, it still names %+v", over.Status, over.Returned)
+		}
+	}
+	for range 20 {
+		task = must(t)(must(t)(task.GiveBack(team.Holder{Agent: task.Assignee, Incarnation: 1}, task.Epoch, team.GiveBack{Merge: true, Returned: &work}, at)).Claim(ann, at))
+		task.Unmerged, task.Attempts = 0, 0
+	}
+	if n := len(task.Returned); n != 16 {
+		t.Errorf("the record names %d", n)
 	}
 }

@@ -1,16 +1,20 @@
 package team
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // TaskView is a task as it is printed: the record with what follows from it and
 // its neighbours. None of that is stored.
 type TaskView struct {
 	Task
-	Revision   uint64   `json:"revision"`
-	IsBlocked  bool     `json:"is_blocked"`    // pending, and a dependency is not completed
-	WaitingFor []TaskID `json:"waiting_for"`   // its dependencies that are not completed
-	Blocks     []TaskID `json:"blocks"`        // tasks that name it as a dependency and are not cancelled
-	Why        string   `json:"why,omitempty"` // why nobody works on it, see [Situation.Why]; only where that was asked for
+	Revision   uint64     `json:"revision"`
+	IsBlocked  bool       `json:"is_blocked"`        // pending, and a dependency is not completed
+	WaitingFor []TaskID   `json:"waiting_for"`       // its dependencies that are not completed
+	Blocks     []TaskID   `json:"blocks"`            // tasks that name it as a dependency and are not cancelled
+	Why        string     `json:"why,omitempty"`     // why nobody works on it, see [Situation.Why]; only where that was asked for
+	Merging    *time.Time `json:"merging,omitempty"` // since when its work waits to be in the team's line; nil: it does not, or that was not asked for
 }
 
 // View prints tasks, which are all tasks of the board.

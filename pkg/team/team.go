@@ -38,6 +38,19 @@ const (
 // Values are those that people may write.
 func (Respawn) Values() []string { return Strings(RespawnAlways, RespawnAsk, RespawnRelease) }
 
+// Recheck is whose checks are run on merged files, besides that of the task itself.
+type Recheck string
+
+// Whose checks are run again; the zero value means RecheckTouched.
+const (
+	RecheckOwn     Recheck = "own"     // none
+	RecheckTouched Recheck = "touched" // those of tasks in the line that changed one of the files that the merge changes
+	RecheckAll     Recheck = "all"     // those of all tasks in the line
+)
+
+// Values are those that people may write.
+func (Recheck) Values() []string { return Strings(RecheckOwn, RecheckTouched, RecheckAll) }
+
 // Create says who may create tasks.
 type Create string
 
@@ -74,6 +87,7 @@ type Policies struct {
 	Create   Create   `json:"create"`
 	Respawn  Respawn  `json:"respawn"`
 	Approver Approver `json:"approver"`
+	Recheck  Recheck  `json:"recheck,omitempty"`   // of a team whose tasks have trees
 	Dialect  Dialect  `json:"dialect,omitempty"`   // in which models are told of the tools; a role's own goes before it
 	PlanMode bool     `json:"plan_mode,omitempty"` // every teammate that is spawned is in plan mode
 	Delegate bool     `json:"delegate,omitempty"`  // the leader only leads: it has no tools of the workspace
@@ -88,6 +102,7 @@ func (p Policies) Validate() error {
 		{"create", string(p.Create), p.Create.Values()},
 		{"respawn", string(p.Respawn), p.Respawn.Values()},
 		{"approver", string(p.Approver), p.Approver.Values()},
+		{"recheck", string(p.Recheck), p.Recheck.Values()},
 	} {
 		if c.value != "" && !slices.Contains(c.known, c.value) {
 			return Errorf(InvalidArgument, "the policy %s cannot be %q", c.name, c.value).WithHint("choose %s", strings.Join(c.known, " or "))

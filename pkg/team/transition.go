@@ -154,7 +154,7 @@ func (t Task) Complete(h Holder, epoch uint64, d Done, now time.Time) (Task, err
 	if err := d.Validate(); err != nil {
 		return t, err
 	}
-	t.Status, t.ResultSummary, t.Digest, t.Commit, t.Reason, t.Declined = Completed, d.Summary, d.Digest, d.Commit, "", nil
+	t.Status, t.ResultSummary, t.Digest, t.Commit, t.Reason, t.Declined, t.Returned = Completed, d.Summary, d.Digest, d.Commit, "", nil, nil
 	t.CompletedAt, t.UpdatedAt, t.UpdatedBy = &now, now, h.Agent
 	return t, nil
 }
@@ -325,7 +325,7 @@ func (t Task) Cancel(a Actor, reason string, now time.Time) (Task, error) {
 		return t, err
 	}
 	t.Status, t.Reason, t.UpdatedAt, t.UpdatedBy = Cancelled, cmp.Or(reason, "cancelled by "+string(a.Agent)), now, a.Agent
-	t.ReservedFor = ""
+	t.ReservedFor, t.Returned = "", nil
 	return t, nil
 }
 

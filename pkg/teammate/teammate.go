@@ -158,7 +158,27 @@ func (t *teammate) take(ctx context.Context, o control.Order) (joined, error) {
 	if m.State != team.Created || m.Incarnation != o.Incarnation {
 		return joined{}, team.Errorf(team.Conflict, "%s is no longer to be started", o.Agent)
 	}
+	if err := t.confines(ctx, record, m, o.Sandbox); err != nil {
+		return joined{}, err
+	}
 	return t.join(ctx, bt, record, m)
+}
+
+// confines refuses to become a member whose commands would be confined less than those of who spawns it
+// are. A process that can run no command at all becomes it.
+func (t *teammate) confines(ctx context.Context, record team.Team, m team.Member, least team.Sandbox) error {
+	found, err := t.Workspaces.Sandbox(ctx, record, m.Role)
+	if err != nil || found.Level().Stronger(least) == found.Level() {
+		return nil
+	}
+	host, _ := os.Hostname()
+	hint := "start that teammate process with `sandbox: auto` and with what the level needs, or another process"
+	if found.Level() == team.Confined {
+		hint = "install bubblewrap on that host, start a teammate process where it works, or set `sandbox: confined` for the leader's process"
+	}
+	return team.Errorf(team.PermissionDenied, "%s is not taken by pid %d on host %s: commands of who spawns it have the sandbox %q, and commands there only %q", m.AgentID, os.Getpid(), host, least, found.Level()).
+		WithHint("%s", hint).
+		WithModelHint("go on with the members that are there; those that are idle take claimable tasks")
 }
 
 // join writes created -> joined; of several processes one wins.
@@ -287,7 +307,7 @@ func (t *teammate) work(ctx context.Context, j joined) error {
 	j.metrics = metrics
 	err = membership.Run(ctx, membership.Options{
 		Process: t.ID, Team: j.team, Record: j.record, Member: j.member, Role: role, Model: model, ModelChanged: t.ModelsChanged, KeepTranscripts: t.Config.KeepTranscripts,
-		Workspaces: t.Workspaces, Level: t.Workspaces.Level, Logger: t.Log, Metrics: metrics,
+		Workspaces: t.Workspaces, Level: t.Workspaces.Level, Organisation: t.Config.Organisation, Logger: t.Log, Metrics: metrics,
 	})
 	// The caller's context may be over by now.
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown.SignOff)

@@ -15,6 +15,7 @@ import (
 	"agentteam/pkg/control"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/sandbox"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teammate"
@@ -108,15 +109,13 @@ func TestStandbyWithModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	order := control.Order{Team: "t", Agent: "bob", Incarnation: 1}
-	for {
+	brokertest.Until(t, "a standby is there", func() bool {
 		err := control.StartAtStandby(t.Context(), r.team.Conn, "", control.Order{Team: "t", Agent: "nobody"})
-		if errors.Is(err, team.NotFound) { // a standby that is there says so
-			break
-		}
-		if !errors.Is(err, team.Unavailable) {
+		if !errors.Is(err, team.NotFound) && !errors.Is(err, team.Unavailable) {
 			t.Fatal(err)
 		}
-	}
+		return errors.Is(err, team.NotFound) // which a standby says
+	})
 	for _, alias := range []string{"opus", "keyless"} {
 		if err := control.StartAtStandby(t.Context(), r.team.Conn, alias, order); !control.Nobody(err) {
 			t.Errorf("asked for %s: %v, want nobody", alias, err)
@@ -128,6 +127,59 @@ func TestStandbyWithModels(t *testing.T) {
 	if m := r.until(func(m team.Member) bool { return m.State == team.Joined }); m.Model != "sonnet" {
 		t.Errorf("bob is %+v", m)
 	}
+}
+
+// A standby whose operator wants no sandbox refuses a member of one who wants one, and takes the others.
+func TestStandbyConfinesLess(t *testing.T) {
+	r := newRig(t)
+	r.config.Sandbox = team.Unconfined
+	r.run("")
+	if _, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Backend: team.Pool}, roster.Limit{Team: 10}); err != nil {
+		t.Fatal(err)
+	}
+	for _, least := range []team.Sandbox{team.SandboxAuto, team.Confined, team.Bubblewrap} {
+		for {
+			err := control.StartAtStandby(t.Context(), r.team.Conn, "", control.Order{Team: "t", Agent: "bob", Incarnation: 1, Sandbox: least})
+			if errors.Is(err, team.Unavailable) { // it is not there yet, or slow
+				continue
+			}
+			if !errors.Is(err, team.PermissionDenied) || !strings.Contains(err.Error(), `commands there only "none"`) || team.HintOf(err) == "" {
+				t.Fatalf("at least %s: %v (%s)", least, err, team.HintOf(err))
+			}
+			break
+		}
+	}
+	if m, err := r.roster.Get(t.Context(), "bob"); err != nil || m.State != team.Created {
+		t.Errorf("bob is %s, %v", m.State, err)
+	}
+	r.order(1)
+	r.until(func(m team.Member) bool { return m.State == team.Joined })
+}
+
+// A standby at a level below that of the leader's commands names both, and what to do.
+func TestStandbyBelowLeader(t *testing.T) {
+	if _, err := sandbox.Find(t.Context(), team.Confined); err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	r := newRig(t)
+	r.config.Sandbox = team.Confined
+	r.run("")
+	if _, err := r.roster.Create(t.Context(), team.Member{AgentID: "bob", Role: "coder", Backend: team.Pool}, roster.Limit{Team: 10}); err != nil {
+		t.Fatal(err)
+	}
+	order := control.Order{Team: "t", Agent: "bob", Incarnation: 1, Sandbox: team.Bubblewrap}
+	err := control.StartAtStandby(t.Context(), r.team.Conn, "", order)
+	for errors.Is(err, team.Unavailable) { // it is not there yet, or slow
+		err = control.StartAtStandby(t.Context(), r.team.Conn, "", order)
+	}
+	if !errors.Is(err, team.PermissionDenied) || !strings.Contains(err.Error(), `have the sandbox "bubblewrap", and commands there only "confined"`) || !strings.Contains(team.HintOf(err), "`sandbox: confined` for the leader") {
+		t.Errorf("%v (%s)", err, team.HintOf(err))
+	}
+	order.Sandbox = team.Confined
+	for err = control.StartAtStandby(t.Context(), r.team.Conn, "", order); errors.Is(err, team.Unavailable); {
+		err = control.StartAtStandby(t.Context(), r.team.Conn, "", order)
+	}
+	r.until(func(m team.Member) bool { return m.State == team.Joined })
 }
 
 // What stands in one process's way is no decision to leave: the member is lost, says

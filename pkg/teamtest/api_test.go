@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"agentteam/pkg/api/access"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/control"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
@@ -39,18 +40,22 @@ func TestLeadersServeTheAPI(t *testing.T) {
 	c := teamtest.Start(t, alone)
 	c.Config.API.Addr, c.Config.API.TokenFile = "127.0.0.1:0", filepath.Join(t.TempDir(), "token")
 	stopFirst := c.Leader()
-	for urls := served(t, c); len(urls) == 0 || urls[0] == ""; urls = served(t, c) {
-	}
-	first := served(t, c)[0]
+	var first, second string
+	brokertest.Until(t, "the API is served", func() bool {
+		for _, url := range served(t, c) {
+			first = url
+		}
+		return first != ""
+	})
 	c.Leader()
-	var second string
-	for second == "" {
+	brokertest.Until(t, "another process serves it too", func() bool {
 		for _, url := range served(t, c) {
 			if url != first {
 				second = url
 			}
 		}
-	}
+		return second != ""
+	})
 	token, err := access.ReadToken(c.Config.API.TokenFile)
 	if err != nil {
 		t.Fatal(err)

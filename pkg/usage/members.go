@@ -16,11 +16,11 @@ type Past struct {
 	Sum
 }
 
-// Members reads the pasts of all members that ever had a turn or a refusal, as far as the
+// Members reads the pasts of these members (none: of all) that ever had a turn or a refusal, as far as the
 // journals still hold them. Errors: Unavailable.
-func Members(ctx context.Context, t *broker.Storage) (map[team.AgentID]Past, error) {
+func Members(ctx context.Context, t *broker.Storage, members ...team.AgentID) (map[team.AgentID]Past, error) {
 	pasts := map[team.AgentID]Past{}
-	err := journal.Each(ctx, t, 1, func(r journal.Record) {
+	err := journal.EachOf(ctx, t, members, 1, func(r journal.Record) {
 		c, ok := callOf(r)
 		if !ok {
 			return

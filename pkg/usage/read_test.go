@@ -135,4 +135,7 @@ func TestMembers(t *testing.T) {
 	if p := pasts["coder-2"]; p.Turns != 0 || p.Calls != 1 {
 		t.Errorf("coder-2: %+v", p)
 	}
+	if one, err := usage.Members(t.Context(), bt, "coder-1"); err != nil || len(one) != 1 || one["coder-1"].Turns != 2 {
+		t.Errorf("of coder-1 alone: %+v, %v", one, err)
+	}
 }

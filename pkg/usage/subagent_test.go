@@ -16,7 +16,7 @@ func TestSubagents(t *testing.T) {
 	if got := show(table); err != nil || got != "coder-1: 3 calls, 130 tokens, 0 wasted" {
 		t.Errorf("%s, %v", got, err)
 	}
-	pasts, err := usage.Members(t.Context(), bt)
+	pasts, err := usage.Members(t.Context(), bt, "coder-1")
 	if p := pasts["coder-1"]; err != nil || len(pasts) != 1 || p.Turns != 1 || p.Tokens() != 130 {
 		t.Errorf("%+v, %v", pasts, err)
 	}

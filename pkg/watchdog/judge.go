@@ -51,7 +51,7 @@ func (l snapshot) Stirs() string {
 		switch {
 		case !ok || b.Incarnation != m.Incarnation || !b.Quiet(), b.Parked() && m.AgentID == team.Leader:
 			return string(m.AgentID) + " is not idle"
-		case b.State.Waits():
+		case b.State.Waits(), b.WaitsForPerson():
 			waiting[m.AgentID] = true
 		case m.AgentID != team.Leader && !b.Parked() && !slices.Contains(l.Deaf, m.AgentID):
 			idle[m.Role], free[m.AgentID] = true, true
@@ -151,7 +151,7 @@ func (l snapshot) deserted() bool {
 func (l snapshot) stands() bool {
 	return slices.ContainsFunc(l.Members, func(m team.Member) bool {
 		b := l.Beats[m.AgentID]
-		return m.HasProcess() && (b.State == team.WaitingUser && l.answers(b.Awaits) || b.State == team.WaitingApproval && b.WaitsForPerson() || b.Parked() && l.open()) ||
+		return m.HasProcess() && (b.State == team.WaitingUser && l.answers(b.Awaits) || b.State == team.WaitingApproval && b.WaitsForPerson() || b.JobAsks() || b.Parked() && l.open()) ||
 			slices.ContainsFunc(l.Running, func(t team.Task) bool { return l.atPerson(m, t) }) ||
 			slices.ContainsFunc(l.Reserved, func(r index.Reserved) bool { return r.Claimable && l.forPerson(m, r.Task) })
 	})
@@ -302,7 +302,7 @@ func (f failures) wait(m team.Member) time.Duration {
 func crowd(t team.Team, members []team.Member, known map[team.AgentID]bool) (late []team.Member, now map[team.AgentID]bool) {
 	now = map[team.AgentID]bool{}
 	for _, m := range members {
-		if !m.Counts() || m.State == team.Created && !known[m.AgentID] { // a spawn that is one too many gives way
+		if !m.Fills(t.Policies) || m.State == team.Created && !known[m.AgentID] { // a spawn that is one too many gives way
 			continue
 		}
 		now[m.AgentID] = true

@@ -244,6 +244,18 @@ func TestKeptReady(t *testing.T) {
 	})
 }
 
+// Who is lost is one of those that are kept ready only if it is brought back.
+func TestReadyWithLost(t *testing.T) {
+	lost := joined("coder-1", "coder")
+	lost.State = team.Lost
+	for respawn, want := range map[team.Respawn]int{"": 1, team.RespawnAlways: 1, team.RespawnAsk: 2, team.RespawnRelease: 2} {
+		of := team.Team{Policies: team.Policies{Respawn: respawn}}
+		if got := of.Missing(team.Role{Name: "coder", Ready: 2}, []team.Member{lost}); got != want {
+			t.Errorf("%q: %d are missing beside one that is lost, want %d", respawn, got, want)
+		}
+	}
+}
+
 // A member that another program plays is not continued by ours.
 func TestPlayedByAnotherProgram(t *testing.T) {
 	watch(t, func(t *testing.T, w *fake) {

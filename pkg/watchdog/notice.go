@@ -57,11 +57,15 @@ func (l snapshot) Notice(unfinished []index.Unfinished, total int) string {
 	return b.String()
 }
 
-// notable is why a member does nothing, and what it has in the background that the team does not wait
-// for, a line each.
+// notable is why a member does nothing, and what works for it that the team does not wait for, a line
+// each.
 func notable(m team.Member, beat team.Beat) string {
 	var b strings.Builder
 	for _, j := range beat.Jobs { // that the team does not wait for
+		if j.Asked != "" {
+			fmt.Fprintf(&b, "- %s has the subagent %s (%s), which waits for a person to decide on its request %s\n", m.AgentID, j.ID, j.About, j.Asked)
+			continue
+		}
 		fmt.Fprintf(&b, "- %s has %s (%s) in the background, which has printed nothing for %s\n", m.AgentID, j.ID, j.About, span(time.Duration(j.Still)*time.Second))
 	}
 	switch {
@@ -194,6 +198,12 @@ func GivenUpText(a team.AgentID, why string) string {
 // and again.
 func stillLostText(a team.AgentID, cause string) string {
 	return fmt.Sprintf("[Lost] %s could not be brought back, and is tried again and again: %s", a, team.Clean(cause, 1000))
+}
+
+// NoRoomText is the notice to the leader about a lost member that a person wants back, and for which there is
+// no place.
+func NoRoomText(a team.AgentID, full error) string {
+	return fmt.Sprintf("[Lost] A person has decided that %s comes back, but %s. It comes back once there is room: remove a teammate that you can do without.", a, team.OneLine(full.Error()))
 }
 
 // RefusedText is the notice to the leader about a member that joined uninvited.

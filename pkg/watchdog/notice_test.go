@@ -78,6 +78,9 @@ func TestNotices(t *testing.T) {
 		member("coder-2", team.WaitingUser, asks("ann", "m1", "Which colour?")),
 		member("coder-3", team.WaitingApproval, asks(team.UserAgent, "9f0c", "first the lexer")),
 		member("coder-4", team.WaitingModel, func(m *team.Member, b *team.Beat) { m.LastError = "no credit"; *b = parked("coder-4") }),
+		member("coder-6", team.Idle, func(_ *team.Member, b *team.Beat) {
+			b.Jobs = []team.Job{{ID: "a1b2c3d", Kind: team.JobSubagent, About: "find callers", Background: true, Asked: "7a1e"}}
+		}),
 		member("coder-5", team.WaitingRepair, func(m *team.Member, b *team.Beat) { m.LastError = "record 7 cannot be read" }),
 		member("ann", team.Idle, func(m *team.Member, _ *team.Beat) { m.Backend = team.Person }),
 		with(team.Task{ID: "T-001", Title: "Decide", Status: team.InProgress, Assignee: "ann"}),

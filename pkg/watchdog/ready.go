@@ -28,7 +28,7 @@ func (w *Watchdog) keepReady(ctx context.Context, look index.Look, now time.Time
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(look.Team.Roles)) {
-		missing := missingOf(look.Team, look.Team.Roles[name], look.Members)
+		missing := look.Team.Missing(look.Team.Roles[name], look.Members)
 		r := w.readied[name]
 		switch {
 		case missing <= 0:
@@ -44,18 +44,6 @@ func (w *Watchdog) keepReady(ctx context.Context, look index.Look, now time.Time
 		}
 	}
 	return nil
-}
-
-// missingOf is how many members of role are to be spawned. One that is lost and not brought back is
-// none.
-func missingOf(t team.Team, role team.Role, members []team.Member) int {
-	missing := role.Ready
-	for _, m := range members {
-		if m.Role == role.Name && m.Counts() && (m.State != team.Lost || m.Absent(t.Policies) == "") {
-			missing--
-		}
-	}
-	return missing
 }
 
 // NotReadyText tells the leader that a member of a role could not be kept ready.

@@ -140,6 +140,19 @@ func TestPersonIsWaitedFor(t *testing.T) {
 				w.turn("coder-1")
 			},
 		},
+		"a decision on what a subagent asks for": {
+			func(w *fake) {
+				b := w.beats["coder-1"]
+				b.Jobs = []team.Job{{ID: "a1b2c3d", Kind: team.JobSubagent, Background: true, Asked: "7a1e"}}
+				w.beats["coder-1"] = b
+			},
+			func(w *fake) {
+				b := w.beats["coder-1"]
+				b.Jobs = nil
+				w.beats["coder-1"] = b
+				w.turn("coder-1")
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch(t, func(t *testing.T, w *fake) {

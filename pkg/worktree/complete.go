@@ -11,7 +11,7 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// Complete brings the files of a task, which the member holds and which is done as d says, into
+// Complete brings the files of a task, which the member holds and which is done as in d, into
 // the line, and completes it. It waits until the queue has merged them, however long others go
 // first. If ctx ends before, the work stays in the queue: the same call again waits for the same
 // outcome. A task that has changed no file is completed without it.
@@ -32,7 +32,7 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 		return l.o.Hand.Complete(ctx, t.ID, d)
 	}
 	e := merge.Entry{Task: t.ID, Epoch: t.Epoch, Incarnation: t.Incarnation, Agent: l.o.Member.AgentID, Base: p.tree.Base, Check: t.Check, Title: t.Title,
-		Summary: d.Summary, Deliverable: d.Digest}
+		Summary: d.Summary, Deliverable: d.Digest, Returned: t.ReturnedEpochs()}
 	if l.o.Level != nil {
 		e.Sandbox = l.o.Level(ctx, l.o.Record(), l.o.Member.Role)
 	}
@@ -59,7 +59,7 @@ func (l *Line) placeOf(t team.Task) (*place, error) {
 	return nil, team.Errorf(team.InvalidState, "%s has no tree here", t.ID).WithHint("try again")
 }
 
-// outcome tells what came of a task that was submitted.
+// outcome returns what came of a task that was submitted.
 func (l *Line) outcome(ctx context.Context, was team.Task) (team.Task, error) {
 	// The hand learns it too.
 	if t, err := l.o.Hand.Confirm(ctx, was.ID); err == nil {
@@ -73,10 +73,15 @@ func (l *Line) outcome(ctx context.Context, was team.Task) (team.Task, error) {
 		return t, nil
 	}
 	o, err := l.records.Outcome(ctx, was.ID, was.Epoch)
-	if err != nil {
+	switch {
+	case errors.Is(err, team.NotFound) && t.Epoch != was.Epoch: // if there was one, it was removed with the task's end
+		return t, team.Errorf(team.Conflict, "%s was not merged, and you do not hold it any more: it is %s under epoch %d", was.ID, t.Status, t.Epoch)
+	case errors.Is(err, team.NotFound):
 		return t, team.Errorf(team.Conflict, "%s was taken from you while it waited to be merged: %s", was.ID, t.Reason)
+	case err != nil:
+		return t, err
 	}
-	err = team.Errorf(team.InvalidState, "%s was not merged: %s", was.ID, text(o))
+	err = team.Errorf(team.InvalidState, "%s was not merged: %s", was.ID, report(was.ID, was.Epoch, o))
 	if t.Status == team.Failed {
 		return t, team.Errorf(team.InvalidState, "%w", err).WithModelHint("that was the last attempt: %s has failed", was.ID)
 	}

@@ -118,6 +118,59 @@ func TestLinksRefused(t *testing.T) {
 	}
 }
 
+// A copy has no link back into the user's checkout, neither by a whole path nor through a folder outside.
+func TestCopiedLinksStayInside(t *testing.T) {
+	r := linked(t, team.Confined)
+	outside := t.TempDir()
+	r.sh(r.user, fmt.Sprintf("ln -s %[1]s %[2]s/back; cd node_modules; ln -s %[1]s/numbers.txt up; ln -s %[1]s/node_modules/dep own; ln -s ../numbers.txt near; ln -s %[2]s/back/numbers.txt round; ln -s /etc/hostname far", r.user, outside))
+	m := r.mate("coder-1", 1)
+	m.merges()
+	task, err := m.hand.Claim(t.Context(), r.add("Three", "true"))
+	r.must(err)
+	for name, want := range map[string]string{"up": "../numbers.txt", "own": "dep", "near": "../numbers.txt", "round": "../numbers.txt", "far": "/etc/hostname"} {
+		if got := m.commands("readlink node_modules/" + name); got != want {
+			t.Errorf("%s leads to %q, want %q", name, got, want)
+		}
+	}
+	m.commands("for f in up near round; do echo $f >> node_modules/$f; done")
+	done, err := m.completes(task)
+	if err != nil || done.Status != team.Completed {
+		t.Errorf("it is %s: %v", done.Status, err)
+	}
+	if got := r.sh(r.user, "git status --porcelain"); got != "" {
+		t.Errorf("the user's folder is changed: %s", got)
+	}
+}
+
+// A commit may have a file where the folder of a link would be: the link is left out, and the work merged.
+func TestLinkInTheWay(t *testing.T) {
+	r := linked(t, team.Confined)
+	r.sh(r.user, "mkdir web; mv node_modules web; git commit -qm web --allow-empty")
+	r.record.Hands.Links = []string{"web/node_modules"}
+	m := r.mate("coder-1", 1)
+	m.merges()
+	for _, script := range []string{"rm -rf web; echo file > web", "rm -f web; mkdir other; touch other/x; ln -s other web"} {
+		task, err := m.hand.Claim(t.Context(), r.add(script, "test -e web"))
+		r.must(err)
+		m.commands(script)
+		if done, err := m.completes(task); err != nil || done.Status != team.Completed {
+			t.Errorf("%s: it is %s: %v", script, done.Status, err)
+		}
+	}
+}
+
+// What is too large to be copied keeps a goal from beginning where it would be copied.
+func TestLinksTooLarge(t *testing.T) {
+	r := linked(t, team.Confined)
+	r.sh(r.user, "truncate -s 600M node_modules/large")
+	for level, refused := range map[team.Sandbox]bool{team.Confined: true, team.Unconfined: true, team.Bubblewrap: false, "": false} {
+		r.record.Hands.Sandbox, r.record.Line = level, nil
+		if _, err := r.decide(); errors.Is(err, team.BudgetExceeded) != refused || !refused && err != nil {
+			t.Errorf("%q: %v", level, err)
+		}
+	}
+}
+
 // A machine without the folder merges nothing whose check needs what is there.
 func TestLinksElsewhere(t *testing.T) {
 	r := linked(t, team.Confined)
@@ -152,9 +205,10 @@ func TestLinksElsewhere(t *testing.T) {
 	if done, err := far.completes(other); err != nil || done.Status != team.Completed {
 		t.Errorf("it is %s: %v", done.Status, err)
 	}
-	if waiting, err := merge.New(r.storage).Waiting(t.Context()); err != nil || len(waiting) != 1 || waiting[0].Task != task.ID {
-		t.Errorf("what waits is %v, %v", waiting, err)
-	}
+	r.until(func() bool { // the entry of a completed task goes last
+		waiting, err := merge.New(r.storage).Waiting(t.Context())
+		return err == nil && len(waiting) == 1 && waiting[0].Task == task.ID
+	})
 	here.merges()
 	r.must(<-result)
 	if _, err := os.Stat(filepath.Join(r.user, ".env.test")); err != nil {

@@ -3,9 +3,7 @@ package worktree
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/line"
@@ -55,7 +53,11 @@ func (s tasks) Complete(ctx context.Context, e merge.Entry, commit line.Hash) er
 
 // Release implements [merge.Tasks].
 func (s tasks) Release(ctx context.Context, e merge.Entry, o merge.Outcome) error {
-	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, team.GiveBack{Reason: text(o), Merge: true, Others: others(o)})
+	g := team.GiveBack{Reason: report(e.Task, e.Epoch, o), Merge: true, Others: others(o)}
+	if o.Commit != "" {
+		g.Returned = &team.Try{By: e.Agent, Epoch: e.Epoch, Commit: string(o.Commit), Base: string(o.Base)}
+	}
+	_, err := s.board.GiveBack(ctx, e.Task, holder(e), e.Epoch, g)
 	if err != nil && s.ended(ctx, e, team.Pending, team.Failed) {
 		return nil
 	}
@@ -81,39 +83,10 @@ func (s tasks) Checks(ctx context.Context, ids []team.TaskID) (all []merge.Check
 		case err != nil:
 			return nil, err
 		case t.Check != "":
-			all = append(all, merge.Check{Task: id, Agent: t.Assignee, Command: t.Check})
+			all = append(all, merge.Check{Task: id, Title: t.Title, Agent: t.Assignee, Command: t.Check})
 		}
 	}
 	return all, nil
-}
-
-// mostText bounds an outcome as the next holder reads it, in bytes, and mostDiff each difference
-// in it.
-const (
-	mostText = 12 << 10
-	mostDiff = 2 << 10
-)
-
-// text is an outcome as the next holder of the task reads it: what conflicts, both differences, and
-// who has done the other for what.
-func text(o merge.Outcome) string {
-	var b strings.Builder
-	b.WriteString(o.Reason + ".")
-	for _, e := range o.Since {
-		if e.Task != "" {
-			fmt.Fprintf(&b, "\n%s by %s came into the line meanwhile: %s", e.Task, e.Agent, team.OneLine(e.Subject))
-		}
-	}
-	for _, c := range o.Conflicts {
-		fmt.Fprintf(&b, "\n%s (%s). The line has:\n%s\nThis work had:\n%s", c.Path, c.Kind, team.Clip(c.Ours, mostDiff), team.Clip(c.Theirs, mostDiff))
-	}
-	if o.Output != "" {
-		b.WriteString("\n" + team.Clip(o.Output, mostDiff))
-	}
-	if o.Kind == merge.Conflicting {
-		b.WriteString("\nBegin from the files as they are now, and do what is still to be done of this work; keep what the line has.")
-	}
-	return team.Clip(b.String(), mostText)
 }
 
 // checker runs the checks of tasks on merged files, each as its assignee.

@@ -3,6 +3,7 @@ package worktree_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"agentteam/pkg/merge"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 	"agentteam/pkg/worktree"
 )
 
@@ -64,6 +66,38 @@ func TestBehind(t *testing.T) {
 		t.Errorf("it sees %q", got)
 	}
 	done()
+}
+
+// What a member without a task has begun lives on while others' work is merged, and sees it.
+func TestMergeLeavesWhatWasBegun(t *testing.T) {
+	r := setUp(t)
+	ended := make(chan string, 1)
+	r.begin = func(is team.Job, run func(context.Context, io.Writer) string) (team.Job, error) {
+		go func() { ended <- run(t.Context(), io.Discard) }()
+		return is, nil
+	}
+	coder, leader := r.mate("coder-1", 1), r.mate("leader", 1)
+	coder.merges()
+	leader.merges() // or hears nothing of the line
+	r.until(func() bool { return leader.line.Head() != "" })
+	set, err := tool.NewSet(nil, leader.at.Tools()...)
+	r.must(err)
+	if got := set.Run(t.Context(), tool.Call{Name: "bash", Arguments: `{"command":"until grep -q three numbers.txt; do sleep 0.02; done; exit 3","run_in_background":true}`}); got.IsError {
+		t.Fatal(got.Content)
+	}
+	bound, err := tool.NewSet(nil, leader.at.Bound()...)
+	r.must(err)
+	here := leader.at.Here(func(t team.Team) team.Team { return t })(t.Context())
+	merged, err := coder.completes(coder.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt"))
+	r.must(err)
+	r.until(func() bool { return string(leader.line.Head()) == merged.Commit })
+	if got := bound.Run(here, tool.Call{Name: "bash", Arguments: `{"command":"sed -n 3p numbers.txt"}`}); got.Content != "three\n" {
+		t.Errorf("a subagent's call: %s", got.Content)
+	}
+	leader.runs("true")
+	if got := <-ended; got != "exit status 3" {
+		t.Errorf("the command in the background: %s", got)
+	}
 }
 
 // Members may be called like the files that are kept beside the trees.
@@ -136,15 +170,22 @@ func TestFrozenPredecessor(t *testing.T) {
 	}
 }
 
-// The end of the goal leaves no tree, not of a member that was killed either.
+// The end of the goal leaves no tree, not of a member that was killed either, on whichever host: the last
+// member there removes it. What another one has open stays until that leaves.
 func TestGoalLeavesNoTree(t *testing.T) {
 	r := setUp(t)
-	lost, leader := r.mate("coder-1", 1), r.mate("leader", 1)
+	lost, coder, last := r.mate("coder-1", 1), r.mate("coder-2", 1), r.mate("coder-3", 1)
 	lost.does(r.add("Three", ""), "touch three")
 	lost.at.Close()
-	leader.runs("ls")
-	leader.at.Close()
-	r.must(leader.line.Leave(true))
+	last.runs("touch open")
+	coder.runs("ls")
+	coder.at.Close()
+	r.must(coder.line.Leave(true))
+	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*", "*")); err != nil || len(left) != 3 {
+		t.Errorf("there are %v, %v; want what coder-3 has", left, err)
+	}
+	last.at.Close()
+	r.must(last.line.Leave(true))
 	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*")); err != nil || len(left) > 0 {
 		t.Errorf("there are %v, %v", left, err)
 	}

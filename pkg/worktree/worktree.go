@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ import (
 	"agentteam/pkg/tool/workspace"
 )
 
-// Options are what a member's line is made of. All are required, unless a comment says otherwise.
+// Options are what a member's line is made of. All are required, unless a comment states otherwise.
 type Options struct {
 	Process string          // names this process in the queue's lease
 	Team    *broker.Storage // of the team
@@ -40,6 +41,7 @@ type Options struct {
 	Member  team.Member
 	Hand    *board.Hand           // of the member
 	Source  workspace.Source      // of the process
+	Notify  Notify                // nil: the member is notified of nothing
 	Level   Level                 // nil: commands run in no sandbox that is known
 	Dir     string                // below which each team has its folder; default: agentteam/lines in the user's cache folder
 	Logger  *slog.Logger          // default: discard
@@ -49,6 +51,9 @@ type Options struct {
 // Level returns in what sandbox the commands of a role run here.
 type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
 
+// Notify sends the member a notice, which is stored once for each id.
+type Notify func(ctx context.Context, id, text string) error
+
 // Line is the line of a team as one member works on it. It is the [workspace.Source] of that
 // member. Safe for concurrent use.
 type Line struct {
@@ -56,8 +61,10 @@ type Line struct {
 	records *merge.Records
 	tasks   tasks
 	roster  *roster.Roster
+	ran     atomic.Bool // commands have run in the tree of no task since it was last looked at
 
 	opening sync.Mutex // one workspace at a time; taken before mu
+	been    bool       // the tree of no task was opened before; guarded by opening
 	mu      sync.Mutex // held while the repository is opened
 	site    *merge.Site
 	queue   *merge.Queue
@@ -69,7 +76,7 @@ type Line struct {
 // that was opened since, after a person has changed what the member may do.
 type place struct {
 	tree  *line.Tree
-	ws    *workspace.Workspace // the newest
+	ws    *workspace.Workspace // the newest; nil once it is released
 	users int                  // workspaces
 
 	submitted atomic.Bool // its files wait to be merged: what is changed from here on would be lost
@@ -94,7 +101,7 @@ func (l *Line) at(ctx context.Context) (*merge.Site, *merge.Queue, error) {
 		return nil, nil, err
 	}
 	queue, err := merge.NewQueue(merge.Options{Site: site, Tasks: l.tasks, Checker: checker{l}, Process: l.o.Process + "-" + string(l.o.Member.AgentID),
-		Lease: l.o.Record().Lease(), Logger: l.o.Logger, Metrics: l.o.Metrics})
+		Recheck: func() team.Recheck { return l.o.Record().Policies.Recheck }, Lease: l.o.Record().Lease(), Logger: l.o.Logger, Metrics: l.o.Metrics})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +122,8 @@ func (l *Line) Head() line.Hash {
 // Open implements [workspace.Source]. In a team on the line a member that holds a task has a
 // separate tree, made at the line's head and kept until the task is over; a later incarnation goes
 // on in it. Who holds none has a tree that is at the head whenever it is opened, and may not
-// write there by file tools: no one would merge it.
+// write there by file tools: no one would merge it. What its commands change there is kept as a
+// commit, of which it is notified.
 //
 // Errors besides those of the source: Unavailable without git, or without the line.
 func (l *Line) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
@@ -124,6 +132,11 @@ func (l *Line) Open(ctx context.Context, w workspace.Work, o workspace.Options) 
 	}
 	l.opening.Lock()
 	defer l.opening.Unlock()
+	return l.openLocked(ctx, w, o)
+}
+
+// openLocked is Open on the line. The caller holds opening.
+func (l *Line) openLocked(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
 	site, _, err := l.at(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -132,13 +145,16 @@ func (l *Line) Open(ctx context.Context, w workspace.Work, o workspace.Options) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("the line of team %s: %w", w.Team.ID, err)
 	}
-	p, err := l.occupy(ctx, site.Repo, w, head)
+	if w.Task.ID != "" {
+		l.ahead(ctx, site.Repo, head)
+	}
+	p, err := l.occupy(ctx, site, w, head)
 	if err != nil {
 		return nil, nil, err
 	}
 	ws, release, err := l.enter(ctx, p, w, o)
 	if err == nil && w.Task.ID == "" && p.tree.Base != head {
-		l.forward(ctx, p.tree, ws, head)
+		l.forward(ctx, site.Repo, p.tree, ws, head)
 	}
 	if err != nil {
 		l.leave(w, p)
@@ -148,6 +164,11 @@ func (l *Line) Open(ctx context.Context, w workspace.Work, o workspace.Options) 
 	p.ws = ws
 	l.mu.Unlock()
 	return ws, func() {
+		l.mu.Lock()
+		if p.ws == ws { // its commands run no more
+			p.ws = nil
+		}
+		l.mu.Unlock()
 		release()
 		l.leave(w, p)
 	}, nil
@@ -155,7 +176,7 @@ func (l *Line) Open(ctx context.Context, w workspace.Work, o workspace.Options) 
 
 // occupy returns the place of w, with one user more. A tree that this process has open is not
 // opened again: it is locked, and another one would not have what the member has done.
-func (l *Line) occupy(ctx context.Context, repo *line.Repo, w workspace.Work, head line.Hash) (*place, error) {
+func (l *Line) occupy(ctx context.Context, site *merge.Site, w workspace.Work, head line.Hash) (*place, error) {
 	l.mu.Lock()
 	p := l.open[name(w)]
 	if p != nil {
@@ -165,7 +186,7 @@ func (l *Line) occupy(ctx context.Context, repo *line.Repo, w workspace.Work, he
 	if p != nil {
 		return p, nil
 	}
-	t, err := l.tree(ctx, repo, w, head)
+	t, err := l.tree(ctx, site, w, head)
 	if err != nil {
 		return nil, err
 	}
@@ -188,12 +209,15 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 		switch {
 		case w.Task.ID == "":
 			return team.Errorf(team.InvalidState, "%s is not written: you hold no task, and only a task's files are merged", name).
-				WithModelHint("claim a task first, or create one for yourself")
+				WithModelHint("%s", l.toClaim())
 		case p.submitted.Load():
 			return team.Errorf(team.InvalidState, "%s is not written: %s is completed, and waits to be merged as it was", name, w.Task.ID).
 				WithModelHint("complete it again to wait for that, and create a task for what is left to do")
 		}
 		return nil
+	}
+	if w.Task.ID == "" {
+		o.Ran = func() { l.ran.Store(true) }
 	}
 	w.Tree = &workspace.Tree{Root: p.tree.Root, Dir: p.tree.Dir, ReadOnly: []string{p.tree.Objects()}, Shown: p.tree.Mounts}
 	return l.o.Source.Open(ctx, w, o)
@@ -201,11 +225,17 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 
 // tree opens the tree for w, or makes it at head. One that a frozen process of the member still
 // has is left to that: then there is another one, with the incarnation at the end of its name. The
-// latest of them has what the member has done last.
-func (l *Line) tree(ctx context.Context, repo *line.Repo, w workspace.Work, head line.Hash) (*line.Tree, error) {
+// latest of them has what the member has done last. A new tree for a task has the work on it that was
+// returned, as branches.
+func (l *Line) tree(ctx context.Context, site *merge.Site, w workspace.Work, head line.Hash) (*line.Tree, error) {
+	repo := site.Repo
 	p := line.Plan{Name: name(w), At: head, Member: w.Member.AgentID, From: line.Checkout{Prefix: w.Team.Line.Prefix}}
 	if from, links, mounted := l.links(ctx, w.Member.Role); len(links) > 0 {
 		p.From, p.Links, p.Mounted = from, links, mounted
+	}
+	var err error
+	if p.Branches, err = l.returned(ctx, site, w.Task); err != nil {
+		return nil, err
 	}
 	all, err := repo.Trees()
 	if err != nil {
@@ -216,6 +246,10 @@ func (l *Line) tree(ctx context.Context, repo *line.Repo, w workspace.Work, head
 		if of, n := split(tree); of == name(w) && n > latest {
 			latest, p.Name = n, tree
 		}
+	}
+	if w.Task.ID == "" && !l.been {
+		l.been = true
+		l.ran.Store(slices.Contains(all, p.Name)) // what an earlier process has left there is not known
 	}
 	t, err := repo.Tree(ctx, p)
 	switch {
@@ -229,6 +263,24 @@ func (l *Line) tree(ctx context.Context, repo *line.Repo, w workspace.Work, head
 		return repo.Tree(ctx, p)
 	}
 	return t, err
+}
+
+// returned brings the work on a task that was returned to this host, and returns it by the names of
+// branches. What is not stored any more, or damaged, is left out: the task can be done without it.
+func (l *Line) returned(ctx context.Context, site *merge.Site, t team.Task) (map[string]line.Hash, error) {
+	branches := map[string]line.Hash{}
+	for _, y := range t.Returned {
+		commit, err := site.Returned(ctx, t.ID, y)
+		switch code := team.CodeOf(err); {
+		case err == nil:
+			branches[y.Branch(t.ID)] = commit
+		case code == "" || code == team.Unavailable:
+			return nil, fmt.Errorf("the work on %s that was returned: %w", t.ID, err)
+		default:
+			l.o.Logger.WarnContext(ctx, "work that was returned cannot be taken up", "task", t.ID, "epoch", y.Epoch, "commit", y.Commit, "err", err)
+		}
+	}
+	return branches, nil
 }
 
 // links returns what of the user's folder goes into the trees of a role's members.
@@ -259,20 +311,6 @@ func split(tree string) (of string, incarnation uint64) {
 	return strings.Join(parts[:3], "."), n
 }
 
-// forward brings the tree of a member without a task to the head. What the member has changed
-// there by commands is lost: nothing would merge it, and it would see old files for ever. If that
-// cannot be done, the tree stays as it is.
-func (l *Line) forward(ctx context.Context, t *line.Tree, ws *workspace.Workspace, head line.Hash) {
-	moved, err := t.Forward(ctx, ws.Commands(), t.Base, head)
-	if moved || ctx.Err() != nil {
-		return
-	}
-	l.o.Logger.InfoContext(ctx, "files that were changed without a task are removed", "agent", l.o.Member.AgentID, "tree", t.Root, "err", err)
-	if err := t.Reset(ctx, ws.Commands(), head); err != nil {
-		l.o.Logger.WarnContext(ctx, "a tree stays behind the line", "agent", l.o.Member.AgentID, "tree", t.Root, "err", err)
-	}
-}
-
 // leave gives up one use of a place. Its tree is removed once its task is over for the member.
 func (l *Line) leave(w workspace.Work, p *place) {
 	held, _ := l.o.Hand.Task()
@@ -299,8 +337,8 @@ func (l *Line) leave(w workspace.Work, p *place) {
 // Settled waits until the trees of tasks that are over are removed. Nothing may be open.
 func (l *Line) Settled() { l.work.Wait() }
 
-// Leave removes the trees of the member, which has left the team; of the leader, at the end of the
-// goal, also those of members that were lost. Nothing of its own may be open.
+// Leave removes the trees of the member, which has left the team; at the end of the goal also those
+// of members that were lost on this host, which no process has open. Nothing of the member may be open.
 func (l *Line) Leave(ended bool) error {
 	l.work.Wait()
 	l.mu.Lock()
@@ -312,7 +350,7 @@ func (l *Line) Leave(ended bool) error {
 	_, err := site.Repo.Sweep(func(tree string) bool {
 		_, of, _ := strings.Cut(tree, ".")
 		of, _, _ = strings.Cut(of, ".")
-		return team.AgentID(of) != l.o.Member.AgentID && !(ended && l.o.Member.AgentID == team.Leader)
+		return team.AgentID(of) != l.o.Member.AgentID && !ended
 	})
 	return err
 }
@@ -344,7 +382,7 @@ func (l *Line) Run(ctx context.Context) error {
 func (l *Line) tidy(ctx context.Context) error {
 	for {
 		if err := l.sweep(ctx); err != nil && ctx.Err() == nil {
-			l.o.Logger.WarnContext(ctx, "trees of tasks that are over were not removed", "err", err)
+			l.o.Logger.WarnContext(ctx, "what is left of tasks that are over was not removed; it is tried again later", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -354,25 +392,35 @@ func (l *Line) tidy(ctx context.Context) error {
 	}
 }
 
-// sweep removes the trees of no task that is in progress, unless a process has them open.
+// sweep removes the trees of no task that is in progress, unless a process has them open, and work that
+// was returned and is not needed any more: here, and where the leader is, what is stored of it.
 func (l *Line) sweep(ctx context.Context) error {
+	// Before the tasks, whose records then name what is needed of it.
+	works, failed := l.site.Works(ctx, l.o.Member.AgentID == team.Leader)
 	all, err := l.tasks.board.All(ctx)
 	if err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
 	members, err := l.roster.List(ctx)
 	if err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
 	keep := map[string]bool{}
 	for _, m := range members {
-		if m.HasProcess() {
+		if m.HasProcess() || m.State == team.Lost { // its successor keeps what is there
 			keep[name(workspace.Work{Member: m})] = true
 		}
 	}
+	byID := map[team.TaskID]team.Task{}
 	for _, t := range all {
+		byID[t.ID] = t
 		if t.Status == team.InProgress {
 			keep[name(workspace.Work{Member: team.Member{AgentID: t.Assignee}, Task: t})] = true
+		}
+	}
+	for _, w := range works {
+		if t, ok := byID[w.Task]; ok && !t.Needs(w.Epoch) {
+			failed = errors.Join(failed, l.site.Forget(ctx, w))
 		}
 	}
 	removed, err := l.site.Repo.Sweep(func(tree string) bool {
@@ -382,5 +430,5 @@ func (l *Line) sweep(ctx context.Context) error {
 	if len(removed) > 0 {
 		l.o.Logger.DebugContext(ctx, "trees removed", "trees", removed)
 	}
-	return err
+	return errors.Join(failed, err)
 }

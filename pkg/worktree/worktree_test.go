@@ -2,7 +2,9 @@ package worktree_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +44,8 @@ type rig struct {
 	board   *board.Board
 	source  workspace.Source
 	level   worktree.Level
+	notify  worktree.Notify
+	begin   workspace.Begin
 }
 
 func setUp(t *testing.T) *rig {
@@ -93,14 +97,14 @@ func (r *rig) mate(name team.AgentID, incarnation uint64) *mate {
 	r.Helper()
 	m := &mate{rig: r, w: team.Member{AgentID: name, Role: "coder", Incarnation: incarnation}}
 	m.hand = board.NewHand(r.Context(), r.board, m.w.Holder())
-	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: r.source, Level: r.level, Dir: r.dir})
+	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: r.source, Level: r.level, Notify: r.notify, Dir: r.dir})
 	m.at = workspace.Follow(m.line, func() workspace.Work {
 		w := workspace.Work{Team: r.record, Member: m.w, Head: string(m.line.Head())}
 		if w.Task, _ = m.hand.Task(); w.Task.ID != "" {
 			w.Head = ""
 		}
 		return w
-	}, workspace.Options{})
+	}, workspace.Options{Begin: r.begin})
 	r.Cleanup(m.at.Close)
 	return m
 }
@@ -141,6 +145,18 @@ func (m *mate) runs(script string) string {
 	m.must(err)
 	defer done()
 	return m.sh(ws.Dir(), script)
+}
+
+// bash runs a command as the member does, by its tool.
+func (m *mate) bash(script string) {
+	m.Helper()
+	set, err := tool.NewSet(nil, m.at.Tools()...)
+	m.must(err)
+	args, err := json.Marshal(map[string]string{"command": script})
+	m.must(err)
+	if got := set.Run(m.Context(), tool.Call{ID: "1", Name: "bash", Arguments: string(args)}); got.IsError {
+		m.Fatal(got.Content)
+	}
 }
 
 func (m *mate) completes(t team.Task) (team.Task, error) {
@@ -391,11 +407,19 @@ func TestWithoutTask(t *testing.T) {
 	set, err := tool.NewSet(nil, m.at.Tools()...)
 	r.must(err)
 	got := set.Run(t.Context(), tool.Call{ID: "1", Name: "write_file", Arguments: `{"path":"x.txt","content":"x"}`})
-	if got.Code != team.InvalidState || !strings.Contains(got.Content, "claim a task") {
+	if got.Code != team.InvalidState || !strings.Contains(got.Content, "claim a task, or create one for yourself") {
 		t.Errorf("write_file: %s", got.Content)
 	}
 	if got := m.runs("head -1 numbers.txt; ls"); got != "1\nnumbers.txt" {
 		t.Errorf("it sees %s", got)
+	}
+	r.record.Policies.Create = team.CreateLeader
+	for name, want := range map[team.AgentID]string{team.Leader: "or create one", "coder-1": "ask the leader for one"} {
+		set, err := tool.NewSet(nil, r.mate(name, 2).at.Tools()...)
+		r.must(err)
+		if got := set.Run(t.Context(), tool.Call{ID: "1", Name: "write_file", Arguments: `{"path":"x.txt","content":"x"}`}); !strings.Contains(got.Content, want) {
+			t.Errorf("%s reads %s", name, got.Content)
+		}
 	}
 }
 
@@ -455,5 +479,29 @@ func TestNextGoal(t *testing.T) {
 	r.record.Goal = ""
 	if _, err := r.decide(); !errors.Is(err, team.Conflict) || !strings.Contains(err.Error(), "numbers.txt") {
 		t.Errorf("a conflict with the checkout: %v", err)
+	}
+}
+
+// A check that fails only on the merged files is an attempt from the third time on, too.
+func TestCheckFailsOnMergedFiles(t *testing.T) {
+	r := setUp(t)
+	one, two := r.mate("coder-1", 1), r.mate("coder-2", 1)
+	one.merges()
+	id := r.add("Mine", "test ! -e theirs.txt")
+	for n := range 3 {
+		mine := two.does(id, "echo mine > mine.txt")
+		_, err := one.completes(one.does(r.add("Theirs", ""), fmt.Sprintf("echo %d >> theirs.txt", n)))
+		r.must(err)
+		back, err := two.completes(mine)
+		attempts := 0
+		if n == 2 {
+			attempts = 1
+		}
+		if !errors.Is(err, team.InvalidState) || back.Status != team.Pending || back.Attempts != attempts || back.Unmerged != n+1 {
+			t.Errorf("try %d: it is %s after %d attempts, unmerged %d: %v", n+1, back.Status, back.Attempts, back.Unmerged, err)
+		}
+		if !strings.Contains(back.Reason, "the check of "+string(id)+" (Mine) fails on the merged files") {
+			t.Errorf("its reason is %q", back.Reason)
+		}
 	}
 }

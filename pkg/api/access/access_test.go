@@ -255,6 +255,21 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// A person without a login reads what to do; a program gets its document.
+func TestPersonWithoutLogin(t *testing.T) {
+	r := newRig(t)
+	for _, target := range []string{"/", "/login?code=none"} {
+		res := r.ask("GET", target, "Accept: text/html,*/*;q=0.8")
+		text, _ := io.ReadAll(res.Body)
+		if res.StatusCode != 401 || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") || !strings.Contains(string(text), "teamctl web") {
+			t.Errorf("%s: %d %s: %s", target, res.StatusCode, res.Header.Get("Content-Type"), text)
+		}
+	}
+	if res := r.ask("GET", "/"); res.Header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("a program is answered %s", res.Header)
+	}
+}
+
 // A browser that fetches ahead uses no code up, and ends no cookie.
 func TestFetchedAhead(t *testing.T) {
 	r := newRig(t)

@@ -2,8 +2,10 @@ package access
 
 import (
 	"context"
+	"fmt"
 	"mime"
 	"net/http"
+	"strings"
 
 	"agentteam/pkg/api/problem"
 	"agentteam/pkg/team"
@@ -60,17 +62,20 @@ func (g *Gate) Guard(next http.Handler) http.Handler {
 // rightKey is the key of a request's right in its context.
 type rightKey struct{}
 
-// By names the token by which [Gate.Guard] let a request through: full, reading, or "" without
-// one. A cookie counts as the token that signed it.
-func By(r *http.Request) string {
-	switch r.Context().Value(rightKey{}) {
+// By names the token by which [Gate.Guard] let a request through, whose context this is: full,
+// reading, or "" without one. A cookie counts as the token that signed it.
+func By(ctx context.Context) string {
+	switch ctx.Value(rightKey{}) {
 	case full:
 		return "full"
 	case reading:
-		return "reading"
+		return Reading
 	}
 	return ""
 }
+
+// Reading is the name of the token that lets its bearer read only.
+const Reading = "reading"
 
 // unfit is why a request that comes from where it may is refused; nil if it is not.
 func (g *Gate) unfit(r *http.Request) *problem.Document {
@@ -123,6 +128,10 @@ func isJSON(r *http.Request) bool {
 	return err == nil && t == "application/json"
 }
 
+// notLoggedIn is for people whose browser has no cookie, or one that holds no more.
+const notLoggedIn = "This browser is not logged in to agentteam, or not any more: %s.\n\n" +
+	"Run this where the cluster is, and open the address that it prints:\n\n    teamctl web\n"
+
 const needsToken = "send Authorization: Bearer TOKEN; in a browser open the address that teamctl web prints"
 
 func unauthorized(detail, hint string) *problem.Document {
@@ -138,6 +147,12 @@ func forbidden(detail, hint string) *problem.Document {
 func refuse(w http.ResponseWriter, r *http.Request, d *problem.Document) {
 	if d.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="agentteam"`)
+		if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.WriteHeader(d.Status)
+			_, _ = fmt.Fprintf(w, notLoggedIn, d.Detail) // a browser that has left needs none
+			return
+		}
 	}
 	if r.ContentLength != 0 && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")

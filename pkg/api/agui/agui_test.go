@@ -146,6 +146,11 @@ func TestRun(t *testing.T) {
 	ok(claimed, err)
 	cast.Says("coder-1", "", "read_file")
 	cast.Hears("coder-1", "read_file", "text")
+	for _, sub := range []team.AgentID{"coder-1.a1b2c3d", "leader.a2b3c4d"} { // beneath their owners
+		cast.Runs(sub, begun)
+		cast.Says(sub, "I have looked for "+string(sub.Owner())+".", "")
+		cast.Runs(sub, team.EventBody{Type: team.RunFinished})
+	}
 	ok(cast.Board.Complete(ctx, "T-002", coder, claimed.Epoch, team.Done{Summary: "7 files"}))
 	cast.Says("coder-1", "Done.", "")
 	cast.Mails("coder-1", team.Leader, team.MsgIdle, "coder-1 is idle")

@@ -43,6 +43,7 @@ type (
 		base
 		Name        string `json:"name"` // the member's
 		Description string `json:"description,omitempty"`
+		Parent      string `json:"parentSubagentRunId,omitempty"` // of a member's subagent: that member's run
 	}
 	subagentFinished struct {
 		base
@@ -164,10 +165,11 @@ type run struct {
 	write      func(event any) error
 	record     team.Team
 	team       *state.Team
+	runs       map[team.AgentID]string // the newest run of each member but the leader
 }
 
 func newRun(thread, id string, write func(any) error) *run {
-	return &run{thread: thread, id: id, write: write, team: state.New()}
+	return &run{thread: thread, id: id, write: write, team: state.New(), runs: map[team.AgentID]string{}}
 }
 
 // know makes known who is in the team.
@@ -237,7 +239,7 @@ func (r *run) events(c state.Change, body team.EventBody) []any {
 	switch c := c.(type) {
 	case state.RunBegan:
 		if c.First && !leads {
-			return []any{subagentStarted{of("SUBAGENT_STARTED"), string(c.AgentID), r.team.Member(c.AgentID).Role}}
+			return []any{r.started(c.AgentID, of("SUBAGENT_STARTED"))}
 		}
 	case state.RunEnded:
 		switch {
@@ -272,6 +274,18 @@ func (r *run) events(c state.Change, body team.EventBody) []any {
 		return changed(c, of("STATE_DELTA"))
 	}
 	return nil
+}
+
+// started is the event of the beginning of a run, which is that of a member or, beneath that, of a
+// subagent of a member.
+func (r *run) started(a team.AgentID, b base) subagentStarted {
+	e := subagentStarted{base: b, Name: string(a), Description: r.team.Member(a).Role}
+	if owner := a.Owner(); owner != a {
+		e.Parent = r.runs[owner]
+	} else {
+		r.runs[a] = b.SubagentRunID
+	}
+	return e
 }
 
 // called are the events of a call.

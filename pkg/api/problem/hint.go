@@ -10,6 +10,7 @@ import (
 // is meant. Commands that are for whoever runs the cluster have none.
 var requests = map[string]string{
 	"agents":            "GET /v1/teams/TEAM/members",
+	"agents compact":    "POST /v1/teams/TEAM/members/NAME/compact",
 	"answer":            "POST /v1/teams/TEAM/messages/ID/answer",
 	"approvals":         "GET /v1/teams/TEAM/approvals",
 	"approvals approve": "POST /v1/teams/TEAM/approvals/ID/decide",

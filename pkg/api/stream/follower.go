@@ -1,19 +1,21 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/feed"
 )
 
 // follower reads the feed of one team into a ring, for all readers.
 type follower struct {
 	team  *client.Team
 	ring  *ring
-	begun chan struct{} // closed once the ring has begun, or has ended
+	begun chan struct{} // closed once the ring holds what had happened by then, or has ended
 	stop  context.CancelCauseFunc
 
 	// Under the hub's lock.
@@ -21,7 +23,7 @@ type follower struct {
 	linger  *time.Timer // ends it; nil while there are readers
 }
 
-// started waits until the ring has begun. Errors: ctx's; what the follower ended with is
+// started waits until the ring holds what had happened when its first reader came. Errors: ctx's; what the follower ended with is
 // in the ring.
 func (w *follower) started(ctx context.Context) error {
 	select {
@@ -100,6 +102,14 @@ func (h *Hub) run(ctx context.Context, w *follower) {
 
 func (h *Hub) follow(ctx context.Context, w *follower) error {
 	after, err := w.begin(ctx)
+	if err == nil {
+		var at feed.Place
+		at, err = w.team.WalkFeed(ctx, client.FeedOptions{After: after}, w.ring.step)
+		after = at.Cursor(w.team.ID())
+	}
+	if err != nil {
+		w.ring.end(cmp.Or(context.Cause(ctx), err)) // before a reader takes it for one in which nothing has happened
+	}
 	close(w.begun)
 	if err != nil {
 		return err

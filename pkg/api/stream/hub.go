@@ -171,6 +171,7 @@ type reader struct {
 	begin func(*client.Team) error // if set: the request is good, and the stream begins
 	item  func(Item) error
 	pause func() error // nothing more is there at the moment
+	ready func() error // if set: what had happened before has been read
 }
 
 // read is Follow.
@@ -300,6 +301,7 @@ func (h *Hub) page(ctx context.Context, t *client.Team, o Options, most int) (pa
 func (h *Hub) stay(ctx context.Context, w *follower, o Options, n uint64, at feed.Place, seen *texts, r reader) error {
 	want, joined := o.feed(), time.Now()
 	var batch []*kept
+	var ready bool
 	for {
 		var more <-chan struct{}
 		var err error
@@ -342,6 +344,12 @@ func (h *Hub) stay(ctx context.Context, w *follower, o Options, n uint64, at fee
 			}
 			continue
 		}
+		if !ready && r.ready != nil {
+			if err := r.ready(); err != nil {
+				return err
+			}
+		}
+		ready = true
 		select {
 		case <-more:
 		case <-ctx.Done():

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/feed"
 	"agentteam/pkg/team"
@@ -204,9 +204,7 @@ func TestSlow(t *testing.T) {
 			return nil
 		})
 	}()
-	for r.hub.readers("t") < 2 { // else the slow one might still be catching up
-		runtime.Gosched()
-	}
+	brokertest.Until(t, "both read what comes", func() bool { return r.hub.readers("t") == 2 }) // else the slow one might still be catching up
 	<-r.hub.of("t").begun
 	r.runs("bob")
 	quick.take(1)

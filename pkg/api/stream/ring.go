@@ -108,6 +108,9 @@ func (r *ring) drop() {
 func (r *ring) end(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.err != nil {
+		return
+	}
 	r.err = err
 	close(r.more)
 	r.more = make(chan struct{})

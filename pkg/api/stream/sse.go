@@ -21,6 +21,7 @@ const (
 	deltaEvent    = "delta"    // a piece of a text that is being written: a [team.Delta]; without id
 	resetEvent    = "reset"    // something is missing that the reader has not had: an entry; without id
 	snapshotEvent = "snapshot" // after that, how the team stands: a [snapshot]; its id is the reset's cursor
+	readyEvent    = "ready"    // the reader has had what had happened when it came: an empty object; without id
 	problemEvent  = "problem"  // why the stream ends: a [problem.Document]; without id
 )
 
@@ -95,6 +96,12 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, id team.TeamID, o Op
 			},
 			item:  s.item,
 			pause: out.Flush,
+			ready: func() error {
+				if err := out.Event("", readyEvent, []byte("{}")); err != nil {
+					return err
+				}
+				return out.Flush()
+			},
 		})
 	}, Problem)
 }

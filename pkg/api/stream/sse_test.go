@@ -106,6 +106,9 @@ func TestServe(t *testing.T) {
 			t.Errorf("the stream has\n%+v, want the entry\n%s", got, want)
 		}
 	}
+	if got := s.next(); got != (frame{event: readyEvent, data: "{}"}) {
+		t.Errorf("behind what had happened comes %+v, want the event that says so", got)
+	}
 	var f frame
 	for f.event == "" { // until the hub listens
 		r.writes("m", 0, "He")

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/shutdown"
@@ -31,7 +36,7 @@ func (h *Hub) Stream(w http.ResponseWriter, r *http.Request, read func(ctx conte
 	defer h.busy.Done()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer context.AfterFunc(h.ctx, cancel)()
-	out := &Writer{hub: h, w: w, r: r, rc: http.NewResponseController(w), cut: cancel}
+	out := &Writer{hub: h, w: w, body: w, r: r, rc: http.NewResponseController(w), cut: cancel}
 	var signs sync.WaitGroup
 	defer signs.Wait()
 	defer cancel()
@@ -53,6 +58,7 @@ func (h *Hub) Stream(w http.ResponseWriter, r *http.Request, read func(ctx conte
 	}
 	end(out, err)
 	_ = out.Flush() // a reader that has left needs none
+	out.close()
 	return nil
 }
 
@@ -68,6 +74,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	buffer  bytes.Buffer
+	body    io.Writer // w, or what compresses into it
 	begun   bool
 	written bool // since the last sign of life
 	broken  bool // nothing more can be written
@@ -160,7 +167,7 @@ func (o *Writer) send() error {
 	}
 	var err error
 	if o.buffer.Len() > 0 {
-		_, err = o.w.Write(o.buffer.Bytes())
+		_, err = o.body.Write(o.buffer.Bytes())
 	}
 	if err == nil {
 		err = o.rc.Flush()
@@ -191,7 +198,36 @@ func (o *Writer) begin() {
 	head.Set("Content-Type", "text/event-stream")
 	head.Set("Cache-Control", "no-cache")
 	head.Set("X-Accel-Buffering", "no") // else nginx gathers it
+	head.Add("Vary", "Accept-Encoding")
+	if takesGzip(o.r.Header) {
+		head.Set("Content-Encoding", "gzip")
+		// Each write is compressed whole and apart: nothing is held back, and a silent
+		// stream takes no memory for it.
+		o.body, _ = gzip.NewWriterLevel(o.w, gzip.StatelessCompression) // there is that level
+	}
 	o.w.WriteHeader(http.StatusOK)
+}
+
+// takesGzip reports whether a request names gzip among the codings that it takes, with a weight above 0.
+func takesGzip(h http.Header) bool {
+	for coding := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(coding, ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			_, q, weighted := strings.Cut(weight, "=")
+			n, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+			return !weighted || err == nil && n > 0
+		}
+	}
+	return false
+}
+
+// close writes the end of what is compressed.
+func (o *Writer) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if z, ok := o.body.(*gzip.Writer); ok && !o.broken {
+		_ = z.Close() // a reader that has left needs none
+	}
 }
 
 // state reports whether the answer has begun, and whether nothing more can be written.

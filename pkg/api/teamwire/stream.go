@@ -88,7 +88,7 @@ func runOf(r *http.Request) (run, error) {
 		return m, err
 	}
 	if len(env) > 0 {
-		return m, team.Errorf(team.InvalidArgument, "variables.sandbox_env is not possible: there is no sandbox")
+		return m, team.Errorf(team.InvalidArgument, "variables.sandbox_env is not possible: what commands get in their environment is set by the team's settings, not by a goal")
 	}
 	if strings.TrimSpace(m.text) == "" {
 		return m, team.Errorf(team.InvalidArgument, "the message is empty")

@@ -31,7 +31,7 @@ type OfApproval struct {
 type decideIn struct {
 	OfApproval
 	Body struct {
-		Approve  bool       `json:"approve" doc:"Its member may carry the plan out, or make the call; if not, it does something else." example:"true"`
+		Approve  bool       `json:"approve" doc:"Its member may carry the plan out, make the call, or come back; if not, it does something else, or stays lost." example:"true"`
 		Feedback string     `json:"feedback,omitempty" doc:"What is to be done otherwise; the rejection of a plan needs it."`
 		Scope    team.Scope `json:"scope,omitempty" doc:"Of a call: once, which is the default; task, as often as it is made while its member holds the task; always, which also adds the rule of the call to the team's permissions."`
 		As       string     `json:"as,omitempty" doc:"The person's seat that decides on a call; left out, the user."`
@@ -45,7 +45,7 @@ const tagApprovals = "approvals"
 func (s *service) approvals() {
 	addOf(s, operation{
 		id: "list-approvals", method: http.MethodGet, path: "/v1/teams/{team}/approvals", tag: tagApprovals, summary: "List what waits for a decision",
-		doc: "Plans of members in plan mode, and calls that a person has to allow (kind permission), oldest first.",
+		doc: "Plans of members in plan mode, calls that a person has to allow (kind permission), and lost members that a person may let come back (kind respawn), oldest first.",
 	}, func(ctx context.Context, t *client.Team, in *listApprovalsIn) (*approvalsOut, error) {
 		from, err := in.from()
 		if err != nil {

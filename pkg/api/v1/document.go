@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentteam/pkg/audit"
+	"agentteam/pkg/feed/state/timeline"
 	"agentteam/pkg/team"
 	"agentteam/pkg/usage"
 )
@@ -45,6 +46,10 @@ func (worded[T]) Schema(huma.Registry) *huma.Schema {
 		words = usage.Bys()
 	case reflect.TypeFor[audit.Outcome]():
 		words = team.Strings(audit.Outcomes()...)
+	case reflect.TypeFor[timeline.Kind]():
+		words = team.Strings(timeline.Kinds()...)
+	case reflect.TypeFor[timeline.After]():
+		words = team.Strings(timeline.Afters()...)
 	}
 	return &huma.Schema{Type: huma.TypeString, Enum: anyOf(words)}
 }
@@ -77,11 +82,15 @@ func nameWords(r huma.Registry) {
 	wordedAs[team.Respawn](r)
 	wordedAs[team.Isolation](r)
 	wordedAs[team.Approver](r)
+	wordedAs[team.Recheck](r)
 	wordedAs[team.Dialect](r)
 	wordedAs[team.JobKind](r)
+	wordedAs[team.WaitFor](r)
 	wordedAs[team.MailState](r)
 	wordedAs[usage.By](r)
 	wordedAs[audit.Outcome](r)
+	wordedAs[timeline.Kind](r)
+	wordedAs[timeline.After](r)
 }
 
 // shownStatuses are those of tasks as people see them.
@@ -100,7 +109,7 @@ func (s *service) finish() {
 		all[schema].Properties[field] = &own
 		return &own
 	}
-	for _, name := range []string{"TaskView", "AssignedTask"} {
+	for _, name := range []string{"Task", "TaskView", "AssignedTask"} {
 		p := of(name, "priority")
 		p.Description, p.Enum = priorityNames(), numbers()
 	}

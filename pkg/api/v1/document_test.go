@@ -43,10 +43,10 @@ func TestDocumentSaysItAll(t *testing.T) {
 		}
 	}
 	words := map[string]string{ // fields by name, and one of their words
-		"status": "", "state": "waiting_answer", "backend": "pool", "approver": "human", "create": "leader", "respawn": "release", "dialect": "claude",
+		"status": "", "state": "waiting_answer", "backend": "pool", "approver": "human", "create": "leader", "respawn": "release", "recheck": "touched", "dialect": "claude",
 		"fate": "dead", "code": "", "type": "", "kind": "teammate", "priority": "", "scope": "task", "outcome": "not_run",
 	}
-	plain := []string{"EventBody.code", "Document.status", "Plan.kind", "Approval.kind", "Job.kind", "Job.type"} // other things of the same name
+	plain := []string{"EventBody.code", "Document.status", "Plan.kind", "Approval.kind", "Job.kind", "Span.kind", "Job.type"} // other things of the same name
 	seen := map[string]bool{}
 	for name, s := range doc.Components.Schemas {
 		for field, p := range s.Value.Properties {

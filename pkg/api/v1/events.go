@@ -45,12 +45,17 @@ type events struct {
 const tagEvents = "events"
 
 func (s *service) events() {
-	page := s.api.OpenAPI().Components.Schemas.Schema(typeOf[events](), true, "")
+	schemas := s.api.OpenAPI().Components.Schemas
+	page := schemas.Schema(typeOf[events](), true, "")
+	// What events hold as their value, and what a stream has besides them, is named by no operation.
+	for _, of := range []reflect.Type{typeOf[team.Task](), typeOf[team.Member](), typeOf[team.Message](), typeOf[team.Approval](), typeOf[team.Delta](), typeOf[team.Retrying]()} {
+		schemas.Schema(of, true, "")
+	}
 	addStream(s, operation{
 		id: "get-events", method: http.MethodGet, path: "/v1/teams/{team}/events", tag: tagEvents, summary: "Read what happens in a team",
 		doc: "All that is stored, in one order, which is the same in every leader process: a page, or, if Accept is text/event-stream or follow is set, a stream of server-sent events that continues with new ones. " +
 			"The id of an event is its cursor. Pieces of texts that are being written come between as events called delta, without id; they are stored only once they are whole. " +
-			"An event called reset tells a reader what it has missed, and snapshot how the team stands then; problem says why a stream ends.",
+			"An event called reset tells a reader what it has missed, and snapshot how the team stands then; ready comes once all that had happened before has been sent; problem says why a stream ends.",
 	}, map[string]*huma.MediaType{"application/json": {Schema: page}, eventStream: {Schema: text}}, s.feed)
 }
 

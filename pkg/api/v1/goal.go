@@ -31,6 +31,7 @@ type goal struct {
 	Summary        string        `json:"summary"`     // the result; "" while the team is at work
 	Reason         string        `json:"reason,omitempty"`
 	GivenUp        []team.TaskID `json:"given_up,omitempty"`
+	EarlierTasks   []team.TaskID `json:"earlier_tasks,omitempty" doc:"The tasks of the board that had ended before the goal was set. They are not part of its progress."`
 	GoalAt         *time.Time    `json:"goal_at"`     // when it was set; null: not known
 	FinishedAt     *time.Time    `json:"finished_at"` // null: not yet
 	ElapsedSeconds float64       `json:"elapsed_seconds"`
@@ -132,7 +133,7 @@ func (s *service) getGoal(ctx context.Context, t *client.Team, in *getGoalIn) (*
 func goalOf(ctx context.Context, t *client.Team, g *client.Goal) (goal, error) {
 	record := g.Record()
 	used, err := g.Usage(ctx)
-	v := goal{Team: t.ID(), Goal: record.Goal, Number: record.GoalNumber, Status: record.Status, Summary: record.Summary, Reason: record.Reason, GivenUp: record.GivenUp,
-		GoalAt: record.GoalAt, FinishedAt: record.FinishedAt, ElapsedSeconds: g.Elapsed().Seconds(), Usage: used}
+	v := goal{Team: t.ID(), Goal: record.Goal, Number: record.GoalNumber, Status: record.Status, Summary: record.Summary, Reason: record.Reason, GivenUp: record.GivenUp, EarlierTasks: g.Earlier(),
+		GoalAt: record.GoalAt, FinishedAt: record.FinishedAt, ElapsedSeconds: g.Elapsed(record).Seconds(), Usage: used}
 	return v, err
 }

@@ -59,9 +59,9 @@ func TestLate(t *testing.T) {
 	// Once it is back, so is the API, and a repetition does what was not done, once.
 	way.Open()
 	for range 2 {
-		for r.send(t, "POST", "/v1/teams/t/tasks", `{"tasks":[{"title":"y"}]}`, "Idempotency-Key", "k") >= 500 {
-			c.Ready(t.Context())
-		}
+		brokertest.Until(t, "the API is back", func() bool {
+			return r.send(t, "POST", "/v1/teams/t/tasks", `{"tasks":[{"title":"y"}]}`, "Idempotency-Key", "k") < 500
+		})
 	}
 	if tasks, err := r.team.Board().Tasks(t.Context()); err != nil || len(tasks) != 2 {
 		t.Errorf("there are %d tasks, %v", len(tasks), err)

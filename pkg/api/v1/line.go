@@ -31,6 +31,7 @@ type diffOut struct {
 		Files     []line.File  `json:"files" nullable:"false"`
 		Text      string       `json:"diff" doc:"With the content of files, and whatever characters that has."`
 		Truncated bool         `json:"truncated"`
+		Returned  bool         `json:"returned,omitempty" doc:"It is work of the task that was not merged, the last; the task's next holder can take it up."`
 	} `nameHint:"Diff"`
 }
 
@@ -60,6 +61,7 @@ func (s *service) line() {
 	addOf(s, operation{
 		id: "get-diff", method: http.MethodGet, path: "/v1/teams/{team}/diff", tag: tagTasks, summary: "Show what completed tasks have changed", more: gitTime,
 		doc: "What the team's line has changed since the present goal began, as a patch of at most 1 MiB; truncated tells that there is more. " +
+			"Of a task whose work was not merged it is that work, with returned set. " +
 			"Where members share the workspace it is what file tools have changed; what commands have is not known.",
 	}, diff)
 	add(s, operation{
@@ -112,7 +114,7 @@ func diff(ctx context.Context, t *client.Team, in *diffIn) (*diffOut, error) {
 	}
 	var out diffOut
 	b := &out.Body
-	b.Team, b.Branch, b.From, b.Head, b.Files, b.Text, b.Truncated = d.Team, d.Branch, d.From, d.Head, d.Files, d.Text, d.Cut
+	b.Team, b.Branch, b.From, b.Head, b.Files, b.Text, b.Truncated, b.Returned = d.Team, d.Branch, d.From, d.Head, d.Files, d.Text, d.Cut, d.Returned
 	b.Commits = []lineCommit{}
 	for _, e := range d.Commits {
 		b.Commits = append(b.Commits, lineCommit(e))

@@ -158,6 +158,20 @@ func (s *service) members() {
 		doc: "It is asked to leave. One with work may refuse: that is a conflict with its reason, and it stays. If it has not answered after timeout it is stopped by force. " +
 			"A task that it holds goes back to the board. A person's seat is just ended.",
 	}, s.stopMember)
+	add(s, operation{
+		id: "compact-member", method: http.MethodPost, path: "/v1/teams/{team}/members/{name}/compact", tag: tagMembers, summary: "Have a member shorten its conversation", status: http.StatusAccepted,
+		doc: "It does so before its next model call, or immediately if it is idle. The answer is how the member stands.",
+	}, func(ctx context.Context, in *struct{ OfMember }) (*answer[client.Agent], error) {
+		t, name, err := s.member(ctx, in.OfMember)
+		if err == nil {
+			err = t.Members().Compact(ctx, name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		a, err := agent(ctx, t, name)
+		return &answer[client.Agent]{a}, err
+	})
 	entries := s.api.OpenAPI().Components.Schemas.Schema(typeOf[transcript](), true, "")
 	addStream(s, operation{
 		id: "get-transcript", method: http.MethodGet, path: "/v1/teams/{team}/members/{name}/transcript", tag: tagMembers, summary: "Read a member's conversation",

@@ -113,6 +113,36 @@ func TestMembers(t *testing.T) {
 	})
 }
 
+// What a member has under way beside its conversation is shown with it, in lists too.
+func TestJobsOfMembers(t *testing.T) {
+	r := newRig(t)
+	m, err := r.roster.Create(t.Context(), team.Member{Role: "coder", Backend: team.Pool}, roster.Limit{Team: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.State = team.Joined
+	if m, err = r.roster.Put(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: m.AgentID, Role: m.Role}, control.Handlers{Ping: func() team.Beat {
+		return team.Beat{AgentID: m.AgentID, Incarnation: m.Incarnation, State: team.Running, Tokens: 100, Jobs: []team.Job{
+			{ID: "a1b2c3d", Kind: team.JobSubagent, Type: "explorer", About: "look <for> it", Turns: 2, Tokens: 50, Asked: "r1"},
+			{ID: "b2c3d4e", Kind: team.JobCommand, About: "make watch", Background: true, Still: 90}}}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if err := r.bt.Conn.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	jobs := []string{`"id":"a1b2c3d","kind":"subagent","about":"look <for> it","type":"explorer"`, `"asked":"r1"`, `"id":"b2c3d4e","kind":"command","about":"make watch","background":true`, `"still":90`, `"tokens":150`}
+	r.all(t, []ask{
+		{name: "one", do: "GET /v1/teams/t/members/coder-1", want: 200, says: jobs},
+		{name: "all", do: "GET /v1/teams/t/members", want: 200, says: jobs},
+	})
+}
+
 // A member that has work may refuse to leave.
 func TestRefusal(t *testing.T) {
 	r := newRig(t)
@@ -185,6 +215,8 @@ func (r *rig) stream(t *testing.T, path string, header ...string) func() (id, da
 		for lines.Scan() {
 			name, value, _ := strings.Cut(lines.Text(), ": ")
 			switch {
+			case lines.Text() == "event: ready":
+				lines.Scan() // its data
 			case name == "id":
 				id = value
 			case name == "data":
@@ -340,7 +372,7 @@ func TestPermissions(t *testing.T) {
 	id = call("git pull")
 	r.do(t, ask{name: "allow always", do: decide(id), body: `{"approve":true,"scope":"always"}`, want: 200, says: []string{`"scope":"always"`, `"status":"approved"`}})
 	r.do(t, ask{name: "again", do: decide(id), body: `{"approve":true,"scope":"always"}`, want: 409, code: team.Conflict})
-	r.do(t, ask{name: "the team allows it", do: "GET /v1/teams/t", want: 200, says: []string{`"allow":["Bash(git push)"]`}})
+	r.do(t, ask{name: "the team allows it", do: "GET /v1/teams/t", want: 200, says: []string{`"allow":["Bash(git push)"]`, `"given":{"Bash(git push)":{"approval":"` + id + `","by":"user"}}`}})
 }
 
 // noTask is the hand of a member without a task.

@@ -249,6 +249,7 @@ func (r *rig) join(t testing.TB, role string) team.Member {
 		Assign: func(ctx context.Context, a team.Assignment) (team.Task, error) {
 			return r.board.Assign(ctx, a, m.Holder())
 		},
+		Compact: func() {},
 	})
 	if err == nil {
 		t.Cleanup(stop)

@@ -4,10 +4,18 @@ import (
 	"context"
 	"net/http"
 
+	"agentteam/pkg/api/access"
 	"agentteam/pkg/client"
+	"agentteam/pkg/telemetry"
 )
 
 const tagCluster = "cluster"
+
+// session is who asks.
+type session struct {
+	Access  string `json:"access" enum:"read,write" doc:"What the token or the cookie of the request may do: read, or read and write."`
+	Version string `json:"version" doc:"Of the process that answers."`
+}
 
 func (s *service) status() {
 	add(s, operation{
@@ -17,5 +25,15 @@ func (s *service) status() {
 	}, func(ctx context.Context, _ *struct{}) (*answer[client.Status], error) {
 		st, err := s.Client.Status(ctx)
 		return &answer[client.Status]{st}, err
+	})
+	add(s, operation{
+		id: "get-session", method: http.MethodGet, path: "/v1/session", tag: tagCluster, summary: "Show what the token of this request may do",
+		doc: "A page asks it so that it offers nothing that would be refused.",
+	}, func(ctx context.Context, _ *struct{}) (*answer[session], error) {
+		who := session{Access: "write", Version: telemetry.Version()}
+		if access.By(ctx) == access.Reading {
+			who.Access = "read"
+		}
+		return &answer[session]{who}, nil
 	})
 }

@@ -24,6 +24,7 @@ type policyChoices struct {
 	Create   *team.Create   `json:"create,omitempty" doc:"Who may create tasks: all, or leader (and people)."`
 	Respawn  *team.Respawn  `json:"respawn,omitempty" doc:"What happens to a lost member: respawn brings it back, ask does so once a person allows it, release does not."`
 	Approver *team.Approver `json:"approver,omitempty" doc:"Who approves plans: leader or human."`
+	Recheck  *team.Recheck  `json:"recheck,omitempty" doc:"Whose checks are run on merged files besides the task's own: own runs no other, touched those of tasks that changed one of the same files, all those of all tasks in the line."`
 	Dialect  *team.Dialect  `json:"dialect,omitempty" doc:"The tool names that models see: native or claude."`
 	Delegate *bool          `json:"delegate,omitempty" doc:"The leader only leads: it has no tools of the workspace."`
 	PlanMode *bool          `json:"plan_mode,omitempty" doc:"Teammates that are spawned change nothing before their plans are approved."`
@@ -34,17 +35,18 @@ type policyChoices struct {
 func (c choices) client() team.Choices {
 	ch := team.Choices{Description: c.Description, MaxTeammates: c.MaxTeammates, Isolation: c.Isolation}
 	if p := c.Policies; p != nil {
-		ch.Create, ch.Respawn, ch.Approver, ch.Dialect, ch.PlanMode, ch.Delegate = p.Create, p.Respawn, p.Approver, p.Dialect, p.PlanMode, p.Delegate
+		ch.Create, ch.Respawn, ch.Approver, ch.Recheck, ch.Dialect, ch.PlanMode, ch.Delegate = p.Create, p.Respawn, p.Approver, p.Recheck, p.Dialect, p.PlanMode, p.Delegate
 	}
 	return ch
 }
 
 type newTeam struct {
-	ID           string         `json:"id" doc:"Its name: 1 to 63 of a-z, 0-9 and -." example:"red"`
-	Workspace    string         `json:"workspace,omitempty" doc:"The folder in which its members work, as their machines name it, from the root on; left out, that of the leader process."`
-	Description  *string        `json:"description,omitempty" doc:"What the team is for."`
-	MaxTeammates *int           `json:"max_teammates,omitempty" doc:"How many teammates it may have at once."`
-	Policies     *policyChoices `json:"policies,omitempty"`
+	ID           string          `json:"id" doc:"Its name: 1 to 63 of a-z, 0-9 and -." example:"red"`
+	Workspace    string          `json:"workspace,omitempty" doc:"The folder in which its members work, as their machines name it, from the root on; left out, that of the leader process."`
+	Description  *string         `json:"description,omitempty" doc:"What the team is for."`
+	MaxTeammates *int            `json:"max_teammates,omitempty" doc:"How many teammates it may have at once."`
+	Isolation    *team.Isolation `json:"isolation,omitempty" doc:"How its members' files are kept apart, see the change of a team; left out, as the leader process's settings have it."`
+	Policies     *policyChoices  `json:"policies,omitempty"`
 
 	_ struct{} `additionalProperties:"false"`
 }
@@ -137,7 +139,7 @@ func (s *service) addTeam(ctx context.Context, in *addTeamIn) (*teamOut, error) 
 	if n.ID = id; in.Body.Workspace != "" {
 		n.Workspace = in.Body.Workspace
 	}
-	ch := choices{Description: in.Body.Description, MaxTeammates: in.Body.MaxTeammates, Policies: in.Body.Policies}.client()
+	ch := choices{Description: in.Body.Description, MaxTeammates: in.Body.MaxTeammates, Isolation: in.Body.Isolation, Policies: in.Body.Policies}.client()
 	out := teamOut{Status: http.StatusCreated, Location: "/v1/teams/" + string(id)}
 	if in.Key == "" {
 		out.Body, err = s.Client.AddTeam(ctx, n, ch)

@@ -29,6 +29,7 @@ func TestTeams(t *testing.T) {
 		{name: "an unknown field within", do: "POST /v1/teams", body: `{"id":"x","policies":{"colour":1}}`, want: 422, code: team.InvalidArgument, says: []string{"body.policies.colour"}},
 		{name: "a wrong type", do: "POST /v1/teams", body: `{"id":7,"max_teammates":"three"}`, want: 422, code: team.InvalidArgument, says: []string{`"location":"body.id"`, `"location":"body.max_teammates"`, "1 more"}},
 		{name: "an unknown policy", do: "POST /v1/teams", body: `{"id":"x","policies":{"approver":"dog"}}`, want: 422, code: team.InvalidArgument, says: []string{"body.policies.approver", `one of \"leader, human`}},
+		{name: "with an isolation", do: "POST /v1/teams", body: `{"id":"apart","isolation":"shared"}`, want: 201, says: []string{`"isolation":"shared"`}},
 		{name: "too many", do: "POST /v1/teams", body: `{"id":"x","max_teammates":1001}`, want: 422, code: team.InvalidArgument, says: []string{"0 to 1000"}},
 		{name: "too long", do: "POST /v1/teams", body: `{"id":"x","description":"` + long + `"}`, want: 422, code: team.InvalidArgument, says: []string{"65536"}},
 		{name: "no JSON", do: "POST /v1/teams", body: `{"id":"x"`, want: 400, code: team.InvalidArgument, says: []string{"body: this is no JSON", "byte 9"}},

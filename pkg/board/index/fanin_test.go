@@ -57,7 +57,7 @@ func TestLastOfSeveral(t *testing.T) {
 		ended.Wait()
 		_, seq := wait.Now()
 		x.Hear(team.Beat{AgentID: waiter.Agent, Incarnation: 1, N: uint64(round + 1), State: team.Idle, BoardSeq: seq})
-		for deadline, taken := time.After(10*time.Second), false; !taken; {
+		for deadline, taken := time.After(brokertest.Longest), false; !taken; {
 			select {
 			case o := <-offers:
 				_, err := wait.Take(ctx, o)

@@ -19,10 +19,12 @@ func (n *node) decline(next team.Task, now time.Time) {
 		return
 	}
 	back := n.task.Status != team.Pending && next.Status == team.Pending
+	unmerged := back && next.Unmerged > n.task.Unmerged // all that are named may have done the other part
 	var all []declined
 	for i, d := range next.Declined {
 		at := now
-		if known := slices.IndexFunc(n.declined, func(o declined) bool { return o.by == d.By }); known >= 0 && !(back && i == len(next.Declined)-1 && d.By == next.UpdatedBy) {
+		again := unmerged || back && i == len(next.Declined)-1 && d.By == next.UpdatedBy
+		if known := slices.IndexFunc(n.declined, func(o declined) bool { return o.by == d.By }); known >= 0 && !again {
 			at = n.declined[known].at
 		}
 		all = append(all, declined{team.AgentID(strings.Clone(string(d.By))), at})

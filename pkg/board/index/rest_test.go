@@ -37,6 +37,11 @@ func (f *feed) beats(a team.AgentID, s team.MemberState, now time.Time, change .
 // backBy has members take a task and put it back.
 func (f *feed) backBy(n int, now time.Time, members ...team.AgentID) {
 	f.t.Helper()
+	f.back(n, now, team.GiveBack{Reason: "cannot"}, members...)
+}
+
+func (f *feed) back(n int, now time.Time, g team.GiveBack, members ...team.AgentID) {
+	f.t.Helper()
 	for _, a := range members {
 		last := f.nodes[team.MakeTaskID(n)].task
 		h := team.Holder{Agent: a, Incarnation: 1}
@@ -44,7 +49,7 @@ func (f *feed) backBy(n int, now time.Time, members ...team.AgentID) {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		back, err := held.GiveBack(h, held.Epoch, team.GiveBack{Reason: "cannot"}, now)
+		back, err := held.GiveBack(h, held.Epoch, g, now)
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -179,6 +184,46 @@ func TestLooksOnly(t *testing.T) {
 			}
 			if got := show(f.match(start)); got != tt.want {
 				t.Errorf("offers are %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// Of two whose work conflicts neither is offered the task while a third could take it, each time that
+// they do: five minutes at most, and half a minute where there is no third.
+func TestBothAuthorsRest(t *testing.T) {
+	two := []team.Member{member("coder-1", "coder"), member("coder-2", "coder")}
+	three := append(two, member("coder-3", "coder"))
+	for name, tt := range map[string]struct {
+		members []team.Member
+		want    map[time.Duration]string
+	}{
+		"a third is at work": {three, map[time.Duration]string{0: "", team.RestAlone: "", team.RestShared - 1: "", team.RestShared: "T-001:coder-1"}},
+		"there is no third":  {two, map[time.Duration]string{0: "", team.RestAlone - 1: "", team.RestAlone: "T-001:coder-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, again := range []bool{false, true} {
+				for after, want := range tt.want {
+					f := crew(t, tt.members...)
+					f.task(1)
+					f.back(1, start, team.GiveBack{Merge: true, Others: []team.AgentID{"coder-1"}}, "coder-2")
+					if again {
+						for i := range f.nodes["T-001"].declined { // that is long ago
+							f.nodes["T-001"].declined[i].at = start.Add(-2 * team.RestShared)
+						}
+						f.back(1, start, team.GiveBack{Merge: true, Others: []team.AgentID{"coder-1"}}, "coder-2")
+					}
+					now := start.Add(after)
+					for _, a := range []team.AgentID{"coder-1", "coder-2"} {
+						f.beats(a, team.Idle, now, func(b *team.Beat) { b.BoardSeq-- })
+					}
+					if f.agents["coder-3"] != nil {
+						f.beats("coder-3", team.Running, now)
+					}
+					if got := show(f.match(now)); got != want {
+						t.Errorf("again %v, after %v: %q, want %q", again, after, got, want)
+					}
+				}
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func TestWakes(t *testing.T) {
 					if got != want {
 						t.Fatalf("offered is %s, want %s", got, want)
 					}
-				case <-time.After(10 * time.Second):
+				case <-time.After(brokertest.Longest):
 					t.Fatalf("waited for %s in vain", want)
 				}
 			}

@@ -47,7 +47,7 @@ func TestRestartEnds(t *testing.T) {
 	defer cancel()
 	begun := time.Now()
 	s.restart(ctx)
-	if took := time.Since(begun); took > 10*time.Second {
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	s.Shutdown()

@@ -185,9 +185,21 @@ func (t *Team) end(r *run, b team.EventBody) {
 		return
 	}
 	if t.over = append(t.over, r.id); len(t.over) > mostOver {
-		delete(t.runs, t.over[0])
+		t.forget(t.over[0])
 		t.over = t.over[1:]
 	}
+}
+
+// forget drops a run that is over, and a subagent with it, which has no other.
+func (t *Team) forget(id string) {
+	r := t.runs[id]
+	if delete(t.runs, id); r == nil || r.agent == r.agent.Owner() {
+		return
+	}
+	delete(t.Members, r.agent)
+	delete(t.calls, r.agent)
+	delete(t.texts, r.agent)
+	delete(t.before, r.agent)
 }
 
 // pieces reports the pieces of an agent's text, and its run before them if that is new.
@@ -213,7 +225,7 @@ func (m *Member) answers(of Of, at time.Time) {
 
 // called takes in a call.
 func (t *Team) called(m *Member, of Of, b team.EventBody, at time.Time) {
-	c := &Call{ID: b.ToolCallID, MessageID: b.MessageID, RunID: of.RunID, Name: b.ToolCallName, Tool: team.NativeTool(b.ToolCallName),
+	c := &Call{ID: b.ToolCallID, MessageID: b.MessageID, RunID: of.RunID, Name: b.ToolCallName, Tool: team.ToolOf(b.ToolCallName, b.Delta),
 		Args: b.Delta, Began: at, Late: of.Late}
 	if was := t.drop(m.ID, c.ID); was != nil && was.MessageID == c.MessageID && was.Name == c.Name && was.Args == c.Args { // it is here twice
 		c = was
@@ -290,7 +302,7 @@ func (t *Team) mail(m team.Message) {
 		t.edit(m.To).Asks = ""
 	}
 	for id, q := range t.Questions {
-		if m.Answers(q) {
+		if m.Answers(q) && (m.From == q.To || m.From == team.UserAgent) { // mail of others lets it wait on
 			delete(t.Questions, id)
 		}
 	}

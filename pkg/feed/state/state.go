@@ -29,7 +29,7 @@ import (
 // Team is how a team stands at a place of its feed. Its fields are for reading. It is not
 // safe for concurrent use.
 type Team struct {
-	Members   map[team.AgentID]*Member // also those that have left, and others who have acted
+	Members   map[team.AgentID]*Member // also those that have left, and others who have acted: subagents while a run of theirs is known
 	Tasks     map[team.TaskID]*Task
 	Questions map[string]team.Message  // to people, and not answered; by their ids
 	Plans     map[string]team.Approval // that wait for a decision, by their ids
@@ -90,8 +90,8 @@ type Call struct {
 	Over      bool // its run has ended without a result, which may still come
 }
 
-// mostOver is how many runs that are over are known: what comes late comes soon after them. A
-// reader may follow a team for weeks.
+// mostOver is how many runs that are over are known, and with them their subagents: what comes
+// late comes soon after them. A reader may follow a team for weeks.
 const mostOver = 1000
 
 // run is a run of an agent.

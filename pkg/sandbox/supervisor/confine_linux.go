@@ -7,13 +7,11 @@ import (
 	"io/fs"
 	"unsafe"
 
-	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
 // confine confines the calling thread, and what it starts, for ever. Landlock and the
 // capabilities of the rest of the process stay as they are: it has to end what is confined.
-// That is why this uses the system calls of go-landlock: its Config confines all threads.
 func confine(c Confinement) error {
 	ruleset, err := rules(c)
 	if err != nil {
@@ -26,7 +24,7 @@ func confine(c Confinement) error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	if err := ll.LandlockRestrictSelf(ruleset, 0); err != nil {
+	if err := restrictSelf(ruleset); err != nil {
 		return fmt.Errorf("restrict by Landlock: %w", err)
 	}
 	return load(c.Filter)
@@ -34,37 +32,37 @@ func confine(c Confinement) error {
 
 // The rights of Landlock, by the ABI that has brought them. See landlock(7).
 const (
-	rightsToRead = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSReadDir
-	rightsOfFile = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
+	rightsToRead = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	rightsOfFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-func handled(abi int) (a ll.RulesetAttr) {
-	a.HandledAccessFS = 1<<13 - 1
+func handled(abi int) (a unix.LandlockRulesetAttr) {
+	a.Handled_access_fs = 1<<13 - 1
 	for _, later := range []struct {
 		abi    int
 		rights uint64
-	}{{2, ll.AccessFSRefer}, {3, ll.AccessFSTruncate}, {5, ll.AccessFSIoctlDev}, {9, ll.AccessFSResolveUnix}} {
+	}{{2, unix.LANDLOCK_ACCESS_FS_REFER}, {3, unix.LANDLOCK_ACCESS_FS_TRUNCATE}, {5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV}, {9, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX}} {
 		if abi >= later.abi {
-			a.HandledAccessFS |= later.rights
+			a.Handled_access_fs |= later.rights
 		}
 	}
 	if abi >= 4 {
-		a.HandledAccessNet = ll.AccessNetBindTCP | ll.AccessNetConnectTCP
+		a.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if abi >= 6 {
-		a.Scoped = ll.ScopeAbstractUnixSocket | ll.ScopeSignal
+		a.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
 	return a
 }
 
 // rules returns a ruleset of Landlock.
 func rules(c Confinement) (ruleset int, err error) {
-	abi, err := ll.LandlockGetABIVersion()
+	abi, err := LandlockABI()
 	if err != nil {
 		return 0, fmt.Errorf("ask for Landlock: %w", err)
 	}
 	attr := handled(abi)
-	if ruleset, err = ll.LandlockCreateRuleset(&attr, 0); err != nil {
+	if ruleset, err = createRuleset(attr); err != nil {
 		return 0, fmt.Errorf("make a Landlock ruleset: %w", err)
 	}
 	for _, grant := range []struct {
@@ -72,11 +70,11 @@ func rules(c Confinement) (ruleset int, err error) {
 		rights uint64
 	}{
 		{c.Read, rightsToRead},
-		{c.Write, attr.HandledAccessFS &^ (ll.AccessFSIoctlDev | ll.AccessFSMakeChar | ll.AccessFSMakeBlock)},
-		{c.Devices, ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSIoctlDev},
+		{c.Write, attr.Handled_access_fs &^ (unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK)},
+		{c.Devices, unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 	} {
 		for _, path := range grant.paths {
-			if err := allow(ruleset, path, grant.rights&attr.HandledAccessFS); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := allow(ruleset, path, grant.rights&attr.Handled_access_fs); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				unix.Close(ruleset)
 				return 0, fmt.Errorf("allow %s: %w", path, err)
 			}
@@ -99,7 +97,7 @@ func allow(ruleset int, path string, rights uint64) error {
 	if info.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= rightsOfFile // the kernel refuses rights of folders
 	}
-	return ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{ParentFd: fd, AllowedAccess: rights}, 0)
+	return addRule(ruleset, unix.LandlockPathBeneathAttr{Parent_fd: int32(fd), Allowed_access: rights})
 }
 
 // dropCapabilities takes all privileges from the thread; root's, too, in what it starts.

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -64,7 +61,7 @@ func enter(args []string) error {
 		return fmt.Errorf("hand out the socket of the proxy: %w", err)
 	}
 	command := args[2:]
-	path, err := exec.LookPath(command[0])
+	path, err := lookPath(command[0])
 	if err != nil {
 		return err
 	}
@@ -73,11 +70,10 @@ func enter(args []string) error {
 
 // listen returns a socket that listens on [ProxyAddress].
 func listen() (fd int, err error) {
-	at := netip.MustParseAddrPort(ProxyAddress)
 	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return 0, err
 	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: proxyPort, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return 0, err
 	}
 	return fd, unix.Listen(fd, unix.SOMAXCONN)
@@ -109,7 +105,7 @@ func openGate(proxy string) (inside []*os.File, err error) {
 }
 
 // handedOut waits for the socket from inside.
-func handedOut(f *os.File) (net.Listener, error) {
+func handedOut(f *os.File) (*os.File, error) {
 	control := make([]byte, unix.CmsgSpace(4))
 	for {
 		_, n, _, _, err := unix.Recvmsg(int(f.Fd()), make([]byte, 1), control, unix.MSG_CMSG_CLOEXEC)
@@ -130,13 +126,12 @@ func handedOut(f *os.File) (net.Listener, error) {
 		if err != nil {
 			return nil, err
 		}
-		socket := os.NewFile(uintptr(fds[0]), "proxy inside")
-		defer socket.Close()
-		return net.FileListener(socket)
+		return stream(fds[0], "proxy inside")
 	}
 }
 
-// gate passes connections of one command on to its proxy.
+// gate passes connections of one command on to its proxy. Its sockets are files: package net would be
+// initialised in each supervisor.
 type gate struct {
 	proxy string
 
@@ -144,35 +139,34 @@ type gate struct {
 	said map[string]bool // refusals that the command's output has
 }
 
-func (g *gate) serve(l net.Listener) {
+func (g *gate) serve(socket *os.File) {
 	free := make(chan struct{}, mostConnections)
 	for {
 		free <- struct{}{}
-		conn, err := l.Accept()
+		conn, err := accept(socket)
 		if err != nil {
 			return
 		}
 		go func() {
 			defer func() { <-free }()
-			g.pass(conn.(*net.TCPConn))
+			g.pass(conn)
 		}()
 	}
 }
 
 // pass returns when both ends are done with each other.
-func (g *gate) pass(inside *net.TCPConn) {
+func (g *gate) pass(inside *os.File) {
 	defer inside.Close()
-	conn, err := net.Dial("unix", g.proxy)
+	proxy, err := dial(g.proxy)
 	if err != nil {
 		return // the member that serves it is gone
 	}
-	proxy := conn.(*net.UnixConn)
 	defer proxy.Close()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
 		_, _ = io.Copy(proxy, inside)
-		_ = proxy.CloseWrite()
+		closeWrite(proxy)
 		_, _ = io.Copy(io.Discard, inside) // to end with unread bytes would take the answer back
 	}()
 	first := make([]byte, 4096)
@@ -181,7 +175,7 @@ func (g *gate) pass(inside *net.TCPConn) {
 	if _, err := inside.Write(first[:n]); err == nil && n > 0 {
 		_, _ = io.Copy(inside, proxy)
 	}
-	_ = inside.CloseWrite()
+	closeWrite(inside)
 	_ = inside.SetReadDeadline(time.Now().Add(lastWords))
 	<-sent
 }

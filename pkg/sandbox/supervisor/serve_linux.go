@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime"
 	"slices"
@@ -198,21 +197,34 @@ func start(s Spec) (*child, error) {
 
 // program returns what to start.
 func program(s Spec) (path string, args, env []string, err error) {
-	path = s.Args[0]
-	if !strings.Contains(path, "/") {
-		for _, v := range s.Env {
-			if value, ok := strings.CutPrefix(v, "PATH="); ok {
-				_ = os.Setenv("PATH", value) // the last one counts
-			}
+	for _, v := range s.Env {
+		if value, ok := strings.CutPrefix(v, "PATH="); ok {
+			_ = os.Setenv("PATH", value) // the last one counts
 		}
-		if path, err = exec.LookPath(path); err != nil {
-			return "", nil, nil, err
-		}
+	}
+	if path, err = lookPath(s.Args[0]); err != nil {
+		return "", nil, nil, err
 	}
 	if len(s.Under) > 0 {
 		return s.Under[0], append(s.Under, s.Args...), []string{}, nil
 	}
 	return path, s.Args, s.Env, nil
+}
+
+// lookPath finds a program in PATH, as exec.LookPath does, whose package would be initialised in each
+// supervisor.
+func lookPath(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	for dir := range strings.SplitSeq(os.Getenv("PATH"), ":") {
+		path := dir + "/" + name
+		info, err := os.Stat(path)
+		if err == nil && strings.HasPrefix(dir, "/") && info.Mode().IsRegular() && unix.Access(path, unix.X_OK) == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s is in no folder of PATH", name)
 }
 
 // feed returns a file from which content is read once.

@@ -37,6 +37,8 @@ type Spec struct {
 // is free, and the same in each command.
 const ProxyAddress = "127.0.0.1:3128"
 
+const proxyPort = 3128
+
 // Confinement is what Landlock and the filter of system calls leave. Paths that are not
 // there are left out.
 type Confinement struct {

@@ -12,7 +12,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +28,10 @@ const (
 
 // mostPast is how many jobs that have ended can still be read.
 const mostPast = 16
+
+// unread is what of an output was not read, before there is any: of many jobs that print a lot the member's
+// process has to hold it all.
+var unread = command.Capture{Head: 1 << 20}
 
 // Options are what a member's jobs need. The zero value is the default.
 type Options struct {
@@ -62,7 +65,7 @@ type Job struct {
 	mu           sync.Mutex
 	is           team.Job
 	moved        time.Time
-	whole, fresh command.Capture // what it has printed, and what of that was not read yet
+	whole, fresh command.Capture // what it has printed, until the agent knows its end, and what of that was not read yet
 	told         bool            // known is closed
 }
 
@@ -101,19 +104,33 @@ func (s *Jobs) List() (all []team.Job) {
 	return all
 }
 
-// Waits reports whether a job in the background runs for which its owner may wait.
+// Waits reports whether a job in the background runs for which its owner may wait, also one that waits
+// for a person.
 func (s *Jobs) Waits() bool {
-	return slices.ContainsFunc(s.List(), func(j team.Job) bool { return j.Background && j.Holds() })
+	return slices.ContainsFunc(s.List(), func(j team.Job) bool { return j.Background && (j.Holds() || j.Asked != "") })
 }
 
-// EndTask ends all jobs that were begun for a task, which was taken from the member.
-func (s *Jobs) EndTask(id team.TaskID) {
+// EndTask ends all jobs that were begun for a task, which the member does not hold any more; why is
+// the cause. It does not block; wait does until they have ended. Its error is that ctx has ended before.
+func (s *Jobs) EndTask(id team.TaskID, why error) (wait func(ctx context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var ending []*Job
 	for _, j := range s.live {
-		if j.Is().Task == id {
-			j.cancel(fmt.Errorf("%s was taken from its owner", id))
+		if is := j.Is(); is.Task == id && is.Ended == "" {
+			j.cancel(why)
+			ending = append(ending, j)
 		}
+	}
+	return func(ctx context.Context) error {
+		for _, j := range ending {
+			select {
+			case <-j.over:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return nil
 	}
 }
 
@@ -138,7 +155,7 @@ func (s *Jobs) Begin(is team.Job, run func(ctx context.Context, j *Job) (ended s
 	go func() {
 		defer s.work.Done()
 		defer cancel(nil)
-		ended := run(ctx, j)
+		ended := run(context.WithValue(ctx, jobKey{}, j), j)
 		s.free(is)
 		j.ends(ended)
 		s.tell(j)
@@ -165,7 +182,7 @@ func (s *Jobs) Run(ctx context.Context, is team.Job, run func(ctx context.Contex
 		return is, err
 	}
 	defer s.work.Done()
-	j.ends(run(ctx, j))
+	j.ends(run(context.WithValue(ctx, jobKey{}, j), j))
 	s.forget(j)
 	return j.Is(), nil
 }
@@ -196,7 +213,7 @@ func (s *Jobs) add(is team.Job, cancel context.CancelCauseFunc) (*Job, error) {
 	if s.o.Task != nil {
 		is.Task = s.o.Task()
 	}
-	j := &Job{is: is, cancel: cancel, over: make(chan struct{}), known: make(chan struct{}), moved: time.Now()}
+	j := &Job{is: is, cancel: cancel, over: make(chan struct{}), known: make(chan struct{}), moved: time.Now(), fresh: unread}
 	s.live = append(s.live, j)
 	s.work.Add(1)
 	return j, nil
@@ -245,6 +262,9 @@ func (s *Jobs) forget(j *Job) {
 	s.live = slices.DeleteFunc(s.live, func(o *Job) bool { return o == j })
 	s.past = append(s.past, j)
 	s.past = s.past[max(0, len(s.past)-mostPast):]
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.whole = command.Capture{}
 }
 
 // Is returns the job as it is now.
@@ -281,10 +301,23 @@ func (j *Job) Progress() {
 	j.moved = time.Now()
 }
 
+// jobKey is the key under which the context of a job's work holds the job.
+type jobKey struct{}
+
+// Asks notes that the job whose work ctx is of does nothing before a person has decided on a request;
+// with "" that it continues. It does nothing if ctx is of none.
+func Asks(ctx context.Context, request string) {
+	if j, ok := ctx.Value(jobKey{}).(*Job); ok {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.is.Asked = request
+	}
+}
+
 func (j *Job) ends(how string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.is.Ended = how
+	j.is.Ended, j.is.Asked = how, ""
 	close(j.over)
 }
 

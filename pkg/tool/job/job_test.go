@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -152,7 +153,10 @@ func TestEnds(t *testing.T) {
 		}
 		task = "T-002"
 	}
-	s.EndTask("T-001")
+	wait := s.EndTask("T-001", errors.New("T-001 was taken from its owner"))
+	if err := wait(t.Context()); err != nil || ends[0] == "" {
+		t.Errorf("waited for the end: %v; %q", err, ends)
+	}
 	if e := <-s.Ended(); !strings.Contains(e.Text, "T-001 was taken from its owner") {
 		t.Errorf("%q", e.Text)
 	}
@@ -182,5 +186,30 @@ func TestLongOutput(t *testing.T) {
 	}
 	if e := <-s.Ended(); len(e.Text) > 2_300 || !strings.Contains(e.Text, "stored:abc") || kept != text {
 		t.Errorf("%d bytes, %d kept: %q", len(e.Text), len(kept), e.Text)
+	}
+}
+
+// Of the output of a job that has ended all is kept that there is room for, though less is held of what
+// was not read.
+func TestLongUnread(t *testing.T) {
+	s := job.New(job.Options{Keep: func(_ context.Context, text string) (string, error) {
+		return fmt.Sprintf("stored:%d", len(text)), nil
+	}})
+	defer s.Close()
+	text := strings.Repeat("a line\n", 300_000) // 2 MiB
+	is, err := s.Begin(team.Job{Kind: team.JobCommand}, func(_ context.Context, j *job.Job) string {
+		fmt.Fprint(j, text)
+		return "exit status 0"
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(nil, s.Tools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := set.Run(t.Context(), tool.Call{Name: "task_output", Arguments: `{"task_id":"` + is.ID + `"}`})
+	if got.IsError || !strings.Contains(got.Content, fmt.Sprintf("stored:%d", len(text))) {
+		t.Errorf("what is kept is not all %d bytes: %s", len(text), regexp.MustCompile(`stored:\d+`).FindString(got.Content))
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"agentteam/pkg/command"
 	"agentteam/pkg/stored"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -163,10 +162,14 @@ func (j *Job) await(ctx context.Context, d time.Duration) {
 func (s *Jobs) shown(ctx context.Context, j *Job) tool.Output {
 	j.mu.Lock()
 	text := j.fresh.String()
-	j.fresh = command.Capture{}
+	all := text
+	if len(text) > maxShown && j.is.Ended != "" {
+		all = cmp.Or(j.whole.String(), text) // which has more of the middle
+	}
+	j.fresh = unread
 	j.mu.Unlock()
 	if len(text) > maxShown {
-		text = stored.Excerpt(text, maxShown, s.keep(ctx, text))
+		text = stored.Excerpt(text, maxShown, s.keep(ctx, all))
 	}
 	is := j.Is()
 	out := tool.Output{Value: is, Brief: state(is) + "\n" + text}

@@ -16,7 +16,7 @@ import (
 type Begin func(is team.Job, run func(ctx context.Context, out io.Writer) (ended string)) (team.Job, error)
 
 // errGone ends what was bound to a tree.
-var errGone = errors.New("the tree in which it was begun is given up, since its task is over")
+var errGone = errors.New("its owner has left the tree in which it was begun")
 
 // maxLine is how many characters of a command are shown of one that runs in the background.
 const maxLine = 80
@@ -65,6 +65,8 @@ func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
 			case <-stop:
 			}
 		}()
+		w.ran()
+		defer w.ran()
 		exit, err := w.runner.Run(ctx, w.command(in.Command, out, time.Duration(in.Timeout)*time.Second))
 		return howEnded(exit, err)
 	})

@@ -25,18 +25,22 @@ func (b *beside) begin(is team.Job, run func(context.Context, io.Writer) string)
 }
 
 // A command in the background runs beside the calls, and ends with the tree of its task; in a folder
-// that members share it stays.
+// that members share it stays, and so in the tree of who holds no task, which follows the line.
 func TestBackground(t *testing.T) {
+	task, line := team.Task{ID: "T-001", Epoch: 1}, team.Team{Line: &team.WorkLine{}}
+	const left = "its owner has left the tree in which it was begun"
 	for name, tt := range map[string]struct {
-		line *team.WorkLine
-		want string
+		work, then workspace.Work
+		ends       string // "" = nothing ends it
 	}{
-		"in a tree":          {&team.WorkLine{}, "killed: the tree in which it was begun is given up, since its task is over"},
-		"in a shared folder": {nil, "exit status 3"},
+		"its task is over, in a tree":          {workspace.Work{Team: line, Task: task}, workspace.Work{Team: line, Head: "h1"}, left},
+		"its task is over, in a shared folder": {workspace.Work{Task: task}, workspace.Work{}, ""},
+		"no task, and the line moves":          {workspace.Work{Team: line, Head: "h1"}, workspace.Work{Team: line, Head: "h2"}, ""},
+		"no task, and its owner claims one":    {workspace.Work{Team: line, Head: "h1"}, workspace.Work{Team: line, Task: task}, left},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			work := workspace.Work{Team: team.Team{Line: tt.line}, Task: team.Task{ID: "T-001", Epoch: 1}}
+			work := tt.work
 			b := beside{ended: make(chan string, 1)}
 			at := workspace.Follow(workspace.Shared{Dir: dir, Runner: command.Plain{}}, func() workspace.Work { return work }, workspace.Options{Begin: b.begin})
 			defer at.Close()
@@ -54,21 +58,26 @@ func TestBackground(t *testing.T) {
 			if r := bash("bash", `{"command":"echo now"}`); r.Content != "now\n" {
 				t.Errorf("%q", r.Content)
 			}
-			here := at.Here()(t.Context())
+			here := at.Here(func(record team.Team) team.Team { return record })(t.Context())
 			bound, err := tool.NewSet(nil, at.Bound()...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			work.Task = team.Task{}
+			work = tt.then
 			at.Settle()
-			if tt.line == nil {
+			want := "killed: " + tt.ends
+			if r := bash("bash", `{"command":"echo then"}`); r.Content != "then\n" {
+				t.Errorf("%q", r.Content)
+			}
+			if tt.ends == "" {
+				want = "exit status 3"
 				bash("bash", `{"command":"touch go"}`)
 			}
-			if got := <-b.ended; got != tt.want {
-				t.Errorf("it ended: %q, want %q", got, tt.want)
+			if got := <-b.ended; got != want {
+				t.Errorf("it ended: %q, want %q", got, want)
 			}
 			r = bound.Run(here, tool.Call{Name: "bash", Arguments: `{"command":"echo here"}`})
-			if r.IsError != (tt.line != nil) {
+			if r.IsError != (tt.ends != "") {
 				t.Errorf("what is bound to that place: %+v", r)
 			}
 			r = bound.Run(here, tool.Call{Name: "bash", Arguments: `{"command":"echo here","run_in_background":true}`})
@@ -76,5 +85,51 @@ func TestBackground(t *testing.T) {
 				t.Errorf("a subagent's command in the background: %+v", r)
 			}
 		})
+	}
+}
+
+// lending counts the runners that commands of subagents take.
+type lending struct {
+	workspace.Shared
+	taken, ended int
+}
+
+func (l *lending) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+	o.Runs = func(context.Context, team.Team) (command.Runner, func(), error) {
+		if l.taken++; l.taken == 1 {
+			return nil, nil, team.Errorf(team.Unavailable, "not now")
+		}
+		return command.Plain{}, func() { l.ended++ }, nil
+	}
+	return l.Shared.Open(ctx, w, o)
+}
+
+// Subagents that may do less take one runner, at the first command that needs it, until their owner
+// has left the workspace.
+func TestSubagentsTakeOneRunner(t *testing.T) {
+	t.Parallel()
+	l := &lending{Shared: workspace.Shared{Dir: t.TempDir(), Runner: command.Plain{}}}
+	at := workspace.Follow(l, func() workspace.Work { return workspace.Work{} }, workspace.Options{})
+	bound, err := tool.NewSet(nil, at.Bound()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	offline := func(record team.Team) team.Team { record.Hands.Network = team.Network{}; return record }
+	reading := func(record team.Team) team.Team { record.Hands.PermissionMode = team.ReadOnlyMode; return record }
+	for _, step := range []struct {
+		lend  func(team.Team) team.Team
+		name  string
+		taken int
+		fails bool
+	}{
+		{offline, "glob", 0, false}, {offline, "bash", 1, true}, {offline, "bash", 2, false}, {offline, "bash", 2, false}, {reading, "bash", 2, false},
+	} {
+		r := bound.Run(at.Here(step.lend)(t.Context()), tool.Call{Name: step.name, Arguments: map[string]string{"glob": `{"pattern":"*"}`, "bash": `{"command":"true"}`}[step.name]})
+		if r.IsError != step.fails || l.taken != step.taken {
+			t.Errorf("%+v: %d taken: %+v", step, l.taken, r)
+		}
+	}
+	if at.Close(); l.ended != 1 {
+		t.Errorf("%d of them have ended", l.ended)
 	}
 }

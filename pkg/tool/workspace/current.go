@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -27,14 +28,40 @@ type lent struct {
 	ws      *Workspace
 	work    Work
 	release func()
+	narrow  []narrow      // what the member's subagents have of it; guarded by the mu of the Current
 	users   atomic.Int32  // calls, commands in the background, and the Current itself
 	gone    chan struct{} // closed when the tree is given up; of all that were lent for it
 }
 
 func (l *lent) done() {
-	if l.users.Add(-1) == 0 {
-		l.release()
+	if l.users.Add(-1) > 0 {
+		return
 	}
+	for _, n := range l.narrow {
+		n.release()
+	}
+	l.release()
+}
+
+// narrow is a workspace whose commands may do less. All subagents of a type have the same one.
+type narrow struct {
+	work    Work
+	ws      *Workspace
+	release func()
+}
+
+// narrowed returns the workspace with commands that run as work says, which may be as the
+// member's do. The caller holds the mu of the Current.
+func (l *lent) narrowed(work Work) *Workspace {
+	if sameHands(l.work, work) {
+		return l.ws
+	}
+	at := slices.IndexFunc(l.narrow, func(n narrow) bool { return sameHands(n.work, work) })
+	if at < 0 {
+		ws, release := l.ws.as(work.Team)
+		at, l.narrow = len(l.narrow), append(l.narrow, narrow{work, ws, release})
+	}
+	return l.narrow[at].ws
 }
 
 // Follow returns where a member works. work returns what it works on at the moment. The
@@ -54,7 +81,7 @@ func (c *Current) Use(ctx context.Context) (ws *Workspace, done func(), err erro
 
 // use is Use of what the member works on, while mu is held.
 func (c *Current) use(ctx context.Context, work Work) (ws *Workspace, done func(), err error) {
-	if c.now == nil || c.now.work.Task.ID != work.Task.ID || c.now.work.Task.Epoch != work.Task.Epoch || !sameTree(c.now.work, work) || !sameHands(c.now.work, work) {
+	if c.now == nil || !sameTask(c.now.work, work) || !sameTree(c.now.work, work) || c.now.work.Head != work.Head || !sameHands(c.now.work, work) {
 		gone := make(chan struct{})
 		if c.now != nil && sameTree(c.now.work, work) {
 			gone = c.now.gone
@@ -74,21 +101,31 @@ func (c *Current) use(ctx context.Context, work Work) (ws *Workspace, done func(
 }
 
 // sameTree reports whether two works are done in the same folder: in a team on the line each hold
-// of a task has a tree, and so has each head of the line for who holds none.
+// of a task has a tree, and who holds none has one that is brought forward when the head moves.
 func sameTree(a, b Work) bool {
 	if !a.Team.OnLine() && !b.Team.OnLine() {
 		return true
 	}
-	return a.Team.OnLine() == b.Team.OnLine() && a.Task.ID == b.Task.ID && a.Task.Epoch == b.Task.Epoch && a.Head == b.Head
+	return a.Team.OnLine() == b.Team.OnLine() && sameTask(a, b)
 }
 
-// thereKey is the key under which a context holds the work to which its calls are bound.
+// sameTask reports whether two works are of the same hold of a task, or both of none.
+func sameTask(a, b Work) bool { return a.Task.ID == b.Task.ID && a.Task.Epoch == b.Task.Epoch }
+
+// thereKey is the key under which a context holds the [bound] of its calls.
 type thereKey struct{}
 
+// bound is to what calls are bound.
+type bound struct {
+	work Work
+	lend func(team.Team) team.Team
+}
+
 // Here returns what binds contexts to where the member works at this moment, for the tools of
-// [Current.Bound].
-func (c *Current) Here() (bind func(context.Context) context.Context) {
-	then := c.work()
+// [Current.Bound]. lend returns the record of the team by which their commands run, see
+// [team.Team.Lending].
+func (c *Current) Here(lend func(team.Team) team.Team) (bind func(context.Context) context.Context) {
+	then := bound{c.work(), lend}
 	return func(ctx context.Context) context.Context { return context.WithValue(ctx, thereKey{}, then) }
 }
 
@@ -98,11 +135,17 @@ func (c *Current) Bound() []tool.Tool {
 	return tools(func(ctx context.Context) (*Workspace, func(), error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		then, ok := ctx.Value(thereKey{}).(bound)
 		work := c.work()
-		if then, ok := ctx.Value(thereKey{}).(Work); !ok || !sameTree(then, work) {
+		if !ok || !sameTree(then.work, work) {
 			return nil, nil, team.Errorf(team.InvalidState, "%w", errGone)
 		}
-		return c.use(ctx, work)
+		_, done, err := c.use(ctx, work)
+		if err != nil {
+			return nil, nil, err
+		}
+		work.Team = then.lend(work.Team)
+		return c.now.narrowed(work), done, nil
 	}, false)
 }
 
@@ -116,9 +159,15 @@ func (c *Current) Settle() {
 	}
 }
 
-// sameHands reports whether the member may do the same: a person may have changed that meanwhile.
+// sameHands reports whether commands of the member run alike: a person may have changed what they may
+// meanwhile. By what calls are judged counts for none that runs.
 func sameHands(a, b Work) bool {
-	return reflect.DeepEqual(a.Team.HandsOf(a.Member.Role), b.Team.HandsOf(b.Member.Role))
+	of := func(w Work) team.Hands {
+		h := w.Team.HandsOf(w.Member.Role)
+		h.Permissions, h.PermissionMode, h.PermissionAsk = team.Permissions{}, "", ""
+		return h
+	}
+	return reflect.DeepEqual(of(a), of(b))
 }
 
 // giveBack gives up what is lent; next is the tree that follows, if it may be the same.

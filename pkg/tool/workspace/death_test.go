@@ -194,7 +194,7 @@ func (p place) await(what string, done func() bool) {
 	p.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(2 * time.Minute)
 	for !done() {
 		select {
 		case <-tick.C:

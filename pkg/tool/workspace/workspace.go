@@ -46,9 +46,16 @@ type Options struct {
 	// Unavailable. Default: nothing runs in the background.
 	Begin Begin
 
+	// Ran is called when a command of the member begins, and when it has ended. Default: nobody asks.
+	Ran func()
+
 	// Shared: others write in the same folder, and nothing else tells what a task has changed. What a
 	// file tool replaces is kept, and noted in the account of its call.
 	Shared bool
+
+	// Runs returns what runs commands there as the record of a team allows, in place of the runner that
+	// the workspace is opened with, and what ends it. A [Source] fills it in; nil: there is one runner for all.
+	Runs func(ctx context.Context, t team.Team) (run command.Runner, release func(), err error)
 
 	// ReadOnly: the caller only looks at files, so the folder need not be writable.
 	ReadOnly bool
@@ -65,10 +72,12 @@ type Workspace struct {
 	root    *os.Root
 	escapes error // what root answers to a name that leads out
 	runner  command.Runner
+	runs    func(context.Context, team.Team) (command.Runner, func(), error) // see [Options]
 	stored  func(ctx context.Context, ref string) (io.ReadCloser, error)
 	keep    func(ctx context.Context, text string) (string, error) // nil: nothing is
 	allowed func() (time.Time, <-chan struct{})                    // nil: always
 	begin   Begin                                                  // nil: nothing runs in the background
+	ran     func()                                                 // see [Options]
 	gone    <-chan struct{}                                        // closed when the tree is given up; nil: it is none
 
 	shared   bool
@@ -76,7 +85,7 @@ type Workspace struct {
 	kept     []string          // names, relative to the folder
 	shown    map[string]string // by the place, relative to the folder
 
-	editing sync.Mutex // held from reading a file to replacing it
+	editing *sync.Mutex // held from reading a file to replacing it
 	seen    *seen
 }
 
@@ -87,12 +96,15 @@ type Workspace struct {
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
 func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
-	w := &Workspace{runner: run, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, begin: opts.Begin, gone: opts.gone, writable: opts.Writable, shared: opts.Shared, seen: opts.seen, shown: map[string]string{}}
+	w := &Workspace{runner: run, runs: opts.Runs, editing: &sync.Mutex{}, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, begin: opts.Begin, ran: opts.Ran, gone: opts.gone, writable: opts.Writable, shared: opts.Shared, seen: opts.seen, shown: map[string]string{}}
 	if w.writable == nil {
 		w.writable = func(string) error { return nil }
 	}
 	if w.seen == nil {
 		w.seen = &seen{}
+	}
+	if w.ran == nil {
+		w.ran = func() {}
 	}
 	var err error
 	if w.dir, err = filepath.Abs(dir); err != nil {
@@ -158,6 +170,52 @@ func (w *Workspace) probe() error {
 // Close closes the folder. Commands that still run are not ended by it, but by
 // the context of their call.
 func (w *Workspace) Close() error { return w.root.Close() }
+
+// as is the workspace with commands that run as t allows. release ends what they take, once they have ended.
+func (w *Workspace) as(t team.Team) (as *Workspace, release func()) {
+	if w.runs == nil {
+		return w, func() {}
+	}
+	run := &lateRunner{of: t, open: w.runs}
+	other := *w
+	other.runner = run
+	return &other, run.close
+}
+
+// lateRunner is a runner that is opened by the first command: many subagents only read.
+type lateRunner struct {
+	of   team.Team
+	open func(context.Context, team.Team) (command.Runner, func(), error) // see [Options].Runs
+
+	mu      sync.Mutex
+	run     command.Runner // nil: no command has run
+	release func()
+}
+
+// Run implements [command.Runner]. Errors: also those of [Options].Runs.
+func (l *lateRunner) Run(ctx context.Context, c command.Command) (command.Exit, error) {
+	run, err := l.runner(ctx)
+	if err != nil {
+		return command.Exit{}, err
+	}
+	return run.Run(ctx, c)
+}
+
+func (l *lateRunner) runner(ctx context.Context) (run command.Runner, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run == nil {
+		l.run, l.release, err = l.open(ctx, l.of) // of an error nothing stays
+	}
+	return l.run, err
+}
+
+// close ends the runner, once no command runs.
+func (l *lateRunner) close() {
+	if l.run != nil {
+		l.release()
+	}
+}
 
 // Commands is what runs the commands of the workspace.
 func (w *Workspace) Commands() command.Runner { return w.runner }

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"testing"
+
+	"agentteam/pkg/control"
+	"agentteam/pkg/team"
+)
+
+// The line of `run` shows that commands are not confined, what network they have, and what is different for roles.
+func TestHandsLine(t *testing.T) {
+	none := control.Process{Sandbox: string(team.Unconfined)}
+	boxed := control.Process{Sandbox: "bubblewrap 0.8.0"}
+	const unconfined = "none (commands may do whatever the user of the process may, and reach any network)"
+	for _, tt := range []struct {
+		record team.Team
+		procs  []control.Process
+		want   string
+	}{
+		{team.Team{}, []control.Process{none, none}, "sandbox: " + unconfined},
+		{team.Team{}, []control.Process{boxed}, "sandbox: bubblewrap 0.8.0; network: none"},
+		{team.Team{}, []control.Process{boxed, none}, "sandbox: bubblewrap 0.8.0; " + unconfined + "; network: none"},
+		{team.Team{Hands: team.Hands{Sandbox: team.Confined}}, []control.Process{boxed}, "sandbox: confined, on processes with bubblewrap 0.8.0; network: none"},
+		{team.Team{Hands: team.Hands{Network: team.Network{team.FullNetwork}}, Roles: map[string]team.Role{"coder": {Name: "coder", Hands: team.Hands{Network: team.Network{"a.org"}}}}},
+			[]control.Process{boxed}, "sandbox: bubblewrap 0.8.0; network: full, coder: a.org"},
+	} {
+		if got := handsLine(tt.record, tt.procs); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// named are the roles that a screen reader names: of these none may be without a name.
+var named = []string{"button", "link", "textbox", "searchbox", "combobox", "checkbox", "DisclosureTriangle", "dialog", "region", "main", "image"}
+
+// structure has roles that do not say what one can do with a thing that takes the focus.
+var structure = []string{"generic", "none", "GenericContainer", "StaticText", "InlineTextBox"}
+
+// spoken judges what a screen reader gets of the page: the tree that the browser makes.
+func spoken(p *tab) (faults []string) {
+	p.t.Helper()
+	tree := devtools(p, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	text := func(v *accessibility.Value) (s string) {
+		if v != nil {
+			_ = json.Unmarshal(v.Value, &s) // of another type there is no text
+		}
+		return s
+	}
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	count, level, live := map[string]int{}, 0, 0
+	for _, n := range tree.Nodes {
+		if n.Ignored {
+			continue
+		}
+		role, name := text(n.Role), strings.TrimSpace(text(n.Name))
+		count[role]++
+		if slices.Contains(named, role) && name == "" {
+			fault("a %s without a name", role)
+		}
+		for _, prop := range n.Properties {
+			switch value := string(prop.Value.Value); {
+			case prop.Name == "level" && role == "heading":
+				now := 0
+				_, _ = fmt.Sscan(value, &now)
+				if level > 0 && now > level+1 {
+					fault("a heading of level %d follows on one of level %d: %s", now, level, name)
+				}
+				level = now
+			case prop.Name == "live" && value != `"off"`:
+				live++
+			case prop.Name == "focusable" && value == "true" && slices.Contains(structure, role):
+				fault("what takes the focus has no role: %s", name)
+			}
+		}
+	}
+	if count["dialog"] == 1 { // which hides all else
+		return faults
+	}
+	for _, role := range []string{"main", "banner"} {
+		if count[role] != 1 {
+			fault("there are %d of %s", count[role], role)
+		}
+	}
+	if live == 0 {
+		fault("nothing is read out when it changes")
+	}
+	return faults
+}
+
+// Where nothing has happened yet, a screen reader gets as much as elsewhere, and in the windows above a
+// page as well.
+func TestPageIsSpoken(t *testing.T) {
+	t.Parallel()
+	f := newFakeAPI(t)
+	p := f.opened("#/")
+	p.expects("404")
+	p.sees("The goal of red")
+	judged := func(where string) {
+		t.Helper()
+		p.drawn()
+		for _, fault := range spoken(p) {
+			t.Errorf("%s: %s", where, fault)
+		}
+	}
+	judged("teams")
+	p.keys("?")
+	p.until("the keys are shown", `document.querySelector("dialog[open]")`)
+	judged("the keys")
+	p.presses("Close", "dialog")
+	for _, view := range []string{"", "board", "mail", "result", "timeline"} {
+		p.goTo("#/blue/" + view)
+		p.until("the view is there", `document.querySelector("main")?.innerText.length > 20`)
+		judged("an empty view " + view)
+	}
+	f.member("red", "coder-1")
+	f.task("red", "T-001", "pending", "")
+	p.goTo("#/red/board")
+	p.until("the task is there", `document.querySelector(".card")`)
+	judged("the board")
+	p.presses("What to do with T-001")
+	p.until("the menu is there", `document.querySelector("dialog[open]")`)
+	judged("the menu of a task")
+	p.presses("Cancel the task", "dialog")
+	p.sees("What waits for it stays blocked.")
+	judged("a question")
+}
+
+// taps touches the control of that name with a finger, for which it has to be large enough.
+func (p *tab) taps(name, within string) {
+	p.t.Helper()
+	at := find + "(" + quoted(name) + ", " + quoted(within) + ")"
+	p.until("there is "+name, at)
+	p.drawn()
+	box := eval[[]float64](p, `(() => { const e = `+at+`; e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2, r.height] })()`)
+	if box[2] < 24 { // WCAG 2.2, 2.5.8
+		p.t.Errorf("%s is %v pixels high, too small for a finger", name, box[2])
+	}
+	p.touches(box[0], box[1], box[0], box[1])
+}
+
+// On a phone an ask is answered by three taps, from the list of the teams on.
+func TestPagePhone(t *testing.T) {
+	t.Parallel()
+	f := newFakeAPI(t)
+	f.says("GET /teams", `{"teams": [{"id": "red", "status": "active", "goal": "It", "goal_number": 1, "waiting": 1}]}`)
+	f.says("POST /teams/red/messages/m1/answer", `{}`)
+	f.member("red", "coder-1")
+	f.happens("red", "MAIL_SENT", map[string]any{"id": "m1", "from": "coder-1", "to": "user", "content": "Which port?", "choices": []string{"8080", "9090"}, "await_reply": true, "created_at": "2026-03-14T12:00:00Z"})
+	p := f.opened("#/")
+	devtools(p, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true})
+	p.do(chromedp.EmulateViewport(360, 740))
+	p.taps("1 waiting for you", "main")
+	p.taps("9090", ".ask")
+	if got := f.requested("POST /teams/red/messages/m1/answer"); !strings.Contains(got, `"content":"9090"`) {
+		t.Errorf("the page sends %s", got)
+	}
+	if w := eval[float64](p, "document.documentElement.scrollWidth"); w > 360 {
+		t.Errorf("it is %v pixels wide", w)
+	}
+}
+
+// The theme is the system's until a person chooses one, which stays; who wants less motion gets none.
+func TestPageTheme(t *testing.T) {
+	t.Parallel()
+	f := newFakeAPI(t)
+	f.member("red", "coder-1")
+	f.feeds["/teams/red/events"] = append(f.feeds["/teams/red/events"], `{"agent_id": "coder-1", "message_id": "01", "offset": 0, "text": "I write"}`+"\nevent: delta")
+	p := f.opened("#/red")
+	p.until("a text is being written", `document.querySelector(".pen")`)
+	system := func(name, value string) {
+		t.Helper()
+		devtools(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}})
+		p.drawn()
+	}
+	dark := func(want bool) {
+		t.Helper()
+		p.until(fmt.Sprint("it is dark: ", want), `getComputedStyle(document.documentElement).backgroundColor === `+quoted(map[bool]string{true: "rgb(16, 20, 25)", false: "rgb(244, 245, 247)"}[want]))
+	}
+	system("prefers-color-scheme", "dark")
+	dark(true)
+	system("prefers-color-scheme", "light")
+	dark(false)
+	p.presses("Theme: as the system", "header")
+	dark(true)
+	p.do(chromedp.Reload())
+	p.until("it stays", `document.querySelector("main#main")`)
+	dark(true)
+	p.presses("Theme: dark", "header")
+	dark(false)
+	system("prefers-color-scheme", "dark")
+	dark(false)
+	p.presses("Theme: light", "header")
+	dark(true)
+	p.until("it is there again", `document.querySelector(".pen")`)
+	system("prefers-reduced-motion", "no-preference")
+	p.until("the pen moves", "document.getAnimations().length > 0")
+	system("prefers-reduced-motion", "reduce")
+	p.until("nothing moves", "document.getAnimations().length === 0")
+}

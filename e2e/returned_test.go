@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/broker/brokertest"
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// returnedScript has two of three coders change the same line at the same time. Whose work is returned leaves
+// it to the next holder, which finds it in its tree; that has it from there, and does nothing of it again.
+const returnedScript = `
+agents:
+  - match: {role: leader}
+    rules:
+      - name: finish
+        since: '\[All Idle\]'
+        steps:
+          - calls: [{tool: finish_team, args: {summary: "all in the line"}}]
+      - name: lead
+        since: '<mail from="user"'
+        steps:
+          - calls: [{tool: spawn_teammate, args: {role: coder}}, {tool: spawn_teammate, args: {role: coder}}, {tool: spawn_teammate, args: {role: coder}}]
+          - calls:
+              - tool: create_tasks
+                args:
+                  tasks:
+                    - {key: one, title: Be 1, check: 'grep -qx "by 1" shared.txt && test -f own-1'}
+                    - {key: two, title: Be 2, check: 'grep -qx "by 2" shared.txt && test -f own-2'}
+          - say: I wait.
+      - name: rest
+        say: I wait.
+  - match: {role: coder}
+    rules:
+      - name: taken
+        since: '(?s)<task id="(?P<id>T-0*(?P<n>\d+))".*it conflicts with the line in shared.txt.*If your tree has the branch (?P<branch>returned/T-\d+/\d+).*This work has in shared.txt:.*\+by'
+        steps:
+          - calls: [{tool: bash, args: {command: "git cherry-pick {{.Match.branch}}; sed -i '/^[<=>]/d' shared.txt; cat shared.txt own-{{.Match.n}}"}}]
+          - calls: [{tool: ask_user, args: {question: "Is it good?", choices: ["yes", "no"]}}]
+          - await: 'in_reply_to="'
+            calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "taken up"}}]
+      - name: work
+        since: '(?s)<task id="(?P<id>T-0*(?P<n>\d+))"'
+        steps:
+          - calls: [{tool: bash, args: {command: "echo 'by {{.Match.n}}' > shared.txt; echo {{.Match.n}} > own-{{.Match.n}}"}}]
+          - calls: [{tool: ask_user, args: {question: "Shall I?", choices: ["yes", "no"]}}]
+          - await: 'in_reply_to="'
+            calls: [{tool: update_task, args: {task_id: "{{.Match.id}}", status: completed, result_summary: "my way"}}]
+      - name: rest
+        say: Nothing to do.
+`
+
+// Three hosts share nothing but the server, and each has one coder. Work that does not go into the line
+// is in the tree of the next holder on another host, and until that has brought it in people see it.
+func TestReturnedWorkIsTakenUp(t *testing.T) {
+	t.Parallel()
+	url := brokertest.Server(t)
+	model := rehearse(t, returnedScript)
+	var hosts []*cluster
+	var caches []string
+	for n := range 3 {
+		caches = append(caches, t.TempDir())
+		hosts = append(hosts, folder(t, model, "NATS_URL="+url, "AGENTTEAM_LEASE=5s", "XDG_CACHE_HOME="+caches[n]))
+		hosts[n].start("teammate")
+	}
+	c := hosts[0]
+	repository(t, c.dir, "echo nobody > shared.txt; echo processes.log > .gitignore")
+	tm, _ := watched(t, dial(t, url), team.DefaultTeam, 5*time.Second)
+	c.start("leader")
+	c.limit = 3 * limit
+	done := c.begin("Do them", "--workspace", c.dir)
+
+	// Both have begun before either is merged.
+	asked := map[team.AgentID]bool{}
+	until(t, "two coders ask", func() bool {
+		for _, a := range asking(t, tm) {
+			asked[a] = true
+		}
+		return len(asked) == 2
+	})
+	for a := range asked {
+		c.ok("answer", string(a), "1")
+	}
+	var taker team.AgentID
+	until(t, "the third coder asks", func() bool {
+		for _, a := range asking(t, tm) {
+			if !asked[a] {
+				taker = a
+			}
+		}
+		return taker != ""
+	})
+	page, err := tm.Board().List(t.Context(), team.Query{Status: []team.TaskStatus{team.InProgress}})
+	if err != nil || len(page.Tasks) != 1 || len(page.Tasks[0].Returned) != 1 {
+		t.Fatalf("in progress: %+v, %v", page.Tasks, err)
+	}
+	task := page.Tasks[0]
+	work, n := task.Returned[0], strings.TrimLeft(strings.TrimPrefix(string(task.ID), "T-"), "0")
+	if task.Assignee != taker || !asked[work.By] || task.Attempts != 0 {
+		t.Errorf("%s is %s's after %d attempts, its work was %s's; %v began, %s goes on", task.ID, task.Assignee, task.Attempts, work.By, asked, taker)
+	}
+	if got := c.ok("tasks", "get", string(task.ID)); !strings.Contains(got, work.Commit+" of "+string(work.By)+", not merged") {
+		t.Errorf("tasks get: %s", got)
+	}
+	code, out, said := exit(t, c.command("diff", string(task.ID)))
+	if code != 0 || !strings.Contains(out, "+by "+n+"\n") || !strings.Contains(out, "own-"+n) || !strings.Contains(said, "this work was not merged") {
+		t.Errorf("diff ends with %d: %s\n%s", code, out, said)
+	}
+	c.ok("answer", string(taker), "1")
+	r := done.end(t)
+	if r.Status != "finished" || len(r.Tasks) != 2 {
+		t.Fatalf("the goal ended as %s: %+v", r.Status, r.Tasks)
+	}
+	for _, v := range r.Tasks {
+		if v.Status != team.Completed || v.Commit == "" {
+			t.Errorf("%s is %s with commit %q: %s", v.ID, v.Status, v.Commit, v.Reason)
+		}
+	}
+	for name, want := range map[string]string{"own-" + n: n, "shared.txt": fmt.Sprintf("by %d\nby %s", 3-int(n[0]-'0'), n)} {
+		if got := git(t, lineOf(t, caches[0]), "show", "agentteam/default:"+name); got != want {
+			t.Errorf("the line has %s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// asking lists the members that wait for a person's answer.
+func asking(t *testing.T, tm *client.Team) (all []team.AgentID) {
+	t.Helper()
+	list, err := tm.Members().List(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list {
+		if a.WaitsFor == team.ForPerson {
+			all = append(all, a.Member.AgentID)
+		}
+	}
+	return all
+}

@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentteam/pkg/engine"
+	"agentteam/pkg/journal"
+	"agentteam/pkg/place"
+	"agentteam/pkg/team"
+)
+
+// Subagent is the system message of a subagent of m, whose role is r; changes reports whether it may
+// write files or run commands.
+func Subagent(t team.Team, m team.Member, name team.AgentID, r team.Role, at place.Place, changes bool) string {
+	parts := []string{fmt.Sprintf("You are %s, role %s, in team %s.", name, r.Name, t.ID),
+		fmt.Sprintf("You are a subagent of %s. Do what it asks, and nothing else. It reads your last text only: report there what you did and found, with file names and line numbers, and what you could not do. You can ask nothing, and no mail reaches you.", m.AgentID)}
+	if !changes {
+		parts = append(parts, "You only look: you have no tool that changes anything.")
+	}
+	parts = append(parts, environment(at), strings.TrimSpace(r.Instructions), strings.TrimSpace(instructions(at)))
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n\n") + "\n"
+}
+
+// Part is what a subagent remembers: a conversation with no mail and no task. It implements
+// [engine.Memory].
+type Part struct {
+	*Conversation
+	work string // what it was asked for
+}
+
+// NewPart returns what a subagent remembers at its beginning, which is nothing.
+func NewPart(d team.Dialect) *Part { return &Part{Conversation: newConversation(d)} }
+
+// Add implements [engine.Memory].
+func (p *Part) Add(r journal.Record) error {
+	if r.Kind == journal.Note && p.work == "" {
+		p.work = r.Text
+	}
+	return p.Conversation.Add(r)
+}
+
+// Kept implements [engine.Memory].
+func (p *Part) Kept(c engine.Cut) engine.Kept {
+	k := p.kept(c, p.work)
+	k.Missing = "" // it has no mail to read
+	return k
+}
+
+// Context implements [engine.Memory].
+func (p *Part) Context(next engine.Conversation, c engine.Cut) json.RawMessage {
+	return engine.JSON(p.shorter(next, c))
+}
+
+// TellFolders shows the subagent what the repository states about the folders in which its calls have
+// read or written these files, once each. No call may be open.
+func (p *Part) TellFolders(ctx context.Context, touched []string, find Folders, log engine.Journal) error {
+	return p.tellFolders(ctx, touched, find, func(ctx context.Context, r journal.Record) error { return p.Add(log.Enqueue(ctx, r)) })
+}

@@ -1,0 +1,26 @@
+// The keys of the page: which of those that are offered just now one is, and that it is done.
+
+// Key is a key that does something in a view. It is a letter, a digit, Enter or a name of the kind
+// of ArrowDown; several with spaces between do the same.
+export interface Key { keys: string; does: string; run: (key: string) => void }
+
+// Keys that only move go on while they are held. Any other acts once for each press: who holds one
+// down has not decided twice.
+const moving = /^(Arrow.*|[hjkl+=-])$/
+
+// How long a g waits for the key behind it, in milliseconds.
+const leads = 1500
+
+let led = -leads
+
+// press does what a key does in a page that offers these.
+export function press(e: KeyboardEvent, all: () => Key[]) {
+  const at = e.target as HTMLElement
+  if (e.ctrlKey || e.metaKey || e.altKey || at.closest?.("input, textarea, select, dialog")) return
+  const second = e.timeStamp - led < leads
+  led = !second && e.key === "g" ? e.timeStamp : -leads
+  const k = all().find((k) => k.keys.split(" ").includes((second ? "g" : "") + e.key))
+  if (!k || ((e.key === "Enter" || e.key === " ") && at.closest?.("a, button, summary"))) return
+  e.preventDefault()
+  if (!e.repeat || moving.test(e.key)) k.run(e.key)
+}

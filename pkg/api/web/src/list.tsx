@@ -1,0 +1,123 @@
+// Long lists: only the rows that can be seen are in the document, whatever their number.
+
+import { h, redraw, type Child } from "./dom"
+
+class Lane {
+  y = 0
+  height = 800
+  sums = new Float64Array(1024) // where row i begins
+  tall: number[] = [] // heights that were measured
+  known = 0 // rows whose place in sums holds
+  stuck = true // it stays at its end
+  el: any
+
+  fit(n: number, estimate: number) {
+    if (n + 1 > this.sums.length) {
+      const more = new Float64Array(Math.max(n + 1, this.sums.length * 2))
+      more.set(this.sums)
+      this.sums = more
+    }
+    for (let i = Math.min(this.known, n); i < n; i++) this.sums[i + 1] = this.sums[i] + (this.tall[i] ?? estimate)
+    this.known = n
+  }
+
+  // at is the row at a height.
+  at(y: number, n: number): number {
+    let lo = 0
+    let hi = n
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1
+      if (this.sums[mid + 1] <= y) lo = mid + 1
+      else hi = mid
+    }
+    return lo
+  }
+}
+
+const lanes = new Map<string, Lane>()
+
+export interface ListProps {
+  id: string // of the list: it keeps its place as long as it has this id
+  count: number
+  row: (i: number) => Child
+  keyOf?: (i: number) => string | number
+  estimate: number // how tall a row is, in pixels
+  follow?: boolean // it stays at its end while it is there
+  label: string
+  class?: string
+}
+
+// List shows rows, each as tall as it is.
+export function List(p: ListProps) {
+  let lane = lanes.get(p.id)
+  if (!lane) {
+    lanes.set(p.id, (lane = new Lane()))
+    if (lanes.size > 50) lanes.delete(lanes.keys().next().value!)
+  }
+  const l = lane
+  l.fit(p.count, p.estimate)
+  const whole = l.sums[p.count]
+  const y = p.follow && l.stuck ? Math.max(0, whole - l.height) : Math.min(l.y, Math.max(0, whole - l.height))
+  const from = Math.max(0, l.at(y, p.count) - 4)
+  const to = Math.min(p.count, l.at(y + l.height, p.count) + 5)
+  const rows: Child[] = []
+  for (let i = from; i < to; i++)
+    rows.push(<div class="row" role="listitem" key={p.keyOf?.(i) ?? i} data-i={i} aria-posinset={i + 1} aria-setsize={p.count}>{p.row(i)}</div>)
+  const each = (el: any) => {
+    l.el = el
+    let changed = false
+    if (el.clientHeight && el.clientHeight !== l.height) {
+      l.height = el.clientHeight
+      changed = true
+    }
+    let shift = 0
+    for (const row of el.firstChild.firstChild.children) {
+      const i = +row.dataset.i
+      const now = row.offsetHeight
+      if (now && now !== (l.tall[i] ?? p.estimate)) {
+        if (l.sums[i] < el.scrollTop) shift += now - (l.tall[i] ?? p.estimate)
+        l.tall[i] = now
+        l.known = Math.min(l.known, i)
+        changed = true
+      }
+    }
+    if (changed) {
+      l.fit(p.count, p.estimate)
+      el.firstChild.style.setProperty("height", l.sums[p.count] + "px")
+    }
+    if (p.follow && l.stuck) el.scrollTop = el.scrollHeight
+    else if (shift) el.scrollTop += shift
+    l.y = el.scrollTop
+    if (changed) redraw()
+  }
+  const onscroll = (e: any) => {
+    const el = e.currentTarget || l.el
+    if (Math.abs(el.scrollTop - l.y) < 1) return
+    l.y = el.scrollTop
+    l.stuck = el.scrollTop + el.clientHeight >= el.scrollHeight - 30
+    redraw()
+  }
+  return <div class={"list " + (p.class || "")} key={p.id} tabindex="0" role="region" aria-label={p.label} onscroll={onscroll} each={each}>
+    <div class="space" role="list" style={{ height: whole + "px" }}>
+      <div class="rows" role="presentation" style={{ transform: "translateY(" + l.sums[from] + "px)" }}>{rows}</div>
+    </div>
+  </div>
+}
+
+// toEnd has a list stay at its end again; toRow shows a row.
+export function toEnd(id: string) {
+  const l = lanes.get(id)
+  if (l) l.stuck = true
+  redraw()
+}
+
+export function toRow(id: string, i: number) {
+  const l = lanes.get(id)
+  if (!l || i < 0) return
+  l.stuck = false
+  l.y = Math.max(0, l.sums[Math.min(i, l.known)] - l.height / 3)
+  if (l.el) l.el.scrollTop = l.y
+  redraw()
+}
+
+export const atEnd = (id: string) => lanes.get(id)?.stuck ?? true

@@ -1,0 +1,118 @@
+// What has happened in a team, however much that is. The newest entries are here whole; of the
+// others there is a mark at every 200th, from which they are read again when somebody looks at
+// them. So a page that is open for a day holds no more than one that was just opened.
+
+import { Pages } from "./pages"
+import { get, path } from "./request"
+import type { Entry, Message } from "./types"
+
+export const kinds = ["says", "tool", "mail", "task", "member", "trouble"] as const
+export type Kind = (typeof kinds)[number]
+
+// kindOf is under which kind people look for an entry; "" = it is not shown.
+export function kindOf(e: Entry): Kind | "" {
+  const b = e.event
+  if (typeof b?.type !== "string") return "" // of the future
+  switch (b.type) {
+    case "TEXT_MESSAGE_CHUNK": return "says"
+    case "TOOL_CALL_CHUNK": return "tool"
+    case "TOOL_CALL_RESULT": return ""
+    case "MAIL_SENT": return "mail"
+    case "RETRY": case "RUN_ERROR": return "trouble"
+    case "RUN_STARTED": case "RUN_FINISHED": return ""
+    case "COMPACTION_FINISHED": case "MEMBER_UPDATED": return "member"
+    case "MEMBER_LOST": case "MEMBER_PARKED": return "trouble"
+    case "CUSTOM": return b.name === "task" ? "" : "member"
+  }
+  if (b.type.startsWith("TASK_")) return "task"
+  if (b.type.startsWith("APPROVAL_")) return "mail"
+  return "member"
+}
+
+const page = 200
+export const mostMail = 5000 // messages
+const long = 4000 // characters of a text that are kept of an entry in a list
+
+// slim is a value without what no list shows: long texts are cut, and lists are left out.
+function slim(v: any, deep = 0): any {
+  if (typeof v === "string" && v.length > long) return v.slice(0, long) + "…"
+  if (!v || typeof v !== "object") return v
+  if (deep > 3 || Array.isArray(v)) return undefined
+  const out: any = {}
+  for (const k in v) if (k !== "description" && k !== "cursor") out[k] = slim(v[k], deep + 1)
+  return out
+}
+
+export class Log {
+  count = 0
+  mail: Message[] = [] // the newest of it, for the threads; another list once some was dropped
+  cut = false // there was more mail before
+  private marks: string[] = [""] // the cursor behind which each page begins
+  private kind = new Uint8Array(4096)
+  private who = new Uint16Array(4096)
+  private agents: string[] = []
+  private agentAt = new Map<string, number>()
+  private pages: Pages
+  private views = new Map<string, { seen: number; rows: number[] }>()
+
+  constructor(readonly team: string) {
+    this.pages = new Pages(page, 40, async (p) => { // 8,000 entries
+      const after = this.marks[p] ? "&after=" + encodeURIComponent(this.marks[p]) : ""
+      return (await get("/teams" + path(team) + "/events?limit=" + page + after)).events.map((e: Entry) => slim(e))
+    })
+  }
+
+  add(e: Entry) {
+    if (this.count === this.kind.length) {
+      this.kind = grown(this.kind, new Uint8Array(this.count * 2))
+      this.who = grown(this.who, new Uint16Array(this.count * 2))
+    }
+    const kind = kindOf(e)
+    this.kind[this.count] = kind ? kinds.indexOf(kind) + 1 : 0
+    this.who[this.count] = this.agent(e.agent_id)
+    this.pages.add(this.count++, slim(e))
+    if (this.count % page === 0) this.marks.push(e.cursor)
+    if (e.event?.type === "MAIL_SENT" && (e.event.value as any)?.id) {
+      this.mail.push((slim(e).event.value as any))
+      if (this.mail.length > mostMail) {
+        this.mail = this.mail.slice(mostMail / 5)
+        this.cut = true
+      }
+    }
+  }
+
+  // rows are the numbers of the entries of these kinds and this member, in order; "" = all.
+  rows(only: string, agent: string): number[] {
+    const name = only + "|" + agent
+    let v = this.views.get(name)
+    if (!v) {
+      this.views.set(name, (v = { seen: 0, rows: [] }))
+      if (this.views.size > 8) this.views.delete(this.views.keys().next().value!)
+    }
+    const wanted = only ? only.split(",").map((k) => kinds.indexOf(k as Kind) + 1) : []
+    const a = agent ? this.agentAt.get(agent) ?? -1 : 0
+    for (; v.seen < this.count; v.seen++) {
+      const k = this.kind[v.seen]
+      if (k && (!only || wanted.includes(k)) && (!agent || this.who[v.seen] === a)) v.rows.push(v.seen)
+    }
+    return v.rows
+  }
+
+  // entry is that of a number; undefined = it is being read.
+  entry = (n: number) => this.pages.get(n)
+
+  private agent(id: string): number {
+    let n = this.agentAt.get(id)
+    if (n === undefined) {
+      n = this.agents.length
+      this.agents.push(id)
+      this.agentAt.set(id, n)
+    }
+    return n
+  }
+}
+
+function grown<T extends Uint8Array | Uint16Array>(from: T, into: T): T {
+  into.set(from as any)
+  return into
+}

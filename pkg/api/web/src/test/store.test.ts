@@ -1,0 +1,95 @@
+import { mock, test } from "node:test"
+import assert from "node:assert/strict"
+import "./document"
+import { answers, asked, streamed, until } from "./answers"
+import { askSession, conn, openTeam, session, team, watchTeams } from "../store"
+
+const event = (data: any, name = "", id = "") => (id ? "id: " + id + "\n" : "") + (name ? "event: " + name + "\n" : "") + "data: " + (typeof data === "string" ? data : JSON.stringify(data)) + "\n\n"
+const entry = (type: any, value: any = {}) => ({ cursor: "", time: "2026-03-14T12:00:00Z", agent_id: "coder-1", event: { type, value } })
+const task = (id: string, status: string) => entry("TASK_CREATED", { id, title: id, status, assignee: "" })
+
+// A team that a failed test leaves open would keep its process alive.
+const closing = (f: () => Promise<void>) => async () => {
+  try {
+    await f()
+  } finally {
+    openTeam("")
+    mock.restoreAll()
+  }
+}
+
+test("a record that the page does not know takes nothing with it, and is not asked for again", closing(async () => {
+  mock.method(console, "error", () => {})
+  answers["/teams/red/events"] = () => streamed([event(task("T-001", "completed"), "", "c1"), event("{", "", "c2"), event({ cursor: "c3" }, "", "c3"),
+    event(entry({ a: 1 }), "", "c4"), event(entry("TASK_CREATED", { id: "T-002", dependencies: 7, title: {} }), "", "c5"), event({ what: 1 }, "of_the_future"), event(task("T-003", "pending"), "", "c6"), event({}, "ready")], false)
+  answers["/teams/red/goal"] = () => ({ status: "active", goal: "g", earlier_tasks: ["T-001"] })
+  openTeam("red")
+  assert.equal(team!.caughtUp, false)
+  await until("the past is read", () => team!.caughtUp)
+  assert.deepEqual([[...team!.state.tasks.keys()], team!.strange > 0, conn.state], [["T-001", "T-002", "T-003"], true, "live"])
+  assert.equal(asked.filter((a) => a.path.includes("/events")).length, 1)
+  await until("the goal says which tasks it has", () => team!.state.tasks.get("T-001")!.earlier)
+  assert.equal(team!.state.tasks.get("T-003")!.earlier, false)
+}))
+
+test("who hears again and again that all is read asks for nothing more", closing(async () => {
+  mock.method(console, "error", () => {})
+  let says: (text: string) => void = () => {}
+  answers["/teams/blue/events"] = () => new Response(new ReadableStream({ start(c) { says = (text) => c.enqueue(new TextEncoder().encode(text)) } }))
+  openTeam("blue")
+  const planned = () => (team as any).timers.soon
+  await until("the stream", () => conn.state === "live" && !planned())
+  const looks = () => asked.filter((a) => a.path === "/teams/blue/goal").length
+  const before = looks()
+  says(event({}, "ready"))
+  await until("the state is asked for", () => looks() > before && !planned())
+  assert.ok(team!.caughtUp)
+  const then = looks()
+  says(event({}, "ready") + event("{", "", "c1"))
+  await until("what comes behind it", () => team!.strange)
+  assert.deepEqual([!!planned(), looks()], [false, then])
+}))
+
+test("nothing may be written until it is known who asks, and it is asked again after a new login", async () => {
+  assert.equal(session.mayWrite, false)
+  let access = "write"
+  let version = "1"
+  answers["/session"] = () => ({ access, version })
+  await askSession()
+  assert.deepEqual(session, { mayWrite: true, readOnly: false, newer: false })
+  answers["/teams"] = () => new Response("{}", { status: 401 })
+  watchTeams()()
+  let end = watchTeams()
+  await until("the login has ended", () => conn.state === "expired")
+  end()
+  access = "read"
+  version = "2"
+  answers["/teams"] = () => ({ teams: [] })
+  end = watchTeams()
+  await until("it is connected", () => conn.state === "live")
+  await until("the rights are read", () => session.readOnly)
+  assert.deepEqual(session, { mayWrite: false, readOnly: true, newer: true })
+  for (const status of [404, 503]) { // the process is older, or the server busy: the page is connected
+    answers["/session"] = () => new Response("{}", { status })
+    await askSession()
+    assert.equal(conn.state, "live")
+  }
+  end()
+})
+
+test("a login that has ended is said, and no more once a request is answered", closing(async () => {
+  answers["/session"] = () => ({ access: "write" })
+  answers["/teams/green/events"] = () => streamed([event({}, "ready")], false)
+  await askSession() // which is not asked again then
+  let ended = false
+  answers["/teams/green/goal"] = () => (ended ? new Response("{}", { status: 401 }) : { status: "active", goal: "g" })
+  openTeam("green")
+  await until("the stream", () => conn.state === "live" && team!.goal && !(team as any).timers.soon)
+  ended = true
+  team!.refresh(0)
+  await until("the login has ended", () => conn.state === "expired")
+  ended = false
+  team!.goal = null
+  team!.refresh(0)
+  await until("it is renewed", () => conn.state === "live" && team!.goal)
+}))

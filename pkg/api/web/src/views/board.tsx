@@ -1,0 +1,259 @@
+// The board: tasks in columns by status, or as a graph, and what a person may do with them.
+
+import { h, redraw, type Child } from "../dom"
+import { List } from "../list"
+import { api, path } from "../request"
+import { filter, go, route, to } from "../route"
+import { act, once, team, type OpenTeam } from "../store"
+import { line, short, words } from "../text"
+import { Box, Button, Chip, colour, Empty, Find, findKey, focus, has, look, mayWrite, Sheet, sure, TaskLink, Who, type Key } from "../ui"
+import type { Task } from "../state"
+import type { View } from "../view"
+import { Graph, graphKeys, openGraph } from "./graph"
+import { Missing } from "./team"
+
+export const priorities = ["normal", "high", "critical"]
+
+const columns: Record<string, string> = { blocked: "Blocked", pending: "Ready", in_progress: "In progress", completed: "Completed", ended: "Failed, cancelled" }
+
+const number = (id: string) => +id.replace(/\D/g, "") || 0
+
+// missing are the dependencies of a pending task that are not completed.
+export const missing = (t: OpenTeam, task: Task) => (task.status === "pending" ? (task.dependencies || []).filter((d) => t.state.tasks.get(d)?.status !== "completed") : [])
+
+// statusOf is its status, or blocked.
+export const statusOf = (t: OpenTeam, task: Task) => (missing(t, task).length ? "blocked" : task.status)
+
+const columnOf = (t: OpenTeam, task: Task) => (Object.hasOwn(columns, statusOf(t, task)) ? statusOf(t, task) : "ended")
+
+// sorted are the tasks of each column that have all the words: what is open in the order of work,
+// what has ended with the newest first.
+function sorted(t: OpenTeam, find: string): Map<string, Task[]> {
+  const all = new Map<string, Task[]>(Object.keys(columns).map((name) => [name, []]))
+  for (const task of t.state.tasks.values())
+    if (has(find, task.id + " " + task.title + " " + task.assignee + " " + task.role)) all.get(columnOf(t, task))!.push(task)
+  for (const [name, list] of all) {
+    if (name === "completed" || name === "ended") list.sort((a, b) => Date.parse(b.updated_at || "") - Date.parse(a.updated_at || "") || number(b.id) - number(a.id))
+    else list.sort((a, b) => (b.priority || 0) - (a.priority || 0) || number(a.id) - number(b.id))
+  }
+  return all
+}
+
+const at = (id: string, ...more: string[]) => "/teams" + path(team!.id, "tasks", id, ...more)
+
+// change has the board changed, and says so.
+const change = (id: string, what: string, body: object, done: string, method = "POST") => act(id, () => api(method, at(id, ...(what ? [what] : [])), body), id + " is " + done + ".")
+
+const assign = (id: string, assignee: string) => change(id, "assign", { assignee }, "given to " + assignee)
+const release = (id: string) => change(id, "release", {}, "on the board again")
+const prioritise = (id: string, priority: number) => change(id, "", { priority }, priorities[priority] + " now", "PATCH")
+
+async function cancel(id: string) {
+  if (await sure("Cancel " + id + "? What waits for it stays blocked.", "Cancel it")) change(id, "cancel", {}, "cancelled")
+}
+
+async function undo(id: string) {
+  if (await sure("Take the work of " + id + " back? A commit of the team's line undoes it.", "Undo it")) change(id, "undo", {}, "undone")
+}
+
+let menu = ""
+export function openMenu(id: string) {
+  menu = mayWrite() ? id : ""
+  redraw()
+}
+
+// Menu is what may be done with a task.
+export function Menu(): Child {
+  const task = team?.state.tasks.get(menu)
+  if (!task) return null
+  const shut = () => openMenu("")
+  const then = (f: (id: string) => unknown) => () => { shut(); f(task.id) }
+  const open = task.status === "pending" || task.status === "in_progress"
+  return <Sheet name={line(task.id + " " + task.title, 80)} shut={shut}>
+    <div class="acts left"><a href={to(team!.id, "task", task.id)} onclick={shut}>Its whole story</a></div>
+    {open && <section><h3>Assign to</h3><div class="acts left">{people().map((m) => <Button do={then((id) => assign(id, m))} disabled={task.status === "in_progress" && task.assignee === m}><bdi class={"c-" + colour(m)}>{line(m, 40)}</bdi></Button>)}</div></section>}
+    {task.status === "pending" && <section><h3>Priority</h3><div class="acts left">{priorities.map((p, n) => <Button do={then((id) => prioritise(id, n))} disabled={n === (task.priority || 0)}>{p}</Button>)}</div></section>}
+    <div class="acts">
+      {task.status === "in_progress" && <Button do={then(release)}>Put it back</Button>}
+      {open && <Button class="bad" do={then(cancel)}>Cancel the task…</Button>}
+      {task.status === "completed" && task.commit && !task.undone && <Button class="bad" do={then(undo)}>Undo its work…</Button>}
+    </div>
+  </Sheet>
+}
+
+// people are those who can be given a task.
+const people = () => [...team!.state.members.values()].filter((m) => m.joined > 0 && m.id !== "leader").sort((a, b) => a.joined - b.joined).map((m) => m.id)
+
+// drop is what dragging a task to a column or a member does.
+function drop(where: string, member: boolean) {
+  return {
+    ondragover: (e: DragEvent) => e.preventDefault(),
+    ondrop: (e: DragEvent) => {
+      e.preventDefault()
+      const task = team!.state.tasks.get(e.dataTransfer?.getData("text/plain") || "")
+      if (!task || !mayWrite()) return
+      if (member) assign(task.id, where)
+      else if (where === "pending" && task.status === "in_progress") release(task.id)
+      else if (where === "ended" && (task.status === "pending" || task.status === "in_progress")) cancel(task.id)
+      else if (where === "in_progress" && task.status === "pending") openMenu(task.id)
+    },
+  }
+}
+
+let selected = ""
+
+function TaskCard(p: { t: OpenTeam; task: Task }) {
+  const { t, task } = p
+  const waits = missing(t, task)
+  const s = statusOf(t, task)
+  return <article class={"card p" + (task.priority || 0) + (selected === task.id ? " on" : "")} aria-label={line(task.id + " " + task.title, 120)}
+    draggable={mayWrite() ? "true" : undefined} ondragstart={(e: DragEvent) => e.dataTransfer?.setData("text/plain", task.id)}>
+    <div class="head"><TaskLink of={task.id} />
+      {task.priority ? <span class="badge warn">{priorities[task.priority]}</span> : null}
+      <span class="gap"></span>
+      {mayWrite() && <button class="icon" aria-label={"What to do with " + task.id} aria-haspopup="dialog" onclick={() => openMenu(task.id)}>⋯</button>}</div>
+    <div class="last" dir="auto">{line(task.title, 200)}</div>
+    <div class="foot dim">
+      {task.status !== "pending" && task.assignee && <Who of={task.assignee} />}{task.status === "pending" && task.reserved_for && ["kept for ", <Who of={task.reserved_for} />]}
+      {waits.length > 0 && <span>waits for {waits.slice(0, 6).map((d) => {
+        const of = t.state.tasks.get(d)?.status || ""
+        return [<TaskLink of={d} />, /failed|cancelled/.test(of) && <b class="bad"> {words(of)}</b>, " "]
+      })}{waits.length > 6 && "and " + (waits.length - 6) + " more"}</span>}
+      {task.status === "pending" && !waits.length && task.role && <span>for a {line(task.role, 40)}</span>}
+      {task.tokens ? <span>{short(task.tokens)} tok</span> : null}
+      {/failed|cancelled/.test(s) && <span class="bad">{words(task.status)}{task.reason && ": " + line(task.reason, 120)}</span>}
+    </div>
+  </article>
+}
+
+let adding = false
+let typed = "" // in the box of new tasks
+
+export function startAdding() {
+  adding = true
+  redraw()
+  focus("new-tasks")
+}
+
+interface NewTask { name: string; title: string; description: string; priority: number; role: string; dependencies: string[] }
+
+// read makes tasks of lines: a title each, then what it has of ! (priority), @role and < what it
+// waits for, which are lines of the list or tasks that known has; any other < is of the title, as is
+// a mark behind a \. Lines that are set in are its description.
+export function read(text: string, known: (id: string) => boolean): NewTask[] {
+  const tasks: NewTask[] = []
+  const lines = text.split("\n")
+  const titles = lines.filter((l) => /^\S/.test(l)).length
+  let indent = 0
+  let blank = ""
+  for (let l of lines) {
+    const last = tasks[tasks.length - 1]
+    const from = l.search(/\S/)
+    l = l.trimEnd()
+    if (from > 0 && last) {
+      if (!last.description) indent = from
+      last.description += (last.description && blank) + l.slice(Math.min(from, indent)) + "\n"
+    } else if (l) {
+      const [, before, after] = /^(.*)\s<([^<]+)$/.exec(l) || []
+      const dependencies = after?.trim().toUpperCase().split(/[\s,]+/).map((d) => (+d > 0 && +d <= titles ? "line " + +d : d)) || []
+      const waits = dependencies.every((d) => d.startsWith("line ") || known(d))
+      const [, title, high, role] = /^(.*?)(?:\s+(!!?))?(?:\s+@(\S+))?$/.exec((waits && before || l).trim())!
+      tasks.push({ name: "line " + (tasks.length + 1), title: title.replace(/\\([!@<])/g, "$1"), description: "", priority: high?.length || 0, role: role || "", dependencies: waits ? dependencies : [] })
+    }
+    blank = l ? "" : blank + "\n"
+  }
+  return tasks
+}
+
+function Adding(p: { t: OpenTeam }) {
+  if (!adding) return null
+  const shut = () => { adding = false; redraw() }
+  const made = (text: string) => read(text, (id) => p.t.state.tasks.has(id))
+  return <Sheet name="New tasks" shut={shut} wide>
+    <div oninput={() => redraw()} each={(el: any) => {
+      const now = el.querySelector("textarea").value
+      if (now !== typed) redraw()
+      typed = now
+    }}><Box id="new-tasks" label="New tasks, one a line" placeholder={"Write the parser ! @coder\n  All that its assignee needs to know.\nTest it < 1, T-004"} rows={6} button="Add" done="They are on the board."
+      send={async (text) => { await once("new-tasks", "/teams" + path(p.t.id, "tasks"), { tasks: made(text) }); adding = false }} /></div>
+    <ol class="steps">{made(typed).slice(0, 50).map((n) => <li><span dir="auto">{line(n.title)}</span> <span class="dim">{[n.priority && priorities[n.priority], n.role && "for a " + line(n.role, 40),
+      n.dependencies[0] && "waits for " + n.dependencies.join(", "), n.description && "with a description"].filter(Boolean).join(", ")}</span></li>)}</ol>
+    <p class="dim small">! is a high priority, !! a critical one; @ goes before a role, &lt; before what it waits for: tasks of this list by number, or ids; \ keeps a mark in the title. Lines set in describe a task.</p>
+  </Sheet>
+}
+
+function keys(): Key[] {
+  const t = team
+  if (!t) return []
+  const q = route().query
+  const graph = q.get("show") === "graph"
+  const common: Key[] = [
+    findKey("tasks"),
+    { keys: "v", does: graph ? "show columns" : "show the graph", run: () => filter("show", graph ? "" : "graph") },
+    ...(mayWrite() ? [{ keys: "n", does: "new tasks", run: startAdding }] : []),
+  ]
+  if (graph) return [...common, ...graphKeys(t)]
+  const all = sorted(t, q.get("q") || "")
+  const names = [...all.keys()].filter((name) => all.get(name)!.length)
+  const pick = (name: string, i: number) => {
+    const list = all.get(name) || []
+    selected = list[Math.min(list.length - 1, i)]?.id || ""
+    redraw()
+    look(".card.on")
+  }
+  const now = t.state.tasks.get(selected)
+  const column = names.indexOf(now ? columnOf(t, now) : "")
+  const i = all.get(names[column])?.indexOf(now!) ?? -1
+  const move = (right: number, down: number) => pick(names[Math.max(0, Math.min(names.length - 1, column + right))], Math.max(0, i + down))
+  return [
+    ...common,
+    { keys: "j ArrowDown", does: "next task", run: () => move(0, 1) },
+    { keys: "k ArrowUp", does: "previous task", run: () => move(0, -1) },
+    { keys: "h ArrowLeft", does: "column before", run: () => move(-1, 0) },
+    { keys: "l ArrowRight", does: "next column", run: () => move(1, 0) },
+    { keys: "Enter", does: "its whole story", run: () => selected && go(to(t.id, "task", selected)) },
+    ...(mayWrite() && now ? [{ keys: "m", does: "what to do with it", run: () => openMenu(selected) }] : []),
+  ]
+}
+
+export const board: View = {
+  name: "board",
+  label: "Board",
+  go: "b",
+  title: (r) => "Board · " + r.team,
+  open: openGraph,
+  keys,
+  draw(r): Child {
+    if (!team) return <Missing />
+    const t = team
+    const q = r.query.get("q") || ""
+    const graph = r.query.get("show") === "graph"
+    return <div class="page board">
+      <div class="head tools">
+        <h1>Board</h1>
+        <Find what="tasks" />
+        <span class="chips"><Chip on={!graph} do={() => filter("show", "")}>columns</Chip><Chip on={graph} do={() => filter("show", "graph")}>graph</Chip></span>
+        <span class="gap"></span>
+        {mayWrite() && <Button class="main" hint="n" do={startAdding}>New tasks</Button>}
+      </div>
+      {t.state.tasks.size === 0 ? <Empty>{mayWrite() ? "There is no task yet. The leader makes some for a goal; you can, too." : "There is no task yet."}</Empty>
+        : graph ? <Graph t={t} find={q} /> : Columns(t, q)}
+      <Adding t={t} />
+      <Menu />
+    </div>
+  },
+}
+
+function Columns(t: OpenTeam, q: string) {
+  const all = sorted(t, q)
+  return [
+    mayWrite() && <div class="chips members" role="group" aria-label="Members, to drag tasks to">{people().slice(0, 60).map((m) => <a class={"chip c-" + colour(m)} href={to(t.id, "agent", m)} key={m} {...drop(m, true)}>{line(m, 40)}</a>)}</div>,
+    <div class="columns">{[...all].map(([name, list]) => {
+      const label = columns[name]
+      return <section class="column" key={name} aria-label={label} {...drop(name, false)}>
+        <h2>{label} <span class="dim">{list.length}</span></h2>
+        <List id={"board|" + t.id + "|" + name + "|" + q} count={list.length} estimate={84} label={label} keyOf={(i) => list[i].id} row={(i) => <TaskCard t={t} task={list[i]} />} />
+      </section>
+    })}</div>,
+  ]
+}

@@ -1,0 +1,128 @@
+// What tasks have changed, line by line, with a way to say something about a line.
+
+import { h, redraw, type Child } from "../dom"
+import { List, toRow } from "../list"
+import { get, path, say, type Problem } from "../request"
+import { once, team } from "../store"
+import { line, plain, Time } from "../text"
+import { Box, Choice, Empty, mayWrite } from "../ui"
+import type { Diff as Patch } from "../api"
+
+interface Row { kind: "file" | "at" | "more" | "less" | "same" | "note"; text: string; old: number; now: number; file: string }
+
+// One difference is shown at a time.
+let shownOf = ""
+let versionOf: unknown = null // that was asked for
+let patch: Patch | null = null
+let rows: Row[] = []
+let why: Problem | undefined
+let open = -1 // the row that is commented on
+let read = 0 // when it was read
+
+// load asks for a difference, if it is another than is shown or has another version; query is what of
+// the team's. While a line is commented on nothing changes: lines would move under the comment. The
+// next call asks again then, and after a failure.
+export function load(id: string, query: string, version: unknown) {
+  const mine = id + query
+  if (mine !== shownOf) {
+    shownOf = mine
+    patch = null
+    rows = []
+    why = undefined
+    open = -1
+  } else if (version === versionOf || open >= 0) return
+  versionOf = version
+  const current = () => mine === shownOf && version === versionOf
+  // Also what comes once a person is elsewhere is taken: it is here when they are back.
+  get("/teams" + path(id, "diff") + query).then((d) => {
+    if (!current()) return
+    if (open >= 0) return (versionOf = null)
+    patch = d
+    rows = parsed(d.diff || "")
+    read = Date.now()
+    why = undefined
+  }, (e) => {
+    if (!current()) return
+    why = e
+    versionOf = null
+  }).then(() => redraw())
+}
+
+// parsed reads a patch as git writes it; what it does not know is shown as it is.
+export function parsed(text: string): Row[] {
+  const all: Row[] = []
+  let file = ""
+  let old = 0
+  let now = 0
+  const add = (kind: Row["kind"], t: string, o = 0, n = 0) => all.push({ kind, text: t, old: o, now: n, file })
+  let head = false
+  for (const l of text.replace(/\n$/, "").split("\n")) {
+    const at = /^@@ -(\d+)(?:,\d+)? \+(\d+)/.exec(l)
+    if (l.startsWith("diff --git ")) {
+      head = true
+      file = l.slice(11).replace(/^.* b\//, "")
+      add("file", file)
+    } else if (at) {
+      head = false
+      old = +at[1]
+      now = +at[2]
+      add("at", l)
+    } else if (head) {
+      if (l.startsWith("+++ b/") || (l.startsWith("--- a/") && all.length)) {
+        file = l.slice(6).replace(/\t$/, "")
+        for (let i = all.length - 1; i >= 0; i--) if (all[i].kind === "file") { all[i].text = all[i].file = file; break }
+      } else if (!/^(index |---|\+\+\+)/.test(l)) add("note", l)
+    } else if (l[0] === "+") add("more", l.slice(1), 0, now++)
+    else if (l[0] === "-") add("less", l.slice(1), old++)
+    else if (l[0] === "\\") add("note", l.slice(2))
+    else if (l || old) add("same", l.slice(1), old++, now++)
+  }
+  return all
+}
+
+const where = (r: Row) => r.file + ":" + (r.now || r.old)
+
+function Comment(p: { row: Row; task: string; to: string }) {
+  const r = p.row
+  const quote = (text: string) => "On " + where(r) + (p.task ? " of " + p.task : "") + ":\n> " + (r.kind === "less" ? "-" : r.kind === "more" ? "+" : " ") + line(r.text, 300) + "\n\n" + text
+  const done = () => { open = -1 }
+  const id = "comment-" + p.task + where(r)
+  let follow = false
+  return <div class="comment">
+    <Box id={id} label={"Comment on " + line(where(r), 120)} rows={2} button={"Send to " + line(p.to || "the leader", 40)} done="Said."
+      send={async (text) => {
+        if (follow) await once(id, "/teams" + path(team!.id, "tasks"), { tasks: [{ title: line(text, 120), description: quote(text), ...(p.task && { dependencies: [p.task] }) }] })
+        else await once(id, "/teams" + path(team!.id, "messages"), { to: p.to || "leader", content: quote(text) })
+        done()
+      }} extra={[<button type="button" onclick={() => { done(); redraw() }}>Leave it</button>,
+        <button type="button" onclick={(e: any) => { follow = true; e.target.closest("form").requestSubmit(); follow = false }}>Make it a task</button>]} />
+  </div>
+}
+
+// Diff shows what load has asked for. to is who gets a comment, as mail.
+export function Diff(p: { id: string; task?: string; to: (file: string) => string }): Child {
+  if (why && !patch) return <Empty>{why.status === 404 || why.status === 409 ? "There is no difference to show: " : ""}{say(why)}</Empty>
+  if (!patch) return <Empty>Looking…</Empty>
+  if (!rows.length) return <Empty>Nothing was changed.</Empty>
+  const files = patch.files || []
+  const id = "diff|" + shownOf
+  return <div style={{ "--h": rows.length * 21 + (open < 0 ? 8 : 160) + "px" }}>
+    <div class="head tools"><span class="dim">{files.length} {files.length === 1 ? "file" : "files"}, <b class="good">+{files.reduce((n, f) => n + f.added, 0)}</b> <b class="bad">−{files.reduce((n, f) => n + f.deleted, 0)}</b></span>
+      {files.length > 1 && <Choice label="Jump to a file" value="" pick={(f) => toRow(id, rows.findIndex((r) => r.kind === "file" && r.file === f))}
+        of={[["", "Jump to a file"], ...files.slice(0, 500).map((f): [string, string] => [f.path, line(f.path, 80) + " +" + f.added + " −" + f.deleted])]} />}
+      <span class="dim">as of <Time at={read} /></span>
+      {patch.truncated && <span class="badge warn">cut: teamctl diff shows the rest</span>}</div>
+    <List id={id} class="patch" count={rows.length} estimate={20} label="Lines" row={(i) => {
+      const r = rows[i]
+      if (r.kind === "file") return <div class="d-file"><bdi>{line(r.text, 300)}</bdi></div>
+      if (r.kind === "at" || r.kind === "note") return <div class="d-at"><span class="d-text">{line(r.text, 300)}</span></div>
+      const sign = r.kind === "more" ? "+" : r.kind === "less" ? "−" : " "
+      return <div class={"d-" + r.kind}><div class="d-line">
+        {mayWrite() ? <button class="d-n" aria-expanded={open === i ? "true" : "false"} aria-label={"Comment on line " + sign + (r.now || r.old)} onclick={() => { open = open === i ? -1 : i; redraw() }}>{r.now || r.old}</button>
+          : <span class="d-n">{r.now || r.old}</span>}
+        <span class="d-sign" aria-hidden="true">{sign}</span><span class="d-text">{plain(r.text.length > 2000 ? r.text.slice(0, 2000) + "…" : r.text) || " "}</span></div>
+        {open === i && mayWrite() && <Comment row={r} task={p.task || ""} to={p.to(r.file)} />}
+      </div>
+    }} />
+  </div>
+}

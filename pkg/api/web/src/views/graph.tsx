@@ -1,0 +1,208 @@
+// Which task waits for which, as the API has laid it out: a layer for each depth.
+
+import { h, redraw, type Child } from "../dom"
+import { drag } from "../pointer"
+import { path, say, type Problem } from "../request"
+import { go, route, to } from "../route"
+import { ask, every, team, type OpenTeam } from "../store"
+import { line, words } from "../text"
+import { Empty, Zoom, type Key } from "../ui"
+import type { Route } from "../route"
+import type { Edge, Node } from "../api"
+import { openMenu, statusOf } from "./board"
+
+const wide = 190 // of a layer
+const tall = 46 // of a place
+const box = { w: 150, h: 34 }
+
+let nodes: Node[] = []
+let edges: Edge[] = []
+let by = new Map<string, Node>()
+let layers: number[] = [] // how many nodes each has
+let why: Problem | undefined
+let asked = "" // the tasks and their dependencies for which it was asked
+let selected = ""
+let moved = false // a person has chosen what is seen
+const see = { x: 0, y: 0, scale: 0, w: 800, h: 500 } // what is seen of it: its middle, and how large
+let dragged = false
+
+export function openGraph(r: Route) {
+  nodes = []
+  edges = []
+  why = undefined
+  asked = ""
+  moved = false
+  see.scale = 0
+  selected = ""
+  return every(5000, () => read(r.team))
+}
+
+function read(id: string) {
+  if (route().query.get("show") !== "graph") return
+  const now = [...team!.state.tasks.values()].map((x) => x.id + ":" + x.dependencies).join()
+  if (now === asked) return
+  asked = now
+  ask("/teams" + path(id, "graph"), (g) => {
+    nodes = g.nodes || []
+    edges = g.edges || []
+    by = new Map(nodes.map((n) => [n.id, n]))
+    layers = []
+    for (const n of nodes) layers[n.depth] = Math.max(layers[n.depth] || 0, n.place + 1)
+    why = undefined
+    whole(!moved)
+  }, (e) => {
+    why = e
+    asked = ""
+  })
+}
+
+// A layer of many is folded into several columns of so many rows, so that all of it has the shape of
+// the window. starts are the columns at which layers begin, and where the next would.
+let most = 1
+let starts: number[] = [0]
+const xOf = (n: Node) => (starts[n.depth] + Math.floor(n.place / most)) * wide
+const yOf = (n: Node) => ((n.place % most) + (most - Math.min(most, layers[n.depth])) / 2) * tall
+
+// whole gives each task its place, and with fit has all of them seen.
+function whole(fit = true) {
+  most = Math.max(1, Math.min(Math.max(...layers), Math.ceil(Math.sqrt((nodes.length * wide * see.h) / (tall * see.w)))))
+  starts = [0]
+  for (const n of layers) starts.push(starts[starts.length - 1] + Math.ceil(n / most))
+  if (!fit) return
+  const w = starts[layers.length] * wide
+  const hgt = most * tall
+  see.scale = Math.min(1.2, see.w / (w + 40), see.h / (hgt + 40))
+  see.x = (w - wide + box.w) / 2
+  see.y = (hgt - tall + box.h) / 2
+  moved = false
+}
+
+function zoom(by: number, x = see.x, y = see.y) {
+  const next = Math.max(0.02, Math.min(3, see.scale * by))
+  see.x = x + (see.x - x) * (see.scale / next)
+  see.y = y + (see.y - y) * (see.scale / next)
+  see.scale = next
+  moved = true
+  redraw()
+}
+
+function show(id: string) {
+  const n = by.get(id)
+  if (!n) return
+  selected = id
+  moved = true
+  const dx = (xOf(n) + box.w / 2 - see.x) * see.scale
+  const dy = (yOf(n) + box.h / 2 - see.y) * see.scale
+  if (Math.abs(dx) > see.w / 2 - 60) see.x = xOf(n) + box.w / 2
+  if (Math.abs(dy) > see.h / 2 - 30) see.y = yOf(n) + box.h / 2
+  if (see.scale < 0.5) see.scale = 0.8
+  redraw()
+}
+
+function all() {
+  whole()
+  redraw()
+}
+
+export function graphKeys(t: OpenTeam): Key[] {
+  const n = by.get(selected)
+  const move = (depth: number, place: number) => {
+    const from = n ?? nodes[0]
+    if (!from) return
+    if (!n) return show(from.id)
+    const near = depth ? edges.flatMap((e) => (depth > 0 && e.from === from.id ? [e.to] : depth < 0 && e.to === from.id ? [e.from] : [])) : nodes.filter((x) => x.depth === from.depth && x.place === from.place + place).map((x) => x.id)
+    if (near[0]) show(near[0])
+  }
+  return [
+    { keys: "h ArrowLeft", does: "what it waits for", run: () => move(-1, 0) },
+    { keys: "l ArrowRight", does: "what waits for it", run: () => move(1, 0) },
+    { keys: "j ArrowDown", does: "next of the layer", run: () => move(0, 1) },
+    { keys: "k ArrowUp", does: "previous of the layer", run: () => move(0, -1) },
+    { keys: "+ =", does: "closer", run: () => zoom(1.3) },
+    { keys: "-", does: "farther", run: () => zoom(1 / 1.3) },
+    { keys: "0", does: "all of it", run: all },
+    { keys: "Enter", does: "its whole story", run: () => selected && go(to(t.id, "task", selected)) },
+    { keys: "m", does: "what to do with it", run: () => openMenu(selected) },
+  ]
+}
+
+// pan follows the pointer while it is down.
+function pan(e: PointerEvent) {
+  let { clientX: x, clientY: y } = e
+  dragged = false
+  drag(e, (m) => {
+    if (Math.abs(m.clientX - x) + Math.abs(m.clientY - y) < 3 && !dragged) return
+    dragged = moved = true
+    see.x -= (m.clientX - x) / see.scale
+    see.y -= (m.clientY - y) / see.scale
+    x = m.clientX
+    y = m.clientY
+    redraw()
+  })
+}
+
+export function Graph(p: { t: OpenTeam; find: string }): Child {
+  if (!asked && !why) read(p.t.id)
+  if (why && !nodes.length) return <Empty>{say(why)}</Empty>
+  if (!nodes.length) return <Empty>Looking…</Empty>
+  const w = see.w / see.scale
+  const hgt = see.h / see.scale
+  const left = see.x - w / 2
+  const top = see.y - hgt / 2
+  const inside = (n: Node) => xOf(n) > left - box.w && xOf(n) < left + w && yOf(n) > top - box.h && yOf(n) < top + hgt
+  const seen = nodes.filter(inside)
+  const stands = (n: Node) => {
+    const task = p.t.state.tasks.get(n.id)
+    return task ? statusOf(p.t, task) : n.status
+  }
+  const find = p.find.toLowerCase()
+  let lines = ""
+  let near = ""
+  for (const e of edges) {
+    const a = by.get(e.from)
+    const b = by.get(e.to)
+    if (!a || !b) continue
+    const x1 = xOf(a) + box.w
+    const x2 = xOf(b)
+    const y1 = yOf(a) + box.h / 2
+    const y2 = yOf(b) + box.h / 2
+    if (Math.max(x1, x2) < left || Math.min(x1, x2) > left + w || Math.max(y1, y2) < top || Math.min(y1, y2) > top + hgt) continue
+    const curve = "M" + x1 + " " + y1 + "C" + (x1 + 20) + " " + y1 + " " + (x2 - 20) + " " + y2 + " " + x2 + " " + y2
+    if (e.from === selected || e.to === selected) near += curve
+    else lines += curve
+  }
+  const sel = by.get(selected)
+  const each = (el: any) => {
+    if (Math.abs(el.clientWidth - see.w) > 1 || Math.abs(el.clientHeight - see.h) > 1) {
+      see.w = el.clientWidth || 800
+      see.h = el.clientHeight || 500
+      whole(!moved)
+      redraw()
+    }
+  }
+  return <div class="graph" each={each}>
+    <svg viewBox={left + " " + top + " " + w + " " + hgt} role="img" aria-label={nodes.length + " tasks. The arrow keys go along."} onpointerdown={pan}
+      onwheel={(e: WheelEvent) => {
+        e.preventDefault()
+        const r = (e.currentTarget as Element | null ?? document.querySelector(".graph svg")!).getBoundingClientRect()
+        zoom(Math.exp(-e.deltaY / 400), left + ((e.clientX - r.left) / r.width) * w, top + ((e.clientY - r.top) / r.height) * hgt)
+      }}>
+      <path class="edges" d={lines} />
+      <path class="edges near" d={near} />
+      {seen.map((n) => {
+        const s = stands(n)
+        const dim = find && !(n.id + " " + n.title).toLowerCase().includes(find)
+        return <g key={n.id} class={"node t-" + s + (n.id === selected ? " on" : "") + (dim ? " far" : "")} transform={"translate(" + xOf(n) + " " + yOf(n) + ")"}
+          onclick={() => { if (!dragged) show(n.id) }} ondblclick={() => go(to(p.t.id, "task", n.id))}>
+          <title>{line(n.id + " " + words(s) + ": " + n.title, 200)}</title>
+          <rect width={box.w} height={box.h} rx="5" />
+          {see.scale > 0.35 && [<text x="8" y="14">{line(n.id, 14)} {words(s)}</text>, <text x="8" y="27">{line(n.title, 22)}</text>]}
+        </g>
+      })}
+    </svg>
+    <div class="over">
+      <Zoom closer={zoom} whole={all} />
+      <span aria-live="polite">{sel && <a class="big" href={to(p.t.id, "task", sel.id)}>{line(sel.id + " " + words(stands(sel)) + " " + sel.title, 80)}</a>}</span>
+    </div>
+  </div>
+}

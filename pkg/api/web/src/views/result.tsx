@@ -1,0 +1,98 @@
+// What came out of a goal, and what it cost.
+
+import { h, type Child } from "../dom"
+import { Markdown } from "../markdown"
+import { path } from "../request"
+import { filter, route, to } from "../route"
+import { act, ask, every, once, team } from "../store"
+import { Ago, line, plain, price, short, span, State, Time, words } from "../text"
+import { Box, Button, Chip, Empty, mayWrite, Panel, TaskLink, Who, type Key } from "../ui"
+import type { Deliverable as File, PastGoal, UsageRow, UsageTable } from "../api"
+import type { Route } from "../route"
+import type { View } from "../view"
+import { Diff, load } from "./diff"
+import { Deliverable } from "./file"
+import { Table } from "../table"
+import { Missing } from "./team"
+
+const bys: [string, string][] = [["agent", "member"], ["role", "role"], ["alias", "alias"]]
+
+let goals: PastGoal[] | null = null
+let files: File[] | null = null
+let usage: UsageTable | null = null
+
+// A part that is not answered stays as it is; the bar says it if the connection is lost.
+function read(id: string, by: string) {
+  const at = "/teams" + path(id)
+  ask(at + "/goals", (d) => { goals = d.goals || [] })
+  ask(at + "/deliverables?limit=1000", (d) => { files = d.deliverables || [] })
+  ask(at + "/usage?by=" + by, (d) => { usage = d })
+  load(id, "", team?.record?.line_head)
+}
+
+function begin(r: Route) {
+  goals = files = usage = null
+  const again = () => read(r.team, route().query.get("by") || "agent")
+  again()
+  return every(10_000, again)
+}
+
+function Files(p: { id: string }) {
+  if (!files) return <p class="dim">Looking…</p>
+  if (!files.length) return <p class="dim">No task has left a file of its own.</p>
+  return <ul class="plain">{files.slice(0, 300).map((f) => <li key={f.task}>
+    <TaskLink of={f.task} /> <Deliverable team={p.id} task={f.task} path={f.path} /></li>)}</ul>
+}
+
+function Cost(p: { by: string }) {
+  const rows = usage?.rows || []
+  const money = rows.some((r) => typeof r.cost === "number" && r.cost > 0)
+  const size = (r: UsageRow) => (money ? r.cost : r.total_tokens) || 0
+  const most = Math.max(1e-12, ...rows.map(size))
+  return <Panel name="What it cost">
+    <div class="chips">{bys.map(([k, name]) => <Chip on={p.by === k} do={() => { filter("by", k === "agent" ? "" : k); read(team!.id, k) }}>by {name}</Chip>)}</div>
+    {rows.length > 0 && usage?.by === p.by ? <Table class="usage" head={[bys.find(([k]) => k === p.by)?.[1], "calls", "tokens in", "out", "cost", ""]}>
+      {rows.slice(0, 200).map((r) => <tr key={r.name}><th>{p.by === "agent" && r.name ? <Who of={r.name} /> : <bdi>{line(r.name, 60) || "not known"}</bdi>}</th><td class="n">{r.model_calls}</td><td class="n">{short(r.prompt_tokens)}</td><td class="n">{short(r.completion_tokens)}</td>
+        <td class="n">{price(r, 3) || <span class="dim">not known</span>}</td>
+        <td aria-hidden="true"><svg class="bar-chart" viewBox="0 0 100 10" preserveAspectRatio="none"><rect width={(100 * size(r)) / most} height="10" /></svg></td></tr>)}
+    </Table> : <p class="dim">{usage ? "No call of a model so far." : "Looking…"}</p>}
+    <p class="dim small">Of all goals of the team.</p></Panel>
+}
+
+export const result: View = {
+  name: "result",
+  label: "Result",
+  go: "r",
+  title: (r) => "Result · " + r.team,
+  open: begin,
+  keys: (): Key[] => (mayWrite() ? [{ keys: "w", does: "set the next goal", run: () => document.getElementById("next-goal")?.focus() }] : []),
+  draw(r): Child {
+    if (!team) return <Missing />
+    const t = team
+    const g = t.goal
+    const working = g?.status === "active"
+    const tasks = [...t.state.tasks.values()].filter((x) => !x.earlier).sort((a, b) => (a.id.length - b.id.length) || (a.id < b.id ? -1 : 1))
+    const command = "teamctl land --team " + r.team
+    return <div class="page story">
+      <div class="head"><h1>Result</h1>{g && <State of={g.status} as={working && "still at it"} />}
+        {g?.finished_at && <span class="dim"><Time at={g.finished_at} />, after {span(g.elapsed_seconds)}</span>}
+        <span class="gap"></span>{g && <span class="dim">{short(g.usage?.total_tokens || 0)} tokens {price(g.usage)} for this goal</span>}</div>
+      {!g && <Empty>The team has had no goal yet. {mayWrite() && "Set one below."}</Empty>}
+      {g && <Panel name={"Goal " + g.goal_number}><div class="text" dir="auto">{plain(line(g.goal, 2000))}</div></Panel>}
+      {g?.reason && <p class="panel bad" dir="auto">{line(g.reason, 1000)}</p>}
+      {g?.summary ? <Panel name="Summary"><Markdown id={"sum" + r.team + g.goal_number} of={g.summary} first={6000} /></Panel> : g && <p class="dim">{working ? "The summary comes when the leader ends the goal." : "It left no summary."}</p>}
+      {t.record?.line && !t.record.line.why && <Panel name="Take it over"><div class="acts left"><code class="mono command">{command}</code><Button do={() => act("copy", () => navigator.clipboard.writeText(command), "Copied.")}>Copy</Button></div></Panel>}
+      <Panel name="Deliverables"><Files id={r.team} /></Panel>
+      <Panel name="Tasks">{tasks.length ? <Table head={["Task", "", "Result", "Check"]}>
+        {tasks.slice(0, 1000).map((x) => <tr key={x.id}><th><TaskLink of={x.id} /></th><td><span class="badge">{words(x.status)}</span> <span dir="auto">{line(x.title, 120)}</span></td><td dir="auto">{line(x.result_summary || x.reason, 200)}</td>
+          <td>{x.check ? <code class="mono" title="It has passed if the task is completed">{line(x.check, 60)}</code> : <span class="dim">none</span>}</td></tr>)}</Table> : <p class="dim">None.</p>}</Panel>
+      <Cost by={r.query.get("by") || "agent"} />
+      <Panel name="What was changed"><Diff id={r.team} to={() => "leader"} /></Panel>
+      {mayWrite() && t.record && <Panel name={working ? "Add to the goal" : "Go on from here"}><Box id="next-goal" label={working ? "What to add" : "The next goal"} button={working ? "Add" : "Start"} rows={2}
+        send={(goal) => once("goal-" + r.team, "/teams" + path(r.team, "goal"), { goal, ...(working && { add: true }) })} done={working ? "The leader reads it." : "The goal is set."} /></Panel>}
+      {goals && goals.length > 0 && <Panel name="Goals before"><ol class="steps">{[...goals].reverse().map((p) => <li key={p.number}><b>{p.number}</b> <State of={p.status} /> <span dir="auto">{line(p.goal, 300)}</span>
+        <span class="dim"> {p.ended_at && [<Ago at={p.ended_at} />, " ago"]} {line(p.tasks, 200)}</span>{p.set_at && [" ", <a href={to(r.team, "timeline", "", { goal: String(p.number) })}>Timeline</a>]}
+        {(p.summary || p.reason) && <details class="fold"><summary>what came of it</summary><div class="text" dir="auto">{plain(p.summary || p.reason)}</div></details>}</li>)}</ol></Panel>}
+    </div>
+  },
+}

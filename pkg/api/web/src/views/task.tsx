@@ -1,0 +1,106 @@
+// One task's whole story.
+
+import { h, redraw, type Child } from "../dom"
+import { Markdown } from "../markdown"
+import { get, path, say, type Problem } from "../request"
+import { to } from "../route"
+import { every, team } from "../store"
+import { Ago, line, price, short, Text, Time, words } from "../text"
+import { Button, Empty, mayWrite, Panel, TaskLink, Who, type Key } from "../ui"
+import type { History, Step, TaskView, UsageRow } from "../api"
+import type { Route } from "../route"
+import type { View } from "../view"
+import { Menu, openMenu, priorities } from "./board"
+import { Diff, load } from "./diff"
+import { Deliverable } from "./file"
+import { Missing } from "./team"
+
+let task: TaskView | null = null
+let history: History | null = null
+let used: UsageRow | undefined
+let why: Problem | undefined
+
+async function read(r: Route) {
+  const at = "/teams" + path(r.team, "tasks", r.id)
+  try {
+    const [one, steps, table] = await Promise.all([get(at), get(at + "/history"), get("/teams" + path(r.team, "usage") + "?by=task")])
+    if (now !== r.team + "/" + r.id) return
+    task = one
+    history = steps
+    used = (table.rows as UsageRow[])?.find((x) => x.name === r.id)
+    why = undefined
+    if (one.commit) load(r.team, "?task=" + encodeURIComponent(r.id), one.commit)
+  } catch (e) {
+    if (now === r.team + "/" + r.id) why = e as Problem
+  }
+  redraw()
+}
+
+let now = "" // the team and the task that are shown
+
+function begin(r: Route): () => void {
+  now = r.team + "/" + r.id
+  task = null
+  history = null
+  used = undefined
+  why = undefined
+  read(r)
+  let seen = ""
+  return every(1500, () => {
+    const t = team!.state.tasks.get(r.id)
+    const mark = "" + [t?.updated_at, t?.tokens, team!.state.tasks.size]
+    if (mark !== seen) read(r)
+    seen = mark
+  })
+}
+
+function steps(all: Step[]) {
+  return <ol class="steps">{all.slice(-300).map((s) => <li key={s.revision}><span class="dim"><Time at={s.at} /></span> {s.by && <Who of={s.by} />} <span dir="auto">{line(s.what, 200)}</span>{s.why && <span class="dim" dir="auto"> {line(s.why, 600)}</span>}</li>)}</ol>
+}
+
+const links = (ids: string[]) => ids.slice(0, 60).map((d) => {
+  const s = team!.state.tasks.get(d)
+  return <li key={d}><TaskLink of={d} /> <span class="badge">{words(s?.status || "unknown")}</span> <span dir="auto">{line(s?.title, 100)}</span></li>
+})
+
+export const one: View = {
+  name: "task",
+  title: (r) => r.id + " · " + r.team,
+  open: begin,
+  keys: (r): Key[] => (task && mayWrite() ? [{ keys: "m", does: "what to do with it", run: () => openMenu(r.id) }] : []),
+  draw(r): Child {
+    if (!team) return <Missing />
+    if (why && !task) return <Empty>{say(why)} <a href={to(r.team, "board")}>To the board</a></Empty>
+    const v = task
+    if (!v) return <Empty>Looking…</Empty>
+    return <div class="page story">
+      <div class="head"><h1 dir="auto"><span class="dim">{line(v.id, 20)}</span> {line(v.title, 500)}</h1></div>
+      <div class="head">
+        <span class={"state s-" + (v.status === "completed" ? "finished" : v.status === "failed" ? "failed" : "active")}>{v.is_blocked ? "blocked" : words(v.status)}</span>
+        {v.priority > 0 && <span class="badge warn">{priorities[v.priority] || v.priority}</span>}
+        {v.role && <span class="dim">for a {line(v.role, 40)}</span>}
+        {v.assignee && <span>{v.status === "in_progress" ? "held by " : "last held by "}<Who of={v.assignee} /></span>}
+        {v.claimed_at && v.status === "in_progress" && <span class="dim">for <Ago at={v.claimed_at} /></span>}
+        {v.attempts > 0 && <span class="bad">{v.attempts} tries came to nothing</span>}
+        {used && <span class="dim">{short(used.total_tokens)} tokens {price(used, 3)}</span>}
+        {v.undone && <span class="badge bad">its work was taken back</span>}
+        <span class="gap"></span>
+        {mayWrite() && <Button hint="m" do={() => openMenu(v.id)}>What to do…</Button>}
+      </div>
+      {v.why && <p class="panel">{line(v.why, 600)}</p>}
+      {v.reason && <p class="panel bad" dir="auto">{line(v.reason, 1000)}</p>}
+      {v.description && <Panel name="What is to be done"><Markdown id={"d" + v.id} of={v.description} first={4000} /></Panel>}
+      {v.result_summary && <Panel name="What came of it"><Markdown id={"r" + v.id} of={v.result_summary} first={4000} /></Panel>}
+      {v.check && <Panel name="Check"><Text id={"k" + v.id} of={v.check} mono /></Panel>}
+      {(v.waiting_for?.length || v.dependencies?.length || v.blocks?.length) ? <Panel name="Around it">
+        {v.dependencies?.length ? [<h3>It comes after</h3>, <ul class="plain">{links(v.dependencies)}</ul>] : null}
+        {v.blocks?.length ? [<h3>What waits for it</h3>, <ul class="plain">{links(v.blocks)}</ul>] : null}</Panel> : null}
+      {v.deliverable_digest && <Panel name="Deliverable"><Deliverable team={r.team} task={v.id} path={v.deliverable_path} /></Panel>}
+      <Panel name="History">{history ? steps(history.steps || []) : null}
+        {history && !history.whole && <p class="dim small">Older steps are not stored any more.</p>}
+        {[...new Set(history?.steps?.map((s) => s.assignee))].map((a) => a && a !== "user" && <p><a href={to(r.team, "agent", a, { q: v.id })}>Transcript of {line(a, 40)}</a></p>)}</Panel>
+      {v.commit && <Panel name="What it has changed"><Diff id={r.team} task={v.id} to={() => v.assignee} /></Panel>}
+      <Menu />
+    </div>
+  },
+}

@@ -1,0 +1,156 @@
+// The team: what it is to reach and how far it is, what waits for a person, its members, and what
+// happens beside them.
+
+import { h, type Child } from "../dom"
+import { Line } from "../lines"
+import { atEnd, List, toEnd } from "../list"
+import { kinds } from "../log"
+import { path } from "../request"
+import { filter, route, to } from "../route"
+import { once, OpenTeam, team } from "../store"
+import { Ago, line, Name, plain, price, short, span, State } from "../text"
+import { Box, Chip, Choice, colour, Empty, focus, memberNames, mayWrite, standOf, TaskLink, Who, type Key, write } from "../ui"
+import type { Draft, Member } from "../state"
+import type { View } from "../view"
+import { statusOf } from "./board"
+import { Inbox, inboxKeys } from "./inbox"
+import { Progress } from "./progress"
+
+// counts are the tasks of the present goal by status; those that wait for others are blocked.
+export function counts(t: OpenTeam): Record<string, number> {
+  const n: Record<string, number> = {}
+  for (const task of t.state.tasks.values()) {
+    if (task.earlier) continue
+    const s = statusOf(t, task)
+    n[s] = (n[s] || 0) + 1
+  }
+  return n
+}
+
+function Goal(p: { t: OpenTeam }) {
+  const g = p.t.goal
+  const record = p.t.record
+  const text = g?.goal || record?.goal || ""
+  const status = g?.status || record?.status || ""
+  const working = status === "active" && !!text
+  const cost = price(g?.usage)
+  const seconds = working && g?.goal_at ? (Date.now() - Date.parse(g.goal_at)) / 1000 : g?.elapsed_seconds
+  return <section class="goal-head" aria-label="Goal">
+    <div class="head">
+      <State of={status} as={!status && "…"} />
+      {g?.goal_number ? <span class="dim">goal {g.goal_number}</span> : null}
+      <span class="gap"></span>
+      {seconds ? <span class="fact" title="since the goal was set">{span(seconds)}</span> : null}
+      <span class="fact" title="tokens of its model calls">{short(g?.usage?.total_tokens || p.t.state.tokens)} tokens</span>
+      {cost && <span class="fact" title="the part of the cost that is known">{cost}</span>}
+    </div>
+    <h1 dir="auto">{text ? <details class="goal-text"><summary>{line(text, 280)}</summary><div class="text">{plain(text)}</div></details> : <span class="dim">{record ? "This team has no goal yet." : "…"}</span>}</h1>
+    {g?.lost && <p class="badge warn">{line(g.lost, 300)}</p>}
+    <Progress tasks={counts(p.t)} />
+    {!working && g?.summary && <details class="result" open><summary>Result</summary><div class="text">{plain(g.summary.slice(0, 4000))}</div></details>}
+    {!working && g?.reason && <p class="badge bad">{line(g.reason, 600)}</p>}
+    {mayWrite() && !working && record && <Box id={"goal-" + p.t.id} label="Goal" placeholder={text ? "What is it to reach next?" : "What is the team to reach?"} button="Set the goal"
+      send={(goal) => once("goal-" + p.t.id, "/teams" + path(p.t.id) + "/goal", { goal })} done="The goal is set." />}
+  </section>
+}
+
+export function Fill(p: { used?: number; of?: number }) {
+  if (!p.used) return null
+  const part = p.of ? Math.min(100, Math.round((100 * p.used) / p.of)) : 0
+  return <span class={"fill" + (part > 85 ? " high" : "")} title={"context: about " + p.used.toLocaleString() + " tokens" + (p.of ? " of " + p.of.toLocaleString() : "")}>
+    {p.of ? [<span class="gauge" role="img" aria-label={"context " + part + " % full"}><i style={{ width: part + "%" }}></i></span>, part, " %"] : short(p.used)}
+  </span>
+}
+
+function Card(p: { t: OpenTeam; m: Member }) {
+  const { t, m } = p
+  const a = t.agents.get(m.id)
+  const s = standOf(m, a)
+  const task = t.state.tasks.get(m.task)
+  const cost = price({ ...t.goal?.usage, cost: a?.cost }, 3)
+  const draft = t.state.draft(m.id)
+  const last = draft ? draft.text.slice(-400) : t.lastWords.get(m.id) || a?.last_line
+  return <article class={"card st-" + s.state} aria-label={m.id + ", " + s.says}>
+    <div class="head"><a class={"who c-" + colour(m.id)} href={to(t.id, "agent", m.id)}><Name of={m.id} /></a><span class="dim role"><bdi>{line(m.role, 40)}</bdi></span><span class="gap"></span>
+      {s.since > 0 && <span class="dim since"><Ago at={s.since} /></span>}</div>
+    <div class="stand"><b>{s.says}</b>{s.why && <span class="why" title={s.why}> {s.why}</span>}</div>
+    {m.task && <div class="on-task"><TaskLink of={m.task} /> <span dir="auto">{line(task?.title, 120)}</span></div>}
+    {last && <div class={"last" + (draft ? " live" : "")} dir="auto">{line(last, 240)}</div>}
+    <div class="foot dim">
+      {a?.turn ? <span title="turns of its model">turn {a.turn}</span> : null}
+      {a?.tokens ? <span title="tokens that its turns have used">{short(a.tokens)} tok</span> : null}
+      {cost && <span title="cost">{cost}</span>}
+      <Fill used={a?.context} of={a?.window} />
+      {a?.model && <span class="model" title={a.model}>{line(a.alias || a.model, 30)}</span>}
+    </div>
+  </article>
+}
+
+function Members(p: { t: OpenTeam }) {
+  const all = [...p.t.state.members.values()].filter((m) => m.joined > 0)
+    .map((m) => ({ m, rank: standOf(m, p.t.agents.get(m.id)).rank })).sort((a, b) => a.rank - b.rank || a.m.joined - b.m.joined)
+  return <section class="members" aria-label="Members">
+    <h2>Members <span class="dim">{all.length || ""}</span></h2>
+    {all.length === 0 && <p class="dim calm">{p.t.record ? "No member is in the team. The leader comes with the first goal." : "Looking…"}</p>}
+    <div class="cards">{all.map(({ m }) => <Card t={p.t} m={m} key={m.id} />)}</div>
+  </section>
+}
+
+const Written = (p: { d: Draft }) => <div class="line live"><span class="dim pen" title="it is being written">✎</span> <Who of={p.d.agent} /> <span class="what" dir="auto">{line("…" + p.d.text.slice(-300), 320)}</span></div>
+
+function Stream(p: { t: OpenTeam }) {
+  const t = p.t
+  const r = route()
+  const kind = r.query.get("kind") || ""
+  const agent = r.query.get("member") || ""
+  const rows = t.log.rows(kind, agent)
+  const drafts = (!kind || kind.includes("says") ? t.state.drafts() : []).filter((d) => !agent || d.agent === agent)
+  const on = kind ? kind.split(",") : []
+  const id = "stream|" + t.id + "|" + t.resets + "|" + kind + "|" + agent
+  return <section class="stream" aria-label="Stream">
+    <div class="head tools">
+      <h2>Stream</h2>
+      <Choice label="Only this member" value={agent} of={[["", "everyone"], ["user", "you"], ...memberNames()]} pick={(m) => filter("member", m)} />
+      <span class="chips" role="group" aria-label="Kinds">{kinds.map((k) =>
+        <Chip on={on.includes(k)} do={() => filter("kind", (on.includes(k) ? on.filter((x) => x !== k) : [...on, k]).join(","))}>{k}</Chip>)}</span>
+      {t.strange > 0 && <p class="badge warn" role="status">{t.strange} records have a form that this page does not know. Reload it for a newer one.</p>}
+    </div>
+    {rows.length === 0 && drafts.length === 0 && <Empty>{kind || agent ? "Nothing of that has happened." : "Nothing has happened yet."}</Empty>}
+    {rows.length > 0 && <List id={id} count={rows.length} estimate={44} follow label="What happens" keyOf={(i) => rows[i]} row={(i) => <Line of={t.log.entry(rows[i])} />} />}
+    {!atEnd(id) && <button class="tail" onclick={() => toEnd(id)}>To the newest ↓</button>}
+    {drafts.length > 0 && <div class="drafts" aria-hidden="true">{drafts.slice(-4).map((d) => <Written d={d} key={d.agent} />)}</div>}
+  </section>
+}
+
+// Missing is shown where nothing is known of a team yet.
+export const Missing = () => <Empty>Looking for the team…</Empty>
+
+function keys(): Key[] {
+  return team ? [
+    ...inboxKeys(team),
+    { keys: "f", does: "stream: only the next kind", run: () => { const now = route().query.get("kind") || ""; filter("kind", ["", ...kinds][(["", ...kinds].indexOf(now as any) + 1) % (kinds.length + 1)]) } },
+    { keys: "w", does: "write to the leader", run: () => focus("say-leader") },
+  ] : []
+}
+
+export const overview: View = {
+  name: "",
+  label: "Team",
+  go: "o",
+  title: (r) => r.team,
+  keys,
+  draw(): Child {
+    if (!team) return <Missing />
+    const t = team
+    return <div class="cols">
+      <div class="side">
+        <Goal t={t} />
+        <Inbox t={t} />
+        <Members t={t} />
+        {mayWrite() && t.record && <section aria-label="Write to the leader"><h2>Write to the leader</h2>
+          <Box id="say-leader" label="Message to the leader" placeholder="A message to the leader  (w)" button="Send" send={(content) => write("say-leader", "leader", content)} done="Sent." /></section>}
+      </div>
+      <Stream t={t} />
+    </div>
+  },
+}

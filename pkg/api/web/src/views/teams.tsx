@@ -1,0 +1,102 @@
+// All teams, and what each wants.
+
+import { h, redraw, type Child } from "../dom"
+import { List } from "../list"
+import { api, path, say } from "../request"
+import { go, route, to } from "../route"
+import { once, teams, watchTeams } from "../store"
+import { line, Name, plain, price, State, words } from "../text"
+import { Box, Button, Empty, Find, findKey, focus, has, mayWrite, moves, type Key } from "../ui"
+import type { View } from "../view"
+import type { TeamStatus } from "../types"
+import { Progress } from "./progress"
+
+export const wants = (t: TeamStatus) => t.waiting ?? 0
+const trouble = (t: TeamStatus) => (t.parked?.length || 0) + (t.damaged?.length || 0) + (t.silent?.length || 0) + (t.lost?.length || 0) + (t.storage ? 1 : 0)
+const rank = (t: TeamStatus) => (wants(t) ? 0 : trouble(t) ? 1 : t.status === "active" && t.goal ? 2 : t.status === "active" ? 3 : 4)
+
+let selected = ""
+let setting = "" // the team whose goal is being set
+let adding = false
+
+function found(words: string): TeamStatus[] {
+  return (teams.list || [])
+    .filter((t) => has(words, t.id + " " + t.goal + " " + t.status))
+    .sort((a, b) => rank(a) - rank(b) || (a.id < b.id ? -1 : 1))
+}
+
+function keys(): Key[] {
+  return [
+    ...moves("team", found(route().query.get("q") || "").map((t) => t.id), selected, (id) => (selected = id), ".team.on"),
+    { keys: "Enter", does: "open the team", run: () => selected && go(to(selected)) },
+    findKey("teams"),
+    ...(mayWrite() ? [{ keys: "n", does: "new team", run: () => { adding = true; redraw(); focus("new-team") } }] : []),
+  ]
+}
+
+async function add(goal: string) {
+  const id = (document.getElementById("new-team") as HTMLInputElement).value.trim()
+  await api("POST", "/teams", { id })
+  try {
+    await once("goal-" + id, "/teams" + path(id) + "/goal", { goal })
+  } finally {
+    adding = false
+    go(to(id))
+  }
+}
+
+function Row(p: { t: TeamStatus }) {
+  const t = p.t
+  const members = Object.entries(t.members || {}).filter(([s]) => s !== "stopped")
+  const n = wants(t)
+  const bad = trouble(t)
+  return <article class={"team" + (t.id === selected ? " on" : "")} aria-label={"team " + line(t.id)}>
+    <div class="head">
+      <a class="big" href={to(t.id)}><Name of={t.id} /></a>
+      <State of={t.status} />
+      {n > 0 && <a class="count" href={to(t.id)}>{n} waiting for you</a>}
+      {bad > 0 && <span class="badge bad">{bad} in trouble</span>}
+      {!t.leader && t.status === "active" && <span class="badge warn" title="No process leads it">not led</span>}
+    </div>
+    <p class="goal" dir="auto">{t.goal ? line(t.goal, 240) : <span class="dim">It has no goal yet.</span>}</p>
+    <Progress tasks={t.tasks || {}} />
+    <div class="foot dim">
+      <span>{members.length ? members.map(([s, n]) => n + " " + words(s)).join(", ") : "no members"}</span>
+      {price(t.usage)}
+      {mayWrite() && <Button class="quiet" do={() => { setting = setting === t.id ? "" : t.id; redraw() }}>{t.status === "active" && t.goal ? "Add to the goal" : "Set a goal"}</Button>}
+    </div>
+    {setting === t.id && <Box id={"goal-" + t.id} label={"Goal of " + line(t.id)} placeholder="What is the team to reach?" button={t.status === "active" && t.goal ? "Add" : "Set it"} rows={3}
+      send={async (goal) => { await once("goal-" + t.id, "/teams" + path(t.id) + "/goal", { goal, add: t.status === "active" && !!t.goal }); setting = "" }} done="The goal is set." />}
+  </article>
+}
+
+export const all: View = {
+  name: "",
+  top: true,
+  title: () => "Teams",
+  open: watchTeams,
+  keys,
+  draw(r): Child {
+    const q = r.query.get("q") || ""
+    const list = found(q)
+    return <div class="page">
+      <div class="head tools">
+        <h1>Teams</h1>
+        <Find what="teams" />
+        <span class="gap"></span>
+        {mayWrite() && <Button class="main" hint="n" do={() => { adding = !adding; redraw() }}>New team</Button>}
+      </div>
+      {adding && <section class="panel" aria-label="New team">
+        <label class="field">Name <input id="new-team" autocomplete="off" maxlength="63" placeholder="a-z, 0-9 and -" /></label>
+        <Box id="new-goal" label="Its goal" placeholder="What is it to reach?" button="Start" rows={3} send={add} />
+      </section>}
+      {teams.why && !teams.list && <Empty>{say(teams.why)}</Empty>}
+      {!teams.why && !teams.list && <Empty>Looking…</Empty>}
+      {teams.list && list.length === 0 && <Empty>{q ? "No team has " + plain(q) + " in its name or goal." :
+        mayWrite() ? "There is no team yet. Make one here, or run: teamctl run \"what is to be reached\"" : "There is no team yet."}</Empty>}
+      {list.length > 40
+        ? <List id={"teams|" + q} class="teams" count={list.length} estimate={150} label="Teams" keyOf={(i) => list[i].id} row={(i) => <Row t={list[i]} />} />
+        : <div class="teams grid">{list.map((t) => <Row t={t} key={t.id} />)}</div>}
+    </div>
+  },
+}

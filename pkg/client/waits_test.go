@@ -1,0 +1,172 @@
+package client_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"agentteam/pkg/control"
+	"agentteam/pkg/line"
+	"agentteam/pkg/merge"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// beats has a member's process answer each ping with b.
+func (r *rig) beats(t *testing.T, b team.Beat) {
+	t.Helper()
+	stop, err := control.Serve(t.Context(), r.bt.Conn, control.Membership{Team: "t", AgentID: b.AgentID}, control.Handlers{Ping: func() team.Beat { return b }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+}
+
+// What a member waits for is shown with its first words and since when; whether it is a plan or a
+// call is looked up.
+func TestWhatMembersWaitFor(t *testing.T) {
+	r := newRig(t)
+	since := time.Now().UTC().Add(-time.Minute).Truncate(time.Second)
+	call := team.Approval{V: team.Protocol, Kind: team.OfPermission, ID: "0a1b", AgentID: "coder-1", Incarnation: 1, Approver: team.ByHuman,
+		Call: &team.AskedCall{Tool: "bash"}, Status: team.PlanPending, CreatedAt: since}
+	plan := team.Approval{V: team.Protocol, ID: "0a1c", AgentID: "coder-2", Incarnation: 1, Approver: team.ByHuman, Plan: "First I look.", Status: team.PlanPending, CreatedAt: since}
+	leaders := plan
+	leaders.ID, leaders.Approver = "0a1d", team.ByLeader
+	for _, a := range []team.Approval{call, plan, leaders} {
+		value, err := json.Marshal(a)
+		if err == nil {
+			_, err = r.bt.Bucket.Put(t.Context(), subject.KeyPlan(a.ID), value, 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, b := range []team.Beat{
+		{State: team.WaitingApproval, Awaits: team.UserAgent, Asked: call.ID, About: "git push"},
+		{State: team.WaitingApproval, Awaits: team.Leader, Asked: "another"},
+		{State: team.WaitingUser, Awaits: team.UserAgent, Asked: "01", About: "Which port?"},
+		{State: team.Idle},
+	} {
+		b.AgentID, b.Incarnation, b.ProgressAt = r.join(t).AgentID, 1, since
+		r.beats(t, b)
+	}
+	agents, err := r.Members().List(t.Context(), false)
+	if err != nil || len(agents) != 4 {
+		t.Fatalf("%d members, %v", len(agents), err)
+	}
+	for i, want := range []team.WaitFor{team.ForPermission, team.ForPlan, team.ForPerson, ""} {
+		a := agents[i]
+		if a.WaitsFor != want || (want != "") != (a.Since != nil && a.Since.Equal(since)) {
+			t.Errorf("%s waits for %q since %v, want %q", a.AgentID, a.WaitsFor, a.Since, want)
+		}
+	}
+	if agents[0].About != "git push" || agents[2].About != "Which port?" {
+		t.Errorf("they ask %q and %q", agents[0].About, agents[2].About)
+	}
+	r.active(t)
+	r.post(t, team.Message{Type: team.MsgMessage, From: "coder-3", To: team.UserAgent, Content: "Which port?", AwaitReply: true})
+	teams, err := r.client.Teams(t.Context())
+	if err != nil || len(teams) != 1 {
+		t.Fatalf("%d teams, %v", len(teams), err)
+	}
+	if s := teams[0]; s.Waiting != 3 || len(s.Questions) != 1 || len(s.Requests) != 1 || len(s.Plans) != 1 || s.Plans[0].ID != plan.ID {
+		t.Errorf("for a person wait %d: %d questions, %d calls, plans %v", s.Waiting, len(s.Questions), len(s.Requests), s.Plans)
+	}
+}
+
+// A member whose work was submitted waits for the line, as long as that has not taken it.
+func TestMembersWaitForTheLine(t *testing.T) {
+	r := newLineRig(t)
+	r.add(t, 1)
+	m := r.join(t)
+	task, err := r.board.Claim(t.Context(), "T-001", m.Holder())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.beats(t, team.Beat{AgentID: m.AgentID, Incarnation: 1, State: team.Running, Task: task.ID, Epoch: task.Epoch, Tool: "update_task"})
+	of := func() team.WaitFor {
+		a, err := r.Members().Get(t.Context(), m.AgentID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.WaitsFor
+	}
+	explained := func() team.TaskView {
+		t.Helper()
+		all, err := r.Board().Tasks(t.Context())
+		if err == nil {
+			err = r.Board().Explain(t.Context(), all, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all[0]
+	}
+	if v := explained(); v.Shown() != string(team.InProgress) {
+		t.Errorf("before its work is submitted its task is %s", v.Shown())
+	}
+	if got := of(); got != "" {
+		t.Errorf("before its work is submitted it waits for %q", got)
+	}
+	e := merge.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: 1, Agent: m.AgentID, Base: line.Hash(r.git(t, "git rev-parse HEAD"))}
+	if _, err := merge.New(r.bt).Submit(t.Context(), e, []byte("bundle")); err != nil {
+		t.Fatal(err)
+	}
+	if got := of(); got != team.ForMerge {
+		t.Errorf("then it waits for %q", got)
+	}
+	if v := explained(); v.Shown() != "merging" || v.Status != team.InProgress || time.Since(*v.Merging) > time.Hour {
+		t.Errorf("its task is %s since %v", v.Shown(), v.Merging)
+	}
+	if err := r.board.Reap(t.Context(), task.ID, task.Epoch, "its holder is lost", true); err != nil {
+		t.Fatal(err)
+	}
+	if v := explained(); v.Shown() != string(team.Pending) || v.Merging != nil {
+		t.Errorf("taken from its holder its task is %s since %v", v.Shown(), v.Merging)
+	}
+}
+
+// Which members wait for the line is asked once, not for each of them.
+func TestLineIsAskedOnce(t *testing.T) {
+	r := newLineRig(t)
+	r.add(t, 3)
+	for _, id := range []team.TaskID{"T-001", "T-002", "T-003"} {
+		m := r.join(t)
+		task, err := r.board.Claim(t.Context(), id, m.Holder())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.beats(t, team.Beat{AgentID: m.AgentID, Incarnation: 1, State: team.Running, Task: task.ID, Epoch: task.Epoch, Tool: "bash"})
+	}
+	sub, err := r.bt.Conn.NATS().SubscribeSync("$JS.API.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.bt.Conn.Flush(t.Context()); err != nil { // the server knows that we listen
+		t.Fatal(err)
+	}
+	if agents, err := r.Members().List(t.Context(), false); err != nil || len(agents) != 3 {
+		t.Fatalf("%d members, %v", len(agents), err)
+	}
+	if err := r.bt.Conn.Flush(t.Context()); err != nil { // what was asked is here
+		t.Fatal(err)
+	}
+	n, _, err := sub.Pending()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for range n {
+		m, err := sub.NextMsg(time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(m.Subject+string(m.Data), "merge.") {
+			asked++
+		}
+	}
+	if asked == 0 || asked > 2 { // a list takes two
+		t.Errorf("it was asked %d times", asked)
+	}
+}

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"agentteam/pkg/grant"
+	"agentteam/pkg/permission"
+	"agentteam/pkg/strictyaml"
+	"agentteam/pkg/team"
+)
+
+// The files of an organisation's rules. They are not in team.yaml, which members of a team may write.
+const (
+	organisationFile = "/etc/agentteam/permissions.yaml"
+	organisationEnv  = "AGENTTEAM_ORGANISATION" // names another beside it
+)
+
+// takeOrganisation reads the rules that hold for all teams on this machine: those of the machine, if there are
+// any, before those of the file that the environment names, which has to be there.
+func (c *Config) takeOrganisation() error {
+	err := c.takeRules(organisationFile, fromDefault)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if named := c.sources.variable(organisationEnv); err == nil && named != "" {
+		err = c.takeRules(named, "env "+organisationEnv)
+	}
+	return err
+}
+
+// takeRules adds the rules of one file.
+func (c *Config) takeRules(file, origin string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return team.Errorf(team.InvalidArgument, "the permissions of the organisation: %w", err).WithHint("make the file readable for the user of this process; %s names one", organisationEnv)
+	}
+	var f grant.Form
+	if _, err := (strictyaml.Format{File: file, Kind: "file of permissions"}).Decode(data, &f.Permissions); err != nil {
+		return err
+	}
+	hands, _ := f.Hands()
+	_, never, err := permission.Parse(hands.Permissions)
+	if err != nil {
+		return team.Errorf(team.InvalidArgument, "%s: %w", file, err)
+	}
+	for _, warning := range never {
+		c.neverMatch = append(c.neverMatch, file+": "+warning)
+	}
+	c.Organisation = c.Organisation.And(hands.Permissions)
+	c.origins = append(c.origins, Origin{Name: "organisation", Value: file, Origin: origin})
+	return nil
+}

@@ -1,0 +1,109 @@
+// Package timeline folds the feed of a team (package feed) into the picture that shows why a goal
+// took as long as it did: for each member what it was at and when, for each task who held it and
+// when, and the chain of tasks that ended last, each begun only after the one before it.
+//
+// It is pure: it reads nothing, and its clock is that of the entries. What no entry shows is a
+// gap or a span of kind unknown, never a guess. Who reads the feed is package client.
+package timeline
+
+import (
+	"time"
+
+	"agentteam/pkg/team"
+)
+
+// Timeline is what members were at between two times.
+type Timeline struct {
+	Goal     int         `json:"goal"` // its number
+	From     time.Time   `json:"from"`
+	To       time.Time   `json:"to"`    // of a goal under way: now
+	Whole    bool        `json:"whole"` // no entry of that time is missing
+	Sentence string      `json:"sentence"`
+	Lanes    []Lane      `json:"lanes" nullable:"false"` // of the agents, in the order in which they were there; people have none
+	Tasks    []Bar       `json:"tasks" nullable:"false"` // a hold each, in the order of their beginnings
+	Edges    []team.Edge `json:"edges" nullable:"false"` // from each dependency of a task that was held
+	Critical []Stage     `json:"critical" nullable:"false"`
+	Counts   []Count     `json:"counts" nullable:"false"` // of the tasks, after changes; at most 200
+}
+
+// Kind is what a member was at.
+type Kind string
+
+// The kinds of spans.
+const (
+	Model   Kind = "model" // a call of its model
+	Tool    Kind = "tool"  // a call of a tool
+	Wait    Kind = "wait"  // for what For names
+	Idle    Kind = "idle"  // it had nothing to do
+	Unknown Kind = "unknown"
+)
+
+// Kinds returns all kinds.
+func Kinds() []Kind { return []Kind{Model, Tool, Wait, Idle, Unknown} }
+
+// Lane is a member over time. Where it has no span it was not in the team.
+type Lane struct {
+	AgentID team.AgentID     `json:"agent_id"`
+	Role    string           `json:"role"`
+	Color   string           `json:"color"`
+	Spans   []Span           `json:"spans" nullable:"false"` // in order; none overlap
+	Seconds map[Kind]float64 `json:"seconds"`                // of each kind, also of spans that were merged
+}
+
+// Span is a time in which a member was at one thing.
+type Span struct {
+	Kind Kind         `json:"kind"`
+	For  team.WaitFor `json:"for,omitempty"`  // of a wait
+	Tool string       `json:"tool,omitempty"` // of a call
+	Task team.TaskID  `json:"task,omitempty"` // that it held
+	From time.Time    `json:"from"`
+	To   time.Time    `json:"to"`
+}
+
+// like reports whether two spans are of the same thing.
+func (s Span) like(o Span) bool {
+	return s.Kind == o.Kind && s.For == o.For && s.Tool == o.Tool && s.Task == o.Task
+}
+
+// Bar is a task in the hands of one member.
+type Bar struct {
+	Task    team.TaskID     `json:"task"`
+	Title   string          `json:"title"`
+	AgentID team.AgentID    `json:"agent_id"`
+	Status  team.TaskStatus `json:"status"` // in which the hold ended; in_progress: it has not
+	From    time.Time       `json:"from"`
+	To      time.Time       `json:"to"`
+}
+
+// Stage is a task of the critical path: had it ended sooner, the last task could have.
+type Stage struct {
+	Task    team.TaskID  `json:"task"`
+	AgentID team.AgentID `json:"agent_id"` // who held it last
+	From    time.Time    `json:"from"`     // of its first hold
+	To      time.Time    `json:"to"`
+	After   After        `json:"after"`
+	Lag     float64      `json:"lag"` // seconds between what it came after and its beginning
+}
+
+// After is why a task of the critical path did not begin sooner.
+type After string
+
+// The reasons. Another member could have helped only where it is AfterMember.
+const (
+	AfterNothing    After = ""           // it is the first
+	AfterDependency After = "dependency" // the step before is one that it depends on
+	AfterMember     After = "member"     // it was ready, and its member was busy with the step before
+)
+
+// Afters returns all reasons.
+func Afters() []After { return []After{AfterNothing, AfterDependency, AfterMember} }
+
+// Count is how many tasks there were of each kind after a change.
+type Count struct {
+	At      time.Time `json:"at"`
+	Blocked int       `json:"blocked"`
+	Ready   int       `json:"ready"`
+	Running int       `json:"running"`
+	Done    int       `json:"done"`
+	Failed  int       `json:"failed"` // or cancelled
+}

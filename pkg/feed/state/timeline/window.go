@@ -1,0 +1,80 @@
+package timeline
+
+import "time"
+
+// Window returns the part of the lanes between two times, with spans that are shorter than a
+// points-th of that merged with what is beside them: the merged one is of the kind that took
+// longest of them. A lane has about points spans at most, however much a member has done; its
+// Seconds are exact, and of the window. Tasks, path and counts stay. A zero time is the
+// timeline's own.
+func (t Timeline) Window(from, to time.Time, points int) Timeline {
+	if from.IsZero() || from.Before(t.From) {
+		from = t.From
+	}
+	if to.IsZero() || to.After(t.To) {
+		to = t.To
+	}
+	t.From, t.To = from, to
+	step := to.Sub(from) / time.Duration(max(points, 1))
+	lanes := make([]Lane, len(t.Lanes))
+	for i, l := range t.Lanes {
+		lanes[i] = l.window(from, to, step)
+	}
+	t.Lanes = lanes
+	return t
+}
+
+func (l Lane) window(from, to time.Time, step time.Duration) Lane {
+	out := l
+	out.Spans, out.Seconds = []Span{}, map[Kind]float64{}
+	var group []Span // short ones beside each other
+	flush := func() {
+		if len(group) > 0 {
+			out.Spans = append(out.Spans, merged(group))
+		}
+		group = group[:0]
+	}
+	for _, s := range l.Spans {
+		if s.From.Before(from) {
+			s.From = from
+		}
+		if s.To.After(to) {
+			s.To = to
+		}
+		took := s.To.Sub(s.From)
+		if took <= 0 {
+			continue
+		}
+		out.Seconds[s.Kind] += took.Seconds()
+		if n := len(group); n > 0 && (took >= step || !group[n-1].To.Equal(s.From)) {
+			flush()
+		}
+		if took >= step {
+			out.Spans = append(out.Spans, s)
+			continue
+		}
+		if group = append(group, s); s.To.Sub(group[0].From) >= step {
+			flush()
+		}
+	}
+	flush()
+	return out
+}
+
+// merged is one span in place of several beside each other.
+func merged(group []Span) Span {
+	longest, most := group[0], time.Duration(0)
+	for i, s := range group {
+		took := time.Duration(0)
+		for _, o := range group[i:] {
+			if o.like(s) {
+				took += o.To.Sub(o.From)
+			}
+		}
+		if took > most {
+			longest, most = s, took
+		}
+	}
+	longest.From, longest.To = group[0].From, group[len(group)-1].To
+	return longest
+}

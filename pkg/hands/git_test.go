@@ -1,0 +1,175 @@
+package hands_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"agentteam/pkg/team"
+)
+
+// unchanged has a test see that a user's files below a folder are as they were, and that none was added.
+func unchanged(t *testing.T, dir string) (check func()) {
+	t.Helper()
+	state := func() string {
+		out, err := exec.Command("sh", "-c", `find "$1" -exec stat -c '%n %F %f %i' {} + | sort && find "$1" -type f -exec cksum {} + | sort`, "sh", dir).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	before := state()
+	return func() {
+		t.Helper()
+		if now := state(); now != before {
+			t.Errorf("%s was\n%s\nand is\n%s", dir, before, now)
+		}
+	}
+}
+
+// What the user's git and the user's programs obey in a shared folder no command changes, at each level, nor
+// puts anything else in its place.
+func TestRepositoryIsKept(t *testing.T) {
+	levels(t, func(r *rig) {
+		put(r.T, filepath.Join(r.dir, ".git", "config"), `[core]
+	hooksPath = .husky/_
+	fsmonitor = "tools/watch.sh --fast"
+[include]
+	path = ../settings/more
+[includeIf "onbranch:x"]
+	path = ../settings/absent
+[filter "clean"]
+	smudge = sh 'tools/smudge.sh' main.go2
+[pager]
+	log = tools/run/pager.sh
+[core]
+	alternateRefsCommand = tools/run/refs.sh
+[submodule "x"]
+	update = !tools/run/update.sh
+[gpg "ssh"]
+	defaultKeyCommand = sh tools/run/key.sh
+[trailer "x"]
+	cmd = tools/run/trailer.sh
+	command = tools/run/old-trailer.sh
+[gc]
+	recentObjectsHook = tools/run/recent.sh
+`)
+		for name, text := range map[string]string{
+			".git/HEAD": "ref: refs/heads/main\n", "settings/more": "[diff]\n\texternal = ./deep/down/diff.sh\n", "settings/free": "x", "tools/watch.sh": "x",
+			"tools/smudge.sh": "x", "tools/free.sh": "x", "tools/run/pager.sh": "x", "tools/run/refs.sh": "x", "tools/run/update.sh": "x",
+			"tools/run/key.sh": "x", "tools/run/trailer.sh": "x", "tools/run/old-trailer.sh": "x", "tools/run/recent.sh": "x", "deep/down/diff.sh": "x", "deep/free": "x", "src/main.go": "x", ".husky/pre-commit": "x",
+		} {
+			put(r.T, filepath.Join(r.dir, name), text)
+		}
+		if err := os.Symlink(".git", filepath.Join(r.dir, "way")); err != nil {
+			r.Fatal(err)
+		}
+		if _, err := r.open("coder-1"); err != nil { // which makes what is named and absent
+			r.Fatal(err)
+		}
+		kept := []string{".git", ".husky", "team.yaml", "settings/more", "settings/absent", "tools/watch.sh", "tools/smudge.sh", "tools/run", "deep/down/diff.sh"}
+		var checks []func()
+		for _, path := range kept {
+			checks = append(checks, unchanged(r.T, filepath.Join(r.dir, path)))
+		}
+		for _, line := range []string{
+			"echo x >> .git/config", "rm -rf .git .husky settings tools deep team.yaml", "mv .git away; mkdir .git; echo x > .git/config", "mv .husky away; mkdir -p .husky/_; echo x > .husky/_/pre-commit",
+			"mkdir -p .git/hooks; echo x > .git/hooks/pre-commit", "echo x > src/hook; mv src/hook .git/hook; ln src/hook .git/hook; ln -s ../src/hook .git/hook",
+			"echo x >> way/config; echo x > way/new", "ln .git/config src/config && echo x >> src/config", "echo x >> .husky/pre-commit", "mkdir -p .husky/_; echo x > .husky/_/pre-commit", "git config core.pager 'echo x'", "git commit --allow-empty -m x",
+			"echo x > team.yaml; mv src/hook team.yaml", "echo x >> settings/more", "echo x >> settings/absent; rm settings/absent; mv settings gone", "echo x >> tools/watch.sh; sed -i s/x/y/ tools/watch.sh tools/smudge.sh",
+			"mv src/hook tools/watch.sh", "for f in tools/run/*; do echo x >> $f; mv src/hook $f; rm $f; done", "mv deep/down deep/gone; mkdir -p deep/down; echo x > deep/down/diff.sh", "mv deep gone", "truncate -s 0 deep/down/diff.sh",
+		} {
+			r.run(line)
+		}
+		for _, check := range checks {
+			check()
+		}
+		if got := r.run("set -e; echo y > src/new; mkdir -p src/sub; mv src/new src/sub; rm src/main.go; echo y >> main.go; echo y >> settings/free; echo y >> tools/free.sh; echo y >> deep/free; cat .git/HEAD way/HEAD src/sub/new"); got != "ref: refs/heads/main\nref: refs/heads/main\ny" {
+			r.Errorf("work beside that: %s", got)
+		}
+		hint := strings.Contains(r.run("echo x > .git/x"), "a person can install bubblewrap")
+		if _, err := os.Lstat(filepath.Join(r.dir, ".git", "x")); err == nil || hint != (r.level == team.Confined) {
+			r.Errorf("a file in .git is refused with %v, the hint: %v", err, hint)
+		}
+	})
+}
+
+// Where git runs what a command could put into the workspace, though nothing of it is kept, no command is run: a
+// link could be replaced, and in a folder of hooks each file may be one.
+func TestRepositoryIsKeptOrRefused(t *testing.T) {
+	for _, at := range []struct{ name, make, want, hint string }{
+		{"hooks behind a link", "git init -q; mkdir .githooks; ln -s .githooks hooks; git config core.hooksPath hooks", "/work/hooks is a symbolic link", "remove the link, or name the place"},
+		{"hooks below a link", "git init -q; mkdir -p real/hooks; ln -s real way; git config core.hooksPath way/hooks", "/work/way is a symbolic link", "remove the link, or name the place"},
+		{"a program behind a link", "git init -q; echo x > a; ln -s a b; git config core.fsmonitor ./b", "/work/b is a symbolic link", "remove the link, or name the place"},
+		{".git is a link to elsewhere", "git init -q ../other; ln -s ../other/.git .git", "/work/.git is a symbolic link", "remove the link, or name the place"},
+		{".git is a link to nothing", "ln -s nothing .git", "/work/.git is a symbolic link", "remove the link, or name the place"},
+		{"hooks are the workspace", "git init -q; git config core.hooksPath .", "git runs hooks", "core.hooksPath"},
+		{"husky's would be", "git init -q; git config core.hooksPath _", "git runs hooks", "core.hooksPath"},
+		{"the workspace is the repository's hooks", "git init -q ..; git -C .. config core.hooksPath work", "git runs hooks", "core.hooksPath"},
+		{"the workspace is git's own folder", "git init -q --separate-git-dir=. ../other; mv ../other/.git .git", "git runs hooks", "core.hooksPath"},
+	} {
+		t.Run(at.name, func(t *testing.T) {
+			levels(t, func(r *rig) {
+				if out, err := exec.Command("sh", "-ec", "export GIT_CONFIG_GLOBAL=/dev/null; cd \"$1\"; rm -rf .git; "+at.make, "sh", r.dir).CombinedOutput(); err != nil {
+					r.Fatalf("%v: %s", err, out)
+				}
+				if _, err := r.open("coder-1"); !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), at.want) || !strings.Contains(team.HintOf(err), at.hint) {
+					r.Errorf("%v (%s)", err, team.HintOf(err))
+				}
+			})
+		})
+	}
+}
+
+// A repository that a file in place of .git, or a link above the workspace, has in the workspace is kept there.
+func TestRepositoryElsewhereIsKept(t *testing.T) {
+	for name, make := range map[string]string{
+		"a file":          "git init -q --separate-git-dir=kept; echo 'gitdir: kept' > .git",
+		"a link above it": "git init -q; mv .git kept; ln -s work/kept ../.git",
+	} {
+		t.Run(name, func(t *testing.T) {
+			levels(t, func(r *rig) {
+				if out, err := exec.Command("sh", "-ec", "export GIT_CONFIG_GLOBAL=/dev/null; cd \"$1\"; rm -rf .git; mkdir src; "+make, "sh", r.dir).CombinedOutput(); err != nil {
+					r.Fatalf("%v: %s", err, out)
+				}
+				check := unchanged(r.T, filepath.Join(r.dir, "kept"))
+				r.run("mkdir -p kept/hooks; echo x > kept/hooks/post-checkout; echo x >> kept/config; mv kept src; rm -rf kept; echo x > src/free")
+				check()
+				if _, err := os.Stat(filepath.Join(r.dir, "src", "free")); err != nil {
+					r.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// In a linked worktree the repository that has made it is out of reach, and the file that names it.
+func TestLinkedWorktreeIsKept(t *testing.T) {
+	levels(t, func(r *rig) {
+		if err := os.RemoveAll(r.dir); err != nil {
+			r.Fatal(err)
+		}
+		parent := r.outside("parent")
+		out, err := exec.Command("sh", "-c", `set -e; export GIT_CONFIG_GLOBAL=/dev/null; git init -q "$1"; cd "$1"; git -c user.name=n -c user.email=e commit -q --allow-empty -m x
+			git config core.hooksPath hooks; git worktree add -q "$2"; mkdir "$2/src"`, "sh", parent, r.dir).CombinedOutput()
+		if err != nil {
+			r.Fatalf("%v: %s", err, out)
+		}
+		if got := r.run("git log --format=%s"); got != "x" {
+			r.Errorf("git in it: %s", got)
+		}
+		checks := []func(){unchanged(r.T, parent), unchanged(r.T, filepath.Join(r.dir, ".git")), unchanged(r.T, filepath.Join(r.dir, "hooks"))}
+		for _, line := range []string{
+			"echo x >> PARENT/config", "git config core.pager x", "mkdir -p PARENT/hooks; echo x > PARENT/hooks/pre-commit", "rm -rf PARENT/worktrees", "echo x > PARENT/worktrees/work/config.worktree",
+			"git commit --allow-empty -m y", "git branch y", "rm .git; echo 'gitdir: src' > .git", "mv .git src/git", "echo x > hooks/pre-commit; mv hooks src",
+		} {
+			r.run(strings.ReplaceAll(line, "PARENT", filepath.Join(parent, ".git")))
+		}
+		for _, check := range checks {
+			check()
+		}
+	})
+}

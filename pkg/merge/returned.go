@@ -1,0 +1,104 @@
+package merge
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentteam/pkg/line"
+	"agentteam/pkg/subject"
+	"agentteam/pkg/team"
+)
+
+// Work is what one hold of a task has submitted.
+type Work struct {
+	Task  team.TaskID
+	Epoch uint64
+}
+
+// pin is the name under which a repository has the work, and the branch of the next holder's tree.
+func (w Work) pin() string { return team.Try{Epoch: w.Epoch}.Branch(w.Task) }
+
+// workOf reads the name of a pin or of a file: something, the task and the epoch, with slashes between.
+func workOf(name string) (w Work, ok bool) {
+	parts := strings.Split(name, "/")
+	if len(parts) < 3 {
+		return w, false
+	}
+	id, err := team.ParseTaskID(parts[1])
+	if err != nil {
+		return w, false
+	}
+	w.Task = id
+	w.Epoch, err = strconv.ParseUint(parts[2], 10, 64)
+	return w, err == nil
+}
+
+// Returned brings work of a task that was returned into this host's repository, wherever it was
+// done, and pins it there. The repository has to be at the line's head. It can be repeated.
+//
+// Errors: NotFound if the work is not stored any more; InvalidArgument if that is not what the
+// task's record names; those of [line.Repo]; Unavailable.
+func (s *Site) Returned(ctx context.Context, id team.TaskID, y team.Try) (line.Hash, error) {
+	w := Work{id, y.Epoch}
+	want, err := line.ParseHash(y.Commit)
+	if err != nil {
+		return "", err
+	}
+	pins, err := s.Repo.Pins(ctx)
+	if err != nil || pins[w.pin()] == want {
+		return want, err
+	}
+	bundle, err := s.Records.read(ctx, subject.MergeBundle(id, y.Epoch))
+	if err != nil {
+		return "", err
+	}
+	got, err := s.Repo.Import(ctx, bundle, line.Hash(y.Base))
+	if err != nil {
+		return "", err
+	}
+	if got != want {
+		return "", team.Errorf(team.InvalidArgument, "what is stored of the returned work of %s is commit %s, not %s", id, got.Short(), want.Short())
+	}
+	return want, s.Repo.Pin(ctx, w.pin(), want)
+}
+
+// Works lists the work that this host's repository has pinned, and with stored also that of which
+// the object store has files. Errors: Unavailable; those of [line.Repo].
+func (s *Site) Works(ctx context.Context, stored bool) ([]Work, error) {
+	pins, err := s.Repo.Pins(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[Work]bool{}
+	for name := range pins {
+		if w, ok := workOf(name); ok && name == w.pin() {
+			all[w] = true
+		}
+	}
+	var files []string
+	if stored {
+		if files, err = s.Records.files.List(ctx, ""); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range files {
+		if w, ok := workOf(name); ok && strings.HasPrefix(name, subject.MergeBundle(w.Task, w.Epoch)) {
+			all[w] = true
+		}
+	}
+	return slices.Collect(maps.Keys(all)), nil
+}
+
+// Forget removes the pin and the files of work that is not needed any more. It can be repeated. Errors: those of
+// [line.Repo]; Unavailable.
+func (s *Site) Forget(ctx context.Context, w Work) error {
+	for _, name := range []string{subject.MergeOutcome(w.Task, w.Epoch), subject.MergeBundle(w.Task, w.Epoch)} {
+		if err := s.Records.files.Delete(ctx, name); err != nil {
+			return err
+		}
+	}
+	return s.Repo.Unpin(ctx, w.pin())
+}

@@ -1,0 +1,29 @@
+package router
+
+import "agentteam/pkg/model"
+
+// Prices are what a million tokens cost, in Currency.
+type Prices struct {
+	Input    float64 `yaml:"input" required:"the price of a million tokens" minimum:"0"`
+	Cached   float64 `yaml:"cached" minimum:"0"` // of the input that the endpoint had cached
+	Output   float64 `yaml:"output" required:"the price of a million tokens" minimum:"0"`
+	Currency string  `yaml:"currency"` // for people; may be empty
+}
+
+// price returns u with what it cost, and in which currency. Without prices, all that was used is one call of
+// unknown price. What was thrown away is charged in full: nobody knows how much of it
+// the endpoint had cached.
+func (p *Prices) price(u model.Usage) model.Usage {
+	if u == (model.Usage{}) {
+		return u
+	}
+	if p == nil {
+		u.Unpriced = 1
+		return u
+	}
+	const million = 1e6
+	u.Cost = (float64(u.PromptTokens-u.CachedTokens+u.WastedPrompt)*p.Input + float64(u.CachedTokens)*p.Cached +
+		float64(u.CompletionTokens+u.WastedCompletion)*p.Output) / million
+	u.Currency = p.Currency
+	return u
+}

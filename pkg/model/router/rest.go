@@ -1,0 +1,104 @@
+package router
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"agentteam/pkg/model"
+)
+
+// How long a model that has refused is asked only after those that stand in for it.
+const (
+	parkRest  = 5 * time.Minute  // a person has to mend what it refuses for
+	retryRest = 30 * time.Second // it may come back by itself
+)
+
+// order is whom to ask: the alias and those of its stand-ins whose window, if it is
+// known, req may fit. So many of them are awake; those that rest come last.
+func (r *Router) order(asked *route, req model.Request) (order []*route, awake int) {
+	chain := slices.Clone(asked.chain)
+	if len(chain) > 1 {
+		least := leastTokens(req)
+		chain = slices.DeleteFunc(chain, func(to *route) bool {
+			window := r.client(to).Limits().Window
+			return to != asked && window > 0 && least > window
+		})
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var resting []*route
+	for _, to := range chain {
+		if to.rests.After(time.Now()) {
+			resting = append(resting, to)
+		} else {
+			order = append(order, to)
+		}
+	}
+	return append(order, resting...), len(order)
+}
+
+func (r *Router) rest(to *route, d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if d > 0 && !to.rests.After(now) {
+		to.spells++
+	}
+	to.rests = now.Add(d)
+}
+
+// spell is the time from when a route begins to rest until it is asked first again.
+type spell struct {
+	of *route
+	n  int
+}
+
+// tell notes that this view has told of a route's present spell of rest, and reports
+// whether that is news.
+func (r *Router) tell(of *route) bool {
+	r.mu.Lock()
+	now := spell{of, of.spells}
+	r.mu.Unlock()
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	news := r.told[of.Name] != now
+	r.told[of.Name] = now
+	return news
+}
+
+// passed tells, once in a spell, that one that rests was not asked.
+func (r *Router) passed(ctx context.Context, from, to *route) {
+	if r.tell(from) {
+		r.switches.WithLabelValues(from.Name, to.Name).Inc()
+		r.log.WarnContext(ctx, "the model rests, since it has refused; another one is asked", "from", from.Name, "to", to.Name)
+	}
+}
+
+func (r *Router) switched(ctx context.Context, from, to *route, why refusals) {
+	r.tell(from)
+	r.switches.WithLabelValues(from.Name, to.Name).Inc()
+	last := why[len(why)-1].refusal
+	// Not the error's text: an endpoint may quote the prompt in it.
+	r.log.WarnContext(ctx, "the model refuses, another one is asked", "from", from.Name, "to", to.Name, "reason", last.Reason, "status", last.Status)
+	r.log.DebugContext(ctx, "the model refuses", "alias", from.Name, "err", last.Err)
+}
+
+// leastTokens is an estimate of the prompt by its texts alone, without what a wire
+// format or a picture adds.
+func leastTokens(r model.Request) int {
+	bytes := 0
+	for _, m := range r.Messages {
+		bytes += len(m.Content)
+		for _, p := range m.Parts {
+			bytes += len(p.Text)
+		}
+		for _, c := range m.ToolCalls {
+			bytes += len(c.Name) + len(c.Arguments)
+		}
+	}
+	for _, t := range r.Tools {
+		bytes += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	return (bytes + 3) / 4 // as the client estimates what its endpoint does not report
+}

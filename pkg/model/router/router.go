@@ -1,0 +1,284 @@
+// Package router asks the models of a process by the aliases of its settings, and the fallbacks of
+// one that refuses, and reckons what that costs.
+package router
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentteam/pkg/model"
+	"agentteam/pkg/team"
+	"agentteam/pkg/telemetry"
+)
+
+// Router asks the models of a process by their aliases, and those that stand in for a
+// model when it refuses. Safe for concurrent use; it needs no closing.
+type Router struct {
+	*routerState
+	registry prometheus.Registerer
+	switches *prometheus.CounterVec
+	cost     *prometheus.CounterVec
+
+	counting sync.Mutex
+	clients  map[string]countingClient // by alias
+	told     map[string]spell          // the last that was counted as a switch, by alias
+}
+
+// routerState is what all views of one router share.
+type routerState struct {
+	open opener
+	log  *slog.Logger
+
+	mu    sync.Mutex
+	table *routeTable
+}
+
+// Options are what a Router works with beside its routes.
+type Options struct {
+	Logger  *slog.Logger          // default: discard
+	Metrics prometheus.Registerer // default: metrics are not published
+
+	open opener // default: openClient
+}
+
+// New returns a router of the models in r, of which there may be none. It does
+// not connect yet. Errors: [team.InvalidArgument] naming the alias and what is wrong
+// with it.
+func New(r Routes, o Options) (*Router, error) {
+	s := &routerState{open: o.open, log: telemetry.OrDiscard(o.Logger)}
+	if s.open == nil {
+		s.open = openClient
+	}
+	var err error
+	if s.table, err = newTable(r, nil, s.open, s.fill); err != nil {
+		return nil, err
+	}
+	return (&Router{routerState: s}).Counting(o.Metrics), nil
+}
+
+func (s *routerState) fill(o *model.Options) { o.Logger = s.log }
+
+// Counting returns the same router, that counts in the metrics of reg.
+func (r *Router) Counting(reg prometheus.Registerer) *Router {
+	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{}, told: map[string]spell{},
+		switches: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentteam_model_switches_total",
+			Help: "Switches of model calls to another alias of the settings, since the first refused; one that rests is passed over many times and counts once.",
+		}, []string{"from", "to"})),
+		cost: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentteam_model_cost_total",
+			Help: "What model calls have cost, by currency, as far as the prices are in the settings.",
+		}, []string{"currency"}))}
+	for _, to := range r.now().routes {
+		if to.Prices != nil {
+			view.cost.WithLabelValues(currencyLabel(to.Prices))
+		}
+		for i, next := range to.chain[1:] { // at 0, so that the first is seen as an increase
+			view.switches.WithLabelValues(to.chain[i].Name, next.Name)
+		}
+	}
+	return view
+}
+
+// Reload puts other routes in place of those that are there, and forgets who had
+// refused; calls that are under way end with the old ones. Errors: as of [New],
+// and then nothing has changed.
+func (r *Router) Reload(to Routes) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next, err := newTable(to, r.table, r.open, r.fill)
+	if err != nil {
+		return err
+	}
+	close(r.table.changed)
+	r.table = next
+	return nil
+}
+
+func (s *routerState) now() *routeTable {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table
+}
+
+// Changed returns a channel that is closed by the next [Router.Reload]: whoever was
+// refused may ask again at once.
+func (r *Router) Changed() <-chan struct{} { return r.now().changed }
+
+// Names returns the aliases in the order of the settings, without further names of
+// the same. The slice is the caller's.
+func (r *Router) Names() []string { return slices.Clone(r.now().names) }
+
+// Known returns every name that means an alias: the default, the other aliases in the
+// order of the settings, further names in that of the alphabet. The slice is the
+// caller's.
+func (r *Router) Known() []string {
+	t := r.now()
+	names := slices.Clone(t.names)
+	if i := slices.Index(names, t.first); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, t.first)
+	}
+	return append(names, slices.Sorted(maps.Keys(t.further))...)
+}
+
+// Resolve returns the alias that is asked for name, which may be a further name of it,
+// and whether the settings know the name. If not, and for "" and [team.Inherit], it is
+// the default, which is "" if there is none.
+func (r *Router) Resolve(name string) (alias string, known bool) { return r.now().resolve(name) }
+
+// Meant returns the alias that is asked for name, and what its endpoint calls its model;
+// both are "" if there is none.
+func (r *Router) Meant(name string) (alias, model string) {
+	t := r.now()
+	alias, _ = t.resolve(name)
+	if to := t.route(alias); to != nil {
+		model = to.Options.Model
+	}
+	return alias, model
+}
+
+// Limits is what the alias asked for name takes and gives in one call.
+func (r *Router) Limits(name string) model.Limits {
+	t := r.now()
+	alias, _ := t.resolve(name)
+	if to := t.route(alias); to != nil {
+		return r.client(to).Limits()
+	}
+	return model.Limits{}
+}
+
+// Complete asks the alias req.Model, as [model.Client.Complete] does, and sets Reply.Alias
+// and what Reply.Usage cost.
+//
+// If it refuses this account or is away, its fallbacks are asked, in order. A model that
+// refused is tried last for a while. Retries with backoff happen only at the last healthy
+// candidate and at the very last one. Those whose
+// window is known to be too small are passed over. That a request is too long or not let
+// through is no reason to ask another. What was thrown away on the way is part of the
+// Usage.
+//
+// Errors: a *[model.Refusal]; that of the alias itself if all refuse, its advice TryAgain if
+// one of them is only away; ctx's. Its Window is that of the alias itself, if any.
+func (r *Router) Complete(ctx context.Context, req model.Request, onDelta func(text string)) (model.Reply, error) {
+	t := r.now()
+	alias, _ := t.resolve(req.Model)
+	asked := t.route(alias)
+	if asked == nil {
+		return model.Reply{}, &model.Refusal{Advice: model.Park, Reason: model.NoEndpoint, Err: team.Errorf(team.InvalidArgument, "no model is configured")}
+	}
+	req.Model = "" // to its client the model has no other name than its own
+	var used model.Usage
+	var all refusals
+	order, awake := r.order(asked, req)
+	if order[0] != asked {
+		r.passed(ctx, asked, order[0])
+	}
+	for i, to := range order {
+		req.Once = i != awake-1 && i != len(order)-1 // another one answers sooner than this one is back
+		if i > 0 {
+			r.switched(ctx, order[i-1], to, all)
+		}
+		reply, err := r.client(to).Complete(ctx, req, onDelta)
+		if err == nil {
+			r.rest(to, 0)
+			reply.Alias = to.Name
+			reply.Usage = together(used, r.price(to, reply.Usage))
+			return reply, nil
+		}
+		refusal, ok := errors.AsType[*model.Refusal](err)
+		if !ok {
+			return model.Reply{}, err
+		}
+		used = together(used, r.price(to, refusal.Used))
+		switch refusal.Advice {
+		case model.Park:
+			r.rest(to, parkRest)
+		case model.TryAgain:
+			r.rest(to, retryRest)
+		default: // it speaks of the request
+			spoken := *refusal
+			spoken.Used, spoken.Alias = used, to.Name
+			if to != asked {
+				spoken.Window = 0 // that of another model
+			}
+			return model.Reply{}, &spoken
+		}
+		all = append(all, refusedBy{to, refusal})
+	}
+	return model.Reply{}, all.of(asked, used)
+}
+
+// price returns u with what it cost, and counts that.
+func (r *Router) price(of *route, u model.Usage) model.Usage {
+	u = of.Prices.price(u)
+	if of.Prices != nil {
+		r.cost.WithLabelValues(currencyLabel(of.Prices)).Add(u.Cost)
+	}
+	return u
+}
+
+func currencyLabel(p *Prices) string { return cmp.Or(p.Currency, "none") }
+
+// together adds two parts of what one call has used.
+func together(a, b model.Usage) model.Usage {
+	sum := a.Add(b)
+	sum.Unpriced = min(sum.Unpriced, 1)
+	return sum
+}
+
+// countingClient is the client of a route that counts where one view of the router does.
+type countingClient struct {
+	asker
+	of *route
+}
+
+func (r *Router) client(to *route) asker {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	c := r.clients[to.Name]
+	if c.of != to { // none yet, or one of before the last Reload
+		c = countingClient{to.counting(r.registry), to}
+		r.clients[to.Name] = c
+	}
+	return c
+}
+
+// refusals are those of one call.
+type refusals []refusedBy
+
+type refusedBy struct {
+	by      *route
+	refusal *model.Refusal
+}
+
+// of is the refusal of the alias that was asked for, in the name of all.
+func (all refusals) of(asked *route, used model.Usage) *model.Refusal {
+	var first model.Refusal
+	var others []string
+	advice, thrown := model.Park, 0
+	for _, r := range all {
+		thrown += r.refusal.Thrown
+		if r.by == asked {
+			first = *r.refusal
+		} else {
+			others = append(others, fmt.Sprintf("%s (%s)", r.by.Name, r.refusal.Reason))
+		}
+		if r.refusal.Advice == model.TryAgain {
+			advice = model.TryAgain
+		}
+	}
+	first.Advice, first.Used, first.Thrown, first.Alias = advice, used, thrown, asked.Name
+	if others != nil {
+		first.Err = fmt.Errorf("%w; so do those that stand in for it: %s", first.Err, strings.Join(others, ", "))
+	}
+	return &first
+}

@@ -1,0 +1,67 @@
+package sandbox
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+
+	"agentteam/pkg/team"
+)
+
+// Below the version of Landlock that keeps signals in, the level counts in a container only, and says so.
+func TestLandlock(t *testing.T) {
+	for _, tt := range []struct {
+		abi       int
+		none      error
+		container bool
+		name, err string
+	}{
+		{none: syscall.ENOSYS, container: true, err: "this kernel has no Landlock"},
+		{none: syscall.EOPNOTSUPP, err: "this kernel has no Landlock"},
+		{abi: 2, container: true, err: "has ABI 2, 6 is needed"},
+		{abi: 3, container: true, name: "confined (Landlock ABI 3: commands may signal what else runs in this container)"},
+		{abi: 5, err: "has ABI 5, 6 (Linux 6.12) is needed outside of containers"},
+		{abi: 5, container: true, name: "confined (Landlock ABI 5: commands may signal what else runs in this container)"},
+		{abi: 6, name: "confined (Landlock ABI 6)"},
+		{abi: 7, container: true, name: "confined (Landlock ABI 7)"},
+	} {
+		s, err := landlock(tt.abi, tt.none, tt.container)
+		if s.name != tt.name || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("ABI %d, %v, in a container: %v: %q, %v", tt.abi, tt.none, tt.container, s, err)
+		}
+	}
+}
+
+// What is found states why it is not a stronger level; where none works the error has all reasons and what to do.
+func TestStrongest(t *testing.T) {
+	only := func(works ...team.Sandbox) func(team.Sandbox) (Sandbox, error) {
+		return func(level team.Sandbox) (Sandbox, error) {
+			for _, w := range works {
+				if w == level {
+					return Sandbox{level: level, name: "the " + string(level)}, nil
+				}
+			}
+			return Sandbox{}, errors.New("not today")
+		}
+	}
+	for _, tt := range []struct {
+		wish        team.Sandbox
+		works       []team.Sandbox
+		found, fail string
+	}{
+		{team.SandboxAuto, []team.Sandbox{team.Bubblewrap, team.Confined}, "the bubblewrap", ""},
+		{"", []team.Sandbox{team.Confined, team.Unconfined}, "the confined (bubblewrap: not today)", ""},
+		{team.Confined, []team.Sandbox{team.Bubblewrap, team.Confined}, "the confined", ""},
+		{team.SandboxAuto, []team.Sandbox{team.Unconfined}, "", "no sandbox works here: bubblewrap: not today; confined: not today"},
+		{team.Bubblewrap, []team.Sandbox{team.Confined, team.Unconfined}, "", "no sandbox works here: bubblewrap: not today"},
+	} {
+		s, err := strongest(tt.wish, only(tt.works...))
+		if s.String() != tt.found || (err == nil) != (tt.fail == "") {
+			t.Errorf("%q, where %q works: %q, %v", tt.wish, tt.works, s, err)
+		}
+		if err != nil && (err.Error() != tt.fail || !errors.Is(err, team.Unavailable) || !strings.Contains(team.HintOf(err), "install bubblewrap")) {
+			t.Errorf("%q, where %q works: %v (%s)", tt.wish, tt.works, err, team.HintOf(err))
+		}
+	}
+}

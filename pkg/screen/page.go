@@ -1,0 +1,262 @@
+package screen
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"agentteam/pkg/client"
+	"agentteam/pkg/team"
+)
+
+// pageKind is what a page shows. The first are the tabs of a team.
+type pageKind int
+
+const (
+	membersPage pageKind = iota
+	boardPage
+	streamPage
+	mailPage
+	timelinePage
+	tabCount
+
+	agentPage pageKind = iota
+	taskPage
+	letterPage
+	helpPage
+	teamsPage
+)
+
+var tabNames = [tabCount]string{"Members", "Board", "Stream", "Mail", "Timeline"}
+
+// page is what is shown between the header and the line below, and where in it one is.
+type page struct {
+	kind   pageKind
+	about  string // the agent, the task, or the letter or plan, that it shows
+	filter string
+	chosen string // id of the row that is chosen; "" = the first
+	top    int    // first line that is shown of a list
+	up     int    // lines of a text below the last that is shown
+	down   int    // first line that is shown, of a text that does not grow
+}
+
+// list reports whether a page has rows of which one is chosen.
+func (p *page) list() bool {
+	return slices.Contains([]pageKind{membersPage, boardPage, mailPage, teamsPage}, p.kind)
+}
+
+// grows reports whether lines come at the end of a page, where it is read.
+func (p *page) grows() bool { return p.kind == streamPage || p.kind == agentPage }
+
+// filters reports whether a page can show a part of its rows or lines only.
+func (p *page) filters() bool { return p.list() || p.grows() }
+
+// row is an entry of a list: what it is about, and its lines. A heading cannot be chosen.
+type row struct {
+	id      string
+	lines   []string
+	heading bool
+}
+
+func (m *model) tabPages() (all []*page) {
+	for i := range m.tabs {
+		all = append(all, &m.tabs[i])
+	}
+	return all
+}
+
+func (m *model) overPages() (all []*page) {
+	for i := range m.over {
+		all = append(all, &m.over[i])
+	}
+	return all
+}
+
+// page is the one that is shown.
+func (m *model) page() *page {
+	switch {
+	case len(m.over) > 0:
+		return &m.over[len(m.over)-1]
+	case m.room == nil:
+		return &m.list
+	}
+	return &m.tabs[m.tab]
+}
+
+// rows are those of the page that is shown.
+func (m *model) rows() []row {
+	p := m.page()
+	var all []row
+	switch p.kind {
+	case teamsPage:
+		all = m.teamRows()
+	case membersPage:
+		all = m.memberRows()
+	case boardPage:
+		all = m.taskRows()
+	case mailPage:
+		all = m.mailRows()
+	}
+	if p.filter == "" {
+		return all
+	}
+	var some []row
+	for i, r := range all {
+		if r.heading { // stays if a row below it does
+			below := all[i+1:]
+			if end := slices.IndexFunc(below, func(r row) bool { return r.heading }); end >= 0 {
+				below = below[:end]
+			}
+			if slices.ContainsFunc(below, func(r row) bool { return has(r.lines, p.filter) }) {
+				some = append(some, r)
+			}
+		} else if has(r.lines, p.filter) {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+// choice is the place of the row that is chosen, -1 if there is none.
+func (p *page) choice(rows []row) int {
+	if i := slices.IndexFunc(rows, func(r row) bool { return !r.heading && r.id == p.chosen }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(rows, func(r row) bool { return !r.heading })
+}
+
+// move chooses another row, so many further on.
+func (p *page) move(rows []row, by int) {
+	var ids []string
+	for _, r := range rows {
+		if !r.heading {
+			ids = append(ids, r.id)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	at := 0
+	if i := p.choice(rows); i >= 0 {
+		at = slices.Index(ids, rows[i].id)
+	}
+	p.chosen = ids[min(max(at+by, 0), len(ids)-1)]
+}
+
+// drawList is the part of a list that fits into so many lines, with the chosen row in it, which
+// stands out by its first character too.
+func (p *page) drawList(rows []row, width, height int) []string {
+	at := p.choice(rows)
+	var all []string
+	first, last := 0, 0
+	for i, r := range rows {
+		if i == at {
+			first, last = len(all), len(all)+len(r.lines)
+		}
+		for j, l := range r.lines {
+			switch {
+			case r.heading:
+			case i == at && j == 0:
+				l = chosen.Render(pad(">"+ansi.Strip(l), width))
+			default:
+				l = " " + l
+			}
+			all = append(all, l)
+		}
+	}
+	if first < p.top {
+		if p.top = first; at >= 0 && first > 0 && rows[at-1].heading {
+			p.top-- // with its heading
+		}
+	}
+	p.top = max(min(max(p.top, last-height), len(all)-height), 0)
+	return all[p.top:min(p.top+height, len(all))]
+}
+
+// drawText is the part of a text that fits into so many lines; none where they are too few.
+func (p *page) drawText(all []string, height int) []string {
+	height = max(height, 0)
+	if p.grows() {
+		p.up = max(min(p.up, len(all)-height), 0)
+		end := len(all) - p.up
+		return all[max(end-height, 0):end]
+	}
+	p.down = max(min(p.down, len(all)-height), 0)
+	return all[p.down:min(p.down+height, len(all))]
+}
+
+// scroll moves in a text.
+func (p *page) scroll(by int) {
+	if p.grows() {
+		p.up = max(p.up-by, 0)
+		return
+	}
+	p.down = max(p.down+by, 0)
+}
+
+// subject is the agent that a page is about: the one that it shows, or that is chosen.
+func (m *model) subject() team.AgentID {
+	p := m.page()
+	switch p.kind {
+	case agentPage:
+		return team.AgentID(p.about)
+	case membersPage:
+		if rows := m.rows(); p.choice(rows) >= 0 {
+			return team.AgentID(rows[p.choice(rows)].id)
+		}
+	}
+	return ""
+}
+
+// object is the task that a page is about.
+func (m *model) object() team.TaskID {
+	p := m.page()
+	switch p.kind {
+	case taskPage:
+		return team.TaskID(p.about)
+	case boardPage:
+		if rows := m.rows(); p.choice(rows) >= 0 {
+			return team.TaskID(rows[p.choice(rows)].id)
+		}
+	}
+	return ""
+}
+
+// item is the id of the letter or plan that a page is about.
+func (m *model) item() string {
+	p := m.page()
+	switch p.kind {
+	case letterPage:
+		return p.about
+	case mailPage:
+		if rows := m.rows(); p.choice(rows) >= 0 {
+			return rows[p.choice(rows)].id
+		}
+	}
+	return ""
+}
+
+// letter returns the letter of that id.
+func (r *room) letter(id string) (client.Letter, bool) {
+	for _, l := range r.look.letters {
+		if l.ID == id {
+			return l, true
+		}
+	}
+	return client.Letter{}, false
+}
+
+// plan returns the plan of that id, or the call, which waits.
+func (r *room) plan(id string) (client.Plan, bool) {
+	for _, p := range r.look.plans {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return client.Plan{}, false
+}
+
+// splitLines are the lines of a text, without their ends.
+func splitLines(text string) iter.Seq[string] { return strings.SplitSeq(text, "\n") }

@@ -1,0 +1,33 @@
+package team
+
+// WaitFor is what a member waits for.
+type WaitFor string
+
+// What members wait for. "" is nothing.
+const (
+	ForPerson     WaitFor = "person"     // a person's answer to its question
+	ForAnswer     WaitFor = "answer"     // another member's answer
+	ForPlan       WaitFor = "plan"       // the decision on its plan
+	ForPermission WaitFor = "permission" // a person's leave for a call
+	ForModel      WaitFor = "model"      // its model, which gives no turn; or the repair of its journal
+	ForMerge      WaitFor = "merge"      // its work, to be in the team's line
+	ForJob        WaitFor = "job"        // its subagents and commands in the background
+)
+
+// WaitsFor returns what the member of b waits for, as far as the beat shows that: a decision on a call
+// is taken for one on a plan.
+func (b Beat) WaitsFor() WaitFor {
+	switch {
+	case b.State == WaitingUser:
+		return ForPerson
+	case b.State == WaitingApproval:
+		return ForPlan
+	case b.State == WaitingAnswer && b.Awaits == "":
+		return ForJob
+	case b.State == WaitingAnswer:
+		return ForAnswer
+	case b.Parked(), b.Trouble != "":
+		return ForModel
+	}
+	return ""
+}

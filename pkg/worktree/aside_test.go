@@ -1,0 +1,243 @@
+package worktree_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"agentteam/pkg/command"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
+)
+
+// notices has a member note what it is notified of, the newest last.
+func (r *rig) notices() *[]string {
+	var all []string
+	r.notify = func(_ context.Context, _, text string) error {
+		all = append(all, text)
+		return nil
+	}
+	return &all
+}
+
+var picked = regexp.MustCompile("`(git cherry-pick --no-commit [0-9a-f]{40})`")
+
+// What commands change without a task is not in the line. Before it goes out of the member's sight, since
+// the line moves, it claims a task, or it leaves, it is kept and the member is notified; the command in
+// the notice brings it into the tree of a task.
+func TestChangedWithoutTask(t *testing.T) {
+	for name, gone := range map[string]func(*rig, *mate){
+		"the line moves": func(r *rig, m *mate) {
+			other := r.mate("coder-2", 1)
+			other.merges()
+			merged, err := other.completes(other.does(r.add("Seventeen", ""), "sed -i 's/^17$/seventeen/' numbers.txt"))
+			r.must(err)
+			r.until(func() bool { return string(m.line.Head()) == merged.Commit })
+			m.runs("true")
+		},
+		"it claims a task": func(r *rig, m *mate) {
+			_, err := m.hand.Claim(t.Context(), r.add("Other", ""))
+			r.must(err)
+			m.runs("true")
+			_, err = m.hand.GiveBack(t.Context(), "T-001", team.GiveBack{Reason: "only to look"})
+			r.must(err)
+		},
+		"its goal ends": func(r *rig, m *mate) { m.line.Aside(t.Context()) },
+		"it leaves": func(r *rig, m *mate) {
+			m.line.Aside(t.Context())
+			m.at.Close()
+			r.must(m.line.Leave(true))
+		},
+		"another process follows": func(r *rig, m *mate) {
+			m.at.Close()
+			_, err := roster.New(r.storage).Put(t.Context(), team.Member{AgentID: "leader", Backend: team.Exec, State: team.Lost, Incarnation: 1})
+			r.must(err)
+			trees := r.sh(r.dir, "at=$(echo */trees); mkdir $at/t-009.coder-9.0; echo $at")
+			r.mate("coder-2", 1).merges() // sweeps
+			r.until(func() bool {
+				_, err := os.Stat(filepath.Join(r.dir, trees, "t-009.coder-9.0"))
+				return err != nil
+			})
+			next := r.mate("leader", 2)
+			next.runs("true")
+			next.line.Aside(t.Context())
+			next.at.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := setUp(t)
+			notices := r.notices()
+			m := r.mate("leader", 1)
+			m.merges()
+			m.bash("sed -i 's/^3$/three/' numbers.txt; echo new > new.txt")
+			if len(*notices) > 0 {
+				t.Fatalf("too early: %q", *notices)
+			}
+			gone(r, m)
+			at := len(*notices)
+			m.line.Aside(t.Context()) // there is nothing more
+			if at != 1 || len(*notices) != 1 || !strings.Contains((*notices)[0], "without a task: new.txt, numbers.txt.") {
+				t.Fatalf("notices: %q", *notices)
+			}
+			if got := m.runs("sed -n 3p numbers.txt; ls"); got != "3\nnumbers.txt" {
+				t.Errorf("without a task it sees %q", got)
+			}
+			host, err := os.Hostname()
+			r.must(err)
+			if pins := r.pins(r.dir); !strings.Contains(pins, "refs/agentteam/pins/unmerged/leader/") || !strings.Contains((*notices)[0], "on host "+host+" as commit "+strings.Fields(pins)[0][:10]) {
+				t.Errorf("pinned is %q; the notice: %s", pins, (*notices)[0])
+			}
+			pick := picked.FindStringSubmatch((*notices)[0])
+			if pick == nil {
+				t.Fatalf("no command in %q", (*notices)[0])
+			}
+			_, err = m.completes(m.does(r.add("Mine", ""), pick[1]))
+			r.must(err)
+			if got := m.runs("sed -n 3p numbers.txt; ls"); got != "three\nnew.txt\nnumbers.txt" {
+				t.Errorf("the line has %q", got)
+			}
+		})
+	}
+}
+
+// Who has run nothing, or has changed nothing, gets no notice.
+func TestNothingChangedWithoutTask(t *testing.T) {
+	r := setUp(t)
+	notices := r.notices()
+	m := r.mate("leader", 1)
+	m.merges()
+	m.bash("cat numbers.txt")
+	for range 2 {
+		_, err := m.completes(m.does(r.add("Three", ""), "date >> dates.txt"))
+		r.must(err)
+		m.bash("cat dates.txt")
+	}
+	if len(*notices) > 0 {
+		t.Errorf("notices: %q", *notices)
+	}
+}
+
+// What git cannot store is removed as before, and the notice says why it was not kept.
+func TestNotKept(t *testing.T) {
+	r := setUp(t)
+	notices := r.notices()
+	m := r.mate("leader", 1)
+	m.bash("git init -q nested")
+	m.line.Aside(t.Context())
+	if len(*notices) != 1 || !strings.Contains((*notices)[0], "could not be kept") || !strings.Contains((*notices)[0], "nested") {
+		t.Errorf("notices: %q", *notices)
+	}
+	if got := m.runs("ls"); got != "numbers.txt" {
+		t.Errorf("it sees %q", got)
+	}
+}
+
+// ending is a source whose workspaces run nothing once they are released.
+type ending struct {
+	ran func(ws *atomic.Bool) // before each command; the argument is another one for each workspace
+}
+
+// until runs commands until over is true.
+type until struct {
+	command.Plain
+	ending
+	over *atomic.Bool
+}
+
+func (u until) Run(ctx context.Context, c command.Command) (command.Exit, error) {
+	if u.over.Load() {
+		return command.Exit{}, errors.New("the workspace was released")
+	}
+	if u.ran != nil {
+		u.ran(u.over)
+	}
+	return u.Plain.Run(ctx, c)
+}
+
+func (e ending) Open(_ context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+	over := new(atomic.Bool)
+	ws, err := workspace.Open(w.Tree.Dir, until{ending: e, over: over}, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ws, func() {
+		over.Store(true)
+		ws.Close()
+	}, nil
+}
+
+// What is changed after an end that was refused is set aside too, in the workspace that is open then.
+func TestChangedAfterAside(t *testing.T) {
+	r := setUp(t)
+	r.source = ending{}
+	notices := r.notices()
+	m := r.mate("leader", 1)
+	for n, claims := range []bool{false, true} {
+		m.bash(fmt.Sprintf("echo %d > new-%[1]d.txt", n))
+		if claims {
+			m.does(r.add("Mine", ""), "true")
+		} else {
+			m.line.Aside(t.Context())
+		}
+		if len(*notices) != n+1 || !strings.Contains((*notices)[n], fmt.Sprintf("without a task: new-%d.txt.", n)) {
+			t.Fatalf("notices: %q", *notices)
+		}
+	}
+}
+
+// While changes are set aside the line moves, and the tree is opened for that: it is brought forward by one
+// call after the other.
+func TestOpenedWhileAside(t *testing.T) {
+	r := setUp(t)
+	notices := r.notices()
+	other := r.mate("coder-2", 1)
+	other.merges()
+	theirs := other.does(r.add("Theirs", ""), "echo theirs > theirs.txt")
+	var (
+		m       *mate
+		mu      sync.Mutex
+		order   []*atomic.Bool // the workspaces, as each runs a command
+		leaving atomic.Bool
+		opened  = make(chan error, 1)
+	)
+	r.source = ending{ran: func(ws *atomic.Bool) {
+		mu.Lock()
+		order = append(order, ws)
+		mu.Unlock()
+		if !leaving.CompareAndSwap(true, false) {
+			return
+		}
+		_, err := other.completes(theirs)
+		go func() {
+			_, release, oerr := m.line.Open(t.Context(), workspace.Work{Team: r.record, Member: m.w}, workspace.Options{})
+			if oerr == nil {
+				release()
+			}
+			opened <- errors.Join(err, oerr)
+		}()
+	}}
+	m = r.mate("leader", 1)
+	m.bash("echo new > new.txt")
+	leaving.Store(true)
+	m.line.Aside(t.Context())
+	r.must(<-opened)
+	order = slices.Compact(order)
+	if len(order) != 2 {
+		t.Errorf("%d times another call went on in the tree", len(order)-1)
+	}
+	if len(*notices) != 1 || !strings.Contains((*notices)[0], "without a task: new.txt.") {
+		t.Errorf("notices: %q", *notices)
+	}
+	if got := m.runs("ls"); got != "numbers.txt\ntheirs.txt" {
+		t.Errorf("it sees %q", got)
+	}
+}
