@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -49,25 +50,25 @@ func TestLineOnTwoHosts(t *testing.T) {
 	hosts[0].start("leader")
 	done := hosts[0].begin("Do them", "--workspace", hosts[0].dir)
 
-	var coders map[team.AgentID]int
+	var members map[team.AgentID]int // their processes; the leader's has a queue too
 	until(t, "four coders are there", func() bool {
 		list, err := tm.Members().List(t.Context(), false)
-		coders = map[team.AgentID]int{}
+		members = map[team.AgentID]int{}
 		for _, a := range list {
-			if a.Member.AgentID != team.Leader && a.Member.HasProcess() && a.PID != 0 {
-				coders[a.Member.AgentID] = a.PID
+			if a.Member.HasProcess() && a.PID != 0 {
+				members[a.Member.AgentID] = a.PID
 			}
 		}
-		return err == nil && len(coders) == 4
+		return err == nil && len(members) == 5
 	})
-	frozen, was := freezeQueue(t, storage, coders)
+	frozen, was := freezeQueue(t, storage, members)
 	records := merge.New(storage)
 	until(t, "another queue moves the line", func() bool {
 		h, err := records.Head(t.Context())
 		return err == nil && h.Term > was.Term && h.Commit != was.Commit
 	})
-	for _, pid := range coders {
-		if pid != frozen {
+	for id, pid := range members {
+		if pid != frozen && id != team.Leader {
 			killed = pid
 			break
 		}
@@ -79,7 +80,7 @@ func TestLineOnTwoHosts(t *testing.T) {
 	var repos []string
 	for n := range hosts {
 		repos = append(repos, lineOf(t, caches[n]))
-		if !slices.ContainsFunc(r.Tasks, func(v team.TaskView) bool { return pids[n][coders[v.Assignee]] }) {
+		if !slices.ContainsFunc(r.Tasks, func(v team.TaskView) bool { return pids[n][members[v.Assignee]] }) {
 			t.Errorf("no task was done on host %d", n+1)
 		}
 	}
@@ -103,8 +104,10 @@ func freezeQueue(t *testing.T, s *broker.Storage, members map[team.AgentID]int) 
 	t.Helper()
 	found := errors.New("found")
 	records := merge.New(s)
-	err := s.Bucket.Watch(t.Context(), func(broker.Entry) error {
-		h, err := records.Head(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Longest)
+	defer cancel()
+	err := s.Bucket.Watch(ctx, func(broker.Entry) error {
+		h, err := records.Head(ctx)
 		if err != nil {
 			return nil
 		}
@@ -118,7 +121,7 @@ func freezeQueue(t *testing.T, s *broker.Storage, members map[team.AgentID]int) 
 		return nil
 	}, nil, subject.KeyLine)
 	if !errors.Is(err, found) {
-		t.Fatal(err)
+		t.Fatalf("waited in vain for a queue that holds the lease: %v", err)
 	}
 	halt(t, pid)
 	return pid, at

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 )
 
@@ -45,5 +47,25 @@ func TestWhyACommandEnded(t *testing.T) {
 	}
 	if _, err := (Plain{}).Run(t.Context(), Command{Args: []string{"no-such-program"}, Dir: t.TempDir(), Output: io.Discard}); err == nil || !strings.Contains(err.Error(), "no-such-program") {
 		t.Errorf("a program that is not there: %v", err)
+	}
+}
+
+// The guard kills a group only once. A command that comes into the group after that ends too.
+func TestCommandAfterItsGuard(t *testing.T) {
+	past := func() (time.Time, <-chan struct{}) { return time.Now().Add(-time.Second), nil }
+	w, err := Command{Output: io.Discard, Allowed: past}.Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.End()
+	g, err := newGroup(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.end()
+	brokertest.Until(t, "the guard is gone", func() bool { return w.Tell() != nil })
+	cmd := exec.CommandContext(t.Context(), "sleep", "600")
+	if err := g.run(cmd, w); err == nil || cmd.ProcessState.Exited() {
+		t.Errorf("ended with %v: %v", err, cmd.ProcessState)
 	}
 }

@@ -23,9 +23,20 @@ func runInGroup(cmd *exec.Cmd, w *Watch) error {
 		return err
 	}
 	defer g.end()
+	return g.run(cmd, w)
+}
+
+// run runs cmd in the group.
+func (g *group) run(cmd *exec.Cmd, w *Watch) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.guard.Process.Pid}
 	dieWithParent(cmd.SysProcAttr)
-	return cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if w.Tell() != nil { // the guard's time was up before the command was in the group
+		g.kill()
+	}
+	return cmd.Wait()
 }
 
 // group is a process group that ends as a whole, at the latest with this process.
@@ -43,9 +54,11 @@ type group struct {
 }
 
 // guardScript reads how many seconds are left, and waits so long for the next word. Before
-// version 4 (macOS has 3.2) bash knows whole seconds only.
+// version 4 (macOS has 3.2) bash knows whole seconds only. It closes its end before it kills: if
+// it can still be told something once a command has started, it will kill that command too.
 const guardScript = `trap "" HUP INT QUIT TERM
 while read -r ${left:+-t "$left"} left; do ((BASH_VERSINFO >= 4)) || left=${left%.*}; done
+exec <&-
 kill -KILL 0`
 
 func newGroup(w *Watch) (*group, error) {
@@ -76,7 +89,11 @@ func newGroup(w *Watch) (*group, error) {
 
 // end kills every process of the group, the guard too.
 func (g *group) end() {
-	_ = syscall.Kill(-g.guard.Process.Pid, syscall.SIGKILL) // fails only if nobody is left
+	g.kill()
 	g.alive.Close()
 	_ = g.guard.Wait() // "signal: killed", as it should be
+}
+
+func (g *group) kill() {
+	_ = syscall.Kill(-g.guard.Process.Pid, syscall.SIGKILL) // fails only if nobody is left
 }

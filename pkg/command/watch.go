@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"agentteam/pkg/shutdown"
@@ -18,6 +19,8 @@ type Watch struct {
 	ctx     context.Context // without the time limit
 	cancel  context.CancelFunc
 	allowed func() (time.Time, <-chan struct{})
+	tell    func(left time.Duration) error // of Guard
+	telling sync.Mutex
 	source  *os.File
 	copied  chan struct{}
 	ended   chan struct{}
@@ -53,12 +56,8 @@ func (w *Watch) Guard(tell func(left time.Duration) error) error {
 	if w.allowed == nil {
 		return nil
 	}
-	again := func() (moved <-chan struct{}, err error) {
-		until, moved := w.allowed()
-		// No time is told as a very short one: to some readers, 0 is something else.
-		return moved, tell(max(time.Until(until), time.Millisecond))
-	}
-	moved, err := again()
+	w.tell = tell
+	moved, err := w.again()
 	if err != nil {
 		return err
 	}
@@ -68,11 +67,28 @@ func (w *Watch) Guard(tell func(left time.Duration) error) error {
 			case <-w.ended:
 				return
 			case <-moved:
-				moved, err = again() // fails once the guard is gone, and the command with it
+				moved, err = w.again() // fails once the guard is gone, and the command with it
 			}
 		}
 	}()
 	return nil
+}
+
+// Tell tells what [Watch.Guard] tells once more, and returns its error: the guard is gone.
+func (w *Watch) Tell() error {
+	if w.tell == nil {
+		return nil
+	}
+	_, err := w.again()
+	return err
+}
+
+func (w *Watch) again() (moved <-chan struct{}, err error) {
+	w.telling.Lock() // what is told last is the newest
+	defer w.telling.Unlock()
+	until, moved := w.allowed()
+	// No time is told as a very short one: to some readers, 0 is something else.
+	return moved, w.tell(max(time.Until(until), time.Millisecond))
 }
 
 // Cause returns why a command was ended that did not end by itself: [ErrNotAllowed],

@@ -312,9 +312,9 @@ func (w *fake) Reap(_ context.Context, t team.Task, reason string, attempt bool)
 func (w *fake) Unreserve(_ context.Context, t team.Task) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.act("unreserve %s", t.ID)
 	for i := range w.tasks {
-		if w.tasks[i].ID == t.ID {
+		if w.tasks[i].ID == t.ID && w.tasks[i].ReservedFor != "" { // else another leader was quicker
+			w.act("unreserve %s", t.ID)
 			w.tasks[i].ReservedFor = ""
 		}
 	}
