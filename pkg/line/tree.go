@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"agentteam/pkg/team"
 )
@@ -322,6 +324,25 @@ func (r *Repo) Sweep(keep func(name string) bool) (removed []string, err error) 
 		removed = append(removed, name)
 	}
 	return removed, r.sweepTmp()
+}
+
+// Keep moves a tree, which no process has open, to where nothing removes it before the team is deleted,
+// and returns its folder there. Errors: Busy; NotFound if there is no such tree.
+func (r *Repo) Keep(name string) (folder string, err error) {
+	t := &Tree{repo: r, name: name, Root: filepath.Join(r.trees(), name)}
+	if err := t.take(); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(r.kept(), 0o700); err != nil {
+		return "", errors.Join(err, t.Close())
+	}
+	folder = filepath.Join(r.kept(), name+"."+strconv.FormatInt(time.Now().UnixNano(), 36))
+	if err := os.Rename(t.Root, folder); errors.Is(err, fs.ErrNotExist) {
+		return "", errors.Join(team.Errorf(team.NotFound, "there is no tree %s", name), t.Close())
+	} else if err != nil {
+		return "", errors.Join(err, t.Close())
+	}
+	return folder, t.Remove() // its note and its lock
 }
 
 // sweepTmp removes what is older than any command may take.

@@ -26,6 +26,7 @@ import (
 	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
+	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
@@ -51,8 +52,8 @@ type Options struct {
 // Level returns in what sandbox the commands of a role run here.
 type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
 
-// Notify sends the member a notice, which is stored once for each id.
-type Notify func(ctx context.Context, id, text string) error
+// Notify sends a member a notice, which is stored once for each id.
+type Notify func(ctx context.Context, to team.AgentID, id, text string) error
 
 // Line is the line of a team as one member works on it. It is the [workspace.Source] of that
 // member. Safe for concurrent use.
@@ -65,6 +66,7 @@ type Line struct {
 
 	opening sync.Mutex // one workspace at a time; taken before mu
 	been    bool       // the tree of no task was opened before; guarded by opening
+	leaving bool       // what is set aside is set aside for good; guarded by opening
 	mu      sync.Mutex // held while the repository is opened
 	site    *merge.Site
 	queue   *merge.Queue
@@ -256,8 +258,8 @@ func (l *Line) tree(ctx context.Context, site *merge.Site, w workspace.Work, hea
 	case errors.Is(err, team.Busy):
 		p.Name = name(w) + "." + strconv.FormatUint(w.Member.Incarnation, 10)
 		return repo.Tree(ctx, p)
-	case w.Task.ID == "" && errors.Is(err, team.InvalidState): // its member has damaged it, and nothing of it is needed
-		if _, err := repo.Sweep(func(tree string) bool { return tree != p.Name }); err != nil {
+	case w.Task.ID == "" && errors.Is(err, team.InvalidState): // its member has damaged it
+		if err := l.keepWhole(ctx, repo, p.Name, team.Line(err)); err != nil {
 			return nil, err
 		}
 		return repo.Tree(ctx, p)
@@ -339,7 +341,8 @@ func (l *Line) Settled() { l.work.Wait() }
 
 // Leave removes the trees of the member, which has left the team; at the end of the goal also those
 // of members that were lost on this host, which no process has open. Nothing of the member may be open.
-func (l *Line) Leave(ended bool) error {
+// What was changed without a task, and [Line.Aside] could not set aside, is kept.
+func (l *Line) Leave(ctx context.Context, ended bool) error {
 	l.work.Wait()
 	l.mu.Lock()
 	site := l.site
@@ -347,11 +350,41 @@ func (l *Line) Leave(ended bool) error {
 	if site == nil {
 		return nil
 	}
-	_, err := site.Repo.Sweep(func(tree string) bool {
-		_, of, _ := strings.Cut(tree, ".")
-		of, _, _ = strings.Cut(of, ".")
-		return team.AgentID(of) != l.o.Member.AgentID && !ended
+	there, err := site.Repo.Trees() // before the look at the record: not those of the next goal
+	if err != nil {
+		return err
+	}
+	if ended {
+		record, err := registry.Record(ctx, l.o.Team)
+		ended = errors.Is(err, team.NotFound) || err == nil && record.Status != team.Active
+	}
+	failed := l.keepUnseen(ctx, site.Repo, there)
+	_, err = site.Repo.Sweep(func(tree string) bool {
+		return !slices.Contains(there, tree) || !l.owns(tree) && !ended
 	})
+	return errors.Join(failed, err)
+}
+
+// owns reports whether a tree is the member's.
+func (l *Line) owns(tree string) bool {
+	parts := strings.Split(tree, ".")
+	return len(parts) > 1 && team.AgentID(parts[1]) == l.o.Member.AgentID
+}
+
+// keepUnseen keeps the trees without a task of a member that leaves, if it is not known what was changed
+// there.
+func (l *Line) keepUnseen(ctx context.Context, repo *line.Repo, trees []string) (err error) {
+	l.opening.Lock()
+	defer l.opening.Unlock()
+	l.leaving = l.ran.Load()
+	if !l.leaving {
+		return nil
+	}
+	for _, tree := range trees {
+		if strings.HasPrefix(tree, "at.") && l.owns(tree) {
+			err = errors.Join(err, l.keepWhole(ctx, repo, tree, "it could not be looked at when its member left"))
+		}
+	}
 	return err
 }
 

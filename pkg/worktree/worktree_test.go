@@ -191,7 +191,7 @@ func TestComplete(t *testing.T) {
 	}
 	for _, m := range []*mate{one, two} {
 		m.at.Close()
-		r.must(m.line.Leave(false))
+		r.must(m.line.Leave(r.Context(), false))
 	}
 	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*")); err != nil || len(left) > 0 {
 		t.Errorf("there are %v, %v", left, err)
