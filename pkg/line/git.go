@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +21,8 @@ import (
 const (
 	quick = 30 * time.Second // a command that reads or writes a few objects
 	slow  = 10 * time.Minute // one that goes through all objects or files
+
+	endWithin = 500 * time.Millisecond // from SIGTERM to SIGKILL
 
 	mostOutput = 64 << 20 // bytes that a command may print, where its caller names no other limit
 	mostStderr = 16 << 10
@@ -128,18 +131,15 @@ func exitCode(err error) int {
 	return -1
 }
 
-// says reports if git has failed with one of these words on its standard error.
+// says reports if git has failed with one of these words, large or small, on its standard error.
 func says(err error, words ...string) bool {
 	var f *failure
-	if !errors.As(err, &f) {
-		return false
-	}
-	for _, w := range words {
-		if strings.Contains(f.stderr, w) {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &f) && has(f.stderr, words...)
+}
+
+func has(text string, words ...string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, strings.ToLower(w)) })
 }
 
 var errTooMuch = errors.New("it prints more than is allowed")
@@ -183,8 +183,17 @@ func (g git) run(ctx context.Context) ([]byte, error) {
 	cmd.Stderr = stderr
 	// It may have started others, which hold the pipes open.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
+	var kill *time.Timer
+	cmd.Cancel = func() error { // at SIGTERM git removes its locks
+		kill = time.AfterFunc(endWithin, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+	}
+	cmd.WaitDelay = 2 * endWithin
+	defer func() {
+		if kill != nil {
+			kill.Stop()
+		}
+	}()
 
 	if err := cmd.Run(); err != nil {
 		f := &failure{name: verb(g.args), code: -1, stderr: stderr.line(), cause: err}

@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,9 +108,6 @@ func (t *Tree) now(at Hash) error {
 // killed, there was no room. The files are as they were, and the same call may do it later.
 var ErrInterrupted = errors.New("was interrupted")
 
-// noRoom is what the C library and git print (their texts are in LC_ALL=C) for want of disk or memory.
-var noRoom = regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|cannot allocate memory|out of memory`)
-
 // run runs the script and returns the first line of its answer, and what follows that.
 func (t *Tree) run(ctx context.Context, in command.Runner, env []string, args ...string) (word string, rest []byte, err error) {
 	out := &collected{most: t.repo.limits.Bundle + mostStderr}
@@ -139,7 +135,7 @@ func (t *Tree) run(ctx context.Context, in command.Runner, env []string, args ..
 	case first == "failed":
 		h := head{most: 2000}
 		_, _ = h.Write(rest)
-		if noRoom.MatchString(h.line()) {
+		if has(h.line(), noRoom...) {
 			return "", nil, team.Errorf(team.InvalidState, "git %w: %s", ErrInterrupted, h.line())
 		}
 		return "", nil, team.Errorf(team.InvalidState, "git cannot store the files: %s", h.line()).

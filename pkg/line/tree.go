@@ -323,7 +323,36 @@ func (r *Repo) Sweep(keep func(name string) bool) (removed []string, err error) 
 		}
 		removed = append(removed, name)
 	}
-	return removed, r.sweepTmp()
+	return removed, errors.Join(r.sweepTmp(), r.sweepLocks())
+}
+
+// staleLock is how old the lock of a ref is that nobody has any more: git holds it for one write.
+const staleLock = time.Minute
+
+// sweepLocks removes the locks of refs that were left by a git that was killed: nothing could write
+// these refs again.
+func (r *Repo) sweepLocks() error {
+	now, err := r.touched()
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(r.bare, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+			return nil
+		case err != nil:
+			return err
+		case e.IsDir() && e.Name() == "objects":
+			return fs.SkipDir
+		case e.IsDir() || !strings.HasSuffix(e.Name(), ".lock"):
+			return nil
+		}
+		info, err := e.Info()
+		if err != nil || now.Sub(info.ModTime()) < staleLock {
+			return nil
+		}
+		return removeAll(name)
+	})
 }
 
 // Keep moves a tree, which no process has open, to where nothing removes it before the team is deleted,

@@ -57,21 +57,8 @@ func TestChangedWithoutTask(t *testing.T) {
 			m.at.Close()
 			r.must(m.line.Leave(t.Context(), true))
 		},
-		"another process follows": func(r *rig, m *mate) {
-			m.at.Close()
-			_, err := roster.New(r.storage).Put(t.Context(), team.Member{AgentID: "leader", Backend: team.Exec, State: team.Lost, Incarnation: 1})
-			r.must(err)
-			trees := r.sh(r.dir, "at=$(echo */trees); mkdir $at/t-009.coder-9.0; echo $at")
-			r.mate("coder-2", 1).merges() // sweeps
-			r.until(func() bool {
-				_, err := os.Stat(filepath.Join(r.dir, trees, "t-009.coder-9.0"))
-				return err != nil
-			})
-			next := r.mate("leader", 2)
-			next.runs("true")
-			next.line.Aside(t.Context())
-			next.at.Close()
-		},
+		"it is lost, and another process follows": func(r *rig, m *mate) { follows(r, m, team.Lost) },
+		"it is brought back":                      func(r *rig, m *mate) { follows(r, m, team.Created) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := setUp(t)
@@ -107,6 +94,24 @@ func TestChangedWithoutTask(t *testing.T) {
 			}
 		})
 	}
+}
+
+// follows has another process follow that of m, while the record of m is in a state without a process.
+func follows(r *rig, m *mate, state team.MemberState) {
+	r.Helper()
+	m.at.Close()
+	_, err := roster.New(r.storage).Put(r.Context(), team.Member{AgentID: "leader", Backend: team.Exec, State: state, Incarnation: 1})
+	r.must(err)
+	trees := r.sh(r.dir, "at=$(echo */trees); mkdir $at/t-009.coder-9.0; echo $at")
+	r.mate("coder-2", 1).merges() // sweeps
+	r.until(func() bool {
+		_, err := os.Stat(filepath.Join(r.dir, trees, "t-009.coder-9.0"))
+		return err != nil
+	})
+	next := r.mate("leader", 2)
+	next.runs("true")
+	next.line.Aside(r.Context())
+	next.at.Close()
 }
 
 // Who has run nothing, or has changed nothing, gets no notice.

@@ -213,8 +213,13 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 			return team.Errorf(team.InvalidState, "%s is not written: you hold no task, and only a task's files are merged", name).
 				WithModelHint("%s", l.toClaim())
 		case p.submitted.Load():
-			return team.Errorf(team.InvalidState, "%s is not written: %s is completed, and waits to be merged as it was", name, w.Task.ID).
-				WithModelHint("complete it again to wait for that, and create a task for what is left to do")
+			return waits("%s is not written: %s", name, w.Task.ID)
+		}
+		return nil
+	}
+	o.MayRun = func() error {
+		if p.submitted.Load() {
+			return waits("the command is not run: %s", w.Task.ID)
 		}
 		return nil
 	}
@@ -223,6 +228,12 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 	}
 	w.Tree = &workspace.Tree{Root: p.tree.Root, Dir: p.tree.Dir, ReadOnly: []string{p.tree.Objects()}, Shown: p.tree.Mounts}
 	return l.o.Source.Open(ctx, w, o)
+}
+
+// waits is the error of what would change files that are to be merged as they are: it would be lost.
+func waits(format string, args ...any) error {
+	return team.Errorf(team.InvalidState, format+" is completed, and waits to be merged as it was", args...).
+		WithModelHint("complete it again to wait for that, and create a task for what is left to do")
 }
 
 // tree opens the tree for w, or makes it at head. One that a frozen process of the member still
@@ -403,10 +414,14 @@ func (l *Line) Run(ctx context.Context) error {
 		}
 	}
 	_, queue, err := l.at(ctx)
-	if err != nil { // then other processes merge, and what is done here says why it cannot be
-		l.o.Logger.WarnContext(ctx, "this process merges nothing", "err", err)
-		<-ctx.Done()
-		return nil
+	for wait := time.Second; err != nil; wait = min(2*wait, time.Minute) { // meanwhile other processes merge
+		l.o.Logger.WarnContext(ctx, "this process merges nothing; it tries again", "in", wait, "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		_, queue, err = l.at(ctx)
 	}
 	return shutdown.Together(ctx, queue.Run, l.tidy)
 }
@@ -440,7 +455,7 @@ func (l *Line) sweep(ctx context.Context) error {
 	}
 	keep := map[string]bool{}
 	for _, m := range members {
-		if m.HasProcess() || m.State == team.Lost { // its successor keeps what is there
+		if m.State != team.Stopped { // one without a process has a successor, which keeps what is there
 			keep[name(workspace.Work{Member: m})] = true
 		}
 	}

@@ -312,6 +312,10 @@ func TestInterruptedCompletion(t *testing.T) {
 	if got.Code != team.InvalidState || !strings.Contains(got.Content, "waits to be merged") {
 		t.Errorf("write_file: %s", got.Content)
 	}
+	got = set.Run(t.Context(), tool.Call{ID: "2", Name: "bash", Arguments: `{"command":"touch x.txt"}`})
+	if got.Code != team.InvalidState || !strings.Contains(got.Content, "waits to be merged") {
+		t.Errorf("bash: %s", got.Content)
+	}
 	m.merges()
 	done, err := m.completes(task)
 	if err != nil || done.Status != team.Completed {
