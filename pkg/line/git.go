@@ -181,21 +181,7 @@ func (g git) run(ctx context.Context) ([]byte, error) {
 	stderr := &head{most: mostStderr}
 	cmd.Stdout = &bounded{out, most, func() { stop(errTooMuch) }}
 	cmd.Stderr = stderr
-	// It may have started others, which hold the pipes open.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var kill *time.Timer
-	cmd.Cancel = func() error { // at SIGTERM git removes its locks
-		kill = time.AfterFunc(endWithin, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-	}
-	cmd.WaitDelay = 2 * endWithin
-	defer func() {
-		if kill != nil {
-			kill.Stop()
-		}
-	}()
-
-	if err := cmd.Run(); err != nil {
+	if err := runGroup(cmd); err != nil {
 		f := &failure{name: verb(g.args), code: -1, stderr: stderr.line(), cause: err}
 		if cause := context.Cause(ctx); cause != nil {
 			f.cause = cause
@@ -208,6 +194,24 @@ func (g git) run(ctx context.Context) ([]byte, error) {
 		return printed.Bytes(), f
 	}
 	return printed.Bytes(), nil
+}
+
+// runGroup is cmd.Run in a process group, which ends as a whole if the context of cmd does: git may
+// have started others, which hold the pipes open. At SIGTERM it removes its locks.
+func runGroup(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var kill *time.Timer
+	cmd.Cancel = func() error {
+		kill = time.AfterFunc(endWithin, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+	}
+	cmd.WaitDelay = 2 * endWithin
+	defer func() {
+		if kill != nil {
+			kill.Stop()
+		}
+	}()
+	return cmd.Run()
 }
 
 // line runs git and returns the one line that it prints.

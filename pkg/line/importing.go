@@ -138,7 +138,7 @@ func (q *quarantined) index(ctx context.Context, options ...string) error {
 }
 
 // itsFault reports whether git has failed for what is in a bundle. That this host has no room, or that
-// somebody has killed git (the kernel does, for want of memory), is no fault of a bundle.
+// git was killed (the kernel does that for want of memory), is no fault of a bundle.
 func itsFault(err error) bool { return exitCode(err) > 0 && !says(err, hostFaults...) }
 
 // Words about this host, of git and of package os: noRoom for want of disk or memory, which passes.
