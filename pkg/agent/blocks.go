@@ -109,7 +109,7 @@ func taskBlock(t team.Task, inputs []team.Input, mark string, tries ...*team.Try
 	}
 	for i, y := range t.Returned {
 		if i < len(t.Returned)-1 { // the last is among the tries
-			fmt.Fprintf(&b, "earlier work of %s that was not merged: branch %s of your tree\n", y.By, y.Branch(t.ID))
+			fmt.Fprintf(&b, "earlier work of %s that was not merged: %s\n", y.By, whereIs(t.ID, y))
 		}
 	}
 	fmt.Fprintf(&b, "</task %s>", mark)
@@ -121,7 +121,12 @@ func tryLines(id team.TaskID, y team.Try) string {
 	if y.Commit == "" {
 		return fmt.Sprintf("%s held it before: %s\n", y.By, neutral(engine.Head(team.OneLine(y.Reason), maxReason)))
 	}
-	return fmt.Sprintf("the work of %s on it was not merged: %s\n", y.By, neutral(engine.Head(cmp.Or(strings.TrimSpace(y.Reason), "it is the branch "+y.Branch(id)+" of your tree"), maxReturned)))
+	return fmt.Sprintf("the work of %s on it was not merged: %s\n", y.By, neutral(engine.Head(cmp.Or(strings.TrimSpace(y.Reason), "it is "+whereIs(id, y)), maxReturned)))
+}
+
+// whereIs is where the work of an earlier hold is: a holder that shares the folder has no tree.
+func whereIs(id team.TaskID, y team.Try) string {
+	return fmt.Sprintf("commit %s, in a tree of your own branch %s", y.Commit, y.Branch(id))
 }
 
 // planWaits tells, with a task that is claimed again, that what was asked for it is not decided on.

@@ -34,14 +34,14 @@ func (a *Agent) revoked(id team.TaskID, why error) {
 	a.wake()
 }
 
-// jobsEndWithin bounds the end of jobs: of a tool call and of what a journal does not hold yet.
-const jobsEndWithin = shutdown.Tools + shutdown.Journal
+// JobsEndWithin bounds the end of jobs: of a tool call and of what a journal does not hold yet.
+const JobsEndWithin = shutdown.Tools + shutdown.Journal
 
 // beforeRelease is called by the hand before it gives the agent's task up. What was begun for the task ends
 // before that: its next holder may work in the same folder.
 func (a *Agent) beforeRelease(ctx context.Context, id team.TaskID) {
 	wait := a.o.Jobs.EndTask(id, fmt.Errorf("its owner gives %s up", id))
-	ctx, cancel := context.WithTimeout(ctx, jobsEndWithin)
+	ctx, cancel := context.WithTimeout(ctx, JobsEndWithin)
 	defer cancel()
 	if err := wait(ctx); err != nil {
 		a.log.WarnContext(ctx, "the task is given up before all that was begun for it has ended", "task", id, "err", err)

@@ -262,10 +262,18 @@ func TestNoRoom(t *testing.T) {
 	git, err := exec.LookPath("git")
 	r.must(err)
 	bin := t.TempDir()
-	write(t, bin+"/git", "#!/bin/bash\n[[ $* != *index-pack* ]] || { echo 'fatal: write error: No space left on device' >&2; exit 128; }\nexec "+git+` "$@"`)
-	r.must(os.Chmod(bin+"/git", 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	if _, err := r.Import(r.ctx, b, tr.Base); err == nil || codeOf(err) != "" || !strings.Contains(err.Error(), "No space") {
-		t.Errorf("error %v with code %q", err, codeOf(err))
+	for _, of := range []string{"index-pack", "ls-tree", "diff-tree"} {
+		for how, word := range map[string]string{
+			"echo 'fatal: write error: No space left on device' >&2; exit 128": "No space",
+			"echo 'fatal: Out of memory, malloc failed' >&2; exit 128":         "Out of memory",
+			"kill -KILL $$": "killed",
+		} {
+			write(t, bin+"/git", "#!/bin/bash\n[[ $* != *"+of+"* ]] || { "+how+"; }\nexec "+git+` "$@"`)
+			r.must(os.Chmod(bin+"/git", 0o755))
+			if _, err := r.Import(r.ctx, b, tr.Base); err == nil || codeOf(err) != "" || !strings.Contains(err.Error(), word) {
+				t.Errorf("git %s: error %v with code %q, want %s", of, err, codeOf(err), word)
+			}
+		}
 	}
 }

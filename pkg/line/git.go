@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +21,8 @@ import (
 const (
 	quick = 30 * time.Second // a command that reads or writes a few objects
 	slow  = 10 * time.Minute // one that goes through all objects or files
+
+	endWithin = 500 * time.Millisecond // from SIGTERM to SIGKILL
 
 	mostOutput = 64 << 20 // bytes that a command may print, where its caller names no other limit
 	mostStderr = 16 << 10
@@ -128,18 +131,15 @@ func exitCode(err error) int {
 	return -1
 }
 
-// says reports if git has failed with one of these words on its standard error.
+// says reports if git has failed with one of these words, large or small, on its standard error.
 func says(err error, words ...string) bool {
 	var f *failure
-	if !errors.As(err, &f) {
-		return false
-	}
-	for _, w := range words {
-		if strings.Contains(f.stderr, w) {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &f) && has(f.stderr, words...)
+}
+
+func has(text string, words ...string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, strings.ToLower(w)) })
 }
 
 var errTooMuch = errors.New("it prints more than is allowed")
@@ -181,12 +181,7 @@ func (g git) run(ctx context.Context) ([]byte, error) {
 	stderr := &head{most: mostStderr}
 	cmd.Stdout = &bounded{out, most, func() { stop(errTooMuch) }}
 	cmd.Stderr = stderr
-	// It may have started others, which hold the pipes open.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-
-	if err := cmd.Run(); err != nil {
+	if err := runGroup(cmd); err != nil {
 		f := &failure{name: verb(g.args), code: -1, stderr: stderr.line(), cause: err}
 		if cause := context.Cause(ctx); cause != nil {
 			f.cause = cause
@@ -199,6 +194,24 @@ func (g git) run(ctx context.Context) ([]byte, error) {
 		return printed.Bytes(), f
 	}
 	return printed.Bytes(), nil
+}
+
+// runGroup is cmd.Run in a process group, which ends as a whole if the context of cmd does: git may
+// have started others, which hold the pipes open. At SIGTERM it removes its locks.
+func runGroup(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var kill *time.Timer
+	cmd.Cancel = func() error {
+		kill = time.AfterFunc(endWithin, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+	}
+	cmd.WaitDelay = 2 * endWithin
+	defer func() {
+		if kill != nil {
+			kill.Stop()
+		}
+	}()
+	return cmd.Run()
 }
 
 // line runs git and returns the one line that it prints.

@@ -131,14 +131,21 @@ func (q *quarantined) index(ctx context.Context, options ...string) error {
 	g := q.git(append([]string{"index-pack", "--stdin", "--fix-thin", "--threads=1"}, options...)...)
 	g.stdin, g.within = pack, slow
 	_, err = g.run(ctx)
-	if exitCode(err) > 0 && !says(err, hostFaults...) {
+	if itsFault(err) {
 		return damaged(err)
 	}
 	return q.repo.gone(err)
 }
 
-// hostFaults are words of git about this host, which has no room: that is no fault of a bundle.
-var hostFaults = []string{"No space left", "quota exceeded", "Read-only file system", "Permission denied", "Input/output error", "Cannot allocate", "out of memory", "Too many open files"}
+// itsFault reports whether git has failed for what is in a bundle. That this host has no room, or that
+// git was killed (the kernel does that for want of memory), is no fault of a bundle.
+func itsFault(err error) bool { return exitCode(err) > 0 && !says(err, hostFaults...) }
+
+// Words about this host, of git and of package os: noRoom for want of disk or memory, which passes.
+var (
+	noRoom     = []string{"no space left", "quota exceeded", "cannot allocate", "out of memory"}
+	hostFaults = append([]string{"read-only file system", "permission denied", "input/output error", "too many open files", "signal: killed"}, noRoom...)
+)
 
 // oneCommit checks that the tip is a commit on base and nothing else.
 func (q *quarantined) oneCommit(ctx context.Context, base Hash) error {
@@ -176,13 +183,13 @@ func (q *quarantined) checkFiles(ctx context.Context, base Hash) error {
 	names, err := list.run(ctx)
 	if errors.Is(err, errTooMuch) {
 		return tooBig("it has more files than can be listed")
-	} else if exitCode(err) > 0 {
+	} else if itsFault(err) {
 		return damaged(err)
 	} else if err != nil {
 		return err
 	}
 	all, err := changes(ctx, q.git, base, q.tip)
-	if exitCode(err) > 0 {
+	if itsFault(err) {
 		return damaged(err)
 	} else if err != nil {
 		return err

@@ -104,6 +104,10 @@ func (t *Tree) now(at Hash) error {
 	return nil
 }
 
+// ErrInterrupted is in the errors of what git could not do in a tree at this time: its time was up, it was
+// killed, there was no room. The files are as they were, and the same call may do it later.
+var ErrInterrupted = errors.New("was interrupted")
+
 // run runs the script and returns the first line of its answer, and what follows that.
 func (t *Tree) run(ctx context.Context, in command.Runner, env []string, args ...string) (word string, rest []byte, err error) {
 	out := &collected{most: t.repo.limits.Bundle + mostStderr}
@@ -121,16 +125,19 @@ func (t *Tree) run(ctx context.Context, in command.Runner, env []string, args ..
 	first, _, _ := strings.Cut(string(line), " ")
 	switch {
 	case exit.Cause != nil:
-		return "", nil, team.Errorf(team.InvalidState, "git was ended: %w", exit.Cause)
+		return "", nil, team.Errorf(team.InvalidState, "git %w: %w", ErrInterrupted, exit.Cause)
 	case out.over:
 		return "", nil, tooBig("its bundle has more than %d bytes", t.repo.limits.Bundle)
 	case !found || !whole:
 		h := head{most: 500}
 		_, _ = h.Write(out.kept) // never fails
-		return "", nil, team.Errorf(team.InvalidState, "the sandbox gives no answer (%s): %s", exit.How, h.line())
+		return "", nil, team.Errorf(team.InvalidState, "git %w: the sandbox gives no answer (%s): %s", ErrInterrupted, exit.How, h.line())
 	case first == "failed":
 		h := head{most: 2000}
 		_, _ = h.Write(rest)
+		if has(h.line(), noRoom...) {
+			return "", nil, team.Errorf(team.InvalidState, "git %w: %s", ErrInterrupted, h.line())
+		}
 		return "", nil, team.Errorf(team.InvalidState, "git cannot store the files: %s", h.line()).
 			WithHint("a file that cannot be read, or a repository within the tree, has to go or be ignored")
 	}

@@ -113,6 +113,7 @@ func (r *Repo) make(ctx context.Context) error {
 func (r *Repo) Temporary() string { return r.tmp() }
 
 func (r *Repo) trees() string   { return filepath.Join(r.dir, "trees") }
+func (r *Repo) kept() string    { return filepath.Join(r.dir, "kept") }
 func (r *Repo) tmp() string     { return filepath.Join(r.dir, "tmp") }
 func (r *Repo) objects() string { return filepath.Join(r.bare, "objects") }
 func (r *Repo) ref() string     { return "refs/heads/" + r.Branch() }

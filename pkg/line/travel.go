@@ -95,7 +95,7 @@ func (q *quarantined) history(ctx context.Context) error {
 	}
 	g := q.git("rev-list", "--objects", "--quiet", string(q.tip))
 	g.env, g.within = append(g.env, "GIT_SHALLOW_FILE="+ends), slow
-	if _, err := g.run(ctx); exitCode(err) > 0 {
+	if _, err := g.run(ctx); itsFault(err) {
 		return damaged(err)
 	} else if err != nil {
 		return err

@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"agentteam/pkg/team"
 )
@@ -321,7 +323,55 @@ func (r *Repo) Sweep(keep func(name string) bool) (removed []string, err error) 
 		}
 		removed = append(removed, name)
 	}
-	return removed, r.sweepTmp()
+	return removed, errors.Join(r.sweepTmp(), r.sweepLocks())
+}
+
+// staleLock is how old the lock of a ref is that nobody has any more: git holds it for one write.
+const staleLock = time.Minute
+
+// sweepLocks removes the locks of refs that were left by a git that was killed: nothing could write
+// these refs again.
+func (r *Repo) sweepLocks() error {
+	now, err := r.touched()
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(r.bare, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+			return nil
+		case err != nil:
+			return err
+		case e.IsDir() && e.Name() == "objects":
+			return fs.SkipDir
+		case e.IsDir() || !strings.HasSuffix(e.Name(), ".lock"):
+			return nil
+		}
+		info, err := e.Info()
+		if err != nil || now.Sub(info.ModTime()) < staleLock {
+			return nil
+		}
+		return removeAll(name)
+	})
+}
+
+// Keep moves a tree, which no process has open, to where nothing removes it before the team is deleted,
+// and returns its folder there. Errors: Busy; NotFound if there is no such tree.
+func (r *Repo) Keep(name string) (folder string, err error) {
+	t := &Tree{repo: r, name: name, Root: filepath.Join(r.trees(), name)}
+	if err := t.take(); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(r.kept(), 0o700); err != nil {
+		return "", errors.Join(err, t.Close())
+	}
+	folder = filepath.Join(r.kept(), name+"."+strconv.FormatInt(time.Now().UnixNano(), 36))
+	if err := os.Rename(t.Root, folder); errors.Is(err, fs.ErrNotExist) {
+		return "", errors.Join(team.Errorf(team.NotFound, "there is no tree %s", name), t.Close())
+	} else if err != nil {
+		return "", errors.Join(err, t.Close())
+	}
+	return folder, t.Remove() // its note and its lock
 }
 
 // sweepTmp removes what is older than any command may take.

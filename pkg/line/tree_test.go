@@ -112,6 +112,38 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// A git that was killed leaves the lock of a ref, and no git could write that ref again.
+func TestStaleLocks(t *testing.T) {
+	r := setUp(t)
+	head := r.head()
+	r.must(r.Pin(r.ctx, "of/one", head))
+	past := time.Now().Add(-time.Hour)
+	var locks []string
+	for _, ref := range []string{"heads/" + r.Branch(), "agentteam/pins/of/one"} {
+		lock := r.dir + "/line.git/refs/" + ref + ".lock"
+		write(t, lock, "")
+		r.must(os.Chtimes(lock, past, past))
+		locks = append(locks, lock)
+	}
+	fresh := r.dir + "/line.git/packed-refs.lock"
+	write(t, fresh, "")
+	if err := r.Pin(r.ctx, "of/one", head); err == nil {
+		t.Error("a lock keeps nobody out")
+	}
+	_, err := r.Sweep(func(string) bool { return true })
+	r.must(err)
+	for _, lock := range locks {
+		if _, err := os.Stat(lock); err == nil {
+			t.Errorf("%s is there", lock)
+		}
+	}
+	if _, err := os.Stat(fresh); err != nil {
+		t.Errorf("a lock that a git may have: %v", err)
+	}
+	r.must(os.Remove(fresh))
+	r.must(r.Pin(r.ctx, "of/one", head))
+}
+
 func TestLinks(t *testing.T) {
 	r := setUp(t)
 	sh(t, r.user, "mkdir -p node_modules/.bin sub/node_modules; echo m >node_modules/m; ln -s ../m node_modules/.bin/m; mkfifo node_modules/pipe; echo l >'a b.log'; ln -s /etc node_modules/out")

@@ -95,7 +95,7 @@ func (r *Repo) sweepViews(but Hash) error {
 			continue
 		}
 		if err == nil {
-			err = errors.Join(os.RemoveAll(filepath.Join(r.views(), of)), os.Remove(lock.Name()), lock.Close())
+			err = errors.Join(removeAll(filepath.Join(r.views(), of)), os.Remove(lock.Name()), lock.Close())
 		}
 		if err != nil {
 			return fmt.Errorf("remove the view of %s: %w", of, err)

@@ -190,8 +190,8 @@ func (m *member) place(box *mailbox.Mailbox) (*worktree.Line, *workspace.Current
 	}})
 	m.heart.Jobs(m.jobs.List)
 	l := worktree.New(worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
-		Notify: func(ctx context.Context, id, text string) error {
-			_, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: m.Member.AgentID, Content: text})
+		Notify: func(ctx context.Context, to team.AgentID, id, text string) error {
+			_, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: to, Content: text})
 			return err
 		},
 		Source: m.Workspaces, Level: m.Level, Logger: m.Logger, Metrics: m.Metrics})
@@ -222,7 +222,7 @@ func (m *member) leave(err error) {
 		defer cancel()
 		m.line.Aside(ctx) // while its tree is open: from then on others of this host may remove it
 		m.current.Close()
-		if err := m.line.Leave(errors.Is(err, ErrTeamEnded)); err != nil {
+		if err := m.line.Leave(ctx, errors.Is(err, ErrTeamEnded)); err != nil {
 			m.Logger.Warn("the trees of a member that has left were not removed", "agent", m.Member.AgentID, "err", err)
 		}
 	}

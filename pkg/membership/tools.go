@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -182,7 +183,22 @@ func (m *member) complete(ctx context.Context, t team.Task, d team.Done) (team.T
 		return t, err
 	}
 	defer done()
+	if err := m.endJobs(ctx, t.ID); err != nil {
+		return t, err
+	}
 	return m.line.Complete(ctx, t, d)
+}
+
+// endJobs ends what was begun for a task, before its files are committed: what it writes later would be
+// in no commit. Error: Busy.
+func (m *member) endJobs(ctx context.Context, id team.TaskID) error {
+	wait := m.jobs.EndTask(id, fmt.Errorf("%s is completed", id))
+	ctx, cancel := context.WithTimeout(ctx, agent.JobsEndWithin)
+	defer cancel()
+	if err := wait(ctx); err != nil {
+		return team.Errorf(team.Busy, "%s is not completed: what was begun for it in the background has not ended yet", id).WithHint("complete it again")
+	}
+	return nil
 }
 
 // doing is what the member works on now.

@@ -201,7 +201,11 @@ func (q *Queue) run(ctx context.Context, files line.Hash, c Check) (passed bool,
 	if err != nil {
 		return false, "", err
 	}
-	defer func(all string) { err = cmp.Or(err, os.RemoveAll(all)) }(dir)
+	defer func(all string) { // what a check leaves there has no say in how it has ended
+		if err := line.Remove(all); err != nil {
+			q.o.Logger.Warn("the files of a check were not removed", "task", c.Task, "folder", all, "err", err)
+		}
+	}(dir)
 	dir = filepath.Join(dir, cmp.Or(string(c.Task), "files"))
 	if err := q.o.Site.Repo.Export(ctx, files, dir); err != nil {
 		return false, "", err

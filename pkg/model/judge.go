@@ -2,7 +2,6 @@ package model
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -30,41 +29,41 @@ func judge(status int, e apiError) (Reason, Advice) {
 // in lower case.
 var (
 	// OpenAI, Azure, OpenRouter, DeepSeek ("Content Exists Risk"), DashScope.
-	saysFilter = regexp.MustCompile(`content_filter|content_policy|content management policy|responsibleaipolicy|\bmoderation\b|was flagged|` +
+	saysFilter = lazy(`content_filter|content_policy|content management policy|responsibleaipolicy|\bmoderation\b|was flagged|` +
 		`invalid_prompt|content exists risk|data_?inspection_?failed|inappropriate content|safety_?(system|block|violation)`)
 
 	// Groq: what the model wrote was not to be read as a call, or of a tool that is not
 	// there; a matter of luck (pydantic/pydantic-ai#2774, #4354).
-	saysFailedCall = regexp.MustCompile(`tool_use_failed|tool call validation failed|failed_generation|failed to parse tool call`)
+	saysFailedCall = lazy(`tool_use_failed|tool call validation failed|failed_generation|failed to parse tool call`)
 
 	// OpenAI, Azure, vLLM, llama.cpp, Anthropic, Gemini, Mistral, SGLang, xAI, Bedrock,
 	// TGI, DashScope, Moonshot, Z.AI, LM Studio, Copilot.
-	saysTooLong = regexp.MustCompile(`context_length_exceeded|exceed_context_size|model_max_prompt_tokens_exceeded|request_too_large|` +
+	saysTooLong = lazy(`context_length_exceeded|exceed_context_size|model_max_prompt_tokens_exceeded|request_too_large|` +
 		`maximum context length|model'?s context length|exceeds? (the|this model'?s) (available |maximum )?context|context (window|length|limit|size)\b.{0,40}exceed|exceed.{0,40}\bcontext (window|length|limit|size)\b|greater than the context length|` +
 		`(prompt|input) is too long|input is longer|prompt (exceeds|too long)|maximum (prompt|model) length|loaded with context length|(input|prompt) token count|exceeded model token limit|` +
 		`range of input length|tokens. \+ .max_new_tokens. must be|reduce the length of (the|your)`)
 	// A request that is larger than a whole minute's allowance; rest does not help.
-	saysTooLarge = regexp.MustCompile(`request too large`)
+	saysTooLarge = lazy(`request too large`)
 	// Not with 429, where Bedrock and Cerebras mean the tokens of a minute.
-	saysManyTokens = regexp.MustCompile(`too many (input |prompt )?tokens`)
+	saysManyTokens = lazy(`too many (input |prompt )?tokens`)
 
-	saysNoCredit = regexp.MustCompile(`insufficient_quota|exceeded_current_quota|billing_(hard_limit|not_active)|insufficient[ _](balance|credits?|funds)|` +
+	saysNoCredit = lazy(`insufficient_quota|exceeded_current_quota|billing_(hard_limit|not_active)|insufficient[ _](balance|credits?|funds)|` +
 		`credit balance is too low|out of credits|no credits|arrearage|free_?tier_?only|free tier of the model|payment required|spending limit`)
 	// Gemini says this of each limit of a minute too, and then how long to wait.
-	saysQuota     = regexp.MustCompile(`exceeded your current quota`)
-	saysExhausted = regexp.MustCompile(`resource_exhausted`)
+	saysQuota     = lazy(`exceeded your current quota`)
+	saysExhausted = lazy(`resource_exhausted`)
 
-	saysBadKey = regexp.MustCompile(`invalid_api_key|invalid_authentication|authentication_error|\bpermission_(error|denied)|account_deactivated|\bunauthori[sz]ed\b|unauthenticated|` +
+	saysBadKey = lazy(`invalid_api_key|invalid_authentication|authentication_error|\bpermission_(error|denied)|account_deactivated|\bunauthori[sz]ed\b|unauthenticated|` +
 		`(incorrect|invalid|no|missing) api[ -]?key|api[ -]?key (is )?(not valid|invalid|expired|missing|not found)|api_key_invalid|invalid authentication`)
 
-	saysNoModel = regexp.MustCompile(`model_not_(found|available)|not_found_error|deploymentnotfound|invalid_model|unknown_model|` +
+	saysNoModel = lazy(`model_not_(found|available)|not_found_error|deploymentnotfound|invalid_model|unknown_model|` +
 		`\b(invalid|unknown|unsupported|no such) model\b|is not a valid model\b|\bmodel\b.{0,120}\b(not found|does not exist|not exist|is not available)`)
 
 	// Ollama, vLLM, llama.cpp (with 500), OpenRouter (with 404).
-	saysNoTools = regexp.MustCompile(`does not support (tools|tool use|tool calling|function calling)\b|requires --enable-auto-tool-choice|tools param requires --jinja|no endpoints found that support tool use`)
+	saysNoTools = lazy(`does not support (tools|tool use|tool calling|function calling)\b|requires --enable-auto-tool-choice|tools param requires --jinja|no endpoints found that support tool use`)
 
-	saysRateLimit = regexp.MustCompile(`rate_?limit|rate limit|resource_exhausted|throttl|too many requests|token_quota_exceeded|limit_requests|\b429\b`)
-	saysInvalid   = regexp.MustCompile(`invalid_?request|invalid_?argument|bad_?request`)
+	saysRateLimit = lazy(`rate_?limit|rate limit|resource_exhausted|throttl|too many requests|token_quota_exceeded|limit_requests|\b429\b`)
+	saysInvalid   = lazy(`invalid_?request|invalid_?argument|bad_?request`)
 )
 
 // reasonOf judges by what is said before it judges by the status: proxies wrap one
@@ -72,7 +71,7 @@ var (
 func reasonOf(status int, e apiError) Reason {
 	// What comes later may quote the conversation, which may say anything.
 	words := strings.ToLower(e.code + " " + e.kind + " " + e.message[:min(len(e.message), 2000)])
-	says := func(what *regexp.Regexp) bool { return what.MatchString(words) }
+	says := func(what pattern) bool { return what.MatchString(words) }
 	limited := status == http.StatusTooManyRequests
 	refused := status < 500 && !limited // or no status at all
 
@@ -112,17 +111,17 @@ func reasonOf(status int, e apiError) Reason {
 }
 
 // windowWords are the ways in which an error names the model's window.
-var windowWords = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)maximum (?:context|prompt|input|model) length (?:is|of) (?:only )?([\d,_]+)`),
-	regexp.MustCompile(`(?i)([\d,_]+)(?: tokens?)? maximum context length`),
-	regexp.MustCompile(`(?i)> ?([\d,_]+) maximum`),
-	regexp.MustCompile(`(?i)context limit: .{0,60}> ?([\d,_]+)`),
-	regexp.MustCompile(`(?i)maximum number of (?:input )?tokens(?: allowed)? \(?([\d,_]+)`),
-	regexp.MustCompile(`(?i)context (?:size|length|window)(?: limit)?(?: is| of|:)? ?(?:only )?\(?([\d,_]+)`),
-	regexp.MustCompile(`(?i)token count .{0,60}limit of ([\d,_]+)`),
-	regexp.MustCompile(`(?i)model token limit: ([\d,_]+)`),
-	regexp.MustCompile(`(?i)range of input length should be \[\d+, ?([\d,_]+)`),
-	regexp.MustCompile(`(?i)max_new_tokens.? must be <= ([\d,_]+)`),
+var windowWords = []pattern{
+	lazy(`(?i)maximum (?:context|prompt|input|model) length (?:is|of) (?:only )?([\d,_]+)`),
+	lazy(`(?i)([\d,_]+)(?: tokens?)? maximum context length`),
+	lazy(`(?i)> ?([\d,_]+) maximum`),
+	lazy(`(?i)context limit: .{0,60}> ?([\d,_]+)`),
+	lazy(`(?i)maximum number of (?:input )?tokens(?: allowed)? \(?([\d,_]+)`),
+	lazy(`(?i)context (?:size|length|window)(?: limit)?(?: is| of|:)? ?(?:only )?\(?([\d,_]+)`),
+	lazy(`(?i)token count .{0,60}limit of ([\d,_]+)`),
+	lazy(`(?i)model token limit: ([\d,_]+)`),
+	lazy(`(?i)range of input length should be \[\d+, ?([\d,_]+)`),
+	lazy(`(?i)max_new_tokens.? must be <= ([\d,_]+)`),
 }
 
 // windowIn returns the window in tokens that an error of the reason ContextLength

@@ -26,11 +26,9 @@ func learned(p profile, e apiError) (profile, bool) {
 // it did.
 type lesson struct {
 	name  string
-	about *regexp.Regexp // in small letters
+	about pattern // in small letters
 	learn func(p *profile, text string) bool
 }
-
-func about(re string) *regexp.Regexp { return regexp.MustCompile(re) }
 
 // refusesField is how endpoints say that they do not take a field or a value.
 const refusesField = `unsupported|not support|unknown name|unknown (field|parameter|argument)|unrecognized|extra inputs|extra_forbidden|` +
@@ -38,7 +36,7 @@ const refusesField = `unsupported|not support|unknown name|unknown (field|parame
 
 // mostOutput is how endpoints say what limit of an answer they would take; one of its
 // groups is the number. In order: OpenAI, DeepSeek and Qwen, Anthropic, Groq.
-var mostOutput = about(`supports at most (\d+) completion tokens|` +
+var mostOutput = lazy(`supports at most (\d+) completion tokens|` +
 	`range of max_tokens (?:is|should be) \[1, ?(\d+)\]|` +
 	`max_tokens: \d+ > (\d+), which is the maximum|` +
 	"max_(?:completion_)?tokens`? must be less than or equal to `?(\\d+)")
@@ -48,7 +46,7 @@ var mostOutput = about(`supports at most (\d+) completion tokens|` +
 var lessons = []lesson{
 	{ // "To use function tools, use /v1/responses or set reasoning_effort to 'none'", "only supported in v1/responses"
 		"responses",
-		about(`v1/responses`),
+		lazy(`v1/responses`),
 		func(p *profile, _ string) bool { return change(&p.Wire, responses) },
 	},
 	{ // "max_tokens is too large: 32000. This model supports at most 16384 completion tokens"
@@ -61,22 +59,22 @@ var lessons = []lesson{
 	},
 	{ // "Unsupported parameter: 'max_tokens' ... Use 'max_completion_tokens' instead"
 		"limit renamed",
-		about(`max_completion_tokens['"]? instead`),
+		lazy(`max_completion_tokens['"]? instead`),
 		func(p *profile, _ string) bool { return limitIn(p, "max_completion_tokens") },
 	},
 	{ // {"type":"extra_forbidden","loc":["body","max_completion_tokens"]}
 		"limit back",
-		about(`max_completion_tokens.*(` + refusesField + `)|(` + refusesField + `).*max_completion_tokens`),
+		lazy(`max_completion_tokens.*(` + refusesField + `)|(` + refusesField + `).*max_completion_tokens`),
 		func(p *profile, _ string) bool { return limitIn(p, "max_tokens") },
 	},
 	{
 		"limit unnamed",
-		about(`\bmax_tokens\b.*(` + refusesField + `)|(` + refusesField + `).*\bmax_tokens\b`),
+		lazy(`\bmax_tokens\b.*(` + refusesField + `)|(` + refusesField + `).*\bmax_tokens\b`),
 		func(p *profile, _ string) bool { return limitIn(p, "max_completion_tokens") },
 	},
 	{ // "The `reasoning_content` in the thinking mode must be passed back", "Missing `reasoning_content` field"
 		"reasoning back",
-		about("missing `?reasoning_content|reasoning_content`? .*(must be passed|is required)"),
+		lazy("missing `?reasoning_content|reasoning_content`? .*(must be passed|is required)"),
 		func(p *profile, _ string) bool {
 			p.Drop = withoutEntry(p.Drop, "reasoning_content")
 			p.Echo = withEntry(p.Echo, "reasoning_content")
@@ -85,65 +83,65 @@ var lessons = []lesson{
 	},
 	{ // "tool_use.id: String should match pattern", "Invalid 'messages[3].tool_calls[0].id': string too long", "call_id"
 		"short ids",
-		about(`(tool_use|tool_call_id|call_id|tool_calls\S*id)\b.*(match pattern|string too long|maximum length)`),
+		lazy(`(tool_use|tool_call_id|call_id|tool_calls\S*id)\b.*(match pattern|string too long|maximum length)`),
 		func(p *profile, _ string) bool { return p.CallIDs == anyID && change(&p.CallIDs, shortID) },
 	},
 	{ // "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."
 		"nine letters",
-		about(`call id .*length of 9`),
+		lazy(`call id .*length of 9`),
 		func(p *profile, _ string) bool { return change(&p.CallIDs, nineID) },
 	},
 	{ // "Conversation roles must alternate", "Unexpected role 'user' after role 'tool'"
 		"alternate",
-		about(`must alternate|unexpected role`),
+		lazy(`must alternate|unexpected role`),
 		func(p *profile, _ string) bool {
 			return oneOf(change(&p.MergeUsers, true), change(&p.AfterTool, seen), change(&p.BeforeTurn, goOn))
 		},
 	},
 	{ // "'messages[0].role' does not support 'system' with this model", "System role not supported"
 		"system role",
-		about(`does not support 'system'|system role (is )?not supported|unexpected role 'system'`),
+		lazy(`does not support 'system'|system role (is )?not supported|unexpected role 'system'`),
 		func(p *profile, _ string) bool {
 			return oneOf(change(&p.SystemRole, "user"), change(&p.MergeUsers, true))
 		},
 	},
 	{ // "properties: should be non-empty for OBJECT type"
 		"bare objects",
-		about(`non-empty for object type`),
+		lazy(`non-empty for object type`),
 		func(p *profile, _ string) bool { return change(&p.SchemaFull, true) },
 	},
 	{ // "must have either content or tool_calls, but not none", "content or tool_calls must be set"
 		"empty turn",
-		about(`content('| )?or '?tool_calls`),
+		lazy(`content('| )?or '?tool_calls`),
 		func(p *profile, _ string) bool { return p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer) },
 	},
 	{ // "text content blocks must be non-empty", "messages: text content blocks must contain non-whitespace text"
 		"empty content",
-		about(`\bcontent\b.*(non-empty|must not be empty|cannot be empty|is empty|non-whitespace)`),
+		lazy(`\bcontent\b.*(non-empty|must not be empty|cannot be empty|is empty|non-whitespace)`),
 		func(p *profile, _ string) bool {
 			return oneOf(p.EmptyTurn == "" && change(&p.EmptyTurn, noAnswer), change(&p.BesideCalls, absent))
 		},
 	},
 	{ // "messages[2]: missing field `content`", "Expected 'content' to be a string or an array"
 		"content beside calls",
-		about("missing field `?content|'content' to be a string|content (field )?is required"),
+		lazy("missing field `?content|'content' to be a string|content (field )?is required"),
 		func(p *profile, _ string) bool { return change(&p.BesideCalls, emptyText) },
 	},
 	{ // "invalid type: sequence, expected a string", "content must be a string"
 		"plain content",
-		about(`sequence, expected a string|content must be a string|image_url|(not|n't) support images?|image input`),
+		lazy(`sequence, expected a string|content must be a string|image_url|(not|n't) support images?|image input`),
 		func(p *profile, _ string) bool {
 			return oneOf(change(&p.Images, false), change(&p.CacheMarks, noMarks))
 		},
 	},
 	{ // "Proto field is not repeating, cannot start list" at a type
 		"one type",
-		about(`not repeating, cannot start list.*type|type.*not repeating, cannot start list`),
+		lazy(`not repeating, cannot start list.*type|type.*not repeating, cannot start list`),
 		func(p *profile, _ string) bool { return change(&p.SchemaOneType, true) },
 	},
 	{
 		"fields",
-		about(refusesField),
+		lazy(refusesField),
 		func(p *profile, text string) bool { return oneOf(dropKeywords(p, text), dropField(p, text)) },
 	},
 }
@@ -156,8 +154,8 @@ func limitIn(p *profile, field string) bool {
 }
 
 var (
-	schemaError  = regexp.MustCompile(`function|tool|parameters|schema`)
-	schemaQuoted = regexp.MustCompile("['\"`](" + `\$?[a-z]+` + ")['\"`]")
+	schemaError  = lazy(`function|tool|parameters|schema`)
+	schemaQuoted = lazy("['\"`](" + `\$?[a-z]+` + ")['\"`]")
 )
 
 // keywords are those of JSON Schema that an endpoint may not know and that can be
@@ -176,7 +174,7 @@ func dropKeywords(p *profile, text string) bool {
 		return false
 	}
 	changed := false
-	for _, found := range schemaQuoted.FindAllStringSubmatch(text, -1) {
+	for _, found := range schemaQuoted().FindAllStringSubmatch(text, -1) {
 		i := slices.IndexFunc(keywords, func(k string) bool { return strings.ToLower(k) == found[1] })
 		if i >= 0 && !slices.Contains(p.SchemaDrop, keywords[i]) {
 			p.SchemaDrop = withEntry(p.SchemaDrop, keywords[i])

@@ -2,9 +2,12 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"agentteam/pkg/line"
 	"agentteam/pkg/team"
@@ -23,10 +26,10 @@ func (l *Line) forward(ctx context.Context, repo *line.Repo, t *line.Tree, ws *w
 			moved, err = t.Forward(ctx, ws.Commands(), kept, head)
 		}
 	}
-	switch team.CodeOf(err) {
-	case team.InvalidState, team.InvalidArgument, team.BudgetExceeded: // such as a repository within the tree
-		err = l.notify(ctx, head, fmt.Sprintf("Files that you changed without a task are not in the team's line, and are removed: they could not be kept, since %s.", team.Line(err)))
-		if err == nil {
+	switch code := team.CodeOf(err); {
+	case errors.Is(err, line.ErrInterrupted): // the next opening tries it again
+	case code == team.InvalidState, code == team.InvalidArgument, code == team.BudgetExceeded: // such as a repository within the tree
+		if err = l.lose(ctx, fmt.Sprintf("they could not be kept, since %s", team.Line(err))); err == nil {
 			err = t.Reset(ctx, ws.Commands(), head)
 			moved = err == nil
 		}
@@ -67,10 +70,48 @@ func (l *Line) keep(ctx context.Context, repo *line.Repo, t *line.Tree, ws *work
 		more = fmt.Sprintf(" and %d more", n)
 	}
 	l.o.Logger.InfoContext(ctx, "files were changed without a task", "agent", l.o.Member.AgentID, "files", len(files), "commit", kept)
-	host, _ := os.Hostname()
-	return kept, l.notify(ctx, kept, fmt.Sprintf("You changed files without a task: %s%s. They are not in the team's line, and your files are as the line has them now. "+
-		"What you changed is kept on host %s as commit %s. To have it merged, %s. In its tree run `git cherry-pick --no-commit %s`.",
-		strings.Join(names, ", "), more, host, kept.Short(), l.toClaim(), kept))
+	now, how := ", and your files are as the line has them now", fmt.Sprintf("To have it merged, %s.", l.toClaim())
+	if l.leaves() {
+		now, how = "", "To have it merged, claim a task, or create one for yourself."
+	}
+	return kept, l.notify(ctx, string(kept), fmt.Sprintf("%s changed files without a task: %s%s. They are not in the team's line%s. "+
+		"What was changed is kept on host %s as commit %s. %s In its tree run `git cherry-pick --no-commit %s`.",
+		l.who("You"), strings.Join(names, ", "), more, now, host(), kept.Short(), how, kept))
+}
+
+// lose sends the notice that what was changed without a task is removed.
+func (l *Line) lose(ctx context.Context, why string) error {
+	return l.notify(ctx, fmt.Sprintf("lost-%d-%x", l.o.Member.Incarnation, time.Now().UnixNano()),
+		fmt.Sprintf("Files that %s changed without a task are not in the team's line, and are removed: %s.", l.who("you"), why))
+}
+
+// keepWhole keeps a tree without a task that nobody has open, with whatever was changed there, for a
+// person to look at: why it cannot be made a commit.
+func (l *Line) keepWhole(ctx context.Context, repo *line.Repo, tree, why string) error {
+	folder, err := repo.Keep(tree)
+	if errors.Is(err, team.NotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return l.notify(ctx, filepath.Base(folder), fmt.Sprintf("What %s may have changed without a task is not in the team's line: %s. A person finds the files on host %s in %s.", l.who("you"), why, host(), folder))
+}
+
+// leaves reports whether the member leaves, so that its notices are for the leader. The caller holds
+// opening.
+func (l *Line) leaves() bool { return l.leaving && l.o.Member.AgentID != team.Leader }
+
+// who is the member in a notice; you is how it is addressed.
+func (l *Line) who(you string) string {
+	if l.leaves() {
+		return string(l.o.Member.AgentID)
+	}
+	return you
+}
+
+func host() string {
+	name, _ := os.Hostname()
+	return name
 }
 
 // toClaim is how the member gets a task to change files for.
@@ -81,12 +122,17 @@ func (l *Line) toClaim() string {
 	return "claim a task, or create one for yourself"
 }
 
-// notify sends the member a notice about a commit.
-func (l *Line) notify(ctx context.Context, about line.Hash, text string) error {
+// notify sends a notice about something, which is stored once: to the member, or once it leaves to the
+// leader.
+func (l *Line) notify(ctx context.Context, about, text string) error {
 	if l.o.Notify == nil {
 		return nil
 	}
-	return l.o.Notify(ctx, fmt.Sprintf("unmerged-%s-%s", l.o.Member.AgentID, about), "[Not merged] "+text)
+	to := l.o.Member.AgentID
+	if l.leaves() {
+		to = team.Leader
+	}
+	return l.o.Notify(ctx, to, fmt.Sprintf("unmerged-%s-%s", l.o.Member.AgentID, about), "[Not merged] "+text)
 }
 
 // atHead returns the place of who holds no task, and the workspace that is open there; nil if none is.
@@ -108,13 +154,15 @@ func (l *Line) ahead(ctx context.Context, repo *line.Repo, head line.Hash) {
 }
 
 // Aside sets aside what the member has changed without a task, before the goal or its membership
-// ends.
+// ends; a notice of that goes to the leader. What it could not set aside, [Line.Leave] keeps.
 func (l *Line) Aside(ctx context.Context) {
 	l.opening.Lock() // while one call brings the tree forward, no other does
 	defer l.opening.Unlock()
 	if !l.ran.Load() || !l.o.Record().OnLine() {
 		return
 	}
+	l.leaving = true
+	defer func() { l.leaving = false }()
 	p, ws := l.atHead()
 	if ws == nil {
 		_, release, err := l.openLocked(ctx, workspace.Work{Team: l.o.Record(), Member: l.o.Member}, workspace.Options{})

@@ -22,7 +22,7 @@ import (
 // notices has a member note what it is notified of, the newest last.
 func (r *rig) notices() *[]string {
 	var all []string
-	r.notify = func(_ context.Context, _, text string) error {
+	r.notify = func(_ context.Context, _ team.AgentID, _, text string) error {
 		all = append(all, text)
 		return nil
 	}
@@ -55,23 +55,10 @@ func TestChangedWithoutTask(t *testing.T) {
 		"it leaves": func(r *rig, m *mate) {
 			m.line.Aside(t.Context())
 			m.at.Close()
-			r.must(m.line.Leave(true))
+			r.must(m.line.Leave(t.Context(), true))
 		},
-		"another process follows": func(r *rig, m *mate) {
-			m.at.Close()
-			_, err := roster.New(r.storage).Put(t.Context(), team.Member{AgentID: "leader", Backend: team.Exec, State: team.Lost, Incarnation: 1})
-			r.must(err)
-			trees := r.sh(r.dir, "at=$(echo */trees); mkdir $at/t-009.coder-9.0; echo $at")
-			r.mate("coder-2", 1).merges() // sweeps
-			r.until(func() bool {
-				_, err := os.Stat(filepath.Join(r.dir, trees, "t-009.coder-9.0"))
-				return err != nil
-			})
-			next := r.mate("leader", 2)
-			next.runs("true")
-			next.line.Aside(t.Context())
-			next.at.Close()
-		},
+		"it is lost, and another process follows": func(r *rig, m *mate) { follows(r, m, team.Lost) },
+		"it is brought back":                      func(r *rig, m *mate) { follows(r, m, team.Created) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := setUp(t)
@@ -109,6 +96,24 @@ func TestChangedWithoutTask(t *testing.T) {
 	}
 }
 
+// follows has another process follow that of m, while the record of m is in a state without a process.
+func follows(r *rig, m *mate, state team.MemberState) {
+	r.Helper()
+	m.at.Close()
+	_, err := roster.New(r.storage).Put(r.Context(), team.Member{AgentID: "leader", Backend: team.Exec, State: state, Incarnation: 1})
+	r.must(err)
+	trees := r.sh(r.dir, "at=$(echo */trees); mkdir $at/t-009.coder-9.0; echo $at")
+	r.mate("coder-2", 1).merges() // sweeps
+	r.until(func() bool {
+		_, err := os.Stat(filepath.Join(r.dir, trees, "t-009.coder-9.0"))
+		return err != nil
+	})
+	next := r.mate("leader", 2)
+	next.runs("true")
+	next.line.Aside(r.Context())
+	next.at.Close()
+}
+
 // Who has run nothing, or has changed nothing, gets no notice.
 func TestNothingChangedWithoutTask(t *testing.T) {
 	r := setUp(t)
@@ -138,6 +143,97 @@ func TestNotKept(t *testing.T) {
 	}
 	if got := m.runs("ls"); got != "numbers.txt" {
 		t.Errorf("it sees %q", got)
+	}
+}
+
+// What a member that leaves has changed is the leader's to know: the member reads no mail any more.
+func TestLeaderIsNotified(t *testing.T) {
+	r := setUp(t)
+	r.record.Policies.Create = team.CreateLeader
+	var to team.AgentID
+	var notice string
+	r.notify = func(_ context.Context, a team.AgentID, _, text string) error {
+		to, notice = a, text
+		return nil
+	}
+	m := r.mate("coder-1", 1)
+	m.bash("echo new > new.txt")
+	m.line.Aside(t.Context())
+	if to != team.Leader || !strings.Contains(notice, "coder-1 changed files without a task: new.txt.") || strings.Contains(notice, "our files") {
+		t.Errorf("to %s: %s", to, notice)
+	}
+}
+
+// What cannot be looked at now is no reason to remove it: the next opening keeps it.
+func TestInterruptedAside(t *testing.T) {
+	r := setUp(t)
+	notices := r.notices()
+	broken := new(atomic.Bool)
+	r.source = interrupted{broken}
+	m := r.mate("leader", 1)
+	m.bash("echo new > new.txt")
+	broken.Store(true)
+	m.line.Aside(t.Context())
+	broken.Store(false)
+	if len(*notices) > 0 {
+		t.Fatalf("notices: %q", *notices)
+	}
+	if got := m.runs("ls"); got != "new.txt\nnumbers.txt" {
+		t.Errorf("it sees %q", got)
+	}
+	m.line.Aside(t.Context())
+	if len(*notices) != 1 || !strings.Contains((*notices)[0], "without a task: new.txt.") {
+		t.Errorf("notices: %q", *notices)
+	}
+}
+
+// interrupted is a source whose commands are ended while it is broken.
+type interrupted struct{ broken *atomic.Bool }
+
+func (i interrupted) Open(_ context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+	ws, err := workspace.Open(w.Tree.Dir, i, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ws, func() { ws.Close() }, nil
+}
+
+func (i interrupted) Run(ctx context.Context, c command.Command) (command.Exit, error) {
+	if i.broken.Load() {
+		return command.Exit{Code: -1, How: "signal: killed"}, nil
+	}
+	return command.Plain{}.Run(ctx, c)
+}
+
+// A member that leaves, and whose tree cannot be looked at, leaves the tree as it is to a person.
+func TestTreeIsKept(t *testing.T) {
+	r := setUp(t)
+	notices := r.notices()
+	broken := new(atomic.Bool)
+	r.source = interrupted{broken}
+	m := r.mate("coder-1", 1)
+	m.bash("echo new > new.txt")
+	broken.Store(true)
+	m.line.Aside(t.Context())
+	m.at.Close()
+	r.must(m.line.Leave(t.Context(), true))
+	if len(*notices) != 1 {
+		t.Fatalf("notices: %q", *notices)
+	}
+	folder := regexp.MustCompile(`in (/\S+)\.$`).FindStringSubmatch((*notices)[0])
+	if folder == nil {
+		t.Fatalf("no folder in %q", (*notices)[0])
+	}
+	broken.Store(false)
+	other := r.mate("coder-2", 1)
+	other.runs("true")
+	other.at.Close()
+	r.must(other.line.Leave(t.Context(), true))
+	if got := r.sh(folder[1], "cat new.txt"); got != "new" {
+		t.Errorf("kept is %q", got)
+	}
+	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*")); err != nil || len(left) > 0 {
+		t.Errorf("there are %v, %v", left, err)
 	}
 }
 

@@ -39,10 +39,13 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 	if t.Check != "" {
 		_, e.Links, _ = l.links(ctx, l.o.Member.Role)
 	}
+	p.submitted.Store(true) // before it is: without an answer it may be
 	if _, err := l.records.Submit(ctx, e, bundle); err != nil {
+		if team.CodeOf(err) == team.InvalidArgument {
+			p.submitted.Store(false)
+		}
 		return t, err
 	}
-	p.submitted.Store(true)
 	if err := l.records.Over(ctx, t.ID, t.Epoch); err != nil {
 		return t, err
 	}

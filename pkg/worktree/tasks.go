@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -53,6 +54,7 @@ func (s tasks) Complete(ctx context.Context, e merge.Entry, commit line.Hash) er
 
 // Release implements [merge.Tasks].
 func (s tasks) Release(ctx context.Context, e merge.Entry, o merge.Outcome) error {
+	o.Agent, o.Base = cmp.Or(o.Agent, e.Agent), cmp.Or(o.Base, e.Base) // earlier programs store outcomes without
 	g := team.GiveBack{Reason: report(e.Task, e.Epoch, o), Merge: true, Others: others(o)}
 	if o.Commit != "" {
 		g.Returned = &team.Try{By: e.Agent, Epoch: e.Epoch, Commit: string(o.Commit), Base: string(o.Base)}

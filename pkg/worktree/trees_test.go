@@ -2,6 +2,7 @@ package worktree_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/merge"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/worktree"
@@ -111,7 +113,7 @@ func TestNames(t *testing.T) {
 	m := r.mate("t-001", 1)
 	m.does(r.add("One", ""), "touch one")
 	m.at.Close()
-	r.must(r.mate("at", 1).line.Leave(false))
+	r.must(r.mate("at", 1).line.Leave(r.Context(), false))
 	if got := r.mate("t-001", 1).runs("ls"); got != "numbers.txt" {
 		t.Errorf("it sees %q", got)
 	}
@@ -135,11 +137,15 @@ func TestFolderBecomesLink(t *testing.T) {
 	if ws, _, err := next.at.Use(t.Context()); !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), "sub") {
 		t.Errorf("it works in %v, %v", ws, err)
 	}
+	notices := r.notices()
 	idle := r.mate("coder-2", 1)
 	idle.runs("cd ..; rmdir sub; ln -s " + outside + " sub")
 	idle.at.Close()
 	if got := r.mate("coder-2", 2).runs("touch here; ls .."); got != "numbers.txt\nsub" {
 		t.Errorf("it sees %q", got)
+	}
+	if len(*notices) != 1 || !strings.Contains((*notices)[0], "may have changed without a task") {
+		t.Errorf("notices: %q", *notices)
 	}
 	if got := r.sh(outside, "ls -A"); got != "" {
 		t.Errorf("outside there is %s", got)
@@ -180,14 +186,33 @@ func TestGoalLeavesNoTree(t *testing.T) {
 	last.runs("touch open")
 	coder.runs("ls")
 	coder.at.Close()
-	r.must(coder.line.Leave(true))
+	r.must(coder.line.Leave(r.Context(), true))
 	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*", "*")); err != nil || len(left) != 3 {
 		t.Errorf("there are %v, %v; want what coder-3 has", left, err)
 	}
 	last.at.Close()
-	r.must(last.line.Leave(true))
+	r.must(last.line.Leave(r.Context(), true))
 	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*")); err != nil || len(left) > 0 {
 		t.Errorf("there are %v, %v", left, err)
+	}
+}
+
+// A member that leaves late, when the next goal has begun, removes no tree of that.
+func TestLeavesInNextGoal(t *testing.T) {
+	r := setUp(t)
+	next := r.record
+	next.Status, next.GoalNumber = team.Active, 2
+	text, err := json.Marshal(next)
+	r.must(err)
+	r.must(r.storage.Bucket.Set(t.Context(), subject.KeyTeam, text))
+	killed, late := r.mate("coder-1", 1), r.mate("coder-2", 1)
+	killed.does(r.add("Three", ""), "touch three")
+	killed.at.Close()
+	late.runs("ls")
+	late.at.Close()
+	r.must(late.line.Leave(t.Context(), true))
+	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*", "three")); err != nil || len(left) != 1 {
+		t.Errorf("the work is %v, %v", left, err)
 	}
 }
 
@@ -248,17 +273,10 @@ func TestNoGitOnOneMachine(t *testing.T) {
 	if !errors.Is(err, team.Unavailable) || !strings.Contains(team.Line(err), "there is no git here (install git") || strings.Contains(team.Line(err), "\n") {
 		t.Errorf("its files: %v", err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	ran := make(chan error, 1)
-	go func() { ran <- two.line.Run(ctx) }()
+	two.merges()
 	_, err = two.hand.GiveBack(t.Context(), id, team.GiveBack{Reason: "there is no git here"})
 	r.must(err)
-	stop()
-	if err := <-ran; err != nil {
-		t.Errorf("it ends with %v", err)
-	}
-	t.Setenv("PATH", path)
-	one.merges()
+	t.Setenv("PATH", path) // git is installed while the process runs
 	done, err := one.completes(one.does(id, "sed -i 's/^3$/three/' numbers.txt"))
 	if err != nil || done.Status != team.Completed || done.Commit == "" {
 		t.Errorf("it is %s, commit %q, %v", done.Status, done.Commit, err)

@@ -26,6 +26,7 @@ import (
 	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
+	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
@@ -51,8 +52,8 @@ type Options struct {
 // Level returns in what sandbox the commands of a role run here.
 type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
 
-// Notify sends the member a notice, which is stored once for each id.
-type Notify func(ctx context.Context, id, text string) error
+// Notify sends a member a notice, which is stored once for each id.
+type Notify func(ctx context.Context, to team.AgentID, id, text string) error
 
 // Line is the line of a team as one member works on it. It is the [workspace.Source] of that
 // member. Safe for concurrent use.
@@ -65,6 +66,7 @@ type Line struct {
 
 	opening sync.Mutex // one workspace at a time; taken before mu
 	been    bool       // the tree of no task was opened before; guarded by opening
+	leaving bool       // what is set aside is set aside for good; guarded by opening
 	mu      sync.Mutex // held while the repository is opened
 	site    *merge.Site
 	queue   *merge.Queue
@@ -211,8 +213,13 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 			return team.Errorf(team.InvalidState, "%s is not written: you hold no task, and only a task's files are merged", name).
 				WithModelHint("%s", l.toClaim())
 		case p.submitted.Load():
-			return team.Errorf(team.InvalidState, "%s is not written: %s is completed, and waits to be merged as it was", name, w.Task.ID).
-				WithModelHint("complete it again to wait for that, and create a task for what is left to do")
+			return waits("%s is not written: %s", name, w.Task.ID)
+		}
+		return nil
+	}
+	o.MayRun = func() error {
+		if p.submitted.Load() {
+			return waits("the command is not run: %s", w.Task.ID)
 		}
 		return nil
 	}
@@ -221,6 +228,12 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 	}
 	w.Tree = &workspace.Tree{Root: p.tree.Root, Dir: p.tree.Dir, ReadOnly: []string{p.tree.Objects()}, Shown: p.tree.Mounts}
 	return l.o.Source.Open(ctx, w, o)
+}
+
+// waits is the error of what would change files that are to be merged as they are: it would be lost.
+func waits(format string, args ...any) error {
+	return team.Errorf(team.InvalidState, format+" is completed, and waits to be merged as it was", args...).
+		WithModelHint("complete it again to wait for that, and create a task for what is left to do")
 }
 
 // tree opens the tree for w, or makes it at head. One that a frozen process of the member still
@@ -256,8 +269,8 @@ func (l *Line) tree(ctx context.Context, site *merge.Site, w workspace.Work, hea
 	case errors.Is(err, team.Busy):
 		p.Name = name(w) + "." + strconv.FormatUint(w.Member.Incarnation, 10)
 		return repo.Tree(ctx, p)
-	case w.Task.ID == "" && errors.Is(err, team.InvalidState): // its member has damaged it, and nothing of it is needed
-		if _, err := repo.Sweep(func(tree string) bool { return tree != p.Name }); err != nil {
+	case w.Task.ID == "" && errors.Is(err, team.InvalidState): // its member has damaged it
+		if err := l.keepWhole(ctx, repo, p.Name, team.Line(err)); err != nil {
 			return nil, err
 		}
 		return repo.Tree(ctx, p)
@@ -339,7 +352,8 @@ func (l *Line) Settled() { l.work.Wait() }
 
 // Leave removes the trees of the member, which has left the team; at the end of the goal also those
 // of members that were lost on this host, which no process has open. Nothing of the member may be open.
-func (l *Line) Leave(ended bool) error {
+// What was changed without a task, and [Line.Aside] could not set aside, is kept.
+func (l *Line) Leave(ctx context.Context, ended bool) error {
 	l.work.Wait()
 	l.mu.Lock()
 	site := l.site
@@ -347,11 +361,41 @@ func (l *Line) Leave(ended bool) error {
 	if site == nil {
 		return nil
 	}
-	_, err := site.Repo.Sweep(func(tree string) bool {
-		_, of, _ := strings.Cut(tree, ".")
-		of, _, _ = strings.Cut(of, ".")
-		return team.AgentID(of) != l.o.Member.AgentID && !ended
+	there, err := site.Repo.Trees() // before the look at the record: not those of the next goal
+	if err != nil {
+		return err
+	}
+	if ended {
+		record, err := registry.Record(ctx, l.o.Team)
+		ended = errors.Is(err, team.NotFound) || err == nil && record.Status != team.Active
+	}
+	failed := l.keepUnseen(ctx, site.Repo, there)
+	_, err = site.Repo.Sweep(func(tree string) bool {
+		return !slices.Contains(there, tree) || !l.owns(tree) && !ended
 	})
+	return errors.Join(failed, err)
+}
+
+// owns reports whether a tree is the member's.
+func (l *Line) owns(tree string) bool {
+	parts := strings.Split(tree, ".")
+	return len(parts) > 1 && team.AgentID(parts[1]) == l.o.Member.AgentID
+}
+
+// keepUnseen keeps the trees without a task of a member that leaves, if it is not known what was changed
+// there.
+func (l *Line) keepUnseen(ctx context.Context, repo *line.Repo, trees []string) (err error) {
+	l.opening.Lock()
+	defer l.opening.Unlock()
+	l.leaving = l.ran.Load()
+	if !l.leaving {
+		return nil
+	}
+	for _, tree := range trees {
+		if strings.HasPrefix(tree, "at.") && l.owns(tree) {
+			err = errors.Join(err, l.keepWhole(ctx, repo, tree, "it could not be looked at when its member left"))
+		}
+	}
 	return err
 }
 
@@ -370,10 +414,14 @@ func (l *Line) Run(ctx context.Context) error {
 		}
 	}
 	_, queue, err := l.at(ctx)
-	if err != nil { // then other processes merge, and what is done here says why it cannot be
-		l.o.Logger.WarnContext(ctx, "this process merges nothing", "err", err)
-		<-ctx.Done()
-		return nil
+	for wait := time.Second; err != nil; wait = min(2*wait, time.Minute) { // meanwhile other processes merge
+		l.o.Logger.WarnContext(ctx, "this process merges nothing; it tries again", "in", wait, "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		_, queue, err = l.at(ctx)
 	}
 	return shutdown.Together(ctx, queue.Run, l.tidy)
 }
@@ -407,7 +455,7 @@ func (l *Line) sweep(ctx context.Context) error {
 	}
 	keep := map[string]bool{}
 	for _, m := range members {
-		if m.HasProcess() || m.State == team.Lost { // its successor keeps what is there
+		if m.State != team.Stopped { // one without a process has a successor, which keeps what is there
 			keep[name(workspace.Work{Member: m})] = true
 		}
 	}

@@ -191,7 +191,7 @@ func TestComplete(t *testing.T) {
 	}
 	for _, m := range []*mate{one, two} {
 		m.at.Close()
-		r.must(m.line.Leave(false))
+		r.must(m.line.Leave(r.Context(), false))
 	}
 	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*")); err != nil || len(left) > 0 {
 		t.Errorf("there are %v, %v", left, err)
@@ -311,6 +311,10 @@ func TestInterruptedCompletion(t *testing.T) {
 	got := set.Run(t.Context(), tool.Call{ID: "1", Name: "write_file", Arguments: `{"path":"x.txt","content":"x"}`})
 	if got.Code != team.InvalidState || !strings.Contains(got.Content, "waits to be merged") {
 		t.Errorf("write_file: %s", got.Content)
+	}
+	got = set.Run(t.Context(), tool.Call{ID: "2", Name: "bash", Arguments: `{"command":"touch x.txt"}`})
+	if got.Code != team.InvalidState || !strings.Contains(got.Content, "waits to be merged") {
+		t.Errorf("bash: %s", got.Content)
 	}
 	m.merges()
 	done, err := m.completes(task)

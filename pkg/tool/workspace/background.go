@@ -49,8 +49,11 @@ func shellOf(use func(context.Context) (*Workspace, func(), error), background b
 }
 
 // background runs a command beside the agent's conversation; done is called once it has ended.
-// Errors: those of [Begin].
+// Errors: those of [Begin] and of Options.MayRun.
 func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
+	if err := w.mayRun(); err != nil {
+		return tool.Output{}, err
+	}
 	is := team.Job{Kind: team.JobCommand, About: team.OneLine(team.Clean(in.Command, maxLine))}
 	is, err := w.begin(is, func(ctx context.Context, out io.Writer) string {
 		defer done()

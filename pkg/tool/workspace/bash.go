@@ -45,6 +45,9 @@ func (w *Workspace) bash(ctx context.Context, in bashArgs) (tool.Output, error) 
 	if err := in.check(); err != nil {
 		return tool.Output{}, err
 	}
+	if err := w.mayRun(); err != nil {
+		return tool.Output{}, err
+	}
 	w.ran()
 	defer w.ran()
 	seconds := cmp.Or(in.Timeout, defaultTimeout)

@@ -46,6 +46,9 @@ type Options struct {
 	// Unavailable. Default: nothing runs in the background.
 	Begin Begin
 
+	// MayRun returns why the member's commands may not be run at this time, or nil. Default: they may.
+	MayRun func() error
+
 	// Ran is called when a command of the member begins, and when it has ended. Default: nobody asks.
 	Ran func()
 
@@ -77,6 +80,7 @@ type Workspace struct {
 	keep    func(ctx context.Context, text string) (string, error) // nil: nothing is
 	allowed func() (time.Time, <-chan struct{})                    // nil: always
 	begin   Begin                                                  // nil: nothing runs in the background
+	mayRun  func() error                                           // see [Options]
 	ran     func()                                                 // see [Options]
 	gone    <-chan struct{}                                        // closed when the tree is given up; nil: it is none
 
@@ -96,12 +100,15 @@ type Workspace struct {
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
 func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
-	w := &Workspace{runner: run, runs: opts.Runs, editing: &sync.Mutex{}, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, begin: opts.Begin, ran: opts.Ran, gone: opts.gone, writable: opts.Writable, shared: opts.Shared, seen: opts.seen, shown: map[string]string{}}
+	w := &Workspace{runner: run, runs: opts.Runs, editing: &sync.Mutex{}, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, begin: opts.Begin, mayRun: opts.MayRun, ran: opts.Ran, gone: opts.gone, writable: opts.Writable, shared: opts.Shared, seen: opts.seen, shown: map[string]string{}}
 	if w.writable == nil {
 		w.writable = func(string) error { return nil }
 	}
 	if w.seen == nil {
 		w.seen = &seen{}
+	}
+	if w.mayRun == nil {
+		w.mayRun = func() error { return nil }
 	}
 	if w.ran == nil {
 		w.ran = func() {}

@@ -1,0 +1,85 @@
+package worktree_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"agentteam/pkg/merge"
+	"agentteam/pkg/roster"
+	"agentteam/pkg/team"
+	"agentteam/pkg/tool/workspace"
+)
+
+func level(s team.Sandbox) func(context.Context, team.Team, string) team.Sandbox {
+	return func(context.Context, team.Team, string) team.Sandbox { return s }
+}
+
+// A queue whose host confines commands less than that of the assignee leaves the work to another queue,
+// and merges what comes after it.
+func TestQueueOfLesserLevel(t *testing.T) {
+	r := setUp(t)
+	r.level = level(team.Unconfined)
+	lesser := r.mate("coder-1", 1)
+	r.level = level(team.Confined)
+	confined := r.mate("coder-2", 1)
+	lesser.merges()
+	first := confined.does(r.add("First", "true"), "echo first > first.txt")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := confined.completes(first)
+		ended <- err
+	}()
+	records := merge.New(r.storage)
+	r.until(func() bool {
+		_, err := records.Get(t.Context(), first.ID)
+		return err == nil
+	})
+	_, err := lesser.completes(lesser.does(r.add("Second", ""), "echo second > second.txt"))
+	r.must(err)
+	if got := lesser.runs("ls"); got != "numbers.txt\nsecond.txt" {
+		t.Errorf("of the lesser queue the line has %q", got)
+	}
+	confined.merges()
+	r.must(<-ended)
+	if got := lesser.runs("ls"); got != "first.txt\nnumbers.txt\nsecond.txt" {
+		t.Errorf("the line has %q", got)
+	}
+}
+
+// members is a source that notes for whom it opens what is no member's tree.
+type members struct {
+	source
+	mu  sync.Mutex
+	all []team.Member
+}
+
+func (s *members) Open(ctx context.Context, w workspace.Work, o workspace.Options) (*workspace.Workspace, func(), error) {
+	s.mu.Lock()
+	if w.Tree.ReadOnly == nil {
+		s.all = append(s.all, w.Member)
+	}
+	s.mu.Unlock()
+	return s.source.Open(ctx, w, o)
+}
+
+// The check of merged files has the network, the tools and the level of the assignee, whoever's queue
+// merges: it is run as that member.
+func TestCheckedAsItsAssignee(t *testing.T) {
+	r := setUp(t)
+	opened := &members{}
+	r.source = opened
+	_, err := roster.New(r.storage).Put(t.Context(), team.Member{AgentID: "coder-2", Role: "tester", Backend: team.Exec, State: team.Created})
+	r.must(err)
+	queue, other := r.mate("coder-1", 1), r.mate("coder-2", 1)
+	queue.merges()
+	theirs := other.does(r.add("Theirs", "test -e theirs.txt"), "echo theirs > theirs.txt")
+	_, err = queue.completes(queue.does(r.add("Mine", ""), "echo mine > mine.txt")) // the line moves
+	r.must(err)
+	_, err = other.completes(theirs)
+	r.must(err)
+	if !slices.ContainsFunc(opened.all, func(m team.Member) bool { return m.AgentID == "coder-2" && m.Role == "tester" }) {
+		t.Errorf("checked as %+v", opened.all)
+	}
+}
