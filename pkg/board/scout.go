@@ -31,6 +31,7 @@ type prospect struct {
 	declined     time.Time // when the agent has put it back; zero: it has not
 	priority     int
 	dependencies []team.TaskID
+	alone        time.Duration // how long the agent rests from it while no other could take it
 }
 
 // NewScout returns a scout for an agent of this name and role. others reports whether another
@@ -83,7 +84,7 @@ func (s *Scout) mine(ctx context.Context) func(p prospect, now time.Time) bool {
 		case p.declined.IsZero() || now.Sub(p.declined) >= team.RestShared:
 			return true
 		}
-		return now.Sub(p.declined) >= team.Rest(others(p.any))
+		return now.Sub(p.declined) >= p.alone && !others(p.any)
 	}
 }
 
@@ -145,6 +146,6 @@ func (s *Scout) Show(id team.TaskID, t team.Task) {
 		case declined.IsZero():
 			declined = time.Now()
 		}
-		s.prospects[id] = prospect{t.ReservedFor != "", t.Role == "", declined, t.Priority, t.Dependencies}
+		s.prospects[id] = prospect{t.ReservedFor != "", t.Role == "", declined, t.Priority, t.Dependencies, t.Rest(false)}
 	}
 }

@@ -26,16 +26,25 @@ const (
 // How long a member that has put a task back is not offered it again.
 const (
 	RestShared = 5 * time.Minute  // while another member could take it
-	RestAlone  = 30 * time.Second // while none could
+	RestAlone  = 30 * time.Second // while none could, unless the task came back from the line
 )
 
-// Rest is how long a member that has put a task back is not offered it again; others says
-// whether another one could take it.
-func Rest(others bool) time.Duration {
-	if others {
+// Rest is how long a member that has put t back is not offered it again; others says whether another
+// one could take it. Who else would do what the line gave back? It begins with what that has now.
+func (t Task) Rest(others bool) time.Duration {
+	switch {
+	case others:
 		return RestShared
+	case t.cameBack():
+		return 0
 	}
 	return RestAlone
+}
+
+// cameBack reports whether t was put back last since its work did not go into the line.
+func (t Task) cameBack() bool {
+	n := len(t.Returned)
+	return n > 0 && t.Returned[n-1].Epoch == t.Epoch
 }
 
 // maxDeclined is how many members a task's record names that have put it back.

@@ -87,10 +87,10 @@ func (s *state) firstOf(q *list.List, n *node, now time.Time) *asker {
 }
 
 // restsFrom reports whether a member is not to be offered n yet: it has put it back, and
-// another one could take it, or it was only just now.
+// another one could take it, or it was only just now and not by the line.
 func (s *state) restsFrom(a team.AgentID, n *node, now time.Time) bool {
 	i := slices.IndexFunc(n.declined, func(d declined) bool { return d.by == a })
-	return i >= 0 && now.Sub(n.declined[i].at) < team.Rest(s.handy(a, n))
+	return i >= 0 && now.Sub(n.declined[i].at) < n.task.Rest(s.handy(a, n))
 }
 
 // handy reports whether a member other than a could take n and has not put it back.
