@@ -149,7 +149,7 @@ func TestSaveFails(t *testing.T) {
 		}, nil, subject.KeyTeam)
 	}()
 	_, err := s.store.Save(ctx, "a", filepath.Join(dir, "a.save"), false)
-	<-watched
+	brokertest.Receive(t, "the mark is seen", watched)
 	if err == nil {
 		t.Fatal("it was saved")
 	}
@@ -198,7 +198,7 @@ func TestCopyShowsOneInstant(t *testing.T) {
 	<-begun
 	file, err := from.save(t, true)
 	cancel()
-	n := <-written
+	n := brokertest.Receive(t, "the writer ends", written)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/subject"
@@ -50,7 +51,7 @@ func TestGoal(t *testing.T) {
 	}()
 	r.add(t, 1) // a change of the board is no end
 	r.end(t, "migrated")
-	if o := <-waited; o.err != nil || o.record.Status != team.TeamFinished || o.record.Summary != "migrated" || o.record.FinishedAt == nil {
+	if o := brokertest.Receive(t, "the wait ends with the goal", waited); o.err != nil || o.record.Status != team.TeamFinished || o.record.Summary != "migrated" || o.record.FinishedAt == nil {
 		t.Errorf("Wait = %+v, %v", o.record, o.err)
 	}
 	if rec, err := g.Wait(t.Context()); err != nil || rec.Summary != "migrated" { // it ended long ago
@@ -77,7 +78,7 @@ func TestWaitGivesUp(t *testing.T) {
 		waited <- err
 	}()
 	cancel()
-	if err := <-waited; !errors.Is(err, context.Canceled) {
+	if err := brokertest.Receive(t, "the wait ends with its context", waited); !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait = %v, want the context's error", err)
 	}
 }

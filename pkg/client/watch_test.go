@@ -116,7 +116,7 @@ func TestWatch(t *testing.T) {
 	w.want(t, "T-004 blocked, T-003 gone")
 
 	w.stop()
-	if err := <-w.ended; err != nil {
+	if err := brokertest.Receive(t, "the watch ends", w.ended); err != nil {
 		t.Errorf("Watch = %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 )
 
 // lagging is a stream whose messages come only once the gate is open.
@@ -45,10 +46,10 @@ func TestWaitsForTheOlder(t *testing.T) {
 	late := lag(streams[logs])
 	streams[logs] = late
 	f := r.follow(Options{}, streams)
-	<-late.asked // at the start
+	brokertest.Receive(t, "the state is asked for", late.asked) // at the start
 	r.says("ann", "older")
 	r.mails("ann", "leader", "younger")
-	<-late.asked // since the mail has come
+	brokertest.Receive(t, "the state is asked for", late.asked) // since the mail has come
 	close(late.gate)
 	differs(t, "what was followed", tell(f.take(2)), []string{"ann TEXT_MESSAGE_CHUNK older", "ann MAIL_SENT younger"})
 	f.end()
@@ -64,7 +65,7 @@ func TestWaitsNoLonger(t *testing.T) {
 	late := lag(streams[logs])
 	streams[logs] = late
 	f := r.follow(Options{}, streams)
-	<-late.asked
+	brokertest.Receive(t, "the state is asked for", late.asked)
 	r.says("ann", "late", "bash")
 	begun := time.Now()
 	const n = 100 // of which each would wait on its own for a quarter of a second
@@ -161,7 +162,7 @@ func TestSlowReader(t *testing.T) {
 	var want, got []string
 	r.says("ann", "begin")
 	want = append(want, "ann TEXT_MESSAGE_CHUNK begin")
-	got = append(got, told(<-read))
+	got = append(got, told(brokertest.Receive(t, "the feed begins", read)))
 	for i := range 3 * queued { // more than is kept of a stream
 		text := fmt.Sprint("text ", i)
 		r.says("ann", text)

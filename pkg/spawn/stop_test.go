@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
@@ -160,7 +161,7 @@ func TestSuccessorAnswers(t *testing.T) {
 	}
 	died := make(chan team.Message, 1)
 	go func() {
-		request := <-died
+		request := brokertest.Receive(t, "the member is asked to end", died)
 		m, err := s.roster.Get(t.Context(), m.AgentID)
 		if err == nil {
 			m.Incarnation++

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -97,7 +98,7 @@ func TestMergeLeavesWhatWasBegun(t *testing.T) {
 		t.Errorf("a subagent's call: %s", got.Content)
 	}
 	leader.runs("true")
-	if got := <-ended; got != "exit status 3" {
+	if got := brokertest.Receive(t, "the command in the background ends", ended); got != "exit status 3" {
 		t.Errorf("the command in the background: %s", got)
 	}
 }
@@ -279,7 +280,7 @@ func TestNoGitOnOneMachine(t *testing.T) {
 	_, err = two.hand.GiveBack(t.Context(), id, team.GiveBack{Reason: "there is no git here"})
 	r.must(err)
 	stop()
-	if err := <-ran; err != nil {
+	if err := brokertest.Receive(t, "the member's part in the queue ends", ran); err != nil {
 		t.Errorf("it ends with %v", err)
 	}
 	t.Setenv("PATH", path)

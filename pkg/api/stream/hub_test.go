@@ -205,16 +205,16 @@ func TestSlow(t *testing.T) {
 		})
 	}()
 	brokertest.Until(t, "both read what comes", func() bool { return r.hub.readers("t") == 2 }) // else the slow one might still be catching up
-	<-r.hub.of("t").begun
+	brokertest.Receive(t, "the follower has begun", r.hub.of("t").begun)
 	r.runs("bob")
 	quick.take(1)
-	<-stuck
+	brokertest.Receive(t, "the slow reader reads", stuck)
 	for range 20 {
 		r.runs("bob")
 		quick.take(1)
 	}
 	close(release)
-	if err := <-slow; !errors.Is(err, errSlow) || !errors.Is(err, team.Unavailable) {
+	if err := brokertest.Receive(t, "the slow reader is cut off", slow); !errors.Is(err, errSlow) || !errors.Is(err, team.Unavailable) {
 		t.Errorf("the slow reader ends with %v", err)
 	}
 	quick.end()
@@ -234,14 +234,15 @@ func TestDeltas(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.follow(r.hub, Options{Live: true})
-	for listens := false; !listens; {
+	brokertest.Until(t, "the reader is sent a delta", func() (listens bool) {
 		r.writes("other", 0, "x")
 		r.runs("bob")
 		for i := (Item{}); i.Entry == nil; {
 			i = first.take(1)[0]
 			listens = listens || i.Delta != nil
 		}
-	}
+		return listens
+	})
 	end, err := r.team.End(t.Context())
 	r.ok(err)
 	all := r.follow(r.hub, Options{After: end, Live: true})
@@ -344,7 +345,7 @@ func TestClose(t *testing.T) {
 	if _, _, _, err := w.ring.take(nil, w.ring.first+uint64(len(w.ring.items))); !errors.Is(err, ErrClosed) || len(r.hub.teams) > 0 || w.readers > 0 {
 		t.Errorf("after Close the follower has not ended: %v, %d teams, %d readers", err, len(r.hub.teams), w.readers)
 	}
-	if err := <-f.done; !errors.Is(err, ErrClosed) || !errors.Is(err, team.Unavailable) {
+	if err := brokertest.Receive(t, "the reader ends", f.done); !errors.Is(err, ErrClosed) || !errors.Is(err, team.Unavailable) {
 		t.Errorf("it ends with %v", err)
 	}
 	err := r.hub.Follow(t.Context(), "t", Options{Follow: true}, func(Item) error { return nil })
@@ -367,7 +368,7 @@ func TestCloseIsBounded(t *testing.T) {
 			return nil
 		})
 	}()
-	<-stuck
+	brokertest.Receive(t, "the reader reads", stuck)
 	r.hub.Close()
 	select {
 	case err := <-done:
@@ -375,7 +376,7 @@ func TestCloseIsBounded(t *testing.T) {
 	default:
 	}
 	close(release)
-	if err := <-done; !errors.Is(err, ErrClosed) {
+	if err := brokertest.Receive(t, "the reader ends", done); !errors.Is(err, ErrClosed) {
 		t.Errorf("the reader ends with %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -51,6 +52,14 @@ func Send[T any](t testing.TB, what string, ch chan<- T, v T) {
 	case <-time.After(Longest):
 		t.Fatalf("waited %v in vain: %s", Longest, what)
 	}
+}
+
+// Context is that of the test, and ends after Longest too: for a request whose answer is a stream, which a
+// fault may leave open.
+func Context(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), Longest)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // Returns fails the test unless wait, such as that of a sync.WaitGroup, returns within Longest.
