@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -35,6 +36,8 @@ func TestWaitForAnswerEnds(t *testing.T) {
 		case <-asked:
 		case err := <-done:
 			t.Fatalf("it did not wait: %v", err)
+		case <-time.After(brokertest.Longest):
+			t.Fatal("nothing is written")
 		}
 		return done
 	}

@@ -166,7 +166,7 @@ func TestWatchEndsWithReader(t *testing.T) {
 	enough := errors.New("enough")
 	for _, at := range []int{1, 2} {
 		n := 0
-		err := r.Board().Watch(t.Context(), func(client.Snapshot) error {
+		err := r.Board().Watch(brokertest.Context(t), func(client.Snapshot) error {
 			if n++; n == at {
 				return enough
 			}

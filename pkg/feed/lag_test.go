@@ -124,7 +124,10 @@ func TestPastIsWaitedFor(t *testing.T) {
 			streams[logs] = late
 			go func() {
 				for range 3 { // at the start, and each time that patience was over
-					<-late.asked
+					select {
+					case <-late.asked:
+					case <-t.Context().Done():
+					}
 				}
 				close(late.gate)
 			}()
@@ -135,7 +138,7 @@ func TestPastIsWaitedFor(t *testing.T) {
 					return enough
 				}
 				return nil
-			}).run(t.Context())
+			}).run(brokertest.Context(t))
 			if !errors.Is(err, enough) {
 				t.Error(err)
 			}
@@ -173,7 +176,7 @@ func TestSlowReader(t *testing.T) {
 		}
 	}
 	for len(got) < len(want) {
-		next <- struct{}{}
+		brokertest.Send(t, "the feed continues", next, struct{}{})
 		e, ok := <-read
 		if !ok {
 			t.Fatalf("the feed ended after %d entries of %d", len(got), len(want))

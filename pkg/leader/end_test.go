@@ -290,7 +290,7 @@ func TestSpawnWhileServerIsAway(t *testing.T) {
 		ended <- err
 	}()
 	begun := errors.New("begun")
-	err = r.team.Bucket.Watch(t.Context(), func(broker.Entry) error { return begun }, nil, subject.KeyMember("coder-1"))
+	err = r.team.Bucket.Watch(brokertest.Context(t), func(broker.Entry) error { return begun }, nil, subject.KeyMember("coder-1"))
 	if !errors.Is(err, begun) {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/spawn"
@@ -161,7 +160,7 @@ func TestSuccessorAnswers(t *testing.T) {
 	}
 	died := make(chan team.Message, 1)
 	go func() {
-		request := brokertest.Receive(t, "the member is asked to end", died)
+		request := <-died
 		m, err := s.roster.Get(t.Context(), m.AgentID)
 		if err == nil {
 			m.Incarnation++

@@ -293,7 +293,7 @@ func TestFollowerEnds(t *testing.T) {
 	f.take(1)
 	w := r.hub.of("t")
 	f.end()
-	w.ring.waitEnd()
+	w.ring.waitEnd(t)
 	f = r.follow(r.hub, Options{})
 	f.take(1)
 	if r.hub.of("t") == w {
@@ -313,14 +313,15 @@ func (h *Hub) readers(id team.TeamID) int {
 }
 
 // waitEnd waits until nothing more comes.
-func (r *ring) waitEnd() {
+func (r *ring) waitEnd(t *testing.T) {
+	t.Helper()
 	for n := uint64(0); ; {
 		batch, next, more, err := r.take(nil, n)
 		switch {
 		case err != nil:
 			return
 		case len(batch) == 0:
-			<-more
+			brokertest.Receive(t, "more comes, or the end", more)
 		}
 		n = next
 	}
@@ -348,7 +349,7 @@ func TestClose(t *testing.T) {
 	if err := brokertest.Receive(t, "the reader ends", f.done); !errors.Is(err, ErrClosed) || !errors.Is(err, team.Unavailable) {
 		t.Errorf("it ends with %v", err)
 	}
-	err := r.hub.Follow(t.Context(), "t", Options{Follow: true}, func(Item) error { return nil })
+	err := r.hub.Follow(brokertest.Context(t), "t", Options{Follow: true}, func(Item) error { return nil })
 	if !errors.Is(err, team.Unavailable) {
 		t.Errorf("then it is %v", err)
 	}
@@ -401,7 +402,7 @@ func TestNothingIsLeft(t *testing.T) {
 	for _, s := range sources {
 		s.resp.Body.Close()
 	}
-	r.hub.busy.Wait() // for the readers, and then their follower
+	brokertest.Returns(t, "the readers end, and then their follower", r.hub.busy.Wait)
 	r.hub.mu.Lock()
 	defer r.hub.mu.Unlock()
 	if n := len(r.hub.teams); n > 0 {
@@ -444,7 +445,7 @@ func TestRefused(t *testing.T) {
 		"of the future":   {"t", future(end), team.InvalidArgument},
 	} {
 		for _, follow := range []bool{false, true} {
-			err := r.hub.Follow(t.Context(), tt.id, Options{After: tt.after, Follow: follow}, func(i Item) error {
+			err := r.hub.Follow(brokertest.Context(t), tt.id, Options{After: tt.after, Follow: follow}, func(i Item) error {
 				t.Errorf("%s: told %s", name, told(i))
 				return nil
 			})

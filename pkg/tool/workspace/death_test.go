@@ -74,7 +74,7 @@ func TestCommandDiesWithTheAgent(t *testing.T) {
 			agent := exec.Command(os.Args[0])
 			agent.Env = append(os.Environ(), agentFolder+"="+p.dir)
 			var stderr bytes.Buffer
-			agent.Stderr = &stderr
+			agent.Stderr, agent.WaitDelay = &stderr, brokertest.Longest // a command that outlives it holds its stderr
 			if err := agent.Start(); err != nil {
 				t.Fatal(err)
 			}
