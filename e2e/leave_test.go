@@ -94,7 +94,7 @@ func (c leaving) stop(name string, meanwhile func(), args ...string) (code int, 
 	}
 	until(c.t, name+" is asked", func() bool { return c.requests(name) > before })
 	meanwhile()
-	err := ends(c.t, cmd)
+	err := cmd.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		c.t.Fatal(err)

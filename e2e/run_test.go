@@ -77,10 +77,10 @@ func (p *printed) String() string {
 	return string(p.text)
 }
 
-// wait waits for a command's end and returns its exit status. It may be called on any goroutine.
+// wait waits for the end of a command, whose time is bounded, and returns its exit status. It may be called on any goroutine.
 func wait(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
-	err := ends(t, cmd)
+	err := cmd.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return exit.ExitCode()
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,25 +64,23 @@ func TestBound(t *testing.T) {
 		"connected": {nil, false}, "back in time": {[]bool{false, true}, false}, "away": {[]bool{false, true, false}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ended := 0
-				t.Run("the test", func(t *testing.T) {
-					Bound(t, func() { ended++ }, func(ctx context.Context, f func(bool)) {
-						for _, connected := range tt.states {
-							f(connected)
-							time.Sleep(away - 1)
-						}
-						<-ctx.Done()
-					})
-					time.Sleep(10 * away)
-					if (ended > 0) != tt.ends {
-						t.Errorf("ended %d times, want so: %v", ended, tt.ends)
+			var ended atomic.Int32
+			synctest.Test(t, func(t *testing.T) { // at whose end its cleanups run
+				Bound(t, func() { ended.Add(1) }, func(ctx context.Context, f func(bool)) {
+					for _, connected := range tt.states {
+						f(connected)
+						time.Sleep(away - 1)
 					}
+					<-ctx.Done()
 				})
-				if ended == 0 {
-					t.Error("it outlives its test")
+				time.Sleep(10 * away)
+				if (ended.Load() > 0) != tt.ends {
+					t.Errorf("ended %d times, want so: %v", ended.Load(), tt.ends)
 				}
 			})
+			if ended.Load() == 0 {
+				t.Error("it outlives its test")
+			}
 		})
 	}
 }
