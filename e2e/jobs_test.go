@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 )
 
@@ -61,8 +63,10 @@ func TestJobsEndWithTheirOwner(t *testing.T) {
 	c := upAt(t, rehearse(t, jobsScript), 2, confined(t)...)
 	tm := newTeam(t, c.connect(), team.DefaultTeam)
 	written := make(chan team.Delta, 1) // by the subagent, while its model writes
+	ctx, stop := context.WithCancel(t.Context())
+	unheard := make(chan error, 1)
 	go func() {
-		err := tm.Live(t.Context(), nil, func(d team.Delta) {
+		unheard <- tm.Live(ctx, nil, func(d team.Delta) {
 			if strings.HasPrefix(string(d.AgentID), "coder-1.") {
 				select {
 				case written <- d:
@@ -70,10 +74,13 @@ func TestJobsEndWithTheirOwner(t *testing.T) {
 				}
 			}
 		})
-		if err != nil {
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := brokertest.Receive(t, "no more is heard", unheard); err != nil {
 			t.Errorf("what is written is not heard: %v", err)
 		}
-	}()
+	})
 	c.ok("run", "--detach", "go")
 	build, try := c.pidIn("build.pid"), c.pidIn("try.pid")
 

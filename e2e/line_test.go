@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -133,7 +134,7 @@ func TestLine(t *testing.T) {
 		}
 	}
 	for n := range 6 {
-		within(t, 2*limit, fmt.Sprintf("%d tasks are completed", 3*n+1), func() bool { return completed(t, tm) >= 3*n+1 })
+		brokertest.Within(t, 2*limit, fmt.Sprintf("%d tasks are completed", 3*n+1), func() bool { return completed(t, tm) >= 3*n+1 })
 		kill(n)
 	}
 	inLine(t, done.end(t), lineOf(t, cache), lineTasks)

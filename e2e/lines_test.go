@@ -38,7 +38,7 @@ func TestLineOnTwoHosts(t *testing.T) {
 			pids[n][cmd.Process.Pid] = true
 			t.Cleanup(func() {
 				_ = cmd.Process.Signal(syscall.SIGTERM)
-				if err := cmd.Wait(); err != nil && cmd.Process.Pid != killed {
+				if err := ends(t, cmd); err != nil && cmd.Process.Pid != killed {
 					t.Errorf("a teammate after SIGTERM: %v", err)
 				}
 			})

@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 }
 
 // limit bounds every wait: generous, since CI machines are slow and shared.
-const limit = 2 * time.Minute
+const limit = brokertest.Longest
 
 // cluster is a folder with `teamctl up -d` in it, its model a rehearsal endpoint.
 type cluster struct {
@@ -136,7 +136,7 @@ func rehearse(t *testing.T, script string) string {
 		args = append(args, file)
 	}
 	cmd := exec.Command(filepath.Join(bin, "teamctl"), args...)
-	var stderr bytes.Buffer
+	var stderr printed
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -147,16 +147,35 @@ func rehearse(t *testing.T, script string) string {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
+		_ = ends(t, cmd)
 		if t.Failed() {
 			t.Logf("rehearsal endpoint:\n%s", stderr.String())
 		}
 	})
 	var url string
-	if _, err := fmt.Fscanln(out, &url); err != nil {
+	read := make(chan error, 1)
+	go func() {
+		_, err := fmt.Fscanln(out, &url)
+		read <- err
+	}()
+	if err := brokertest.Receive(t, "the endpoint prints its address", read); err != nil {
 		t.Fatalf("the endpoint prints no address: %v\n%s", err, stderr.String())
 	}
 	return url
+}
+
+// ends waits for the end of a command, such as one that was asked to stop, and returns how it ended. One that
+// does not end is killed, with what it was at in its stderr. It may be called on any goroutine.
+func ends(t *testing.T, cmd *exec.Cmd) error {
+	t.Helper()
+	late := time.AfterFunc(limit, func() {
+		t.Errorf("waited %v in vain: %s ends", limit, cmd)
+		_ = cmd.Process.Signal(syscall.SIGQUIT)
+	})
+	defer late.Stop()
+	killed := time.AfterFunc(limit+limit/4, func() { _ = cmd.Process.Kill() })
+	defer killed.Stop()
+	return cmd.Wait()
 }
 
 // command prepares a call of teamctl in the cluster's folder.
@@ -165,6 +184,7 @@ func (c *cluster) command(args ...string) *exec.Cmd {
 	c.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "teamctl"), args...)
 	cmd.Dir, cmd.Env = c.dir, c.env
+	cmd.WaitDelay = limit // for what it has started and left behind, which may hold its output open
 	return cmd
 }
 
@@ -222,7 +242,7 @@ func (c *cluster) begin(args ...string) running {
 
 func (r running) end(t *testing.T) result {
 	t.Helper()
-	res, err := (<-r)()
+	res, err := (<-r)() // which its command's time bounds
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +266,7 @@ func dial(t *testing.T, url string) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(conn.Close)
+	brokertest.Bound(t, conn.Close, conn.Connection)
 	return conn
 }
 
@@ -314,20 +334,5 @@ func halt(t *testing.T, pid int) {
 // until waits for a condition that nobody announces.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	within(t, limit, what, ok)
-}
-
-// within is until with a limit of its own.
-func within(t *testing.T, limit time.Duration, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(limit)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("waited %v in vain: %s", limit, what)
-		}
-	}
+	brokertest.Until(t, what, ok)
 }

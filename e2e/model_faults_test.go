@@ -15,6 +15,7 @@ import (
 	"agentteam/pkg/board"
 	"agentteam/pkg/board/boardtest"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -485,7 +486,7 @@ func (s *stage) completed(t *testing.T, ids []team.TaskID) {
 // until waits, and gives up at once if one of the tasks has an attempt counted or fails.
 func (s *stage) until(t *testing.T, what string, ids []team.TaskID, ok func() bool) {
 	t.Helper()
-	within(t, patience, what, func() bool {
+	brokertest.Within(t, patience, what, func() bool {
 		for _, id := range ids {
 			if spoilt := s.past.spoilt(id); spoilt != "" {
 				t.Fatalf("waiting until %s: %s", what, spoilt)
@@ -521,7 +522,7 @@ func remember(t *testing.T, bt *broker.Storage) *history {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+		if err := brokertest.Receive(t, "the board is read no more", done); err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

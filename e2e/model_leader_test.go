@@ -146,7 +146,7 @@ func TestLeaderParks(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, patience, "the leader waits for its model", func() bool {
+	brokertest.Within(t, patience, "the leader waits for its model", func() bool {
 		a, err := tm.Members().Get(t.Context(), team.Leader)
 		return err == nil && a.State == team.WaitingModel
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -125,7 +126,7 @@ func TestRandomFaults(t *testing.T) {
 	}
 	showJournals(t, bt)
 	mend := &mender{e, tm, map[team.AgentID]int{}}
-	within(t, longWork, "all tasks are completed", func() bool {
+	brokertest.Within(t, longWork, "all tasks are completed", func() bool {
 		mend.look(t)
 		done := 0
 		for _, task := range added {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -88,7 +89,7 @@ func (n *narrow) knows(t *testing.T, task team.TaskID, facts ...string) {
 // wait waits until a task is completed, and fails at once if an attempt is counted.
 func (n *narrow) wait(t *testing.T, id team.TaskID) {
 	t.Helper()
-	within(t, longWork, string(id)+" is completed", func() bool {
+	brokertest.Within(t, longWork, string(id)+" is completed", func() bool {
 		if spoilt := n.past.spoilt(id); spoilt != "" {
 			t.Fatal(spoilt)
 		}

@@ -225,13 +225,15 @@ func (p *tab) text() string { return eval[string](p, "document.body.innerText") 
 // until waits until an expression holds in the page.
 func (p *tab) until(what, js string) {
 	p.t.Helper()
+	p.untilSo(what, func() bool { return eval[bool](p, "(async () => !!(await ("+js+")))()") })
+}
+
+// untilSo is until for what is not seen in one expression.
+func (p *tab) untilSo(what string, holds func() bool) {
+	p.t.Helper()
 	tick := time.NewTicker(30 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(limit)
-	for {
-		if eval[bool](p, "(async () => !!(await ("+js+")))()") {
-			return
-		}
+	for late := time.After(limit); !holds(); {
 		select {
 		case <-tick.C:
 		case <-late:
@@ -268,7 +270,7 @@ func (p *tab) presses(name string, within ...string) {
 	p.until("there is "+name, at)
 	// What comes in meanwhile may move it: it has to stand still for two frames.
 	var box struct{ X, Y float64 }
-	for still := false; !still; {
+	p.untilSo(name+" stands still", func() bool {
 		was := box
 		box = eval[struct{ X, Y float64 }](p, `(async () => {
 			const e = `+at+`
@@ -278,8 +280,8 @@ func (p *tab) presses(name string, within ...string) {
 			const r = e.getBoundingClientRect()
 			return {X: r.x + r.width / 2, Y: r.y + r.height / 2}
 		})()`)
-		still = box == was && box.X != 0
-	}
+		return box == was && box.X != 0
+	})
 	p.do(chromedp.MouseClickXY(box.X, box.Y))
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+
+	"agentteam/pkg/broker/brokertest"
 )
 
 // timelineOf is what the API says of a goal in which coder-1 has done T-001.
@@ -62,7 +64,7 @@ func TestPageLateAnswer(t *testing.T) {
 		p.sees(v.sees)
 		came := `performance.getEntriesByType("resource").filter((e) => e.name.includes("/red/` + v.path + `") && e.responseEnd).length`
 		before := eval[int](p, came)
-		answer <- v.late
+		brokertest.Send(t, "red's request is open", answer, v.late)
 		p.until("the late answer is there", came+" > "+fmt.Sprint(before))
 		p.drawn()
 		if text := p.text(); !strings.Contains(strings.ToLower(text), strings.ToLower(v.sees)) {
@@ -287,7 +289,7 @@ func TestPageTranscriptIsRead(t *testing.T) {
 func TestPageDeliverableIsRead(t *testing.T) {
 	t.Parallel()
 	f := newFakeAPI(t)
-	left := make(chan bool, 1)
+	left := make(chan struct{})
 	f.says("GET /teams/red/deliverables", `{"deliverables": [{"task": "T-001", "path": "endless.txt"}, {"task": "T-002", "path": "picture.png"}, {"task": "T-003", "path": "gone.txt"}]}`)
 	f.does("GET /teams/red/tasks/T-001/deliverable", func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
@@ -295,7 +297,7 @@ func TestPageDeliverableIsRead(t *testing.T) {
 				break
 			}
 		}
-		left <- true
+		close(left)
 	})
 	f.does("GET /teams/red/tasks/T-002/deliverable", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "\x89PNG\x00\x00") })
 	f.does("GET /teams/red/tasks/T-003/deliverable", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
@@ -309,9 +311,7 @@ func TestPageDeliverableIsRead(t *testing.T) {
 		p.presses("Show", fmt.Sprintf("li:nth-child(%d)", n+1))
 		p.sees(want)
 	}
-	if !<-left {
-		t.Error("it is still read")
-	}
+	brokertest.Receive(t, "no more of it is read than is shown", left)
 	p.presses("Hide", "li:nth-child(2)")
 	p.until("it is gone", `!document.body.innerText.includes("It is no text.")`)
 }

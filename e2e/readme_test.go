@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"os"
@@ -78,8 +79,11 @@ func newReader(t *testing.T, env ...string) *reader {
 }
 
 func (r *reader) command(line string) *exec.Cmd {
-	cmd := exec.Command("bash", "-c", line)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	r.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "bash", "-c", line)
 	cmd.Dir, cmd.Env = r.dir, r.env
+	cmd.WaitDelay = limit
 	return cmd
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 )
 
@@ -76,14 +77,16 @@ func (p *printed) String() string {
 	return string(p.text)
 }
 
+// wait waits for the end of a command, whose time is bounded, and returns its exit status. It may be called on any goroutine.
 func wait(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
 	err := cmd.Wait()
-	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
-		return ended.ExitCode()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return exit.ExitCode()
 	}
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return -1
 	}
 	return 0
 }
@@ -197,7 +200,7 @@ func TestTasksOfEarlierGoals(t *testing.T) {
 			t.Fatal(err)
 		}
 		code := wait(t, cmd)
-		<-read
+		brokertest.Receive(t, "the terminal is left", read)
 		terminal.Close()
 		if status := c.ok("tasks", "get", "T-001", "-o", "json"); code != tt.code || !strings.Contains(status, `"status":"`+tt.status+`"`) ||
 			!strings.Contains(words(), "1 open task of earlier goals: T-001") || (code == 130) != strings.Contains(words(), "interrupted before the goal was set") {
@@ -500,7 +503,7 @@ func TestUpLosesItsReader(t *testing.T) {
 	c.ok("tasks", "add", "--title", "slow")
 	until(t, "the teammate is at its command", func() bool { return strings.Contains(c.ok("agents", "get", "coder-1", "-o", "json"), `"task":"T-001"`) })
 	out.Close()
-	<-read
+	brokertest.Receive(t, "nothing is read any more", read)
 	wait(t, cmd)
 	for _, pid := range pids {
 		gone(t, pid)

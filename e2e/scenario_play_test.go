@@ -88,7 +88,7 @@ func (s scenario) play(t *testing.T) {
 				t.Fatal(err)
 			}
 			gone(t, build)
-			close(tap.release)
+			tap.release()
 
 			if p.result = done.end(t); p.Status != "finished" {
 				t.Fatalf("the goal is %s: %s%s", p.Status, p.Summary, c.ok("tasks", "-o", "wide"))
@@ -180,8 +180,9 @@ func write(t *testing.T, name, text string) {
 // tap stands between a cluster and its model. It keeps the last request of each agent, and holds the
 // first of one back.
 type tap struct {
-	url            string
-	holds, release chan struct{} // closed once that request has come; to be closed so that it passes
+	url     string
+	holds   chan struct{} // closed once that request has come
+	release func()        // lets it pass, as does the end of the test
 
 	mu   sync.Mutex
 	seen map[string]string // by the agent's name
@@ -197,8 +198,9 @@ func tapped(t *testing.T, model string, of team.TeamID, agent string) *tap {
 	}
 	base := at.Path
 	at.Path = ""
-	tap := &tap{holds: make(chan struct{}), release: make(chan struct{}), seen: map[string]string{}}
-	held := sync.OnceFunc(func() { close(tap.holds); <-tap.release })
+	passes := make(chan struct{})
+	tap := &tap{holds: make(chan struct{}), release: sync.OnceFunc(func() { close(passes) }), seen: map[string]string{}}
+	held := sync.OnceFunc(func() { close(tap.holds); <-passes })
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -216,7 +218,7 @@ func tapped(t *testing.T, model string, of team.TeamID, agent string) *tap {
 		}
 		proxy.ServeHTTP(w, r)
 	}))
-	t.Cleanup(s.Close)
+	t.Cleanup(func() { tap.release(); s.Close() })
 	tap.url = s.URL + base
 	return tap
 }

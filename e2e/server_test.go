@@ -21,7 +21,7 @@ func (c *cluster) start(program string, args ...string) *exec.Cmd {
 	cmd := c.launch(program, args...)
 	c.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
+		if err := ends(c.t, cmd); err != nil {
 			c.t.Errorf("%s after SIGTERM: %v", program, err)
 		}
 		if c.t.Failed() {

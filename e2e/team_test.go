@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
@@ -81,7 +82,7 @@ func follow(t *testing.T, tm *client.Team) *feed {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+		if err := brokertest.Receive(t, "the feed ends", done); err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"agentteam/pkg/api"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/role"
@@ -74,7 +75,7 @@ func serve(t *testing.T) (url, file string) {
 	go func() { done <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
+		if err := brokertest.Receive(t, "the server ends", done); err != nil {
 			t.Error(err)
 		}
 	})

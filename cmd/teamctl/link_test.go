@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/config"
 	"agentteam/pkg/team"
 )
@@ -52,7 +53,7 @@ func TestWhileThere(t *testing.T) {
 	if err := config.RemoveCluster(dir); err != nil {
 		t.Fatal(err)
 	}
-	<-ctx.Done()
+	brokertest.Receive(t, "the connecting ends", ctx.Done())
 	if cause := context.Cause(ctx); !errors.Is(cause, errClusterEnded) || team.CodeOf(cause) != team.Unavailable {
 		t.Errorf("the connecting ended because %v", cause)
 	}

@@ -75,7 +75,7 @@ func TestWatchTellsOfServer(t *testing.T) {
 			errs, said := lines(t)
 			ended := make(chan error, 1)
 			go func() { ended <- newApp(out, errs).run(ctx, append(follow, "--server", address)) }()
-			defer func() { cancel(); <-ended }()
+			defer func() { cancel(); brokertest.Receive(t, "the command ends", ended) }()
 
 			printed("one")
 			srv.Shutdown()

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
@@ -93,7 +94,7 @@ func TestTopOnATerminal(t *testing.T) {
 			before := s.settings(t)
 			s.shows(t, "asks you: Shall I keep the names?", 1)
 			tt.leave(s)
-			<-s.done
+			brokertest.Receive(t, "the command ends", s.done)
 			s.isRestored(t, before)
 			if code := s.ends(t); code != tt.code {
 				t.Errorf("it ends with %d, want %d:\n%s", code, tt.code, s.text())

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -16,7 +17,7 @@ import (
 // body ends with the test.
 func got(t *testing.T, s *Server, path, encoding string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+path, nil)
+	req, err := http.NewRequestWithContext(brokertest.Context(t), "GET", s.URL()+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

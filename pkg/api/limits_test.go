@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"agentteam/pkg/broker/brokertest"
 )
 
 func TestBodies(t *testing.T) {
@@ -67,7 +69,7 @@ func TestHeaderThatIsTooLarge(t *testing.T) {
 	large := strings.Repeat("a", mostHeader)
 	for base, c := range map[string]*http.Client{s.URL(): http.DefaultClient, serve(t, o, defaultLimits, nil).URL(): {Transport: over}} {
 		for query, header := range map[string]string{"": large, "?after=" + large: ""} {
-			req, _ := http.NewRequestWithContext(t.Context(), "GET", base+"/"+query, nil)
+			req, _ := http.NewRequestWithContext(brokertest.Context(t), "GET", base+"/"+query, nil)
 			req.Header.Set("X-Large", header)
 			res, err := c.Do(req)
 			if err != nil {
@@ -107,7 +109,7 @@ func TestSlowReader(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET /flood HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n", token)
-	if err := <-ended; !os.IsTimeout(err) {
+	if err := brokertest.Receive(t, "the slow reader is cut off", ended); !os.IsTimeout(err) {
 		t.Errorf("the handler's write failed by %v", err)
 	}
 	if res, _ := ask(t, http.DefaultClient, "GET", s.URL()+"/quick", nil); res.StatusCode != 200 {
@@ -195,7 +197,7 @@ func TestOneClientTakesNotAll(t *testing.T) {
 	s := serve(t, options(t), l, events)
 	as := func(token string) (*http.Response, []byte) {
 		t.Helper()
-		req, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/events", nil)
+		req, _ := http.NewRequestWithContext(brokertest.Context(t), "GET", s.URL()+"/events", nil)
 		req.Header.Set("Authorization", "Bearer "+token)
 		res, err := (&http.Transport{}).RoundTrip(req)
 		if err != nil {
@@ -301,14 +303,14 @@ func TestSlowReaderUnderHTTP2(t *testing.T) {
 	})
 	over := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}, ForceAttemptHTTP2: true}
 	defer over.CloseIdleConnections()
-	req, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/flood", nil)
+	req, _ := http.NewRequestWithContext(brokertest.Context(t), "GET", s.URL()+"/flood", nil)
 	req.Header.Set("Authorization", "Bearer "+token)
 	res, err := over.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := brokertest.Receive(t, "the slow reader is cut off", ended); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the handler's write failed by %v", err)
 	}
 	if res.ProtoMajor != 2 {

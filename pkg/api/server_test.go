@@ -88,7 +88,7 @@ func serve(t *testing.T, o Options, l limits, h http.HandlerFunc) *Server {
 	go func() { done <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := brokertest.Receive(t, "the server ends", done); err != nil {
 			t.Error(err)
 		}
 	})
@@ -98,7 +98,7 @@ func serve(t *testing.T, o Options, l limits, h http.HandlerFunc) *Server {
 // ask sends a request with the token, and returns the answer with its body.
 func ask(t *testing.T, c *http.Client, method, url string, body io.Reader) (*http.Response, []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	req, err := http.NewRequestWithContext(brokertest.Context(t), method, url, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func raw(t *testing.T, s *Server, text string) (*http.Response, []byte) {
 
 func TestPage(t *testing.T) {
 	s := serve(t, options(t), defaultLimits, nil)
-	req, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/", nil)
+	req, _ := http.NewRequestWithContext(brokertest.Context(t), "GET", s.URL()+"/", nil)
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 	res, err := http.DefaultClient.Do(req)
@@ -300,7 +300,7 @@ func TestPanics(t *testing.T) {
 	if strings.Contains(string(body), "42") || !strings.Contains(log.String(), "42") || !strings.Contains(log.String(), "server_test.go") {
 		t.Errorf("the client is told %s, the log %s", body, &log)
 	}
-	req, _ := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/half", nil)
+	req, _ := http.NewRequestWithContext(brokertest.Context(t), "GET", s.URL()+"/half", nil)
 	req.Header.Set("Authorization", "Bearer "+token)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -421,7 +421,7 @@ func TestRunEnds(t *testing.T) {
 		cancel()
 	}()
 	ask(t, http.DefaultClient, "GET", s.URL()+"/", nil)
-	if err := <-done; err != nil {
+	if err := brokertest.Receive(t, "the server ends", done); err != nil {
 		t.Error(err)
 	}
 	if _, err := net.Dial("tcp", s.ln.Addr().String()); err == nil {

@@ -33,7 +33,7 @@ func events(w http.ResponseWriter, r *http.Request) {
 // follow opens a stream and reads its first line.
 func follow(t *testing.T, s *Server, over http.RoundTripper) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/events", nil)
+	req, err := http.NewRequestWithContext(brokertest.Context(t), "GET", s.URL()+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ type follower struct {
 // open opens the stream, and tries again while the process has none to give.
 func (f *follower) open() {
 	for f.t.Context().Err() == nil {
-		req, _ := http.NewRequestWithContext(f.t.Context(), "GET", f.address, nil)
+		req, _ := http.NewRequestWithContext(brokertest.Context(f.t), "GET", f.address, nil)
 		req.Header.Set("Authorization", "Bearer "+token)
 		req.Header.Set("Last-Event-ID", f.cursor)
 		res, err := http.DefaultTransport.RoundTrip(req)
@@ -259,6 +259,9 @@ func dial(t *testing.T, s *Server) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := conn.SetReadDeadline(time.Now().Add(brokertest.Longest)); err != nil {
+		t.Fatal(err)
+	}
 	return conn
 }
 
@@ -291,7 +294,7 @@ func TestStreamsLiveAndEnd(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := <-done; err != nil {
+	if err := brokertest.Receive(t, "the server ends", done); err != nil {
 		t.Error(err)
 	}
 	for i, stream := range streams {

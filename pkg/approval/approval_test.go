@@ -281,7 +281,7 @@ func TestApproversRace(t *testing.T) {
 	}
 	won := 0
 	for range n {
-		switch err := <-outcomes; {
+		switch err := brokertest.Receive(t, "all have decided", outcomes); {
 		case err == nil:
 			won++
 		case !errors.Is(err, team.Conflict):
@@ -412,7 +412,7 @@ func TestDecided(t *testing.T) {
 	r.post.cut = true
 	r.post.mu.Unlock()
 	r.decide(p.ID, team.Decision{By: team.Leader, Feedback: "no"})
-	if got := <-seen; got.Status != team.PlanRejected || !strings.Contains(got.Verdict(), "no") {
+	if got := brokertest.Receive(t, "the decision is seen", seen); got.Status != team.PlanRejected || !strings.Contains(got.Verdict(), "no") {
 		t.Errorf("seen: %+v", got)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

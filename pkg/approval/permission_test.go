@@ -12,6 +12,7 @@ import (
 	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -287,7 +288,7 @@ func TestPeopleRace(t *testing.T) {
 	}
 	won := 0
 	for range n {
-		switch err := <-outcomes; {
+		switch err := brokertest.Receive(t, "all have decided", outcomes); {
 		case err == nil:
 			won++
 		case !errors.Is(err, team.Conflict):

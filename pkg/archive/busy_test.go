@@ -140,7 +140,7 @@ func TestSaveFails(t *testing.T) {
 	dir := t.TempDir()
 	watched := make(chan error, 1)
 	go func() { // as soon as it is marked
-		watched <- bt.Bucket.Watch(t.Context(), func(e broker.Entry) error {
+		watched <- bt.Bucket.Watch(brokertest.Context(t), func(e broker.Entry) error {
 			if record, err := registry.Decode(e); err == nil && record.Status == team.TeamSaved {
 				cancel()
 				return errors.New("seen")
@@ -149,7 +149,7 @@ func TestSaveFails(t *testing.T) {
 		}, nil, subject.KeyTeam)
 	}()
 	_, err := s.store.Save(ctx, "a", filepath.Join(dir, "a.save"), false)
-	<-watched
+	brokertest.Receive(t, "the mark is seen", watched)
 	if err == nil {
 		t.Fatal("it was saved")
 	}
@@ -195,10 +195,10 @@ func TestCopyShowsOneInstant(t *testing.T) {
 		}
 		written <- n
 	}()
-	<-begun
+	brokertest.Receive(t, "the team is written to", begun)
 	file, err := from.save(t, true)
 	cancel()
-	n := <-written
+	n := brokertest.Receive(t, "the writer ends", written)
 	if err != nil {
 		t.Fatal(err)
 	}

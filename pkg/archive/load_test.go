@@ -158,7 +158,7 @@ func TestLoadIsNotDisturbed(t *testing.T) {
 	_, lerr := other.Load(t.Context(), f)
 	derr := to.reg.Delete(t.Context(), "a", true, nil)
 	close(ended)
-	if err := <-held; err == nil || err.Error() != "enough" {
+	if err := brokertest.Receive(t, "the first load ends", held); err == nil || err.Error() != "enough" {
 		t.Errorf("the first was disturbed: %v", err)
 	}
 	for what, err := range map[string]error{"loaded": lerr, "deleted": derr} {

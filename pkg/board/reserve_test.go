@@ -7,6 +7,7 @@ import (
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/board/boardtest"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 )
 
@@ -75,7 +76,7 @@ func TestAssignedWhileOffered(t *testing.T) {
 		if err != nil || !got.HeldBy(ann) || got.Epoch != 1 {
 			t.Errorf("assigned %+v, %v", got, err)
 		}
-		if err := <-taken; err != nil && !errors.Is(err, team.Busy) && !errors.Is(err, team.Conflict) {
+		if err := brokertest.Receive(t, "the offer is taken or refused", taken); err != nil && !errors.Is(err, team.Busy) && !errors.Is(err, team.Conflict) {
 			t.Error(err)
 		}
 		if _, err := hand.Complete(t.Context(), task.ID, team.Done{Summary: "done"}); err != nil {

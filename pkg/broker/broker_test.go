@@ -86,7 +86,7 @@ func TestRestart(t *testing.T) {
 	go func() {
 		done <- bt.Bucket.Watch(ctx, func(e broker.Entry) error { seen <- e; return nil }, func() { close(caught) }, "task.>")
 	}()
-	<-caught
+	brokertest.Receive(t, "the watch has caught up", caught)
 	put := func(n int) {
 		if _, err := bt.Bucket.Put(t.Context(), fmt.Sprintf("task.T-%03d", n), fmt.Appendf(nil, "%d", n), 0); err != nil {
 			t.Fatal(err)
@@ -101,15 +101,15 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer srv.Shutdown()
-	<-wrote
+	brokertest.Receive(t, "the write is stored", wrote)
 	put(3)
 	for _, want := range []string{"1", "2", "3"} {
-		if e := <-seen; string(e.Value) != want {
+		if e := brokertest.Receive(t, "the watch shows what is written", seen); string(e.Value) != want {
 			t.Errorf("watcher saw %q, want %q", e.Value, want)
 		}
 	}
 	cancel()
-	if err := <-done; err != nil {
+	if err := brokertest.Receive(t, "the watch ends", done); err != nil {
 		t.Error(err)
 	}
 }
@@ -292,7 +292,7 @@ func TestNoReconnectBuffer(t *testing.T) {
 	away := make(chan struct{})
 	c.NATS().SetDisconnectErrHandler(func(*nats.Conn, error) { close(away) })
 	s.Shutdown()
-	<-away
+	brokertest.Receive(t, "the connection is lost", away)
 	if err := c.NATS().Publish("at.t.hb.a", nil); err == nil {
 		t.Error("a publish while NATS is away was accepted")
 	}

@@ -143,7 +143,7 @@ func TestFrozenServerIsLeft(t *testing.T) {
 	at := conn.NATS().ConnectedUrl()
 	back := conn.NATS().StatusChanged(nats.CONNECTED)
 	c.Freeze(slices.Index(strings.Split(c.URL(), ","), at))
-	<-back
+	brokertest.Receive(t, "the connection is back", back)
 	if now := conn.NATS().ConnectedUrl(); now == at {
 		t.Errorf("it is connected to %s again, which is frozen", now)
 	}
@@ -161,7 +161,7 @@ func TestServerID(t *testing.T) {
 	back := conn.NATS().StatusChanged(nats.CONNECTED)
 	c.Kill(0)
 	c.Restart(0)
-	<-back
+	brokertest.Receive(t, "the connection is back", back)
 	if after := conn.ServerID(); before == "" || after == "" || after == before {
 		t.Errorf("the server was %q, and after its restart %q", before, after)
 	}

@@ -63,7 +63,7 @@ func TestTeamIsDeleted(t *testing.T) {
 	go func() {
 		following <- bt.Messages.Follow(t.Context(), 1, func(broker.Msg) error { return nil }, func() { close(caughtUp) }, ">")
 	}()
-	<-caughtUp
+	brokertest.Receive(t, "the follower has caught up", caughtUp)
 	if err := bt.Conn.Remove(t.Context(), "t"); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestTeamIsDeleted(t *testing.T) {
 	_, state := bt.Messages.State(t.Context())
 	_, get := bt.Bucket.Get(t.Context(), "k")
 	_, next := bt.Messages.Next(t.Context(), 1)
-	for what, err := range map[string]error{"LastSeq": last, "State": state, "Get": get, "Next": next, "Follow": <-following} {
+	for what, err := range map[string]error{"LastSeq": last, "State": state, "Get": get, "Next": next, "Follow": brokertest.Receive(t, "the follower ends", following)} {
 		if !errors.Is(err, team.Unavailable) || !strings.Contains(err.Error(), "is gone") || !strings.Contains(team.HintOf(err), "deleted") {
 			t.Errorf("%s: %v (hint %q)", what, err, team.HintOf(err))
 		}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 )
 
@@ -34,6 +36,8 @@ func TestWaitForAnswerEnds(t *testing.T) {
 		case <-asked:
 		case err := <-done:
 			t.Fatalf("it did not wait: %v", err)
+		case <-time.After(brokertest.Longest):
+			t.Fatal("nothing is written")
 		}
 		return done
 	}
@@ -43,7 +47,7 @@ func TestWaitForAnswerEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := put(ctx)
 		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) || !errors.Is(err, team.Unavailable) {
+		if err := brokertest.Receive(t, "the write ends with its context", done); !errors.Is(err, context.Canceled) || !errors.Is(err, team.Unavailable) {
 			t.Fatalf("the caller has gone: %v", err)
 		}
 	}
@@ -52,7 +56,7 @@ func TestWaitForAnswerEnds(t *testing.T) {
 	}
 	done := put(t.Context())
 	mine.Conn.Close()
-	if err := <-done; !errors.Is(err, nats.ErrConnectionClosed) || !errors.Is(err, team.Unavailable) {
+	if err := brokertest.Receive(t, "the write ends with its connection", done); !errors.Is(err, nats.ErrConnectionClosed) || !errors.Is(err, team.Unavailable) {
 		t.Errorf("the connection was closed: %v", err)
 	}
 }

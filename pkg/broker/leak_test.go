@@ -50,7 +50,7 @@ func TestNothingPilesUp(t *testing.T) {
 	t.Cleanup(func() {
 		cancel()
 		for range 2 {
-			if err := <-ended; err != nil {
+			if err := brokertest.Receive(t, "what follows ends", ended); err != nil {
 				t.Error(err)
 			}
 		}
@@ -61,10 +61,7 @@ func TestNothingPilesUp(t *testing.T) {
 		if rev, err = bt.Bucket.Put(t.Context(), "graph", []byte(value), rev); err != nil {
 			t.Fatal(err)
 		}
-		for got := range seen {
-			if got == value {
-				return
-			}
+		for brokertest.Receive(t, "the watch shows "+value, seen) != value {
 		}
 	}
 	// What ends does so a moment after that which ended it.
@@ -79,14 +76,14 @@ func TestNothingPilesUp(t *testing.T) {
 
 	works("before")
 	proxy.Close()
-	<-proxy.Refused
+	brokertest.Receive(t, "the client tries to connect", proxy.Refused)
 	proxy.Open()
 	works("after the first flap") // from here on everything is as it will be
 	base := open(t)
 	for range flaps {
 		proxy.Close()
 		_ = c.NATS().ForceReconnect() // instead of waiting
-		<-proxy.Refused
+		brokertest.Receive(t, "the client tries to connect", proxy.Refused)
 		proxy.Open()
 		_ = c.NATS().ForceReconnect()
 		works(time.Now().String())
@@ -95,10 +92,10 @@ func TestNothingPilesUp(t *testing.T) {
 		t.Errorf("after %d flaps %v sockets and goroutines, before %v", flaps, now, base)
 	}
 	proxy.Close()
-	<-proxy.Refused
+	brokertest.Receive(t, "the client tries to connect", proxy.Refused)
 	for range tries {
 		_ = c.NATS().ForceReconnect()
-		<-proxy.Refused
+		brokertest.Receive(t, "the client tries to connect", proxy.Refused)
 	}
 	if now := open(t); now[0] > base[0] {
 		t.Errorf("after %d tries to connect %d sockets, before %d", tries, now[0], base[0])

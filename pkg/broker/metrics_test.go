@@ -53,7 +53,7 @@ func TestMetrics(t *testing.T) {
 	}
 	gone := c.NATS().StatusChanged(nats.RECONNECTING)
 	srv.Shutdown()
-	<-gone
+	brokertest.Receive(t, "the connection is lost", gone)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -66,7 +66,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("without a server: %v", got)
 	}
 	cancel()
-	if err := <-ended; team.CodeOf(err) != team.Unavailable {
+	if err := brokertest.Receive(t, "the write ends", ended); team.CodeOf(err) != team.Unavailable {
 		t.Error(err)
 	}
 }

@@ -50,15 +50,15 @@ func TestFollowEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ready, done := follow(ctx)
-	<-ready
+	brokertest.Receive(t, "the watch has caught up", ready)
 	cancel(errors.New("a cause of its own"))
-	if err := <-done; err != nil {
+	if err := brokertest.Receive(t, "the watch ends with its context", done); err != nil {
 		t.Errorf("after its context: %v", err)
 	}
 	ready, done = follow(t.Context())
-	<-ready
+	brokertest.Receive(t, "the watch has caught up", ready)
 	c.Close()
-	if err := <-done; !errors.Is(err, team.Unavailable) {
+	if err := brokertest.Receive(t, "the watch ends with its connection", done); !errors.Is(err, team.Unavailable) {
 		t.Errorf("after its connection: %v, want unavailable", err)
 	}
 }

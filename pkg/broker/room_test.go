@@ -253,7 +253,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("with room again: %v", err)
 	}
 	e, err := bt.Bucket.Get(t.Context(), "graph")
-	if rev := <-written; err != nil || e.Revision != rev {
+	if rev := brokertest.Receive(t, "the writer ends", written); err != nil || e.Revision != rev {
 		t.Errorf("the key is at %d, %v; the last write was told %d", e.Revision, err, rev)
 	}
 	seen := map[string]bool{}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
@@ -60,7 +61,7 @@ func (r *lineRig) merges(t *testing.T) {
 	go func() { ended <- q.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := brokertest.Receive(t, "the queue ends", ended); err != nil {
 			t.Error(err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/event"
 	"agentteam/pkg/team"
@@ -28,7 +29,7 @@ func TestFeed(t *testing.T) {
 	}
 	read := func(o client.FeedOptions) (got []string, last client.Cursor) {
 		t.Helper()
-		err := r.Feed(t.Context(), o, func(e client.Entry) error {
+		err := r.Feed(brokertest.Context(t), o, func(e client.Entry) error {
 			got, last = append(got, told(e)), e.Cursor
 			return nil
 		})
@@ -62,7 +63,7 @@ func TestGoalFollow(t *testing.T) {
 	event.New(r.bt, nil).Emit(t.Context(), team.Event{AgentID: team.Leader, Event: team.EventBody{Type: team.RunStarted}})
 	var got []string
 	enough := errors.New("enough")
-	err = g.Follow(t.Context(), g.After(), func(e client.Entry) error {
+	err = g.Follow(brokertest.Context(t), g.After(), func(e client.Entry) error {
 		if got = append(got, told(e)); len(got) == 2 {
 			return enough
 		}

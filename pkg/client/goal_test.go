@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/subject"
@@ -45,15 +46,15 @@ func TestGoal(t *testing.T) {
 	}
 	waited := make(chan outcome, 1)
 	go func() {
-		rec, err := g.Wait(t.Context())
+		rec, err := g.Wait(brokertest.Context(t))
 		waited <- outcome{rec, err}
 	}()
 	r.add(t, 1) // a change of the board is no end
 	r.end(t, "migrated")
-	if o := <-waited; o.err != nil || o.record.Status != team.TeamFinished || o.record.Summary != "migrated" || o.record.FinishedAt == nil {
+	if o := brokertest.Receive(t, "the wait ends with the goal", waited); o.err != nil || o.record.Status != team.TeamFinished || o.record.Summary != "migrated" || o.record.FinishedAt == nil {
 		t.Errorf("Wait = %+v, %v", o.record, o.err)
 	}
-	if rec, err := g.Wait(t.Context()); err != nil || rec.Summary != "migrated" { // it ended long ago
+	if rec, err := g.Wait(brokertest.Context(t)); err != nil || rec.Summary != "migrated" { // it ended long ago
 		t.Errorf("Wait after the end = %+v, %v", rec, err)
 	}
 
@@ -62,7 +63,7 @@ func TestGoal(t *testing.T) {
 		t.Errorf("started: %v, the record is %+v", next.Started(), rec)
 	}
 	// Who waits for the first goal does not wait for the second.
-	if rec, err := g.Wait(t.Context()); err != nil || rec.GoalNumber != 2 {
+	if rec, err := g.Wait(brokertest.Context(t)); err != nil || rec.GoalNumber != 2 {
 		t.Errorf("Wait for the goal before = %+v, %v", rec, err)
 	}
 }
@@ -77,7 +78,7 @@ func TestWaitGivesUp(t *testing.T) {
 		waited <- err
 	}()
 	cancel()
-	if err := <-waited; !errors.Is(err, context.Canceled) {
+	if err := brokertest.Receive(t, "the wait ends with its context", waited); !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait = %v, want the context's error", err)
 	}
 }
@@ -189,7 +190,7 @@ func TestResumeGoal(t *testing.T) {
 	}
 	r.add(t, 1)
 	stop := errors.New("enough")
-	if err := g.Follow(t.Context(), g.After(), func(e client.Entry) error {
+	if err := g.Follow(brokertest.Context(t), g.After(), func(e client.Entry) error {
 		if e.Time.Before(back) {
 			t.Errorf("an entry from before: %+v", e)
 		}
@@ -202,7 +203,7 @@ func TestResumeGoal(t *testing.T) {
 	if g, err = r.Goals().Resume(t.Context(), back); err != nil { // it ended while its follower came
 		t.Fatal(err)
 	}
-	record, err := g.Wait(t.Context())
+	record, err := g.Wait(brokertest.Context(t))
 	if err != nil || record.Summary != "migrated" {
 		t.Fatalf("Wait = %+v, %v", record, err)
 	}
@@ -269,7 +270,7 @@ func TestPresentGoal(t *testing.T) {
 		t.Fatalf("%+v, %v", g, err)
 	}
 	enough := errors.New("enough")
-	err = g.Follow(t.Context(), g.After(), func(e client.Entry) error {
+	err = g.Follow(brokertest.Context(t), g.After(), func(e client.Entry) error {
 		if told(e) != "user TASK_CREATED" {
 			t.Errorf("it begins with %s", told(e))
 		}
@@ -279,7 +280,7 @@ func TestPresentGoal(t *testing.T) {
 		t.Error(err)
 	}
 	r.end(t, "all done")
-	if record, err := g.Wait(t.Context()); err != nil || record.Summary != "all done" {
+	if record, err := g.Wait(brokertest.Context(t)); err != nil || record.Summary != "all done" {
 		t.Errorf("Wait = %+v, %v", record, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/board/index"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
@@ -71,16 +72,15 @@ func TestListAnyway(t *testing.T) {
 	go func() {
 		done <- index.New(index.Options{Team: r.bt, Finish: b.FinishCreate, Send: func(team.AgentID, team.Task) error { return nil }}).Run(ctx)
 	}()
-	for { // until it answers
-		if _, err := index.Ask(t.Context(), r.bt, team.Query{}, 0); err == nil {
-			break
-		}
-	}
+	brokertest.Until(t, "the index answers", func() bool {
+		_, err := index.Ask(t.Context(), r.bt, team.Query{}, 0)
+		return err == nil
+	})
 	if got := r.lists(t); got != alone {
 		t.Errorf("by the index the lists are %s, want %s", got, alone)
 	}
 	cancel()
-	if err := <-done; err != nil {
+	if err := brokertest.Receive(t, "the index ends", done); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -75,7 +76,7 @@ func (r *rig) killed(t *testing.T, after int, call func(*client.Team)) bool {
 	select {
 	case <-cut:
 		c.Close()
-		t.Cleanup(func() { <-ended })
+		t.Cleanup(func() { brokertest.Receive(t, "the call that was cut off ends", ended) })
 		// The server stores what it has read in this order.
 		if err := r.bt.Bucket.Set(t.Context(), "after-the-cut", nil); err != nil {
 			t.Fatal(err)

@@ -116,7 +116,7 @@ func TestWatch(t *testing.T) {
 	w.want(t, "T-004 blocked, T-003 gone")
 
 	w.stop()
-	if err := <-w.ended; err != nil {
+	if err := brokertest.Receive(t, "the watch ends", w.ended); err != nil {
 		t.Errorf("Watch = %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestWatchEndsWithReader(t *testing.T) {
 	enough := errors.New("enough")
 	for _, at := range []int{1, 2} {
 		n := 0
-		err := r.Board().Watch(t.Context(), func(client.Snapshot) error {
+		err := r.Board().Watch(brokertest.Context(t), func(client.Snapshot) error {
 			if n++; n == at {
 				return enough
 			}

@@ -83,11 +83,11 @@ func TestVerbs(t *testing.T) {
 	} {
 		if err := send(); err != nil {
 			t.Errorf("%s: %v", want, err)
-		} else if got := <-heard; got != want {
+		} else if got := brokertest.Receive(t, "the request arrives", heard); got != want {
 			t.Errorf("%s arrives as %s", want, got)
 		}
 	}
-	if err := control.TellStop(bt, coder); err != nil || <-heard != "stop" {
+	if err := control.TellStop(bt, coder); err != nil || brokertest.Receive(t, "the request arrives", heard) != "stop" {
 		t.Errorf("told to stop: %v", err)
 	}
 	if task.Kept["revision"] == nil {
@@ -384,12 +384,12 @@ func TestStopWaits(t *testing.T) {
 		_, err := control.Assign(t.Context(), bt, coder, team.Assignment{})
 		answered <- err
 	}()
-	<-begun
+	brokertest.Receive(t, "the request arrives", begun)
 	stop()
 	if served.Load() != done.Load() {
 		t.Error("a handler still runs after stop")
 	}
-	if err := <-answered; team.CodeOf(err) != team.Unavailable || control.Nobody(err) {
+	if err := brokertest.Receive(t, "the request is answered", answered); team.CodeOf(err) != team.Unavailable || control.Nobody(err) {
 		t.Errorf("the request under way was answered %v", err)
 	}
 }
@@ -412,12 +412,12 @@ func TestPoolServesTogether(t *testing.T) {
 	}
 	taken := make(chan error, 1)
 	go func() { taken <- control.StartAtStandby(t.Context(), c, "", control.Order{}) }()
-	<-first
+	brokertest.Receive(t, "the first order arrives", first)
 	if err := control.StartAtStandby(t.Context(), c, "", control.Order{}); team.CodeOf(err) != team.Busy {
 		t.Errorf("while the first order is carried out: %v, want busy", err)
 	}
 	close(release)
-	if err := <-taken; err != nil {
+	if err := brokertest.Receive(t, "the first order is answered", taken); err != nil {
 		t.Error(err)
 	}
 	stop()

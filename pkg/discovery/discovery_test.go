@@ -161,7 +161,7 @@ func TestUnreliable(t *testing.T) {
 	refused(short, "host/1/x", "context deadline exceeded")
 	gone := self.NATS().StatusChanged(nats.RECONNECTING)
 	server.Shutdown()
-	<-gone
+	brokertest.Receive(t, "the connection is lost", gone)
 	refused(t.Context(), "host/1/x", "NATS is away")
 	port, err := strconv.Atoi(s.url[strings.LastIndexByte(s.url, ':')+1:])
 	if err != nil {
@@ -172,7 +172,7 @@ func TestUnreliable(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Shutdown)
-	<-back
+	brokertest.Receive(t, "the connection is back", back)
 	brokertest.Until(t, "the process has heard of it", func() bool { return !self.Restored().IsZero() }) // the client tells its handlers at about the same time
 	refused(t.Context(), "host/1/x", "NATS has only just come back")                                     // this process, and who knows who else
 }

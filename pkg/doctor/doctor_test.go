@@ -43,7 +43,7 @@ func endpoint(t *testing.T) string {
 	}
 	done := make(chan error)
 	go func() { done <- srv.Run(t.Context()) }() // ends with the test's context
-	t.Cleanup(func() { <-done })
+	t.Cleanup(func() { brokertest.Receive(t, "the endpoint ends", done) })
 	return srv.URL()
 }
 

@@ -91,7 +91,7 @@ func (r *race) enter(o election.Options) (stop func()) {
 	go func() { done <- election.New(o).Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := brokertest.Receive(r.t, "the elector ends", done); err != nil {
 			r.t.Errorf("%s: Run = %v", o.Process, err)
 		}
 	})
@@ -102,12 +102,11 @@ func (r *race) enter(o election.Options) (stop func()) {
 // next is the next term that begins or, with ends, that ends.
 func (r *race) next(ends bool) event {
 	r.t.Helper()
-	for e := range r.events {
-		if (e.cause != nil) == ends {
+	for {
+		if e := brokertest.Receive(r.t, "the next term begins or ends", r.events); (e.cause != nil) == ends {
 			return e
 		}
 	}
-	return event{}
 }
 
 func (r *race) holder(id team.TeamID) string {
@@ -192,7 +191,7 @@ func TestTakenLate(t *testing.T) {
 	r.usurp("a", first.term+1)
 	r.next(true) // so it has seen the usurper, whose lease will run out
 	taken := p.Swallow(fmt.Sprintf(`"incarnation":%d`, first.term+2))
-	<-taken // as the feed says
+	brokertest.Receive(t, "the feed shows the next lease", taken) // as the feed says
 	<-time.After(lease)
 	p.Close()
 	p.Open()
@@ -329,22 +328,22 @@ func TestFailedTerms(t *testing.T) {
 				return errors.New("its record cannot be read")
 			}}).Run(ctx)
 	}()
-	last := <-begun
+	last := brokertest.Receive(t, "a term begins", begun)
 	for _, want := range []time.Duration{lease / 5, lease * 2 / 5} {
-		if rest := <-logged; rest != want {
+		if rest := brokertest.Receive(t, "the wait is logged", logged); rest != want {
 			t.Errorf("it rests %v, want %v", rest, want)
 		}
-		now := <-begun
+		now := brokertest.Receive(t, "a term begins", begun)
 		if got := now.Sub(last); got < want {
 			t.Errorf("tried again after %v, want %v at least", got, want)
 		}
 		last = now
 	}
-	if rest, want := <-logged, lease*4/5; rest != want {
+	if rest, want := brokertest.Receive(t, "the wait is logged", logged), lease*4/5; rest != want {
 		t.Errorf("it rests %v, want %v", rest, want)
 	}
 	cancel()
-	if err := <-done; err != nil {
+	if err := brokertest.Receive(t, "the elector ends", done); err != nil {
 		t.Error(err)
 	}
 }
@@ -365,23 +364,23 @@ func TestFailedTermsElsewhere(t *testing.T) {
 				return <-fail
 			}}).Run(ctx)
 	}()
-	<-begun
-	fail <- errors.New("there is no such folder")
+	brokertest.Receive(t, "a term begins", begun)
+	brokertest.Send(t, "the term waits for its end", fail, errors.New("there is no such folder"))
 	r.registerAt("t", team.Active, "/b", 0)
-	<-begun
-	fail <- errors.New("there is no such folder")
+	brokertest.Receive(t, "a term begins", begun)
+	brokertest.Send(t, "the term waits for its end", fail, errors.New("there is no such folder"))
 	r.registerAt("t", team.Active, "/b", 1)
-	<-begun
+	brokertest.Receive(t, "a term begins", begun)
 	r.registerAt("t", team.Active, "/c", 1)
 	r.registerAt("u", team.Active, "", 0) // which comes after that
-	<-begun
+	brokertest.Receive(t, "a term begins", begun)
 	for range 2 {
-		fail <- errors.New("there is no such folder")
+		brokertest.Send(t, "the term waits for its end", fail, errors.New("there is no such folder"))
 	}
-	<-begun
+	brokertest.Receive(t, "a term begins", begun)
 	close(fail)
 	cancel()
-	if err := <-done; err != nil {
+	if err := brokertest.Receive(t, "the elector ends", done); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
@@ -367,7 +368,11 @@ func TestParallelCalls(t *testing.T) {
 	r.tool = func(_ context.Context, name string) tool.Result {
 		switch name {
 		case "part1":
-			<-second
+			select {
+			case <-second:
+			case <-time.After(time.Minute):
+				t.Error("the second part does not run beside the first")
+			}
 		case "part2":
 			close(second)
 		}

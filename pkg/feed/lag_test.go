@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 )
 
 // lagging is a stream whose messages come only once the gate is open.
@@ -45,10 +46,10 @@ func TestWaitsForTheOlder(t *testing.T) {
 	late := lag(streams[logs])
 	streams[logs] = late
 	f := r.follow(Options{}, streams)
-	<-late.asked // at the start
+	brokertest.Receive(t, "the state is asked for", late.asked) // at the start
 	r.says("ann", "older")
 	r.mails("ann", "leader", "younger")
-	<-late.asked // since the mail has come
+	brokertest.Receive(t, "the state is asked for", late.asked) // since the mail has come
 	close(late.gate)
 	differs(t, "what was followed", tell(f.take(2)), []string{"ann TEXT_MESSAGE_CHUNK older", "ann MAIL_SENT younger"})
 	f.end()
@@ -64,7 +65,7 @@ func TestWaitsNoLonger(t *testing.T) {
 	late := lag(streams[logs])
 	streams[logs] = late
 	f := r.follow(Options{}, streams)
-	<-late.asked
+	brokertest.Receive(t, "the state is asked for", late.asked)
 	r.says("ann", "late", "bash")
 	begun := time.Now()
 	const n = 100 // of which each would wait on its own for a quarter of a second
@@ -123,7 +124,10 @@ func TestPastIsWaitedFor(t *testing.T) {
 			streams[logs] = late
 			go func() {
 				for range 3 { // at the start, and each time that patience was over
-					<-late.asked
+					select {
+					case <-late.asked:
+					case <-t.Context().Done():
+					}
 				}
 				close(late.gate)
 			}()
@@ -134,7 +138,7 @@ func TestPastIsWaitedFor(t *testing.T) {
 					return enough
 				}
 				return nil
-			}).run(t.Context())
+			}).run(brokertest.Context(t))
 			if !errors.Is(err, enough) {
 				t.Error(err)
 			}
@@ -161,7 +165,7 @@ func TestSlowReader(t *testing.T) {
 	var want, got []string
 	r.says("ann", "begin")
 	want = append(want, "ann TEXT_MESSAGE_CHUNK begin")
-	got = append(got, told(<-read))
+	got = append(got, told(brokertest.Receive(t, "the feed begins", read)))
 	for i := range 3 * queued { // more than is kept of a stream
 		text := fmt.Sprint("text ", i)
 		r.says("ann", text)
@@ -172,7 +176,7 @@ func TestSlowReader(t *testing.T) {
 		}
 	}
 	for len(got) < len(want) {
-		next <- struct{}{}
+		brokertest.Send(t, "the feed continues", next, struct{}{})
 		e, ok := <-read
 		if !ok {
 			t.Fatalf("the feed ended after %d entries of %d", len(got), len(want))

@@ -244,7 +244,7 @@ func (f *reader) take(n int) (all []Entry) {
 			all = append(all, e)
 		case err := <-f.done:
 			f.t.Fatalf("the feed ended with %v after %q", err, tell(all))
-		case <-time.After(time.Minute):
+		case <-time.After(brokertest.Longest):
 			f.t.Fatalf("no entry after %q", tell(all))
 		}
 	}
@@ -255,7 +255,7 @@ func (f *reader) take(n int) (all []Entry) {
 func (f *reader) end() {
 	f.t.Helper()
 	f.stop()
-	if err := <-f.done; err != nil {
+	if err := brokertest.Receive(f.t, "the feed ends", f.done); err != nil {
 		f.t.Errorf("a feed that is stopped ends with %v", err)
 	}
 	if len(f.entries) > 0 {

@@ -104,7 +104,7 @@ func TestSpawnsAtItsLevel(t *testing.T) {
 	if _, err := r.spawner.Spawn(t.Context(), team.Member{Role: "coder", Model: "strong"}, 10); !errors.Is(err, team.InvalidState) {
 		t.Fatal(err)
 	}
-	if got, want := <-asked, source.Level(t.Context(), team.Team{}, team.LeaderRole); got != want {
+	if got, want := brokertest.Receive(t, "a standby is asked", asked), source.Level(t.Context(), team.Team{}, team.LeaderRole); got != want {
 		t.Errorf("the order asks for the sandbox %q, the leader's commands have %q", got, want)
 	}
 }
@@ -161,7 +161,7 @@ func TestLeaderListens(t *testing.T) {
 	go func() { ended <- r.index.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := brokertest.Receive(t, "the index ends", ended); err != nil {
 			t.Error(err)
 		}
 	})
@@ -188,7 +188,7 @@ func TestLeaderListens(t *testing.T) {
 	}
 	heart := roster.NewHeart(r.roster, m, team.DefaultLease)
 	heart.Set(func(b *team.Beat) { b.State = team.Idle })
-	task := <-offered
+	task := brokertest.Receive(t, "the task is offered", offered)
 	if h, ok := r.pulse.Of("coder-1"); task.ID != "T-001" || !ok || h.Beat.State != team.Idle || h.Incarnation != 1 {
 		t.Errorf("offered %+v after the beat %+v", task, h)
 	}
@@ -232,7 +232,7 @@ func TestLeaderListens(t *testing.T) {
 	if err := r.Reap(ctx, task, "a test", false); err != nil {
 		t.Fatal(err)
 	}
-	if id := <-revoked; id != "T-001" {
+	if id := brokertest.Receive(t, "the task is taken away", revoked); id != "T-001" {
 		t.Errorf("told that %s is no longer its own", id)
 	}
 }
@@ -306,7 +306,7 @@ func TestLeaderIsToldWhoIsAway(t *testing.T) {
 	go func() { ended <- r.index.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		must(<-ended)
+		must(brokertest.Receive(t, "the index ends", ended))
 	})
 	brokertest.Until(t, "anna is away, with what she did last", func() bool {
 		o, err := r.overview(ctx)

@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"testing"
-	"time"
 
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/subject"
@@ -18,7 +17,7 @@ func TestListen(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	sub := team.Subagent("coder-1", "a1b2c3")
 	heard := map[string]chan team.Delta{}
-	ended := make(chan error)
+	ended := make(chan error, 5)
 	for name, agents := range map[string][]team.AgentID{"all": nil, "one": {"coder-1"}, "subagent": {sub}, "two": {"coder-1", sub}} {
 		of := make(chan team.Delta, maxDeltas)
 		heard[name] = of
@@ -28,14 +27,15 @@ func TestListen(t *testing.T) {
 	go func() { ended <- p.Run(ctx) }()
 	// A subscription is made at some time: each has heard something before it counts.
 	ready := func(name string, a team.AgentID) {
-		for {
-			p.Tell(team.Delta{TeamID: "t", AgentID: a, Text: "ready"})
+		brokertest.Until(t, name+" listens", func() bool {
 			select {
-			case <-heard[name]:
-				return
-			case <-time.After(10 * time.Millisecond): // what was said before it listened is lost
+			case err := <-ended:
+				t.Fatalf("who listens or publishes has ended: %v", err)
+			default:
 			}
-		}
+			p.Tell(team.Delta{TeamID: "t", AgentID: a, Text: "ready"}) // what was said before it listened is lost
+			return len(heard[name]) > 0
+		})
 	}
 	ready("all", "coder-1")
 	ready("one", "coder-1")
@@ -53,9 +53,9 @@ func TestListen(t *testing.T) {
 	}
 	for name, want := range map[string][]team.AgentID{"all": {"leader", "coder-1", sub}, "one": {"coder-1"}, "subagent": {sub}, "two": {"coder-1", sub}} {
 		for _, a := range want {
-			d := <-heard[name]
-			for d.Text == "ready" {
-				d = <-heard[name]
+			var d team.Delta
+			for d.Text == "" || d.Text == "ready" {
+				d = brokertest.Receive(t, "what "+string(a)+" writes is heard by "+name, heard[name])
 			}
 			if d.AgentID != a || d.Text != "last" {
 				t.Errorf("%s: heard %q of %s, want that of %s", name, d.Text, d.AgentID, a)
@@ -64,7 +64,7 @@ func TestListen(t *testing.T) {
 	}
 	stop()
 	for range 5 {
-		if err := <-ended; err != nil {
+		if err := brokertest.Receive(t, "who listens and who publishes end", ended); err != nil {
 			t.Error(err)
 		}
 	}

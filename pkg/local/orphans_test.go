@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"agentteam/pkg/broker/brokertest"
 )
 
 // A process that nobody knows any more, and that is frozen, is found by the lifeline
@@ -38,7 +40,7 @@ func TestEndOrphans(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- frozen.Wait() }()
 	endOrphans(read, 50*time.Millisecond)
-	<-ended
+	brokertest.Receive(t, "the orphan ends", ended)
 	if err := stranger.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("a process that does not hold the pipe: %v", err)
 	}

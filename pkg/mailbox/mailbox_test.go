@@ -120,7 +120,7 @@ func (in *inbox) end() {
 // ended waits for Receive to end in this way and sees that nothing else had come.
 func (in *inbox) ended(want error) {
 	in.t.Helper()
-	if err := <-in.done; !errors.Is(err, want) {
+	if err := brokertest.Receive(in.t, "Receive ends", in.done); !errors.Is(err, want) {
 		in.t.Errorf("Receive = %v, want %v", err, want)
 	}
 	for len(in.mail) > 0 {
@@ -333,7 +333,7 @@ func TestLostConnection(t *testing.T) {
 	in.next("one")
 	said := p.Swallow("two")
 	send(t, b, team.Leader, "coder-1", "two")
-	<-said
+	brokertest.Receive(t, "the server has sent it", said)
 	p.Close()
 	p.Open()
 	begun := time.Now()

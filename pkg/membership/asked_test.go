@@ -29,7 +29,7 @@ func TestSubagentShowsThatItAsks(t *testing.T) {
 	m.asks = m.plans.Permissions(m.Member, board.NewHand(t.Context(), m.board, m.Member.Holder()), asksForAll)
 	m.jobs = job.New(job.Options{})
 	defer m.jobs.Close()
-	passed := make(chan error)
+	passed := make(chan error, 2) // the job ends whether or not anything reads them
 	go func() {
 		_, _ = m.jobs.Begin(team.Job{Kind: team.JobSubagent}, func(ctx context.Context, _ *job.Job) string {
 			passed <- m.passOnceDecided(asksForAll)(ctx, tool.Request{Called: "bash", Tool: "bash", Arguments: []byte(`{"command":"git push"}`)})
@@ -50,11 +50,11 @@ func TestSubagentShowsThatItAsks(t *testing.T) {
 	if _, err := m.plans.Decide(t.Context(), asks.Asked, team.Decision{By: team.UserAgent, Approve: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-passed; err != nil {
+	if err := brokertest.Receive(t, "the subagent's call passes", passed); err != nil {
 		t.Errorf("allowed: %v", err)
 	}
 	if works := m.jobs.List()[0]; works.Asked != "" || !works.Holds() {
 		t.Errorf("it works on: %+v", works)
 	}
-	<-passed
+	brokertest.Receive(t, "the subagent ends", passed)
 }

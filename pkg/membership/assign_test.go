@@ -28,6 +28,7 @@ const wait = brokertest.Longest
 
 // puppet is a model whose answers a test gives.
 type puppet struct {
+	t       *testing.T
 	asked   chan model.Request
 	answers chan model.Reply
 }
@@ -53,17 +54,17 @@ func (p puppet) Meant(name string) (string, string) { return name, "" }
 // next returns what the model is asked next, as one text.
 func (p puppet) next(t *testing.T) string {
 	t.Helper()
-	select {
-	case r := <-p.asked:
-		var b strings.Builder
-		for _, m := range r.Messages {
-			b.WriteString(m.Role + ": " + m.Content + "\n")
-		}
-		return b.String()
-	case <-time.After(wait):
-		t.Fatal("the model is not asked")
-		return ""
+	var b strings.Builder
+	for _, m := range brokertest.Receive(t, "the model is asked", p.asked).Messages {
+		b.WriteString(m.Role + ": " + m.Content + "\n")
 	}
+	return b.String()
+}
+
+// answer has the model answer what it was asked.
+func (p puppet) answer(r model.Reply) {
+	p.t.Helper()
+	brokertest.Send(p.t, "the answer of the model is awaited", p.answers, r)
 }
 
 // calls has the model call tools, by name and arguments.
@@ -72,7 +73,7 @@ func (p puppet) calls(calls ...string) {
 	for i := 0; i < len(calls); i += 2 {
 		m.ToolCalls = append(m.ToolCalls, model.ToolCall{ID: calls[i] + calls[i+1], Name: calls[i], Arguments: calls[i+1]})
 	}
-	p.answers <- model.Reply{Message: m, FinishReason: "tool_calls"}
+	p.answer(model.Reply{Message: m, FinishReason: "tool_calls"})
 }
 
 // rig is coder-1 at work in a team whose leader is the test.
@@ -97,7 +98,7 @@ func newRig(t *testing.T) *rig {
 
 func newRigIn(t *testing.T, dir string, in workspace.Source) *rig {
 	t.Helper()
-	r := &rig{T: t, bt: brokertest.Team(t, "t"), model: puppet{make(chan model.Request), make(chan model.Reply)}, workspace: dir}
+	r := &rig{T: t, bt: brokertest.Team(t, "t"), model: puppet{t, make(chan model.Request), make(chan model.Reply)}, workspace: dir}
 	r.board = board.New(r.bt.Bucket, board.Options{})
 	m, err := roster.New(r.bt).Put(t.Context(), team.Member{AgentID: "coder-1", Role: "coder", Backend: team.Exec, State: team.Joined, Incarnation: 1})
 	if err != nil {
@@ -111,7 +112,7 @@ func newRigIn(t *testing.T, dir string, in workspace.Source) *rig {
 	}()
 	r.end = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := brokertest.Receive(t, "the membership ends", ended); err != nil {
 			t.Errorf("the membership ended: %v", err)
 		}
 	})

@@ -222,7 +222,7 @@ func (v *victim) work() {
 	go func() { ended <- Run(ctx, o) }()
 	v.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := brokertest.Receive(v, "the membership ends", ended); err != nil {
 			v.Errorf("the membership ended: %v", err)
 		}
 	})

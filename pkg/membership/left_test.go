@@ -26,7 +26,7 @@ func TestLeft(t *testing.T) {
 	if err := r.Leave(t.Context(), "ann", 1, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-left; err != nil {
+	if err := brokertest.Receive(t, "she has left", left); err != nil {
 		t.Errorf("left = %v", err)
 	}
 	if err := m.left(t.Context(), "ann"); err != nil {

@@ -137,7 +137,7 @@ func TestInstructionsOfSubagent(t *testing.T) {
 	says("Rules of the folder api.", "Rules of the folder web.")
 	r.model.calls("read_file", `{"path":"api/x.go"}`, "write_file", `{"path":"web/secret/y.ts","content":"let y"}`)
 	says("Rules of the folder web.", "Rules that it may not read.")
-	r.model.answers <- model.Reply{Message: model.Message{Role: "assistant", Content: "Looked."}, FinishReason: "stop"}
+	r.model.answer(model.Reply{Message: model.Message{Role: "assistant", Content: "Looked."}, FinishReason: "stop"})
 	if heard := r.model.next(t); !strings.Contains(heard, "Looked.") || strings.Contains(heard, "Rules of the folder") {
 		t.Errorf("its owner is given\n%s", heard)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -35,19 +36,11 @@ func (l *told) Write(p []byte) (int, error) {
 
 func (l *told) await(t *testing.T, words string) {
 	t.Helper()
-	for late := time.After(time.Minute); ; {
+	brokertest.Until(t, fmt.Sprintf("%q is in the log", words), func() bool {
 		l.mu.Lock()
-		text := l.text.String()
-		l.mu.Unlock()
-		if strings.Contains(text, words) {
-			return
-		}
-		select {
-		case <-late:
-			t.Fatalf("%q was not said:\n%s", words, text)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+		defer l.mu.Unlock()
+		return strings.Contains(l.text.String(), words)
+	})
 }
 
 // listening has the next queues of r write to a log that the test reads.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/team"
@@ -71,7 +72,7 @@ func TestFrozenQueueMovesNothing(t *testing.T) {
 			frozen, _ := r.queue("a")
 			g := freeze(frozen, step)
 			r.run(frozen)
-			<-g.there
+			brokertest.Receive(t, "the queue is at the step", g.there)
 
 			r.log = nil
 			other, _ := r.queue("b")
@@ -80,11 +81,11 @@ func TestFrozenQueueMovesNothing(t *testing.T) {
 				busy = freeze(other, "release")
 			}
 			r.run(other)
-			<-busy.there // it has the lease, and the head is as before
+			brokertest.Receive(t, "the other queue is at the step", busy.there) // it has the lease, and the head is as before
 			before, err := r.records.Head(r.ctx)
 			r.must(err)
 			close(g.open)
-			<-stopped.heard
+			brokertest.Receive(t, "the frozen queue says that it stops", stopped.heard)
 			after, err := r.records.Head(r.ctx)
 			r.must(err)
 			if after.Commit != before.Commit || after.Process != before.Process || len(r.board.of("T-001").outcomes) > 0 {
@@ -307,16 +308,11 @@ func TestAbleInDoubt(t *testing.T) {
 	r.run(q)
 	head := r.head()
 	r.submit("T-001", head, "echo 1 > one")
-	<-s.asked
+	brokertest.Receive(t, "the checker is asked", s.asked)
 	seen := make(chan line.Hash, 1)
 	go func() { seen <- q.Seen() }()
-	select {
-	case h := <-seen:
-		if h != head {
-			t.Errorf("seen %s, want %s", h, head)
-		}
-	case <-time.After(time.Minute):
-		t.Error("Seen waits for the checker")
+	if h := brokertest.Receive(t, "Seen does not wait for the checker", seen); h != head {
+		t.Errorf("seen %s, want %s", h, head)
 	}
 	close(s.answer)
 	if wait := q.Rests(); wait > time.Minute {
@@ -355,7 +351,7 @@ func TestReturnedWaits(t *testing.T) {
 	q, _ := r.queue("a")
 	dead := kill(q, "release")
 	stop := r.run(q)
-	<-dead
+	brokertest.Receive(t, "the queue is at the step", dead)
 	stop()
 	if all, err := r.records.Waiting(r.ctx); err != nil || len(all) != 1 || all[0].State != merge.Returned {
 		t.Errorf("waiting %+v, %v", all, err)

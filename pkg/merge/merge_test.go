@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/team"
@@ -128,11 +129,7 @@ func TestKilledAtEachStep(t *testing.T) {
 		q, _ := r.queue("a")
 		dead := kill(q, tt.step)
 		stop := r.run(q)
-		select {
-		case <-dead:
-		case <-time.After(time.Minute):
-			t.Fatalf("the queue did not get to %q", tt.step)
-		}
+		brokertest.Receive(t, "the queue is at the step "+tt.step, dead)
 		stop()
 		q, _ = r.queue("b")
 		stop = r.run(q)

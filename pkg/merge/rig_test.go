@@ -144,7 +144,7 @@ func (r *rig) run(q *merge.Queue) (stop func()) {
 	stop = func() {
 		once.Do(func() {
 			cancel()
-			if err := <-done; err != nil && !errors.Is(err, errKilled) {
+			if err := brokertest.Receive(r.t, "the queue ends", done); err != nil && !errors.Is(err, errKilled) {
 				r.t.Error(err)
 			}
 		})
@@ -186,7 +186,7 @@ func (r *rig) head() line.Hash {
 // settled waits until nothing waits but the entries of these tasks.
 func (r *rig) settled(but ...team.TaskID) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(r.ctx, brokertest.Longest)
 	defer cancel()
 	open, live := map[string]bool{}, false
 	err := r.storage.Bucket.Watch(ctx, func(e broker.Entry) error {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/model"
 	"agentteam/pkg/model/rehearsal"
 )
@@ -26,7 +27,7 @@ func rehearse(t testing.TB, script string, o model.Options) *model.Client {
 	go func() { ended <- srv.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
+		if err := brokertest.Receive(t, "the endpoint ends", ended); err != nil {
 			t.Error(err)
 		}
 	})

@@ -44,7 +44,7 @@ func (j *logbook) all() string {
 // says waits for a line with these words.
 func (j *logbook) says(words ...string) {
 	j.t.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(brokertest.Longest)
 	for {
 		text := j.all()
 		for line := range strings.Lines(text) {
@@ -130,19 +130,18 @@ func TestModelsOfTheSettings(t *testing.T) {
 		t.Errorf("after a mistake: %+v", got)
 	}
 	write("models: {other: {model: big-2, base_url: http://127.0.0.1:1/v1}}\n")
-	<-changed
+	brokertest.Receive(t, "the models have changed", changed)
 	log.says("read again", "other")
-	for { // until the new one is announced and the old one taken back
-		all, err := control.Processes(t.Context(), c, "teammate", 300*time.Millisecond)
-		if err != nil {
+	var all []control.Process
+	brokertest.Until(t, "the new model is announced, and the old one taken back", func() bool {
+		var err error
+		if all, err = control.Processes(t.Context(), c, "teammate", 300*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
-		if len(all) == 1 && all[0].Model == "big-2" {
-			if !slices.Equal(all[0].Aliases, []string{"other"}) {
-				t.Errorf("told %+v", all[0])
-			}
-			break
-		}
+		return len(all) == 1 && all[0].Model == "big-2"
+	})
+	if !slices.Equal(all[0].Aliases, []string{"other"}) {
+		t.Errorf("told %+v", all[0])
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/proxy"
 	"agentteam/pkg/team"
 )
@@ -101,7 +102,7 @@ func start(t *testing.T, network team.Network, change ...func(*proxy.Options)) *
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
-	r.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	r.stop = sync.OnceValue(func() error { cancel(); return brokertest.Receive(t, "the proxy ends", ended) })
 	t.Cleanup(func() {
 		if err := r.stop(); err != nil {
 			t.Error(err)

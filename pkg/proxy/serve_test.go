@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/proxy"
 	"agentteam/pkg/team"
 )
@@ -230,7 +231,7 @@ func TestIdle(t *testing.T) {
 	if _, err := io.ReadAll(answer.Body); err == nil {
 		t.Error("a silent answer looks whole")
 	}
-	<-gone
+	brokertest.Receive(t, "the silent side is left", gone)
 	conn := r.open()
 	io.WriteString(conn, "CONNECT a.org:80 HTTP/1.1\r\n\r\n")
 	in := bufio.NewReader(conn)

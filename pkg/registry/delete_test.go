@@ -200,7 +200,7 @@ func TestAdd(t *testing.T) {
 	}
 	won := 0
 	for range 4 {
-		if err := <-made; err == nil {
+		if err := brokertest.Receive(t, "all have tried", made); err == nil {
 			won++
 		} else if team.CodeOf(err) != team.Conflict {
 			t.Errorf("Add = %v, want conflict", err)

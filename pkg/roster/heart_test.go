@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -37,7 +38,7 @@ func TestHeartTellsChanges(t *testing.T) {
 	} {
 		h.Set(func(b *team.Beat) { b.Turn++ })
 		h.Set(change)
-		b := <-beats
+		b := brokertest.Receive(t, "the heart beats", beats)
 		if b.AgentID != m.AgentID || b.Incarnation != 1 || b.N != uint64(i+1) || b.Turn != uint64(i+1) || b.Role != "coder" {
 			t.Errorf("beat %d is %+v", i+1, b)
 		}
@@ -81,9 +82,9 @@ func TestHeartSuperseded(t *testing.T) {
 			beats := listen(t, r)
 			done := make(chan error, 1)
 			go func() { done <- roster.NewHeart(r, m, lease).Run(t.Context()) }()
-			<-beats
+			brokertest.Receive(t, "the heart beats", beats)
 			end(t, r, m)
-			if err := <-done; !errors.Is(err, team.ErrSuperseded) {
+			if err := brokertest.Receive(t, "the heart stops", done); !errors.Is(err, team.ErrSuperseded) {
 				t.Errorf("Run = %v, want team.ErrSuperseded", err)
 			}
 		})
@@ -96,7 +97,7 @@ func TestHeartOfTheLost(t *testing.T) {
 	m := create(t, r, team.Member{Role: "coder"})
 	beats := listen(t, r)
 	go func() { _ = roster.NewHeart(r, m, 60*time.Millisecond).Run(t.Context()) }()
-	<-beats
+	brokertest.Receive(t, "the heart beats", beats)
 	back := make(chan struct{})
 	go func() {
 		_ = bt.Bucket.Watch(t.Context(), func(e broker.Entry) error {
@@ -110,7 +111,7 @@ func TestHeartOfTheLost(t *testing.T) {
 	if err := r.Lose(t.Context(), m.AgentID, m.Incarnation, "was not heard"); err != nil {
 		t.Fatal(err)
 	}
-	<-back
+	brokertest.Receive(t, "the member has joined again", back)
 }
 
 // A member that has come back well is as good as new, whoever leads and however often the
@@ -144,9 +145,9 @@ func TestHeartStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- roster.NewHeart(r, m, team.DefaultLease).Run(ctx) }()
-	<-beats // the first one at once
+	brokertest.Receive(t, "the heart beats", beats) // the first one at once
 	cancel()
-	if err := <-done; err != nil {
+	if err := brokertest.Receive(t, "the heart stops", done); err != nil {
 		t.Errorf("Run = %v", err)
 	}
 }
@@ -165,7 +166,7 @@ func TestListenRefusesForgery(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if b := <-beats; b.N != 8 {
+	if b := brokertest.Receive(t, "the beat is heard", beats); b.N != 8 {
 		t.Errorf("heard %+v, want the third one only", b)
 	}
 }

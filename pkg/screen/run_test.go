@@ -12,6 +12,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 )
 
@@ -55,7 +56,11 @@ func TestPanicLeavesTheTerminal(t *testing.T) {
 		m.teams = []client.TeamStatus{}
 		b := &behind{}
 		_ = b.show(t.Context(), m, Options{In: near, Out: near, Env: append(os.Environ(), "TERM=xterm-256color")}, func(context.Context) {
-			<-drawn
+			select {
+			case <-drawn:
+			case <-time.After(brokertest.Longest):
+				t.Error("the screen is not drawn")
+			}
 			panic("beside the screen")
 		})
 	}()
@@ -63,7 +68,7 @@ func TestPanicLeavesTheTerminal(t *testing.T) {
 		t.Errorf("the terminal is set to %+v, before to %+v", now, before)
 	}
 	near.Close()
-	<-read
+	brokertest.Receive(t, "the terminal is left", read)
 	far.Close()
 	if text := shown.String(); !strings.Contains(text, "\x1b[?1049h") || strings.Count(text, "\x1b[?1049h") != strings.Count(text, "\x1b[?1049l") || strings.LastIndex(text, "\x1b[?25h") < strings.LastIndex(text, "\x1b[?25l") {
 		t.Errorf("the terminal is left on the other screen, or without a cursor:\n%q", text)

@@ -382,7 +382,7 @@ func TestNeverUp(t *testing.T) {
 		t.Errorf("Spawn = %v, want unavailable", err)
 	}
 	s.gone("coder-1")
-	<-told
+	brokertest.Receive(t, "the process is asked to stop", told)
 }
 
 // A beat of another incarnation, as a program may send one by mistake, brings nobody up.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/engine"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/model"
@@ -164,7 +165,7 @@ func TestInBackground(t *testing.T) {
 		t.Errorf("%s: %s", got.Code, got.Content)
 	}
 	close(goOn)
-	if end := <-r.jobs.Ended(); !strings.Contains(end.Text, "Done.") || end.Job.Type != "coder" {
+	if end := brokertest.Receive(t, "the subagent ends", r.jobs.Ended()); !strings.Contains(end.Text, "Done.") || end.Job.Type != "coder" {
 		t.Errorf("%+v", end)
 	}
 }
@@ -175,7 +176,7 @@ func TestBackgroundByRole(t *testing.T) {
 	if got := r.call(t, `{"prompt":"Watch.","type":"watcher"}`); got.Code != "" || !strings.Contains(got.Content, "works in the background") {
 		t.Fatalf("%s: %s", got.Code, got.Content)
 	}
-	if end := <-r.jobs.Ended(); !strings.Contains(end.Text, "Watched.") || end.Job.Type != "watcher" || !end.Job.Background {
+	if end := brokertest.Receive(t, "the subagent ends", r.jobs.Ended()); !strings.Contains(end.Text, "Watched.") || end.Job.Type != "watcher" || !end.Job.Background {
 		t.Errorf("%+v", end)
 	}
 	if got := r.call(t, `{"prompt":"Watch.","type":"watcher","run_in_background":false}`); !strings.HasPrefix(got.Content, "Watched.\n") {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
 )
@@ -27,7 +27,7 @@ func TestWorksWithoutLeader(t *testing.T) {
 	}
 	r.run("")
 	r.order(1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Longest)
 	defer cancel()
 	claimed := errors.New("claimed")
 	err = r.team.Bucket.Watch(ctx, func(e broker.Entry) error {

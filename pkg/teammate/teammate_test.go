@@ -58,7 +58,7 @@ func (r *rig) run(name team.AgentID) (stop func(), ended <-chan error) {
 	}()
 	stop = func() {
 		cancel()
-		<-over
+		brokertest.Receive(r.t, "the process ends", over)
 	}
 	r.t.Cleanup(stop)
 	return stop, done
@@ -67,7 +67,7 @@ func (r *rig) run(name team.AgentID) (stop func(), ended <-chan error) {
 // until returns the record of bob once ok is true for it.
 func (r *rig) until(ok func(team.Member) bool) (found team.Member) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), brokertest.Longest)
 	defer cancel()
 	stop := errors.New("found")
 	err := r.team.Bucket.Watch(ctx, func(e broker.Entry) error {
@@ -86,7 +86,7 @@ func (r *rig) until(ok func(team.Member) bool) (found team.Member) {
 // order asks the pool for bob until a standby takes it.
 func (r *rig) order(incarnation uint64) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), brokertest.Longest)
 	defer cancel()
 	for {
 		err := control.StartAtStandby(ctx, r.team.Conn, "", control.Order{Team: "t", Agent: "bob", Incarnation: incarnation})
@@ -97,6 +97,16 @@ func (r *rig) order(incarnation uint64) {
 			r.t.Fatal(err)
 		}
 	}
+}
+
+// answered is what a standby answers to an order, once it is there.
+func (r *rig) answered(o control.Order) (err error) {
+	r.t.Helper()
+	brokertest.Until(r.t, "a standby answers", func() bool {
+		err = control.StartAtStandby(r.t.Context(), r.team.Conn, "", o)
+		return !errors.Is(err, team.Unavailable)
+	})
+	return err
 }
 
 // A standby serves those who ask for one of its models, and hears of no other.
@@ -138,15 +148,9 @@ func TestStandbyConfinesLess(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, least := range []team.Sandbox{team.SandboxAuto, team.Confined, team.Bubblewrap} {
-		for {
-			err := control.StartAtStandby(t.Context(), r.team.Conn, "", control.Order{Team: "t", Agent: "bob", Incarnation: 1, Sandbox: least})
-			if errors.Is(err, team.Unavailable) { // it is not there yet, or slow
-				continue
-			}
-			if !errors.Is(err, team.PermissionDenied) || !strings.Contains(err.Error(), `commands there only "none"`) || team.HintOf(err) == "" {
-				t.Fatalf("at least %s: %v (%s)", least, err, team.HintOf(err))
-			}
-			break
+		err := r.answered(control.Order{Team: "t", Agent: "bob", Incarnation: 1, Sandbox: least})
+		if !errors.Is(err, team.PermissionDenied) || !strings.Contains(err.Error(), `commands there only "none"`) || team.HintOf(err) == "" {
+			t.Fatalf("at least %s: %v (%s)", least, err, team.HintOf(err))
 		}
 	}
 	if m, err := r.roster.Get(t.Context(), "bob"); err != nil || m.State != team.Created {
@@ -168,17 +172,12 @@ func TestStandbyBelowLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	order := control.Order{Team: "t", Agent: "bob", Incarnation: 1, Sandbox: team.Bubblewrap}
-	err := control.StartAtStandby(t.Context(), r.team.Conn, "", order)
-	for errors.Is(err, team.Unavailable) { // it is not there yet, or slow
-		err = control.StartAtStandby(t.Context(), r.team.Conn, "", order)
-	}
+	err := r.answered(order)
 	if !errors.Is(err, team.PermissionDenied) || !strings.Contains(err.Error(), `have the sandbox "bubblewrap", and commands there only "confined"`) || !strings.Contains(team.HintOf(err), "`sandbox: confined` for the leader") {
 		t.Errorf("%v (%s)", err, team.HintOf(err))
 	}
 	order.Sandbox = team.Confined
-	for err = control.StartAtStandby(t.Context(), r.team.Conn, "", order); errors.Is(err, team.Unavailable); {
-		err = control.StartAtStandby(t.Context(), r.team.Conn, "", order)
-	}
+	_ = r.answered(order) // that it is taken shows in the record
 	r.until(func(m team.Member) bool { return m.State == team.Joined })
 }
 
@@ -210,7 +209,7 @@ func TestFailedMembership(t *testing.T) {
 			return nil
 		}, nil, subject.Mail("t", team.Leader)...)
 	}()
-	if msg := <-told; msg.From != "bob" || !strings.Contains(msg.Content, r.dir) {
+	if msg := brokertest.Receive(t, "the leader has mail", told); msg.From != "bob" || !strings.Contains(msg.Content, r.dir) {
 		t.Errorf("the leader was told %+v", msg)
 	}
 
@@ -228,7 +227,7 @@ func TestFailedMembership(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	if b := <-beats; b.AgentID != "bob" || b.Incarnation != 2 {
+	if b := brokertest.Receive(t, "the member beats", beats); b.AgentID != "bob" || b.Incarnation != 2 {
 		t.Errorf("heard %+v", b)
 	}
 }
@@ -251,14 +250,14 @@ func TestNameOfALiveMember(t *testing.T) {
 					defer close(beating)
 					_ = roster.NewHeart(r.roster, m, 5*time.Second).Run(ctx)
 				}()
-				t.Cleanup(func() { cancel(); <-beating })
+				t.Cleanup(func() { cancel(); brokertest.Receive(t, "the heart stops", beating) })
 			}
 			stop, ended := r.run("bob")
 			if !lives {
 				r.until(func(m team.Member) bool { return m.State == team.Joined && m.Incarnation == 2 })
 				stop()
 			}
-			err = <-ended
+			err = brokertest.Receive(t, "the process ends", ended)
 			if want := map[bool]team.Code{true: team.Conflict}[lives]; team.CodeOf(err) != want {
 				t.Errorf("Run = %v, want code %q", err, want)
 			}
@@ -280,7 +279,7 @@ func TestStopWhileJoining(t *testing.T) {
 	stop, ended := r.run("")
 	r.order(1)
 	stop()
-	if err := <-ended; err != nil {
+	if err := brokertest.Receive(t, "the process ends", ended); err != nil {
 		t.Error(err)
 	}
 	if m, err := r.roster.Get(t.Context(), "bob"); err != nil || m.State != team.Lost || m.LastError != "" {

@@ -69,7 +69,7 @@ func (c *Cluster) run(what string, f func(context.Context) error) (stop func()) 
 	}()
 	stop = func() {
 		cancel()
-		<-done
+		brokertest.Receive(c.t, "the process ends", done)
 	}
 	c.t.Cleanup(stop)
 	return stop

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"agentteam/pkg/agent"
 	"agentteam/pkg/broker"
@@ -178,7 +177,7 @@ func TestDamagedTeamRecord(t *testing.T) {
 // until waits for a record of a journal.
 func until(t *testing.T, bt *broker.Storage, subj string, ok func(journal.Record) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Longest)
 	defer cancel()
 	found := errors.New("found")
 	err := bt.Logs.Follow(ctx, 0, func(m broker.Msg) error {

@@ -117,11 +117,13 @@ func TestFlood(t *testing.T) {
 	}
 	teamtest.Until(t, p.tm, func(e client.Entry) bool { return strings.Contains(e.Event.Event.Delta, "That is done.") })
 	t.Logf("the model answered %v after the call's end", time.Since(begun))
-	for n := 1; n > 0; {
-		if n, err = p.box.Waiting(t.Context(), "bob", 1); err != nil {
+	brokertest.Until(t, "all is acknowledged", func() bool {
+		n, err := p.box.Waiting(t.Context(), "bob", 1)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
+		return n == 0
+	})
 	t.Logf("all was acknowledged after %v", time.Since(begun))
 
 	var piles int

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -25,7 +25,7 @@ func Set(t testing.TB, tm *client.Team, goal string) *client.Goal {
 
 // patience ends a test that waits for what will not come: long, since it is
 // nothing that a test measures.
-const patience = time.Minute
+const patience = brokertest.Longest
 
 // Wait waits until the goal has ended and returns the team's record.
 func Wait(t testing.TB, g *client.Goal) team.Team {

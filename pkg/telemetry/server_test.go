@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/telemetry"
 )
 
@@ -24,7 +25,7 @@ func start(t *testing.T, ready func(context.Context) error) (srv *telemetry.Serv
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- srv.Run(ctx); close(done) }()
-	stop = func() error { cancel(); return <-done }
+	stop = func() error { cancel(); return brokertest.Receive(t, "the server ends", done) }
 	t.Cleanup(func() { stop() })
 	return srv, stop
 }
@@ -179,7 +180,7 @@ func TestNotFoundCloses(t *testing.T) {
 	go func() { ended <- srv.Run(ctx) }()
 	defer func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := brokertest.Receive(t, "the server ends", ended); err != nil {
 			t.Error(err)
 		}
 	}()

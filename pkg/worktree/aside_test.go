@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
@@ -325,7 +326,7 @@ func TestOpenedWhileAside(t *testing.T) {
 	m.bash("echo new > new.txt")
 	leaving.Store(true)
 	m.line.Aside(t.Context())
-	r.must(<-opened)
+	r.must(brokertest.Receive(t, "the tree is opened", opened))
 	order = slices.Compact(order)
 	if len(order) != 2 {
 		t.Errorf("%d times another call went on in the tree", len(order)-1)

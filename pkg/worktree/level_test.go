@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
@@ -42,7 +43,7 @@ func TestQueueOfLesserLevel(t *testing.T) {
 		t.Errorf("of the lesser queue the line has %q", got)
 	}
 	confined.merges()
-	r.must(<-ended)
+	r.must(brokertest.Receive(t, "the task is completed", ended))
 	if got := lesser.runs("ls"); got != "first.txt\nnumbers.txt\nsecond.txt" {
 		t.Errorf("the line has %q", got)
 	}

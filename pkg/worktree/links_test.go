@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
 	"agentteam/pkg/hands"
 	"agentteam/pkg/merge"
@@ -210,7 +211,7 @@ func TestLinksElsewhere(t *testing.T) {
 		return err == nil && len(waiting) == 1 && waiting[0].Task == task.ID
 	})
 	here.merges()
-	r.must(<-result)
+	r.must(brokertest.Receive(t, "the task is completed", result))
 	if _, err := os.Stat(filepath.Join(r.user, ".env.test")); err != nil {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/merge"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -97,7 +98,7 @@ func TestMergeLeavesWhatWasBegun(t *testing.T) {
 		t.Errorf("a subagent's call: %s", got.Content)
 	}
 	leader.runs("true")
-	if got := <-ended; got != "exit status 3" {
+	if got := brokertest.Receive(t, "the command in the background ends", ended); got != "exit status 3" {
 		t.Errorf("the command in the background: %s", got)
 	}
 }

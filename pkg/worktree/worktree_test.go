@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
@@ -116,7 +115,7 @@ func (m *mate) merges() {
 	go func() { done <- m.line.Run(ctx) }()
 	m.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := brokertest.Receive(m, "the member's part in the queue ends", done); err != nil {
 			m.Error(err)
 		}
 	})
@@ -160,7 +159,7 @@ func (m *mate) bash(script string) {
 }
 
 func (m *mate) completes(t team.Task) (team.Task, error) {
-	ctx, cancel := context.WithTimeout(m.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(m.Context(), brokertest.Longest)
 	defer cancel()
 	return m.line.Complete(ctx, t, team.Done{Summary: "done as told"})
 }
@@ -255,7 +254,7 @@ func TestHolderDies(t *testing.T) {
 		return err == nil && merging
 	})
 	kill()
-	if err := <-submitted; !errors.Is(err, context.Canceled) {
+	if err := brokertest.Receive(t, "the call ends", submitted); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the call ended with %v", err)
 	}
 	next := r.mate("coder-1", 2)
@@ -266,7 +265,7 @@ func TestHolderDies(t *testing.T) {
 	settled := make(chan error, 1)
 	go func() { settled <- next.line.Settle(r.Context()) }()
 	r.mate("coder-2", 1).merges()
-	r.must(<-settled)
+	r.must(brokertest.Receive(r, "the successor has settled it", settled))
 	if adopted, ok, err := next.hand.Adopt(r.Context(), ""); ok || err != nil {
 		t.Errorf("adopted %s, %v", adopted.ID, err)
 	}
@@ -277,13 +276,7 @@ func TestHolderDies(t *testing.T) {
 
 func (r *rig) until(ok func() bool) {
 	r.Helper()
-	for late := time.After(time.Minute); !ok(); {
-		select {
-		case <-late:
-			r.Fatal("waited in vain")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	brokertest.Until(r, "what this line waits for", ok)
 }
 
 // A call that is interrupted while the work waits to be merged can be repeated; what was written in
@@ -305,7 +298,7 @@ func TestInterruptedCompletion(t *testing.T) {
 		return err == nil && merging
 	})
 	interrupt()
-	if err := <-result; !errors.Is(err, context.Canceled) {
+	if err := brokertest.Receive(t, "the call ends", result); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the call ended with %v", err)
 	}
 	got := set.Run(t.Context(), tool.Call{ID: "1", Name: "write_file", Arguments: `{"path":"x.txt","content":"x"}`})
@@ -339,7 +332,7 @@ func TestWithdrawnAndKilled(t *testing.T) {
 		return err == nil && merging
 	})
 	r.must(merge.New(r.storage).Withdraw(t.Context(), task.ID, task.Epoch))
-	if err := <-result; !errors.Is(err, team.Conflict) || !strings.Contains(err.Error(), "withdrawn") {
+	if err := brokertest.Receive(t, "its holder hears of it", result); !errors.Is(err, team.Conflict) || !strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("its holder is told %v", err)
 	}
 	back, err := m.hand.GiveBack(t.Context(), task.ID, team.GiveBack{Reason: "withdrawn"})
@@ -364,7 +357,7 @@ func TestReleasedWhileItWaits(t *testing.T) {
 	})
 	_, err := r.board.Cancel(r.Context(), task.ID, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, "not wanted")
 	r.must(err)
-	if err := <-result; !errors.Is(err, team.Conflict) || !strings.Contains(err.Error(), "not wanted") {
+	if err := brokertest.Receive(t, "its holder hears of it", result); !errors.Is(err, team.Conflict) || !strings.Contains(err.Error(), "not wanted") {
 		t.Errorf("its holder is told %v", err)
 	}
 	other := r.mate("coder-2", 1)
@@ -394,7 +387,7 @@ func TestCancelledWhileItIsMerged(t *testing.T) {
 	_, err = r.board.Cancel(t.Context(), task.ID, team.Actor{Holder: team.Holder{Agent: team.UserAgent}, Leads: true}, "not wanted")
 	r.must(err)
 	r.sh(r.dir, "touch "+at+".go")
-	if err := <-result; !errors.Is(err, team.Conflict) {
+	if err := brokertest.Receive(t, "its holder hears of it", result); !errors.Is(err, team.Conflict) {
 		t.Errorf("its holder is told %v", err)
 	}
 	_, err = two.completes(two.does(r.add("Four", ""), "sed -i 's/^4$/four/' numbers.txt"))

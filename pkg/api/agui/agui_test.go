@@ -59,6 +59,8 @@ func newRed(t *testing.T) (c *client.Client, nats string) {
 
 func post(t *testing.T, ctx context.Context, url, id, body string) *http.Response {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, brokertest.Longest)
+	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, "POST", url+"/v1/teams/"+id+"/agui", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +187,7 @@ func TestWithoutSubagents(t *testing.T) {
 	url := serve(t, c)
 	ask := func(subagents string) *http.Response {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/teams/red/agui?subagents="+subagents, strings.NewReader(input))
+		req, err := http.NewRequestWithContext(brokertest.Context(t), "POST", url+"/v1/teams/red/agui?subagents="+subagents, strings.NewReader(input))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,7 +322,7 @@ func TestMethods(t *testing.T) {
 	c, _ := newRed(t)
 	url := serve(t, c) + "/v1/teams/red/agui"
 	for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "BREW"} {
-		req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+		req, err := http.NewRequestWithContext(brokertest.Context(t), method, url, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -205,16 +205,16 @@ func TestSlow(t *testing.T) {
 		})
 	}()
 	brokertest.Until(t, "both read what comes", func() bool { return r.hub.readers("t") == 2 }) // else the slow one might still be catching up
-	<-r.hub.of("t").begun
+	brokertest.Receive(t, "the follower has begun", r.hub.of("t").begun)
 	r.runs("bob")
 	quick.take(1)
-	<-stuck
+	brokertest.Receive(t, "the slow reader reads", stuck)
 	for range 20 {
 		r.runs("bob")
 		quick.take(1)
 	}
 	close(release)
-	if err := <-slow; !errors.Is(err, errSlow) || !errors.Is(err, team.Unavailable) {
+	if err := brokertest.Receive(t, "the slow reader is cut off", slow); !errors.Is(err, errSlow) || !errors.Is(err, team.Unavailable) {
 		t.Errorf("the slow reader ends with %v", err)
 	}
 	quick.end()
@@ -234,14 +234,15 @@ func TestDeltas(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.follow(r.hub, Options{Live: true})
-	for listens := false; !listens; {
+	brokertest.Until(t, "the reader is sent a delta", func() (listens bool) {
 		r.writes("other", 0, "x")
 		r.runs("bob")
 		for i := (Item{}); i.Entry == nil; {
 			i = first.take(1)[0]
 			listens = listens || i.Delta != nil
 		}
-	}
+		return listens
+	})
 	end, err := r.team.End(t.Context())
 	r.ok(err)
 	all := r.follow(r.hub, Options{After: end, Live: true})
@@ -292,7 +293,7 @@ func TestFollowerEnds(t *testing.T) {
 	f.take(1)
 	w := r.hub.of("t")
 	f.end()
-	w.ring.waitEnd()
+	w.ring.waitEnd(t)
 	f = r.follow(r.hub, Options{})
 	f.take(1)
 	if r.hub.of("t") == w {
@@ -312,14 +313,15 @@ func (h *Hub) readers(id team.TeamID) int {
 }
 
 // waitEnd waits until nothing more comes.
-func (r *ring) waitEnd() {
+func (r *ring) waitEnd(t *testing.T) {
+	t.Helper()
 	for n := uint64(0); ; {
 		batch, next, more, err := r.take(nil, n)
 		switch {
 		case err != nil:
 			return
 		case len(batch) == 0:
-			<-more
+			brokertest.Receive(t, "more comes, or the end", more)
 		}
 		n = next
 	}
@@ -344,10 +346,10 @@ func TestClose(t *testing.T) {
 	if _, _, _, err := w.ring.take(nil, w.ring.first+uint64(len(w.ring.items))); !errors.Is(err, ErrClosed) || len(r.hub.teams) > 0 || w.readers > 0 {
 		t.Errorf("after Close the follower has not ended: %v, %d teams, %d readers", err, len(r.hub.teams), w.readers)
 	}
-	if err := <-f.done; !errors.Is(err, ErrClosed) || !errors.Is(err, team.Unavailable) {
+	if err := brokertest.Receive(t, "the reader ends", f.done); !errors.Is(err, ErrClosed) || !errors.Is(err, team.Unavailable) {
 		t.Errorf("it ends with %v", err)
 	}
-	err := r.hub.Follow(t.Context(), "t", Options{Follow: true}, func(Item) error { return nil })
+	err := r.hub.Follow(brokertest.Context(t), "t", Options{Follow: true}, func(Item) error { return nil })
 	if !errors.Is(err, team.Unavailable) {
 		t.Errorf("then it is %v", err)
 	}
@@ -367,7 +369,7 @@ func TestCloseIsBounded(t *testing.T) {
 			return nil
 		})
 	}()
-	<-stuck
+	brokertest.Receive(t, "the reader reads", stuck)
 	r.hub.Close()
 	select {
 	case err := <-done:
@@ -375,7 +377,7 @@ func TestCloseIsBounded(t *testing.T) {
 	default:
 	}
 	close(release)
-	if err := <-done; !errors.Is(err, ErrClosed) {
+	if err := brokertest.Receive(t, "the reader ends", done); !errors.Is(err, ErrClosed) {
 		t.Errorf("the reader ends with %v", err)
 	}
 }
@@ -400,7 +402,7 @@ func TestNothingIsLeft(t *testing.T) {
 	for _, s := range sources {
 		s.resp.Body.Close()
 	}
-	r.hub.busy.Wait() // for the readers, and then their follower
+	brokertest.Returns(t, "the readers end, and then their follower", r.hub.busy.Wait)
 	r.hub.mu.Lock()
 	defer r.hub.mu.Unlock()
 	if n := len(r.hub.teams); n > 0 {
@@ -443,7 +445,7 @@ func TestRefused(t *testing.T) {
 		"of the future":   {"t", future(end), team.InvalidArgument},
 	} {
 		for _, follow := range []bool{false, true} {
-			err := r.hub.Follow(t.Context(), tt.id, Options{After: tt.after, Follow: follow}, func(i Item) error {
+			err := r.hub.Follow(brokertest.Context(t), tt.id, Options{After: tt.after, Follow: follow}, func(i Item) error {
 				t.Errorf("%s: told %s", name, told(i))
 				return nil
 			})

@@ -165,7 +165,7 @@ func (f *reading) take(n int) (all []Item) {
 			all = append(all, i)
 		case err := <-f.done:
 			f.t.Fatalf("the stream ended with %v after %q", err, tell(all))
-		case <-time.After(time.Minute):
+		case <-time.After(brokertest.Longest):
 			f.t.Fatalf("nothing comes after %q", tell(all))
 		}
 	}
@@ -176,7 +176,7 @@ func (f *reading) take(n int) (all []Item) {
 func (f *reading) end() {
 	f.t.Helper()
 	f.stop()
-	if err := <-f.done; err != nil {
+	if err := brokertest.Receive(f.t, "the stream ends", f.done); err != nil {
 		f.t.Errorf("a stream that its reader leaves ends with %v", err)
 	}
 	if len(f.items) > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"agentteam/pkg/api/problem"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -46,7 +47,7 @@ type frame struct{ id, event, data, comment string }
 
 func (r *rig) open(address, last string) *source {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, address, nil)
+	req, err := http.NewRequestWithContext(brokertest.Context(r.t), http.MethodGet, address, nil)
 	r.ok(err)
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)

@@ -81,6 +81,8 @@ func (r *rig) ask(method, path, body string) (int, string) {
 
 func (r *rig) send(ctx context.Context, method, path, body string) *http.Response {
 	r.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, brokertest.Longest)
+	r.t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, method, r.url+path, strings.NewReader(body))
 	r.ok(err)
 	req.Header.Set("Content-Type", "application/json")

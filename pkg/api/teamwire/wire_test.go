@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/api/stream/streamtest"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/team"
@@ -329,7 +330,7 @@ func TestFailed(t *testing.T) {
 		go ask()
 		c.AtWork(number)
 		c.Ends(how.end, "so it is")
-		if got := <-asked; got.status != how.status || got.body != how.body {
+		if got := brokertest.Receive(t, "the query is answered", asked); got.status != how.status || got.body != how.body {
 			t.Errorf("query of a goal that is %s = %d %s", how.end, got.status, got.body)
 		}
 	}
@@ -393,7 +394,7 @@ func TestStopping(t *testing.T) {
 			t.Errorf("the last frame is %s", last)
 		}
 	}
-	resp := <-waited
+	resp := brokertest.Receive(t, "the query is answered", waited)
 	defer resp.Body.Close()
 	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 503 || strings.TrimSpace(string(body)) != `{"detail":"This process is stopping; the team is not"}` {
 		t.Errorf("the query is answered %d %s (%v)", resp.StatusCode, body, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"agentteam/pkg/approval"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/control"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
@@ -193,7 +194,7 @@ func TestTranscript(t *testing.T) {
 // stream opens a stream and returns its events, one at each call.
 func (r *rig) stream(t *testing.T, path string, header ...string) func() (id, data string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
+	req, err := http.NewRequestWithContext(brokertest.Context(t), http.MethodGet, r.url+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ type answer struct {
 func (r *rig) do(t testing.TB, a ask) answer {
 	t.Helper()
 	method, path, _ := strings.Cut(a.do, " ")
-	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(a.body))
+	req, err := http.NewRequestWithContext(brokertest.Context(t), method, r.url+path, strings.NewReader(a.body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (r *rig) do(t testing.TB, a ask) answer {
 
 // send sends a request and returns the status.
 func (r *rig) send(t testing.TB, method, path, body string, header ...string) int {
-	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(brokertest.Context(t), method, r.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return 0

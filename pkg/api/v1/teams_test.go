@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 )
 
@@ -117,7 +118,7 @@ func TestGoal(t *testing.T) {
 	got := make(chan answer, 1)
 	go func() { got <- r.do(t, ask{do: "GET /v1/teams/t/goal?wait=30", want: 200}) }()
 	r.do(t, ask{do: "DELETE /v1/teams/t/goal?timeout=0", want: 200})
-	if a := <-got; a.str(t, "status") != string(team.TeamStopped) {
+	if a := brokertest.Receive(t, "who waits is answered", got); a.str(t, "status") != string(team.TeamStopped) {
 		t.Errorf("waited for %s", a.text)
 	}
 	r.do(t, ask{do: "GET /v1/teams/t/goal", want: 200, says: []string{"!lost"}})

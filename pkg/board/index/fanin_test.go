@@ -25,7 +25,7 @@ func TestLastOfSeveral(t *testing.T) {
 	go func() { done <- x.Run(ctx) }()
 	defer func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := brokertest.Receive(t, "the index ends", done); err != nil {
 			t.Error(err)
 		}
 	}()

@@ -42,7 +42,7 @@ func run(t *testing.T, bt *broker.Storage) *rig {
 	go func() { done <- r.Run(ctx) }()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := brokertest.Receive(t, "the index ends", done); err != nil {
 			t.Errorf("Run = %v", err)
 		}
 	})
@@ -94,7 +94,7 @@ func TestOffers(t *testing.T) {
 		beat.N++
 		_, beat.BoardSeq = hand.Now()
 		r.Hear(beat)
-		got := <-r.offers
+		got := brokertest.Receive(t, "a task is offered", r.offers)
 		if got.to != "coder-1" || got.task.Title != title || got.task.Revision == 0 {
 			t.Fatalf("offered %+v, want %s to coder-1", got, title)
 		}

@@ -68,7 +68,7 @@ func TestWakes(t *testing.T) {
 			go func() { done <- x.Run(ctx) }()
 			defer func() {
 				cancel()
-				if err := <-done; err != nil {
+				if err := brokertest.Receive(t, "the index ends", done); err != nil {
 					t.Error(err)
 				}
 			}()
@@ -151,11 +151,11 @@ func TestOffersEndWithRun(t *testing.T) {
 	x.Hear(idle("ann", "")) // before it has read the board: offered once it has
 	done := make(chan error, 1)
 	go func() { done <- x.Run(ctx) }()
-	if got := <-offers; got != "ann" {
+	if got := brokertest.Receive(t, "a task is offered", offers); got != "ann" {
 		t.Errorf("the first offer goes to %s", got)
 	}
 	cancel()
-	if err := <-done; err != nil {
+	if err := brokertest.Receive(t, "the index ends", done); err != nil {
 		t.Error(err)
 	}
 	x.Hear(idle("bob", ""))

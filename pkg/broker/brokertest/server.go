@@ -42,8 +42,34 @@ func Connect(t testing.TB, url string) *broker.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
+	Bound(t, c.Close, c.Follow)
 	return c
+}
+
+// away is for how long a connection is tried to be made again: no test takes its server away for as long.
+const away = 2 * Longest
+
+// Bound has a connection closed when the test ends, and once its server has been away for too long. Its calls are
+// repeated until they are answered, which ends with the connection: a test whose server has died for good would
+// wait in them for ever, and so would all after it.
+func Bound(t testing.TB, end func(), follow func(ctx context.Context, f func(connected bool))) {
+	ctx, stop := context.WithCancel(context.Background())
+	var following sync.WaitGroup
+	following.Go(func() {
+		late := time.AfterFunc(away, end)
+		late.Stop()
+		defer late.Stop()
+		follow(ctx, func(connected bool) {
+			if late.Stop(); !connected {
+				late.Reset(away)
+			}
+		})
+	})
+	t.Cleanup(func() {
+		stop()
+		following.Wait()
+		end()
+	})
 }
 
 // Team starts a server and makes a team on it.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/job"
@@ -157,7 +158,7 @@ func TestEnds(t *testing.T) {
 	if err := wait(t.Context()); err != nil || ends[0] == "" {
 		t.Errorf("waited for the end: %v; %q", err, ends)
 	}
-	if e := <-s.Ended(); !strings.Contains(e.Text, "T-001 was taken from its owner") {
+	if e := brokertest.Receive(t, "the job ends", s.Ended()); !strings.Contains(e.Text, "T-001 was taken from its owner") {
 		t.Errorf("%q", e.Text)
 	}
 	s.Close()
@@ -184,7 +185,7 @@ func TestLongOutput(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if e := <-s.Ended(); len(e.Text) > 2_300 || !strings.Contains(e.Text, "stored:abc") || kept != text {
+	if e := brokertest.Receive(t, "the job ends", s.Ended()); len(e.Text) > 2_300 || !strings.Contains(e.Text, "stored:abc") || kept != text {
 		t.Errorf("%d bytes, %d kept: %q", len(e.Text), len(kept), e.Text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -73,7 +74,7 @@ func TestBackground(t *testing.T) {
 				want = "exit status 3"
 				bash("bash", `{"command":"touch go"}`)
 			}
-			if got := <-b.ended; got != want {
+			if got := brokertest.Receive(t, "the command ends", b.ended); got != want {
 				t.Errorf("it ended: %q, want %q", got, want)
 			}
 			r = bound.Run(here, tool.Call{Name: "bash", Arguments: `{"command":"echo here"}`})

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -125,7 +126,7 @@ func TestEscapedProcessDoesNotBlock(t *testing.T) {
 		if r.Content != "done\n" || !alive(escaped) {
 			t.Errorf("result %+v; the process lives: %v", r, alive(escaped))
 		}
-	case <-time.After(2 * time.Minute):
+	case <-time.After(brokertest.Longest):
 		t.Error("the call waits for the process")
 	}
 }
@@ -150,7 +151,7 @@ func TestBashIsCancelled(t *testing.T) {
 	}()
 	p.written("child")
 	cancel(team.Errorf(team.Conflict, "the task is another's now"))
-	if r := <-result; r.Code != team.Unavailable || !strings.Contains(r.Content, "begun") || !strings.Contains(r.Content, "another's now") {
+	if r := brokertest.Receive(t, "the call ends", result); r.Code != team.Unavailable || !strings.Contains(r.Content, "begun") || !strings.Contains(r.Content, "another's now") {
 		t.Errorf("result %+v", r)
 	}
 	p.gone("shell")

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
@@ -73,7 +74,7 @@ func TestCommandDiesWithTheAgent(t *testing.T) {
 			agent := exec.Command(os.Args[0])
 			agent.Env = append(os.Environ(), agentFolder+"="+p.dir)
 			var stderr bytes.Buffer
-			agent.Stderr = &stderr
+			agent.Stderr, agent.WaitDelay = &stderr, brokertest.Longest // a command that outlives it holds its stderr
 			if err := agent.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -192,14 +193,5 @@ func alive(pid int) bool {
 // await waits for something that other processes do and that gives no signal.
 func (p place) await(what string, done func() bool) {
 	p.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(2 * time.Minute)
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			p.t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	brokertest.Until(p.t, what, done)
 }
