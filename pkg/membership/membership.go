@@ -189,14 +189,18 @@ func (m *member) place(box *mailbox.Mailbox) (*worktree.Line, *workspace.Current
 		return held.ID
 	}})
 	m.heart.Jobs(m.jobs.List)
-	l := worktree.New(worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
+	l := worktree.New(m.lineOptions(box))
+	texts := stored.In(m.Team.Files)
+	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite})
+}
+
+func (m *member) lineOptions(box *mailbox.Mailbox) worktree.Options {
+	return worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
 		Notify: func(ctx context.Context, to team.AgentID, id, text string) error {
 			_, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: to, Content: text})
 			return err
 		},
-		Source: m.Workspaces, Level: m.Level, Logger: m.Logger, Metrics: m.Metrics})
-	texts := stored.In(m.Team.Files)
-	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite})
+		Source: m.Workspaces, Level: m.Level, May: m.mayRun, Logger: m.Logger, Metrics: m.Metrics}
 }
 
 // close ends what the member has under way and closes where it works. The process may end next, and

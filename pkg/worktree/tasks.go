@@ -139,6 +139,11 @@ func (c checker) Check(ctx context.Context, dir string, k merge.Check) (passed b
 	if err != nil { // the work has put something in its place
 		return false, team.Line(err), nil
 	}
+	if may := c.l.o.May; may != nil {
+		if err := may(ctx, k.Task, m.Role, k.Command, at); err != nil {
+			return false, "", err
+		}
+	}
 	tree := &workspace.Tree{Root: dir, Dir: at}
 	if from, links, mounted := c.l.links(ctx, m.Role); len(links) > 0 {
 		if tree.Shown, err = from.Lend(ctx, links, dir, mounted); err != nil {

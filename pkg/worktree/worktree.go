@@ -44,6 +44,7 @@ type Options struct {
 	Source  workspace.Source      // of the process
 	Notify  Notify                // nil: the member is notified of nothing
 	Level   Level                 // nil: commands run in no sandbox that is known
+	May     May                   // nil: no rule denies a check
 	Dir     string                // below which each team has its folder; default: agentteam/lines in the user's cache folder
 	Logger  *slog.Logger          // default: discard
 	Metrics prometheus.Registerer // of the member's queue; may be nil
@@ -51,6 +52,9 @@ type Options struct {
 
 // Level returns in what sandbox the commands of a role run here.
 type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
+
+// May returns an error if a rule denies, on this machine, the check of a task as a command of a role in dir.
+type May func(ctx context.Context, id team.TaskID, role, check, dir string) error
 
 // Notify sends a member a notice, which is stored once for each id.
 type Notify func(ctx context.Context, to team.AgentID, id, text string) error
