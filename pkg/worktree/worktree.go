@@ -340,14 +340,26 @@ func (l *Line) leave(w workspace.Work, p *place) {
 	})
 }
 
-// Settled waits until the trees of tasks that are over are removed. Nothing may be open.
-func (l *Line) Settled() { l.work.Wait() }
+// Settled waits until the trees of tasks that are over are removed, or ctx ends: what is half removed then, the next
+// sweep of this host removes. Nothing may be open.
+func (l *Line) Settled(ctx context.Context) {
+	settled := make(chan struct{})
+	go func() {
+		l.work.Wait()
+		close(settled)
+	}()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
+}
 
 // Leave removes the trees of the member, which has left the team; at the end of the goal also those
 // of members that were lost on this host, which no process has open. Nothing of the member may be open.
-// What was changed without a task, and [Line.Aside] could not set aside, is kept.
+// What was changed without a task, and [Line.Aside] could not set aside, is kept. Once ctx ends no more is removed,
+// and Leave returns: the next sweep of this host removes the rest.
 func (l *Line) Leave(ctx context.Context, ended bool) error {
-	l.work.Wait()
+	l.Settled(ctx)
 	l.mu.Lock()
 	site := l.site
 	l.mu.Unlock()
@@ -359,13 +371,27 @@ func (l *Line) Leave(ctx context.Context, ended bool) error {
 		return err
 	}
 	if ended {
+		ctx, cancel := context.WithTimeout(ctx, levelWithin)
+		defer cancel()
 		record, err := registry.Record(ctx, l.o.Team)
 		ended = errors.Is(err, team.NotFound) || err == nil && record.Status != team.Active
 	}
 	failed := l.keepUnseen(ctx, site.Repo, there)
-	_, err = site.Repo.Sweep(func(tree string) bool {
-		return !slices.Contains(there, tree) || !l.owns(tree) && !ended
+	if err := ctx.Err(); err != nil {
+		return errors.Join(failed, err)
+	}
+	swept := make(chan error, 1)
+	l.work.Go(func() {
+		_, err := site.Repo.Sweep(func(tree string) bool {
+			return ctx.Err() != nil || !slices.Contains(there, tree) || !l.owns(tree) && !ended
+		})
+		swept <- err
 	})
+	select {
+	case err = <-swept:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
 	return errors.Join(failed, err)
 }
 
