@@ -66,6 +66,7 @@ type Line struct {
 	records *merge.Records
 	tasks   tasks
 	roster  *roster.Roster
+	waits   patience
 	ran     atomic.Bool // commands have run in the tree of no task since it was last looked at
 
 	opening sync.Mutex // one workspace at a time; taken before mu
@@ -92,7 +93,7 @@ type place struct {
 func New(o Options) *Line {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	b := board.New(o.Team.Bucket, board.Options{Logger: o.Logger})
-	return &Line{o: o, records: merge.New(o.Team), tasks: tasks{b}, roster: roster.New(o.Team), open: map[string]*place{}}
+	return &Line{o: o, records: merge.New(o.Team), tasks: tasks{b}, roster: roster.New(o.Team), waits: usual, open: map[string]*place{}}
 }
 
 // at opens the repository and makes the queue, once.
@@ -424,7 +425,11 @@ const tidyEvery = 10 * time.Minute
 // Run takes part in the queue while the team is on the line, and removes trees of what is over,
 // until ctx ends; then it returns nil.
 func (l *Line) Run(ctx context.Context) error {
-	defer l.work.Wait()
+	defer func() {
+		ctx, cancel := shutdown.Outlive(ctx, shutdown.Tools) // whose share this is beside
+		defer cancel()
+		l.Settled(ctx)
+	}()
 	for !l.o.Record().OnLine() {
 		select {
 		case <-ctx.Done():
@@ -432,6 +437,12 @@ func (l *Line) Run(ctx context.Context) error {
 		case <-time.After(roster.Interval):
 		}
 	}
+	noticed := make(chan struct{})
+	go func() {
+		defer close(noticed)
+		l.noteStuck(ctx)
+	}()
+	defer func() { <-noticed }()
 	_, queue, err := l.at(ctx)
 	if err != nil { // then other processes merge, and what is done here says why it cannot be
 		l.o.Logger.WarnContext(ctx, "this process merges nothing", "err", err)
