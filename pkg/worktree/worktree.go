@@ -358,7 +358,7 @@ func (l *Line) Settled(ctx context.Context) {
 // Leave removes the trees of the member, which has left the team; at the end of the goal also those
 // of members that were lost on this host, which no process has open. Nothing of the member may be open.
 // What was changed without a task, and [Line.Aside] could not set aside, is kept. Once ctx ends no more is removed,
-// and Leave returns: the next sweep of this host removes the rest.
+// and Leave returns: the next sweep of this host removes what is left.
 func (l *Line) Leave(ctx context.Context, ended bool) error {
 	l.Settled(ctx)
 	l.mu.Lock()
