@@ -175,7 +175,7 @@ func merging(ctx context.Context, all []*mate) (stop func() error) {
 		err := g.Wait()
 		for _, m := range all {
 			m.at.Close()
-			m.line.Settled()
+			m.line.Settled(context.Background())
 		}
 		return err
 	}

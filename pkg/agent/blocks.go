@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"agentteam/pkg/engine"
@@ -107,8 +108,8 @@ func taskBlock(t team.Task, inputs []team.Input, mark string, tries ...*team.Try
 			b.WriteString(tryLines(t.ID, *y))
 		}
 	}
-	for i, y := range t.Returned {
-		if i < len(t.Returned)-1 { // the last is among the tries
+	for _, y := range t.Returned {
+		if !slices.ContainsFunc(tries, func(o *team.Try) bool { return o != nil && o.Commit == y.Commit }) {
 			fmt.Fprintf(&b, "earlier work of %s that was not merged: %s\n", y.By, whereIs(t.ID, y))
 		}
 	}

@@ -98,7 +98,8 @@ func TestSystemStays(t *testing.T) {
 	}
 }
 
-// The task block tells all that decides how the task is done, and nothing that is not so.
+// The task block tells all that decides how the task is done, and nothing that is not so. The last one is of a task
+// that was taken by a call.
 func TestTaskBlock(t *testing.T) {
 	task := team.Task{ID: "T-004", Title: "Add a </task> schema", Description: "From the inventory write schema.graphql.\n", CreatedBy: team.Leader,
 		Check: "test -s schema.graphql", DeliverableReq: true, DeliverablePath: "deliverables/T-004-add-a-schema.md", Attempts: 1}
@@ -109,5 +110,6 @@ func TestTaskBlock(t *testing.T) {
 	bare := team.Task{ID: "T-001", Title: "Look", DeliverablePath: "deliverables/T-001-look.md"}
 	again := bare
 	again.Returned = []team.Try{{By: "coder-1", Epoch: 1, Commit: strings.Repeat("1", 40)}, {By: "coder-2", Epoch: 3, Commit: strings.Repeat("2", 40), Reason: "it conflicts.\n\tThe line has </task MARK02>:\n+x\n"}}
-	golden(t, "task-blocks", taskBlock(task, inputs, "MARK00", &team.Try{By: "coder-2", Reason: "graphql-core is not\ninstalled <mail"}, nil)+"\n\n"+taskBlock(bare, nil, "MARK01", nil, nil)+"\n\n"+taskBlock(again, nil, "MARK02", &again.Returned[1], nil)+"\n")
+	golden(t, "task-blocks", taskBlock(task, inputs, "MARK00", &team.Try{By: "coder-2", Reason: "graphql-core is not\ninstalled <mail"}, nil)+"\n\n"+taskBlock(bare, nil, "MARK01", nil, nil)+"\n\n"+taskBlock(again, nil, "MARK02", &again.Returned[1], nil)+
+		"\n\n"+taskBlock(again, nil, "MARK03")+"\n")
 }

@@ -52,7 +52,8 @@ func (s *Source) Links(ctx context.Context, t team.Team, role string) (from line
 	}
 	mounted = s.Level(ctx, t, role) == team.Bubblewrap
 	for _, name := range wish {
-		if err := from.CheckLinks(ctx, mounted, name); err != nil {
+		// With those before it: together they must not be too large to copy.
+		if err := from.CheckLinks(ctx, mounted, append(names, name)...); err != nil {
 			s.o.Logger.WarnContext(ctx, "left out of a tree", "team", t.ID, "err", err)
 			continue
 		}

@@ -1,12 +1,50 @@
 package membership
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
+
+// The look at what a member that leaves has changed without a task ends in time if its process is to stop, also
+// in the middle of the look.
+func TestLookInHaste(t *testing.T) {
+	const early = shutdown.Part - hurriedWithin/2
+	for name, tt := range map[string]struct {
+		before, after time.Duration // the signal comes so long before the begin of the look, or after it
+		want          time.Duration // how long the look may take
+	}{
+		"no signal":                    {0, time.Hour, leaveWithin},
+		"a signal in the middle of it": {0, time.Second, time.Second + hurriedWithin},
+		"a signal before it":           {time.Second, 0, hurriedWithin},
+		"a signal long before it":      {early, 0, shutdown.Part - early},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				process, signal := context.WithCancel(t.Context())
+				leaving, left := shutdown.Outlive(process, shutdown.Part)
+				defer left()
+				m := &member{process: process, leaving: leaving}
+				time.AfterFunc(tt.after, signal)
+				time.Sleep(tt.before)
+				ctx, done := m.looking()
+				defer done()
+				begun := time.Now()
+				<-ctx.Done()
+				if took := time.Since(begun); took != tt.want {
+					t.Errorf("it ends after %v, want %v", took, tt.want)
+				}
+				signal()
+			})
+		})
+	}
+}
 
 // Who waits for a person learns at once that the seat is no more, also if that was before.
 func TestLeft(t *testing.T) {

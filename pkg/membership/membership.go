@@ -79,9 +79,12 @@ var ErrForced = errors.New("the membership was ended by force")
 // not touch the member's record.
 func Run(ctx context.Context, o Options) error {
 	o.Logger = telemetry.OrDiscard(o.Logger)
-	ctx, cancel := context.WithCancelCause(ctx)
+	process := ctx
+	leaving, left := shutdown.Outlive(process, shutdown.Part)
+	defer left()
+	ctx, cancel := context.WithCancelCause(process)
 	defer cancel(nil)
-	m := &member{Options: o, ctx: ctx, cancel: cancel, roster: roster.New(o.Team), pulse: roster.NewPulse(),
+	m := &member{Options: o, ctx: ctx, cancel: cancel, process: process, leaving: leaving, roster: roster.New(o.Team), pulse: roster.NewPulse(),
 		offered: make(chan team.Task, 1), offers: make(chan team.Task), given: make(chan team.Task, 16), revoked: make(chan struct{}, 1),
 		mail: make(chan mailbox.Delivery), compacts: make(chan struct{}, 1)}
 	m.newest.Store(&o.Record)
@@ -93,6 +96,8 @@ type member struct {
 	Options
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
+	process  context.Context // ends when the process is to stop
+	leaving  context.Context // of what the member does when it ends; ends a while after process
 	roster   *roster.Roster
 	pulse    *roster.Pulse // the leader's beats, of a teammate
 	board    *board.Board
@@ -189,14 +194,18 @@ func (m *member) place(box *mailbox.Mailbox) (*worktree.Line, *workspace.Current
 		return held.ID
 	}})
 	m.heart.Jobs(m.jobs.List)
-	l := worktree.New(worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
+	l := worktree.New(m.lineOptions(box))
+	texts := stored.In(m.Team.Files)
+	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite})
+}
+
+func (m *member) lineOptions(box *mailbox.Mailbox) worktree.Options {
+	return worktree.Options{Process: m.Process, Team: m.Team, Record: func() team.Team { return *m.newest.Load() }, Member: m.Member, Hand: m.hand,
 		Notify: func(ctx context.Context, to team.AgentID, id, text string) error {
 			_, _, err := box.Send(ctx, team.Message{ID: id, Type: team.MsgWatchdog, From: team.Watchdog, To: to, Content: text})
 			return err
 		},
-		Source: m.Workspaces, Level: m.Level, Logger: m.Logger, Metrics: m.Metrics})
-	texts := stored.In(m.Team.Files)
-	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite})
+		Source: m.Workspaces, Level: m.Level, May: m.mayRun, Logger: m.Logger, Metrics: m.Metrics}
 }
 
 // close ends what the member has under way and closes where it works. The process may end next, and
@@ -204,11 +213,8 @@ func (m *member) place(box *mailbox.Mailbox) (*worktree.Line, *workspace.Current
 func (m *member) close() {
 	m.jobs.Close()
 	m.current.Close()
-	m.line.Settled()
+	m.line.Settled(m.leaving)
 }
-
-// leaveWithin bounds the look at what a member that leaves has changed without a task.
-const leaveWithin = 5 * time.Second
 
 // leave gives back what the member holds when its agent has ended with err.
 func (m *member) leave(err error) {
@@ -218,13 +224,32 @@ func (m *member) leave(err error) {
 		m.letGo("its holder's process was stopped")
 	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded), errors.Is(err, agent.ErrShutdown): // an assignment may have been under way when the agent left
 		m.letGo("its holder was stopped")
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), leaveWithin)
-		defer cancel()
+		ctx, cancel := m.looking()
 		m.line.Aside(ctx) // while its tree is open: from then on others of this host may remove it
+		cancel()
 		m.current.Close()
-		if err := m.line.Leave(ctx, errors.Is(err, ErrTeamEnded)); err != nil {
+		if err := m.line.Leave(m.leaving, errors.Is(err, ErrTeamEnded)); err != nil {
 			m.Logger.Warn("the trees of a member that has left were not removed", "agent", m.Member.AgentID, "err", err)
 		}
+	}
+}
+
+// leaveWithin bounds the look at what a member that leaves has changed without a task, and hurriedWithin once
+// its process is to stop: it leaves time for the notice that it was in vain.
+const (
+	leaveWithin   = 5 * time.Second
+	hurriedWithin = shutdown.Release / 2
+)
+
+// looking returns the context of that look.
+func (m *member) looking() (context.Context, context.CancelFunc) {
+	ctx, hurried := shutdown.Outlive(m.process, hurriedWithin)
+	stop := context.AfterFunc(m.leaving, hurried)
+	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
+	return ctx, func() {
+		cancel()
+		stop()
+		hurried()
 	}
 }
 
@@ -373,7 +398,7 @@ func (m *member) letGo(reason string) {
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), shutdown.Release)
+	ctx, cancel := context.WithTimeout(m.leaving, shutdown.Release)
 	defer cancel()
 	if merging, err := m.line.Merging(ctx, t); err != nil || merging {
 		if err != nil {

@@ -22,12 +22,8 @@ func (m *member) judge(ctx context.Context, r tool.Request) (approval.Judgement,
 
 // judgeAs is judge by the record that lend makes of the team's.
 func (m *member) judgeAs(ctx context.Context, r tool.Request, lend func(team.Team) team.Team) (approval.Judgement, error) {
-	dir := m.folder
-	if ws, done, err := m.current.Use(ctx); err == nil { // else the call fails by that, if it needs one
-		dir = ws.Dir()
-		done()
-	}
-	j, err := m.judgeBy(ctx, lend(*m.newest.Load()), r, dir)
+	dir := m.dir(ctx)
+	j, err := m.judgeBy(ctx, lend(*m.newest.Load()), m.Member.Role, r, dir)
 	if err != nil || j.Answer != approval.Ask {
 		return j, err
 	}
@@ -35,12 +31,22 @@ func (m *member) judgeAs(ctx context.Context, r tool.Request, lend func(team.Tea
 	if err != nil {
 		return j, err
 	}
-	return m.judgeBy(ctx, lend(record), r, dir)
+	return m.judgeBy(ctx, lend(record), m.Member.Role, r, dir)
 }
 
-// judgeBy judges a call by a record of the team.
-func (m *member) judgeBy(ctx context.Context, record team.Team, r tool.Request, dir string) (approval.Judgement, error) {
-	hands := record.HandsOf(m.Member.Role)
+// dir is the folder in which the member's calls work.
+func (m *member) dir(ctx context.Context) string {
+	ws, done, err := m.current.Use(ctx)
+	if err != nil { // the call fails by that, if it needs one
+		return m.folder
+	}
+	defer done()
+	return ws.Dir()
+}
+
+// judgeBy judges a call of a member of a role by a record of the team.
+func (m *member) judgeBy(ctx context.Context, record team.Team, role string, r tool.Request, dir string) (approval.Judgement, error) {
+	hands := record.HandsOf(role)
 	j := approval.Judgement{Dir: dir, Asking: hands.PermissionAsk}
 	rules, _, err := permission.Parse(m.Organisation.And(hands.Permissions))
 	if err != nil {
@@ -48,7 +54,7 @@ func (m *member) judgeBy(ctx context.Context, record team.Team, r tool.Request, 
 	}
 	var v permission.Verdict
 	if m.Level != nil {
-		j.Level = m.Level(ctx, record, m.Member.Role)
+		j.Level = m.Level(ctx, record, role)
 		v = permission.Judge(rules, hands.PermissionMode, j.Level, r, dir)
 	} else {
 		v = rules.Decide(r, dir)
@@ -87,19 +93,24 @@ func (m *member) judgeWithout(j approval.Judgement, r tool.Request, unreadable e
 	return j, team.Errorf(team.InvalidState, "the permissions of the team cannot be read: %w", cmp.Or(err, unreadable)).WithHint("a person has to mend them; notify the user")
 }
 
-// mayCheck returns an error if a rule denies the check of a task as a command: who writes a check must not run by
-// it what no command may.
+// mayCheck returns an error if a rule denies the check of a task of the member as a command.
 func (m *member) mayCheck(ctx context.Context, t team.Task) error {
-	if t.Check == "" {
+	return m.mayRun(ctx, t.ID, m.Member.Role, t.Check, m.dir(ctx))
+}
+
+// mayRun returns an error if a rule denies the check of a task, in a folder, as a command of a role: who writes a
+// check must not run by it what no command may.
+func (m *member) mayRun(ctx context.Context, id team.TaskID, role, check, dir string) error {
+	if check == "" {
 		return nil
 	}
-	arguments, err := json.Marshal(map[string]string{"command": t.Check})
+	arguments, err := json.Marshal(map[string]string{"command": check})
 	if err != nil {
 		return err
 	}
-	j, err := m.judge(ctx, tool.Request{Called: "bash", Tool: "bash", Arguments: arguments, Traits: known().Traits("bash")})
+	j, err := m.judgeBy(ctx, *m.newest.Load(), role, tool.Request{Called: "bash", Tool: "bash", Arguments: arguments, Traits: known().Traits("bash")}, dir)
 	if err == nil && j.Answer == approval.Deny && j.Rule != "" {
-		err = team.Errorf(team.PermissionDenied, "the check of %s is not run: the rule %q denies it", t.ID, j.Rule).
+		err = team.Errorf(team.PermissionDenied, "the check of %s is not run: the rule %q denies it", id, j.Rule).
 			WithHint("ask the leader for a check that may run")
 	}
 	return err

@@ -32,7 +32,7 @@ func TestOrganisation(t *testing.T) {
 				continue
 			}
 			arguments := []byte(`{"command":"` + command + `"}`)
-			j, err := m.judgeBy(t.Context(), record, tool.Request{Called: "bash", Tool: "bash", Arguments: arguments, Traits: tool.Traits{Writes: true}}, "/work")
+			j, err := m.judgeBy(t.Context(), record, "coder", tool.Request{Called: "bash", Tool: "bash", Arguments: arguments, Traits: tool.Traits{Writes: true}}, "/work")
 			if err != nil || j.Answer != want.Answer || j.Rule != want.Rule {
 				t.Errorf("%s: %s: %v by %q, %v; want %v by %q", mode, command, j.Answer, j.Rule, err, want.Answer, want.Rule)
 			}
@@ -41,7 +41,7 @@ func TestOrganisation(t *testing.T) {
 	var given = team.Grant{Approval: "9f0c", By: "ann"}
 	record := team.Team{Hands: team.Hands{Permissions: team.Permissions{Allow: []string{"Bash(ls)", "Bash(id)"}, Given: map[string]team.Grant{"Bash(ls)": given}}}}
 	for command, want := range map[string]*team.Grant{"ls": &given, "id": nil} {
-		j, err := m.judgeBy(t.Context(), record, tool.Request{Called: "bash", Tool: "bash", Arguments: []byte(`{"command":"` + command + `"}`), Traits: tool.Traits{Writes: true}}, "/work")
+		j, err := m.judgeBy(t.Context(), record, "coder", tool.Request{Called: "bash", Tool: "bash", Arguments: []byte(`{"command":"` + command + `"}`), Traits: tool.Traits{Writes: true}}, "/work")
 		if err != nil || !reflect.DeepEqual(j.Given, want) {
 			t.Errorf("%s is allowed by a rule that was given by %v, %v", command, j.Given, err)
 		}
@@ -59,7 +59,7 @@ func TestOrganisation(t *testing.T) {
 		{"bash", `{"command":"ls"}`, false, "", true},
 		{"list_tasks", `{}`, true, approval.Allow, false},
 	} {
-		j, err := m.judgeBy(t.Context(), broken, tool.Request{Called: tt.tool, Tool: tt.tool, Arguments: []byte(tt.arguments), Traits: tool.Traits{ReadOnly: tt.readOnly, Writes: !tt.readOnly}}, "/work")
+		j, err := m.judgeBy(t.Context(), broken, "coder", tool.Request{Called: tt.tool, Tool: tt.tool, Arguments: []byte(tt.arguments), Traits: tool.Traits{ReadOnly: tt.readOnly, Writes: !tt.readOnly}}, "/work")
 		if (err != nil) != tt.fails || err == nil && j.Answer != tt.want {
 			t.Errorf("%s %s under rules that cannot be read: %v, %v", tt.tool, tt.arguments, j.Answer, err)
 		}
@@ -77,6 +77,22 @@ func TestDeniedCheck(t *testing.T) {
 		err := m.mayCheck(t.Context(), team.Task{ID: "T-001", Check: check})
 		if errors.Is(err, team.PermissionDenied) != denied || !denied && err != nil {
 			t.Errorf("the check %q: %v", check, err)
+		}
+	}
+}
+
+// Nor does the queue of a member run, for its owner, the check of another: what an organisation denies on this
+// machine, the team's records do not know.
+func TestDeniedCheckOfOther(t *testing.T) {
+	m := owner(t, nil, team.Team{Roles: map[string]team.Role{"tester": {Name: "tester", Hands: team.Hands{Permissions: team.Permissions{Deny: []string{"Bash(make *)"}}}}}})
+	m.Organisation = team.Permissions{Deny: []string{"Bash(git push *)"}}
+	may := m.lineOptions(nil).May
+	for _, tt := range []struct {
+		role, check string
+		denied      bool
+	}{{"tester", "go test ./...", false}, {"tester", "make test", true}, {"coder", "make test", false}, {"tester", "git push origin", true}, {"", "git push origin", true}} {
+		if err := may(t.Context(), "T-001", tt.role, tt.check, t.TempDir()); errors.Is(err, team.PermissionDenied) != tt.denied || !tt.denied && err != nil {
+			t.Errorf("the check %q of a %q: %v", tt.check, tt.role, err)
 		}
 	}
 }

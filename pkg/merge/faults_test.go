@@ -60,10 +60,13 @@ func TestBranchMovedByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	stray := sh(t, r.root, `cd a/line.git; c=$(git -c user.name=x -c user.email=x@x commit-tree -m stray `+string(base)+`^{tree}); git update-ref refs/heads/agentteam/red $c; echo $c`)
-	r.submit("T-001", base, "echo 1 > one")
+	e := r.submit("T-001", base, "echo 1 > one")
 	stop := r.run(q)
 	heard.await(t, "was moved by hand: it is at "+stray[:8])
 	stop()
+	if why, tried := q.Trouble(e); why == nil || !strings.Contains(why.Error(), "was moved by hand") || !tried {
+		t.Errorf("its trouble is %v, tried: %v", why, tried)
+	}
 	if h, err := repo.Head(r.ctx); err != nil || string(h) != stray {
 		t.Errorf("the branch is at %s, %v; it was put to %s", h, err, stray)
 	}

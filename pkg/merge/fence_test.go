@@ -2,6 +2,7 @@ package merge_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -250,17 +251,23 @@ func TestEntryForAnotherQueue(t *testing.T) {
 	r := setUp(t)
 	base := r.head()
 	r.checks.no = map[team.TaskID]bool{"T-001": true}
-	r.submit("T-001", base, "echo 1 > one")
+	e := r.submit("T-001", base, "echo 1 > one")
 	r.submit("T-002", base, "echo 2 > two")
 	q, _ := r.queue("a")
 	stop := r.run(q)
 	r.settled("T-001")
 	stop()
+	if why, tried := q.Trouble(e); why == nil || tried {
+		t.Errorf("its trouble is %v, tried: %v", why, tried)
+	}
 	if all, err := r.records.Waiting(r.ctx); err != nil || len(all) != 1 || all[0].Task != "T-001" {
 		t.Errorf("waiting: %+v, %v", all, err)
 	}
 	r.checks.no = nil
 	q, _ = r.queue("b")
+	if why, _ := q.Trouble(e); why != nil {
+		t.Errorf("the trouble of one that may is %v", why)
+	}
 	r.run(q)
 	r.settled()
 	r.once()
@@ -289,13 +296,13 @@ type slowly struct {
 	asked, answer chan struct{}
 }
 
-func (s slowly) Able(merge.Entry) bool {
+func (s slowly) Able(merge.Entry) error {
 	select {
 	case s.asked <- struct{}{}:
 	default:
 	}
 	<-s.answer
-	return false
+	return errors.New("no answer")
 }
 
 // Whether a queue may merge an entry can be in doubt while the server is away: it is asked again,

@@ -31,9 +31,9 @@ type Check struct {
 
 // Checker runs checks.
 type Checker interface {
-	// Able reports whether this process may merge the entry: it has a sandbox no weaker than the
+	// Able returns why this process may not merge the entry, or nil: it has a sandbox no weaker than the
 	// assignee's, and what of the user's folder its check needs.
-	Able(e Entry) bool
+	Able(e Entry) error
 	// Check runs a check on the files in dir, which are its to change. An error is not the
 	// work's fault: the entry is tried again later.
 	Check(ctx context.Context, dir string, c Check) (passed bool, output string, err error)
@@ -115,9 +115,11 @@ type Queue struct {
 type postponement struct {
 	until time.Time
 	tries int
+	err   error // of the last try
 }
 
-func (p *postponement) again() {
+func (p *postponement) again(err error) {
+	p.err = err
 	p.until = time.Now().Add(min(time.Second<<min(p.tries, 5), longestRest))
 	p.tries++
 }
@@ -227,7 +229,7 @@ func (q *Queue) note(err error) {
 		q.failed = postponement{}
 	case !errors.Is(err, errLost): // else the lease has to run out, or another queue has it
 		q.o.Logger.Warn("the line's queue has failed; it continues later", "err", err)
-		q.failed.again()
+		q.failed.again(err)
 	}
 }
 
@@ -266,7 +268,7 @@ func (q *Queue) openEntry() (Entry, bool) {
 func (q *Queue) first(now time.Time) (e Entry, any bool) {
 	for _, e := range q.due(now) {
 		any = true
-		if e.Task != "" && q.o.Checker.Able(e) { // asks the server, so not under the lock
+		if e.Task != "" && q.o.Checker.Able(e) == nil { // asks the server, so not under the lock
 			return e, true
 		}
 	}
@@ -308,13 +310,28 @@ func (q *Queue) next() (Entry, bool) {
 }
 
 // postpone notes that an entry could not be merged here, and is tried again later.
-func (q *Queue) postpone(e Entry) {
+func (q *Queue) postpone(e Entry, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.trouble[e.Task] == nil {
 		q.trouble[e.Task] = &postponement{}
 	}
-	q.trouble[e.Task].again()
+	q.trouble[e.Task].again(err)
+}
+
+// Trouble returns why this queue has not merged an entry that waits: tried reports that it has done so in vain, else
+// it may not. It is nil if the entry waits for its turn, or for another queue.
+func (q *Queue) Trouble(e Entry) (why error, tried bool) {
+	q.mu.Lock()
+	why = q.failed.err
+	if t := q.trouble[e.Task]; t != nil {
+		why = t.err
+	}
+	q.mu.Unlock()
+	if why != nil {
+		return why, true
+	}
+	return q.o.Checker.Able(e), false
 }
 
 // forget drops an entry that is not there any more, before that is heard.

@@ -337,10 +337,13 @@ type checks struct {
 	no  map[team.TaskID]bool // what no queue may merge
 }
 
-func (c *checks) Able(e merge.Entry) bool {
+func (c *checks) Able(e merge.Entry) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.no[e.Task]
+	if c.no[e.Task] {
+		return errors.New("its sandbox is another")
+	}
+	return nil
 }
 
 func (c *checks) Check(ctx context.Context, dir string, k merge.Check) (bool, string, error) {

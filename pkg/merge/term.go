@@ -96,7 +96,7 @@ func (q *Queue) serve(ctx context.Context, h *hold) error {
 			return err
 		default:
 			q.o.Logger.Warn("an entry could not be merged; it is tried again later", "task", e.Task, "err", err)
-			q.postpone(e)
+			q.postpone(e, err)
 		}
 	}
 }

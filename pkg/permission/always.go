@@ -16,12 +16,12 @@ import (
 // would allow more than the call, as for a command line of several commands.
 func Always(req tool.Request) string {
 	rule := ""
-	switch kind := kinds[req.Tool]; {
+	switch kind := kindOf(req); {
 	case kind == runs:
 		rule = alwaysRuns(argument(req, "command"))
 	case kind == edits:
 		rule = alwaysOf("Edit", argument(req, "path"))
-	case kind == reads && req.Tool == "read_file":
+	case kind == reads && req.Tool == "read_file": // others may look at a folder, and the rule would open all that is in it
 		rule = alwaysOf("Read", argument(req, "path"))
 	case kind == fetches:
 		if u, err := url.Parse(argument(req, "url")); err == nil {

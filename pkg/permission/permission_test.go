@@ -314,7 +314,11 @@ func TestAlways(t *testing.T) {
 		{"edit_file", "path", "/ws/a", "Edit(//ws/a)"},
 		{"edit_file", "path", "../a", ""},
 		{"edit_file", "path", "", ""},
+		{"write_notebook", "path", "a.ipynb", "Edit(/a.ipynb)"}, // a tool that is new: it is judged as one that edits
+		{"write_notebook", "path", "../a.ipynb", ""},
+		{"write_notebook", "cell", "a.ipynb", ""},
 		{"read_file", "path", "a", "Read(/a)"},
+		{"grep", "path", "src", ""},
 		{"web_fetch", "url", "https://Example.com/x", "WebFetch(domain:example.com)"},
 		{"web_fetch", "url", "::", ""},
 		{"mcp__a__b", "", "", "mcp__a__b"},

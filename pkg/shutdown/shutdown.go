@@ -31,9 +31,16 @@ const (
 	// is closed by half keeps its team from work until a successor leads.
 	Goal = 1500 * time.Millisecond
 
-	// Release is for putting back the task that the member holds. If it cannot be put
-	// back, the watchdog frees it once the lease has run out.
+	// Release is for putting back the task that the member holds and, of one that leaves for
+	// good when the signal comes, for keeping what it has changed without a task and for
+	// removing its trees: all of that together. A task that cannot be put back is freed by the
+	// watchdog once the lease has run out; trees that are left are removed by the next process
+	// of the team on this host.
 	Release = time.Second
+
+	// Part ends Tools, Journal and Release, in whatever of them a member is when the signal
+	// comes.
+	Part = Tools + Journal + Release
 
 	// SignOff is for what a teammate writes into its member's record, and closing its
 	// inbox. If it cannot be written, the member is missed once its lease has run out.

@@ -14,7 +14,7 @@ const spare = 500 * time.Millisecond
 func TestSharesFit(t *testing.T) {
 	const (
 		work     = max(shutdown.Tools+shutdown.Journal, shutdown.Goal)
-		teammate = shutdown.Tools + shutdown.Journal + shutdown.Release + shutdown.SignOff
+		teammate = shutdown.Part + shutdown.SignOff
 		leader   = work + shutdown.Release + shutdown.Lease
 	)
 	for who, takes := range map[string]time.Duration{
@@ -27,6 +27,9 @@ func TestSharesFit(t *testing.T) {
 		if takes+spare > shutdown.Within {
 			t.Errorf("%s may take %v to end, and should leave %v of %v", who, takes, spare, shutdown.Within)
 		}
+	}
+	if steps := shutdown.Tools + shutdown.Journal + shutdown.Release; steps > shutdown.Part {
+		t.Errorf("a member may take %v until it signs off, and is bounded by %v", steps, shutdown.Part)
 	}
 	if shutdown.Children < teammate {
 		t.Errorf("a child is killed after %v, before its last word, which may take %v", shutdown.Children, teammate)

@@ -94,7 +94,11 @@ func (l *Line) keepWhole(ctx context.Context, repo *line.Repo, tree, why string)
 	} else if err != nil {
 		return err
 	}
-	return l.notify(ctx, filepath.Base(folder), fmt.Sprintf("What %s may have changed without a task is not in the team's line: %s. A person finds the files on host %s in %s.", l.who("you"), why, host(), folder))
+	err = l.notify(ctx, filepath.Base(folder), fmt.Sprintf("What %s may have changed without a task is not in the team's line: %s. A person finds the files on host %s in %s.", l.who("you"), why, host(), folder))
+	if err != nil {
+		err = fmt.Errorf("it is kept in %s, of which there is no notice: %w", folder, err)
+	}
+	return err
 }
 
 // leaves reports whether the member leaves, so that its notices are for the leader. The caller holds

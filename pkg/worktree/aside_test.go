@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
@@ -235,6 +236,36 @@ func TestTreeIsKept(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "*")); err != nil || len(left) > 0 {
 		t.Errorf("there are %v, %v", left, err)
+	}
+}
+
+// A member whose process is to stop waits for no removal of trees; what it may have changed is kept before that.
+func TestLeaveInHaste(t *testing.T) {
+	r := setUp(t)
+	notices := r.notices()
+	m := r.mate("coder-1", 1)
+	m.bash("echo new > new.txt")
+	m.at.Close()
+	removed := m.line.Removing() // as of a tree with many files
+	defer removed()
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	left := make(chan error, 1)
+	go func() {
+		err := m.line.Leave(ctx, true)
+		m.line.Settled(ctx)
+		left <- err
+	}()
+	select {
+	case err := <-left:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("it left with %v", err)
+		}
+	case <-time.After(brokertest.Longest):
+		t.Fatal("it waits for the removal of a tree")
+	}
+	if kept, err := filepath.Glob(filepath.Join(r.dir, "*", "kept", "*", "new.txt")); err != nil || len(kept) != 1 || len(*notices) != 1 {
+		t.Errorf("kept are %v, %v; notices: %q", kept, err, *notices)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"agentteam/pkg/team"
 )
 
-// levelWithin bounds the look at which sandbox a member has.
+// levelWithin bounds the look at which sandbox a member has, and at the team's record when one leaves.
 const levelWithin = 10 * time.Second
 
 // below returns the folder of a path with slashes below dir, and makes it.

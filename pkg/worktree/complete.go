@@ -16,7 +16,7 @@ import (
 // first. If ctx ends before, the work stays in the queue: the same call again waits for the same
 // outcome. A task that has changed no file is completed without it.
 //
-// Errors: InvalidState if the work was not merged, with all that the next holder needs to know,
+// Errors: Busy for a leader whose work waits long, as if ctx had ended; InvalidState if the work was not merged, with all that the next holder needs to know,
 // and then the task is put back; those of [board.Hand.Complete]; those of [line.Tree.Commit].
 func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Task, error) {
 	p, err := l.placeOf(t)
@@ -46,7 +46,7 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 		}
 		return t, err
 	}
-	if err := l.records.Over(ctx, t.ID, t.Epoch); err != nil {
+	if err := l.over(ctx, t); err != nil {
 		return t, err
 	}
 	return l.outcome(ctx, t)

@@ -1,4 +1,34 @@
 package worktree
 
+import (
+	"time"
+
+	"agentteam/pkg/merge"
+	"agentteam/pkg/team"
+)
+
 // Outcome is what the holder of a task that was submitted reads, however late.
 var Outcome = (*Line).outcome
+
+// Removing has the line count one more tree as being removed, until the returned function is called.
+func (l *Line) Removing() (removed func()) {
+	l.work.Add(1)
+	return l.work.Done
+}
+
+// Hurry has the line wait no longer than that for what it waits for minutes or an hour else.
+func (l *Line) Hurry(after, again, every time.Duration) { l.waits = patience{after, again, every} }
+
+// Due returns the tasks of whose entries a notice is due; it is sent.
+func Due() func(waiting []merge.Entry, now time.Time) (due []team.TaskID) {
+	s := &stuck{usual, map[merge.Work]turn{}}
+	return func(waiting []merge.Entry, now time.Time) (due []team.TaskID) {
+		for _, e := range s.due(waiting, now) {
+			t := s.turns[workOf(e)]
+			t.noticed, t.notices = now, t.notices+1
+			s.turns[workOf(e)] = t
+			due = append(due, e.Task)
+		}
+		return due
+	}
+}

@@ -2,6 +2,8 @@ package worktree_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -82,5 +84,51 @@ func TestCheckedAsItsAssignee(t *testing.T) {
 	r.must(err)
 	if !slices.ContainsFunc(opened.all, func(m team.Member) bool { return m.AgentID == "coder-2" && m.Role == "tester" }) {
 		t.Errorf("checked as %+v", opened.all)
+	}
+}
+
+// Where a rule denies a check, no queue runs it on merged files: the work waits for a queue of another host, which
+// may.
+func TestDeniedCheckIsNotRun(t *testing.T) {
+	r := setUp(t)
+	tried := make(chan team.TaskID, 1)
+	r.may = func(_ context.Context, id team.TaskID, role, check, dir string) error {
+		select {
+		case tried <- id:
+		default:
+		}
+		return team.Errorf(team.PermissionDenied, "the check of %s is not run: a rule denies %q to a %q in %s", id, check, role, dir)
+	}
+	strict := r.mate("coder-1", 1)
+	r.may = nil
+	lax := r.mate("coder-2", 1)
+	strict.merges()
+	ran := filepath.Join(t.TempDir(), "ran")
+	theirs := lax.does(r.add("Theirs", "echo ran >> "+ran), "echo theirs > theirs.txt")
+	_, err := strict.completes(strict.does(r.add("Mine", ""), "echo mine > mine.txt")) // the line moves
+	r.must(err)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := lax.completes(theirs)
+		ended <- err
+	}()
+	select {
+	case id := <-tried:
+		if id != theirs.ID {
+			t.Errorf("%s was judged", id)
+		}
+	case err := <-ended:
+		t.Fatalf("it was not judged, and ended with %v", err)
+	}
+	if _, err := strict.completes(strict.does(r.add("More", ""), "echo more > more.txt")); err != nil { // others are merged
+		t.Error(err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the check ran there")
+	}
+	lax.merges()
+	r.must(<-ended)
+	if _, err := os.Stat(ran); err != nil {
+		t.Errorf("the check ran nowhere: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,6 +170,17 @@ func TestLinksTooLarge(t *testing.T) {
 		if _, err := r.decide(); errors.Is(err, team.BudgetExceeded) != refused || !refused && err != nil {
 			t.Errorf("%q: %v", level, err)
 		}
+	}
+}
+
+// Where the level turns out to need copies only once trees are made, those links are left out that together with
+// the ones before are too large: a tree without them is better than none.
+func TestLinksTooLargeTogether(t *testing.T) {
+	r := linked(t, team.Confined)
+	r.sh(r.user, "truncate -s 300M node_modules/large; mkdir cache; truncate -s 300M cache/large; printf 'cache\n' >> .gitignore")
+	r.record.Hands.Links = []string{"node_modules", "cache", ".env.test"}
+	if _, names, mounted := hands.LinksOf(t.Context(), r.source, r.record, "coder"); mounted || !slices.Equal(names, []string{"node_modules", ".env.test"}) {
+		t.Errorf("a tree gets %v, mounted: %v", names, mounted)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"agentteam/pkg/board"
 	"agentteam/pkg/line"
@@ -104,28 +105,31 @@ func (c checker) member(ctx context.Context, a team.AgentID) (team.Member, error
 }
 
 // Able implements [merge.Checker].
-func (c checker) Able(e merge.Entry) bool {
+func (c checker) Able(e merge.Entry) error {
 	leveled := e.Sandbox != "" && c.l.o.Level != nil
 	if !leveled && e.Links == nil {
-		return true
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), levelWithin)
 	defer cancel()
 	m, err := c.member(ctx, e.Agent)
 	if err != nil {
-		return false
+		return err
 	}
 	if e.Links != nil {
 		_, here, _ := c.l.links(ctx, m.Role)
-		if slices.ContainsFunc(e.Links, func(name string) bool { return !slices.Contains(here, name) }) {
-			return false
+		if missing := slices.DeleteFunc(slices.Clone(e.Links), func(name string) bool { return slices.Contains(here, name) }); len(missing) > 0 {
+			return team.Errorf(team.Unavailable, "its check has used %s (worktree_links), which cannot be had here", strings.Join(missing, ", "))
 		}
 	}
 	if !leveled {
-		return true
+		return nil
 	}
 	have := c.l.o.Level(ctx, c.l.o.Record(), m.Role)
-	return have.Stronger(e.Sandbox) == have
+	if have.Stronger(e.Sandbox) != have {
+		return team.Errorf(team.Unavailable, "the commands of %s ran in the sandbox %s, and would run in %s here", e.Agent, e.Sandbox, have)
+	}
+	return nil
 }
 
 // Check implements [merge.Checker].
@@ -138,6 +142,11 @@ func (c checker) Check(ctx context.Context, dir string, k merge.Check) (passed b
 	at, err := below(dir, record.Line.Prefix)
 	if err != nil { // the work has put something in its place
 		return false, team.Line(err), nil
+	}
+	if may := c.l.o.May; may != nil {
+		if err := may(ctx, k.Task, m.Role, k.Command, at); err != nil {
+			return false, "", err
+		}
 	}
 	tree := &workspace.Tree{Root: dir, Dir: at}
 	if from, links, mounted := c.l.links(ctx, m.Role); len(links) > 0 {

@@ -44,6 +44,7 @@ type Options struct {
 	Source  workspace.Source      // of the process
 	Notify  Notify                // nil: the member is notified of nothing
 	Level   Level                 // nil: commands run in no sandbox that is known
+	May     May                   // nil: no rule denies a check
 	Dir     string                // below which each team has its folder; default: agentteam/lines in the user's cache folder
 	Logger  *slog.Logger          // default: discard
 	Metrics prometheus.Registerer // of the member's queue; may be nil
@@ -51,6 +52,9 @@ type Options struct {
 
 // Level returns in what sandbox the commands of a role run here.
 type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
+
+// May returns an error if a rule denies, on this machine, the check of a task as a command of a role in dir.
+type May func(ctx context.Context, id team.TaskID, role, check, dir string) error
 
 // Notify sends a member a notice, which is stored once for each id.
 type Notify func(ctx context.Context, to team.AgentID, id, text string) error
@@ -62,6 +66,7 @@ type Line struct {
 	records *merge.Records
 	tasks   tasks
 	roster  *roster.Roster
+	waits   patience
 	ran     atomic.Bool // commands have run in the tree of no task since it was last looked at
 
 	opening sync.Mutex // one workspace at a time; taken before mu
@@ -88,7 +93,7 @@ type place struct {
 func New(o Options) *Line {
 	o.Logger = telemetry.OrDiscard(o.Logger)
 	b := board.New(o.Team.Bucket, board.Options{Logger: o.Logger})
-	return &Line{o: o, records: merge.New(o.Team), tasks: tasks{b}, roster: roster.New(o.Team), open: map[string]*place{}}
+	return &Line{o: o, records: merge.New(o.Team), tasks: tasks{b}, roster: roster.New(o.Team), waits: usual, open: map[string]*place{}}
 }
 
 // at opens the repository and makes the queue, once.
@@ -347,14 +352,26 @@ func (l *Line) leave(w workspace.Work, p *place) {
 	})
 }
 
-// Settled waits until the trees of tasks that are over are removed. Nothing may be open.
-func (l *Line) Settled() { l.work.Wait() }
+// Settled waits until the trees of tasks that are over are removed, or ctx ends: what is half removed then, the next
+// sweep of this host removes. Nothing may be open.
+func (l *Line) Settled(ctx context.Context) {
+	settled := make(chan struct{})
+	go func() {
+		l.work.Wait()
+		close(settled)
+	}()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
+}
 
 // Leave removes the trees of the member, which has left the team; at the end of the goal also those
 // of members that were lost on this host, which no process has open. Nothing of the member may be open.
-// What was changed without a task, and [Line.Aside] could not set aside, is kept.
+// What was changed without a task, and [Line.Aside] could not set aside, is kept. Once ctx ends no more is removed,
+// and Leave returns: the next sweep of this host removes what is left.
 func (l *Line) Leave(ctx context.Context, ended bool) error {
-	l.work.Wait()
+	l.Settled(ctx)
 	l.mu.Lock()
 	site := l.site
 	l.mu.Unlock()
@@ -366,13 +383,27 @@ func (l *Line) Leave(ctx context.Context, ended bool) error {
 		return err
 	}
 	if ended {
+		ctx, cancel := context.WithTimeout(ctx, levelWithin)
+		defer cancel()
 		record, err := registry.Record(ctx, l.o.Team)
 		ended = errors.Is(err, team.NotFound) || err == nil && record.Status != team.Active
 	}
 	failed := l.keepUnseen(ctx, site.Repo, there)
-	_, err = site.Repo.Sweep(func(tree string) bool {
-		return !slices.Contains(there, tree) || !l.owns(tree) && !ended
+	if err := ctx.Err(); err != nil {
+		return errors.Join(failed, err)
+	}
+	swept := make(chan error, 1)
+	l.work.Go(func() {
+		_, err := site.Repo.Sweep(func(tree string) bool {
+			return ctx.Err() != nil || !slices.Contains(there, tree) || !l.owns(tree) && !ended
+		})
+		swept <- err
 	})
+	select {
+	case err = <-swept:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
 	return errors.Join(failed, err)
 }
 
@@ -405,7 +436,11 @@ const tidyEvery = 10 * time.Minute
 // Run takes part in the queue while the team is on the line, and removes trees of what is over,
 // until ctx ends; then it returns nil.
 func (l *Line) Run(ctx context.Context) error {
-	defer l.work.Wait()
+	defer func() {
+		ctx, cancel := shutdown.Outlive(ctx, shutdown.Tools) // whose share this is beside
+		defer cancel()
+		l.Settled(ctx)
+	}()
 	for !l.o.Record().OnLine() {
 		select {
 		case <-ctx.Done():
@@ -413,6 +448,12 @@ func (l *Line) Run(ctx context.Context) error {
 		case <-time.After(roster.Interval):
 		}
 	}
+	noticed := make(chan struct{})
+	go func() {
+		defer close(noticed)
+		l.noteStuck(ctx)
+	}()
+	defer func() { <-noticed }()
 	_, queue, err := l.at(ctx)
 	for wait := time.Second; err != nil; wait = min(2*wait, time.Minute) { // meanwhile other processes merge
 		l.o.Logger.WarnContext(ctx, "this process merges nothing; it tries again", "in", wait, "err", err)

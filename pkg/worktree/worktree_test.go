@@ -43,6 +43,7 @@ type rig struct {
 	board   *board.Board
 	source  workspace.Source
 	level   worktree.Level
+	may     worktree.May
 	notify  worktree.Notify
 	begin   workspace.Begin
 }
@@ -96,7 +97,7 @@ func (r *rig) mate(name team.AgentID, incarnation uint64) *mate {
 	r.Helper()
 	m := &mate{rig: r, w: team.Member{AgentID: name, Role: "coder", Incarnation: incarnation}}
 	m.hand = board.NewHand(r.Context(), r.board, m.w.Holder())
-	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: r.source, Level: r.level, Notify: r.notify, Dir: r.dir})
+	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: r.source, Level: r.level, May: r.may, Notify: r.notify, Dir: r.dir})
 	m.at = workspace.Follow(m.line, func() workspace.Work {
 		w := workspace.Work{Team: r.record, Member: m.w, Head: string(m.line.Head())}
 		if w.Task, _ = m.hand.Task(); w.Task.ID != "" {

@@ -2,10 +2,13 @@ package teamtool
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tokens"
 )
@@ -13,9 +16,49 @@ import (
 // What follows is what the model is shown of what tools return: what follows from its call.
 // Programs get the whole records.
 
+// earlier is how an earlier hold of a task ended, as its next holder is shown it.
+type earlier struct {
+	By     team.AgentID `json:"by"`
+	Reason string       `json:"reason,omitempty"`
+	Commit string       `json:"commit,omitempty"` // of work that was not merged
+	Branch string       `json:"branch,omitempty"` // which has it in a tree of the next holder
+}
+
+// tries is how the holds before that of a task which was just taken ended: the claim has removed that from the
+// record. It is never nil. What cannot be read is left out, for the claim is made, and the record names where
+// the work is.
+func (t tools) tries(ctx context.Context, task team.Task) []team.Try {
+	all := []team.Try{}
+	ctx, done := shutdown.Outlive(ctx, shutdown.Tools)
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, resultWithin)
+	defer cancel()
+	last, unmerged, err := t.Hand.LastTry(ctx, task)
+	for _, y := range []*team.Try{last, unmerged} {
+		if err == nil && y != nil {
+			all = append(all, *y)
+		}
+	}
+	return all
+}
+
+// earlierHolds are tries, and the other holds of which t has work that was not merged.
+func earlierHolds(t team.Task, tries []team.Try) (all []earlier) {
+	for _, y := range slices.Concat(tries, t.Returned) {
+		e := earlier{By: y.By, Reason: y.Reason, Commit: y.Commit}
+		if y.Commit != "" {
+			e.Branch = y.Branch(t.ID)
+		}
+		if !slices.ContainsFunc(all, func(o earlier) bool { return o.Branch != "" && o.Branch == e.Branch }) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
 // changed is what the model is shown of a task that a tool has changed: without what it has
-// said itself, and what is empty.
-func changed(c team.TaskView) any {
+// said itself, and what is empty. tries are what it reads of a task that it has taken; nil of another.
+func changed(c team.TaskView, tries ...team.Try) any {
 	b := struct {
 		ID          team.TaskID     `json:"id"`
 		Status      team.TaskStatus `json:"status"`
@@ -24,6 +67,7 @@ func changed(c team.TaskView) any {
 		Why         string          `json:"why,omitempty"`
 		WaitingFor  []team.TaskID   `json:"waiting_for,omitempty"`
 		Attempts    int             `json:"attempts,omitempty"`
+		Earlier     []earlier       `json:"earlier,omitempty"`
 	}{ID: c.ID, Status: c.Status, ReservedFor: c.ReservedFor, Why: c.Why, WaitingFor: c.WaitingFor}
 	if c.Status == team.InProgress {
 		b.Assignee = c.Assignee
@@ -31,12 +75,15 @@ func changed(c team.TaskView) any {
 	if c.Status.Open() {
 		b.Attempts = c.Attempts
 	}
+	if tries != nil {
+		b.Earlier = earlierHolds(c.Task, tries)
+	}
 	return b
 }
 
 // whole is what the model is shown of a task as a whole: without what is empty, and what only
-// programs need.
-func whole(w team.TaskView) any {
+// programs need. tries are what it reads of a task that it has taken.
+func whole(w team.TaskView, tries ...team.Try) any {
 	b := struct {
 		ID           team.TaskID     `json:"id"`
 		Title        string          `json:"title"`
@@ -55,10 +102,11 @@ func whole(w team.TaskView) any {
 		Summary      string          `json:"result_summary,omitempty"`
 		Reason       string          `json:"reason,omitempty"`
 		Attempts     int             `json:"attempts,omitempty"`
+		Earlier      []earlier       `json:"earlier,omitempty"`
 		Metadata     json.RawMessage `json:"metadata,omitempty"`
 		CreatedBy    team.AgentID    `json:"created_by,omitempty"`
 	}{w.ID, w.Title, w.Status, w.Assignee, w.ReservedFor, w.Role, w.Priority, w.Description, w.Dependencies, w.WaitingFor, w.Blocks, w.Check,
-		w.DeliverablePath, w.DeliverableReq, w.ResultSummary, w.Reason, w.Attempts, w.Metadata, w.CreatedBy}
+		w.DeliverablePath, w.DeliverableReq, w.ResultSummary, w.Reason, w.Attempts, earlierHolds(w.Task, tries), w.Metadata, w.CreatedBy}
 	if w.Status == team.Completed && w.Digest == "" { // there is no such file
 		b.Deliverable = ""
 	}

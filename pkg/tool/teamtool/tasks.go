@@ -400,7 +400,7 @@ func (t tools) claimTask(ctx context.Context, in claimArgs) (tool.Output, error)
 		return t.result(ctx, task)
 	}
 	v := task.View(nil, nil)
-	return tool.Output{Value: v, Brief: whole(v), Effects: tool.Effects{Moved: &task}}, nil
+	return tool.Output{Value: v, Brief: whole(v, t.tries(ctx, task)...), Effects: tool.Effects{Moved: &task}}, nil
 }
 
 // assign gives a task to a member: to oneself by one's own hand, to another by a
@@ -446,6 +446,7 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (tool.Output, 
 		return tool.Output{}, err
 	}
 	var task team.Task
+	takes := (assignee == t.Self.AgentID || status == team.InProgress) && !t.held(id)
 	switch {
 	case !edit.Empty():
 		task, _, err = t.Board.Edit(ctx, id, t.actor(), edit)
@@ -457,7 +458,11 @@ func (t tools) updateTask(ctx context.Context, in updateTaskArgs) (tool.Output, 
 	if err != nil {
 		return tool.Output{}, err
 	}
-	return t.result(ctx, task)
+	out, err := t.result(ctx, task)
+	if takes && task.Status == team.InProgress && task.Assignee == t.Self.AgentID {
+		out.Brief = changed(task.View(nil, nil), t.tries(ctx, task)...)
+	}
+	return out, err
 }
 
 // check refuses fields that do not go together before anything is changed: a call is

@@ -230,6 +230,34 @@ func TestClaimTask(t *testing.T) {
 	}
 }
 
+// Who takes a task by a call has no block of it: the call's result has how it came back, and where its work is,
+// which the claim has removed from the record.
+func TestClaimReturned(t *testing.T) {
+	d := newDesk(t)
+	work := team.Try{By: "coder-1", Epoch: 1, Commit: strings.Repeat("1", 40), Base: strings.Repeat("2", 40)}
+	for i, call := range []struct{ tool, arguments string }{
+		{"claim_task", `{"task_id":"1"}`}, {"update_task", `{"task_id":"2","status":"in_progress"}`}, {"TaskUpdate", `{"task_id":"3","owner":"coder-2"}`},
+	} {
+		id := team.TaskID(fmt.Sprintf("T-%03d", i+1))
+		d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)
+		d.ok(nil, "coder-1", "claim_task", `{"task_id":"`+string(id)+`"}`)
+		if _, err := d.hands["coder-1"].GiveBack(t.Context(), id, team.GiveBack{Reason: "it conflicts:\n+both differences", Merge: true, Returned: &work}); err != nil {
+			t.Fatal(err)
+		}
+		d.ok(nil, "tester-1", "claim_task", `{"task_id":"`+string(id)+`"}`)
+		d.ok(nil, "tester-1", "release_task", `{"task_id":"`+string(id)+`","reason":"no tools"}`)
+		got := d.call("coder-2", call.tool, call.arguments)
+		if want := `"earlier":[{"by":"tester-1","reason":"no tools"},{"by":"coder-1","reason":"it conflicts:\n+both differences","commit":"` +
+			work.Commit + `","branch":"returned/` + string(id) + `/1"}]`; got.IsError || !strings.Contains(got.Content, want) {
+			t.Errorf("%s answered %s, want %s in it", call.tool, got.Content, want)
+		}
+		if got := d.call("coder-2", "get_task", `{"task_id":"`+string(id)+`"}`).Content; !strings.Contains(got, `"branch":"returned/`+string(id)+`/1"`) {
+			t.Errorf("get_task answered %s", got)
+		}
+		d.ok(nil, "coder-2", "update_task", `{"task_id":"`+string(id)+`","status":"completed","result_summary":"ok"}`)
+	}
+}
+
 func TestCompleteTask(t *testing.T) {
 	d := newDesk(t)
 	d.ok(nil, team.Leader, "create_task", `{"title":"a"}`)

@@ -1,0 +1,129 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"agentteam/pkg/merge"
+	"agentteam/pkg/shutdown"
+	"agentteam/pkg/team"
+)
+
+// patience is how long it may be the turn of an entry that waits to be merged until the leader is notified, how
+// long until it is again, and the time between two looks.
+type patience struct{ after, again, every time.Duration }
+
+var usual = patience{after: 5 * time.Minute, again: time.Hour, every: time.Minute}
+
+// stuck notes since when it is the turn of entries.
+type stuck struct {
+	patience
+	turns map[merge.Work]turn
+}
+
+type turn struct {
+	since, noticed time.Time
+	notices        int
+}
+
+// due returns the entries of which a notice is due, of those that wait, in their order. One that waits behind
+// others has its turn once these are gone, or have waited too long themselves.
+func (s *stuck) due(waiting []merge.Entry, now time.Time) (due []merge.Entry) {
+	there, behind := map[merge.Work]bool{}, false
+	for _, e := range waiting {
+		w := workOf(e)
+		there[w] = true
+		if behind {
+			continue
+		}
+		t, known := s.turns[w]
+		if !known {
+			t.since = now
+			s.turns[w] = t
+		}
+		behind = now.Sub(t.since) < s.after
+		if !behind && (t.notices == 0 || now.Sub(t.noticed) >= s.again) {
+			due = append(due, e)
+		}
+	}
+	maps.DeleteFunc(s.turns, func(w merge.Work, _ turn) bool { return !there[w] })
+	return due
+}
+
+func workOf(e merge.Entry) merge.Work { return merge.Work{Task: e.Task, Epoch: e.Epoch} }
+
+// noteStuck notifies the leader of work that waits and that this process cannot merge, until ctx ends: its holder
+// waits for as long as it takes, so the goal would never end, and the leader would not learn why.
+func (l *Line) noteStuck(ctx context.Context) {
+	s := &stuck{l.waits, map[merge.Work]turn{}}
+	shutdown.Every(ctx, s.every, func(ctx context.Context) {
+		if l.o.Notify == nil {
+			return
+		}
+		waiting, err := l.records.Waiting(ctx)
+		if err == nil {
+			err = l.notifyStuck(ctx, s, waiting)
+		}
+		if err != nil && ctx.Err() == nil {
+			l.o.Logger.WarnContext(ctx, "the leader is not notified of what waits to be merged", "err", err)
+		}
+	})
+}
+
+// notifyStuck sends the notices that are due. Those of one kind have the same id in each process: the leader gets
+// the first.
+func (l *Line) notifyStuck(ctx context.Context, s *stuck, waiting []merge.Entry) error {
+	now := time.Now()
+	for _, e := range s.due(waiting, now) {
+		why, tried := l.trouble(ctx, e)
+		if why == nil {
+			continue
+		}
+		t, kind := s.turns[workOf(e)], "unable"
+		if tried {
+			kind = "tried"
+		}
+		id := fmt.Sprintf("stuck-%s-%d-%s-%d", e.Task, e.Epoch, kind, t.notices)
+		if err := l.o.Notify(ctx, team.Leader, id, stuckText(e, now.Sub(t.since), why, tried)); err != nil {
+			return err
+		}
+		l.o.Logger.WarnContext(ctx, "work waits to be merged", "task", e.Task, "agent", e.Agent, "why", why)
+		t.noticed, t.notices = now, t.notices+1
+		s.turns[workOf(e)] = t
+	}
+	return nil
+}
+
+// trouble returns why this process has not merged an entry, see [merge.Queue.Trouble].
+func (l *Line) trouble(ctx context.Context, e merge.Entry) (why error, tried bool) {
+	_, queue, err := l.at(ctx)
+	if err != nil {
+		return fmt.Errorf("the line cannot be opened: %w", err), true
+	}
+	return queue.Trouble(e)
+}
+
+// stuckText is the notice to the leader of work that waits to be merged.
+func stuckText(e merge.Entry, d time.Duration, why error, tried bool) string {
+	what := "may not merge it"
+	if tried {
+		what = "has tried in vain"
+	}
+	return fmt.Sprintf("[Not merged] The work of %s on %s (%s) has waited for %d minutes to be merged. Host %s %s: %s. It stays in the queue, and is merged as soon as any host can. "+
+		"If that cannot be repaired, update_task with status \"pending\" takes the task back, without this work.",
+		e.Agent, e.Task, e.Title, int(d.Minutes()), host(), what, team.Clean(team.Line(why), 1000))
+}
+
+// over waits until the queue is done with a task that was submitted. A leader waits until the notice of what is
+// wrong must have come: in the middle of a call it reads none.
+func (l *Line) over(ctx context.Context, t team.Task) error {
+	if l.o.Member.AgentID == team.Leader {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, l.waits.after+2*l.waits.every, team.Errorf(team.Busy, "this takes long, and continues without you").
+			WithModelHint("do other things; complete %s again to wait for the outcome, or put it back", t.ID))
+		defer cancel()
+	}
+	return l.records.Over(ctx, t.ID, t.Epoch)
+}
