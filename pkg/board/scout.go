@@ -31,7 +31,7 @@ type prospect struct {
 	declined     time.Time // when the agent has put it back; zero: it has not
 	priority     int
 	dependencies []team.TaskID
-	alone        time.Duration // how long the agent rests from it while no other could take it
+	alone        time.Duration // how long the agent is not offered it while no other could take it
 }
 
 // NewScout returns a scout for an agent of this name and role. others reports whether another
