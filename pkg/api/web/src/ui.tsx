@@ -3,7 +3,7 @@
 import { h, redraw, type Child } from "./dom"
 import { key, type Key } from "./keys"
 import { path, say, type Problem } from "./request"
-import { filter, place, route, to } from "./route"
+import { filter, picked, place, to } from "./route"
 import { act, isBusy, once, session, team, type, typed } from "./store"
 import { line } from "./text"
 
@@ -71,7 +71,7 @@ export const write = (id: string, to: string, content: string, more: object = {}
 
 // Find is the field in which a person looks for what; the words stand in the address as q. has
 // reports whether a text has all of them.
-export const Find = (p: { what: string; enter?: (back: boolean) => void }) => <input id="search" type="search" placeholder="Find  /" aria-label={"Find " + p.what} value={route().query.get("q") || ""} oninput={(e: any) => filter("q", e.target.value)}
+export const Find = (p: { what: string; enter?: (back: boolean) => void }) => <input id="search" type="search" placeholder="Find  /" aria-label={"Find " + p.what} value={picked("q")} oninput={(e: any) => filter("q", e.target.value)}
   onkeydown={(e: any) => {
     if (e.key === "Enter" && p.enter) p.enter(e.shiftKey)
     else if (e.key === "Escape" || e.key === "Enter") e.target.blur()

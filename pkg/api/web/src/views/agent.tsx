@@ -4,7 +4,7 @@ import { h, redraw, type Child } from "../dom"
 import { atEnd, List, toEnd, toRow } from "../list"
 import { Markdown } from "../markdown"
 import { api, path, say, type Problem } from "../request"
-import { route, to } from "../route"
+import { picked, route, to } from "../route"
 import { act, note, team } from "../store"
 import { follow } from "../stream"
 import { Ago, line, Name, Text, Time, words } from "../text"
@@ -108,7 +108,7 @@ let found = -1 // the row that was found last
 let searches = 0 // each ends the one before
 
 async function search(r: Route, by: number) {
-  const q = (r.query.get("q") || "").toLowerCase()
+  const q = picked("q").toLowerCase()
   if (!q || !said.rows.length) return
   const mine = ++searches
   const wanted = () => mine === searches

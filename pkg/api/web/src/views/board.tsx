@@ -3,7 +3,7 @@
 import { h, redraw, type Child } from "../dom"
 import { List } from "../list"
 import { api, path } from "../request"
-import { filter, go, route, to } from "../route"
+import { filter, go, picked, route, to } from "../route"
 import { act, once, team, type OpenTeam } from "../store"
 import { line, short, words } from "../text"
 import { Sheet, sure } from "../dialog"
@@ -234,8 +234,8 @@ export const board: View = {
   keys,
   draw(r): Child {
     const t = team!
-    const q = r.query.get("q") || ""
-    const graph = r.query.get("show") === "graph"
+    const q = picked("q")
+    const graph = picked("show") === "graph"
     return <div class="page board">
       <div class="head tools">
         <h1>Board</h1>

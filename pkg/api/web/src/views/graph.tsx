@@ -4,7 +4,7 @@ import { h, redraw, type Child } from "../dom"
 import { curve, Zoom } from "../drawing"
 import { drag } from "../pointer"
 import { path, type Problem } from "../request"
-import { go, route, to } from "../route"
+import { go, picked, to } from "../route"
 import { ask, every, team, type OpenTeam } from "../store"
 import { line, words } from "../text"
 import { key, type Key } from "../keys"
@@ -40,7 +40,7 @@ export function openGraph(r: Route) {
 }
 
 function read(id: string) {
-  if (route().query.get("show") !== "graph") return
+  if (picked("show") !== "graph") return
   const now = [...team!.state.tasks.values()].map((x) => x.id + ":" + x.dependencies).join()
   if (now === asked) return
   asked = now

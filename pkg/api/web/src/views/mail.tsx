@@ -4,7 +4,7 @@ import { h, redraw, type Child } from "../dom"
 import { List } from "../list"
 import { Markdown } from "../markdown"
 import { api, path } from "../request"
-import { filter, to, type Route } from "../route"
+import { filter, picked, type Route, to } from "../route"
 import { team } from "../store"
 import { line, Time } from "../text"
 import { key, type Key } from "../keys"
@@ -51,8 +51,8 @@ const newest = (t: Thread) => t.mail[t.mail.length - 1]
 
 function found(r: Route): Thread[] {
   collect()
-  const words = r.query.get("q") || ""
-  const who = r.query.get("member") || ""
+  const words = picked("q")
+  const who = picked("member")
   return threads.filter((t) => (!who || t.who.has(who)) && has(words, t.mail.map((m) => m.content + " " + m.summary + " " + m.from + " " + m.to).join(" ")))
     .sort((a, b) => b.last - a.last)
 }
@@ -110,9 +110,10 @@ export const mail: View = {
   keys,
   draw(r): Child {
     const all = found(r)
-    const q = r.query.get("q") || ""
-    const who = r.query.get("member") || ""
-    const open = threads.find((t) => t.id === r.query.get("thread"))
+    const q = picked("q")
+    const who = picked("member")
+    const thread = picked("thread")
+    const open = threads.find((t) => t.id === thread)
     const here = team!.state.present()
     return <div class={"cols mail" + (open ? " opened" : "")}>
       <section class="threads" aria-label="Threads">

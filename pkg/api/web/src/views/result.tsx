@@ -3,7 +3,7 @@
 import { h, type Child } from "../dom"
 import { Markdown } from "../markdown"
 import { path } from "../request"
-import { filter, route, to } from "../route"
+import { filter, picked, to } from "../route"
 import { act, ask, every, team } from "../store"
 import { Ago, line, plain, price, short, span, State, Time, words } from "../text"
 import { key, type Key } from "../keys"
@@ -34,7 +34,7 @@ function read(id: string, by: string) {
 
 function begin(r: Route) {
   goals = files = usage = null
-  const again = () => read(r.team, route().query.get("by") || "agent")
+  const again = () => read(r.team, picked("by") || "agent")
   again()
   return every(10_000, again)
 }
@@ -86,7 +86,7 @@ export const result: View = {
       <Panel name="Tasks">{tasks.length ? <Table head={["Task", "", "Result", "Check"]}>
         {tasks.slice(0, 1000).map((x) => <tr key={x.id}><th><TaskLink of={x.id} /></th><td><span class="badge">{words(x.status)}</span> <span dir="auto">{line(x.title, 120)}</span></td><td dir="auto">{line(x.result_summary || x.reason, 200)}</td>
           <td>{x.check ? <code class="mono" title="It has passed if the task is completed">{line(x.check, 60)}</code> : <span class="dim">none</span>}</td></tr>)}</Table> : <p class="dim">None.</p>}</Panel>
-      <Cost by={r.query.get("by") || "agent"} />
+      <Cost by={picked("by") || "agent"} />
       <Panel name="What was changed"><Diff id={r.team} to={() => "leader"} /></Panel>
       {mayWrite() && t.record && <Panel name={working ? "Add to the goal" : "Go on from here"}><Box id="next-goal" label={working ? "What to add" : "The next goal"} button={working ? "Add" : "Start"} rows={2}
         send={(goal) => setGoal(r.team, goal, working)} done={working ? "The leader reads it." : "The goal is set."} /></Panel>}

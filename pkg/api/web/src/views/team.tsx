@@ -5,7 +5,7 @@ import { h, type Child } from "../dom"
 import { Line } from "../lines"
 import { atEnd, List, toEnd } from "../list"
 import { kinds } from "../log"
-import { filter, route, to } from "../route"
+import { filter, picked, to } from "../route"
 import { OpenTeam, team } from "../store"
 import { Ago, line, Name, plain, price, short, span, State } from "../text"
 import { key, type Key } from "../keys"
@@ -77,13 +77,12 @@ function Members(p: { t: OpenTeam }) {
   </section>
 }
 
-const Written = (p: { d: Draft }) => <div class="line live"><span class="dim pen" title="it is being written">✎</span> <Who of={p.d.agent} /> <span class="what" dir="auto">{line("…" + p.d.text.slice(-300), 320)}</span></div>
+const Written = (p: { d: Draft }) => <div class="line live"><span class="dim" title="it is being written">✎</span> <Who of={p.d.agent} /> <span class="what" dir="auto">{line("…" + p.d.text.slice(-300), 320)}</span></div>
 
 function Stream(p: { t: OpenTeam }) {
   const t = p.t
-  const r = route()
-  const kind = r.query.get("kind") || ""
-  const agent = r.query.get("member") || ""
+  const kind = picked("kind")
+  const agent = picked("member")
   const rows = t.log.rows(kind, agent)
   const drafts = (!kind || kind.includes("says") ? t.state.drafts() : []).filter((d) => !agent || d.agent === agent)
   const on = kind ? kind.split(",") : []
@@ -106,7 +105,7 @@ function Stream(p: { t: OpenTeam }) {
 function keys(): Key[] {
   return team ? [
     ...inboxKeys(team),
-    key("f", "stream: only the next kind", () => { const now = route().query.get("kind") || ""; filter("kind", ["", ...kinds][(["", ...kinds].indexOf(now as any) + 1) % (kinds.length + 1)]) }),
+    key("f", "stream: only the next kind", () => filter("kind", kinds[kinds.indexOf(picked("kind") as any) + 1] ?? "")),
     key("w", "write to the leader", () => focus("say-leader")),
   ] : []
 }

@@ -3,7 +3,7 @@
 import { h, redraw, type Child } from "../dom"
 import { List } from "../list"
 import { api } from "../request"
-import { go, route, to } from "../route"
+import { go, picked, to } from "../route"
 import { teams, watchTeams } from "../store"
 import { line, Name, plain, price, State, words } from "../text"
 import { key, type Key } from "../keys"
@@ -28,7 +28,7 @@ function found(words: string): TeamStatus[] {
 
 function keys(): Key[] {
   return [
-    ...moves("team", found(route().query.get("q") || "").map((t) => t.id), selected, (id) => (selected = id), ".team.on"),
+    ...moves("team", found(picked("q")).map((t) => t.id), selected, (id) => (selected = id), ".team.on"),
     key("Enter", "open the team", () => selected && go(to(selected))),
     findKey("teams"),
     ...(mayWrite() ? [key("n", "new team", () => { adding = true; redraw(); focus("new-team") })] : []),
@@ -77,7 +77,7 @@ export const all: View = {
   open: watchTeams,
   keys,
   draw(r): Child {
-    const q = r.query.get("q") || ""
+    const q = picked("q")
     const list = found(q)
     return <div class="page">
       <div class="head tools">
