@@ -22,7 +22,8 @@ export async function askSession() {
     session.readOnly = s.access === "read"
     session.mayWrite = !session.readOnly
     session.newer = s.version !== (version ||= s.version)
-    answered("session")
+    failing.delete("session")
+    settled()
     redraw()
   } catch (e) {
     // The stream tells whether the page is connected; a process of an older version has no sessions.
@@ -40,17 +41,17 @@ function connected(state: Conn, why?: Problem, retryAt = 0) {
   redraw()
 }
 
-// lost takes note of a request that was not answered, and answered that it is again: the stream may have
-// lived on meanwhile, as it does while the process that sends it has lost the NATS server. The bar stays
-// as it is until none is failing, but for a login that has ended.
+// lost takes note of a request that was not answered; settled is called when what was asked for is, all of
+// it: the stream may have lived on meanwhile, as it does while the process that sends it has lost the NATS
+// server. The bar stays as it is until no request fails, but for a login that has ended.
 const failing = new Set<string>()
 function lost(e: unknown, what: string) {
   failing.add(what)
   const ended = (e as Problem).status === 401
   if (ended || !conn.why) connected(ended ? "expired" : "lost", e as Problem)
 }
-function answered(what: string) {
-  if (failing.delete(what) && !failing.size && team?.streams) live()
+function settled() {
+  if (conn.why && !failing.size && team?.streams) live()
 }
 function live() {
   failing.clear()
@@ -85,7 +86,7 @@ export class OpenTeam {
   strange = 0 // entries of a form that this page does not know
   #end: () => void
   private timers: Record<string, any> = {}
-  private asking: Record<string, boolean> = {}
+  private asking = new Set<string>()
   #latest = 0
   #over = false
 
@@ -176,11 +177,11 @@ export class OpenTeam {
   }
 
   async #ask(what: string, take: (d: any) => void) {
-    if (this.asking[what]) return
-    this.asking[what] = true
+    if (this.asking.has(what)) return
+    this.asking.add(what)
     try {
       take(await get("/teams" + path(this.id) + what))
-      answered(what)
+      failing.delete(what)
       redraw()
     } catch (e) {
       const { status } = e as Problem
@@ -188,9 +189,10 @@ export class OpenTeam {
       if (status === 401 || status > 502) {
         lost(e, what)
         this.refresh(3000)
-      } else if (status) answered(what)
+      } else if (status) failing.delete(what)
     } finally {
-      this.asking[what] = false
+      this.asking.delete(what)
+      if (!this.asking.size) settled()
     }
   }
 

@@ -101,7 +101,7 @@ test("while one of two requests fails the page stays not connected", closing(asy
   const away = new Set<string>()
   for (const what of ["/goal", "/members"]) answers["/teams/two" + what] = () => (away.has(what) ? new Response("{}", { status: 503 }) : {})
   openTeam("two")
-  const looks = (n: number) => until("all is asked", () => asked.filter((a) => a.path.startsWith("/teams/two/goal")).length >= n && !(team as any).timers.soon && !Object.values((team as any).asking).some(Boolean))
+  const looks = (n: number) => until("all is asked", () => asked.filter((a) => a.path.startsWith("/teams/two/goal")).length >= n && !(team as any).asking.size)
   const again = async () => {
     const n = asked.filter((a) => a.path.startsWith("/teams/two/goal")).length
     clearTimeout((team as any).timers.soon)
@@ -109,7 +109,7 @@ test("while one of two requests fails the page stays not connected", closing(asy
     team!.refresh(0)
     await looks(n + 1)
   }
-  await until("the stream", () => conn.state === "live" && team!.caughtUp)
+  await until("the stream", () => conn.state === "live" && team!.caughtUp && team!.goal && !(team as any).asking.size)
   const seen: string[] = []
   const assign = Object.assign
   mock.method(Object, "assign", (to: any, ...from: any[]) => {
