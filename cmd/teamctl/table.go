@@ -173,7 +173,7 @@ func ink(colour string) lipgloss.Style { return lipgloss.NewStyle().Foreground(l
 // paint gives a status of a task or a state of a member its colour.
 func paint(status string) string {
 	style, ok := map[string]lipgloss.Style{
-		string(team.InProgress): ink("6"), team.ShownMerging: ink("6"), string(team.Running): ink("6"),
+		string(team.InProgress): ink("6"), "merging": ink("6"), string(team.Running): ink("6"),
 		string(team.Completed): ink("2"), "ok": ink("2"),
 		"blocked": ink("3"), string(team.WaitingModel): ink("3"), string(team.WaitingRepair): ink("1"), string(team.Unreadable): ink("1"), string(team.WaitingAnswer): ink("3"), string(team.WaitingUser): ink("3"), string(team.WaitingApproval): ink("3"), "warn": ink("3"),
 		string(team.Failed): ink("1"), string(team.TeamDeleting): ink("3"), string(team.Lost): ink("1"), string(team.Stalled): ink("1"), "fail": ink("1"),

@@ -60,7 +60,7 @@ func (a *app) tasksLsCmd() *cobra.Command {
 	flags.StringVar(&f.page, "page", "", fmt.Sprintf("the page that begins here, as the one before printed, with the same --sort; of %d tasks unless --limit is given", team.DefaultPage))
 	flags.BoolVarP(&watch, "watch", "w", false, "follow what changes")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
-		"assignee": completeMembers, "role": completeRoles, "status": inList(fixed(append(shownStatuses, team.ShownBlocked, team.ShownMerging)...)),
+		"assignee": completeMembers, "role": completeRoles, "status": inList(fixed(append(shownStatuses, team.ShownBlocked, "merging")...)),
 		"sort": fixed(string(team.ByNumber), string(team.ByWork), string(team.ByUpdated)),
 	})
 	return cmd

@@ -105,7 +105,7 @@ func TestMembersWaitForTheLine(t *testing.T) {
 	}
 	listed := func() (ids []team.TaskID) {
 		t.Helper()
-		q, err := team.Query{}.InStatuses([]string{team.ShownMerging}, false)
+		q, err := team.Query{}.InStatuses([]string{"merging"}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestMembersWaitForTheLine(t *testing.T) {
 	if got := of(); got != team.ForMerge {
 		t.Errorf("then it waits for %q", got)
 	}
-	if v := explained(); v.Shown() != team.ShownMerging || v.Status != team.InProgress || time.Since(*v.Merging) > time.Hour {
+	if v := explained(); v.Shown() != "merging" || v.Status != team.InProgress || time.Since(*v.Merging) > time.Hour {
 		t.Errorf("its task is %s since %v", v.Shown(), v.Merging)
 	}
 	if got := listed(); len(got) != 1 || got[0] != task.ID {

@@ -111,23 +111,23 @@ func (q Query) Validate() error {
 var usual = []TaskStatus{Pending, InProgress, Completed, Failed}
 
 // InStatuses returns q for tasks in these statuses, as people see them: [ShownBlocked] and
-// [ShownMerging] are two. Without any they are all but cancelled tasks, with cancelled those too.
+// merging are two. Without any they are all but cancelled tasks, with cancelled those too.
 // Errors: InvalidArgument.
 func (q Query) InStatuses(shown []string, cancelled bool) (Query, error) {
 	for _, s := range shown {
-		if s == ShownBlocked || s == ShownMerging {
+		if s == ShownBlocked || s == shownMerging {
 			continue
 		}
 		status, err := ParseTaskStatus(s)
 		if err != nil {
 			return q, Errorf(InvalidArgument, "%w", err).
-				WithHint("%s", meantStatus(s, append(Strings(taskStatuses[:]...), ShownBlocked, ShownMerging), "a list is of pending, blocked, in_progress, merging, completed, failed or cancelled tasks"))
+				WithHint("%s", meantStatus(s, append(Strings(taskStatuses[:]...), ShownBlocked, shownMerging), "a list is of pending, blocked, in_progress, merging, completed, failed or cancelled tasks"))
 		}
 		q.Status = append(q.Status, status)
 	}
 	// A blocked task is pending and a merging one in progress: with that status they are no less than all of it.
 	blocked := slices.Contains(shown, ShownBlocked) && !slices.Contains(q.Status, Pending)
-	merging := slices.Contains(shown, ShownMerging) && !slices.Contains(q.Status, InProgress)
+	merging := slices.Contains(shown, shownMerging) && !slices.Contains(q.Status, InProgress)
 	switch {
 	case blocked && (merging || len(q.Status) > 0):
 		return q, Errorf(InvalidArgument, "blocked goes with no other status than pending").WithHint("list them one after the other")
