@@ -149,7 +149,7 @@ func TestPageShowsTheLine(t *testing.T) {
 	p.hears("silent for 1 min 15 s")
 	p.hears("waits for its work to be merged")
 	p.hears("1 merging")
-	if wide := eval[bool](p, `[...document.querySelectorAll(".card *")].some((e) => e.getBoundingClientRect().right > e.closest(".card").getBoundingClientRect().right)`); wide {
+	if wide := eval[bool](p, `[...document.querySelectorAll(".card > *, .card li")].some((e) => e.getBoundingClientRect().right > e.closest(".card").getBoundingClientRect().right)`); wide {
 		t.Error("a part of a card is wider than it")
 	}
 	p.goTo("#/red/board")

@@ -77,7 +77,7 @@ function Members(p: { t: OpenTeam }) {
   </section>
 }
 
-const Written = (p: { d: Draft }) => <div class="line live"><span class="dim" title="it is being written">✎</span> <Who of={p.d.agent} /> <span class="what" dir="auto">{line("…" + p.d.text.slice(-300), 320)}</span></div>
+const Written = (p: { d: Draft }) => <div class="line live"><span class="dim pen" title="it is being written">✎</span> <Who of={p.d.agent} /> <span class="what" dir="auto">{line("…" + p.d.text.slice(-300), 320)}</span></div>
 
 function Stream(p: { t: OpenTeam }) {
   const t = p.t
