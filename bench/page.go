@@ -32,12 +32,13 @@ import (
 // pageScale is how much the page bench does.
 type pageScale struct {
 	members, tasks, rate int
+	past                 int           // events before the page is opened
 	lasts                time.Duration // the heap is measured after a fifth of it, and at its end
 }
 
 var (
-	pageWhole = pageScale{50, 1000, 100, 5 * time.Minute}
-	pageQuick = pageScale{50, 1000, 100, time.Minute}
+	pageWhole = pageScale{50, 1000, 100, 100_000, 5 * time.Minute}
+	pageQuick = pageScale{50, 1000, 100, 20_000, time.Minute}
 )
 
 // Goals of the page.
@@ -59,26 +60,26 @@ func pageBench(ctx context.Context, r *rig) ([]figure, error) {
 	if err != nil {
 		return nil, errors.New("there is no chromium on this machine: apt-get install chromium")
 	}
+	progress("the page: %d members, %d tasks, %d events, and %d more a second for %v", s.members, s.tasks, s.past, s.rate, s.lasts)
+	journals, err := r.worked(ctx, s) // before a leader is there, which would take the team up
+	if err != nil {
+		return nil, err
+	}
 	b, err := newAPIRig(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	defer b.close()
-	bt, err := r.makeTeam(ctx, b.conn, "page")
-	if err != nil {
-		return nil, err
-	}
-	progress("the page: %d members, %d tasks, %d events a second for %v", s.members, s.tasks, s.rate, s.lasts)
-	journals, err := people(ctx, bt, s)
-	if err != nil {
-		return nil, err
-	}
 	alloc, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(1280, 900))...)
 	defer stop()
 	tab, cancel := chromedp.NewContext(alloc)
 	defer cancel()
 	address := b.url + "/login?" + url.Values{"code": {access.NewCode(config.Secret(b.token), time.Now())}}.Encode()
 	if err := chromedp.Do(tab, chromedp.Navigate(address), chromedp.Navigate(b.url+"/#/page")); err != nil {
+		return nil, err
+	}
+	late, err := shown(ctx, tab, caughtUp)
+	if err != nil {
 		return nil, err
 	}
 	w := &watched{tab: tab, sent: make([]atomic.Int64, s.rate*int(s.lasts.Seconds()))}
@@ -88,14 +89,19 @@ func pageBench(ctx context.Context, r *rig) ([]figure, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	return w.figures()
+	figures, err := w.figures()
+	if err != nil {
+		return nil, err
+	}
+	more, err := w.views(ctx, journals, s.rate)
+	return append(append([]figure{measured("page_opened_late", late, "ms")}, figures...), more...), err
 }
 
 // people fills the team with members, whose journals it returns, and tasks.
 func people(ctx context.Context, bt *broker.Storage, s pageScale) (journals []*journal.Journal, err error) {
 	members := roster.New(bt)
 	for i := range s.members {
-		name := team.AgentID(fmt.Sprintf("coder-%d", i+1))
+		name := memberOf(i)
 		if _, err := members.Put(ctx, team.Member{AgentID: name, Role: "coder", Color: "cyan", Backend: team.Pool, State: team.Joined, Incarnation: 1, JoinedAt: time.Now()}); err != nil {
 			return nil, err
 		}

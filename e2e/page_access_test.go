@@ -107,6 +107,65 @@ func TestPageIsSpoken(t *testing.T) {
 	judged("a question")
 }
 
+// hears waits until a screen reader gets a text, whole or as part of another.
+func (p *tab) hears(text string) {
+	p.t.Helper()
+	until(p.t, "a screen reader gets "+text, func() bool {
+		for _, n := range devtools(p, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes {
+			name := ""
+			if !n.Ignored && n.Name != nil && json.Unmarshal(n.Name.Value, &name) == nil && strings.Contains(name, text) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// What waits for the line, what came back from it and what runs beside a member is shown and read out, with
+// names of files that would break a patch or the page.
+func TestPageShowsTheLine(t *testing.T) {
+	t.Parallel()
+	f := newFakeAPI(t)
+	f.member("red", "coder-1")
+	f.task("red", "T-001", "in_progress", "coder-1")
+	const back = `{"id": "T-002", "title": "The work of T-002", "status": "pending", "assignee": "coder-2", "deliverable_path": "d.md", "returned": [{"by": "coder-2", "epoch": 3, "commit": "0123456789abcdef"}]}`
+	f.happens("red", "TASK_CREATED", json.RawMessage(back))
+	f.says("GET /teams/red/members", `{"members": [{"agent_id": "coder-1", "state": "running", "task": "T-001", "waits_for": "merge", "jobs": [
+		{"id": "a123456", "kind": "subagent", "type": "explorer", "about": "find <b>all</b> callers", "since": "2026-03-14T12:00:00Z"},
+		{"id": "b123456", "kind": "command", "about": "`+strings.Repeat("make test ", 100)+`", "since": "2026-03-14T12:00:00Z", "still": 75}]}]}`)
+	f.says("GET /teams/red/tasks/T-002", back)
+	f.says("GET /teams/red/tasks/T-002/history", `{"steps": [], "whole": true}`)
+	f.says("GET /teams/red/usage", `{"rows": []}`)
+	names := []string{`"a/\303\244 \"\\.txt" "b/\303\244 \"\\.txt"`, `"a/a\n<img src=x onerror=alert(1)>\t.txt" "b/a\n<img src=x onerror=alert(1)>\t.txt"`, "a/my b/x b/my b/x", "a/" + strings.Repeat("long/", 60) + " b/" + strings.Repeat("long/", 60)}
+	patch := ""
+	for _, name := range names {
+		patch += "diff --git " + name + "\n@@ -1 +1 @@\n-old\n+new\n"
+	}
+	f.says("GET /teams/red/diff", `{"returned": true, "files": [{"path": "x", "added": 1, "deleted": 1}], "diff": `+quoted(patch)+`}`)
+
+	p := f.opened("#/red")
+	p.expects("404")
+	p.hears("make test make test")
+	p.hears("silent for 1 min 15 s")
+	p.hears("waits for its work to be merged")
+	p.hears("1 merging")
+	if wide := eval[bool](p, `[...document.querySelectorAll(".card > *, .card li")].some((e) => e.getBoundingClientRect().right > e.closest(".card").getBoundingClientRect().right)`); wide {
+		t.Error("a part of a card is wider than it")
+	}
+	p.goTo("#/red/board")
+	for _, text := range []string{"merging", "work returned"} {
+		p.hears(text)
+	}
+	p.goTo("#/red/task/T-002")
+	for _, text := range []string{"Returned work", "returned/T-002/3 0123456789", "What was not merged", `ä "\.txt`, "a␊<img src=x onerror=alert(1)>␉.txt", "my b/x"} {
+		p.hears(text)
+	}
+	p.until("all lines are there", `document.querySelectorAll(".d-more").length === 4`)
+	for _, fault := range spoken(p) {
+		t.Error(fault)
+	}
+}
+
 // taps touches the control of that name with a finger, for which it has to be large enough.
 func (p *tab) taps(name, within string) {
 	p.t.Helper()

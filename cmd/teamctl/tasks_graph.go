@@ -36,6 +36,9 @@ func (a *app) tasksGraphCmd() *cobra.Command {
 			if b, err = t.Board().Snapshot(ctx); err == nil && len(b.Tasks)+len(b.Bad) == 0 {
 				a.note("the board is empty")
 			}
+			if err == nil {
+				err = t.Board().Merging(ctx, b.Tasks)
+			}
 			return err
 		})
 		if err != nil {

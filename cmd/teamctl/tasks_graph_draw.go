@@ -13,6 +13,7 @@ var looks = map[string]struct{ fill, dot, open, close string }{
 	string(team.Pending):    {"#ffffff", "shape=box", "[", "]"},
 	team.ShownBlocked:       {"#fff3c4", "shape=box", "[", "]"},
 	string(team.InProgress): {"#cfe8ff", "shape=box", "[[", "]]"},
+	"merging":               {"#b8dcff", "shape=box", "[[", "]]"},
 	string(team.Completed):  {"#d3f2d3", "shape=ellipse", "([", "])"},
 	string(team.Failed):     {"#ffd0d0", "shape=octagon", "{{", "}}"},
 	string(team.Cancelled):  {"#e6e6e6", "shape=note", "[/", "/]"},
@@ -52,7 +53,7 @@ func mermaid(g team.Graph) string {
 	for _, e := range g.Edges {
 		fmt.Fprintf(&b, "  %s --> %s\n", e.From, e.To)
 	}
-	for _, s := range []string{string(team.Pending), team.ShownBlocked, string(team.InProgress), string(team.Completed), string(team.Failed), string(team.Cancelled), team.ShownUnknown} {
+	for _, s := range []string{string(team.Pending), team.ShownBlocked, string(team.InProgress), "merging", string(team.Completed), string(team.Failed), string(team.Cancelled), team.ShownUnknown} {
 		if used[s] {
 			fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:#666,color:#000\n", s, looks[s].fill)
 		}

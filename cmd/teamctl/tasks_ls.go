@@ -39,13 +39,16 @@ func (a *app) tasksLsCmd() *cobra.Command {
 				if f.sort+f.page != "" || f.limit != 0 {
 					return team.Errorf(team.InvalidArgument, "--watch goes with none of --sort, --limit, --page")
 				}
+				if q.Merging {
+					return team.Errorf(team.InvalidArgument, "--watch does not go with --status merging").WithHint("watch in_progress tasks")
+				}
 				return a.watchTasks(cmd.Context(), q)
 			}
 			return a.listTasks(q, f.limit == 0 && f.page == "")
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.status, "status", nil, "only tasks that are pending, blocked, in_progress, completed, failed or cancelled; several with commas between")
+	flags.StringSliceVar(&f.status, "status", nil, "only tasks that are pending, blocked, in_progress, merging, completed, failed or cancelled; several with commas between")
 	flags.StringVar(&f.assignee, "assignee", "", "only tasks that this member holds or held last")
 	flags.StringVar(&f.role, "role", "", "only tasks for this role; with --claimable also those for any role")
 	flags.BoolVar(&f.claimable, "claimable", false, "only tasks that could be claimed now")
@@ -57,7 +60,7 @@ func (a *app) tasksLsCmd() *cobra.Command {
 	flags.StringVar(&f.page, "page", "", fmt.Sprintf("the page that begins here, as the one before printed, with the same --sort; of %d tasks unless --limit is given", team.DefaultPage))
 	flags.BoolVarP(&watch, "watch", "w", false, "follow what changes")
 	completeFlags(cmd, map[string]cobra.CompletionFunc{
-		"assignee": completeMembers, "role": completeRoles, "status": inList(fixed(append(shownStatuses, team.ShownBlocked)...)),
+		"assignee": completeMembers, "role": completeRoles, "status": inList(fixed(append(shownStatuses, team.ShownBlocked, "merging")...)),
 		"sort": fixed(string(team.ByNumber), string(team.ByWork), string(team.ByUpdated)),
 	})
 	return cmd
@@ -92,6 +95,9 @@ func (a *app) listTasks(q team.Query, all bool) error {
 	err := a.readTeam(func(ctx context.Context, t *client.Team) (err error) {
 		if all {
 			b, err := t.Board().Snapshot(ctx)
+			if err == nil && q.Merging {
+				err = t.Board().Merging(ctx, b.Tasks)
+			}
 			if page, status = selectAll(b, q), statusesOf(b.Tasks); err == nil && len(page.Tasks) == 0 {
 				a.noteNone(ctx, t, q, len(b.Tasks) == 0)
 			}
@@ -160,7 +166,7 @@ func selectAll(b client.Snapshot, q team.Query) team.Page {
 	}
 	p := team.Page{Quarantined: b.Bad}
 	for q.Limit = team.MaxPage; ; {
-		part, _, next := team.Select(q, slices.Values(all), rowOf)
+		part, _, next := team.Select(q, slices.Values(all), (*team.TaskView).Row)
 		for _, v := range part {
 			p.Tasks = append(p.Tasks, *v)
 		}
@@ -168,11 +174,6 @@ func selectAll(b client.Snapshot, q team.Query) team.Page {
 			return p
 		}
 	}
-}
-
-// rowOf is the task as a query looks at it.
-func rowOf(v *team.TaskView) team.Row {
-	return team.Row{Task: &v.Task, Number: v.ID.Number(), Blocked: v.IsBlocked}
 }
 
 // tellNext says on stderr that there are more pages, and how to get the next.

@@ -63,7 +63,7 @@ func (a *app) watchTasks(ctx context.Context, q team.Query) error {
 				}
 			}
 			for _, v := range b.Tasks {
-				match := q.Match(rowOf(&v))
+				match := q.Match(v.Row())
 				if match || shown[v.ID] { // or it has just ceased to match
 					if err := print(v); err != nil {
 						return err

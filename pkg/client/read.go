@@ -142,11 +142,11 @@ func (t Board) Explain(ctx context.Context, tasks []team.TaskView, status func(t
 	for i := range tasks {
 		tasks[i].Why = s.Why(tasks[i], status)
 	}
-	return t.explainMerging(ctx, tasks)
+	return t.Merging(ctx, tasks)
 }
 
-// explainMerging fills in since when tasks in progress wait to be in the line.
-func (t *core) explainMerging(ctx context.Context, tasks []team.TaskView) error {
+// Merging fills in since when those of the tasks that are in progress wait to be in the line.
+func (t Board) Merging(ctx context.Context, tasks []team.TaskView) error {
 	held := func(v team.TaskView) bool { return v.Status == team.InProgress }
 	if !slices.ContainsFunc(tasks, held) {
 		return nil

@@ -168,7 +168,7 @@ func (t Line) diffOfFolder(ctx context.Context, o DiffOptions) (Diff, error) {
 		}
 		d.Files = append(d.Files, f)
 		if o.Form == line.Stat {
-			text = fmt.Sprintf(" %s | +%d -%d\n", f.Path, f.Added, f.Deleted)
+			text = fmt.Sprintf(" %s | +%d -%d\n", inPatch(f.Path), f.Added, f.Deleted)
 		}
 		if d.Cut = d.Cut || b.Len()+len(text) > cmp.Or(o.Most, mostText); !d.Cut {
 			b.WriteString(text)
@@ -184,34 +184,57 @@ func (t *core) diffOfFile(ctx context.Context, root *os.Root, c *changed) (line.
 	f := line.File{Path: c.path, Added: -1, Deleted: -1}
 	old, err := t.before(ctx, c.first)
 	if err != nil {
-		return f, fmt.Sprintf("%s was changed: %s\n", c.path, team.Line(err))
+		return f, fmt.Sprintf("%s was changed: %s\n", inPatch(c.path), team.Line(err))
 	}
 	text, there, err := now(root, c.path)
 	switch {
 	case err == nil && there != c.first.New && text == old:
 		return f, ""
 	case err != nil || !there || team.DigestOf(text) != c.last.After:
-		return f, fmt.Sprintf("%s was changed, and is another now\n", c.path)
+		return f, fmt.Sprintf("%s was changed, and is another now\n", inPatch(c.path))
 	}
-	from := "a/" + c.path
+	before, after := inPatch("a/"+c.path), inPatch("b/"+c.path)
+	from := before
 	if c.first.New {
 		from = "/dev/null"
 	}
-	diff, err := udiff.ToUnified(from, "b/"+c.path, old, udiff.Lines(old, text), 3)
+	diff, err := udiff.ToUnified(from, after, old, udiff.Lines(old, text), 3)
 	if err != nil {
-		return f, fmt.Sprintf("%s was changed: %v\n", c.path, err)
+		return f, fmt.Sprintf("%s was changed: %v\n", inPatch(c.path), err)
 	}
 	f.Added, f.Deleted = 0, 0
-	for l := range strings.Lines(diff) {
-		switch {
-		case strings.HasPrefix(l, "+++ "), strings.HasPrefix(l, "--- "):
-		case l[0] == '+':
+	_, hunks, _ := strings.Cut(diff, "\n@@")
+	for l := range strings.Lines(hunks) {
+		switch l[0] {
+		case '+':
 			f.Added++
-		case l[0] == '-':
+		case '-':
 			f.Deleted++
 		}
 	}
-	return f, "diff --git a/" + c.path + " b/" + c.path + "\n" + diff
+	return f, "diff --git " + before + " " + after + "\n" + diff
+}
+
+// inPatch is a path as git writes it into a patch: between quotes and with escapes, if it has a
+// character that would end its line or look like another.
+func inPatch(path string) string {
+	var b strings.Builder
+	for _, c := range []byte(path) {
+		switch i := strings.IndexByte("\a\b\t\n\v\f\r", c); {
+		case i >= 0:
+			b.WriteString(`\` + "abtnvfr"[i:i+1])
+		case c == '"' || c == '\\':
+			b.WriteString(`\` + string(c))
+		case c < ' ' || c == 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if b.Len() == len(path) {
+		return path
+	}
+	return `"` + b.String() + `"`
 }
 
 // undoInFolder puts back what a task has changed by file tools, all of it or nothing. Errors:

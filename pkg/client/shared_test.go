@@ -77,6 +77,14 @@ func TestSharedFolder(t *testing.T) {
 		t.Errorf("after all was undone: %v\n%s", err, d.Text)
 	}
 
+	odd := completedTask(t, r, "Odd")
+	write(odd, "a b\n\"ü\x01\".txt", "++ x\n")
+	const before, after = `"a/a b\n\"ü\001\".txt"`, `"b/a b\n\"ü\001\".txt"`
+	d, err = r.Line().Diff(t.Context(), client.DiffOptions{})
+	if want := "diff --git " + before + " " + after + "\n--- /dev/null\n+++ " + after + "\n@@ -0,0 +1 @@\n+++ x\n"; err != nil || d.Text != want || d.Files[0].Added != 1 {
+		t.Errorf("the patch of a file with an odd name: %v, %+v\n%s\nwant\n%s", err, d.Files, d.Text, want)
+	}
+
 	three := completedTask(t, r, "Three")
 	write(three, "a.txt", "mine\n")
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("by hand\n"), 0o644); err != nil {

@@ -103,8 +103,23 @@ func TestMembersWaitForTheLine(t *testing.T) {
 		}
 		return all[0]
 	}
-	if v := explained(); v.Shown() != string(team.InProgress) {
-		t.Errorf("before its work is submitted its task is %s", v.Shown())
+	listed := func() (ids []team.TaskID) {
+		t.Helper()
+		q, err := team.Query{}.InStatuses([]string{"merging"}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := r.Board().List(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range p.Tasks {
+			ids = append(ids, v.ID)
+		}
+		return ids
+	}
+	if v := explained(); v.Shown() != string(team.InProgress) || len(listed()) != 0 {
+		t.Errorf("before its work is submitted its task is %s, and merging are %s", v.Shown(), listed())
 	}
 	if got := of(); got != "" {
 		t.Errorf("before its work is submitted it waits for %q", got)
@@ -119,11 +134,20 @@ func TestMembersWaitForTheLine(t *testing.T) {
 	if v := explained(); v.Shown() != "merging" || v.Status != team.InProgress || time.Since(*v.Merging) > time.Hour {
 		t.Errorf("its task is %s since %v", v.Shown(), v.Merging)
 	}
+	if got := listed(); len(got) != 1 || got[0] != task.ID {
+		t.Errorf("merging are %s", got)
+	}
 	if err := r.board.Reap(t.Context(), task.ID, task.Epoch, "its holder is lost", true); err != nil {
 		t.Fatal(err)
 	}
 	if v := explained(); v.Shown() != string(team.Pending) || v.Merging != nil {
 		t.Errorf("taken from its holder its task is %s since %v", v.Shown(), v.Merging)
+	}
+	if _, err := r.board.Claim(t.Context(), task.ID, m.Holder()); err != nil {
+		t.Fatal(err)
+	}
+	if got := listed(); len(got) != 0 {
+		t.Errorf("with a new hold merging are %s", got)
 	}
 }
 

@@ -29,6 +29,7 @@ type Edge struct {
 // The statuses that people see of a task besides its own.
 const (
 	ShownBlocked = "blocked" // pending, and a dependency is not completed
+	shownMerging = "merging" // in progress, and its work waits to be in the line
 	ShownUnknown = "unknown" // a dependency whose record cannot be read
 )
 
@@ -39,7 +40,7 @@ func (v TaskView) Shown() string {
 	case v.IsBlocked:
 		return ShownBlocked
 	case v.Merging != nil:
-		return "merging"
+		return shownMerging
 	}
 	return string(v.Status)
 }

@@ -23,6 +23,7 @@ type Query struct {
 	ReservedFor AgentID      `json:"reserved_for,omitempty"` // for this member; with Claimable set, those reserved for nobody too
 	Claimable   *bool        `json:"claimable,omitempty"`    // pending, and all dependencies are completed; or not so
 	Blocked     *bool        `json:"blocked,omitempty"`      // pending, and a dependency is not completed; or not so
+	Merging     bool         `json:"-"`                      // in progress, and its work waits to be in the line; no record shows that, so package client judges it
 	Text        string       `json:"text,omitempty"`         // in title or description; upper and lower case are the same
 	Sort        TaskOrder    `json:"sort,omitempty"`         // default ByNumber
 	After       string       `json:"after,omitempty"`        // Next of the page before
@@ -109,28 +110,34 @@ func (q Query) Validate() error {
 // usual are the statuses of a list that asks for none.
 var usual = []TaskStatus{Pending, InProgress, Completed, Failed}
 
-// InStatuses returns q for tasks in these statuses, as people see them: [ShownBlocked] is one.
-// Without any they are all but cancelled tasks, with cancelled those too. Errors:
-// InvalidArgument.
+// InStatuses returns q for tasks in these statuses, as people see them: [ShownBlocked] and
+// merging are two. Without any they are all but cancelled tasks, with cancelled those too.
+// Errors: InvalidArgument.
 func (q Query) InStatuses(shown []string, cancelled bool) (Query, error) {
 	for _, s := range shown {
-		if s == ShownBlocked {
+		if s == ShownBlocked || s == shownMerging {
 			continue
 		}
 		status, err := ParseTaskStatus(s)
 		if err != nil {
 			return q, Errorf(InvalidArgument, "%w", err).
-				WithHint("%s", meantStatus(s, append(Strings(taskStatuses[:]...), ShownBlocked), "a list is of pending, blocked, in_progress, completed, failed or cancelled tasks"))
+				WithHint("%s", meantStatus(s, append(Strings(taskStatuses[:]...), ShownBlocked, shownMerging), "a list is of pending, blocked, in_progress, merging, completed, failed or cancelled tasks"))
 		}
 		q.Status = append(q.Status, status)
 	}
-	// A blocked task is pending, so both together are all pending ones.
-	if slices.Contains(shown, ShownBlocked) && !slices.Contains(q.Status, Pending) {
-		if len(q.Status) > 0 {
-			return q, Errorf(InvalidArgument, "blocked goes with no other status than pending").WithHint("list them one after the other")
-		}
+	// A blocked task is pending and a merging one in progress: with that status they are no less than all of it.
+	blocked := slices.Contains(shown, ShownBlocked) && !slices.Contains(q.Status, Pending)
+	merging := slices.Contains(shown, shownMerging) && !slices.Contains(q.Status, InProgress)
+	switch {
+	case blocked && (merging || len(q.Status) > 0):
+		return q, Errorf(InvalidArgument, "blocked goes with no other status than pending").WithHint("list them one after the other")
+	case merging && len(q.Status) > 0:
+		return q, Errorf(InvalidArgument, "merging goes with no other status than in_progress").WithHint("list them one after the other")
+	case blocked:
 		yes := true
 		q.Blocked = &yes
+	case merging:
+		q.Status, q.Merging = []TaskStatus{InProgress}, true
 	}
 	if len(q.Status) == 0 && !cancelled {
 		q.Status = slices.Clone(usual)
@@ -147,6 +154,12 @@ type Row struct {
 	*Task
 	Number  int  // of its id
 	Blocked bool // a dependency is not completed
+	Merging bool // its work waits to be in the line, as far as that is known
+}
+
+// Row is the task as a query looks at it.
+func (v *TaskView) Row() Row {
+	return Row{Task: &v.Task, Number: v.ID.Number(), Blocked: v.IsBlocked, Merging: v.Merging != nil}
 }
 
 // Match reports whether the task is wanted.
@@ -160,7 +173,8 @@ func (q *Query) Match(r Row) bool {
 		q.ReservedFor != "" && !own && (q.Claimable == nil || r.ReservedFor != ""),
 		q.Role != "" && !own && q.Role != r.Role && (q.Claimable == nil || r.Role != ""),
 		q.Claimable != nil && *q.Claimable != (pending && !r.Blocked),
-		q.Blocked != nil && *q.Blocked != (pending && r.Blocked):
+		q.Blocked != nil && *q.Blocked != (pending && r.Blocked),
+		q.Merging && !r.Merging:
 		return false
 	}
 	return q.Text == "" || containsFold(r.Title, q.Text) || containsFold(r.Description, q.Text)
@@ -313,7 +327,7 @@ func (q Query) Page(tasks []Task) Page {
 				return
 			}
 		}
-	}, func(v *TaskView) Row { return Row{&v.Task, v.ID.Number(), v.IsBlocked} })
+	}, (*TaskView).Row)
 	p := Page{Tasks: make([]TaskView, len(page)), Total: counts.Total(), ByStatus: counts, Next: next}
 	for i, v := range page {
 		p.Tasks[i] = *v

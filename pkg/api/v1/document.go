@@ -95,7 +95,7 @@ func nameWords(r huma.Registry) {
 
 // shownStatuses are those of tasks as people see them.
 func shownStatuses() []string {
-	return slices.Insert(team.Strings(team.TaskStatuses()...), 1, team.ShownBlocked)
+	return slices.Insert(slices.Insert(team.Strings(team.TaskStatuses()...), 2, "merging"), 1, team.ShownBlocked)
 }
 
 // finish says what the types cannot: the words of fields that are plain strings or numbers in

@@ -9,6 +9,7 @@ import (
 	"agentteam/pkg/command"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
+	"agentteam/pkg/registry"
 	"agentteam/pkg/team"
 )
 
@@ -82,5 +83,23 @@ func TestLine(t *testing.T) {
 		{name: "add one", do: "POST /v1/teams/t/tasks", body: `{"tasks":[{"title":"open"}]}`, want: 201},
 		{name: "undo one that is open", do: "POST /v1/teams/t/tasks/T-002/undo", want: 409, code: team.InvalidState, says: []string{"T-002 is pending"}},
 		{name: "an unknown field", do: "POST /v1/teams/t/tasks/T-001/undo", body: `{"why":"x"}`, want: 422, code: team.InvalidArgument},
+	})
+	reg, err := registry.Open(t.Context(), r.bt.Conn)
+	if err == nil {
+		_, err = reg.Edit(t.Context(), r.bt, func(t *team.Team) { t.Line = &team.WorkLine{Goal: t.GoalNumber, Begun: head} })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := r.board.Claim(t.Context(), "T-002", team.Holder{Agent: "coder-2", Incarnation: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := merge.New(r.bt).Submit(t.Context(), merge.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: 1, Agent: "coder-2", Base: line.Hash(head)}, []byte("bundle")); err != nil {
+		t.Fatal(err)
+	}
+	r.all(t, []ask{
+		{name: "merging", do: "GET /v1/teams/t/tasks?status=merging", want: 200, says: []string{`"total":1`, `"id":"T-002"`, `"merging":"`}},
+		{name: "the graph", do: "GET /v1/teams/t/graph", want: 200, says: []string{`"id":"T-002","title":"open","status":"merging"`}},
 	})
 }

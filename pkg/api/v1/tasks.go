@@ -34,7 +34,7 @@ func (s *service) task(ctx context.Context, in OfTask) (*client.Team, team.TaskI
 type listTasksIn struct {
 	OfTeam
 	IDs         []string `query:"ids" doc:"Only these, with commas between."`
-	Status      []string `query:"status" doc:"Only tasks that are pending, blocked, in_progress, completed, failed or cancelled; several with commas between. Left out, all but cancelled ones."`
+	Status      []string `query:"status" doc:"Only tasks that are pending, blocked, in_progress, merging, completed, failed or cancelled; several with commas between. Left out, all but cancelled ones."`
 	All         bool     `query:"all" doc:"Also cancelled tasks."`
 	Assignee    string   `query:"assignee" doc:"Only tasks that this member holds or held last."`
 	ReservedFor string   `query:"reserved_for" doc:"Only tasks that are reserved for this member; with claimable also unreserved ones."`
@@ -209,6 +209,9 @@ func (s *service) tasks() {
 		doc: "All tasks of the board as nodes, each after those that it waits for, and an edge from each dependency to the task that waits for it.",
 	}, func(ctx context.Context, t *client.Team, _ *struct{ OfTeam }) (*answer[team.Graph], error) {
 		tasks, err := t.Board().Tasks(ctx)
+		if err == nil {
+			err = t.Board().Merging(ctx, tasks)
+		}
 		return &answer[team.Graph]{team.GraphOf(tasks)}, err
 	})
 }

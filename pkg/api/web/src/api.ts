@@ -589,7 +589,7 @@ export interface Node {
   depth: number
   id: string
   place: number
-  status: "pending" | "blocked" | "in_progress" | "completed" | "failed" | "cancelled"
+  status: "pending" | "blocked" | "in_progress" | "merging" | "completed" | "failed" | "cancelled"
   title: string
 }
 

@@ -39,7 +39,7 @@ function part(tag: (p: Props) => any, props: Props): any {
   }
 }
 
-export const Fragment = (p: Props): Child => p.children
+
 
 function flatten(from: Child, into: VNode[]) {
   if (Array.isArray(from)) for (const c of from) flatten(c, into)

@@ -3,6 +3,7 @@
 // Key is a key that does something in a view. It is a letter, a digit, Enter or a name of the kind
 // of ArrowDown; several with spaces between do the same.
 export interface Key { keys: string; does: string; run: (key: string) => void }
+export const key = (keys: string, does: string, run: Key["run"]): Key => ({ keys, does, run })
 
 // Keys that only move go on while they are held. Any other acts once for each press: who holds one
 // down has not decided twice.

@@ -3,7 +3,9 @@
 import { h, type Child } from "./dom"
 import { kindOf } from "./log"
 import { line, Time, words } from "./text"
-import { argument, TaskLink, Who } from "./ui"
+import { argument } from "./call"
+import { Who } from "./member"
+import { TaskLink } from "./ui"
 import type { Entry } from "./types"
 
 // what says what an entry reports.

@@ -5,18 +5,13 @@ import { h, redraw, type Child } from "./dom"
 class Lane {
   y = 0
   height = 800
-  sums = new Float64Array(1024) // where row i begins
+  sums = [0] // where row i begins
   tall: number[] = [] // heights that were measured
   known = 0 // rows whose place in sums holds
   stuck = true // it stays at its end
   el: any
 
   fit(n: number, estimate: number) {
-    if (n + 1 > this.sums.length) {
-      const more = new Float64Array(Math.max(n + 1, this.sums.length * 2))
-      more.set(this.sums)
-      this.sums = more
-    }
     for (let i = Math.min(this.known, n); i < n; i++) this.sums[i + 1] = this.sums[i] + (this.tall[i] ?? estimate)
     this.known = n
   }

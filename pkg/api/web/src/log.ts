@@ -47,31 +47,31 @@ export class Log {
   count = 0
   mail: Message[] = [] // the newest of it, for the threads; another list once some was dropped
   cut = false // there was more mail before
-  private marks: string[] = [""] // the cursor behind which each page begins
-  private kind = new Uint8Array(4096)
-  private who = new Uint16Array(4096)
-  private agents: string[] = []
-  private agentAt = new Map<string, number>()
-  private pages: Pages
-  private views = new Map<string, { seen: number; rows: number[] }>()
+  #marks: string[] = [""] // the cursor behind which each page begins
+  #kind = new Uint8Array(4096)
+  #who = new Uint16Array(4096)
+  #agents: string[] = []
+  #agentAt = new Map<string, number>()
+  #pages: Pages
+  #views = new Map<string, { seen: number; rows: number[] }>()
 
   constructor(readonly team: string) {
-    this.pages = new Pages(page, 40, async (p) => { // 8,000 entries
-      const after = this.marks[p] ? "&after=" + encodeURIComponent(this.marks[p]) : ""
+    this.#pages = new Pages(page, 40, async (p) => { // 8,000 entries
+      const after = this.#marks[p] ? "&after=" + encodeURIComponent(this.#marks[p]) : ""
       return (await get("/teams" + path(team) + "/events?limit=" + page + after)).events.map((e: Entry) => slim(e))
     })
   }
 
   add(e: Entry) {
-    if (this.count === this.kind.length) {
-      this.kind = grown(this.kind, new Uint8Array(this.count * 2))
-      this.who = grown(this.who, new Uint16Array(this.count * 2))
+    if (this.count === this.#kind.length) {
+      this.#kind = grown(this.#kind, new Uint8Array(this.count * 2))
+      this.#who = grown(this.#who, new Uint16Array(this.count * 2))
     }
     const kind = kindOf(e)
-    this.kind[this.count] = kind ? kinds.indexOf(kind) + 1 : 0
-    this.who[this.count] = this.agent(e.agent_id)
-    this.pages.add(this.count++, slim(e))
-    if (this.count % page === 0) this.marks.push(e.cursor)
+    this.#kind[this.count] = kind ? kinds.indexOf(kind) + 1 : 0
+    this.#who[this.count] = this.#agent(e.agent_id)
+    this.#pages.add(this.count++, slim(e))
+    if (this.count % page === 0) this.#marks.push(e.cursor)
     if (e.event?.type === "MAIL_SENT" && (e.event.value as any)?.id) {
       this.mail.push((slim(e).event.value as any))
       if (this.mail.length > mostMail) {
@@ -84,29 +84,29 @@ export class Log {
   // rows are the numbers of the entries of these kinds and this member, in order; "" = all.
   rows(only: string, agent: string): number[] {
     const name = only + "|" + agent
-    let v = this.views.get(name)
+    let v = this.#views.get(name)
     if (!v) {
-      this.views.set(name, (v = { seen: 0, rows: [] }))
-      if (this.views.size > 8) this.views.delete(this.views.keys().next().value!)
+      this.#views.set(name, (v = { seen: 0, rows: [] }))
+      if (this.#views.size > 8) this.#views.delete(this.#views.keys().next().value!)
     }
     const wanted = only ? only.split(",").map((k) => kinds.indexOf(k as Kind) + 1) : []
-    const a = agent ? this.agentAt.get(agent) ?? -1 : 0
+    const a = agent ? this.#agentAt.get(agent) ?? -1 : 0
     for (; v.seen < this.count; v.seen++) {
-      const k = this.kind[v.seen]
-      if (k && (!only || wanted.includes(k)) && (!agent || this.who[v.seen] === a)) v.rows.push(v.seen)
+      const k = this.#kind[v.seen]
+      if (k && (!only || wanted.includes(k)) && (!agent || this.#who[v.seen] === a)) v.rows.push(v.seen)
     }
     return v.rows
   }
 
   // entry is that of a number; undefined = it is being read.
-  entry = (n: number) => this.pages.get(n)
+  entry = (n: number) => this.#pages.get(n)
 
-  private agent(id: string): number {
-    let n = this.agentAt.get(id)
+  #agent(id: string): number {
+    let n = this.#agentAt.get(id)
     if (n === undefined) {
-      n = this.agents.length
-      this.agents.push(id)
-      this.agentAt.set(id, n)
+      n = this.#agents.length
+      this.#agents.push(id)
+      this.#agentAt.set(id, n)
     }
     return n
   }

@@ -1,12 +1,15 @@
 // The page: what is around the views, and who draws them.
 
-import { drawing, h, redraw, render } from "./dom"
-import { press, type Key } from "./keys"
+import "./order"
+import { drawing, h, redraw, render, type Child } from "./dom"
+import { key, press, type Key } from "./keys"
 import { go, place, route, to, type Route } from "./route"
 import { askSession, conn, dismiss, notes, openTeam, session, team, teams } from "./store"
 import { say } from "./request"
 import { line, Name } from "./text"
-import { focus, Help, Question, theme, toggleHelp } from "./ui"
+import { Help, Question, toggleHelp } from "./dialog"
+import { choose, theme } from "./theme"
+import { focus } from "./ui"
 import { views } from "./views"
 import { wants } from "./views/teams"
 import type { View } from "./view"
@@ -38,7 +41,7 @@ function waits(): number {
   return (teams.list || []).reduce((n, t) => n + wants(t), 0)
 }
 
-const titleOf = (r: Route, v?: View) => (v ? line(v.title(r), 120) : "not found")
+const titleOf = (r: Route, v?: View) => line(!v ? "not found" : !r.team ? "Teams" : !v.name ? r.team : (r.id || v.label) + " · " + r.team, 120)
 
 let titled = ""
 let iconOf = -1
@@ -54,14 +57,14 @@ function dress(r: Route, v: View | undefined) {
 }
 
 function Bar() {
-  if (session.newer && conn.state === "live") return <div class="bar on" role="status" key="bar">The process has another version now: <button onclick={() => location.reload()}>Reload the page</button></div>
-  if (conn.state === "live" || conn.state === "missing" || (conn.state === "connecting" && !conn.why)) return <div class="bar" role="status" aria-live="polite" key="bar"></div>
-  const left = Math.max(0, Math.ceil((conn.retryAt - Date.now()) / 1000))
-  if (left > 0) setTimeout(() => redraw(true), 1000)
-  return <div class="bar on" role="status" aria-live="polite" key="bar">
-    <b>{conn.state === "expired" ? "Logged out." : "Not connected."}</b> {conn.why ? say(conn.why) : ""}
-    {" "}<span aria-hidden="true">{left > 0 && "Next try in " + left + " s."}</span>
-  </div>
+  let says: Child = null
+  if (conn.state === "live") says = session.newer && ["The process has another version now: ", <button onclick={() => location.reload()}>Reload the page</button>]
+  else if (conn.state !== "missing" && (conn.state !== "connecting" || conn.why)) {
+    const left = Math.ceil((conn.retryAt - Date.now()) / 1000)
+    if (left > 0) setTimeout(() => redraw(true), 1000)
+    says = [<b>{conn.state === "expired" ? "Logged out." : "Not connected."}</b>, " ", conn.why && say(conn.why), " ", <span aria-hidden="true">{left > 0 && "Next try in " + left + " s."}</span>]
+  }
+  return <div class={"bar" + (says ? " on" : "")} role="status" aria-live="polite" key="bar">{says}</div>
 }
 
 function Top(p: { r: Route; n: number }) {
@@ -77,8 +80,8 @@ function Top(p: { r: Route; n: number }) {
     <span class="gap"></span>
     {session.readOnly && <span class="dim" title="The token of this login is for reading only">read-only</span>}
     <span class={"dot " + conn.state} role="img" aria-label={"connection: " + conn.state} title={"connection: " + conn.state}></span>
-    <button class="icon" onclick={() => theme.set({ "": "dark", dark: "light", light: "" }[theme.get()] ?? "")} title={"Theme: " + (theme.get() || "as the system")} aria-label={"Theme: " + (theme.get() || "as the system") + ". Change"}>
-      {{ "": "◐", dark: "●", light: "○" }[theme.get()]}
+    <button class="icon" onclick={() => choose({ "": "dark", dark: "light" }[theme()])} title={"Theme: " + (theme() || "as the system")} aria-label={"Theme: " + (theme() || "as the system") + ". Change"}>
+      {{ "": "◐", dark: "●", light: "○" }[theme()]}
     </button>
     <button class="icon" onclick={toggleHelp} title="Keys (?)" aria-label="Keys">?</button>
   </header>
@@ -94,7 +97,7 @@ function draw() {
     <Top r={r} n={r.team ? waits() : 0} key="top" />,
     <Bar key="bar" />,
     <main id="main" key="main" tabindex="-1" aria-label={titleOf(r, v)} class={"view v-" + (v ? v.name || (v.top ? "teams" : "team") : "none")}>
-      {r.team && conn.state === "missing" ? <p class="empty">There is no team <b><Name of={r.team} /></b> here. <a href="#/">All teams</a></p> : v ? <Shown v={v} r={r} /> : <p class="empty">There is no view of this name. <a href={to(r.team)}>To the team</a></p>}
+      {r.team && conn.state === "missing" ? <p class="empty">There is no team <b><Name of={r.team} /></b> here. <a href="#/">All teams</a></p> : v && !v.top && !team ? <p class="empty">Looking for the team…</p> : v ? <Shown v={v} r={r} /> : <p class="empty">There is no view of this name. <a href={to(r.team)}>To the team</a></p>}
     </main>,
     <div class="notes" key="notes" role="status" aria-live="polite">
       {notes.map((n) => <div class={"note" + (n.bad ? " bad" : "")} key={n.id}>{n.text}<button class="icon" aria-label="Dismiss" onclick={() => dismiss(n)}>×</button></div>)}
@@ -106,9 +109,9 @@ function draw() {
 
 function everywhere(r: Route): Key[] {
   return [
-    { keys: "?", does: "these keys", run: toggleHelp },
-    { keys: "gh", does: "all teams", run: () => go("#/") },
-    ...views.filter((v) => r.team && v.go && !v.top).map((v) => ({ keys: "g" + v.go, does: v.name === "" ? "the team" : (v.label || v.name).toLowerCase(), run: () => go(to(r.team, v.name)) })),
+    key("?", "these keys", toggleHelp),
+    key("gh", "all teams", () => go("#/")),
+    ...views.filter((v) => r.team && v.go && !v.top).map((v) => key("g" + v.go, v.name === "" ? "the team" : (v.label || v.name).toLowerCase(), () => go(to(r.team, v.name)))),
   ]
 }
 
@@ -117,7 +120,6 @@ addEventListener("keydown", (e) => press(e, () => {
   return [...(viewOf(r)?.keys?.(r) ?? []), ...everywhere(r)]
 }))
 
-theme.init()
 document.getElementById("page")!.replaceChildren()
 drawing(draw)
 addEventListener("hashchange", arrive)

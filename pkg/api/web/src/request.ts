@@ -2,16 +2,13 @@
 
 // Problem is why a request did not do what it was to do, in words for people.
 export class Problem extends Error {
-  constructor(readonly status: number, detail: string, readonly hint = "", readonly code = "") {
+  constructor(readonly status: number, detail: string, readonly hint = "") {
     super(detail)
   }
 }
 
 // say is an error in a sentence or two.
-export function say(e: unknown): string {
-  if (e instanceof Problem) return sentence(e.message) + (e.hint ? " " + sentence(e.hint) : "")
-  return sentence(String((e as any)?.message ?? e))
-}
+export const say = (e: any): string => sentence(String(e?.message ?? e)) + (e?.hint ? " " + sentence(e.hint) : "")
 
 function sentence(s: string) {
   s = s.trim()
@@ -32,7 +29,7 @@ export async function failed(r: Response): Promise<Problem> {
     // an answer of something between, or none
   }
   if (r.status === 401) return new Problem(401, expired)
-  if (d && typeof d.detail === "string") return new Problem(r.status, d.detail, hint(d.hint), d.code)
+  if (d && typeof d.detail === "string") return new Problem(r.status, d.detail, hint(d.hint))
   return new Problem(r.status, "the API answers with the status " + r.status, r.status >= 500 ? "it may be back soon; try again" : "")
 }
 

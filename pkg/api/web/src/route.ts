@@ -13,6 +13,9 @@ export function route(): Route {
   return { team, view, id: rest.join("/"), query: new URLSearchParams(query) }
 }
 
+// picked is a part of the query; "" = it is not there.
+export const picked = (name: string) => route().query.get(name) || ""
+
 // place is where the person is: the view and what it is of, whatever of it is filtered.
 export function place(): string {
   const r = route()

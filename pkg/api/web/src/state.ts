@@ -101,11 +101,11 @@ export class Team {
   plans = new Map<string, Approval>() // that wait for a decision
   tokens = 0
 
-  private runs = new Map<string, Run>()
-  private over: string[] = []
-  private calls = new Map<string, Call[]>()
-  private texts = new Map<string, Texts>()
-  private joined = 0
+  #runs = new Map<string, Run>()
+  #over: string[] = []
+  #calls = new Map<string, Call[]>()
+  #texts = new Map<string, Texts>()
+  #joined = 0
 
   member(id: string): Member {
     return this.members.get(id) ?? blank(id)
@@ -115,19 +115,19 @@ export class Team {
     return id === user || this.member(id).person
   }
 
-  // agents are the members that are in the team and are no people, in the order of joining.
-  agents(): Member[] {
-    return [...this.members.values()].filter((m) => m.joined > 0 && !m.person).sort((a, b) => a.joined - b.joined)
+  // present are the members that are in the team, in the order of joining.
+  present(): Member[] {
+    return [...this.members.values()].filter((m) => m.joined > 0).sort((a, b) => a.joined - b.joined)
   }
 
   callsOf(agent: string): Call[] {
-    return this.calls.get(agent) ?? []
+    return this.#calls.get(agent) ?? []
   }
 
   // drafts are the texts that are being written, the oldest first.
   drafts(): Draft[] {
     const all: Draft[] = []
-    for (const x of this.texts.values()) {
+    for (const x of this.#texts.values()) {
       const d = shown(x)
       if (d) all.push(d)
     }
@@ -135,7 +135,7 @@ export class Team {
   }
 
   draft(agent: string): Draft | undefined {
-    const x = this.texts.get(agent)
+    const x = this.#texts.get(agent)
     return x && shown(x)
   }
 
@@ -143,7 +143,7 @@ export class Team {
     const known = new Set<string>()
     for (const r of records) {
       known.add(r.agent_id)
-      const m = this.get(r.agent_id)
+      const m = this.#get(r.agent_id)
       if (m.state === r.state && m.incarnation === r.incarnation && m.state !== "") continue
       record(m, r)
       if (r.state === "stopped") leaves(m)
@@ -151,7 +151,7 @@ export class Team {
         m.here = true
         m.lost = r.state === "lost"
         m.parked = m.parked && r.state !== "joined"
-        this.joins(m)
+        this.#joins(m)
       }
     }
     for (const [id, m] of this.members) if (m.here && !known.has(id)) leaves(m)
@@ -164,7 +164,7 @@ export class Team {
     for (const r of records) {
       const was = before.get(r.id)
       this.tasks.set(r.id, { ...r, tokens: was?.tokens ?? 0, earlier: !!counts && !counts(r.id) })
-      if (!was || was.status !== r.status || was.assignee !== r.assignee) this.hold(r, time(r.updated_at))
+      if (!was || was.status !== r.status || was.assignee !== r.assignee) this.#hold(r, time(r.updated_at))
     }
   }
 
@@ -174,7 +174,7 @@ export class Team {
     const a = e.agent_id
     const at = time(e.time)
     if (b.type === "CUSTOM" && b.name === "reset" && !a) return
-    if (e.role_name) this.get(a).role = e.role_name
+    if (e.role_name) this.#get(a).role = e.role_name
     if (b.tokens && b.tokens > 0) {
       this.tokens += b.tokens
       const task = this.tasks.get(this.member(a).task)
@@ -184,27 +184,27 @@ export class Team {
     switch (b.type) {
       case "RUN_STARTED": case "RUN_FINISHED": case "RUN_ERROR": case "TEXT_MESSAGE_CHUNK": case "TOOL_CALL_CHUNK":
       case "TOOL_CALL_RESULT": case "RETRY": case "COMPACTION_FINISHED":
-        this.ran(e, at)
+        this.#ran(e, at)
         return
       case "MAIL_SENT":
-        if (value) this.mail(value)
+        if (value) this.#mail(value)
         return
       case "CUSTOM":
-        if (b.name === "task" && value) this.get(a).task = value.id ?? ""
+        if (b.name === "task" && value) this.#get(a).task = value.id ?? ""
         return
     }
     if (!value) return
     if (b.type.startsWith("TASK_")) {
-      if (value.id) this.task(value, at)
-    } else if (b.type.startsWith("MEMBER_")) this.changed(b.type, { ...value, agent_id: value.agent_id || a }, at)
-    else if (b.type.startsWith("APPROVAL_")) this.plan(value)
+      if (value.id) this.#task(value, at)
+    } else if (b.type.startsWith("MEMBER_")) this.#changed(b.type, { ...value, agent_id: value.agent_id || a }, at)
+    else if (b.type.startsWith("APPROVAL_")) this.#plan(value)
   }
 
   // write takes in a piece of a text that is being written.
   write(d: Delta, now: number) {
-    const r = this.runs.get(d.run_id || d.agent_id)
+    const r = this.#runs.get(d.run_id || d.agent_id)
     if (r?.over) return
-    const x = this.text(d.agent_id)
+    const x = this.#text(d.agent_id)
     if (d.message_id <= x.closed || x.cut.includes(d.message_id)) return
     let w = x.queue.find((w) => w.message === d.message_id)
     if (!w) {
@@ -220,48 +220,48 @@ export class Team {
     w.text = (before === w.bytes ? w.text : head(w.text, before)) + d.text
     w.bytes = before + bytes(d.text)
     w.hidden = w.hidden && d.offset > 0
-    this.next(x)
+    this.#next(x)
   }
 
-  private get(id: string): Member {
+  #get(id: string): Member {
     let m = this.members.get(id)
     if (!m) this.members.set(id, (m = blank(id)))
     return m
   }
 
-  private joins(m: Member) {
-    m.joined = ++this.joined
+  #joins(m: Member) {
+    m.joined = ++this.#joined
   }
 
-  private text(a: string): Texts {
-    let x = this.texts.get(a)
-    if (!x) this.texts.set(a, (x = { queue: [], run: "", closed: "", cut: [], turn: "" }))
+  #text(a: string): Texts {
+    let x = this.#texts.get(a)
+    if (!x) this.#texts.set(a, (x = { queue: [], run: "", closed: "", cut: [], turn: "" }))
     return x
   }
 
-  private hold(task: TaskRecord, at: number) {
+  #hold(task: TaskRecord, at: number) {
     for (const [id, m] of this.members)
       if (m.task === task.id && (task.status !== "in_progress" || task.assignee !== id)) {
         m.task = ""
         m.since = at
       }
     if (task.status === "in_progress") {
-      const m = this.get(task.assignee)
+      const m = this.#get(task.assignee)
       if (m.task !== task.id && !m.call) m.since = at
       m.task = task.id
       m.idle = false
     }
   }
 
-  private ran(e: Entry, at: number) {
+  #ran(e: Entry, at: number) {
     const b = e.event
     const a = e.agent_id
     let id = e.run_id || ""
     if (!id && b.type === "TOOL_CALL_RESULT") id = this.callsOf(a).find((c) => c.id === (b.toolCallId ?? ""))?.run ?? ""
-    const r = this.run(a, id, b)
+    const r = this.#run(a, id, b)
     const late = r.over
-    const m = this.get(a)
-    const x = this.text(a)
+    const m = this.#get(a)
+    const x = this.#text(a)
     switch (b.type) {
       case "RUN_STARTED":
         if (r.over) return
@@ -276,80 +276,80 @@ export class Team {
           m.call = null
           if (b.type === "RUN_FINISHED") m.since = at
         }
-        this.end(r)
+        this.#end(r)
         break
       case "TEXT_MESSAGE_CHUNK":
         answered(m, late, at)
-        this.store(x, b)
+        this.#store(x, b)
         break
       case "TOOL_CALL_CHUNK":
         answered(m, late, at)
         x.turn = b.messageId ?? ""
-        this.called(m, r.id, b, at)
+        this.#called(m, r.id, b, at)
         break
       case "TOOL_CALL_RESULT":
-        this.returned(m, b, at)
+        this.#returned(m, b, at)
     }
     if (!r.over) { // the run was reported
       const i = x.queue.findIndex((w) => w.open)
       if (i >= 0 && x.queue[i].run !== r.id) ends(x)
       x.run = r.id
-      this.next(x)
+      this.#next(x)
     }
-    if (b.type === "RETRY") this.refused(m, r, b)
+    if (b.type === "RETRY") this.#refused(m, r, b)
   }
 
-  private run(a: string, id: string, b: EventBody): Run {
+  #run(a: string, id: string, b: EventBody): Run {
     const key = id || a
     const started = b.type === "RUN_STARTED"
-    let r = this.runs.get(key)
-    if (!r) this.runs.set(key, (r = { agent: a, id, started, over: false }))
+    let r = this.#runs.get(key)
+    if (!r) this.#runs.set(key, (r = { agent: a, id, started, over: false }))
     else if (started && !r.over) r.started = true
-    const m = this.get(a)
+    const m = this.#get(a)
     const closes = b.type === "RUN_FINISHED" || b.type === "RUN_ERROR"
     if (!r.over && (m.run === "" || !closes)) m.run = id
     return r
   }
 
-  private end(r: Run) {
-    const m = this.get(r.agent)
+  #end(r: Run) {
+    const m = this.#get(r.agent)
     const present = m.run === r.id
     if (present) m.run = ""
-    const x = this.text(r.agent)
+    const x = this.#text(r.agent)
     const i = x.queue.findIndex((w) => w.open)
     if (i >= 0 && x.queue[i].run === r.id) ends(x)
     x.queue = x.queue.filter((w) => w.run !== r.id)
     if (x.run === r.id) x.run = ""
     const calls = this.callsOf(r.agent).filter((c) => !(c.over && present && c.run !== r.id))
     for (const c of calls) if (!c.over && (present || c.run === r.id)) c.over = true
-    this.calls.set(r.agent, calls)
+    this.#calls.set(r.agent, calls)
     r.over = true
     if (!r.id) {
-      this.runs.delete(r.agent)
+      this.#runs.delete(r.agent)
       return
     }
-    this.over.push(r.id)
-    if (this.over.length > mostOver) this.forget(this.over.shift()!)
+    this.#over.push(r.id)
+    if (this.#over.length > mostOver) this.#forget(this.#over.shift()!)
   }
 
-  private forget(run: string) {
-    const a = this.runs.get(run)?.agent ?? ""
-    this.runs.delete(run)
-    if (isSubagent(a)) for (const of of [this.members, this.calls, this.texts]) of.delete(a)
+  #forget(run: string) {
+    const a = this.#runs.get(run)?.agent ?? ""
+    this.#runs.delete(run)
+    if (isSubagent(a)) for (const of of [this.members, this.#calls, this.#texts]) of.delete(a)
   }
 
   // next opens the text that may be seen now.
-  private next(x: Texts) {
+  #next(x: Texts) {
     const w = x.queue.find((w) => w.open) ?? x.queue.find((w) => w.run === x.run && w.from === 0)
     if (!w) return
     if (!w.open) {
       w.open = true
-      if (!this.runs.has(w.run || w.agent)) this.run(w.agent, w.run, { type: "" })
+      if (!this.#runs.has(w.run || w.agent)) this.#run(w.agent, w.run, { type: "" })
     }
     if (w.from === 0 && w.text.startsWith(w.sent)) w.sent = w.text
   }
 
-  private store(x: Texts, b: EventBody) {
+  #store(x: Texts, b: EventBody) {
     const id = b.messageId ?? ""
     if (id && id === x.closed) return
     const w = x.queue.find((w) => w.open)
@@ -359,14 +359,14 @@ export class Team {
     x.cut = x.cut.filter((earlier) => earlier > id)
   }
 
-  private called(m: Member, run: string, b: EventBody, at: number) {
+  #called(m: Member, run: string, b: EventBody, at: number) {
     const name = b.toolCallName ?? ""
     let c: Call = { id: b.toolCallId ?? "", message: b.messageId ?? "", run, name, tool: nativeTool(name), args: b.delta ?? "", began: at, over: false }
-    const was = this.drop(m.id, c.id)
+    const was = this.#drop(m.id, c.id)
     if (was && was.message === c.message && was.name === c.name && was.args === c.args) c = was
     const calls = this.callsOf(m.id)
     calls.push(c)
-    this.calls.set(m.id, calls)
+    this.#calls.set(m.id, calls)
     if (!m.call || c.tool === "bash") {
       m.call = c
       m.since = at
@@ -376,8 +376,8 @@ export class Team {
     if (c.tool === "ask_user") m.asks = user
   }
 
-  private returned(m: Member, b: EventBody, at: number) {
-    const c = this.drop(m.id, b.toolCallId ?? "")
+  #returned(m: Member, b: EventBody, at: number) {
+    const c = this.#drop(m.id, b.toolCallId ?? "")
     if (!c || m.call !== c) return
     m.call = null
     m.since = at
@@ -388,13 +388,13 @@ export class Team {
     }
   }
 
-  private drop(a: string, id: string): Call | undefined {
+  #drop(a: string, id: string): Call | undefined {
     const calls = this.callsOf(a)
     const i = calls.findIndex((c) => c.id === id)
     return i < 0 ? undefined : calls.splice(i, 1)[0]
   }
 
-  private refused(m: Member, r: Run, b: EventBody) {
+  #refused(m: Member, r: Run, b: EventBody) {
     const cause = fields(b.message)
     if (((b.value as any)?.tried ?? 0) > 0) {
       if (!m.retried && m.refused === 0) {
@@ -410,45 +410,45 @@ export class Team {
     m.refused++
     m.idle = false
     m.call = null
-    hide(this.text(m.id), r.id)
+    hide(this.#text(m.id), r.id)
   }
 
-  private mail(m: Message) {
+  #mail(m: Message) {
     const to = this.members.get(m.to)
     if (to && to.asks === m.from) to.asks = ""
     for (const [id, q] of this.questions) if (answers(m, q) && (m.from === q.to || m.from === user)) this.questions.delete(id)
     if (asks(m)) {
-      this.get(m.from).asks = m.to
+      this.#get(m.from).asks = m.to
       if (this.isPerson(m.to)) this.questions.set(m.id, m)
     }
   }
 
-  private task(r: TaskRecord, at: number) {
+  #task(r: TaskRecord, at: number) {
     const before = this.tasks.get(r.id)
     this.tasks.set(r.id, { ...r, tokens: before?.tokens ?? 0, earlier: false })
-    this.hold(r, at)
+    this.#hold(r, at)
     for (const [id, q] of this.questions) if (q.task_id === r.id && isVoid(q, r)) this.questions.delete(id)
   }
 
-  private plan(p: Approval) {
+  #plan(p: Approval) {
     this.plans.delete(p.id)
     const m = this.members.get(p.agent_id)
     if (p.status === "pending" && !p.ended_at) {
       this.plans.set(p.id, p)
-      if (!isPlan(p)) this.get(p.agent_id).asks = asked(p)
+      if (!isPlan(p)) this.#get(p.agent_id).asks = asked(p)
     } else if (m && m.asks === asked(p) && !isPlan(p)) m.asks = ""
   }
 
-  private changed(what: string, r: Record_, at: number) {
-    const m = this.get(r.agent_id)
+  #changed(what: string, r: Record_, at: number) {
+    const m = this.#get(r.agent_id)
     record(m, r)
     switch (what) {
       case "MEMBER_CREATED":
-        this.joins(m)
+        this.#joins(m)
         m.lost = m.lost || (m.here && r.incarnation > 1)
         break
       case "MEMBER_JOINED":
-        this.joins(m)
+        this.#joins(m)
         m.here = true
         m.lost = m.parked = false
         m.idle = true
@@ -456,11 +456,11 @@ export class Team {
       case "MEMBER_LOST":
         m.lost = true
         m.call = null
-        hide(this.text(m.id))
+        hide(this.#text(m.id))
         break
       case "MEMBER_STOPPED": case "MEMBER_REMOVED":
         leaves(m)
-        hide(this.text(m.id))
+        hide(this.#text(m.id))
         break
       case "MEMBER_PARKED":
         m.parked = true

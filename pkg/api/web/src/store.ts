@@ -22,7 +22,8 @@ export async function askSession() {
     session.readOnly = s.access === "read"
     session.mayWrite = !session.readOnly
     session.newer = s.version !== (version ||= s.version)
-    answered("session")
+    failing.delete("session")
+    settled()
     redraw()
   } catch (e) {
     // The stream tells whether the page is connected; a process of an older version has no sessions.
@@ -40,14 +41,22 @@ function connected(state: Conn, why?: Problem, retryAt = 0) {
   redraw()
 }
 
-// lost takes note of a request that was not answered, and answered that it is again: the stream may have
-// lived on meanwhile, as it does while the process that sends it has lost the NATS server.
-let failing = ""
-function lost(e: unknown, what = "") {
-  failing = what
-  connected((e as Problem).status === 401 ? "expired" : "lost", e as Problem)
+// lost takes note of a request that was not answered; settled is called when what was asked for is, all of
+// it: the stream may have lived on meanwhile, as it does while the process that sends it has lost the NATS
+// server. The bar stays as it is until no request fails, but for a login that has ended.
+const failing = new Set<string>()
+function lost(e: unknown, what: string) {
+  failing.add(what)
+  const ended = (e as Problem).status === 401
+  if (ended || !conn.why) connected(ended ? "expired" : "lost", e as Problem)
 }
-const answered = (what: string) => { if (conn.why && failing === what && team?.streams) connected("live") }
+function settled() {
+  if (conn.why && !failing.size && team?.streams) live()
+}
+function live() {
+  failing.clear()
+  connected("live")
+}
 
 // conn is how the page is connected, for the bar.
 export const conn: { state: Conn; why?: Problem; retryAt: number } = { state: "connecting", retryAt: 0 }
@@ -75,23 +84,24 @@ export class OpenTeam {
   caughtUp = false // the past has been read: what waits is known
   streams = false // the stream is there
   strange = 0 // entries of a form that this page does not know
-  private end: () => void
+  #end: () => void
   private timers: Record<string, any> = {}
-  private asking: Record<string, boolean> = {}
-  private latest = 0
-  private over = false
+  private asking = new Set<string>()
+  #latest = 0
+  #over = false
 
   constructor(readonly id: string) {
     this.log = new Log(id)
     connected("connecting")
-    this.end = follow({
+    this.#end = follow({
       url: () => "/v1/teams" + path(id) + "/events?follow=true",
       unseen: (after) => "/teams" + path(id) + "/events?limit=1000&after=" + encodeURIComponent(after),
-      on: (name, data) => this.take(name, data),
+      on: (name, data) => this.#take(name, data),
       state: (c, why, retryAt) => {
         this.streams = c === "live"
         if (this.streams && conn.state !== "live") this.refresh(0)
-        connected(c, why, retryAt)
+        if (this.streams) live()
+        else connected(c, why, retryAt)
       },
       restart: () => {
         this.state = new Team()
@@ -105,16 +115,16 @@ export class OpenTeam {
   }
 
   close() {
-    this.over = true
-    this.end()
+    this.#over = true
+    this.#end()
     clearInterval(this.timers.each)
     clearTimeout(this.timers.soon)
   }
 
   // take takes in an event of the stream. One that it cannot is counted, and the next ones are taken.
-  private take(name: string, data: string) {
+  #take(name: string, data: string) {
     try {
-      this.fold(name, JSON.parse(data))
+      this.#fold(name, JSON.parse(data))
     } catch (e) {
       console.error(e)
       this.strange++
@@ -122,14 +132,14 @@ export class OpenTeam {
     redraw(true)
   }
 
-  private fold(name: string, d: any) {
+  #fold(name: string, d: any) {
     switch (name) {
       case "delta":
-        this.state.write(d, this.latest || Date.now())
+        this.state.write(d, this.#latest || Date.now())
         break
       case "snapshot":
         this.state.knowMembers(d.members || [])
-        this.state.knowTasks(d.tasks || [], this.counts)
+        this.state.knowTasks(d.tasks || [], this.#counts)
         break
       case "ready":
         if (!this.caughtUp) this.refresh(0) // a hidden tab hears it each time that it has asked
@@ -139,7 +149,7 @@ export class OpenTeam {
         this.log.add(d)
         break
       case "":
-        this.latest = Date.parse(d.time) || this.latest
+        this.#latest = Date.parse(d.time) || this.#latest
         this.log.add(d)
         this.state.apply(d)
         if (d.event.type === "TEXT_MESSAGE_CHUNK" && !isSubagent(d.agent_id)) this.lastWords.set(d.agent_id, String(d.event.delta || "").slice(-600))
@@ -147,40 +157,42 @@ export class OpenTeam {
     }
   }
 
-  private counts = (id: string) => !this.goal?.earlier_tasks?.includes(id)
+  #counts = (id: string) => !this.goal?.earlier_tasks?.includes(id)
 
   // refresh reads again what the feed does not have, after so many milliseconds.
   refresh(after: number) {
-    if (this.over || this.timers.soon) return
+    if (this.#over || this.timers.soon) return
     this.timers.soon = setTimeout(() => {
       this.timers.soon = 0
       if (document.hidden && after) return
-      this.ask("/members?all=true", (d) => {
+      this.#ask("/members?all=true", (d) => {
         this.agents = new Map((d.members || []).map((a: Agent) => [a.agent_id, a]))
       })
-      this.ask("/goal", (d) => {
+      this.#ask("/goal", (d) => {
         this.goal = d
-        this.state.knowTasks([...this.state.tasks.values()], this.counts)
+        this.state.knowTasks([...this.state.tasks.values()], this.#counts)
       })
-      this.ask("", (d) => (this.record = d))
+      this.#ask("", (d) => (this.record = d))
     }, after)
   }
 
-  private async ask(what: string, take: (d: any) => void) {
-    if (this.asking[what]) return
-    this.asking[what] = true
+  async #ask(what: string, take: (d: any) => void) {
+    if (this.asking.has(what)) return
+    this.asking.add(what)
     try {
       take(await get("/teams" + path(this.id) + what))
-      answered(what)
+      failing.delete(what)
       redraw()
     } catch (e) {
       const { status } = e as Problem
+      if (this.#over) return
       if (status === 401 || status > 502) {
         lost(e, what)
         this.refresh(3000)
-      }
+      } else if (status) failing.delete(what)
     } finally {
-      this.asking[what] = false
+      this.asking.delete(what)
+      if (!this.asking.size) settled()
     }
   }
 
@@ -211,6 +223,7 @@ export let team: OpenTeam | null = null
 export function openTeam(id: string) {
   if ((team?.id ?? "") === id) return
   team?.close()
+  failing.clear()
   team = id ? new OpenTeam(id) : null
 }
 
@@ -226,11 +239,11 @@ export function watchTeams(): () => void {
       if (over) return
       teams.list = list
       teams.why = undefined
-      connected("live")
+      live()
     } catch (e) {
       if (over) return
       teams.why = e as Problem
-      lost(e)
+      lost(e, "teams")
     }
     timer = setTimeout(ask, document.hidden ? 15_000 : 3000)
   }

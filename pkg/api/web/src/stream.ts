@@ -183,7 +183,7 @@ export function follow(s: Source): () => void {
 function problem(data: string): Problem {
   try {
     const d = JSON.parse(data)
-    return new Problem(d.status || 0, d.detail || "the stream has ended", d.hint || "", d.code)
+    return new Problem(d.status || 0, d.detail || "the stream has ended", d.hint || "")
   } catch {
     return new Problem(0, "the stream has ended")
   }

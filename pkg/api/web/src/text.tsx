@@ -49,18 +49,18 @@ const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric",
 
 const ms = (t: unknown) => (typeof t === "number" ? t : Date.parse(String(t ?? "")))
 
+const stamp = (t: number, text: string) => <time datetime={new Date(t).toISOString()} title={exact.format(t)}>{text}</time>
+
 // Time is a time of day here; the exact one is shown on hover.
 export function Time(p: { at: unknown }) {
   const t = ms(p.at)
-  if (!(t > 0)) return <span class="dim">–</span>
-  const today = Date.now() - t < 18 * 3600_000
-  return <time datetime={new Date(t).toISOString()} title={exact.format(t)}>{(today ? clock : day).format(t)}</time>
+  return t > 0 ? stamp(t, (Date.now() - t < 18 * 3600_000 ? clock : day).format(t)) : <span class="dim">–</span>
 }
 
 // Ago is how long ago a time is.
 export function Ago(p: { at: unknown }) {
   const t = ms(p.at)
-  return t > 0 ? <time datetime={new Date(t).toISOString()} title={exact.format(t)}>{span((Date.now() - t) / 1000)}</time> : null
+  return t > 0 ? stamp(t, span((Date.now() - t) / 1000)) : null
 }
 
 // span is a number of seconds in words.

@@ -3,6 +3,7 @@ package timeline
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -21,12 +22,16 @@ type Fold struct {
 	counts func(team.TaskID) bool // whether a task is of the goal
 	team   *state.Team
 	lanes  map[team.AgentID]*lane
-	jobs   map[team.AgentID]int // subagents of a member that run
 	bars   []Bar
 	held   map[team.TaskID]int // the open bar of a task
 	series []Count
 	holes  bool
+	full   bool // members have no lane, since there were mostLanes before
 }
+
+// mostLanes is how many lanes a timeline has at most: a team may have had any number of members,
+// and whoever writes to its log names agents as it likes.
+const mostLanes = team.MostTeammates
 
 // lane is a lane while it grows.
 type lane struct {
@@ -34,6 +39,7 @@ type lane struct {
 	order int  // of its beginning, among the lanes
 	now   Span // that is open; of kind "" if the member is not in the team
 	lost  bool // entries are missing since the last one of the member
+	jobs  int  // subagents of the member that run
 }
 
 // Start is how a team stood where a timeline begins.
@@ -49,7 +55,7 @@ type Start struct {
 // New returns the fold of a goal of which no entry was read yet.
 func New(s Start) *Fold {
 	f := &Fold{from: s.From, now: s.From, goal: s.Goal, onLine: s.OnLine, counts: s.Counts, team: state.New(),
-		lanes: map[team.AgentID]*lane{}, jobs: map[team.AgentID]int{}, held: map[team.TaskID]int{}}
+		lanes: map[team.AgentID]*lane{}, held: map[team.TaskID]int{}}
 	if f.counts == nil {
 		f.counts = func(team.TaskID) bool { return true }
 	}
@@ -74,6 +80,7 @@ func (f *Fold) Apply(e feed.Entry) {
 	if feed.IsReset(e.Event) {
 		f.holes = true
 		for _, l := range f.lanes {
+			l.jobs = 0 // their ends may be among what is missing
 			if l.now.Kind != "" {
 				l.lost = true
 				l.turn(Span{Kind: Unknown}, at)
@@ -103,15 +110,15 @@ func (f *Fold) Apply(e feed.Entry) {
 
 // subagent takes in the beginning or the end of a subagent's run.
 func (f *Fold) subagent(e feed.Entry) {
-	owner := e.AgentID.Owner()
-	if owner == e.AgentID {
+	l := f.lanes[e.AgentID.Owner()]
+	if l == nil || l.AgentID == e.AgentID {
 		return
 	}
 	switch e.Event.Event.Type {
 	case team.RunStarted:
-		f.jobs[owner]++
+		l.jobs++
 	case team.RunFinished, team.RunError:
-		f.jobs[owner] = max(0, f.jobs[owner]-1)
+		l.jobs = max(0, l.jobs-1)
 	}
 }
 
@@ -123,12 +130,18 @@ func (f *Fold) stand(a team.AgentID, at time.Time) {
 		if !present(m) || m.Person {
 			return
 		}
+		if f.full = len(f.lanes) == mostLanes; f.full {
+			return
+		}
 		l = &lane{Lane: Lane{AgentID: a, Spans: []Span{}, Seconds: map[Kind]float64{}}, order: len(f.lanes)}
 		f.lanes[a] = l
 	}
+	if !present(m) { // its subagents end with it, and nothing says so
+		l.jobs = 0
+	}
 	l.Role, l.Color = cmp.Or(m.Role, l.Role), cmp.Or(m.Colour, l.Color)
 	if !l.lost {
-		l.turn(f.spanOf(m), at)
+		l.turn(f.spanOf(m, l.jobs), at)
 	}
 }
 
@@ -136,13 +149,14 @@ func (f *Fold) stand(a team.AgentID, at time.Time) {
 // seen.
 func present(m state.Member) bool { return m.Here && !m.Lost || m.Run != "" }
 
-// spanOf is what a member is at. Its kind is "" if it is not in the team.
-func (f *Fold) spanOf(m state.Member) Span {
+// spanOf is what a member is at, of which so many subagents run. Its kind is "" if it is not in the
+// team.
+func (f *Fold) spanOf(m state.Member, jobs int) Span {
 	if !present(m) {
 		return Span{}
 	}
 	s := Span{Kind: Wait, Task: m.Task}
-	switch s.For = f.waitOf(m); {
+	switch s.For = f.waitOf(m, jobs); {
 	case s.For != "":
 		if m.Call != nil {
 			s.Tool = m.Call.Tool
@@ -158,7 +172,7 @@ func (f *Fold) spanOf(m state.Member) Span {
 }
 
 // waitOf is what a member waits for; "" if that is nothing.
-func (f *Fold) waitOf(m state.Member) team.WaitFor {
+func (f *Fold) waitOf(m state.Member, jobs int) team.WaitFor {
 	rests := m.Run == ""
 	switch {
 	case m.Parked, m.Trouble != "" && m.Call == nil:
@@ -171,7 +185,7 @@ func (f *Fold) waitOf(m state.Member) team.WaitFor {
 		return team.ForPerson
 	case m.Asks != "" && rests && (m.Task != "" || m.ID == team.Leader): // else it takes the next task meanwhile
 		return team.ForAnswer
-	case m.Task != "" && rests && f.jobs[m.ID] > 0:
+	case m.Task != "" && rests && jobs > 0:
 		return team.ForJob
 	case m.Call != nil && f.onLine && completes(m.Call):
 		return team.ForMerge
@@ -302,6 +316,9 @@ func (f *Fold) Timeline(to time.Time) Timeline {
 	}
 	t.Critical = f.critical(t.Tasks)
 	t.Sentence = t.sentence()
+	if f.full {
+		t.Sentence += fmt.Sprintf(" Only the first %d members have a lane.", mostLanes)
+	}
 	return t
 }
 

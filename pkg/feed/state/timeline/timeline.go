@@ -19,7 +19,7 @@ type Timeline struct {
 	To       time.Time   `json:"to"`    // of a goal under way: now
 	Whole    bool        `json:"whole"` // no entry of that time is missing
 	Sentence string      `json:"sentence"`
-	Lanes    []Lane      `json:"lanes" nullable:"false"` // of the agents, in the order in which they were there; people have none
+	Lanes    []Lane      `json:"lanes" nullable:"false"` // of the agents, in the order in which they were there, at most 1,000; people have none
 	Tasks    []Bar       `json:"tasks" nullable:"false"` // a hold each, in the order of their beginnings
 	Edges    []team.Edge `json:"edges" nullable:"false"` // from each dependency of a task that was held
 	Critical []Stage     `json:"critical" nullable:"false"`

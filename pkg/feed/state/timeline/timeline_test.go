@@ -187,6 +187,46 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// A member that is lost takes its subagents with it: its successor waits for none of them.
+func TestSubagentsEndWithTheirMember(t *testing.T) {
+	r := start(t, timeline.Start{})
+	r.joins(0, "coder-1")
+	r.wakes(0, "coder-1")
+	r.wakes(1, "coder-1.a1b2c3d")
+	r.rests(2, "coder-1")
+	r.sees(4, "coder-1", team.EventBody{Type: team.MemberLost}, team.Member{AgentID: "coder-1", State: team.Lost, Incarnation: 1})
+	r.joins(5, "coder-1")
+	r.task(5, "T-001", team.InProgress, "coder-1")
+	r.want(10, "model 2, idle 2, idle@T-001 5")
+}
+
+// However many names the log has, there are not more lanes than a team may have members, it is said,
+// and all lanes together have not more spans than those of a few.
+func TestLanesAreBounded(t *testing.T) {
+	r := start(t, timeline.Start{})
+	r.task(0, "T-001", team.InProgress, "coder-1")
+	for i := range team.MostTeammates + 50 {
+		a := team.AgentID(fmt.Sprint("coder-", i+1))
+		r.wakes(0, a)
+		r.wakes(0, a+".a1b2c3d")
+		if n := i + 1; n == team.MostTeammates || n == team.MostTeammates+50 {
+			got := r.Timeline(at(1))
+			if said := strings.Contains(got.Sentence, "Only the first 1000 members"); len(got.Lanes) != team.MostTeammates || said != (n > team.MostTeammates) {
+				t.Errorf("of %d members there are %d lanes, and it says %s", n, len(got.Lanes), got.Sentence)
+			}
+		}
+	}
+	for i := range 1000 {
+		r.calls(1+2*i, "coder-1", []string{"bash", "read_file"}[i%2], "{}")
+		r.returns(2+2*i, "coder-1")
+	}
+	for points, most := range map[int]int{100: 100, 5000: 250} {
+		if n := len(r.Timeline(at(2002)).Window(time.Time{}, time.Time{}, points).Lanes[0].Spans); n > most || n < most/2 {
+			t.Errorf("at %d points a lane of many has %d spans", points, n)
+		}
+	}
+}
+
 // What is missing of the feed is not guessed.
 func TestMissingEntries(t *testing.T) {
 	r := start(t, timeline.Start{Members: []team.Member{{AgentID: "coder-1", State: team.Joined, Incarnation: 1}, {AgentID: "ann", Backend: team.Person, State: team.Joined}}})

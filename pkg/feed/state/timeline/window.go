@@ -2,10 +2,13 @@ package timeline
 
 import "time"
 
+// mostSpans is about how many spans the lanes of a window have together.
+const mostSpans = 250_000
+
 // Window returns the part of the lanes between two times, with spans that are shorter than a
 // points-th of that merged with what is beside them: the merged one is of the kind that took
-// longest of them. A lane has about points spans at most, however much a member has done; its
-// Seconds are exact, and of the window. Tasks, path and counts stay. A zero time is the
+// longest of them. A lane has about points spans at most, however much a member has done, and fewer
+// if there are many lanes; its Seconds are exact, and of the window. Tasks, path and counts stay. A zero time is the
 // timeline's own.
 func (t Timeline) Window(from, to time.Time, points int) Timeline {
 	if from.IsZero() || from.Before(t.From) {
@@ -15,6 +18,7 @@ func (t Timeline) Window(from, to time.Time, points int) Timeline {
 		to = t.To
 	}
 	t.From, t.To = from, to
+	points = min(points, mostSpans/max(1, len(t.Lanes)))
 	step := to.Sub(from) / time.Duration(max(points, 1))
 	lanes := make([]Lane, len(t.Lanes))
 	for i, l := range t.Lanes {

@@ -1,8 +1,8 @@
 import { test } from "node:test"
 import assert from "node:assert/strict"
 import "./document"
-import { read } from "../views/board"
-import { parsed } from "../views/diff"
+import type { OpenTeam } from "../store"
+import { read, statusOf } from "../views/board"
 
 const known = (id: string) => id === "T-004"
 
@@ -29,15 +29,17 @@ test("a description keeps its form", () => {
   assert.equal(read("Write it\n\n  As this:\n\n    if x {\n    }\n\n\nTest it", known)[0].description, "As this:\n\n  if x {\n  }\n")
 })
 
-test("a patch is read line by line", () => {
-  const rows = parsed("diff --git a/x.go b/x.go\nindex 1..2 100644\n--- a/x.go\n+++ b/x.go\n@@ -3,3 +3,3 @@ func f()\n same\n-old\n+new\n--- no head\n\\ No newline at end of file\ndiff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n")
-  assert.deepEqual(rows.map((r) => [r.kind, r.text, r.old, r.now]), [
-    ["file", "x.go", 0, 0], ["at", "@@ -3,3 +3,3 @@ func f()", 0, 0], ["same", "same", 3, 3], ["less", "old", 4, 0], ["more", "new", 0, 4], ["less", "-- no head", 5, 0],
-    ["note", " No newline at end of file".trim(), 0, 0], ["file", "gone", 0, 0], ["note", "deleted file mode 100644", 0, 0], ["at", "@@ -1 +0,0 @@", 0, 0], ["less", "x", 1, 0],
-  ])
-  assert.deepEqual(rows.filter((r) => r.file === "gone").length, 4)
-})
+// A team of which only what is given is known.
+const team = (tasks: any[], agents: any[] = []) => ({ id: "red", state: { tasks: new Map(tasks.map((t) => [t.id, t])) }, agents: new Map(agents.map((a) => [a.agent_id, a])) }) as unknown as OpenTeam
 
-test("a patch of any text is read", () => {
-  for (const text of ["", "\n", "+++", "@@ -1 +1 @@", "diff --git", "<script>\n+<img onerror=x>", "Binary files a/x and b/x differ"]) parsed(text)
+test("a task is merging while its holder waits for the line with it", () => {
+  const one = (status: string, more: any = {}) => ({ id: "T-001", title: "x", status, assignee: "coder-1", ...more })
+  const waits = (task: string, more: any = {}) => [{ agent_id: "coder-1", task, waits_for: "merge", ...more }]
+  const of = (task: any, agents: any[]) => statusOf(team([task], agents), task)
+  assert.equal(of(one("in_progress"), waits("T-001")), "merging")
+  assert.equal(of(one("in_progress"), waits("T-002")), "in_progress") // as it stood before
+  assert.equal(of(one("in_progress"), waits("T-001", { waits_for: "person" })), "in_progress")
+  assert.equal(of(one("in_progress", { assignee: "coder-2" }), waits("T-001")), "in_progress")
+  assert.equal(of(one("completed"), waits("T-001")), "completed")
+  assert.equal(of(one("pending", { dependencies: ["T-009"] }), waits("T-001")), "blocked")
 })

@@ -93,3 +93,37 @@ test("a login that has ended is said, and no more once a request is answered", c
   team!.refresh(0)
   await until("it is renewed", () => conn.state === "live" && team!.goal)
 }))
+
+test("while one of two requests fails the page stays not connected", closing(async () => {
+  answers["/session"] = () => ({ access: "write" })
+  await askSession()
+  answers["/teams/two/events"] = () => streamed([event({}, "ready")], false)
+  const away = new Set<string>()
+  for (const what of ["/goal", "/members"]) answers["/teams/two" + what] = () => (away.has(what) ? new Response("{}", { status: 503 }) : {})
+  openTeam("two")
+  const looks = (n: number) => until("all is asked", () => asked.filter((a) => a.path.startsWith("/teams/two/goal")).length >= n && !(team as any).asking.size)
+  const again = async () => {
+    const n = asked.filter((a) => a.path.startsWith("/teams/two/goal")).length
+    clearTimeout((team as any).timers.soon)
+    ;(team as any).timers.soon = 0
+    team!.refresh(0)
+    await looks(n + 1)
+  }
+  await until("the stream", () => conn.state === "live" && team!.caughtUp && team!.goal && !(team as any).asking.size)
+  const seen: string[] = []
+  const assign = Object.assign
+  mock.method(Object, "assign", (to: any, ...from: any[]) => {
+    if (to === conn) seen.push(from[0].state)
+    return assign(to, ...from)
+  })
+  away.add("/goal").add("/members")
+  await again()
+  away.delete("/goal")
+  await again()
+  away.add("/goal").delete("/members")
+  await again()
+  assert.deepEqual([conn.state, seen.filter((s) => s !== "lost")], ["lost", []])
+  away.clear()
+  await again()
+  assert.deepEqual([conn.state, seen.at(-1)], ["live", "live"])
+}))

@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import "./document"
 import { Markdown } from "../markdown"
 import { line, plain, short, span } from "../text"
-import { argument } from "../ui"
+import { argument } from "../call"
 
 // flat is what a tree of nodes holds, in one line: tags and texts.
 function flat(v: any): string {

@@ -4,17 +4,20 @@ import { h, redraw, type Child } from "../dom"
 import { atEnd, List, toEnd, toRow } from "../list"
 import { Markdown } from "../markdown"
 import { api, path, say, type Problem } from "../request"
-import { filter, route, to } from "../route"
+import { picked, route, to } from "../route"
 import { act, note, team } from "../store"
 import { follow } from "../stream"
-import { Ago, line, Name, plain, short, Text, Time, words } from "../text"
-import { argument, Box, Button, Choice, colour, Empty, Find, findKey, focus, mayWrite, pretty, standOf, sure, TaskLink, Who, type Key, write } from "../ui"
+import { Ago, line, Name, Text, Time, words } from "../text"
+import { argument, pretty } from "../call"
+import { sure } from "../dialog"
+import { key, type Key } from "../keys"
+import { colour, Doing, standOf, Who } from "../member"
+import { Box, Button, Choice, Empty, Find, findKey, focus, mayWrite, TaskLink, write } from "../ui"
 import { Transcript } from "../transcript"
 import type { Entry, Letter } from "../types"
 import type { Route } from "../route"
 import type { View } from "../view"
 import { Delivery } from "./delivery"
-import { Fill, Missing } from "./team"
 
 let said = new Transcript("")
 let why: Problem | undefined
@@ -105,7 +108,7 @@ let found = -1 // the row that was found last
 let searches = 0 // each ends the one before
 
 async function search(r: Route, by: number) {
-  const q = (r.query.get("q") || "").toLowerCase()
+  const q = picked("q").toLowerCase()
   if (!q || !said.rows.length) return
   const mine = ++searches
   const wanted = () => mine === searches
@@ -133,12 +136,8 @@ function Head(p: { r: Route }) {
   const a = team!.agents.get(r.id)
   const s = standOf(m, a)
   return <div class={"who-head st-" + s.state}>
-    <h1><span class={"c-" + colour(r.id)}><Name of={r.id} /></span> <span class="dim">{line(m.role, 40)}</span></h1>
-    <p class="stand"><b>{s.says}</b> {s.why} {s.since > 0 && <span class="dim">for <Ago at={s.since} /></span>}{m.task && [" · ", <TaskLink of={m.task} />, " ", line(team!.state.tasks.get(m.task)?.title, 100)]}</p>
-    <div class="foot dim">
-      {a?.turn ? <span>turn {a.turn}</span> : null}{a?.tokens ? <span>{short(a.tokens)} tokens</span> : null}<Fill used={a?.context} of={a?.window} />
-      {a?.model && <span>{line(a.model, 60)}</span>}{a?.trouble && <span class="bad">{line(a.trouble, 200)}</span>}
-    </div>
+    <h1><span class={"c-" + colour(r.id)}><Name of={r.id} /></span> <span class="dim">{line(m.role, 40)} {s.since > 0 && <Ago at={s.since} />}</span></h1>
+    <Doing of={m} as={s}>{a?.trouble && <p class="bad">{line(a.trouble, 200)}</p>}</Doing>
     {mayWrite() && m.joined > 0 && <div class="acts left">
       {r.id !== "leader" && [<Button id={"stop" + r.id} do={() => stop(r.team, r.id, true)}>Drain…</Button>, <Button id={"stop" + r.id} class="bad" do={() => stop(r.team, r.id, false)}>Stop…</Button>]}
       {!m.person && <Button id={"compact" + r.id} title="Make its conversation shorter before its next turn" do={() => compact(r.team, r.id)}>Compact</Button>}
@@ -148,21 +147,19 @@ function Head(p: { r: Route }) {
 
 export const agent: View = {
   name: "agent",
-  title: (r) => r.id + " · " + r.team,
   open: begin,
   keys: (r): Key[] => [
     findKey("in the conversation"),
-    { keys: "n", does: "next place", run: () => search(r, 1) },
-    { keys: "N", does: "place before", run: () => search(r, -1) },
-    { keys: "G", does: "to the end, and follow", run: () => toEnd("transcript|" + r.team + "|" + r.id) },
-    { keys: "w", does: "write to it", run: () => focus("say-" + r.id) },
+    key("n", "next place", () => search(r, 1)),
+    key("N", "place before", () => search(r, -1)),
+    key("G", "to the end, and follow", () => toEnd("transcript|" + r.team + "|" + r.id)),
+    key("w", "write to it", () => focus("say-" + r.id)),
   ],
   draw(r): Child {
-    if (!team) return <Missing />
     const id = "transcript|" + r.team + "|" + r.id
-    const draft = team.state.draft(r.id)
+    const draft = team!.state.draft(r.id)
     const count = said.rows.length
-    const m = team.state.member(r.id)
+    const m = team!.state.member(r.id)
     return <div class="page agent">
       <Head r={r} />
       <div class="head tools">
@@ -188,7 +185,6 @@ export const agent: View = {
         }} extra={<label class="check" title="It is read before anything else, and interrupts the reader"><input type="checkbox" checked={urgent} onchange={(e: any) => { urgent = e.target.checked }} /> urgent</label>} />
         {sent.slice(-3).map((s) => <p class="dim fate" key={s.id}>{line(s.text, 80)} — {s.letter ? <Delivery of={s.letter} /> : "sent"}</p>)}
       </div>}
-      <p class="dim small"><a href={to(r.team)}>{plain(r.team)}</a> / {plain(r.id)}</p>
     </div>
   },
 }

@@ -3,28 +3,36 @@
 import { h, redraw, type Child } from "../dom"
 import { List } from "../list"
 import { api, path } from "../request"
-import { filter, go, route, to } from "../route"
+import { filter, go, picked, route, to } from "../route"
 import { act, once, team, type OpenTeam } from "../store"
 import { line, short, words } from "../text"
-import { Box, Button, Chip, colour, Empty, Find, findKey, focus, has, look, mayWrite, Sheet, sure, TaskLink, Who, type Key } from "../ui"
+import { Sheet, sure } from "../dialog"
+import { key, type Key } from "../keys"
+import { colour, Who } from "../member"
+import { Box, Button, Chip, Empty, Find, findKey, focus, has, look, mayWrite, TaskLink } from "../ui"
 import type { Task } from "../state"
 import type { View } from "../view"
 import { Graph, graphKeys, openGraph } from "./graph"
-import { Missing } from "./team"
 
 export const priorities = ["normal", "high", "critical"]
 
 const columns: Record<string, string> = { blocked: "Blocked", pending: "Ready", in_progress: "In progress", completed: "Completed", ended: "Failed, cancelled" }
 
-const number = (id: string) => +id.replace(/\D/g, "") || 0
+export const numberOf = (id: string) => +id.replace(/\D/g, "") || 0
 
 // missing are the dependencies of a pending task that are not completed.
 export const missing = (t: OpenTeam, task: Task) => (task.status === "pending" ? (task.dependencies || []).filter((d) => t.state.tasks.get(d)?.status !== "completed") : [])
 
-// statusOf is its status, or blocked.
-export const statusOf = (t: OpenTeam, task: Task) => (missing(t, task).length ? "blocked" : task.status)
+// statusOf is its status as people see it: also blocked, or merging while its work waits to be in the line.
+export function statusOf(t: OpenTeam, task: Task): string {
+  const a = t.agents.get(task.assignee)
+  return missing(t, task).length ? "blocked" : task.status === "in_progress" && a?.waits_for === "merge" && a.task === task.id ? "merging" : task.status
+}
 
-const columnOf = (t: OpenTeam, task: Task) => (Object.hasOwn(columns, statusOf(t, task)) ? statusOf(t, task) : "ended")
+function columnOf(t: OpenTeam, task: Task): string {
+  const s = statusOf(t, task)
+  return s === "merging" ? "in_progress" : Object.hasOwn(columns, s) ? s : "ended"
+}
 
 // sorted are the tasks of each column that have all the words: what is open in the order of work,
 // what has ended with the newest first.
@@ -33,8 +41,8 @@ function sorted(t: OpenTeam, find: string): Map<string, Task[]> {
   for (const task of t.state.tasks.values())
     if (has(find, task.id + " " + task.title + " " + task.assignee + " " + task.role)) all.get(columnOf(t, task))!.push(task)
   for (const [name, list] of all) {
-    if (name === "completed" || name === "ended") list.sort((a, b) => Date.parse(b.updated_at || "") - Date.parse(a.updated_at || "") || number(b.id) - number(a.id))
-    else list.sort((a, b) => (b.priority || 0) - (a.priority || 0) || number(a.id) - number(b.id))
+    if (name === "completed" || name === "ended") list.sort((a, b) => Date.parse(b.updated_at || "") - Date.parse(a.updated_at || "") || numberOf(b.id) - numberOf(a.id))
+    else list.sort((a, b) => (b.priority || 0) - (a.priority || 0) || numberOf(a.id) - numberOf(b.id))
   }
   return all
 }
@@ -82,7 +90,7 @@ export function Menu(): Child {
 }
 
 // people are those who can be given a task.
-const people = () => [...team!.state.members.values()].filter((m) => m.joined > 0 && m.id !== "leader").sort((a, b) => a.joined - b.joined).map((m) => m.id)
+const people = () => team!.state.present().map((m) => m.id).filter((id) => id !== "leader")
 
 // drop is what dragging a task to a column or a member does.
 function drop(where: string, member: boolean) {
@@ -110,6 +118,8 @@ function TaskCard(p: { t: OpenTeam; task: Task }) {
     draggable={mayWrite() ? "true" : undefined} ondragstart={(e: DragEvent) => e.dataTransfer?.setData("text/plain", task.id)}>
     <div class="head"><TaskLink of={task.id} />
       {task.priority ? <span class="badge warn">{priorities[task.priority]}</span> : null}
+      {s === "merging" && <span class="badge">merging</span>}
+      {task.returned?.length ? <span class="badge warn" title="It was not merged: who takes the task takes it up">work returned</span> : null}
       <span class="gap"></span>
       {mayWrite() && <button class="icon" aria-label={"What to do with " + task.id} aria-haspopup="dialog" onclick={() => openMenu(task.id)}>⋯</button>}</div>
     <div class="last" dir="auto">{line(task.title, 200)}</div>
@@ -189,8 +199,8 @@ function keys(): Key[] {
   const graph = q.get("show") === "graph"
   const common: Key[] = [
     findKey("tasks"),
-    { keys: "v", does: graph ? "show columns" : "show the graph", run: () => filter("show", graph ? "" : "graph") },
-    ...(mayWrite() ? [{ keys: "n", does: "new tasks", run: startAdding }] : []),
+    key("v", graph ? "show columns" : "show the graph", () => filter("show", graph ? "" : "graph")),
+    ...(mayWrite() ? [key("n", "new tasks", startAdding)] : []),
   ]
   if (graph) return [...common, ...graphKeys(t)]
   const all = sorted(t, q.get("q") || "")
@@ -207,12 +217,12 @@ function keys(): Key[] {
   const move = (right: number, down: number) => pick(names[Math.max(0, Math.min(names.length - 1, column + right))], Math.max(0, i + down))
   return [
     ...common,
-    { keys: "j ArrowDown", does: "next task", run: () => move(0, 1) },
-    { keys: "k ArrowUp", does: "previous task", run: () => move(0, -1) },
-    { keys: "h ArrowLeft", does: "column before", run: () => move(-1, 0) },
-    { keys: "l ArrowRight", does: "next column", run: () => move(1, 0) },
-    { keys: "Enter", does: "its whole story", run: () => selected && go(to(t.id, "task", selected)) },
-    ...(mayWrite() && now ? [{ keys: "m", does: "what to do with it", run: () => openMenu(selected) }] : []),
+    key("j ArrowDown", "next task", () => move(0, 1)),
+    key("k ArrowUp", "previous task", () => move(0, -1)),
+    key("h ArrowLeft", "column before", () => move(-1, 0)),
+    key("l ArrowRight", "next column", () => move(1, 0)),
+    key("Enter", "its whole story", () => selected && go(to(t.id, "task", selected))),
+    ...(mayWrite() && now ? [key("m", "what to do with it", () => openMenu(selected))] : []),
   ]
 }
 
@@ -220,14 +230,12 @@ export const board: View = {
   name: "board",
   label: "Board",
   go: "b",
-  title: (r) => "Board · " + r.team,
   open: openGraph,
   keys,
   draw(r): Child {
-    if (!team) return <Missing />
-    const t = team
-    const q = r.query.get("q") || ""
-    const graph = r.query.get("show") === "graph"
+    const t = team!
+    const q = picked("q")
+    const graph = picked("show") === "graph"
     return <div class="page board">
       <div class="head tools">
         <h1>Board</h1>

@@ -48,39 +48,66 @@ export function load(id: string, query: string, version: unknown) {
   }).then(() => redraw())
 }
 
-// parsed reads a patch as git writes it; what it does not know is shown as it is.
+// unquoted is a name as it is, of how git writes it: one with odd characters stands between quotes, its
+// bytes by their escapes. One that is no text stays as git writes it.
+function unquoted(s: string): string {
+  if (s[0] !== '"') return s
+  s = s.slice(1, -1)
+  try {
+    return decodeURIComponent(encodeURIComponent(s).replace(/%5C(\d{3}|%..|.)/g, (_, c) => (c[0] === "%" ? c : "%" + (256 + (c[2] ? parseInt(c, 8) : 7 + "abtnvfr".indexOf(c))).toString(16).slice(1))))
+  } catch {
+    return s
+  }
+}
+
+// nameOf is the name of a file for people: what would break its line is to be seen.
+const nameOf = (s: string) => plain(s).replace(/[\t\n]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)))
+
+// parsed reads a patch as git writes it; what it does not know is shown as it is. A hunk has as many
+// lines as its head says: what they look like, and what names look like, changes nothing.
 export function parsed(text: string): Row[] {
   const all: Row[] = []
   let file = ""
   let old = 0
   let now = 0
+  let less = 0 // lines that are left of the hunk
+  let more = 0
+  let head: Row | undefined // of the file, as long as lines of its head come
   const add = (kind: Row["kind"], t: string, o = 0, n = 0) => all.push({ kind, text: t, old: o, now: n, file })
-  let head = false
   for (const l of text.replace(/\n$/, "").split("\n")) {
-    const at = /^@@ -(\d+)(?:,\d+)? \+(\d+)/.exec(l)
-    if (l.startsWith("diff --git ")) {
-      head = true
-      file = l.slice(11).replace(/^.* b\//, "")
+    const at = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))?/.exec(l)
+    const name = /^(\+\+\+|---|rename to|copy to) (.+?)\t?$/.exec(l)
+    if ((less > 0 || more > 0) && /^(?:[ +-]|$)/.test(l)) {
+      if (l[0] !== "+") less--
+      if (l[0] !== "-") more--
+      if (l[0] === "+") add("more", l.slice(1), 0, now++)
+      else if (l[0] === "-") add("less", l.slice(1), old++)
+      else add("same", l.slice(1), old++, now++)
+    } else if (l.startsWith("diff --git ")) {
+      less = more = 0
+      const both = l.slice(11) // the same name twice, or those of a renamed file, whose head names them again
+      file = unquoted(both.slice((both.length + 1) / 2)).slice(2)
       add("file", file)
+      head = all[all.length - 1]
     } else if (at) {
-      head = false
+      head = undefined
       old = +at[1]
-      now = +at[2]
+      less = +(at[2] ?? 1)
+      now = +at[3]
+      more = +(at[4] ?? 1)
       add("at", l)
     } else if (head) {
-      if (l.startsWith("+++ b/") || (l.startsWith("--- a/") && all.length)) {
-        file = l.slice(6).replace(/\t$/, "")
-        for (let i = all.length - 1; i >= 0; i--) if (all[i].kind === "file") { all[i].text = all[i].file = file; break }
-      } else if (!/^(index |---|\+\+\+)/.test(l)) add("note", l)
-    } else if (l[0] === "+") add("more", l.slice(1), 0, now++)
-    else if (l[0] === "-") add("less", l.slice(1), old++)
-    else if (l[0] === "\\") add("note", l.slice(2))
-    else if (l || old) add("same", l.slice(1), old++, now++)
+      if (name && name[2] !== "/dev/null") {
+        file = head.text = head.file = unquoted(name[2]).slice(/[+-]/.test(name[1]) ? 2 : 0)
+        for (let i = all.length - 1; all[i] !== head; i--) all[i].file = file
+      }
+      if (!/^(index |---|\+\+\+)/.test(l)) add("note", l)
+    } else if (l) add("note", l[0] === "\\" ? l.slice(2) : l)
   }
   return all
 }
 
-const where = (r: Row) => r.file + ":" + (r.now || r.old)
+const where = (r: Row) => nameOf(r.file) + ":" + (r.now || r.old)
 
 function Comment(p: { row: Row; task: string; to: string }) {
   const r = p.row
@@ -89,7 +116,7 @@ function Comment(p: { row: Row; task: string; to: string }) {
   const id = "comment-" + p.task + where(r)
   let follow = false
   return <div class="comment">
-    <Box id={id} label={"Comment on " + line(where(r), 120)} rows={2} button={"Send to " + line(p.to || "the leader", 40)} done="Said."
+    <Box id={id} label={"Comment on " + where(r)} rows={2} button={"Send to " + line(p.to || "the leader", 40)} done="Said."
       send={async (text) => {
         if (follow) await once(id, "/teams" + path(team!.id, "tasks"), { tasks: [{ title: line(text, 120), description: quote(text), ...(p.task && { dependencies: [p.task] }) }] })
         else await once(id, "/teams" + path(team!.id, "messages"), { to: p.to || "leader", content: quote(text) })
@@ -109,12 +136,12 @@ export function Diff(p: { id: string; task?: string; to: (file: string) => strin
   return <div style={{ "--h": rows.length * 21 + (open < 0 ? 8 : 160) + "px" }}>
     <div class="head tools"><span class="dim">{files.length} {files.length === 1 ? "file" : "files"}, <b class="good">+{files.reduce((n, f) => n + f.added, 0)}</b> <b class="bad">−{files.reduce((n, f) => n + f.deleted, 0)}</b></span>
       {files.length > 1 && <Choice label="Jump to a file" value="" pick={(f) => toRow(id, rows.findIndex((r) => r.kind === "file" && r.file === f))}
-        of={[["", "Jump to a file"], ...files.slice(0, 500).map((f): [string, string] => [f.path, line(f.path, 80) + " +" + f.added + " −" + f.deleted])]} />}
+        of={[["", "Jump to a file"], ...files.slice(0, 500).map((f): [string, string] => [f.path, nameOf(f.path).slice(-80) + " +" + f.added + " −" + f.deleted])]} />}
       <span class="dim">as of <Time at={read} /></span>
       {patch.truncated && <span class="badge warn">cut: teamctl diff shows the rest</span>}</div>
     <List id={id} class="patch" count={rows.length} estimate={20} label="Lines" row={(i) => {
       const r = rows[i]
-      if (r.kind === "file") return <div class="d-file"><bdi>{line(r.text, 300)}</bdi></div>
+      if (r.kind === "file") return <div class="d-file"><bdi>{nameOf(r.text)}</bdi></div>
       if (r.kind === "at" || r.kind === "note") return <div class="d-at"><span class="d-text">{line(r.text, 300)}</span></div>
       const sign = r.kind === "more" ? "+" : r.kind === "less" ? "−" : " "
       return <div class={"d-" + r.kind}><div class="d-line">

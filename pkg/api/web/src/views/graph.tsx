@@ -1,12 +1,14 @@
 // Which task waits for which, as the API has laid it out: a layer for each depth.
 
 import { h, redraw, type Child } from "../dom"
+import { curve, Zoom } from "../drawing"
 import { drag } from "../pointer"
-import { path, say, type Problem } from "../request"
-import { go, route, to } from "../route"
+import { path, type Problem } from "../request"
+import { go, picked, to } from "../route"
 import { ask, every, team, type OpenTeam } from "../store"
 import { line, words } from "../text"
-import { Empty, Zoom, type Key } from "../ui"
+import { key, type Key } from "../keys"
+import { Looking } from "../ui"
 import type { Route } from "../route"
 import type { Edge, Node } from "../api"
 import { openMenu, statusOf } from "./board"
@@ -38,7 +40,7 @@ export function openGraph(r: Route) {
 }
 
 function read(id: string) {
-  if (route().query.get("show") !== "graph") return
+  if (picked("show") !== "graph") return
   const now = [...team!.state.tasks.values()].map((x) => x.id + ":" + x.dependencies).join()
   if (now === asked) return
   asked = now
@@ -110,19 +112,20 @@ export function graphKeys(t: OpenTeam): Key[] {
     const from = n ?? nodes[0]
     if (!from) return
     if (!n) return show(from.id)
-    const near = depth ? edges.flatMap((e) => (depth > 0 && e.from === from.id ? [e.to] : depth < 0 && e.to === from.id ? [e.from] : [])) : nodes.filter((x) => x.depth === from.depth && x.place === from.place + place).map((x) => x.id)
-    if (near[0]) show(near[0])
+    const e = edges.find((e) => (depth > 0 ? e.from : e.to) === from.id)
+    const near = depth ? e && (depth > 0 ? e.to : e.from) : nodes.find((x) => x.depth === from.depth && x.place === from.place + place)?.id
+    if (near) show(near)
   }
   return [
-    { keys: "h ArrowLeft", does: "what it waits for", run: () => move(-1, 0) },
-    { keys: "l ArrowRight", does: "what waits for it", run: () => move(1, 0) },
-    { keys: "j ArrowDown", does: "next of the layer", run: () => move(0, 1) },
-    { keys: "k ArrowUp", does: "previous of the layer", run: () => move(0, -1) },
-    { keys: "+ =", does: "closer", run: () => zoom(1.3) },
-    { keys: "-", does: "farther", run: () => zoom(1 / 1.3) },
-    { keys: "0", does: "all of it", run: all },
-    { keys: "Enter", does: "its whole story", run: () => selected && go(to(t.id, "task", selected)) },
-    { keys: "m", does: "what to do with it", run: () => openMenu(selected) },
+    key("h ArrowLeft", "what it waits for", () => move(-1, 0)),
+    key("l ArrowRight", "what waits for it", () => move(1, 0)),
+    key("j ArrowDown", "next of the layer", () => move(0, 1)),
+    key("k ArrowUp", "previous of the layer", () => move(0, -1)),
+    key("+ =", "closer", () => zoom(1.3)),
+    key("-", "farther", () => zoom(1 / 1.3)),
+    key("0", "all of it", all),
+    key("Enter", "its whole story", () => selected && go(to(t.id, "task", selected))),
+    key("m", "what to do with it", () => openMenu(selected)),
   ]
 }
 
@@ -143,8 +146,7 @@ function pan(e: PointerEvent) {
 
 export function Graph(p: { t: OpenTeam; find: string }): Child {
   if (!asked && !why) read(p.t.id)
-  if (why && !nodes.length) return <Empty>{say(why)}</Empty>
-  if (!nodes.length) return <Empty>Looking…</Empty>
+  if (!nodes.length) return <Looking why={why} />
   const w = see.w / see.scale
   const hgt = see.h / see.scale
   const left = see.x - w / 2
@@ -167,9 +169,8 @@ export function Graph(p: { t: OpenTeam; find: string }): Child {
     const y1 = yOf(a) + box.h / 2
     const y2 = yOf(b) + box.h / 2
     if (Math.max(x1, x2) < left || Math.min(x1, x2) > left + w || Math.max(y1, y2) < top || Math.min(y1, y2) > top + hgt) continue
-    const curve = "M" + x1 + " " + y1 + "C" + (x1 + 20) + " " + y1 + " " + (x2 - 20) + " " + y2 + " " + x2 + " " + y2
-    if (e.from === selected || e.to === selected) near += curve
-    else lines += curve
+    if (e.from === selected || e.to === selected) near += curve(x1, y1, x2, y2)
+    else lines += curve(x1, y1, x2, y2)
   }
   const sel = by.get(selected)
   const each = (el: any) => {

@@ -5,7 +5,10 @@ import { Markdown } from "../markdown"
 import { api, path } from "../request"
 import { act, OpenTeam, type Waiting } from "../store"
 import { Ago, line, plain, Text } from "../text"
-import { Box, Button, focus, mayWrite, moves, pretty, TaskLink, Who, type Key } from "../ui"
+import { pretty } from "../call"
+import { key, type Key } from "../keys"
+import { Who } from "../member"
+import { Box, Button, focus, mayWrite, moves, TaskLink } from "../ui"
 
 let selected = "" // what the keys are for
 let ready = 0 // when they begin to be
@@ -55,12 +58,12 @@ export function inboxKeys(t: OpenTeam): Key[] {
   const w = all.find((w) => w.id === selected)
   if (!w || Date.now() < ready) return keys
   if (w.approval) {
-    keys.push({ keys: "a", does: "approve, or allow once", run: () => approve(t, w) }, { keys: "r", does: "reject", run: () => reject(t, w) })
-    if (w.kind === "permission") keys.push({ keys: "t", does: "allow for the task", run: () => approve(t, w, { scope: "task" }) })
+    keys.push(key("a", "approve, or allow once", () => approve(t, w)), key("r", "reject", () => reject(t, w)))
+    if (w.kind === "permission") keys.push(key("t", "allow for the task", () => approve(t, w, { scope: "task" })))
   } else {
-    keys.push({ keys: "a", does: "answer in words", run: () => focus("answer-" + w.id) })
+    keys.push(key("a", "answer in words", () => focus("answer-" + w.id)))
     const choices = w.question!.choices || []
-    if (choices.length) keys.push({ keys: choices.slice(0, 9).map((_, i) => i + 1).join(" "), does: "choose", run: (k) => act(w.id, () => answer(t, w, choices[+k - 1]), "Answered.") })
+    if (choices.length) keys.push(key(choices.slice(0, 9).map((_, i) => i + 1).join(" "), "choose", (k) => act(w.id, () => answer(t, w, choices[+k - 1]), "Answered.")))
   }
   return keys
 }
@@ -107,14 +110,14 @@ function answers(t: OpenTeam, w: Waiting, on: boolean): Child {
 
 function decisions(t: OpenTeam, w: Waiting, on: boolean): Child {
   const a = w.approval!
-  const key = (k: string) => (on ? k : undefined)
+  const hint = (k: string) => (on ? k : undefined)
   if (rejecting === w.id) return <Box id={"feedback-" + w.id} label="What is to be different" button="Reject" send={(feedback) => decide(t, w, false, { feedback })} done="Rejected."
     extra={<button type="button" onclick={() => { rejecting = ""; redraw() }}>Back</button>} />
   if (w.kind === "plan") return <div class="acts left">
-    <Button id={w.id} class="main" hint={key("a")} do={() => approve(t, w)}>Approve</Button><Button id={w.id} hint={key("r")} do={() => reject(t, w)}>Reject…</Button></div>
+    <Button id={w.id} class="main" hint={hint("a")} do={() => approve(t, w)}>Approve</Button><Button id={w.id} hint={hint("r")} do={() => reject(t, w)}>Reject…</Button></div>
   return <div class="acts left">
-    <Button id={w.id} class="main" hint={key("a")} do={() => approve(t, w)}>{w.kind === "respawn" ? "Bring it back" : "Allow once"}</Button>
-    {w.kind === "permission" && <Button id={w.id} hint={key("t")} title="The same call, as long as it has this task" do={() => approve(t, w, { scope: "task" })}>For the task</Button>}
+    <Button id={w.id} class="main" hint={hint("a")} do={() => approve(t, w)}>{w.kind === "respawn" ? "Bring it back" : "Allow once"}</Button>
+    {w.kind === "permission" && <Button id={w.id} hint={hint("t")} title="The same call, as long as it has this task" do={() => approve(t, w, { scope: "task" })}>For the task</Button>}
     {w.kind === "permission" && a.call?.rule && <Button id={w.id} title={"Adds the rule " + line(a.call.rule, 200)} do={() => approve(t, w, { scope: "always" })}>Always: <bdi class="mono">{line(a.call.rule, 60)}</bdi></Button>}
-    <Button id={w.id} hint={key("r")} do={() => reject(t, w)}>{w.kind === "respawn" ? "Leave it" : "Refuse"}</Button></div>
+    <Button id={w.id} hint={hint("r")} do={() => reject(t, w)}>{w.kind === "respawn" ? "Leave it" : "Refuse"}</Button></div>
 }

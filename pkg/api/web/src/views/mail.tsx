@@ -4,14 +4,15 @@ import { h, redraw, type Child } from "../dom"
 import { List } from "../list"
 import { Markdown } from "../markdown"
 import { api, path } from "../request"
-import { filter, to, type Route } from "../route"
+import { filter, picked, type Route, to } from "../route"
 import { team } from "../store"
-import { line, plain, Time } from "../text"
-import { Box, Button, Choice, colour, Empty, Find, findKey, focus, has, mayWrite, memberNames, moves, Who, write, type Key } from "../ui"
+import { line, Time } from "../text"
+import { key, type Key } from "../keys"
+import { colour, memberNames, Who } from "../member"
+import { Box, Button, Choice, Empty, Find, findKey, focus, has, mayWrite, moves, write } from "../ui"
 import type { Letter, Message } from "../types"
 import type { View } from "../view"
 import { Delivery } from "./delivery"
-import { Missing } from "./team"
 
 interface Thread { id: string; mail: Message[]; who: Set<string>; last: number }
 
@@ -50,8 +51,8 @@ const newest = (t: Thread) => t.mail[t.mail.length - 1]
 
 function found(r: Route): Thread[] {
   collect()
-  const words = r.query.get("q") || ""
-  const who = r.query.get("member") || ""
+  const words = picked("q")
+  const who = picked("member")
   return threads.filter((t) => (!who || t.who.has(who)) && has(words, t.mail.map((m) => m.content + " " + m.summary + " " + m.from + " " + m.to).join(" ")))
     .sort((a, b) => b.last - a.last)
 }
@@ -95,10 +96,10 @@ function keys(r: Route): Key[] {
   const all = found(r)
   return [
     ...moves("thread", all.map((t) => t.id), selected, (id) => (selected = id), ".threads .on"),
-    { keys: "Enter", does: "open the thread", run: () => selected && filter("thread", selected) },
-    { keys: "Escape", does: "back to all mail", run: () => filter("thread", "") },
+    key("Enter", "open the thread", () => selected && filter("thread", selected)),
+    key("Escape", "back to all mail", () => filter("thread", "")),
     findKey("mail"),
-    { keys: "w", does: "write to everyone, or to a member", run: () => focus("write") },
+    key("w", "write to everyone, or to a member", () => focus("write")),
   ]
 }
 
@@ -106,15 +107,14 @@ export const mail: View = {
   name: "mail",
   label: "Mail",
   go: "m",
-  title: (r) => "Mail · " + r.team,
   keys,
   draw(r): Child {
-    if (!team) return <Missing />
     const all = found(r)
-    const q = r.query.get("q") || ""
-    const who = r.query.get("member") || ""
-    const open = threads.find((t) => t.id === r.query.get("thread"))
-    const here = [...team.state.members.values()].filter((m) => m.joined > 0)
+    const q = picked("q")
+    const who = picked("member")
+    const thread = picked("thread")
+    const open = threads.find((t) => t.id === thread)
+    const here = team!.state.present()
     return <div class={"cols mail" + (open ? " opened" : "")}>
       <section class="threads" aria-label="Threads">
         <div class="head tools">
@@ -132,12 +132,12 @@ export const mail: View = {
             <span class="sum dim" dir="auto">{line(m.summary || m.content, 200)}</span>
           </button>
         }} />}
-        {team.log.cut && <p class="dim small">Older mail is not listed.</p>}
+        {team!.log.cut && <p class="dim small">Older mail is not listed.</p>}
         {mayWrite() && here.length > 0 && <div class="composer"><Box id="write" label="New message" placeholder="A new message  (w)" button="Send" done="Sent."
           send={(content) => write("write", (document.getElementById("write-to") as HTMLSelectElement).value, content)}
           extra={<Choice id="write-to" label="To" value="" of={[...here.map((m): [string, string] => [m.id, "to " + line(m.id, 40)]), ["*", "to everyone"]]} />} /></div>}
       </section>
-      {open ? <Detail r={r} t={open} /> : <section class="thread"><Empty>Choose a thread, or press j and Enter. <a href={to(r.team)}>{plain(r.team)}</a></Empty></section>}
+      {open ? <Detail r={r} t={open} /> : <section class="thread"><Empty>Choose a thread, or press j and Enter.</Empty></section>}
     </div>
   },
 }

@@ -1,7 +1,11 @@
 import { h } from "../dom"
+import { Legend } from "../drawing"
 import { words } from "../text"
 
-const order = ["completed", "in_progress", "pending", "blocked", "failed", "cancelled"]
+const order = ["completed", "in_progress", "merging", "pending", "blocked", "failed", "cancelled"]
+
+// colourOf is the class of a status, also of one of the future.
+const colourOf = (s: string) => "t-" + s.replace(/\W/g, "")
 
 // Progress is how far the tasks are: a bar, and the numbers.
 export function Progress(p: { tasks: Record<string, number> }) {
@@ -10,8 +14,8 @@ export function Progress(p: { tasks: Record<string, number> }) {
   if (!total) return <div class="progress none dim">no tasks yet</div>
   return <div class="progress">
     <div class="barred" role="progressbar" aria-valuemin="0" aria-valuemax={total} aria-valuenow={p.tasks.completed || 0} aria-label={(p.tasks.completed || 0) + " of " + total + " tasks are completed"}>
-      {all.map((s) => <span class={"t-" + s.replace(/\W/g, "")} style={{ "flex-grow": String(p.tasks[s]) }} key={s}></span>)}
+      {all.map((s) => <span class={colourOf(s)} style={{ "flex-grow": String(p.tasks[s]) }} key={s}></span>)}
     </div>
-    <div class="legend">{all.map((s) => <span key={s}><i class={"t-" + s.replace(/\W/g, "")}></i>{p.tasks[s]} {words(s)}</span>)}</div>
+    <Legend of={all.map((s) => [colourOf(s), p.tasks[s] + " " + words(s)])} />
   </div>
 }

@@ -3,17 +3,19 @@
 import { h, type Child } from "../dom"
 import { Markdown } from "../markdown"
 import { path } from "../request"
-import { filter, route, to } from "../route"
-import { act, ask, every, once, team } from "../store"
+import { filter, picked, to } from "../route"
+import { act, ask, every, team } from "../store"
 import { Ago, line, plain, price, short, span, State, Time, words } from "../text"
-import { Box, Button, Chip, Empty, mayWrite, Panel, TaskLink, Who, type Key } from "../ui"
+import { key, type Key } from "../keys"
+import { Who } from "../member"
+import { Box, Button, Chip, Empty, mayWrite, Panel, setGoal, TaskLink } from "../ui"
 import type { Deliverable as File, PastGoal, UsageRow, UsageTable } from "../api"
 import type { Route } from "../route"
 import type { View } from "../view"
+import { numberOf } from "./board"
 import { Diff, load } from "./diff"
 import { Deliverable } from "./file"
 import { Table } from "../table"
-import { Missing } from "./team"
 
 const bys: [string, string][] = [["agent", "member"], ["role", "role"], ["alias", "alias"]]
 
@@ -32,7 +34,7 @@ function read(id: string, by: string) {
 
 function begin(r: Route) {
   goals = files = usage = null
-  const again = () => read(r.team, route().query.get("by") || "agent")
+  const again = () => read(r.team, picked("by") || "agent")
   again()
   return every(10_000, again)
 }
@@ -63,15 +65,13 @@ export const result: View = {
   name: "result",
   label: "Result",
   go: "r",
-  title: (r) => "Result · " + r.team,
   open: begin,
-  keys: (): Key[] => (mayWrite() ? [{ keys: "w", does: "set the next goal", run: () => document.getElementById("next-goal")?.focus() }] : []),
+  keys: (): Key[] => (mayWrite() ? [key("w", "set the next goal", () => document.getElementById("next-goal")?.focus())] : []),
   draw(r): Child {
-    if (!team) return <Missing />
-    const t = team
+    const t = team!
     const g = t.goal
     const working = g?.status === "active"
-    const tasks = [...t.state.tasks.values()].filter((x) => !x.earlier).sort((a, b) => (a.id.length - b.id.length) || (a.id < b.id ? -1 : 1))
+    const tasks = [...t.state.tasks.values()].filter((x) => !x.earlier).sort((a, b) => numberOf(a.id) - numberOf(b.id))
     const command = "teamctl land --team " + r.team
     return <div class="page story">
       <div class="head"><h1>Result</h1>{g && <State of={g.status} as={working && "still at it"} />}
@@ -86,10 +86,10 @@ export const result: View = {
       <Panel name="Tasks">{tasks.length ? <Table head={["Task", "", "Result", "Check"]}>
         {tasks.slice(0, 1000).map((x) => <tr key={x.id}><th><TaskLink of={x.id} /></th><td><span class="badge">{words(x.status)}</span> <span dir="auto">{line(x.title, 120)}</span></td><td dir="auto">{line(x.result_summary || x.reason, 200)}</td>
           <td>{x.check ? <code class="mono" title="It has passed if the task is completed">{line(x.check, 60)}</code> : <span class="dim">none</span>}</td></tr>)}</Table> : <p class="dim">None.</p>}</Panel>
-      <Cost by={r.query.get("by") || "agent"} />
+      <Cost by={picked("by") || "agent"} />
       <Panel name="What was changed"><Diff id={r.team} to={() => "leader"} /></Panel>
       {mayWrite() && t.record && <Panel name={working ? "Add to the goal" : "Go on from here"}><Box id="next-goal" label={working ? "What to add" : "The next goal"} button={working ? "Add" : "Start"} rows={2}
-        send={(goal) => once("goal-" + r.team, "/teams" + path(r.team, "goal"), { goal, ...(working && { add: true }) })} done={working ? "The leader reads it." : "The goal is set."} /></Panel>}
+        send={(goal) => setGoal(r.team, goal, working)} done={working ? "The leader reads it." : "The goal is set."} /></Panel>}
       {goals && goals.length > 0 && <Panel name="Goals before"><ol class="steps">{[...goals].reverse().map((p) => <li key={p.number}><b>{p.number}</b> <State of={p.status} /> <span dir="auto">{line(p.goal, 300)}</span>
         <span class="dim"> {p.ended_at && [<Ago at={p.ended_at} />, " ago"]} {line(p.tasks, 200)}</span>{p.set_at && [" ", <a href={to(r.team, "timeline", "", { goal: String(p.number) })}>Timeline</a>]}
         {(p.summary || p.reason) && <details class="fold"><summary>what came of it</summary><div class="text" dir="auto">{plain(p.summary || p.reason)}</div></details>}</li>)}</ol></Panel>}

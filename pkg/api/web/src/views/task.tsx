@@ -1,54 +1,49 @@
 // One task's whole story.
 
-import { h, redraw, type Child } from "../dom"
+import { h, type Child } from "../dom"
 import { Markdown } from "../markdown"
-import { get, path, say, type Problem } from "../request"
+import { path, type Problem } from "../request"
 import { to } from "../route"
-import { every, team } from "../store"
+import { ask, every, team } from "../store"
 import { Ago, line, price, short, Text, Time, words } from "../text"
-import { Button, Empty, mayWrite, Panel, TaskLink, Who, type Key } from "../ui"
+import { key, type Key } from "../keys"
+import { Who } from "../member"
+import { Button, Looking, mayWrite, Panel, TaskLink } from "../ui"
 import type { History, Step, TaskView, UsageRow } from "../api"
 import type { Route } from "../route"
 import type { View } from "../view"
-import { Menu, openMenu, priorities } from "./board"
+import { Menu, openMenu, priorities, statusOf } from "./board"
 import { Diff, load } from "./diff"
 import { Deliverable } from "./file"
-import { Missing } from "./team"
 
 let task: TaskView | null = null
 let history: History | null = null
 let used: UsageRow | undefined
 let why: Problem | undefined
 
-async function read(r: Route) {
+function read(r: Route) {
   const at = "/teams" + path(r.team, "tasks", r.id)
-  try {
-    const [one, steps, table] = await Promise.all([get(at), get(at + "/history"), get("/teams" + path(r.team, "usage") + "?by=task")])
-    if (now !== r.team + "/" + r.id) return
-    task = one
-    history = steps
-    used = (table.rows as UsageRow[])?.find((x) => x.name === r.id)
+  ask(at, (d) => {
+    task = d
     why = undefined
-    if (one.commit) load(r.team, "?task=" + encodeURIComponent(r.id), one.commit)
-  } catch (e) {
-    if (now === r.team + "/" + r.id) why = e as Problem
-  }
-  redraw()
+    const work = d.commit || back(d)?.commit
+    if (work) load(r.team, "?task=" + encodeURIComponent(r.id), work)
+  }, (e) => { why = e })
+  ask(at + "/history", (d) => { history = d })
+  ask("/teams" + path(r.team, "usage") + "?by=task", (d) => { used = d.rows?.find((x: UsageRow) => x.name === r.id) })
 }
 
-let now = "" // the team and the task that are shown
+// back is the work on a task that was returned last.
+const back = (v: TaskView) => v.returned?.at(-1)
 
 function begin(r: Route): () => void {
-  now = r.team + "/" + r.id
-  task = null
-  history = null
-  used = undefined
-  why = undefined
+  task = history = null
+  used = why = undefined
   read(r)
   let seen = ""
   return every(1500, () => {
     const t = team!.state.tasks.get(r.id)
-    const mark = "" + [t?.updated_at, t?.tokens, team!.state.tasks.size]
+    const mark = "" + [t && statusOf(team!, t), t?.updated_at, t?.tokens, team!.state.tasks.size]
     if (mark !== seen) read(r)
     seen = mark
   })
@@ -60,23 +55,21 @@ function steps(all: Step[]) {
 
 const links = (ids: string[]) => ids.slice(0, 60).map((d) => {
   const s = team!.state.tasks.get(d)
-  return <li key={d}><TaskLink of={d} /> <span class="badge">{words(s?.status || "unknown")}</span> <span dir="auto">{line(s?.title, 100)}</span></li>
+  return <li key={d}><TaskLink of={d} /> <span class="badge">{words(s ? statusOf(team!, s) : "unknown")}</span> <span dir="auto">{line(s?.title, 100)}</span></li>
 })
 
 export const one: View = {
   name: "task",
-  title: (r) => r.id + " · " + r.team,
   open: begin,
-  keys: (r): Key[] => (task && mayWrite() ? [{ keys: "m", does: "what to do with it", run: () => openMenu(r.id) }] : []),
+  keys: (r): Key[] => (task && mayWrite() ? [key("m", "what to do with it", () => openMenu(r.id))] : []),
   draw(r): Child {
-    if (!team) return <Missing />
-    if (why && !task) return <Empty>{say(why)} <a href={to(r.team, "board")}>To the board</a></Empty>
     const v = task
-    if (!v) return <Empty>Looking…</Empty>
+    if (!v) return <Looking why={why}><a href={to(r.team, "board")}>To the board</a></Looking>
     return <div class="page story">
       <div class="head"><h1 dir="auto"><span class="dim">{line(v.id, 20)}</span> {line(v.title, 500)}</h1></div>
       <div class="head">
-        <span class={"state s-" + (v.status === "completed" ? "finished" : v.status === "failed" ? "failed" : "active")}>{v.is_blocked ? "blocked" : words(v.status)}</span>
+        <span class={"state s-" + (v.status === "completed" ? "finished" : v.status === "failed" ? "failed" : "active")}>{v.is_blocked ? "blocked" : v.merging ? "merging" : words(v.status)}</span>
+        {v.merging && <span class="dim">its work has waited for the line <Ago at={v.merging} /></span>}
         {v.priority > 0 && <span class="badge warn">{priorities[v.priority] || v.priority}</span>}
         {v.role && <span class="dim">for a {line(v.role, 40)}</span>}
         {v.assignee && <span>{v.status === "in_progress" ? "held by " : "last held by "}<Who of={v.assignee} /></span>}
@@ -99,7 +92,9 @@ export const one: View = {
       <Panel name="History">{history ? steps(history.steps || []) : null}
         {history && !history.whole && <p class="dim small">Older steps are not stored any more.</p>}
         {[...new Set(history?.steps?.map((s) => s.assignee))].map((a) => a && a !== "user" && <p><a href={to(r.team, "agent", a, { q: v.id })}>Transcript of {line(a, 40)}</a></p>)}</Panel>
-      {v.commit && <Panel name="What it has changed"><Diff id={r.team} task={v.id} to={() => v.assignee} /></Panel>}
+      {v.returned?.length ? <Panel name="Returned work"><p class="dim">It was not merged: who takes the task takes it up, as branches.</p>
+        <ul class="plain">{v.returned.map((y) => <li key={y.epoch}><Who of={y.by} /> <bdi class="mono">{line("returned/" + v.id + "/" + y.epoch + " " + (y.commit || "").slice(0, 10), 90)}</bdi></li>)}</ul></Panel> : null}
+      {(v.commit || back(v)) && <Panel name={v.commit ? "What it has changed" : "What was not merged"}><Diff id={r.team} task={v.id} to={() => v.assignee} /></Panel>}
       <Menu />
     </div>
   },

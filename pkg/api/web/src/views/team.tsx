@@ -5,11 +5,12 @@ import { h, type Child } from "../dom"
 import { Line } from "../lines"
 import { atEnd, List, toEnd } from "../list"
 import { kinds } from "../log"
-import { path } from "../request"
-import { filter, route, to } from "../route"
-import { once, OpenTeam, team } from "../store"
+import { filter, picked, to } from "../route"
+import { OpenTeam, team } from "../store"
 import { Ago, line, Name, plain, price, short, span, State } from "../text"
-import { Box, Chip, Choice, colour, Empty, focus, memberNames, mayWrite, standOf, TaskLink, Who, type Key, write } from "../ui"
+import { key, type Key } from "../keys"
+import { colour, Doing, memberNames, standOf, Who } from "../member"
+import { Box, Chip, Choice, Empty, focus, mayWrite, setGoal, write } from "../ui"
 import type { Draft, Member } from "../state"
 import type { View } from "../view"
 import { statusOf } from "./board"
@@ -50,45 +51,25 @@ function Goal(p: { t: OpenTeam }) {
     {!working && g?.summary && <details class="result" open><summary>Result</summary><div class="text">{plain(g.summary.slice(0, 4000))}</div></details>}
     {!working && g?.reason && <p class="badge bad">{line(g.reason, 600)}</p>}
     {mayWrite() && !working && record && <Box id={"goal-" + p.t.id} label="Goal" placeholder={text ? "What is it to reach next?" : "What is the team to reach?"} button="Set the goal"
-      send={(goal) => once("goal-" + p.t.id, "/teams" + path(p.t.id) + "/goal", { goal })} done="The goal is set." />}
+      send={(goal) => setGoal(p.t.id, goal)} done="The goal is set." />}
   </section>
-}
-
-export function Fill(p: { used?: number; of?: number }) {
-  if (!p.used) return null
-  const part = p.of ? Math.min(100, Math.round((100 * p.used) / p.of)) : 0
-  return <span class={"fill" + (part > 85 ? " high" : "")} title={"context: about " + p.used.toLocaleString() + " tokens" + (p.of ? " of " + p.of.toLocaleString() : "")}>
-    {p.of ? [<span class="gauge" role="img" aria-label={"context " + part + " % full"}><i style={{ width: part + "%" }}></i></span>, part, " %"] : short(p.used)}
-  </span>
 }
 
 function Card(p: { t: OpenTeam; m: Member }) {
   const { t, m } = p
   const a = t.agents.get(m.id)
   const s = standOf(m, a)
-  const task = t.state.tasks.get(m.task)
-  const cost = price({ ...t.goal?.usage, cost: a?.cost }, 3)
   const draft = t.state.draft(m.id)
   const last = draft ? draft.text.slice(-400) : t.lastWords.get(m.id) || a?.last_line
   return <article class={"card st-" + s.state} aria-label={m.id + ", " + s.says}>
     <div class="head"><a class={"who c-" + colour(m.id)} href={to(t.id, "agent", m.id)}><Name of={m.id} /></a><span class="dim role"><bdi>{line(m.role, 40)}</bdi></span><span class="gap"></span>
       {s.since > 0 && <span class="dim since"><Ago at={s.since} /></span>}</div>
-    <div class="stand"><b>{s.says}</b>{s.why && <span class="why" title={s.why}> {s.why}</span>}</div>
-    {m.task && <div class="on-task"><TaskLink of={m.task} /> <span dir="auto">{line(task?.title, 120)}</span></div>}
-    {last && <div class={"last" + (draft ? " live" : "")} dir="auto">{line(last, 240)}</div>}
-    <div class="foot dim">
-      {a?.turn ? <span title="turns of its model">turn {a.turn}</span> : null}
-      {a?.tokens ? <span title="tokens that its turns have used">{short(a.tokens)} tok</span> : null}
-      {cost && <span title="cost">{cost}</span>}
-      <Fill used={a?.context} of={a?.window} />
-      {a?.model && <span class="model" title={a.model}>{line(a.alias || a.model, 30)}</span>}
-    </div>
+    <Doing of={m} as={s}>{last && <div class={"last" + (draft ? " live" : "")} dir="auto">{line(last, 240)}</div>}</Doing>
   </article>
 }
 
 function Members(p: { t: OpenTeam }) {
-  const all = [...p.t.state.members.values()].filter((m) => m.joined > 0)
-    .map((m) => ({ m, rank: standOf(m, p.t.agents.get(m.id)).rank })).sort((a, b) => a.rank - b.rank || a.m.joined - b.m.joined)
+  const all = p.t.state.present().map((m) => ({ m, rank: standOf(m, p.t.agents.get(m.id)).rank })).sort((a, b) => a.rank - b.rank)
   return <section class="members" aria-label="Members">
     <h2>Members <span class="dim">{all.length || ""}</span></h2>
     {all.length === 0 && <p class="dim calm">{p.t.record ? "No member is in the team. The leader comes with the first goal." : "Looking…"}</p>}
@@ -100,9 +81,8 @@ const Written = (p: { d: Draft }) => <div class="line live"><span class="dim pen
 
 function Stream(p: { t: OpenTeam }) {
   const t = p.t
-  const r = route()
-  const kind = r.query.get("kind") || ""
-  const agent = r.query.get("member") || ""
+  const kind = picked("kind")
+  const agent = picked("member")
   const rows = t.log.rows(kind, agent)
   const drafts = (!kind || kind.includes("says") ? t.state.drafts() : []).filter((d) => !agent || d.agent === agent)
   const on = kind ? kind.split(",") : []
@@ -122,14 +102,11 @@ function Stream(p: { t: OpenTeam }) {
   </section>
 }
 
-// Missing is shown where nothing is known of a team yet.
-export const Missing = () => <Empty>Looking for the team…</Empty>
-
 function keys(): Key[] {
   return team ? [
     ...inboxKeys(team),
-    { keys: "f", does: "stream: only the next kind", run: () => { const now = route().query.get("kind") || ""; filter("kind", ["", ...kinds][(["", ...kinds].indexOf(now as any) + 1) % (kinds.length + 1)]) } },
-    { keys: "w", does: "write to the leader", run: () => focus("say-leader") },
+    key("f", "stream: only the next kind", () => filter("kind", kinds[kinds.indexOf(picked("kind") as any) + 1] ?? "")),
+    key("w", "write to the leader", () => focus("say-leader")),
   ] : []
 }
 
@@ -137,11 +114,9 @@ export const overview: View = {
   name: "",
   label: "Team",
   go: "o",
-  title: (r) => r.team,
   keys,
   draw(): Child {
-    if (!team) return <Missing />
-    const t = team
+    const t = team!
     return <div class="cols">
       <div class="side">
         <Goal t={t} />

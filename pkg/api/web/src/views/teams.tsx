@@ -2,11 +2,12 @@
 
 import { h, redraw, type Child } from "../dom"
 import { List } from "../list"
-import { api, path, say } from "../request"
-import { go, route, to } from "../route"
-import { once, teams, watchTeams } from "../store"
+import { api } from "../request"
+import { go, picked, to } from "../route"
+import { teams, watchTeams } from "../store"
 import { line, Name, plain, price, State, words } from "../text"
-import { Box, Button, Empty, Find, findKey, focus, has, mayWrite, moves, type Key } from "../ui"
+import { key, type Key } from "../keys"
+import { Box, Button, Empty, Find, findKey, focus, has, Looking, mayWrite, moves, setGoal } from "../ui"
 import type { View } from "../view"
 import type { TeamStatus } from "../types"
 import { Progress } from "./progress"
@@ -27,10 +28,10 @@ function found(words: string): TeamStatus[] {
 
 function keys(): Key[] {
   return [
-    ...moves("team", found(route().query.get("q") || "").map((t) => t.id), selected, (id) => (selected = id), ".team.on"),
-    { keys: "Enter", does: "open the team", run: () => selected && go(to(selected)) },
+    ...moves("team", found(picked("q")).map((t) => t.id), selected, (id) => (selected = id), ".team.on"),
+    key("Enter", "open the team", () => selected && go(to(selected))),
     findKey("teams"),
-    ...(mayWrite() ? [{ keys: "n", does: "new team", run: () => { adding = true; redraw(); focus("new-team") } }] : []),
+    ...(mayWrite() ? [key("n", "new team", () => { adding = true; redraw(); focus("new-team") })] : []),
   ]
 }
 
@@ -38,7 +39,7 @@ async function add(goal: string) {
   const id = (document.getElementById("new-team") as HTMLInputElement).value.trim()
   await api("POST", "/teams", { id })
   try {
-    await once("goal-" + id, "/teams" + path(id) + "/goal", { goal })
+    await setGoal(id, goal)
   } finally {
     adding = false
     go(to(id))
@@ -66,18 +67,17 @@ function Row(p: { t: TeamStatus }) {
       {mayWrite() && <Button class="quiet" do={() => { setting = setting === t.id ? "" : t.id; redraw() }}>{t.status === "active" && t.goal ? "Add to the goal" : "Set a goal"}</Button>}
     </div>
     {setting === t.id && <Box id={"goal-" + t.id} label={"Goal of " + line(t.id)} placeholder="What is the team to reach?" button={t.status === "active" && t.goal ? "Add" : "Set it"} rows={3}
-      send={async (goal) => { await once("goal-" + t.id, "/teams" + path(t.id) + "/goal", { goal, add: t.status === "active" && !!t.goal }); setting = "" }} done="The goal is set." />}
+      send={async (goal) => { await setGoal(t.id, goal, t.status === "active" && !!t.goal); setting = "" }} done="The goal is set." />}
   </article>
 }
 
 export const all: View = {
   name: "",
   top: true,
-  title: () => "Teams",
   open: watchTeams,
   keys,
   draw(r): Child {
-    const q = r.query.get("q") || ""
+    const q = picked("q")
     const list = found(q)
     return <div class="page">
       <div class="head tools">
@@ -90,8 +90,7 @@ export const all: View = {
         <label class="field">Name <input id="new-team" autocomplete="off" maxlength="63" placeholder="a-z, 0-9 and -" /></label>
         <Box id="new-goal" label="Its goal" placeholder="What is it to reach?" button="Start" rows={3} send={add} />
       </section>}
-      {teams.why && !teams.list && <Empty>{say(teams.why)}</Empty>}
-      {!teams.why && !teams.list && <Empty>Looking…</Empty>}
+      {!teams.list && <Looking why={teams.why} />}
       {teams.list && list.length === 0 && <Empty>{q ? "No team has " + plain(q) + " in its name or goal." :
         mayWrite() ? "There is no team yet. Make one here, or run: teamctl run \"what is to be reached\"" : "There is no team yet."}</Empty>}
       {list.length > 40

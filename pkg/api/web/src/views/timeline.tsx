@@ -1,17 +1,19 @@
 // What took the time of a goal: a lane for each member, and the tasks that it held.
 
 import { h, redraw, type Child, type VNode } from "../dom"
+import { curve, Legend, Zoom } from "../drawing"
 import { drag } from "../pointer"
 import { path, say, type Problem } from "../request"
 import { filter, go, route, to } from "../route"
 import { ask, every, team } from "../store"
 import { line, span, Time, words } from "../text"
 import { Table } from "../table"
-import { colour, Empty, Panel, TaskLink, Who, Zoom, type Key } from "../ui"
+import { key, type Key } from "../keys"
+import { colour, Who } from "../member"
+import { Empty, Panel, TaskLink } from "../ui"
 import type { Bar, Span, Timeline } from "../api"
 import type { Route } from "../route"
 import type { View } from "../view"
-import { Missing } from "./team"
 
 const kinds: Record<string, string> = { model: "model", tool: "tool", wait: "waiting", idle: "idle", unknown: "unknown" }
 const row = 40 // of a lane
@@ -107,9 +109,7 @@ function Lanes(p: { t: Timeline; id: string }) {
   let marked = ""
   const link = (f: Bar | undefined, g: Bar | undefined) => {
     if (!f || !g || !rows.has(f.agent_id) || !rows.has(g.agent_id) || ms(g.from) < a || ms(f.to) > b) return ""
-    const x1 = x(ms(f.to))
-    const x2 = x(ms(g.from))
-    return "M" + x1 + " " + mid(f) + "C" + (x1 + 14) + " " + mid(f) + " " + (x2 - 14) + " " + mid(g) + " " + x2 + " " + mid(g)
+    return curve(x(ms(f.to)), mid(f), x(ms(g.from)), mid(g))
   }
   if (t.edges.length < 2000) for (const e of t.edges) lines += link(last.get(e.from), first.get(e.to))
   t.critical.forEach((c, i) => { if (i) marked += link(last.get(t.critical[i - 1].task), first.get(c.task)) })
@@ -187,7 +187,7 @@ function Counts(p: { t: Timeline }) {
         return <path key={name} class={"t-" + name} d={all.map((_, i) => (i ? "H" : "M") + x(i) + (i ? "V" : " ") + y(below[i])).join("") + "H600" + low.map((n, i) => "V" + y(n) + "H" + x(i)).reverse().join("") + "z"} />
       })}
     </svg>
-    <div class="legend">{layers.map(([k, name]) => <span><i class={"t-" + name}></i>{now[k]} {k}</span>)}</div>
+    <Legend of={layers.map(([k, name]) => ["t-" + name, now[k] + " " + k])} />
   </Panel>
 }
 
@@ -218,16 +218,14 @@ export const timeline: View = {
   name: "timeline",
   label: "Timeline",
   go: "t",
-  title: (r) => "Timeline · " + r.team,
   open: begin,
   keys: (): Key[] => [
-    { keys: "ArrowRight l", does: "next span", run: () => step(0, 1) }, { keys: "ArrowLeft h", does: "span before", run: () => step(0, -1) },
-    { keys: "ArrowDown j", does: "next member", run: () => step(1, 0) }, { keys: "ArrowUp k", does: "member before", run: () => step(-1, 0) },
-    { keys: "+ =", does: "closer", run: () => closer(2) }, { keys: "-", does: "farther", run: () => closer(0.5) }, { keys: "0", does: "all of it", run: all },
-    { keys: "Enter", does: "the task's story", run: () => { const id = taskAt(); if (id) go(to(route().team, "task", id)) } },
+    key("ArrowRight l", "next span", () => step(0, 1)), key("ArrowLeft h", "span before", () => step(0, -1)),
+    key("ArrowDown j", "next member", () => step(1, 0)), key("ArrowUp k", "member before", () => step(-1, 0)),
+    key("+ =", "closer", () => closer(2)), key("-", "farther", () => closer(0.5)), key("0", "all of it", all),
+    key("Enter", "the task's story", () => { const id = taskAt(); if (id) go(to(route().team, "task", id)) }),
   ],
   draw(r): Child {
-    if (!team) return <Missing />
     if (why && !shown) return <Empty>{why.status === 404 ? "No goal yet. " : say(why) + " "}<a href={to(r.team)}>To the team</a></Empty>
     const t = shown
     if (!t) return <Empty>Looking…</Empty>
@@ -243,7 +241,7 @@ export const timeline: View = {
         <Zoom closer={closer} whole={all} /></div>
       <p class="says">{line(t.sentence, 600)}</p>
       {t.lanes.length ? <section class="panel" aria-label="Lanes"><Lanes t={t} id={r.team} /><Pointed t={t} />
-        <div class="legend">{Object.keys(kinds).map((k) => <span><i class={"k-" + k}></i>{kinds[k]}</span>)}<span><i class="critical"></i>critical path</span></div></section>
+        <Legend of={[...Object.keys(kinds).map((k): [string, string] => ["k-" + k, kinds[k]]), ["critical", "critical path"]]} /></section>
         : <Empty>No member has been at it yet.</Empty>}
       <Counts t={t} /><Tables t={t} />
     </div>

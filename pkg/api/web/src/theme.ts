@@ -1,0 +1,30 @@
+// Dark or light.
+
+import { redraw } from "./dom"
+
+const worn = document.documentElement.dataset
+
+// theme is light, dark, or "" for that of the system.
+export const theme = () => worn.theme || ""
+
+function wear(to: string | null) {
+  if (to) worn.theme = to
+  else delete worn.theme
+}
+
+// choose wears a theme from now on.
+export function choose(to = "") {
+  wear(to)
+  try {
+    localStorage.setItem("theme", to)
+  } catch {
+    // it holds until the page is left
+  }
+  redraw()
+}
+
+try {
+  wear(localStorage.getItem("theme"))
+} catch {
+  // the system's
+}
