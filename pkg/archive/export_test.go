@@ -39,16 +39,21 @@ func TestExport(t *testing.T) {
 	if _, err := roster.New(bt).Create(t.Context(), team.Member{AgentID: "coder-2", Role: "coder"}, roster.Limit{Team: 3}); err != nil {
 		t.Fatal(err)
 	}
-	log, _, err := journal.Open(t.Context(), bt, "coder-2", 1, journal.Options{})
-	if err != nil {
+	if _, err := roster.New(bt).Put(t.Context(), team.Member{AgentID: "ann", Role: "person", Backend: team.Person, State: team.Joined, Incarnation: 1}); err != nil {
 		t.Fatal(err)
 	}
-	said, err := json.Marshal(model.Reply{Message: model.Message{Role: "assistant", Content: hostile}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := log.Append(t.Context(), journal.Record{Kind: journal.Turn, Turn: said}); err != nil {
-		t.Fatal(err)
+	for who, says := range map[team.AgentID]string{"coder-2": hostile, "coder-2.a1b2c3d": "I looked. " + hostile} {
+		log, _, err := journal.Open(t.Context(), bt, who, 1, journal.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := json.Marshal(model.Reply{Message: model.Message{Role: "assistant", Content: says}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := log.Append(t.Context(), journal.Record{Kind: journal.Turn, Turn: said}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := s.reg.End(t.Context(), bt, team.Ending{Status: team.TeamFailed, Summary: hostile, Reason: hostile}); err != nil {
 		t.Fatal(err)
@@ -114,6 +119,15 @@ func TestExport(t *testing.T) {
 	inside, after, closed := strings.Cut(inside, "\n````\n")
 	if !closed || after != "" || strings.Contains(before, "script") || !strings.Contains(inside, "<script>alert(1)</script>") || !strings.Contains(inside, "evil") || strings.Contains(inside, "````") {
 		t.Errorf("what a model has said is not between fences:\n%s", transcript)
+	}
+	if strings.Contains(transcript, "I looked.") || strings.Index(page, ">coder-2 ") > strings.Index(page, ">coder-2.a1b2c3d ") || !strings.Contains(page, "I looked. &lt;script&gt;") {
+		t.Errorf("the page lacks a subagent below its owner:\n%s", page)
+	}
+	if sub := read(t, dir, "transcripts/coder-2.a1b2c3d.md"); !strings.Contains(sub, "\nsubagent of coder-2. Times") || !strings.Contains(sub, "I looked. <script>") {
+		t.Errorf("the transcript of a subagent is\n%s", sub)
+	}
+	if !strings.Contains(summary, "| [coder-2.a1b2c3d](transcripts/coder-2.a1b2c3d.md) | subagent of coder-2 |") || !strings.Contains(summary, "\n| ann | person |") {
+		t.Errorf("the summary has members as\n%s", summary)
 	}
 	for _, text := range []string{page, summary, transcript} {
 		if strings.ContainsAny(text, "\x1b\u202e") {
