@@ -192,13 +192,11 @@ func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
 			WithHint("work in another folder, or have `core.hooksPath` name a folder below the workspace")
 	}
 	if root, err := os.OpenRoot(dir); err == nil {
-		for _, path := range in(dir, folders...) {
-			_ = root.MkdirAll(path[len(dir)+1:], 0o755) // who cannot make it here cannot inside
+		for _, path := range folders {
+			fill(root, dir, path, false)
 		}
-		for _, path := range in(dir, files...) {
-			if f, err := root.OpenFile(path[len(dir)+1:], os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err == nil {
-				f.Close() // nothing was written
-			}
+		for _, path := range files {
+			fill(root, dir, path, true)
 		}
 		root.Close()
 	}
@@ -208,31 +206,6 @@ func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
 		kept = slices.DeleteFunc(kept, func(path string) bool { return slices.Contains(settings, path) })
 	}
 	return kept, nil
-}
-
-// in returns those of paths that are below dir, as they are named from there. One with a link on its way is
-// there as it is named, since a command could put something else in the place of the link, and as the place that
-// it leads to.
-func in(dir string, paths ...string) (all []string) {
-	for _, path := range paths {
-		for _, at := range []string{path, realOf(path)} {
-			for _, from := range []string{dir, realOf(dir)} {
-				if below(at, from) && at != from {
-					all = append(all, filepath.Join(dir, at[len(from):]))
-					break
-				}
-			}
-		}
-	}
-	return all
-}
-
-// realOf returns where a path leads, and the path as it is if that is not there.
-func realOf(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
 }
 
 // ours are the programs of agentteam, or their folder.
