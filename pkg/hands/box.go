@@ -172,7 +172,7 @@ func (s *Source) hidden(dir string) []string {
 func (s *Source) kept(dir string) (paths []string) {
 	r := repositoryOf(dir)
 	files, folders := r.obeyed(userSettings())
-	paths = append(r.dirs, in(dir, slices.Concat(r.places(), files, folders, ours(dir), []string{s.o.Settings})...)...)
+	paths = append(r.dirs, in(dir, slices.Concat(r.places(), files, folders, ours(dir), others(dir), []string{s.o.Settings})...)...)
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }
@@ -180,8 +180,8 @@ func (s *Source) kept(dir string) (paths []string) {
 // keep returns what of [Source.kept] commands at a level have to leave alone. Where git would look for hooks or
 // settings that are not there, empty ones are made: else a command could make them.
 //
-// At Confined keeping a path has a price: see [sandbox.Box]. Outside of a repository it is not paid for the
-// settings alone: what they grant counts only as a person has trusted it.
+// At Confined keeping a path has a price: see [sandbox.Box]. Outside of a repository it is not paid for settings
+// alone, ours and those of other programs: what ours grant counts only as a person has trusted it.
 //
 // Error: InvalidState if git runs what lies in dir itself: then all of it would have to be left alone.
 func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
@@ -202,10 +202,22 @@ func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
 	}
 	kept := s.kept(dir)
 	if level == team.Confined && r.top == "" {
-		settings := in(dir, s.o.Settings)
+		settings := in(dir, append(others(dir), s.o.Settings)...)
 		kept = slices.DeleteFunc(kept, func(path string) bool { return slices.Contains(settings, path) })
 	}
 	return kept, nil
+}
+
+// others are the settings that are there of programs which run what these name as soon as a person opens the folder with
+// them. One behind a link is not among them: nothing could keep it, and the workspace is not refused for it.
+func others(dir string) (paths []string) {
+	for _, name := range []string{".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".vscode"} {
+		path := filepath.Join(realOf(dir), name)
+		if _, err := os.Lstat(path); err == nil && len(way(path)) == 1 {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // ours are the programs of agentteam, or their folder.

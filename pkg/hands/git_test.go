@@ -97,6 +97,39 @@ func TestRepositoryIsKept(t *testing.T) {
 	})
 }
 
+// Settings by which other programs run commands as a person opens the folder are kept where they are there. They are not
+// made, and none of them is a reason to refuse a workspace.
+func TestSettingsOfOthersAreKept(t *testing.T) {
+	levels(t, func(r *rig) {
+		names := []string{".claude/settings.json", ".mcp.json", ".vscode/tasks.json"}
+		for _, name := range append(names, ".git/HEAD", ".claude/agents/coder.md", "elsewhere/local.json", "src/free") {
+			put(r.T, filepath.Join(r.dir, name), "{}")
+		}
+		if err := os.Symlink("../elsewhere/local.json", filepath.Join(r.dir, ".claude", "settings.local.json")); err != nil {
+			r.Fatal(err)
+		}
+		if _, err := r.open("coder-1"); err != nil {
+			r.Fatal(err)
+		}
+		var checks []func()
+		for _, path := range []string{".claude/settings.json", ".mcp.json", ".vscode"} {
+			checks = append(checks, unchanged(r.T, filepath.Join(r.dir, path)))
+		}
+		for _, name := range append(names, ".vscode/settings.json") {
+			r.run(strings.ReplaceAll("echo x >> NAME; mv src/free NAME; ln -sf src/free NAME; rm -f NAME; mv $(dirname NAME) gone; rm -rf $(dirname NAME)", "NAME", name))
+			if got := r.call(r.Context(), "write_file", args{"path": name, "content": "x"}); !strings.Contains(got.Content, "kept from members") {
+				r.Errorf("write_file %s: %s", name, got.Content)
+			}
+		}
+		for _, check := range checks {
+			check()
+		}
+		if got := r.run("echo x > src/more; echo y > .claude/agents/coder.md; cat src/more .claude/agents/coder.md"); got != "x\ny" {
+			r.Errorf("work beside that: %s", got)
+		}
+	})
+}
+
 // Where git runs what a command could put into the workspace, though nothing of it is kept, no command is run: a
 // link could be replaced, and in a folder of hooks each file may be one.
 func TestRepositoryIsKeptOrRefused(t *testing.T) {
