@@ -172,7 +172,8 @@ func (s *Source) hidden(dir string) []string {
 func (s *Source) kept(dir string) (paths []string) {
 	r := repositoryOf(dir)
 	files, folders := r.obeyed(userSettings())
-	paths = append(r.dirs, in(dir, slices.Concat(r.places(), files, folders, ours(dir), others(dir), []string{s.o.Settings})...)...)
+	outside := slices.DeleteFunc(slices.Clone(r.dirs), func(git string) bool { return below(git, realOf(dir)) })
+	paths = append(outside, in(dir, slices.Concat(r.dirs, r.places(), files, folders, ours(dir), others(dir), []string{s.o.Settings})...)...)
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }

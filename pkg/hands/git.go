@@ -21,9 +21,10 @@ type repository struct {
 	settings []string // files of settings that git reads for it
 }
 
-// repositoryOf returns the repository that dir lies in; the zero repository if there is none.
+// repositoryOf returns the repository that dir lies in, by the folders that really hold it, as git finds it; the zero
+// repository if there is none.
 func repositoryOf(dir string) (r repository) {
-	for at := dir; ; at = filepath.Dir(at) {
+	for at := realOf(dir); ; at = filepath.Dir(at) {
 		git := filepath.Join(at, ".git")
 		info, err := os.Stat(git)
 		if err == nil && info.Mode().IsRegular() {

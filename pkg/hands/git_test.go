@@ -217,6 +217,34 @@ func TestHooksAreKeptWhereTheyAre(t *testing.T) {
 	}
 }
 
+// A workspace that is named by a link lies in the repository in which it really is.
+func TestRepositoryBehindLinkIsKept(t *testing.T) {
+	for name, at := range map[string]struct{ make, kept string }{
+		"its top":   {"mv work top; ln -s top work; cd top; git init -q; git config core.hooksPath hooks", ".git hooks"},
+		"a part":    {"mkdir top; mv work top/part; ln -s top/part work; cd top; git init -q; git config core.hooksPath part/hooks", "hooks"},
+		"not above": {"git init -q; mkdir top; mv work top/part; ln -s top/part work; cd top; git init -q; git config core.hooksPath part/hooks", "hooks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			levels(t, func(r *rig) {
+				if out, err := exec.Command("sh", "-ec", "export GIT_CONFIG_GLOBAL=/dev/null; cd \"$1\"; rm -rf work/.git; mkdir work/src; "+at.make, "sh", r.outside(".")).CombinedOutput(); err != nil {
+					r.Fatalf("%v: %s", err, out)
+				}
+				if _, err := r.open("coder-1"); err != nil { // which makes what is not there
+					r.Fatal(err)
+				}
+				for _, kept := range strings.Fields(at.kept) {
+					check := unchanged(r.T, filepath.Join(r.dir, kept))
+					r.run(strings.ReplaceAll("mkdir -p KEPT; echo x > KEPT/pre-commit; echo x > KEPT/config; mv KEPT src; rm -rf KEPT; ln -sfn src KEPT", "KEPT", kept))
+					check()
+				}
+				if got := r.run("echo x > src/free; cat src/free"); got != "x" {
+					r.Errorf("beside that: %s", got)
+				}
+			})
+		})
+	}
+}
+
 // In a linked worktree the repository that has made it is out of reach, and the file that names it.
 func TestLinkedWorktreeIsKept(t *testing.T) {
 	levels(t, func(r *rig) {
