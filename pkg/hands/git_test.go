@@ -124,7 +124,7 @@ func TestSettingsOfOthersAreKept(t *testing.T) {
 		for _, check := range checks {
 			check()
 		}
-		if got := r.run("echo x > src/more; echo y > .claude/agents/coder.md; cat src/more .claude/agents/coder.md"); got != "x\ny" {
+		if got := r.run("echo x > src/more; mkdir -p .claude/agents; echo y > .claude/agents/coder.md; cat src/more .claude/agents/coder.md"); got != "x\ny" {
 			r.Errorf("work beside that: %s", got)
 		}
 	})
