@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -119,6 +121,13 @@ func TestJobsEndWithTheirOwner(t *testing.T) {
 	}
 	if said := c.ok("agents", "transcript", string(sub)); !strings.Contains(said, "Try it.") || !strings.Contains(said, "try.pid") {
 		t.Errorf("the conversation of %s:\n%s", sub, said)
+	}
+	c.ok("export", "report")
+	for _, name := range []string{"transcripts/" + string(sub) + ".md", "report.html"} {
+		said, err := os.ReadFile(filepath.Join(c.dir, "report", name))
+		if err != nil || !strings.Contains(string(said), string(sub)) || !strings.Contains(string(said), "I try what was built.") {
+			t.Errorf("%s of the export: %v\n%s", name, err, said)
+		}
 	}
 	if told := c.ok("agents", "transcript", "coder-1"); !strings.Contains(told, "what it ran has ended") {
 		t.Errorf("the call of the subagent:\n%s", told)

@@ -21,7 +21,11 @@ func Subagent(t team.Team, m team.Member, name team.AgentID, r team.Role, at pla
 	if !changes {
 		parts = append(parts, "You only look: you have no tool that changes anything.")
 	}
-	parts = append(parts, environment(at), strings.TrimSpace(r.Instructions), strings.TrimSpace(instructions(at)))
+	where := workspaceOf(t, at)
+	if t.OnLine() {
+		where = fmt.Sprintf("%s (the shell starts here, paths are relative to it). It is the tree of %s, in which no other member works.", neutral(at.Workspace), m.AgentID)
+	}
+	parts = append(parts, environment(where, at), strings.TrimSpace(r.Instructions), strings.TrimSpace(instructions(at)))
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n\n") + "\n"
 }
 

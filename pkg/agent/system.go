@@ -27,7 +27,7 @@ func System(t team.Team, m team.Member, r team.Role, at place.Place) string {
 	if m.PlanMode {
 		parts = append(parts, planPrompt)
 	}
-	parts = append(parts, environment(at), r.Instructions, instructions(at))
+	parts = append(parts, environment(workspaceOf(t, at), at), r.Instructions, instructions(at))
 	for i, part := range parts {
 		parts[i] = strings.TrimSpace(part)
 	}
@@ -46,11 +46,18 @@ func spawnable(roles map[string]team.Role) string {
 	return b.String()
 }
 
-// environment tells where the agent works.
-func environment(at place.Place) string {
+// workspaceOf states where a member works and who else does. On the line that is another folder with each task.
+func workspaceOf(t team.Team, at place.Place) string {
+	if t.OnLine() {
+		return "a separate tree of the repository for each task that you hold, else one with what is merged (the shell starts there, paths are relative to it). Completing a task merges what it changed."
+	}
+	return neutral(at.Workspace) + " (the shell starts here, paths are relative to it). The whole team works in it, so read a file again before you edit it."
+}
+
+// environment states where the agent works.
+func environment(workspace string, at place.Place) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<environment>\nworkspace: %s (the shell starts here, paths are relative to it, the whole team shares it)\nplatform: %s, bash\ndate: %s\n",
-		neutral(at.Workspace), at.Platform, at.Date)
+	fmt.Fprintf(&b, "<environment>\nworkspace: %s\nplatform: %s, bash\ndate: %s\n", workspace, at.Platform, at.Date)
 	if at.Git != "" {
 		fmt.Fprintf(&b, "git: %s, when you were started\n", neutral(at.Git))
 	}

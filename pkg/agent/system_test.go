@@ -27,23 +27,41 @@ func TestSystem(t *testing.T) {
 	full.Git = "branch main, 2 files changed or new"
 	full.Project = []place.File{{Name: "../AGENTS.md", Text: "Run 'make lint' before you finish.\n<task id=\"x\">\n", LeftOut: 70},
 		{Name: "../docs/style.md", By: "../CLAUDE.md", Text: "Be brief.", Faults: []string{"@../x.md is not followed: it leads out of the repository"}}}
+	trees := record
+	trees.Line = &team.WorkLine{}
 	for name, tt := range map[string]struct {
 		member team.Member
 		role   team.Role
 		at     place.Place
+		record team.Team
 	}{
-		"leader":   {team.Member{AgentID: team.Leader, Role: "leader"}, record.Roles["leader"], full},
-		"teammate": {team.Member{AgentID: "tester-1", Role: "tester", Prompt: "\nTest the parser 🧪.\n"}, team.Role{Instructions: "You run tests.\n\nYou do not mend what fails.\n"}, full},
-		"bare":     {team.Member{AgentID: "tester-2", Role: "tester", Prompt: " \n"}, team.Role{}, at},
+		"leader":   {team.Member{AgentID: team.Leader, Role: "leader"}, record.Roles["leader"], full, record},
+		"teammate": {team.Member{AgentID: "tester-1", Role: "tester", Prompt: "\nTest the parser 🧪.\n"}, team.Role{Instructions: "You run tests.\n\nYou do not mend what fails.\n"}, full, record},
+		"bare":     {team.Member{AgentID: "tester-2", Role: "tester", Prompt: " \n"}, team.Role{}, at, record},
+		"trees":    {team.Member{AgentID: "tester-2", Role: "tester"}, team.Role{}, at, trees},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := System(record, tt.member, tt.role, tt.at)
+			got := System(tt.record, tt.member, tt.role, tt.at)
 			first, _, _ := strings.Cut(got, "\n")
 			if want := "You are " + string(tt.member.AgentID) + ", role " + tt.member.Role + ", in team blue."; first != want {
 				t.Errorf("first line %q, want %q", first, want)
 			}
 			golden(t, "system-"+name, got)
 		})
+	}
+}
+
+// A subagent works where its owner does: in the folder of all, or in a tree that is its owner's.
+func TestSystemOfSubagent(t *testing.T) {
+	owner, at := team.Member{AgentID: "coder-1", Role: "coder"}, place.Place{Workspace: "/srv/trees/t-001", Platform: "linux/amd64", Date: "2026-11-22"}
+	for on, want := range map[*team.WorkLine]string{
+		nil:                "workspace: /srv/trees/t-001 (the shell starts here, paths are relative to it). The whole team works in it, so read a file again before you edit it.\n",
+		new(team.WorkLine): "workspace: /srv/trees/t-001 (the shell starts here, paths are relative to it). It is the tree of coder-1, in which no other member works.\n",
+	} {
+		got := Subagent(team.Team{ID: "blue", Line: on}, owner, "coder-1.a1b2c3d", team.Role{Name: "tester"}, at, true)
+		if !strings.Contains(got, want) {
+			t.Errorf("with the line %+v it is given\n%s", on, got)
+		}
 	}
 }
 

@@ -43,9 +43,19 @@ type report struct {
 	DiffCut bool
 }
 
-// exported is a member in a report.
+// exported is a member in a report, or below it one of its subagents, whose State is "".
 type exported struct {
 	Name, Role, State, Transcript string
+
+	File string // with the transcript; "" if there is none
+}
+
+// About is what it is, in a few words.
+func (e exported) About() string {
+	if e.State == "" {
+		return e.Role
+	}
+	return e.Role + ", " + e.State
 }
 
 type costLine struct {
@@ -55,8 +65,8 @@ type costLine struct {
 }
 
 // Export writes what a team has done into a folder for people to read: README.md and report.html (a
-// page without scripts), transcripts/NAME.md, tasks/ID.json, inboxes/NAME.jsonl, and changes.diff
-// if it has a line. The folder must be empty, or not there.
+// page without scripts), transcripts/NAME.md of members and their subagents, tasks/ID.json,
+// inboxes/NAME.jsonl, and changes.diff if it has a line. The folder must be empty, or not there.
 //
 // Errors: Conflict if there is something in the folder; those of reading the team; those of the disk.
 // After an error there is nothing new.
@@ -165,16 +175,8 @@ func (e *export) all(ctx context.Context, t *client.Team) (err error) {
 			return err
 		}
 	}
-	members, err := t.Members().Records(ctx)
-	if err != nil {
+	if r.Members, err = e.members(ctx, t); err != nil {
 		return err
-	}
-	for _, m := range members {
-		one, err := e.member(ctx, t, m)
-		if err != nil {
-			return err
-		}
-		r.Members = append(r.Members, one)
 	}
 	if err := e.inbox(ctx, t, team.UserAgent); err != nil {
 		return err
@@ -202,15 +204,40 @@ func indented(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// member writes the transcript and the inbox of a member. A seat has no conversation.
-func (e *export) member(ctx context.Context, t *client.Team, m team.Member) (exported, error) {
-	one := exported{Name: string(m.AgentID), Role: m.Role, State: string(m.State)}
-	if err := e.inbox(ctx, t, m.AgentID); err != nil {
-		return one, err
+// members writes the conversations of the members and of their subagents, and the members' inboxes. A seat
+// has no conversation.
+func (e *export) members(ctx context.Context, t *client.Team) (all []exported, err error) {
+	members, err := t.Members().Records(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if m.Backend == team.Person {
-		return one, nil
+	subagents, err := t.Members().Subagents(ctx)
+	if err != nil {
+		return nil, err
 	}
+	for _, m := range members {
+		if err := e.inbox(ctx, t, m.AgentID); err != nil {
+			return nil, err
+		}
+		own := []exported{{Name: string(m.AgentID), Role: m.Role, State: string(m.State)}}
+		for _, sub := range subagents[m.AgentID] {
+			own = append(own, exported{Name: string(sub), Role: "subagent of " + string(m.AgentID)})
+		}
+		for i := range own {
+			if m.Backend == team.Person {
+				continue
+			}
+			if err := e.transcript(ctx, t, &own[i]); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, own...)
+	}
+	return all, nil
+}
+
+// transcript writes the conversation of one, and keeps it for the page.
+func (e *export) transcript(ctx context.Context, t *client.Team, one *exported) error {
 	var text strings.Builder
 	s := story.New(story.Options{Full: true, Journal: true, Dated: true, Zone: time.UTC, Traits: membership.Traits})
 	add := func(lines []string) {
@@ -218,17 +245,20 @@ func (e *export) member(ctx context.Context, t *client.Team, m team.Member) (exp
 			text.WriteString(plain(l) + "\n")
 		}
 	}
-	err := t.Members().Transcript(ctx, m.AgentID, false, func(e client.Entry) error { add(s.Tell(e)); return nil })
-	if err != nil && !errors.Is(err, team.ErrUnreadable) {
-		return one, err
+	err := t.Members().Transcript(ctx, team.AgentID(one.Name), false, func(e client.Entry) error { add(s.Tell(e)); return nil })
+	switch {
+	case errors.Is(err, team.NotFound): // of a subagent: its time was up meanwhile
+		return nil
+	case err != nil && !errors.Is(err, team.ErrUnreadable):
+		return err
 	}
 	if add(s.Flush()); err != nil {
 		add([]string{team.OneLine(err.Error())})
 	}
-	one.Transcript = text.String()
-	return one, e.write("transcripts/"+one.Name+".md", func(w io.Writer) error {
+	one.Transcript, one.File = text.String(), "transcripts/"+one.Name+".md"
+	return e.write(one.File, func(w io.Writer) error {
 		fence := fenceFor(one.Transcript)
-		_, err := fmt.Fprintf(w, "# %s\n\nRole %s, %s. Times are UTC.\n\n%s text\n%s%s\n", markdown(one.Name), markdown(one.Role), markdown(one.State), fence, one.Transcript, fence)
+		_, err := fmt.Fprintf(w, "# %s\n\n%s. Times are UTC.\n\n%s text\n%s%s\n", markdown(one.Name), markdown(one.About()), fence, one.Transcript, fence)
 		return err
 	})
 }
@@ -293,7 +323,11 @@ func (r report) readme(w io.Writer) error {
 	}
 	b.WriteString("\n## Members\n\n| member | role | state |\n|---|---|---|\n")
 	for _, m := range r.Members {
-		fmt.Fprintf(&b, "| [%s](transcripts/%s.md) | %s | %s |\n", markdown(m.Name), m.Name, markdown(m.Role), m.State)
+		name := markdown(m.Name)
+		if m.File != "" {
+			name = fmt.Sprintf("[%s](%s)", name, m.File)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", name, markdown(m.Role), m.State)
 	}
 	b.WriteString("\n## Model calls\n\n| member | calls | tokens in | tokens out | cost |\n|---|---|---|---|---|\n")
 	for _, c := range r.Costs {

@@ -13,6 +13,7 @@ import (
 
 	"agentteam/pkg/archive"
 	"agentteam/pkg/board"
+	"agentteam/pkg/broker"
 	"agentteam/pkg/client"
 	"agentteam/pkg/journal"
 	"agentteam/pkg/mailbox"
@@ -39,17 +40,11 @@ func TestExport(t *testing.T) {
 	if _, err := roster.New(bt).Create(t.Context(), team.Member{AgentID: "coder-2", Role: "coder"}, roster.Limit{Team: 3}); err != nil {
 		t.Fatal(err)
 	}
-	log, _, err := journal.Open(t.Context(), bt, "coder-2", 1, journal.Options{})
-	if err != nil {
+	if _, err := roster.New(bt).Put(t.Context(), team.Member{AgentID: "ann", Role: "person", Backend: team.Person, State: team.Joined, Incarnation: 1}); err != nil {
 		t.Fatal(err)
 	}
-	said, err := json.Marshal(model.Reply{Message: model.Message{Role: "assistant", Content: hostile}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := log.Append(t.Context(), journal.Record{Kind: journal.Turn, Turn: said}); err != nil {
-		t.Fatal(err)
-	}
+	say(t, bt, "coder-2", hostile)
+	say(t, bt, "coder-2.a1b2c3d", "I looked. "+hostile)
 	if _, err := s.reg.End(t.Context(), bt, team.Ending{Status: team.TeamFailed, Summary: hostile, Reason: hostile}); err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +110,7 @@ func TestExport(t *testing.T) {
 	if !closed || after != "" || strings.Contains(before, "script") || !strings.Contains(inside, "<script>alert(1)</script>") || !strings.Contains(inside, "evil") || strings.Contains(inside, "````") {
 		t.Errorf("what a model has said is not between fences:\n%s", transcript)
 	}
+	othersExported(t, dir)
 	for _, text := range []string{page, summary, transcript} {
 		if strings.ContainsAny(text, "\x1b\u202e") {
 			t.Error("a text acts on a terminal")
@@ -132,6 +128,37 @@ func TestExport(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".export-*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// say puts a text into the journal of an agent.
+func say(t *testing.T, bt *broker.Storage, who team.AgentID, text string) {
+	t.Helper()
+	log, _, err := journal.Open(t.Context(), bt, who, 1, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := json.Marshal(model.Reply{Message: model.Message{Role: "assistant", Content: text}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.Append(t.Context(), journal.Record{Kind: journal.Turn, Turn: said}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// othersExported checks that an export has the subagent of coder-2 below it, and a person without a conversation.
+func othersExported(t *testing.T, dir string) {
+	t.Helper()
+	page, summary, transcript := read(t, dir, "report.html"), read(t, dir, "README.md"), read(t, dir, "transcripts/coder-2.md")
+	if strings.Contains(transcript, "I looked.") || strings.Index(page, ">coder-2 ") > strings.Index(page, ">coder-2.a1b2c3d ") || !strings.Contains(page, "I looked. &lt;script&gt;") {
+		t.Errorf("the page lacks a subagent below its owner:\n%s", page)
+	}
+	if sub := read(t, dir, "transcripts/coder-2.a1b2c3d.md"); !strings.Contains(sub, "\nsubagent of coder-2. Times") || !strings.Contains(sub, "I looked. <script>") {
+		t.Errorf("the transcript of a subagent is\n%s", sub)
+	}
+	if !strings.Contains(summary, "| [coder-2.a1b2c3d](transcripts/coder-2.a1b2c3d.md) | subagent of coder-2 |") || !strings.Contains(summary, "\n| ann | person |") {
+		t.Errorf("the summary has members as\n%s", summary)
 	}
 }
 

@@ -1,11 +1,14 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
+	"agentteam/pkg/broker"
 	"agentteam/pkg/feed"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
@@ -84,4 +87,22 @@ func (t Members) Transcript(ctx context.Context, a team.AgentID, follow bool, f 
 		}
 	}
 	return feed.Conversation(ctx, t.team, a, follow, f)
+}
+
+// Subagents returns the subagents of all members whose conversations are kept, see [Members.Transcript]: by
+// their owners, and those of one in the order in which something was last added to them.
+func (t Members) Subagents(ctx context.Context) (map[team.AgentID][]team.AgentID, error) {
+	last := map[team.AgentID]uint64{} // sequences; one that is written meanwhile comes twice
+	err := t.team.Logs.Newest(ctx, func(m broker.Msg) error {
+		last[subject.Author(m.Subject)] = m.Seq
+		return nil
+	}, subject.LogsBelow(t.team.ID, "*"))
+	if err != nil {
+		return nil, err
+	}
+	of := map[team.AgentID][]team.AgentID{}
+	for _, a := range slices.SortedFunc(maps.Keys(last), func(a, b team.AgentID) int { return cmp.Compare(last[a], last[b]) }) {
+		of[a.Owner()] = append(of[a.Owner()], a)
+	}
+	return of, nil
 }

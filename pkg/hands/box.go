@@ -172,7 +172,8 @@ func (s *Source) hidden(dir string) []string {
 func (s *Source) kept(dir string) (paths []string) {
 	r := repositoryOf(dir)
 	files, folders := r.obeyed(userSettings())
-	paths = append(r.dirs, in(dir, slices.Concat(r.places(), files, folders, ours(dir), []string{s.o.Settings})...)...)
+	outside := slices.DeleteFunc(slices.Clone(r.dirs), func(git string) bool { return below(git, realOf(dir)) })
+	paths = append(outside, in(dir, slices.Concat(r.dirs, r.places(), files, folders, ours(dir), others(dir), []string{s.o.Settings})...)...)
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }
@@ -180,8 +181,8 @@ func (s *Source) kept(dir string) (paths []string) {
 // keep returns what of [Source.kept] commands at a level have to leave alone. Where git would look for hooks or
 // settings that are not there, empty ones are made: else a command could make them.
 //
-// At Confined keeping a path has a price: see [sandbox.Box]. Outside of a repository it is not paid for the
-// settings alone: what they grant counts only as a person has trusted it.
+// At Confined keeping a path has a price: see [sandbox.Box]. Outside of a repository it is not paid for settings
+// alone, ours and those of other programs: what ours grant counts only as a person has trusted it.
 //
 // Error: InvalidState if git runs what lies in dir itself: then all of it would have to be left alone.
 func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
@@ -192,47 +193,32 @@ func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
 			WithHint("work in another folder, or have `core.hooksPath` name a folder below the workspace")
 	}
 	if root, err := os.OpenRoot(dir); err == nil {
-		for _, path := range in(dir, folders...) {
-			_ = root.MkdirAll(path[len(dir)+1:], 0o755) // who cannot make it here cannot inside
+		for _, path := range folders {
+			fill(root, dir, path, false)
 		}
-		for _, path := range in(dir, files...) {
-			if f, err := root.OpenFile(path[len(dir)+1:], os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err == nil {
-				f.Close() // nothing was written
-			}
+		for _, path := range files {
+			fill(root, dir, path, true)
 		}
 		root.Close()
 	}
 	kept := s.kept(dir)
 	if level == team.Confined && r.top == "" {
-		settings := in(dir, s.o.Settings)
+		settings := in(dir, append(others(dir), s.o.Settings)...)
 		kept = slices.DeleteFunc(kept, func(path string) bool { return slices.Contains(settings, path) })
 	}
 	return kept, nil
 }
 
-// in returns those of paths that are below dir, as they are named from there. One with a link on its way is
-// there as it is named, since a command could put something else in the place of the link, and as the place that
-// it leads to.
-func in(dir string, paths ...string) (all []string) {
-	for _, path := range paths {
-		for _, at := range []string{path, realOf(path)} {
-			for _, from := range []string{dir, realOf(dir)} {
-				if below(at, from) && at != from {
-					all = append(all, filepath.Join(dir, at[len(from):]))
-					break
-				}
-			}
+// others are the settings that are there of programs which run what these name as soon as a person opens the folder with
+// them. One behind a link is not among them: nothing could keep it, and the workspace is not refused for it.
+func others(dir string) (paths []string) {
+	for _, name := range []string{".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".vscode"} {
+		path := filepath.Join(realOf(dir), name)
+		if _, err := os.Lstat(path); err == nil && len(way(path)) == 1 {
+			paths = append(paths, path)
 		}
 	}
-	return all
-}
-
-// realOf returns where a path leads, and the path as it is if that is not there.
-func realOf(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
+	return paths
 }
 
 // ours are the programs of agentteam, or their folder.

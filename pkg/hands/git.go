@@ -21,9 +21,10 @@ type repository struct {
 	settings []string // files of settings that git reads for it
 }
 
-// repositoryOf returns the repository that dir lies in; the zero repository if there is none.
+// repositoryOf returns the repository that dir lies in, by the folders that really hold it, as git finds it; the zero
+// repository if there is none.
 func repositoryOf(dir string) (r repository) {
-	for at := dir; ; at = filepath.Dir(at) {
+	for at := realOf(dir); ; at = filepath.Dir(at) {
 		git := filepath.Join(at, ".git")
 		info, err := os.Stat(git)
 		if err == nil && info.Mode().IsRegular() {
@@ -43,9 +44,9 @@ func settingsIn(git string) []string {
 	if git == "" {
 		return nil
 	}
-	files := []string{filepath.Join(git, "config"), filepath.Join(git, "config.worktree")}
-	if common := readLine(filepath.Join(git, "commondir")); common != "" {
-		files = append(files, filepath.Join(resolve(git, common), "config"))
+	files := []string{git + "/config", git + "/config.worktree"}
+	if common := readLine(git + "/commondir"); common != "" {
+		files = append(files, resolve(git, common)+"/config")
 	}
 	return files
 }
@@ -62,9 +63,9 @@ func adminOf(file string) string {
 // linkedFrom returns the repository of a linked worktree, whose .git is a file, if that has made
 // the worktree: else whoever can write the file could name any folder.
 func linkedFrom(file string) []string {
-	admin := adminOf(file)
+	admin := filepath.Clean(adminOf(file))
 	repository := filepath.Dir(filepath.Dir(admin))
-	if admin == "" || filepath.Base(filepath.Dir(admin)) != "worktrees" || filepath.Base(repository) != ".git" || readLine(filepath.Join(admin, "gitdir")) != file {
+	if filepath.Base(filepath.Dir(admin)) != "worktrees" || filepath.Base(repository) != ".git" || readLine(filepath.Join(admin, "gitdir")) != file {
 		return nil
 	}
 	return []string{repository}
@@ -79,7 +80,7 @@ func (r repository) obeyed(user []string) (files, folders []string) {
 	}
 	seen := map[string]bool{}
 	for todo := slices.Concat(r.settings, user); len(todo) > 0; todo = todo[1:] {
-		file := todo[0]
+		file := filepath.Join(realOf(parent(todo[0])), filepath.Base(todo[0])) // of a link git takes the link's own folder
 		if seen[file] || len(seen) == mostSettings {
 			continue
 		}
@@ -96,7 +97,7 @@ func (r repository) obeyed(user []string) (files, folders []string) {
 			case s.key == "core.hookspath":
 				hooks := resolve(r.top, s.value)
 				if filepath.Base(hooks) == "_" { // husky's, which runs what lies beside it
-					hooks = filepath.Dir(hooks)
+					hooks = parent(hooks)
 				}
 				folders = append(folders, hooks)
 			case commands.MatchString(s.key):
@@ -110,7 +111,7 @@ func (r repository) obeyed(user []string) (files, folders []string) {
 // places returns the folders with the repository's settings, which lie elsewhere where .git is a file or a link.
 func (r repository) places() (all []string) {
 	for _, file := range r.settings {
-		all = append(all, filepath.Dir(file))
+		all = append(all, parent(file))
 	}
 	return all
 }
@@ -123,7 +124,7 @@ func (r repository) holds(dir string, hooks []string) string {
 		if realOf(dir) == realOf(git) {
 			return git
 		}
-		hooks = append(hooks, filepath.Join(git, "hooks"))
+		hooks = append(hooks, git+"/hooks")
 	}
 	if i := slices.IndexFunc(hooks, func(h string) bool { return below(realOf(dir), realOf(h)) }); i >= 0 {
 		return hooks[i]
@@ -168,19 +169,6 @@ var commands = regexp.MustCompile(`^(core\.(fsmonitor|sshcommand|editor|pager|as
 	`filter\.(clean|smudge|process)|gpg\.(program|defaultkeycommand)|credential\.helper|interactive\.difffilter|remote\.(uploadpack|receivepack)|` +
 	`pager\..+|submodule\.update|trailer\.(cmd|command)|gc\.recentobjectshook)$`)
 
-// resolve returns the path that is meant by name in dir, which may begin with the user's home.
-func resolve(dir, name string) string {
-	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, rest)
-		}
-	}
-	if filepath.IsAbs(name) {
-		return filepath.Clean(name)
-	}
-	return filepath.Join(dir, name)
-}
-
 // userSettings are the files of git's settings for all repositories of the user, and of the machine.
 func userSettings() []string {
 	files := []string{"/etc/gitconfig"}
@@ -201,7 +189,7 @@ func readLine(name string) string { return strings.TrimSpace(readFile(name)) }
 
 // readFile returns the beginning of a regular file, "" of any other.
 func readFile(name string) string {
-	f, err := folder.FS("/").Open(strings.TrimPrefix(filepath.Clean(name), "/"))
+	f, err := folder.FS("/").Open(strings.TrimPrefix(realOf(name), "/"))
 	if err != nil {
 		return ""
 	}

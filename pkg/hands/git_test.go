@@ -97,6 +97,39 @@ func TestRepositoryIsKept(t *testing.T) {
 	})
 }
 
+// Settings by which other programs run commands as a person opens the folder are kept where they are there. They are not
+// made, and none of them is a reason to refuse a workspace.
+func TestSettingsOfOthersAreKept(t *testing.T) {
+	levels(t, func(r *rig) {
+		names := []string{".claude/settings.json", ".mcp.json", ".vscode/tasks.json"}
+		for _, name := range append(names, ".git/HEAD", ".claude/agents/coder.md", "elsewhere/local.json", "src/free") {
+			put(r.T, filepath.Join(r.dir, name), "{}")
+		}
+		if err := os.Symlink("../elsewhere/local.json", filepath.Join(r.dir, ".claude", "settings.local.json")); err != nil {
+			r.Fatal(err)
+		}
+		if _, err := r.open("coder-1"); err != nil {
+			r.Fatal(err)
+		}
+		var checks []func()
+		for _, path := range []string{".claude/settings.json", ".mcp.json", ".vscode"} {
+			checks = append(checks, unchanged(r.T, filepath.Join(r.dir, path)))
+		}
+		for _, name := range append(names, ".vscode/settings.json") {
+			r.run(strings.ReplaceAll("echo x >> NAME; mv src/free NAME; ln -sf src/free NAME; rm -f NAME; mv $(dirname NAME) gone; rm -rf $(dirname NAME)", "NAME", name))
+			if got := r.call(r.Context(), "write_file", args{"path": name, "content": "x"}); !strings.Contains(got.Content, "kept from members") {
+				r.Errorf("write_file %s: %s", name, got.Content)
+			}
+		}
+		for _, check := range checks {
+			check()
+		}
+		if got := r.run("echo x > src/more; mkdir -p .claude/agents; echo y > .claude/agents/coder.md; cat src/more .claude/agents/coder.md"); got != "x\ny" {
+			r.Errorf("work beside that: %s", got)
+		}
+	})
+}
+
 // Where git runs what a command could put into the workspace, though nothing of it is kept, no command is run: a
 // link could be replaced, and in a folder of hooks each file may be one.
 func TestRepositoryIsKeptOrRefused(t *testing.T) {
@@ -104,6 +137,9 @@ func TestRepositoryIsKeptOrRefused(t *testing.T) {
 		{"hooks behind a link", "git init -q; mkdir .githooks; ln -s .githooks hooks; git config core.hooksPath hooks", "/work/hooks is a symbolic link", "remove the link, or name the place"},
 		{"hooks below a link", "git init -q; mkdir -p real/hooks; ln -s real way; git config core.hooksPath way/hooks", "/work/way is a symbolic link", "remove the link, or name the place"},
 		{"a program behind a link", "git init -q; echo x > a; ln -s a b; git config core.fsmonitor ./b", "/work/b is a symbolic link", "remove the link, or name the place"},
+		{"hooks behind two links from outside", "git init -q; mkdir -p real/hooks; ln -s real way; ln -s $PWD/way ../first; ln -s first/hooks ../second; git config core.hooksPath ../second", "/work/way is a symbolic link", "remove the link, or name the place"},
+		{"hooks beside where a link leads", "git init -q; mkdir -p real/deep real/hooks hooks; ln -s real/deep way; git config core.hooksPath way/../hooks", "/work/way is a symbolic link", "remove the link, or name the place"},
+		{"hooks behind a link to nothing", "git init -q; ln -s nothing hooks; git config core.hooksPath hooks", "/work/hooks is a symbolic link", "remove the link, or name the place"},
 		{".git is a link to elsewhere", "git init -q ../other; ln -s ../other/.git .git", "/work/.git is a symbolic link", "remove the link, or name the place"},
 		{".git is a link to nothing", "ln -s nothing .git", "/work/.git is a symbolic link", "remove the link, or name the place"},
 		{"hooks are the workspace", "git init -q; git config core.hooksPath .", "git runs hooks", "core.hooksPath"},
@@ -116,6 +152,8 @@ func TestRepositoryIsKeptOrRefused(t *testing.T) {
 				if out, err := exec.Command("sh", "-ec", "export GIT_CONFIG_GLOBAL=/dev/null; cd \"$1\"; rm -rf .git; "+at.make, "sh", r.dir).CombinedOutput(); err != nil {
 					r.Fatalf("%v: %s", err, out)
 				}
+				check := unchanged(r.T, r.dir)
+				defer check()
 				if _, err := r.open("coder-1"); !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), at.want) || !strings.Contains(team.HintOf(err), at.hint) {
 					r.Errorf("%v (%s)", err, team.HintOf(err))
 				}
@@ -140,6 +178,67 @@ func TestRepositoryElsewhereIsKept(t *testing.T) {
 				check()
 				if _, err := os.Stat(filepath.Join(r.dir, "src", "free")); err != nil {
 					r.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// What git runs is kept where the kernel finds it: behind links that lie outside, beside where a link leads, in a
+// folder that is not there; and so is each folder on the way which, in the place of which a link would lead git elsewhere.
+func TestHooksAreKeptWhereTheyAre(t *testing.T) {
+	for name, at := range map[string]struct{ make, kept string }{
+		"behind two links":            {"mkdir -p real/hooks; ln -s work/real ../first; ln -s first/hooks ../second; git config core.hooksPath ../second", "real/hooks"},
+		"beside where a link leads":   {"mkdir -p real/deep real/hooks hooks; ln -s work/real/deep ../way; git config core.hooksPath ../way/../hooks", "real/hooks real/deep"},
+		"a program behind such a way": {"mkdir -p real/deep; echo x > real/watch; ln -s work/real/deep ../way; git config core.fsmonitor ../way/../watch", "real/watch real/deep"},
+		"not there, behind a link":    {"ln -s work/real/hooks ../way; git config core.hooksPath ../way", "real/hooks"},
+		"by a folder that is none":    {"git config core.hooksPath none/../real/hooks", "none real/hooks"},
+		"settings in no folder":       {"git config include.path ../none/settings", "none/settings"},
+		"husky's":                     {"mkdir -p real/deep; ln -s work/real/deep ../way; git config core.hooksPath ../way/../_/", "real"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			levels(t, func(r *rig) {
+				if out, err := exec.Command("sh", "-ec", "export GIT_CONFIG_GLOBAL=/dev/null; cd \"$1\"; rm -rf .git; git init -q; mkdir src; "+at.make, "sh", r.dir).CombinedOutput(); err != nil {
+					r.Fatalf("%v: %s", err, out)
+				}
+				if _, err := r.open("coder-1"); err != nil { // which makes what is not there
+					r.Fatal(err)
+				}
+				for _, kept := range strings.Fields(at.kept) {
+					check := unchanged(r.T, filepath.Join(r.dir, kept))
+					r.run(strings.ReplaceAll("echo x > KEPT; echo x > KEPT/pre-commit; mv KEPT src; rm -rf KEPT; ln -s ../src KEPT; mv $(dirname KEPT) src; mv $(dirname KEPT) gone; ln -sfn src KEPT", "KEPT", kept))
+					check()
+				}
+				if got := r.run("echo x > src/free; cat src/free"); got != "x" {
+					r.Errorf("beside that: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// A workspace that is named by a link lies in the repository in which it really is.
+func TestRepositoryBehindLinkIsKept(t *testing.T) {
+	for name, at := range map[string]struct{ make, kept string }{
+		"its top":   {"mv work top; ln -s top work; cd top; git init -q; git config core.hooksPath hooks", ".git hooks"},
+		"a part":    {"mkdir top; mv work top/part; ln -s top/part work; cd top; git init -q; git config core.hooksPath part/hooks", "hooks"},
+		"not above": {"git init -q; mkdir top; mv work top/part; ln -s top/part work; cd top; git init -q; git config core.hooksPath part/hooks", "hooks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			levels(t, func(r *rig) {
+				if out, err := exec.Command("sh", "-ec", "export GIT_CONFIG_GLOBAL=/dev/null; cd \"$1\"; rm -rf work/.git; mkdir work/src; "+at.make, "sh", r.outside(".")).CombinedOutput(); err != nil {
+					r.Fatalf("%v: %s", err, out)
+				}
+				if _, err := r.open("coder-1"); err != nil { // which makes what is not there
+					r.Fatal(err)
+				}
+				for _, kept := range strings.Fields(at.kept) {
+					check := unchanged(r.T, filepath.Join(r.dir, kept))
+					r.run(strings.ReplaceAll("mkdir -p KEPT; echo x > KEPT/pre-commit; echo x > KEPT/config; mv KEPT src; rm -rf KEPT; ln -sfn src KEPT", "KEPT", kept))
+					check()
+				}
+				if got := r.run("echo x > src/free; cat src/free"); got != "x" {
+					r.Errorf("beside that: %s", got)
 				}
 			})
 		})

@@ -62,8 +62,8 @@ func New(o Options) *Source {
 
 // Sandbox returns in what the commands of such members run here, which is the strongest that
 // the team, the role and the operator wish for. The zero Team is no team in particular. It may
-// take seconds when a level is tried first. Errors: those of [sandbox.Find]; then no command
-// runs.
+// take seconds when a level is tried first. Errors: those of [sandbox.Find]; Unavailable if ctx ends before
+// one is found. Then no command runs.
 func (s *Source) Sandbox(ctx context.Context, t team.Team, role string) (sandbox.Sandbox, error) {
 	operator := s.o.Sandbox
 	if operator == "" {
@@ -74,8 +74,8 @@ func (s *Source) Sandbox(ctx context.Context, t team.Team, role string) (sandbox
 	defer s.mu.Unlock()
 	if wish == team.Confined && operator != team.Confined {
 		// A team and a role can ask for more than the operator only.
-		if found, err := s.find(ctx, team.Bubblewrap); err == nil {
-			return found, nil
+		if found, err := s.find(ctx, team.Bubblewrap); err == nil || ctx.Err() != nil {
+			return found, err
 		}
 	}
 	return s.find(ctx, wish)
@@ -90,6 +90,9 @@ func (s *Source) find(ctx context.Context, wish team.Sandbox) (sandbox.Sandbox, 
 	have, ok := s.found[wish]
 	if !ok || have.err != nil && time.Since(have.at) > again {
 		have.Sandbox, have.err = sandbox.Find(ctx, wish)
+		if have.err != nil && ctx.Err() != nil { // which shows nothing of the level
+			return sandbox.Sandbox{}, team.Errorf(team.Unavailable, "which sandbox works was not found out: %w", context.Cause(ctx))
+		}
 		have.at = time.Now()
 		s.found[wish] = have
 	}

@@ -1,6 +1,7 @@
 package hands_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,6 +120,24 @@ func TestCommandsAreConfined(t *testing.T) {
 			}
 		})
 	}
+}
+
+// That a context ends while a level is tried shows nothing of the level: the next caller has it.
+func TestEndedContextIsNoFinding(t *testing.T) {
+	levels(t, func(r *rig) {
+		ended, end := context.WithCancel(r.Context())
+		end()
+		for _, operator := range []team.Sandbox{r.level, team.SandboxAuto} {
+			r.record.Hands.Sandbox = r.level
+			source := hands.New(hands.Options{Sandbox: operator})
+			if found, err := source.Sandbox(ended, r.record, "coder"); !errors.Is(err, context.Canceled) || !errors.Is(err, team.Unavailable) {
+				r.Errorf("under %s, in a context that has ended: %v, %v", operator, found, err)
+			}
+			if found, err := source.Sandbox(r.Context(), r.record, "coder"); err != nil || found.Level() != r.level && operator == r.level {
+				r.Errorf("under %s, after it: %v, %v", operator, found, err)
+			}
+		}
+	})
 }
 
 // Each member has a home of its own, which a later incarnation finds again.

@@ -49,9 +49,11 @@ func promptBudget(t *testing.T, all bool, tools []string) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			trees := m.Record
+			trees.Line = &team.WorkLine{}
 			system := agent.System(m.Record, m.Member, team.Role{}, at)
 			texts, told := system, map[string]bool{}
-			n := tokens.Count(system)
+			n := max(tokens.Count(system), tokens.Count(agent.System(trees, m.Member, team.Role{}, at)))
 			for _, s := range set.Specs() {
 				n += tokens.Count(s.Name) + tokens.Count(s.Description) + tokens.Count(string(s.Schema))
 				texts, told[s.Name] = texts+"\n"+s.Description+" "+string(s.Schema), true

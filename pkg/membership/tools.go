@@ -93,20 +93,27 @@ func (m *member) tools(at *workspace.Current, box *mailbox.Mailbox, past *agent.
 	return set, set.Without(func(t tool.Tool) bool { return slices.Contains(toolNames(files), t.Name) }), nil
 }
 
-// mode returns how the member works at the moment, which a person may change at any time: with all of its
-// tools, or as a leader in delegate mode.
+// mode returns how the member works at the moment, which changes while it does: a person may have a leader only
+// lead, and the next goal may be done in separate trees.
 func (m *member) mode(at place.Place, all, led *tool.Set) func() (system string, t engine.Tools) {
-	of := func(delegate bool) string {
-		record := m.Record
-		record.Policies.Delegate = delegate
-		return agent.System(record, m.Member, m.Role, at)
-	}
-	leads, delegates := of(false), of(true)
+	type way struct{ delegates, onLine bool }
+	systems := map[way]string{}
 	return func() (string, engine.Tools) {
-		if m.Member.AgentID == team.Leader && m.record().Policies.Delegate {
-			return delegates, led
+		now := m.record()
+		is, tools := way{now.Policies.Delegate, now.OnLine()}, all
+		if is.delegates = is.delegates && m.Member.AgentID == team.Leader; is.delegates {
+			tools = led
 		}
-		return leads, all
+		if systems[is] == "" {
+			record := m.Record
+			record.Policies.Delegate, record.Line, record.GoalNumber = is.delegates, now.Line, now.GoalNumber
+			here := at
+			if m.Record.OnLine() && !is.onLine { // it began in a tree
+				here.Workspace = "."
+			}
+			systems[is] = agent.System(record, m.Member, m.Role, here)
+		}
+		return systems[is], tools
 	}
 }
 

@@ -40,6 +40,7 @@ func (t *Team) Choose(c Choices) {
 	choose(&t.Policies.PlanMode, c.PlanMode)
 	choose(&t.Policies.Delegate, c.Delegate)
 	choose(&t.Hands, c.Hands)
+	t.Hands.Permissions = t.Hands.Permissions.current()
 	choose(&t.Hands.Isolation, c.Isolation)
 	if len(c.Roles) > 0 {
 		roles := maps.Clone(t.Roles)

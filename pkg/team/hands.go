@@ -1,6 +1,7 @@
 package team
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -82,6 +83,16 @@ func (p Permissions) And(q Permissions) Permissions {
 		both.Given = q.Given
 	}
 	return both
+}
+
+// current is p without answers of persons whose rules it does not have any more.
+func (p Permissions) current() Permissions {
+	p.Given = maps.Clone(p.Given)
+	maps.DeleteFunc(p.Given, func(rule string, _ Grant) bool { return !slices.Contains(p.Allow, rule) })
+	if len(p.Given) == 0 {
+		p.Given = nil
+	}
+	return p
 }
 
 // PermissionMode is what holds where no rule matches.

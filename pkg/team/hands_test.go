@@ -271,3 +271,21 @@ func TestIsolationIsTheTeams(t *testing.T) {
 		t.Errorf("untrusted, it has %q", got)
 	}
 }
+
+// Who has given a rule is known as long as the team has it, and not of one that it gets again from elsewhere.
+func TestGivenGoesWithItsRule(t *testing.T) {
+	given := map[string]Grant{"Bash(ls)": {Approval: "9f0c", By: "ann"}, "Bash(id)": {Approval: "1234", By: "bob"}}
+	record := Team{Hands: Hands{Permissions: Permissions{Allow: []string{"Bash(ls)", "Bash(id)"}, Given: given}}}
+	fewer := record.Hands
+	fewer.Permissions.Allow = []string{"Bash(ls)"}
+	record.Choose(Choices{Hands: &fewer})
+	if p := record.Hands.Permissions; len(p.Given) != 1 || p.Given["Bash(ls)"].By != "ann" || len(given) != 2 {
+		t.Errorf("without a rule: %+v; the answers before: %+v", p, given)
+	}
+	again := record.Hands
+	again.Permissions.Allow = []string{"Bash(id)"}
+	record.Choose(Choices{Hands: &again})
+	if p := record.Hands.Permissions; p.Given != nil {
+		t.Errorf("with a rule of the settings: %+v", p)
+	}
+}
