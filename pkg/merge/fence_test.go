@@ -257,7 +257,7 @@ func TestEntryForAnotherQueue(t *testing.T) {
 	stop := r.run(q)
 	r.settled("T-001")
 	stop()
-	if why, tried := q.Trouble(e); why == nil || tried {
+	if why, tried := q.Trouble(r.ctx, e); why == nil || tried {
 		t.Errorf("its trouble is %v, tried: %v", why, tried)
 	}
 	if all, err := r.records.Waiting(r.ctx); err != nil || len(all) != 1 || all[0].Task != "T-001" {
@@ -265,7 +265,7 @@ func TestEntryForAnotherQueue(t *testing.T) {
 	}
 	r.checks.no = nil
 	q, _ = r.queue("b")
-	if why, _ := q.Trouble(e); why != nil {
+	if why, _ := q.Trouble(r.ctx, e); why != nil {
 		t.Errorf("the trouble of one that may is %v", why)
 	}
 	r.run(q)
@@ -296,7 +296,7 @@ type slowly struct {
 	asked, answer chan struct{}
 }
 
-func (s slowly) Able(merge.Entry) error {
+func (s slowly) Able(context.Context, merge.Entry) error {
 	select {
 	case s.asked <- struct{}{}:
 	default:

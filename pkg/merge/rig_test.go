@@ -337,11 +337,11 @@ type checks struct {
 	no  map[team.TaskID]bool // what no queue may merge
 }
 
-func (c *checks) Able(e merge.Entry) error {
+func (c *checks) Able(_ context.Context, e merge.Entry) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.no[e.Task] {
-		return errors.New("its sandbox is another")
+		return team.Errorf(team.InvalidState, "its sandbox is another")
 	}
 	return nil
 }
