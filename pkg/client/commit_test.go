@@ -43,7 +43,7 @@ func (s seats) Release(ctx context.Context, e merge.Entry, o merge.Outcome) erro
 
 func (s seats) Checks(context.Context, []team.TaskID) ([]merge.Check, error) { return nil, nil }
 
-func (s seats) Able(merge.Entry) error { return nil }
+func (s seats) Able(context.Context, merge.Entry) error { return nil }
 
 func (s seats) Check(context.Context, string, merge.Check) (bool, string, error) {
 	return true, "", nil

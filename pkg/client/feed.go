@@ -94,7 +94,10 @@ func (t Members) Transcript(ctx context.Context, a team.AgentID, follow bool, f 
 func (t Members) Subagents(ctx context.Context) (map[team.AgentID][]team.AgentID, error) {
 	last := map[team.AgentID]uint64{} // sequences; one that is written meanwhile comes twice
 	err := t.team.Logs.Newest(ctx, func(m broker.Msg) error {
-		last[subject.Author(m.Subject)] = m.Seq
+		a := subject.Author(m.Subject)
+		if name, _, err := team.ParseConversation(string(a)); err == nil && name == a { // the writer of a log names it
+			last[a] = m.Seq
+		}
 		return nil
 	}, subject.LogsBelow(t.team.ID, "*"))
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"agentteam/pkg/board/index"
+	"agentteam/pkg/merge"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/team"
 )
@@ -21,9 +22,15 @@ func (t Board) List(ctx context.Context, q team.Query) (team.Page, error) {
 	}
 	wanted := q.IDs
 	q.IDs, q.Merging = nil, false
-	for id := range t.merging(ctx, record) {
-		if len(wanted) == 0 || slices.Contains(wanted, id) {
-			q.IDs = append(q.IDs, id)
+	if record.OnLine() {
+		waiting, err := merge.New(t.team).Waiting(ctx)
+		if err != nil {
+			return team.Page{}, err
+		}
+		for _, e := range waiting {
+			if len(wanted) == 0 || slices.Contains(wanted, e.Task) {
+				q.IDs = append(q.IDs, e.Task)
+			}
 		}
 	}
 	if len(q.IDs) == 0 {

@@ -82,13 +82,13 @@ func (s *Source) Sandbox(ctx context.Context, t team.Team, role string) (sandbox
 }
 
 // again is for how long it is taken for true that a level does not work: what is missing may be
-// installed.
+// installed, and a machine is not busy for ever.
 const again = 30 * time.Second
 
 // find is [sandbox.Find], which is not asked again for what is known.
 func (s *Source) find(ctx context.Context, wish team.Sandbox) (sandbox.Sandbox, error) {
 	have, ok := s.found[wish]
-	if !ok || have.err != nil && time.Since(have.at) > again {
+	if !ok || (have.err != nil || have.Provisional()) && time.Since(have.at) > again {
 		have.Sandbox, have.err = sandbox.Find(ctx, wish)
 		if have.err != nil && ctx.Err() != nil { // which shows nothing of the level
 			return sandbox.Sandbox{}, team.Errorf(team.Unavailable, "which sandbox works was not found out: %w", context.Cause(ctx))

@@ -268,6 +268,7 @@ func TestNoRoom(t *testing.T) {
 			"echo 'fatal: write error: No space left on device' >&2; exit 128": "No space",
 			"echo 'fatal: Out of memory, malloc failed' >&2; exit 128":         "Out of memory",
 			"kill -KILL $$": "killed",
+			"kill -TERM $$": "terminated",
 		} {
 			write(t, bin+"/git", "#!/bin/bash\n[[ $* != *"+of+"* ]] || { "+how+"; }\nexec "+git+` "$@"`)
 			r.must(os.Chmod(bin+"/git", 0o755))

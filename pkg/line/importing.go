@@ -138,13 +138,14 @@ func (q *quarantined) index(ctx context.Context, options ...string) error {
 }
 
 // itsFault reports whether git has failed for what is in a bundle. That this host has no room, or that
-// git was killed (the kernel does that for want of memory), is no fault of a bundle.
+// git was ended from outside (the kernel does that for want of memory), is no fault of a bundle.
 func itsFault(err error) bool { return exitCode(err) > 0 && !says(err, hostFaults...) }
 
 // Words about this host, of git and of package os: noRoom for want of disk or memory, which passes.
 var (
 	noRoom     = []string{"no space left", "quota exceeded", "cannot allocate", "out of memory"}
-	hostFaults = append([]string{"read-only file system", "permission denied", "input/output error", "too many open files", "signal: killed"}, noRoom...)
+	hostFaults = append([]string{"read-only file system", "permission denied", "input/output error", "too many open files", "resource temporarily unavailable",
+		"signal: killed", "signal: terminated", "signal: interrupt", "signal: hangup", "signal: bus error"}, noRoom...)
 )
 
 // oneCommit checks that the tip is a commit on base and nothing else.

@@ -105,7 +105,7 @@ func (t *Tree) now(at Hash) error {
 }
 
 // ErrInterrupted is in the errors of what git could not do in a tree at this time: its time was up, it was
-// killed, there was no room. The files are as they were, and the same call may do it later.
+// killed, there was no room. What the member has changed is still there, and the same call may do it later.
 var ErrInterrupted = errors.New("was interrupted")
 
 // run runs the script and returns the first line of its answer, and what follows that.

@@ -59,7 +59,7 @@ var treeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,100}$`)
 //
 // Errors: Busy if another process has it; InvalidArgument for names and links that cannot be.
 func (r *Repo) Tree(ctx context.Context, p Plan) (_ *Tree, err error) {
-	if !treeName.MatchString(p.Name) || strings.HasSuffix(p.Name, ".lock") || strings.HasSuffix(p.Name, ".json") {
+	if !treeName.MatchString(p.Name) || strings.HasSuffix(p.Name, ".lock") || strings.HasSuffix(p.Name, ".json") || strings.HasSuffix(p.Name, ".ran") {
 		return nil, team.Errorf(team.InvalidArgument, "%.60q is no name for a tree", p.Name)
 	}
 	if _, err := team.ParseAgentID(string(p.Member)); err != nil {
@@ -94,6 +94,26 @@ func (r *Repo) Tree(ctx context.Context, p Plan) (_ *Tree, err error) {
 
 func (t *Tree) noteFile() string { return t.Root + ".json" }
 func (t *Tree) lockFile() string { return t.Root + ".lock" }
+func (t *Tree) ranFile() string  { return t.Root + ".ran" }
+
+// SetRan notes, where the tree's member cannot write, whether commands have run there since its files
+// were last looked at. The note outlives this process.
+func (t *Tree) SetRan(ran bool) error {
+	if !ran {
+		return removeAll(t.ranFile())
+	}
+	f, err := os.OpenFile(t.ranFile(), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return t.repo.gone(err)
+	}
+	return f.Close()
+}
+
+// HasRun reports what [Tree.SetRan] has noted of a tree; true if that cannot be read.
+func (r *Repo) HasRun(tree string) bool {
+	_, err := os.Lstat(filepath.Join(r.trees(), tree) + ".ran")
+	return !errors.Is(err, fs.ErrNotExist)
+}
 
 // take locks the tree. The lock's file may be removed by who removes the tree: a lock on a file
 // that is not there any more is none.
@@ -286,7 +306,7 @@ func (t *Tree) Close() error { return t.lock.Close() }
 // Remove removes the tree with all that is in it, and closes it. Nothing may run in it.
 func (t *Tree) Remove() error {
 	// The note first: without it half a tree is none.
-	err := errors.Join(removeAll(t.noteFile()), removeAll(t.Root), removeAll(t.lockFile()))
+	err := errors.Join(removeAll(t.noteFile()), removeAll(t.Root), removeAll(t.ranFile()), removeAll(t.lockFile()))
 	return errors.Join(err, t.Close())
 }
 
@@ -356,7 +376,8 @@ func (r *Repo) sweepLocks() error {
 }
 
 // Keep moves a tree, which no process has open, to where nothing removes it before the team is deleted,
-// and returns its folder there. Errors: Busy; NotFound if there is no such tree.
+// and returns its folder there; with a folder, the error is about what is left beside the tree. Errors: Busy;
+// NotFound if there is no such tree.
 func (r *Repo) Keep(name string) (folder string, err error) {
 	t := &Tree{repo: r, name: name, Root: filepath.Join(r.trees(), name)}
 	if err := t.take(); err != nil {

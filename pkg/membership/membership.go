@@ -398,7 +398,9 @@ func (m *member) letGo(reason string) {
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(m.leaving, shutdown.Release)
+	ctx, hurried := shutdown.Outlive(m.leaving, hurriedWithin) // also if the parts have ended late
+	defer hurried()
+	ctx, cancel := context.WithTimeout(ctx, shutdown.Release)
 	defer cancel()
 	if merging, err := m.line.Merging(ctx, t); err != nil || merging {
 		if err != nil {

@@ -10,6 +10,6 @@ func (q *Queue) At(f func(ctx context.Context, step string) error) { q.step = f 
 
 // Rests is how long the queue waits now, if it hears nothing.
 func (q *Queue) Rests() time.Duration {
-	_, _, wait := q.turn(time.Now())
+	_, _, wait := q.turn(context.Background(), time.Now())
 	return wait
 }

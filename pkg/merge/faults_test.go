@@ -64,7 +64,7 @@ func TestBranchMovedByHand(t *testing.T) {
 	stop := r.run(q)
 	heard.await(t, "was moved by hand: it is at "+stray[:8])
 	stop()
-	if why, tried := q.Trouble(e); why == nil || !strings.Contains(why.Error(), "was moved by hand") || !tried {
+	if why, tried := q.Trouble(r.ctx, e); why == nil || !strings.Contains(why.Error(), "was moved by hand") || !tried {
 		t.Errorf("its trouble is %v, tried: %v", why, tried)
 	}
 	if h, err := repo.Head(r.ctx); err != nil || string(h) != stray {

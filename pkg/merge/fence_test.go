@@ -2,6 +2,7 @@ package merge_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/line"
 	"agentteam/pkg/merge"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 )
 
@@ -232,6 +234,52 @@ func TestChecksOfMergedFiles(t *testing.T) {
 	r.once()
 }
 
+// The check of a task that is over cannot be changed any more: a rule that denies it holds no later work.
+func TestDeniedRecheck(t *testing.T) {
+	r := setUp(t)
+	base := r.head()
+	q, _ := r.queue("a")
+	r.run(q)
+	e, b := r.work("T-001", base, "sed -i '1s/.*/one/' numbers.txt")
+	later, laterBundle := r.work("T-002", base, "sed -i '20s/.*/x/' numbers.txt")
+	r.board.tasks["T-001"].check = "true"
+	r.checks.mu.Lock()
+	r.checks.denied = "T-001"
+	r.checks.mu.Unlock()
+	e.Check = "true"
+	_, err := r.records.Submit(r.ctx, e, b)
+	r.must(err)
+	r.settled()
+	_, err = r.records.Submit(r.ctx, later, laterBundle)
+	r.must(err)
+	r.settled()
+	if h, err := r.records.Head(r.ctx); err != nil || h.Task != "T-002" {
+		t.Errorf("merged last is %s, %v", h.Task, err)
+	}
+}
+
+// While another queue holds the lease an entry only waits: nothing is wrong that its queue knows.
+func TestNoTroubleMeanwhile(t *testing.T) {
+	r := setUp(t)
+	r.lease = time.Hour
+	q, _ := r.queue("a")
+	r.checks.no = map[team.TaskID]bool{"T-001": true}
+	e := r.submit("T-001", r.head(), "echo 1 > one")
+	r.run(q)
+	trouble := func() bool {
+		why, _ := q.Trouble(r.ctx, e)
+		return why != nil
+	}
+	brokertest.Until(t, "it may not merge it", trouble)
+	h, err := r.records.Head(r.ctx)
+	r.must(err)
+	h.Process = "b-1"
+	text, err := json.Marshal(h)
+	r.must(err)
+	r.must(r.storage.Bucket.Set(r.ctx, subject.KeyLine, text))
+	brokertest.Until(t, "it waits for the other", func() bool { return !trouble() })
+}
+
 func TestRefusedBundle(t *testing.T) {
 	r := setUp(t)
 	e, _ := r.work("T-001", r.head(), "echo 1 > one")
@@ -257,7 +305,7 @@ func TestEntryForAnotherQueue(t *testing.T) {
 	stop := r.run(q)
 	r.settled("T-001")
 	stop()
-	if why, tried := q.Trouble(e); why == nil || tried {
+	if why, tried := q.Trouble(r.ctx, e); why == nil || tried {
 		t.Errorf("its trouble is %v, tried: %v", why, tried)
 	}
 	if all, err := r.records.Waiting(r.ctx); err != nil || len(all) != 1 || all[0].Task != "T-001" {
@@ -265,7 +313,7 @@ func TestEntryForAnotherQueue(t *testing.T) {
 	}
 	r.checks.no = nil
 	q, _ = r.queue("b")
-	if why, _ := q.Trouble(e); why != nil {
+	if why, _ := q.Trouble(r.ctx, e); why != nil {
 		t.Errorf("the trouble of one that may is %v", why)
 	}
 	r.run(q)
@@ -296,7 +344,7 @@ type slowly struct {
 	asked, answer chan struct{}
 }
 
-func (s slowly) Able(merge.Entry) error {
+func (s slowly) Able(context.Context, merge.Entry) error {
 	select {
 	case s.asked <- struct{}{}:
 	default:

@@ -33,7 +33,7 @@ type Check struct {
 type Checker interface {
 	// Able returns why this process may not merge the entry, or nil: it has a sandbox no weaker than the
 	// assignee's, and what of the user's folder its check needs.
-	Able(e Entry) error
+	Able(ctx context.Context, e Entry) error
 	// Check runs a check on the files in dir, which are its to change. An error is not the
 	// work's fault: the entry is tried again later.
 	Check(ctx context.Context, dir string, c Check) (passed bool, output string, err error)
@@ -198,7 +198,7 @@ func (q *Queue) observe(stored broker.Entry) {
 // work takes the lease whenever something waits that this queue can merge.
 func (q *Queue) work(ctx context.Context) error {
 	for {
-		seen, ready, wait := q.turn(time.Now())
+		seen, ready, wait := q.turn(ctx, time.Now())
 		if ready {
 			err := q.lead(ctx, seen)
 			if ctx.Err() != nil {
@@ -238,8 +238,8 @@ const idle = time.Hour
 
 // turn reports whether it is for this queue to take the lease, and else how long to wait for that
 // if nothing is heard meanwhile.
-func (q *Queue) turn(now time.Time) (seen Head, ready bool, wait time.Duration) {
-	next, any := q.first(now)
+func (q *Queue) turn(ctx context.Context, now time.Time) (seen Head, ready bool, wait time.Duration) {
+	next, any := q.first(ctx, now)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	_, open := q.openEntry()
@@ -265,10 +265,10 @@ func (q *Queue) openEntry() (Entry, bool) {
 
 // first returns the entry whose turn it is; Task is "" if those that there are have to wait. One
 // that this process may not merge now it may later: whether it may can be in doubt.
-func (q *Queue) first(now time.Time) (e Entry, any bool) {
+func (q *Queue) first(ctx context.Context, now time.Time) (e Entry, any bool) {
 	for _, e := range q.due(now) {
 		any = true
-		if e.Task != "" && q.o.Checker.Able(e) == nil { // asks the server, so not under the lock
+		if e.Task != "" && q.o.Checker.Able(ctx, e) == nil { // asks the server, so not under the lock
 			return e, true
 		}
 	}
@@ -304,8 +304,8 @@ func (q *Queue) soonest(now time.Time) time.Duration {
 }
 
 // next returns the entry whose turn it is now.
-func (q *Queue) next() (Entry, bool) {
-	e, _ := q.first(time.Now())
+func (q *Queue) next(ctx context.Context) (Entry, bool) {
+	e, _ := q.first(ctx, time.Now())
 	return e, e.Task != ""
 }
 
@@ -320,18 +320,29 @@ func (q *Queue) postpone(e Entry, err error) {
 }
 
 // Trouble returns why this queue has not merged an entry that waits: tried reports that it has done so in vain, else
-// it may not. It is nil if the entry waits for its turn, or for another queue.
-func (q *Queue) Trouble(e Entry) (why error, tried bool) {
+// it may not. It is nil if the entry waits for its turn, or another queue works: a check may take minutes.
+// And it is nil if that is not known.
+func (q *Queue) Trouble(ctx context.Context, e Entry) (why error, tried bool) {
 	q.mu.Lock()
-	why = q.failed.err
+	now := time.Now()
+	elsewhere := q.head.Process != "" && q.head.Process != q.o.Process && now.Sub(q.changed) < q.o.Lease
+	if now.Before(q.failed.until.Add(longestRest)) { // else it was long ago: others have led since
+		why = q.failed.err
+	}
 	if t := q.trouble[e.Task]; t != nil {
 		why = t.err
 	}
 	q.mu.Unlock()
-	if why != nil {
+	switch {
+	case elsewhere:
+		return nil, false
+	case why != nil:
 		return why, true
 	}
-	return q.o.Checker.Able(e), false
+	if why = q.o.Checker.Able(ctx, e); !errors.Is(why, team.InvalidState) {
+		return nil, false
+	}
+	return why, false
 }
 
 // forget drops an entry that is not there any more, before that is heard.

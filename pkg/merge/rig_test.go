@@ -335,21 +335,27 @@ type checks struct {
 	mu  sync.Mutex
 	ran []team.TaskID
 	no  map[team.TaskID]bool // what no queue may merge
+
+	denied team.TaskID // whose check a rule denies
 }
 
-func (c *checks) Able(e merge.Entry) error {
+func (c *checks) Able(_ context.Context, e merge.Entry) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.no[e.Task] {
-		return errors.New("its sandbox is another")
+		return team.Errorf(team.InvalidState, "its sandbox is another")
 	}
 	return nil
 }
 
 func (c *checks) Check(ctx context.Context, dir string, k merge.Check) (bool, string, error) {
 	c.mu.Lock()
+	denied := c.denied == k.Task
 	c.ran = append(c.ran, k.Task)
 	c.mu.Unlock()
+	if denied {
+		return false, "", team.Errorf(team.PermissionDenied, "a rule denies it")
+	}
 	cmd := exec.CommandContext(ctx, "bash", "-c", k.Command)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()

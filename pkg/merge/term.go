@@ -84,7 +84,7 @@ func (q *Queue) serve(ctx context.Context, h *hold) error {
 				return err
 			}
 		}
-		e, ok := q.next()
+		e, ok := q.next(ctx)
 		if !ok {
 			return ctx.Err()
 		}

@@ -26,6 +26,11 @@ const patience = 10 * time.Second
 func find(ctx context.Context, level team.Sandbox) (s Sandbox, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			s, err = Sandbox{}, fmt.Errorf("no answer within %v: %w", patience, ctx.Err())
+		}
+	}()
 	switch level {
 	case team.Unconfined:
 		return Sandbox{level: level, name: string(level)}, nil

@@ -1,10 +1,13 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"agentteam/pkg/team"
 )
@@ -57,11 +60,32 @@ func TestStrongest(t *testing.T) {
 		{team.Bubblewrap, []team.Sandbox{team.Confined, team.Unconfined}, "", "no sandbox works here: bubblewrap: not today"},
 	} {
 		s, err := strongest(tt.wish, only(tt.works...))
+		if s.Provisional() {
+			t.Errorf("%q, where %q works: what does not work may", tt.wish, tt.works)
+		}
 		if s.String() != tt.found || (err == nil) != (tt.fail == "") {
 			t.Errorf("%q, where %q works: %q, %v", tt.wish, tt.works, s, err)
 		}
 		if err != nil && (err.Error() != tt.fail || !errors.Is(err, team.Unavailable) || !strings.Contains(team.HintOf(err), "install bubblewrap")) {
 			t.Errorf("%q, where %q works: %v (%s)", tt.wish, tt.works, err, team.HintOf(err))
 		}
+	}
+}
+
+// A level that does not answer in time may work: what is found in its place is not for good.
+func TestBusyMachine(t *testing.T) {
+	s, err := strongest(team.SandboxAuto, func(level team.Sandbox) (Sandbox, error) {
+		if level == team.Bubblewrap {
+			return Sandbox{}, fmt.Errorf("no answer: %w", context.DeadlineExceeded)
+		}
+		return Sandbox{level: level}, nil
+	})
+	if err != nil || s.Level() != team.Confined || !s.Provisional() {
+		t.Errorf("found %+v, %v", s, err)
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	if _, err := find(ctx, team.Confined); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a level in no time: %v", err)
 	}
 }

@@ -29,6 +29,7 @@ type Sandbox struct {
 	name    string // with the version
 	lacking string // why a stronger level that was wished for does not work; "" if none was
 	program string // of bubblewrap
+	slow    bool   // a stronger level that was wished for did not answer in time
 }
 
 // Level is Bubblewrap, Confined or Unconfined.
@@ -42,6 +43,10 @@ func (s Sandbox) String() string {
 	}
 	return fmt.Sprintf("%s (%s)", s.name, s.lacking)
 }
+
+// Provisional reports whether a stronger level that was wished for may work: this machine was too busy to
+// show it in time. It is to be looked for again.
+func (s Sandbox) Provisional() bool { return s.slow }
 
 // Find returns the strongest sandbox that wish allows and in which a harmless command, run
 // inside, shows that it works. SandboxAuto means Bubblewrap, then Confined; nothing but the
@@ -65,13 +70,14 @@ func strongest(wish team.Sandbox, find func(level team.Sandbox) (Sandbox, error)
 		return Sandbox{}, team.Errorf(team.InvalidArgument, "sandbox: %q is not a level", wish).WithHint("want auto, bubblewrap, confined or none")
 	}
 	var failed []string
+	slow := false
 	for _, level := range levels {
 		s, err := find(level)
 		if err == nil {
-			s.lacking = strings.Join(failed, "; ")
+			s.lacking, s.slow = strings.Join(failed, "; "), slow
 			return s, nil
 		}
-		failed = append(failed, fmt.Sprintf("%s: %v", level, err))
+		failed, slow = append(failed, fmt.Sprintf("%s: %v", level, err)), slow || errors.Is(err, context.DeadlineExceeded)
 	}
 	return Sandbox{}, team.Errorf(team.Unavailable, "no sandbox works here: %s", strings.Join(failed, "; ")).WithHint(hint)
 }

@@ -28,15 +28,23 @@ func (l *Line) forward(ctx context.Context, repo *line.Repo, t *line.Tree, ws *w
 	}
 	switch code := team.CodeOf(err); {
 	case errors.Is(err, line.ErrInterrupted): // the next opening tries it again
+		l.interrupted(ctx, t, err)
 	case code == team.InvalidState, code == team.InvalidArgument, code == team.BudgetExceeded: // such as a repository within the tree
 		if err = l.lose(ctx, fmt.Sprintf("they could not be kept, since %s", team.Line(err))); err == nil {
 			err = t.Reset(ctx, ws.Commands(), head)
 			moved = err == nil
 		}
 	}
-	if !moved {
+	if moved {
+		l.interruptions = 0
+		if !l.ran.Load() {
+			err = t.SetRan(false)
+		}
+	} else {
 		l.ran.Store(true)
-		l.o.Logger.WarnContext(ctx, "a tree stays behind the line", "agent", l.o.Member.AgentID, "tree", t.Root, "err", err)
+	}
+	if !moved || err != nil {
+		l.o.Logger.WarnContext(ctx, "a tree without a task is not as it should be", "moved", moved, "agent", l.o.Member.AgentID, "tree", t.Root, "err", err)
 	}
 }
 
@@ -85,18 +93,35 @@ func (l *Line) lose(ctx context.Context, why string) error {
 		fmt.Sprintf("Files that %s changed without a task are not in the team's line, and are removed: %s.", l.who("you"), why))
 }
 
+// interrupted counts how often a tree could not be brought forward in a row, and sends a notice the third time:
+// until it can be, its member sees old files.
+func (l *Line) interrupted(ctx context.Context, t *line.Tree, why error) {
+	if l.interruptions++; l.interruptions != 3 {
+		return
+	}
+	text := fmt.Sprintf("The files without a task, %s, are those of commit %s, which is not the newest, with what was changed there: %s.", l.who("yours"), t.Base.Short(), team.Line(why))
+	if err := l.notify(ctx, "behind-"+string(t.Base), text); err != nil {
+		l.o.Logger.WarnContext(ctx, "a tree stays behind the line without a notice", "tree", t.Root, "err", err)
+	}
+}
+
 // keepWhole keeps a tree without a task that nobody has open, with whatever was changed there, for a
-// person to look at: why it cannot be made a commit.
-func (l *Line) keepWhole(ctx context.Context, repo *line.Repo, tree, why string) error {
+// person to look at: why it cannot be made a commit. gone: its member has no use for the notice.
+func (l *Line) keepWhole(ctx context.Context, repo *line.Repo, tree, why string, gone bool) error {
 	folder, err := repo.Keep(tree)
-	if errors.Is(err, team.NotFound) {
-		return nil
-	} else if err != nil {
+	if folder == "" {
+		if errors.Is(err, team.NotFound) || errors.Is(err, team.Busy) { // another process was first
+			return nil
+		}
 		return err
 	}
-	err = l.notify(ctx, filepath.Base(folder), fmt.Sprintf("What %s may have changed without a task is not in the team's line: %s. A person finds the files on host %s in %s.", l.who("you"), why, host(), folder))
-	if err != nil {
-		err = fmt.Errorf("it is kept in %s, of which there is no notice: %w", folder, err)
+	to, who := l.reader(), l.who("you")
+	if gone {
+		to, who = team.Leader, string(owner(tree))
+	}
+	text := fmt.Sprintf("What %s may have changed without a task is not in the team's line: %s. A person finds the files on host %s in %s.", who, why, host(), folder)
+	if failed := l.send(ctx, to, filepath.Base(folder), text); failed != nil {
+		err = errors.Join(err, fmt.Errorf("no notice names the files in %s: %w", folder, failed))
 	}
 	return err
 }
@@ -126,15 +151,22 @@ func (l *Line) toClaim() string {
 	return "claim a task, or create one for yourself"
 }
 
-// notify sends a notice about something, which is stored once: to the member, or once it leaves to the
-// leader.
+// notify sends a notice about something to the member, or once it leaves to the leader.
 func (l *Line) notify(ctx context.Context, about, text string) error {
+	return l.send(ctx, l.reader(), about, text)
+}
+
+// reader is who reads notices of the member's files. The caller holds opening.
+func (l *Line) reader() team.AgentID {
+	if l.leaves() {
+		return team.Leader
+	}
+	return l.o.Member.AgentID
+}
+
+func (l *Line) send(ctx context.Context, to team.AgentID, about, text string) error {
 	if l.o.Notify == nil {
 		return nil
-	}
-	to := l.o.Member.AgentID
-	if l.leaves() {
-		to = team.Leader
 	}
 	return l.o.Notify(ctx, to, fmt.Sprintf("unmerged-%s-%s", l.o.Member.AgentID, about), "[Not merged] "+text)
 }

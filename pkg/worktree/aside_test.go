@@ -269,6 +269,69 @@ func TestLeaveInHaste(t *testing.T) {
 	}
 }
 
+// A tree that cannot be kept is not removed either.
+func TestTreeIsNotKept(t *testing.T) {
+	r := setUp(t)
+	broken := new(atomic.Bool)
+	r.source = interrupted{broken}
+	m := r.mate("coder-1", 1)
+	m.bash("echo new > new.txt")
+	broken.Store(true)
+	m.line.Aside(t.Context())
+	m.at.Close()
+	r.sh(r.dir, "touch $(echo */trees)/../kept")
+	if err := m.line.Leave(t.Context(), true); err == nil {
+		t.Error("there is nothing wrong")
+	}
+	if got := r.sh(r.dir, "cat */trees/at.coder-1.0/new.txt"); got != "new" {
+		t.Errorf("its file is %q", got)
+	}
+}
+
+// At a goal's end the trees of members that were killed go. One in which commands have run without a task,
+// and that was not looked at since, is kept, and the leader is notified.
+func TestTreeOfTheKilled(t *testing.T) {
+	r := setUp(t)
+	var to []team.AgentID
+	var text string
+	r.notify = func(_ context.Context, a team.AgentID, _, notice string) error {
+		to, text = append(to, a), notice
+		return nil
+	}
+	killed, idle, last := r.mate("coder-1", 1), r.mate("coder-2", 1), r.mate("coder-3", 1)
+	killed.bash("echo new > new.txt")
+	killed.at.Close()
+	idle.bash("ls")
+	idle.line.Aside(t.Context())
+	idle.at.Close()
+	last.runs("true")
+	last.at.Close()
+	r.must(last.line.Leave(t.Context(), true))
+	if len(to) != 1 || to[0] != team.Leader || !strings.Contains(text, "What coder-1 may have changed") {
+		t.Errorf("to %v: %s", to, text)
+	}
+	if got := r.sh(r.dir, "ls */trees; cat */kept/at.coder-1.*/new.txt"); got != "new" {
+		t.Errorf("there is %q", got)
+	}
+}
+
+// Where git is interrupted each time the member learns that it sees old files, once.
+func TestInterruptedForLong(t *testing.T) {
+	r := setUp(t)
+	notices := r.notices()
+	broken := new(atomic.Bool)
+	r.source = interrupted{broken}
+	m := r.mate("leader", 1)
+	m.bash("echo new > new.txt")
+	broken.Store(true)
+	for range 5 {
+		m.line.Aside(t.Context())
+	}
+	if len(*notices) != 1 || !strings.Contains((*notices)[0], "not the newest") {
+		t.Errorf("notices: %q", *notices)
+	}
+}
+
 // ending is a source whose workspaces run nothing once they are released.
 type ending struct {
 	ran func(ws *atomic.Bool) // before each command; the argument is another one for each workspace

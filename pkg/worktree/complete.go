@@ -41,7 +41,7 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 	}
 	p.submitted.Store(true) // before it is: without an answer it may be
 	if _, err := l.records.Submit(ctx, e, bundle); err != nil {
-		if team.CodeOf(err) == team.InvalidArgument {
+		if code := team.CodeOf(err); code == team.InvalidArgument || code == team.Conflict {
 			p.submitted.Store(false)
 		}
 		return t, err

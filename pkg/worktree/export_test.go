@@ -12,8 +12,12 @@ var Outcome = (*Line).outcome
 
 // Removing has the line count one more tree as being removed, until the returned function is called.
 func (l *Line) Removing() (removed func()) {
-	l.work.Add(1)
-	return l.work.Done
+	over := make(chan struct{})
+	l.work.Go(func() { <-over })
+	return func() {
+		close(over)
+		<-l.work.idle()
+	}
 }
 
 // Hurry has the line wait no longer than that for what it waits for minutes or an hour else.

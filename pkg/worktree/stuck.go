@@ -72,8 +72,8 @@ func (l *Line) noteStuck(ctx context.Context) {
 	})
 }
 
-// notifyStuck sends the notices that are due. Those of one kind have the same id in each process: the leader gets
-// the first.
+// notifyStuck sends the notices that are due. Those of one kind have the same id in each process: of those within two
+// minutes the leader gets the first.
 func (l *Line) notifyStuck(ctx context.Context, s *stuck, waiting []merge.Entry) error {
 	now := time.Now()
 	for _, e := range s.due(waiting, now) {
@@ -102,7 +102,7 @@ func (l *Line) trouble(ctx context.Context, e merge.Entry) (why error, tried boo
 	if err != nil {
 		return fmt.Errorf("the line cannot be opened: %w", err), true
 	}
-	return queue.Trouble(e)
+	return queue.Trouble(ctx, e)
 }
 
 // stuckText is the notice to the leader of work that waits to be merged.

@@ -105,12 +105,12 @@ func (c checker) member(ctx context.Context, a team.AgentID) (team.Member, error
 }
 
 // Able implements [merge.Checker].
-func (c checker) Able(e merge.Entry) error {
+func (c checker) Able(ctx context.Context, e merge.Entry) error {
 	leveled := e.Sandbox != "" && c.l.o.Level != nil
 	if !leveled && e.Links == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), levelWithin)
+	ctx, cancel := context.WithTimeout(ctx, levelWithin)
 	defer cancel()
 	m, err := c.member(ctx, e.Agent)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c checker) Able(e merge.Entry) error {
 	if e.Links != nil {
 		_, here, _ := c.l.links(ctx, m.Role)
 		if missing := slices.DeleteFunc(slices.Clone(e.Links), func(name string) bool { return slices.Contains(here, name) }); len(missing) > 0 {
-			return team.Errorf(team.Unavailable, "its check has used %s (worktree_links), which cannot be had here", strings.Join(missing, ", "))
+			return team.Errorf(team.InvalidState, "its check has used %s (worktree_links), which cannot be had here", strings.Join(missing, ", "))
 		}
 	}
 	if !leveled {
@@ -127,7 +127,7 @@ func (c checker) Able(e merge.Entry) error {
 	}
 	have := c.l.o.Level(ctx, c.l.o.Record(), m.Role)
 	if have.Stronger(e.Sandbox) != have {
-		return team.Errorf(team.Unavailable, "the commands of %s ran in the sandbox %s, and would run in %s here", e.Agent, e.Sandbox, have)
+		return team.Errorf(team.InvalidState, "the commands of %s ran in the sandbox %s, and would run in %s here", e.Agent, e.Sandbox, have)
 	}
 	return nil
 }

@@ -72,11 +72,14 @@ type Line struct {
 	opening sync.Mutex // one workspace at a time; taken before mu
 	been    bool       // the tree of no task was opened before; guarded by opening
 	leaving bool       // what is set aside is set aside for good; guarded by opening
-	mu      sync.Mutex // held while the repository is opened
-	site    *merge.Site
-	queue   *merge.Queue
-	open    map[string]*place // the trees that are open here, by [name]
-	work    sync.WaitGroup    // trees that are being removed
+
+	interruptions int // of the tree of no task, in a row; guarded by opening
+
+	mu    sync.Mutex // held while the repository is opened
+	site  *merge.Site
+	queue *merge.Queue
+	open  map[string]*place // the trees that are open here, by [name]
+	work  group             // trees that are being removed
 }
 
 // place is an open tree. It may have several workspaces: one that a call still uses, and the one
@@ -229,7 +232,12 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 		return nil
 	}
 	if w.Task.ID == "" {
-		o.Ran = func() { l.ran.Store(true) }
+		o.Ran = func() {
+			l.ran.Store(true)
+			if err := p.tree.SetRan(true); err != nil {
+				l.o.Logger.Warn("if this process is killed, what was changed without a task is not kept", "agent", l.o.Member.AgentID, "err", err)
+			}
+		}
 	}
 	w.Tree = &workspace.Tree{Root: p.tree.Root, Dir: p.tree.Dir, ReadOnly: []string{p.tree.Objects()}, Shown: p.tree.Mounts}
 	return l.o.Source.Open(ctx, w, o)
@@ -237,7 +245,7 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 
 // waits is the error of what would change files that are to be merged as they are: it would be lost.
 func waits(format string, args ...any) error {
-	return team.Errorf(team.InvalidState, format+" is completed, and waits to be merged as it was", args...).
+	return team.Errorf(team.InvalidState, format+" is completed, and may wait to be merged as it was", args...).
 		WithModelHint("complete it again to wait for that, and create a task for what is left to do")
 }
 
@@ -275,7 +283,7 @@ func (l *Line) tree(ctx context.Context, site *merge.Site, w workspace.Work, hea
 		p.Name = name(w) + "." + strconv.FormatUint(w.Member.Incarnation, 10)
 		return repo.Tree(ctx, p)
 	case w.Task.ID == "" && errors.Is(err, team.InvalidState): // its member has damaged it
-		if err := l.keepWhole(ctx, repo, p.Name, team.Line(err)); err != nil {
+		if err := l.keepWhole(ctx, repo, p.Name, team.Line(err), false); err != nil {
 			return nil, err
 		}
 		return repo.Tree(ctx, p)
@@ -355,13 +363,8 @@ func (l *Line) leave(w workspace.Work, p *place) {
 // Settled waits until the trees of tasks that are over are removed, or ctx ends: what is half removed then, the next
 // sweep of this host removes. Nothing may be open.
 func (l *Line) Settled(ctx context.Context) {
-	settled := make(chan struct{})
-	go func() {
-		l.work.Wait()
-		close(settled)
-	}()
 	select {
-	case <-settled:
+	case <-l.work.idle():
 	case <-ctx.Done():
 	}
 }
@@ -388,43 +391,47 @@ func (l *Line) Leave(ctx context.Context, ended bool) error {
 		record, err := registry.Record(ctx, l.o.Team)
 		ended = errors.Is(err, team.NotFound) || err == nil && record.Status != team.Active
 	}
-	failed := l.keepUnseen(ctx, site.Repo, there)
-	if err := ctx.Err(); err != nil {
-		return errors.Join(failed, err)
-	}
+	mine := func(tree string) bool { return owner(tree) == l.o.Member.AgentID }
+	failed := l.keepUnseen(ctx, site.Repo, mine) // which is quick
 	swept := make(chan error, 1)
 	l.work.Go(func() {
-		_, err := site.Repo.Sweep(func(tree string) bool {
-			return ctx.Err() != nil || !slices.Contains(there, tree) || !l.owns(tree) && !ended
+		_, err := l.remove(ctx, site.Repo, func(tree string) bool {
+			return ctx.Err() != nil || !slices.Contains(there, tree) || !mine(tree) && !ended
 		})
 		swept <- err
 	})
 	select {
 	case err = <-swept:
 	case <-ctx.Done():
-		err = ctx.Err()
 	}
-	return errors.Join(failed, err)
+	return errors.Join(failed, err, ctx.Err())
 }
 
-// owns reports whether a tree is the member's.
-func (l *Line) owns(tree string) bool {
+// owner returns whose a tree is, by its [name].
+func owner(tree string) team.AgentID {
 	parts := strings.Split(tree, ".")
-	return len(parts) > 1 && team.AgentID(parts[1]) == l.o.Member.AgentID
+	return team.AgentID(parts[min(1, len(parts)-1)])
 }
 
-// keepUnseen keeps the trees without a task of a member that leaves, if it is not known what was changed
-// there.
-func (l *Line) keepUnseen(ctx context.Context, repo *line.Repo, trees []string) (err error) {
-	l.opening.Lock()
-	defer l.opening.Unlock()
-	l.leaving = l.ran.Load()
-	if !l.leaving {
-		return nil
-	}
+// remove removes the trees that keep does not name and no process has open, but for what has to be kept whole.
+func (l *Line) remove(ctx context.Context, repo *line.Repo, keep func(tree string) bool) (removed []string, err error) {
+	failed := l.keepUnseen(ctx, repo, func(tree string) bool { return !keep(tree) })
+	removed, err = repo.Sweep(func(tree string) bool { return keep(tree) || unseen(repo, tree) })
+	return removed, errors.Join(failed, err)
+}
+
+// unseen reports whether commands have run in a tree without a task since it was last looked at: its member may
+// have changed something there.
+func unseen(repo *line.Repo, tree string) bool {
+	return strings.HasPrefix(tree, "at.") && repo.HasRun(tree)
+}
+
+// keepUnseen keeps those of the unseen trees whole that no process has open.
+func (l *Line) keepUnseen(ctx context.Context, repo *line.Repo, of func(tree string) bool) error {
+	trees, err := repo.Trees()
 	for _, tree := range trees {
-		if strings.HasPrefix(tree, "at.") && l.owns(tree) {
-			err = errors.Join(err, l.keepWhole(ctx, repo, tree, "it could not be looked at when its member left"))
+		if of(tree) && unseen(repo, tree) {
+			err = errors.Join(err, l.keepWhole(ctx, repo, tree, "it was not looked at before its member was gone", true))
 		}
 	}
 	return err
@@ -512,7 +519,7 @@ func (l *Line) sweep(ctx context.Context) error {
 			failed = errors.Join(failed, l.site.Forget(ctx, w))
 		}
 	}
-	removed, err := l.site.Repo.Sweep(func(tree string) bool {
+	removed, err := l.remove(ctx, l.site.Repo, func(tree string) bool {
 		of, _ := split(tree)
 		return keep[of]
 	})

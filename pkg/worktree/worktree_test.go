@@ -303,11 +303,11 @@ func TestInterruptedCompletion(t *testing.T) {
 		t.Fatalf("the call ended with %v", err)
 	}
 	got := set.Run(t.Context(), tool.Call{ID: "1", Name: "write_file", Arguments: `{"path":"x.txt","content":"x"}`})
-	if got.Code != team.InvalidState || !strings.Contains(got.Content, "waits to be merged") {
+	if got.Code != team.InvalidState || !strings.Contains(got.Content, "wait to be merged") {
 		t.Errorf("write_file: %s", got.Content)
 	}
 	got = set.Run(t.Context(), tool.Call{ID: "2", Name: "bash", Arguments: `{"command":"touch x.txt"}`})
-	if got.Code != team.InvalidState || !strings.Contains(got.Content, "waits to be merged") {
+	if got.Code != team.InvalidState || !strings.Contains(got.Content, "wait to be merged") {
 		t.Errorf("bash: %s", got.Content)
 	}
 	m.merges()
