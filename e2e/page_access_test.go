@@ -152,15 +152,18 @@ func TestPageShowsTheLine(t *testing.T) {
 	if wide := eval[bool](p, `[...document.querySelectorAll(".card > *, .card li")].some((e) => e.getBoundingClientRect().right > e.closest(".card").getBoundingClientRect().right)`); wide {
 		t.Error("a part of a card is wider than it")
 	}
+	p.shot("members")
 	p.goTo("#/red/board")
 	for _, text := range []string{"merging", "work returned"} {
 		p.hears(text)
 	}
+	p.shot("board")
 	p.goTo("#/red/task/T-002")
 	for _, text := range []string{"Returned work", "returned/T-002/3 0123456789", "What was not merged", `ä "\.txt`, "a␊<img src=x onerror=alert(1)>␉.txt", "my b/x"} {
 		p.hears(text)
 	}
 	p.until("all lines are there", `document.querySelectorAll(".d-more").length === 4`)
+	p.shot("task")
 	for _, fault := range spoken(p) {
 		t.Error(fault)
 	}

@@ -89,7 +89,10 @@ const again = 30 * time.Second
 func (s *Source) find(ctx context.Context, wish team.Sandbox) (sandbox.Sandbox, error) {
 	have, ok := s.found[wish]
 	if !ok || (have.err != nil || have.Provisional()) && time.Since(have.at) > again {
-		have.Sandbox, have.err = sandbox.Find(ctx, wish)
+		found, err := sandbox.Find(ctx, wish)
+		if err == nil || !have.Provisional() { // else what has worked before does so still
+			have.Sandbox, have.err = found, err
+		}
 		if have.err != nil && ctx.Err() != nil { // which shows nothing of the level
 			return sandbox.Sandbox{}, team.Errorf(team.Unavailable, "which sandbox works was not found out: %w", context.Cause(ctx))
 		}

@@ -177,7 +177,7 @@ func (t *Tree) write(n note) error {
 // moves it there at last.
 func (t *Tree) make(ctx context.Context, p Plan) (n note, err error) {
 	fresh := filepath.Join(t.repo.tmp(), "tree-"+p.Name)
-	for _, left := range []string{fresh, t.Root} {
+	for _, left := range []string{fresh, t.Root, t.ranFile()} {
 		if err := removeAll(left); err != nil {
 			return note{}, err
 		}

@@ -222,6 +222,9 @@ func (m *member) leave(err error) {
 	switch {
 	case err == nil:
 		m.letGo("its holder's process was stopped")
+		ctx, cancel := m.looking()
+		m.line.Glance(ctx)
+		cancel()
 	case errors.Is(err, ErrForced), errors.Is(err, ErrTeamEnded), errors.Is(err, agent.ErrShutdown): // an assignment may have been under way when the agent left
 		m.letGo("its holder was stopped")
 		ctx, cancel := m.looking()
@@ -398,9 +401,7 @@ func (m *member) letGo(reason string) {
 	if !ok {
 		return
 	}
-	ctx, hurried := shutdown.Outlive(m.leaving, hurriedWithin) // also if the parts have ended late
-	defer hurried()
-	ctx, cancel := context.WithTimeout(ctx, shutdown.Release)
+	ctx, cancel := context.WithTimeout(m.leaving, shutdown.Release)
 	defer cancel()
 	if merging, err := m.line.Merging(ctx, t); err != nil || merging {
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentteam/pkg/line"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool/workspace"
 )
@@ -28,7 +29,7 @@ func (l *Line) forward(ctx context.Context, repo *line.Repo, t *line.Tree, ws *w
 	}
 	switch code := team.CodeOf(err); {
 	case errors.Is(err, line.ErrInterrupted): // the next opening tries it again
-		l.interrupted(ctx, t, err)
+		l.interrupted(ctx, t, head, err)
 	case code == team.InvalidState, code == team.InvalidArgument, code == team.BudgetExceeded: // such as a repository within the tree
 		if err = l.lose(ctx, fmt.Sprintf("they could not be kept, since %s", team.Line(err))); err == nil {
 			err = t.Reset(ctx, ws.Commands(), head)
@@ -37,14 +38,45 @@ func (l *Line) forward(ctx context.Context, repo *line.Repo, t *line.Tree, ws *w
 	}
 	if moved {
 		l.interruptions = 0
-		if !l.ran.Load() {
-			err = t.SetRan(false)
-		}
-	} else {
-		l.ran.Store(true)
 	}
+	err = errors.Join(err, l.looked(t, moved && err == nil))
 	if !moved || err != nil {
 		l.o.Logger.WarnContext(ctx, "a tree without a task is not as it should be", "moved", moved, "agent", l.o.Member.AgentID, "tree", t.Root, "err", err)
+	}
+}
+
+// looked notes that a tree was looked at, and whether that has shown all that was changed there.
+func (l *Line) looked(t *line.Tree, all bool) error {
+	l.marking.Lock()
+	defer l.marking.Unlock()
+	switch {
+	case !all:
+		return l.hasRun(t)
+	case l.ran.Load(): // a command that has begun since
+		return nil
+	}
+	return t.SetRan(false)
+}
+
+// hasRun notes that commands have run in a tree, for this process and for those after it. The caller holds marking.
+func (l *Line) hasRun(t *line.Tree) error {
+	l.ran.Store(true)
+	return t.SetRan(true)
+}
+
+// Glance forgets that commands have run in the tree of no task, if they have changed nothing there: the process of
+// a member that is to come back may be the last on this host.
+func (l *Line) Glance(ctx context.Context) {
+	l.opening.Lock()
+	defer l.opening.Unlock()
+	p, ws := l.atHead()
+	if ws == nil || !l.ran.Load() {
+		return
+	}
+	l.ran.Store(false)
+	same, err := p.tree.Forward(ctx, ws.Commands(), p.tree.Base, p.tree.Base)
+	if err = errors.Join(err, l.looked(p.tree, same && err == nil)); err != nil {
+		l.o.Logger.DebugContext(ctx, "it is not known whether something was changed without a task", "tree", p.tree.Root, "err", err)
 	}
 }
 
@@ -93,17 +125,29 @@ func (l *Line) lose(ctx context.Context, why string) error {
 		fmt.Sprintf("Files that %s changed without a task are not in the team's line, and are removed: %s.", l.who("you"), why))
 }
 
-// interrupted counts how often a tree could not be brought forward in a row, and sends a notice the third time:
-// until it can be, its member sees old files.
-func (l *Line) interrupted(ctx context.Context, t *line.Tree, why error) {
-	if l.interruptions++; l.interruptions != 3 {
+// interrupted counts how often a tree could not be brought to a new head in a row, and sends a notice from the third
+// time on, until it is sent: the member sees old files.
+func (l *Line) interrupted(ctx context.Context, t *line.Tree, head line.Hash, why error) {
+	if head == t.Base || ctx.Err() != nil {
 		return
 	}
-	text := fmt.Sprintf("The files without a task, %s, are those of commit %s, which is not the newest, with what was changed there: %s.", l.who("yours"), t.Base.Short(), team.Line(why))
+	if l.interruptions++; l.interruptions < 3 || l.behind == t.Base {
+		return
+	}
+	who := "Your"
+	if l.leaves() {
+		who = string(l.o.Member.AgentID) + "'s"
+	}
+	text := fmt.Sprintf("%s files without a task are those of commit %s, which is not the newest, with what was changed there: %s.", who, t.Base.Short(), team.Line(why))
 	if err := l.notify(ctx, "behind-"+string(t.Base), text); err != nil {
 		l.o.Logger.WarnContext(ctx, "a tree stays behind the line without a notice", "tree", t.Root, "err", err)
+		return
 	}
+	l.behind = t.Base
 }
+
+// noticeWithin is for how long a notice of what is kept may outlast the process's time.
+const noticeWithin = shutdown.Release / 4
 
 // keepWhole keeps a tree without a task that nobody has open, with whatever was changed there, for a
 // person to look at: why it cannot be made a commit. gone: its member has no use for the notice.
@@ -115,10 +159,12 @@ func (l *Line) keepWhole(ctx context.Context, repo *line.Repo, tree, why string,
 		}
 		return err
 	}
-	to, who := l.reader(), l.who("you")
-	if gone {
-		to, who = team.Leader, string(owner(tree))
+	to, who := team.Leader, string(owner(tree))
+	if !gone { // and the caller holds opening
+		to, who = l.reader(), l.who("you")
 	}
+	ctx, cancel := shutdown.Outlive(ctx, noticeWithin) // a second try would not find the tree
+	defer cancel()
 	text := fmt.Sprintf("What %s may have changed without a task is not in the team's line: %s. A person finds the files on host %s in %s.", who, why, host(), folder)
 	if failed := l.send(ctx, to, filepath.Base(folder), text); failed != nil {
 		err = errors.Join(err, fmt.Errorf("no notice names the files in %s: %w", folder, failed))

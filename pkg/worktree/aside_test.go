@@ -315,20 +315,48 @@ func TestTreeOfTheKilled(t *testing.T) {
 	}
 }
 
-// Where git is interrupted each time the member learns that it sees old files, once.
+// Where git is interrupted each time that the line moves the member learns that it sees old files, once.
 func TestInterruptedForLong(t *testing.T) {
 	r := setUp(t)
 	notices := r.notices()
+	other := r.mate("coder-2", 1)
+	other.merges()
 	broken := new(atomic.Bool)
 	r.source = interrupted{broken}
 	m := r.mate("leader", 1)
+	m.merges()
 	m.bash("echo new > new.txt")
-	broken.Store(true)
-	for range 5 {
-		m.line.Aside(t.Context())
+	for n := range 4 {
+		broken.Store(false)
+		merged, err := other.completes(other.does(r.add("More", ""), fmt.Sprintf("echo %d > more-%[1]d.txt", n)))
+		r.must(err)
+		r.until(func() bool { return string(m.line.Head()) == merged.Commit })
+		broken.Store(true)
+		m.runs("true")
+		if want := min(1, n/2); len(*notices) != want {
+			t.Fatalf("after %d times: %q", n+1, *notices)
+		}
 	}
-	if len(*notices) != 1 || !strings.Contains((*notices)[0], "not the newest") {
+	if !strings.Contains((*notices)[0], "not the newest") {
 		t.Errorf("notices: %q", *notices)
+	}
+}
+
+// A process that stops in order, and whose member has changed nothing, leaves nothing to be kept.
+func TestGlance(t *testing.T) {
+	r := setUp(t)
+	notices := r.notices()
+	same, changed, last := r.mate("coder-1", 1), r.mate("coder-2", 1), r.mate("coder-3", 1)
+	same.bash("ls")
+	changed.bash("echo new > new.txt")
+	for _, m := range []*mate{same, changed, last} {
+		m.runs("true")
+		m.line.Glance(t.Context())
+		m.at.Close()
+	}
+	r.must(last.line.Leave(t.Context(), true))
+	if got := r.sh(r.dir, "ls */trees; ls -d */kept/* | grep -o 'at.coder-.'"); got != "at.coder-2" || len(*notices) != 1 {
+		t.Errorf("kept are %q; notices: %q", got, *notices)
 	}
 }
 

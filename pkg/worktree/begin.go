@@ -15,7 +15,7 @@ import (
 )
 
 // levelWithin bounds the look at which sandbox a member has, and at the team's record when one leaves.
-const levelWithin = 10 * time.Second
+const levelWithin = 25 * time.Second // a look may try two levels, each for 10 s
 
 // below returns the folder of a path with slashes below dir, and makes it.
 func below(dir, prefix string) (string, error) {

@@ -118,6 +118,9 @@ func (c checker) Able(ctx context.Context, e merge.Entry) error {
 	}
 	if e.Links != nil {
 		_, here, _ := c.l.links(ctx, m.Role)
+		if err := ctx.Err(); err != nil {
+			return team.Errorf(team.Unavailable, "the worktree_links of %s: %w", m.Role, err)
+		}
 		if missing := slices.DeleteFunc(slices.Clone(e.Links), func(name string) bool { return slices.Contains(here, name) }); len(missing) > 0 {
 			return team.Errorf(team.InvalidState, "its check has used %s (worktree_links), which cannot be had here", strings.Join(missing, ", "))
 		}
@@ -126,6 +129,9 @@ func (c checker) Able(ctx context.Context, e merge.Entry) error {
 		return nil
 	}
 	have := c.l.o.Level(ctx, c.l.o.Record(), m.Role)
+	if err := ctx.Err(); err != nil { // which shows nothing of this host
+		return team.Errorf(team.Unavailable, "what sandbox there is here: %w", err)
+	}
 	if have.Stronger(e.Sandbox) != have {
 		return team.Errorf(team.InvalidState, "the commands of %s ran in the sandbox %s, and would run in %s here", e.Agent, e.Sandbox, have)
 	}

@@ -56,7 +56,7 @@ type Level func(ctx context.Context, t team.Team, role string) team.Sandbox
 // May returns an error if a rule denies, on this machine, the check of a task as a command of a role in dir.
 type May func(ctx context.Context, id team.TaskID, role, check, dir string) error
 
-// Notify sends a member a notice, which is stored once for each id.
+// Notify sends a member a notice, which is stored once for each id within two minutes.
 type Notify func(ctx context.Context, to team.AgentID, id, text string) error
 
 // Line is the line of a team as one member works on it. It is the [workspace.Source] of that
@@ -73,7 +73,9 @@ type Line struct {
 	been    bool       // the tree of no task was opened before; guarded by opening
 	leaving bool       // what is set aside is set aside for good; guarded by opening
 
-	interruptions int // of the tree of no task, in a row; guarded by opening
+	marking       sync.Mutex // while ran and its note beside the tree change
+	interruptions int        // of the tree of no task, in a row; guarded by opening
+	behind        line.Hash  // of the notice of that; guarded by opening
 
 	mu    sync.Mutex // held while the repository is opened
 	site  *merge.Site
@@ -233,8 +235,9 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 	}
 	if w.Task.ID == "" {
 		o.Ran = func() {
-			l.ran.Store(true)
-			if err := p.tree.SetRan(true); err != nil {
+			l.marking.Lock()
+			defer l.marking.Unlock()
+			if err := l.hasRun(p.tree); err != nil {
 				l.o.Logger.Warn("if this process is killed, what was changed without a task is not kept", "agent", l.o.Member.AgentID, "err", err)
 			}
 		}
@@ -415,22 +418,22 @@ func owner(tree string) team.AgentID {
 
 // remove removes the trees that keep does not name and no process has open, but for what has to be kept whole.
 func (l *Line) remove(ctx context.Context, repo *line.Repo, keep func(tree string) bool) (removed []string, err error) {
-	failed := l.keepUnseen(ctx, repo, func(tree string) bool { return !keep(tree) })
-	removed, err = repo.Sweep(func(tree string) bool { return keep(tree) || unseen(repo, tree) })
+	failed := l.keepUnseen(ctx, repo, func(tree string) bool { return ctx.Err() == nil && !keep(tree) })
+	removed, err = repo.Sweep(func(tree string) bool { return keep(tree) || l.unseen(repo, tree) })
 	return removed, errors.Join(failed, err)
 }
 
 // unseen reports whether commands have run in a tree without a task since it was last looked at: its member may
 // have changed something there.
-func unseen(repo *line.Repo, tree string) bool {
-	return strings.HasPrefix(tree, "at.") && repo.HasRun(tree)
+func (l *Line) unseen(repo *line.Repo, tree string) bool {
+	return strings.HasPrefix(tree, "at.") && (repo.HasRun(tree) || owner(tree) == l.o.Member.AgentID && l.ran.Load())
 }
 
 // keepUnseen keeps those of the unseen trees whole that no process has open.
 func (l *Line) keepUnseen(ctx context.Context, repo *line.Repo, of func(tree string) bool) error {
 	trees, err := repo.Trees()
 	for _, tree := range trees {
-		if of(tree) && unseen(repo, tree) {
+		if of(tree) && l.unseen(repo, tree) {
 			err = errors.Join(err, l.keepWhole(ctx, repo, tree, "it was not looked at before its member was gone", true))
 		}
 	}

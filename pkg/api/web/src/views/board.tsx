@@ -119,7 +119,7 @@ function TaskCard(p: { t: OpenTeam; task: Task }) {
     <div class="head"><TaskLink of={task.id} />
       {task.priority ? <span class="badge warn">{priorities[task.priority]}</span> : null}
       {s === "merging" && <span class="badge">merging</span>}
-      {task.returned?.length ? <span class="badge warn" title="It was not merged: who takes the task takes it up">work returned</span> : null}
+      {task.returned?.length ? <span class="badge warn" title="It was not merged; the next holder of the task has it">work returned</span> : null}
       <span class="gap"></span>
       {mayWrite() && <button class="icon" aria-label={"What to do with " + task.id} aria-haspopup="dialog" onclick={() => openMenu(task.id)}>⋯</button>}</div>
     <div class="last" dir="auto">{line(task.title, 200)}</div>

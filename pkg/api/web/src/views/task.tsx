@@ -92,7 +92,7 @@ export const one: View = {
       <Panel name="History">{history ? steps(history.steps || []) : null}
         {history && !history.whole && <p class="dim small">Older steps are not stored any more.</p>}
         {[...new Set(history?.steps?.map((s) => s.assignee))].map((a) => a && a !== "user" && <p><a href={to(r.team, "agent", a, { q: v.id })}>Transcript of {line(a, 40)}</a></p>)}</Panel>
-      {v.returned?.length ? <Panel name="Returned work"><p class="dim">It was not merged: who takes the task takes it up, as branches.</p>
+      {v.returned?.length ? <Panel name="Returned work"><p class="dim">It was not merged. The next holder of the task has it as branches.</p>
         <ul class="plain">{v.returned.map((y) => <li key={y.epoch}><Who of={y.by} /> <bdi class="mono">{line("returned/" + v.id + "/" + y.epoch + " " + (y.commit || "").slice(0, 10), 90)}</bdi></li>)}</ul></Panel> : null}
       {(v.commit || back(v)) && <Panel name={v.commit ? "What it has changed" : "What was not merged"}><Diff id={r.team} task={v.id} to={() => v.assignee} /></Panel>}
       <Menu />
