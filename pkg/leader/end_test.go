@@ -16,6 +16,7 @@ import (
 	"agentteam/pkg/broker/embedded"
 	"agentteam/pkg/client"
 	"agentteam/pkg/control"
+	"agentteam/pkg/hands"
 	"agentteam/pkg/process"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/shutdown"
@@ -52,7 +53,8 @@ func newRig(t *testing.T, url string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &leader{Process: &process.Process{Log: slog.New(slog.DiscardHandler), Metrics: telemetry.NewRegistry()}, registry: r.registry}
+	l := &leader{Process: &process.Process{Log: slog.New(slog.DiscardHandler), Metrics: telemetry.NewRegistry(),
+		Workspaces: hands.New(hands.Options{Sandbox: team.Unconfined})}, registry: r.registry}
 	r.term = l.newTerm(bt, team.Member{AgentID: team.Leader, Incarnation: 1}, context.Background(), nil)
 	stop, err := control.Serve(t.Context(), conn, control.Membership{Team: "t", AgentID: team.Leader}, control.Handlers{
 		Ping: func() team.Beat { return team.Beat{AgentID: team.Leader, Incarnation: 1, InboxSeq: r.seen.Load()} },
