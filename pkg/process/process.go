@@ -90,6 +90,7 @@ func (p *Process) open(ctx context.Context, kind string) error {
 		}
 		release()
 	}
+	go func() { _, _ = p.Workspaces.Sandbox(ctx, team.Team{}, "") }() // tried while NATS is connected; it is waited for below
 	var conn atomic.Pointer[broker.Conn]
 	var err error
 	p.http, err = telemetry.Listen(telemetry.Options{Addr: p.Config.HTTP, Metrics: p.Metrics, Logger: p.Log,
