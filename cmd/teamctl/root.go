@@ -235,13 +235,16 @@ var (
 	errInterrupted = &over{"interrupted", "", context.Canceled}
 )
 
-// ended is err or, if that is only what was under way when ctx ended, why it did.
+// ended is err or, if that is only what was under way when ctx ended, why it did; with what NATS did
+// not answer.
 func (a *app) ended(ctx context.Context, err error) error {
 	switch told := (*over)(nil); {
 	case err == nil, errors.As(err, &told):
 		return err
 	case a.cmd.Context().Err() != nil:
 		return errInterrupted
+	case errors.Is(context.Cause(ctx), errTimeout) && team.CodeOf(err) == team.Unavailable:
+		return &over{errTimeout.text + ": " + team.OneLine(err.Error()), errTimeout.hint, errTimeout}
 	case errors.Is(context.Cause(ctx), errTimeout):
 		return errTimeout
 	}
