@@ -25,19 +25,22 @@ type Hand struct {
 	mu            sync.Mutex
 	retired       bool      // it takes no other task
 	settled       bool      // guarded by claiming: the predecessor's task was adopted, or it had none
+	left          team.Task // guarded by claiming: the predecessor's, which others end; ID is "" if there is none
 	task          team.Task // held now; ID is "" if none
 	confirmed     time.Time // when the hold was last known to be true; zero if it is in doubt
 	seq           uint64    // bucket revision up to which the hold is known
 	epochs        map[team.TaskID]uint64
 	onLoss        func(team.TaskID, error)
 	beforeRelease func(context.Context, team.TaskID)
+	othersEnd     func(context.Context, team.Task) (bool, error)
 }
 
 // NewHand returns the hand of h. life is the membership's context: a claim continues until
 // its outcome is known or life ends, even if its caller's context ends earlier.
 func NewHand(life context.Context, b *Board, h team.Holder) *Hand {
 	return &Hand{board: b, holder: h, life: life, claiming: make(chan struct{}, 1), settled: h.Incarnation <= 1, epochs: map[team.TaskID]uint64{},
-		onLoss: func(team.TaskID, error) {}, beforeRelease: func(context.Context, team.TaskID) {}}
+		onLoss: func(team.TaskID, error) {}, beforeRelease: func(context.Context, team.TaskID) {},
+		othersEnd: func(context.Context, team.Task) (bool, error) { return false, nil }}
 }
 
 // OnLoss sets the function that is called, once for each hold, when the hand finds that
@@ -56,6 +59,11 @@ func (h *Hand) BeforeRelease(f func(ctx context.Context, id team.TaskID)) {
 	defer h.mu.Unlock()
 	h.beforeRelease = f
 }
+
+// OthersEnd sets the function that reports whether a task which an earlier incarnation has left is
+// ended by others: [Hand.Adopt] and [Hand.PutBack] leave it to them, and until that is over the hand
+// takes no other task. It is set before either is called.
+func (h *Hand) OthersEnd(f func(context.Context, team.Task) (bool, error)) { h.othersEnd = f }
 
 // Holder is whose hand it is.
 func (h *Hand) Holder() team.Holder { return h.holder }
@@ -153,12 +161,32 @@ func (h *Hand) claim(ctx context.Context, id team.TaskID, begin func(context.Con
 		return team.Task{}, false, h.busy(team.Errorf(team.InvalidState, "%s takes no other task: it leaves the team", h.holder.Agent).
 			WithHint("give it to another member"))
 	}
+	if err := h.done(ctx); err != nil {
+		return team.Task{}, false, h.busy(err)
+	}
 	began := time.Now()
 	if t, err = do(h.life); err != nil {
 		return team.Task{}, false, err
 	}
 	h.set(t, began)
 	return t, true, nil
+}
+
+// done returns nil once what an earlier incarnation has left to others is over. The caller holds claiming.
+func (h *Hand) done(ctx context.Context) error {
+	if h.left.ID == "" {
+		return nil
+	}
+	t, err := h.board.Get(ctx, h.left.ID)
+	switch {
+	case err == nil && t.Status == team.InProgress && t.Epoch == h.left.Epoch:
+		return team.Errorf(team.Busy, "what %s has done for %s (%s) before it was restarted is not taken in yet", h.holder.Agent, t.ID, t.Title).
+			WithHint("wait for that, or put %s back", t.ID)
+	case err == nil, errors.Is(err, team.NotFound):
+		h.left = team.Task{}
+		return nil
+	}
+	return err
 }
 
 func (h *Hand) busy(err error) error {
@@ -176,7 +204,7 @@ func (h *Hand) set(t team.Task, began time.Time) {
 
 // Adopt takes over the task that an earlier incarnation of the agent left in progress;
 // ok is false if there is none. atWork is the task that one was at when it was lost, if
-// any: adopting that is an attempt, and the last attempt fails it. Until Adopt has
+// any: adopting that is an attempt, and the last attempt fails it. What others end stays. Until Adopt has
 // returned, an incarnation with predecessors can claim nothing.
 func (h *Hand) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok bool, err error) {
 	h.claiming <- struct{}{}
@@ -189,6 +217,14 @@ func (h *Hand) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok b
 		return t, false, err
 	}
 	for _, t := range left {
+		ended, err := h.othersEnd(ctx, t)
+		if err != nil {
+			return t, false, err
+		}
+		if ended {
+			h.left = t
+			continue
+		}
 		began := time.Now()
 		t, err := h.board.Adopt(h.life, t.ID, h.holder, t.ID == atWork)
 		if errors.Is(err, team.InvalidState) || err == nil && t.Status == team.Failed {
@@ -206,8 +242,8 @@ func (h *Hand) Adopt(ctx context.Context, atWork team.TaskID) (t team.Task, ok b
 }
 
 // PutBack puts back what an earlier incarnation of the agent left in progress, which this
-// one cannot continue with; that is no attempt. What done reports to be done stays: others end it.
-func (h *Hand) PutBack(ctx context.Context, reason string, done func(context.Context, team.Task) (bool, error)) error {
+// one cannot continue with; that is no attempt. What others end stays.
+func (h *Hand) PutBack(ctx context.Context, reason string) error {
 	h.claiming <- struct{}{}
 	defer func() { <-h.claiming }()
 	left, err := h.board.leftBy(ctx, h.holder)
@@ -215,7 +251,7 @@ func (h *Hand) PutBack(ctx context.Context, reason string, done func(context.Con
 		return err
 	}
 	for _, t := range left {
-		ended, err := done(ctx, t)
+		ended, err := h.othersEnd(ctx, t)
 		if err == nil && !ended {
 			err = h.board.Reap(ctx, t.ID, t.Epoch, reason, false)
 		}

@@ -134,6 +134,7 @@ func (m *member) run() error {
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Metrics: o.Metrics})
 	m.hand = board.NewHand(ctx, m.board, o.Member.Holder())
 	m.line, m.current = m.place(box)
+	m.hand.OthersEnd(m.line.Merging)
 	defer m.close()
 	ws, done, err := m.current.Use(ctx)
 	if err != nil {

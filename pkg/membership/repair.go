@@ -30,7 +30,7 @@ func (m *member) remember(ctx context.Context, box *mailbox.Mailbox) (log *journ
 	cause := team.Clean("its journal cannot be read: "+err.Error(), 1000)
 	m.parkAs(ctx, team.WaitingRepair, cause)
 	m.heart.Set(func(b *team.Beat) { b.State = team.WaitingRepair })
-	if err := m.hand.PutBack(ctx, fmt.Sprintf("the journal of %s cannot be read", m.Member.AgentID), m.line.Merging); err != nil {
+	if err := m.hand.PutBack(ctx, fmt.Sprintf("the journal of %s cannot be read", m.Member.AgentID)); err != nil {
 		m.Logger.WarnContext(ctx, "task not put back; it is freed soon", "agent", m.Member.AgentID, "err", err)
 	}
 	m.tellUnreadable(ctx, box, bad, cause)

@@ -46,7 +46,7 @@ func (l *Line) Complete(ctx context.Context, t team.Task, d team.Done) (team.Tas
 		}
 		return t, err
 	}
-	if err := l.over(ctx, t); err != nil {
+	if err := l.over(ctx, t.ID, t.Epoch); err != nil {
 		return t, err
 	}
 	return l.outcome(ctx, t)
@@ -109,25 +109,4 @@ func Merging(ctx context.Context, r *merge.Records, in team.Team, t team.Task) (
 		return false, nil
 	}
 	return err == nil && e.Epoch == t.Epoch && e.State != merge.Withdrawn, err
-}
-
-// Settle waits until nothing that an earlier incarnation of the member has submitted waits to be
-// merged: adopting its task would take it back out of the queue.
-func (l *Line) Settle(ctx context.Context) error {
-	if !l.o.Record().OnLine() {
-		return nil
-	}
-	waiting, err := l.records.Waiting(ctx)
-	if err != nil {
-		return err
-	}
-	for _, e := range waiting {
-		if e.Agent != l.o.Member.AgentID {
-			continue
-		}
-		if err := l.records.Over(ctx, e.Task, e.Epoch); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -118,12 +119,44 @@ func stuckText(e merge.Entry, d time.Duration, why error, tried bool) string {
 
 // over waits until the queue is done with a task that was submitted. A leader waits until the notice of what is
 // wrong must have come: in the middle of a call it reads none.
-func (l *Line) over(ctx context.Context, t team.Task) error {
+func (l *Line) over(ctx context.Context, id team.TaskID, epoch uint64) error {
 	if l.o.Member.AgentID == team.Leader {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, l.waits.after+2*l.waits.every, team.Errorf(team.Busy, "this takes long, and continues without you").
-			WithModelHint("do other things; complete %s again to wait for the outcome, or put it back", t.ID))
+			WithModelHint("do other things; complete %s again to wait for the outcome, or put it back", id))
 		defer cancel()
 	}
-	return l.records.Over(ctx, t.ID, t.Epoch)
+	return l.records.Over(ctx, id, epoch)
+}
+
+// Settle waits until nothing that an earlier incarnation of the member has submitted waits to be
+// merged: adopting its task would take it back out of the queue. A leader waits no longer than for its own call, and
+// is notified: it reads no mail meanwhile, not even of what is wrong.
+func (l *Line) Settle(ctx context.Context) error {
+	if !l.o.Record().OnLine() {
+		return nil
+	}
+	waiting, err := l.records.Waiting(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range waiting {
+		if e.Agent != l.o.Member.AgentID {
+			continue
+		}
+		err := l.over(ctx, e.Task, e.Epoch)
+		if errors.Is(err, team.Busy) && l.o.Notify != nil {
+			err = l.o.Notify(ctx, team.Leader, fmt.Sprintf("waits-%s-%d-%d", e.Task, e.Epoch, l.o.Member.Incarnation), unsettledText(e))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsettledText is the notice to a leader whose work from before its restart still waits.
+func unsettledText(e merge.Entry) string {
+	return fmt.Sprintf("[Not merged] What you have done for %s (%s) before your process was restarted still waits to be merged. It stays in the queue, "+
+		"and until it is merged or put back you can take no other task. update_task with status \"pending\" takes %[1]s back, without this work.", e.Task, e.Title)
 }

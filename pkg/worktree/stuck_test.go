@@ -135,3 +135,54 @@ func TestLeaderDoesNotWaitForEver(t *testing.T) {
 		t.Errorf("it is %s, commit %q, %v", done.Status, done.Commit, err)
 	}
 }
+
+// The successor of a leader whose work is not merged waits for it no longer than the leader would have: it is notified, takes over
+// nothing, and no other task until that is over. The work stays in the queue, and is merged once, or taken back.
+func TestLeaderIsReplaced(t *testing.T) {
+	for name, end := range map[string]func(leader *mate, id team.TaskID) team.TaskStatus{
+		"merged": func(leader *mate, _ team.TaskID) team.TaskStatus {
+			leader.merges()
+			return team.Completed
+		},
+		"taken back": func(leader *mate, id team.TaskID) team.TaskStatus {
+			_, err := leader.board.Release(leader.Context(), id, team.Actor{Holder: leader.w.Holder(), Leads: true}, 0, "it waits for too long", false)
+			leader.must(err)
+			return team.Pending
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := setUp(t)
+			notices := r.sends()
+			first := r.mate(team.Leader, 1)
+			first.line.Hurry(time.Millisecond, time.Hour, time.Millisecond)
+			task := first.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt")
+			if _, err := first.completes(task); !errors.Is(err, team.Busy) {
+				t.Fatalf("with nobody to merge it the call ended with %v", err)
+			}
+			first.at.Close()
+			leader := r.mate(team.Leader, 2)
+			leader.line.Hurry(time.Millisecond, time.Hour, time.Millisecond)
+			settled := make(chan error, 1)
+			go func() { settled <- leader.line.Settle(t.Context()) }()
+			r.must(brokertest.Receive(t, "the successor begins", settled))
+			if n := r.next(notices); n.to != team.Leader || !strings.Contains(n.text, "[Not merged] What you have done for T-001 (Three) before your process was restarted still waits") {
+				t.Errorf("%s reads %s", n.to, n.text)
+			}
+			if adopted, ok, err := leader.hand.Adopt(t.Context(), ""); ok || err != nil {
+				t.Errorf("adopted %s, %v", adopted.ID, err)
+			}
+			other := r.add("Other", "")
+			if _, err := leader.hand.Claim(t.Context(), other); !errors.Is(err, team.Busy) || !strings.Contains(err.Error(), "T-001 (Three)") {
+				t.Errorf("claiming another ended with %v", err)
+			}
+			want := end(leader, task.ID)
+			r.until(func() bool {
+				now, err := r.board.Get(t.Context(), task.ID)
+				return err == nil && now.Status == want && (want != team.Completed || now.Commit != "" && now.Epoch == task.Epoch)
+			})
+			if got := leader.does(other, "true"); got.ID != other {
+				t.Errorf("then it holds %q", got.ID)
+			}
+		})
+	}
+}

@@ -98,6 +98,7 @@ func (r *rig) mate(name team.AgentID, incarnation uint64) *mate {
 	m := &mate{rig: r, w: team.Member{AgentID: name, Role: "coder", Incarnation: incarnation}}
 	m.hand = board.NewHand(r.Context(), r.board, m.w.Holder())
 	m.line = worktree.New(worktree.Options{Process: string(name), Team: r.storage, Record: func() team.Team { return r.record }, Member: m.w, Hand: m.hand, Source: r.source, Level: r.level, May: r.may, Notify: r.notify, Dir: r.dir})
+	m.hand.OthersEnd(m.line.Merging)
 	m.at = workspace.Follow(m.line, func() workspace.Work {
 		w := workspace.Work{Team: r.record, Member: m.w, Head: string(m.line.Head())}
 		if w.Task, _ = m.hand.Task(); w.Task.ID != "" {
@@ -259,7 +260,7 @@ func TestHolderDies(t *testing.T) {
 		t.Fatalf("the call ended with %v", err)
 	}
 	next := r.mate("coder-1", 2)
-	r.must(next.hand.PutBack(r.Context(), "its journal cannot be read", next.line.Merging))
+	r.must(next.hand.PutBack(r.Context(), "its journal cannot be read"))
 	if t, err := r.board.Get(r.Context(), task.ID); err != nil || t.Status != team.InProgress || t.Epoch != task.Epoch {
 		r.Errorf("with a journal that cannot be read it is %s under epoch %d, %v", t.Status, t.Epoch, err)
 	}
