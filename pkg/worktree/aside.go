@@ -50,12 +50,22 @@ func (l *Line) looked(t *line.Tree, all bool) error {
 	l.marking.Lock()
 	defer l.marking.Unlock()
 	switch {
-	case !all:
+	case !all, l.running > 0: // what one of these changes from here on, the look has not shown
 		return l.hasRun(t)
 	case l.ran.Load(): // a command that has begun since
 		return nil
 	}
 	return t.SetRan(false)
+}
+
+// runs notes that one more command has begun in the tree of no task, or that one has ended.
+func (l *Line) runs(t *line.Tree, more int) {
+	l.marking.Lock()
+	defer l.marking.Unlock()
+	l.running += more
+	if err := l.hasRun(t); err != nil {
+		l.o.Logger.Warn("if this process is killed, what was changed without a task is not kept", "agent", l.o.Member.AgentID, "err", err)
+	}
 }
 
 // hasRun notes that commands have run in a tree, for this process and for those after it. The caller holds marking.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	"agentteam/pkg/command"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/team"
+	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
 )
 
@@ -458,5 +460,42 @@ func TestOpenedWhileAside(t *testing.T) {
 	}
 	if got := m.runs("ls"); got != "numbers.txt\ntheirs.txt" {
 		t.Errorf("it sees %q", got)
+	}
+}
+
+// A command in the background runs on while its member's files are looked at. What it changes after that is kept too, if
+// the process is killed meanwhile.
+func TestChangedAfterLook(t *testing.T) {
+	r := setUp(t)
+	notices := r.notices()
+	ended := make(chan string, 1)
+	r.begin = func(is team.Job, run func(context.Context, io.Writer) string) (team.Job, error) {
+		go func() { ended <- run(t.Context(), io.Discard) }()
+		return is, nil
+	}
+	coder, leader := r.mate("coder-1", 1), r.mate("leader", 1)
+	coder.merges()
+	leader.merges()
+	set, err := tool.NewSet(nil, leader.at.Tools()...)
+	r.must(err)
+	if got := set.Run(t.Context(), tool.Call{Name: "bash", Arguments: `{"command":"until grep -q three numbers.txt; do sleep 0.02; done; echo late > late.txt; until test -e end.txt; do sleep 0.02; done","run_in_background":true}`}); got.IsError {
+		t.Fatal(got.Content)
+	}
+	merged, err := coder.completes(coder.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt"))
+	r.must(err)
+	r.until(func() bool { return string(leader.line.Head()) == merged.Commit })
+	leader.runs("until test -e late.txt; do sleep 0.02; done") // after the look
+
+	killed := filepath.Join(t.TempDir(), "disk") // as the process would leave it
+	r.sh(r.dir, "cp -a . "+killed)
+	leader.runs("touch end.txt")
+	brokertest.Receive(t, "the command in the background ends", ended)
+	*notices, r.dir = nil, killed
+	last := r.mate("coder-3", 1)
+	last.runs("true")
+	last.at.Close()
+	r.must(last.line.Leave(t.Context(), true))
+	if got := r.sh(killed, "cat */kept/at.leader.*/late.txt"); got != "late" || len(*notices) != 1 || !strings.Contains((*notices)[0], "What leader may have changed") {
+		t.Errorf("kept is %q; notices: %q", got, *notices)
 	}
 }

@@ -74,6 +74,7 @@ type Line struct {
 	leaving bool       // what is set aside is set aside for good; guarded by opening
 
 	marking       sync.Mutex // while ran and its note beside the tree change
+	running       int        // commands in the tree of no task; guarded by marking
 	interruptions int        // of the tree of no task, in a row; guarded by opening
 	behind        line.Hash  // of the notice of that; guarded by opening
 
@@ -234,12 +235,9 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 		return nil
 	}
 	if w.Task.ID == "" {
-		o.Ran = func() {
-			l.marking.Lock()
-			defer l.marking.Unlock()
-			if err := l.hasRun(p.tree); err != nil {
-				l.o.Logger.Warn("if this process is killed, what was changed without a task is not kept", "agent", l.o.Member.AgentID, "err", err)
-			}
+		o.Running = func() (ended func()) {
+			l.runs(p.tree, 1)
+			return func() { l.runs(p.tree, -1) }
 		}
 	}
 	w.Tree = &workspace.Tree{Root: p.tree.Root, Dir: p.tree.Dir, ReadOnly: []string{p.tree.Objects()}, Shown: p.tree.Mounts}

@@ -49,8 +49,8 @@ type Options struct {
 	// MayRun returns why the member's commands may not be run at this time, or nil. Default: they may.
 	MayRun func() error
 
-	// Ran is called when a command of the member begins, and when it has ended. Default: nobody asks.
-	Ran func()
+	// Running is called when a command of the member begins, and what it returns when that has ended. Default: no one asks.
+	Running func() (ended func())
 
 	// Shared: others write in the same folder, and nothing else tells what a task has changed. What a
 	// file tool replaces is kept, and noted in the account of its call.
@@ -81,7 +81,7 @@ type Workspace struct {
 	allowed func() (time.Time, <-chan struct{})                    // nil: always
 	begin   Begin                                                  // nil: nothing runs in the background
 	mayRun  func() error                                           // see [Options]
-	ran     func()                                                 // see [Options]
+	running func() func()                                          // see [Options]
 	gone    <-chan struct{}                                        // closed when the tree is given up; nil: it is none
 
 	shared   bool
@@ -100,7 +100,7 @@ type Workspace struct {
 // Errors: not_found; invalid_argument if dir is not a folder; invalid_state
 // if it cannot be read or written.
 func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
-	w := &Workspace{runner: run, runs: opts.Runs, editing: &sync.Mutex{}, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, begin: opts.Begin, mayRun: opts.MayRun, ran: opts.Ran, gone: opts.gone, writable: opts.Writable, shared: opts.Shared, seen: opts.seen, shown: map[string]string{}}
+	w := &Workspace{runner: run, runs: opts.Runs, editing: &sync.Mutex{}, stored: opts.Stored, keep: opts.Keep, allowed: opts.Allowed, begin: opts.Begin, mayRun: opts.MayRun, running: opts.Running, gone: opts.gone, writable: opts.Writable, shared: opts.Shared, seen: opts.seen, shown: map[string]string{}}
 	if w.writable == nil {
 		w.writable = func(string) error { return nil }
 	}
@@ -110,8 +110,8 @@ func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
 	if w.mayRun == nil {
 		w.mayRun = func() error { return nil }
 	}
-	if w.ran == nil {
-		w.ran = func() {}
+	if w.running == nil {
+		w.running = func() func() { return func() {} }
 	}
 	var err error
 	if w.dir, err = filepath.Abs(dir); err != nil {
