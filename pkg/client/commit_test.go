@@ -49,6 +49,8 @@ func (s seats) Check(context.Context, string, merge.Check) (bool, string, error)
 	return true, "", nil
 }
 
+func (s seats) LeftOut(context.Context, merge.Entry, merge.Check, error) error { return nil }
+
 // merges runs a queue until the test ends.
 func (r *lineRig) merges(t *testing.T) {
 	t.Helper()

@@ -234,7 +234,8 @@ func TestChecksOfMergedFiles(t *testing.T) {
 	r.once()
 }
 
-// The check of a task that is over cannot be changed any more: a rule that denies it holds no later work.
+// The check of a task that is over cannot be changed any more: a rule that denies it holds no later work, and that it was left
+// out is reported.
 func TestDeniedRecheck(t *testing.T) {
 	r := setUp(t)
 	base := r.head()
@@ -255,6 +256,11 @@ func TestDeniedRecheck(t *testing.T) {
 	r.settled()
 	if h, err := r.records.Head(r.ctx); err != nil || h.Task != "T-002" {
 		t.Errorf("merged last is %s, %v", h.Task, err)
+	}
+	r.checks.mu.Lock()
+	defer r.checks.mu.Unlock()
+	if got := r.checks.leftOut; !slices.Equal(got, []team.TaskID{"T-002", "T-001"}) {
+		t.Errorf("left out are %q", got)
 	}
 }
 

@@ -37,6 +37,9 @@ type Checker interface {
 	// Check runs a check on the files in dir, which are its to change. An error is not the
 	// work's fault: the entry is tried again later.
 	Check(ctx context.Context, dir string, c Check) (passed bool, output string, err error)
+	// LeftOut reports that the entry is merged without the check of an earlier task, which Check has refused
+	// (PermissionDenied). An error keeps the entry from being merged now.
+	LeftOut(ctx context.Context, e Entry, c Check, why error) error
 }
 
 // Tasks is what a queue needs of the board. Each call may be repeated after it has taken effect.

@@ -336,7 +336,8 @@ type checks struct {
 	ran []team.TaskID
 	no  map[team.TaskID]bool // what no queue may merge
 
-	denied team.TaskID // whose check a rule denies
+	denied  team.TaskID   // whose check a rule denies
+	leftOut []team.TaskID // each entry, and whose check was left out with it
 }
 
 func (c *checks) Able(_ context.Context, e merge.Entry) error {
@@ -364,6 +365,13 @@ func (c *checks) Check(ctx context.Context, dir string, k merge.Check) (bool, st
 		return false, string(out), nil
 	}
 	return err == nil, string(out), err
+}
+
+func (c *checks) LeftOut(_ context.Context, e merge.Entry, k merge.Check, _ error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leftOut = append(c.leftOut, e.Task, k.Task)
+	return nil
 }
 
 func refuses(t testing.TB, err error, code team.Code, words string) {

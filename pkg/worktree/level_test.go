@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -130,5 +131,26 @@ func TestDeniedCheckIsNotRun(t *testing.T) {
 	r.must(<-ended)
 	if _, err := os.Stat(ran); err != nil {
 		t.Errorf("the check ran nowhere: %v", err)
+	}
+}
+
+// Where a rule denies the check of an earlier task whose file a later one changes, that is merged without it, and the leader
+// is notified of what was not checked.
+func TestLeftOutCheckIsNamed(t *testing.T) {
+	r := setUp(t)
+	notices := r.sends()
+	r.may = func(_ context.Context, id team.TaskID, _, check, _ string) error {
+		return team.Errorf(team.PermissionDenied, "the check of %s is not run: the rule %q denies it", id, "Bash(grep *)")
+	}
+	m := r.mate("coder-1", 1)
+	m.merges()
+	_, err := m.completes(m.does(r.add("First", "grep -qx 17 numbers.txt"), "sed -i 's/^3$/three/' numbers.txt"))
+	r.must(err)
+	if _, err := m.completes(m.does(r.add("Second", ""), "sed -i 's/^17$/seventeen/' numbers.txt")); err != nil {
+		t.Fatal(err)
+	}
+	n := r.next(notices)
+	if want := "[Not checked] The work of coder-1 on T-002 (Second) is merged without the check of T-001 (First), which belongs to it by the policy recheck. Host "; n.to != team.Leader || !strings.HasPrefix(n.text, want) || !strings.Contains(n.text, `the rule "Bash(grep *)" denies it`) {
+		t.Errorf("%s reads %s", n.to, n.text)
 	}
 }

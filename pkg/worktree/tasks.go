@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -167,4 +168,15 @@ func (c checker) Check(ctx context.Context, dir string, k merge.Check) (passed b
 	defer release()
 	output, passed, err = ws.Check(ctx, k.Command)
 	return passed, output, err
+}
+
+// LeftOut implements [merge.Checker]: the leader is notified, so that it can have the check run otherwise.
+func (c checker) LeftOut(ctx context.Context, e merge.Entry, k merge.Check, why error) error {
+	c.l.o.Logger.WarnContext(ctx, "a check of merged files is left out", "task", k.Task, "merges", e.Task, "err", why)
+	if c.l.o.Notify == nil {
+		return nil
+	}
+	return c.l.o.Notify(ctx, team.Leader, fmt.Sprintf("unchecked-%s-%d-%s", e.Task, e.Epoch, k.Task),
+		fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s (%s), which belongs to it by the policy recheck. Host %s does not run it: %s.",
+			e.Agent, e.Task, e.Title, k.Task, k.Title, host(), team.Clean(team.Line(why), 1000)))
 }
