@@ -37,18 +37,16 @@ func workOf(name string) (w Work, ok bool) {
 }
 
 // Returned brings work of a task that was returned into this host's repository, wherever it was
-// done, and pins it there. The repository has to be at the line's head. It can be repeated.
+// done, for who looks at it. The repository has to be at the line's head. It can be repeated.
 //
 // Errors: NotFound if the work is not stored any more; InvalidArgument if that is not what the
 // task's record names; those of [line.Repo]; Unavailable.
 func (s *Site) Returned(ctx context.Context, id team.TaskID, y team.Try) (line.Hash, error) {
-	w := Work{id, y.Epoch}
 	want, err := line.ParseHash(y.Commit)
 	if err != nil {
 		return "", err
 	}
-	pins, err := s.Repo.Pins(ctx)
-	if err != nil || pins[w.pin()] == want {
+	if there, err := s.Repo.Has(ctx, want); err != nil || there {
 		return want, err
 	}
 	bundle, err := s.Records.read(ctx, subject.MergeBundle(id, y.Epoch))
@@ -62,7 +60,16 @@ func (s *Site) Returned(ctx context.Context, id team.TaskID, y team.Try) (line.H
 	if got != want {
 		return "", team.Errorf(team.InvalidArgument, "what is stored of the returned work of %s is commit %s, not %s", id, got.Short(), want.Short())
 	}
-	return want, s.Repo.Pin(ctx, w.pin(), want)
+	return want, nil
+}
+
+// Pinned is Returned on a host that sweeps: there the work is pinned, for who takes it up, until it is forgotten.
+func (s *Site) Pinned(ctx context.Context, id team.TaskID, y team.Try) (line.Hash, error) {
+	commit, err := s.Returned(ctx, id, y)
+	if err != nil {
+		return "", err
+	}
+	return commit, s.Repo.Pin(ctx, Work{id, y.Epoch}.pin(), commit)
 }
 
 // Works lists the work that this host's repository has pinned, and with stored also that of which

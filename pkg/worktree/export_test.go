@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"context"
 	"time"
 
 	"agentteam/pkg/merge"
@@ -9,6 +10,14 @@ import (
 
 // Outcome is what the holder of a task that was submitted reads, however late.
 var Outcome = (*Line).outcome
+
+// Sweep removes what is over, as the line does from time to time.
+func (l *Line) Sweep(ctx context.Context) error {
+	if _, _, err := l.at(ctx); err != nil {
+		return err
+	}
+	return l.sweep(ctx)
+}
 
 // Removing has the line count one more tree as being removed, until the returned function is called.
 func (l *Line) Removing() (removed func()) {

@@ -170,6 +170,25 @@ func TestReturnedIsCleaned(t *testing.T) {
 	r.until(func() bool { return has() && r.pins(r.dir) == "" })
 }
 
+// What is stored of a team is listed only if the team has written something since it was swept.
+func TestIdleTeamIsNotListed(t *testing.T) {
+	r := setUp(t)
+	leader, mate := r.mate("leader", 1), r.mate("coder-1", 1)
+	done, err := mate.completes(mate.does(r.add("Look", ""), "true"))
+	r.must(err)
+	bundle := subject.MergeBundle(done.ID, done.Epoch)
+	for n, change := range []func(){func() {}, func() {}, func() { r.add("Other", "") }} {
+		if _, err := r.storage.Files.Put(t.Context(), bundle, strings.NewReader("x")); err != nil { // as by a holder that was frozen
+			t.Fatal(err)
+		}
+		change()
+		r.must(leader.line.Sweep(t.Context()))
+		if listed := len(r.stored()) == 0; listed != (n != 1) {
+			t.Errorf("sweep %d has listed: %v", n+1, listed)
+		}
+	}
+}
+
 // Work that is not stored any more keeps nobody from the task.
 func TestReturnedIsGone(t *testing.T) {
 	r := setUp(t)

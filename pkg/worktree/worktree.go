@@ -78,6 +78,8 @@ type Line struct {
 	interruptions int        // of the tree of no task, in a row; guarded by opening
 	behind        line.Hash  // of the notice of that; guarded by opening
 
+	swept uint64 // the bucket's revision as of which what is stored was swept; of [Line.tidy] alone
+
 	mu    sync.Mutex // held while the repository is opened
 	site  *merge.Site
 	queue *merge.Queue
@@ -297,7 +299,7 @@ func (l *Line) tree(ctx context.Context, site *merge.Site, w workspace.Work, hea
 func (l *Line) returned(ctx context.Context, site *merge.Site, t team.Task) (map[string]line.Hash, error) {
 	branches := map[string]line.Hash{}
 	for _, y := range t.Returned {
-		commit, err := site.Returned(ctx, t.ID, y)
+		commit, err := site.Pinned(ctx, t.ID, y)
 		switch code := team.CodeOf(err); {
 		case err == nil:
 			branches[y.Branch(t.ID)] = commit
@@ -490,10 +492,16 @@ func (l *Line) tidy(ctx context.Context) error {
 }
 
 // sweep removes the trees of no task that is in progress, unless a process has them open, and work that
-// was returned and is not needed any more: here, and where the leader is, what is stored of it.
+// was returned and is not needed any more: here, and where the leader is, what is stored of it. For that all that
+// the team has stored is listed, so not if the team has written nothing since.
 func (l *Line) sweep(ctx context.Context) error {
+	seq, err := l.o.Team.Bucket.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
+	stored := l.o.Member.AgentID == team.Leader && seq != l.swept
 	// Before the tasks, whose records then name what is needed of it.
-	works, failed := l.site.Works(ctx, l.o.Member.AgentID == team.Leader)
+	works, failed := l.site.Works(ctx, stored)
 	all, err := l.tasks.board.All(ctx)
 	if err != nil {
 		return errors.Join(failed, err)
@@ -519,6 +527,9 @@ func (l *Line) sweep(ctx context.Context) error {
 		if t, ok := byID[w.Task]; ok && !t.Needs(w.Epoch) {
 			failed = errors.Join(failed, l.site.Forget(ctx, w))
 		}
+	}
+	if stored && failed == nil {
+		l.swept = seq
 	}
 	removed, err := l.remove(ctx, l.site.Repo, func(tree string) bool {
 		of, _ := split(tree)
