@@ -134,7 +134,6 @@ func (m *member) run() error {
 	box := mailbox.New(o.Team, mailbox.Options{Members: m.roster, Logger: o.Logger, Metrics: o.Metrics})
 	m.hand = board.NewHand(ctx, m.board, o.Member.Holder())
 	m.line, m.current = m.place(box)
-	m.hand.OthersEnd(m.line.Merging)
 	defer m.close()
 	ws, done, err := m.current.Use(ctx)
 	if err != nil {
@@ -196,6 +195,7 @@ func (m *member) place(box *mailbox.Mailbox) (*worktree.Line, *workspace.Current
 	}})
 	m.heart.Jobs(m.jobs.List)
 	l := worktree.New(m.lineOptions(box))
+	m.hand.OthersEnd(l.Merging)
 	texts := stored.In(m.Team.Files)
 	return l, workspace.Follow(l, m.doing, workspace.Options{Stored: texts.Open, Keep: texts.Put, Begin: m.begin, Allowed: m.heart.Allowed, Writable: m.mayWrite})
 }

@@ -87,6 +87,10 @@ func TestChangedWithoutTask(t *testing.T) {
 			if pins := r.pins(r.dir); !strings.Contains(pins, "refs/agentteam/pins/unmerged/leader/") || !strings.Contains((*notices)[0], "on host "+host+" as commit "+strings.Fields(pins)[0][:10]) {
 				t.Errorf("pinned is %q; the notice: %s", pins, (*notices)[0])
 			}
+			r.sh(r.user, "git fetch -q "+r.dir+"/*/line.git 'refs/agentteam/pins/unmerged/*:refs/heads/unmerged/*'") // as operations.md has it
+			if got := r.sh(r.user, "git show $(git branch --list --format='%(refname)' 'unmerged/leader/*'):new.txt; git branch -D -q $(git branch --list 'unmerged/*')"); got != "new" {
+				t.Errorf("a person fetches %q", got)
+			}
 			pick := picked.FindStringSubmatch((*notices)[0])
 			if pick == nil {
 				t.Fatalf("no command in %q", (*notices)[0])
