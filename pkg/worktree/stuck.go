@@ -130,7 +130,7 @@ func (l *Line) over(ctx context.Context, id team.TaskID, epoch uint64) error {
 }
 
 // Settle waits until nothing that an earlier incarnation of the member has submitted waits to be
-// merged: adopting its task would take it back out of the queue. A leader waits no longer than for its own call, and
+// merged: it is not done with that, and the team not quiet. A leader waits no longer than for its own call, and
 // is notified: it reads no mail meanwhile, not even of what is wrong.
 func (l *Line) Settle(ctx context.Context) error {
 	if !l.o.Record().OnLine() {

@@ -169,7 +169,7 @@ func TestLeaderIsReplaced(t *testing.T) {
 				t.Errorf("%s reads %s", n.to, n.text)
 			}
 			if adopted, ok, err := leader.hand.Adopt(t.Context(), ""); ok || err != nil {
-				t.Errorf("adopted %s, %v", adopted.ID, err)
+				t.Fatalf("adopted %s, %v", adopted.ID, err)
 			}
 			other := r.add("Other", "")
 			if _, err := leader.hand.Claim(t.Context(), other); !errors.Is(err, team.Busy) || !strings.Contains(err.Error(), "T-001 (Three)") {
