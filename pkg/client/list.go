@@ -20,7 +20,7 @@ func (t Board) List(ctx context.Context, q team.Query) (team.Page, error) {
 	if err != nil {
 		return team.Page{}, err
 	}
-	wanted := q.IDs
+	wanted, merging := q.IDs, map[team.TaskID]merge.Entry{}
 	q.IDs, q.Merging = nil, false
 	if record.OnLine() {
 		waiting, err := merge.New(t.team).Waiting(ctx)
@@ -29,7 +29,7 @@ func (t Board) List(ctx context.Context, q team.Query) (team.Page, error) {
 		}
 		for _, e := range waiting {
 			if len(wanted) == 0 || slices.Contains(wanted, e.Task) {
-				q.IDs = append(q.IDs, e.Task)
+				q.IDs, merging[e.Task] = append(q.IDs, e.Task), e
 			}
 		}
 	}
@@ -37,9 +37,7 @@ func (t Board) List(ctx context.Context, q team.Query) (team.Page, error) {
 		return team.Page{}, q.Validate()
 	}
 	p, err := index.List(ctx, t.team, t.board, q)
-	if err == nil {
-		err = t.Merging(ctx, p.Tasks)
-	}
+	markMerging(p.Tasks, merging)
 	p.Tasks = slices.DeleteFunc(p.Tasks, func(v team.TaskView) bool { return v.Merging == nil }) // it is another holder's now
 	return p, err
 }

@@ -147,21 +147,26 @@ func (t Board) Explain(ctx context.Context, tasks []team.TaskView, status func(t
 
 // Merging fills in since when those of the tasks that are in progress wait to be in the line.
 func (t Board) Merging(ctx context.Context, tasks []team.TaskView) error {
-	held := func(v team.TaskView) bool { return v.Status == team.InProgress }
-	if !slices.ContainsFunc(tasks, held) {
+	if !slices.ContainsFunc(tasks, inProgress) {
 		return nil
 	}
 	record, _, err := registry.Shown(ctx, t.team) // one that cannot be read hides no task
 	if err != nil {
 		return err
 	}
-	merging := t.merging(ctx, record)
+	markMerging(tasks, t.merging(ctx, record))
+	return nil
+}
+
+func inProgress(v team.TaskView) bool { return v.Status == team.InProgress }
+
+// markMerging fills in since when those of the tasks wait that merging names.
+func markMerging(tasks []team.TaskView, merging map[team.TaskID]merge.Entry) {
 	for i, v := range tasks {
-		if e, ok := merging[v.ID]; ok && held(v) && e.Epoch == v.Epoch && e.State == merge.Waiting {
+		if e, ok := merging[v.ID]; ok && inProgress(v) && e.Epoch == v.Epoch && e.State == merge.Waiting {
 			tasks[i].Merging = &e.At
 		}
 	}
-	return nil
 }
 
 // History tells the life of a task; whole is false if the bucket no longer holds

@@ -45,6 +45,7 @@ func TestLate(t *testing.T) {
 	r.all(t, []ask{
 		{do: "GET /v1/teams", want: 504, code: team.Unavailable, says: []string{again, "!" + look}},
 		{do: "GET /v1/teams/t/tasks/1", want: 504, code: team.Unavailable, says: []string{again}},
+		{do: "GET /v1/teams/t/tasks?status=merging", want: 504, code: team.Unavailable, says: []string{again}},
 		{do: "GET /v1/teams/t/events", want: 504, code: team.Unavailable, says: []string{again}},
 		{do: "GET /v1/teams/t/members/ann/transcript", want: 504, code: team.Unavailable, says: []string{again}},
 		{do: "GET /v1/teams/t/tasks/1/deliverable", want: 504, code: team.Unavailable, says: []string{again}},
