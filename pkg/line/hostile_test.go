@@ -3,6 +3,7 @@ package line_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,6 +104,41 @@ func TestHostileRepository(t *testing.T) {
 	sh(t, user, "rm .git/hooks/* ; git -c alias.status= status >/dev/null 2>&1 || true; git diff >/dev/null 2>&1 || true")
 	if _, err := os.Stat(canary); err != nil {
 		t.Error("the poison does nothing: the test shows nothing")
+	}
+}
+
+// Folders of another user, as on a volume, are safe for our git only: the user's git judges them as before.
+func TestFoldersOfAnotherUser(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := read(t, filepath.Join(home, ".gitconfig"))
+	user := userRepo(t)
+	bin := t.TempDir()
+	write(t, bin+"/git", "#!/bin/sh\nexport GIT_TEST_ASSUME_DIFFERENT_OWNER=1\nexec "+git+` "$@"`+"\n")
+	if err := os.Chmod(bin+"/git", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	r := &rig{t: t, ctx: t.Context(), user: user}
+	r.begin(line.Limits{})
+	tr := r.tree("t-001")
+	sh(t, tr.Dir, "sed -i s/^3$/three/ numbers.txt")
+	c, err := r.Import(r.ctx, r.bundle(tr, "T-001"), tr.Base)
+	r.must(err)
+	refuses(t, r.Publish(r.ctx, r.c, r.take("T-001", c)), "", "dubious ownership") // there the user's git works
+	for _, dir := range []string{user, tr.Dir} {
+		if out, err := exec.Command("git", "-C", dir, "status").CombinedOutput(); err == nil || !strings.Contains(string(out), "dubious ownership") {
+			t.Errorf("the user's git in %s: %v, %s", dir, err, out)
+		}
+	}
+	if now := read(t, filepath.Join(home, ".gitconfig")); now != settings {
+		t.Errorf("the user's settings are %s", now)
 	}
 }
 

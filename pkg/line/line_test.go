@@ -180,9 +180,17 @@ func TestCommitRefused(t *testing.T) {
 		r := &rig{t: t, ctx: t.Context(), user: userRepo(t)}
 		r.begin(line.Limits{Bundle: 4 << 10})
 		tr := r.tree("t-004")
-		sh(t, tr.Dir, "head -c 10000 /dev/urandom >big")
+		sh(t, tr.Dir, "head -c 10000 /dev/urandom >big; sed -i s/^3$/three/ numbers.txt")
+		same, before := unchanged(t, r), sh(t, tr.Dir, "git status --porcelain")
 		_, err := tr.Commit(r.ctx, command.Plain{}, message("T-004"))
 		refuses(t, err, team.BudgetExceeded, "at most 4096")
+		same()
+		if got := sh(t, tr.Dir, "git status --porcelain"); got != before {
+			t.Errorf("the tree has %s, and had %s", got, before)
+		}
+		sh(t, tr.Dir, "rm big")
+		_, err = r.Import(r.ctx, r.bundle(tr, "T-004"), tr.Base) // without it the work gets in
+		r.must(err)
 	})
 	t.Run("without git", func(t *testing.T) {
 		tr := r.tree("t-005")

@@ -170,7 +170,7 @@ func (r *rig) takesUp(id team.TaskID, tk task, change string) {
 	r.must(err)
 	work := team.Try{By: o.Agent, Epoch: tk.epoch, Commit: string(o.Commit), Base: string(o.Base)}
 	for range 2 {
-		commit, err := site.Returned(r.ctx, id, work)
+		commit, err := site.Pinned(r.ctx, id, work)
 		r.must(err)
 		if commit != o.Commit {
 			r.t.Errorf("%s: it gets %s, want %s", id, commit, o.Commit)
@@ -181,10 +181,35 @@ func (r *rig) takesUp(id team.TaskID, tk task, change string) {
 	if _, err := repo.Diff(r.ctx, &diff, line.Patch, 1<<20, o.Base, o.Commit); err != nil || !strings.Contains(diff.String(), change) {
 		r.t.Errorf("%s: it has %s, %v", id, &diff, err)
 	}
-	work.Commit = string(o.Base)
+	work.Commit = strings.Repeat("ab", 20)
 	work.Epoch++
 	_, err = site.Returned(r.ctx, id, work)
 	refuses(r.t, err, team.NotFound, "no file")
+}
+
+// A queue holds the lease only while something waits: no queue writes the bucket of an idle line, where each write counts as
+// movement.
+func TestIdleLineIsNotWritten(t *testing.T) {
+	r := setUp(t)
+	r.lease = 300 * time.Millisecond
+	a, _ := r.queue("a")
+	b, _ := r.queue("b")
+	r.run(a)
+	r.run(b)
+	r.submit("T-001", r.head(), "echo 1 > one")
+	r.settled()
+	brokertest.Until(t, "the lease is given back", func() bool {
+		h, err := r.records.Head(r.ctx)
+		return err == nil && h.Process == ""
+	})
+	before, err := r.storage.Bucket.LastSeq(r.ctx)
+	r.must(err)
+	brokertest.Until(t, "both queues have heard of that", func() bool { return a.Rests() > time.Minute && b.Rests() > time.Minute })
+	renewed := time.Now().Add(2 * r.lease)
+	brokertest.Until(t, "a lease would have been renewed", func() bool { return time.Now().After(renewed) })
+	if now, err := r.storage.Bucket.LastSeq(r.ctx); err != nil || now != before {
+		t.Errorf("the bucket was written %d times, %v", now-before, err)
+	}
 }
 
 // treeOf returns the files of a commit.
