@@ -16,6 +16,7 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
+	"agentteam/pkg/tool/workspace"
 )
 
 // canary is what no command and no tool of a member may show.
@@ -270,6 +271,43 @@ func TestPlantedPath(t *testing.T) {
 		r.run(`mkdir -p bin ~/bin ~/.local/bin; for dir in bin . ~/bin ~/.local/bin; do for p in bash cat bwrap; do printf '#!/bin/sh\necho planted\n' > $dir/$p; chmod 755 $dir/$p; done; done`)
 		if got := r.run("cat main.go; bash -c 'echo real'"); got != "package main\nreal" {
 			r.Errorf("after that: %s", got)
+		}
+	})
+}
+
+// In a tree of its own a member's commands read the objects of the line, and change nothing of them, nor of another tree.
+func TestObjectsOfLineAreReadOnly(t *testing.T) {
+	levels(t, func(r *rig) {
+		lines := r.outside("lines")
+		for _, name := range []string{"line.git/objects/pack/one", "line.git/refs/heads/main", "trees/mine/src/a.go", "trees/other/src/a.go"} {
+			put(r.T, filepath.Join(lines, name), "there")
+		}
+		w := workspace.Work{Team: r.record, Member: team.Member{AgentID: "coder-1", Role: "coder"}, Tree: &workspace.Tree{
+			Root: filepath.Join(lines, "trees/mine"), Dir: filepath.Join(lines, "trees/mine/src"), ReadOnly: []string{filepath.Join(lines, "line.git/objects")}}}
+		ws, release, err := r.source.Open(r.Context(), w, workspace.Options{})
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer release()
+		run := func(line string) string {
+			output, _, err := ws.Check(r.Context(), line)
+			if err != nil {
+				r.Error(err)
+			}
+			return strings.TrimSpace(output)
+		}
+		if got := run("cat ../../../line.git/objects/pack/one && echo x > a.go && echo x > ../top && cat a.go"); got != "therex" {
+			r.Errorf("its own work: %s", got)
+		}
+		check := []func(){unchanged(r.T, filepath.Join(lines, "line.git")), unchanged(r.T, filepath.Join(lines, "trees/other"))}
+		for _, line := range []string{
+			"echo x > ../../../line.git/objects/pack/one", "echo x > ../../../line.git/objects/pack/two", "rm -rf ../../../line.git", "mv ../../../line.git/objects ../away", "mkdir -p ../../../line.git/objects/info; echo x > ../../../line.git/objects/info/alternates",
+			"ln ../../../line.git/objects/pack/one here && echo x > here", "echo x > ../../../line.git/refs/heads/main", "echo x > ../../other/src/a.go", "rm -rf ../../other",
+		} {
+			run(line)
+		}
+		for _, same := range check {
+			same()
 		}
 	})
 }

@@ -209,6 +209,29 @@ func TestCompleteNothing(t *testing.T) {
 	}
 }
 
+// What git cannot store is refused before it is submitted: its holder still has the task and its files, and nothing waits.
+func TestRefusedBeforeTheQueue(t *testing.T) {
+	r := setUp(t)
+	m := r.mate("coder-1", 1)
+	m.merges()
+	task := m.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt; git init -q nested")
+	_, err := m.completes(task)
+	if !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), "nested") || strings.Contains(team.Line(err), "\n") {
+		t.Errorf("it is refused with %v", err)
+	}
+	if waiting, err := merge.New(r.storage).Waiting(t.Context()); err != nil || len(waiting) > 0 || len(r.stored()) > 0 {
+		t.Errorf("there wait %+v, stored are %q, %v", waiting, r.stored(), err)
+	}
+	if held, ok := m.hand.Task(); !ok || held.Epoch != task.Epoch {
+		t.Errorf("it holds %q under epoch %d", held.ID, held.Epoch)
+	}
+	m.bash("rm -rf nested")
+	done, err := m.completes(task)
+	if err != nil || done.Status != team.Completed || done.Commit == "" {
+		t.Errorf("without that it is %s, %v", done.Status, err)
+	}
+}
+
 // Work that conflicts is put back with both differences, which is an attempt only the third time.
 func TestConflict(t *testing.T) {
 	r := setUp(t)
@@ -424,27 +447,49 @@ func TestWithoutTask(t *testing.T) {
 
 // The workspace decides, unless the team wishes for one kind.
 func TestDecide(t *testing.T) {
+	const old, none = "echo git version 2.37.9", "" // in place of git
 	for name, tt := range map[string]struct {
 		script string
 		wish   team.Isolation
 		why    string // members share the workspace; "" = they do not
 		fails  string
+		git    *string
 	}{
-		"a repository":               {"", "", "", ""},
-		"shared is wished for":       {"", team.Shared, "isolation is set to shared", ""},
-		"no repository":              {"rm -rf .git", "", "no git repository", ""},
-		"no commit":                  {"rm -rf .git; git init -q", team.IsolationAuto, "no commit", ""},
-		"worktrees are wished for":   {"rm -rf .git", team.Worktrees, "", "isolation: worktree cannot be had"},
-		"worktrees that can be made": {"", team.Worktrees, "", ""},
+		"a repository":               {},
+		"shared is wished for":       {wish: team.Shared, why: "isolation is set to shared"},
+		"no repository":              {script: "rm -rf .git", why: "no git repository"},
+		"no commit":                  {script: "rm -rf .git; git init -q", wish: team.IsolationAuto, why: "no commit"},
+		"no git":                     {git: new(none), why: "there is no git here"},
+		"an old git":                 {git: new(old), why: "git version 2.37.9 is too old"},
+		"worktrees, no repository":   {script: "rm -rf .git", wish: team.Worktrees, fails: "is in no git repository"},
+		"worktrees, no commit":       {script: "rm -rf .git; git init -q", wish: team.Worktrees, fails: "no commit"},
+		"worktrees, no git":          {wish: team.Worktrees, git: new(none), fails: "there is no git here"},
+		"worktrees, an old git":      {wish: team.Worktrees, git: new(old), fails: "git version 2.37.9 is too old"},
+		"worktrees that can be made": {wish: team.Worktrees},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := setUp(t)
+			before := r.sh(r.dir, "find . | sort")
 			r.sh(r.user, tt.script+"\ntrue")
 			r.record = team.Team{ID: "red", Hands: team.Hands{Isolation: tt.wish}}
+			path := os.Getenv("PATH")
+			if tt.git != nil {
+				bin := t.TempDir()
+				if *tt.git != none {
+					r.must(os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\n"+*tt.git+"\n"), 0o755))
+				}
+				t.Setenv("PATH", bin)
+			}
 			got, err := r.decide()
+			t.Setenv("PATH", path)
+			if (tt.why != "" || tt.fails != "") && r.sh(r.dir, "find . | sort") != before {
+				t.Errorf("something was made: %s", r.sh(r.dir, "find . | sort"))
+			}
 			switch {
+			case strings.Contains(got.Why, "\n") || err != nil && strings.Contains(team.Line(err), "\n"):
+				t.Errorf("more than one line: %+v, %v", got, err)
 			case tt.fails != "":
-				if !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), tt.fails) {
+				if !errors.Is(err, team.InvalidState) || !strings.Contains(err.Error(), "isolation: worktree cannot be had in "+r.user+": ") || !strings.Contains(err.Error(), tt.fails) {
 					t.Errorf("error %v", err)
 				}
 			case err != nil:
