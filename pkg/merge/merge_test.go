@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -156,6 +157,68 @@ func TestKilledAtEachStep(t *testing.T) {
 		if len(all) != len(returned) {
 			t.Errorf("killed at %q: there is %v, want %v", tt.step, all, returned)
 		}
+	}
+}
+
+// Of 20 tasks six are done at a time, neighbours on lines that conflict, while queues of two hosts, which share nothing, are killed
+// at each step: each is in the line once, all checks pass there, and the user's checkout is as it was.
+func TestManyTasksWhileQueuesAreKilled(t *testing.T) {
+	r := setUp(t)
+	r.lease = 800 * time.Millisecond
+	const state = "git rev-parse HEAD; git status --porcelain --ignored; cat numbers.txt"
+	user := sh(t, r.user, state)
+	steps := []string{"pin", "decide", "seal", "release", "remove", "bring", "import", "merge", "commit", "check", "store", "move", "follow", "complete", "clean", "give back"}
+	check := func(n int) string { return fmt.Sprintf(`grep -qx "by %d" numbers.txt && test -f own-%[1]d`, n) }
+	var open []int
+	for n := range 20 {
+		open = append(open, n+1)
+	}
+	for len(open) > 0 {
+		base := r.head()
+		for _, n := range open[:min(6, len(open))] {
+			e, b := r.work(id(n), base, fmt.Sprintf("sed -i '%ds/.*/by %[1]d/' numbers.txt; touch own-%[1]d", n))
+			e.Check = check(n)
+			r.board.tasks[e.Task].check = e.Check
+			_, err := r.records.Submit(r.ctx, e, b)
+			r.must(err)
+		}
+		for n := 0; n < 3 && len(steps) > 0; n++ {
+			q, _ := r.queue([]string{"a", "b"}[n%2])
+			dead, killed := kill(q, steps[0]), false
+			stop := r.run(q)
+			brokertest.Until(t, "the queue is killed at the step "+steps[0]+", or there is nothing left to do", func() bool {
+				select {
+				case <-dead:
+					killed = true
+					return true
+				default:
+				}
+				waiting, err := r.records.Waiting(r.ctx)
+				h, herr := r.records.Head(r.ctx)
+				return errors.Join(err, herr) == nil && len(waiting) == 0 && h.Process == ""
+			})
+			stop()
+			if killed {
+				steps = steps[1:]
+			}
+		}
+		q, _ := r.queue("a")
+		stop := r.run(q)
+		r.settled()
+		stop()
+		r.once()
+		open = slices.DeleteFunc(open, func(n int) bool { tk := r.board.tasks[id(n)]; return tk != nil && tk.commit != "" })
+	}
+	if len(steps) > 0 {
+		t.Errorf("no queue was killed at the steps %q", steps)
+	}
+	out := filepath.Join(t.TempDir(), "export")
+	r.must(r.repo.Export(r.ctx, r.head(), out))
+	for n := range 20 {
+		sh(t, out, check(n+1))
+	}
+	if now := sh(t, r.user, state); now != user {
+		t.Errorf("the user's checkout is %s, and was %s", now, user)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
 	"agentteam/pkg/merge"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 	"agentteam/pkg/tool/workspace"
@@ -296,6 +297,38 @@ func TestHolderDies(t *testing.T) {
 	}
 	if done, err := r.board.Get(r.Context(), task.ID); err != nil || done.Status != team.Completed || done.Epoch != task.Epoch || done.Commit == "" {
 		t.Errorf("it is %s under epoch %d, commit %q, %v", done.Status, done.Epoch, done.Commit, err)
+	}
+}
+
+// A holder that is killed after its bundle is stored and before that is in the queue has submitted nothing: its successor takes the task
+// over, and its work is in the line once.
+func TestHolderDiesBeforeItSubmits(t *testing.T) {
+	r := setUp(t)
+	m := r.mate("coder-1", 1)
+	task := m.does(r.add("Three", ""), "sed -i 's/^3$/three/' numbers.txt")
+	if _, err := r.storage.Files.Put(t.Context(), subject.MergeBundle(task.ID, task.Epoch), strings.NewReader("bundle")); err != nil {
+		t.Fatal(err)
+	}
+	m.at.Close()
+	next := r.mate("coder-1", 2)
+	next.merges()
+	r.must(next.line.Settle(t.Context()))
+	held, ok, err := next.hand.Adopt(t.Context(), task.ID)
+	if !ok || err != nil || held.ID != task.ID || held.Epoch == task.Epoch {
+		t.Fatalf("it takes over %s under epoch %d, %v", held.ID, held.Epoch, err)
+	}
+	next.runs("true") // its tree
+	done, err := next.completes(held)
+	if err != nil || done.Status != team.Completed || done.Commit == "" {
+		t.Errorf("it is %s, commit %q, %v", done.Status, done.Commit, err)
+	}
+	if log := r.sh(r.dir, "git --git-dir */line.git log --format='%(trailers:key=Task,valueonly)' agentteam/red"); strings.Count(log, "T-001") != 1 {
+		t.Errorf("the line has %s", log)
+	}
+	leader := r.mate("leader", 1)
+	r.must(leader.line.Sweep(t.Context()))
+	if stored := r.stored(); len(stored) > 0 {
+		t.Errorf("there is still %q", stored)
 	}
 }
 
