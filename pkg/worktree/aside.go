@@ -52,10 +52,20 @@ func (l *Line) looked(t *line.Tree, all bool) error {
 	switch {
 	case !all:
 		return l.hasRun(t)
-	case l.ran.Load(): // a command that has begun since
+	case l.running > 0 || l.ran.Load(): // which may change more, or has begun since
 		return nil
 	}
 	return t.SetRan(false)
+}
+
+// runs counts the commands in a tree: n more have begun, or have ended.
+func (l *Line) runs(t *line.Tree, n int) {
+	l.marking.Lock()
+	defer l.marking.Unlock()
+	l.running += n
+	if err := l.hasRun(t); err != nil {
+		l.o.Logger.Warn("if this process is killed, what was changed without a task is not kept", "agent", l.o.Member.AgentID, "err", err)
+	}
 }
 
 // hasRun notes that commands have run in a tree, for this process and for those after it. The caller holds marking.

@@ -29,6 +29,7 @@ import (
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/shutdown"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 	"agentteam/pkg/tool/workspace"
@@ -74,6 +75,7 @@ type Line struct {
 	leaving bool       // what is set aside is set aside for good; guarded by opening
 
 	marking       sync.Mutex // while ran and its note beside the tree change
+	running       int        // commands in the tree of no task; guarded by marking
 	interruptions int        // of the tree of no task, in a row; guarded by opening
 	behind        line.Hash  // of the notice of that; guarded by opening
 
@@ -234,12 +236,9 @@ func (l *Line) enter(ctx context.Context, p *place, w workspace.Work, o workspac
 		return nil
 	}
 	if w.Task.ID == "" {
-		o.Ran = func() {
-			l.marking.Lock()
-			defer l.marking.Unlock()
-			if err := l.hasRun(p.tree); err != nil {
-				l.o.Logger.Warn("if this process is killed, what was changed without a task is not kept", "agent", l.o.Member.AgentID, "err", err)
-			}
+		o.Ran = func() (ended func()) {
+			l.runs(p.tree, 1)
+			return func() { l.runs(p.tree, -1) }
 		}
 	}
 	w.Tree = &workspace.Tree{Root: p.tree.Root, Dir: p.tree.Dir, ReadOnly: []string{p.tree.Objects()}, Shown: p.tree.Mounts}
@@ -496,7 +495,7 @@ func (l *Line) tidy(ctx context.Context) error {
 func (l *Line) sweep(ctx context.Context) error {
 	// Before the tasks, whose records then name what is needed of it.
 	works, failed := l.site.Works(ctx, l.o.Member.AgentID == team.Leader)
-	all, err := l.tasks.board.All(ctx)
+	listed, err := l.tasks.board.Load(ctx)
 	if err != nil {
 		return errors.Join(failed, err)
 	}
@@ -510,8 +509,12 @@ func (l *Line) sweep(ctx context.Context) error {
 			keep[name(workspace.Work{Member: m})] = true
 		}
 	}
-	byID := map[team.TaskID]team.Task{}
-	for _, t := range all {
+	byID, unreadable := map[team.TaskID]team.Task{}, map[string]bool{}
+	for _, bad := range listed.Bad { // which may be in progress
+		_, id := subject.ParseKey(bad.Key)
+		unreadable[strings.ToLower(id)] = true
+	}
+	for _, t := range listed.Tasks {
 		byID[t.ID] = t
 		if t.Status == team.InProgress {
 			keep[name(workspace.Work{Member: team.Member{AgentID: t.Assignee}, Task: t})] = true
@@ -524,7 +527,8 @@ func (l *Line) sweep(ctx context.Context) error {
 	}
 	removed, err := l.remove(ctx, l.site.Repo, func(tree string) bool {
 		of, _ := split(tree)
-		return keep[of]
+		id, _, _ := strings.Cut(tree, ".")
+		return keep[of] || unreadable[id]
 	})
 	if len(removed) > 0 {
 		l.o.Logger.DebugContext(ctx, "trees removed", "trees", removed)

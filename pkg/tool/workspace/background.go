@@ -68,8 +68,7 @@ func (w *Workspace) background(in bashArgs, done func()) (tool.Output, error) {
 			case <-stop:
 			}
 		}()
-		w.ran()
-		defer w.ran()
+		defer w.ran()()
 		exit, err := w.runner.Run(ctx, w.command(in.Command, out, time.Duration(in.Timeout)*time.Second))
 		return howEnded(exit, err)
 	})

@@ -48,8 +48,7 @@ func (w *Workspace) bash(ctx context.Context, in bashArgs) (tool.Output, error) 
 	if err := w.mayRun(); err != nil {
 		return tool.Output{}, err
 	}
-	w.ran()
-	defer w.ran()
+	defer w.ran()()
 	seconds := cmp.Or(in.Timeout, defaultTimeout)
 	output, exit, err := w.shell(ctx, in.Command, time.Duration(seconds)*time.Second)
 	switch {

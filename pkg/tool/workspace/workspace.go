@@ -49,8 +49,8 @@ type Options struct {
 	// MayRun returns why the member's commands may not be run at this time, or nil. Default: they may.
 	MayRun func() error
 
-	// Ran is called when a command of the member begins, and when it has ended. Default: nobody asks.
-	Ran func()
+	// Ran is called when a command of the member begins, and what it returns when that has ended. Default: nobody asks.
+	Ran func() (ended func())
 
 	// Shared: others write in the same folder, and nothing else tells what a task has changed. What a
 	// file tool replaces is kept, and noted in the account of its call.
@@ -81,7 +81,7 @@ type Workspace struct {
 	allowed func() (time.Time, <-chan struct{})                    // nil: always
 	begin   Begin                                                  // nil: nothing runs in the background
 	mayRun  func() error                                           // see [Options]
-	ran     func()                                                 // see [Options]
+	ran     func() (ended func())                                  // see [Options]
 	gone    <-chan struct{}                                        // closed when the tree is given up; nil: it is none
 
 	shared   bool
@@ -111,7 +111,7 @@ func Open(dir string, run command.Runner, opts Options) (*Workspace, error) {
 		w.mayRun = func() error { return nil }
 	}
 	if w.ran == nil {
-		w.ran = func() {}
+		w.ran = func() func() { return func() {} }
 	}
 	var err error
 	if w.dir, err = filepath.Abs(dir); err != nil {
