@@ -13,6 +13,7 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
 	"agentteam/pkg/grant"
+	"agentteam/pkg/hands"
 	"agentteam/pkg/line"
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
@@ -147,6 +148,15 @@ func sandboxes(procs []control.Process) string {
 		}
 	}
 	return cmp.Or(strings.Join(found, "; "), "not known")
+}
+
+// tellMade names what has come into a folder since it had only these files that other programs obey: members can make
+// them, see [hands.Obeyed].
+func (a *app) tellMade(dir string, had []string) {
+	made := slices.DeleteFunc(hands.Obeyed(dir), func(name string) bool { return slices.Contains(had, name) })
+	if len(made) > 0 {
+		a.tell(fmt.Sprintf("new in %s: %s; other programs run what these name, so look at them before you open the folder", dir, strings.Join(made, ", ")))
+	}
 }
 
 // tellWithheld prints what files here would grant if a person had trusted them.

@@ -16,6 +16,7 @@ import (
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
+	"agentteam/pkg/hands"
 	"agentteam/pkg/screen"
 	"agentteam/pkg/team"
 )
@@ -170,6 +171,7 @@ func (p *pursuit) chooseWorkspace(cfg config.Config) (err error) {
 
 // pursue sets the goal and follows it to its end.
 func (a *app) pursue(ctx context.Context, cfg config.Config, p *pursuit) error {
+	defer a.tellMade(p.workspace, hands.Obeyed(p.workspace)) // what is there before the goal
 	return a.linked(ctx, cfg, func(ctx context.Context, c *client.Client) error {
 		t, g, err := a.begin(ctx, c, cfg, p)
 		if err != nil || p.detach {

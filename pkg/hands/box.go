@@ -203,22 +203,44 @@ func (s *Source) keep(dir string, level team.Sandbox) ([]string, error) {
 	}
 	kept := s.kept(dir)
 	if level == team.Confined && r.top == "" {
-		settings := in(dir, append(others(dir), s.o.Settings)...)
-		kept = slices.DeleteFunc(kept, func(path string) bool { return slices.Contains(settings, path) })
+		free := in(dir, append(others(dir), s.o.Settings)...)
+		kept = slices.DeleteFunc(kept, func(path string) bool { return slices.Contains(free, path) })
 	}
 	return kept, nil
 }
 
-// others are the settings that are there of programs which run what these name as soon as a person opens the folder with
-// them. One behind a link is not among them: nothing could keep it, and the workspace is not refused for it.
-func others(dir string) (paths []string) {
-	for _, name := range []string{".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".vscode"} {
-		path := filepath.Join(realOf(dir), name)
-		if _, err := os.Lstat(path); err == nil && len(way(path)) == 1 {
-			paths = append(paths, path)
-		}
+// ofOthers are the settings by which other programs run commands once a person opens the folder with them. Claude Code
+// runs hooks and servers of MCP. Visual Studio Code runs servers, and tasks with runOn: folderOpen; its extensions run
+// what the settings name, such as compilers. What launch.json names it runs only when it is told to.
+var ofOthers = []string{".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".vscode/mcp.json", ".vscode/settings.json", ".vscode/tasks.json"}
+
+// othersOf are the paths of [ofOthers] in a folder, whether they are there or not.
+func othersOf(dir string) (paths []string) {
+	for _, name := range ofOthers {
+		paths = append(paths, filepath.Join(realOf(dir), name))
 	}
 	return paths
+}
+
+// others are those that are there. One behind a link is not among them: nothing could keep it, and the workspace
+// is not refused for it.
+func others(dir string) []string {
+	return slices.DeleteFunc(othersOf(dir), func(path string) bool {
+		_, err := os.Lstat(path)
+		return err != nil || len(way(path)) > 1
+	})
+}
+
+// Obeyed lists what is in a folder by which programs run commands once a person opens the folder with them, as it is
+// named from there: settings, also behind links, and a repository of git. No sandbox keeps a command from making
+// one that is not there.
+func Obeyed(dir string) (names []string) {
+	for _, name := range append([]string{".git"}, ofOthers...) {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // ours are the programs of agentteam, or their folder.

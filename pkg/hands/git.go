@@ -71,13 +71,11 @@ func linkedFrom(file string) []string {
 	return []string{repository}
 }
 
-// obeyed returns files and folders that settings have git run without being asked for, or read for more
-// settings. user are the files of the user's own settings. A command names files, or mere words: a word is a
-// file if that is there.
+// obeyed returns files and folders that settings have git run without being asked for, or read as
+// settings. user are the files of the user's own settings, which count in each repository, and may be links to where
+// the user keeps them. A command names files, or mere words: a word is a file if that is there.
 func (r repository) obeyed(user []string) (files, folders []string) {
-	if r.top == "" {
-		return nil, nil
-	}
+	files = slices.Clone(user)
 	seen := map[string]bool{}
 	for todo := slices.Concat(r.settings, user); len(todo) > 0; todo = todo[1:] {
 		file := filepath.Join(realOf(parent(todo[0])), filepath.Base(todo[0])) // of a link git takes the link's own folder
@@ -94,6 +92,7 @@ func (r repository) obeyed(user []string) (files, folders []string) {
 			case s.key == "include.path" || s.key == "includeif.path":
 				more := resolve(filepath.Dir(file), s.value)
 				files, todo = append(files, more), append(todo, more)
+			case r.top == "" && !filepath.IsAbs(s.value) && !strings.HasPrefix(s.value, "~/"): // in a repository, and there is none
 			case s.key == "core.hookspath":
 				hooks := resolve(r.top, s.value)
 				if filepath.Base(hooks) == "_" { // husky's, which runs what lies beside it

@@ -5,9 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"agentteam/pkg/hands"
 	"agentteam/pkg/team"
 )
 
@@ -97,12 +99,12 @@ func TestRepositoryIsKept(t *testing.T) {
 	})
 }
 
-// Settings by which other programs run commands as a person opens the folder are kept where they are there. They are not
-// made, and none of them is a reason to refuse a workspace.
+// Settings by which other programs run commands as a person opens the folder are kept where they are there, and no file tool
+// makes one. None of them is a reason to refuse a workspace, and what lies beside them is free.
 func TestSettingsOfOthersAreKept(t *testing.T) {
 	levels(t, func(r *rig) {
 		names := []string{".claude/settings.json", ".mcp.json", ".vscode/tasks.json"}
-		for _, name := range append(names, ".git/HEAD", ".claude/agents/coder.md", "elsewhere/local.json", "src/free") {
+		for _, name := range append(names, ".git/HEAD", ".claude/agents/coder.md", ".vscode/launch.json", "elsewhere/local.json", "src/free") {
 			put(r.T, filepath.Join(r.dir, name), "{}")
 		}
 		if err := os.Symlink("../elsewhere/local.json", filepath.Join(r.dir, ".claude", "settings.local.json")); err != nil {
@@ -112,22 +114,83 @@ func TestSettingsOfOthersAreKept(t *testing.T) {
 			r.Fatal(err)
 		}
 		var checks []func()
-		for _, path := range []string{".claude/settings.json", ".mcp.json", ".vscode"} {
-			checks = append(checks, unchanged(r.T, filepath.Join(r.dir, path)))
+		for _, name := range names {
+			checks = append(checks, unchanged(r.T, filepath.Join(r.dir, name)))
 		}
-		for _, name := range append(names, ".vscode/settings.json") {
-			r.run(strings.ReplaceAll("echo x >> NAME; mv src/free NAME; ln -sf src/free NAME; rm -f NAME; mv $(dirname NAME) gone; rm -rf $(dirname NAME)", "NAME", name))
+		for _, name := range append(names, ".vscode/settings.json", ".vscode/mcp.json", ".claude/settings.local.json", "elsewhere/local.json") {
 			if got := r.call(r.Context(), "write_file", args{"path": name, "content": "x"}); !strings.Contains(got.Content, "kept from members") {
 				r.Errorf("write_file %s: %s", name, got.Content)
 			}
 		}
+		for _, name := range names {
+			r.run(strings.ReplaceAll("echo x >> NAME; mv src/free NAME; ln -sf src/free NAME; rm -f NAME; mv $(dirname NAME) gone; rm -rf $(dirname NAME)", "NAME", name))
+		}
 		for _, check := range checks {
 			check()
 		}
-		if got := r.run("echo x > src/more; mkdir -p .claude/agents; echo y > .claude/agents/coder.md; cat src/more .claude/agents/coder.md"); got != "x\ny" {
+		if got := r.run("echo x > src/more; mkdir -p .claude/agents; echo y > .claude/agents/coder.md; echo z > .vscode/launch.json; cat src/more .claude/agents/coder.md .vscode/launch.json"); got != "x\ny\nz" {
 			r.Errorf("work beside that: %s", got)
 		}
+		if got := r.call(r.Context(), "write_file", args{"path": ".vscode/extensions.json", "content": "x"}); got.IsError {
+			r.Errorf("write_file beside that: %s", got.Content)
+		}
 	})
+}
+
+// What a command makes all the same is named.
+func TestObeyed(t *testing.T) {
+	dir := t.TempDir()
+	if got := hands.Obeyed(dir); got != nil {
+		t.Errorf("in an empty folder: %q", got)
+	}
+	for _, name := range []string{".git/config", ".vscode/launch.json", "elsewhere/tasks.json"} {
+		put(t, filepath.Join(dir, name), "{}")
+	}
+	if err := os.Symlink("../elsewhere/tasks.json", filepath.Join(dir, ".vscode", "tasks.json")); err != nil {
+		t.Fatal(err)
+	}
+	if got := hands.Obeyed(dir); !slices.Equal(got, []string{".git", ".vscode/tasks.json"}) {
+		t.Errorf("there are %q", got)
+	}
+}
+
+// The settings of the user's git count in each repository: where they are links into the workspace, what these lead to is
+// kept, with what it names, also if the workspace is no repository.
+func TestUserSettingsInWorkspaceAreKept(t *testing.T) {
+	for name, at := range map[string]struct{ make, kept string }{
+		"in a repository":         {"git init -q; mkdir dots; echo > dots/gitconfig; ln -s ../work/dots/gitconfig ../user/.gitconfig", "dots/gitconfig"},
+		"in none":                 {"mkdir dots hooks; git config -f dots/gitconfig core.hooksPath $PWD/hooks; ln -s ../work/dots/gitconfig ../user/.gitconfig", "dots/gitconfig hooks"},
+		"not there":               {"mkdir dots; ln -s ../work/dots/gitconfig ../user/.gitconfig", "dots/gitconfig"},
+		"a folder of git's":       {"mkdir dots ../user/.config; echo > dots/config; ln -s ../../work/dots ../user/.config/git", "dots/config"},
+		"included":                {"mkdir dots; echo > dots/more; git config -f ../user/.gitconfig include.path $PWD/dots/more", "dots/more"},
+		"a relative hooksPath":    {"mkdir dots; echo > dots/gitconfig; git config -f dots/gitconfig core.hooksPath .; ln -s ../work/dots/gitconfig ../user/.gitconfig", "dots/gitconfig"},
+		"named by GIT_CONFIG_...": {"mkdir dots; echo > dots/other; ln -s work/dots/other ../other", "dots/other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			levels(t, func(r *rig) {
+				if out, err := exec.Command("sh", "-ec", "cd \"$1\"; rm -rf .git; mkdir src; "+at.make, "sh", r.dir).CombinedOutput(); err != nil {
+					r.Fatalf("%v: %s", err, out)
+				}
+				if strings.HasPrefix(name, "named by") {
+					r.Setenv("GIT_CONFIG_GLOBAL", r.outside("other"))
+				}
+				if _, err := r.open("coder-1"); err != nil { // which makes what is not there
+					r.Fatal(err)
+				}
+				for _, kept := range strings.Fields(at.kept) {
+					check := unchanged(r.T, filepath.Join(r.dir, kept))
+					r.run(strings.ReplaceAll("echo x >> KEPT; echo x > KEPT/pre-commit; mv KEPT src; rm -rf KEPT; ln -sfn src KEPT; mv $(dirname KEPT) src", "KEPT", kept))
+					check()
+				}
+				if got := r.call(r.Context(), "write_file", args{"path": strings.Fields(at.kept)[0], "content": "x"}); !strings.Contains(got.Content, "kept from members") {
+					r.Errorf("write_file: %s", got.Content)
+				}
+				if got := r.run("echo x > src/free; cat src/free"); got != "x" {
+					r.Errorf("beside that: %s", got)
+				}
+			})
+		})
+	}
 }
 
 // Where git runs what a command could put into the workspace, though nothing of it is kept, no command is run: a

@@ -262,3 +262,25 @@ func TestReasonsRefused(t *testing.T) {
 		t.Errorf("%+v", tk)
 	}
 }
+
+// Work whose task's record is damaged stays in the queue, and is merged once the record is put back.
+func TestTaskCannotBeRead(t *testing.T) {
+	r := setUp(t)
+	base := r.head()
+	r.submit("T-001", base, "echo 1 > one")
+	r.submit("T-002", base, "echo 2 > two")
+	r.board.damage("T-001")
+	heard := r.listening()
+	q, _ := r.queue("a")
+	r.run(q)
+	heard.await(t, "an entry could not be merged")
+	r.settled("T-001")
+	r.board.damage("")
+	r.settled()
+	r.once()
+	for _, id := range []team.TaskID{"T-001", "T-002"} {
+		if r.board.of(id).commit == "" {
+			t.Errorf("%s is not completed", id)
+		}
+	}
+}

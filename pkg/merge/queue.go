@@ -43,7 +43,7 @@ type Checker interface {
 }
 
 // Tasks is what a queue needs of the board. Each call may be repeated after it has taken effect.
-// An error without a code, or Unavailable, is tried again; any other is the answer.
+// An error without a code, Unavailable and [team.ErrUnreadable] are tried again; any other is the answer.
 type Tasks interface {
 	// Held returns nil while the task is in progress under the entry's epoch.
 	Held(ctx context.Context, e Entry) error

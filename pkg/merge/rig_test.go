@@ -255,7 +255,8 @@ type board struct {
 	mu    sync.Mutex
 	tasks map[team.TaskID]*task
 
-	refuse func(merge.Outcome) error // of a release; may be nil
+	refuse  func(merge.Outcome) error // of a release; may be nil
+	damaged team.TaskID               // whose record cannot be read
 }
 
 func (b *board) claim(id team.TaskID) uint64 {
@@ -280,7 +281,19 @@ func (b *board) of(id team.TaskID) task {
 	return *b.tasks[id]
 }
 
+func (b *board) damage(id team.TaskID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.damaged = id
+}
+
 func (b *board) Held(_ context.Context, e merge.Entry) error {
+	b.mu.Lock()
+	damaged := b.damaged == e.Task
+	b.mu.Unlock()
+	if damaged {
+		return team.Errorf(team.InvalidState, "record %w", team.ErrUnreadable)
+	}
 	if tk := b.of(e.Task); !tk.held || tk.epoch != e.Epoch {
 		return team.Errorf(team.Conflict, "%s is not held under epoch %d", e.Task, e.Epoch)
 	}

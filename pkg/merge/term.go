@@ -161,10 +161,11 @@ func (q *Queue) drop(ctx context.Context, e Entry) error {
 	return nil
 }
 
-// answered reports whether an error is an answer, rather than none.
+// answered reports whether an error is an answer, rather than none. A record that cannot be read is none: it is
+// put back, and then its holder still waits.
 func answered(err error) bool {
 	code := team.CodeOf(err)
-	return code != "" && code != team.Unavailable
+	return code != "" && code != team.Unavailable && !errors.Is(err, team.ErrUnreadable)
 }
 
 // one merges an entry, or returns its task. merged reports that the task is to be completed now.

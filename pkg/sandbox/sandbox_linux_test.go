@@ -247,6 +247,60 @@ func TestDoubling(t *testing.T) {
 	})
 }
 
+// The bomb of the textbooks: each process starts two and ends, so that none is there for long. Nothing of it outlives its
+// command, which the limit of processes ends where it waits. The limit is low, to spare the machine.
+func TestForkBomb(t *testing.T) {
+	each(t, func(r rig) {
+		r.box.Limits.Processes = 50
+		for name, wait := range map[string]string{"ends": "", "waits": "; sleep 600"} {
+			mark := "survivor-" + strconv.Itoa(os.Getpid()) + "-" + string(r.Level()) + "-bomb-" + name
+			exit, output := r.run(command.Command{Limit: time.Minute, Args: []string{"bash", "-c", `:(){ :|:& };:` + wait + ` # ` + mark}})
+			if wait != "" && !errors.Is(exit.Cause, sandbox.ErrProcesses) || errors.Is(exit.Cause, command.ErrTimeout) {
+				r.Errorf("its command %s: %+v: %.200s", name, exit, output)
+			}
+			if left := marked(mark); len(left) > 0 {
+				r.Errorf("its command %s: survivors %v", name, left)
+			}
+		}
+	})
+}
+
+// Where a container takes no more processes the bomb is smaller than the limit, and the supervisor gets no thread more. It ends
+// the bomb all the same.
+func TestForkBombFillsContainer(t *testing.T) {
+	each(t, func(r rig) {
+		container := "/sys/fs/cgroup/pids/agentteam-" + strconv.Itoa(os.Getpid()) + string(r.Level())
+		if err := os.Mkdir(container, 0o755); err != nil {
+			r.Skip("no group of processes can be made to limit them: ", err)
+		}
+		inside := func() []string {
+			all, err := os.ReadFile(container + "/cgroup.procs")
+			if err != nil {
+				r.Fatal(err)
+			}
+			return strings.Fields(string(all))
+		}
+		r.Cleanup(func() {
+			r.await("the group to be empty", func() bool {
+				for _, p := range inside() {
+					pid, _ := strconv.Atoi(p)
+					_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+				}
+				return os.Remove(container) == nil
+			})
+		})
+		if err := os.WriteFile(container+"/pids.max", []byte("200"), 0o644); err != nil {
+			r.Fatal(err)
+		}
+		owner := exec.Command("sh", "-c", `echo $$ > $0/cgroup.procs && exec "$@"`, container, r.box.ReadOnly[0], filepath.Dir(r.box.Dir), ":(){ :|:& };:; sleep 600")
+		owner.Env = append(os.Environ(), owning+"="+string(r.Level()), owning+"_ALLOWED=2s")
+		said, err := owner.CombinedOutput()
+		if left := inside(); len(left) > 0 || !strings.Contains(string(said), "ended before it was killed: {-1 signal: killed "+command.ErrNotAllowed.Error()) {
+			r.Errorf("%d survivors; %v: %s", len(left), err, said[max(0, len(said)-300):])
+		}
+	})
+}
+
 // All that a member has started ends when the member is killed, and in time although it is frozen.
 func TestOwnerIsGone(t *testing.T) {
 	t.Parallel()

@@ -110,16 +110,22 @@ func follows(r *rig, m *mate, state team.MemberState) {
 	m.at.Close()
 	_, err := roster.New(r.storage).Put(r.Context(), team.Member{AgentID: "leader", Backend: team.Exec, State: state, Incarnation: 1})
 	r.must(err)
-	trees := r.sh(r.dir, "at=$(echo */trees); mkdir $at/t-009.coder-9.0; echo $at")
-	r.mate("coder-2", 1).merges() // sweeps
-	r.until(func() bool {
-		_, err := os.Stat(filepath.Join(r.dir, trees, "t-009.coder-9.0"))
-		return err != nil
-	})
+	r.sweeps()
 	next := r.mate("leader", 2)
 	next.runs("true")
 	next.line.Aside(r.Context())
 	next.at.Close()
+}
+
+// sweeps has a process remove the trees of what is over.
+func (r *rig) sweeps() {
+	r.Helper()
+	trees := r.sh(r.dir, "at=$(echo */trees); mkdir $at/t-009.coder-9.0; echo $at")
+	r.mate("coder-2", 1).merges()
+	r.until(func() bool {
+		_, err := os.Stat(filepath.Join(r.dir, trees, "t-009.coder-9.0"))
+		return err != nil
+	})
 }
 
 // Who has run nothing, or has changed nothing, gets no notice.
@@ -363,6 +369,29 @@ func TestGlance(t *testing.T) {
 	r.must(last.line.Leave(t.Context(), true))
 	if got := r.sh(r.dir, "ls */trees; ls -d */kept/* | grep -o 'at.coder-.'"); got != "at.coder-2" || len(*notices) != 1 {
 		t.Errorf("kept are %q; notices: %q", got, *notices)
+	}
+}
+
+// A command that still runs when its tree is looked at may change more: if its process is killed then, the
+// tree is kept.
+func TestGlanceAtWhatRuns(t *testing.T) {
+	r := setUp(t)
+	m := r.mate("coder-1", 1)
+	r.sh(r.dir, "mkfifo begun end")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		m.bash("echo begun > " + r.dir + "/begun; read < " + r.dir + "/end; echo late > late.txt")
+	}()
+	end := func() { r.sh(r.dir, "echo > end") }
+	defer func() {
+		end()
+		brokertest.Receive(t, "the command ends", ended)
+	}()
+	r.sh(r.dir, "timeout 60 cat begun")
+	m.line.Glance(t.Context())
+	if notes, err := filepath.Glob(filepath.Join(r.dir, "*", "trees", "at.coder-1.0.ran")); err != nil || len(notes) != 1 {
+		t.Errorf("there are the notes %q, %v", notes, err)
 	}
 }
 

@@ -283,3 +283,20 @@ func TestNoGitOnOneMachine(t *testing.T) {
 		t.Errorf("it is %s, commit %q, %v", done.Status, done.Commit, err)
 	}
 }
+
+// Nobody loses a tree by a task's record that cannot be read.
+func TestTreeOfDamagedTask(t *testing.T) {
+	r := setUp(t)
+	m := r.mate("coder-1", 1)
+	id := r.add("Mine", "")
+	m.does(id, "echo mine > mine.txt")
+	m.at.Close() // as if its process had ended
+	task, err := r.storage.Bucket.Get(t.Context(), subject.KeyTask(id))
+	r.must(err)
+	_, err = r.storage.Bucket.Put(t.Context(), subject.KeyTask(id), []byte("{"), task.Revision)
+	r.must(err)
+	r.sweeps()
+	if got := r.sh(r.dir, "cat */trees/t-001.coder-1.*/mine.txt"); got != "mine" {
+		t.Errorf("its file is %q", got)
+	}
+}

@@ -29,6 +29,7 @@ import (
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
 	"agentteam/pkg/shutdown"
+	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 	"agentteam/pkg/tool/workspace"
@@ -502,7 +503,7 @@ func (l *Line) sweep(ctx context.Context) error {
 	stored := l.o.Member.AgentID == team.Leader && seq != l.swept
 	// Before the tasks, whose records then name what is needed of it.
 	works, failed := l.site.Works(ctx, stored)
-	all, err := l.tasks.board.All(ctx)
+	listed, err := l.tasks.board.Load(ctx)
 	if err != nil {
 		return errors.Join(failed, err)
 	}
@@ -516,8 +517,12 @@ func (l *Line) sweep(ctx context.Context) error {
 			keep[name(workspace.Work{Member: m})] = true
 		}
 	}
-	byID := map[team.TaskID]team.Task{}
-	for _, t := range all {
+	byID, unreadable := map[team.TaskID]team.Task{}, map[string]bool{}
+	for _, bad := range listed.Bad { // which may be in progress
+		_, id := subject.ParseKey(bad.Key)
+		unreadable[strings.ToLower(id)] = true
+	}
+	for _, t := range listed.Tasks {
 		byID[t.ID] = t
 		if t.Status == team.InProgress {
 			keep[name(workspace.Work{Member: team.Member{AgentID: t.Assignee}, Task: t})] = true
@@ -533,7 +538,8 @@ func (l *Line) sweep(ctx context.Context) error {
 	}
 	removed, err := l.remove(ctx, l.site.Repo, func(tree string) bool {
 		of, _ := split(tree)
-		return keep[of]
+		id, _, _ := strings.Cut(tree, ".")
+		return keep[of] || unreadable[id]
 	})
 	if len(removed) > 0 {
 		l.o.Logger.DebugContext(ctx, "trees removed", "trees", removed)

@@ -9,8 +9,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,6 +32,28 @@ func init() {
 	}
 }
 
+// spare is how many threads a supervisor has beside those that it starts with. It needs fewer at the same time: for
+// its goroutines that wait in system calls, and for the garbage collector.
+const spare = 8
+
+// spareThreads makes threads, which then wait for work. Later there may be none to be had: a fork bomb fills a container
+// whose number of processes is limited, and a Go program that gets no thread ends.
+func spareThreads(n int) {
+	var there sync.WaitGroup
+	there.Add(n)
+	made := make(chan struct{})
+	for range n {
+		go func() {
+			runtime.LockOSThread() // for itself: while it waits, others need another thread
+			defer runtime.UnlockOSThread()
+			there.Done()
+			<-made
+		}()
+	}
+	there.Wait()
+	close(made)
+}
+
 // serve is the whole life of a supervisor.
 func serve() {
 	// The command must hold neither: the end of one is a message. Nor must it get what this
@@ -42,6 +66,7 @@ func serve() {
 	// Caught, not ignored: what is ignored stays so in the command.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 
+	spareThreads(spare)
 	in := json.NewDecoder(control)
 	var s Spec
 	if in.Decode(&s) != nil {
@@ -126,11 +151,13 @@ func bound(s Spec) error {
 
 // child is the command, the first of its processes.
 type child struct {
-	pid     int
-	process *os.Process
-	status  syscall.WaitStatus // once ended is closed
-	ended   chan struct{}      // closed when the command has ended
-	gone    chan struct{}      // closed when all processes have
+	pid    int
+	status syscall.WaitStatus // once ended is closed
+	ended  chan struct{}      // closed when the command has ended
+	gone   chan struct{}      // closed when all processes have
+
+	collecting sync.Mutex // until the command is collected, its number is no other's
+	collected  bool
 }
 
 // start starts the command.
@@ -175,17 +202,7 @@ func start(s Spec) (*child, error) {
 		// Only this thread is confined, and what it starts. It is never let go: the kernel
 		// takes the end of the thread for the end of the command's parent.
 		runtime.LockOSThread()
-		started <- func() error {
-			if s.Confine != nil {
-				if err := confine(*s.Confine); err != nil {
-					return err
-				}
-			}
-			if c.process, err = os.StartProcess(path, args, attr); err == nil {
-				c.pid = c.process.Pid
-			}
-			return err
-		}()
+		started <- c.launch(s.Confine, path, args, attr)
 		select {}
 	}()
 	if err := <-started; err != nil {
@@ -193,6 +210,20 @@ func start(s Spec) (*child, error) {
 	}
 	go c.reap()
 	return c, nil
+}
+
+// launch confines the calling thread, if it is to be, and starts the command on it.
+func (c *child) launch(as *Confinement, path string, args []string, attr *os.ProcAttr) error {
+	if as != nil {
+		if err := confine(*as); err != nil {
+			return err
+		}
+	}
+	p, err := os.StartProcess(path, args, attr)
+	if err == nil {
+		c.pid = p.Pid
+	}
+	return err
 }
 
 // program returns what to start.
@@ -241,36 +272,56 @@ func feed(content []byte) (*os.File, error) {
 }
 
 // reap collects every process that ends. Those that have lost their parent are this
-// process's, so that with its last child the last of them is gone.
-//
-// With the command ends its process group, by one call of the kernel: thousands of processes
-// that start others leave this one too little time to find them one by one.
+// process's, so that with its last child the last of them is gone. What is left of the command's
+// process group ends with the command.
 func (c *child) reap() {
 	defer close(c.gone)
 	for {
-		_ = unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil) // fails as Wait4 does
-		var first unix.Siginfo
-		if unix.Waitid(unix.P_PID, c.pid, &first, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == nil && first.Signo != 0 {
-			_ = unix.Kill(-c.pid, unix.SIGKILL) // not another's: it is not collected yet
-		}
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, 0, nil)
-		switch {
-		case err == syscall.EINTR:
+		var next, first unix.Siginfo
+		switch err := unix.Waitid(unix.P_ALL, 0, &next, unix.WEXITED|unix.WNOWAIT, nil); {
+		case err == unix.EINTR:
+			continue
 		case err != nil:
 			return
-		case pid == c.pid:
-			c.status = status
-			close(c.ended)
 		}
+		if unix.Waitid(unix.P_PID, c.pid, &first, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == nil && first.Signo != 0 {
+			c.killGroup()
+			c.collect()
+			continue
+		}
+		_, _ = syscall.Wait4(pidIn(&next), nil, 0, nil)
 	}
+}
+
+// collect collects the command, which has ended.
+func (c *child) collect() {
+	c.collecting.Lock()
+	defer c.collecting.Unlock()
+	_, _ = syscall.Wait4(c.pid, &c.status, 0, nil)
+	c.collected = true
+	close(c.ended)
+}
+
+// killGroup kills the process group of the command by one call of the kernel: processes that start others all the
+// time leave this one too little time to find them one by one, and the command too little to end.
+func (c *child) killGroup() {
+	c.collecting.Lock()
+	defer c.collecting.Unlock()
+	if !c.collected {
+		_ = unix.Kill(-c.pid, unix.SIGKILL)
+	}
+}
+
+// pidIn returns the process that waitid has filled in. It stands behind three numbers, and is aligned as a pointer
+// is; see sigaction(2).
+func pidIn(info *unix.Siginfo) int {
+	const word = unsafe.Sizeof(uintptr(0))
+	return int(*(*int32)(unsafe.Add(unsafe.Pointer(info), (3*4+word-1)/word*word)))
 }
 
 // killAll returns when no process of the command is left.
 func (c *child) killAll() {
-	// With bubblewrap the kernel ends all the others by that, however many they are. It fails if
-	// the command has ended.
-	_ = c.process.Kill()
+	c.killGroup() // with bubblewrap the kernel ends all the others by that, however many they are
 	for {
 		select {
 		case <-c.gone:

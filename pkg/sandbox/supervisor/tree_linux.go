@@ -102,13 +102,16 @@ func stat(pid int) (parent int, start string, ok bool) {
 	return parent, fields[19], err == nil
 }
 
-// exceeded returns the limit that the command has passed.
+// exceeded returns the limit that the command has passed. Processes are counted as they are listed: those of a fork bomb
+// have ended before they could be looked at one by one.
 func exceeded(s Spec) End {
-	var all []process
-	for p := range descendants() {
-		if all = append(all, p); len(all) > s.Processes { // the rest may be thousands
+	var all []int
+	for queue := []int{os.Getpid()}; len(queue) > 0; queue = queue[1:] {
+		listed := children(queue[0])
+		if all = append(all, listed...); len(all) > s.Processes { // the rest may be thousands
 			return Processes
 		}
+		queue = append(queue, listed...)
 	}
 	// What processes share is counted once only in smaps_rollup, which costs more to read.
 	if usage(all, "status", "RssAnon:", "RssShmem:", "VmSwap:") > s.Memory &&
@@ -119,9 +122,9 @@ func exceeded(s Spec) End {
 }
 
 // usage sums lines such as "RssAnon:   1234 kB" of a file of each process, in bytes.
-func usage(all []process, file string, names ...string) (sum int64) {
-	for _, p := range all {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.pid, file)) // empty for one that has ended
+func usage(all []int, file string, names ...string) (sum int64) {
+	for _, pid := range all {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file)) // empty for one that has ended
 		for line := range strings.Lines(string(text)) {
 			for _, name := range names {
 				if rest, ok := strings.CutPrefix(line, name); ok {
