@@ -189,11 +189,16 @@ func TestFullDiskOfAnotherServer(t *testing.T) {
 		}
 	}
 	until(t, "all are ready", ready(http.StatusOK))
+	stream := c.follow("attach")
+	until(t, "the work is shown", func() bool { return strings.Contains(stream.out.String(), "touch begun") })
 	fill(t, filepath.Join(disk, "fill"))
 	if err := os.WriteFile(filepath.Join(c.dir, "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "none is ready", ready(http.StatusServiceUnavailable))
+	until(t, "who follows the goal is told", func() bool {
+		return strings.Contains(stream.errs.String(), "stores nothing in the stream") && strings.Contains(stream.errs.String(), "then restart it")
+	})
 	if err := os.Remove(filepath.Join(disk, "fill")); err != nil {
 		t.Fatal(err)
 	}
@@ -202,6 +207,9 @@ func TestFullDiskOfAnotherServer(t *testing.T) {
 	until(t, "all are ready again", ready(http.StatusOK))
 	if r := run.end(t); r.Summary != "It is done." || len(r.Tasks) != 1 || r.Tasks[0].Attempts != 0 {
 		t.Errorf("the goal ends with %+v", r)
+	}
+	if code := wait(t, stream.Cmd); code != 0 {
+		t.Errorf("attach ends with %d and says\n%s", code, stream.errs.String())
 	}
 }
 

@@ -212,7 +212,6 @@ func TestMounts(t *testing.T) {
 	refused(t, res, body, http.StatusNotFound, `there is no team "red"`)
 }
 
-// No address beyond loopback without TLS, unless that is wanted.
 // Nobody is sent to another path than the one asked for: a client that follows would delete a
 // team where it meant a member.
 func TestNoRedirects(t *testing.T) {
@@ -233,6 +232,7 @@ func TestNoRedirects(t *testing.T) {
 	}
 }
 
+// No address beyond loopback without TLS, unless that is wanted.
 func TestReach(t *testing.T) {
 	for addr, reaches := range map[string]bool{
 		"127.0.0.1:0": false, "localhost:0": false, "[::1]:0": false, "127.9.9.9:0": false,

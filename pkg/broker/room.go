@@ -73,8 +73,14 @@ func (c *Conn) Refused() string {
 func (c *Conn) Told(refused string) {
 	c.troubles.mu.Lock()
 	defer c.troubles.mu.Unlock()
-	c.troubles.told = trouble{team.Errorf(team.Unavailable, "%s", refused), time.Now()}
+	c.troubles.told = trouble{team.Errorf(team.Unavailable, "%w", hearsay(refused)), time.Now()}
 }
+
+// hearsay is what another process says, in its words.
+type hearsay string
+
+func (h hearsay) Error() string { return string(h) }
+func (hearsay) Unwrap() error   { return ErrNoRoom }
 
 // Stores is nil while NATS is connected and stores what it is told, as far as that is
 // known without a write: by its limits, and by what became of this connection's writes

@@ -38,6 +38,7 @@ import (
 	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
 	"agentteam/pkg/broker"
+	"agentteam/pkg/control"
 	"agentteam/pkg/hands"
 	"agentteam/pkg/mailbox"
 	"agentteam/pkg/merge"
@@ -54,6 +55,7 @@ type Client struct {
 	conn       *broker.Conn
 	registry   *registry.Registry
 	workspaces workspace.Source
+	unshare    func() // see [Client.Storage]
 }
 
 // Options name what to connect to.
@@ -85,14 +87,23 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Workspaces == nil {
 		o.Workspaces = hands.New(hands.Options{})
 	}
-	return &Client{conn, reg, o.Workspaces}, nil
+	unshare, err := control.ShareStorage(conn, conn.NATS().NewInbox()) // which no process is called
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &Client{conn, reg, o.Workspaces, unshare}, nil
 }
 
 // Close ends the connection.
-func (c *Client) Close() { c.conn.Close() }
+func (c *Client) Close() {
+	c.unshare()
+	c.conn.Close()
+}
 
-// Storage reports whether the server stores what it is told, by a small write. Errors:
-// Unavailable, [broker.ErrNoRoom] if that is why.
+// Storage reports whether the server stores what it is told, by a small write, and by what
+// processes have said of theirs since the client is connected: a server may store nothing
+// in the streams of one member alone. Errors: Unavailable, [broker.ErrNoRoom] if that is why.
 func (c *Client) Storage(ctx context.Context) error { return c.registry.Probe(ctx) }
 
 // Server is the address of the NATS server, without credentials.

@@ -221,7 +221,7 @@ type Status struct {
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	s, perr := c.Processes(ctx)
 	if err := c.Storage(ctx); errors.Is(err, broker.ErrNoRoom) {
-		s.Storage = err.Error() + " (" + team.HintOf(err) + ")"
+		s.Storage = team.Line(err)
 	}
 	teams, err := c.Teams(ctx)
 	s.Teams = append(s.Teams, teams...)

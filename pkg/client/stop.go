@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"agentteam/pkg/seat"
@@ -67,37 +68,44 @@ func (t *core) drain(ctx context.Context, r spawn.Request) error {
 // StopTeam ends the team's goal as stopped and sees every member leave; those who
 // have not after wait are stopped by force. Seats are ended; what they hold goes back.
 func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
-	members, err := t.roster.List(ctx)
-	if err != nil {
-		return err
-	}
 	// Every member watches the record and leaves by itself.
 	if _, err := t.client.registry.End(ctx, t.team, team.Ending{Status: team.TeamStopped, Summary: "stopped by a person"}); err != nil {
 		return err
 	}
-	limit := time.Now().Add(wait)
-	for _, m := range members {
-		if m.State == team.Stopped || m.State == team.Unreadable {
-			continue
+	for limit := time.Now().Add(wait); ; {
+		members, err := t.roster.List(ctx)
+		if err != nil {
+			return err
 		}
-		if m.Backend == team.Person {
-			if err := t.seats.Stop(ctx, m.AgentID, person); err != nil {
+		members = slices.DeleteFunc(members, func(m team.Member) bool { return m.State == team.Stopped || m.State == team.Unreadable })
+		if len(members) == 0 {
+			return t.freeAll(ctx)
+		}
+		for _, m := range members {
+			if err := t.seeOff(ctx, m, limit); err != nil {
 				return err
 			}
-			continue
 		}
-		for time.Now().Before(limit) && !errors.Is(t.roster.Check(ctx, m.AgentID, m.Incarnation), team.ErrSuperseded) {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
-		if err := t.spawner.Force(ctx, t.mailbox, m.AgentID); err != nil {
+		// A leader may have joined meanwhile that had begun its term just before the end.
+		if now, err := t.record(ctx); err != nil || now.Status == team.Active { // for another goal
 			return err
 		}
 	}
-	return t.freeAll(ctx)
+}
+
+// seeOff waits until a member has left, and stops it by force if it has not at a time.
+func (t *core) seeOff(ctx context.Context, m team.Member, limit time.Time) error {
+	if m.Backend == team.Person {
+		return t.seats.Stop(ctx, m.AgentID, person)
+	}
+	for time.Now().Before(limit) && !errors.Is(t.roster.Check(ctx, m.AgentID, m.Incarnation), team.ErrSuperseded) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return t.spawner.Force(ctx, t.mailbox, m.AgentID)
 }
 
 // freeAll puts the tasks back on the board that agents held who could not do so

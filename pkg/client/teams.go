@@ -120,7 +120,7 @@ func (c *Client) DeleteTeam(ctx context.Context, id team.TeamID, force bool, wai
 			present = slices.DeleteFunc(present, func(m team.Member) bool { return m.State == team.Unreadable })
 		}
 		if err == nil && len(present) > 0 {
-			err = stillThere(id, "has members", present).WithHint("`teamctl stop --team %s %s` ends that; --force stops them and deletes the team", id, names(present))
+			err = stillThere(id, "has members", present).WithHint("`teamctl stop --team %s` ends that; --force stops them and deletes the team", id)
 		}
 		return err
 	})
@@ -194,13 +194,4 @@ func stillThere(id team.TeamID, why string, present []team.Member) *team.Error {
 		who[i] = fmt.Sprintf("%s (%s since %s)", m.AgentID, m.State, m.UpdatedAt.Local().Format(time.DateTime))
 	}
 	return team.Errorf(team.Conflict, "team %s %s: %s", id, why, cmp.Or(strings.Join(who, ", "), "nobody leads it yet"))
-}
-
-// names are those of members: people's seats are only stopped by name.
-func names(members []team.Member) string {
-	all := make([]string, len(members))
-	for i, m := range members {
-		all[i] = string(m.AgentID)
-	}
-	return strings.Join(all, " ")
 }

@@ -41,7 +41,7 @@ func TestDeleteTeam(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.claim(t, "T-001", "alice")
-	refused("with a person at work", "alice (joined since 20", "teamctl stop --team t alice")
+	refused("with a person at work", "alice (joined since 20", "teamctl stop --team t`")
 	if _, err := r.Board().Complete(t.Context(), "T-001", "alice", "done"); err != nil {
 		t.Fatal(err)
 	}
