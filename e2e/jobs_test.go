@@ -63,6 +63,7 @@ agents:
 func TestJobsEndWithTheirOwner(t *testing.T) {
 	t.Parallel()
 	c := upAt(t, rehearse(t, jobsScript), 2, confined(t)...)
+	write(t, filepath.Join(c.dir, "AGENTS.md"), "Rules.\n")
 	tm := newTeam(t, c.connect(), team.DefaultTeam)
 	written := make(chan team.Delta, 1) // by the subagent, while its model writes
 	ctx, stop := context.WithCancel(t.Context())
@@ -96,6 +97,9 @@ func TestJobsEndWithTheirOwner(t *testing.T) {
 		if !strings.Contains(listed, j.ID) || !strings.Contains(agents, j.ID) || !strings.Contains(wide, j.ID) {
 			t.Errorf("%s is not listed:\n%s\n%s\n%s", j.ID, listed, agents, wide)
 		}
+	}
+	if strings.Count(wide, "AGENTS.md 7 B") != 2 { // of the leader and the coder
+		t.Errorf("what the repository states is not named:\n%s", wide)
 	}
 	sub := team.Subagent("coder-1", owner.Jobs[1].ID)
 	select {

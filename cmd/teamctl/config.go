@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 
@@ -62,15 +61,15 @@ func (a *app) configValidateCmd() *cobra.Command {
 		if !cfg.Found() {
 			return err
 		}
+		where := cfg.File()
 		roles, missing := role.Load(".")
-		if missing == nil {
+		if missing != nil {
+			where += " and the role files"
+		} else {
 			_, missing = cfg.Roles(roles.All)
 		}
 		if faults := strictyaml.Faults(errors.Join(err, missing)); len(faults) > 0 {
-			return a.faulty(cfg.File(), faults)
-		}
-		for _, rule := range cfg.NeverMatch() {
-			fmt.Fprintln(a.err, printable(rule))
+			return a.faulty(cfg.File(), where, faults)
 		}
 		a.tellWithheld(cfg, roles)
 		return a.print(map[string]any{"file": cfg.File(), "valid": true}, []string{cfg.File()}, func(io.Writer, bool) error {
@@ -80,9 +79,9 @@ func (a *app) configValidateCmd() *cobra.Command {
 	return cmd
 }
 
-// faulty prints the faults of a settings file, and returns them as one error. Of one fault the error
-// is enough.
-func (a *app) faulty(file string, faults []error) error {
+// faulty prints the faults that were found where a settings file was checked, and returns them as one
+// error. Of one fault the error is enough.
+func (a *app) faulty(file, where string, faults []error) error {
 	if len(faults) == 1 {
 		return faults[0]
 	}
@@ -98,7 +97,7 @@ func (a *app) faulty(file string, faults []error) error {
 	if !slices.ContainsFunc(faults, func(err error) bool { return !errors.Is(err, team.NotFound) }) {
 		code = team.NotFound
 	}
-	return team.Errorf(code, "%s in %s", counted(len(faults), "fault"), file)
+	return team.Errorf(code, "%s in %s", counted(len(faults), "fault"), where)
 }
 
 // noSettings is the error of a command that needs a settings file.

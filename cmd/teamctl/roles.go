@@ -57,6 +57,7 @@ func (a *app) loadRoles() (role.Roles, error) {
 		roles.All, err = cfg.Roles(roles.All)
 	}
 	notices := append(roles.Notices, roles.Unknown(membership.Has)...)
+	slices.SortStableFunc(notices, role.Notice.Compare)
 	for i, n := range notices {
 		if i == mostNotices {
 			a.tell(fmt.Sprintf("and %d notices more of role files: teamctl roles validate shows all", len(notices)-i))
@@ -219,7 +220,8 @@ func roleFields(v roleView) []field {
 		{"permission mode", string(h.PermissionMode)}, {"permission ask", string(h.PermissionAsk)},
 		{"denied", strings.Join(h.Permissions.Deny, ", ")}, {"asked for", strings.Join(h.Permissions.Ask, ", ")}, {"allowed", strings.Join(h.Permissions.Allow, ", ")},
 		{"sandbox", string(h.Sandbox)}, {"isolation", string(h.Isolation)}, {"network", network},
-		{"members at a time", number(v.MaxInstances)}, {"takes tasks", when(!v.Claims(), "only those assigned to it")},
+		{"credentials", strings.Join(h.Credentials, ", ")}, {"may read", strings.Join(h.Paths.Read, ", ")}, {"may write", strings.Join(h.Paths.Write, ", ")}, {"worktree links", strings.Join(h.Links, ", ")},
+		{"kept ready", number(v.Ready)}, {"members at a time", number(v.MaxInstances)}, {"takes tasks", when(!v.Claims(), "only those assigned to it")},
 		{"leaves", when(v.IdleSeconds > 0, "after "+v.IdleTimeout().String()+" without work")}, {"background", when(v.Background, "yes")}, {"color", string(v.Color)},
 		{"skills", strings.Join(v.Skills, ", ")}, {"MCP servers", strings.Join(v.MCPServers, ", ")}, {"instructions", v.Instructions}}
 }

@@ -266,9 +266,17 @@ func (a *app) printTeam(t team.Team) error {
 			{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"delegate mode", fmt.Sprint(t.Policies.Delegate)}, {"dialect", string(t.Dialect(team.Role{}))},
 			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"isolation", isolationShown(t)}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
 			{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"worktree links", strings.Join(t.Hands.Links, ", ")}, {"summary", t.Summary},
-			{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)},
+			{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)}, {"saved", savedShown(t)},
 		})
 	})
+}
+
+// savedShown is when and to which file a team was saved that is to continue elsewhere.
+func savedShown(t team.Team) string {
+	if t.Saved == nil {
+		return ""
+	}
+	return moment(&t.Saved.At) + " to " + t.Saved.File
 }
 
 // isolationShown is the team's wish, and what came of it for its present or last goal.

@@ -180,7 +180,7 @@ func (d applied) lines() []string {
 // shownValue is a value of a record on a line. A long text is cut; a list, such as one of what members may
 // do, is not.
 func shownValue(v any) string {
-	if v == nil {
+	if v == nil || v == "" {
 		return "-"
 	}
 	if text, ok := v.(string); ok {

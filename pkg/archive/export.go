@@ -17,6 +17,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"agentteam/pkg/client"
 	"agentteam/pkg/membership"
 	"agentteam/pkg/story"
@@ -242,7 +244,7 @@ func (e *export) transcript(ctx context.Context, t *client.Team, one *exported) 
 	s := story.New(story.Options{Full: true, Journal: true, Dated: true, Zone: time.UTC, Traits: membership.Traits})
 	add := func(lines []string) {
 		for _, l := range lines {
-			text.WriteString(plain(l) + "\n")
+			text.WriteString(plain(ansi.Strip(l)) + "\n")
 		}
 	}
 	err := t.Members().Transcript(ctx, team.AgentID(one.Name), false, func(e client.Entry) error { add(s.Tell(e)); return nil })

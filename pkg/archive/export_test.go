@@ -115,6 +115,9 @@ func TestExport(t *testing.T) {
 		if strings.ContainsAny(text, "\x1b\u202e") {
 			t.Error("a text acts on a terminal")
 		}
+		if left := regexp.MustCompile(`\[[0-9;]*m`).FindString(text); left != "" {
+			t.Errorf("of a colour %q is left:\n%s", left, text)
+		}
 	}
 	var task team.TaskView
 	if err := json.Unmarshal([]byte(read(t, dir, "tasks/T-021.json")), &task); err != nil || task.Description != hostile {

@@ -163,7 +163,7 @@ func TestBadHands(t *testing.T) {
 		"network:\n  - a.org\n  - https://b.org/x":      `team.yaml:3:5: network: "https://b.org/x" has a scheme (write b.org)`,
 		"network: a.org:80":                             `team.yaml:1:10: network: "a.org:80" has a port (write a.org)`,
 		"network: [none]":                               `team.yaml:1:11: network: none stands alone, not in a list (write network: none)`,
-		"network: {a: b}":                               `team.yaml:1:10: network must be a list with at least one entry`,
+		"network: {a: b}":                               `team.yaml:1:10: network must be a list`,
 		"network: [\"a\\0.org\"]":                       `team.yaml:1:11: network: "a\x00.org" is no name of a host (write a name such as example.org, or *.example.org for all names below it)`,
 		"permissions: {alow: []}":                       `team.yaml:1:15: unknown key "alow" in permissions; did you mean allow?`,
 		"permissions: {deny: [Bash(rm *), ' ']}":        `team.yaml:1:34: permissions: a rule is empty (write one such as Bash(git push *))`,

@@ -113,7 +113,7 @@ func (c *Config) takeTeam(file map[string]entry) {
 // RolesNamed are the names of the roles of which the settings choose something, in their order.
 func (c Config) RolesNamed() []string {
 	names := slices.Sorted(maps.Keys(c.sections.roles))
-	if c.sections.leader.Model != nil || c.sections.leader.Dialect != nil {
+	if (c.sections.leader.Model != nil || c.sections.leader.Dialect != nil) && !slices.Contains(names, team.LeaderRole) {
 		names = append([]string{team.LeaderRole}, names...)
 	}
 	return names
@@ -139,10 +139,11 @@ func (c Config) Roles(roles map[string]team.Role) (all map[string]team.Role, err
 }
 
 func (c Config) choicesOf(role string) team.RoleChoices {
+	choices := c.sections.roles[role].RoleChoices
 	if l := c.sections.leader; role == team.LeaderRole {
-		return team.RoleChoices{Model: l.Model, Dialect: l.Dialect}
+		choices.Model, choices.Dialect = cmp.Or(l.Model, choices.Model), cmp.Or(l.Dialect, choices.Dialect)
 	}
-	return c.sections.roles[role].RoleChoices
+	return choices
 }
 
 // Over returns the hands with those parts of c.Hands that some source has set.

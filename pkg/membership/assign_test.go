@@ -88,7 +88,7 @@ type rig struct {
 
 // rigRecord is the record of its team.
 var rigRecord = team.Team{ID: "t", LeaseSeconds: 60, Roles: map[string]team.Role{"coder": {Name: "coder"},
-	"tester": {Name: "tester", Hands: team.Hands{Permissions: team.Permissions{Deny: []string{"Read(web/secret/CLAUDE.md)"}}}}}}
+	"tester": {Name: "tester", Model: "fast", Hands: team.Hands{Permissions: team.Permissions{Deny: []string{"Read(web/secret/CLAUDE.md)"}}}}}}
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
@@ -97,6 +97,11 @@ func newRig(t *testing.T) *rig {
 }
 
 func newRigIn(t *testing.T, dir string, in workspace.Source) *rig {
+	t.Helper()
+	return newRigAs(t, dir, in, team.Role{Name: "coder"})
+}
+
+func newRigAs(t *testing.T, dir string, in workspace.Source, as team.Role) *rig {
 	t.Helper()
 	r := &rig{T: t, bt: brokertest.Team(t, "t"), model: puppet{t, make(chan model.Request), make(chan model.Reply)}, workspace: dir}
 	r.board = board.New(r.bt.Bucket, board.Options{})
@@ -108,7 +113,7 @@ func newRigIn(t *testing.T, dir string, in workspace.Source) *rig {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Run(ctx, Options{Process: "p", Team: r.bt, Record: rigRecord, Member: m,
-			Role: team.Role{Name: "coder"}, Model: r.model, ModelChanged: func() <-chan struct{} { return nil }, Workspaces: in})
+			Role: as, Model: r.model, ModelChanged: func() <-chan struct{} { return nil }, Workspaces: in})
 	}()
 	r.end = sync.OnceFunc(func() {
 		cancel()

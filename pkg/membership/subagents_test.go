@@ -11,6 +11,7 @@ import (
 
 	"agentteam/pkg/approval"
 	"agentteam/pkg/board"
+	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/command"
 	"agentteam/pkg/model"
 	"agentteam/pkg/team"
@@ -140,5 +141,24 @@ func TestInstructionsOfSubagent(t *testing.T) {
 	r.model.answer(model.Reply{Message: model.Message{Role: "assistant", Content: "Looked."}, FinishReason: "stop"})
 	if heard := r.model.next(t); !strings.Contains(heard, "Looked.") || strings.Contains(heard, "Rules of the folder") {
 		t.Errorf("its owner is given\n%s", heard)
+	}
+}
+
+// The model of a subagent is the one that its call names, else that of its type, else its owner's.
+func TestModelOfSubagent(t *testing.T) {
+	r := newRig(t)
+	r.assign(r.add("first")[0])
+	r.model.next(t)
+	for _, tt := range []struct{ arguments, want string }{
+		{`{"prompt":"Look.","type":"tester","model":"strong"}`, "strong"},
+		{`{"prompt":"Look.","type":"tester"}`, "fast"},
+		{`{"prompt":"Look.","type":"coder"}`, ""},
+	} {
+		r.model.calls("subagent", tt.arguments)
+		if asked := brokertest.Receive(t, "the subagent asks", r.model.asked); asked.Model != tt.want {
+			t.Errorf("%s asks the model %q, want %q", tt.arguments, asked.Model, tt.want)
+		}
+		r.model.answer(model.Reply{Message: model.Message{Role: "assistant", Content: "Looked."}, FinishReason: "stop"})
+		r.model.next(t)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"agentteam/pkg/folder"
+	"agentteam/pkg/strictyaml"
 	"agentteam/pkg/team"
 )
 
@@ -20,11 +21,12 @@ func (r Roles) Unknown(known Known) (notices []Notice) {
 	for _, tools := range r.tools {
 		notices = append(notices, unknown(tools, known)...)
 	}
-	slices.SortStableFunc(notices, Notice.compare)
+	slices.SortStableFunc(notices, Notice.Compare)
 	return notices
 }
 
-func (n Notice) compare(o Notice) int {
+// Compare orders notices by file, line and column.
+func (n Notice) Compare(o Notice) int {
 	if n.File != o.File {
 		return strings.Compare(n.File, o.File)
 	}
@@ -126,12 +128,12 @@ func (rep *Report) check(file string, src []byte, err error, known Known, first 
 			first[key] = file
 		}
 	}
-	if err != nil {
-		n := noticeOf(file, err)
+	for _, fault := range strictyaml.Faults(err) {
+		n := noticeOf(file, fault)
 		n.Out = foreign
 		found = append(found, n)
 	}
-	slices.SortStableFunc(found, Notice.compare)
+	slices.SortStableFunc(found, Notice.Compare)
 	for _, n := range found {
 		if foreign || n.mild {
 			rep.Notices = append(rep.Notices, n)

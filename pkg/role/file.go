@@ -30,7 +30,7 @@ type frontMatter struct {
 	MaxTurns    int            `yaml:"max_turns" minimum:"0"`
 	PlanMode    bool           `yaml:"plan_mode"`
 	Approver    team.Approver  `yaml:"approver"`
-	Dialect     string         `yaml:"dialect"`
+	Dialect     team.Dialect   `yaml:"dialect"`
 	Color       team.RoleColor `yaml:"color"`
 	Most        int            `yaml:"max_instances" minimum:"0"`
 	AutoClaim   *bool          `yaml:"auto_claim"`
@@ -156,8 +156,8 @@ type parsed struct {
 }
 
 // parse reads a role file of ours. The role's name is that of the file if it names none. Keys that
-// it does not know are left out with a notice. Errors: InvalidArgument, with the file and what is
-// wrong in it.
+// it does not know are left out with a notice. Errors: InvalidArgument, with the file and each value
+// that is wrong in it.
 func parse(file string, src []byte) (parsed, error) {
 	p := parsed{}
 	head, body, err := divide(file, src)
@@ -165,7 +165,7 @@ func parse(file string, src []byte) (parsed, error) {
 		return p, err
 	}
 	var f frontMatter
-	format := strictyaml.Format{File: file, Kind: "role file", Skip: 1, Unknown: func(err error) { p.notices = append(p.notices, noticeOf(file, err)) }}
+	format := strictyaml.Format{File: file, Kind: "role file", Skip: 1, All: true, Unknown: func(err error) { p.notices = append(p.notices, noticeOf(file, err)) }}
 	root, err := format.Decode(head, &f)
 	if err != nil {
 		return p, err
@@ -182,7 +182,7 @@ func (p *parsed) fill(f frontMatter, root strictyaml.Node, name, file string, bo
 		hands.PermissionAsk = cmp.Or(hands.PermissionAsk, team.AskDeny)
 	}
 	r := team.Role{Name: cmp.Or(f.Name, name), Description: f.Description, Tools: f.Tools.each(), Model: f.model(),
-		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), Dialect: team.Dialect(f.Dialect), PlanMode: f.PlanMode || planMode, Approver: f.Approver, Hands: hands,
+		MaxTurns: cmp.Or(f.MaxTurns, f.TheirTurns), Dialect: f.Dialect, PlanMode: f.PlanMode || planMode, Approver: f.Approver, Hands: hands,
 		Color: f.Color, MaxInstances: f.Most, AutoClaim: f.AutoClaim, Background: f.Background,
 		Skills: f.Skills.each(), MCPServers: servers(f.Servers), Instructions: strings.TrimSpace(string(body))}.IdleFor(f.IdleTimeout)
 	if f.Tools != nil && len(r.Tools) == 0 { // a list of none is none, not all
@@ -289,19 +289,22 @@ func divide(file string, src []byte) (head, body []byte, err error) {
 		at += len(line)
 		switch {
 		case !begun && !is:
-			return nil, nil, noFrontMatter(file)
+			return nil, nil, noFrontMatter(file, "it has no front matter")
 		case !begun:
 			begun, from = true, at
 		case is:
 			return src[from : at-len(line)], src[at:], nil
 		}
 	}
-	return nil, nil, noFrontMatter(file)
+	if !begun {
+		return nil, nil, noFrontMatter(file, "it has no front matter")
+	}
+	return nil, nil, noFrontMatter(file, "its front matter has no end")
 }
 
-func noFrontMatter(file string) error {
-	return team.Errorf(team.InvalidArgument, "%s has no front matter", file).
-		WithHint("a role file begins with ---, name and description in YAML, and ---; the instructions follow")
+func noFrontMatter(file, what string) error {
+	return fmt.Errorf("%s:1:1: %w", file, team.Errorf(team.InvalidArgument, "%s", what).
+		WithHint("a role file begins with ---, name and description in YAML, and ---; the instructions follow"))
 }
 
 func nameOf(file string) string { return strings.TrimSuffix(filepath.Base(file), ".md") }

@@ -42,10 +42,6 @@ func parseForeign(file string, src []byte) (parsed, error) {
 	}
 	f.Description = strings.TrimSpace(f.Description)
 	f.Name = fold(f.Name)
-	if f.Dialect != "" && team.Dialect(f.Dialect).Validate() != nil {
-		p.notices = append(p.notices, noticeOf(file, root.At(team.Dialect(f.Dialect).Validate(), "dialect")))
-		f.Dialect = ""
-	}
 	return p, p.fill(f, root, fold(nameOf(file)), file, body)
 }
 

@@ -61,7 +61,7 @@ func TestParseNamesThePlace(t *testing.T) {
 	for src, want := range map[string]string{
 		"---\ndescription: d\ncolor: red\nmax_turns: many\n---\n": `dir/a.md:4:12: max_turns: "many" is not a whole number, 0 or more`,
 		"---\ndescription: [d]\n---\n":                            "dir/a.md:2:14: description must be a text",
-		"---\ndescription: d\ntools: {a: b}\n---\n":               "dir/a.md:3:8: tools must be a list with at least one entry",
+		"---\ndescription: d\ntools: {a: b}\n---\n":               "dir/a.md:3:8: tools must be a list",
 		"---\ndescription: a: b\n---\n":                           "dir/a.md:2:15: mapping values are not allowed in this context",
 	} {
 		if _, err := parse("dir/a.md", []byte(src)); !errors.Is(err, team.InvalidArgument) || err.Error() != want {

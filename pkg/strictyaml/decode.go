@@ -291,8 +291,10 @@ func (n Node) list(v reflect.Value, tag reflect.StructTag) error {
 	switch {
 	case n.yaml.Kind == yaml.ScalarNode && n.yaml.Value != "":
 		return n.errorf("%s must be a list: [%.80s]", n.name(), n.yaml.Value)
-	case n.yaml.Kind != yaml.SequenceNode || tag.Get("minItems") != "" && len(n.yaml.Content) == 0:
+	case tag.Get("minItems") != "" && (n.yaml.Kind != yaml.SequenceNode || len(n.yaml.Content) == 0):
 		return n.errorf("%s must be a list with at least one entry", n.name())
+	case n.yaml.Kind != yaml.SequenceNode:
+		return n.errorf("%s must be a list", n.name())
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.yaml.Content), len(n.yaml.Content)))
 	var faults error

@@ -70,7 +70,7 @@ func Faults(err error) (all []error) {
 		return nil
 	}
 	many, ok := err.(interface{ Unwrap() []error })
-	if !ok {
+	if !ok || errors.Join(many.Unwrap()...).Error() != err.Error() { // it only carries them
 		return []error{err}
 	}
 	for _, e := range many.Unwrap() {

@@ -117,6 +117,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"key no text":       {"? [a]\n: x", "r.yaml:1:3: a key must be plain text"},
 		"merge":             {"title: x\n<<: {}", "r.yaml:2:1: a key must be plain text"},
 		"no list":           {"steps: {}", "r.yaml:1:8: steps must be a list with at least one entry"},
+		"no list, of any":   {"tags: {}", "r.yaml:1:7: tags must be a list"},
 		"text for a list":   {"steps: x", "r.yaml:1:8: steps must be a list: [x]"},
 		"empty list":        {"steps: []", "r.yaml:1:8: steps must be a list with at least one entry"},
 		"text a list":       {"title: [x]", "r.yaml:1:8: title must be a text"},
@@ -225,5 +226,9 @@ func TestAllFaults(t *testing.T) {
 	}
 	if faults := strictyaml.Faults(nil); faults != nil {
 		t.Errorf("of none: %v", faults)
+	}
+	alone := team.Errorf(team.NotFound, "no file: %w", errors.New("gone")) // it carries others, and is no list of them
+	if faults := strictyaml.Faults(errors.Join(err, alone)); len(faults) != len(want)+1 || !slices.Contains(faults, error(alone)) {
+		t.Errorf("with one that has no place: %q", faults)
 	}
 }

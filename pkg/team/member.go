@@ -244,7 +244,10 @@ func (t Told) String() string {
 	if t.LeftOut > 0 {
 		text += fmt.Sprintf(" (%d left out)", t.LeftOut)
 	}
-	if t.Faults > 0 {
+	switch {
+	case t.Faults == 1:
+		text += " (1 import not followed)"
+	case t.Faults > 1:
 		text += fmt.Sprintf(" (%d imports not followed)", t.Faults)
 	}
 	return text

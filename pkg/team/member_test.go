@@ -151,3 +151,16 @@ func TestStalled(t *testing.T) {
 		}
 	}
 }
+
+func TestToldIsShown(t *testing.T) {
+	for want, told := range map[string]team.Told{
+		"a.md 7 B":                          {File: "a.md", Bytes: 7},
+		"a.md 7 B (3 left out)":             {File: "a.md", Bytes: 7, LeftOut: 3},
+		"a.md 7 B (1 import not followed)":  {File: "a.md", Bytes: 7, Faults: 1},
+		"a.md 7 B (2 imports not followed)": {File: "a.md", Bytes: 7, Faults: 2},
+	} {
+		if got := told.String(); got != want {
+			t.Errorf("%+v: %s, want %s", told, got, want)
+		}
+	}
+}
