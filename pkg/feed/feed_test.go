@@ -126,6 +126,9 @@ func TestPieces(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.day()
+	r.member("coder-1", team.Joined, "")
+	r.ran("coder-1", "r9", team.RunStarted)
+	r.member("coder-1", team.Stopped, "") // which ends its run, too
 	whole := r.past(Options{})
 	enough := errors.New("enough")
 	for _, begun := range []int{0, 3} {
