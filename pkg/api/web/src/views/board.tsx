@@ -244,7 +244,7 @@ export const board: View = {
         <span class="gap"></span>
         {mayWrite() && <Button class="main" hint="n" do={startAdding}>New tasks</Button>}
       </div>
-      {t.state.tasks.size === 0 ? <Empty>{mayWrite() ? "There is no task yet. The leader makes some for a goal; you can, too." : "There is no task yet."}</Empty>
+      {t.state.tasks.size === 0 ? <Empty>There is no task yet.{mayWrite() && " The leader makes some for a goal; you can, too."}</Empty>
         : graph ? <Graph t={t} find={q} /> : Columns(t, q)}
       <Adding t={t} />
       <Menu />

@@ -1,7 +1,7 @@
 // Which task waits for which, as the API has laid it out: a layer for each depth.
 
 import { h, redraw, type Child } from "../dom"
-import { curve, Zoom } from "../drawing"
+import { curve, Zoom, zoomKeys } from "../drawing"
 import { drag } from "../pointer"
 import { path, type Problem } from "../request"
 import { go, picked, to } from "../route"
@@ -121,9 +121,7 @@ export function graphKeys(t: OpenTeam): Key[] {
     key("l ArrowRight", "what waits for it", () => move(1, 0)),
     key("j ArrowDown", "next of the layer", () => move(0, 1)),
     key("k ArrowUp", "previous of the layer", () => move(0, -1)),
-    key("+ =", "closer", () => zoom(1.3)),
-    key("-", "farther", () => zoom(1 / 1.3)),
-    key("0", "all of it", all),
+    ...zoomKeys(zoom, all),
     key("Enter", "its whole story", () => selected && go(to(t.id, "task", selected))),
     key("m", "what to do with it", () => openMenu(selected)),
   ]
