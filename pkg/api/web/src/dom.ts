@@ -56,7 +56,7 @@ function flatten(from: Child, into: VNode[]) {
   if (Array.isArray(from)) for (const c of from) flatten(c, into)
   else if ((from as any)?.kids) into.push(from as VNode)
   else if (from !== null && from !== undefined && typeof from !== "boolean" && from !== "") {
-    const last = into[into.length - 1]
+    const last = into.at(-1)!
     if (last?.tag === "#") last.text += from
     else into.push({ tag: "#", props: {}, kids: [], key: "", text: String(from) })
   }

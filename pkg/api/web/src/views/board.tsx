@@ -157,7 +157,7 @@ export function read(text: string, known: (id: string) => boolean): NewTask[] {
   let indent = 0
   let blank = ""
   for (let l of lines) {
-    const last = tasks[tasks.length - 1]
+    const last = tasks.at(-1)!
     const from = l.search(/\S/)
     l = l.trimEnd()
     if (from > 0 && last) {

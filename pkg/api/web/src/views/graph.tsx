@@ -69,7 +69,7 @@ const yOf = (n: Node) => ((n.place % most) + (most - Math.min(most, layers[n.dep
 function whole(fit = true) {
   most = Math.max(1, Math.min(Math.max(...layers), Math.ceil(Math.sqrt((nodes.length * wide * see.h) / (tall * see.w)))))
   starts = [0]
-  for (const n of layers) starts.push(starts[starts.length - 1] + Math.ceil(n / most))
+  for (const n of layers) starts.push(starts.at(-1)! + Math.ceil(n / most))
   if (!fit) return
   const w = starts[layers.length] * wide
   const hgt = most * tall

@@ -26,6 +26,7 @@ let why: Problem | undefined
 let width = 900
 let seen = 0 // the first lane that is drawn
 let pointed: { lane: string; at: number } | null = null
+let asking = 0
 let askedFor = "" // what shown is of, and how its goal stood then
 
 const partOf = (r: Route) => "" + new URLSearchParams([...r.query].filter(([k]) => /^(goal|from|to)$/.test(k)))
@@ -34,13 +35,14 @@ const standing = () => partOf(route()) + " " + team?.goal?.goal_number + team?.g
 function read(r: Route) {
   const part = partOf(r)
   const now = standing()
+  asking++
   const late = () => part !== partOf(route())
   ask("/teams" + path(r.team, "timeline") + "?points=" + Math.min(600, width >> 1) + "&" + part, (t) => {
     if (late()) return
     shown = t
     askedFor = now
     why = undefined
-  }, (e) => { if (!late()) why = e })
+  }, (e) => { if (!late()) why = e }).finally(() => asking--)
 }
 
 function begin(r: Route) {
@@ -50,20 +52,20 @@ function begin(r: Route) {
   read(r)
   return every(5000, () => {
     const now = route()
-    if (standing() !== askedFor || !(now.query.get("to") || now.query.get("goal") || team?.goal?.status !== "active")) read(now)
+    if (!asking && (standing() !== askedFor || !(now.query.get("to") || now.query.get("goal") || team?.goal?.status !== "active"))) read(now)
   })
 }
 
 // zoom shows a part of the time.
 function zoom(from: number, until: number) {
   if (!shown) return
-  const whole = until - from >= (ended || 0) - (begun || 0)
+  const whole = until - from >= ended - begun
   filter("from", whole ? "" : new Date(Math.round(from)).toISOString())
   filter("to", whole ? "" : new Date(Math.round(until)).toISOString())
   read(route())
 }
 
-let begun = 0 // when the whole goal began, and ended, or now
+let begun = 0 // when the whole goal began, and ended, or now; 0 = that is not known
 let ended = 0
 
 function closer(by: number) {
@@ -190,7 +192,7 @@ const Counts = kept(({ t, a, b }) => {
   const x = (i: number) => (((ms(all[i].at) - a) / Math.max(b - a, 1)) * 600).toFixed(1)
   const layers = [["done", "completed"], ["running", "in_progress"], ["ready", "pending"], ["blocked", "blocked"], ["failed", "failed"]] as ["done", string][]
   const below = all.map(() => 0)
-  const now = all[all.length - 1]
+  const now = all.at(-1)!
   return <Panel name="Tasks over time">
     <svg class="area" viewBox="0 0 600 80" preserveAspectRatio="none" role="img" aria-label={"Now: " + layers.map(([k]) => now[k] + " " + k).join(", ")}>
       {layers.map(([k, name]) => {
@@ -231,19 +233,17 @@ export const timeline: View = {
   draw(r): Child {
     const t = shown
     if (!t) return <Looking why={why}><a href={to(r.team)}>To the team</a></Looking>
-    if (!r.query.get("from") && !r.query.get("to")) {
+    if (!begun || !(r.query.get("from") || r.query.get("to"))) {
       begun = ms(t.from)
       ended = ms(t.to)
     }
-    begun ||= ms(t.from)
-    ended ||= ms(t.to)
     return <div class="page">
       <div class="head tools"><h1>Timeline</h1><span class="dim">goal {t.goal}, {span((ms(t.to) - ms(t.from)) / 1000)}</span>
         {!t.whole && <span class="badge warn" title="Entries of this time are not stored any more">incomplete</span>}<span class="gap"></span>
         <Zoom closer={closer} whole={all} /></div>
       <p class="says">{line(t.sentence, 600)}</p>
       {t.lanes.length ? <section class="panel" aria-label="Lanes"><Lanes t={t} id={r.team} /><Pointed t={t} />
-        <Legend of={[...Object.keys(kinds).map((k): [string, string] => ["k-" + k, kinds[k]]), ["critical", "critical path"]]} /></section>
+        <Legend of={[...Object.entries(kinds).map(([k, name]): [string, string] => ["k-" + k, name]), ["critical", "critical path"]]} /></section>
         : <Empty>No member has been at it yet.</Empty>}
       <Counts t={t} a={begun} b={ended} /><Tables t={t} rows={rowsOf("lanes") + rowsOf("held")} />
     </div>
