@@ -37,7 +37,7 @@ type Options struct {
 	Follow bool             // go on with what comes, until ctx ends
 	Agents []team.AgentID   // only events of these; none means of all
 	Types  []team.EventType // only events of these types; none means all
-	Memory *Memory          // of whoever reads in pieces; nil: none
+	Memory *Memory          // of a reader that reads in pieces; nil: none
 }
 
 // Memory is what a reader that reads in pieces has learnt of records and runs. A piece that begins where

@@ -163,7 +163,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// A reader that begins in the middle looks up a few keys one by one, and then all the others at once.
+// A reader that begins in the middle looks up a few keys one by one, and then all the others together.
 func TestManyKeys(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
