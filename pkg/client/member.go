@@ -151,10 +151,16 @@ func (t *core) unknown(ctx context.Context, a team.AgentID, err error) error {
 // there is no process to ask.
 func (t *core) agent(ctx context.Context, record team.Team, m team.Member, merging map[team.TaskID]merge.Entry) (a Agent, gone bool) {
 	a = Agent{Member: m, State: m.State, Alias: m.Model, Revision: m.Revision}
+	waits := func(id team.TaskID, epoch uint64) {
+		if e := merging[id]; e.State == merge.Waiting && e.Epoch == epoch {
+			a.WaitsFor, a.Since = team.ForMerge, &e.At
+		}
+	}
 	if !m.HasProcess() {
 		if m.Claim != nil {
 			if task, err := t.board.Get(ctx, m.Claim.Task); err == nil && task.HeldBy(seat.Holder(m)) {
 				a.Task, a.Since = task.ID, task.ClaimedAt
+				waits(task.ID, task.Epoch)
 			}
 		}
 		return a, m.Backend != team.Person && m.State != team.Created
@@ -183,8 +189,8 @@ func (t *core) agent(ctx context.Context, record team.Team, m team.Member, mergi
 			a.WaitsFor = team.ForPermission
 		}
 	}
-	if e := merging[b.Task]; e.State == merge.Waiting && e.Epoch == b.Epoch && b.Tool != "" {
-		a.WaitsFor, a.Since = team.ForMerge, &e.At
+	if b.Tool != "" {
+		waits(b.Task, b.Epoch)
 	}
 	if !b.ProgressAt.IsZero() {
 		a.ProgressAt = &b.ProgressAt

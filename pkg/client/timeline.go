@@ -77,6 +77,9 @@ func span(record team.Team, goal *int) (from time.Time, to *time.Time, err error
 	if *goal == 0 {
 		*goal = record.GoalNumber
 	}
+	if *goal == 0 {
+		return from, nil, team.Errorf(team.NotFound, "team %s has had no goal yet", record.ID).WithHint("set one first")
+	}
 	var set *time.Time
 	if *goal == record.GoalNumber {
 		set, to = record.GoalAt, record.FinishedAt

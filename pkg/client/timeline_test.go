@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"strings"
 	"testing"
 
 	"agentteam/pkg/event"
@@ -12,6 +13,9 @@ func TestTimeline(t *testing.T) {
 	r := newRig(t)
 	_, err := r.Goals().Timeline(t.Context(), 0)
 	wantCode(t, "the timeline of a team that never had a goal", err, team.NotFound)
+	if !strings.Contains(err.Error(), "no goal yet") {
+		t.Errorf("the timeline of a team that never had a goal: %v", err)
+	}
 	r.start(t, "migrate")
 	m := r.join(t)
 	r.add(t, 2)

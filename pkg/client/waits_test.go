@@ -151,6 +151,31 @@ func TestMembersWaitForTheLine(t *testing.T) {
 	}
 }
 
+// A person waits for the line like any member, once the work of the seat was submitted.
+func TestSeatsWaitForTheLine(t *testing.T) {
+	r := newLineRig(t)
+	r.add(t, 1)
+	task := r.claim(t, "T-001", "alice")
+	of := func() team.WaitFor {
+		t.Helper()
+		all, err := r.Members().List(t.Context(), false)
+		if err != nil || len(all) != 1 || all[0].Task != task.ID {
+			t.Fatalf("the members are %+v, %v", all, err)
+		}
+		return all[0].WaitsFor
+	}
+	if got := of(); got != "" {
+		t.Errorf("before its work is submitted the seat waits for %q", got)
+	}
+	e := merge.Entry{Task: task.ID, Epoch: task.Epoch, Incarnation: task.Incarnation, Agent: "alice", Base: line.Hash(r.git(t, "git rev-parse HEAD"))}
+	if _, err := merge.New(r.bt).Submit(t.Context(), e, []byte("bundle")); err != nil {
+		t.Fatal(err)
+	}
+	if got := of(); got != team.ForMerge {
+		t.Errorf("then the seat waits for %q", got)
+	}
+}
+
 // Which members wait for the line is asked once, not for each of them.
 func TestLineIsAskedOnce(t *testing.T) {
 	r := newLineRig(t)

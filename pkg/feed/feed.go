@@ -37,6 +37,15 @@ type Options struct {
 	Follow bool             // go on with what comes, until ctx ends
 	Agents []team.AgentID   // only events of these; none means of all
 	Types  []team.EventType // only events of these types; none means all
+	Memory *Memory          // of a reader that reads in pieces; nil: none
+}
+
+// Memory is what a reader that reads in pieces has learnt of records and runs. A piece that begins where
+// the one before has ended need not look them up again. The zero value is for the first piece. It is of
+// one reader, and of no use after an error that is not f's.
+type Memory struct {
+	view *view
+	at   Place
 }
 
 // Wants reports whether e is to be shown. A reset concerns every reader.

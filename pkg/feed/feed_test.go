@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -116,6 +117,73 @@ func TestResumeAnywhere(t *testing.T) {
 				break // following would wait
 			}
 		}
+	}
+}
+
+// A reader that reads in pieces, which may end in the middle of a message, has the same as one that reads
+// on, and looks up nothing that it has read.
+func TestPieces(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.day()
+	r.member("coder-1", team.Joined, "")
+	r.ran("coder-1", "r9", team.RunStarted)
+	r.member("coder-1", team.Stopped, "") // which ends its run, too
+	whole := r.past(Options{})
+	enough := errors.New("enough")
+	for _, begun := range []int{0, 3} {
+		for size := 1; size < len(whole); size++ {
+			memory := new(Memory)
+			pieces := slices.Clone(whole[:begun])
+			var after Cursor
+			if begun > 0 {
+				after = whole[begun-1].Cursor
+			}
+			for err := enough; err != nil; {
+				n := 0
+				var at Place
+				at, err = Walk(t.Context(), r.bt, Options{After: after, Memory: memory}, func(s Step) error {
+					pieces = append(pieces, s.Entry)
+					if n++; n == size {
+						return enough
+					}
+					return nil
+				})
+				if after = at.Cursor("t"); err != nil && !errors.Is(err, enough) {
+					t.Fatal(err)
+				}
+			}
+			if !reflect.DeepEqual(pieces, whole) {
+				t.Fatalf("from %d on in pieces of %d come\n%q\nwant\n%q", begun, size, tell(pieces), tell(whole))
+			}
+			if n := memory.view.looked; begun == 0 && n > 0 || n > 4 {
+				t.Errorf("from %d on in pieces of %d it has looked up %d keys", begun, size, n)
+			}
+		}
+	}
+}
+
+// A reader that begins in the middle looks up a few keys one by one, and then all the others together.
+func TestManyKeys(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	coder := team.Holder{Agent: "coder-1", Incarnation: 1}
+	r.member("coder-1", team.Joined, "")
+	_, err := r.board.Create(t.Context(), "user", slices.Repeat([]team.NewTask{{Title: "one of many"}}, 100)...)
+	r.ok(err)
+	begin, err := End(t.Context(), r.bt)
+	r.ok(err)
+	for i := range 100 {
+		_, err := r.board.Claim(t.Context(), team.TaskID(fmt.Sprintf("T-%03d", i+1)), coder)
+		r.ok(err)
+	}
+	all := r.past(Options{})
+	memory := new(Memory)
+	if rest := r.past(Options{After: begin, Memory: memory}); !reflect.DeepEqual(rest, all[len(all)-100:]) {
+		t.Errorf("the rest is\n%q\nwant\n%q", tell(rest), tell(all[len(all)-100:]))
+	}
+	if n := memory.view.looked; n > 4 {
+		t.Errorf("it has looked up %d times what stood before", n)
 	}
 }
 

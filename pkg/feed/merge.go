@@ -104,6 +104,12 @@ func (m *merge) open(ctx context.Context) error {
 		s.hear(answer{asked: asked, end: state.Last, now: state.Now})
 	}
 	m.view = newView(m.team, m.sources[events], m.sources[bucket])
+	if k := m.opt.Memory; k != nil {
+		if k.view != nil && k.at == p && len(reset.Missing) == 0 {
+			m.view = k.view
+		}
+		k.view = m.view
+	}
 	if len(reset.Missing) > 0 {
 		if err := m.reset(m.sources[events], reset); err != nil {
 			return err

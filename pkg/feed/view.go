@@ -23,9 +23,22 @@ type view struct {
 
 	// read is the revision up to which the bucket was read. A view that did not begin at
 	// its beginning looks up what it needs in the history of the key.
-	read  uint64
-	whole bool // it did
+	read   uint64
+	whole  bool   // it did, or has read what lies before
+	looked uint64 // how often it has looked up one key
+
+	told toldOf // the last message: who reads in pieces may end in the middle of it
 }
+
+// toldOf is what a message tells.
+type toldOf struct {
+	kind   kind
+	seq    uint64
+	events []team.Event
+}
+
+// lookup is how many messages are read in about the time in which one key is looked up.
+const lookup = 64
 
 // summary is what is kept of a record; the zero value is that of none.
 type summary struct {
@@ -46,6 +59,9 @@ func newView(t *broker.Storage, log, records *source) *view {
 // model, several. It is the same whoever asks. A message that nobody can read tells
 // nothing: it must not blind every reader of the others.
 func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Event, err error) {
+	if v.told.kind == k && v.told.seq == m.Seq {
+		return v.told.events, nil
+	}
 	switch k {
 	case events:
 		if e, ok := logged(m); ok {
@@ -64,6 +80,9 @@ func (v *view) events(ctx context.Context, k kind, m broker.Msg) (told []team.Ev
 		if e.RoleName == "" && err == nil {
 			e.RoleName, err = v.role(ctx, e.AgentID)
 		}
+	}
+	if err == nil {
+		v.told = toldOf{k, m.Seq, told}
 	}
 	return told, err
 }
@@ -134,21 +153,32 @@ func (v *view) before(ctx context.Context, key string, revision uint64) (summary
 	if s, ok := v.last[key]; ok || v.whole {
 		return s, nil
 	}
-	var last summary
+	keys := []string{key}
+	v.looked++
+	all := v.looked*lookup > revision // which is cheaper by then
+	if all {
+		keys = []string{subject.AllTasks, subject.AllMembers, subject.AllPlans}
+	}
+	past := map[string]summary{key: {}}
 	err := v.team.Bucket.Past(ctx, 1, func(e broker.Entry) error {
 		if e.Revision >= revision {
 			return broker.ErrEnough
 		}
 		if s, told := summarize(e); told {
-			last = s
+			past[strings.Clone(e.Key)] = s
 		}
 		return nil
-	}, key)
+	}, keys...)
 	if err != nil {
-		return last, err
+		return summary{}, err
 	}
-	v.last[strings.Clone(key)] = last
-	return last, nil
+	for k, s := range past {
+		if _, newer := v.last[k]; !newer {
+			v.last[k] = s
+		}
+	}
+	v.whole = all
+	return past[key], nil
 }
 
 // role is that of an agent by its record as it is at this place of the feed.

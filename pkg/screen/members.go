@@ -19,7 +19,7 @@ const oneLine = 100
 // whom something keeps from their work, then those that are running.
 func urgency(a client.Agent) int {
 	switch {
-	case a.State.Waits() && a.Awaits == team.UserAgent, a.State == team.WaitingUser, a.Backend == team.Person && a.Task != "":
+	case a.State.Waits() && a.Awaits == team.UserAgent, a.State == team.WaitingUser, atWork(a):
 		return 0
 	case a.State == team.Lost, a.State == team.Unreadable, a.State == team.WaitingRepair, a.State == team.WaitingModel:
 		return 1
@@ -33,6 +33,11 @@ func urgency(a client.Agent) int {
 		return 6
 	}
 	return 5
+}
+
+// atWork reports whether a person has a task to do: one whose work is done waits only for the line.
+func atWork(a client.Agent) bool {
+	return a.Backend == team.Person && a.Task != "" && a.WaitsFor != team.ForMerge
 }
 
 // agents are the members, those first that a person is to look at.
@@ -149,7 +154,7 @@ func (r *room) why(a client.Agent, now time.Time) string {
 		return strings.TrimPrefix(r.why(a, now)+"; leaves after its task", "; ")
 	}
 	switch {
-	case a.Backend == team.Person && a.Task != "":
+	case atWork(a):
 		return "a person works on it"
 	case a.State == team.Lost, a.State == team.Unreadable:
 		return line(cmp.Or(a.LastError, "its process is gone"))

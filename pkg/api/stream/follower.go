@@ -101,10 +101,11 @@ func (h *Hub) run(ctx context.Context, w *follower) {
 }
 
 func (h *Hub) follow(ctx context.Context, w *follower) error {
+	memory := new(feed.Memory)
 	after, err := w.begin(ctx)
 	if err == nil {
 		var at feed.Place
-		at, err = w.team.WalkFeed(ctx, client.FeedOptions{After: after}, w.ring.step)
+		at, err = w.team.WalkFeed(ctx, client.FeedOptions{After: after, Memory: memory}, w.ring.step)
 		after = at.Cursor(w.team.ID())
 	}
 	if err != nil {
@@ -117,7 +118,7 @@ func (h *Hub) follow(ctx context.Context, w *follower) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.team.Live(ctx, nil, w.ring.write) })
 	g.Go(func() error {
-		_, err := w.team.WalkFeed(ctx, client.FeedOptions{After: after, Follow: true}, w.ring.step)
+		_, err := w.team.WalkFeed(ctx, client.FeedOptions{After: after, Follow: true, Memory: memory}, w.ring.step)
 		return err
 	})
 	return g.Wait()

@@ -61,8 +61,8 @@ type Options struct {
 	Types  []team.EventType // only entries of these types, none means all; deltas are of type TextChunk
 }
 
-func (o Options) feed() client.FeedOptions {
-	return client.FeedOptions{After: o.After, Agents: o.Agents, Types: o.Types}
+func (o Options) feed(m *feed.Memory) client.FeedOptions {
+	return client.FeedOptions{After: o.After, Agents: o.Agents, Types: o.Types, Memory: m}
 }
 
 // writes reports whether the reader wants d.
@@ -244,8 +244,9 @@ func (h *Hub) begin(ctx context.Context, t *client.Team, after client.Cursor, r 
 
 // catchUp reads up to the present end, for one reader, and returns that place.
 func (h *Hub) catchUp(ctx context.Context, t *client.Team, o Options, seen *texts, r reader) (feed.Place, error) {
+	memory := new(feed.Memory)
 	for most := firstPage; ; most = min(4*most, maxPage) {
-		page, at, err := h.page(ctx, t, o, most)
+		page, at, err := h.page(ctx, t, o.feed(memory), most)
 		if err != nil && !errors.Is(err, errPage) {
 			return at, err
 		}
@@ -277,7 +278,7 @@ var errPage = errors.New("the page is full")
 
 // page reads at most so many entries behind o.After, and returns the place behind them.
 // Error: errPage if they are not all.
-func (h *Hub) page(ctx context.Context, t *client.Team, o Options, most int) (page []client.Entry, at feed.Place, err error) {
+func (h *Hub) page(ctx context.Context, t *client.Team, o client.FeedOptions, most int) (page []client.Entry, at feed.Place, err error) {
 	select {
 	case h.pages <- struct{}{}:
 		defer func() { <-h.pages }()
@@ -285,7 +286,7 @@ func (h *Hub) page(ctx context.Context, t *client.Team, o Options, most int) (pa
 		return nil, at, ctx.Err()
 	}
 	bytes := 0
-	at, err = t.WalkFeed(ctx, o.feed(), func(s feed.Step) error {
+	at, err = t.WalkFeed(ctx, o, func(s feed.Step) error {
 		page = append(page, s.Entry)
 		b := s.Entry.Event.Event
 		if bytes += len(b.Value) + len(b.Delta) + len(b.Content) + len(b.Message); len(page) == most || bytes > maxPageBytes {
@@ -299,7 +300,7 @@ func (h *Hub) page(ctx context.Context, t *client.Team, o Options, most int) (pa
 // stay gives what the follower reads, from number n of its ring on, to a reader who has
 // had all that lies before at.
 func (h *Hub) stay(ctx context.Context, w *follower, o Options, n uint64, at feed.Place, seen *texts, r reader) error {
-	want, joined := o.feed(), time.Now()
+	want, joined := o.feed(nil), time.Now()
 	var batch []*kept
 	var ready bool
 	for {

@@ -14,7 +14,7 @@ export interface VNode {
   el?: any
 }
 
-const svg = new Set("svg g path line rect circle text polyline polygon title defs marker".split(" "))
+const svg = new Set("svg g path line rect text title".split(" "))
 
 // h makes a node. A function as tag is called: it gets its props, and what stands in it as children.
 export function h(tag: any, props: Props | null, ...children: Child[]): any {
@@ -39,13 +39,24 @@ function part(tag: (p: Props) => any, props: Props): any {
   }
 }
 
-
+// kept is a part that is drawn again only when it gets something else: what it was drawn as stays.
+export function kept(tag: (p: Props) => any): (p: Props) => any {
+  let was: Props = {}
+  let made: any
+  return (p) => {
+    if (!made || Object.keys(p).some((k) => k !== "children" && p[k] !== was[k])) {
+      made = tag(p)
+      was = p
+    }
+    return made
+  }
+}
 
 function flatten(from: Child, into: VNode[]) {
   if (Array.isArray(from)) for (const c of from) flatten(c, into)
   else if ((from as any)?.kids) into.push(from as VNode)
   else if (from !== null && from !== undefined && typeof from !== "boolean" && from !== "") {
-    const last = into[into.length - 1]
+    const last = into.at(-1)!
     if (last?.tag === "#") last.text += from
     else into.push({ tag: "#", props: {}, kids: [], key: "", text: String(from) })
   }
@@ -169,9 +180,9 @@ export function drawing(f: () => void) {
   draw = f
 }
 
-// redraw has the page drawn in the next frame. With later it is soon enough in a tenth of a second:
+// redraw has the page drawn in the next frame. With later it is soon enough in so many milliseconds:
 // what comes in by the stream is more than a person can follow.
-export function redraw(later?: boolean) {
+export function redraw(later = 0) {
   if (planned === 2 || (planned && later)) return
   unplan()
   const run = () => {
@@ -181,7 +192,7 @@ export function redraw(later?: boolean) {
   const next = () => { frame = requestAnimationFrame(run) }
   planned = later ? 1 : 2
   if (document.hidden) timer = setTimeout(run, 500) // no frames come, but the title is seen
-  else if (later) timer = setTimeout(next, 100)
+  else if (later) timer = setTimeout(next, later)
   else next()
 }
 

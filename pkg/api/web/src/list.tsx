@@ -83,7 +83,7 @@ export function List(p: ListProps) {
     if (p.follow && l.stuck) el.scrollTop = el.scrollHeight
     else if (shift) el.scrollTop += shift
     l.y = el.scrollTop
-    if (changed) redraw()
+    if (changed) redraw(p.follow && l.stuck ? 100 : 0) // at the end new rows come, and are measured, on and on
   }
   const onscroll = (e: any) => {
     const el = e.currentTarget || l.el

@@ -9,7 +9,7 @@ import { say } from "./request"
 import { line, Name } from "./text"
 import { Help, Question, toggleHelp } from "./dialog"
 import { choose, theme } from "./theme"
-import { focus } from "./ui"
+import { Empty, focus, Looking } from "./ui"
 import { views } from "./views"
 import { wants } from "./views/teams"
 import type { View } from "./view"
@@ -61,7 +61,7 @@ function Bar() {
   if (conn.state === "live") says = session.newer && ["The process has another version now: ", <button onclick={() => location.reload()}>Reload the page</button>]
   else if (conn.state !== "missing" && (conn.state !== "connecting" || conn.why)) {
     const left = Math.ceil((conn.retryAt - Date.now()) / 1000)
-    if (left > 0) setTimeout(() => redraw(true), 1000)
+    if (left > 0) setTimeout(() => redraw(100), 1000)
     says = [<b>{conn.state === "expired" ? "Logged out." : "Not connected."}</b>, " ", conn.why && say(conn.why), " ", <span aria-hidden="true">{left > 0 && "Next try in " + left + " s."}</span>]
   }
   return <div class={"bar" + (says ? " on" : "")} role="status" aria-live="polite" key="bar">{says}</div>
@@ -97,7 +97,7 @@ function draw() {
     <Top r={r} n={r.team ? waits() : 0} key="top" />,
     <Bar key="bar" />,
     <main id="main" key="main" tabindex="-1" aria-label={titleOf(r, v)} class={"view v-" + (v ? v.name || (v.top ? "teams" : "team") : "none")}>
-      {r.team && conn.state === "missing" ? <p class="empty">There is no team <b><Name of={r.team} /></b> here. <a href="#/">All teams</a></p> : v && !v.top && !team ? <p class="empty">Looking for the team…</p> : v ? <Shown v={v} r={r} /> : <p class="empty">There is no view of this name. <a href={to(r.team)}>To the team</a></p>}
+      {r.team && conn.state === "missing" ? <Empty>There is no team <b><Name of={r.team} /></b> here. <a href="#/">All teams</a></Empty> : v && !v.top && !team ? <Looking /> : v ? <Shown v={v} r={r} /> : <Empty>There is no view of this name. <a href={to(r.team)}>To the team</a></Empty>}
     </main>,
     <div class="notes" key="notes" role="status" aria-live="polite">
       {notes.map((n) => <div class={"note" + (n.bad ? " bad" : "")} key={n.id}>{n.text}<button class="icon" aria-label="Dismiss" onclick={() => dismiss(n)}>×</button></div>)}
@@ -123,7 +123,7 @@ addEventListener("keydown", (e) => press(e, () => {
 document.getElementById("page")!.replaceChildren()
 drawing(draw)
 addEventListener("hashchange", arrive)
-addEventListener("resize", () => redraw())
-setInterval(() => { if (!document.hidden) redraw(true) }, 10_000) // for what is since when
+for (const seen of ["resize", "scroll"]) addEventListener(seen, () => redraw())
+setInterval(() => { if (!document.hidden) redraw(100) }, 10_000) // for what is since when
 askSession()
 arrive()

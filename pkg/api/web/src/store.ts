@@ -129,7 +129,7 @@ export class OpenTeam {
       console.error(e)
       this.strange++
     }
-    redraw(true)
+    redraw(this.caughtUp ? 100 : 1000) // what was before is read without looking up
   }
 
   #fold(name: string, d: any) {
@@ -144,6 +144,7 @@ export class OpenTeam {
       case "ready":
         if (!this.caughtUp) this.refresh(0) // a hidden tab hears it each time that it has asked
         this.caughtUp = true
+        redraw()
         break
       case "reset":
         this.log.add(d)

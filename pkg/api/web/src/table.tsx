@@ -1,6 +1,14 @@
-import { h, type Child } from "./dom"
+import { h, redraw, type Child } from "./dom"
 
-// Table is rows below a head. It scrolls by itself where it is wider than its place.
-export const Table = (p: { head: Child[]; class?: string; children?: Child }) => (
-  <div class="scrolls"><table class={p.class}><thead><tr>{p.head.map((c) => <th>{c}</th>)}</tr></thead><tbody>{p.children}</tbody></table></div>
-)
+const shown = new Map<string, number>() // rows
+
+// rowsOf is how many rows a table shows.
+export const rowsOf = (id: string) => shown.get(id) ?? 100
+
+// Table is a row for each of these below a head. It scrolls by itself where it is wider than its place. Of
+// many the first are shown, and a button for more.
+export function Table<T>(p: { id: string; head: Child[]; of: T[]; row: (of: T) => Child; class?: string }) {
+  const n = rowsOf(p.id)
+  return [<div class="scrolls"><table class={p.class}><thead><tr>{p.head.map((c) => <th>{c}</th>)}</tr></thead><tbody>{p.of.slice(0, n).map(p.row)}</tbody></table></div>,
+    p.of.length > n && <button class="more" onclick={() => { shown.set(p.id, n + 300); redraw() }}>Show more ({p.of.length - n} are left)</button>]
+}

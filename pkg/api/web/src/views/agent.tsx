@@ -40,7 +40,7 @@ function begin(r: Route): () => void {
     url: () => "/v1" + where,
     on: (name, data, id) => {
       if (name === "") said.add(+id - 1, JSON.parse(data))
-      redraw(true)
+      redraw(100)
     },
     state: (c, p) => {
       why = c === "live" ? undefined : p

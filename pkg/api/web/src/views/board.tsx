@@ -157,7 +157,7 @@ export function read(text: string, known: (id: string) => boolean): NewTask[] {
   let indent = 0
   let blank = ""
   for (let l of lines) {
-    const last = tasks[tasks.length - 1]
+    const last = tasks.at(-1)!
     const from = l.search(/\S/)
     l = l.trimEnd()
     if (from > 0 && last) {
@@ -244,7 +244,7 @@ export const board: View = {
         <span class="gap"></span>
         {mayWrite() && <Button class="main" hint="n" do={startAdding}>New tasks</Button>}
       </div>
-      {t.state.tasks.size === 0 ? <Empty>{mayWrite() ? "There is no task yet. The leader makes some for a goal; you can, too." : "There is no task yet."}</Empty>
+      {t.state.tasks.size === 0 ? <Empty>There is no task yet.{mayWrite() && " The leader makes some for a goal; you can, too."}</Empty>
         : graph ? <Graph t={t} find={q} /> : Columns(t, q)}
       <Adding t={t} />
       <Menu />

@@ -88,7 +88,7 @@ export function parsed(text: string): Row[] {
       const both = l.slice(11) // the same name twice, or those of a renamed file, whose head names them again
       file = unquoted(both.slice((both.length + 1) / 2)).slice(2)
       add("file", file)
-      head = all[all.length - 1]
+      head = all.at(-1)!
     } else if (at) {
       head = undefined
       old = +at[1]

@@ -1,7 +1,7 @@
 // Which task waits for which, as the API has laid it out: a layer for each depth.
 
 import { h, redraw, type Child } from "../dom"
-import { curve, Zoom } from "../drawing"
+import { curve, Zoom, zoomKeys } from "../drawing"
 import { drag } from "../pointer"
 import { path, type Problem } from "../request"
 import { go, picked, to } from "../route"
@@ -69,7 +69,7 @@ const yOf = (n: Node) => ((n.place % most) + (most - Math.min(most, layers[n.dep
 function whole(fit = true) {
   most = Math.max(1, Math.min(Math.max(...layers), Math.ceil(Math.sqrt((nodes.length * wide * see.h) / (tall * see.w)))))
   starts = [0]
-  for (const n of layers) starts.push(starts[starts.length - 1] + Math.ceil(n / most))
+  for (const n of layers) starts.push(starts.at(-1)! + Math.ceil(n / most))
   if (!fit) return
   const w = starts[layers.length] * wide
   const hgt = most * tall
@@ -121,9 +121,7 @@ export function graphKeys(t: OpenTeam): Key[] {
     key("l ArrowRight", "what waits for it", () => move(1, 0)),
     key("j ArrowDown", "next of the layer", () => move(0, 1)),
     key("k ArrowUp", "previous of the layer", () => move(0, -1)),
-    key("+ =", "closer", () => zoom(1.3)),
-    key("-", "farther", () => zoom(1 / 1.3)),
-    key("0", "all of it", all),
+    ...zoomKeys(zoom, all),
     key("Enter", "its whole story", () => selected && go(to(t.id, "task", selected))),
     key("m", "what to do with it", () => openMenu(selected)),
   ]

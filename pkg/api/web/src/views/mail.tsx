@@ -47,7 +47,7 @@ function collect() {
   }
 }
 
-const newest = (t: Thread) => t.mail[t.mail.length - 1]
+const newest = (t: Thread) => t.mail.at(-1)!
 
 function found(r: Route): Thread[] {
   collect()

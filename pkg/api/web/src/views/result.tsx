@@ -53,11 +53,9 @@ function Cost(p: { by: string }) {
   const most = Math.max(1e-12, ...rows.map(size))
   return <Panel name="What it cost">
     <div class="chips">{bys.map(([k, name]) => <Chip on={p.by === k} do={() => { filter("by", k === "agent" ? "" : k); read(team!.id, k) }}>by {name}</Chip>)}</div>
-    {rows.length > 0 && usage?.by === p.by ? <Table class="usage" head={[bys.find(([k]) => k === p.by)?.[1], "calls", "tokens in", "out", "cost", ""]}>
-      {rows.slice(0, 200).map((r) => <tr key={r.name}><th>{p.by === "agent" && r.name ? <Who of={r.name} /> : <bdi>{line(r.name, 60) || "not known"}</bdi>}</th><td class="n">{r.model_calls}</td><td class="n">{short(r.prompt_tokens)}</td><td class="n">{short(r.completion_tokens)}</td>
+    {rows.length > 0 && usage?.by === p.by ? <Table id="usage" class="usage" head={[bys.find(([k]) => k === p.by)?.[1], "calls", "tokens in", "out", "cost", ""]} of={rows} row={(r) => <tr key={r.name}><th>{p.by === "agent" && r.name ? <Who of={r.name} /> : <bdi>{line(r.name, 60) || "not known"}</bdi>}</th><td class="n">{r.model_calls}</td><td class="n">{short(r.prompt_tokens)}</td><td class="n">{short(r.completion_tokens)}</td>
         <td class="n">{price(r, 3) || <span class="dim">not known</span>}</td>
-        <td aria-hidden="true"><svg class="bar-chart" viewBox="0 0 100 10" preserveAspectRatio="none"><rect width={(100 * size(r)) / most} height="10" /></svg></td></tr>)}
-    </Table> : <p class="dim">{usage ? "No call of a model so far." : "Looking…"}</p>}
+        <td aria-hidden="true"><svg class="bar-chart" viewBox="0 0 100 10" preserveAspectRatio="none"><rect width={(100 * size(r)) / most} height="10" /></svg></td></tr>} /> : <p class="dim">{usage ? "No call of a model so far." : "Looking…"}</p>}
     <p class="dim small">Of all goals of the team.</p></Panel>
 }
 
@@ -83,9 +81,8 @@ export const result: View = {
       {g?.summary ? <Panel name="Summary"><Markdown id={"sum" + r.team + g.goal_number} of={g.summary} first={6000} /></Panel> : g && <p class="dim">{working ? "The summary comes when the leader ends the goal." : "It left no summary."}</p>}
       {t.record?.line && !t.record.line.why && <Panel name="Take it over"><div class="acts left"><code class="mono command">{command}</code><Button do={() => act("copy", () => navigator.clipboard.writeText(command), "Copied.")}>Copy</Button></div></Panel>}
       <Panel name="Deliverables"><Files id={r.team} /></Panel>
-      <Panel name="Tasks">{tasks.length ? <Table head={["Task", "", "Result", "Check"]}>
-        {tasks.slice(0, 1000).map((x) => <tr key={x.id}><th><TaskLink of={x.id} /></th><td><span class="badge">{words(x.status)}</span> <span dir="auto">{line(x.title, 120)}</span></td><td dir="auto">{line(x.result_summary || x.reason, 200)}</td>
-          <td>{x.check ? <code class="mono" title="It has passed if the task is completed">{line(x.check, 60)}</code> : <span class="dim">none</span>}</td></tr>)}</Table> : <p class="dim">None.</p>}</Panel>
+      <Panel name="Tasks">{tasks.length ? <Table id="tasks" head={["Task", "", "Result", "Check"]} of={tasks} row={(x) => <tr key={x.id}><th><TaskLink of={x.id} /></th><td><span class="badge">{words(x.status)}</span> <span dir="auto">{line(x.title, 120)}</span></td><td dir="auto">{line(x.result_summary || x.reason, 200)}</td>
+          <td>{x.check ? <code class="mono" title="It has passed if the task is completed">{line(x.check, 60)}</code> : <span class="dim">none</span>}</td></tr>} /> : <p class="dim">None.</p>}</Panel>
       <Cost by={picked("by") || "agent"} />
       <Panel name="What was changed"><Diff id={r.team} to={() => "leader"} /></Panel>
       {mayWrite() && t.record && <Panel name={working ? "Add to the goal" : "Go on from here"}><Box id="next-goal" label={working ? "What to add" : "The next goal"} button={working ? "Add" : "Start"} rows={2}

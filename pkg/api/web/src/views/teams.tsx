@@ -92,7 +92,7 @@ export const all: View = {
       </section>}
       {!teams.list && <Looking why={teams.why} />}
       {teams.list && list.length === 0 && <Empty>{q ? "No team has " + plain(q) + " in its name or goal." :
-        mayWrite() ? "There is no team yet. Make one here, or run: teamctl run \"what is to be reached\"" : "There is no team yet."}</Empty>}
+        ["There is no team yet.", mayWrite() && " Make one here, or run: teamctl run \"what is to be reached\""]}</Empty>}
       {list.length > 40
         ? <List id={"teams|" + q} class="teams" count={list.length} estimate={150} label="Teams" keyOf={(i) => list[i].id} row={(i) => <Row t={list[i]} />} />
         : <div class="teams grid">{list.map((t) => <Row t={t} key={t.id} />)}</div>}

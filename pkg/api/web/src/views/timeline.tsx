@@ -1,17 +1,17 @@
 // What took the time of a goal: a lane for each member, and the tasks that it held.
 
-import { h, redraw, type Child, type VNode } from "../dom"
-import { curve, Legend, Zoom } from "../drawing"
+import { h, kept, redraw, type Child } from "../dom"
+import { curve, Legend, Zoom, zoomKeys } from "../drawing"
 import { drag } from "../pointer"
-import { path, say, type Problem } from "../request"
+import { path, type Problem } from "../request"
 import { filter, go, route, to } from "../route"
 import { ask, every, team } from "../store"
 import { line, span, Time, words } from "../text"
-import { Table } from "../table"
+import { rowsOf, Table } from "../table"
 import { key, type Key } from "../keys"
 import { colour, Who } from "../member"
-import { Empty, Panel, TaskLink } from "../ui"
-import type { Bar, Span, Timeline } from "../api"
+import { Empty, Looking, Panel, TaskLink } from "../ui"
+import type { Bar, Count, Lane, Span, Stage, Timeline } from "../api"
 import type { Route } from "../route"
 import type { View } from "../view"
 
@@ -24,47 +24,48 @@ const ms = (t: string) => Date.parse(t)
 let shown: Timeline | null = null
 let why: Problem | undefined
 let width = 900
+let seen = 0 // the first lane that is drawn
 let pointed: { lane: string; at: number } | null = null
+let asking = 0
 let askedFor = "" // what shown is of, and how its goal stood then
 
-const partOf = (r: Route) => ["goal", "from", "to"].map((k) => r.query.get(k)).join("|")
-const standing = () => partOf(route()) + "|" + team?.goal?.goal_number + team?.goal?.status
+const partOf = (r: Route) => "" + new URLSearchParams([...r.query].filter(([k]) => /^(goal|from|to)$/.test(k)))
+const standing = () => partOf(route()) + " " + team?.goal?.goal_number + team?.goal?.status
 
 function read(r: Route) {
-  const q = new URLSearchParams({ points: "600" })
-  for (const k of ["goal", "from", "to"]) if (r.query.get(k)) q.set(k, r.query.get(k)!)
   const part = partOf(r)
   const now = standing()
+  asking++
   const late = () => part !== partOf(route())
-  ask("/teams" + path(r.team, "timeline") + "?" + q, (t) => {
+  ask("/teams" + path(r.team, "timeline") + "?points=" + Math.min(600, width >> 1) + "&" + part, (t) => {
     if (late()) return
     shown = t
     askedFor = now
     why = undefined
-  }, (e) => { if (!late()) why = e })
+  }, (e) => { if (!late()) why = e }).finally(() => asking--)
 }
 
 function begin(r: Route) {
   shown = pointed = null
   why = undefined
-  begun = ended = 0
+  begun = ended = seen = 0
   read(r)
   return every(5000, () => {
     const now = route()
-    if (standing() !== askedFor || !(now.query.get("to") || now.query.get("goal") || team?.goal?.status !== "active")) read(now)
+    if (!asking && (standing() !== askedFor || !(now.query.get("to") || now.query.get("goal") || team?.goal?.status !== "active"))) read(now)
   })
 }
 
 // zoom shows a part of the time.
 function zoom(from: number, until: number) {
   if (!shown) return
-  const whole = until - from >= (ended || 0) - (begun || 0)
+  const whole = until - from >= ended - begun
   filter("from", whole ? "" : new Date(Math.round(from)).toISOString())
   filter("to", whole ? "" : new Date(Math.round(until)).toISOString())
   read(route())
 }
 
-let begun = 0 // when the whole goal began, and ended, or now
+let begun = 0 // when the whole goal began, and ended, or now; 0 = that is not known
 let ended = 0
 
 function closer(by: number) {
@@ -93,71 +94,87 @@ function step(lane: number, by: number) {
 // taskAt is the task whose bar is pointed at.
 const taskAt = () => shown?.tasks.find((k) => k.agent_id === pointed?.lane && ms(k.from) <= pointed.at && ms(k.to) >= pointed.at)?.task || ""
 
+// The lanes that can be seen, and some beside them. What points at them leaves them as they are drawn.
+const inner = () => Math.max(100, width - gutter - 8)
+const within = (n: number) => Math.max(0, Math.min(1, n))
+
 function Lanes(p: { t: Timeline; id: string }) {
   const t = p.t
   const a = ms(t.from)
   const b = Math.max(ms(t.to), a + 1)
-  const inner = Math.max(100, width - gutter - 8)
-  const x = (at: number) => gutter + Math.max(0, Math.min(1, (at - a) / (b - a))) * inner
-  const rows = new Map(t.lanes.map((l, i) => [l.agent_id, head + i * row]))
-  const critical = new Set(t.critical.map((c) => c.task))
-  const last = new Map(t.tasks.map((k) => [k.task, k]))
-  const first = new Map([...t.tasks].reverse().map((k) => [k.task, k]))
-  const bars = t.tasks.filter((k) => rows.has(k.agent_id) && ms(k.to) >= a && ms(k.from) <= b)
-  const mid = (k: Bar) => rows.get(k.agent_id)! + 26
+  const at = (e: PointerEvent) => {
+    const box = document.querySelector(".lanes svg")!.getBoundingClientRect()
+    return { lane: t.lanes[Math.floor((e.clientY - box.top - head) / row)]?.agent_id, at: a + within((e.clientX - box.left - gutter) / inner()) * (b - a) }
+  }
+  const point = (e: PointerEvent) => { const to = at(e); pointed = to.lane ? to : null; redraw() }
+  const each = (el: any) => {
+    const first = Math.max(0, Math.floor((-el.getBoundingClientRect().top / row - 5) / 10) * 10)
+    if (Math.abs(el.clientWidth - width) > 1 || first !== seen) {
+      width = el.clientWidth
+      seen = first
+      redraw()
+    }
+  }
+  const leave = (e: PointerEvent) => { if (e.pointerType === "mouse") { pointed = null; redraw() } }
+  return <div class="lanes" each={each} onpointermove={point} onpointerleave={leave}
+    onpointerdown={(e: PointerEvent) => {
+      point(e)
+      const start = at(e)
+      drag(e, () => {}, (u) => { const end = at(u); if (Math.abs(end.at - start.at) * inner() > 8 * (b - a)) zoom(Math.min(start.at, end.at), Math.max(start.at, end.at)) })
+    }}>
+    <Drawn t={t} id={p.id} a={a} b={b} width={width} from={seen} to={seen + 20 + Math.ceil(innerHeight / row)} />
+    {pointed && <div class="cursor" style={{ transform: "translateX(" + (gutter + within((pointed.at - a) / (b - a)) * inner()) + "px)" }}></div>}
+  </div>
+}
+
+const Drawn = kept(({ t, id, a, b, width, from, to: until }) => {
+  const x = (at: number) => gutter + within((at - a) / (b - a)) * inner()
+  const mids = new Map<string, number>(t.lanes.map((l: Lane, i: number) => [l.agent_id, head + i * row + 26])) // of the bars
+  const mid = (k: Bar) => mids.get(k.agent_id)!
+  const top = head + from * row
+  const critical = new Set(t.critical.map((c: Stage) => c.task))
+  const last = new Map<string, Bar>(t.tasks.map((k: Bar) => [k.task, k]))
+  const first = new Map<string, Bar>([...t.tasks].reverse().map((k) => [k.task, k]))
+  const bars = t.tasks.filter((k: Bar) => mid(k) >= top && mid(k) < head + until * row && ms(k.to) >= a && ms(k.from) <= b)
   let lines = ""
   let marked = ""
   const link = (f: Bar | undefined, g: Bar | undefined) => {
-    if (!f || !g || !rows.has(f.agent_id) || !rows.has(g.agent_id) || ms(g.from) < a || ms(f.to) > b) return ""
+    if (!f || !g || !(mid(f) && mid(g)) || ms(g.from) < a || ms(f.to) > b) return ""
     return curve(x(ms(f.to)), mid(f), x(ms(g.from)), mid(g))
   }
   if (t.edges.length < 2000) for (const e of t.edges) lines += link(last.get(e.from), first.get(e.to))
-  t.critical.forEach((c, i) => { if (i) marked += link(last.get(t.critical[i - 1].task), first.get(c.task)) })
+  t.critical.forEach((c: Stage, i: number) => { if (i) marked += link(last.get(t.critical[i - 1].task), first.get(c.task)) })
   const high = head + t.lanes.length * row + 6
-  const n = Math.max(2, Math.floor(inner / 130))
+  const n = Math.max(2, Math.floor(inner() / 130))
   const ticks = Array.from({ length: n }, (_, i) => a + ((b - a) * i) / n)
-  const at = (e: PointerEvent) => {
-    const box = document.querySelector(".lanes svg")!.getBoundingClientRect()
-    const i = Math.floor((e.clientY - box.top - head) / row)
-    return { lane: t.lanes[i]?.agent_id, at: a + Math.max(0, Math.min(1, (e.clientX - box.left - gutter) / inner)) * (b - a) }
-  }
-  const point = (e: PointerEvent) => { const to = at(e); pointed = to.lane ? { lane: to.lane, at: to.at } : null; redraw() }
-  return <div class="lanes" each={(el: any) => { if (Math.abs(el.clientWidth - width) > 1) { width = el.clientWidth; redraw() } }}>
-    <svg width={width} height={high} viewBox={"0 0 " + width + " " + high} role="img" aria-label={"Critical path: " + t.critical.map((c) => c.task + (c.after === "member" ? " (waited for " + c.agent_id + ")" : "")).join(", ") + ". The tables below hold the rest."}
-      onpointermove={point} onpointerleave={(e: PointerEvent) => { if (e.pointerType === "mouse") { pointed = null; redraw() } }}
-      onpointerdown={(e: PointerEvent) => {
-        point(e)
-        const start = at(e)
-        drag(e, () => {}, (u) => { const end = at(u); if (Math.abs(x(end.at) - x(start.at)) > 8) zoom(Math.min(start.at, end.at), Math.max(start.at, end.at)) })
-      }}>
-      {ticks.map((k) => [<line class="tick" x1={x(k)} x2={x(k)} y1={head - 6} y2={high} />, <text class="tick" x={x(k) + 3} y="12">{clock(k, b - a)}</text>])}
-      {t.lanes.map((l) => {
-        const y = rows.get(l.agent_id)!
-        const paths: Record<string, string> = {}
-        for (const s of l.spans) {
-          const w = Math.max(0.6, x(ms(s.to)) - x(ms(s.from))).toFixed(1)
-          paths[s.kind] = (paths[s.kind] || "") + "M" + x(ms(s.from)).toFixed(1) + " " + (y + 3) + "h" + w + "v12h-" + w + "z"
-        }
-        return <g key={l.agent_id}>
-          <text x="0" y={y + 14} class={"lane-name c-" + colour(l.agent_id)}>{line(l.agent_id, 15)}</text>
-          {Object.keys(paths).map((k) => <path key={k} class={"k-" + k} d={paths[k]} />)}
-        </g>
-      })}
-      <path class="edges" d={lines} />
-      <path class="edges near" d={marked} />
-      {bars.map((k) => {
-        const x1 = x(ms(k.from))
-        const w = Math.max(2, x(ms(k.to)) - x1)
-        const y = rows.get(k.agent_id)! + 18
-        return <g key={k.task + k.from} class={"bar t-" + k.status + (critical.has(k.task) ? " critical" : "")} ondblclick={() => go(to(p.id, "task", k.task))}>
-          <title>{line(k.task + " " + k.title, 120)}: {span((ms(k.to) - ms(k.from)) / 1000)}, {words(k.status)}</title>
-          <rect x={x1} y={y} width={w} height="15" rx="2" />{w > 40 && <text x={x1 + 4} y={y + 11}>{line(k.task, 10)}{w > 120 ? " " + line(k.title, Math.floor((w - 50) / 7)) : ""}</text>}
-        </g>
-      })}
-      {pointed && <line class="cursor" x1={x(pointed.at)} x2={x(pointed.at)} y1={head - 6} y2={high} />}
-    </svg>
-  </div>
-}
+  return <svg width={width} height={high} viewBox={"0 0 " + width + " " + high} role="img" aria-label={"Critical path: " + t.critical.map((c: Stage) => c.task + (c.after === "member" ? " (waited for " + c.agent_id + ")" : "")).join(", ") + ". The tables below hold the rest."}>
+    {ticks.map((k) => [<line class="tick" x1={x(k)} x2={x(k)} y1={head - 6} y2={high} />, <text class="tick" x={x(k) + 3} y="12">{clock(k, b - a)}</text>])}
+    {t.lanes.slice(from, until).map((l: Lane, i: number) => {
+      const y = top + i * row
+      const paths: Record<string, string> = {}
+      for (const s of l.spans) {
+        const x1 = x(ms(s.from))
+        const w = Math.max(0.6, x(ms(s.to)) - x1).toFixed(1)
+        paths[s.kind] = (paths[s.kind] || "") + "M" + x1.toFixed(1) + " " + (y + 3) + "h" + w + "v12h-" + w + "z"
+      }
+      return <g key={l.agent_id}>
+        <text x="0" y={y + 14} class={"lane-name c-" + colour(l.agent_id)}>{line(l.agent_id, 15)}</text>
+        {Object.keys(paths).map((k) => <path key={k} class={"k-" + k} d={paths[k]} />)}
+      </g>
+    })}
+    <path class="edges" d={lines} />
+    <path class="edges near" d={marked} />
+    {bars.map((k: Bar) => {
+      const x1 = x(ms(k.from))
+      const w = Math.max(2, x(ms(k.to)) - x1)
+      const y = mid(k)
+      return <g key={k.task + k.from} class={"bar t-" + k.status + (critical.has(k.task) ? " critical" : "")} ondblclick={() => go(to(id, "task", k.task))}>
+        <title>{line(k.task + " " + k.title, 120)}: {span((ms(k.to) - ms(k.from)) / 1000)}, {words(k.status)}</title>
+        <rect x={x1} y={y - 8} width={w} height="15" rx="2" />{w > 40 && <text x={x1 + 4} y={y + 3}>{line(k.task, 10)}{w > 120 ? " " + line(k.title, Math.floor((w - 50) / 7)) : ""}</text>}
+      </g>
+    })}
+  </svg>
+})
 
 const clock = (t: number, of: number) => new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", ...(of < 600_000 && { second: "2-digit" }), hourCycle: "h23" }).format(t)
 
@@ -168,16 +185,14 @@ function Pointed(p: { t: Timeline }) {
 }
 
 // Counts is how many tasks there were of each kind over time.
-function Counts(p: { t: Timeline }) {
-  const all = p.t.counts
+const Counts = kept(({ t, a, b }) => {
+  const all: Count[] = t.counts
   const most = Math.max(1, ...all.map((c) => c.done + c.running + c.ready + c.blocked + c.failed))
   if (all.length < 2) return null
-  const a = begun
-  const b = Math.max(ended, a + 1)
-  const x = (i: number) => (((ms(all[i].at) - a) / (b - a)) * 600).toFixed(1)
+  const x = (i: number) => (((ms(all[i].at) - a) / Math.max(b - a, 1)) * 600).toFixed(1)
   const layers = [["done", "completed"], ["running", "in_progress"], ["ready", "pending"], ["blocked", "blocked"], ["failed", "failed"]] as ["done", string][]
   const below = all.map(() => 0)
-  const now = all[all.length - 1]
+  const now = all.at(-1)!
   return <Panel name="Tasks over time">
     <svg class="area" viewBox="0 0 600 80" preserveAspectRatio="none" role="img" aria-label={"Now: " + layers.map(([k]) => now[k] + " " + k).join(", ")}>
       {layers.map(([k, name]) => {
@@ -189,30 +204,20 @@ function Counts(p: { t: Timeline }) {
     </svg>
     <Legend of={layers.map(([k, name]) => ["t-" + name, now[k] + " " + k])} />
   </Panel>
-}
+})
 
-// The tables are made once for each answer: what points at the lanes leaves them alone.
-let tables: VNode
-let tablesOf: Timeline | null = null
-
-function Tables(p: { t: Timeline }) {
-  const t = p.t
-  if (tablesOf === t) return tables
-  const critical = new Set(t.critical.map((c) => c.task))
-  tables = <div class="tables">
-    <Panel name="Where the time went"><Table head={["Member", ...Object.values(kinds), "waited for"]}>
-      {t.lanes.map((l) => {
+const Tables = kept(({ t }) => {
+  const critical = new Set(t.critical.map((c: Stage) => c.task))
+  return [
+    <Panel name="Where the time went"><Table id="lanes" head={["Member", ...Object.values(kinds), "waited for"]} of={t.lanes as Lane[]} row={(l) => {
         const by: Record<string, number> = {}
         for (const s of l.spans) if (s.for) by[s.for] = (by[s.for] || 0) + (ms(s.to) - ms(s.from)) / 1000
         return <tr key={l.agent_id}><th><bdi class={"c-" + colour(l.agent_id)}>{line(l.agent_id, 60)}</bdi></th>{Object.keys(kinds).map((k) => <td class="n">{l.seconds[k] ? span(l.seconds[k]) : ""}</td>)}<td>{Object.keys(by).map((w) => (waits[w] || words(w)) + " " + span(by[w])).join(", ")}</td></tr>
-      })}</Table></Panel>
-    {t.tasks.length > 0 && <Panel name="Tasks"><Table head={["Task", "", "Member", "from", "for"]}>
-      {t.tasks.slice(0, 1000).map((k) => <tr><th><TaskLink of={k.task} /></th><td><span class="badge">{words(k.status)}</span> {critical.has(k.task) && <span class="badge">critical path</span>} <span dir="auto">{line(k.title, 120)}</span></td>
-        <td><Who of={k.agent_id} /></td><td class="n"><Time at={k.from} /></td><td class="n">{span((ms(k.to) - ms(k.from)) / 1000)}</td></tr>)}</Table></Panel>}
-  </div>
-  tablesOf = t
-  return tables
-}
+      }} /></Panel>,
+    t.tasks.length > 0 && <Panel name="Tasks"><Table id="held" head={["Task", "", "Member", "from", "for"]} of={t.tasks as Bar[]} row={(k) => <tr><th><TaskLink of={k.task} /></th><td><span class="badge">{words(k.status)}</span> {critical.has(k.task) && <span class="badge">critical path</span>} <span dir="auto">{line(k.title, 120)}</span></td>
+        <td><Who of={k.agent_id} /></td><td class="n"><Time at={k.from} /></td><td class="n">{span((ms(k.to) - ms(k.from)) / 1000)}</td></tr>} /></Panel>,
+  ]
+})
 
 export const timeline: View = {
   name: "timeline",
@@ -222,28 +227,25 @@ export const timeline: View = {
   keys: (): Key[] => [
     key("ArrowRight l", "next span", () => step(0, 1)), key("ArrowLeft h", "span before", () => step(0, -1)),
     key("ArrowDown j", "next member", () => step(1, 0)), key("ArrowUp k", "member before", () => step(-1, 0)),
-    key("+ =", "closer", () => closer(2)), key("-", "farther", () => closer(0.5)), key("0", "all of it", all),
+    ...zoomKeys(closer, all),
     key("Enter", "the task's story", () => { const id = taskAt(); if (id) go(to(route().team, "task", id)) }),
   ],
   draw(r): Child {
-    if (why && !shown) return <Empty>{why.status === 404 ? "No goal yet. " : say(why) + " "}<a href={to(r.team)}>To the team</a></Empty>
     const t = shown
-    if (!t) return <Empty>Looking…</Empty>
-    if (!r.query.get("from") && !r.query.get("to")) {
+    if (!t) return <Looking why={why}><a href={to(r.team)}>To the team</a></Looking>
+    if (!begun || !(r.query.get("from") || r.query.get("to"))) {
       begun = ms(t.from)
       ended = ms(t.to)
     }
-    begun ||= ms(t.from)
-    ended ||= ms(t.to)
     return <div class="page">
       <div class="head tools"><h1>Timeline</h1><span class="dim">goal {t.goal}, {span((ms(t.to) - ms(t.from)) / 1000)}</span>
         {!t.whole && <span class="badge warn" title="Entries of this time are not stored any more">incomplete</span>}<span class="gap"></span>
         <Zoom closer={closer} whole={all} /></div>
       <p class="says">{line(t.sentence, 600)}</p>
       {t.lanes.length ? <section class="panel" aria-label="Lanes"><Lanes t={t} id={r.team} /><Pointed t={t} />
-        <Legend of={[...Object.keys(kinds).map((k): [string, string] => ["k-" + k, kinds[k]]), ["critical", "critical path"]]} /></section>
+        <Legend of={[...Object.entries(kinds).map(([k, name]): [string, string] => ["k-" + k, name]), ["critical", "critical path"]]} /></section>
         : <Empty>No member has been at it yet.</Empty>}
-      <Counts t={t} /><Tables t={t} />
+      <Counts t={t} a={begun} b={ended} /><Tables t={t} rows={rowsOf("lanes") + rowsOf("held")} />
     </div>
   },
 }
