@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -81,9 +80,7 @@ func (a *app) agentsGetCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.print(m, []string{string(m.AgentID)}, func(io.Writer, bool) error {
-					return writeFields(a.screen(), agentFields(t.ID(), m))
-				})
+				return a.printFields(m, string(m.AgentID), agentFields(t.ID(), m))
 			})
 		},
 	}
@@ -104,10 +101,7 @@ func (a *app) agentsCompactCmd() *cobra.Command {
 				if err := t.Members().Compact(ctx, name); err != nil {
 					return err
 				}
-				return a.print(map[string]any{"agent_id": name}, []string{string(name)}, func(w io.Writer, _ bool) error {
-					_, err := fmt.Fprintf(w, "%s shortens its conversation; teamctl agents shows how full it is\n", name.At(t.ID()))
-					return err
-				})
+				return a.printLine(map[string]any{"agent_id": name}, string(name), name.At(t.ID())+" shortens its conversation; teamctl agents shows how full it is")
 			})
 		},
 	}

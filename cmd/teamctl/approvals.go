@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -75,14 +74,12 @@ func (a *app) approvalsShowCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.print(p, []string{p.ID}, func(io.Writer, bool) error {
-					fields := []field{
-						{"id", p.ID}, {"agent", p.AgentID.At(t.ID())}, {"task", string(p.Task)}, {"status", planStatus(p)}, {"why", p.Void},
-						{"decides", string(p.Asks())}, {"submitted", moment(&p.CreatedAt)}, {"decided", moment(p.DecidedAt)}, {"decided by", string(p.DecidedBy)},
-						{"scope", string(p.Scope)}, {"feedback", p.Feedback}, {"ended", moment(p.EndedAt)}, {"hash", p.PlanHash}, {"plan", p.Plan},
-					}
-					return writeFields(a.screen(), append(fields, callFields(p.Call)...))
-				})
+				fields := []field{
+					{"id", p.ID}, {"agent", p.AgentID.At(t.ID())}, {"task", string(p.Task)}, {"status", planStatus(p)}, {"why", p.Void},
+					{"decides", string(p.Asks())}, {"submitted", moment(&p.CreatedAt)}, {"decided", moment(p.DecidedAt)}, {"decided by", string(p.DecidedBy)},
+					{"scope", string(p.Scope)}, {"feedback", p.Feedback}, {"ended", moment(p.EndedAt)}, {"hash", p.PlanHash}, {"plan", p.Plan},
+				}
+				return a.printFields(p, p.ID, append(fields, callFields(p.Call)...))
 			})
 		},
 	}
@@ -142,7 +139,7 @@ func (a *app) decide(id, as string, d team.Decision) error {
 		if err != nil {
 			return err
 		}
-		return a.print(p, []string{p.ID}, func(io.Writer, bool) error { return a.say(decided(t.ID(), p)) })
+		return a.printLine(p, p.ID, decided(t.ID(), p))
 	})
 }
 

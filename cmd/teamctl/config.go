@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -73,9 +72,7 @@ func (a *app) configValidateCmd() *cobra.Command {
 			fmt.Fprintln(a.err, printable(rule))
 		}
 		a.tellWithheld(cfg, roles)
-		return a.print(map[string]any{"file": cfg.File(), "valid": true}, []string{cfg.File()}, func(io.Writer, bool) error {
-			return a.say(cfg.File() + " is valid")
-		})
+		return a.printLine(map[string]any{"file": cfg.File(), "valid": true}, cfg.File(), cfg.File()+" is valid")
 	}
 	return cmd
 }
@@ -90,7 +87,7 @@ func (a *app) faulty(file string, faults []error) error {
 	for i, fault := range faults {
 		lines[i] = team.Line(fault)
 	}
-	err := a.print(map[string]any{"file": file, "valid": false, "faults": lines}, []string{file}, func(io.Writer, bool) error { return a.say(lines...) })
+	err := a.printLine(map[string]any{"file": file, "valid": false, "faults": lines}, file, lines...)
 	if err != nil {
 		return err
 	}

@@ -102,6 +102,16 @@ func (a *app) printPlain(v any, names []string, table func(io.Writer, bool) erro
 	return table(a.out, a.output == asWide)
 }
 
+// printLine is print for one thing, which people get as these lines.
+func (a *app) printLine(v any, name string, lines ...string) error {
+	return a.print(v, []string{name}, func(io.Writer, bool) error { return a.say(lines...) })
+}
+
+// printFields is print for one thing, which people get field by field.
+func (a *app) printFields(v any, name string, fields []field) error {
+	return a.print(v, []string{name}, func(io.Writer, bool) error { return writeFields(a.screen(), fields) })
+}
+
 // printAll prints all as an array, one a line in jsonl, or by name; to people as show does.
 func printAll[T any](a *app, all []T, name func(T) string, show func(wide bool) error) error {
 	items, names := make([]any, len(all)), make([]string, len(all))

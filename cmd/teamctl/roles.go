@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -186,9 +185,7 @@ func (a *app) rolesShowCmd() *cobra.Command {
 				return team.Errorf(team.NotFound, "there is no role %q", args[0]).WithHint("teamctl roles lists them")
 			}
 			v := views[i]
-			return a.print(v, []string{v.Name}, func(io.Writer, bool) error {
-				return writeFields(a.screen(), roleFields(v))
-			})
+			return a.printFields(v, v.Name, roleFields(v))
 		},
 	}
 }

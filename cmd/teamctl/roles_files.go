@@ -66,9 +66,7 @@ func (a *app) rolesNewCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(map[string]any{"name": args[0], "file": path}, []string{path}, func(io.Writer, bool) error {
-				return a.say(path + " is written; once you have changed it, the next run, spawn or tasks add stores the role with the team")
-			})
+			return a.printLine(map[string]any{"name": args[0], "file": path}, path, path+" is written; once you have changed it, the next run, spawn or tasks add stores the role with the team")
 		},
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -109,17 +108,12 @@ func readWhen(state team.MemberState, urgent bool) string {
 
 // printSent tells to whom a message went, and when it is read.
 func (a *app) printSent(t *client.Team, m team.Message, to []team.AgentID, when string) error {
-	return a.print(sent{m.ID, to, m.Stored}, []string{m.ID}, func(io.Writer, bool) error {
-		line := "sent to"
-		for i, name := range to {
-			if i > 0 {
-				line += ","
-			}
-			line += " " + name.At(t.ID())
-		}
-		if m.Stored != "" {
-			when += "; the text is long: its beginning and end are read at once, the whole is stored (teamctl messages get " + m.ID + ")"
-		}
-		return a.say(line + when)
-	})
+	names := make([]string, len(to))
+	for i, name := range to {
+		names[i] = name.At(t.ID())
+	}
+	if m.Stored != "" {
+		when += "; the text is long: its beginning and end are read at once, the whole is stored (teamctl messages get " + m.ID + ")"
+	}
+	return a.printLine(sent{m.ID, to, m.Stored}, m.ID, "sent to "+strings.Join(names, ", ")+when)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -111,9 +110,7 @@ func (a *app) printTask(ctx context.Context, t *client.Team, task team.Task, wha
 	if err != nil {
 		return err
 	}
-	return a.print(v, []string{string(v.ID)}, func(io.Writer, bool) error {
-		return a.say(fmt.Sprintf("%s %s: %s", v.ID, what, v.Title))
-	})
+	return a.printLine(v, string(v.ID), fmt.Sprintf("%s %s: %s", v.ID, what, v.Title))
 }
 
 // warnBad names records that cannot be read, and so are missing in what is shown.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -147,16 +146,14 @@ func (a *app) teamsRmCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(d, []string{string(id)}, func(io.Writer, bool) error {
-				line := fmt.Sprintf("team %s is deleted", id)
-				if len(d.Ended) > 0 {
-					line += "; stopped for it: " + strings.Join(team.Strings(d.Ended...), ", ")
-				}
-				if d.Open > 0 {
-					line += fmt.Sprintf("; with it went tasks that were not done: %d", d.Open)
-				}
-				return a.say(line)
-			})
+			line := fmt.Sprintf("team %s is deleted", id)
+			if len(d.Ended) > 0 {
+				line += "; stopped for it: " + strings.Join(team.Strings(d.Ended...), ", ")
+			}
+			if d.Open > 0 {
+				line += fmt.Sprintf("; with it went tasks that were not done: %d", d.Open)
+			}
+			return a.printLine(d, string(id), line)
 		})
 	}
 	return cmd
@@ -259,15 +256,13 @@ func teamsTable(teams []client.TeamStatus) table {
 }
 
 func (a *app) printTeam(t team.Team) error {
-	return a.print(t, []string{string(t.ID)}, func(io.Writer, bool) error {
-		return writeFields(a.screen(), []field{
-			{"name", string(t.ID)}, {"status", string(t.Status)}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
-			{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)}, {"recheck", string(cmp.Or(t.Policies.Recheck, team.RecheckTouched))},
-			{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"delegate mode", fmt.Sprint(t.Policies.Delegate)}, {"dialect", string(t.Dialect(team.Role{}))},
-			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"isolation", isolationShown(t)}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
-			{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"worktree links", strings.Join(t.Hands.Links, ", ")}, {"summary", t.Summary},
-			{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)},
-		})
+	return a.printFields(t, string(t.ID), []field{
+		{"name", string(t.ID)}, {"status", string(t.Status)}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
+		{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)}, {"recheck", string(cmp.Or(t.Policies.Recheck, team.RecheckTouched))},
+		{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"delegate mode", fmt.Sprint(t.Policies.Delegate)}, {"dialect", string(t.Dialect(team.Role{}))},
+		{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"isolation", isolationShown(t)}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
+		{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"worktree links", strings.Join(t.Hands.Links, ", ")}, {"summary", t.Summary},
+		{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)},
 	})
 }
 
