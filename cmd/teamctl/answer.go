@@ -11,7 +11,6 @@ import (
 )
 
 func (a *app) answerCmd() *cobra.Command {
-	var as string
 	cmd := &cobra.Command{
 		Use: "answer [NAME|ID] TEXT", Short: "Answer a question that a member has asked you",
 		Long: "answer answers the question of the member NAME, or the one of that ID; with TEXT alone the only one that is open.\n" +
@@ -25,10 +24,9 @@ func (a *app) answerCmd() *cobra.Command {
 		},
 		ValidArgsFunction: first(completeQuestions),
 	}
-	cmd.Flags().StringVar(&as, "as", "", "answer for this seat")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
+	as := a.memberFlag(cmd, "as", completePresent, "answer for this seat")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		seat, err := a.optionalMember(as)
+		seat, err := as()
 		if err != nil {
 			return err
 		}

@@ -95,7 +95,7 @@ func callFields(c *team.AskedCall) []field {
 
 func (a *app) approvalsApproveCmd() *cobra.Command {
 	var d team.Decision
-	var as, scope string
+	var scope string
 	cmd := &cobra.Command{
 		Use: "approve ID", Short: "Approve a plan, allow a call, or let a lost member come back", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
 		Long: "approve lets the plan's agent carry it out: until the task that it holds has ended or, without a task, until it\n" +
@@ -105,8 +105,8 @@ func (a *app) approvalsApproveCmd() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&d.Feedback, "feedback", "", "what the agent is to know besides")
 	cmd.Flags().StringVar(&scope, "scope", "", "of a call: once, task or always (default once)")
-	cmd.Flags().StringVar(&as, "as", "", "decide on a call for this seat")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"scope": fixed(team.Strings(team.Once, team.ForTask, team.Always)...), "as": completePresent})
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"scope": fixed(team.Strings(team.Once, team.ForTask, team.Always)...)})
+	as := a.memberFlag(cmd, "as", completePresent, "decide on a call for this seat")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		d.Approve, d.Scope = true, team.Scope(scope)
 		return a.decide(args[0], as, d)
@@ -116,21 +116,19 @@ func (a *app) approvalsApproveCmd() *cobra.Command {
 
 func (a *app) approvalsRejectCmd() *cobra.Command {
 	var d team.Decision
-	var as string
 	cmd := &cobra.Command{
 		Use: "reject ID [--feedback TEXT]", Short: "Reject a plan, with what is to be different, refuse a call, or leave a lost member lost", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
 		Long: "reject has the plan's agent continue to plan, with the feedback. The agent of a call does without it, or makes another.\n" +
 			"A lost member stays lost. Of several decisions the first holds.",
 	}
 	cmd.Flags().StringVar(&d.Feedback, "feedback", "", "what is to be different; required for a plan")
-	cmd.Flags().StringVar(&as, "as", "", "decide on a call for this seat")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
+	as := a.memberFlag(cmd, "as", completePresent, "decide on a call for this seat")
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.decide(args[0], as, d) }
 	return cmd
 }
 
-func (a *app) decide(id, as string, d team.Decision) error {
-	seat, err := a.optionalMember(as)
+func (a *app) decide(id string, as func() (team.AgentID, error), d team.Decision) error {
+	seat, err := as()
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (a *app) sendCmd() *cobra.Command {
 			"The member reads it at its next turn; with --urgent before anything else.",
 		ValidArgsFunction: first(completePresent),
 	}
-	m.flags(cmd)
+	m.flags(a, cmd)
 	cmd.Flags().StringVar(&m.replyTo, "reply-to", "", "ID of the message that this answers")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		name, err := a.member(args[0])
@@ -49,20 +49,20 @@ func (a *app) sendCmd() *cobra.Command {
 
 // mailFlags are the flags of send and broadcast.
 type mailFlags struct {
-	as, replyTo string
-	urgent      bool
+	as      func() (team.AgentID, error)
+	replyTo string
+	urgent  bool
 }
 
-func (f *mailFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.as, "as", "", "write as this person's seat")
+func (f *mailFlags) flags(a *app, cmd *cobra.Command) {
+	f.as = a.memberFlag(cmd, "as", completePresent, "write as this person's seat")
 	cmd.Flags().BoolVar(&f.urgent, "urgent", false, "have it read before anything else")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
 }
 
 // mail is what is to be sent; to whom is left open.
 func (f *mailFlags) mail(a *app, text string) (m client.NewMail, err error) {
 	m = client.NewMail{ReplyTo: f.replyTo, Urgent: f.urgent}
-	if m.As, err = a.optionalMember(f.as); err != nil {
+	if m.As, err = f.as(); err != nil {
 		return m, err
 	}
 	if m.Text, err = textOf(a.cmd, text); err != nil {
