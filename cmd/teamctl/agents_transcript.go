@@ -17,7 +17,6 @@ func (a *app) agentsTranscriptCmd() *cobra.Command {
 		Long: "transcript shows what a member was told, said and did, from its journal, also after it has left.\n" +
 			"A subagent is named by its owner and its id, as coder-1.a1b2c3d.\n" +
 			"With -o jsonl, or json and --follow, it is one entry a line.",
-		Example:           "  teamctl agents transcript coder-1\n  teamctl agents transcript leader --follow",
 		ValidArgsFunction: first(completeMembers),
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with what comes, until Ctrl-C or --timeout")

@@ -43,7 +43,6 @@ func (a *app) attachCmd() *cobra.Command {
 		Long: "attach shows what the team has done for its present goal and continues as run does, with its result and exit status.\n" +
 			"A goal that has ended is shown with its result. Ctrl-C leaves the team at work.\n" +
 			"With --agent it shows one member, with its mail and its tasks.",
-		Example: "  teamctl attach\n  teamctl attach --agent coder-1 --since 10m",
 	}
 	v.flags(cmd)
 	agent := a.memberFlag(cmd, "agent", completeMembers, "show only this member")

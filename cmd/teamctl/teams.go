@@ -199,40 +199,28 @@ func choicesOf(cmd *cobra.Command, fresh bool) func(*cobra.Command) team.Choices
 		"dialect":   fixed(string(team.Native), string(team.Claude)),
 		"isolation": fixed(team.Isolation("").Values()...),
 	})
-	return func(cmd *cobra.Command) (ch team.Choices) {
-		given := cmd.Flags().Changed
-		if given("description") {
-			ch.Description = &description
+	return func(cmd *cobra.Command) team.Choices {
+		return team.Choices{
+			Description:  ifGiven(cmd, "description", description),
+			MaxTeammates: ifGiven(cmd, "max-teammates", teammates),
+			Create:       ifGiven(cmd, "create", team.Create(create)),
+			Respawn:      ifGiven(cmd, "respawn", team.Respawn(respawn)),
+			Approver:     ifGiven(cmd, "approver", team.Approver(approver)),
+			Recheck:      ifGiven(cmd, "recheck", team.Recheck(recheck)),
+			Dialect:      ifGiven(cmd, "dialect", team.Dialect(dialect)),
+			Isolation:    ifGiven(cmd, "isolation", team.Isolation(isolation)),
+			Delegate:     ifGiven(cmd, "delegate", delegate),
+			PlanMode:     ifGiven(cmd, "plan-mode", planMode),
 		}
-		if given("max-teammates") {
-			ch.MaxTeammates = &teammates
-		}
-		if given("create") {
-			ch.Create = new(team.Create(create))
-		}
-		if given("respawn") {
-			ch.Respawn = new(team.Respawn(respawn))
-		}
-		if given("approver") {
-			ch.Approver = new(team.Approver(approver))
-		}
-		if given("recheck") {
-			ch.Recheck = new(team.Recheck(recheck))
-		}
-		if given("dialect") {
-			ch.Dialect = new(team.Dialect(dialect))
-		}
-		if given("isolation") {
-			ch.Isolation = new(team.Isolation(isolation))
-		}
-		if given("delegate") {
-			ch.Delegate = &delegate
-		}
-		if given("plan-mode") {
-			ch.PlanMode = &planMode
-		}
-		return ch
 	}
+}
+
+// ifGiven returns the value of a flag; nil if it is left out.
+func ifGiven[T any](cmd *cobra.Command, flag string, v T) *T {
+	if !cmd.Flags().Changed(flag) {
+		return nil
+	}
+	return &v
 }
 
 // onlyIf returns v if it is to be shown, else its zero value.
