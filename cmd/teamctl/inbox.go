@@ -158,7 +158,7 @@ func (a *app) letterPrinter(ctx context.Context, t *client.Team) (show func(clie
 	if show = oneByOne(a, func(l client.Letter) string { return l.ID }); show != nil {
 		return show, func() error { return nil }, nil
 	}
-	s, err := a.streamOf(ctx, t, a.out, view{verbose: true}, "", time.Time{}, all)
+	s, err := a.plainStream(ctx, t, view{verbose: true}, "")
 	if err != nil {
 		return nil, nil, err
 	}
