@@ -66,12 +66,10 @@ var elsewhere = map[string]string{
 
 // flagError is what cobra found wrong with the flags of cmd.
 func flagError(cmd *cobra.Command, err error) error {
-	var ours *team.Error // of a flag's own Set
-	if errors.As(err, &ours) {
+	if ours, ok := errors.AsType[*team.Error](err); ok { // of a flag's own Set
 		return ours
 	}
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && len(unknown.GetSpecifiedName()) > 1 {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {

@@ -108,8 +108,7 @@ func (x *exchange) tooLong() (cause error, ok bool) {
 
 // plain is err without the address, which errors of package net/http repeat.
 func plain(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

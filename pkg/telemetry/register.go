@@ -15,8 +15,7 @@ func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 		return c
 	}
 	err := reg.Register(c)
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(err, &already) {
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		return already.ExistingCollector.(C)
 	}
 	if err != nil {
