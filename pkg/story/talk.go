@@ -3,6 +3,7 @@ package story
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -178,12 +179,7 @@ func callText(tool, raw string) (text string, more int) {
 			delete(args, name)
 		}
 	}
-	names := make([]string, 0, len(args))
-	for name := range args {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(args)) {
 		v, ok := args[name].(string)
 		if !ok {
 			data, _ := json.Marshal(args[name]) // which came from JSON
