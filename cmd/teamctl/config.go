@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/config"
 	"agentteam/pkg/role"
 	"agentteam/pkg/strictyaml"
@@ -95,7 +96,7 @@ func (a *app) faulty(file string, faults []error) error {
 	if !slices.ContainsFunc(faults, func(err error) bool { return !errors.Is(err, team.NotFound) }) {
 		code = team.NotFound
 	}
-	return team.Errorf(code, "%s in %s", counted(len(faults), "fault"), file)
+	return team.Errorf(code, "%s in %s", account.Counted(len(faults), "fault"), file)
 }
 
 // noSettings is the error of a command that needs a settings file.

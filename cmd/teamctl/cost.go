@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/usage"
 )
@@ -140,11 +141,8 @@ func price(known *float64, currency string, unpriced int, estimated bool) string
 	if currency != "" {
 		s += " " + printable(currency)
 	}
-	switch {
-	case unpriced == 1:
-		s += " + 1 call of unknown price"
-	case unpriced > 1:
-		s += fmt.Sprintf(" + %d calls of unknown price", unpriced)
+	if unpriced > 0 {
+		s += " + " + account.Counted(unpriced, "call") + " of unknown price"
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/membership"
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
@@ -41,20 +42,12 @@ func (a *app) rolesValidateCmd() *cobra.Command {
 				return err
 			}
 			if len(rep.Faults) > 0 {
-				return team.Errorf(team.InvalidArgument, "%s in %s", counted(len(rep.Faults), "fault"), counted(len(rep.Files), "role file")).WithHint("docs/roles.md lists the keys; teamctl roles new NAME writes a file with all of them")
+				return team.Errorf(team.InvalidArgument, "%s in %s", account.Counted(len(rep.Faults), "fault"), account.Counted(len(rep.Files), "role file")).WithHint("docs/roles.md lists the keys; teamctl roles new NAME writes a file with all of them")
 			}
-			a.note(counted(len(rep.Files), "role file") + ": no fault, " + counted(len(rep.Notices), "warning"))
+			a.note(account.Counted(len(rep.Files), "role file") + ": no fault, " + account.Counted(len(rep.Notices), "warning"))
 			return nil
 		},
 	}
-}
-
-// counted is a number of things.
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 func (a *app) rolesNewCmd() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
@@ -106,10 +107,7 @@ func (a *app) printToPerson(ts client.TeamStatus) error {
 		return nil
 	}
 	fmt.Fprintln(a.out)
-	if more == 1 {
-		return a.say("1 unread message to you: " + a.command("inbox user", ts.ID))
-	}
-	return a.say(fmt.Sprintf("%d unread messages to you: %s", more, a.command("inbox user", ts.ID)))
+	return a.say(account.Counted(more, "unread message") + " to you: " + a.command("inbox user", ts.ID))
 }
 
 // printWork says who is at what, and who or what is waited for.

@@ -2,13 +2,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/team"
 )
 
@@ -18,7 +18,11 @@ import (
 // exactly is cobra's ExactArgs with an error that says what is missing.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		err := team.Errorf(team.InvalidArgument, "%s takes %s; it was given %s", cmd.CommandPath(), what, numbered(len(args), "argument"))
+		given := account.Counted(len(args), "argument")
+		if len(args) == 0 {
+			given = "no argument"
+		}
+		err := team.Errorf(team.InvalidArgument, "%s takes %s; it was given %s", cmd.CommandPath(), what, given)
 		switch {
 		case len(args) < n:
 			return err.WithHint("usage: %s", cmd.UseLine())
@@ -27,17 +31,6 @@ func exactly(n int, what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// numbered is a number of things, of which one is called so.
-func numbered(n int, one string) string {
-	switch n {
-	case 0:
-		return "no " + one
-	case 1:
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // atMost is cobra's MaximumNArgs with an error that shows what is too much.

@@ -15,6 +15,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/feed"
+	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
 
@@ -512,7 +513,7 @@ func (f *following) costs(ctx context.Context) (bill, error) {
 		case u.Cost != nil:
 			return strings.TrimSpace(fmt.Sprintf("%.2f %s", *u.Cost, u.Currency))
 		}
-		return amount(u.TotalTokens) + unit
+		return story.Amount(u.TotalTokens) + unit
 	}
 	b := bill{by: map[team.AgentID]string{}, total: text(client.UsageOf(t.Total), " tokens")}
 	for _, r := range t.Rows {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/feed"
 	"agentteam/pkg/feed/state"
 	"agentteam/pkg/team"
@@ -125,12 +126,7 @@ func (s *Story) folded(body line, id string, c *state.Call, lines []string, stat
 }
 
 // more is how many lines are not shown.
-func more(lines int) string {
-	if lines == 1 {
-		return "+1 line"
-	}
-	return fmt.Sprintf("+%d lines", lines)
-}
+func more(lines int) string { return "+" + account.Counted(lines, "line") }
 
 // failure returns the error that a tool's result is, if it is one.
 func failure(content string) (text string, failed bool) {
