@@ -301,7 +301,7 @@ func (w *Watchdog) freeEnded(ctx context.Context, look index.Look, now time.Time
 func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
 	judged := slices.DeleteFunc(slices.Clone(look.Members), func(m team.Member) bool { return m.Ended(w.o.Cluster) })
 	server := w.seeServer(now)
-	lost, many := silentOf(judged, func(m team.Member) (time.Duration, bool) {
+	lost, held := silentOf(judged, func(m team.Member) (time.Duration, bool) {
 		seen := w.joined[m.AgentID]
 		if seen.incarnation != m.Incarnation {
 			seen = since{m.Incarnation, now}
@@ -313,10 +313,10 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 		}
 		return now.Sub(seen.at), restarted // not heard yet since we look: it has had that long
 	}, w.o.Lease)
-	if many && !w.warned {
+	if held && !w.warned {
 		w.o.Logger.WarnContext(ctx, "more than half of the members are silent; their tasks are freed after three leases only")
 	}
-	w.warned = many
+	w.warned = held
 	silent := make([]team.Member, len(lost))
 	for i, s := range lost {
 		silent[i] = s.Member
