@@ -44,8 +44,7 @@ type routerState struct {
 
 // Options are what a Router works with beside its routes.
 type Options struct {
-	Logger  *slog.Logger          // default: discard
-	Metrics prometheus.Registerer // default: metrics are not published
+	Logger *slog.Logger // default: discard
 
 	open opener // default: openClient
 }
@@ -62,7 +61,7 @@ func New(r Routes, o Options) (*Router, error) {
 	if s.table, err = newTable(r, nil, s.open, s.fill); err != nil {
 		return nil, err
 	}
-	return (&Router{routerState: s}).Counting(o.Metrics), nil
+	return (&Router{routerState: s}).Counting(nil), nil
 }
 
 func (s *routerState) fill(o *model.Options) { o.Logger = s.log }
