@@ -390,7 +390,7 @@ func (w *Watchdog) reap(ctx context.Context, look index.Look, m team.Member, why
 		if err := w.o.Actions.Reap(ctx, t, string(m.AgentID)+" "+why, attempt); err != nil {
 			return err
 		}
-		w.metrics.countExpired()
+		w.metrics.count(w.metrics.expired)
 	}
 	return w.bringBack(ctx, look.Team, m, why, now)
 }
@@ -406,7 +406,7 @@ func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, wh
 		policy = team.RespawnRelease
 	}
 	if policy != team.RespawnAlways && m.State != team.Lost {
-		w.metrics.countLost()
+		w.metrics.count(w.metrics.lost)
 		w.o.Logger.WarnContext(ctx, "member lost, and not brought back", "agent", m.AgentID, "incarnation", m.Incarnation)
 		return w.o.Actions.Lose(ctx, m, string(m.AgentID)+" "+why)
 	}
@@ -438,7 +438,7 @@ func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, wh
 	w.failures[m.AgentID] = f
 	w.respawned[m.AgentID] = since{m.Incarnation, now}
 	if !again {
-		w.metrics.countLost()
+		w.metrics.count(w.metrics.lost)
 		w.o.Logger.WarnContext(ctx, "member lost", "agent", m.AgentID, "incarnation", m.Incarnation)
 	}
 	return w.o.Actions.Respawn(ctx, m, f.wait(m))
@@ -549,7 +549,7 @@ func (w *Watchdog) tellStalled(ctx context.Context, look index.Look, heard map[t
 			return err
 		}
 		w.stalled[m.AgentID] = h.ProgressAt
-		w.metrics.countStalled()
+		w.metrics.count(w.metrics.stalled)
 		w.o.Logger.WarnContext(ctx, "member stalled", "agent", m.AgentID, "task", h.Task, "tool", h.Tool, "progress", h.ProgressAt)
 	}
 	return nil

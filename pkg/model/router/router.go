@@ -69,14 +69,9 @@ func (s *routerState) fill(o *model.Options) { o.Logger = s.log }
 // Counting returns the same router, that counts in the metrics of reg.
 func (r *Router) Counting(reg prometheus.Registerer) *Router {
 	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{}, told: map[string]spell{},
-		switches: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_model_switches_total",
-			Help: "Switches of model calls to another alias of the settings, since the first refused; one that rests is passed over many times and counts once.",
-		}, []string{"from", "to"})),
-		cost: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_model_cost_total",
-			Help: "What model calls have cost, by currency, as far as the prices are in the settings.",
-		}, []string{"currency"}))}
+		switches: telemetry.Counters(reg, "agentteam_model_switches_total",
+			"Switches of model calls to another alias of the settings, since the first refused; one that rests is passed over many times and counts once.", "from", "to"),
+		cost: telemetry.Counters(reg, "agentteam_model_cost_total", "What model calls have cost, by currency, as far as the prices are in the settings.", "currency")}
 	for _, to := range r.now().routes {
 		if to.Prices != nil {
 			view.cost.WithLabelValues(currencyLabel(to.Prices))
