@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +64,7 @@ type answered struct {
 
 // printAnswered says who goes on.
 func (a *app) printAnswered(ctx context.Context, t *client.Team, q client.Letter, m team.Message) error {
-	return a.print(answered{m.ID, q.ID, m.To, m.Content}, []string{m.ID}, func(io.Writer, bool) error {
+	return a.print(answered{m.ID, q.ID, m.To, m.Content}, []string{m.ID}, func() error {
 		line := m.To.At(t.ID())
 		if asker, err := t.Members().Get(ctx, m.To); err == nil && asker.State != team.Running { // else the answer has woken it
 			if when := readWhen(asker.State, false); when != "" {

@@ -43,7 +43,7 @@ func (a *app) approvalsLsCmd() *cobra.Command {
 			if len(plans) == 0 {
 				a.note("nothing waits for a decision")
 			}
-			return printList(a, plans, func(p client.Plan) string { return p.ID }, func(bool) table { return plansTable(t.ID(), plans) })
+			return printList(a, plans, func(p client.Plan) string { return p.ID }, func() table { return plansTable(t.ID(), plans) })
 		})
 	}
 	return cmd

@@ -43,7 +43,7 @@ func (a *app) auditCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printList(a, entries, func(e audit.Entry) string { return e.Call }, func(wide bool) table { return auditTable(entries, wide) })
+			return printList(a, entries, func(e audit.Entry) string { return e.Call }, func() table { return auditTable(entries) })
 		},
 	}
 	flags := cmd.Flags()
@@ -53,22 +53,16 @@ func (a *app) auditCmd() *cobra.Command {
 	return cmd
 }
 
-func auditTable(entries []audit.Entry, wide bool) table {
-	t := table{columns: []column{{head: "TIME", drop: 2}, {head: "AGENT"}, {head: "TASK", drop: 4}, {head: "TOOL"}, {head: "OUTCOME"}, {head: "EXIT", drop: 3}, {head: "SANDBOX", drop: 1}}}
-	if wide {
-		t.columns = append(t.columns, column{head: "TERM", drop: 5}, column{head: "ARGUMENTS", drop: 6}, column{head: "RESULT", drop: 7})
-	}
-	t.columns = append(t.columns, column{head: "LEAVE", cut: true})
+func auditTable(entries []audit.Entry) table {
+	t := table{columns: []column{{head: "TIME", drop: 2}, {head: "AGENT"}, {head: "TASK", drop: 4}, {head: "TOOL"}, {head: "OUTCOME"}, {head: "EXIT", drop: 3}, {head: "SANDBOX", drop: 1},
+		{head: "TERM", drop: 5, wide: true}, {head: "ARGUMENTS", drop: 6, wide: true}, {head: "RESULT", drop: 7, wide: true}, {head: "LEAVE", cut: true}}}
 	for _, e := range entries {
 		exit := ""
 		if e.Exit != nil {
 			exit = fmt.Sprint(*e.Exit)
 		}
-		row := []string{moment(&e.At), string(e.Agent), orDash(string(e.Task)), orDash(printable(e.Tool)), cmp.Or(string(e.Code), string(e.Outcome)), orDash(exit), orDash(string(e.Sandbox))}
-		if wide {
-			row = append(row, fmt.Sprint(e.Incarnation), orDash(e.Arguments), orDash(e.Result))
-		}
-		t.add(append(row, orDash(printable(leave(e))))...)
+		t.add(moment(&e.At), string(e.Agent), orDash(string(e.Task)), orDash(printable(e.Tool)), cmp.Or(string(e.Code), string(e.Outcome)), orDash(exit), orDash(string(e.Sandbox)),
+			fmt.Sprint(e.Incarnation), orDash(e.Arguments), orDash(e.Result), orDash(printable(leave(e))))
 	}
 	return t
 }

@@ -27,13 +27,10 @@ func (a *app) configCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printList(a, cfg.Origins(), func(o config.Origin) string { return o.Name }, func(wide bool) table {
-				t := table{columns: []column{{head: "NAME"}, {head: "VALUE", cut: true}}}
-				if origin || wide {
-					t.columns = append(t.columns, column{head: "ORIGIN", cut: true})
-				}
+			return printList(a, cfg.Origins(), func(o config.Origin) string { return o.Name }, func() table {
+				t := table{columns: []column{{head: "NAME"}, {head: "VALUE", cut: true}, {head: "ORIGIN", cut: true, wide: !origin}}}
 				for _, o := range cfg.Origins() {
-					t.add([]string{o.Name, orDash(printable(o.Value)), printable(o.Origin)}[:len(t.columns)]...)
+					t.add(o.Name, orDash(printable(o.Value)), printable(o.Origin))
 				}
 				return t
 			})

@@ -69,7 +69,7 @@ func (a *app) printDiff(d client.Diff) error {
 	for _, f := range d.Files {
 		names = append(names, printable(f.Path))
 	}
-	err := a.print(d, names, func(io.Writer, bool) error {
+	err := a.print(d, names, func() error {
 		if isTerminal(a.out) {
 			return painted(a.screen(), d.Text)
 		}

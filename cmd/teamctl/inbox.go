@@ -71,7 +71,7 @@ func completeReaders(cmd *cobra.Command, args []string, word string) ([]cobra.Co
 }
 
 func (a *app) printInbox(t *client.Team, letters []client.Letter) error {
-	err := printList(a, letters, func(l client.Letter) string { return l.ID }, func(bool) table {
+	err := printList(a, letters, func(l client.Letter) string { return l.ID }, func() table {
 		rows := table{columns: []column{{head: "ID", drop: 2}, {head: "TIME", drop: 1}, {head: "FROM", cut: true}, {head: "TYPE", drop: 3}, {head: "FATE"}, {head: "SUMMARY", cut: true}}}
 		for _, l := range letters {
 			rows.add(l.ID, clockOf(l.StoredAt, time.Now()), string(l.From), string(l.Type), paint(fateOf(l, l.Fates[0])), printable(team.OneLine(l.Summary)))

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/account"
@@ -25,18 +22,15 @@ func (a *app) rolesValidateCmd() *cobra.Command {
 			}
 			names := make([]string, len(rep.Files))
 			copy(names, rep.Files)
-			err = a.print(rep, names, func(w io.Writer, _ bool) error {
+			err = a.print(rep, names, func() error {
+				var lines []string
 				for _, n := range rep.Notices {
-					if _, err := fmt.Fprintln(w, printable(team.OneLine(n.Place()+": warning: "+n.Message()))); err != nil {
-						return err
-					}
+					lines = append(lines, team.OneLine(n.Place()+": warning: "+n.Message()))
 				}
 				for _, n := range rep.Faults {
-					if _, err := fmt.Fprintln(w, printable(team.OneLine(n.String()))); err != nil {
-						return err
-					}
+					lines = append(lines, team.OneLine(n.String()))
 				}
-				return nil
+				return a.say(lines...)
 			})
 			if err != nil {
 				return err

@@ -35,7 +35,7 @@ func (a *app) teamsLsCmd() *cobra.Command {
 				if len(teams) == 0 {
 					a.note("there are no teams yet: `teamctl run GOAL` makes one")
 				}
-				return printList(a, teams, func(t client.TeamStatus) string { return string(t.ID) }, func(bool) table { return teamsTable(teams) })
+				return printList(a, teams, func(t client.TeamStatus) string { return string(t.ID) }, func() table { return teamsTable(teams) })
 			})
 		},
 	}
