@@ -21,8 +21,15 @@ import (
 	"agentteam/pkg/team"
 )
 
-// A coder works until there is a file named go.
-const patientScript = `
+// heldScript has coders do tasks, each by a command that makes the file begun, waits for one named go
+// and ends with then.
+func heldScript(tasks, coders int, then string) string {
+	var make strings.Builder
+	for n := range tasks {
+		fmt.Fprintf(&make, "              - {tool: create_task, args: {title: task %d}}\n", n+1)
+	}
+	make.WriteString(strings.Repeat("              - {tool: spawn_teammate, args: {role: coder}}\n", coders))
+	return `
 agents:
   - match: {role: leader}
     rules:
@@ -30,23 +37,21 @@ agents:
         since: '<mail from="user"'
         steps:
           - calls:
-              - {tool: create_task, args: {title: "one"}}
-              - {tool: create_task, args: {title: "two"}}
-              - {tool: spawn_teammate, args: {role: coder}}
-          - await: 'All Idle'
+` + make.String() + `          - await: 'All Idle'
             waiting: I wait.
-            calls: [{tool: finish_team, args: {summary: "Both are done."}}]
+            calls: [{tool: finish_team, args: {summary: All is done.}}]
   - match: {role: coder}
     rules:
       - name: work
         since: '<task id="(?P<task>T-\d+)"'
         steps:
-          - calls: [{tool: bash, args: {command: "touch begun; until [ -e go ]; do sleep 0.05; done", timeout: 600}}]
+          - calls: [{tool: bash, args: {command: "touch begun; until [ -e go ]; do sleep 0.05; done` + then + `", timeout: 600}}]
           - calls: [{tool: update_task, args: {task_id: "{{.Match.task}}", status: completed, result_summary: "Done."}}]
           - say: Done.
       - name: rest
         say: Nothing to do.
 `
+}
 
 // While the disk of the embedded server is full, every write is refused at once, and status
 // and the health page say why. A task that ends meanwhile is not lost: once there is room, its
@@ -54,7 +59,7 @@ agents:
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, 160)
-	c := upAt(t, rehearse(t, patientScript), 1, "AGENTTEAM_DATA_DIR="+disk)
+	c := upAt(t, rehearse(t, heldScript(2, 1, "")), 1, "AGENTTEAM_DATA_DIR="+disk)
 	run := c.begin("go")
 	until(t, "the coder is at work", func() bool { _, err := os.Stat(filepath.Join(c.dir, "begun")); return err == nil })
 
@@ -99,7 +104,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("%s counts %d attempts", task.ID, task.Attempts)
 		}
 	}
-	if r.Summary != "Both are done." || len(r.Tasks) < 2 || r.Tasks[0].Status != team.Completed || r.Tasks[1].Status != team.Completed {
+	if r.Summary != "All is done." || len(r.Tasks) < 2 || r.Tasks[0].Status != team.Completed || r.Tasks[1].Status != team.Completed {
 		t.Errorf("the goal ends with %+v", r)
 	}
 }
@@ -122,33 +127,6 @@ func smallDisk(t *testing.T, size int) string {
 	return disk
 }
 
-// A coder whose second command says more than is left of a block of the server's that is laid
-// out already.
-const loudScript = `
-agents:
-  - match: {role: leader}
-    rules:
-      - name: lead
-        since: '<mail from="user"'
-        steps:
-          - calls:
-              - {tool: create_task, args: {title: "one"}}
-              - {tool: spawn_teammate, args: {role: coder}}
-          - await: 'All Idle'
-            waiting: I wait.
-            calls: [{tool: finish_team, args: {summary: "It is done."}}]
-  - match: {role: coder}
-    rules:
-      - name: work
-        since: '<task id="(?P<task>T-\d+)"'
-        steps:
-          - calls: [{tool: bash, args: {command: "touch begun; until [ -e go ]; do sleep 0.05; done; yes | head -c 25000", timeout: 600}}]
-          - calls: [{tool: update_task, args: {task_id: "{{.Match.task}}", status: completed, result_summary: "Done."}}]
-          - say: Done.
-      - name: rest
-        say: Nothing to do.
-`
-
 // A NATS server that nobody mends stores nothing in the streams that met the end of its disk.
 // One member has tried: every process says so, also those that write nothing there, and ends to
 // say so once the server was restarted.
@@ -156,7 +134,8 @@ func TestFullDiskOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, 240)
 	nats := brokertest.NewClusterIn(t, disk, 1)
-	c := folder(t, rehearse(t, loudScript), "NATS_URL="+nats.URL())
+	// The command prints more than is left of a block of the server's that is laid out already.
+	c := folder(t, rehearse(t, heldScript(1, 1, "; yes | head -c 25000")), "NATS_URL="+nats.URL())
 	conn := dial(t, nats.URL())
 	newTeam(t, conn, "quiet")
 	c.start("leader", "--team", "quiet")
@@ -205,7 +184,7 @@ func TestFullDiskOfAnotherServer(t *testing.T) {
 	nats.Kill(0)
 	nats.Restart(0)
 	until(t, "all are ready again", ready(http.StatusOK))
-	if r := run.end(t); r.Summary != "It is done." || len(r.Tasks) != 1 || r.Tasks[0].Attempts != 0 {
+	if r := run.end(t); r.Summary != "All is done." || len(r.Tasks) != 1 || r.Tasks[0].Attempts != 0 {
 		t.Errorf("the goal ends with %+v", r)
 	}
 	if code := wait(t, stream.Cmd); code != 0 {

@@ -11,30 +11,11 @@ import (
 
 // functionScript has three coders read one function before any of them changes it. Each then writes the whole
 // file as it has read it, with a change of its own line: in one folder the last would undo the others'.
-const functionScript = `
-agents:
-  - match: {role: leader}
-    rules:
-      - name: finish
-        since: '\[All Idle\]'
-        steps:
-          - calls: [{tool: finish_team, args: {summary: "all in the line"}}]
-      - name: lead
-        since: '<mail from="user"'
-        steps:
-          - calls: [{tool: spawn_teammate, args: {role: coder}}, {tool: spawn_teammate, args: {role: coder}}, {tool: spawn_teammate, args: {role: coder}}]
-          - calls:
-              - tool: create_tasks
-                args:
-                  tasks:
-                    - {key: one, title: Set v1, check: 'grep -qx "v1 := 1" calc.go'}
-                    - {key: two, title: Set v2, check: 'grep -qx "v2 := 2" calc.go'}
-                    - {key: three, title: Set v3, check: 'grep -qx "v3 := 3" calc.go'}
-          - say: I wait.
-      - name: rest
-        say: I wait.
-  - match: {role: coder}
-    rules:
+var functionScript = ledScript(3,
+	`{key: one, title: Set v1, check: 'grep -qx "v1 := 1" calc.go'}`,
+	`{key: two, title: Set v2, check: 'grep -qx "v2 := 2" calc.go'}`,
+	`{key: three, title: Set v3, check: 'grep -qx "v3 := 3" calc.go'}`,
+) + `
       - name: again
         since: '(?s)<task id="(?P<id>T-0*(?P<n>\d+))".*it conflicts with the line in calc.go'
         steps:
@@ -74,16 +55,7 @@ func TestOneFunction(t *testing.T) {
 	tm := newTeamWith(t, c.connect(), team.DefaultTeam, 5*time.Second)
 	c.limit = 3 * limit
 	done := c.begin("Set them")
-	asked := map[team.AgentID]bool{}
-	until(t, "three coders have read the function", func() bool {
-		for _, a := range asking(t, tm) {
-			asked[a] = true
-		}
-		return len(asked) == 3
-	})
-	for a := range asked {
-		c.ok("answer", string(a), "1")
-	}
+	c.answers(asked(t, tm, 3)) // once all have read the function
 	r := done.end(t)
 	got := git(t, lineOf(t, cache), "show", "agentteam/default:calc.go")
 	for _, task := range r.Tasks {

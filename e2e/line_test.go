@@ -20,11 +20,10 @@ import (
 // other one conflicts with the other.
 const lineTasks = 20
 
-// lineScript has each of so many coders do the tasks that it is given, from the start if its process
-// was replaced. The checks begin with check.
-func lineScript(coders, tasks int, check string) string {
-	var b strings.Builder
-	b.WriteString(`
+// ledScript is the head of a script: the leader spawns so many coders, makes the tasks, each a YAML
+// object, and ends the goal once all are idle. The coders' rules follow.
+func ledScript(coders int, tasks ...string) string {
+	return `
 agents:
   - match: {role: leader}
     rules:
@@ -36,21 +35,28 @@ agents:
         since: '<mail from="user"'
         steps:
           - calls:
-`)
-	for range coders {
-		b.WriteString("              - {tool: spawn_teammate, args: {role: coder}}\n")
-	}
-	b.WriteString("          - calls:\n              - tool: create_tasks\n                args:\n                  tasks:\n")
-	for n := range tasks {
-		fmt.Fprintf(&b, "                    - {key: k%d, title: Line %d, check: '%sgrep -qx \"done %[2]d\" shared.txt && test -f own-%[2]d'}\n", n, n+1, check)
-	}
-	b.WriteString(`
+` + strings.Repeat("              - {tool: spawn_teammate, args: {role: coder}}\n", coders) + `          - calls:
+              - tool: create_tasks
+                args:
+                  tasks:
+                    - ` + strings.Join(tasks, "\n                    - ") + `
           - say: I wait.
       - name: rest
         say: I wait.
   - match: {role: coder}
     rules:
-`)
+`
+}
+
+// lineScript has each of so many coders do the tasks that it is given, from the start if its process
+// was replaced. The checks begin with check.
+func lineScript(coders, tasks int, check string) string {
+	all := make([]string, tasks)
+	for n := range all {
+		all[n] = fmt.Sprintf("{key: k%d, title: Line %d, check: '%sgrep -qx \"done %[2]d\" shared.txt && test -f own-%[2]d'}", n, n+1, check)
+	}
+	var b strings.Builder
+	b.WriteString(ledScript(coders, all...))
 	for _, r := range []struct{ name, since string }{
 		{"again", `(?s)restarted. (?P<id>T-0*(?P<n>\d+)) is still yours`},
 		{"work", `(?s)<task id="(?P<id>T-0*(?P<n>\d+))"`},

@@ -272,13 +272,6 @@ func TestPageComesBack(t *testing.T) {
 	b := openBrowser(t)
 	c := up(t, pageScript, 3)
 	newTeam(t, c.connect(), team.DefaultTeam)
-	p := b.tab()
-	p.open(c)
-	p.expects("ERR_", "503")
-	p.goTo("#/default")
-	eval[float64](p, "window.opened = 1")
-	run := c.begin("Port the parser")
-	p.sees("Which port is it to be?")
 	s, err := c.connect().Processes(t.Context())
 	if err != nil || len(s.Leaders) != 1 {
 		t.Fatalf("%+v, %v", s, err)
@@ -296,21 +289,9 @@ func TestPageComesBack(t *testing.T) {
 	if leader == 0 {
 		t.Fatalf("none of %v is a leader", cl.PIDs)
 	}
-	if err := syscall.Kill(leader, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	p.sees("Not connected.")
-	p.until("it is connected again", `!document.querySelector(".bar.on")`)
-	p.presses("9090")
-	p.sees("finished")
-	if r := run.end(t); r.Status != "finished" {
-		t.Errorf("the run is %s", r.Status)
-	}
-	if eval[float64](p, "window.opened || 0") != 1 {
-		t.Error("the page was loaded again")
-	}
-	fresh := b.tab()
-	fresh.open(c)
-	fresh.goTo("#/default")
-	p.sameStream(fresh)
+	b.cutOff(c, func() {
+		if err := syscall.Kill(leader, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}, func() {}) // the cluster starts another
 }

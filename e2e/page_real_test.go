@@ -33,6 +33,12 @@ func TestPageServerKilled(t *testing.T) {
 		return err == nil && len(s.Leaders) == 1 && s.Leaders[0].API != "" && len(s.Standbys) == 3
 	})
 	newTeam(t, conn, team.DefaultTeam)
+	b.cutOff(c, func() { nats.Kill(0) }, func() { nats.Restart(0) })
+}
+
+// cutOff has a person follow a goal on the page while it is cut off, until mend is called.
+func (b *browser) cutOff(c *cluster, cut, mend func()) {
+	b.t.Helper()
 	p := b.tab()
 	p.open(c)
 	p.expects("ERR_", "503", "504")
@@ -40,17 +46,17 @@ func TestPageServerKilled(t *testing.T) {
 	eval[float64](p, "window.opened = 1")
 	run := c.begin("Port the parser")
 	p.asked("Which port is it to be?")
-	nats.Kill(0)
+	cut()
 	p.sees("Not connected.")
-	nats.Restart(0)
+	mend()
 	p.until("it is connected again", `!document.querySelector(".bar.on")`)
 	p.presses("9090")
 	p.sees("finished")
-	if r := run.end(t); r.Status != "finished" {
-		t.Errorf("the run is %s", r.Status)
+	if r := run.end(b.t); r.Status != "finished" {
+		b.t.Errorf("the run is %s", r.Status)
 	}
 	if eval[float64](p, "window.opened || 0") != 1 {
-		t.Error("the page was loaded again")
+		b.t.Error("the page was loaded again")
 	}
 	fresh := b.tab()
 	fresh.open(c)

@@ -13,29 +13,10 @@ import (
 
 // returnedScript has two of three coders change the same line at the same time. Whose work is returned leaves
 // it to the next holder, which finds it in its tree; that has it from there, and does nothing of it again.
-const returnedScript = `
-agents:
-  - match: {role: leader}
-    rules:
-      - name: finish
-        since: '\[All Idle\]'
-        steps:
-          - calls: [{tool: finish_team, args: {summary: "all in the line"}}]
-      - name: lead
-        since: '<mail from="user"'
-        steps:
-          - calls: [{tool: spawn_teammate, args: {role: coder}}, {tool: spawn_teammate, args: {role: coder}}, {tool: spawn_teammate, args: {role: coder}}]
-          - calls:
-              - tool: create_tasks
-                args:
-                  tasks:
-                    - {key: one, title: Be 1, check: 'grep -qx "by 1" shared.txt && test -f own-1'}
-                    - {key: two, title: Be 2, check: 'grep -qx "by 2" shared.txt && test -f own-2'}
-          - say: I wait.
-      - name: rest
-        say: I wait.
-  - match: {role: coder}
-    rules:
+var returnedScript = ledScript(3,
+	`{key: one, title: Be 1, check: 'grep -qx "by 1" shared.txt && test -f own-1'}`,
+	`{key: two, title: Be 2, check: 'grep -qx "by 2" shared.txt && test -f own-2'}`,
+) + `
       - name: taken
         since: '(?s)<task id="(?P<id>T-0*(?P<n>\d+))".*it conflicts with the line in shared.txt.*If your tree has the branch (?P<branch>returned/T-\d+/\d+).*This work has in shared.txt:.*\+by'
         steps:
@@ -75,20 +56,12 @@ func TestReturnedWorkIsTakenUp(t *testing.T) {
 	done := c.begin("Do them", "--workspace", c.dir)
 
 	// Both have begun before either is merged.
-	asked := map[team.AgentID]bool{}
-	until(t, "two coders ask", func() bool {
-		for _, a := range asking(t, tm) {
-			asked[a] = true
-		}
-		return len(asked) == 2
-	})
-	for a := range asked {
-		c.ok("answer", string(a), "1")
-	}
+	first := asked(t, tm, 2)
+	c.answers(first)
 	var taker team.AgentID
 	until(t, "the third coder asks", func() bool {
 		for _, a := range asking(t, tm) {
-			if !asked[a] {
+			if !first[a] {
 				taker = a
 			}
 		}
@@ -100,8 +73,8 @@ func TestReturnedWorkIsTakenUp(t *testing.T) {
 	}
 	task := page.Tasks[0]
 	work, n := task.Returned[0], strings.TrimLeft(strings.TrimPrefix(string(task.ID), "T-"), "0")
-	if task.Assignee != taker || !asked[work.By] || task.Attempts != 0 {
-		t.Errorf("%s is %s's after %d attempts, its work was %s's; %v began, %s goes on", task.ID, task.Assignee, task.Attempts, work.By, asked, taker)
+	if task.Assignee != taker || !first[work.By] || task.Attempts != 0 {
+		t.Errorf("%s is %s's after %d attempts, its work was %s's; %v began, %s goes on", task.ID, task.Assignee, task.Attempts, work.By, first, taker)
 	}
 	if got := c.ok("tasks", "get", string(task.ID)); !strings.Contains(got, work.Commit+" of "+string(work.By)+", not merged") {
 		t.Errorf("tasks get: %s", got)
@@ -124,6 +97,27 @@ func TestReturnedWorkIsTakenUp(t *testing.T) {
 		if got := git(t, lineOf(t, caches[0]), "show", "agentteam/default:"+name); got != want {
 			t.Errorf("the line has %s: %q, want %q", name, got, want)
 		}
+	}
+}
+
+// asked waits until so many members have asked a person something, and returns which.
+func asked(t *testing.T, tm *client.Team, n int) map[team.AgentID]bool {
+	t.Helper()
+	all := map[team.AgentID]bool{}
+	until(t, fmt.Sprintf("%d members have asked", n), func() bool {
+		for _, a := range asking(t, tm) {
+			all[a] = true
+		}
+		return len(all) == n
+	})
+	return all
+}
+
+// answers gives each of the members the first of the choices.
+func (c *cluster) answers(asked map[team.AgentID]bool) {
+	c.t.Helper()
+	for a := range asked {
+		c.ok("answer", string(a), "1")
 	}
 }
 

@@ -49,6 +49,7 @@ func (s scenario) play(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []team.Dialect{team.Native, team.Claude} {
 		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
 			tap := tapped(t, rehearse(t, inDialect(t, dialect, s.script)), team.DefaultTeam, string(s.killed)+".a")
 			cache := t.TempDir()
 			c := folder(t, tap.url, "AGENTTEAM_LEASE=5s", "XDG_CACHE_HOME="+cache)

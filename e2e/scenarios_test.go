@@ -33,28 +33,12 @@ const looker = `
 `
 
 // reviews are three reviewers who work at the same time, and one who puts their reviews together.
-const reviews = looker + `
-- match: {role: leader}
-  rules:
-  - name: finish
-    since: '\[All Idle\]'
-    steps:
-    - calls: [{tool: read_file, args: {path: report.md}}]
-    - calls: [{tool: finish_team, args: {summary: '{{trim (result "finish" 0)}}'}}]
-    - calls: [{tool: finish_team, args: {summary: '{{trim (result "finish" 0)}}'}}]
-  - name: lead
-    since: '<mail from="user"'
-    steps:
-    - calls:
-      - tool: create_tasks
-        args:
-          tasks:
+var reviews = looker + leads(`{tool: read_file, args: {path: report.md}}`, `
           - {key: security, title: Review the security, role: security-reviewer, assignee: security-1}
           - {key: speed, title: Review the speed, role: performance-reviewer, assignee: speed-1}
           - {key: tests, title: Review the tests, role: test-reviewer, assignee: tests-1}
           - {key: report, title: Write the report, role: reporter, assignee: reporter-1, dependencies: [security, speed, tests], check: 'test "$(grep -c "^review of" report.md)" = 3'}
-    - say: I wait.
-  - {name: rest, say: I wait.}
+`) + `
 - match: {role: '*-reviewer'}
   rules:
   - name: review
@@ -76,6 +60,28 @@ const reviews = looker + `
     - calls: [{tool: update_task, args: {task_id: '{{.Match.id}}', status: completed, result_summary: 'See report.md'}}]
   - {name: rest, say: Nothing to do.}
 `
+
+// leads is a leader that makes these tasks and, once all are idle, ends the goal with what a call returns.
+func leads(call, tasks string) string {
+	return `
+- match: {role: leader}
+  rules:
+  - name: finish
+    since: '\[All Idle\]'
+    steps:
+    - calls: [` + call + `]
+    - calls: [{tool: finish_team, args: {summary: '{{trim (result "finish" 0)}}'}}]
+    - calls: [{tool: finish_team, args: {summary: '{{trim (result "finish" 0)}}'}}]
+  - name: lead
+    since: '<mail from="user"'
+    steps:
+    - calls:
+      - tool: create_tasks
+        args:
+          tasks:` + tasks + `    - say: I wait.
+  - {name: rest, say: I wait.}
+`
+}
 
 // claudeRole is the file of a role as people have it for Claude Code, with these lines more.
 func claudeRole(name, lines string) string {
@@ -211,33 +217,18 @@ func TestCompetingHypotheses(t *testing.T) {
 
 // layers are three members, each of whom needs what the one before has made, and is given the
 // instructions of its folder.
-const layers = looker + `
+var layers = looker + `
 - match: {role: bash}
   rules:
   - name: list
     steps:
     - calls: [{tool: bash, args: {command: 'ls backend frontend'}}]
     - say: 'There is {{result "list" 0}}'
-- match: {role: leader}
-  rules:
-  - name: finish
-    since: '\[All Idle\]'
-    steps:
-    - calls: [{tool: bash, args: {command: sh tests/run.sh}}]
-    - calls: [{tool: finish_team, args: {summary: '{{trim (result "finish" 0)}}'}}]
-    - calls: [{tool: finish_team, args: {summary: '{{trim (result "finish" 0)}}'}}]
-  - name: lead
-    since: '<mail from="user"'
-    steps:
-    - calls:
-      - tool: create_tasks
-        args:
-          tasks:
+` + leads(`{tool: bash, args: {command: sh tests/run.sh}}`, `
           - {key: backend, title: 'Layer: backend', role: backend, assignee: backend-1, check: test -s backend/api.txt}
           - {key: frontend, title: 'Layer: frontend', role: frontend, assignee: frontend-1, dependencies: [backend], check: grep -q endpoint frontend/page.txt}
           - {key: tests, title: 'Test both', role: tests, assignee: tests-1, dependencies: [backend, frontend], check: sh tests/run.sh}
-    - say: I wait.
-  - {name: rest, say: I wait.}
+`) + `
 - match: {role: backend}
   rules:
   - name: build

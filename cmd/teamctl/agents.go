@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -81,9 +79,7 @@ func (a *app) agentsGetCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.print(m, []string{string(m.AgentID)}, func(io.Writer, bool) error {
-					return writeFields(a.screen(), agentFields(t.ID(), m))
-				})
+				return a.printFields(m, string(m.AgentID), agentFields(t.ID(), m))
 			})
 		},
 	}
@@ -104,34 +100,24 @@ func (a *app) agentsCompactCmd() *cobra.Command {
 				if err := t.Members().Compact(ctx, name); err != nil {
 					return err
 				}
-				return a.print(map[string]any{"agent_id": name}, []string{string(name)}, func(w io.Writer, _ bool) error {
-					_, err := fmt.Fprintf(w, "%s shortens its conversation; teamctl agents shows how full it is\n", name.At(t.ID()))
-					return err
-				})
+				return a.printLine(map[string]any{"agent_id": name}, string(name), name.At(t.ID())+" shortens its conversation; teamctl agents shows how full it is")
 			})
 		},
 	}
 }
 
 func (a *app) printAgents(id team.TeamID, agents []client.Agent) error {
-	err := printList(a, agents, nameOfAgent, func(wide bool) table {
-		t := table{columns: []column{{head: "NAME", cut: true}, {head: "ROLE", cut: true}, {head: "STATE"}, {head: "TASK"}, {head: "TURNS", drop: 1}, {head: "CONTEXT", drop: 2}}}
-		if wide {
-			t.columns = append(t.columns, column{head: "BACKEND", drop: 4}, column{head: "HOST", cut: true, drop: 5}, column{head: "PID", drop: 3},
-				column{head: "ALIAS", cut: true, drop: 6}, column{head: "MODEL", cut: true, drop: 6}, column{head: "TOKENS", drop: 7}, column{head: "AT", cut: true, drop: 5}, column{head: "JOINED", drop: 7}, column{head: "WORKSPACE", cut: true, drop: 8}, column{head: "PROJECT", cut: true, drop: 8})
-		}
+	err := printList(a, agents, nameOfAgent, func() table {
+		t := table{columns: []column{{head: "NAME", cut: true}, {head: "ROLE", cut: true}, {head: "STATE"}, {head: "TASK"}, {head: "TURNS", drop: 1}, {head: "CONTEXT", drop: 2},
+			{head: "BACKEND", drop: 4, wide: true}, {head: "HOST", cut: true, drop: 5, wide: true}, {head: "PID", drop: 3, wide: true},
+			{head: "ALIAS", cut: true, drop: 6, wide: true}, {head: "MODEL", cut: true, drop: 6, wide: true}, {head: "TOKENS", drop: 7, wide: true}, {head: "AT", cut: true, drop: 5, wide: true},
+			{head: "JOINED", drop: 7, wide: true}, {head: "WORKSPACE", cut: true, drop: 8, wide: true}, {head: "PROJECT", cut: true, drop: 8, wide: true}}}
 		for _, m := range agents {
-			row := []string{story.Ink(m.Color).Render(m.AgentID.At(id)), m.Role, paint(string(m.State)), orDash(string(m.Task)), fmt.Sprint(m.Turn), fullness(m)}
-			if wide {
-				row = slices.Concat(row, []string{string(m.Backend), orDash(m.Host), pid(m), orDash(printable(m.Alias)), orDash(printable(m.Model)), fmt.Sprint(m.Tokens), orDash(printable(doing(client.WorkOf(m)))), age(m.JoinedAt), orDash(printable(m.Workspace)), orDash(printable(toldOf(m)))})
-			}
-			t.add(row...)
+			t.add(story.Ink(m.Color).Render(m.AgentID.At(id)), m.Role, paint(string(m.State)), orDash(string(m.Task)), fmt.Sprint(m.Turn), fullness(m),
+				string(m.Backend), orDash(m.Host), pid(m), orDash(printable(m.Alias)), orDash(printable(m.Model)), fmt.Sprint(m.Tokens), orDash(printable(doing(client.WorkOf(m)))),
+				age(m.JoinedAt), orDash(printable(m.Workspace)), orDash(printable(toldOf(m))))
 			for _, j := range m.Jobs { // beneath their owner
-				row := []string{"  " + j.ID, cmp.Or(j.Type, string(j.Kind)), jobState(j), orDash(string(j.Task)), turnsOf(j), "-"}
-				if wide {
-					row = slices.Concat(row, []string{"-", "-", "-", "-", "-", fmt.Sprint(j.Tokens), orDash(printable(j.About)), age(j.Since), "-", "-"})
-				}
-				t.add(row...)
+				t.add("  "+j.ID, cmp.Or(j.Type, string(j.Kind)), jobState(j), orDash(string(j.Task)), turnsOf(j), "-", "-", "-", "-", "-", "-", fmt.Sprint(j.Tokens), orDash(printable(j.About)), age(j.Since), "-", "-")
 			}
 		}
 		return t

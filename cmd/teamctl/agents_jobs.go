@@ -73,21 +73,15 @@ func jobsOf(ctx context.Context, t *client.Team, jobs []memberJob, names []team.
 }
 
 func (a *app) printJobs(jobs []memberJob) error {
-	return printList(a, jobs, func(j memberJob) string { return j.ID }, func(wide bool) table {
-		t := table{columns: []column{{head: "OWNER", cut: true}, {head: "ID"}, {head: "KIND"}, {head: "STATE"}, {head: "SINCE", drop: 1}, {head: "WHAT", cut: true}}}
-		if wide {
-			t.columns = append(t.columns, column{head: "TASK", drop: 2}, column{head: "TURNS", drop: 3}, column{head: "TOKENS", drop: 3})
-		}
+	return printList(a, jobs, func(j memberJob) string { return j.ID }, func() table {
+		t := table{columns: []column{{head: "OWNER", cut: true}, {head: "ID"}, {head: "KIND"}, {head: "STATE"}, {head: "SINCE", drop: 1}, {head: "WHAT", cut: true},
+			{head: "TASK", drop: 2, wide: true}, {head: "TURNS", drop: 3, wide: true}, {head: "TOKENS", drop: 3, wide: true}}}
 		for _, j := range jobs {
 			kind := string(j.Kind)
 			if j.Type != "" {
 				kind += " (" + printable(j.Type) + ")"
 			}
-			row := []string{string(j.AgentID), j.ID, kind, jobState(j.Job), age(j.Since), printable(j.About)}
-			if wide {
-				row = append(row, orDash(string(j.Task)), turnsOf(j.Job), fmt.Sprint(j.Tokens))
-			}
-			t.add(row...)
+			t.add(string(j.AgentID), j.ID, kind, jobState(j.Job), age(j.Since), printable(j.About), orDash(string(j.Task)), turnsOf(j.Job), fmt.Sprint(j.Tokens))
 		}
 		return t
 	})

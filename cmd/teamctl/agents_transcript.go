@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +16,6 @@ func (a *app) agentsTranscriptCmd() *cobra.Command {
 		Long: "transcript shows what a member was told, said and did, from its journal, also after it has left.\n" +
 			"A subagent is named by its owner and its id, as coder-1.a1b2c3d.\n" +
 			"With -o jsonl, or json and --follow, it is one entry a line.",
-		Example:           "  teamctl agents transcript coder-1\n  teamctl agents transcript leader --follow",
 		ValidArgsFunction: first(completeMembers),
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with what comes, until Ctrl-C or --timeout")
@@ -29,22 +27,14 @@ func (a *app) agentsTranscriptCmd() *cobra.Command {
 		}
 		print := a.pastPrinter()
 		if follow {
-			print.entry, print.end = a.followPrinter(), nil
+			print = a.followPrinter()
 		}
 		show := func(ctx context.Context, t *client.Team) error {
-			entry, end := print.entry, print.end
-			if entry == nil {
-				s, err := a.streamOf(ctx, t, a.out, v, "", time.Time{}, all)
-				if err != nil {
-					return err
-				}
-				entry, end = s.entry, s.close
+			p, err := a.orStream(ctx, t, print, v, "")
+			if err != nil {
+				return err
 			}
-			err := t.Members().Transcript(ctx, name, follow, entry)
-			if end != nil {
-				return closed(err, end)
-			}
-			return err
+			return closed(t.Members().Transcript(ctx, name, follow, p.entry), p.end)
 		}
 		if follow {
 			return a.following(cmd.Context(), openTeam, show)

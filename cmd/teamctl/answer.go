@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +10,6 @@ import (
 )
 
 func (a *app) answerCmd() *cobra.Command {
-	var as string
 	cmd := &cobra.Command{
 		Use: "answer [NAME|ID] TEXT", Short: "Answer a question that a member has asked you",
 		Long: "answer answers the question of the member NAME, or the one of that ID; with TEXT alone the only one that is open.\n" +
@@ -25,10 +23,9 @@ func (a *app) answerCmd() *cobra.Command {
 		},
 		ValidArgsFunction: first(completeQuestions),
 	}
-	cmd.Flags().StringVar(&as, "as", "", "answer for this seat")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
+	as := a.memberFlag(cmd, "as", completePresent, "answer for this seat")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		seat, err := a.optionalMember(as)
+		seat, err := as()
 		if err != nil {
 			return err
 		}
@@ -67,7 +64,7 @@ type answered struct {
 
 // printAnswered says who goes on.
 func (a *app) printAnswered(ctx context.Context, t *client.Team, q client.Letter, m team.Message) error {
-	return a.print(answered{m.ID, q.ID, m.To, m.Content}, []string{m.ID}, func(io.Writer, bool) error {
+	return a.print(answered{m.ID, q.ID, m.To, m.Content}, []string{m.ID}, func() error {
 		line := m.To.At(t.ID())
 		if asker, err := t.Members().Get(ctx, m.To); err == nil && asker.State != team.Running { // else the answer has woken it
 			if when := readWhen(asker.State, false); when != "" {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -44,7 +43,7 @@ func (a *app) approvalsLsCmd() *cobra.Command {
 			if len(plans) == 0 {
 				a.note("nothing waits for a decision")
 			}
-			return printList(a, plans, func(p client.Plan) string { return p.ID }, func(bool) table { return plansTable(t.ID(), plans) })
+			return printList(a, plans, func(p client.Plan) string { return p.ID }, func() table { return plansTable(t.ID(), plans) })
 		})
 	}
 	return cmd
@@ -75,14 +74,12 @@ func (a *app) approvalsShowCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.print(p, []string{p.ID}, func(io.Writer, bool) error {
-					fields := []field{
-						{"id", p.ID}, {"agent", p.AgentID.At(t.ID())}, {"task", string(p.Task)}, {"status", planStatus(p)}, {"why", p.Void},
-						{"decides", string(p.Asks())}, {"submitted", moment(&p.CreatedAt)}, {"decided", moment(p.DecidedAt)}, {"decided by", string(p.DecidedBy)},
-						{"scope", string(p.Scope)}, {"feedback", p.Feedback}, {"ended", moment(p.EndedAt)}, {"hash", p.PlanHash}, {"plan", p.Plan},
-					}
-					return writeFields(a.screen(), append(fields, callFields(p.Call)...))
-				})
+				fields := []field{
+					{"id", p.ID}, {"agent", p.AgentID.At(t.ID())}, {"task", string(p.Task)}, {"status", planStatus(p)}, {"why", p.Void},
+					{"decides", string(p.Asks())}, {"submitted", moment(&p.CreatedAt)}, {"decided", moment(p.DecidedAt)}, {"decided by", string(p.DecidedBy)},
+					{"scope", string(p.Scope)}, {"feedback", p.Feedback}, {"ended", moment(p.EndedAt)}, {"hash", p.PlanHash}, {"plan", p.Plan},
+				}
+				return a.printFields(p, p.ID, append(fields, callFields(p.Call)...))
 			})
 		},
 	}
@@ -98,7 +95,7 @@ func callFields(c *team.AskedCall) []field {
 
 func (a *app) approvalsApproveCmd() *cobra.Command {
 	var d team.Decision
-	var as, scope string
+	var scope string
 	cmd := &cobra.Command{
 		Use: "approve ID", Short: "Approve a plan, allow a call, or let a lost member come back", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
 		Long: "approve lets the plan's agent carry it out: until the task that it holds has ended or, without a task, until it\n" +
@@ -108,8 +105,8 @@ func (a *app) approvalsApproveCmd() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&d.Feedback, "feedback", "", "what the agent is to know besides")
 	cmd.Flags().StringVar(&scope, "scope", "", "of a call: once, task or always (default once)")
-	cmd.Flags().StringVar(&as, "as", "", "decide on a call for this seat")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"scope": fixed(team.Strings(team.Once, team.ForTask, team.Always)...), "as": completePresent})
+	completeFlags(cmd, map[string]cobra.CompletionFunc{"scope": fixed(team.Strings(team.Once, team.ForTask, team.Always)...)})
+	as := a.memberFlag(cmd, "as", completePresent, "decide on a call for this seat")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		d.Approve, d.Scope = true, team.Scope(scope)
 		return a.decide(args[0], as, d)
@@ -119,21 +116,19 @@ func (a *app) approvalsApproveCmd() *cobra.Command {
 
 func (a *app) approvalsRejectCmd() *cobra.Command {
 	var d team.Decision
-	var as string
 	cmd := &cobra.Command{
 		Use: "reject ID [--feedback TEXT]", Short: "Reject a plan, with what is to be different, refuse a call, or leave a lost member lost", Args: exactly(1, "the ID"), ValidArgsFunction: first(completePlans),
 		Long: "reject has the plan's agent continue to plan, with the feedback. The agent of a call does without it, or makes another.\n" +
 			"A lost member stays lost. Of several decisions the first holds.",
 	}
 	cmd.Flags().StringVar(&d.Feedback, "feedback", "", "what is to be different; required for a plan")
-	cmd.Flags().StringVar(&as, "as", "", "decide on a call for this seat")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
+	as := a.memberFlag(cmd, "as", completePresent, "decide on a call for this seat")
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.decide(args[0], as, d) }
 	return cmd
 }
 
-func (a *app) decide(id, as string, d team.Decision) error {
-	seat, err := a.optionalMember(as)
+func (a *app) decide(id string, as func() (team.AgentID, error), d team.Decision) error {
+	seat, err := as()
 	if err != nil {
 		return err
 	}
@@ -142,7 +137,7 @@ func (a *app) decide(id, as string, d team.Decision) error {
 		if err != nil {
 			return err
 		}
-		return a.print(p, []string{p.ID}, func(io.Writer, bool) error { return a.say(decided(t.ID(), p)) })
+		return a.printLine(p, p.ID, decided(t.ID(), p))
 	})
 }
 

@@ -27,12 +27,12 @@ type asking struct {
 	stop   context.CancelFunc
 	parts  sync.WaitGroup // answers that are under way
 
-	mu    sync.Mutex
-	open  []team.Approval // that wait; the first is asked
-	since time.Time       // when the first became that
-	typed []rune
-	was   *unix.Termios // of the terminal, which is set to single characters; nil: it is not
-	reads bool          // somebody reads the terminal
+	mu      sync.Mutex
+	open    []team.Approval // that wait; the first is asked
+	since   time.Time       // when the first became that
+	typed   []rune
+	restore func() // of the terminal, which is set to single characters; nil: it is not
+	reads   bool   // somebody reads the terminal
 }
 
 // settles is how long what is typed is dropped once another call is asked: it was meant for the one
@@ -96,26 +96,20 @@ func (q *asking) changed() {
 // change readies the terminal for the first of the calls, or gives it back.
 func (q *asking) change() {
 	q.typed, q.since = nil, time.Now()
-	fd := int(os.Stdin.Fd())
 	switch {
-	case len(q.open) > 0 && q.was == nil && q.ctx.Err() == nil:
-		was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	case len(q.open) > 0 && q.restore == nil && q.ctx.Err() == nil:
+		restore, err := singly()
 		if err != nil {
 			return
 		}
-		now := *was // signals and line ends stay as they are, see openPrompt
-		now.Lflag &^= unix.ICANON | unix.ECHO | unix.ECHONL | unix.IEXTEN
-		now.Cc[unix.VMIN], now.Cc[unix.VTIME], now.Cc[unix.VSUSP] = 1, 0, 0
-		if unix.IoctlSetTermios(fd, unix.TCSETS, &now) == nil {
-			q.was = was
-		}
+		q.restore = restore
 		if !q.reads { // it ends with the process: nothing ends a reading of the terminal
 			q.reads = true
 			go q.read()
 		}
-	case len(q.open) == 0 && q.was != nil:
-		_ = unix.IoctlSetTermios(fd, unix.TCSETS, q.was)
-		q.was = nil
+	case len(q.open) == 0 && q.restore != nil:
+		q.restore()
+		q.restore = nil
 	}
 }
 

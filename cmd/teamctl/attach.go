@@ -37,25 +37,19 @@ func (v *view) flags(cmd *cobra.Command) {
 
 func (a *app) attachCmd() *cobra.Command {
 	var v view
-	var agent string
 	var since moments
 	cmd := &cobra.Command{
 		Use: "attach", Short: "Come back to a goal: see what was done, watch the rest", Args: atMost(0),
 		Long: "attach shows what the team has done for its present goal and continues as run does, with its result and exit status.\n" +
 			"A goal that has ended is shown with its result. Ctrl-C leaves the team at work.\n" +
 			"With --agent it shows one member, with its mail and its tasks.",
-		Example: "  teamctl attach\n  teamctl attach --agent coder-1 --since 10m",
 	}
 	v.flags(cmd)
-	cmd.Flags().StringVar(&agent, "agent", "", "show only this member")
+	agent := a.memberFlag(cmd, "agent", completeMembers, "show only this member")
 	cmd.Flags().Var(&since, "since", "begin at this time, such as 10m (ago), 14:30 or 2026-11-22T14:30:00Z (default: when the goal was set)")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"agent": completeMembers})
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if agent != "" {
-			var err error
-			if v.agent, err = a.member(agent); err != nil {
-				return err
-			}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if v.agent, err = agent(); err != nil {
+			return err
 		}
 		ctx, cancel := a.bounded(cmd.Context())
 		defer cancel()

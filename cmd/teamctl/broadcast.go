@@ -12,7 +12,7 @@ import (
 func (a *app) broadcastCmd() *cobra.Command {
 	var f mailFlags
 	cmd := &cobra.Command{Use: "broadcast TEXT", Short: "Write to every member", Args: exactly(1, "TEXT")}
-	f.flags(cmd)
+	f.flags(a, cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		mail, err := f.mail(a, args[0])
 		if err != nil {

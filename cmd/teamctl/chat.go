@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -71,18 +70,17 @@ func (a *app) chat(ctx context.Context, t *client.Team, with team.AgentID) error
 		c.typed, next = true, p.editor.ReadLine
 		a.note(fmt.Sprintf("%s is %s. /help lists what you can type; Ctrl-C ends the chat, not the team.", with.At(t.ID()), state))
 	}
-	hide := func() error { return nil }
-	if c.show = a.followPrinter(); c.show == nil {
-		s, err := a.streamOf(ctx, t, a.out, view{agent: with, mine: true, answer: c.howToAnswer, decide: c.howToDecide}, after, time.Time{}, all)
-		if err != nil {
-			return err
-		}
-		c.show, hide = s.entry, s.close
-		if err := c.showOpen(ctx); err != nil {
-			return closed(err, hide)
-		}
+	print, err := a.orStream(ctx, t, a.followPrinter(), view{agent: with, mine: true, answer: c.howToAnswer, decide: c.howToDecide}, after)
+	if err != nil {
+		return err
 	}
-	return closed(c.run(ctx, after, chatLines(ctx, next)), hide)
+	if c.show = print.entry; a.forPeople() {
+		err = c.showOpen(ctx)
+	}
+	if err == nil {
+		err = c.run(ctx, after, chatLines(ctx, next))
+	}
+	return closed(err, print.end)
 }
 
 // listens returns how the member is, or why nobody could talk to it.

@@ -25,14 +25,16 @@ import (
 // told is a line of the stream.
 var told = regexp.MustCompile(`\d\d:\d\d.*|^ .*`)
 
-const chatScript = `
+// namesScript has a coder ask that question about names.
+func namesScript(question string) string {
+	return `
 agents:
   - match: {role: coder}
     rules:
       - name: names
         since: 'Which names\?'
         steps:
-          - calls: [{tool: ask_user, args: {question: 'Shall I keep the names of all the tokens, as they are 今天?', choices: [keep them, rename them]}}]
+          - calls: [{tool: ask_user, args: {question: '` + question + `', choices: [keep them, rename them]}}]
           - await: 'in_reply_to="'
             say: 'I {{heard "(rename them|keep them)"}}'
       - name: rest
@@ -42,6 +44,20 @@ agents:
       - name: rest
         say: "Nothing to do."
 `
+}
+
+// withCoder starts a cluster that plays a script, with a team and its coder-1.
+func withCoder(t *testing.T, script string) (*teamtest.Cluster, *client.Team) {
+	t.Helper()
+	c := teamtest.Start(t, script)
+	c.Leader()
+	c.Teammates(1)
+	tm := c.Team("default")
+	if _, err := tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
+		t.Fatal(err)
+	}
+	return c, tm
+}
 
 // seen is a terminal with a command on it.
 type seen struct {
@@ -131,13 +147,7 @@ func (s *seen) ends(t *testing.T) int {
 // that is typed, a question takes the next line, a wrong line is told, and Ctrl-C ends the
 // chat and not the team.
 func TestChatOnATerminal(t *testing.T) {
-	c := teamtest.Start(t, chatScript)
-	c.Leader()
-	c.Teammates(1)
-	tm := c.Team("default")
-	if _, err := tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
-		t.Fatal(err)
-	}
+	c, tm := withCoder(t, namesScript("Shall I keep the names of all the tokens, as they are 今天?"))
 	for _, width := range []int{40, 80, 200} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			s := onTerminal(t, width, "chat", "coder-1", "--server", c.URL)

@@ -2,11 +2,11 @@ package main
 
 import (
 	"errors"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/config"
 	"agentteam/pkg/role"
 	"agentteam/pkg/strictyaml"
@@ -26,13 +26,10 @@ func (a *app) configCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printList(a, cfg.Origins(), func(o config.Origin) string { return o.Name }, func(wide bool) table {
-				t := table{columns: []column{{head: "NAME"}, {head: "VALUE", cut: true}}}
-				if origin || wide {
-					t.columns = append(t.columns, column{head: "ORIGIN", cut: true})
-				}
+			return printList(a, cfg.Origins(), func(o config.Origin) string { return o.Name }, func() table {
+				t := table{columns: []column{{head: "NAME"}, {head: "VALUE", cut: true}, {head: "ORIGIN", cut: true, wide: !origin}}}
 				for _, o := range cfg.Origins() {
-					t.add([]string{o.Name, orDash(printable(o.Value)), printable(o.Origin)}[:len(t.columns)]...)
+					t.add(o.Name, orDash(printable(o.Value)), printable(o.Origin))
 				}
 				return t
 			})
@@ -72,9 +69,7 @@ func (a *app) configValidateCmd() *cobra.Command {
 			return a.faulty(cfg.File(), where, faults)
 		}
 		a.tellWithheld(cfg, roles)
-		return a.print(map[string]any{"file": cfg.File(), "valid": true}, []string{cfg.File()}, func(io.Writer, bool) error {
-			return a.say(cfg.File() + " is valid")
-		})
+		return a.printLine(map[string]any{"file": cfg.File(), "valid": true}, cfg.File(), cfg.File()+" is valid")
 	}
 	return cmd
 }
@@ -89,7 +84,7 @@ func (a *app) faulty(file, where string, faults []error) error {
 	for i, fault := range faults {
 		lines[i] = team.Line(fault)
 	}
-	err := a.print(map[string]any{"file": file, "valid": false, "faults": lines}, []string{file}, func(io.Writer, bool) error { return a.say(lines...) })
+	err := a.printLine(map[string]any{"file": file, "valid": false, "faults": lines}, file, lines...)
 	if err != nil {
 		return err
 	}
@@ -97,7 +92,7 @@ func (a *app) faulty(file, where string, faults []error) error {
 	if !slices.ContainsFunc(faults, func(err error) bool { return !errors.Is(err, team.NotFound) }) {
 		code = team.NotFound
 	}
-	return team.Errorf(code, "%s in %s", counted(len(faults), "fault"), where)
+	return team.Errorf(code, "%s in %s", account.Counted(len(faults), "fault"), where)
 }
 
 // noSettings is the error of a command that needs a settings file.

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/usage"
 )
@@ -85,38 +85,31 @@ func (a *app) printCost(c usage.Table) error {
 	if len(c.Rows) > 0 {
 		items = append(items, newCostRow(total, "", c.Total))
 	}
-	return a.print(items, names, func(_ io.Writer, wide bool) error {
+	return a.print(items, names, func() error {
 		if len(c.Rows) == 0 {
 			return nil
 		}
 		t := table{columns: []column{
 			{head: strings.ToUpper(string(c.By)), cut: true}, {head: "CALLS"}, {head: "INPUT"}, {head: "CACHED", drop: 3},
-			{head: "OUTPUT"}, {head: "REASONING", drop: 2}, {head: "WASTED", drop: 1}, {head: "COST"},
+			{head: "OUTPUT"}, {head: "REASONING", drop: 2}, {head: "WASTED", drop: 1}, {head: "COST"}, {head: "UNPRICED", drop: 4, wide: true},
 		}}
-		if wide {
-			t.columns = append(t.columns, column{head: "UNPRICED", drop: 4})
-		}
 		for _, row := range c.Rows {
-			t.add(costTexts(printable(orDash(row.Name)), row.Sum, wide)...)
+			t.add(costTexts(printable(orDash(row.Name)), row.Sum)...)
 		}
-		t.add(costTexts(total, c.Total, wide)...)
-		return t.write(a.screen(), a.width())
+		t.add(costTexts(total, c.Total)...)
+		return a.printTable(t)
 	})
 }
 
 // costTexts are the cells of one row. What was cached and what was reasoning an
 // endpoint has told, or it is not known: they are never estimated.
-func costTexts(name string, s usage.Sum, wide bool) []string {
-	row := []string{
+func costTexts(name string, s usage.Sum) []string {
+	return []string{
 		name, fmt.Sprint(s.Calls),
 		about(s.PromptTokens, s.Estimated), fmt.Sprint(s.CachedTokens),
 		about(s.CompletionTokens, s.Estimated), fmt.Sprint(s.ReasoningTokens),
-		about(s.Wasted(), s.Estimated), price(s.Known(), s.Currency, s.Unpriced, s.Estimated),
+		about(s.Wasted(), s.Estimated), price(s.Known(), s.Currency, s.Unpriced, s.Estimated), fmt.Sprint(s.Unpriced),
 	}
-	if wide {
-		row = append(row, fmt.Sprint(s.Unpriced))
-	}
-	return row
 }
 
 // about is a number of tokens, marked if it is estimated.
@@ -140,11 +133,8 @@ func price(known *float64, currency string, unpriced int, estimated bool) string
 	if currency != "" {
 		s += " " + printable(currency)
 	}
-	switch {
-	case unpriced == 1:
-		s += " + 1 call of unknown price"
-	case unpriced > 1:
-		s += fmt.Sprintf(" + %d calls of unknown price", unpriced)
+	if unpriced > 0 {
+		s += " + " + account.Counted(unpriced, "call") + " of unknown price"
 	}
 	return s
 }

@@ -21,7 +21,6 @@ const mostDiff = 8 << 20
 
 func (a *app) diffCmd() *cobra.Command {
 	var o client.DiffOptions
-	var agent string
 	var stat bool
 	cmd := &cobra.Command{
 		Use: "diff [TASK]", Short: "Show what completed tasks have changed", Args: atMost(1),
@@ -32,17 +31,16 @@ func (a *app) diffCmd() *cobra.Command {
 		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Commit != "" || len(v.Returned) > 0 }),
 	}
 	f := cmd.Flags()
-	f.StringVar(&agent, "agent", "", "only what the tasks of this agent have changed, but for those undone")
+	agent := a.memberFlag(cmd, "agent", completeMembers, "only what the tasks of this agent have changed, but for those undone")
 	f.BoolVar(&o.All, "all", false, "also what earlier goals have changed")
 	f.BoolVar(&stat, "stat", false, "a line for each file, and a summary")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"agent": completeMembers})
 	cmd.RunE = func(_ *cobra.Command, args []string) (err error) {
 		if len(args) > 0 {
 			if o.Task, err = team.ParseTaskID(args[0]); err != nil {
 				return err
 			}
 		}
-		if o.Agent, err = a.optionalMember(agent); err != nil {
+		if o.Agent, err = agent(); err != nil {
 			return err
 		}
 		if o.Most = mostDiff; stat {
@@ -71,7 +69,7 @@ func (a *app) printDiff(d client.Diff) error {
 	for _, f := range d.Files {
 		names = append(names, printable(f.Path))
 	}
-	err := a.print(d, names, func(io.Writer, bool) error {
+	err := a.print(d, names, func() error {
 		if isTerminal(a.out) {
 			return painted(a.screen(), d.Text)
 		}

@@ -25,7 +25,7 @@ func (a *app) doctorCmd() *cobra.Command {
 			ctx, cancel := a.deadline(cmd.Context())
 			defer cancel()
 			checks := doctor.Run(ctx, cfg, o)
-			if err := printAll(a, checks, func(c doctor.Check) string { return c.Name }, func(bool) error { return a.printChecks(checks) }); err != nil {
+			if err := printAll(a, checks, func(c doctor.Check) string { return c.Name }, func() error { return a.printChecks(checks) }); err != nil {
 				return err
 			}
 			return a.ended(ctx, doctor.Err(checks))

@@ -57,22 +57,18 @@ func (a *app) pastEvents(o client.FeedOptions, f eventFlags) error {
 		if o.After, err = f.from(ctx, t); err != nil {
 			return err
 		}
-		show, hide := print.entry, print.end
-		if show == nil {
-			s, err := a.streamOf(ctx, t, a.out, view{verbose: f.verbose, dated: true}, o.After, time.Time{}, all)
-			if err != nil {
-				return err
-			}
-			show, hide = s.entry, s.close
+		p, err := a.orStream(ctx, t, print, view{verbose: f.verbose, dated: true}, o.After)
+		if err != nil {
+			return err
 		}
 		none := true
-		err = t.Feed(ctx, o, func(e client.Entry) error { none = false; return show(e) })
+		err = t.Feed(ctx, o, func(e client.Entry) error { none = false; return p.entry(e) })
 		if err == nil && none && len(f.agents) > 0 {
 			a.note(fmt.Sprintf("team %s has no such event of %s", t.ID(), strings.Join(f.agents, " or ")))
 		}
-		return closed(err, hide)
+		return closed(err, p.end)
 	})
-	if err == nil && !made && print.end != nil {
+	if err == nil && !made {
 		return print.end()
 	}
 	return err
@@ -100,9 +96,6 @@ func closed(err error, end func() error) error {
 	}
 	return err
 }
-
-// all counts every task.
-func all(team.TaskID) bool { return true }
 
 // eventFlags are the flags of events.
 type eventFlags struct {
@@ -153,10 +146,10 @@ func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFla
 		if o.After, err = f.from(ctx, t); err != nil {
 			return err
 		}
-		if print := a.followPrinter(); print != nil {
-			return t.Feed(ctx, o, print)
+		if !a.forPeople() {
+			return t.Feed(ctx, o, a.followPrinter().entry)
 		}
-		s, err := a.streamOf(ctx, t, a.out, view{verbose: f.verbose, dated: true}, o.After, time.Time{}, all)
+		s, err := a.plainStream(ctx, t, view{verbose: f.verbose, dated: true}, o.After)
 		if err != nil {
 			return err
 		}
@@ -167,16 +160,33 @@ func (a *app) followEvents(ctx context.Context, o client.FeedOptions, f eventFla
 	})
 }
 
-// followPrinter prints entries one by one for programs; nil is that of people.
-func (a *app) followPrinter() func(client.Entry) error {
-	return oneByOne(a, func(e client.Entry) string { return string(e.Cursor) })
-}
-
 // entryPrinter prints entries one by one, so that none is kept, and then what ends them.
 // For people entry is nil: they are shown a stream.
 type entryPrinter struct {
 	entry func(client.Entry) error
 	end   func() error
+}
+
+// followPrinter prints entries one by one.
+func (a *app) followPrinter() entryPrinter {
+	return entryPrinter{oneByOne(a, func(e client.Entry) string { return string(e.Cursor) }), func() error { return nil }}
+}
+
+// orStream is p or, for people, a stream of the team behind a place of its feed.
+func (a *app) orStream(ctx context.Context, t *client.Team, p entryPrinter, v view, after client.Cursor) (entryPrinter, error) {
+	if p.entry != nil {
+		return p, nil
+	}
+	s, err := a.plainStream(ctx, t, v, after)
+	if err != nil {
+		return p, err
+	}
+	return entryPrinter{s.entry, s.close}, nil
+}
+
+// plainStream is a stream on stdout that shows no progress of a goal.
+func (a *app) plainStream(ctx context.Context, t *client.Team, v view, after client.Cursor) (*stream, error) {
+	return a.streamOf(ctx, t, a.out, v, after, time.Time{}, func(team.TaskID) bool { return true })
 }
 
 // pastPrinter prints entries as one list where the format has lists.
@@ -206,7 +216,7 @@ func (a *app) pastPrinter() entryPrinter {
 	case asYAML:
 		return entryPrinter{func(e client.Entry) error { begun = true; return writeYAML(a.out, []client.Entry{e}) }, closing("")}
 	}
-	return entryPrinter{a.followPrinter(), func() error { return nil }}
+	return a.followPrinter()
 }
 
 // awaitTeam opens the team. The default one has nothing to tell, rather than being

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -36,9 +35,7 @@ func (a *app) exportCmd() *cobra.Command {
 				return err
 			}
 			page := filepath.Join(args[0], "report.html")
-			return a.print(map[string]any{"team": t.ID(), "dir": args[0], "report": page}, []string{args[0]}, func(io.Writer, bool) error {
-				return a.say(fmt.Sprintf("team %s is written to %s; begin with %s", t.ID(), args[0], page))
-			})
+			return a.printLine(map[string]any{"team": t.ID(), "dir": args[0], "report": page}, args[0], fmt.Sprintf("team %s is written to %s; begin with %s", t.ID(), args[0], page))
 		})
 	}
 	return cmd

@@ -71,7 +71,7 @@ func completeReaders(cmd *cobra.Command, args []string, word string) ([]cobra.Co
 }
 
 func (a *app) printInbox(t *client.Team, letters []client.Letter) error {
-	err := printList(a, letters, func(l client.Letter) string { return l.ID }, func(bool) table {
+	err := printList(a, letters, func(l client.Letter) string { return l.ID }, func() table {
 		rows := table{columns: []column{{head: "ID", drop: 2}, {head: "TIME", drop: 1}, {head: "FROM", cut: true}, {head: "TYPE", drop: 3}, {head: "FATE"}, {head: "SUMMARY", cut: true}}}
 		for _, l := range letters {
 			rows.add(l.ID, clockOf(l.StoredAt, time.Now()), string(l.From), string(l.Type), paint(fateOf(l, l.Fates[0])), printable(team.OneLine(l.Summary)))
@@ -158,7 +158,7 @@ func (a *app) letterPrinter(ctx context.Context, t *client.Team) (show func(clie
 	if show = oneByOne(a, func(l client.Letter) string { return l.ID }); show != nil {
 		return show, func() error { return nil }, nil
 	}
-	s, err := a.streamOf(ctx, t, a.out, view{verbose: true}, "", time.Time{}, all)
+	s, err := a.plainStream(ctx, t, view{verbose: true}, "")
 	if err != nil {
 		return nil, nil, err
 	}

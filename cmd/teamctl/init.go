@@ -68,9 +68,7 @@ func (a *app) initCmd() *cobra.Command {
 		if err := s.write(file); err != nil {
 			return err
 		}
-		return a.print(map[string]any{"file": file}, []string{file}, func(io.Writer, bool) error {
-			return a.say("team.yaml is written; next: teamctl run GOAL")
-		})
+		return a.printLine(map[string]any{"file": file}, file, "team.yaml is written; next: teamctl run GOAL")
 	}
 	return cmd
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -63,14 +62,12 @@ func (a *app) landCmd() *cobra.Command {
 }
 
 func (a *app) printLanding(d client.Diff, dir string, published bool) error {
-	return a.print(d, []string{string(d.Head)}, func(io.Writer, bool) error {
-		switch n := len(d.Commits); {
-		case published:
-			return a.say(fmt.Sprintf("%s in %s is at %s, with commits that the checkout lacks: %d", d.Branch, dir, d.Head.Short(), n))
-		case d.From == d.Head:
-			return a.say(fmt.Sprintf("%s has all of %s already", dir, d.Branch))
-		default:
-			return a.say(fmt.Sprintf("%s is at %s, with new commits of the team: %d", dir, d.Head.Short(), n))
-		}
-	})
+	line := fmt.Sprintf("%s is at %s, with new commits of the team: %d", dir, d.Head.Short(), len(d.Commits))
+	switch {
+	case published:
+		line = fmt.Sprintf("%s in %s is at %s, with commits that the checkout lacks: %d", d.Branch, dir, d.Head.Short(), len(d.Commits))
+	case d.From == d.Head:
+		line = fmt.Sprintf("%s has all of %s already", dir, d.Branch)
+	}
+	return a.printLine(d, string(d.Head), line)
 }

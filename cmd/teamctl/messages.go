@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,7 +36,7 @@ func (a *app) messagesGetCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.print(l, []string{l.ID}, func(io.Writer, bool) error { return a.printLetter(l) })
+				return a.print(l, []string{l.ID}, func() error { return a.printLetter(l) })
 			})
 		},
 	}

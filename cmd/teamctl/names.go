@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"agentteam/pkg/team"
 )
 
@@ -43,6 +45,14 @@ func (a *app) optionalMember(s string) (team.AgentID, error) {
 		return "", nil
 	}
 	return a.member(s)
+}
+
+// memberFlag gives cmd a flag for the name of a member, which complete offers. The returned function reads it
+// once the flags are parsed; "" if it is left out.
+func (a *app) memberFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc, usage string) func() (team.AgentID, error) {
+	name := cmd.Flags().String(flag, "", usage)
+	completeFlags(cmd, map[string]cobra.CompletionFunc{flag: complete})
+	return func() (team.AgentID, error) { return a.optionalMember(*name) }
 }
 
 // members reads names, each an argument or several with commas between; one that comes

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -112,7 +113,7 @@ func (a *app) printOutcome(o outcome, epilogue func(io.Writer)) error {
 	if len(o.Tasks) > o.all { // the board, which finish_team counts, holds more
 		of = "tasks of this goal"
 	}
-	sum := fmt.Sprintf("%s: %d of %d %s completed, %s, %s, %.1f s", o.Status, o.completed, o.all, of, calls(o.Usage.ModelCalls), used(o.Usage, o.priced), o.Elapsed)
+	sum := fmt.Sprintf("%s: %d of %d %s completed, %s, %s, %.1f s", o.Status, o.completed, o.all, of, account.Counted(o.Usage.ModelCalls, "model call"), used(o.Usage, o.priced), o.Elapsed)
 	if err := a.sayText(sum); err != nil {
 		return err
 	}
@@ -155,13 +156,6 @@ func (o *outcome) writeOpen(w io.Writer) {
 		line := fmt.Sprintf("not done: %s %s (%s)", v.ID, printable(v.Title), v.Shown())
 		fmt.Fprintln(w, wrapped(line, lineWidth(w)))
 	}
-}
-
-func calls(n int) string {
-	if n == 1 {
-		return "1 model call"
-	}
-	return fmt.Sprintf("%d model calls", n)
 }
 
 // used is what model calls have used, as far as it is known. That the cost is not is

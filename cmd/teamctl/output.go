@@ -49,7 +49,7 @@ func plain(n *yaml.Node) {
 
 // print writes v in the format that was asked for: as it is in JSON and YAML, in jsonl one
 // line an item if v is a []any, by name with name, else by table.
-func (a *app) print(v any, names []string, table func(io.Writer, bool) error) error {
+func (a *app) print(v any, names []string, table func() error) error {
 	return a.atOnce(func() error { return a.printPlain(v, names, table) })
 }
 
@@ -74,7 +74,7 @@ func (a *app) atOnce(f func() error) error {
 	})
 }
 
-func (a *app) printPlain(v any, names []string, table func(io.Writer, bool) error) error {
+func (a *app) printPlain(v any, names []string, table func() error) error {
 	switch a.output {
 	case asJSON:
 		return writeJSON(a.out, v)
@@ -99,25 +99,35 @@ func (a *app) printPlain(v any, names []string, table func(io.Writer, bool) erro
 		}
 		return nil
 	}
-	return table(a.out, a.output == asWide)
+	return table()
+}
+
+// printLine is print for one thing, which people get as these lines.
+func (a *app) printLine(v any, name string, lines ...string) error {
+	return a.print(v, []string{name}, func() error { return a.say(lines...) })
+}
+
+// printFields is print for one thing, which people get field by field.
+func (a *app) printFields(v any, name string, fields []field) error {
+	return a.print(v, []string{name}, func() error { return writeFields(a.screen(), fields) })
 }
 
 // printAll prints all as an array, one a line in jsonl, or by name; to people as show does.
-func printAll[T any](a *app, all []T, name func(T) string, show func(wide bool) error) error {
+func printAll[T any](a *app, all []T, name func(T) string, show func() error) error {
 	items, names := make([]any, len(all)), make([]string, len(all))
 	for i, v := range all {
 		items[i], names[i] = v, name(v)
 	}
-	return a.print(items, names, func(_ io.Writer, wide bool) error { return show(wide) })
+	return a.print(items, names, show)
 }
 
 // printList is printAll with a table, or nothing where there is nothing.
-func printList[T any](a *app, all []T, name func(T) string, table func(wide bool) table) error {
-	return printAll(a, all, name, func(wide bool) error {
+func printList[T any](a *app, all []T, name func(T) string, table func() table) error {
+	return printAll(a, all, name, func() error {
 		if len(all) == 0 {
 			return nil
 		}
-		return table(wide).write(a.screen(), a.width())
+		return a.printTable(table())
 	})
 }
 

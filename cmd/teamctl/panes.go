@@ -116,7 +116,7 @@ func tmux(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), tmuxTime)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "tmux", args...).Output()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && len(exit.Stderr) > 0 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		err = errors.New(strings.TrimSpace(string(exit.Stderr)))
 	}
 	return strings.TrimSpace(string(out)), err

@@ -6,10 +6,7 @@ import (
 	"sync"
 
 	"github.com/charmbracelet/x/ansi"
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
-
-	"agentteam/pkg/team"
 )
 
 // prompt is a terminal on which a line can be typed while others are printed above it. Safe
@@ -30,18 +27,9 @@ func (a *app) openPrompt() (*prompt, error) {
 	if !ok || !a.forPeople() || !live(out) || !term.IsTerminal(int(os.Stdin.Fd())) {
 		return nil, nil
 	}
-	fd := int(os.Stdin.Fd())
-	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	restore, err := singly()
 	if err != nil {
-		return nil, team.Errorf(team.InvalidState, "the terminal cannot be read: %w", err)
-	}
-	// As x/term sets it, except that signals and line ends stay as they are. A stopped process
-	// would leave the terminal to its shell without an echo.
-	now := *was
-	now.Lflag &^= unix.ICANON | unix.ECHO | unix.ECHONL | unix.IEXTEN
-	now.Cc[unix.VMIN], now.Cc[unix.VTIME], now.Cc[unix.VSUSP] = 1, 0, 0
-	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &now); err != nil {
-		return nil, team.Errorf(team.InvalidState, "the terminal cannot be set: %w", err)
+		return nil, err
 	}
 	p := &prompt{File: out.File, editor: term.NewTerminal(struct {
 		io.Reader
@@ -53,7 +41,7 @@ func (a *app) openPrompt() (*prompt, error) {
 		a.notes.to(p)
 	}
 	p.restore = func() {
-		_ = unix.IoctlSetTermios(fd, unix.TCSETS, was)
+		restore()
 		a.out = before
 		a.notes.to(notes)
 	}

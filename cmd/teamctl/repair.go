@@ -86,7 +86,7 @@ func (a *app) repair(ctx context.Context, t *client.Team, keys []string) (done [
 }
 
 func (a *app) printDamage(all []repair.Damage) error {
-	return printList(a, all, func(d repair.Damage) string { return d.Key }, func(bool) table {
+	return printList(a, all, func(d repair.Damage) string { return d.Key }, func() table {
 		t := table{columns: []column{{head: "KEY"}, {head: "REVISION"}, {head: "REPAIR", cut: true}}}
 		for _, d := range all {
 			t.add(printable(d.Key), fmt.Sprint(d.Revision), printable(team.OneLine(d.Text())))

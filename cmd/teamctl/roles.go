@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -151,13 +150,11 @@ func (a *app) rolesLsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printList(a, views, func(v roleView) string { return v.Name }, func(wide bool) table {
-				t := table{columns: []column{{head: "NAME"}, {head: "STATE"}, {head: "FROM", cut: true, drop: 1}, {head: "DESCRIPTION", cut: true, drop: 2}}}
-				if wide {
-					t.columns = append(t.columns, column{head: "MODEL", drop: 3}, column{head: "TOOLS", cut: true, drop: 4})
-				}
+			return printList(a, views, func(v roleView) string { return v.Name }, func() table {
+				t := table{columns: []column{{head: "NAME"}, {head: "STATE"}, {head: "FROM", cut: true, drop: 1}, {head: "DESCRIPTION", cut: true, drop: 2},
+					{head: "MODEL", drop: 3, wide: true}, {head: "TOOLS", cut: true, drop: 4, wide: true}}}
 				for _, v := range views {
-					t.add([]string{v.Name, paint(v.State), v.from(), printable(v.Brief()), orDash(v.Model), orDash(strings.Join(v.Tools, ","))}[:len(t.columns)]...)
+					t.add(v.Name, paint(v.State), v.from(), printable(v.Brief()), orDash(v.Model), orDash(strings.Join(v.Tools, ",")))
 				}
 				return t
 			})
@@ -187,9 +184,7 @@ func (a *app) rolesShowCmd() *cobra.Command {
 				return team.Errorf(team.NotFound, "there is no role %q", args[0]).WithHint("teamctl roles lists them")
 			}
 			v := views[i]
-			return a.print(v, []string{v.Name}, func(io.Writer, bool) error {
-				return writeFields(a.screen(), roleFields(v))
-			})
+			return a.printFields(v, v.Name, roleFields(v))
 		},
 	}
 }
@@ -269,7 +264,7 @@ func (a *app) applyRoles(ctx context.Context, t *client.Team, roles role.Roles, 
 		return err
 	}
 	views := slices.DeleteFunc(viewRoles(record, roles), func(v roleView) bool { _, ok := taken[v.Name]; return !ok })
-	return printAll(a, views, func(v roleView) string { return v.Name }, func(bool) error {
+	return printAll(a, views, func(v roleView) string { return v.Name }, func() error {
 		for _, v := range views {
 			if err := a.say(fmt.Sprintf("team %s has the role %s from %s now", t.ID(), v.Name, v.from())); err != nil {
 				return err

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/membership"
 	"agentteam/pkg/role"
 	"agentteam/pkg/team"
@@ -24,37 +22,26 @@ func (a *app) rolesValidateCmd() *cobra.Command {
 			}
 			names := make([]string, len(rep.Files))
 			copy(names, rep.Files)
-			err = a.print(rep, names, func(w io.Writer, _ bool) error {
+			err = a.print(rep, names, func() error {
+				var lines []string
 				for _, n := range rep.Notices {
-					if _, err := fmt.Fprintln(w, printable(team.OneLine(n.Place()+": warning: "+n.Message()))); err != nil {
-						return err
-					}
+					lines = append(lines, team.OneLine(n.Place()+": warning: "+n.Message()))
 				}
 				for _, n := range rep.Faults {
-					if _, err := fmt.Fprintln(w, printable(team.OneLine(n.String()))); err != nil {
-						return err
-					}
+					lines = append(lines, team.OneLine(n.String()))
 				}
-				return nil
+				return a.say(lines...)
 			})
 			if err != nil {
 				return err
 			}
 			if len(rep.Faults) > 0 {
-				return team.Errorf(team.InvalidArgument, "%s in %s", counted(len(rep.Faults), "fault"), counted(len(rep.Files), "role file")).WithHint("docs/roles.md lists the keys; teamctl roles new NAME writes a file with all of them")
+				return team.Errorf(team.InvalidArgument, "%s in %s", account.Counted(len(rep.Faults), "fault"), account.Counted(len(rep.Files), "role file")).WithHint("docs/roles.md lists the keys; teamctl roles new NAME writes a file with all of them")
 			}
-			a.note(counted(len(rep.Files), "role file") + ": no fault, " + counted(len(rep.Notices), "warning"))
+			a.note(account.Counted(len(rep.Files), "role file") + ": no fault, " + account.Counted(len(rep.Notices), "warning"))
 			return nil
 		},
 	}
-}
-
-// counted is a number of things.
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 func (a *app) rolesNewCmd() *cobra.Command {
@@ -66,9 +53,7 @@ func (a *app) rolesNewCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(map[string]any{"name": args[0], "file": path}, []string{path}, func(io.Writer, bool) error {
-				return a.say(path + " is written; once you have changed it, the next run, spawn or tasks add stores the role with the team")
-			})
+			return a.printLine(map[string]any{"name": args[0], "file": path}, path, path+" is written; once you have changed it, the next run, spawn or tasks add stores the role with the team")
 		},
 	}
 }

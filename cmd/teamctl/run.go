@@ -252,10 +252,8 @@ func (a *app) begin(ctx context.Context, c *client.Client, cfg config.Config, p 
 		p.turn.set(goalSet{PID: os.Getpid(), Team: t.ID(), Goal: p.goal})
 	}
 	if p.detach {
-		return t, g, a.print(map[string]any{"team": t.ID(), "status": team.Active}, []string{string(t.ID())}, func(w io.Writer, _ bool) error {
-			_, err := fmt.Fprintf(w, "team %s works on it; watch with: %s, or on its page: teamctl web\n", t.ID(), a.command("attach", t.ID()))
-			return err
-		})
+		return t, g, a.printLine(map[string]any{"team": t.ID(), "status": team.Active}, string(t.ID()),
+			fmt.Sprintf("team %s works on it; watch with: %s, or on its page: teamctl web", t.ID(), a.command("attach", t.ID())))
 	}
 	switch again := a.command("run --resume", t.ID()); {
 	case p.epilogue != nil: // of a cluster that is thrown away

@@ -9,6 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/term"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -75,14 +76,14 @@ func ofEarlier(tasks []team.Task, what string) string {
 		}
 		ids = append(ids, string(task.ID))
 	}
-	count, verb := fmt.Sprintf("%d open tasks", len(tasks)), "are"
-	if len(tasks) == 1 {
-		count, verb = "1 open task", "is"
+	switch {
+	case what == "":
+	case len(tasks) == 1:
+		what = " is " + what
+	default:
+		what = " are " + what
 	}
-	if what == "" {
-		return fmt.Sprintf("%s of earlier goals: %s", count, strings.Join(ids, ", "))
-	}
-	return fmt.Sprintf("%s of earlier goals %s %s: %s", count, verb, what, strings.Join(ids, ", "))
+	return fmt.Sprintf("%s of earlier goals%s: %s", account.Counted(len(tasks), "open task"), what, strings.Join(ids, ", "))
 }
 
 // askOld asks on the terminal what is to become of tasks. Without a terminal they are kept.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,13 +33,11 @@ func (a *app) saveCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(saved, []string{saved.File}, func(io.Writer, bool) error {
-				line := fmt.Sprintf("team %s is saved to %s (%s)", saved.Team, saved.File, sizeOf(saved.Bytes))
-				if !asCopy {
-					line += "; it continues where that is loaded: teamctl load " + saved.File
-				}
-				return a.say(line)
-			})
+			line := fmt.Sprintf("team %s is saved to %s (%s)", saved.Team, saved.File, sizeOf(saved.Bytes))
+			if !asCopy {
+				line += "; it continues where that is loaded: teamctl load " + saved.File
+			}
+			return a.printLine(saved, saved.File, line)
 		})
 	}
 	return cmd
@@ -137,13 +134,12 @@ func (a *app) loadCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(loadedTeam{t.ID, t.Status, t.Goal, t.Loaded}, []string{string(t.ID)}, func(io.Writer, bool) error {
-				next := "set it a goal: " + a.command("run GOAL", t.ID)
-				if t.AtWork() {
-					next = "its goal continues; to follow it: " + a.command("run --resume", t.ID)
-				}
-				return a.say(fmt.Sprintf("team %s is loaded, as it was on %s; %s", t.ID, f.Head.Created.Local().Format(time.DateTime), next))
-			})
+			next := "set it a goal: " + a.command("run GOAL", t.ID)
+			if t.AtWork() {
+				next = "its goal continues; to follow it: " + a.command("run --resume", t.ID)
+			}
+			return a.printLine(loadedTeam{t.ID, t.Status, t.Goal, t.Loaded}, string(t.ID),
+				fmt.Sprintf("team %s is loaded, as it was on %s; %s", t.ID, f.Head.Created.Local().Format(time.DateTime), next))
 		})
 	}
 	return cmd

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,7 @@ func (a *app) sendCmd() *cobra.Command {
 			"The member reads it at its next turn; with --urgent before anything else.",
 		ValidArgsFunction: first(completePresent),
 	}
-	m.flags(cmd)
+	m.flags(a, cmd)
 	cmd.Flags().StringVar(&m.replyTo, "reply-to", "", "ID of the message that this answers")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		name, err := a.member(args[0])
@@ -50,20 +49,20 @@ func (a *app) sendCmd() *cobra.Command {
 
 // mailFlags are the flags of send and broadcast.
 type mailFlags struct {
-	as, replyTo string
-	urgent      bool
+	as      func() (team.AgentID, error)
+	replyTo string
+	urgent  bool
 }
 
-func (f *mailFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.as, "as", "", "write as this person's seat")
+func (f *mailFlags) flags(a *app, cmd *cobra.Command) {
+	f.as = a.memberFlag(cmd, "as", completePresent, "write as this person's seat")
 	cmd.Flags().BoolVar(&f.urgent, "urgent", false, "have it read before anything else")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
 }
 
 // mail is what is to be sent; to whom is left open.
 func (f *mailFlags) mail(a *app, text string) (m client.NewMail, err error) {
 	m = client.NewMail{ReplyTo: f.replyTo, Urgent: f.urgent}
-	if m.As, err = a.optionalMember(f.as); err != nil {
+	if m.As, err = f.as(); err != nil {
 		return m, err
 	}
 	if m.Text, err = textOf(a.cmd, text); err != nil {
@@ -109,17 +108,12 @@ func readWhen(state team.MemberState, urgent bool) string {
 
 // printSent tells to whom a message went, and when it is read.
 func (a *app) printSent(t *client.Team, m team.Message, to []team.AgentID, when string) error {
-	return a.print(sent{m.ID, to, m.Stored}, []string{m.ID}, func(io.Writer, bool) error {
-		line := "sent to"
-		for i, name := range to {
-			if i > 0 {
-				line += ","
-			}
-			line += " " + name.At(t.ID())
-		}
-		if m.Stored != "" {
-			when += "; the text is long: its beginning and end are read at once, the whole is stored (teamctl messages get " + m.ID + ")"
-		}
-		return a.say(line + when)
-	})
+	names := make([]string, len(to))
+	for i, name := range to {
+		names[i] = name.At(t.ID())
+	}
+	if m.Stored != "" {
+		when += "; the text is long: its beginning and end are read at once, the whole is stored (teamctl messages get " + m.ID + ")"
+	}
+	return a.printLine(sent{m.ID, to, m.Stored}, m.ID, "sent to "+strings.Join(names, ", ")+when)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -82,9 +81,8 @@ func (a *app) spawn(ctx context.Context, t *client.Team, m team.Member, count in
 	if a.cmd.Flags().Changed("count") {
 		return a.printAgents(t.ID(), agents)
 	}
-	return a.print(agents[0], []string{string(agents[0].AgentID)}, func(io.Writer, bool) error {
-		return a.say(fmt.Sprintf("%s joined as %s", agents[0].AgentID.At(t.ID()), agents[0].Role))
-	})
+	one := agents[0]
+	return a.printLine(one, string(one.AgentID), fmt.Sprintf("%s joined as %s", one.AgentID.At(t.ID()), one.Role))
 }
 
 // completeModels offers the names of models that the processes have.

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
 	"agentteam/pkg/control"
@@ -42,11 +42,12 @@ func (a *app) printStatus(s client.Status) error {
 	for i, t := range s.Teams {
 		names[i] = string(t.ID)
 	}
-	return a.print(s, names, func(_ io.Writer, wide bool) error {
+	return a.print(s, names, func() error {
 		model := s.Model
 		if model == control.NoModel {
 			model += " (agents cannot think: set OPENAI_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL, where they are started)"
 		}
+		wide := a.output == asWide
 		fields := []field{{"server", s.Server}, {"model", model}}
 		fields = append(fields, field{"sandbox", sandboxes(slices.Concat(s.Leaders, s.Standbys, s.Members))})
 		if s.Storage != "" {
@@ -62,7 +63,7 @@ func (a *app) printStatus(s client.Status) error {
 			return err
 		}
 		fmt.Fprintln(a.out)
-		if err := teamsTable(s.Teams).write(a.screen(), a.width()); err != nil {
+		if err := a.printTable(teamsTable(s.Teams)); err != nil {
 			return err
 		}
 		if err := a.printWork(s.Teams); err != nil {
@@ -106,10 +107,7 @@ func (a *app) printToPerson(ts client.TeamStatus) error {
 		return nil
 	}
 	fmt.Fprintln(a.out)
-	if more == 1 {
-		return a.say("1 unread message to you: " + a.command("inbox user", ts.ID))
-	}
-	return a.say(fmt.Sprintf("%d unread messages to you: %s", more, a.command("inbox user", ts.ID)))
+	return a.say(account.Counted(more, "unread message") + " to you: " + a.command("inbox user", ts.ID))
 }
 
 // printWork says who is at what, and who or what is waited for.
@@ -128,7 +126,7 @@ func (a *app) printWork(teams []client.TeamStatus) error {
 		return nil
 	}
 	fmt.Fprintln(a.out)
-	return t.write(a.screen(), a.width())
+	return a.printTable(t)
 }
 
 // aliases are the names of models that some of the processes have.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -87,7 +86,7 @@ func (a *app) stopTeam(ctx context.Context, t *client.Team, wait time.Duration) 
 	if status == team.Active {
 		status, text = team.TeamStopped, fmt.Sprintf("team %s is stopped", t.ID())
 	}
-	return a.print(map[string]any{"team": t.ID(), "status": status}, []string{string(t.ID())}, func(io.Writer, bool) error { return a.say(text) })
+	return a.printLine(map[string]any{"team": t.ID(), "status": status}, string(t.ID()), text)
 }
 
 // stopMembers stops the members side by side, so that one that is slow to leave
@@ -124,7 +123,7 @@ func (a *app) stopMembers(ctx context.Context, t *client.Team, names []team.Agen
 		}
 		stopped, said = append(stopped, m), append(said, stoppedLine(m.AgentID.At(t.ID()), forced[i], f.Wait))
 	}
-	err := printAll(a, stopped, nameOfAgent, func(bool) error { return a.say(said...) })
+	err := printAll(a, stopped, nameOfAgent, func() error { return a.say(said...) })
 	return errors.Join(append([]error{err}, errs...)...)
 }
 

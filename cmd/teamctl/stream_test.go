@@ -189,7 +189,8 @@ func (p *pieces) Write(b []byte) (int, error) {
 func TestListIsWrittenAtOnce(t *testing.T) {
 	var out pieces
 	a := newApp(&out, &out)
-	err := a.print(nil, nil, func(w io.Writer, _ bool) error {
+	err := a.print(nil, nil, func() error {
+		w := a.out
 		for i := range 3 {
 			fmt.Fprintln(w, i)
 		}

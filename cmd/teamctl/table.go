@@ -18,6 +18,7 @@ type column struct {
 	head string
 	cut  bool // its texts may be cut, down to leastCut cells
 	drop int  // if that is not enough, the column with the highest drop goes; 0 stays
+	wide bool // only with -o wide
 }
 
 const (
@@ -28,6 +29,7 @@ const (
 // table is printed with its columns aligned by the cells that their texts take on
 // a terminal, where a Chinese character takes two. Texts may hold colours.
 type table struct {
+	wide    bool
 	columns []column
 	rows    [][]string // of as many texts as there are columns
 }
@@ -65,6 +67,9 @@ func (t table) write(w io.Writer, width int) error {
 func (t table) fit(limit int) []int {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
+		if c.wide && !t.wide {
+			continue
+		}
 		widths[i] = lipgloss.Width(c.head)
 		for _, row := range t.rows {
 			widths[i] = max(widths[i], lipgloss.Width(row[i]))
@@ -101,11 +106,17 @@ func (t table) fit(limit int) []int {
 // without fits the table anew with one column left out, so that the others need
 // not be cut for its sake.
 func (t table) without(gone, limit int) []int {
-	rest := table{columns: slices.Delete(slices.Clone(t.columns), gone, gone+1)}
+	rest := table{wide: t.wide, columns: slices.Delete(slices.Clone(t.columns), gone, gone+1)}
 	for _, row := range t.rows {
 		rest.add(slices.Delete(slices.Clone(row), gone, gone+1)...)
 	}
 	return slices.Insert(rest.fit(limit), gone, 0)
+}
+
+// printTable prints a table for people.
+func (a *app) printTable(t table) error {
+	t.wide = a.output == asWide
+	return t.write(a.screen(), a.width())
 }
 
 // screen is stdout for people.

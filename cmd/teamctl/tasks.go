@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -68,26 +67,14 @@ func holder(v team.TaskView) string {
 
 // printTasks prints tasks as a list.
 func (a *app) printTasks(tasks []team.TaskView) error {
-	return printList(a, tasks, func(v team.TaskView) string { return string(v.ID) }, func(wide bool) table {
-		waiting := column{head: "WAITING FOR", cut: true, drop: 2}
-		t := table{columns: []column{{head: "ID"}, {head: "STATUS"}, {head: "PRIO", drop: 5}, {head: "ASSIGNEE", cut: true, drop: 1}, {head: "TITLE", cut: true}}}
+	return printList(a, tasks, func(v team.TaskView) string { return string(v.ID) }, func() table {
 		waits := slices.ContainsFunc(tasks, func(v team.TaskView) bool { return v.Why != "" })
-		switch {
-		case wide:
-			t.columns = slices.Insert(t.columns, 4, column{head: "DEPENDENCIES", cut: true, drop: 3}, waiting,
-				column{head: "ROLE", drop: 4}, column{head: "ATTEMPTS", drop: 7}, column{head: "UPDATED", drop: 6})
-		case waits:
-			t.columns = slices.Insert(t.columns, 4, waiting)
-		}
+		t := table{columns: []column{{head: "ID"}, {head: "STATUS"}, {head: "PRIO", drop: 5}, {head: "ASSIGNEE", cut: true, drop: 1},
+			{head: "DEPENDENCIES", cut: true, drop: 3, wide: true}, {head: "WAITING FOR", cut: true, drop: 2, wide: !waits},
+			{head: "ROLE", drop: 4, wide: true}, {head: "ATTEMPTS", drop: 7, wide: true}, {head: "UPDATED", drop: 6, wide: true}, {head: "TITLE", cut: true}}}
 		for _, v := range tasks {
-			row := []string{string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(holder(v)), printable(v.Title)}
-			switch {
-			case wide:
-				row = slices.Insert(row, 4, orDash(strings.Join(team.Strings(v.Dependencies...), ",")), orDash(printable(v.Why)), orDash(v.Role), fmt.Sprint(v.Attempts), age(v.UpdatedAt))
-			case waits:
-				row = slices.Insert(row, 4, orDash(printable(v.Why)))
-			}
-			t.add(row...)
+			t.add(string(v.ID), paint(v.Shown()), team.PriorityName(v.Priority), orDash(holder(v)), orDash(strings.Join(team.Strings(v.Dependencies...), ",")),
+				orDash(printable(v.Why)), orDash(v.Role), fmt.Sprint(v.Attempts), age(v.UpdatedAt), printable(v.Title))
 		}
 		return t
 	})
@@ -111,9 +98,7 @@ func (a *app) printTask(ctx context.Context, t *client.Team, task team.Task, wha
 	if err != nil {
 		return err
 	}
-	return a.print(v, []string{string(v.ID)}, func(io.Writer, bool) error {
-		return a.say(fmt.Sprintf("%s %s: %s", v.ID, what, v.Title))
-	})
+	return a.printLine(v, string(v.ID), fmt.Sprintf("%s %s: %s", v.ID, what, v.Title))
 }
 
 // warnBad names records that cannot be read, and so are missing in what is shown.

@@ -10,7 +10,6 @@ import (
 )
 
 func (a *app) tasksAssignCmd() *cobra.Command {
-	var to string
 	var seat bool
 	cmd := &cobra.Command{
 		Use: "assign ID --to NAME", Short: "Give a task to a member", Args: exactly(1, "the task's ID"),
@@ -20,20 +19,19 @@ func (a *app) tasksAssignCmd() *cobra.Command {
 			"that name.",
 		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Status.Open() }),
 	}
-	cmd.Flags().StringVar(&to, "to", "", "who is to do it; required")
+	to := a.memberFlag(cmd, "to", completePresent, "who is to do it; required")
 	cmd.Flags().BoolVar(&seat, "seat", false, "if no member has that name, make a person's seat of it")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"to": completePresent})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := team.ParseTaskID(args[0])
 		if err != nil {
 			return err
 		}
-		if to == "" {
-			return team.Errorf(team.InvalidArgument, "who is to do %s?", id).WithHint("add --to NAME")
-		}
-		name, err := a.member(to)
+		name, err := to()
 		if err != nil {
 			return err
+		}
+		if name == "" {
+			return team.Errorf(team.InvalidArgument, "who is to do %s?", id).WithHint("add --to NAME")
 		}
 		a.awaited = string(name) + " to take the task"
 		return a.changeTask(func(ctx context.Context, t *client.Team) (task team.Task, given string, err error) {

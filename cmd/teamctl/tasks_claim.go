@@ -10,26 +10,24 @@ import (
 )
 
 func (a *app) tasksClaimCmd() *cobra.Command {
-	var as string
 	cmd := &cobra.Command{
 		Use: "claim ID --as NAME", Short: "Have a member take a task", Args: exactly(1, "the task's ID"),
 		Long: "claim asks the running teammate NAME to take the task and waits for its answer.\n" +
 			"If nobody runs under that name, a person's seat of that name takes it; it is made on first use.",
 		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Claimable(v.ReservedFor, v.Role) }),
 	}
-	cmd.Flags().StringVar(&as, "as", "", "who takes it; required")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
+	as := a.memberFlag(cmd, "as", completePresent, "who takes it; required")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := team.ParseTaskID(args[0])
 		if err != nil {
 			return err
 		}
-		if as == "" {
-			return team.Errorf(team.InvalidArgument, "who is to claim %s?", id).WithHint("add --as NAME")
-		}
-		name, err := a.member(as)
+		name, err := as()
 		if err != nil {
 			return err
+		}
+		if name == "" {
+			return team.Errorf(team.InvalidArgument, "who is to claim %s?", id).WithHint("add --as NAME")
 		}
 		a.awaited = string(name) + " to take the task"
 		return a.changeTask(func(ctx context.Context, t *client.Team) (team.Task, string, error) {

@@ -37,10 +37,7 @@ func completeTasks(most int, keep func(team.TaskView) bool) cobra.CompletionFunc
 			}
 		}
 		glance(cmd, func(ctx context.Context, t *client.Team) {
-			page, err := t.Board().List(ctx, team.Query{Limit: team.MaxPage})
-			if err != nil {
-				return
-			}
+			page, _ := t.Board().List(ctx, team.Query{Limit: team.MaxPage})
 			for _, v := range page.Tasks {
 				if keep(v) && !slices.Contains(given, v.ID) {
 					ids = append(ids, cobra.CompletionWithDesc(string(v.ID), v.Shown()+": "+printable(v.Title)))
@@ -63,10 +60,7 @@ func completePresent(cmd *cobra.Command, args []string, _ string) ([]cobra.Compl
 
 func memberNames(cmd *cobra.Command, args []string, all bool) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 	glance(cmd, func(ctx context.Context, t *client.Team) {
-		members, err := t.Members().Records(ctx)
-		if err != nil {
-			return
-		}
+		members, _ := t.Members().Records(ctx)
 		for _, m := range members {
 			if name := string(m.AgentID); (all || m.State != team.Stopped) && !slices.Contains(args, name) {
 				names = append(names, cobra.CompletionWithDesc(name, m.Role+", "+string(m.State)))
@@ -79,10 +73,7 @@ func memberNames(cmd *cobra.Command, args []string, all bool) (names []cobra.Com
 // completeTeams offers the names of the teams, each with its status.
 func completeTeams(cmd *cobra.Command, _ []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 	glanceAll(cmd, func(ctx context.Context, c *client.Client, _ team.TeamID) {
-		teams, err := c.Names(ctx)
-		if err != nil {
-			return
-		}
+		teams, _ := c.Names(ctx)
 		for _, t := range teams {
 			names = append(names, cobra.CompletionWithDesc(string(t.ID), string(t.Status)))
 		}
@@ -93,10 +84,7 @@ func completeTeams(cmd *cobra.Command, _ []string, _ string) (names []cobra.Comp
 // completePlans offers what waits for a decision.
 func completePlans(cmd *cobra.Command, _ []string, _ string) (ids []cobra.Completion, _ cobra.ShellCompDirective) {
 	glance(cmd, func(ctx context.Context, t *client.Team) {
-		plans, err := t.Plans().List(ctx)
-		if err != nil {
-			return
-		}
+		plans, _ := t.Plans().List(ctx)
 		for _, p := range plans {
 			if p.Waits() {
 				ids = append(ids, cobra.CompletionWithDesc(p.ID, string(p.AgentID)+": "+printable(p.Brief())))

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,9 +33,7 @@ func (a *app) tasksGetCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(v, []string{string(v.ID)}, func(io.Writer, bool) error {
-				return writeFields(a.screen(), taskFields(v))
-			})
+			return a.printFields(v, string(v.ID), taskFields(v))
 		},
 	}
 }

@@ -50,12 +50,12 @@ func (a *app) tasksGraphCmd() *cobra.Command {
 		for i, n := range g.Nodes {
 			names[i] = string(n.ID)
 		}
-		return a.print(g, names, func(w io.Writer, _ bool) error {
+		return a.print(g, names, func() error {
 			switch drawing {
 			case "dot":
-				_, err = io.WriteString(w, dot(g))
+				_, err = io.WriteString(a.out, dot(g))
 			case "mermaid":
-				_, err = io.WriteString(w, mermaid(g))
+				_, err = io.WriteString(a.out, mermaid(g))
 			default:
 				if !all {
 					g.Nodes = worthShowing(g)
@@ -111,5 +111,5 @@ func (a *app) printGraph(g team.Graph, status statuses) error {
 	for _, n := range g.Nodes {
 		t.add(strings.Repeat("  ", min(n.Depth, deepest))+string(n.ID), paint(n.Status), orDash(strings.Join(after[n.ID], ",")), printable(team.OneLine(n.Title)))
 	}
-	return t.write(a.screen(), a.width())
+	return a.printTable(t)
 }

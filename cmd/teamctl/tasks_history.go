@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -44,20 +43,14 @@ func (a *app) printHistory(id team.TaskID, steps []account.Step) error {
 	for i, s := range steps {
 		items[i] = s
 	}
-	return a.print(items, []string{string(id)}, func(_ io.Writer, wide bool) error {
-		t := table{columns: []column{{head: "TIME", drop: 1}, {head: "BY"}, {head: "WHAT"}, {head: "FROM", drop: 4}, {head: "STATUS", drop: 3}, {head: "EPOCH", drop: 2}}}
-		if wide {
-			t.columns = append(t.columns, column{head: "ASSIGNEE", drop: 5}, column{head: "REVISION", drop: 6})
-		}
-		t.columns = append(t.columns, column{head: "WHY", cut: true})
+	return a.print(items, []string{string(id)}, func() error {
+		t := table{columns: []column{{head: "TIME", drop: 1}, {head: "BY"}, {head: "WHAT"}, {head: "FROM", drop: 4}, {head: "STATUS", drop: 3}, {head: "EPOCH", drop: 2},
+			{head: "ASSIGNEE", drop: 5, wide: true}, {head: "REVISION", drop: 6, wide: true}, {head: "WHY", cut: true}}}
 		for _, s := range steps {
-			row := []string{moment(&s.At), orDash(string(s.By)), printable(s.What), orDash(paint(string(s.From))), paint(string(s.To)), fmt.Sprint(s.Epoch)}
-			if wide {
-				row = append(row, orDash(string(s.Assignee)), fmt.Sprint(s.Revision))
-			}
-			t.add(append(row, printable(team.OneLine(reason(s))))...)
+			t.add(moment(&s.At), orDash(string(s.By)), printable(s.What), orDash(paint(string(s.From))), paint(string(s.To)), fmt.Sprint(s.Epoch),
+				orDash(string(s.Assignee)), fmt.Sprint(s.Revision), printable(team.OneLine(reason(s))))
 		}
-		return t.write(a.screen(), a.width())
+		return a.printTable(t)
 	})
 }
 

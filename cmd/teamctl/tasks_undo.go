@@ -10,21 +10,19 @@ import (
 )
 
 func (a *app) tasksUndoCmd() *cobra.Command {
-	var as string
 	cmd := &cobra.Command{
 		Use: "undo ID", Short: "Take back what a completed task has changed", Args: exactly(1, "the task's ID"),
 		Long: "undo reverts the commit of a completed task in the team's line. The task stays completed, its record names the\n" +
 			"commit that takes it back, and the leader gets mail. It is refused, with files and tasks, if later work builds on it.",
 		ValidArgsFunction: completeTasks(1, func(v team.TaskView) bool { return v.Commit != "" && v.Undone == "" }),
 	}
-	cmd.Flags().StringVar(&as, "as", "", "the person's seat in whose name")
-	completeFlags(cmd, map[string]cobra.CompletionFunc{"as": completePresent})
+	as := a.memberFlag(cmd, "as", completePresent, "the person's seat in whose name")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		id, err := team.ParseTaskID(args[0])
 		if err != nil {
 			return err
 		}
-		name, err := a.optionalMember(as)
+		name, err := as()
 		if err != nil {
 			return err
 		}

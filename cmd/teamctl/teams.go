@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -36,7 +35,7 @@ func (a *app) teamsLsCmd() *cobra.Command {
 				if len(teams) == 0 {
 					a.note("there are no teams yet: `teamctl run GOAL` makes one")
 				}
-				return printList(a, teams, func(t client.TeamStatus) string { return string(t.ID) }, func(bool) table { return teamsTable(teams) })
+				return printList(a, teams, func(t client.TeamStatus) string { return string(t.ID) }, func() table { return teamsTable(teams) })
 			})
 		},
 	}
@@ -147,16 +146,14 @@ func (a *app) teamsRmCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(d, []string{string(id)}, func(io.Writer, bool) error {
-				line := fmt.Sprintf("team %s is deleted", id)
-				if len(d.Ended) > 0 {
-					line += "; stopped for it: " + strings.Join(team.Strings(d.Ended...), ", ")
-				}
-				if d.Open > 0 {
-					line += fmt.Sprintf("; with it went tasks that were not done: %d", d.Open)
-				}
-				return a.say(line)
-			})
+			line := fmt.Sprintf("team %s is deleted", id)
+			if len(d.Ended) > 0 {
+				line += "; stopped for it: " + strings.Join(team.Strings(d.Ended...), ", ")
+			}
+			if d.Open > 0 {
+				line += fmt.Sprintf("; with it went tasks that were not done: %d", d.Open)
+			}
+			return a.printLine(d, string(id), line)
 		})
 	}
 	return cmd
@@ -202,40 +199,28 @@ func choicesOf(cmd *cobra.Command, fresh bool) func(*cobra.Command) team.Choices
 		"dialect":   fixed(string(team.Native), string(team.Claude)),
 		"isolation": fixed(team.Isolation("").Values()...),
 	})
-	return func(cmd *cobra.Command) (ch team.Choices) {
-		given := cmd.Flags().Changed
-		if given("description") {
-			ch.Description = &description
+	return func(cmd *cobra.Command) team.Choices {
+		return team.Choices{
+			Description:  ifGiven(cmd, "description", description),
+			MaxTeammates: ifGiven(cmd, "max-teammates", teammates),
+			Create:       ifGiven(cmd, "create", team.Create(create)),
+			Respawn:      ifGiven(cmd, "respawn", team.Respawn(respawn)),
+			Approver:     ifGiven(cmd, "approver", team.Approver(approver)),
+			Recheck:      ifGiven(cmd, "recheck", team.Recheck(recheck)),
+			Dialect:      ifGiven(cmd, "dialect", team.Dialect(dialect)),
+			Isolation:    ifGiven(cmd, "isolation", team.Isolation(isolation)),
+			Delegate:     ifGiven(cmd, "delegate", delegate),
+			PlanMode:     ifGiven(cmd, "plan-mode", planMode),
 		}
-		if given("max-teammates") {
-			ch.MaxTeammates = &teammates
-		}
-		if given("create") {
-			ch.Create = new(team.Create(create))
-		}
-		if given("respawn") {
-			ch.Respawn = new(team.Respawn(respawn))
-		}
-		if given("approver") {
-			ch.Approver = new(team.Approver(approver))
-		}
-		if given("recheck") {
-			ch.Recheck = new(team.Recheck(recheck))
-		}
-		if given("dialect") {
-			ch.Dialect = new(team.Dialect(dialect))
-		}
-		if given("isolation") {
-			ch.Isolation = new(team.Isolation(isolation))
-		}
-		if given("delegate") {
-			ch.Delegate = &delegate
-		}
-		if given("plan-mode") {
-			ch.PlanMode = &planMode
-		}
-		return ch
 	}
+}
+
+// ifGiven returns the value of a flag; nil if it is left out.
+func ifGiven[T any](cmd *cobra.Command, flag string, v T) *T {
+	if !cmd.Flags().Changed(flag) {
+		return nil
+	}
+	return &v
 }
 
 // onlyIf returns v if it is to be shown, else its zero value.
@@ -259,15 +244,13 @@ func teamsTable(teams []client.TeamStatus) table {
 }
 
 func (a *app) printTeam(t team.Team) error {
-	return a.print(t, []string{string(t.ID)}, func(io.Writer, bool) error {
-		return writeFields(a.screen(), []field{
-			{"name", string(t.ID)}, {"status", string(t.Status)}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
-			{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)}, {"recheck", string(cmp.Or(t.Policies.Recheck, team.RecheckTouched))},
-			{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"delegate mode", fmt.Sprint(t.Policies.Delegate)}, {"dialect", string(t.Dialect(team.Role{}))},
-			{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"isolation", isolationShown(t)}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
-			{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"worktree links", strings.Join(t.Hands.Links, ", ")}, {"summary", t.Summary},
-			{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)}, {"saved", savedShown(t)},
-		})
+	return a.printFields(t, string(t.ID), []field{
+		{"name", string(t.ID)}, {"status", string(t.Status)}, {"description", t.Description}, {"goal", t.Goal}, {"goals so far", fmt.Sprint(t.GoalNumber)},
+		{"max teammates", fmt.Sprint(t.MaxTeammates)}, {"create", string(t.Policies.Create)}, {"respawn", string(t.Policies.Respawn)}, {"approver", string(t.Policies.Approver)}, {"recheck", string(cmp.Or(t.Policies.Recheck, team.RecheckTouched))},
+		{"plan mode", fmt.Sprint(t.Policies.PlanMode)}, {"delegate mode", fmt.Sprint(t.Policies.Delegate)}, {"dialect", string(t.Dialect(team.Role{}))},
+		{"lease", t.Lease().String()}, {"roles", strings.Join(slices.Sorted(maps.Keys(t.Roles)), ", ")}, {"workspace", t.Workspace}, {"sandbox", string(cmp.Or(t.HandsOf("").Sandbox, team.SandboxAuto))}, {"isolation", isolationShown(t)}, {"network", t.Hands.Network.String()}, {"permissions", rulesLine(t.Hands.Permissions)},
+		{"credentials", strings.Join(t.Hands.Credentials, ", ")}, {"may read", strings.Join(t.Hands.Paths.Read, ", ")}, {"may write", strings.Join(t.Hands.Paths.Write, ", ")}, {"worktree links", strings.Join(t.Hands.Links, ", ")}, {"summary", t.Summary},
+		{"made", moment(&t.CreatedAt)}, {"ended", moment(t.FinishedAt)}, {"saved", savedShown(t)},
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -65,7 +64,7 @@ func (a *app) teamsApplyCmd() *cobra.Command {
 				return err
 			}
 			a.tellWithheld(cfg, roles)
-			return a.print(done, []string{string(done.Team)}, func(io.Writer, bool) error { return a.say(done.lines()...) })
+			return a.printLine(done, string(done.Team), done.lines()...)
 		})
 	}
 	return makesTeam(cmd)

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/term"
+	"golang.org/x/sys/unix"
 
 	"agentteam/pkg/team"
 )
@@ -88,6 +89,24 @@ func lineWidth(w io.Writer) int {
 		return 0
 	}
 	return widthOf(w)
+}
+
+// singly has the terminal of stdin hand over single characters, without an echo, until restore is called.
+func singly() (restore func(), err error) {
+	fd := int(os.Stdin.Fd())
+	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return nil, team.Errorf(team.InvalidState, "the terminal cannot be read: %w", err)
+	}
+	// As x/term sets it, except that signals and line ends stay as they are. A stopped process
+	// would leave the terminal to its shell without an echo.
+	now := *was
+	now.Lflag &^= unix.ICANON | unix.ECHO | unix.ECHONL | unix.IEXTEN
+	now.Cc[unix.VMIN], now.Cc[unix.VTIME], now.Cc[unix.VSUSP] = 1, 0, 0
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &now); err != nil {
+		return nil, team.Errorf(team.InvalidState, "the terminal cannot be set: %w", err)
+	}
+	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }, nil
 }
 
 // colours returns w without the colours that it cannot show, or that nobody wants.

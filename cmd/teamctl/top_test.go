@@ -13,27 +13,8 @@ import (
 
 	"agentteam/pkg/broker/brokertest"
 	"agentteam/pkg/client"
-	"agentteam/pkg/team"
 	"agentteam/pkg/teamtest"
 )
-
-const topScript = `
-agents:
-  - match: {role: coder}
-    rules:
-      - name: names
-        since: 'Which names\?'
-        steps:
-          - calls: [{tool: ask_user, args: {question: 'Shall I keep the names?', choices: [keep them, rename them]}}]
-          - await: 'in_reply_to="'
-            say: 'I {{heard "(rename them|keep them)"}}'
-      - name: rest
-        say: "Nothing to do."
-  - match: {role: leader}
-    rules:
-      - name: rest
-        say: "Nothing to do."
-`
 
 // settings are those of the terminal, which a program may change.
 func (s *seen) settings(t *testing.T) unix.Termios {
@@ -69,13 +50,7 @@ func (s *seen) isRestored(t *testing.T, before unix.Termios) {
 
 // However the screen ends, the terminal is as it was. Without colours it has none.
 func TestTopOnATerminal(t *testing.T) {
-	c := teamtest.Start(t, topScript)
-	c.Leader()
-	c.Teammates(1)
-	tm := c.Team("default")
-	if _, err := tm.Members().Spawn(t.Context(), team.Member{Role: "coder"}, 1); err != nil {
-		t.Fatal(err)
-	}
+	c, tm := withCoder(t, namesScript("Shall I keep the names?"))
 	if _, _, err := tm.Mail().Send(t.Context(), client.NewMail{To: "coder-1", Text: "Which names?"}); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +102,7 @@ func TestTopOnATerminal(t *testing.T) {
 // A team that is not there ends the command before the screen is drawn; so does what is no
 // terminal, with what shows the same as text.
 func TestTopOfNothing(t *testing.T) {
-	c := teamtest.Start(t, topScript)
+	c := teamtest.Start(t, namesScript("Shall I keep the names?"))
 	c.Leader()
 	c.Team("default")
 	s := onTerminal(t, 80, "top", "nowhere", "--server", c.URL)

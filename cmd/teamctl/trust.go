@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,7 +56,7 @@ func (a *app) listTrusted() error {
 	if len(files) == 0 {
 		a.note("no file is trusted")
 	}
-	return printAll(a, files, func(t grant.Trusted) string { return t.File }, func(bool) error {
+	return printAll(a, files, func(t grant.Trusted) string { return t.File }, func() error {
 		t := table{columns: []column{{head: "FILE", cut: true}, {head: "STATE"}, {head: "GRANTS", cut: true}, {head: "SINCE"}}}
 		for _, f := range files {
 			state := "trusted"
@@ -69,7 +68,7 @@ func (a *app) listTrusted() error {
 			}
 			t.add(printable(f.File), state, printable(inOneLine(strings.Join(f.Grants, ", "))), age(f.At)+" ago")
 		}
-		return t.write(a.screen(), a.width())
+		return a.printTable(t)
 	})
 }
 
@@ -106,10 +105,8 @@ func (a *app) trust(ctx context.Context, file string, yes bool) error {
 	if err := grant.OfUser().Add(ctx, file, data, grants); err != nil {
 		return err
 	}
-	return a.print(map[string]any{"file": file, "grants": grants}, []string{file}, func(w io.Writer, _ bool) error {
-		_, err := fmt.Fprintf(w, "%s is trusted as it stands; teams that are there take it over with teamctl teams set NAME --from-settings, or teamctl roles apply\n", printable(file))
-		return err
-	})
+	return a.printLine(map[string]any{"file": file, "grants": grants}, file,
+		file+" is trusted as it stands; teams that are there take it over with teamctl teams set NAME --from-settings, or teamctl roles apply")
 }
 
 // tellWhole prints what a person trusts so that all of it can be seen: each line, the first behind

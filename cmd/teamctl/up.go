@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +37,7 @@ type clusterRecord struct {
 
 // printCluster prints the record for programs; people are told line on stderr.
 func (a *app) printCluster(r clusterRecord, line string) error {
-	return a.print(r, []string{r.NATS}, func(io.Writer, bool) error {
+	return a.print(r, []string{r.NATS}, func() error {
 		_, err := fmt.Fprintln(a.err, line)
 		return err
 	})

@@ -2,13 +2,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/team"
 )
 
@@ -18,7 +18,11 @@ import (
 // exactly is cobra's ExactArgs with an error that says what is missing.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		err := team.Errorf(team.InvalidArgument, "%s takes %s; it was given %s", cmd.CommandPath(), what, numbered(len(args), "argument"))
+		given := account.Counted(len(args), "argument")
+		if len(args) == 0 {
+			given = "no argument"
+		}
+		err := team.Errorf(team.InvalidArgument, "%s takes %s; it was given %s", cmd.CommandPath(), what, given)
 		switch {
 		case len(args) < n:
 			return err.WithHint("usage: %s", cmd.UseLine())
@@ -27,17 +31,6 @@ func exactly(n int, what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// numbered is a number of things, of which one is called so.
-func numbered(n int, one string) string {
-	switch n {
-	case 0:
-		return "no " + one
-	case 1:
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // atMost is cobra's MaximumNArgs with an error that shows what is too much.
@@ -66,12 +59,10 @@ var elsewhere = map[string]string{
 
 // flagError is what cobra found wrong with the flags of cmd.
 func flagError(cmd *cobra.Command, err error) error {
-	var ours *team.Error // of a flag's own Set
-	if errors.As(err, &ours) {
+	if ours, ok := errors.AsType[*team.Error](err); ok { // of a flag's own Set
 		return ours
 	}
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && len(unknown.GetSpecifiedName()) > 1 {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {

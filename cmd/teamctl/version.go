@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -16,14 +14,11 @@ func (a *app) versionCmd() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			v := telemetry.Version()
 			info := map[string]string{"version": v, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
-			return a.print(info, []string{v}, func(w io.Writer, wide bool) error {
-				if !wide {
-					_, err := fmt.Fprintln(w, "teamctl", v)
-					return err
-				}
-				_, err := fmt.Fprintln(w, "teamctl", v, info["go"], info["platform"])
-				return err
-			})
+			line := "teamctl " + v
+			if a.output == asWide {
+				line += " " + info["go"] + " " + info["platform"]
+			}
+			return a.printLine(info, v, line)
 		},
 	}
 }

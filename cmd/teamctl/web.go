@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -45,10 +43,7 @@ func (a *app) webCmd() *cobra.Command {
 			if a.forPeople() && !stay {
 				a.browse(address)
 			}
-			return a.print(map[string]string{"url": address}, []string{address}, func(w io.Writer, _ bool) error {
-				_, err := fmt.Fprintln(w, address)
-				return err
-			})
+			return a.printLine(map[string]string{"url": address}, address, address)
 		},
 	}
 	f := cmd.Flags()

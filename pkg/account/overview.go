@@ -87,6 +87,9 @@ func parts(all ...part) (texts []string) {
 	return texts
 }
 
+// Counted is a number of things, such as "1 task" and "2 tasks".
+func Counted(n int, thing string) string { return fmt.Sprintf("%d %s", n, plural(n, thing)) }
+
 func plural(n int, what string) string {
 	if n == 1 {
 		return what

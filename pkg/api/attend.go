@@ -21,11 +21,10 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
-		requests: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_api_requests_total", Help: "Requests to the HTTP API that have been answered, streams when they ended."}, []string{"route", "method", "code"})),
-		seconds: telemetry.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "agentteam_api_request_seconds", Help: "How long requests to the HTTP API took to be answered, streams aside.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30}}, []string{"route"})),
+		requests: telemetry.Counters(reg, "agentteam_api_requests_total",
+			"Requests to the HTTP API that have been answered, streams when they ended.", "route", "method", "code"),
+		seconds: telemetry.Histograms(reg, "agentteam_api_request_seconds",
+			"How long requests to the HTTP API took to be answered, streams aside.", []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30}, "route"),
 	}
 }
 

@@ -26,7 +26,7 @@ func (b *Board) Edit(ctx context.Context, id team.TaskID, a team.Actor, e team.E
 	} else {
 		t, err = b.change(ctx, id, apply)
 	}
-	if same := (*unchanged)(nil); errors.As(err, &same) {
+	if same, ok := errors.AsType[*unchanged](err); ok {
 		return same.task, false, nil
 	}
 	return t, err == nil, err

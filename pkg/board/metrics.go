@@ -23,10 +23,8 @@ const claimed, otherwise = "ok", "error"
 var claimCodes = []team.Code{team.Conflict, team.Blocked, team.Busy, team.NotFound, team.InvalidState, team.PermissionDenied, team.Unavailable}
 
 func newMetrics(reg prometheus.Registerer) metrics {
-	claims := telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "agentteam_claims_total", Help: "Claims of tasks by this process, by result: ok, an error code, or error."}, []string{"result"}))
-	transitions := telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "agentteam_task_transitions_total", Help: "Writes of tasks by this process, by the status that they led to."}, []string{"status"}))
+	claims := telemetry.Counters(reg, "agentteam_claims_total", "Claims of tasks by this process, by result: ok, an error code, or error.", "result")
+	transitions := telemetry.Counters(reg, "agentteam_task_transitions_total", "Writes of tasks by this process, by the status that they led to.", "status")
 	m := metrics{
 		claims: map[string]prometheus.Counter{}, transitions: map[team.TaskStatus]prometheus.Counter{},
 		late: telemetry.Register(reg, prometheus.NewCounter(prometheus.CounterOpts{

@@ -34,8 +34,7 @@ func noRoom(err error) bool {
 
 // full is the error of a write that was refused with cause, and makes it known.
 func (c *Conn) full(what string, cause error) error {
-	var api *jetstream.APIError
-	if errors.As(cause, &api) {
+	if api, ok := errors.AsType[*jetstream.APIError](cause); ok {
 		cause = fmt.Errorf("%s: %s", what, api.Description)
 	}
 	err := team.Errorf(team.Unavailable, "%w: its storage is full: %w", ErrNoRoom, cause).

@@ -387,8 +387,7 @@ func (t *core) verify(ctx context.Context, task team.Task, h team.Holder, commit
 // failCheck records a failed check, and returns err, which states what was wrong, with
 // what becomes of the task.
 func (t *core) failCheck(ctx context.Context, task team.Task, h team.Holder, err error) (team.Task, error) {
-	var failed *completion.CheckError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*completion.CheckError](err); ok {
 		after, ferr := t.board.FailCheck(ctx, task.ID, h, task.Epoch, failed.Output)
 		if ferr != nil {
 			return team.Task{}, ferr

@@ -37,7 +37,7 @@ func (e *Engine) Turn(ctx context.Context, long bool) (model.Reply, error) {
 	case interrupted:
 		return reply, ErrInterrupted
 	}
-	if u := (unstored{}); errors.As(err, &u) {
+	if u, ok := errors.AsType[unstored](err); ok {
 		return reply, u.error
 	}
 	e.log.WarnContext(ctx, "model call failed", "err", err)
@@ -51,8 +51,7 @@ func (e *Engine) Turn(ctx context.Context, long bool) (model.Reply, error) {
 // asRefusal turns any other error of a call into a refusal: then the request could not
 // even be made.
 func asRefusal(err error) *model.Refusal {
-	var r *model.Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*model.Refusal](err); ok {
 		return r
 	}
 	return &model.Refusal{Advice: model.GiveUp, Reason: model.InvalidRequest, Err: err}

@@ -163,8 +163,7 @@ func (e *Engine) summary(ctx context.Context, messages []*model.Message, most in
 		return reply, ctx.Err()
 	}
 	e.log.WarnContext(ctx, "no summary; a plain account stands in for it", "err", err)
-	var r *model.Refusal
-	if errors.As(err, &r) && r.Used != (model.Usage{}) { // recorded because it has cost something
+	if r, ok := errors.AsType[*model.Refusal](err); ok && r.Used != (model.Usage{}) { // recorded because it has cost something
 		return model.Reply{}, e.Refused(ctx, r, model.TryAgain, Cause(r))
 	}
 	return model.Reply{}, nil

@@ -20,10 +20,8 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) metrics {
 	m := metrics{
-		sent: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_messages_sent_total", Help: "Messages stored, by type."}, []string{"type"})),
-		received: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_messages_received_total", Help: "Messages delivered to this process, by type; redeliveries count again."}, []string{"type"})),
+		sent:     telemetry.Counters(reg, "agentteam_messages_sent_total", "Messages stored, by type.", "type"),
+		received: telemetry.Counters(reg, "agentteam_messages_received_total", "Messages delivered to this process, by type; redeliveries count again.", "type"),
 	}
 	for _, t := range types { // at 0, so that the first one is seen as an increase
 		m.sent.WithLabelValues(string(t))

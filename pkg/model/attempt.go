@@ -111,7 +111,7 @@ func (c *Client) readWhole(x *exchange, q call, body io.Reader, turn turnReader)
 	if turn.finished() {
 		return nil
 	}
-	if said := (*apiError)(nil); errors.As(err, &said) {
+	if said, ok := errors.AsType[*apiError](err); ok {
 		return c.told(x, *said)
 	}
 	return c.noEndpoint(x, data)
@@ -189,7 +189,7 @@ func (c *Client) told(x *exchange, e apiError) *failure {
 // brokenOff judges a stream that ended before the turn did.
 func (c *Client) brokenOff(x *exchange, q call, turn turnReader, err error) *failure {
 	var f *failure
-	if said := (*apiError)(nil); errors.As(err, &said) {
+	if said, ok := errors.AsType[*apiError](err); ok {
 		f = c.told(x, *said)
 		if turn.size() == 0 {
 			return f // refused before the model had a word: that costs nothing

@@ -50,7 +50,7 @@ func New(opt Options) (*Client, error) {
 		return nil, err
 	}
 	u, _ := url.Parse(opt.BaseURL) // withDefaults has parsed it before
-	return &Client{opt: opt, base: u, name: bare(u), dialect: d, http: newHTTP(opt), secrets: secretsOf(opt, u), metrics: newMetrics(opt.Metrics), known: new(acquaintance)}, nil
+	return &Client{opt: opt, base: u, name: bare(u), dialect: d, http: newHTTP(opt), secrets: secretsOf(opt, u), metrics: newMetrics(nil), known: new(acquaintance)}, nil
 }
 
 // bare is u without user, password and query, any of which may hold a secret.

@@ -306,7 +306,7 @@ func TestMetrics(t *testing.T) {
 	call := func(attempts int, answers ...http.HandlerFunc) {
 		base, _ := endpoint(t, answers...)
 		// A client each: they share the metrics.
-		_, _ = client(t, Options{BaseURL: base, Attempts: attempts, Metrics: reg}).Complete(t.Context(), asked, nil)
+		_, _ = client(t, Options{BaseURL: base, Attempts: attempts}).Counting(reg).Complete(t.Context(), asked, nil)
 	}
 	call(8, good)
 	call(8, status(429, "Retry-After", "0", ""), streamed(""), good)
@@ -317,7 +317,7 @@ func TestMetrics(t *testing.T) {
 	base, _ := endpoint(t, good)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _ = client(t, Options{BaseURL: base, Metrics: reg}).Complete(ctx, asked, nil)
+	_, _ = client(t, Options{BaseURL: base}).Counting(reg).Complete(ctx, asked, nil)
 
 	sent, err := client(t, Options{BaseURL: base}).dialect.encode(Request{Model: "m", Messages: asked.Messages, Tools: asked.Tools})
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
@@ -36,9 +34,8 @@ type Options struct {
 	Idle      time.Duration // longest wait for the next one; default 2 min
 	Total     time.Duration // longest time for a whole answer; default 30 min
 
-	Transport http.RoundTripper     // what carries its requests; default: connections of the client's own
-	Logger    *slog.Logger          // default: discard
-	Metrics   prometheus.Registerer // default: metrics are not published
+	Transport http.RoundTripper // what carries its requests; default: connections of the client's own
+	Logger    *slog.Logger      // default: discard
 }
 
 // keySetting is where a person sets the key, as hints name it.

@@ -84,7 +84,7 @@ func TestOtherForms(t *testing.T) {
 			}
 			url, requests := endpoint(t, answers...)
 			reg := prometheus.NewPedanticRegistry()
-			c := client(t, Options{BaseURL: url, Attempts: 1, Metrics: reg})
+			c := client(t, Options{BaseURL: url, Attempts: 1}).Counting(reg)
 			p := &pupil{speaker: c.dialect, lessons: tt.lessons, fits: tt.fits}
 			c.dialect = p
 			_, err := c.Complete(t.Context(), asked, nil)

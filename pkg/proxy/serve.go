@@ -162,8 +162,7 @@ func rewrite(r *httputil.ProxyRequest) {
 
 // failed answers a request that is refused, or whose host was not reached.
 func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
-	var why refusal
-	if errors.As(err, &why) {
+	if why, ok := errors.AsType[refusal](err); ok {
 		p.answer(w, r, http.StatusForbidden, string(why))
 		return
 	}

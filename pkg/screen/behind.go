@@ -15,6 +15,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/feed"
+	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
 
@@ -38,7 +39,7 @@ type behind struct {
 	send   func(tea.Msg)
 	quit   func()
 
-	visit  int
+	visit  visit
 	here   context.Context    // ends when another team is entered
 	stop   context.CancelFunc // ends it
 	silent context.CancelFunc // ends the conversation that is followed
@@ -64,7 +65,7 @@ func (b *behind) run(ctx context.Context, f func(context.Context)) {
 }
 
 // begin ends what was followed.
-func (b *behind) begin(visit int) context.Context {
+func (b *behind) begin(visit visit) context.Context {
 	if b.stop != nil {
 		b.stop()
 	}
@@ -86,7 +87,7 @@ func nudge(c chan<- struct{}) {
 }
 
 // teams lists the teams again and again.
-func (b *behind) teams(visit int) tea.Cmd {
+func (b *behind) teams(visit visit) tea.Cmd {
 	ctx, nudged := b.begin(visit), b.nudge
 	b.run(ctx, func(ctx context.Context) {
 		every(ctx, nudged, lookEvery, func() error {
@@ -129,7 +130,7 @@ func every(ctx context.Context, nudge <-chan struct{}, wait time.Duration, f fun
 }
 
 // enter opens a team and follows it.
-func (b *behind) enter(visit int, id team.TeamID) tea.Cmd {
+func (b *behind) enter(visit visit, id team.TeamID) tea.Cmd {
 	ctx, nudged := b.begin(visit), b.nudge
 	b.run(ctx, func(ctx context.Context) {
 		t, e, after := b.open(ctx, id)
@@ -342,7 +343,7 @@ func (b *behind) do(d deed) tea.Cmd {
 type following struct {
 	*behind
 	team  *client.Team
-	visit int
+	visit visit
 	nudge chan<- struct{}
 
 	asks atomic.Bool // mail or plans may have changed since the last look
@@ -512,7 +513,7 @@ func (f *following) costs(ctx context.Context) (bill, error) {
 		case u.Cost != nil:
 			return strings.TrimSpace(fmt.Sprintf("%.2f %s", *u.Cost, u.Currency))
 		}
-		return amount(u.TotalTokens) + unit
+		return story.Amount(u.TotalTokens) + unit
 	}
 	b := bill{by: map[team.AgentID]string{}, total: text(client.UsageOf(t.Total), " tokens")}
 	for _, r := range t.Rows {

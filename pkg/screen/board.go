@@ -11,6 +11,7 @@ import (
 
 	"agentteam/pkg/account"
 	"agentteam/pkg/client"
+	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
 
@@ -186,7 +187,7 @@ func (m *model) taskLines(id team.TaskID) []string {
 	field("check", line(v.Check))
 	field("deliverable", line(v.DeliverablePath))
 	if t := r.state.Tasks[id]; t.Tokens > 0 {
-		field("tokens", amount(t.Tokens))
+		field("tokens", story.Amount(t.Tokens))
 	}
 	text := func(name, text string) {
 		if strings.TrimSpace(text) != "" {

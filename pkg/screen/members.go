@@ -132,7 +132,7 @@ func fill(a client.Agent) string {
 	case a.Context == 0:
 		return "-"
 	case a.Window == 0:
-		return amount(a.Context)
+		return story.Amount(a.Context)
 	}
 	return fmt.Sprintf("%d%%", 100*a.Context/a.Window)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/client"
 	"agentteam/pkg/team"
 )
@@ -25,7 +26,7 @@ func perform(ctx context.Context, t *client.Team, d deed) (text string, err erro
 	case writes:
 		_, to, err := t.Mail().Send(ctx, client.NewMail{To: d.agent, Text: d.text, Urgent: d.urgent})
 		if d.agent == team.Everyone {
-			return "sent to " + many(len(to), "member", "members"), err
+			return "sent to " + account.Counted(len(to), "member"), err
 		}
 		return "sent to " + string(d.agent), err
 	case sets:

@@ -9,6 +9,7 @@ import (
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
@@ -106,7 +107,7 @@ func (m *model) promptLines() (all []string) {
 func (m *model) askLines(text string) []string {
 	all := lines(text, m.width)
 	if most := max(m.height/2, 2); len(all) > most {
-		left := many(len(all)-most+1, "line", "lines")
+		left := account.Counted(len(all)-most+1, "line")
 		all = append(append(all[:most-2:most-2], "… "+left+" more …"), all[len(all)-1])
 	}
 	return styled(yellow, all)

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
@@ -93,7 +94,7 @@ func (m *model) header() []string {
 	for _, a := range r.look.agents {
 		by[a.State]++
 	}
-	members := faint.Render(many(len(r.look.agents), "member", "members") + ": " + counted(by))
+	members := faint.Render(account.Counted(len(r.look.agents), "member") + ": " + counted(by))
 	if len(by) == 0 {
 		members = faint.Render("no members")
 	}
@@ -216,7 +217,7 @@ func (m *model) agentBody(p *page, height int) []string {
 	}
 	turns := ""
 	if a.Turn > 0 {
-		turns = many(int(a.Turn), "turn", "turns")
+		turns = account.Counted(int(a.Turn), "turn")
 	}
 	top := []string{
 		fit(m.width, " · ", part{story.Ink(a.Color).Bold(true).Render(line(p.about)), 0}, part{line(a.Role), 3}, part{paint(string(a.State), string(a.State)) + since, 0},

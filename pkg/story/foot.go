@@ -34,7 +34,7 @@ func (s *Story) Foot(now, begun time.Time, width int) string {
 	first := fmt.Sprintf("%d/%d done", done, all)
 	last := clock(now.Sub(begun))
 	if s.team.Tokens > 0 {
-		last = amount(s.team.Tokens) + " tok · " + last
+		last = Amount(s.team.Tokens) + " tok · " + last
 	}
 	const between = " · "
 	room := width - ansi.StringWidth(first+between+last)

@@ -320,8 +320,8 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// amount is a number of tokens.
-func amount(n int) string {
+// Amount is a number of tokens in short, such as 1.2k.
+func Amount(n int) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprint(n)

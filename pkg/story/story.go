@@ -384,7 +384,7 @@ func took(t *state.Task) string {
 		parts = append(parts, span(t.CompletedAt.Sub(*t.ClaimedAt)))
 	}
 	if t.Tokens > 0 {
-		parts = append(parts, amount(t.Tokens)+" tokens")
+		parts = append(parts, Amount(t.Tokens)+" tokens")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -3,10 +3,12 @@ package story
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"agentteam/pkg/account"
 	"agentteam/pkg/feed"
 	"agentteam/pkg/feed/state"
 	"agentteam/pkg/team"
@@ -124,12 +126,7 @@ func (s *Story) folded(body line, id string, c *state.Call, lines []string, stat
 }
 
 // more is how many lines are not shown.
-func more(lines int) string {
-	if lines == 1 {
-		return "+1 line"
-	}
-	return fmt.Sprintf("+%d lines", lines)
-}
+func more(lines int) string { return "+" + account.Counted(lines, "line") }
 
 // failure returns the error that a tool's result is, if it is one.
 func failure(content string) (text string, failed bool) {
@@ -178,12 +175,7 @@ func callText(tool, raw string) (text string, more int) {
 			delete(args, name)
 		}
 	}
-	names := make([]string, 0, len(args))
-	for name := range args {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(args)) {
 		v, ok := args[name].(string)
 		if !ok {
 			data, _ := json.Marshal(args[name]) // which came from JSON

@@ -133,8 +133,7 @@ func document(src []byte) (root *yaml.Node, fault string) {
 // broken returns the place and the reason for which src is no YAML, as err reports.
 func broken(src []byte, err error) (*yaml.Node, string) {
 	at, what := &yaml.Node{Line: 1, Column: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
-	var load *yaml.LoadError
-	if errors.As(err, &load) {
+	if load, ok := errors.AsType[*yaml.LoadError](err); ok {
 		mark := load.Mark
 		if load.Stage == yaml.ScannerStage && load.ContextMark.Line > 0 { // where the text begins that has no end
 			mark = load.ContextMark
@@ -178,7 +177,7 @@ func (n Node) At(err error, path ...any) error {
 	if err == nil {
 		return nil
 	}
-	if part := (partError{}); errors.As(err, &part) {
+	if part, ok := errors.AsType[partError](err); ok {
 		err, path = part.error, append(path, part.path...)
 	}
 	at, _ := n.find(path)

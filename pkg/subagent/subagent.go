@@ -219,8 +219,7 @@ func (s subagents) work(ctx context.Context, j *job.Job, spec Spec, prompt strin
 	if ctx.Err() != nil {
 		err = team.Errorf(team.Unavailable, "it was ended: %w", context.Cause(ctx))
 	}
-	var refusal *model.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*model.Refusal](err); ok {
 		err = team.Errorf(team.Unavailable, "its model gives no answer: %s", engine.Cause(refusal))
 	}
 	end(w.conv.Turns, w.conv.Usage, err)

@@ -104,8 +104,7 @@ func CodeOf(err error) Code {
 
 // HintOf returns the hint that err carries, or "".
 func HintOf(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Hint
 	}
 	return ""

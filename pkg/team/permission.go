@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -64,12 +65,7 @@ func (c AskedCall) Shown() string {
 		return Escaped(command)
 	}
 	lines := []string{c.Tool}
-	names := make([]string, 0, len(arguments))
-	for name := range arguments {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(arguments)) {
 		value, ok := arguments[name].(string)
 		if !ok {
 			text, _ := json.Marshal(arguments[name]) // it was read as JSON

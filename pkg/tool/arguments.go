@@ -145,8 +145,7 @@ func decode(given map[string]any, in any) (json.RawMessage, error) {
 		return nil, team.Errorf(team.InvalidArgument, "arguments: %w", err)
 	}
 	if err := json.Unmarshal(text, in); err != nil {
-		var mismatch *json.UnmarshalTypeError
-		if errors.As(err, &mismatch) {
+		if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return nil, team.Errorf(team.InvalidArgument, "%s: %s does not fit, want %s", mismatch.Field, mismatch.Value, mismatch.Type)
 		}
 		return nil, team.Errorf(team.InvalidArgument, "arguments: %w", err)

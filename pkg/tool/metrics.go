@@ -22,15 +22,9 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer, tools []Tool) *metrics {
 	m := &metrics{
-		calls: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_tool_calls_total",
-			Help: "Tool calls by tool and outcome: ok or the error code.",
-		}, []string{"tool", "outcome"})),
-		duration: telemetry.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "agentteam_tool_call_duration_seconds",
-			Help:    "Time from a tool call to its result.",
-			Buckets: []float64{0.001, 0.01, 0.1, 1, 10, 60, 120, 600}, // a file is read in 1 ms, a command may take 10 min
-		}, []string{"tool"})),
+		calls: telemetry.Counters(reg, "agentteam_tool_calls_total", "Tool calls by tool and outcome: ok or the error code.", "tool", "outcome"),
+		duration: telemetry.Histograms(reg, "agentteam_tool_call_duration_seconds",
+			"Time from a tool call to its result.", []float64{0.001, 0.01, 0.1, 1, 10, 60, 120, 600}, "tool"), // a file is read in 1 ms, a command may take 10 min
 	}
 	// At 0, so that the first call is seen as an increase. Not for every error code:
 	// that would be ten times the series, in every process.

@@ -98,11 +98,10 @@ func failure(err error) Result {
 		code = team.Unavailable
 	}
 	var effects Effects
-	if l := (*leading)(nil); errors.As(err, &l) {
+	if l, ok := errors.AsType[*leading](err); ok {
 		effects = l.to
 	}
-	var p *plain
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*plain](err); ok {
 		return Result{Content: cut(strings.ToValidUTF8(p.text, string(utf8.RuneError)), MaxContent), IsError: true, Code: code, Effects: effects}
 	}
 	text, encodeErr := wire.Plain(struct {

@@ -325,12 +325,12 @@ type absence struct {
 	Restarted bool // the NATS server was started since it was heard last
 }
 
-// silentOf returns the members that were not heard for the lease, and whether that
-// is more than half of those with a process (self, the leader, counted): then it
-// is more likely that the watchdog is cut off than that they are all dead, and
-// only silences of three leases are returned, and those since before a restart of the server:
-// it may have fallen with all of them, and who lives is connected again within seconds.
-func silentOf(members []team.Member, silence func(team.Member) (d time.Duration, restarted bool), lease time.Duration) (lost []absence, many bool) {
+// silentOf returns the members that were not heard for the lease. If that is more than half of
+// those with a process (self, the leader, counted), it is more likely that the watchdog is cut off
+// than that they are all dead, and only silences of three leases are returned, and those since
+// before a restart of the server: it may have fallen with all of them, and who lives is connected
+// again within seconds. held reports whether some are left out by that.
+func silentOf(members []team.Member, silence func(team.Member) (d time.Duration, restarted bool), lease time.Duration) (lost []absence, held bool) {
 	processes := 0
 	for _, m := range members {
 		if !m.HasProcess() {
@@ -341,10 +341,12 @@ func silentOf(members []team.Member, silence func(team.Member) (d time.Duration,
 			lost = append(lost, absence{m, d, restarted})
 		}
 	}
-	if many = 2*len(lost) > processes; many {
-		lost = slices.DeleteFunc(lost, func(s absence) bool { return s.For < 3*lease && !s.Restarted })
+	if 2*len(lost) <= processes {
+		return lost, false
 	}
-	return lost, many
+	silent := len(lost)
+	lost = slices.DeleteFunc(lost, func(s absence) bool { return s.For < 3*lease && !s.Restarted })
+	return lost, len(lost) < silent
 }
 
 // unjudged are the members of a look, of whom those are [team.Unreadable] whose records

@@ -23,18 +23,13 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) metrics {
 	return metrics{
-		members: telemetry.Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "agentteam_members", Help: "Members of the team by state, as seen by the process that leads it."}, []string{"team", "state"})),
-		age: telemetry.Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "agentteam_heartbeat_age_seconds", Help: "Time since the last heartbeat of a member, as seen by the process that leads the team."}, []string{"team", "agent_id"})),
-		lost: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_members_lost_total", Help: "Members that were judged lost, or whose process went away, and that were to be brought back."}, []string{"team"})),
-		expired: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_leases_expired_total", Help: "Tasks taken from a holder that was not heard for the lease."}, []string{"team"})),
-		stalled: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_members_stalled_total", Help: "Times that a member at work has made no progress for as long as the team allows."}, []string{"team"})),
-		allIdle: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_all_idle_total", Help: "Notices to the leader that nobody has anything left to do."}, []string{"team"})),
+		members: telemetry.Gauges(reg, "agentteam_members", "Members of the team by state, as seen by the process that leads it.", "team", "state"),
+		age: telemetry.Gauges(reg, "agentteam_heartbeat_age_seconds",
+			"Time since the last heartbeat of a member, as seen by the process that leads the team.", "team", "agent_id"),
+		lost:    telemetry.Counters(reg, "agentteam_members_lost_total", "Members that were judged lost, or whose process went away, and that were to be brought back.", "team"),
+		expired: telemetry.Counters(reg, "agentteam_leases_expired_total", "Tasks taken from a holder that was not heard for the lease.", "team"),
+		stalled: telemetry.Counters(reg, "agentteam_members_stalled_total", "Times that a member at work has made no progress for as long as the team allows.", "team"),
+		allIdle: telemetry.Counters(reg, "agentteam_all_idle_total", "Notices to the leader that nobody has anything left to do.", "team"),
 	}
 }
 
@@ -62,17 +57,8 @@ func (m *metrics) show(l index.Look, heard map[team.AgentID]roster.Heard, now ti
 	}
 }
 
-// countExpired counts a task that was freed when its holder's lease ran out.
-func (m *metrics) countExpired() { m.expired.WithLabelValues(string(m.team)).Inc() }
-
-// countLost counts a member that was lost.
-func (m *metrics) countLost() { m.lost.WithLabelValues(string(m.team)).Inc() }
-
-// countStalled counts a spell without progress.
-func (m *metrics) countStalled() { m.stalled.WithLabelValues(string(m.team)).Inc() }
-
-// countAllIdle counts a notice to the leader that all is quiet.
-func (m *metrics) countAllIdle() { m.allIdle.WithLabelValues(string(m.team)).Inc() }
+// count counts one more of c, for the team that was shown last.
+func (m *metrics) count(c *prometheus.CounterVec) { c.WithLabelValues(string(m.team)).Inc() }
 
 // clear forgets how the team stands once this process no longer leads it. What was
 // counted until then stays true.

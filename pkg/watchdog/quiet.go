@@ -42,7 +42,7 @@ func (w *Watchdog) allIdle(ctx context.Context) error {
 	if err := w.o.Actions.Tell(ctx, ulid.Make().String(), now.Notice(w.o.Index.Unfinished(maxNamed))); err != nil {
 		return err
 	}
-	w.metrics.countAllIdle()
+	w.metrics.count(w.metrics.allIdle)
 	w.o.Logger.InfoContext(ctx, "all idle", "told", w.notices+1)
 	w.spell, w.toldTurn, w.toldAt, w.toldSeq = spell, leader.Turn, time.Now(), now.Moved
 	w.notices++

@@ -301,7 +301,7 @@ func (w *Watchdog) freeEnded(ctx context.Context, look index.Look, now time.Time
 func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.AgentID]roster.Heard, now time.Time) error {
 	judged := slices.DeleteFunc(slices.Clone(look.Members), func(m team.Member) bool { return m.Ended(w.o.Cluster) })
 	server := w.seeServer(now)
-	lost, many := silentOf(judged, func(m team.Member) (time.Duration, bool) {
+	lost, held := silentOf(judged, func(m team.Member) (time.Duration, bool) {
 		seen := w.joined[m.AgentID]
 		if seen.incarnation != m.Incarnation {
 			seen = since{m.Incarnation, now}
@@ -313,10 +313,10 @@ func (w *Watchdog) free(ctx context.Context, look index.Look, heard map[team.Age
 		}
 		return now.Sub(seen.at), restarted // not heard yet since we look: it has had that long
 	}, w.o.Lease)
-	if many && !w.warned {
+	if held && !w.warned {
 		w.o.Logger.WarnContext(ctx, "more than half of the members are silent; their tasks are freed after three leases only")
 	}
-	w.warned = many
+	w.warned = held
 	silent := make([]team.Member, len(lost))
 	for i, s := range lost {
 		silent[i] = s.Member
@@ -390,7 +390,7 @@ func (w *Watchdog) reap(ctx context.Context, look index.Look, m team.Member, why
 		if err := w.o.Actions.Reap(ctx, t, string(m.AgentID)+" "+why, attempt); err != nil {
 			return err
 		}
-		w.metrics.countExpired()
+		w.metrics.count(w.metrics.expired)
 	}
 	return w.bringBack(ctx, look.Team, m, why, now)
 }
@@ -406,7 +406,7 @@ func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, wh
 		policy = team.RespawnRelease
 	}
 	if policy != team.RespawnAlways && m.State != team.Lost {
-		w.metrics.countLost()
+		w.metrics.count(w.metrics.lost)
 		w.o.Logger.WarnContext(ctx, "member lost, and not brought back", "agent", m.AgentID, "incarnation", m.Incarnation)
 		return w.o.Actions.Lose(ctx, m, string(m.AgentID)+" "+why)
 	}
@@ -438,7 +438,7 @@ func (w *Watchdog) bringBack(ctx context.Context, t team.Team, m team.Member, wh
 	w.failures[m.AgentID] = f
 	w.respawned[m.AgentID] = since{m.Incarnation, now}
 	if !again {
-		w.metrics.countLost()
+		w.metrics.count(w.metrics.lost)
 		w.o.Logger.WarnContext(ctx, "member lost", "agent", m.AgentID, "incarnation", m.Incarnation)
 	}
 	return w.o.Actions.Respawn(ctx, m, f.wait(m))
@@ -549,7 +549,7 @@ func (w *Watchdog) tellStalled(ctx context.Context, look index.Look, heard map[t
 			return err
 		}
 		w.stalled[m.AgentID] = h.ProgressAt
-		w.metrics.countStalled()
+		w.metrics.count(w.metrics.stalled)
 		w.o.Logger.WarnContext(ctx, "member stalled", "agent", m.AgentID, "task", h.Task, "tool", h.Tool, "progress", h.ProgressAt)
 	}
 	return nil

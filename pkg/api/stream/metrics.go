@@ -15,8 +15,7 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) metrics {
 	gauge := func(o prometheus.GaugeOpts) prometheus.Gauge { return telemetry.Register(reg, prometheus.NewGauge(o)) }
-	sent := telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "agentteam_stream_sent_total", Help: "What readers of streams were given: entries of the feed, and deltas."}, []string{"what"}))
+	sent := telemetry.Counters(reg, "agentteam_stream_sent_total", "What readers of streams were given: entries of the feed, and deltas.", "what")
 	return metrics{
 		open:    gauge(prometheus.GaugeOpts{Name: "agentteam_streams_open", Help: "Streams that are being read."}),
 		kept:    gauge(prometheus.GaugeOpts{Name: "agentteam_stream_kept_items", Help: "Entries and deltas that are kept for the readers of streams."}),

@@ -38,8 +38,7 @@ func (v invalid) Error() string {
 // fail answers with an error. What is none of ours is logged and not told.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	err = late(r, err)
-	var bad invalid
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[invalid](err); ok {
 		writeJSON(w, http.StatusUnprocessableEntity, struct {
 			Detail invalid `json:"detail"`
 		}{bad})

@@ -151,21 +151,15 @@ func (s *service) changes() {
 	add(s, operation{
 		id: "fail-task", method: http.MethodPost, path: at("fail"), tag: tagTasks, summary: "End a task as failed",
 		doc: "Tasks that depend on it stay blocked, with that reason.",
-	}, s.giveUp(func(ctx context.Context, b client.Board, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
-		return b.Fail(ctx, id, as, why)
-	}))
+	}, s.giveUp(client.Board.Fail))
 	add(s, operation{
 		id: "release-task", method: http.MethodPost, path: at("release"), tag: tagTasks, summary: "Put a task back on the board",
 		doc: "Without as, the task is taken from its holder. If the task is reserved for a member, the reservation ends.",
-	}, s.giveUp(func(ctx context.Context, b client.Board, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
-		return b.Release(ctx, id, as, why)
-	}))
+	}, s.giveUp(client.Board.Release))
 	add(s, operation{
 		id: "cancel-task", method: http.MethodPost, path: at("cancel"), tag: tagTasks, summary: "Give a task up",
 		doc: "No member works on it any more. Tasks that depend on it stay blocked, with that reason.",
-	}, s.giveUp(func(ctx context.Context, b client.Board, id team.TaskID, as team.AgentID, why string) (team.Task, error) {
-		return b.Cancel(ctx, id, as, why)
-	}))
+	}, s.giveUp(client.Board.Cancel))
 	add(s, operation{
 		id: "assign-task", method: http.MethodPost, path: at("assign"), tag: tagTasks, summary: "Give a task to a member",
 		doc: "A member with a process takes the task, whatever its role, also from another member. A pending task that it cannot take now is reserved for it: no other member gets it.",
@@ -198,14 +192,14 @@ func (s *service) change(ctx context.Context, in Changed, as string, required bo
 }
 
 // giveUp is change for a request that may have no body.
-func (s *service) giveUp(f func(context.Context, client.Board, team.TaskID, team.AgentID, string) (team.Task, error)) func(context.Context, *giveUpIn) (*taskOut, error) {
+func (s *service) giveUp(f func(client.Board, context.Context, team.TaskID, team.AgentID, string) (team.Task, error)) func(context.Context, *giveUpIn) (*taskOut, error) {
 	return func(ctx context.Context, in *giveUpIn) (*taskOut, error) {
 		var said reason
 		if in.Body != nil {
 			said = *in.Body
 		}
 		return s.change(ctx, in.Changed, said.As, false, func(b client.Board, id team.TaskID, as team.AgentID) (team.Task, error) {
-			return f(ctx, b, id, as, said.Reason)
+			return f(b, ctx, id, as, said.Reason)
 		})
 	}
 }

@@ -113,8 +113,7 @@ func unmarshal(data []byte, v any) error {
 		return fmt.Errorf("byte %d is not UTF-8", at)
 	}
 	err := json.Unmarshal(data, v)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("this is no JSON: %w, at byte %d", err, syntax.Offset)
 	}
 	return err

@@ -28,23 +28,17 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, id team.TeamID) metrics {
 	label := prometheus.Labels{"team": string(id)}
 	return metrics{
-		team: label,
-		tasks: telemetry.Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "agentteam_tasks", Help: "Tasks on the board, by team and status; only the process that leads the team tells."}, []string{"team", "status"})),
-		age: telemetry.Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "agentteam_oldest_task_age_seconds", Help: "How long the oldest pending task that could be claimed, and the oldest in progress, have been so; 0 without one."}, []string{"team", "status"})),
-		quarantined: telemetry.Register(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "agentteam_records_quarantined", Help: "Records of the team's bucket that cannot be read."}, []string{"team"})),
-		queue: telemetry.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "agentteam_task_queue_duration_seconds", Help: "Time from when a task could be claimed until it was.", Buckets: durations}, []string{"team"})).With(label),
-		execution: telemetry.Register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "agentteam_task_execution_duration_seconds", Help: "Time from a task's last claim until its completion.", Buckets: durations}, []string{"team"})).With(label),
-		offers: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_offers_total", Help: "Tasks offered to idle agents."}, []string{"team"})).With(label),
-		unlawful: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_unlawful_writes_total", Help: "Writes of tasks that no rule allows, by whatever program."}, []string{"team"})).With(label),
-		foreign: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_foreign_beats_total", Help: "Heartbeats of another incarnation than the member's record, which change nothing; one of a process that has just joined may be early."}, []string{"team"})).With(label),
+		team:  label,
+		tasks: telemetry.Gauges(reg, "agentteam_tasks", "Tasks on the board, by team and status; only the process that leads the team tells.", "team", "status"),
+		age: telemetry.Gauges(reg, "agentteam_oldest_task_age_seconds",
+			"How long the oldest pending task that could be claimed, and the oldest in progress, have been so; 0 without one.", "team", "status"),
+		quarantined: telemetry.Gauges(reg, "agentteam_records_quarantined", "Records of the team's bucket that cannot be read.", "team"),
+		queue:       telemetry.Histograms(reg, "agentteam_task_queue_duration_seconds", "Time from when a task could be claimed until it was.", durations, "team").With(label),
+		execution:   telemetry.Histograms(reg, "agentteam_task_execution_duration_seconds", "Time from a task's last claim until its completion.", durations, "team").With(label),
+		offers:      telemetry.Counters(reg, "agentteam_offers_total", "Tasks offered to idle agents.", "team").With(label),
+		unlawful:    telemetry.Counters(reg, "agentteam_unlawful_writes_total", "Writes of tasks that no rule allows, by whatever program.", "team").With(label),
+		foreign: telemetry.Counters(reg, "agentteam_foreign_beats_total",
+			"Heartbeats of another incarnation than the member's record, which change nothing; one of a process that has just joined may be early.", "team").With(label),
 	}
 }
 

@@ -44,8 +44,7 @@ type routerState struct {
 
 // Options are what a Router works with beside its routes.
 type Options struct {
-	Logger  *slog.Logger          // default: discard
-	Metrics prometheus.Registerer // default: metrics are not published
+	Logger *slog.Logger // default: discard
 
 	open opener // default: openClient
 }
@@ -62,7 +61,7 @@ func New(r Routes, o Options) (*Router, error) {
 	if s.table, err = newTable(r, nil, s.open, s.fill); err != nil {
 		return nil, err
 	}
-	return (&Router{routerState: s}).Counting(o.Metrics), nil
+	return (&Router{routerState: s}).Counting(nil), nil
 }
 
 func (s *routerState) fill(o *model.Options) { o.Logger = s.log }
@@ -70,14 +69,9 @@ func (s *routerState) fill(o *model.Options) { o.Logger = s.log }
 // Counting returns the same router, that counts in the metrics of reg.
 func (r *Router) Counting(reg prometheus.Registerer) *Router {
 	view := &Router{routerState: r.routerState, registry: reg, clients: map[string]countingClient{}, told: map[string]spell{},
-		switches: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_model_switches_total",
-			Help: "Switches of model calls to another alias of the settings, since the first refused; one that rests is passed over many times and counts once.",
-		}, []string{"from", "to"})),
-		cost: telemetry.Register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentteam_model_cost_total",
-			Help: "What model calls have cost, by currency, as far as the prices are in the settings.",
-		}, []string{"currency"}))}
+		switches: telemetry.Counters(reg, "agentteam_model_switches_total",
+			"Switches of model calls to another alias of the settings, since the first refused; one that rests is passed over many times and counts once.", "from", "to"),
+		cost: telemetry.Counters(reg, "agentteam_model_cost_total", "What model calls have cost, by currency, as far as the prices are in the settings.", "currency")}
 	for _, to := range r.now().routes {
 		if to.Prices != nil {
 			view.cost.WithLabelValues(currencyLabel(to.Prices))

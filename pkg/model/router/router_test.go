@@ -524,10 +524,11 @@ func TestRouterOverHTTP(t *testing.T) {
 		{Name: "fast", Options: model.Options{BaseURL: serve("k2", "small-1"), APIKey: "k2", Model: "small-1", Attempts: 1}, Prices: &Prices{Input: 1}},
 	}}
 	reg := prometheus.NewRegistry()
-	r, err := New(routes, Options{Metrics: reg})
+	r, err := New(routes, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	r = r.Counting(reg)
 	ask := func(name, alias, text string, cost float64) {
 		t.Helper()
 		reply, err := r.Complete(t.Context(), model.Request{Model: name, Messages: []*model.Message{{Role: "user", Content: "who?"}}}, nil)

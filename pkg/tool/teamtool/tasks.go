@@ -528,8 +528,7 @@ func (t tools) complete(ctx context.Context, id team.TaskID, summary string) (te
 		return task, err
 	}
 	done.Digest, err = t.Verify(ctx, task)
-	var failed *completion.CheckError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*completion.CheckError](err); ok {
 		task, ferr := t.Hand.FailCheck(ctx, id, failed.Output)
 		if ferr != nil {
 			return task, ferr
