@@ -167,6 +167,7 @@ func TestBadHands(t *testing.T) {
 		"network: [\"a\\0.org\"]":                       `team.yaml:1:11: network: "a\x00.org" is no name of a host (write a name such as example.org, or *.example.org for all names below it)`,
 		"permissions: {alow: []}":                       `team.yaml:1:15: unknown key "alow" in permissions; did you mean allow?`,
 		"permissions: {deny: [Bash(rm *), ' ']}":        `team.yaml:1:34: permissions: a rule is empty (write one such as Bash(git push *))`,
+		"permissions:\n  ask:\n    - Bash(git push":     `team.yaml:2:3: permissions: ask: rule 1, "Bash(git push", column 14: there is no closing parenthesis`,
 		"permissions: {deny: Bash}":                     `team.yaml:1:21: deny must be a list: [Bash]`,
 		"permission_mode: bypass":                       `team.yaml:1:18: setting permission_mode: "bypass" is not one of read-only, default, acceptEdits, bypassPermissions, plan`,
 		"permission_ask: maybe":                         `team.yaml:1:17: setting permission_ask: "maybe" is not one of wait, deny`,

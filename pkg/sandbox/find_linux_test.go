@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,6 +71,29 @@ func TestStrongest(t *testing.T) {
 		if err != nil && (err.Error() != tt.fail || !errors.Is(err, team.Unavailable) || !strings.Contains(team.HintOf(err), "install bubblewrap")) {
 			t.Errorf("%q, where %q works: %v (%s)", tt.wish, tt.works, err, team.HintOf(err))
 		}
+	}
+}
+
+// Bubblewrap that is there and may not start is one line, with its own words and what to do. Only auto has another level in its place.
+func TestBubblewrapMayNotStart(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "bwrap")
+	const script = "#!/bin/sh\n[ \"$1\" != --version ] || { echo bubblewrap 0.8.0; exit; }\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer func(all []string) { bubblewraps = all }(bubblewraps)
+	bubblewraps = []string{program}
+	const why = "bubblewrap: a command failed, exit status 1: bwrap: No permissions to create new namespace"
+	s, err := Find(t.Context(), team.Bubblewrap)
+	if !errors.Is(err, team.Unavailable) || err.Error() != "no sandbox works here: "+why || !strings.Contains(team.HintOf(err), "allow user namespaces") || s.Level() != "" {
+		t.Errorf("%q, %v (%s)", s, err, team.HintOf(err))
+	}
+	if _, err := s.Runner(Box{}); !errors.Is(err, team.Unavailable) {
+		t.Errorf("what was found runs commands: %v", err)
+	}
+	if s, err = Find(t.Context(), team.SandboxAuto); err == nil && (s.Level() != team.Confined || !strings.HasSuffix(s.String(), "("+why+")")) ||
+		err != nil && !strings.Contains(err.Error(), why+"; confined: ") {
+		t.Errorf("under auto: %q, %v", s, err)
 	}
 }
 

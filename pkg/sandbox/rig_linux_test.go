@@ -126,6 +126,39 @@ func (r rig) probe(what string, args ...string) string {
 	return output
 }
 
+// container makes a group of at most so many processes, which ends with the test; inside lists those in it. Without the rights
+// for that the test is left out.
+func (r rig) container(most string) (dir string, inside func() []string) {
+	r.Helper()
+	for _, root := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} { // of the versions 1 and 2
+		dir = filepath.Join(root, "agentteam-"+strconv.Itoa(os.Getpid()))
+		if os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		inside = func() []string {
+			all, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+			if err != nil {
+				r.Fatal(err)
+			}
+			return strings.Fields(string(all))
+		}
+		r.Cleanup(func() {
+			r.await("the group to be empty", func() bool {
+				for _, p := range inside() {
+					pid, _ := strconv.Atoi(p)
+					_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+				}
+				return os.Remove(dir) == nil
+			})
+		})
+		if os.WriteFile(filepath.Join(dir, "pids.max"), []byte(most), 0) == nil {
+			return dir, inside
+		}
+	}
+	r.Skip("no group can be made that limits processes")
+	return "", nil
+}
+
 // await waits for something that other processes do and that gives no signal.
 func (r rig) await(what string, done func() bool) {
 	r.Helper()
@@ -263,7 +296,8 @@ func own(level team.Sandbox, dir, script string) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	r, err := s.Runner(sandbox.Box{Dir: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home")})
+	processes, _ := strconv.Atoi(os.Getenv(owning + "_PROCESSES")) // 0 is the default
+	r, err := s.Runner(sandbox.Box{Dir: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"), Limits: sandbox.Limits{Processes: processes}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

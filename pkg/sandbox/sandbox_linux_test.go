@@ -248,57 +248,34 @@ func TestDoubling(t *testing.T) {
 }
 
 // The bomb of the textbooks: each process starts two and ends, so that none is there for long. Nothing of it outlives its
-// command, which the limit of processes ends where it waits. The limit is low, to spare the machine.
+// command, which the limit of processes ends where it waits. Where a container takes no more processes the supervisor gets no
+// thread more, and ends it all the same. It has a container of its own, to spare the machine.
 func TestForkBomb(t *testing.T) {
-	each(t, func(r rig) {
-		r.box.Limits.Processes = 50
-		for name, wait := range map[string]string{"ends": "", "waits": "; sleep 600"} {
-			mark := "survivor-" + strconv.Itoa(os.Getpid()) + "-" + string(r.Level()) + "-bomb-" + name
-			exit, output := r.run(command.Command{Limit: time.Minute, Args: []string{"bash", "-c", `:(){ :|:& };:` + wait + ` # ` + mark}})
-			if wait != "" && !errors.Is(exit.Cause, sandbox.ErrProcesses) || errors.Is(exit.Cause, command.ErrTimeout) {
-				r.Errorf("its command %s: %+v: %.200s", name, exit, output)
-			}
-			if left := marked(mark); len(left) > 0 {
-				r.Errorf("its command %s: survivors %v", name, left)
-			}
-		}
-	})
-}
-
-// Where a container takes no more processes the bomb is smaller than the limit, and the supervisor gets no thread more. It ends
-// the bomb all the same.
-func TestForkBombFillsContainer(t *testing.T) {
-	each(t, func(r rig) {
-		container := "/sys/fs/cgroup/pids/agentteam-" + strconv.Itoa(os.Getpid()) + string(r.Level())
-		if err := os.Mkdir(container, 0o755); err != nil {
-			r.Skip("no group of processes can be made to limit them: ", err)
-		}
-		inside := func() []string {
-			all, err := os.ReadFile(container + "/cgroup.procs")
-			if err != nil {
-				r.Fatal(err)
-			}
-			return strings.Fields(string(all))
-		}
-		r.Cleanup(func() {
-			r.await("the group to be empty", func() bool {
-				for _, p := range inside() {
-					pid, _ := strconv.Atoi(p)
-					_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	const bomb = ":(){ :|:& };:"
+	for _, level := range []team.Sandbox{team.Bubblewrap, team.Confined} {
+		for name, tt := range map[string]struct {
+			script, processes, container string
+			cause                        error
+		}{
+			"its command ends":     {bomb, "50", "1500", nil},
+			"its command waits":    {bomb + "; sleep 600", "50", "1500", sandbox.ErrProcesses},
+			"it fills a container": {bomb + "; sleep 600", "512", "200", command.ErrNotAllowed},
+		} {
+			t.Run(string(level)+" "+name, func(t *testing.T) {
+				r := rigOf(t, level)
+				group, inside := r.container(tt.container)
+				owner := exec.Command("sh", "-c", `echo $$ > $0/cgroup.procs && exec "$@"`, group, r.box.ReadOnly[0], filepath.Dir(r.box.Dir), tt.script)
+				owner.Env = append(os.Environ(), owning+"="+string(level), owning+"_PROCESSES="+tt.processes)
+				if tt.cause == command.ErrNotAllowed {
+					owner.Env = append(owner.Env, owning+"_ALLOWED=2s")
 				}
-				return os.Remove(container) == nil
+				said, err := owner.CombinedOutput()
+				if left := inside(); len(left) > 0 || !bytes.Contains(said, []byte("ended before it was killed: ")) || tt.cause != nil && !bytes.Contains(said, []byte(tt.cause.Error())) {
+					t.Errorf("%d survivors; %v: %s", len(left), err, said[max(0, len(said)-300):])
+				}
 			})
-		})
-		if err := os.WriteFile(container+"/pids.max", []byte("200"), 0o644); err != nil {
-			r.Fatal(err)
 		}
-		owner := exec.Command("sh", "-c", `echo $$ > $0/cgroup.procs && exec "$@"`, container, r.box.ReadOnly[0], filepath.Dir(r.box.Dir), ":(){ :|:& };:; sleep 600")
-		owner.Env = append(os.Environ(), owning+"="+string(r.Level()), owning+"_ALLOWED=2s")
-		said, err := owner.CombinedOutput()
-		if left := inside(); len(left) > 0 || !strings.Contains(string(said), "ended before it was killed: {-1 signal: killed "+command.ErrNotAllowed.Error()) {
-			r.Errorf("%d survivors; %v: %s", len(left), err, said[max(0, len(said)-300):])
-		}
-	})
+	}
 }
 
 // All that a member has started ends when the member is killed, and in time although it is frozen.
