@@ -38,7 +38,7 @@ type pageScale struct {
 
 var (
 	pageWhole = pageScale{50, 1000, 100, 100_000, 5 * time.Minute}
-	pageQuick = pageScale{50, 1000, 100, 20_000, time.Minute}
+	pageQuick = pageScale{50, 1000, 100, 50_000, time.Minute}
 )
 
 // Goals of the page.

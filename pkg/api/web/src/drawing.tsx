@@ -10,5 +10,5 @@ export const Legend = (p: { of: [string, string][] }) => <div class="legend">{p.
 export const curve = (x1: number, y1: number, x2: number, y2: number) => "M" + x1 + " " + y1 + "C" + (x1 + 20) + " " + y1 + " " + (x2 - 20) + " " + y2 + " " + x2 + " " + y2
 
 // zoomKeys and Zoom are the keys and the buttons of a drawing; closer gets by how much.
-export const zoomKeys = (closer: (by: number) => void, whole: () => void) => [key("+ =", "closer", () => closer(1.5)), key("-", "farther", () => closer(1 / 1.5)), key("0", "all of it", whole)]
+export const zoomKeys = (closer: (by: number) => void, whole: () => void) => [key("+ =", "closer", () => closer(1.3)), key("-", "farther", () => closer(1 / 1.3)), key("0", "all of it", whole)]
 export const Zoom = (p: { closer: (by: number) => void; whole: () => void }) => [<button aria-label="Closer" onclick={() => p.closer(1.5)}>+</button>, <button aria-label="Farther" onclick={() => p.closer(1 / 1.5)}>−</button>, <button onclick={p.whole}>All</button>]
