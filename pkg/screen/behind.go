@@ -39,7 +39,7 @@ type behind struct {
 	send   func(tea.Msg)
 	quit   func()
 
-	visit  int
+	visit  visit
 	here   context.Context    // ends when another team is entered
 	stop   context.CancelFunc // ends it
 	silent context.CancelFunc // ends the conversation that is followed
@@ -65,7 +65,7 @@ func (b *behind) run(ctx context.Context, f func(context.Context)) {
 }
 
 // begin ends what was followed.
-func (b *behind) begin(visit int) context.Context {
+func (b *behind) begin(visit visit) context.Context {
 	if b.stop != nil {
 		b.stop()
 	}
@@ -87,7 +87,7 @@ func nudge(c chan<- struct{}) {
 }
 
 // teams lists the teams again and again.
-func (b *behind) teams(visit int) tea.Cmd {
+func (b *behind) teams(visit visit) tea.Cmd {
 	ctx, nudged := b.begin(visit), b.nudge
 	b.run(ctx, func(ctx context.Context) {
 		every(ctx, nudged, lookEvery, func() error {
@@ -130,7 +130,7 @@ func every(ctx context.Context, nudge <-chan struct{}, wait time.Duration, f fun
 }
 
 // enter opens a team and follows it.
-func (b *behind) enter(visit int, id team.TeamID) tea.Cmd {
+func (b *behind) enter(visit visit, id team.TeamID) tea.Cmd {
 	ctx, nudged := b.begin(visit), b.nudge
 	b.run(ctx, func(ctx context.Context) {
 		t, e, after := b.open(ctx, id)
@@ -343,7 +343,7 @@ func (b *behind) do(d deed) tea.Cmd {
 type following struct {
 	*behind
 	team  *client.Team
-	visit int
+	visit visit
 	nudge chan<- struct{}
 
 	asks atomic.Bool // mail or plans may have changed since the last look

@@ -18,25 +18,29 @@ import (
 
 // cluster is what stands behind the screen. It answers by messages: those of this file.
 type cluster interface {
-	teams(visit int) tea.Cmd                 // the list of teams, now and again: listed
-	enter(visit int, id team.TeamID) tea.Cmd // a team: entered, then told, looked and billed repeatedly
-	again()                                  // what is read repeatedly is read now
-	follow(a team.AgentID)                   // the conversation of an agent: said; "" ends that
-	life(id team.TaskID) tea.Cmd             // of a task: lived
-	whole(id string) tea.Cmd                 // of a message: read
-	chart() tea.Cmd                          // the timeline: charted
-	do(d deed) tea.Cmd                       // what a person wants: done
+	teams(v visit) tea.Cmd                 // the list of teams, now and again: listed
+	enter(v visit, id team.TeamID) tea.Cmd // a team: entered, then told, looked and billed repeatedly
+	again()                                // what is read repeatedly is read now
+	follow(a team.AgentID)                 // the conversation of an agent: said; "" ends that
+	life(id team.TaskID) tea.Cmd           // of a task: lived
+	whole(id string) tea.Cmd               // of a message: read
+	chart() tea.Cmd                        // the timeline: charted
+	do(d deed) tea.Cmd                     // what a person wants: done
 }
 
-// The messages from the cluster. visit is the number of the call of teams or enter that they
-// belong to.
+// visit is the number of the call of teams or enter that a message from the cluster belongs to.
+type visit int
+
+func (v visit) of() visit { return v }
+
+// The messages from the cluster.
 type (
 	listed struct {
 		teams []client.TeamStatus
 		err   error
 	}
 	entered struct {
-		visit   int
+		visit
 		id      team.TeamID
 		record  team.Team
 		members []team.Member
@@ -46,40 +50,40 @@ type (
 		err     error
 	}
 	told struct {
-		visit   int
+		visit
 		entries []feed.Entry
 		deltas  []team.Delta
 		known   *known // what is to be taken in before them; nil: nothing
 		at      time.Time
 	}
 	looked struct {
-		visit int
-		look  look
+		visit
+		look look
 	}
 	billed struct {
-		visit int
-		bill  bill
+		visit
+		bill bill
 	}
 	said struct {
-		visit   int
+		visit
 		agent   team.AgentID
 		entries []feed.Entry
 		err     error
 	}
 	lived struct {
-		visit int
+		visit
 		task  team.TaskID
 		steps []string
 		err   error
 	}
 	read struct {
-		visit int
-		id    string
-		text  string
-		err   error
+		visit
+		id   string
+		text string
+		err  error
 	}
 	charted struct {
-		visit    int
+		visit
 		timeline timeline.Timeline
 		took     time.Duration
 		err      error
@@ -153,7 +157,7 @@ type model struct {
 	teams   []client.TeamStatus
 	listErr error
 	list    page  // of the teams
-	visit   int   // the newest
+	visit   visit // the newest
 	room    *room // nil: the teams are listed
 	wants   team.TeamID
 	tabs    [tabCount]page
@@ -226,8 +230,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.visit == m.visit {
 			return m, m.enter(msg)
 		}
-	case told, looked, billed, said, lived, read, charted:
-		return m, m.hear(msg)
+	case interface{ of() visit }:
+		if m.room != nil && msg.of() == m.visit {
+			return m, m.hear(m.room, msg)
+		}
 	case done:
 		return m, m.did(msg)
 	case ended:
@@ -295,48 +301,30 @@ func (m *model) lay() {
 }
 
 // hear takes in what the cluster sends of the team.
-func (m *model) hear(msg tea.Msg) tea.Cmd {
-	r := m.room
-	if r == nil {
-		return nil
-	}
+func (m *model) hear(r *room, msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case told:
-		if msg.visit == m.visit {
-			return m.take(r, msg)
-		}
+		return m.take(r, msg)
 	case looked:
-		if msg.visit == m.visit {
-			return m.look(r, msg.look)
-		}
+		return m.look(r, msg.look)
 	case billed:
-		if msg.visit == m.visit {
-			r.cost = msg.bill
-		}
+		r.cost = msg.bill
 	case said:
-		if msg.visit == m.visit && msg.agent == r.agent && r.speech != nil {
+		if msg.agent == r.agent && r.speech != nil {
 			m.grow(agentPage, r.speech.take(msg.entries))
 			if msg.err != nil {
 				m.notice, m.failed = team.Line(msg.err), true
 			}
 		}
 	case charted:
-		if msg.visit == m.visit {
-			r.charted(msg.timeline, msg.err, m.now, msg.took)
-		}
+		r.charted(msg.timeline, msg.err, m.now, msg.took)
 	case lived:
-		if msg.err != nil {
-			msg.steps = []string{team.Line(msg.err)}
-		}
-		if msg.visit == m.visit {
-			r.lives[msg.task] = msg.steps
+		if r.lives[msg.task] = msg.steps; msg.err != nil {
+			r.lives[msg.task] = []string{team.Line(msg.err)}
 		}
 	case read:
-		if msg.err != nil {
-			msg.text = team.Line(msg.err)
-		}
-		if msg.visit == m.visit {
-			r.texts[msg.id] = msg.text
+		if r.texts[msg.id] = msg.text; msg.err != nil {
+			r.texts[msg.id] = team.Line(msg.err)
 		}
 	}
 	return nil

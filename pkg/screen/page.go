@@ -196,47 +196,27 @@ func (p *page) scroll(by int) {
 	p.down = max(p.down+by, 0)
 }
 
-// subject is the agent that a page is about: the one that it shows, or that is chosen.
-func (m *model) subject() team.AgentID {
-	p := m.page()
-	switch p.kind {
-	case agentPage:
-		return team.AgentID(p.about)
-	case membersPage:
-		if rows := m.rows(); p.choice(rows) >= 0 {
-			return team.AgentID(rows[p.choice(rows)].id)
-		}
-	}
-	return ""
-}
-
-// object is the task that a page is about.
-func (m *model) object() team.TaskID {
-	p := m.page()
-	switch p.kind {
-	case taskPage:
-		return team.TaskID(p.about)
-	case boardPage:
-		if rows := m.rows(); p.choice(rows) >= 0 {
-			return team.TaskID(rows[p.choice(rows)].id)
-		}
-	}
-	return ""
-}
-
-// item is the id of the letter or plan that a page is about.
-func (m *model) item() string {
-	p := m.page()
-	switch p.kind {
-	case letterPage:
+// about is what the page that is shown is about: what it shows alone, or what is chosen of a list.
+func (m *model) about(alone, list pageKind) string {
+	switch p := m.page(); p.kind {
+	case alone:
 		return p.about
-	case mailPage:
+	case list:
 		if rows := m.rows(); p.choice(rows) >= 0 {
 			return rows[p.choice(rows)].id
 		}
 	}
 	return ""
 }
+
+// subject is the agent that a page is about.
+func (m *model) subject() team.AgentID { return team.AgentID(m.about(agentPage, membersPage)) }
+
+// object is the task that a page is about.
+func (m *model) object() team.TaskID { return team.TaskID(m.about(taskPage, boardPage)) }
+
+// item is the id of the letter or plan that a page is about.
+func (m *model) item() string { return m.about(letterPage, mailPage) }
 
 // letter returns the letter of that id.
 func (r *room) letter(id string) (client.Letter, bool) {

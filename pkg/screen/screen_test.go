@@ -36,8 +36,8 @@ func (s *stage) note(format string, args ...any) tea.Cmd {
 	s.asked = append(s.asked, fmt.Sprintf(format, args...))
 	return nil
 }
-func (s *stage) teams(int) tea.Cmd                   { return s.note("list the teams") }
-func (s *stage) enter(_ int, id team.TeamID) tea.Cmd { return s.note("enter %s", id) }
+func (s *stage) teams(visit) tea.Cmd                   { return s.note("list the teams") }
+func (s *stage) enter(_ visit, id team.TeamID) tea.Cmd { return s.note("enter %s", id) }
 func (s *stage) again()                              { s.note("read it again") }
 func (s *stage) follow(a team.AgentID)               { s.note("follow %q", a) }
 func (s *stage) life(id team.TaskID) tea.Cmd         { return s.note("read the life of %s", id) }
