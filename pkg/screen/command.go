@@ -28,17 +28,17 @@ func commands() []command {
 		{"stream", "", "what happens", true, tab(streamPage)},
 		{"mail", "", "what waits for you, and the mail to you", true, tab(mailPage)},
 		{"timeline", "", "who did what when", true, tab(timelinePage)},
-		{"agent", "NAME", "read the conversation of an agent", true, (*model).agentCommand},
-		{"task", "ID", "read a task", true, (*model).taskCommand},
-		{"team", "NAME", "go to a team", false, (*model).teamCommand},
+		{"agent", "NAME", "read the conversation of an agent", true, named(readConversation, (*model).toAgent)},
+		{"task", "ID", "read a task", true, named(team.ParseTaskID, (*model).toTask)},
+		{"team", "NAME", "go to a team", false, named(team.ParseTeamID, (*model).toTeam)},
 		{"teams", "", "list the teams", false, func(m *model, _ []string, _ string) tea.Cmd { return m.toTeams() }},
-		{"goal", "TEXT", "set the team a goal", true, (*model).goalCommand},
+		{"goal", "TEXT", "set the team a goal", true, func(m *model, _ []string, text string) tea.Cmd { return m.do(deed{kind: sets, text: text}) }},
 		{"msg", "NAME TEXT", "write to a member, or to all by *", true, (*model).msgCommand},
 		{"urgent", "NAME TEXT", "the same, to be read before its next call", true, (*model).msgCommand},
 		{"answer", "NAME|ID TEXT", "answer a question", true, (*model).answerCommand},
 		{"approve", "ID [task|always] [TEXT]", "approve a plan, allow a call", true, (*model).decideCommand},
 		{"reject", "ID TEXT", "reject a plan, refuse a call", true, (*model).decideCommand},
-		{"add", "TITLE", "add a task", true, (*model).addCommand},
+		{"add", "TITLE", "add a task", true, func(m *model, _ []string, text string) tea.Cmd { return m.do(deed{kind: adds, text: text}) }},
 		{"assign", "ID NAME", "give a task to a member", true, (*model).assignCommand},
 		{"release", "ID [REASON]", "put a task back on the board", true, (*model).endCommand},
 		{"cancel", "ID [REASON]", "cancel a task", true, (*model).endCommand},
@@ -109,36 +109,20 @@ func rest(text string, n int) string {
 	return text
 }
 
-func (m *model) agentCommand(words []string, _ string) tea.Cmd {
-	name, _, err := team.ParseConversation(words[1])
-	if err != nil {
-		return m.fails(err)
+// named is a command that goes to what its argument names.
+func named[T any](parse func(string) (T, error), to func(*model, T) tea.Cmd) func(*model, []string, string) tea.Cmd {
+	return func(m *model, words []string, _ string) tea.Cmd {
+		name, err := parse(words[1])
+		if err != nil {
+			return m.fails(err)
+		}
+		return to(m, name)
 	}
-	return m.toAgent(name)
 }
 
-func (m *model) taskCommand(words []string, _ string) tea.Cmd {
-	id, err := team.ParseTaskID(words[1])
-	if err != nil {
-		return m.fails(err)
-	}
-	return m.toTask(id)
-}
-
-func (m *model) teamCommand(words []string, _ string) tea.Cmd {
-	id, err := team.ParseTeamID(words[1])
-	if err != nil {
-		return m.fails(err)
-	}
-	return m.toTeam(id)
-}
-
-func (m *model) goalCommand(_ []string, text string) tea.Cmd {
-	return m.do(deed{kind: sets, text: text})
-}
-
-func (m *model) addCommand(_ []string, text string) tea.Cmd {
-	return m.do(deed{kind: adds, text: text})
+func readConversation(s string) (team.AgentID, error) {
+	name, _, err := team.ParseConversation(s)
+	return name, err
 }
 
 func (m *model) msgCommand(words []string, text string) tea.Cmd {

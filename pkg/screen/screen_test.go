@@ -38,11 +38,11 @@ func (s *stage) note(format string, args ...any) tea.Cmd {
 }
 func (s *stage) teams(visit) tea.Cmd                   { return s.note("list the teams") }
 func (s *stage) enter(_ visit, id team.TeamID) tea.Cmd { return s.note("enter %s", id) }
-func (s *stage) again()                              { s.note("read it again") }
-func (s *stage) follow(a team.AgentID)               { s.note("follow %q", a) }
-func (s *stage) life(id team.TaskID) tea.Cmd         { return s.note("read the life of %s", id) }
-func (s *stage) whole(id string) tea.Cmd             { return s.note("read %s", id) }
-func (s *stage) chart() tea.Cmd                      { return s.note("read the timeline") }
+func (s *stage) again()                                { s.note("read it again") }
+func (s *stage) follow(a team.AgentID)                 { s.note("follow %q", a) }
+func (s *stage) life(id team.TaskID) tea.Cmd           { return s.note("read the life of %s", id) }
+func (s *stage) whole(id string) tea.Cmd               { return s.note("read %s", id) }
+func (s *stage) chart() tea.Cmd                        { return s.note("read the timeline") }
 func (s *stage) do(d deed) tea.Cmd {
 	s.note("do: %s", d)
 	return func() tea.Msg { return done{deed: d, err: s.fault} }
