@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -117,21 +118,17 @@ func (d *dialect) encode(req Request) (call, error) {
 	if err != nil {
 		return call{}, err
 	}
-	return call{path: d.path(e.wire.path()), header: d.header.Clone(), body: body}, nil
-}
-
-// path returns path with the query of each request.
-func (d *dialect) path(path string) string {
+	path := e.wire.path()
 	if d.query != "" {
 		path += "?" + d.query
 	}
-	return path
+	return call{path: path, header: d.header.Clone(), body: body}, nil
 }
 
 // reader returns what puts the answer to req together. onDelta gets the text as it
 // comes.
 func (d *dialect) reader(req Request, onDelta func(string)) turnReader {
-	if d.spoken().wireFor(d.modelOf(req)) == responses {
+	if d.spoken().wireFor(cmp.Or(req.Model, d.model)) == responses {
 		return newResponsesReader(req, onDelta)
 	}
 	return newChatReader(req, onDelta)
@@ -167,27 +164,17 @@ func (d *dialect) limitsOf(model string) Limits {
 	defer d.mu.Unlock()
 	known := knownLimits(model)
 	l := Limits{
-		Window:    firstSet(d.set.Window, d.tells, d.now.Window, known.Window),
+		Window:    cmp.Or(d.set.Window, d.tells, d.now.Window, known.Window),
 		MaxOutput: d.now.MaxOutput,
 	}
 	if known.MaxOutput > 0 {
 		l.MaxOutput = min(l.MaxOutput, known.MaxOutput)
 	}
-	l.MaxOutput = firstSet(d.set.MaxOutput, l.MaxOutput)
+	l.MaxOutput = cmp.Or(d.set.MaxOutput, l.MaxOutput)
 	if d.now.MostOutput > 0 {
 		l.MaxOutput = min(l.MaxOutput, d.now.MostOutput)
 	}
 	return l
-}
-
-// firstSet returns the first of ns that is more than 0, or 0.
-func firstSet(ns ...int) int {
-	for _, n := range ns {
-		if n > 0 {
-			return n
-		}
-	}
-	return 0
 }
 
 // origin names the endpoint and the model: whoever wrote the Extra of a message of
@@ -198,13 +185,6 @@ func (d *dialect) spoken() *spoken {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.now
-}
-
-func (d *dialect) modelOf(req Request) string {
-	if req.Model != "" {
-		return req.Model
-	}
-	return d.model
 }
 
 // apiError is an error as an endpoint tells it, by status or in the stream.

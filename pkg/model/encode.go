@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -37,7 +38,7 @@ type wireFormat interface {
 
 // encoding returns how req is encoded.
 func (d *dialect) encoding(req Request) *encoding {
-	e := &encoding{spoken: d.spoken(), model: d.modelOf(req)}
+	e := &encoding{spoken: d.spoken(), model: cmp.Or(req.Model, d.model)}
 	e.origin = d.origin(e.model)
 	e.limits = d.limitsOf(e.model)
 	e.marks = e.marksFor(e.model)
@@ -123,7 +124,7 @@ func checkMessage(i int, m *Message) error {
 
 // limit returns the limit of the answer to a prompt of n bytes of text.
 func (e *encoding) limit(req Request, n int) int {
-	limit := firstSet(req.MaxTokens, e.limits.MaxOutput)
+	limit := cmp.Or(req.MaxTokens, e.limits.MaxOutput)
 	if e.MostOutput > 0 {
 		limit = min(limit, e.MostOutput)
 	}

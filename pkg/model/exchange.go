@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -44,7 +45,8 @@ func (c *Client) open(ctx context.Context, method string, q call) (*exchange, er
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(q.body)), nil } // for a connection that turns out to be closed
 		r.Body, _ = r.GetBody()
 	}
-	r.Header = c.header(q)
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream, application/json"}}
+	maps.Copy(r.Header, q.header)
 	x.resp, err = c.http.Do(r)
 	return x, err
 }
@@ -57,21 +59,6 @@ func (c *Client) address(path string) string {
 		u.RawQuery = strings.TrimPrefix(u.RawQuery+"&"+query, "&")
 	}
 	return u.String()
-}
-
-// header is what goes out with q; what the dialect says goes before the settings.
-func (c *Client) header(q call) http.Header {
-	h := http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream, application/json"}}
-	for k, v := range c.opt.Headers {
-		h.Set(k, v)
-	}
-	for k, v := range q.header {
-		h[http.CanonicalHeaderKey(k)] = v
-	}
-	if c.opt.APIKey != "" && h.Get("Authorization") == "" && h.Get("Api-Key") == "" {
-		h.Set("Authorization", "Bearer "+c.opt.APIKey)
-	}
-	return h
 }
 
 // close ends the exchange. A connection whose answer was read to its end is used
