@@ -26,7 +26,7 @@ type NewTask struct {
 
 // Validate checks everything that can be checked without the board.
 func (n NewTask) Validate() error {
-	if err := checkTitle(trimTitle(n.Title)); err != nil {
+	if err := checkTitle(strings.TrimSpace(n.Title)); err != nil {
 		return err
 	}
 	if err := checkText("the description", n.Description, MaxTextBytes); err != nil {
@@ -56,10 +56,10 @@ func (n NewTask) Validate() error {
 	return nil
 }
 
-// Task returns n as the pending task with this id. Spaces around its title are left
-// out.
+// Task returns n as the pending task with this id. Spaces and line ends around its title are left
+// out, which nobody sees and a shell or a model easily adds.
 func (n NewTask) Task(id TaskID, by AgentID, now time.Time) Task {
-	n.Title = trimTitle(n.Title)
+	n.Title = strings.TrimSpace(n.Title)
 	deps := slices.Clone(n.Dependencies)
 	slices.SortFunc(deps, func(a, b TaskID) int { return cmp.Compare(a.Number(), b.Number()) })
 	return Task{
@@ -96,12 +96,31 @@ func ValidatePlan(tasks []NewTask) error {
 	return nil
 }
 
-// CycleOf is [Cycle] for the first of the tasks 0 to len(after)-1 that is on a cycle; nil
-// if none is.
+// CycleOf is [Cycle] for one of the tasks 0 to len(after)-1 that is on a cycle; nil if none is. It
+// looks at each task once.
 func CycleOf(after map[int][]int) []int {
-	for _, i := range stuck(after) { // hardly ever any
-		if path := Cycle(after, i); path != nil {
-			return path
+	var path []int                   // the way to where it looks
+	done := make([]bool, len(after)) // no way from there leads into a cycle
+	var walk func(at int) []int
+	walk = func(at int) []int {
+		if done[at] {
+			return nil
+		}
+		if begin := slices.Index(path, at); begin >= 0 {
+			return path[begin:]
+		}
+		path = append(path, at)
+		for _, next := range after[at] {
+			if cycle := walk(next); cycle != nil {
+				return cycle
+			}
+		}
+		path, done[at] = path[:len(path)-1], true
+		return nil
+	}
+	for i := range len(after) {
+		if cycle := walk(i); cycle != nil {
+			return cycle
 		}
 	}
 	return nil
@@ -109,39 +128,6 @@ func CycleOf(after map[int][]int) []int {
 
 // breakCycle is what to do about tasks that wait for each other.
 const breakCycle = "leave out one of the dependencies on the way round"
-
-// stuck returns those of the tasks 0 to len(after)-1 that could never begin: those on
-// a cycle, and those that wait for one. (Kahn's algorithm: what waits for nothing is
-// taken away until nothing is left that does.)
-func stuck(after map[int][]int) (left []int) {
-	waits := make([]int, len(after))
-	blocks := make([][]int, len(after))
-	for i, deps := range after {
-		waits[i] = len(deps)
-		for _, d := range deps {
-			blocks[d] = append(blocks[d], i)
-		}
-	}
-	var free []int
-	for i, n := range waits {
-		if n == 0 {
-			free = append(free, i)
-		}
-	}
-	for ; len(free) > 0; free = free[1:] {
-		for _, i := range blocks[free[0]] {
-			if waits[i]--; waits[i] == 0 {
-				free = append(free, i)
-			}
-		}
-	}
-	for i, n := range waits {
-		if n > 0 {
-			left = append(left, i)
-		}
-	}
-	return left
-}
 
 // Number returns the tasks of one call, which are valid, as they are stored, the first
 // under the id with the number first.

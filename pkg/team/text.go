@@ -50,10 +50,6 @@ func invalidAt(s string) int {
 	return len(s) + 1
 }
 
-// trimTitle returns a title without the spaces and line ends around it, which nobody
-// sees and a shell or a model easily adds.
-func trimTitle(s string) string { return strings.TrimSpace(s) }
-
 // checkTitle refuses what could not be shown as one line, as it was written: a title
 // that nobody can see, more than one line in whatever way, and characters that turn
 // the direction of writing, by which one text passes for another.
