@@ -24,10 +24,6 @@ const (
 	restoreChunk  = 512 << 10 // each waits for its answer; a message holds a megabyte
 )
 
-// Streams is what a team's storage is made of, by names: the streams, and the subjects of each.
-// That of the files, which all others refer to, is the last.
-func Streams(id team.TeamID) []jetstream.StreamConfig { return layout(id) }
-
 // Streams are the opened streams of [Streams], in the same order.
 func (t *Storage) Streams() []*Stream {
 	return []*Stream{t.Messages, t.Events, t.Logs, t.Bucket.Stream, t.Files.stream}

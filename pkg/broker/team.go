@@ -32,10 +32,10 @@ const (
 	dedupWindow = 2 * time.Minute
 )
 
-// layout is what a team is made of. Mail and conversations have no limit of age
-// or size and refuse new writes when the disk is full: nothing expires silently.
-// Events are a log that may forget its oldest entries.
-func layout(id team.TeamID) []jetstream.StreamConfig {
+// Streams is what a team's storage is made of. That of the files, which all others refer to, is the
+// last. Mail and conversations have no limit of age or size and refuse new writes when the disk is
+// full: nothing expires silently. Events are a log that may forget its oldest entries.
+func Streams(id team.TeamID) []jetstream.StreamConfig {
 	msg, msgSubjects := subject.Messages(id)
 	evt, evtSubjects := subject.Events(id)
 	log, logSubjects := subject.Logs(id)
@@ -65,7 +65,7 @@ func bucketConfig(bucket string) jetstream.StreamConfig {
 // makers agree. Errors: InvalidState if a stream of that name exists with
 // another configuration; Unavailable.
 func (c *Conn) Make(ctx context.Context, id team.TeamID) (*Storage, error) {
-	for _, cfg := range layout(id) {
+	for _, cfg := range Streams(id) {
 		if err := c.makeStream(ctx, cfg); err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ const openTime = 10 * callTimeout
 func (c *Conn) open(ctx context.Context, id team.TeamID) (*Storage, error) {
 	t := &Storage{ID: id, Conn: c}
 	streams := make([]*Stream, 0, 5)
-	for _, cfg := range layout(id) {
+	for _, cfg := range Streams(id) {
 		s, err := c.openStream(ctx, cfg)
 		if err != nil {
 			return nil, err
@@ -122,7 +122,7 @@ func (c *Conn) open(ctx context.Context, id team.TeamID) (*Storage, error) {
 // Remove deletes the team's storage and all that is in it. What is gone already is no
 // error, so it can be repeated. Errors: Unavailable, and then part of it may be left.
 func (c *Conn) Remove(ctx context.Context, id team.TeamID) error {
-	for _, cfg := range layout(id) {
+	for _, cfg := range Streams(id) {
 		if err := c.RemoveStream(ctx, cfg.Name); err != nil {
 			return err
 		}
