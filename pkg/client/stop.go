@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"agentteam/pkg/seat"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 )
@@ -87,10 +88,8 @@ func (t *Team) StopTeam(ctx context.Context, wait time.Duration) error {
 			continue
 		}
 		for time.Now().Before(limit) && !errors.Is(t.roster.Check(ctx, m.AgentID, m.Incarnation), team.ErrSuperseded) {
-			select {
-			case <-ctx.Done():
+			if !shutdown.Sleep(ctx, 50*time.Millisecond) {
 				return ctx.Err()
-			case <-time.After(50 * time.Millisecond):
 			}
 		}
 		if err := t.spawner.Force(ctx, t.mailbox, m.AgentID); err != nil {
