@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentteam/pkg/client"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -230,10 +231,8 @@ func (a *app) awaitTeam(ctx context.Context, c *client.Client, id team.TeamID) (
 		if !told {
 			a.note(team.Line(team.Errorf(team.NotFound, "%w; waiting for it", err).WithHint("%s", team.HintOf(err))))
 		}
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, lookEvery) {
 			return nil, ctx.Err()
-		case <-time.After(lookEvery):
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/config"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -153,10 +154,8 @@ const sayStopping = time.Second
 // tellStopping says what a member that is to stop is at, unless ctx ends before
 // that is worth a word.
 func (a *app) tellStopping(ctx context.Context, t *client.Team, name team.AgentID, f client.Farewell) {
-	select {
-	case <-ctx.Done():
+	if !shutdown.Sleep(ctx, sayStopping) {
 		return
-	case <-time.After(sayStopping):
 	}
 	if m, err := t.Members().Get(ctx, name); err == nil && m.HasProcess() && (f.Wait > 0 || f.Drain) {
 		a.note(stoppingLine(t.ID(), m, f))

@@ -17,6 +17,7 @@ import (
 	"agentteam/pkg/config"
 	"agentteam/pkg/local"
 	"agentteam/pkg/sandbox"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
@@ -331,10 +332,8 @@ func (a *app) downCmd() *cobra.Command {
 				if local.Ended(".", pid) {
 					return a.printCluster(ended, "the cluster has ended")
 				}
-				select {
-				case <-ctx.Done():
+				if !shutdown.Sleep(ctx, 50*time.Millisecond) {
 					return fmt.Errorf("process %d has not ended: %w", pid, a.ended(ctx, ctx.Err()))
-				case <-time.After(50 * time.Millisecond):
 				}
 			}
 		},

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -49,12 +50,10 @@ func (a *Agent) look(ctx context.Context) (found <-chan team.TaskID, stop func()
 		for {
 			rest := time.Until(a.lookout.due(a.o.Team.LeaderHeard()))
 			if rest > 0 { // the leader may be heard meanwhile
-				select {
-				case <-ctx.Done():
+				if !shutdown.Sleep(ctx, rest) {
 					return
-				case <-time.After(rest):
-					continue
 				}
+				continue
 			}
 			attempt, cancel := context.WithTimeout(ctx, lookWithin)
 			id, ok := a.o.Team.Look(attempt)

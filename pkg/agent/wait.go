@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -74,12 +75,10 @@ func Decision(w team.Await, decided func(ctx context.Context, plan string) (verd
 			if err != nil {
 				return "", err
 			}
-			select {
-			case <-ctx.Done():
+			if !shutdown.Sleep(ctx, mailWithin) {
 				return "", ctx.Err()
-			case <-time.After(mailWithin):
-				return text, nil
 			}
+			return text, nil
 		}}
 }
 

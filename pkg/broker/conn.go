@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
@@ -191,10 +192,8 @@ func dial(ctx context.Context, o Options, opts []nats.Option) (*nats.Conn, error
 		case o.Once && errors.Is(err, ErrNoServer):
 			return nil, away
 		}
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, 100*time.Millisecond) {
 			return nil, away
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
@@ -239,11 +238,9 @@ func (c *Conn) checkJetStream(ctx context.Context) error {
 			return team.Errorf(team.Unavailable, "the NATS server at %s has %w", redact(c.url), ErrNoJetStream).
 				WithHint("start nats-server with -js, or enable jetstream in its configuration")
 		}
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, 100*time.Millisecond) {
 			return team.Errorf(team.Unavailable, "JetStream at %s does not answer: %w", redact(c.url), err).
 				WithHint("a replicated server may be electing a leader: try again")
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -142,13 +143,11 @@ func (a *attempts) again(ctx context.Context, cause error) error {
 
 // rest waits until there may be room.
 func (c *Conn) rest(ctx context.Context, why error) error {
-	select {
-	case <-ctx.Done():
+	if !shutdown.Sleep(ctx, roomWait/2+rand.N(roomWait)) {
 		return team.Errorf(team.Unavailable, "%w: %w", ctx.Err(), why).WithHint("%s", team.HintOf(why))
-	case <-time.After(roomWait/2 + rand.N(roomWait)):
-		c.metrics.repeated.Inc()
-		return nil
 	}
+	c.metrics.repeated.Inc()
+	return nil
 }
 
 // readable reports whether the stream answers a read.

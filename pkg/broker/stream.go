@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/wire"
 )
@@ -363,13 +364,11 @@ func backoff(ctx context.Context, cause error, what string) error {
 	if underWay(cause) {
 		wait = 2 * time.Millisecond // about as long as a write takes
 	}
-	select {
-	case <-ctx.Done():
+	if !shutdown.Sleep(ctx, wait+rand.N(2*wait)) {
 		return team.Errorf(team.Unavailable, "%s: NATS did not answer in time: %w", what, errors.Join(ctx.Err(), cause)).
 			WithHint("the server may be away or electing a leader: try again")
-	case <-time.After(wait + rand.N(2*wait)):
-		return nil
 	}
+	return nil
 }
 
 // Read calls f for each message from sequence from on that matches one of the

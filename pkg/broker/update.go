@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -41,10 +42,8 @@ func Update[T any](ctx context.Context, read func(context.Context) (T, error), c
 // Unavailable once ctx has ended.
 func Pause(ctx context.Context, took time.Duration, lost int) error {
 	longest := max(time.Millisecond, min(took<<min(lost, 4), time.Second))
-	select {
-	case <-ctx.Done():
+	if !shutdown.Sleep(ctx, rand.N(longest)) {
 		return team.Errorf(team.Unavailable, "too many write the same record: %w", ctx.Err()).WithHint("nothing was changed: try again")
-	case <-time.After(rand.N(longest)):
-		return nil
 	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"agentteam/pkg/broker"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -77,10 +78,8 @@ func (t *core) spawnOne(ctx context.Context, c *broker.Call, i int, m team.Membe
 			}
 			raced = nil
 		case there && o.State == team.Created:
-			select {
-			case <-ctx.Done():
+			if !shutdown.Sleep(ctx, lookEvery) {
 				return o, false, ctx.Err()
-			case <-time.After(lookEvery):
 			}
 		case there:
 			return o, false, nil

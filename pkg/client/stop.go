@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentteam/pkg/seat"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/spawn"
 	"agentteam/pkg/team"
 )
@@ -99,10 +100,8 @@ func (t *core) seeOff(ctx context.Context, m team.Member, limit time.Time) error
 		return t.seats.Stop(ctx, m.AgentID, person)
 	}
 	for time.Now().Before(limit) && !errors.Is(t.roster.Check(ctx, m.AgentID, m.Incarnation), team.ErrSuperseded) {
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, 50*time.Millisecond) {
 			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 	return t.spawner.Force(ctx, t.mailbox, m.AgentID)

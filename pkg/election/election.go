@@ -241,10 +241,8 @@ func (e *Elector) note(c *candidacy, l team.Lease, rev uint64) {
 // may soon think the lease free.
 func (e *Elector) renew(ctx context.Context, id team.TeamID, c *candidacy, l team.Lease, rev uint64, good time.Time) error {
 	for {
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, time.Until(good.Add(e.o.Lease/3))) {
 			return nil
-		case <-time.After(time.Until(good.Add(e.o.Lease / 3))):
 		}
 		begun := time.Now()
 		l.N++

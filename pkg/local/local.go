@@ -225,10 +225,7 @@ func (c *Cluster) supervise(ctx context.Context, label, bin string, args func() 
 			if time.Since(begun) > steady {
 				backoff = firstBackoff
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(backoff):
-			}
+			shutdown.Sleep(ctx, backoff)
 			backoff = min(2*backoff, maxBackoff)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 )
 
@@ -166,7 +167,7 @@ func (c *Client) complete(ctx context.Context, req Request, onDelta func(string)
 			return Reply{}, c.refusal(fail, &p, wasted)
 		}
 		c.retries(ctx, req, fail, Retry{Endpoint: c.name, Reason: fail.reason, Status: fail.status, Tried: p.tried, Of: most, Wait: wait})
-		if !sleep(ctx, wait) {
+		if !shutdown.Sleep(ctx, wait) {
 			return Reply{}, ctx.Err()
 		}
 	}

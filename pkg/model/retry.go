@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -49,16 +48,4 @@ func capped(seconds float64) time.Duration {
 func pause(n int, asked time.Duration) time.Duration {
 	ceiling := min(500*time.Millisecond<<min(n-1, 10), 30*time.Second)
 	return asked + rand.N(ceiling)
-}
-
-// sleep waits for d and reports whether it did; false means that ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -127,10 +127,8 @@ func (r *Registry) Load(ctx context.Context, id team.TeamID) (*Loading, error) {
 // over exactly that takes the name. Errors: Conflict if it is renewed; Unavailable.
 func (r *Registry) abandoned(ctx context.Context, e broker.Entry) (uint64, error) {
 	_, name := subject.ParseKey(e.Key)
-	select {
-	case <-ctx.Done():
+	if !shutdown.Sleep(ctx, silentFor) {
 		return 0, team.Errorf(team.Unavailable, "it is not known yet whether team %s is being loaded: %w", name, context.Cause(ctx))
-	case <-time.After(silentFor):
 	}
 	now, err := r.bucket.Get(ctx, e.Key)
 	if err == nil && now.Revision != e.Revision {
@@ -202,10 +200,8 @@ func (l *Loading) keep(ctx context.Context) error {
 	writes, stop := shutdown.Outlive(ctx, takeBackWithin)
 	defer stop()
 	for {
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, renewEvery) {
 			return nil
-		case <-time.After(renewEvery):
 		}
 		if err := l.renew(writes); err != nil && ctx.Err() == nil {
 			return err

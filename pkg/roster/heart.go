@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/subject"
 	"agentteam/pkg/team"
 	"agentteam/pkg/wire"
@@ -166,10 +167,8 @@ func (h *Heart) beatOn(ctx context.Context) {
 // toldWithin waits for d and reports whether a beat has told of the last task begun in the
 // meantime; true also if ctx ends.
 func (h *Heart) toldWithin(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
+	if !shutdown.Sleep(ctx, d) {
 		return true
-	case <-time.After(d):
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 
 	"agentteam/pkg/client"
 	"agentteam/pkg/feed"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/story"
 	"agentteam/pkg/team"
 )
@@ -234,7 +235,7 @@ func transcript(ctx context.Context, read func(func(client.Entry) error) error, 
 			return err
 		}
 		had = last
-		pause(ctx)
+		shutdown.Sleep(ctx, againWait)
 	}
 }
 
@@ -363,13 +364,13 @@ func (f *following) follow(ctx context.Context, after client.Cursor) {
 				after = e.Cursor
 				return put(ctx, entries, e)
 			})
-			pause(ctx)
+			shutdown.Sleep(ctx, againWait)
 		}
 	})
 	f.run(ctx, func(ctx context.Context) {
 		for ctx.Err() == nil {
 			_ = f.team.Live(ctx, nil, func(d team.Delta) { _ = put(ctx, deltas, d) })
-			pause(ctx)
+			shutdown.Sleep(ctx, againWait)
 		}
 	})
 	for ctx.Err() == nil {
@@ -395,13 +396,6 @@ func (f *following) follow(ctx context.Context, after client.Cursor) {
 			gather(ctx, entries, deltas, add, write)
 		}
 		f.hand(ctx, b)
-	}
-}
-
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(againWait):
 	}
 }
 
@@ -439,7 +433,7 @@ func (f *following) records(ctx context.Context) *known {
 				return k
 			}
 		}
-		pause(ctx)
+		shutdown.Sleep(ctx, againWait)
 	}
 	return nil
 }

@@ -44,3 +44,13 @@ func Every(ctx context.Context, d time.Duration, f func(context.Context)) {
 		}
 	}
 }
+
+// Sleep waits for d and reports whether it did: false means that ctx has ended first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

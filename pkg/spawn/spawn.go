@@ -18,6 +18,7 @@ import (
 	"agentteam/pkg/control"
 	"agentteam/pkg/registry"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
@@ -186,12 +187,10 @@ func (s *Spawner) bring(ctx context.Context, m team.Member) (team.Member, error)
 // that the process which took it could not become it, or that a later spawn has replaced m.
 func (s *Spawner) up(ctx context.Context, m team.Member) error {
 	for {
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, pollEvery) {
 			return team.Errorf(team.Unavailable, "%s did not come up within %v", m.AgentID, joinTimeout).
 				WithHint("look at the log of the process that took it; `teamctl status` shows the standbys").
 				WithModelHint("try again once; if that fails too, go on with the members that are there")
-		case <-time.After(pollEvery):
 		}
 		now, err := s.o.Roster.Get(ctx, m.AgentID)
 		if err == nil && now.Incarnation > m.Incarnation {
@@ -247,10 +246,8 @@ func (s *Spawner) order(ctx context.Context, m team.Member) error {
 		default:
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, 50*time.Millisecond) {
 			return err
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -92,10 +92,7 @@ func (t *teammate) standby(ctx context.Context) error {
 		// It may be this process that is at fault, and it would be the first again to
 		// take the member that it has just failed as.
 		t.Log.Error("membership failed", "team", j.team.ID, "agent", j.member.AgentID, "err", err, "rest", rest)
-		select {
-		case <-ctx.Done():
-		case <-time.After(rest):
-		}
+		shutdown.Sleep(ctx, rest)
 		rest = min(2*rest, maxRest)
 	}
 	return nil

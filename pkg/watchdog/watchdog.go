@@ -22,6 +22,7 @@ import (
 
 	"agentteam/pkg/board/index"
 	"agentteam/pkg/roster"
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/telemetry"
 )
@@ -195,10 +196,8 @@ func (w *Watchdog) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		case <-w.o.Pulse.Settled():
-			select {
-			case <-ctx.Done():
+			if !shutdown.Sleep(ctx, settleTime) {
 				return nil
-			case <-time.After(settleTime):
 			}
 			if w.glance().Stirs() != "" {
 				continue

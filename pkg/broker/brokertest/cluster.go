@@ -19,6 +19,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"agentteam/pkg/shutdown"
 )
 
 // Cluster is some NATS servers that form a JetStream cluster on loopback; one
@@ -124,10 +126,8 @@ func (c *Cluster) repeat(ctx context.Context, what string, f func(context.Contex
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("NATS cluster: %s: %w", what, err)
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/sys/unix"
+
+	"agentteam/pkg/shutdown"
 )
 
 // Space is the room on a disk, in bytes.
@@ -129,10 +131,8 @@ func (s *Server) restart(ctx context.Context) {
 			return
 		}
 		s.opt.Logger.Error("the NATS server does not start; it is tried again", "err", err)
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, time.Second) {
 			return
-		case <-time.After(time.Second):
 		}
 	}
 }

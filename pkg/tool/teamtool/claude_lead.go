@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"agentteam/pkg/shutdown"
 	"agentteam/pkg/team"
 	"agentteam/pkg/tool"
 )
@@ -77,12 +78,10 @@ func (t tools) teamDelete(ctx context.Context, in teamDeleteArgs) (tool.Output, 
 	}
 	there, err := t.teammates(ctx)
 	for wait := leaveWithin; err == nil && there != nil && wait > 0; wait -= leaveTick {
-		select {
-		case <-ctx.Done():
+		if !shutdown.Sleep(ctx, leaveTick) {
 			return tool.Output{}, context.Cause(ctx)
-		case <-time.After(leaveTick):
-			there, err = t.teammates(ctx)
 		}
+		there, err = t.teammates(ctx)
 	}
 	if err != nil {
 		return tool.Output{}, err
