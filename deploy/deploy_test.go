@@ -491,13 +491,14 @@ func TestMetricsDocumented(t *testing.T) {
 	}
 }
 
-// registered finds in the sources what the packages register: each metric is made
-// from a prometheus.XOpts that says its name.
+// registered finds in the sources what the packages register: each metric is made from a
+// prometheus.XOpts that names it, or by one of [telemetry.Counters] and its kin.
 func registered(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
+	const kin = "../pkg/telemetry/register.go"
 	err := filepath.WalkDir("../pkg", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if err != nil || path == kin || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -505,32 +506,22 @@ func registered(t *testing.T) map[string]bool {
 			return err
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			lit, ok := n.(*ast.CompositeLit)
+			kind, expr := metricIn(n)
+			if kind == "" {
+				return true
+			}
+			value, ok := expr.(*ast.BasicLit)
 			if !ok {
+				t.Errorf("%s: a metric's name is not a literal", path)
 				return true
 			}
-			opts, ok := lit.Type.(*ast.SelectorExpr)
-			if !ok || fmt.Sprint(opts.X) != "prometheus" || !strings.HasSuffix(opts.Sel.Name, "Opts") {
-				return true
+			name, err := strconv.Unquote(value.Value)
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
 			}
-			for _, e := range lit.Elts {
-				kv, ok := e.(*ast.KeyValueExpr)
-				if !ok || fmt.Sprint(kv.Key) != "Name" {
-					continue
-				}
-				value, ok := kv.Value.(*ast.BasicLit)
-				if !ok {
-					t.Errorf("%s: a metric's name is not a literal", path)
-					continue
-				}
-				name, err := strconv.Unquote(value.Value)
-				if err != nil {
-					t.Errorf("%s: %v", path, err)
-				}
-				names[name] = true
-				if opts.Sel.Name == "HistogramOpts" {
-					names[name+"_bucket"], names[name+"_sum"], names[name+"_count"] = true, true, true
-				}
+			names[name] = true
+			if strings.HasPrefix(kind, "Histogram") {
+				names[name+"_bucket"], names[name+"_sum"], names[name+"_count"] = true, true, true
 			}
 			return true
 		})
@@ -543,4 +534,26 @@ func registered(t *testing.T) map[string]bool {
 		t.Fatalf("the sources register %d metrics", len(names))
 	}
 	return names
+}
+
+// metricIn returns how n makes a metric, and the name that it has there; "" if it makes none.
+func metricIn(n ast.Node) (kind string, name ast.Expr) {
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		f, ok := n.Fun.(*ast.SelectorExpr)
+		if ok && fmt.Sprint(f.X) == "telemetry" && slices.Contains([]string{"Counters", "Gauges", "Histograms"}, f.Sel.Name) {
+			return f.Sel.Name, n.Args[1]
+		}
+	case *ast.CompositeLit:
+		opts, ok := n.Type.(*ast.SelectorExpr)
+		if !ok || fmt.Sprint(opts.X) != "prometheus" || !strings.HasSuffix(opts.Sel.Name, "Opts") {
+			return "", nil
+		}
+		for _, e := range n.Elts {
+			if kv, ok := e.(*ast.KeyValueExpr); ok && fmt.Sprint(kv.Key) == "Name" {
+				return opts.Sel.Name, kv.Value
+			}
+		}
+	}
+	return "", nil
 }
