@@ -171,8 +171,8 @@ func (a *app) tellWithheld(cfg config.Config, roles role.Roles) {
 	for _, w := range all {
 		a.tell(inOneLine(w.String()))
 	}
-	for _, rule := range cfg.NeverMatch() {
-		a.tell(rule)
+	for _, line := range slices.Concat(cfg.NeverMatch(), cfg.UnknownModels()) {
+		a.tell(line)
 	}
 }
 

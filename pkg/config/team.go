@@ -138,6 +138,21 @@ func (c Config) Roles(roles map[string]team.Role) (all map[string]team.Role, err
 	return all, err
 }
 
+// UnknownModels returns which models the settings choose for roles and do not have under `models:`, one
+// line each. A process with other settings may have them. It is empty without `models:`.
+func (c Config) UnknownModels() (lines []string) {
+	if len(c.Models) == 0 {
+		return nil
+	}
+	have := c.Aliases()
+	for _, role := range c.RolesNamed() {
+		if m := c.choicesOf(role).Model; m != nil && *m != team.Inherit && !slices.ContainsFunc(have, named(*m)) {
+			lines = append(lines, fmt.Sprintf("%s: the role %s is to use the model %q, which is not under models; a process without it uses its default", c.File(), role, *m))
+		}
+	}
+	return lines
+}
+
 func (c Config) choicesOf(role string) team.RoleChoices {
 	choices := c.sections.roles[role].RoleChoices
 	if l := c.sections.leader; role == team.LeaderRole {

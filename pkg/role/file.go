@@ -257,6 +257,12 @@ func (p *parsed) remark(root strictyaml.Node, f frontMatter, r team.Role) {
 	if f.Model != "" && strings.TrimSpace(f.Model) != team.Inherit && r.Model == "" {
 		remark(false, "model", "model: %q cannot be the name of a model; its members use the team's default", team.Clip(f.Model, 80))
 	}
+	if f.TheirTurns != 0 && f.TheirTurns != r.MaxTurns {
+		remark(false, "maxTurns", "maxTurns: %d does not count beside max_turns: %d", f.TheirTurns, r.MaxTurns)
+	}
+	if f.TheirMode != "" && f.Hands.Mode != "" && f.Hands.Mode != f.mode() {
+		remark(false, "permissionMode", "permissionMode: %s does not count beside permission_mode: %s", f.TheirMode, f.Hands.Mode)
+	}
 	if len(r.Skills) > 0 {
 		remark(true, "skills", "skills are kept, and nothing uses them yet")
 	}

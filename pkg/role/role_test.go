@@ -70,6 +70,28 @@ func TestParseNamesThePlace(t *testing.T) {
 	}
 }
 
+// Of two spellings that differ, a notice names the one that does not count.
+func TestTwoSpellings(t *testing.T) {
+	for src, want := range map[string]string{
+		"max_turns: 3\nmaxTurns: 4\n":                             "dir/a.md:4:1: maxTurns: 4 does not count beside max_turns: 3",
+		"permission_mode: default\npermissionMode: acceptEdits\n": "dir/a.md:4:1: permissionMode: acceptEdits does not count beside permission_mode: default",
+		"permission_mode: plan\npermissionMode: dontAsk\n":        "dir/a.md:4:1: permissionMode: dontAsk does not count beside permission_mode: plan",
+		"max_turns: 3\nmaxTurns: 3\npermissionMode: dontAsk\n":    "",
+	} {
+		p, err := parse("dir/a.md", []byte("---\ndescription: d\n"+src+"---\n"))
+		if got := ""; err != nil || len(p.notices) > 1 {
+			t.Errorf("%q: %v, %v", src, p.notices, err)
+		} else {
+			for _, n := range p.notices {
+				got = n.String()
+			}
+			if got != want {
+				t.Errorf("%q: %q, want %q", src, got, want)
+			}
+		}
+	}
+}
+
 // What another program takes, it wrote.
 func TestParseForeign(t *testing.T) {
 	const wild = "---\nname: Code_Reviewer\ndescription: Use this agent when code was written. Examples: <example>Context: The user wrote a function. user: \"Please write: x\"\n" +
