@@ -284,3 +284,36 @@ func TestTaskCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// A task that is merged, and whose record cannot be read then, is completed later: others are merged meanwhile, and
+// it is not put back.
+func TestMergedTaskCannotBeRead(t *testing.T) {
+	r := setUp(t)
+	base := r.head()
+	r.submit("T-001", base, "echo 1 > one")
+	heard := r.listening()
+	q, _ := r.queue("a")
+	q.At(func(ctx context.Context, step string) error {
+		if step == "move" {
+			r.board.damage("T-001")
+		}
+		return ctx.Err()
+	})
+	stop := r.run(q)
+	heard.await(t, "completed once its record can be read")
+	r.submit("T-002", base, "echo 2 > two")
+	r.settled("T-001")
+	stop()
+	refuses(t, r.records.Withdraw(r.ctx, "T-001", 1), team.InvalidState, "in the line")
+	if r.board.of("T-001").commit != "" || r.board.of("T-002").commit == "" {
+		t.Errorf("completed are %+v and %+v", r.board.of("T-001"), r.board.of("T-002"))
+	}
+	r.board.damage("")
+	q, _ = r.queue("b") // another host
+	r.run(q)
+	r.settled()
+	r.once()
+	if r.board.of("T-001").commit == "" {
+		t.Error("T-001 is not completed once its record can be read")
+	}
+}

@@ -120,13 +120,15 @@ func (q *Queue) check(ctx context.Context, head Head, next line.Hash, e Entry, o
 	if err != nil {
 		return false, err
 	}
-	for _, c := range all {
+	denied := make([]error, len(all))
+	for i, c := range all {
 		if err := q.step(ctx, "check"); err != nil {
 			return false, err
 		}
 		passed, output, err := q.run(ctx, next, c)
-		if errors.Is(err, team.PermissionDenied) && c.Task != e.Task { // no host may be allowed to run it, and that task is over
-			passed, err = true, q.o.Checker.LeftOut(ctx, e, c, err)
+		if errors.Is(err, team.PermissionDenied) && c.Task != e.Task { // perhaps no host may run it, and that task is over
+			denied[i] = err
+			continue
 		}
 		if err != nil {
 			return false, fmt.Errorf("the check of %s: %w", c.Task, err)
@@ -137,6 +139,14 @@ func (q *Queue) check(ctx context.Context, head Head, next line.Hash, e Entry, o
 		out.Kind, out.Failed, out.Output = CheckFailed, c.Task, output
 		out.Reason = fmt.Sprintf("the check of %s (%s) fails on the merged files: %s", c.Task, team.OneLine(c.Title), team.OneLine(c.Command))
 		return true, nil
+	}
+	for i, why := range denied { // now that the work is to be merged
+		if why == nil {
+			continue
+		}
+		if err := q.o.Checker.LeftOut(ctx, e, all[i], why); err != nil {
+			return false, fmt.Errorf("the check of %s: %w", all[i].Task, err)
+		}
 	}
 	return false, nil
 }

@@ -22,9 +22,10 @@ import (
 // State is what is to become of an entry.
 type State string
 
-// The states. An entry that was merged or returned is removed.
+// The states. An entry whose task was completed or released is removed.
 const (
 	Waiting   State = "waiting"
+	Merged    State = "merged"    // it is in the line; its task is completed once the task's record can be read
 	Returned  State = "returned"  // its task is to be released, with the stored [Outcome]
 	Withdrawn State = "withdrawn" // stays, so that a late Submit of this epoch is refused
 )
@@ -47,6 +48,7 @@ type Entry struct {
 	Sandbox     team.Sandbox `json:"sandbox,omitempty"`            // the level in which the holder's commands ran
 	Links       []string     `json:"links,omitempty"`              // what of the user's folder the check has used
 	Returned    []uint64     `json:"returned,omitempty"`           // the epochs under which earlier work of the task was returned
+	Merged      line.Hash    `json:"merged,omitempty"`             // the commit in the line, in state merged
 	State       State        `json:"state"`
 	At          time.Time    `json:"at"` // when it was submitted
 
@@ -190,6 +192,8 @@ func (r *Records) Withdraw(ctx context.Context, id team.TaskID, epoch uint64) er
 		switch {
 		case have.Epoch > epoch:
 			return false, team.Errorf(team.Conflict, "%s was submitted under epoch %d, which is later than %d", id, have.Epoch, epoch)
+		case seen && have.State == Merged:
+			return false, inLine(id)
 		case seen && have.State == Withdrawn:
 			return false, nil
 		case !seen:
@@ -217,9 +221,13 @@ func (r *Records) notMerged(ctx context.Context, id team.TaskID, epoch uint64) (
 	case errors.Is(err, team.NotFound):
 		return Head{}, nil
 	case err == nil && h.has(id, epoch):
-		err = team.Errorf(team.InvalidState, "the work of %s is in the line already: the task is about to be completed", id)
+		err = inLine(id)
 	}
 	return h, err
+}
+
+func inLine(id team.TaskID) error {
+	return team.Errorf(team.InvalidState, "the work of %s is in the line already: the task is about to be completed", id)
 }
 
 // Outcome returns why the work of a hold was not merged. It stays stored until the task is over. Errors: NotFound;

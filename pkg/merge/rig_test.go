@@ -287,12 +287,20 @@ func (b *board) damage(id team.TaskID) {
 	b.damaged = id
 }
 
+// readable is the error of a record that cannot be read. The caller holds mu.
+func (b *board) readable(id team.TaskID) error {
+	if b.damaged == id {
+		return team.Errorf(team.InvalidState, "record %w", team.ErrUnreadable)
+	}
+	return nil
+}
+
 func (b *board) Held(_ context.Context, e merge.Entry) error {
 	b.mu.Lock()
-	damaged := b.damaged == e.Task
+	err := b.readable(e.Task)
 	b.mu.Unlock()
-	if damaged {
-		return team.Errorf(team.InvalidState, "record %w", team.ErrUnreadable)
+	if err != nil {
+		return err
 	}
 	if tk := b.of(e.Task); !tk.held || tk.epoch != e.Epoch {
 		return team.Errorf(team.Conflict, "%s is not held under epoch %d", e.Task, e.Epoch)
@@ -303,6 +311,9 @@ func (b *board) Held(_ context.Context, e merge.Entry) error {
 func (b *board) Complete(_ context.Context, e merge.Entry, commit line.Hash) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.readable(e.Task); err != nil {
+		return err
+	}
 	tk := b.tasks[e.Task]
 	switch {
 	case tk.epoch != e.Epoch:

@@ -107,33 +107,36 @@ func (q *Queue) finish(ctx context.Context, head Head) error {
 		return nil
 	}
 	e, err := q.o.Site.Records.Get(ctx, head.Task)
-	if errors.Is(err, team.NotFound) || err == nil && !head.has(e.Task, e.Epoch) {
+	if errors.Is(err, team.NotFound) || err == nil && (!head.has(e.Task, e.Epoch) || e.State == Merged) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return q.complete(ctx, head, e)
+	return q.complete(ctx, head.Commit, head.Merged, e)
 }
 
 // complete has the branch follow the head, completes the task, and removes what is stored of its work, the
 // entry last: who is killed before that is followed by one who does all of it again. What cannot be
 // removed is left to [Site.Works]: the next entry does not wait for it.
-func (q *Queue) complete(ctx context.Context, head Head, e Entry) error {
+func (q *Queue) complete(ctx context.Context, head, merged line.Hash, e Entry) error {
 	if err := q.step(ctx, "follow"); err != nil {
 		return err
 	}
-	if err := q.o.Site.follow(ctx, head.Commit); err != nil {
+	if err := q.o.Site.follow(ctx, head); err != nil {
 		return err
 	}
 	if err := q.step(ctx, "complete"); err != nil {
 		return err
 	}
-	if err := q.o.Tasks.Complete(ctx, e, head.Merged); err != nil {
-		if !answered(err) {
+	if err := q.o.Tasks.Complete(ctx, e, merged); err != nil {
+		switch {
+		case errors.Is(err, team.ErrUnreadable) && e.State != Merged:
+			return q.shelve(ctx, merged, e, err)
+		case !answered(err):
 			return fmt.Errorf("complete %s: %w", e.Task, err)
 		}
-		q.o.Logger.Error("a task is merged and cannot be completed", "task", e.Task, "epoch", e.Epoch, "commit", head.Merged, "err", err)
+		q.o.Logger.Error("a task is merged and cannot be completed", "task", e.Task, "epoch", e.Epoch, "commit", merged, "err", err)
 	}
 	if err := q.step(ctx, "clean"); err != nil {
 		return err
@@ -147,6 +150,22 @@ func (q *Queue) complete(ctx context.Context, head Head, e Entry) error {
 		}
 	}
 	return q.drop(ctx, e)
+}
+
+// shelve notes in an entry that its work is in the line. A task whose record cannot be read is completed once it
+// can; until then others are merged onto it.
+func (q *Queue) shelve(ctx context.Context, merged line.Hash, e Entry, why error) error {
+	if err := q.step(ctx, "shelve"); err != nil {
+		return err
+	}
+	e.State, e.Merged = Merged, merged
+	e, err := q.o.Site.Records.put(ctx, e)
+	if err != nil {
+		return err
+	}
+	q.o.Logger.Warn("a task is merged, and completed once its record can be read", "task", e.Task, "epoch", e.Epoch, "commit", merged, "err", why)
+	q.postpone(e, why)
+	return nil
 }
 
 // drop removes an entry with which all is done.
@@ -177,6 +196,9 @@ func (q *Queue) one(ctx context.Context, h *hold, seen Entry) (merged bool, err 
 	}
 	if err != nil {
 		return false, err
+	}
+	if e.State == Merged {
+		return false, q.complete(ctx, h.now().Commit, e.Merged, e)
 	}
 	if err := q.o.Tasks.Held(ctx, e); err != nil {
 		if !answered(err) {

@@ -108,6 +108,11 @@ func (l *Line) trouble(ctx context.Context, e merge.Entry) (why error, tried boo
 
 // stuckText is the notice to the leader of work that waits to be merged.
 func stuckText(e merge.Entry, d time.Duration, why error, tried bool) string {
+	if e.State == merge.Merged {
+		return fmt.Sprintf("[Not completed] The work of %s on %s (%s) is in the line, and the record of %s has not been readable for %d minutes: %s. "+
+			"It is completed once a person has repaired the record: ask for that. Nothing else waits for it.",
+			e.Agent, e.Task, e.Title, e.Task, int(d.Minutes()), team.Clean(team.Line(why), 1000))
+	}
 	what := "may not merge it"
 	if tried {
 		what = "has tried in vain"

@@ -177,6 +177,6 @@ func (c checker) LeftOut(ctx context.Context, e merge.Entry, k merge.Check, why 
 		return nil
 	}
 	return c.l.o.Notify(ctx, team.Leader, fmt.Sprintf("unchecked-%s-%d-%s", e.Task, e.Epoch, k.Task),
-		fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s (%s), which belongs to it by the policy recheck. Host %s does not run it: %s.",
+		fmt.Sprintf("[Not checked] The work of %s on %s (%s) is merged without the check of %s (%s), which belongs to it by the policy recheck. Host %s does not run it: %s. To have it run, change the rule, or give a member the task to run it.",
 			e.Agent, e.Task, e.Title, k.Task, k.Title, host(), team.Clean(team.Line(why), 1000)))
 }
